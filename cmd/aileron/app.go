@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// version is set at build time with -ldflags "-X main.version=…".
+var version = "0.1.0-dev"
+
+// app is what every command shares: the three streams, the environment and
+// the global flags. Commands never touch os.Stdout or os.Getenv themselves,
+// so a test can run the whole tree in process.
+type app struct {
+	stdin  io.Reader
+	stdout io.Writer // data
+	stderr io.Writer // messages for people
+	getenv func(string) string
+
+	home     string // --home; use Home()
+	json     bool   // --json
+	logLevel string // --log-level
+}
+
+func osApp() *app {
+	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
+}
+
+// Home is the absolute directory that holds everything aileron keeps:
+// --home, else AILERON_HOME, else ~/.aileron. It is created with mode 0700.
+func (a *app) Home() (string, error) {
+	dir := a.home
+	if dir == "" {
+		dir = a.getenv("AILERON_HOME")
+	}
+	if dir == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", hint(fmt.Errorf("find the home directory: %w", err), "pass --home DIR or set AILERON_HOME")
+		}
+		dir = filepath.Join(user, ".aileron")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("resolve the home directory: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", hint(fmt.Errorf("create the home directory: %w", err), "pass --home DIR with a directory that you may write to")
+	}
+	return dir, nil
+}
+
+// interactive reports whether a person is there to answer a prompt.
+func (a *app) interactive() bool {
+	f, ok := a.stdin.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// printJSON writes v as one line of JSON to stdout.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.stdout)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// sayf writes a message for a person to stderr.
+func (a *app) sayf(format string, args ...any) {
+	fmt.Fprintf(a.stderr, format+"\n", args...)
+}
+
+// Main runs the command line and returns the exit code of CONTRACT section 1.
+func Main(ctx context.Context, args []string, a *app) int {
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	return a.exitCode(root.ExecuteContext(ctx))
+}
+
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "aileron",
+		Short:         "Run AI agents in sealed boxes behind a credential-injecting HTTPS proxy",
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetIn(a.stdin)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.home, "home", "", "directory that holds everything aileron keeps (default ~/.aileron, or AILERON_HOME)")
+	flags.BoolVar(&a.json, "json", false, "print data as JSON")
+	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default warn)")
+	root.AddCommand(commands(a)...)
+	return root
+}

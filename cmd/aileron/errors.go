@@ -1,0 +1,88 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// usageError is a wrong call: exit code 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// usagef is a usageError from a format.
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// exitError ends the program with the code of the command that it ran,
+// saying nothing more.
+type exitError struct{ code int }
+
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
+
+// hintError carries the mend beside what went wrong.
+type hintError struct {
+	error
+	mend string
+}
+
+func (e hintError) Unwrap() error { return e.error }
+
+// hint adds the mend to err: what the reader can do about it.
+func hint(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return hintError{err, fmt.Sprintf(format, args...)}
+}
+
+// classed is implemented by errors that carry a class of CONTRACT section 4,
+// for --json.
+type classed interface{ ErrorClass() string }
+
+// exitCode says err to the person, or as JSON with --json, and turns it into
+// the exit code of CONTRACT section 1. It is the only place that does.
+func (a *app) exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	var exit exitError
+	if errors.As(err, &exit) {
+		return exit.code
+	}
+	code, class := 1, "connector_runtime_error"
+	var usage usageError
+	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
+		code, class = 2, "invalid_request"
+	}
+	var c classed
+	if errors.As(err, &c) {
+		class = c.ErrorClass()
+	}
+	var mend string
+	var h hintError
+	if errors.As(err, &h) {
+		mend = h.mend
+	} else if code == 2 {
+		mend = "aileron --help lists the commands and their flags"
+	}
+	// One line, whatever an error below has put in: it is read by people and by grep.
+	message := strings.Join(strings.Fields(err.Error()), " ")
+	if a.json {
+		full := message
+		if mend != "" {
+			full += " (" + mend + ")"
+		}
+		_ = json.NewEncoder(a.stderr).Encode(map[string]any{"error": map[string]any{
+			"class": class, "message": full, "requested": "", "granted": []string{},
+			"audit_id": "", "retriable": false, "details": map[string]string{"reason": class},
+		}})
+		return code
+	}
+	if mend != "" {
+		message += "; " + mend
+	}
+	fmt.Fprintln(a.stderr, "aileron: "+message)
+	return code
+}

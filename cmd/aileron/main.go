@@ -1,0 +1,17 @@
+// Command aileron runs AI agents in sealed boxes whose only way out is a
+// mediating HTTPS proxy, the plane.
+//
+//	aileron launch --sandbox=podman opencode
+//	aileron audit tail -f
+//
+// See README.md for the life of a request and docs/ for the manual.
+package main
+
+import (
+	"context"
+	"os"
+)
+
+func main() {
+	os.Exit(Main(context.Background(), os.Args[1:], osApp()))
+}
