@@ -1,0 +1,182 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Handler answers the exchanges of one connection. Its methods are called
+// one at a time for a connection, and at the same time for several.
+type Handler interface {
+	// ServeHTTP answers one request. w is a *ResponseWriter; r's context
+	// ends when the client goes away.
+	ServeHTTP(w http.ResponseWriter, r *http.Request)
+	// Refuse gives the answer to a refused head. The connection ends with it.
+	Refuse(f *Fault) *http.Response
+}
+
+// Options is what Serve needs beside a connection. The zero value works.
+type Options struct {
+	Limits Limits
+	// Drain, when done, ends the connection as soon as it is idle. nil: never.
+	Drain context.Context
+}
+
+// Serve speaks HTTP/1.1 on conn until the client ends it, a limit or ctx
+// does, or the handler hijacks it. It closes conn unless it was hijacked, and
+// returns when everything that it started has ended.
+func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
+	c := &serving{
+		conn: conn, src: newSource(conn), handler: h,
+		limits: opts.Limits.withDefaults(), drain: opts.Drain,
+		parser: bufio.NewReader(nil),
+	}
+	if c.drain == nil {
+		c.drain = context.Background()
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(aLongTimeAgo) })
+	defer stop()
+	for ctx.Err() == nil && c.exchange(ctx) {
+	}
+	if !c.hijacked {
+		_ = conn.Close()
+		_ = c.src.settle()
+	}
+}
+
+var aLongTimeAgo = time.Unix(1, 0)
+
+// drainable is how much of an unread request body is read and thrown away to
+// keep a connection, or to let the client read its answer before the end.
+const drainable = 256 << 10
+
+type serving struct {
+	conn     net.Conn
+	src      *source
+	handler  Handler
+	limits   Limits
+	drain    context.Context
+	parser   *bufio.Reader
+	hijacked bool
+}
+
+// exchange serves one request and reports whether another may follow.
+func (c *serving) exchange(ctx context.Context) (more bool) {
+	idle := context.AfterFunc(c.drain, func() { _ = c.conn.SetReadDeadline(aLongTimeAgo) })
+	head, err := c.src.head(c.limits)
+	idle()
+	if err != nil {
+		if f := faultOf(err, head); f != nil {
+			c.refuse(f)
+		}
+		return false
+	}
+	frame, fault := judge(head, c.limits)
+	if fault != nil {
+		c.refuse(fault)
+		return false
+	}
+	c.parser.Reset(bytes.NewReader(head))
+	req, err := http.ReadRequest(c.parser)
+	if err != nil {
+		fault := malformed("the request head cannot be parsed")
+		line, _, _ := bytes.Cut(head, []byte("\r\n"))
+		fault.Method, fault.Target = readable(line)
+		c.refuse(fault)
+		return false
+	}
+	_ = c.conn.SetReadDeadline(time.Time{})
+
+	ctx, gone := context.WithCancel(ctx)
+	defer gone()
+	req = req.WithContext(ctx)
+	req.Host = frame.host // net/http forgets it beside an absolute target; a handler must see both
+	req.RemoteAddr = c.conn.RemoteAddr().String()
+	body := c.body(req, frame, gone)
+	w := &ResponseWriter{c: c, req: req, minor: frame.minor, body: body,
+		close: frame.minor == 0 || hasToken(req.Header, "Connection", "close")}
+
+	if req.Method != http.MethodConnect && body == nil {
+		c.src.watch(gone)
+	}
+	c.handler.ServeHTTP(w, req)
+	if c.hijacked {
+		return false
+	}
+	if err := w.finish(); err != nil {
+		return false
+	}
+	if body != nil && !body.release(drainable) {
+		c.linger()
+		return false
+	}
+	return !w.close && c.drain.Err() == nil
+}
+
+// body gives req its body, nil when it has none.
+func (c *serving) body(req *http.Request, f framing, gone func()) *requestBody {
+	req.Body, req.GetBody = http.NoBody, nil
+	req.TransferEncoding, req.Trailer = nil, nil
+	req.ContentLength = f.length
+	var from io.Reader
+	switch {
+	case f.chunked:
+		req.ContentLength = -1
+		from = &chunkedReader{src: c.src}
+	case f.length > 0:
+		from = &lengthReader{src: c.src, left: f.length}
+	default:
+		return nil
+	}
+	b := &requestBody{from: from, conn: c.conn, limit: c.limits.Body, ended: func() { c.src.watch(gone) }}
+	if f.expects {
+		b.ready = func() error {
+			_, err := io.WriteString(c.conn, "HTTP/1.1 100 Continue\r\n\r\n")
+			return err
+		}
+	}
+	req.Body = b
+	return b
+}
+
+func (c *serving) refuse(f *Fault) {
+	w := &ResponseWriter{c: c, req: &http.Request{Method: http.MethodGet}, minor: 1, close: true}
+	res := c.handler.Refuse(f)
+	if res == nil {
+		return
+	}
+	if w.Respond(res) == nil {
+		c.linger()
+	}
+}
+
+// linger lets the client read the answer before the connection ends under
+// bytes that it is still sending (RFC 9112 section 9.6).
+func (c *serving) linger() {
+	if half, ok := c.conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	_ = c.conn.SetReadDeadline(time.Now().Add(time.Second))
+	_, _ = io.CopyN(io.Discard, c.src, drainable)
+}
+
+// hasToken reports whether a comma-separated field lists token.
+func hasToken(h http.Header, name, token string) bool {
+	for _, line := range h[name] {
+		for part := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(part), token) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var errDetached = errors.New("read the request body: the exchange is over")

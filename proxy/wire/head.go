@@ -1,0 +1,195 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Fault is a request head that was refused before it was parsed.
+type Fault struct {
+	Status int    // the answer's status code
+	Reason string // what is wrong, in words that hold no byte of the request
+	Method string // the method, when it was readable
+	Target string // the request target up to its first strange byte, when readable
+}
+
+func (f *Fault) Error() string { return "refuse the request head: " + f.Reason }
+
+func malformed(format string, args ...any) *Fault {
+	return &Fault{Status: http.StatusBadRequest, Reason: fmt.Sprintf(format, args...)}
+}
+
+// framing is how a validated head says that its body is delimited.
+type framing struct {
+	chunked bool
+	length  int64  // when not chunked; 0: no body
+	minor   int    // HTTP/1.minor
+	expects bool   // Expect: 100-continue
+	host    string // the Host field
+}
+
+// judge checks a raw head, its final empty line included, against RFC 9112
+// read strictly, and returns how the body is framed. It accepts less than
+// net/http does: no bare LF (section 2.2), no obs-fold (5.2), no white space
+// before a colon (5.1), exactly one Host (3.2), no Content-Length beside
+// Transfer-Encoding and no repeated Content-Length (6.3), no coding but a
+// single "chunked" (6.1), no version but 1.0 and 1.1.
+func judge(head []byte, limits Limits) (framing, *Fault) {
+	line, rest, _ := bytes.Cut(head, []byte("\r\n"))
+	f, fault := judgeRequestLine(line, limits)
+	method, target := readable(line)
+	if fault == nil {
+		fault = judgeFields(rest, limits, method, &f)
+	}
+	if fault != nil {
+		fault.Method, fault.Target = method, target
+	}
+	return f, fault
+}
+
+func judgeRequestLine(line []byte, limits Limits) (framing, *Fault) {
+	if len(line) > limits.Target+64 {
+		return framing{}, &Fault{Status: http.StatusRequestURITooLong, Reason: "the request target is too long"}
+	}
+	parts := bytes.Split(line, []byte(" "))
+	if len(parts) != 3 {
+		return framing{}, malformed("the request line is not METHOD SP TARGET SP VERSION")
+	}
+	if !isToken(parts[0]) || len(parts[0]) > 32 {
+		return framing{}, malformed("the method is not a token")
+	}
+	if len(parts[1]) == 0 {
+		return framing{}, malformed("the request target is empty")
+	}
+	for _, c := range parts[1] {
+		if c <= ' ' || c >= 0x7f {
+			return framing{}, malformed("the request target has a byte that is not plain ASCII")
+		}
+		if c == '#' {
+			return framing{}, malformed("the request target has a fragment")
+		}
+	}
+	switch string(parts[2]) {
+	case "HTTP/1.1":
+		return framing{minor: 1}, nil
+	case "HTTP/1.0":
+		return framing{minor: 0}, nil
+	}
+	return framing{}, &Fault{Status: http.StatusHTTPVersionNotSupported, Reason: "the version is neither HTTP/1.1 nor HTTP/1.0"}
+}
+
+func judgeFields(rest []byte, limits Limits, method string, f *framing) *Fault {
+	fields, hosts, lengths, codings := 0, 0, 0, 0
+	for {
+		line, after, found := bytes.Cut(rest, []byte("\r\n"))
+		if !found {
+			return malformed("the head does not end with an empty line")
+		}
+		if len(line) == 0 {
+			break
+		}
+		rest = after
+		if fields++; fields > limits.Fields {
+			return &Fault{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "there are too many header fields"}
+		}
+		name, value, colon := bytes.Cut(line, []byte(":"))
+		if !colon || !isToken(name) {
+			return malformed("a header field's name is not a token followed by a colon")
+		}
+		for _, c := range value {
+			if c < ' ' && c != '\t' || c == 0x7f {
+				return malformed("a header field's value has a control character")
+			}
+		}
+		text := strings.Trim(string(value), " \t")
+		switch strings.ToLower(string(name)) {
+		case "host":
+			hosts++
+			f.host = text
+		case "content-length":
+			lengths++
+			n, ok := digits(text)
+			if !ok {
+				return malformed("Content-Length is not a number")
+			}
+			f.length = n
+		case "transfer-encoding":
+			codings++
+			if !strings.EqualFold(text, "chunked") {
+				return &Fault{Status: http.StatusNotImplemented, Reason: "a transfer coding is not \"chunked\" alone"}
+			}
+			f.chunked = true
+		case "expect":
+			if !strings.EqualFold(text, "100-continue") {
+				return &Fault{Status: http.StatusExpectationFailed, Reason: "an expectation is not \"100-continue\""}
+			}
+			f.expects = f.minor == 1
+		}
+	}
+	switch {
+	case hosts > 1:
+		return malformed("there is more than one Host")
+	case hosts == 0 && f.minor == 1:
+		return malformed("there is no Host")
+	case lengths > 1:
+		return malformed("there is more than one Content-Length")
+	case codings > 1:
+		return malformed("there is more than one Transfer-Encoding")
+	case codings > 0 && lengths > 0:
+		return malformed("there are both a Content-Length and a Transfer-Encoding")
+	case codings > 0 && f.minor == 0:
+		return malformed("there is a Transfer-Encoding in HTTP/1.0")
+	case method == http.MethodConnect && (lengths > 0 || codings > 0):
+		return malformed("CONNECT has no body, and this one announces one")
+	case limits.Body > 0 && f.length > limits.Body:
+		return &Fault{Status: http.StatusRequestEntityTooLarge, Reason: "the request body is too large"}
+	}
+	return nil
+}
+
+// readable is the method and the target of a request line for the audit row:
+// each stops at its first byte that is not plain.
+func readable(line []byte) (method, target string) {
+	m, rest, _ := bytes.Cut(line, []byte(" "))
+	if isToken(m) && len(m) <= 32 {
+		method = string(m)
+	}
+	t, _, _ := bytes.Cut(rest, []byte(" "))
+	for i, c := range t {
+		if c <= ' ' || c >= 0x7f || i >= 4096 {
+			t = t[:i]
+			break
+		}
+	}
+	return method, string(t)
+}
+
+// digits reads 1*DIGIT without sign or leading zeros, up to 18 of them.
+func digits(s string) (int64, bool) {
+	if s == "" || len(s) > 18 || s[0] == '0' && len(s) > 1 {
+		return 0, false
+	}
+	var n int64
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+// isToken reports a non-empty RFC 9110 section 5.6.2 token.
+func isToken(b []byte) bool {
+	for _, c := range b {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return len(b) > 0
+}

@@ -1,0 +1,311 @@
+package wire
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// ResponseWriter writes one response. It serves net/http handlers as an
+// http.ResponseWriter that sends every Write at once, and ours with Respond.
+type ResponseWriter struct {
+	c     *serving
+	req   *http.Request
+	minor int
+	body  *requestBody
+	close bool // the connection ends with this response
+
+	header  http.Header
+	started bool
+	done    bool // finish was here
+	chunked bool
+	bare    bool  // the response has no body
+	left    int64 // of a known length; -1: not known
+	err     error
+}
+
+var (
+	_ http.ResponseWriter = (*ResponseWriter)(nil)
+	_ http.Flusher        = (*ResponseWriter)(nil)
+	_ http.Hijacker       = (*ResponseWriter)(nil)
+)
+
+// errShort is a body that ended before its announced length.
+var errShort = errors.New("write the response: the body is shorter than announced")
+
+// Header implements http.ResponseWriter.
+func (w *ResponseWriter) Header() http.Header {
+	if w.header == nil {
+		w.header = http.Header{}
+	}
+	return w.header
+}
+
+// WriteHeader implements http.ResponseWriter. 1xx codes are dropped.
+func (w *ResponseWriter) WriteHeader(code int) {
+	if w.started || code < 200 {
+		return
+	}
+	length := int64(-1)
+	if n, ok := digits(w.Header().Get("Content-Length")); ok {
+		length = n
+	}
+	w.send(w.head(nil, code, w.Header(), length))
+}
+
+// Write implements http.ResponseWriter.
+func (w *ResponseWriter) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.err != nil {
+		return 0, w.err
+	}
+	if w.bare || len(p) == 0 {
+		return len(p), nil
+	}
+	if w.left >= 0 {
+		if int64(len(p)) > w.left {
+			return 0, http.ErrContentLength
+		}
+		w.left -= int64(len(p))
+	}
+	if !w.chunked {
+		w.send(p)
+		return len(p), w.err
+	}
+	out := strconv.AppendInt(make([]byte, 0, len(p)+12), int64(len(p)), 16)
+	out = append(append(append(out, "\r\n"...), p...), "\r\n"...)
+	w.send(out)
+	return len(p), w.err
+}
+
+// Flush implements http.Flusher. Nothing is ever held back.
+func (w *ResponseWriter) Flush() { w.WriteHeader(http.StatusOK) }
+
+// Hijack implements http.Hijacker. The connection first gives the bytes that
+// were read ahead. Its deadlines are cleared.
+func (w *ResponseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if w.started {
+		return nil, nil, errors.New("hijack: the response has begun")
+	}
+	w.c.hijacked = true
+	conn := &hijacked{Conn: w.c.conn, src: w.c.src}
+	_ = conn.SetDeadline(time.Time{})
+	return conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn)), nil
+}
+
+// hijacked is a connection with the bytes that the wire had read ahead.
+type hijacked struct {
+	net.Conn
+	src *source
+}
+
+func (h *hijacked) Read(p []byte) (int, error) { return h.src.Read(p) }
+
+// CloseWrite ends the outbound half where the connection can.
+func (h *hijacked) CloseWrite() error {
+	if half, ok := h.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// finish ends the response: it sends a head that nobody sent and the last
+// chunk, and reports whether the response is whole.
+func (w *ResponseWriter) finish() error {
+	w.WriteHeader(http.StatusOK)
+	if w.done {
+		return w.err
+	}
+	w.done = true
+	if w.err == nil && w.chunked {
+		w.send([]byte("0\r\n\r\n"))
+	}
+	if w.err == nil && w.left > 0 {
+		w.err = errShort
+	}
+	return w.err
+}
+
+// Connection-level fields belong to one hop (RFC 9110 section 7.6.1), framing
+// is this hop's own.
+var ownFields = map[string]bool{
+	"Connection": true, "Content-Length": true, "Keep-Alive": true, "Proxy-Connection": true,
+	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+}
+
+// head appends the response head to out and decides the framing.
+func (w *ResponseWriter) head(out []byte, code int, h http.Header, length int64) []byte {
+	w.started = true
+	w.bare = w.req.Method == http.MethodHead || code == http.StatusNoContent || code == http.StatusNotModified
+	w.left = length
+	if w.bare {
+		w.left = -1
+	} else if length < 0 {
+		if w.chunked = w.minor == 1; !w.chunked {
+			w.close = true
+		}
+	}
+	if w.body != nil && w.body.ready != nil {
+		w.close = true // the body was announced, not asked for, and may come or not
+	}
+	out = append(out, "HTTP/1.1 "...)
+	out = strconv.AppendInt(out, int64(code), 10)
+	out = append(append(append(out, ' '), http.StatusText(code)...), "\r\n"...)
+	for name, values := range h {
+		if ownFields[name] {
+			continue
+		}
+		for _, v := range values {
+			out = append(append(append(append(out, name...), ": "...), v...), "\r\n"...)
+		}
+	}
+	if length >= 0 && code != http.StatusNoContent && (length > 0 || code != http.StatusNotModified) {
+		out = strconv.AppendInt(append(out, "Content-Length: "...), length, 10)
+		out = append(out, "\r\n"...)
+	} else if w.chunked {
+		out = append(out, "Transfer-Encoding: chunked\r\n"...)
+	}
+	if w.close {
+		out = append(out, "Connection: close\r\n"...)
+	}
+	return append(out, "\r\n"...)
+}
+
+func (w *ResponseWriter) send(p []byte) {
+	if w.err != nil {
+		return
+	}
+	_ = w.c.conn.SetWriteDeadline(time.Now().Add(w.c.limits.Stalled))
+	_, w.err = w.c.conn.Write(p)
+}
+
+var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+
+// headWait is how long a head waits for the first bytes of its body, so that
+// a small response leaves in one write.
+const headWait = 2 * time.Millisecond
+
+// chunkHead is room for a chunk's size line: up to 4 digits and CRLF.
+const chunkHead = 6
+
+// Respond writes res, body and all, and closes its Body. Each read of the
+// body leaves as one write, as soon as it is there. An error means that the
+// client did not get all of it, and the connection ends.
+func (w *ResponseWriter) Respond(res *http.Response) error {
+	defer res.Body.Close()
+	pooled := copyBuffers.Get().(*[]byte)
+	defer copyBuffers.Put(pooled)
+	buf := *pooled
+	head := w.head(buf[:0], res.StatusCode, res.Header, res.ContentLength)
+	if w.bare || res.ContentLength == 0 {
+		w.send(head)
+		return w.err
+	}
+	if cap(head) != cap(buf) || len(head) > len(buf)/2 {
+		w.send(head) // a large head leaves alone
+		head = nil
+	}
+	pending := &pendingHead{w: w, head: head}
+	timer := time.AfterFunc(headWait, pending.flush)
+	defer timer.Stop()
+	for first := true; ; first = false {
+		at := 0
+		if first {
+			at = len(head)
+		}
+		data := buf[at+chunkHead : len(buf)-2]
+		if w.left > 0 && int64(len(data)) > w.left {
+			data = data[:w.left]
+		}
+		n, err := res.Body.Read(data)
+		if first {
+			timer.Stop()
+			if pending.taken() {
+				at = 0
+				copy(buf[chunkHead:], data[:n])
+			}
+		}
+		w.part(buf, at, n)
+		switch {
+		case w.err != nil:
+			return w.err
+		case w.left == 0:
+			return nil
+		case err == io.EOF:
+			return w.finish()
+		case err != nil:
+			w.err = err
+			return err
+		}
+	}
+}
+
+// part sends buf[:at], the pending head, together with the n bytes of body
+// that stand at buf[at+chunkHead:].
+func (w *ResponseWriter) part(buf []byte, at, n int) {
+	if n == 0 {
+		if at > 0 {
+			w.send(buf[:at])
+		}
+		return
+	}
+	from := at + chunkHead
+	if !w.chunked {
+		if w.left > 0 {
+			w.left -= int64(n)
+		}
+		if at > 0 {
+			copy(buf[at:], buf[from:from+n])
+			w.send(buf[:at+n])
+		} else {
+			w.send(buf[from : from+n])
+		}
+		return
+	}
+	var line [chunkHead]byte
+	size := append(strconv.AppendInt(line[:0], int64(n), 16), "\r\n"...)
+	gap := chunkHead - len(size) // keep head and chunk together
+	if at > 0 {
+		copy(buf[at+len(size):], buf[from:from+n])
+		from -= gap
+		copy(buf[at:], size)
+		end := from + n
+		copy(buf[end:], "\r\n")
+		w.send(buf[:end+2])
+		return
+	}
+	copy(buf[gap:], size)
+	copy(buf[from+n:], "\r\n")
+	w.send(buf[gap : from+n+2])
+}
+
+// pendingHead is a head that waits for its body, but not for long.
+type pendingHead struct {
+	mu   sync.Mutex
+	w    *ResponseWriter
+	head []byte
+	gone bool
+}
+
+func (p *pendingHead) flush() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.gone && len(p.head) > 0 {
+		p.w.send(p.head)
+	}
+	p.gone = true
+}
+
+// taken claims the head and reports whether it had left before.
+func (p *pendingHead) taken() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.gone || len(p.head) == 0
+	p.gone = true
+	return was
+}

@@ -1,0 +1,190 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+const bufferSize = 4 << 10
+
+// source is a connection's inbound half: a buffer that can be searched for
+// the end of a head and then read as a stream, one reader at a time.
+//
+// While an exchange runs, watch reads ahead in the background. That is how a
+// client's going away is noticed; what it reads is the next request's.
+type source struct {
+	conn net.Conn
+	buf  []byte // unread bytes are buf[r:w]
+	r, w int
+
+	watching chan struct{} // closed when the background read has ended
+	watchErr error
+}
+
+var errHeadTooLarge = errors.New("read the request head: it is too large")
+
+func newSource(c net.Conn) *source { return &source{conn: c, buf: make([]byte, bufferSize)} }
+
+// settle waits for the background read, if there is one.
+func (s *source) settle() error {
+	if s.watching == nil {
+		return nil
+	}
+	<-s.watching
+	s.watching = nil
+	return s.watchErr
+}
+
+// watch reads ahead until something comes, and calls gone when that is the
+// end of the connection.
+func (s *source) watch(gone func()) {
+	if s.watching != nil || s.w > s.r {
+		return
+	}
+	done := make(chan struct{})
+	s.watching, s.watchErr = done, nil
+	go func() {
+		defer close(done)
+		if err := s.fill(); err != nil {
+			s.watchErr = err
+			gone()
+		}
+	}()
+}
+
+// fill reads once into the buffer's free space, making room first.
+func (s *source) fill() error {
+	if s.r == s.w {
+		s.r, s.w = 0, 0
+	}
+	if s.w == len(s.buf) {
+		if s.r > 0 {
+			copy(s.buf, s.buf[s.r:s.w])
+			s.w -= s.r
+			s.r = 0
+		} else {
+			s.buf = append(s.buf, make([]byte, len(s.buf))...)
+		}
+	}
+	n, err := s.conn.Read(s.buf[s.w:])
+	s.w += n
+	if n > 0 {
+		return nil
+	}
+	if err == nil {
+		return io.ErrNoProgress
+	}
+	return err
+}
+
+// Read gives buffered bytes first, then reads straight into p.
+func (s *source) Read(p []byte) (int, error) {
+	if err := s.settle(); err != nil && s.r == s.w {
+		return 0, err
+	}
+	if s.r < s.w {
+		n := copy(p, s.buf[s.r:s.w])
+		s.r += n
+		return n, nil
+	}
+	return s.conn.Read(p)
+}
+
+// line reads up to CRLF, of at most limit bytes with it, and returns it
+// without. The slice is valid until the next call.
+func (s *source) line(limit int) ([]byte, error) {
+	if err := s.settle(); err != nil && s.r == s.w {
+		return nil, unexpected(err)
+	}
+	for {
+		if i := bytes.IndexByte(s.buf[s.r:s.w], '\n'); i >= 0 {
+			line := s.buf[s.r : s.r+i]
+			s.r += i + 1
+			if i == 0 || line[i-1] != '\r' || i+1 > limit || bytes.IndexByte(line[:i-1], '\r') >= 0 {
+				return nil, errChunk
+			}
+			return line[:i-1], nil
+		}
+		if s.w-s.r >= limit {
+			return nil, errChunk
+		}
+		if err := s.fill(); err != nil {
+			return nil, unexpected(err)
+		}
+	}
+}
+
+// head reads one request head: up to two empty lines before it (RFC 9112
+// section 2.2 asks for one), then everything up to and with CRLFCRLF. io.EOF
+// means that the client ended between two requests. The slice is valid until
+// the next read.
+func (s *source) head(limits Limits) ([]byte, error) {
+	_ = s.conn.SetReadDeadline(time.Now().Add(limits.Idle))
+	if err := s.settle(); err != nil && s.r == s.w {
+		return nil, err
+	}
+	started := false
+	for scanned, skipped := 0, 0; ; {
+		for skipped < 2 && s.w-s.r >= 2 && s.buf[s.r] == '\r' && s.buf[s.r+1] == '\n' {
+			s.r += 2
+			skipped++
+		}
+		data := s.buf[s.r:s.w]
+		if i := headEnd(data, scanned); i >= 0 {
+			if i > limits.Head {
+				return nil, errHeadTooLarge
+			}
+			s.r += i
+			return data[:i], nil
+		}
+		if len(data) > limits.Head {
+			return nil, errHeadTooLarge
+		}
+		scanned = max(0, len(data)-3)
+		if !started && len(data) > 0 {
+			started = true
+			_ = s.conn.SetReadDeadline(time.Now().Add(limits.Header))
+		}
+		if err := s.fill(); err != nil {
+			if err == io.EOF && len(data) > 0 {
+				return data, io.ErrUnexpectedEOF
+			}
+			return data, err
+		}
+	}
+}
+
+// headEnd is the index after the empty line that ends a head, or -1. A bare
+// LF LF ends it too: judge refuses it then, at once and not by time-out.
+func headEnd(data []byte, from int) int {
+	crlf := bytes.Index(data[from:], []byte("\r\n\r\n"))
+	lf := bytes.Index(data[from:], []byte("\n\n"))
+	switch {
+	case crlf >= 0 && (lf < 0 || crlf < lf):
+		return from + crlf + 4
+	case lf >= 0:
+		return from + lf + 2
+	}
+	return -1
+}
+
+// faultOf says a failed read of a head as a refusal, nil when there is
+// nobody to say it to.
+func faultOf(err error, data []byte) *Fault {
+	var timeout net.Error
+	switch {
+	case errors.Is(err, errHeadTooLarge):
+		return &Fault{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "the request head is too large"}
+	case len(data) == 0:
+		return nil
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return &Fault{Status: http.StatusRequestTimeout, Reason: "the request head did not come in time"}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return malformed("the connection ended inside the request head")
+	}
+	return nil
+}

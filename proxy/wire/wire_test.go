@@ -1,0 +1,295 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// echo answers with the method, the target and the body it got.
+type echo struct{ faults chan *Fault }
+
+func (echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	fmt.Fprintf(w, "%s %s %s %q", r.Method, r.RequestURI, r.Host, body)
+}
+
+func (e echo) Refuse(f *Fault) *http.Response {
+	if e.faults != nil {
+		e.faults <- f
+	}
+	return &http.Response{StatusCode: f.Status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(f.Reason)), ContentLength: int64(len(f.Reason))}
+}
+
+// dial serves h on a loopback connection and gives the client's end.
+func dial(t *testing.T, opts Options, h Handler) net.Conn {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if c, err := l.Accept(); err == nil {
+			Serve(ctx, c, opts, h)
+		}
+	}()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		client.Close()
+		cancel()
+		l.Close()
+		<-served
+	})
+	_ = client.SetDeadline(time.Now().Add(20 * time.Second))
+	return client
+}
+
+func TestAmbiguousHeadsAreRefusedWithTheirReason(t *testing.T) {
+	const ok = "Host: h\r\n"
+	for _, c := range []struct {
+		name, head string
+		status     int
+		reason     string
+	}{
+		{"two lengths", "POST / HTTP/1.1\r\n" + ok + "Content-Length: 6\r\nContent-Length: 6\r\n\r\n", 400, "more than one Content-Length"},
+		{"length and coding", "POST / HTTP/1.1\r\n" + ok + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "both a Content-Length and a Transfer-Encoding"},
+		{"two codings", "POST / HTTP/1.1\r\n" + ok + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "more than one Transfer-Encoding"},
+		{"unknown coding", "POST / HTTP/1.1\r\n" + ok + "Transfer-Encoding: gzip, chunked\r\n\r\n", 501, "not \"chunked\" alone"},
+		{"coding in 1.0", "POST / HTTP/1.0\r\n" + ok + "Transfer-Encoding: chunked\r\n\r\n", 400, "Transfer-Encoding in HTTP/1.0"},
+		{"space before colon", "GET / HTTP/1.1\r\nHost : h\r\n\r\n", 400, "not a token followed by a colon"},
+		{"obs-fold", "GET / HTTP/1.1\r\n" + ok + "Foo: x\r\n bar\r\n\r\n", 400, "not a token followed by a colon"},
+		{"bare LF", "GET / HTTP/1.1\nHost: h\n\n", 400, "request line"},
+		{"bare LF in a field", "GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n", 400, "control character"},
+		{"bare CR", "GET / HTTP/1.1\r\nHost: h\rX: y\r\n\r\n", 400, "control character"},
+		{"NUL", "GET / HTTP/1.1\r\nHost: h\x00\r\n\r\n", 400, "control character"},
+		{"no host", "GET / HTTP/1.1\r\n\r\n", 400, "no Host"},
+		{"two hosts", "GET / HTTP/1.1\r\nHost: h\r\nHost: h\r\n\r\n", 400, "more than one Host"},
+		{"version 1.2", "GET / HTTP/1.2\r\n" + ok + "\r\n", 505, "version"},
+		{"preface", "PRI * HTTP/2.0\r\n\r\n", 505, "version"},
+		{"two spaces", "GET  / HTTP/1.1\r\n" + ok + "\r\n", 400, "request line"},
+		{"tab", "GET\t/ HTTP/1.1\r\n" + ok + "\r\n", 400, "request line"},
+		{"fragment", "GET /#x HTTP/1.1\r\n" + ok + "\r\n", 400, "fragment"},
+		{"raw UTF-8", "GET /\xc3\xaf HTTP/1.1\r\n" + ok + "\r\n", 400, "plain ASCII"},
+		{"connect with a body", "CONNECT h:443 HTTP/1.1\r\n" + ok + "Content-Length: 4\r\n\r\n", 400, "CONNECT has no body"},
+		{"strange expectation", "POST / HTTP/1.1\r\n" + ok + "Expect: y 100-continue\r\nContent-Length: 1\r\n\r\n", 417, "expectation"},
+		{"signed length", "POST / HTTP/1.1\r\n" + ok + "Content-Length: +6\r\n\r\n", 400, "not a number"},
+		{"many fields", "GET / HTTP/1.1\r\n" + ok + strings.Repeat("A: b\r\n", 300) + "\r\n", 431, "too many"},
+		{"large head", "GET / HTTP/1.1\r\n" + ok + "A: " + strings.Repeat("b", 70<<10) + "\r\n\r\n", 431, "too large"},
+		{"not HTTP", "\x05\x01\x00 hello there\r\n\r\n", 400, "not a token"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			faults := make(chan *Fault, 1)
+			client := dial(t, Options{}, echo{faults})
+			go func() { _, _ = io.WriteString(client, c.head) }()
+			res, err := http.ReadResponse(bufio.NewReader(client), nil)
+			if err != nil {
+				t.Fatalf("read the refusal: %v", err)
+			}
+			fault := <-faults
+			if res.StatusCode != c.status || !strings.Contains(fault.Reason, c.reason) {
+				t.Errorf("%q = %d %q, want %d with %q", c.head, res.StatusCode, fault.Reason, c.status, c.reason)
+			}
+			if !res.Close {
+				t.Error("the connection goes on after a refused head")
+			}
+		})
+	}
+}
+
+func TestPipelinedRequestsAreServedInOrder(t *testing.T) {
+	client := dial(t, Options{}, echo{})
+	go func() {
+		_, _ = io.WriteString(client, "GET /a HTTP/1.1\r\nHost: h\r\n\r\nPOST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nxyz"+
+			"POST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\nTrailer: dropped\r\n\r\n"+
+			"\r\nGET /d HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+	}()
+	br := bufio.NewReader(client)
+	for _, want := range []string{`GET /a h ""`, `POST /b h "xyz"`, `POST /c h "hello"`, `GET /d h ""`} {
+		res, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatalf("before %s: %v", want, err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil || string(body) != want {
+			t.Fatalf("got %q, %v; want %q", body, err, want)
+		}
+	}
+	if _, err := br.ReadByte(); err != io.EOF {
+		t.Errorf("after Connection: close: %v, want EOF", err)
+	}
+}
+
+func TestBrokenChunksAreNeverABody(t *testing.T) {
+	for _, chunks := range []string{
+		"0x5\r\nhello\r\n0\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n",
+		"FFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n", "\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "1\r\nAXX\r\n0\r\n\r\n", "5\r\nhelloX0\r\n\r\n",
+	} {
+		client := dial(t, Options{}, echo{})
+		go func() {
+			_, _ = io.WriteString(client, "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"+chunks)
+		}()
+		br := bufio.NewReader(client)
+		res, err := http.ReadResponse(br, nil)
+		if err != nil {
+			continue // closed without an answer: as good
+		}
+		if res.StatusCode != http.StatusBadRequest {
+			t.Errorf("%q was taken: %d", chunks, res.StatusCode)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		if _, err := http.ReadResponse(br, nil); err == nil {
+			t.Errorf("%q: the connection went on", chunks)
+		}
+	}
+}
+
+func TestAWaitingClientIsToldToContinue(t *testing.T) {
+	client := dial(t, Options{}, echo{})
+	_, _ = io.WriteString(client, "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+	br := bufio.NewReader(client)
+	line, err := br.ReadString('\n')
+	if err != nil || line != "HTTP/1.1 100 Continue\r\n" {
+		t.Fatalf("got %q, %v", line, err)
+	}
+	_, _ = br.ReadString('\n')
+	_, _ = io.WriteString(client, "ok")
+	res, err := http.ReadResponse(br, nil)
+	if err != nil || res.StatusCode != 200 {
+		t.Fatalf("got %v, %v", res, err)
+	}
+}
+
+type handlerFunc func(w *ResponseWriter, r *http.Request)
+
+func (f handlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) { f(w.(*ResponseWriter), r) }
+func (handlerFunc) Refuse(*Fault) *http.Response                       { return nil }
+
+func TestAClientThatGoesAwayCancelsItsRequest(t *testing.T) {
+	cancelled := make(chan struct{})
+	client := dial(t, Options{}, handlerFunc(func(_ *ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		close(cancelled)
+	}))
+	_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+	client.Close()
+	select {
+	case <-cancelled:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the request's context did not end")
+	}
+}
+
+func TestEveryPartOfABodyLeavesAtOnce(t *testing.T) {
+	events, source := io.Pipe()
+	client := dial(t, Options{}, handlerFunc(func(w *ResponseWriter, _ *http.Request) {
+		_ = w.Respond(&http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: events, ContentLength: -1})
+	}))
+	_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+	res, err := http.ReadResponse(bufio.NewReader(client), nil) // the head comes before any event
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := bufio.NewReader(res.Body)
+	for i := range 20 {
+		event := fmt.Sprintf("data: %d\n", i)
+		_, _ = io.WriteString(source, event)
+		if got, err := body.ReadString('\n'); err != nil || got != event {
+			t.Fatalf("event %d: got %q, %v", i, got, err)
+		}
+	}
+	source.Close()
+	if _, err := body.ReadByte(); err != io.EOF {
+		t.Errorf("at the end: %v, want EOF", err)
+	}
+}
+
+func TestABodyThatBreaksOffIsNoCleanEnd(t *testing.T) {
+	for _, length := range []int64{-1, 100} {
+		client := dial(t, Options{}, handlerFunc(func(w *ResponseWriter, _ *http.Request) {
+			body := io.MultiReader(strings.NewReader("half"), errReader{})
+			_ = w.Respond(&http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(body), ContentLength: length})
+		}))
+		_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+		res, err := http.ReadResponse(bufio.NewReader(client), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(res.Body); err == nil {
+			t.Errorf("length %d: the client took %q for the whole", length, got)
+		}
+	}
+}
+
+type errReader struct{}
+
+func (errReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestAnUnreadUploadDoesNotBecomeTheNextRequest(t *testing.T) {
+	client := dial(t, Options{}, handlerFunc(func(w *ResponseWriter, r *http.Request) {
+		_ = w.Respond(&http.Response{StatusCode: 403, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(r.RequestURI)), ContentLength: int64(len(r.RequestURI))})
+	}))
+	smuggled := "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n"
+	go func() {
+		fmt.Fprintf(client, "POST /one HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%sGET /two HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", len(smuggled), smuggled)
+	}()
+	br := bufio.NewReader(client)
+	for _, want := range []string{"/one", "/two"} {
+		res, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatalf("before %s: %v", want, err)
+		}
+		if got, _ := io.ReadAll(res.Body); string(got) != want {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// The corpus in testdata/fuzz holds the heads that net/http takes and we don't.
+func FuzzJudge(f *testing.F) {
+	for _, head := range []string{
+		"GET / HTTP/1.1\r\nHost: h\r\n\r\n", "POST /a?b HTTP/1.1\r\nHost: h:1\r\nContent-Length: 3\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n", "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n",
+	} {
+		f.Add([]byte(head))
+	}
+	f.Fuzz(func(t *testing.T, head []byte) {
+		if !strings.HasSuffix(string(head), "\r\n\r\n") {
+			return
+		}
+		frame, fault := judge(head, Limits{}.withDefaults())
+		if fault != nil {
+			if fault.Status < 400 || fault.Reason == "" {
+				t.Fatalf("a fault without status or reason: %+v", fault)
+			}
+			return
+		}
+		// What we take, net/http must read in the same way.
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(string(head))))
+		if err != nil {
+			return // refused there: refused in the end
+		}
+		if !frame.chunked && r.ContentLength != frame.length || frame.chunked && r.ContentLength != -1 {
+			t.Fatalf("%q: length %d, %+v", head, r.ContentLength, frame)
+		}
+		line, _, _ := strings.Cut(string(head), "\r\n")
+		if got := r.Method + " " + r.RequestURI + " " + r.Proto; got != line {
+			t.Fatalf("%q was read as %q", line, got)
+		}
+	})
+}
