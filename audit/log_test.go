@@ -1,0 +1,235 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func openTest(t testing.TB, path string) *Log {
+	t.Helper()
+	l, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func appendTest(t testing.TB, l *Log, event string) Row {
+	t.Helper()
+	r, err := l.Append(context.Background(), Row{Event: event, SessionID: "s", Host: "<h&>", Fields: map[string]any{"n": 1, "b": "<x>"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestARowIsThereWhenAppendReturns(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	l := openTest(t, path)
+	want := appendTest(t, l, EventProxyStarted)
+	reader, err := OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	got, err := reader.Get(context.Background(), want.ID)
+	if err != nil || got.Hash != want.Hash || got.Host != "<h&>" || got.Fields["b"] != "<x>" {
+		t.Errorf("Get = %+v, %v; want %+v", got, err, want)
+	}
+	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, want 0600", info.Mode().Perm())
+	}
+}
+
+func TestWritersOfSeveralProcessesMakeOneChain(t *testing.T) {
+	if path := os.Getenv("AUDIT_TEST_WRITER"); path != "" {
+		l := openTest(t, path)
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 25 {
+					appendTest(t, l, EventProxyProxied)
+				}
+			})
+		}
+		all.Wait()
+		return
+	}
+	path := filepath.Join(t.TempDir(), "audit.db")
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			cmd := exec.Command(os.Args[0], "-test.run", "^TestWritersOfSeveralProcessesMakeOneChain$")
+			cmd.Env = append(os.Environ(), "AUDIT_TEST_WRITER="+path)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("writer: %v\n%s", err, out)
+			}
+		})
+	}
+	all.Wait()
+	report, err := openTest(t, path).Verify(context.Background())
+	if err != nil || !report.OK || report.Rows != 600 {
+		t.Errorf("Verify = %+v, %v; want 600 rows", report, err)
+	}
+}
+
+func TestAKilledWritersRowsStand(t *testing.T) {
+	if path := os.Getenv("AUDIT_TEST_KILLED"); path != "" {
+		l := openTest(t, path)
+		for i := range 1000 {
+			appendTest(t, l, EventProxyStarted)
+			if i == 20 {
+				fmt.Println("twenty")
+			}
+		}
+		return
+	}
+	path := filepath.Join(t.TempDir(), "audit.db")
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestAKilledWritersRowsStand$")
+	cmd.Env = append(os.Environ(), "AUDIT_TEST_KILLED="+path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 6)
+	_, _ = out.Read(buf)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	report, err := openTest(t, path).Verify(context.Background())
+	if err != nil || !report.OK || report.Rows < 21 {
+		t.Errorf("Verify = %+v, %v; want at least the 21 committed rows", report, err)
+	}
+}
+
+func TestTamperingIsFoundAndNamed(t *testing.T) {
+	for _, c := range []struct {
+		name, sql string
+		seq       int64
+		why       string
+	}{
+		{"edit", "UPDATE events SET host = 'other' WHERE seq = 3", 3, "content"},
+		{"edit fields", "UPDATE events SET fields = '{}' WHERE seq = 3", 3, "content"},
+		{"delete", "DELETE FROM events WHERE seq = 3", 4, "missing"},
+		{"cut", "DELETE FROM events WHERE seq > 3", 4, "once had row 5"},
+		{"reorder", "UPDATE events SET seq = 100 WHERE seq = 2; UPDATE events SET seq = 2 WHERE seq = 3; UPDATE events SET seq = 3 WHERE seq = 100", 2, "prev_hash"},
+		{"empty", "DELETE FROM events", 1, "once had"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.db")
+			l := openTest(t, path)
+			for range 5 {
+				appendTest(t, l, EventProxyProxied)
+			}
+			db, err := sql.Open("sqlite", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.Exec(c.sql); err != nil {
+				t.Fatal(err)
+			}
+			db.Close()
+			report, err := l.Verify(context.Background())
+			if err != nil || report.OK || report.BrokenSeq != c.seq || !strings.Contains(report.Why, c.why) {
+				t.Errorf("Verify = %+v, %v; want row %d, %q", report, err, c.seq, c.why)
+			}
+		})
+	}
+}
+
+func TestAFullDiskIsUnavailableAndRecovers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	l := openTest(t, path)
+	appendTest(t, l, EventSessionStarted)
+	l.db.SetMaxOpenConns(1) // the pragma is a connection's
+	if _, err := l.db.Exec("PRAGMA max_page_count = 1"); err != nil {
+		t.Fatal(err)
+	}
+	big := map[string]any{"x": strings.Repeat("y", 100_000)}
+	if _, err := l.Append(context.Background(), Row{Event: EventProxyStarted, Fields: big}); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("Append on a full disk = %v, want ErrUnavailable", err)
+	}
+	if _, err := l.db.Exec("PRAGMA max_page_count = 1073741823"); err != nil {
+		t.Fatal(err)
+	}
+	appendTest(t, l, EventProxyStarted)
+	if report, err := l.Verify(context.Background()); err != nil || !report.OK || report.Rows != 2 {
+		t.Errorf("Verify = %+v, %v; want 2 rows", report, err)
+	}
+}
+
+func TestARemovedDatabaseIsMadeAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	l := openTest(t, path)
+	appendTest(t, l, EventSessionStarted)
+	for _, f := range []string{"", "-wal", "-shm"} {
+		_ = os.Remove(path + f)
+	}
+	appendTest(t, l, EventProxyStarted)
+	report, err := l.Verify(context.Background())
+	if err != nil || report.OK {
+		t.Errorf("Verify = %+v, %v; want the cut to be found", report, err)
+	}
+}
+
+func TestFollowSeesEveryRowOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	l := openTest(t, path)
+	appendTest(t, l, "a")
+	appendTest(t, l, "b")
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	rows := make(chan Row, 8)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- l.Follow(ctx, Filter{Limit: 1, Newest: true}, func(r Row) error { rows <- r; return nil })
+	}()
+	if got := (<-rows).Event; got != "b" {
+		t.Fatalf("first %q, want b", got)
+	}
+	appendTest(t, l, "c")
+	appendTest(t, l, "d")
+	for _, want := range []string{"c", "d"} {
+		if got := (<-rows).Event; got != want {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Follow = %v, want nil", err)
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	for _, durability := range []string{"normal", "full"} {
+		for _, writers := range []int{1, 64} {
+			b.Run(fmt.Sprintf("%s/%d", durability, writers), func(b *testing.B) {
+				l, err := Open(filepath.Join(b.TempDir(), "audit.db"), Options{Durability: durability})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer l.Close()
+				b.SetParallelism(writers)
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						if _, err := l.Append(context.Background(), Row{Event: EventProxyProxied, Host: "api.example.com", Fields: map[string]any{"request_id": "x"}}); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			})
+		}
+	}
+}

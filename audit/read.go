@@ -1,0 +1,214 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Filter selects rows. Empty fields select everything.
+type Filter struct {
+	Session, Event, Decision, Host, Connector string
+	Since, Until                              time.Time // Until is exclusive
+	AfterSeq                                  int64
+	Limit                                     int  // 0: all
+	Newest                                    bool // with Limit: the newest rows, still oldest first
+}
+
+func (f Filter) where() (string, []any) {
+	var terms []string
+	var args []any
+	add := func(term string, arg any) { terms, args = append(terms, term), append(args, arg) }
+	for column, value := range map[string]string{
+		"session_id": f.Session, "event": f.Event, "decision": f.Decision, "host": f.Host, "connector_fqn": f.Connector,
+	} {
+		if value != "" {
+			add(column+" = ?", value)
+		}
+	}
+	if !f.Since.IsZero() {
+		add("ts >= ?", f.Since.UTC().Format(timeFormat))
+	}
+	if !f.Until.IsZero() {
+		add("ts < ?", f.Until.UTC().Format(timeFormat))
+	}
+	if f.AfterSeq > 0 {
+		add("seq > ?", f.AfterSeq)
+	}
+	if len(terms) == 0 {
+		return "", nil
+	}
+	return " WHERE " + strings.Join(terms, " AND "), args
+}
+
+// Each calls f for every selected row, oldest first, and stops at its error.
+func (l *Log) Each(ctx context.Context, filter Filter, f func(Row) error) error {
+	where, args := filter.where()
+	query := "SELECT " + columns + " FROM events" + where
+	switch {
+	case filter.Limit > 0 && filter.Newest:
+		query = "SELECT * FROM (" + query + " ORDER BY seq DESC LIMIT ?) ORDER BY seq"
+		args = append(args, filter.Limit)
+	case filter.Limit > 0:
+		query += " ORDER BY seq LIMIT ?"
+		args = append(args, filter.Limit)
+	default:
+		query += " ORDER BY seq"
+	}
+	rows, err := l.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		r, _, err := scan(rows)
+		if err != nil {
+			return err
+		}
+		if err := f(r); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	return nil
+}
+
+// List gives the selected rows, oldest first.
+func (l *Log) List(ctx context.Context, filter Filter) ([]Row, error) {
+	var all []Row
+	err := l.Each(ctx, filter, func(r Row) error { all = append(all, r); return nil })
+	return all, err
+}
+
+// ErrNotFound is an id that no row has.
+var ErrNotFound = errors.New("there is no audit row with that id")
+
+// Get gives one row.
+func (l *Log) Get(ctx context.Context, id string) (Row, error) {
+	r, _, err := scan(l.db.QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE id = ?", id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Row{}, ErrNotFound
+	}
+	return r, err
+}
+
+// followEvery is how often Follow looks.
+const followEvery = 100 * time.Millisecond
+
+// Follow calls f for the selected rows that are there (the newest
+// filter.Limit of them when Newest is set) and then for each new one, of any
+// process, until ctx ends: then it returns nil.
+func (l *Log) Follow(ctx context.Context, filter Filter, f func(Row) error) error {
+	last := filter.AfterSeq
+	seen := func(r Row) error {
+		last = r.Seq
+		return f(r)
+	}
+	// The head is read first, so that rows that the filter drops are not
+	// looked at again and again.
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		err := l.Each(ctx, filter, seen)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		filter.Limit, filter.Newest, filter.AfterSeq = 0, false, last
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+type scanner interface{ Scan(dest ...any) error }
+
+// scan reads one row and its fields as stored.
+func scan(s scanner) (Row, string, error) {
+	var r Row
+	var ts, fields string
+	err := s.Scan(&r.Seq, &r.ID, &ts, &r.Event, &r.SessionID, &r.Source, &r.Decision, &r.Reason, &r.ConnectorFQN, &r.ConnectorVersion,
+		&r.Tool, &r.Operation, &r.Binding, &r.Method, &r.Scheme, &r.Host, &r.Port, &r.Path, &r.HTTPVersion, &r.Status, &r.RequestBytes,
+		&r.ResponseBytes, &r.Redactions, &r.DurationUS, &fields, &r.PrevHash, &r.Hash)
+	if err != nil {
+		return r, "", err
+	}
+	if r.TS, err = time.Parse(timeFormat, ts); err != nil {
+		return r, fields, fmt.Errorf("read audit row %d: its time is broken: %w", r.Seq, err)
+	}
+	if err := json.Unmarshal([]byte(fields), &r.Fields); err != nil {
+		return r, fields, fmt.Errorf("read audit row %d: its fields are broken: %w", r.Seq, err)
+	}
+	return r, fields, nil
+}
+
+// Report is what Verify found.
+type Report struct {
+	OK        bool   `json:"ok"`
+	Rows      int64  `json:"rows"`
+	Head      string `json:"head"`                 // the last row's hash
+	BrokenSeq int64  `json:"broken_seq,omitempty"` // the first row that does not fit
+	BrokenID  string `json:"broken_id,omitempty"`
+	Why       string `json:"why,omitempty"`
+}
+
+// Verify walks the chain from the first row and compares its end with the
+// head that is kept outside the database.
+func (l *Log) Verify(ctx context.Context) (Report, error) {
+	seq, hash, kept := l.head.read()
+	rows, err := l.db.QueryContext(ctx, "SELECT "+columns+" FROM events ORDER BY seq")
+	if err != nil {
+		return Report{}, fmt.Errorf("read the audit log: %w", err)
+	}
+	defer rows.Close()
+	report := Report{OK: true, Head: zeroHash}
+	broken := func(r Row, why string) Report {
+		return Report{Rows: report.Rows, Head: report.Head, BrokenSeq: r.Seq, BrokenID: r.ID, Why: why}
+	}
+	atHead := ""
+	for rows.Next() {
+		r, fields, err := scan(rows)
+		if err != nil {
+			return broken(r, "the row cannot be read"), nil //nolint:nilerr // a row that cannot be read is the finding
+		}
+		if r.Seq != report.Rows+1 {
+			return broken(r, fmt.Sprintf("row %d is missing before it", report.Rows+1)), nil
+		}
+		again := r
+		if err := again.chain(report.Head, []byte(fields)); err != nil {
+			return broken(r, "the row cannot be hashed"), nil //nolint:nilerr // as above
+		}
+		switch {
+		case r.PrevHash != report.Head:
+			return broken(r, "its prev_hash is not the hash of the row before it"), nil
+		case r.Hash != again.Hash:
+			return broken(r, "its content does not have its hash"), nil
+		}
+		report.Rows, report.Head = r.Seq, r.Hash
+		if r.Seq == seq {
+			atHead = r.Hash
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return Report{}, fmt.Errorf("read the audit log: %w", err)
+	}
+	switch {
+	case !kept && report.Rows > 0:
+		return Report{Rows: report.Rows, Head: report.Head, Why: "the head outside the database is missing, so that a cut tail would not show"}, nil
+	case kept && report.Rows < seq:
+		return Report{Rows: report.Rows, Head: report.Head, BrokenSeq: report.Rows + 1, Why: fmt.Sprintf("the log ends at row %d, and once had row %d", report.Rows, seq)}, nil
+	case kept && atHead != hash:
+		return Report{Rows: report.Rows, Head: report.Head, BrokenSeq: seq, Why: "the row at the head has another hash than the head outside the database"}, nil
+	}
+	return report, nil
+}
