@@ -1,0 +1,169 @@
+package ca
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func newTest(t testing.TB, o Options) *Session {
+	t.Helper()
+	s, err := NewSession(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// serve answers HTTPS for name with s's leaf on loopback and gives the port.
+func serve(t *testing.T, s *Session, name string) string {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.Leaf(name) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "trusted") }),
+		ReadHeaderTimeout: time.Minute, ErrorLog: nil}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+func TestRealClientsTrustALeaf(t *testing.T) {
+	s := newTest(t, Options{Session: "01TEST"})
+	dir := t.TempDir()
+	pemFile, p12 := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "trust.p12")
+	if err := os.WriteFile(pemFile, s.RootPEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := JavaTrustStore(s.RootPEM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p12, store, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port := serve(t, s, "localhost")
+	url := "https://localhost:" + port + "/"
+	java := filepath.Join(dir, "Get.java")
+	if err := os.WriteFile(java, []byte(`public class Get { public static void main(String[] a) throws Exception {
+		System.out.write(new java.net.URL(a[0]).openStream().readAllBytes()); System.out.flush(); } }`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, argv := range map[string][]string{
+		"curl":    {"curl", "-sS", "--cacert", pemFile, url},
+		"openssl": {"sh", "-c", "openssl s_client -x509_strict -verify_return_error -CAfile " + pemFile + " -servername localhost -connect localhost:" + port + " </dev/null >/dev/null 2>&1 && printf trusted"},
+		"node":    {"node", "-e", "require('https').get('" + url + "',r=>r.pipe(process.stdout))"},
+		"python":  {"python3", "-c", "import ssl,urllib.request as u;print(u.urlopen('" + url + "',context=ssl.create_default_context(cafile='" + pemFile + "')).read().decode(),end='')"},
+		"java":    {"java", "-Djavax.net.ssl.trustStore=" + p12, "-Djavax.net.ssl.trustStoreType=PKCS12", "-Djavax.net.ssl.trustStorePassword=changeit", java, url},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := exec.LookPath(argv[0]); err != nil {
+				t.Skipf("%s is not installed", argv[0])
+			}
+			cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+			cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+pemFile)
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.HasSuffix(string(out), "trusted") {
+				t.Errorf("%v: %q, %v", argv, out, err)
+			}
+		})
+	}
+}
+
+func TestTheHashLinkIsOpenSSLs(t *testing.T) {
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skip("openssl is not installed")
+	}
+	s := newTest(t, Options{Session: "  01  Mixed CASE "})
+	cmd := exec.CommandContext(t.Context(), "openssl", "x509", "-noout", "-subject_hash")
+	cmd.Stdin = strings.NewReader(string(s.RootPEM()))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := HashLink(s.RootPEM()); err != nil || got != strings.TrimSpace(string(out))+".0" {
+		t.Errorf("HashLink = %q, %v; want %s.0", got, err, strings.TrimSpace(string(out)))
+	}
+}
+
+func TestAConstrainedCAVouchesForItsNamesOnly(t *testing.T) {
+	s := newTest(t, Options{PermittedNames: []string{"api.example.com"}})
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Root())
+	for host, ok := range map[string]bool{"api.example.com": true, "evil.test": false} {
+		leaf, err := s.Leaf(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		between := x509.NewCertPool()
+		between.AddCert(s.intermediate)
+		_, err = leaf.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: roots, Intermediates: between})
+		if (err == nil) != ok {
+			t.Errorf("Verify(%s) = %v, want ok=%v", host, err, ok)
+		}
+	}
+}
+
+func TestALeafIsMadeOnceAndAnewNearItsEnd(t *testing.T) {
+	now := time.Now()
+	var mu sync.Mutex
+	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
+	s := newTest(t, Options{Now: clock, Lifetime: 100 * time.Hour})
+	first, err := s.Leaf("a.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := s.Leaf("a.example"); again != first {
+		t.Error("a second leaf was made")
+	}
+	mu.Lock()
+	now = now.Add(24*time.Hour - time.Minute)
+	mu.Unlock()
+	if later, err := s.Leaf("a.example"); err != nil || later == first || !later.Leaf.NotAfter.After(clock()) {
+		t.Errorf("near its end: %v", err)
+	}
+	mu.Lock()
+	now = now.Add(100 * time.Hour)
+	mu.Unlock()
+	if _, err := s.Leaf("b.example"); err != ErrExpired { //nolint:errorlint // the sentinel itself
+		t.Errorf("past the CA's life: %v, want ErrExpired", err)
+	}
+}
+
+func TestABundleHoldsTheRootOnce(t *testing.T) {
+	s := newTest(t, Options{})
+	once := Bundle([]byte("# roots, no newline at the end"), s.RootPEM())
+	if twice := Bundle(once, s.RootPEM()); string(twice) != string(once) || !strings.Contains(string(once), "end\n-----BEGIN") {
+		t.Errorf("bundle: %q", once)
+	}
+}
+
+func BenchmarkMint(b *testing.B) {
+	s := newTest(b, Options{})
+	for i := 0; b.Loop(); i++ {
+		if _, err := s.mint("host.example"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkKnownLeaf(b *testing.B) {
+	s := newTest(b, Options{})
+	for b.Loop() {
+		if _, err := s.Leaf("host.example"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+// Package address tells which addresses the plane may dial: those that the
+// IANA special-purpose registries leave to the public Internet. Everything
+// else (this machine, its networks, metadata services, addresses that hide
+// another one inside) has a name for why not.
+package address
+
+import (
+	_ "embed" // the registries below
+	"net/netip"
+	"strings"
+	"sync"
+)
+
+// The registries, one block a line: prefix, reason, source. They follow the
+// IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890 and its
+// successors), completed by multicast, reserved space, the transition
+// mechanisms that embed an IPv4 address, and well-known metadata services.
+//
+//go:embed special.csv
+var special string
+
+// Class is what an address is. The zero value is not public.
+type Class struct {
+	Public bool
+	Reason string // "" when public
+}
+
+type block struct {
+	prefix netip.Prefix
+	reason string
+}
+
+var blocks = sync.OnceValue(func() []block {
+	var all []block
+	for line := range strings.Lines(special) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.SplitN(line, ",", 3)
+		all = append(all, block{netip.MustParsePrefix(fields[0]), fields[1]})
+	}
+	return all
+})
+
+// Classify tells what addr is. IPv4 in IPv6 (RFC 4291 section 2.5.5.2) is
+// judged as the IPv4 address; an address with a zone is never public.
+func Classify(addr netip.Addr) Class {
+	if !addr.IsValid() {
+		return Class{Reason: "invalid"}
+	}
+	if addr.Zone() != "" {
+		return Class{Reason: "zoned"}
+	}
+	addr = addr.Unmap()
+	for _, b := range blocks() {
+		if b.prefix.Contains(addr) {
+			return Class{Reason: b.reason}
+		}
+	}
+	// ISATAP (RFC 5214 section 6.1) hides an IPv4 address in any prefix.
+	if addr.Is6() {
+		b := addr.As16()
+		if b[8]&0xfc == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe {
+			return Class{Reason: "isatap-embedded"}
+		}
+		if !globalUnicast.Contains(addr) {
+			return Class{Reason: "unassigned"}
+		}
+	}
+	return Class{Public: true}
+}
+
+// globalUnicast is all that IANA assigns from (RFC 4291 section 2.4).
+var globalUnicast = netip.MustParsePrefix("2000::/3")

@@ -1,0 +1,198 @@
+// Package spec is what connectors declare and what that allows: the manifest
+// and the operations of aileron.connector.v1.json, read strictly, and the
+// index that says which operation a request is.
+//
+// After Load nobody checks a name, a host or a path again. What is not
+// declared is not allowed; what can be read in two ways is an error.
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/semver"
+)
+
+// FQN is a connector's fully-qualified name: scheme://owner/path. It
+// identifies; it grants nothing.
+type FQN string
+
+// ParseFQN reads github://, gitlab:// and hub:// names: lower-case scheme, at
+// least an owner and a name, segments of letters, digits, dots, hyphens and
+// underscores that begin with a letter or digit.
+func ParseFQN(s string) (FQN, error) {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok || scheme != "github" && scheme != "gitlab" && scheme != "hub" {
+		return "", fmt.Errorf("read the connector name %q: it does not begin with github://, gitlab:// or hub://", s)
+	}
+	parts := strings.Split(rest, "/")
+	if len(parts) < 2 || len(s) > 200 {
+		return "", fmt.Errorf("read the connector name %q: it is not scheme://owner/name", s)
+	}
+	for _, p := range parts {
+		if !isName(p, "._-") {
+			return "", fmt.Errorf("read the connector name %q: the part %q is not a plain name", s, p)
+		}
+	}
+	return FQN(s), nil
+}
+
+// Service is the last part of the name: what a binding is called after.
+func (f FQN) Service() string { return string(f[strings.LastIndexByte(string(f), '/')+1:]) }
+
+// Owner is the first part after the scheme.
+func (f FQN) Owner() string {
+	_, rest, _ := strings.Cut(string(f), "://")
+	owner, _, _ := strings.Cut(rest, "/")
+	return owner
+}
+
+// Connector is one verified connector.
+type Connector struct {
+	FQN          FQN
+	Version      string // strict SemVer, without a leading v
+	Hash         string // "sha256:…"; set by the store
+	Manifest     Manifest
+	Tools        []Tool
+	Placeholders []Placeholder
+}
+
+// CredentialNeed is the one credential that a connector asks for.
+type CredentialNeed struct{ Kind, Scope string }
+
+// Credential is nil for a connector that needs none.
+func (c *Connector) Credential() *CredentialNeed { return c.Manifest.Credential }
+
+// Tool is a command name and its operations.
+type Tool struct {
+	Name, Description string
+	Operations        []*Operation
+}
+
+// Operation is one thing that a connector can do: a method and a path on
+// hosts.
+type Operation struct {
+	Connector         *Connector
+	Tool              string
+	Name              string
+	Summary           string
+	Description       string
+	Method            string // "" or "*": any
+	Path              Template
+	Hosts             []HostPattern
+	Idempotent        bool
+	Approval          string     // "none" or "required"
+	Injection         *Injection // nil: no credential
+	Inputs            []Input
+	Audit             []AuditField
+	QueryDeclaredOnly bool   // only the names in Inputs may stand in the query
+	Upgrade           string // "" or "websocket"
+	Ranges            bool
+}
+
+// String names the operation for people: "fqn tool operation".
+func (o *Operation) String() string {
+	return string(o.Connector.FQN) + " " + o.Tool + " " + o.Name
+}
+
+// Injection is where an operation's credential goes.
+type Injection struct {
+	Kind, Scope string
+	In          string // header, query or path
+	Name        string
+	Format      string // with {secret} once
+}
+
+// Input is one declared argument.
+type Input struct {
+	Name, Type, Description string
+	Required                bool
+}
+
+// AuditField is one value that an audit row may hold besides its columns.
+type AuditField struct {
+	Name, Source, Description string
+	Redact                    bool
+}
+
+// Placeholder is a harmless stand-in that makes a tool start in the box.
+type Placeholder struct{ Env, Value string }
+
+// Load reads a connector from the bytes of its two files. Every fault is
+// reported, joined, each with its place.
+func Load(manifest, spec []byte) (*Connector, error) {
+	m, err := ParseManifest(manifest)
+	if err != nil {
+		err = fmt.Errorf("manifest.toml: %w", err)
+	}
+	c, specErr := Parse(spec)
+	if err != nil || specErr != nil {
+		return nil, errors.Join(err, specErr)
+	}
+	c.Manifest = m
+	var f faults
+	if m.Name != c.FQN {
+		f.add("connector.fqn", "it is %s, and the manifest's name is %s", c.FQN, m.Name)
+	}
+	if m.Version != c.Version {
+		f.add("connector.version", "it is %s, and the manifest's version is %s", c.Version, m.Version)
+	}
+	c.checkAgainst(m, &f)
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// checkAgainst holds every operation to what the manifest asks the user for.
+func (c *Connector) checkAgainst(m Manifest, f *faults) {
+	used := false
+	for ti, t := range c.Tools {
+		for oi, op := range t.Operations {
+			path := fmt.Sprintf("tools[%d].operations[%d]", ti, oi)
+			for hi, h := range op.Hosts {
+				if !slices.Contains(m.Hosts, h) {
+					f.add(fmt.Sprintf("%s.hosts[%d]", path, hi), "%s is not among the manifest's capabilities.network.hosts", h)
+				}
+			}
+			if op.Injection == nil {
+				continue
+			}
+			used = true
+			switch {
+			case m.Credential == nil:
+				f.add(path+".credential", "the manifest asks for no credential")
+			case m.Credential.Kind != op.Injection.Kind:
+				f.add(path+".credential", "its kind is %s, and the manifest's is %s", op.Injection.Kind, m.Credential.Kind)
+			}
+		}
+	}
+	if m.Credential != nil && !used {
+		f.add("tools", "no operation uses the credential that the manifest asks for")
+	}
+}
+
+// isVersion reports strict SemVer 2.0.0 without a leading v.
+func isVersion(s string) bool {
+	return semver.IsValid("v"+s) && strings.Count(strings.SplitN(strings.SplitN(s, "+", 2)[0], "-", 2)[0], ".") == 2
+}
+
+// CompareVersions orders two strict SemVer strings.
+func CompareVersions(a, b string) int { return semver.Compare("v"+a, "v"+b) }
+
+// isName reports a string of ASCII letters, digits and extra characters that
+// begins with a letter or digit.
+func isName(s, extra string) bool {
+	if s == "" || len(s) > 100 {
+		return false
+	}
+	for i, c := range []byte(s) {
+		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alnum && (i == 0 || strings.IndexByte(extra, c) < 0) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,153 @@
+package spec
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Template is a path pattern in the syntax of net/http's ServeMux: literal
+// segments, {name} for one segment, {name...} at the end for the rest. The
+// zero value stands for every path.
+type Template struct {
+	text     string
+	segments []segment
+}
+
+type segment struct {
+	literal string // when name is empty
+	name    string
+	rest    bool
+}
+
+// maxSegments bounds a template's depth.
+const maxSegments = 64
+
+// ParseTemplate reads a path template. A literal is written as it stands on
+// the wire, in characters that need no escape.
+func ParseTemplate(s string) (Template, error) {
+	if !strings.HasPrefix(s, "/") {
+		return Template{}, errors.New("it does not begin with a slash")
+	}
+	t := Template{text: s}
+	parts := strings.Split(s[1:], "/")
+	if len(parts) > maxSegments {
+		return Template{}, errors.New("it has too many segments")
+	}
+	seen := map[string]bool{}
+	for i, p := range parts {
+		last := i == len(parts)-1
+		name, ok := strings.CutPrefix(p, "{")
+		if !ok {
+			if p == "" && !last || p == "." || p == ".." || !isPlainSegment(p) {
+				return Template{}, errors.New("the segment " + quote(p) + " is not plain")
+			}
+			t.segments = append(t.segments, segment{literal: p})
+			continue
+		}
+		name, ok = strings.CutSuffix(name, "}")
+		rest := false
+		if trimmed, found := strings.CutSuffix(name, "..."); found {
+			name, rest = trimmed, true
+		}
+		switch {
+		case !ok || !isName(name, "_-."):
+			return Template{}, errors.New("the variable " + quote(p) + " is not {name} or {name...}")
+		case rest && !last:
+			return Template{}, errors.New("the variable " + quote(p) + " takes the rest and does not stand at the end")
+		case seen[name]:
+			return Template{}, errors.New("the variable " + quote(name) + " is there twice")
+		}
+		seen[name] = true
+		t.segments = append(t.segments, segment{name: name, rest: rest})
+	}
+	return t, nil
+}
+
+func isPlainSegment(s string) bool {
+	for _, c := range []byte(s) {
+		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alnum && strings.IndexByte("-._~!$&'()*+,=:@", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// String is the template as it was written, "" for the zero value.
+func (t Template) String() string { return t.text }
+
+// IsZero reports the template that covers every path.
+func (t Template) IsZero() bool { return t.text == "" }
+
+// Has reports a variable of that name.
+func (t Template) Has(name string) bool {
+	return slices.ContainsFunc(t.segments, func(s segment) bool { return s.name == name && name != "" })
+}
+
+// match gives the variables of an escaped path that the template covers. A
+// variable takes at least one byte, and never what could be read as another
+// segment.
+func (t Template) match(path string) ([]Param, bool) {
+	if t.IsZero() {
+		return nil, true
+	}
+	parts := strings.Split(path[1:], "/")
+	var params []Param
+	for i, s := range t.segments {
+		if i >= len(parts) {
+			return nil, false
+		}
+		switch {
+		case s.rest:
+			rest := strings.Join(parts[i:], "/")
+			for _, p := range parts[i:] {
+				if !isValue(p) && p != "" {
+					return nil, false
+				}
+			}
+			return append(params, Param{s.name, rest}), true
+		case s.name != "":
+			if !isValue(parts[i]) {
+				return nil, false
+			}
+			params = append(params, Param{s.name, parts[i]})
+		case s.literal != parts[i]:
+			return nil, false
+		}
+	}
+	return params, len(parts) == len(t.segments)
+}
+
+// isValue reports a segment that may fill a variable.
+func isValue(s string) bool {
+	if s == "" || s == "." || s == ".." {
+		return false
+	}
+	lower := strings.ToLower(s)
+	for _, bad := range []string{"%2f", "%5c", "%00", "%2e"} {
+		if strings.Contains(lower, bad) {
+			return false
+		}
+	}
+	return !strings.ContainsAny(s, "\\;")
+}
+
+// Replace gives path with the variable name's segment replaced by an escaped
+// value; ok is false when the template does not cover path or has no such
+// variable.
+func (t Template) Replace(path, name, value string) (replaced string, ok bool) {
+	if _, ok := t.match(path); !ok || !t.Has(name) {
+		return "", false
+	}
+	parts := strings.Split(path[1:], "/")
+	for i, s := range t.segments {
+		if s.name == name {
+			if s.rest {
+				parts = parts[:i+1]
+			}
+			parts[i] = value
+		}
+	}
+	return "/" + strings.Join(parts, "/"), true
+}
