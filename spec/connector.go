@@ -117,19 +117,20 @@ type AuditField struct {
 	Redact                    bool
 }
 
-// Placeholder is a harmless stand-in that makes a tool start in the box.
-type Placeholder struct{ Env, Value string }
+// Names of the two files that every connector has.
+const (
+	ManifestFile = "manifest.toml"
+	SpecFile     = "aileron.connector.v1.json"
+)
 
-// Load reads a connector from the bytes of its two files. Every fault is
-// reported, joined, each with its place.
+// Load reads a connector from the bytes of its two files, and holds them
+// against each other. Every fault is reported, joined, each with its file and
+// place; Faults takes them apart.
 func Load(manifest, spec []byte) (*Connector, error) {
-	m, err := ParseManifest(manifest)
-	if err != nil {
-		err = fmt.Errorf("manifest.toml: %w", err)
-	}
+	m, manifestErr := ParseManifest(manifest)
 	c, specErr := Parse(spec)
-	if err != nil || specErr != nil {
-		return nil, errors.Join(err, specErr)
+	if manifestErr != nil || specErr != nil {
+		return nil, errors.Join(in(ManifestFile, manifestErr), in(SpecFile, specErr))
 	}
 	c.Manifest = m
 	var f faults
@@ -141,9 +142,17 @@ func Load(manifest, spec []byte) (*Connector, error) {
 	}
 	c.checkAgainst(m, &f)
 	if err := f.err(); err != nil {
-		return nil, err
+		return nil, in(SpecFile, err)
 	}
 	return c, nil
+}
+
+// in adds the file's name to the faults.
+func in(file string, err error) error {
+	for _, f := range Faults(err) {
+		f.File = file
+	}
+	return err
 }
 
 // checkAgainst holds every operation to what the manifest asks the user for.
@@ -176,23 +185,17 @@ func (c *Connector) checkAgainst(m Manifest, f *faults) {
 
 // isVersion reports strict SemVer 2.0.0 without a leading v.
 func isVersion(s string) bool {
-	return semver.IsValid("v"+s) && strings.Count(strings.SplitN(strings.SplitN(s, "+", 2)[0], "-", 2)[0], ".") == 2
+	core, _, _ := strings.Cut(s, "+")
+	core, _, _ = strings.Cut(core, "-")
+	return len(s) <= 100 && semver.IsValid("v"+s) && strings.Count(core, ".") == 2 // semver also takes v1 and v1.2
 }
 
-// CompareVersions orders two strict SemVer strings.
-func CompareVersions(a, b string) int { return semver.Compare("v"+a, "v"+b) }
-
-// isName reports a string of ASCII letters, digits and extra characters that
-// begins with a letter or digit.
-func isName(s, extra string) bool {
-	if s == "" || len(s) > 100 {
-		return false
+// CompareVersions orders two strict SemVer strings. Build metadata, which
+// SemVer leaves without order, decides ties by its bytes: the newest of a
+// list is always the same one.
+func CompareVersions(a, b string) int {
+	if c := semver.Compare("v"+a, "v"+b); c != 0 {
+		return c
 	}
-	for i, c := range []byte(s) {
-		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !alnum && (i == 0 || strings.IndexByte(extra, c) < 0) {
-			return false
-		}
-	}
-	return true
+	return strings.Compare(a, b)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
 )
@@ -14,15 +15,18 @@ import (
 type Manifest struct {
 	Name       FQN
 	Version    string
+	Provenance string // "sha256:…" of the binary at publication, "" when not told
 	Hosts      []HostPattern
 	Credential *CredentialNeed
+	Imports    []string // host functions that the binary asks for
 	Intents    []string
 }
 
 type rawManifest struct {
 	Connector struct {
-		Name    string `toml:"name"`
-		Version string `toml:"version"`
+		Name       string `toml:"name"`
+		Version    string `toml:"version"`
+		Provenance string `toml:"provenance_hash"`
 	} `toml:"connector"`
 	Capabilities struct {
 		Network struct {
@@ -32,83 +36,118 @@ type rawManifest struct {
 			Kind  string `toml:"kind"`
 			Scope string `toml:"scope"`
 		} `toml:"credential"`
+		Runtime struct {
+			Imports []string `toml:"imports"`
+		} `toml:"runtime"`
 	} `toml:"capabilities"`
 	Provides struct {
 		Intents []string `toml:"intents"`
 	} `toml:"provides"`
 }
 
-// kinds of credentials.
-var kinds = []string{"oauth2", "api_key", "bearer", "basic"}
+// manifestKeys are all keys, in exactly that spelling: the decoder would also
+// take HOSTS for hosts.
+var manifestKeys = strings.Fields(`connector connector.name connector.version connector.provenance_hash
+	capabilities capabilities.network capabilities.network.hosts
+	capabilities.credential capabilities.credential.kind capabilities.credential.scope
+	capabilities.runtime capabilities.runtime.imports provides provides.intents`)
 
 // ParseManifest reads manifest.toml strictly: an unknown or repeated key is
 // an error with its line.
 func ParseManifest(data []byte) (Manifest, error) {
-	if len(data) > maxSpec {
-		return Manifest{}, fmt.Errorf("it is larger than %d bytes", maxSpec)
+	if len(data) > MaxSize {
+		return Manifest{}, at("", "it is larger than %d bytes", MaxSize)
+	}
+	if !utf8.Valid(data) {
+		return Manifest{}, at("", "it is not UTF-8")
 	}
 	var raw rawManifest
 	meta, err := toml.NewDecoder(bytes.NewReader(data)).Decode(&raw)
-	if err != nil {
-		var parse toml.ParseError
-		if errors.As(err, &parse) {
-			return Manifest{}, fmt.Errorf("line %d: %s", parse.Position.Line, parse.Message)
+	var parse toml.ParseError
+	switch {
+	case errors.As(err, &parse):
+		return Manifest{}, at(fmt.Sprintf("line %d", parse.Position.Line), "%s", parse.Message)
+	case err != nil: // a wrong type: toml: line 6 (last key "…"): what
+		text := strings.TrimPrefix(err.Error(), "toml: ")
+		if where, what, ok := strings.Cut(text, ": "); ok && strings.HasPrefix(where, "line ") {
+			return Manifest{}, at(where, "%s", what)
 		}
-		return Manifest{}, err
+		return Manifest{}, at("", "%s", text)
 	}
 	var f faults
-	for _, key := range meta.Undecoded() {
-		f.add(fmt.Sprintf("line %d: %s", lineOf(data, key), key), "the key is not known")
-	}
-	// toml matches keys whatever their case; we do not.
 	for _, key := range meta.Keys() {
-		if s := key.String(); s != strings.ToLower(s) {
-			f.add(fmt.Sprintf("line %d: %s", lineOf(data, key), s), "the key is not known; keys are lower case")
+		if !slices.Contains(manifestKeys, key.String()) {
+			f.add(place(data, key), "the key is not known")
 		}
 	}
-	m := Manifest{Version: raw.Connector.Version, Intents: raw.Provides.Intents}
+	m := Manifest{Version: raw.Connector.Version, Provenance: raw.Connector.Provenance}
 	if m.Name, err = ParseFQN(raw.Connector.Name); err != nil {
-		f.add("connector.name", "%v", err)
+		f.add(place(data, toml.Key{"connector", "name"}), "%v", err)
 	}
 	if !isVersion(m.Version) {
-		f.add("connector.version", "%q is not a MAJOR.MINOR.PATCH version", m.Version)
+		f.add(place(data, toml.Key{"connector", "version"}), "%q is not a MAJOR.MINOR.PATCH version", m.Version)
 	}
+	if digest, ok := strings.CutPrefix(m.Provenance, "sha256:"); m.Provenance != "" && (!ok || len(digest) != 64 || strings.Trim(digest, "0123456789abcdef") != "") {
+		f.add(place(data, toml.Key{"connector", "provenance_hash"}), "%q is not sha256: and 64 hexadecimal digits", m.Provenance)
+	}
+	hosts := place(data, toml.Key{"capabilities", "network", "hosts"})
 	for i, h := range raw.Capabilities.Network.Hosts {
 		p, err := ParseHost(h)
-		if err != nil {
-			f.add(fmt.Sprintf("capabilities.network.hosts[%d]", i), "%v", err)
-			continue
+		switch {
+		case err != nil:
+			f.add(fmt.Sprintf("%s[%d]", hosts, i), "%v", err)
+		case slices.Contains(m.Hosts, p):
+			f.add(fmt.Sprintf("%s[%d]", hosts, i), "%q is there twice", h)
 		}
 		m.Hosts = append(m.Hosts, p)
 	}
 	if c := raw.Capabilities.Credential; c != nil {
 		if !slices.Contains(kinds, c.Kind) {
-			f.add("capabilities.credential.kind", "%q is not one of %s", c.Kind, strings.Join(kinds, ", "))
+			f.add(place(data, toml.Key{"capabilities", "credential", "kind"}), "%q is not one of %s", c.Kind, strings.Join(kinds, ", "))
 		}
-		if hasControl(c.Scope) {
-			f.add("capabilities.credential.scope", "it has a control character")
+		if hasControl(c.Scope) || len(c.Scope) > maxString {
+			f.add(place(data, toml.Key{"capabilities", "credential", "scope"}), "it has a line break or a control character, or is too long")
 		}
 		m.Credential = &CredentialNeed{Kind: c.Kind, Scope: c.Scope}
 	}
-	for i, intent := range m.Intents {
-		if !isName(intent, "._:-") {
-			f.add(fmt.Sprintf("provides.intents[%d]", i), "%q is not a plain name", intent)
-		}
-	}
+	m.Imports = f.words(raw.Capabilities.Runtime.Imports, "._:-/@", place(data, toml.Key{"capabilities", "runtime", "imports"}))
+	m.Intents = f.words(raw.Provides.Intents, "._:-", place(data, toml.Key{"provides", "intents"}))
 	return m, f.err()
 }
 
-// lineOf finds the line on which a key's last part is set, 0 when it cannot.
-func lineOf(data []byte, key toml.Key) int {
-	last := key[len(key)-1]
-	for i, line := range bytes.Split(data, []byte("\n")) {
-		text := strings.TrimLeft(string(line), " \t[\"'")
-		if rest, ok := strings.CutPrefix(text, last); ok && strings.IndexAny(strings.TrimLeft(rest, "\"' \t"), "=].") == 0 {
-			return i + 1
-		}
-		if strings.HasSuffix(strings.TrimRight(text, "] \t\r"), last) && strings.Contains(text, "]") {
-			return i + 1
+func (f *faults) words(list []string, extra, path string) []string {
+	for i, w := range list {
+		if !isName(w, extra) {
+			f.add(fmt.Sprintf("%s[%d]", path, i), "%q is not a plain name", w)
 		}
 	}
-	return 0
+	return list
+}
+
+// place is "line N: key", or the key alone where its line is not found.
+func place(data []byte, key toml.Key) string {
+	var table []string
+	for i, line := range strings.Split(string(data), "\n") {
+		line = strings.TrimSpace(line)
+		if header, ok := strings.CutPrefix(line, "["); ok {
+			table = keyParts(strings.TrimLeft(header[:strings.IndexByte(header+"]", ']')], "["))
+			if slices.Equal(table, key) {
+				return fmt.Sprintf("line %d: %s", i+1, key)
+			}
+			continue
+		}
+		left, _, ok := strings.Cut(line, "=")
+		if ok && slices.Equal(append(slices.Clone(table), keyParts(left)...), key) {
+			return fmt.Sprintf("line %d: %s", i+1, key)
+		}
+	}
+	return key.String()
+}
+
+func keyParts(s string) []string {
+	parts := strings.Split(s, ".")
+	for i, p := range parts {
+		parts[i] = strings.Trim(p, " \t\"'")
+	}
+	return parts
 }

@@ -7,8 +7,9 @@ import (
 )
 
 // Template is a path pattern in the syntax of net/http's ServeMux: literal
-// segments, {name} for one segment, {name...} at the end for the rest. The
-// zero value stands for every path.
+// segments, {name} for one segment, {name...} at the end for the rest, {$} at
+// the end for nothing. Unlike there, a slash at the end is just an empty last
+// segment and never a whole subtree. The zero value stands for every path.
 type Template struct {
 	text     string
 	segments []segment
@@ -30,7 +31,10 @@ func ParseTemplate(s string) (Template, error) {
 		return Template{}, errors.New("it does not begin with a slash")
 	}
 	t := Template{text: s}
-	parts := strings.Split(s[1:], "/")
+	parts := strings.Split(strings.TrimSuffix(s[1:], "{$}"), "/")
+	if strings.HasSuffix(s, "{$}") && parts[len(parts)-1] != "" {
+		return Template{}, errors.New("{$} stands alone in the last segment")
+	}
 	if len(parts) > maxSegments {
 		return Template{}, errors.New("it has too many segments")
 	}
@@ -66,8 +70,7 @@ func ParseTemplate(s string) (Template, error) {
 
 func isPlainSegment(s string) bool {
 	for _, c := range []byte(s) {
-		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !alnum && strings.IndexByte("-._~!$&'()*+,=:@", c) < 0 {
+		if !isAlnum(c) && strings.IndexByte("-._~!$&'()*+,=:@", c) < 0 {
 			return false
 		}
 	}
@@ -89,6 +92,9 @@ func (t Template) Has(name string) bool {
 // variable takes at least one byte, and never what could be read as another
 // segment.
 func (t Template) match(path string) ([]Param, bool) {
+	if path == "" || path[0] != '/' {
+		return nil, false
+	}
 	if t.IsZero() {
 		return nil, true
 	}
@@ -119,18 +125,24 @@ func (t Template) match(path string) ([]Param, bool) {
 	return params, len(parts) == len(t.segments)
 }
 
-// isValue reports a segment that may fill a variable.
+// isValue reports a segment that may fill a variable: whatever a server does
+// to it, it stays one segment and this one. Dots, slashes, backslashes and
+// NULs are refused in their escaped forms too, and so is ';', after which some
+// servers cut the segment.
 func isValue(s string) bool {
-	if s == "" || s == "." || s == ".." {
+	if s == "" || s == "." || s == ".." || strings.ContainsAny(s, "\\;") {
 		return false
 	}
-	lower := strings.ToLower(s)
-	for _, bad := range []string{"%2f", "%5c", "%00", "%2e"} {
-		if strings.Contains(lower, bad) {
+	for i := 0; i+2 < len(s); i++ {
+		if s[i] != '%' {
+			continue
+		}
+		switch strings.ToLower(s[i+1 : i+3]) {
+		case "2e", "2f", "5c", "00", "3b", "25":
 			return false
 		}
 	}
-	return !strings.ContainsAny(s, "\\;")
+	return true
 }
 
 // Replace gives path with the variable name's segment replaced by an escaped

@@ -1,0 +1,365 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// line is "METHOD host/path" with, after it, options: a credential kind, q=a,b
+// (declared inputs), approval.
+func connector(t testing.TB, fqn string, lines ...string) *Connector {
+	t.Helper()
+	var ops []string
+	for i, line := range lines {
+		fields := strings.Fields(line)
+		op := fmt.Sprintf(`{"name": "op%d"`, i)
+		if fields[0] != "-" {
+			op += fmt.Sprintf(`, "method": %q`, fields[0])
+		}
+		host, path, found := strings.Cut(fields[1], "/")
+		op += fmt.Sprintf(`, "hosts": [%q]`, host)
+		if found {
+			op += fmt.Sprintf(`, "path": %q`, "/"+path)
+		}
+		for _, option := range fields[2:] {
+			names, isQuery := strings.CutPrefix(option, "q=")
+			switch {
+			case isQuery:
+				var inputs []string
+				for n := range strings.SplitSeq(names, ",") {
+					inputs = append(inputs, fmt.Sprintf(`{"name": %q}`, n))
+				}
+				op += `, "inputs": [` + strings.Join(inputs, ", ") + `]`
+			case option == "wild":
+				op += `, "wildcard_credential": true`
+			case strings.HasPrefix(option, "?"):
+				op += fmt.Sprintf(`, "credential": {"kind": "bearer", "inject": {"in": "query", "name": %q}}`, option[1:])
+			default:
+				op += fmt.Sprintf(`, "credential": %q`, option)
+			}
+		}
+		ops = append(ops, op+"}")
+	}
+	c, err := Parse(fmt.Appendf(nil, `{"schema_version": "aileron.connector.v1", "connector": {"fqn": %q, "version": "1.0.0"},
+		"tools": [{"name": "tool", "operations": [%s]}]}`, fqn, strings.Join(ops, ",\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func index(t testing.TB, connectors ...*Connector) *Index {
+	t.Helper()
+	ix, err := NewIndex(connectors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ix
+}
+
+// target reads "METHOD scheme://host:port/path?query" without repairing it.
+func target(s string) Target {
+	method, url, _ := strings.Cut(s, " ")
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		scheme, rest = "https", url
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	host, path, slash := strings.Cut(rest, "/")
+	t := Target{Scheme: scheme, Host: host, Port: 443, Method: method, Query: query}
+	if scheme == "http" {
+		t.Port = 80
+	}
+	if name, port, ok := strings.Cut(host, ":"); ok {
+		t.Host = name
+		fmt.Sscan(port, &t.Port)
+	}
+	if slash {
+		t.Path = "/" + path
+	}
+	return t
+}
+
+func TestMatch(t *testing.T) {
+	ix := index(t, connector(t, "hub://a/one",
+		"GET a.example/v1/items bearer q=q,limit",  // op0
+		"POST a.example/v1/items bearer",           // op1
+		"GET a.example/v1/items/{id} bearer",       // op2
+		"GET a.example/v1/items/{id}/parts/{part}", // op3
+		"GET a.example/v1/items/special bearer",    // op4
+		"GET a.example/files/{path...}",            // op5
+		"* a.example/any/{x}",                      // op6
+		"PUT a.example/any/{x} bearer",             // op7
+		"GET a.example/back/{x}/end",               // op8
+		"GET a.example/back/middle/other",          // op9
+		"GET a.example/slash/",                     // op10
+		"- open.example",                           // op11
+		"GET open.example/only bearer",             // op12
+		"GET *.wild.example/x",                     // op13
+		"GET deep.wild.example/y",                  // op14
+		"GET q.example/items ?api_key q=x",         // op15
+		"GET port.example:8443/x bearer",           // op16
+		"GET clear.example:80/x",                   // op17
+		"GET a.example/v1/items bearer q=cursor",   // op18, the same template as op0
+		"GET a.example/exact/{$}",                  // op19
+		"- plain.example:80",                       // op20
+	))
+	for _, c := range []struct{ request, want string }{
+		{"GET a.example/v1/items", "op0"},
+		{"GET a.example/v1/items?q=1&limit=2&q=3", "op0"},
+		{"GET a.example/v1/items?%71=1", "op0"},
+		{"GET a.example/v1/items?cursor=1", "op18"},
+		{"GET a.example/v1/items?q=1&cursor=1", ReasonQuery},
+		{"GET a.example/v1/items?Q=1", ReasonQuery},
+		{"GET a.example/v1/items?q=1;access_token=2", ReasonQuery},
+		{"GET a.example/v1/items?q=%zz&%zz=1", ReasonQuery},
+		{"GET a.example/v1/items?q=1&&limit=2", ReasonQuery},
+		{"GET a.example/v1/items?access_token=x", ReasonQuery},
+		{"POST a.example/v1/items?anything=1", "op1"},
+		{"HEAD a.example/v1/items", ReasonOperation},
+		{"OPTIONS a.example/v1/items", ReasonOperation},
+		{"get a.example/v1/items", ReasonOperation},
+		{"GET a.example/v1/items/", ReasonOperation},
+		{"GET a.example/V1/items", ReasonOperation},
+		{"GET a.example//v1/items", ReasonOperation},
+		{"GET a.example/v1//items", ReasonOperation},
+		{"GET a.example/v1/item%73", ReasonOperation},
+		{"GET a.example/v1/items/42", "op2 id=42"},
+		{"GET a.example/v1/items/~", "op2 id=~"},
+		{"GET a.example/v1/items/*", "op2 id=*"},
+		{"GET a.example/v1/items/a%20b", "op2 id=a%20b"},
+		{"GET a.example/v1/items/..", ReasonOperation},
+		{"GET a.example/v1/items/.", ReasonOperation},
+		{"GET a.example/v1/items/%2e%2E", ReasonOperation},
+		{"GET a.example/v1/items/.%2e", ReasonOperation},
+		{"GET a.example/v1/items/a%2fb", ReasonOperation},
+		{"GET a.example/v1/items/a%2Fb", ReasonOperation},
+		{"GET a.example/v1/items/a%5cb", ReasonOperation},
+		{"GET a.example/v1/items/a\\b", ReasonOperation},
+		{"GET a.example/v1/items/%00", ReasonOperation},
+		{"GET a.example/v1/items/a;b", ReasonOperation},
+		{"GET a.example/v1/items/a%3bb", ReasonOperation},
+		{"GET a.example/v1/items/%252e", ReasonOperation},
+		{"GET a.example/v1/items/special", "op4"},
+		{"GET a.example/v1/items/42/parts/7", "op3 id=42 part=7"},
+		{"GET a.example/v1/items/42/parts/", ReasonOperation},
+		{"GET a.example/v1/items/42/parts/7/8", ReasonOperation},
+		{"GET a.example/files", ReasonOperation},
+		{"GET a.example/files/", "op5 path="},
+		{"GET a.example/files/a/b/c", "op5 path=a/b/c"},
+		{"GET a.example/files/a/../c", ReasonOperation},
+		{"GET a.example/files/a/%2e%2e/c", ReasonOperation},
+		{"PATCH a.example/any/1", "op6 x=1"},
+		{"PUT a.example/any/1", "op7 x=1"},
+		{"GET a.example/back/middle/end", "op8 x=middle"},
+		{"GET a.example/back/middle/other", "op9"},
+		{"GET a.example/slash/", "op10"},
+		{"GET a.example/slash", ReasonOperation},
+		{"GET a.example/slash/x", ReasonOperation},
+		{"GET a.example/exact/", "op19"},
+		{"GET a.example/exact/x", ReasonOperation},
+		{"OPTIONS a.example", ReasonOperation}, // an empty path
+		{"DELETE open.example/whatever/there?is=1", "op11"},
+		{"GET open.example/only", "op12"},
+		{"http://open.example", ReasonHost},
+		{"GET http://open.example:443/x", ReasonOperation},
+		{"GET http://plain.example/x", "op20"},
+		{"GET b.wild.example/x", "op13"},
+		{"GET wild.example/x", ReasonHost},
+		{"GET c.b.wild.example/x", ReasonHost},
+		{"GET .wild.example/x", ReasonHost},
+		{"GET deep.wild.example/y", "op14"},
+		{"GET deep.wild.example/x", "op13"},
+		{"GET q.example/items?x=1&api_key=fake", "op15"},
+		{"GET q.example/items?API_KEY=fake", ReasonQuery},
+		{"GET port.example:8443/x", "op16"},
+		{"GET http://port.example:8443/x", ReasonOperation},
+		{"GET port.example/x", ReasonHost},
+		{"GET http://clear.example/x", "op17"},
+		{"GET evila.example/v1/items", ReasonHost},
+		{"GET a.example.evil.test/v1/items", ReasonHost},
+		{"GET A.example/v1/items", ReasonHost},
+	} {
+		m, no := ix.Match(target(c.request))
+		got := ""
+		if no != nil {
+			got = no.Reason
+		} else {
+			got = m.Operation.Name
+			for _, p := range m.Params {
+				got += " " + p.Name + "=" + p.Value
+			}
+			if again, no := ix.MatchOperation(m.Operation, target(c.request)); no != nil || again.Operation != m.Operation {
+				t.Errorf("MatchOperation(%s, %s) = %v", m.Operation.Name, c.request, no)
+			}
+		}
+		if got != c.want {
+			t.Errorf("Match(%s) = %s, want %s", c.request, got, c.want)
+		}
+	}
+}
+
+func TestAnEmptyIndexAllowsNothing(t *testing.T) {
+	ix := index(t)
+	if _, no := ix.Match(target("GET a.example/")); no == nil || no.Reason != ReasonHost {
+		t.Errorf("Match = %v, want %s", no, ReasonHost)
+	}
+}
+
+// A refusal tells an agent what was refused, why, and what comes nearest.
+func TestRefusalsAreSentences(t *testing.T) {
+	var lines []string
+	for i := range 100 {
+		lines = append(lines, fmt.Sprintf("GET a.example/other/%d", i))
+	}
+	ix := index(t, connector(t, "hub://a/one", append(lines, "GET a.example/repos/{owner}/{repo}/issues bearer q=state,page", "POST a.example/user", "GET b.example/")...))
+	for _, c := range []struct{ request, requested, granted, message string }{
+		{"GET c.example/", "network:c.example:443", "network:a.example:443", "the host c.example:443 is not allowed: no installed connector names it; allowed are a.example:443, b.example:443"},
+		{"DELETE a.example/repos/x/y/issues", "operation:DELETE a.example/repos/x/y/issues", "operation:GET a.example/repos/{owner}/{repo}/issues",
+			"DELETE /repos/x/y/issues is not allowed on a.example:443: no operation of an installed connector is that request; nearest are GET /repos/{owner}/{repo}/issues, "},
+		{"GET a.example/user", "operation:GET a.example/user", "operation:POST a.example/user", "GET /user is not allowed on a.example:443"},
+		{"GET a.example/repos/x/y/issues?labels=1", "query:labels", "query:state", `the operation tool op100 does not declare the query name "labels"; declared are state, page`},
+	} {
+		_, no := ix.Match(target(c.request))
+		if no == nil {
+			t.Errorf("%s is allowed", c.request)
+			continue
+		}
+		if no.Requested != c.requested || !strings.Contains(no.Error(), c.message) || len(no.Granted) == 0 || no.Granted[0] != c.granted || len(no.Granted) > 32 {
+			t.Errorf("%s is refused with %q, requested %q, granted %q", c.request, no, no.Requested, no.Granted)
+		}
+	}
+}
+
+func TestConflictsAreRefused(t *testing.T) {
+	one := func(line string) string { return line + " bearer" }
+	for _, c := range []struct {
+		a, b    string
+		clashes bool
+	}{
+		{"GET a.example/x", "GET a.example/x", true},
+		{"GET a.example/x", "POST a.example/x", false},
+		{"* a.example/x", "POST a.example/x", true},
+		{"GET a.example/x", "GET b.example/x", false},
+		{"GET a.example/x", "GET a.example:8443/x", false},
+		{"GET a.example/{v}", "GET a.example/x", true},
+		{"GET a.example/{v}/b", "GET a.example/a/{w}", true},
+		{"GET a.example/{v}/b", "GET a.example/a/c", false},
+		{"GET a.example/v1/{path...}", "GET a.example/v1/admin", true},
+		{"GET a.example/v1/{path...}", "GET a.example/v1", false},
+		{"GET a.example/v1/{path...}", "GET a.example/v1/", true},
+		{"GET a.example/v1/{path...}", "GET a.example/v1/a/b/{c}/d", true},
+		{"GET a.example/{path...}", "GET a.example/v2/{rest...}", true},
+		{"GET a.example/v1/{v}", "GET a.example/v1/", false},
+		{"GET a.example/v1/{v}/", "GET a.example/v1/{w}", false},
+		{"GET a.w.example/x", "GET *.w.example/x wild", true},
+		{"GET a.b.w.example/x", "GET *.w.example/x wild", false},
+		{"GET *.w.example/x wild", "GET *.w.example/{v} wild", true},
+	} {
+		for _, order := range [][2]string{{c.a, c.b}, {c.b, c.a}} {
+			first, second := connector(t, "hub://a/one", one(order[0])), connector(t, "hub://a/two", one(order[1]))
+			_, err := NewIndex([]*Connector{first, second})
+			if (err != nil) != c.clashes {
+				t.Errorf("%q beside %q: %v, want a conflict: %v", order[0], order[1], err, c.clashes)
+			}
+			if err != nil && (!strings.Contains(err.Error(), "hub://a/one tool op0") || !strings.Contains(err.Error(), "hub://a/two tool op0")) {
+				t.Errorf("the conflict %q does not name both operations", err)
+			}
+		}
+		// One of them without a credential: decided by precedence, no conflict.
+		if strings.Contains(c.b, "wild") {
+			continue
+		}
+		if _, err := NewIndex([]*Connector{connector(t, "hub://a/one", one(c.a)), connector(t, "hub://a/two", c.b)}); err != nil {
+			t.Errorf("%q beside %q without a credential: %v", c.a, c.b, err)
+		}
+	}
+	if _, err := NewIndex([]*Connector{connector(t, "hub://a/one", "GET a.example/x bearer", "GET a.example/{v} bearer")}); err != nil {
+		t.Errorf("one connector's own operations are refused: %v", err)
+	}
+}
+
+func TestACredentialGoesBeforeNone(t *testing.T) {
+	open, closed := connector(t, "hub://a/open", "GET a.example/x"), connector(t, "hub://b/closed", "GET a.example/x bearer")
+	for _, order := range [][]*Connector{{open, closed}, {closed, open}} {
+		m, no := index(t, order...).Match(target("GET a.example/x"))
+		if no != nil || m.Operation.Connector != closed {
+			t.Errorf("Match = %v, %v, want the operation with the credential", m.Operation, no)
+		}
+	}
+}
+
+// The search is bounded: a tree made for backtracking ends without a match
+// and without allowing anything.
+func TestBacktrackingIsBounded(t *testing.T) {
+	var lines []string
+	for i := range 14 {
+		lines = append(lines, "GET a.example"+deep(14, i))
+	}
+	ix := index(t, connector(t, "hub://a/one", lines...))
+	if _, no := ix.Match(target("GET a.example" + strings.Repeat("/a", 60))); no == nil {
+		t.Error("a path of 60 segments is allowed")
+	}
+}
+
+func deep(n, literal int) string {
+	var b strings.Builder
+	for i := range n {
+		if i == literal {
+			b.WriteString("/a")
+			continue
+		}
+		fmt.Fprintf(&b, "/{v%d}", i)
+	}
+	return b.String() + "/end"
+}
+
+// Connectors that are built to make the search for conflicts expensive are
+// refused, not searched for ever.
+func TestEntangledConnectorsAreRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds 30 000 operations")
+	}
+	var a, b []string
+	for i := range 4000 {
+		a = append(a, fmt.Sprintf("GET a.example/l%d/{v}/p bearer", i))
+		b = append(b, fmt.Sprintf("GET a.example/{u}/m%d/q bearer", i))
+	}
+	_, err := NewIndex([]*Connector{connector(t, "hub://a/one", a...), connector(t, "hub://a/two", b...)})
+	if err == nil || !strings.Contains(err.Error(), "too entangled") || !strings.Contains(err.Error(), "hub://a/one, hub://a/two") {
+		t.Errorf("the error is %v, want one that says that they are too entangled", err)
+	}
+}
+
+func TestHostsAndNamesAreFound(t *testing.T) {
+	ix := index(t, connector(t, "hub://a/one", "GET b.example/x", "GET *.w.example:8443/x", "GET a.example/x"))
+	if got, want := ix.Hosts(), []string{"*.w.example:8443", "a.example:443", "b.example:443"}; !slices.Equal(got, want) {
+		t.Errorf("Hosts() = %q, want %q", got, want)
+	}
+	if !ix.Covers("x.w.example", 8443) || ix.Covers("w.example", 8443) || ix.Covers("a.example", 80) || !ix.Covers("a.example", 443) {
+		t.Error("Covers is wrong")
+	}
+	if op, ok := ix.Operation("hub://a/one", "tool", "op2"); !ok || op.Hosts[0].Name != "a.example" {
+		t.Errorf("Operation = %v, %v", op, ok)
+	}
+	if _, ok := ix.Operation("hub://a/two", "tool", "op2"); ok {
+		t.Error("an operation of a connector that is not there is found")
+	}
+}
+
+func TestAPathCredentialTakesItsSegment(t *testing.T) {
+	tmpl, err := ParseTemplate("/{bot}/send/{to}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := tmpl.Replace("/placeholder/send/me", "bot", "bot1%3Ax"); !ok || got != "/bot1%3Ax/send/me" {
+		t.Errorf("Replace = %q, %v", got, ok)
+	}
+	for _, c := range [][2]string{{"/a/b/c", "bot"}, {"/a/send/b", "nope"}, {"/../send/b", "bot"}} {
+		if got, ok := tmpl.Replace(c[0], c[1], "x"); ok {
+			t.Errorf("Replace(%q, %q) = %q, want nothing", c[0], c[1], got)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package spec
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// node is one object of a spec under reading.
+type node struct {
+	f    *faults
+	path string
+	o    object
+}
+
+// open checks that v is an object with no key but those allowed. It is false,
+// and said in the faults, when v is not an object at all.
+func (f *faults) open(v any, path string, allowed ...string) (node, bool) {
+	o, ok := v.(object)
+	if !ok {
+		f.add(path, "%s", missingOr(v, "an object"))
+		return node{f, path, nil}, false
+	}
+	var unknown []string
+	for k := range o {
+		if !slices.Contains(allowed, k) {
+			unknown = append(unknown, k)
+		}
+	}
+	slices.Sort(unknown)
+	for _, k := range unknown {
+		i := slices.IndexFunc(allowed, func(a string) bool { return strings.EqualFold(a, k) })
+		if i >= 0 {
+			f.add(join(path, k), "the key is not known; %q is, in exactly that case", allowed[i])
+			continue
+		}
+		f.add(join(path, k), "the key is not known")
+	}
+	return node{f, path, o}, true
+}
+
+func missingOr(v any, what string) string {
+	if v == nil {
+		return "it is missing or null, and must be " + what
+	}
+	return "it is not " + what
+}
+
+// at is the path of a key.
+func (n node) at(key string) string { return join(n.path, key) }
+
+// item is the path of an entry of a list.
+func (n node) item(key string, i int) string { return n.at(key) + "[" + strconv.Itoa(i) + "]" }
+
+// maxString bounds a string of a spec.
+const maxString = 4096
+
+func (n node) text(key string, required bool) string {
+	v, ok := n.o[key]
+	if !ok {
+		if required {
+			n.f.add(n.at(key), "it is missing")
+		}
+		return ""
+	}
+	s, ok := v.(string)
+	switch {
+	case !ok:
+		n.f.add(n.at(key), "it is not a string")
+	case required && s == "":
+		n.f.add(n.at(key), "it is empty")
+	case len(s) > maxString:
+		n.f.add(n.at(key), "it is longer than %d bytes", maxString)
+		return ""
+	case hasControl(s):
+		n.f.add(n.at(key), "it has a line break, a control character or a broken escape")
+		return ""
+	}
+	return s
+}
+
+func (n node) flag(key string) bool {
+	v, ok := n.o[key]
+	b, isBool := v.(bool)
+	if ok && !isBool {
+		n.f.add(n.at(key), "it is not true or false")
+	}
+	return b
+}
+
+func (n node) list(key string, required bool) []any {
+	v, ok := n.o[key]
+	l, isList := v.([]any)
+	switch {
+	case ok && !isList:
+		n.f.add(n.at(key), "it is not a list")
+	case required && len(l) == 0:
+		n.f.add(n.at(key), "it has no entry")
+	}
+	return l
+}
+
+// choice reads a string that must be one of a few; "" when the key is not
+// there.
+func (n node) choice(key string, allowed ...string) string {
+	s := n.text(key, false)
+	if _, has := n.o[key].(string); has && !slices.Contains(allowed, s) {
+		n.f.add(n.at(key), "%q is not %s", s, either(allowed))
+		return ""
+	}
+	return s
+}
+
+func either(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = strconv.Quote(w)
+	}
+	return strings.Join(quoted, " or ")
+}
+
+// hasControl reports what one printed line must not hold: C0 and C1 controls,
+// DEL, characters that break or turn lines or are not seen, and the mark that
+// the JSON decoder leaves for half a surrogate pair.
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool {
+		switch {
+		case r < 0x20, r >= 0x7f && r < 0xa0, r == utf8.RuneError:
+			return true
+		case r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x2069, r == 0xfeff:
+			return true
+		}
+		return r >= 0xe0000 && r <= 0xe007f // tags: text that people do not see and models read
+	})
+}
+
+// isName reports at most 100 ASCII letters, digits and extra characters that
+// begin with a letter or digit.
+func isName(s, extra string) bool {
+	if s == "" || len(s) > 100 {
+		return false
+	}
+	for i, c := range []byte(s) {
+		if !isAlnum(c) && (i == 0 || strings.IndexByte(extra, c) < 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlnum(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,108 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+)
+
+// Reasons of a NoMatch.
+const (
+	ReasonHost      = "host_not_allowed"
+	ReasonOperation = "operation_not_matched"
+	ReasonQuery     = "query_not_declared"
+)
+
+// NoMatch is a decision to refuse, with its reason.
+type NoMatch struct {
+	Reason    string
+	Requested string
+	Granted   []string // what would be allowed, the nearest first, at most 32 entries
+	message   string
+}
+
+// Error is a sentence for an agent: what was refused, why, and what comes
+// nearest among what is allowed.
+func (n *NoMatch) Error() string { return n.message }
+
+const (
+	maxGranted = 32  // entries of Granted
+	maxTold    = 5   // entries told in the sentence
+	maxShown   = 200 // bytes of a path or a name in the sentence
+)
+
+func (ix *Index) noHost(t Target) *NoMatch {
+	var granted []string
+	for _, h := range ix.hosts[:min(len(ix.hosts), maxGranted)] {
+		granted = append(granted, "network:"+h)
+	}
+	where := hostPort(t.Host, t.Port)
+	message := "the host " + where + " is not allowed: no installed connector names it"
+	if len(ix.hosts) > 0 {
+		message += "; allowed are " + told(ix.hosts)
+	} else {
+		message = "the host " + where + " is not allowed: no connector is installed, so nothing is"
+	}
+	return &NoMatch{Reason: ReasonHost, Requested: "network:" + where, Granted: granted, message: message}
+}
+
+func (ix *Index) noOperation(t Target) *NoMatch {
+	parts := strings.Split(strings.TrimPrefix(t.Path, "/"), "/")
+	var granted, near []string
+	for _, tr := range ix.trees(t.Host, t.Port) {
+		for _, op := range tr.near(parts, maxGranted) {
+			if len(granted) == maxGranted {
+				break
+			}
+			method, path := first(op.Method, "*"), first(op.Path.String(), "/{path...}")
+			if entry := "operation:" + method + " " + t.Host + path; !slices.Contains(granted, entry) {
+				granted = append(granted, entry)
+				near = append(near, method+" "+path)
+			}
+		}
+	}
+	where := hostPort(t.Host, t.Port)
+	message := t.Method + " " + shown(t.Path) + " is not allowed on " + where + ": no operation of an installed connector is that request; nearest are " + told(near)
+	return &NoMatch{Reason: ReasonOperation, Requested: "operation:" + t.Method + " " + t.Host + t.Path, Granted: granted, message: message}
+}
+
+// noClear refuses a request without TLS to an operation that has a credential
+// or a TLS port.
+func noClear(t Target) *NoMatch {
+	where := hostPort(t.Host, t.Port)
+	return &NoMatch{Reason: ReasonOperation, Requested: "operation:" + t.Method + " " + t.Host + t.Path, Granted: []string{"network:" + where},
+		message: t.Method + " " + shown(t.Path) + " is not allowed on " + where + " in clear: use https"}
+}
+
+func noQuery(op *Operation, name string) *NoMatch {
+	var granted, names []string
+	for _, in := range op.Inputs {
+		if len(granted) < maxGranted {
+			granted = append(granted, "query:"+in.Name)
+		}
+		names = append(names, in.Name)
+	}
+	message := "the operation " + op.Tool + " " + op.Name + " does not declare the query name " + quote(shown(name))
+	if name == "" {
+		name, message = "?", "the query cannot be read without doubt (an empty name, a ';' or a broken escape), as the operation "+op.Tool+" "+op.Name+" needs"
+	}
+	if len(names) > 0 {
+		message += "; declared are " + told(names)
+	}
+	return &NoMatch{Reason: ReasonQuery, Requested: "query:" + shown(name), Granted: granted, message: message}
+}
+
+// told lists the first few.
+func told(list []string) string {
+	s := strings.Join(list[:min(len(list), maxTold)], ", ")
+	if len(list) > maxTold {
+		s += ", …"
+	}
+	return s
+}
+
+func shown(s string) string {
+	if len(s) > maxShown {
+		return s[:maxShown] + "…"
+	}
+	return s
+}
