@@ -1,18 +1,12 @@
 package store
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
@@ -43,9 +37,11 @@ func Read(src string) (*spec.Connector, error) {
 // Install puts a verified copy of a connector into the store: from a
 // directory, from an aileron.tar.gz, or, when that very version is already
 // there, from FQN@VERSION. It is atomic, and safe beside other installations.
+// A version that is installed with other bytes is a *VersionError: versions
+// do not change.
 func (s *Store) Install(ctx context.Context, src string, opts InstallOptions) (Installed, error) {
-	if name, version, ok := strings.Cut(src, "@"); ok && strings.Contains(name, "://") {
-		return s.installed(name, version)
+	if strings.Contains(src, "://") {
+		return s.installed(src, opts)
 	}
 	c, err := readSource(src)
 	if err != nil {
@@ -61,70 +57,107 @@ func (s *Store) Install(ctx context.Context, src string, opts InstallOptions) (I
 	if err := ctx.Err(); err != nil {
 		return Installed{}, err
 	}
+	unlock, err := s.lock()
+	if err != nil {
+		return Installed{}, err
+	}
+	defer unlock()
 	_, signed := c[signatureFile]
 	out := Installed{Connector: connector, Signed: signed}
 	if _, err := s.Load(connector.Hash); err == nil {
 		out.Already = true
 		return out, nil
 	}
-	return out, s.put(connector, c)
+	entries, err := s.List()
+	if err != nil {
+		return Installed{}, err
+	}
+	for _, e := range entries {
+		if e.FQN == connector.FQN && e.Version == connector.Version && e.Hash != connector.Hash {
+			return Installed{}, &VersionError{Entry: e, New: connector.Hash}
+		}
+	}
+	if err := s.put(connector.Hash, c); err != nil {
+		return Installed{}, fmt.Errorf("install %s: %w", connector.FQN, err)
+	}
+	s.remember(connector, c)
+	return out, nil
 }
 
-func (s *Store) installed(name, version string) (Installed, error) {
-	if _, err := spec.ParseFQN(name); err != nil {
+// VersionError is a version whose bytes are not those that are installed
+// under its name.
+type VersionError struct {
+	Entry Entry // what is installed
+	New   string
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%s is installed with other bytes (%s), and a version does not change", e.Entry, e.Entry.Hash[:min(len(e.Entry.Hash), 19)])
+}
+
+// ErrorClass is the class of CONTRACT section 4.
+func (*VersionError) ErrorClass() string { return "hash_mismatch" }
+
+// ErrNoNetwork is a source that would have to be fetched.
+var ErrNoNetwork = errors.New("this release fetches nothing from a network; give a directory or an aileron.tar.gz")
+
+// installed finds FQN@VERSION among what is there.
+func (s *Store) installed(src string, opts InstallOptions) (Installed, error) {
+	name, version, ok := strings.Cut(src, "@")
+	fqn, err := spec.ParseFQN(name)
+	if err != nil {
 		return Installed{}, err
+	}
+	if !ok {
+		return Installed{}, fmt.Errorf("install %s: name its version, as in %s@1.2.0", src, fqn)
 	}
 	entries, err := s.List()
 	if err != nil {
 		return Installed{}, err
 	}
 	for _, e := range entries {
-		if string(e.FQN) == name && e.Version == version && e.Err == nil {
-			c, err := s.Load(e.Hash)
-			return Installed{Connector: c, Already: true}, err
+		if e.FQN != fqn || e.Version != version {
+			continue
 		}
+		if e.Err != nil {
+			return Installed{}, fmt.Errorf("install %s: %w", src, e.Err)
+		}
+		if opts.Hash != "" && opts.Hash != e.Hash {
+			return Installed{}, &HashError{What: "the installed " + src, Want: opts.Hash, Got: e.Hash}
+		}
+		return Installed{Connector: e.connector, Already: true}, nil
 	}
-	return Installed{}, fmt.Errorf("install %s@%s: this release fetches nothing from a network; give a directory or an aileron.tar.gz", name, version)
+	return Installed{}, fmt.Errorf("install %s: %w", src, ErrNoNetwork)
 }
 
 // put writes the files beside the store, flushes them, and moves them in with
-// one rename. A broken entry of the same hash makes way.
-func (s *Store) put(connector *spec.Connector, c contents) error {
+// one rename. A broken entry of the same hash makes way. The lock is held.
+func (s *Store) put(hash string, c contents) error {
 	tmp, err := os.MkdirTemp(filepath.Join(s.dir, "tmp"), "install-")
 	if err != nil {
-		return fmt.Errorf("install the connector: %w", err)
+		return err
 	}
 	defer os.RemoveAll(tmp)
-	digest := strings.TrimPrefix(connector.Hash, "sha256:")
-	fresh := filepath.Join(tmp, digest)
+	name := strings.TrimPrefix(hash, "sha256:")
+	fresh, final := filepath.Join(tmp, name), filepath.Join(s.connectors(), name)
 	if err := os.Mkdir(fresh, 0o700); err != nil {
-		return fmt.Errorf("install the connector: %w", err)
+		return err
 	}
 	for name, data := range c {
 		if err := writeFlushed(filepath.Join(fresh, name), data); err != nil {
-			return fmt.Errorf("install the connector: %w", err)
+			return err
 		}
 	}
-	final := filepath.Join(s.connectors(), digest)
-	err = os.Rename(fresh, final)
-	if err != nil && (errors.Is(err, fs.ErrExist) || errors.Is(err, os.ErrExist)) {
-		if _, ok := s.Load(connector.Hash); ok == nil {
-			err = nil // another installation was faster
-		} else if err = os.Rename(final, filepath.Join(tmp, "broken")); err == nil {
-			err = os.Rename(fresh, final)
-		}
+	if err := flushDir(fresh); err != nil {
+		return err
 	}
-	if err == nil {
-		err = flushDir(s.connectors())
+	if err := os.Rename(final, filepath.Join(tmp, "broken")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("install the connector: %w", err)
+	if err := os.Rename(fresh, final); err != nil {
+		return err
 	}
-	index, err := json.Marshal(map[string]string{"FQN": string(connector.FQN), "Version": connector.Version})
-	if err == nil {
-		_ = os.WriteFile(s.indexFile(connector.Hash), index, 0o600) // a cache: doing without is fine
-	}
-	return nil
+	return flushDir(s.connectors())
 }
 
 func writeFlushed(name string, data []byte) error {
@@ -145,96 +178,4 @@ func flushDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-func readSource(src string) (contents, error) {
-	info, err := os.Stat(src)
-	if err != nil {
-		return nil, fmt.Errorf("read the connector: %w", err)
-	}
-	if info.IsDir() {
-		return readDir(src)
-	}
-	f, err := os.Open(src)
-	if err != nil {
-		return nil, fmt.Errorf("read the connector: %w", err)
-	}
-	defer f.Close()
-	c, err := readArchive(f)
-	if err != nil {
-		return nil, fmt.Errorf("read the archive %s: %w", src, err)
-	}
-	return c, nil
-}
-
-// maxEntries bounds an archive.
-const maxEntries = 64
-
-// readArchive takes the known files out of a gzipped tar. They stand at its
-// top or in one directory. Anything but plain files and directories, a path
-// that leads out, and a file that is there twice are refused.
-func readArchive(r io.Reader) (contents, error) {
-	zip, err := gzip.NewReader(r)
-	if err != nil {
-		return nil, errors.New("it is not a gzipped tar")
-	}
-	files := tar.NewReader(io.LimitReader(zip, maxBinary+8*maxText))
-	c := contents{}
-	for range maxEntries {
-		h, err := files.Next()
-		if errors.Is(err, io.EOF) {
-			return c, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("it is broken: %w", err)
-		}
-		if h.Typeflag == tar.TypeDir {
-			continue
-		}
-		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) {
-			return nil, fmt.Errorf("the entry %q is not a plain file inside the archive", h.Name)
-		}
-		name := path.Base(h.Name)
-		if !slices.Contains(hashedFiles, name) && name != signatureFile {
-			continue
-		}
-		if _, twice := c[name]; twice {
-			return nil, fmt.Errorf("%s is there twice", name)
-		}
-		if c[name], err = readLimited(files, name); err != nil {
-			return nil, err
-		}
-	}
-	return nil, fmt.Errorf("it has more than %d entries", maxEntries)
-}
-
-// Pack writes a connector's directory as an aileron.tar.gz, the same bytes
-// every time.
-func Pack(dir string, w io.Writer) (*spec.Connector, error) {
-	c, err := readDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	connector, err := c.load()
-	if err != nil {
-		return nil, err
-	}
-	zip := gzip.NewWriter(w)
-	files := tar.NewWriter(zip)
-	for _, name := range append(slices.Clone(hashedFiles), signatureFile) {
-		data, ok := c[name]
-		if !ok {
-			continue
-		}
-		if err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data)), Format: tar.FormatUSTAR}); err != nil {
-			return nil, fmt.Errorf("pack %s: %w", name, err)
-		}
-		if _, err := files.Write(data); err != nil {
-			return nil, fmt.Errorf("pack %s: %w", name, err)
-		}
-	}
-	if err := errors.Join(files.Close(), zip.Close()); err != nil {
-		return nil, fmt.Errorf("pack the connector: %w", err)
-	}
-	return connector, nil
 }

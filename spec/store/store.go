@@ -4,16 +4,17 @@
 // them that grants something, and it is computed anew, over the very bytes
 // that are then parsed, whenever a connector is read: what was changed after
 // its installation is not used.
+//
+//	<dir>/connectors/sha256/<hash>/{manifest.toml, aileron.connector.v1.json, …}
+//	<dir>/index/<hash>.json   a cache for telling names; nothing is decided by it
+//	<dir>/tmp/                what is being installed or removed, and the lock
 package store
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,24 +24,8 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// Names of a connector's files, in the order in which the hash takes them.
-// The manifest and the spec must be there.
-const (
-	manifestFile = "manifest.toml"
-	specFile     = "aileron.connector.v1.json"
-)
-
-var hashedFiles = []string{"connector.wasm", "connector.bin", manifestFile, specFile}
-
-// signatureFile vouches for the hash, and is not part of it.
-const signatureFile = "signature.sig"
-
-const (
-	maxText   = 1 << 20
-	maxBinary = 64 << 20
-)
-
-// Store is <home>/store. Its methods are safe for use by several processes.
+// Store is <home>/store. Its methods are safe for use by several goroutines
+// and processes.
 type Store struct{ dir string }
 
 // Open makes the store's directories where they are missing.
@@ -55,92 +40,6 @@ func Open(dir string) (*Store, error) {
 
 func (s *Store) connectors() string { return filepath.Join(s.dir, "connectors", "sha256") }
 
-// contents are a connector's files by name.
-type contents map[string][]byte
-
-// hash is "sha256:" and the digest over the files in the order of
-// hashedFiles, each that is there as: the length of its name and the name,
-// the length of its bytes and the bytes; lengths are 64 bits, big endian.
-func (c contents) hash() string {
-	h := sha256.New()
-	var size [8]byte
-	put := func(b []byte) {
-		binary.BigEndian.PutUint64(size[:], uint64(len(b)))
-		h.Write(size[:])
-		h.Write(b)
-	}
-	for _, name := range hashedFiles {
-		if data, ok := c[name]; ok {
-			put([]byte(name))
-			put(data)
-		}
-	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
-}
-
-// load parses the connector from the bytes in hand.
-func (c contents) load() (*spec.Connector, error) {
-	for _, name := range []string{manifestFile, specFile} {
-		if _, ok := c[name]; !ok {
-			return nil, fmt.Errorf("read the connector: %s is missing", name)
-		}
-	}
-	connector, err := spec.Load(c[manifestFile], c[specFile])
-	if err != nil {
-		return nil, fmt.Errorf("read the connector: %w", err)
-	}
-	connector.Hash = c.hash()
-	return connector, nil
-}
-
-// readDir reads a connector's files through an os.Root: nothing outside dir
-// is reached, and links are refused.
-func readDir(dir string) (contents, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open the connector: %w", err)
-	}
-	defer root.Close()
-	c := contents{}
-	for _, name := range append(slices.Clone(hashedFiles), signatureFile) {
-		info, err := root.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
-		}
-		if !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("read %s: it is not a regular file", name)
-		}
-		f, err := root.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
-		}
-		data, err := readLimited(f, name)
-		if err := errors.Join(err, f.Close()); err != nil {
-			return nil, err
-		}
-		c[name] = data
-	}
-	return c, nil
-}
-
-func readLimited(r io.Reader, name string) ([]byte, error) {
-	most := int64(maxText)
-	if strings.HasPrefix(name, "connector.") {
-		most = maxBinary
-	}
-	data, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	if int64(len(data)) > most {
-		return nil, fmt.Errorf("read %s: it is larger than %d bytes", name, most)
-	}
-	return data, nil
-}
-
 // HashError is bytes that do not have the hash that they should have.
 type HashError struct {
 	What      string
@@ -154,28 +53,94 @@ func (e *HashError) Error() string {
 // ErrorClass is the class of CONTRACT section 4.
 func (*HashError) ErrorClass() string { return "hash_mismatch" }
 
-// Load reads the connector with the given hash and verifies it.
+// TamperedError is an installed connector that is not what was installed.
+type TamperedError struct {
+	Hash string // under which it was installed
+	Why  string // names the file where it is known
+}
+
+func (e *TamperedError) Error() string {
+	return fmt.Sprintf("the installed connector %s was changed: %s", e.Hash[:min(len(e.Hash), 19)], e.Why)
+}
+
+// ErrorClass is the class of CONTRACT section 4.
+func (*TamperedError) ErrorClass() string { return "hash_mismatch" }
+
+// Load reads the connector with the given hash and verifies it: the bytes
+// that are hashed are the bytes that are parsed. What was changed is a
+// *TamperedError, what is not there fs.ErrNotExist.
 func (s *Store) Load(hash string) (*spec.Connector, error) {
-	digest, ok := strings.CutPrefix(hash, "sha256:")
-	if !ok || len(digest) != 64 || strings.Trim(digest, "0123456789abcdef") != "" {
-		return nil, fmt.Errorf("load the connector: %q is not sha256: and 64 hexadecimal digits", hash)
+	connector, _, err := s.verify(hash)
+	return connector, err
+}
+
+func (s *Store) verify(hash string) (*spec.Connector, contents, error) {
+	if !isHash(hash) {
+		return nil, nil, fmt.Errorf("load the connector: %q is not sha256: and 64 hexadecimal digits", hash)
 	}
-	c, err := readDir(filepath.Join(s.connectors(), digest))
+	dir := filepath.Join(s.connectors(), strings.TrimPrefix(hash, "sha256:"))
+	// The directory itself is not a link either.
+	if info, err := os.Lstat(dir); err != nil {
+		return nil, nil, fmt.Errorf("load the connector %s: %w", hash, withoutPath(err))
+	} else if !info.IsDir() {
+		return nil, nil, &TamperedError{hash, "it is not a directory"}
+	}
+	c, err := readDir(dir)
+	var file *fileError
+	if errors.As(err, &file) {
+		return nil, nil, &TamperedError{hash, file.name + ": " + file.err.Error()}
+	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if got := c.hash(); got != hash {
-		return nil, &HashError{What: "the installed connector " + digest[:12], Want: hash, Got: got}
+		return nil, nil, &TamperedError{hash, s.why(hash, c)}
 	}
-	return c.load()
+	connector, err := c.load()
+	return connector, c, err
+}
+
+// why tells which files are not what was installed.
+func (s *Store) why(hash string, c contents) string {
+	m := s.remembered(hash)
+	if m.Hash == "" {
+		return "its bytes have the hash " + c.hash()
+	}
+	var told []string
+	for _, name := range m.changed(c) {
+		switch _, there := c[name]; {
+		case !there:
+			told = append(told, name+" is missing")
+		case m.Files[name] == "":
+			told = append(told, name+" was added")
+		default:
+			told = append(told, name+" has other bytes")
+		}
+	}
+	return strings.Join(told, ", ")
+}
+
+func isHash(s string) bool {
+	digits, ok := strings.CutPrefix(s, "sha256:")
+	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
 // Entry is one installed connector. Err says why it cannot be used.
 type Entry struct {
-	FQN     spec.FQN
+	FQN     spec.FQN // "" when it is broken and its name is not known any more
 	Version string
 	Hash    string
 	Err     error
+
+	connector *spec.Connector
+}
+
+// String is FQN@VERSION, or the hash.
+func (e Entry) String() string {
+	if e.FQN == "" {
+		return e.Hash
+	}
+	return string(e.FQN) + "@" + e.Version
 }
 
 // List reads and verifies all that is installed, by name and version.
@@ -187,93 +152,71 @@ func (s *Store) List() ([]Entry, error) {
 	var all []Entry
 	for _, d := range dirs {
 		e := Entry{Hash: "sha256:" + d.Name()}
-		c, err := s.Load(e.Hash)
-		if err != nil {
-			e.Err = err
-			e.FQN, e.Version = s.remembered(e.Hash)
-		} else {
-			e.FQN, e.Version = c.FQN, c.Version
+		connector, c, err := s.verify(e.Hash)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // removed between two looks
+		case err != nil:
+			m := s.remembered(e.Hash)
+			e.Err, e.FQN, e.Version = err, m.FQN, m.Version
+		default:
+			e.FQN, e.Version, e.connector = connector.FQN, connector.Version, connector
+			s.remember(connector, c)
 		}
 		all = append(all, e)
 	}
 	slices.SortFunc(all, func(a, b Entry) int {
-		if a.FQN != b.FQN {
-			return strings.Compare(string(a.FQN), string(b.FQN))
+		if c := strings.Compare(string(a.FQN), string(b.FQN)); c != 0 {
+			return c
 		}
-		return spec.CompareVersions(a.Version, b.Version)
+		if c := spec.CompareVersions(a.Version, b.Version); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Hash, b.Hash)
 	})
 	return all, nil
 }
 
-// Current gives the newest version of every connector. What fails its
-// verification is not among them, and is named in the errors.
+// Current gives the newest version of every connector, by name. What fails
+// its verification is not among them, and is named in the errors; neither is
+// a version that is there twice with different bytes.
 func (s *Store) Current() ([]*spec.Connector, []error) {
 	entries, err := s.List()
 	if err != nil {
 		return nil, []error{err}
 	}
 	var faults []error
-	newest := map[spec.FQN]*spec.Connector{}
-	for _, e := range entries {
-		c, err := s.Load(e.Hash)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", e.name(), err))
+	var current []*spec.Connector
+	for i, e := range entries {
+		if e.Err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", e, e.Err))
 			continue
 		}
-		newest[c.FQN] = c // entries are in the order of versions
+		if other := twin(entries, i); other != "" {
+			faults = append(faults, fmt.Errorf("%s has the hash %s: %w", e, e.Hash, &HashError{What: "another installed copy", Want: e.Hash, Got: other}))
+			continue
+		}
+		if n := len(current); n > 0 && current[n-1].FQN == e.FQN {
+			current[n-1] = e.connector // entries are in the order of versions
+			continue
+		}
+		current = append(current, e.connector)
 	}
-	var current []*spec.Connector
-	for _, c := range newest {
-		current = append(current, c)
-	}
-	slices.SortFunc(current, func(a, b *spec.Connector) int { return strings.Compare(string(a.FQN), string(b.FQN)) })
 	return current, faults
 }
 
-func (e Entry) name() string {
-	if e.FQN == "" {
-		return e.Hash
+// twin is the hash of another sound entry of the same name and version.
+func twin(entries []Entry, i int) string {
+	for _, o := range entries {
+		if o.Err == nil && o.Hash != entries[i].Hash && o.FQN == entries[i].FQN && o.Version == entries[i].Version {
+			return o.Hash
+		}
 	}
-	return string(e.FQN) + "@" + e.Version
+	return ""
 }
 
-// ErrNotInstalled is a connector that is not in the store.
-var ErrNotInstalled = errors.New("it is not installed")
-
-// Remove takes a connector out of the store: one version, or all when version
-// is empty.
-func (s *Store) Remove(fqn, version string) ([]Entry, error) {
-	entries, err := s.List()
-	if err != nil {
-		return nil, err
-	}
-	var gone []Entry
-	for _, e := range entries {
-		if string(e.FQN) != fqn || version != "" && e.Version != version {
-			continue
-		}
-		digest := strings.TrimPrefix(e.Hash, "sha256:")
-		// Renamed first: a session sees all of it or nothing.
-		trash, err := os.MkdirTemp(filepath.Join(s.dir, "tmp"), "removed-")
-		if err != nil {
-			return gone, fmt.Errorf("remove %s: %w", e.name(), err)
-		}
-		if err := os.Rename(filepath.Join(s.connectors(), digest), filepath.Join(trash, digest)); err != nil {
-			return gone, fmt.Errorf("remove %s: %w", e.name(), err)
-		}
-		_ = os.Remove(s.indexFile(e.Hash))
-		if err := os.RemoveAll(trash); err != nil {
-			return gone, fmt.Errorf("remove %s: %w", e.name(), err)
-		}
-		gone = append(gone, e)
-	}
-	if len(gone) == 0 {
-		return nil, fmt.Errorf("remove %s: %w", fqn, ErrNotInstalled)
-	}
-	return gone, nil
-}
-
-// Fingerprint changes whenever a file of the store may have changed.
+// Fingerprint changes whenever a file of the store may have changed. It reads
+// no file.
 func (s *Store) Fingerprint() (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(s.connectors(), func(path string, d fs.DirEntry, err error) error {
@@ -287,26 +230,8 @@ func (s *Store) Fingerprint() (string, error) {
 		if err != nil {
 			return nil //nolint:nilerr // gone between two looks: the next one sees it
 		}
-		fmt.Fprintln(h, path, info.Size(), info.ModTime().UnixNano(), info.Mode(), changeTime(info))
+		fmt.Fprintf(h, "%q %d %d %v %v\n", path, info.Size(), info.ModTime().UnixNano(), info.Mode(), changeTime(info))
 		return nil
 	})
 	return hex.EncodeToString(h.Sum(nil)), err
-}
-
-// remembered gives the name under which a connector was installed, for
-// telling which one is broken.
-func (s *Store) remembered(hash string) (spec.FQN, string) {
-	raw, err := os.ReadFile(s.indexFile(hash))
-	if err != nil {
-		return "", ""
-	}
-	var e struct{ FQN, Version string }
-	if json.Unmarshal(raw, &e) != nil {
-		return "", ""
-	}
-	return spec.FQN(e.FQN), e.Version
-}
-
-func (s *Store) indexFile(hash string) string {
-	return filepath.Join(s.dir, "index", strings.TrimPrefix(hash, "sha256:")+".json")
 }

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// maxEntries bounds an archive.
+const maxEntries = 64
+
+// readArchive takes a connector's files out of a gzipped tar. They stand at
+// its top or together in one directory. Links, devices, paths that lead out,
+// files that are there twice and files that a connector does not have are
+// refused; papers such as a README are left out.
+func readArchive(r io.Reader) (contents, error) {
+	zip, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, errors.New("it is not a gzipped tar")
+	}
+	files := tar.NewReader(io.LimitReader(zip, maxBinary+8*maxText))
+	c := contents{}
+	home := ""
+	for range maxEntries {
+		h, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return c, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("it is broken or too large: %w", err)
+		}
+		if !filepath.IsLocal(h.Name) || h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir {
+			return nil, fmt.Errorf("the entry %q is not a plain file inside the archive", h.Name)
+		}
+		dir, name := path.Split(path.Clean(h.Name))
+		switch {
+		case h.Typeflag == tar.TypeDir, dir == home && isPaper(name):
+			continue
+		case len(c) == 0 && strings.Count(dir, "/") <= 1:
+			home = dir
+		case dir != home:
+			return nil, fmt.Errorf("the entry %q does not stand beside the others", h.Name)
+		}
+		if !slices.Contains(hashedFiles, name) && name != signatureFile {
+			if isPaper(name) {
+				continue
+			}
+			return nil, fmt.Errorf("the entry %q is no file of a connector", h.Name)
+		}
+		if _, twice := c[name]; twice {
+			return nil, fmt.Errorf("the entry %q is there twice", name)
+		}
+		if c[name], err = readLimited(files, name); err != nil {
+			return nil, &fileError{name, err}
+		}
+	}
+	return nil, fmt.Errorf("it has more than %d entries", maxEntries)
+}
+
+// isPaper reports a file for people, which grants nothing.
+func isPaper(name string) bool {
+	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
+	return slices.Contains([]string{"readme", "license", "licence", "notice", "changelog", "copying"}, stem)
+}
+
+// Pack writes a connector's directory as an aileron.tar.gz, the same bytes
+// every time.
+func Pack(dir string, w io.Writer) (*spec.Connector, error) {
+	c, err := readDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	zip := gzip.NewWriter(w)
+	files := tar.NewWriter(zip)
+	for _, name := range append(slices.Clone(hashedFiles), signatureFile) {
+		data, ok := c[name]
+		if !ok {
+			continue
+		}
+		if err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data)), Format: tar.FormatUSTAR}); err != nil {
+			return nil, fmt.Errorf("pack %s: %w", name, err)
+		}
+		if _, err := files.Write(data); err != nil {
+			return nil, fmt.Errorf("pack %s: %w", name, err)
+		}
+	}
+	if err := errors.Join(files.Close(), zip.Close()); err != nil {
+		return nil, fmt.Errorf("pack the connector: %w", err)
+	}
+	return connector, nil
+}

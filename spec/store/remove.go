@@ -1,0 +1,78 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// ErrNotInstalled is a connector that is not in the store.
+var ErrNotInstalled = errors.New("it is not installed")
+
+// Remove takes a connector out of the store: one version, or all when version
+// is empty. A hash may stand for the name, for what is too broken to have one.
+func (s *Store) Remove(fqn, version string) ([]Entry, error) {
+	unlock, err := s.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	entries, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	var gone []Entry
+	for _, e := range entries {
+		if string(e.FQN) != fqn && e.Hash != fqn || version != "" && e.Version != version {
+			continue
+		}
+		if err := s.drop(e); err != nil {
+			return gone, fmt.Errorf("remove %s: %w", e, err)
+		}
+		gone = append(gone, e)
+	}
+	if len(gone) == 0 {
+		if version != "" {
+			fqn += "@" + version
+		}
+		return nil, fmt.Errorf("remove %s: %w", fqn, ErrNotInstalled)
+	}
+	return gone, nil
+}
+
+// drop renames first: a session sees all of it or nothing.
+func (s *Store) drop(e Entry) error {
+	trash, err := os.MkdirTemp(filepath.Join(s.dir, "tmp"), "removed-")
+	if err != nil {
+		return err
+	}
+	name := strings.TrimPrefix(e.Hash, "sha256:")
+	if err := os.Rename(filepath.Join(s.connectors(), name), filepath.Join(trash, name)); err != nil {
+		return errors.Join(err, os.RemoveAll(trash))
+	}
+	_ = os.Remove(s.indexFile(e.Hash))
+	return errors.Join(flushDir(s.connectors()), os.RemoveAll(trash))
+}
+
+// lock makes the caller the only one who installs or removes, in this process
+// and in others, until it calls unlock. What a killed one left is swept away.
+func (s *Store) lock() (unlock func(), err error) {
+	tmp := filepath.Join(s.dir, "tmp")
+	f, err := os.OpenFile(filepath.Join(tmp, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the connector store: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the connector store: %w", err), f.Close())
+	}
+	left, _ := os.ReadDir(tmp)
+	for _, d := range left {
+		if d.Name() != ".lock" {
+			_ = os.RemoveAll(filepath.Join(tmp, d.Name()))
+		}
+	}
+	return func() { _ = f.Close() }, nil // closing the file lets go of the lock
+}

@@ -1,0 +1,458 @@
+package store
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
+const manifest = `[connector]
+name = "github://acme/tracker"
+version = "1.2.0"
+
+[capabilities.network]
+hosts = ["api.tracker.example:443"]
+`
+
+const connectorSpec = `{"schema_version": "aileron.connector.v1", "connector": {"fqn": "github://acme/tracker", "version": "1.2.0"},
+ "tools": [{"name": "tracker", "operations": [{"name": "issues.get", "method": "GET", "path": "/v1/{id}", "hosts": ["api.tracker.example"]}]}]}`
+
+// source is a connector's directory; later files win.
+func source(t *testing.T, version string, extra map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	files := map[string]string{
+		spec.ManifestFile: strings.Replace(manifest, "1.2.0", version, 1),
+		spec.SpecFile:     strings.Replace(connectorSpec, "1.2.0", version, 1),
+	}
+	for name, data := range extra {
+		files[name] = data
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func open(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(filepath.Join(t.TempDir(), "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func install(t *testing.T, s *Store, src string) Installed {
+	t.Helper()
+	in, err := s.Install(context.Background(), src, InstallOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func (s *Store) path(hash string) string {
+	return filepath.Join(s.connectors(), strings.TrimPrefix(hash, "sha256:"))
+}
+
+func TestInstalledConnectorIsFoundByHashAndName(t *testing.T) {
+	s := open(t)
+	in := install(t, s, source(t, "1.2.0", nil))
+	if in.Already || in.Connector.FQN != "github://acme/tracker" || !isHash(in.Connector.Hash) {
+		t.Errorf("Install = %+v", in)
+	}
+	c, err := s.Load(in.Connector.Hash)
+	if err != nil || c.Hash != in.Connector.Hash || len(c.Tools) != 1 {
+		t.Errorf("Load = %+v, %v", c, err)
+	}
+	if again := install(t, s, source(t, "1.2.0", map[string]string{"README.md": "not hashed"})); !again.Already {
+		t.Error("the same bytes are installed twice")
+	}
+	if named := install(t, s, "github://acme/tracker@1.2.0"); !named.Already || named.Connector.Hash != in.Connector.Hash {
+		t.Errorf("Install by name = %+v", named)
+	}
+	left, err := os.ReadDir(filepath.Join(s.dir, "tmp"))
+	if err != nil || len(left) != 1 || left[0].Name() != ".lock" {
+		t.Errorf("tmp holds %v, %v", left, err)
+	}
+	info, err := os.Stat(filepath.Join(s.path(in.Connector.Hash), spec.SpecFile))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the spec's mode is %v, %v", info.Mode(), err)
+	}
+}
+
+func TestNewestVersionIsCurrent(t *testing.T) {
+	s := open(t)
+	for _, v := range []string{"1.10.0", "1.9.0", "2.0.0-rc.1", "1.10.0+build"} {
+		install(t, s, source(t, v, nil))
+	}
+	current, faults := s.Current()
+	if len(faults) > 0 || len(current) != 1 || current[0].Version != "2.0.0-rc.1" {
+		t.Errorf("Current() = %v, %v", current, faults)
+	}
+	if gone, err := s.Remove("github://acme/tracker", "2.0.0-rc.1"); err != nil || len(gone) != 1 {
+		t.Fatal(gone, err)
+	}
+	if current, _ = s.Current(); len(current) != 1 || current[0].Version != "1.10.0+build" {
+		t.Errorf("Current() = %v", current)
+	}
+	if gone, err := s.Remove("github://acme/tracker", ""); err != nil || len(gone) != 3 {
+		t.Errorf("Remove = %v, %v", gone, err)
+	}
+	if _, err := s.Remove("github://acme/tracker", ""); !errors.Is(err, ErrNotInstalled) {
+		t.Errorf("Remove = %v, want ErrNotInstalled", err)
+	}
+	if entries, err := s.List(); err != nil || len(entries) != 0 {
+		t.Errorf("List() = %v, %v", entries, err)
+	}
+}
+
+// Case SPC-01: whatever is changed after the installation is not used, and
+// the file is named.
+func TestTamperedConnectorIsNotUsed(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(dir string) error
+		want string
+	}{
+		{"a byte of the spec", func(dir string) error { return flip(filepath.Join(dir, spec.SpecFile)) }, spec.SpecFile + " has other bytes"},
+		{"a byte of the manifest", func(dir string) error { return flip(filepath.Join(dir, spec.ManifestFile)) }, "manifest.toml has other bytes"},
+		{"a byte of the binary", func(dir string) error { return flip(filepath.Join(dir, "connector.wasm")) }, "connector.wasm has other bytes"},
+		{"a binary more", func(dir string) error { return os.WriteFile(filepath.Join(dir, "connector.bin"), nil, 0o600) }, "connector.bin was added"},
+		{"a file less", func(dir string) error { return os.Remove(filepath.Join(dir, spec.ManifestFile)) }, "manifest.toml is missing"},
+		{"a symlink to the same bytes", func(dir string) error {
+			if err := os.Rename(filepath.Join(dir, spec.SpecFile), filepath.Join(dir, "moved")); err != nil {
+				return err
+			}
+			return os.Symlink("moved", filepath.Join(dir, spec.SpecFile))
+		}, spec.SpecFile + ": it is not a regular file"},
+		{"a pipe", func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, spec.SpecFile)), syscall.Mkfifo(filepath.Join(dir, spec.SpecFile), 0o600))
+		}, spec.SpecFile + ": it is not a regular file"},
+		{"the directory is a link", func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+".moved"), os.Symlink(dir+".moved", dir))
+		}, "it is not a directory"},
+		{"a file that is too large", func(dir string) error { return os.Truncate(filepath.Join(dir, spec.SpecFile), maxText+1) }, "larger than"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := open(t)
+			hash := install(t, s, source(t, "1.2.0", map[string]string{"connector.wasm": "code"})).Connector.Hash
+			if err := c.do(s.path(hash)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.Load(hash)
+			var tampered *TamperedError
+			if !errors.As(err, &tampered) || !strings.Contains(err.Error(), c.want) || tampered.ErrorClass() != "hash_mismatch" {
+				t.Errorf("Load = %v, want a TamperedError with %q", err, c.want)
+			}
+			current, faults := s.Current()
+			if len(current) != 0 || !slices.ContainsFunc(faults, func(err error) bool {
+				return strings.HasPrefix(err.Error(), "github://acme/tracker@1.2.0: ") && strings.Contains(err.Error(), c.want)
+			}) {
+				t.Errorf("Current() = %v, %v", current, faults)
+			}
+			// Installing it again mends it.
+			if in := install(t, s, source(t, "1.2.0", map[string]string{"connector.wasm": "code"})); in.Already {
+				t.Error("a broken copy counts as installed")
+			}
+			if _, err := s.Load(hash); err != nil {
+				t.Errorf("after installing it again, Load = %v", err)
+			}
+		})
+	}
+}
+
+func flip(name string) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	data[len(data)/2] ^= 1
+	return os.WriteFile(name, data, 0o600)
+}
+
+// The index is a cache: without it everything works, and it comes back.
+func TestIndexIsRebuilt(t *testing.T) {
+	s := open(t)
+	hash := install(t, s, source(t, "1.2.0", nil)).Connector.Hash
+	for _, harm := range []func() error{
+		func() error { return os.Remove(s.indexFile(hash)) },
+		func() error {
+			return os.WriteFile(s.indexFile(hash), []byte(`{"fqn": "hub://evil/x", "hash": "`+hash+`"}`), 0o600)
+		},
+		func() error { return os.WriteFile(s.indexFile(hash), []byte("\x00"), 0o600) },
+	} {
+		if err := harm(); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := s.List()
+		if err != nil || len(entries) != 1 || entries[0].FQN != "github://acme/tracker" {
+			t.Errorf("List() = %v, %v", entries, err)
+		}
+		if m := s.remembered(hash); m.FQN != "github://acme/tracker" || len(m.Files) != 2 {
+			t.Errorf("the index has %+v", m)
+		}
+	}
+	// Broken and forgotten, it can still be removed by its hash.
+	if err := errors.Join(os.Remove(s.indexFile(hash)), flip(filepath.Join(s.path(hash), spec.SpecFile))); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := s.Remove(hash, ""); err != nil || len(gone) != 1 {
+		t.Errorf("Remove(hash) = %v, %v", gone, err)
+	}
+}
+
+func TestAVersionDoesNotChange(t *testing.T) {
+	s := open(t)
+	hash := install(t, s, source(t, "1.2.0", nil)).Connector.Hash
+	other := source(t, "1.2.0", map[string]string{spec.SpecFile: connectorSpec + "\n"})
+	_, err := s.Install(context.Background(), other, InstallOptions{})
+	var version *VersionError
+	if !errors.As(err, &version) || version.Entry.Hash != hash || version.ErrorClass() != "hash_mismatch" {
+		t.Errorf("Install = %v, want a VersionError", err)
+	}
+	// Brought in by hand, neither of the two is used.
+	if err := os.CopyFS(s.path(version.New), os.DirFS(other)); err != nil {
+		t.Fatal(err)
+	}
+	if current, faults := s.Current(); len(current) != 0 || len(faults) != 2 {
+		t.Errorf("Current() = %v, %v", current, faults)
+	}
+}
+
+func TestAnotherHashThanExpectedIsRefused(t *testing.T) {
+	s := open(t)
+	_, err := s.Install(context.Background(), source(t, "1.2.0", nil), InstallOptions{Hash: "sha256:" + strings.Repeat("0", 64)})
+	var hash *HashError
+	if !errors.As(err, &hash) || hash.ErrorClass() != "hash_mismatch" {
+		t.Errorf("Install = %v, want a HashError", err)
+	}
+	if entries, _ := s.List(); len(entries) != 0 {
+		t.Errorf("List() = %v", entries)
+	}
+}
+
+func TestNothingIsFetched(t *testing.T) {
+	s := open(t)
+	for src, want := range map[string]string{
+		"github://acme/tracker@1.2.0": "fetches nothing from a network",
+		"github://acme/tracker":       "name its version",
+		"https://acme.example/x.tgz":  "does not begin with github://",
+	} {
+		if _, err := s.Install(context.Background(), src, InstallOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Install(%s) = %v, want %q", src, err, want)
+		}
+	}
+}
+
+func TestTheBinaryIsWhatTheManifestTells(t *testing.T) {
+	told := func(hash string) map[string]string {
+		return map[string]string{"connector.wasm": "code", spec.ManifestFile: strings.Replace(manifest, `"1.2.0"`, `"1.2.0"`+"\nprovenance_hash = \""+hash+`"`, 1)}
+	}
+	if _, err := Read(source(t, "1.2.0", told(digest([]byte("code"))))); err != nil {
+		t.Errorf("Read = %v", err)
+	}
+	var hash *HashError
+	if _, err := Read(source(t, "1.2.0", told(digest([]byte("other"))))); !errors.As(err, &hash) || hash.What != "connector.wasm" {
+		t.Errorf("Read = %v, want a HashError of connector.wasm", err)
+	}
+	if _, err := Read(source(t, "1.2.0", map[string]string{"connector.wasm": "a", "connector.bin": "b"})); err == nil {
+		t.Error("two binaries are accepted")
+	}
+}
+
+// The hash is a promise to publishers: it must not change by accident.
+func TestHashIsStable(t *testing.T) {
+	c := contents{spec.ManifestFile: []byte("m"), spec.SpecFile: []byte("s")}
+	if got := c.hash(); got != goldenHash {
+		t.Errorf("hash() = %s, want %s", got, goldenHash)
+	}
+	c[signatureFile] = []byte("x")
+	if got := c.hash(); got != goldenHash {
+		t.Error("the signature is hashed")
+	}
+	for _, other := range []contents{
+		{spec.ManifestFile: []byte("ms"), spec.SpecFile: []byte("")},
+		{spec.ManifestFile: []byte("m"), spec.SpecFile: []byte("s"), "connector.wasm": nil},
+		{spec.ManifestFile: []byte("m"), spec.SpecFile: []byte("s"), "connector.bin": nil},
+	} {
+		if other.hash() == goldenHash {
+			t.Errorf("%v has the same hash", other)
+		}
+	}
+}
+
+const goldenHash = "sha256:3a9c4287f1b5d5ced6ebccdb781959b14f6ce34189112827b7d3da2bbd7b88bd"
+
+func TestFingerprintFollowsTheFiles(t *testing.T) {
+	s := open(t)
+	print := func() string {
+		t.Helper()
+		f, err := s.Fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	empty := print()
+	hash := install(t, s, source(t, "1.2.0", nil)).Connector.Hash
+	installed := print()
+	if installed == empty || print() != installed {
+		t.Error("an installation does not change the fingerprint, or nothing does")
+	}
+	file := filepath.Join(s.path(hash), spec.SpecFile)
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(flip(file), os.Chtimes(file, info.ModTime(), info.ModTime())); err != nil {
+		t.Fatal(err)
+	}
+	if print() == installed {
+		t.Error("a changed byte with an old time does not change the fingerprint")
+	}
+	if _, err := s.Remove(hash, ""); err != nil {
+		t.Fatal(err)
+	}
+	if print() == installed {
+		t.Error("a removal does not change the fingerprint")
+	}
+}
+
+func TestConcurrentInstallationsAgree(t *testing.T) {
+	s := open(t)
+	var wg sync.WaitGroup
+	errs := make([]error, 16)
+	dirs := []string{source(t, "1.2.0", nil), source(t, "1.3.0", nil)}
+	for i := range errs {
+		wg.Go(func() {
+			other, err := Open(s.dir)
+			if err == nil {
+				_, err = other.Install(context.Background(), dirs[i%2], InstallOptions{})
+			}
+			if err == nil && i%4 == 3 {
+				_, err = other.List()
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+	if entries, err := s.List(); err != nil || len(entries) != 2 || entries[0].Err != nil || entries[1].Err != nil {
+		t.Errorf("List() = %v, %v", entries, err)
+	}
+}
+
+func TestPackedArchiveInstallsWithTheSameHash(t *testing.T) {
+	dir := source(t, "1.2.0", map[string]string{"connector.wasm": "code", "README.md": "left out"})
+	var one, two bytes.Buffer
+	packed, err := Pack(dir, &one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Pack(dir, &two); err != nil || !bytes.Equal(one.Bytes(), two.Bytes()) {
+		t.Errorf("packing twice gives different bytes (%v)", err)
+	}
+	file := filepath.Join(t.TempDir(), "aileron.tar.gz")
+	if err := os.WriteFile(file, one.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if in := install(t, open(t), file); in.Connector.Hash != packed.Hash {
+		t.Errorf("the archive has the hash %s, the directory %s", in.Connector.Hash, packed.Hash)
+	}
+}
+
+func TestArchivesThatAreRefused(t *testing.T) {
+	m, sp := entry{name: spec.ManifestFile, data: manifest}, entry{name: spec.SpecFile, data: connectorSpec}
+	for _, c := range []struct {
+		name    string
+		entries []entry
+		want    string
+	}{
+		{"nothing", nil, "manifest.toml: it is missing"},
+		{"one file", []entry{m}, spec.SpecFile + ": it is missing"},
+		{"a way out", []entry{m, sp, {name: "../evil", data: "x"}}, "not a plain file inside"},
+		{"an absolute path", []entry{m, sp, {name: "/etc/passwd", data: "x"}}, "not a plain file inside"},
+		{"a symlink", []entry{m, {name: spec.SpecFile, kind: tar.TypeSymlink, link: "/etc/passwd"}}, "not a plain file inside"},
+		{"a hard link", []entry{m, {name: spec.SpecFile, kind: tar.TypeLink, link: spec.ManifestFile}}, "not a plain file inside"},
+		{"a device", []entry{m, sp, {name: "x", kind: tar.TypeChar}}, "not a plain file inside"},
+		{"a file twice", []entry{m, sp, m}, "is there twice"},
+		{"a file twice by another spelling", []entry{m, sp, {name: "./" + spec.ManifestFile, data: manifest}}, "is there twice"},
+		{"an unknown file", []entry{m, sp, {name: "install.sh", data: "x"}}, "is no file of a connector"},
+		{"two directories", []entry{{name: "a/" + spec.ManifestFile, data: manifest}, {name: "b/" + spec.SpecFile, data: connectorSpec}}, "does not stand beside"},
+		{"too deep", []entry{{name: "a/b/" + spec.ManifestFile, data: manifest}}, "does not stand beside"},
+		{"too many", slices.Repeat([]entry{{name: "d/", kind: tar.TypeDir}}, maxEntries+1), "more than 64 entries"},
+		{"a large spec", []entry{m, {name: spec.SpecFile, data: strings.Repeat(" ", maxText+1)}}, "larger than"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := archive(t, c.entries)
+			if _, err := Read(file); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Read = %v, want %q", err, c.want)
+			}
+		})
+	}
+	for name, entries := range map[string][]entry{
+		"in a directory":  {{name: "./x/", kind: tar.TypeDir}, {name: "x/README.md", data: "hi"}, {name: "x/" + spec.ManifestFile, data: manifest}, {name: "x/" + spec.SpecFile, data: connectorSpec}},
+		"as tar makes it": {{name: "./", kind: tar.TypeDir}, {name: "./" + spec.ManifestFile, data: manifest}, {name: "./LICENSE", data: "hi"}, {name: "./" + spec.SpecFile, data: connectorSpec}},
+	} {
+		if _, err := Read(archive(t, entries)); err != nil {
+			t.Errorf("an archive %s: %v", name, err)
+		}
+	}
+	junk := filepath.Join(t.TempDir(), "x.tar.gz")
+	if err := os.WriteFile(junk, []byte("junk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, src := range []string{junk, filepath.Join(t.TempDir(), "none"), os.DevNull} {
+		if _, err := Read(src); err == nil || errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("Read(%s) = %v", src, err)
+		}
+	}
+}
+
+type entry struct {
+	name, data, link string
+	kind             byte
+}
+
+func archive(t *testing.T, entries []entry) string {
+	t.Helper()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	files := tar.NewWriter(zip)
+	for _, e := range entries {
+		if e.kind == 0 {
+			e.kind = tar.TypeReg
+		}
+		if err := files.WriteHeader(&tar.Header{Name: e.name, Typeflag: e.kind, Linkname: e.link, Mode: 0o644, Size: int64(len(e.data))}); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(files, e.data)
+	}
+	if err := errors.Join(files.Close(), zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "aileron.tar.gz")
+	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
