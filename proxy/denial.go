@@ -1,0 +1,183 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// Reasons of denials: the values of details.reason and of the audit rows'
+// reason column. docs/errors.md is the list with their mends.
+const (
+	reasonHost         = "host_not_allowed"
+	reasonAuthority    = "authority_mismatch"
+	reasonMalformed    = "malformed_request"
+	reasonScheme       = "insecure_scheme"
+	reasonAddress      = "address_not_allowed"
+	reasonAudit        = "audit_unavailable"
+	reasonVaultLocked  = "vault_locked"
+	reasonDraining     = "draining"
+	reasonUnbound      = "credential_not_bound"
+	reasonApproval     = "approval_required"
+	reasonToken        = "token_missing_or_wrong"
+	reasonNotTLS       = "protocol_violation"
+	reasonTLSClient    = "client_handshake_failed"
+	reasonUpgrade      = "upgrade_not_declared"
+	reasonBody         = "body_not_declared"
+	reasonName         = "name_not_resolved"
+	reasonDial         = "upstream_unreachable"
+	reasonTLSUpstream  = "upstream_not_verified"
+	reasonUpstream     = "upstream_broken"
+	reasonTimeout      = "upstream_timeout"
+	reasonEncoding     = "content_encoding"
+	reasonCharset      = "charset"
+	reasonPartial      = "partial_content"
+	reasonSwitch       = "switching_protocols"
+	reasonCredential   = "credential_unusable"
+	reasonPanic        = "internal_error"
+	reasonTooLarge     = "body_too_large"
+	reasonClientGone   = "client_gone"
+	reasonNotFound     = "not_found"
+	reasonMethod       = "method_not_allowed"
+	reasonOwnerOnly    = "owner_only"
+	reasonConcurrency  = "too_many_connections"
+	reasonHeadTooLarge = "head_too_large"
+	reasonCrossSite    = "cross_site"
+	reasonTruncated    = "upstream_truncated"
+	reasonUnrecordable = "outcome_not_recorded"
+)
+
+// kind is what a reason means to a client: the class of CONTRACT section 4,
+// the status, whether trying again may help, and what to do next.
+type kind struct {
+	class     string
+	status    int
+	retriable bool
+	mend      string
+}
+
+// kindOf is the table of all refusals. Whatever is not in it is a bug and
+// reads as an internal error.
+func kindOf(reason string) kind {
+	const tellUser = "If the task needs it, ask the user to install a connector that allows it."
+	switch reason {
+	case reasonHost, "operation_not_matched", "query_not_declared":
+		return kind{"capability_denied", 403, false, "Do not retry: use one of the granted operations. " + tellUser}
+	case reasonUpgrade:
+		return kind{"capability_denied", 426, false, "Use plain HTTPS requests: this operation does not allow an upgrade."}
+	case reasonAddress:
+		return kind{"capability_denied", 403, false, "Private, local and metadata addresses are never reached. Do not retry."}
+	case reasonBody:
+		return kind{"invalid_request", 400, false, "Send this request without a body."}
+	case reasonAuthority:
+		return kind{"invalid_request", 421, false, "Open a new connection for each host, and send that host in Host and SNI."}
+	case reasonMalformed, reasonNotTLS, reasonTLSClient:
+		return kind{"invalid_request", 400, false, "Send a well-formed request."}
+	case reasonHeadTooLarge:
+		return kind{"invalid_request", 431, false, "Send fewer or shorter header fields."}
+	case reasonScheme:
+		return kind{"invalid_request", 400, false, "Use https."}
+	case reasonTooLarge:
+		return kind{"resource_limit_exceeded", 413, false, "Send a smaller body."}
+	case reasonConcurrency:
+		return kind{"resource_limit_exceeded", 429, true, "Close connections that are idle, then try again."}
+	case reasonUnbound:
+		return kind{"binding_required", 403, false, "Ask the user to bind a credential: aileron binding setup FQN."}
+	case reasonCredential:
+		return kind{"binding_failed", 502, false, "Ask the user to bind the credential again: aileron binding rebind NAME."}
+	case reasonApproval:
+		return kind{"approval_required", 403, false, "This operation asks for an approval, and there is no surface to approve on yet."}
+	case reasonAudit, reasonUnrecordable:
+		return kind{"unavailable", 503, true, "The request could not be written down, so it was not sent. Try again later, and tell the user to check the disk."}
+	case reasonVaultLocked:
+		return kind{"unavailable", 503, true, "Ask the user to unlock the vault: aileron vault unlock."}
+	case reasonDraining:
+		return kind{"unavailable", 503, false, "The session is ending."}
+	case reasonToken:
+		return kind{"unauthenticated", 407, false, "Send the session's token, AILERON_TOKEN."}
+	case reasonCrossSite, reasonOwnerOnly:
+		return kind{"capability_denied", 403, false, "Only the owner of the session may do this, on its control socket."}
+	case reasonNotFound:
+		return kind{"invalid_request", 404, false, "GET /v1/session says what this session offers."}
+	case reasonMethod:
+		return kind{"invalid_request", 405, false, "GET /v1/session says what this session offers."}
+	case reasonName, reasonDial, reasonTLSUpstream:
+		return kind{"network_error", 502, true, "The upstream could not be reached. Try again later."}
+	case reasonUpstream, reasonTruncated, reasonClientGone:
+		return kind{"network_error", 502, false, "The upstream's answer broke off. Check whether the request took effect before sending it again."}
+	case reasonTimeout:
+		return kind{"timeout", 504, false, "The upstream took too long. Check whether the request took effect before sending it again."}
+	case reasonEncoding, reasonCharset, reasonPartial, reasonSwitch:
+		return kind{"response_unsafe", 502, false, "The answer could not be searched for secrets, so it was not passed on. The request was sent and may have taken effect."}
+	}
+	return kind{"connector_runtime_error", 502, false, "Aileron failed. The user finds more in aileron audit show."}
+}
+
+// Denial is a refusal as a value: what was refused, why, and what would be
+// allowed. It never holds a byte of a credential, a query, a header value or
+// an upstream's error text.
+type Denial struct {
+	Reason    string
+	Message   string
+	Requested string
+	Granted   []string
+	AuditID   string
+}
+
+func deny(reason, format string, args ...any) *Denial {
+	return &Denial{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+func (d *Denial) Error() string { return d.Message }
+
+// ErrorClass is the class of CONTRACT section 4.
+func (d *Denial) ErrorClass() string { return kindOf(d.Reason).class }
+
+// Status is the HTTP status of the denial.
+func (d *Denial) Status() int { return kindOf(d.Reason).status }
+
+// JSON is the error object of CONTRACT section 4.
+func (d *Denial) JSON() []byte {
+	k := kindOf(d.Reason)
+	granted := d.Granted
+	if granted == nil {
+		granted = []string{}
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(map[string]any{"error": map[string]any{
+		"class": k.class, "message": "aileron: " + d.Message + ". " + k.mend, "requested": d.Requested, "granted": granted,
+		"audit_id": d.AuditID, "retriable": k.retriable, "details": map[string]string{"reason": d.Reason},
+	}})
+	return out.Bytes()
+}
+
+// Response is the denial as an answer to req, which may be nil.
+func (d *Denial) Response(req *http.Request) *http.Response {
+	body := d.JSON()
+	h := http.Header{
+		"Content-Type":           {"application/json"},
+		"Cache-Control":          {"no-store"},
+		"Content-Length":         {strconv.Itoa(len(body))},
+		"X-Content-Type-Options": {"nosniff"},
+	}
+	if d.AuditID != "" {
+		h.Set("X-Aileron-Audit-Id", d.AuditID)
+	}
+	switch d.Status() {
+	case http.StatusProxyAuthRequired:
+		h.Set("Proxy-Authenticate", `Basic realm="aileron"`)
+	case http.StatusUpgradeRequired:
+		h.Set("Upgrade", "HTTP/1.1")
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		h.Set("Retry-After", "1")
+	}
+	return &http.Response{
+		StatusCode: d.Status(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Request: req,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
+}

@@ -1,0 +1,258 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/scrub"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// Exchange is one request on its way, with the decision about it and the
+// audit row that grows with it.
+type Exchange struct {
+	p         *Plane
+	grants    *Grants
+	request   *http.Request // the client's
+	authority Authority
+	target    spec.Target
+	match     spec.Match
+	started   time.Time
+	row       audit.Row
+	sent      *countingBody // the request body, when there is one
+	scrubbed  func() int    // hits so far
+	fields    *fieldReader  // declared fields of the answer; nil: none
+	entered   bool          // counted among the exchanges under way
+}
+
+// enter counts the exchange as under way, unless the plane drains.
+func (x *Exchange) enter() bool {
+	x.entered = x.p.under.enter()
+	return x.entered
+}
+
+func (x *Exchange) leave() {
+	if x.entered {
+		x.entered = false
+		x.p.under.leave()
+	}
+}
+
+// newExchange starts an exchange's row. Nothing is decided yet.
+func (p *Plane) newExchange(source string, a Authority, scheme string, r *http.Request) *Exchange {
+	x := &Exchange{p: p, grants: p.grants.Load(), request: r, authority: a, started: time.Now(), scrubbed: func() int { return 0 }}
+	x.row = audit.Row{
+		Event: audit.EventSandboxRejected, SessionID: p.cfg.Session, Source: source,
+		Scheme: scheme, Host: a.Host, Port: int(a.Port),
+		Fields: map[string]any{"request_id": audit.NewID()},
+	}
+	if r != nil {
+		x.row.Method, x.row.HTTPVersion = r.Method, r.Proto
+		x.row.Path = plainPath(r.RequestURI)
+		if r.Body != nil && r.Body != http.NoBody {
+			x.sent = &countingBody{ReadCloser: r.Body}
+		}
+	}
+	return x
+}
+
+// matched fixes the decision: from here on the row names the operation.
+func (x *Exchange) matched(t spec.Target, m spec.Match) {
+	x.target, x.match = t, m
+	op := m.Operation
+	x.row.Event = audit.EventProxyRejected
+	x.row.ConnectorFQN, x.row.ConnectorVersion = string(op.Connector.FQN), op.Connector.Version
+	x.row.Tool, x.row.Operation = op.Tool, op.Name
+	x.row.Path = t.Path
+	x.pathFields()
+}
+
+func (x *Exchange) credentialed() bool { return x.match.Operation.Injection != nil }
+
+// admit checks what a spec cannot: that the match still covers the target,
+// and that the plane can carry such an exchange at all.
+func (x *Exchange) admit() *Denial {
+	op := x.match.Operation
+	if _, no := x.grants.Index.MatchOperation(op, x.target); no != nil {
+		return denyNoMatch(no)
+	}
+	if op.Approval == "required" {
+		return deny(reasonApproval, "%s %s asks for an approval", op.Tool, op.Name)
+	}
+	if x.request.Header.Get("Upgrade") != "" && op.Upgrade == "" && x.asksForUpgrade() {
+		return deny(reasonUpgrade, "%s %s does not declare an upgrade", op.Tool, op.Name)
+	}
+	switch x.request.Method {
+	case http.MethodGet, http.MethodHead, http.MethodDelete:
+		if x.sent != nil {
+			return deny(reasonBody, "a %s request carries a body", x.request.Method)
+		}
+	}
+	return nil
+}
+
+// asksForUpgrade reports a request that wants to leave HTTP for a WebSocket
+// or something else. An h2c offer (RFC 7540 section 3.2) is only dropped.
+func (x *Exchange) asksForUpgrade() bool {
+	return hasToken(x.request.Header, "Connection", "upgrade") && !hasToken(x.request.Header, "Upgrade", "h2c") &&
+		x.request.Method == http.MethodGet
+}
+
+// credential finds what the operation needs. An operation that needs one
+// never goes without.
+func (x *Exchange) credential() (*Bound, *Denial) {
+	if !x.credentialed() {
+		return nil, nil
+	}
+	fqn := x.match.Operation.Connector.FQN
+	bound, ok := x.grants.Bound[fqn]
+	switch {
+	case ok && !bound.Credential.Secret.IsZero():
+		x.row.Binding = bound.Binding
+		return &bound, nil
+	case x.grants.Locked:
+		return nil, deny(reasonVaultLocked, "the vault is locked, so the credential of %s is out of reach", fqn)
+	}
+	d := deny(reasonUnbound, "no credential is bound for %s", fqn)
+	d.Requested = "credential:" + x.match.Operation.Injection.Kind + ":" + string(fqn)
+	return nil, d
+}
+
+// intend commits the row that says that a credential is about to be used.
+func (x *Exchange) intend() *Denial {
+	row := x.row
+	row.Event = audit.EventProxyStarted
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.request.Context()), recordTimeout)
+	defer cancel()
+	if _, err := x.p.cfg.Audit.Append(ctx, row); err != nil {
+		x.p.cfg.Log.Error("the intent row could not be written", "error", err)
+		return deny(reasonAudit, "the audit log cannot be written")
+	}
+	return nil
+}
+
+// recordTimeout bounds one wait for the audit log.
+const recordTimeout = 5 * time.Second
+
+// reject commits the outcome row of a refusal and puts its id on d.
+func (x *Exchange) reject(d *Denial) *Denial {
+	defer x.leave()
+	x.row.Decision, x.row.Reason = audit.DecisionRejected, d.Reason
+	x.row.Status = d.Status()
+	if x.record() != nil {
+		return deny(reasonAudit, "the audit log cannot be written")
+	}
+	d.AuditID = x.row.ID
+	return d
+}
+
+// record commits the outcome row, once.
+func (x *Exchange) record() error {
+	x.row.ID = audit.NewID()
+	x.row.DurationUS = time.Since(x.started).Microseconds()
+	if x.sent != nil {
+		x.row.RequestBytes = x.sent.n.Load()
+	}
+	x.row.Redactions = x.scrubbed()
+	// The client may be gone; its row is written all the same.
+	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+	defer cancel()
+	if _, err := x.p.cfg.Audit.Append(ctx, x.row); err != nil {
+		x.p.cfg.Log.Error("an outcome row could not be written", "error", err)
+		return err
+	}
+	return nil
+}
+
+// inbound makes the answer fit for the box: the response steps, then the
+// scrubber around the body.
+func (x *Exchange) inbound(res *http.Response) *Denial {
+	x.row.Status = res.StatusCode
+	if err := x.responseSteps().ModifyResponse(res); err != nil {
+		var d *Denial
+		if errors.As(err, &d) {
+			return d
+		}
+		return deny(reasonPanic, "a response step failed")
+	}
+	return nil
+}
+
+// recordAtEnd makes the body commit the outcome row when it ends, however it
+// ends, and before the client sees the end of it.
+func (x *Exchange) recordAtEnd(res *http.Response) *http.Response {
+	x.row.Event, x.row.Decision = audit.EventProxyProxied, audit.DecisionProxied
+	return x.endWith(res)
+}
+
+func (x *Exchange) endWith(res *http.Response) *http.Response {
+	length := res.ContentLength
+	if x.request.Method == http.MethodHead || res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified {
+		length = 0
+	}
+	body := &outcomeBody{src: res.Body, left: length, client: x.request.Context()}
+	body.end = func(n int64, reason string) {
+		defer x.leave()
+		x.row.ResponseBytes, x.row.Reason = n, reason
+		x.bodyFields()
+		_ = x.record()
+	}
+	if length == 0 {
+		body.finish("")
+	}
+	res.Body = body
+	return res
+}
+
+// outcomeBody tells once how a response body ended.
+type outcomeBody struct {
+	src    io.ReadCloser
+	left   int64 // of the announced length; -1: not announced
+	n      int64
+	client context.Context
+	end    func(n int64, reason string)
+	ended  bool
+}
+
+func (b *outcomeBody) Read(p []byte) (int, error) {
+	n, err := b.src.Read(p)
+	b.n += int64(n)
+	if b.left > 0 {
+		b.left -= int64(n)
+	}
+	switch {
+	case b.left == 0 || err == io.EOF && b.left < 0:
+		b.finish("")
+	case err != nil && b.client.Err() != nil:
+		b.finish(reasonClientGone)
+	case err != nil:
+		b.finish(reasonTruncated)
+	}
+	return n, err
+}
+
+// Close before the end means that the client stopped reading.
+func (b *outcomeBody) Close() error {
+	b.finish(reasonClientGone)
+	return b.src.Close()
+}
+
+func (b *outcomeBody) finish(reason string) {
+	if !b.ended {
+		b.ended = true
+		b.end(b.n, reason)
+	}
+}
+
+// scrubBody puts the scrubber around a response body.
+func (x *Exchange) scrubBody(res *http.Response) {
+	r := x.grants.Scrub.Reader(res.Body)
+	before := x.scrubbed
+	res.Body, x.scrubbed = r, func() int { return before() + r.Hits() }
+}
+
+var _ io.ReadCloser = (*scrub.Reader)(nil)

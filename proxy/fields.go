@@ -1,0 +1,101 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// maxFieldBody is how much of a JSON answer is kept to read declared audit
+// fields from. A longer answer has none: fields.body_fields says so.
+const maxFieldBody = 1 << 20
+
+// maxField is the longest value of one declared field in an audit row.
+const maxField = 1 << 10
+
+// pathFields puts the declared path parameters into the row.
+func (x *Exchange) pathFields() {
+	for _, f := range x.match.Operation.Audit {
+		name, ok := strings.CutPrefix(f.Source, "path.")
+		if !ok {
+			continue
+		}
+		if in := x.match.Operation.Injection; in != nil && in.In == "path" && in.Name == name {
+			continue // the credential's own slot
+		}
+		if v, ok := x.match.Param(name); ok {
+			x.row.Fields[f.Name] = x.fieldValue(f, v)
+		}
+	}
+}
+
+func (x *Exchange) fieldValue(f spec.AuditField, v string) string {
+	if f.Redact {
+		// Salted by the session, so that equal values can be told to be equal
+		// within it and cannot be looked up in a table.
+		sum := sha256.Sum256([]byte(x.p.cfg.Token + "\x00" + f.Name + "\x00" + v))
+		return "sha256:" + hex.EncodeToString(sum[:])
+	}
+	return strings.ToValidUTF8(v[:min(len(v), maxField)], "\ufffd")
+}
+
+// watchFields keeps a copy of the scrubbed JSON answer when the operation
+// declares fields of it.
+func (x *Exchange) watchFields(res *http.Response) error {
+	declared := false
+	for _, f := range x.match.Operation.Audit {
+		declared = declared || strings.HasPrefix(f.Source, "response.body.")
+	}
+	media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	media = strings.TrimSpace(strings.ToLower(media))
+	if declared && (media == "application/json" || strings.HasSuffix(media, "+json")) {
+		x.fields = &fieldReader{ReadCloser: res.Body}
+		res.Body = x.fields
+	}
+	return nil
+}
+
+type fieldReader struct {
+	io.ReadCloser
+	seen []byte
+	over bool
+}
+
+func (r *fieldReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if !r.over {
+		if r.over = len(r.seen)+n > maxFieldBody; r.over {
+			r.seen = nil
+		} else {
+			r.seen = append(r.seen, p[:n]...)
+		}
+	}
+	return n, err
+}
+
+// bodyFields puts the declared fields of the answer into the row. gjson wants
+// valid input, and gets no say in any decision.
+func (x *Exchange) bodyFields() {
+	if x.fields == nil {
+		return
+	}
+	if x.fields.over || !gjson.ValidBytes(x.fields.seen) {
+		x.row.Fields["body_fields"] = "unread"
+		return
+	}
+	for _, f := range x.match.Operation.Audit {
+		path, ok := strings.CutPrefix(f.Source, "response.body.")
+		if !ok {
+			continue
+		}
+		if v := gjson.GetBytes(x.fields.seen, path); v.Exists() {
+			x.row.Fields[f.Name] = x.fieldValue(f, v.String())
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package proxy
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/elazarl/goproxy"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/wire"
+)
+
+// Door is one listener's nature: who can reach it, and what that proves.
+type Door struct {
+	// Sealed: only this session's own box can reach the listener, so that no
+	// token is asked for, and absolute-form https:// requests are taken
+	// (BusyBox wget sends them).
+	Sealed bool
+	// Redirected: the gateway opens every connection with a CONNECT of its
+	// own, for a client that ignored the proxy. A bare address may then be
+	// named by the client's SNI.
+	Redirected bool
+}
+
+// Serve accepts connections on l until ctx ends, and returns when all that it
+// started has ended.
+func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	front := p.front(ctx, door)
+	wait := time.Duration(0)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			// Out of file descriptors, most likely: wait for some to come back.
+			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
+			select {
+			case <-time.After(wait):
+				continue
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		wait = 0
+		conns.Go(func() {
+			select {
+			case p.slots <- struct{}{}:
+				defer func() { <-p.slots }()
+			default:
+				front = front.full()
+			}
+			defer p.recovered("a connection")
+			wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Drain: p.draining}, front)
+		})
+	}
+}
+
+// recovered keeps a bug in one exchange from ending the session.
+func (p *Plane) recovered(where string) {
+	if v := recover(); v != nil {
+		p.cfg.Log.Error("panic", "in", where) // never the value: it may quote a request
+	}
+}
+
+// front is the outer side of a door: the proxy protocol itself. goproxy
+// dispatches; it never dials, verifies or signs anything for us.
+type front struct {
+	p    *Plane
+	door Door
+	ctx  context.Context //nolint:containedctx // the life of the door, which every tunnel on it shares
+	over bool            // every request is refused: too many connections
+	gp   *goproxy.ProxyHttpServer
+}
+
+var errNeverDial = errors.New("dial: goproxy must not dial")
+
+func (p *Plane) front(ctx context.Context, door Door) *front {
+	f := &front{p: p, door: door, ctx: ctx}
+	gp := goproxy.NewProxyHttpServer()
+	gp.Logger = log.New(io.Discard, "", 0)
+	// goproxy's own transport does not verify, and its dialer reads
+	// HTTPS_PROXY: neither may ever be reached.
+	gp.Tr = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errNeverDial }}
+	gp.ConnectDial = func(string, string) (net.Conn, error) { return nil, errNeverDial }
+	gp.ConnectDialWithReq = func(*http.Request, string, string) (net.Conn, error) { return nil, errNeverDial }
+	gp.KeepAcceptEncoding = true
+	// Without a CONNECT handler goproxy tunnels unmediated: this one is total.
+	gp.OnRequest().HandleConnectFunc(func(string, *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
+		return &goproxy.ConnectAction{Action: goproxy.ConnectHijack, Hijack: func(r *http.Request, c net.Conn, _ *goproxy.ProxyCtx) {
+			f.connect(r, c)
+		}}, ""
+	})
+	// A nil response would make goproxy dial: this one is total too.
+	gp.OnRequest().DoFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Request, *http.Response) {
+		return r, f.forward(r)
+	})
+	gp.NonproxyHandler = http.HandlerFunc(f.origin)
+	f.gp = gp
+	return f
+}
+
+// full is the door when the session has no connection left to give.
+func (f *front) full() *front {
+	over := f.p.front(f.ctx, f.door)
+	over.over = true
+	return over
+}
+
+// ServeHTTP implements wire.Handler.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.gp.ServeHTTP(w, r) }
+
+// Refuse implements wire.Handler: a head that the wire did not take is
+// written down and answered.
+func (f *front) Refuse(fault *wire.Fault) *http.Response {
+	return f.p.refuseHead(f.source(fault.Method == http.MethodConnect), Authority{}, "", fault)
+}
+
+func (f *front) source(connect bool) string {
+	if connect {
+		return audit.SourceConnectTLS
+	}
+	return audit.SourceForwardHTTP
+}
+
+// gate refuses what may not pass this door at all; nil lets it in.
+func (f *front) gate(r *http.Request) *Denial {
+	switch {
+	case f.over:
+		return deny(reasonConcurrency, "the session has too many connections open")
+	case f.p.draining.Err() != nil:
+		return deny(reasonDraining, "the session is ending")
+	case !f.door.Sealed && !f.p.proxyToken(r):
+		return deny(reasonToken, "the proxy wants this session's token")
+	}
+	return nil
+}
+
+// connect serves a CONNECT on the client's hijacked connection. Policy has no
+// say here: its refusals are said inside the tunnel, where a client shows them.
+func (f *front) connect(r *http.Request, client net.Conn) {
+	defer client.Close()
+	a, err := ParseAuthority(r.RequestURI, 0)
+	d := f.gate(r)
+	if d == nil && err != nil {
+		d = deny(reasonMalformed, "CONNECT names no plain host:port")
+	}
+	if d == nil {
+		if host, err := ParseAuthority(r.Host, a.Port); err != nil || host != a {
+			d = deny(reasonAuthority, "the Host of the CONNECT is not its target")
+		}
+	}
+	if d != nil {
+		x := f.p.newExchange(audit.SourceConnectTLS, a, "", r)
+		x.row.Path = ""
+		writeResponse(client, x.reject(d).Response(r))
+		return
+	}
+	_ = client.SetDeadline(time.Now().Add(f.p.cfg.Limits.Handshake))
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection Established\r\n\r\n"); err != nil {
+		return
+	}
+	f.p.tunnel(f.ctx, client, a, f.door)
+}
+
+// writeResponse writes a refusal outside the wire, and ends the connection.
+func writeResponse(c net.Conn, res *http.Response) {
+	res.Header.Set("Connection", "close")
+	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	if res.Write(c) != nil {
+		return
+	}
+	if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+		_, _ = io.CopyN(io.Discard, c, 64<<10)
+	}
+}
+
+// forward answers an absolute-form request (RFC 9112 section 3.2.2).
+func (f *front) forward(r *http.Request) *http.Response {
+	scheme, rest, _ := strings.Cut(r.RequestURI, "://")
+	named := rest
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		named = rest[:i]
+	}
+	port := map[string]uint16{"http": 80, "https": 443}[scheme]
+	a, err := ParseAuthority(named, port)
+	refuse := func(d *Denial) *http.Response {
+		return f.p.newExchange(audit.SourceForwardHTTP, a, scheme, r).reject(d).Response(r)
+	}
+	if d := f.gate(r); d != nil {
+		return refuse(d)
+	}
+	switch {
+	case port == 0:
+		return refuse(deny(reasonMalformed, "the scheme of the request target is neither http nor https"))
+	case err != nil:
+		return refuse(deny(reasonMalformed, "the request target names no plain host"))
+	case scheme == "https" && !f.door.Sealed:
+		return refuse(deny(reasonScheme, "an https:// target came in clear"))
+	}
+	return f.p.answer(audit.SourceForwardHTTP, a, scheme, r)
+}
+
+// origin answers a request that is not for a proxy: the session's API.
+func (f *front) origin(w http.ResponseWriter, r *http.Request) {
+	var res *http.Response
+	switch {
+	case f.over:
+		res = f.p.newExchange(audit.SourceForwardHTTP, Authority{}, "http", r).
+			reject(deny(reasonConcurrency, "the session has too many connections open")).Response(r)
+	default:
+		res = f.p.api(r)
+	}
+	if own, ok := w.(*wire.ResponseWriter); ok {
+		_ = own.Respond(res)
+	}
+}
+
+// proxyToken reports a request with this session's token in
+// Proxy-Authorization: Basic with any user, or Bearer.
+func (p *Plane) proxyToken(r *http.Request) bool {
+	fields := r.Header["Proxy-Authorization"]
+	if len(fields) != 1 {
+		return false
+	}
+	scheme, value, _ := strings.Cut(fields[0], " ")
+	value = strings.TrimSpace(value)
+	switch strings.ToLower(scheme) {
+	case "bearer":
+		return p.isToken(value)
+	case "basic":
+		raw, err := base64.StdEncoding.DecodeString(value)
+		if err != nil {
+			return false
+		}
+		_, password, found := strings.Cut(string(raw), ":")
+		return found && p.isToken(password)
+	}
+	return false
+}
+
+func (p *Plane) isToken(s string) bool {
+	return subtle.ConstantTimeCompare([]byte(s), []byte(p.cfg.Token)) == 1
+}

@@ -1,0 +1,42 @@
+package proxy
+
+import (
+	"net/http"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// pass forwards, unmodified and written down, a request for a host that no
+// connector names. It carries no credential of ours; private addresses are
+// refused all the same. Hosts that a connector names are never passed: there,
+// what no operation allows is denied.
+func (p *Plane) pass(x *Exchange) *http.Response {
+	refuse := func(d *Denial) *http.Response { return x.reject(d).Response(x.request) }
+	x.row.Path = plainPath(x.request.RequestURI)
+	if !x.enter() {
+		return refuse(deny(reasonDraining, "the session is ending"))
+	}
+	if x.asksForUpgrade() {
+		return refuse(deny(reasonUpgrade, "an upgrade needs an operation that declares it"))
+	}
+	t, d := target(x.authority, x.row.Scheme, x.request.Method, x.request.RequestURI, x.request.Host)
+	if d != nil {
+		return refuse(d)
+	}
+	x.target = t
+	out, d := x.outbound(nil)
+	if d != nil {
+		return refuse(d)
+	}
+	res, d := p.upstream.roundTrip(out)
+	if d != nil {
+		return refuse(d)
+	}
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		_ = res.Body.Close()
+		return refuse(deny(reasonSwitch, "the upstream switched protocols unasked"))
+	}
+	x.row.Status = res.StatusCode
+	x.row.Event, x.row.Decision = audit.EventSandboxPassthrough, audit.DecisionPassthrough
+	return x.endWith(res)
+}

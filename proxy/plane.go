@@ -1,0 +1,160 @@
+// Package proxy is the plane: it ends the box's TLS, asks the connector specs
+// whether a request may go, adds the credential that the box must never see,
+// streams the answer back with every trace of it wiped out, and writes down
+// what happened.
+//
+// There are two doors and one function. The wire door (a client's request,
+// front.go and tunnel.go) finds a match; the shim door (api.go) names one.
+// Nothing reaches an upstream but through Do. What is not allowed, cannot be
+// decided, or cannot be written down, is not sent.
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/proxy/scrub"
+	"github.com/ALRubinger/aileron/proxy/wire"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// Config is what a plane is made of. Session, Token, CA and Audit are
+// required.
+type Config struct {
+	Session     string
+	Agent       string // what runs in the box, for GET /v1/session
+	Token       string
+	CA          *ca.Session
+	Audit       Recorder
+	Passthrough bool // forward what no operation names, unmodified and audited
+	Upstream    Upstream
+	Limits      Limits
+	Log         *slog.Logger // nil: nothing is logged
+	Started     time.Time
+}
+
+// Recorder writes audit rows. Append returns when the row is committed.
+type Recorder interface {
+	Append(ctx context.Context, r audit.Row) (audit.Row, error)
+}
+
+// Limits bounds a session. The zero value of a field means its default.
+type Limits struct {
+	Wire        wire.Limits
+	Connections int           // open connections of the box; default 1024
+	Handshake   time.Duration // of TLS with the client; default 10 s
+	Drain       time.Duration // for requests under way at the end; default 30 s
+}
+
+// Grants is what the plane may do at one moment: the verified operations,
+// the credentials bound to them, and the set that wipes those out. A plane's
+// grants are replaced as a whole; an exchange keeps those that it began with.
+type Grants struct {
+	Index  *spec.Index
+	Bound  map[spec.FQN]Bound
+	Scrub  *scrub.Set
+	Locked bool // the vault is locked: Bound is empty and may fill again
+}
+
+// Bound is a connector's credential and the name of its binding.
+type Bound struct {
+	Binding    string
+	Credential vault.Credential
+}
+
+// Plane mediates one session. All its methods are safe for concurrent use.
+type Plane struct {
+	cfg      Config
+	grants   atomic.Pointer[Grants]
+	upstream *upstream
+	tls      *tls.Config // what every client's handshake starts from
+	slots    chan struct{}
+
+	draining  context.Context
+	stopDrain context.CancelFunc
+	under     tally // exchanges that reach upstream
+}
+
+// New makes a plane that grants nothing yet.
+func New(cfg Config) (*Plane, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Limits.Connections == 0 {
+		cfg.Limits.Connections = 1024
+	}
+	if cfg.Limits.Handshake == 0 {
+		cfg.Limits.Handshake = 10 * time.Second
+	}
+	if cfg.Limits.Drain == 0 {
+		cfg.Limits.Drain = 30 * time.Second
+	}
+	up, err := newUpstream(cfg.Upstream)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plane{cfg: cfg, upstream: up, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections)}
+	p.draining, p.stopDrain = context.WithCancel(context.Background())
+	index, err := spec.NewIndex(nil)
+	if err != nil {
+		return nil, err
+	}
+	p.SetGrants(&Grants{Index: index})
+	return p, nil
+}
+
+// SetGrants replaces what the plane may do from the next request on, on
+// connections that are already open too.
+func (p *Plane) SetGrants(g *Grants) { p.grants.Store(g) }
+
+// Drain refuses new requests, ends idle connections, and waits for the
+// requests under way until ctx or the drain limit ends.
+func (p *Plane) Drain(ctx context.Context) {
+	p.stopDrain()
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Limits.Drain)
+	defer cancel()
+	select {
+	case <-p.under.close():
+	case <-ctx.Done():
+	}
+	p.upstream.close()
+}
+
+// Do carries one exchange that its match allows and gives the answer for the
+// client: record the intent, resolve the credential, run the steps, reach
+// upstream, scrub. A refusal has been recorded when it is returned.
+func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
+	if d := x.admit(); d != nil {
+		return nil, x.reject(d)
+	}
+	if !x.enter() {
+		return nil, x.reject(deny(reasonDraining, "the session is ending"))
+	}
+	bound, d := x.credential()
+	if d != nil {
+		return nil, x.reject(d)
+	}
+	if d := x.intend(); d != nil {
+		return nil, x.reject(d)
+	}
+	out, d := x.outbound(bound)
+	if d != nil {
+		return nil, x.reject(d)
+	}
+	res, d := p.upstream.roundTrip(out)
+	if d != nil {
+		return nil, x.reject(d)
+	}
+	if d := x.inbound(res); d != nil {
+		_ = res.Body.Close()
+		return nil, x.reject(d)
+	}
+	return x.recordAtEnd(res), nil
+}

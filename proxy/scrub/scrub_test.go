@@ -1,0 +1,268 @@
+package scrub
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"math/rand/v2"
+	"mime/quotedprintable"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+const (
+	longSecret  = `sk+ant/Q9=x%41&"k\7-ZpW3rTq8vLm2NcBf6HsJd`
+	shortSecret = "hunter2!X9"
+)
+
+// spellings is every form of the promise, written by independent encoders.
+func spellings(s string) map[string]string {
+	var every, unicode, decimal, hexEntity, mixed strings.Builder
+	for i, c := range []byte(s) {
+		fmt.Fprintf(&every, "%%%02x", c)
+		fmt.Fprintf(&unicode, "\\u00%02X", c)
+		fmt.Fprintf(&decimal, "&#%d;", c)
+		fmt.Fprintf(&hexEntity, "&#x0%x;", c)
+		if i%2 == 0 {
+			fmt.Fprintf(&mixed, "%02X", c)
+		} else {
+			fmt.Fprintf(&mixed, "%02x", c)
+		}
+	}
+	quoted, _ := json.Marshal(s)
+	inJSON := string(quoted[1 : len(quoted)-1])
+	twice, _ := json.Marshal(inJSON)
+	var qp bytes.Buffer
+	w := quotedprintable.NewWriter(&qp)
+	_, _ = io.WriteString(w, s)
+	_ = w.Close()
+	digits := hex.EncodeToString([]byte(s))
+	pairs := func(sep, before string) string {
+		var out []string
+		for i := 0; i < len(digits); i += 2 {
+			out = append(out, before+digits[i:i+2])
+		}
+		return strings.Join(out, sep)
+	}
+	std := base64.StdEncoding.EncodeToString([]byte(s))
+	forms := map[string]string{
+		"raw": s, "query": url.QueryEscape(s), "path": url.PathEscape(s), "every": every.String(),
+		"double percent": url.QueryEscape(url.QueryEscape(s)), "json": inJSON, "json in json": string(twice[1 : len(twice)-1]),
+		"slashes": strings.ReplaceAll(inJSON, "/", `\/`), "unicode": unicode.String(), "html": html.EscapeString(s),
+		"decimal entities": decimal.String(), "hex entities": hexEntity.String(), "quoted-printable": qp.String(),
+		"hex": digits, "HEX": strings.ToUpper(digits), "mixed hex": mixed.String(), "hex colons": pairs(":", ""), "hex spaces": pairs(" ", ""),
+		"hex 0x": pairs(", ", "0x"), "hex backslash": pairs("", `\x`),
+		"base64": std, "base64url": base64.URLEncoding.EncodeToString([]byte(s)), "raw base64": base64.RawStdEncoding.EncodeToString([]byte(s)),
+		"reflowed": std[:len(std)/2] + "\r\n" + std[len(std)/2:], "reflowed json": std[:len(std)/2] + `\n` + std[len(std)/2:],
+		"percent base64": url.QueryEscape(std), "json base64": strings.ReplaceAll(std, "/", `\/`),
+	}
+	for i, prefix := range []string{"x", "xx", "Bearer "} {
+		forms[fmt.Sprintf("base64 shifted %d", i)] = base64.StdEncoding.EncodeToString([]byte(prefix + s + `","more":1`))
+	}
+	return forms
+}
+
+// scrubbed runs text through a Reader that gets it in pieces of the given sizes.
+func scrubbed(t *testing.T, set *Set, text string, sizes func() int) string {
+	t.Helper()
+	src := iotest.DataErrReader(&pieces{strings.NewReader(text), sizes})
+	out, err := io.ReadAll(set.Reader(io.NopCloser(src)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) != len(text) {
+		t.Fatalf("%d bytes became %d", len(text), len(out))
+	}
+	return string(out)
+}
+
+type pieces struct {
+	r    io.Reader
+	size func() int
+}
+
+func (p *pieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), max(1, p.size()))]) }
+
+// runs reports the longest run of form that is still in text.
+func runs(text, form string) int {
+	longest := 0
+	for i := range form {
+		for j := i + longest + 1; j <= len(form) && strings.Contains(text, form[i:j]); j++ {
+			longest = j - i
+		}
+	}
+	return longest
+}
+
+func TestEveryFormIsWipedOutUnderAnyChunking(t *testing.T) {
+	set := NewSet([]Needle{{Secret: []byte(longSecret)}, {Secret: []byte("another-secret-of-the-session-0042")}})
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's repeatable chunks
+	for name, form := range spellings(longSecret) {
+		text := `{"before":"value","header":"` + form + `","after":[1,2,3]} the end.`
+		for trial, size := range map[string]func() int{
+			"whole": func() int { return 1 << 20 }, "bytes": func() int { return 1 }, "random": func() int { return 1 + random.IntN(9) },
+			"large": func() int { return 20 + random.IntN(30) },
+		} {
+			got := scrubbed(t, set, text, size)
+			// What is left of a form is less than one window of its symbols;
+			// a symbol is at most 6 bytes here.
+			limit := 6
+			if strings.HasPrefix(name, "base64 shifted") {
+				limit = 30 // the rest of the document around it
+			}
+			if n := runs(got, form); n > limit {
+				t.Errorf("%s in %s: %d bytes of %q are left in %q", name, trial, n, form, got)
+			}
+			if !strings.HasPrefix(got, `{"before":"value"`) || !strings.HasSuffix(got, `"after":[1,2,3]} the end.`) {
+				t.Errorf("%s in %s: the rest was changed: %q", name, trial, got)
+			}
+		}
+	}
+}
+
+func TestAShortSecretIsFoundWholeOnly(t *testing.T) {
+	set := NewSet([]Needle{{Secret: []byte(shortSecret)}})
+	one := func() int { return 1 }
+	if got := scrubbed(t, set, "a hunter2!X9 b", one); got != "a ********** b" {
+		t.Errorf("got %q", got)
+	}
+	if got := scrubbed(t, set, "a hunter2!X b", one); got != "a hunter2!X b" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestBoundariesHideNothing(t *testing.T) {
+	set := NewSet([]Needle{{Secret: []byte(longSecret)}})
+	for _, at := range []int{0, 4096, 32768, 65536} {
+		for k := -len(longSecret); k <= 1; k++ {
+			if at+k < 0 {
+				continue
+			}
+			text := strings.Repeat(".", at+k) + longSecret + strings.Repeat(".", 100)
+			want := strings.Repeat(".", at+k) + strings.Repeat("*", len(longSecret)) + strings.Repeat(".", 100)
+			if got := scrubbed(t, set, text, func() int { return 1 << 20 }); got != want {
+				t.Fatalf("at %d: left %d", at+k, runs(got, longSecret))
+			}
+		}
+	}
+}
+
+func TestATruncatedSecretIsWipedOut(t *testing.T) {
+	set := NewSet([]Needle{{Secret: []byte(longSecret)}})
+	if got := scrubbed(t, set, "x"+longSecret[:len(longSecret)-1], func() int { return 7 }); got != "x"+strings.Repeat("*", len(longSecret)-1) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestGuessesOfAFewBytesAreNoOracle(t *testing.T) {
+	set := NewSet([]Needle{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
+	var text strings.Builder
+	for i := 0; i+4 <= len(longSecret); i++ {
+		text.WriteString(longSecret[i:i+4] + "," + longSecret[i:min(i+8, len(longSecret))] + "," + longSecret[i:min(i+15, len(longSecret))] + "!")
+	}
+	r := set.Reader(io.NopCloser(strings.NewReader(text.String())))
+	out, _ := io.ReadAll(r)
+	if string(out) != text.String() || r.Hits() != 0 {
+		t.Errorf("%d hits in guesses", r.Hits())
+	}
+}
+
+func TestAnEventLeavesWhenItArrives(t *testing.T) {
+	set := NewSet([]Needle{{Secret: []byte(longSecret)}})
+	pr, pw := io.Pipe()
+	r := set.Reader(pr)
+	buf := make([]byte, 1024)
+	for i := range 50 {
+		event := fmt.Sprintf("data: {\"delta\":\"token %d\"}\n\n", i)
+		go func() { _, _ = io.WriteString(pw, event) }()
+		if n, err := r.Read(buf); err != nil || string(buf[:n]) != event {
+			t.Fatalf("event %d: got %q, %v", i, buf[:n], err)
+		}
+	}
+}
+
+func TestRandomDataIsLeftAlone(t *testing.T) {
+	set := NewSet([]Needle{{Secret: []byte(longSecret), Username: "someone"}, {Secret: []byte(shortSecret)}})
+	random := rand.NewChaCha8([32]byte{1})
+	data := make([]byte, 4<<20)
+	_, _ = random.Read(data)
+	text := base64.StdEncoding.EncodeToString(data[:1<<20]) + string(data) + hex.EncodeToString(data[:1<<20])
+	r := set.Reader(io.NopCloser(strings.NewReader(text)))
+	out, err := io.ReadAll(r)
+	if err != nil || r.Hits() != 0 || string(out) != text {
+		t.Errorf("%d hits in random data, %v", r.Hits(), err)
+	}
+}
+
+func TestBasicCredentialsAreFoundAndTheNameAloneIsNot(t *testing.T) {
+	set := NewSet([]Needle{{Secret: []byte(longSecret), Username: "a-rather-long-user-name"}})
+	both := base64.StdEncoding.EncodeToString([]byte("a-rather-long-user-name:" + longSecret))
+	got, hits := set.Text("Basic " + both)
+	if hits == 0 || runs(got, both[34:]) > 2 {
+		t.Errorf("got %q", got)
+	}
+	name := base64.StdEncoding.EncodeToString([]byte("a-rather-long-user-name:someone else's"))
+	if got, hits := set.Text(name); hits != 0 {
+		t.Errorf("the name alone is a hit: %q", got)
+	}
+}
+
+func TestHeadersAreScrubbedByNameAndValue(t *testing.T) {
+	set := NewSet([]Needle{{Secret: []byte("abcdefgh-ijklmnop-0123")}})
+	h := http.Header{"X-Echo": {"one", "Bearer abcdefgh-ijklmnop-0123"}, "X-Abcdefgh-Ijklmnop-0123": {"1"}, "Etag": {`"v1"`}}
+	if n := set.Header(h); n != 2 || h["X-Echo"][1] != "Bearer **********************" || len(h) != 2 || h.Get("Etag") != `"v1"` {
+		t.Errorf("%d hits, %v", n, h)
+	}
+}
+
+func TestASetDoesNotPrint(t *testing.T) {
+	set := NewSet([]Needle{{Secret: []byte(longSecret)}})
+	if s := fmt.Sprintf("%v %+v %#v %s", set, set, set, set); strings.Contains(s, longSecret) {
+		t.Errorf("printed %q", s)
+	}
+}
+
+func FuzzScrub(f *testing.F) {
+	set := NewSet([]Needle{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
+	f.Add("text "+longSecret+" text", uint64(3))
+	f.Add(`\u0073k+ant%2fQ9`, uint64(1))
+	f.Fuzz(func(t *testing.T, text string, seed uint64) {
+		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable chunks
+		whole := scrubbed(t, set, text, func() int { return 1 << 20 })
+		parts := scrubbed(t, set, text, func() int { return 1 + random.IntN(12) })
+		for _, got := range []string{whole, parts} {
+			if runs(got, longSecret) >= Window || strings.Contains(got, shortSecret) {
+				t.Fatalf("%q became %q", text, got)
+			}
+		}
+	})
+}
+
+func BenchmarkScrub(b *testing.B) {
+	doc := bytes.Repeat([]byte(`{"id":12345,"name":"some name","url":"https:\/\/api.example.com\/items\/1?x=1&y=2","ok":true},`), 350)[:32<<10]
+	blob := []byte(base64.StdEncoding.EncodeToString(doc))[:32<<10]
+	for _, k := range []int{1, 8, 64} {
+		var needles []Needle
+		for i := range k {
+			needles = append(needles, Needle{Secret: []byte(fmt.Sprintf("secret-%04d-with-forty-bytes-in-all-0123", i))})
+		}
+		set := NewSet(needles)
+		for name, data := range map[string][]byte{"json": doc, "base64": blob} {
+			b.Run(fmt.Sprintf("%s/%d", name, k), func(b *testing.B) {
+				b.SetBytes(int64(len(data)))
+				b.ReportAllocs()
+				sc := set.NewScanner()
+				for b.Loop() {
+					sc.Write(data)
+				}
+			})
+		}
+	}
+}

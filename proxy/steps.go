@@ -1,0 +1,291 @@
+package proxy
+
+import (
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+
+	"github.com/google/martian/v3"
+	"github.com/google/martian/v3/fifo"
+	"github.com/google/martian/v3/header"
+)
+
+// requestSteps is what happens to a request on its way out, in order. The
+// feature list of the request side reads off this function.
+func (x *Exchange) requestSteps(bound *Bound) *fifo.Group {
+	g := fifo.NewGroup()
+	g.AddRequestModifier(header.NewHopByHopModifier()) // RFC 9110 section 7.6.1, what Connection names included
+	g.AddRequestModifier(requestStep(dropProxyFields))
+	if x.credentialed() {
+		op := x.match.Operation
+		g.AddRequestModifier(requestStep(dropCarriers))
+		g.AddRequestModifier(requestStep(dropOverrides))
+		if !op.Idempotent {
+			// net/http's Transport takes the mere presence of these for
+			// permission to send a POST twice.
+			g.AddRequestModifier(dropFields("Idempotency-Key", "X-Idempotency-Key"))
+		}
+		g.AddRequestModifier(requestStep(plainAnswer))
+		if !op.Ranges {
+			g.AddRequestModifier(dropFields("Range", "If-Range"))
+		}
+		g.AddRequestModifier(requestStep(x.dropQueryCarriers))
+		g.AddRequestModifier(injection{*op.Injection, *bound, x.match})
+	}
+	return g
+}
+
+// responseSteps is what happens to an answer on its way in, in order.
+func (x *Exchange) responseSteps() *fifo.Group {
+	g := fifo.NewGroup()
+	if x.credentialed() {
+		g.AddResponseModifier(responseStep(x.refuseUnsearchable))
+	} else {
+		g.AddResponseModifier(responseStep(refuseSwitch))
+	}
+	g.AddResponseModifier(header.NewHopByHopModifier())
+	g.AddResponseModifier(responseStep(dropDetours))
+	if x.credentialed() {
+		g.AddResponseModifier(responseStep(dropNewCredentials))
+		g.AddResponseModifier(responseStep(dropDigests))
+	}
+	g.AddResponseModifier(responseStep(x.scrubHead))
+	g.AddResponseModifier(responseStep(func(res *http.Response) error { x.scrubBody(res); return nil }))
+	g.AddResponseModifier(responseStep(x.watchFields))
+	return g
+}
+
+type requestStep func(*http.Request) error
+
+func (f requestStep) ModifyRequest(r *http.Request) error { return f(r) }
+
+type responseStep func(*http.Response) error
+
+func (f responseStep) ModifyResponse(r *http.Response) error { return f(r) }
+
+type dropping []string
+
+// dropFields is a step that removes header fields.
+func dropFields(names ...string) martian.RequestModifier { return dropping(names) }
+
+func (d dropping) ModifyRequest(r *http.Request) error {
+	for _, name := range d {
+		r.Header.Del(name)
+	}
+	return nil
+}
+
+func dropProxyFields(r *http.Request) error {
+	for _, name := range []string{"Proxy-Authorization", "Proxy-Connection", "Http2-Settings", "Expect", "Priority"} {
+		r.Header.Del(name)
+	}
+	return nil
+}
+
+// carriers are words that, inside a header's name, say that its value
+// authenticates someone. The box's own credentials would let it act as
+// somebody else on a host that the user trusts, so none of them leaves.
+var carriers = []string{"token", "secret", "api-key", "apikey", "password", "credential", "authorization", "cookie", "x-auth-"}
+
+func dropCarriers(r *http.Request) error {
+	for name := range r.Header {
+		lower := strings.ToLower(name)
+		for _, word := range carriers {
+			if strings.Contains(lower, word) {
+				delete(r.Header, name)
+				break
+			}
+		}
+		// CGI and WSGI fold "_" into "-": X_Api_Key is X-Api-Key to them.
+		if strings.ContainsRune(name, '_') {
+			delete(r.Header, name)
+		}
+	}
+	return nil
+}
+
+// dropOverrides removes fields by which servers read another method, path,
+// host or client than the one that was judged.
+func dropOverrides(r *http.Request) error {
+	for _, name := range []string{
+		"X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
+		"X-Original-Url", "X-Rewrite-Url", "X-Override-Url", "X-Original-Uri", "X-Accel-Redirect", "X-Sendfile",
+		"Forwarded", "Via", "X-Real-Ip", "X-Host", "X-Original-Host", "True-Client-Ip", "X-Client-Ip", "X-Cluster-Client-Ip",
+	} {
+		r.Header.Del(name)
+	}
+	for name := range r.Header {
+		if strings.HasPrefix(name, "X-Forwarded-") {
+			delete(r.Header, name)
+		}
+	}
+	return nil
+}
+
+// plainAnswer asks for an answer that can be searched as it streams.
+func plainAnswer(r *http.Request) error {
+	r.Header.Set("Accept-Encoding", "identity")
+	return nil
+}
+
+// queryCarriers are query names that authenticate someone at well-known APIs.
+var queryCarriers = map[string]bool{
+	"access_token": true, "api_key": true, "apikey": true, "api-key": true, "key": true, "oauth_token": true,
+	"auth_token": true, "token": true, "id_token": true, "refresh_token": true, "client_secret": true,
+	"password": true, "private_token": true, "bearer_token": true,
+}
+
+// dropQueryCarriers removes the box's own credentials from the query, unless
+// the operation declares the name, and always the name that is injected.
+func (x *Exchange) dropQueryCarriers(r *http.Request) error {
+	op := x.match.Operation
+	declared := map[string]bool{}
+	for _, in := range op.Inputs {
+		declared[in.Name] = true
+	}
+	injected := ""
+	if op.Injection.In == "query" {
+		injected = strings.ToLower(op.Injection.Name)
+	}
+	kept := ""
+	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		raw, _, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(raw)
+		if err != nil {
+			return deny(reasonMalformed, "the query has a broken escape")
+		}
+		base, _, _ := strings.Cut(strings.ToLower(name), "[") // PHP and Rack read a[] as a
+		if base == injected && injected != "" || queryCarriers[base] && !declared[name] {
+			continue
+		}
+		if len(kept) > 0 {
+			kept += "&"
+		}
+		kept += pair
+	}
+	r.URL.RawQuery = kept
+	return nil
+}
+
+// refuseUnsearchable refuses an answer in which a secret could hide: E2 of
+// the manual's page on scrubbing.
+func (x *Exchange) refuseUnsearchable(res *http.Response) error {
+	op := x.match.Operation
+	switch {
+	case res.StatusCode == http.StatusSwitchingProtocols:
+		return deny(reasonSwitch, "the upstream switched protocols unasked")
+	case res.StatusCode == http.StatusPartialContent && !op.Ranges:
+		return deny(reasonPartial, "the upstream sent a part that was not asked for")
+	}
+	for _, coding := range res.Header["Content-Encoding"] {
+		if c := strings.TrimSpace(coding); c != "" && !strings.EqualFold(c, "identity") {
+			return deny(reasonEncoding, "the upstream compressed its answer although it was asked not to")
+		}
+	}
+	if !searchableCharset(res.Header.Get("Content-Type")) {
+		return deny(reasonCharset, "the upstream's answer is in a character set that is not searched")
+	}
+	return nil
+}
+
+func refuseSwitch(res *http.Response) error {
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		return deny(reasonSwitch, "the upstream switched protocols unasked")
+	}
+	return nil
+}
+
+// searchableCharset accepts the supersets of ASCII that the scrubber's forms
+// are written in, and a type without charset.
+func searchableCharset(contentType string) bool {
+	_, params, found := strings.Cut(strings.ToLower(contentType), "charset")
+	if !found {
+		return true
+	}
+	value, ok := strings.CutPrefix(strings.TrimLeft(params, " \t"), "=")
+	if !ok {
+		return false
+	}
+	value, _, _ = strings.Cut(value, ";")
+	switch strings.Trim(value, " \t\"'") {
+	case "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
+		return true
+	}
+	return false
+}
+
+// dropDetours removes advice that would lead a client around the plane.
+func dropDetours(res *http.Response) error {
+	for _, name := range []string{"Alt-Svc", "Proxy-Authenticate", "Proxy-Authentication-Info", "X-Aileron-Audit-Id"} {
+		res.Header.Del(name)
+	}
+	return nil
+}
+
+// dropNewCredentials removes what an upstream issues to the credential's
+// owner: a session cookie is as good as the credential.
+func dropNewCredentials(res *http.Response) error {
+	for _, name := range []string{"Set-Cookie", "Set-Cookie2", "Authorization", "Authentication-Info", "Authentication-Control"} {
+		res.Header.Del(name)
+	}
+	return nil
+}
+
+// dropDigests removes digests of a body that may be changed: they would be
+// wrong, and right ones would tell of what was wiped out.
+func dropDigests(res *http.Response) error {
+	for _, name := range []string{"Content-Md5", "Digest", "Content-Digest", "Repr-Digest", "X-Goog-Hash"} {
+		res.Header.Del(name)
+	}
+	return nil
+}
+
+func (x *Exchange) scrubHead(res *http.Response) error {
+	hits := x.grants.Scrub.Header(res.Header)
+	x.scrubbed = func() int { return hits }
+	res.Trailer = nil
+	return nil
+}
+
+// outbound makes the upstream's request: a new one, serialised anew from what
+// was judged.
+func (x *Exchange) outbound(bound *Bound) (*http.Request, *Denial) {
+	t := x.target
+	path, err := url.PathUnescape(t.Path)
+	if err != nil {
+		return nil, deny(reasonMalformed, "the path has a broken escape")
+	}
+	out := (&http.Request{
+		Method: x.request.Method,
+		URL: &url.URL{Scheme: t.Scheme, Host: x.authority.String(), Path: path, RawPath: t.Path,
+			RawQuery: t.Query, ForceQuery: t.Query == "" && strings.HasSuffix(x.request.RequestURI, "?")},
+		Host:   x.authority.HostHeader(t.Scheme),
+		Header: x.request.Header.Clone(),
+		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}).WithContext(x.request.Context())
+	out.Header.Del("Host")
+	if x.sent != nil {
+		out.Body, out.ContentLength = x.sent, x.request.ContentLength
+	}
+	if out.URL.EscapedPath() != t.Path {
+		return nil, deny(reasonMalformed, "the path has more than one spelling")
+	}
+	if x.match.Operation == nil { // passthrough: only the hop's own fields go
+		_ = header.NewHopByHopModifier().ModifyRequest(out)
+		return out, nil
+	}
+	if err := x.requestSteps(bound).ModifyRequest(out); err != nil {
+		if d, ok := err.(*Denial); ok { //nolint:errorlint // the steps return it bare
+			return nil, d
+		}
+		return nil, deny(reasonPanic, "a request step failed")
+	}
+	if _, has := out.Header["User-Agent"]; !has {
+		out.Header["User-Agent"] = nil // net/http: a missing key would add its own
+	}
+	return out, nil
+}
+
+// canonical is textproto's name for a header field.
+func canonical(name string) string { return textproto.CanonicalMIMEHeaderKey(name) }

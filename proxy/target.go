@@ -1,0 +1,173 @@
+package proxy
+
+import (
+	"strings"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// target makes the canonical target of a request under its authority, or a
+// denial. It never repairs: the bytes that it accepts are the bytes that are
+// judged, sent and written down. raw is the request target as it came.
+func target(a Authority, scheme, method, raw, host string) (spec.Target, *Denial) {
+	path, absolute, ok := originForm(raw, scheme)
+	if !ok {
+		return spec.Target{}, deny(reasonMalformed, "the request target is not a path")
+	}
+	for _, named := range []string{host, absolute} {
+		if named == "" {
+			continue
+		}
+		if got, err := ParseAuthority(named, a.Port); err != nil || got != a {
+			return spec.Target{}, deny(reasonAuthority, "the Host is not the one that this connection was opened for")
+		}
+	}
+	path, query, _ := strings.Cut(path, "?")
+	if why := ambiguous(path); why != "" {
+		return spec.Target{}, deny(reasonMalformed, "%s", why)
+	}
+	if len(path) > maxPath {
+		return spec.Target{}, deny(reasonMalformed, "the path is longer than 4096 bytes")
+	}
+	if strings.IndexByte(query, ';') >= 0 {
+		return spec.Target{}, deny(reasonMalformed, "the query has a ';', which some servers read as '&'")
+	}
+	return spec.Target{Scheme: scheme, Host: a.Host, Port: a.Port, Method: method, Path: path, Query: query}, nil
+}
+
+const maxPath = 4096
+
+// originForm takes "/path?query", or the absolute form of the same scheme
+// (RFC 9112 section 3.2.2) apart into its authority and the rest.
+func originForm(raw, scheme string) (path, authority string, ok bool) {
+	if strings.HasPrefix(raw, "/") {
+		return raw, "", true
+	}
+	rest, ok := strings.CutPrefix(raw, scheme+"://")
+	if !ok {
+		return "", "", false
+	}
+	i := strings.IndexAny(rest, "/?")
+	if i < 0 {
+		return "/", rest, rest != ""
+	}
+	if rest[i] == '?' {
+		return "/" + rest[i:], rest[:i], i > 0
+	}
+	return rest[i:], rest[:i], i > 0
+}
+
+// ambiguous says what in an escaped path two servers might read differently,
+// "" when nothing. See SECURITY cases PTH-*: dot segments in any spelling,
+// empty segments, encoded slashes, backslashes, NULs and control characters,
+// path parameters that hide dots, broken or double escapes, escapes of
+// characters that need none.
+func ambiguous(path string) string {
+	if path == "" || path[0] != '/' {
+		return "the path does not begin with a slash"
+	}
+	segments := strings.Split(path[1:], "/")
+	for i, s := range segments {
+		if s == "" && i < len(segments)-1 {
+			return "the path has an empty segment"
+		}
+		if why := ambiguousSegment(s); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func ambiguousSegment(s string) string {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c != '%' {
+			if strings.IndexByte("\\\"<>^`{|};#", c) >= 0 || c <= ' ' || c >= 0x7f {
+				return "the path has a character that must be escaped or is read differently by servers"
+			}
+			continue
+		}
+		if i+2 >= len(s) || !isHex(s[i+1]) || !isHex(s[i+2]) {
+			return "the path has a broken escape"
+		}
+		v := unhex(s[i+1])<<4 | unhex(s[i+2])
+		switch {
+		case v < 0x20 || v == 0x7f:
+			return "the path has an escaped control character"
+		case v == '/' || v == '\\':
+			return "the path has an escaped slash"
+		case v == '%':
+			return "the path has an escaped percent sign"
+		case v == '.' || v == '-' || v == '_' || v == '~' || isAlnum(v):
+			return "the path escapes a character that needs no escape"
+		}
+		i += 2
+	}
+	if s == "." || s == ".." {
+		return "the path has a dot segment"
+	}
+	if overlong(s) {
+		return "the path has an escape that is not UTF-8"
+	}
+	return ""
+}
+
+// overlong reports escapes that do not decode to valid UTF-8, overlong forms
+// such as %c0%ae among them.
+func overlong(s string) bool {
+	if strings.IndexByte(s, '%') < 0 {
+		return false
+	}
+	return strings.ToValidUTF8(unescape(s), "\ufffd") != unescape(s)
+}
+
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			b.WriteByte(unhex(s[i+1])<<4 | unhex(s[i+2]))
+			i += 2
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+func isAlnum(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+func unhex(c byte) byte {
+	switch {
+	case c >= 'a':
+		return c - 'a' + 10
+	case c >= 'A':
+		return c - 'A' + 10
+	}
+	return c - '0'
+}
+
+// plainPath is a refused target's path for the audit row: without the query,
+// up to the first character that is not plain.
+func plainPath(raw string) string {
+	if i := strings.Index(raw, "://"); i >= 0 {
+		raw = raw[i+3:]
+		j := strings.IndexByte(raw, '/')
+		if j < 0 {
+			return ""
+		}
+		raw = raw[j:]
+	}
+	for i := range len(raw) {
+		c := raw[i]
+		if !isAlnum(c) && strings.IndexByte("/-._~", c) < 0 {
+			return raw[:i]
+		}
+	}
+	return raw[:min(len(raw), maxPath)]
+}

@@ -1,0 +1,191 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/wire"
+)
+
+// APIHost is the name under which a box reaches its own session's API. It is
+// never resolved.
+const APIHost = "aileron.internal"
+
+// clientTLS is what every handshake with the box starts from. The ticket keys
+// are the session's, so that clients resume; every exchange is judged by its
+// tunnel's authority all the same, resumed or not.
+func clientTLS() *tls.Config {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	var key [32]byte
+	_, _ = rand.Read(key[:])
+	cfg.SetSessionTicketKeys([][32]byte{key})
+	return cfg
+}
+
+var errServerName = errors.New("the client's SNI is not the authority of its tunnel")
+
+// tunnel serves what a client sends after its CONNECT was answered.
+func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door Door) {
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(client, first); err != nil {
+		return // a CONNECT alone is no request
+	}
+	conn := &peeked{Conn: client, first: first}
+	const tlsHandshake = 0x16
+	if first[0] != tlsHandshake {
+		if a.Port == 443 || first[0] < 'A' || first[0] > 'Z' {
+			p.refuseTunnel(a, deny(reasonNotTLS, "the client speaks neither TLS nor HTTP in its tunnel"))
+			return
+		}
+		p.serveInside(ctx, conn, &inside{p: p, a: a, scheme: "http", source: audit.SourceConnectHTTP, door: door})
+		return
+	}
+	cfg := p.tls.Clone()
+	cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if hello.ServerName == "" {
+			return nil, nil
+		}
+		named, err := ParseAuthority(hello.ServerName, a.Port)
+		if err == nil && door.Redirected && a.Addr.IsValid() && !named.Addr.IsValid() {
+			// The client dialled a bare address and says here which name it
+			// means. The name is what we resolve; the address is forgotten.
+			a = named
+		}
+		if err != nil || named != a {
+			return nil, errServerName
+		}
+		return nil, nil
+	}
+	cfg.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.cfg.CA.Leaf(a.Host) }
+	secure := tls.Server(conn, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		switch {
+		case errors.Is(err, errServerName):
+			p.refuseTunnel(a, deny(reasonAuthority, "the client's SNI is not the host of its CONNECT"))
+		case ctx.Err() == nil:
+			p.refuseTunnel(a, deny(reasonTLSClient, "the client ended the TLS handshake; it may not trust the session's CA"))
+		}
+		return
+	}
+	p.serveInside(ctx, secure, &inside{p: p, a: a, scheme: "https", source: audit.SourceConnectTLS, door: door})
+}
+
+func (p *Plane) serveInside(ctx context.Context, conn net.Conn, h *inside) {
+	_ = conn.SetDeadline(time.Time{})
+	wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Drain: p.draining}, h)
+}
+
+// refuseTunnel writes down a tunnel that ended before its first request.
+func (p *Plane) refuseTunnel(a Authority, d *Denial) {
+	x := p.newExchange(audit.SourceConnectTLS, a, "", nil)
+	x.row.Method = http.MethodConnect
+	x.reject(d)
+}
+
+// refuseHead writes down and answers a head that the wire refused.
+func (p *Plane) refuseHead(source string, a Authority, scheme string, f *wire.Fault) *http.Response {
+	reason := reasonMalformed
+	switch f.Status {
+	case http.StatusRequestHeaderFieldsTooLarge:
+		reason = reasonHeadTooLarge
+	case http.StatusRequestEntityTooLarge:
+		reason = reasonTooLarge
+	}
+	x := p.newExchange(source, a, scheme, nil)
+	x.row.Method, x.row.Path = f.Method, plainPath(f.Target)
+	res := x.reject(deny(reason, "%s", f.Reason)).Response(nil)
+	if x.row.Status == http.StatusBadRequest {
+		res.StatusCode = f.Status // 408, 414, 417, 501 and 505 say it better
+	}
+	return res
+}
+
+// inside is the handler of a tunnel: its authority is fixed.
+type inside struct {
+	p      *Plane
+	a      Authority
+	scheme string
+	source string
+	door   Door
+}
+
+// ServeHTTP implements wire.Handler.
+func (i *inside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if own, ok := w.(*wire.ResponseWriter); ok {
+		_ = own.Respond(i.p.answer(i.source, i.a, i.scheme, r))
+	}
+}
+
+// Refuse implements wire.Handler.
+func (i *inside) Refuse(f *wire.Fault) *http.Response {
+	return i.p.refuseHead(i.source, i.a, i.scheme, f)
+}
+
+// answer is the wire door: it finds a match for a client's request, or says
+// why there is none.
+func (p *Plane) answer(source string, a Authority, scheme string, r *http.Request) (res *http.Response) {
+	x := p.newExchange(source, a, scheme, r)
+	defer func() {
+		if recover() != nil { // never the value: it may quote a request
+			p.cfg.Log.Error("panic", "in", "an exchange", "request_id", x.row.Fields["request_id"])
+			res = x.reject(deny(reasonPanic, "aileron failed while it served this request")).Response(r)
+		}
+	}()
+	if x.sent != nil {
+		r.Body = x.sent
+	}
+	if r.Method == http.MethodConnect {
+		return x.reject(deny(reasonMalformed, "there is a CONNECT inside a tunnel")).Response(r)
+	}
+	t, d := target(a, scheme, r.Method, r.RequestURI, r.Host)
+	if d != nil {
+		return x.reject(d).Response(r)
+	}
+	if a.Host == APIHost {
+		return p.api(r)
+	}
+	m, no := x.grants.Index.Match(t)
+	switch {
+	case no == nil:
+		x.matched(t, m)
+		res, d := p.Do(x)
+		if d != nil {
+			return d.Response(r)
+		}
+		return res
+	case p.cfg.Passthrough && !x.grants.Index.Covers(t.Host, t.Port):
+		return p.pass(x)
+	}
+	d = denyNoMatch(no)
+	return x.reject(d).Response(r)
+}
+
+// peeked gives back the byte that told TLS from plain text.
+type peeked struct {
+	net.Conn
+	first []byte
+}
+
+func (c *peeked) Read(p []byte) (int, error) {
+	if len(c.first) > 0 {
+		n := copy(p, c.first)
+		c.first = c.first[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
+}
+
+// CloseWrite ends the outbound half where the connection can.
+func (c *peeked) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
