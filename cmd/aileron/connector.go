@@ -1,0 +1,239 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+func newConnectorCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "connector",
+		Short: "Install and look at connectors: what a session may do",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  subcommandNeeded,
+	}
+	cmd.AddCommand(newConnectorInstallCommand(a), newConnectorListCommand(a), newConnectorShowCommand(a), newConnectorVerifyCommand(a),
+		newConnectorRemoveCommand(a), newConnectorCheckCommand(a), newConnectorPackCommand(a))
+	return cmd
+}
+
+// subcommandNeeded runs a command that only groups others: help without
+// arguments, a wrong usage with any.
+func subcommandNeeded(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return usagef("%q is not a command of %s", args[0], cmd.CommandPath())
+}
+
+// openStore is the connector store of the home.
+func (a *app) openStore() (*store.Store, error) {
+	home, err := a.Home()
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.Open(filepath.Join(home, "store"))
+	return s, hint(err, "check the rights on %s", home)
+}
+
+func newConnectorListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the installed connectors",
+		Example: "  aileron connector list --json",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			s, err := a.openStore()
+			if err != nil {
+				return err
+			}
+			entries, err := s.List()
+			if err != nil {
+				return err
+			}
+			return a.printEntries(entries)
+		},
+	}
+}
+
+// entryJSON is one installed connector in `connector list` and `verify`.
+type entryJSON struct {
+	FQN     string `json:"fqn"`
+	Version string `json:"version"`
+	Hash    string `json:"hash"`
+	OK      bool   `json:"ok"`
+	Error   string `json:"error,omitempty"`
+}
+
+func (a *app) printEntries(entries []store.Entry) error {
+	if a.json {
+		return a.printJSON(entriesAsJSON(entries))
+	}
+	if len(entries) == 0 {
+		a.sayf("no connector is installed; install one with: aileron connector install DIR")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, e := range entries {
+		j := entryAsJSON(e)
+		state := "ok"
+		if !j.OK {
+			state = "broken: " + j.Error
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", orDash(j.FQN), orDash(j.Version), shortHash(j.Hash), state)
+	}
+	return w.Flush()
+}
+
+func entriesAsJSON(entries []store.Entry) []entryJSON {
+	out := []entryJSON{}
+	for _, e := range entries {
+		out = append(out, entryAsJSON(e))
+	}
+	return out
+}
+
+func entryAsJSON(e store.Entry) entryJSON {
+	j := entryJSON{FQN: string(e.FQN), Version: e.Version, Hash: e.Hash, OK: e.Err == nil}
+	if e.Err != nil {
+		j.Error = strings.Join(strings.Fields(e.Err.Error()), " ")
+	}
+	return j
+}
+
+func newConnectorShowCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show FQN[@VERSION]",
+		Short:   "Show what an installed connector grants",
+		Example: "  aileron connector show github://alrubinger/aileron-connector-github",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := a.installedConnector(args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(describeConnector(c))
+			}
+			printConnector(a.stdout, c)
+			return nil
+		},
+	}
+}
+
+// installedConnector finds FQN[@VERSION] in the store: the newest version
+// when none is named. It is verified.
+func (a *app) installedConnector(name string) (*spec.Connector, error) {
+	fqn, version, err := splitVersion(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.openStore()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	var found *store.Entry
+	for i, e := range entries {
+		if e.FQN == fqn && (version == "" || e.Version == version) {
+			found = &entries[i] // entries are in the order of versions
+		}
+	}
+	if found == nil {
+		return nil, hint(fmt.Errorf("find %s: %w", name, store.ErrNotInstalled), "aileron connector list shows what is installed")
+	}
+	c, err := s.Load(found.Hash)
+	return c, hint(err, "install it again from its source, or remove it with: aileron connector remove %s", found)
+}
+
+// splitVersion takes FQN[@VERSION] apart.
+func splitVersion(name string) (spec.FQN, string, error) {
+	fqn, version, _ := strings.Cut(name, "@")
+	f, err := spec.ParseFQN(fqn)
+	if err != nil {
+		return "", "", usageError{err}
+	}
+	return f, version, nil
+}
+
+func newConnectorVerifyCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "verify [FQN[@VERSION]]",
+		Short:   "Compute the hashes of installed connectors anew",
+		Example: "  aileron connector verify",
+		Args:    usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := a.openStore()
+			if err != nil {
+				return err
+			}
+			entries, err := s.List()
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				if entries, err = chosenEntries(entries, args[0]); err != nil {
+					return err
+				}
+			}
+			if err := a.printEntries(entries); err != nil {
+				return err
+			}
+			var broken []error
+			for _, e := range entries {
+				broken = append(broken, e.Err)
+			}
+			if err := errors.Join(broken...); err != nil {
+				return hint(fmt.Errorf("verify the connectors: %w", err), "install the connector again from its source, or remove it with: aileron connector remove FQN")
+			}
+			return nil
+		},
+	}
+}
+
+func chosenEntries(entries []store.Entry, name string) ([]store.Entry, error) {
+	fqn, version, err := splitVersion(name)
+	if err != nil {
+		return nil, err
+	}
+	var chosen []store.Entry
+	for _, e := range entries {
+		if e.FQN == fqn && (version == "" || e.Version == version) {
+			chosen = append(chosen, e)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, hint(fmt.Errorf("find %s: %w", name, store.ErrNotInstalled), "aileron connector list shows what is installed")
+	}
+	return chosen, nil
+}
+
+// usageArgs makes a wrong number of arguments a wrong usage.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func shortHash(h string) string { return h[:min(len(h), len("sha256:")+12)] }

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+const exampleGitHub = "../../examples/connectors/github"
+const githubFQN = "github://alrubinger/aileron-connector-github"
+
+// cli runs one command line in a home of the test's own.
+type cli struct {
+	t    *testing.T
+	home string
+}
+
+func newCLI(t *testing.T) cli { return cli{t, t.TempDir()} }
+
+func (c cli) run(args ...string) (stdout, stderr string, code int) {
+	c.t.Helper()
+	var out, errs bytes.Buffer
+	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, getenv: func(string) string { return "" }}
+	root := newRootCommand(a)
+	for _, cmd := range []*cobra.Command{newConnectorCommand(a), newSpecCommand(a)} {
+		if !slices.ContainsFunc(root.Commands(), func(o *cobra.Command) bool { return o.Name() == cmd.Name() }) {
+			root.AddCommand(cmd)
+		}
+	}
+	root.SetArgs(append([]string{"--home", c.home}, args...))
+	code = a.exitCode(root.ExecuteContext(context.Background()))
+	return out.String(), errs.String(), code
+}
+
+// ok runs what must succeed.
+func (c cli) ok(args ...string) string {
+	c.t.Helper()
+	out, errs, code := c.run(args...)
+	if code != 0 {
+		c.t.Fatalf("aileron %q ends with %d: %s", args, code, errs)
+	}
+	return out
+}
+
+func decode[T any](t *testing.T, s string) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(s), &v); err != nil {
+		t.Fatalf("%q is not JSON: %v", s, err)
+	}
+	return v
+}
+
+func TestConnectorLife(t *testing.T) {
+	c := newCLI(t)
+	if got := c.ok("connector", "list", "--json"); got != "[]\n" {
+		t.Errorf("an empty list is %q", got)
+	}
+	in := decode[connectorJSON](t, c.ok("connector", "install", exampleGitHub, "--yes", "--json"))
+	if in.FQN != githubFQN || in.Already || in.Credential.Kind != "bearer" || !slices.Equal(in.Hosts, []string{"api.github.com:443"}) || len(in.Operations) < 20 {
+		t.Errorf("install prints %+v", in)
+	}
+	if again := decode[connectorJSON](t, c.ok("connector", "install", exampleGitHub, "--json")); !again.Already {
+		t.Error("installing it again, without --yes, is not a quiet success")
+	}
+	c.ok("connector", "install", githubFQN+"@0.1.0")
+	list := decode[[]entryJSON](t, c.ok("connector", "list", "--json"))
+	if len(list) != 1 || list[0].Hash != in.Hash || !list[0].OK {
+		t.Errorf("the list is %+v", list)
+	}
+	if got := c.ok("connector", "show", githubFQN); !strings.Contains(got, "GH_TOKEN") || !strings.Contains(got, "unsigned") || !strings.Contains(got, "bearer in header Authorization") {
+		t.Errorf("show prints %s", got)
+	}
+	c.ok("connector", "verify")
+	c.ok("connector", "verify", githubFQN+"@0.1.0")
+
+	file := filepath.Join(c.home, "store/connectors/sha256", strings.TrimPrefix(in.Hash, "sha256:"), "manifest.toml")
+	if err := os.WriteFile(file, []byte("# changed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := c.run("connector", "verify", githubFQN, "--json")
+	if broken := decode[[]entryJSON](t, out); code != 1 || broken[0].OK || !strings.Contains(broken[0].Error, "manifest.toml has other bytes") || !strings.Contains(errs, "hash_mismatch") {
+		t.Errorf("verify ends with %d and prints %s%s", code, out, errs)
+	}
+	c.ok("connector", "install", exampleGitHub, "--yes") // mends it
+	c.ok("connector", "verify")
+	if gone := decode[[]entryJSON](t, c.ok("connector", "remove", githubFQN+"@0.1.0", "--json")); len(gone) != 1 {
+		t.Errorf("remove prints %+v", gone)
+	}
+	if _, errs, code := c.run("connector", "remove", githubFQN); code != 1 || !strings.Contains(errs, "not installed") {
+		t.Errorf("removing it again ends with %d: %s", code, errs)
+	}
+}
+
+func TestInstallAsksOrNeedsYes(t *testing.T) {
+	c := newCLI(t)
+	_, errs, code := c.run("connector", "install", exampleGitHub)
+	if code != 2 || !strings.Contains(errs, "--yes") || !strings.Contains(errs, "api.github.com:443") {
+		t.Errorf("it ends with %d: %s", code, errs)
+	}
+	if got := c.ok("connector", "list", "--json"); got != "[]\n" {
+		t.Errorf("it was installed all the same: %s", got)
+	}
+}
+
+func TestInstallHoldsTheHash(t *testing.T) {
+	c := newCLI(t)
+	checked := decode[connectorJSON](t, c.ok("connector", "check", exampleGitHub, "--json"))
+	_, errs, code := c.run("connector", "install", exampleGitHub, "--yes", "--json", "--hash", "sha256:"+strings.Repeat("0", 64))
+	if code != 1 || !strings.Contains(errs, `"hash_mismatch"`) {
+		t.Errorf("another hash ends with %d: %s", code, errs)
+	}
+	if _, _, code := c.run("connector", "install", exampleGitHub, "--yes", "--hash", "latest"); code != 2 {
+		t.Errorf("a hash that is none ends with %d", code)
+	}
+	c.ok("connector", "install", exampleGitHub, "--yes", "--hash", checked.Hash)
+}
+
+func TestPackedConnectorInstalls(t *testing.T) {
+	c := newCLI(t)
+	file := filepath.Join(t.TempDir(), "aileron.tar.gz")
+	packed := decode[map[string]string](t, c.ok("connector", "pack", exampleGitHub, "--output", file, "--json"))
+	if in := decode[connectorJSON](t, c.ok("connector", "install", file, "--yes", "--json")); in.Hash != packed["hash"] {
+		t.Errorf("it is packed as %s and installed as %s", packed["hash"], in.Hash)
+	}
+}
+
+func TestWrongCallsOfConnector(t *testing.T) {
+	c := newCLI(t)
+	for _, w := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"connector", "install"}, 2, "accepts 1 arg"},
+		{[]string{"connector", "bogus"}, 2, `"bogus" is not a command of aileron connector`},
+		{[]string{"connector", "install", "--bogus", "x"}, 2, "unknown flag"},
+		{[]string{"connector", "show", "tracker"}, 2, "does not begin with github://"},
+		{[]string{"connector", "show", "hub://a/b"}, 1, "not installed"},
+		{[]string{"connector", "install", "/nonexistent", "--yes"}, 1, "no such file"},
+		{[]string{"connector", "install", "hub://a/b@1.0.0", "--yes"}, 1, "fetches nothing from a network"},
+		{[]string{"connector", "check", t.TempDir()}, 1, "manifest.toml: it is missing"},
+	} {
+		_, errs, code := c.run(w.args...)
+		if code != w.code || !strings.Contains(errs, w.want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("aileron %q ends with %d: %s; want %d and one line with %q", w.args, code, errs, w.code, w.want)
+		}
+	}
+}

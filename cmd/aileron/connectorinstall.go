@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+// connectorInstall is `aileron connector install`.
+type connectorInstall struct {
+	src  string
+	hash string
+	yes  bool
+}
+
+func newConnectorInstallCommand(a *app) *cobra.Command {
+	opts := &connectorInstall{}
+	cmd := &cobra.Command{
+		Use:   "install SRC",
+		Short: "Show what a connector grants, ask, and put it into the store",
+		Long: "Install a connector from a directory or an aileron.tar.gz. What it grants is\n" +
+			"shown first, and you are asked; --yes answers for scripts. FQN@VERSION is\n" +
+			"accepted when that very version is installed already: this release fetches\n" +
+			"nothing from a network.",
+		Example: "  aileron connector install ./examples/connectors/github\n" +
+			"  aileron connector install aileron.tar.gz --hash sha256:… --yes",
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.src = args[0]
+			return opts.run(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().StringVar(&opts.hash, "hash", "", "the content hash that the connector must have (sha256:…)")
+	cmd.Flags().BoolVarP(&opts.yes, "yes", "y", false, "grant what the connector asks for without a question")
+	return cmd
+}
+
+func (o *connectorInstall) run(ctx context.Context, a *app) error {
+	if digest, ok := strings.CutPrefix(o.hash, "sha256:"); o.hash != "" && (!ok || len(digest) != 64 || strings.Trim(digest, "0123456789abcdef") != "") {
+		return usagef("--hash %q is not sha256: and 64 hexadecimal digits", o.hash)
+	}
+	s, err := a.openStore()
+	if err != nil {
+		return err
+	}
+	expected := o.hash
+	if !strings.Contains(o.src, "://") {
+		c, err := store.Read(o.src)
+		if err != nil {
+			return a.sourceError(o.src, err)
+		}
+		if o.hash != "" && o.hash != c.Hash {
+			return hint(&store.HashError{What: o.src, Want: o.hash, Got: c.Hash}, "nothing was installed; get the connector and its hash from its publisher again")
+		}
+		if _, err := s.Load(c.Hash); err != nil {
+			if err := o.ask(a, c); err != nil {
+				return err
+			}
+		}
+		expected = c.Hash // the bytes that were shown are the bytes that go in
+	}
+	in, err := s.Install(ctx, o.src, store.InstallOptions{Hash: expected})
+	var version *store.VersionError
+	if errors.As(err, &version) {
+		return hint(err, "raise the version, or remove it first with: aileron connector remove %s", version.Entry)
+	}
+	if err != nil {
+		return a.sourceError(o.src, err)
+	}
+	// The seam for the audit row connector.installed: here, unless in.Already.
+	if a.json {
+		j := describeConnector(in.Connector)
+		j.Already = in.Already
+		return a.printJSON(j)
+	}
+	verb := "installed"
+	if in.Already {
+		verb = "already installed"
+	}
+	fmt.Fprintf(a.stdout, "%s %s %s %s\n", verb, in.Connector.FQN, in.Connector.Version, in.Connector.Hash)
+	if in.Connector.Credential() != nil && !in.Already {
+		a.sayf("next: aileron binding setup %s", in.Connector.FQN)
+	}
+	return nil
+}
+
+// ask shows what c grants, and has it granted by a person or by --yes.
+func (o *connectorInstall) ask(a *app, c *spec.Connector) error {
+	printConnector(a.stderr, c)
+	if o.yes {
+		return nil
+	}
+	if !a.interactive() {
+		return usagef("nobody is there to be asked; pass --yes to grant this")
+	}
+	fmt.Fprint(a.stderr, "install it and grant this? [y/N] ")
+	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	}
+	return errors.New("not installed: it was not granted")
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+func newConnectorRemoveCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove FQN[@VERSION]",
+		Short: "Remove a connector; running sessions lose it within a second",
+		Long: "Remove a connector: one version, or all of them when none is named.\n" +
+			"Running sessions lose it within a second. A broken connector whose name is\n" +
+			"not known any more can be removed by its hash.",
+		Example: "  aileron connector remove github://alrubinger/aileron-connector-github",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, version, _ := strings.Cut(args[0], "@")
+			if !strings.HasPrefix(name, "sha256:") {
+				if _, _, err := splitVersion(args[0]); err != nil {
+					return err
+				}
+			}
+			s, err := a.openStore()
+			if err != nil {
+				return err
+			}
+			gone, err := s.Remove(name, version)
+			// The seam for the audit rows connector.removed: here, one for each of gone.
+			if errors.Is(err, store.ErrNotInstalled) {
+				return hint(err, "aileron connector list shows what is installed")
+			}
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(entriesAsJSON(gone))
+			}
+			for _, e := range gone {
+				fmt.Fprintf(a.stdout, "removed %s\n", e)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// connectorJSON is one connector and all that it grants.
+type connectorJSON struct {
+	FQN          string            `json:"fqn"`
+	Version      string            `json:"version"`
+	Hash         string            `json:"hash"`
+	Already      bool              `json:"already"` // it was installed before
+	Signed       bool              `json:"signed"`  // a signature was verified
+	Hosts        []string          `json:"hosts"`
+	Credential   *credentialJSON   `json:"credential"` // null: it needs none
+	Placeholders []placeholderJSON `json:"placeholders"`
+	Intents      []string          `json:"intents"`
+	Operations   []operationJSON   `json:"operations"`
+}
+
+type credentialJSON struct {
+	Kind   string `json:"kind"`
+	Scope  string `json:"scope,omitempty"`
+	In     string `json:"in,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Format string `json:"format,omitempty"`
+}
+
+type placeholderJSON struct {
+	Env   string `json:"env"`
+	Value string `json:"value"`
+}
+
+type operationJSON struct {
+	Tool       string          `json:"tool"`
+	Operation  string          `json:"operation"`
+	Summary    string          `json:"summary,omitempty"`
+	Method     string          `json:"method"` // "*": any
+	Path       string          `json:"path"`   // "": any
+	Hosts      []string        `json:"hosts"`
+	Idempotent bool            `json:"idempotent"`
+	Approval   string          `json:"approval"`
+	Query      string          `json:"query"` // declared or any
+	Upgrade    string          `json:"upgrade,omitempty"`
+	Ranges     bool            `json:"ranges,omitempty"`
+	Credential *credentialJSON `json:"credential"`
+}
+
+func describeConnector(c *spec.Connector) connectorJSON {
+	j := connectorJSON{FQN: string(c.FQN), Version: c.Version, Hash: c.Hash, Hosts: hostNames(c.Manifest.Hosts),
+		Placeholders: []placeholderJSON{}, Intents: append([]string{}, c.Manifest.Intents...), Operations: []operationJSON{}}
+	if need := c.Credential(); need != nil {
+		j.Credential = &credentialJSON{Kind: need.Kind, Scope: need.Scope}
+	}
+	for _, p := range c.Placeholders {
+		j.Placeholders = append(j.Placeholders, placeholderJSON(p))
+	}
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			j.Operations = append(j.Operations, describeOperation(op))
+		}
+	}
+	return j
+}
+
+func describeOperation(op *spec.Operation) operationJSON {
+	j := operationJSON{Tool: op.Tool, Operation: op.Name, Summary: op.Summary, Method: anyMethod(op.Method), Path: op.Path.String(),
+		Hosts: hostNames(op.Hosts), Idempotent: op.Idempotent, Approval: op.Approval, Query: "any", Upgrade: op.Upgrade, Ranges: op.Ranges}
+	if op.QueryDeclaredOnly {
+		j.Query = "declared"
+	}
+	if in := op.Injection; in != nil {
+		j.Credential = &credentialJSON{Kind: in.Kind, Scope: in.Scope, In: in.In, Name: in.Name, Format: in.Format}
+	}
+	return j
+}
+
+func hostNames(hosts []spec.HostPattern) []string {
+	names := []string{}
+	for _, h := range hosts {
+		names = append(names, h.String())
+	}
+	return names
+}
+
+func anyMethod(m string) string {
+	if m == "" {
+		return "*"
+	}
+	return m
+}
+
+// printConnector shows a person what a connector grants.
+func printConnector(out io.Writer, c *spec.Connector) {
+	fmt.Fprintf(out, "%s %s\n%s\n\n", c.FQN, c.Version, c.Hash)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "publisher\tunsigned: nothing vouches for who made it\n")
+	fmt.Fprintf(w, "hosts\t%s\n", strings.Join(hostNames(c.Manifest.Hosts), ", "))
+	switch need := c.Credential(); {
+	case need == nil:
+		fmt.Fprintf(w, "credential\tnone\n")
+	case need.Scope == "":
+		fmt.Fprintf(w, "credential\t%s\n", need.Kind)
+	default:
+		fmt.Fprintf(w, "credential\t%s: %s\n", need.Kind, need.Scope)
+	}
+	for _, p := range c.Placeholders {
+		fmt.Fprintf(w, "placeholder\t%s=%s\n", p.Env, p.Value)
+	}
+	_ = w.Flush()
+	fmt.Fprintf(out, "\nit allows:\n")
+	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			path := op.Path.String()
+			if path == "" {
+				path = " (every path)"
+			}
+			for _, h := range op.Hosts {
+				fmt.Fprintf(w, "  %s %s\t%s\t%s%s\t%s\n", op.Tool, op.Name, anyMethod(op.Method), strings.TrimSuffix(h.String(), ":443"), path, traits(op))
+			}
+		}
+	}
+	_ = w.Flush()
+}
+
+// traits are what an operation does beyond being allowed.
+func traits(op *spec.Operation) string {
+	var list []string
+	if in := op.Injection; in != nil {
+		list = append(list, fmt.Sprintf("%s in %s %s", in.Kind, in.In, in.Name))
+	}
+	if op.Approval == "required" {
+		list = append(list, "needs approval")
+	}
+	if op.Upgrade != "" {
+		list = append(list, op.Upgrade)
+	}
+	return strings.Join(list, ", ")
+}
