@@ -1,0 +1,88 @@
+package agents_test
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/sandbox/agents"
+)
+
+func TestEveryAgentIsComplete(t *testing.T) {
+	names := agents.Names()
+	if !slices.IsSorted(names) || len(names) == 0 || len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Fatalf("Names() = %q, want some names, sorted, each once", names)
+	}
+	for _, name := range names {
+		a, ok := agents.Find(name)
+		if !ok || a.Name != name {
+			t.Fatalf("Find(%q) = %q, %v", name, a.Name, ok)
+		}
+		if len(a.Commands) == 0 || len(a.Connectors) == 0 {
+			t.Errorf("%s: Commands = %q, Connectors = %q, want both", name, a.Commands, a.Connectors)
+		}
+		for k := range a.Env {
+			if strings.Contains(k, "KEY") || strings.Contains(k, "TOKEN") || strings.Contains(k, "SECRET") {
+				t.Errorf("%s: sets %s; keys and their placeholders come from connectors", name, k)
+			}
+		}
+	}
+}
+
+// A recipe must build on any base without a build context, and leave the
+// base's user and entry point as they are.
+func TestRecipesKeepTheBase(t *testing.T) {
+	for _, name := range agents.Names() {
+		a, _ := agents.Find(name)
+		var instructions []string
+		for line := range bytes.Lines(bytes.ReplaceAll(a.Recipe, []byte("\\\n"), nil)) {
+			if s := strings.TrimSpace(string(line)); s != "" && s[0] != '#' {
+				instructions = append(instructions, s)
+			}
+		}
+		if instructions[0] != "ARG BASE" {
+			t.Errorf("%s: the recipe begins with %q, want ARG BASE", name, instructions[0])
+		}
+		last := -1
+		for i, s := range instructions {
+			if strings.HasPrefix(s, "FROM ") {
+				last = i
+				if !strings.HasPrefix(s, "FROM ${BASE}") {
+					t.Errorf("%s: %q is a stage that is not the base", name, s)
+				}
+			}
+			if strings.HasPrefix(s, "COPY ") && !strings.HasPrefix(s, "COPY --from=") || strings.HasPrefix(s, "ADD ") {
+				t.Errorf("%s: %q wants a build context", name, s)
+			}
+		}
+		for _, s := range instructions[last+1:] {
+			if regexp.MustCompile(`^(USER|ENTRYPOINT|CMD|WORKDIR|ENV|VOLUME)\b`).MatchString(s) {
+				t.Errorf("%s: the last stage says %q", name, s)
+			}
+		}
+		for _, secret := range []string{"_authToken", "//registry", "https://"} {
+			if bytes.Contains(a.Recipe, []byte(secret)) {
+				t.Errorf("%s: the recipe contains %q; registries are the user's configuration", name, secret)
+			}
+		}
+	}
+}
+
+func TestFindGivesAFreshValue(t *testing.T) {
+	a, _ := agents.Find("opencode")
+	a.Env["X"] = "1"
+	a.Recipe[0] = 'x'
+	if b, _ := agents.Find("opencode"); b.Env["X"] != "" || b.Recipe[0] == 'x' {
+		t.Error("a change to one value shows in the next")
+	}
+}
+
+func TestAnUnknownAgentIsNotFound(t *testing.T) {
+	for _, name := range []string{"", "OpenCode", "opencode ", "../opencode"} {
+		if a, ok := agents.Find(name); ok {
+			t.Errorf("Find(%q) = %q, want nothing", name, a.Name)
+		}
+	}
+}

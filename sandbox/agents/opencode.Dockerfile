@@ -1,0 +1,26 @@
+# opencode on top of the base image: npm brings the binary and stays behind.
+ARG BASE
+FROM ${BASE} AS install
+ARG OPENCODE_VERSION=1.18.33
+USER root
+RUN set -eu; \
+    export DEBIAN_FRONTEND=noninteractive; \
+    apt-get update -qq; \
+    apt-get install -y -qq --no-install-recommends ca-certificates npm ripgrep >/dev/null
+# The npm package opencode-ai only chooses among these: without AVX2 the plain
+# build stops at an illegal instruction.
+RUN set -eu; \
+    case "$(dpkg --print-architecture)" in \
+    amd64) platform=linux-x64; grep -qw avx2 /proc/cpuinfo || platform=linux-x64-baseline ;; \
+    arm64) platform=linux-arm64 ;; \
+    *) echo "opencode has no build for $(dpkg --print-architecture)" >&2; exit 1 ;; \
+    esac; \
+    npm install --prefix /opt/opencode --no-audit --no-fund --no-update-notifier --ignore-scripts \
+        "opencode-${platform}@${OPENCODE_VERSION}"; \
+    install -m 0755 "/opt/opencode/node_modules/opencode-${platform}/bin/opencode" /opt/opencode/opencode; \
+    /opt/opencode/opencode --version
+
+FROM ${BASE}
+COPY --from=install /opt/opencode/opencode /usr/local/bin/opencode
+# opencode downloads a ripgrep of its own when there is none.
+COPY --from=install /usr/bin/rg /usr/local/bin/rg

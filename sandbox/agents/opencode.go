@@ -1,0 +1,30 @@
+package agents
+
+import _ "embed"
+
+//go:embed opencode.Dockerfile
+var opencodeRecipe string
+
+// opencode is sst's agent for the terminal: one self-contained binary.
+//
+// It keeps its state below HOME, which has to be writable, and starts with any
+// value in its provider's key variable: a connector's placeholder is enough.
+// Two more calls cannot be switched off, and fail without harm: its plugin
+// from the package registry and, in the terminal interface, a look at its
+// latest release.
+func opencode() Agent {
+	return Agent{
+		Name:     "opencode",
+		Commands: []string{"opencode"},
+		Env: map[string]string{
+			// The image pins the version; an update would be lost with the box.
+			"OPENCODE_DISABLE_AUTOUPDATE": "1",
+			// The catalogue of models is in the binary as well; fetching it
+			// costs three refused requests at every start.
+			"OPENCODE_DISABLE_MODELS_FETCH": "1",
+		},
+		Recipe:     []byte(opencodeRecipe),
+		Hosts:      []string{"models.opencode.ai", "api.github.com"},
+		Connectors: []string{"anthropic", "openai"},
+	}
+}
