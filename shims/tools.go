@@ -1,0 +1,182 @@
+// Package shims renders what the inside of a box is told about the installed
+// connectors. It grants nothing: the plane decides by the same specs, and
+// what is written here is for the agent to read.
+package shims
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// maxText bounds one text of a connector's author, in runes.
+const maxText = 240
+
+// ToolsFile renders /etc/aileron/tools.txt: one line per tool,
+//
+//	name  fqn -- Aileron connector operations: a, b
+//
+// and below what is allowed, how a refusal looks and which variables hold
+// placeholders. The same connectors give the same bytes, in whatever order
+// they come. The file is plain text: what a connector's author wrote stands on
+// one line, without control or formatting characters, and bounded, so that it
+// cannot pass for a line of ours.
+func ToolsFile(connectors []*spec.Connector) []byte {
+	connectors = slices.Clone(connectors)
+	slices.SortFunc(connectors, func(a, b *spec.Connector) int {
+		return cmp.Or(cmp.Compare(a.FQN, b.FQN), spec.CompareVersions(a.Version, b.Version))
+	})
+	var b bytes.Buffer
+	for _, c := range connectors {
+		for _, t := range c.Tools {
+			fmt.Fprintf(&b, "%s  %s -- Aileron connector operations: %s\n", t.Name, c.FQN, names(t))
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	b.WriteString(rules)
+	if len(connectors) == 0 {
+		b.WriteString("\nNo connector is installed: nothing is allowed.\n")
+		return b.Bytes()
+	}
+	for _, c := range connectors {
+		for _, t := range c.Tools {
+			writeTool(&b, c, t)
+		}
+	}
+	writePlaceholders(&b, connectors)
+	return b.Bytes()
+}
+
+const rules = `Everything that this box sends passes Aileron, with or without proxy settings.
+The requests below are allowed; send them with any HTTP client. Where a
+credential is needed, Aileron adds it after the request has left the box:
+there is none to find in here, and none to ask for.
+
+Any other request is refused with status 403 and a JSON body (unless the person
+who started this session lets other requests pass):
+  {"error":{"class","message","requested","granted","audit_id","retriable","details":{"reason"}}}
+"message" says what to do next and "granted" what is allowed instead. Sending
+the same request again does not help when "retriable" is false.
+
+This session: curl -H "Authorization: Bearer $AILERON_TOKEN" "$AILERON_API_URL/session"
+`
+
+func names(t spec.Tool) string {
+	list := make([]string, len(t.Operations))
+	for i, op := range t.Operations {
+		list[i] = op.Name
+	}
+	return strings.Join(list, ", ")
+}
+
+func writeTool(b *bytes.Buffer, c *spec.Connector, t spec.Tool) {
+	fmt.Fprintf(b, "\n%s, from %s %s", t.Name, c.FQN, c.Version)
+	if text := plain(t.Description); text != "" {
+		fmt.Fprintf(b, ": %s", text)
+	}
+	b.WriteByte('\n')
+	for _, op := range t.Operations {
+		for _, h := range op.Hosts {
+			fmt.Fprintf(b, "  %s %s%s\n", method(op), origin(h), cmp.Or(op.Path.String(), "/{path...}"))
+		}
+		fmt.Fprintf(b, "      %s\n", about(op))
+	}
+}
+
+// about is an operation in one line: its name, what it does, what is special.
+func about(op *spec.Operation) string {
+	s := op.Name
+	if text := plain(cmp.Or(op.Summary, op.Description)); text != "" {
+		s += ": " + text
+	}
+	var notes []string
+	if op.Injection != nil {
+		notes = append(notes, "Aileron adds the credential")
+	}
+	if op.QueryDeclaredOnly {
+		notes = append(notes, "query: "+cmp.Or(queryNames(op), "none"))
+	}
+	if op.Upgrade != "" {
+		notes = append(notes, op.Upgrade)
+	}
+	if op.Approval == "required" {
+		notes = append(notes, "refused: needs an approval, which cannot be given yet")
+	}
+	if len(notes) > 0 {
+		s += " (" + strings.Join(notes, "; ") + ")"
+	}
+	return s
+}
+
+// queryNames are the declared inputs that are no path variables.
+func queryNames(op *spec.Operation) string {
+	var list []string
+	for _, in := range op.Inputs {
+		if !op.Path.Has(in.Name) {
+			list = append(list, plain(in.Name))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func method(op *spec.Operation) string {
+	if op.Method == "" || op.Method == "*" {
+		return "ANY"
+	}
+	return op.Method
+}
+
+// origin is where a client sends the request: clear text on port 80 only.
+func origin(h spec.HostPattern) string {
+	name := h.Name
+	if h.Wildcard {
+		name = "*." + name
+	}
+	switch h.Port {
+	case 443:
+		return "https://" + name
+	case 80:
+		return "http://" + name
+	}
+	return fmt.Sprintf("https://%s:%d", name, h.Port)
+}
+
+func writePlaceholders(b *bytes.Buffer, connectors []*spec.Connector) {
+	var vars []string
+	for _, c := range connectors {
+		for _, p := range c.Placeholders {
+			vars = append(vars, p.Env)
+		}
+	}
+	if len(vars) == 0 {
+		return
+	}
+	slices.Sort(vars)
+	b.WriteString(`
+These variables hold placeholders, so that tools which ask for a token start.
+They are worth nothing; where one is sent, Aileron replaces it:
+`)
+	fmt.Fprintf(b, "  %s\n", strings.Join(slices.Compact(vars), " "))
+}
+
+// plain makes an author's text inert: one line of visible characters.
+func plain(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if runes := []rune(s); len(runes) > maxText {
+		s = string(runes[:maxText]) + "…"
+	}
+	return s
+}
