@@ -9,7 +9,6 @@ package spec
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"golang.org/x/mod/semver"
@@ -158,11 +157,15 @@ func in(file string, err error) error {
 // checkAgainst holds every operation to what the manifest asks the user for.
 func (c *Connector) checkAgainst(m Manifest, f *faults) {
 	used := false
+	asked := map[HostPattern]bool{}
+	for _, h := range m.Hosts {
+		asked[h] = true
+	}
 	for ti, t := range c.Tools {
 		for oi, op := range t.Operations {
 			path := fmt.Sprintf("tools[%d].operations[%d]", ti, oi)
 			for hi, h := range op.Hosts {
-				if !slices.Contains(m.Hosts, h) {
+				if !asked[h] {
 					f.add(fmt.Sprintf("%s.hosts[%d]", path, hi), "%s is not among the manifest's capabilities.network.hosts", h)
 				}
 			}

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxSize bounds a spec or a manifest in bytes.
+// MaxSize bounds a spec in bytes.
 const MaxSize = 1 << 20
 
 // maxDepth bounds a spec's nesting.

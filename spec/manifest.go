@@ -52,14 +52,37 @@ var manifestKeys = strings.Fields(`connector connector.name connector.version co
 	capabilities.credential capabilities.credential.kind capabilities.credential.scope
 	capabilities.runtime capabilities.runtime.imports provides provides.intents`)
 
+// Bounds of a manifest: the TOML decoder's time grows with the square of the
+// depth, which dots and braces make, and a manifest is three deep.
+const (
+	maxManifest = 64 << 10
+	maxDots     = 256 // in a line
+	maxBraces   = 16  // in the file
+)
+
+func tooDeep(data []byte) bool {
+	if bytes.Count(data, []byte("{")) > maxBraces {
+		return true
+	}
+	for line := range bytes.Lines(data) {
+		if bytes.Count(line, []byte(".")) > maxDots {
+			return true
+		}
+	}
+	return false
+}
+
 // ParseManifest reads manifest.toml strictly: an unknown or repeated key is
 // an error with its line.
 func ParseManifest(data []byte) (Manifest, error) {
-	if len(data) > MaxSize {
-		return Manifest{}, at("", "it is larger than %d bytes", MaxSize)
+	if len(data) > maxManifest {
+		return Manifest{}, at("", "it is larger than %d bytes", maxManifest)
 	}
 	if !utf8.Valid(data) {
 		return Manifest{}, at("", "it is not UTF-8")
+	}
+	if tooDeep(data) {
+		return Manifest{}, at("", "it has more than %d dots in a line, or more than %d braces", maxDots, maxBraces)
 	}
 	var raw rawManifest
 	meta, err := toml.NewDecoder(bytes.NewReader(data)).Decode(&raw)
@@ -78,6 +101,9 @@ func ParseManifest(data []byte) (Manifest, error) {
 	for _, key := range meta.Keys() {
 		if !slices.Contains(manifestKeys, key.String()) {
 			f.add(place(data, key), "the key is not known")
+		}
+		if len(f.list) == maxFaults {
+			return Manifest{}, f.err() // finding a place costs a walk through the file
 		}
 	}
 	m := Manifest{Version: raw.Connector.Version, Provenance: raw.Connector.Provenance}

@@ -41,7 +41,7 @@ type Placeholder struct{ Env, Value string }
 
 func (c *Connector) readPlaceholders(top node) {
 	seen := map[string]bool{}
-	for i, v := range top.list("placeholders", false) {
+	for i, v := range top.list("placeholders", false, maxItems) {
 		n, ok := top.f.open(v, top.item("placeholders", i), "env", "value")
 		if !ok {
 			continue

@@ -89,10 +89,17 @@ func (n node) flag(key string) bool {
 	return b
 }
 
-func (n node) list(key string, required bool) []any {
+// maxItems bounds a list within an operation, and the placeholders.
+const maxItems = 256
+
+// list reads a list of at most most entries; 0: as many as there are.
+func (n node) list(key string, required bool, most int) []any {
 	v, ok := n.o[key]
 	l, isList := v.([]any)
 	switch {
+	case most > 0 && len(l) > most:
+		n.f.add(n.at(key), "it has more than %d entries", most)
+		return l[:most]
 	case ok && !isList:
 		n.f.add(n.at(key), "it is not a list")
 	case required && len(l) == 0:

@@ -61,7 +61,7 @@ func (n node) within(key string, i int) string { return "." + node{}.item(key, i
 
 func (c *Connector) readTools(top node) {
 	seen := map[string]bool{}
-	for i, v := range top.list("tools", true) {
+	for i, v := range top.list("tools", true, 0) {
 		n, ok := top.f.open(v, top.item("tools", i), "name", "description", "operations")
 		if !ok {
 			c.Tools = append(c.Tools, Tool{})
@@ -80,7 +80,7 @@ func (c *Connector) readTools(top node) {
 		}
 		seen[lower] = true
 		names := map[string]bool{}
-		for j, v := range n.list("operations", true) {
+		for j, v := range n.list("operations", true, 0) {
 			op := c.readOperation(n, v, n.item("operations", j))
 			op.Tool = t.Name
 			if lower := strings.ToLower(op.Name); names[lower] && lower != "" {
@@ -148,7 +148,7 @@ func (op *Operation) readPath(n node) {
 }
 
 func (op *Operation) readHosts(n node) {
-	for i, v := range n.list("hosts", true) {
+	for i, v := range n.list("hosts", true, maxItems) {
 		s, ok := v.(string)
 		if !ok {
 			n.f.add(n.item("hosts", i), "it is not a string")
@@ -167,7 +167,7 @@ func (op *Operation) readHosts(n node) {
 
 func (op *Operation) readInputs(n node) {
 	seen := map[string]bool{}
-	for i, v := range n.list("inputs", false) {
+	for i, v := range n.list("inputs", false, maxItems) {
 		in, ok := n.f.open(v, n.item("inputs", i), "name", "type", "required", "description")
 		if !ok {
 			continue
@@ -188,7 +188,7 @@ func (op *Operation) readInputs(n node) {
 
 func (op *Operation) readAudit(n node) {
 	seen := map[string]bool{}
-	for i, v := range n.list("audit", false) {
+	for i, v := range n.list("audit", false, maxItems) {
 		a, ok := n.f.open(v, n.item("audit", i), "name", "source", "redact", "description")
 		if !ok {
 			continue

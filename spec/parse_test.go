@@ -111,6 +111,7 @@ func TestFaultsOfASpec(t *testing.T) {
 		{"number for host", specWith(`"hosts": [1]`), op + ".hosts[0]: it is not a string"},
 		{"text for flag", specWith(good + `"ranges": "true"`), op + ".ranges: it is not true or false"},
 		{"no hosts", specWith(`"method": "GET"`), op + ".hosts: it has no entry"},
+		{"too many hosts", specWith(`"hosts": [` + strings.Repeat(`"a.example", `, 300) + `"b.example"]`), op + ".hosts: it has more than 256 entries"},
 		{"same host twice", specWith(`"hosts": ["a.example", "A.example:443"]`), op + ".hosts[1]: \"A.example:443\" is there twice"},
 		{"operation is a text", `{"tools": [{"name": "t", "operations": ["x"]}]}`, op + ": it is not an object"},
 		{"newline in summary", specWith(good + `"summary": "a\nb"`), op + ".summary: it has a line break"},
@@ -277,6 +278,18 @@ func TestManifestIsReadStrictly(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("with %q the error is %v, want %q in it", c.new, err, c.want)
 		}
+	}
+}
+
+// The decoder would take half a minute for these.
+func TestManifestsMadeToBeSlowAreRefused(t *testing.T) {
+	for _, text := range []string{"a" + strings.Repeat(".a", 30000) + " = 1", "[a" + strings.Repeat(".a", 30000) + "]", "a = " + strings.Repeat("{b=", 15000), strings.Repeat("#", maxManifest+1)} {
+		if _, err := ParseManifest([]byte(text)); err == nil || !strings.Contains(err.Error(), "more than") && !strings.Contains(err.Error(), "larger than") {
+			t.Errorf("%.20s…: %.100v", text, err)
+		}
+	}
+	if _, err := ParseManifest([]byte(strings.Repeat("a.b = 1\n", 8000))); len(Faults(err)) > maxFaults+1 {
+		t.Errorf("there are %d faults", len(Faults(err)))
 	}
 }
 

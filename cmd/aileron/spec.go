@@ -83,7 +83,7 @@ func specFaults(name string) []*spec.Fault {
 		_, err = store.Read(name)
 	default:
 		var data []byte
-		if data, err = readBounded(name); err != nil {
+		if data, err = readSpecFile(name); err != nil {
 			break
 		}
 		if filepath.Ext(name) == ".toml" {
@@ -105,8 +105,8 @@ func specFaults(name string) []*spec.Fault {
 	return []*spec.Fault{{What: err.Error()}}
 }
 
-// readBounded reads a file that is not larger than a spec may be.
-func readBounded(name string) ([]byte, error) {
+// readSpecFile reads a file that is not larger than a spec may be.
+func readSpecFile(name string) ([]byte, error) {
 	if info, err := os.Stat(name); err == nil && info.Size() > spec.MaxSize {
 		return nil, &spec.Fault{What: fmt.Sprintf("it is larger than %d bytes", spec.MaxSize)}
 	}

@@ -1,0 +1,185 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// FuzzParse: whatever comes, Parse ends; what it takes is what a plain
+// decoder reads too, names no host that leads inward, and is an index that
+// does not give a credential in clear.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(specWith(goodFields)))
+	f.Add([]byte(`{"schema_version": "aileron.connector.v1", "tools": [{"name": 1}]}`))
+	f.Add([]byte(`{"a": {"a": [[[[]]]], "A": 1, "a": 2}} x`))
+	examples, err := filepath.Glob("../examples/connectors/*/" + SpecFile)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range examples {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse(data)
+		if err != nil {
+			if c != nil || len(Faults(err)) == 0 {
+				t.Errorf("Parse = %v, %v", c, err)
+			}
+			return
+		}
+		var plain struct {
+			Schema    string `json:"schema_version"`
+			Connector struct{ FQN, Version string }
+			Tools     []struct {
+				Operations []struct{ Hosts []string }
+			}
+		}
+		if err := json.Unmarshal(data, &plain); err != nil || plain.Schema != Schema || plain.Connector.FQN != string(c.FQN) || len(plain.Tools) != len(c.Tools) {
+			t.Fatalf("a plain decoder reads %+v, %v", plain, err)
+		}
+		for i, tool := range c.Tools {
+			for j, op := range tool.Operations {
+				if len(op.Hosts) != len(plain.Tools[i].Operations[j].Hosts) || len(op.Hosts) == 0 {
+					t.Fatalf("the hosts are %v, and a plain decoder reads %v", op.Hosts, plain.Tools[i].Operations[j].Hosts)
+				}
+				for _, h := range op.Hosts {
+					if !strings.Contains(h.Name, ".") || strings.HasSuffix(h.Name, "internal") || op.Injection != nil && h.Port == 80 {
+						t.Errorf("%s may reach %s", op, h)
+					}
+				}
+			}
+		}
+		if _, err := NewIndex([]*Connector{c}); err != nil {
+			t.Errorf("one connector clashes with itself: %v", err)
+		}
+	})
+}
+
+// FuzzManifest: Parse ends, and what it takes has a name and a version.
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte(goodManifest))
+	f.Add([]byte("[connector]\nNAME = \"x\"\nname = 1\n[a.'b'.\"c\"]\n=\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := ParseManifest(data)
+		if err == nil && (m.Name == "" || !isVersion(m.Version)) {
+			t.Errorf("%q is taken", data)
+		}
+	})
+}
+
+// naive finds the operation that t is by asking every operation, and choosing
+// by the precedence that Match promises.
+func naive(ops []*Operation, ix *Index, t Target) *Operation {
+	var best *Operation
+	for _, op := range ops {
+		if _, ok := op.Path.match(t.Path); !ok || op.Method != t.Method && op.Method != "*" && op.Method != "" {
+			continue
+		}
+		if !op.Hosts[0].covers(t.Host, t.Port) {
+			continue
+		}
+		if best == nil || wins(op, best) {
+			best = op
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	if m, no := ix.MatchOperation(best, t); no == nil {
+		return m.Operation
+	}
+	return nil
+}
+
+// wins reports that a goes before b, which comes earlier in the order.
+func wins(a, b *Operation) bool {
+	if a.Hosts[0].Wildcard != b.Hosts[0].Wildcard {
+		return b.Hosts[0].Wildcard
+	}
+	kind := func(op *Operation, i int) int {
+		if i >= len(op.Path.segments) {
+			return 3
+		}
+		switch s := op.Path.segments[i]; {
+		case s.rest:
+			return 2
+		case s.name != "":
+			return 1
+		}
+		return 0
+	}
+	for i := range max(len(a.Path.segments), len(b.Path.segments)) {
+		if x, y := kind(a, i), kind(b, i); x != y {
+			return x < y
+		}
+	}
+	if a.Method != b.Method {
+		return b.Method == "*"
+	}
+	return a.Injection != nil && b.Injection == nil
+}
+
+// FuzzMatch: the tree decides as asking every operation does, also with dots,
+// escapes and empty segments in the path.
+func FuzzMatch(f *testing.F) {
+	words := []string{"a", "b", "c", "{x}", "{y}", "{z...}", "", "{$}"}
+	hosts := []string{"h.w.example", "*.w.example", "i.w.example"}
+	f.Add(uint64(1), "GET", "h.w.example", "/a/b")
+	f.Add(uint64(2), "POST", "i.w.example", "/a//b/")
+	f.Add(uint64(3), "HEAD", "j.w.example", "/%2e%2e/b/c")
+	f.Add(uint64(4), "GET", "w.example", "/a/../c")
+	f.Fuzz(func(t *testing.T, seed uint64, method, host, path string) {
+		r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test's choices
+		c := &Connector{FQN: "hub://a/one", Version: "1.0.0"}
+		tool := Tool{Name: "tool"}
+		for i := range 1 + r.IntN(12) {
+			text := ""
+			for range 1 + r.IntN(4) {
+				text += "/" + words[r.IntN(len(words))]
+			}
+			tmpl, err := ParseTemplate(text)
+			if err != nil {
+				continue
+			}
+			h, err := ParseHost(hosts[r.IntN(len(hosts))])
+			if err != nil {
+				t.Fatal(err)
+			}
+			op := &Operation{Connector: c, Tool: "tool", Name: fmt.Sprint("op", i), Path: tmpl, Method: []string{"GET", "POST", "*"}[r.IntN(3)], Hosts: []HostPattern{h}}
+			if r.IntN(2) == 0 {
+				op.Injection = &Injection{Kind: "bearer"}
+			}
+			tool.Operations = append(tool.Operations, op)
+		}
+		c.Tools = []Tool{tool}
+		ix, err := NewIndex([]*Connector{c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range []string{path, "/a/b/c", "/a", "/c/b/a/a"} {
+			target := Target{Scheme: "https", Host: host, Port: 443, Method: method, Path: p}
+			want := naive(tool.Operations, ix, target)
+			m, no := ix.Match(target)
+			if m.Operation != want || (no == nil) != (want != nil) {
+				t.Fatalf("Match(%v) = %v, %v; asking every operation gives %v", target, m.Operation, no, want)
+			}
+			if no != nil && (no.Error() == "" || len(no.Granted) > 32) {
+				t.Errorf("the refusal is %+v", no)
+			}
+			for _, param := range m.Params {
+				if lower := strings.ToLower(param.Value); strings.Contains(lower, "%2f") || strings.Contains("/"+lower+"/", "/../") {
+					t.Errorf("the variable %s is %q", param.Name, param.Value)
+				}
+			}
+		}
+	})
+}
