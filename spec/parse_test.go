@@ -339,3 +339,22 @@ func TestEveryExampleLoads(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTheManualsExampleLoads(t *testing.T) {
+	data, err := os.ReadFile("../docs/connectors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(kind string) []byte {
+		_, rest, _ := strings.Cut(string(data), "```"+kind+"\n")
+		text, _, _ := strings.Cut(rest, "```")
+		return []byte(text)
+	}
+	c, err := Load(block("toml"), block("json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if op := c.Tools[0].Operations[1]; op.Injection.Format != "{secret}" || op.Idempotent {
+		t.Errorf("issues.create is %+v", op)
+	}
+}
