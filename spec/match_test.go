@@ -105,6 +105,8 @@ func TestMatch(t *testing.T) {
 		"GET a.example/v1/items bearer q=cursor",   // op18, the same template as op0
 		"GET a.example/exact/{$}",                  // op19
 		"- plain.example:80",                       // op20
+		"GET rest.example/{path...}",               // op21
+		"GET rest.example/a/{x}",                   // op22
 	))
 	for _, c := range []struct{ request, want string }{
 		{"GET a.example/v1/items", "op0"},
@@ -166,6 +168,8 @@ func TestMatch(t *testing.T) {
 		{"http://open.example", ReasonHost},
 		{"GET http://open.example:443/x", ReasonOperation},
 		{"GET http://plain.example/x", "op20"},
+		{"GET rest.example/a/b", "op22 x=b"},
+		{"GET rest.example/a/", "op21 path=a/"},
 		{"GET b.wild.example/x", "op13"},
 		{"GET wild.example/x", ReasonHost},
 		{"GET c.b.wild.example/x", ReasonHost},
@@ -361,5 +365,18 @@ func TestAPathCredentialTakesItsSegment(t *testing.T) {
 		if got, ok := tmpl.Replace(c[0], c[1], "x"); ok {
 			t.Errorf("Replace(%q, %q) = %q, want nothing", c[0], c[1], got)
 		}
+	}
+}
+
+func TestOneCommandHasOneOwner(t *testing.T) {
+	one, two := connector(t, "hub://a/one", "GET a.example/x"), connector(t, "hub://a/two", "GET b.example/x")
+	if err := ToolConflict([]*Connector{one, two}); err == nil || !strings.Contains(err.Error(), "hub://a/one") || !strings.Contains(err.Error(), "hub://a/two") {
+		t.Errorf("two connectors with the command tool: %v", err)
+	}
+	if err := ToolConflict([]*Connector{one}, "Tool"); err == nil {
+		t.Error("a connector takes the agent's command")
+	}
+	if err := ToolConflict([]*Connector{one}, "agent"); err != nil {
+		t.Error(err)
 	}
 }
