@@ -29,8 +29,8 @@ func (s *Scanner) Write(piece []byte) []byte {
 		return piece
 	}
 	s.data = append(s.data, piece...)
-	hold := s.search()
-	return s.release(hold)
+	hold, keep := s.search()
+	return s.release(hold, keep)
 }
 
 // Flush gives what was held at the end of the stream. A beginning that never
@@ -43,13 +43,14 @@ func (s *Scanner) Flush() []byte {
 		v.final = true
 	}
 	s.search()
-	return s.release(len(s.data))
+	return s.release(len(s.data), len(s.data))
 }
 
 func (s *Scanner) holds() bool { return s.left < len(s.data) }
 
-// release gives data up to hold, and keeps what the next piece may go on with.
-func (s *Scanner) release(hold int) []byte {
+// release gives data up to hold, and keeps what the next piece may go on
+// with, from keep.
+func (s *Scanner) release(hold, keep int) []byte {
 	hold = max(hold, s.left)
 	s.out = append(s.out[:0], s.data[s.left:hold]...)
 	for i := range s.out {
@@ -60,7 +61,7 @@ func (s *Scanner) release(hold int) []byte {
 	s.left = hold
 	// A hit that ends where the released bytes do may go on: its last symbols
 	// are kept as they were, to be looked at together with what comes.
-	keep := s.left
+	keep = min(keep, s.left)
 	for keep > 0 && s.mask[keep-1] && s.left-keep < maxTail {
 		keep--
 	}
@@ -74,18 +75,28 @@ func (s *Scanner) release(hold int) []byte {
 // and gaps included.
 const maxTail = 1 << 10
 
-// search marks every hit in data, and gives the first byte that must wait.
-func (s *Scanner) search() (hold int) {
+// patience is how many symbols must have come before the end of a line, or a
+// separator, is held back with them: a line of text that happens to end in a
+// letter of some secret leaves at once. What leaves so is kept in sight.
+const patience = 4
+
+// search marks every hit in data, and gives the first byte that must wait and
+// the first that must be kept.
+func (s *Scanner) search() (hold, keep int) {
 	for len(s.mask) < len(s.data) {
 		s.mask = append(s.mask, false)
 	}
-	hold = len(s.data)
+	hold, keep = len(s.data), len(s.data)
 	look := func(v *view, p *patterns) {
 		p.find(v.symbols, func(from, to int) { s.mark(int(v.from[from]), int(v.to[to-1])) })
 		if n := p.open(v.symbols); n > 0 {
-			hold = min(hold, int(v.from[len(v.from)-n]))
+			from := int(v.from[len(v.from)-n])
+			keep = min(keep, from)
+			if ended := int(v.to[len(v.to)-1]) < v.cut; !ended || n >= patience {
+				hold = min(hold, from)
+			}
 		}
-		hold = min(hold, v.cut)
+		hold, keep = min(hold, v.cut), min(keep, v.cut)
 	}
 	set := s.set
 	s.raws.raw(s.data)
@@ -117,7 +128,7 @@ func (s *Scanner) search() (hold int) {
 	look(&s.flat, &set.wrapped)
 	s.hexes.digits(&s.raws)
 	look(&s.hexes, &set.hex)
-	return max(hold, s.left)
+	return max(hold, s.left), keep
 }
 
 // mark wipes data[from:to], and counts a hit when it is a new one.
