@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/creack/pty"
 	"github.com/spf13/cobra"
 )
 
@@ -26,8 +28,13 @@ func newCLI(t *testing.T) cli { return cli{t, t.TempDir()} }
 
 func (c cli) run(args ...string) (stdout, stderr string, code int) {
 	c.t.Helper()
+	return c.runWith(strings.NewReader(""), args...)
+}
+
+func (c cli) runWith(stdin io.Reader, args ...string) (stdout, stderr string, code int) {
+	c.t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, getenv: func(string) string { return "" }}
+	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(string) string { return "" }}
 	root := newRootCommand(a)
 	for _, cmd := range []*cobra.Command{newConnectorCommand(a), newSpecCommand(a)} {
 		if !slices.ContainsFunc(root.Commands(), func(o *cobra.Command) bool { return o.Name() == cmd.Name() }) {
@@ -107,6 +114,25 @@ func TestInstallAsksOrNeedsYes(t *testing.T) {
 	}
 	if got := c.ok("connector", "list", "--json"); got != "[]\n" {
 		t.Errorf("it was installed all the same: %s", got)
+	}
+}
+
+func TestAPersonIsAsked(t *testing.T) {
+	for answer, installed := range map[string]bool{"y": true, "YES": true, "n": false, "": false, "yep": false} {
+		c := newCLI(t)
+		keyboard, terminal, err := pty.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer keyboard.Close()
+		defer terminal.Close()
+		if _, err := keyboard.WriteString(answer + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		_, errs, code := c.runWith(terminal, "connector", "install", exampleGitHub)
+		if (code == 0) != installed || !strings.Contains(errs, "[y/N]") || !strings.Contains(errs, "api.github.com:443") {
+			t.Errorf("the answer %q ends with %d: %s", answer, code, errs)
+		}
 	}
 }
 

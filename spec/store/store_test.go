@@ -1,13 +1,8 @@
 package store
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -359,100 +354,4 @@ func TestConcurrentInstallationsAgree(t *testing.T) {
 	if entries, err := s.List(); err != nil || len(entries) != 2 || entries[0].Err != nil || entries[1].Err != nil {
 		t.Errorf("List() = %v, %v", entries, err)
 	}
-}
-
-func TestPackedArchiveInstallsWithTheSameHash(t *testing.T) {
-	dir := source(t, "1.2.0", map[string]string{"connector.wasm": "code", "README.md": "left out"})
-	var one, two bytes.Buffer
-	packed, err := Pack(dir, &one)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Pack(dir, &two); err != nil || !bytes.Equal(one.Bytes(), two.Bytes()) {
-		t.Errorf("packing twice gives different bytes (%v)", err)
-	}
-	file := filepath.Join(t.TempDir(), "aileron.tar.gz")
-	if err := os.WriteFile(file, one.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if in := install(t, open(t), file); in.Connector.Hash != packed.Hash {
-		t.Errorf("the archive has the hash %s, the directory %s", in.Connector.Hash, packed.Hash)
-	}
-}
-
-func TestArchivesThatAreRefused(t *testing.T) {
-	m, sp := entry{name: spec.ManifestFile, data: manifest}, entry{name: spec.SpecFile, data: connectorSpec}
-	for _, c := range []struct {
-		name    string
-		entries []entry
-		want    string
-	}{
-		{"nothing", nil, "manifest.toml: it is missing"},
-		{"one file", []entry{m}, spec.SpecFile + ": it is missing"},
-		{"a way out", []entry{m, sp, {name: "../evil", data: "x"}}, "not a plain file inside"},
-		{"an absolute path", []entry{m, sp, {name: "/etc/passwd", data: "x"}}, "not a plain file inside"},
-		{"a symlink", []entry{m, {name: spec.SpecFile, kind: tar.TypeSymlink, link: "/etc/passwd"}}, "not a plain file inside"},
-		{"a hard link", []entry{m, {name: spec.SpecFile, kind: tar.TypeLink, link: spec.ManifestFile}}, "not a plain file inside"},
-		{"a device", []entry{m, sp, {name: "x", kind: tar.TypeChar}}, "not a plain file inside"},
-		{"a file twice", []entry{m, sp, m}, "is there twice"},
-		{"a file twice by another spelling", []entry{m, sp, {name: "./" + spec.ManifestFile, data: manifest}}, "is there twice"},
-		{"an unknown file", []entry{m, sp, {name: "install.sh", data: "x"}}, "is no file of a connector"},
-		{"two directories", []entry{{name: "a/" + spec.ManifestFile, data: manifest}, {name: "b/" + spec.SpecFile, data: connectorSpec}}, "does not stand beside"},
-		{"too deep", []entry{{name: "a/b/" + spec.ManifestFile, data: manifest}}, "does not stand beside"},
-		{"too many", slices.Repeat([]entry{{name: "d/", kind: tar.TypeDir}}, maxEntries+1), "more than 64 entries"},
-		{"a large spec", []entry{m, {name: spec.SpecFile, data: strings.Repeat(" ", maxText+1)}}, "larger than"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			file := archive(t, c.entries)
-			if _, err := Read(file); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("Read = %v, want %q", err, c.want)
-			}
-		})
-	}
-	for name, entries := range map[string][]entry{
-		"in a directory":  {{name: "./x/", kind: tar.TypeDir}, {name: "x/README.md", data: "hi"}, {name: "x/" + spec.ManifestFile, data: manifest}, {name: "x/" + spec.SpecFile, data: connectorSpec}},
-		"as tar makes it": {{name: "./", kind: tar.TypeDir}, {name: "./" + spec.ManifestFile, data: manifest}, {name: "./LICENSE", data: "hi"}, {name: "./" + spec.SpecFile, data: connectorSpec}},
-	} {
-		if _, err := Read(archive(t, entries)); err != nil {
-			t.Errorf("an archive %s: %v", name, err)
-		}
-	}
-	junk := filepath.Join(t.TempDir(), "x.tar.gz")
-	if err := os.WriteFile(junk, []byte("junk"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, src := range []string{junk, filepath.Join(t.TempDir(), "none"), os.DevNull} {
-		if _, err := Read(src); err == nil || errors.Is(err, fs.ErrInvalid) {
-			t.Errorf("Read(%s) = %v", src, err)
-		}
-	}
-}
-
-type entry struct {
-	name, data, link string
-	kind             byte
-}
-
-func archive(t *testing.T, entries []entry) string {
-	t.Helper()
-	var out bytes.Buffer
-	zip := gzip.NewWriter(&out)
-	files := tar.NewWriter(zip)
-	for _, e := range entries {
-		if e.kind == 0 {
-			e.kind = tar.TypeReg
-		}
-		if err := files.WriteHeader(&tar.Header{Name: e.name, Typeflag: e.kind, Linkname: e.link, Mode: 0o644, Size: int64(len(e.data))}); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprint(files, e.data)
-	}
-	if err := errors.Join(files.Close(), zip.Close()); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "aileron.tar.gz")
-	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
 }
