@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/sandbox/gateway"
+)
+
+func newGatewayCommand(a *app) *cobra.Command {
+	cfg := gateway.Config{}
+	cmd := &cobra.Command{
+		Use:    "gateway",
+		Short:  "Serve a box that shares this network namespace (started by aileron itself)",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cfg.User < 1 {
+				return usagef("--user is %d; the gateway serves as an ordinary user", cfg.User)
+			}
+			return runGateway(cmd.Context(), a, cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Proxy, "proxy-socket", gateway.DefaultProxy, "the plane's socket for clients configured for a proxy")
+	f.StringVar(&cfg.Redirect, "redirect-socket", gateway.DefaultRedirect, "the plane's socket for redirected connections")
+	f.IntVar(&cfg.User, "user", gateway.DefaultUser, "user and group id to serve as")
+	return cmd
+}
+
+func runGateway(ctx context.Context, a *app, cfg gateway.Config) error {
+	// As process 1 of its container it gets no signal that it does not ask for.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	// Bytes move in the kernel; what the heap holds is small and worth
+	// keeping small beside every box.
+	debug.SetGCPercent(50)
+	cfg.Ready = a.stdout
+	cfg.Log = slog.New(slog.NewTextHandler(a.stderr, nil))
+	return gateway.Run(ctx, cfg)
+}

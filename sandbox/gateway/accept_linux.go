@@ -1,0 +1,62 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// accept serves each connection of l until l closes, as many at once as slots
+// has room for: one more is closed at once, so that a client which floods
+// takes its own connections and nothing else. It returns when every connection
+// that it served has ended; they are closed when ctx ends or l fails.
+func accept(ctx context.Context, l net.Listener, slots chan struct{}, serve func(context.Context, *net.TCPConn)) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) {
+			// Out of descriptors for now: those who hold them will end.
+			if wait(ctx, 20*time.Millisecond) != nil {
+				return nil
+			}
+			continue
+		}
+		if errors.Is(err, syscall.ECONNABORTED) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case slots <- struct{}{}:
+		default:
+			_ = conn.Close()
+			continue
+		}
+		running.Go(func() {
+			defer func() { <-slots }()
+			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+			defer stop()
+			defer conn.Close()
+			serve(ctx, conn.(*net.TCPConn))
+		})
+	}
+}
+
+// wait lets d pass, or returns ctx's error.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

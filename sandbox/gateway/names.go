@@ -1,0 +1,93 @@
+package gateway
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// maxNames bounds the table: about 10 MiB if every name is of the longest.
+const maxNames = 1 << 15
+
+// firstFake is the first address given out; the block 198.18.0.0/15 of RFC
+// 2544 has room for four times maxNames, and source lies beyond them.
+var firstFake = netip.MustParseAddr("198.18.0.1")
+
+var errTableFull = errors.New("give the name an address: the table is full")
+
+// names gives every name an address of its own and remembers it as long as
+// the gateway runs: a client may keep an address for as long as it likes, and
+// must never reach another name under it.
+type names struct {
+	mu      sync.RWMutex
+	byName  map[string]uint32
+	all     []string
+	refused atomic.Int64 // queries for which there was no room
+}
+
+func newNames() *names { return &names{byName: map[string]uint32{}} }
+
+// address gives name, which is plain (see plainName), its address.
+func (n *names) address(name string) (netip.Addr, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i, ok := n.byName[name]
+	if !ok {
+		if len(n.all) == maxNames {
+			n.refused.Add(1)
+			return netip.Addr{}, errTableFull
+		}
+		i = uint32(len(n.all))
+		n.byName[name] = i
+		n.all = append(n.all, name)
+	}
+	first := firstFake.As4()
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(first[:])+i))), nil
+}
+
+// name gives the name that addr was given to.
+func (n *names) name(addr netip.Addr) (string, bool) {
+	if !addr.Is4() {
+		return "", false
+	}
+	a, first := addr.As4(), firstFake.As4()
+	i := uint64(binary.BigEndian.Uint32(a[:])) - uint64(binary.BigEndian.Uint32(first[:]))
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if i >= uint64(len(n.all)) { // an address before the first wraps to a huge number
+		return "", false
+	}
+	return n.all[i], true
+}
+
+// plainName makes a name as DNS has it, with the dot at its end, into the one
+// form that the plane takes in a CONNECT: lower case, without the dot. It
+// refuses what no HTTP authority can be: other characters than letters,
+// digits and inner hyphens, and a last label that some would read as part of
+// an address.
+func plainName(s string) (string, bool) {
+	s = strings.TrimSuffix(s, ".")
+	if s == "" || len(s) > 253 {
+		return "", false
+	}
+	s = strings.ToLower(s)
+	last := ""
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return "", false
+		}
+		for _, c := range []byte(label) {
+			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+				return "", false
+			}
+		}
+		last = label
+	}
+	if hex, ok := strings.CutPrefix(last, "0x"); ok && strings.Trim(hex, "0123456789abcdef") == "" {
+		return "", false
+	}
+	return s, strings.Trim(last, "0123456789") != ""
+}

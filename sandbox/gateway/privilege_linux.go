@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// dropPrivileges makes every thread of the process an ordinary one of user id,
+// for good: no capability in any set, none to be had by executing anything,
+// no supplementary group.
+func dropPrivileges(id int) error {
+	// The bounding set first: it takes CAP_SETPCAP, which goes with the user.
+	for c := uintptr(0); ; c++ {
+		errno := onAllThreads(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0)
+		if errno == unix.EINVAL && c > 0 {
+			break // past the kernel's last capability
+		}
+		if errno != 0 {
+			return fmt.Errorf("empty the bounding set: %w", explain(errno))
+		}
+	}
+	// Kernels before 4.3 have no ambient set.
+	if errno := onAllThreads(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0); errno != 0 && errno != unix.EINVAL {
+		return fmt.Errorf("empty the ambient set: %w", explain(errno))
+	}
+	// These three act on all threads by themselves.
+	if err := syscall.Setgroups(nil); err != nil {
+		return fmt.Errorf("drop the supplementary groups: %w", err)
+	}
+	if err := syscall.Setresgid(id, id, id); err != nil {
+		return fmt.Errorf("become group %d: %w", id, err)
+	}
+	if err := syscall.Setresuid(id, id, id); err != nil {
+		return fmt.Errorf("become user %d: %w", id, err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	errno := onAllThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
+	runtime.KeepAlive(&header)
+	runtime.KeepAlive(&none)
+	if errno != 0 {
+		return fmt.Errorf("empty the capability sets: %w", explain(errno))
+	}
+	if errno := onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); errno != 0 {
+		return fmt.Errorf("set no-new-privileges: %w", explain(errno))
+	}
+	return nil
+}
+
+//go:uintptrescapes
+func onAllThreads(trap, a1, a2, a3 uintptr) syscall.Errno {
+	_, _, errno := syscall.AllThreadsSyscall6(trap, a1, a2, a3, 0, 0, 0)
+	return errno
+}
+
+func explain(errno syscall.Errno) error {
+	if errno == syscall.ENOTSUP {
+		return errors.New("this build uses cgo, and Go cannot change the threads of C: build with CGO_ENABLED=0")
+	}
+	return errno
+}
+
+// checkDropped reads from the kernel what every thread of this process has,
+// and fails unless it is nothing.
+func checkDropped(id int) error {
+	files, err := filepath.Glob("/proc/self/task/*/status")
+	if err != nil || len(files) == 0 {
+		return errors.New("/proc shows no thread of this process")
+	}
+	seen := 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			continue // the thread has ended
+		}
+		if err != nil {
+			return err
+		}
+		if err := checkThread(string(data), id); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		seen++
+	}
+	if seen == 0 {
+		return errors.New("no thread of this process could be read")
+	}
+	return nil
+}
+
+// checkThread judges one status file of proc(5).
+func checkThread(status string, id int) error {
+	ids := fmt.Sprintf("%d %d %d %d", id, id, id, id)
+	want := map[string]string{"Uid": ids, "Gid": ids, "Groups": "", "NoNewPrivs": "1",
+		"CapInh": "0", "CapPrm": "0", "CapEff": "0", "CapBnd": "0", "CapAmb": "0"}
+	for line := range strings.Lines(status) {
+		key, value, _ := strings.Cut(line, ":")
+		wanted, ok := want[key]
+		if !ok {
+			continue
+		}
+		value = strings.Join(strings.Fields(value), " ")
+		if strings.HasPrefix(key, "Cap") && value != "" && strings.Trim(value, "0") == "" {
+			value = "0"
+		}
+		if value != wanted {
+			return fmt.Errorf("%s is %q and not %q", key, value, wanted)
+		}
+		delete(want, key)
+	}
+	for key := range want {
+		return fmt.Errorf("%s is missing", key)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	connectTimeout = 30 * time.Second // to reach the plane and to hear its 200
+	lingering      = 5 * time.Second  // for a client that still sends what nobody reads
+	maxHead        = 4096             // the plane's answer to a CONNECT
+)
+
+// relay joins connections of the box with connections to the plane.
+type relay struct {
+	cfg   Config
+	names *names
+	pipes *pipes
+}
+
+// explicit relays a client that speaks to a proxy.
+func (r *relay) explicit(ctx context.Context, client *net.TCPConn) {
+	plane, err := r.dial(ctx, r.cfg.Proxy)
+	if err != nil {
+		return
+	}
+	r.join(ctx, client, plane)
+}
+
+// redirected relays a client that believes it speaks to its server.
+func (r *relay) redirected(ctx context.Context, client *net.TCPConn) {
+	target, ok := r.target(client)
+	if !ok {
+		return
+	}
+	plane, err := r.dial(ctx, r.cfg.Redirect)
+	if err != nil {
+		return
+	}
+	stop := context.AfterFunc(ctx, func() { _ = plane.Close() })
+	rest, ok := connect(plane, target)
+	stop()
+	if ok && len(rest) > 0 { // a server that speaks first
+		_, err := client.Write(rest)
+		ok = err == nil
+	}
+	if !ok {
+		_ = plane.Close()
+		return
+	}
+	r.join(ctx, client, plane)
+}
+
+// target is the authority that a redirected client wants: the name to which
+// its address was given, else the address itself.
+func (r *relay) target(client *net.TCPConn) (string, bool) {
+	to, err := originalDestination(client)
+	// A client that dialled the redirect's own port is not redirected.
+	if err != nil || to.Addr().IsLoopback() || to.Port() == 0 {
+		return "", false
+	}
+	if name, ok := r.names.name(to.Addr()); ok {
+		return name + ":" + strconv.Itoa(int(to.Port())), true
+	}
+	return to.String(), true
+}
+
+// originalDestination is where the client's first packet went to before the
+// packet rules changed it.
+func originalDestination(client *net.TCPConn) (netip.AddrPort, error) {
+	raw, err := client.SyscallConn()
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	var name *unix.IPv6Mreq // 16 bytes first: a struct sockaddr_in fits
+	var optErr error
+	err = raw.Control(func(fd uintptr) {
+		name, optErr = unix.GetsockoptIPv6Mreq(int(fd), unix.IPPROTO_IP, unix.SO_ORIGINAL_DST)
+	})
+	if err = errors.Join(err, optErr); err != nil {
+		return netip.AddrPort{}, err
+	}
+	b := name.Multiaddr
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), uint16(b[2])<<8|uint16(b[3])), nil
+}
+
+// dial connects to a socket of the plane. A plane that is behind with
+// accepting makes connect(2) fail with EAGAIN instead of waiting (unix(7)).
+func (r *relay) dial(ctx context.Context, path string) (*net.UnixConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	var d net.Dialer
+	for {
+		conn, err := d.DialContext(ctx, "unix", path)
+		if err == nil {
+			return conn.(*net.UnixConn), nil
+		}
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EMFILE) {
+			r.cfg.Log.Warn("the plane cannot be reached", "error", err)
+			return nil, err
+		}
+		if wait(ctx, 5*time.Millisecond) != nil {
+			return nil, err
+		}
+	}
+}
+
+// connect asks the plane for target and gives what came after its answer's
+// head; ok only for a 200.
+func connect(plane net.Conn, target string) (rest []byte, ok bool) {
+	_ = plane.SetDeadline(time.Now().Add(connectTimeout))
+	if _, err := io.WriteString(plane, "CONNECT "+target+" HTTP/1.1\r\nHost: "+target+"\r\n\r\n"); err != nil {
+		return nil, false
+	}
+	head := make([]byte, 0, 512)
+	for {
+		if len(head) == cap(head) {
+			if len(head) >= maxHead {
+				return nil, false
+			}
+			head = append(make([]byte, 0, 2*cap(head)), head...)
+		}
+		n, err := plane.Read(head[len(head):cap(head)])
+		head = head[:len(head)+n]
+		if end := bytes.Index(head, []byte("\r\n\r\n")); end >= 0 {
+			_ = plane.SetDeadline(time.Time{})
+			return head[end+4:], isOK(head[:end])
+		}
+		if err != nil {
+			return nil, false
+		}
+	}
+}
+
+// isOK reports a status line that says 200.
+func isOK(head []byte) bool {
+	rest, ok := bytes.CutPrefix(head, []byte("HTTP/1.1 200"))
+	return ok && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\r')
+}
+
+// stream is what both kinds of connection have in common.
+type stream interface {
+	net.Conn
+	syscall.Conn
+	CloseWrite() error
+}
+
+// join moves bytes both ways until both directions have ended, passing on each
+// end when it comes. It closes both connections.
+func (r *relay) join(ctx context.Context, client *net.TCPConn, plane *net.UnixConn) {
+	stop := context.AfterFunc(ctx, func() { _ = plane.Close() }) // the client's is closed by accept
+	defer stop()
+	defer plane.Close()
+	moved := &atomic.Int64{}
+	moved.Store(time.Now().UnixNano())
+	var up sync.WaitGroup
+	up.Go(func() {
+		if r.pump(plane, client, moved) {
+			return
+		}
+		// The plane takes no more, yet its last words may be on their way:
+		// closing now would reset the connection under them.
+		_ = client.SetReadDeadline(time.Now().Add(lingering))
+		_, _ = io.Copy(io.Discard, client)
+	})
+	if !r.pump(client, plane, moved) { // nobody hears the answer
+		_ = client.Close()
+		_ = plane.Close()
+	}
+	up.Wait()
+}
+
+// pump moves bytes from src to dst until src ends; whole is false when dst did
+// not take them all.
+func (r *relay) pump(dst, src stream, moved *atomic.Int64) (whole bool) {
+	from, err := src.SyscallConn()
+	if err != nil {
+		return true
+	}
+	to, err := dst.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var armed time.Time
+	for {
+		if now := time.Now(); now.Sub(armed) > r.cfg.Idle/8 {
+			armed = now
+			_ = src.SetReadDeadline(now.Add(r.cfg.Idle))
+			_ = dst.SetWriteDeadline(now.Add(r.cfg.Idle))
+		}
+		n, srcErr, dstErr := r.pipes.move(to, from)
+		switch {
+		case dstErr != nil:
+			return false
+		case errors.Is(srcErr, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, moved.Load())) < r.cfg.Idle:
+			armed = time.Time{} // the other direction is alive
+		case srcErr != nil || n == 0:
+			_ = dst.CloseWrite()
+			return true
+		default:
+			moved.Store(time.Now().UnixNano())
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package gateway
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"time"
+)
+
+const (
+	maxDNSConnections = 128
+	maxQuery          = 4096 // no client's query is longer
+	dnsIdle           = 10 * time.Second
+)
+
+// resolver serves the stub on both transports.
+type resolver struct {
+	cfg   Config
+	names *names
+}
+
+// serveUDP answers datagrams one after the other until conn closes: an answer
+// costs no wait.
+func (r *resolver) serveUDP(conn *net.UDPConn) error {
+	buf := make([]byte, maxQuery)
+	for {
+		n, from, err := conn.ReadFromUDPAddrPort(buf)
+		if err != nil {
+			return err
+		}
+		if reply := r.names.answer(buf[:n]); reply != nil {
+			// The client may be gone; that is its own affair.
+			_, _ = conn.WriteToUDPAddrPort(reply, from)
+		}
+	}
+}
+
+// serveTCP answers the queries of one connection in their order (RFC 7766),
+// and ends it at the first that is none.
+func (r *resolver) serveTCP(_ context.Context, conn *net.TCPConn) {
+	buf := make([]byte, 2, maxQuery)
+	for {
+		_ = conn.SetDeadline(time.Now().Add(dnsIdle))
+		if _, err := io.ReadFull(conn, buf[:2]); err != nil {
+			return
+		}
+		size := int(binary.BigEndian.Uint16(buf[:2]))
+		if size > maxQuery {
+			return
+		}
+		query := buf[:size]
+		if _, err := io.ReadFull(conn, query); err != nil {
+			return
+		}
+		reply := r.names.answer(query)
+		if reply == nil {
+			return
+		}
+		framed := binary.BigEndian.AppendUint16(make([]byte, 0, len(reply)+2), uint16(len(reply)))
+		if _, err := conn.Write(append(framed, reply...)); err != nil {
+			return
+		}
+	}
+}
