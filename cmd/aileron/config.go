@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+)
+
+// config is <home>/config.toml. Flags and the environment beat it; a missing
+// file is an empty one; an unknown key is an error.
+type config struct {
+	Upstream struct {
+		Resolve []string `toml:"resolve"` // HOST:PORT:ADDR
+		CA      string   `toml:"ca"`      // file of extra roots
+		Proxy   string   `toml:"proxy"`   // http://…
+	} `toml:"upstream"`
+	Audit struct {
+		Durability string `toml:"durability"` // normal (default) or full
+	} `toml:"audit"`
+	Limits limitsConfig `toml:"limits"`
+}
+
+// limitsConfig holds durations such as "10s" and sizes in bytes; absent means
+// the default of docs/configuration.md.
+type limitsConfig struct {
+	HeadTimeout           duration `toml:"head_timeout"`
+	HandshakeTimeout      duration `toml:"handshake_timeout"`
+	IdleTimeout           duration `toml:"idle_timeout"`
+	WriteTimeout          duration `toml:"write_timeout"`
+	DialTimeout           duration `toml:"dial_timeout"`
+	ResponseHeaderTimeout duration `toml:"response_header_timeout"`
+	UpstreamIdleTimeout   duration `toml:"upstream_idle_timeout"`
+	DrainTimeout          duration `toml:"drain_timeout"`
+	HeadBytes             int      `toml:"head_bytes"`
+	HeadFields            int      `toml:"head_fields"`
+	BodyBytes             int64    `toml:"body_bytes"`
+	Connections           int      `toml:"connections"`
+}
+
+// duration is a positive time.Duration written as "1m30s".
+type duration time.Duration
+
+func (d *duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err == nil && v <= 0 {
+		err = errors.New("it is not positive")
+	}
+	*d = duration(v)
+	return err
+}
+
+func readConfig(home string) (config, error) {
+	var c config
+	path := filepath.Join(home, "config.toml")
+	meta, err := toml.DecodeFile(path, &c)
+	if errors.Is(err, fs.ErrNotExist) {
+		return config{}, nil
+	}
+	if err != nil {
+		return config{}, hint(fmt.Errorf("read %s: %w", path, err), "mend the file, or remove it to get the defaults")
+	}
+	if extra := meta.Undecoded(); len(extra) > 0 {
+		var names []string
+		for _, k := range extra {
+			names = append(names, k.String())
+		}
+		return config{}, hint(fmt.Errorf("read %s: unknown key %s", path, strings.Join(names, ", ")), "docs/configuration.md lists the keys")
+	}
+	if c.Limits.HeadBytes < 0 || c.Limits.HeadFields < 0 || c.Limits.BodyBytes < 0 || c.Limits.Connections < 0 {
+		return config{}, hint(fmt.Errorf("read %s: a limit is negative", path), "leave the key out to get its default")
+	}
+	return c, nil
+}
+
+// readBounded reads a file of at most most bytes.
+func readBounded(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("read %s: it is a directory", path)
+	}
+	if info.Size() > most {
+		return nil, fmt.Errorf("read %s: it is larger than %d bytes", path, most)
+	}
+	return os.ReadFile(path)
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/proxy"
+)
+
+type proxyOptions struct {
+	sessionOptions
+	listen string
+	caOut  string
+	env    bool
+}
+
+func newProxyCommand(a *app) *cobra.Command {
+	opts := &proxyOptions{}
+	cmd := &cobra.Command{
+		Use:   "proxy",
+		Short: "Serve the plane without a box, until it is interrupted",
+		Long: `Serve one session's plane on a TCP port of this machine. Whoever holds the
+session's token may use it; nothing forces anyone to, so this is cooperative.
+The first SIGINT or SIGTERM drains, the second ends at once.`,
+		Example: `  aileron proxy --listen 127.0.0.1:3128 --ca-out ca.pem
+  eval "$(aileron proxy --env)"      # in a subshell that keeps it running
+  aileron proxy --json               # {"session_id", "proxy_url", "ca_file", "api_url"}`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.check(); err != nil {
+				return err
+			}
+			if opts.env && a.json {
+				return usagef("--env and --json exclude each other")
+			}
+			return runProxy(cmd.Context(), a, opts)
+		},
+	}
+	opts.register(cmd)
+	f := cmd.Flags()
+	f.StringVar(&opts.listen, "listen", "127.0.0.1:0", "address to listen on")
+	f.StringVar(&opts.caOut, "ca-out", "", "file to write the session's CA to (default in the session's directory)")
+	f.BoolVar(&opts.env, "env", false, "print export lines for a shell when ready")
+	return cmd
+}
+
+func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+
+	host, err := a.openHostSession(ctx, sessionPlan{mode: "proxy", opts: &opts.sessionOptions}, opts.listen, opts.caOut)
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.json:
+		err = a.printJSON(map[string]string{"session_id": host.id, "proxy_url": host.proxyURL, "ca_file": host.caFile, "api_url": host.apiURL})
+	case opts.env:
+		for _, e := range host.env() {
+			fmt.Fprintln(a.stdout, exportLine(e))
+		}
+	default:
+		fmt.Fprintf(a.stdout, "session  %s\nproxy    %s\nca       %s\napi      %s\n", host.id, host.proxyURL, host.caFile, host.apiURL)
+		a.sayf("aileron: ready; the proxy is cooperative: a program that ignores it is not mediated. Ctrl-C drains and ends.")
+	}
+	cause := "output closed"
+	if err == nil {
+		select {
+		case sig := <-signals:
+			cause = sig.String()
+		case <-host.asked:
+			cause = "asked to stop"
+		case <-ctx.Done():
+			cause = "cancelled"
+		}
+	}
+	drain, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { // a second signal ends the drain
+		select {
+		case <-signals:
+			cancel()
+		case <-drain.Done():
+		}
+	}()
+	host.close(drain, 0, cause)
+	cancel()
+	return err
+}
+
+// hostSession is a session whose plane listens on a TCP port of this machine.
+type hostSession struct {
+	*session
+	proxyURL string // with the token
+	apiURL   string
+	caFile   string
+	bundle   string
+}
+
+// openHostSession opens a session, writes its CA and bundle, and serves the
+// plane on addr. The caller closes it.
+func (a *app) openHostSession(ctx context.Context, plan sessionPlan, addr, caOut string) (_ *hostSession, err error) {
+	s, err := a.openSession(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.close(ctx, 1, "failed to start")
+		}
+	}()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, hint(fmt.Errorf("listen on %s: %w", addr, errors.Unwrap(err)), "choose a free port with --listen, or 127.0.0.1:0 for any")
+	}
+	h := &hostSession{session: s, caFile: filepath.Join(s.dir, "ca.pem"), bundle: filepath.Join(s.dir, "bundle.pem")}
+	if caOut != "" {
+		if h.caFile, err = filepath.Abs(caOut); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	if err = h.writeTrust(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	at := l.Addr().String()
+	h.proxyURL = "http://aileron:" + s.token + "@" + at
+	h.apiURL = "http://" + at + "/v1"
+	if err = s.serve(ctx, false); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	s.listen(ctx, l, proxy.Door{})
+	s.sweepSessions(ctx)
+	return h, nil
+}
+
+// writeTrust writes the public halves: the CA, and a bundle of it and the
+// system's roots.
+func (h *hostSession) writeTrust() error {
+	root := h.ca.RootPEM()
+	if err := os.WriteFile(h.caFile, root, 0o644); err != nil { //nolint:gosec // a CA certificate is public
+		return hint(fmt.Errorf("write the session's CA: %w", err), "--ca-out names a file in a directory that exists")
+	}
+	system, err := ca.SystemBundle()
+	if err != nil {
+		system = nil // a host without roots trusts the session's CA alone
+	}
+	if err := os.WriteFile(h.bundle, ca.Bundle(system, root), 0o600); err != nil {
+		return fmt.Errorf("write the trust bundle: %w", err)
+	}
+	return nil
+}
+
+// env is what a child of this host gets: proxy, trust, API and placeholders.
+func (h *hostSession) env() []string {
+	env := mediationEnv(h.proxyURL, h.caFile, h.bundle, "", []string{"localhost", "127.0.0.1", "::1"})
+	env = append(env, h.identity(h.apiURL)...)
+	return append(env, h.placeholders()...)
+}
+
+// identity tells a command which session it is in.
+func (s *session) identity(apiURL string) []string {
+	return []string{"AILERON_API_URL=" + apiURL, "AILERON_TOKEN=" + s.token, "AILERON_SESSION_ID=" + s.id}
+}
+
+// placeholders are the harmless stand-ins of the connectors.
+func (s *session) placeholders() []string {
+	var env []string
+	for _, c := range s.grants.connectors {
+		for _, p := range c.Placeholders {
+			env = append(env, p.Env+"="+p.Value)
+		}
+	}
+	return env
+}

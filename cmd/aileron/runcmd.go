@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func newRunCommand(a *app) *cobra.Command {
+	opts := &sessionOptions{}
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- CMD [ARG…]",
+		Short: "Run a command on this host with the plane as its proxy (cooperative)",
+		Long: `Run a command with a session of its own: the proxy and trust variables point at
+the plane, and the connectors' placeholders are set. There is no box: a program
+that ignores the variables is not mediated, and it can read what you can read.
+The exit code is the command's.`,
+		Example: `  aileron run -- gh api user
+  aileron run --resolve api.github.com:443:127.0.0.1:8443 --upstream-ca test-ca.pem -- curl https://api.github.com/user`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.check(); err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return usagef("run wants a command: aileron run -- CMD")
+			}
+			return runOnHost(cmd.Context(), a, opts, "off", args[0], args, nil)
+		},
+	}
+	opts.register(cmd)
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+// runOnHost runs command in a cooperative session, with extra variables for
+// it, and ends with its exit code.
+func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent string, command, extra []string) error {
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return hint(fmt.Errorf("run %s: there is no such command on PATH", command[0]), "install it, or give its path")
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+
+	host, err := a.openHostSession(ctx, sessionPlan{agent: agent, mode: mode, opts: opts}, "127.0.0.1:0", "")
+	if err != nil {
+		return err
+	}
+	child := exec.Command(path, command[1:]...) //nolint:gosec,noctx // the person's own command; it ends by signals, as a shell's child does
+	child.Args[0] = command[0]
+	// The child must not learn what opens the vault.
+	child.Env = append(without(os.Environ(), "AILERON_VAULT_PASSPHRASE", "AILERON_VAULT_NEW_PASSPHRASE"), append(host.env(), extra...)...)
+	child.Stdin, child.Stdout, child.Stderr = a.stdin, a.stdout, a.stderr
+	if err := child.Start(); err != nil {
+		host.close(ctx, 1, "the command did not start")
+		return hint(fmt.Errorf("run %s: %w", command[0], errors.Unwrap(err)), "check that it may be executed")
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	cause := "the command ended"
+	for {
+		select {
+		case err := <-ended:
+			code := exitCodeOf(err)
+			host.close(ctx, code, cause)
+			if code == 0 {
+				return nil
+			}
+			return exitError{code}
+		case sig := <-signals:
+			// On a terminal the child has the key's signal already.
+			if !a.interactive() || sig == syscall.SIGTERM || sig == syscall.SIGHUP {
+				_ = child.Process.Signal(sig)
+			}
+		case <-host.asked:
+			cause, host.asked = "asked to stop", nil
+			_ = child.Process.Signal(syscall.SIGTERM)
+		}
+	}
+}
+
+// exitCodeOf is the code of a finished child: 128+N when signal N ended it.
+func exitCodeOf(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case !errors.As(err, &exit):
+		return 1
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return exit.ExitCode()
+}

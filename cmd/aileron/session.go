@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/spec/store"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// session is one plane with all that stands behind it. It is this process:
+// the CA's key and the opened vault live and die in its memory. What it shares
+// with other sessions is on disk and guarded by locks.
+type session struct {
+	app    *app
+	id     string
+	token  string
+	home   string
+	dir    string // <home>/sessions/<id>
+	lock   *os.File
+	log    *slog.Logger
+	agent  string
+	mode   string // podman, docker, off or proxy
+	start  time.Time
+	sealed bool
+
+	store  *store.Store
+	vault  *vault.Vault
+	audit  *audit.Log
+	ca     *ca.Session
+	plane  *proxy.Plane
+	grants *granter
+
+	stop    context.CancelFunc // ends everything the session serves
+	serving sync.WaitGroup
+	asked   chan struct{} // closed when someone asks the session to stop
+	askOnce sync.Once
+}
+
+// sessionInfo is sessions/<id>/session.json.
+type sessionInfo struct {
+	ID      string    `json:"id"`
+	PID     int       `json:"pid"`
+	Agent   string    `json:"agent"`
+	Mode    string    `json:"mode"`
+	Started time.Time `json:"started"`
+}
+
+// sessionPlan is what a verb says about the session that it opens.
+type sessionPlan struct {
+	agent string // the command's name, "" for the bare proxy
+	mode  string
+	opts  *sessionOptions
+	edit  func(*proxy.Config) // nil: nothing to add
+}
+
+// openSession verifies what is installed, opens the vault when a binding is
+// needed, and makes a plane that is ready to serve. It fails rather than
+// start with less than what was asked for.
+func (a *app) openSession(ctx context.Context, plan sessionPlan) (_ *session, err error) {
+	home, err := a.Home()
+	if err != nil {
+		return nil, err
+	}
+	conf, err := readConfig(home)
+	if err != nil {
+		return nil, err
+	}
+	up, err := plan.opts.upstream(conf)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{app: a, id: audit.NewID(), home: home, agent: plan.agent, mode: plan.mode,
+		start: time.Now(), log: a.logger(), asked: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			s.discard()
+		}
+	}()
+	if s.token, err = newToken(); err != nil {
+		return nil, err
+	}
+	if err = s.makeDir(); err != nil {
+		return nil, err
+	}
+	s.audit, err = audit.Open(filepath.Join(home, "audit.db"), audit.Options{Durability: conf.Audit.Durability})
+	if err != nil {
+		return nil, hint(fmt.Errorf("open the audit log: %w", err), "without it no request may leave; check the disk and the rights on %s", home)
+	}
+	if s.store, err = store.Open(filepath.Join(home, "store")); err != nil {
+		return nil, fmt.Errorf("open the connector store: %w", err)
+	}
+	s.vault = vault.Open(filepath.Join(home, "vault"))
+	s.grants = &granter{s: s, opts: plan.opts}
+	first, err := s.grants.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.ca, err = ca.NewSession(ca.Options{Session: s.id}); err != nil {
+		return nil, fmt.Errorf("make the session's CA: %w", err)
+	}
+	cfg := proxy.Config{
+		Session: s.id, Agent: s.agent, Token: s.token, CA: s.ca, Audit: s.audit,
+		Passthrough: plan.opts.egress == "passthrough", Upstream: up, Limits: plan.opts.limits(conf),
+		Log: s.log, Started: s.start,
+	}
+	if plan.edit != nil {
+		plan.edit(&cfg)
+	}
+	if s.plane, err = proxy.New(cfg); err != nil {
+		return nil, err
+	}
+	s.plane.SetGrants(first)
+	return s, nil
+}
+
+// serve starts the control socket and the watch over grants, and writes
+// session.started. sealed is whether mediation is enforced or by convention.
+func (s *session) serve(ctx context.Context, sealed bool) error {
+	s.sealed = sealed
+	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if _, err := s.audit.Append(ctx, audit.Row{Event: audit.EventSessionStarted, SessionID: s.id, Source: audit.SourceLauncher,
+		Fields: map[string]any{"agent": s.agent, "mode": s.mode, "sealed": sealed, "pid": os.Getpid(), "egress": s.grants.opts.egress}}); err != nil {
+		return hint(fmt.Errorf("write the first audit row: %w", err), "check the disk and the rights on %s", s.home)
+	}
+	if err := s.control(ctx); err != nil {
+		return err
+	}
+	s.serving.Go(func() { s.grants.watch(ctx) })
+	return nil
+}
+
+// listen serves the plane on l until the session closes.
+func (s *session) listen(ctx context.Context, l net.Listener, door proxy.Door) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := s.stop
+	s.stop = func() { cancel(); stop() }
+	s.serving.Go(func() { _ = s.plane.Serve(ctx, l, door) })
+}
+
+// close drains the plane, ends everything, writes session.ended with the
+// command's exit code, and removes the session's directory.
+func (s *session) close(ctx context.Context, code int, cause string) {
+	s.plane.Drain(ctx)
+	if s.stop != nil {
+		s.stop()
+		s.serving.Wait()
+		_, _ = s.audit.Append(context.WithoutCancel(ctx), audit.Row{Event: audit.EventSessionEnded, SessionID: s.id, Source: audit.SourceLauncher,
+			Fields: map[string]any{"exit_code": code, "cause": cause, "seconds": int(time.Since(s.start).Seconds())}})
+	}
+	s.discard()
+}
+
+// discard gives back what openSession took.
+func (s *session) discard() {
+	if s.vault != nil {
+		s.vault.Lock()
+	}
+	if s.audit != nil {
+		_ = s.audit.Close()
+	}
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir)
+	}
+	if s.lock != nil {
+		_ = s.lock.Close()
+	}
+}
+
+// makeDir creates sessions/<id> with a lock that lives as long as the process.
+func (s *session) makeDir() error {
+	dir := filepath.Join(s.home, "sessions", s.id)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return hint(fmt.Errorf("make the session's directory: %w", err), "check the disk and the rights on %s", s.home)
+	}
+	s.dir = dir
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("lock the session's directory: %w", err)
+	}
+	s.lock = lock
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("lock the session's directory: %w", err)
+	}
+	raw, err := json.Marshal(sessionInfo{ID: s.id, PID: os.Getpid(), Agent: s.agent, Mode: s.mode, Started: s.start.UTC()})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "session.json"), append(raw, '\n'), 0o600); err != nil {
+		return hint(fmt.Errorf("write the session's description: %w", err), "check the disk and the rights on %s", s.home)
+	}
+	return nil
+}
+
+// alive reports whether the process of a session still runs: it holds the lock.
+func alive(home, id string) bool {
+	f, err := os.Open(filepath.Join(home, "sessions", id, "lock"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	return errors.Is(err, unix.EWOULDBLOCK)
+}
+
+// sweepSessions removes the directories of sessions whose process is gone,
+// and writes down that they did not end cleanly.
+func (s *session) sweepSessions(ctx context.Context) {
+	entries, err := os.ReadDir(filepath.Join(s.home, "sessions"))
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if e.Name() == s.id || alive(s.home, e.Name()) {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil || time.Since(info.ModTime()) < 2*time.Second {
+			continue // it may be about to take its lock
+		}
+		_, _ = s.audit.Append(ctx, audit.Row{Event: audit.EventSessionEnded, SessionID: e.Name(), Source: audit.SourceLauncher,
+			Reason: "unclean", Fields: map[string]any{"cause": "the process ended without closing the session"}})
+		_ = os.RemoveAll(filepath.Join(s.home, "sessions", e.Name()))
+	}
+}
+
+// ask asks the session to stop; its verb does.
+func (s *session) ask() { s.askOnce.Do(func() { close(s.asked) }) }
+
+func newToken() (string, error) {
+	var raw [32]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		return "", fmt.Errorf("make the session's token: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(raw[:]), nil
+}
+
+func (a *app) logger() *slog.Logger {
+	level := slog.LevelWarn
+	_ = level.UnmarshalText([]byte(first(a.logLevel, "warn")))
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/wire"
+)
+
+// sessionOptions are the flags of every verb that opens a session.
+type sessionOptions struct {
+	egress         string
+	resolve        []string
+	upstreamCA     string
+	upstreamProxy  string
+	binds          []string
+	passphraseFile string
+}
+
+func (o *sessionOptions) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.egress, "egress", "deny", "what happens to hosts that no connector names: deny or passthrough")
+	f.StringArrayVar(&o.resolve, "resolve", nil, "reach HOST:PORT at ADDR, an IP or IP:PORT (repeatable)")
+	f.StringVar(&o.upstreamCA, "upstream-ca", "", "PEM file of roots to trust upstream, besides the system's")
+	f.StringVar(&o.upstreamProxy, "upstream-proxy", "", "http:// proxy through which upstreams are reached")
+	f.StringArrayVar(&o.binds, "bind", nil, "FQN=IDENTITY: which binding of a connector to use (repeatable)")
+	f.StringVar(&o.passphraseFile, "passphrase-file", "", "file that holds the vault's passphrase")
+}
+
+func (o *sessionOptions) check() error {
+	if o.egress != "deny" && o.egress != "passthrough" {
+		return usagef("--egress is %q; it must be deny or passthrough", o.egress)
+	}
+	for _, b := range o.binds {
+		if fqn, identity, ok := strings.Cut(b, "="); !ok || fqn == "" || identity == "" {
+			return usagef("--bind is %q; it must be FQN=IDENTITY", b)
+		}
+	}
+	return nil
+}
+
+// upstream merges flags and config into the plane's settings. Flags come
+// first, so that they win where both pin the same host.
+func (o *sessionOptions) upstream(c config) (proxy.Upstream, error) {
+	up := proxy.Upstream{
+		Dial:           time.Duration(c.Limits.DialTimeout),
+		ResponseHeader: time.Duration(c.Limits.ResponseHeaderTimeout),
+		Idle:           time.Duration(c.Limits.UpstreamIdleTimeout),
+	}
+	pins := map[string]netip.AddrPort{}
+	for _, entry := range append(append([]string{}, c.Upstream.Resolve...), o.resolve...) {
+		at, to, err := parseResolve(entry)
+		if err != nil {
+			return up, err
+		}
+		pins[at] = to
+	}
+	up.Resolve = pins
+	ca := first(o.upstreamCA, c.Upstream.CA)
+	if ca != "" {
+		pem, err := readBounded(ca, 16<<20)
+		if err != nil {
+			return up, hint(fmt.Errorf("read the upstream roots: %w", err), "--upstream-ca names a PEM file")
+		}
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		if !roots.AppendCertsFromPEM(pem) {
+			return up, hint(fmt.Errorf("read the upstream roots: %s holds no PEM certificate", ca), "--upstream-ca names a PEM file")
+		}
+		up.Roots = roots
+	}
+	if raw := first(o.upstreamProxy, c.Upstream.Proxy); raw != "" {
+		u, err := url.Parse(raw)
+		if err != nil || u.Scheme != "http" || u.Host == "" {
+			return up, usagef("--upstream-proxy is not an http://HOST:PORT URL") // not quoted: it may hold a password
+		}
+		up.Proxy = u
+	}
+	return up, nil
+}
+
+func (o *sessionOptions) limits(c config) proxy.Limits {
+	l := c.Limits
+	return proxy.Limits{
+		Wire: wire.Limits{Head: l.HeadBytes, Fields: l.HeadFields, Body: l.BodyBytes,
+			Header: time.Duration(l.HeadTimeout), Idle: time.Duration(l.IdleTimeout), Stalled: time.Duration(l.WriteTimeout)},
+		Connections: l.Connections,
+		Handshake:   time.Duration(l.HandshakeTimeout),
+		Drain:       time.Duration(l.DrainTimeout),
+	}
+}
+
+// parseResolve reads curl's HOST:PORT:ADDR, where ADDR is an IP, bracketed
+// or not, or IP:PORT.
+func parseResolve(s string) (string, netip.AddrPort, error) {
+	bad := usagef("--resolve is %q; it must be HOST:PORT:ADDR, with an IP or IP:PORT as ADDR", s)
+	parts := strings.SplitN(s, ":", 3)
+	if len(parts) != 3 {
+		return "", netip.AddrPort{}, bad
+	}
+	a, err := proxy.ParseAuthority(parts[0]+":"+parts[1], 0)
+	if err != nil {
+		return "", netip.AddrPort{}, bad
+	}
+	to, err := netip.ParseAddrPort(parts[2])
+	if err != nil {
+		addr, err := netip.ParseAddr(strings.Trim(parts[2], "[]"))
+		if err != nil {
+			return "", netip.AddrPort{}, bad
+		}
+		to = netip.AddrPortFrom(addr, a.Port)
+	}
+	return net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port))), to, nil
+}
+
+// first is the first value that is not empty.
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

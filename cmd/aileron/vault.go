@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+func newVaultCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "vault",
+		Short: "Keep credentials sealed at rest",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  subcommandNeeded,
+	}
+	var file, newFile string
+	var keyring bool
+	add := func(use, short string, run func(context.Context) error) *cobra.Command {
+		c := &cobra.Command{Use: use, Short: short, Args: usageArgs(cobra.NoArgs),
+			Example: "  aileron vault " + use,
+			RunE:    func(c *cobra.Command, _ []string) error { return run(c.Context()) }}
+		c.Flags().StringVar(&file, "passphrase-file", "", "file that holds the passphrase")
+		cmd.AddCommand(c)
+		return c
+	}
+	add("init", "Make the vault, with a passphrase", func(ctx context.Context) error {
+		return vaultInit(ctx, a, file, keyring)
+	}).Flags().BoolVar(&keyring, "keyring", false, "keep the passphrase in the OS keyring")
+	add("status", "Tell whether there is a vault and whether it is locked", func(context.Context) error { return vaultStatus(a) })
+	add("unlock", "Unlock the vault for running sessions again", func(ctx context.Context) error {
+		return vaultUnlock(ctx, a, file, keyring)
+	}).Flags().BoolVar(&keyring, "keyring", false, "keep the passphrase in the OS keyring")
+	add("lock", "Lock the vault: running sessions inject nothing within a second", func(ctx context.Context) error { return vaultLock(ctx, a) })
+	add("passwd", "Change the passphrase", func(ctx context.Context) error {
+		return vaultPasswd(ctx, a, file, newFile)
+	}).Flags().StringVar(&newFile, "new-passphrase-file", "", "file that holds the new passphrase (or AILERON_VAULT_NEW_PASSPHRASE)")
+	return cmd
+}
+
+func vaultInit(ctx context.Context, a *app, file string, keyring bool) error {
+	v, err := a.vaultOf()
+	if err != nil {
+		return err
+	}
+	if v.Initialised() {
+		return hint(errors.New("make the vault: it is there already"), "change its passphrase with: aileron vault passwd")
+	}
+	p, err := a.passphrase(ctx, file, true)
+	if err != nil {
+		return err
+	}
+	if err := v.Init(p); err != nil {
+		return err
+	}
+	if keyring {
+		return a.remember(p)
+	}
+	a.sayf("aileron: the vault is made; whoever forgets its passphrase has to bind every credential again")
+	return nil
+}
+
+func (a *app) remember(passphrase []byte) error {
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	if err := vault.ToKeyring(home, passphrase); err != nil {
+		return hint(fmt.Errorf("keep the passphrase in the OS keyring: %w", err), "this host may have none; use AILERON_VAULT_PASSPHRASE or --passphrase-file")
+	}
+	return nil
+}
+
+func vaultStatus(a *app) error {
+	v, err := a.vaultOf()
+	if err != nil {
+		return err
+	}
+	bindings, err := v.Bindings()
+	if err != nil && !errors.Is(err, vault.ErrNotInitialised) {
+		return err
+	}
+	if a.json {
+		return a.printJSON(map[string]any{"initialised": v.Initialised(), "locked": v.LockedForAll(), "bindings": len(bindings)})
+	}
+	state := "unlocked by its passphrase"
+	switch {
+	case !v.Initialised():
+		state = "not made yet; aileron vault init makes it"
+	case v.LockedForAll():
+		state = "locked for all sessions; aileron vault unlock opens it"
+	}
+	fmt.Fprintf(a.stdout, "vault     %s\nbindings  %d\n", state, len(bindings))
+	return nil
+}
+
+// vaultUnlock removes the lock and gives the passphrase to every running
+// session, which had forgotten what opens the vault.
+func vaultUnlock(ctx context.Context, a *app, file string, keyring bool) error {
+	v, err := a.vaultOf()
+	if err != nil {
+		return err
+	}
+	if !v.Initialised() {
+		return hint(errors.New("open the vault: there is none yet"), "make one with: aileron vault init")
+	}
+	p, err := a.passphrase(ctx, file, false)
+	if err != nil {
+		return err
+	}
+	if err := v.Unlock(p); err != nil {
+		return hint(fmt.Errorf("open the vault: %w", err), "check AILERON_VAULT_PASSPHRASE or --passphrase-file")
+	}
+	if err := v.SetLocked(false); err != nil {
+		return err
+	}
+	if keyring {
+		if err := a.remember(p); err != nil {
+			return err
+		}
+	}
+	a.record(ctx, audit.Row{Event: audit.EventVaultUnlocked})
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]string{"passphrase": string(p)})
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(filepath.Join(home, "sessions"))
+	if err != nil {
+		return nil //nolint:nilerr // no session has ever run
+	}
+	for _, e := range entries {
+		if !alive(home, e.Name()) {
+			continue
+		}
+		if _, err := callControl(ctx, home, e.Name(), "POST", "/v1/vault/unlock", bytes.NewReader(body)); err != nil {
+			a.sayf("aileron: warning: the session %s did not unlock: %v", e.Name(), err)
+		}
+	}
+	return nil
+}
+
+func vaultLock(ctx context.Context, a *app) error {
+	v, err := a.vaultOf()
+	if err != nil {
+		return err
+	}
+	if !v.Initialised() {
+		return hint(errors.New("lock the vault: there is none yet"), "make one with: aileron vault init")
+	}
+	if err := v.SetLocked(true); err != nil {
+		return err
+	}
+	a.record(ctx, audit.Row{Event: audit.EventVaultLocked})
+	return nil
+}
+
+func vaultPasswd(ctx context.Context, a *app, file, newFile string) error {
+	v, err := a.openVault(ctx, file)
+	if err != nil {
+		return err
+	}
+	var fresh []byte
+	switch p := a.getenv("AILERON_VAULT_NEW_PASSPHRASE"); {
+	case newFile != "":
+		fresh, err = readPassphraseFile(newFile)
+	case p != "":
+		fresh = []byte(p)
+	case !a.interactive():
+		err = hint(errors.New("change the passphrase: there is no new one, and nobody to ask"), "pass --new-passphrase-file or set AILERON_VAULT_NEW_PASSPHRASE")
+	default:
+		fresh, err = a.promptSecret("new passphrase of the vault", true)
+	}
+	if err != nil {
+		return err
+	}
+	return v.ChangePassphrase(fresh)
+}
