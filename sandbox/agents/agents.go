@@ -19,7 +19,9 @@ type Agent struct {
 
 	// Recipe is the Dockerfile of the agent's image. It begins with
 	// ARG BASE and ends FROM ${BASE}, changing neither the base's user nor
-	// its entry point, and copies no context.
+	// its entry point, and copies no context. The build argument EXTRA_CA
+	// may hold roots, as PEM, of a network that inspects TLS: they are trusted
+	// while the image is built and stand nowhere in it.
 	Recipe []byte
 
 	// Hosts are what the agent calls besides its model provider, for people

@@ -2,6 +2,8 @@
 ARG BASE
 FROM ${BASE} AS install
 ARG OPENCODE_VERSION=1.18.33
+# Roots of a network that inspects TLS, as PEM; the final stage never sees them.
+ARG EXTRA_CA=""
 USER root
 RUN set -eu; \
     export DEBIAN_FRONTEND=noninteractive; \
@@ -15,6 +17,10 @@ RUN set -eu; \
     arm64) platform=linux-arm64 ;; \
     *) echo "opencode has no build for $(dpkg --print-architecture)" >&2; exit 1 ;; \
     esac; \
+    if [ -n "${EXTRA_CA}" ]; then \
+        printf '%s\n' "${EXTRA_CA}" >/tmp/extra-ca.pem; \
+        export NODE_EXTRA_CA_CERTS=/tmp/extra-ca.pem; \
+    fi; \
     npm install --prefix /opt/opencode --no-audit --no-fund --no-update-notifier --ignore-scripts \
         "opencode-${platform}@${OPENCODE_VERSION}"; \
     install -m 0755 "/opt/opencode/node_modules/opencode-${platform}/bin/opencode" /opt/opencode/opencode; \
