@@ -6,6 +6,8 @@ import "github.com/spf13/cobra"
 // Each command lives in a file of its own name.
 func commands(a *app) []*cobra.Command {
 	return []*cobra.Command{
+		newLaunchCommand(a),
+		newSandboxCommand(a),
 		newRunCommand(a),
 		newProxyCommand(a),
 		newConnectorCommand(a),
@@ -14,5 +16,6 @@ func commands(a *app) []*cobra.Command {
 		newAuditCommand(a),
 		newSpecCommand(a),
 		newSessionCommand(a),
+		newGatewayCommand(a),
 	}
 }

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"context"
+	"debug/elf"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/shims"
+)
+
+// boxOptions are the flags of the verbs that run something in a box.
+type boxOptions struct {
+	sessionOptions
+	sandbox string
+	build   string
+	image   string
+	dir     string
+}
+
+func (o *boxOptions) register(cmd *cobra.Command, sandboxes string) {
+	o.sessionOptions.register(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.sandbox, "sandbox", "auto", "the engine that runs the box: "+sandboxes)
+	f.StringVar(&o.build, "sandbox-build", "auto", "when to build the image: auto (when it is missing), always or never")
+	f.StringVar(&o.image, "image", "", "run this image instead of aileron's own")
+	f.StringVar(&o.dir, "dir", "", "project directory, at "+sandbox.Workspace+" in the box (default: the current one)")
+}
+
+func (o *boxOptions) check(off bool) error {
+	if err := o.sessionOptions.check(); err != nil {
+		return err
+	}
+	switch o.sandbox {
+	case "auto", "podman", "docker":
+	case "off":
+		if !off {
+			return usagef("--sandbox is off; use aileron run -- CMD for a command without a box")
+		}
+	default:
+		return usagef("--sandbox is %q; it must be auto, podman, docker or off", o.sandbox)
+	}
+	switch o.build {
+	case "auto", "always", "never":
+		return nil
+	}
+	return usagef("--sandbox-build is %q; it must be auto, always or never", o.build)
+}
+
+// project is the absolute project directory.
+func (o *boxOptions) project() (string, error) {
+	dir, err := filepath.Abs(first(o.dir, "."))
+	if err != nil {
+		return "", fmt.Errorf("find the project directory: %w", err)
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", hint(fmt.Errorf("use the project directory: %w", err), "--dir names a directory that exists")
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", hint(fmt.Errorf("use the project directory: %s is not a directory", dir), "--dir names a directory that exists")
+	}
+	return dir, nil
+}
+
+// boxPlan is a command for a box, and the image that holds it.
+type boxPlan struct {
+	agent   string
+	image   sandbox.Image
+	command []string
+	env     []string // the agent's own variables
+	edit    func(*proxy.Config)
+	stdin   io.Reader // nil: the app's
+	stdout  io.Writer // nil: the app's
+	stderr  io.Writer // nil: the app's
+}
+
+// runInBox runs a command in a sealed box with a session of its own, and ends
+// with its exit code.
+func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) error {
+	dir, err := opts.project()
+	if err != nil {
+		return err
+	}
+	binary, err := staticBinary()
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// Until the box runs, a signal ends the preparation.
+	running := make(chan struct{})
+	forward := make(chan os.Signal, 8)
+	go func() {
+		for {
+			select {
+			case sig := <-signals:
+				select {
+				case <-running:
+					forward <- sig
+				default:
+					cancel()
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+
+	engine, err := sandbox.Find(ctx, opts.sandbox)
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	if err := engine.EnsureImage(ctx, plan.image, opts.build, a.stderr); err != nil {
+		return a.interrupted(ctx, err)
+	}
+	s, err := a.openSession(ctx, sessionPlan{agent: plan.agent, mode: engine.Kind(), opts: &opts.sessionOptions, edit: plan.edit})
+	if err != nil {
+		return err
+	}
+	code, err := a.boxed(ctx, s, engine, boxed{plan: plan, dir: dir, binary: binary, forward: forward, running: running})
+	s.close(context.WithoutCancel(ctx), code, "the command ended")
+	switch {
+	case err != nil:
+		return a.interrupted(ctx, err)
+	case code != 0:
+		return exitError{code}
+	}
+	return nil
+}
+
+// interrupted says an error that a Ctrl-C caused as that.
+func (a *app) interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		a.sayf("aileron: interrupted")
+		return exitError{130}
+	}
+	return err
+}
+
+type boxed struct {
+	plan    boxPlan
+	dir     string
+	binary  string
+	forward <-chan os.Signal
+	running chan struct{}
+}
+
+func (a *app) boxed(ctx context.Context, s *session, engine *sandbox.Engine, b boxed) (int, error) {
+	sockets := filepath.Join(s.dir, "box")
+	if err := os.Mkdir(sockets, 0o711); err != nil {
+		return 1, fmt.Errorf("make the box's socket directory: %w", err)
+	}
+	if err := s.serve(ctx, true); err != nil {
+		return 1, err
+	}
+	s.sweepSessions(ctx)
+	if _, err := engine.Sweep(ctx, func(id string) bool { return id == s.id || alive(s.home, id) }); err != nil {
+		s.log.Warn("leftovers of ended sessions could not be removed", "error", err)
+	}
+	for name, door := range map[string]proxy.Door{"proxy.sock": {Sealed: true}, "redirect.sock": {Sealed: true, Redirected: true}} {
+		// The gateway's user is not ours: the socket is open, its directory
+		// is inside one that nobody else may enter.
+		l, err := listenUnix(filepath.Join(sockets, name), 0o666)
+		if err != nil {
+			return 1, fmt.Errorf("open the box's socket: %w", err)
+		}
+		s.listen(ctx, l, door)
+	}
+	files, err := s.boxFiles(ctx, engine, b.plan.image.Ref)
+	if err != nil {
+		return 1, err
+	}
+	box := sandbox.Box{
+		Session: s.id, Image: b.plan.image.Ref, Command: b.plan.command, Dir: b.dir,
+		Env:       append(s.boxEnv(engine.Kind(), b.plan.image.Ref), b.plan.env...),
+		SocketDir: sockets, Binary: b.binary, Files: files,
+		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Signals: b.forward,
+	}
+	if b.plan.stdin != nil {
+		box.Stdin = b.plan.stdin
+	}
+	if b.plan.stdout != nil {
+		box.Stdout, box.Stderr = b.plan.stdout, b.plan.stderr
+	}
+	box.TTY = isTerminal(box.Stdin) && isTerminal(box.Stdout)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.asked:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	close(b.running)
+	return engine.Run(ctx, box)
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// boxEnv is the environment of CONTRACT section 3.
+func (s *session) boxEnv(runtime, image string) []string {
+	env := mediationEnv("http://127.0.0.1:3128", boxCA, boxBundle, boxJava, []string{"localhost", "127.0.0.1", "::1", proxy.APIHost})
+	env = append(env, s.identity("http://"+proxy.APIHost+"/v1")...)
+	env = append(env,
+		"AILERON_TOOLS_FILE=/etc/aileron/tools.txt", "AILERON_SHIMS_DIR=/usr/local/bin",
+		"AILERON_SANDBOX_TIER=base", "AILERON_SANDBOX_RUNTIME="+runtime, "AILERON_SANDBOX_IMAGE="+image)
+	return append(env, s.placeholders()...)
+}
+
+// bundlePaths are where distributions keep their roots, as crypto/x509 knows
+// them.
+var bundlePaths = []string{
+	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+	"/etc/pki/tls/cacert.pem", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
+}
+
+// boxFiles are what goes into the box before it starts: the session's CA
+// wherever some runtime looks for roots, and what tells the agent what it may
+// do. All of it is public.
+func (s *session) boxFiles(ctx context.Context, engine *sandbox.Engine, image string) ([]sandbox.File, error) {
+	root := s.ca.RootPEM()
+	var files []sandbox.File
+	add := func(path string, data []byte) {
+		files = append(files, sandbox.File{Path: path, Mode: 0o644, Data: data})
+	}
+	own, err := engine.ReadFiles(ctx, image, bundlePaths)
+	if err != nil {
+		return nil, fmt.Errorf("read the image's trust store: %w", err)
+	}
+	var system []byte
+	for _, path := range bundlePaths {
+		if data, ok := own[path]; ok {
+			if len(system) == 0 {
+				system = data
+			}
+			add(path, ca.Bundle(data, root))
+		}
+	}
+	if len(system) == 0 { // an image without roots: the host's, so that tools that look there work
+		system, _ = ca.SystemBundle()
+		add(bundlePaths[0], ca.Bundle(system, root))
+	}
+	bundle := ca.Bundle(system, root)
+	add(boxCA, root)
+	add(boxBundle, bundle)
+	add("/usr/local/share/ca-certificates/aileron-session.crt", root)
+	link, err := ca.HashLink(root)
+	if err != nil {
+		return nil, err
+	}
+	add("/etc/ssl/certs/"+link, root)
+	java, err := ca.JavaTrustStore(bundle)
+	if err != nil {
+		return nil, err
+	}
+	add(boxJava, java)
+	block, _ := pem.Decode(root)
+	policy, err := json.Marshal(map[string][]string{"CACertificates": {base64.StdEncoding.EncodeToString(block.Bytes)}})
+	if err != nil {
+		return nil, err
+	}
+	add("/etc/chromium/policies/managed/aileron.json", policy)
+	add("/etc/aileron/tools.txt", shims.ToolsFile(s.grants.connectors))
+	return files, nil
+}
+
+// staticBinary is this program's own file, which the gateway container runs:
+// it must need nothing from an image.
+func staticBinary() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find aileron's own file: %w", err)
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return "", fmt.Errorf("find aileron's own file: %w", err)
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		return "", hint(fmt.Errorf("read aileron's own file: %w", err), "boxes need a Linux build of aileron")
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return "", hint(errors.New("use aileron as the gateway: this build is not static"), "build it with CGO_ENABLED=0 (just build)")
+		}
+	}
+	return path, nil
+}

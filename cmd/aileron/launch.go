@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+)
+
+func newLaunchCommand(a *app) *cobra.Command {
+	opts := &boxOptions{}
+	cmd := &cobra.Command{
+		Use:   "launch AGENT [flags] [-- ARG…]",
+		Short: "Run a coding agent in a sealed box",
+		Long: `Run a coding agent in a container that has no network: all that it sends ends at
+this session's plane. The project directory is mounted at /home/agent/workspace;
+the agent's exit code is aileron's.`,
+		Example: `  aileron launch --sandbox=podman opencode
+  aileron launch opencode -- run "explain this repository"`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.check(true); err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return usagef("launch wants an agent: %s", agentNames())
+			}
+			if at := cmd.ArgsLenAtDash(); at == 0 || at > 1 || at < 0 && len(args) > 1 {
+				return usagef("launch wants one agent; its arguments stand behind --: aileron launch %s -- ARG…", args[0])
+			}
+			return runLaunch(cmd.Context(), a, opts, args[0], args[1:])
+		},
+	}
+	opts.register(cmd, "auto, podman, docker, or off (cooperative, on this host)")
+	return cmd
+}
+
+func agentNames() string {
+	names := ""
+	for i, n := range agents.Names() {
+		if i > 0 {
+			names += ", "
+		}
+		names += n
+	}
+	return names
+}
+
+func runLaunch(ctx context.Context, a *app, opts *boxOptions, name string, args []string) error {
+	agent, ok := agents.Find(name)
+	if !ok {
+		return hint(usagef("there is no agent %q; known: %s", name, agentNames()), "for any other command use: aileron sandbox run -- CMD")
+	}
+	command := append(append([]string{agent.Commands[0]}, agent.Args...), args...)
+	var env []string
+	for k, v := range agent.Env {
+		env = append(env, k+"="+v)
+	}
+	if opts.sandbox == "off" {
+		a.sayf("aileron: --sandbox=off: mediation is by convention only; the agent can read and reach what you can")
+		return runOnHost(ctx, a, &opts.sessionOptions, "off", agent.Name, command, env)
+	}
+	image := sandbox.Image{Ref: opts.image}
+	if opts.image == "" {
+		image = sandbox.AgentImage(version, agent.Name, agent.Recipe)
+	}
+	return a.runInBox(ctx, opts, boxPlan{agent: agent.Name, image: image, command: command, env: env})
+}
+
+func newSandboxRunCommand(a *app) *cobra.Command {
+	opts := &boxOptions{}
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- CMD [ARG…]",
+		Short: "Run any command in a sealed box",
+		Example: `  aileron sandbox run -- curl https://api.github.com/user
+  aileron sandbox run --image localhost/my/tools -- bash`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.check(false); err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return usagef("sandbox run wants a command: aileron sandbox run -- CMD")
+			}
+			image := sandbox.Image{Ref: opts.image}
+			if opts.image == "" {
+				image = sandbox.BaseImage(version)
+			}
+			return a.runInBox(cmd.Context(), opts, boxPlan{agent: args[0], image: image, command: args})
+		},
+	}
+	opts.register(cmd, "auto, podman or docker")
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+func newSandboxCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sandbox",
+		Short: "Run commands in sealed boxes",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  subcommandNeeded,
+	}
+	cmd.AddCommand(newSandboxRunCommand(a), newSandboxBuildCommand(a), newSandboxPruneCommand(a))
+	return cmd
+}
+
+func newSandboxBuildCommand(a *app) *cobra.Command {
+	engine, agent := "auto", ""
+	cmd := &cobra.Command{
+		Use:     "build",
+		Short:   "Build aileron's base image, or an agent's, anew",
+		Example: "  aileron sandbox build --agent opencode",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			image := sandbox.BaseImage(version)
+			if agent != "" {
+				found, ok := agents.Find(agent)
+				if !ok {
+					return usagef("there is no agent %q; known: %s", agent, agentNames())
+				}
+				image = sandbox.AgentImage(version, found.Name, found.Recipe)
+			}
+			e, err := sandbox.Find(cmd.Context(), engine)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			if err := e.EnsureImage(cmd.Context(), image, "always", a.stderr); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stdout, image.Ref)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: auto, podman or docker")
+	cmd.Flags().StringVar(&agent, "agent", "", "build this agent's image")
+	return cmd
+}
+
+func newSandboxPruneCommand(a *app) *cobra.Command {
+	engine := "auto"
+	cmd := &cobra.Command{
+		Use:     "prune",
+		Short:   "Remove what killed sessions left behind",
+		Example: "  aileron sandbox prune",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			home, err := a.Home()
+			if err != nil {
+				return err
+			}
+			e, err := sandbox.Find(cmd.Context(), engine)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			n, err := e.Sweep(cmd.Context(), func(id string) bool { return alive(home, id) })
+			if err != nil {
+				return err
+			}
+			a.sayf("aileron: removed %d containers", n)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: auto, podman or docker")
+	return cmd
+}

@@ -1,0 +1,281 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/client"
+)
+
+// Engine is Podman or Docker, behind the Docker API.
+type Engine struct {
+	kind    string // podman or docker
+	version string
+	cli     *client.Client
+	service *podmanService // nil: the engine was running
+	dir     string         // private files for this engine
+}
+
+// Find gives the engine of a kind: podman, docker, or auto for the first of
+// the two that answers. An error says what is missing and what to do.
+func Find(ctx context.Context, kind string) (*Engine, error) {
+	var faults []string
+	for _, k := range []string{"podman", "docker"} {
+		if kind != "auto" && kind != k {
+			continue
+		}
+		find := findPodman
+		if k == "docker" {
+			find = findDocker
+		}
+		e, err := find(ctx)
+		if err == nil {
+			return e, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		faults = append(faults, err.Error())
+	}
+	if len(faults) == 0 {
+		return nil, fmt.Errorf("find an engine: %q is neither auto, podman nor docker", kind)
+	}
+	return nil, fmt.Errorf("find an engine: %s; install Podman (apt-get install podman runc), or see docs/sandbox.md", strings.Join(faults, "; "))
+}
+
+// Kind is podman or docker.
+func (e *Engine) Kind() string { return e.kind }
+
+// Describe names the engine for people.
+func (e *Engine) Describe() string { return e.kind + " " + e.version }
+
+// Close ends what Find started.
+func (e *Engine) Close() {
+	_ = e.cli.Close()
+	if e.service != nil {
+		e.service.stop()
+	}
+	if e.dir != "" {
+		_ = os.RemoveAll(e.dir)
+	}
+}
+
+func connect(ctx context.Context, kind, host string) (*Engine, error) {
+	cli, err := client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	cli.NegotiateAPIVersion(ctx)
+	v, err := cli.ServerVersion(ctx)
+	if err != nil {
+		_ = cli.Close()
+		return nil, fmt.Errorf("%s does not answer on its socket", kind)
+	}
+	podman := false
+	for _, c := range v.Components {
+		podman = podman || strings.Contains(c.Name, "Podman")
+	}
+	if podman != (kind == "podman") {
+		_ = cli.Close()
+		return nil, fmt.Errorf("%s: another engine answers on its socket", kind)
+	}
+	return &Engine{kind: kind, version: v.Version, cli: cli}, nil
+}
+
+func findDocker(ctx context.Context) (*Engine, error) {
+	host := os.Getenv("DOCKER_HOST")
+	if host == "" {
+		host = "unix:///var/run/docker.sock"
+	}
+	if path, ok := strings.CutPrefix(host, "unix://"); ok {
+		if _, err := os.Stat(path); err != nil {
+			return nil, errors.New("docker: there is no socket, so no daemon runs")
+		}
+	}
+	return connect(ctx, "docker", host)
+}
+
+func findPodman(ctx context.Context) (*Engine, error) {
+	candidates := []string{os.Getenv("CONTAINER_HOST")}
+	if os.Geteuid() == 0 {
+		candidates = append(candidates, "unix:///run/podman/podman.sock")
+	} else if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		candidates = append(candidates, "unix://"+dir+"/podman/podman.sock")
+	}
+	for _, host := range candidates {
+		path, ok := strings.CutPrefix(host, "unix://")
+		if !ok {
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		if e, err := connect(ctx, "podman", host); err == nil {
+			return e, nil
+		}
+	}
+	return startPodman(ctx)
+}
+
+// podmanService is a `podman system service` of our own, for hosts on which
+// no socket is kept open. It lives as long as the engine.
+type podmanService struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+func startPodman(ctx context.Context) (_ *Engine, err error) {
+	path, err := exec.LookPath("podman")
+	if err != nil {
+		return nil, errors.New("podman: it is not installed")
+	}
+	dir, err := os.MkdirTemp("", "aileron-engine-")
+	if err != nil {
+		return nil, fmt.Errorf("podman: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	socket := filepath.Join(dir, "podman.sock")
+	cmd := exec.Command(path, "system", "service", "--time", "0", "unix://"+socket) //nolint:gosec,noctx // ended by stop
+	cmd.Env = os.Environ()
+	if os.Getenv("CONTAINERS_CONF") == "" {
+		conf := filepath.Join(dir, "containers.conf")
+		if err := os.WriteFile(conf, podmanConf(), 0o600); err != nil {
+			return nil, fmt.Errorf("podman: %w", err)
+		}
+		cmd.Env = append(cmd.Env, "CONTAINERS_CONF="+conf)
+	}
+	logs := &tail{}
+	cmd.Stderr = logs
+	// The service dies with us, and a Ctrl-C on our terminal is not for it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("podman: %w", err)
+	}
+	s := &podmanService{cmd: cmd, done: make(chan struct{})}
+	go func() { _ = cmd.Wait(); close(s.done) }()
+	deadline := time.NewTimer(15 * time.Second)
+	defer deadline.Stop()
+	for {
+		if _, statErr := os.Stat(socket); statErr == nil {
+			if e, connectErr := connect(ctx, "podman", "unix://"+socket); connectErr == nil {
+				e.service, e.dir = s, dir
+				return e, nil
+			}
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+			continue
+		case <-s.done:
+			return nil, fmt.Errorf("podman: its service ended: %s", logs)
+		case <-deadline.C:
+			s.stop()
+			return nil, fmt.Errorf("podman: its service does not answer: %s", logs)
+		case <-ctx.Done():
+			s.stop()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *podmanService) stop() {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.done:
+	case <-time.After(5 * time.Second):
+		_ = s.cmd.Process.Kill()
+		<-s.done
+	}
+}
+
+// tail keeps the end of what a program says.
+type tail struct{ text []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-2000):]
+	return len(p), nil
+}
+
+func (t *tail) String() string { return strings.Join(strings.Fields(string(t.text)), " ") }
+
+// podmanConf is what hosts need on which Podman's own defaults fail: no
+// systemd, cgroups of both versions at once, file limits that cannot be
+// raised. Elsewhere it changes nothing.
+func podmanConf() []byte {
+	var b strings.Builder
+	files, procs := hardLimits()
+	fmt.Fprintf(&b, "[containers]\ndefault_ulimits = [\"nofile=%d:%d\", \"nproc=%d:%d\"]\n[engine]\n", files, files, procs, procs)
+	if _, err := os.Stat("/run/systemd/system"); err != nil {
+		b.WriteString("cgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n")
+	}
+	// crun refuses hybrid cgroups; runc takes them.
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {
+		if _, err := exec.LookPath("runc"); err == nil {
+			b.WriteString("runtime = \"runc\"\n")
+		}
+	}
+	return []byte(b.String())
+}
+
+// hardLimits are this process's own: a container that asks for more does not
+// start without CAP_SYS_RESOURCE.
+func hardLimits() (files, procs int64) {
+	limit := func(which int) int64 {
+		var l syscall.Rlimit
+		if syscall.Getrlimit(which, &l) != nil || l.Max > 1<<20 {
+			return 1 << 20
+		}
+		return int64(l.Max) //nolint:gosec // bounded above
+	}
+	const rlimitNproc = 6
+	// Engines run their helpers with fewer processes than we may have.
+	return limit(syscall.RLIMIT_NOFILE), min(limit(rlimitNproc), 32<<10)
+}
+
+// Sweep removes the containers of sessions that do not live any more, and
+// tells how many it removed.
+func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (int, error) {
+	list, err := e.cli.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelSession))})
+	if err != nil {
+		return 0, fmt.Errorf("list the boxes: %w", err)
+	}
+	removed := 0
+	var faults []error
+	// A gateway cannot go before the box that shares its network.
+	for _, role := range []string{"box", "gateway"} {
+		for _, c := range list {
+			if c.Labels[labelRole] != role || alive(c.Labels[labelSession]) || c.Labels[labelSession] == nobody && time.Since(time.Unix(c.Created, 0)) < time.Minute {
+				continue
+			}
+			if err := e.remove(ctx, c.ID); err != nil {
+				faults = append(faults, err)
+				continue
+			}
+			removed++
+		}
+	}
+	return removed, errors.Join(faults...)
+}
+
+func (e *Engine) remove(ctx context.Context, id string) error {
+	err := e.cli.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	if err != nil && !strings.Contains(strings.ToLower(err.Error()), "no such container") {
+		return fmt.Errorf("remove a container: %w", err)
+	}
+	return nil
+}

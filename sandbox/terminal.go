@@ -1,0 +1,56 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// terminal is the person's, in raw mode while a box has it. The zero value is
+// no terminal.
+type terminal struct {
+	in, out *os.File
+	state   *term.State
+	winch   chan os.Signal
+}
+
+func openTerminal(b Box) (*terminal, error) {
+	t := &terminal{}
+	if !b.TTY {
+		return t, nil
+	}
+	in, okIn := b.Stdin.(*os.File)
+	out, okOut := b.Stdout.(*os.File)
+	if !okIn || !okOut {
+		return t, nil
+	}
+	state, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("prepare the terminal: %w", err)
+	}
+	t.in, t.out, t.state, t.winch = in, out, state, make(chan os.Signal, 1)
+	signal.Notify(t.winch, syscall.SIGWINCH)
+	return t, nil
+}
+
+func (t *terminal) restore() {
+	if t.state == nil {
+		return
+	}
+	signal.Stop(t.winch)
+	_ = term.Restore(int(t.in.Fd()), t.state)
+}
+
+func (t *terminal) size() (height, width uint, ok bool) {
+	if t.out == nil {
+		return 0, 0, false
+	}
+	w, h, err := term.GetSize(int(t.out.Fd()))
+	return uint(max(h, 0)), uint(max(w, 0)), err == nil //nolint:gosec // not negative
+}
+
+// resized tells of a new size; without a terminal, never.
+func (t *terminal) resized() <-chan os.Signal { return t.winch }
