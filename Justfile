@@ -1,0 +1,56 @@
+# `just` lists what there is to do. The two that matter: `just demo` shows it
+# working on a fresh machine, `just test` is what CI runs.
+
+export GOTOOLCHAIN := "go1.26.9"
+
+version := "0.1.0"
+lint_version := "v2.15.0"
+tools := env("XDG_CACHE_HOME", env("HOME") / ".cache") / "aileron/bin"
+
+[private]
+default:
+    @{{ quote(just_executable()) }} --justfile {{ quote(justfile()) }} --list --unsorted
+
+# a real agent's box, a stand-in for the API it calls, a credential it never sees
+demo: prepare build
+    bin/aileron demo
+
+# everything: lint, unit and end-to-end tests with -race, and nothing left behind
+test: prepare build lint
+    #!/usr/bin/env bash
+    set -uo pipefail
+    # What other sessions of this machine own is not ours to complain of.
+    before=$(mktemp)
+    trap 'rm -f "$before"' EXIT
+    scripts/leftovers >"$before"
+    CGO_ENABLED=1 go test -race -timeout 20m ./...
+    result=$?
+    scripts/leftovers --but "$before" >&2 || { echo "test: the tests left behind what stands above" >&2; result=1; }
+    exit $result
+
+# bin/aileron, static, for this machine and for the boxes alike
+build:
+    CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version={{ version }}" -o bin/aileron ./cmd/aileron
+
+# what every commit passes: gofmt, vet, the tests that need no box
+check:
+    @test -z "$(gofmt -l .)" || { echo "check: not formatted (just fmt mends it):" >&2; gofmt -l . >&2; exit 1; }
+    go vet ./...
+    go test $(go list ./... | grep -v /e2e)
+
+# golangci-lint with .golangci.yml
+lint: linter
+    {{ quote(tools / "golangci-lint") }} run ./...
+
+# gofmt over the tree
+fmt:
+    gofmt -w .
+
+# programs and base image that boxes need; installs them where it may
+prepare:
+    @scripts/prepare >/dev/null
+
+[private]
+linter:
+    @{{ quote(tools / "golangci-lint") }} version 2>/dev/null | grep -qF ' {{ trim_start_match(lint_version, "v") }} ' \
+        || { echo "lint: building golangci-lint {{ lint_version }} (once)" >&2; GOBIN={{ quote(tools) }} go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@{{ lint_version }}; }
