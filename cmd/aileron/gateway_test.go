@@ -1,0 +1,53 @@
+package main
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// The gateway's container holds nothing but this file: it must need no loader
+// and no library.
+func TestTheReleaseBuildIsStatic(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("containers run Linux builds")
+	}
+	path := filepath.Join(t.TempDir(), "aileron")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
+			t.Errorf("the file has a %v segment", p.Type)
+		}
+	}
+	libraries, err := f.ImportedLibraries()
+	if err != nil || len(libraries) != 0 {
+		t.Errorf("it needs the libraries %q, %v", libraries, err)
+	}
+}
+
+func TestTheGatewayIsHiddenAndRefusesRoot(t *testing.T) {
+	var out, said strings.Builder
+	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, getenv: func(string) string { return "" }}
+	if code := Main(t.Context(), []string{"--help"}, a); code != 0 || strings.Contains(out.String(), "gateway") {
+		t.Errorf("help ends with %d and shows:\n%s", code, &out)
+	}
+	for _, user := range []string{"0", "-1", "root"} {
+		said.Reset()
+		if code := Main(t.Context(), []string{"gateway", "--user", user}, a); code != 2 || strings.Count(said.String(), "\n") != 1 {
+			t.Errorf("--user %s ends with %d and says %q, want 2 and one line", user, code, &said)
+		}
+	}
+}
