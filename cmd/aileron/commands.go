@@ -16,6 +16,7 @@ func commands(a *app) []*cobra.Command {
 		newAuditCommand(a),
 		newSpecCommand(a),
 		newSessionCommand(a),
+		newDemoCommand(a),
 		newGatewayCommand(a),
 	}
 }
