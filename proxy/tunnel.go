@@ -86,7 +86,7 @@ func (p *Plane) serveInside(ctx context.Context, conn net.Conn, h *inside) {
 func (p *Plane) refuseTunnel(a Authority, d *Denial) {
 	x := p.newExchange(audit.SourceConnectTLS, a, "", nil)
 	x.row.Method = http.MethodConnect
-	x.reject(d)
+	_ = x.reject(d) // there is no request to answer: the row is all
 }
 
 // refuseHead writes down and answers a head that the wire refused.

@@ -192,11 +192,16 @@ func (e *Engine) createBox(ctx context.Context, b Box, gateway, resolv, seccomp 
 			env = append(env, "TERM="+t)
 		}
 	}
-	init := true
-	host.Init = &init
-	if e.kind == "podman" { // its init needs a program that hosts may not have
-		host.Init = nil
+	// Process 1 ignores signals that it has no handler for: an init makes
+	// Ctrl-C work for every command. Podman's is a program of its own, which
+	// hosts may not have; there a second Ctrl-C kills.
+	init := e.kind == "docker"
+	for _, path := range []string{"/usr/libexec/podman/catatonit", "/usr/bin/catatonit"} {
+		if _, err := os.Stat(path); err == nil {
+			init = true
+		}
 	}
+	host.Init = &init
 	c, err := e.cli.ContainerCreate(ctx, &container.Config{Image: b.Image, Entrypoint: []string{}, Cmd: b.Command, User: user, Env: env,
 		WorkingDir: Workspace, Tty: b.TTY, OpenStdin: b.Stdin != nil, StdinOnce: true, AttachStdin: b.Stdin != nil, AttachStdout: true, AttachStderr: true,
 		Labels: b.labels("box")}, host, nil, nil, "aileron-"+b.Session+"-box")
@@ -280,7 +285,7 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway string) (int, e
 			_ = attach.CloseWrite()
 		}()
 	}
-	stopped, kill := ctx.Done(), (<-chan time.Time)(nil)
+	stopped, kill, ends := ctx.Done(), (<-chan time.Time)(nil), 0
 	for {
 		select {
 		case res := <-exited:
@@ -295,13 +300,15 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway string) (int, e
 		case err := <-waitErrs:
 			return 1, fmt.Errorf("wait for the box: the engine went away: %w", err)
 		case <-gone:
-			gone = nil
 			_ = e.cli.ContainerKill(live, box, "SIGKILL")
 			return 1, errors.New("run the box: its gateway ended, so the box was ended too")
 		case <-goneErrs:
 			goneErrs = nil
 		case sig := <-b.Signals:
 			if s, ok := sig.(syscall.Signal); ok {
+				if ends++; ends > 1 {
+					s = syscall.SIGKILL // asked twice
+				}
 				_ = e.cli.ContainerKill(live, box, strconv.Itoa(int(s)))
 			}
 		case <-term.resized():

@@ -20,9 +20,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/build"
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/client"
 )
 
 //go:embed image/Dockerfile
@@ -204,7 +204,7 @@ func (e *Engine) copyOut(ctx context.Context, id, name string, links int) ([]byt
 		return nil, fs.ErrNotExist
 	}
 	r, _, err := e.cli.CopyFromContainer(ctx, id, name)
-	if client.IsErrNotFound(err) || err != nil && strings.Contains(err.Error(), "no such file") {
+	if errdefs.IsNotFound(err) || err != nil && strings.Contains(err.Error(), "no such file") {
 		return nil, fs.ErrNotExist
 	}
 	if err != nil {

@@ -85,5 +85,5 @@ func (a *app) sourceError(src string, err error) error {
 	for _, f := range faults {
 		a.sayf("%s", f)
 	}
-	return hint(fmt.Errorf("read the connector %s: it has %d faults, the first: %s", src, len(faults), faults[0]), "docs/connectors.md describes both files")
+	return hint(fmt.Errorf("read the connector %s: it has %d faults, the first: %w", src, len(faults), faults[0]), "docs/connectors.md describes both files")
 }
