@@ -109,7 +109,7 @@ func newSandboxCommand(a *app) *cobra.Command {
 }
 
 func newSandboxBuildCommand(a *app) *cobra.Command {
-	engine, agent := "auto", ""
+	engine, agent, missing := "auto", "", false
 	cmd := &cobra.Command{
 		Use:     "build",
 		Short:   "Build aileron's base image, or an agent's, anew",
@@ -124,12 +124,16 @@ func newSandboxBuildCommand(a *app) *cobra.Command {
 				}
 				image = sandbox.AgentImage(version, found.Name, found.Recipe)
 			}
+			policy := "always"
+			if missing {
+				policy = "auto"
+			}
 			e, err := sandbox.Find(cmd.Context(), engine)
 			if err != nil {
 				return err
 			}
 			defer e.Close()
-			if err := e.EnsureImage(cmd.Context(), image, "always", a.stderr); err != nil {
+			if err := e.EnsureImage(cmd.Context(), image, policy, a.stderr); err != nil {
 				return err
 			}
 			fmt.Fprintln(a.stdout, image.Ref)
@@ -138,6 +142,7 @@ func newSandboxBuildCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: auto, podman or docker")
 	cmd.Flags().StringVar(&agent, "agent", "", "build this agent's image")
+	cmd.Flags().BoolVar(&missing, "if-missing", false, "only when it is not there")
 	return cmd
 }
 
