@@ -1,14 +1,14 @@
 # opencode on top of the base image: npm brings the binary and stays behind.
 ARG BASE
 FROM ${BASE} AS install
-ARG OPENCODE_VERSION=1.18.33
-# Roots of a network that inspects TLS, as PEM; the final stage never sees them.
-ARG EXTRA_CA=""
 USER root
 RUN set -eu; \
     export DEBIAN_FRONTEND=noninteractive; \
     apt-get update -qq; \
     apt-get install -y -qq --no-install-recommends ca-certificates npm ripgrep >/dev/null
+ARG OPENCODE_VERSION=1.18.33
+# Roots of a network that inspects TLS, as PEM; the final stage never sees them.
+ARG EXTRA_CA=""
 # The npm package opencode-ai only chooses among these: without AVX2 the plain
 # build stops at an illegal instruction.
 RUN set -eu; \

@@ -51,7 +51,8 @@ func sealed(t *testing.T, claim func(*testing.T, *box)) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()
 	again := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
-	again.Env = append(os.Environ(), inside+"="+binary(t))
+	// The race detector sleeps for a second when a process ends.
+	again.Env = append(os.Environ(), inside+"="+binary(t), "GORACE=atexit_sleep_ms=0")
 	again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	out, err := again.CombinedOutput()
 	if errors.Is(err, syscall.EPERM) {

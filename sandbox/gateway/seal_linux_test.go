@@ -253,6 +253,9 @@ func TestFailuresNameTheStepInOneLine(t *testing.T) {
 					c.spoil(t)
 				}
 				line := b.launch(c.env)
+				if line != "" {
+					_ = b.gateway.Process.Kill()
+				}
 				err := b.gateway.Wait()
 				said := b.stderr.String()
 				if line != "" || err == nil || !strings.HasPrefix(said, c.want) || strings.Count(said, "\n") != 1 {
