@@ -28,6 +28,7 @@ type relay struct {
 	cfg   Config
 	names *names
 	pipes *pipes
+	lost  sync.Once // said once: a box must not fill the log
 }
 
 // explicit relays a client that speaks to a proxy.
@@ -108,7 +109,7 @@ func (r *relay) dial(ctx context.Context, path string) (*net.UnixConn, error) {
 			return conn.(*net.UnixConn), nil
 		}
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EMFILE) {
-			r.cfg.Log.Warn("the plane cannot be reached", "error", err)
+			r.lost.Do(func() { r.cfg.Log.Warn("the plane cannot be reached", "error", err) })
 			return nil, err
 		}
 		if wait(ctx, 5*time.Millisecond) != nil {
