@@ -164,6 +164,10 @@ func (p *Plane) answer(source string, a Authority, scheme string, r *http.Reques
 		return p.pass(x)
 	}
 	d = denyNoMatch(no)
+	if x.asksForUpgrade() {
+		// Agents retry a 403 of a WebSocket for seconds; 426 sends them to HTTPS.
+		d.Reason = reasonUpgrade
+	}
 	return x.reject(d).Response(r)
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/shims"
+	"github.com/ALRubinger/aileron/spec"
 )
 
 // boxOptions are the flags of the verbs that run something in a box.
@@ -134,6 +135,10 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	s, err := a.openSession(ctx, sessionPlan{agent: plan.agent, mode: engine.Kind(), opts: &opts.sessionOptions, edit: plan.edit})
 	if err != nil {
 		return err
+	}
+	if err := spec.ToolConflict(s.grants.connectors, plan.command[0]); err != nil {
+		s.close(context.WithoutCancel(ctx), 1, "failed to start")
+		return hint(err, "remove one of them with: aileron connector remove FQN")
 	}
 	code, err := a.boxed(ctx, s, engine, boxed{plan: plan, dir: dir, binary: binary, forward: forward, running: running})
 	s.close(context.WithoutCancel(ctx), code, "the command ended")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -74,7 +75,10 @@ func (o *connectorInstall) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return a.sourceError(o.src, err)
 	}
-	// The seam for the audit row connector.installed: here, unless in.Already.
+	if !in.Already {
+		a.record(ctx, audit.Row{Event: audit.EventConnectorInstalled, ConnectorFQN: string(in.Connector.FQN), ConnectorVersion: in.Connector.Version,
+			Fields: map[string]any{"hash": in.Connector.Hash}})
+	}
 	if a.json {
 		j := describeConnector(in.Connector)
 		j.Already = in.Already

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
@@ -19,7 +20,7 @@ func newConnectorRemoveCommand(a *app) *cobra.Command {
 			"not known any more can be removed by its hash.",
 		Example: "  aileron connector remove github://alrubinger/aileron-connector-github",
 		Args:    usageArgs(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			name, version, _ := strings.Cut(args[0], "@")
 			if !strings.HasPrefix(name, "sha256:") {
 				if _, _, err := splitVersion(args[0]); err != nil {
@@ -31,7 +32,10 @@ func newConnectorRemoveCommand(a *app) *cobra.Command {
 				return err
 			}
 			gone, err := s.Remove(name, version)
-			// The seam for the audit rows connector.removed: here, one for each of gone.
+			for _, e := range gone {
+				a.record(cmd.Context(), audit.Row{Event: audit.EventConnectorRemoved, ConnectorFQN: string(e.FQN), ConnectorVersion: e.Version,
+					Fields: map[string]any{"hash": e.Hash}})
+			}
 			if errors.Is(err, store.ErrNotInstalled) {
 				return hint(err, "aileron connector list shows what is installed")
 			}

@@ -1,0 +1,398 @@
+package vault_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/vault"
+)
+
+const passphrase = "correct horse battery"
+const secretText = "tok-9f2c/41+aaXYZ=="
+
+// sample is one vault's files, made once: scrypt is slow on purpose.
+var sample = sync.OnceValue(func() map[string][]byte {
+	dir, err := os.MkdirTemp("", "aileron-vault-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := vault.Open(filepath.Join(dir, "vault")).Init([]byte(passphrase)); err != nil {
+		panic(err)
+	}
+	files := map[string][]byte{}
+	for _, name := range []string{"identity.age", "recipient"} {
+		raw, err := os.ReadFile(filepath.Join(dir, "vault", name))
+		if err != nil {
+			panic(err)
+		}
+		files[name] = raw
+	}
+	return files
+})
+
+// newVault is a vault on disk, locked, and its directory.
+func newVault(t *testing.T) (*vault.Vault, string) {
+	t.Helper()
+	home := t.TempDir()
+	chmod(t, home, 0o700)
+	dir := filepath.Join(home, "vault")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, raw := range sample() {
+		put(t, filepath.Join(dir, name), raw)
+	}
+	return vault.Open(dir), dir
+}
+
+func put(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func unlock(t *testing.T, v *vault.Vault) {
+	t.Helper()
+	if err := v.Unlock([]byte(passphrase)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func secret(t *testing.T, s string) vault.Secret {
+	t.Helper()
+	out, err := vault.NewSecret([]byte(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func tracker(identity string) vault.Binding {
+	return vault.Binding{Name: "bearer/tracker/" + identity, Kind: "bearer", Connector: "github://acme/tracker", Identity: identity}
+}
+
+func TestVaultLife(t *testing.T) {
+	home := t.TempDir()
+	v := vault.Open(filepath.Join(home, "vault"))
+	if v.Initialised() || v.Unlocked() {
+		t.Error("a vault that was never made is there")
+	}
+	if err := v.Unlock([]byte(passphrase)); !errors.Is(err, vault.ErrNotInitialised) {
+		t.Errorf("unlocking it gives %v", err)
+	}
+	for _, p := range []string{"", "1234567", strings.Repeat("x", vault.MaxPassphrase+1)} {
+		if err := v.Init([]byte(p)); err == nil {
+			t.Errorf("a passphrase of %d bytes is taken", len(p))
+		}
+	}
+	if err := v.Init([]byte(passphrase)); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Init([]byte(passphrase)); !errors.Is(err, vault.ErrExists) {
+		t.Errorf("a second Init gives %v", err)
+	}
+	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.ChangePassphrase([]byte("another passphrase")); err != nil {
+		t.Fatal(err)
+	}
+	v.Lock()
+	if _, err := v.Credential("bearer/tracker/work"); !errors.Is(err, vault.ErrLocked) {
+		t.Errorf("a locked vault gives %v", err)
+	}
+	if err := v.ChangePassphrase([]byte("another passphrase")); !errors.Is(err, vault.ErrLocked) {
+		t.Errorf("a locked vault's passphrase changes: %v", err)
+	}
+	if err := v.Unlock([]byte(passphrase)); !errors.Is(err, vault.ErrWrongPassphrase) {
+		t.Errorf("the old passphrase gives %v", err)
+	}
+	if err := v.Unlock([]byte("another passphrase")); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := v.Credential("bearer/tracker/work"); err != nil || c.Secret.Reveal() != secretText || c.Kind != "bearer" {
+		t.Errorf("the credential is %+v, %v", c, err)
+	}
+}
+
+// SECURITY VLT-02: whatever is wrong with a passphrase, the error is the same.
+func TestWrongPassphraseSaysNothingMore(t *testing.T) {
+	v, _ := newVault(t)
+	for _, p := range []string{"", "x", passphrase + " ", strings.Repeat("x", 1<<20)} {
+		if err := v.Unlock([]byte(p)); err != vault.ErrWrongPassphrase {
+			t.Errorf("a passphrase of %d bytes gives %v", len(p), err)
+		}
+	}
+	if v.Unlocked() {
+		t.Error("it is unlocked all the same")
+	}
+}
+
+// SECURITY VLT-04: neither a downgrade nor an hour of work is believed.
+func TestWorkFactorIsBounded(t *testing.T) {
+	_, dir := newVault(t)
+	for _, factor := range []int{1, 15, 21, 30} {
+		var out bytes.Buffer
+		if factor < 18 {
+			r, err := age.NewScryptRecipient(passphrase)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.SetWorkFactor(factor)
+			w, err := age.Encrypt(&out, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = w.Write([]byte("AGE-SECRET-KEY-1"))
+			w.Close()
+		} else { // too costly to make; only its header is read
+			out.Write(bytes.Replace(sample()["identity.age"], []byte(" 17\n"), []byte(map[int]string{21: " 21\n", 30: " 30\n"}[factor]), 1))
+		}
+		put(t, filepath.Join(dir, "identity.age"), out.Bytes())
+		err := vault.Open(dir).Unlock([]byte(passphrase))
+		if err == nil || errors.Is(err, vault.ErrWrongPassphrase) || !strings.Contains(err.Error(), "work factor") {
+			t.Errorf("the work factor %d gives %v", factor, err)
+		}
+	}
+}
+
+func TestBrokenIdentityIsNotAWrongPassphrase(t *testing.T) {
+	_, dir := newVault(t)
+	whole := sample()["identity.age"]
+	for _, raw := range [][]byte{nil, []byte("hello"), whole[:len(whole)-3]} {
+		put(t, filepath.Join(dir, "identity.age"), raw)
+		err := vault.Open(dir).Unlock([]byte(passphrase))
+		if err == nil || errors.Is(err, vault.ErrWrongPassphrase) || !strings.Contains(err.Error(), "identity.age is broken") {
+			t.Errorf("an identity of %d bytes gives %v", len(raw), err)
+		}
+	}
+}
+
+// A recipient that was exchanged would have secrets sealed to somebody else.
+func TestExchangedRecipientIsRefused(t *testing.T) {
+	v, dir := newVault(t)
+	unlock(t, v)
+	other, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, "recipient"), []byte(other.Recipient().String()+"\n"))
+	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Credential("bearer/tracker/work"); err != nil {
+		t.Errorf("an unlocked vault sealed to the exchanged recipient: %v", err)
+	}
+	if err := vault.Open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "recipient") {
+		t.Errorf("unlocking gives %v", err)
+	}
+}
+
+func TestLockForAllStopsEveryProcess(t *testing.T) {
+	v, dir := newVault(t)
+	unlock(t, v)
+	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
+		t.Fatal(err)
+	}
+	other := vault.Open(dir)
+	print := fingerprint(t, v)
+	if err := other.SetLocked(true); err != nil {
+		t.Fatal(err)
+	}
+	if !v.LockedForAll() || fingerprint(t, v) == print {
+		t.Error("the mark is not seen")
+	}
+	if _, err := v.Credential("bearer/tracker/work"); !errors.Is(err, vault.ErrLocked) {
+		t.Errorf("a credential is given: %v", err)
+	}
+	for range 2 {
+		if err := other.SetLocked(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := v.Credential("bearer/tracker/work"); err != nil || v.LockedForAll() {
+		t.Errorf("it stays locked: %v", err)
+	}
+}
+
+func fingerprint(t *testing.T, v *vault.Vault) string {
+	t.Helper()
+	f, err := v.Fingerprint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// SECURITY VLT-01.
+func TestUnsafePlacesAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, dir string)
+		want  string
+	}{
+		"others may write to it":          {func(t *testing.T, dir string) { chmod(t, dir, 0o770) }, "chmod 700"},
+		"everybody may write to the home": {func(t *testing.T, dir string) { chmod(t, filepath.Dir(dir), 0o777) }, "chmod go-w"},
+		"others may write below it":       {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, "bindings", "bearer"), 0o777) }, "chmod 700"},
+		"it is a link": {func(t *testing.T, dir string) {
+			move(t, dir, dir+"2")
+			if err := os.Symlink(dir+"2", dir); err != nil {
+				t.Fatal(err)
+			}
+		}, "symbolic link"},
+		"a directory below it is a link": {func(t *testing.T, dir string) {
+			move(t, filepath.Join(dir, "bindings"), dir+"2")
+			if err := os.Symlink(dir+"2", filepath.Join(dir, "bindings")); err != nil {
+				t.Fatal(err)
+			}
+		}, "symbolic link"},
+		"a binding is a link": {func(t *testing.T, dir string) {
+			file := filepath.Join(dir, "bindings/bearer/tracker/work.json")
+			move(t, file, dir+"2")
+			if err := os.Symlink(dir+"2", file); err != nil {
+				t.Fatal(err)
+			}
+		}, "symbolic link"},
+		"a binding has a second name": {func(t *testing.T, dir string) {
+			if err := os.Link(filepath.Join(dir, "bindings/bearer/tracker/work.json"), dir+"2"); err != nil {
+				t.Fatal(err)
+			}
+		}, "hard link"},
+		"a binding is a pipe": {func(t *testing.T, dir string) {
+			file := filepath.Join(dir, "bindings/bearer/tracker/work.json")
+			if err := errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}, "regular file"},
+		"others may write to a binding": {func(t *testing.T, dir string) {
+			chmod(t, filepath.Join(dir, "bindings/bearer/tracker/work.json"), 0o666)
+		}, "chmod 600"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, dir := newVault(t)
+			if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
+				t.Fatal(err)
+			}
+			c.spoil(t, dir)
+			if _, err := v.Bindings(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("reading gives %v, want %q", err, c.want)
+			}
+			if err := v.Rebind("bearer/tracker/work", "", secret(t, "another-secret")); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("writing gives %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestIdentityMustBeAPlainFile(t *testing.T) {
+	_, dir := newVault(t)
+	file := filepath.Join(dir, "identity.age")
+	move(t, file, dir+"2")
+	if err := os.Symlink(dir+"2", file); err != nil {
+		t.Fatal(err)
+	}
+	if err := vault.Open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+		t.Errorf("a linked identity gives %v", err)
+	}
+	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := vault.Open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a directory gives %v", err)
+	}
+	home := t.TempDir()
+	put(t, filepath.Join(home, "vault"), nil)
+	if v := vault.Open(filepath.Join(home, "vault")); v.Initialised() || v.Init([]byte(passphrase)) == nil {
+		t.Error("a file in the vault's place is a vault")
+	}
+}
+
+func move(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SECURITY VLT-01: the umask does not decide.
+func TestEverythingIsTheOwnersOnly(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	home := t.TempDir()
+	chmod(t, home, 0o700)
+	v := vault.Open(filepath.Join(home, "vault"))
+	if err := errors.Join(v.Init([]byte(passphrase)), v.Bind(tracker("work"), secret(t, secretText)), v.SetLocked(true)); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(filepath.Join(home, "vault"), func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if want := map[bool]os.FileMode{true: 0o700, false: 0o600}[d.IsDir()]; info.Mode().Perm() != want {
+			t.Errorf("%s has the mode %v, want %v", path, info.Mode().Perm(), want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTimesAreKept(t *testing.T) {
+	v, dir := newVault(t)
+	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "bindings/bearer/tracker/work.json")
+	before, err := v.Binding("bearer/tracker/work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if age := time.Since(before.Created); age < 0 || age > time.Hour || !before.Created.Equal(before.Updated) {
+		t.Errorf("it was created at %v and updated at %v", before.Created, before.Updated)
+	}
+	print := fingerprint(t, v)
+	if err := v.Rebind("bearer/tracker/work", "", secret(t, "another-secret")); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := v.Binding("bearer/tracker/work"); err != nil || !after.Created.Equal(before.Created) {
+		t.Errorf("rebinding makes %+v of %+v, %v", after, before, err)
+	}
+	if fingerprint(t, v) == print {
+		t.Error("rebinding leaves the fingerprint as it was")
+	}
+	print = fingerprint(t, v)
+	if err := v.Revoke("bearer/tracker/work"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(file); !errors.Is(err, os.ErrNotExist) || fingerprint(t, v) == print {
+		t.Errorf("revoking leaves its file, or the fingerprint: %v", err)
+	}
+	for _, err := range []error{v.Revoke("bearer/tracker/work"), v.Rebind("bearer/tracker/work", "", secret(t, secretText))} {
+		if !errors.Is(err, vault.ErrNotBound) {
+			t.Errorf("what was revoked gives %v", err)
+		}
+	}
+}
