@@ -1,8 +1,6 @@
 package vault
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"filippo.io/age"
@@ -47,63 +44,34 @@ type sealedPart struct {
 	Secret  string  `json:"secret"`
 }
 
-// BindingName is the name of a connector's binding for an identity, when no
-// other connector of the same last name has taken it; else the owner's name
-// goes before the service's.
-func (v *Vault) BindingName(kind, connector, identity string) (string, error) {
-	if !isIdentity(identity) {
-		return "", fmt.Errorf("the identity %q is not letters, digits and ._-@+", identity)
-	}
-	parts := strings.Split(connector, "/")
-	service := parts[len(parts)-1]
-	all, err := v.Bindings()
-	if err != nil && !errors.Is(err, ErrNotInitialised) {
-		return "", err
-	}
-	for _, b := range all {
-		if s := strings.Split(b.Name, "/"); len(s) == 3 && s[1] == service && b.Connector != connector && len(parts) > 2 {
-			service = parts[2] + "." + service
-			break
-		}
-	}
-	return kind + "/" + service + "/" + identity, nil
-}
-
-func isIdentity(s string) bool {
-	if s == "" || len(s) > 100 || s[0] == '.' || s[0] == '-' {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte("._-@+", c) < 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// file is where a binding stands; its name's parts are checked again, for
-// they may come from a command line.
-func bindingFile(name string) (string, error) {
-	parts := strings.Split(name, "/")
-	if len(parts) != 3 {
-		return "", fmt.Errorf("the binding name %q is not kind/service/identity", name)
-	}
-	for _, p := range parts {
-		if !isIdentity(p) {
-			return "", fmt.Errorf("the binding name %q is not kind/service/identity", name)
-		}
-	}
-	return filepath.Join("bindings", parts[0], parts[1], parts[2]+".json"), nil
-}
-
 // Bind seals a new credential. A binding that is there is ErrExists. The
 // vault need not be unlocked: sealing takes the recipient only.
 func (v *Vault) Bind(b Binding, s Secret) error {
-	return v.store(b, s, false)
+	file, err := bindingFile(b.Name)
+	if err != nil {
+		return err
+	}
+	unlock, err := v.change()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := os.Lstat(v.path(file)); err == nil {
+		return fmt.Errorf("bind %s: %w", b.Name, ErrExists)
+	}
+	b.Created = now()
+	b.Updated = b.Created
+	return v.store(b, s)
 }
 
-// Rebind replaces the secret of a binding that is there, and keeps the rest.
-func (v *Vault) Rebind(name string, username string, s Secret) error {
+// Rebind replaces the secret of a binding that is there, and its username when
+// one is given; the rest stays. It never brings back what was revoked.
+func (v *Vault) Rebind(name, username string, s Secret) error {
+	unlock, err := v.change()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	old, err := v.binding(name)
 	if err != nil {
 		return err
@@ -112,37 +80,35 @@ func (v *Vault) Rebind(name string, username string, s Secret) error {
 	if username != "" {
 		b.Username = username
 	}
-	return v.store(b, s, true)
+	b.Updated = now()
+	return v.store(b, s)
 }
 
-func (v *Vault) store(b Binding, s Secret, replace bool) error {
+// change keeps the vault, which must be there, for one change.
+func (v *Vault) change() (func(), error) {
 	if !v.Initialised() {
-		return ErrNotInitialised
+		return nil, ErrNotInitialised
 	}
-	name, err := bindingFile(b.Name)
+	return v.exclusive()
+}
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
+
+// store seals one binding. The caller holds the vault.
+func (v *Vault) store(b Binding, s Secret) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	if s.IsZero() {
+		return errors.New("seal the credential: there is no secret")
+	}
+	file, err := bindingFile(b.Name)
 	if err != nil {
 		return err
 	}
-	unlock, err := v.exclusive()
+	recipient, err := v.recipient()
 	if err != nil {
 		return err
-	}
-	defer unlock()
-	if _, err := os.Lstat(filepath.Join(v.dir, name)); err == nil && !replace {
-		return fmt.Errorf("bind %s: %w", b.Name, ErrExists)
-	}
-	now := time.Now().UTC().Truncate(time.Second)
-	if !replace {
-		b.Created = now
-	}
-	b.Updated = now
-	raw, err := v.read(recipientFile)
-	if err != nil {
-		return err
-	}
-	recipient, err := age.ParseX25519Recipient(strings.TrimSpace(string(raw)))
-	if err != nil {
-		return errors.New("seal the credential: the vault's recipient is broken")
 	}
 	inner, err := json.Marshal(sealedPart{b, s.Reveal()})
 	if err != nil {
@@ -156,7 +122,27 @@ func (v *Vault) store(b Binding, s Secret, replace bool) error {
 	if err != nil {
 		return fmt.Errorf("seal the credential: %w", err)
 	}
-	return v.write(name, append(data, '\n'))
+	return v.write(file, append(data, '\n'))
+}
+
+// recipient is whom secrets are sealed to: of an unlocked vault its identity's
+// own, which nobody can exchange on disk.
+func (v *Vault) recipient() (age.Recipient, error) {
+	v.mu.Lock()
+	identity := v.identity
+	v.mu.Unlock()
+	if identity != nil {
+		return identity.Recipient(), nil
+	}
+	raw, err := v.read(recipientFile)
+	if err != nil {
+		return nil, err
+	}
+	recipient, err := age.ParseX25519Recipient(strings.TrimSpace(string(raw)))
+	if err != nil {
+		return nil, fmt.Errorf("seal the credential: %s is broken; restore it from a backup", v.path(recipientFile))
+	}
+	return recipient, nil
 }
 
 func (v *Vault) binding(name string) (stored, error) {
@@ -172,8 +158,8 @@ func (v *Vault) binding(name string) (stored, error) {
 		return stored{}, err
 	}
 	var s stored
-	if json.Unmarshal(raw, &s) != nil || s.Binding.Name != name {
-		return stored{}, fmt.Errorf("read the binding %s: its file is broken; bind it again", name)
+	if json.Unmarshal(raw, &s) != nil || s.Binding.Name != name || s.Binding.check() != nil {
+		return stored{}, fmt.Errorf("read the binding %[1]s: %[2]s is broken or of another binding; remove it with: aileron binding revoke %[1]s", name, v.path(file))
 	}
 	return s, nil
 }
@@ -184,12 +170,14 @@ func (v *Vault) Binding(name string) (Binding, error) {
 	return s.Binding, err
 }
 
-// Credential opens a binding.
+// Credential opens a binding: ErrLocked while the vault is locked, here or for
+// all, and ErrNotBound when there is none of that name. A file that was edited,
+// exchanged or sealed to another vault is an error that names the binding.
 func (v *Vault) Credential(name string) (Credential, error) {
 	v.mu.Lock()
 	identity := v.identity
 	v.mu.Unlock()
-	if identity == nil {
+	if identity == nil || v.LockedForAll() {
 		return Credential{}, ErrLocked
 	}
 	s, err := v.binding(name)
@@ -198,11 +186,11 @@ func (v *Vault) Credential(name string) (Credential, error) {
 	}
 	plain, err := open(s.Sealed, identity)
 	if err != nil {
-		return Credential{}, fmt.Errorf("open the binding %s: it is not sealed to this vault", name)
+		return Credential{}, fmt.Errorf("open the binding %[1]s: it is broken, or not sealed to this vault; give its secret again with: aileron binding rebind %[1]s", name)
 	}
 	var inner sealedPart
 	if json.Unmarshal(plain, &inner) != nil || inner.Binding != s.Binding {
-		return Credential{}, fmt.Errorf("open the binding %s: its file does not agree with what is sealed in it; somebody changed it", name)
+		return Credential{}, fmt.Errorf("open the binding %[1]s: its file does not agree with what is sealed in it; somebody changed it; remove it with: aileron binding revoke %[1]s", name)
 	}
 	secret, err := NewSecret([]byte(inner.Secret))
 	if err != nil {
@@ -211,76 +199,63 @@ func (v *Vault) Credential(name string) (Credential, error) {
 	return Credential{Kind: inner.Binding.Kind, Username: inner.Binding.Username, Secret: secret}, nil
 }
 
-// Revoke removes a binding.
+// Revoke removes a binding, one whose file is broken too.
 func (v *Vault) Revoke(name string) error {
-	if _, err := v.binding(name); err != nil && errors.Is(err, ErrNotBound) {
-		return err
-	}
 	file, err := bindingFile(name)
 	if err != nil {
 		return err
 	}
-	unlock, err := v.exclusive()
+	unlock, err := v.change()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := os.Remove(filepath.Join(v.dir, file)); err != nil {
+	err = v.remove(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", name, ErrNotBound)
+	}
+	if err != nil {
 		return fmt.Errorf("revoke %s: %w", name, err)
 	}
 	return nil
 }
 
-// Bindings lists what is bound, by name, without any secret.
+// Bindings lists what is bound, by name, without any secret. Those that cannot
+// be read are in the error, each by its name; the others are listed all the
+// same.
 func (v *Vault) Bindings() ([]Binding, error) {
 	if !v.Initialised() {
 		return nil, ErrNotInitialised
 	}
-	files, err := filepath.Glob(filepath.Join(v.dir, "bindings", "*", "*", "*.json"))
+	if err := v.safe(""); err != nil {
+		return nil, err
+	}
+	root := v.path("bindings")
+	files, err := filepath.Glob(filepath.Join(globLiteral(root), "*", "*", "*.json"))
 	if err != nil {
 		return nil, fmt.Errorf("list the bindings: %w", err)
 	}
 	var all []Binding
+	var broken []error
 	for _, f := range files {
-		rel, err := filepath.Rel(filepath.Join(v.dir, "bindings"), f)
+		rel, err := filepath.Rel(root, f)
 		if err != nil {
 			return nil, fmt.Errorf("list the bindings: %w", err)
 		}
 		b, err := v.Binding(strings.TrimSuffix(filepath.ToSlash(rel), ".json"))
-		if errors.Is(err, ErrNotBound) {
-			continue // revoked between two looks
+		switch {
+		case errors.Is(err, ErrNotBound): // revoked between two looks
+		case err != nil:
+			broken = append(broken, err)
+		default:
+			all = append(all, b)
 		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, b)
 	}
 	slices.SortFunc(all, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
-	return all, nil
+	return all, errors.Join(broken...)
 }
 
-// Fingerprint changes whenever a binding, the identity or the mark of
-// SetLocked may have changed.
-func (v *Vault) Fingerprint() (string, error) {
-	h := sha256.New()
-	err := filepath.WalkDir(v.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == lockFile {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			return err
-		}
-		if info, err := d.Info(); err == nil {
-			fmt.Fprintln(h, path, info.Size(), info.ModTime().UnixNano(), inode(info))
-		}
-		return nil
-	})
-	return hex.EncodeToString(h.Sum(nil)), err
-}
-
-func inode(info fs.FileInfo) uint64 {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return st.Ino
-	}
-	return 0
+// globLiteral makes a path mean itself in a pattern.
+func globLiteral(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

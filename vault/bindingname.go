@@ -1,0 +1,94 @@
+package vault
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// ErrBadName is an identity or a binding's name that cannot be one.
+var ErrBadName = errors.New("it is not a name")
+
+// BindingName is the name for a connector's binding of an identity:
+// <kind>/<service>/<identity>, the service being the last part of the
+// connector's own name. Where another connector has taken that, the owner goes
+// before it (acme.google), and then the registry (hub.acme.google). All
+// bindings of one connector keep the same service.
+func (v *Vault) BindingName(kind, connector, identity string) (string, error) {
+	if !isIdentity(identity) {
+		return "", fmt.Errorf("the identity %.100q must be at most %d letters, digits and ._-@+: %w", identity, maxPart, ErrBadName)
+	}
+	all, err := v.Bindings()
+	if err != nil && len(all) == 0 && !errors.Is(err, ErrNotInitialised) {
+		return "", err
+	}
+	taken := map[string]string{} // service: its connector
+	for _, b := range all {
+		service := strings.Split(b.Name, "/")[1]
+		if b.Connector == connector {
+			return kind + "/" + service + "/" + identity, nil
+		}
+		taken[service] = b.Connector
+	}
+	registry, path, _ := strings.Cut(connector, "://")
+	parts := append([]string{registry}, strings.Split(path, "/")...)
+	service := parts[len(parts)-1]
+	for i := len(parts) - 2; i >= 0 && taken[service] != ""; i-- {
+		service = parts[i] + "." + service
+	}
+	if taken[service] != "" {
+		return "", fmt.Errorf("name the binding of %s: %s has every name that it could have", connector, taken[service])
+	}
+	return kind + "/" + service + "/" + identity, nil
+}
+
+// maxPart bounds each part of a name, so that it can be a file.
+const maxPart = 200
+
+func isIdentity(s string) bool {
+	if s == "" || len(s) > maxPart || s[0] == '.' || s[0] == '-' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte("._-@+", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// bindingFile is where a binding stands. The name's parts are checked, for
+// they may come from a command line, and become a path.
+func bindingFile(name string) (string, error) {
+	parts := strings.Split(name, "/")
+	if len(parts) != 3 || !isIdentity(parts[0]) || !isIdentity(parts[1]) || !isIdentity(parts[2]) {
+		return "", fmt.Errorf("the binding's name %.200q must be <kind>/<service>/<identity>: %w", name, ErrBadName)
+	}
+	return filepath.Join("bindings", parts[0], parts[1], parts[2]+".json"), nil
+}
+
+// check refuses a binding that contradicts itself. A username goes before a
+// colon in the Basic scheme, so it has none (RFC 7617, section 2).
+func (b Binding) check() error {
+	if _, err := bindingFile(b.Name); err != nil {
+		return err
+	}
+	parts := strings.Split(b.Name, "/")
+	switch {
+	case parts[0] != b.Kind || parts[2] != b.Identity:
+		return fmt.Errorf("the binding %s is of kind %q and identity %q: %w", b.Name, b.Kind, b.Identity, ErrBadName)
+	case b.Connector == "":
+		return fmt.Errorf("the binding %s names no connector", b.Name)
+	case b.Kind == "basic" && b.Username == "":
+		return fmt.Errorf("the binding %s is of kind basic and has no username", b.Name)
+	case len(b.Username) > 256:
+		return fmt.Errorf("the username of %s has more than 256 bytes", b.Name)
+	}
+	for _, c := range []byte(b.Username) {
+		if c < ' ' || c > '~' || c == ':' {
+			return fmt.Errorf("the username of %s has a colon, or a character that is not printable ASCII", b.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package vault
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxFile bounds what is read of one file of the vault.
+const maxFile = 256 << 10
+
+// writersWait bounds the wait for another process that writes to the vault.
+// Each writes for milliseconds, so one that takes longer hangs.
+const writersWait = 10 * time.Second
+
+// tmpPrefix begins the names of files that are not whole yet.
+const tmpPrefix = ".new-"
+
+func (v *Vault) path(name string) string { return filepath.Join(v.dir, name) }
+
+// exclusive keeps other processes from writing until it is called back.
+func (v *Vault) exclusive() (func(), error) {
+	if err := v.safe(""); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(v.path(lockFile), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the vault: %w", err)
+	}
+	for end := time.Now().Add(writersWait); ; {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		busy := errors.Is(err, unix.EWOULDBLOCK)
+		if !busy && !errors.Is(err, unix.EINTR) || time.Now().After(end) {
+			_ = f.Close()
+			if busy {
+				return nil, fmt.Errorf("write to the vault: another aileron has been writing to %s for %s; end it", v.dir, writersWait)
+			}
+			return nil, fmt.Errorf("lock the vault: %w", err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// safe refuses a vault whose directories, on the way to name, somebody else
+// could change. It is asked before every read and every write.
+func (v *Vault) safe(name string) error {
+	// Who may write to the parent may put another vault in this one's place.
+	// A sticky directory, like /tmp, keeps others from it.
+	if parent, err := os.Stat(filepath.Dir(v.dir)); err == nil && parent.Mode()&0o002 != 0 && parent.Mode()&fs.ModeSticky == 0 {
+		return fmt.Errorf("open the vault: everybody may write to %[1]s; mend it with: chmod go-w %[1]s", filepath.Dir(v.dir))
+	}
+	dir := v.dir
+	for _, next := range append(strings.Split(filepath.Dir(filepath.FromSlash(name)), string(filepath.Separator)), "") {
+		info, err := os.Lstat(dir)
+		if err != nil {
+			return fmt.Errorf("open the vault: %w", err)
+		}
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			return fmt.Errorf("open the vault: %s is a symbolic link; put a directory in its place", dir)
+		case !info.IsDir():
+			return fmt.Errorf("open the vault: %s is not a directory; move it away", dir)
+		case info.Mode().Perm()&0o022 != 0:
+			return fmt.Errorf("open the vault: others may write to %[1]s; mend it with: chmod 700 %[1]s", dir)
+		case !owned(info):
+			return fmt.Errorf("open the vault: %s belongs to another user; it must be yours", dir)
+		}
+		if next == "" || next == "." {
+			return nil
+		}
+		dir = filepath.Join(dir, next)
+	}
+	return nil
+}
+
+// owned reports whether a file is this user's. Root may look at everything.
+func owned(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || os.Geteuid() == 0 || int(st.Uid) == os.Geteuid()
+}
+
+// read reads one regular file that has one name and that only the owner can
+// write to: a link or a pipe was put there by somebody.
+func (v *Vault) read(name string) ([]byte, error) {
+	fail := func(err error) error { return fmt.Errorf("read %s: %w", v.path(name), err) }
+	if err := v.safe(name); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(v.path(name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fail(errors.New("it is a symbolic link; put the file itself there"))
+	}
+	if err != nil {
+		return nil, fail(errors.Unwrap(err))
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fail(errors.Unwrap(err))
+	}
+	st, _ := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, fail(errors.New("it is not a regular file; put the file itself there"))
+	case st != nil && st.Nlink > 1:
+		return nil, fail(errors.New("it has a second name (a hard link); replace it by a copy"))
+	case info.Mode().Perm()&0o022 != 0:
+		return nil, fail(errors.New("others may write to it; chmod 600 it"))
+	case !owned(info):
+		return nil, fail(errors.New("it belongs to another user; it must be yours"))
+	case info.Size() > maxFile:
+		return nil, fail(errors.New("it is too large to be of a vault"))
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return nil, fail(err)
+	}
+	return data, nil
+}
+
+// write replaces one file: a reader, a kill and a power cut see the old one or
+// the new one. The caller holds the vault exclusively.
+func (v *Vault) write(name string, data []byte) error {
+	dir := filepath.Dir(v.path(name))
+	fail := func(err error) error { return fmt.Errorf("write %s: %w", v.path(name), err) }
+	if err := v.makeDirs(dir); err != nil {
+		return fail(err)
+	}
+	if err := v.safe(name); err != nil {
+		return err
+	}
+	// Nobody else writes now, so what is half written was left by the dead.
+	if left, err := filepath.Glob(filepath.Join(globLiteral(dir), tmpPrefix+"*")); err == nil {
+		for _, path := range left {
+			_ = os.Remove(path)
+		}
+	}
+	tmp, err := os.CreateTemp(dir, tmpPrefix+"*") // 0600, whatever the umask
+	if err != nil {
+		return fail(err)
+	}
+	defer os.Remove(tmp.Name()) // after the rename there is nothing to remove
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err := errors.Join(err, tmp.Close()); err != nil {
+		return fail(err)
+	}
+	if err := os.Rename(tmp.Name(), v.path(name)); err != nil {
+		return fail(err)
+	}
+	if err := syncDir(dir); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// makeDirs makes dir and what is missing above it, inside the vault, each
+// durable in its parent.
+func (v *Vault) makeDirs(dir string) error {
+	if dir == v.dir {
+		return nil
+	}
+	if err := v.makeDirs(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+// remove removes one file, durably: what was revoked stays revoked.
+func (v *Vault) remove(name string) error {
+	if err := v.safe(name); err != nil {
+		return err
+	}
+	if err := os.Remove(v.path(name)); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(v.path(name)))
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
