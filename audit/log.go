@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the only driver; its name is "sqlite"
+	"modernc.org/sqlite" // the only driver; its name is "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 const schema = `
@@ -100,11 +101,25 @@ func (l *Log) connect() (*sql.DB, error) {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
 	db.SetMaxOpenConns(4)
-	if _, err := db.Exec(schema); err != nil {
+	if err := create(db); err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
 	return db, nil
+}
+
+// create makes the table where it is missing. Of several processes that turn
+// a new file to WAL at once, all but one hear SQLITE_BUSY at once, whatever
+// the busy timeout is: waiting for each other they would never end. So they
+// try again.
+func create(db *sql.DB) error {
+	for end := time.Now().Add(busyTimeout); ; time.Sleep(5 * time.Millisecond) {
+		_, err := db.Exec(schema)
+		var fault *sqlite.Error
+		if !errors.As(err, &fault) || fault.Code()&0xff != sqlite3.SQLITE_BUSY || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // OpenReader opens the log for reading. It never creates it: a log that is
