@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -140,7 +141,8 @@ func startPodman(ctx context.Context) (_ *Engine, err error) {
 	if err != nil {
 		return nil, errors.New("podman: it is not installed")
 	}
-	dir, err := os.MkdirTemp("", "aileron-engine-")
+	sweepDirs()
+	dir, err := os.MkdirTemp("", fmt.Sprintf(engineDir, os.Getpid()))
 	if err != nil {
 		return nil, fmt.Errorf("podman: %w", err)
 	}
@@ -189,6 +191,27 @@ func startPodman(ctx context.Context) (_ *Engine, err error) {
 			s.stop()
 			return nil, ctx.Err()
 		}
+	}
+}
+
+// engineDir names the directory of a service after the process that it
+// belongs to.
+const engineDir = "aileron-engine-%d-"
+
+// sweepDirs removes what services of killed processes left.
+func sweepDirs() {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "aileron-engine-*"))
+	for _, dir := range dirs {
+		var pid int
+		if _, err := fmt.Sscanf(filepath.Base(dir), engineDir, &pid); err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			continue
+		}
+		// Its process may be of another namespace of processes.
+		if conn, err := net.Dial("unix", filepath.Join(dir, "podman.sock")); err == nil {
+			_ = conn.Close()
+			continue
+		}
+		_ = os.RemoveAll(dir)
 	}
 }
 
