@@ -158,7 +158,7 @@ func (f *front) connect(r *http.Request, client net.Conn) {
 	if d == nil && err != nil {
 		d = deny(reasonMalformed, "CONNECT names no plain host:port")
 	}
-	if d == nil {
+	if d == nil && r.Host != "" { // HTTP/1.0 clients, Python's among them, send none
 		if host, err := ParseAuthority(r.Host, a.Port); err != nil || host != a {
 			d = deny(reasonAuthority, "the Host of the CONNECT is not its target")
 		}

@@ -599,3 +599,17 @@ func TestGoproxyNeverDialsOrVerifiesForUs(t *testing.T) {
 		t.Error("Tr reads the environment")
 	}
 }
+
+func TestATunnelOfHTTP10NeedsNoHost(t *testing.T) {
+	w := newWorld(t, hello)
+	conn, err := net.Dial("tcp", w.addr)
+	must(t, err)
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprintf(conn, "CONNECT api.good.example:443 HTTP/1.0\r\nProxy-Authorization: Bearer %s\r\n\r\n", testToken)
+	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
+	must(t, err)
+	if res.StatusCode != 200 {
+		t.Errorf("got %d", res.StatusCode)
+	}
+}

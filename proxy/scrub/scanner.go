@@ -2,25 +2,38 @@ package scrub
 
 import (
 	"bytes"
-	"io"
+	"slices"
 )
 
-// Scanner wipes one stream, in pieces of any size. Its memory is a few times
-// the largest piece.
+// Scanner wipes one stream, in pieces of any size. Its memory is the largest
+// piece, once as it is and, where much of it must be decoded, some forty times
+// more; nothing grows with the stream.
 type Scanner struct {
 	set  *Set
 	hits int
 
-	data []byte // original bytes: a tail that has left already, then what is held
-	left int    // how many of data have left
-	mask []bool // of data: part of a hit
-	out  []byte
+	data   []byte // original bytes: what has left already and is kept in sight, then what is held, then the piece
+	left   int    // how many of data have left
+	rest   []byte // what the next piece goes on with, as it was
+	marks  []span // hits in data
+	blocks []kind
 
 	raws, once, twice, qp, flat, hexes view
 }
 
+// span is data[from:to].
+type span struct {
+	from, to int
+	counted  bool
+}
+
 // NewScanner starts on a new stream.
 func (s *Set) NewScanner() *Scanner { return &Scanner{set: s} }
+
+func (s *Scanner) reset() {
+	clear(s.data[:cap(s.data)])
+	s.hits, s.left, s.data, s.rest, s.marks = 0, 0, s.data[:0], s.rest[:0], s.marks[:0]
+}
 
 // Write takes the next piece and gives the bytes that may leave, which are
 // valid until the next call.
@@ -28,8 +41,23 @@ func (s *Scanner) Write(piece []byte) []byte {
 	if s.set == nil {
 		return piece
 	}
-	s.data = append(s.data, piece...)
-	hold, keep := s.search()
+	copy(s.room(len(piece)), piece)
+	return s.scan(len(piece))
+}
+
+// room is where the next n bytes of the stream go.
+func (s *Scanner) room(n int) []byte {
+	s.data = slices.Grow(append(s.data[:0], s.rest...), n)
+	return s.data[len(s.rest) : len(s.rest)+n]
+}
+
+// scan takes the n bytes that were put in the room.
+func (s *Scanner) scan(n int) []byte {
+	s.data = s.data[:len(s.rest)+n]
+	if n == 0 {
+		return nil
+	}
+	hold, keep := s.search(false)
 	return s.release(hold, keep)
 }
 
@@ -39,157 +67,221 @@ func (s *Scanner) Flush() []byte {
 	if s.set == nil || !s.holds() {
 		return nil
 	}
-	for _, v := range []*view{&s.raws, &s.once, &s.twice, &s.qp, &s.flat, &s.hexes} {
-		v.final = true
-	}
-	s.search()
+	s.data = append(s.data[:0], s.rest...)
+	s.search(true)
 	return s.release(len(s.data), len(s.data))
 }
 
-func (s *Scanner) holds() bool { return s.left < len(s.data) }
+func (s *Scanner) holds() bool { return s.left < len(s.rest) }
 
 // release gives data up to hold, and keeps what the next piece may go on
 // with, from keep.
 func (s *Scanner) release(hold, keep int) []byte {
 	hold = max(hold, s.left)
-	s.out = append(s.out[:0], s.data[s.left:hold]...)
-	for i := range s.out {
-		if s.mask[s.left+i] {
-			s.out[i] = '*'
-		}
-	}
-	s.left = hold
+	keep = min(keep, hold)
+	s.settle()
 	// A hit that ends where the released bytes do may go on: its last symbols
 	// are kept as they were, to be looked at together with what comes.
-	keep = min(keep, s.left)
-	for keep > 0 && s.mask[keep-1] && s.left-keep < maxTail {
-		keep--
+	if n := len(s.marks); n > 0 && s.marks[n-1].to >= keep {
+		keep = min(keep, max(s.marks[n-1].from, hold-context))
 	}
-	n := copy(s.data, s.data[keep:])
-	copy(s.mask, s.mask[keep:])
-	s.data, s.mask, s.left = s.data[:n], s.mask[:n], s.left-keep
-	return s.out
+	s.rest = append(s.rest[:0], s.data[keep:]...)
+	out := s.data[s.left:hold]
+	kept := s.marks[:0]
+	for _, m := range s.marks {
+		for i := max(m.from, s.left); i < min(m.to, hold); i++ {
+			s.data[i] = '*'
+		}
+		if m.to > keep {
+			kept = append(kept, span{max(m.from, keep) - keep, m.to - keep, true})
+		}
+	}
+	s.marks, s.left = kept, hold-keep
+	return out
 }
 
-// maxTail is more than Window symbols can take in any encoding, two layers
-// and gaps included.
-const maxTail = 1 << 10
-
-// patience is how many symbols must have come before the end of a line, or a
-// separator, is held back with them: a line of text that happens to end in a
-// letter of some secret leaves at once. What leaves so is kept in sight.
-const patience = 4
-
-// search marks every hit in data, and gives the first byte that must wait and
-// the first that must be kept.
-func (s *Scanner) search() (hold, keep int) {
-	for len(s.mask) < len(s.data) {
-		s.mask = append(s.mask, false)
+// settle orders the marks, joins those that touch, and counts the new ones.
+func (s *Scanner) settle() {
+	if len(s.marks) == 0 {
+		return
 	}
-	hold, keep = len(s.data), len(s.data)
-	look := func(v *view, p *patterns) {
-		p.find(v.symbols, func(from, to int) { s.mark(int(v.from[from]), int(v.to[to-1])) })
-		if n := p.open(v.symbols); n > 0 {
-			from := int(v.from[len(v.from)-n])
-			keep = min(keep, from)
-			if ended := int(v.to[len(v.to)-1]) < v.cut; !ended || n >= patience {
-				hold = min(hold, from)
-			}
+	slices.SortFunc(s.marks, func(a, b span) int { return a.from - b.from })
+	n := 0
+	for _, m := range s.marks[1:] {
+		last := &s.marks[n]
+		if m.from <= last.to {
+			last.to, last.counted = max(last.to, m.to), last.counted || m.counted
+			continue
 		}
-		hold, keep = min(hold, v.cut), min(keep, v.cut)
+		n++
+		s.marks[n] = m
+	}
+	s.marks = s.marks[:n+1]
+	for _, m := range s.marks {
+		if !m.counted {
+			s.hits++
+		}
+	}
+}
+
+// A line of text that happens to end in some letters of a secret leaves at
+// once, and is kept in sight: only a beginning, or a run of this many symbols,
+// is held back. Before a line end, which is most often the end of an event, it
+// takes more, and of a beginning too.
+const (
+	patience       = 4
+	patienceAtLine = 8
+)
+
+// horizon is what is known of the end of the data: the first byte that must
+// wait, and the first that must be kept.
+type horizon struct{ hold, keep int }
+
+// search marks every hit in data.
+func (s *Scanner) search(final bool) (hold, keep int) {
+	end := len(s.data)
+	h := horizon{end, end}
+	s.survey()
+	for b := 1; b < len(s.blocks)-1; b++ {
+		if s.blocks[b] == 0 {
+			continue
+		}
+		from, kinds := b, kind(0)
+		for ; b < len(s.blocks)-1 && s.blocks[b] != 0; b++ {
+			kinds |= s.blocks[b]
+		}
+		s.stretch((from-1)*blockSize, min((b-1)*blockSize, end), kinds, final, &h)
+	}
+	if !final {
+		tail := s.data[max(0, end-hexWindow):]
+		for _, p := range []*patterns{&s.set.text, &s.set.base64} {
+			run, head := p.open(tail)
+			h.keep = min(h.keep, end-max(run, head))
+			if run < patience {
+				run = 0
+			}
+			h.hold = min(h.hold, end-max(run, head))
+		}
+	}
+	return h.hold, h.keep
+}
+
+// stretch searches data[from:to] in every decoding that it may need.
+func (s *Scanner) stretch(from, to int, kinds kind, final bool, h *horizon) {
+	final = final || to < len(s.data)
+	for _, v := range [...]*view{&s.raws, &s.once, &s.twice, &s.qp, &s.flat, &s.hexes} {
+		v.final = final
 	}
 	set := s.set
-	s.raws.raw(s.data)
-	look(&s.raws, &set.plain)
+	s.raws.raw(s.data, from, to)
+	s.look(&s.raws, &set.text, h)
+	s.look(&s.raws, &set.base64, h)
 	last := &s.raws
-	kinds := family(0)
-	for c, f := range map[byte]family{'%': inURL, '\\': inJSON, '&': inHTML} {
-		if bytes.IndexByte(s.data, c) >= 0 {
-			kinds |= f
+	if kinds&escaped != 0 {
+		last = s.unescape(s.data[from:to], h)
+	}
+	if kinds&broken != 0 || last == &s.once && bytes.IndexByte(s.once.symbols, '\n') >= 0 {
+		s.flat.joined(last)
+		s.look(&s.flat, &set.base64, h)
+	}
+	if kinds&(dumped|escaped) != 0 {
+		s.hexes.digits(&s.raws)
+		s.look(&s.hexes, &set.hex, h)
+		if last != &s.raws {
+			s.hexes.digits(last)
+			s.look(&s.hexes, &set.hex, h)
 		}
 	}
+}
+
+// unescape searches what escapes stand for, two layers of them, and gives the
+// view without the outer one.
+func (s *Scanner) unescape(data []byte, h *horizon) *view {
+	set := s.set
+	outer := familiesIn(data)
 	// A secret may itself hold what another syntax takes for an escape, so
-	// each is undone alone, and all together, twice.
+	// each is undone alone, and last all together.
 	for _, f := range [...]family{inURL, inJSON, inHTML, anywhere} {
-		if kinds&f == 0 || f == anywhere && (kinds == inURL || kinds == inJSON || kinds == inHTML) {
+		if outer&f == 0 || f == anywhere && outer&(outer-1) == 0 {
 			continue
 		}
 		s.once.decode(&s.raws, f)
-		look(&s.once, &set.plain)
-		s.twice.decode(&s.once, f)
-		look(&s.twice, &set.plain)
-		last = &s.once
+		s.look(&s.once, &set.text, h)
+		s.look(&s.once, &set.base64, h)
+		inner := familiesIn(s.once.symbols)
+		for _, g := range [...]family{inURL, inJSON, inHTML, anywhere} {
+			if inner&g == 0 || g == anywhere && inner&(inner-1) == 0 {
+				continue
+			}
+			s.twice.decode(&s.once, g)
+			s.look(&s.twice, &set.text, h)
+			s.look(&s.twice, &set.base64, h)
+		}
 	}
-	if bytes.IndexByte(s.data, '=') >= 0 {
+	if bytes.IndexByte(data, '=') >= 0 {
 		s.qp.quoted(&s.raws)
-		look(&s.qp, &set.plain)
+		s.look(&s.qp, &set.text, h)
+		s.look(&s.qp, &set.base64, h)
 	}
-	s.flat.joined(last)
-	look(&s.flat, &set.wrapped)
-	s.hexes.digits(&s.raws)
-	look(&s.hexes, &set.hex)
-	return max(hold, s.left), keep
+	if outer == 0 {
+		return &s.raws
+	}
+	return &s.once
 }
 
-// mark wipes data[from:to], and counts a hit when it is a new one.
+// familiesIn tells whose escapes text may hold.
+func familiesIn(text []byte) (f family) {
+	if bytes.IndexByte(text, '%') >= 0 {
+		f |= inURL
+	}
+	if bytes.IndexByte(text, '\\') >= 0 {
+		f |= inJSON
+	}
+	if bytes.IndexByte(text, '&') >= 0 {
+		f |= inHTML
+	}
+	return f
+}
+
+// look marks the hits of p in v, and what v leaves open at the end.
+func (s *Scanner) look(v *view, p *patterns, h *horizon) {
+	p.find(v.symbols, func(from, to int) { s.mark(int(v.from[from]), int(v.to[to-1])) })
+	if v.final {
+		return
+	}
+	if v.cut < len(s.data) {
+		h.keep = min(h.keep, v.cut)
+		if p != &s.set.hex { // the 0 of 0x is nothing to hold back
+			h.hold = min(h.hold, v.cut)
+		}
+	}
+	run, head := p.open(v.symbols)
+	first := func(n int) int { return int(v.from[len(v.from)-n]) }
+	if n := max(run, head); n > 0 {
+		h.keep = min(h.keep, first(n))
+	}
+	need := patience
+	if len(v.to) > 0 && bytes.IndexByte(s.data[v.to[len(v.to)-1]:v.cut], '\n') >= 0 {
+		if need = patienceAtLine; head < need {
+			head = 0
+		}
+	}
+	if run < need {
+		run = 0
+	}
+	if n := max(run, head); n > 0 {
+		h.hold = min(h.hold, first(n))
+	}
+}
+
+// mark notes data[from:to] as a hit.
 func (s *Scanner) mark(from, to int) {
-	if !s.mask[from] && (from == 0 || !s.mask[from-1]) && !s.mask[to-1] {
-		s.hits++
+	if n := len(s.marks); n > 0 && from >= s.marks[n-1].from && from <= s.marks[n-1].to {
+		s.marks[n-1].to = max(s.marks[n-1].to, to)
+		return
 	}
-	for i := from; i < to; i++ {
-		s.mask[i] = true
-	}
+	s.marks = append(s.marks, span{from: from, to: to})
 }
 
 // Hits is how many secrets, or runs of one, were wiped out so far.
 func (s *Scanner) Hits() int { return s.hits }
-
-// Reader wipes a body. It reads one piece of its source at a time, gives what
-// may leave at once, and closes its source.
-type Reader struct {
-	src   io.ReadCloser
-	scan  Scanner
-	piece []byte
-	ready []byte
-	err   error
-}
-
-// pieceSize is the most that is read at once.
-const pieceSize = 32 << 10
-
-// Reader puts the search around src. A nil Set gives the bytes as they are.
-func (s *Set) Reader(src io.ReadCloser) *Reader {
-	return &Reader{src: src, scan: Scanner{set: s}}
-}
-
-// Read implements io.Reader.
-func (r *Reader) Read(p []byte) (int, error) {
-	if r.scan.set == nil {
-		return r.src.Read(p)
-	}
-	for len(r.ready) == 0 {
-		if r.err != nil {
-			return 0, r.err
-		}
-		if r.piece == nil {
-			r.piece = make([]byte, pieceSize)
-		}
-		n, err := r.src.Read(r.piece[:min(len(r.piece), max(len(p), 512))])
-		r.ready = r.scan.Write(r.piece[:n])
-		if err != nil {
-			r.err = err
-			if r.scan.holds() { // both are in the scanner's one buffer
-				r.ready = append(bytes.Clone(r.ready), r.scan.Flush()...)
-			}
-		}
-	}
-	n := copy(p, r.ready)
-	r.ready = r.ready[n:]
-	return n, nil
-}
-
-// Close closes the source.
-func (r *Reader) Close() error { return r.src.Close() }
-
-// Hits is how many secrets were wiped out so far.
-func (r *Reader) Hits() int { return r.scan.hits }

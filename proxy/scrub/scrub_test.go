@@ -263,7 +263,7 @@ func BenchmarkScrub(b *testing.B) {
 				b.ReportAllocs()
 				sc := set.NewScanner()
 				for b.Loop() {
-					sc.Write(data)
+					_ = sc.Write(data)
 				}
 			})
 		}

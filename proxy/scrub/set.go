@@ -14,18 +14,21 @@ package scrub
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 )
 
-// Window is the shortest run of a long secret that is a hit.
-const Window = 16
-
-// gram is what the filter looks at: no secret may be shorter.
-const gram = 8
+// Window is the shortest run of a secret that is a hit. In base64 and in
+// hexadecimal it takes the symbols that so many bytes take: fewer would let
+// somebody who knows how a secret begins guess it byte by byte.
+const (
+	Window       = 16
+	base64Window = 20 // the characters that 16 bytes have for themselves at every alignment
+	hexWindow    = 2 * Window
+)
 
 // Needle is one secret to wipe out.
 type Needle struct {
@@ -36,26 +39,18 @@ type Needle struct {
 // Set is what a session's answers are searched for. It is immutable and safe
 // for concurrent use. A nil Set finds nothing. It never prints its contents.
 type Set struct {
-	plain   patterns // looked for in every decoding
-	wrapped patterns // base64, looked for without white space
-	hex     patterns // lower case, looked for without separators
+	text   patterns // looked for in every decoding
+	base64 patterns // the same, and with white space left out
+	hex    patterns // lower case, looked for without separators
+
+	// The filter in front: what the scanner samples, and how far apart.
+	sample    grams
+	stride    int
+	hexStride int
+	quote     bool // some secret holds a quotation mark
+
+	idle sync.Pool // of *Scanner, for Text
 }
-
-// patterns is one alphabet's needles, prepared for search.
-type patterns struct {
-	windows map[[Window]byte]struct{}
-	whole   map[string]struct{} // needles shorter than Window
-	lengths []int               // of whole, each once
-	filter  []uint64            // bitmap over the hashes of every window's first gram
-	text    []byte              // the long needles, between separators
-	single  [256]bool           // bytes of text
-	heads   []string            // the short needles again
-}
-
-// separator stands between needles and for symbols that no needle holds.
-const separator = 0xff
-
-const filterBits = 18
 
 // String hides.
 func (*Set) String() string { return "[scrub set]" }
@@ -66,28 +61,36 @@ func (*Set) GoString() string { return "[scrub set]" }
 // NewSet prepares a search. Secrets shorter than 8 bytes are left out: the
 // vault refuses them.
 func NewSet(needles []Needle) *Set {
-	var plain, wrapped, hexed [][]byte
+	var text, b64, digits [][]byte
+	s := &Set{}
 	for _, n := range needles {
 		if len(n.Secret) < gram {
 			continue
 		}
-		plain = append(plain, n.Secret)
+		text = append(text, bytes.Clone(n.Secret))
 		if bytes.ContainsRune(n.Secret, ' ') { // form encoding
-			plain = append(plain, bytes.ReplaceAll(n.Secret, []byte(" "), []byte("+")))
+			text = append(text, bytes.ReplaceAll(n.Secret, []byte(" "), []byte("+")))
 		}
-		b64 := base64Forms(n.Secret, nil)
+		b64 = append(b64, base64Forms(n.Secret, nil)...)
 		if n.Username != "" {
 			b64 = append(b64, base64Forms(n.Secret, []byte(n.Username+":"))...)
 		}
-		plain, wrapped = append(plain, b64...), append(wrapped, b64...)
-		digits := []byte(hex.EncodeToString(n.Secret))
-		plain = append(plain, digits, bytes.ToUpper(digits))
-		hexed = append(hexed, digits)
+		digits = append(digits, []byte(hex.EncodeToString(n.Secret)))
+		s.quote = s.quote || bytes.ContainsAny(n.Secret, "\"'")
 	}
-	if len(plain) == 0 {
+	if len(text) == 0 {
 		return nil
 	}
-	return &Set{plain: prepare(plain), wrapped: prepare(wrapped), hex: prepare(hexed)}
+	s.text, s.base64, s.hex = prepare(Window, text), prepare(base64Window, b64), prepare(hexWindow, digits)
+	s.stride = min(s.text.shortest(), s.base64.shortest()) - gram + 1
+	s.hexStride = s.hex.shortest() / 2
+	s.sample = newGrams(len(s.text.text) + len(s.base64.text))
+	for _, n := range slices.Concat(text, b64) {
+		for i := 0; i+gram <= len(n); i++ {
+			s.sample.note(n[i:])
+		}
+	}
+	return s
 }
 
 // base64Forms are the encodings of secret behind prefix, in both alphabets:
@@ -112,98 +115,24 @@ func base64Forms(secret, prefix []byte) [][]byte {
 	return slices.DeleteFunc(forms, func(f []byte) bool { return len(f) < gram })
 }
 
-func prepare(needles [][]byte) patterns {
-	p := patterns{windows: map[[Window]byte]struct{}{}, whole: map[string]struct{}{}, filter: make([]uint64, 1<<filterBits/64)}
-	p.text = append(p.text, separator)
-	for _, n := range needles {
-		if len(n) < Window {
-			if _, known := p.whole[string(n)]; !known {
-				p.whole[string(n)] = struct{}{}
-				p.heads = append(p.heads, string(n))
-			}
-			if !slices.Contains(p.lengths, len(n)) {
-				p.lengths = append(p.lengths, len(n))
-			}
-			p.note(n)
-			continue
-		}
-		for i := 0; i+Window <= len(n); i++ {
-			p.windows[[Window]byte(n[i:])] = struct{}{}
-			p.note(n[i:])
-		}
-		for _, c := range n {
-			p.single[c] = true
-		}
-		p.text = append(append(p.text, n...), separator)
-	}
-	return p
-}
-
-func (p *patterns) note(at []byte) {
-	h := hash(at)
-	p.filter[h/64] |= 1 << (h % 64)
-}
-
-// hash spreads the first gram of b over the filter.
-func hash(b []byte) uint64 {
-	return binary.LittleEndian.Uint64(b) * 0x9e3779b97f4a7c15 >> (64 - filterBits)
-}
-
-// find calls hit for every window and short needle in the symbols.
-func (p *patterns) find(symbols []byte, hit func(from, to int)) {
-	if len(p.text) == 1 && len(p.heads) == 0 {
-		return
-	}
-	for i := 0; i+gram <= len(symbols); i++ {
-		h := hash(symbols[i:])
-		if p.filter[h/64]&(1<<(h%64)) == 0 {
-			continue
-		}
-		if i+Window <= len(symbols) {
-			if _, ok := p.windows[[Window]byte(symbols[i:])]; ok {
-				hit(i, i+Window)
-			}
-		}
-		for _, n := range p.lengths {
-			if i+n <= len(symbols) {
-				if _, ok := p.whole[string(symbols[i:i+n])]; ok {
-					hit(i, i+n)
-				}
-			}
-		}
-	}
-}
-
-// open is how many of the last symbols may be the beginning of a hit.
-func (p *patterns) open(symbols []byte) int {
-	n := 0
-	// The end of a run of a needle is a run of it too, so the first length
-	// that is none ends the search.
-	for n < Window-1 && n < len(symbols) {
-		tail := symbols[len(symbols)-n-1:]
-		if !p.single[tail[0]] || !bytes.Contains(p.text, tail) {
-			break
-		}
-		n++
-	}
-	for _, head := range p.heads {
-		for l := min(len(head)-1, len(symbols)); l > n; l-- {
-			if strings.HasPrefix(head, string(symbols[len(symbols)-l:])) {
-				n = l
-				break
-			}
-		}
-	}
-	return n
-}
-
 // Text gives text without secrets, and how many hits there were.
 func (s *Set) Text(text string) (string, int) {
 	if s == nil || len(text) < gram {
 		return text, 0
 	}
-	sc := Scanner{set: s}
-	out := string(sc.Write([]byte(text)))
+	sc, _ := s.idle.Get().(*Scanner)
+	if sc == nil {
+		sc = s.NewScanner()
+	}
+	defer func() {
+		sc.reset()
+		s.idle.Put(sc)
+	}()
+	first := sc.Write([]byte(text))
+	if sc.hits == 0 && len(first) == len(text) {
+		return text, 0
+	}
+	out := string(first)
 	return out + string(sc.Flush()), sc.hits
 }
 
@@ -236,16 +165,14 @@ func (s *Set) folded(name string) (string, int) {
 	if len(lower) < gram {
 		return name, 0
 	}
-	for _, needle := range bytes.Split(bytes.ToLower(s.plain.text), []byte{separator}) {
-		for i := 0; i+Window <= len(needle); i++ {
-			if strings.Contains(lower, string(needle[i:i+Window])) {
-				return "", 1
+	for _, p := range []*patterns{&s.text, &s.base64} {
+		for _, n := range p.heads {
+			n, length := bytes.ToLower(n), min(len(n), p.window)
+			for i := 0; i+length <= len(n); i++ {
+				if strings.Contains(lower, string(n[i:i+length])) {
+					return "", 1
+				}
 			}
-		}
-	}
-	for _, head := range s.plain.heads {
-		if strings.Contains(lower, strings.ToLower(head)) {
-			return "", 1
 		}
 	}
 	return name, 0

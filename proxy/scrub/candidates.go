@@ -1,0 +1,181 @@
+package scrub
+
+import "bytes"
+
+// Most data hold no trace of a secret, and no escape that could hide one. This
+// file finds the few places where one may be, at the speed of memory; only
+// they, with what stands around them, are decoded and searched.
+
+// kind says what a block may hold.
+type kind uint8
+
+const (
+	sampled kind = 1 << iota // a run of a needle as it is
+	escaped                  // an escape
+	broken                   // a break between base64 characters
+	dumped                   // hexadecimal digits
+)
+
+// blockSize is how finely candidates are told apart. A candidate takes the
+// blocks before and behind it along, and so all of a hit that it is part of:
+// the rest of the hit is candidates too, or less than a block.
+const blockSize = 64
+
+// context is how far back from the end of the data a beginning can reach
+// that is no hit yet: 31 digits with the largest gaps.
+const context = 320
+
+// classes of bytes, as bits.
+const (
+	hexDigit = 1 << iota
+	hexDump  // a digit, or what dumps put between them
+	base64Char
+	blank
+	nameStart // what may follow & in an entity
+)
+
+var classOf = func() (c [256]uint8) {
+	for b := range c {
+		letter := b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
+		digit := b >= '0' && b <= '9'
+		if isHex(byte(b)) {
+			c[b] |= hexDigit | hexDump
+		}
+		if b == 'x' || b == 'X' || bytes.IndexByte([]byte(hexGaps), byte(b)) >= 0 {
+			c[b] |= hexDump
+		}
+		if letter || digit || b == '+' || b == '/' || b == '-' || b == '_' || b == '=' || b == '\\' || b == '%' || b == '&' || b == ';' {
+			c[b] |= base64Char
+		}
+		if b == ' ' || b == '\t' || b == '\r' || b == '\n' {
+			c[b] |= blank
+		}
+		if letter || b == '#' {
+			c[b] |= nameStart
+		}
+	}
+	return c
+}()
+
+// spot notes a candidate at data[i].
+func (s *Scanner) spot(i int, k kind) {
+	b := i / blockSize
+	s.blocks[b+1] |= k
+	s.blocks[b] |= k
+	s.blocks[b+2] |= k
+}
+
+// survey notes every candidate in data. blocks[b+1] is block b's kinds.
+func (s *Scanner) survey() {
+	data := s.data
+	s.blocks = append(s.blocks[:0], make([]kind, len(data)/blockSize+3)...)
+	s.surveyGrams()
+	s.each('%', func(i int) bool { return i+1 >= len(data) || classOf[data[i+1]]&hexDigit != 0 }, escaped)
+	s.each('&', func(i int) bool { return i+1 >= len(data) || classOf[data[i+1]]&nameStart != 0 }, escaped)
+	s.each('=', func(i int) bool {
+		return i+1 >= len(data) || data[i+1] == '\r' || data[i+1] == '\n' ||
+			classOf[data[i+1]]&hexDigit != 0 && (i+2 >= len(data) || classOf[data[i+2]]&hexDigit != 0)
+	}, escaped)
+	s.each('\\', s.backslashed, escaped)
+	s.each('\n', s.between, broken)
+	s.each('\r', s.between, broken)
+	s.surveyDigits()
+}
+
+func (s *Scanner) surveyGrams() {
+	data, stride, g := s.data, s.set.stride, &s.set.sample
+	for i := 0; i+gram <= len(data); i += stride {
+		if g.has(data[i:]) {
+			s.spot(i, sampled|broken)
+		}
+	}
+}
+
+func (s *Scanner) each(c byte, is func(i int) bool, k kind) {
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(s.data[i:], c)
+		if n < 0 {
+			return
+		}
+		if i += n; is(i) {
+			s.spot(i, k)
+		}
+	}
+}
+
+// backslashed leaves out the escapes that every JSON text has and that no
+// secret's needs: \" and \n.
+func (s *Scanner) backslashed(i int) bool {
+	if i+1 >= len(s.data) {
+		return true
+	}
+	switch c := s.data[i+1]; c {
+	case '"', '\'':
+		return s.set.quote
+	case 'n', 'r', 't':
+		if !s.between(i) {
+			return false
+		}
+		s.spot(i, broken)
+		return true
+	case 'u', 'x', '/', '\\':
+		return true
+	}
+	return false
+}
+
+// between tells whether the line end at i, or what stands for one, has base64
+// on both sides, as far as is known.
+func (s *Scanner) between(i int) bool {
+	before, after := i-1, i+1
+	if s.data[i] == '\\' {
+		after++
+	}
+	for ; before >= 0 && i-before <= maxGap && classOf[s.data[before]]&blank != 0; before-- { //nolint:revive // the loop is the search
+	}
+	for ; after < len(s.data) && after-i <= maxGap && classOf[s.data[after]]&blank != 0; after++ { //nolint:revive // the loop is the search
+	}
+	return before >= 0 && classOf[s.data[before]]&base64Char != 0 &&
+		(after >= len(s.data) || classOf[s.data[after]]&base64Char != 0)
+}
+
+// surveyDigits looks at two bytes in every shortest dump: they and what is
+// between them must all be of a dump.
+func (s *Scanner) surveyDigits() {
+	data, stride := s.data, s.set.hexStride
+next:
+	for i := stride; i < len(data); i += stride {
+		if classOf[data[i]]&hexDump == 0 {
+			i += stride // the next pair begins with this one
+			if i >= len(data) || classOf[data[i]]&hexDump == 0 {
+				continue
+			}
+		}
+		n := 0
+		for at := i - stride; at <= i; at++ {
+			if classOf[data[at]]&hexDump == 0 {
+				continue next
+			}
+			if classOf[data[at]]&hexDigit != 0 {
+				n++
+			}
+		}
+		if n > 1 {
+			s.spot(i-stride, dumped)
+			s.spot(i, dumped)
+		}
+	}
+	// A dump may begin near the end.
+	i, n := len(data), 0
+	for ; i > 0 && len(data)-i < context && classOf[data[i-1]]&hexDump != 0; i-- {
+		if classOf[data[i-1]]&hexDigit != 0 {
+			n++
+		}
+	}
+	if n > 0 {
+		for ; i < len(data); i += blockSize {
+			s.spot(i, dumped)
+		}
+		s.spot(len(data)-1, dumped)
+	}
+}

@@ -1,0 +1,173 @@
+package scrub
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"sort"
+)
+
+// patterns is one alphabet's needles, prepared for search. A needle shorter
+// than the window matches whole, a longer one in every window of it.
+type patterns struct {
+	window  int
+	windows map[string]struct{}
+	whole   map[string]struct{}
+	lengths []int // of whole, each once
+	grams   grams
+	text    []byte // the long needles, between separators
+	heads   [][]byte
+	longest int // of the beginnings that are no hit yet
+
+	// What may begin or go on at the end of a piece is looked up by its first
+	// one and two symbols before anything is searched for.
+	oneIn, oneHead   [256]bool
+	pairIn, pairHead []uint64
+}
+
+// separator stands between needles and for symbols that no needle holds.
+const separator = 0xff
+
+func prepare(window int, needles [][]byte) patterns {
+	p := patterns{window: window, windows: map[string]struct{}{}, whole: map[string]struct{}{},
+		pairIn: make([]uint64, 1<<16/64), pairHead: make([]uint64, 1<<16/64), text: []byte{separator}}
+	total := 0
+	for _, n := range needles {
+		total += len(n)
+	}
+	p.grams = newGrams(total)
+	for _, n := range needles {
+		p.add(n)
+	}
+	slices.SortFunc(p.heads, bytes.Compare)
+	return p
+}
+
+func (p *patterns) add(n []byte) {
+	p.heads = append(p.heads, n)
+	p.oneHead[n[0]] = true
+	setPair(p.pairHead, n)
+	p.longest = max(p.longest, min(len(n), p.window)-1)
+	for i := range n {
+		if i+gram <= len(n) {
+			p.grams.note(n[i:])
+		}
+	}
+	if len(n) < p.window {
+		p.whole[string(n)] = struct{}{}
+		if !slices.Contains(p.lengths, len(n)) {
+			p.lengths = append(p.lengths, len(n))
+		}
+		return
+	}
+	for i := range n {
+		p.oneIn[n[i]] = true
+		if i+1 < len(n) {
+			setPair(p.pairIn, n[i:])
+		}
+		if i+p.window <= len(n) {
+			p.windows[string(n[i:i+p.window])] = struct{}{}
+		}
+	}
+	p.text = append(append(p.text, n...), separator)
+}
+
+// shortest is how many symbols the shortest hit has; 0 without needles.
+func (p *patterns) shortest() int {
+	if len(p.lengths) > 0 {
+		return slices.Min(p.lengths)
+	}
+	if len(p.heads) == 0 {
+		return 0
+	}
+	return p.window
+}
+
+// find calls hit for every window and short needle in the symbols.
+func (p *patterns) find(symbols []byte, hit func(from, to int)) {
+	if len(p.heads) == 0 {
+		return
+	}
+	for i := 0; i+gram <= len(symbols); i++ {
+		if !p.grams.has(symbols[i:]) {
+			continue
+		}
+		if i+p.window <= len(symbols) {
+			if _, ok := p.windows[string(symbols[i:i+p.window])]; ok {
+				hit(i, i+p.window)
+			}
+		}
+		for _, n := range p.lengths {
+			if i+n <= len(symbols) {
+				if _, ok := p.whole[string(symbols[i:i+n])]; ok {
+					hit(i, i+n)
+				}
+			}
+		}
+	}
+}
+
+// open is how many of the last symbols are a run of a long needle, and how
+// many are the beginning of any needle.
+func (p *patterns) open(symbols []byte) (run, head int) {
+	// The end of a run of a needle is a run of it too, so the first length
+	// that is none ends the search.
+	for run < min(p.window-1, len(symbols)) {
+		tail := symbols[len(symbols)-run-1:]
+		if !p.oneIn[tail[0]] || run > 0 && (!hasPair(p.pairIn, tail) || !bytes.Contains(p.text, tail)) {
+			break
+		}
+		run++
+	}
+	for n := min(p.longest, len(symbols)); n > 0; n-- {
+		tail := symbols[len(symbols)-n:]
+		if !p.oneHead[tail[0]] || n > 1 && !hasPair(p.pairHead, tail) {
+			continue
+		}
+		at := sort.Search(len(p.heads), func(i int) bool { return bytes.Compare(p.heads[i], tail) >= 0 })
+		if at < len(p.heads) && bytes.HasPrefix(p.heads[at], tail) {
+			return run, n
+		}
+	}
+	return run, 0
+}
+
+func setPair(set []uint64, s []byte) {
+	n := uint(s[0])<<8 | uint(s[1])
+	set[n/64] |= 1 << (n % 64)
+}
+
+func hasPair(set []uint64, s []byte) bool {
+	n := uint(s[0])<<8 | uint(s[1])
+	return set[n/64]&(1<<(n%64)) != 0
+}
+
+// gram is what the filters look at: no needle may be shorter.
+const gram = 8
+
+// grams is a bitmap over the hashes of all runs of 8 bytes in some needles.
+type grams struct {
+	bitmap []uint64
+	shift  uint
+}
+
+// newGrams makes room for n runs: one bit in 32 is set at most, and a map of
+// many secrets still fits a processor's second cache.
+func newGrams(n int) grams {
+	size := min(max(bits.Len(uint(n))+5, 12), 21) //nolint:gosec // a length
+	return grams{bitmap: make([]uint64, 1<<size/64), shift: uint(64 - size)}
+}
+
+func (g *grams) note(at []byte) {
+	h := binary.LittleEndian.Uint64(at) * spread >> g.shift
+	g.bitmap[h/64] |= 1 << (h % 64)
+}
+
+func (g *grams) has(at []byte) bool {
+	h := binary.LittleEndian.Uint64(at) * spread >> g.shift
+	return g.bitmap[h/64]&(1<<(h%64)) != 0
+}
+
+// spread is 2^64 divided by the golden ratio.
+const spread = 0x9e3779b97f4a7c15
