@@ -24,7 +24,7 @@ func opencode() Agent {
 			"OPENCODE_DISABLE_MODELS_FETCH": "1",
 		},
 		Recipe:     []byte(opencodeRecipe),
-		Hosts:      []string{"models.opencode.ai", "api.github.com"},
+		Hosts:      []string{"api.github.com"}, // and its package registry
 		Connectors: []string{"anthropic", "openai"},
 	}
 }
