@@ -41,7 +41,7 @@ var classOf = func() (c [256]uint8) {
 		if isHex(byte(b)) {
 			c[b] |= hexDigit | hexDump
 		}
-		if b == 'x' || b == 'X' || bytes.IndexByte([]byte(hexGaps), byte(b)) >= 0 {
+		if b == 'x' || b == 'X' || b == '%' || bytes.IndexByte([]byte(hexGaps), byte(b)) >= 0 {
 			c[b] |= hexDump
 		}
 		if letter || digit || b == '+' || b == '/' || b == '-' || b == '_' || b == '=' || b == '\\' || b == '%' || b == '&' || b == ';' {

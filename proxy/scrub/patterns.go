@@ -19,6 +19,7 @@ type patterns struct {
 	text    []byte // the long needles, between separators
 	heads   [][]byte
 	longest int // of the beginnings that are no hit yet
+	stride  int // how far apart symbols are sampled
 
 	// What may begin or go on at the end of a piece is looked up by its first
 	// one and two symbols before anything is searched for.
@@ -41,6 +42,7 @@ func prepare(window int, needles [][]byte) patterns {
 		p.add(n)
 	}
 	slices.SortFunc(p.heads, bytes.Compare)
+	p.stride = p.shortest() - gram + 1
 	return p
 }
 
@@ -89,20 +91,34 @@ func (p *patterns) find(symbols []byte, hit func(from, to int)) {
 	if len(p.heads) == 0 {
 		return
 	}
-	for i := 0; i+gram <= len(symbols); i++ {
+	// Every hit is long enough to hold one of the sampled runs.
+	done := 0
+	for i := 0; i+gram <= len(symbols); i += p.stride {
 		if !p.grams.has(symbols[i:]) {
 			continue
 		}
-		if i+p.window <= len(symbols) {
-			if _, ok := p.windows[string(symbols[i:i+p.window])]; ok {
-				hit(i, i+p.window)
-			}
+		first, last := max(done, i-p.stride+1, 0), i
+		for at := first; at <= last; at++ {
+			p.match(symbols, at, hit)
 		}
-		for _, n := range p.lengths {
-			if i+n <= len(symbols) {
-				if _, ok := p.whole[string(symbols[i:i+n])]; ok {
-					hit(i, i+n)
-				}
+		done = last + 1
+	}
+}
+
+// match calls hit for the window and the short needles at symbols[i].
+func (p *patterns) match(symbols []byte, i int, hit func(from, to int)) {
+	if !p.grams.has(symbols[i:]) {
+		return
+	}
+	if i+p.window <= len(symbols) {
+		if _, ok := p.windows[string(symbols[i:i+p.window])]; ok {
+			hit(i, i+p.window)
+		}
+	}
+	for _, n := range p.lengths {
+		if i+n <= len(symbols) {
+			if _, ok := p.whole[string(symbols[i:i+n])]; ok {
+				hit(i, i+n)
 			}
 		}
 	}
@@ -152,22 +168,32 @@ type grams struct {
 	shift  uint
 }
 
-// newGrams makes room for n runs: one bit in 32 is set at most, and a map of
-// many secrets still fits a processor's second cache.
+// newGrams makes room for n runs: one bit in 16 is set at most, two for a run,
+// and the map of many secrets still fits a processor's second cache.
 func newGrams(n int) grams {
 	size := min(max(bits.Len(uint(n))+5, 12), 21) //nolint:gosec // a length
 	return grams{bitmap: make([]uint64, 1<<size/64), shift: uint(64 - size)}
 }
 
 func (g *grams) note(at []byte) {
-	h := binary.LittleEndian.Uint64(at) * spread >> g.shift
-	g.bitmap[h/64] |= 1 << (h % 64)
+	h := binary.LittleEndian.Uint64(at) * spread
+	first, second := h>>g.shift, h<<second>>g.shift
+	g.bitmap[first/64] |= 1 << (first % 64)
+	g.bitmap[second/64] |= 1 << (second % 64)
 }
 
 func (g *grams) has(at []byte) bool {
-	h := binary.LittleEndian.Uint64(at) * spread >> g.shift
-	return g.bitmap[h/64]&(1<<(h%64)) != 0
+	h := binary.LittleEndian.Uint64(at) * spread
+	first := h >> g.shift
+	if g.bitmap[first/64]&(1<<(first%64)) == 0 {
+		return false
+	}
+	second := h << second >> g.shift
+	return g.bitmap[second/64]&(1<<(second%64)) != 0
 }
+
+// second is where in the product the second bit is looked up.
+const second = 20
 
 // spread is 2^64 divided by the golden ratio.
 const spread = 0x9e3779b97f4a7c15

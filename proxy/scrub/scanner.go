@@ -180,11 +180,11 @@ func (s *Scanner) stretch(from, to int, kinds kind, final bool, h *horizon) {
 	if kinds&escaped != 0 {
 		last = s.unescape(s.data[from:to], h)
 	}
-	if kinds&broken != 0 || last == &s.once && bytes.IndexByte(s.once.symbols, '\n') >= 0 {
+	if kinds&broken != 0 {
 		s.flat.joined(last)
 		s.look(&s.flat, &set.base64, h)
 	}
-	if kinds&(dumped|escaped) != 0 {
+	if kinds&dumped != 0 {
 		s.hexes.digits(&s.raws)
 		s.look(&s.hexes, &set.hex, h)
 		if last != &s.raws {
@@ -205,7 +205,9 @@ func (s *Scanner) unescape(data []byte, h *horizon) *view {
 		if outer&f == 0 || f == anywhere && outer&(outer-1) == 0 {
 			continue
 		}
-		s.once.decode(&s.raws, f)
+		if s.once.decode(&s.raws, f); !s.once.undone && s.once.cut == s.raws.cut {
+			continue
+		}
 		s.look(&s.once, &set.text, h)
 		s.look(&s.once, &set.base64, h)
 		inner := familiesIn(s.once.symbols)
@@ -213,15 +215,18 @@ func (s *Scanner) unescape(data []byte, h *horizon) *view {
 			if inner&g == 0 || g == anywhere && inner&(inner-1) == 0 {
 				continue
 			}
-			s.twice.decode(&s.once, g)
+			if s.twice.decode(&s.once, g); !s.twice.undone && s.twice.cut == s.once.cut {
+				continue
+			}
 			s.look(&s.twice, &set.text, h)
 			s.look(&s.twice, &set.base64, h)
 		}
 	}
 	if bytes.IndexByte(data, '=') >= 0 {
-		s.qp.quoted(&s.raws)
-		s.look(&s.qp, &set.text, h)
-		s.look(&s.qp, &set.base64, h)
+		if s.qp.quoted(&s.raws); s.qp.undone || s.qp.cut < s.raws.cut {
+			s.look(&s.qp, &set.text, h)
+			s.look(&s.qp, &set.base64, h)
+		}
 	}
 	if outer == 0 {
 		return &s.raws
@@ -245,7 +250,7 @@ func familiesIn(text []byte) (f family) {
 
 // look marks the hits of p in v, and what v leaves open at the end.
 func (s *Scanner) look(v *view, p *patterns, h *horizon) {
-	p.find(v.symbols, func(from, to int) { s.mark(int(v.from[from]), int(v.to[to-1])) })
+	p.find(v.symbols, func(from, to int) { s.mark(int(v.begin(from)), int(v.end(to-1))) })
 	if v.final {
 		return
 	}
@@ -256,12 +261,12 @@ func (s *Scanner) look(v *view, p *patterns, h *horizon) {
 		}
 	}
 	run, head := p.open(v.symbols)
-	first := func(n int) int { return int(v.from[len(v.from)-n]) }
+	first := func(n int) int { return int(v.begin(len(v.symbols) - n)) }
 	if n := max(run, head); n > 0 {
 		h.keep = min(h.keep, first(n))
 	}
 	need := patience
-	if len(v.to) > 0 && bytes.IndexByte(s.data[v.to[len(v.to)-1]:v.cut], '\n') >= 0 {
+	if n := len(v.symbols); n > 0 && bytes.IndexByte(s.data[min(int(v.end(n-1)), v.cut):v.cut], '\n') >= 0 {
 		if need = patienceAtLine; head < need {
 			head = 0
 		}
