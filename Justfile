@@ -40,7 +40,7 @@ check:
 
 # golangci-lint with .golangci.yml
 lint: linter
-    {{ quote(tools / "golangci-lint") }} run ./...
+    {{ quote(tools / "golangci-lint") }} run --allow-serial-runners ./...
 
 # gofmt over the tree
 fmt:

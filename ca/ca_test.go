@@ -137,7 +137,7 @@ func TestALeafIsMadeOnceAndAnewNearItsEnd(t *testing.T) {
 	mu.Lock()
 	now = now.Add(100 * time.Hour)
 	mu.Unlock()
-	if _, err := s.Leaf("b.example"); err != ErrExpired { //nolint:errorlint // the sentinel itself
+	if _, err := s.Leaf("b.example"); err != ErrExpired { // the sentinel itself
 		t.Errorf("past the CA's life: %v, want ErrExpired", err)
 	}
 }
