@@ -1,55 +1,9 @@
 package scrub
 
 import (
-	"slices"
+	"bytes"
 	"strings"
 )
-
-// view is a stretch of the stream as symbols: what one decoding makes of it.
-// Symbol i came from the bytes from[i] to to[i] of the scanner's buffer.
-type view struct {
-	symbols  []byte
-	from, to []int32
-	base     int  // of a view without positions: where its first symbol is
-	cut      int  // where an escape begins that the stretch does not end; its end when none
-	final    bool // nothing follows the stretch: what looks like an escape and does not end is none
-	undone   bool // there was an escape
-}
-
-// start makes room for what src becomes.
-func (v *view) start(src *view) {
-	n := len(src.symbols)
-	v.symbols = slices.Grow(v.symbols[:0], n)
-	v.from, v.to = slices.Grow(v.from[:0], n), slices.Grow(v.to[:0], n)
-	v.cut, v.undone = src.cut, false
-}
-
-func (v *view) put(c byte, from, to int32) {
-	v.symbols = append(v.symbols, c)
-	v.from = append(v.from, from)
-	v.to = append(v.to, to)
-}
-
-// begin is where symbol i begins.
-func (v *view) begin(i int) int32 {
-	if v.from == nil {
-		return int32(v.base + i) //nolint:gosec // a piece is far smaller than 2 GiB
-	}
-	return v.from[i]
-}
-
-// end is where symbol i ends.
-func (v *view) end(i int) int32 {
-	if v.to == nil {
-		return int32(v.base + i + 1) //nolint:gosec // as above
-	}
-	return v.to[i]
-}
-
-// raw is data[from:to] itself, not copied.
-func (v *view) raw(data []byte, from, to int) {
-	v.symbols, v.base, v.cut = data[from:to], from, to
-}
 
 // family is a set of escape syntaxes.
 type family int
@@ -65,59 +19,95 @@ const (
 func (v *view) decode(src *view, f family) {
 	v.start(src)
 	s := src.symbols
-	for i := 0; i < len(s); {
+	plain := 0 // what is not copied yet
+	for i := nextEscape(s, 0, f); i < len(s); i = nextEscape(s, i, f) {
 		c, n := s[i], 1
-		switch {
-		case c == '%' && f&inURL != 0:
+		switch c {
+		case '%':
 			c, n = percent(s[i:])
-		case c == '\\' && f&inJSON != 0:
+		case '\\':
 			c, n = backslash(s[i:])
-		case c == '&' && f&inHTML != 0:
+		case '&':
 			c, n = entity(s[i:])
 		}
-		if n == 0 && v.final {
-			c, n = s[i], 1
-		}
-		if n == 0 { // it goes on behind the stretch
+		switch {
+		case n > 1:
+			v.take(src, plain, i)
+			v.put(c, src.begin(i), src.end(i+n-1))
+			v.undone = true
+			plain = i + n
+		case n == 0 && v.final:
+			n = 1
+		case n == 0: // it goes on behind the stretch
+			v.take(src, plain, i)
 			v.cut = min(v.cut, int(src.begin(i)))
 			return
 		}
-		v.undone = v.undone || n > 1
-		v.put(c, src.begin(i), src.end(i+n-1))
 		i += n
 	}
+	v.take(src, plain, len(s))
+}
+
+// nextEscape is where in s, from i on, a byte is that begins an escape of f.
+func nextEscape(s []byte, i int, f family) int {
+	if i >= len(s) {
+		return len(s)
+	}
+	n := -1
+	switch f {
+	case inURL:
+		n = bytes.IndexByte(s[i:], '%')
+	case inJSON:
+		n = bytes.IndexByte(s[i:], '\\')
+	case inHTML:
+		n = bytes.IndexByte(s[i:], '&')
+	default:
+		for ; i < len(s); i++ {
+			if c := s[i]; c == '%' || c == '\\' || c == '&' {
+				return i
+			}
+		}
+	}
+	if n < 0 {
+		return len(s)
+	}
+	return i + n
 }
 
 // quoted undoes quoted-printable (RFC 2045 section 6.7).
 func (v *view) quoted(src *view) {
 	v.start(src)
 	s := src.symbols
-	for i := 0; i < len(s); {
-		if s[i] != '=' {
-			v.put(s[i], src.begin(i), src.end(i))
-			i++
-			continue
-		}
+	plain := 0
+	for i := bytes.IndexByte(s, '='); i >= 0 && i < len(s); {
 		rest := s[i+1:]
+		n := 1
 		switch {
 		case len(rest) >= 1 && rest[0] == '\n':
-			v.undone = true
-			i += 2
+			n = 2
+			v.take(src, plain, i)
 		case len(rest) >= 2 && rest[0] == '\r' && rest[1] == '\n':
-			v.undone = true
-			i += 3
+			n = 3
+			v.take(src, plain, i)
 		case len(rest) >= 2 && isHex(rest[0]) && isHex(rest[1]):
-			v.undone = true
+			n = 3
+			v.take(src, plain, i)
 			v.put(unhex(rest[0])<<4|unhex(rest[1]), src.begin(i), src.end(i+2))
-			i += 3
 		case !v.final && len(rest) == 0 || !v.final && len(rest) == 1 && (rest[0] == '\r' || isHex(rest[0])):
+			v.take(src, plain, i)
 			v.cut = min(v.cut, int(src.begin(i)))
 			return
-		default:
-			v.put('=', src.begin(i), src.end(i))
-			i++
 		}
+		if n > 1 {
+			v.undone, plain = true, i+n
+		}
+		next := bytes.IndexByte(s[i+n:], '=')
+		if next < 0 {
+			break
+		}
+		i += n + next
 	}
+	v.take(src, plain, len(s))
 }
 
 // maxGap is how much white space or separation inside an encoding is jumped
