@@ -96,7 +96,7 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 // store seals one binding. The caller holds the vault.
 func (v *Vault) store(b Binding, s Secret) error {
-	if err := b.check(); err != nil {
+	if err := b.Check(); err != nil {
 		return err
 	}
 	if s.IsZero() {
@@ -158,7 +158,7 @@ func (v *Vault) binding(name string) (stored, error) {
 		return stored{}, err
 	}
 	var s stored
-	if json.Unmarshal(raw, &s) != nil || s.Binding.Name != name || s.Binding.check() != nil {
+	if json.Unmarshal(raw, &s) != nil || s.Binding.Name != name || s.Binding.Check() != nil {
 		return stored{}, fmt.Errorf("read the binding %[1]s: %[2]s is broken or of another binding; remove it with: aileron binding revoke %[1]s", name, v.path(file))
 	}
 	return s, nil

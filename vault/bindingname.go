@@ -68,9 +68,9 @@ func bindingFile(name string) (string, error) {
 	return filepath.Join("bindings", parts[0], parts[1], parts[2]+".json"), nil
 }
 
-// check refuses a binding that contradicts itself. A username goes before a
+// Check refuses a binding that contradicts itself; Bind does so too. A username goes before a
 // colon in the Basic scheme, so it has none (RFC 7617, section 2).
-func (b Binding) check() error {
+func (b Binding) Check() error {
 	if _, err := bindingFile(b.Name); err != nil {
 		return err
 	}

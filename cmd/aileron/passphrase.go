@@ -5,75 +5,76 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-
-	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/vault"
 )
 
-const passphraseMend = "set AILERON_VAULT_PASSPHRASE, pass --passphrase-file, or run it in a terminal"
+// passphraseSource is where a passphrase was found: what to look at when it is
+// wrong.
+type passphraseSource string
+
+const (
+	fromFile    passphraseSource = "--passphrase-file"
+	fromEnv     passphraseSource = "AILERON_VAULT_PASSPHRASE"
+	fromKeyring passphraseSource = "the OS keyring"
+	fromPrompt  passphraseSource = "the prompt"
+)
+
+// passphraseTries is how often a person may mistype.
+const passphraseTries = 3
 
 // passphrase finds the vault's passphrase: a file that was named, then
-// AILERON_VAULT_PASSPHRASE, then the OS keyring, then a prompt.
-// confirm asks twice, for a passphrase that is new.
-func (a *app) passphrase(_ context.Context, file string, confirm bool) ([]byte, error) {
+// AILERON_VAULT_PASSPHRASE, then the OS keyring, then a prompt. fresh is for
+// the passphrase of a vault to be made: a person gives it twice, and what the
+// keyring still holds of an earlier vault is no choice of theirs.
+func (a *app) passphrase(ctx context.Context, file string, fresh bool) ([]byte, error) {
+	p, _, err := a.findPassphrase(ctx, file, fresh)
+	return p, err
+}
+
+func (a *app) findPassphrase(ctx context.Context, file string, fresh bool) ([]byte, passphraseSource, error) {
 	if file != "" {
-		return readPassphraseFile(file)
+		p, err := a.readPassphraseFile(file)
+		return p, fromFile, err
 	}
-	if p := a.getenv("AILERON_VAULT_PASSPHRASE"); p != "" {
-		return []byte(p), nil
+	if p := a.getenv(string(fromEnv)); p != "" {
+		return []byte(p), fromEnv, nil
 	}
-	home, err := a.Home()
-	if err != nil {
-		return nil, err
-	}
-	if p := vault.FromKeyring(home); p != nil && !confirm {
-		return p, nil
+	if !fresh {
+		home, err := a.Home()
+		if err != nil {
+			return nil, "", err
+		}
+		if p := vault.FromKeyring(home); p != nil {
+			return p, fromKeyring, nil
+		}
 	}
 	if !a.interactive() {
-		return nil, hint(errors.New("find the vault's passphrase: there is none, and nobody to ask"), passphraseMend)
+		return nil, "", hint(errors.New("find the vault's passphrase: there is none, and nobody to ask"),
+			"set AILERON_VAULT_PASSPHRASE, pass --passphrase-file, or run it in a terminal")
 	}
-	return a.promptSecret("passphrase of the vault", confirm)
+	p, err := a.promptPassphrase(ctx, fresh)
+	return p, fromPrompt, err
 }
 
-func readPassphraseFile(file string) ([]byte, error) {
-	raw, err := readBounded(file, vault.MaxPassphrase+2)
-	if err != nil {
-		return nil, hint(fmt.Errorf("read the passphrase: %w", err), "--passphrase-file names a readable file with the passphrase in its first line")
+func (a *app) promptPassphrase(ctx context.Context, fresh bool) ([]byte, error) {
+	if fresh {
+		return a.promptSecret(ctx, "new passphrase of the vault", true)
 	}
-	raw = bytes.TrimSuffix(bytes.TrimSuffix(raw, []byte("\n")), []byte("\r"))
+	return a.promptSecret(ctx, "passphrase of the vault", false)
+}
+
+// readPassphraseFile drops one line end, as editors add it.
+func (a *app) readPassphraseFile(file string) ([]byte, error) {
+	raw, err := a.readSecretFile(file, vault.MaxPassphrase)
+	if err != nil {
+		return nil, hint(fmt.Errorf("read the passphrase: %w", err), "name a readable file that holds the passphrase alone")
+	}
+	if line, ok := bytes.CutSuffix(raw, []byte("\n")); ok {
+		raw = bytes.TrimSuffix(line, []byte("\r"))
+	}
 	return raw, nil
-}
-
-// promptSecret asks the person without an echo.
-func (a *app) promptSecret(what string, confirm bool) ([]byte, error) {
-	in, ok := a.stdin.(*os.File)
-	if !ok {
-		return nil, errors.New("ask for the " + what + ": there is no terminal")
-	}
-	ask := func(prompt string) ([]byte, error) {
-		fmt.Fprint(a.stderr, prompt+": ")
-		raw, err := term.ReadPassword(int(in.Fd()))
-		fmt.Fprintln(a.stderr)
-		if err != nil {
-			return nil, fmt.Errorf("ask for the %s: %w", what, err)
-		}
-		return raw, nil
-	}
-	first, err := ask(what)
-	if err != nil || !confirm {
-		return first, err
-	}
-	second, err := ask(what + ", again")
-	if err != nil {
-		return nil, err
-	}
-	if !bytes.Equal(first, second) {
-		return nil, hint(errors.New("ask for the "+what+": the two differ"), "try again")
-	}
-	return first, nil
 }
 
 // vaultOf is the vault of the home, neither opened nor necessarily there.
@@ -87,22 +88,56 @@ func (a *app) vaultOf() (*vault.Vault, error) {
 
 // openVault gives the vault, unlocked.
 func (a *app) openVault(ctx context.Context, passphraseFile string) (*vault.Vault, error) {
+	v, _, err := a.openVaultWith(ctx, passphraseFile)
+	return v, err
+}
+
+// openVaultWith gives the vault, unlocked, and the passphrase that did it.
+func (a *app) openVaultWith(ctx context.Context, passphraseFile string) (*vault.Vault, []byte, error) {
 	v, err := a.vaultOf()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !v.Initialised() {
-		return nil, hint(errors.New("open the vault: there is none yet"), "make one with: aileron vault init")
+		return nil, nil, hint(errors.New("open the vault: there is none yet"), "make one with: aileron vault init")
 	}
-	p, err := a.passphrase(ctx, passphraseFile, false)
+	p, source, err := a.findPassphrase(ctx, passphraseFile, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = v.Unlock(p)
+	for try := 1; errors.Is(err, vault.ErrWrongPassphrase) && a.interactive(); try++ {
+		if source != fromKeyring && source != fromPrompt || try == passphraseTries {
+			break
+		}
+		a.sayf("aileron: the passphrase from %s is wrong", source)
+		if p, err = a.promptPassphrase(ctx, false); err != nil {
+			return nil, nil, err
+		}
+		source = fromPrompt
+		err = v.Unlock(p)
+	}
+	switch {
+	case errors.Is(err, vault.ErrWrongPassphrase) && source == fromKeyring:
+		return nil, nil, hint(fmt.Errorf("open the vault: %w", err), "it came from %s; give the right one with AILERON_VAULT_PASSPHRASE or --passphrase-file, and keep it with: aileron vault unlock --keyring", source)
+	case errors.Is(err, vault.ErrWrongPassphrase):
+		return nil, nil, hint(fmt.Errorf("open the vault: %w", err), "it came from %s", source)
+	case err != nil:
+		return nil, nil, err
+	}
+	return v, p, nil
+}
+
+// makeVault makes the vault of the home, with a passphrase that is found or
+// asked for.
+func (a *app) makeVault(ctx context.Context, v *vault.Vault, passphraseFile string) ([]byte, error) {
+	p, err := a.passphrase(ctx, passphraseFile, true)
 	if err != nil {
 		return nil, err
 	}
-	if err := v.Unlock(p); err != nil {
-		if errors.Is(err, vault.ErrWrongPassphrase) {
-			return nil, hint(fmt.Errorf("open the vault: %w", err), "check AILERON_VAULT_PASSPHRASE or --passphrase-file")
-		}
+	if err := v.Init(p); err != nil {
 		return nil, err
 	}
-	return v, nil
+	a.sayf("aileron: the vault is made; whoever forgets its passphrase has to bind every credential again")
+	return p, nil
 }

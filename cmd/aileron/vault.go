@@ -39,7 +39,9 @@ func newVaultCommand(a *app) *cobra.Command {
 	add("unlock", "Unlock the vault for running sessions again", func(ctx context.Context) error {
 		return vaultUnlock(ctx, a, file, keyring)
 	}).Flags().BoolVar(&keyring, "keyring", false, "keep the passphrase in the OS keyring")
-	add("lock", "Lock the vault: running sessions inject nothing within a second", func(ctx context.Context) error { return vaultLock(ctx, a) })
+	add("lock", "Lock the vault: running sessions inject nothing within a second", func(ctx context.Context) error {
+		return vaultLock(ctx, a, keyring)
+	}).Flags().BoolVar(&keyring, "keyring", false, "remove the passphrase from the OS keyring too")
 	add("passwd", "Change the passphrase", func(ctx context.Context) error {
 		return vaultPasswd(ctx, a, file, newFile)
 	}).Flags().StringVar(&newFile, "new-passphrase-file", "", "file that holds the new passphrase (or AILERON_VAULT_NEW_PASSPHRASE)")
@@ -54,18 +56,11 @@ func vaultInit(ctx context.Context, a *app, file string, keyring bool) error {
 	if v.Initialised() {
 		return hint(errors.New("make the vault: it is there already"), "change its passphrase with: aileron vault passwd")
 	}
-	p, err := a.passphrase(ctx, file, true)
-	if err != nil {
+	p, err := a.makeVault(ctx, v, file)
+	if err != nil || !keyring {
 		return err
 	}
-	if err := v.Init(p); err != nil {
-		return err
-	}
-	if keyring {
-		return a.remember(p)
-	}
-	a.sayf("aileron: the vault is made; whoever forgets its passphrase has to bind every credential again")
-	return nil
+	return a.remember(p)
 }
 
 func (a *app) remember(passphrase []byte) error {
@@ -85,11 +80,12 @@ func vaultStatus(a *app) error {
 		return err
 	}
 	bindings, err := v.Bindings()
-	if err != nil && !errors.Is(err, vault.ErrNotInitialised) {
-		return err
+	if errors.Is(err, vault.ErrNotInitialised) {
+		err = nil
 	}
 	if a.json {
-		return a.printJSON(map[string]any{"initialised": v.Initialised(), "locked": v.LockedForAll(), "bindings": len(bindings)})
+		status := map[string]any{"initialised": v.Initialised(), "locked": v.LockedForAll(), "bindings": len(bindings)}
+		return errors.Join(a.printJSON(status), err)
 	}
 	state := "unlocked by its passphrase"
 	switch {
@@ -99,25 +95,15 @@ func vaultStatus(a *app) error {
 		state = "locked for all sessions; aileron vault unlock opens it"
 	}
 	fmt.Fprintf(a.stdout, "vault     %s\nbindings  %d\n", state, len(bindings))
-	return nil
+	return err
 }
 
 // vaultUnlock removes the lock and gives the passphrase to every running
 // session, which had forgotten what opens the vault.
 func vaultUnlock(ctx context.Context, a *app, file string, keyring bool) error {
-	v, err := a.vaultOf()
+	v, p, err := a.openVaultWith(ctx, file)
 	if err != nil {
 		return err
-	}
-	if !v.Initialised() {
-		return hint(errors.New("open the vault: there is none yet"), "make one with: aileron vault init")
-	}
-	p, err := a.passphrase(ctx, file, false)
-	if err != nil {
-		return err
-	}
-	if err := v.Unlock(p); err != nil {
-		return hint(fmt.Errorf("open the vault: %w", err), "check AILERON_VAULT_PASSPHRASE or --passphrase-file")
 	}
 	if err := v.SetLocked(false); err != nil {
 		return err
@@ -151,7 +137,9 @@ func vaultUnlock(ctx context.Context, a *app, file string, keyring bool) error {
 	return nil
 }
 
-func vaultLock(ctx context.Context, a *app) error {
+// vaultLock leaves the mark that every session sees. It asks for nothing:
+// whoever is in a hurry must not have to remember a passphrase.
+func vaultLock(ctx context.Context, a *app, keyring bool) error {
 	v, err := a.vaultOf()
 	if err != nil {
 		return err
@@ -163,6 +151,16 @@ func vaultLock(ctx context.Context, a *app) error {
 		return err
 	}
 	a.record(ctx, audit.Row{Event: audit.EventVaultLocked})
+	if !keyring {
+		return nil
+	}
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	if err := vault.ForgetKeyring(home); err != nil {
+		return fmt.Errorf("remove the passphrase from the OS keyring: %w", err)
+	}
 	return nil
 }
 
@@ -171,19 +169,32 @@ func vaultPasswd(ctx context.Context, a *app, file, newFile string) error {
 	if err != nil {
 		return err
 	}
-	var fresh []byte
-	switch p := a.getenv("AILERON_VAULT_NEW_PASSPHRASE"); {
-	case newFile != "":
-		fresh, err = readPassphraseFile(newFile)
-	case p != "":
-		fresh = []byte(p)
-	case !a.interactive():
-		err = hint(errors.New("change the passphrase: there is no new one, and nobody to ask"), "pass --new-passphrase-file or set AILERON_VAULT_NEW_PASSPHRASE")
-	default:
-		fresh, err = a.promptSecret("new passphrase of the vault", true)
-	}
+	fresh, err := newPassphrase(ctx, a, newFile)
 	if err != nil {
 		return err
 	}
-	return v.ChangePassphrase(fresh)
+	if err := v.ChangePassphrase(fresh); err != nil {
+		return err
+	}
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	if vault.FromKeyring(home) != nil {
+		return a.remember(fresh) // what it holds opens nothing any more
+	}
+	return nil
+}
+
+func newPassphrase(ctx context.Context, a *app, file string) ([]byte, error) {
+	p := a.getenv("AILERON_VAULT_NEW_PASSPHRASE")
+	switch {
+	case file != "":
+		return a.readPassphraseFile(file)
+	case p != "":
+		return []byte(p), nil
+	case a.interactive():
+		return a.promptPassphrase(ctx, true)
+	}
+	return nil, hint(errors.New("change the passphrase: there is no new one, and nobody to ask"), "pass --new-passphrase-file or set AILERON_VAULT_NEW_PASSPHRASE")
 }

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/vault"
+)
+
+const testToken = "ghp_0123456789abcdefABCDEF+/=tok"
+const githubBinding = "bearer/aileron-connector-github/"
+
+// withConnectors is an owner with the GitHub example, and one connector for
+// each kind that is asked for, named after it.
+func withConnectors(t *testing.T, kinds ...string) owner {
+	t.Helper()
+	o := newOwner(t)
+	o.ok("connector", "install", exampleGitHub, "--yes")
+	for _, kind := range kinds {
+		dir := t.TempDir()
+		credential, declared := "", ""
+		if kind != "none" {
+			credential = "[capabilities.credential]\nkind = \"" + kind + "\"\nscope = \"read\"\n"
+			declared = `,"credential":"` + kind + `"`
+		}
+		for name, text := range map[string]string{
+			"manifest.toml": "[connector]\nname = \"github://acme/" + kind + "\"\nversion = \"1.0.0\"\n[capabilities.network]\nhosts = [\"api." + strings.ReplaceAll(kind, "_", "-") + ".example:443\"]\n" + credential + "[provides]\nintents = [\"read\"]\n",
+			"aileron.connector.v1.json": `{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://acme/` + kind + `","version":"1.0.0"},"tools":[{"name":"tool-` + kind + `","description":"d","operations":[
+				{"name":"get","summary":"s","method":"GET","path":"/x","hosts":["api.` + strings.ReplaceAll(kind, "_", "-") + `.example"],"idempotency":"idempotent"` + declared + `}]}]}`,
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.ok("connector", "install", dir, "--yes")
+	}
+	return o
+}
+
+func TestBindingVerbs(t *testing.T) {
+	o := withConnectors(t)
+	if got := o.ok("binding", "list", "--json"); got != "[]\n" {
+		t.Errorf("an empty list is %q", got)
+	}
+	token := o.file("token", testToken+"\n")
+	if got := o.ok("binding", "setup", githubFQN, "--secret-file", token); got != githubBinding+"default\n" {
+		t.Errorf("setup prints %q", got)
+	}
+	if out, errs, code := o.runWith(strings.NewReader(testToken), "binding", "setup", githubFQN, "--identity", "work@acme", "--secret-stdin", "--json"); code != 0 || !strings.Contains(out, `"name":"`+githubBinding+`work@acme"`) {
+		t.Errorf("setup from stdin ends with %d: %s%s", code, out, errs)
+	}
+	o.fails("aileron binding rebind "+githubBinding+"default", "binding", "setup", githubFQN, "--secret-file", token)
+	all := decode[[]vault.Binding](t, o.ok("binding", "list", "--json"))
+	if len(all) != 2 || all[0].Name != githubBinding+"default" || all[0].Connector != githubFQN || all[1].Identity != "work@acme" {
+		t.Errorf("the list is %+v", all)
+	}
+	if got := decode[vault.Binding](t, o.ok("binding", "inspect", all[1].Name, "--json")); got != all[1] {
+		t.Errorf("inspect gives %+v, the list %+v", got, all[1])
+	}
+	o.ok("binding", "inspect", all[1].Name)
+	o.ok("binding", "rebind", all[0].Name, "--secret-file", o.file("token2", testToken+"2"))
+	v := vault.Open(filepath.Join(o.home, "vault"))
+	if err := v.Unlock([]byte(testPassphrase)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{all[0].Name: testToken + "2", all[1].Name: testToken} {
+		if c, err := v.Credential(name); err != nil || c.Secret.Reveal() != want {
+			t.Errorf("%s does not hold what was given: %v", name, err)
+		}
+	}
+	o.ok("binding", "revoke", all[0].Name)
+	o.ok("binding", "revoke", all[1].Name, "--yes")
+	for _, verb := range []string{"revoke", "inspect"} {
+		o.fails("binding list", "binding", verb, all[0].Name)
+	}
+	o.fails("binding list", "binding", "rebind", all[0].Name, "--secret-file", token)
+	o.fails("binding list", "binding", "revoke", "../../etc")
+	events := o.ok("audit", "list", "--json")
+	for event, n := range map[string]int{"binding.created": 2, "binding.rebound": 1, "binding.revoked": 2} {
+		if strings.Count(events, `"`+event+`"`) != n {
+			t.Errorf("the audit log has not %d of %s: %s", n, event, events)
+		}
+	}
+}
+
+// Whatever the kind, no form of the secret stands anywhere in the home, and no
+// command shows it (SECURITY VLT-08, I-12).
+func TestSecretStandsNowhere(t *testing.T) {
+	o := withConnectors(t, "basic")
+	token := o.file("token", testToken)
+	said := ""
+	for _, args := range [][]string{
+		{"binding", "setup", githubFQN, "--secret-file", token},
+		{"binding", "setup", "github://acme/basic", "--username", "ann", "--secret-file", token},
+		{"binding", "rebind", githubBinding + "default", "--secret-file", token},
+		{"binding", "setup", githubFQN, "--secret-file", token},
+		{"binding", "list", "--json"}, {"binding", "inspect", "basic/basic/default"}, {"audit", "list", "--json"}, {"vault", "status"},
+	} {
+		out, errs, _ := o.run(args...)
+		said += out + errs
+	}
+	raw := []byte(testToken)
+	forms := []string{testToken, testPassphrase, hex.EncodeToString(raw), base64.StdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw),
+		base64.StdEncoding.EncodeToString([]byte("ann:" + testToken)), base64.StdEncoding.EncodeToString([]byte(testPassphrase)), testToken[8:24]}
+	look := func(where, text string) {
+		for _, form := range forms {
+			if strings.Contains(strings.ToLower(text), strings.ToLower(form)) {
+				t.Errorf("%q stands in %s", form, where)
+			}
+		}
+	}
+	look("what was said", said)
+	files := 0
+	err := filepath.WalkDir(o.home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files++
+		look(path, path+"\n"+string(text))
+		return nil
+	})
+	if err != nil || files < 6 {
+		t.Errorf("looked at %d files, %v", files, err)
+	}
+}
+
+func TestBindingKinds(t *testing.T) {
+	o := withConnectors(t, "basic", "api_key", "oauth2", "none")
+	token := o.file("token", testToken)
+	o.fails("needs none", "binding", "setup", "github://acme/none", "--secret-file", token)
+	o.fails("needs --username", "binding", "setup", "github://acme/basic", "--secret-file", token)
+	o.fails("colon", "binding", "setup", "github://acme/basic", "--username", "a:b", "--secret-file", token)
+	o.fails("--username is for", "binding", "setup", "github://acme/api_key", "--username", "ann", "--secret-file", token)
+	o.fails("opens no browser", "binding", "setup", "github://acme/oauth2")
+	for kind, args := range map[string][]string{"basic": {"--username", "ann"}, "api_key": nil, "oauth2": nil} {
+		args = append([]string{"binding", "setup", "github://acme/" + kind, "--secret-file", token}, args...)
+		if got, want := o.ok(args...), kind+"/"+kind+"/default\n"; got != want {
+			t.Errorf("%s is bound as %q, want %q", kind, got, want)
+		}
+	}
+	if b := decode[vault.Binding](t, o.ok("binding", "inspect", "basic/basic/default", "--json")); b.Username != "ann" {
+		t.Errorf("the username is %q", b.Username)
+	}
+	o.fails("--username is for", "binding", "rebind", "api_key/api_key/default", "--username", "ann", "--secret-file", token)
+}
+
+func TestBadSecretsAreRefused(t *testing.T) {
+	o := withConnectors(t)
+	o.ok("vault", "init")
+	setup := func(args ...string) []string { return append([]string{"binding", "setup", githubFQN}, args...) }
+	for want, text := range map[string]string{
+		"fewer than 8": "abc", "not printable ASCII": "two-lines\nof-text", "begins or ends with a space": " spaces around ", "more than 16384": strings.Repeat("ab", 10000),
+	} {
+		o.fails(want, setup("--secret-file", o.file("bad", text))...)
+	}
+	o.fails("is a directory", setup("--secret-file", t.TempDir())...)
+	o.fails("no such file", setup("--secret-file", "/nonexistent")...)
+	o.fails("--secret-file or --secret-stdin", setup()...)
+	o.fails("exclude each other", setup("--secret-stdin", "--secret-file", "x")...)
+	o.fails("unknown flag", setup("--secret", testToken)...)
+	o.fails("the identity", setup("--identity", "../x", "--secret-file", o.file("token", testToken))...)
+	o.fails("not installed", "binding", "setup", "github://acme/tracker", "--secret-file", o.file("token", testToken))
+	o.fails("does not begin with", "binding", "setup", "tracker", "--secret-file", o.file("token", testToken))
+	o.env["AILERON_VAULT_PASSPHRASE"] = "not the passphrase"
+	o.fails("the passphrase is wrong", setup("--secret-file", o.file("token", testToken))...)
+	if got := o.ok("binding", "list", "--json"); got != "[]\n" {
+		t.Errorf("something was bound: %s", got)
+	}
+}
+
+func TestReadableSecretFileIsWarnedOf(t *testing.T) {
+	o := withConnectors(t)
+	token := o.file("token", testToken)
+	if err := os.Chmod(token, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := o.run("binding", "setup", githubFQN, "--secret-file", token); code != 0 || !strings.Contains(errs, "chmod 600 "+token) {
+		t.Errorf("it ends with %d: %s", code, errs)
+	}
+}
+
+func TestAPersonBindsWithoutFlags(t *testing.T) {
+	o := withConnectors(t, "basic")
+	o.env = nil
+	errs, code := o.person([]string{"ann", testToken, testPassphrase, testPassphrase}, "binding", "setup", "github://acme/basic")
+	if code != 0 || strings.Contains(errs, testToken) {
+		t.Fatalf("setup ends with %d: %s", code, errs)
+	}
+	name := "basic/basic/default"
+	if errs, code := o.person([]string{"n"}, "binding", "revoke", name); code != 1 || !strings.Contains(errs, "not confirmed") {
+		t.Errorf("no ends with %d: %s", code, errs)
+	}
+	if errs, code := o.person([]string{"y"}, "binding", "revoke", name); code != 0 {
+		t.Errorf("yes ends with %d: %s", code, errs)
+	}
+}
+
+// One broken file is named, hides nothing else, and can be removed.
+func TestBrokenBindingCanBeRevoked(t *testing.T) {
+	o := withConnectors(t)
+	token := o.file("token", testToken)
+	o.ok("binding", "setup", githubFQN, "--secret-file", token)
+	o.ok("binding", "setup", githubFQN, "--identity", "work", "--secret-file", token)
+	file := filepath.Join(o.home, "vault/bindings", githubBinding+"work.json")
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := o.run("binding", "list", "--json")
+	if all := decode[[]vault.Binding](t, out); code != 1 || len(all) != 1 || !strings.Contains(errs, "binding revoke "+githubBinding+"work") {
+		t.Errorf("the list ends with %d: %s%s", code, out, errs)
+	}
+	o.ok("binding", "revoke", githubBinding+"work")
+	o.ok("binding", "setup", githubFQN, "--identity", "work", "--secret-file", token)
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// promptSecret asks the person without an echo, twice with confirm. A signal
+// gives the terminal its echo back and ends the command.
+func (a *app) promptSecret(ctx context.Context, what string, confirm bool) ([]byte, error) {
+	first, err := a.readUnseen(ctx, what)
+	if err != nil || !confirm {
+		return first, err
+	}
+	second, err := a.readUnseen(ctx, what+", again")
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(first, second) {
+		return nil, hint(fmt.Errorf("ask for the %s: the two differ", what), "try again")
+	}
+	return first, nil
+}
+
+func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
+	fail := func(err error) error { return fmt.Errorf("ask for the %s: %w", what, err) }
+	in, ok := a.stdin.(*os.File)
+	if !ok {
+		return nil, fail(errors.New("there is no terminal"))
+	}
+	before, err := term.GetState(int(in.Fd()))
+	if err != nil {
+		return nil, fail(err)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	fmt.Fprint(a.stderr, what+": ")
+	type answer struct {
+		line []byte
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() { // ends with the answer, or with the process after a signal
+		line, err := term.ReadPassword(int(in.Fd()))
+		answers <- answer{line, err}
+	}()
+	select {
+	case got := <-answers:
+		fmt.Fprintln(a.stderr)
+		if errors.Is(got.err, io.EOF) {
+			return nil, fail(errors.New("there was no answer"))
+		}
+		if got.err != nil {
+			return nil, fail(got.err)
+		}
+		return got.line, nil
+	case <-ctx.Done():
+		_ = term.Restore(int(in.Fd()), before)
+		fmt.Fprintln(a.stderr)
+		return nil, exitError{128 + int(syscall.SIGINT)}
+	}
+}
+
+// promptLine asks the person for something that may be seen.
+func (a *app) promptLine(what string) (string, error) {
+	fmt.Fprint(a.stderr, what+" ")
+	line, err := bufio.NewReader(a.stdin).ReadString('\n')
+	if err != nil && line == "" {
+		return "", fmt.Errorf("ask %q: there was no answer", what)
+	}
+	return strings.TrimSpace(line), nil
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+)
+
+const testPassphrase = "correct horse battery"
+
+// owner is a cli whose environment holds the vault's passphrase.
+type owner struct {
+	cli
+	env map[string]string
+}
+
+func newOwner(t *testing.T) owner {
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "") // the developer's own keyring is no part of this
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	return owner{newCLI(t), map[string]string{"AILERON_VAULT_PASSPHRASE": testPassphrase}}
+}
+
+func (o owner) runWith(stdin io.Reader, args ...string) (stdout, stderr string, code int) {
+	o.t.Helper()
+	var out, errs bytes.Buffer
+	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(k string) string { return o.env[k] }}
+	code = Main(o.t.Context(), append([]string{"--home", o.home}, args...), a)
+	return out.String(), errs.String(), code
+}
+
+func (o owner) run(args ...string) (stdout, stderr string, code int) {
+	o.t.Helper()
+	return o.runWith(strings.NewReader(""), args...)
+}
+
+func (o owner) ok(args ...string) string {
+	o.t.Helper()
+	out, errs, code := o.run(args...)
+	if code != 0 {
+		o.t.Fatalf("aileron %q ends with %d: %s", args, code, errs)
+	}
+	return out
+}
+
+// fails runs what must fail in one line that holds want.
+func (o owner) fails(want string, args ...string) {
+	o.t.Helper()
+	out, errs, code := o.run(args...)
+	if code == 0 || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 || strings.Contains(errs, testPassphrase) {
+		o.t.Errorf("aileron %q ends with %d and says %q, want one line with %q", args, code, errs, want)
+	}
+	if out != "" {
+		o.t.Errorf("aileron %q fails and prints %q", args, out)
+	}
+}
+
+func (o owner) file(name, text string) string {
+	o.t.Helper()
+	path := filepath.Join(o.t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		o.t.Fatal(err)
+	}
+	return path
+}
+
+type statusJSON struct {
+	Initialised, Locked bool
+	Bindings            int
+}
+
+func TestVaultVerbs(t *testing.T) {
+	o := newOwner(t)
+	status := func() statusJSON {
+		t.Helper()
+		return decode[statusJSON](t, o.ok("vault", "status", "--json"))
+	}
+	if got := status(); got != (statusJSON{}) {
+		t.Errorf("without a vault the status is %+v", got)
+	}
+	o.fails("aileron vault init", "vault", "unlock")
+	o.fails("aileron vault init", "vault", "lock")
+	o.ok("vault", "init")
+	o.fails("aileron vault passwd", "vault", "init")
+	if got := status(); got != (statusJSON{Initialised: true}) {
+		t.Errorf("after init the status is %+v", got)
+	}
+	o.ok("vault", "lock")
+	if got := status(); !got.Locked {
+		t.Errorf("after lock the status is %+v", got)
+	}
+	wrong := o.file("wrong", "not the passphrase\n")
+	o.fails("the passphrase is wrong", "vault", "unlock", "--passphrase-file", wrong)
+	if !status().Locked {
+		t.Error("a wrong passphrase unlocks")
+	}
+	o.ok("vault", "unlock")
+	if status().Locked {
+		t.Error("it stays locked")
+	}
+	fresh := o.file("fresh", "a new passphrase\r\n")
+	o.ok("vault", "passwd", "--new-passphrase-file", fresh)
+	o.fails("the passphrase is wrong; it came from AILERON_VAULT_PASSPHRASE", "vault", "unlock")
+	o.ok("vault", "unlock", "--passphrase-file", fresh)
+	o.env["AILERON_VAULT_NEW_PASSPHRASE"] = testPassphrase
+	o.ok("vault", "passwd", "--passphrase-file", fresh)
+	o.ok("vault", "unlock")
+	events := o.ok("audit", "list", "--json")
+	if strings.Count(events, `"vault.locked"`) != 1 || strings.Count(events, `"vault.unlocked"`) != 3 {
+		t.Errorf("the audit log has %s", events)
+	}
+}
+
+func TestVaultNeedsAPassphrase(t *testing.T) {
+	o := newOwner(t)
+	o.env = nil
+	o.fails("AILERON_VAULT_PASSPHRASE", "vault", "init")
+	o.fails("8 to 1024 bytes", "vault", "init", "--passphrase-file", o.file("empty", ""))
+	o.fails("8 to 1024 bytes", "vault", "init", "--passphrase-file", o.file("short", "short\n"))
+	o.fails("more than 1024 bytes", "vault", "init", "--passphrase-file", o.file("long", strings.Repeat("x", 1<<20)))
+	o.fails("is a directory", "vault", "init", "--passphrase-file", t.TempDir())
+	o.fails("no such file", "vault", "init", "--passphrase-file", "/nonexistent")
+	if _, errs, code := o.run("vault", "init", "--keyring", "--passphrase-file", o.file("good", testPassphrase)); code != 1 || !strings.Contains(errs, "no OS keyring") {
+		t.Errorf("init without a keyring ends with %d: %s", code, errs)
+	}
+	if got := decode[statusJSON](t, o.ok("vault", "status", "--json")); got.Initialised != true {
+		t.Errorf("a missing keyring keeps the vault from being made: %+v", got)
+	}
+	o.fails("AILERON_VAULT_PASSPHRASE", "vault", "unlock")
+}
+
+// person answers each prompt on a terminal, as one that types.
+func (o owner) person(answers []string, args ...string) (stderr string, code int) {
+	o.t.Helper()
+	keyboard, terminal, err := pty.Open()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer keyboard.Close()
+	defer terminal.Close()
+	for _, line := range answers {
+		if _, err := keyboard.WriteString(line + "\n"); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	_, errs, code := o.runWith(terminal, args...)
+	return errs, code
+}
+
+func TestAPersonIsAskedForThePassphrase(t *testing.T) {
+	o := newOwner(t)
+	o.env = nil
+	if errs, code := o.person([]string{testPassphrase, testPassphrase + "x"}, "vault", "init"); code != 1 || !strings.Contains(errs, "the two differ") {
+		t.Errorf("two that differ end with %d: %s", code, errs)
+	}
+	if errs, code := o.person([]string{testPassphrase, testPassphrase}, "vault", "init"); code != 0 || strings.Contains(errs, testPassphrase) {
+		t.Errorf("init ends with %d: %s", code, errs)
+	}
+	if errs, code := o.person([]string{"mistyped it", testPassphrase}, "vault", "unlock"); code != 0 || strings.Contains(errs, testPassphrase) {
+		t.Errorf("unlock ends with %d: %s", code, errs)
+	}
+	if errs, code := o.person([]string{"a", "b", "c", testPassphrase}, "vault", "unlock"); code != 1 || !strings.Contains(errs, "the passphrase is wrong") {
+		t.Errorf("three mistakes end with %d: %s", code, errs)
+	}
+}
+
+// A prompt that is broken off leaves the terminal as it was.
+func TestInterruptedPromptGivesTheEchoBack(t *testing.T) {
+	o := newOwner(t)
+	o.env = nil
+	keyboard, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keyboard.Close()
+	defer terminal.Close()
+	before, err := term.GetState(int(terminal.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	a := &app{stdin: terminal, stdout: io.Discard, getenv: func(string) string { return "" }}
+	a.stderr = writerFunc(func(p []byte) (int, error) {
+		go func() { // the prompt stands there; break it off once the echo is off
+			for ctx.Err() == nil {
+				if now, err := term.GetState(int(terminal.Fd())); err != nil || *now != *before {
+					cancel()
+				}
+			}
+		}()
+		return len(p), nil
+	})
+	code := Main(ctx, []string{"--home", o.home, "vault", "init"}, a)
+	after, err := term.GetState(int(terminal.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code != 130 || *after != *before {
+		t.Errorf("it ends with %d, and the terminal is as before: %v", code, *after == *before)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
