@@ -166,6 +166,29 @@ func TestASignalEndsTheBoxAndLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestASecondInterruptEndsWhatIgnoresTheFirst(t *testing.T) {
+	needPodman(t)
+	u := newUser(t, "")
+	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c", `trap 'echo no >> ignored' INT; echo up > up; while :; do sleep 0.1; done`)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	there := func(name string) func() bool {
+		return func() bool { _, err := os.Stat(filepath.Join(u.project, name)); return err == nil }
+	}
+	waitFor(t, there("up"))
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	waitFor(t, there("ignored"))
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 137 {
+		t.Errorf("exit %d, want 137", code)
+	}
+	if left := leftovers(t); left != "" {
+		t.Errorf("containers are left: %s", left)
+	}
+}
+
 func TestAKilledSessionKeepsItsIntentAndIsSwept(t *testing.T) {
 	u := newUser(t, "")
 	u.bind("github", githubFQN)

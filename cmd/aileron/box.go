@@ -82,11 +82,11 @@ type boxPlan struct {
 	agent   string
 	image   sandbox.Image
 	command []string
-	env     []string // the agent's own variables
-	edit    func(*proxy.Config)
-	stdin   io.Reader // nil: the app's
-	stdout  io.Writer // nil: the app's
-	stderr  io.Writer // nil: the app's
+	env     []string       // the agent's own variables
+	opened  func(*session) // called before the box is made; nil: nothing to say
+	stdin   io.Reader      // nil: the app's
+	stdout  io.Writer      // nil: the app's
+	stderr  io.Writer      // nil: the app's
 }
 
 // runInBox runs a command in a sealed box with a session of its own, and ends
@@ -132,13 +132,16 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	if err := engine.EnsureImage(ctx, plan.image, opts.build, a.stderr); err != nil {
 		return a.interrupted(ctx, err)
 	}
-	s, err := a.openSession(ctx, sessionPlan{agent: plan.agent, mode: engine.Kind(), opts: &opts.sessionOptions, edit: plan.edit})
+	s, err := a.openSession(ctx, sessionPlan{agent: plan.agent, mode: engine.Kind(), opts: &opts.sessionOptions})
 	if err != nil {
 		return err
 	}
 	if err := spec.ToolConflict(s.grants.connectors, plan.command[0]); err != nil {
 		s.close(context.WithoutCancel(ctx), 1, "failed to start")
 		return hint(err, "remove one of them with: aileron connector remove FQN")
+	}
+	if plan.opened != nil {
+		plan.opened(s)
 	}
 	code, err := a.boxed(ctx, s, engine, boxed{plan: plan, dir: dir, binary: binary, forward: forward, running: running})
 	s.close(context.WithoutCancel(ctx), code, "the command ended")
@@ -195,7 +198,7 @@ func (a *app) boxed(ctx context.Context, s *session, engine *sandbox.Engine, b b
 	}
 	box := sandbox.Box{
 		Session: s.id, Image: b.plan.image.Ref, Command: b.plan.command, Dir: b.dir,
-		Env:       append(s.boxEnv(engine.Kind(), b.plan.image.Ref), b.plan.env...),
+		Env:       append(s.boxEnv(engine.Kind(), b.plan.image), b.plan.env...),
 		SocketDir: sockets, Binary: b.binary, Files: files,
 		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Signals: b.forward,
 	}
@@ -225,12 +228,16 @@ func isTerminal(stream any) bool {
 }
 
 // boxEnv is the environment of CONTRACT section 3.
-func (s *session) boxEnv(runtime, image string) []string {
+func (s *session) boxEnv(runtime string, image sandbox.Image) []string {
+	tier := "base"
+	if image.Dockerfile == nil {
+		tier = "byo"
+	}
 	env := mediationEnv("http://127.0.0.1:3128", boxCA, boxBundle, boxJava, []string{"localhost", "127.0.0.1", "::1", proxy.APIHost})
 	env = append(env, s.identity("http://"+proxy.APIHost+"/v1")...)
 	env = append(env,
 		"AILERON_TOOLS_FILE=/etc/aileron/tools.txt", "AILERON_SHIMS_DIR=/usr/local/bin",
-		"AILERON_SANDBOX_TIER=base", "AILERON_SANDBOX_RUNTIME="+runtime, "AILERON_SANDBOX_IMAGE="+image)
+		"AILERON_SANDBOX_TIER="+tier, "AILERON_SANDBOX_RUNTIME="+runtime, "AILERON_SANDBOX_IMAGE="+image.Ref)
 	return append(env, s.placeholders()...)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -67,7 +68,22 @@ func runLaunch(ctx context.Context, a *app, opts *boxOptions, name string, args 
 	if opts.image == "" {
 		image = sandbox.AgentImage(version, agent.Name, agent.Recipe)
 	}
-	return a.runInBox(ctx, opts, boxPlan{agent: agent.Name, image: image, command: command, env: env})
+	return a.runInBox(ctx, opts, boxPlan{agent: agent.Name, image: image, command: command, env: env,
+		opened: func(s *session) { a.adviseModel(agent, s) }})
+}
+
+// adviseModel says what an agent without a model provider would find out the
+// hard way.
+func (a *app) adviseModel(agent agents.Agent, s *session) {
+	for _, c := range s.grants.connectors {
+		for _, name := range agent.Connectors {
+			if strings.HasSuffix(c.FQN.Service(), name) {
+				return
+			}
+		}
+	}
+	a.sayf("aileron: no connector for a model provider that %s is known to use (%s) is installed; examples/connectors has them",
+		agent.Name, strings.Join(agent.Connectors, ", "))
 }
 
 func newSandboxRunCommand(a *app) *cobra.Command {

@@ -66,7 +66,6 @@ type sessionPlan struct {
 	agent string // the command's name, "" for the bare proxy
 	mode  string
 	opts  *sessionOptions
-	edit  func(*proxy.Config) // nil: nothing to add
 }
 
 // openSession verifies what is installed, opens the vault when a binding is
@@ -118,9 +117,6 @@ func (a *app) openSession(ctx context.Context, plan sessionPlan) (_ *session, er
 		Session: s.id, Agent: s.agent, Token: s.token, CA: s.ca, Audit: s.audit,
 		Passthrough: plan.opts.egress == "passthrough", Upstream: up, Limits: plan.opts.limits(conf),
 		Log: s.log, Started: s.start,
-	}
-	if plan.edit != nil {
-		plan.edit(&cfg)
 	}
 	if s.plane, err = proxy.New(cfg); err != nil {
 		return nil, err
