@@ -38,7 +38,8 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 	if !ok {
 		return nil, fail(errors.New("there is no terminal"))
 	}
-	before, err := term.GetState(int(in.Fd()))
+	fd := int(in.Fd())
+	before, err := term.GetState(fd)
 	if err != nil {
 		return nil, fail(err)
 	}
@@ -51,7 +52,7 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 	}
 	answers := make(chan answer, 1)
 	go func() { // ends with the answer, or with the process after a signal
-		line, err := term.ReadPassword(int(in.Fd()))
+		line, err := term.ReadPassword(fd)
 		answers <- answer{line, err}
 	}()
 	select {
@@ -65,7 +66,7 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 		}
 		return got.line, nil
 	case <-ctx.Done():
-		_ = term.Restore(int(in.Fd()), before)
+		_ = term.Restore(fd, before)
 		fmt.Fprintln(a.stderr)
 		return nil, exitError{128 + int(syscall.SIGINT)}
 	}

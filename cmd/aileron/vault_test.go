@@ -178,9 +178,10 @@ func TestInterruptedPromptGivesTheEchoBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer keyboard.Close()
 	defer terminal.Close()
-	before, err := term.GetState(int(terminal.Fd()))
+	defer keyboard.Close() // first, so that whoever still reads hears of the end
+	fd := int(terminal.Fd())
+	before, err := term.GetState(fd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func TestInterruptedPromptGivesTheEchoBack(t *testing.T) {
 	a.stderr = writerFunc(func(p []byte) (int, error) {
 		go func() { // the prompt stands there; break it off once the echo is off
 			for ctx.Err() == nil {
-				if now, err := term.GetState(int(terminal.Fd())); err != nil || *now != *before {
+				if now, err := term.GetState(fd); err != nil || *now != *before {
 					cancel()
 				}
 			}
@@ -198,7 +199,7 @@ func TestInterruptedPromptGivesTheEchoBack(t *testing.T) {
 		return len(p), nil
 	})
 	code := Main(ctx, []string{"--home", o.home, "vault", "init"}, a)
-	after, err := term.GetState(int(terminal.Fd()))
+	after, err := term.GetState(fd)
 	if err != nil {
 		t.Fatal(err)
 	}
