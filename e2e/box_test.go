@@ -53,7 +53,7 @@ func TestCurlInABoxGetsTheCredentialAndNeverSeesIt(t *testing.T) {
 		t.Errorf("%d rejected rows, want 3: %v", n, u.rows("--decision", "rejected"))
 	}
 	u.must("audit", "verify")
-	if left := leftovers(t); left != "" {
+	if left := u.leftovers(); left != "" {
 		t.Errorf("containers are left: %s", left)
 	}
 	// The secret is sealed at rest, and nowhere else on this disk.
@@ -158,7 +158,7 @@ func TestASignalEndsTheBoxAndLeavesNothing(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 42 {
 		t.Errorf("exit %d, want 42", code)
 	}
-	if left := leftovers(t); left != "" {
+	if left := u.leftovers(); left != "" {
 		t.Errorf("containers are left: %s", left)
 	}
 	if entries, _ := os.ReadDir(filepath.Join(u.home, "sessions")); len(entries) != 0 {
@@ -184,7 +184,7 @@ func TestASecondInterruptEndsWhatIgnoresTheFirst(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 137 {
 		t.Errorf("exit %d, want 137", code)
 	}
-	if left := leftovers(t); left != "" {
+	if left := u.leftovers(); left != "" {
 		t.Errorf("containers are left: %s", left)
 	}
 }
@@ -211,7 +211,7 @@ func TestAKilledSessionKeepsItsIntentAndIsSwept(t *testing.T) {
 	u.must("audit", "verify")
 	contains(t, "session list", u.must("session", "list").out, "unclean")
 	u.must("sandbox", "prune")
-	if left := leftovers(t); left != "" {
+	if left := u.leftovers(); left != "" {
 		t.Errorf("containers are left: %s", left)
 	}
 }

@@ -164,14 +164,23 @@ func (u *user) rows(flags ...string) []row {
 	}
 }
 
-// leftovers are the containers of aileron that podman still has.
-func leftovers(t *testing.T) string {
-	t.Helper()
+// leftovers are the containers of this user's sessions that podman still
+// has. Other tests have boxes of their own at the same time.
+func (u *user) leftovers() string {
+	u.t.Helper()
 	out, err := exec.CommandContext(context.Background(), "podman", "ps", "-a", "--filter", "label=aileron.session", "--format", "{{.Names}}").Output()
 	if err != nil {
-		t.Fatal(err)
+		u.t.Fatal(err)
 	}
-	return strings.TrimSpace(string(out))
+	var left []string
+	for _, started := range u.rows("--event", "session.started") {
+		for name := range strings.FieldsSeq(string(out)) {
+			if id, _ := started["session_id"].(string); strings.Contains(strings.ToUpper(name), id) {
+				left = append(left, name)
+			}
+		}
+	}
+	return strings.Join(left, " ")
 }
 
 func contains(t *testing.T, what, text string, wants ...string) {
