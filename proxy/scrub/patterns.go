@@ -8,10 +8,10 @@ import (
 	"sort"
 )
 
-// patterns is one alphabet's needles, prepared for search. A needle shorter
-// than the window matches whole, a longer one in every window of it.
+// patterns is one alphabet's needles, prepared for search.
 type patterns struct {
-	window  int
+	window  int // how many symbols a fragment has
+	widest  int // window, or one more in base64: see needle.fragment
 	windows map[string]struct{}
 	whole   map[string]struct{}
 	lengths []int // of whole, each once
@@ -30,12 +30,29 @@ type patterns struct {
 // separator stands between needles and for symbols that no needle holds.
 const separator = 0xff
 
-func prepare(window int, needles [][]byte) patterns {
-	p := patterns{window: window, windows: map[string]struct{}{}, whole: map[string]struct{}{},
+// needle is one form of one secret.
+type needle struct {
+	symbols []byte
+	short   bool // of a secret shorter than Window: matches whole only
+	base64  bool
+	bit     int // of base64: the bit of the secret that the first symbol begins with
+}
+
+// fragment is how many symbols from i on are a hit. Twenty characters of
+// base64 that begin with a byte are fifteen bytes: one too few.
+func (n *needle) fragment(i, window int) int {
+	if n.base64 && (n.bit+6*i)%8 == 0 {
+		return window + 1
+	}
+	return window
+}
+
+func prepare(window int, needles []needle) patterns {
+	p := patterns{window: window, widest: window, windows: map[string]struct{}{}, whole: map[string]struct{}{},
 		pairIn: make([]uint64, 1<<16/64), pairHead: make([]uint64, 1<<16/64), text: []byte{separator}}
 	total := 0
 	for _, n := range needles {
-		total += len(n)
+		total += len(n.symbols)
 	}
 	p.grams = newGrams(total)
 	for _, n := range needles {
@@ -46,30 +63,33 @@ func prepare(window int, needles [][]byte) patterns {
 	return p
 }
 
-func (p *patterns) add(n []byte) {
+func (p *patterns) add(form needle) {
+	n := form.symbols
 	p.heads = append(p.heads, n)
 	p.oneHead[n[0]] = true
 	setPair(p.pairHead, n)
-	p.longest = max(p.longest, min(len(n), p.window)-1)
-	for i := range n {
-		if i+gram <= len(n) {
-			p.grams.note(n[i:])
-		}
+	for i := 0; i+gram <= len(n); i++ {
+		p.grams.note(n[i:])
 	}
-	if len(n) < p.window {
+	if form.short || len(n) <= p.window {
+		p.longest = max(p.longest, len(n)-1)
 		p.whole[string(n)] = struct{}{}
 		if !slices.Contains(p.lengths, len(n)) {
 			p.lengths = append(p.lengths, len(n))
 		}
 		return
 	}
+	if form.base64 {
+		p.widest = p.window + 1
+	}
+	p.longest = max(p.longest, p.widest-1)
 	for i := range n {
 		p.oneIn[n[i]] = true
 		if i+1 < len(n) {
 			setPair(p.pairIn, n[i:])
 		}
-		if i+p.window <= len(n) {
-			p.windows[string(n[i:i+p.window])] = struct{}{}
+		if to := i + form.fragment(i, p.window); to <= len(n) {
+			p.windows[string(n[i:to])] = struct{}{}
 		}
 	}
 	p.text = append(append(p.text, n...), separator)
@@ -77,13 +97,10 @@ func (p *patterns) add(n []byte) {
 
 // shortest is how many symbols the shortest hit has; 0 without needles.
 func (p *patterns) shortest() int {
-	if len(p.lengths) > 0 {
-		return slices.Min(p.lengths)
-	}
 	if len(p.heads) == 0 {
 		return 0
 	}
-	return p.window
+	return slices.Min(append([]int{p.window}, p.lengths...))
 }
 
 // find calls hit for every window and short needle in the symbols.
@@ -110,9 +127,9 @@ func (p *patterns) match(symbols []byte, i int, hit func(from, to int)) {
 	if !p.grams.has(symbols[i:]) {
 		return
 	}
-	if i+p.window <= len(symbols) {
-		if _, ok := p.windows[string(symbols[i:i+p.window])]; ok {
-			hit(i, i+p.window)
+	for n := p.window; n <= p.widest && i+n <= len(symbols); n++ {
+		if _, ok := p.windows[string(symbols[i:i+n])]; ok {
+			hit(i, i+n)
 		}
 	}
 	for _, n := range p.lengths {
@@ -129,7 +146,7 @@ func (p *patterns) match(symbols []byte, i int, hit func(from, to int)) {
 func (p *patterns) open(symbols []byte) (run, head int) {
 	// The end of a run of a needle is a run of it too, so the first length
 	// that is none ends the search.
-	for run < min(p.window-1, len(symbols)) {
+	for run < min(p.widest-1, len(symbols)) {
 		tail := symbols[len(symbols)-run-1:]
 		if !p.oneIn[tail[0]] || run > 0 && (!hasPair(p.pairIn, tail) || !bytes.Contains(p.text, tail)) {
 			break
@@ -180,6 +197,12 @@ func (g *grams) note(at []byte) {
 	first, second := h>>g.shift, h<<second>>g.shift
 	g.bitmap[first/64] |= 1 << (first % 64)
 	g.bitmap[second/64] |= 1 << (second % 64)
+}
+
+// bit is the first of the two bits, in the lowest place.
+func (g *grams) bit(at []byte) uint64 {
+	h := binary.LittleEndian.Uint64(at) * spread >> (g.shift & 63)
+	return g.bitmap[h/64] >> (h % 64)
 }
 
 func (g *grams) has(at []byte) bool {

@@ -266,7 +266,7 @@ func (s *Scanner) look(v *view, p *patterns, h *horizon) {
 		h.keep = min(h.keep, first(n))
 	}
 	need := patience
-	if n := len(v.symbols); n > 0 && bytes.IndexByte(s.data[min(int(v.end(n-1)), v.cut):v.cut], '\n') >= 0 {
+	if s.atLineEnd(v) {
 		if need = patienceAtLine; head < need {
 			head = 0
 		}
@@ -277,6 +277,17 @@ func (s *Scanner) look(v *view, p *patterns, h *horizon) {
 	if n := max(run, head); n > 0 {
 		h.hold = min(h.hold, first(n))
 	}
+}
+
+// atLineEnd tells whether a line end is all that v leaves out behind its last
+// symbol. A soft line break of quoted-printable is none.
+func (s *Scanner) atLineEnd(v *view) bool {
+	n := len(v.symbols)
+	if n == 0 {
+		return false
+	}
+	skipped := s.data[min(int(v.end(n-1)), v.cut):v.cut]
+	return bytes.IndexByte(skipped, '\n') >= 0 && bytes.IndexByte(skipped, '=') < 0
 }
 
 // mark notes data[from:to] as a hit.

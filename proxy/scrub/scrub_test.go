@@ -247,25 +247,3 @@ func FuzzScrub(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkScrub(b *testing.B) {
-	doc := bytes.Repeat([]byte(`{"id":12345,"name":"some name","url":"https:\/\/api.example.com\/items\/1?x=1&y=2","ok":true},`), 350)[:32<<10]
-	blob := []byte(base64.StdEncoding.EncodeToString(doc))[:32<<10]
-	for _, k := range []int{1, 8, 64} {
-		var needles []Needle
-		for i := range k {
-			needles = append(needles, Needle{Secret: []byte(fmt.Sprintf("secret-%04d-with-forty-bytes-in-all-0123", i))})
-		}
-		set := NewSet(needles)
-		for name, data := range map[string][]byte{"json": doc, "base64": blob} {
-			b.Run(fmt.Sprintf("%s/%d", name, k), func(b *testing.B) {
-				b.SetBytes(int64(len(data)))
-				b.ReportAllocs()
-				sc := set.NewScanner()
-				for b.Loop() {
-					_ = sc.Write(data)
-				}
-			})
-		}
-	}
-}

@@ -61,21 +61,22 @@ func (*Set) GoString() string { return "[scrub set]" }
 // NewSet prepares a search. Secrets shorter than 8 bytes are left out: the
 // vault refuses them.
 func NewSet(needles []Needle) *Set {
-	var text, b64, digits [][]byte
+	var text, b64, digits []needle
 	s := &Set{}
 	for _, n := range needles {
 		if len(n.Secret) < gram {
 			continue
 		}
-		text = append(text, bytes.Clone(n.Secret))
+		short := len(n.Secret) < Window
+		text = append(text, needle{symbols: bytes.Clone(n.Secret), short: short})
 		if bytes.ContainsRune(n.Secret, ' ') { // form encoding
-			text = append(text, bytes.ReplaceAll(n.Secret, []byte(" "), []byte("+")))
+			text = append(text, needle{symbols: bytes.ReplaceAll(n.Secret, []byte(" "), []byte("+")), short: short})
 		}
 		b64 = append(b64, base64Forms(n.Secret, nil)...)
 		if n.Username != "" {
 			b64 = append(b64, base64Forms(n.Secret, []byte(n.Username+":"))...)
 		}
-		digits = append(digits, []byte(hex.EncodeToString(n.Secret)))
+		digits = append(digits, needle{symbols: []byte(hex.EncodeToString(n.Secret)), short: short})
 		s.quote = s.quote || bytes.ContainsAny(n.Secret, "\"'")
 	}
 	if len(text) == 0 {
@@ -84,10 +85,14 @@ func NewSet(needles []Needle) *Set {
 	s.text, s.base64, s.hex = prepare(Window, text), prepare(base64Window, b64), prepare(hexWindow, digits)
 	s.stride = min(s.text.shortest(), s.base64.shortest()) - gram + 1
 	s.hexStride = s.hex.shortest() / 2
-	s.sample = newGrams(len(s.text.text) + len(s.base64.text))
-	for _, n := range slices.Concat(text, b64) {
-		for i := 0; i+gram <= len(n); i++ {
-			s.sample.note(n[i:])
+	sampled, size := slices.Concat(text, b64), 0
+	for _, n := range sampled {
+		size += len(n.symbols)
+	}
+	s.sample = newGrams(size)
+	for _, n := range sampled {
+		for i := 0; i+gram <= len(n.symbols); i++ {
+			s.sample.note(n.symbols[i:])
 		}
 	}
 	return s
@@ -96,12 +101,14 @@ func NewSet(needles []Needle) *Set {
 // base64Forms are the encodings of secret behind prefix, in both alphabets:
 // whole, and the characters that are certain at each of the three alignments
 // inside something longer.
-func base64Forms(secret, prefix []byte) [][]byte {
-	var forms [][]byte
+func base64Forms(secret, prefix []byte) []needle {
+	var forms []needle
+	short := len(secret) < Window
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		whole := []byte(enc.EncodeToString(append(bytes.Clone(prefix), secret...)))
 		// Behind a prefix only what the secret has a part in: the name alone is no secret.
-		forms = append(forms, whole[len(prefix)*8/6:])
+		from := len(prefix) * 8 / 6
+		forms = append(forms, needle{whole[from:], short, true, 6*from - 8*len(prefix)})
 		for shift := range 3 {
 			if len(prefix) > 0 {
 				break
@@ -109,10 +116,10 @@ func base64Forms(secret, prefix []byte) [][]byte {
 			padded := enc.EncodeToString(append(make([]byte, shift), secret...))
 			from := (shift*8 + 5) / 6           // the first character that is the secret's alone
 			to := (shift + len(secret)) * 8 / 6 // the last
-			forms = append(forms, []byte(padded[from:to]))
+			forms = append(forms, needle{[]byte(padded[from:to]), short, true, 6*from - 8*shift})
 		}
 	}
-	return slices.DeleteFunc(forms, func(f []byte) bool { return len(f) < gram })
+	return slices.DeleteFunc(forms, func(n needle) bool { return len(n.symbols) < gram })
 }
 
 // Text gives text without secrets, and how many hits there were.
