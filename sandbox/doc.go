@@ -15,6 +15,7 @@ const Workspace = "/home/agent/workspace"
 const (
 	labelSession = "aileron.session"
 	labelRole    = "aileron.role"
+	labelOwner   = "aileron.owner"
 
 	// nobody is the session of a container that only lends its image's files.
 	nobody = "none"

@@ -282,7 +282,8 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (in
 	// A gateway cannot go before the box that shares its network.
 	for _, role := range []string{"box", "gateway"} {
 		for _, c := range list {
-			if c.Labels[labelRole] != role || alive(c.Labels[labelSession]) || c.Labels[labelSession] == nobody && time.Since(time.Unix(c.Created, 0)) < time.Minute {
+			// A session of another home, too, is its process.
+			if c.Labels[labelRole] != role || alive(c.Labels[labelSession]) || ownerLives(c.Labels[labelOwner]) {
 				continue
 			}
 			if err := e.remove(ctx, c.ID); err != nil {

@@ -180,7 +180,7 @@ func (e *Engine) ReadFile(ctx context.Context, image, name string) ([]byte, erro
 // container that is made and never started.
 func (e *Engine) ReadFiles(ctx context.Context, image string, names []string) (map[string][]byte, error) {
 	c, err := e.cli.ContainerCreate(ctx, &container.Config{Image: image, Cmd: []string{"/"}, Entrypoint: []string{},
-		Labels: map[string]string{labelSession: nobody, labelRole: "box"}}, &container.HostConfig{NetworkMode: "none"}, nil, nil, "")
+		Labels: Box{Session: nobody}.labels("box")}, &container.HostConfig{NetworkMode: "none"}, nil, nil, "")
 	if err != nil {
 		return nil, fmt.Errorf("look into %s: %w", image, err)
 	}

@@ -1,0 +1,305 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+// testImage is the base, made once for all tests of an engine.
+var testImage = sandbox.BaseImage("0.1.0-dev")
+
+// idleGateway says that it is ready and waits: these tests are about
+// containers, and the real gateway has its own.
+const idleGateway = "#!/bin/sh\necho ready\nexec /bin/sleep 600\n"
+
+// engines gives each engine of this machine. Podman must be there; Docker is
+// tried where a daemon runs.
+func engines(t *testing.T, test func(t *testing.T, e *sandbox.Engine)) {
+	for _, kind := range []string{"podman", "docker"} {
+		t.Run(kind, func(t *testing.T) {
+			e, err := sandbox.Find(t.Context(), kind)
+			if err != nil {
+				if kind == "podman" && os.Getenv("CI") != "" {
+					t.Fatal(err)
+				}
+				t.Skip(err)
+			}
+			t.Cleanup(e.Close)
+			if err := e.EnsureImage(t.Context(), testImage, "auto", io.Discard); err != nil {
+				t.Fatal(err)
+			}
+			test(t, e)
+		})
+	}
+}
+
+// box is a box that runs command, in a project that its user may write to.
+func box(t *testing.T, gateway string, command ...string) (sandbox.Box, *bytes.Buffer, *bytes.Buffer) {
+	t.Helper()
+	dir := t.TempDir()
+	project, sockets, binary := filepath.Join(dir, "project"), filepath.Join(dir, "sockets"), filepath.Join(dir, "gateway")
+	for _, d := range []string{project, sockets} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(binary, []byte(gateway), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	session := "test" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(filepath.Base(dir)+filepath.Base(filepath.Dir(dir))))
+	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
+	t.Cleanup(func() { noContainers(t, session) })
+	return sandbox.Box{Session: session, Image: testImage.Ref, Command: command, Dir: project, SocketDir: sockets, Binary: binary, Stdout: out, Stderr: errs}, out, errs
+}
+
+// noContainers asks the engines' own programs what is left of a session.
+func noContainers(t *testing.T, session string) {
+	t.Helper()
+	for _, engine := range []string{"podman", "docker"} {
+		cmd := exec.Command(engine, "ps", "-aq", "--filter", "label=aileron.session="+session)
+		if left, err := cmd.Output(); err == nil && len(bytes.TrimSpace(left)) > 0 {
+			t.Errorf("%s still has the containers %s", engine, left)
+		}
+	}
+}
+
+func TestABoxIsSealedAndItsCodeIsTheCommands(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, out, errs := box(t, idleGateway, "sh", "-c", `
+			pwd; cat /etc/resolv.conf /etc/aileron/deep/er/note; ls /sys/class/net; echo to stderr >&2
+			grep -E 'Cap(Eff|Prm|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status
+			touch in-project "$HOME/in-home" && echo wrote; ls /run/aileron /aileron 2>/dev/null
+			unshare -n true 2>/dev/null || echo no namespaces; exit 7`)
+		b.Files = []sandbox.File{{Path: "/etc/aileron/deep/er/note", Mode: 0o644, Data: []byte("a note\n")}}
+		code, err := e.Run(t.Context(), b)
+		if err != nil || code != 7 {
+			t.Fatalf("Run = %d, %v; want 7\n%s", code, err, errs)
+		}
+		for _, want := range []string{sandbox.Workspace + "\n", "nameserver 127.0.0.53\n", "a note\n", "\nlo\n", "wrote\n", "no namespaces\n",
+			"CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"} {
+			if !strings.Contains("\n"+out.String(), want) {
+				t.Errorf("the output has no %q:\n%s", want, out)
+			}
+		}
+		if strings.Contains(out.String(), ".sock") || errs.String() != "to stderr\n" {
+			t.Errorf("stdout %q, stderr %q", out, errs)
+		}
+		if _, err := os.Stat(filepath.Join(b.Dir, "in-project")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestBytesPassBothWaysUnchanged(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, out, errs := box(t, idleGateway, "cat")
+		data := make([]byte, 3<<20)
+		_, _ = rand.NewChaCha8([32]byte{1}).Read(data)
+		b.Stdin = bytes.NewReader(data)
+		if code, err := e.Run(t.Context(), b); err != nil || code != 0 {
+			t.Fatalf("Run = %d, %v\n%s", code, err, errs)
+		}
+		if sha256.Sum256(out.Bytes()) != sha256.Sum256(data) {
+			t.Errorf("%d bytes came back of %d, or other ones", out.Len(), len(data))
+		}
+	})
+}
+
+func TestACommandThatCannotRunSaysWhy(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		for command, want := range map[string]int{"no-such-command": 127, "/no/such/file": 127, "/etc/passwd": 126} {
+			b, _, _ := box(t, idleGateway, command)
+			code, err := e.Run(t.Context(), b)
+			var bad *sandbox.CommandError
+			if code != want || !errors.As(err, &bad) || bad.Code != want || !strings.Contains(err.Error(), command) {
+				t.Errorf("%s: Run = %d, %v; want %d", command, code, err, want)
+			}
+		}
+	})
+}
+
+func TestAMissingImageIsNamed(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		none := sandbox.Image{Ref: "localhost/aileron/none:1"}
+		if err := e.EnsureImage(t.Context(), none, "auto", io.Discard); err == nil || !strings.Contains(err.Error(), none.Ref) {
+			t.Errorf("EnsureImage = %v", err)
+		}
+		none.Dockerfile = []byte("FROM " + testImage.Ref + "\n")
+		if err := e.EnsureImage(t.Context(), none, "never", io.Discard); err == nil || !strings.Contains(err.Error(), "never") {
+			t.Errorf("EnsureImage with never = %v", err)
+		}
+		b, _, _ := box(t, idleGateway, "true")
+		b.Image = none.Ref
+		if code, err := e.Run(t.Context(), b); err == nil {
+			t.Errorf("Run = %d, nil; want an error", code)
+		}
+	})
+}
+
+func TestAFailedBuildSaysWhatTheStepSaid(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		var progress bytes.Buffer
+		img := sandbox.Image{Ref: "localhost/aileron/failing:1", Dockerfile: []byte("FROM " + testImage.Ref + "\nCOPY nothing /\n")}
+		if err := e.EnsureImage(t.Context(), img, "auto", &progress); err == nil || !strings.Contains(err.Error(), img.Ref) {
+			t.Errorf("EnsureImage = %v", err)
+		}
+	})
+}
+
+func TestAGatewayThatFailsTakesTheBoxWithIt(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, _, _ := box(t, "#!/bin/sh\necho no rules today >&2\nexit 1\n", "true")
+		if _, err := e.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "no rules today") {
+			t.Errorf("Run = %v; want what the gateway said", err)
+		}
+		b, out, _ := box(t, "#!/bin/sh\necho ready\n/bin/sleep 3\n", "sh", "-c", "echo up; sleep 600")
+		_, err := e.Run(t.Context(), b)
+		if err == nil || !strings.Contains(err.Error(), "gateway ended") {
+			t.Errorf("Run = %v with %q; want that the gateway ended", err, out)
+		}
+	})
+}
+
+// notice is a stream that tells when a word has been said.
+type notice struct {
+	mu   sync.Mutex
+	text strings.Builder
+	word string
+	once sync.Once
+	said chan struct{}
+}
+
+func (n *notice) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.text.Write(p)
+	if strings.Contains(n.text.String(), n.word) {
+		n.once.Do(func() { close(n.said) })
+	}
+	return len(p), nil
+}
+
+func TestSignalsAndCancellationEndABox(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		for name, c := range map[string]struct {
+			command string
+			end     func(cancel func(), signals chan<- os.Signal)
+			want    int
+		}{
+			"a handled signal":   {"trap 'exit 42' USR1; echo up; while :; do sleep 0.1; done", func(_ func(), s chan<- os.Signal) { s <- syscall.SIGUSR1 }, 42},
+			"a second signal":    {"trap '' TERM; echo up; while :; do sleep 0.1; done", func(_ func(), s chan<- os.Signal) { s <- syscall.SIGTERM; s <- syscall.SIGTERM }, 137},
+			"a cancelled box":    {"trap 'exit 43' TERM; echo up; while :; do sleep 0.1; done", func(cancel func(), _ chan<- os.Signal) { cancel() }, 43},
+			"a box without ears": {"trap '' TERM; echo up; while :; do sleep 0.1; done", func(cancel func(), _ chan<- os.Signal) { cancel() }, 137},
+		} {
+			t.Run(name, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				signals := make(chan os.Signal, 2)
+				b, _, _ := box(t, idleGateway, "sh", "-c", c.command)
+				up := &notice{word: "up", said: make(chan struct{})}
+				b.Stdout, b.Signals = up, signals
+				go func() {
+					<-up.said
+					c.end(cancel, signals)
+				}()
+				if code, err := e.Run(ctx, b); code != c.want || err != nil && !errors.Is(err, context.Canceled) {
+					t.Errorf("Run = %d, %v; want %d", code, err, c.want)
+				}
+			})
+		}
+	})
+}
+
+// closed is a reader's end that went away.
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+func TestAReaderThatGoesAwayEndsTheBox(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, _, _ := box(t, idleGateway, "yes")
+		b.Stdout = closed{}
+		if code, err := e.Run(t.Context(), b); code != 128+int(syscall.SIGPIPE) || err != nil {
+			t.Errorf("Run = %d, %v; want 141", code, err)
+		}
+	})
+}
+
+// slow takes its time for each piece.
+type slow struct{ bytes.Buffer }
+
+func (s *slow) Write(p []byte) (int, error) {
+	time.Sleep(time.Millisecond) // a slow reader is the subject
+	return s.Buffer.Write(p)
+}
+
+func TestASlowReaderGetsAll(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, _, _ := box(t, idleGateway, "head", "-c", "2000000", "/dev/zero")
+		out := &slow{}
+		b.Stdout = out
+		if code, err := e.Run(t.Context(), b); code != 0 || err != nil || out.Len() != 2000000 {
+			t.Errorf("Run = %d, %v with %d bytes; want 2000000", code, err, out.Len())
+		}
+	})
+}
+
+func TestTheProjectsOwnerWritesToIt(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		for _, uid := range []int{0, 1000, 4242} {
+			b, out, errs := box(t, idleGateway, "sh", "-c", `touch f "$HOME/f" && stat -c %u f`)
+			if err := os.Chown(b.Dir, uid, uid); err != nil {
+				t.Fatal(err)
+			}
+			code, err := e.Run(t.Context(), b)
+			info, statErr := os.Stat(filepath.Join(b.Dir, "f"))
+			if err != nil || code != 0 || statErr != nil {
+				t.Errorf("owner %d: Run = %d, %v; %v\n%s%s", uid, code, err, statErr, out, errs)
+			} else if got := int(info.Sys().(*syscall.Stat_t).Uid); got != uid {
+				t.Errorf("the file belongs to %d, want %d", got, uid)
+			}
+		}
+	})
+}
+
+func TestCheckTellsWhatAnImageLacks(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, _, _ := box(t, idleGateway, "curl")
+		if r, err := e.Check(t.Context(), b); err != nil || r.Command != "/usr/bin/curl" || len(r.Missing) > 0 {
+			t.Errorf("Check(curl) = %+v, %v", r, err)
+		}
+		b.Command = []string{"no-such-agent"}
+		if r, err := e.Check(t.Context(), b); err != nil || len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "no-such-agent") {
+			t.Errorf("Check(no-such-agent) = %+v, %v", r, err)
+		}
+	})
+}
+
+func TestFilesOfAnImageAreReadThroughLinks(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		data, err := e.ReadFile(t.Context(), testImage.Ref, "/etc/os-release") // a link in Debian
+		if err != nil || !strings.Contains(string(data), "bookworm") {
+			t.Errorf("ReadFile = %q, %v", data, err)
+		}
+		if _, err := e.ReadFile(t.Context(), testImage.Ref, "/etc/none"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("ReadFile of nothing: %v", err)
+		}
+	})
+}

@@ -1,0 +1,222 @@
+package sandbox
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed" // the seccomp profile
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/pkg/stdcopy"
+	"github.com/docker/go-units"
+)
+
+// seccompProfile allows what programs need. Above all it leaves no socket
+// family but UNIX, INET, INET6 and NETLINK: AF_VSOCK knows no network
+// namespace, and engines' own profiles of some years let it through.
+//
+//go:embed seccomp.json
+var seccompProfile string
+
+// profile is the seccomp profile as the engine takes it: Docker wants its
+// text, Podman the path of a file, and each refuses the other's form.
+func (e *Engine) profile(dir string) (string, error) {
+	if e.kind != "podman" {
+		return seccompProfile, nil
+	}
+	file := filepath.Join(dir, "seccomp.json")
+	if err := os.WriteFile(file, []byte(seccompProfile), 0o644); err != nil { //nolint:gosec // not a secret
+		return "", fmt.Errorf("write the seccomp profile: %w", err)
+	}
+	return file, nil
+}
+
+func (b Box) labels(role string) map[string]string {
+	labels := map[string]string{labelSession: b.Session, labelRole: role}
+	if owner, err := ownerOf(os.Getpid()); err == nil {
+		labels[labelOwner] = owner
+	}
+	return labels
+}
+
+func ulimits() []*units.Ulimit {
+	files, procs := hardLimits()
+	return []*units.Ulimit{{Name: "nofile", Soft: files, Hard: files}, {Name: "nproc", Soft: procs, Hard: procs}}
+}
+
+func (e *Engine) createGateway(ctx context.Context, b Box, seccomp string) (string, error) {
+	pids, memory := int64(512), int64(256<<20)
+	host := &container.HostConfig{
+		NetworkMode: "none", ReadonlyRootfs: true, CapDrop: []string{"ALL"},
+		CapAdd:      []string{"NET_ADMIN", "SETUID", "SETGID", "SETPCAP"},
+		SecurityOpt: securityOptions(seccomp),
+		Resources:   container.Resources{Ulimits: ulimits(), PidsLimit: &pids, Memory: memory},
+		Mounts: []mount.Mount{
+			{Type: mount.TypeBind, Source: b.SocketDir, Target: "/run/aileron", ReadOnly: true},
+			{Type: mount.TypeBind, Source: b.Binary, Target: "/aileron", ReadOnly: true},
+		},
+	}
+	c, err := e.cli.ContainerCreate(ctx, &container.Config{Image: b.Image, Entrypoint: []string{"/aileron"}, Cmd: []string{"gateway"}, User: "0:0",
+		WorkingDir: "/", Env: []string{"PATH=/"}, Labels: b.labels("gateway"), StopTimeout: new(int)}, host, nil, nil, "aileron-"+b.Session+"-gw")
+	if err != nil {
+		return "", fmt.Errorf("make the gateway: %w", err)
+	}
+	return c.ID, nil
+}
+
+func securityOptions(seccomp string) []string {
+	opts := []string{"no-new-privileges", "seccomp=" + seccomp}
+	// SELinux would keep the box from the project and the gateway from the
+	// session's sockets; relabelling a person's files is worse than no label.
+	if _, err := os.Stat("/sys/fs/selinux/enforce"); err == nil {
+		opts = append(opts, "label=disable")
+	}
+	return opts
+}
+
+// startGateway starts the gateway and waits for its word that it is ready.
+func (e *Engine) startGateway(ctx context.Context, id string) error {
+	if err := e.cli.ContainerStart(ctx, id, container.StartOptions{}); err != nil {
+		return fmt.Errorf("start the gateway: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	logs, err := e.cli.ContainerLogs(ctx, id, container.LogsOptions{ShowStdout: true, ShowStderr: true, Follow: true})
+	if err != nil {
+		return fmt.Errorf("listen to the gateway: %w", err)
+	}
+	defer logs.Close()
+	pr, pw := io.Pipe()
+	said := &tail{}
+	go func() {
+		_, err := stdcopy.StdCopy(pw, said, logs)
+		_ = pw.CloseWithError(errors.Join(err, io.EOF))
+	}()
+	defer pr.Close()
+	lines := bufio.NewScanner(pr)
+	for lines.Scan() {
+		if strings.TrimSpace(lines.Text()) == "ready" {
+			return nil
+		}
+		_, _ = said.Write(lines.Bytes())
+	}
+	return fmt.Errorf("start the gateway: it did not get ready: %s", said)
+}
+
+func (e *Engine) createBox(ctx context.Context, b Box, gateway, resolv, seccomp string) (string, error) {
+	config, host, ownHome, err := e.boxConfig(ctx, b, seccomp)
+	if err != nil {
+		return "", err
+	}
+	host.NetworkMode = container.NetworkMode("container:" + gateway)
+	host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: resolv, Target: "/etc/resolv.conf", ReadOnly: true})
+	c, err := e.cli.ContainerCreate(ctx, config, host, nil, nil, "aileron-"+b.Session+"-box")
+	if err != nil {
+		return "", fmt.Errorf("make the box: %w", err)
+	}
+	if !ownHome {
+		return c.ID, nil
+	}
+	return c.ID, e.giveHome(ctx, c.ID, config.User)
+}
+
+// giveHome makes a user the owner of the home in a created container. What
+// the image has there stays; a tmpfs would get the image's mode from some
+// runtimes and its owner from others.
+func (e *Engine) giveHome(ctx context.Context, id, user string) error {
+	var uid, gid int
+	if user != "" && user != "root" {
+		if _, err := fmt.Sscanf(user, "%d:%d", &uid, &gid); err != nil {
+			return fmt.Errorf("give %s a home: %w", user, err)
+		}
+	}
+	var home bytes.Buffer
+	tw := tar.NewWriter(&home)
+	if err := errors.Join(tw.WriteHeader(&tar.Header{Name: "home/agent/", Typeflag: tar.TypeDir, Mode: 0o755, Uid: uid, Gid: gid}), tw.Close()); err != nil {
+		return fmt.Errorf("give %s a home: %w", user, err)
+	}
+	if err := e.cli.CopyToContainer(ctx, id, "/", &home, container.CopyToContainerOptions{}); err != nil {
+		return fmt.Errorf("give %s a home: %w", user, err)
+	}
+	return nil
+}
+
+// boxConfig is a box but for its network, and whether its user needs a home.
+func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *container.Config, _ *container.HostConfig, ownHome bool, _ error) {
+	user, ownHome, err := e.boxUser(ctx, b)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	pids := int64(4096)
+	host := &container.HostConfig{
+		CapDrop:     []string{"ALL"},
+		SecurityOpt: securityOptions(seccomp),
+		Resources:   container.Resources{Ulimits: ulimits(), PidsLimit: &pids},
+		Mounts:      []mount.Mount{{Type: mount.TypeBind, Source: b.Dir, Target: Workspace}},
+	}
+	env := append([]string{"HOME=/home/agent"}, b.Env...)
+	if b.TTY {
+		if t := os.Getenv("TERM"); t != "" {
+			env = append(env, "TERM="+t)
+		}
+	}
+	// Process 1 ignores signals that it has no handler for: an init makes
+	// Ctrl-C work for every command. Podman's is a program of its own, which
+	// hosts may not have; there a second Ctrl-C kills.
+	init := e.kind == "docker"
+	for _, path := range []string{"/usr/libexec/podman/catatonit", "/usr/bin/catatonit"} {
+		if _, err := os.Stat(path); err == nil {
+			init = true
+		}
+	}
+	host.Init = &init
+	// Podman grants StopTimeout even to a forced removal; Run has given its own
+	// grace by then.
+	return &container.Config{Image: b.Image, Entrypoint: []string{}, Cmd: b.Command, User: user, Env: env, WorkingDir: Workspace,
+		Tty: b.TTY, OpenStdin: b.Stdin != nil, StdinOnce: true, AttachStdin: b.Stdin != nil, AttachStdout: true, AttachStderr: true,
+		Labels: b.labels("box"), StopTimeout: new(int)}, host, ownHome, nil
+}
+
+// boxUser decides who the command is. The image's own user is kept where it
+// can write to the project. Where it cannot, the command runs as the
+// project's owner, and gets a home of its own: without capabilities even
+// user 0 is only the owner of its files. On a rootless engine user 0 is the
+// person who runs it.
+func (e *Engine) boxUser(ctx context.Context, b Box) (user string, ownHome bool, err error) {
+	if e.kind == "podman" && os.Geteuid() != 0 {
+		return "0:0", true, nil
+	}
+	img, err := e.cli.ImageInspect(ctx, b.Image)
+	if err != nil {
+		return "", false, fmt.Errorf("look at the image %s: %w", b.Image, err)
+	}
+	image := ""
+	if img.Config != nil {
+		image = img.Config.User
+	}
+	info, err := os.Stat(b.Dir)
+	if err != nil {
+		return "", false, fmt.Errorf("look at the project: %w", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || info.Mode().Perm()&0o002 != 0 {
+		return image, false, nil
+	}
+	owner := strconv.Itoa(int(st.Uid))
+	uid, _, _ := strings.Cut(image, ":")
+	if uid == owner || uid == "agent" && owner == "1000" || (uid == "" || uid == "root") && owner == "0" {
+		return image, uid == "" || uid == "root", nil
+	}
+	return owner + ":" + strconv.Itoa(int(st.Gid)), true, nil
+}
