@@ -40,6 +40,9 @@ func newBindingListCommand(a *app) *cobra.Command {
 			if errors.Is(err, vault.ErrNotInitialised) {
 				err = nil
 			}
+			if err != nil && len(all) == 0 {
+				return err
+			}
 			// What can be read is listed even when something else cannot.
 			return errors.Join(printBindings(a, all), err)
 		},

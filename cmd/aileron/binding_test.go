@@ -204,6 +204,22 @@ func TestAPersonBindsWithoutFlags(t *testing.T) {
 	}
 }
 
+// A vault that others could change is not said to be empty (SECURITY VLT-01).
+func TestUnsafeVaultIsRefusedWithTheMend(t *testing.T) {
+	o := withConnectors(t)
+	o.ok("vault", "init")
+	dir := filepath.Join(o.home, "vault")
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"vault", "status"}, {"vault", "status", "--json"}, {"vault", "lock"}, {"vault", "unlock"}, {"vault", "passwd", "--new-passphrase-file", o.file("p", "a new passphrase")},
+		{"binding", "list"}, {"binding", "list", "--json"}, {"binding", "setup", githubFQN, "--secret-file", o.file("token", testToken)},
+	} {
+		o.fails("chmod 700 "+dir, args...)
+	}
+}
+
 // One broken file is named, hides nothing else, and can be removed.
 func TestBrokenBindingCanBeRevoked(t *testing.T) {
 	o := withConnectors(t)

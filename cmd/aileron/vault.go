@@ -83,11 +83,14 @@ func vaultStatus(a *app) error {
 	if errors.Is(err, vault.ErrNotInitialised) {
 		err = nil
 	}
+	if err != nil && len(bindings) == 0 {
+		return err
+	}
 	if a.json {
 		status := map[string]any{"initialised": v.Initialised(), "locked": v.LockedForAll(), "bindings": len(bindings)}
 		return errors.Join(a.printJSON(status), err)
 	}
-	state := "unlocked by its passphrase"
+	state := "ready; its passphrase opens it"
 	switch {
 	case !v.Initialised():
 		state = "not made yet; aileron vault init makes it"
