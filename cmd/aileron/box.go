@@ -35,6 +35,11 @@ type boxOptions struct {
 
 func (o *boxOptions) register(cmd *cobra.Command, sandboxes string) {
 	o.sessionOptions.register(cmd)
+	o.registerBox(cmd, sandboxes)
+}
+
+// registerBox adds what is said of a box without a session.
+func (o *boxOptions) registerBox(cmd *cobra.Command, sandboxes string) {
 	f := cmd.Flags()
 	f.StringVar(&o.sandbox, "sandbox", "auto", "the engine that runs the box: "+sandboxes)
 	f.StringVar(&o.build, "sandbox-build", "auto", "when to build the image: auto (when it is missing), always or never")
@@ -46,6 +51,10 @@ func (o *boxOptions) check(off bool) error {
 	if err := o.sessionOptions.check(); err != nil {
 		return err
 	}
+	return o.checkBox(off)
+}
+
+func (o *boxOptions) checkBox(off bool) error {
 	switch o.sandbox {
 	case "auto", "podman", "docker":
 	case "off":
@@ -145,7 +154,11 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	}
 	code, err := a.boxed(ctx, s, engine, boxed{plan: plan, dir: dir, binary: binary, forward: forward, running: running})
 	s.close(context.WithoutCancel(ctx), code, "the command ended")
+	var bad *sandbox.CommandError
 	switch {
+	case errors.As(err, &bad):
+		_ = a.exitCode(err) // says it; the code is a shell's
+		return exitError{bad.Code}
 	case err != nil:
 		return a.interrupted(ctx, err)
 	case code != 0:
@@ -227,17 +240,21 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// tierOf says whose an image is: aileron's own, or the user's.
+func tierOf(image sandbox.Image) string {
+	if image.Dockerfile == nil {
+		return "byo"
+	}
+	return "base"
+}
+
 // boxEnv is the environment of CONTRACT section 3.
 func (s *session) boxEnv(runtime string, image sandbox.Image) []string {
-	tier := "base"
-	if image.Dockerfile == nil {
-		tier = "byo"
-	}
 	env := mediationEnv("http://127.0.0.1:3128", boxCA, boxBundle, boxJava, []string{"localhost", "127.0.0.1", "::1", proxy.APIHost})
 	env = append(env, s.identity("http://"+proxy.APIHost+"/v1")...)
 	env = append(env,
 		"AILERON_TOOLS_FILE=/etc/aileron/tools.txt", "AILERON_SHIMS_DIR=/usr/local/bin",
-		"AILERON_SANDBOX_TIER="+tier, "AILERON_SANDBOX_RUNTIME="+runtime, "AILERON_SANDBOX_IMAGE="+image.Ref)
+		"AILERON_SANDBOX_TIER="+tierOf(image), "AILERON_SANDBOX_RUNTIME="+runtime, "AILERON_SANDBOX_IMAGE="+image.Ref)
 	return append(env, s.placeholders()...)
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -110,83 +109,5 @@ func newSandboxRunCommand(a *app) *cobra.Command {
 	}
 	opts.register(cmd, "auto, podman or docker")
 	cmd.Flags().SetInterspersed(false)
-	return cmd
-}
-
-func newSandboxCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "sandbox",
-		Short: "Run commands in sealed boxes",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  subcommandNeeded,
-	}
-	cmd.AddCommand(newSandboxRunCommand(a), newSandboxBuildCommand(a), newSandboxPruneCommand(a))
-	return cmd
-}
-
-func newSandboxBuildCommand(a *app) *cobra.Command {
-	engine, agent, missing := "auto", "", false
-	cmd := &cobra.Command{
-		Use:     "build",
-		Short:   "Build aileron's base image, or an agent's, anew",
-		Example: "  aileron sandbox build --agent opencode",
-		Args:    usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			image := sandbox.BaseImage(version)
-			if agent != "" {
-				found, ok := agents.Find(agent)
-				if !ok {
-					return usagef("there is no agent %q; known: %s", agent, agentNames())
-				}
-				image = sandbox.AgentImage(version, found.Name, found.Recipe)
-			}
-			policy := "always"
-			if missing {
-				policy = "auto"
-			}
-			e, err := sandbox.Find(cmd.Context(), engine)
-			if err != nil {
-				return err
-			}
-			defer e.Close()
-			if err := e.EnsureImage(cmd.Context(), image, policy, a.stderr); err != nil {
-				return err
-			}
-			fmt.Fprintln(a.stdout, image.Ref)
-			return nil
-		},
-	}
-	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: auto, podman or docker")
-	cmd.Flags().StringVar(&agent, "agent", "", "build this agent's image")
-	cmd.Flags().BoolVar(&missing, "if-missing", false, "only when it is not there")
-	return cmd
-}
-
-func newSandboxPruneCommand(a *app) *cobra.Command {
-	engine := "auto"
-	cmd := &cobra.Command{
-		Use:     "prune",
-		Short:   "Remove what killed sessions left behind",
-		Example: "  aileron sandbox prune",
-		Args:    usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			home, err := a.Home()
-			if err != nil {
-				return err
-			}
-			e, err := sandbox.Find(cmd.Context(), engine)
-			if err != nil {
-				return err
-			}
-			defer e.Close()
-			n, err := e.Sweep(cmd.Context(), func(id string) bool { return alive(home, id) })
-			if err != nil {
-				return err
-			}
-			a.sayf("aileron: removed %d containers", n)
-			return nil
-		},
-	}
-	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: auto, podman or docker")
 	return cmd
 }

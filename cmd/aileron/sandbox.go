@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+)
+
+func newSandboxCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sandbox",
+		Short: "Run commands in sealed boxes",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  subcommandNeeded,
+	}
+	cmd.AddCommand(newSandboxRunCommand(a), newSandboxBuildCommand(a), newSandboxCheckCommand(a), newSandboxPruneCommand(a))
+	return cmd
+}
+
+func newSandboxBuildCommand(a *app) *cobra.Command {
+	engine, agent, missing := "auto", "", false
+	cmd := &cobra.Command{
+		Use:     "build",
+		Short:   "Build aileron's base image, or an agent's, anew",
+		Example: "  aileron sandbox build --agent opencode",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			image := sandbox.BaseImage(version)
+			if agent != "" {
+				found, ok := agents.Find(agent)
+				if !ok {
+					return usagef("there is no agent %q; known: %s", agent, agentNames())
+				}
+				image = sandbox.AgentImage(version, found.Name, found.Recipe)
+			}
+			policy := "always"
+			if missing {
+				policy = "auto"
+			}
+			e, err := sandbox.Find(cmd.Context(), engine)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			if err := e.EnsureImage(cmd.Context(), image, policy, a.stderr); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stdout, image.Ref)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: auto, podman or docker")
+	cmd.Flags().StringVar(&agent, "agent", "", "build this agent's image")
+	cmd.Flags().BoolVar(&missing, "if-missing", false, "only when it is not there")
+	return cmd
+}
+
+func newSandboxCheckCommand(a *app) *cobra.Command {
+	opts, agent := &boxOptions{}, ""
+	cmd := &cobra.Command{
+		Use:   "check --agent=CMD",
+		Short: "Check that an image can run a command, without a session",
+		Long: `Prepare the image as launch does, and look whether it has /bin/sh, lets the
+command write to the project, and has the command on its PATH. Exits with 1 when
+something is missing.`,
+		Example: `  aileron sandbox check --agent=opencode
+  aileron sandbox check --image localhost/my/tools --agent=bash`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.checkBox(false); err != nil {
+				return err
+			}
+			if agent == "" {
+				return usagef("sandbox check wants a command: aileron sandbox check --agent=CMD")
+			}
+			return a.checkSandbox(cmd.Context(), opts, agent)
+		},
+	}
+	opts.registerBox(cmd, "auto, podman or docker")
+	cmd.Flags().StringVar(&agent, "agent", "", "an agent by name, or any command")
+	return cmd
+}
+
+// sandboxReport is what `sandbox check` prints.
+type sandboxReport struct {
+	Tier    string   `json:"tier"`
+	Runtime string   `json:"runtime"`
+	Image   string   `json:"image"`
+	Command string   `json:"command"`
+	Missing []string `json:"missing"`
+	Support string   `json:"support"`
+}
+
+func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) error {
+	image, command := sandbox.BaseImage(version), name
+	if agent, ok := agents.Find(name); ok {
+		image, command = sandbox.AgentImage(version, agent.Name, agent.Recipe), agent.Commands[0]
+	}
+	if opts.image != "" {
+		image = sandbox.Image{Ref: opts.image}
+	}
+	dir, err := opts.project()
+	if err != nil {
+		return err
+	}
+	engine, err := sandbox.Find(ctx, opts.sandbox)
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	if err := engine.EnsureImage(ctx, image, opts.build, a.stderr); err != nil {
+		return err
+	}
+	found, err := engine.Check(ctx, sandbox.Box{Image: image.Ref, Command: []string{command}, Dir: dir})
+	if err != nil {
+		return err
+	}
+	r := sandboxReport{Tier: tierOf(image), Runtime: engine.Describe(), Image: image.Ref, Command: first(found.Command, command), Missing: found.Missing, Support: "ok"}
+	if len(r.Missing) > 0 {
+		r.Support = "missing " + strings.Join(r.Missing, "; ")
+	}
+	if a.json {
+		if r.Missing == nil {
+			r.Missing = []string{}
+		}
+		err = a.printJSON(r)
+	} else {
+		_, err = fmt.Fprintf(a.stdout, "tier: %s\nruntime: %s\nimage: %s\ncommand: %s\nsupport: %s\n", r.Tier, r.Runtime, r.Image, r.Command, r.Support)
+	}
+	if err == nil && len(r.Missing) > 0 {
+		return exitError{1}
+	}
+	return err
+}
+
+func newSandboxPruneCommand(a *app) *cobra.Command {
+	engine := "auto"
+	cmd := &cobra.Command{
+		Use:     "prune",
+		Short:   "Remove what killed sessions left behind",
+		Example: "  aileron sandbox prune",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			home, err := a.Home()
+			if err != nil {
+				return err
+			}
+			e, err := sandbox.Find(cmd.Context(), engine)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			n, err := e.Sweep(cmd.Context(), func(id string) bool { return alive(home, id) })
+			if err != nil {
+				return err
+			}
+			a.sayf("aileron: removed %d containers", n)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: auto, podman or docker")
+	return cmd
+}
