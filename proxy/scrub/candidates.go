@@ -1,6 +1,9 @@
 package scrub
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Most data hold no trace of a secret, and no escape that could hide one. This
 // file finds the few places where one may be, at the speed of memory; only
@@ -68,7 +71,9 @@ func (s *Scanner) spot(i int, k kind) {
 // survey notes every candidate in data. blocks[b+1] is block b's kinds.
 func (s *Scanner) survey() {
 	data := s.data
-	s.blocks = append(s.blocks[:0], make([]kind, len(data)/blockSize+3)...)
+	n := len(data)/blockSize + 3
+	s.blocks = slices.Grow(s.blocks[:0], n)[:n]
+	clear(s.blocks)
 	s.surveyGrams()
 	s.each('%', func(i int) bool { return i+1 >= len(data) || classOf[data[i+1]]&hexDigit != 0 }, escaped)
 	s.each('&', func(i int) bool { return i+1 >= len(data) || classOf[data[i+1]]&nameStart != 0 }, escaped)
@@ -145,9 +150,9 @@ func (s *Scanner) between(i int) bool {
 	if s.data[i] == '\\' {
 		after++
 	}
-	for ; before >= 0 && i-before <= maxGap && classOf[s.data[before]]&blank != 0; before-- { //nolint:revive // the loop is the search
+	for ; before >= 0 && i-before <= maxGap && classOf[s.data[before]]&blank != 0; before-- {
 	}
-	for ; after < len(s.data) && after-i <= maxGap && classOf[s.data[after]]&blank != 0; after++ { //nolint:revive // the loop is the search
+	for ; after < len(s.data) && after-i <= maxGap && classOf[s.data[after]]&blank != 0; after++ {
 	}
 	return before >= 0 && classOf[s.data[before]]&base64Char != 0 &&
 		(after >= len(s.data) || classOf[s.data[after]]&base64Char != 0)

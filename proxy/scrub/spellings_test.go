@@ -119,8 +119,8 @@ func TestEverySpellingAnywhereIsWipedOutAndNothingElse(t *testing.T) {
 	}
 	set := NewSet(needles)
 	filler := `{"id": 1234, "text": "Some words, a \"quote\" & 100% more.\n", "url":"https:\/\/x.example\/?a=1&b=2"},` + "\r\n"
-	for seed := range uint64(500) {
-		r := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // repeatable
+	for seed := range uint64(250) {
+		r := rand.New(rand.NewPCG(seed, 7))
 		at := []int{1, 64, 500, 4096, 32768, 65536}[r.IntN(6)]
 		at += r.IntN(80) - min(at, 60)
 		var text strings.Builder
@@ -152,10 +152,10 @@ func TestEverySpellingAnywhereIsWipedOutAndNothingElse(t *testing.T) {
 
 func TestTheWorstGuessesAreNoOracle(t *testing.T) {
 	set := NewSet([]Needle{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
-	r := rand.New(rand.NewPCG(1, 9)) //nolint:gosec // repeatable
+	r := rand.New(rand.NewPCG(1, 9))
 	var text strings.Builder
 	for i := range 262144 {
-		fmt.Fprintf(&text, "%04x", uint16(i*40503)) //nolint:gosec // all of them, in some order
+		fmt.Fprintf(&text, "%04x", uint16(i*40503))
 	}
 	// Whoever knows 15 bytes of a secret learns nothing from its encodings either.
 	for range 4000 {
