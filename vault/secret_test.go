@@ -50,6 +50,11 @@ func TestSecretDoesNotPrint(t *testing.T) {
 	if !strings.Contains(text, "[secret]") {
 		t.Error("nothing was printed")
 	}
+	for _, verb := range []string{"v", "+v", "#v", "s", "q", "x", "X", "d", "20s"} {
+		if got := fmt.Sprintf("%"+verb, s); got != "[secret]" {
+			t.Errorf("%%%s gives %q", verb, got)
+		}
+	}
 	if s == secret(t, secretText) {
 		t.Error("two secrets compare by accident")
 	}
