@@ -28,7 +28,7 @@ func (v *view) decode(src *view, f family) {
 		case '\\':
 			c, n = backslash(s[i:])
 		case '&':
-			c, n = entity(s[i:])
+			c, n = entity(s[i:], v.final)
 		}
 		switch {
 		case n > 1:

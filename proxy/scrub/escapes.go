@@ -1,7 +1,7 @@
 package scrub
 
 import (
-	"slices"
+	"bytes"
 	"strings"
 )
 
@@ -64,44 +64,59 @@ var entities = map[string]byte{
 // maxEntity is the longest reference that is read, with & and ;.
 const maxEntity = 12
 
-func entity(s []byte) (byte, int) {
-	end := slices.Index(s[:min(len(s), maxEntity)], ';')
-	if end < 0 {
-		for _, c := range s[1:min(len(s), maxEntity)] {
-			if !isHex(c) && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '#' {
-				return '&', 1
-			}
-		}
-		if len(s) < maxEntity {
-			return 0, 0
-		}
-		return '&', 1
+// entity reads a character reference of HTML or XML. HTML allows numbers, and
+// the oldest names, without the semicolon.
+func entity(s []byte, final bool) (byte, int) {
+	end := 1
+	for end < len(s) && end < maxEntity && (s[end] == '#' || isHex(s[end]) || s[end] >= 'g' && s[end] <= 'z' || s[end] >= 'G' && s[end] <= 'Z') {
+		end++
 	}
-	name := string(s[1:end])
-	if c, ok := entities[name]; ok {
-		return c, end + 1
+	if end == len(s) && end < maxEntity && !final {
+		return 0, 0
 	}
-	number, ok := strings.CutPrefix(name, "#")
-	if !ok || number == "" {
-		return '&', 1
+	length := end
+	if end < len(s) && s[end] == ';' {
+		length++
 	}
-	base := 10
-	if number[0] == 'x' || number[0] == 'X' {
-		number, base = number[1:], 16
-	}
-	value := 0
-	for _, c := range []byte(number) {
-		if !isHex(c) || base == 10 && (c < '0' || c > '9') {
+	name := s[1:end]
+	if len(name) > 1 && name[0] == '#' {
+		value, digits := number(name[1:])
+		if digits == 0 {
 			return '&', 1
 		}
-		if value = value*base + int(unhex(c)); value > 0xfe {
-			value = separator
+		if digits < len(name)-1 {
+			length = 2 + digits
+		}
+		return value, length
+	}
+	if c, ok := entities[string(name)]; ok && length > end {
+		return c, length
+	}
+	for _, old := range [...]string{"amp", "lt", "gt", "quot", "AMP", "LT", "GT", "QUOT"} {
+		if bytes.HasPrefix(name, []byte(old)) {
+			return entities[strings.ToLower(old)], 1 + len(old)
 		}
 	}
-	if number == "" {
-		return '&', 1
+	return '&', 1
+}
+
+// number reads decimal digits, or hexadecimal ones behind an x, and gives how
+// many bytes they take.
+func number(s []byte) (value byte, n int) {
+	base, v := 10, 0
+	if s[0] == 'x' || s[0] == 'X' {
+		base, n = 16, 1
 	}
-	return byte(value), end + 1
+	start := n
+	for ; n < len(s) && isHex(s[n]) && (base == 16 || s[n] <= '9'); n++ {
+		if v = v*base + int(unhex(s[n])); v > 0xfe {
+			v = separator
+		}
+	}
+	if n == start {
+		return 0, 0
+	}
+	return byte(v), n
 }
 
 func isHex(c byte) bool {

@@ -6,9 +6,11 @@ import "io"
 // may leave at once, and closes its source.
 type Reader struct {
 	src   io.ReadCloser
-	scan  Scanner
+	set   *Set
+	scan  *Scanner // nil when there is no set, and when the source has ended
 	ready []byte
 	err   error
+	hits  int // when the source has ended
 }
 
 const (
@@ -21,20 +23,25 @@ const (
 
 // Reader puts the search around src. A nil Set gives the bytes as they are.
 func (s *Set) Reader(src io.ReadCloser) *Reader {
-	return &Reader{src: src, scan: Scanner{set: s}}
+	r := &Reader{src: src, set: s}
+	if s != nil {
+		r.scan = s.borrow()
+	}
+	return r
 }
 
 // Read implements io.Reader. The source's error comes behind its last bytes.
 func (r *Reader) Read(p []byte) (int, error) {
-	if r.scan.set == nil || len(p) == 0 {
+	if r.set == nil || len(p) == 0 {
 		return r.src.Read(p)
 	}
 	for empty := 0; len(r.ready) == 0; {
 		if r.err != nil {
-			if r.scan.holds() {
+			if r.scan != nil && r.scan.holds() {
 				r.ready = r.scan.Flush()
 				continue
 			}
+			r.end()
 			return 0, r.err
 		}
 		room := r.scan.room(min(max(len(p), leastPiece), pieceSize))
@@ -47,12 +54,29 @@ func (r *Reader) Read(p []byte) (int, error) {
 		r.ready, r.err = r.scan.scan(n), err
 	}
 	n := copy(p, r.ready)
-	r.ready = r.ready[n:]
+	if r.ready = r.ready[n:]; len(r.ready) == 0 && r.err != nil && !r.scan.holds() {
+		r.end()
+	}
 	return n, nil
 }
 
 // Close closes the source.
 func (r *Reader) Close() error { return r.src.Close() }
 
+// end gives the scanner back. Only Read does so: Close may come while a Read
+// waits for its source.
+func (r *Reader) end() {
+	if r.scan != nil {
+		r.hits = r.scan.hits
+		r.set.giveBack(r.scan)
+		r.scan = nil
+	}
+}
+
 // Hits is how many secrets were wiped out so far.
-func (r *Reader) Hits() int { return r.scan.hits }
+func (r *Reader) Hits() int {
+	if r.scan != nil {
+		return r.scan.hits
+	}
+	return r.hits
+}

@@ -32,6 +32,7 @@ func (s *Set) NewScanner() *Scanner { return &Scanner{set: s} }
 
 func (s *Scanner) reset() {
 	clear(s.data[:cap(s.data)])
+	clear(s.rest[:cap(s.rest)])
 	s.hits, s.left, s.data, s.rest, s.marks = 0, 0, s.data[:0], s.rest[:0], s.marks[:0]
 }
 

@@ -49,7 +49,7 @@ type Set struct {
 	hexStride int
 	quote     bool // some secret holds a quotation mark
 
-	idle sync.Pool // of *Scanner, for Text
+	idle sync.Pool // of *Scanner
 }
 
 // String hides.
@@ -127,20 +127,28 @@ func (s *Set) Text(text string) (string, int) {
 	if s == nil || len(text) < gram {
 		return text, 0
 	}
-	sc, _ := s.idle.Get().(*Scanner)
-	if sc == nil {
-		sc = s.NewScanner()
-	}
-	defer func() {
-		sc.reset()
-		s.idle.Put(sc)
-	}()
+	sc := s.borrow()
+	defer s.giveBack(sc)
 	first := sc.Write([]byte(text))
 	if sc.hits == 0 && len(first) == len(text) {
 		return text, 0
 	}
 	out := string(first)
 	return out + string(sc.Flush()), sc.hits
+}
+
+// borrow gives a scanner at the beginning of a stream.
+func (s *Set) borrow() *Scanner {
+	if sc, ok := s.idle.Get().(*Scanner); ok {
+		return sc
+	}
+	return s.NewScanner()
+}
+
+// giveBack makes sc ready for another stream.
+func (s *Set) giveBack(sc *Scanner) {
+	sc.reset()
+	s.idle.Put(sc)
 }
 
 // Header wipes secrets out of every value. A field whose name holds one is
