@@ -150,12 +150,15 @@ func TestAMissingImageIsNamed(t *testing.T) {
 	})
 }
 
-func TestAFailedBuildSaysWhatTheStepSaid(t *testing.T) {
+func TestAFailedBuildNamesTheStepsFault(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		var progress bytes.Buffer
 		img := sandbox.Image{Ref: "localhost/aileron/failing:1", Dockerfile: []byte("FROM " + testImage.Ref + "\nCOPY nothing /\n")}
-		if err := e.EnsureImage(t.Context(), img, "auto", &progress); err == nil || !strings.Contains(err.Error(), img.Ref) {
+		if err := e.EnsureImage(t.Context(), img, "auto", &progress); err == nil || !strings.Contains(err.Error(), img.Ref) || !strings.Contains(err.Error(), "nothing") {
 			t.Errorf("EnsureImage = %v", err)
+		}
+		if !strings.Contains(progress.String(), "COPY nothing") {
+			t.Errorf("the progress has no step:\n%s", &progress)
 		}
 	})
 }
