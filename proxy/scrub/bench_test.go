@@ -16,7 +16,7 @@ func BenchmarkScrub(b *testing.B) {
 	const piece = 32 << 10
 	fill := func(s string) []byte { return bytes.Repeat([]byte(s), piece/len(s)+1)[:piece] }
 	plain := fill(`{"id":12345,"name":"some name","url":"https://api.example.com/items/1","text":"A line, and one more.","ok":true},`)
-	for _, size := range []int{12, 20, 40} {
+	for _, size := range []int{8, 12, 20, 40} {
 		for _, k := range []int{1, 8, 64} {
 			var needles []Needle
 			for i := range k {

@@ -170,16 +170,12 @@ next:
 				continue
 			}
 		}
-		n := 0
-		for at := i - stride; at <= i; at++ {
+		for at := i - stride; at < i; at++ {
 			if classOf[data[at]]&hexDump == 0 {
 				continue next
 			}
-			if classOf[data[at]]&hexDigit != 0 {
-				n++
-			}
 		}
-		if n > 1 {
+		if s.manyDigits(i) {
 			s.spot(i-stride, dumped)
 			s.spot(i, dumped)
 		}
@@ -197,4 +193,17 @@ next:
 		}
 		s.spot(len(data)-1, dumped)
 	}
+}
+
+// manyDigits tells whether the dump at data[i] has as many digits as the
+// shortest hit.
+func (s *Scanner) manyDigits(i int) bool {
+	n, least := 0, 2*s.set.hexStride
+	for at := i; at < len(s.data) && at-i < context && n < least && classOf[s.data[at]]&hexDump != 0; at++ {
+		n += int(classOf[s.data[at]] & hexDigit)
+	}
+	for at := i - 1; at >= 0 && i-at < context && n < least && classOf[s.data[at]]&hexDump != 0; at-- {
+		n += int(classOf[s.data[at]] & hexDigit)
+	}
+	return n >= least
 }

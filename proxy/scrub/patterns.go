@@ -185,10 +185,10 @@ type grams struct {
 	shift  uint
 }
 
-// newGrams makes room for n runs: one bit in 16 is set at most, two for a run,
+// newGrams makes room for n runs: few of its bits are set, two for a run,
 // and the map of many secrets still fits a processor's second cache.
 func newGrams(n int) grams {
-	size := min(max(bits.Len(uint(n))+5, 12), 21)
+	size := min(max(bits.Len(uint(n))+7, 15), 21)
 	return grams{bitmap: make([]uint64, 1<<size/64), shift: uint(64 - size)}
 }
 

@@ -119,7 +119,7 @@ func TestEverySpellingAnywhereIsWipedOutAndNothingElse(t *testing.T) {
 	}
 	set := NewSet(needles)
 	filler := `{"id": 1234, "text": "Some words, a \"quote\" & 100% more.\n", "url":"https:\/\/x.example\/?a=1&b=2"},` + "\r\n"
-	for seed := range uint64(250) {
+	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		at := []int{1, 64, 500, 4096, 32768, 65536}[r.IntN(6)]
 		at += r.IntN(80) - min(at, 60)
