@@ -38,7 +38,8 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
 	defer stop()
 	var conns sync.WaitGroup
 	defer conns.Wait()
-	front := p.front(ctx, door)
+	open := p.front(ctx, door)
+	full := open.full()
 	wait := time.Duration(0)
 	for {
 		conn, err := l.Accept()
@@ -57,11 +58,12 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
 		}
 		wait = 0
 		conns.Go(func() {
+			front := open // this connection's alone: one refusal is not the next one's
 			select {
 			case p.slots <- struct{}{}:
 				defer func() { <-p.slots }()
 			default:
-				front = front.full()
+				front = full
 			}
 			defer p.recovered("a connection")
 			wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Drain: p.draining}, front)

@@ -613,3 +613,25 @@ func TestATunnelOfHTTP10NeedsNoHost(t *testing.T) {
 		t.Errorf("got %d", res.StatusCode)
 	}
 }
+
+func TestABurstOfConnectionsEndsItselfAndNotTheSession(t *testing.T) {
+	w := newWorld(t, hello)
+	for len(w.plane.slots) < cap(w.plane.slots) {
+		w.plane.slots <- struct{}{}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://plain.good.example/x", nil)
+	must(t, err)
+	res, err := w.client.Do(req)
+	must(t, err)
+	res.Body.Close()
+	if res.StatusCode != 429 {
+		t.Errorf("over the cap: %d, want 429", res.StatusCode)
+	}
+	w.client.CloseIdleConnections()
+	for len(w.plane.slots) > 0 {
+		<-w.plane.slots
+	}
+	if res, _ := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 {
+		t.Errorf("after the burst: %d, want 200", res.StatusCode)
+	}
+}
