@@ -73,6 +73,12 @@ func (x *Exchange) matched(t spec.Target, m spec.Match) {
 
 func (x *Exchange) credentialed() bool { return x.match.Operation.Injection != nil }
 
+// journey is how the exchange's request may travel upstream.
+func (x *Exchange) journey() journey {
+	op := x.match.Operation
+	return journey{binding: x.row.Binding, h2: x.request.ProtoMajor == 2, idempotent: op != nil && op.Idempotent}
+}
+
 // admit checks what a spec cannot: that the match still covers the target,
 // and that the plane can carry such an exchange at all.
 func (x *Exchange) admit() *Denial {

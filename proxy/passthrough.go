@@ -28,7 +28,7 @@ func (p *Plane) pass(x *Exchange) *http.Response {
 	if d != nil {
 		return refuse(d)
 	}
-	res, d := p.upstream.roundTrip(out)
+	res, d := p.upstream.roundTrip(out, x.journey())
 	if d != nil {
 		return refuse(d)
 	}

@@ -112,7 +112,14 @@ func New(cfg Config) (*Plane, error) {
 
 // SetGrants replaces what the plane may do from the next request on, on
 // connections that are already open too.
-func (p *Plane) SetGrants(g *Grants) { p.grants.Store(g) }
+func (p *Plane) SetGrants(g *Grants) {
+	p.grants.Store(g)
+	bound := map[string]bool{"": true}
+	for _, b := range g.Bound {
+		bound[b.Binding] = true
+	}
+	p.upstream.keep(bound)
+}
 
 // Drain refuses new requests, ends idle connections, and waits for the
 // requests under way until ctx or the drain limit ends.
@@ -148,7 +155,7 @@ func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	if d != nil {
 		return nil, x.reject(d)
 	}
-	res, d := p.upstream.roundTrip(out)
+	res, d := p.upstream.roundTrip(out, x.journey())
 	if d != nil {
 		return nil, x.reject(d)
 	}

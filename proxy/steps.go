@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"mime"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -16,6 +17,9 @@ import (
 func (x *Exchange) requestSteps(bound *Bound) *fifo.Group {
 	g := fifo.NewGroup()
 	g.AddRequestModifier(header.NewHopByHopModifier()) // RFC 9110 section 7.6.1, what Connection names included
+	if isGRPC(x.request.Header) {
+		g.AddRequestModifier(requestStep(takeTrailers))
+	}
 	g.AddRequestModifier(requestStep(dropProxyFields))
 	if x.credentialed() {
 		op := x.match.Operation
@@ -27,6 +31,9 @@ func (x *Exchange) requestSteps(bound *Bound) *fifo.Group {
 			g.AddRequestModifier(dropFields("Idempotency-Key", "X-Idempotency-Key"))
 		}
 		g.AddRequestModifier(requestStep(plainAnswer))
+		if isGRPC(x.request.Header) {
+			g.AddRequestModifier(requestStep(plainMessages))
+		}
 		if !op.Ranges {
 			g.AddRequestModifier(dropFields("Range", "If-Range"))
 		}
@@ -52,6 +59,7 @@ func (x *Exchange) responseSteps() *fifo.Group {
 	}
 	g.AddResponseModifier(responseStep(x.scrubHead))
 	g.AddResponseModifier(responseStep(func(res *http.Response) error { x.scrubBody(res); return nil }))
+	g.AddResponseModifier(responseStep(x.cleanTrailers))
 	g.AddResponseModifier(responseStep(x.watchFields))
 	return g
 }
@@ -129,6 +137,26 @@ func plainAnswer(r *http.Request) error {
 	return nil
 }
 
+// isGRPC reports a gRPC request, whose answer is in messages and trailers.
+func isGRPC(h http.Header) bool {
+	rest, ok := strings.CutPrefix(h.Get("Content-Type"), "application/grpc")
+	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
+}
+
+// takeTrailers says that the answer's trailers arrive: a gRPC server refuses
+// a client that does not say so.
+func takeTrailers(r *http.Request) error {
+	r.Header["Te"] = []string{"trailers"}
+	return nil
+}
+
+// plainMessages asks a gRPC server not to compress what it says. Requests may
+// be compressed.
+func plainMessages(r *http.Request) error {
+	r.Header["Grpc-Accept-Encoding"] = []string{"identity"}
+	return nil
+}
+
 // queryCarriers are query names that authenticate someone at well-known APIs.
 var queryCarriers = map[string]bool{
 	"access_token": true, "api_key": true, "apikey": true, "api-key": true, "key": true, "oauth_token": true,
@@ -178,12 +206,14 @@ func (x *Exchange) refuseUnsearchable(res *http.Response) error {
 	case res.StatusCode == http.StatusPartialContent && !op.Ranges:
 		return deny(reasonPartial, "the upstream sent a part that was not asked for")
 	}
-	for _, coding := range res.Header["Content-Encoding"] {
-		if c := strings.TrimSpace(coding); c != "" && !strings.EqualFold(c, "identity") {
-			return deny(reasonEncoding, "the upstream compressed its answer although it was asked not to")
+	for _, name := range []string{"Content-Encoding", "Grpc-Encoding"} {
+		for _, coding := range res.Header[name] {
+			if c := strings.TrimSpace(coding); c != "" && !strings.EqualFold(c, "identity") {
+				return deny(reasonEncoding, "the upstream compressed its answer although it was asked not to")
+			}
 		}
 	}
-	if !searchableCharset(res.Header.Get("Content-Type")) {
+	if !searchableCharset(res.Header["Content-Type"]) {
 		return deny(reasonCharset, "the upstream's answer is in a character set that is not searched")
 	}
 	return nil
@@ -197,18 +227,21 @@ func refuseSwitch(res *http.Response) error {
 }
 
 // searchableCharset accepts the supersets of ASCII that the scrubber's forms
-// are written in, and a type without charset.
-func searchableCharset(contentType string) bool {
-	_, params, found := strings.Cut(strings.ToLower(contentType), "charset")
-	if !found {
+// are written in, and a type without charset. What two readers could take for
+// different character sets is not accepted.
+func searchableCharset(types []string) bool {
+	if len(types) != 1 {
+		return len(types) == 0
+	}
+	lower := strings.ToLower(types[0])
+	if !strings.Contains(lower, "charset") {
 		return true
 	}
-	value, ok := strings.CutPrefix(strings.TrimLeft(params, " \t"), "=")
-	if !ok {
+	_, params, err := mime.ParseMediaType(types[0])
+	if err != nil || strings.Count(lower, "charset") != 1 {
 		return false
 	}
-	value, _, _ = strings.Cut(value, ";")
-	switch strings.Trim(value, " \t\"'") {
+	switch strings.ToLower(params["charset"]) {
 	case "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
 		return true
 	}
@@ -244,7 +277,6 @@ func dropDigests(res *http.Response) error {
 func (x *Exchange) scrubHead(res *http.Response) error {
 	hits := x.grants.Scrub.Header(res.Header)
 	x.scrubbed = func() int { return hits }
-	res.Trailer = nil
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/proxy/wire"
+	"github.com/ALRubinger/aileron/proxy/wire/h2"
 )
 
 // APIHost is the name under which a box reaches its own session's API. It is
@@ -22,7 +23,7 @@ const APIHost = "aileron.internal"
 // are the session's, so that clients resume; every exchange is judged by its
 // tunnel's authority all the same, resumed or not.
 func clientTLS() *tls.Config {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	var key [32]byte
 	_, _ = rand.Read(key[:])
 	cfg.SetSessionTicketKeys([][32]byte{key})
@@ -74,7 +75,13 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 		}
 		return
 	}
-	p.serveInside(ctx, secure, &inside{p: p, a: a, scheme: "https", source: audit.SourceConnectTLS, door: door})
+	h := &inside{p: p, a: a, scheme: "https", source: audit.SourceConnectTLS, door: door}
+	if secure.ConnectionState().NegotiatedProtocol == "h2" {
+		_ = secure.SetDeadline(time.Time{})
+		h2.Serve(ctx, secure, wire.Options{Limits: p.cfg.Limits.Wire, Drain: p.draining}, h)
+		return
+	}
+	p.serveInside(ctx, secure, h)
 }
 
 func (p *Plane) serveInside(ctx context.Context, conn net.Conn, h *inside) {
@@ -97,6 +104,10 @@ func (p *Plane) refuseHead(source string, a Authority, scheme string, f *wire.Fa
 		reason = reasonHeadTooLarge
 	case http.StatusRequestEntityTooLarge:
 		reason = reasonTooLarge
+	case http.StatusTooManyRequests:
+		reason = reasonConcurrency
+	case http.StatusServiceUnavailable:
+		reason = reasonDraining
 	}
 	x := p.newExchange(source, a, scheme, nil)
 	x.row.Method, x.row.Path = f.Method, plainPath(f.Target)
@@ -119,11 +130,16 @@ type inside struct {
 // ServeHTTP implements wire.Handler.
 func (i *inside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if own, ok := w.(*wire.ResponseWriter); ok {
-		_ = own.Respond(i.p.answer(i.source, i.a, i.scheme, r))
+		_ = own.Respond(i.Answer(r))
 	}
 }
 
-// Refuse implements wire.Handler.
+// Answer implements h2.Handler.
+func (i *inside) Answer(r *http.Request) *http.Response {
+	return i.p.answer(i.source, i.a, i.scheme, r)
+}
+
+// Refuse implements wire.Handler and h2.Handler.
 func (i *inside) Refuse(f *wire.Fault) *http.Response {
 	return i.p.refuseHead(i.source, i.a, i.scheme, f)
 }

@@ -1,22 +1,19 @@
 package proxy
 
 import (
-	"bufio"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"strings"
-	"syscall"
+	"sync"
 	"time"
-
-	"github.com/ALRubinger/aileron/proxy/address"
 )
 
 // Upstream says how the plane reaches the outside. The zero value resolves
@@ -40,10 +37,25 @@ type Upstream struct {
 // upstream is the only way out. It verifies TLS for the authority's name,
 // dials only addresses that it has checked, and sends nothing twice.
 type upstream struct {
-	cfg       Upstream
-	transport *http.Transport
-	resolver  *net.Resolver
+	cfg      Upstream
+	resolver *net.Resolver
+
+	mu     sync.Mutex
+	pools  map[string]*pool // by the binding whose credential they carry, "" for none
+	speaks map[string]int   // the HTTP version that a host chose, by "host:port"
 }
+
+// pool is the connections that requests with one credential share. Those of
+// another credential never travel on them: there are servers that take a
+// connection for a person.
+type pool struct {
+	// h1 offers HTTP/1.1 only, either offers HTTP/2 too. A client that speaks
+	// HTTP/1.1 gets the former, which moves bodies faster.
+	h1, either *http.Transport
+}
+
+// maxKnown bounds speaks.
+const maxKnown = 4096
 
 func newUpstream(cfg Upstream) (*upstream, error) {
 	if cfg.Dial == 0 {
@@ -58,40 +70,165 @@ func newUpstream(cfg Upstream) (*upstream, error) {
 	if cfg.Proxy != nil && cfg.Proxy.Scheme != "http" {
 		return nil, fmt.Errorf("use the upstream proxy: its scheme is %q, not http", cfg.Proxy.Scheme)
 	}
-	u := &upstream{cfg: cfg, resolver: net.DefaultResolver}
-	u.transport = &http.Transport{
-		Proxy:       nil, // never from the environment
-		DialContext: u.dial,
-		TLSClientConfig: &tls.Config{
-			RootCAs:            cfg.Roots,
-			MinVersion:         tls.VersionTLS12,
-			ClientSessionCache: tls.NewLRUClientSessionCache(256),
-		},
-		TLSHandshakeTimeout:    cfg.Dial,
-		ResponseHeaderTimeout:  cfg.ResponseHeader,
-		IdleConnTimeout:        cfg.Idle,
-		MaxIdleConns:           512,
-		MaxIdleConnsPerHost:    128,
-		MaxResponseHeaderBytes: 256 << 10,
-		WriteBufferSize:        16 << 10,
-		ReadBufferSize:         16 << 10,
-		DisableCompression:     true, // the bytes are the upstream's own
-		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
-	}
-	return u, nil
+	return &upstream{cfg: cfg, resolver: net.DefaultResolver, pools: map[string]*pool{}, speaks: map[string]int{}}, nil
 }
 
-func (u *upstream) close() { u.transport.CloseIdleConnections() }
-
-// roundTrip sends r once and gives the answer's head. Its denials hold no
-// text of any error from below: those name URLs, addresses and headers.
-func (u *upstream) roundTrip(r *http.Request) (*http.Response, *Denial) {
-	res, err := u.transport.RoundTrip(r)
-	if err != nil {
-		return nil, upstreamDenial(r, err)
+func (u *upstream) newPool() *pool {
+	tickets := tls.NewLRUClientSessionCache(256)
+	transport := func(protocols *http.Protocols) *http.Transport {
+		return &http.Transport{
+			Proxy:                  nil, // never from the environment
+			DialContext:            u.dial,
+			TLSClientConfig:        &tls.Config{RootCAs: u.cfg.Roots, MinVersion: tls.VersionTLS12, ClientSessionCache: tickets},
+			TLSHandshakeTimeout:    u.cfg.Dial,
+			ResponseHeaderTimeout:  u.cfg.ResponseHeader,
+			IdleConnTimeout:        u.cfg.Idle,
+			MaxIdleConns:           512,
+			MaxIdleConnsPerHost:    128,
+			MaxResponseHeaderBytes: 256 << 10,
+			WriteBufferSize:        16 << 10,
+			ReadBufferSize:         16 << 10,
+			DisableCompression:     true, // the bytes are the upstream's own
+			Protocols:              protocols,
+		}
 	}
-	return res, nil
+	var one, both http.Protocols
+	one.SetHTTP1(true)
+	both.SetHTTP1(true)
+	both.SetHTTP2(true)
+	return &pool{h1: transport(&one), either: transport(&both)}
 }
+
+func (p *pool) close() {
+	p.h1.CloseIdleConnections()
+	p.either.CloseIdleConnections()
+}
+
+func (u *upstream) close() { u.keep(nil) }
+
+// keep ends the idle connections of all bindings that are not among these:
+// they were revoked, or the session ends.
+func (u *upstream) keep(bindings map[string]bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for binding, p := range u.pools {
+		if !bindings[binding] {
+			p.close()
+			delete(u.pools, binding)
+		}
+	}
+}
+
+// transport is the one for r: of its credential's pool, and of the protocol
+// that its client speaks, unless the host is known to speak only HTTP/1.1.
+func (u *upstream) transport(r *http.Request, binding string, h2 bool) *http.Transport {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	p := u.pools[binding]
+	if p == nil {
+		p = u.newPool()
+		u.pools[binding] = p
+	}
+	if h2 && r.URL.Scheme == "https" && u.speaks[r.URL.Host] != 1 {
+		return p.either
+	}
+	return p.h1
+}
+
+func (u *upstream) learn(host string, version int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.speaks) >= maxKnown {
+		clear(u.speaks)
+	}
+	u.speaks[host] = version
+}
+
+// journey is how a request may travel.
+type journey struct {
+	binding    string // whose credential it carries
+	h2         bool   // its client speaks HTTP/2
+	idempotent bool   // its operation may be repeated
+}
+
+// roundTrip sends r and gives the answer's head. It is sent a second time, at
+// most, when the connection that was tried turned out dead before a byte of
+// the request was on it, or when it is idempotent and the connection died
+// before a byte of the answer; and only while no byte of its body is gone.
+//
+// Its denials hold no text of any error from below: those name URLs,
+// addresses and headers.
+func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Denial) {
+	bodyless := r.Body == nil
+	for try := 0; ; try++ {
+		t := u.transport(r, how.binding, how.h2)
+		var attempt attempt
+		out := r.WithContext(httptrace.WithClientTrace(r.Context(), attempt.trace()))
+		if bodyless && t.Protocols != nil && !t.Protocols.HTTP2() {
+			neverReplayed(out)
+		}
+		res, err := t.RoundTrip(out)
+		if err == nil {
+			if how.h2 && r.URL.Scheme == "https" {
+				u.learn(r.URL.Host, res.ProtoMajor)
+			}
+			return res, nil
+		}
+		d := upstreamDenial(r, err)
+		dead := d.Reason == reasonUpstream && (attempt.unwritten() || how.idempotent)
+		if sent, ok := r.Body.(*countingBody); ok && sent.n.Load() > 0 {
+			dead = false
+		}
+		if try > 0 || !dead {
+			return nil, d
+		}
+	}
+}
+
+// neverReplayed keeps net/http's transport from repeating a request by
+// itself: it takes one without a body, or with the field Idempotency-Key in
+// its canonical spelling, for repeatable. The empty body is of no length, so
+// that no framing is sent for it; a method that should have one says 0.
+func neverReplayed(r *http.Request) {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		r.Body, r.ContentLength = emptyBody{}, -1
+		r.TransferEncoding = []string{"identity"}
+	}
+	h := r.Header
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if v, ok := h[name]; ok {
+			delete(h, name)
+			h[strings.ToLower(name)] = v
+		}
+	}
+}
+
+type emptyBody struct{}
+
+func (emptyBody) Read([]byte) (int, error) { return 0, io.EOF }
+func (emptyBody) Close() error             { return nil }
+
+// attempt watches one attempt's connection.
+type attempt struct {
+	conn   *countedConn
+	before int64
+}
+
+func (a *attempt) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		conn := info.Conn
+		if secure, ok := conn.(*tls.Conn); ok {
+			conn = secure.NetConn()
+		}
+		if counted, ok := conn.(*countedConn); ok {
+			a.conn, a.before = counted, counted.written.Load()
+		}
+	}}
+}
+
+// unwritten reports that the attempt got a connection, and wrote nothing.
+func (a *attempt) unwritten() bool { return a.conn != nil && a.conn.written.Load() == a.before }
 
 func upstreamDenial(r *http.Request, err error) *Denial {
 	var (
@@ -123,123 +260,3 @@ func upstreamDenial(r *http.Request, err error) *Denial {
 	return deny(reasonUpstream, "the connection to %s broke before it answered", host)
 }
 
-// addressError is a name that leads only where nobody may go. why is the
-// address's class, never the address.
-type addressError struct{ why string }
-
-func (e *addressError) Error() string { return "dial upstream: " + e.why + " address" }
-
-// maxAddresses is how many addresses of one name are looked at.
-const maxAddresses = 16
-
-// dial connects to "host:port". A pinned name goes where the owner said. Any
-// other is resolved once, and the address that was checked is the address
-// that is dialled: again at connect time, below the resolver's reach.
-func (u *upstream) dial(ctx context.Context, network, hostport string) (net.Conn, error) {
-	if u.cfg.Proxy != nil {
-		return u.dialThroughProxy(ctx, hostport)
-	}
-	ctx, cancel := context.WithTimeout(ctx, u.cfg.Dial)
-	defer cancel()
-	if pinned, ok := u.cfg.Resolve[hostport]; ok {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", pinned.String())
-	}
-	host, port, err := net.SplitHostPort(hostport)
-	if err != nil {
-		return nil, fmt.Errorf("dial upstream: %w", err)
-	}
-	addrs, err := u.addresses(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	checked := &net.Dialer{ControlContext: floor}
-	var last error
-	for _, addr := range addrs {
-		conn, err := checked.DialContext(ctx, "tcp", net.JoinHostPort(addr.String(), port))
-		if err == nil {
-			return conn, nil
-		}
-		if last = err; ctx.Err() != nil {
-			break
-		}
-	}
-	return nil, last
-}
-
-// addresses are the public addresses of a name, or an addressError.
-func (u *upstream) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
-	var found []netip.Addr
-	if addr, err := netip.ParseAddr(host); err == nil {
-		found = []netip.Addr{addr}
-	} else {
-		// The trailing dot keeps the host's search domains out.
-		found, err = u.resolver.LookupNetIP(ctx, "ip", strings.TrimSuffix(host, ".")+".")
-		if err != nil {
-			return nil, fmt.Errorf("resolve upstream: %w", err)
-		}
-	}
-	var public []netip.Addr
-	why := "no"
-	for _, addr := range found[:min(len(found), maxAddresses)] {
-		addr = addr.Unmap()
-		if class := address.Classify(addr); class.Public {
-			public = append(public, addr)
-		} else {
-			why = class.Reason
-		}
-	}
-	if len(public) == 0 {
-		return nil, &addressError{why: why}
-	}
-	return public, nil
-}
-
-// floor is the last check before connect(2): the address in the kernel's
-// hands is public, whatever happened above.
-func floor(_ context.Context, _, addr string, _ syscall.RawConn) error {
-	ap, err := netip.ParseAddrPort(addr)
-	if err != nil {
-		return &addressError{why: "unreadable"}
-	}
-	if class := address.Classify(ap.Addr()); !class.Public {
-		return &addressError{why: class.Reason}
-	}
-	return nil
-}
-
-// dialThroughProxy asks the owner's own proxy for a tunnel (RFC 9110 section
-// 9.3.6). It resolves the name; the address floor is then the proxy's.
-func (u *upstream) dialThroughProxy(ctx context.Context, hostport string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, u.cfg.Dial)
-	defer cancel()
-	at := u.cfg.Proxy.Host
-	if u.cfg.Proxy.Port() == "" {
-		at = net.JoinHostPort(u.cfg.Proxy.Hostname(), "3128")
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at)
-	if err != nil {
-		return nil, fmt.Errorf("dial the upstream proxy: %w", err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	head := "CONNECT " + hostport + " HTTP/1.1\r\nHost: " + hostport + "\r\n"
-	if user := u.cfg.Proxy.User; user != nil {
-		password, _ := user.Password()
-		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)) + "\r\n"
-	}
-	if _, err := conn.Write([]byte(head + "\r\n")); err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("ask the upstream proxy: %w", err)
-	}
-	br := bufio.NewReader(conn)
-	res, err := http.ReadResponse(br, &http.Request{Method: http.MethodConnect})
-	if err != nil || res.StatusCode != http.StatusOK || br.Buffered() > 0 {
-		_ = conn.Close()
-		return nil, errors.New("ask the upstream proxy: it refused the tunnel")
-	}
-	if !stop() {
-		_ = conn.Close()
-		return nil, ctx.Err()
-	}
-	return conn, nil
-}

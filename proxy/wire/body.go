@@ -8,8 +8,11 @@ import (
 	"time"
 )
 
-// ErrBodyTooLarge is what reading a request body gives at Limits.Body.
-var ErrBodyTooLarge = errors.New("read the request body: it is too large")
+// What reading a request body gives besides io errors.
+var (
+	ErrBodyTooLarge = errors.New("read the request body: it is too large")
+	ErrBodyStalled  = errors.New("read the request body: it comes too slowly")
+)
 
 // lengthReader reads a body of a known length.
 type lengthReader struct {

@@ -35,7 +35,7 @@ type Options struct {
 func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
 	c := &serving{
 		conn: conn, src: newSource(conn), handler: h,
-		limits: opts.Limits.withDefaults(), drain: opts.Drain,
+		limits: opts.Limits.WithDefaults(), drain: opts.Drain,
 		parser: bufio.NewReader(nil),
 	}
 	if c.drain == nil {

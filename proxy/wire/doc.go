@@ -26,9 +26,16 @@ type Limits struct {
 	Idle    time.Duration // between two requests; default 60 s
 	Body    int64         // bytes of one request body; default 0: no limit
 	Stalled time.Duration // for one write to be taken by the client; default 2 min
+
+	// Progress is the time in which a request body must bring another
+	// Progressing bytes, or its end; default 30 s. It holds for HTTP/1.1 and
+	// for bodies of an announced length: an HTTP/2 stream without one may be a
+	// conversation.
+	Progress time.Duration
 }
 
-func (l Limits) withDefaults() Limits {
+// WithDefaults fills the zero fields.
+func (l Limits) WithDefaults() Limits {
 	set := func(v *int, def int) {
 		if *v == 0 {
 			*v = def
@@ -45,5 +52,6 @@ func (l Limits) withDefaults() Limits {
 	span(&l.Header, 10*time.Second)
 	span(&l.Idle, 60*time.Second)
 	span(&l.Stalled, 2*time.Minute)
+	span(&l.Progress, 30*time.Second)
 	return l
 }

@@ -60,16 +60,8 @@ func judgeRequestLine(line []byte, limits Limits) (framing, *Fault) {
 	if !isToken(parts[0]) || len(parts[0]) > 32 {
 		return framing{}, malformed("the method is not a token")
 	}
-	if len(parts[1]) == 0 {
-		return framing{}, malformed("the request target is empty")
-	}
-	for _, c := range parts[1] {
-		if c <= ' ' || c >= 0x7f {
-			return framing{}, malformed("the request target has a byte that is not plain ASCII")
-		}
-		if c == '#' {
-			return framing{}, malformed("the request target has a fragment")
-		}
+	if fault := judgeTarget(parts[1]); fault != nil {
+		return framing{}, fault
 	}
 	switch string(parts[2]) {
 	case "HTTP/1.1":
@@ -110,7 +102,7 @@ func judgeFields(rest []byte, limits Limits, method string, f *framing) *Fault {
 			f.host = text
 		case "content-length":
 			lengths++
-			n, ok := digits(text)
+			n, ok := Digits(text)
 			if !ok {
 				return malformed("Content-Length is not a number")
 			}
@@ -149,6 +141,33 @@ func judgeFields(rest []byte, limits Limits, method string, f *framing) *Fault {
 	return nil
 }
 
+// Readable is the method and the target of a refused request for the audit
+// row: each stops at its first byte that is not plain.
+func Readable(method, target string) (string, string) {
+	return readable([]byte(method + " " + target))
+}
+
+// IsMethod reports a method that is taken: a token of at most 32 bytes.
+func IsMethod(s string) bool { return len(s) <= 32 && isToken([]byte(s)) }
+
+// IsTarget reports a request target of plain ASCII without a fragment.
+func IsTarget(s string) bool { return judgeTarget([]byte(s)) == nil }
+
+func judgeTarget(target []byte) *Fault {
+	if len(target) == 0 {
+		return malformed("the request target is empty")
+	}
+	for _, c := range target {
+		if c <= ' ' || c >= 0x7f {
+			return malformed("the request target has a byte that is not plain ASCII")
+		}
+		if c == '#' {
+			return malformed("the request target has a fragment")
+		}
+	}
+	return nil
+}
+
 // readable is the method and the target of a request line for the audit row:
 // each stops at its first byte that is not plain.
 func readable(line []byte) (method, target string) {
@@ -166,8 +185,8 @@ func readable(line []byte) (method, target string) {
 	return method, string(t)
 }
 
-// digits reads 1*DIGIT without sign or leading zeros, up to 18 of them.
-func digits(s string) (int64, bool) {
+// Digits reads 1*DIGIT without sign or leading zeros, up to 18 of them.
+func Digits(s string) (int64, bool) {
 	if s == "" || len(s) > 18 || s[0] == '0' && len(s) > 1 {
 		return 0, false
 	}

@@ -21,6 +21,7 @@ type ResponseWriter struct {
 	close bool // the connection ends with this response
 
 	header  http.Header
+	trailer http.Header // of a chunked response, at its end
 	started bool
 	done    bool // finish was here
 	chunked bool
@@ -52,7 +53,7 @@ func (w *ResponseWriter) WriteHeader(code int) {
 		return
 	}
 	length := int64(-1)
-	if n, ok := digits(w.Header().Get("Content-Length")); ok {
+	if n, ok := Digits(w.Header().Get("Content-Length")); ok {
 		length = n
 	}
 	w.send(w.head(nil, code, w.Header(), length))
@@ -123,12 +124,26 @@ func (w *ResponseWriter) finish() error {
 	}
 	w.done = true
 	if w.err == nil && w.chunked {
-		w.send([]byte("0\r\n\r\n"))
+		w.send(w.last())
 	}
 	if w.err == nil && w.left > 0 {
 		w.err = errShort
 	}
 	return w.err
+}
+
+// last is the last chunk, with the trailers of RFC 9112 section 7.1.2.
+func (w *ResponseWriter) last() []byte {
+	out := []byte("0\r\n")
+	for name, values := range w.trailer {
+		if ownFields[name] {
+			continue
+		}
+		for _, v := range values {
+			out = append(append(append(append(out, name...), ": "...), v...), "\r\n"...)
+		}
+	}
+	return append(out, "\r\n"...)
 }
 
 // Connection-level fields belong to one hop (RFC 9110 section 7.6.1), framing
@@ -237,6 +252,7 @@ func (w *ResponseWriter) Respond(res *http.Response) error {
 		case w.left == 0:
 			return nil
 		case err == io.EOF:
+			w.trailer = res.Trailer
 			return w.finish()
 		case err != nil:
 			w.err = err

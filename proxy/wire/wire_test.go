@@ -272,7 +272,7 @@ func FuzzJudge(f *testing.F) {
 		if !strings.HasSuffix(string(head), "\r\n\r\n") {
 			return
 		}
-		frame, fault := judge(head, Limits{}.withDefaults())
+		frame, fault := judge(head, Limits{}.WithDefaults())
 		if fault != nil {
 			if fault.Status < 400 || fault.Reason == "" {
 				t.Fatalf("a fault without status or reason: %+v", fault)

@@ -1,0 +1,354 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// h2client speaks HTTP/2 inside its tunnels.
+func (w *world) h2client() *http.Client {
+	trusted := x509.NewCertPool()
+	trusted.AddCert(w.ca.Root())
+	proxyURL := &url.URL{Scheme: "http", Host: w.addr, User: url.UserPassword("x", testToken)}
+	transport := &http.Transport{Proxy: http.ProxyURL(proxyURL), ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableCompression: true}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+}
+
+func TestEachLegSpeaksItsOwnHTTPVersion(t *testing.T) {
+	for _, originH2 := range []bool{false, true} {
+		for _, clientH2 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("origin h2 %t client h2 %t", originH2, clientH2), func(t *testing.T) {
+				w := newWorldOf(t, originH2, func(rw http.ResponseWriter, r *http.Request) {
+					_, _ = io.WriteString(rw, r.Proto+" "+r.Header.Get("Authorization"))
+				})
+				if clientH2 {
+					w.client = w.h2client()
+				}
+				for range 3 {
+					res, body := w.do("GET", "https://api.good.example/v1/items?q=1", "")
+					if want := map[bool]int{false: 1, true: 2}[clientH2]; res.ProtoMajor != want || res.StatusCode != 200 {
+						t.Fatalf("the client got %s %d, want HTTP/%d", res.Proto, res.StatusCode, want)
+					}
+					want := "HTTP/1.1 "
+					if originH2 && clientH2 {
+						want = "HTTP/2.0 "
+					}
+					if !strings.HasPrefix(body, want) || strings.Contains(body, testSecret) {
+						t.Fatalf("the origin was asked by %q, want %q without the secret", body, want)
+					}
+				}
+				for _, r := range w.requests() {
+					if got := r.Header.Get("Authorization"); got != "Bearer "+testSecret {
+						t.Errorf("the origin got the Authorization %q", got)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestH2CarriesBodiesBothWays(t *testing.T) {
+	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // 2 MiB, over every window
+	w := newWorldOf(t, true, func(rw http.ResponseWriter, r *http.Request) { _, _ = rw.Write(big) })
+	w.client = w.h2client()
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			res, err := w.client.Post("https://api.good.example/v1/items", "application/octet-stream", bytes.NewReader(big))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer res.Body.Close()
+			got, err := io.ReadAll(res.Body)
+			if err != nil || !bytes.Equal(got, big) {
+				t.Errorf("read %d bytes of %d: %v", len(got), len(big), err)
+			}
+		})
+	}
+	wait.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, b := range w.bodies {
+		if b != string(big) {
+			t.Errorf("the origin got %d bytes of %d", len(b), len(big))
+		}
+	}
+}
+
+func TestH2TrailersAreScrubbedAndDelivered(t *testing.T) {
+	for _, clientH2 := range []bool{false, true} {
+		w := newWorldOf(t, true, func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Trailer", "Grpc-Status")
+			_, _ = io.WriteString(rw, "hello")
+			rw.(http.Flusher).Flush()
+			rw.Header().Set("Grpc-Status", "0")
+			rw.Header().Set(http.TrailerPrefix+"X-Echo", r.Header.Get("Authorization"))
+			rw.Header().Set(http.TrailerPrefix+"Set-Cookie", "sid=1")
+		})
+		if clientH2 {
+			w.client = w.h2client()
+		}
+		res, body := w.do("GET", "https://api.good.example/v1/items", "")
+		if body != "hello" || res.Trailer.Get("Grpc-Status") != "0" {
+			t.Fatalf("h2 %t: got %q with the trailers %v", clientH2, body, res.Trailer)
+		}
+		if got := res.Trailer.Get("X-Echo"); !strings.HasPrefix(got, "Bearer ***") {
+			t.Errorf("h2 %t: the echoing trailer is %q", clientH2, got)
+		}
+		if got := res.Trailer.Get("Set-Cookie"); got != "" {
+			t.Errorf("h2 %t: the trailer Set-Cookie came: %q", clientH2, got)
+		}
+		if row := w.last(); row.Redactions != 1 {
+			t.Errorf("h2 %t: the row counts %d redactions, want 1", clientH2, row.Redactions)
+		}
+	}
+}
+
+func TestH2StreamsAsTheOriginWrites(t *testing.T) {
+	step := make(chan struct{})
+	w := newWorldOf(t, true, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		rw.(http.Flusher).Flush()
+		for i := range 3 {
+			<-step
+			fmt.Fprintf(rw, "data: %d\n\n", i)
+			rw.(http.Flusher).Flush()
+		}
+	})
+	res, err := w.h2client().Get("https://api.good.example/v1/items")
+	must(t, err)
+	defer res.Body.Close()
+	buf := make([]byte, 64)
+	for i := range 3 {
+		step <- struct{}{}
+		n, err := io.ReadAtLeast(res.Body, buf, len("data: 0\n\n"))
+		if got, want := string(buf[:n]), fmt.Sprintf("data: %d\n\n", i); got != want {
+			t.Fatalf("event %d is %q, want %q (%v)", i, got, want, err)
+		}
+	}
+}
+
+func TestResettingAStreamCancelsItsRequest(t *testing.T) {
+	arrived, left := make(chan struct{}), make(chan struct{})
+	w := newWorldOf(t, true, func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-r.Context().Done()
+		close(left)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, "GET", "https://api.good.example/v1/items", nil)
+	must(t, err)
+	go func() { <-arrived; cancel() }()
+	if res, err := w.h2client().Do(req); err == nil {
+		res.Body.Close()
+		t.Fatal("a cancelled request was answered")
+	}
+	select {
+	case <-left:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the upstream's request was not cancelled")
+	}
+	w.eventually(func() bool { row := w.last(); return row.Reason == reasonClientGone })
+}
+
+// h2raw is a client that sends whatever frames it likes.
+type h2raw struct {
+	*http2.Framer
+	conn *tls.Conn
+	enc  *hpack.Encoder
+	buf  bytes.Buffer
+}
+
+func (w *world) h2raw(host string) *h2raw {
+	w.t.Helper()
+	c := &h2raw{conn: w.tunnelOf(host, "h2")}
+	w.t.Cleanup(func() { _ = c.conn.Close() })
+	_, err := io.WriteString(c.conn, http2.ClientPreface)
+	must(w.t, err)
+	c.Framer = http2.NewFramer(c.conn, c.conn)
+	c.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	c.enc = hpack.NewEncoder(&c.buf)
+	must(w.t, c.WriteSettings())
+	return c
+}
+
+func (c *h2raw) open(id uint32, fields ...string) error {
+	c.buf.Reset()
+	for i := 0; i+1 < len(fields); i += 2 {
+		_ = c.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+	}
+	return c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.buf.Bytes(), EndStream: true, EndHeaders: true})
+}
+
+// verdict is how the stream ended: its status, or "reset" or "goaway" with the code.
+func (c *h2raw) verdict(id uint32) string {
+	for {
+		f, err := c.ReadFrame()
+		if err != nil {
+			return "closed"
+		}
+		switch f := f.(type) {
+		case *http2.MetaHeadersFrame:
+			if f.StreamID == id {
+				return f.PseudoValue("status")
+			}
+		case *http2.RSTStreamFrame:
+			if f.StreamID == id {
+				return "reset " + f.ErrCode.String()
+			}
+		case *http2.GoAwayFrame:
+			return "goaway " + f.ErrCode.String()
+		}
+	}
+}
+
+func TestMalformedH2IsRefusedAndWrittenDown(t *testing.T) {
+	good := []string{":method", "GET", ":scheme", "https", ":authority", "api.good.example", ":path", "/v1/items"}
+	with := func(more ...string) []string { return append(append([]string{}, good...), more...) }
+	instead := func(name, value string) []string {
+		out := append([]string{}, good...)
+		for i := 0; i < len(out); i += 2 {
+			if out[i] == name {
+				out[i+1] = value
+			}
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		fields []string
+		want   string
+	}{
+		"plain":                {good, "200"},
+		"two paths":            {with(":path", "/admin"), "reset PROTOCOL_ERROR"},
+		"pseudo after regular": {append([]string{"x", "1"}, good...), "reset PROTOCOL_ERROR"},
+		"unknown pseudo":       {append([]string{":x", "1"}, good...), "reset PROTOCOL_ERROR"},
+		"empty path":           {instead(":path", ""), "reset PROTOCOL_ERROR"},
+		"star":                 {instead(":path", "*"), "400"},
+		"no slash":             {instead(":path", "v1/items"), "reset PROTOCOL_ERROR"},
+		"smuggled line":        {instead(":path", "/v1/items HTTP/1.1\r\nHost: evil\r\n\r\nGET /admin"), "reset PROTOCOL_ERROR"},
+		"smuggled method":      {instead(":method", "GET /admin HTTP/1.1\r\nX:"), "reset PROTOCOL_ERROR"},
+		"line in a value":      {with("x", "a\r\nb: c"), "reset PROTOCOL_ERROR"},
+		"upper case":           {with("X-Upper", "1"), "reset PROTOCOL_ERROR"},
+		"connection field":     {with("connection", "close"), "reset PROTOCOL_ERROR"},
+		"transfer-encoding":    {with("transfer-encoding", "chunked"), "reset PROTOCOL_ERROR"},
+		"te":                   {with("te", "gzip"), "reset PROTOCOL_ERROR"},
+		"http":                 {instead(":scheme", "http"), "reset PROTOCOL_ERROR"},
+		"ftp":                  {instead(":scheme", "ftp"), "reset PROTOCOL_ERROR"},
+		"two lengths":          {with("content-length", "0", "content-length", "0"), "reset PROTOCOL_ERROR"},
+		"length without body":  {with("content-length", "5"), "reset PROTOCOL_ERROR"},
+		"another host":         {with("host", "evil.example"), "reset PROTOCOL_ERROR"},
+		"other authority":      {instead(":authority", "q.good.example"), "421"},
+		"userinfo":             {instead(":authority", "a@api.good.example"), "421"},
+		"dot segments":         {instead(":path", "/v1/items/../../admin"), "400"},
+		"absolute form":        {instead(":path", "https://evil.example/v1/items"), "421"},
+		"method unknown":       {instead(":method", "PURGE"), "403"},
+		"connect":              {instead(":method", "CONNECT"), "reset PROTOCOL_ERROR"},
+		"too many fields":      {with(strings.Split(strings.Repeat("a,b,", 300), ",")[:600]...), "431"},
+		"too large":            {with("x", strings.Repeat("x", 15<<10)), "200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "ok") })
+			before := len(w.outcomes())
+			raw := w.h2raw("api.good.example")
+			must(t, raw.open(1, c.fields...))
+			if got := raw.verdict(1); got != c.want {
+				t.Errorf("the stream ended with %q, want %q", got, c.want)
+			}
+			w.eventually(func() bool { return len(w.outcomes()) == before+1 })
+			if c.want != "200" && len(w.requests()) > 0 {
+				t.Error("the request reached the origin")
+			}
+		})
+	}
+}
+
+func TestAHeadTooLargeForH2IsAnswered(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {})
+	raw := w.h2raw("api.good.example")
+	raw.buf.Reset()
+	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "api.good.example"}, {":path", "/v1/items"}} {
+		_ = raw.enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
+	}
+	for i := range 70 {
+		_ = raw.enc.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat(string(rune('!'+i)), 1<<10), Sensitive: true})
+	}
+	block := raw.buf.Bytes()
+	must(t, raw.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:16<<10], EndStream: true}))
+	for block = block[16<<10:]; len(block) > 0; {
+		n := min(len(block), 16<<10)
+		must(t, raw.WriteContinuation(1, n == len(block), block[:n]))
+		block = block[n:]
+	}
+	if got := raw.verdict(1); got != "431" {
+		t.Errorf("the stream ended with %q, want 431", got)
+	}
+	if row := w.last(); row.Reason != reasonHeadTooLarge {
+		t.Errorf("the row's reason is %q", row.Reason)
+	}
+}
+
+func TestRapidResetsCostTheClientItsStreams(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if r.Host == "api.good.example" {
+			<-r.Context().Done()
+		}
+	})
+	raw := w.h2raw("api.good.example")
+	for id := uint32(1); id < 6001; id += 2 {
+		if raw.open(id, ":method", "GET", ":scheme", "https", ":authority", "api.good.example", ":path", "/v1/items") != nil {
+			break
+		}
+		if raw.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
+			break
+		}
+	}
+	_ = raw.conn.Close()
+	if res, _ := w.do("GET", "https://plain.good.example/", ""); res.StatusCode != 200 {
+		t.Errorf("another client got %d", res.StatusCode)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(w.seen); n > 2500 {
+		t.Errorf("the origin saw %d of 3000 requests that were reset at once", n)
+	}
+}
+
+// outcomes are the rows that end a request.
+func (w *world) outcomes() []audit.Row {
+	var out []audit.Row
+	for _, r := range w.rows() {
+		if r.Event != audit.EventProxyStarted {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (w *world) eventually(holds func() bool) {
+	w.t.Helper()
+	for range 500 {
+		if holds() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.t.Error("it did not come to be within five seconds")
+}

@@ -1,0 +1,289 @@
+package h2
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/ALRubinger/aileron/proxy/wire"
+)
+
+// Handler answers the requests of one connection, several at a time.
+type Handler interface {
+	// Answer gives the response to a request, whose context ends when the
+	// client resets the stream or goes away. The response's body is read and
+	// closed; its Trailer is read after that.
+	Answer(r *http.Request) *http.Response
+	// Refuse is told of a stream that was refused before it became a request,
+	// and gives the answer, which is sent where HTTP/2 has room for one.
+	Refuse(f *wire.Fault) *http.Response
+}
+
+const (
+	maxStreams   = 100      // at a time on one connection
+	streamWindow = 64 << 10 // bytes of a request body that wait for their reader
+	connWindow   = 1 << 20  // bytes of all request bodies of a connection
+	maxFrame     = 16 << 10 // of a frame that we read (RFC 9113 section 4.2: the least there is)
+	maxRefused   = 1000     // streams over maxStreams, before the connection ends
+	windowLimit  = 1<<31 - 1
+)
+
+// Serve speaks HTTP/2 on conn, whose client chose it by ALPN, until the client
+// ends it or a limit or ctx does. It closes conn, and returns when everything
+// that it started has ended.
+func Serve(ctx context.Context, conn net.Conn, opts wire.Options, h Handler) {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &connection{
+		conn: conn, ctx: ctx, handler: h, limits: opts.Limits.WithDefaults(), drain: opts.Drain,
+		bw: bufio.NewWriterSize(nil, 32<<10), streams: map[uint32]*stream{}, peerFrame: maxFrame,
+		sendWindow: 65535, initialSend: 65535, recvWindow: connWindow,
+	}
+	if c.drain == nil {
+		c.drain = context.Background()
+	}
+	c.bw.Reset(deadlineWriter{c})
+	c.grown = sync.NewCond(&c.mu)
+	c.encoder = hpack.NewEncoder(&c.block)
+	defer func() {
+		cancel()
+		_ = conn.Close()
+		c.abandon()
+		c.running.Wait()
+	}()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	stopDrain := context.AfterFunc(c.drain, c.goAwayGently)
+	defer stopDrain()
+	c.read()
+}
+
+// connection is one client. The goroutine of Serve reads; all write, in turn.
+type connection struct {
+	conn    net.Conn
+	ctx     context.Context //nolint:containedctx // the connection's own life
+	handler Handler
+	limits  wire.Limits
+	drain   context.Context //nolint:containedctx // the session's
+	running sync.WaitGroup
+
+	// Of the reading goroutine alone.
+	framer  *http2.Framer
+	pace    *pacedReader
+	lastID  uint32
+	refused int
+	settled bool // the client's first SETTINGS came
+
+	waiting atomic.Int32 // writers that hold or wait for mu; the last one flushes
+	mu      sync.Mutex
+	bw      *bufio.Writer
+	encoder *hpack.Encoder
+	block   bytes.Buffer // what encoder writes to
+	header  [9]byte
+	grown   *sync.Cond // a send window grew, or a stream ended
+	streams map[uint32]*stream
+	gone    error // sticky: nothing can be written any more
+
+	peerFrame   int   // the largest frame that the client reads
+	initialSend int64 // a new stream's send window
+	sendWindow  int64
+	recvWindow  int64 // bytes that the client may still send
+	recvOwed    int64 // bytes read, to be given back
+	closing     bool  // GOAWAY was sent
+}
+
+// deadlineWriter bounds each write to the client.
+type deadlineWriter struct{ c *connection }
+
+func (w deadlineWriter) Write(p []byte) (int, error) {
+	_ = w.c.conn.SetWriteDeadline(time.Now().Add(w.c.limits.Stalled))
+	return w.c.conn.Write(p)
+}
+
+// connError ends a connection with a GOAWAY (RFC 9113 section 5.4.1).
+type connError struct {
+	code http2.ErrCode
+	why  string
+}
+
+func (e connError) Error() string { return "serve HTTP/2: " + e.why }
+
+func protocolError(format string, args ...any) error {
+	return connError{http2.ErrCodeProtocol, fmt.Sprintf(format, args...)}
+}
+
+// read serves the connection until it ends.
+func (c *connection) read() {
+	c.pace = &pacedReader{c: c}
+	br := bufio.NewReaderSize(c.pace, maxFrame+9)
+	_ = c.conn.SetReadDeadline(time.Now().Add(c.limits.Header))
+	preface := make([]byte, len(http2.ClientPreface))
+	c.pace.inside = true
+	if _, err := io.ReadFull(br, preface); err != nil || string(preface) != http2.ClientPreface {
+		c.refuseConn("the connection does not begin with HTTP/2's preface")
+		return
+	}
+	c.framer = http2.NewFramer(nil, br)
+	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	c.framer.MaxHeaderListSize = uint32(c.limits.Head)
+	c.framer.SetMaxReadFrameSize(maxFrame)
+	c.framer.SetReuseFrames()
+	if c.hello() != nil {
+		return
+	}
+	for {
+		c.pace.inside = br.Buffered() > 0
+		c.pace.armed = false
+		frame, err := c.framer.ReadFrame()
+		if err == nil {
+			err = c.frame(frame)
+		}
+		if err != nil && !c.survives(err) {
+			return
+		}
+	}
+}
+
+// hello sends our side of the preface.
+func (c *connection) hello() error {
+	return c.write(func() {
+		settings := []http2.Setting{
+			{ID: http2.SettingMaxConcurrentStreams, Val: maxStreams},
+			{ID: http2.SettingInitialWindowSize, Val: streamWindow},
+			{ID: http2.SettingMaxHeaderListSize, Val: uint32(c.limits.Head)},
+		}
+		c.frameHead(6*len(settings), http2.FrameSettings, 0, 0)
+		for _, s := range settings {
+			_, _ = c.bw.Write([]byte{byte(s.ID >> 8), byte(s.ID), byte(s.Val >> 24), byte(s.Val >> 16), byte(s.Val >> 8), byte(s.Val)})
+		}
+		c.windowUpdate(0, connWindow-65535)
+	})
+}
+
+// survives deals with an error of reading or of a frame, and reports whether
+// the connection goes on.
+func (c *connection) survives(err error) bool {
+	var (
+		ofStream http2.StreamError
+		ofConn   http2.ConnectionError
+		ours     connError
+		timeout  net.Error
+	)
+	switch {
+	case errors.As(err, &ofStream):
+		return c.streamFault(ofStream) == nil
+	case errors.As(err, &ours):
+		c.refuseConn(ours.why)
+		c.goAway(ours.code)
+	case errors.As(err, &ofConn):
+		c.refuseConn("the client broke HTTP/2's framing")
+		c.goAway(http2.ErrCode(ofConn))
+	case errors.Is(err, http2.ErrFrameTooLarge):
+		c.refuseConn("a frame is larger than was agreed")
+		c.goAway(http2.ErrCodeFrameSize)
+	case errors.As(err, &timeout) && timeout.Timeout() && c.ctx.Err() == nil:
+		if c.pace.inside {
+			c.refuseConn("a frame did not come in time")
+		}
+		c.goAway(http2.ErrCodeNo)
+	}
+	return false
+}
+
+// streamFault resets a stream that a frame has broken. A stream that had not
+// become a request is written down here; any other by its handler.
+func (c *connection) streamFault(e http2.StreamError) error {
+	c.mu.Lock()
+	st := c.streams[e.StreamID]
+	c.mu.Unlock()
+	if st == nil && e.StreamID > c.lastID && e.StreamID%2 == 1 {
+		c.lastID = e.StreamID
+		c.handler.Refuse(&wire.Fault{Status: http.StatusBadRequest, Reason: "the fields of the request are not well-formed HTTP/2"})
+	}
+	if st != nil {
+		st.end(errReset)
+	}
+	return c.write(func() {
+		if st != nil {
+			if st.closed {
+				return
+			}
+			st.closed = true
+		}
+		c.reset(e.StreamID, e.Code)
+		c.grown.Broadcast()
+	})
+}
+
+// refuseConn writes down a connection that broke while no stream was there to
+// tell of it.
+func (c *connection) refuseConn(why string) {
+	c.handler.Refuse(&wire.Fault{Status: http.StatusBadRequest, Reason: why})
+}
+
+// abandon ends all streams: the connection is gone.
+func (c *connection) abandon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone == nil {
+		c.gone = errGone
+	}
+	for _, st := range c.streams {
+		st.end(errGone)
+	}
+	c.grown.Broadcast()
+}
+
+var (
+	errGone  = errors.New("serve HTTP/2: the client is gone")
+	errReset = errors.New("serve HTTP/2: the stream was reset")
+)
+
+// pacedReader sets the read deadline that fits: none while streams are open
+// and no frame has begun, the idle time without streams, and the head time
+// from a frame's first byte to its last, continuations included.
+type pacedReader struct {
+	c      *connection
+	inside bool // a frame has begun
+	armed  bool // its deadline is set
+}
+
+func (r *pacedReader) Read(p []byte) (int, error) {
+	switch {
+	case r.inside && !r.armed:
+		r.armed = true
+		_ = r.c.conn.SetReadDeadline(time.Now().Add(r.c.limits.Header))
+	case !r.inside:
+		r.c.awaitFrame()
+	}
+	if r.c.ctx.Err() != nil {
+		return 0, errGone // its deadline may have been set over
+	}
+	n, err := r.c.conn.Read(p)
+	r.inside = r.inside || n > 0
+	return n, err
+}
+
+// awaitFrame sets the deadline for the time between two frames.
+func (c *connection) awaitFrame() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case len(c.streams) > 0:
+		_ = c.conn.SetReadDeadline(time.Time{})
+	case c.closing:
+		_ = c.conn.SetReadDeadline(time.Now().Add(time.Second))
+	default:
+		_ = c.conn.SetReadDeadline(time.Now().Add(c.limits.Idle))
+	}
+}

@@ -1,0 +1,15 @@
+// Package h2 speaks HTTP/2 (RFC 9113) to the box: it reads requests strictly
+// and writes responses plainly, as package wire does for HTTP/1.1.
+//
+// golang.org/x/net/http2 reads the frames and decodes the fields; its server
+// is not used, because it resets a malformed stream, and answers a field
+// section that is too large, without telling anyone. Here every stream that a
+// client opens reaches the Handler, as a request or as a refusal, so that it
+// can be written down.
+//
+// Nothing is queued for a client that does not read: settings and pings are
+// acknowledged by the goroutine that reads, so a flood of them stops itself,
+// and a stream's slot is free again only when its handler has ended, so a
+// flood of resets (CVE-2023-44487, CVE-2025-8671) costs its client the slots.
+// Server push, extended CONNECT (RFC 8441) and priorities are not offered.
+package h2

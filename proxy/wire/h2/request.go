@@ -1,0 +1,201 @@
+package h2
+
+import (
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http2"
+
+	"github.com/ALRubinger/aileron/proxy/wire"
+)
+
+// headers opens a stream, or ends one with trailers, which are thrown away: a
+// request's trailers never go upstream.
+func (c *connection) headers(f *http2.MetaHeadersFrame) error {
+	id := f.StreamID
+	if id%2 == 0 {
+		return protocolError("a client's stream has an even number")
+	}
+	c.mu.Lock()
+	st, open, closing := c.streams[id], len(c.streams), c.closing
+	c.mu.Unlock()
+	if st != nil {
+		return st.trailers(f)
+	}
+	if id <= c.lastID {
+		return connError{http2.ErrCodeStreamClosed, "a stream that has ended is opened again"}
+	}
+	c.lastID = id
+	if f.HasPriority() && f.Priority.StreamDep == id {
+		return c.refuseStream(id, &wire.Fault{Status: http.StatusBadRequest, Reason: "a stream depends on itself"}, http2.ErrCodeProtocol)
+	}
+	if open >= maxStreams {
+		return c.refuseCrowd(id)
+	}
+	if closing {
+		return c.refuseStream(id, &wire.Fault{Status: http.StatusServiceUnavailable, Reason: "the connection is ending"}, http2.ErrCodeRefusedStream)
+	}
+	r, fault := c.request(f)
+	if fault == nil && c.limits.Body > 0 && r.ContentLength > c.limits.Body {
+		fault = &wire.Fault{Status: http.StatusRequestEntityTooLarge, Reason: "the request body is too large", Method: r.Method, Target: r.URL.Path}
+	}
+	if fault != nil && fault.Status == http.StatusBadRequest {
+		return c.refuseStream(id, fault, http2.ErrCodeProtocol)
+	}
+	length := int64(-1)
+	if r != nil {
+		length = r.ContentLength
+	}
+	st = c.newStream(id, length, f.StreamEnded())
+	c.mu.Lock()
+	c.streams[id] = st
+	c.mu.Unlock()
+	if fault != nil {
+		c.running.Go(func() { st.serve(func() *http.Response { return c.handler.Refuse(fault) }) })
+		return nil
+	}
+	st.expect = strings.EqualFold(r.Header.Get("Expect"), "100-continue")
+	r = r.WithContext(st.ctx)
+	r.Body = http.NoBody
+	if !f.StreamEnded() {
+		r.Body = &requestBody{st: st, limit: c.limits.Body}
+	}
+	c.running.Go(func() { st.serve(func() *http.Response { return c.handler.Answer(r) }) })
+	return nil
+}
+
+// refuseStream writes a refused stream down and resets it.
+func (c *connection) refuseStream(id uint32, fault *wire.Fault, code http2.ErrCode) error {
+	c.handler.Refuse(fault)
+	return c.write(func() { c.reset(id, code) })
+}
+
+// refuseCrowd refuses a stream over the limit, and after many of them the
+// connection: a client that was told the limit does not come so often.
+func (c *connection) refuseCrowd(id uint32) error {
+	if c.refused++; c.refused > maxRefused {
+		return connError{http2.ErrCodeEnhanceYourCalm, "the client opens more streams than it may"}
+	}
+	return c.refuseStream(id, &wire.Fault{Status: http.StatusTooManyRequests, Reason: "the connection has too many requests under way"}, http2.ErrCodeRefusedStream)
+}
+
+func (st *stream) trailers(f *http2.MetaHeadersFrame) error {
+	st.mu.Lock()
+	whole := st.whole
+	st.mu.Unlock()
+	switch {
+	case whole:
+		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeStreamClosed}
+	case !f.StreamEnded(), len(f.PseudoFields()) > 0:
+		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
+	}
+	if code, _ := st.take(nil, 0, true); code != http2.ErrCodeNo {
+		return http2.StreamError{StreamID: st.id, Code: code}
+	}
+	return nil
+}
+
+// request makes the request of a field section, strictly: RFC 9113 section
+// 8.3.1 for the pseudo-fields, 8.2 for the rest, and for the target what the
+// HTTP/1.1 reader takes. The framer has refused bad names, bad values, and
+// pseudo-fields that are unknown, repeated or late.
+func (c *connection) request(f *http2.MetaHeadersFrame) (*http.Request, *wire.Fault) {
+	r := &http.Request{
+		Method: f.PseudoValue("method"), RequestURI: f.PseudoValue("path"), Host: f.PseudoValue("authority"),
+		Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header, len(f.Fields)), ContentLength: -1,
+		RemoteAddr: c.conn.RemoteAddr().String(),
+	}
+	fault := c.judge(r, f)
+	if fault == nil {
+		fault = addFields(r, f)
+	}
+	if fault != nil {
+		fault.Method, fault.Target = wire.Readable(r.Method, r.RequestURI)
+		return nil, fault
+	}
+	u, err := url.ParseRequestURI(r.RequestURI)
+	if err != nil {
+		fault := malformed("the request target is not a path")
+		fault.Method, fault.Target = wire.Readable(r.Method, r.RequestURI)
+		return nil, fault
+	}
+	r.URL = u
+	return r, nil
+}
+
+func malformed(why string) *wire.Fault {
+	return &wire.Fault{Status: http.StatusBadRequest, Reason: why}
+}
+
+// judge checks the pseudo-fields and the sizes.
+func (c *connection) judge(r *http.Request, f *http2.MetaHeadersFrame) *wire.Fault {
+	switch {
+	case f.Truncated:
+		return &wire.Fault{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "the request head is too large"}
+	case len(f.RegularFields()) > c.limits.Fields:
+		return &wire.Fault{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "there are too many header fields"}
+	case len(r.RequestURI) > c.limits.Target:
+		return &wire.Fault{Status: http.StatusRequestURITooLong, Reason: "the request target is too long"}
+	case !wire.IsMethod(r.Method):
+		return malformed("the method is not a token")
+	case r.Method == http.MethodConnect:
+		return malformed("there is a CONNECT inside a tunnel")
+	case f.PseudoValue("scheme") != "https":
+		return malformed("the scheme is not the tunnel's, https")
+	case !wire.IsTarget(r.RequestURI):
+		return malformed("the request target is empty or not plain ASCII")
+	}
+	return nil
+}
+
+// addFields takes the regular fields over, and what they say of the body.
+func addFields(r *http.Request, f *http2.MetaHeadersFrame) *wire.Fault {
+	lengths := 0
+	for _, field := range f.RegularFields() {
+		switch field.Name {
+		case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
+			return malformed("a header field belongs to HTTP/1.1's connections")
+		case "te":
+			if field.Value != "trailers" {
+				return malformed("TE is not \"trailers\"")
+			}
+		case "host":
+			if r.Host == "" {
+				r.Host = field.Value
+			} else if r.Host != field.Value {
+				return malformed("the Host is not the :authority")
+			}
+			continue
+		case "content-length":
+			n, ok := wire.Digits(field.Value)
+			if lengths++; !ok || lengths > 1 {
+				return malformed("Content-Length is not one number")
+			}
+			r.ContentLength = n
+			continue
+		case "expect":
+			if !strings.EqualFold(field.Value, "100-continue") {
+				return &wire.Fault{Status: http.StatusExpectationFailed, Reason: "an expectation is not \"100-continue\""}
+			}
+		case "cookie": // may come in crumbs: RFC 9113 section 8.2.3
+			if have := r.Header["Cookie"]; len(have) == 1 {
+				have[0] += "; " + field.Value
+				continue
+			}
+		}
+		name := textproto.CanonicalMIMEHeaderKey(field.Name)
+		r.Header[name] = append(r.Header[name], field.Value)
+	}
+	if r.Host == "" {
+		return malformed("there is no :authority")
+	}
+	if f.StreamEnded() {
+		if r.ContentLength > 0 {
+			return malformed("a body is announced and does not come")
+		}
+		r.ContentLength = 0
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package h2
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// serve answers the stream with what answer gives, and forgets it.
+func (st *stream) serve(answer func() *http.Response) {
+	c := st.c
+	code := http2.ErrCodeInternal // of a handler that panics
+	defer func() {
+		st.cancel()
+		st.abandonBody()
+		_ = c.write(func() {
+			delete(c.streams, st.id)
+			if !st.closed {
+				st.closed = true
+				c.reset(st.id, code)
+			}
+			c.grown.Broadcast()
+		})
+		c.idled()
+	}()
+	defer func() { _ = recover() }() // the handler has written it down; the stream is reset
+	res := answer()
+	if st.respond(res) != nil {
+		return
+	}
+	st.mu.Lock()
+	whole := st.whole
+	st.mu.Unlock()
+	c.mu.Lock()
+	if whole {
+		st.closed = true // both sides have ended it: nothing to reset
+	}
+	c.mu.Unlock()
+	// The answer is complete, and the rest of the request is not wanted (RFC
+	// 9113 section 8.1).
+	code = http2.ErrCodeNo
+}
+
+// idled ends the connection after its last stream, when it is to end, and
+// else lets the idle time begin.
+func (c *connection) idled() {
+	c.mu.Lock()
+	last, closing := len(c.streams) == 0, c.closing
+	c.mu.Unlock()
+	if !last {
+		return
+	}
+	if closing {
+		_ = c.conn.SetReadDeadline(time.Now())
+		return
+	}
+	c.awaitFrame()
+}
+
+var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+
+// headWait is how long a head waits for the first bytes of its body, so that
+// a small response leaves in one write.
+const headWait = 2 * time.Millisecond
+
+var errShort = errors.New("write the response: the body is shorter than announced")
+
+// respond writes res, body, trailers and all, and closes its body. Each read
+// of the body leaves as soon as it is there.
+func (st *stream) respond(res *http.Response) error {
+	defer res.Body.Close()
+	length := res.ContentLength
+	bare := res.Request != nil && res.Request.Method == http.MethodHead || res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified
+	announced := length
+	if res.StatusCode == http.StatusNoContent || bare && length == 0 {
+		announced = -1
+	}
+	head := func(end bool) { st.c.fields(st.id, end, res.StatusCode, res.Header, announced) }
+	if bare || length == 0 && res.Trailer == nil {
+		return st.send(func() { head(true) }, true)
+	}
+	pending := &pendingHead{st: st, head: func() { head(false) }}
+	timer := time.AfterFunc(headWait, pending.flush)
+	defer timer.Stop()
+	pooled := copyBuffers.Get().(*[]byte)
+	defer copyBuffers.Put(pooled)
+	for left := length; ; {
+		n, err := res.Body.Read(*pooled)
+		data := (*pooled)[:n]
+		if left >= 0 {
+			if int64(n) > left {
+				return pending.fail(errShort)
+			}
+			left -= int64(n)
+		}
+		end := err == io.EOF || left == 0
+		if end && err == nil { // the trailers, if any, come with the end
+			_, err = res.Body.Read(st.spare[:])
+		}
+		switch {
+		case end && left > 0:
+			return pending.fail(errShort)
+		case err != nil && err != io.EOF:
+			return pending.fail(err)
+		}
+		trailers := end && len(res.Trailer) > 0
+		if werr := st.data(pending.take(), data, end && !trailers); werr != nil {
+			return werr
+		}
+		if trailers {
+			return st.send(func() { st.c.fields(st.id, true, 0, res.Trailer, -1) }, true)
+		}
+		if end {
+			return nil
+		}
+	}
+}
+
+// send writes frames of the stream, unless it was reset.
+func (st *stream) send(f func(), end bool) error {
+	err := errReset
+	werr := st.c.write(func() {
+		if st.closed || st.ctx.Err() != nil {
+			return
+		}
+		err = nil
+		f()
+		if end {
+			st.ended()
+		}
+	})
+	return errors.Join(werr, err)
+}
+
+// ended notes that our side has said all. c.mu is held.
+func (st *stream) ended() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.closed = st.whole
+}
+
+// data writes p as DATA frames, as the windows allow, with head before the
+// first of them.
+func (st *stream) data(head func(), p []byte, end bool) error {
+	c := st.c
+	c.waiting.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for first := true; ; first = false {
+		if c.gone != nil || st.closed || st.ctx.Err() != nil {
+			_ = c.written()
+			return errReset
+		}
+		if head != nil {
+			head()
+			head = nil
+		}
+		if len(p) == 0 && !(first && end) {
+			return c.written()
+		}
+		n := int(min(int64(len(p)), c.sendWindow, st.sendWindow, int64(c.peerFrame)))
+		if n <= 0 && len(p) > 0 {
+			// What is there leaves before we wait for the client.
+			if err := c.written(); err != nil {
+				return err
+			}
+			st.awaitWindow()
+			c.waiting.Add(1)
+			continue
+		}
+		last := end && n == len(p)
+		flags := http2.Flags(0)
+		if last {
+			flags = http2.FlagDataEndStream
+		}
+		c.frameHead(n, http2.FrameData, flags, st.id)
+		_, _ = c.bw.Write(p[:n])
+		c.sendWindow -= int64(n)
+		st.sendWindow -= int64(n)
+		if p = p[n:]; last {
+			st.ended()
+			return c.written()
+		}
+	}
+}
+
+// awaitWindow waits until something changes, but not forever: a client that
+// opens no window holds the upstream's answer. c.mu is held.
+func (st *stream) awaitWindow() {
+	timer := time.AfterFunc(st.c.limits.Stalled, func() {
+		st.end(errStalled)
+		st.c.mu.Lock()
+		defer st.c.mu.Unlock()
+		st.c.grown.Broadcast()
+	})
+	defer timer.Stop()
+	st.c.grown.Wait()
+}
+
+var errStalled = errors.New("write the response: the client opens no window")
+
+// pendingHead is a head that waits for its body, but not for long.
+type pendingHead struct {
+	mu   sync.Mutex
+	st   *stream
+	head func()
+}
+
+func (p *pendingHead) flush() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.head != nil {
+		_ = p.st.send(p.head, false)
+		p.head = nil
+	}
+}
+
+// take gives the head when it has not left.
+func (p *pendingHead) take() func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	head := p.head
+	p.head = nil
+	return head
+}
+
+// fail is an answer that broke off: the client must not take it for whole.
+func (p *pendingHead) fail(err error) error {
+	p.flush()
+	return err
+}
+

@@ -1,0 +1,166 @@
+package h2
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/ALRubinger/aileron/proxy/wire"
+)
+
+// stream is one request and its response.
+type stream struct {
+	c      *connection
+	id     uint32
+	ctx    context.Context //nolint:containedctx // the request's own
+	cancel context.CancelFunc
+	expect bool // the client waits for 100 Continue
+
+	// Guarded by c.mu.
+	sendWindow int64
+	recvOwed   int64 // read bytes that the client does not know of
+	closed     bool  // no frame of this stream is sent any more
+
+	mu     sync.Mutex
+	came   sync.Cond
+	body   []byte // received, not read
+	read   int    // how much of body was read
+	window int64  // bytes that the client may still send
+	length int64  // announced; -1: not
+	got    int64
+	whole  bool  // END_STREAM came
+	err    error // why no more will come, or be read
+	spare  [1]byte
+}
+
+func (c *connection) newStream(id uint32, length int64, whole bool) *stream {
+	st := &stream{c: c, id: id, window: streamWindow, length: length, whole: whole, sendWindow: c.initialSend}
+	st.came.L = &st.mu
+	st.ctx, st.cancel = context.WithCancel(c.ctx)
+	return st
+}
+
+// end wakes whoever waits for the stream: nothing more will come.
+func (st *stream) end(why error) {
+	st.cancel()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.err == nil {
+		st.err = why
+		st.came.Broadcast()
+	}
+}
+
+// take puts a frame's data into the body. It gives the code with which the
+// stream must be reset, and the bytes of the windows that nobody will read.
+func (st *stream) take(data []byte, size int64, end bool) (code http2.ErrCode, unread int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.whole {
+		return http2.ErrCodeStreamClosed, size
+	}
+	if st.window -= size; st.window < 0 {
+		return http2.ErrCodeFlowControl, size
+	}
+	st.got += int64(len(data))
+	st.whole = end
+	if st.length >= 0 && (st.got > st.length || end && st.got != st.length) {
+		return http2.ErrCodeProtocol, size // RFC 9113 section 8.1.1
+	}
+	defer st.came.Broadcast()
+	if st.err != nil {
+		return http2.ErrCodeNo, size
+	}
+	if st.read > 0 && len(st.body)+len(data) > cap(st.body) {
+		st.body = st.body[:copy(st.body, st.body[st.read:])]
+		st.read = 0
+	}
+	st.body = append(st.body, data...)
+	// Padding is never read.
+	st.window += size - int64(len(data))
+	return http2.ErrCodeNo, size - int64(len(data))
+}
+
+// allow grows the window that the client was told of.
+func (st *stream) allow(n int64) {
+	st.mu.Lock()
+	st.window += n
+	st.mu.Unlock()
+}
+
+// requestBody is the stream's inbound half for whoever sends it upstream.
+type requestBody struct {
+	st    *stream
+	limit int64
+	total int64
+}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	st := b.st
+	if st.expect {
+		st.expect = false
+		_ = st.c.write(func() {
+			if !st.closed {
+				st.c.fields(st.id, false, http.StatusContinue, nil, -1)
+			}
+		})
+	}
+	st.mu.Lock()
+	for st.read == len(st.body) && !st.whole && st.err == nil {
+		st.wait()
+	}
+	n := copy(p, st.body[st.read:])
+	if st.read += n; st.read == len(st.body) {
+		st.read, st.body = 0, st.body[:0]
+	}
+	var err error
+	switch {
+	case st.err != nil:
+		n, err = 0, st.err
+	case st.read == len(st.body) && st.whole:
+		err = io.EOF
+	}
+	st.mu.Unlock()
+	if n > 0 {
+		st.c.giveBack(st, int64(n))
+	}
+	if b.total += int64(n); b.limit > 0 && b.total > b.limit {
+		return n, wire.ErrBodyTooLarge
+	}
+	return n, err
+}
+
+// wait waits for the next piece of the body. One whose length was announced
+// must keep coming; a stream without a length may be a conversation.
+func (st *stream) wait() {
+	if st.length >= 0 {
+		timer := time.AfterFunc(st.c.limits.Progress, func() { st.end(wire.ErrBodyStalled) })
+		defer timer.Stop()
+	}
+	st.came.Wait()
+}
+
+// Close leaves the rest of the body unread.
+func (b *requestBody) Close() error {
+	b.st.abandonBody()
+	return nil
+}
+
+// abandonBody throws away what was received, and what will be.
+func (st *stream) abandonBody() {
+	st.mu.Lock()
+	n := int64(len(st.body) - st.read)
+	st.body, st.read = nil, 0
+	if st.err == nil {
+		st.err = errReset
+	}
+	st.came.Broadcast()
+	st.mu.Unlock()
+	if n > 0 {
+		st.c.giveBack(nil, n)
+	}
+}
