@@ -27,6 +27,9 @@ type Exchange struct {
 	scrubbed  func() int    // hits so far
 	fields    *fieldReader  // declared fields of the answer; nil: none
 	entered   bool          // counted among the exchanges under way
+
+	tunnel    context.Context //nolint:containedctx // the life of the tunnel that it came by; nil: it came by none
+	handshake string          // the key that a WebSocket was asked for with; "": none was
 }
 
 // enter counts the exchange as under way, unless the plane drains.
@@ -71,7 +74,9 @@ func (x *Exchange) matched(t spec.Target, m spec.Match) {
 	x.pathFields()
 }
 
-func (x *Exchange) credentialed() bool { return x.match.Operation.Injection != nil }
+func (x *Exchange) credentialed() bool {
+	return x.match.Operation != nil && x.match.Operation.Injection != nil
+}
 
 // journey is how the exchange's request may travel upstream.
 func (x *Exchange) journey() journey {
@@ -89,8 +94,10 @@ func (x *Exchange) admit() *Denial {
 	if op.Approval == "required" {
 		return deny(reasonApproval, "%s %s asks for an approval", op.Tool, op.Name)
 	}
-	if x.request.Header.Get("Upgrade") != "" && op.Upgrade == "" && x.asksForUpgrade() {
-		return deny(reasonUpgrade, "%s %s does not declare an upgrade", op.Tool, op.Name)
+	if x.asksForUpgrade() {
+		if d := x.admitUpgrade(); d != nil {
+			return d
+		}
 	}
 	switch x.request.Method {
 	case http.MethodGet, http.MethodHead, http.MethodDelete:
@@ -99,13 +106,6 @@ func (x *Exchange) admit() *Denial {
 		}
 	}
 	return nil
-}
-
-// asksForUpgrade reports a request that wants to leave HTTP for a WebSocket
-// or something else. An h2c offer (RFC 7540 section 3.2) is only dropped.
-func (x *Exchange) asksForUpgrade() bool {
-	return hasToken(x.request.Header, "Connection", "upgrade") && !hasToken(x.request.Header, "Upgrade", "h2c") &&
-		x.request.Method == http.MethodGet
 }
 
 // credential finds what the operation needs. An operation that needs one
@@ -178,7 +178,13 @@ func (x *Exchange) record() error {
 // scrubber around the body.
 func (x *Exchange) inbound(res *http.Response) *Denial {
 	x.row.Status = res.StatusCode
-	if err := x.responseSteps().ModifyResponse(res); err != nil {
+	steps := x.responseSteps()
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		steps = x.switchSteps()
+	} else {
+		x.handshake = ""
+	}
+	if err := steps.ModifyResponse(res); err != nil {
 		var d *Denial
 		if errors.As(err, &d) {
 			return d

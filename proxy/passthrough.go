@@ -17,7 +17,9 @@ func (p *Plane) pass(x *Exchange) *http.Response {
 		return refuse(deny(reasonDraining, "the session is ending"))
 	}
 	if x.asksForUpgrade() {
-		return refuse(deny(reasonUpgrade, "an upgrade needs an operation that declares it"))
+		if d := x.admitUpgrade(); d != nil {
+			return refuse(d)
+		}
 	}
 	t, d := target(x.authority, x.row.Scheme, x.request.Method, x.request.RequestURI, x.request.Host)
 	if d != nil {
@@ -33,8 +35,11 @@ func (p *Plane) pass(x *Exchange) *http.Response {
 		return refuse(d)
 	}
 	if res.StatusCode == http.StatusSwitchingProtocols {
-		_ = res.Body.Close()
-		return refuse(deny(reasonSwitch, "the upstream switched protocols unasked"))
+		if d := x.inbound(res); d != nil {
+			_ = res.Body.Close()
+			return refuse(d)
+		}
+		return x.switched(res)
 	}
 	x.row.Status = res.StatusCode
 	x.row.Event, x.row.Decision = audit.EventSandboxPassthrough, audit.DecisionPassthrough

@@ -61,6 +61,8 @@ type Grants struct {
 	Bound  map[spec.FQN]Bound
 	Scrub  *scrub.Set
 	Locked bool // the vault is locked: Bound is empty and may fill again
+
+	replaced chan struct{} // closed when other grants take their place
 }
 
 // Bound is a connector's credential and the name of its binding.
@@ -113,7 +115,10 @@ func New(cfg Config) (*Plane, error) {
 // SetGrants replaces what the plane may do from the next request on, on
 // connections that are already open too.
 func (p *Plane) SetGrants(g *Grants) {
-	p.grants.Store(g)
+	g.replaced = make(chan struct{})
+	if old := p.grants.Swap(g); old != nil {
+		close(old.replaced)
+	}
 	bound := map[string]bool{"": true}
 	for _, b := range g.Bound {
 		bound[b.Binding] = true
@@ -162,6 +167,9 @@ func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	if d := x.inbound(res); d != nil {
 		_ = res.Body.Close()
 		return nil, x.reject(d)
+	}
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		return x.switched(res), nil
 	}
 	return x.recordAtEnd(res), nil
 }

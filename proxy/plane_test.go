@@ -52,6 +52,7 @@ const testSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"g
  {"name":"item","method":"GET","path":"/v1/items/{id}","hosts":["api.good.example"],"credential":"bearer",
   "audit":[{"name":"id","source":"path.id"},{"name":"title","source":"response.body.title"},{"name":"owner","source":"response.body.owner","redact":true}]},
  {"name":"echo","method":"GET","path":"/v1/echo","hosts":["api.good.example"],"credential":"bearer"},
+ {"name":"live","method":"GET","path":"/v1/live","hosts":["api.good.example"],"credential":"bearer","upgrade":"websocket"},
  {"name":"q","method":"GET","path":"/v1/items","hosts":["q.good.example"],"credential":{"kind":"bearer","inject":{"in":"query","name":"api_key"}},"inputs":[{"name":"x"}]},
  {"name":"plain","hosts":["plain.good.example","plain.good.example:80"]}]}]}`
 
@@ -590,7 +591,7 @@ func TestATruncatedAnswerIsNoCleanEnd(t *testing.T) {
 
 func TestAnUpgradeNobodyDeclaredIsRefused(t *testing.T) {
 	w := newWorld(t, hello)
-	got := w.raw("api.good.example", "GET /v1/echo HTTP/1.1\r\nHost: api.good.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x\r\n\r\n")
+	got := w.raw("api.good.example", "GET /v1/echo HTTP/1.1\r\nHost: api.good.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x\r\n\r\nGET / HTTP/1.0\r\n\r\n")
 	if !strings.HasPrefix(got, "HTTP/1.1 426") || len(w.requests()) != 0 {
 		t.Errorf("got %.80q, %d requests left", got, len(w.requests()))
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/google/martian/v3"
@@ -40,6 +41,9 @@ func (x *Exchange) requestSteps(bound *Bound) *fifo.Group {
 		g.AddRequestModifier(requestStep(x.dropQueryCarriers))
 		g.AddRequestModifier(injection{*op.Injection, *bound, x.match})
 	}
+	if x.handshake != "" {
+		g.AddRequestModifier(requestStep(x.offerWebSocket))
+	}
 	return g
 }
 
@@ -48,8 +52,6 @@ func (x *Exchange) responseSteps() *fifo.Group {
 	g := fifo.NewGroup()
 	if x.credentialed() {
 		g.AddResponseModifier(responseStep(x.refuseUnsearchable))
-	} else {
-		g.AddResponseModifier(responseStep(refuseSwitch))
 	}
 	g.AddResponseModifier(header.NewHopByHopModifier())
 	g.AddResponseModifier(responseStep(dropDetours))
@@ -61,6 +63,19 @@ func (x *Exchange) responseSteps() *fifo.Group {
 	g.AddResponseModifier(responseStep(func(res *http.Response) error { x.scrubBody(res); return nil }))
 	g.AddResponseModifier(responseStep(x.cleanTrailers))
 	g.AddResponseModifier(responseStep(x.watchFields))
+	return g
+}
+
+// switchSteps is what happens to an answer that leaves HTTP.
+func (x *Exchange) switchSteps() *fifo.Group {
+	g := fifo.NewGroup()
+	g.AddResponseModifier(responseStep(x.acceptWebSocket))
+	g.AddResponseModifier(header.NewHopByHopModifier())
+	g.AddResponseModifier(responseStep(dropDetours))
+	if x.credentialed() {
+		g.AddResponseModifier(responseStep(dropNewCredentials))
+	}
+	g.AddResponseModifier(responseStep(x.scrubHead))
 	return g
 }
 
@@ -96,14 +111,15 @@ func dropProxyFields(r *http.Request) error {
 // somebody else on a host that the user trusts, so none of them leaves.
 var carriers = []string{"token", "secret", "api-key", "apikey", "password", "credential", "authorization", "cookie", "x-auth-"}
 
+// carries reports a lower-case name that says that it authenticates someone.
+func carries(name string) bool {
+	return slices.ContainsFunc(carriers, func(word string) bool { return strings.Contains(name, word) })
+}
+
 func dropCarriers(r *http.Request) error {
 	for name := range r.Header {
-		lower := strings.ToLower(name)
-		for _, word := range carriers {
-			if strings.Contains(lower, word) {
-				delete(r.Header, name)
-				break
-			}
+		if carries(strings.ToLower(name)) {
+			delete(r.Header, name)
 		}
 		// CGI and WSGI fold "_" into "-": X_Api_Key is X-Api-Key to them.
 		if strings.ContainsRune(name, '_') {
@@ -200,10 +216,7 @@ func (x *Exchange) dropQueryCarriers(r *http.Request) error {
 // the manual's page on scrubbing.
 func (x *Exchange) refuseUnsearchable(res *http.Response) error {
 	op := x.match.Operation
-	switch {
-	case res.StatusCode == http.StatusSwitchingProtocols:
-		return deny(reasonSwitch, "the upstream switched protocols unasked")
-	case res.StatusCode == http.StatusPartialContent && !op.Ranges:
+	if res.StatusCode == http.StatusPartialContent && !op.Ranges {
 		return deny(reasonPartial, "the upstream sent a part that was not asked for")
 	}
 	for _, name := range []string{"Content-Encoding", "Grpc-Encoding"} {
@@ -215,13 +228,6 @@ func (x *Exchange) refuseUnsearchable(res *http.Response) error {
 	}
 	if !searchableCharset(res.Header["Content-Type"]) {
 		return deny(reasonCharset, "the upstream's answer is in a character set that is not searched")
-	}
-	return nil
-}
-
-func refuseSwitch(res *http.Response) error {
-	if res.StatusCode == http.StatusSwitchingProtocols {
-		return deny(reasonSwitch, "the upstream switched protocols unasked")
 	}
 	return nil
 }
@@ -305,6 +311,9 @@ func (x *Exchange) outbound(bound *Bound) (*http.Request, *Denial) {
 	}
 	if x.match.Operation == nil { // passthrough: only the hop's own fields go
 		_ = header.NewHopByHopModifier().ModifyRequest(out)
+		if x.handshake != "" {
+			_ = x.offerWebSocket(out)
+		}
 		return out, nil
 	}
 	if err := x.requestSteps(bound).ModifyRequest(out); err != nil {

@@ -45,7 +45,7 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 			p.refuseTunnel(a, deny(reasonNotTLS, "the client speaks neither TLS nor HTTP in its tunnel"))
 			return
 		}
-		p.serveInside(ctx, conn, &inside{p: p, a: a, scheme: "http", source: audit.SourceConnectHTTP, door: door})
+		p.serveInside(ctx, conn, &inside{p: p, ctx: ctx, a: a, scheme: "http", source: audit.SourceConnectHTTP, door: door})
 		return
 	}
 	cfg := p.tls.Clone()
@@ -75,7 +75,7 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 		}
 		return
 	}
-	h := &inside{p: p, a: a, scheme: "https", source: audit.SourceConnectTLS, door: door}
+	h := &inside{p: p, ctx: ctx, a: a, scheme: "https", source: audit.SourceConnectTLS, door: door}
 	if secure.ConnectionState().NegotiatedProtocol == "h2" {
 		_ = secure.SetDeadline(time.Time{})
 		h2.Serve(ctx, secure, wire.Options{Limits: p.cfg.Limits.Wire, Drain: p.draining}, h)
@@ -121,6 +121,7 @@ func (p *Plane) refuseHead(source string, a Authority, scheme string, f *wire.Fa
 // inside is the handler of a tunnel: its authority is fixed.
 type inside struct {
 	p      *Plane
+	ctx    context.Context //nolint:containedctx // the tunnel's life, which an upgraded connection shares
 	a      Authority
 	scheme string
 	source string
@@ -129,14 +130,21 @@ type inside struct {
 
 // ServeHTTP implements wire.Handler.
 func (i *inside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if own, ok := w.(*wire.ResponseWriter); ok {
-		_ = own.Respond(i.Answer(r))
+	own, ok := w.(*wire.ResponseWriter)
+	if !ok {
+		return
 	}
+	res := i.Answer(r)
+	if up, ok := res.Body.(*upgraded); ok {
+		up.serve(own, res)
+		return
+	}
+	_ = own.Respond(res)
 }
 
 // Answer implements h2.Handler.
 func (i *inside) Answer(r *http.Request) *http.Response {
-	return i.p.answer(i.source, i.a, i.scheme, r)
+	return i.p.answer(i.ctx, i.source, i.a, i.scheme, r)
 }
 
 // Refuse implements wire.Handler and h2.Handler.
@@ -145,9 +153,11 @@ func (i *inside) Refuse(f *wire.Fault) *http.Response {
 }
 
 // answer is the wire door: it finds a match for a client's request, or says
-// why there is none.
-func (p *Plane) answer(source string, a Authority, scheme string, r *http.Request) (res *http.Response) {
+// why there is none. tunnel is the life of the tunnel that it came by, nil when
+// it came by none.
+func (p *Plane) answer(tunnel context.Context, source string, a Authority, scheme string, r *http.Request) (res *http.Response) {
 	x := p.newExchange(source, a, scheme, r)
+	x.tunnel = tunnel
 	defer func() {
 		if recover() != nil { // never the value: it may quote a request
 			p.cfg.Log.Error("panic", "in", "an exchange", "request_id", x.row.Fields["request_id"])

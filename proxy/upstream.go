@@ -259,4 +259,3 @@ func upstreamDenial(r *http.Request, err error) *Denial {
 	}
 	return deny(reasonUpstream, "the connection to %s broke before it answered", host)
 }
-

@@ -233,4 +233,3 @@ func (p *pendingHead) fail(err error) error {
 	p.flush()
 	return err
 }
-

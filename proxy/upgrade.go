@@ -1,0 +1,200 @@
+package proxy
+
+import (
+	"crypto/rand"
+	"crypto/sha1" //nolint:gosec // RFC 6455 section 4.2.2 asks for it; it protects nothing
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/websocket"
+	"github.com/ALRubinger/aileron/proxy/wire"
+)
+
+// asksForUpgrade reports a request that wants to leave HTTP for a WebSocket
+// or something else. An h2c offer (RFC 7540 section 3.2) is only dropped.
+func (x *Exchange) asksForUpgrade() bool {
+	return hasToken(x.request.Header, "Connection", "upgrade") && x.request.Header.Get("Upgrade") != "" &&
+		!hasToken(x.request.Header, "Upgrade", "h2c") && x.request.Method == http.MethodGet
+}
+
+// admitUpgrade decides about a request that wants to leave HTTP. Only a
+// WebSocket may, by RFC 6455 section 4.2.1 to the letter, and with a
+// credential only where the operation declares it.
+func (x *Exchange) admitUpgrade() *Denial {
+	if op := x.match.Operation; op != nil && op.Injection != nil && op.Upgrade != "websocket" {
+		return deny(reasonUpgrade, "%s %s does not declare an upgrade", op.Tool, op.Name)
+	}
+	h := x.request.Header
+	key, err := base64.StdEncoding.DecodeString(h.Get("Sec-Websocket-Key"))
+	switch {
+	case x.tunnel == nil, x.request.ProtoMajor != 1, len(h["Upgrade"]) != 1 || !strings.EqualFold(h["Upgrade"][0], "websocket"):
+		return deny(reasonUpgrade, "the only upgrade that is relayed is that to a WebSocket, inside a tunnel")
+	case len(h["Sec-Websocket-Version"]) != 1 || h["Sec-Websocket-Version"][0] != "13":
+		return deny(reasonUpgrade, "the WebSocket's version is not 13")
+	case err != nil, len(key) != 16, len(h["Sec-Websocket-Key"]) != 1:
+		return deny(reasonMalformed, "the WebSocket's key is not one of 16 bytes")
+	}
+	var fresh [16]byte
+	_, _ = rand.Read(fresh[:])
+	x.handshake = base64.StdEncoding.EncodeToString(fresh[:])
+	x.row.Decision = audit.DecisionUpgrade
+	return nil
+}
+
+// offerWebSocket makes the handshake ours: our key, no extension, and of the
+// subprotocols only those that carry no credential of the box's.
+func (x *Exchange) offerWebSocket(r *http.Request) error {
+	h := r.Header
+	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
+	h["Sec-Websocket-Key"], h["Sec-Websocket-Version"] = []string{x.handshake}, []string{"13"}
+	delete(h, "Sec-Websocket-Extensions")
+	var protocols []string
+	for _, line := range x.request.Header["Sec-Websocket-Protocol"] {
+		for name := range strings.SplitSeq(line, ",") {
+			if name = strings.TrimSpace(name); name != "" && !(x.credentialed() && carries(strings.ToLower(name))) {
+				protocols = append(protocols, name)
+			}
+		}
+	}
+	delete(h, "Sec-Websocket-Protocol")
+	if len(protocols) > 0 {
+		h["Sec-Websocket-Protocol"] = []string{strings.Join(protocols, ", ")}
+	}
+	return nil
+}
+
+// acceptWebSocket checks the upstream's side of the handshake and makes it
+// the client's: RFC 6455 section 4.2.2.
+func (x *Exchange) acceptWebSocket(res *http.Response) error {
+	h := res.Header
+	if x.handshake == "" || !strings.EqualFold(h.Get("Upgrade"), "websocket") || h.Get("Sec-Websocket-Accept") != acceptKey(x.handshake) || len(h["Sec-Websocket-Extensions"]) > 0 {
+		return deny(reasonSwitch, "the upstream switched protocols unasked, or to another one")
+	}
+	if _, ok := res.Body.(io.ReadWriteCloser); !ok {
+		return deny(reasonSwitch, "the upstream's connection cannot be taken over")
+	}
+	h["Sec-Websocket-Accept"] = []string{acceptKey(x.request.Header.Get("Sec-Websocket-Key"))}
+	return nil
+}
+
+func acceptKey(key string) string {
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // see the import
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// switched makes the answer one that relays, when it is written.
+func (x *Exchange) switched(res *http.Response) *http.Response {
+	x.row.Event, x.row.Decision = audit.EventProxyProxied, audit.DecisionUpgrade
+	if x.match.Operation == nil {
+		x.row.Event = audit.EventSandboxPassthrough
+	}
+	res.Body = &upgraded{ReadWriteCloser: res.Body.(io.ReadWriteCloser), x: x}
+	return res
+}
+
+// upgraded is the body of an answer that switched protocols.
+type upgraded struct {
+	io.ReadWriteCloser
+	x *Exchange
+}
+
+// serve takes the client's connection over and relays until it is over: one
+// side ends it, or the session does, or what granted it is granted no more.
+func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
+	x := u.x
+	relay := &websocket.Relay{Upstream: u.ReadWriteCloser}
+	if x.grants.Scrub != nil {
+		relay.NewScanner = func() websocket.Scanner { return x.grants.Scrub.NewScanner() }
+	}
+	reason := ""
+	defer func() {
+		defer x.leave()
+		_ = u.Close()
+		if x.sent == nil {
+			x.row.RequestBytes = relay.Sent
+		}
+		heads := x.scrubbed
+		x.row.ResponseBytes, x.row.Reason = relay.Received, reason
+		x.scrubbed = func() int { return heads() + relay.Hits }
+		_ = x.record()
+	}()
+	conn, _, err := w.Hijack()
+	if err != nil {
+		reason = reasonPanic
+		return
+	}
+	defer conn.Close()
+	_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
+	if _, err := conn.Write(switchHead(res.Header)); err != nil {
+		reason = reasonClientGone
+		return
+	}
+	_ = conn.SetWriteDeadline(time.Time{})
+	relay.Client = conn
+	over := make(chan struct{})
+	watched := make(chan struct{})
+	go func() { defer close(watched); x.watch(relay, over) }()
+	if relay.Run() != nil {
+		reason = reasonNotTLS
+	}
+	close(over)
+	<-watched
+}
+
+// watch ends the relay when the session ends, or when a change of the grants
+// takes away what the relay stands on.
+func (x *Exchange) watch(relay *websocket.Relay, over <-chan struct{}) {
+	g := x.grants
+	for {
+		select {
+		case <-over:
+			return
+		case <-x.p.draining.Done():
+			relay.End(websocket.GoingAway)
+			return
+		case <-x.tunnel.Done():
+			relay.End(websocket.GoingAway)
+			return
+		case <-g.replaced:
+			if g = x.p.grants.Load(); !x.stillGranted(g) {
+				relay.End(websocket.PolicyEnded)
+				return
+			}
+		}
+	}
+}
+
+// stillGranted reports whether g would let the exchange begin as it did.
+func (x *Exchange) stillGranted(g *Grants) bool {
+	op := x.match.Operation
+	if op == nil { // passthrough
+		return !g.Index.Covers(x.target.Host, x.target.Port)
+	}
+	m, no := g.Index.Match(x.target)
+	if no != nil || m.Operation.String() != op.String() || (m.Operation.Injection == nil) != (op.Injection == nil) {
+		return false
+	}
+	if op.Injection == nil {
+		return true
+	}
+	was, is := x.grants.Bound[op.Connector.FQN], g.Bound[op.Connector.FQN]
+	return was.Binding == is.Binding && was.Credential.Secret.Reveal() == is.Credential.Secret.Reveal()
+}
+
+// switchHead is the client's 101.
+func switchHead(h http.Header) []byte {
+	out := []byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
+	for name, values := range h {
+		if name == "Connection" || name == "Upgrade" {
+			continue
+		}
+		for _, v := range values {
+			out = append(append(append(append(out, name...), ": "...), v...), "\r\n"...)
+		}
+	}
+	return append(out, "\r\n"...)
+}

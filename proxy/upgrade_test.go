@@ -1,0 +1,210 @@
+package proxy
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// live answers a handshake and then repeats the payload of each frame, which
+// it finds masked, and on "who" tells the Authorization in two pieces.
+func live(rw http.ResponseWriter, r *http.Request) {
+	auth := r.Header.Get("Authorization")
+	conn, rest, err := rw.(http.Hijacker).Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\nX-Echo: %s\r\nSet-Cookie: sid=1\r\n\r\n",
+		acceptKey(r.Header.Get("Sec-WebSocket-Key")), auth)
+	for {
+		var h [6]byte
+		if _, err := io.ReadFull(rest, h[:]); err != nil {
+			return
+		}
+		payload := make([]byte, h[1]&0x7f)
+		if _, err := io.ReadFull(rest, payload); err != nil || h[1]&0x80 == 0 {
+			return
+		}
+		for i := range payload {
+			payload[i] ^= h[2+i%4]
+		}
+		if string(payload) == "who" {
+			first, second := auth[:20], auth[20:]
+			_, _ = conn.Write(append([]byte{0x01, byte(len(first))}, first...))
+			_, _ = conn.Write(append([]byte{0x80, byte(len(second))}, second...))
+			continue
+		}
+		_, _ = conn.Write(append([]byte{h[0], byte(len(payload))}, payload...))
+	}
+}
+
+const handshake = "GET /v1/live HTTP/1.1\r\nHost: api.good.example\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n" +
+	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: permessage-deflate\r\n" +
+	"Sec-WebSocket-Protocol: realtime, my-api-key.ATTACKER\r\n\r\n"
+
+func (w *world) websocket() (*tls.Conn, *bufio.Reader, *http.Response) {
+	w.t.Helper()
+	conn := w.tunnel("api.good.example")
+	w.t.Cleanup(func() { _ = conn.Close() })
+	_, err := io.WriteString(conn, handshake)
+	must(w.t, err)
+	br := bufio.NewReader(conn)
+	res, err := http.ReadResponse(br, nil)
+	must(w.t, err)
+	return conn, br, res
+}
+
+func sendText(t *testing.T, conn io.Writer, text string) {
+	t.Helper()
+	frame := []byte{0x81, 0x80 | byte(len(text)), 1, 2, 3, 4}
+	for i := range len(text) {
+		frame = append(frame, text[i]^byte(1+i%4))
+	}
+	_, err := conn.Write(frame)
+	must(t, err)
+}
+
+// message reads one message, pieces put together, or "close N".
+func readMessage(t *testing.T, br *bufio.Reader) string {
+	t.Helper()
+	var out strings.Builder
+	for {
+		var h [2]byte
+		if _, err := io.ReadFull(br, h[:]); err != nil {
+			return "closed"
+		}
+		payload := make([]byte, h[1])
+		_, err := io.ReadFull(br, payload)
+		must(t, err)
+		if h[0]&0x0f == 8 {
+			return fmt.Sprintf("close %d", int(payload[0])<<8|int(payload[1]))
+		}
+		out.Write(payload)
+		if h[0]&0x80 != 0 {
+			return out.String()
+		}
+	}
+}
+
+func TestADeclaredWebSocketIsInjectedRelayedAndScrubbed(t *testing.T) {
+	w := newWorld(t, live)
+	conn, br, res := w.websocket()
+	if res.StatusCode != 101 || res.Header.Get("Sec-WebSocket-Accept") != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" {
+		t.Fatalf("got %d %v", res.StatusCode, res.Header)
+	}
+	if got := res.Header.Get("X-Echo"); got != "Bearer "+strings.Repeat("*", len(testSecret)) || res.Header.Get("Set-Cookie") != "" {
+		t.Errorf("the head of the 101 holds %v", res.Header)
+	}
+	if rows := w.rows(); rows[len(rows)-1].Event != audit.EventProxyStarted || rows[len(rows)-1].Decision != audit.DecisionUpgrade {
+		t.Errorf("the handshake's row is %+v", rows[len(rows)-1])
+	}
+	sendText(t, conn, "hello")
+	if got := readMessage(t, br); got != "hello" {
+		t.Errorf("the echo is %q", got)
+	}
+	sendText(t, conn, "who")
+	if got, want := readMessage(t, br), "Bearer "+strings.Repeat("*", len(testSecret)); got != want {
+		t.Errorf("the told secret came as %q, want %q", got, want)
+	}
+	seen := w.requests()[0]
+	if got := seen.Header.Get("Sec-WebSocket-Protocol"); got != "realtime" || seen.Header.Get("Sec-WebSocket-Extensions") != "" {
+		t.Errorf("the origin was offered the protocols %q and the extensions %q", got, seen.Header.Get("Sec-WebSocket-Extensions"))
+	}
+	if seen.Header.Get("Sec-WebSocket-Key") == "dGhlIHNhbXBsZSBub25jZQ==" {
+		t.Error("the client's own key reached the origin")
+	}
+	_ = conn.Close()
+	w.eventually(func() bool { r := w.last(); return r.Event == audit.EventProxyProxied })
+	if r := w.last(); r.Decision != audit.DecisionUpgrade || r.Status != 101 || r.Redactions < 2 || r.RequestBytes != 8 || r.ResponseBytes == 0 {
+		t.Errorf("the outcome row is %+v", r)
+	}
+}
+
+func TestAWebSocketEndsWithWhatGrantedIt(t *testing.T) {
+	for name, end := range map[string]func(*world){
+		"revoked": func(w *world) {
+			old := w.plane.grants.Load()
+			w.plane.SetGrants(&Grants{Index: old.Index, Scrub: old.Scrub, Bound: map[spec.FQN]Bound{}})
+		},
+		"drained": func(w *world) { w.plane.Drain(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, live)
+			conn, br, _ := w.websocket()
+			_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+			end(w)
+			want := map[string]string{"revoked": "close 1008", "drained": "close 1001"}[name]
+			if got := readMessage(t, br); got != want {
+				t.Errorf("the WebSocket ended with %q, want %q", got, want)
+			}
+		})
+	}
+	w := newWorld(t, live)
+	conn, br, _ := w.websocket()
+	old := w.plane.grants.Load()
+	w.plane.SetGrants(&Grants{Index: old.Index, Scrub: old.Scrub, Bound: old.Bound})
+	sendText(t, conn, "still there")
+	if got := readMessage(t, br); got != "still there" {
+		t.Errorf("grants that changed nothing ended the WebSocket: %q", got)
+	}
+}
+
+func TestBrokenFramesEndAWebSocket(t *testing.T) {
+	for name, c := range map[string]struct{ frame, want string }{
+		"unmasked":         {"\x81\x02hi", "close 1002"},
+		"reserved bit":     {"\xc1\x82\x00\x00\x00\x00hi", "close 1002"},
+		"reserved opcode":  {"\x83\x82\x00\x00\x00\x00hi", "close 1002"},
+		"long control":     {"\x89\xfe\x00\x80\x00\x00\x00\x00", "close 1002"},
+		"split control":    {"\x09\x80\x00\x00\x00\x00", "close 1002"},
+		"long length form": {"\x81\xfe\x00\x02\x00\x00\x00\x00hi", "close 1002"},
+		"lone piece":       {"\x80\x82\x00\x00\x00\x00hi", "close 1002"},
+		"not UTF-8":        {"\x81\x82\x00\x00\x00\x00\xff\xfe", "close 1007"},
+		"cut UTF-8":        {"\x81\x82\x00\x00\x00\x00\xe2\x82", "close 1007"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, live)
+			conn, br, _ := w.websocket()
+			_, err := io.WriteString(conn, c.frame)
+			must(t, err)
+			if got := readMessage(t, br); got != c.want {
+				t.Errorf("ended with %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAnUpgradeNobodyAskedForIsNotRelayed(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		conn, _, err := rw.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: foo\r\nConnection: Upgrade\r\n\r\nRAW %s", r.Header.Get("Authorization"))
+	})
+	for _, path := range []string{"/v1/items", "/v1/live"} {
+		request := strings.Replace(handshake, "/v1/live", path, 1)
+		if path == "/v1/items" {
+			request = "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\nConnection: close\r\n\r\n"
+		}
+		conn := w.tunnel("api.good.example")
+		_, err := io.WriteString(conn, request)
+		must(t, err)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		must(t, err)
+		body, _ := io.ReadAll(res.Body)
+		if class, why := reason(t, string(body)); res.StatusCode != 502 || class != "response_unsafe" || why != reasonSwitch {
+			t.Errorf("%s: got %d %s", path, res.StatusCode, body)
+		}
+		_ = conn.Close()
+	}
+}
