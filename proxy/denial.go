@@ -27,6 +27,7 @@ const (
 	reasonTLSClient    = "client_handshake_failed"
 	reasonUpgrade      = "upgrade_not_declared"
 	reasonBody         = "body_not_declared"
+	reasonClientBody   = "body_broken"
 	reasonName         = "name_not_resolved"
 	reasonDial         = "upstream_unreachable"
 	reasonTLSUpstream  = "upstream_not_verified"
@@ -44,7 +45,9 @@ const (
 	reasonMethod       = "method_not_allowed"
 	reasonOwnerOnly    = "owner_only"
 	reasonConcurrency  = "too_many_connections"
+	reasonOverload     = "too_many_requests"
 	reasonHeadTooLarge = "head_too_large"
+	reasonSlow         = "request_too_slow"
 	reasonCrossSite    = "cross_site"
 	reasonTruncated    = "upstream_truncated"
 	reasonUnrecordable = "outcome_not_recorded"
@@ -72,6 +75,8 @@ func kindOf(reason string) kind {
 		return kind{"capability_denied", 403, false, "Private, local and metadata addresses are never reached. Do not retry."}
 	case reasonBody:
 		return kind{"invalid_request", 400, false, "Send this request without a body."}
+	case reasonClientBody:
+		return kind{"invalid_request", 400, false, "Send the whole body with valid framing. Check whether the request took effect before sending it again."}
 	case reasonAuthority:
 		return kind{"invalid_request", 421, false, "Open a new connection for each host, and send that host in Host and SNI."}
 	case reasonMalformed, reasonNotTLS, reasonTLSClient:
@@ -84,6 +89,10 @@ func kindOf(reason string) kind {
 		return kind{"resource_limit_exceeded", 413, false, "Send a smaller body."}
 	case reasonConcurrency:
 		return kind{"resource_limit_exceeded", 429, true, "Close connections that are idle, then try again."}
+	case reasonOverload:
+		return kind{"unavailable", 503, true, "Wait for requests that are under way, then try again."}
+	case reasonSlow:
+		return kind{"timeout", 408, true, "Send the whole request without long pauses."}
 	case reasonUnbound:
 		return kind{"binding_required", 403, false, "Ask the user to bind a credential: aileron binding setup FQN."}
 	case reasonCredential:

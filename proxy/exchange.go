@@ -32,10 +32,16 @@ type Exchange struct {
 	handshake string          // the key that a WebSocket was asked for with; "": none was
 }
 
-// enter counts the exchange as under way, unless the plane drains.
-func (x *Exchange) enter() bool {
-	x.entered = x.p.under.enter()
-	return x.entered
+// enter counts the exchange as under way, unless the plane drains or is full.
+func (x *Exchange) enter() *Denial {
+	switch x.p.under.enter() {
+	case closed:
+		return deny(reasonDraining, "the session is ending")
+	case full:
+		return deny(reasonOverload, "the session has too many requests under way")
+	}
+	x.entered = true
+	return nil
 }
 
 func (x *Exchange) leave() {

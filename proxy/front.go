@@ -58,15 +58,24 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
 		}
 		wait = 0
 		conns.Go(func() {
-			front := open // this connection's alone: one refusal is not the next one's
+			// Of this connection alone: one refusal is not the next one's.
+			front, opts := open, wire.Options{Limits: p.cfg.Limits.Wire, Drain: p.draining}
 			select {
 			case p.slots <- struct{}{}:
 				defer func() { <-p.slots }()
 			default:
-				front = full
+				select {
+				case p.refusals <- struct{}{}:
+					defer func() { <-p.refusals }()
+				default:
+					_ = conn.Close() // there is not even room to say so
+					return
+				}
+				front, opts.Once = full, true
+				opts.Limits.Idle, opts.Limits.Header = 2*time.Second, 2*time.Second
 			}
 			defer p.recovered("a connection")
-			wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Drain: p.draining}, front)
+			wire.Serve(ctx, conn, opts, front)
 		})
 	}
 }

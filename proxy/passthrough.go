@@ -13,8 +13,8 @@ import (
 func (p *Plane) pass(x *Exchange) *http.Response {
 	refuse := func(d *Denial) *http.Response { return x.reject(d).Response(x.request) }
 	x.row.Path = plainPath(x.request.RequestURI)
-	if !x.enter() {
-		return refuse(deny(reasonDraining, "the session is ending"))
+	if d := x.enter(); d != nil {
+		return refuse(d)
 	}
 	if x.asksForUpgrade() {
 		if d := x.admitUpgrade(); d != nil {

@@ -49,6 +49,7 @@ type Recorder interface {
 type Limits struct {
 	Wire        wire.Limits
 	Connections int           // open connections of the box; default 1024
+	Requests    int           // under way upstream; default 2048
 	Handshake   time.Duration // of TLS with the client; default 10 s
 	Drain       time.Duration // for requests under way at the end; default 30 s
 }
@@ -76,8 +77,9 @@ type Plane struct {
 	cfg      Config
 	grants   atomic.Pointer[Grants]
 	upstream *upstream
-	tls      *tls.Config // what every client's handshake starts from
-	slots    chan struct{}
+	tls      *tls.Config   // what every client's handshake starts from
+	slots    chan struct{} // connections
+	refusals chan struct{} // connections over the limit, which are told so
 
 	draining  context.Context
 	stopDrain context.CancelFunc
@@ -92,6 +94,9 @@ func New(cfg Config) (*Plane, error) {
 	if cfg.Limits.Connections == 0 {
 		cfg.Limits.Connections = 1024
 	}
+	if cfg.Limits.Requests == 0 {
+		cfg.Limits.Requests = 2048
+	}
 	if cfg.Limits.Handshake == 0 {
 		cfg.Limits.Handshake = 10 * time.Second
 	}
@@ -102,7 +107,8 @@ func New(cfg Config) (*Plane, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plane{cfg: cfg, upstream: up, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections)}
+	p := &Plane{cfg: cfg, upstream: up, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections), refusals: make(chan struct{}, 64)}
+	p.under.most = cfg.Limits.Requests
 	p.draining, p.stopDrain = context.WithCancel(context.Background())
 	index, err := spec.NewIndex(nil)
 	if err != nil {
@@ -146,8 +152,8 @@ func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	if d := x.admit(); d != nil {
 		return nil, x.reject(d)
 	}
-	if !x.enter() {
-		return nil, x.reject(deny(reasonDraining, "the session is ending"))
+	if d := x.enter(); d != nil {
+		return nil, x.reject(d)
 	}
 	bound, d := x.credential()
 	if d != nil {

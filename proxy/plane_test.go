@@ -79,6 +79,12 @@ func newWorld(t *testing.T, answer http.HandlerFunc) *world {
 // newWorldOf is newWorld with an origin that may speak HTTP/2.
 func newWorldOf(t *testing.T, h2 bool, answer http.HandlerFunc) *world {
 	t.Helper()
+	return newWorldWith(t, h2, func(*Config) {}, answer)
+}
+
+// newWorldWith is newWorldOf with a plane that set may change.
+func newWorldWith(t *testing.T, h2 bool, set func(*Config), answer http.HandlerFunc) *world {
+	t.Helper()
 	w := &world{t: t, answer: answer}
 	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -104,12 +110,14 @@ func newWorldOf(t *testing.T, h2 bool, answer http.HandlerFunc) *world {
 	w.log, err = audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{})
 	must(t, err)
 	at := netip.MustParseAddrPort(origin.Listener.Addr().String())
-	w.plane, err = New(Config{Session: "01SESSION", Token: testToken, CA: w.ca, Audit: w.log,
+	cfg := Config{Session: "01SESSION", Token: testToken, CA: w.ca, Audit: w.log,
 		Upstream: Upstream{Roots: roots, Resolve: map[string]netip.AddrPort{
 			"api.good.example:443": at, "q.good.example:443": at, "plain.good.example:443": at,
 			"plain.good.example:80": netip.MustParseAddrPort(plain.Listener.Addr().String()),
 			"other.example:443":     at, // reachable, and named by no connector
-		}}})
+		}}}
+	set(&cfg)
+	w.plane, err = New(cfg)
 	must(t, err)
 	connector, err := spec.Load([]byte(testManifest), []byte(testSpec))
 	must(t, err)

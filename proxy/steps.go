@@ -175,7 +175,7 @@ func plainMessages(r *http.Request) error {
 
 // queryCarriers are query names that authenticate someone at well-known APIs.
 var queryCarriers = map[string]bool{
-	"access_token": true, "api_key": true, "apikey": true, "api-key": true, "key": true, "oauth_token": true,
+	"access_token": true, "api_key": true, "apikey": true, "key": true, "oauth_token": true,
 	"auth_token": true, "token": true, "id_token": true, "refresh_token": true, "client_secret": true,
 	"password": true, "private_token": true, "bearer_token": true,
 }
@@ -199,8 +199,8 @@ func (x *Exchange) dropQueryCarriers(r *http.Request) error {
 		if err != nil {
 			return deny(reasonMalformed, "the query has a broken escape")
 		}
-		base, _, _ := strings.Cut(strings.ToLower(name), "[") // PHP and Rack read a[] as a
-		if base == injected && injected != "" || queryCarriers[base] && !declared[name] {
+		base := folded(name)
+		if injected != "" && base == folded(injected) || queryCarriers[base] && !declared[name] {
 			continue
 		}
 		if len(kept) > 0 {
@@ -210,6 +210,15 @@ func (x *Exchange) dropQueryCarriers(r *http.Request) error {
 	}
 	r.URL.RawQuery = kept
 	return nil
+}
+
+// folded is a query name as the loosest of servers read it: in one case, PHP
+// and Rack take "a[]" for "a", and PHP cuts at a NUL, skips leading spaces and
+// takes dots, spaces and open brackets for underscores.
+func folded(name string) string {
+	name, _, _ = strings.Cut(strings.ToLower(name), "\x00")
+	name, _, _ = strings.Cut(strings.TrimLeft(name, " "), "[")
+	return strings.NewReplacer(".", "_", " ", "_", "-", "_").Replace(name)
 }
 
 // refuseUnsearchable refuses an answer in which a secret could hide: E2 of

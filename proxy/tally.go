@@ -6,19 +6,30 @@ import "sync"
 type tally struct {
 	mu     sync.Mutex
 	n      int
+	most   int
 	closed bool
 	idle   chan struct{} // made by close, closed when n comes to zero
 }
 
-// enter counts one in, unless the tally is closed.
-func (t *tally) enter() bool {
+// What enter says.
+const (
+	entered = iota
+	closed
+	full
+)
+
+// enter counts one in, unless the tally is closed or full.
+func (t *tally) enter() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
-		return false
+	switch {
+	case t.closed:
+		return closed
+	case t.n >= t.most:
+		return full
 	}
 	t.n++
-	return true
+	return entered
 }
 
 // leave counts one out.

@@ -100,6 +100,8 @@ func (p *Plane) refuseTunnel(a Authority, d *Denial) {
 func (p *Plane) refuseHead(source string, a Authority, scheme string, f *wire.Fault) *http.Response {
 	reason := reasonMalformed
 	switch f.Status {
+	case http.StatusRequestTimeout:
+		reason = reasonSlow
 	case http.StatusRequestHeaderFieldsTooLarge:
 		reason = reasonHeadTooLarge
 	case http.StatusRequestEntityTooLarge:

@@ -174,12 +174,13 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 			}
 			return res, nil
 		}
+		sent, _ := r.Body.(*countingBody)
+		if d := sent.denial(); d != nil && r.Context().Err() == nil {
+			return nil, d
+		}
 		d := upstreamDenial(r, err)
 		dead := d.Reason == reasonUpstream && (attempt.unwritten() || how.idempotent)
-		if sent, ok := r.Body.(*countingBody); ok && sent.n.Load() > 0 {
-			dead = false
-		}
-		if try > 0 || !dead {
+		if try > 0 || !dead || sent != nil && sent.n.Load() > 0 {
 			return nil, d
 		}
 	}

@@ -32,6 +32,7 @@ type limitsConfig struct {
 	HeadTimeout           duration `toml:"head_timeout"`
 	HandshakeTimeout      duration `toml:"handshake_timeout"`
 	IdleTimeout           duration `toml:"idle_timeout"`
+	BodyTimeout           duration `toml:"body_timeout"`
 	WriteTimeout          duration `toml:"write_timeout"`
 	DialTimeout           duration `toml:"dial_timeout"`
 	ResponseHeaderTimeout duration `toml:"response_header_timeout"`
@@ -41,6 +42,7 @@ type limitsConfig struct {
 	HeadFields            int      `toml:"head_fields"`
 	BodyBytes             int64    `toml:"body_bytes"`
 	Connections           int      `toml:"connections"`
+	Requests              int      `toml:"requests"`
 }
 
 // duration is a positive time.Duration written as "1m30s".
@@ -72,7 +74,7 @@ func readConfig(home string) (config, error) {
 		}
 		return config{}, hint(fmt.Errorf("read %s: unknown key %s", path, strings.Join(names, ", ")), "docs/configuration.md lists the keys")
 	}
-	if c.Limits.HeadBytes < 0 || c.Limits.HeadFields < 0 || c.Limits.BodyBytes < 0 || c.Limits.Connections < 0 {
+	if c.Limits.HeadBytes < 0 || c.Limits.HeadFields < 0 || c.Limits.BodyBytes < 0 || c.Limits.Connections < 0 || c.Limits.Requests < 0 {
 		return config{}, hint(fmt.Errorf("read %s: a limit is negative", path), "leave the key out to get its default")
 	}
 	return c, nil

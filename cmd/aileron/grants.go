@@ -25,6 +25,7 @@ type granter struct {
 	print      string // of store and vault, at the last load
 	connectors []*spec.Connector
 	needles    map[string]scrub.Needle // every secret this session ever held: all stay wiped out
+	complained string                  // the last failed load that was told of
 	broken     map[string]bool         // connectors whose failure was written down
 }
 
@@ -176,17 +177,30 @@ func (g *granter) refresh(ctx context.Context, force bool) {
 	}
 	chosen, err := g.choose(connectors)
 	if err != nil {
-		g.s.log.Warn("the bindings changed and are not clear any more; nothing is injected until they are", "error", err)
+		g.complain("the bindings changed and are not clear any more; nothing is injected until they are", err)
 		chosen = nil
 	}
 	grants, err := g.grants(connectors, chosen)
 	if err != nil {
-		g.s.log.Warn("the grants changed and cannot be used; everything is refused until they can", "error", err)
+		g.complain("the grants changed and cannot be used; everything is refused until they can", err)
 		if grants, err = g.grants(nil, nil); err != nil {
 			return
 		}
 	}
+	if g.print != "" {
+		g.complained = ""
+	}
 	g.s.plane.SetGrants(grants)
+}
+
+// complain tells of a failed load, each one once, and has it tried again at
+// the next tick: what failed may have been a file caught half written.
+func (g *granter) complain(what string, err error) {
+	g.print = ""
+	if g.complained != err.Error() {
+		g.complained = err.Error()
+		g.s.log.Warn(what, "error", err)
+	}
 }
 
 func (g *granter) recordBroken(ctx context.Context, faults []error) {

@@ -190,7 +190,14 @@ func (s *session) makeDir() error {
 		return fmt.Errorf("lock the session's directory: %w", err)
 	}
 	s.lock = lock
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	// Whoever asks whether this session is alive holds the lock for a moment.
+	for range 100 {
+		if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err != nil {
 		return fmt.Errorf("lock the session's directory: %w", err)
 	}
 	raw, err := json.Marshal(sessionInfo{ID: s.id, PID: os.Getpid(), Agent: s.agent, Mode: s.mode, Started: s.start.UTC()})

@@ -94,10 +94,11 @@ func (o *sessionOptions) limits(c config) proxy.Limits {
 	l := c.Limits
 	return proxy.Limits{
 		Wire: wire.Limits{Head: l.HeadBytes, Fields: l.HeadFields, Body: l.BodyBytes,
-			Header: time.Duration(l.HeadTimeout), Idle: time.Duration(l.IdleTimeout), Stalled: time.Duration(l.WriteTimeout)},
-		Connections: l.Connections,
-		Handshake:   time.Duration(l.HandshakeTimeout),
-		Drain:       time.Duration(l.DrainTimeout),
+			Header: time.Duration(l.HeadTimeout), Idle: time.Duration(l.IdleTimeout), Stalled: time.Duration(l.WriteTimeout),
+			Progress: time.Duration(l.BodyTimeout)},
+		Connections: l.Connections, Requests: l.Requests,
+		Handshake: time.Duration(l.HandshakeTimeout),
+		Drain:     time.Duration(l.DrainTimeout),
 	}
 }
 

@@ -42,6 +42,7 @@ type requestBody struct {
 	from  io.Reader
 	conn  net.Conn
 	limit int64
+	pace  pace
 	ready func() error // says 100 Continue before the first read; nil: nobody waits
 	ended func()       // called once, when the whole body was read
 
@@ -69,15 +70,56 @@ func (b *requestBody) Read(p []byte) (int, error) {
 			return 0, b.err
 		}
 	}
+	b.pace.begin(b.conn)
 	n, err := b.from.Read(p)
+	if err != nil && err != io.EOF && b.pace.over(err) && !b.gone() {
+		err = ErrBodyStalled
+	}
+	b.pace.came(n)
 	b.read += int64(n)
 	if b.limit > 0 && b.read > b.limit {
 		err = ErrBodyTooLarge
+	}
+	if err == io.EOF {
+		_ = b.conn.SetReadDeadline(time.Time{}) // what comes next has its own
 	}
 	if b.err = err; err == io.EOF {
 		b.ended()
 	}
 	return n, err
+}
+
+// pace demands Progressing bytes in each span of time, or the body's end: a
+// client that sends a byte now and then would hold its upstream connection
+// for as long as it likes.
+type pace struct {
+	span  time.Duration
+	until time.Time // of this span; zero: none has begun
+	bytes int       // still to come in it
+}
+
+// Progressing is how many bytes a request body must bring in Limits.Progress.
+const Progressing = 1 << 10
+
+// begin sets the deadline of a span that has not begun.
+func (p *pace) begin(c net.Conn) {
+	if p.until.IsZero() {
+		p.until, p.bytes = time.Now().Add(p.span), Progressing
+		_ = c.SetReadDeadline(p.until)
+	}
+}
+
+// came counts what was read, and ends a span that has brought enough once a
+// fourth of it is over: not every read of a fast body sets a deadline.
+func (p *pace) came(n int) {
+	if p.bytes -= n; p.bytes <= 0 && time.Until(p.until) < p.span*3/4 {
+		p.until = time.Time{}
+	}
+}
+
+func (p *pace) over(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() && !time.Now().Before(p.until)
 }
 
 // Close leaves the rest of the body unread; release deals with it.

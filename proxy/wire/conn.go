@@ -27,6 +27,8 @@ type Options struct {
 	Limits Limits
 	// Drain, when done, ends the connection as soon as it is idle. nil: never.
 	Drain context.Context
+	// Once ends the connection after one exchange.
+	Once bool
 }
 
 // Serve speaks HTTP/1.1 on conn until the client ends it, a limit or ctx
@@ -35,7 +37,7 @@ type Options struct {
 func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
 	c := &serving{
 		conn: conn, src: newSource(conn), handler: h,
-		limits: opts.Limits.WithDefaults(), drain: opts.Drain,
+		limits: opts.Limits.WithDefaults(), drain: opts.Drain, once: opts.Once,
 		parser: bufio.NewReader(nil),
 	}
 	if c.drain == nil {
@@ -43,11 +45,13 @@ func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(aLongTimeAgo) })
 	defer stop()
+	defer func() { // a handler's panic ends the connection too
+		if !c.hijacked {
+			_ = conn.Close()
+			_ = c.src.settle()
+		}
+	}()
 	for ctx.Err() == nil && c.exchange(ctx) {
-	}
-	if !c.hijacked {
-		_ = conn.Close()
-		_ = c.src.settle()
 	}
 }
 
@@ -63,6 +67,7 @@ type serving struct {
 	handler  Handler
 	limits   Limits
 	drain    context.Context
+	once     bool
 	parser   *bufio.Reader
 	hijacked bool
 }
@@ -70,7 +75,7 @@ type serving struct {
 // exchange serves one request and reports whether another may follow.
 func (c *serving) exchange(ctx context.Context) (more bool) {
 	idle := context.AfterFunc(c.drain, func() { _ = c.conn.SetReadDeadline(aLongTimeAgo) })
-	head, err := c.src.head(c.limits)
+	head, err := c.src.head(c.limits, func() bool { return ctx.Err() != nil || c.drain.Err() != nil })
 	idle()
 	if err != nil {
 		if f := faultOf(err, head); f != nil {
@@ -93,6 +98,9 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 		return false
 	}
 	_ = c.conn.SetReadDeadline(time.Time{})
+	if ctx.Err() != nil {
+		return false // its deadline was just cleared
+	}
 
 	ctx, gone := context.WithCancel(ctx)
 	defer gone()
@@ -101,7 +109,7 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 	req.RemoteAddr = c.conn.RemoteAddr().String()
 	body := c.body(req, frame, gone)
 	w := &ResponseWriter{c: c, req: req, minor: frame.minor, body: body,
-		close: frame.minor == 0 || hasToken(req.Header, "Connection", "close")}
+		close: c.once || frame.minor == 0 || hasToken(req.Header, "Connection", "close")}
 
 	if req.Method != http.MethodConnect && body == nil {
 		c.src.watch(gone)
@@ -135,7 +143,7 @@ func (c *serving) body(req *http.Request, f framing, gone func()) *requestBody {
 	default:
 		return nil
 	}
-	b := &requestBody{from: from, conn: c.conn, limit: c.limits.Body, ended: func() { c.src.watch(gone) }}
+	b := &requestBody{from: from, conn: c.conn, limit: c.limits.Body, pace: pace{span: c.limits.Progress}, ended: func() { c.src.watch(gone) }}
 	if f.expects {
 		b.ready = func() error {
 			_, err := io.WriteString(c.conn, "HTTP/1.1 100 Continue\r\n\r\n")

@@ -24,7 +24,7 @@ type Limits struct {
 	Target  int           // bytes of one request target; default 16 KiB
 	Header  time.Duration // from a head's first byte to its last; default 10 s
 	Idle    time.Duration // between two requests; default 60 s
-	Body    int64         // bytes of one request body; default 0: no limit
+	Body    int64         // bytes of one request body; default 1 GiB
 	Stalled time.Duration // for one write to be taken by the client; default 2 min
 
 	// Progress is the time in which a request body must bring another
@@ -49,6 +49,9 @@ func (l Limits) WithDefaults() Limits {
 	set(&l.Head, 64<<10)
 	set(&l.Fields, 200)
 	set(&l.Target, 16<<10)
+	if l.Body == 0 {
+		l.Body = 1 << 30
+	}
 	span(&l.Header, 10*time.Second)
 	span(&l.Idle, 60*time.Second)
 	span(&l.Stalled, 2*time.Minute)

@@ -227,7 +227,10 @@ func (w *ResponseWriter) Respond(res *http.Response) error {
 	}
 	pending := &pendingHead{w: w, head: head}
 	timer := time.AfterFunc(headWait, pending.flush)
-	defer timer.Stop()
+	defer func() {
+		timer.Stop()
+		pending.taken() // it must not write from a buffer that is given back
+	}()
 	for first := true; ; first = false {
 		at := 0
 		if first {

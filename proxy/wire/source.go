@@ -121,9 +121,16 @@ func (s *source) line(limit int) ([]byte, error) {
 // head reads one request head: up to two empty lines before it (RFC 9112
 // section 2.2 asks for one), then everything up to and with CRLFCRLF. io.EOF
 // means that the client ended between two requests. The slice is valid until
-// the next read.
-func (s *source) head(limits Limits) ([]byte, error) {
-	_ = s.conn.SetReadDeadline(time.Now().Add(limits.Idle))
+// the next read. ended is asked after each deadline that is set, because one
+// that ended sets over may have been set before.
+func (s *source) head(limits Limits, ended func() bool) ([]byte, error) {
+	until := func(span time.Duration) {
+		_ = s.conn.SetReadDeadline(time.Now().Add(span))
+		if ended() {
+			_ = s.conn.SetReadDeadline(aLongTimeAgo)
+		}
+	}
+	until(limits.Idle)
 	if err := s.settle(); err != nil && s.r == s.w {
 		return nil, err
 	}
@@ -147,7 +154,7 @@ func (s *source) head(limits Limits) ([]byte, error) {
 		scanned = max(0, len(data)-3)
 		if !started && len(data) > 0 {
 			started = true
-			_ = s.conn.SetReadDeadline(time.Now().Add(limits.Header))
+			until(limits.Header)
 		}
 		if err := s.fill(); err != nil {
 			if err == io.EOF && len(data) > 0 {

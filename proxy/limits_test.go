@@ -1,0 +1,103 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestABodyThatTricklesIsRefused(t *testing.T) {
+	w := newWorldWith(t, false, func(c *Config) { c.Limits.Wire.Progress = 200 * time.Millisecond }, hello)
+	conn := w.tunnel("api.good.example")
+	defer conn.Close()
+	_, err := io.WriteString(conn, "POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nContent-Length: 100000\r\n\r\n")
+	must(t, err)
+	go func() {
+		for range 100 {
+			if _, err := io.WriteString(conn, "x"); err != nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	must(t, err)
+	body, _ := io.ReadAll(res.Body)
+	if class, why := reason(t, string(body)); res.StatusCode != 408 || class != "timeout" || why != reasonSlow {
+		t.Errorf("got %d %s", res.StatusCode, body)
+	}
+}
+
+func TestABodyWithBrokenFramingIsRefused(t *testing.T) {
+	w := newWorld(t, hello)
+	for _, chunks := range []string{"0x5\r\nhello\r\n0\r\n\r\n", "5\r\nhelloXX0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n"} {
+		got := w.raw("api.good.example", "POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nTransfer-Encoding: chunked\r\n\r\n"+chunks)
+		if !strings.HasPrefix(got, "HTTP/1.1 400") || !strings.Contains(got, reasonClientBody) {
+			t.Errorf("%q: got %.300q", chunks, got)
+		}
+	}
+}
+
+func TestConnectionsOverTheCapAreTold(t *testing.T) {
+	w := newWorld(t, hello)
+	for range cap(w.plane.slots) {
+		w.plane.slots <- struct{}{}
+	}
+	conn, err := net.Dial("tcp", w.addr)
+	must(t, err)
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprintf(conn, "GET http://plain.good.example/ HTTP/1.1\r\nHost: plain.good.example\r\n\r\nGET http://plain.good.example/ HTTP/1.1\r\nHost: plain.good.example\r\n\r\n")
+	all, err := io.ReadAll(conn)
+	if n := strings.Count(string(all), "HTTP/1.1 429"); n != 1 || !strings.Contains(string(all), "Retry-After") {
+		t.Errorf("got %d answers (%v): %.400q", n, err, all)
+	}
+}
+
+func TestRequestsOverTheCapAreTold(t *testing.T) {
+	held, let := make(chan struct{}), make(chan struct{})
+	w := newWorldWith(t, false, func(c *Config) { c.Limits.Requests = 1 }, func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/echo" {
+			held <- struct{}{}
+			<-let
+		}
+	})
+	var wait sync.WaitGroup
+	wait.Go(func() { _, _ = w.do("GET", "https://api.good.example/v1/echo", "") })
+	<-held
+	res, body := w.do("GET", "https://api.good.example/v1/items", "")
+	close(let)
+	wait.Wait()
+	if class, why := reason(t, body); res.StatusCode != 503 || class != "unavailable" || why != reasonOverload || res.Header.Get("Retry-After") == "" {
+		t.Errorf("got %d %s", res.StatusCode, body)
+	}
+	if res, _ := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 {
+		t.Errorf("after the others ended: %d", res.StatusCode)
+	}
+}
+
+func TestABodyOverTheCapIsRefused(t *testing.T) {
+	w := newWorldWith(t, false, func(c *Config) { c.Limits.Wire.Body = 1000 }, hello)
+	for _, client := range []*http.Client{w.client, w.h2client()} {
+		w.client = client
+		for _, length := range []bool{true, false} {
+			var body io.Reader = strings.NewReader(strings.Repeat("x", 5000))
+			if !length {
+				body = struct{ io.Reader }{body}
+			}
+			res, err := client.Post("https://api.good.example/v1/items", "text/plain", body)
+			must(t, err)
+			got, _ := io.ReadAll(res.Body)
+			res.Body.Close()
+			if _, why := reason(t, string(got)); res.StatusCode != 413 || why != reasonTooLarge {
+				t.Errorf("%s, length %t: got %d %s", res.Proto, length, res.StatusCode, got)
+			}
+		}
+	}
+}
