@@ -53,6 +53,9 @@ const (
 	reasonUnrecordable = "outcome_not_recorded"
 )
 
+// noteTunnel is the reason column of a row that is no refusal.
+const noteTunnel = "tunnel_host"
+
 // kind is what a reason means to a client: the class of CONTRACT section 4,
 // the status, whether trying again may help, and what to do next.
 type kind struct {

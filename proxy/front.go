@@ -184,6 +184,10 @@ func (f *front) connect(r *http.Request, client net.Conn) {
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection Established\r\n\r\n"); err != nil {
 		return
 	}
+	if f.p.bypasses(a) {
+		f.p.bypass(f.ctx, client, a, r)
+		return
+	}
 	f.p.tunnel(f.ctx, client, a, f.door)
 }
 

@@ -4,13 +4,14 @@ import (
 	"net/http"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/spec"
 )
 
 // pass forwards, unmodified and written down, a request for a host that no
 // connector names. It carries no credential of ours; private addresses are
 // refused all the same. Hosts that a connector names are never passed: there,
 // what no operation allows is denied.
-func (p *Plane) pass(x *Exchange) *http.Response {
+func (p *Plane) pass(x *Exchange, t spec.Target) *http.Response {
 	refuse := func(d *Denial) *http.Response { return x.reject(d).Response(x.request) }
 	x.row.Path = plainPath(x.request.RequestURI)
 	if d := x.enter(); d != nil {
@@ -20,10 +21,6 @@ func (p *Plane) pass(x *Exchange) *http.Response {
 		if d := x.admitUpgrade(); d != nil {
 			return refuse(d)
 		}
-	}
-	t, d := target(x.authority, x.row.Scheme, x.request.Method, x.request.RequestURI, x.request.Host)
-	if d != nil {
-		return refuse(d)
 	}
 	x.target = t
 	out, d := x.outbound(nil)

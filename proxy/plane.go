@@ -33,7 +33,8 @@ type Config struct {
 	Token       string
 	CA          *ca.Session
 	Audit       Recorder
-	Passthrough bool // forward what no operation names, unmodified and audited
+	Passthrough bool     // forward what no operation names, unmodified and audited
+	Tunnel      []string // "host:port": tunnelled as they are, see bypass.go
 	Upstream    Upstream
 	Limits      Limits
 	Log         *slog.Logger // nil: nothing is logged
@@ -51,6 +52,7 @@ type Limits struct {
 	Connections int           // open connections of the box; default 1024
 	Requests    int           // under way upstream; default 2048
 	Handshake   time.Duration // of TLS with the client; default 10 s
+	Idle        time.Duration // of a tunnel that is not decrypted; default 10 min
 	Drain       time.Duration // for requests under way at the end; default 30 s
 }
 
@@ -99,6 +101,9 @@ func New(cfg Config) (*Plane, error) {
 	}
 	if cfg.Limits.Handshake == 0 {
 		cfg.Limits.Handshake = 10 * time.Second
+	}
+	if cfg.Limits.Idle == 0 {
+		cfg.Limits.Idle = 10 * time.Minute
 	}
 	if cfg.Limits.Drain == 0 {
 		cfg.Limits.Drain = 30 * time.Second

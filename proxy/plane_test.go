@@ -65,6 +65,8 @@ type world struct {
 	ca     *ca.Session
 	client *http.Client
 
+	originRoots *x509.CertPool
+
 	mu     sync.Mutex
 	seen   []*http.Request // by the origin
 	bodies []string
@@ -104,6 +106,7 @@ func newWorldWith(t *testing.T, h2 bool, set func(*Config), answer http.HandlerF
 	t.Cleanup(plain.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.Root())
+	w.originRoots = roots
 
 	w.ca, err = ca.NewSession(ca.Options{Session: "test"})
 	must(t, err)

@@ -6,33 +6,37 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// target makes the canonical target of a request under its authority, or a
-// denial. It never repairs: the bytes that it accepts are the bytes that are
-// judged, sent and written down. raw is the request target as it came.
-func target(a Authority, scheme, method, raw, host string) (spec.Target, *Denial) {
+// target makes the target of a request under its authority, or a denial. It
+// never repairs: the bytes that it accepts are the bytes that are judged, sent
+// and written down. raw is the request target as it came.
+//
+// doubt says what in the target two servers might read differently, "" when
+// it is canonical. Only a host that is allowed as it is may get one in doubt:
+// where every path is allowed there is nothing to be led around, and real
+// clients send such (npm an encoded slash, apt an escaped tilde).
+func target(a Authority, scheme, method, raw, host string) (t spec.Target, doubt string, d *Denial) {
 	path, absolute, ok := originForm(raw, scheme)
 	if !ok {
-		return spec.Target{}, deny(reasonMalformed, "the request target is not a path")
+		return spec.Target{}, "", deny(reasonMalformed, "the request target is not a path")
 	}
 	for _, named := range []string{host, absolute} {
 		if named == "" {
 			continue
 		}
 		if got, err := ParseAuthority(named, a.Port); err != nil || got != a {
-			return spec.Target{}, deny(reasonAuthority, "the Host is not the one that this connection was opened for")
+			return spec.Target{}, "", deny(reasonAuthority, "the Host is not the one that this connection was opened for")
 		}
 	}
 	path, query, _ := strings.Cut(path, "?")
-	if why := ambiguous(path); why != "" {
-		return spec.Target{}, deny(reasonMalformed, "%s", why)
+	doubt = ambiguous(path)
+	switch {
+	case doubt != "":
+	case len(path) > maxPath:
+		doubt = "the path is longer than 4096 bytes"
+	case strings.IndexByte(query, ';') >= 0:
+		doubt = "the query has a ';', which some servers read as '&'"
 	}
-	if len(path) > maxPath {
-		return spec.Target{}, deny(reasonMalformed, "the path is longer than 4096 bytes")
-	}
-	if strings.IndexByte(query, ';') >= 0 {
-		return spec.Target{}, deny(reasonMalformed, "the query has a ';', which some servers read as '&'")
-	}
-	return spec.Target{Scheme: scheme, Host: a.Host, Port: a.Port, Method: method, Path: path, Query: query}, nil
+	return spec.Target{Scheme: scheme, Host: a.Host, Port: a.Port, Method: method, Path: path, Query: query}, doubt, nil
 }
 
 const maxPath = 4096

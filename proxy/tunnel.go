@@ -172,7 +172,7 @@ func (p *Plane) answer(tunnel context.Context, source string, a Authority, schem
 	if r.Method == http.MethodConnect {
 		return x.reject(deny(reasonMalformed, "there is a CONNECT inside a tunnel")).Response(r)
 	}
-	t, d := target(a, scheme, r.Method, r.RequestURI, r.Host)
+	t, doubt, d := target(a, scheme, r.Method, r.RequestURI, r.Host)
 	if d != nil {
 		return x.reject(d).Response(r)
 	}
@@ -180,7 +180,10 @@ func (p *Plane) answer(tunnel context.Context, source string, a Authority, schem
 		return p.api(r)
 	}
 	m, no := x.grants.Index.Match(t)
+	passes := no != nil && p.cfg.Passthrough && !x.grants.Index.Covers(t.Host, t.Port)
 	switch {
+	case doubt != "" && !passes && !(no == nil && m.Operation.AnyPath()) && (no == nil || x.grants.Index.Covers(t.Host, t.Port)):
+		return x.reject(deny(reasonMalformed, "%s", doubt)).Response(r)
 	case no == nil:
 		x.matched(t, m)
 		res, d := p.Do(x)
@@ -188,8 +191,8 @@ func (p *Plane) answer(tunnel context.Context, source string, a Authority, schem
 			return d.Response(r)
 		}
 		return res
-	case p.cfg.Passthrough && !x.grants.Index.Covers(t.Host, t.Port):
-		return p.pass(x)
+	case passes:
+		return p.pass(x, t)
 	}
 	d = denyNoMatch(no)
 	if x.asksForUpgrade() {

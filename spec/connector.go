@@ -96,6 +96,10 @@ func (o *Operation) String() string {
 	return string(o.Connector.FQN) + " " + o.Tool + " " + o.Name
 }
 
+// AnyPath reports an operation that allows its hosts as they are: every path,
+// without a credential.
+func (o *Operation) AnyPath() bool { return o.Injection == nil && o.Path.String() == "" }
+
 // Injection is where an operation's credential goes.
 type Injection struct {
 	Kind, Scope string

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/spec"
 )
 
 // config is <home>/config.toml. Flags and the environment beat it; a missing
@@ -20,7 +23,8 @@ type config struct {
 		CA      string   `toml:"ca"`      // file of extra roots
 		Proxy   string   `toml:"proxy"`   // http://…
 	} `toml:"upstream"`
-	Audit struct {
+	Tunnel []string `toml:"tunnel"` // HOST or HOST:PORT, not decrypted
+	Audit  struct {
 		Durability string `toml:"durability"` // normal (default) or full
 	} `toml:"audit"`
 	Limits limitsConfig `toml:"limits"`
@@ -78,6 +82,23 @@ func readConfig(home string) (config, error) {
 		return config{}, hint(fmt.Errorf("read %s: a limit is negative", path), "leave the key out to get its default")
 	}
 	return c, nil
+}
+
+// tunnelHosts reads the list of hosts that are tunnelled as they are. One that
+// a connector names cannot be among them: it is either decrypted or not.
+func tunnelHosts(list []string, index *spec.Index) ([]string, error) {
+	var out []string
+	for _, entry := range list {
+		a, err := proxy.ParseAuthority(entry, 443)
+		if err != nil || a.Addr.IsValid() {
+			return nil, hint(fmt.Errorf("read config.toml: tunnel names %q, which is no plain HOST or HOST:PORT", entry), `write it as tunnel = ["pinned.example", "other.example:8443"]`)
+		}
+		if index.Covers(a.Host, a.Port) {
+			return nil, hint(fmt.Errorf("read config.toml: tunnel names %s, and an installed connector does too", a), "take it off the list, or remove the connector: what is not decrypted can be neither matched nor injected")
+		}
+		out = append(out, a.String())
+	}
+	return out, nil
 }
 
 // readBounded reads a file of at most most bytes.

@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// pinned dials through a tunnel that the plane does not decrypt.
+func (w *world) pinned(host, sni string) (*tls.Conn, error) {
+	w.t.Helper()
+	conn, err := net.Dial("tcp", w.addr)
+	must(w.t, err)
+	w.t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\nProxy-Authorization: Basic %s\r\n\r\n", host, host, base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
+	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 1), &http.Request{Method: http.MethodConnect})
+	must(w.t, err)
+	if res.StatusCode != 200 {
+		w.t.Fatalf("CONNECT %s: %d", host, res.StatusCode)
+	}
+	secure := tls.Client(conn, &tls.Config{ServerName: sni, RootCAs: w.originRoots, MinVersion: tls.VersionTLS12})
+	return secure, secure.Handshake()
+}
+
+func TestATunnelHostIsNotDecryptedAndIsWrittenDown(t *testing.T) {
+	w := newWorldWith(t, false, func(c *Config) { c.Tunnel = []string{"other.example:443"} }, hello)
+	secure, err := w.pinned("other.example", "other.example") // only the origin's own root is trusted
+	must(t, err)
+	fmt.Fprintf(secure, "GET /v1/items HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n")
+	res, err := http.ReadResponse(bufio.NewReader(secure), nil)
+	must(t, err)
+	body, err := io.ReadAll(res.Body)
+	if string(body) != "hello" || err != nil {
+		t.Errorf("got %q, %v", body, err)
+	}
+	if got := w.requests()[0].Header.Get("Authorization"); got != "" {
+		t.Errorf("a credential went along: %q", got)
+	}
+	_ = secure.Close()
+	w.eventually(func() bool { return len(w.rows()) > 0 })
+	r := w.last()
+	if r.Event != audit.EventSandboxPassthrough || r.Decision != audit.DecisionPassthrough || r.Reason != noteTunnel ||
+		r.Host != "other.example" || r.RequestBytes == 0 || r.ResponseBytes == 0 {
+		t.Errorf("the row is %+v", r)
+	}
+}
+
+func TestATunnelHostIsOnlyThatHost(t *testing.T) {
+	w := newWorldWith(t, false, func(c *Config) { c.Tunnel = []string{"other.example:443", "api.good.example:443"} }, hello)
+	if _, err := w.pinned("other.example", "api.good.example"); err == nil {
+		t.Error("another SNI passed")
+	}
+	w.eventually(func() bool { return len(w.rows()) > 0 && w.last().Reason == reasonAuthority })
+	if len(w.requests()) > 0 {
+		t.Error("the origin heard of it")
+	}
+	// A connector names this one: it is decrypted, whatever the list says.
+	_, err := w.pinned("api.good.example", "api.good.example")
+	if _, ok := err.(*tls.CertificateVerificationError); !ok {
+		t.Errorf("the handshake ended with %v, want one with the session's CA", err)
+	}
+}
