@@ -50,6 +50,7 @@ type Log struct {
 	opts Options
 	db   *sql.DB
 	head *headFile
+	tx   *transactor // of the writing goroutine; nil: made at the next commit
 
 	queue   chan *pending
 	closing chan struct{}
@@ -59,8 +60,9 @@ type Log struct {
 
 // pending is a row on its way, and where its writer waits.
 type pending struct {
-	row  Row
-	done chan error
+	row     Row
+	done    chan error // nil: nobody waits
+	barrier bool       // no row: whoever waits wants those before it committed
 }
 
 // maxGroup is the most rows in one transaction.
@@ -86,7 +88,7 @@ func Open(path string, opts Options) (*Log, error) {
 	if l.db, err = l.connect(); err != nil {
 		return nil, err
 	}
-	l.writer.Go(l.write)
+	l.writer.Go((&writer{l: l}).run)
 	return l, nil
 }
 
@@ -139,6 +141,10 @@ func OpenReader(path string) (*Log, error) {
 func (l *Log) Close() error {
 	l.once.Do(func() { close(l.closing) })
 	l.writer.Wait()
+	if l.tx != nil {
+		l.tx.close()
+	}
+	l.head.close()
 	return l.db.Close()
 }
 
@@ -147,16 +153,9 @@ func (l *Log) Close() error {
 // ctx ends first, the row may or may not be committed. Errors wrap
 // ErrUnavailable.
 func (l *Log) Append(ctx context.Context, r Row) (Row, error) {
-	if l.queue == nil {
-		return r, fmt.Errorf("%w: it is open for reading", ErrUnavailable)
-	}
 	p := &pending{row: r, done: make(chan error, 1)}
-	select {
-	case l.queue <- p:
-	case <-ctx.Done():
-		return r, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
-	case <-l.closing:
-		return r, fmt.Errorf("%w: it is closed", ErrUnavailable)
+	if err := l.enqueue(ctx, p); err != nil {
+		return r, err
 	}
 	select {
 	case err := <-p.done:
@@ -169,36 +168,46 @@ func (l *Log) Append(ctx context.Context, r Row) (Row, error) {
 	}
 }
 
-// write commits what is queued, all that waits in one transaction. Alone, a
-// row waits for nobody.
-func (l *Log) write() {
-	group := make([]*pending, 0, maxGroup)
-	for {
-		group = group[:0]
-		select {
-		case p := <-l.queue:
-			group = append(group, p)
-		case <-l.closing:
-			select {
-			case p := <-l.queue:
-				group = append(group, p)
-			default:
-				return
-			}
-		}
-	more:
-		for len(group) < maxGroup {
-			select {
-			case p := <-l.queue:
-				group = append(group, p)
-			default:
-				break more
-			}
-		}
-		err := l.commit(group)
-		for _, p := range group {
-			p.done <- err
-		}
+// AppendSoon adds one row that nothing waits for: it is committed together
+// with the next one, at the latest after lingering, and before any read
+// through this Log. A row whose commit fails is tried again with every later
+// one. The death of the process may take the rows of its last lingering.
+func (l *Log) AppendSoon(ctx context.Context, r Row) error {
+	if r.ID == "" {
+		r.ID = NewID()
+	}
+	if r.TS.IsZero() {
+		r.TS = time.Now()
+	}
+	return l.enqueue(ctx, &pending{row: r})
+}
+
+func (l *Log) enqueue(ctx context.Context, p *pending) error {
+	if l.queue == nil {
+		return fmt.Errorf("%w: it is open for reading", ErrUnavailable)
+	}
+	select {
+	case l.queue <- p:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	case <-l.closing:
+		return fmt.Errorf("%w: it is closed", ErrUnavailable)
+	}
+}
+
+// settle waits until what was added before is committed, or cannot be.
+func (l *Log) settle(ctx context.Context) {
+	if l.queue == nil {
+		return
+	}
+	p := &pending{barrier: true, done: make(chan error, 1)}
+	if l.enqueue(ctx, p) != nil {
+		return
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
 	}
 }
 
@@ -208,46 +217,43 @@ func (l *Log) commit(group []*pending) error {
 	if err := l.sameFile(); err != nil {
 		return err
 	}
-	tx, err := l.db.Begin()
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // after Commit it does nothing
-	var seq int64
-	var lastTS string
-	prev := zeroHash
-	if err := tx.QueryRow(selectHead).Scan(&seq, &lastTS, &prev); err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return err
-	}
-	insert, err := tx.Prepare(insertRow)
-	if err != nil {
-		return err
-	}
-	defer insert.Close()
-	for _, p := range group {
-		seq++
-		fields, err := p.row.complete(seq, lastTS)
+	if l.tx == nil {
+		tx, err := newTransactor(l.db)
 		if err != nil {
 			return err
 		}
-		if err := p.row.chain(prev, fields); err != nil {
-			return err
-		}
-		if _, err := insert.Exec(p.row.values(fields)...); err != nil {
-			return err
-		}
-		prev, lastTS = p.row.Hash, p.row.TS.Format(timeFormat)
+		l.tx = tx
 	}
-	if err := tx.Commit(); err != nil {
+	var last *Row
+	err := l.tx.do(func(head head, insert func(*Row, []byte) error) error {
+		for _, p := range group {
+			head.seq++
+			fields, err := p.row.complete(head.seq, head.ts)
+			if err != nil {
+				return err
+			}
+			if err := p.row.chain(head.hash, fields); err != nil {
+				return err
+			}
+			if err := insert(&p.row, fields); err != nil {
+				return err
+			}
+			head.hash, head.ts, last = p.row.Hash, p.row.TS, &p.row
+		}
+		return nil
+	})
+	if err != nil {
+		l.tx.close() // whatever was wrong with it, the next one is new
+		l.tx = nil
 		return err
 	}
-	l.head.advance(seq, prev)
+	l.head.advance(last.Seq, last.Hash)
 	return nil
 }
 
 // complete fills in what the writer of a row left open and gives its fields
 // as JSON. A clock that stands before the last row's is marked, not mended.
-func (r *Row) complete(seq int64, lastTS string) ([]byte, error) {
+func (r *Row) complete(seq int64, last time.Time) ([]byte, error) {
 	r.Seq = seq
 	if r.ID == "" {
 		r.ID = NewID()
@@ -261,17 +267,11 @@ func (r *Row) complete(seq int64, lastTS string) ([]byte, error) {
 		fields[k] = v
 	}
 	// A second is what two processes' rows may be out of order by.
-	if last, err := time.Parse(timeFormat, lastTS); err == nil && r.TS.Before(last.Add(-time.Second)) {
+	if r.TS.Before(last.Add(-time.Second)) {
 		fields["clock"] = "backwards"
 	}
 	r.Fields = fields
 	return json.Marshal(fields)
-}
-
-func (r *Row) values(fields []byte) []any {
-	return []any{r.Seq, r.ID, r.TS.Format(timeFormat), r.Event, r.SessionID, r.Source, r.Decision, r.Reason, r.ConnectorFQN, r.ConnectorVersion,
-		r.Tool, r.Operation, r.Binding, r.Method, r.Scheme, r.Host, r.Port, r.Path, r.HTTPVersion, r.Status, r.RequestBytes, r.ResponseBytes,
-		r.Redactions, r.DurationUS, string(fields), r.PrevHash, r.Hash}
 }
 
 // sameFile reopens the database when the file at its path is not the one that
@@ -279,6 +279,10 @@ func (r *Row) values(fields []byte) []any {
 func (l *Log) sameFile() error {
 	if _, err := os.Stat(l.path); err == nil {
 		return nil
+	}
+	if l.tx != nil {
+		l.tx.close()
+		l.tx = nil
 	}
 	_ = l.db.Close()
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o600)

@@ -133,6 +133,7 @@ func TestTamperingIsFoundAndNamed(t *testing.T) {
 			for range 5 {
 				appendTest(t, l, EventProxyProxied)
 			}
+			l.settle(t.Context())
 			db, err := sql.Open("sqlite", path)
 			if err != nil {
 				t.Fatal(err)
@@ -153,8 +154,8 @@ func TestAFullDiskIsUnavailableAndRecovers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	l := openTest(t, path)
 	appendTest(t, l, EventSessionStarted)
-	l.db.SetMaxOpenConns(1) // the pragma is a connection's
-	if _, err := l.db.Exec("PRAGMA max_page_count = 1"); err != nil {
+	l.db.SetMaxOpenConns(1) // the pragma is a connection's, and the writer holds one
+	if _, err := l.tx.conn.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil {
 		t.Fatal(err)
 	}
 	big := map[string]any{"x": strings.Repeat("y", 100_000)}
@@ -164,6 +165,7 @@ func TestAFullDiskIsUnavailableAndRecovers(t *testing.T) {
 	if _, err := l.db.Exec("PRAGMA max_page_count = 1073741823"); err != nil {
 		t.Fatal(err)
 	}
+	l.db.SetMaxOpenConns(4)
 	appendTest(t, l, EventProxyStarted)
 	if report, err := l.Verify(context.Background()); err != nil || !report.OK || report.Rows != 2 {
 		t.Errorf("Verify = %+v, %v; want 2 rows", report, err)
@@ -231,5 +233,68 @@ func BenchmarkAppend(b *testing.B) {
 				})
 			})
 		}
+	}
+}
+
+func TestARowThatNobodyWaitsForIsReadAndChainedLikeAnyOther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	l := openTest(t, path)
+	for i := range 600 {
+		if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Status: i}); err != nil {
+			t.Fatal(err)
+		}
+		if i%7 == 0 {
+			appendTest(t, l, EventProxyStarted)
+		}
+	}
+	rows, err := l.List(t.Context(), Filter{Event: EventProxyProxied})
+	if err != nil || len(rows) != 600 {
+		t.Fatalf("List gives %d rows, %v; want 600", len(rows), err)
+	}
+	for i, r := range rows {
+		if r.Status != i {
+			t.Fatalf("row %d has the status %d", i, r.Status)
+		}
+	}
+	if report, err := l.Verify(t.Context()); err != nil || !report.OK {
+		t.Errorf("Verify = %+v, %v", report, err)
+	}
+	// Another process sees them without being told.
+	other, err := OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := l.AppendSoon(t.Context(), Row{Event: "soon"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	found := errors.New("found")
+	if err := other.Follow(ctx, Filter{Event: "soon"}, func(Row) error { return found }); !errors.Is(err, found) {
+		t.Errorf("the other process waited in vain: %v", err)
+	}
+}
+
+func TestARowThatNobodyWaitsForOutlivesAFullDisk(t *testing.T) {
+	l := openTest(t, filepath.Join(t.TempDir(), "audit.db"))
+	appendTest(t, l, EventSessionStarted)
+	l.db.SetMaxOpenConns(1)
+	if _, err := l.tx.conn.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AppendSoon(t.Context(), Row{Event: "held", Fields: map[string]any{"x": strings.Repeat("y", 100_000)}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("Append on a full disk = %v, want ErrUnavailable", err)
+	}
+	if _, err := l.db.Exec("PRAGMA max_page_count = 1073741823"); err != nil {
+		t.Fatal(err)
+	}
+	l.db.SetMaxOpenConns(4)
+	appendTest(t, l, EventProxyStarted)
+	if rows, err := l.List(t.Context(), Filter{Event: "held"}); err != nil || len(rows) != 1 {
+		t.Errorf("List gives %d rows, %v; want the one that was held", len(rows), err)
 	}
 }

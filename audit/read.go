@@ -47,6 +47,7 @@ func (f Filter) where() (string, []any) {
 
 // Each calls f for every selected row, oldest first, and stops at its error.
 func (l *Log) Each(ctx context.Context, filter Filter, f func(Row) error) error {
+	l.settle(ctx)
 	where, args := filter.where()
 	query := "SELECT " + columns + " FROM events" + where
 	switch {
@@ -91,6 +92,7 @@ var ErrNotFound = errors.New("there is no audit row with that id")
 
 // Get gives one row.
 func (l *Log) Get(ctx context.Context, id string) (Row, error) {
+	l.settle(ctx)
 	r, _, err := scan(l.db.QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE id = ?", id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Row{}, ErrNotFound
@@ -165,6 +167,7 @@ type Report struct {
 // Verify walks the chain from the first row and compares its end with the
 // head that is kept outside the database.
 func (l *Log) Verify(ctx context.Context) (Report, error) {
+	l.settle(ctx)
 	seq, hash, kept := l.head.read()
 	rows, err := l.db.QueryContext(ctx, "SELECT "+columns+" FROM events ORDER BY seq")
 	if err != nil {

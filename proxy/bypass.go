@@ -52,7 +52,7 @@ func (p *Plane) bypass(ctx context.Context, client net.Conn, a Authority, r *htt
 	var j joint
 	defer func() {
 		x.row.RequestBytes, x.row.ResponseBytes = j.out.Load(), j.in.Load()
-		_ = x.record()
+		x.note()
 		x.leave()
 	}()
 	_ = client.SetDeadline(time.Time{})

@@ -162,14 +162,9 @@ func (x *Exchange) reject(d *Denial) *Denial {
 	return d
 }
 
-// record commits the outcome row, once.
+// record commits the outcome row of a refusal, which is not said before.
 func (x *Exchange) record() error {
-	x.row.ID = audit.NewID()
-	x.row.DurationUS = time.Since(x.started).Microseconds()
-	if x.sent != nil {
-		x.row.RequestBytes = x.sent.n.Load()
-	}
-	x.row.Redactions = x.scrubbed()
+	x.total()
 	// The client may be gone; its row is written all the same.
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
@@ -178,6 +173,27 @@ func (x *Exchange) record() error {
 		return err
 	}
 	return nil
+}
+
+// note adds the outcome row of an exchange that took place, which nobody can
+// take back: it may share the next commit.
+func (x *Exchange) note() {
+	x.total()
+	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+	defer cancel()
+	if err := x.p.cfg.Audit.AppendSoon(ctx, x.row); err != nil {
+		x.p.cfg.Log.Error("an outcome row could not be written", "error", err)
+	}
+}
+
+// total puts the sums into the outcome row.
+func (x *Exchange) total() {
+	x.row.ID = audit.NewID()
+	x.row.DurationUS = time.Since(x.started).Microseconds()
+	if x.sent != nil {
+		x.row.RequestBytes = x.sent.n.Load()
+	}
+	x.row.Redactions = x.scrubbed()
 }
 
 // inbound makes the answer fit for the box: the response steps, then the
@@ -217,7 +233,7 @@ func (x *Exchange) endWith(res *http.Response) *http.Response {
 		defer x.leave()
 		x.row.ResponseBytes, x.row.Reason = n, reason
 		x.bodyFields()
-		_ = x.record()
+		x.note()
 	}
 	if length == 0 {
 		body.finish("")

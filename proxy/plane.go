@@ -41,9 +41,11 @@ type Config struct {
 	Started     time.Time
 }
 
-// Recorder writes audit rows. Append returns when the row is committed.
+// Recorder writes audit rows. Append returns when the row is committed;
+// AppendSoon may return a moment before.
 type Recorder interface {
 	Append(ctx context.Context, r audit.Row) (audit.Row, error)
+	AppendSoon(ctx context.Context, r audit.Row) error
 }
 
 // Limits bounds a session. The zero value of a field means its default.

@@ -120,7 +120,7 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 		heads := x.scrubbed
 		x.row.ResponseBytes, x.row.Reason = relay.Received, reason
 		x.scrubbed = func() int { return heads() + relay.Hits }
-		_ = x.record()
+		x.note()
 	}()
 	conn, _, err := w.Hijack()
 	if err != nil {
