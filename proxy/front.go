@@ -227,7 +227,7 @@ func (f *front) forward(r *http.Request) *http.Response {
 	case scheme == "https" && !f.door.Sealed:
 		return refuse(deny(reasonScheme, "an https:// target came in clear"))
 	}
-	return f.p.answer(nil, audit.SourceForwardHTTP, a, scheme, r)
+	return f.p.answer(f.ctx, audit.SourceForwardHTTP, a, scheme, r)
 }
 
 // origin answers a request that is not for a proxy: the session's API.

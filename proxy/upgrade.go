@@ -31,7 +31,7 @@ func (x *Exchange) admitUpgrade() *Denial {
 	h := x.request.Header
 	key, err := base64.StdEncoding.DecodeString(h.Get("Sec-Websocket-Key"))
 	switch {
-	case x.tunnel == nil, x.request.ProtoMajor != 1, len(h["Upgrade"]) != 1 || !strings.EqualFold(h["Upgrade"][0], "websocket"):
+	case x.row.Source == audit.SourceForwardHTTP, x.request.ProtoMajor != 1, len(h["Upgrade"]) != 1 || !strings.EqualFold(h["Upgrade"][0], "websocket"):
 		return deny(reasonUpgrade, "the only upgrade that is relayed is that to a WebSocket, inside a tunnel")
 	case len(h["Sec-Websocket-Version"]) != 1 || h["Sec-Websocket-Version"][0] != "13":
 		return deny(reasonUpgrade, "the WebSocket's version is not 13")

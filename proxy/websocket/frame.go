@@ -3,7 +3,6 @@ package websocket
 import (
 	"bufio"
 	"encoding/binary"
-	"errors"
 	"io"
 )
 
@@ -32,8 +31,6 @@ type violation struct {
 }
 
 func (v violation) Error() string { return "relay a WebSocket: " + v.why }
-
-var errEnded = errors.New("relay a WebSocket: the session has ended it")
 
 type header struct {
 	fin    bool

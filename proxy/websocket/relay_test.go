@@ -28,7 +28,6 @@ func frame(fin bool, op byte, masked bool, payload string) []byte {
 type side struct {
 	io.Reader
 	heard bytes.Buffer
-	done  chan struct{}
 }
 
 func (s *side) Write(p []byte) (int, error) { return s.heard.Write(p) }

@@ -17,7 +17,7 @@ import (
 )
 
 // echo answers with the request's body, and counts.
-type echo struct{ answered, refused int }
+type echo struct{}
 
 func (e *echo) Answer(r *http.Request) *http.Response {
 	return &http.Response{StatusCode: 200, Header: http.Header{"X-Path": {r.RequestURI}}, Body: r.Body, ContentLength: -1, Request: r}
@@ -30,9 +30,8 @@ func (e *echo) Refuse(f *wire.Fault) *http.Response {
 // script is a connection that says all it has, and then nothing.
 type script struct {
 	net.Conn
-	in   *bytes.Reader
-	out  bytes.Buffer
-	ends chan struct{}
+	in  *bytes.Reader
+	out bytes.Buffer
 }
 
 func (s *script) Read(p []byte) (int, error)       { return s.in.Read(p) }
