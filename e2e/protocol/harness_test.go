@@ -1,0 +1,275 @@
+// Package protocol holds the built binary to HTTP with the clients and the
+// conformance suites that others wrote: curl, grpc-go, @grpc/grpc-js, ws,
+// h2spec, slowhttptest. docs/protocols.md says what each of them shows.
+package protocol
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	secret     = "S1-tok+en/0123456789=abcdefghij%klmnop"
+	passphrase = "correct horse battery"
+	fqn        = "github://acme/protocol"
+)
+
+// The origin's names. None of them resolves: --resolve leads them to loopback.
+const (
+	hostH1    = "one.protocol.example"    // HTTP/1.1 by ALPN
+	hostH2    = "two.protocol.example"    // HTTP/2 and HTTP/1.1 by ALPN
+	hostOnly2 = "only.protocol.example"   // HTTP/2 alone
+	hostGRPC  = "grpc.protocol.example"   // a gRPC server
+	hostWS    = "socket.protocol.example" // a WebSocket server
+	hostOpen  = "open.protocol.example"   // allowed as it is, in clear
+	hostPort  = "port.protocol.example"   // declared at port 8443
+)
+
+const manifest = `
+[connector]
+name = "` + fqn + `"
+version = "1.0.0"
+[capabilities.network]
+hosts = ["one.protocol.example", "two.protocol.example", "only.protocol.example", "grpc.protocol.example", "socket.protocol.example",
+  "open.protocol.example:80", "port.protocol.example:8443"]
+[capabilities.credential]
+kind = "bearer"
+[provides]
+intents = ["test"]
+`
+
+const spec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"` + fqn + `","version":"1.0.0"},
+"tools":[{"name":"protocol","operations":[
+ {"name":"any","method":"*","path":"/v1/{rest...}","hosts":["one.protocol.example","two.protocol.example","only.protocol.example","port.protocol.example:8443"],"credential":"bearer"},
+ {"name":"parts","method":"GET","path":"/parts/{name}","hosts":["one.protocol.example","two.protocol.example"],"credential":"bearer","ranges":true},
+ {"name":"grpc","method":"POST","path":"/grpc.testing.TestService/{method}","hosts":["grpc.protocol.example"],"credential":"bearer"},
+ {"name":"socket","method":"GET","path":"/socket","hosts":["socket.protocol.example"],"credential":"bearer","upgrade":"websocket"},
+ {"name":"open","hosts":["open.protocol.example:80"]}]}]}`
+
+// Set by TestMain, for all tests.
+var (
+	binary string // the built aileron
+	home   string // with the connector installed and the secret bound
+	origin *server
+	shared *session
+)
+
+func TestMain(m *testing.M) {
+	if client := os.Getenv("PROTOCOL_CLIENT"); client != "" {
+		os.Exit(runClient(client))
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "protocol-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := setUp(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer origin.close()
+	shared, err = openSession()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	if err := shared.close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	return code
+}
+
+// setUp builds the program and installs the connector in a home of its own.
+func setUp(dir string) error {
+	binary, home = filepath.Join(dir, "aileron"), filepath.Join(dir, "h")
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../cmd/aileron")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build aileron: %w\n%s", err, out)
+	}
+	connector := filepath.Join(dir, "connector")
+	if err := os.Mkdir(connector, 0o700); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"connector/manifest.toml": manifest, "connector/aileron.connector.v1.json": spec, "secret": secret + "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{
+		{"connector", "install", connector, "--yes"},
+		{"binding", "setup", fqn, "--identity", "test", "--secret-file", filepath.Join(dir, "secret")},
+	} {
+		if out, err := aileron(args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("aileron %s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	var err error
+	origin, err = startServer(dir)
+	return err
+}
+
+func aileron(args ...string) *exec.Cmd {
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), "AILERON_HOME="+home, "AILERON_VAULT_PASSPHRASE="+passphrase)
+	return cmd
+}
+
+// session is an `aileron proxy` of its own process.
+type session struct {
+	ID    string `json:"session_id"`
+	Proxy string `json:"proxy_url"`
+	CA    string `json:"ca_file"`
+	API   string `json:"api_url"`
+
+	cmd  *exec.Cmd
+	errs bytes.Buffer
+}
+
+// openSession starts a session that reaches the origin under all its names.
+func openSession(flags ...string) (*session, error) {
+	args := append([]string{"proxy", "--json", "--upstream-ca", origin.roots}, flags...)
+	for at, to := range origin.resolve {
+		args = append(args, "--resolve", at+":"+to)
+	}
+	s := &session{cmd: aileron(args...)}
+	s.cmd.Stderr = &s.errs
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, s)
+	}
+	if err != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		return nil, fmt.Errorf("start a session: %w\n%s%s", err, line, s.errs.String())
+	}
+	return s, nil
+}
+
+// newSession is openSession with a configuration, until the test ends.
+func newSession(t *testing.T, config string, flags ...string) *session {
+	t.Helper()
+	file := filepath.Join(home, "config.toml")
+	must(t, os.WriteFile(file, []byte(config), 0o600))
+	s, err := openSession(flags...)
+	must(t, os.Remove(file))
+	must(t, err)
+	t.Cleanup(func() { must(t, s.close()) })
+	return s
+}
+
+// close ends the session as Ctrl-C does.
+func (s *session) close() error {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	ended := make(chan error, 1)
+	go func() { ended <- s.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			return fmt.Errorf("the session: %w\n%s", err, s.errs.String())
+		}
+		return nil
+	case <-time.After(time.Minute):
+		_ = s.cmd.Process.Kill()
+		<-ended
+		return fmt.Errorf("the session did not end\n%s", s.errs.String())
+	}
+}
+
+// addr is the host:port of the session's door; token opens it.
+func (s *session) addr() (addr, token string) {
+	u, _ := url.Parse(s.Proxy)
+	token, _ = u.User.Password()
+	return u.Host, token
+}
+
+type row = map[string]any
+
+// rows are the outcome rows of a path, oldest first.
+func (s *session) rows(t *testing.T, path string) []row {
+	t.Helper()
+	out, err := aileron("audit", "list", "--json", "--limit", "0", "--session", s.ID).Output()
+	must(t, err)
+	var rows []row
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var r row
+		if err := dec.Decode(&r); err == io.EOF {
+			return rows
+		} else {
+			must(t, err)
+		}
+		if r["path"] == path && r["event"] != "connector.proxy.started" {
+			rows = append(rows, r)
+		}
+	}
+}
+
+// eventually waits for done, far longer than it should take.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("it did not happen: %s", what)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// missing skips a test for which this machine lacks something; in CI it fails.
+func missing(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+func need(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		missing(t, "there is no %s: scripts/prepare or the system's packages have it", program)
+	}
+	return path
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runClient is this test binary as somebody's program behind the proxy.
+func runClient(name string) int {
+	fmt.Fprintf(os.Stderr, "no client %q\n", name)
+	return 2
+}
