@@ -33,6 +33,10 @@ test: prepare build lint
 build:
     CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version={{ version }}" -o bin/aileron ./cmd/aileron
 
+# aileron beside its peers, as ratios: six minutes, or `just bench --quick --scenario A1,D`
+bench *flags: build
+    go run ./e2e/bench {{ flags }}
+
 # what every commit passes: gofmt, vet, the tests that need no box
 check:
     @test -z "$(gofmt -l .)" || { echo "check: not formatted (just fmt mends it):" >&2; gofmt -l . >&2; exit 1; }

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(partEnv) != "" { // started by startPart
+		if err := command(context.Background(), os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestEverySubjectAnswersEveryScenarioRightly runs the whole bench with turns
+// that are too short to measure anything: what it asserts is that all answers
+// are right, that the origin saw the credential from aileron and from nobody
+// else, and that each request has its audit rows.
+func TestEverySubjectAnswersEveryScenarioRightly(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the bench reads /proc: it measures on Linux only")
+	}
+	o := &options{aileron: filepath.Join(t.TempDir(), "aileron"), markdown: filepath.Join(t.TempDir(), "out.md"), turns: 1, window: time.Millisecond, quick: true}
+	build := exec.Command("go", "build", "-o", o.aileron, "../../cmd/aileron")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build aileron: %v\n%s", err, out)
+	}
+	var out, progress strings.Builder
+	if err := measure(t.Context(), o, &out, &progress); err != nil {
+		t.Fatalf("%v\n%s%s", err, progress.String(), out.String())
+	}
+	table, err := os.ReadFile(o.markdown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sc := range scenarios {
+		if !strings.Contains(string(table), "**"+sc.id+"**") {
+			t.Errorf("the table lacks %s:\n%s", sc.id, table)
+		}
+	}
+	if strings.Contains(string(table), "not measured") {
+		t.Errorf("a goal was not measured:\n%s", table)
+	}
+}
+
+func TestAVerdictIsTheMediansRatio(t *testing.T) {
+	ratio := metric{"m", 1.25, "light", false}
+	floor := metric{"m", 0.8, "light", true}
+	itself := metric{"m", 45, "", false}
+	for _, c := range []struct {
+		m       metric
+		aileron []float64
+		want    string
+	}{
+		{ratio, []float64{12, 900, 11}, "met"},
+		{ratio, []float64{13, 1, 900}, "missed"},
+		{floor, []float64{8, 8, 8}, "met"},
+		{floor, []float64{7.9}, "missed"},
+		{itself, []float64{45}, "met"},
+		{itself, []float64{46}, "missed"},
+		{ratio, nil, "not measured"},
+	} {
+		r := newResult(scenario{})
+		for n, v := range c.aileron {
+			r.add("aileron", n+1, figures{"m": v}, nil)
+		}
+		r.add("aileron", 0, figures{"m": 1e9}, nil) // the warm-up does not count
+		r.add("light", 1, figures{"m": 10}, nil)
+		if got := r.verdict(c.m); got != c.want {
+			t.Errorf("verdict(%+v) of %v = %s, want %s", c.m, c.aileron, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+// Command bench measures aileron beside its peers on this machine: a direct
+// client, a plain CONNECT tunnel, vanilla goproxy and martian, and `light`, a
+// hand-written MITM without any policy. All of them run at the same time, as
+// processes of their own, with the origin in one more and the load in this
+// one; what is compared was measured in turns, minutes apart at most.
+//
+//	go run ./e2e/bench                      # all scenarios, below six minutes
+//	go run ./e2e/bench --quick --scenario A1,D --markdown out.md
+//
+// It refuses to measure a path that it has not checked: each subject must
+// answer every scenario rightly first, and of aileron it asks that the origin
+// saw the credential, the client never did, and the audit rows are there.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := command(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// command runs the bench, or, when it has started itself, one part of it.
+func command(ctx context.Context, args []string) error {
+	if len(args) > 0 {
+		if serve, ok := parts[args[0]]; ok {
+			return runPart(ctx, serve, args[1:])
+		}
+	}
+	var opts options
+	var only, subjects string
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.StringVar(&opts.aileron, "aileron", "bin/aileron", "the binary to measure (just build)")
+	f.StringVar(&opts.markdown, "markdown", "", "file to write the table to, as Markdown")
+	f.BoolVar(&opts.quick, "quick", false, "fewer and shorter turns: 90 seconds instead of 6 minutes")
+	f.StringVar(&only, "scenario", "", "which scenarios, with commas between (default all)")
+	f.StringVar(&subjects, "subject", "", "which subjects, with commas between (default all; light is always there)")
+	f.IntVar(&opts.turns, "turns", 0, "turns of each subject in each scenario (default 5, quick 3)")
+	f.DurationVar(&opts.window, "window", 0, "how long one turn measures (default 800ms, quick 350ms)")
+	f.StringVar(&opts.durability, "durability", "", "aileron's [audit] durability (default its own: normal)")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("%q is not a part of the bench", f.Arg(0))
+	}
+	opts.scenarios, opts.subjects = list(only), list(subjects)
+	opts.settle()
+	return measure(ctx, &opts, os.Stdout, os.Stderr)
+}
+
+type options struct {
+	aileron, markdown   string
+	durability          string
+	quick               bool
+	scenarios, subjects []string
+	turns               int
+	window              time.Duration
+}
+
+func (o *options) settle() {
+	turns, window := 5, 800*time.Millisecond
+	if o.quick {
+		turns, window = 3, 350*time.Millisecond
+	}
+	if o.turns == 0 {
+		o.turns = turns
+	}
+	if o.window == 0 {
+		o.window = window
+	}
+}
+
+func list(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// part serves one process of the bench until its context ends. It says ready
+// once, when it can be used.
+type part func(ctx context.Context, cfg partConfig, ready func(announcement) error) error
+
+// parts are the processes that the bench starts itself.
+var parts = map[string]part{
+	"origin":  serveOrigin,
+	"connect": serveConnect,
+	"light": func(ctx context.Context, c partConfig, r func(announcement) error) error {
+		return serveLight(ctx, c, r, true)
+	},
+	"lighth1": func(ctx context.Context, c partConfig, r func(announcement) error) error {
+		return serveLight(ctx, c, r, false)
+	},
+}
+
+// runPart runs one part until standard input ends: the bench holds the other
+// end, so that no part outlives it, however it ends.
+func runPart(ctx context.Context, serve part, args []string) error {
+	var cfg partConfig
+	f := flag.NewFlagSet("part", flag.ContinueOnError)
+	f.StringVar(&cfg.dir, "dir", "", "directory for certificates")
+	f.StringVar(&cfg.origin, "origin", "", "address of the origin")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { _, _ = io.Copy(io.Discard, os.Stdin); cancel() }()
+	err := serve(ctx, cfg, func(a announcement) error { return a.print(os.Stdout) })
+	if ctx.Err() != nil {
+		return nil // whatever it says, it was asked to end
+	}
+	return err
+}
