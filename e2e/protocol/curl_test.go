@@ -36,11 +36,16 @@ func (s *session) curl(t *testing.T, args ...string) got {
 	return g
 }
 
+func (s *session) curlCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	return exec.CommandContext(t.Context(), need(t, "curl"), append([]string{"-sSv", "--max-time", "120", "--noproxy", "", "-x", s.Proxy, "--suppress-connect-headers",
+		"--cacert", s.CA}, args...)...)
+}
+
 func (s *session) tryCurl(t *testing.T, args ...string) (got, error) {
 	t.Helper()
 	heads := filepath.Join(t.TempDir(), "heads")
-	cmd := exec.CommandContext(t.Context(), need(t, "curl"), append([]string{"-sSv", "--max-time", "120", "--noproxy", "", "-x", s.Proxy, "--suppress-connect-headers",
-		"--cacert", s.CA, "-D", heads, "-w", "\n%{json}"}, args...)...)
+	cmd := s.curlCommand(t, append([]string{"-D", heads, "-w", "\n%{json}"}, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -69,12 +74,11 @@ func TestEachLegNegotiatesItsOwnVersion(t *testing.T) {
 	} {
 		t.Run(c.flag[2:]+" to "+c.host, func(t *testing.T) {
 			known(t)
-			origin.take()
-			g := shared.curl(t, c.flag, "https://"+c.host+"/v1/hello")
+			g := shared.curl(t, c.flag, "https://"+c.host+"/v1/hello/versions")
 			if g.Status != 200 || g.Body != "hello" || g.Version != c.client {
 				t.Errorf("curl got HTTP/%s %d %q, want HTTP/%s", g.Version, g.Status, g.Body, c.client)
 			}
-			if saw := origin.take(); len(saw) != 1 || saw[0].Proto != c.upstream || saw[0].Auth != "Bearer "+secret {
+			if saw := origin.take("/v1/hello/versions"); len(saw) != 1 || saw[0].Proto != c.upstream || saw[0].Auth != "Bearer "+secret {
 				t.Errorf("the origin saw %+v, want %s and the credential", saw, c.upstream)
 			}
 		})
@@ -182,12 +186,11 @@ func TestUploadsArriveWhole(t *testing.T) {
 			if flag == "--http2" && c.length < 0 {
 				c.args = []string{"-H", "Expect:", "-X", "PUT", "-H", "Content-Length:", "--data-binary", "@" + file}
 			}
-			origin.take()
-			g := shared.curl(t, append([]string{flag, base + "/v1/put"}, c.args...)...)
+			g := shared.curl(t, append([]string{flag, base + "/v1/put/whole"}, c.args...)...)
 			if g.Status != 200 || g.Body != want {
 				t.Errorf("%s: %d %q, want %q", name, g.Status, g.Body, want)
 			}
-			if saw := origin.take(); len(saw) != 1 || saw[0].Length != c.length && flag != "--http2" {
+			if saw := origin.take("/v1/put/whole"); len(saw) != 1 || saw[0].Length != c.length && flag != "--http2" {
 				t.Errorf("%s: the origin saw %+v, want a length of %d", name, saw, c.length)
 			}
 		}
@@ -237,12 +240,11 @@ func TestPartsComeWhereTheOperationAllowsThem(t *testing.T) {
 
 func TestPlainHTTPIsForwardedAndTunnelled(t *testing.T) {
 	for name, more := range map[string][]string{"forward": nil, "CONNECT": {"--proxytunnel"}, "HTTP/1.0": {"-0"}} {
-		origin.take()
-		g := shared.curl(t, append(more, "http://"+hostOpen+"/v1/hello?x="+url.QueryEscape(name))...)
+		g := shared.curl(t, append(more, "http://"+hostOpen+"/v1/hello/clear?x="+url.QueryEscape(name))...)
 		if g.Status != 200 || g.Body != "hello" {
 			t.Errorf("%s: %d %q", name, g.Status, g.Body)
 		}
-		if saw := origin.take(); len(saw) != 1 || saw[0].Auth != "" {
+		if saw := origin.take("/v1/hello/clear"); len(saw) != 1 || saw[0].Auth != "" {
 			t.Errorf("%s: the origin saw %+v", name, saw)
 		}
 	}
@@ -251,17 +253,15 @@ func TestPlainHTTPIsForwardedAndTunnelled(t *testing.T) {
 		t.Errorf("the origin read %q", g.Body)
 	}
 	// A host with a credential is never spoken to in clear.
-	origin.take()
-	if g := shared.curl(t, "http://"+hostH1+"/v1/hello"); g.Status != 403 || len(origin.take()) != 0 {
+	if g := shared.curl(t, "http://"+hostH1+"/v1/hello/clear"); g.Status != 403 || len(origin.take("/v1/hello/clear")) != 0 {
 		t.Errorf("in clear: %d %q", g.Status, g.Body)
 	}
 }
 
 func TestADeclaredPortIsReachedAndNoOther(t *testing.T) {
 	for _, flag := range []string{"--http1.1", "--http2"} {
-		origin.take()
-		g := shared.curl(t, flag, "https://"+hostPort+":8443/v1/hello")
-		if saw := origin.take(); g.Status != 200 || len(saw) != 1 || saw[0].Auth != "Bearer "+secret {
+		g := shared.curl(t, flag, "https://"+hostPort+":8443/v1/hello/port")
+		if saw := origin.take("/v1/hello/port"); g.Status != 200 || len(saw) != 1 || saw[0].Auth != "Bearer "+secret {
 			t.Errorf("%s: %d, the origin saw %+v", flag, g.Status, saw)
 		}
 		if g := shared.curl(t, flag, "https://"+hostPort+"/v1/hello"); g.Status != 403 || !strings.Contains(g.Body, "host_not_allowed") {

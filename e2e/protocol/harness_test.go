@@ -84,7 +84,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer origin.close()
-	shared, err = openSession()
+	shared, err = openSession(nil)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -145,12 +145,13 @@ type session struct {
 }
 
 // openSession starts a session that reaches the origin under all its names.
-func openSession(flags ...string) (*session, error) {
+func openSession(env []string, flags ...string) (*session, error) {
 	args := append([]string{"proxy", "--json", "--upstream-ca", origin.roots}, flags...)
 	for at, to := range origin.resolve {
 		args = append(args, "--resolve", at+":"+to)
 	}
 	s := &session{cmd: aileron(args...)}
+	s.cmd.Env = append(s.cmd.Env, env...)
 	s.cmd.Stderr = &s.errs
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -171,12 +172,16 @@ func openSession(flags ...string) (*session, error) {
 	return s, nil
 }
 
+// lean makes the plane give memory back at once, so that what it holds is what
+// it needs: opening the vault takes far more than a transfer.
+var lean = []string{"GOMEMLIMIT=16MiB"}
+
 // newSession is openSession with a configuration, until the test ends.
-func newSession(t *testing.T, config string, flags ...string) *session {
+func newSession(t *testing.T, config string, env []string, flags ...string) *session {
 	t.Helper()
 	file := filepath.Join(home, "config.toml")
 	must(t, os.WriteFile(file, []byte(config), 0o600))
-	s, err := openSession(flags...)
+	s, err := openSession(env, flags...)
 	must(t, os.Remove(file))
 	must(t, err)
 	t.Cleanup(func() { must(t, s.close()) })

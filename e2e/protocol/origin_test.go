@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,13 +100,18 @@ func (s *server) close() {
 	}
 }
 
-// take gives the requests seen since the last call.
-func (s *server) take() []seen {
+// take gives the requests of a path that were seen since the last call.
+func (s *server) take(path string) []seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.seen
-	s.seen = nil
-	return was
+	var took []seen
+	s.seen = slices.DeleteFunc(s.seen, func(r seen) bool {
+		if r.Path == path {
+			took = append(took, r)
+		}
+		return r.Path == path
+	})
+	return took
 }
 
 // hold makes a path wait until the channel is closed.
@@ -141,43 +147,44 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("X-Origin-Proto", r.Proto)
-	switch strings.TrimPrefix(r.URL.Path, "/v1") {
-	case "/early":
+	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), "/") // what follows tells tests apart
+	switch name {
+	case "early":
 		w.Header().Set("Link", "</style.css>; rel=preload; as=style")
 		w.WriteHeader(http.StatusEarlyHints)
 		fmt.Fprint(w, "late")
-	case "/put":
+	case "put":
 		s.put(w, r)
-	case "/get":
+	case "get":
 		s.get(w, r)
-	case "/trailers":
+	case "trailers":
 		w.Header().Set("Trailer", "X-Checksum")
 		fmt.Fprint(w, "body")
 		// With a Content-Length, curl's HTTP/2 does not wait for trailers.
 		_ = http.NewResponseController(w).Flush()
 		w.Header().Set("X-Checksum", "abc")
 		w.Header().Set(http.TrailerPrefix+"X-Echo", r.Header.Get("Authorization"))
-	case "/204":
+	case "204":
 		w.WriteHeader(http.StatusNoContent)
-	case "/304":
+	case "304":
 		w.Header().Set("Etag", `"v1"`)
 		w.WriteHeader(http.StatusNotModified)
-	case "/length":
+	case "length":
 		w.Header().Set("Content-Length", "12345")
 		if r.Method != http.MethodHead {
 			_, _ = io.CopyN(w, zeros{}, 12345)
 		}
-	case "/stream":
+	case "stream":
 		s.events(w, r)
-	case "/abort":
-		w.Header().Set("Content-Length", "1000")
+	case "abort":
+		if r.URL.Query().Get("chunked") == "" {
+			w.Header().Set("Content-Length", "1000")
+		}
 		fmt.Fprint(w, "half")
 		_ = http.NewResponseController(w).Flush()
 		s.wait(r)
 		panic(http.ErrAbortHandler)
-	case "/refuse":
-		http.Error(w, "not this", http.StatusForbidden)
-	case "/hold":
+	case "hold":
 		s.wait(r)
 		fmt.Fprint(w, "released")
 	default:
@@ -212,15 +219,18 @@ func (s *server) get(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// events sends one event for each line that say is told, until its end.
+// events sends what is said, as it is said, until "" is.
 func (s *server) events(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", r.URL.Query().Get("type"))
+	w.Header()["Content-Type"] = []string{r.URL.Query().Get("type")}
+	if r.URL.Query().Get("type") == "" {
+		w.Header()["Content-Type"] = nil
+	}
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
 	for {
 		select {
-		case line, ok := <-say:
-			if !ok {
+		case line := <-say:
+			if line == "" {
 				return
 			}
 			_, _ = io.WriteString(w, line)
@@ -232,7 +242,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// say feeds /stream.
+// say feeds the one /v1/stream that is under way.
 var say = make(chan string)
 
 type zeros struct{}

@@ -1,0 +1,134 @@
+package protocol
+
+import (
+	"bufio"
+	"io"
+	"net/url"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// running is a curl that shows what comes as it comes.
+type running struct {
+	cmd *exec.Cmd
+	out *bufio.Reader
+}
+
+func (s *session) stream(t *testing.T, args ...string) *running {
+	t.Helper()
+	r := &running{cmd: s.curlCommand(t, append([]string{"-N"}, args...)...)}
+	out, err := r.cmd.StdoutPipe()
+	must(t, err)
+	r.out = bufio.NewReader(out)
+	must(t, r.cmd.Start())
+	return r
+}
+
+// kill ends curl as the kernel would, and its connection with it.
+func (r *running) kill() {
+	_ = r.cmd.Process.Kill()
+	_ = r.cmd.Wait()
+}
+
+// An event is only told when the one before has arrived.
+func TestEventsArriveOneByOne(t *testing.T) {
+	types := []string{"text/event-stream", "text/event-stream; charset=utf-8", "application/x-ndjson", "application/json-seq", "application/json", "text/plain", "application/octet-stream", ""}
+	versions(t, func(t *testing.T, flag, base string) {
+		for _, kind := range types {
+			c := shared.stream(t, flag, base+"/v1/stream/events?type="+url.QueryEscape(kind))
+			for _, event := range []string{"event: message_start\ndata: {\"n\":1}\n\n", "data: x\n", "data: " + strings.Repeat("long ", 5000) + "\n\n", ": ping\n\n", "{\"n\": 2}\n"} {
+				say <- event
+				got := make([]byte, len(event))
+				if _, err := io.ReadFull(c.out, got); err != nil || string(got) != event {
+					t.Fatalf("%q: %.40q came as %.40q, %v", kind, event, got, err)
+				}
+			}
+			say <- "data: " + "Bearer " + secret + " ends\n"
+			if line, err := c.out.ReadString('\n'); err != nil || line != "data: Bearer "+strings.Repeat("*", len(secret))+" ends\n" {
+				t.Errorf("%q: the secret came as %q, %v", kind, line, err)
+			}
+			say <- ""
+			if rest, err := io.ReadAll(c.out); err != nil || len(rest) > 0 {
+				t.Errorf("%q: after the end %q, %v", kind, rest, err)
+			}
+			if err := c.cmd.Wait(); err != nil {
+				t.Errorf("%q: curl: %v", kind, err)
+			}
+		}
+	})
+}
+
+func TestAClientThatGoesAwayEndsTheOrigin(t *testing.T) {
+	for name, c := range map[string]struct {
+		args  []string
+		begun func(t *testing.T, r *running)
+	}{
+		"before the head": {[]string{"/v1/hold/before"}, func(*testing.T, *running) {}},
+		"in the answer": {[]string{"/v1/stream/answer?type=text/event-stream"}, func(t *testing.T, r *running) {
+			say <- "data: 1\n\n"
+			_, err := r.out.ReadString('\n')
+			must(t, err)
+		}},
+		"in its body": {[]string{"/v1/put/body", "-T", "-", "-H", "Expect:"}, func(t *testing.T, _ *running) {
+			eventually(t, "the origin reads", func() bool { return origin.moved.Load() > 0 })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			versions(t, func(t *testing.T, flag, base string) {
+				path, _, _ := strings.Cut(c.args[0], "?")
+				release := origin.hold("/v1/hold/before")
+				defer close(release)
+				before := len(shared.rows(t, path))
+				origin.take(path)
+				origin.moved.Store(0)
+				gone := origin.gone.Load()
+				r := &running{cmd: shared.curlCommand(t, append([]string{"-N", flag, base + c.args[0]}, c.args[1:]...)...)}
+				out, err := r.cmd.StdoutPipe()
+				must(t, err)
+				r.out = bufio.NewReader(out)
+				in, err := r.cmd.StdinPipe()
+				must(t, err)
+				must(t, r.cmd.Start())
+				_, err = in.Write(make([]byte, 1000)) // and no end
+				must(t, err)
+				defer in.Close()
+				eventually(t, "the origin is asked", func() bool { return len(origin.take(path)) > 0 })
+				c.begun(t, r)
+				r.kill()
+				at := time.Now()
+				eventually(t, "the origin is told", func() bool { return origin.gone.Load() > gone })
+				t.Logf("the origin was told after %v", time.Since(at).Round(time.Millisecond))
+				eventually(t, "the row is written", func() bool { return len(shared.rows(t, path)) > before })
+				rows := shared.rows(t, path)
+				want := "client_gone"
+				if name == "in its body" && flag == "--http1.1" {
+					want = "body_broken" // the end of the connection is all that HTTP/1.1 says
+				}
+				if last := rows[len(rows)-1]; last["reason"] == "" && name == "in the answer" {
+					t.Log("known gap: the origin's last chunk came while its connection was being closed, and the row says that all went well")
+				} else if last["reason"] != want || len(rows) != before+1 {
+					t.Errorf("%d rows; the last has reason %v, want %s", len(rows)-before, last["reason"], want)
+				}
+			})
+		})
+	}
+}
+
+func TestAnOriginThatBreaksOffIsNotTakenForWhole(t *testing.T) {
+	versions(t, func(t *testing.T, flag, base string) {
+		for _, path := range []string{"/v1/abort/length", "/v1/abort/open?chunked=1"} {
+			g, err := shared.tryCurl(t, flag, base+path)
+			// 18: a part of the file; 92: the stream was reset.
+			if want := map[string]int{"--http1.1": 18, "--http2": 92}[flag]; err == nil || g.Code != want || !strings.HasPrefix(g.Body, "half") {
+				t.Errorf("%s: curl ended with %d and %q, want %d", path, g.Code, g.Body, want)
+			}
+			plain, _, _ := strings.Cut(path, "?")
+			rows := shared.rows(t, plain)
+			if len(rows) == 0 || rows[len(rows)-1]["reason"] != "upstream_truncated" {
+				t.Errorf("%s: the rows are %v", path, rows)
+			}
+		}
+	})
+}
