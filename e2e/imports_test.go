@@ -29,7 +29,7 @@ var owners = []struct{ prefix, files, why string }{
 	{"github.com/elazarl/goproxy", "proxy/front.go", "the front dispatches; it never dials or verifies for us"},
 	{"github.com/google/martian/v3", "proxy/steps.go audit/har.go", "the words: modifiers in an ordered group"},
 	{"github.com/tidwall/gjson", "proxy/fields.go", "declared audit fields; never a decision"},
-	{"modernc.org/sqlite", "audit/log.go", "the audit log"},
+	{"modernc.org/sqlite", "audit/*.go", "the audit log"},
 	{"github.com/oklog/ulid/v2", "audit/row.go", "ids of rows and sessions"},
 	{"github.com/docker/docker", "sandbox/*.go", "both engines"},
 	{"github.com/containerd/errdefs", "sandbox/*.go", "kinds of the engine's errors"},

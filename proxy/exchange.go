@@ -259,7 +259,7 @@ func (b *outcomeBody) Read(p []byte) (int, error) {
 		b.left -= int64(n)
 	}
 	switch {
-	case b.left == 0 || err == io.EOF && b.left < 0:
+	case b.left == 0 || err == io.EOF && b.left < 0 && b.client.Err() == nil:
 		b.finish("")
 	case err != nil && b.client.Err() != nil:
 		b.finish(reasonClientGone)

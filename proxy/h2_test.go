@@ -7,8 +7,11 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +21,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/ca"
 )
 
 // h2client speaks HTTP/2 inside its tunnels.
@@ -28,7 +32,7 @@ func (w *world) h2client() *http.Client {
 	transport := &http.Transport{Proxy: http.ProxyURL(proxyURL), ForceAttemptHTTP2: true,
 		TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableCompression: true}
 	w.t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
 func TestEachLegSpeaksItsOwnHTTPVersion(t *testing.T) {
@@ -64,8 +68,46 @@ func TestEachLegSpeaksItsOwnHTTPVersion(t *testing.T) {
 	}
 }
 
+// An HTTP/1.1 client's request reaches an origin that speaks HTTP/2 alone.
+func TestAnOriginOfHTTP2OnlyIsReachedByAll(t *testing.T) {
+	authority, err := ca.NewSession(ca.Options{Session: "origin"})
+	must(t, err)
+	var only http.Protocols
+	only.SetHTTP2(true)
+	origin := &http.Server{Protocols: &only, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		_, _ = fmt.Fprint(rw, r.Proto, " ", n)
+	}), TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		leaf, err := authority.Leaf(h.ServerName)
+		if err != nil {
+			return nil, err
+		}
+		cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{*leaf}}
+		if !slices.Contains(h.SupportedProtos, "h2") {
+			cfg.NextProtos = []string{"none of them"} // crypto/tls would let HTTP/1.1 alone pass as no ALPN
+		}
+		return cfg, nil
+	}}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	go func() { _ = origin.ServeTLS(l, "", "") }()
+	t.Cleanup(func() { _ = origin.Close() })
+	w := newWorldWith(t, true, func(cfg *Config) {
+		cfg.Upstream.Roots = x509.NewCertPool()
+		cfg.Upstream.Roots.AddCert(authority.Root())
+		cfg.Upstream.Resolve["api.good.example:443"] = netip.MustParseAddrPort(l.Addr().String())
+	}, nil)
+	for _, body := range []int{0, 10, 300 << 10} {
+		method := map[bool]string{true: "POST", false: "GET"}[body > 0]
+		res, got := w.do(method, "https://api.good.example/v1/items", strings.Repeat("x", body))
+		if want := fmt.Sprint("HTTP/2.0 ", body); res.StatusCode != 200 || res.ProtoMajor != 1 || got != want {
+			t.Errorf("%s of %d bytes: %d %q, want %q", method, body, res.StatusCode, got, want)
+		}
+	}
+}
+
 func TestH2CarriesBodiesBothWays(t *testing.T) {
-	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // 2 MiB, over every window
+	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<15) // 512 KiB, over every stream's window, and together over the connection's
 	w := newWorldOf(t, true, func(rw http.ResponseWriter, r *http.Request) { _, _ = rw.Write(big) })
 	w.client = w.h2client()
 	var wait sync.WaitGroup

@@ -23,7 +23,7 @@ const APIHost = "aileron.internal"
 // are the session's, so that clients resume; every exchange is judged by its
 // tunnel's authority all the same, resumed or not.
 func clientTLS() *tls.Config {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1", "http/1.0"}}
 	var key [32]byte
 	_, _ = rand.Read(key[:])
 	cfg.SetSessionTicketKeys([][32]byte{key})

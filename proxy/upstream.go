@@ -75,11 +75,11 @@ func newUpstream(cfg Upstream) (*upstream, error) {
 
 func (u *upstream) newPool() *pool {
 	tickets := tls.NewLRUClientSessionCache(256)
-	transport := func(protocols *http.Protocols) *http.Transport {
+	transport := func(protocols *http.Protocols, alpn ...string) *http.Transport {
 		return &http.Transport{
 			Proxy:                  nil, // never from the environment
 			DialContext:            u.dial,
-			TLSClientConfig:        &tls.Config{RootCAs: u.cfg.Roots, MinVersion: tls.VersionTLS12, ClientSessionCache: tickets},
+			TLSClientConfig:        &tls.Config{RootCAs: u.cfg.Roots, MinVersion: tls.VersionTLS12, ClientSessionCache: tickets, NextProtos: alpn},
 			TLSHandshakeTimeout:    u.cfg.Dial,
 			ResponseHeaderTimeout:  u.cfg.ResponseHeader,
 			IdleConnTimeout:        u.cfg.Idle,
@@ -96,7 +96,7 @@ func (u *upstream) newPool() *pool {
 	one.SetHTTP1(true)
 	both.SetHTTP1(true)
 	both.SetHTTP2(true)
-	return &pool{h1: transport(&one), either: transport(&both)}
+	return &pool{h1: transport(&one, "http/1.1"), either: transport(&both)}
 }
 
 func (p *pool) close() {
@@ -129,17 +129,28 @@ func (u *upstream) transport(r *http.Request, binding string, h2 bool) *http.Tra
 		p = u.newPool()
 		u.pools[binding] = p
 	}
-	if h2 && r.URL.Scheme == "https" && u.speaks[r.URL.Host] != 1 {
+	known := u.speaks[r.URL.Host]
+	if r.URL.Scheme == "https" && (known == onlyH2 || h2 && known != speaksH1) {
 		return p.either
 	}
 	return p.h1
 }
+
+// What is known of a host's versions of HTTP.
+const (
+	speaksH1 = 1
+	speaksH2 = 2
+	onlyH2   = 3 // it ended a handshake that offered nothing else
+)
 
 func (u *upstream) learn(host string, version int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.speaks) >= maxKnown {
 		clear(u.speaks)
+	}
+	if version == speaksH2 && u.speaks[host] == onlyH2 {
+		return
 	}
 	u.speaks[host] = version
 }
@@ -164,12 +175,12 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 		t := u.transport(r, how.binding, how.h2)
 		var attempt attempt
 		out := r.WithContext(httptrace.WithClientTrace(r.Context(), attempt.trace()))
-		if bodyless && t.Protocols != nil && !t.Protocols.HTTP2() {
+		if bodyless && !t.Protocols.HTTP2() {
 			neverReplayed(out)
 		}
 		res, err := t.RoundTrip(out)
 		if err == nil {
-			if how.h2 && r.URL.Scheme == "https" {
+			if r.URL.Scheme == "https" && t.Protocols.HTTP2() {
 				u.learn(r.URL.Host, res.ProtoMajor)
 			}
 			return res, nil
@@ -177,6 +188,10 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 		sent, _ := r.Body.(*countingBody)
 		if d := sent.denial(); d != nil && r.Context().Err() == nil {
 			return nil, d
+		}
+		if try == 0 && t.Protocols.HTTP1() && !t.Protocols.HTTP2() && wantsAnotherProtocol(err) {
+			u.learn(r.URL.Host, onlyH2)
+			continue
 		}
 		d := upstreamDenial(r, err)
 		dead := d.Reason == reasonUpstream && (attempt.unwritten() || how.idempotent)
@@ -231,13 +246,19 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 // unwritten reports that the attempt got a connection, and wrote nothing.
 func (a *attempt) unwritten() bool { return a.conn != nil && a.conn.written.Load() == a.before }
 
+// wantsAnotherProtocol reports that the host ended the handshake because it
+// speaks none of the protocols that were offered: RFC 7301 section 3.2.
+func wantsAnotherProtocol(err error) bool {
+	var alert *net.OpError // crypto/tls gives a peer's alert no type of its own
+	return errors.As(err, &alert) && alert.Op == "remote error" && alert.Err.Error() == tls.AlertError(120).Error()
+}
+
 func upstreamDenial(r *http.Request, err error) *Denial {
 	var (
 		refused  *addressError
 		notFound *net.DNSError
-		dial     *net.OpError
+		broken   *net.OpError
 		unknown  *tls.CertificateVerificationError
-		alert    tls.AlertError
 		record   tls.RecordHeaderError
 		timeout  net.Error
 	)
@@ -251,11 +272,11 @@ func upstreamDenial(r *http.Request, err error) *Denial {
 		return deny(reasonClientGone, "the client went away before %s answered", host)
 	case errors.As(err, &notFound) && !notFound.IsTimeout:
 		return deny(reasonName, "the name %s cannot be resolved", host)
-	case errors.As(err, &unknown), errors.As(err, &alert), errors.As(err, &record):
+	case errors.As(err, &unknown), errors.As(err, &record), errors.As(err, &broken) && broken.Op == "remote error":
 		return deny(reasonTLSUpstream, "TLS with %s could not be set up: its certificate is not trusted for that name, or it speaks no TLS 1.2", host)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return deny(reasonTimeout, "%s did not answer in time", host)
-	case errors.As(err, &dial) && dial.Op == "dial":
+	case errors.As(err, &broken) && broken.Op == "dial":
 		return deny(reasonDial, "no connection to %s could be made", host)
 	}
 	return deny(reasonUpstream, "the connection to %s broke before it answered", host)

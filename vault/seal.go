@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strconv"
 
 	"filippo.io/age"
@@ -41,6 +42,7 @@ func openIdentity(sealed, passphrase []byte) (*age.X25519Identity, error) {
 		return nil, ErrWrongPassphrase
 	}
 	scrypt.SetMaxWorkFactor(maxWorkFactor)
+	defer debug.FreeOSMemory() // scrypt filled 128 MiB, which a session would hold for good
 	plain, err := open(sealed, boundedScrypt{scrypt})
 	var wrong *age.NoIdentityMatchError
 	var factor workFactorError
