@@ -1,0 +1,3 @@
+package attacks
+
+func api() category { return category{name: "API"} }

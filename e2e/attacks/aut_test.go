@@ -1,0 +1,3 @@
+package attacks
+
+func aut() category { return category{name: "AUT"} }

@@ -1,0 +1,3 @@
+package attacks
+
+func cas() category { return category{name: "CA"} }

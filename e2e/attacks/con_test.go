@@ -1,0 +1,3 @@
+package attacks
+
+func con() category { return category{name: "CON"} }

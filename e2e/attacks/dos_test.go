@@ -1,0 +1,3 @@
+package attacks
+
+func dos() category { return category{name: "DOS"} }

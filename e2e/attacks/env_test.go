@@ -1,0 +1,3 @@
+package attacks
+
+func env() category { return category{name: "ENV"} }

@@ -1,0 +1,3 @@
+package attacks
+
+func flt() category { return category{name: "FLT"} }

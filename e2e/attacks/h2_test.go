@@ -1,0 +1,3 @@
+package attacks
+
+func h2() category { return category{name: "H2"} }

@@ -1,0 +1,3 @@
+package attacks
+
+func hst() category { return category{name: "HST"} }

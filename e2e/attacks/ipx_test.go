@@ -1,0 +1,3 @@
+package attacks
+
+func ipx() category { return category{name: "IPX"} }

@@ -1,0 +1,111 @@
+// Package attacks runs known attacks on mediating proxies against the real
+// plane: real connector files, a real vault, the real audit log, the address
+// floor on. Everything happens in a network namespace of its own, which has
+// addresses that look public and no way out. docs/attacks.md says what is
+// run, by which oracles it is judged, and what is not run and why.
+//
+// A category of attacks is one file with one table; suite_test.go joins them.
+package attacks
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+)
+
+// inside is set in the process that has the namespace.
+const inside = "AILERON_ATTACKS_INSIDE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(inside) == "" {
+		os.Exit(again())
+	}
+	dir := os.Getenv(inside)
+	if err := settle(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "attacks: set the namespace up:", err)
+		os.Exit(1)
+	}
+	var err error
+	if on, err = newStage(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "attacks: set the stage up:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// again runs this program in namespaces of its own: as root with two new
+// ones, as a user with a third that makes it root in there.
+func again() int {
+	dir, err := os.MkdirTemp("", "attacks-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "attacks:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), inside+"="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "attacks: not run, because a network namespace cannot be made here:", err)
+		if os.Getenv("CI") != "" {
+			return 1 // a run that proved nothing must not be green
+		}
+		return 0
+	}
+	if err := cmd.Wait(); err != nil {
+		return max(cmd.ProcessState.ExitCode(), 1)
+	}
+	return 0
+}
+
+// settle gives the namespace its loopback, the addresses of the fixture and
+// the fixture's name server.
+func settle(dir string) error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		return err
+	}
+	for _, at := range places {
+		addr, err := netlink.ParseAddr(netip.PrefixFrom(at, 32).String())
+		if err != nil {
+			return err
+		}
+		if err := netlink.AddrAdd(lo, addr); err != nil {
+			return fmt.Errorf("add %s: %w", at, err)
+		}
+	}
+	conf := filepath.Join(dir, "resolv.conf")
+	if err := os.WriteFile(conf, []byte("nameserver "+places["dns"].String()+"\noptions timeout:2 attempts:1\n"), 0o600); err != nil {
+		return err
+	}
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	if err != nil {
+		return err
+	}
+	for _, kv := range os.Environ() { // whatever the machine's own proxies are, here are none
+		name, _, _ := strings.Cut(kv, "=")
+		if strings.HasSuffix(strings.ToLower(name), "_proxy") {
+			_ = os.Unsetenv(name)
+		}
+	}
+	return syscall.Mount(conf, real, "", syscall.MS_BIND, "")
+}

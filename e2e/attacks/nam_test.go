@@ -1,0 +1,3 @@
+package attacks
+
+func nam() category { return category{name: "NAM"} }

@@ -1,0 +1,3 @@
+package attacks
+
+func oau() category { return category{name: "OAU"} }

@@ -1,0 +1,3 @@
+package attacks
+
+func red() category { return category{name: "RED"} }

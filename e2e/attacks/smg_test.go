@@ -1,0 +1,3 @@
+package attacks
+
+func smg() category { return category{name: "SMG"} }

@@ -1,0 +1,3 @@
+package attacks
+
+func spc() category { return category{name: "SPC"} }

@@ -1,0 +1,373 @@
+package attacks
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// trial is one case, or one of its variants, under way. What it finds is
+// collected rather than reported, so that the harness itself can be tried.
+type trial struct {
+	t     testing.TB // for what is the harness's own fault
+	s     *subject
+	name  string
+	after int64 // the last audit row before it
+
+	rows    int                    // outcome rows that there must be; -1: any number
+	permits func(hit) bool         // what may reach an origin beside the fixture's operations
+	reaches func(dial) bool        // what may be dialled beside the fixture's origins
+	strays  bool                   // an origin may get bytes that are no request
+	bulk    bool                   // too much is received to search all of it; the case does so itself
+	also    func(name string) bool // names that may be resolved beside the fixture's
+	vary    func(string, func(*trial))
+
+	mu    sync.Mutex
+	fails []string
+	lines []*line
+}
+
+// failf notes that the subject did not hold.
+func (c *trial) failf(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fails = append(c.fails, fmt.Sprintf(format, args...))
+}
+
+// must ends the test on a fault of the harness's own.
+func (c *trial) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatalf("%s: the harness failed: %v", c.name, err)
+	}
+}
+
+// try runs one trial against s with all oracles, and gives what it found.
+// variant runs its variants as trials of their own.
+func try(t testing.TB, s *subject, name string, run func(*trial), variant func(string, func(*trial))) []string {
+	t.Helper()
+	c := &trial{t: t, s: s, name: name, after: lastSeq(s), vary: variant}
+	for _, o := range on.origins {
+		o.reset()
+	}
+	on.names.take()
+	on.dials.take()
+	run(c)
+	if len(c.lines) == 0 { // its variants did everything
+		return c.fails
+	}
+	c.judge()
+	c.control()
+	return c.fails
+}
+
+func lastSeq(s *subject) int64 {
+	rows := s.rows(0)
+	if len(rows) == 0 {
+		return 0
+	}
+	return rows[len(rows)-1].Seq
+}
+
+// each runs a variant of the case, by itself, with all oracles.
+func (c *trial) each(name string, run func(*trial)) {
+	c.vary(name, run)
+	c.after = lastSeq(c.s)
+}
+
+// hits are the requests that reached a host's origins so far.
+func (c *trial) hits(host string) []hit {
+	var all []hit
+	for _, o := range on.origins {
+		if o.host == host {
+			all = append(all, o.seen()...)
+		}
+	}
+	return all
+}
+
+// untouched fails the trial when any request reached any origin.
+func (c *trial) untouched() {
+	for _, o := range on.origins {
+		for _, h := range o.seen() {
+			c.failf("%s got %s %s", o.name, h.Method, h.Target)
+		}
+	}
+}
+
+// judge asks the universal oracles.
+func (c *trial) judge() {
+	for _, l := range c.lines {
+		_ = l.Close()
+	}
+	rows := c.settledRows()
+	var hits []hit
+	for _, o := range on.origins {
+		seen, strays := o.reset()
+		hits = append(hits, seen...)
+		if len(strays) > 0 && !c.strays {
+			c.failf("O2: %s got bytes that are no request: %.80q", o.name, strays[0])
+		}
+	}
+	on.names.answers(nil)
+	c.judgeLeaks(rows)
+	c.judgeReach()
+	c.judgeHits(hits, rows)
+	c.judgeRows(rows)
+}
+
+// settledRows waits until every exchange has its outcome.
+func (c *trial) settledRows() []audit.Row {
+	for end := time.Now().Add(c.s.patience); ; time.Sleep(2 * time.Millisecond) {
+		rows := c.s.rows(c.after)
+		started, ended := map[any]bool{}, 0
+		for _, r := range rows {
+			if r.Event == audit.EventProxyStarted {
+				started[r.Fields["request_id"]] = true
+			}
+		}
+		for _, r := range rows {
+			if r.Event != audit.EventProxyStarted {
+				ended++
+				delete(started, r.Fields["request_id"])
+			}
+		}
+		if len(started) == 0 && ended >= c.rows || time.Now().After(end) {
+			return rows
+		}
+	}
+}
+
+// judgeLeaks is O1: nothing that the box received holds a form of a secret,
+// and no row does.
+func (c *trial) judgeLeaks(rows []audit.Row) {
+	for _, l := range c.lines {
+		if of := on.leaks.find(l.received()); of != "" {
+			c.failf("O1: the box received %s", of)
+		}
+	}
+	text, err := json.Marshal(rows)
+	c.must(err)
+	if of := on.leaks.find(text); of != "" {
+		c.failf("O1: an audit row holds %s", of)
+	}
+}
+
+// judgeReach is half of O2: no name was resolved and no address dialled but
+// those of the fixture's declared origins.
+func (c *trial) judgeReach() {
+	for _, name := range on.names.take() {
+		if !declared(name) && (c.also == nil || !c.also(name)) {
+			c.failf("O2: the name %q was asked for", name)
+		}
+	}
+	at := map[netip.Addr]string{}
+	for host, a := range places {
+		at[a] = host
+	}
+	for _, d := range on.dials.take() {
+		host := at[d.to.Addr()]
+		switch {
+		case d.to.String() == c.s.addr: // the client itself
+		case host == "dns" || at[d.from.Addr()] == "dns":
+		case d.network == "tcp" && declared(host) && slices.Contains(ports[host], d.to.Port()):
+		case c.reaches != nil && c.reaches(d):
+		default:
+			c.failf("O2: %s was dialled (%s)", d, host)
+		}
+	}
+}
+
+// declared reports a host that some operation of the fixture names.
+func declared(host string) bool {
+	for _, h := range []string{"api", "key", "q", "basic", "oauth", "plain", "alt"} {
+		if host == h+".good.test" {
+			return true
+		}
+	}
+	return false
+}
+
+// permitted is what may reach the origins: the fixture's operations, written
+// down a second time.
+func permitted(h hit) bool {
+	path, rawQuery, _ := strings.Cut(h.Target, "?")
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return false
+	}
+	only := func(names ...string) bool {
+		for name := range query {
+			if !slices.Contains(names, name) {
+				return false
+			}
+		}
+		return true
+	}
+	id, isItem := strings.CutPrefix(path, "/v1/items/")
+	isItem = isItem && id != "" && !strings.ContainsAny(id, "/\\;%")
+	switch h.origin {
+	case "api.good.test:443":
+		switch {
+		case path == "/v1/items":
+			return h.Method == "GET" && only("q", "limit") || h.Method == "POST"
+		case path == "/v1/echo":
+			return h.Method == "GET" || h.Method == "POST"
+		case path == "/v1/live":
+			return h.Method == "GET"
+		}
+		return isItem && (h.Method == "GET" || h.Method == "DELETE")
+	case "q.good.test:443":
+		return h.Method == "GET" && path == "/v1/items" && only("x", "api_key")
+	case "key.good.test:443", "basic.good.test:443", "oauth.good.test:443", "plain.good.test:443", "plain.good.test:80", "alt.good.test:8443":
+		return h.Method == "GET" && path == "/v1/items"
+	}
+	return false
+}
+
+// holders are the origins that may see a secret.
+var holders = map[string]string{"S1": "api.good.test:443", "S2": "key.good.test:443", "S3": "q.good.test:443", "S4": "basic.good.test:443",
+	"S5a": "oauth.good.test:443", "S6": "alt.good.test:8443"}
+
+// judgeHits is the other half of O2: what reached an origin was allowed, is
+// what the audit row says, and carried its own credential once.
+func (c *trial) judgeHits(hits []hit, rows []audit.Row) {
+	type key struct{ method, host, path string }
+	intended := map[key]int{}
+	for _, r := range rows {
+		if r.Event == audit.EventProxyStarted || r.Decision == audit.DecisionPassthrough {
+			intended[key{r.Method, fmt.Sprintf("%s:%d", r.Host, r.Port), r.Path}]++
+		}
+	}
+	for _, h := range hits {
+		path, _, _ := strings.Cut(h.Target, "?")
+		if (strings.Contains(h.Target, "admin") || !permitted(h)) && (c.permits == nil || !c.permits(h)) {
+			c.failf("O2: %s got %s %s", h.origin, h.Method, h.Target)
+		}
+		if host, port, _ := strings.Cut(h.origin, ":"); h.Host != host && h.Host != h.origin || port != "80" && h.sni != host {
+			c.failf("O2: %s was asked for Host %q with SNI %q", h.origin, h.Host, h.sni)
+		}
+		k := key{h.Method, h.origin, path}
+		if intended[k]--; intended[k] < 0 {
+			c.failf("O2: no row says that %s %s would be sent to %s", h.Method, path, h.origin)
+		}
+		c.judgeCredential(h)
+	}
+}
+
+// judgeCredential: an origin sees its own secret at most once, in one place,
+// and no other.
+func (c *trial) judgeCredential(h hit) {
+	for name, s := range on.secrets {
+		spelled := []string{s, url.QueryEscape(s), basicAuth("user", s)}
+		n := 0
+		for _, form := range slices.Compact(spelled) {
+			n += bytes.Count(h.Raw, []byte(form))
+		}
+		if n > 0 && holders[name] != h.origin {
+			c.failf("O2: %s got %s", h.origin, name)
+		}
+		if n > 1 {
+			c.failf("O2: %s got %s %d times in one request", h.origin, name, n)
+		}
+		if n == 0 && holders[name] == h.origin {
+			c.failf("O2: %s was asked without %s", h.origin, name)
+		}
+	}
+}
+
+// judgeRows is O3: as many outcomes as requests, each tied to one request.
+func (c *trial) judgeRows(rows []audit.Row) {
+	started, ended := map[any]int{}, map[any]int{}
+	outcomes := 0
+	for _, r := range rows {
+		id := r.Fields["request_id"]
+		if r.Event == audit.EventProxyStarted {
+			started[id]++
+			continue
+		}
+		outcomes++
+		ended[id]++
+		if r.Decision == "" || r.Decision == audit.DecisionRejected && r.Reason == "" {
+			c.failf("O3: a row without decision or reason: %+v", r)
+		}
+		if strings.ContainsAny(r.Path, "?#\r\n\x00") || len(r.Path) > 4096 {
+			c.failf("O3: a row's path is %.100q", r.Path)
+		}
+	}
+	for id, n := range started {
+		if n != 1 || ended[id] != 1 {
+			c.failf("O3: a request has %d intents and %d outcomes", n, ended[id])
+		}
+	}
+	for id, n := range ended {
+		if n != 1 {
+			c.failf("O3: the request %v has %d outcomes", id, n)
+		}
+	}
+	if c.rows >= 0 && outcomes != c.rows {
+		var said []string
+		for _, r := range rows {
+			said = append(said, fmt.Sprintf("%s %s %s %s", r.Event, r.Method, r.Path, r.Reason))
+		}
+		c.failf("O3: %d outcome rows, want %d: %s", outcomes, c.rows, strings.Join(said, "; "))
+	}
+}
+
+// control is O5's first half: after an attack the session still serves.
+func (c *trial) control() {
+	if c.s.plane != nil && c.s.plane.crippled {
+		return
+	}
+	before := len(c.lines)
+	a := c.get("api.good.test", "/v1/items")
+	if a.status != 200 {
+		c.failf("O5: the control request after it got %d %s", a.status, a.reason)
+	}
+	for _, l := range c.lines[before:] {
+		_ = l.Close()
+		if of := on.leaks.find(l.received()); of != "" {
+			c.failf("O1: the control request's answer holds %s", of)
+		}
+	}
+	if hits := on.origins["api.good.test:443"].seen(); len(hits) != 1 {
+		c.failf("O5: the control request was %d requests to the origin", len(hits))
+	}
+}
+
+// searchFiles is O4: nothing that the subject wrote holds a secret.
+func searchFiles(t *testing.T, s *subject) {
+	if of := on.leaks.find(s.logs()); of != "" {
+		t.Errorf("O4: the log holds %s", of)
+	}
+	for _, root := range s.files() {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if of := on.leaks.scan(data); of != "" {
+				t.Errorf("O4: %s holds %s", filepath.Base(path), of)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

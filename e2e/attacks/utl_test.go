@@ -1,0 +1,3 @@
+package attacks
+
+func utl() category { return category{name: "UTL"} }

@@ -1,0 +1,3 @@
+package attacks
+
+func vlt() category { return category{name: "VLT"} }
