@@ -72,7 +72,7 @@ func startServer(dir string) (*server, error) {
 		}
 		s.serve(l, door.protocols)
 	}
-	return s, nil
+	return s, s.serveGRPC()
 }
 
 // serve answers on l with TLS and these versions of HTTP; none is in clear.
