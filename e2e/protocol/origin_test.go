@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -72,7 +73,7 @@ func startServer(dir string) (*server, error) {
 		}
 		s.serve(l, door.protocols)
 	}
-	return s, s.serveGRPC()
+	return s, errors.Join(s.serveGRPC(), s.serveSocket())
 }
 
 // serve answers on l with TLS and these versions of HTTP; none is in clear.

@@ -1,0 +1,245 @@
+package protocol
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// nodeDir has Node's packages as testdata/node/package-lock.json names them.
+// They are installed once, into the user's cache.
+var nodeDir = sync.OnceValues(func() (string, error) {
+	lock, err := os.ReadFile("testdata/node/package-lock.json")
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "aileron", "protocol-node-"+sum(lock)[:16])
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	made := dir + "." + strconv.Itoa(os.Getpid())
+	defer os.RemoveAll(made)
+	if err := os.MkdirAll(made, 0o755); err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(made, os.DirFS("testdata/node")); err != nil {
+		return "", err
+	}
+	cmd := exec.Command("npm", "ci")
+	cmd.Dir = made
+	if out, err := cmd.CombinedOutput(); err != nil {
+		_, _ = os.Stderr.Write(out)
+		return "", err
+	}
+	if err := os.Rename(made, dir); err != nil && !os.IsExist(err) {
+		return "", err
+	}
+	return dir, nil
+})
+
+// node runs one of testdata/node's programs with the packages.
+func node(t *testing.T, env []string, program string, args ...string) (string, error) {
+	t.Helper()
+	need(t, "npm")
+	dir, err := nodeDir()
+	if err != nil {
+		missing(t, "the packages of testdata/node cannot be installed: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, need(t, "node"), append([]string{filepath.Join("testdata/node", program)}, args...)...)
+	cmd.Env = append(append(os.Environ(), "NODE_PATH="+filepath.Join(dir, "node_modules")), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	if errs.Len() > 0 {
+		t.Logf("%s: %s", program, errs.String())
+	}
+	return out.String(), err
+}
+
+func TestGRPCForNodeInteroperates(t *testing.T) {
+	for _, variable := range []string{"grpc_proxy", "https_proxy"} {
+		t.Run(variable, func(t *testing.T) {
+			const path = "/grpc.testing.TestService/UnaryCall"
+			before := len(shared.rows(t, path))
+			out, err := node(t, []string{"grpc_proxy=", "https_proxy=", "no_proxy=", "no_grpc_proxy=", variable + "=" + shared.Proxy},
+				"grpc.js", hostGRPC+":443", shared.CA, strconv.Itoa(len(secret)))
+			if err != nil || out != "all is well\n" {
+				t.Errorf("%v, %q", err, out)
+			}
+			if n := len(shared.rows(t, path)) - before; n != 2 {
+				t.Errorf("%d rows of two unary calls", n)
+			}
+		})
+	}
+}
+
+// serveSocket answers what a WebSocket's text asks for, and echoes the rest.
+// Its own ends are told on closed.
+func (s *server) serveSocket() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s.resolve[hostWS+":443"] = l.Addr().String()
+	h := &http.Server{TLSConfig: s.tls.Clone(), ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		auth := r.Header.Get("Authorization")
+		if auth != "Bearer "+secret {
+			http.Error(w, "no", http.StatusUnauthorized)
+			return
+		}
+		// It would compress, if anyone asked it to.
+		conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"echo"}, CompressionMode: websocket.CompressionContextTakeover})
+		if err != nil {
+			return
+		}
+		closed <- echo(r.Context(), conn, auth)
+	})}
+	h.Protocols = &http.Protocols{}
+	h.Protocols.SetHTTP1(true)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = h.ServeTLS(l, "", "") }()
+	s.closers = append(s.closers, func() { _ = h.Close(); <-done })
+	return nil
+}
+
+// closed is how the origin's WebSockets ended.
+var closed = make(chan error, 16)
+
+func echo(ctx context.Context, conn *websocket.Conn, auth string) error {
+	conn.SetReadLimit(-1)
+	for {
+		kind, from, err := conn.Reader(ctx)
+		if err != nil {
+			return err
+		}
+		message, err := io.ReadAll(from)
+		if err != nil {
+			return err
+		}
+		switch string(message) {
+		case "please ping":
+			go func() { _ = conn.Ping(ctx) }()
+			continue
+		case "who":
+			message = []byte("I know " + auth + ".")
+		case "close":
+			return conn.Close(4002, "by the origin: "+auth)
+		case "abort":
+			return conn.CloseNow()
+		}
+		to, err := conn.Writer(ctx, kind)
+		if err != nil {
+			return err
+		}
+		for piece := range slices.Chunk(message, max(1, len(message)/3)) { // each is a frame
+			if _, err := to.Write(piece); err != nil {
+				return err
+			}
+		}
+		if err := to.Close(); err != nil {
+			return err
+		}
+	}
+}
+
+type happened struct {
+	Event, Text string
+	OK          bool
+	Code        int
+	Status      int
+}
+
+// socket runs ws behind the session and tells what happened.
+func socket(t *testing.T, url, what string) []happened {
+	t.Helper()
+	out, err := node(t, nil, "socket.js", url, shared.Proxy, shared.CA, what)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var all []happened
+	for line := range strings.Lines(out) {
+		var h happened
+		must(t, json.Unmarshal([]byte(line), &h))
+		all = append(all, h)
+	}
+	return all
+}
+
+const socketURL = "wss://" + hostWS + "/socket"
+
+func TestWebSocketsCarryEveryKindOfMessage(t *testing.T) {
+	before := len(shared.rows(t, "/socket"))
+	all := socket(t, socketURL, "messages")
+	if len(all) == 0 || all[0].Event != "open" || all[0].Text != "echo|" {
+		t.Errorf("the handshake: %+v, want the protocol echo and no extension", all)
+	}
+	var echoes []string
+	for _, h := range all {
+		if h.Event == "echo" {
+			echoes = append(echoes, h.Text)
+			if !h.OK {
+				t.Errorf("%s came back as something else", h.Text)
+			}
+		}
+	}
+	if got, want := strings.Join(echoes, ", "), "text, binary, empty, large, large text, fragments, pong, ping"; got != want {
+		t.Errorf("echoes: %s; want %s", got, want)
+	}
+	if last := all[len(all)-1]; last.Event != "close" || last.Code != 4001 {
+		t.Errorf("the client's end: %+v", last)
+	}
+	var end websocket.CloseError
+	if err := <-closed; !errors.As(err, &end) || end.Code != 4001 || end.Reason != "by the client" {
+		t.Errorf("the origin's end: %v", err)
+	}
+	eventually(t, "the row is written", func() bool { return len(shared.rows(t, "/socket")) > before })
+	rows := shared.rows(t, "/socket")
+	if last := rows[len(rows)-1]; last["decision"] != "upgrade" || last["operation"] != "socket" || last["status"] != float64(101) || last["request_bytes"].(float64) < 2<<20 || last["response_bytes"].(float64) < 2<<20 {
+		t.Errorf("the row is %v", last)
+	}
+}
+
+func TestWebSocketsTellNoSecret(t *testing.T) {
+	hidden := "Bearer " + strings.Repeat("*", len(secret))
+	for what, want := range map[string]happened{
+		"who":   {Event: "message", Text: "I know " + hidden + "."},
+		"close": {Event: "close", Code: 4002, Text: "by the origin: " + hidden},
+		"abort": {Event: "close", Code: 1006},
+	} {
+		t.Run(what, func(t *testing.T) {
+			all := socket(t, socketURL, what)
+			<-closed
+			if !slices.Contains(all, want) {
+				t.Errorf("got %+v, want %+v", all, want)
+			}
+		})
+	}
+}
+
+func TestAWebSocketThatIsNotDeclaredIsRefused(t *testing.T) {
+	all := socket(t, "wss://"+hostH1+"/v1/hello", "messages")
+	if len(all) == 0 || all[0].Event != "refused" || all[0].Status != 426 || !strings.Contains(all[0].Text, "upgrade_not_declared") {
+		t.Errorf("got %+v", all)
+	}
+}
