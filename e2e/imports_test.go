@@ -26,8 +26,8 @@ var arrows = []struct{ from, to, why string }{
 
 // owners is which files may import a third-party module, and what it is for.
 var owners = []struct{ prefix, files, why string }{
-	{"github.com/elazarl/goproxy", "proxy/front.go", "the front dispatches; it never dials or verifies for us"},
-	{"github.com/google/martian/v3", "proxy/steps.go audit/har.go", "the words: modifiers in an ordered group"},
+	{"github.com/elazarl/goproxy", "proxy/front.go e2e/bench/*.go", "the front dispatches; it never dials or verifies for us"},
+	{"github.com/google/martian/v3", "proxy/steps.go audit/har.go e2e/bench/*.go", "the words: modifiers in an ordered group"},
 	{"github.com/tidwall/gjson", "proxy/fields.go", "declared audit fields; never a decision"},
 	{"modernc.org/sqlite", "audit/*.go", "the audit log"},
 	{"github.com/oklog/ulid/v2", "audit/row.go", "ids of rows and sessions"},
@@ -46,6 +46,7 @@ var owners = []struct{ prefix, files, why string }{
 	{"golang.org/x/term", "cmd/aileron/*.go sandbox/terminal.go", "prompts and raw terminals"},
 	{"golang.org/x/mod", "spec/*.go", "strict SemVer"},
 	{"golang.org/x/net", "proxy/wire/h2/*.go sandbox/gateway/*.go e2e/bench/*.go", "HTTP/2 frames and DNS messages"},
+	{"golang.org/x/time", "proxy/plane.go", "the token bucket of requests in a second"},
 	{"golang.org/x/sync", "*", "small and standard in all but name"},
 	{"golang.org/x/sys", "*", "small and standard in all but name"},
 	{"software.sslmate.com/src/go-pkcs12", "ca/bundle.go", "the one file that Java trusts"},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // Reasons of denials: the values of details.reason and of the audit rows'
@@ -46,6 +47,7 @@ const (
 	reasonOwnerOnly    = "owner_only"
 	reasonConcurrency  = "too_many_connections"
 	reasonOverload     = "too_many_requests"
+	reasonRate         = "rate_exceeded"
 	reasonHeadTooLarge = "head_too_large"
 	reasonSlow         = "request_too_slow"
 	reasonCrossSite    = "cross_site"
@@ -92,6 +94,8 @@ func kindOf(reason string) kind {
 		return kind{"resource_limit_exceeded", 413, false, "Send a smaller body."}
 	case reasonConcurrency:
 		return kind{"resource_limit_exceeded", 429, true, "Close connections that are idle, then try again."}
+	case reasonRate:
+		return kind{"resource_limit_exceeded", 429, true, "Send fewer requests in a second."}
 	case reasonOverload:
 		return kind{"unavailable", 503, true, "Wait for requests that are under way, then try again."}
 	case reasonSlow:
@@ -170,6 +174,9 @@ func (d *Denial) JSON() []byte {
 
 // Response is the denial as an answer to req, which may be nil.
 func (d *Denial) Response(req *http.Request) *http.Response {
+	if req != nil && req.ProtoMajor == 2 && isGRPC(req.Header) {
+		return d.grpc(req)
+	}
 	body := d.JSON()
 	h := http.Header{
 		"Content-Type":           {"application/json"},
@@ -192,4 +199,57 @@ func (d *Denial) Response(req *http.Request) *http.Response {
 		StatusCode: d.Status(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Request: req,
 		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 	}
+}
+
+// grpc is the denial in the words of gRPC, whose clients show nothing of a
+// JSON body: a status and a message in an answer without any message
+// ("Trailers-Only" in gRPC's description of its protocol over HTTP/2).
+func (d *Denial) grpc(req *http.Request) *http.Response {
+	k := kindOf(d.Reason)
+	h := http.Header{
+		"Content-Type": {"application/grpc"}, "Grpc-Status": {strconv.Itoa(grpcStatus(k))},
+		"Grpc-Message": {grpcText("aileron: " + d.Message + ". " + k.mend)},
+	}
+	if d.AuditID != "" {
+		h.Set("X-Aileron-Audit-Id", d.AuditID)
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: h, Request: req, Body: http.NoBody}
+}
+
+// grpcStatus is the code that says what k says. UNAVAILABLE, which clients
+// try again by themselves, is said only where that is safe.
+func grpcStatus(k kind) int {
+	const (
+		unknown, invalidArgument, deadlineExceeded = 2, 3, 4
+		permissionDenied, resourceExhausted        = 7, 8
+		unavailable, unauthenticated               = 14, 16
+	)
+	switch {
+	case k.class == "resource_limit_exceeded":
+		return resourceExhausted
+	case k.retriable && k.status >= 500:
+		return unavailable
+	case k.class == "unauthenticated":
+		return unauthenticated
+	case k.class == "timeout":
+		return deadlineExceeded
+	case k.status == http.StatusForbidden, k.status == http.StatusUpgradeRequired:
+		return permissionDenied
+	case k.status < 500:
+		return invalidArgument
+	}
+	return unknown
+}
+
+// grpcText percent-encodes what a grpc-message may not hold as it is.
+func grpcText(s string) string {
+	var out strings.Builder
+	for _, c := range []byte(s) {
+		if c < ' ' || c > '~' || c == '%' {
+			fmt.Fprintf(&out, "%%%02X", c)
+			continue
+		}
+		out.WriteByte(c)
+	}
+	return out.String()
 }

@@ -154,6 +154,8 @@ func (f *front) gate(r *http.Request) *Denial {
 		return deny(reasonConcurrency, "the session has too many connections open")
 	case f.p.draining.Err() != nil:
 		return deny(reasonDraining, "the session is ending")
+	case !f.p.rate.Allow():
+		return f.p.tooFast()
 	case !f.door.Sealed && !f.p.proxyToken(r):
 		return deny(reasonToken, "the proxy wants this session's token")
 	}

@@ -394,3 +394,23 @@ func (w *world) eventually(holds func() bool) {
 	}
 	w.t.Error("it did not come to be within five seconds")
 }
+
+func TestAGRPCClientIsRefusedInItsOwnWords(t *testing.T) {
+	w := newWorldOf(t, true, func(http.ResponseWriter, *http.Request) { t.Error("the origin was reached") })
+	w.client = w.h2client()
+	for path, want := range map[string]string{"/pkg.Service/Method": "7", "/v1/%2e%2e/items": "3"} {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", "https://api.good.example"+path, strings.NewReader("\x00\x00\x00\x00\x00"))
+		must(t, err)
+		r.Header.Set("Content-Type", "application/grpc+proto")
+		res, err := w.client.Do(r)
+		must(t, err)
+		body, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if res.StatusCode != 200 || res.Header.Get("Grpc-Status") != want || len(body) > 0 || res.Header.Get("Content-Type") != "application/grpc" {
+			t.Errorf("%s: %d %v %q, want the status %s", path, res.StatusCode, res.Header, body, want)
+		}
+		if m := res.Header.Get("Grpc-Message"); !strings.HasPrefix(m, "aileron: ") || res.Header.Get("X-Aileron-Audit-Id") == "" {
+			t.Errorf("%s: the message is %q", path, m)
+		}
+	}
+}

@@ -101,3 +101,18 @@ func TestABodyOverTheCapIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestRequestsOverTheRateAreTold(t *testing.T) {
+	w := newWorldWith(t, false, func(c *Config) { c.Limits.Rate = 3 }, hello)
+	var last *http.Response
+	var body string
+	for range 8 { // a CONNECT and requests: the bucket holds three, and fills slower than this
+		if last, body = w.do("GET", "https://api.good.example/v1/items", ""); last.StatusCode != 200 {
+			break
+		}
+	}
+	class, why := reason(t, body)
+	if last.StatusCode != 429 || class != "resource_limit_exceeded" || why != reasonRate || last.Header.Get("Retry-After") == "" {
+		t.Errorf("got %d %s", last.StatusCode, body)
+	}
+}

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/proxy/scrub"
@@ -53,6 +55,7 @@ type Limits struct {
 	Wire        wire.Limits
 	Connections int           // open connections of the box; default 1024
 	Requests    int           // under way upstream; default 2048
+	Rate        int           // requests and CONNECTs in a second; default 10000
 	Handshake   time.Duration // of TLS with the client; default 10 s
 	Idle        time.Duration // of a tunnel that is not decrypted; default 10 min
 	Drain       time.Duration // for requests under way at the end; default 30 s
@@ -88,6 +91,7 @@ type Plane struct {
 	draining  context.Context
 	stopDrain context.CancelFunc
 	under     tally // exchanges that reach upstream
+	rate      *rate.Limiter
 }
 
 // New makes a plane that grants nothing yet.
@@ -100,6 +104,9 @@ func New(cfg Config) (*Plane, error) {
 	}
 	if cfg.Limits.Requests == 0 {
 		cfg.Limits.Requests = 2048
+	}
+	if cfg.Limits.Rate == 0 {
+		cfg.Limits.Rate = 10000
 	}
 	if cfg.Limits.Handshake == 0 {
 		cfg.Limits.Handshake = 10 * time.Second
@@ -116,6 +123,7 @@ func New(cfg Config) (*Plane, error) {
 	}
 	p := &Plane{cfg: cfg, upstream: up, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections), refusals: make(chan struct{}, 64)}
 	p.under.most = cfg.Limits.Requests
+	p.rate = rate.NewLimiter(rate.Limit(cfg.Limits.Rate), cfg.Limits.Rate)
 	p.draining, p.stopDrain = context.WithCancel(context.Background())
 	index, err := spec.NewIndex(nil)
 	if err != nil {

@@ -154,9 +154,13 @@ func (i *inside) Refuse(f *wire.Fault) *http.Response {
 	return i.p.refuseHead(i.source, i.a, i.scheme, f)
 }
 
+func (p *Plane) tooFast() *Denial {
+	return deny(reasonRate, "the session takes %d requests a second at most", p.cfg.Limits.Rate)
+}
+
 // answer is the wire door: it finds a match for a client's request, or says
-// why there is none. tunnel is the life of the tunnel that it came by, nil when
-// it came by none.
+// why there is none. tunnel is the life of the tunnel that it came by, or of
+// the door.
 func (p *Plane) answer(tunnel context.Context, source string, a Authority, scheme string, r *http.Request) (res *http.Response) {
 	x := p.newExchange(source, a, scheme, r)
 	x.tunnel = tunnel
@@ -168,6 +172,9 @@ func (p *Plane) answer(tunnel context.Context, source string, a Authority, schem
 	}()
 	if x.sent != nil {
 		r.Body = x.sent
+	}
+	if source != audit.SourceForwardHTTP && !p.rate.Allow() { // the front has counted those
+		return x.reject(p.tooFast()).Response(r)
 	}
 	if r.Method == http.MethodConnect {
 		return x.reject(deny(reasonMalformed, "there is a CONNECT inside a tunnel")).Response(r)

@@ -225,6 +225,9 @@ type emptyBody struct{}
 func (emptyBody) Read([]byte) (int, error) { return 0, io.EOF }
 func (emptyBody) Close() error             { return nil }
 
+// WriteTo spares the transport a buffer of 32 KiB to copy nothing with.
+func (emptyBody) WriteTo(io.Writer) (int64, error) { return 0, nil }
+
 // attempt watches one attempt's connection.
 type attempt struct {
 	conn   *countedConn

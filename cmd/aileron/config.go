@@ -47,6 +47,7 @@ type limitsConfig struct {
 	BodyBytes             int64    `toml:"body_bytes"`
 	Connections           int      `toml:"connections"`
 	Requests              int      `toml:"requests"`
+	Rate                  int      `toml:"rate"`
 }
 
 // duration is a positive time.Duration written as "1m30s".
@@ -78,7 +79,7 @@ func readConfig(home string) (config, error) {
 		}
 		return config{}, hint(fmt.Errorf("read %s: unknown key %s", path, strings.Join(names, ", ")), "docs/configuration.md lists the keys")
 	}
-	if c.Limits.HeadBytes < 0 || c.Limits.HeadFields < 0 || c.Limits.BodyBytes < 0 || c.Limits.Connections < 0 || c.Limits.Requests < 0 {
+	if c.Limits.HeadBytes < 0 || c.Limits.HeadFields < 0 || c.Limits.BodyBytes < 0 || c.Limits.Connections < 0 || c.Limits.Requests < 0 || c.Limits.Rate < 0 {
 		return config{}, hint(fmt.Errorf("read %s: a limit is negative", path), "leave the key out to get its default")
 	}
 	return c, nil
