@@ -1,17 +1,36 @@
 package attacks
 
 import (
+	"bufio"
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
 	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"runtime"
 	"strings"
+	"time"
+
+	"github.com/ALRubinger/aileron/proxy"
 )
 
 // lek: ways by which an answer may carry a credential into the box.
 func lek() category {
-	return category{name: "LEK", cases: []attack{
+	return category{name: "LEK", unrun: map[string]string{
+		"LEK-29": "answers have no cap to be cut at",
+	}, cases: []attack{
 		{id: "LEK-01", does: "an echo of every header gives the answer with the credential wiped out", run: func(c *trial) {
 			c.origin("api.good.test").plays((*visit).echo)
 			a := c.get("api.good.test", "/v1/echo")
@@ -20,6 +39,103 @@ func lek() category {
 				c.failf("the echo is not there, or not wiped: %s", a.body)
 			}
 			c.redacted()
+		}},
+		{id: "LEK-02", does: "a head that repeats the credential in any of its parts", run: lekHead},
+		{id: "LEK-04", does: "a body that comes byte by byte, in packets, records or chunks", run: func(c *trial) {
+			for name, chunked := range map[string]bool{"records": false, "chunks": true} {
+				c.each(name, func(c *trial) {
+					c.origin("api.good.test").plays(func(v *visit) {
+						body := "before " + v.credential() + " after"
+						if chunked {
+							v.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+						} else {
+							v.send("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(body))
+						}
+						for _, b := range []byte(body) {
+							if chunked {
+								v.send("1\r\n%c\r\n", b)
+							} else {
+								_, _ = v.conn.Write([]byte{b})
+							}
+							time.Sleep(time.Millisecond) // so that each is a read of its own
+						}
+						if chunked {
+							v.send("0\r\n\r\n")
+						}
+					})
+					a := c.get("api.good.test", "/v1/echo")
+					c.is("the answer", a, 200)
+					if want := "before " + stars(40) + " after"; a.body != want {
+						c.failf("got %q, want %q", a.body, want)
+					}
+				})
+			}
+		}},
+		{id: "LEK-05", does: "a credential on every edge that a buffer may have", run: func(c *trial) {
+			c.bulk = true
+			c.origin("api.good.test").plays(func(v *visit) {
+				s := v.credential()
+				var at int
+				_, _ = fmt.Sscanf(v.Target, "/v1/items/%d", &at)
+				body := bytes.Repeat([]byte("filler; "), 140<<10/8)
+				for edge := 4096; edge < len(body)-len(s); edge += 4096 {
+					copy(body[edge-at:], s)
+				}
+				copy(body, s)
+				copy(body[len(body)-len(s):], s)
+				v.reply(200, string(body))
+			})
+			l := c.tunnel("api.good.test")
+			raw, methods := "", []string{}
+			for _, at := range []int{0, 1, 2, 3, 8, 15, 16, 17, 23, 24, 25, 38, 39, 40} {
+				raw += head("GET", "api.good.test", fmt.Sprintf("/v1/items/%d", at))
+				methods = append(methods, "GET")
+				c.rows++
+			}
+			for i, a := range c.say(l, raw, methods...) {
+				c.is("the answer", a, 200)
+				if n := strings.Count(a.body, stars(40)); n < 36 {
+					c.failf("answer %d has %d credentials wiped out", i, n)
+				}
+			}
+		}},
+		{id: "LEK-07", does: "base64 of the credential, alone, with its scheme or user, at each alignment", run: func(c *trial) {
+			for _, host := range []string{"api.good.test", "basic.good.test"} {
+				var forms []string
+				s := on.secrets["S1"]
+				if host == "basic.good.test" {
+					s = "user:" + on.secrets["S4"]
+				}
+				for _, prefix := range []string{"", "x", "xx", "Bearer ", "{\"a\":\""} {
+					for _, suffix := range []string{"", "y", "yy", "yyy"} {
+						for _, coding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
+							forms = append(forms, coding.EncodeToString([]byte(prefix+s+suffix)))
+						}
+					}
+				}
+				c.each(host, func(c *trial) { c.wiped(host, forms) })
+			}
+		}},
+		{id: "LEK-08", does: "base64 of a document that holds the credential", run: func(c *trial) {
+			doc, _ := json.Marshal(map[string]any{"url": "/v1/echo", "headers": map[string]string{"Accept": "*/*", "Authorization": "Bearer " + on.secrets["S1"], "Host": "api.good.test"}})
+			c.wiped("api.good.test", []string{base64.StdEncoding.EncodeToString(doc), base64.URLEncoding.EncodeToString(doc), inLines(base64.StdEncoding.EncodeToString(doc), 76)})
+		}},
+		{id: "LEK-10", does: "hexadecimal in either case, with what dumps put between bytes", run: func(c *trial) {
+			var forms []string
+			for _, format := range []string{"%02x", "%02X"} {
+				for _, between := range []string{"", ":", " ", "-", ", ", "0x", ", 0x", `\x`, "\n"} {
+					var parts []string
+					for _, b := range []byte(on.secrets["S1"]) {
+						parts = append(parts, fmt.Sprintf(format, b))
+					}
+					forms = append(forms, strings.Join(parts, between))
+				}
+			}
+			c.wiped("api.good.test", forms)
+		}},
+		{id: "LEK-11", does: "percent-encoding of some or all characters, once or twice", run: func(c *trial) {
+			c.each("header", func(c *trial) { c.wiped("basic.good.test", percents(on.secrets["S4"])) })
+			c.each("query", func(c *trial) { c.wiped("q.good.test", percents(on.secrets["S3"])) })
 		}},
 		{id: "LEK-13", does: "a coding that was not asked for hides nothing", run: func(c *trial) {
 			for name, coded := range map[string]struct {
@@ -38,20 +154,40 @@ func lek() category {
 				"zstd":       {[]string{"zstd"}, func(s string) []byte { return []byte("\x28\xb5\x2f\xfd\x04\x00" + s) }},
 				"br, gzip":   {[]string{"br, gzip"}, gzipped},
 			} {
-				c.each(name, func(c *trial) {
-					c.origin("api.good.test").plays(func(v *visit) {
-						fields := []string{"Content-Type", "text/plain"}
-						for _, f := range coded.fields {
-							fields = append(fields, "Content-Encoding", f)
-						}
-						v.reply(200, string(coded.body("here: "+v.credential())), fields...)
-					})
-					a := c.get("api.good.test", "/v1/echo", "Accept-Encoding: gzip, deflate, br, zstd")
-					if h := c.hits("api.good.test"); len(h) != 1 || h[0].Header.Get("Accept-Encoding") != "identity" {
-						c.failf("the origin was not asked for identity")
+				c.each(name, func(c *trial) { c.refusedCoding(coded.fields, coded.body) })
+			}
+		}},
+		{id: "LEK-14", does: "codings that are unknown, false or broken off", run: func(c *trial) {
+			for name, coded := range map[string]struct {
+				coding string
+				body   func(string) []byte
+			}{
+				"compress": {"compress", func(s string) []byte { return []byte("\x1f\x9d" + s) }}, "dcb": {"dcb", gzipped}, "unknown": {"foo", func(s string) []byte { return []byte(s) }},
+				"not gzip":    {"gzip", func(s string) []byte { return []byte(s) }},
+				"truncated":   {"gzip", func(s string) []byte { b := gzipped(s); return b[:len(b)-6] }},
+				"two members": {"gzip", func(s string) []byte { return append(gzipped("first"), gzipped(s)...) }},
+				"in the header": {"gzip", func(s string) []byte {
+					return packed("x", func(w io.Writer) io.WriteCloser { z := gzip.NewWriter(w); z.Name, z.Comment = s, s; return z })
+				}},
+				"trailing": {"gzip", func(s string) []byte { return append(gzipped("x"), s...) }},
+				"odd case": {"GZip", gzipped},
+				"a list":   {"identity, identity", func(s string) []byte { return []byte(s) }},
+			} {
+				c.each(name, func(c *trial) { c.refusedCoding([]string{coded.coding}, coded.body) })
+			}
+		}},
+		{id: "LEK-16", does: "a decompression bomb is refused unread", run: func(c *trial) {
+			bomb := gzipped(strings.Repeat("\x00", 16<<20))
+			for range 3 {
+				bomb = gzipped(string(bomb))
+			}
+			for _, coding := range []string{"gzip", "gzip, gzip, gzip, gzip", "br", "zstd"} {
+				c.each(coding, func(c *trial) {
+					before := heap()
+					c.refusedCoding([]string{coding}, func(string) []byte { return bomb })
+					if after := heap(); after > before+16<<20 {
+						c.failf("the heap grew by %d MiB", (after-before)>>20)
 					}
-					c.is("the answer", a, 502)
-					c.because("the answer", a, "content_encoding")
 				})
 			}
 		}},
@@ -76,20 +212,464 @@ func lek() category {
 					c.origin("api.good.test").plays(func(v *visit) {
 						v.send("HTTP/1.1 200 OK\r\n%sTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Late: %s\r\n\r\n", announced, v.credential())
 					})
-					a := c.get("api.good.test", "/v1/echo", "TE: trailers")
-					c.is("the answer", a, 200)
+					c.is("the answer", c.get("api.good.test", "/v1/echo", "TE: trailers"), 200)
 				})
+			}
+		}},
+		{id: "LEK-19", does: "a chunk's extension does not arrive", run: func(c *trial) {
+			c.origin("api.good.test").plays(func(v *visit) {
+				v.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=%s\r\nok\r\n0;last=%s\r\n\r\n", v.credential(), v.credential())
+			})
+			a := c.get("api.good.test", "/v1/echo")
+			c.is("the answer", a, 200)
+			if a.body != "ok" {
+				c.failf("got %q", a.body)
+			}
+		}},
+		{id: "LEK-20", does: "a cookie for the credential's owner does not arrive", run: func(c *trial) {
+			c.origin("api.good.test").plays(func(v *visit) {
+				v.reply(200, "ok", "Set-Cookie", "sid="+v.credential(), "Set-Cookie", "sid=a-fresh-session; Secure", "Set-Cookie2", "sid=a-fresh-session")
+			})
+			a := c.get("api.good.test", "/v1/items")
+			c.is("the answer", a, 200)
+			if text := fmt.Sprint(a.header); strings.Contains(text, "Cookie") || strings.Contains(text, "fresh") {
+				c.failf("a cookie arrived: %s", text)
+			}
+		}},
+		{id: "LEK-22", does: "every header field is searched", run: func(c *trial) {
+			names := []string{"Content-Disposition", "ETag", "Link", "Server-Timing", "Content-Location", "Refresh", "Access-Control-Expose-Headers",
+				"Sec-Thing", "X-Request-Headers", "Location", "Www-Authenticate", "Server", "Warning", "Content-Language", "Content-Security-Policy"}
+			c.origin("api.good.test").plays(func(v *visit) {
+				var fields []string
+				for _, name := range names {
+					fields = append(fields, name, "about "+v.credential())
+				}
+				v.reply(200, "ok", append(fields, "Content-Type", "text/plain; note="+v.credential())...)
+			})
+			a := c.get("api.good.test", "/v1/items")
+			c.is("the answer", a, 200)
+			if a.header.Get("Link") != "about "+stars(40) {
+				c.failf("Link is %q", a.header.Get("Link"))
+			}
+		}},
+		{id: "LEK-23", does: "a changed body has no digest of the unchanged one, and its framing holds", run: func(c *trial) {
+			c.origin("api.good.test").plays(func(v *visit) {
+				v.reply(200, "secret: "+v.credential(), "Content-MD5", "x", "Digest", "sha-256=x", "Repr-Digest", "sha-256=:x:", "Content-Digest", "sha-256=:x:", "x-goog-hash", "crc32c=x")
+			})
+			one := head("GET", "api.good.test", "/v1/items")
+			c.rows += 2
+			for _, a := range c.say(c.tunnel("api.good.test"), one+one, "GET", "GET") {
+				c.is("the answer", a, 200)
+				if text := fmt.Sprint(a.header); strings.Contains(text, "Digest") || strings.Contains(text, "Md5") || strings.Contains(text, "Goog") {
+					c.failf("a digest arrived: %s", text)
+				}
+				if a.body != "secret: "+stars(40) {
+					c.failf("got %q", a.body)
+				}
+			}
+		}},
+		{id: "LEK-25", does: "the length of an answer does not depend on how well a guess compresses", run: func(c *trial) {
+			c.origin("api.good.test").plays(func(v *visit) {
+				text := v.Target + " " + v.credential()
+				if strings.Contains(v.Header.Get("Accept-Encoding"), "gzip") {
+					v.reply(200, string(gzipped(text)), "Content-Encoding", "gzip")
+					return
+				}
+				v.reply(200, text)
+			})
+			lengths := map[string]int{}
+			raw, methods := "", []string{}
+			for i := range 64 {
+				guess := fmt.Sprintf("%02d%s", i, on.secrets["S1"][:i%8])
+				guess = url.QueryEscape((guess + "__________")[:10])
+				raw += head("GET", "api.good.test", "/v1/items?q="+guess, "Accept-Encoding: gzip")
+				methods = append(methods, "GET")
+				c.rows++
+			}
+			for i, a := range c.say(c.tunnel("api.good.test"), raw, methods...) {
+				c.is("the answer", a, 200)
+				lengths[fmt.Sprint(len(a.body)-strings.Count(a.body, "%")*2)]++
+				if a.header.Get("Content-Encoding") != "" {
+					c.failf("answer %d is compressed", i)
+				}
+			}
+			if len(lengths) != 1 {
+				c.failf("there are %d lengths", len(lengths))
+			}
+		}},
+		{id: "LEK-26", does: "short guesses in an echo are never answered with a redaction", run: func(c *trial) {
+			for _, size := range []int{4, 8, 15} {
+				c.each(fmt.Sprint(size, " bytes"), func(c *trial) {
+					c.bulk = true
+					var body strings.Builder
+					s := on.secrets["S1"]
+					for i := 0; body.Len() < 1<<20; i++ {
+						at := i % (len(s) - size)
+						fmt.Fprintf(&body, "%s|%06d|", s[at:at+size], i)
+					}
+					c.origin("api.good.test").plays(func(v *visit) { v.reply(200, string(v.body())) })
+					a := c.post("api.good.test", "/v1/echo", body.String())
+					c.is("the echo", a, 200)
+					if a.body != body.String() {
+						c.failf("the echo was changed: %d stars", strings.Count(a.body, "*"))
+					}
+					for _, r := range c.settledRows() {
+						if r.Redactions != 0 {
+							c.failf("a row counts %d redactions", r.Redactions)
+						}
+					}
+				})
+			}
+		}},
+		{id: "LEK-28", does: "the beginning of a credential, at an end of any kind, is not let go", run: lekHeld},
+		{id: "LEK-31", does: "character sets that cannot be searched are refused", run: func(c *trial) {
+			for _, charset := range []string{"utf-16le", "utf-16be", "UTF-16", "utf-7", "utf-32", "ibm037", "gb18030", "unknown", `"utf-8" ; charset=utf-7`} {
+				c.each(charset, func(c *trial) {
+					c.origin("api.good.test").plays(func(v *visit) {
+						var wide []byte
+						for _, b := range []byte(v.credential()) {
+							wide = append(wide, b, 0)
+						}
+						v.reply(200, string(wide), "Content-Type", "text/html; charset="+charset)
+					})
+					a := c.get("api.good.test", "/v1/echo")
+					c.is("the answer", a, 502)
+					c.because("the answer", a, "charset")
+				})
+			}
+			c.each("two types", func(c *trial) {
+				c.origin("api.good.test").plays(func(v *visit) {
+					v.reply(200, v.credential(), "Content-Type", "text/plain", "Content-Type", "text/html; charset=utf-7")
+				})
+				c.because("the answer", c.get("api.good.test", "/v1/echo"), "charset")
+			})
+		}},
+		{id: "LEK-32", does: "what a server computes is not found, and the manual says so", run: func(c *trial) {
+			manual, err := os.ReadFile("../../docs/scrubbing.md")
+			c.must(err)
+			_, residual, _ := strings.Cut(string(manual), "## Not found")
+			for _, word := range []string{"reversed", "encrypted", "hashed", "exclusive-ored", "one character of the secret in each answer", "Archives", "mint tokens"} {
+				if !strings.Contains(residual, word) {
+					c.failf("docs/scrubbing.md does not say %q", word)
+				}
+			}
+			c.origin("api.good.test").plays(func(v *visit) {
+				s := []byte(v.credential())
+				sum := sha256.Sum256(s)
+				for i, j := 0, len(s)-1; i < j; i, j = i+1, j-1 {
+					s[i], s[j] = s[j], s[i]
+				}
+				v.reply(200, string(s)+" "+hex.EncodeToString(sum[:]))
+			})
+			a := c.get("api.good.test", "/v1/echo")
+			c.is("the answer", a, 200)
+			if strings.Contains(a.body, "*") {
+				c.failf("it is found now: the manual promises too little")
+			}
+		}},
+		{id: "LEK-34", does: "the secrets of other connectors of the session are wiped out too", run: func(c *trial) {
+			c.origin("api.good.test").plays(func(v *visit) { v.reply(200, on.secrets["S2"]+" "+on.secrets["S6"]+" "+on.secrets["S5a"]) })
+			a := c.get("api.good.test", "/v1/items")
+			c.is("the answer", a, 200)
+			if a.body != stars(40)+" "+stars(40)+" "+stars(40) {
+				c.failf("got %q", a.body)
+			}
+		}},
+		{id: "LEK-35", does: "the plane's own errors quote nothing of the request", f: &fixture{set: func(cfg *proxy.Config) { cfg.Upstream.ResponseHeader = 300 * time.Millisecond }}, run: lekErrors},
+		{id: "LEK-37", does: "debug pages that dump the request", run: func(c *trial) {
+			for name, page := range map[string]func(*visit) string{
+				"html": func(v *visit) string {
+					return "<h1>Internal Server Error</h1><table><tr><td>HTTP_AUTHORIZATION</td><td>&#x27;" + html.EscapeString("Bearer "+v.credential()) + "&#x27;</td></tr></table>"
+				},
+				"python": func(v *visit) string {
+					return "Traceback (most recent call last):\n  headers={'Authorization': 'Bearer " + strings.ReplaceAll(v.credential(), `\`, `\\`) + "'}"
+				},
+				"node": func(v *visit) string { return fmt.Sprintf("Error: x\n  at f (%q)\n", v.credential()) },
+				"raw":  func(v *visit) string { return string(v.Raw) },
+			} {
+				c.each(name, func(c *trial) {
+					c.origin("api.good.test").plays(func(v *visit) { v.reply(500, page(v), "Content-Type", "text/html; charset=utf-8") })
+					c.is("the page", c.get("api.good.test", "/v1/items"), 500)
+				})
+			}
+		}},
+		{id: "LEK-38", does: "error pages that quote a URL with a key in its query", run: func(c *trial) {
+			for _, status := range []int{404, 405, 413, 431} {
+				c.each(fmt.Sprint(status), func(c *trial) {
+					c.origin("q.good.test").plays(func(v *visit) {
+						v.reply(status, "The requested URL "+html.EscapeString(v.Target)+" or "+v.Target, "Content-Type", "text/html", "Location", v.Target)
+					})
+					c.is("the page", c.get("q.good.test", "/v1/items?x=1"), status)
+				})
+			}
+		}},
+		{id: "LEK-40", does: "HEAD is not implied by GET, so its lengths tell nothing", run: func(c *trial) {
+			a := c.tun("api.good.test", head("HEAD", "api.good.test", "/v1/echo"))
+			c.is("HEAD", a, 403)
+			c.untouched()
+		}},
+		{id: "LEK-41", does: "clean data pass unchanged, and an event leaves when it comes", run: lekClean},
+		{id: "LEK-43", does: "a client that leaves while a window is held gets nothing of it", run: func(c *trial) {
+			gone := make(chan struct{})
+			c.origin("api.good.test").plays(func(v *visit) {
+				v.send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nstart %s", v.credential()[:30])
+				<-gone
+				v.close = true
+			})
+			l := c.tunnel("api.good.test")
+			c.rows++
+			_, _ = io.WriteString(l, head("GET", "api.good.test", "/v1/echo"))
+			buf := make([]byte, 4096)
+			for got := ""; !strings.Contains(got, "start "); {
+				n, err := l.Read(buf)
+				if err != nil {
+					c.failf("the answer did not begin: %v", err)
+					break
+				}
+				got += string(buf[:n])
+			}
+			_ = l.Close()
+			close(gone)
+			if of := on.leaks.find(c.s.logs()); of != "" {
+				c.failf("O4: the log holds %s", of)
+			}
+		}},
+		{id: "LEK-44", does: "what replaces a secret is the same for all of them: a star for each byte", run: func(c *trial) {
+			c.origin("api.good.test").plays(func(v *visit) { v.reply(200, v.credential()+"|"+on.secrets["S3"]+"|"+on.secrets["S2"][:20]) })
+			a := c.get("api.good.test", "/v1/items")
+			c.is("the answer", a, 200)
+			if want := stars(40) + "|" + stars(40) + "|" + stars(20); a.body != want {
+				c.failf("got %q, want %q", a.body, want)
 			}
 		}},
 	}}
 }
 
-// origin is the first origin of a host.
-func (c *trial) origin(host string) *origin {
-	for _, port := range ports[host] {
-		return on.origins[nameOf(host, port)]
+func lekHead(c *trial) {
+	for name, answer := range map[string]func(s string) string{
+		"reason": func(s string) string { return "HTTP/1.1 200 OK " + s + "\r\nContent-Length: 2\r\n\r\nok" },
+		"value":  func(s string) string { return "HTTP/1.1 200 OK\r\nX-Echo: " + s + "\r\nContent-Length: 2\r\n\r\nok" },
+		"name, hex": func(s string) string {
+			return "HTTP/1.1 200 OK\r\nX-" + hex.EncodeToString([]byte(s)) + ": 1\r\nContent-Length: 2\r\n\r\nok"
+		},
+		"duplicates": func(s string) string {
+			return "HTTP/1.1 200 OK\r\nX-Echo: a\r\nX-Echo: " + s + "\r\nX-Echo: b" + s + "\r\nContent-Length: 2\r\n\r\nok"
+		},
+		"folded": func(s string) string {
+			return "HTTP/1.1 200 OK\r\nX-Echo: a\r\n " + s[:20] + "\r\n\t" + s[20:] + "\r\nContent-Length: 2\r\n\r\nok"
+		},
+		"name, percent": func(s string) string {
+			return "HTTP/1.1 200 OK\r\nX-" + percents(s)[3] + ": 1\r\nContent-Length: 2\r\n\r\nok"
+		},
+		"name, base64": func(s string) string {
+			return "HTTP/1.1 200 OK\r\nX-" + base64.RawURLEncoding.EncodeToString([]byte(s)) + ": 1\r\nContent-Length: 2\r\n\r\nok"
+		},
+		"name, as it is": func(s string) string { return "HTTP/1.1 200 OK\r\nX-" + s + ": 1\r\nContent-Length: 2\r\n\r\nok" },
+	} {
+		c.each(name, func(c *trial) {
+			c.origin("api.good.test").plays(func(v *visit) { v.send("%s", answer(v.credential())) })
+			c.is("the answer", c.get("api.good.test", "/v1/echo"), 200, 502)
+		})
 	}
-	panic("no origin " + host)
+}
+
+// lekHeld: the origin ends, breaks off or stalls in the middle of a secret.
+func lekHeld(c *trial) {
+	for _, n := range []int{16, 17, 39} {
+		for _, end := range []string{"clean", "length", "reset", "stall"} {
+			c.each(fmt.Sprintf("%d bytes, %s", n, end), func(c *trial) {
+				done := make(chan struct{})
+				c.origin("api.good.test").plays(func(v *visit) {
+					part := "data " + v.credential()[:n]
+					v.close = true
+					switch end {
+					case "clean":
+						v.send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n%s", part)
+					case "length":
+						v.reply(200, part)
+					default:
+						v.send("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n%s", part)
+					}
+					if end == "stall" {
+						<-done
+					}
+				})
+				l := c.tunnel("api.good.test")
+				c.rows++
+				_, _ = io.WriteString(l, head("GET", "api.good.test", "/v1/echo"))
+				if end == "stall" { // what is there arrives; then the client gives up
+					br := bufio.NewReader(l)
+					for line, err := "", error(nil); line != "\r\n" && err == nil; {
+						line, err = br.ReadString('\n')
+					}
+					got := make([]byte, 5)
+					if _, err := io.ReadFull(br, got); err != nil || string(got) != "data " {
+						c.failf("before the stall: %q, %v", got, err)
+					}
+					_ = l.Close()
+					close(done)
+					return
+				}
+				a := readAnswer(bufio.NewReader(l), "GET")
+				if end == "reset" && a.err == nil {
+					c.failf("the client took it for whole: %q", a.body)
+				}
+				if end != "reset" && a.body != "data "+stars(n) {
+					c.failf("got %q", a.body)
+				}
+			})
+		}
+	}
+}
+
+// lekErrors: what the plane says of a request that carries a key in its URL
+// and does not arrive.
+func lekErrors(c *trial) {
+	silent := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+	for name, arrange := range map[string]func(c *trial){
+		"refused": func(c *trial) {
+			on.names.answers(func(name string, v6 bool) ([]netip.Addr, bool) {
+				return []netip.Addr{places["alt.good.test"]}, name == "q.good.test"
+			})
+			c.reaches = func(d dial) bool { return d.to == netip.AddrPortFrom(places["alt.good.test"], 443) }
+		},
+		"not TLS": func(c *trial) {
+			c.origin("q.good.test").takes(func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 no\r\n\r\n") })
+		},
+		"closed":   func(c *trial) { c.origin("q.good.test").takes(func(net.Conn) {}) },
+		"time-out": func(c *trial) { c.origin("q.good.test").plays(func(v *visit) { silent(v.conn) }) },
+		"garbage": func(c *trial) {
+			c.origin("q.good.test").plays(func(v *visit) { v.send("no HTTP at all %s\r\n\r\n", v.Target); v.close = true })
+		},
+		"no name": func(*trial) {
+			on.names.answers(func(name string, v6 bool) ([]netip.Addr, bool) { return nil, name == "q.good.test" })
+		},
+	} {
+		c.each(name, func(c *trial) {
+			c.strays = true
+			c.origin("q.good.test").cut()
+			arrange(c)
+			a := c.get("q.good.test", "/v1/items?x=QCANARY")
+			c.is(name, a, 502, 504)
+			for _, text := range []string{a.body, fmt.Sprint(a.header), string(c.s.logs()), fmt.Sprint(c.settledRows())} {
+				if strings.Contains(text, "QCANARY") || strings.Contains(text, "api_key=") {
+					c.failf("the query is quoted: %.200q", text)
+				}
+			}
+		})
+	}
+}
+
+// lekClean: what holds no secret is not touched, however much it is.
+func lekClean(c *trial) {
+	c.each("random data", func(c *trial) {
+		c.bulk = true
+		piece := make([]byte, 1<<20)
+		_, _ = rand.Read(piece)
+		const pieces = 64
+		c.origin("api.good.test").plays(func(v *visit) {
+			v.send("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", pieces*len(piece))
+			for range pieces {
+				_, _ = v.conn.Write(piece)
+			}
+		})
+		l := c.tunnel("api.good.test")
+		c.rows++
+		_, _ = io.WriteString(l, head("GET", "api.good.test", "/v1/echo"))
+		before := heap()
+		res, err := http.ReadResponse(bufio.NewReader(l), nil)
+		c.must(err)
+		want, got := sha256.New(), sha256.New()
+		for range pieces {
+			want.Write(piece)
+		}
+		n, err := io.Copy(got, res.Body)
+		_ = res.Body.Close()
+		if n != int64(pieces*len(piece)) || err != nil || !bytes.Equal(want.Sum(nil), got.Sum(nil)) {
+			c.failf("%d bytes arrived (%v), or were changed", n, err)
+		}
+		if after := heap(); after > before+32<<20 {
+			c.failf("the heap grew by %d MiB", (after-before)>>20)
+		}
+		_ = l.Close()
+	})
+	c.each("events", func(c *trial) {
+		next := make(chan struct{})
+		c.origin("api.good.test").plays(func(v *visit) {
+			v.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+			for i := range 20 {
+				event := fmt.Sprintf("data: %d %s\n\n", i, v.credential()[:3]) // each ends in what a secret begins with
+				v.send("%x\r\n%s\r\n", len(event), event)
+				<-next
+			}
+			v.send("0\r\n\r\n")
+		})
+		l := c.tunnel("api.good.test")
+		c.rows++
+		_, _ = io.WriteString(l, head("GET", "api.good.test", "/v1/echo"))
+		res, err := http.ReadResponse(bufio.NewReader(l), nil)
+		c.must(err)
+		lines := bufio.NewReader(res.Body)
+		for i := range 20 {
+			event, err := lines.ReadString('\n')
+			if !strings.HasPrefix(event, fmt.Sprintf("data: %d ", i)) {
+				c.failf("event %d did not come before the next was sent: %q, %v", i, event, err)
+			}
+			_, _ = lines.ReadString('\n')
+			next <- struct{}{}
+		}
+		_, _ = io.Copy(io.Discard, lines)
+		_ = res.Body.Close()
+	})
+}
+
+// wiped has an origin answer with each form in turn, by itself and inside
+// text, and in a header field where it fits.
+func (c *trial) wiped(host string, forms []string) {
+	c.origin(host).plays(func(v *visit) {
+		var i int
+		_, _ = fmt.Sscanf(v.Header.Get("X-Form"), "%d", &i)
+		fields := []string{"Content-Type", "text/plain"}
+		if !strings.ContainsAny(forms[i], "\r\n") {
+			fields = append(fields, "X-Echo", forms[i])
+		}
+		v.reply(200, "a "+forms[i]+" b\n"+forms[i], fields...)
+	})
+	raw, methods := "", []string{}
+	for i := range forms {
+		raw += head("GET", host, "/v1/items", fmt.Sprintf("X-Form: %d", i))
+		methods = append(methods, "GET")
+		c.rows++
+	}
+	for i, a := range c.say(c.tunnel(host), raw, methods...) {
+		c.is("the answer", a, 200)
+		for what, text := range map[string]string{"body": a.body, "header": a.header.Get("X-Echo")} {
+			if of := on.leaks.find([]byte(text)); of != "" {
+				c.failf("form %d %.200q: the %s holds %s", i, forms[i], what, of)
+			}
+		}
+		if len(a.body) != 2*len(forms[i])+5 || !strings.Contains(a.body, "*") {
+			c.failf("form %d %.200q came as %.300q", i, forms[i], a.body)
+		}
+	}
+}
+
+// refusedCoding has an origin send a coded answer although it was asked for
+// identity.
+func (c *trial) refusedCoding(codings []string, body func(string) []byte) {
+	c.origin("api.good.test").plays(func(v *visit) {
+		fields := []string{"Content-Type", "text/plain"}
+		for _, coding := range codings {
+			fields = append(fields, "Content-Encoding", coding)
+		}
+		v.reply(200, string(body("here: "+v.credential())), fields...)
+	})
+	a := c.get("api.good.test", "/v1/echo", "Accept-Encoding: gzip, deflate, br, zstd")
+	if h := c.hits("api.good.test"); len(h) != 1 || h[0].Header.Get("Accept-Encoding") != "identity" {
+		c.failf("the origin was not asked for identity")
+	}
+	c.is("the answer", a, 502)
+	c.because("the answer", a, "content_encoding")
 }
 
 // redacted fails the trial unless a row counts what was wiped out.
@@ -112,4 +692,32 @@ func packed(s string, open func(io.Writer) io.WriteCloser) []byte {
 
 func gzipped(s string) []byte {
 	return packed(s, func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })
+}
+
+func stars(n int) string { return strings.Repeat("*", n) }
+
+func inLines(s string, width int) string {
+	var lines []string
+	for len(s) > width {
+		lines, s = append(lines, s[:width]), s[width:]
+	}
+	return strings.Join(append(lines, s), "\r\n")
+}
+
+func percents(s string) []string {
+	all, lower := "", ""
+	for _, b := range []byte(s) {
+		all += fmt.Sprintf("%%%02X", b)
+		lower += fmt.Sprintf("%%%02x", b)
+	}
+	path := url.PathEscape(s)
+	return []string{url.QueryEscape(s), path, strings.NewReplacer("%2F", "%2f", "%2B", "%2b", "%3D", "%3d", "%5C", "%5c").Replace(url.QueryEscape(s)),
+		all, lower, url.QueryEscape(url.QueryEscape(s)), strings.ReplaceAll(all, "%", "%25"), strings.ReplaceAll(lower, "%", "%25")}
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

@@ -256,3 +256,10 @@ func (o *origin) cut() {
 }
 
 func nameOf(host string, port uint16) string { return fmt.Sprintf("%s:%d", host, port) }
+
+// takes sets what happens to whole connections, before TLS.
+func (o *origin) takes(raw func(net.Conn)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.raw = raw
+}

@@ -36,9 +36,12 @@ func suite() []category {
 	}
 }
 
-// knownGap are cases that the plane does not hold today, with the reason.
-// They run and are expected to fail, so that the mend is noticed.
-var knownGap = map[string]string{}
+// knownGap are cases, or variants, that the plane does not hold today, with
+// the reason. They run and must fail, so that the mend is noticed.
+var knownGap = map[string]string{
+	"LEK-02/name, hex":     "hexadecimal in the name of an answer's field is not searched",
+	"LEK-02/name, percent": "percent-encoding in the name of an answer's field is not searched",
+}
 
 func TestAttacks(t *testing.T) {
 	whole := t // of which a category's world is a part
@@ -92,21 +95,19 @@ func runCase(t *testing.T, s *subject, a attack) map[string][]string {
 }
 
 func report(t *testing.T, a attack, found map[string][]string) {
-	gap, known := knownGap[a.id]
-	n := 0
+	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(found)) {
+		gap, known := knownGap[name]
 		for _, f := range found[name] {
-			n++
-			if !known {
+			if known {
+				t.Logf("known gap, %s: %s: %s", gap, name, f)
+			} else {
 				t.Errorf("%s (%s): %s", name, a.does, f)
 			}
 		}
-	}
-	switch {
-	case known && n == 0:
-		t.Errorf("%s holds now: take it off the list of known gaps (%s)", a.id, gap)
-	case known:
-		t.Skipf("known gap: %s", gap)
+		if known && len(found[name]) == 0 {
+			t.Errorf("%s holds now: take it off the list of known gaps (%s)", name, gap)
+		}
 	}
 }
 

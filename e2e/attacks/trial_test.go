@@ -30,7 +30,7 @@ type trial struct {
 	permits func(hit) bool         // what may reach an origin beside the fixture's operations
 	reaches func(dial) bool        // what may be dialled beside the fixture's origins
 	strays  bool                   // an origin may get bytes that are no request
-	bulk    bool                   // too much is received to search all of it; the case does so itself
+	bulk    bool                   // so much is received that it is searched as it is only
 	also    func(name string) bool // names that may be resolved beside the fixture's
 	vary    func(string, func(*trial))
 
@@ -154,7 +154,11 @@ func (c *trial) settledRows() []audit.Row {
 // and no row does.
 func (c *trial) judgeLeaks(rows []audit.Row) {
 	for _, l := range c.lines {
-		if of := on.leaks.find(l.received()); of != "" {
+		search := on.leaks.find
+		if c.bulk {
+			search = on.leaks.scan
+		}
+		if of := search(l.received()); of != "" {
 			c.failf("O1: the box received %s", of)
 		}
 	}
@@ -371,3 +375,6 @@ func searchFiles(t *testing.T, s *subject) {
 		}
 	}
 }
+
+// origin is the first origin of a host.
+func (c *trial) origin(host string) *origin { return on.origins[nameOf(host, ports[host][0])] }
