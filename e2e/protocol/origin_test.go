@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
@@ -54,7 +55,9 @@ func startServer(dir string) (*server, error) {
 	if err := os.WriteFile(s.roots, authority.RootPEM(), 0o600); err != nil {
 		return nil, err
 	}
-	s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }}
+	s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return authority.Leaf(cmp.Or(h.ServerName, "127.0.0.1"))
+	}}
 	for _, door := range []struct {
 		hosts     []string
 		protocols string
@@ -143,7 +146,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.seen = append(s.seen, seen{r.Method, r.URL.Path, r.Proto, r.Header.Get("Authorization"), r.Header.Get("Expect"), r.Header.Get("Accept-Encoding"),
 		r.ContentLength, len(r.TransferEncoding) > 0})
 	s.mu.Unlock()
-	if !strings.HasPrefix(r.Host, hostOpen) && r.Header.Get("Authorization") != "Bearer "+secret {
+	if !strings.HasPrefix(r.Host, hostOpen) && !strings.HasPrefix(r.Host, "127.0.0.1:") && r.Header.Get("Authorization") != "Bearer "+secret {
 		http.Error(w, "no", http.StatusUnauthorized)
 		return
 	}
