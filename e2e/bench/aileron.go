@@ -44,12 +44,13 @@ const connectorSpec = `{"schema_version":"aileron.connector.v1","connector":{"fq
 type home struct {
 	binary, dir string
 	passphrase  string
+	profile     string // where a binary built for it writes a CPU profile
 }
 
 // newHome sets aileron up as a user does. Its settings are the defaults but
 // for the pins that lead the bench's names to the origin.
 func newHome(ctx context.Context, binary, dir, originAddr, originRoots, durability string) (*home, error) {
-	h := &home{binary: binary, dir: filepath.Join(dir, "home"), passphrase: "a passphrase of the bench"}
+	h := &home{binary: binary, dir: filepath.Join(dir, "home"), passphrase: "a passphrase of the bench", profile: filepath.Join(dir, "cpu.pprof")}
 	connector := filepath.Join(dir, "connector")
 	for _, d := range []string{h.dir, connector} {
 		if err := os.Mkdir(d, 0o700); err != nil {
@@ -109,6 +110,7 @@ func (h *home) run(ctx context.Context, args ...string) ([]byte, error) {
 func (h *home) serve(ctx context.Context) (*process, error) {
 	cmd := h.command("proxy", "--json")
 	cmd.Stderr = os.Stderr
+	cmd.Env = append(cmd.Env, "AILERON_BENCH_PROFILE="+h.profile)
 	return start(ctx, cmd)
 }
 

@@ -47,6 +47,7 @@ func command(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&opts.aileron, "aileron", "bin/aileron", "the binary to measure (just build)")
 	f.StringVar(&opts.markdown, "markdown", "", "file to write the table to, as Markdown")
+	f.StringVar(&opts.profile, "profile", "", "directory for CPU profiles of aileron; its figures are then not those of bin/aileron")
 	f.BoolVar(&opts.quick, "quick", false, "fewer and shorter turns: 90 seconds instead of 6 minutes")
 	f.StringVar(&only, "scenario", "", "which scenarios, with commas between (default all)")
 	f.StringVar(&subjects, "subject", "", "which subjects, with commas between (default all; light is always there)")
@@ -66,8 +67,9 @@ func command(ctx context.Context, args []string) error {
 
 type options struct {
 	aileron, markdown   string
+	profile             string
 	durability          string
-	quick               bool
+	quick, few          bool
 	scenarios, subjects []string
 	turns               int
 	window              time.Duration
@@ -98,6 +100,8 @@ type part func(ctx context.Context, cfg partConfig, ready func(announcement) err
 var parts = map[string]part{
 	"origin":  serveOrigin,
 	"connect": serveConnect,
+	"goproxy": serveGoproxy,
+	"martian": serveMartian,
 	"light": func(ctx context.Context, c partConfig, r func(announcement) error) error {
 		return serveLight(ctx, c, r, true)
 	},

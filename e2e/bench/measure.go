@@ -14,35 +14,33 @@ import (
 )
 
 // order is the subjects, as the tables show them.
-var order = []string{"direct", "connect", "lighth1", "light", "aileron"}
+var order = []string{"direct", "connect", "goproxy", "martian", "lighth1", "light", "aileron"}
 
 // yard is the bench set up: the origin, the subjects, and what they need.
 type yard struct {
-	dir      string
+	options  *options
+	cfg      partConfig
 	origin   *process
 	home     *home
-	aileron  *process
-	parts    []*process
 	subjects []*subject
 }
 
 // setUp starts the origin and the subjects. The caller tears down, whatever
 // the error.
 func setUp(ctx context.Context, o *options) (y *yard, err error) {
-	y = &yard{}
-	if y.dir, err = os.MkdirTemp("", "aileron-bench-"); err != nil {
+	y = &yard{options: o}
+	if y.cfg.dir, err = os.MkdirTemp("", "aileron-bench-"); err != nil {
 		return y, err
 	}
-	cfg := partConfig{dir: y.dir}
-	if y.origin, err = startPart(ctx, "origin", cfg); err != nil {
+	if y.origin, err = startPart(ctx, "origin", y.cfg); err != nil {
 		return y, err
 	}
-	cfg.origin = y.origin.Addr
+	y.cfg.origin = y.origin.Addr
 	for _, name := range order {
 		if !o.wants(name) {
 			continue
 		}
-		s, err := y.start(ctx, name, cfg, o)
+		s, err := y.launch(ctx, name)
 		if err != nil {
 			return y, err
 		}
@@ -55,40 +53,55 @@ func (o *options) wants(subject string) bool {
 	return len(o.subjects) == 0 || subject == "light" || slices.Contains(o.subjects, subject)
 }
 
-func (y *yard) start(ctx context.Context, name string, cfg partConfig, o *options) (*subject, error) {
-	switch name {
-	case "direct":
+// launch starts a subject.
+func (y *yard) launch(ctx context.Context, name string) (*subject, error) {
+	if name == "direct" {
 		roots, err := rootsOf(y.origin.CAFile)
 		return &subject{name: name, addr: y.origin.Addr, origin: y.origin.Addr, roots: roots}, err
-	case "aileron":
-		binary, err := filepath.Abs(o.aileron)
-		if err != nil {
-			return nil, err
-		}
-		if y.home, err = newHome(ctx, binary, y.dir, y.origin.Addr, y.origin.CAFile, o.durability); err != nil {
-			return nil, err
-		}
-		if y.aileron, err = y.home.serve(ctx); err != nil {
-			return nil, err
-		}
-		return subjectOf(name, y.origin.Addr, y.aileron)
 	}
-	p, err := startPart(ctx, name, cfg)
+	start := func() (*process, error) { return startPart(ctx, name, y.cfg) }
+	if name == "aileron" {
+		if err := y.makeHome(ctx); err != nil {
+			return nil, err
+		}
+		start = func() (*process, error) { return y.home.serve(ctx) }
+	}
+	p, err := start()
 	if err != nil {
 		return nil, err
 	}
-	y.parts = append(y.parts, p)
-	return subjectOf(name, y.origin.Addr, p)
+	s, err := subjectOf(name, y.origin.Addr, p)
+	if err != nil {
+		p.stop()
+	}
+	return s, err
+}
+
+// makeHome sets aileron up, once.
+func (y *yard) makeHome(ctx context.Context) error {
+	if y.home != nil {
+		return nil
+	}
+	binary, err := filepath.Abs(y.options.aileron)
+	if y.options.profile != "" {
+		binary, err = buildProfiled(ctx, y.cfg.dir)
+	}
+	if err != nil {
+		return err
+	}
+	y.home, err = newHome(ctx, binary, y.cfg.dir, y.origin.Addr, y.origin.CAFile, y.options.durability)
+	return err
 }
 
 func (y *yard) tearDown() {
-	for _, p := range append([]*process{y.aileron, y.origin}, y.parts...) {
-		if p != nil {
-			p.stop()
-		}
+	for _, s := range y.subjects {
+		s.stop()
 	}
-	if y.dir != "" {
-		_ = os.RemoveAll(y.dir)
+	if y.origin != nil {
+		y.origin.stop()
+	}
+	if y.cfg.dir != "" {
+		_ = os.RemoveAll(y.cfg.dir)
 	}
 }
 
@@ -128,30 +141,13 @@ func measure(ctx context.Context, o *options, out, progress io.Writer) error {
 	if err := y.verify(ctx, chosen, r); err != nil {
 		return err
 	}
-	fmt.Fprintf(progress, "bench: every subject answers rightly; %d turns of %v each\n", o.turns, o.window)
+	fmt.Fprintf(progress, "bench: every subject answers rightly; up to %d turns of %v each\n", o.turns, o.window)
 	for _, sc := range chosen {
-		res := newResult(sc)
-		r.results = append(r.results, res)
-		for n := range o.turns + 1 { // the first one warms up
-			t := turn{length: o.window, quick: o.quick}
-			if n == 0 {
-				t.length /= 4
-			}
-			for i := range y.subjects {
-				// No subject always has the same one before it.
-				s := y.subjects[(i+n)%len(y.subjects)]
-				if res.left[s.name] != "" {
-					continue
-				}
-				f, err := sc.run(ctx, s, t)
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				res.add(s.name, n, f, err)
-			}
-			fmt.Fprintf(progress, "\r%-3s turn %d of %d ", sc.id, n, o.turns)
+		res, err := y.play(ctx, sc, progress)
+		if err != nil {
+			return err
 		}
-		fmt.Fprint(progress, "\r")
+		r.results = append(r.results, res)
 		r.print(out, res)
 	}
 	if err := y.settle(ctx); err != nil {
@@ -162,6 +158,59 @@ func measure(ctx context.Context, o *options, out, progress io.Writer) error {
 		return nil
 	}
 	return os.WriteFile(o.markdown, []byte(r.markdown()), 0o644) //nolint:gosec // a report is for everyone
+}
+
+// play gives every subject its turns in one scenario.
+func (y *yard) play(ctx context.Context, sc scenario, progress io.Writer) (*result, error) {
+	res := newResult(sc)
+	turns := y.options.turns
+	if sc.turns > 0 {
+		turns = min(turns, sc.turns)
+	}
+	for n := range turns + 1 { // the first one warms up
+		if n == 0 && sc.fresh {
+			continue
+		}
+		t := turn{length: y.options.window, few: y.options.few, last: n == turns}
+		if n == 0 {
+			t.length /= 4
+		}
+		fmt.Fprintf(progress, "%s %d/%d%s", sc.id, n, turns, map[bool]string{true: "\n", false: "  "}[t.last])
+		for i := range y.subjects {
+			// No subject always has the same one before it.
+			s := y.subjects[(i+n)%len(y.subjects)]
+			if res.left[s.name] != "" {
+				continue
+			}
+			f, err := y.turn(ctx, sc, s, t)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			res.add(s.name, n, f, err)
+		}
+	}
+	return res, nil
+}
+
+// turn is one subject's turn.
+func (y *yard) turn(ctx context.Context, sc scenario, s *subject, t turn) (figures, error) {
+	if sc.fresh {
+		fresh, err := y.launch(ctx, s.name)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { s.sent.Add(fresh.sent.Load()); fresh.stop() }()
+		return sc.run(ctx, fresh, t)
+	}
+	if s.name != "aileron" || y.options.profile == "" {
+		return sc.run(ctx, s, t)
+	}
+	p := &profiler{dir: y.options.profile, out: y.home.profile, pid: s.pid}
+	if err := p.begin(); err != nil {
+		return nil, err
+	}
+	f, err := sc.run(ctx, s, t)
+	return f, errors.Join(err, p.end(sc.id))
 }
 
 func choose(ids []string) ([]scenario, error) {
@@ -248,17 +297,15 @@ func (s *subject) checkEcho(ctx context.Context) error {
 // settle ends aileron's session and asks whether every request of the run
 // has its rows, in a chain that holds.
 func (y *yard) settle(ctx context.Context) error {
-	if y.aileron == nil {
+	i := slices.IndexFunc(y.subjects, func(s *subject) bool { return s.name == "aileron" })
+	if i < 0 {
 		return nil
 	}
-	i := slices.IndexFunc(y.subjects, func(s *subject) bool { return s.name == "aileron" })
-	sent := y.subjects[i].sent.Load()
 	seen, err := y.counts(ctx)
 	if err != nil {
 		return err
 	}
-	y.aileron.stop()
-	y.aileron = nil
+	y.subjects[i].stop()
 	out, err := y.home.run(ctx, "audit", "verify", "--json")
 	if err != nil {
 		return err
@@ -270,7 +317,7 @@ func (y *yard) settle(ctx context.Context) error {
 	if err := json.Unmarshal(out, &chain); err != nil {
 		return err
 	}
-	if !chain.OK || chain.Rows < 2*sent || seen.Credentialed != sent {
+	if sent := y.subjects[i].sent.Load(); !chain.OK || chain.Rows < 2*sent || seen.Credentialed != sent {
 		return fmt.Errorf("aileron carried %d requests; the origin saw %d with the credential, the audit log has %d rows, its chain holds: %v", sent, seen.Credentialed, chain.Rows, chain.OK)
 	}
 	return nil

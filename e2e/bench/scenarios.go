@@ -9,16 +9,27 @@ import (
 type scenario struct {
 	id, what string
 	metrics  []metric
+	fresh    bool // each turn has a process of its own
+	turns    int  // at most; 0: as many as were asked for
 	// run measures one turn of a subject.
 	run func(ctx context.Context, s *subject, t turn) (figures, error)
 	// check does once what run does often, and says what is wrong.
 	check func(ctx context.Context, s *subject) error
 }
 
-// turn is how long and how much one turn is.
+// turn is how long, and how much, a subject is measured at a time.
 type turn struct {
 	length time.Duration
-	quick  bool
+	few    bool // a tenth of what is counted, not timed: a test of the bench itself
+	last   bool // of its scenario: what need not be repeated is measured now
+}
+
+// many is n, or few of them.
+func (t turn) many(n int) int {
+	if t.few {
+		return n / 10
+	}
+	return n
 }
 
 // figures are what a turn measured, by the name of the metric.
@@ -34,18 +45,44 @@ type metric struct {
 }
 
 const (
-	cpuPer1000 = "CPU ms/1000"
-	rate       = "requests/s"
-	median     = "p50 µs"
-	tail       = "p99 µs"
-	cpuPerGiB  = "CPU s/GiB"
-	speed      = "MiB/s"
-	peak       = "peak RSS MiB"
-	growth     = "peak RSS growth MiB"
+	cpuPer1000   = "CPU ms/1000"
+	rate         = "requests/s"
+	median       = "p50 µs"
+	tail         = "p99 µs"
+	cpuPerGiB    = "CPU s/GiB"
+	speed        = "MiB/s"
+	peak         = "peak RSS MiB"
+	growth       = "growth at 128 MiB"
+	firstEvent   = "first event µs"
+	perEvent     = "p50 per event µs"
+	cpuPerEvents = "CPU ms/1000 events"
+	perTunnel    = "KiB per tunnel"
+	share        = "resumed %"
+	wait         = "wait ms"
 )
 
 // scenarios are the table of goals, in its order.
 var scenarios = []scenario{
-	{"A1", "small GETs on one connection", []metric{{cpuPer1000, 1.25, "light", false}, {name: rate}, {name: median}, {name: tail}}, small(1), checkSmall},
-	{"A64", "small GETs on 64 connections", []metric{{cpuPer1000, 1.3, "light", false}, {rate, 0.8, "light", true}, {name: median}, {name: tail}}, small(64), checkSmall},
+	{id: "A1", what: "small GETs, 1 connection", run: small(1), check: checkSmall,
+		metrics: []metric{{cpuPer1000, 1.25, "light", false}, {name: rate}, {name: median}, {name: tail}}},
+	{id: "A64", what: "small GETs, 64 connections", run: small(64), check: checkSmall,
+		metrics: []metric{{cpuPer1000, 1.3, "light", false}, {rate, 0.8, "light", true}, {name: median}, {name: tail}}},
+	{id: "B", what: "a tunnel per request, same host", run: sameHost, check: checkSmall,
+		metrics: []metric{{cpuPer1000, 1.15, "light", false}, {name: rate}, {name: median}, {name: tail}}},
+	{id: "C", what: "a tunnel per request, new host", run: newHost, check: checkNewHost,
+		metrics: []metric{{cpuPer1000, 1.15, "light", false}, {name: rate}, {name: median}, {name: tail}}},
+	{id: "D", what: "10 MiB down", run: bodies(downloads), check: checkBodies(downloads), metrics: bodyMetrics},
+	{id: "E", what: "10 MiB up", run: bodies(uploads), check: checkBodies(uploads), metrics: bodyMetrics},
+	{id: "F", what: "server-sent events, one in 2 ms", run: streams, check: checkStreams,
+		metrics: []metric{{firstEvent, 1.5, "light", false}, {perEvent, 1.3, "light", false}, {name: cpuPerEvents}}},
+	{id: "G", what: "an idle tunnel", run: idle, check: checkSmall, fresh: true, turns: 2,
+		metrics: []metric{{perTunnel, 45, "", false}}},
+	{id: "H", what: "HTTP/2 client, 64 streams", run: overH2, check: checkH2,
+		metrics: []metric{{cpuPer1000, 1.3, "light", false}, {name: rate}, {name: median}, {name: tail}}},
+	{id: "R", what: "TLS resumption by clients", run: resumption, check: checkSmall, turns: 2,
+		metrics: []metric{{share, 99, "", true}}},
+	{id: "X", what: "wait for 100-continue", run: expectation, check: checkExpectation, turns: 3,
+		metrics: []metric{{wait, 5, "", false}}},
 }
+
+var bodyMetrics = []metric{{cpuPerGiB, 1.25, "lighth1", false}, {name: speed}, {name: peak}, {growth, 16, "", false}}

@@ -24,13 +24,22 @@ type subject struct {
 	auth   string         // the Proxy-Authorization field, "" for none
 	roots  *x509.CertPool // what its clients trust
 	origin string         // the origin's address
-	pid    int            // 0: there is no process between client and origin
+	proc   *process       // nil: there is none between client and origin
+	pid    int
 
 	sent  atomic.Int64 // requests that left for the origin
-	hosts int          // names of scenario C that it has seen
+	hosts atomic.Int64 // names of scenario C that it has seen
 }
 
-func (s *subject) direct() bool { return s.pid == 0 }
+func (s *subject) direct() bool { return s.proc == nil }
+
+// stop ends the subject's process.
+func (s *subject) stop() {
+	if s.proc != nil && s.pid != 0 {
+		s.proc.stop()
+		s.pid = 0
+	}
+}
 
 // process is a part of the bench, or aileron, that runs.
 type process struct {
@@ -106,7 +115,7 @@ func subjectOf(name, origin string, p *process) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{name: name, addr: u.Host, roots: roots, origin: origin, pid: p.cmd.Process.Pid}
+	s := &subject{name: name, addr: u.Host, roots: roots, origin: origin, proc: p, pid: p.cmd.Process.Pid}
 	if token, ok := u.User.Password(); ok {
 		s.auth = "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+token))
 	}
