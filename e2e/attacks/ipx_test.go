@@ -1,3 +1,361 @@
 package attacks
 
-func ipx() category { return category{name: "IPX"} }
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/ALRubinger/aileron/proxy"
+)
+
+// ipx: ways to make the plane reach an address that nobody may reach.
+func ipx() category {
+	return category{name: "IPX", cases: []attack{
+		{id: "IPX-01", does: "this machine, by address or by name, is neither granted nor reached where unnamed hosts may pass", run: func(c *trial) {
+			targets := []string{"127.0.0.1:443", "localhost:443", "0.0.0.0:443", "[::1]:443", "[::]:443", "127.255.255.254:443"}
+			c.each("denied", func(c *trial) { c.nowhere("host_not_allowed", targets...) })
+			c.elsewhere("passing", *passing(), func(c *trial) {
+				c.also = func(name string) bool { return name == "localhost" }
+				on.names.answers(func(name string, _ bool) ([]netip.Addr, bool) {
+					return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, name == "localhost" // where the hosts file is silent
+				})
+				c.nowhere("address_not_allowed", targets...)
+			})
+		}},
+		{id: "IPX-02", does: "numbers that only inet_aton takes for addresses are no host", f: passing(), run: func(c *trial) {
+			for _, host := range []string{"2130706433", "0x7f000001", "017700000001", "0177.0.0.1", "127.1", "127.0.1", "0x7f.1", "127.0.0.1.", "127.0.0.01", "127.0.0.1%25lo"} {
+				c.each(host, func(c *trial) {
+					c.rows++
+					_, a := c.connect(host + ":443")
+					c.is("CONNECT", a, 400)
+					c.because("CONNECT", a, "malformed_request")
+					a = c.fwd("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n" + c.authorization() + "\r\n")
+					c.is("the absolute form", a, 400)
+				})
+			}
+		}},
+		{id: "IPX-04", does: "IPv4 written as IPv6 is judged as what it is", f: passing(), run: func(c *trial) {
+			c.nowhere("address_not_allowed", "[::ffff:169.254.169.254]:443", "[::ffff:7f00:1]:443", "[::127.0.0.1]:443", "[0:0:0:0:0:ffff:0a00:0001]:443")
+		}},
+		{id: "IPX-05", does: "IPv6 that carries an IPv4 address to a translator is not reached", f: passing(), run: func(c *trial) {
+			c.nowhere("address_not_allowed", "[64:ff9b::a9fe:a9fe]:443", "[64:ff9b:1::a00:1]:443", "[2002:a9fe:a9fe::1]:443",
+				"[2001:0:4136:e378:8000:63bf:3fff:fdd2]:443", "[2606::5efe:a00:1]:443")
+		}},
+		{id: "IPX-07", does: "an allowed name that leads inside is not followed", run: func(c *trial) {
+			for _, addr := range []string{"169.254.169.254", "127.0.0.1", "10.0.0.5", "fd00:ec2::254"} {
+				c.elsewhere(addr, fixture{}, func(c *trial) { // where no connection is open yet
+					on.names.answers(always(netip.MustParseAddr(addr)))
+					a := c.get("api.good.test", "/v1/items")
+					c.is("the request", a, 403)
+					c.because("the request", a, "address_not_allowed")
+					if text := fmt.Sprint(a.body, c.settledRows()); strings.Contains(text, addr) {
+						c.failf("the address is told: %s", text)
+					}
+				})
+			}
+		}},
+		{id: "IPX-08", does: "of a mixed answer only the public half is tried", f: &fixture{}, run: func(c *trial) {
+			l, err := net.Listen("tcp", "127.0.0.1:443")
+			c.must(err)
+			defer l.Close()
+			deaf := netip.AddrPortFrom(places["alt.good.test"], 443)
+			c.reaches = func(d dial) bool { return d.to == deaf }
+			on.names.answers(always(deaf.Addr(), netip.MustParseAddr("127.0.0.1")))
+			a := c.get("api.good.test", "/v1/items")
+			c.is("the request", a, 502)
+			c.because("the request", a, "upstream_unreachable")
+		}},
+		{id: "IPX-10", does: "aliases, mapped addresses and answers without end lead nowhere inside", run: ipxAnswers},
+		{id: "IPX-11", does: "the names that engines give to their host do not lead to the plane", f: passing(), run: func(c *trial) {
+			_, port, err := net.SplitHostPort(c.s.addr)
+			c.must(err)
+			inside := map[string]string{"host.docker.internal": "192.168.65.2", "host.containers.internal": "10.88.0.1", "gateway.example": "172.17.0.1", "self.example": "127.0.0.1"}
+			c.also = func(name string) bool { return inside[name] != "" }
+			for name, addr := range inside {
+				c.each(name, func(c *trial) {
+					c.also = func(name string) bool { return inside[name] != "" }
+					on.names.answers(always(netip.MustParseAddr(addr)))
+					c.nowhere("address_not_allowed", name+":"+port)
+				})
+			}
+			c.each("by address", func(c *trial) {
+				c.nowhere("address_not_allowed", "172.17.0.1:"+port, "192.168.1.20:"+port, c.s.addr)
+			})
+		}},
+		{id: "IPX-13", does: "hundreds of names that carry data are resolved by nobody", run: func(c *trial) {
+			c.bulk = true
+			const tunnels, conns, each = 25, 5, 55
+			name := func(i int) string {
+				return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(fmt.Appendf(nil, "stolen %04d", i))) + ".evil.test"
+			}
+			for i := range tunnels {
+				c.because("a tunnel", c.get(name(i), "/"), "host_not_allowed")
+			}
+			for i := range conns {
+				raw, methods := "", []string{}
+				for j := range each {
+					host := name(tunnels + i*each + j)
+					raw += "GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n" + c.authorization() + "\r\n"
+					methods = append(methods, "GET")
+				}
+				c.rows += each
+				for _, a := range c.say(c.dial(), raw, methods...) {
+					c.because("an absolute form", a, "host_not_allowed")
+				}
+			}
+			c.untouched()
+		}},
+		{id: "IPX-14", does: "a name server that says nothing holds a request for a bounded time, and gives its place back", run: func(c *trial) {
+			odd := startOdd(c)
+			defer odd.stop()
+			c.elsewhere("silent", fixture{set: func(cfg *proxy.Config) {
+				odd.serves(cfg)
+				cfg.Upstream.Dial = 300 * time.Millisecond
+				cfg.Limits.Requests = 2
+			}}, func(c *trial) {
+				odd.says(func(*dnsmessage.Message) bool { return false })
+				for range 5 { // more than there are places
+					a := c.get("api.good.test", "/v1/items")
+					c.is("the request", a, 502, 504)
+					c.because("the request", a, "upstream_timeout", "name_not_resolved")
+				}
+				c.untouched()
+				odd.says(nil)
+			})
+		}},
+	}}
+}
+
+// passing is a session that lets unnamed hosts pass, so that the address
+// floor alone stands between them and the inside.
+func passing() *fixture {
+	return &fixture{set: func(cfg *proxy.Config) { cfg.Passthrough = true }}
+}
+
+// elsewhere runs a variant in a world of its own.
+func (c *trial) elsewhere(name string, f fixture, run func(*trial)) {
+	c.t.Helper()
+	w := newWorld(c.t, f)
+	defer w.stop()
+	for _, fail := range try(c.t, &w.subject, c.name+"/"+name, run, nil) {
+		c.failf("%s: %s", name, fail)
+	}
+}
+
+func always(addrs ...netip.Addr) func(string, bool) ([]netip.Addr, bool) {
+	return func(string, bool) ([]netip.Addr, bool) { return addrs, true }
+}
+
+// nowhere asks for each target in a tunnel, as a client does, and in the
+// absolute form.
+func (c *trial) nowhere(reason string, targets ...string) {
+	for _, target := range targets {
+		host, _, err := net.SplitHostPort(target)
+		c.must(err)
+		l, a := c.connect(target)
+		c.rows++
+		if a.status == 200 {
+			in, err := c.secure(l, &tls.Config{ServerName: host}) //nolint:gosec // secure sets the least version
+			if err != nil {
+				c.failf("TLS in the tunnel to %s: %v", target, err)
+				continue
+			}
+			a = c.say(in, head("GET", target, "/v1/items"), "GET")[0]
+		}
+		c.is(target, a, 403)
+		c.because(target, a, reason)
+		a = c.fwd("GET http://" + target + "/v1/items HTTP/1.1\r\nHost: " + target + "\r\n" + c.authorization() + "\r\n")
+		c.because("the absolute form of "+target, a, reason)
+	}
+	c.untouched()
+}
+
+func ipxAnswers(c *trial) {
+	odd := startOdd(c)
+	defer odd.stop()
+	corp, inside := "internal.corp.", netip.MustParseAddr("10.0.0.5")
+	alias := func(m *dnsmessage.Message, from, to string) {
+		m.Answers = append(m.Answers, dnsmessage.Resource{Body: &dnsmessage.CNAMEResource{CNAME: dnsmessage.MustNewName(to)},
+			Header: dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName(from), Class: dnsmessage.ClassINET, TTL: 1}})
+	}
+	address := func(m *dnsmessage.Message, name string, a netip.Addr) {
+		h := dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName(name), Class: dnsmessage.ClassINET, TTL: 1}
+		if v6 := m.Questions[0].Type == dnsmessage.TypeAAAA; a.Is4() && !v6 {
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: a.As4()}})
+		} else if a.Is6() && v6 {
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+		}
+	}
+	const asked = "api.good.test."
+	for name, says := range map[string]func(*dnsmessage.Message){
+		"an alias to the inside": func(m *dnsmessage.Message) {
+			alias(m, asked, corp)
+			address(m, corp, inside)
+		},
+		"IPv4 mapped into IPv6": func(m *dnsmessage.Message) { address(m, asked, netip.AddrFrom16(inside.As16())) },
+		"forty aliases": func(m *dnsmessage.Message) {
+			from := asked
+			for i := range 40 {
+				to := fmt.Sprintf("hop%d.corp.", i)
+				alias(m, from, to)
+				from = to
+			}
+			address(m, from, inside)
+		},
+		"aliases in a ring": func(m *dnsmessage.Message) { alias(m, asked, corp); alias(m, corp, asked) },
+		"no end of records": func(m *dnsmessage.Message) {
+			for i := range 4000 {
+				address(m, asked, netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}))
+			}
+		},
+	} {
+		c.elsewhere(name, fixture{set: odd.serves}, func(c *trial) {
+			odd.says(func(m *dnsmessage.Message) bool { says(m); return true })
+			a := c.get("api.good.test", "/v1/items")
+			c.is("the request", a, 403, 502)
+			c.because("the request", a, "address_not_allowed", "name_not_resolved")
+			odd.says(nil)
+		})
+	}
+	c.elsewhere("no end of public records", fixture{set: odd.serves}, func(c *trial) {
+		deaf := netip.AddrPortFrom(places["alt.good.test"], 443)
+		tried := 0
+		c.reaches = func(d dial) bool { tried++; return d.to == deaf && tried <= 16 }
+		odd.says(func(m *dnsmessage.Message) bool {
+			for range 4000 {
+				address(m, asked, deaf.Addr())
+			}
+			return true
+		})
+		c.because("the request", c.get("api.good.test", "/v1/items"), "upstream_unreachable")
+		odd.says(nil)
+	})
+}
+
+// oddServer is a second name server, which says what a message can hold and
+// the fixture's own cannot: aliases, thousands of records, nothing at all.
+type oddServer struct {
+	udp    net.PacketConn
+	tcp    net.Listener
+	honest *net.Resolver // what planes ask otherwise
+
+	mu     sync.Mutex
+	script func(*dnsmessage.Message) bool // completes the answer; false: there is none
+}
+
+func startOdd(c *trial) *oddServer {
+	at := netip.AddrPortFrom(places["dns"], 5353).String()
+	s := &oddServer{honest: net.DefaultResolver}
+	var err error
+	s.udp, err = net.ListenPacket("udp", at)
+	c.must(err)
+	s.tcp, err = net.Listen("tcp", at)
+	c.must(err)
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, from, err := s.udp.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			if out := s.reply(buf[:n]); len(out) > 1200 {
+				_, _ = s.udp.WriteTo(truncated(out), from)
+			} else if out != nil {
+				_, _ = s.udp.WriteTo(out, from)
+			}
+		}
+	}()
+	go func() {
+		for {
+			conn, err := s.tcp.Accept()
+			if err != nil {
+				return
+			}
+			go s.stream(conn)
+		}
+	}()
+	return s
+}
+
+func (s *oddServer) stop() {
+	_, _ = s.udp.Close(), s.tcp.Close()
+	net.DefaultResolver = s.honest
+}
+
+func (s *oddServer) says(script func(*dnsmessage.Message) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = script
+}
+
+// serves makes a plane ask s: it keeps the resolver that it finds when it is
+// made.
+func (s *oddServer) serves(*proxy.Config) {
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, s.tcp.Addr().String())
+	}}
+}
+
+// truncated is the head of an answer that is too long for a datagram.
+func truncated(whole []byte) []byte {
+	var m dnsmessage.Message
+	if m.Unpack(whole) != nil {
+		return nil
+	}
+	m.Truncated, m.Answers = true, nil
+	out, _ := m.Pack()
+	return out
+}
+
+func (s *oddServer) stream(conn net.Conn) {
+	defer conn.Close()
+	br := bufio.NewReader(conn)
+	for {
+		var size [2]byte
+		if _, err := io.ReadFull(br, size[:]); err != nil {
+			return
+		}
+		raw := make([]byte, binary.BigEndian.Uint16(size[:]))
+		if _, err := io.ReadFull(br, raw); err != nil {
+			return
+		}
+		out := s.reply(raw)
+		if out == nil {
+			return
+		}
+		_, _ = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(out))), out...))
+	}
+}
+
+func (s *oddServer) reply(raw []byte) []byte {
+	s.mu.Lock()
+	script := s.script
+	s.mu.Unlock()
+	if script == nil {
+		return on.names.reply(raw)
+	}
+	var m dnsmessage.Message
+	if m.Unpack(raw) != nil || len(m.Questions) != 1 {
+		return nil
+	}
+	out := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionDesired: m.RecursionDesired, RecursionAvailable: true}, Questions: m.Questions}
+	if !script(&out) {
+		return nil
+	}
+	packed, err := out.Pack()
+	if err != nil {
+		panic(err)
+	}
+	return packed
+}
