@@ -1,14 +1,11 @@
 package audit
 
 import (
-	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"modernc.org/sqlite" // the only driver; its name is "sqlite"
@@ -28,7 +25,11 @@ CREATE TABLE IF NOT EXISTS events (
 const columns = `seq, id, ts, event, session_id, source, decision, reason, connector_fqn, connector_version, tool, operation, binding,
   method, scheme, host, port, path, http_version, status, request_bytes, response_bytes, redactions, duration_us, fields, prev_hash, hash`
 
-const insertRow = `INSERT INTO events (` + columns + `) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
+const columnCount = 27
+
+const placeholders = `(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
+
+const insertRow = `INSERT INTO events (` + columns + `) VALUES ` + placeholders
 
 const selectHead = `SELECT seq, ts, hash FROM events ORDER BY seq DESC LIMIT 1`
 
@@ -49,24 +50,12 @@ type Log struct {
 	path string
 	opts Options
 	db   *sql.DB
+	file os.FileInfo // what db has open
 	head *headFile
-	tx   *transactor // of the writing goroutine; nil: made at the next commit
+	tx   *transactor // of whoever leads; nil: made at the next commit
 
-	queue   chan *pending
-	closing chan struct{}
-	once    sync.Once
-	writer  sync.WaitGroup
+	writer
 }
-
-// pending is a row on its way, and where its writer waits.
-type pending struct {
-	row     Row
-	done    chan error // nil: nobody waits
-	barrier bool       // no row: whoever waits wants those before it committed
-}
-
-// maxGroup is the most rows in one transaction.
-const maxGroup = 256
 
 // busyTimeout is how long a transaction waits for another process's.
 const busyTimeout = 4 * time.Second
@@ -83,12 +72,11 @@ func Open(path string, opts Options) (*Log, error) {
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	l := &Log{path: path, opts: opts, head: &headFile{path: filepath.Join(filepath.Dir(path), "audit.head")},
-		queue: make(chan *pending, 4*maxGroup), closing: make(chan struct{})}
+	l := &Log{path: path, opts: opts, head: &headFile{path: filepath.Join(filepath.Dir(path), "audit.head")}}
+	l.writer.init(l)
 	if l.db, err = l.connect(); err != nil {
 		return nil, err
 	}
-	l.writer.Go((&writer{l: l}).run)
 	return l, nil
 }
 
@@ -103,7 +91,11 @@ func (l *Log) connect() (*sql.DB, error) {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
 	db.SetMaxOpenConns(4)
-	if err := create(db); err != nil {
+	err = create(db)
+	if err == nil {
+		l.file, err = os.Stat(l.path)
+	}
+	if err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
@@ -134,13 +126,12 @@ func OpenReader(path string) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	return &Log{path: path, db: db, head: &headFile{path: filepath.Join(filepath.Dir(path), "audit.head")}, closing: make(chan struct{})}, nil
+	return &Log{path: path, db: db, head: &headFile{path: filepath.Join(filepath.Dir(path), "audit.head")}}, nil
 }
 
 // Close writes what is queued and closes the log.
 func (l *Log) Close() error {
-	l.once.Do(func() { close(l.closing) })
-	l.writer.Wait()
+	l.writer.close()
 	if l.tx != nil {
 		l.tx.close()
 	}
@@ -148,72 +139,9 @@ func (l *Log) Close() error {
 	return l.db.Close()
 }
 
-// Append adds one row and returns it, complete, when it is committed. ID and
-// TS are filled in when they are empty; Seq and the hashes always are. When
-// ctx ends first, the row may or may not be committed. Errors wrap
-// ErrUnavailable.
-func (l *Log) Append(ctx context.Context, r Row) (Row, error) {
-	p := &pending{row: r, done: make(chan error, 1)}
-	if err := l.enqueue(ctx, p); err != nil {
-		return r, err
-	}
-	select {
-	case err := <-p.done:
-		if err != nil {
-			return r, fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		return p.row, nil
-	case <-ctx.Done():
-		return r, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
-	}
-}
-
-// AppendSoon adds one row that nothing waits for: it is committed together
-// with the next one, at the latest after lingering, and before any read
-// through this Log. A row whose commit fails is tried again with every later
-// one. The death of the process may take the rows of its last lingering.
-func (l *Log) AppendSoon(ctx context.Context, r Row) error {
-	if r.ID == "" {
-		r.ID = NewID()
-	}
-	if r.TS.IsZero() {
-		r.TS = time.Now()
-	}
-	return l.enqueue(ctx, &pending{row: r})
-}
-
-func (l *Log) enqueue(ctx context.Context, p *pending) error {
-	if l.queue == nil {
-		return fmt.Errorf("%w: it is open for reading", ErrUnavailable)
-	}
-	select {
-	case l.queue <- p:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
-	case <-l.closing:
-		return fmt.Errorf("%w: it is closed", ErrUnavailable)
-	}
-}
-
-// settle waits until what was added before is committed, or cannot be.
-func (l *Log) settle(ctx context.Context) {
-	if l.queue == nil {
-		return
-	}
-	p := &pending{barrier: true, done: make(chan error, 1)}
-	if l.enqueue(ctx, p) != nil {
-		return
-	}
-	select {
-	case <-p.done:
-	case <-ctx.Done():
-	}
-}
-
 // commit writes a group in one transaction: all rows or none. A database that
 // was removed or replaced under us is noticed here, and opened anew.
-func (l *Log) commit(group []*pending) error {
+func (l *Log) commit(group []*Row) error {
 	if err := l.sameFile(); err != nil {
 		return err
 	}
@@ -224,60 +152,20 @@ func (l *Log) commit(group []*pending) error {
 		}
 		l.tx = tx
 	}
-	var last *Row
-	err := l.tx.do(func(head head, insert func(*Row, []byte) error) error {
-		for _, p := range group {
-			head.seq++
-			fields, err := p.row.complete(head.seq, head.ts)
-			if err != nil {
-				return err
-			}
-			if err := p.row.chain(head.hash, fields); err != nil {
-				return err
-			}
-			if err := insert(&p.row, fields); err != nil {
-				return err
-			}
-			head.hash, head.ts, last = p.row.Hash, p.row.TS, &p.row
-		}
-		return nil
-	})
-	if err != nil {
+	if err := l.tx.write(group); err != nil {
 		l.tx.close() // whatever was wrong with it, the next one is new
 		l.tx = nil
 		return err
 	}
+	last := group[len(group)-1]
 	l.head.advance(last.Seq, last.Hash)
 	return nil
-}
-
-// complete fills in what the writer of a row left open and gives its fields
-// as JSON. A clock that stands before the last row's is marked, not mended.
-func (r *Row) complete(seq int64, last time.Time) ([]byte, error) {
-	r.Seq = seq
-	if r.ID == "" {
-		r.ID = NewID()
-	}
-	if r.TS.IsZero() {
-		r.TS = time.Now()
-	}
-	r.TS = r.TS.UTC()
-	fields := make(map[string]any, len(r.Fields)+1)
-	for k, v := range r.Fields {
-		fields[k] = v
-	}
-	// A second is what two processes' rows may be out of order by.
-	if r.TS.Before(last.Add(-time.Second)) {
-		fields["clock"] = "backwards"
-	}
-	r.Fields = fields
-	return json.Marshal(fields)
 }
 
 // sameFile reopens the database when the file at its path is not the one that
 // is open: rows written to an unlinked file would be lost.
 func (l *Log) sameFile() error {
-	if _, err := os.Stat(l.path); err == nil {
+	if now, err := os.Stat(l.path); err == nil && os.SameFile(now, l.file) {
 		return nil
 	}
 	if l.tx != nil {

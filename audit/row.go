@@ -13,6 +13,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -100,32 +103,121 @@ const zeroHash = "00000000000000000000000000000000000000000000000000000000000000
 
 const timeFormat = "2006-01-02T15:04:05.000000000Z"
 
-// canonical is the row as it is hashed: one JSON object without white space,
-// every column but ts, fields, prev_hash and hash in the table's order, then
-// ts (RFC 3339, nine digits, UTC) and fields (keys sorted). Strings are
-// escaped as encoding/json does: <, > and & as \u003c, \u003e and \u0026.
-func (r *Row) canonical(fields []byte) ([]byte, error) {
-	type plain Row // no methods
-	c := struct {
-		plain
-		TS       string          `json:"ts"`
-		Fields   json.RawMessage `json:"fields"`
-		PrevHash *string         `json:"prev_hash,omitempty"`
-		Hash     *string         `json:"hash,omitempty"`
-	}{plain: plain(*r), TS: r.TS.UTC().Format(timeFormat), Fields: fields}
-	return json.Marshal(c)
+// stamp is the row's time as it is stored and hashed.
+func (r *Row) stamp() string { return r.TS.UTC().Format(timeFormat) }
+
+// complete fills in what the writer of a row left open, chains it to the
+// newest row of the log and gives its fields as JSON. A clock that stands
+// before that row's is marked, not mended.
+func (r *Row) complete(newest head) (fields string, err error) {
+	r.Seq = newest.seq + 1
+	if r.ID == "" {
+		r.ID = NewID()
+	}
+	if r.TS.IsZero() {
+		r.TS = time.Now()
+	}
+	r.TS = r.TS.UTC()
+	// A second is what two processes' rows may be out of order by.
+	if r.TS.Before(newest.ts.Add(-time.Second)) {
+		marked := make(map[string]any, len(r.Fields)+1)
+		maps.Copy(marked, r.Fields)
+		marked["clock"] = "backwards"
+		r.Fields = marked
+	}
+	raw, err := appendObject(nil, r.Fields)
+	if err != nil {
+		return "", fmt.Errorf("write the fields of an audit row: %w", err)
+	}
+	fields = string(raw)
+	r.chain(newest.hash, fields)
+	return fields, nil
 }
 
 // chain sets the row's hashes after prev: SHA-256 of the 64 hexadecimal
 // digits of prev and the canonical row. fields is the stored JSON.
-func (r *Row) chain(prev string, fields []byte) error {
-	body, err := r.canonical(fields)
-	if err != nil {
-		return fmt.Errorf("hash an audit row: %w", err)
+func (r *Row) chain(prev, fields string) {
+	r.PrevHash, r.Hash = prev, ""
+	sum := sha256.Sum256(r.canonical(append(make([]byte, 0, 1024), prev...), fields))
+	r.Hash = hex.EncodeToString(sum[:])
+}
+
+// canonical appends the row as it is hashed: one JSON object without white
+// space, every column but ts, fields, prev_hash and hash in the table's order,
+// then ts (RFC 3339, nine digits, UTC) and fields (keys sorted). Strings are
+// escaped as encoding/json does: <, > and & as \u003c, \u003e and \u0026.
+func (r *Row) canonical(out []byte, fields string) []byte {
+	number := func(name string, n int64) {
+		out = append(append(append(out, ',', '"'), name...), '"', ':')
+		out = strconv.AppendInt(out, n, 10)
 	}
-	h := sha256.New()
-	h.Write([]byte(prev))
-	h.Write(body)
-	r.PrevHash, r.Hash = prev, hex.EncodeToString(h.Sum(nil))
-	return nil
+	text := func(name, value string) {
+		out = append(append(append(out, ',', '"'), name...), '"', ':')
+		out = appendString(out, value)
+	}
+	start := len(out)
+	number("seq", r.Seq)
+	out[start] = '{'
+	text("id", r.ID)
+	text("event", r.Event)
+	text("session_id", r.SessionID)
+	text("source", r.Source)
+	text("decision", r.Decision)
+	text("reason", r.Reason)
+	text("connector_fqn", r.ConnectorFQN)
+	text("connector_version", r.ConnectorVersion)
+	text("tool", r.Tool)
+	text("operation", r.Operation)
+	text("binding", r.Binding)
+	text("method", r.Method)
+	text("scheme", r.Scheme)
+	text("host", r.Host)
+	number("port", int64(r.Port))
+	text("path", r.Path)
+	text("http_version", r.HTTPVersion)
+	number("status", int64(r.Status))
+	number("request_bytes", r.RequestBytes)
+	number("response_bytes", r.ResponseBytes)
+	number("redactions", int64(r.Redactions))
+	number("duration_us", r.DurationUS)
+	text("ts", r.stamp())
+	out = append(append(out, `,"fields":`...), fields...)
+	return append(out, '}')
+}
+
+// appendObject appends m as encoding/json writes it.
+func appendObject(out []byte, m map[string]any) ([]byte, error) {
+	names := make([]string, 0, 8)
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	out = append(out, '{')
+	for i, name := range names {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(appendString(out, name), ':')
+		if s, ok := m[name].(string); ok {
+			out = appendString(out, s)
+			continue
+		}
+		raw, err := json.Marshal(m[name])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, raw...)
+	}
+	return append(out, '}'), nil
+}
+
+// appendString appends s as encoding/json writes it.
+func appendString(out []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			raw, _ := json.Marshal(s) // a string has no error
+			return append(out, raw...)
+		}
+	}
+	return append(append(append(out, '"'), s...), '"')
 }

@@ -8,16 +8,21 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // transactor writes transactions on one connection with statements that are
 // prepared once. It speaks to the driver: preparing and converting cost more
-// than the rows do, and every request waits for two of them.
+// than the rows do, and every request waits for one of them.
 type transactor struct {
 	conn                          *sql.Conn
 	begin, commit, rollback, last driver.Stmt
-	insert                        driver.Stmt
-	args                          [27]driver.NamedValue
+	one, two                      driver.Stmt // insert so many rows
+	args                          [2 * columnCount]driver.NamedValue
+	head                          head
+	knows                         bool // head was the newest row after our last commit
 }
 
 // head is the newest row of the log.
@@ -42,7 +47,8 @@ func newTransactor(db *sql.DB) (*transactor, error) {
 			return errors.New("the driver prepares no statements")
 		}
 		for query, stmt := range map[string]*driver.Stmt{
-			"BEGIN IMMEDIATE": &t.begin, "COMMIT": &t.commit, "ROLLBACK": &t.rollback, selectHead: &t.last, insertRow: &t.insert,
+			"BEGIN IMMEDIATE": &t.begin, "COMMIT": &t.commit, "ROLLBACK": &t.rollback, selectHead: &t.last, insertRow: &t.one,
+			insertRow + ", " + placeholders: &t.two,
 		} {
 			var err error
 			if *stmt, err = preparer.PrepareContext(context.Background(), query); err != nil {
@@ -60,7 +66,7 @@ func newTransactor(db *sql.DB) (*transactor, error) {
 
 func (t *transactor) close() {
 	_ = t.conn.Raw(func(any) error {
-		for _, s := range []driver.Stmt{t.begin, t.commit, t.rollback, t.last, t.insert} {
+		for _, s := range []driver.Stmt{t.begin, t.commit, t.rollback, t.last, t.one, t.two} {
 			if s != nil {
 				_ = s.Close()
 			}
@@ -70,30 +76,88 @@ func (t *transactor) close() {
 	_ = t.conn.Close()
 }
 
-// do runs f in one transaction. f gets the newest row and a function that
-// adds one.
-func (t *transactor) do(f func(head, func(*Row, []byte) error) error) error {
+// write chains rows to the newest one and commits them, all or none.
+//
+// Which one is the newest is known as long as nobody else writes. If somebody
+// did, then its row has the seq that the first of ours claims, SQLite refuses
+// ours, and all is done again from what the table says.
+func (t *transactor) write(rows []*Row) error {
 	return t.conn.Raw(func(any) error {
-		if err := run(t.begin, nil); err != nil {
-			return err
+		if t.knows {
+			err := t.add(rows)
+			if !taken(err) {
+				return err
+			}
+			t.knows = false
 		}
-		err := t.fill(f)
-		if err == nil {
-			err = run(t.commit, nil)
-		}
-		if err != nil {
-			_ = run(t.rollback, nil)
-		}
-		return err
+		return t.addToNewest(rows)
 	})
 }
 
-func (t *transactor) fill(f func(head, func(*Row, []byte) error) error) error {
-	h, err := t.newest()
-	if err != nil {
+// taken reports that another row has the seq already.
+func taken(err error) bool {
+	var fault *sqlite.Error
+	return errors.As(err, &fault) && fault.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+}
+
+// add commits rows behind the row that is known as the newest. One or two need
+// no transaction around their one statement.
+func (t *transactor) add(rows []*Row) error {
+	if len(rows) > 2 {
+		return t.within(func() error { return t.insert(rows) })
+	}
+	return t.insert(rows)
+}
+
+func (t *transactor) addToNewest(rows []*Row) error {
+	return t.within(func() (err error) {
+		if t.head, err = t.newest(); err != nil {
+			return err
+		}
+		return t.insert(rows)
+	})
+}
+
+// within runs f in one transaction.
+func (t *transactor) within(f func() error) error {
+	if err := run(t.begin, nil); err != nil {
 		return err
 	}
-	return f(h, t.add)
+	err := f()
+	if err == nil {
+		err = run(t.commit, nil)
+	}
+	if err != nil {
+		t.knows = false
+		_ = run(t.rollback, nil)
+	}
+	return err
+}
+
+// insert chains rows to t.head and inserts them.
+func (t *transactor) insert(rows []*Row) error {
+	h := t.head
+	for len(rows) > 0 {
+		n := min(len(rows), 2)
+		for i, r := range rows[:n] {
+			fields, err := r.complete(h)
+			if err != nil {
+				return err
+			}
+			t.bind(i, r, fields)
+			h = head{seq: r.Seq, ts: r.TS, hash: r.Hash}
+		}
+		s := t.one
+		if n == 2 {
+			s = t.two
+		}
+		if err := run(s, t.args[:n*columnCount]); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	t.head, t.knows = h, true
+	return nil
 }
 
 func (t *transactor) newest() (head, error) {
@@ -118,13 +182,14 @@ func (t *transactor) newest() (head, error) {
 	return head{seq: seq, ts: when, hash: hash}, nil
 }
 
-func (t *transactor) add(r *Row, fields []byte) error {
-	for i, v := range [...]driver.Value{r.Seq, r.ID, r.TS.Format(timeFormat), r.Event, r.SessionID, r.Source, r.Decision, r.Reason, r.ConnectorFQN, r.ConnectorVersion,
+// bind makes r the i-th row of the next insert.
+func (t *transactor) bind(i int, r *Row, fields string) {
+	args := t.args[i*columnCount:]
+	for i, v := range [columnCount]driver.Value{r.Seq, r.ID, r.stamp(), r.Event, r.SessionID, r.Source, r.Decision, r.Reason, r.ConnectorFQN, r.ConnectorVersion,
 		r.Tool, r.Operation, r.Binding, r.Method, r.Scheme, r.Host, int64(r.Port), r.Path, r.HTTPVersion, int64(r.Status), r.RequestBytes, r.ResponseBytes,
-		int64(r.Redactions), r.DurationUS, string(fields), r.PrevHash, r.Hash} {
-		t.args[i].Value = v
+		int64(r.Redactions), r.DurationUS, fields, r.PrevHash, r.Hash} {
+		args[i].Value = v
 	}
-	return run(t.insert, t.args[:])
 }
 
 func run(s driver.Stmt, args []driver.NamedValue) error {

@@ -1,7 +1,10 @@
 package audit
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"modernc.org/sqlite"
@@ -12,98 +15,202 @@ import (
 // commit costs more than the rows in it.
 const lingering = 2 * time.Millisecond
 
+// maxGroup is the most rows in one transaction.
+const maxGroup = 256
+
 // maxHeld bounds the rows that wait for a database that can be written again.
 // It is not reached: without a database nothing is admitted that ends in rows.
 const maxHeld = 4096
 
-// writer gathers rows into transactions. It is the writing goroutine.
+// writer gathers rows into transactions. There is no goroutine of its own:
+// the first of those that wait leads. It commits its row and all others that
+// are there, and then hands the lead to the next that came meanwhile. A row
+// alone is committed where it comes from, without a change of goroutines.
 type writer struct {
-	l    *Log
-	held []*pending // nobody waits for these
+	log *Log // nil: it is open for reading
+
+	mu      sync.Mutex
+	waiting []*pending
+	held    []*Row // nobody waits for these
+	leading bool   // somebody commits
+	closed  bool
+	timer   *time.Timer // commits what is held, when nobody else does
+	group   []*Row      // of whoever leads
 }
 
-// run commits what is queued, all that waits in one transaction. A row that
-// somebody waits for waits for nobody.
-func (w *writer) run() {
-	timer := time.NewTimer(time.Hour)
-	timer.Stop()
-	group := make([]*pending, 0, maxGroup)
-	for {
-		group = group[:0]
-		select {
-		case p := <-w.l.queue:
-			group = append(group, p)
-		case <-timer.C:
-			w.commit(nil)
-			w.l.head.settle()
-			continue
-		case <-w.l.closing:
-			select {
-			case p := <-w.l.queue:
-				group = append(group, p)
-			default:
-				w.commit(nil)
-				w.l.head.settle()
-				return
-			}
-		}
-		group = w.gather(group)
-		waits := group[:0]
-		for _, p := range group {
-			if p.done == nil {
-				w.held = append(w.held, p)
-			} else {
-				waits = append(waits, p)
-			}
-		}
-		if len(waits) > 0 || len(w.held) >= maxGroup {
-			w.commit(waits)
-		}
-		if len(w.held) > 0 || w.l.head.lags() {
-			timer.Reset(lingering)
-		}
+// pending is a row on its way, and where its writer waits.
+type pending struct {
+	row     Row
+	told    chan outcome // nil: its writer leads
+	barrier bool         // no row: its writer wants those before it committed
+}
+
+// outcome is what a waiting writer hears: how its row's commit ended, or that
+// it leads now.
+type outcome struct {
+	err  error
+	lead bool
+}
+
+func (w *writer) init(l *Log) {
+	w.log = l
+	w.timer = time.AfterFunc(time.Hour, func() { _ = w.await(context.Background(), &pending{barrier: true}, false) })
+	w.timer.Stop()
+}
+
+// Append adds one row and returns it, complete, when it is committed. ID and
+// TS are filled in when they are empty; Seq and the hashes always are. When
+// ctx ends first, the row may or may not be committed. Errors wrap
+// ErrUnavailable.
+func (w *writer) Append(ctx context.Context, r Row) (Row, error) {
+	p := &pending{row: r}
+	if err := w.await(ctx, p, false); err != nil {
+		return r, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return p.row, nil
+}
+
+// AppendSoon adds one row that nothing waits for: it is committed together
+// with the next one, at the latest after lingering, and before any read
+// through this Log. A row whose commit fails is tried again with every later
+// one. The death of the process may take the rows of its last lingering.
+func (w *writer) AppendSoon(ctx context.Context, r Row) error {
+	if r.ID == "" {
+		r.ID = NewID()
+	}
+	if r.TS.IsZero() {
+		r.TS = time.Now()
+	}
+	w.mu.Lock()
+	if w.log == nil || w.closed {
+		w.mu.Unlock()
+		return fmt.Errorf("%w: it is closed, or open for reading", ErrUnavailable)
+	}
+	w.held = append(w.held, &r)
+	if len(w.held) == 1 {
+		w.timer.Reset(lingering)
+	}
+	full := len(w.held) >= maxGroup
+	w.mu.Unlock()
+	if full {
+		_ = w.await(ctx, &pending{barrier: true}, false) // the rows stay held if it fails
+	}
+	return nil
+}
+
+// settle waits until what was added before is committed, or cannot be.
+func (w *writer) settle(ctx context.Context) {
+	if w.log != nil {
+		_ = w.await(ctx, &pending{barrier: true}, true)
 	}
 }
 
-// gather takes what else is queued.
-func (w *writer) gather(group []*pending) []*pending {
-	for len(group) < maxGroup {
-		select {
-		case p := <-w.l.queue:
-			group = append(group, p)
-		default:
-			return group
-		}
+// close commits what is there, and lets no more rows in.
+func (w *writer) close() {
+	if w.log == nil {
+		return
 	}
-	return group
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.settle(context.Background())
+	w.timer.Stop()
 }
 
-// commit writes the held rows and those that somebody waits for, in the order
-// of their coming as far as it matters: an outcome after its intent.
-func (w *writer) commit(waits []*pending) {
-	group := make([]*pending, 0, len(w.held)+len(waits))
-	group = append(group, w.held...)
-	for _, p := range waits {
-		if !p.barrier {
-			group = append(group, p)
+var errClosed = errors.New("it is closed, or open for reading")
+
+// await commits p, or waits for whoever leads to do it.
+func (w *writer) await(ctx context.Context, p *pending, always bool) error {
+	w.mu.Lock()
+	if w.log == nil || w.closed && !always {
+		w.mu.Unlock()
+		return errClosed
+	}
+	if !w.leading {
+		w.leading = true
+		return w.lead(p)
+	}
+	p.told = make(chan outcome, 1)
+	w.waiting = append(w.waiting, p)
+	w.mu.Unlock()
+	var heard outcome
+	select {
+	case heard = <-p.told:
+	case <-ctx.Done():
+		if w.leave(p) {
+			return ctx.Err()
+		}
+		heard = <-p.told // it is being committed, or leads
+	}
+	if !heard.lead {
+		return heard.err
+	}
+	w.mu.Lock()
+	return w.lead(p)
+}
+
+// leave takes p back, unless somebody has taken it on.
+func (w *writer) leave(p *pending) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, other := range w.waiting {
+		if other == p {
+			w.waiting = append(w.waiting[:i], w.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// lead commits p, what is held, and those that wait, in this order: an outcome
+// is held before another intent of its connection comes. It gives the lead
+// away before it returns. w.mu is locked when it is called.
+func (w *writer) lead(p *pending) error {
+	most := min(len(w.waiting), maxGroup)
+	waits := append([]*pending(nil), w.waiting[:most]...)
+	w.waiting = append(w.waiting[:0], w.waiting[most:]...)
+	held := len(w.held)
+	w.group = append(w.group[:0], w.held...)
+	w.mu.Unlock()
+
+	if !p.barrier {
+		w.group = append(w.group, &p.row)
+	}
+	settle := p.barrier
+	for _, q := range waits {
+		if settle = settle || q.barrier; !q.barrier {
+			w.group = append(w.group, &q.row)
 		}
 	}
 	var err error
-	if len(group) > 0 {
-		err = w.l.commit(group)
+	if len(w.group) > 0 {
+		err = w.log.commit(w.group)
 	}
-	switch {
-	case err == nil:
-		w.held = w.held[:0]
-	case len(w.held) > maxHeld || !passing(err):
-		w.held = w.held[:0]
+	if settle {
+		w.log.head.settle()
 	}
-	for _, p := range waits {
-		if p.barrier {
-			w.l.head.settle()
+	clear(w.group)
+
+	w.mu.Lock()
+	if err == nil || held > maxHeld || !passing(err) {
+		w.held = append(w.held[:0], w.held[held:]...)
+		clear(w.held[len(w.held):cap(w.held)])
+	}
+	if len(w.waiting) > 0 {
+		next := w.waiting[0]
+		w.waiting = append(w.waiting[:0], w.waiting[1:]...)
+		next.told <- outcome{lead: true}
+	} else {
+		w.leading = false
+		if !w.closed && (len(w.held) > 0 || w.log.head.behind) {
+			w.timer.Reset(lingering)
 		}
-		p.done <- err
 	}
+	w.mu.Unlock()
+	for _, q := range waits {
+		q.told <- outcome{err: err}
+	}
+	return err
 }
 
 // passing reports an error that is not the rows' own fault.

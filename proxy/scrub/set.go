@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Window is the shortest run of a secret that is a hit. In base64 and in
@@ -50,6 +51,9 @@ type Set struct {
 	quote     bool // some secret holds a quotation mark
 
 	idle sync.Pool // of *Scanner
+
+	clean  sync.Map // names of fields that hold no secret
+	cleans atomic.Int32
 }
 
 // String hides.
@@ -159,8 +163,7 @@ func (s *Set) Header(h http.Header) int {
 	}
 	hits := 0
 	for name, values := range h {
-		// A name comes canonicalised: its letters' case is not the secret's.
-		if _, n := s.folded(name); n > 0 {
+		if n := s.name(name); n > 0 {
 			delete(h, name)
 			hits += n
 			continue
@@ -173,6 +176,30 @@ func (s *Set) Header(h http.Header) int {
 	}
 	return hits
 }
+
+// name looks for secrets in the name of a field. It comes canonicalised: its
+// letters' case is not the secret's. Names are few, so that those without any
+// are remembered.
+func (s *Set) name(name string) int {
+	if _, known := s.clean.Load(name); known {
+		return 0
+	}
+	if _, n := s.Text(name); n > 0 {
+		return n
+	}
+	if _, n := s.folded(name); n > 0 {
+		return n
+	}
+	if len(name) <= 64 && s.cleans.Load() < maxClean {
+		if _, known := s.clean.LoadOrStore(name, struct{}{}); !known {
+			s.cleans.Add(1)
+		}
+	}
+	return 0
+}
+
+// maxClean bounds the names that are remembered.
+const maxClean = 1024
 
 // folded looks for secrets whatever the letters' case.
 func (s *Set) folded(name string) (string, int) {

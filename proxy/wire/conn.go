@@ -48,7 +48,7 @@ func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
 	defer func() { // a handler's panic ends the connection too
 		if !c.hijacked {
 			_ = conn.Close()
-			_ = c.src.settle()
+			c.src.close()
 		}
 	}()
 	for ctx.Err() == nil && c.exchange(ctx) {

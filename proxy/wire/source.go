@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -14,16 +15,24 @@ const bufferSize = 4 << 10
 // source is a connection's inbound half: a buffer that can be searched for
 // the end of a head and then read as a stream, one reader at a time.
 //
-// While an exchange runs, watch reads ahead in the background. That is how a
-// client's going away is noticed; what it reads is the next request's.
+// While an exchange runs, and is not over soon, a read ahead goes on in the
+// background. That is how a client's going away is noticed; what it reads is
+// the next request's.
 type source struct {
 	conn net.Conn
 	buf  []byte // unread bytes are buf[r:w]
 	r, w int
 
+	mu       sync.Mutex
+	timer    *time.Timer   // starts the background read
+	gone     func()        // is told of its end; nil: nothing is to be watched
 	watching chan struct{} // closed when the background read has ended
 	watchErr error
 }
+
+// patience is how long an exchange runs before its client is watched. Most
+// are over by then, and two changes of goroutines cheaper.
+const patience = 20 * time.Millisecond
 
 var errHeadTooLarge = errors.New("read the request head: it is too large")
 
@@ -31,29 +40,62 @@ func newSource(c net.Conn) *source { return &source{conn: c, buf: make([]byte, b
 
 // settle waits for the background read, if there is one.
 func (s *source) settle() error {
-	if s.watching == nil {
+	s.mu.Lock()
+	s.gone = nil
+	watching := s.watching
+	s.mu.Unlock()
+	if watching == nil {
 		return nil
 	}
-	<-s.watching
+	<-watching
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.watching = nil
 	return s.watchErr
 }
 
-// watch reads ahead until something comes, and calls gone when that is the
-// end of the connection.
+// watch reads ahead, after some patience, until something comes, and calls
+// gone when that is the end of the connection.
 func (s *source) watch(gone func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.watching != nil || s.w > s.r {
 		return
 	}
+	s.gone = gone
+	if s.timer == nil {
+		s.timer = time.AfterFunc(patience, s.readAhead)
+		return
+	}
+	s.timer.Reset(patience)
+}
+
+// readAhead is the background read, if there is still something to watch: the
+// timer of an exchange that is over may have begun that of the next.
+func (s *source) readAhead() {
+	s.mu.Lock()
+	gone := s.gone
+	if gone == nil || s.watching != nil {
+		s.mu.Unlock()
+		return
+	}
 	done := make(chan struct{})
-	s.watching, s.watchErr = done, nil
-	go func() {
-		defer close(done)
-		if err := s.fill(); err != nil {
-			s.watchErr = err
-			gone()
-		}
-	}()
+	s.gone, s.watching, s.watchErr = nil, done, nil
+	s.mu.Unlock()
+	defer close(done)
+	if err := s.fill(); err != nil {
+		s.watchErr = err // read after done
+		gone()
+	}
+}
+
+// close stops the timer and waits for the background read, whose connection
+// is closed.
+func (s *source) close() {
+	_ = s.settle()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
 }
 
 // fill reads once into the buffer's free space, making room first.
