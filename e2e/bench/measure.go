@@ -131,6 +131,11 @@ func measure(ctx context.Context, o *options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if o.profile != "" {
+		if err := os.MkdirAll(o.profile, 0o755); err != nil { //nolint:gosec // for whoever reads it
+			return err
+		}
+	}
 	began := time.Now()
 	y, err := setUp(ctx, o)
 	defer y.tearDown()
@@ -192,25 +197,35 @@ func (y *yard) play(ctx context.Context, sc scenario, progress io.Writer) (*resu
 	return res, nil
 }
 
-// turn is one subject's turn.
+// turn is one subject's turn, with profiles where they are asked for.
 func (y *yard) turn(ctx context.Context, sc scenario, s *subject, t turn) (figures, error) {
+	p := y.profilerOf(s)
 	if sc.fresh {
 		fresh, err := y.launch(ctx, s.name)
 		if err != nil {
 			return nil, err
 		}
 		defer func() { s.sent.Add(fresh.sent.Load()); fresh.stop() }()
+		if p = y.profilerOf(fresh); p != nil {
+			t.rest = func() error { return errors.Join(p.begin(), p.end(sc.id)) }
+		}
 		return sc.run(ctx, fresh, t)
 	}
-	if s.name != "aileron" || y.options.profile == "" {
+	if p == nil {
 		return sc.run(ctx, s, t)
 	}
-	p := &profiler{dir: y.options.profile, out: y.home.profile, pid: s.pid}
 	if err := p.begin(); err != nil {
 		return nil, err
 	}
 	f, err := sc.run(ctx, s, t)
 	return f, errors.Join(err, p.end(sc.id))
+}
+
+func (y *yard) profilerOf(s *subject) *profiler {
+	if s.name != "aileron" || y.options.profile == "" {
+		return nil
+	}
+	return &profiler{dir: y.options.profile, out: y.home.profile, pid: s.pid}
 }
 
 func choose(ids []string) ([]scenario, error) {

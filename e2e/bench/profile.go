@@ -50,20 +50,29 @@ func (p *profiler) begin() error {
 	return syscall.Kill(p.pid, syscall.SIGUSR1)
 }
 
-// end keeps the profile as the scenario's; each turn replaces the last.
+// end keeps the profiles as the scenario's; each turn replaces the last.
 func (p *profiler) end(scenario string) error {
 	if err := syscall.Kill(p.pid, syscall.SIGUSR2); err != nil {
 		return err
 	}
-	for range 500 {
-		raw, err := os.ReadFile(p.out)
-		if err == nil {
-			return os.WriteFile(filepath.Join(p.dir, scenario+".pprof"), raw, 0o644) //nolint:gosec // for whoever reads it
-		}
-		if !errors.Is(err, os.ErrNotExist) {
-			return err
+	for range 500 { // the one of the CPU is there last
+		if _, err := os.Stat(p.out); err == nil {
+			return p.keep(scenario)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	return errors.New("aileron wrote no profile")
+}
+
+func (p *profiler) keep(scenario string) error {
+	for _, kind := range []string{"", ".heap", ".goroutine"} {
+		raw, err := os.ReadFile(p.out + kind)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(p.dir, scenario+kind+".pprof"), raw, 0o644); err != nil { //nolint:gosec // for whoever reads it
+			return err
+		}
+	}
+	return nil
 }

@@ -20,8 +20,9 @@ type scenario struct {
 // turn is how long, and how much, a subject is measured at a time.
 type turn struct {
 	length time.Duration
-	few    bool // a tenth of what is counted, not timed: a test of the bench itself
-	last   bool // of its scenario: what need not be repeated is measured now
+	few    bool         // a tenth of what is counted, not timed: a test of the bench itself
+	rest   func() error // nil, or what a subject at rest is asked for
+	last   bool         // of its scenario: what need not be repeated is measured now
 }
 
 // many is n, or few of them.

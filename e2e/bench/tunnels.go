@@ -104,6 +104,11 @@ func idle(ctx context.Context, s *subject, t turn) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.rest != nil {
+		if err := t.rest(); err != nil {
+			return nil, err
+		}
+	}
 	for _, c := range []*conn{open[0], open[n-1]} {
 		if err := c.item(getItems); err != nil {
 			return nil, fmt.Errorf("a tunnel did not stay open: %w", err)
