@@ -55,7 +55,7 @@ type Limits struct {
 	Wire        wire.Limits
 	Connections int           // open connections of the box; default 1024
 	Requests    int           // under way upstream; default 2048
-	Rate        int           // requests and CONNECTs in a second; default 10000
+	Rate        int           // requests and CONNECTs in a second; default 100000
 	Handshake   time.Duration // of TLS with the client; default 10 s
 	Idle        time.Duration // of a tunnel that is not decrypted; default 10 min
 	Drain       time.Duration // for requests under way at the end; default 30 s
@@ -106,7 +106,7 @@ func New(cfg Config) (*Plane, error) {
 		cfg.Limits.Requests = 2048
 	}
 	if cfg.Limits.Rate == 0 {
-		cfg.Limits.Rate = 10000
+		cfg.Limits.Rate = 100000
 	}
 	if cfg.Limits.Handshake == 0 {
 		cfg.Limits.Handshake = 10 * time.Second

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -194,7 +195,7 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 			continue
 		}
 		d := upstreamDenial(r, err)
-		dead := d.Reason == reasonUpstream && (attempt.unwritten() || how.idempotent)
+		dead := d.Reason == reasonUpstream && (attempt.unwritten() || how.idempotent && !attempt.answered.Load())
 		if try > 0 || !dead || sent != nil && sent.n.Load() > 0 {
 			return nil, d
 		}
@@ -230,12 +231,13 @@ func (emptyBody) WriteTo(io.Writer) (int64, error) { return 0, nil }
 
 // attempt watches one attempt's connection.
 type attempt struct {
-	conn   *countedConn
-	before int64
+	conn     *countedConn
+	before   int64
+	answered atomic.Bool // a byte of an answer came
 }
 
 func (a *attempt) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+	return &httptrace.ClientTrace{GotFirstResponseByte: func() { a.answered.Store(true) }, GotConn: func(info httptrace.GotConnInfo) {
 		conn := info.Conn
 		if secure, ok := conn.(*tls.Conn); ok {
 			conn = secure.NetConn()

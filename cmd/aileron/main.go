@@ -9,9 +9,14 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 )
 
 func main() {
+	// net/http's transport prints the bytes of an answer that nobody asked for,
+	// and those may echo a credential. What aileron has to say goes elsewhere.
+	log.SetOutput(io.Discard)
 	os.Exit(Main(context.Background(), os.Args[1:], osApp()))
 }

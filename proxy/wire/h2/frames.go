@@ -42,8 +42,8 @@ func (c *connection) settings(f *http2.SettingsFrame) error {
 	if f.IsAck() {
 		return nil
 	}
-	if f.NumSettings() > 100 || f.HasDuplicates() {
-		return protocolError("a SETTINGS frame repeats itself")
+	if f.NumSettings() > 100 {
+		return connError{http2.ErrCodeEnhanceYourCalm, "a SETTINGS frame has more values than there are settings"}
 	}
 	var bad error
 	err := c.write(func() {
@@ -114,6 +114,10 @@ func (c *connection) grow(f *http2.WindowUpdateFrame) error {
 	return nil
 }
 
+// errLeft is a frame on a stream that the client itself has reset: it is
+// closed for both from then on (RFC 9113 section 5.1).
+var errLeft = connError{http2.ErrCodeStreamClosed, "the client goes on with a stream that it has reset"}
+
 // idle reports a stream that the client has not opened yet.
 func (c *connection) idle(id uint32) bool { return id%2 == 0 || id > c.lastID }
 
@@ -124,7 +128,7 @@ func (c *connection) resetByPeer(f *http2.RSTStreamFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if st := c.streams[f.StreamID]; st != nil {
-		st.closed = true // a reset is not answered with one
+		st.closed, st.left = true, true // a reset is not answered with one
 		st.end(errReset)
 		c.grown.Broadcast()
 	}
@@ -141,10 +145,13 @@ func (c *connection) data(f *http2.DataFrame) error {
 	c.mu.Lock()
 	st := c.streams[f.StreamID]
 	c.recvWindow -= size
-	over := c.recvWindow < 0
+	over, left := c.recvWindow < 0, st != nil && st.left
 	c.mu.Unlock()
-	if over {
+	switch {
+	case over:
 		return connError{http2.ErrCodeFlowControl, "the client sent more than it may"}
+	case left:
+		return errLeft
 	}
 	if st == nil {
 		c.giveBack(nil, size)

@@ -20,8 +20,12 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	}
 	c.mu.Lock()
 	st, open, closing := c.streams[id], len(c.streams), c.closing
+	left := st != nil && st.left
 	c.mu.Unlock()
-	if st != nil {
+	switch {
+	case left:
+		return errLeft
+	case st != nil:
 		return st.trailers(f)
 	}
 	if id <= c.lastID {

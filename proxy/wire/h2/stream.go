@@ -24,6 +24,7 @@ type stream struct {
 	sendWindow int64
 	recvOwed   int64 // read bytes that the client does not know of
 	closed     bool  // no frame of this stream is sent any more
+	left       bool  // the client has reset it
 
 	mu     sync.Mutex
 	came   sync.Cond
