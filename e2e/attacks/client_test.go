@@ -61,6 +61,7 @@ type answer struct {
 	body    string
 	err     error // of the body: it broke off
 	interim int   // 1xx answers before it
+	last    bool  // the connection ends with it
 }
 
 func (a answer) String() string {
@@ -220,7 +221,7 @@ func readAnswer(br *bufio.Reader, method string) answer {
 		if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols {
 			continue
 		}
-		a := answer{status: res.StatusCode, header: res.Header, interim: interim}
+		a := answer{status: res.StatusCode, header: res.Header, interim: interim, last: res.Close}
 		if res.StatusCode != http.StatusSwitchingProtocols && (method != http.MethodConnect || res.StatusCode != http.StatusOK) {
 			var body []byte
 			body, a.err = io.ReadAll(res.Body)

@@ -303,7 +303,7 @@ func lek() category {
 					c.bulk = true
 					var body strings.Builder
 					s := on.secrets["S1"]
-					for i := 0; body.Len() < 1<<20; i++ {
+					for i := 0; body.Len() < 256<<10; i++ {
 						at := i % (len(s) - size)
 						fmt.Fprintf(&body, "%s|%06d|", s[at:at+size], i)
 					}
@@ -566,7 +566,7 @@ func lekClean(c *trial) {
 		c.bulk = true
 		piece := make([]byte, 1<<20)
 		_, _ = rand.Read(piece)
-		const pieces = 64
+		const pieces = 24
 		c.origin("api.good.test").plays(func(v *visit) {
 			v.send("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", pieces*len(piece))
 			for range pieces {
@@ -588,7 +588,7 @@ func lekClean(c *trial) {
 		if n != int64(pieces*len(piece)) || err != nil || !bytes.Equal(want.Sum(nil), got.Sum(nil)) {
 			c.failf("%d bytes arrived (%v), or were changed", n, err)
 		}
-		if after := heap(); after > before+32<<20 {
+		if after := heap(); after > before+20<<20 {
 			c.failf("the heap grew by %d MiB", (after-before)>>20)
 		}
 		_ = l.Close()

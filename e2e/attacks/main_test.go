@@ -9,6 +9,8 @@ package attacks
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -32,6 +34,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "attacks: set the namespace up:", err)
 		os.Exit(1)
 	}
+	// net/http writes to the process's log what it does not understand, and
+	// that is the binary's to keep quiet, see TestTheBinaryHolds.
+	log.SetOutput(io.Discard)
 	var err error
 	if on, err = newStage(dir); err != nil {
 		fmt.Fprintln(os.Stderr, "attacks: set the stage up:", err)

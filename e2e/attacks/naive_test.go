@@ -109,6 +109,11 @@ func newNaive(t *testing.T) *subject {
 	trusted := x509.NewCertPool()
 	trusted.AddCert(authority.Root())
 	return &subject{patience: 300 * time.Millisecond, addr: l.Addr().String(), token: "t", roots: trusted, logs: func() []byte { return nil }, files: func() []string { return nil },
+		last: func() int64 {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return int64(len(n.rows))
+		},
 		rows: func(after int64) []audit.Row {
 			n.mu.Lock()
 			defer n.mu.Unlock()

@@ -1,8 +1,43 @@
 package attacks
 
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
 // pth: paths and methods that are judged as one thing and served as another.
 func pth() category {
 	return category{name: "PTH", cases: []attack{
+		{id: "PTH-01", does: "dot segments", run: refusedPaths("/v1/items/../../admin", "/v1/items/./42", "/..", "/v1/items/..")},
+		{id: "PTH-02", does: "escaped dot segments", run: refusedPaths("/v1/%2e%2e/admin", "/v1/%2E./admin", "/v1/.%2e/admin")},
+		{id: "PTH-04", does: "escaped slashes", run: refusedPaths("/v1/..%2fadmin", "/v1/items/42%2F..%2F..%2Fadmin", "/v1%2fitems")},
+		{id: "PTH-05", does: "dot segments that are escaped twice", run: refusedPaths("/v1/%252e%252e/admin", "/v1/items/%252e%252e%252fadmin")},
+		{id: "PTH-07", does: "backslashes, as they are and escaped", run: refusedPaths(`/v1\..\admin`, "/v1/items%5c..%5c..%5cadmin", `/v1/items/..\admin`)},
+		{id: "PTH-08", does: "empty segments", run: refusedPaths("//admin", "/v1//items", "///v1/items", "/v1/items//42")},
+		{id: "PTH-10", does: "escaped control characters", run: refusedPaths("/v1/items%00.json", "/v1/items%0d%0aX:y", "/v1/items%09", "/v1/items/%00", "/v1/items/a%7f")},
+		{id: "PTH-11", does: "a fragment", run: refusedPaths("/v1/items#/../admin", "/v1/items?q=1#x")},
+		{id: "PTH-13", does: "bytes that are no ASCII", run: refusedPaths("/v1/items\xff", "/v1/ïtems", "/v1/items/\xc3")},
+		{id: "PTH-14", does: "overlong UTF-8", run: refusedPaths("/v1/%c0%ae%c0%ae/admin", "/v1/%e0%80%ae/admin", "/v1/items/%c0%af")},
+		{id: "PTH-16", does: "another case is another path", run: refusedPaths("/V1/ITEMS", "/v1/Items")},
+		{id: "PTH-17", does: "a slash or a dot at the end is another path", run: refusedPaths("/v1/items/", "/v1/items/.", "/v1/items/%2e", "/v1/items/42/")},
+		{id: "PTH-19", does: "escapes of what needs none", run: refusedPaths("/%76%31/items", "/v1/item%73", "/v1/items/%34%32")},
+		{id: "PTH-20", does: "a method that no operation names", run: func(c *trial) {
+			for _, method := range []string{"PUT", "PATCH", "COPY", "MOVE", "PROPFIND", "PURGE", "FOO", "HEAD", "OPTIONS", "TRACE", "GETS"} {
+				c.each(method, func(c *trial) {
+					a := c.tun("api.good.test", head(method, "api.good.test", "/v1/items"))
+					c.is(method, a, 403)
+					if method != "HEAD" {
+						c.because(method, a, "operation_not_matched")
+					}
+					c.untouched()
+				})
+			}
+		}},
 		{id: "PTH-22", does: "OPTIONS * is refused, and written down", run: func(c *trial) {
 			c.each("inside", func(c *trial) {
 				c.is("OPTIONS *", c.tun("api.good.test", head("OPTIONS", "api.good.test", "*")), 400, 403)
@@ -11,5 +46,175 @@ func pth() category {
 				c.is("OPTIONS *", c.fwd("OPTIONS * HTTP/1.1\r\nHost: api.good.test\r\n"+c.authorization()+"\r\n"), 400, 401, 403) // the API's door, which asks for its own token
 			})
 		}},
+		{id: "PTH-23", does: "fields that override the method do not arrive", run: func(c *trial) {
+			names := []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X_HTTP_METHOD_OVERRIDE", "X-Http_Method-Override"}
+			var fields []string
+			for _, n := range names {
+				fields = append(fields, n+": DELETE")
+			}
+			c.is("the POST", c.post("api.good.test", "/v1/items", "x", fields...), 200)
+			c.absent("api.good.test", "method", "delete")
+		}},
+		{id: "PTH-25", does: "fields that override the path do not arrive", run: func(c *trial) {
+			var fields []string
+			for _, n := range []string{"X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Path", "X-Accel-Redirect", "X-Sendfile", "X-Override-URL", "X-Original-URI", "X-Forwarded-Prefix", "X-Forwarded-Uri"} {
+				fields = append(fields, n+": /the-other-path")
+			}
+			c.is("the GET", c.get("api.good.test", "/v1/items", fields...), 200)
+			c.absent("api.good.test", "the-other-path")
+		}},
+		{id: "PTH-26", does: "a template variable is one plain segment", run: func(c *trial) {
+			for id, status := range map[string]int{
+				"42": 200, "~": 200, "*": 200, "a.b": 200, "a:b": 200, "a%20b": 200,
+				"..": 400, ".": 400, "%2e%2e": 400, "a%2fb": 400, "a/b": 403, "": 403, strings.Repeat("a", 4096): 400, "%00": 400,
+				"a%5cb": 400, "..;": 400, ";..": 400, "..;x=y": 400, "a%": 400, "%zz": 400, "%25": 400, "a%3fb": 200, "a%23b": 200,
+			} {
+				c.each(fmt.Sprintf("%.12q", id), func(c *trial) {
+					c.permits = func(h hit) bool { return status == 200 && h.Target == "/v1/items/"+id }
+					c.is("the request", c.get("api.good.test", "/v1/items/"+id), status)
+					if status != 200 {
+						c.untouched()
+					}
+				})
+			}
+			c.each("a;b", func(c *trial) { // refused, or sent as it is
+				c.is("the request", c.get("api.good.test", "/v1/items/a;b"), 400, 403)
+			})
+		}},
+		{id: "PTH-28", does: "two credentials for one request: the session does not start, and both are named", run: func(c *trial) {
+			wide, err := spec.Load([]byte(`[connector]
+name = "github://attacks/wide"
+version = "1.0.0"
+[capabilities.network]
+hosts = ["api.good.test"]
+[capabilities.credential]
+kind = "bearer"
+[provides]
+intents = ["attacks"]
+`), []byte(`{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://attacks/wide","version":"1.0.0"},"tools":[{"name":"wide","operations":[
+{"name":"all","method":"GET","path":"/v1/{rest...}","hosts":["api.good.test"],"credential":"bearer"}]}]}`))
+			c.must(err)
+			narrow, err := loadConnector("api")
+			c.must(err)
+			for _, order := range [][]*spec.Connector{{wide, narrow}, {narrow, wide}} {
+				_, err = spec.NewIndex(order)
+				if err == nil || !strings.Contains(err.Error(), "attacks/wide") || !strings.Contains(err.Error(), "attacks/api") {
+					c.failf("the two were combined: %v", err)
+				}
+			}
+		}},
+		{id: "PTH-29", does: "a credential is injected where an operation says so, and one step beside it nowhere", run: pthSurface},
+		{id: "PTH-31", does: "whatever is taken of mutated paths, is an operation's and is sent as it was judged", run: pthMutations},
+		{id: "PTH-32", does: "a GET, HEAD or DELETE with a body is refused", run: func(c *trial) {
+			for name, framing := range map[string]string{"length": "Content-Length: 5\r\n\r\nhello", "chunked": "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"} {
+				for method, path := range map[string]string{"GET": "/v1/items", "DELETE": "/v1/items/42", "HEAD": "/v1/items"} {
+					c.each(method+" "+name, func(c *trial) {
+						a := c.tun("api.good.test", method+" "+path+" HTTP/1.1\r\nHost: api.good.test\r\n"+framing)
+						c.is(method, a, map[string]int{"GET": 400, "DELETE": 400, "HEAD": 403}[method])
+						c.untouched()
+					})
+				}
+			}
+		}},
 	}}
+}
+
+// refusedPaths asks for each; none may reach the origin.
+func refusedPaths(targets ...string) func(*trial) {
+	return func(c *trial) {
+		for _, target := range targets {
+			c.each(fmt.Sprintf("%q", target), func(c *trial) {
+				a := c.get("api.good.test", target)
+				c.is("the request", a, 400, 403)
+				if a.class != "invalid_request" && a.class != "capability_denied" || a.auditID == "" {
+					c.failf("the refusal says nothing: %s", a)
+				}
+				c.untouched()
+			})
+		}
+	}
+}
+
+// absent fails the trial when a request to host holds one of these words, in
+// any case, anywhere.
+func (c *trial) absent(host string, words ...string) {
+	hits := c.hits(host)
+	if len(hits) == 0 {
+		c.failf("%s got no request", host)
+	}
+	for _, h := range hits {
+		for _, word := range words {
+			if strings.Contains(strings.ToLower(string(h.Raw)), strings.ToLower(word)) {
+				c.failf("%s got %q", host, h.Raw)
+			}
+		}
+	}
+}
+
+func pthSurface(c *trial) {
+	for _, op := range []struct{ secret, host, method, path string }{
+		{"S1", "api.good.test", "GET", "/v1/items"}, {"S1", "api.good.test", "POST", "/v1/items"}, {"S1", "api.good.test", "GET", "/v1/items/7"},
+		{"S1", "api.good.test", "DELETE", "/v1/items/7"}, {"S1", "api.good.test", "GET", "/v1/echo"}, {"S1", "api.good.test", "POST", "/v1/echo"},
+		{"S2", "key.good.test", "GET", "/v1/items"}, {"S3", "q.good.test", "GET", "/v1/items"}, {"S4", "basic.good.test", "GET", "/v1/items"},
+		{"S5a", "oauth.good.test", "GET", "/v1/items"}, {"S6", "alt.good.test:8443", "GET", "/v1/items"},
+	} {
+		ask := func(c *trial, method, hostport, path string) answer {
+			fields := []string{}
+			if method == "POST" {
+				fields = append(fields, "Content-Length: 0")
+			}
+			return c.tun(hostport, head(method, hostport, path, fields...))
+		}
+		c.each(op.method+" "+op.host+op.path, func(c *trial) {
+			c.is("the operation", ask(c, op.method, op.host, op.path), 200) // that it carries its secret is O2's
+		})
+		c.each(op.method+" "+op.host+op.path+", beside", func(c *trial) {
+			host, _, _ := strings.Cut(op.host, ":")
+			c.is("another method", ask(c, "PATCH", op.host, op.path), 403)
+			c.is("another path", ask(c, op.method, op.host, op.path+"x/y"), 403)
+			c.is("another port", ask(c, op.method, host+":9443", op.path), 403)
+			c.is("another host", ask(c, op.method, "x."+op.host, op.path), 403)
+			c.untouched()
+		})
+	}
+}
+
+// pthMutations asks for paths that are changed at random, many in a tunnel.
+// O2 judges what arrives: it must be an operation's, and equal to its row.
+func pthMutations(c *trial) {
+	c.rows, c.bulk = -1, true
+	seeds := []string{"/v1/items", "/v1/items/42", "/v1/echo", "/v1/items?q=1&limit=2", "/v1/items/a-b_c.d"}
+	pieces := []string{".", "..", "/", "//", "/.", "/..", "%2e", "%2E%2e", "%2f", "%5c", "%00", "%25", "%252e", ";", ";x=y", "..;", "\\", "?", "&", "=", "%", "%4", "A", "~", "*", "'", "%20", "+", "@", ":", "%c0%ae", "admin", "/../admin", "%2e%2e/admin", "|", "{", "^"}
+	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // the same mutations in each run
+	const rounds = 1500
+	var l *line
+	var br *bufio.Reader
+	for range rounds {
+		target := seeds[random.IntN(len(seeds))]
+		for range 1 + random.IntN(2) {
+			at, p := 1+random.IntN(len(target)-1), pieces[random.IntN(len(pieces))]
+			if random.IntN(3) == 0 {
+				target = target[:at] + p + target[min(at+len(p), len(target)):]
+			} else {
+				target = target[:at] + p + target[at:]
+			}
+		}
+		if l == nil {
+			if l = c.tunnel("api.good.test"); l == nil {
+				return
+			}
+			br = bufio.NewReader(l)
+		}
+		_, _ = io.WriteString(l, head("GET", "api.good.test", target))
+		a := readAnswer(br, "GET")
+		c.is(target, a, 200, 400, 403)
+		if a.last {
+			_ = l.Close()
+			l = nil
+		}
+	}
+	hits := c.hits("api.good.test")
+	if len(hits) < rounds/30 {
+		c.failf("only %d of the mutated paths were taken: the mutations are too wild to prove anything", len(hits))
+	}
 }

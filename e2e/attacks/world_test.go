@@ -28,6 +28,7 @@ type subject struct {
 	token string
 	roots *x509.CertPool // what the box trusts
 	rows  func(after int64) []audit.Row
+	last  func() int64    // the newest row's number
 	files func() []string // everything that it wrote
 	logs  func() []byte
 	plane *world // nil: it is not the plane
@@ -200,6 +201,13 @@ func newWorld(t testing.TB, f fixture) *world {
 				t.Errorf("read the audit log: %v", err)
 			}
 			return rows
+		},
+		last: func() int64 {
+			rows, err := w.log.List(context.Background(), audit.Filter{Limit: 1, Newest: true})
+			if err != nil || len(rows) == 0 {
+				return 0
+			}
+			return rows[0].Seq
 		},
 		files: func() []string { return []string{w.home, filepath.Join(on.dir, "vault")} }}
 	return w
