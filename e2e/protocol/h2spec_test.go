@@ -77,7 +77,7 @@ func TestH2specPasses(t *testing.T) {
 		missing(t, "h2spec cannot be built: %v\n%s", err, out)
 	}
 	l, port := listen(t)
-	s := newSession(t, "", nil, "--egress", "passthrough", "--resolve", "127.0.0.1:"+port+":"+origin.resolve[hostH2+":443"])
+	s := newSession(t, "", "--egress", "passthrough", "--resolve", "127.0.0.1:"+port+":"+origin.resolve[hostH2+":443"])
 	s.forwarder(t, l, "127.0.0.1:"+port)
 
 	// An origin that reads the whole request before it answers: an answer that

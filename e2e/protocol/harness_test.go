@@ -84,7 +84,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer origin.close()
-	shared, err = openSession(nil)
+	shared, err = openSession()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -145,13 +145,12 @@ type session struct {
 }
 
 // openSession starts a session that reaches the origin under all its names.
-func openSession(env []string, flags ...string) (*session, error) {
+func openSession(flags ...string) (*session, error) {
 	args := append([]string{"proxy", "--json", "--upstream-ca", origin.roots}, flags...)
 	for at, to := range origin.resolve {
 		args = append(args, "--resolve", at+":"+to)
 	}
 	s := &session{cmd: aileron(args...)}
-	s.cmd.Env = append(s.cmd.Env, env...)
 	s.cmd.Stderr = &s.errs
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -172,16 +171,12 @@ func openSession(env []string, flags ...string) (*session, error) {
 	return s, nil
 }
 
-// lean makes the plane give memory back at once, so that what it holds is what
-// it needs: opening the vault takes far more than a transfer.
-var lean = []string{"GOMEMLIMIT=16MiB"}
-
 // newSession is openSession with a configuration, until the test ends.
-func newSession(t *testing.T, config string, env []string, flags ...string) *session {
+func newSession(t *testing.T, config string, flags ...string) *session {
 	t.Helper()
 	file := filepath.Join(home, "config.toml")
 	must(t, os.WriteFile(file, []byte(config), 0o600))
-	s, err := openSession(env, flags...)
+	s, err := openSession(flags...)
 	must(t, os.Remove(file))
 	must(t, err)
 	t.Cleanup(func() { must(t, s.close()) })
@@ -264,6 +259,22 @@ func need(t *testing.T, program string) string {
 		missing(t, "there is no %s: scripts/prepare or the system's packages have it", program)
 	}
 	return path
+}
+
+// packaged is need for a program that root gets from Debian's packages, as
+// scripts/prepare does.
+func packaged(t *testing.T, program string) string {
+	t.Helper()
+	_, err := exec.LookPath(program)
+	_, debian := os.Stat("/etc/debian_version")
+	if err != nil && debian == nil && os.Geteuid() == 0 {
+		install := exec.CommandContext(t.Context(), "sh", "-c", "apt-get update -qq && apt-get install -y -qq --no-install-recommends "+program)
+		install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		if out, err := install.CombinedOutput(); err != nil {
+			t.Logf("%s cannot be installed: %v\n%s", program, err, out)
+		}
+	}
+	return need(t, program)
 }
 
 func must(t testing.TB, err error) {

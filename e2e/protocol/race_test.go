@@ -1,0 +1,6 @@
+//go:build race
+
+package protocol
+
+// The race detector makes the client's handshakes slow.
+const idleTunnels = 2000
