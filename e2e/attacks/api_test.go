@@ -1,3 +1,308 @@
 package attacks
 
-func api() category { return category{name: "API"} }
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"regexp"
+	"strings"
+)
+
+// api: the session's own endpoints, asked by who may not.
+func api() category {
+	return category{name: "API", unrun: map[string]string{
+		"API-08": "not built yet: the endpoint that runs an operation by its name; it is not found, which API-02 tries",
+	}, cases: []attack{
+		{id: "API-01", does: "no endpoint answers without this session's token, wherever else a token stands", run: func(c *trial) {
+			old := newWorld(c.t, fixture{connectors: []string{"plain"}})
+			expired := old.token
+			old.stop()
+			for name, field := range map[string]string{
+				"no token": "", "garbage": "Authorization: Bearer garbage", "an ended session's": "Authorization: Bearer " + expired,
+				"another scheme": "Authorization: Token " + c.s.token, "basic": "Authorization: Basic " + basicAuth("s", c.s.token),
+				"in a cookie": "Cookie: token=" + c.s.token, "in a field of its own": "X-Api-Key: " + c.s.token, "half of it": "Authorization: Bearer " + c.s.token[:20],
+				"the proxy's field": "Proxy-Authorization: Bearer " + c.s.token, "two of them": "Authorization: Bearer x\r\nAuthorization: Bearer " + c.s.token,
+			} {
+				c.each(name, func(c *trial) { c.strangers(field, "") })
+			}
+			for _, parameter := range []string{"token", "access_token", "key"} {
+				c.each("in the query as "+parameter, func(c *trial) { c.strangers("", "?"+parameter+"="+c.s.token) })
+			}
+			c.each("nothing of them is kept", func(c *trial) {
+				text, err := json.Marshal(c.s.rows(0))
+				c.must(err)
+				for what, kept := range map[string]string{"the log": string(c.s.logs()), "the audit rows": string(text)} {
+					if strings.Contains(kept, expired) || strings.Contains(kept, c.s.token) {
+						c.failf("%s hold a token", what)
+					}
+				}
+			})
+		}},
+		{id: "API-02", does: "the box's token opens nothing of the owner's, and nothing happens", run: func(c *trial) {
+			for _, route := range owners {
+				for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
+					for name, a := range c.doors(method, route, "Authorization: Bearer "+c.s.token) {
+						c.is(method+" "+route+" "+name, a, 403, 404)
+						c.because(method+" "+route+" "+name, a, "owner_only", "not_found")
+					}
+				}
+			}
+			for _, route := range []string{"//v1/audit", "/v1/%61udit", "/v1/./audit", "/v1/session/../audit", "/V1/audit", "/v1/audit/", "/v1/session/", "/v1/session;/audit", "/v1/session%2f..%2faudit"} {
+				for name, a := range c.doors("GET", route, "Authorization: Bearer "+c.s.token) {
+					c.is(route+" "+name, a, 403, 404, 400)
+				}
+			}
+			c.untouched()
+		}},
+		{id: "API-04", does: "a web page is refused even with the token, and no page may read an answer", run: func(c *trial) {
+			bearer := "Authorization: Bearer " + c.s.token
+			for _, page := range []string{"Origin: https://evil.test", "Origin: null", "Origin: http://" + c.s.addr, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: none"} {
+				for name, a := range c.doors("GET", "/v1/session", bearer, page) {
+					c.is(page+" "+name, a, 403)
+					c.because(page+" "+name, a, "cross_site")
+					c.unshared(a)
+				}
+			}
+			for kind, body := range map[string]string{"text/plain": `{"connector_fqn":"github://attacks/api"}`, "application/x-www-form-urlencoded": "tool=api&operation=items.list"} {
+				for _, route := range []string{"/v1/session/stop", "/v1/connector-operations/run", "/v1/session"} {
+					c.rows++
+					a := c.ask("POST", route, body, "Content-Type: "+kind, "Referer: https://evil.test/")
+					c.is("a form", a, 401)
+					c.unshared(a)
+				}
+			}
+		}},
+		{id: "API-05", does: "a preflight is granted nothing, that of a private network included", run: func(c *trial) {
+			for _, route := range []string{"/v1/session", "/v1/session/stop", "/v1/connector-operations/run", "/healthz"} {
+				for _, more := range []string{"", "Access-Control-Request-Private-Network: true", "Authorization: Bearer " + c.s.token} {
+					c.rows = -1 // healthz writes none
+					fields := []string{"Origin: https://evil.test", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization"}
+					if more != "" {
+						fields = append(fields, more)
+					}
+					a := c.ask("OPTIONS", route, "", fields...)
+					if route != "/healthz" {
+						c.is("a preflight of "+route, a, 401, 403)
+					}
+					c.unshared(a)
+				}
+			}
+		}},
+		{id: "API-07", does: "a session's token tells and stops nothing of another session", run: func(c *trial) {
+			other := newWorld(c.t, fixture{connectors: []string{"alt"}})
+			defer other.stop()
+			theirs := other.plane.Describe().ID
+			bearer := "Authorization: Bearer " + c.s.token
+			c.each("its name on its own", func(c *trial) {
+				c.rows = 3
+				for what, a := range map[string]answer{
+					"in the query": c.ask("GET", "/v1/session?session_id="+theirs, "", bearer),
+					"in a field":   c.ask("GET", "/v1/session", "", bearer, "X-Aileron-Session: "+theirs, "Aileron-Session-Id: "+theirs),
+					"in the path":  c.ask("GET", "/v1/session/"+theirs, "", bearer),
+					"in the list":  c.ask("GET", "/v1/sessions/"+theirs, "", bearer),
+					"in a body":    c.ask("POST", "/v1/session/stop", `{"session_id":"`+theirs+`"}`, bearer),
+				} {
+					if strings.Contains(a.body, theirs) || a.status == 200 && !strings.Contains(a.body, c.s.plane.plane.Describe().ID) {
+						c.failf("%s: %s", what, a)
+					}
+				}
+			})
+			c.elsewhere("its token on the other", fixture{connectors: []string{"api", "plain"}}, func(d *trial) {
+				d.strangers(bearer, "")
+				d.rows++
+				d.is("a tunnel", d.say(d.dial(), "CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+"\r\n", "CONNECT")[0], 407)
+			})
+		}},
+		{id: "API-10", does: "the session listens where it was told to, and there it wants the token", run: apiListens},
+		{id: "API-11", does: "there are no profiles, variables or metrics to read", run: func(c *trial) {
+			for _, route := range []string{"/debug/pprof", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/vars", "/metrics", "/v1/metrics", "/v1/debug/pprof/heap", "/debug/requests"} {
+				for name, a := range c.doors("GET", route, "Authorization: Bearer "+c.s.token) {
+					c.is(route+" "+name, a, 404)
+				}
+				for name, a := range c.doors("GET", route) {
+					c.is(route+" without a token, "+name, a, 401)
+				}
+			}
+		}},
+		{id: "API-13", does: "the endpoints read requests as strictly as the proxy", run: func(c *trial) {
+			bearer := "Host: x\r\nAuthorization: Bearer " + c.s.token + "\r\n"
+			for name, r := range map[string]struct {
+				raw    string
+				status int
+			}{
+				"two lengths":       {"POST /v1/session HTTP/1.1\r\n" + bearer + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG", 400},
+				"bare line feeds":   {"GET /v1/session HTTP/1.1\nHost: x\n\n", 400},
+				"a bare return":     {"GET /v1/session HTTP/1.1\r\nHost: x\rA: b\r\n\r\n", 400},
+				"returns":           {"GET /v1/session HTTP/1.1\r\nHost: x\r\r\n\r\n", 400},
+				"a head too large":  {"GET /v1/session HTTP/1.1\r\n" + bearer + "A: " + repeated("x", 65<<10) + "\r\n\r\n", 431},
+				"too many fields":   {"GET /v1/session HTTP/1.1\r\n" + bearer + repeated("A: b\r\n", 1001) + "\r\n", 431},
+				"fields by million": {"GET /v1/session HTTP/1.1\r\n" + bearer + repeated("a:\r\n", 1<<18) + "\r\n", 431},
+				"a huge body":       {"POST /v1/connector-operations/run HTTP/1.1\r\n" + bearer + "Content-Length: 999999999999999\r\n\r\n", 413},
+			} {
+				c.each(name, func(c *trial) { c.is(name, c.fwd(r.raw), r.status) })
+			}
+			c.each("one after the other", func(c *trial) {
+				c.rows = 1
+				raw := "GET /v1/session HTTP/1.1\r\n" + bearer + "\r\nGET /v1/audit HTTP/1.1\r\n" + bearer + "\r\n"
+				answers := c.say(c.dial(), raw, "GET", "GET")
+				c.is("the first", answers[0], 200)
+				c.is("the second", answers[1], 403)
+			})
+		}},
+		{id: "API-14", does: "no refusal of any class tells paths, addresses, queries or the program's inside", run: apiErrors},
+	}}
+}
+
+// owners are the endpoints that only the owner's socket may have, and those
+// that other programs of this kind have.
+var owners = []string{"/v1/audit", "/v1/audit/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/v1/audit/export", "/v1/vault/status", "/v1/vault/unlock", "/v1/vault/lock",
+	"/v1/session/stop", "/v1/sessions", "/v1/approvals", "/v1/connectors", "/v1/connectors/install", "/v1/bindings", "/v1/config", "/v1/reload",
+	"/v1/shutdown", "/v1/connector-operations/run", "/v1/sandbox-proxy/requests", "/shutdown", "/"}
+
+// ask sends one request to the listener itself.
+func (c *trial) ask(method, target, body string, fields ...string) answer {
+	if body != "" {
+		fields = append(fields, fmt.Sprintf("Content-Length: %d", len(body)))
+	}
+	return c.say(c.dial(), head(method, "127.0.0.1", target, fields...)+body, method)[0]
+}
+
+// doors sends one request by each way that leads to the endpoints.
+func (c *trial) doors(method, target string, fields ...string) map[string]answer {
+	c.rows += 3
+	all := map[string]answer{"directly": c.ask(method, target, "", fields...)}
+	through := append([]string{strings.TrimSuffix(c.authorization(), "\r\n")}, fields...)
+	all["in the absolute form"] = c.say(c.dial(), head(method, "aileron.internal", "http://aileron.internal"+target, through...), method)[0]
+	if l, a := c.connect("aileron.internal:80"); a.status == 200 {
+		all["in a tunnel"] = c.say(l, head(method, "aileron.internal", target, fields...), method)[0]
+	} else {
+		c.failf("a tunnel to the endpoints: %s", a)
+	}
+	return all
+}
+
+// strangers asks for everything with what is not the token.
+func (c *trial) strangers(field, query string) {
+	var fields []string
+	if field != "" {
+		fields = []string{field}
+	}
+	for _, route := range []string{"/v1/session", "/v1/audit", "/v1/vault/unlock", "/v1/session/stop", "/v1/connector-operations/run", "/v1/none", "/"} {
+		c.rows++
+		a := c.ask("GET", route+query, "", fields...)
+		c.is("GET "+route, a, 401)
+		c.because("GET "+route, a, "token_missing_or_wrong")
+		c.unshared(a)
+	}
+}
+
+// unshared fails the trial when a web page could read the answer.
+func (c *trial) unshared(a answer) {
+	for name := range a.header {
+		if strings.HasPrefix(name, "Access-Control-") {
+			c.failf("the answer has %s", name)
+		}
+	}
+}
+
+// apiListens asks the kernel where the built program listens.
+func apiListens(c *trial) {
+	p := newPerson(c.t)
+	p.install("plain")
+	elsewhere := places["plain.good.test"].String()
+	c.t.Helper()
+	here := p.start()
+	port := here.port()
+	if got := p.listening(here); len(got) != 1 || got[0] != "127.0.0.1:"+port {
+		c.failf("it listens on %q", got)
+	}
+	for _, at := range []string{elsewhere, "::1"} {
+		if conn, err := net.Dial("tcp", net.JoinHostPort(at, port)); err == nil {
+			_ = conn.Close()
+			c.failf("%s answers", at)
+		}
+	}
+	here.stop()
+	wide := p.start("--listen", "0.0.0.0:0")
+	defer wide.stop()
+	at := netip.MustParseAddrPort(elsewhere + ":" + wide.port()).String()
+	for request, want := range map[string]string{
+		"GET /v1/session HTTP/1.1\r\nHost: x\r\n\r\n":                                   " 401 ",
+		"CONNECT plain.good.test:443 HTTP/1.1\r\nHost: plain.good.test:443\r\n\r\n":     " 407 ",
+		"GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n\r\n": " 407 ",
+	} {
+		conn, err := net.Dial("tcp", at)
+		c.must(err)
+		_, _ = io.WriteString(conn, request)
+		buf := make([]byte, 64)
+		n, _ := io.ReadAtLeast(conn, buf, 16)
+		if _ = conn.Close(); !strings.Contains(string(buf[:n]), want) {
+			c.failf("%.20q from elsewhere: %q", request, buf[:n])
+		}
+	}
+	if hits := c.hits("plain.good.test"); len(hits) != 0 {
+		c.failf("the origin got %d requests", len(hits))
+	}
+}
+
+// inside is what tells of the machine or of the program.
+var insides = regexp.MustCompile(`/(tmp|root|home|work|proc|etc|var)/|\.go:\d|goroutine|0x[0-9a-f]{6}|93\.184\.|169\.254|\b10\.0\.0|attacks root|x509|sql|tls:|dial |QCANARY`)
+
+func apiErrors(c *trial) {
+	api, plain := c.origin("api.good.test"), c.origin("plain.good.test")
+	const q = "/v1/items?q=QCANARY"
+	bearer := "Authorization: Bearer " + c.s.token
+	authorized := c.authorization()
+	for name, fail := range map[string]func(c *trial) answer{
+		"not granted":     func(c *trial) answer { return c.get("evil.test", "/QCANARY?QCANARY=1") },
+		"no operation":    func(c *trial) answer { return c.get("api.good.test", "/none?q=QCANARY") },
+		"query":           func(c *trial) answer { return c.get("api.good.test", "/v1/items?other=QCANARY") },
+		"malformed":       func(c *trial) answer { return c.get("api.good.test", "/v1/%zz?QCANARY") },
+		"other authority": func(c *trial) answer { return c.tun("api.good.test", head("GET", "QCANARY.test", "/v1/items")) },
+		"a version": func(c *trial) answer {
+			return c.tun("api.good.test", "GET /v1/items HTTP/9.9\r\nHost: QCANARY\r\n\r\n")
+		},
+		"upgrade": func(c *trial) answer { return c.get("api.good.test", q, "Connection: upgrade", "Upgrade: websocket") },
+		"no token": func(c *trial) answer {
+			return c.fwd("GET http://api.good.test" + q + " HTTP/1.1\r\nHost: api.good.test\r\n\r\n")
+		},
+		"scheme": func(c *trial) answer {
+			return c.fwd("GET https://api.good.test" + q + " HTTP/1.1\r\nHost: api.good.test\r\n" + authorized + "\r\n")
+		},
+		"a body with a GET": func(c *trial) answer { return c.get("api.good.test", q, "Content-Length: 7") },
+		"endpoint":          func(c *trial) answer { c.rows++; return c.ask("GET", "/v1/none?QCANARY", "", bearer) },
+		"owner's":           func(c *trial) answer { c.rows++; return c.ask("GET", "/v1/audit?QCANARY", "", bearer) },
+		"coding": func(c *trial) answer {
+			api.plays(func(v *visit) { v.reply(200, "QCANARY", "Content-Encoding", "gzip") })
+			return c.get("api.good.test", q)
+		},
+		"charset": func(c *trial) answer {
+			api.plays(func(v *visit) { v.reply(200, "QCANARY", "Content-Type", "text/plain; charset=utf-16") })
+			return c.get("api.good.test", q)
+		},
+		"garbage": func(c *trial) answer {
+			c.strays = true
+			api.plays(func(v *visit) { v.send("QCANARY\r\n\r\n"); v.close = true })
+			return c.get("api.good.test", q)
+		},
+		"no name": func(c *trial) answer {
+			plain.cut()
+			on.names.answers(func(name string, _ bool) ([]netip.Addr, bool) { return nil, name == "plain.good.test" })
+			return c.get("plain.good.test", "/v1/items?QCANARY")
+		},
+	} {
+		c.elsewhere(name, fixture{}, func(d *trial) {
+			bearer, authorized = "Authorization: Bearer "+d.s.token, d.authorization()
+			a := fail(d)
+			if a.status < 400 || a.class == "" || a.reason == "" || a.auditID == "" {
+				d.failf("it is no refusal with class, reason and audit id: %s", a)
+			}
+			if told := insides.FindString(a.body + fmt.Sprint(a.header)); told != "" {
+				d.failf("%q is told: %s", told, a.body)
+			}
+		})
+	}
+	api.plays(nil)
+}
