@@ -156,6 +156,14 @@ func (p *person) rows(after int64) []audit.Row {
 	return rows
 }
 
+func (p *person) last() int64 {
+	rows := p.rows(0)
+	if len(rows) == 0 {
+		return 0
+	}
+	return rows[len(rows)-1].Seq
+}
+
 // session is a running "aileron proxy": a subject like any other.
 type session struct {
 	subject
@@ -209,7 +217,7 @@ func (p *person) start(flags ...string) *session {
 	token, _ := at.User.Password()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
-	s.subject = subject{addr: at.Host, token: token, roots: roots, rows: p.rows, patience: 20 * time.Second,
+	s.subject = subject{addr: at.Host, token: token, roots: roots, rows: p.rows, last: p.last, patience: 20 * time.Second,
 		logs: s.said.bytes, files: func() []string { return []string{p.dir} }, plane: &world{crippled: true}} // no control request: not every session has its connector
 	return s
 }
