@@ -228,18 +228,33 @@ func readAnswer(br *bufio.Reader, method string) answer {
 			_ = res.Body.Close()
 			a.body, a.trailer = string(body), res.Trailer
 		}
-		var said struct {
-			Error struct {
-				Class   string
-				AuditID string `json:"audit_id"`
-				Details struct{ Reason string }
-			}
-		}
-		if a.status >= 400 && json.Unmarshal([]byte(a.body), &said) == nil {
-			a.class, a.reason, a.auditID = said.Error.Class, said.Error.Details.Reason, said.Error.AuditID
-		}
+		readError(&a)
 		return a
 	}
+}
+
+// readError takes a refusal's JSON apart.
+func readError(a *answer) {
+	var said struct {
+		Error struct {
+			Class   string
+			AuditID string `json:"audit_id"`
+			Details struct{ Reason string }
+		}
+	}
+	if a.status >= 400 && json.Unmarshal([]byte(a.body), &said) == nil {
+		a.class, a.reason, a.auditID = said.Error.Class, said.Error.Details.Reason, said.Error.AuditID
+	}
+}
+
+// plain notes text that the box received in a form that the leak oracle
+// cannot read in the bytes: HPACK.
+func (c *trial) plain(text string) {
+	l := &line{}
+	l.got.WriteString(text)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.read = append(c.read, l)
 }
 
 // is fails the trial unless the answer has one of these statuses; 0 is a

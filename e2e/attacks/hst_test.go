@@ -1,3 +1,194 @@
 package attacks
 
-func hst() category { return category{name: "HST"} }
+import (
+	"bufio"
+	"crypto/tls"
+	"io"
+	"net/netip"
+	"strings"
+	"sync"
+)
+
+// hst: Host, SNI and :authority that are not the tunnel's.
+func hst() category {
+	return category{name: "HST", cases: []attack{
+		{id: "HST-01", does: "the Host of a host that is not allowed", run: otherHost("evil.test")},
+		{id: "HST-02", does: "the Host of a host that is allowed with another credential", run: otherHost("key.good.test")},
+		{id: "HST-04", does: "the SNI and Host of one host in the tunnel to another", run: func(c *trial) {
+			for _, pair := range [][2]string{{"plain.good.test", "api.good.test"}, {"api.good.test", "plain.good.test"}, {"evil.test", "api.good.test"}} {
+				c.each(strings.Join(pair[:], " as "), func(c *trial) {
+					l, a := c.connect(pair[0])
+					c.is("CONNECT", a, 200)
+					c.rows++
+					if in, err := c.secure(l, &tls.Config{ServerName: pair[1], InsecureSkipVerify: true}); err == nil { //nolint:gosec // it is the attacker
+						c.is("the request", c.say(in, head("GET", pair[1], "/v1/items"), "GET")[0], 400, 403, 421)
+					}
+					c.untouched()
+				})
+			}
+		}},
+		{id: "HST-05", does: "a client without SNI gets the tunnel's leaf, and its service", run: func(c *trial) {
+			l, a := c.connect("api.good.test")
+			c.is("CONNECT", a, 200)
+			in, err := c.secure(l, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // without a name there is none to verify
+			if err != nil {
+				return // an alert is as good
+			}
+			leaf := in.Conn.(*tls.Conn).ConnectionState().PeerCertificates[0]
+			if len(leaf.DNSNames) != 1 || leaf.DNSNames[0] != "api.good.test" || len(leaf.IPAddresses) != 0 {
+				c.failf("the leaf is for %v %v", leaf.DNSNames, leaf.IPAddresses)
+			}
+			c.rows++
+			c.is("the request", c.say(in, head("GET", "api.good.test", "/v1/items"), "GET")[0], 200)
+		}},
+		{id: "HST-07", does: "each request on a connection is judged by itself", run: func(c *trial) {
+			c.rows = 2
+			got := c.say(c.tunnel("api.good.test"), head("GET", "api.good.test", "/v1/items")+head("GET", "evil.test", "/v1/items"), "GET", "GET")
+			c.is("the first", got[0], 200)
+			c.because("the second", got[1], "authority_mismatch")
+			if n := len(c.hits("api.good.test")); n != 1 {
+				c.failf("the origin saw %d requests", n)
+			}
+		}},
+		{id: "HST-08", does: "an absolute target inside a tunnel must be the tunnel's", run: func(c *trial) {
+			for target, statuses := range map[string][]int{
+				"https://evil.test/v1/items": {400, 421}, "http://api.good.test/v1/items": {400, 421}, "https://api.good.test:8443/v1/items": {400, 421},
+				"https://key.good.test/v1/items": {400, 421}, "https://x@api.good.test/v1/items": {400, 421}, "https://api.good.test/v1/items": {200, 400},
+			} {
+				c.each(target, func(c *trial) {
+					a := c.tun("api.good.test", head("GET", "api.good.test", target))
+					c.is("the request", a, statuses...)
+					if statuses[0] != 200 {
+						c.untouched()
+					}
+				})
+			}
+		}},
+		{id: "HST-10", does: "the case of a Host's letters is nothing, and is not passed on", run: func(c *trial) {
+			c.each("Host", func(c *trial) {
+				c.is("the request", c.tun("api.good.test", head("GET", "API.Good.TEST", "/v1/items")), 200) // Host and row: O2
+			})
+			c.each("CONNECT", func(c *trial) { c.is("the request", c.get("API.Good.test", "/v1/items"), 200) })
+		}},
+		{id: "HST-11", does: "a dot at the end of a host", run: func(c *trial) {
+			c.each("CONNECT", func(c *trial) {
+				c.is("CONNECT", c.fwd("CONNECT api.good.test.:443 HTTP/1.1\r\nHost: api.good.test.:443\r\n"+c.authorization()+"\r\n"), 400, 403)
+			})
+			c.each("Host", func(c *trial) {
+				c.is("the request", c.tun("api.good.test", head("GET", "api.good.test.", "/v1/items")), 200, 400, 421)
+			})
+		}},
+		{id: "HST-13", does: "a resumed TLS session gives no more than a new one", run: hstResumption},
+		{id: "HST-14", does: "one address and one certificate for two hosts are still two hosts", run: hstCoalescing},
+	}}
+}
+
+func otherHost(host string) func(*trial) {
+	return func(c *trial) {
+		a := c.tun("api.good.test", head("GET", host, "/v1/items"))
+		c.is("the request", a, 400, 421)
+		c.because("the request", a, "authority_mismatch")
+		c.untouched()
+	}
+}
+
+// oneTicket is a client's cache that offers its one session to every host.
+type oneTicket struct {
+	mu      sync.Mutex
+	session *tls.ClientSessionState
+}
+
+func (o *oneTicket) Get(string) (*tls.ClientSessionState, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.session, o.session != nil
+}
+
+func (o *oneTicket) Put(_ string, s *tls.ClientSessionState) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s != nil {
+		o.session = s
+	}
+}
+
+func hstResumption(c *trial) {
+	ask := func(c *trial, tickets *oneTicket, host string) (resumed bool) {
+		l, a := c.connect(host)
+		c.is("CONNECT", a, 200)
+		in, err := c.secure(l, &tls.Config{ServerName: host, ClientSessionCache: tickets, InsecureSkipVerify: true}) //nolint:gosec // else Go itself keeps tickets apart
+		if err != nil {
+			c.failf("TLS to %s: %v", host, err)
+			return false
+		}
+		c.rows++
+		_, _ = io.WriteString(in, head("GET", host, "/v1/items"))
+		c.is("the request to "+host, readAnswer(bufio.NewReader(in), "GET"), 200) // whose credential it got is O2's
+		return in.Conn.(*tls.Conn).ConnectionState().DidResume
+	}
+	for _, pair := range [][2]string{{"plain.good.test", "api.good.test"}, {"api.good.test", "plain.good.test"}, {"api.good.test", "key.good.test"}} {
+		c.each(strings.Join(pair[:], " then "), func(c *trial) {
+			tickets := &oneTicket{}
+			ask(c, tickets, pair[0])
+			ask(c, tickets, pair[1])
+		})
+	}
+	c.each("another session", func(c *trial) {
+		tickets := &oneTicket{}
+		ask(c, tickets, "api.good.test")
+		if tickets.session == nil {
+			c.failf("there is no ticket to try")
+		}
+		other := newWorld(c.t, fixture{})
+		defer other.stop()
+		c.reaches = func(d dial) bool { return d.to.String() == other.addr }
+		mine := c.s
+		c.s = &other.subject
+		if ask(c, tickets, "plain.good.test") {
+			c.failf("a ticket of one session was taken by another")
+		}
+		c.s = mine
+		c.rows = -1 // some are in the other's log
+		for _, o := range on.origins {
+			if o.host == "plain.good.test" {
+				o.forget()
+			}
+		}
+	})
+}
+
+// hstCoalescing: api and key share an address and a certificate.
+func hstCoalescing(c *trial) {
+	c.each("client", func(c *trial) {
+		conn := c.h2("api.good.test")
+		c.rows++
+		conn.request(1, "GET", "key.good.test", "/v1/items")
+		if a := conn.answer(1); a.status != 421 && a.status != 400 {
+			c.failf("the request to the other host: %s", a)
+		}
+		c.untouched()
+	})
+	c.each("upstream", func(c *trial) {
+		cert, key, err := sign(wide("api.good.test", "key.good.test"), on.roots.cert, on.roots.key)
+		c.must(err)
+		own := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+		c.origin("api.good.test").cut()
+		c.origin("key.good.test").cut()
+		c.origin("api.good.test").presents(own)
+		c.origin("key.good.test").presents(own)
+		on.names.answers(func(name string, _ bool) ([]netip.Addr, bool) {
+			return []netip.Addr{places["api.good.test"]}, name == "key.good.test"
+		})
+		c.is("api", c.get("api.good.test", "/v1/items"), 200)
+		c.is("key", c.get("key.good.test", "/v1/items"), 200)
+		hits := c.hits("api.good.test")
+		if len(hits) != 2 || hits[0].conn == hits[1].conn || hits[1].sni != "key.good.test" || hits[1].Host != "key.good.test" {
+			c.failf("the two came as %+v", hits)
+		}
+		if len(hits) == 2 && strings.Contains(string(hits[1].Raw), on.secrets["S1"]) {
+			c.failf("key.good.test got the credential of api.good.test")
+		}
+		c.origin("api.good.test").forget() // O2 knows of one host for one address
+		c.unfit = true
+	})
+}

@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -106,11 +105,10 @@ func settle(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, kv := range os.Environ() { // whatever the machine's own proxies are, here are none
-		name, _, _ := strings.Cut(kv, "=")
-		if strings.HasSuffix(strings.ToLower(name), "_proxy") {
-			_ = os.Unsetenv(name)
-		}
+	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"} {
+		_ = os.Setenv(name, "http://"+places["evil.test"].String()) // whoever obeys them is seen, see AUT-31
 	}
+	_ = os.Unsetenv("NO_PROXY")
+	_ = os.Unsetenv("no_proxy")
 	return syscall.Mount(conf, real, "", syscall.MS_BIND, "")
 }

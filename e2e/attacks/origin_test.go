@@ -263,3 +263,17 @@ func (o *origin) takes(raw func(net.Conn)) {
 	defer o.mu.Unlock()
 	o.raw = raw
 }
+
+// presents sets a configuration of TLS of the case's own.
+func (o *origin) presents(cfg *tls.Config) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tls = cfg
+}
+
+// forget drops what came in so far: the case has judged it itself.
+func (o *origin) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.hits = nil
+}

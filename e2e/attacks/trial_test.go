@@ -33,13 +33,15 @@ type trial struct {
 	strays  bool                   // an origin may get bytes that are no request
 	bulk    bool                   // so much is received that it is searched as it is only
 	anew    bool                   // the upstream connection of its first request may not be used again
+	unfit   bool                   // there is no control request after it
 	also    func(name string) bool // names that may be resolved beside the fixture's
 	vary    func(string, func(*trial))
 
 	mu    sync.Mutex
 	fails []string
 	lines []*line
-	used  []hit // what reached the origins, once it is judged
+	read  []*line // what was decoded besides
+	used  []hit   // what reached the origins, once it is judged
 }
 
 // failf notes that the subject did not hold.
@@ -70,7 +72,7 @@ func try(t testing.TB, s *subject, name string, run func(*trial), variant func(s
 	on.names.take()
 	on.dials.take()
 	run(c)
-	if len(c.lines) == 0 { // its variants did everything
+	if len(c.lines)+len(c.read) == 0 { // its variants did everything
 		return c.fails
 	}
 	c.judge()
@@ -151,7 +153,7 @@ func (c *trial) settledRows() []audit.Row {
 // judgeLeaks is O1: nothing that the box received holds a form of a secret,
 // and no row does.
 func (c *trial) judgeLeaks(rows []audit.Row) {
-	for _, l := range c.lines {
+	for _, l := range append(c.lines, c.read...) {
 		search := on.leaks.find
 		if c.bulk {
 			search = on.leaks.scan
@@ -331,7 +333,7 @@ func (c *trial) judgeRows(rows []audit.Row) {
 
 // control is O5's first half: after an attack the session still serves.
 func (c *trial) control() {
-	if c.s.plane != nil && c.s.plane.crippled {
+	if c.unfit || c.s.plane != nil && c.s.plane.crippled {
 		return
 	}
 	before := len(c.lines)

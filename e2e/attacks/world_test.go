@@ -31,7 +31,7 @@ type subject struct {
 	last  func() int64    // the newest row's number
 	files func() []string // everything that it wrote
 	logs  func() []byte
-	plane *world // nil: it is not the plane
+	plane *world // nil: it is not the plane, or another process's
 
 	patience time.Duration // for what must come
 }
@@ -58,7 +58,7 @@ type world struct {
 	said   *safeBuffer
 	stop   func()
 
-	crippled bool // the case left it unable to serve
+	crippled bool // a case left it unable to serve
 }
 
 // connectors are the fixture's, with the secret that each is bound to.
