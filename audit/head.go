@@ -33,9 +33,6 @@ func (h *headFile) advance(seq int64, hash string) {
 	}
 }
 
-// lags reports a head that is to be written soon.
-func (h *headFile) lags() bool { return h.behind }
-
 // settle writes what advance left.
 func (h *headFile) settle() {
 	if h.behind {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 )
 
 func openTest(t testing.TB, path string) *Log {
@@ -296,5 +299,36 @@ func TestARowThatNobodyWaitsForOutlivesAFullDisk(t *testing.T) {
 	appendTest(t, l, EventProxyStarted)
 	if rows, err := l.List(t.Context(), Filter{Event: "held"}); err != nil || len(rows) != 1 {
 		t.Errorf("List gives %d rows, %v; want the one that was held", len(rows), err)
+	}
+}
+
+func TestARowIsFoundByItsID(t *testing.T) {
+	l := openTest(t, filepath.Join(t.TempDir(), "audit.db"))
+	start := time.Now().Add(-time.Hour)
+	var ids []string
+	for i := range 300 { // the clock is set back once
+		at := start.Add(time.Duration(i) * time.Second)
+		if i > 200 {
+			at = at.Add(-2 * time.Hour)
+		}
+		id, err := ulid.New(ulid.Timestamp(at), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := l.Append(t.Context(), Row{ID: id.String(), TS: at, Event: "e"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, r.ID)
+	}
+	for i, id := range ids {
+		if r, err := l.Get(t.Context(), id); err != nil || r.Seq != int64(i+1) {
+			t.Errorf("Get(%s) = row %d, %v; want %d", id, r.Seq, err, i+1)
+		}
+	}
+	for _, id := range []string{NewID(), "", "x", strings.Repeat("Z", 26)} {
+		if _, err := l.Get(t.Context(), id); !errors.Is(err, ErrNotFound) {
+			t.Errorf("Get(%q) = %v, want ErrNotFound", id, err)
+		}
 	}
 }

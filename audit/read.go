@@ -93,11 +93,50 @@ var ErrNotFound = errors.New("there is no audit row with that id")
 // Get gives one row.
 func (l *Log) Get(ctx context.Context, id string) (Row, error) {
 	l.settle(ctx)
-	r, _, err := scan(l.db.QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE id = ?", id))
+	made, ok := idTime(id)
+	if !ok {
+		return Row{}, ErrNotFound
+	}
+	from, err := l.seqAt(ctx, made.Add(-idSlack))
+	if err != nil {
+		return Row{}, err
+	}
+	r, _, err := scan(l.db.QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE seq >= ? AND id = ? ORDER BY seq LIMIT 1", from, id))
+	if errors.Is(err, sql.ErrNoRows) && from > 1 { // a clock was set meanwhile
+		r, _, err = scan(l.db.QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE seq < ? AND id = ? ORDER BY seq DESC LIMIT 1", from, id))
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return Row{}, ErrNotFound
 	}
 	return r, err
+}
+
+// idSlack is what a row's ts may be before its id's, or out of the order of
+// seq.
+const idSlack = 10 * time.Second
+
+// seqAt finds by halving the first row at or after t. Where clocks ran
+// backwards it is a guess.
+func (l *Log) seqAt(ctx context.Context, t time.Time) (int64, error) {
+	var low, high int64
+	err := l.db.QueryRowContext(ctx, "SELECT COALESCE(MIN(seq), 1), COALESCE(MAX(seq), 1) FROM events").Scan(&low, &high)
+	if err != nil {
+		return 0, fmt.Errorf("read the audit log: %w", err)
+	}
+	for low < high {
+		var seq int64
+		var ts string
+		middle := low + (high-low)/2
+		if err := l.db.QueryRowContext(ctx, "SELECT seq, ts FROM events WHERE seq >= ? ORDER BY seq LIMIT 1", middle).Scan(&seq, &ts); err != nil {
+			return 0, fmt.Errorf("read the audit log: %w", err)
+		}
+		if ts < t.UTC().Format(timeFormat) {
+			low = seq + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
 }
 
 // followEvery is how often Follow looks.

@@ -98,6 +98,12 @@ type Row struct {
 // ordered: seq is what orders rows.
 func NewID() string { return ulid.Make().String() }
 
+// idTime is when NewID gave id.
+func idTime(id string) (time.Time, bool) {
+	u, err := ulid.ParseStrict(id)
+	return ulid.Time(u.Time()), err == nil
+}
+
 // zeroHash stands before the first row.
 const zeroHash = "0000000000000000000000000000000000000000000000000000000000000000"
 

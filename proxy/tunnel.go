@@ -66,7 +66,7 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 	}
 	cfg.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.cfg.CA.Leaf(a.Host) }
 	secure := tls.Server(conn, cfg)
-	if err := secure.HandshakeContext(ctx); err != nil {
+	if err := shakeHands(ctx, secure); err != nil {
 		switch {
 		case errors.Is(err, errServerName):
 			p.refuseTunnel(a, deny(reasonAuthority, "the client's SNI is not the host of its CONNECT"))
@@ -88,6 +88,23 @@ func (p *Plane) serveInside(ctx context.Context, conn net.Conn, h *inside) {
 	_ = conn.SetDeadline(time.Time{})
 	wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Drain: p.draining}, h)
 }
+
+// shakeHands does the handshake in a goroutine of its own: it is what needs
+// the most stack, and the tunnel's goroutine would keep that for its life.
+func shakeHands(ctx context.Context, conn *tls.Conn) error {
+	ended := make(chan error)
+	go func() {
+		err := errPanicked
+		defer func() {
+			_ = recover() // the value may quote what the client sent
+			ended <- err
+		}()
+		err = conn.HandshakeContext(ctx)
+	}()
+	return <-ended
+}
+
+var errPanicked = errors.New("do the handshake: it panicked")
 
 // refuseTunnel writes down a tunnel that ended before its first request.
 func (p *Plane) refuseTunnel(a Authority, d *Denial) {

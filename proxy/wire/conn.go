@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -38,7 +39,6 @@ func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
 	c := &serving{
 		conn: conn, src: newSource(conn), handler: h,
 		limits: opts.Limits.WithDefaults(), drain: opts.Drain, once: opts.Once,
-		parser: bufio.NewReader(nil),
 	}
 	if c.drain == nil {
 		c.drain = context.Background()
@@ -68,7 +68,6 @@ type serving struct {
 	limits   Limits
 	drain    context.Context
 	once     bool
-	parser   *bufio.Reader
 	hijacked bool
 }
 
@@ -88,8 +87,7 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 		c.refuse(fault)
 		return false
 	}
-	c.parser.Reset(bytes.NewReader(head))
-	req, err := http.ReadRequest(c.parser)
+	req, err := parse(head)
 	if err != nil {
 		fault := malformed("the request head cannot be parsed")
 		line, _, _ := bytes.Cut(head, []byte("\r\n"))
@@ -126,6 +124,18 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 		return false
 	}
 	return !w.close && c.drain.Err() == nil
+}
+
+// parsers are the readers that net/http wants to parse a head with.
+var parsers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
+
+// parse makes the request of a judged head. It keeps nothing of it.
+func parse(head []byte) (*http.Request, error) {
+	r := parsers.Get().(*bufio.Reader)
+	defer parsers.Put(r)
+	r.Reset(bytes.NewReader(head))
+	defer r.Reset(nil)
+	return http.ReadRequest(r)
 }
 
 // body gives req its body, nil when it has none.

@@ -96,7 +96,7 @@ func (w *ResponseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.c.hijacked = true
 	conn := &hijacked{Conn: w.c.conn, src: w.c.src}
 	_ = conn.SetDeadline(time.Time{})
-	return conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn)), nil
+	return conn, bufio.NewReadWriter(bufio.NewReaderSize(conn, 512), bufio.NewWriterSize(conn, 512)), nil
 }
 
 // hijacked is a connection with the bytes that the wire had read ahead.

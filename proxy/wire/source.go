@@ -20,8 +20,9 @@ const bufferSize = 4 << 10
 // the next request's.
 type source struct {
 	conn net.Conn
-	buf  []byte // unread bytes are buf[r:w]
+	buf  []byte // unread bytes are buf[r:w]; nil while there are none
 	r, w int
+	one  [1]byte
 
 	mu       sync.Mutex
 	timer    *time.Timer   // starts the background read
@@ -36,7 +37,21 @@ const patience = 20 * time.Millisecond
 
 var errHeadTooLarge = errors.New("read the request head: it is too large")
 
-func newSource(c net.Conn) *source { return &source{conn: c, buf: make([]byte, bufferSize)} }
+func newSource(c net.Conn) *source { return &source{conn: c} }
+
+// buffers are those of the connections that have something to read. An idle
+// one has none.
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// rest gives the buffer back while there is nothing in it.
+func (s *source) rest() {
+	if s.r == s.w && s.buf != nil {
+		if len(s.buf) == bufferSize {
+			buffers.Put((*[bufferSize]byte)(s.buf))
+		}
+		s.buf, s.r, s.w = nil, 0, 0
+	}
+}
 
 // settle waits for the background read, if there is one.
 func (s *source) settle() error {
@@ -98,8 +113,21 @@ func (s *source) close() {
 	}
 }
 
-// fill reads once into the buffer's free space, making room first.
+// fill reads once into the buffer's free space, making room first. Without a
+// buffer it reads one byte, and then has one: what waits needs none.
 func (s *source) fill() error {
+	if s.buf == nil {
+		n, err := s.conn.Read(s.one[:])
+		if n == 1 {
+			s.buf = buffers.Get().(*[bufferSize]byte)[:]
+			s.buf[0], s.r, s.w = s.one[0], 0, 1
+			return nil
+		}
+		if err == nil {
+			err = io.ErrNoProgress
+		}
+		return err
+	}
 	if s.r == s.w {
 		s.r, s.w = 0, 0
 	}
@@ -133,6 +161,7 @@ func (s *source) Read(p []byte) (int, error) {
 		s.r += n
 		return n, nil
 	}
+	s.rest()
 	return s.conn.Read(p)
 }
 
@@ -176,6 +205,7 @@ func (s *source) head(limits Limits, ended func() bool) ([]byte, error) {
 	if err := s.settle(); err != nil && s.r == s.w {
 		return nil, err
 	}
+	s.rest()
 	started := false
 	for scanned, skipped := 0, 0; ; {
 		for skipped < 2 && s.w-s.r >= 2 && s.buf[s.r] == '\r' && s.buf[s.r+1] == '\n' {
