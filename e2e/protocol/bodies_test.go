@@ -71,7 +71,7 @@ func TestLargeBodiesTakeNoMoreMemoryThanSmallOnes(t *testing.T) {
 	} {
 		for _, c := range [][2]string{{"--http1.1", hostH1}, {"--http2", hostH2}} {
 			t.Run(name+" "+c[0][2:], func(t *testing.T) {
-				const small, large = 10 * mib, 500 * mib
+				const small, large = 10 * mib, largeBody
 				s.peak(t, true)
 				if n := transfer(t, c[0], "https://"+c[1], small); n != small {
 					t.Fatalf("%.0f of %d bytes", n, small)
@@ -82,7 +82,7 @@ func TestLargeBodiesTakeNoMoreMemoryThanSmallOnes(t *testing.T) {
 					t.Fatalf("%.0f of %d bytes", n, large)
 				}
 				after := s.peak(t, false)
-				t.Logf("peak memory: %d MiB with 10 MiB, %d MiB with 500 MiB", before/mib, after/mib)
+				t.Logf("peak memory: %d MiB with 10 MiB, %d MiB with %d MiB", before/mib, after/mib, large/mib)
 				if after-before > 64*mib {
 					t.Errorf("the plane held %d MiB more for the large body", (after-before)/mib)
 				}
@@ -178,6 +178,7 @@ func TestAClientThatDoesNotReadHoldsTheOrigin(t *testing.T) {
 }
 
 func TestAnOriginThatDoesNotReadHoldsTheClient(t *testing.T) {
+	const upload = 2 * most
 	for _, h2 := range []bool{false, true} {
 		host := map[bool]string{false: hostH1, true: hostH2}[h2]
 		release := origin.hold("/v1/put")
@@ -185,7 +186,7 @@ func TestAnOriginThatDoesNotReadHoldsTheClient(t *testing.T) {
 		done := make(chan string)
 		go func() {
 			defer close(done)
-			body := struct{ io.Reader }{io.TeeReader(io.LimitReader(zeros{}, 256*mib), counter{&sent})}
+			body := struct{ io.Reader }{io.TeeReader(io.LimitReader(zeros{}, upload), counter{&sent})}
 			res, err := shared.client(t, h2).Post("https://"+host+"/v1/put", "application/octet-stream", body)
 			if err != nil {
 				done <- err.Error()
@@ -201,7 +202,7 @@ func TestAnOriginThatDoesNotReadHoldsTheClient(t *testing.T) {
 			t.Logf("HTTP/2 %t: %d KiB are on the way", h2, n>>10)
 		}
 		close(release)
-		if got := <-done; !strings.HasPrefix(got, fmt.Sprint(256*mib, " ")) {
+		if got := <-done; !strings.HasPrefix(got, fmt.Sprint(upload, " ")) {
 			t.Errorf("HTTP/2 %t: the whole came as %q", h2, got)
 		}
 		<-done

@@ -73,7 +73,6 @@ func TestEachLegNegotiatesItsOwnVersion(t *testing.T) {
 		{"--http2", hostOnly2, "2", "HTTP/2.0"},
 	} {
 		t.Run(c.flag[2:]+" to "+c.host, func(t *testing.T) {
-			known(t)
 			g := shared.curl(t, c.flag, "https://"+c.host+"/v1/hello/versions")
 			if g.Status != 200 || g.Body != "hello" || g.Version != c.client {
 				t.Errorf("curl got HTTP/%s %d %q, want HTTP/%s", g.Version, g.Status, g.Body, c.client)
@@ -154,7 +153,6 @@ func TestAConnectionIsKept(t *testing.T) {
 }
 
 func TestHTTP10ClientsAreAnsweredInTheirOwnWords(t *testing.T) {
-	known(t)
 	addr, token := shared.addr()
 	for _, path := range []string{"/v1/get?n=70000", "/v1/get?n=70000&chunked=1"} {
 		for _, more := range [][]string{nil, {"--proxy1.0", addr, "--proxy-user", "x:" + token}} {

@@ -180,32 +180,28 @@ func (placeholder) GetRequestMetadata(context.Context, ...string) (map[string]st
 func (placeholder) RequireTransportSecurity() bool { return true }
 
 func TestGRPCGoInteroperates(t *testing.T) {
+	for name := range interopCases {
+		t.Run(name, func(t *testing.T) { shared.interop(t, name) })
+	}
+}
+
+// interop runs one case in a process of its own.
+func (s *session) interop(t *testing.T, name string) {
+	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
-	for name := range interopCases {
-		t.Run(name, func(t *testing.T) {
-			known(t)
-			cmd := exec.CommandContext(t.Context(), self)
-			cmd.Env = append(os.Environ(), "PROTOCOL_CLIENT="+name, "PROTOCOL_CA="+shared.CA, "HTTPS_PROXY="+shared.Proxy, "NO_PROXY=", "no_proxy=")
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), "PROTOCOL_CLIENT="+name, "PROTOCOL_CA="+s.CA, "HTTPS_PROXY="+s.Proxy, "NO_PROXY=", "no_proxy=", "GORACE=atexit_sleep_ms=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", name, err, out)
 	}
 }
 
 func TestACancelledGRPCStreamEndsAtTheServer(t *testing.T) {
 	gone := origin.gone.Load()
-	self, err := os.Executable()
-	must(t, err)
 	const path = "/grpc.testing.TestService/FullDuplexCall"
 	before := len(shared.rows(t, path))
-	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), "PROTOCOL_CLIENT=cancel_after_first_response", "PROTOCOL_CA="+shared.CA, "HTTPS_PROXY="+shared.Proxy, "NO_PROXY=", "no_proxy=")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	shared.interop(t, "cancel_after_first_response")
 	eventually(t, "the server is told", func() bool { return origin.gone.Load() > gone })
 	eventually(t, "the row is written", func() bool { return len(shared.rows(t, path)) > before })
 	rows := shared.rows(t, path)

@@ -237,6 +237,15 @@ func TestWebSocketsTellNoSecret(t *testing.T) {
 	}
 }
 
+func TestAWebSocketsClientThatGoesAwayEndsTheOrigin(t *testing.T) {
+	before := len(shared.rows(t, "/socket"))
+	socket(t, socketURL, "die")
+	if err := <-closed; err == nil || websocket.CloseStatus(err) >= 0 {
+		t.Errorf("the origin's end: %v, want one without a code", err)
+	}
+	eventually(t, "the row is written", func() bool { return len(shared.rows(t, "/socket")) > before })
+}
+
 func TestAWebSocketThatIsNotDeclaredIsRefused(t *testing.T) {
 	all := socket(t, "wss://"+hostH1+"/v1/hello", "messages")
 	if len(all) == 0 || all[0].Event != "refused" || all[0].Status != 426 || !strings.Contains(all[0].Text, "upgrade_not_declared") {

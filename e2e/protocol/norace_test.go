@@ -2,4 +2,7 @@
 
 package protocol
 
-const idleTunnels = 10000
+const (
+	idleTunnels = 10000
+	largeBody   = 500 * mib
+)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -81,7 +82,7 @@ func startServer(dir string) (*server, error) {
 
 // serve answers on l with TLS and these versions of HTTP; none is in clear.
 func (s *server) serve(l net.Listener, protocols string) {
-	h := &http.Server{Handler: s, TLSConfig: s.tls.Clone(), ReadHeaderTimeout: time.Minute, ConnState: func(_ net.Conn, state http.ConnState) {
+	h := &http.Server{Handler: s, TLSConfig: s.tls.Clone(), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0), ConnState: func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			s.conns.Add(1)
 		}
@@ -93,6 +94,18 @@ func (s *server) serve(l net.Listener, protocols string) {
 		h.Protocols = &http.Protocols{}
 		h.Protocols.SetHTTP1(strings.Contains(protocols, "1"))
 		h.Protocols.SetHTTP2(strings.Contains(protocols, "2"))
+		if protocols == "2" {
+			// crypto/tls lets those that offer http/1.1 alone in, to be turned
+			// away later: RFC 7301 section 3.2 asks for an alert.
+			h.TLSConfig.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+				if slices.Contains(hello.SupportedProtos, "h2") {
+					return nil, nil
+				}
+				strict := s.tls.Clone()
+				strict.NextProtos = []string{"none"}
+				return strict, nil
+			}
+		}
 		go func() { defer close(done); _ = h.ServeTLS(l, "", "") }()
 	}
 	s.closers = append(s.closers, func() { _ = h.Close(); <-done })
@@ -256,3 +269,8 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 type counter struct{ n *atomic.Int64 }
 
 func (c counter) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len(p), nil }
+
+func sum(data []byte) string {
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:])
+}

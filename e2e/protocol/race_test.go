@@ -2,5 +2,8 @@
 
 package protocol
 
-// The race detector makes the client's handshakes slow.
-const idleTunnels = 2000
+// The race detector makes the clients here slow.
+const (
+	idleTunnels = 2000
+	largeBody   = 150 * mib
+)

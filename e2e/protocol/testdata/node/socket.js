@@ -45,6 +45,8 @@ ws.on('open', async () => {
     ws.send('please ping');
     say({ event: 'echo', text: 'ping', ok: (await ping).length > 0 });
     ws.close(4001, 'by the client');
+  } else if (what === 'die') {
+    process.exit(0); // without a word
   } else {
     ws.on('message', (data) => {
       say({ event: 'message', text: String(data) });
