@@ -159,16 +159,18 @@ func (s *Scanner) between(i int) bool {
 }
 
 // surveyDigits looks at two bytes in every shortest dump: they and what is
-// between them must all be of a dump.
+// between them must all be of a dump. The one in the middle is asked first,
+// and without a branch: most data fail there.
 func (s *Scanner) surveyDigits() {
 	data, stride := s.data, s.set.hexStride
+	before := uint8(hexDump)
 next:
 	for i := stride; i < len(data); i += stride {
-		if classOf[data[i]]&hexDump == 0 {
-			i += stride // the next pair begins with this one
-			if i >= len(data) || classOf[data[i]]&hexDump == 0 {
-				continue
-			}
+		here := classOf[data[i]]
+		all := before & here & classOf[data[i-stride/2]]
+		before = here
+		if all&hexDump == 0 {
+			continue
 		}
 		for at := i - stride; at < i; at++ {
 			if classOf[data[at]]&hexDump == 0 {
