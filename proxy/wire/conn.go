@@ -176,13 +176,15 @@ func (c *serving) refuse(f *Fault) {
 }
 
 // linger lets the client read the answer before the connection ends under
-// bytes that it is still sending (RFC 9112 section 9.6).
+// bytes that it is still sending (RFC 9112 section 9.6). They are read for a
+// second, however many: an unread one would reset the connection, and the
+// answer with it.
 func (c *serving) linger() {
 	if half, ok := c.conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
 	_ = c.conn.SetReadDeadline(time.Now().Add(time.Second))
-	_, _ = io.CopyN(io.Discard, c.src, drainable)
+	_, _ = io.Copy(io.Discard, c.src)
 }
 
 // hasToken reports whether a comma-separated field lists token.
