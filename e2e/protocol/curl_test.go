@@ -216,6 +216,30 @@ func TestAClientThatAsksIsToldToContinue(t *testing.T) {
 	}
 }
 
+// An origin may answer before it has the whole request, and not want the rest.
+func TestAnEarlyAnswerArrives(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "upload")
+	must(t, os.WriteFile(file, make([]byte, 100*mib), 0o600))
+	versions(t, func(t *testing.T, flag, base string) {
+		known(t)
+		for range 5 {
+			g, err := shared.tryCurl(t, flag, "-H", "Expect:", "-T", file, base+"/v1/refuse/early")
+			if g.Status != 413 || g.Body != "not this\n" {
+				t.Errorf("got %d %q, curl %d, %v", g.Status, g.Body, g.Code, err)
+			}
+			// So may the plane.
+			g, err = shared.tryCurl(t, flag, "-H", "Expect:", "-T", file, base+"/elsewhere")
+			if g.Status != 403 || !strings.Contains(g.Body, "operation_not_matched") {
+				t.Errorf("refused: %d %q, curl %d, %v", g.Status, g.Body, g.Code, err)
+			}
+		}
+		rows := shared.rows(t, "/v1/refuse/early")
+		if last := rows[len(rows)-1]; last["status"] != float64(413) || last["decision"] != "proxied" {
+			t.Errorf("the row is %v", last)
+		}
+	})
+}
+
 func TestPartsComeWhereTheOperationAllowsThem(t *testing.T) {
 	versions(t, func(t *testing.T, flag, base string) {
 		g := shared.curl(t, flag, "-r", "5-14", base+"/parts/blob")

@@ -118,7 +118,7 @@ var interopCases = map[string]func(context.Context, *grpc.ClientConn){
 	},
 	"denied": func(ctx context.Context, cc *grpc.ClientConn) {
 		err := cc.Invoke(ctx, "/not.allowed/At/All", &testgrpc.Empty{}, &testgrpc.Empty{})
-		if code := status.Code(err); code != codes.PermissionDenied {
+		if code := status.Code(err); code != codes.PermissionDenied || !strings.Contains(err.Error(), "operation") {
 			fail("a denied call ended with %v: %v", code, err)
 		}
 	},

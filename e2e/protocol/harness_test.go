@@ -34,6 +34,7 @@ const (
 	hostGRPC  = "grpc.protocol.example"   // a gRPC server
 	hostWS    = "socket.protocol.example" // a WebSocket server
 	hostOpen  = "open.protocol.example"   // allowed as it is, in clear
+	hostOdd   = "odd.protocol.example"    // a server that is not Go's
 	hostPort  = "port.protocol.example"   // declared at port 8443
 )
 
@@ -42,7 +43,7 @@ const manifest = `
 name = "` + fqn + `"
 version = "1.0.0"
 [capabilities.network]
-hosts = ["one.protocol.example", "two.protocol.example", "only.protocol.example", "grpc.protocol.example", "socket.protocol.example",
+hosts = ["one.protocol.example", "two.protocol.example", "only.protocol.example", "odd.protocol.example", "grpc.protocol.example", "socket.protocol.example",
   "open.protocol.example:80", "port.protocol.example:8443"]
 [capabilities.credential]
 kind = "bearer"
@@ -52,7 +53,7 @@ intents = ["test"]
 
 const spec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"` + fqn + `","version":"1.0.0"},
 "tools":[{"name":"protocol","operations":[
- {"name":"any","method":"*","path":"/v1/{rest...}","hosts":["one.protocol.example","two.protocol.example","only.protocol.example","port.protocol.example:8443"],"credential":"bearer"},
+ {"name":"any","method":"*","path":"/v1/{rest...}","hosts":["one.protocol.example","two.protocol.example","only.protocol.example","odd.protocol.example","port.protocol.example:8443"],"credential":"bearer"},
  {"name":"parts","method":"GET","path":"/parts/{name}","hosts":["one.protocol.example","two.protocol.example"],"credential":"bearer","ranges":true},
  {"name":"grpc","method":"POST","path":"/{service}/{method}","hosts":["grpc.protocol.example"],"credential":"bearer"},
  {"name":"socket","method":"GET","path":"/socket","hosts":["socket.protocol.example"],"credential":"bearer","upgrade":"websocket"},

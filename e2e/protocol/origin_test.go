@@ -77,7 +77,7 @@ func startServer(dir string) (*server, error) {
 		}
 		s.serve(l, door.protocols)
 	}
-	return s, errors.Join(s.serveGRPC(), s.serveSocket())
+	return s, errors.Join(s.serveGRPC(), s.serveSocket(), s.serveOdd())
 }
 
 // serve answers on l with TLS and these versions of HTTP; none is in clear.
@@ -201,6 +201,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		s.wait(r)
 		panic(http.ErrAbortHandler)
+	case "refuse": // without reading the body
+		http.Error(w, "not this", http.StatusRequestEntityTooLarge)
 	case "hold":
 		s.wait(r)
 		fmt.Fprint(w, "released")
