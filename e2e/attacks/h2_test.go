@@ -5,17 +5,346 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/ALRubinger/aileron/proxy"
 )
 
 // h2: HTTP/2 inside the tunnel, and of the origin.
 func h2() category {
-	return category{name: "H2"}
+	return category{name: "H2", unrun: map[string]string{
+		"H2-01": "e2e/protocol runs h2spec, all of it",
+	}, cases: []attack{
+		{id: "H2-01b", does: "a client gets the version that it offers, HTTP/2 before HTTP/1.1", run: func(c *trial) {
+			for want, offers := range map[string][]string{"h2": {"h2", "http/1.1"}, "http/1.1": {"http/1.1"}} {
+				c.each(want, func(c *trial) {
+					l, a := c.connect("api.good.test")
+					c.is("CONNECT", a, 200)
+					in, err := c.secure(l, &tls.Config{ServerName: "api.good.test", NextProtos: offers}) //nolint:gosec // secure sets the least version
+					c.must(err)
+					c.rows = -1 // nothing is said on it, which of HTTP/2 makes a row
+					if got := in.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol; got != want {
+						c.failf("of %v, %q was chosen", offers, got)
+					}
+				})
+			}
+			c.each("h2 alone", func(c *trial) {
+				conn := c.h2("api.good.test")
+				c.rows++
+				conn.request(1, "GET", "api.good.test", "/v1/items")
+				c.is("the request", conn.answer(1), 200)
+			})
+			c.each("neither", func(c *trial) {
+				l, a := c.connect("api.good.test")
+				c.is("CONNECT", a, 200)
+				c.rows++
+				if _, err := c.secure(l, &tls.Config{ServerName: "api.good.test", NextProtos: []string{"spdy/3"}}); err == nil { //nolint:gosec // as above
+					c.failf("a connection for spdy/3 was taken")
+				}
+			})
+		}},
+		{id: "H2-03", does: "pseudo-fields that are missing, repeated, late, unknown or no request's", run: func(c *trial) {
+			const m, s, a, p = ":method", ":scheme", ":authority", ":path"
+			for name, fields := range map[string][]string{
+				"two paths": {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", p, "/admin"}, "two authorities": {m, "GET", s, "https", a, "api.good.test", a, "evil.test", p, "/v1/items"},
+				"two methods": {m, "GET", m, "POST", s, "https", a, "api.good.test", p, "/v1/items"}, "late": {m, "GET", s, "https", a, "api.good.test", "accept", "*/*", p, "/v1/items"},
+				"unknown": {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", ":x", "y"}, "empty path": {m, "GET", s, "https", a, "api.good.test", p, ""},
+				"asterisk": {m, "GET", s, "https", a, "api.good.test", p, "*"}, "absolute": {m, "GET", s, "https", a, "api.good.test", p, "http://evil/v1/items"},
+				"relative": {m, "GET", s, "https", a, "api.good.test", p, "v1/items"}, "no method": {s, "https", a, "api.good.test", p, "/v1/items"}, "no scheme": {m, "GET", a, "api.good.test", p, "/v1/items"},
+				"no path": {m, "GET", s, "https", a, "api.good.test"}, "no authority": {m, "GET", s, "https", p, "/v1/items"}, "a status": {":status", "200", m, "GET", s, "https", a, "api.good.test", p, "/v1/items"},
+				"another host": {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", "host", "evil.test"}, "another authority": {m, "GET", s, "https", a, "evil.test", p, "/v1/items"},
+				"userinfo": {m, "GET", s, "https", a, "x@api.good.test", p, "/v1/items"}, "protocol": {m, "CONNECT", ":protocol", "websocket", s, "https", a, "api.good.test", p, "/v1/live"},
+			} {
+				c.each(name, func(c *trial) { c.refusedFields(fields...) })
+			}
+		}},
+		{id: "H2-04", does: "nothing of a field becomes a line of HTTP/1.1", run: func(c *trial) {
+			const m, s, a, p = ":method", ":scheme", ":authority", ":path"
+			whole := func(more ...string) []string {
+				return append([]string{m, "GET", s, "https", a, "api.good.test", p, "/v1/items"}, more...)
+			}
+			for name, fields := range map[string][]string{
+				"path": {m, "GET", s, "https", a, "api.good.test", p, "/v1/items HTTP/1.1\r\nHost: evil\r\n\r\nGET /admin"}, "method": {m, "GET /admin HTTP/1.1\r\nX:", s, "https", a, "api.good.test", p, "/v1/items"},
+				"authority": {m, "GET", s, "https", a, "api.good.test\r\nX: y", p, "/v1/items"}, "value": whole("x", "a\r\nTransfer-Encoding: chunked"), "LF": whole("x", "a\nb"), "NUL": whole("x", "a\x00b"),
+				"name": whole("x: y\r\nz", "a"), "colon": whole("x:y", "a"), "upper case": whole("Xy", "a"), "blank": whole("x y", "a"), "empty name": whole("", "a"),
+				"coding": whole("transfer-encoding", "chunked"), "connection": whole("connection", "close"), "upgrade": whole("upgrade", "h2c"), "te": whole("te", "gzip"),
+			} {
+				c.each(name, func(c *trial) { c.refusedFields(fields...) })
+			}
+		}},
+		{id: "H2-06", does: "a body that is not as long as announced", run: func(c *trial) {
+			for name, send := range map[string]func(h *h2conn){
+				"longer":    func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, []byte("0123456789")) },
+				"shorter":   func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, []byte("01")) },
+				"none":      func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, nil) },
+				"two":       func(h *h2conn) { h.post("5", "content-length", "6"); _ = h.f.WriteData(1, true, []byte("01234")) },
+				"equal":     func(h *h2conn) { h.post("5", "content-length", "5"); _ = h.f.WriteData(1, true, []byte("01234")) },
+				"no number": func(h *h2conn) { h.post("+5"); _ = h.f.WriteData(1, true, []byte("01234")) },
+				"head only": func(h *h2conn) {
+					h.send(1, true, ":method", "POST", ":scheme", "https", ":authority", "api.good.test", ":path", "/v1/items", "content-length", "5")
+				},
+			} {
+				c.each(name, func(c *trial) {
+					c.anew, c.strays, c.rows = true, true, 1
+					h := c.h2("api.good.test")
+					send(h)
+					if a := h.answer(1); a.status == 200 {
+						c.failf("it was taken: %s", a)
+					}
+				})
+			}
+		}},
+		{id: "H2-07", does: "schemes other than https", run: func(c *trial) {
+			for _, scheme := range []string{"http", "ftp", "HTTPS", "wss", ""} {
+				c.each(scheme, func(c *trial) {
+					c.refusedFields(":method", "GET", ":scheme", scheme, ":authority", "api.good.test", ":path", "/v1/items")
+				})
+			}
+		}},
+		{id: "H2-09", does: "streams that are opened and reset without end", run: h2Resets},
+		{id: "H2-10", does: "floods of frames that cost their sender nothing", run: h2Floods},
+		{id: "H2-12", does: "an origin that misuses HTTP/2", f: &fixture{}, run: h2Origin},
+		{id: "H2-13", does: "a hundred streams whose client does not read", f: &fixture{set: func(cfg *proxy.Config) { cfg.Limits.Wire.Stalled = 300 * time.Millisecond }}, run: func(c *trial) {
+			c.bulk, c.rows = true, -1
+			big := strings.Repeat("x", 1<<20)
+			c.origin("api.good.test").plays(func(v *visit) { v.reply(200, big) })
+			before := heap()
+			h := c.h2("api.good.test")
+			_ = h.f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+			for i := range uint32(100) {
+				h.request(2*i+1, "GET", "api.good.test", "/v1/items")
+			}
+			_ = h.l.SetReadDeadline(time.Now().Add(c.s.patience))
+			most := uint64(0)
+			for h.err == nil && h.gone == nil && len(h.resets) < 100 {
+				h.read()
+				if now := heap(); len(h.answers) == 100 && now > most {
+					most = now
+				}
+			}
+			if h.err == nil && h.gone == nil && len(h.resets) < 100 {
+				c.failf("the streams were kept")
+			}
+			if most > before+32<<20 {
+				c.failf("the heap grew by %d MiB", (most-before)>>20)
+			}
+		}},
+	}}
+}
+
+// post begins a POST whose content-length is as given.
+func (h *h2conn) post(length string, pairs ...string) {
+	h.send(1, false, append([]string{":method", "POST", ":scheme", "https", ":authority", "api.good.test", ":path", "/v1/items", "content-length", length}, pairs...)...)
+}
+
+// refusedFields sends one request of these fields, which must be refused: by
+// an answer, a reset or the connection's end.
+func (c *trial) refusedFields(fields ...string) {
+	h := c.h2("api.good.test")
+	c.rows++
+	h.send(1, true, fields...)
+	c.is("the request", h.answer(1), 0, 400, 403, 405, 421)
+	c.untouched()
+}
+
+func h2Resets(c *trial) {
+	c.each("by the client", func(c *trial) {
+		c.rows, c.strays = -1, true
+		h := c.h2("api.good.test")
+		before := heap()
+		go func() {
+			for i := range uint32(1500) {
+				id := 2*i + 1
+				h.request(id, "GET", "api.good.test", "/v1/items")
+				if h.f.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
+					break
+				}
+			}
+			h.l.end()
+		}()
+		_ = h.l.SetReadDeadline(time.Now().Add(c.s.patience))
+		for h.err == nil {
+			h.read()
+		}
+		if after := heap(); after > before+32<<20 {
+			c.failf("the heap grew by %d MiB", (after-before)>>20)
+		}
+	})
+	c.each("by the server", func(c *trial) { // made to reset them: a window that grows by nothing
+		c.rows, c.strays = -1, true
+		h := c.h2("api.good.test")
+		go func() {
+			for i := range uint32(400) {
+				id := 2*i + 1
+				h.request(id, "GET", "api.good.test", "/v1/items")
+				if h.f.WriteRawFrame(http2.FrameWindowUpdate, 0, id, []byte{0, 0, 0, 0}) != nil {
+					break
+				}
+			}
+			h.l.end()
+		}()
+		_ = h.l.SetReadDeadline(time.Now().Add(c.s.patience))
+		for h.err == nil {
+			h.read()
+		}
+	})
+}
+
+func h2Floods(c *trial) {
+	begin := func(h *h2conn) { // an open stream, for frames that need one
+		h.send(1, false, ":method", "POST", ":scheme", "https", ":authority", "api.good.test", ":path", "/v1/items")
+	}
+	for name, flood := range map[string]struct {
+		closes bool // the connection must not survive it
+		send   func(h *h2conn, i int) error
+	}{
+		"CONTINUATION": {true, func(h *h2conn, i int) error {
+			if i == 0 {
+				return h.f.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: headers(":method", "GET")})
+			}
+			return h.f.WriteContinuation(3, false, headers("x-"+strconv.Itoa(i), strings.Repeat("y", 8000)))
+		}},
+		"empty CONTINUATION": {false, func(h *h2conn, i int) error {
+			if i == 0 {
+				return h.f.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: headers(":method", "GET")})
+			}
+			return h.f.WriteContinuation(3, false, nil)
+		}},
+		"HPACK bomb": {false, func(h *h2conn, i int) error {
+			block := headers(":method", "GET", ":scheme", "https", ":authority", "api.good.test", ":path", "/v1/items", "bomb", strings.Repeat("z", 3000))
+			block = append(block, bytes.Repeat([]byte{0x80 | 62}, 6000)...) // 62: the newest entry of the table
+			return h.f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 3), BlockFragment: block, EndHeaders: true, EndStream: true})
+		}},
+		"empty names": {false, func(h *h2conn, i int) error {
+			return h.f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 3), BlockFragment: headers("", ""), EndHeaders: true, EndStream: true})
+		}},
+		"PING": {false, func(h *h2conn, _ int) error { return h.f.WritePing(false, [8]byte{}) }},
+		"SETTINGS": {false, func(h *h2conn, _ int) error {
+			return h.f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1})
+		}},
+		"PRIORITY": {false, func(h *h2conn, i int) error {
+			return h.f.WritePriority(uint32(2*i+3), http2.PriorityParam{StreamDep: 1})
+		}},
+		"empty DATA":    {false, func(h *h2conn, _ int) error { return h.f.WriteData(1, false, nil) }},
+		"padding":       {false, func(h *h2conn, _ int) error { return h.f.WriteDataPadded(1, false, nil, make([]byte, 255)) }},
+		"WINDOW_UPDATE": {true, func(h *h2conn, _ int) error { return h.f.WriteWindowUpdate(0, 1<<30) }},
+		"large frame":   {true, func(h *h2conn, _ int) error { return h.f.WriteRawFrame(http2.FrameData, 0, 1, make([]byte, 1<<20)) }},
+	} {
+		c.each(name, func(c *trial) {
+			c.rows, c.strays, c.bulk = -1, true, true
+			h := c.h2("api.good.test")
+			begin(h)
+			before := heap()
+			go func() {
+				for i := range 600 {
+					if flood.send(h, i) != nil {
+						return
+					}
+				}
+				h.l.end()
+			}()
+			_ = h.l.SetReadDeadline(time.Now().Add(c.s.patience))
+			for h.err == nil {
+				h.read()
+			}
+			if after := heap(); after > before+32<<20 {
+				c.failf("the heap grew by %d MiB", (after-before)>>20)
+			}
+			if flood.closes && h.gone == nil && errors.Is(h.err, os.ErrDeadlineExceeded) {
+				c.failf("the connection goes on: %v", h.err)
+			}
+		})
+	}
+}
+
+// h2Origin has the origin speak HTTP/2 by hand.
+func h2Origin(c *trial) {
+	for name, misuse := range map[string]struct {
+		statuses []int
+		answer   func(f *http2.Framer, id uint32) // the connection ends after a refusal
+	}{
+		"frame size of 0": {[]int{200, 502}, func(f *http2.Framer, id uint32) {
+			_ = f.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 0})
+			respond(f, id, "ok")
+		}},
+		"push": {[]int{200, 502}, func(f *http2.Framer, id uint32) {
+			_ = f.WritePushPromise(http2.PushPromiseParam{StreamID: id, PromiseID: 2, BlockFragment: headers(":method", "GET", ":scheme", "https", ":authority", "api.good.test", ":path", "/admin"), EndHeaders: true})
+			respond(f, id, "ok")
+		}},
+		"GOAWAY": {[]int{502}, func(f *http2.Framer, id uint32) {
+			_ = f.WriteGoAway(id, http2.ErrCodeInternal, []byte(on.secrets["S1"]))
+		}},
+		"reset": {[]int{502}, func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeInternal) }},
+		"interim flood": {[]int{200, 502}, func(f *http2.Framer, id uint32) {
+			for range 5000 {
+				if f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers(":status", "103", "link", on.secrets["S1"]), EndHeaders: true}) != nil {
+					return
+				}
+			}
+			respond(f, id, "ok")
+		}},
+		"trailers": {[]int{200}, func(f *http2.Framer, id uint32) {
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers(":status", "200", "trailer", "x-late", "x-early", on.secrets["S1"]), EndHeaders: true})
+			_ = f.WriteData(id, false, []byte("body "+on.secrets["S1"]))
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers("x-late", on.secrets["S1"]), EndHeaders: true, EndStream: true})
+		}},
+		"in pieces": {[]int{200}, func(f *http2.Framer, id uint32) {
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers(":status", "200"), EndHeaders: true})
+			for _, b := range []byte(on.secrets["S1"]) {
+				_ = f.WriteData(id, false, []byte{b})
+			}
+			_ = f.WriteData(id, true, nil)
+		}},
+	} {
+		c.each(name, func(c *trial) {
+			leaf, err := on.roots.leaf("api.good.test")
+			c.must(err)
+			o := c.origin("api.good.test")
+			o.cut()
+			o.takes(func(raw net.Conn) {
+				conn := tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
+				preface := make([]byte, len(http2.ClientPreface))
+				if _, err := io.ReadFull(conn, preface); err != nil || string(preface) != http2.ClientPreface {
+					return
+				}
+				f := http2.NewFramer(conn, conn)
+				f.AllowIllegalWrites = true
+				_ = f.WriteSettings()
+				for {
+					frame, err := f.ReadFrame()
+					if err != nil {
+						return
+					}
+					if head, ok := frame.(*http2.HeadersFrame); ok {
+						misuse.answer(f, head.StreamID)
+						if misuse.statuses[0] != 200 {
+							return
+						}
+					}
+				}
+			})
+			c.rows, c.strays, c.anew = 1, true, true
+			h := c.h2("api.good.test")
+			h.request(1, "GET", "api.good.test", "/v1/echo", "te", "trailers")
+			a := h.answer(1)
+			if a.interim > 0 {
+				c.failf("%d interim answers arrived", a.interim)
+			}
+			c.is("the answer", a, misuse.statuses...)
+		})
+	}
+}
+
+func respond(f *http2.Framer, id uint32, body string) {
+	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers(":status", "200"), EndHeaders: true})
+	_ = f.WriteData(id, true, []byte(body))
 }
 
 // h2conn is an HTTP/2 client that sends what it is told.
@@ -23,11 +352,12 @@ type h2conn struct {
 	c       *trial
 	l       *line
 	f       *http2.Framer
-	table   *hpack.Decoder
+	reply   *http2.Framer // of whoever reads, while another may write with f
 	answers map[uint32]*answer
 	resets  map[uint32]http2.ErrCode
 	gone    *http2.GoAwayFrame
 	err     error
+	greeted bool // the server's settings came
 }
 
 // h2 opens a tunnel whose client offers h2 alone, and greets.
@@ -36,11 +366,14 @@ func (c *trial) h2(host string) *h2conn {
 	c.is("CONNECT", a, 200)
 	in, err := c.secure(l, &tls.Config{ServerName: strings.Split(host, ":")[0], NextProtos: []string{"h2"}}) //nolint:gosec // secure sets the least version
 	c.must(err)
-	h := &h2conn{c: c, l: in, f: http2.NewFramer(in, in), answers: map[uint32]*answer{}, resets: map[uint32]http2.ErrCode{}}
+	h := &h2conn{c: c, l: in, f: http2.NewFramer(in, in), reply: http2.NewFramer(in, nil), answers: map[uint32]*answer{}, resets: map[uint32]http2.ErrCode{}}
 	h.f.AllowIllegalWrites = true
 	h.f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	_, _ = io.WriteString(in, http2.ClientPreface)
 	_ = h.f.WriteSettings()
+	for !h.greeted && h.err == nil {
+		h.read()
+	}
 	return h
 }
 
@@ -90,11 +423,12 @@ func (h *h2conn) read() {
 	switch f := frame.(type) {
 	case *http2.SettingsFrame:
 		if !f.IsAck() {
-			_ = h.f.WriteSettingsAck()
+			h.greeted = true
+			_ = h.reply.WriteSettingsAck()
 		}
 	case *http2.PingFrame:
 		if !f.IsAck() {
-			_ = h.f.WritePing(true, f.Data)
+			_ = h.reply.WritePing(true, f.Data)
 		}
 	case *http2.MetaHeadersFrame:
 		a := h.answers[f.StreamID]
@@ -122,8 +456,8 @@ func (h *h2conn) read() {
 		a.body += string(f.Data())
 		a.last = f.StreamEnded()
 		if n := uint32(len(f.Data())); n > 0 {
-			_ = h.f.WriteWindowUpdate(0, n)
-			_ = h.f.WriteWindowUpdate(f.StreamID, n)
+			_ = h.reply.WriteWindowUpdate(0, n)
+			_ = h.reply.WriteWindowUpdate(f.StreamID, n)
 		}
 	case *http2.RSTStreamFrame:
 		h.resets[f.StreamID] = f.ErrCode
