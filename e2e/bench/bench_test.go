@@ -55,6 +55,22 @@ func TestEverySubjectAnswersEveryScenarioRightly(t *testing.T) {
 	}
 }
 
+func TestTheTableGoesToItsPlaceInADocument(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "doc.md")
+	if err := os.WriteFile(path, []byte("above\n"+markerBegin+"old\n"+markerEnd+"below\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &report{options: &options{}}
+	if err := r.write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := os.ReadFile(path)
+	text := string(got)
+	if !strings.HasPrefix(text, "above\n"+markerBegin+"Measured ") || !strings.HasSuffix(text, markerEnd+"below\n") || strings.Contains(text, "old") {
+		t.Errorf("the document is now:\n%s", text)
+	}
+}
+
 func TestAVerdictIsTheMediansRatio(t *testing.T) {
 	ratio := metric{"m", 1.25, "light", false}
 	floor := metric{"m", 0.8, "light", true}

@@ -208,6 +208,25 @@ func (r *report) markdown() string {
 	return b.String()
 }
 
+// markerBegin and markerEnd stand around the table in a document of ours.
+const (
+	markerBegin = "<!-- bench: just bench --markdown docs/performance.md -->\n"
+	markerEnd   = "<!-- bench end -->\n"
+)
+
+// write writes the table to a file, into its place where the file has one.
+func (r *report) write(path string) error {
+	text := r.markdown()
+	if old, err := os.ReadFile(path); err == nil {
+		before, rest, ok := strings.Cut(string(old), markerBegin)
+		_, after, closed := strings.Cut(rest, markerEnd)
+		if ok && closed {
+			text = before + markerBegin + text + markerEnd + after
+		}
+	}
+	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a report is for everyone
+}
+
 // commit names the tree that was measured, where git knows it.
 func commit() string {
 	cmd := exec.Command("git", "describe", "--always", "--dirty")

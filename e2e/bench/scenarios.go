@@ -13,7 +13,8 @@ type scenario struct {
 	turns    int  // at most; 0: as many as were asked for
 	// run measures one turn of a subject.
 	run func(ctx context.Context, s *subject, t turn) (figures, error)
-	// check does once what run does often, and says what is wrong.
+	// check does once what run does often, and says what is wrong; nil: there
+	// is nothing to ask.
 	check func(ctx context.Context, s *subject) error
 }
 
@@ -60,6 +61,11 @@ const (
 	perTunnel    = "KiB per tunnel"
 	share        = "resumed %"
 	wait         = "wait ms"
+	scanLong     = "GB/s, 32 bytes"
+	scanShort    = "GB/s, 8 bytes"
+	matchFew     = "ns, 10 operations"
+	matchMany    = "ns, 100000"
+	matchGrowth  = "growth ×"
 )
 
 // scenarios are the table of goals, in its order.
@@ -84,6 +90,10 @@ var scenarios = []scenario{
 		metrics: []metric{{share, 99, "", true}}},
 	{id: "X", what: "wait for 100-continue", run: expectation, check: checkExpectation, turns: 3,
 		metrics: []metric{{wait, 5, "", false}}},
+	{id: "S", what: "the search for 64 secrets, alone", run: scanning, turns: 3,
+		metrics: []metric{{scanLong, 5, "", true}, {scanShort, 0.5, "", true}}},
+	{id: "M", what: "the match of an operation, alone", run: matching, turns: 3,
+		metrics: []metric{{name: matchFew}, {name: matchMany}, {matchGrowth, 1.5, "", false}}},
 }
 
-var bodyMetrics = []metric{{cpuPerGiB, 1.25, "lighth1", false}, {name: speed}, {name: peak}, {growth, 16, "", false}}
+var bodyMetrics = []metric{{cpuPerGiB, 1.25, "lighth1", false}, {name: speed, of: "lighth1"}, {name: peak, of: "lighth1"}, {growth, 16, "", false}}
