@@ -22,6 +22,9 @@ func ownerOf(pid int) (string, error) {
 	// hold anything; the start is the 22nd.
 	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
 	fields := strings.Fields(rest)
+	if len(fields) > 0 && (fields[0] == "Z" || fields[0] == "X") {
+		return "", fmt.Errorf("name the owner of a box: process %d has ended", pid)
+	}
 	if len(fields) < 20 {
 		return "", fmt.Errorf("name the owner of a box: /proc/%d/stat is not as proc(5) says", pid)
 	}

@@ -152,6 +152,12 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	if plan.opened != nil {
 		plan.opened(s)
 	}
+	ward, err := startWarden(binary, s.home, engine.Kind())
+	if err != nil {
+		s.close(context.WithoutCancel(ctx), 1, "failed to start")
+		return err
+	}
+	defer ward.dismiss()
 	code, err := a.boxed(ctx, s, engine, boxed{plan: plan, dir: dir, binary: binary, forward: forward, running: running})
 	s.close(context.WithoutCancel(ctx), code, "the command ended")
 	var bad *sandbox.CommandError

@@ -1,0 +1,25 @@
+package e2e
+
+import (
+	"syscall"
+	"testing"
+)
+
+// Nobody has to come after a killed aileron: its box goes by itself.
+func TestAKilledAileronsBoxEnds(t *testing.T) {
+	needPodman(t)
+	u := newUser(t, "")
+	cmd := u.command(append(append([]string{"sandbox", "run", "--sandbox=podman", "--dir", u.project}, u.reach()...), "--", "sleep", "600")...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return len(u.boxes()) == 2 })
+	// The whole process group, as a terminal or a supervisor would.
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	waitFor(t, func() bool { return u.leftovers() == "" })
+	contains(t, "the next session's view", u.must("session", "list").out, "unclean")
+}
