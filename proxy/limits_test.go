@@ -116,3 +116,27 @@ func TestRequestsOverTheRateAreTold(t *testing.T) {
 		t.Errorf("got %d %s", last.StatusCode, body)
 	}
 }
+
+func TestIdleTunnelsEndWhenTheGrantsChange(t *testing.T) {
+	w := newWorld(t, hello)
+	conn := w.tunnel("api.good.example")
+	defer conn.Close()
+	br := bufio.NewReader(conn)
+	ask := func() error {
+		if _, err := io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\n\r\n"); err != nil {
+			return err
+		}
+		res, err := http.ReadResponse(br, nil)
+		if err == nil {
+			_, err = io.Copy(io.Discard, res.Body)
+		}
+		return err
+	}
+	must(t, ask())
+	was := *w.plane.grants.Load()
+	w.plane.SetGrants(&was)
+	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := br.ReadByte(); err != io.EOF {
+		t.Errorf("the idle tunnel ends with %v, want EOF", err)
+	}
+}

@@ -70,7 +70,8 @@ type Grants struct {
 	Scrub  *scrub.Set
 	Locked bool // the vault is locked: Bound is empty and may fill again
 
-	replaced chan struct{} // closed when other grants take their place
+	current context.Context //nolint:containedctx // ends when other grants take their place
+	retire  context.CancelFunc
 }
 
 // Bound is a connector's credential and the name of its binding.
@@ -134,11 +135,11 @@ func New(cfg Config) (*Plane, error) {
 }
 
 // SetGrants replaces what the plane may do from the next request on, on
-// connections that are already open too.
+// connections that are already open too. Those of them that are idle end.
 func (p *Plane) SetGrants(g *Grants) {
-	g.replaced = make(chan struct{})
+	g.current, g.retire = context.WithCancel(context.Background())
 	if old := p.grants.Swap(g); old != nil {
-		close(old.replaced)
+		old.retire()
 	}
 	bound := map[string]bool{"": true}
 	for _, b := range g.Bound {

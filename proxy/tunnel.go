@@ -78,7 +78,9 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 	h := &inside{p: p, ctx: ctx, a: a, scheme: "https", source: audit.SourceConnectTLS, door: door}
 	if secure.ConnectionState().NegotiatedProtocol == "h2" {
 		_ = secure.SetDeadline(time.Time{})
-		h2.Serve(ctx, secure, wire.Options{Limits: p.cfg.Limits.Wire, Drain: p.draining}, h)
+		drain, stop := p.drain()
+		defer stop()
+		h2.Serve(ctx, secure, wire.Options{Limits: p.cfg.Limits.Wire, Drain: drain}, h)
 		return
 	}
 	p.serveInside(ctx, secure, h)
@@ -86,7 +88,17 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 
 func (p *Plane) serveInside(ctx context.Context, conn net.Conn, h *inside) {
 	_ = conn.SetDeadline(time.Time{})
-	wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Drain: p.draining}, h)
+	drain, stop := p.drain()
+	defer stop()
+	wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Drain: drain}, h)
+}
+
+// drain is done when a tunnel is to end as soon as it is idle: because the
+// session ends, or because what its client may do has changed.
+func (p *Plane) drain() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(p.draining)
+	stop := context.AfterFunc(p.grants.Load().current, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // shakeHands does the handshake in a goroutine of its own: it is what needs

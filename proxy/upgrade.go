@@ -159,7 +159,7 @@ func (x *Exchange) watch(relay *websocket.Relay, over <-chan struct{}) {
 		case <-x.tunnel.Done():
 			relay.End(websocket.GoingAway)
 			return
-		case <-g.replaced:
+		case <-g.current.Done():
 			if g = x.p.grants.Load(); !x.stillGranted(g) {
 				relay.End(websocket.PolicyEnded)
 				return
