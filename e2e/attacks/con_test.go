@@ -1,3 +1,320 @@
 package attacks
 
-func con() category { return category{name: "CON"} }
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// con: what may come in a tunnel, or instead of one.
+func con() category {
+	return category{name: "CON", cases: []attack{
+		{id: "CON-01", does: "a request in clear in a tunnel to port 443", run: func(c *trial) {
+			c.rows++
+			l, a := c.connect("api.good.test")
+			c.is("CONNECT", a, 200)
+			c.is("the request", c.say(l, head("GET", "api.good.test", "/v1/items"), "GET")[0], 0, 400)
+			c.violates("protocol_violation")
+		}},
+		{id: "CON-02", does: "other protocols in a tunnel", run: func(c *trial) {
+			for name, raw := range map[string]string{"SSH": "SSH-2.0-OpenSSH_9.9\r\n", "SOCKS": "\x05\x01\x00", "SMTP": "EHLO x\r\n", "noise": strings.Repeat("\x80\x01\xff", 340), "alert": "\x15\x03\x03\x00\x02\x02\x28",
+				"HTTP/2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "SSLv2": "\x80\x2e\x01\x03\x01", "data": "\x17\x03\x03\x00\x05hello"} {
+				c.each(name, func(c *trial) {
+					c.rows++
+					l, a := c.connect("api.good.test")
+					c.is("CONNECT", a, 200)
+					c.say(l, raw)
+					c.violates("protocol_violation", "client_handshake_failed")
+				})
+			}
+		}},
+		{id: "CON-04", does: "a ClientHello in pieces, or of a size that nobody needs", run: conHello},
+		{id: "CON-05", does: "versions and ciphers of before TLS 1.2", run: conOld},
+		{id: "CON-07", does: "a CONNECT inside a tunnel", run: func(c *trial) {
+			c.is("CONNECT", c.tun("api.good.test", "CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n"), 400, 403, 405)
+			c.untouched()
+		}},
+		{id: "CON-08", does: "early data and renegotiation", run: conReplay},
+		{id: "CON-10", does: "an answer that breaks off is no whole one", run: func(c *trial) {
+			for name, answer := range map[string]string{
+				"length":      "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+				"chunked":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+				"in a chunk":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nhalf",
+				"in the head": "HTTP/1.1 200 OK\r\nContent-Len",
+			} {
+				c.each(name, func(c *trial) {
+					c.anew = true
+					c.origin("api.good.test").plays(func(v *visit) {
+						v.body()
+						v.send("%s", answer)
+						_ = v.conn.(*tls.Conn).NetConn().Close() // without close_notify
+						v.close = true
+					})
+					a := c.post("api.good.test", "/v1/items", "x")
+					if a.status == 200 && a.err == nil {
+						c.failf("the client took it for whole: %s", a)
+					}
+				})
+			}
+		}},
+		{id: "CON-11", does: "other protocols at the proxy's port", run: func(c *trial) {
+			for name, raw := range map[string]string{"TLS": "\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03\r\n\r\n", "SOCKS4": "\x04\x01\x01\xbb\x5d\xb8\xd7\x0e\x00\r\n\r\n", "SOCKS5": "\x05\x01\x00\r\n\r\n",
+				"PROXY": "PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n" + head("GET", "x", "/"), "PROXY v2": "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + strings.Repeat("\x7f", 12) + "\r\n\r\n", "letters": strings.Repeat("A", 70<<10)} {
+				c.each(name, func(c *trial) {
+					c.rows++
+					c.is(name, c.say(c.dial(), raw, "GET")[0], 0, 400, 431)
+					c.untouched()
+				})
+			}
+		}},
+		{id: "CON-13", does: "the way by which the bytes came changes no decision", run: conRelay},
+		{id: "CON-14", does: "a CONNECT with a head that is too large", run: func(c *trial) {
+			for name, fields := range map[string]string{"large": "X: " + strings.Repeat("y", 200<<10) + "\r\n", "many": repeated("X: y\r\n", 5000)} {
+				c.each(name, func(c *trial) {
+					c.is("CONNECT", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+fields+"\r\n"), 431)
+				})
+			}
+		}},
+	}}
+}
+
+// violates fails the trial unless its one row has one of these reasons, and
+// nothing was sent.
+func (c *trial) violates(reasons ...string) {
+	c.untouched()
+	for _, r := range c.settledRows() {
+		for _, reason := range reasons {
+			if r.Reason == reason {
+				return
+			}
+		}
+		c.failf("the row says %s, want %v", r.Reason, reasons)
+	}
+}
+
+// splitter writes the first flight in pieces.
+type splitter struct {
+	net.Conn
+	once  sync.Once
+	split func(hello []byte) [][]byte
+}
+
+func (s *splitter) Write(p []byte) (int, error) {
+	var err error
+	first := false
+	s.once.Do(func() {
+		first = true
+		for _, piece := range s.split(p) {
+			if _, err = s.Conn.Write(piece); err != nil {
+				return
+			}
+			time.Sleep(2 * time.Millisecond) // so that each is a packet of its own
+		}
+	})
+	if first {
+		return len(p), err
+	}
+	return s.Conn.Write(p)
+}
+
+func conHello(c *trial) {
+	wide := func(size int) []string {
+		protocols := []string{"http/1.1"}
+		for n := 0; n < size; n += 250 {
+			protocols = append(protocols, fmt.Sprintf("%05d", n)+strings.Repeat("p", 244))
+		}
+		return protocols
+	}
+	c.each("64 KiB", func(c *trial) {
+		l, a := c.connect("api.good.test")
+		c.is("CONNECT", a, 200)
+		c.rows++
+		hello := append([]byte{1, 1, 0, 16}, make([]byte, 0x10010)...)
+		raw := ""
+		for len(hello) > 0 {
+			n := min(len(hello), 16<<10)
+			raw, hello = raw+"\x16\x03\x01"+string([]byte{byte(n >> 8), byte(n)})+string(hello[:n]), hello[n:]
+		}
+		c.say(l, raw)
+		c.violates("client_handshake_failed")
+	})
+	for name, h := range map[string]struct {
+		protocols []string
+		split     func([]byte) [][]byte
+	}{
+		"twenty packets": {nil, func(p []byte) [][]byte {
+			var parts [][]byte
+			for len(p) > 0 {
+				n := min(len(p), 1+len(p)/20)
+				parts, p = append(parts, p[:n]), p[n:]
+			}
+			return parts
+		}},
+		"three records": {nil, func(p []byte) [][]byte {
+			var parts [][]byte
+			for body := p[5:]; len(body) > 0; {
+				n := min(len(body), (len(p)-5+2)/3)
+				record := binary.BigEndian.AppendUint16(bytes.Clone(p[:3]), uint16(n))
+				parts, body = append(parts, append(record, body[:n]...)), body[n:]
+			}
+			return parts
+		}},
+		"16 KiB": {wide(15 << 10), nil},
+	} {
+		c.each(name, func(c *trial) {
+			l, a := c.connect("api.good.test")
+			c.is("CONNECT", a, 200)
+			split := h.split
+			if split == nil {
+				split = func(p []byte) [][]byte { return [][]byte{p} }
+			}
+			conn := tls.Client(&splitter{Conn: l, split: split}, &tls.Config{ServerName: "api.good.test", RootCAs: c.s.roots, NextProtos: append([]string{"http/1.1"}, h.protocols...), MinVersion: tls.VersionTLS12})
+			err := conn.Handshake()
+			c.rows++
+			if err != nil {
+				c.failf("the handshake: %v", err)
+				return
+			}
+			in := &line{Conn: conn}
+			c.lines = append(c.lines, in)
+			c.is("the request", c.say(in, head("GET", "api.good.test", "/v1/items"), "GET")[0], 200)
+		})
+	}
+}
+
+func conOld(c *trial) {
+	for name, cfg := range map[string]*tls.Config{ //nolint:gosec // the client is the attacker
+		"TLS 1.0": {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10}, "TLS 1.1": {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
+		"RC4":  {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_RC4_128_SHA, tls.TLS_ECDHE_RSA_WITH_RC4_128_SHA, tls.TLS_ECDHE_ECDSA_WITH_RC4_128_SHA}},
+		"3DES": {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA, tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA}},
+	} {
+		c.each(name, func(c *trial) {
+			l, a := c.connect("api.good.test")
+			c.is("CONNECT", a, 200)
+			cfg.ServerName = "api.good.test"
+			c.rows++
+			if _, err := c.secure(l, cfg); err == nil {
+				c.failf("the handshake was taken")
+			}
+			_ = l.Close()
+			c.violates("client_handshake_failed")
+		})
+	}
+	for name, suites := range map[string]string{"SSLv3": "", "NULL": "\x00\x02\x00\x01", "export": "\x00\x03\x00\x08"} {
+		c.each(name, func(c *trial) {
+			version := "\x03\x03"
+			if suites == "" {
+				version, suites = "\x03\x00", "\x00\x2f\x00\x35"
+			}
+			body := version + strings.Repeat("r", 32) + "\x00" + "\x00" + string(rune(len(suites))) + suites + "\x01\x00"
+			hello := "\x01\x00\x00" + string(rune(len(body))) + body
+			l, a := c.connect("api.good.test")
+			c.is("CONNECT", a, 200)
+			c.rows++
+			c.say(l, "\x16\x03\x00\x00"+string(rune(len(hello)))+hello)
+			if got := l.received(); bytes.Contains(got, []byte("\x16\x03")) {
+				c.failf("the server went on: %x", got)
+			}
+			c.violates("client_handshake_failed")
+		})
+	}
+}
+
+func conReplay(c *trial) {
+	c.each("early data", func(c *trial) {
+		tickets := &oneTicket{}
+		l, a := c.connect("api.good.test")
+		c.is("CONNECT", a, 200)
+		in, err := c.secure(l, &tls.Config{ServerName: "api.good.test", ClientSessionCache: tickets, MinVersion: tls.VersionTLS13})
+		c.must(err)
+		c.rows++
+		c.is("the request", c.say(in, head("GET", "api.good.test", "/v1/items"), "GET")[0], 200)
+		if tickets.session == nil {
+			c.failf("there is no ticket to look at")
+			return
+		}
+		_, state, err := tickets.session.ResumptionState()
+		c.must(err)
+		if state.EarlyData {
+			c.failf("the ticket allows early data")
+		}
+	})
+	if _, err := exec.LookPath("openssl"); err != nil {
+		c.t.Log("openssl is not here to ask for a renegotiation")
+		return
+	}
+	c.each("renegotiation", func(c *trial) {
+		root := filepath.Join(on.dir, "session.pem")
+		c.must(os.WriteFile(root, c.s.plane.ca.RootPEM(), 0o600))
+		cmd := exec.Command("openssl", "s_client", "-proxy", c.s.addr, "-proxy_user", "s", "-proxy_pass", "pass:"+c.s.token, "-connect", "api.good.test:443", "-servername", "api.good.test", "-CAfile", root, "-tls1_2")
+		in, err := cmd.StdinPipe()
+		c.must(err)
+		var out safeBuffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		c.must(cmd.Start())
+		killed := time.AfterFunc(c.s.patience, func() { _ = cmd.Process.Kill() })
+		_, _ = io.WriteString(in, "R\n")
+		_ = cmd.Wait() // it ends by itself when the server refuses
+		killed.Stop()
+		_ = in.Close()
+		c.rows = -1
+		c.plain(string(out.bytes()))
+		if text := string(out.bytes()); !strings.Contains(text, "RENEGOTIATING") || !strings.Contains(text, "renegotiation") && !strings.Contains(text, "alert") && !strings.Contains(text, "error") {
+			c.failf("openssl says %s", text)
+		}
+	})
+}
+
+// conRelay asks through a relay what was asked directly.
+func conRelay(c *trial) {
+	relay, err := net.Listen("tcp", "127.0.0.1:0")
+	c.must(err)
+	defer relay.Close()
+	target := c.s.addr
+	go func() {
+		for {
+			in, err := relay.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", target)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(out, in); _ = out.(*net.TCPConn).CloseWrite() }()
+			go func() { _, _ = io.Copy(in, out); _ = in.Close(); _ = out.Close() }()
+		}
+	}()
+	for name, ask := range map[string]func(c *trial) answer{
+		"allowed": func(c *trial) answer { return c.get("api.good.test", "/v1/items") },
+		"denied":  func(c *trial) answer { return c.get("api.good.test", "/admin") },
+		"no host": func(c *trial) answer { return c.get("evil.test", "/") },
+		"no token": func(c *trial) answer {
+			return c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n\r\n")
+		},
+	} {
+		c.each(name, func(c *trial) {
+			direct := ask(c)
+			through := *c.s
+			through.addr = relay.Addr().String()
+			mine := c.s
+			c.reaches = func(d dial) bool { return d.to.String() == through.addr || d.to.String() == target }
+			c.s = &through
+			relayed := ask(c)
+			c.s = mine
+			if direct.status != relayed.status || direct.reason != relayed.reason {
+				c.failf("directly %s, through a relay %s", direct, relayed)
+			}
+		})
+	}
+}

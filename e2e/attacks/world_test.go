@@ -239,7 +239,7 @@ func verify(t *testing.T, w *world) {
 	}
 	defer log.Close()
 	r, err := log.Verify(context.Background())
-	if err != nil {
+	if err != nil || !r.OK {
 		t.Errorf("O3: the audit chain does not hold: %v (%+v)", err, r)
 	}
 }
