@@ -57,6 +57,7 @@ type Log struct {
 	tx   *transactor // of whoever leads; nil: made at the next commit
 
 	writer
+	checkpoints *checkpointer
 }
 
 // busyTimeout is how long a transaction waits for another process's.
@@ -79,6 +80,7 @@ func Open(path string, opts Options) (*Log, error) {
 	if l.db, err = l.connect(); err != nil {
 		return nil, err
 	}
+	l.startCheckpoints()
 	return l, nil
 }
 
@@ -87,7 +89,7 @@ func (l *Log) connect() (*sql.DB, error) {
 	if l.opts.Durability == "full" {
 		synchronous = "FULL"
 	}
-	db, err := sql.Open("sqlite", dsn(l.path)+fmt.Sprintf("?_txlock=immediate&_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(%s)",
+	db, err := sql.Open("sqlite", dsn(l.path)+fmt.Sprintf("?_txlock=immediate&_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=wal_autocheckpoint(0)&_pragma=synchronous(%s)",
 		busyTimeout.Milliseconds(), synchronous))
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
@@ -134,6 +136,9 @@ func OpenReader(path string) (*Log, error) {
 // Close writes what is queued and closes the log.
 func (l *Log) Close() error {
 	l.writer.close()
+	if l.checkpoints != nil {
+		l.checkpoints.stop()
+	}
 	if l.tx != nil {
 		l.tx.close()
 	}
@@ -161,6 +166,7 @@ func (l *Log) commit(group []*Row) error {
 	}
 	last := group[len(group)-1]
 	l.head.advance(last.Seq, last.Hash)
+	l.committed(len(group))
 	return nil
 }
 

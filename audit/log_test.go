@@ -332,3 +332,28 @@ func TestARowIsFoundByItsID(t *testing.T) {
 		}
 	}
 }
+
+func TestTheWriteAheadLogIsWorkedOffWhileRowsCome(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	l := openTest(t, path)
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 * checkpointRows {
+		if err := l.AppendSoon(t.Context(), Row{Event: "e", Path: strings.Repeat("p", 500)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if now, err := os.Stat(path); err == nil && now.Size() > before.Size()+checkpointRows*500 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the database does not grow: nothing was moved to it")
+		}
+	}
+	if report, err := l.Verify(t.Context()); err != nil || !report.OK || report.Rows != 3*checkpointRows {
+		t.Errorf("Verify = %+v, %v", report, err)
+	}
+}

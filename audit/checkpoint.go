@@ -1,0 +1,59 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"sync"
+)
+
+// Checkpoints move what was committed from the write-ahead log to the
+// database, and flush both. SQLite would do so in the middle of some commit,
+// with all that wait behind it; here a goroutine does, and commits go on.
+
+const (
+	// checkpointRows is after how many rows one is due.
+	checkpointRows = 1000
+	// walLimit is how large, in bytes, the write-ahead log may grow while
+	// commits never pause: then one of them lets it begin anew.
+	walLimit = 64 << 20
+)
+
+// checkpointer is the goroutine, nil in a log that is open for reading.
+type checkpointer struct {
+	due  chan *sql.DB
+	ends sync.WaitGroup
+	rows int // since the last one; of whoever leads
+}
+
+func (l *Log) startCheckpoints() {
+	c := &checkpointer{due: make(chan *sql.DB, 1)}
+	c.ends.Go(func() {
+		for db := range c.due {
+			// Failing is no harm: what is committed stays in the write-ahead log.
+			_, _ = db.Exec("PRAGMA wal_checkpoint(PASSIVE)")
+		}
+	})
+	l.checkpoints = c
+}
+
+// committed counts rows, and asks for a checkpoint when one is due.
+func (l *Log) committed(rows int) {
+	c := l.checkpoints
+	if c.rows += rows; c.rows < checkpointRows {
+		return
+	}
+	c.rows = 0
+	if info, err := os.Stat(l.path + "-wal"); err == nil && info.Size() > walLimit {
+		_, _ = l.tx.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(RESTART)")
+	}
+	select {
+	case c.due <- l.db:
+	default: // one is under way, and due again
+	}
+}
+
+func (c *checkpointer) stop() {
+	close(c.due)
+	c.ends.Wait()
+}
