@@ -119,6 +119,9 @@ func TestAnswersWithoutABodyHaveNone(t *testing.T) {
 		if g := shared.curl(t, flag, "-I", base+"/v1/length"); g.Status != 200 || g.Body != g.Heads || !strings.Contains(lines(g), "content-length: 12345\r\n") || g.Received != 0 {
 			t.Errorf("HEAD: %d, %q", g.Status, g.Body)
 		}
+		if g := shared.curl(t, flag, "-I", base+"/v1/length", base+"/v1/length"); g.Status != 200 || g.Connects != 0 {
+			t.Errorf("the second HEAD: %d on %d new connections", g.Status, g.Connects)
+		}
 		if g := shared.curl(t, flag, base+"/v1/204"); g.Status != 204 || g.Body != "" || strings.Contains(lines(g), "content-length") || strings.Contains(lines(g), "transfer-encoding") {
 			t.Errorf("204: %d %q\n%s", g.Status, g.Body, g.Heads)
 		}

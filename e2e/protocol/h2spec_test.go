@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/xml"
 	"io"
 	"net"
@@ -96,7 +97,8 @@ func TestH2specPasses(t *testing.T) {
 			} `xml:"testcase"`
 		} `xml:"testsuite"`
 	}
-	must(t, xml.Unmarshal(raw, &suites))
+	// What a failing case got is in the report as it came.
+	must(t, xml.Unmarshal(bytes.ReplaceAll(raw, []byte{0}, []byte("?")), &suites))
 	cases, failed := 0, 0
 	for _, suite := range suites.Suite {
 		for _, c := range suite.Case {
