@@ -140,7 +140,7 @@ func dropOverrides(r *http.Request) error {
 		r.Header.Del(name)
 	}
 	for name := range r.Header {
-		if strings.HasPrefix(name, "X-Forwarded-") {
+		if strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-") {
 			delete(r.Header, name)
 		}
 	}

@@ -120,10 +120,52 @@ func (r *Relay) outward() error {
 		}
 		theirs := h.mask
 		h.mask = newMask()
+		if h.control() {
+			payload := buf[:h.length]
+			if _, err := io.ReadFull(in, payload); err != nil {
+				return unexpected(err)
+			}
+			apply(theirs, payload, 0)
+			if err := r.controlOutward(h, payload); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := r.frameOutward(in, buf, h, theirs, order, &text); err != nil {
 			return err
 		}
 	}
+}
+
+func (r *Relay) controlOutward(h header, payload []byte) error {
+	if err := judgeClose(h, payload); err != nil {
+		return err
+	}
+	frame := append(h.append(make([]byte, 0, 139)), payload...)
+	apply(h.mask, frame[len(frame)-len(payload):], 0)
+	r.toUpstream.Lock()
+	defer r.toUpstream.Unlock()
+	r.Sent += h.length
+	_, err := r.Upstream.Write(frame)
+	return err
+}
+
+// judgeClose refuses a close frame that no endpoint may send: RFC 6455
+// sections 5.5.1 and 7.4.
+func judgeClose(h header, payload []byte) error {
+	if h.op != opClose || len(payload) == 0 {
+		return nil
+	}
+	if len(payload) == 1 {
+		return violation{protocolError, "a close frame has half a code"}
+	}
+	switch code := int(payload[0])<<8 | int(payload[1]); {
+	case code < 1000, code == 1004, code == 1005, code == 1006, code > 1014 && code < 3000, code > 4999:
+		return violation{protocolError, "a close frame has a code that is never sent"}
+	case !utf8.Valid(payload[2:]):
+		return violation{notUTF8, "the reason of a close frame is not UTF-8"}
+	}
+	return nil
 }
 
 func (r *Relay) frameOutward(in *bufio.Reader, buf []byte, h header, theirs [4]byte, order sequence, text *utf8State) error {
@@ -142,7 +184,7 @@ func (r *Relay) frameOutward(in *bufio.Reader, buf []byte, h header, theirs [4]b
 			data = data[:n]
 		}
 		apply(theirs, data, at)
-		if order.text && !h.control() && !text.accept(data, h.fin && at+int64(n) == h.length) {
+		if order.text && !text.accept(data, h.fin && at+int64(n) == h.length) {
 			return violation{notUTF8, "a text message is not UTF-8"}
 		}
 		apply(h.mask, data, at)
@@ -201,6 +243,9 @@ func (r *Relay) inward() error {
 }
 
 func (r *Relay) controlInward(h header, payload []byte) error {
+	if err := judgeClose(h, payload); err != nil {
+		return err
+	}
 	if r.NewScanner != nil {
 		s := r.NewScanner()
 		clean := append([]byte(nil), s.Write(payload)...)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -170,4 +171,20 @@ func FuzzUTF8(f *testing.F) {
 			t.Errorf("%q in steps of %d: %t, want %t", text, int(step)+1, ok, want)
 		}
 	})
+}
+
+func TestCloseFramesThatNobodyMaySendEndTheRelay(t *testing.T) {
+	for payload, ok := range map[string]bool{
+		"": true, "\x03\xe8": true, "\x03\xe8bye": true, "\x0b\xb8": true,
+		"\x03": false, "\x03\xe7": false, "\x03\xed": false, "\x03\xee": false, "\x07\xd0": false, "\x13\x88": false, "\x03\xe8\xff": false,
+	} {
+		inward := Relay{Client: &side{Reader: strings.NewReader("")}, Upstream: &side{Reader: bytes.NewReader(frame(true, opClose, false, payload))}}
+		outward := Relay{Client: &side{Reader: bytes.NewReader(frame(true, opClose, true, payload))}, Upstream: &side{Reader: strings.NewReader("")}}
+		for name, err := range map[string]error{"inward": inward.inward(), "outward": outward.outward()} {
+			var bad violation
+			if refused := errors.As(err, &bad); refused == ok {
+				t.Errorf("%s: a close with %q gives %v", name, payload, err)
+			}
+		}
+	}
 }

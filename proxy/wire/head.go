@@ -123,6 +123,8 @@ func judgeFields(rest []byte, limits Limits, method string, f *framing) *Fault {
 	switch {
 	case hosts > 1:
 		return malformed("there is more than one Host")
+	case hosts == 1 && f.host == "":
+		return malformed("the Host is empty")
 	case hosts == 0 && f.minor == 1:
 		return malformed("there is no Host")
 	case lengths > 1:
