@@ -45,9 +45,20 @@ func (s *session) control(ctx context.Context) error {
 	mux.HandleFunc("POST /v1/vault/unlock", s.controlUnlock)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: nil}
 	s.serving.Go(func() {
-		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-		defer stop()
+		ended := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(ended)
+			// Whoever asked for the end hears the answer.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			if server.Shutdown(ctx) != nil {
+				_ = server.Close()
+			}
+		})
 		_ = server.Serve(l)
+		if !stop() {
+			<-ended
+		}
 	})
 	return nil
 }
