@@ -35,7 +35,7 @@ type Agent struct {
 
 // all is every agent that launch knows.
 func all() []Agent {
-	return []Agent{opencode()}
+	return []Agent{claude(), codex(), opencode()}
 }
 
 // Find gives the agent of that name. Each call gives a fresh value, which the
