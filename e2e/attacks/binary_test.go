@@ -49,7 +49,31 @@ var builtBinary = sync.OnceValues(func() (string, error) {
 })
 
 // startBinary starts `aileron proxy` with four of the fixture's connectors.
-func startBinary(t *testing.T) (*subject, func()) {
+func startBinary(t *testing.T, env ...string) (*subject, func()) {
+	t.Helper()
+	s, cmd, said := launchBinary(t, env)
+	stop := sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		killed := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("aileron proxy ended: %v\n%s", err, said.bytes())
+		}
+		killed.Stop()
+	})
+	t.Cleanup(stop)
+	return s, stop
+}
+
+// startKillable is startBinary, to be killed without a warning.
+func startKillable(t *testing.T) (*subject, func()) {
+	t.Helper()
+	s, cmd, _ := launchBinary(t, nil)
+	kill := sync.OnceFunc(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	t.Cleanup(kill)
+	return s, kill
+}
+
+func launchBinary(t *testing.T, env []string) (*subject, *exec.Cmd, *safeBuffer) {
 	t.Helper()
 	binary, err := builtBinary()
 	if err != nil {
@@ -83,6 +107,7 @@ func startBinary(t *testing.T) (*subject, func()) {
 		}
 	}
 	cmd := command("--log-level", "debug", "proxy", "--json", "--upstream-ca", on.rootsFile)
+	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -91,17 +116,9 @@ func startBinary(t *testing.T) (*subject, func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stop := sync.OnceFunc(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		killed := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("aileron proxy ended: %v\n%s", err, said.bytes())
-		}
-		killed.Stop()
-	})
-	t.Cleanup(stop)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
+		_ = cmd.Process.Kill()
 		t.Fatalf("aileron proxy: %v\n%s", err, said.bytes())
 	}
 	var ready struct {
@@ -143,5 +160,5 @@ func startBinary(t *testing.T) (*subject, func()) {
 				return 0
 			}
 			return rows[0].Seq
-		}}, stop
+		}}, cmd, said
 }

@@ -1,3 +1,272 @@
 package attacks
 
-func dos() category { return category{name: "DOS"} }
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ALRubinger/aileron/proxy"
+)
+
+// dos: clients that take more than their part.
+func dos() category {
+	limits := func(set func(*proxy.Limits)) *fixture {
+		return &fixture{set: func(cfg *proxy.Config) { set(&cfg.Limits) }}
+	}
+	return category{name: "DOS", unrun: map[string]string{
+		"DOS-04": "e2e/protocol opens ten thousand idle tunnels",
+		"DOS-13": "there is no endpoint yet that runs an operation by name",
+	}, cases: []attack{
+		{id: "DOS-01", does: "heads that never end are ended, and others are served meanwhile", f: limits(func(l *proxy.Limits) { l.Wire.Header, l.Handshake = 500*time.Millisecond, 500*time.Millisecond }), run: func(c *trial) {
+			for name, begin := range map[string]string{"a head": "GET http://plain.good.test/ HTTP/1.1\r\nX: ", "a request line": "GE", "one byte": "C"} {
+				c.each(name, func(c *trial) {
+					slow := make([]*line, 25)
+					for i := range slow {
+						slow[i] = c.dial()
+						_, _ = io.WriteString(slow[i], begin)
+						c.rows++
+					}
+					c.is("a request meanwhile", c.get("api.good.test", "/v1/items"), 200)
+					for _, l := range slow {
+						if _, err := io.Copy(io.Discard, l); err != nil && !strings.Contains(err.Error(), "reset") {
+							c.failf("a slow connection was kept: %v", err)
+						}
+					}
+				})
+			}
+			c.each("no handshake", func(c *trial) {
+				l, a := c.connect("api.good.test")
+				c.is("CONNECT", a, 200)
+				_, _ = io.WriteString(l, "\x16\x03\x01")
+				c.rows++
+				if _, err := io.Copy(io.Discard, l); err != nil && !strings.Contains(err.Error(), "reset") {
+					c.failf("it was kept: %v", err)
+				}
+			})
+		}},
+		{id: "DOS-02", does: "a body that comes byte by byte is ended", f: limits(func(l *proxy.Limits) { l.Wire.Progress = 400 * time.Millisecond }), run: func(c *trial) {
+			c.strays = true
+			l := c.tunnel("api.good.test")
+			c.rows++
+			_, _ = io.WriteString(l, head("POST", "api.good.test", "/v1/items", "Content-Length: 1000000"))
+			stop := make(chan struct{})
+			stopped := make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(20 * time.Millisecond):
+						_, _ = io.WriteString(l, "x")
+					}
+				}
+			}()
+			a := readAnswer(bufio.NewReader(l), "POST")
+			close(stop)
+			<-stopped
+			c.is("the request", a, 408, 0)
+		}},
+		{id: "DOS-05", does: "over a limit a client is told so, and under it again served", run: dosCaps},
+		{id: "DOS-07", does: "CONNECTs to names without number resolve and keep nothing", run: func(c *trial) {
+			before := heap()
+			for i := range 1500 {
+				l, a := c.connect(fmt.Sprintf("r%d.good.test", i))
+				c.is("CONNECT", a, 200) // a CONNECT alone is no request; its refusal would be said inside
+				_ = l.Close()
+			}
+			c.lines = c.lines[:1]
+			if after := heap(); after > before+16<<20 {
+				c.failf("the heap grew by %d MiB", (after-before)>>20)
+			}
+		}},
+		{id: "DOS-08", does: "SNIs that are not the tunnel's get no certificate", run: func(c *trial) {
+			for i := range 150 {
+				l, a := c.connect("api.good.test")
+				c.is("CONNECT", a, 200)
+				c.rows++
+				_, err := c.secure(l, &tls.Config{ServerName: fmt.Sprintf("rand%d.good.test", i), InsecureSkipVerify: true, //nolint:gosec // it is the attacker
+					VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error { c.failf("a certificate came"); return errors.New("no") }})
+				if err == nil {
+					c.failf("the handshake was taken")
+				}
+			}
+		}},
+		{id: "DOS-10", does: "heads that are too large, in any of the ways", run: func(c *trial) {
+			const get = "GET /v1/items HTTP/1.1\r\nHost: api.good.test\r\n"
+			for name, raw := range map[string]string{
+				"64 KiB and one": get + "X: " + strings.Repeat("y", 64<<10-len(get)-6) + "\r\n\r\n", "1001 fields": get + repeated("X: y\r\n", 1001) + "\r\n",
+				"one field": get + "X: " + strings.Repeat("y", 64<<10) + "\r\n\r\n", "a million fields": get + repeated("a:\r\n", 1_000_000) + "\r\n",
+				"target": "GET /v1/items?" + strings.Repeat("q", 20<<10) + " HTTP/1.1\r\nHost: api.good.test\r\n\r\n", "method": strings.Repeat("G", 70<<10) + " / HTTP/1.1\r\n\r\n",
+			} {
+				c.each(name, func(c *trial) {
+					c.is("the request", c.tun("api.good.test", raw), 431, 414, 400)
+					c.untouched()
+				})
+			}
+			c.each("just under", func(c *trial) {
+				c.is("the request", c.tun("api.good.test", get+"X: "+strings.Repeat("y", 64<<10-len(get)-8)+"\r\n\r\n"), 200)
+			})
+		}},
+		{id: "DOS-11", does: "a body over the limit is refused, before it is read where its length is announced", f: limits(func(l *proxy.Limits) { l.Wire.Body = 1 << 20 }), run: func(c *trial) {
+			c.each("length", func(c *trial) {
+				c.is("the request", c.tun("api.good.test", head("POST", "api.good.test", "/v1/items", "Content-Length: 10737418240")), 413)
+				c.untouched()
+			})
+			c.each("chunked", func(c *trial) {
+				c.strays, c.anew = true, true
+				c.is("the request", c.tun("api.good.test", head("POST", "api.good.test", "/v1/items", "Transfer-Encoding: chunked")+repeated("1000\r\n"+strings.Repeat("x", 4096)+"\r\n", 600)), 413, 0)
+			})
+			c.each("HTTP/2", func(c *trial) {
+				h := c.h2("api.good.test")
+				c.rows++
+				h.post("10737418240")
+				c.is("the request", h.answer(1), 413, 0)
+				c.untouched()
+			})
+		}},
+		{id: "DOS-14", does: "of a flood of refusals no row is lost", run: func(c *trial) {
+			c.bulk = true
+			const conns, each = 8, 250
+			c.rows = conns * each
+			one := head("GET", "api.good.test", "/admin")
+			var group sync.WaitGroup
+			for range conns {
+				l := c.tunnel("api.good.test")
+				if l == nil {
+					return
+				}
+				group.Go(func() {
+					go func() { _, _ = io.WriteString(l, strings.Repeat(one, each)) }()
+					br := bufio.NewReader(l)
+					for range each {
+						if a := readAnswer(br, "GET"); a.status != 403 {
+							c.failf("got %s", a)
+							return
+						}
+					}
+				})
+			}
+			group.Wait()
+			c.untouched()
+		}},
+		{id: "DOS-16", does: "one session's flood is not another's", run: func(c *trial) {
+			other := newWorld(c.t, fixture{set: func(cfg *proxy.Config) { cfg.Limits.Connections = 50 }})
+			defer other.stop()
+			c.reaches = func(d dial) bool { return d.to.String() == other.addr }
+			stop := make(chan struct{})
+			var flood sync.WaitGroup
+			for range 4 {
+				flood.Go(func() {
+					hostile := &trial{t: c.t, s: &other.subject, name: c.name}
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						l, _ := hostile.connect("evil.test")
+						_, _ = hostile.secure(l, &tls.Config{ServerName: "evil.test"}) //nolint:gosec // secure sets the least version
+						for _, l := range hostile.lines {
+							_ = l.Close()
+						}
+						hostile.lines = nil
+					}
+				})
+			}
+			for range 15 {
+				c.is("a request of the other session", c.get("api.good.test", "/v1/items"), 200)
+			}
+			close(stop)
+			flood.Wait()
+		}},
+	}}
+}
+
+func dosCaps(c *trial) {
+	told := func(c *trial, a answer, status int) {
+		c.is("over the limit", a, status)
+		if a.header.Get("Retry-After") == "" {
+			c.failf("a %d without Retry-After", status)
+		}
+	}
+	with := func(c *trial, set func(*proxy.Limits)) (*world, func()) {
+		w := newWorld(c.t, fixture{set: func(cfg *proxy.Config) { set(&cfg.Limits) }})
+		mine := c.s
+		c.s, c.rows = &w.subject, -1
+		c.reaches = func(d dial) bool { return d.to.String() == w.addr }
+		return w, func() {
+			c.s, c.unfit, c.rows = mine, true, -1 // what was sent is in the other's log
+			for _, o := range on.origins {
+				o.forget()
+			}
+			w.stop()
+		}
+	}
+	c.each("connections", func(c *trial) {
+		_, done := with(c, func(l *proxy.Limits) { l.Connections = 4 })
+		defer done()
+		var held []*line
+		for range 4 {
+			l, a := c.connect("api.good.test")
+			c.is("CONNECT", a, 200)
+			held = append(held, l)
+		}
+		told(c, c.absolute("http://plain.good.test/v1/items", "plain.good.test"), 429)
+		for _, l := range held {
+			_ = l.Close()
+		}
+		c.eventually("a connection is free again", func() bool { return c.get2("api.good.test").status == 200 })
+	})
+	c.each("requests", func(c *trial) {
+		_, done := with(c, func(l *proxy.Limits) { l.Requests = 2 })
+		defer done()
+		let := make(chan struct{})
+		c.origin("api.good.test").plays(func(v *visit) { <-let; v.reply(200, "hello") })
+		var busy sync.WaitGroup
+		for range 2 {
+			l := c.tunnel("api.good.test")
+			busy.Go(func() {
+				_, _ = io.WriteString(l, head("GET", "api.good.test", "/v1/items"))
+				if a := readAnswer(bufio.NewReader(l), "GET"); a.status != 200 {
+					c.failf("a request under the limit got %s", a)
+				}
+			})
+		}
+		c.eventually("two are under way", func() bool { return len(c.hits("api.good.test")) == 2 })
+		told(c, c.get("key.good.test", "/v1/items"), 503)
+		close(let)
+		busy.Wait()
+		c.eventually("there is room again", func() bool { return c.get2("key.good.test").status == 200 })
+	})
+	c.each("rate", func(c *trial) {
+		_, done := with(c, func(l *proxy.Limits) { l.Rate = 5 })
+		defer done()
+		for range 20 {
+			if a := c.absolute("http://plain.good.test/v1/items", "plain.good.test"); a.status == 429 {
+				told(c, a, 429)
+				return
+			}
+		}
+		c.failf("no request of twenty was over the rate")
+	})
+}
+
+// get2 asks as get does, but does not mind when there is no tunnel.
+func (c *trial) get2(host string) answer {
+	l, a := c.connect(host)
+	if a.status != 200 {
+		return a
+	}
+	in, err := c.secure(l, &tls.Config{ServerName: host}) //nolint:gosec // secure sets the least version
+	if err != nil {
+		return answer{err: err}
+	}
+	return c.say(in, head("GET", host, "/v1/items"), "GET")[0]
+}

@@ -304,31 +304,11 @@ func h2Origin(c *trial) {
 		}},
 	} {
 		c.each(name, func(c *trial) {
-			leaf, err := on.roots.leaf("api.good.test")
-			c.must(err)
 			o := c.origin("api.good.test")
 			o.cut()
-			o.takes(func(raw net.Conn) {
-				conn := tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
-				preface := make([]byte, len(http2.ClientPreface))
-				if _, err := io.ReadFull(conn, preface); err != nil || string(preface) != http2.ClientPreface {
-					return
-				}
-				f := http2.NewFramer(conn, conn)
-				f.AllowIllegalWrites = true
-				_ = f.WriteSettings()
-				for {
-					frame, err := f.ReadFrame()
-					if err != nil {
-						return
-					}
-					if head, ok := frame.(*http2.HeadersFrame); ok {
-						misuse.answer(f, head.StreamID)
-						if misuse.statuses[0] != 200 {
-							return
-						}
-					}
-				}
+			c.speaksH2(o, func(f *http2.Framer, id uint32) bool {
+				misuse.answer(f, id)
+				return misuse.statuses[0] == 200
 			})
 			c.rows, c.strays, c.anew = 1, true, true
 			h := c.h2("api.good.test")
@@ -340,6 +320,32 @@ func h2Origin(c *trial) {
 			c.is("the answer", a, misuse.statuses...)
 		})
 	}
+}
+
+// speaksH2 has an origin speak HTTP/2 by hand, until answer says that it is
+// over.
+func (c *trial) speaksH2(o *origin, answer func(f *http2.Framer, id uint32) bool) {
+	leaf, err := on.roots.leaf(o.host)
+	c.must(err)
+	o.takes(func(raw net.Conn) {
+		conn := tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
+		preface := make([]byte, len(http2.ClientPreface))
+		if _, err := io.ReadFull(conn, preface); err != nil || string(preface) != http2.ClientPreface {
+			return
+		}
+		f := http2.NewFramer(conn, conn)
+		f.AllowIllegalWrites = true
+		_ = f.WriteSettings()
+		for {
+			frame, err := f.ReadFrame()
+			if err != nil {
+				return
+			}
+			if head, ok := frame.(*http2.HeadersFrame); ok && !answer(f, head.StreamID) {
+				return
+			}
+		}
+	})
 }
 
 func respond(f *http2.Framer, id uint32, body string) {

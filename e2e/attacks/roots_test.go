@@ -92,3 +92,11 @@ func wide(hosts ...string) *x509.Certificate {
 	c.DNSNames = hosts
 	return c
 }
+
+// issuer signs.
+type issuer struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func (r *roots) issuer() *issuer { return &issuer{r.cert, r.key} }
