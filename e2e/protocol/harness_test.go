@@ -152,6 +152,7 @@ func openSession(flags ...string) (*session, error) {
 		args = append(args, "--resolve", at+":"+to)
 	}
 	s := &session{cmd: aileron(args...)}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // a test that times out leaves none
 	s.cmd.Stderr = &s.errs
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -211,10 +212,10 @@ func (s *session) addr() (addr, token string) {
 
 type row = map[string]any
 
-// rows are the outcome rows of a path, oldest first.
-func (s *session) rows(t *testing.T, path string) []row {
+// rows are the outcome rows of a path, of requests that began after since.
+func (s *session) rows(t *testing.T, path string, since time.Time) []row {
 	t.Helper()
-	out, err := aileron("audit", "list", "--json", "--limit", "0", "--session", s.ID).Output()
+	out, err := aileron("audit", "list", "--json", "--limit", "0", "--session", s.ID, "--since", since.Format(time.RFC3339Nano)).Output()
 	must(t, err)
 	var rows []row
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
@@ -228,6 +229,17 @@ func (s *session) rows(t *testing.T, path string) []row {
 			rows = append(rows, r)
 		}
 	}
+}
+
+// row is the one outcome row of a path since then, once it is written.
+func (s *session) row(t *testing.T, path string, since time.Time) row {
+	t.Helper()
+	var rows []row
+	eventually(t, "the row is written", func() bool { rows = s.rows(t, path, since); return len(rows) > 0 })
+	if len(rows) > 1 {
+		t.Errorf("%d rows of one exchange: %v", len(rows), rows)
+	}
+	return rows[0]
 }
 
 // eventually waits for done, far longer than it should take.

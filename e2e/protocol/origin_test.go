@@ -222,7 +222,7 @@ func (s *server) put(w http.ResponseWriter, r *http.Request) {
 	n, err := io.Copy(io.MultiWriter(sum, counter{&s.moved}), r.Body)
 	if err != nil {
 		s.gone.Add(1)
-		return
+		panic(http.ErrAbortHandler) // net/http would answer 200
 	}
 	fmt.Fprintf(w, "%d %s", n, hex.EncodeToString(sum.Sum(nil)))
 }

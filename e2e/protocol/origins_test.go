@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // odd are the answers of a server that is not Go's, by path.
@@ -64,12 +65,12 @@ func TestOldAndOddOriginsAreUnderstood(t *testing.T) {
 	for path, c := range odd {
 		for _, flag := range []string{"--http1.1", "--http2"} {
 			t.Run(flag[2:]+path, func(t *testing.T) {
+				began := time.Now()
 				g, err := shared.tryCurl(t, flag, "https://"+hostOdd+path)
 				if g.Status != c.status || c.body != "" && g.Body != c.body || (err != nil) != (c.reason == "upstream_truncated") {
 					t.Errorf("got %d %q, %v", g.Status, g.Body, err)
 				}
-				rows := shared.rows(t, path)
-				if reason, _ := rows[len(rows)-1]["reason"].(string); reason != c.reason {
+				if reason, _ := shared.row(t, path, began)["reason"].(string); reason != c.reason {
 					t.Errorf("the row has reason %q, want %q", reason, c.reason)
 				}
 			})
