@@ -400,17 +400,6 @@ func killAt(cmd *exec.Cmd, n int, counts func(nr uint64) bool) (killed bool, err
 	}
 }
 
-// program is the built aileron, made once.
-var program = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(on.dir, "aileron")
-	build := exec.Command("go", "build", "-trimpath", "-o", path, "../../cmd/aileron")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build aileron: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
 // person is somebody who runs the built program, with a home of their own.
 type person struct {
 	t    testing.TB
@@ -436,7 +425,7 @@ func newPerson(t testing.TB) *person {
 
 func (p *person) command(args ...string) *exec.Cmd {
 	p.t.Helper()
-	path, err := program()
+	path, err := builtBinary()
 	if err != nil {
 		p.t.Fatal(err)
 	}
