@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -48,7 +49,7 @@ var builtBinary = sync.OnceValues(func() (string, error) {
 	return at, cmd.Run()
 })
 
-// startBinary starts `aileron proxy` with four of the fixture's connectors.
+// startBinary starts `aileron proxy` in a furnished home.
 func startBinary(t *testing.T, env ...string) (*subject, func()) {
 	t.Helper()
 	s, cmd, said := launchBinary(t, env)
@@ -73,41 +74,64 @@ func startKillable(t *testing.T) (*subject, func()) {
 	return s, kill
 }
 
-func launchBinary(t *testing.T, env []string) (*subject, *exec.Cmd, *safeBuffer) {
-	t.Helper()
+// furnished is a home with four of the fixture's connectors, and what they
+// are bound to; it is made once and copied, for each passphrase takes a while.
+var furnished = sync.OnceValues(func() (string, error) {
 	binary, err := builtBinary()
 	if err != nil {
-		t.Fatal("build aileron:", err)
+		return "", fmt.Errorf("build aileron: %w", err)
 	}
-	home, err := os.MkdirTemp(on.dir, "h-")
+	home, err := os.MkdirTemp(on.dir, "furnished-")
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	said := &safeBuffer{}
-	command := func(args ...string) *exec.Cmd {
+	run := func(stdin string, args ...string) error {
 		cmd := exec.Command(binary, append([]string{"--home", home}, args...)...)
 		cmd.Env = append(os.Environ(), "AILERON_VAULT_PASSPHRASE="+passphrase)
-		cmd.Stderr = said
-		return cmd
+		cmd.Stdin = strings.NewReader(stdin)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("aileron %v: %w: %s", args, err, out)
+		}
+		return nil
 	}
 	for _, c := range connectors {
 		if !slices.Contains([]string{"api", "key", "q", "plain"}, c.name) {
 			continue
 		}
-		if err := command("connector", "install", filepath.Join("testdata", "connectors", c.name), "--yes").Run(); err != nil {
-			t.Fatalf("install %s: %v\n%s", c.name, err, said.bytes())
+		if err := run("", "connector", "install", filepath.Join("testdata", "connectors", c.name), "--yes"); err != nil {
+			return "", err
 		}
 		if c.secret == "" {
 			continue
 		}
-		cmd := command("binding", "setup", "github://attacks/"+c.name, "--identity", "test", "--secret-stdin")
-		cmd.Stdin = strings.NewReader(on.secrets[c.secret] + "\n")
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("bind %s: %v\n%s", c.name, err, said.bytes())
+		if err := run(on.secrets[c.secret]+"\n", "binding", "setup", "github://attacks/"+c.name, "--identity", "test", "--secret-stdin"); err != nil {
+			return "", err
 		}
 	}
-	cmd := command("--log-level", "debug", "proxy", "--json", "--upstream-ca", on.rootsFile)
-	cmd.Env = append(cmd.Env, env...)
+	return home, nil
+})
+
+func launchBinary(t *testing.T, env []string) (*subject, *exec.Cmd, *safeBuffer) {
+	t.Helper()
+	from, err := furnished()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.MkdirTemp(on.dir, "h-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "-a", from+"/.", home).CombinedOutput(); err != nil {
+		t.Fatalf("copy the home: %v: %s", err, out)
+	}
+	binary, err := builtBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := &safeBuffer{}
+	cmd := exec.Command(binary, "--home", home, "--log-level", "debug", "proxy", "--json", "--upstream-ca", on.rootsFile)
+	cmd.Env = append(append(os.Environ(), "AILERON_VAULT_PASSPHRASE="+passphrase), env...)
+	cmd.Stderr = said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {

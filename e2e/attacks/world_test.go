@@ -184,9 +184,9 @@ func newWorld(t testing.TB, f fixture) *world {
 	served := make(chan struct{})
 	go func() { defer close(served); _ = w.plane.Serve(ctx, l, f.door) }()
 	w.stop = sync.OnceFunc(func() {
+		w.plane.Drain(context.Background()) // in this order, as a session closes
 		cancel()
 		<-served
-		w.plane.Drain(context.Background())
 		if err := w.log.Close(); err != nil {
 			t.Error(err)
 		}
