@@ -1,92 +1,179 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
-// The image is built by aileron from its own recipe, and stays for the next
-// run: it is the product's, not the test's.
-func TestOpencodeFinishesAPromptWithAKeyThatItNeverSees(t *testing.T) {
-	needPodman(t)
-	u := newUser(t, `curl -sS https://api.github.com/user | tee out.txt; cat /proc/*/environ 2>/dev/null | tr '\0' '\n' > seen.txt; grep -rsF "stand/in""+SECRET" / --include='*' -l --exclude-dir=proc --exclude-dir=sys > found.txt; echo TOOL-RAN`)
-	u.bind("anthropic", anthropicFQN)
-	u.bind("github", githubFQN)
-	// opencode asks before it runs a command; this user allows it.
-	if err := os.WriteFile(filepath.Join(u.project, "opencode.json"), []byte(`{"permission":{"bash":"allow","external_directory":"allow"}}`), 0o644); err != nil {
-		t.Fatal(err)
+// prompted is a real agent and what makes it take a prompt without a person.
+type prompted struct {
+	agent, connector, placeholder string
+	endpoint                      string // where the model is asked
+	args                          []string
+	config                        string // a file of the project, if any
+}
+
+// The images are built by aileron from its own recipes and stay for the next
+// run: they are the product's, not the tests'.
+var agents = map[string]prompted{
+	"claude": {"claude", "anthropic", "sk-ant-placeholder-the-real-one-stays-outside", "/v1/messages",
+		[]string{"-p", "please run the tool", "--model", "claude-sonnet-4-5", "--allowedTools", "Bash(*)"}, ""},
+	"codex": {"codex", "openai", "sk-placeholder-the-real-one-stays-outside", "/v1/responses",
+		[]string{"exec", "--skip-git-repo-check", "-m", "gpt-5", "please run the tool"}, ""},
+	"opencode with anthropic": {"opencode", "anthropic", "sk-ant-placeholder-the-real-one-stays-outside", "/v1/messages",
+		[]string{"run", "-m", "anthropic/claude-sonnet-4-5", "--format", "json", "please run the tool"},
+		`{"permission":{"bash":"allow","external_directory":"allow"}}`},
+	"opencode with openai": {"opencode", "openai", "sk-placeholder-the-real-one-stays-outside", "/v1/responses",
+		[]string{"run", "-m", "openai/gpt-5", "--format", "json", "please run the tool"},
+		`{"permission":{"bash":"allow","external_directory":"allow"}}`},
+}
+
+// One prompt, one tool call, one request to GitHub with a credential, and a
+// look into the box while the model thinks about the result.
+func TestAgentsFinishAPromptWithKeysThatTheyNeverSee(t *testing.T) {
+	for name, a := range agents {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needPodman(t)
+			u := newUser(t, standin.Script{Command: `curl -sS https://api.github.com/user | tee out.txt; echo TOOL-RAN`, Hold: true}, a.connector, "github")
+			if a.config != "" {
+				if err := os.WriteFile(filepath.Join(u.project, a.agent+".json"), []byte(a.config), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			flags := append([]string{"launch", "--sandbox=podman", "--dir", u.project}, u.reach()...)
+			cmd := u.command(append(append(flags, a.agent, "--"), a.args...)...)
+			ended := make(chan struct{})
+			var r result
+			go func() { defer close(ended); r = finish(t, cmd) }()
+			release := sync.OnceFunc(func() { close(u.origin.Release) })
+			t.Cleanup(func() { release(); <-ended })
+
+			if !u.modelIsTold("TOOL-RAN", ended) {
+				<-ended
+				t.Fatalf("exit %d before the model was told what the tool said\n%s\n%s", r.code, r.out, r.err)
+			}
+			u.searchBoxes(a.placeholder)
+			release()
+			<-ended
+			if r.code != 0 {
+				t.Fatalf("exit %d\n%s\n%s", r.code, r.out, r.err)
+			}
+			contains(t, "what the agent said", r.out, "All done, says the stand-in.")
+			if strings.Contains(r.out+r.err, secret[:16]) || strings.Contains(r.out+r.err, modelKey[:16]) {
+				t.Error("a secret is in the output")
+			}
+			if out, err := os.ReadFile(filepath.Join(u.project, "out.txt")); err != nil || !strings.Contains(string(out), "octo-stand-in") {
+				t.Errorf("the tool's output: %q, %v", out, err)
+			}
+			u.checkWhatArrived(a)
+			u.checkRows(a)
+			if left := u.leftovers(); left != "" {
+				t.Errorf("containers are left: %s", left)
+			}
+		})
 	}
-	args := append([]string{"launch", "--sandbox=podman", "--dir", u.project}, u.reach()...)
-	r := u.run(append(args, "opencode", "--", "run", "-m", "anthropic/claude-sonnet-4-5", "--format", "json", "please run the tool")...)
-	if r.code != 0 {
-		t.Fatalf("exit %d\n%s\n%s", r.code, r.out, r.err)
-	}
-	contains(t, "what opencode said", r.out, "TOOL-RAN", "All done, says the stand-in.")
-	if out, err := os.ReadFile(filepath.Join(u.project, "out.txt")); err != nil || !strings.Contains(string(out), "octo-stand-in") {
-		t.Errorf("the tool's output: %q, %v", out, err)
-	}
-	if found, err := os.ReadFile(filepath.Join(u.project, "found.txt")); err != nil || len(found) > 0 {
-		t.Errorf("the secret stands in the box, in %s (%v)", found, err)
-	}
-	seen, err := os.ReadFile(filepath.Join(u.project, "seen.txt"))
-	if err != nil || strings.Contains(string(seen), secret[:16]) || !strings.Contains(string(seen), "ANTHROPIC_API_KEY=") {
-		t.Errorf("the environments in the box: %d bytes, %v", len(seen), err)
-	}
-	calls := 0
-	for _, s := range u.origin.Seen() {
-		if s.Path == "/v1/messages" {
-			calls++
-			if s.APIKey != secret || strings.Contains(s.Body, secret) {
-				t.Errorf("the provider saw the key %q", s.APIKey)
+}
+
+// modelIsTold waits until a request to a model holds text; false when the
+// agent ends before.
+func (u *user) modelIsTold(text string, ended chan struct{}) bool {
+	u.t.Helper()
+	for {
+		for _, s := range u.origin.Seen() {
+			// The command holds it too; its result does without the word before.
+			if s.Host != standin.GitHub && strings.Contains(strings.ReplaceAll(s.Body, "echo "+text, ""), text) {
+				return true
 			}
 		}
-	}
-	if calls < 2 {
-		t.Errorf("the provider saw %d calls, want at least 2", calls)
-	}
-	if strings.Contains(r.out+r.err, secret[:16]) {
-		t.Error("the secret is in the output")
-	}
-}
-
-// gh is Debian's own, in an image of the test's that is removed with it.
-func TestGhInABoxWorksWithItsPlaceholder(t *testing.T) {
-	needPodman(t)
-	u := newUser(t, "")
-	u.bind("github", githubFQN)
-	base := strings.TrimSpace(u.must("sandbox", "build", "--sandbox=podman", "--if-missing").out)
-	image := buildImage(t, "FROM "+base+"\nUSER root\nRUN apt-get update -qq && apt-get install -y -qq --no-install-recommends gh git >/dev/null\nUSER agent\n")
-	r := u.box("gh api user; gh issue list -R o/r; gh auth status; env | grep GH_TOKEN", "--image", image)
-	contains(t, "gh", r.out, "octo-stand-in", "An issue of the stand-in", "GH_TOKEN=placeholder")
-	for _, s := range u.origin.Seen() {
-		if s.Auth != "Bearer "+secret {
-			t.Errorf("the stand-in saw %q", s.Auth)
+		select {
+		case <-ended:
+			return false
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// buildImage builds an image of the test's own and removes it with the test.
-func buildImage(t *testing.T, dockerfile string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(dockerfile), 0o600); err != nil {
-		t.Fatal(err)
+// checkWhatArrived asks the stand-in: the real keys where they belong, the
+// tool ran once, and no key stands in what was said.
+func (u *user) checkWhatArrived(a prompted) {
+	u.t.Helper()
+	prompts, tools := 0, 0
+	for _, s := range u.origin.Seen() {
+		switch {
+		case s.Path == a.endpoint:
+			prompts++
+			if s.APIKey() != modelKey && s.Auth() != "Bearer "+modelKey {
+				u.t.Errorf("the provider saw %v", s.Header)
+			}
+		case s.Host == standin.GitHub && s.Path == "/user":
+			tools++
+			if s.Auth() != "Bearer "+secret {
+				u.t.Errorf("GitHub saw %q", s.Auth())
+			}
+		}
+		if strings.Contains(s.Body, modelKey) || strings.Contains(s.Body, secret) {
+			u.t.Errorf("a key is in the body of %s %s", s.Host, s.Path)
+		}
 	}
-	name := "localhost/aileron/e2e-gh:test"
-	cmd := exec.Command("podman", "build", "--network", "host", "-t", name, dir)
-	cmd.Env = podmanEnv(t)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the test's image: %v\n%s", err, out)
+	if prompts < 2 || tools != 1 {
+		u.t.Errorf("the model was asked %d times, want at least 2; the tool ran %d times, want 1", prompts, tools)
 	}
-	t.Cleanup(func() {
-		rm := exec.Command("podman", "rmi", "-f", name)
-		rm.Env = podmanEnv(t)
-		_ = rm.Run()
-	})
-	return name
+}
+
+// checkRows asks the audit log for the same.
+func (u *user) checkRows(a prompted) {
+	u.t.Helper()
+	done := map[string]int{}
+	for _, r := range u.rows() {
+		switch r["decision"] {
+		case "proxied":
+			done[fmt.Sprint(r["connector_fqn"], " ", r["operation"])]++
+		case "rejected":
+			u.t.Logf("%s was refused %v %v%v: %v", a.agent, r["method"], r["host"], r["path"], r["reason"])
+		}
+	}
+	if n := done[connectors["github"].fqn+" user.get"]; n != 1 {
+		u.t.Errorf("%d rows for the tool's request, want 1", n)
+	}
+	model := connectors[a.connector].fqn + map[string]string{"anthropic": " messages.create", "openai": " responses.create"}[a.connector]
+	if done[model] < 2 {
+		u.t.Errorf("the rows are %v, want at least 2 of %s", done, model)
+	}
+	u.must("audit", "verify")
+}
+
+// gh is the host's own: scripts/prepare installs it.
+func TestGhInABoxWorksWithItsPlaceholder(t *testing.T) {
+	t.Parallel()
+	needPodman(t)
+	gh, err := exec.LookPath("gh")
+	if err != nil {
+		t.Fatal("there is no gh; scripts/prepare installs it")
+	}
+	u := newUser(t, standin.Script{}, "github")
+	// A box sees nothing of the host but the project.
+	if out, err := exec.Command("cp", gh, filepath.Join(u.project, "gh")).CombinedOutput(); err != nil {
+		t.Fatalf("copy gh: %v\n%s", err, out)
+	}
+	r := u.box("PATH=$PWD:$PATH; gh api user; gh api repos/o/r/issues -f title=New; gh issue list -R o/r; gh repo view o/r; gh auth status 2>&1; env | grep GH_TOKEN")
+	contains(t, "gh", r.out, "octo-stand-in", `"number":8`, "An issue of the stand-in", "A repository of the stand-in", "Logged in to github.com", "GH_TOKEN=placeholder")
+	if n := len(u.origin.Seen()); n < 5 {
+		t.Errorf("the stand-in saw %d requests, want at least 5\n%s", n, r.err)
+	}
+	for _, s := range u.origin.Seen() {
+		if s.Auth() != "Bearer "+secret {
+			t.Errorf("the stand-in saw %q", s.Auth())
+		}
+	}
 }
 
 // podmanEnv lets podman's own command line run where its defaults fail; see

@@ -12,25 +12,27 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
 func TestCurlInABoxGetsTheCredentialAndNeverSeesIt(t *testing.T) {
-	u := newUser(t, "")
-	u.bind("github", githubFQN)
+	t.Parallel()
+	u := newUser(t, standin.Script{}, "github", "echo")
 	r := u.box(`
 		set -e
 		curl -sSi https://api.github.com/user
-		curl -sS https://api.github.com/rate_limit
-		curl -sS https://api.github.com/user/repos
+		curl -sSi https://api.echo.example/echo
+		curl -sS https://api.echo.example/echo-chunks
 		env -u HTTPS_PROXY -u https_proxy curl -sS --noproxy '*' https://api.github.com/user
 		curl -sS https://api.github.com/orgs/none; curl -sS https://evil.example/x
 		curl -sS -H "Authorization: Bearer $AILERON_TOKEN" $AILERON_API_URL/session; curl -sS $AILERON_API_URL/audit -H "Authorization: Bearer $AILERON_TOKEN"
 		cat /etc/aileron/tools.txt; echo "GH_TOKEN=$GH_TOKEN"; env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\0' '\n'
-		grep -c . /etc/ssl/certs/ca-certificates.crt; echo done > made-in-the-box`)
-	if r.code != 0 {
+		grep -c . /etc/ssl/certs/ca-certificates.crt; echo done > made-in-the-box; exit 7`)
+	if r.code != 7 {
 		t.Fatalf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
-	contains(t, "the output", r.out, "octo-stand-in", "Bearer "+strings.Repeat("*", len(secret)), "in pieces: Bearer "+strings.Repeat("*", len(secret))+" end",
+	contains(t, "the output", r.out, "octo-stand-in", "x-echo-authorization: Bearer "+strings.Repeat("*", len(secret)), `"Authorization":"Bearer `+strings.Repeat("*", len(secret)), "cut at 20: Bearer "+strings.Repeat("*", len(secret))+" end",
 		`"reason":"operation_not_matched"`, `"reason":"host_not_allowed"`, `"reason":"owner_only"`, `"operation":"user.get"`, "GH_TOKEN=placeholder")
 	if strings.Contains(r.out+r.err, secret[:16]) {
 		t.Error("the secret is in the output")
@@ -39,7 +41,7 @@ func TestCurlInABoxGetsTheCredentialAndNeverSeesIt(t *testing.T) {
 		t.Errorf("the project's file: %q, %v", data, err)
 	}
 	for _, s := range u.origin.Seen() {
-		if s.Host != "api.github.com" || s.Auth != "Bearer "+secret || s.Path == "/orgs/none" {
+		if s.Host != standin.GitHub && s.Host != standin.Echo || s.Auth() != "Bearer "+secret || s.Path == "/orgs/none" {
 			t.Errorf("the stand-in saw %+v", s)
 		}
 	}
@@ -63,7 +65,8 @@ func TestCurlInABoxGetsTheCredentialAndNeverSeesIt(t *testing.T) {
 }
 
 func TestABoxHasNoOtherWayOut(t *testing.T) {
-	u := newUser(t, "")
+	t.Parallel()
+	u := newUser(t, standin.Script{})
 	r := u.box(`
 		curl -sS --max-time 5 --noproxy '*' http://1.1.1.1/ ; echo
 		curl -sS --max-time 3 -6 --noproxy '*' 'http://[2606:4700::1111]/' ; echo "v6 $?"
@@ -83,12 +86,8 @@ func TestABoxHasNoOtherWayOut(t *testing.T) {
 }
 
 func TestTheExitCodeIsTheCommands(t *testing.T) {
-	u := newUser(t, "")
-	for script, want := range map[string]int{"exit 7": 7, "sh -c 'kill -TERM $$'; exit $?": 143} {
-		if r := u.box(script); r.code != want {
-			t.Errorf("%q: exit %d, want %d\n%s", script, r.code, want, r.err)
-		}
-	}
+	t.Parallel()
+	u := newUser(t, standin.Script{}) // boxes tell theirs in the tests around this one
 	if r := u.run("run", "--", "sh", "-c", "exit 9"); r.code != 9 {
 		t.Errorf("on the host: exit %d, want 9", r.code)
 	}
@@ -98,8 +97,9 @@ func TestTheExitCodeIsTheCommands(t *testing.T) {
 }
 
 func TestATerminalIsTheBoxs(t *testing.T) {
+	t.Parallel()
 	needPodman(t)
-	u := newUser(t, "")
+	u := newUser(t, standin.Script{})
 	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c", `stty size; read line; echo "got $line"; trap 'stty size; exit 3' WINCH; echo waiting; while :; do sleep 0.1; done`)
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 41, Cols: 121})
 	if err != nil {
@@ -146,13 +146,14 @@ func TestATerminalIsTheBoxs(t *testing.T) {
 }
 
 func TestASignalEndsTheBoxAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	needPodman(t)
-	u := newUser(t, "")
+	u := newUser(t, standin.Script{})
 	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c", `trap 'exit 42' TERM; echo up > up; while :; do sleep 0.1; done`)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(u.project, "up")); return err == nil })
+	waitFor(t, u.made("up"))
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 42 {
@@ -167,18 +168,16 @@ func TestASignalEndsTheBoxAndLeavesNothing(t *testing.T) {
 }
 
 func TestASecondInterruptEndsWhatIgnoresTheFirst(t *testing.T) {
+	t.Parallel()
 	needPodman(t)
-	u := newUser(t, "")
+	u := newUser(t, standin.Script{})
 	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c", `trap 'echo no >> ignored' INT; echo up > up; while :; do sleep 0.1; done`)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	there := func(name string) func() bool {
-		return func() bool { _, err := os.Stat(filepath.Join(u.project, name)); return err == nil }
-	}
-	waitFor(t, there("up"))
+	waitFor(t, u.made("up"))
 	_ = cmd.Process.Signal(syscall.SIGINT)
-	waitFor(t, there("ignored"))
+	waitFor(t, u.made("ignored"))
 	_ = cmd.Process.Signal(syscall.SIGINT)
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 137 {
@@ -190,10 +189,10 @@ func TestASecondInterruptEndsWhatIgnoresTheFirst(t *testing.T) {
 }
 
 func TestAKilledSessionKeepsItsIntentAndIsSwept(t *testing.T) {
-	u := newUser(t, "")
-	u.bind("github", githubFQN)
+	t.Parallel()
+	u := newUser(t, standin.Script{}, "echo")
 	needPodman(t)
-	cmd := u.command(append(append([]string{"sandbox", "run", "--sandbox=podman", "--dir", u.project}, u.reach()...), "--", "curl", "-sS", "https://api.github.com/search/code?q=x")...)
+	cmd := u.command(append(append([]string{"sandbox", "run", "--sandbox=podman", "--dir", u.project}, u.reach()...), "--", "curl", "-sS", "https://api.echo.example/stall")...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +201,7 @@ func TestAKilledSessionKeepsItsIntentAndIsSwept(t *testing.T) {
 	_ = cmd.Wait()
 	close(u.origin.Release)
 	rows := u.rows("--event", "connector.proxy.started")
-	if len(rows) != 1 || rows[0]["operation"] != "search.code" {
+	if len(rows) != 1 || rows[0]["operation"] != "stall" {
 		t.Errorf("intent rows: %v", rows)
 	}
 	if n := len(u.rows("--decision", "proxied")); n != 0 {
@@ -217,8 +216,8 @@ func TestAKilledSessionKeepsItsIntentAndIsSwept(t *testing.T) {
 }
 
 func TestAuditTailFollowsAsItHappens(t *testing.T) {
-	u := newUser(t, "")
-	u.bind("github", githubFQN)
+	t.Parallel()
+	u := newUser(t, standin.Script{}, "github")
 	tail := u.command("audit", "tail", "-f", "--json", "--decision", "proxied")
 	out, err := tail.StdoutPipe()
 	if err != nil {

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,36 +11,52 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
-var binary string // the built aileron
+var binary string // the built aileron, as it is shipped
 
-func TestMain(m *testing.M) {
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "e2e-")
 	if err != nil {
 		panic(err)
 	}
+	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "aileron")
 	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../cmd/aileron")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build aileron: %v\n%s", err, out)
-		os.Exit(1)
+		return 1
 	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	return m.Run()
 }
 
 const (
-	githubFQN    = "github://alrubinger/aileron-connector-github"
-	anthropicFQN = "github://alrubinger/aileron-connector-anthropic"
-	secret       = "ghp-stand/in+SECRET0123456789abcdefXYZ"
-	passphrase   = "correct horse battery"
+	secret     = "ghp-stand/in+SECRET0123456789abcdefXYZ" // GitHub's and the echoing API's
+	modelKey   = "sk-stand/in+KEY-9876543210fedcbaZYX"    // the model providers'
+	passphrase = "correct horse battery"
+)
+
+// connectors are those that a test can bind, by a short name.
+var connectors = map[string]struct{ dir, fqn, secret string }{
+	"github":    {"../examples/connectors/github", "github://alrubinger/aileron-connector-github", secret},
+	"anthropic": {"../examples/connectors/anthropic", "github://alrubinger/aileron-connector-anthropic", modelKey},
+	"openai":    {"../examples/connectors/openai", "github://alrubinger/aileron-connector-openai", modelKey},
+	"echo":      {"testdata/connectors/echo", "github://aileron-tests/aileron-connector-echo", secret},
+}
+
+// templates are homes in which some connectors are installed and bound, by
+// their names: opening a vault is slow on purpose.
+var (
+	templates   = map[string]string{}
+	templatesMu sync.Mutex
 )
 
 // user is one person's home, project and stand-in.
@@ -52,35 +67,63 @@ type user struct {
 	origin  *standin.Server
 }
 
-func newUser(t *testing.T, tool string) *user {
+// newUser is a person for whom those connectors are installed and bound.
+func newUser(t *testing.T, script standin.Script, bound ...string) *user {
 	t.Helper()
+	script.Token, script.Key = secret, modelKey
 	// Below the shortest directory there is: socket paths are bounded.
 	home, err := os.MkdirTemp("", "e2e-home-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	u := &user{t: t, home: filepath.Join(home, "h"), project: filepath.Join(home, "p"), origin: standin.Start(t, secret, tool)}
+	u := &user{t: t, home: filepath.Join(home, "h"), project: filepath.Join(home, "p"), origin: standin.Start(t, script)}
 	if err := os.Mkdir(u.project, 0o755); err != nil {
 		t.Fatal(err)
+	}
+	if len(bound) > 0 {
+		u.copyHome(bound)
 	}
 	return u
 }
 
-// bind installs an example connector and binds the secret to it.
-func (u *user) bind(example, fqn string) {
+// copyHome makes the home a copy of one in which these connectors are bound.
+func (u *user) copyHome(bound []string) {
 	u.t.Helper()
-	u.must("connector", "install", "../examples/connectors/"+example, "--yes")
+	templatesMu.Lock()
+	defer templatesMu.Unlock()
+	key := strings.Join(bound, " ")
+	if templates[key] == "" {
+		first := &user{t: u.t, home: filepath.Join(filepath.Dir(binary), "home of "+key)}
+		for _, name := range bound {
+			first.bind(name)
+		}
+		templates[key] = first.home
+	}
+	if out, err := exec.Command("cp", "-a", templates[key], u.home).CombinedOutput(); err != nil {
+		u.t.Fatalf("copy a home: %v\n%s", err, out)
+	}
+}
+
+// bind installs a connector and binds its secret to it.
+func (u *user) bind(name string) {
+	u.t.Helper()
+	c := connectors[name]
+	u.must("connector", "install", c.dir, "--yes")
 	file := filepath.Join(u.t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(c.secret+"\n"), 0o600); err != nil {
 		u.t.Fatal(err)
 	}
-	u.must("binding", "setup", fqn, "--identity", "work", "--secret-file", file)
+	u.must("binding", "setup", c.fqn, "--identity", "work", "--secret-file", file)
 }
 
 // reach are the flags that lead the real names to the stand-in.
 func (u *user) reach() []string {
-	return []string{"--resolve", "api.github.com:443:" + u.origin.Addr, "--resolve", "api.anthropic.com:443:" + u.origin.Addr, "--upstream-ca", u.origin.Roots}
+	flags := []string{"--upstream-ca", u.origin.Roots}
+	for _, name := range []string{standin.GitHub, standin.Anthropic, standin.OpenAI, standin.Echo} {
+		flags = append(flags, "--resolve", name+":443:"+u.origin.Addr)
+	}
+	return flags
 }
 
 func (u *user) command(args ...string) *exec.Cmd {
@@ -164,23 +207,40 @@ func (u *user) rows(flags ...string) []row {
 	}
 }
 
-// leftovers are the containers of this user's sessions that podman still
-// has. Other tests have boxes of their own at the same time.
-func (u *user) leftovers() string {
+// boxes are the containers of this user's sessions that podman has. Other
+// tests have boxes of their own at the same time.
+func (u *user) boxes() []string {
 	u.t.Helper()
-	out, err := exec.CommandContext(context.Background(), "podman", "ps", "-a", "--filter", "label=aileron.session", "--format", "{{.Names}}").Output()
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	var left []string
+	out := podman(u.t, "ps", "-a", "--filter", "label=aileron.session", "--format", "{{.Names}}")
+	var boxes []string
 	for _, started := range u.rows("--event", "session.started") {
-		for name := range strings.FieldsSeq(string(out)) {
+		for name := range strings.FieldsSeq(out) {
 			if id, _ := started["session_id"].(string); strings.Contains(strings.ToUpper(name), id) {
-				left = append(left, name)
+				boxes = append(boxes, name)
 			}
 		}
 	}
-	return strings.Join(left, " ")
+	return boxes
+}
+
+// leftovers are the boxes that are still there.
+func (u *user) leftovers() string { return strings.Join(u.boxes(), " ") }
+
+// podman runs podman's own command line.
+func podman(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("podman", args...)
+	cmd.Env = podmanEnv(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("podman %s: %v", strings.Join(args, " "), err)
+	}
+	return string(out)
+}
+
+// made reports whether the box has made that file in the project.
+func (u *user) made(name string) func() bool {
+	return func() bool { _, err := os.Stat(filepath.Join(u.project, name)); return err == nil }
 }
 
 func contains(t *testing.T, what, text string, wants ...string) {

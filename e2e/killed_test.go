@@ -3,12 +3,15 @@ package e2e
 import (
 	"syscall"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
 // Nobody has to come after a killed aileron: its box goes by itself.
 func TestAKilledAileronsBoxEnds(t *testing.T) {
+	t.Parallel()
 	needPodman(t)
-	u := newUser(t, "")
+	u := newUser(t, standin.Script{})
 	cmd := u.command(append(append([]string{"sandbox", "run", "--sandbox=podman", "--dir", u.project}, u.reach()...), "--", "sleep", "600")...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

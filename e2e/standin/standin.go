@@ -1,185 +1,176 @@
-// Package standin holds servers that stand in for real services in tests,
-// because the real ones cannot be reached from a test machine: the GitHub
-// API, and a model provider that speaks Anthropic's protocol. They serve TLS
-// on loopback, under a root of their own, for the services' real names.
+// Package standin holds a server that stands in, in tests, for services that
+// a test machine cannot reach: the GitHub API, two model providers, and an
+// API that repeats whatever it is told. It serves TLS on loopback under the
+// services' real names and a throwaway root, demands the real credential, and
+// keeps what it saw: that a request was never sent is asked here.
+//
+// It imports nothing of ours, so that it cannot share our mistakes.
 package standin
 
 import (
-	"context"
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/ALRubinger/aileron/ca"
 )
 
-// Seen is one request that reached a stand-in.
-type Seen struct {
-	Method, Host, Path, Query, Auth, APIKey, Body string
+// The names that a Server answers to.
+const (
+	GitHub    = "api.github.com"
+	Anthropic = "api.anthropic.com"
+	Claude    = "platform.claude.com"
+	OpenAI    = "api.openai.com"
+	Echo      = "api.echo.example"
+)
+
+// Script is what a test wants of a Server.
+type Script struct {
+	Token   string // the bearer that GitHub and Echo demand
+	Key     string // the key that the model providers demand
+	Command string // the shell command that the model asks for, once
+	Hold    bool   // the model's answer to the command's result waits for Release
 }
 
-// Server is a stand-in for some hosts.
+// Server answers for all the names above.
 type Server struct {
 	Addr  string // 127.0.0.1:port
-	Roots string // PEM file of the root that it is trusted by
+	Roots string // a PEM file with the root that vouches for it
 
-	// Release lets GET /stall go on.
+	// Release, once closed, lets go on what stalls: GET /stall at Echo, and a
+	// model that is held.
 	Release chan struct{}
 
-	mu   sync.Mutex
-	seen []Seen
-	key  string
-	tool string
+	script      Script
+	connections atomic.Int64
+	mu          sync.Mutex
+	seen        []Seen
 }
 
-// Start serves until the test ends. key is what every request must carry as a
-// bearer or an x-api-key; tool is the shell command that the model asks for.
-func Start(t testing.TB, key, tool string) *Server {
+// Seen is one request as it arrived.
+type Seen struct {
+	Method, Host, Path, Query string
+	Header                    http.Header
+	Body                      string // its beginning, up to a MiB
+}
+
+// Auth is the Authorization that came with the request.
+func (s Seen) Auth() string { return s.Header.Get("Authorization") }
+
+// APIKey is the X-Api-Key that came with the request.
+func (s Seen) APIKey() string { return s.Header.Get("X-Api-Key") }
+
+// Start serves until the test ends.
+func Start(t testing.TB, script Script) *Server {
 	t.Helper()
-	authority, err := ca.NewSession(ca.Options{Session: "stand-in"})
+	root, err := newRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Roots: filepath.Join(t.TempDir(), "root.pem"), key: key, tool: tool, Release: make(chan struct{})}
-	if err := os.WriteFile(s.Roots, authority.RootPEM(), 0o600); err != nil {
+	s := &Server{Roots: filepath.Join(t.TempDir(), "root.pem"), script: script, Release: make(chan struct{})}
+	if err := os.WriteFile(s.Roots, root.pem, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12,
-		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Addr = l.Addr().String()
-	mux := http.NewServeMux()
-	s.github(mux)
-	s.anthropic(mux)
-	server := &http.Server{Handler: s.guard(mux), ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return context.Background() }}
+	server := &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: time.Minute,
+		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: root.leaf},
+		ErrorLog:          log.New(io.Discard, "", 0), // broken handshakes are what some tests are about
+	}
 	served := make(chan struct{})
-	go func() { defer close(served); _ = server.Serve(l) }()
+	go func() { defer close(served); _ = server.ServeTLS(counted{l, &s.connections}, "", "") }()
 	t.Cleanup(func() { _ = server.Close(); <-served })
 	return s
 }
 
-// Seen is what reached the stand-in so far.
+// Seen is what has arrived so far.
 func (s *Server) Seen() []Seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Seen{}, s.seen...)
+	return slices.Clone(s.seen)
 }
 
-func (s *Server) guard(next http.Handler) http.Handler {
+// Connections counts the TCP connections so far, whatever came of them.
+func (s *Server) Connections() int { return int(s.connections.Load()) }
+
+type counted struct {
+	net.Listener
+	n *atomic.Int64
+}
+
+func (c counted) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.n.Add(1)
+	}
+	return conn, err
+}
+
+// handler records every request, then asks the service that it names.
+func (s *Server) handler() http.Handler {
+	bearer := func(r *http.Request) bool {
+		auth := r.Header.Values("Authorization")
+		return len(auth) == 1 && (auth[0] == "Bearer "+s.script.Token || auth[0] == "token "+s.script.Token)
+	}
+	services := map[string]http.Handler{
+		GitHub:    guard(s.github(), bearer),
+		Echo:      guard(s.echo(), bearer),
+		OpenAI:    guard(s.openai(), func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+s.script.Key }),
+		Anthropic: guard(s.anthropic(), func(r *http.Request) bool { return open(r) || r.Header.Get("X-Api-Key") == s.script.Key }),
+		Claude:    guard(s.anthropic(), open),
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(strings.NewReader(string(body)))
-		s.mu.Lock()
-		s.seen = append(s.seen, Seen{r.Method, r.Host, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"), string(body)})
-		s.mu.Unlock()
-		auth := r.Header.Get("Authorization")
-		if auth != "Bearer "+s.key && auth != "token "+s.key && r.Header.Get("X-Api-Key") != s.key {
-			http.Error(w, `{"message":"Bad credentials"}`, http.StatusUnauthorized)
+		s.record(r)
+		service, ok := services[r.Host]
+		if !ok {
+			answer(w, http.StatusMisdirectedRequest, map[string]any{"message": "no such host here"})
+			return
+		}
+		service.ServeHTTP(w, r)
+	})
+}
+
+// open are the paths that want no key.
+func open(r *http.Request) bool { return r.URL.Path == "/api/hello" || r.URL.Path == "/v1/oauth/hello" }
+
+func guard(next http.Handler, allowed func(*http.Request) bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !allowed(r) {
+			answer(w, http.StatusUnauthorized, map[string]any{"message": "Bad credentials"})
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-func reply(w http.ResponseWriter, v any) {
+// record keeps a request; handlers get the beginning of its body.
+func (s *Server) record(r *http.Request) {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	_, _ = io.Copy(io.Discard, r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, Seen{Method: r.Method, Host: r.Host, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header.Clone(), Body: string(body)})
+}
+
+func reply(w http.ResponseWriter, v any) { answer(w, http.StatusOK, v) }
+
+func answer(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(v)
-}
-
-func (s *Server) github(mux *http.ServeMux) {
-	mux.HandleFunc("GET /user", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Oauth-Scopes", "repo")
-		w.Header().Set("X-Echoed", r.Header.Get("Authorization"))
-		reply(w, map[string]any{"login": "octo-stand-in", "id": 1})
-	})
-	mux.HandleFunc("GET /repos/{owner}/{repo}", func(w http.ResponseWriter, r *http.Request) {
-		reply(w, map[string]any{"full_name": r.PathValue("owner") + "/" + r.PathValue("repo"), "private": true})
-	})
-	// The next two are named by the example connector; what they answer is a
-	// hostile server's: the credential, whole and in pieces.
-	mux.HandleFunc("GET /rate_limit", func(w http.ResponseWriter, r *http.Request) {
-		reply(w, map[string]any{"echo": r.Header.Get("Authorization")})
-	})
-	mux.HandleFunc("GET /user/repos", func(w http.ResponseWriter, r *http.Request) {
-		for _, c := range []byte("in pieces: " + r.Header.Get("Authorization") + " end") {
-			_, _ = w.Write([]byte{c})
-			_ = http.NewResponseController(w).Flush()
-		}
-	})
-	mux.HandleFunc("GET /search/code", func(_ http.ResponseWriter, r *http.Request) {
-		select { // stalls until the test or the client ends it
-		case <-s.Release:
-		case <-r.Context().Done():
-		case <-time.After(time.Minute):
-		}
-	})
-	mux.HandleFunc("POST /graphql", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if strings.Contains(string(body), "issues") {
-			reply(w, map[string]any{"data": map[string]any{"repository": map[string]any{"hasIssuesEnabled": true,
-				"issues": map[string]any{"totalCount": 1, "pageInfo": map[string]any{"hasNextPage": false, "endCursor": ""},
-					"nodes": []any{map[string]any{"number": 7, "title": "An issue of the stand-in", "state": "OPEN", "url": "https://github.com/o/r/issues/7",
-						"updatedAt": "2026-01-02T03:04:05Z", "labels": map[string]any{"nodes": []any{}, "totalCount": 0}}}}}}})
-			return
-		}
-		reply(w, map[string]any{"data": map[string]any{"viewer": map[string]any{"login": "octo-stand-in"}}})
-	})
-}
-
-// anthropic answers a prompt with one call of a shell tool, and a prompt that
-// carries a tool's result with a final text.
-func (s *Server) anthropic(mux *http.ServeMux) {
-	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]int{"input_tokens": 10}) })
-	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) {
-		var req struct {
-			Model    string `json:"model"`
-			Messages json.RawMessage
-			Tools    []struct {
-				Name string `json:"name"`
-			} `json:"tools"`
-		}
-		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-			http.Error(w, "bad request", http.StatusBadRequest)
-			return
-		}
-		shell := ""
-		for _, t := range req.Tools {
-			if strings.EqualFold(t.Name, "bash") || t.Name == "shell" {
-				shell = t.Name
-			}
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		send := func(event string, v map[string]any) {
-			v["type"] = event
-			raw, _ := json.Marshal(v)
-			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, raw)
-			_ = http.NewResponseController(w).Flush()
-		}
-		send("message_start", map[string]any{"message": map[string]any{"id": "msg_1", "type": "message", "role": "assistant", "model": req.Model,
-			"content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": map[string]int{"input_tokens": 10, "output_tokens": 1}}})
-		stop := "end_turn"
-		if shell != "" && !strings.Contains(string(req.Messages), "tool_result") {
-			stop = "tool_use"
-			input, _ := json.Marshal(map[string]string{"command": s.tool, "description": "Runs the test's command"})
-			send("content_block_start", map[string]any{"index": 0, "content_block": map[string]any{"type": "tool_use", "id": "toolu_1", "name": shell, "input": map[string]any{}}})
-			send("content_block_delta", map[string]any{"index": 0, "delta": map[string]any{"type": "input_json_delta", "partial_json": string(input)}})
-		} else {
-			send("content_block_start", map[string]any{"index": 0, "content_block": map[string]any{"type": "text", "text": ""}})
-			send("content_block_delta", map[string]any{"index": 0, "delta": map[string]any{"type": "text_delta", "text": "All done, says the stand-in."}})
-		}
-		send("content_block_stop", map[string]any{"index": 0})
-		send("message_delta", map[string]any{"delta": map[string]any{"stop_reason": stop, "stop_sequence": nil}, "usage": map[string]int{"output_tokens": 5}})
-		send("message_stop", map[string]any{})
-	})
 }
