@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -21,7 +20,6 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
-	"golang.org/x/net/http2"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/proxy"
@@ -460,25 +458,10 @@ func fltPanics(c *trial) {
 
 // getH2 asks for a path in a tunnel of its own that speaks HTTP/2.
 func (c *trial) getH2(host, target string) answer {
-	l, a := c.connect(host)
-	if a.status != 200 {
-		return a
-	}
-	in, err := c.secure(l, &tls.Config{ServerName: host, NextProtos: []string{"h2"}}) //nolint:gosec // secure sets the least version
-	c.must(err)
-	conn, err := (&http2.Transport{}).NewClientConn(in)
-	c.must(err)
-	defer conn.Close()
 	c.rows++
-	req, err := http.NewRequest(http.MethodGet, "https://"+host+target, nil)
-	c.must(err)
-	res, err := conn.RoundTrip(req)
-	if err != nil {
-		return answer{err: err}
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	return answer{status: res.StatusCode, header: res.Header, body: string(body), err: err}
+	h := c.h2(host)
+	h.request(1, "GET", host, target)
+	return h.answer(1)
 }
 
 // kept is a tunnel that is used again and again, and opened anew when the
