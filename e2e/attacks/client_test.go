@@ -42,6 +42,13 @@ func (l *line) received() []byte {
 	return bytes.Clone(l.got.Bytes())
 }
 
+// forget drops what was received so far: it has been searched.
+func (l *line) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.got.Reset()
+}
+
 // end closes the writing half, as a client does that has no more to say.
 func (l *line) end() {
 	if half, ok := l.Conn.(interface{ CloseWrite() error }); ok {

@@ -308,7 +308,7 @@ func smgMutations(c *trial) {
 		"Host: evil.test\r\n", " HTTP/1.1\r\n", "GET /admin HTTP/1.1\r\n", "0\r\n\r\n", "#", "\xff", "HTTP/1.0", "?", "//", "Connection: x\r\n", "X_Y: 1\r\n"}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same mutations in each run
 	var all []string
-	for i := range 400 {
+	for i := range 150 {
 		raw := seeds[i%len(seeds)]
 		for range 1 + random.IntN(4)/3 {
 			at, p := random.IntN(len(raw)), pieces[random.IntN(len(pieces))]
@@ -342,7 +342,7 @@ func smgMutations(c *trial) {
 			c.failf("nobody said %s %s, and it was sent", h.Method, h.Target)
 		}
 	}
-	if len(hits) < 40 {
+	if len(hits) < 15 {
 		c.failf("only %d of the mutated requests were taken: the mutations are too wild to prove anything", len(hits))
 	}
 }

@@ -34,6 +34,15 @@ type subject struct {
 	plane *world // nil: it is not the plane, or another process's
 
 	patience time.Duration // for what must come
+	tunnel   *line         // of control requests; nil: none is open
+}
+
+// release ends the tunnel of the control requests.
+func (s *subject) release() {
+	if s.tunnel != nil {
+		_ = s.tunnel.Close()
+		s.tunnel = nil
+	}
 }
 
 // fixture says which connectors a world has, what is bound, and how its
@@ -184,6 +193,7 @@ func newWorld(t testing.TB, f fixture) *world {
 	served := make(chan struct{})
 	go func() { defer close(served); _ = w.plane.Serve(ctx, l, f.door) }()
 	w.stop = sync.OnceFunc(func() {
+		w.release()
 		w.plane.Drain(context.Background()) // in this order, as a session closes
 		cancel()
 		<-served
