@@ -31,7 +31,7 @@ func TestEverySubjectAnswersEveryScenarioRightly(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the bench reads /proc: it measures on Linux only")
 	}
-	o := &options{aileron: filepath.Join(t.TempDir(), "aileron"), markdown: filepath.Join(t.TempDir(), "out.md"), turns: 1, window: time.Millisecond, few: true}
+	o := &options{aileron: filepath.Join(t.TempDir(), "aileron"), markdown: filepath.Join(t.TempDir(), "out.md"), turns: 1, window: time.Millisecond, share: 10}
 	build := exec.Command("go", "build", "-o", o.aileron, "../../cmd/aileron")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"time"
@@ -89,19 +90,26 @@ func matchTime(n int, t turn) (float64, error) {
 		return 0, err
 	}
 	const batch = 1000
-	var done int
-	took, err := busy(func() error {
-		for until := time.Now().Add(t.length); done == 0 || time.Now().Before(until); done += batch {
-			for i := range batch {
-				target := spec.Target{Scheme: "https", Host: apiHost, Port: 443, Method: "GET", Path: paths[i%len(paths)]}
-				if _, no := index.Match(target); no != nil {
-					return fmt.Errorf("match %s among %d operations: %w", target.Path, n, no)
+	best := math.Inf(1)
+	for range 4 { // the least is what it takes when nothing else is in the way
+		var done int
+		took, err := busy(func() error {
+			for until := time.Now().Add(t.length / 4); done == 0 || time.Now().Before(until); done += batch {
+				for i := range batch {
+					target := spec.Target{Scheme: "https", Host: apiHost, Port: 443, Method: "GET", Path: paths[i%len(paths)]}
+					if _, no := index.Match(target); no != nil {
+						return fmt.Errorf("match %s among %d operations: %w", target.Path, n, no)
+					}
 				}
 			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
 		}
-		return nil
-	})
-	return float64(took.Nanoseconds()) / float64(done), err
+		best = min(best, float64(took.Nanoseconds())/float64(done))
+	}
+	return best, nil
 }
 
 var paths = []string{"/v1/kind1/42/things/7", "/v1/kind7/abc/things/def", "/v1/kind4/1/things/2"}

@@ -48,11 +48,11 @@ func command(ctx context.Context, args []string) error {
 	f.StringVar(&opts.aileron, "aileron", "bin/aileron", "the binary to measure (just build)")
 	f.StringVar(&opts.markdown, "markdown", "", "file to write the table to, as Markdown")
 	f.StringVar(&opts.profile, "profile", "", "directory for CPU profiles of aileron; its figures are then not those of bin/aileron")
-	f.BoolVar(&opts.quick, "quick", false, "fewer and shorter turns: 90 seconds instead of 6 minutes")
+	f.BoolVar(&opts.quick, "quick", false, "fewer and shorter turns: a minute and a half instead of six")
 	f.StringVar(&only, "scenario", "", "which scenarios, with commas between (default all)")
 	f.StringVar(&subjects, "subject", "", "which subjects, with commas between (default all; light is always there)")
 	f.IntVar(&opts.turns, "turns", 0, "turns of each subject in each scenario (default 5, quick 3)")
-	f.DurationVar(&opts.window, "window", 0, "how long one turn measures (default 800ms, quick 350ms)")
+	f.DurationVar(&opts.window, "window", 0, "how long one turn measures (default 800ms, quick 250ms)")
 	f.StringVar(&opts.durability, "durability", "", "aileron's [audit] durability (default its own: normal)")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -69,7 +69,8 @@ type options struct {
 	aileron, markdown   string
 	profile             string
 	durability          string
-	quick, few          bool
+	quick               bool
+	share               int // see turn
 	scenarios, subjects []string
 	turns               int
 	window              time.Duration
@@ -78,7 +79,8 @@ type options struct {
 func (o *options) settle() {
 	turns, window := 5, 800*time.Millisecond
 	if o.quick {
-		turns, window = 3, 350*time.Millisecond
+		turns, window = 3, 250*time.Millisecond
+		o.share = 3
 	}
 	if o.turns == 0 {
 		o.turns = turns

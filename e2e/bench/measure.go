@@ -170,13 +170,13 @@ func (y *yard) play(ctx context.Context, sc scenario, progress io.Writer) (*resu
 	res := newResult(sc)
 	turns := y.options.turns
 	if sc.turns > 0 {
-		turns = min(turns, sc.turns)
+		turns = min(turns, sc.turns, max(1, y.options.turns/2))
 	}
 	for n := range turns + 1 { // the first one warms up
 		if n == 0 && sc.fresh {
 			continue
 		}
-		t := turn{length: y.options.window, few: y.options.few, last: n == turns}
+		t := turn{length: y.options.window, share: y.options.share, last: n == turns}
 		if n == 0 {
 			t.length /= 4
 		}

@@ -21,18 +21,13 @@ type scenario struct {
 // turn is how long, and how much, a subject is measured at a time.
 type turn struct {
 	length time.Duration
-	few    bool         // a tenth of what is counted, not timed: a test of the bench itself
+	share  int          // of what is counted, not timed: 1 all, 3 a third, 10 a tenth
 	rest   func() error // nil, or what a subject at rest is asked for
 	last   bool         // of its scenario: what need not be repeated is measured now
 }
 
-// many is n, or few of them.
-func (t turn) many(n int) int {
-	if t.few {
-		return n / 10
-	}
-	return n
-}
+// many is the turn's share of n.
+func (t turn) many(n int) int { return n / max(t.share, 1) }
 
 // figures are what a turn measured, by the name of the metric.
 type figures map[string]float64
@@ -59,7 +54,7 @@ const (
 	perEvent     = "p50 per event µs"
 	cpuPerEvents = "CPU ms/1000 events"
 	perTunnel    = "KiB per tunnel"
-	share        = "resumed %"
+	resumed      = "resumed %"
 	wait         = "wait ms"
 	scanLong     = "GB/s, 32 bytes"
 	scanShort    = "GB/s, 8 bytes"
@@ -87,7 +82,7 @@ var scenarios = []scenario{
 	{id: "H", what: "HTTP/2 client, 64 streams", run: overH2, check: checkH2,
 		metrics: []metric{{cpuPer1000, 1.3, "light", false}, {name: rate}, {name: median}, {name: tail}}},
 	{id: "R", what: "TLS resumption by clients", run: resumption, check: checkSmall, turns: 2,
-		metrics: []metric{{share, 99, "", true}}},
+		metrics: []metric{{resumed, 99, "", true}}},
 	{id: "X", what: "wait for 100-continue", run: expectation, check: checkExpectation, turns: 3,
 		metrics: []metric{{wait, 5, "", false}}},
 	{id: "S", what: "the search for 64 secrets, alone", run: scanning, turns: 3,

@@ -60,17 +60,17 @@ func resumption(ctx context.Context, s *subject, t turn) (figures, error) {
 	if _, err := s.once(ctx, apiHost, tickets); err != nil {
 		return nil, err
 	}
-	var resumed int
+	var did int
 	for range n {
-		did, err := s.once(ctx, apiHost, tickets)
+		again, err := s.once(ctx, apiHost, tickets)
 		if err != nil {
 			return nil, err
 		}
-		if did {
-			resumed++
+		if again {
+			did++
 		}
 	}
-	return figures{share: 100 * float64(resumed) / float64(n)}, nil
+	return figures{resumed: 100 * float64(did) / float64(n)}, nil
 }
 
 // idle is the memory of a tunnel that has carried a request and waits for
