@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"modernc.org/sqlite" // the only driver; its name is "sqlite"
@@ -49,12 +50,13 @@ type Options struct {
 // Log appends to and reads one audit.db. Several processes may have the same
 // file open. All methods are safe for concurrent use.
 type Log struct {
-	path string
-	opts Options
-	db   *sql.DB
-	file os.FileInfo // what db has open
-	head *headFile
-	tx   *transactor // of whoever leads; nil: made at the next commit
+	path    string
+	opts    Options
+	db      *sql.DB
+	reading sync.RWMutex // db, for others than whoever leads
+	file    os.FileInfo  // what db has open
+	head    *headFile
+	tx      *transactor // of whoever leads; nil: made at the next commit
 
 	writer
 	checkpoints *checkpointer
@@ -170,17 +172,24 @@ func (l *Log) commit(group []*Row) error {
 	return nil
 }
 
+// commitOrFail is commit, a panic of which is an error: whoever leads must give
+// the lead away.
+func (l *Log) commitOrFail(group []*Row) (err error) {
+	err = errors.New("commit: it panicked")
+	defer func() {
+		if recover() != nil {
+			l.tx = nil
+		}
+	}()
+	return l.commit(group)
+}
+
 // sameFile reopens the database when the file at its path is not the one that
 // is open: rows written to an unlinked file would be lost.
 func (l *Log) sameFile() error {
 	if now, err := os.Stat(l.path); err == nil && os.SameFile(now, l.file) {
 		return nil
 	}
-	if l.tx != nil {
-		l.tx.close()
-		l.tx = nil
-	}
-	_ = l.db.Close()
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -188,8 +197,26 @@ func (l *Log) sameFile() error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	l.db, err = l.connect()
-	return err
+	db, err := l.connect()
+	if err != nil {
+		return err
+	}
+	if l.tx != nil {
+		l.tx.close()
+		l.tx = nil
+	}
+	l.reading.Lock()
+	old := l.db
+	l.db = db
+	l.reading.Unlock()
+	_ = old.Close()
+	return nil
+}
+
+func (l *Log) database() *sql.DB {
+	l.reading.RLock()
+	defer l.reading.RUnlock()
+	return l.db
 }
 
 // dsn is the path as SQLite's URI filename.

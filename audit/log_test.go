@@ -357,3 +357,32 @@ func TestTheWriteAheadLogIsWorkedOffWhileRowsCome(t *testing.T) {
 		t.Errorf("Verify = %+v, %v", report, err)
 	}
 }
+
+// Whatever stands in the place of the database, rows wait for a better one and
+// nobody waits for ever.
+func TestADatabaseReplacedByGarbageIsUnavailableAndRecovers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	l := openTest(t, path)
+	appendTest(t, l, EventSessionStarted)
+	for _, f := range []string{"", "-wal", "-shm"} {
+		_ = os.Remove(path + f)
+	}
+	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database. ", 500)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AppendSoon(t.Context(), Row{Event: "soon"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) {
+			t.Fatalf("Append = %v, want ErrUnavailable", err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	appendTest(t, l, EventProxyStarted)
+	if rows, err := l.List(t.Context(), Filter{}); err != nil || len(rows) != 2 {
+		t.Errorf("List gives %d rows, %v; want the held one and the last", len(rows), err)
+	}
+}

@@ -60,7 +60,7 @@ func (l *Log) Each(ctx context.Context, filter Filter, f func(Row) error) error 
 	default:
 		query += " ORDER BY seq"
 	}
-	rows, err := l.db.QueryContext(ctx, query, args...)
+	rows, err := l.database().QueryContext(ctx, query, args...)
 	if err != nil {
 		return fmt.Errorf("read the audit log: %w", err)
 	}
@@ -101,9 +101,9 @@ func (l *Log) Get(ctx context.Context, id string) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	r, _, err := scan(l.db.QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE seq >= ? AND id = ? ORDER BY seq LIMIT 1", from, id))
+	r, _, err := scan(l.database().QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE seq >= ? AND id = ? ORDER BY seq LIMIT 1", from, id))
 	if errors.Is(err, sql.ErrNoRows) && from > 1 { // a clock was set meanwhile
-		r, _, err = scan(l.db.QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE seq < ? AND id = ? ORDER BY seq DESC LIMIT 1", from, id))
+		r, _, err = scan(l.database().QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE seq < ? AND id = ? ORDER BY seq DESC LIMIT 1", from, id))
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return Row{}, ErrNotFound
@@ -119,7 +119,7 @@ const idSlack = 10 * time.Second
 // backwards it is a guess.
 func (l *Log) seqAt(ctx context.Context, t time.Time) (int64, error) {
 	var low, high int64
-	err := l.db.QueryRowContext(ctx, "SELECT COALESCE(MIN(seq), 1), COALESCE(MAX(seq), 1) FROM events").Scan(&low, &high)
+	err := l.database().QueryRowContext(ctx, "SELECT COALESCE(MIN(seq), 1), COALESCE(MAX(seq), 1) FROM events").Scan(&low, &high)
 	if err != nil {
 		return 0, fmt.Errorf("read the audit log: %w", err)
 	}
@@ -127,7 +127,7 @@ func (l *Log) seqAt(ctx context.Context, t time.Time) (int64, error) {
 		var seq int64
 		var ts string
 		middle := low + (high-low)/2
-		if err := l.db.QueryRowContext(ctx, "SELECT seq, ts FROM events WHERE seq >= ? ORDER BY seq LIMIT 1", middle).Scan(&seq, &ts); err != nil {
+		if err := l.database().QueryRowContext(ctx, "SELECT seq, ts FROM events WHERE seq >= ? ORDER BY seq LIMIT 1", middle).Scan(&seq, &ts); err != nil {
 			return 0, fmt.Errorf("read the audit log: %w", err)
 		}
 		if ts < t.UTC().Format(timeFormat) {
@@ -208,7 +208,7 @@ type Report struct {
 func (l *Log) Verify(ctx context.Context) (Report, error) {
 	l.settle(ctx)
 	seq, hash, kept := l.head.read()
-	rows, err := l.db.QueryContext(ctx, "SELECT "+columns+" FROM events ORDER BY seq")
+	rows, err := l.database().QueryContext(ctx, "SELECT "+columns+" FROM events ORDER BY seq")
 	if err != nil {
 		return Report{}, fmt.Errorf("read the audit log: %w", err)
 	}

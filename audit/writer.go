@@ -99,6 +99,15 @@ func (w *writer) AppendSoon(ctx context.Context, r Row) error {
 	return nil
 }
 
+// Ready commits what was added before and reports whether it could: what is to
+// be written down only at its end asks first. Errors wrap ErrUnavailable.
+func (w *writer) Ready(ctx context.Context) error {
+	if err := w.await(ctx, &pending{barrier: true}, false); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
 // settle waits until what was added before is committed, or cannot be.
 func (w *writer) settle(ctx context.Context) {
 	if w.log != nil {
@@ -196,7 +205,7 @@ func (w *writer) lead(p *pending) error {
 	}
 	var err error
 	if len(w.group) > 0 {
-		err = w.log.commit(w.group)
+		err = w.log.commitOrFail(w.group)
 	}
 	if settle {
 		w.log.head.settle()

@@ -42,6 +42,11 @@ func (p *Plane) bypass(ctx context.Context, client net.Conn, a Authority, r *htt
 		_ = x.reject(d)
 		return
 	}
+	// It may last for days, so that it is written down before as well.
+	if d := x.intend(); d != nil {
+		_ = x.reject(d)
+		return
+	}
 	upstream, err := p.upstream.dial(ctx, "tcp", a.String())
 	if err != nil {
 		host := (&http.Request{Host: a.Host, URL: r.URL}).WithContext(ctx)

@@ -5,26 +5,68 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// countingBody counts a request body's bytes while the transport reads it.
+// countingBody counts a request body's bytes while a transport reads it. Each
+// attempt to send it reads by an attemptBody of its own: the transport of an
+// attempt that failed may still wait for the next piece, and what it then gets
+// is the next attempt's.
 type countingBody struct {
 	io.ReadCloser
-	n    atomic.Int64
+	n    atomic.Int64          // bytes that an attempt took
 	fail atomic.Pointer[error] // why it broke off; nil: it did not
+
+	mu   sync.Mutex // one reads at a time
+	left []byte     // what came for an attempt that was over
+	err  error      // how it ended
 }
 
-func (b *countingBody) Read(p []byte) (int, error) {
+func (b *countingBody) attempt() *attemptBody { return &attemptBody{b: b} }
+
+// attemptBody is the body for one attempt. Closing it ends the attempt's
+// reading, and not the body.
+type attemptBody struct {
+	b    *countingBody
+	over atomic.Bool
+}
+
+var errAttemptOver = errors.New("read the request body: the attempt to send it is over")
+
+func (a *attemptBody) Read(p []byte) (int, error) {
+	b := a.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case a.over.Load():
+		return 0, errAttemptOver
+	case len(b.left) > 0:
+		n := copy(p, b.left)
+		b.left = b.left[n:]
+		b.n.Add(int64(n))
+		return n, nil
+	case b.err != nil:
+		return 0, b.err
+	}
 	n, err := b.ReadCloser.Read(p)
-	b.n.Add(int64(n))
-	if err != nil && err != io.EOF {
+	if b.err = err; err != nil && err != io.EOF {
 		b.fail.Store(&err)
 	}
+	if a.over.Load() {
+		b.left = append(b.left, p[:n]...)
+		return 0, errAttemptOver
+	}
+	b.n.Add(int64(n))
 	return n, err
+}
+
+func (a *attemptBody) Close() error {
+	a.over.Store(true)
+	return nil
 }
 
 // denial says that it was the client's body that broke the exchange; nil

@@ -147,6 +147,17 @@ func (x *Exchange) intend() *Denial {
 	return nil
 }
 
+// recordable refuses what could not be written down when it is over.
+func (x *Exchange) recordable() *Denial {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.request.Context()), recordTimeout)
+	defer cancel()
+	if err := x.p.cfg.Audit.Ready(ctx); err != nil {
+		x.p.cfg.Log.Error("the audit log cannot be written", "error", err)
+		return deny(reasonAudit, "the audit log cannot be written")
+	}
+	return nil
+}
+
 // recordTimeout bounds one wait for the audit log.
 const recordTimeout = 5 * time.Second
 
@@ -235,7 +246,11 @@ func (x *Exchange) endWith(res *http.Response) *http.Response {
 		x.bodyFields()
 		x.note()
 	}
-	if length == 0 {
+	switch {
+	case length != 0:
+	case x.request.Context().Err() != nil:
+		body.finish(reasonClientGone)
+	default:
 		body.finish("")
 	}
 	res.Body = body
@@ -284,7 +299,8 @@ func (b *outcomeBody) finish(reason string) {
 
 // scrubBody puts the scrubber around a response body.
 func (x *Exchange) scrubBody(res *http.Response) {
-	r := x.grants.Scrub.Reader(res.Body)
+	r := x.scrub().Reader(res.Body)
+	r.Follow(x.scrub)
 	before := x.scrubbed
 	res.Body, x.scrubbed = r, func() int { return before() + r.Hits() }
 }

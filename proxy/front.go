@@ -60,6 +60,10 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
 		conns.Go(func() {
 			// Of this connection alone: one refusal is not the next one's.
 			front, opts := open, wire.Options{Limits: p.cfg.Limits.Wire, Drain: p.draining}
+			if p.draining.Err() != nil { // it came too late, and is told so
+				opts.Drain, opts.Once = nil, true
+				opts.Limits.Idle, opts.Limits.Header = 2*time.Second, 2*time.Second
+			}
 			select {
 			case p.slots <- struct{}{}:
 				defer func() { <-p.slots }()
@@ -132,7 +136,43 @@ func (f *front) full() *front {
 }
 
 // ServeHTTP implements wire.Handler.
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.gp.ServeHTTP(w, r) }
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		switch v := recover(); v.(type) {
+		case nil:
+		case brokeOff:
+			if own, ok := w.(*wire.ResponseWriter); ok {
+				own.Abort()
+			}
+		default:
+			panic(v)
+		}
+	}()
+	f.gp.ServeHTTP(w, r)
+}
+
+// brokeOff is how an answer that broke off leaves goproxy, which drops the
+// error: half of the answer would end as if it were all.
+type brokeOff struct{}
+
+type wholeBody struct {
+	io.ReadCloser
+	err error
+}
+
+func (b *wholeBody) Read(p []byte) (n int, err error) {
+	if b.err == nil {
+		n, b.err = b.ReadCloser.Read(p)
+	}
+	if n == 0 && b.err != nil && b.err != io.EOF {
+		_ = b.Close()
+		panic(brokeOff{})
+	}
+	if n > 0 {
+		return n, nil
+	}
+	return n, b.err
+}
 
 // Refuse implements wire.Handler: a head that the wire did not take is
 // written down and answered.
@@ -229,7 +269,9 @@ func (f *front) forward(r *http.Request) *http.Response {
 	case scheme == "https" && !f.door.Sealed:
 		return refuse(deny(reasonScheme, "an https:// target came in clear"))
 	}
-	return f.p.answer(f.ctx, audit.SourceForwardHTTP, a, scheme, r)
+	res := f.p.answer(f.ctx, audit.SourceForwardHTTP, a, scheme, r)
+	res.Body = &wholeBody{ReadCloser: res.Body}
+	return res
 }
 
 // origin answers a request that is not for a proxy: the session's API.

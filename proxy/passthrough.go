@@ -22,6 +22,9 @@ func (p *Plane) pass(x *Exchange, t spec.Target) *http.Response {
 			return refuse(d)
 		}
 	}
+	if d := x.recordable(); d != nil {
+		return refuse(d)
+	}
 	x.target = t
 	out, d := x.outbound(nil)
 	if d != nil {
@@ -38,6 +41,7 @@ func (p *Plane) pass(x *Exchange, t spec.Target) *http.Response {
 		}
 		return x.switched(res)
 	}
+	_ = dropOddNames(res)
 	x.row.Status = res.StatusCode
 	x.row.Event, x.row.Decision = audit.EventSandboxPassthrough, audit.DecisionPassthrough
 	return x.endWith(res)

@@ -11,6 +11,9 @@ import (
 	"github.com/google/martian/v3"
 	"github.com/google/martian/v3/fifo"
 	"github.com/google/martian/v3/header"
+
+	"github.com/ALRubinger/aileron/proxy/scrub"
+	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
 // requestSteps is what happens to a request on its way out, in order. The
@@ -50,6 +53,7 @@ func (x *Exchange) requestSteps(bound *Bound) *fifo.Group {
 // responseSteps is what happens to an answer on its way in, in order.
 func (x *Exchange) responseSteps() *fifo.Group {
 	g := fifo.NewGroup()
+	g.AddResponseModifier(responseStep(dropOddNames))
 	if x.credentialed() {
 		g.AddResponseModifier(responseStep(x.refuseUnsearchable))
 	}
@@ -69,6 +73,7 @@ func (x *Exchange) responseSteps() *fifo.Group {
 // switchSteps is what happens to an answer that leaves HTTP.
 func (x *Exchange) switchSteps() *fifo.Group {
 	g := fifo.NewGroup()
+	g.AddResponseModifier(responseStep(dropOddNames))
 	g.AddResponseModifier(responseStep(x.acceptWebSocket))
 	g.AddResponseModifier(header.NewHopByHopModifier())
 	g.AddResponseModifier(responseStep(dropDetours))
@@ -77,6 +82,21 @@ func (x *Exchange) switchSteps() *fifo.Group {
 	}
 	g.AddResponseModifier(responseStep(x.scrubHead))
 	return g
+}
+
+// dropOddNames removes fields whose name is no token: net/http keeps "Set-Cookie "
+// under a name of its own, and lenient clients take it for the field.
+func dropOddNames(res *http.Response) error {
+	dropNonTokens(res.Header)
+	return nil
+}
+
+func dropNonTokens(h http.Header) {
+	for name := range h {
+		if !wire.IsToken(name) {
+			delete(h, name)
+		}
+	}
 }
 
 type requestStep func(*http.Request) error
@@ -289,8 +309,12 @@ func dropDigests(res *http.Response) error {
 	return nil
 }
 
+// scrub is the set to look for now. It only grows, and an answer that began
+// before a credential was bound must not tell it either.
+func (x *Exchange) scrub() *scrub.Set { return x.p.grants.Load().Scrub }
+
 func (x *Exchange) scrubHead(res *http.Response) error {
-	hits := x.grants.Scrub.Header(res.Header)
+	hits := x.scrub().Header(res.Header)
 	x.scrubbed = func() int { return hits }
 	return nil
 }

@@ -12,10 +12,11 @@ import (
 func (x *Exchange) cleanTrailers(res *http.Response) error {
 	before := x.scrubbed
 	t := &trailedBody{ReadCloser: res.Body, clean: func() int {
+		dropNonTokens(res.Trailer)
 		for _, name := range notInTrailers {
 			res.Trailer.Del(name)
 		}
-		return x.grants.Scrub.Header(res.Trailer)
+		return x.scrub().Header(res.Trailer)
 	}}
 	// What is announced before the end has no values yet.
 	res.Trailer = nil

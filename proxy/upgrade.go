@@ -107,9 +107,7 @@ type upgraded struct {
 func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 	x := u.x
 	relay := &websocket.Relay{Upstream: u.ReadWriteCloser}
-	if x.grants.Scrub != nil {
-		relay.NewScanner = func() websocket.Scanner { return x.grants.Scrub.NewScanner() }
-	}
+	relay.NewScanner = func() websocket.Scanner { return x.scrub().NewScanner() }
 	reason := ""
 	defer func() {
 		defer x.leave()

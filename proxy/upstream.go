@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -91,6 +92,9 @@ func (u *upstream) newPool() *pool {
 			ReadBufferSize:         16 << 10,
 			DisableCompression:     true, // the bytes are the upstream's own
 			Protocols:              protocols,
+			// A connection that died without a word (sleep, another network) is
+			// noticed, and not used again.
+			HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 		}
 	}
 	var one, both http.Protocols
@@ -175,18 +179,32 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 	for try := 0; ; try++ {
 		t := u.transport(r, how.binding, how.h2)
 		var attempt attempt
-		out := r.WithContext(httptrace.WithClientTrace(r.Context(), attempt.trace()))
+		ctx, cancel := context.WithCancel(r.Context()) // of an answer, it ends with the exchange
+		attempt.repeated = cancel
+		out := r.WithContext(httptrace.WithClientTrace(ctx, attempt.trace()))
+		sent, _ := r.Body.(*countingBody)
+		if sent != nil {
+			out.Body = sent.attempt()
+		}
 		if bodyless && !t.Protocols.HTTP2() {
 			neverReplayed(out)
 		}
 		res, err := t.RoundTrip(out)
 		if err == nil {
+			if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols || res.StatusCode > 599 {
+				cancel()
+				_ = res.Body.Close()
+				return nil, deny(reasonUpstream, "%s answered with a status that there is not", r.Host)
+			}
 			if r.URL.Scheme == "https" && t.Protocols.HTTP2() {
 				u.learn(r.URL.Host, res.ProtoMajor)
 			}
 			return res, nil
 		}
-		sent, _ := r.Body.(*countingBody)
+		cancel()
+		if sent != nil {
+			_ = out.Body.Close()
+		}
 		if d := sent.denial(); d != nil && r.Context().Err() == nil {
 			return nil, d
 		}
@@ -229,27 +247,50 @@ func (emptyBody) Close() error             { return nil }
 // WriteTo spares the transport a buffer of 32 KiB to copy nothing with.
 func (emptyBody) WriteTo(io.Writer) (int64, error) { return 0, nil }
 
-// attempt watches one attempt's connection.
+// attempt watches one attempt's connection. net/http's transports make some
+// attempts of their own, over HTTP/2 without a bound: for a GET, and for
+// whatever has no body, when the host ends the connection or refuses the
+// stream. The second connection ends ours, before a byte is on it.
 type attempt struct {
 	conn     *countedConn
 	before   int64
+	h2       bool
+	repeated context.CancelFunc
+	wrote    atomic.Bool // a field of the request left, over HTTP/2
 	answered atomic.Bool // a byte of an answer came
 }
 
 func (a *attempt) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{GotFirstResponseByte: func() { a.answered.Store(true) }, GotConn: func(info httptrace.GotConnInfo) {
-		conn := info.Conn
-		if secure, ok := conn.(*tls.Conn); ok {
-			conn = secure.NetConn()
-		}
-		if counted, ok := conn.(*countedConn); ok {
-			a.conn, a.before = counted, counted.written.Load()
-		}
-	}}
+	return &httptrace.ClientTrace{
+		GotFirstResponseByte: func() { a.answered.Store(true) },
+		WroteHeaderField:     func(string, []string) { a.wrote.Store(true) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			if a.conn != nil {
+				a.repeated()
+				return
+			}
+			conn := info.Conn
+			if secure, ok := conn.(*tls.Conn); ok {
+				a.h2 = secure.ConnectionState().NegotiatedProtocol == "h2"
+				conn = secure.NetConn()
+			}
+			if counted, ok := conn.(*countedConn); ok {
+				a.conn, a.before = counted, counted.written.Load()
+			}
+		},
+	}
 }
 
 // unwritten reports that the attempt got a connection, and wrote nothing.
-func (a *attempt) unwritten() bool { return a.conn != nil && a.conn.written.Load() == a.before }
+func (a *attempt) unwritten() bool {
+	if a.conn == nil {
+		return false
+	}
+	if a.h2 { // other streams write on it too
+		return !a.wrote.Load()
+	}
+	return a.conn.written.Load() == a.before
+}
 
 // wantsAnotherProtocol reports that the host ended the handshake because it
 // speaks none of the protocols that were offered: RFC 7301 section 3.2.

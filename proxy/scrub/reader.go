@@ -11,6 +11,28 @@ type Reader struct {
 	ready []byte
 	err   error
 	hits  int // when the source has ended
+	newer func() *Set
+}
+
+// Follow makes the reader ask, for each piece, for the set that it is to look
+// for from then on: the one that it had, and more. nil: no news.
+func (r *Reader) Follow(newer func() *Set) { r.newer = newer }
+
+// follow takes a newer set. What is held of the stream is searched again with
+// it, together with what comes.
+func (r *Reader) follow() {
+	if r.newer == nil || r.err != nil {
+		return
+	}
+	set := r.newer()
+	if set == nil || set == r.set {
+		return
+	}
+	if r.set = set; r.scan == nil {
+		r.scan = set.borrow()
+		return
+	}
+	r.scan.set = set
 }
 
 const (
@@ -32,8 +54,16 @@ func (s *Set) Reader(src io.ReadCloser) *Reader {
 
 // Read implements io.Reader. The source's error comes behind its last bytes.
 func (r *Reader) Read(p []byte) (int, error) {
-	if r.set == nil || len(p) == 0 {
-		return r.src.Read(p)
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if r.set == nil {
+		n, err := r.src.Read(p)
+		if r.follow(); r.set == nil {
+			return n, err
+		}
+		copy(r.scan.room(n), p)
+		r.ready, r.err = r.scan.scan(n), err
 	}
 	for empty := 0; len(r.ready) == 0; {
 		if r.err != nil {
@@ -51,6 +81,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 				err = io.ErrNoProgress
 			}
 		}
+		r.follow() // the secret may be newer than the wait
 		r.ready, r.err = r.scan.scan(n), err
 	}
 	n := copy(p, r.ready)

@@ -109,7 +109,7 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 	w := &ResponseWriter{c: c, req: req, minor: frame.minor, body: body,
 		close: c.once || frame.minor == 0 || hasToken(req.Header, "Connection", "close")}
 
-	if req.Method != http.MethodConnect && body == nil {
+	if req.Method != http.MethodConnect && body == nil && !halfCloses(req) {
 		c.src.watch(gone)
 	}
 	c.handler.ServeHTTP(w, req)
@@ -125,6 +125,11 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 	}
 	return !w.close && c.drain.Err() == nil
 }
+
+// halfCloses reports a client that ends its outbound half behind a request,
+// and wants the answer: BusyBox wget does, when it asks a proxy in clear for an
+// https:// target. It may go away unnoticed until something is written to it.
+func halfCloses(r *http.Request) bool { return strings.HasPrefix(r.RequestURI, "https://") }
 
 // parsers are the readers that net/http wants to parse a head with.
 var parsers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}

@@ -202,6 +202,9 @@ func Digits(s string) (int64, bool) {
 	return n, true
 }
 
+// IsToken reports a name that a header field may have.
+func IsToken(s string) bool { return isToken([]byte(s)) }
+
 // isToken reports a non-empty RFC 9110 section 5.6.2 token.
 func isToken(b []byte) bool {
 	for _, c := range b {

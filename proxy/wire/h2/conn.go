@@ -97,9 +97,11 @@ type connection struct {
 	peerFrame   int   // the largest frame that the client reads
 	initialSend int64 // a new stream's send window
 	sendWindow  int64
-	recvWindow  int64 // bytes that the client may still send
-	recvOwed    int64 // bytes read, to be given back
-	closing     bool  // GOAWAY was sent
+	recvWindow  int64       // bytes that the client may still send
+	recvOwed    int64       // bytes read, to be given back
+	closing     bool        // GOAWAY was sent
+	resets      [128]uint32 // the streams that we have reset last
+	nextReset   int
 }
 
 // deadlineWriter bounds each write to the client.
@@ -129,7 +131,10 @@ func (c *connection) read() {
 	_ = c.conn.SetReadDeadline(time.Now().Add(c.limits.Header))
 	preface := make([]byte, len(http2.ClientPreface))
 	c.pace.inside = true
-	if _, err := io.ReadFull(br, preface); err != nil || string(preface) != http2.ClientPreface {
+	switch n, err := io.ReadFull(br, preface); {
+	case n == 0:
+		return // a tunnel opened in advance, and not needed
+	case err != nil, string(preface) != http2.ClientPreface:
 		c.refuseConn("the connection does not begin with HTTP/2's preface")
 		return
 	}

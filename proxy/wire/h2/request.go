@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/http2"
@@ -20,13 +21,16 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	}
 	c.mu.Lock()
 	st, open, closing := c.streams[id], len(c.streams), c.closing
-	left := st != nil && st.left
+	left, ours := st != nil && st.left, slices.Contains(c.resets[:], id)
 	c.mu.Unlock()
 	switch {
 	case left:
 		return errLeft
 	case st != nil:
 		return st.trailers(f)
+	}
+	if id <= c.lastID && ours {
+		return nil // trailers that were on their way when we ended it: RFC 9113 section 5.1
 	}
 	if id <= c.lastID {
 		return connError{http2.ErrCodeStreamClosed, "a stream that has ended is opened again"}

@@ -150,8 +150,17 @@ func (st *stream) data(head func(), p []byte, end bool) error {
 	c.waiting.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	whole := false
+	defer c.unlessWhole(&whole)
+	defer func() {
+		if st.patience != nil {
+			st.patience.Stop()
+			st.patience = nil
+		}
+	}()
 	for first := true; ; first = false {
 		if c.gone != nil || st.closed || st.ctx.Err() != nil {
+			whole = true
 			_ = c.written()
 			return errReset
 		}
@@ -160,12 +169,15 @@ func (st *stream) data(head func(), p []byte, end bool) error {
 			head = nil
 		}
 		if len(p) == 0 && !(first && end) {
+			whole = true
 			return c.written()
 		}
-		n := int(min(int64(len(p)), c.sendWindow, st.sendWindow, int64(c.peerFrame)))
-		if n <= 0 && len(p) > 0 {
+		// A window may be below zero: RFC 9113 section 6.9.2.
+		n := int(max(0, min(int64(len(p)), c.sendWindow, st.sendWindow, int64(c.peerFrame))))
+		if n == 0 && len(p) > 0 {
 			// What is there leaves before we wait for the client.
 			if err := c.written(); err != nil {
+				whole = true
 				return err
 			}
 			st.awaitWindow()
@@ -183,21 +195,24 @@ func (st *stream) data(head func(), p []byte, end bool) error {
 		st.sendWindow -= int64(n)
 		if p = p[n:]; last {
 			st.ended()
+			whole = true
 			return c.written()
 		}
 	}
 }
 
 // awaitWindow waits until something changes, but not forever: a client that
-// opens no window holds the upstream's answer. c.mu is held.
+// opens no window holds the upstream's answer. Its patience is for one call of
+// data, whatever else happens on the connection. c.mu is held.
 func (st *stream) awaitWindow() {
-	timer := time.AfterFunc(st.c.limits.Stalled, func() {
-		st.end(errStalled)
-		st.c.mu.Lock()
-		defer st.c.mu.Unlock()
-		st.c.grown.Broadcast()
-	})
-	defer timer.Stop()
+	if st.patience == nil {
+		st.patience = time.AfterFunc(st.c.limits.Stalled, func() {
+			st.end(errStalled)
+			st.c.mu.Lock()
+			defer st.c.mu.Unlock()
+			st.c.grown.Broadcast()
+		})
+	}
 	st.c.grown.Wait()
 }
 

@@ -25,6 +25,7 @@ type stream struct {
 	recvOwed   int64 // read bytes that the client does not know of
 	closed     bool  // no frame of this stream is sent any more
 	left       bool  // the client has reset it
+	patience   *time.Timer
 
 	mu     sync.Mutex
 	came   sync.Cond
@@ -33,8 +34,10 @@ type stream struct {
 	window int64  // bytes that the client may still send
 	length int64  // announced; -1: not
 	got    int64
-	whole  bool  // END_STREAM came
-	err    error // why no more will come, or be read
+	paced  int64         // got, when it last was enough for a while
+	waited time.Duration // for more, since then
+	whole  bool          // END_STREAM came
+	err    error         // why no more will come, or be read
 	spare  [1]byte
 }
 
@@ -114,16 +117,15 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	for st.read == len(st.body) && !st.whole && st.err == nil {
 		st.wait()
 	}
-	n := copy(p, st.body[st.read:])
-	if st.read += n; st.read == len(st.body) {
-		st.read, st.body = 0, st.body[:0]
-	}
-	var err error
-	switch {
-	case st.err != nil:
-		n, err = 0, st.err
-	case st.read == len(st.body) && st.whole:
-		err = io.EOF
+	n, err := 0, st.err
+	if err == nil { // else what is left is abandonBody's, windows and all
+		n = copy(p, st.body[st.read:])
+		if st.read += n; st.read == len(st.body) {
+			st.read, st.body = 0, st.body[:0]
+			if st.whole {
+				err = io.EOF
+			}
+		}
 	}
 	st.mu.Unlock()
 	if n > 0 {
@@ -135,14 +137,33 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// progress is what must come of a body in limits.Progress of waiting.
+const progress = 1 << 10
+
 // wait waits for the next piece of the body. One whose length was announced
-// must keep coming; a stream without a length may be a conversation.
+// must keep coming; a stream without a length may be a conversation. st.mu is
+// held.
 func (st *stream) wait() {
-	if st.length >= 0 {
-		timer := time.AfterFunc(st.c.limits.Progress, func() { st.end(wire.ErrBodyStalled) })
-		defer timer.Stop()
+	if st.length < 0 {
+		st.came.Wait()
+		return
 	}
+	if st.got-st.paced >= progress {
+		st.paced, st.waited = st.got, 0
+	}
+	started := time.Now()
+	timer := time.AfterFunc(st.c.limits.Progress-st.waited, func() {
+		// The exchange is told, and not cancelled: it says why.
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		if st.err == nil {
+			st.err = wire.ErrBodyStalled
+			st.came.Broadcast()
+		}
+	})
 	st.came.Wait()
+	timer.Stop()
+	st.waited += time.Since(started)
 }
 
 // Close leaves the rest of the body unread.

@@ -17,10 +17,25 @@ func (c *connection) write(f func()) error {
 	c.waiting.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	whole := false
+	defer c.unlessWhole(&whole)
 	if c.gone == nil {
 		f()
 	}
+	whole = true
 	return c.written()
+}
+
+// unlessWhole ends the connection when a writer panicked in its turn: it may
+// have left half a frame. c.mu is held.
+func (c *connection) unlessWhole(whole *bool) {
+	if *whole {
+		return
+	}
+	c.waiting.Add(-1)
+	c.gone = errGone
+	c.grown.Broadcast()
+	_ = c.conn.Close()
 }
 
 // written ends a writer's turn. c.mu is held.
@@ -54,7 +69,10 @@ func (c *connection) windowUpdate(id uint32, n int64) {
 	c.number(uint32(n))
 }
 
+// reset ends a stream from our side. c.mu is held.
 func (c *connection) reset(id uint32, code http2.ErrCode) {
+	c.resets[c.nextReset%len(c.resets)] = id
+	c.nextReset++
 	c.frameHead(4, http2.FrameRSTStream, 0, id)
 	c.number(uint32(code))
 }
