@@ -46,7 +46,10 @@ func TestATunnelHostIsNotDecryptedAndIsWrittenDown(t *testing.T) {
 		t.Errorf("a credential went along: %q", got)
 	}
 	_ = secure.Close()
-	w.eventually(func() bool { return len(w.rows()) > 0 })
+	w.eventually(func() bool { return len(w.rows()) > 1 })
+	if first := w.rows()[0]; first.Event != audit.EventProxyStarted || first.Fields["request_id"] != w.last().Fields["request_id"] {
+		t.Errorf("the row of its beginning is %+v", first)
+	}
 	r := w.last()
 	if r.Event != audit.EventSandboxPassthrough || r.Decision != audit.DecisionPassthrough || r.Reason != noteTunnel ||
 		r.Host != "other.example" || r.RequestBytes == 0 || r.ResponseBytes == 0 {

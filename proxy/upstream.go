@@ -54,6 +54,7 @@ type pool struct {
 	// h1 offers HTTP/1.1 only, either offers HTTP/2 too. A client that speaks
 	// HTTP/1.1 gets the former, which moves bodies faster.
 	h1, either *http.Transport
+	lane       *lane // like h1, for requests without a body
 }
 
 // maxKnown bounds speaks.
@@ -101,12 +102,14 @@ func (u *upstream) newPool() *pool {
 	one.SetHTTP1(true)
 	both.SetHTTP1(true)
 	both.SetHTTP2(true)
-	return &pool{h1: transport(&one, "http/1.1"), either: transport(&both)}
+	h1 := transport(&one, "http/1.1")
+	return &pool{h1: h1, either: transport(&both), lane: &lane{dial: u.dial, tls: h1.TLSClientConfig, cfg: u.cfg, idle: map[string][]*laneConn{}}}
 }
 
 func (p *pool) close() {
 	p.h1.CloseIdleConnections()
 	p.either.CloseIdleConnections()
+	p.lane.close()
 }
 
 func (u *upstream) close() { u.keep(nil) }
@@ -125,8 +128,9 @@ func (u *upstream) keep(bindings map[string]bool) {
 }
 
 // transport is the one for r: of its credential's pool, and of the protocol
-// that its client speaks, unless the host is known to speak only HTTP/1.1.
-func (u *upstream) transport(r *http.Request, binding string, h2 bool) *http.Transport {
+// that its client speaks, unless the host is known to speak only HTTP/1.1. For
+// that there is the lane, too.
+func (u *upstream) transport(r *http.Request, binding string, h2 bool) (*http.Transport, *lane) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	p := u.pools[binding]
@@ -136,9 +140,9 @@ func (u *upstream) transport(r *http.Request, binding string, h2 bool) *http.Tra
 	}
 	known := u.speaks[r.URL.Host]
 	if r.URL.Scheme == "https" && (known == onlyH2 || h2 && known != speaksH1) {
-		return p.either
+		return p.either, nil
 	}
-	return p.h1
+	return p.h1, p.lane
 }
 
 // What is known of a host's versions of HTTP.
@@ -177,7 +181,7 @@ type journey struct {
 func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Denial) {
 	bodyless := r.Body == nil
 	for try := 0; ; try++ {
-		t := u.transport(r, how.binding, how.h2)
+		t, lane := u.transport(r, how.binding, how.h2)
 		var attempt attempt
 		ctx, cancel := context.WithCancel(r.Context()) // of an answer, it ends with the exchange
 		attempt.repeated = cancel
@@ -186,10 +190,16 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 		if sent != nil {
 			out.Body = sent.attempt()
 		}
-		if bodyless && !t.Protocols.HTTP2() {
-			neverReplayed(out)
+		var res *http.Response
+		var err error
+		if bodyless && lane != nil && r.Header["Upgrade"] == nil {
+			res, err = lane.roundTrip(out, &attempt)
+		} else {
+			if bodyless && !t.Protocols.HTTP2() {
+				neverReplayed(out)
+			}
+			res, err = t.RoundTrip(out)
 		}
-		res, err := t.RoundTrip(out)
 		if err == nil {
 			if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols || res.StatusCode > 599 {
 				cancel()

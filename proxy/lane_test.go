@@ -1,0 +1,195 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/ca"
+)
+
+// spoken is an origin that says what a test has it say, and counts its
+// connections.
+type spoken struct {
+	conns atomic.Int64
+	gone  chan struct{} // gets one for each connection that ended
+}
+
+// speak gives a world whose api.good.example is served by say, once for each
+// request: r is the connection's, path the request's.
+func speak(t *testing.T, set func(*Config), say func(conn net.Conn, path string)) (*world, *spoken) {
+	t.Helper()
+	authority, err := ca.NewSession(ca.Options{Session: "spoken"})
+	must(t, err)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12,
+		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }})
+	must(t, err)
+	s := &spoken{gone: make(chan struct{}, 64)}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.conns.Add(1)
+			group.Go(func() {
+				defer func() { _ = conn.Close(); s.gone <- struct{}{} }()
+				br := bufio.NewReader(conn)
+				for {
+					r, err := http.ReadRequest(br)
+					if err != nil {
+						return
+					}
+					say(conn, r.URL.Path)
+				}
+			})
+		}
+	})
+	t.Cleanup(group.Wait)
+	t.Cleanup(func() { _ = l.Close() })
+	w := newWorldWith(t, false, func(c *Config) {
+		c.Upstream.Roots.AddCert(authority.Root())
+		c.Upstream.Resolve["api.good.example:443"] = netip.MustParseAddrPort(l.Addr().String())
+		set(c)
+	}, hello)
+	return w, s
+}
+
+func plainly(*Config) {}
+
+func TestRequestsShareAConnectionWhileItIsAlive(t *testing.T) {
+	w, s := speak(t, plainly, func(conn net.Conn, path string) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		if strings.HasSuffix(path, "/last") {
+			_ = conn.Close()
+		}
+	})
+	for _, step := range []struct {
+		path  string
+		conns int64
+	}{{"/v1/items", 1}, {"/v1/items/1", 1}, {"/v1/items/last", 1}, {"/v1/items/2", 2}, {"/v1/items", 2}} {
+		if res, body := w.do("GET", "https://api.good.example"+step.path, ""); res.StatusCode != 200 || body != "ok" {
+			t.Fatalf("%s: got %d %q", step.path, res.StatusCode, body)
+		}
+		if step.path == "/v1/items/last" {
+			<-s.gone
+		}
+		if got := s.conns.Load(); got != step.conns {
+			t.Errorf("after %s there were %d connections, want %d", step.path, got, step.conns)
+		}
+	}
+}
+
+func TestBytesBehindAnAnswerAreNobodysAnswer(t *testing.T) {
+	w, s := speak(t, plainly, func(conn net.Conn, _ string) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+	})
+	for range 3 {
+		if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 || body != "ok" {
+			t.Errorf("got %d %q", res.StatusCode, body)
+		}
+	}
+	if got := s.conns.Load(); got != 3 {
+		t.Errorf("%d connections, want one for each answer", got)
+	}
+}
+
+func TestInterimAnswersAreDroppedUpToABound(t *testing.T) {
+	for n, status := range map[int]int{0: 200, 3: 200, 40: 502} {
+		w, _ := speak(t, plainly, func(conn net.Conn, _ string) {
+			_, _ = io.WriteString(conn, strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", n)+"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		})
+		if res, _ := w.do("GET", "https://api.good.example/v1/items/1", ""); res.StatusCode != status || res.Header.Get("Link") != "" {
+			t.Errorf("after %d interim answers: got %d %v, want %d", n, res.StatusCode, res.Header, status)
+		}
+	}
+}
+
+func TestAnAnswersHeadIsBounded(t *testing.T) {
+	w, _ := speak(t, plainly, func(conn net.Conn, _ string) {
+		_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nX-Long: %s\r\nContent-Length: 2\r\n\r\nok", strings.Repeat("x", maxResponseHead))
+	})
+	if res, _ := w.do("GET", "https://api.good.example/v1/items/1", ""); res.StatusCode != 502 {
+		t.Errorf("got %d, want 502", res.StatusCode)
+	}
+}
+
+func TestAHeadThatDoesNotComeIsATimeout(t *testing.T) {
+	w, s := speak(t, func(c *Config) { c.Upstream.ResponseHeader = 50 * time.Millisecond }, func(conn net.Conn, _ string) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200")
+		_, _ = io.Copy(io.Discard, conn) // until the plane hangs up
+	})
+	if res, _ := w.do("GET", "https://api.good.example/v1/items/1", ""); res.StatusCode != 504 {
+		t.Errorf("got %d, want 504", res.StatusCode)
+	}
+	<-s.gone
+}
+
+func TestABodyMayTakeLongerThanItsHead(t *testing.T) {
+	w, _ := speak(t, func(c *Config) { c.Upstream.ResponseHeader = 100 * time.Millisecond }, func(conn net.Conn, _ string) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
+		time.Sleep(300 * time.Millisecond) // longer than a head may take
+		_, _ = io.WriteString(conn, "k")
+	})
+	if res, body := w.do("GET", "https://api.good.example/v1/items/1", ""); res.StatusCode != 200 || body != "ok" {
+		t.Errorf("got %d %q", res.StatusCode, body)
+	}
+}
+
+func TestAClientThatLeavesTakesItsUpstreamConnectionAlong(t *testing.T) {
+	w, s := speak(t, plainly, func(conn net.Conn, _ string) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nsome")
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example/v1/items/1", nil)
+	must(t, err)
+	res, err := w.client.Do(req)
+	must(t, err)
+	defer res.Body.Close()
+	_, err = io.ReadFull(res.Body, make([]byte, 4))
+	must(t, err)
+	cancel()
+	select {
+	case <-s.gone:
+	case <-time.After(20 * time.Second):
+		t.Error("the upstream connection is still open")
+	}
+}
+
+func TestDrainedPlanesKeepNoConnection(t *testing.T) {
+	w, s := speak(t, plainly, func(conn net.Conn, _ string) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	})
+	w.do("GET", "https://api.good.example/v1/items", "")
+	w.plane.Drain(t.Context())
+	select {
+	case <-s.gone:
+	case <-time.After(20 * time.Second):
+		t.Error("an idle upstream connection outlives the plane")
+	}
+}
+
+func TestAnswersWithoutABodyGiveTheirConnectionBack(t *testing.T) {
+	w, s := speak(t, plainly, func(conn net.Conn, _ string) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
+	})
+	for range 3 {
+		if res, _ := w.do("GET", "https://api.good.example/v1/items/1", ""); res.StatusCode != 204 {
+			t.Errorf("got %d", res.StatusCode)
+		}
+	}
+	if got := s.conns.Load(); got != 1 {
+		t.Errorf("%d connections, want 1", got)
+	}
+}
