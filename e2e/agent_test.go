@@ -43,7 +43,7 @@ func TestAgentsFinishAPromptWithKeysThatTheyNeverSee(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			needPodman(t)
-			u := newUser(t, standin.Script{Command: `curl -sS https://api.github.com/user | tee out.txt; echo TOOL-RAN`, Hold: true}, a.connector, "github")
+			u := newUser(t, standin.Script{Command: `curl -sS https://api.github.com/user | tee out.txt; cat /proc/1/environ >/tmp/found; echo TOOL-RAN`, Hold: true}, a.connector, "github")
 			if a.config != "" {
 				if err := os.WriteFile(filepath.Join(u.project, a.agent+".json"), []byte(a.config), 0o644); err != nil {
 					t.Fatal(err)

@@ -8,10 +8,13 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // searchBoxes looks for the secrets in all that this user's running boxes
@@ -34,7 +37,6 @@ func (u *user) searchBoxes(placeholder string) {
 			}
 		}
 	}
-	known := map[string]bool{}
 	for _, box := range boxes {
 		look("inspect", strings.NewReader(podman(u.t, "inspect", box)))
 		files := false
@@ -43,7 +45,7 @@ func (u *user) searchBoxes(placeholder string) {
 				continue // the heading
 			}
 			if !files {
-				files = u.files(look, pid, known)
+				files = u.files(look, pid)
 			}
 			for _, name := range []string{"environ", "cmdline"} {
 				data, err := os.ReadFile("/proc/" + pid + "/" + name)
@@ -57,24 +59,29 @@ func (u *user) searchBoxes(placeholder string) {
 			u.t.Errorf("no file of %s could be read", box)
 		}
 	}
-	for _, where := range []string{"inspect", "environ", "memory"} {
+	for _, where := range []string{"inspect", "environ", "files", "memory"} {
 		if !found[where] {
 			u.t.Errorf("the placeholder is not in %s: the search finds nothing there", where)
 		}
 	}
 }
 
-// files looks at every file that a process sees, its image's and its mounts'
-// alike; false when the process has ended. Both boxes are of one image: what
-// the first has and the second has too is looked at once.
-func (u *user) files(look func(string, io.Reader), pid string, known map[string]bool) bool {
+// files looks at the files that a process sees, its image's and its mounts'
+// alike, unless they are older than the person's home: those are of an image
+// that was built before there was a secret. False when the process has ended.
+func (u *user) files(look func(string, io.Reader), pid string) bool {
 	u.t.Helper()
 	root, err := os.OpenRoot("/proc/" + pid + "/root")
 	if err != nil {
 		return false
 	}
 	defer root.Close()
-	read := 0
+	home, err := os.Stat(filepath.Dir(u.home))
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	since := home.ModTime()
+	seen := 0
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -84,26 +91,26 @@ func (u *user) files(look func(string, io.Reader), pid string, known map[string]
 		case !d.Type().IsRegular():
 			return nil
 		}
+		seen++
+		info, err := d.Info()
+		if err != nil {
+			return nil //nolint:nilerr // gone meanwhile
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && time.Unix(st.Ctim.Unix()).Before(since) {
+			return nil
+		}
 		f, err := root.Open(name)
 		if err != nil {
 			return nil //nolint:nilerr // gone meanwhile
 		}
 		defer f.Close()
-		read++
-		if info, err := f.Stat(); err == nil {
-			key := fmt.Sprint(name, info.Size(), info.ModTime().UnixNano())
-			if known[key] {
-				return nil
-			}
-			known[key] = true
-		}
 		look("files", f)
 		return nil
 	})
 	if err != nil {
 		u.t.Errorf("walk the files of %s: %v", pid, err)
 	}
-	return read > 0
+	return seen > 0
 }
 
 // memory looks at all memory that a process may write to and has written to.
