@@ -37,6 +37,17 @@ build:
 bench *flags: build
     go run ./e2e/bench {{ flags }}
 
+# real clients in a sealed box, with the proxy variables and without: a table in Markdown
+matrix: prepare
+    #!/usr/bin/env bash
+    set -euo pipefail
+    table=$(mktemp)
+    trap 'rm -f "$table"' EXIT
+    result=0
+    AILERON_MATRIX_TABLE=$table go test -count=1 -timeout 20m -v ./e2e/matrix >&2 || result=$?
+    cat "$table"
+    exit $result
+
 # what every commit passes: gofmt, vet, the tests that need no box
 check:
     @test -z "$(gofmt -l .)" || { echo "check: not formatted (just fmt mends it):" >&2; gofmt -l . >&2; exit 1; }

@@ -1,0 +1,111 @@
+package matrix
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// needImage is the image with all the clients, built when it is missing. It
+// stays in Podman's store, as the agents' images do; to remove it:
+//
+//	podman rmi $(podman images -q localhost/aileron-matrix)
+func needImage(t *testing.T) string {
+	t.Helper()
+	need := func(reason string) {
+		if os.Getenv("CI") != "" {
+			t.Fatal(reason + ", and in CI the matrix must run")
+		}
+		t.Skip(reason)
+	}
+	if _, err := exec.LookPath("podman"); err != nil {
+		need("there is no podman: scripts/prepare installs it")
+	}
+	recipe := os.DirFS("testdata/image")
+	sum := sha256.New()
+	if err := fs.WalkDir(recipe, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(recipe, path)
+		sum.Write([]byte(path))
+		sum.Write(data)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	image := "localhost/aileron-matrix:" + hex.EncodeToString(sum.Sum(nil))[:12]
+	podman := func(args ...string) ([]byte, error) {
+		cmd := exec.Command("podman", args...)
+		cmd.Env = podmanEnv(t)
+		return cmd.CombinedOutput()
+	}
+	if _, err := podman("image", "exists", image); err == nil {
+		return image
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, recipe); err != nil {
+		t.Fatal(err)
+	}
+	roots, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
+	if err != nil {
+		need("this host has no bundle of roots to build the image with")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "roots.pem"), roots, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("building %s (once)", image)
+	// The host's network, as aileron builds its own images.
+	if out, err := podman("build", "--network", "host", "--layers=false", "--label", "aileron.image=1", "-t", image, dir); err != nil {
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		need("the image with the clients could not be built:\n" + strings.Join(lines[max(0, len(lines)-15):], "\n"))
+	}
+	return image
+}
+
+// registries are where the image's clients go when nobody tells them
+// otherwise. They are asked, so that it is really their own configuration
+// that works in a box, and mirrors that an image was made with are no matter.
+type registries struct{ npm, goproxy, apt *url.URL }
+
+func registriesOf(t *testing.T, image string) registries {
+	t.Helper()
+	cmd := exec.Command("podman", "run", "--rm", "--network", "none", image, "sh", "-euc",
+		`npm config get registry; go env GOPROXY | cut -d, -f1; grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list* | head -n 1`)
+	cmd.Env = podmanEnv(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("ask the clients for their registries: %v", err)
+	}
+	var found []*url.URL
+	for line := range strings.FieldsSeq(string(out)) {
+		u, err := url.Parse(line)
+		if err != nil || u.Hostname() == "" {
+			t.Fatalf("the clients name %q as their registry", line)
+		}
+		found = append(found, u)
+	}
+	if len(found) != 3 {
+		t.Fatalf("the clients name the registries %q", out)
+	}
+	return registries{found[0], found[1], found[2]}
+}
+
+func podmanEnv(t *testing.T) []string {
+	t.Helper()
+	conf := filepath.Join(t.TempDir(), "containers.conf")
+	text := "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n"
+	if _, err := exec.LookPath("runc"); err == nil {
+		text += "runtime = \"runc\"\n"
+	}
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return append(os.Environ(), "CONTAINERS_CONF="+conf)
+}

@@ -1,0 +1,244 @@
+// Package matrix runs real clients in a sealed box, each with the proxy
+// variables and without them, against stand-ins under real names. It prints
+// the table of docs/trust.md: just matrix.
+package matrix
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var binary string // the built aileron, as it is shipped
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "matrix-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "aileron")
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../cmd/aileron")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build aileron: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// Nobody's: they exist to be looked for.
+const (
+	token      = "ghp-matrix/TOKEN+0123456789abcdefXYZ" // of api.github.com
+	password   = "ghp-matrix/GIT+9876543210fedcbaZYX"   // of github.com, for git
+	gitUser    = "x-access-token"
+	passphrase = "correct horse battery"
+)
+
+// cell is what one client did, as the driver tells it.
+type cell struct {
+	Client, Mode, Transfer string
+	Code                   int
+	Bytes                  int64
+	SHA256                 string
+	Seconds                float64
+	Way                    string // proxy, redirected: what the client connected to
+	Words                  string // what it said, when it failed
+
+	trouble string // what is wrong with it; "" for nothing
+}
+
+func (c cell) name() string { return c.Client + "/" + c.Transfer + "/" + c.Mode }
+
+func TestEveryClientGoesThroughThePlane(t *testing.T) {
+	image := needImage(t)
+	p := newPerson(t)
+	p.origin = startOrigin(t, filepath.Join(p.project, "acks"), registriesOf(t, image))
+	p.bindConnectors()
+	flags := []string{"--upstream-ca", p.origin.roots}
+	for authority, addr := range p.origin.authorities() {
+		flags = append(flags, "--resolve", authority+":"+addr)
+	}
+	r := p.box(image, flags, append([]string{"python3", "driver.py"}, strings.Fields(os.Getenv("AILERON_MATRIX_CLIENTS"))...)...)
+	cells := parse(t, r.out)
+	if r.code != 0 {
+		t.Errorf("the driver ended with %d\n%s", r.code, r.err)
+	}
+	rows := p.proxied()
+	for i := range cells {
+		cells[i].trouble = p.judge(cells[i], rows)
+		known, reason := knownTo(cells[i])
+		t.Logf("%s: %.1f s %s", cells[i].name(), cells[i].Seconds, cells[i].Way)
+		switch {
+		case cells[i].trouble == "" && known:
+			t.Errorf("%s works: take it off the list of what fails", cells[i].name())
+		case cells[i].trouble != "" && !known:
+			t.Errorf("%s: %s", cells[i].name(), cells[i].trouble)
+		case known:
+			t.Logf("%s fails as is known: %s", cells[i].name(), reason)
+		}
+	}
+	for _, s := range []string{token, password} {
+		if strings.Contains(r.out+r.err, s[:16]) {
+			t.Error("a secret is in the box's output")
+		}
+		if out, _ := exec.Command("grep", "-rlF", s, p.project, p.home).CombinedOutput(); len(out) > 0 {
+			t.Errorf("a secret is in %s", out)
+		}
+	}
+	p.must("audit", "verify")
+	manual(t, cells)
+	if path := os.Getenv("AILERON_MATRIX_TABLE"); path != "" {
+		if err := os.WriteFile(path, []byte(table(cells)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// manual looks for every client, and every reason, in docs/trust.md.
+func manual(t *testing.T, cells []cell) {
+	t.Helper()
+	data, err := os.ReadFile("../../docs/trust.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(data)), " ")
+	for _, c := range cells {
+		if c.Transfer == "small" && !strings.Contains(text, "| "+c.Client+" |") {
+			t.Errorf("docs/trust.md does not name %s: just matrix prints its row", c.Client)
+		}
+	}
+	for name, reason := range fails {
+		if !strings.Contains(text, reason) {
+			t.Errorf("docs/trust.md does not say why %s fails: %s", name, reason)
+		}
+	}
+}
+
+// judge says what is wrong with a cell: with what came through, with the way
+// it took, or with what the audit log says of it.
+func (p *person) judge(c cell, rows map[string]int) string {
+	want := p.origin.want(p.t, c)
+	switch {
+	case c.Code != 0:
+		return fmt.Sprintf("exit %d: %s", c.Code, c.Words)
+	case c.Bytes != want.bytes || c.SHA256 != want.sha:
+		return fmt.Sprintf("%d bytes came, with the SHA-256 %s; want %d, %s", c.Bytes, c.SHA256, want.bytes, want.sha)
+	case c.Mode == "without" && strings.Contains(c.Way, "proxy"):
+		return "it found the proxy without the variables"
+	case c.Transfer == "events" && c.Way == "": // an open stream is looked at while it is open
+		return "it was not seen to connect"
+	case want.path != "" && rows[want.path] != 1:
+		return fmt.Sprintf("%d rows of the audit log are of %s", rows[want.path], want.path)
+	case c.Transfer == "events" && p.origin.hasty(c):
+		return "the events came all at once"
+	}
+	return ""
+}
+
+func parse(t *testing.T, out string) []cell {
+	t.Helper()
+	var cells []cell
+	lines := bufio.NewScanner(strings.NewReader(out))
+	for lines.Scan() {
+		var c cell
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			t.Fatalf("the driver said %q", lines.Text())
+		}
+		cells = append(cells, c)
+	}
+	if len(cells) == 0 {
+		t.Fatal("the driver ran nothing")
+	}
+	return cells
+}
+
+// person is someone with a home, a project and connectors.
+type person struct {
+	t             *testing.T
+	home, project string
+	origin        *origin
+}
+
+func newPerson(t *testing.T) *person {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "matrix-home-") // below the shortest there is: socket paths are bounded
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	p := &person{t: t, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p")}
+	for _, name := range []string{"driver.py", "clients"} {
+		if out, err := exec.Command("sh", "-c", `mkdir -p "$2" && cp -r "$1" "$2"`, "-", filepath.Join("testdata", name), p.project).CombinedOutput(); err != nil {
+			t.Fatalf("copy %s: %v\n%s", name, err, out)
+		}
+	}
+	return p
+}
+
+type result struct {
+	out, err string
+	code     int
+}
+
+func (p *person) run(args ...string) result {
+	p.t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), "AILERON_HOME="+p.home, "AILERON_VAULT_PASSPHRASE="+passphrase)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	timer := time.AfterFunc(15*time.Minute, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = cmd.Wait()
+	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+}
+
+func (p *person) must(args ...string) result {
+	p.t.Helper()
+	r := p.run(args...)
+	if r.code != 0 {
+		p.t.Fatalf("aileron %s: exit %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
+	}
+	return r
+}
+
+// box runs a command in a sealed box.
+func (p *person) box(image string, flags []string, command ...string) result {
+	p.t.Helper()
+	args := append([]string{"sandbox", "run", "--sandbox=podman", "--image", image, "--dir", p.project}, flags...)
+	return p.run(append(append(args, "--"), command...)...)
+}
+
+// proxied counts the rows of answered requests by host and path.
+func (p *person) proxied() map[string]int {
+	p.t.Helper()
+	found := map[string]int{}
+	dec := json.NewDecoder(strings.NewReader(p.must("audit", "list", "--json", "--limit", "0", "--decision", "proxied").out))
+	for {
+		var row struct {
+			Host, Path, Event string
+			Status            int
+		}
+		if err := dec.Decode(&row); err == io.EOF {
+			return found
+		} else if err != nil {
+			p.t.Fatal(err)
+		}
+		if row.Event == "connector.proxy.proxied" && row.Status == 200 {
+			found[row.Host+row.Path]++
+		}
+	}
+}

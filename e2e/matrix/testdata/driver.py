@@ -1,0 +1,244 @@
+"""Runs every client in the box, with the proxy variables and without, and
+prints one JSON line for each cell. Arguments: the clients to run (none: all).
+
+A cell is a real command whose standard output, or whose file, is what came
+through. What came is measured here and judged on the host.
+"""
+import glob, hashlib, json, os, random, re, shutil, signal, subprocess, sys, tempfile, threading, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+API = "https://api.github.com"
+PUSH = 100_000_000
+
+
+def js(name):
+    return f"{HERE}/clients/{name}"
+
+
+def get(*argv, transfers=("small", "big", "events")):
+    """A client that writes what it gets to standard output."""
+    return {t: list(argv) + ["{url}"] for t in transfers}
+
+
+STREAM = ("small", "events")  # for variants of a client whose 50 MB are run
+
+
+def shell(script, result):
+    """A client that writes a file: what a shell runs in the cell's own directory, and the file."""
+    return lambda mode, work: (["sh", "-euc", script.replace("{mode}", mode)], lambda: glob.glob(f"{work}/{result}")[0])
+
+
+def git_clone(size):
+    return shell(f"git clone -q --single-branch https://github.com/acme/{size}.git out", "out/blob.bin")
+
+
+git_fetch = shell("git clone -q --single-branch https://github.com/acme/small.git out; cd out; rm blob.bin; "
+                  "git fetch -q origin later; git checkout -q FETCH_HEAD -- later.bin", "out/later.bin")
+
+
+def git_push(mode, work):
+    with open(f"{work}/blob.bin", "wb") as f:
+        f.write(random.Random(mode).randbytes(PUSH))
+    return ["sh", "-euc", f"""
+        git init -q; git config user.name matrix; git config user.email matrix@example.com
+        git config core.compression 0; git config core.bigFileThreshold 1m
+        git add blob.bin; git commit -qm one; git push -q https://github.com/acme/push.git HEAD:refs/heads/{mode}"""], f"{work}/blob.bin"
+
+
+def npm(program, size):
+    return shell(f"{program} install --no-audit --no-fund --no-update-notifier --loglevel=error matrix-{size}", f"node_modules/matrix-{size}/blob.bin")
+
+
+def bun_add(size):
+    return shell(f"echo '{{}}' >package.json; bun add --silent --no-cache matrix-{size}", f"node_modules/matrix-{size}/blob.bin")
+
+
+def pip(program, size):
+    return shell(f"{program} -q --no-deps --target out matrix-{size}", f"out/matrix_{size}/blob.bin")
+
+
+def go_mod(size):
+    """The checksum database is another service, with the names of all modules in it: not for these."""
+    return shell(f"export GOPATH=$PWD/go GOFLAGS=-modcacherw GONOSUMDB='*'; go mod download matrix.example/{size}@v1.0.0",
+                 f"go/pkg/mod/matrix.example/{size}@v1.0.0/blob.bin")
+
+
+def cargo(size):
+    return shell(f"""export CARGO_HOME=$PWD/cargo; mkdir -p p/src; cd p; : >src/lib.rs
+        printf '[package]\nname = "p"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\nmatrix-{size} = "1"\n' >Cargo.toml
+        cargo fetch -q""", f"cargo/registry/src/*/matrix-{size}-1.0.0/blob.bin")
+
+
+def apt(size):
+    """The sandbox of apt is another user, whom a box without capabilities cannot become."""
+    return shell(f"""mkdir -p state/lists/partial cache/archives/partial; : >status
+        archive=$(grep -rhoE 'https?://[^/ ]+' /etc/apt/sources.list* | head -n 1)
+        echo "deb [trusted=yes] $archive/debian matrix main" >sources.list
+        apt="apt-get -qq -o APT::Sandbox::User=root -o Dir::Etc::SourceList=$PWD/sources.list -o Dir::Etc::SourceParts=/dev/null
+            -o Dir::State=$PWD/state -o Dir::State::status=$PWD/status -o Dir::Cache=$PWD/cache"
+        $apt update; $apt download matrix-{size}""", f"matrix-{size}_1.0_all.deb")
+
+
+def nss(mode, work):
+    """NSS's own test client. It knows no proxy, and prints the answer with its head."""
+    return ["bash", "-euc", f"""
+        certutil -d sql:. -N --empty-password; certutil -d sql:. -A -n aileron -t C,, -i /etc/aileron/proxy/ca.pem
+        printf 'GET /repos/{mode}/nss HTTP/1.1\\r\\nHost: api.github.com\\r\\nConnection: close\\r\\n\\r\\n' |
+            tstclnt -h api.github.com -p 443 -d sql:. >answer
+        grep -ao '{{.*}}' answer | tr -d '\\n' >body"""], f"{work}/body"
+
+
+CLIENTS = {
+    "curl": get("curl", "-sSfN"),
+    "wget": get("wget", "-qO-"),
+    "busybox-wget": get("busybox", "wget", "-qO-"),
+    "gh": {t: ["gh", "api", "{path}"] for t in ("small", "big", "events")},
+    "node18-fetch": get("node", js("fetch.mjs")),
+    "node18-https": get("node", js("https.mjs"), transfers=STREAM),
+    "node20-fetch": get("node20", js("fetch.mjs")),
+    "node20-https": get("node20", js("https.mjs"), transfers=STREAM),
+    "node24-fetch": get("node24", js("fetch.mjs")),
+    "node24-https": get("node24", js("https.mjs")),
+    "python-urllib": get("python3", js("get.py"), "urllib"),
+    "python-requests": get("python3", js("get.py"), "requests"),
+    "python-httpx": get("python3", js("get.py"), "httpx"),
+    "python-aiohttp": get("python3", js("get.py"), "aiohttp", transfers=STREAM),
+    "certifi-requests": get("python3", js("get.py"), "requests", "/opt/roots.pem", transfers=STREAM),
+    "certifi-httpx": get("python3", js("get.py"), "httpx", "/opt/roots.pem", transfers=STREAM),
+    "bun-fetch": get("bun", js("fetch.mjs")),
+    "bun-https": get("bun", js("https.mjs"), transfers=STREAM),
+    "deno-fetch": get("deno", "run", "-qA", js("fetch.mjs")),
+    "deno-https": get("deno", "run", "-qA", js("https.mjs"), transfers=STREAM),
+    "go": get("goget"),
+    "java-url": get("java", "-cp", "/opt/get", "Get", "URL", transfers=STREAM),
+    "java-httpclient": get("java", "-cp", "/opt/get", "Get", "HttpClient"),
+    "ruby": get("ruby", js("get.rb")),
+    # PHP hands out chunked bodies in pieces of 8 KiB, with a plane or without: no event comes alone.
+    "php-streams": get("php", js("get.php"), "streams", transfers=("small", "big")),
+    "php-curl": get("php", js("get.php"), "curl"),
+    "perl-lwp": get("perl", js("get.pl"), "LWP"),
+    "perl-httptiny": get("perl", js("get.pl"), "Tiny"),
+    "nss": {"small": nss},
+    "boto3": {size: ["python3", js("get.py"), "boto3", size] for size in ("small", "big")},
+    "git": {"small": git_clone("small"), "big": git_clone("big"), "fetch": git_fetch, "push": git_push},
+    "npm": {size: npm("npm", size) for size in ("small", "big")},
+    "npm11-node24": {size: npm("node24 /opt/js/node_modules/npm/bin/npm-cli.js", size) for size in ("small", "big")},
+    "bun-add": {size: bun_add(size) for size in ("small", "big")},
+    "pip": {size: pip("python3 -m pip install --break-system-packages", size) for size in ("small", "big")},
+    "go-mod": {size: go_mod(size) for size in ("small", "big")},
+    "cargo": {size: cargo(size) for size in ("small", "big")},
+    "apt": {size: apt(size) for size in ("small", "big")},
+}
+
+
+def environment(mode, home):
+    env = {k: v for k, v in os.environ.items()}
+    env.update(HOME=home, TMPDIR=home, LANG="C.UTF-8")
+    if mode == "without":
+        for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"):
+            env.pop(name, None)
+        kept = [o for o in env.get("JAVA_TOOL_OPTIONS", "").split() if not re.match(r"-Dhttps?\.(proxy|nonProxy)", o)]
+        env["JAVA_TOOL_OPTIONS"] = " ".join(kept)
+    return env
+
+
+class Ways:
+    """What the clients of this box connect to: the proxy, or an address of a name, which is redirected."""
+
+    def __enter__(self):
+        self.before, self.seen, self.ended = set(self.connections()), set(), threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+
+    def watch(self):
+        while not self.ended.wait(0.01):
+            self.look()
+
+    def look(self):
+        self.seen.update(way for key, way in self.connections().items() if key not in self.before)
+
+    @staticmethod
+    def connections():
+        found = {}
+        for line in open("/proc/net/tcp").readlines()[1:] + open("/proc/net/tcp6").readlines()[1:]:
+            _, local, remote, *_ = line.split()
+            addr, port = remote.split(":")
+            octets = [int(addr[i:i + 2], 16) for i in range(len(addr) - 2, len(addr) - 10, -2)]  # of an IPv4 address in IPv6 the last ones
+            if octets == [127, 0, 0, 1] and int(port, 16) == 3128:
+                found[local, remote] = "proxy"
+            elif octets[0] == 198 and octets[1] in (18, 19) and octets != [198, 19, 255, 254]:
+                found[local, remote] = "redirected"
+        return found
+
+
+def stream(cmd, env, cwd, limit, ack, ways):
+    """Runs cmd; returns its code, the bytes and SHA-256 of its output, and its words."""
+    out, size = hashlib.sha256(), 0
+    words = tempfile.TemporaryFile()
+    p = subprocess.Popen(cmd, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=words, start_new_session=True)
+    signal.alarm(limit)
+    seen = b""
+    try:
+        while chunk := os.read(p.stdout.fileno(), 1 << 20):
+            out.update(chunk)
+            size += len(chunk)
+            if ack:  # an event that has come lets the origin send the next one
+                seen += chunk
+                ways.look()
+                for n in re.findall(rb"^id: (\d+)", seen, re.M):
+                    open(f"{HERE}/acks/{ack}.{n.decode()}", "w").close()
+        p.wait()
+    except TimeoutError:
+        os.killpg(p.pid, signal.SIGKILL)
+        p.wait()
+        return -1, size, out.hexdigest(), f"no end within {limit} s"
+    finally:
+        signal.alarm(0)
+    words.seek(0)
+    text = words.read().decode(errors="replace")
+    text = "\n".join(l for l in text.splitlines() if not l.startswith("Picked up JAVA_TOOL_OPTIONS"))
+    return p.returncode, size, out.hexdigest(), text.strip()[-400:]
+
+
+def digest(path):
+    with open(path, "rb") as f:
+        return os.path.getsize(path), hashlib.file_digest(f, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else hashlib.sha256(f.read()).hexdigest()
+
+
+def run(client, transfer, mode):
+    work = tempfile.mkdtemp(prefix="cell-")
+    path = f"repos/{mode}/{client}" + {"big": "/tarball", "events": "/events"}.get(transfer, "")
+    cmd = CLIENTS[client][transfer]
+    expect = None
+    if callable(cmd):
+        cmd, expect = cmd(mode, work)
+    cmd = [a.replace("{url}", f"{API}/{path}").replace("{path}", path) for a in cmd]
+    start = time.monotonic()
+    with Ways() as ways:
+        code, size, sha, words = stream(cmd, environment(mode, work), work, 120, f"{mode}.{client}" if transfer == "events" else None, ways)
+    seconds = time.monotonic() - start
+    if code == 0 and expect:
+        try:
+            size, sha = digest(expect() if callable(expect) else expect)
+        except (OSError, IndexError) as e:
+            code, words = 1, f"{e}\n{words}"
+    shutil.rmtree(work, ignore_errors=True)
+    print(json.dumps({"client": client, "mode": mode, "transfer": transfer, "code": code, "bytes": size, "sha256": sha,
+                      "seconds": round(seconds, 3), "way": "+".join(sorted(ways.seen)), "words": "" if code == 0 else words}), flush=True)
+
+
+def alarm(*_):
+    raise TimeoutError
+
+
+signal.signal(signal.SIGALRM, alarm)
+os.makedirs(f"{HERE}/acks", exist_ok=True)
+for client in sys.argv[1:] or CLIENTS:
+    for transfer in CLIENTS[client]:
+        for mode in ("with", "without"):
+            run(client, transfer, mode)
