@@ -2,6 +2,7 @@ package attacks
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -197,6 +198,56 @@ func smg() category {
 			for n, status := range map[int]int{1: 200, 2: 200, 3: 400, 1000: 400, 500_000: 400} {
 				c.each(fmt.Sprint(n), func(c *trial) {
 					c.is("the request", c.tun("api.good.test", strings.Repeat("\r\n", n)+head("GET", "api.good.test", "/v1/items")), status)
+				})
+			}
+		}},
+		{id: "SMG-30", does: "an answer whose length can be read in two ways is refused, or read in one, and poisons nothing", run: func(c *trial) {
+			for name, fields := range map[string]string{
+				"two lengths": "Content-Length: 5\r\nContent-Length: 6", "a list": "Content-Length: 5, 6", "negative": "Content-Length: -5", "plus": "Content-Length: +5", "no number": "Content-Length: 5x",
+				"length and chunked": "Content-Length: 5\r\nTransfer-Encoding: chunked", "gzip, chunked": "Transfer-Encoding: gzip, chunked", "chunked twice": "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+				"unknown coding": "Transfer-Encoding: cow", "coding and a blank": "Transfer-Encoding : chunked", "huge": "Content-Length: 99999999999999999999",
+			} {
+				c.each(name, func(c *trial) {
+					c.strays, c.anew = true, true
+					c.origin("api.good.test").plays(func(v *visit) {
+						v.send("HTTP/1.1 200 OK\r\n%s\r\n\r\n5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", fields)
+						v.close = true
+					})
+					if a := c.get("api.good.test", "/v1/echo"); a.status == 200 && a.err == nil && a.body != "hello" && name != "coding and a blank" { // which has no length then, and ends with the connection
+						c.failf("the client got %q", a.body)
+					}
+					c.unpoisoned("api.good.test")
+				})
+			}
+		}},
+		{id: "SMG-31", does: "a field of an answer cannot become two", run: func(c *trial) {
+			for name, field := range map[string]string{"CR": "X-Echo: a\rX-Injected: b", "NUL": "X-Echo: a\x00b", "folded": "X-Echo: a\r\n X-Injected: b", "a blank in the name": "X-Echo : a", "a coding": "Transfer-Encoding : chunked", "no token": "X(Echo): a", "LF": "X-Echo: a\nX-Other: b", "a name with CR": "X-E\rcho: a", "reason": ""} {
+				c.each(name, func(c *trial) {
+					c.origin("api.good.test").plays(func(v *visit) {
+						if field == "" {
+							v.send("HTTP/1.1 200 OK\rX-Injected: b\r\nContent-Length: 5\r\n\r\nhello")
+							return
+						}
+						v.send("HTTP/1.1 200 OK\r\n%s\r\nContent-Length: 5\r\n\r\nhello", field)
+					})
+					c.is("the answer", c.get("api.good.test", "/v1/echo"), 200, 502)
+					judged := false
+					for _, l := range c.lines {
+						got, _, _ := strings.Cut(string(l.received()), "\r\n\r\n")
+						if _, inside := l.Conn.(*tls.Conn); !inside {
+							continue
+						}
+						judged = judged || strings.HasPrefix(got, "HTTP/1.1 ")
+						if strings.ContainsAny(strings.ReplaceAll(got, "\r\n", ""), "\r\n\x00") {
+							c.failf("the client got the head %q", got)
+						}
+						if strings.Contains(got, " :") || strings.Contains(got, "(") {
+							c.failf("the client got a name that is none: %q", got)
+						}
+					}
+					if !judged {
+						c.failf("there is no head to judge")
+					}
 				})
 			}
 		}},
