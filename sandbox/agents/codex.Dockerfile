@@ -9,8 +9,8 @@ RUN set -eu; \
 ARG CODEX_VERSION=0.169.0
 # Roots of a network that inspects TLS, as PEM; the final stage never sees them.
 ARG EXTRA_CA=""
-# The npm package's own version only chooses among these. What only its voice
-# mode and its own sandbox need stays behind.
+# The npm package's own version only chooses among these. Its voice mode stays
+# behind.
 RUN set -eu; \
     case "$(dpkg --print-architecture)" in \
     amd64) platform=linux-x64; target=x86_64-unknown-linux-musl ;; \
@@ -24,12 +24,12 @@ RUN set -eu; \
     npm install --prefix /opt/npm --no-audit --no-fund --no-update-notifier --ignore-scripts \
         "@openai/codex@${CODEX_VERSION}-${platform}"; \
     mv "/opt/npm/node_modules/@openai/codex/vendor/${target}" /opt/codex; \
-    rm -rf /opt/codex/codex-resources; \
+    rm -rf /opt/codex/codex-resources/voice; \
     /opt/codex/bin/codex --version
 # Defaults for every user of the image, below their own config.toml: the key
 # is read from the environment without signing in; a sandbox inside the box
-# would want the namespaces that the box refuses; and no calls that are not
-# the model's.
+# would want the namespaces that the box refuses; nothing outlives the command
+# that the box is for; and no calls that are not the model's.
 RUN set -eu; \
     mkdir -p /etc/codex /opt/links; \
     printf '%s\n' \
@@ -47,6 +47,7 @@ RUN set -eu; \
         '[features]' \
         'api_key_model_discovery = false' \
         'apps = false' \
+        'daemon_auto_start = false' \
         'plugins = false' \
         >/etc/codex/config.toml; \
     ln -s /opt/codex/bin/codex /opt/links/codex

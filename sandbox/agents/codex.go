@@ -5,7 +5,7 @@ import _ "embed"
 //go:embed codex.Dockerfile
 var codexRecipe string
 
-// codex is OpenAI's agent: a static binary and two that it finds beside it.
+// codex is OpenAI's agent: a static binary and others that it finds beside it.
 //
 // It reads its settings from files alone, so that those it needs in a box
 // stand in the image, below the user's own. With --sandbox=off none of them
