@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"os"
 	"sync"
 )
@@ -45,7 +46,8 @@ func (l *Log) committed(rows int) {
 	}
 	c.rows = 0
 	if info, err := os.Stat(l.path + "-wal"); err == nil && info.Size() > walLimit {
-		_, _ = l.tx.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(RESTART)")
+		// Not for a reader that takes its time: it is tried again.
+		_, _ = l.tx.conn.ExecContext(context.Background(), fmt.Sprintf("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(RESTART); PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()))
 	}
 	select {
 	case c.due <- l.db:

@@ -137,7 +137,7 @@ func OpenReader(path string) (*Log, error) {
 
 // Close writes what is queued and closes the log.
 func (l *Log) Close() error {
-	l.writer.close()
+	lost := l.writer.close()
 	if l.checkpoints != nil {
 		l.checkpoints.stop()
 	}
@@ -145,7 +145,7 @@ func (l *Log) Close() error {
 		l.tx.close()
 	}
 	l.head.close()
-	return l.db.Close()
+	return errors.Join(lost, l.db.Close())
 }
 
 // commit writes a group in one transaction: all rows or none. A database that
@@ -177,7 +177,8 @@ func (l *Log) commit(group []*Row) error {
 func (l *Log) commitOrFail(group []*Row) (err error) {
 	err = errors.New("commit: it panicked")
 	defer func() {
-		if recover() != nil {
+		if recover() != nil && l.tx != nil {
+			l.tx.close()
 			l.tx = nil
 		}
 	}()

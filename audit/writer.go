@@ -99,32 +99,30 @@ func (w *writer) AppendSoon(ctx context.Context, r Row) error {
 	return nil
 }
 
-// Ready commits what was added before and reports whether it could: what is to
-// be written down only at its end asks first. Errors wrap ErrUnavailable.
-func (w *writer) Ready(ctx context.Context) error {
-	if err := w.await(ctx, &pending{barrier: true}, false); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return nil
-}
-
 // settle waits until what was added before is committed, or cannot be.
 func (w *writer) settle(ctx context.Context) {
 	if w.log != nil {
-		_ = w.await(ctx, &pending{barrier: true}, true)
+		_ = w.await(ctx, &pending{barrier: true}, false)
 	}
 }
 
-// close commits what is there, and lets no more rows in.
-func (w *writer) close() {
+// close commits what is there, lets no more rows in, and gives an error when
+// rows are lost.
+func (w *writer) close() error {
 	if w.log == nil {
-		return
+		return nil
 	}
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
-	w.settle(context.Background())
+	err := w.await(context.Background(), &pending{barrier: true}, true)
 	w.timer.Stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.held) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %d rows are lost: %w", ErrUnavailable, len(w.held), err)
 }
 
 var errClosed = errors.New("it is closed, or open for reading")

@@ -134,7 +134,8 @@ func (x *Exchange) credential() (*Bound, *Denial) {
 	return nil, d
 }
 
-// intend commits the row that says that a credential is about to be used.
+// intend commits the row that says that something is about to leave, most often
+// with a credential. What cannot be written down does not.
 func (x *Exchange) intend() *Denial {
 	row := x.row
 	row.Event = audit.EventProxyStarted
@@ -142,17 +143,6 @@ func (x *Exchange) intend() *Denial {
 	defer cancel()
 	if _, err := x.p.cfg.Audit.Append(ctx, row); err != nil {
 		x.p.cfg.Log.Error("the intent row could not be written", "error", err)
-		return deny(reasonAudit, "the audit log cannot be written")
-	}
-	return nil
-}
-
-// recordable refuses what could not be written down when it is over.
-func (x *Exchange) recordable() *Denial {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.request.Context()), recordTimeout)
-	defer cancel()
-	if err := x.p.cfg.Audit.Ready(ctx); err != nil {
-		x.p.cfg.Log.Error("the audit log cannot be written", "error", err)
 		return deny(reasonAudit, "the audit log cannot be written")
 	}
 	return nil

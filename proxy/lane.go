@@ -219,7 +219,7 @@ func (l *lane) put(c *laneConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.n >= maxIdle || len(l.idle[c.key]) >= maxIdlePerHost {
-		_ = c.conn.Close()
+		go c.conn.Close() // TLS says goodbye, and a dead host does not listen
 		return
 	}
 	l.idle[c.key] = append(l.idle[c.key], c)
@@ -237,7 +237,7 @@ func (l *lane) expire() {
 		kept := list[:0]
 		for _, c := range list {
 			if time.Since(c.since) >= l.cfg.Idle {
-				_ = c.conn.Close()
+				go c.conn.Close()
 				l.n--
 				continue
 			}
@@ -261,7 +261,7 @@ func (l *lane) close() {
 	l.closed = true
 	for _, list := range l.idle {
 		for _, c := range list {
-			_ = c.conn.Close()
+			go c.conn.Close()
 		}
 	}
 	clear(l.idle)
@@ -276,15 +276,19 @@ type laneBody struct {
 	c        *laneConn
 	stop     func() bool // ends the watch over the request's context
 	reuse    bool
+	err      error // sticky
 	released atomic.Bool
 }
 
 func (b *laneBody) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
 	if b.released.Load() {
-		return 0, io.EOF
+		return 0, http.ErrBodyReadAfterClose
 	}
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
+	if b.err = err; err != nil {
 		b.release(err == io.EOF && b.reuse)
 	}
 	return n, err

@@ -22,7 +22,7 @@ func (p *Plane) pass(x *Exchange, t spec.Target) *http.Response {
 			return refuse(d)
 		}
 	}
-	if d := x.recordable(); d != nil {
+	if d := x.intend(); d != nil {
 		return refuse(d)
 	}
 	x.target = t

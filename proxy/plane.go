@@ -44,10 +44,8 @@ type Config struct {
 }
 
 // Recorder writes audit rows. Append returns when the row is committed;
-// AppendSoon may return a moment before; Ready reports whether rows can be
-// written now.
+// AppendSoon may return a moment before.
 type Recorder interface {
-	Ready(ctx context.Context) error
 	Append(ctx context.Context, r audit.Row) (audit.Row, error)
 	AppendSoon(ctx context.Context, r audit.Row) error
 }

@@ -299,8 +299,6 @@ type brokenRecorder struct{}
 
 func (brokenRecorder) AppendSoon(context.Context, audit.Row) error { return errors.New("disk full") }
 
-func (brokenRecorder) Ready(context.Context) error { return audit.ErrUnavailable }
-
 func (brokenRecorder) Append(context.Context, audit.Row) (audit.Row, error) {
 	return audit.Row{}, errors.New("disk full")
 }

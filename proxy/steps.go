@@ -339,6 +339,9 @@ func (x *Exchange) outbound(bound *Bound) (*http.Request, *Denial) {
 	if x.sent != nil {
 		out.Body, out.ContentLength = x.sent, x.request.ContentLength
 	}
+	if _, has := out.Header["User-Agent"]; !has {
+		out.Header["User-Agent"] = nil // net/http: a missing key would add its own
+	}
 	if out.URL.EscapedPath() != t.Path {
 		return nil, deny(reasonMalformed, "the path has more than one spelling")
 	}
@@ -354,9 +357,6 @@ func (x *Exchange) outbound(bound *Bound) (*http.Request, *Denial) {
 			return nil, d
 		}
 		return nil, deny(reasonPanic, "a request step failed")
-	}
-	if _, has := out.Header["User-Agent"]; !has {
-		out.Header["User-Agent"] = nil // net/http: a missing key would add its own
 	}
 	return out, nil
 }

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 	"unicode/utf8"
 )
 
@@ -67,6 +68,14 @@ func (r *Relay) Run() error {
 // End tells both sides that it is over, with a status code, and closes.
 func (r *Relay) End(code int) {
 	r.once.Do(func() {
+		// A side that does not read may not keep the other from its end.
+		for _, side := range []any{r.Client, r.Upstream} {
+			if conn, ok := side.(interface{ SetWriteDeadline(t time.Time) error }); ok {
+				_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+			}
+		}
+		late := time.AfterFunc(2*time.Second, func() { _ = r.Client.Close(); _ = r.Upstream.Close() })
+		defer late.Stop()
 		r.say(&r.toClient, r.Client, header{fin: true, op: opClose, length: 2}, []byte{byte(code >> 8), byte(code)})
 		r.say(&r.toUpstream, r.Upstream, header{fin: true, op: opClose, length: 2, masked: true, mask: newMask()}, []byte{byte(code >> 8), byte(code)})
 		_ = r.Client.Close()

@@ -161,6 +161,7 @@ func (c *serving) body(req *http.Request, f framing, gone func()) *requestBody {
 	b := &requestBody{from: from, conn: c.conn, limit: c.limits.Body, pace: pace{span: c.limits.Progress}, ended: func() { c.src.watch(gone) }}
 	if f.expects {
 		b.ready = func() error {
+			_ = c.conn.SetWriteDeadline(time.Now().Add(c.limits.Stalled))
 			_, err := io.WriteString(c.conn, "HTTP/1.1 100 Continue\r\n\r\n")
 			return err
 		}

@@ -63,8 +63,6 @@ func Serve(ctx context.Context, conn net.Conn, opts wire.Options, h Handler) {
 	}()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	stopDrain := context.AfterFunc(c.drain, c.goAwayGently)
-	defer stopDrain()
 	c.read()
 }
 
@@ -146,6 +144,8 @@ func (c *connection) read() {
 	if c.hello() != nil {
 		return
 	}
+	// Not before our SETTINGS, which come first (RFC 9113 section 3.4).
+	defer context.AfterFunc(c.drain, c.goAwayGently)()
 	for {
 		c.pace.inside = br.Buffered() > 0
 		c.pace.armed = false
@@ -290,5 +290,8 @@ func (c *connection) awaitFrame() {
 		_ = c.conn.SetReadDeadline(time.Now().Add(time.Second))
 	default:
 		_ = c.conn.SetReadDeadline(time.Now().Add(c.limits.Idle))
+	}
+	if c.ctx.Err() != nil { // whose end has set one before
+		_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 	}
 }

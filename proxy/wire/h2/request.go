@@ -20,7 +20,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 		return protocolError("a client's stream has an even number")
 	}
 	c.mu.Lock()
-	st, open, closing := c.streams[id], len(c.streams), c.closing
+	st, open := c.streams[id], len(c.streams)
 	left, ours := st != nil && st.left, slices.Contains(c.resets[:], id)
 	c.mu.Unlock()
 	switch {
@@ -41,9 +41,6 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	}
 	if open >= maxStreams {
 		return c.refuseCrowd(id)
-	}
-	if closing {
-		return c.refuseStream(id, &wire.Fault{Status: http.StatusServiceUnavailable, Reason: "the connection is ending"}, http2.ErrCodeRefusedStream)
 	}
 	r, fault := c.request(f)
 	if fault == nil && c.limits.Body > 0 && r.ContentLength > c.limits.Body {
