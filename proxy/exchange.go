@@ -154,6 +154,7 @@ const recordTimeout = 5 * time.Second
 // reject commits the outcome row of a refusal and puts its id on d.
 func (x *Exchange) reject(d *Denial) *Denial {
 	defer x.leave()
+	x.p.slowDown()
 	x.row.Decision, x.row.Reason = audit.DecisionRejected, d.Reason
 	x.row.Status = d.Status()
 	if x.record() != nil {
@@ -161,6 +162,28 @@ func (x *Exchange) reject(d *Denial) *Denial {
 	}
 	d.AuditID = x.row.ID
 	return d
+}
+
+// A refusal costs its sender nothing, and us a row for good. So a box that is
+// refused again and again waits for its answers: its rows cannot fill the
+// disk, on which every session's log is.
+const (
+	refusalsASecond = 200
+	refusalsAtOnce  = 2000
+	refusalWait     = 10 * time.Second // the most that one waits
+)
+
+func (p *Plane) slowDown() {
+	wait := p.refusing.Reserve().Delay()
+	if wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(min(wait, refusalWait))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.draining.Done():
+	}
 }
 
 // record commits the outcome row of a refusal, which is not said before.

@@ -199,6 +199,8 @@ func (c *laneConn) drained() bool {
 	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
+func (c *laneConn) end() { _ = c.conn.Close() }
+
 func (l *lane) pop(key string) *laneConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -219,7 +221,7 @@ func (l *lane) put(c *laneConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.n >= maxIdle || len(l.idle[c.key]) >= maxIdlePerHost {
-		go c.conn.Close() // TLS says goodbye, and a dead host does not listen
+		go c.end() // TLS says goodbye, and a dead host does not listen
 		return
 	}
 	l.idle[c.key] = append(l.idle[c.key], c)
@@ -237,7 +239,7 @@ func (l *lane) expire() {
 		kept := list[:0]
 		for _, c := range list {
 			if time.Since(c.since) >= l.cfg.Idle {
-				go c.conn.Close()
+				go c.end()
 				l.n--
 				continue
 			}
@@ -261,7 +263,7 @@ func (l *lane) close() {
 	l.closed = true
 	for _, list := range l.idle {
 		for _, c := range list {
-			go c.conn.Close()
+			go c.end()
 		}
 	}
 	clear(l.idle)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 func TestABodyThatTricklesIsRefused(t *testing.T) {
@@ -139,4 +141,34 @@ func TestIdleTunnelsEndWhenTheGrantsChange(t *testing.T) {
 	if _, err := br.ReadByte(); err != io.EOF {
 		t.Errorf("the idle tunnel ends with %v, want EOF", err)
 	}
+}
+
+func TestRefusalsWithoutEndAreSlowedDown(t *testing.T) {
+	w := newWorld(t, hello)
+	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 3)
+	w.plane.cfg.Limits.Drain = time.Second
+	for range 3 {
+		if res, _ := w.do("GET", "https://other.example/", ""); res.StatusCode != 403 {
+			t.Fatalf("got %d", res.StatusCode)
+		}
+	}
+	answered := make(chan int, 1)
+	go func() {
+		res, err := w.client.Get("https://other.example/")
+		if err != nil {
+			answered <- 0
+			return
+		}
+		_ = res.Body.Close()
+		answered <- res.StatusCode
+	}()
+	// What is allowed does not wait for what is not.
+	if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 {
+		t.Errorf("got %d %s", res.StatusCode, body)
+	}
+	if len(answered) > 0 {
+		t.Error("the fourth refusal did not wait")
+	}
+	w.plane.Drain(t.Context()) // the end waits for nobody
+	<-answered
 }

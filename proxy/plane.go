@@ -91,8 +91,9 @@ type Plane struct {
 
 	draining  context.Context
 	stopDrain context.CancelFunc
-	under     tally // exchanges that reach upstream
-	rate      *rate.Limiter
+	under     tally         // exchanges that reach upstream
+	rate      *rate.Limiter // of requests
+	refusing  *rate.Limiter
 }
 
 // New makes a plane that grants nothing yet.
@@ -124,6 +125,7 @@ func New(cfg Config) (*Plane, error) {
 	}
 	p := &Plane{cfg: cfg, upstream: up, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections), refusals: make(chan struct{}, 64)}
 	p.under.most = cfg.Limits.Requests
+	p.refusing = rate.NewLimiter(refusalsASecond, refusalsAtOnce)
 	p.rate = rate.NewLimiter(rate.Limit(cfg.Limits.Rate), cfg.Limits.Rate)
 	p.draining, p.stopDrain = context.WithCancel(context.Background())
 	index, err := spec.NewIndex(nil)

@@ -31,6 +31,8 @@ func (x *Exchange) admitUpgrade() *Denial {
 	h := x.request.Header
 	key, err := base64.StdEncoding.DecodeString(h.Get("Sec-Websocket-Key"))
 	switch {
+	case x.sent != nil:
+		return deny(reasonBody, "a request for an upgrade carries a body")
 	case x.row.Source == audit.SourceForwardHTTP, x.request.ProtoMajor != 1, len(h["Upgrade"]) != 1 || !strings.EqualFold(h["Upgrade"][0], "websocket"):
 		return deny(reasonUpgrade, "the only upgrade that is relayed is that to a WebSocket, inside a tunnel")
 	case len(h["Sec-Websocket-Version"]) != 1 || h["Sec-Websocket-Version"][0] != "13":
