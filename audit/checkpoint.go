@@ -47,7 +47,10 @@ func (l *Log) committed(rows int) {
 	c.rows = 0
 	if info, err := os.Stat(l.path + "-wal"); err == nil && info.Size() > walLimit {
 		// Not for a reader that takes its time: it is tried again.
-		_, _ = l.tx.conn.ExecContext(context.Background(), fmt.Sprintf("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(RESTART); PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()))
+		ctx := context.Background()
+		_, _ = l.tx.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0")
+		_, _ = l.tx.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(RESTART)")
+		_, _ = l.tx.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()))
 	}
 	select {
 	case c.due <- l.db:

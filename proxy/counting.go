@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
@@ -26,18 +27,36 @@ type countingBody struct {
 	err  error      // how it ended
 }
 
-func (b *countingBody) attempt() *attemptBody { return &attemptBody{b: b} }
+// attempt is a body whose reader must come back for more within span, or
+// stuck is called: the upstream does not take what was read.
+func (b *countingBody) attempt(span time.Duration, stuck func()) *attemptBody {
+	a := &attemptBody{b: b, span: span, watch: time.AfterFunc(span, stuck)}
+	a.watch.Stop()
+	return a
+}
 
 // attemptBody is the body for one attempt. Closing it ends the attempt's
 // reading, and not the body.
 type attemptBody struct {
-	b    *countingBody
-	over atomic.Bool
+	b     *countingBody
+	over  atomic.Bool
+	span  time.Duration
+	watch *time.Timer
 }
 
 var errAttemptOver = errors.New("read the request body: the attempt to send it is over")
 
-func (a *attemptBody) Read(p []byte) (int, error) {
+func (a *attemptBody) Read(p []byte) (n int, err error) {
+	a.watch.Stop()
+	defer func() {
+		if err == nil {
+			a.watch.Reset(a.span)
+		}
+	}()
+	return a.read(p)
+}
+
+func (a *attemptBody) read(p []byte) (int, error) {
 	b := a.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,6 +85,7 @@ func (a *attemptBody) Read(p []byte) (int, error) {
 
 func (a *attemptBody) Close() error {
 	a.over.Store(true)
+	a.watch.Stop()
 	return nil
 }
 

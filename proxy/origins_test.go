@@ -177,7 +177,7 @@ func TestAnUpstreamThatDiesUnderABodyIsNamedAsThat(t *testing.T) {
 func TestABodyIsNeverReadByTwoAttempts(t *testing.T) {
 	in, out := io.Pipe()
 	b := &countingBody{ReadCloser: in}
-	first, second := b.attempt(), b.attempt()
+	first, second := b.attempt(time.Minute, func() {}), b.attempt(time.Minute, func() {})
 	ended := make(chan error)
 	go func() {
 		_, err := first.Read(make([]byte, 16))
@@ -282,5 +282,27 @@ func TestAStatusThatThereIsNotIsRefused(t *testing.T) {
 		if _, why := reason(t, body); res.StatusCode != 502 || why != reasonUpstream {
 			t.Errorf("%s: %d %s", status, res.StatusCode, body)
 		}
+	}
+}
+
+func TestAnUploadThatTheUpstreamDoesNotTakeEnds(t *testing.T) {
+	for _, alpn := range []string{"http/1.1", "h2"} {
+		hold := make(chan struct{})
+		set := scripted(t, alpn, func(_ int, c *tls.Conn) {
+			if alpn == "h2" {
+				h2Heads(c, func(*http2.Framer, uint32) bool { return true }) // and never opens a window
+				return
+			}
+			<-hold
+		})
+		w := newWorldWith(t, true, func(c *Config) { set(c); c.Upstream.ResponseHeader = 500 * time.Millisecond }, nil)
+		if alpn == "h2" {
+			w.client = w.h2client()
+		}
+		res, body := w.do("POST", "https://api.good.example/v1/items", strings.Repeat("x", 32<<20))
+		if _, why := reason(t, body); res.StatusCode != 504 || why != reasonTimeout {
+			t.Errorf("%s: %d %s", alpn, res.StatusCode, body)
+		}
+		close(hold)
 	}
 }

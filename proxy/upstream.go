@@ -188,7 +188,12 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 		out := r.WithContext(httptrace.WithClientTrace(ctx, attempt.trace()))
 		sent, _ := r.Body.(*countingBody)
 		if sent != nil {
-			out.Body = sent.attempt()
+			out.Body = sent.attempt(u.cfg.ResponseHeader, func() {
+				if !attempt.heard.Load() { // an upstream that answers may take its time with the rest
+					attempt.stuck.Store(true)
+					cancel()
+				}
+			})
 		}
 		var res *http.Response
 		var err error
@@ -201,6 +206,7 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 			res, err = t.RoundTrip(out)
 		}
 		if err == nil {
+			attempt.heard.Store(true)
 			if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols || res.StatusCode > 599 {
 				cancel()
 				_ = res.Body.Close()
@@ -223,6 +229,9 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 			continue
 		}
 		d := upstreamDenial(r, err)
+		if attempt.stuck.Load() {
+			d = deny(reasonTimeout, "%s does not take the request's body", r.Host)
+		}
 		dead := d.Reason == reasonUpstream && (attempt.unwritten() || how.idempotent && !attempt.answered.Load())
 		if try > 0 || !dead || sent != nil && sent.n.Load() > 0 {
 			return nil, d
@@ -268,6 +277,8 @@ type attempt struct {
 	repeated context.CancelFunc
 	wrote    atomic.Bool // a field of the request left, over HTTP/2
 	answered atomic.Bool // a byte of an answer came
+	stuck    atomic.Bool // the upstream does not take the body
+	heard    atomic.Bool // the head of the answer is there
 }
 
 func (a *attempt) trace() *httptrace.ClientTrace {
