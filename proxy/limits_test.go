@@ -172,3 +172,22 @@ func TestRefusalsWithoutEndAreSlowedDown(t *testing.T) {
 	w.plane.Drain(t.Context()) // the end waits for nobody
 	<-answered
 }
+
+func TestAHeadThatCrossesAChangeOfTheGrantsIsAnswered(t *testing.T) {
+	w := newWorld(t, hello)
+	conn := w.tunnel("api.good.example")
+	defer conn.Close()
+	_, err := io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.g")
+	must(t, err)
+	time.Sleep(50 * time.Millisecond) // it is read
+	was := *w.plane.grants.Load()
+	w.plane.SetGrants(&was)
+	time.Sleep(50 * time.Millisecond)
+	_, err = io.WriteString(conn, "ood.example\r\n\r\n")
+	must(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	must(t, err)
+	if res.StatusCode != 200 {
+		t.Errorf("got %d", res.StatusCode)
+	}
+}

@@ -74,7 +74,7 @@ type serving struct {
 // exchange serves one request and reports whether another may follow.
 func (c *serving) exchange(ctx context.Context) (more bool) {
 	idle := context.AfterFunc(c.drain, func() { _ = c.conn.SetReadDeadline(aLongTimeAgo) })
-	head, err := c.src.head(c.limits, func() bool { return ctx.Err() != nil || c.drain.Err() != nil })
+	head, err := c.src.head(c.limits, func() bool { return ctx.Err() != nil }, func() bool { return c.drain.Err() != nil })
 	idle()
 	if err != nil {
 		if f := faultOf(err, head); f != nil {

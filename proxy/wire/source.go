@@ -192,16 +192,18 @@ func (s *source) line(limit int) ([]byte, error) {
 // head reads one request head: up to two empty lines before it (RFC 9112
 // section 2.2 asks for one), then everything up to and with CRLFCRLF. io.EOF
 // means that the client ended between two requests. The slice is valid until
-// the next read. ended is asked after each deadline that is set, because one
-// that ended sets over may have been set before.
-func (s *source) head(limits Limits, ended func() bool) ([]byte, error) {
-	until := func(span time.Duration) {
-		_ = s.conn.SetReadDeadline(time.Now().Add(span))
-		if ended() {
+// the next read. ended and drains are asked after each deadline that is set,
+// because one that their end sets may have been set before. A head that has
+// begun is read to its end though drains.
+func (s *source) head(limits Limits, ended, drains func() bool) ([]byte, error) {
+	until := func(at time.Time, over func() bool) {
+		_ = s.conn.SetReadDeadline(at)
+		if over() {
 			_ = s.conn.SetReadDeadline(aLongTimeAgo)
 		}
 	}
-	until(limits.Idle)
+	until(time.Now().Add(limits.Idle), func() bool { return ended() || drains() })
+	var last time.Time // for the end of the head
 	if err := s.settle(); err != nil && s.r == s.w {
 		return nil, err
 	}
@@ -226,9 +228,15 @@ func (s *source) head(limits Limits, ended func() bool) ([]byte, error) {
 		scanned = max(0, len(data)-3)
 		if !started && len(data) > 0 {
 			started = true
-			until(limits.Header)
+			last = time.Now().Add(limits.Header)
+			until(last, ended)
 		}
 		if err := s.fill(); err != nil {
+			var timeout net.Error
+			if started && drains() && !ended() && errors.As(err, &timeout) && timeout.Timeout() && time.Now().Before(last) {
+				until(last, ended)
+				continue
+			}
 			if err == io.EOF && len(data) > 0 {
 				return data, io.ErrUnexpectedEOF
 			}
