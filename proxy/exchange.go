@@ -153,8 +153,14 @@ const recordTimeout = 5 * time.Second
 
 // reject commits the outcome row of a refusal and puts its id on d.
 func (x *Exchange) reject(d *Denial) *Denial {
-	defer x.leave()
-	x.p.slowDown()
+	defer func() {
+		x.leave() // who waits is under way no more
+		ctx := context.Background()
+		if x.request != nil {
+			ctx = x.request.Context()
+		}
+		x.p.slowDown(ctx)
+	}()
 	x.row.Decision, x.row.Reason = audit.DecisionRejected, d.Reason
 	x.row.Status = d.Status()
 	if x.record() != nil {
@@ -170,10 +176,10 @@ func (x *Exchange) reject(d *Denial) *Denial {
 const (
 	refusalsASecond = 200
 	refusalsAtOnce  = 2000
-	refusalWait     = 10 * time.Second // the most that one waits
+	refusalWait     = 10 * time.Minute // the most that one waits, if its client does
 )
 
-func (p *Plane) slowDown() {
+func (p *Plane) slowDown(ctx context.Context) {
 	wait := p.refusing.Reserve().Delay()
 	if wait <= 0 {
 		return
@@ -182,6 +188,7 @@ func (p *Plane) slowDown() {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-ctx.Done():
 	case <-p.draining.Done():
 	}
 }
