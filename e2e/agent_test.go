@@ -49,6 +49,7 @@ func TestAgentsFinishAPromptWithKeysThatTheyNeverSee(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			u.buildImage(a.agent)
 			flags := append([]string{"launch", "--sandbox=podman", "--dir", u.project}, u.reach()...)
 			cmd := u.command(append(append(flags, a.agent, "--"), a.args...)...)
 			ended := make(chan struct{})
@@ -81,6 +82,17 @@ func TestAgentsFinishAPromptWithKeysThatTheyNeverSee(t *testing.T) {
 			}
 		})
 	}
+}
+
+// building is held while an agent's image is built: two tests may want the
+// same one.
+var building sync.Mutex
+
+func (u *user) buildImage(agent string) {
+	u.t.Helper()
+	building.Lock()
+	defer building.Unlock()
+	u.must("sandbox", "build", "--sandbox=podman", "--if-missing", "--agent", agent)
 }
 
 // modelIsTold waits until a request to a model holds text; false when the
