@@ -133,7 +133,7 @@ func dos() category {
 		}},
 		{id: "DOS-14", does: "of a flood of refusals no row is lost", run: func(c *trial) {
 			c.bulk = true
-			const conns, each = 8, 250
+			const conns, each = 8, 150
 			c.rows = conns * each
 			one := head("GET", "api.good.test", "/admin")
 			var group sync.WaitGroup

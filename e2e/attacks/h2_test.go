@@ -160,7 +160,7 @@ func h2Resets(c *trial) {
 		h := c.h2("api.good.test")
 		before := heap()
 		go func() {
-			for i := range uint32(1500) {
+			for i := range uint32(700) {
 				id := 2*i + 1
 				h.request(id, "GET", "api.good.test", "/v1/items")
 				if h.f.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
@@ -181,7 +181,7 @@ func h2Resets(c *trial) {
 		c.rows, c.strays = -1, true
 		h := c.h2("api.good.test")
 		go func() {
-			for i := range uint32(400) {
+			for i := range uint32(150) {
 				id := 2*i + 1
 				h.request(id, "GET", "api.good.test", "/v1/items")
 				if h.f.WriteRawFrame(http2.FrameWindowUpdate, 0, id, []byte{0, 0, 0, 0}) != nil {
@@ -243,7 +243,7 @@ func h2Floods(c *trial) {
 			begin(h)
 			before := heap()
 			go func() {
-				for i := range 600 {
+				for i := range 300 {
 					if flood.send(h, i) != nil {
 						return
 					}
