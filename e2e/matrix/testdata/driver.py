@@ -83,8 +83,8 @@ def nss(mode, work):
     """NSS's own test client. It knows no proxy, and prints the answer with its head."""
     return ["bash", "-euc", f"""
         certutil -d sql:. -N --empty-password; certutil -d sql:. -A -n aileron -t C,, -i /etc/aileron/proxy/ca.pem
-        printf 'GET /repos/{mode}/nss HTTP/1.1\\r\\nHost: api.github.com\\r\\nConnection: close\\r\\n\\r\\n' |
-            tstclnt -h api.github.com -p 443 -d sql:. >answer
+        printf 'GET /repos/{mode}/nss HTTP/1.1\\r\\nHost: api.github.com\\r\\nConnection: close\\r\\n\\r\\n' >request
+        timeout 30 tstclnt -h api.github.com -p 443 -d sql:. -A request >answer
         grep -ao '{{.*}}' answer | tr -d '\\n' >body"""], f"{work}/body"
 
 
