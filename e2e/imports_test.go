@@ -59,6 +59,7 @@ type listed struct {
 }
 
 func TestEveryImportIsAllowed(t *testing.T) {
+	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,GoFiles,Imports", module+"/...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)

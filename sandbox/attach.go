@@ -44,11 +44,11 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway string) (int, e
 	if e.kind == "podman" {
 		resize()
 	}
-	exited, waitErrs := e.cli.ContainerWait(live, box, container.WaitConditionNextExit)
-	gone, goneErrs := e.cli.ContainerWait(live, gateway, container.WaitConditionNotRunning)
 	if err := e.cli.ContainerStart(ctx, box, container.StartOptions{}); err != nil {
 		return e.notStarted(b, gateway, err)
 	}
+	exited, waitErrs := e.wait(live, box)
+	gone, goneErrs := e.wait(live, gateway)
 	resize()
 	var again <-chan time.Time
 	if e.kind == "docker" && b.TTY { // it may have come before the program's terminal was ready
@@ -70,14 +70,14 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway string) (int, e
 	var kill, lost <-chan time.Time
 	for {
 		select {
-		case res := <-exited:
+		case code := <-exited:
 			if deaf {
 				return 128 + int(syscall.SIGPIPE), nil
 			}
 			if said != nil {
 				output.drain(ctx.Done())
 			}
-			return int(res.StatusCode), ctx.Err()
+			return code, ctx.Err()
 		case err := <-said:
 			said = nil
 			if err != nil && output.refused.Load() { // nobody hears the box any more

@@ -82,10 +82,10 @@ func (e *Engine) Check(ctx context.Context, b Box) (Report, error) {
 
 // say starts a container, waits for its end and gives what it said.
 func (e *Engine) say(ctx context.Context, b Box, id string) (string, error) {
-	exited, faults := e.cli.ContainerWait(ctx, id, container.WaitConditionNextExit)
 	if err := e.cli.ContainerStart(ctx, id, container.StartOptions{}); err != nil {
 		return "", startError(b, err)
 	}
+	exited, faults := e.wait(ctx, id)
 	select {
 	case <-exited:
 	case err := <-faults:

@@ -19,6 +19,7 @@ func newLaunchCommand(a *app) *cobra.Command {
 this session's plane. The project directory is mounted at /home/agent/workspace;
 the agent's exit code is aileron's.`,
 		Example: `  aileron launch --sandbox=podman opencode
+  aileron launch --sandbox=docker claude
   aileron launch opencode -- run "explain this repository"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
