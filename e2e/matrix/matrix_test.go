@@ -9,9 +9,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +88,12 @@ func TestEveryClientGoesThroughThePlane(t *testing.T) {
 			t.Errorf("%s: %s", cells[i].name(), cells[i].trouble)
 		case known:
 			t.Logf("%s fails as is known: %s", cells[i].name(), reason)
+		}
+	}
+	for at := range p.origin.authorities() {
+		host, _, _ := strings.Cut(at, ":")
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(rows)), func(path string) bool { return strings.HasPrefix(path, host+"/") }) && os.Getenv("AILERON_MATRIX_CLIENTS") == "" {
+			t.Errorf("the audit log has no row of %s", host)
 		}
 	}
 	for _, s := range []string{token, password} {
