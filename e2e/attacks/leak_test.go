@@ -245,7 +245,7 @@ func TestTheLeakIndexFindsEveryForm(t *testing.T) {
 			t.Errorf("%s was not found", name)
 		}
 	}
-	if got := on.leaks.find([]byte(s[:fragment-1] + " and nothing more")); got != "" {
+	if got := on.leaks.find([]byte(s[:fragment-1] + " | and nothing more")); got != "" {
 		t.Errorf("%d bytes were taken for a leak: %s", fragment-1, got)
 	}
 }
