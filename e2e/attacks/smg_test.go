@@ -320,12 +320,12 @@ func smgExpect(c *trial) {
 			c.rows++
 			_, _ = io.WriteString(l, head("POST", "api.good.test", "/v1/items", "Expect: 100-continue", "Content-Length: 5"))
 			br := bufio.NewReader(l)
-			if line, err := br.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
-				c.failf("instead of 100 Continue: %q, %v", line, err)
-				return
+			// The answer may come before the body is asked for: then nobody asks.
+			if asked, _ := br.Peek(len("HTTP/1.1 100")); string(asked) == "HTTP/1.1 100" {
+				_, _ = br.ReadString('\n')
+				_, _ = br.ReadString('\n')
+				_, _ = io.WriteString(l, "BODY5")
 			}
-			_, _ = br.ReadString('\n')
-			_, _ = io.WriteString(l, "BODY5")
 			c.is("the first", readAnswer(br, "POST"), status)
 			_, _ = io.WriteString(l, head("GET", "api.good.test", "/v1/items"))
 			if a := readAnswer(br, "GET"); a.status != 0 { // it may have been closed

@@ -51,7 +51,37 @@ type requestBody struct {
 	err      error // sticky
 	detached bool
 
-	state sync.Mutex // guards detached's early peek, see release
+	// state guards detached, ready and unasked, and is not held over a read.
+	state   sync.Mutex
+	unasked bool // the answer came before the body was asked for
+}
+
+// ask lets a client that waits for 100 Continue begin, unless nobody is to
+// read its body any more. The 100 is written under state, so that it never
+// comes after, or inside, the head of the answer.
+func (b *requestBody) ask() error {
+	b.state.Lock()
+	defer b.state.Unlock()
+	if b.detached || b.unasked {
+		return errDetached
+	}
+	if b.ready == nil {
+		return nil
+	}
+	ready := b.ready
+	b.ready = nil
+	return ready()
+}
+
+// forgo reports a body that its client still keeps back, and keeps it from
+// being asked for.
+func (b *requestBody) forgo() bool {
+	b.state.Lock()
+	defer b.state.Unlock()
+	if b.ready != nil {
+		b.ready, b.unasked = nil, true
+	}
+	return b.unasked
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {
@@ -60,15 +90,12 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	if b.gone() {
-		return 0, errDetached
-	}
-	if b.ready != nil {
-		ready := b.ready
-		b.ready = nil
-		if b.err = ready(); b.err != nil {
-			return 0, b.err
+	if b.err = b.ask(); b.err != nil {
+		err := b.err
+		if err == errDetached {
+			b.err = nil // release looks for itself
 		}
+		return 0, err
 	}
 	b.pace.begin(b.conn)
 	n, err := b.from.Read(p)
@@ -147,7 +174,7 @@ func (b *requestBody) release(most int64) bool {
 	if b.err != nil {
 		return b.err == io.EOF
 	}
-	if b.ready != nil {
+	if b.forgo() {
 		return false // the client waits for a 100 that never comes
 	}
 	_ = b.conn.SetReadDeadline(time.Now().Add(time.Second))

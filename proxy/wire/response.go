@@ -168,7 +168,7 @@ func (w *ResponseWriter) head(out []byte, code int, h http.Header, length int64)
 			w.close = true
 		}
 	}
-	if w.body != nil && w.body.ready != nil {
+	if w.body != nil && w.body.forgo() {
 		w.close = true // the body was announced, not asked for, and may come or not
 	}
 	out = append(out, "HTTP/1.1 "...)
