@@ -92,7 +92,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	}
 	if b.err = b.ask(); b.err != nil {
 		err := b.err
-		if err == errDetached {
+		if errors.Is(err, errDetached) {
 			b.err = nil // release looks for itself
 		}
 		return 0, err
