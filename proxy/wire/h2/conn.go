@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -220,8 +221,8 @@ func (c *connection) streamFault(e http2.StreamError) error {
 	}
 	return c.write(func() {
 		if st != nil {
-			if st.closed {
-				return
+			if st.left || st.closed && slices.Contains(c.resets[:], e.StreamID) {
+				return // either side has reset it already
 			}
 			st.closed = true
 		}

@@ -33,7 +33,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 		return nil // trailers that were on their way when we ended it: RFC 9113 section 5.1
 	}
 	if id <= c.lastID {
-		return connError{http2.ErrCodeStreamClosed, "a stream that has ended is opened again"}
+		return errEnded
 	}
 	c.lastID = id
 	if f.HasPriority() && f.Priority.StreamDep == id {
@@ -86,11 +86,19 @@ func (c *connection) refuseCrowd(id uint32) error {
 	return c.refuseStream(id, &wire.Fault{Status: http.StatusTooManyRequests, Reason: "the connection has too many requests under way"}, http2.ErrCodeRefusedStream)
 }
 
+// errEnded is a frame on a stream that both sides have ended.
+var errEnded = connError{http2.ErrCodeStreamClosed, "a stream that has ended is opened again"}
+
 func (st *stream) trailers(f *http2.MetaHeadersFrame) error {
+	st.c.mu.Lock()
+	closed := st.closed // also while its handler is on its way out
+	st.c.mu.Unlock()
 	st.mu.Lock()
 	whole := st.whole
 	st.mu.Unlock()
 	switch {
+	case whole && closed:
+		return errEnded
 	case whole:
 		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeStreamClosed}
 	case !f.StreamEnded(), len(f.PseudoFields()) > 0:
