@@ -240,6 +240,26 @@ func TestASecretThatIsBoundWhileAnAnswerStreamsIsWipedOutOfIt(t *testing.T) {
 	}
 }
 
+// Whatever becomes of its grants, an answer under way stays searched.
+func TestARevokedSecretIsWipedOutOfWhatIsUnderWay(t *testing.T) {
+	gate := make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(rw, "data: first\n\n")
+		rw.(http.Flusher).Flush()
+		<-gate
+		_, _ = io.WriteString(rw, "data: "+r.Header.Get("Authorization")+"\n\n")
+	})
+	res, err := w.client.Get("https://api.good.example/v1/echo")
+	must(t, err)
+	defer res.Body.Close()
+	w.plane.SetGrants(&Grants{Index: w.plane.grants.Load().Index})
+	close(gate)
+	if body, err := io.ReadAll(res.Body); err != nil || strings.Contains(string(body), testSecret) {
+		t.Errorf("the box reads %q, %v", body, err)
+	}
+}
+
 func TestNothingPassesThatCannotBeRecorded(t *testing.T) {
 	w := newWorldWith(t, false, func(c *Config) { c.Passthrough = true }, hello)
 	w.plane.cfg.Audit = brokenRecorder{}

@@ -67,8 +67,8 @@ type Limits struct {
 type Grants struct {
 	Index  *spec.Index
 	Bound  map[spec.FQN]Bound
-	Scrub  *scrub.Set
-	Locked bool // the vault is locked: Bound is empty and may fill again
+	Scrub  *scrub.Set // of every secret that this session ever held
+	Locked bool       // the vault is locked: Bound is empty and may fill again
 
 	current context.Context //nolint:containedctx // ends when other grants take their place
 	retire  context.CancelFunc

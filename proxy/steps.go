@@ -311,7 +311,12 @@ func dropDigests(res *http.Response) error {
 
 // scrub is the set to look for now. It only grows, and an answer that began
 // before a credential was bound must not tell it either.
-func (x *Exchange) scrub() *scrub.Set { return x.p.grants.Load().Scrub }
+func (x *Exchange) scrub() *scrub.Set {
+	if now := x.p.grants.Load().Scrub; now != nil {
+		return now
+	}
+	return x.grants.Scrub
+}
 
 func (x *Exchange) scrubHead(res *http.Response) error {
 	hits := x.scrub().Header(res.Header)
