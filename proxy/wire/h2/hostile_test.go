@@ -80,14 +80,6 @@ func asks(method, path string) []string {
 	return []string{":method", method, ":scheme", "https", ":authority", "a.example", ":path", path}
 }
 
-type answers func(*http.Request) *http.Response
-
-func (f answers) Answer(r *http.Request) *http.Response { return f(r) }
-
-func (f answers) Refuse(fault *wire.Fault) *http.Response {
-	return &http.Response{StatusCode: fault.Status, Header: http.Header{}, Body: http.NoBody}
-}
-
 func status(code int, r *http.Request, body io.ReadCloser, length int64) *http.Response {
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: body, ContentLength: length, Request: r}
 }
@@ -95,7 +87,7 @@ func status(code int, r *http.Request, body io.ReadCloser, length int64) *http.R
 // RFC 9113 section 6.9.2: a window may be made negative.
 func TestANegativeWindowHarmsNobody(t *testing.T) {
 	more := make(chan struct{})
-	c := newFrames(t, wire.Options{}, answers(func(r *http.Request) *http.Response {
+	c := newFrames(t, wire.Options{}, handler(func(r *http.Request) *http.Response {
 		out, in := io.Pipe()
 		go func() {
 			_, _ = io.WriteString(in, "0123456789")
@@ -118,7 +110,7 @@ func TestANegativeWindowHarmsNobody(t *testing.T) {
 // What a client uploads and resets at once comes back to the connection's
 // window.
 func TestResetUploadsGiveTheWindowBack(t *testing.T) {
-	c := newFrames(t, wire.Options{}, answers(func(r *http.Request) *http.Response {
+	c := newFrames(t, wire.Options{}, handler(func(r *http.Request) *http.Response {
 		_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{r.Body}, make([]byte, 32<<10))
 		return status(200, r, http.NoBody, 0)
 	}))
@@ -149,7 +141,7 @@ func TestResetUploadsGiveTheWindowBack(t *testing.T) {
 
 func TestAWindowThatStaysClosedEndsItsStreamWhateverElseHappens(t *testing.T) {
 	ended := make(chan struct{})
-	c := newFrames(t, wire.Options{Limits: wire.Limits{Stalled: 300 * time.Millisecond}}, answers(func(r *http.Request) *http.Response {
+	c := newFrames(t, wire.Options{Limits: wire.Limits{Stalled: 300 * time.Millisecond}}, handler(func(r *http.Request) *http.Response {
 		go func() { <-r.Context().Done(); close(ended) }()
 		return status(200, r, io.NopCloser(strings.NewReader(strings.Repeat("x", 100_000))), -1)
 	}))
@@ -174,7 +166,7 @@ func TestAWindowThatStaysClosedEndsItsStreamWhateverElseHappens(t *testing.T) {
 }
 
 func TestABodyThatStallsIsAnswered(t *testing.T) {
-	c := newFrames(t, wire.Options{Limits: wire.Limits{Progress: 300 * time.Millisecond}}, answers(func(r *http.Request) *http.Response {
+	c := newFrames(t, wire.Options{Limits: wire.Limits{Progress: 300 * time.Millisecond}}, handler(func(r *http.Request) *http.Response {
 		if _, err := io.Copy(io.Discard, r.Body); err != wire.ErrBodyStalled || r.Context().Err() != nil {
 			t.Errorf("the body ends with %v, its request with %v", err, r.Context().Err())
 		}
@@ -191,7 +183,7 @@ func TestABodyThatStallsIsAnswered(t *testing.T) {
 // Trailers that cross our reset cost the client nothing else.
 func TestTrailersThatCrossAResetAreIgnored(t *testing.T) {
 	slow := make(chan struct{})
-	c := newFrames(t, wire.Options{}, answers(func(r *http.Request) *http.Response {
+	c := newFrames(t, wire.Options{}, handler(func(r *http.Request) *http.Response {
 		if r.Method == "GET" {
 			<-slow
 		}
@@ -210,7 +202,7 @@ func TestTrailersThatCrossAResetAreIgnored(t *testing.T) {
 func TestADrainThatIsOverTheConnectionBeginsWithSettings(t *testing.T) {
 	drain, stop := context.WithCancel(t.Context())
 	stop()
-	c := newFrames(t, wire.Options{Drain: drain}, answers(func(r *http.Request) *http.Response { return status(200, r, http.NoBody, 0) }))
+	c := newFrames(t, wire.Options{Drain: drain}, handler(func(r *http.Request) *http.Response { return status(200, r, http.NoBody, 0) }))
 	_ = c.WriteSettings()
 	frame, err := c.ReadFrame()
 	if _, ok := frame.(*http2.SettingsFrame); !ok {
