@@ -16,17 +16,17 @@ demo: prepare build
     bin/aileron demo
 
 # everything: lint, unit and end-to-end tests with -race, and nothing left behind
-test: prepare build lint
+test: prepare-tests build lint
     #!/usr/bin/env bash
     set -uo pipefail
     # -count=1: the end-to-end tests run a binary that the test cache does not know of.
     # What other sessions of this machine own is not ours to complain of.
     before=$(mktemp)
     trap 'rm -f "$before"' EXIT
-    scripts/leftovers >"$before"
-    CGO_ENABLED=1 go test -race -count=1 -timeout 20m ./...
+    scripts/with-docker scripts/leftovers >"$before"
+    CGO_ENABLED=1 scripts/with-docker go test -race -count=1 -timeout 20m ./...
     result=$?
-    scripts/leftovers --but "$before" >&2 || { echo "test: the tests left behind what stands above" >&2; result=1; }
+    scripts/with-docker scripts/leftovers --but "$before" >&2 || { echo "test: the tests left behind what stands above" >&2; result=1; }
     exit $result
 
 # bin/aileron, static, for this machine and for the boxes alike
@@ -38,13 +38,13 @@ bench *flags: build
     go run ./e2e/bench {{ flags }}
 
 # real clients in a sealed box, with the proxy variables and without: a table in Markdown
-matrix: prepare
+matrix: prepare-tests
     #!/usr/bin/env bash
     set -euo pipefail
     table=$(mktemp)
     trap 'rm -f "$table"' EXIT
     result=0
-    AILERON_MATRIX_TABLE=$table go test -count=1 -timeout 20m -v ./e2e/matrix >&2 || result=$?
+    AILERON_MATRIX_TABLE=$table scripts/with-docker go test -count=1 -timeout 20m -v ./e2e/matrix >&2 || result=$?
     cat "$table"
     exit $result
 
@@ -65,6 +65,10 @@ fmt:
 # programs and base image that boxes need; installs them where it may
 prepare:
     @scripts/prepare >/dev/null
+
+[private]
+prepare-tests:
+    @scripts/prepare --tests >/dev/null
 
 [private]
 linter:
