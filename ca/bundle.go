@@ -12,8 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-
-	"software.sslmate.com/src/go-pkcs12"
 )
 
 // Bundle appends a root to a PEM bundle, once.
@@ -26,6 +24,23 @@ func Bundle(existing, rootPEM []byte) []byte {
 		out = append(bytes.Clone(out), '\n')
 	}
 	return append(out, rootPEM...)
+}
+
+// CheckBundle looks whether a file is a bundle that roots can be added to:
+// PEM, with at least one certificate, and not cut off in the middle of one.
+// Blank is an empty bundle.
+func CheckBundle(data []byte) error {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil
+	}
+	begin, end := bytes.Count(data, []byte("-----BEGIN ")), bytes.Count(data, []byte("-----END "))
+	switch block, _ := pem.Decode(data); {
+	case block == nil:
+		return errors.New("it is not PEM")
+	case begin != end:
+		return errors.New("it is cut off in the middle of a certificate")
+	}
+	return nil
 }
 
 // systemBundles are where distributions keep their roots.
@@ -46,28 +61,6 @@ func SystemBundle() ([]byte, error) {
 		}
 	}
 	return nil, errors.New("read the system's roots: this host has no bundle of them")
-}
-
-// JavaTrustStore is a PEM bundle as the PKCS#12 file that Java reads, with
-// the password "changeit". What a bundle holds beside certificates is left
-// out; a certificate that does not parse is too.
-func JavaTrustStore(bundlePEM []byte) ([]byte, error) {
-	var entries []pkcs12.TrustStoreEntry
-	for rest := bundlePEM; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
-			entries = append(entries, pkcs12.TrustStoreEntry{Cert: cert, FriendlyName: fmt.Sprintf("root-%d", len(entries))})
-		}
-	}
-	// The integrity algorithm of this encoder is read by Java 8 and later.
-	data, err := pkcs12.LegacyDES.EncodeTrustStoreEntries(entries, "changeit")
-	if err != nil {
-		return nil, fmt.Errorf("make the Java trust store: %w", err)
-	}
-	return data, nil
 }
 
 // HashLink is the name under which OpenSSL looks for a root in a directory of

@@ -9,11 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/docker/docker/api/types/container"
 )
 
-// File is one file that is put into a box before it starts.
+// File is one file, or directory, that is put into a box before it starts.
 type File struct {
 	Path string
 	Mode fs.FileMode
@@ -77,12 +75,8 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	files, err := archiveOf(b.Files)
-	if err != nil {
-		return 1, fmt.Errorf("pack the box's files: %w", err)
-	}
-	if err := e.cli.CopyToContainer(ctx, box, "/", files, container.CopyToContainerOptions{AllowOverwriteDirWithFile: false}); err != nil {
-		return 1, fmt.Errorf("put the session's files into the box: %w", err)
+	if err := e.put(ctx, box, b.Files); err != nil {
+		return 1, err
 	}
 	if err := e.findCommand(ctx, b, box); err != nil {
 		if bad := (*CommandError)(nil); errors.As(err, &bad) {

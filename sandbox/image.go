@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -14,15 +13,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
-	"path"
-	"slices"
 	"strings"
 
-	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/build"
-	"github.com/docker/docker/api/types/container"
 )
 
 //go:embed image/Dockerfile
@@ -96,7 +90,12 @@ func (e *Engine) extraRoots(ctx context.Context, base string) (string, error) {
 	if err != nil {
 		return "", nil //nolint:nilerr // no bundle, no extra roots
 	}
-	theirs, err := e.ReadFile(ctx, base, bundle)
+	look, err := e.Look(ctx, base)
+	if err != nil {
+		return "", err
+	}
+	defer look.Close(ctx)
+	theirs, err := look.Read(ctx, bundle)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
@@ -157,105 +156,4 @@ func readBuild(r io.Reader, ref string, progress io.Writer) error {
 			return fmt.Errorf("build %s: %w", ref, err)
 		}
 	}
-}
-
-// maxRead bounds a file that is read from an image.
-const maxRead = 8 << 20
-
-// ReadFile reads one file of an image, following links inside it. A file that
-// is not there gives fs.ErrNotExist.
-func (e *Engine) ReadFile(ctx context.Context, image, name string) ([]byte, error) {
-	found, err := e.ReadFiles(ctx, image, []string{name})
-	if err != nil {
-		return nil, err
-	}
-	data, ok := found[name]
-	if !ok {
-		return nil, fmt.Errorf("read %s of %s: %w", name, image, fs.ErrNotExist)
-	}
-	return data, nil
-}
-
-// ReadFiles reads those of the named files that an image has, through a
-// container that is made and never started.
-func (e *Engine) ReadFiles(ctx context.Context, image string, names []string) (map[string][]byte, error) {
-	c, err := e.cli.ContainerCreate(ctx, &container.Config{Image: image, Cmd: []string{"/"}, Entrypoint: []string{},
-		Labels: Box{Session: nobody}.labels("box")}, &container.HostConfig{NetworkMode: "none"}, nil, nil, "")
-	if err != nil {
-		return nil, fmt.Errorf("look into %s: %w", image, err)
-	}
-	defer func() { _ = e.remove(context.WithoutCancel(ctx), c.ID) }()
-	found := map[string][]byte{}
-	for _, name := range names {
-		data, err := e.copyOut(ctx, c.ID, name, 8)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read %s of %s: %w", name, image, err)
-		}
-		found[name] = data
-	}
-	return found, nil
-}
-
-func (e *Engine) copyOut(ctx context.Context, id, name string, links int) ([]byte, error) {
-	if links == 0 {
-		return nil, fs.ErrNotExist
-	}
-	r, _, err := e.cli.CopyFromContainer(ctx, id, name)
-	if errdefs.IsNotFound(err) || err != nil && strings.Contains(err.Error(), "no such file") {
-		return nil, fs.ErrNotExist
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	tr := tar.NewReader(bufio.NewReader(r))
-	h, err := tr.Next()
-	if err != nil {
-		return nil, err
-	}
-	switch h.Typeflag {
-	case tar.TypeSymlink:
-		to := h.Linkname
-		if !path.IsAbs(to) {
-			to = path.Join(path.Dir(name), to)
-		}
-		return e.copyOut(ctx, id, to, links-1)
-	case tar.TypeReg:
-		return io.ReadAll(io.LimitReader(tr, maxRead))
-	}
-	return nil, fs.ErrNotExist
-}
-
-// archiveOf is files as the tar that goes into a container's root, with their
-// directories. Everything belongs to root and may be read by all.
-func archiveOf(files []File) (*bytes.Buffer, error) {
-	dirs := map[string]bool{}
-	for _, f := range files {
-		for d := path.Dir(strings.TrimPrefix(f.Path, "/")); d != "." && d != "/"; d = path.Dir(d) {
-			dirs[d] = true
-		}
-	}
-	// Directories that every image has keep their modes.
-	for _, d := range []string{"etc", "usr", "usr/local", "etc/ssl", "etc/ssl/certs"} {
-		delete(dirs, d)
-	}
-	var out bytes.Buffer
-	tw := tar.NewWriter(&out)
-	for _, d := range slices.Sorted(maps.Keys(dirs)) {
-		if err := tw.WriteHeader(&tar.Header{Name: d + "/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
-			return nil, err
-		}
-	}
-	for _, f := range files {
-		if err := tw.WriteHeader(&tar.Header{Name: strings.TrimPrefix(f.Path, "/"), Mode: int64(f.Mode.Perm()), Size: int64(len(f.Data))}); err != nil {
-			return nil, err
-		}
-		if _, err := tw.Write(f.Data); err != nil {
-			return nil, err
-		}
-	}
-	return &out, tw.Close()
 }

@@ -293,15 +293,3 @@ func TestCheckTellsWhatAnImageLacks(t *testing.T) {
 		}
 	})
 }
-
-func TestFilesOfAnImageAreReadThroughLinks(t *testing.T) {
-	engines(t, func(t *testing.T, e *sandbox.Engine) {
-		data, err := e.ReadFile(t.Context(), testImage.Ref, "/etc/os-release") // a link in Debian
-		if err != nil || !strings.Contains(string(data), "bookworm") {
-			t.Errorf("ReadFile = %q, %v", data, err)
-		}
-		if _, err := e.ReadFile(t.Context(), testImage.Ref, "/etc/none"); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("ReadFile of nothing: %v", err)
-		}
-	})
-}

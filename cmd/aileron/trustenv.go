@@ -33,11 +33,27 @@ func mediationEnv(proxyURL, ca, bundle, java string, noProxy []string) []string 
 		opts := "-Djavax.net.ssl.trustStore=" + java + " -Djavax.net.ssl.trustStoreType=PKCS12 -Djavax.net.ssl.trustStorePassword=changeit"
 		if !strings.Contains(host, "@") { // Java's properties hold no proxy credentials
 			opts += " -Dhttps.proxyHost=" + host + " -Dhttps.proxyPort=" + port + " -Dhttp.proxyHost=" + host + " -Dhttp.proxyPort=" + port +
-				" -Dhttp.nonProxyHosts=localhost|127.*|" + strings.Join(noProxy, "|")
+				" -Dhttp.nonProxyHosts=" + javaHosts(noProxy)
 		}
 		set(opts, "JAVA_TOOL_OPTIONS")
 	}
 	return env
+}
+
+// javaHosts is a list of hosts as Java writes it: patterns with bars between,
+// and IPv6 addresses in brackets.
+func javaHosts(hosts []string) string {
+	var out []string
+	for _, h := range hosts {
+		switch {
+		case h == "127.0.0.1":
+			h = "127.*"
+		case strings.Contains(h, ":"):
+			h = "[" + h + "]"
+		}
+		out = append(out, h)
+	}
+	return strings.Join(out, "|")
 }
 
 // without removes the named variables from env.

@@ -1,70 +1,233 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/shims"
 )
 
-// bundlePaths are where distributions keep their roots, as crypto/x509 knows
-// them.
+// bundlePaths are where distributions keep their roots: as crypto/x509 knows
+// them, and OpenSSL's own file in the RHEL family.
 var bundlePaths = []string{
-	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
-	"/etc/pki/tls/cacert.pem", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
+	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/pki/tls/cacert.pem",
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem", "/etc/pki/tls/cert.pem", "/etc/ssl/certs/ca-bundle.crt",
 }
+
+// families are what distributions rebuild their bundles from: a root in the
+// anchors is kept by update-ca-certificates and update-ca-trust. A family is
+// known by a path of its own.
+var families = []struct{ mark, anchors, bundle string }{
+	{"/etc/pki/ca-trust", "/etc/pki/ca-trust/source/anchors", "/etc/pki/tls/certs/ca-bundle.crt"},      // RHEL, Fedora
+	{"/etc/ca-certificates/trust-source", "/etc/ca-certificates/trust-source/anchors", bundlePaths[0]}, // Arch
+	{"/etc/pki/trust", "/etc/pki/trust/anchors", "/etc/ssl/ca-bundle.pem"},                             // SUSE
+	{"/etc/ca-certificates.conf", "/usr/local/share/ca-certificates", bundlePaths[0]},                  // Debian, Alpine
+	{"/etc/debian_version", "/usr/local/share/ca-certificates", bundlePaths[0]},                        // before ca-certificates is installed
+	{"/etc/alpine-release", "/usr/local/share/ca-certificates", bundlePaths[0]},                        // likewise
+}
+
+// hashDirs are the directories in which OpenSSL looks for a root by its hash.
+var hashDirs = []string{"/etc/ssl/certs", "/etc/pki/tls/certs"}
+
+// chromiumPolicies are where the browsers of that kind read their policies.
+var chromiumPolicies = []string{"/etc/chromium", "/etc/opt/chrome", "/etc/opt/chrome_for_testing"}
+
+// aptSandbox lets apt be root where it cannot become another user, which is
+// every box.
+const aptSandbox = "// Put here by aileron: a box has no capability to become _apt.\nAPT::Sandbox::User \"root\";\n"
 
 // boxFiles are what goes into the box before it starts: the session's CA
 // wherever some runtime looks for roots, and what tells the agent what it may
-// do. All of it is public.
+// do. All of it is public. An image in which some client could not be made to
+// trust the CA is an error.
 func (s *session) boxFiles(ctx context.Context, engine *sandbox.Engine, image string) ([]sandbox.File, error) {
-	root := s.ca.RootPEM()
-	var files []sandbox.File
-	add := func(path string, data []byte) {
-		files = append(files, sandbox.File{Path: path, Mode: 0o644, Data: data})
-	}
-	own, err := engine.ReadFiles(ctx, image, bundlePaths)
+	look, err := engine.Look(ctx, image)
 	if err != nil {
-		return nil, fmt.Errorf("read the image's trust store: %w", err)
+		return nil, err
 	}
-	var system []byte
-	for _, path := range bundlePaths {
-		if data, ok := own[path]; ok {
-			if len(system) == 0 {
-				system = data
-			}
-			add(path, ca.Bundle(data, root))
+	defer look.Close(ctx)
+	b := &trustFiles{look: look, image: image, root: s.ca.RootPEM(), put: map[string]bool{}}
+	system, err := b.bundles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	java, unread := b.javaRoots(ctx)
+	if unread != nil {
+		s.log.Warn("a Java trust store of the image is not read: Java in the box trusts the system's roots and the session's", "error", unread)
+	}
+	if java == nil {
+		java = system
+	}
+	store, err := ca.JavaTrustStore(ca.Bundle(java, b.root))
+	if err != nil {
+		return nil, err
+	}
+	firefox, err := b.firefoxPolicies(ctx)
+	if err != nil {
+		s.log.Warn("Firefox in the box will not trust the session", "error", err)
+	}
+	block, _ := pem.Decode(b.root)
+	chromium, err := json.Marshal(map[string][]string{"CACertificates": {base64.StdEncoding.EncodeToString(block.Bytes)}})
+	if err != nil {
+		return nil, err
+	}
+	b.add(ctx, boxCA, b.root)
+	b.add(ctx, boxBundle, ca.Bundle(system, b.root))
+	b.add(ctx, boxJava, store)
+	b.anchors(ctx)
+	b.hashLinks(ctx)
+	for _, dir := range chromiumPolicies {
+		b.add(ctx, dir+"/policies/managed/aileron.json", chromium)
+	}
+	if firefox != nil {
+		b.add(ctx, firefoxPolicies, firefox)
+	}
+	if b.has(ctx, "/etc/apt/apt.conf.d") {
+		b.add(ctx, "/etc/apt/apt.conf.d/99aileron", []byte(aptSandbox))
+	}
+	b.add(ctx, "/etc/aileron/tools.txt", shims.ToolsFile(s.grants.connectors))
+	return b.files, b.err
+}
+
+// trustFiles collects files for an image, each where its links lead.
+type trustFiles struct {
+	look  *sandbox.Look
+	image string
+	root  []byte
+	put   map[string]bool // what is in files, by its path
+	files []sandbox.File
+	err   error // the first that came up
+}
+
+// add puts a file where the image's links lead, once.
+func (b *trustFiles) add(ctx context.Context, name string, data []byte) {
+	at := b.find(ctx, name)
+	switch {
+	case b.err != nil || b.put[at.Path]:
+		return
+	case at.There && !at.Mode.IsRegular():
+		b.err = b.refusal(name, errors.New("it is not a file, and the session's CA has to stand there"))
+		return
+	}
+	for _, dir := range at.Missing {
+		if !b.put[dir] {
+			b.put[dir] = true
+			b.files = append(b.files, sandbox.File{Path: dir, Mode: fs.ModeDir | 0o755})
 		}
 	}
-	if len(system) == 0 { // an image without roots: the host's, so that tools that look there work
-		system, _ = ca.SystemBundle()
-		add(bundlePaths[0], ca.Bundle(system, root))
+	b.put[at.Path] = true
+	b.files = append(b.files, sandbox.File{Path: at.Path, Mode: 0o644, Data: data})
+}
+
+func (b *trustFiles) find(ctx context.Context, name string) sandbox.Entry {
+	if b.err != nil {
+		return sandbox.Entry{}
 	}
-	bundle := ca.Bundle(system, root)
-	add(boxCA, root)
-	add(boxBundle, bundle)
-	add("/usr/local/share/ca-certificates/aileron-session.crt", root)
-	link, err := ca.HashLink(root)
+	at, err := b.look.Find(ctx, name)
 	if err != nil {
-		return nil, err
+		b.err = b.refusal(name, err)
 	}
-	add("/etc/ssl/certs/"+link, root)
-	java, err := ca.JavaTrustStore(bundle)
-	if err != nil {
-		return nil, err
+	return at
+}
+
+func (b *trustFiles) has(ctx context.Context, name string) bool { return b.find(ctx, name).There }
+
+func (b *trustFiles) refusal(name string, err error) error {
+	return hint(fmt.Errorf("make the image %s trust the session: %s: %w", b.image, name, err),
+		"rebuild the image with its distribution's ca-certificates package as it is, or without %s", name)
+}
+
+// bundles adds the CA to every bundle that the image has, and gives the
+// image's own roots. An image without any gets this host's, where its
+// distribution keeps them.
+func (b *trustFiles) bundles(ctx context.Context) ([]byte, error) {
+	var system []byte
+	var blank []string
+	for _, name := range bundlePaths {
+		at := b.find(ctx, name)
+		if b.err != nil {
+			return nil, b.err
+		}
+		if !at.There || b.put[at.Path] {
+			continue
+		}
+		data, err := b.look.Read(ctx, name)
+		if err == nil {
+			err = ca.CheckBundle(data)
+		}
+		switch {
+		case err != nil:
+			return nil, b.refusal(name, err)
+		case len(bytes.TrimSpace(data)) == 0:
+			blank = append(blank, name)
+			continue
+		case system == nil:
+			system = data
+		}
+		b.add(ctx, name, ca.Bundle(data, b.root))
 	}
-	add(boxJava, java)
-	block, _ := pem.Decode(root)
-	policy, err := json.Marshal(map[string][]string{"CACertificates": {base64.StdEncoding.EncodeToString(block.Bytes)}})
-	if err != nil {
-		return nil, err
+	if system == nil {
+		var err error
+		if system, err = ca.SystemBundle(); err != nil {
+			return nil, hint(fmt.Errorf("give the image %s roots, which it has not: %w", b.image, err), "install ca-certificates on this host or in the image")
+		}
+		if blank == nil {
+			blank = []string{b.family(ctx).bundle}
+		}
 	}
-	add("/etc/chromium/policies/managed/aileron.json", policy)
-	add("/etc/aileron/tools.txt", shims.ToolsFile(s.grants.connectors))
-	return files, nil
+	for _, name := range blank {
+		b.add(ctx, name, ca.Bundle(system, b.root))
+	}
+	return system, b.err
+}
+
+// family is the image's distribution, or one without anchors.
+func (b *trustFiles) family(ctx context.Context) (f struct{ mark, anchors, bundle string }) {
+	for _, f := range families {
+		if b.has(ctx, f.mark) {
+			return f
+		}
+	}
+	f.bundle = bundlePaths[0]
+	return f
+}
+
+// anchors puts the CA where the distribution's own program finds it when it
+// makes the bundles anew.
+func (b *trustFiles) anchors(ctx context.Context) {
+	for _, f := range families {
+		if b.has(ctx, f.mark) {
+			b.add(ctx, f.anchors+"/aileron-session.crt", b.root)
+		}
+	}
+}
+
+// hashLinks puts the CA under its hash, in the first place that is free.
+func (b *trustFiles) hashLinks(ctx context.Context) {
+	link, err := ca.HashLink(b.root)
+	if err != nil && b.err == nil {
+		b.err = err
+	}
+	hash := strings.TrimSuffix(link, "0")
+	for _, dir := range hashDirs {
+		if at := b.find(ctx, dir); !at.There && dir != hashDirs[0] {
+			continue
+		}
+		for n := range 8 {
+			name := fmt.Sprintf("%s/%s%d", dir, hash, n)
+			if !b.has(ctx, name) {
+				b.add(ctx, name, b.root)
+				break
+			}
+		}
+	}
 }

@@ -1,0 +1,172 @@
+package ca
+
+import (
+	"bytes"
+	"crypto/sha1" //nolint:gosec // the format's own digest
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"unicode/utf16"
+
+	"software.sslmate.com/src/go-pkcs12"
+)
+
+// javaPassword is the password of every trust store that Java ships: it keeps
+// nothing secret.
+const javaPassword = "changeit"
+
+// JavaTrustStore is a PEM bundle as the PKCS#12 file that Java reads, with
+// the password "changeit". What a bundle holds beside certificates is left
+// out; a certificate that does not parse is too.
+func JavaTrustStore(bundlePEM []byte) ([]byte, error) {
+	var entries []pkcs12.TrustStoreEntry
+	for rest := bundlePEM; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+			entries = append(entries, pkcs12.TrustStoreEntry{Cert: cert, FriendlyName: fmt.Sprintf("root-%d", len(entries))})
+		}
+	}
+	// The integrity algorithm of this encoder is read by Java 8 and later.
+	data, err := pkcs12.LegacyDES.EncodeTrustStoreEntries(entries, javaPassword)
+	if err != nil {
+		return nil, fmt.Errorf("make the Java trust store: %w", err)
+	}
+	return data, nil
+}
+
+// JavaRoots are the certificates that a Java trust store (cacerts) holds, as
+// PEM: a JKS file or a PKCS#12 file with the password "changeit", or with
+// none. Another password, a broken file and one without certificates are
+// errors.
+func JavaRoots(store []byte) ([]byte, error) {
+	certs, err := javaCertificates(store)
+	if err != nil {
+		return nil, fmt.Errorf("read the Java trust store: %w", err)
+	}
+	if len(certs) == 0 {
+		return nil, errors.New("read the Java trust store: it holds no certificate")
+	}
+	var out bytes.Buffer
+	for _, der := range certs {
+		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: der}) // a buffer takes it
+	}
+	return out.Bytes(), nil
+}
+
+func javaCertificates(store []byte) ([][]byte, error) {
+	if len(store) >= 4 && binary.BigEndian.Uint32(store) == jksMagic {
+		return jksCertificates(store)
+	}
+	found, err := pkcs12.DecodeTrustStore(store, javaPassword)
+	if err != nil { // from Java 18 on, the JDK's own has no password
+		var bare error
+		if found, bare = pkcs12.DecodeTrustStore(store, ""); bare != nil {
+			return nil, err
+		}
+	}
+	var certs [][]byte
+	for _, c := range found {
+		certs = append(certs, c.Raw)
+	}
+	return certs, nil
+}
+
+const (
+	jksMagic       = 0xFEEDFEED
+	jksKey         = 1
+	jksCertificate = 2
+)
+
+// jksCertificates reads the trusted certificates of a JKS file (version 1 and
+// 2), whose last 20 bytes are a digest over the password and all the rest.
+// Keys are passed over: a trust store has none that is ours to read.
+func jksCertificates(store []byte) ([][]byte, error) {
+	if len(store) < 12+sha1.Size {
+		return nil, errors.New("it is cut off")
+	}
+	body, sum := store[:len(store)-sha1.Size], store[len(store)-sha1.Size:]
+	digest := sha1.New() //nolint:gosec // see the import
+	for _, unit := range utf16.Encode([]rune(javaPassword)) {
+		digest.Write(binary.BigEndian.AppendUint16(nil, unit))
+	}
+	digest.Write([]byte("Mighty Aphrodite"))
+	digest.Write(body)
+	if subtle.ConstantTimeCompare(digest.Sum(nil), sum) != 1 {
+		return nil, errors.New("its digest is wrong: it is damaged, or its password is not changeit")
+	}
+	return jksEntries(body[4:])
+}
+
+// jksEntries reads what follows the file's first number.
+func jksEntries(data []byte) ([][]byte, error) {
+	r := jksReader{rest: data}
+	version, count := r.number(), r.number()
+	if version != 1 && version != 2 {
+		return nil, fmt.Errorf("its version is %d, and 1 and 2 are known", version)
+	}
+	certificate := func() []byte {
+		if version == 2 {
+			r.text() // its type: X.509
+		}
+		return r.bytes(r.number())
+	}
+	var certs [][]byte
+	for range count {
+		tag := r.number()
+		r.text()   // the alias
+		r.bytes(8) // the date
+		switch tag {
+		case jksCertificate:
+			certs = append(certs, certificate())
+		case jksKey:
+			r.bytes(r.number())
+			for range r.number() {
+				if certificate(); r.short {
+					break
+				}
+			}
+		default:
+			return nil, fmt.Errorf("it holds an entry of the unknown kind %d", tag)
+		}
+		if r.short {
+			return nil, errors.New("it is cut off")
+		}
+	}
+	return certs, nil
+}
+
+// jksReader reads big-endian numbers and what follows them. Past the end all
+// is zero, and short is set.
+type jksReader struct {
+	rest  []byte
+	short bool
+}
+
+func (r *jksReader) bytes(n uint32) []byte {
+	if uint64(n) > uint64(len(r.rest)) {
+		r.short, r.rest = true, nil
+		return nil
+	}
+	part := r.rest[:n]
+	r.rest = r.rest[n:]
+	return part
+}
+
+func (r *jksReader) number() uint32 {
+	if b := r.bytes(4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (r *jksReader) text() {
+	if b := r.bytes(2); b != nil {
+		r.bytes(uint32(binary.BigEndian.Uint16(b)))
+	}
+}
