@@ -48,7 +48,11 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway string) (int, e
 		return e.notStarted(b, gateway, err)
 	}
 	exited, waitErrs := e.wait(live, box)
-	gone, goneErrs := e.wait(live, gateway)
+	var gone <-chan int
+	var goneErrs <-chan error
+	if gateway != "" {
+		gone, goneErrs = e.wait(live, gateway)
+	}
 	resize()
 	var again <-chan time.Time
 	if e.kind == "docker" && b.TTY { // it may have come before the program's terminal was ready
@@ -121,6 +125,9 @@ func (e *Engine) notStarted(b Box, gateway string, err error) (int, error) {
 	err = startError(b, err)
 	if bad := (*CommandError)(nil); errors.As(err, &bad) {
 		return bad.Code, err
+	}
+	if gateway == "" {
+		return 1, err
 	}
 	// Its own ending is the reason, whatever the engine makes of it.
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)

@@ -8,7 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
+
+	"github.com/docker/docker/api/types/mount"
 )
 
 // File is one file, or directory, that is put into a box before it starts.
@@ -23,6 +26,7 @@ type Box struct {
 	Session   string // names and labels the containers
 	Image     string
 	Command   []string
+	Needs     []string // commands that the image must have besides
 	Env       []string
 	Dir       string // the project; at Workspace in the box
 	SocketDir string // holds proxy.sock and redirect.sock; only the gateway sees it
@@ -33,6 +37,14 @@ type Box struct {
 	Stderr    io.Writer // with a TTY, Stdout has it all
 	TTY       bool      // Stdin and Stdout are terminals
 	Signals   <-chan os.Signal
+
+	// ReadOnly keeps the command from changing the image's files: it may write
+	// to the project, its home, /tmp, /var/tmp and /run.
+	ReadOnly bool
+	// Unsealed gives the box the engine's own network instead of a gateway:
+	// what it sends goes where it sends it. Its host finds this one by the
+	// name HostAlias.
+	Unsealed bool
 }
 
 // cleanupTime bounds the removal of a run's containers.
@@ -42,10 +54,6 @@ const cleanupTime = 30 * time.Second
 // exit code, 128+N when signal N ended it. When ctx ends, the command is
 // stopped. The error is about the box, never about the command's work.
 func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
-	resolv := filepath.Join(b.SocketDir, "resolv.conf")
-	if err := os.WriteFile(resolv, []byte("nameserver 127.0.0.53\noptions ndots:1 timeout:2 attempts:1\n"), 0o644); err != nil { //nolint:gosec // the box's user reads it
-		return 1, fmt.Errorf("write the box's resolv.conf: %w", err)
-	}
 	seccomp, err := e.profile(b.SocketDir)
 	if err != nil {
 		return 1, err
@@ -60,29 +68,59 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 			}
 		}
 	}()
-	gateway, err := e.createGateway(ctx, b, seccomp)
-	if err != nil {
-		return 1, err
+	gateway := ""
+	if !b.Unsealed {
+		if gateway, err = e.createGateway(ctx, b, seccomp); err != nil {
+			return 1, err
+		}
+		made = append(made, gateway)
+		if err := e.startGateway(ctx, gateway); err != nil {
+			return 1, err
+		}
 	}
-	made = append(made, gateway)
-	if err := e.startGateway(ctx, gateway); err != nil {
-		return 1, err
-	}
-	box, err := e.createBox(ctx, b, gateway, resolv, seccomp)
+	box, err := e.createBox(ctx, b, gateway, seccomp)
 	if box != "" {
 		made = append(made, box)
 	}
 	if err != nil {
 		return 1, err
 	}
-	if err := e.put(ctx, box, b.Files); err != nil {
+	report, err := e.preflight(ctx, b, box)
+	if len(report.Missing) > 0 {
+		return 1, &ImageError{Image: b.Image, Missing: report.Missing}
+	}
+	if bad := (*CommandError)(nil); errors.As(err, &bad) {
+		return bad.Code, err
+	}
+	if err != nil {
 		return 1, err
 	}
-	if err := e.findCommand(ctx, b, box); err != nil {
-		if bad := (*CommandError)(nil); errors.As(err, &bad) {
-			return bad.Code, err
+	if !b.ReadOnly { // a root that is read-only has them mounted
+		if err := e.put(ctx, box, b.Files); err != nil {
+			return 1, err
 		}
-		return 1, err
 	}
 	return e.runBox(ctx, b, box, gateway)
+}
+
+// mountFiles are a box's files as mounts, from a directory of the session's:
+// Docker copies nothing into a root that is read-only, and the file system of
+// an image that is mounted so cannot be changed later.
+func mountFiles(b Box) ([]mount.Mount, error) {
+	dir := filepath.Join(b.SocketDir, "files")
+	if err := os.Mkdir(dir, 0o711); err != nil { //nolint:gosec // the box's user reads them
+		return nil, fmt.Errorf("put the session's files beside the box: %w", err)
+	}
+	var mounts []mount.Mount
+	for i, f := range b.Files {
+		if f.Mode.IsDir() {
+			continue // made with the mount
+		}
+		at := filepath.Join(dir, strconv.Itoa(i))
+		if err := os.WriteFile(at, f.Data, f.Mode.Perm()); err != nil {
+			return nil, fmt.Errorf("put the session's files beside the box: %w", err)
+		}
+		mounts = append(mounts, mount.Mount{Type: mount.TypeBind, Source: at, Target: f.Path, ReadOnly: true})
+	}
+	return mounts, nil
 }

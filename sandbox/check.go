@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/docker/docker/api/types/container"
@@ -19,17 +21,27 @@ type Report struct {
 	Missing []string // what a box needs and the image has not, for people
 }
 
-// checkScript prints one fact a line: the user, whether the project may be
-// written to, where the command is.
-const checkScript = `echo "user $(id -u 2>/dev/null):$(id -g 2>/dev/null)"
+// ImageError says what an image lacks for a box. Nothing of it was started.
+type ImageError struct {
+	Image   string
+	Missing []string
+}
+
+func (e *ImageError) Error() string {
+	return fmt.Sprintf("use the image %s for a box: it lacks %s", e.Image, strings.Join(e.Missing, "; "))
+}
+
+// writableScript tells whether the command's user may write to the project,
+// which only the kernel knows.
+const writableScript = `echo "user $(id -u 2>/dev/null):$(id -g 2>/dev/null)"
 if [ -w . ]; then echo writable yes; fi
-found=$(command -v -- "$1" 2>/dev/null) && [ -x "$found" ] && echo "command $found"
 exit 0`
 
-// Check looks whether an image can run a box's command: whether it has
-// /bin/sh, lets the command's user write to the project, and has the command
-// on its PATH. It runs a box as sealed as Run's, without a network at all.
-// What the image lacks stands in the report; an error is the engine's.
+// Check looks whether an image can run a box's command: what Run looks for
+// before it starts one, and, where the image has a shell, whether the
+// command's user may write to the project. The shell runs in a box as sealed
+// as Run's, without a network at all. What the image lacks stands in the
+// report; an error is the engine's.
 func (e *Engine) Check(ctx context.Context, b Box) (Report, error) {
 	dir, err := os.MkdirTemp("", "aileron-check-")
 	if err != nil {
@@ -40,9 +52,9 @@ func (e *Engine) Check(ctx context.Context, b Box) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	wanted := b.Command[0]
+	wanted := b.Command
 	b.Session, b.Stdin, b.TTY = nobody, nil, false
-	b.Command = []string{"/bin/sh", "-c", checkScript, "check", wanted}
+	b.Command = []string{"/bin/sh", "-c", writableScript}
 	config, host, _, err := e.boxConfig(ctx, b, seccomp)
 	if err != nil {
 		return Report{}, err
@@ -53,13 +65,25 @@ func (e *Engine) Check(ctx context.Context, b Box) (Report, error) {
 		return Report{}, fmt.Errorf("check the image: %w", err)
 	}
 	defer func() { _ = e.remove(context.WithoutCancel(ctx), c.ID) }()
-	said, err := e.say(ctx, b, c.ID)
+	b.Command = wanted
+	r, err := e.preflight(ctx, b, c.ID)
 	if bad := (*CommandError)(nil); errors.As(err, &bad) {
-		return Report{Missing: []string{"/bin/sh"}}, nil
+		r.Missing = append(r.Missing, "the command "+wanted[0]+" on its PATH")
 	} else if err != nil {
 		return Report{}, err
 	}
-	r, writable := Report{}, false
+	if sh, err := e.stat(ctx, c.ID, "/bin/sh"); err != nil || !sh.There || len(r.Missing) > 0 {
+		return r, err
+	}
+	return r, e.checkWriting(ctx, b, c.ID, &r)
+}
+
+func (e *Engine) checkWriting(ctx context.Context, b Box, id string, r *Report) error {
+	said, err := e.say(ctx, b, id)
+	if err != nil {
+		return err
+	}
+	writable := false
 	for line := range strings.Lines(said) {
 		what, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch what {
@@ -67,17 +91,73 @@ func (e *Engine) Check(ctx context.Context, b Box) (Report, error) {
 			r.User = value
 		case "writable":
 			writable = true
-		case "command":
-			r.Command = value
 		}
 	}
 	if !writable {
 		r.Missing = append(r.Missing, "a writable "+Workspace+" (the project belongs to another user)")
 	}
-	if r.Command == "" {
-		r.Missing = append(r.Missing, "the command "+wanted+" on its PATH")
+	return nil
+}
+
+// preflight looks at a box that is made and not started. What its image lacks
+// stands in the report, except the command itself, which is a CommandError.
+func (e *Engine) preflight(ctx context.Context, b Box, id string) (Report, error) {
+	var r Report
+	c, err := e.cli.ContainerInspect(ctx, id)
+	if err != nil {
+		return r, fmt.Errorf("look at the box: %w", err)
 	}
-	return r, nil
+	var env []string
+	if c.Config != nil {
+		env = c.Config.Env // the image's, and ours after it
+		r.User = c.Config.User
+	}
+	missing, err := e.findUser(ctx, b.Image, r.User)
+	if err != nil || len(missing) > 0 { // Podman looks into no box whose user it does not know
+		r.Missing = append(r.Missing, missing...)
+		return r, err
+	}
+	dirs := searchPath(env)
+	for _, name := range b.Needs {
+		if _, err := e.findCommand(ctx, b, id, name, dirs); errors.As(err, new(*CommandError)) {
+			r.Missing = append(r.Missing, "the command "+name+" on its PATH")
+		} else if err != nil {
+			return r, err
+		}
+	}
+	r.Command, err = e.findCommand(ctx, b, id, b.Command[0], dirs)
+	return r, err
+}
+
+// findUser looks for a user that an image names in the image's own lists:
+// each engine finds its absence in another step, and says it in other words.
+func (e *Engine) findUser(ctx context.Context, image, user string) (missing []string, err error) {
+	name, group, _ := strings.Cut(user, ":")
+	wanted := map[string]string{}
+	for list, who := range map[string]string{"/etc/passwd": name, "/etc/group": group} {
+		if strings.Trim(who, "0123456789") != "" && who != "root" { // a number needs no entry
+			wanted[list] = who
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	look, err := e.Look(ctx, image)
+	if err != nil {
+		return nil, err
+	}
+	defer look.Close(ctx)
+	for list, who := range wanted {
+		data, err := look.Read(ctx, list)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if !bytes.Contains(append([]byte("\n"), data...), []byte("\n"+who+":")) {
+			missing = append(missing, fmt.Sprintf("%s in its %s, although it says USER %s", who, list, user))
+		}
+	}
+	slices.Sort(missing)
+	return missing, nil
 }
 
 // say starts a container, waits for its end and gives what it said.

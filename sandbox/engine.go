@@ -21,6 +21,7 @@ import (
 type Engine struct {
 	kind    string // podman or docker
 	version string
+	arch    string // what its containers run on, as GOARCH names it
 	cli     *client.Client
 	service *podmanService // nil: the engine was running
 	dir     string         // private files for this engine
@@ -91,7 +92,7 @@ func connect(ctx context.Context, kind, host string) (*Engine, error) {
 		_ = cli.Close()
 		return nil, fmt.Errorf("%s: another engine answers on its socket", kind)
 	}
-	return &Engine{kind: kind, version: v.Version, cli: cli}, nil
+	return &Engine{kind: kind, version: v.Version, arch: v.Arch, cli: cli}, nil
 }
 
 func findDocker(ctx context.Context) (*Engine, error) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -114,13 +115,29 @@ func (e *Engine) startGateway(ctx context.Context, id string) error {
 	return fmt.Errorf("start the gateway: it did not get ready: %s", said)
 }
 
-func (e *Engine) createBox(ctx context.Context, b Box, gateway, resolv, seccomp string) (string, error) {
+func (e *Engine) createBox(ctx context.Context, b Box, gateway, seccomp string) (string, error) {
 	config, host, ownHome, err := e.boxConfig(ctx, b, seccomp)
 	if err != nil {
 		return "", err
 	}
-	host.NetworkMode = container.NetworkMode("container:" + gateway)
-	host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: resolv, Target: "/etc/resolv.conf", ReadOnly: true})
+	if b.Unsealed {
+		host.ExtraHosts = e.aliasHosts()
+	} else {
+		// Podman makes none for such a network, and Docker copies the host's.
+		resolv := filepath.Join(b.SocketDir, "resolv.conf")
+		if err := os.WriteFile(resolv, []byte("nameserver 127.0.0.53\noptions ndots:1 timeout:2 attempts:1\n"), 0o644); err != nil { //nolint:gosec // the box's user reads it
+			return "", fmt.Errorf("write the box's resolv.conf: %w", err)
+		}
+		host.NetworkMode = container.NetworkMode("container:" + gateway)
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: resolv, Target: "/etc/resolv.conf", ReadOnly: true})
+	}
+	if b.ReadOnly {
+		files, err := mountFiles(b)
+		if err != nil {
+			return "", err
+		}
+		host.Mounts = append(host.Mounts, files...)
+	}
 	c, err := e.cli.ContainerCreate(ctx, config, host, nil, nil, "aileron-"+b.Session+"-box")
 	if err != nil {
 		return "", fmt.Errorf("make the box: %w", err)
@@ -165,6 +182,11 @@ func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *conta
 		Resources:   container.Resources{Ulimits: ulimits(), PidsLimit: &pids},
 		Mounts:      []mount.Mount{{Type: mount.TypeBind, Source: b.Dir, Target: Workspace}},
 	}
+	if b.ReadOnly {
+		host.ReadonlyRootfs = true
+		host.Tmpfs = map[string]string{"/tmp": "exec,mode=1777", "/var/tmp": "exec,mode=1777", "/run": "mode=0755"}
+		ownHome = e.homeOf(host, user, ownHome)
+	}
 	env := append([]string{"HOME=/home/agent"}, b.Env...)
 	if b.TTY {
 		if t := os.Getenv("TERM"); t != "" {
@@ -186,6 +208,23 @@ func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *conta
 	return &container.Config{Image: b.Image, Entrypoint: []string{}, Cmd: b.Command, User: user, Env: env, WorkingDir: Workspace,
 		Tty: b.TTY, OpenStdin: b.Stdin != nil, StdinOnce: true, AttachStdin: b.Stdin != nil, AttachStdout: true, AttachStderr: true,
 		Labels: b.labels("box"), StopTimeout: new(int)}, host, ownHome, nil
+}
+
+// homeOf gives a box with a read-only root a home that can be written to, and
+// tells whether its user must still be made its owner.
+func (e *Engine) homeOf(host *container.HostConfig, user string, own bool) bool {
+	home := path.Dir(Workspace)
+	if uid, gid, ok := strings.Cut(user, ":"); own && e.kind == "docker" {
+		if !ok {
+			uid, gid = "0", "0"
+		}
+		host.Tmpfs[home] = "exec,mode=0755,uid=" + uid + ",gid=" + gid
+		return false // Docker changes nothing in such a container
+	}
+	// A volume without a name goes with its container, and begins as what the
+	// image has there.
+	host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Target: home})
+	return own
 }
 
 // boxUser decides who the command is. The image's own user is kept where it

@@ -7,9 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-
-	"github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/container"
 )
 
 // CommandError says that an image cannot run a command, with the exit code
@@ -47,49 +44,39 @@ func startError(b Box, err error) error {
 	return &CommandError{Command: b.Command[0], Image: b.Image, Code: code, Engine: text[at:]}
 }
 
-// findCommand looks for a box's command in its file system, because an init
-// hides from the engine, each in its own way, that a command cannot be
-// executed. Where it cannot know (the project, links) it lets the command
-// pass.
-func (e *Engine) findCommand(ctx context.Context, b Box, id string) error {
-	name := b.Command[0]
+// findCommand looks for a command in a box's file system and says where it is,
+// because an init hides from the engine, each in its own way, that a command
+// cannot be executed. Where it cannot know (the project, links) it lets the
+// command pass.
+func (e *Engine) findCommand(ctx context.Context, b Box, id, name, dirs string) (string, error) {
 	places := []string{name}
 	if !strings.Contains(name, "/") {
-		c, err := e.cli.ContainerInspect(ctx, id)
-		if err != nil {
-			return fmt.Errorf("look for the command: %w", err)
-		}
-		var env []string
-		if c.Config != nil {
-			env = c.Config.Env // the image's, and ours after it
-		}
 		places = nil
-		for _, dir := range strings.Split(searchPath(env), ":") {
+		for _, dir := range strings.Split(dirs, ":") {
 			places = append(places, path.Join("/", dir, name))
 		}
 	}
 	bad := &CommandError{Command: name, Image: b.Image, Code: 127, Engine: "no such file"}
 	for _, place := range places {
 		if !path.IsAbs(place) || strings.HasPrefix(path.Clean(place), path.Dir(Workspace)) {
-			return nil
+			return place, nil
 		}
-		info, err := e.cli.ContainerStatPath(ctx, id, place)
+		entry, err := e.stat(ctx, id, place)
 		switch {
-		case errdefs.IsNotFound(err) || err != nil && strings.Contains(err.Error(), "no such file"):
-			continue
 		case err != nil:
-			return fmt.Errorf("look for the command: %w", err)
-		}
-		if executable(info) {
-			return nil
+			return "", fmt.Errorf("look for the command: %w", err)
+		case !entry.There:
+			continue
+		case executable(entry.Mode):
+			return place, nil
 		}
 		bad.Code, bad.Engine = 126, place+" is not executable"
 	}
-	return bad
+	return "", bad
 }
 
-func executable(info container.PathStat) bool {
-	return info.Mode&fs.ModeSymlink != 0 || info.Mode.IsRegular() && info.Mode.Perm()&0o111 != 0
+func executable(mode fs.FileMode) bool {
+	return mode&fs.ModeSymlink != 0 || mode.IsRegular() && mode.Perm()&0o111 != 0
 }
 
 // searchPath is the last PATH of an environment, or what runtimes take

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -26,11 +26,16 @@ type boxOptions struct {
 	build   string
 	image   string
 	dir     string
+	proxy   string // auto, on or off
+	fixed   bool   // the root file system is read-only
 }
 
 func (o *boxOptions) register(cmd *cobra.Command, sandboxes string) {
 	o.sessionOptions.register(cmd)
 	o.registerBox(cmd, sandboxes)
+	f := cmd.Flags()
+	f.StringVar(&o.proxy, "sandbox-proxy", "auto", "mediation: on (sealed, or not at all), auto (by convention where the engine cannot seal) or off (none)")
+	f.BoolVar(&o.fixed, "read-only", false, "let the command write to the project, its home, /tmp, /var/tmp and /run only")
 }
 
 // registerBox adds what is said of a box without a session.
@@ -46,7 +51,18 @@ func (o *boxOptions) check(off bool) error {
 	if err := o.sessionOptions.check(); err != nil {
 		return err
 	}
-	return o.checkBox(off)
+	switch o.proxy {
+	case "auto", "on", "off":
+	default:
+		return usagef("--sandbox-proxy is %q; it must be auto, on or off", o.proxy)
+	}
+	if err := o.checkBox(off); err != nil {
+		return err
+	}
+	if o.sandbox == "off" && o.proxy != "auto" {
+		return usagef("--sandbox-proxy=%s is about a box, and --sandbox=off makes none", o.proxy)
+	}
+	return nil
 }
 
 func (o *boxOptions) checkBox(off bool) error {
@@ -86,6 +102,7 @@ type boxPlan struct {
 	agent   string
 	image   sandbox.Image
 	command []string
+	needs   []string       // commands that the image must have besides
 	env     []string       // the agent's own variables
 	opened  func(*session) // called before the box is made; nil: nothing to say
 	stdin   io.Reader      // nil: the app's
@@ -153,9 +170,12 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 		return err
 	}
 	defer ward.dismiss()
-	code, err := a.boxed(ctx, s, engine, boxed{plan: plan, dir: dir, binary: binary, forward: forward, running: running})
-	s.close(context.WithoutCancel(ctx), code, "the command ended")
+	code, err := a.boxed(ctx, s, engine, boxed{plan: plan, opts: opts, dir: dir, binary: binary, forward: forward, running: running})
 	var bad *sandbox.CommandError
+	if errors.As(err, &bad) || errors.As(err, new(*sandbox.ImageError)) {
+		s.disabled(context.WithoutCancel(ctx), reasonPreflight)
+	}
+	s.close(context.WithoutCancel(ctx), code, "the command ended")
 	switch {
 	case errors.As(err, &bad):
 		_ = a.exitCode(err) // says it; the code is a shell's
@@ -166,6 +186,21 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 		return exitError{code}
 	}
 	return nil
+}
+
+// Reasons of sandbox.proxy.disabled.
+const (
+	reasonPreflight = "preflight_failed"
+	reasonOptOut    = "user_opt_out"
+	reasonUnsealed  = "unsupported_sandbox_mode"
+)
+
+// disabled writes down that no box is mediated, and why.
+func (s *session) disabled(ctx context.Context, reason string) {
+	if _, err := s.audit.Append(ctx, audit.Row{Event: audit.EventSandboxDisabled, SessionID: s.id, Source: audit.SourceLauncher,
+		Decision: audit.DecisionDisabled, Reason: reason}); err != nil {
+		s.log.Warn("an audit row could not be written", "event", audit.EventSandboxDisabled, "error", err)
+	}
 }
 
 // interrupted says an error that a Ctrl-C caused as that.
@@ -179,6 +214,7 @@ func (a *app) interrupted(ctx context.Context, err error) error {
 
 type boxed struct {
 	plan    boxPlan
+	opts    *boxOptions
 	dir     string
 	binary  string
 	forward <-chan os.Signal
@@ -190,29 +226,30 @@ func (a *app) boxed(ctx context.Context, s *session, engine *sandbox.Engine, b b
 	if err := os.Mkdir(sockets, 0o711); err != nil {
 		return 1, fmt.Errorf("make the box's socket directory: %w", err)
 	}
-	if err := s.serve(ctx, true); err != nil {
+	door, err := a.openDoor(ctx, s, engine, b)
+	if err != nil {
+		return 1, err
+	}
+	if err := s.serve(ctx, door.kind == sealed); err != nil {
 		return 1, err
 	}
 	s.sweepSessions(ctx)
 	if _, err := engine.Sweep(ctx, func(id string) bool { return id == s.id || alive(s.home, id) }); err != nil {
 		s.log.Warn("leftovers of ended sessions could not be removed", "error", err)
 	}
-	for name, door := range map[string]proxy.Door{"proxy.sock": {Sealed: true}, "redirect.sock": {Sealed: true, Redirected: true}} {
-		// The gateway's user is not ours: the socket is open, its directory
-		// is inside one that nobody else may enter.
-		l, err := listenUnix(filepath.Join(sockets, name), 0o666)
-		if err != nil {
-			return 1, fmt.Errorf("open the box's socket: %w", err)
-		}
-		s.listen(ctx, l, door)
-	}
-	files, err := s.boxFiles(ctx, engine, b.plan.image.Ref)
-	if err != nil {
+	if err := door.listen(ctx, s, engine, sockets); err != nil {
 		return 1, err
 	}
+	var files []sandbox.File
+	if door.kind != unmediated {
+		if files, err = s.boxFiles(ctx, engine, b.plan.image.Ref); err != nil {
+			return 1, err
+		}
+	}
 	box := sandbox.Box{
-		Session: s.id, Image: b.plan.image.Ref, Command: b.plan.command, Dir: b.dir,
-		Env:       append(s.boxEnv(engine.Kind(), b.plan.image), b.plan.env...),
+		Session: s.id, Image: b.plan.image.Ref, Command: b.plan.command, Needs: b.plan.needs, Dir: b.dir,
+		Env:      append(s.boxEnv(engine.Kind(), b.plan.image, door), b.plan.env...),
+		ReadOnly: b.opts.fixed, Unsealed: door.kind != sealed,
 		SocketDir: sockets, Binary: b.binary, Files: files,
 		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Signals: b.forward,
 	}
@@ -249,13 +286,16 @@ func tierOf(image sandbox.Image) string {
 	return "base"
 }
 
-// boxEnv is the environment of CONTRACT section 3.
-func (s *session) boxEnv(runtime string, image sandbox.Image) []string {
-	env := mediationEnv("http://127.0.0.1:3128", boxCA, boxBundle, boxJava, []string{"localhost", "127.0.0.1", "::1", proxy.APIHost})
-	env = append(env, s.identity("http://"+proxy.APIHost+"/v1")...)
-	env = append(env,
-		"AILERON_TOOLS_FILE=/etc/aileron/tools.txt", "AILERON_SHIMS_DIR=/usr/local/bin",
-		"AILERON_SANDBOX_TIER="+tierOf(image), "AILERON_SANDBOX_RUNTIME="+runtime, "AILERON_SANDBOX_IMAGE="+image.Ref)
+// boxEnv is the environment of CONTRACT section 3. A box that is not mediated
+// is told what it is, and nothing else.
+func (s *session) boxEnv(runtime string, image sandbox.Image, d door) []string {
+	env := []string{"AILERON_SESSION_ID=" + s.id, "AILERON_SANDBOX_TIER=" + tierOf(image), "AILERON_SANDBOX_RUNTIME=" + runtime, "AILERON_SANDBOX_IMAGE=" + image.Ref}
+	if d.kind == unmediated {
+		return env
+	}
+	env = append(env, mediationEnv(d.proxyURL, boxCA, boxBundle, boxJava, []string{"localhost", "127.0.0.1", "::1", d.apiHost})...)
+	env = append(env, "AILERON_API_URL="+d.apiURL, "AILERON_TOKEN="+s.token,
+		"AILERON_TOOLS_FILE=/etc/aileron/tools.txt", "AILERON_SHIMS_DIR=/usr/local/bin")
 	return append(env, s.placeholders()...)
 }
 

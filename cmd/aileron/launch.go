@@ -39,6 +39,10 @@ the agent's exit code is aileron's.`,
 	return cmd
 }
 
+// agentNeeds are the commands that an agent's image must have: its own, and
+// the shell in which its tools run.
+func agentNeeds(agent agents.Agent) []string { return append(agent.Commands[1:], "sh") }
+
 func agentNames() string {
 	names := ""
 	for i, n := range agents.Names() {
@@ -68,7 +72,7 @@ func runLaunch(ctx context.Context, a *app, opts *boxOptions, name string, args 
 	if opts.image == "" {
 		image = sandbox.AgentImage(version, agent.Name, agent.Recipe)
 	}
-	return a.runInBox(ctx, opts, boxPlan{agent: agent.Name, image: image, command: command, env: env,
+	return a.runInBox(ctx, opts, boxPlan{agent: agent.Name, image: image, command: command, needs: agentNeeds(agent), env: env,
 		opened: func(s *session) { a.adviseModel(agent, s) }})
 }
 

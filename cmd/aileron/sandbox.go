@@ -65,9 +65,10 @@ func newSandboxCheckCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check --agent=CMD",
 		Short: "Check that an image can run a command, without a session",
-		Long: `Prepare the image as launch does, and look whether it has /bin/sh, lets the
-command write to the project, and has the command on its PATH. Exits with 1 when
-something is missing.`,
+		Long: `Prepare the image as launch does, and look for what launch looks for before it
+starts an agent: the image's user, its architecture, the command on its PATH, a
+shell for an agent known by name; and whether the command may write to the
+project. Exits with 1 when something is missing, and names it.`,
 		Example: `  aileron sandbox check --agent=opencode
   aileron sandbox check --image localhost/my/tools --agent=bash`,
 		Args: usageArgs(cobra.NoArgs),
@@ -97,9 +98,10 @@ type sandboxReport struct {
 }
 
 func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) error {
-	image, command := sandbox.BaseImage(version), name
+	image, command, needs := sandbox.BaseImage(version), name, []string(nil)
 	if agent, ok := agents.Find(name); ok {
 		image, command = sandbox.AgentImage(version, agent.Name, agent.Recipe), agent.Commands[0]
+		needs = agentNeeds(agent)
 	}
 	if opts.image != "" {
 		image = sandbox.Image{Ref: opts.image}
@@ -116,7 +118,7 @@ func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) e
 	if err := engine.EnsureImage(ctx, image, opts.build, a.stderr); err != nil {
 		return err
 	}
-	found, err := engine.Check(ctx, sandbox.Box{Image: image.Ref, Command: []string{command}, Dir: dir})
+	found, err := engine.Check(ctx, sandbox.Box{Image: image.Ref, Command: []string{command}, Needs: needs, Dir: dir})
 	if err != nil {
 		return err
 	}

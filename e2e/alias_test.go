@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/ALRubinger/aileron/e2e/standin"
+)
+
+// apart tells this test binary that it runs in namespaces of its own.
+const apart = "AILERON_E2E_APART"
+
+// Docker Desktop cannot run here. What it lacks can: a daemon that does not
+// see the directory of the session's sockets, with a bridge to this host.
+func TestABoxThatCannotBeSealedSaysSo(t *testing.T) {
+	if os.Getenv(apart) == "" {
+		if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
+			need(t, "root and a dockerd of its own (scripts/prepare --tests)")
+		}
+		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
+		again.Env = append(os.Environ(), apart+"=1")
+		again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
+		out, err := again.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "--- PASS: ") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	lo, err := netlink.LinkByName("lo")
+	if err == nil {
+		err = netlink.LinkSetUp(lo)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := newUser(t, standin.Script{}, "echo")
+	startHiddenDocker(t, filepath.Join(u.home, "sessions"))
+	const image = "localhost/aileron-tests/get:1"
+	importImage(t, image)
+	run := func(flags ...string) result {
+		args := append([]string{"sandbox", "run", "--sandbox=docker", "--image", image, "--dir", u.project}, u.reach()...)
+		return u.run(append(args, flags...)...)
+	}
+
+	r := run("--", "/get", "https://api.echo.example/echo", "$AILERON_API_URL/session")
+	if r.code != 0 || strings.Contains(r.out, secret) {
+		t.Errorf("exit %d, with the secret: %v\n%s%s", r.code, strings.Contains(r.out, secret), r.out, r.err)
+	}
+	contains(t, "what is said", r.err, "NOT SEALED", "--sandbox-proxy=on")
+	contains(t, "the box's answers", r.out, "200 OK", "Bearer ****", `"hosts":["api.echo.example:443"]`, "env HTTPS_PROXY")
+	started := u.rows("--event", "session.started")
+	if fields, _ := started[len(started)-1]["fields"].(map[string]any); fields["sealed"] != false {
+		t.Errorf("session.started has the fields %v, want sealed=false", fields)
+	}
+	if rows := u.rows("--decision", "proxied"); len(rows) != 1 || rows[0]["operation"] != "echo" {
+		t.Errorf("rows: %v", rows)
+	}
+
+	r = run("--sandbox-proxy=on", "--", "/get")
+	if r.code != 1 || r.out != "" {
+		t.Errorf("--sandbox-proxy=on: exit %d, %q; want a refusal", r.code, r.out)
+	}
+	contains(t, "the refusal", r.err, "seal the box", "does not see the session's directory", "--sandbox-proxy=auto")
+	r = run("--sandbox-proxy=off", "--", "/get")
+	if r.code != 0 || strings.Contains(r.out, "PROXY") || strings.Contains(r.out, "AILERON_TOKEN") {
+		t.Errorf("--sandbox-proxy=off: exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	contains(t, "what is said", r.err, "NOT MEDIATED")
+	var reasons []string
+	for _, row := range u.rows("--event", "sandbox.proxy.disabled") {
+		reasons = append(reasons, row["reason"].(string))
+	}
+	if got := strings.Join(reasons, " "); got != "unsupported_sandbox_mode user_opt_out" {
+		t.Errorf("sandbox.proxy.disabled because of %q", got)
+	}
+}
+
+// need skips a test that this machine cannot run, or fails it in CI.
+func need(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal("this needs " + what)
+	}
+	t.Skip("this needs " + what)
+}
+
+// startHiddenDocker starts a daemon that sees this machine but for one
+// directory.
+func startHiddenDocker(t *testing.T, hidden string) {
+	t.Helper()
+	if err := os.MkdirAll(hidden, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("/var/tmp", "e2e-docker-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const host = "tcp://127.0.0.1:2375"
+	t.Setenv("DOCKER_HOST", host)
+	log := &bytes.Buffer{}
+	daemon := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", `mount -t tmpfs none "$1" && shift && exec dockerd "$@"`, "hide", hidden,
+		"--data-root", dir+"/root", "--exec-root", dir+"/exec", "--pidfile", dir+"/pid", "--host", host, "--config-file", dir+"/daemon.json",
+		"--iptables=false", "--ip6tables=false", "--ip-forward=false", "--tls=false")
+	daemon.Stdout, daemon.Stderr = log, log
+	if err := errors.Join(os.WriteFile(dir+"/daemon.json", []byte("{}"), 0o600), daemon.Start()); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = daemon.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		_ = daemon.Process.Signal(syscall.SIGTERM)
+		<-ended
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	waitFor(t, func() bool {
+		select {
+		case <-ended:
+			t.Fatalf("dockerd ended: %s", log)
+		default:
+		}
+		return exec.Command("docker", "version").Run() == nil
+	})
+}
+
+// importImage makes an image that holds nothing but a client.
+func importImage(t *testing.T, ref string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "get")
+	build := exec.Command("go", "build", "-trimpath", "-o", file, "./testdata/get")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the client: %v\n%s", err, out)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var layer bytes.Buffer
+	tw := tar.NewWriter(&layer)
+	if err := tw.WriteHeader(&tar.Header{Name: "get", Mode: 0o755, Size: int64(len(data))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tw.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := tw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("docker", "import", "-", ref)
+	cmd.Stdin = &layer
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("import the image: %v\n%s", err, out)
+	}
+}
