@@ -42,45 +42,54 @@ func TestAgentsFinishAPromptWithKeysThatTheyNeverSee(t *testing.T) {
 	for name, a := range agents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			needPodman(t)
-			u := newUser(t, standin.Script{Command: `curl -sS https://api.github.com/user | tee out.txt; cat /proc/1/environ >/tmp/found; echo TOOL-RAN`, Hold: true}, a.connector, "github")
-			if a.config != "" {
-				if err := os.WriteFile(filepath.Join(u.project, a.agent+".json"), []byte(a.config), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			u.buildImage(a.agent)
-			flags := append([]string{"launch", "--sandbox=podman", "--dir", u.project}, u.reach()...)
-			cmd := u.command(append(append(flags, a.agent, "--"), a.args...)...)
-			ended := make(chan struct{})
-			var r result
-			go func() { defer close(ended); r = finish(t, cmd) }()
-			release := sync.OnceFunc(func() { close(u.origin.Release) })
-			t.Cleanup(func() { release(); <-ended })
-
-			if !u.modelIsTold("TOOL-RAN", ended) {
-				<-ended
-				t.Fatalf("exit %d before the model was told what the tool said\n%s\n%s", r.code, r.out, r.err)
-			}
-			u.searchBoxes(a.placeholder)
-			release()
-			<-ended
-			if r.code != 0 {
-				t.Fatalf("exit %d\n%s\n%s", r.code, r.out, r.err)
-			}
-			contains(t, "what the agent said", r.out, "All done, says the stand-in.")
-			if strings.Contains(r.out+r.err, secret[:16]) || strings.Contains(r.out+r.err, modelKey[:16]) {
-				t.Error("a secret is in the output")
-			}
-			if out, err := os.ReadFile(filepath.Join(u.project, "out.txt")); err != nil || !strings.Contains(string(out), "octo-stand-in") {
-				t.Errorf("the tool's output: %q, %v", out, err)
-			}
-			u.checkWhatArrived(a)
-			u.checkRows(a)
-			if left := u.leftovers(); left != "" {
-				t.Errorf("containers are left: %s", left)
-			}
+			finishesAPrompt(t, "podman", a)
 		})
+	}
+	// Two at once would load their images at once.
+	for _, name := range []string{"claude", "codex", "opencode with anthropic"} {
+		t.Run(name+" on docker", func(t *testing.T) { finishesAPrompt(t, "docker", agents[name]) })
+	}
+}
+
+func finishesAPrompt(t *testing.T, engine string, a prompted) {
+	needEngine(t, engine)
+	u := newUser(t, standin.Script{Command: `curl -sS https://api.github.com/user | tee out.txt; cat /proc/1/environ >/tmp/found; echo TOOL-RAN`, Hold: true}, a.connector, "github")
+	u.engine = engine
+	if a.config != "" {
+		if err := os.WriteFile(filepath.Join(u.project, a.agent+".json"), []byte(a.config), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.buildImage(a.agent)
+	flags := append([]string{"launch", "--sandbox=" + engine, "--dir", u.project}, u.reach()...)
+	cmd := u.command(append(append(flags, a.agent, "--"), a.args...)...)
+	ended := make(chan struct{})
+	var r result
+	go func() { defer close(ended); r = finish(t, cmd) }()
+	release := sync.OnceFunc(func() { close(u.origin.Release) })
+	t.Cleanup(func() { release(); <-ended })
+
+	if !u.modelIsTold("TOOL-RAN", ended) {
+		<-ended
+		t.Fatalf("exit %d before the model was told what the tool said\n%s\n%s", r.code, r.out, r.err)
+	}
+	u.searchBoxes(a.placeholder)
+	release()
+	<-ended
+	if r.code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", r.code, r.out, r.err)
+	}
+	contains(t, "what the agent said", r.out, "All done, says the stand-in.")
+	if strings.Contains(r.out+r.err, secret[:16]) || strings.Contains(r.out+r.err, modelKey[:16]) {
+		t.Error("a secret is in the output")
+	}
+	if out, err := os.ReadFile(filepath.Join(u.project, "out.txt")); err != nil || !strings.Contains(string(out), "octo-stand-in") {
+		t.Errorf("the tool's output: %q, %v", out, err)
+	}
+	u.checkWhatArrived(a)
+	u.checkRows(a)
+	if left := u.leftovers(); left != "" {
+		t.Errorf("containers are left: %s", left)
 	}
 }
 
@@ -92,7 +101,13 @@ func (u *user) buildImage(agent string) {
 	u.t.Helper()
 	building.Lock()
 	defer building.Unlock()
-	u.must("sandbox", "build", "--sandbox=podman", "--if-missing", "--agent", agent)
+	ref := strings.TrimSpace(u.must("sandbox", "build", "--sandbox=podman", "--if-missing", "--agent", agent).out)
+	if u.engine == "docker" && exec.Command("docker", "image", "inspect", ref).Run() != nil {
+		// The same image, so that what an agent is fetched from is asked once.
+		if out, err := exec.Command("sh", "-c", `podman save --quiet "$1" | docker load --quiet`, "sh", ref).CombinedOutput(); err != nil {
+			u.t.Fatalf("hand the image over to docker: %v\n%s", err, out)
+		}
+	}
 }
 
 // modelIsTold waits until a request to a model holds text; false when the

@@ -84,15 +84,6 @@ func TestABoxThatCannotBeSealedSaysSo(t *testing.T) {
 	}
 }
 
-// need skips a test that this machine cannot run, or fails it in CI.
-func need(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal("this needs " + what)
-	}
-	t.Skip("this needs " + what)
-}
-
 // startHiddenDocker starts a daemon that sees this machine but for one
 // directory.
 func startHiddenDocker(t *testing.T, hidden string) {

@@ -254,3 +254,24 @@ func waitFor(t *testing.T, done func() bool) {
 	}
 	t.Fatal(fmt.Errorf("it did not happen in two minutes"))
 }
+
+func TestAStartThatTheImageForbidsIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	needPodman(t)
+	u := newUser(t, standin.Script{})
+	for command, code := range map[string]int{"no-such-command": 127, "/etc/passwd": 126} {
+		r := u.run("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", command)
+		if r.code != code || r.out != "" || !strings.Contains(r.err, command) {
+			t.Errorf("%s: exit %d, %q, %q; want %d and its name", command, r.code, r.out, r.err, code)
+		}
+	}
+	rows := u.rows("--event", "sandbox.proxy.disabled")
+	for _, row := range rows {
+		if row["reason"] != "preflight_failed" || row["decision"] != "disabled" || row["source"] != "launcher" {
+			t.Errorf("the row is %v", row)
+		}
+	}
+	if len(rows) != 2 {
+		t.Errorf("%d rows of sandbox.proxy.disabled, want 2", len(rows))
+	}
+}

@@ -64,6 +64,7 @@ type user struct {
 	t       *testing.T
 	home    string
 	project string
+	engine  string // podman, or docker
 	origin  *standin.Server
 }
 
@@ -77,7 +78,7 @@ func newUser(t *testing.T, script standin.Script, bound ...string) *user {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	u := &user{t: t, home: filepath.Join(home, "h"), project: filepath.Join(home, "p"), origin: standin.Start(t, script)}
+	u := &user{t: t, home: filepath.Join(home, "h"), project: filepath.Join(home, "p"), engine: "podman", origin: standin.Start(t, script)}
 	if err := os.Mkdir(u.project, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -171,23 +172,36 @@ func (u *user) must(args ...string) result {
 	return r
 }
 
-// box runs a shell script in a sealed box on Podman, with curl in it.
+// box runs a shell script in a sealed box, with curl in it.
 func (u *user) box(script string, flags ...string) result {
 	u.t.Helper()
-	needPodman(u.t)
-	args := append([]string{"sandbox", "run", "--sandbox=podman", "--dir", u.project}, u.reach()...)
+	needEngine(u.t, u.engine)
+	args := append([]string{"sandbox", "run", "--sandbox=" + u.engine, "--dir", u.project}, u.reach()...)
 	return u.run(append(append(args, flags...), "--", "sh", "-c", script)...)
 }
 
 func needPodman(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("podman"); err == nil {
-		return
+	needEngine(t, "podman")
+}
+
+// needEngine skips a test without that engine, or fails it in CI.
+func needEngine(t *testing.T, engine string) {
+	t.Helper()
+	cmd := exec.Command(engine, "version")
+	cmd.Env = podmanEnv(t)
+	if err := cmd.Run(); err != nil {
+		need(t, engine+": scripts/prepare --tests installs it, and scripts/with-docker runs Docker's daemon")
 	}
+}
+
+// need skips a test that this machine cannot run, or fails it in CI.
+func need(t *testing.T, what string) {
+	t.Helper()
 	if os.Getenv("CI") != "" {
-		t.Fatal("there is no podman, and in CI the end-to-end tests must run; scripts/prepare installs it")
+		t.Fatal("this needs " + what)
 	}
-	t.Skip("there is no podman: scripts/prepare installs it")
+	t.Skip("this needs " + what)
 }
 
 type row = map[string]any
@@ -207,11 +221,11 @@ func (u *user) rows(flags ...string) []row {
 	}
 }
 
-// boxes are the containers of this user's sessions that podman has. Other
+// boxes are the containers of this user's sessions that the engine has. Other
 // tests have boxes of their own at the same time.
 func (u *user) boxes() []string {
 	u.t.Helper()
-	out := podman(u.t, "ps", "-a", "--filter", "label=aileron.session", "--format", "{{.Names}}")
+	out := u.ask("ps", "-a", "--filter", "label=aileron.session", "--format", "{{.Names}}")
 	var boxes []string
 	for _, started := range u.rows("--event", "session.started") {
 		for name := range strings.FieldsSeq(out) {
@@ -226,14 +240,14 @@ func (u *user) boxes() []string {
 // leftovers are the boxes that are still there.
 func (u *user) leftovers() string { return strings.Join(u.boxes(), " ") }
 
-// podman runs podman's own command line.
-func podman(t *testing.T, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("podman", args...)
-	cmd.Env = podmanEnv(t)
+// ask runs the engine's own command line.
+func (u *user) ask(args ...string) string {
+	u.t.Helper()
+	cmd := exec.Command(u.engine, args...)
+	cmd.Env = podmanEnv(u.t)
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("podman %s: %v", strings.Join(args, " "), err)
+		u.t.Fatalf("%s %s: %v", u.engine, strings.Join(args, " "), err)
 	}
 	return string(out)
 }

@@ -38,9 +38,10 @@ func (u *user) searchBoxes(placeholder string) {
 		}
 	}
 	for _, box := range boxes {
-		look("inspect", strings.NewReader(podman(u.t, "inspect", box)))
+		look("inspect", strings.NewReader(u.ask("inspect", box)))
 		files := false
-		for pid := range strings.FieldsSeq(podman(u.t, "top", box, "hpid")) {
+		top := map[string][]string{"podman": {"top", box, "hpid"}, "docker": {"top", box, "-eo", "pid"}}[u.engine]
+		for pid := range strings.FieldsSeq(u.ask(top...)) {
 			if _, err := strconv.Atoi(pid); err != nil {
 				continue // the heading
 			}

@@ -172,7 +172,11 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	defer ward.dismiss()
 	code, err := a.boxed(ctx, s, engine, boxed{plan: plan, opts: opts, dir: dir, binary: binary, forward: forward, running: running})
 	var bad *sandbox.CommandError
-	if errors.As(err, &bad) || errors.As(err, new(*sandbox.ImageError)) {
+	var lacks *sandbox.ImageError
+	if errors.As(err, &lacks) {
+		err = hint(err, "add it to the image, or choose another with --image; aileron sandbox check --agent=CMD looks without a session")
+	}
+	if errors.As(err, &bad) || lacks != nil {
 		s.disabled(context.WithoutCancel(ctx), reasonPreflight)
 	}
 	s.close(context.WithoutCancel(ctx), code, "the command ended")
