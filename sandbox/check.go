@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -142,22 +141,30 @@ func (e *Engine) findUser(ctx context.Context, image, user string) (missing []st
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	look, err := e.Look(ctx, image)
-	if err != nil {
-		return nil, err
-	}
-	defer look.Close(ctx)
-	for list, who := range wanted {
-		data, err := look.Read(ctx, list)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	tree, ok := e.seen.Load(image)
+	if !ok {
+		look, err := e.Look(ctx, image)
+		if err != nil {
 			return nil, err
 		}
-		if !bytes.Contains(append([]byte("\n"), data...), []byte("\n"+who+":")) {
+		tree = look.etc
+		look.Close(ctx)
+	}
+	for list, who := range wanted {
+		if !tree.(etcTree).lists(list, who) {
 			missing = append(missing, fmt.Sprintf("%s in its %s, although it says USER %s", who, list, user))
 		}
 	}
 	slices.Sort(missing)
 	return missing, nil
+}
+
+// lists reports whether a list of users or groups has a name. One that was
+// too large to keep is not judged.
+func (tree etcTree) lists(list, name string) bool {
+	at, err := tree.find(list, func(outside string) (Entry, error) { return Entry{Path: outside}, nil })
+	n := tree[at.Path]
+	return err == nil && at.There && (!n.kept || bytes.Contains(append([]byte("\n"), n.data...), []byte("\n"+name+":")))
 }
 
 // say starts a container, waits for its end and gives what it said.

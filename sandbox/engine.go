@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,6 +26,7 @@ type Engine struct {
 	cli     *client.Client
 	service *podmanService // nil: the engine was running
 	dir     string         // private files for this engine
+	seen    sync.Map       // etcTree of each image that was looked into
 }
 
 // Find gives the engine of a kind: podman, docker, or auto for the first of

@@ -75,6 +75,7 @@ func (e *Engine) Look(ctx context.Context, image string) (*Look, error) {
 		l.Close(ctx)
 		return nil, fmt.Errorf("look into %s: %w", image, err)
 	}
+	e.seen.Store(image, l.etc)
 	return l, nil
 }
 
