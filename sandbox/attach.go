@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 )
 
@@ -18,14 +19,14 @@ import (
 const stopGrace = 5 * time.Second
 
 // runBox attaches, starts and waits.
-func (e *Engine) runBox(ctx context.Context, b Box, box, gateway string) (int, error) {
+func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, error) {
 	// The box outlives ctx by its grace.
 	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	attach, attachErr := e.cli.ContainerAttach(live, box, container.AttachOptions{Stream: true, Stdin: b.Stdin != nil, Stdout: true, Stderr: true, DetachKeys: "ctrl-@,ctrl-@,ctrl-@"})
+	attach, attachErr := e.cli.ContainerAttach(live, box.id, container.AttachOptions{Stream: true, Stdin: b.Stdin != nil, Stdout: true, Stderr: true, DetachKeys: "ctrl-@,ctrl-@,ctrl-@"})
 	if attachErr != nil {
 		// Podman makes the process here; only its start tells what is wrong.
-		if err := e.cli.ContainerStart(ctx, box, container.StartOptions{}); err != nil {
+		if err := e.cli.ContainerStart(ctx, box.id, container.StartOptions{}); err != nil {
 			return e.notStarted(b, gateway, err)
 		}
 		return 1, fmt.Errorf("attach to the box: %w", attachErr)
@@ -38,20 +39,22 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway string) (int, e
 	defer term.restore()
 	resize := func() {
 		if h, w, ok := term.size(); ok {
-			_ = e.cli.ContainerResize(live, box, container.ResizeOptions{Height: h, Width: w})
+			_ = e.cli.ContainerResize(live, box.id, container.ResizeOptions{Height: h, Width: w})
 		}
 	}
 	if e.kind == "podman" {
 		resize()
 	}
-	if err := e.cli.ContainerStart(ctx, box, container.StartOptions{}); err != nil {
+	if err := e.cli.ContainerStart(ctx, box.id, container.StartOptions{}); err != nil {
 		return e.notStarted(b, gateway, err)
 	}
-	exited, waitErrs := e.wait(live, box)
+	box.handle = e.hold(live, box.id)
+	dead := box.handle.ended(live)
+	exited, waitErrs := e.wait(live, box.id)
 	var gone <-chan int
 	var goneErrs <-chan error
-	if gateway != "" {
-		gone, goneErrs = e.wait(live, gateway)
+	if gateway != nil {
+		gone, goneErrs = e.wait(live, gateway.id)
 	}
 	resize()
 	var again <-chan time.Time
@@ -70,13 +73,27 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway string) (int, e
 			_ = attach.CloseWrite()
 		}()
 	}
+	line, err := watchLine(b.SocketDir)
+	if err != nil {
+		return 1, err
+	}
+	defer line.Stop()
 	stopped, ends, deaf := ctx.Done(), 0, false
-	var kill, lost <-chan time.Time
+	var kill, lost, silent <-chan time.Time
+	moved := int64(-1)
 	for {
 		select {
 		case code := <-exited:
 			if deaf {
 				return 128 + int(syscall.SIGPIPE), nil
+			}
+			if code > 128 && ends == 0 && stopped != nil { // perhaps not the command's own end
+				switch e.fateOf(live, box.id) {
+				case removed:
+					return 1, errRemoved
+				case astray:
+					return 1, errors.New("wait for the box: the engine ended it")
+				}
 			}
 			if said != nil {
 				output.drain(ctx.Done())
@@ -86,34 +103,54 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway string) (int, e
 			said = nil
 			if err != nil && output.refused.Load() { // nobody hears the box any more
 				deaf = true
-				_ = e.cli.ContainerKill(live, box, "SIGPIPE")
+				e.signal(live, box, syscall.SIGPIPE)
 				kill = time.After(stopGrace)
 			}
 		case err := <-waitErrs:
-			return 1, fmt.Errorf("wait for the box: the engine went away: %w", err)
+			if e.look(live, box.id) == removed {
+				return 1, errRemoved
+			}
+			return 1, fmt.Errorf("wait for the box: %w", err)
 		case <-gone:
-			_ = e.cli.ContainerKill(live, box, "SIGKILL")
-			return 1, errors.New("run the box: its gateway ended, so the box was ended too")
+			return 1, e.withoutGateway(live, box, gateway)
 		case <-goneErrs:
 			goneErrs = nil
+			if e.look(live, gateway.id) == removed {
+				return 1, e.withoutGateway(live, box, gateway)
+			}
+		case <-line.C:
+			if why := line.cut(); why != "" {
+				e.signal(live, box, syscall.SIGKILL)
+				return 1, fmt.Errorf("run the box: %s was removed, and with it the only line of the box, so the box was ended", why)
+			}
 		case sig := <-b.Signals:
 			if s, ok := sig.(syscall.Signal); ok {
 				if ends++; ends > 1 {
 					s = syscall.SIGKILL // asked twice
 				}
-				_ = e.cli.ContainerKill(live, box, strconv.Itoa(int(s)))
+				e.signal(live, box, s)
 			}
 		case <-term.resized():
 			resize()
 		case <-stopped:
 			stopped = nil
-			_ = e.cli.ContainerKill(live, box, "SIGTERM")
+			e.signal(live, box, syscall.SIGTERM)
 			kill = time.After(stopGrace)
 		case <-again:
 			resize()
 		case <-kill:
-			_ = e.cli.ContainerKill(live, box, "SIGKILL")
+			e.signal(live, box, syscall.SIGKILL)
 			lost = time.After(stopGrace)
+		case <-dead:
+			dead = nil
+			silent = time.After(2 * stopGrace)
+		case <-silent:
+			// An engine whose stream is held up does not see a box's end.
+			if now := output.moved.Load(); now != moved || output.writing.Load() > 0 {
+				moved, silent = now, time.After(2*stopGrace)
+				continue
+			}
+			return 1, errors.New("wait for the box: it ended, and the engine does not say so")
 		case <-lost:
 			return 1, errors.New("stop the box: the engine does not say that it ended")
 		}
@@ -121,19 +158,67 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway string) (int, e
 }
 
 // notStarted is the exit code and the error of a box that did not start.
-func (e *Engine) notStarted(b Box, gateway string, err error) (int, error) {
+func (e *Engine) notStarted(b Box, gateway *part, err error) (int, error) {
 	err = startError(b, err)
 	if bad := (*CommandError)(nil); errors.As(err, &bad) {
 		return bad.Code, err
 	}
-	if gateway == "" {
+	if gateway == nil {
 		return 1, err
 	}
 	// Its own ending is the reason, whatever the engine makes of it.
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 	defer cancel()
-	if c, inspectErr := e.cli.ContainerInspect(ctx, gateway); inspectErr == nil && c.State != nil && !c.State.Running {
+	c, inspectErr := e.cli.ContainerInspect(ctx, gateway.id)
+	if errdefs.IsNotFound(inspectErr) || inspectErr == nil && c.State != nil && !c.State.Running {
 		return 1, fmt.Errorf("run the box: its gateway ended before the box began: %w", err)
 	}
 	return 1, err
+}
+
+var errRemoved = errors.New("run the box: somebody else removed its container")
+
+// withoutGateway ends a box whose gateway has ended, and says how that ended.
+func (e *Engine) withoutGateway(ctx context.Context, box, gateway *part) error {
+	e.signal(ctx, box, syscall.SIGKILL)
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	how := ""
+	c, err := e.cli.ContainerInspect(ctx, gateway.id)
+	switch {
+	case errdefs.IsNotFound(err):
+		how = " (somebody else removed its container)"
+	case err == nil && c.State != nil && c.State.OOMKilled:
+		how = " (the kernel killed it for its memory)"
+	case err == nil && c.State != nil && c.State.ExitCode > 128:
+		how = " (" + syscall.Signal(c.State.ExitCode-128).String() + ")"
+	}
+	return fmt.Errorf("run the box: its gateway ended%s, so the box was ended too", how)
+}
+
+// signal sends a signal to a box. One that is paused goes on with it: who asks
+// for an end means an end. Where the engine does not pass it on, the kernel
+// does.
+func (e *Engine) signal(ctx context.Context, p *part, sig syscall.Signal) {
+	call := func(do func(context.Context) error) bool {
+		ctx, cancel := context.WithTimeout(ctx, callTime)
+		defer cancel()
+		return do(ctx) == nil
+	}
+	kill := func(ctx context.Context) error { return e.cli.ContainerKill(ctx, p.id, strconv.Itoa(int(sig))) }
+	sent := call(kill) || p.handle.signal(sig)
+	// Podman takes signals for a paused container, and keeps them.
+	paused := false
+	call(func(ctx context.Context) error {
+		c, err := e.cli.ContainerInspect(ctx, p.id)
+		paused = err == nil && c.State != nil && c.State.Paused
+		return err
+	})
+	if !paused {
+		return
+	}
+	call(func(ctx context.Context) error { return e.cli.ContainerUnpause(ctx, p.id) })
+	if !sent {
+		call(kill)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/docker/docker/api/types/mount"
 )
@@ -47,45 +46,48 @@ type Box struct {
 	Unsealed bool
 }
 
-// cleanupTime bounds the removal of a run's containers.
-const cleanupTime = 30 * time.Second
-
 // Run runs a box from its creation to its removal and gives the command's
 // exit code, 128+N when signal N ended it. When ctx ends, the command is
-// stopped. The error is about the box, never about the command's work.
+// stopped. The error is about the box, never about the command's work: it says
+// what ended the box when the command did not. It is ErrLeft when containers
+// are left, which happens only where their engine went away.
 func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	seccomp, err := e.profile(b.SocketDir)
 	if err != nil {
 		return 1, err
 	}
-	var made []string
+	var made []*part
 	defer func() {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
-		defer cancel()
-		for i := len(made) - 1; i >= 0; i-- { // the box before its gateway
-			if removeErr := e.remove(clean, made[i]); removeErr != nil {
-				err = errors.Join(err, removeErr)
+		if err != nil && ctx.Err() == nil {
+			if why := e.wentAway(); why != "" {
+				err = fmt.Errorf("run the box: %s, and without it the box cannot go on", why)
 			}
 		}
+		if left := e.clean(ctx, made); left != nil {
+			err = joined(err, left)
+		}
 	}()
-	gateway := ""
+	var gateway *part
 	if !b.Unsealed {
-		if gateway, err = e.createGateway(ctx, b, seccomp); err != nil {
+		id, err := e.createGateway(ctx, b, seccomp)
+		if err != nil {
 			return 1, err
 		}
+		gateway = &part{id: id}
 		made = append(made, gateway)
 		if err := e.startGateway(ctx, gateway); err != nil {
 			return 1, err
 		}
 	}
-	box, err := e.createBox(ctx, b, gateway, seccomp)
-	if box != "" {
+	id, err := e.createBox(ctx, b, gateway, seccomp)
+	box := &part{id: id}
+	if id != "" {
 		made = append(made, box)
 	}
 	if err != nil {
 		return 1, err
 	}
-	report, err := e.preflight(ctx, b, box)
+	report, err := e.preflight(ctx, b, id)
 	if len(report.Missing) > 0 {
 		return 1, &ImageError{Image: b.Image, Missing: report.Missing}
 	}
@@ -96,7 +98,7 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 		return 1, err
 	}
 	if !b.ReadOnly { // a root that is read-only has them mounted
-		if err := e.put(ctx, box, b.Files); err != nil {
+		if err := e.put(ctx, box.id, b.Files); err != nil {
 			return 1, err
 		}
 	}

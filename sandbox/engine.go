@@ -229,15 +229,24 @@ func (s *podmanService) stop() {
 }
 
 // tail keeps the end of what a program says.
-type tail struct{ text []byte }
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
 
 func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.text = append(t.text, p...)
 	t.text = t.text[max(0, len(t.text)-2000):]
 	return len(p), nil
 }
 
-func (t *tail) String() string { return strings.Join(strings.Fields(string(t.text)), " ") }
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(strings.Fields(string(t.text)), " ")
+}
 
 // podmanConf is what hosts need on which Podman's own defaults fail: no
 // systemd, cgroups of both versions at once, file limits that cannot be
@@ -271,6 +280,15 @@ func hardLimits() (files, procs int64) {
 	const rlimitNproc = 6
 	// Engines run their helpers with fewer processes than we may have.
 	return limit(syscall.RLIMIT_NOFILE), min(limit(rlimitNproc), 32<<10)
+}
+
+// Count tells how many containers of a session there are.
+func (e *Engine) Count(ctx context.Context, session string) (int, error) {
+	list, err := e.cli.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelSession+"="+session))})
+	if err != nil {
+		return 0, fmt.Errorf("list the boxes: %w", err)
+	}
+	return len(list), nil
 }
 
 // Sweep removes the containers of sessions that do not live any more, and

@@ -2,24 +2,20 @@ package sandbox
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"context"
 	_ "embed" // the seccomp profile
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
-	"github.com/docker/docker/pkg/stdcopy"
 	"github.com/docker/go-units"
 )
 
@@ -86,36 +82,7 @@ func securityOptions(seccomp string) []string {
 	return opts
 }
 
-// startGateway starts the gateway and waits for its word that it is ready.
-func (e *Engine) startGateway(ctx context.Context, id string) error {
-	if err := e.cli.ContainerStart(ctx, id, container.StartOptions{}); err != nil {
-		return fmt.Errorf("start the gateway: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	logs, err := e.cli.ContainerLogs(ctx, id, container.LogsOptions{ShowStdout: true, ShowStderr: true, Follow: true})
-	if err != nil {
-		return fmt.Errorf("listen to the gateway: %w", err)
-	}
-	defer logs.Close()
-	pr, pw := io.Pipe()
-	said := &tail{}
-	go func() {
-		_, err := stdcopy.StdCopy(pw, said, logs)
-		_ = pw.CloseWithError(errors.Join(err, io.EOF))
-	}()
-	defer pr.Close()
-	lines := bufio.NewScanner(pr)
-	for lines.Scan() {
-		if strings.TrimSpace(lines.Text()) == "ready" {
-			return nil
-		}
-		_, _ = said.Write(lines.Bytes())
-	}
-	return fmt.Errorf("start the gateway: it did not get ready: %s", said)
-}
-
-func (e *Engine) createBox(ctx context.Context, b Box, gateway, seccomp string) (string, error) {
+func (e *Engine) createBox(ctx context.Context, b Box, gateway *part, seccomp string) (string, error) {
 	config, host, ownHome, err := e.boxConfig(ctx, b, seccomp)
 	if err != nil {
 		return "", err
@@ -128,7 +95,7 @@ func (e *Engine) createBox(ctx context.Context, b Box, gateway, seccomp string) 
 		if err := os.WriteFile(resolv, []byte("nameserver 127.0.0.53\noptions ndots:1 timeout:2 attempts:1\n"), 0o644); err != nil { //nolint:gosec // the box's user reads it
 			return "", fmt.Errorf("write the box's resolv.conf: %w", err)
 		}
-		host.NetworkMode = container.NetworkMode("container:" + gateway)
+		host.NetworkMode = container.NetworkMode("container:" + gateway.id)
 		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: resolv, Target: "/etc/resolv.conf", ReadOnly: true})
 	}
 	if b.ReadOnly {

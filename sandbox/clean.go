@@ -1,0 +1,136 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/client"
+)
+
+// ErrLeft says that a run's containers could not be removed, because their
+// engine went away. Their processes were ended where this process could reach
+// them; Sweep removes the rest when the engine is back.
+var ErrLeft = errors.New("what the engine still has of it could not be removed")
+
+const (
+	// cleanupTime bounds the removal of a run's containers.
+	cleanupTime = 30 * time.Second
+	// callTime bounds a call on whose answer nothing depends.
+	callTime = 5 * time.Second
+)
+
+// clean removes what a run has made. Where the engine does not answer any
+// more, it first ends the processes itself, so that none keeps a line, and
+// then asks the engine that is there now: our own Podman service is started
+// anew.
+func (e *Engine) clean(ctx context.Context, parts []*part) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	defer func() {
+		for _, p := range parts {
+			p.handle.release()
+		}
+	}()
+	first, cancelFirst := context.WithTimeout(ctx, cleanupTime/2)
+	defer cancelFirst()
+	err := e.removeAll(first, parts)
+	if err == nil {
+		return nil
+	}
+	for _, p := range parts {
+		p.handle.end(callTime)
+	}
+	now, againErr := e.again(ctx)
+	if againErr != nil {
+		return fmt.Errorf("%w: %w", ErrLeft, againErr)
+	}
+	defer now.Close()
+	if err := now.removeAll(ctx, parts); err != nil {
+		return fmt.Errorf("%w: %w", ErrLeft, err)
+	}
+	return nil
+}
+
+// joined is two errors in one line.
+func joined(first, second error) error {
+	if first == nil {
+		return second
+	}
+	return fmt.Errorf("%w; %w", first, second)
+}
+
+// removeAll removes the last that was made first: a gateway cannot go before
+// the box that shares its network.
+func (e *Engine) removeAll(ctx context.Context, parts []*part) error {
+	var faults []error
+	for i := len(parts) - 1; i >= 0; i-- {
+		if err := e.remove(ctx, parts[i].id); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// again is the engine as it is now: the one behind the same socket, or a
+// Podman service of our own in place of one that died.
+func (e *Engine) again(ctx context.Context) (*Engine, error) {
+	if e.service != nil {
+		return startPodman(ctx)
+	}
+	return connect(ctx, e.kind, e.cli.DaemonHost())
+}
+
+// fate is what became of a container that does not answer as it should.
+type fate int
+
+const (
+	living  fate = iota
+	removed      // by somebody else
+	astray       // its engine does not answer
+)
+
+// look asks the engine for a container's fate.
+func (e *Engine) look(ctx context.Context, id string) fate {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+	defer cancel()
+	_, err := e.cli.ContainerInspect(ctx, id)
+	switch {
+	case err == nil:
+		return living
+	case errdefs.IsNotFound(err):
+		return removed
+	}
+	return astray
+}
+
+// fateOf looks whether a container that was killed is being removed: engines
+// tell of its end first.
+func (e *Engine) fateOf(ctx context.Context, id string) fate {
+	for range 10 {
+		if f := e.look(ctx, id); f != living {
+			return f
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return living
+}
+
+// wentAway says how the engine ended, for people; "" when it answers.
+func (e *Engine) wentAway() string {
+	if e.service != nil {
+		select {
+		case <-e.service.done:
+			return "the service of podman that aileron had started was ended (" + e.service.cmd.ProcessState.String() + ")"
+		default:
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	if _, err := e.cli.Ping(ctx); client.IsErrConnectionFailed(err) || ctx.Err() != nil {
+		return e.kind + " does not answer on its socket any more"
+	}
+	return ""
+}

@@ -1,0 +1,102 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// part is a container of a run.
+type part struct {
+	id     string
+	handle *handle // its first process, while it runs; nil: not known
+}
+
+// handle is a container's first process, held by a descriptor of the kernel's:
+// it can be ended without the engine, and is never another process that got
+// its number.
+type handle struct{ fd int }
+
+// hold takes hold of a running container's first process. It gives nil where
+// it cannot: an engine of another machine or another namespace of processes,
+// or a host without cgroups, by which the process is known to be the
+// container's. Then only the engine can end it.
+func (e *Engine) hold(ctx context.Context, id string) *handle {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	c, err := e.cli.ContainerInspect(ctx, id)
+	if err != nil || c.State == nil || c.State.Pid < 1 {
+		return nil
+	}
+	fd, err := unix.PidfdOpen(c.State.Pid, 0)
+	if err != nil {
+		return nil
+	}
+	h := &handle{fd}
+	// Read after the descriptor was opened: the number cannot have changed
+	// hands since, if it still is what it should be.
+	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", c.State.Pid))
+	if err != nil || !strings.Contains(string(groups), id) {
+		h.release()
+		return nil
+	}
+	return h
+}
+
+// signal sends sig, and tells whether there was a process to send it to.
+func (h *handle) signal(sig syscall.Signal) bool {
+	return h != nil && unix.PidfdSendSignal(h.fd, sig, nil, 0) == nil
+}
+
+// end kills the process, and with it all that runs in its container, and
+// tells whether they are gone within d.
+func (h *handle) end(d time.Duration) bool {
+	if h == nil {
+		return false
+	}
+	_ = unix.PidfdSendSignal(h.fd, unix.SIGKILL, nil, 0)
+	for until := time.Now().Add(d); ; {
+		left := time.Until(until)
+		if left < 0 {
+			return false
+		}
+		// pidfd_open(2): readable when the process has ended.
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1) //nolint:gosec // a descriptor
+		if err != unix.EINTR {
+			return n > 0
+		}
+	}
+}
+
+// ended is closed when the process has ended, as long as ctx lives.
+func (h *handle) ended(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	if h == nil {
+		return done
+	}
+	fd, err := unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 0) // release closes the other
+	if err != nil {
+		return done
+	}
+	go func() {
+		defer func() { _ = unix.Close(fd) }()
+		for ctx.Err() == nil {
+			if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 500); n > 0 || err != nil && err != unix.EINTR { //nolint:gosec // a descriptor
+				close(done)
+				return
+			}
+		}
+	}()
+	return done
+}
+
+func (h *handle) release() {
+	if h != nil {
+		_ = unix.Close(h.fd)
+	}
+}
