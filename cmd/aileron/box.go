@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -164,12 +165,11 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	if plan.opened != nil {
 		plan.opened(s)
 	}
-	ward, err := startWarden(binary, s.home, engine.Kind())
+	ward, err := startWarden(binary, s.home, engine.Kind(), s.id)
 	if err != nil {
 		s.close(context.WithoutCancel(ctx), 1, "failed to start")
 		return err
 	}
-	defer ward.dismiss()
 	code, err := a.boxed(ctx, s, engine, boxed{plan: plan, opts: opts, dir: dir, binary: binary, forward: forward, running: running})
 	var bad *sandbox.CommandError
 	var lacks *sandbox.ImageError
@@ -179,17 +179,32 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	if errors.As(err, &bad) || lacks != nil {
 		s.disabled(context.WithoutCancel(ctx), reasonPreflight)
 	}
-	s.close(context.WithoutCancel(ctx), code, "the command ended")
+	s.close(context.WithoutCancel(ctx), code, causeOf(ctx, err))
+	left := errors.Is(err, sandbox.ErrLeft)
+	ward.dismiss(left)
 	switch {
 	case errors.As(err, &bad):
 		_ = a.exitCode(err) // says it; the code is a shell's
 		return exitError{bad.Code}
+	case left:
+		return hint(err, "start %s again: the next session, or aileron sandbox prune, removes what is left", engine.Kind())
 	case err != nil:
 		return a.interrupted(ctx, err)
 	case code != 0:
 		return exitError{code}
 	}
 	return nil
+}
+
+// causeOf says in session.ended why a box ended.
+func causeOf(ctx context.Context, err error) string {
+	switch {
+	case ctx.Err() != nil:
+		return "interrupted"
+	case err != nil && !errors.Is(err, context.Canceled):
+		return strings.Join(strings.Fields(err.Error()), " ")
+	}
+	return "the command ended"
 }
 
 // Reasons of sandbox.proxy.disabled.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os/exec"
@@ -15,7 +16,8 @@ import (
 // A box outlives an aileron that was killed: its containers belong to the
 // engine. So a second process, in a session of its own, waits at the end of a
 // pipe whose other end only the first one holds. It ends with a word through
-// the pipe; without one the first was killed, and the warden removes its box.
+// the pipe; without one the first was killed, or its engine went away, and the
+// warden removes its box.
 
 // warden is the other process, seen from the first.
 type warden struct {
@@ -26,9 +28,9 @@ type warden struct {
 // dismissed is the word with which a warden is not needed any more.
 const dismissed = "."
 
-func startWarden(binary, home, engine string) (*warden, error) {
-	cmd := exec.Command(binary, "--home", home, "sandbox", "warden", "--sandbox", engine) //nolint:gosec,noctx // our own file; it must outlive us
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}                                  // a signal for our process group is not for it
+func startWarden(binary, home, engine, session string) (*warden, error) {
+	cmd := exec.Command(binary, "--home", home, "sandbox", "warden", "--sandbox", engine, "--session", session) //nolint:gosec,noctx // our own file; it must outlive us
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}                                                        // a signal for our process group is not for it
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start the box's warden: %w", err)
@@ -39,15 +41,20 @@ func startWarden(binary, home, engine string) (*warden, error) {
 	return &warden{cmd: cmd, in: in}, nil
 }
 
-// dismiss ends the warden. The box is gone.
-func (w *warden) dismiss() {
+// dismiss ends the warden, unless something of the box is left: then it goes
+// on alone.
+func (w *warden) dismiss(left bool) {
+	if left {
+		_ = w.in.Close()
+		return
+	}
 	_, _ = io.WriteString(w.in, dismissed)
 	_ = w.in.Close()
 	_ = w.cmd.Wait()
 }
 
 func newSandboxWardenCommand(a *app) *cobra.Command {
-	engine := "auto"
+	engine, session := "auto", ""
 	cmd := &cobra.Command{
 		Use:    "warden",
 		Short:  "Wait for the end of a session, and remove its box if nobody else does",
@@ -62,24 +69,43 @@ func newSandboxWardenCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// The killed process may still be on its way out.
-			for end := time.Now().Add(20 * time.Second); ; time.Sleep(200 * time.Millisecond) {
-				if err = a.sweepBoxes(cmd, home, engine); err == nil || time.Now().After(end) {
-					return err
+			// The killed process may still be on its way out, and the engine on
+			// its way back or at work for it: twice nothing is nothing.
+			nothing := 0
+			for end := time.Now().Add(wardenTime); nothing < 2 && time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
+				var left int
+				if left, err = sweepBoxes(cmd.Context(), home, engine, session); err == nil && left == 0 {
+					nothing++
+				} else {
+					nothing = 0
 				}
 			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: podman or docker")
+	cmd.Flags().StringVar(&session, "session", session, "the session whose box it is")
 	return cmd
 }
 
-func (a *app) sweepBoxes(cmd *cobra.Command, home, engine string) error {
-	e, err := sandbox.Find(cmd.Context(), engine)
+// wardenTime is how long a warden tries: an engine may take its time to come
+// back.
+const wardenTime = 30 * time.Second
+
+// sweepBoxes removes what ended sessions left, and tells how many containers
+// of this one were there.
+func sweepBoxes(ctx context.Context, home, engine, session string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, wardenTime)
+	defer cancel()
+	e, err := sandbox.Find(ctx, engine)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer e.Close()
-	_, err = e.Sweep(cmd.Context(), func(id string) bool { return alive(home, id) })
-	return err
+	left, err := e.Count(ctx, session)
+	if err != nil {
+		return left, err
+	}
+	_, err = e.Sweep(ctx, func(id string) bool { return id != session && alive(home, id) })
+	return left, err
 }
