@@ -23,12 +23,13 @@ var errTableFull = errors.New("give the name an address: the table is full")
 // must never reach another name under it.
 type names struct {
 	mu      sync.RWMutex
+	room    int // for so many names
 	byName  map[string]uint32
 	all     []string
 	refused atomic.Int64 // queries for which there was no room
 }
 
-func newNames() *names { return &names{byName: map[string]uint32{}} }
+func newNames() *names { return &names{room: maxNames, byName: map[string]uint32{}} }
 
 // address gives name, which is plain (see plainName), its address.
 func (n *names) address(name string) (netip.Addr, error) {
@@ -36,7 +37,7 @@ func (n *names) address(name string) (netip.Addr, error) {
 	defer n.mu.Unlock()
 	i, ok := n.byName[name]
 	if !ok {
-		if len(n.all) == maxNames {
+		if len(n.all) == n.room {
 			n.refused.Add(1)
 			return netip.Addr{}, errTableFull
 		}

@@ -64,15 +64,23 @@ func (r *relay) redirected(ctx context.Context, client *net.TCPConn) {
 	r.join(ctx, client, plane)
 }
 
-// target is the authority that a redirected client wants: the name to which
-// its address was given, else the address itself.
+// target is the authority that a redirected client wants.
 func (r *relay) target(client *net.TCPConn) (string, bool) {
 	to, err := originalDestination(client)
-	// A client that dialled the redirect's own port is not redirected.
-	if err != nil || to.Addr().IsLoopback() || to.Port() == 0 {
+	if err != nil {
 		return "", false
 	}
-	if name, ok := r.names.name(to.Addr()); ok {
+	return r.names.authority(to)
+}
+
+// authority is the name to which an address was given, else the address
+// itself, with the port. A client that dialled the redirect's own port is not
+// redirected, and has none.
+func (n *names) authority(to netip.AddrPort) (string, bool) {
+	if to.Addr().IsLoopback() || to.Port() == 0 {
+		return "", false
+	}
+	if name, ok := n.name(to.Addr()); ok {
 		return name + ":" + strconv.Itoa(int(to.Port())), true
 	}
 	return to.String(), true
@@ -93,8 +101,12 @@ func originalDestination(client *net.TCPConn) (netip.AddrPort, error) {
 	if err = errors.Join(err, optErr); err != nil {
 		return netip.AddrPort{}, err
 	}
-	b := name.Multiaddr
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), uint16(b[2])<<8|uint16(b[3])), nil
+	return fromSockaddr(name.Multiaddr), nil
+}
+
+// fromSockaddr reads a struct sockaddr_in of ip(7).
+func fromSockaddr(b [16]byte) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), uint16(b[2])<<8|uint16(b[3]))
 }
 
 // dial connects to a socket of the plane. A plane that is behind with

@@ -36,9 +36,11 @@ func (r *resolver) serveUDP(conn *net.UDPConn) error {
 	}
 }
 
-// serveTCP answers the queries of one connection in their order (RFC 7766),
+func (r *resolver) serveTCP(_ context.Context, conn *net.TCPConn) { r.serveStream(conn) }
+
+// serveStream answers the queries of one connection in their order (RFC 7766),
 // and ends it at the first that is none.
-func (r *resolver) serveTCP(_ context.Context, conn *net.TCPConn) {
+func (r *resolver) serveStream(conn net.Conn) {
 	buf := make([]byte, 2, maxQuery)
 	for {
 		_ = conn.SetDeadline(time.Now().Add(dnsIdle))
