@@ -24,6 +24,9 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	attach, attachErr := e.cli.ContainerAttach(live, box.id, container.AttachOptions{Stream: true, Stdin: b.Stdin != nil, Stdout: true, Stderr: true, DetachKeys: "ctrl-@,ctrl-@,ctrl-@"})
+	if gateway != nil && gateway.handle.over() { // Podman would start it again, for the box
+		return 1, e.withoutGateway(live, box, gateway)
+	}
 	if attachErr != nil {
 		// Podman makes the process here; only its start tells what is wrong.
 		if err := e.cli.ContainerStart(ctx, box.id, container.StartOptions{}); err != nil {
@@ -47,6 +50,9 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 	}
 	if err := e.cli.ContainerStart(ctx, box.id, container.StartOptions{}); err != nil {
 		return e.notStarted(b, gateway, err)
+	}
+	if gateway != nil && gateway.handle.over() {
+		return 1, e.withoutGateway(live, box, gateway)
 	}
 	box.handle = e.hold(live, box.id)
 	dead := box.handle.ended(live)
@@ -86,6 +92,9 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 		case code := <-exited:
 			if deaf {
 				return 128 + int(syscall.SIGPIPE), nil
+			}
+			if code != 0 && gateway != nil && gateway.handle.over() { // perhaps the reason
+				return 1, e.withoutGateway(live, box, gateway)
 			}
 			if code > 128 && ends == 0 && stopped != nil { // perhaps not the command's own end
 				switch e.fateOf(live, box.id) {

@@ -73,6 +73,15 @@ func (h *handle) end(d time.Duration) bool {
 	}
 }
 
+// over tells whether the process has ended already.
+func (h *handle) over() bool {
+	if h == nil {
+		return false
+	}
+	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}, 0) //nolint:gosec // a descriptor
+	return n > 0
+}
+
 // ended is closed when the process has ended, as long as ctx lives.
 func (h *handle) ended(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
