@@ -148,7 +148,7 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 
 	engine, err := sandbox.Find(ctx, opts.sandbox)
 	if err != nil {
-		return err
+		return a.interrupted(ctx, err)
 	}
 	defer engine.Close()
 	if err := engine.EnsureImage(ctx, plan.image, opts.build, a.stderr); err != nil {
@@ -156,7 +156,7 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	}
 	s, err := a.openSession(ctx, sessionPlan{agent: plan.agent, mode: engine.Kind(), opts: &opts.sessionOptions})
 	if err != nil {
-		return err
+		return a.interrupted(ctx, err)
 	}
 	if err := spec.ToolConflict(s.grants.connectors, plan.command[0]); err != nil {
 		s.close(context.WithoutCancel(ctx), 1, "failed to start")
@@ -179,7 +179,10 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	if errors.As(err, &bad) || lacks != nil {
 		s.disabled(context.WithoutCancel(ctx), reasonPreflight)
 	}
-	s.close(context.WithoutCancel(ctx), code, causeOf(ctx, err))
+	if s.wasAsked() && errors.Is(err, context.Canceled) {
+		err = nil // the command's own end, and its code
+	}
+	s.close(context.WithoutCancel(ctx), code, s.causeOf(ctx, err))
 	left := errors.Is(err, sandbox.ErrLeft)
 	ward.dismiss(left)
 	switch {
@@ -197,8 +200,10 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 }
 
 // causeOf says in session.ended why a box ended.
-func causeOf(ctx context.Context, err error) string {
+func (s *session) causeOf(ctx context.Context, err error) string {
 	switch {
+	case err == nil && s.wasAsked():
+		return "asked to stop"
 	case ctx.Err() != nil:
 		return "interrupted"
 	case err != nil && !errors.Is(err, context.Canceled):

@@ -249,6 +249,15 @@ func (s *session) sweepSessions(ctx context.Context) {
 // ask asks the session to stop; its verb does.
 func (s *session) ask() { s.askOnce.Do(func() { close(s.asked) }) }
 
+func (s *session) wasAsked() bool {
+	select {
+	case <-s.asked:
+		return true
+	default:
+		return false
+	}
+}
+
 func newToken() (string, error) {
 	var raw [32]byte
 	if _, err := rand.Read(raw[:]); err != nil {
