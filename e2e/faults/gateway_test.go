@@ -1,0 +1,116 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestAKilledGatewayEndsTheBox(t *testing.T) {
+	engines(t, func(t *testing.T, u *user) {
+		r := u.start("curl -s https://api.echo.example/stall")
+		waitFor(t, "an exchange", func() bool { return len(u.origin.Seen()) == 1 })
+		kill(t, r.gateway, syscall.SIGKILL)
+		r.fails("its gateway ended (killed)", "the box was ended")
+		r.closed(1, "its gateway ended")
+		r.nothing()
+		// The exchange that was under way has its intent and one outcome.
+		intents := u.rows("--event", "connector.proxy.started")
+		if len(intents) != 1 {
+			t.Fatalf("rows of intent: %v", intents)
+		}
+		id := intents[0]["fields"].(map[string]any)["request_id"]
+		outcomes := slices.DeleteFunc(u.rows("--session", r.session), func(r row) bool {
+			fields, _ := r["fields"].(map[string]any)
+			return r["event"] == "connector.proxy.started" || fields["request_id"] != id
+		})
+		if len(outcomes) != 1 {
+			t.Errorf("outcomes of the exchange: %v, want one", outcomes)
+		}
+	})
+}
+
+// gatewayOf finds the gateway of a person's session while aileron still
+// starts it, by what is mounted into it.
+func gatewayOf(u *user, ready bool) (process, bool) {
+	for _, pid := range pids() {
+		if line := args(pid); len(line) < 2 || line[0] != "/aileron" || line[1] != "gateway" {
+			continue
+		}
+		mounts, _ := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if strings.Contains(string(mounts), filepath.Dir(u.home)[len(os.TempDir()):]+"/h/sessions/") && (!ready || strings.Contains(string(status), "\nUid:\t65532\t")) {
+			return process{pid, startOf(pid)}, true
+		}
+	}
+	return process{}, false
+}
+
+func TestAGatewayThatDiesBeforeTheBoxEndsTheStart(t *testing.T) {
+	for name, ready := range map[string]bool{"at its start": false, "when it has dropped its privileges": true} {
+		t.Run(name, func(t *testing.T) {
+			engines(t, func(t *testing.T, u *user) {
+				r := u.begin(u.boxArgs("echo up > up; sleep 600")...)
+				for killed := false; !killed; time.Sleep(time.Millisecond) {
+					if res, ended := r.over(); ended {
+						t.Fatalf("it ended with %d before its gateway was seen: %s", res.code, res.err)
+					}
+					if p, ok := gatewayOf(u, ready); ok {
+						_ = syscall.Kill(p.pid, syscall.SIGKILL)
+						killed = true
+					}
+				}
+				r.fails("gateway")
+				if u.made("up") {
+					t.Error("the box has begun")
+				}
+				r.nothing()
+			})
+		})
+	}
+}
+
+// In a real container, seen from the host: not a thread of it has anything
+// left once it serves.
+func TestNoThreadOfARealGatewayHasAPrivilege(t *testing.T) {
+	engines(t, func(t *testing.T, u *user) {
+		r := u.start("for i in 1 2 3 4 5 6 7 8; do " + get + " >/dev/null & done; wait; echo asked > asked; " + until("enough"))
+		waitFor(t, "the box's requests", func() bool { return u.made("asked") })
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", r.gateway.pid))
+		if len(files) < 2 {
+			t.Fatalf("the gateway has the threads %q, want some", files)
+		}
+		for _, file := range files {
+			status, err := os.ReadFile(file)
+			if isGone(err) {
+				continue // the thread has ended
+			}
+			seen := 0
+			for line := range strings.Lines(string(status)) {
+				key, value, _ := strings.Cut(line, ":")
+				value = strings.Join(strings.Fields(value), " ")
+				want := map[string]string{"CapInh": "0000000000000000", "CapPrm": "0000000000000000", "CapEff": "0000000000000000",
+					"CapBnd": "0000000000000000", "CapAmb": "0000000000000000", "Uid": "65532 65532 65532 65532",
+					"Gid": "65532 65532 65532 65532", "Groups": "", "NoNewPrivs": "1", "Seccomp": "2"}
+				if wanted, ok := want[key]; ok {
+					seen++
+					if value != wanted {
+						t.Errorf("%s: %s", file, strings.TrimSpace(line))
+					}
+				}
+			}
+			if seen != 10 {
+				t.Errorf("%s has %d of ten lines: %s", file, seen, status)
+			}
+		}
+		u.say("enough")
+		if res := r.end(); res.code != 0 {
+			t.Errorf("exit %d: %s", res.code, res.err)
+		}
+	})
+}

@@ -1,0 +1,465 @@
+// Package faults breaks what a sealed box stands on, while it stands: its
+// gateway, its engine, its line, its containers, aileron itself. Each time the
+// person must be told what happened, and nothing may be left.
+package faults
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/e2e/standin"
+)
+
+var binary string // the built aileron, as it is shipped
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "faults-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "aileron")
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../cmd/aileron")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build aileron: %v\n%s", err, out)
+		return 1
+	}
+	defer docker.close()
+	return m.Run()
+}
+
+const (
+	secret     = "ghp-stand/in+SECRET0123456789abcdefXYZ"
+	passphrase = "correct horse battery"
+	echoFQN    = "github://aileron-tests/aileron-connector-echo"
+
+	// patience bounds what must happen; nothing is judged by how long it took.
+	patience = 2 * time.Minute
+)
+
+// need skips a test that this machine cannot run, or fails it in CI.
+func need(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal("this needs " + what)
+	}
+	t.Skip("this needs " + what)
+}
+
+// engines runs a test on each engine. Those that break the engine itself do
+// not come through here.
+func engines(t *testing.T, test func(t *testing.T, u *user)) {
+	for _, kind := range []string{"podman", "docker"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			test(t, newUser(t, kind))
+		})
+	}
+}
+
+// user is one person's home, project and stand-in, with an engine.
+type user struct {
+	t       *testing.T
+	engine  string
+	home    string
+	project string
+	origin  *standin.Server
+}
+
+// bound is a home in which the echo connector is bound: opening a vault is
+// slow on purpose.
+var bound = sync.OnceValues(func() (string, error) {
+	home := filepath.Join(filepath.Dir(binary), "home")
+	file := filepath.Join(filepath.Dir(binary), "secret")
+	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	for _, args := range [][]string{
+		{"connector", "install", "../testdata/connectors/echo", "--yes"},
+		{"binding", "setup", echoFQN, "--identity", "work", "--secret-file", file},
+	} {
+		cmd := exec.Command(binary, args...)
+		cmd.Env = append(os.Environ(), "AILERON_HOME="+home, "AILERON_VAULT_PASSPHRASE="+passphrase)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("aileron %s: %w\n%s", args[0], err, out)
+		}
+	}
+	return home, nil
+})
+
+// newUser is a person with an engine that answers and has the base image.
+func newUser(t *testing.T, engine string) *user {
+	t.Helper()
+	if engine == "docker" {
+		docker.need(t)
+	} else {
+		needPodman(t)
+	}
+	template, err := bound()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Below the shortest directory there is: socket paths are bounded.
+	dir, err := os.MkdirTemp("", "faults-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &user{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"), origin: standin.Start(t, standin.Script{Token: secret})}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Mkdir(u.project, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "-a", template, u.home).CombinedOutput(); err != nil {
+		t.Fatalf("copy a home: %v\n%s", err, out)
+	}
+	return u
+}
+
+func (u *user) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(engineEnv(), "AILERON_HOME="+u.home, "AILERON_VAULT_PASSPHRASE="+passphrase)
+	return cmd
+}
+
+// boxArgs is a shell script in a box with a way to the stand-in.
+func (u *user) boxArgs(script string) []string {
+	return []string{"sandbox", "run", "--sandbox=" + u.engine, "--dir", u.project, "--upstream-ca", u.origin.Roots,
+		"--resolve", standin.Echo + ":443:" + u.origin.Addr, "--", "sh", "-c", script}
+}
+
+type result struct {
+	out, err string
+	code     int
+}
+
+// run runs aileron to its end.
+func (u *user) run(args ...string) result {
+	u.t.Helper()
+	return u.begin(args...).end()
+}
+
+func (u *user) must(args ...string) result {
+	u.t.Helper()
+	r := u.run(args...)
+	if r.code != 0 {
+		u.t.Fatalf("aileron %s: exit %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
+	}
+	return r
+}
+
+type row = map[string]any
+
+func (u *user) rows(flags ...string) []row {
+	u.t.Helper()
+	var rows []row
+	dec := json.NewDecoder(strings.NewReader(u.must(append([]string{"audit", "list", "--json", "--limit", "0"}, flags...)...).out))
+	for {
+		var r row
+		if err := dec.Decode(&r); err == io.EOF {
+			return rows
+		} else if err != nil {
+			u.t.Fatal(err)
+		}
+		rows = append(rows, r)
+	}
+}
+
+// ask runs the engine's own command line, and gives nothing where it fails.
+func (u *user) ask(args ...string) string {
+	cmd := exec.Command(u.engine, args...)
+	cmd.Env = engineEnv()
+	out, _ := cmd.Output()
+	return strings.TrimSpace(string(out))
+}
+
+func (u *user) mustAsk(args ...string) string {
+	u.t.Helper()
+	cmd := exec.Command(u.engine, args...)
+	cmd.Env = engineEnv()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		u.t.Fatalf("%s %s: %v\n%s", u.engine, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// running is an aileron that runs.
+type running struct {
+	u         *user
+	cmd       *exec.Cmd
+	out, errs bytes.Buffer
+	ended     chan struct{}
+
+	session      string
+	box, gateway process // the first processes of its containers, seen from here
+}
+
+// begin starts aileron.
+func (u *user) begin(args ...string) *running {
+	u.t.Helper()
+	r := &running{u: u, cmd: u.command(args...), ended: make(chan struct{})}
+	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.errs
+	r.cmd.WaitDelay = 10 * time.Second // a warden may hold the pipes
+	if err := r.cmd.Start(); err != nil {
+		u.t.Fatal(err)
+	}
+	go func() { _ = r.cmd.Wait(); close(r.ended) }()
+	u.t.Cleanup(func() {
+		if _, ended := r.over(); !ended {
+			_ = r.cmd.Process.Signal(syscall.SIGCONT)
+			_ = r.cmd.Process.Kill()
+			<-r.ended
+			waitFor(u.t, "what the test left goes", func() bool { return u.left() == "" })
+		}
+	})
+	return r
+}
+
+// start starts a box and waits until its script, which makes the file up, has
+// begun.
+func (u *user) start(script string) *running {
+	u.t.Helper()
+	r := u.begin(u.boxArgs("echo up > up; " + script)...)
+	waitFor(u.t, "the box begins", func() bool {
+		if res, ended := r.over(); ended {
+			u.t.Fatalf("it ended with %d: %s%s", res.code, res.out, res.err)
+		}
+		return u.made("up")
+	})
+	dirs, err := os.ReadDir(filepath.Join(u.home, "sessions"))
+	if err != nil || len(dirs) != 1 {
+		u.t.Fatalf("sessions: %v, %v", dirs, err)
+	}
+	r.session = dirs[0].Name()
+	r.box, r.gateway = u.process(r.name("box")), u.process(r.name("gw"))
+	return r
+}
+
+func (r *running) name(role string) string { return "aileron-" + r.session + "-" + role }
+
+// over tells whether it has ended, and how.
+func (r *running) over() (result, bool) {
+	select {
+	case <-r.ended:
+		return result{r.out.String(), r.errs.String(), r.cmd.ProcessState.ExitCode()}, true
+	default:
+		return result{}, false
+	}
+}
+
+// end waits for the end.
+func (r *running) end() result {
+	r.u.t.Helper()
+	select {
+	case <-r.ended:
+	case <-time.After(patience):
+		r.u.t.Fatalf("aileron did not end")
+	}
+	res, _ := r.over()
+	return res
+}
+
+func (r *running) signal(sig syscall.Signal) {
+	r.u.t.Helper()
+	if err := r.cmd.Process.Signal(sig); err != nil {
+		r.u.t.Fatal(err)
+	}
+}
+
+// fails wants the end with 1 and one line that says all of wants.
+func (r *running) fails(wants ...string) {
+	r.u.t.Helper()
+	res := r.end()
+	if res.code != 1 || strings.Count(res.err, "\n") != 1 {
+		r.u.t.Errorf("exit %d with %q, want 1 and one line", res.code, res.err)
+	}
+	for _, want := range wants {
+		if !strings.Contains(res.err, want) {
+			r.u.t.Errorf("it says %q, want %q in it", res.err, want)
+		}
+	}
+}
+
+// closed wants the session's end in the audit log, once, and a chain that
+// holds.
+func (r *running) closed(code float64, cause string) {
+	r.u.t.Helper()
+	rows := r.u.rows("--event", "session.ended", "--session", r.session)
+	if len(rows) != 1 {
+		r.u.t.Fatalf("session.ended: %v, want one row", rows)
+	}
+	fields, _ := rows[0]["fields"].(map[string]any)
+	if fields["exit_code"] != code || !strings.Contains(fmt.Sprint(fields["cause"]), cause) {
+		r.u.t.Errorf("session.ended says %v, want the code %v and %q", fields, code, cause)
+	}
+	r.u.must("audit", "verify")
+}
+
+func (u *user) made(name string) bool {
+	_, err := os.Stat(filepath.Join(u.project, name))
+	return err == nil
+}
+
+// say puts a file into the project, for which a script in the box may wait.
+func (u *user) say(name string) {
+	u.t.Helper()
+	if err := os.WriteFile(filepath.Join(u.project, name), nil, 0o644); err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+// process is a process of this machine, which is not mistaken for another
+// that gets its number.
+type process struct {
+	pid   int
+	start string
+}
+
+func (u *user) process(container string) process {
+	u.t.Helper()
+	pid, err := strconv.Atoi(u.mustAsk("inspect", "--format", "{{.State.Pid}}", container))
+	if err != nil || pid < 1 {
+		u.t.Fatalf("the first process of %s: %d, %v", container, pid, err)
+	}
+	return process{pid, startOf(pid)}
+}
+
+// startOf is when a process started; "" for one that has ended.
+func startOf(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')'):]), " ")
+	fields := strings.Fields(rest) // proc(5): the third is the first here
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return ""
+	}
+	return fields[19]
+}
+
+func (p process) lives() bool { return p.start != "" && startOf(p.pid) == p.start }
+
+// children are the processes that aileron started, by a word of their command
+// line.
+func (r *running) child(word string) process {
+	r.u.t.Helper()
+	for _, pid := range pids() {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", r.cmd.Process.Pid)) && slices.Contains(args(pid), word) {
+			return process{pid, startOf(pid)}
+		}
+	}
+	r.u.t.Fatalf("aileron has no child with %s", word)
+	return process{}
+}
+
+func pids() (all []int) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+func args(pid int) []string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+}
+
+func kill(t *testing.T, p process, sig syscall.Signal) {
+	t.Helper()
+	if !p.lives() {
+		t.Fatalf("process %d has ended already", p.pid)
+	}
+	if err := syscall.Kill(p.pid, sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// left is what this person's sessions have left: containers, directories of
+// sessions, processes, mounts, an engine's directory; "" for nothing.
+func (u *user) left() string {
+	u.t.Helper()
+	var left []string
+	list := []string{"ps", "-a", "--format", "{{.Names}}"}
+	if u.engine == "podman" {
+		list = append(list, "--external") // what its own records have lost
+	}
+	names := strings.Fields(u.ask(list...))
+	for _, started := range u.rows("--event", "session.started") {
+		for _, name := range names {
+			if id := fmt.Sprint(started["session_id"]); strings.Contains(name, id) {
+				left = append(left, "container "+name)
+			}
+		}
+	}
+	dirs, _ := os.ReadDir(filepath.Join(u.home, "sessions"))
+	for _, d := range dirs {
+		left = append(left, "directory "+d.Name())
+	}
+	for _, pid := range pids() {
+		if line := args(pid); pid != os.Getpid() && slices.Contains(line, u.home) {
+			left = append(left, "process "+strings.Join(line, " "))
+		}
+	}
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, filepath.Dir(u.home)+"/") {
+			left = append(left, "mount "+strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(left, "\n")
+}
+
+// nothing wants nothing left.
+func (r *running) nothing() {
+	r.u.t.Helper()
+	if left := r.u.left(); left != "" {
+		r.u.t.Errorf("left:\n%s", left)
+	}
+	for what, p := range map[string]process{"box": r.box, "gateway": r.gateway} {
+		if p.lives() {
+			r.u.t.Errorf("the %s still runs", what)
+		}
+	}
+	if dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), fmt.Sprintf("aileron-engine-%d-*", r.cmd.Process.Pid))); len(dirs) > 0 {
+		r.u.t.Errorf("left: %v", dirs)
+	}
+}
+
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if done() {
+			return
+		}
+	}
+	t.Fatalf("it did not happen in %v: %s", patience, what)
+}
+
+// until is a script's wait for a file, by a program that needs no network.
+func until(name string) string { return "until [ -e " + name + " ]; do sleep 0.1; done; " }
+
+// get is a script's exchange with the stand-in.
+const get = "curl -sS --max-time 60 https://" + standin.Echo + "/echo"
+
+func isGone(err error) bool { return errors.Is(err, os.ErrNotExist) }

@@ -1,0 +1,103 @@
+package faults
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A box without its line can do nothing, and nobody in it could tell why.
+func TestARemovedLineEndsTheBox(t *testing.T) {
+	for _, what := range []string{"box/proxy.sock", "box/redirect.sock", ""} {
+		t.Run(strings.ReplaceAll("ID/"+what, "/", " "), func(t *testing.T) {
+			engines(t, func(t *testing.T, u *user) {
+				r := u.start("sleep 600")
+				if err := os.RemoveAll(filepath.Join(u.home, "sessions", r.session, what)); err != nil {
+					t.Fatal(err)
+				}
+				r.fails("sock was removed", "only line", "the box was ended")
+				r.closed(1, "sock was removed")
+				r.nothing()
+			})
+		})
+	}
+}
+
+func TestAPausedBoxHearsAnEndAndElseGoesOn(t *testing.T) {
+	engines(t, func(t *testing.T, u *user) {
+		script := "trap 'exit 42' TERM; " + until("go") + get
+		r := u.start(script)
+		u.mustAsk("pause", r.name("box"))
+		u.say("go")
+		u.mustAsk("unpause", r.name("box"))
+		if res := r.end(); res.code != 0 || len(u.origin.Seen()) != 1 {
+			t.Errorf("unpaused: exit %d with %d requests: %s", res.code, len(u.origin.Seen()), res.err)
+		}
+		r.nothing()
+		if err := os.Remove(filepath.Join(u.project, "go")); err != nil {
+			t.Fatal(err)
+		}
+		for _, how := range []string{"SIGTERM", "session stop"} {
+			_ = os.Remove(filepath.Join(u.project, "up"))
+			r := u.start(script)
+			u.mustAsk("pause", r.name("box"))
+			if how == "SIGTERM" {
+				r.signal(syscall.SIGTERM)
+			} else {
+				u.must("session", "stop", r.session)
+			}
+			if res := r.end(); res.code != 42 {
+				t.Errorf("%s: exit %d: %s", how, res.code, res.err)
+			}
+			r.nothing()
+		}
+	})
+}
+
+func TestAPausedGatewayHoldsTheLineAndNothingElse(t *testing.T) {
+	engines(t, func(t *testing.T, u *user) {
+		script := "trap 'exit 42' TERM; " + until("go") + get
+		r := u.start(script)
+		u.mustAsk("pause", r.name("gw"))
+		u.say("go")
+		u.mustAsk("unpause", r.name("gw"))
+		if res := r.end(); res.code != 0 || len(u.origin.Seen()) != 1 {
+			t.Errorf("unpaused: exit %d with %d requests: %s", res.code, len(u.origin.Seen()), res.err)
+		}
+		r.nothing()
+		if err := os.Remove(filepath.Join(u.project, "go")); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Remove(filepath.Join(u.project, "up"))
+		r = u.start(script)
+		u.mustAsk("pause", r.name("gw"))
+		r.signal(syscall.SIGTERM)
+		if res := r.end(); res.code != 42 {
+			t.Errorf("paused: exit %d: %s", res.code, res.err)
+		}
+		r.nothing()
+	})
+}
+
+func TestAContainerThatSomebodyElseRemovesIsNamed(t *testing.T) {
+	engines(t, func(t *testing.T, u *user) {
+		r := u.start("sleep 600")
+		u.mustAsk("rm", "-f", r.name("box"))
+		r.fails("somebody else removed its container")
+		r.closed(1, "somebody else removed")
+		r.nothing()
+
+		_ = os.Remove(filepath.Join(u.project, "up"))
+		r = u.start("sleep 600")
+		if u.engine == "podman" { // which removes a gateway only with its box
+			u.mustAsk("rm", "-f", "--depend", r.name("gw"))
+		} else {
+			u.mustAsk("rm", "-f", r.name("gw"))
+		}
+		r.fails("somebody else removed its container")
+		r.closed(1, "somebody else removed")
+		r.nothing()
+	})
+}

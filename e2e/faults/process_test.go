@@ -1,0 +1,133 @@
+package faults
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Nobody has to come after a killed aileron: its box goes by itself.
+func TestAKilledAileronsBoxEnds(t *testing.T) {
+	engines(t, func(t *testing.T, u *user) {
+		r := u.start("sleep 600")
+		r.signal(syscall.SIGKILL)
+		r.end()
+		waitFor(t, "the box ends", func() bool { return !r.box.lives() && !r.gateway.lives() })
+		waitFor(t, "its containers go", func() bool { return !strings.Contains(u.left(), "container") && !strings.Contains(u.left(), "process") })
+		if list := u.must("session", "list").out; !strings.Contains(list, "unclean") {
+			t.Errorf("session list says %q, want an unclean end", list)
+		}
+		u.must(u.boxArgs("true")...)
+		waitFor(t, "the directory goes with the next session", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
+		r.nothing()
+		u.must("audit", "verify")
+	})
+}
+
+// Without a warden the box has lost its line all the same, and goes with the
+// next session.
+func TestTheNextSessionCleansUpAfterAKilledWarden(t *testing.T) {
+	engines(t, func(t *testing.T, u *user) {
+		r := u.start(until("go") + "curl -sS --max-time 20 https://api.echo.example/echo; echo $? > cut; sleep 600")
+		kill(t, r.child("warden"), syscall.SIGKILL)
+		r.signal(syscall.SIGKILL)
+		r.end()
+		u.say("go")
+		waitFor(t, "the box finds its line cut", func() bool { return u.made("cut") })
+		if code, err := os.ReadFile(filepath.Join(u.project, "cut")); err != nil || string(code) == "0\n" || len(u.origin.Seen()) != 0 {
+			t.Errorf("curl ended with %q, %v, and the stand-in saw %d requests", code, err, len(u.origin.Seen()))
+		}
+		waitFor(t, "the next sessions clean up", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
+		r.nothing()
+	})
+}
+
+func TestAKilledWardenIsNotMissedByTheSession(t *testing.T) {
+	engines(t, func(t *testing.T, u *user) {
+		r := u.start(until("go") + get + "; exit 7")
+		kill(t, r.child("warden"), syscall.SIGKILL)
+		u.say("go")
+		if res := r.end(); res.code != 7 || len(u.origin.Seen()) != 1 {
+			t.Errorf("exit %d with %d requests: %s", res.code, len(u.origin.Seen()), res.err)
+		}
+		r.nothing()
+	})
+}
+
+// A stopped aileron is a living one: nobody takes its box away, and it goes on
+// where it was.
+func TestAStoppedAileronGoesOn(t *testing.T) {
+	engines(t, func(t *testing.T, u *user) {
+		r := u.start(until("go") + get + "; exit 7")
+		r.signal(syscall.SIGSTOP)
+		u.say("go")
+		u.must(u.boxArgs("true")...)
+		u.must("sandbox", "prune", "--sandbox", u.engine)
+		if !r.box.lives() || !r.gateway.lives() {
+			t.Error("its box was taken away")
+		}
+		r.signal(syscall.SIGCONT)
+		if res := r.end(); res.code != 7 || len(u.origin.Seen()) != 1 {
+			t.Errorf("exit %d with %d requests: %s", res.code, len(u.origin.Seen()), res.err)
+		}
+		r.nothing()
+	})
+}
+
+func TestADiskThatTakesNothingEndsTheStart(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, home string){
+		"full": func(t *testing.T, home string) {
+			f, err := os.Create(filepath.Join(home, "fill"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			for err == nil {
+				_, err = f.Write(make([]byte, 4096))
+			}
+		},
+		"read-only": func(t *testing.T, home string) {
+			if err := syscall.Mount("", home, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engines(t, func(t *testing.T, u *user) {
+				if os.Geteuid() != 0 {
+					need(t, "root, to mount a small file system")
+				}
+				full := filepath.Join(filepath.Dir(u.home), "d")
+				if err := os.Rename(u.home, full+".was"); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Mkdir(u.home, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := syscall.Mount("tmpfs", u.home, "tmpfs", 0, "size=4m,mode=700"); err != nil {
+					need(t, "a small file system: "+err.Error())
+				}
+				t.Cleanup(func() {
+					if err := syscall.Unmount(u.home, 0); err != nil {
+						t.Errorf("something still uses the home: %v", err)
+					}
+				})
+				spoil(t, u.home)
+				r := u.run(u.boxArgs("true")...)
+				if r.code != 1 || strings.Count(r.err, "\n") != 1 || !strings.Contains(r.err, "check the disk") {
+					t.Errorf("exit %d: %q", r.code, r.err)
+				}
+				if dirs, _ := os.ReadDir(filepath.Join(u.home, "sessions")); len(dirs) > 0 {
+					t.Errorf("left: %v", dirs)
+				}
+				for _, pid := range pids() {
+					if line := args(pid); len(line) > 2 && line[2] == u.home {
+						t.Errorf("left: %v", line)
+					}
+				}
+			})
+		})
+	}
+}
