@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -121,7 +122,7 @@ func (e *Engine) createBox(ctx context.Context, b Box, gateway *part, seccomp st
 func (e *Engine) giveHome(ctx context.Context, id, user string) error {
 	var uid, gid int
 	if user != "" && user != "root" {
-		if _, err := fmt.Sscanf(user, "%d:%d", &uid, &gid); err != nil {
+		if n, err := fmt.Sscanf(user, "%d:%d", &uid, &gid); n == 0 {
 			return fmt.Errorf("give %s a home: %w", user, err)
 		}
 	}
@@ -154,7 +155,10 @@ func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *conta
 		host.Tmpfs = map[string]string{"/tmp": "exec,mode=1777", "/var/tmp": "exec,mode=1777", "/run": "mode=0755"}
 		ownHome = e.homeOf(host, user, ownHome)
 	}
-	env := append([]string{"HOME=/home/agent"}, b.Env...)
+	env := b.Env
+	if b.ReadOnly || ownHome || !e.hasHome(ctx, b.Image, user) {
+		env = append([]string{"HOME=" + path.Dir(Workspace)}, env...)
+	}
 	if b.TTY {
 		if t := os.Getenv("TERM"); t != "" {
 			env = append(env, "TERM="+t)
@@ -172,7 +176,9 @@ func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *conta
 	host.Init = &init
 	// Podman grants StopTimeout even to a forced removal; Run has given its own
 	// grace by then.
-	return &container.Config{Image: b.Image, Entrypoint: []string{}, Cmd: b.Command, User: user, Env: env, WorkingDir: Workspace,
+	// The command is the entrypoint: an empty one would leave the image's own
+	// in force on Podman.
+	return &container.Config{Image: b.Image, Entrypoint: b.Command[:1], Cmd: b.Command[1:], User: user, Env: env, WorkingDir: Workspace,
 		Tty: b.TTY, OpenStdin: b.Stdin != nil, StdinOnce: true, AttachStdin: b.Stdin != nil, AttachStdout: true, AttachStderr: true,
 		Labels: b.labels("box"), StopTimeout: new(int)}, host, ownHome, nil
 }
@@ -194,6 +200,21 @@ func (e *Engine) homeOf(host *container.HostConfig, user string, own bool) bool 
 	return own
 }
 
+// hasHome reports whether the image's own user has a home of its own: one
+// that the image's environment names, or the one of a named user, which the
+// engine reads from the image.
+func (e *Engine) hasHome(ctx context.Context, image, user string) bool {
+	img, err := e.cli.ImageInspect(ctx, image)
+	if err != nil || img.Config == nil {
+		return false
+	}
+	return user != "" && user != "root" && !numeric(user) || namesHome(img.Config.Env)
+}
+
+func namesHome(env []string) bool {
+	return slices.ContainsFunc(env, func(pair string) bool { return strings.HasPrefix(pair, "HOME=/") })
+}
+
 // boxUser decides who the command is. The image's own user is kept where it
 // can write to the project. Where it cannot, the command runs as the
 // project's owner, and gets a home of its own: without capabilities even
@@ -207,9 +228,10 @@ func (e *Engine) boxUser(ctx context.Context, b Box) (user string, ownHome bool,
 	if err != nil {
 		return "", false, fmt.Errorf("look at the image %s: %w", b.Image, err)
 	}
-	image := ""
+	image, homeless := "", false
 	if img.Config != nil {
 		image = img.Config.User
+		homeless = numeric(image) && !namesHome(img.Config.Env)
 	}
 	info, err := os.Stat(b.Dir)
 	if err != nil {
@@ -217,12 +239,19 @@ func (e *Engine) boxUser(ctx context.Context, b Box) (user string, ownHome bool,
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || info.Mode().Perm()&0o002 != 0 {
-		return image, false, nil
+		return image, homeless, nil
 	}
 	owner := strconv.Itoa(int(st.Uid))
 	uid, _, _ := strings.Cut(image, ":")
 	if uid == owner || uid == "agent" && owner == "1000" || (uid == "" || uid == "root") && owner == "0" {
-		return image, uid == "" || uid == "root", nil
+		return image, uid == "" || uid == "root" || homeless, nil
 	}
 	return owner + ":" + strconv.Itoa(int(st.Gid)), true, nil
+}
+
+// numeric reports whether a user is one that has no name.
+func numeric(user string) bool {
+	uid, _, _ := strings.Cut(user, ":")
+	_, err := strconv.Atoi(uid)
+	return err == nil
 }
