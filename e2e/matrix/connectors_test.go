@@ -25,7 +25,7 @@ func (p *person) bindConnectors() {
 	p.bind("git", password, "--username", gitUser)
 	var open []string
 	for authority := range p.origin.authorities() {
-		if host, _, _ := strings.Cut(authority, ":"); host != "api.github.com" && host != "github.com" {
+		if host, _, _ := strings.Cut(authority, ":"); host != "api.github.com" && host != "github.com" && !strings.HasSuffix(host, ".invalid") {
 			open = append(open, authority)
 		}
 	}

@@ -12,22 +12,22 @@ import (
 	"testing"
 )
 
-// needImage is the image with all the clients, built when it is missing. It
-// stays in Podman's store, as the agents' images do; to remove it:
+// needImage is an image with clients, by the name of its recipe below
+// testdata, built when it is missing. It stays in the engine's store, as the
+// agents' images do; to remove it:
 //
 //	podman rmi $(podman images -q localhost/aileron-matrix)
-func needImage(t *testing.T) string {
+func needImage(t *testing.T, engine, name string) string {
 	t.Helper()
-	need := func(reason string) {
-		if os.Getenv("CI") != "" {
-			t.Fatal(reason + ", and in CI the matrix must run")
-		}
-		t.Skip(reason)
-	}
 	if _, err := exec.LookPath("podman"); err != nil {
-		need("there is no podman: scripts/prepare installs it")
+		need(t, "there is no podman: scripts/prepare installs it")
 	}
-	recipe := os.DirFS("testdata/image")
+	if engine == "docker" {
+		if err := exec.Command("docker", "version").Run(); err != nil {
+			need(t, "no Docker daemon answers: scripts/with-docker starts one for a command")
+		}
+	}
+	recipe := os.DirFS(filepath.Join("testdata", name))
 	sum := sha256.New()
 	if err := fs.WalkDir(recipe, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -41,21 +41,38 @@ func needImage(t *testing.T) string {
 		t.Fatal(err)
 	}
 	image := "localhost/aileron-matrix:" + hex.EncodeToString(sum.Sum(nil))[:12]
+	if name != "image" {
+		image = strings.Replace(image, "matrix:", "matrix:"+name+"-", 1)
+	}
 	podman := func(args ...string) ([]byte, error) {
 		cmd := exec.Command("podman", args...)
 		cmd.Env = podmanEnv(t)
 		return cmd.CombinedOutput()
 	}
-	if _, err := podman("image", "exists", image); err == nil {
-		return image
+	if _, err := podman("image", "exists", image); err != nil {
+		buildImage(t, podman, recipe, image)
 	}
+	if engine == "docker" && exec.Command("docker", "image", "inspect", image).Run() != nil {
+		t.Logf("handing %s to Docker (once)", image)
+		// Not built again there: Docker's classic builder knows no mounts.
+		cmd := exec.Command("sh", "-euc", `podman save --quiet "$1" | docker load --quiet`, "-", image)
+		cmd.Env = podmanEnv(t)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("hand the image to Docker: %v\n%s", err, out)
+		}
+	}
+	return image
+}
+
+func buildImage(t *testing.T, podman func(...string) ([]byte, error), recipe fs.FS, image string) {
+	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, recipe); err != nil {
 		t.Fatal(err)
 	}
 	roots, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
 	if err != nil {
-		need("this host has no bundle of roots to build the image with")
+		need(t, "this host has no bundle of roots to build the image with")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "roots.pem"), roots, 0o600); err != nil {
 		t.Fatal(err)
@@ -64,20 +81,29 @@ func needImage(t *testing.T) string {
 	// The host's network, as aileron builds its own images.
 	if out, err := podman("build", "--network", "host", "--layers=false", "--label", "aileron.image=1", "-t", image, dir); err != nil {
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		need("the image with the clients could not be built:\n" + strings.Join(lines[max(0, len(lines)-15):], "\n"))
+		need(t, "the image with the clients could not be built:\n"+strings.Join(lines[max(0, len(lines)-15):], "\n"))
 	}
-	return image
+}
+
+// need skips the test for a reason; in CI, which has all, it fails.
+func need(t *testing.T, reason string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(reason + ", and in CI the matrix must run")
+	}
+	t.Skip(reason)
 }
 
 // registries are where the image's clients go when nobody tells them
 // otherwise. They are asked, so that it is really their own configuration
 // that works in a box, and mirrors that an image was made with are no matter.
+// A client that an image has not is a name that leads nowhere.
 type registries struct{ npm, goproxy, apt *url.URL }
 
 func registriesOf(t *testing.T, image string) registries {
 	t.Helper()
 	cmd := exec.Command("podman", "run", "--rm", "--network", "none", image, "sh", "-euc",
-		`npm config get registry; go env GOPROXY | cut -d, -f1; grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list* | head -n 1`)
+		`npm config get registry 2>/dev/null || echo https://npm.invalid; { go env GOPROXY 2>/dev/null || echo https://go.invalid; } | cut -d, -f1; grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list* | head -n 1`)
 	cmd.Env = podmanEnv(t)
 	out, err := cmd.Output()
 	if err != nil {

@@ -6,6 +6,7 @@ package matrix
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -62,19 +63,54 @@ type cell struct {
 
 func (c cell) name() string { return c.Client + "/" + c.Transfer + "/" + c.Mode }
 
+// Every client, on Podman; AILERON_MATRIX_ENGINE=docker runs them all there,
+// and AILERON_MATRIX_CLIENTS names those to run.
 func TestEveryClientGoesThroughThePlane(t *testing.T) {
-	image := needImage(t)
+	engine := cmp.Or(os.Getenv("AILERON_MATRIX_ENGINE"), "podman")
+	cells := runMatrix(t, engine, "image", "browsers")
+	manual(t, cells)
+	if path := os.Getenv("AILERON_MATRIX_TABLE"); path != "" {
+		if err := os.WriteFile(path, []byte(table(cells)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAClientOfEachKindGoesThroughThePlaneOnDocker(t *testing.T) {
+	if os.Getenv("AILERON_MATRIX_ENGINE") == "docker" {
+		t.Skip("all of them run on Docker")
+	}
+	runMatrix(t, "docker", "few")
+}
+
+// runMatrix runs the clients of those images, one box for each image.
+func runMatrix(t *testing.T, engine string, names ...string) []cell {
+	t.Helper()
+	images := map[string]string{}
+	for _, name := range names {
+		images[name] = needImage(t, engine, name)
+	}
 	p := newPerson(t)
-	p.origin = startOrigin(t, filepath.Join(p.project, "acks"), registriesOf(t, image))
+	p.engine = engine
+	p.origin = startOrigin(t, filepath.Join(p.project, "acks"), registriesOf(t, images[names[0]]))
 	p.bindConnectors()
 	flags := []string{"--upstream-ca", p.origin.roots}
 	for authority, addr := range p.origin.authorities() {
 		flags = append(flags, "--resolve", authority+":"+addr)
 	}
-	r := p.box(image, flags, append([]string{"python3", "driver.py"}, strings.Fields(os.Getenv("AILERON_MATRIX_CLIENTS"))...)...)
-	cells := parse(t, r.out)
-	if r.code != 0 {
-		t.Errorf("the driver ended with %d\n%s", r.code, r.err)
+	only := strings.Fields(os.Getenv("AILERON_MATRIX_CLIENTS"))
+	var cells []cell
+	var said strings.Builder
+	for _, name := range names {
+		r := p.box(images[name], flags, append([]string{"python3", "driver.py", name}, only...)...)
+		cells = append(cells, parse(t, r.out)...)
+		said.WriteString(r.out + r.err)
+		if r.code != 0 {
+			t.Errorf("the driver ended with %d\n%s", r.code, r.err)
+		}
+	}
+	if len(cells) == 0 {
+		t.Fatal("the driver ran nothing")
 	}
 	rows := p.proxied()
 	for i := range cells {
@@ -92,25 +128,20 @@ func TestEveryClientGoesThroughThePlane(t *testing.T) {
 	}
 	for at := range p.origin.authorities() {
 		host, _, _ := strings.Cut(at, ":")
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(rows)), func(path string) bool { return strings.HasPrefix(path, host+"/") }) && os.Getenv("AILERON_MATRIX_CLIENTS") == "" {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(rows)), func(path string) bool { return strings.HasPrefix(path, host+"/") }) && only == nil && names[0] == "image" {
 			t.Errorf("the audit log has no row of %s", host)
 		}
 	}
 	for _, s := range []string{token, password} {
-		if strings.Contains(r.out+r.err, s[:16]) {
-			t.Error("a secret is in the box's output")
+		if strings.Contains(said.String(), s[:16]) {
+			t.Error("a secret is in a box's output")
 		}
 		if out, _ := exec.Command("grep", "-rlF", s, p.project, p.home).CombinedOutput(); len(out) > 0 {
 			t.Errorf("a secret is in %s", out)
 		}
 	}
 	p.must("audit", "verify")
-	manual(t, cells)
-	if path := os.Getenv("AILERON_MATRIX_TABLE"); path != "" {
-		if err := os.WriteFile(path, []byte(table(cells)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return cells
 }
 
 // manual looks for every client, and every reason, in docs/trust.md.
@@ -165,9 +196,6 @@ func parse(t *testing.T, out string) []cell {
 		}
 		cells = append(cells, c)
 	}
-	if len(cells) == 0 {
-		t.Fatal("the driver ran nothing")
-	}
 	return cells
 }
 
@@ -175,6 +203,7 @@ func parse(t *testing.T, out string) []cell {
 type person struct {
 	t             *testing.T
 	home, project string
+	engine        string
 	origin        *origin
 }
 
@@ -185,7 +214,7 @@ func newPerson(t *testing.T) *person {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	p := &person{t: t, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p")}
+	p := &person{t: t, engine: "podman", home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p")}
 	for _, name := range []string{"driver.py", "clients"} {
 		if out, err := exec.Command("sh", "-c", `mkdir -p "$2" && cp -r "$1" "$2"`, "-", filepath.Join("testdata", name), p.project).CombinedOutput(); err != nil {
 			t.Fatalf("copy %s: %v\n%s", name, err, out)
@@ -226,7 +255,7 @@ func (p *person) must(args ...string) result {
 // box runs a command in a sealed box.
 func (p *person) box(image string, flags []string, command ...string) result {
 	p.t.Helper()
-	args := append([]string{"sandbox", "run", "--sandbox=podman", "--image", image, "--dir", p.project}, flags...)
+	args := append([]string{"sandbox", "run", "--sandbox=" + p.engine, "--image", image, "--dir", p.project}, flags...)
 	return p.run(append(append(args, "--"), command...)...)
 }
 

@@ -33,7 +33,7 @@ func (o *origin) blob(size string) []byte {
 
 // packaged are the clients that bring a package, or an object, of their own
 // service.
-var packaged = map[string]struct{}{"git": {}, "npm": {}, "npm11-node24": {}, "bun-add": {}, "pip": {}, "go-mod": {}, "cargo": {}, "apt": {}, "boto3": {}}
+var packaged = map[string]struct{}{"git": {}, "npm": {}, "npm11-node24": {}, "bun-add": {}, "pip": {}, "go-mod": {}, "cargo": {}, "apt": {}, "boto3": {}, "aws": {}}
 
 var sizes = []string{"small", "big"}
 

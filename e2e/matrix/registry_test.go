@@ -23,7 +23,7 @@ func TestRealPackagesComeThroughThePlane(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			registry, addr := reach(t, c.ask, c.probe)
-			image := needImage(t)
+			image := needImage(t, "podman", "image")
 			p := newPerson(t)
 			authority := registry.Hostname() + ":443"
 			p.installOpen(authority)

@@ -1,5 +1,6 @@
-"""Runs every client in the box, with the proxy variables and without, and
-prints one JSON line for each cell. Arguments: the clients to run (none: all).
+"""Runs the clients of an image in the box, with the proxy variables and without,
+and prints one JSON line for each cell. Arguments: the image, and the clients to
+run (none: all of that image).
 
 A cell is a real command whose standard output, or whose file, is what came
 through. What came is measured here and judged on the host.
@@ -70,13 +71,16 @@ def cargo(size):
 
 
 def apt(size):
-    """The sandbox of apt is another user, whom a box without capabilities cannot become."""
     return shell(f"""mkdir -p state/lists/partial cache/archives/partial; : >status
         archive=$(grep -rhoE 'https?://[^/ ]+' /etc/apt/sources.list* | head -n 1)
         echo "deb [trusted=yes] $archive/debian matrix main" >sources.list
-        apt="apt-get -qq -o APT::Sandbox::User=root -o Dir::Etc::SourceList=$PWD/sources.list -o Dir::Etc::SourceParts=/dev/null
-            -o Dir::State=$PWD/state -o Dir::State::status=$PWD/status -o Dir::Cache=$PWD/cache"
+        apt="apt-get -qq -o Dir::Etc::SourceList=$PWD/sources.list -o Dir::Etc::SourceParts=/dev/null -o Dir::State=$PWD/state -o Dir::State::status=$PWD/status -o Dir::Cache=$PWD/cache"
         $apt update; $apt download matrix-{size}""", f"matrix-{size}_1.0_all.deb")
+
+
+def aws(size):
+    return shell(f"""printf '[default]\\nregion = us-east-1\\ns3 =\\n  addressing_style = path\\n' >config
+        AWS_CONFIG_FILE=$PWD/config aws s3api get-object --no-sign-request --endpoint-url https://s3.amazonaws.com --bucket matrix --key {size} out >said""", "out")
 
 
 def nss(mode, work):
@@ -120,6 +124,7 @@ CLIENTS = {
     "perl-httptiny": get("perl", js("get.pl"), "Tiny"),
     "nss": {"small": nss},
     "boto3": {size: ["python3", js("get.py"), "boto3", size] for size in ("small", "big")},
+    "aws": {size: aws(size) for size in ("small", "big")},
     "git": {"small": git_clone("small"), "big": git_clone("big"), "fetch": git_fetch, "push": git_push},
     "npm": {size: npm("npm", size) for size in ("small", "big")},
     "npm11-node24": {size: npm("node24 /opt/js/node_modules/npm/bin/npm-cli.js", size) for size in ("small", "big")},
@@ -129,6 +134,26 @@ CLIENTS = {
     "cargo": {size: cargo(size) for size in ("small", "big")},
     "apt": {size: apt(size) for size in ("small", "big")},
 }
+
+
+
+def browser(name):
+    def big(mode, work):
+        """Measured in the browser, and not here: standard output has the size and the SHA-256."""
+        def measured():
+            size, sha = open(f"{work}/measured").read().split()
+            return int(size), sha
+        return ["sh", "-euc", 'python3 "$0" "$1" big "$2" >measured', js("browser.py"), name, "{url}"], measured
+    return {"small": ["python3", js("browser.py"), name, "small", "{url}"], "big": big,
+            "events": ["python3", js("browser.py"), name, "events", "{url}"]}
+
+
+BROWSERS = {name: browser(name) for name in ("chromium", "firefox")}
+
+# One client of each kind: what the second engine runs, where an image with all of them would take minutes.
+FEW = ("curl", "wget", "busybox-wget", "gh", "node18-fetch", "python-urllib", "python-requests", "python-aiohttp", "perl-lwp", "git", "apt")
+
+IMAGES = {"image": CLIENTS, "browsers": BROWSERS, "few": {name: CLIENTS[name] for name in FEW}}
 
 
 def environment(mode, home):
@@ -213,7 +238,7 @@ def digest(path):
 def run(client, transfer, mode):
     work = tempfile.mkdtemp(prefix="cell-")
     path = f"repos/{mode}/{client}" + {"big": "/tarball", "events": "/events"}.get(transfer, "")
-    cmd = CLIENTS[client][transfer]
+    cmd = clients[client][transfer]
     expect = None
     if callable(cmd):
         cmd, expect = cmd(mode, work)
@@ -224,8 +249,9 @@ def run(client, transfer, mode):
     seconds = time.monotonic() - start
     if code == 0 and expect:
         try:
-            size, sha = digest(expect() if callable(expect) else expect)
-        except (OSError, IndexError) as e:
+            found = expect() if callable(expect) else expect
+            size, sha = found if isinstance(found, tuple) else digest(found)
+        except (OSError, IndexError, ValueError) as e:
             code, words = 1, f"{e}\n{words}"
     shutil.rmtree(work, ignore_errors=True)
     print(json.dumps({"client": client, "mode": mode, "transfer": transfer, "code": code, "bytes": size, "sha256": sha,
@@ -238,7 +264,8 @@ def alarm(*_):
 
 signal.signal(signal.SIGALRM, alarm)
 os.makedirs(f"{HERE}/acks", exist_ok=True)
-for client in sys.argv[1:] or CLIENTS:
-    for transfer in CLIENTS[client]:
+clients = IMAGES[sys.argv[1]]
+for client in [c for c in sys.argv[2:] if c in clients] if sys.argv[2:] else clients:
+    for transfer in clients[client]:
         for mode in ("with", "without"):
             run(client, transfer, mode)
