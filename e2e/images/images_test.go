@@ -1,0 +1,241 @@
+// Package images runs boxes of images of every kind: each either works, which
+// is a real request through the plane by a client that only knows its own
+// image, or is refused before it starts.
+//
+// Distributions other than Debian are stand-ins: their layout of files, with
+// Debian's programs in it.
+package images
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/e2e/standin"
+)
+
+var (
+	binary string               // the built aileron, as it is shipped
+	client string               // testdata/get, static
+	home   string               // a home in which the connector is bound
+	conf   string               // containers.conf for Podman's command line
+	ready  = map[string]error{} // engines that have the images
+	made   []string             // images to remove, of both engines
+	once   sync.Mutex
+)
+
+const (
+	secret     = "ghp-images/TOKEN+0123456789abcdefXYZ"
+	passphrase = "correct horse battery"
+	prefix     = "localhost/aileron-images/"
+)
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "images-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	binary, client, home, conf = filepath.Join(dir, "aileron"), filepath.Join(dir, "get"), filepath.Join(dir, "h"), filepath.Join(dir, "containers.conf")
+	for from, to := range map[string]string{"../../cmd/aileron": binary, "./testdata/get": client} {
+		build := exec.Command("go", "build", "-trimpath", "-o", to, from)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", from, err, out)
+			return 1
+		}
+	}
+	text := "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n"
+	if _, err := exec.LookPath("runc"); err == nil {
+		text += "runtime = \"runc\"\n"
+	}
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		panic(err)
+	}
+	defer func() {
+		for engine := range ready {
+			_, _ = tool(engine, append([]string{"rmi", "--force"}, made...)...)
+		}
+	}()
+	return m.Run()
+}
+
+// tool runs an engine's own command line.
+func tool(engine string, args ...string) ([]byte, error) {
+	cmd := exec.Command(engine, args...)
+	if engine == "podman" {
+		cmd.Env = append(os.Environ(), "CONTAINERS_CONF="+conf)
+	}
+	return cmd.CombinedOutput()
+}
+
+// engines gives each engine, with all the images in its store.
+func engines(t *testing.T, test func(t *testing.T, engine string)) {
+	for _, engine := range []string{"podman", "docker"} {
+		t.Run(engine, func(t *testing.T) {
+			needEngine(t, engine)
+			test(t, engine)
+		})
+	}
+}
+
+// needEngine skips a test where there is no such engine. In CI both must be
+// there.
+func needEngine(t *testing.T, engine string) {
+	t.Helper()
+	if out, err := tool(engine, "version"); err != nil {
+		reason := fmt.Sprintf("%s does not answer (scripts/prepare --tests installs it, scripts/with-docker runs Docker's daemon): %s", engine, out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:])
+		if os.Getenv("CI") != "" {
+			t.Fatal(reason)
+		}
+		t.Skip(reason)
+	}
+	if err := needImages(engine); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// person is someone for whom a service of GitHub's name is bound.
+type person struct {
+	t             *testing.T
+	engine        string
+	home, project string
+	origin        *standin.Server
+}
+
+func newPerson(t *testing.T, engine string) *person {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "images-home-") // short: socket paths are bounded
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	p := &person{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"), origin: standin.Start(t, standin.Script{Token: secret})}
+	if err := os.Mkdir(p.project, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	once.Lock()
+	defer once.Unlock()
+	if _, err := os.Stat(home); err != nil {
+		first := &person{t: t, home: home}
+		const dir, fqn = "../../examples/connectors/github", "github://alrubinger/aileron-connector-github"
+		first.must("connector", "install", dir, "--yes")
+		file := filepath.Join(t.TempDir(), "secret")
+		if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		first.must("binding", "setup", fqn, "--identity", "images", "--secret-file", file)
+	}
+	if out, err := exec.Command("cp", "-a", home, p.home).CombinedOutput(); err != nil {
+		t.Fatalf("copy a home: %v\n%s", err, out)
+	}
+	return p
+}
+
+type result struct {
+	out, err string
+	code     int
+}
+
+func (p *person) run(env []string, args ...string) result {
+	p.t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(append(os.Environ(), "AILERON_HOME="+p.home, "AILERON_VAULT_PASSPHRASE="+passphrase), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	timer := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = cmd.Wait()
+	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+}
+
+func (p *person) must(args ...string) result {
+	p.t.Helper()
+	r := p.run(nil, args...)
+	if r.code != 0 {
+		p.t.Fatalf("aileron %s: exit %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
+	}
+	return r
+}
+
+// box runs a command in a box of an image.
+func (p *person) box(image string, flags, command []string, env ...string) result {
+	p.t.Helper()
+	args := append([]string{"sandbox", "run", "--sandbox=" + p.engine, "--image", image, "--dir", p.project,
+		"--upstream-ca", p.origin.Roots, "--resolve", standin.GitHub + ":443:" + p.origin.Addr}, flags...)
+	return p.run(env, append(append(args, "--"), command...)...)
+}
+
+const url = "https://" + standin.GitHub + "/user"
+
+// ways are those of testdata/get.
+var ways = []string{"proxy,variables", "past,variables", "proxy,store", "past,store"}
+
+// works demands that each way brought the credential's answer, and that each
+// is in the audit log.
+func (p *person) works(r result) {
+	p.t.Helper()
+	if r.code != 0 {
+		p.t.Fatalf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	for _, way := range ways {
+		at := strings.Index(r.out, way+": ")
+		if at < 0 {
+			p.t.Fatalf("%s was not tried:\n%s%s", way, r.out, r.err)
+		}
+		if line, _, _ := strings.Cut(r.out[at:], "\n"); !strings.Contains(line, ": 200 ") || !strings.Contains(line, "octo-stand-in") {
+			p.t.Errorf("%s", line)
+		}
+	}
+	if n := len(p.rows("--decision", "proxied", "--host", standin.GitHub)); n < len(ways) {
+		p.t.Errorf("%d proxied rows, want one for each way", n)
+	}
+	if strings.Contains(r.out+r.err, secret[:16]) {
+		p.t.Error("the secret is in the output")
+	}
+}
+
+// refused demands that nothing of the image ran, and that the error says each
+// of these.
+func (p *person) refused(r result, says ...string) {
+	p.t.Helper()
+	if r.code == 0 || r.out != "" {
+		p.t.Fatalf("exit %d, output %q; want a refusal\n%s", r.code, r.out, r.err)
+	}
+	for _, want := range says {
+		if !strings.Contains(r.err, want) {
+			p.t.Errorf("the error does not say %q:\n%s", want, r.err)
+		}
+	}
+	if n := len(p.origin.Seen()); n != 0 {
+		p.t.Errorf("the service saw %d requests", n)
+	}
+}
+
+type row struct{ Event, Host string }
+
+func (p *person) rows(flags ...string) []row {
+	p.t.Helper()
+	var rows []row
+	dec := json.NewDecoder(strings.NewReader(p.must(append([]string{"audit", "list", "--json", "--limit", "0"}, flags...)...).out))
+	for dec.More() {
+		var r row
+		if err := dec.Decode(&r); err != nil {
+			p.t.Fatal(err)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}

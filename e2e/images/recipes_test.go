@@ -1,0 +1,156 @@
+package images
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// recipes are the images, by name. PARTS is Debian with a few programs, and
+// its own roots; get is testdata/get. None is built with a network.
+var recipes = map[string]string{
+	// Where Alpine has its files, with BusyBox and no Debian.
+	"alpine": `FROM PARTS AS parts
+RUN mkdir -p /alpine/bin /alpine/tmp /alpine/etc/ssl/certs /alpine/usr/local/share/ca-certificates /alpine/usr/share/ca-certificates && \
+    cp /bin/busybox /alpine/bin && for p in sh cat ls readlink grep id env; do ln -s busybox /alpine/bin/$p; done && \
+    cp /etc/ssl/certs/ca-certificates.crt /alpine/etc/ssl/certs/ && ln -s certs/ca-certificates.crt /alpine/etc/ssl/cert.pem && \
+    echo 3.22.1 >/alpine/etc/alpine-release && : >/alpine/etc/ca-certificates.conf && echo root:x:0:0:root:/root:/bin/sh >/alpine/etc/passwd
+FROM scratch
+COPY --from=parts /alpine /
+COPY get /bin/get
+`,
+	// Where RHEL has its files. update-ca-trust is what RHEL's does for the
+	// bundle in PEM, with the same program.
+	"rhel": `FROM PARTS
+RUN set -eu; ext=/etc/pki/ca-trust/extracted; \
+    mkdir -p /etc/pki/ca-trust/source/anchors $ext/pem $ext/java /etc/pki/tls/certs /usr/share/pki/ca-trust-source/anchors; \
+    mv /etc/ssl/certs/ca-certificates.crt $ext/pem/tls-ca-bundle.pem; cp $ext/pem/tls-ca-bundle.pem /usr/share/pki/ca-trust-source/anchors/mozilla.pem; \
+    rm -rf /etc/ssl/certs /etc/ca-certificates.conf /etc/ca-certificates /etc/debian_version /usr/local/share/ca-certificates /usr/share/ca-certificates /etc/apt; \
+    ln -s ../pki/tls/certs /etc/ssl/certs; ln -s $ext/pem/tls-ca-bundle.pem /etc/pki/tls/certs/ca-bundle.crt; ln -s certs/ca-bundle.crt /etc/pki/tls/cert.pem; \
+    mkdir -p /etc/pkcs11/modules; printf 'module: p11-kit-trust.so\ntrust-policy: yes\npriority: 1\nx-init-reserved: paths=/etc/pki/ca-trust/source:/usr/share/pki/ca-trust-source\n' >/etc/pkcs11/modules/p11-kit-trust.module; \
+    rm -f /usr/share/p11-kit/modules/p11-kit-trust.module; \
+    printf '#!/bin/sh\nexec trust extract --format=pem-bundle --filter=ca-anchors --overwrite --comment --purpose=server-auth %s/pem/tls-ca-bundle.pem\n' $ext >/usr/bin/update-ca-trust; \
+    chmod 755 /usr/bin/update-ca-trust; update-ca-trust
+COPY get /usr/bin/get
+`,
+	"suse": `FROM PARTS
+RUN set -eu; mkdir -p /etc/pki/trust/anchors /var/lib/ca-certificates/pem; mv /etc/ssl/certs/ca-certificates.crt /var/lib/ca-certificates/ca-bundle.pem; \
+    rm -rf /etc/ssl/certs /etc/ca-certificates.conf /etc/ca-certificates /etc/debian_version /usr/local/share/ca-certificates /usr/share/ca-certificates /etc/apt; \
+    ln -s /var/lib/ca-certificates/pem /etc/ssl/certs; ln -s /var/lib/ca-certificates/ca-bundle.pem /etc/ssl/ca-bundle.pem
+COPY get /usr/bin/get
+`,
+	"arch": `FROM PARTS
+RUN set -eu; mkdir -p /etc/ca-certificates/trust-source/anchors /etc/ca-certificates/extracted; mv /etc/ssl/certs/ca-certificates.crt /etc/ca-certificates/extracted/tls-ca-bundle.pem; \
+    rm -rf /etc/ssl/certs/* /etc/ca-certificates.conf /etc/debian_version /usr/local/share/ca-certificates /usr/share/ca-certificates /etc/apt; \
+    ln -s ../../ca-certificates/extracted/tls-ca-bundle.pem /etc/ssl/certs/ca-certificates.crt; ln -s ../ca-certificates/extracted/tls-ca-bundle.pem /etc/ssl/cert.pem
+COPY get /usr/bin/get
+`,
+	"debian": "FROM PARTS\nCOPY get /usr/bin/get\n",
+	// Nothing at all, and next to nothing.
+	"scratch": "FROM scratch\nCOPY get /get\n",
+	"distroless": `FROM PARTS AS parts
+RUN mkdir -p /root/etc /out/etc/ssl/certs /out/home/nonroot && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ && \
+    echo 'nonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin' >/out/etc/passwd && chown -R 65532:65532 /out/home/nonroot
+FROM scratch
+COPY --from=parts /out /
+COPY get /get
+ENV HOME=/home/nonroot
+USER 65532
+`,
+	"named":   "FROM PARTS\nRUN useradd --uid 1234 --create-home app\nCOPY get /usr/bin/get\nUSER app\n",
+	"number":  "FROM PARTS\nCOPY get /usr/bin/get\nUSER 4321:4321\n",
+	"ghost":   "FROM PARTS\nCOPY get /usr/bin/get\nUSER ghost\n",
+	"noroots": "FROM PARTS\nRUN rm -rf /etc/ssl /usr/share/ca-certificates /usr/local/share/ca-certificates\nCOPY get /usr/bin/get\n",
+	"blank":   "FROM PARTS\nRUN : >/etc/ssl/certs/ca-certificates.crt\nCOPY get /usr/bin/get\n",
+	"linked":  "FROM PARTS\nRUN mv /etc/ssl /opt/tls && ln -s /opt/tls /etc/ssl\nCOPY get /usr/bin/get\n",
+	"dangling": `FROM PARTS
+RUN mv /etc/ssl/certs/ca-certificates.crt /opt/roots.pem && ln -s /var/lib/none/roots.pem /etc/ssl/certs/ca-certificates.crt
+COPY get /usr/bin/get
+`,
+	"directory": "FROM PARTS\nRUN rm /etc/ssl/certs/ca-certificates.crt && mkdir /etc/ssl/certs/ca-certificates.crt\nCOPY get /usr/bin/get\n",
+	"circle":    "FROM PARTS\nRUN rm -rf /etc/ssl/certs && ln -s certs /etc/ssl/certs\nCOPY get /usr/bin/get\n",
+	"notpem":    "FROM PARTS\nRUN echo these are no roots >/etc/ssl/certs/ca-certificates.crt\nCOPY get /usr/bin/get\n",
+	"cut":       "FROM PARTS\nRUN truncate -s -100 /etc/ssl/certs/ca-certificates.crt\nCOPY get /usr/bin/get\n",
+	"huge":      "FROM PARTS\nRUN for i in $(seq 50); do cat /etc/ssl/certs/ca-certificates.crt; done >/tmp/b && mv /tmp/b /etc/ssl/certs/ca-certificates.crt\nCOPY get /usr/bin/get\n",
+	"entry":     "FROM PARTS\nCOPY get /usr/bin/get\nENTRYPOINT [\"/bin/false\"]\nCMD [\"no\"]\n",
+	"elsewhere": "FROM PARTS\nRUN mkdir -p /data/home && chmod 777 /data/home\nENV HOME=/data/home\nCOPY get /usr/bin/get\nUSER 4321:4321\n",
+	"volumes":   "FROM PARTS\nRUN mkdir -p /home/agent && chmod 777 /home/agent\nCOPY get /usr/bin/get\nVOLUME /etc/ssl /home/agent\n",
+	"foreign":   "FROM scratch\nCOPY get /get\n",
+	"java": `FROM PARTS
+RUN mkdir -p /opt/java/openjdk/lib/security && echo no store >/opt/java/openjdk/lib/security/cacerts
+ENV JAVA_HOME=/opt/java/openjdk
+COPY get /usr/bin/get
+`,
+}
+
+func ref(name string) string { return prefix + name + ":test" }
+
+// needImages makes the images with Podman, and hands them to Docker: they are
+// the same ones for both.
+func needImages(engine string) error {
+	once.Lock()
+	defer once.Unlock()
+	if err, ok := ready[engine]; ok {
+		return err
+	}
+	err := makeImages()
+	if err == nil && engine == "docker" {
+		err = handOver()
+	}
+	ready[engine] = err
+	return err
+}
+
+func makeImages() error {
+	if len(made) > 0 {
+		return nil
+	}
+	recipe, err := os.ReadFile("testdata/parts/Dockerfile")
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(recipe)
+	parts := prefix + "parts:" + hex.EncodeToString(sum[:6])
+	if _, err := tool("podman", "image", "exists", parts); err != nil {
+		if out, err := tool("podman", "build", "--network", "host", "--layers=false", "--label", "aileron.image=1", "-t", parts, "testdata/parts"); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", parts, err, out)
+		}
+	}
+	dir := filepath.Join(filepath.Dir(client), "context")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Link(client, filepath.Join(dir, "get")); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(recipes)) {
+		file := filepath.Join(dir, "Dockerfile."+name)
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(recipes[name], "PARTS", parts)), 0o600); err != nil {
+			return err
+		}
+		args := []string{"build", "--network", "none", "--layers=false", "--format", "docker", "-t", ref(name), "-f", file}
+		if name == "foreign" {
+			args = append(args, "--platform", "linux/"+foreign())
+		}
+		made = append(made, ref(name))
+		if out, err := tool("podman", append(args, dir)...); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", name, err, out)
+		}
+	}
+	return nil
+}
+
+func handOver() error {
+	cmd := exec.Command("sh", append([]string{"-euc", `podman save --quiet --multi-image-archive "$@" | docker load --quiet`, "-"}, made...)...)
+	cmd.Env = append(os.Environ(), "CONTAINERS_CONF="+conf)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("hand the images to Docker: %w\n%s", err, out)
+	}
+	return nil
+}
