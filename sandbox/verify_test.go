@@ -1,0 +1,49 @@
+package sandbox
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/container"
+)
+
+// What was put into a box and is not there as it was put ends the start.
+func TestAFileThatDidNotArriveIsNoticed(t *testing.T) {
+	for _, kind := range []string{"podman", "docker"} {
+		t.Run(kind, func(t *testing.T) {
+			e, err := Find(t.Context(), kind)
+			if err != nil {
+				if os.Getenv("CI") != "" {
+					t.Fatal(err)
+				}
+				t.Skip(err)
+			}
+			defer e.Close()
+			image := BaseImage("0.1.0-dev")
+			if err := e.EnsureImage(t.Context(), image, "auto", t.Output()); err != nil {
+				t.Fatal(err)
+			}
+			c, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: image.Ref, Cmd: []string{"/"}, Labels: Box{Session: nobody}.labels("box")},
+				&container.HostConfig{NetworkMode: "none"}, nil, nil, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = e.remove(t.Context(), c.ID) }()
+			files := []File{{Path: "/etc/aileron/a.pem", Mode: 0o644, Data: []byte("a root")}, {Path: "/usr/local/share/b.pem", Mode: 0o644, Data: []byte("a root")}}
+			if err := e.put(t.Context(), c.ID, files); err != nil {
+				t.Fatalf("put: %v", err)
+			}
+			for name, want := range map[string]File{
+				"other bytes": {Path: "/etc/aileron/a.pem", Data: []byte("A root")},
+				"cut off":     {Path: "/usr/local/share/b.pem", Data: []byte("a root and more")},
+				"not there":   {Path: "/etc/aileron/c.pem", Data: []byte("a root")},
+				"a directory": {Path: "/etc/ssl/certs", Data: []byte("a root")},
+			} {
+				if err := e.verify(t.Context(), c.ID, []File{want}); err == nil || !strings.Contains(err.Error(), want.Path) {
+					t.Errorf("%s: verify = %v, want an error that names %s", name, err, want.Path)
+				}
+			}
+		})
+	}
+}
