@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -131,7 +132,7 @@ func notSecret(t *testing.T, what string, data []byte) {
 
 // machine are strings that only this machine knows: paths, its name, and the
 // values of variables that are named like secrets.
-func machine() []string {
+var machine = sync.OnceValue(func() []string {
 	var marks []string
 	add := func(s string) {
 		if len(s) >= 8 {
@@ -153,4 +154,4 @@ func machine() []string {
 		}
 	}
 	return marks
-}
+})

@@ -82,6 +82,12 @@ COPY get /usr/bin/get
 	"elsewhere": "FROM PARTS\nRUN mkdir -p /data/home && chmod 777 /data/home\nENV HOME=/data/home\nCOPY get /usr/bin/get\nUSER 4321:4321\n",
 	"volumes":   "FROM PARTS\nRUN mkdir -p /home/agent && chmod 777 /home/agent\nCOPY get /usr/bin/get\nVOLUME /etc/ssl /home/agent\n",
 	"foreign":   "FROM scratch\nCOPY get /get\n",
+	"policies": `FROM PARTS
+RUN mkdir -p /etc/firefox/policies && echo '{"policies": {"DisableTelemetry": true, "Certificates": {"Install": ["/opt/own.pem"]}}}' >/etc/firefox/policies/policies.json
+COPY get /usr/bin/get
+`,
+	"broken": "FROM PARTS\nRUN mkdir -p /etc/firefox/policies && echo '{' >/etc/firefox/policies/policies.json\nCOPY get /usr/bin/get\n",
+	"jdk":    "FROM PARTS\nCOPY cacerts /opt/jdk/lib/security/cacerts\nENV PATH=/opt/jdk/bin:/usr/local/bin:/usr/bin:/bin\nCOPY get /usr/bin/get\n",
 	"java": `FROM PARTS
 RUN mkdir -p /opt/java/openjdk/lib/security && echo no store >/opt/java/openjdk/lib/security/cacerts
 ENV JAVA_HOME=/opt/java/openjdk
@@ -127,6 +133,9 @@ func makeImages() error {
 		return err
 	}
 	if err := os.Link(client, filepath.Join(dir, "get")); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cacerts"), cacerts(), 0o600); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(recipes)) {
