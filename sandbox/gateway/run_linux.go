@@ -61,6 +61,9 @@ func openDoors(ctx context.Context) (d *doors, err error) {
 		}
 	}()
 	var lc net.ListenConfig
+	// A client that speaks MPTCP goes on with TCP. Of such a connection the
+	// kernel does not tell where it was going.
+	lc.SetMultipathTCP(false)
 	if d.explicit, err = lc.Listen(ctx, "tcp4", explicitAddr.String()); err != nil {
 		return d, err
 	}

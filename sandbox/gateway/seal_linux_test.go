@@ -58,6 +58,27 @@ func TestABareAddressIsNamedAsItIs(t *testing.T) {
 	})
 }
 
+// Of an MPTCP connection the kernel does not tell where it was going.
+func TestAClientThatSpeaksMPTCPIsRedirectedToo(t *testing.T) {
+	sealed(t, func(t *testing.T, b *box) {
+		b.start()
+		dialer := net.Dialer{Timeout: patience}
+		dialer.SetMultipathTCP(true)
+		conn, err := dialer.Dial("tcp4", "192.0.2.9:443")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		if err := exchange(conn, "hello"); err != nil {
+			t.Error(err)
+		}
+		if got := <-b.targets; got != "192.0.2.9:443" {
+			t.Errorf("it became CONNECT %s", got)
+		}
+	})
+}
+
 func TestAnExplicitClientIsRelayedRaw(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
