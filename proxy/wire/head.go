@@ -49,6 +49,28 @@ func judge(head []byte, limits Limits) (framing, *Fault) {
 	return f, fault
 }
 
+// beginning looks at the beginning of a head whose end has not come: certain
+// once its first line is one of a request, at fault as soon as it cannot be.
+func beginning(data []byte, limits Limits) (certain bool, _ *Fault) {
+	line, _, whole := bytes.Cut(data, []byte("\n"))
+	if !whole {
+		method, _, spaced := bytes.Cut(line, []byte(" "))
+		if !spaced {
+			method = bytes.TrimSuffix(method, []byte("\r")) // perhaps half of an empty line
+		}
+		if len(method) > 32 || (spaced || len(method) > 0) && !isToken(method) {
+			return false, malformed("the method is not a token")
+		}
+		return false, nil
+	}
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if _, fault := judgeRequestLine(line, limits); fault != nil {
+		fault.Method, fault.Target = readable(line)
+		return false, fault
+	}
+	return true, nil
+}
+
 func judgeRequestLine(line []byte, limits Limits) (framing, *Fault) {
 	if len(line) > limits.Target+64 {
 		return framing{}, &Fault{Status: http.StatusRequestURITooLong, Reason: "the request target is too long"}

@@ -208,7 +208,7 @@ func (s *source) head(limits Limits, ended, drains func() bool) ([]byte, error) 
 		return nil, err
 	}
 	s.rest()
-	started := false
+	started, promising := false, false
 	for scanned, skipped := 0, 0; ; {
 		for skipped < 2 && s.w-s.r >= 2 && s.buf[s.r] == '\r' && s.buf[s.r+1] == '\n' {
 			s.r += 2
@@ -224,6 +224,14 @@ func (s *source) head(limits Limits, ended, drains func() bool) ([]byte, error) 
 		}
 		if len(data) > limits.Head {
 			return nil, errHeadTooLarge
+		}
+		// What cannot become a request is refused at once, and not when its end
+		// has not come in time: clients of other protocols hear why.
+		if !promising {
+			var fault *Fault
+			if promising, fault = beginning(data, limits); fault != nil {
+				return data, fault
+			}
 		}
 		scanned = max(0, len(data)-3)
 		if !started && len(data) > 0 {
@@ -263,7 +271,10 @@ func headEnd(data []byte, from int) int {
 // nobody to say it to.
 func faultOf(err error, data []byte) *Fault {
 	var timeout net.Error
+	var fault *Fault
 	switch {
+	case errors.As(err, &fault):
+		return fault
 	case errors.Is(err, errHeadTooLarge):
 		return &Fault{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "the request head is too large"}
 	case len(data) == 0:

@@ -60,6 +60,45 @@ func dial(t *testing.T, opts Options, h Handler) net.Conn {
 	return client
 }
 
+// Clients of other protocols wait for an answer and send no empty line. The
+// limits are longer than the client's patience: a refusal is not a time-out.
+func TestWhatCannotBecomeARequestIsRefusedBeforeItsEnd(t *testing.T) {
+	never := Options{Limits: Limits{Header: time.Hour, Idle: time.Hour}}
+	for _, c := range []struct{ head, reason, method string }{
+		{"SSH-2.0-OpenSSH_9.2\r\n", "request line", "SSH-2.0-OpenSSH_9.2"},
+		{"EHLO there\r\n", "request line", "EHLO"},
+		{"\x05\x01\x00", "not a token", ""},
+		{"\x00\x00\x00\x08\x04\xd2\x16\x2f", "not a token", ""},
+		{"\r\n\r\nGET / HTTP/3.0\r\n", "version", "GET"},
+		{"GET /a#b HTTP/1.1\n", "fragment", "GET"},
+		{strings.Repeat("G", 33), "not a token", ""},
+		{" GET", "not a token", ""},
+	} {
+		faults := make(chan *Fault, 1)
+		client := dial(t, never, echo{faults})
+		_, _ = io.WriteString(client, c.head)
+		if _, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil {
+			t.Errorf("%q: read the refusal: %v", c.head, err)
+			continue
+		}
+		if f := <-faults; !strings.Contains(f.Reason, c.reason) || f.Method != c.method {
+			t.Errorf("%q = %q of %q, want %q of %q", c.head, f.Reason, f.Method, c.reason, c.method)
+		}
+	}
+}
+
+func TestARequestMayComeInPieces(t *testing.T) {
+	const request = "\r\nGET /a HTTP/1.1\r\nHost: h\r\n\r\n"
+	for cut := range len(request) {
+		client := dial(t, Options{}, echo{})
+		_, _ = io.WriteString(client, request[:cut])
+		_, _ = io.WriteString(client, request[cut:])
+		if res, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil || res.StatusCode != http.StatusOK {
+			t.Errorf("cut at %d: %v, %v", cut, res, err)
+		}
+	}
+}
+
 func TestAmbiguousHeadsAreRefusedWithTheirReason(t *testing.T) {
 	const ok = "Host: h\r\n"
 	for _, c := range []struct {
