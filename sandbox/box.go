@@ -44,6 +44,8 @@ type Box struct {
 	// what it sends goes where it sends it. Its host finds this one by the
 	// name HostAlias.
 	Unsealed bool
+
+	mounts string // the directory of the files that are mounted into the box
 }
 
 // Run runs a box from its creation to its removal and gives the command's
@@ -56,6 +58,12 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
+	// Not the session's directory: a box can read where its mounts come from,
+	// and where the vault is is no business of the agent's.
+	if b.mounts, err = os.MkdirTemp("", fmt.Sprintf(engineDir, os.Getpid())); err != nil {
+		return 1, fmt.Errorf("make a directory for the box's files: %w", err)
+	}
+	defer os.RemoveAll(b.mounts)
 	var made []*part
 	defer func() {
 		if err != nil && ctx.Err() == nil {
@@ -105,11 +113,10 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	return e.runBox(ctx, b, box, gateway)
 }
 
-// mountFiles are a box's files as mounts, from a directory of the session's:
-// Docker copies nothing into a root that is read-only, and the file system of
+// mountFiles are a box's files as mounts, from a directory on the host: Docker copies nothing into a root that is read-only, and the file system of
 // an image that is mounted so cannot be changed later.
 func mountFiles(b Box) ([]mount.Mount, error) {
-	dir := filepath.Join(b.SocketDir, "files")
+	dir := filepath.Join(b.mounts, "files")
 	if err := os.Mkdir(dir, 0o711); err != nil { //nolint:gosec // the box's user reads them
 		return nil, fmt.Errorf("put the session's files beside the box: %w", err)
 	}

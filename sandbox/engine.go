@@ -32,6 +32,7 @@ type Engine struct {
 // Find gives the engine of a kind: podman, docker, or auto for the first of
 // the two that answers. An error says what is missing and what to do.
 func Find(ctx context.Context, kind string) (*Engine, error) {
+	sweepDirs()
 	var faults []string
 	for _, k := range []string{"podman", "docker"} {
 		if kind != "auto" && kind != k {
@@ -144,7 +145,6 @@ func startPodman(ctx context.Context) (_ *Engine, err error) {
 	if err != nil {
 		return nil, errors.New("podman: it is not installed")
 	}
-	sweepDirs()
 	dir, err := os.MkdirTemp("", fmt.Sprintf(engineDir, os.Getpid()))
 	if err != nil {
 		return nil, fmt.Errorf("podman: %w", err)
@@ -197,11 +197,11 @@ func startPodman(ctx context.Context) (_ *Engine, err error) {
 	}
 }
 
-// engineDir names the directory of a service after the process that it
-// belongs to.
+// engineDir names the directory of a service, or of a box's files, after the
+// process that it belongs to.
 const engineDir = "aileron-engine-%d-"
 
-// sweepDirs removes what services of killed processes left.
+// sweepDirs removes what killed processes left.
 func sweepDirs() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "aileron-engine-*"))
 	for _, dir := range dirs {

@@ -92,7 +92,7 @@ func (e *Engine) createBox(ctx context.Context, b Box, gateway *part, seccomp st
 		host.ExtraHosts = e.aliasHosts()
 	} else {
 		// Podman makes none for such a network, and Docker copies the host's.
-		resolv := filepath.Join(b.SocketDir, "resolv.conf")
+		resolv := filepath.Join(b.mounts, "resolv.conf")
 		if err := os.WriteFile(resolv, []byte("nameserver 127.0.0.53\noptions ndots:1 timeout:2 attempts:1\n"), 0o644); err != nil { //nolint:gosec // the box's user reads it
 			return "", fmt.Errorf("write the box's resolv.conf: %w", err)
 		}
