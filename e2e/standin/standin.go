@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -135,7 +136,8 @@ func (s *Server) handler() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.record(r)
-		service, ok := services[r.Host]
+		host, _, _ := strings.Cut(r.Host, ":") // a service answers on every port
+		service, ok := services[host]
 		if !ok {
 			answer(w, http.StatusMisdirectedRequest, map[string]any{"message": "no such host here"})
 			return

@@ -1,0 +1,112 @@
+// Package seal tries the seal from inside real boxes: a hostile program
+// (testdata/probe) in a box on each engine goes through every way out that
+// its author knows, and what it reports is compared with what the manual
+// promises, with the audit log, and with every packet that left the program.
+//
+// The tests run in a network namespace in which every address is local: what
+// aileron dials is seen whether somebody listens there or not, and nothing of
+// it can leave the machine.
+package seal
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// inside holds, in the process that has the namespace, the directory of the
+// built programs.
+const inside = "AILERON_SEAL_INSIDE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(inside) == "" {
+		os.Exit(again())
+	}
+	if err := settle(); err != nil {
+		fmt.Fprintln(os.Stderr, "seal: set the namespace up:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// again builds what is needed and runs this program in a namespace of its own.
+func again() int {
+	if os.Geteuid() != 0 {
+		fmt.Fprintln(os.Stderr, "seal: not run: boxes of several users on several engines need root")
+		if os.Getenv("CI") != "" {
+			return 1 // a run that proved nothing must not be green
+		}
+		return 0
+	}
+	dir, err := os.MkdirTemp("", "seal-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = os.Chmod(dir, 0o755) //nolint:gosec // users of the tests run the programs in it
+	}
+	if err == nil {
+		err = build(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "seal:", err)
+		return 1
+	}
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), inside+"="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Run(); err != nil {
+		return max(cmd.ProcessState.ExitCode(), 1)
+	}
+	return 0
+}
+
+func build(dir string) error {
+	for name, pkg := range map[string]string{"aileron": "../../cmd/aileron", "probe": "./testdata/probe"} {
+		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, name), pkg)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", name, err, out)
+		}
+	}
+	return nil
+}
+
+// program is a built program.
+func program(name string) string { return filepath.Join(os.Getenv(inside), name) }
+
+// Addresses of the host, as its network would give it.
+var hostAddresses = []string{"10.77.0.1", "fd77::1"}
+
+// settle makes every address of the world one of this namespace's own.
+func settle() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		return err
+	}
+	for _, at := range hostAddresses {
+		ip := net.ParseIP(at)
+		bits := 32
+		if ip.To4() == nil {
+			bits = 128
+		}
+		if err := netlink.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: net.CIDRMask(bits, bits)}, Flags: unix.IFA_F_NODAD}); err != nil {
+			return fmt.Errorf("add %s: %w", at, err)
+		}
+	}
+	for _, all := range []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}} {
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: all, Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: unix.RT_SCOPE_HOST}); err != nil {
+			return fmt.Errorf("make %s local: %w", all, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package main
+
+func legacy() {}
+
+func legacyChild(string) error { return nil }
