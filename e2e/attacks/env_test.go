@@ -20,9 +20,9 @@ import (
 func env() category {
 	redirected := &fixture{door: proxy.Door{Sealed: true, Redirected: true}}
 	return category{name: "ENV", unrun: map[string]string{
-		"ENV-01": "run elsewhere: TestWhatIsNeitherTCPNorDNSFailsAtOnce and its neighbours in sandbox/gateway, TestABoxHasNoOtherWayOut and TestCurlInABoxGetsTheCredentialAndNeverSeesIt in e2e",
-		"ENV-04": "run elsewhere: TestABoxHasNoOtherWayOut in e2e and TestABoxIsSealedAndItsCodeIsTheCommands in sandbox; metadata addresses are IPX-07's",
-		"ENV-05": "run elsewhere: TestAgentsFinishAPromptWithKeysThatTheyNeverSee in e2e searches a box's files, environments and memory",
+		"ENV-01": "run elsewhere: TestNothingLeavesABox in e2e/seal, TestWhatIsNeitherTCPNorDNSFailsAtOnce and its neighbours in sandbox/gateway",
+		"ENV-04": "run elsewhere: TestNothingLeavesABox in e2e/seal; metadata addresses are IPX-07's",
+		"ENV-05": "run elsewhere: TestNothingLeavesABox in e2e/seal and TestAgentsFinishAPromptWithKeysThatTheyNeverSee in e2e search a box's files, environments and memory",
 	}, cases: []attack{
 		{id: "ENV-02", does: "other resolvers, other addresses for a name, and other kinds of proxy change no decision", f: redirected, run: func(c *trial) {
 			evil := places["evil.test"].String()
