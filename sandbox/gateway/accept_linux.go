@@ -9,6 +9,21 @@ import (
 	"time"
 )
 
+// maxConnections is how many may be open at once, if there is room for them.
+const maxConnections = 4096
+
+// roomForConnections is how many connections the limit of open files has room
+// for: two sockets and a pipe each. Without descriptors one could be neither
+// taken nor refused.
+func roomForConnections() int {
+	const others = 256
+	var l syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil || l.Cur > 1<<20 {
+		return 1 << 18
+	}
+	return max(1, (int(l.Cur)-others)/4) //nolint:gosec // bounded above
+}
+
 // accept serves each connection of l until l closes, as many at once as slots
 // has room for: one more is closed at once, so that a client which floods
 // takes its own connections and nothing else. It returns when every connection

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -108,6 +109,33 @@ func TestTheTableIsBounded(t *testing.T) {
 	if addr, err := n.address("n0.example"); err != nil || addr != firstFake {
 		t.Errorf("a name that has an address lost it: %v, %v", addr, err)
 	}
+}
+
+// The longest names that there are, as many as there is room for.
+func TestAFullTableIsSmall(t *testing.T) {
+	inUse := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := inUse()
+	n := newNames()
+	for i := range maxNames {
+		name := fmt.Sprintf("n%061d", i) + strings.Repeat("."+strings.Repeat("x", 62), 3)
+		if plain, ok := plainName(name + "."); !ok || len(plain) != 251 {
+			t.Fatalf("%q is no name of 251 letters", name)
+		}
+		if _, err := n.address(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used := inUse() - before
+	t.Logf("%d names take %.1f MiB", len(n.all), float64(used)/(1<<20))
+	if used > 16<<20 {
+		t.Errorf("the table takes %d bytes, want at most 16 MiB", used)
+	}
+	runtime.KeepAlive(n)
 }
 
 func TestAddressesNeverGivenHaveNoName(t *testing.T) {

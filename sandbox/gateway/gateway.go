@@ -63,7 +63,7 @@ type Config struct {
 	Log *slog.Logger
 
 	// Connections is how many may be open at once; one more is closed at
-	// once. 0 is 4096.
+	// once. 0 is 4096, or as many as the limit of open files has room for.
 	Connections int
 	// Idle ends a connection on which nothing moved for so long; 0 is two
 	// hours, longer than the plane's own limits.
@@ -85,9 +85,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Connections == 0 {
-		c.Connections = 4096
 	}
 	if c.Idle == 0 {
 		c.Idle = 2 * time.Hour

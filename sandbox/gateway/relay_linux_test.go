@@ -13,7 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestAnEndIsPassedOnBothWays(t *testing.T) {
@@ -124,40 +126,66 @@ func TestAnEarlyAnswerIsHeardByAClientThatStillSends(t *testing.T) {
 	})
 }
 
-func TestTwoThousandConnections(t *testing.T) {
-	const many = 2000
+// An agent opens ten thousand connections and keeps them: as many as there is
+// room for are served, each of the others is closed at once, and when they
+// are gone everything is as before.
+func TestTenThousandConnections(t *testing.T) {
+	const served, many = 4096, 10_000
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
-		addr := b.address("example.test")
+		t.Logf("resident at rest: %s", status(t, b, "VmRSS"))
+		targets := []string{b.address("example.test").String() + ":443", "127.0.0.1:3128"}
+		conns, errs := make(chan net.Conn, many), make(chan error, many)
+		refused := atomic.Int64{}
 		var running sync.WaitGroup
-		errs := make(chan error, many)
-		conns := make(chan net.Conn, many)
+		turns := make(chan struct{}, 128)
 		for i := range many {
+			turns <- struct{}{}
 			running.Go(func() {
-				to := addr.String() + ":443"
-				if i%2 == 0 {
-					to = "127.0.0.1:3128"
-				}
-				conn, err := net.DialTimeout("tcp", to, patience)
-				if err == nil {
-					conns <- conn
-					err = exchange(conn, "hello "+strconv.Itoa(i))
-				}
+				defer func() { <-turns }()
+				conn, err := net.DialTimeout("tcp", targets[i%2], patience)
 				if err != nil {
 					errs <- err
+					return
+				}
+				_ = conn.SetDeadline(time.Now().Add(patience))
+				switch err := exchange(conn, "hello "+strconv.Itoa(i)); {
+				case err == nil:
+					conns <- conn
+				case isTimeout(err):
+					errs <- err
+				default:
+					refused.Add(1)
+					_ = conn.Close()
 				}
 			})
 		}
 		running.Wait()
-		t.Logf("resident with %d open connections: %s", many, status(t, b, "VmRSS"))
+		close(conns)
+		t.Logf("resident with %d open connections: %s", len(conns), status(t, b, "VmRSS"))
 		close(errs)
 		for err := range errs {
-			t.Fatalf("%d connections failed, the first with %v", len(errs)+1, err)
+			t.Fatalf("%d connections were neither served nor refused, the first: %v", len(errs)+1, err)
 		}
-		close(conns)
+		if len(conns) != served || refused.Load() != many-served {
+			t.Errorf("%d served and %d refused, want %d and %d", len(conns), refused.Load(), served, many-served)
+		}
 		for conn := range conns {
+			if err := exchange(conn, "still here"); err != nil {
+				t.Fatalf("a connection that was served: %v", err)
+			}
 			_ = conn.Close()
 		}
+		var err error
+		for range 1000 { // a slot is free as soon as the gateway has seen the end
+			if err = exchange(b.dial("127.0.0.1:3128"), "hello"); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			t.Errorf("after the flood: %v, want service", err)
+		}
+		t.Logf("resident after them: %s", status(t, b, "VmRSS"))
 	})
 }
 

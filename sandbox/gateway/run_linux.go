@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 // cgo: Go can then change all threads at once.
 func Run(ctx context.Context, cfg Config) error {
 	cfg = cfg.withDefaults()
+	cfg.Connections = cmp.Or(cfg.Connections, min(maxConnections, roomForConnections()))
 	if err := openNetwork(); err != nil {
 		return fmt.Errorf("set up the network: %w", err)
 	}
