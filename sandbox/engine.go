@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -98,6 +100,44 @@ func connect(ctx context.Context, kind, host string) (*Engine, error) {
 	return &Engine{kind: kind, version: v.Version, arch: v.Arch, cli: cli}, nil
 }
 
+// connectOwn is connect for a Podman service that we started: it is Podman, of
+// this host. Asked for its version, Podman first asks the host's package
+// manager for that of each of its programs, which takes longer than a box's
+// start.
+func connectOwn(ctx context.Context, host string) (*Engine, error) {
+	cli, err := client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
+	if err != nil {
+		return nil, fmt.Errorf("podman: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	version, err := pingPodman(ctx, cli)
+	if err != nil {
+		_ = cli.Close()
+		return nil, fmt.Errorf("podman: its service does not answer: %w", err)
+	}
+	cli.NegotiateAPIVersion(ctx)
+	return &Engine{kind: "podman", version: version, arch: runtime.GOARCH, cli: cli}, nil
+}
+
+// pingPodman gives the version that stands in an answer's head.
+func pingPodman(ctx context.Context, cli *client.Client) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://podman/_ping", nil)
+	if err != nil {
+		return "", err
+	}
+	res, err := cli.HTTPClient().Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	version := res.Header.Get("Libpod-Api-Version")
+	if res.StatusCode != http.StatusOK || version == "" {
+		return "", fmt.Errorf("it says %s", res.Status)
+	}
+	return version, nil
+}
+
 func findDocker(ctx context.Context) (*Engine, error) {
 	host := os.Getenv("DOCKER_HOST")
 	if host == "" {
@@ -177,7 +217,7 @@ func startPodman(ctx context.Context) (_ *Engine, err error) {
 	defer deadline.Stop()
 	for {
 		if _, statErr := os.Stat(socket); statErr == nil {
-			if e, connectErr := connect(ctx, "podman", "unix://"+socket); connectErr == nil {
+			if e, connectErr := connectOwn(ctx, "unix://"+socket); connectErr == nil {
 				e.service, e.dir = s, dir
 				return e, nil
 			}

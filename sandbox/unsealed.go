@@ -21,6 +21,9 @@ import (
 // is not behind a unix socket itself is tried, with a container of image that
 // is never started.
 func (e *Engine) Sealable(ctx context.Context, image, dir string) (ok bool, why string, err error) {
+	if e.service != nil {
+		return true, "", nil // it is ours, and here
+	}
 	info, err := e.cli.Info(ctx)
 	if err != nil {
 		return false, "", fmt.Errorf("ask the engine where it runs: %w", err)
