@@ -3,12 +3,16 @@ package faults
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
 func TestAKilledGatewayEndsTheBox(t *testing.T) {
@@ -73,6 +77,67 @@ func TestAGatewayThatDiesBeforeTheBoxEndsTheStart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// status is a figure of the gateway's /proc/PID/status, in KiB.
+func (r *running) status(key string) int {
+	r.u.t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.gateway.pid))
+	if err != nil {
+		r.u.t.Fatalf("the gateway has ended: %v", err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if value, ok := strings.CutPrefix(line, key+":"); ok {
+			n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
+			if err != nil {
+				r.u.t.Fatal(err)
+			}
+			return n
+		}
+	}
+	r.u.t.Fatalf("no %s", key)
+	return 0
+}
+
+// An agent that opens ten thousand connections takes its own line and no
+// more: the gateway lives, far from what its container may have, and serves
+// when they are gone.
+func TestAFloodFromABoxIsSurvived(t *testing.T) {
+	engines(t, func(t *testing.T, u *user) {
+		build := exec.Command("go", "build", "-o", filepath.Join(u.project, "flood"), "./testdata/flood")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		r := u.start(until("go") + `
+			a=$(getent ahostsv4 ` + standin.Echo + ` | cut -d' ' -f1 | head -n 1)
+			until [ -e enough ]; do sleep 0.1; done | ./flood 10000 127.0.0.1:3128 "$a:443" 192.0.2.1:80 > flooded
+			for i in $(seq 100); do ` + get + ` >/dev/null && echo served > served && exit 7; sleep 0.1; done`)
+		rest := r.status("VmRSS")
+		if rest > 20<<10 {
+			t.Errorf("the gateway takes %d KiB at rest, want at most 20 MiB", rest)
+		}
+		u.say("go")
+		var said []byte
+		waitFor(t, "the flood stands", func() bool {
+			said, _ = os.ReadFile(filepath.Join(u.project, "flooded"))
+			return strings.HasSuffix(string(said), "\n")
+		})
+		var open, closed, failed int
+		if _, err := fmt.Sscanf(string(said), "open %d closed %d failed %d\n", &open, &closed, &failed); err != nil || open+closed != 10_000 || failed != 0 {
+			t.Errorf("the flood says %q, %v: want 10000 open or closed", said, err)
+		}
+		peak := r.status("VmHWM")
+		t.Logf("%s: at rest %d KiB, at most %d KiB; %s", u.engine, rest, peak, strings.TrimSpace(string(said)))
+		if peak > 128<<10 {
+			t.Errorf("the gateway took %d KiB, want at most half of its container's 256 MiB", peak)
+		}
+		u.say("enough")
+		if res := r.end(); res.code != 7 || !u.made("served") {
+			t.Errorf("after the flood: exit %d, want 7 and service\n%s", res.code, res.err)
+		}
+		r.nothing()
+	})
 }
 
 // In a real container, seen from the host: not a thread of it has anything

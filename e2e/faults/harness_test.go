@@ -216,6 +216,7 @@ func (u *user) begin(args ...string) *running {
 	r := &running{u: u, cmd: u.command(args...), ended: make(chan struct{})}
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.errs
 	r.cmd.WaitDelay = 10 * time.Second // a warden may hold the pipes
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := r.cmd.Start(); err != nil {
 		u.t.Fatal(err)
 	}

@@ -12,7 +12,10 @@ import (
 func TestAKilledAileronsBoxEnds(t *testing.T) {
 	engines(t, func(t *testing.T, u *user) {
 		r := u.start("sleep 600")
-		r.signal(syscall.SIGKILL)
+		// The whole process group, as a terminal or a supervisor would.
+		if err := syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
 		r.end()
 		waitFor(t, "the box ends", func() bool { return !r.box.lives() && !r.gateway.lives() })
 		waitFor(t, "its containers go", func() bool { return !strings.Contains(u.left(), "container") && !strings.Contains(u.left(), "process") })
