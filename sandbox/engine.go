@@ -347,20 +347,47 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (in
 			if c.Labels[labelRole] != role || alive(c.Labels[labelSession]) || ownerLives(c.Labels[labelOwner]) {
 				continue
 			}
-			if err := e.remove(ctx, c.ID); err != nil {
+			switch err := e.removeOnce(ctx, c.ID); {
+			case errors.Is(err, errUnderWay): // somebody else sweeps too
+			case err != nil:
 				faults = append(faults, err)
-				continue
+			default:
+				removed++
 			}
-			removed++
 		}
 	}
 	return removed, errors.Join(faults...)
 }
 
+// remove removes a container, and waits for whoever removes it already.
 func (e *Engine) remove(ctx context.Context, id string) error {
-	err := e.cli.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
-	if err != nil && !strings.Contains(strings.ToLower(err.Error()), "no such container") {
-		return fmt.Errorf("remove a container: %w", err)
+	ctx, cancel := context.WithTimeout(ctx, cleanupTime)
+	defer cancel()
+	for {
+		err := e.removeOnce(ctx, id)
+		if !errors.Is(err, errUnderWay) {
+			return err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
 	}
-	return nil
+}
+
+var errUnderWay = errors.New("remove a container: somebody else does already")
+
+func (e *Engine) removeOnce(ctx context.Context, id string) error {
+	err := e.cli.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	if err == nil {
+		return nil
+	}
+	switch text := strings.ToLower(err.Error()); {
+	case strings.Contains(text, "no such container"):
+		return nil
+	case strings.Contains(text, "already in progress"):
+		return errUnderWay
+	}
+	return fmt.Errorf("remove a container: %w", err)
 }
