@@ -176,7 +176,9 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	if errors.As(err, &lacks) {
 		err = hint(err, "add it to the image, or choose another with --image; aileron sandbox check --agent=CMD looks without a session")
 	}
-	if errors.As(err, &bad) || lacks != nil {
+	var untrusted *untrustedError
+	var foreign *sandbox.ArchitectureError
+	if errors.As(err, &bad) || lacks != nil || errors.As(err, &untrusted) || errors.As(err, &foreign) {
 		s.disabled(context.WithoutCancel(ctx), reasonPreflight)
 	}
 	if s.wasAsked() && errors.Is(err, context.Canceled) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -118,9 +119,16 @@ func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) e
 	if err := engine.EnsureImage(ctx, image, opts.build, a.stderr); err != nil {
 		return err
 	}
+	var untrusted *untrustedError
+	if err := a.canTrust(ctx, engine, image.Ref); err != nil && !errors.As(err, &untrusted) {
+		return err
+	}
 	found, err := engine.Check(ctx, sandbox.Box{Image: image.Ref, Command: []string{command}, Needs: needs, Dir: dir})
 	if err != nil {
 		return err
+	}
+	if untrusted != nil {
+		found.Missing = append(found.Missing, fmt.Sprintf("a store that roots can be added to (%s: %v)", untrusted.name, untrusted.cause))
 	}
 	r := sandboxReport{Tier: tierOf(image), Runtime: engine.Describe(), Image: image.Ref, Command: first(found.Command, command), Missing: found.Missing, Support: "ok"}
 	if len(r.Missing) > 0 {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"strings"
 
 	"github.com/ALRubinger/aileron/ca"
@@ -47,22 +48,39 @@ const aptSandbox = "// Put here by aileron: a box has no capability to become _a
 
 // boxFiles are what goes into the box before it starts: the session's CA
 // wherever some runtime looks for roots, and what tells the agent what it may
-// do. All of it is public. An image in which some client could not be made to
-// trust the CA is an error.
+// do. All of it is public.
 func (s *session) boxFiles(ctx context.Context, engine *sandbox.Engine, image string) ([]sandbox.File, error) {
+	return trustIn(ctx, engine, image, s.ca.RootPEM(), shims.ToolsFile(s.grants.connectors), s.log)
+}
+
+// canTrust looks whether an image could be made to trust a session. An error
+// is one of trustIn.
+func (a *app) canTrust(ctx context.Context, engine *sandbox.Engine, image string) error {
+	nobodys, err := ca.NewSession(ca.Options{Session: "check"})
+	if err != nil {
+		return err
+	}
+	_, err = trustIn(ctx, engine, image, nobodys.RootPEM(), nil, a.logger())
+	return err
+}
+
+// trustIn are the files that make an image trust a root. An image in which
+// some client could not be made to trust it gives an untrustedError, one for
+// other machines a sandbox.ArchitectureError.
+func trustIn(ctx context.Context, engine *sandbox.Engine, image string, root, tools []byte, log *slog.Logger) ([]sandbox.File, error) {
 	look, err := engine.Look(ctx, image)
 	if err != nil {
 		return nil, err
 	}
 	defer look.Close(ctx)
-	b := &trustFiles{look: look, image: image, root: s.ca.RootPEM(), put: map[string]bool{}}
+	b := &trustFiles{look: look, image: image, root: root, put: map[string]bool{}}
 	system, err := b.bundles(ctx)
 	if err != nil {
 		return nil, err
 	}
 	java, unread := b.javaRoots(ctx)
 	if unread != nil {
-		s.log.Warn("a Java trust store of the image is not read: Java in the box trusts the system's roots and the session's", "error", unread)
+		log.Warn("a Java trust store of the image is not read: Java in the box trusts the system's roots and the session's", "error", unread)
 	}
 	if java == nil {
 		java = system
@@ -73,7 +91,7 @@ func (s *session) boxFiles(ctx context.Context, engine *sandbox.Engine, image st
 	}
 	firefox, err := b.firefoxPolicies(ctx)
 	if err != nil {
-		s.log.Warn("Firefox in the box will not trust the session", "error", err)
+		log.Warn("Firefox in the box will not trust the session", "error", err)
 	}
 	block, _ := pem.Decode(b.root)
 	chromium, err := json.Marshal(map[string][]string{"CACertificates": {base64.StdEncoding.EncodeToString(block.Bytes)}})
@@ -94,7 +112,7 @@ func (s *session) boxFiles(ctx context.Context, engine *sandbox.Engine, image st
 	if b.has(ctx, "/etc/apt/apt.conf.d") {
 		b.add(ctx, "/etc/apt/apt.conf.d/99aileron", []byte(aptSandbox))
 	}
-	b.add(ctx, "/etc/aileron/tools.txt", shims.ToolsFile(s.grants.connectors))
+	b.add(ctx, "/etc/aileron/tools.txt", tools)
 	return b.files, b.err
 }
 
@@ -141,8 +159,20 @@ func (b *trustFiles) find(ctx context.Context, name string) sandbox.Entry {
 
 func (b *trustFiles) has(ctx context.Context, name string) bool { return b.find(ctx, name).There }
 
+// untrustedError says which file keeps an image from trusting a session.
+type untrustedError struct {
+	image, name string
+	cause       error
+}
+
+func (e *untrustedError) Error() string {
+	return fmt.Sprintf("make the image %s trust the session: %s: %v", e.image, e.name, e.cause)
+}
+
+func (e *untrustedError) Unwrap() error { return e.cause }
+
 func (b *trustFiles) refusal(name string, err error) error {
-	return hint(fmt.Errorf("make the image %s trust the session: %s: %w", b.image, name, err),
+	return hint(&untrustedError{b.image, name, err},
 		"rebuild the image with its distribution's ca-certificates package as it is, or without %s", name)
 }
 

@@ -47,7 +47,7 @@ func testMain(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	binary, client, home, conf = filepath.Join(dir, "aileron"), filepath.Join(dir, "get"), filepath.Join(dir, "h"), filepath.Join(dir, "containers.conf")
 	for from, to := range map[string]string{"../../cmd/aileron": binary, "./testdata/get": client} {
-		build := exec.Command("go", "build", "-trimpath", "-o", to, from)
+		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", to, from)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", from, err, out)
@@ -219,12 +219,16 @@ func (p *person) refused(r result, says ...string) {
 			p.t.Errorf("the error does not say %q:\n%s", want, r.err)
 		}
 	}
+	disabled := p.rows("--event", "sandbox.proxy.disabled")
+	if len(disabled) != 1 || disabled[0].Reason != "preflight_failed" {
+		p.t.Errorf("rows of the refusal: %+v, want one with preflight_failed", disabled)
+	}
 	if n := len(p.origin.Seen()); n != 0 {
 		p.t.Errorf("the service saw %d requests", n)
 	}
 }
 
-type row struct{ Event, Host string }
+type row struct{ Event, Host, Reason string }
 
 func (p *person) rows(flags ...string) []row {
 	p.t.Helper()

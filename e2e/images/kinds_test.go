@@ -169,6 +169,11 @@ func TestAnImageThatCannotBeTrustedWithIsRefusedBeforeItStarts(t *testing.T) {
 					command = get("/get")
 				}
 				p.refused(p.box(ref(c.image), nil, command), append(c.says, ref(c.image))...)
+				// The same, looked for without a session.
+				r := p.run(nil, "sandbox", "check", "--sandbox="+engine, "--image", ref(c.image), "--dir", p.project, "--agent", command[0])
+				if r.code != 1 || !strings.Contains(r.out+r.err, c.says[0]) {
+					t.Errorf("sandbox check: exit %d, want 1 and %q\n%s%s", r.code, c.says[0], r.out, r.err)
+				}
 			})
 		}
 	})
