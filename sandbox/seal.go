@@ -215,14 +215,27 @@ func namesHome(env []string) bool {
 	return slices.ContainsFunc(env, func(pair string) bool { return strings.HasPrefix(pair, "HOME=/") })
 }
 
+// rootless tells whether the engine is a person's own, so that user 0 of its
+// containers is that person.
+func (e *Engine) rootless(ctx context.Context) (bool, error) {
+	if e.kind == "podman" {
+		return os.Geteuid() != 0, nil
+	}
+	info, err := e.cli.Info(ctx)
+	if err != nil {
+		return false, fmt.Errorf("ask %s whether it runs without root: %w", e.kind, err)
+	}
+	return slices.ContainsFunc(info.SecurityOptions, func(o string) bool { return o == "rootless" || o == "name=rootless" }), nil
+}
+
 // boxUser decides who the command is. The image's own user is kept where it
 // can write to the project. Where it cannot, the command runs as the
 // project's owner, and gets a home of its own: without capabilities even
 // user 0 is only the owner of its files. On a rootless engine user 0 is the
 // person who runs it.
 func (e *Engine) boxUser(ctx context.Context, b Box) (user string, ownHome bool, err error) {
-	if e.kind == "podman" && os.Geteuid() != 0 {
-		return "0:0", true, nil
+	if rootless, err := e.rootless(ctx); rootless || err != nil {
+		return "0:0", true, err
 	}
 	img, err := e.cli.ImageInspect(ctx, b.Image)
 	if err != nil {
