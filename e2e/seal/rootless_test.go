@@ -9,16 +9,21 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // rootlessUser is nobody of this machine's; testdata/rootless.sh makes him
 // somebody for the processes that it starts.
 const rootlessUser = 61234
 
-// rootless is a person without rights, whose Podman is his own.
-func rootless(t *testing.T) *person {
+// rootless is a person without rights, whose engine is his own.
+func rootless(t *testing.T, engine string) *person {
 	t.Helper()
-	for _, program := range []string{"podman", "newuidmap", "unshare", "setpriv"} {
+	needs := []string{engine, "podman", "newuidmap", "unshare", "setpriv"}
+	if engine == "docker" {
+		needs = append(needs, "dockerd", "rootlesskit")
+	}
+	for _, program := range needs {
 		if _, err := exec.LookPath(program); err != nil {
 			if os.Getenv("CI") != "" {
 				t.Fatalf("there is no %s, and in CI the seal must be tried without root; scripts/prepare --tests installs it", program)
@@ -27,26 +32,88 @@ func rootless(t *testing.T) *person {
 		}
 	}
 	dir := shortDir(t)
-	as := []string{"testdata/rootless.sh", dir, strconv.Itoa(rootlessUser)}
-	p := newPerson(t, "podman", rootlessUser, dir, as...)
-	t.Cleanup(func() { endPause(t, dir) }) // before its files go
-	save := exec.Command("podman", "save", "--quiet", image)
-	load := exec.Command(as[0], append(as[1:], "podman", "load", "--quiet")...)
+	script, err := filepath.Abs("testdata/rootless.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := []string{script, dir, strconv.Itoa(rootlessUser)}
+	if engine == "docker" {
+		startDocker(t, dir, as)
+		as = append(as, "env", "DOCKER_HOST=unix://"+filepath.Join(dir, "run/docker.sock"))
+	} else {
+		t.Cleanup(func() { endPause(t, dir) }) // before its files go
+	}
+	p := newPerson(t, engine, rootlessUser, dir, as...)
+	p.handOver()
+	return p
+}
+
+// handOver gives the person's engine the base image of this machine's Podman.
+func (p *person) handOver() {
+	p.t.Helper()
+	build := exec.Command(program("aileron"), "sandbox", "build", "--sandbox=podman")
+	build.Env = append(os.Environ(), "AILERON_HOME="+p.t.TempDir())
+	if out, err := build.CombinedOutput(); err != nil {
+		p.t.Fatalf("build the base image: %v\n%s", err, out)
+	}
+	words := append(append([]string{}, p.as...), p.engine, "load", "--quiet")
+	save, load := exec.Command("podman", "save", "--quiet", image), exec.Command(words[0], words[1:]...)
 	var errs bytes.Buffer
 	save.Stderr, load.Stderr = &errs, &errs
 	pipe, err := save.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	load.Stdin = pipe
 	if err := save.Start(); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	loadErr := load.Run()
 	if err := save.Wait(); err != nil || loadErr != nil {
-		t.Fatalf("hand the image over: %v, %v\n%s", err, loadErr, errs.String())
+		p.t.Fatalf("hand the image over: %v, %v\n%s", err, loadErr, errs.String())
 	}
-	return p
+}
+
+// startDocker runs a daemon of the user's until the test ends.
+func startDocker(t *testing.T, dir string, as []string) {
+	t.Helper()
+	script, err := filepath.Abs("testdata/dockerd.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := append(append([]string{}, as...), script)
+	daemon := exec.Command(words[0], words[1:]...)
+	var said bytes.Buffer
+	daemon.Stdout, daemon.Stderr = &said, &said
+	daemon.WaitDelay = time.Minute // what it started may hold its output open
+	if err := daemon.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = daemon.Wait() }()
+	t.Cleanup(func() {
+		_ = daemon.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			_ = daemon.Process.Kill() // with it goes its namespace of processes
+			<-ended
+		}
+	})
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		version := exec.Command("docker", "-H", "unix://"+filepath.Join(dir, "run/docker.sock"), "version")
+		if version.Run() == nil {
+			return
+		}
+		select {
+		case <-ended:
+			t.Fatalf("the user's Docker daemon ended:\n%s", said.String())
+		default:
+		}
+		if time.Now().After(end) {
+			t.Fatal("the user's Docker daemon does not answer")
+		}
+	}
 }
 
 // endPause ends the process with which Podman keeps the user's namespaces.

@@ -42,10 +42,11 @@ func TestNothingLeavesABox(t *testing.T) {
 			p.tryEverything(c.owner, c.flood)
 		})
 	}
-	t.Run("podman, rootless", func(t *testing.T) {
-		p := rootless(t)
-		p.tryEverything(rootlessUser, false)
-	})
+	for _, engine := range []string{"podman", "docker"} {
+		t.Run(engine+", rootless", func(t *testing.T) {
+			rootless(t, engine).tryEverything(rootlessUser, false)
+		})
+	}
 }
 
 func needEngine(t *testing.T, engine string) {
