@@ -128,7 +128,7 @@ var rules = []struct {
 	{"mounts: the project and nothing else of the host's (ENV-04)", []rule{
 		{`mounts`, `\d+ seen`, false},
 	}},
-	{"the secret in any coding, the passphrase, a CA key, the vault's path: in files, names, environments, command lines and memory (ENV-04, ENV-05)", []rule{
+	{"the secret (plain, base64, hexadecimal, as in URLs), the passphrase, a CA key, the vault's path: in files, names, environments, command lines and memory (ENV-04, ENV-05)", []rule{
 		{`(files|memory) searched`, `ok`, false},
 		{`found`, `\d+ found`, false},
 	}},
