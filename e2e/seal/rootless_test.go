@@ -58,8 +58,8 @@ func (p *person) handOver() {
 	}
 	words := append(append([]string{}, p.as...), p.engine, "load", "--quiet")
 	save, load := exec.Command("podman", "save", "--quiet", image), exec.Command(words[0], words[1:]...)
-	var errs bytes.Buffer
-	save.Stderr, load.Stderr = &errs, &errs
+	var saveErrs, loadErrs bytes.Buffer
+	save.Stderr, load.Stderr = &saveErrs, &loadErrs
 	pipe, err := save.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)
@@ -70,7 +70,7 @@ func (p *person) handOver() {
 	}
 	loadErr := load.Run()
 	if err := save.Wait(); err != nil || loadErr != nil {
-		p.t.Fatalf("hand the image over: %v, %v\n%s", err, loadErr, errs.String())
+		p.t.Fatalf("hand the image over: %v, %v\n%s%s", err, loadErr, &saveErrs, &loadErrs)
 	}
 }
 

@@ -83,8 +83,8 @@ func (p *person) tryEverything(owner int, flood bool) {
 	}
 	w := watchAll(t)
 	r := p.box("./probe")
-	if r.code != 0 {
-		t.Fatalf("exit %d\n%s\n%s", r.code, r.out, r.err)
+	if r.code != 0 { // what it said until then is judged all the same
+		t.Errorf("the box ended with %d\n%s", r.code, r.err)
 	}
 	var attempts []attempt
 	lines := bufio.NewScanner(strings.NewReader(r.out))
@@ -92,7 +92,8 @@ func (p *person) tryEverything(owner int, flood bool) {
 	for lines.Scan() {
 		var a attempt
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
-			t.Fatalf("the probe said %q", lines.Text())
+			t.Errorf("the probe said %q", lines.Text())
+			continue
 		}
 		attempts = append(attempts, a)
 	}
