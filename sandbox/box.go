@@ -113,8 +113,8 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	return e.runBox(ctx, b, box, gateway)
 }
 
-// mountFiles are a box's files as mounts, from a directory on the host: Docker copies nothing into a root that is read-only, and the file system of
-// an image that is mounted so cannot be changed later.
+// mountFiles are a box's files as mounts, from a directory on the host: Docker
+// copies nothing into a root that is read-only.
 func mountFiles(b Box) ([]mount.Mount, error) {
 	dir := filepath.Join(b.mounts, "files")
 	if err := os.Mkdir(dir, 0o711); err != nil { //nolint:gosec // the box's user reads them

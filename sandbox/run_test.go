@@ -79,7 +79,7 @@ func noContainers(t *testing.T, session string) {
 func TestABoxIsSealedAndItsCodeIsTheCommands(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, idleGateway, "sh", "-c", `
-			pwd; cat /etc/resolv.conf /etc/aileron/deep/er/note; ls /sys/class/net; echo to stderr >&2
+			pwd; hostname; cat /etc/resolv.conf /etc/hosts /etc/aileron/deep/er/note; ls /sys/class/net; echo to stderr >&2
 			grep -E 'Cap(Eff|Prm|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status
 			touch in-project "$HOME/in-home" && echo wrote; ls /run/aileron /aileron 2>/dev/null
 			unshare -n true 2>/dev/null || echo no namespaces; exit 7`)
@@ -88,7 +88,7 @@ func TestABoxIsSealedAndItsCodeIsTheCommands(t *testing.T) {
 		if err != nil || code != 7 {
 			t.Fatalf("Run = %d, %v; want 7\n%s", code, err, errs)
 		}
-		for _, want := range []string{sandbox.Workspace + "\n", "nameserver 127.0.0.53\n", "a note\n", "\nlo\n", "wrote\n", "no namespaces\n",
+		for _, want := range []string{sandbox.Workspace + "\nbox\n", "\n127.0.0.1\tlocalhost box\n::1\tlocalhost ip6-localhost ip6-loopback\na note\n", "nameserver 127.0.0.53\n", "a note\n", "\nlo\n", "wrote\n", "no namespaces\n",
 			"CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"} {
 			if !strings.Contains("\n"+out.String(), want) {
 				t.Errorf("the output has no %q:\n%s", want, out)

@@ -65,7 +65,7 @@ func (e *Engine) createGateway(ctx context.Context, b Box, seccomp string) (stri
 			{Type: mount.TypeBind, Source: b.Binary, Target: "/aileron", ReadOnly: true},
 		},
 	}
-	c, err := e.cli.ContainerCreate(ctx, &container.Config{Image: b.Image, Entrypoint: []string{"/aileron"}, Cmd: []string{"gateway"}, User: "0:0",
+	c, err := e.cli.ContainerCreate(ctx, &container.Config{Image: b.Image, Entrypoint: []string{"/aileron"}, Cmd: []string{"gateway"}, User: "0:0", Hostname: hostname,
 		WorkingDir: "/", Env: []string{"PATH=/"}, Labels: b.labels("gateway"), StopTimeout: new(int)}, host, nil, nil, "aileron-"+b.Session+"-gw")
 	if err != nil {
 		return "", fmt.Errorf("make the gateway: %w", err)
@@ -91,13 +91,15 @@ func (e *Engine) createBox(ctx context.Context, b Box, gateway *part, seccomp st
 	if b.Unsealed {
 		host.ExtraHosts = e.aliasHosts()
 	} else {
-		// Podman makes none for such a network, and Docker copies the host's.
-		resolv := filepath.Join(b.mounts, "resolv.conf")
-		if err := os.WriteFile(resolv, []byte("nameserver 127.0.0.53\noptions ndots:1 timeout:2 attempts:1\n"), 0o644); err != nil { //nolint:gosec // the box's user reads it
-			return "", fmt.Errorf("write the box's resolv.conf: %w", err)
+		own, err := ownNames(b)
+		if err != nil {
+			return "", err
 		}
 		host.NetworkMode = container.NetworkMode("container:" + gateway.id)
-		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: resolv, Target: "/etc/resolv.conf", ReadOnly: true})
+		if e.kind == "podman" { // on Docker the gateway's is the box's
+			config.Hostname = hostname
+		}
+		host.Mounts = append(host.Mounts, own...)
 	}
 	if b.ReadOnly {
 		files, err := mountFiles(b)
@@ -114,6 +116,28 @@ func (e *Engine) createBox(ctx context.Context, b Box, gateway *part, seccomp st
 		return c.ID, nil
 	}
 	return c.ID, e.giveHome(ctx, c.ID, config.User)
+}
+
+// hostname is a box's own name: programs look for its address, and the
+// gateway would give them one that is nobody's.
+const hostname = "box"
+
+// ownNames are the files by which the box's programs find names, as mounts.
+// Left to itself Podman makes no resolv.conf for such a network and copies the
+// host's names and addresses into hosts; Docker copies the host's resolver.
+func ownNames(b Box) ([]mount.Mount, error) {
+	var mounts []mount.Mount
+	for name, text := range map[string]string{
+		"resolv.conf": "nameserver 127.0.0.53\noptions ndots:1 timeout:2 attempts:1\n",
+		"hosts":       "127.0.0.1\tlocalhost " + hostname + "\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+	} {
+		at := filepath.Join(b.mounts, name)
+		if err := os.WriteFile(at, []byte(text), 0o644); err != nil { //nolint:gosec // the box's user reads it
+			return nil, fmt.Errorf("write the box's %s: %w", name, err)
+		}
+		mounts = append(mounts, mount.Mount{Type: mount.TypeBind, Source: at, Target: "/etc/" + name, ReadOnly: true})
+	}
+	return mounts, nil
 }
 
 // giveHome makes a user the owner of the home in a created container. What
@@ -216,11 +240,9 @@ func namesHome(env []string) bool {
 }
 
 // rootless tells whether the engine is a person's own, so that user 0 of its
-// containers is that person.
+// containers is that person. Whoever asks is not: an ordinary user may be let
+// in by root's engine.
 func (e *Engine) rootless(ctx context.Context) (bool, error) {
-	if e.kind == "podman" {
-		return os.Geteuid() != 0, nil
-	}
 	info, err := e.cli.Info(ctx)
 	if err != nil {
 		return false, fmt.Errorf("ask %s whether it runs without root: %w", e.kind, err)
