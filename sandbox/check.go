@@ -59,7 +59,7 @@ func (e *Engine) Check(ctx context.Context, b Box) (Report, error) {
 		return Report{}, err
 	}
 	host.NetworkMode = "none"
-	c, err := e.cli.ContainerCreate(ctx, config, host, nil, nil, "")
+	c, err := e.create(ctx, config, host, "")
 	if err != nil {
 		return Report{}, fmt.Errorf("check the image: %w", err)
 	}

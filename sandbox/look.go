@@ -62,8 +62,8 @@ func (e *Engine) Look(ctx context.Context, image string) (*Look, error) {
 	if theirs := img.Architecture; theirs != "" && theirs != runtime.GOARCH && !emulated(theirs) {
 		return nil, &ArchitectureError{image, theirs, runtime.GOARCH}
 	}
-	c, err := e.cli.ContainerCreate(ctx, &container.Config{Image: image, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0",
-		Labels: Box{Session: nobody}.labels("box")}, &container.HostConfig{NetworkMode: "none"}, nil, nil, "")
+	c, err := e.create(ctx, &container.Config{Image: image, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0",
+		Labels: Box{Session: nobody}.labels("box")}, &container.HostConfig{NetworkMode: "none"}, "")
 	if err != nil {
 		return nil, fmt.Errorf("look into %s: %w", image, err)
 	}

@@ -65,8 +65,8 @@ func (e *Engine) createGateway(ctx context.Context, b Box, seccomp string) (stri
 			{Type: mount.TypeBind, Source: b.Binary, Target: "/aileron", ReadOnly: true},
 		},
 	}
-	c, err := e.cli.ContainerCreate(ctx, &container.Config{Image: b.Image, Entrypoint: []string{"/aileron"}, Cmd: []string{"gateway"}, User: "0:0", Hostname: hostname,
-		WorkingDir: "/", Env: []string{"PATH=/"}, Labels: b.labels("gateway"), StopTimeout: new(int)}, host, nil, nil, "aileron-"+b.Session+"-gw")
+	c, err := e.create(ctx, &container.Config{Image: b.Image, Entrypoint: []string{"/aileron"}, Cmd: []string{"gateway"}, User: "0:0", Hostname: hostname,
+		WorkingDir: "/", Env: []string{"PATH=/"}, Labels: b.labels("gateway"), StopTimeout: new(int)}, host, "aileron-"+b.Session+"-gw")
 	if err != nil {
 		return "", fmt.Errorf("make the gateway: %w", err)
 	}
@@ -108,7 +108,7 @@ func (e *Engine) createBox(ctx context.Context, b Box, gateway *part, seccomp st
 		}
 		host.Mounts = append(host.Mounts, files...)
 	}
-	c, err := e.cli.ContainerCreate(ctx, config, host, nil, nil, "aileron-"+b.Session+"-box")
+	c, err := e.create(ctx, config, host, "aileron-"+b.Session+"-box")
 	if err != nil {
 		return "", fmt.Errorf("make the box: %w", err)
 	}
@@ -278,8 +278,11 @@ func (e *Engine) boxUser(ctx context.Context, b Box) (user string, ownHome bool,
 	}
 	owner := strconv.Itoa(int(st.Uid))
 	uid, _, _ := strings.Cut(image, ":")
-	if uid == owner || uid == "agent" && owner == "1000" || (uid == "" || uid == "root") && owner == "0" {
-		return image, uid == "" || uid == "root" || homeless, nil
+	if owner == "0" && (uid == "" || uid == "root" || uid == "0") {
+		return "0:0", true, nil
+	}
+	if uid == owner || uid == "agent" && owner == "1000" {
+		return image, homeless, nil
 	}
 	return owner + ":" + strconv.Itoa(int(st.Gid)), true, nil
 }

@@ -1,0 +1,47 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+)
+
+// create makes a container. Every container is made here, because a mount's
+// names are not ours: the project's may be an archive's, a link's an image's.
+func (e *Engine) create(ctx context.Context, config *container.Config, host *container.HostConfig, name string) (container.CreateResponse, error) {
+	if e.kind == "podman" {
+		if err := plainMounts(host); err != nil {
+			return container.CreateResponse{}, err
+		}
+	}
+	return e.cli.ContainerCreate(ctx, config, host, nil, nil, name)
+}
+
+// plainMounts keeps Podman from reading a path as something else. Behind
+// Docker's call it writes a mount as a line of source=…,target=… and reads it
+// again as comma-separated values, so that a directory called "x,source=" with
+// "etc" in it would be the host's /etc. Such a path goes by the older form,
+// which is cut at colons; one with both is refused.
+func plainMounts(host *container.HostConfig) error {
+	var kept []mount.Mount
+	for _, m := range host.Mounts {
+		paths := m.Source + m.Target
+		switch {
+		case !strings.ContainsAny(paths, ",\"\r\n"):
+			kept = append(kept, m)
+		case m.Type != mount.TypeBind || strings.ContainsAny(paths, ":\r\n"):
+			return fmt.Errorf("mount %q at %q: Podman takes no path with a comma or a quote beside a colon, and none with a line end; rename the directory", m.Source, m.Target)
+		default:
+			bind := m.Source + ":" + m.Target
+			if m.ReadOnly {
+				bind += ":ro"
+			}
+			host.Binds = append(host.Binds, bind)
+		}
+	}
+	host.Mounts = kept
+	return nil
+}
