@@ -50,7 +50,7 @@ const (
 	echoFQN    = "github://aileron-tests/aileron-connector-echo"
 
 	// patience bounds what must happen; nothing is judged by how long it took.
-	patience = 2 * time.Minute
+	patience = 4 * time.Minute
 )
 
 // need skips a test that this machine cannot run, or fails it in CI.
