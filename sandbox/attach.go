@@ -54,7 +54,7 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 	if gateway != nil && gateway.handle.over() {
 		return 1, e.withoutGateway(live, box, gateway)
 	}
-	box.handle = e.hold(live, box.id)
+	box.handle, _ = e.hold(live, box.id)
 	dead := box.handle.ended(live)
 	exited, waitErrs := e.wait(live, box.id)
 	var gone <-chan int
@@ -116,7 +116,7 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 				kill = time.After(stopGrace)
 			}
 		case err := <-waitErrs:
-			if e.look(live, box.id) == removed {
+			if e.fateOf(live, box.id) == removed {
 				return 1, errRemoved
 			}
 			return 1, fmt.Errorf("wait for the box: %w", err)
@@ -124,7 +124,7 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 			return 1, e.withoutGateway(live, box, gateway)
 		case <-goneErrs:
 			goneErrs = nil
-			if e.look(live, gateway.id) == removed {
+			if e.fateOf(live, gateway.id) == removed {
 				return 1, e.withoutGateway(live, box, gateway)
 			}
 		case <-line.C:

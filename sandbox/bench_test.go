@@ -86,7 +86,7 @@ func startTime(b *testing.B, e *Engine, image, binary string, sealed bool) time.
 	}
 	out := &first{}
 	box := Box{Session: "bench-" + filepath.Base(dir), Image: image, Command: []string{"echo", "up"}, Dir: b.TempDir(),
-		SocketDir: dir, Binary: binary, Stdout: out, Stderr: io.Discard}
+		SocketDir: dir, mounts: dir, Binary: binary, Stdout: out, Stderr: io.Discard}
 	seccomp, err := e.profile(dir)
 	if err != nil {
 		b.Fatal(err)

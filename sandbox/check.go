@@ -59,7 +59,7 @@ func (e *Engine) Check(ctx context.Context, b Box) (Report, error) {
 		return Report{}, err
 	}
 	host.NetworkMode = "none"
-	c, err := e.create(ctx, config, host, "")
+	c, err := e.create(ctx, config, host, lookName())
 	if err != nil {
 		return Report{}, fmt.Errorf("check the image: %w", err)
 	}

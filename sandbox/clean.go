@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -100,10 +101,12 @@ func (e *Engine) look(ctx context.Context, id string) fate {
 	switch {
 	case err == nil:
 		return living
-	case errdefs.IsNotFound(err):
+	case errdefs.IsNotFound(err), strings.Contains(err.Error(), "not known"): // half removed, as Podman says it
 		return removed
+	case client.IsErrConnectionFailed(err), ctx.Err() != nil:
+		return astray
 	}
-	return astray
+	return living // it answers, and may know more in a moment
 }
 
 // fateOf looks whether a container that was killed is being removed: engines
@@ -120,17 +123,17 @@ func (e *Engine) fateOf(ctx context.Context, id string) fate {
 
 // wentAway says how the engine ended, for people; "" when it answers.
 func (e *Engine) wentAway() string {
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	if _, err := e.cli.Ping(ctx); !client.IsErrConnectionFailed(err) && ctx.Err() == nil {
+		return ""
+	}
 	if e.service != nil {
 		select {
 		case <-e.service.done:
 			return "the service of podman that aileron had started was ended (" + e.service.cmd.ProcessState.String() + ")"
-		default:
+		case <-time.After(time.Second): // a dead one is seen at once
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
-	defer cancel()
-	if _, err := e.cli.Ping(ctx); client.IsErrConnectionFailed(err) || ctx.Err() != nil {
-		return e.kind + " does not answer on its socket any more"
-	}
-	return ""
+	return e.kind + " does not answer on its socket any more"
 }

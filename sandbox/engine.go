@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/client"
 )
 
@@ -34,6 +33,7 @@ type Engine struct {
 // Find gives the engine of a kind: podman, docker, or auto for the first of
 // the two that answers. An error says what is missing and what to do.
 func Find(ctx context.Context, kind string) (*Engine, error) {
+	sweepDirs()
 	sweepDirs()
 	var faults []string
 	for _, k := range []string{"podman", "docker"} {
@@ -324,27 +324,33 @@ func hardLimits() (files, procs int64) {
 
 // Count tells how many containers of a session there are.
 func (e *Engine) Count(ctx context.Context, session string) (int, error) {
-	list, err := e.cli.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelSession+"="+session))})
+	list, err := e.list(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("list the boxes: %w", err)
+		return 0, err
 	}
-	return len(list), nil
+	n := 0
+	for _, c := range list {
+		if c.Labels[labelSession] == session {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // Sweep removes the containers of sessions that do not live any more, and
 // tells how many it removed.
 func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (int, error) {
-	list, err := e.cli.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelSession))})
+	list, err := e.list(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("list the boxes: %w", err)
+		return 0, err
 	}
 	removed := 0
 	var faults []error
 	// A gateway cannot go before the box that shares its network.
-	for _, role := range []string{"box", "gateway"} {
+	for _, role := range []string{"box", "gateway", ""} {
 		for _, c := range list {
 			// A session of another home, too, is its process.
-			if c.Labels[labelRole] != role || alive(c.Labels[labelSession]) || ownerLives(c.Labels[labelOwner]) {
+			if c.role() != role || role != "" && (alive(c.Labels[labelSession]) || ownerLives(c.Labels[labelOwner])) {
 				continue
 			}
 			switch err := e.removeOnce(ctx, c.ID); {

@@ -22,20 +22,24 @@ type part struct {
 // its number.
 type handle struct{ fd int }
 
-// hold takes hold of a running container's first process. It gives nil where
+// hold takes hold of a running container's first process, and tells whether
+// the engine says that it runs. It gives nil where
 // it cannot: an engine of another machine or another namespace of processes,
 // or a host without cgroups, by which the process is known to be the
 // container's. Then only the engine can end it.
-func (e *Engine) hold(ctx context.Context, id string) *handle {
+func (e *Engine) hold(ctx context.Context, id string) (_ *handle, runs bool) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	c, err := e.cli.ContainerInspect(ctx, id)
-	if err != nil || c.State == nil || c.State.Pid < 1 {
-		return nil
+	if err != nil || c.State == nil {
+		return nil, true // who knows
+	}
+	if !c.State.Running || c.State.Pid < 1 {
+		return nil, c.State.Running
 	}
 	fd, err := unix.PidfdOpen(c.State.Pid, 0)
 	if err != nil {
-		return nil
+		return nil, err != unix.ESRCH
 	}
 	h := &handle{fd}
 	// Read after the descriptor was opened: the number cannot have changed
@@ -43,9 +47,9 @@ func (e *Engine) hold(ctx context.Context, id string) *handle {
 	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", c.State.Pid))
 	if err != nil || !strings.Contains(string(groups), id) {
 		h.release()
-		return nil
+		return nil, true
 	}
-	return h
+	return h, true
 }
 
 // signal sends sig, and tells whether there was a process to send it to.

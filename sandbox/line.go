@@ -45,7 +45,10 @@ func (e *Engine) startGateway(ctx context.Context, gateway *part) error {
 	lines := bufio.NewScanner(pr)
 	for lines.Scan() {
 		if strings.TrimSpace(lines.Text()) == "ready" {
-			gateway.handle = e.hold(ctx, gateway.id)
+			var runs bool
+			if gateway.handle, runs = e.hold(ctx, gateway.id); !runs {
+				return errors.New("start the gateway: it ended as soon as it was ready")
+			}
 			return nil
 		}
 		_, _ = said.Write(lines.Bytes())

@@ -63,7 +63,7 @@ func (e *Engine) Look(ctx context.Context, image string) (*Look, error) {
 		return nil, &ArchitectureError{image, theirs, runtime.GOARCH}
 	}
 	c, err := e.create(ctx, &container.Config{Image: image, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0",
-		Labels: Box{Session: nobody}.labels("box")}, &container.HostConfig{NetworkMode: "none"}, "")
+		Labels: Box{Session: nobody}.labels("box")}, &container.HostConfig{NetworkMode: "none"}, lookName())
 	if err != nil {
 		return nil, fmt.Errorf("look into %s: %w", image, err)
 	}

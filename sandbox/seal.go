@@ -66,7 +66,7 @@ func (e *Engine) createGateway(ctx context.Context, b Box, seccomp string) (stri
 		},
 	}
 	c, err := e.create(ctx, &container.Config{Image: b.Image, Entrypoint: []string{"/aileron"}, Cmd: []string{"gateway"}, User: "0:0", Hostname: hostname,
-		WorkingDir: "/", Env: []string{"PATH=/"}, Labels: b.labels("gateway"), StopTimeout: new(int)}, host, "aileron-"+b.Session+"-gw")
+		WorkingDir: "/", Env: []string{"PATH=/"}, Labels: b.labels("gateway"), StopTimeout: new(int)}, host, namePrefix+b.Session+"-gw")
 	if err != nil {
 		return "", fmt.Errorf("make the gateway: %w", err)
 	}
@@ -108,7 +108,7 @@ func (e *Engine) createBox(ctx context.Context, b Box, gateway *part, seccomp st
 		}
 		host.Mounts = append(host.Mounts, files...)
 	}
-	c, err := e.create(ctx, config, host, "aileron-"+b.Session+"-box")
+	c, err := e.create(ctx, config, host, namePrefix+b.Session+"-box")
 	if err != nil {
 		return "", fmt.Errorf("make the box: %w", err)
 	}

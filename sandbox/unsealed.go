@@ -59,7 +59,7 @@ func (e *Engine) sees(ctx context.Context, image, dir string) (bool, error) {
 	_ = mark.Close()
 	defer os.Remove(mark.Name())
 	c, err := e.create(ctx, &container.Config{Image: image, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0", Labels: Box{Session: nobody}.labels("box")},
-		&container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{{Type: mount.TypeBind, Source: dir, Target: "/host"}}}, "")
+		&container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{{Type: mount.TypeBind, Source: dir, Target: "/host"}}}, lookName())
 	if err != nil {
 		return false, nil //nolint:nilerr // Docker refuses a mount whose source it does not see
 	}
