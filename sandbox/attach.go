@@ -190,6 +190,7 @@ var errRemoved = errors.New("run the box: somebody else removed its container")
 // withoutGateway ends a box whose gateway has ended, and says how that ended.
 func (e *Engine) withoutGateway(ctx context.Context, box, gateway *part) error {
 	e.signal(ctx, box, syscall.SIGKILL)
+	_ = e.fateOf(ctx, gateway.id) // it ends before it is removed
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	how := ""
