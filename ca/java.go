@@ -5,10 +5,13 @@ import (
 	"crypto/sha1" //nolint:gosec // the format's own digest
 	"crypto/subtle"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/binary"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math"
+	"math/big"
 	"unicode/utf16"
 
 	"software.sslmate.com/src/go-pkcs12"
@@ -63,6 +66,9 @@ func javaCertificates(store []byte) ([][]byte, error) {
 	if len(store) >= 4 && binary.BigEndian.Uint32(store) == jksMagic {
 		return jksCertificates(store)
 	}
+	if n := iterations(store); n > maxIterations {
+		return nil, fmt.Errorf("its password is iterated %d times, and %d are enough for what keeps no secret", n, maxIterations)
+	}
 	found, err := pkcs12.DecodeTrustStore(store, javaPassword)
 	if err != nil { // from Java 18 on, the JDK's own has no password
 		var bare error
@@ -75,6 +81,39 @@ func javaCertificates(store []byte) ([][]byte, error) {
 		certs = append(certs, c.Raw)
 	}
 	return certs, nil
+}
+
+// maxIterations bounds the work that a store of somebody else's may ask for.
+// Java's own have 10000.
+const maxIterations = 1 << 20
+
+// iterations is the highest count that a PKCS#12 file asks for. All of them,
+// in the MAC's and in each cipher's parameters, follow their salt: an INTEGER
+// after an OCTET STRING (RFC 7292 section 4 and appendix B, RFC 8018 appendix A).
+// Strings are looked into, because contents are packed in them.
+func iterations(der []byte) int64 {
+	highest, salted := int64(0), false
+	for len(der) > 0 {
+		var element asn1.RawValue
+		rest, err := asn1.Unmarshal(der, &element)
+		if err != nil {
+			break // a salt, or what is encrypted
+		}
+		der = rest
+		isString := element.Class == asn1.ClassUniversal && element.Tag == asn1.TagOctetString
+		switch {
+		case salted && element.Class == asn1.ClassUniversal && element.Tag == asn1.TagInteger:
+			n := new(big.Int).SetBytes(element.Bytes)
+			if !n.IsInt64() {
+				return math.MaxInt64
+			}
+			highest = max(highest, n.Int64())
+		case isString, element.IsCompound:
+			highest = max(highest, iterations(element.Bytes))
+		}
+		salted = isString
+	}
+	return highest
 }
 
 const (

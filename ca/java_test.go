@@ -3,6 +3,7 @@ package ca
 import (
 	"bytes"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/pem"
 	"os"
 	"os/exec"
@@ -88,6 +89,44 @@ func TestAJavaStoreThatIsNotReadSaysWhy(t *testing.T) {
 				t.Errorf("JavaRoots = %d bytes, %v; want %q", len(roots), err, c.want)
 			}
 		})
+	}
+}
+
+// A store of an image's may ask for hours.
+func TestAJavaStoreThatAsksForTooMuchWorkIsNotRead(t *testing.T) {
+	s := newTest(t, Options{})
+	store, err := pkcs12.Modern2023.WithIterations(1000).EncodeTrustStore([]*x509.Certificate{s.Root()}, javaPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := iterations(store); n < 1000 || n > 10000 {
+		t.Errorf("the store asks for %d, want what it was made with", n)
+	}
+	count := []byte{asn1.TagInteger, 2, 1000 >> 8, 1000 & 0xff}
+	found := 0
+	for at := range store {
+		if !bytes.HasPrefix(store[at:], count) {
+			continue
+		}
+		found++
+		bent := bytes.Clone(store)
+		bent[at+2], bent[at+3] = 0x7f, 0xff
+		if n := iterations(bent); n != 0x7fff {
+			t.Errorf("the count at %d is not seen: %d", at, n)
+		}
+	}
+	if found == 0 {
+		t.Error("no count is in the store")
+	}
+	huge, err := asn1.Marshal(struct {
+		Salt  []byte
+		Count int
+	}{[]byte("salt"), 1 << 31})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if roots, err := JavaRoots(huge); err == nil || !strings.Contains(err.Error(), "iterated 2147483648 times") {
+		t.Errorf("JavaRoots = %d bytes, %v; want that it is too much", len(roots), err)
 	}
 }
 

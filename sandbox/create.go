@@ -9,9 +9,12 @@ import (
 	"github.com/docker/docker/api/types/mount"
 )
 
-// create makes a container. Every container is made here, because a mount's
-// names are not ours: the project's may be an archive's, a link's an image's.
+// create makes a container. Every container is made here, because an image
+// and a path are not ours. An image's health check would be run by the engine
+// with the capabilities that the gateway starts with; a mount's names may be an
+// archive's or a link's.
 func (e *Engine) create(ctx context.Context, config *container.Config, host *container.HostConfig, name string) (container.CreateResponse, error) {
+	config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	if e.kind == "podman" {
 		if err := plainMounts(host); err != nil {
 			return container.CreateResponse{}, err

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,6 +47,56 @@ func TestAnImagesRootGroupIsNoObstacle(t *testing.T) {
 			if code, err := e.Run(t.Context(), b); err != nil || code != 0 || out.String() != "0\nwrote\n" {
 				t.Errorf("Run = %d, %v, %s with %q", code, err, errs, out)
 			}
+		}
+	})
+}
+
+// An engine runs a health check as the container was made, not as its process
+// is: in the gateway with the right to change its network.
+func TestAnImagesHealthCheckIsNeverRun(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, _, errs := box(t, idleGateway, "sh", "-c", "echo up > up; until [ -e enough ]; do sleep 0.1; done; ls checked 2>&1; cat /proc/1/environ | tr '\\0' '\\n' | grep GODEBUG")
+		b.Image = derived(t, e, "health", "HEALTHCHECK --interval=1s CMD touch "+sandbox.Workspace+"/checked\nENV GODEBUG=http2debug=2")
+		ended := make(chan error, 1)
+		go func() { _, err := e.Run(t.Context(), b); ended <- err }()
+		for _, err := os.Stat(filepath.Join(b.Dir, "up")); err != nil; _, err = os.Stat(filepath.Join(b.Dir, "up")) {
+			select {
+			case err := <-ended:
+				t.Fatalf("Run = %v, %s", err, errs)
+			default:
+			}
+		}
+		for _, role := range []string{"gw", "box"} {
+			cmd := exec.Command(e.Kind(), "inspect", "--format", "{{json .Config.Healthcheck}} {{.Config.Env}}", "aileron-"+b.Session+"-"+role)
+			out, err := cmd.CombinedOutput()
+			if err != nil || strings.Contains(string(out), "touch") {
+				t.Errorf("the %s has the health check %s, %v", role, out, err)
+			}
+			if role == "gw" && strings.Contains(string(out), "http2debug") {
+				t.Errorf("the gateway has the image's environment: %s", out)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(b.Dir, "enough"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(filepath.Join(b.Dir, "checked")); err == nil {
+			t.Error("the health check ran in the box")
+		}
+	})
+}
+
+func TestANumberedUserHasAHomeInAReadOnlyBox(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, out, errs := box(t, idleGateway, "sh", "-c", "touch $HOME/mark && echo wrote")
+		b.Image, b.ReadOnly = derived(t, e, "numbered", "USER 4321"), true
+		if err := os.Chmod(b.Dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if code, err := e.Run(t.Context(), b); err != nil || code != 0 || out.String() != "wrote\n" {
+			t.Errorf("Run = %d, %v, %s with %q", code, err, errs, out)
 		}
 	})
 }

@@ -66,11 +66,21 @@ func (e *Engine) createGateway(ctx context.Context, b Box, seccomp string) (stri
 		},
 	}
 	c, err := e.create(ctx, &container.Config{Image: b.Image, Entrypoint: []string{"/aileron"}, Cmd: []string{"gateway"}, User: "0:0", Hostname: hostname,
-		WorkingDir: "/", Env: []string{"PATH=/"}, Labels: b.labels("gateway"), StopTimeout: new(int)}, host, namePrefix+b.Session+"-gw")
+		WorkingDir: "/", Env: gatewayEnv(), Labels: b.labels("gateway"), StopTimeout: new(int)}, host, namePrefix+b.Session+"-gw")
 	if err != nil {
 		return "", fmt.Errorf("make the gateway: %w", err)
 	}
 	return c.ID, nil
+}
+
+// gatewayEnv is the gateway's environment. The image's own is under it, and
+// must not tell our program how to run.
+func gatewayEnv() []string {
+	env := []string{"PATH=/"}
+	for _, name := range []string{"GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK"} { // runtime package
+		env = append(env, name+"=")
+	}
+	return env
 }
 
 func securityOptions(seccomp string) []string {
@@ -144,12 +154,7 @@ func ownNames(b Box) ([]mount.Mount, error) {
 // the image has there stays; a tmpfs would get the image's mode from some
 // runtimes and its owner from others.
 func (e *Engine) giveHome(ctx context.Context, id, user string) error {
-	var uid, gid int
-	if user != "" && user != "root" {
-		if n, err := fmt.Sscanf(user, "%d:%d", &uid, &gid); n == 0 {
-			return fmt.Errorf("give %s a home: %w", user, err)
-		}
-	}
+	uid, gid := numbers(user)
 	var home bytes.Buffer
 	tw := tar.NewWriter(&home)
 	if err := errors.Join(tw.WriteHeader(&tar.Header{Name: "home/agent/", Typeflag: tar.TypeDir, Mode: 0o755, Uid: uid, Gid: gid}), tw.Close()); err != nil {
@@ -159,6 +164,12 @@ func (e *Engine) giveHome(ctx context.Context, id, user string) error {
 		return fmt.Errorf("give %s a home: %w", user, err)
 	}
 	return nil
+}
+
+// numbers are those of a user that has no name; root's, of one that has none.
+func numbers(user string) (uid, gid int) {
+	_, _ = fmt.Sscanf(user, "%d:%d", &uid, &gid)
+	return uid, gid
 }
 
 // boxConfig is a box but for its network, and whether its user needs a home.
@@ -211,11 +222,9 @@ func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *conta
 // tells whether its user must still be made its owner.
 func (e *Engine) homeOf(host *container.HostConfig, user string, own bool) bool {
 	home := path.Dir(Workspace)
-	if uid, gid, ok := strings.Cut(user, ":"); own && e.kind == "docker" {
-		if !ok {
-			uid, gid = "0", "0"
-		}
-		host.Tmpfs[home] = "exec,mode=0755,uid=" + uid + ",gid=" + gid
+	if own && e.kind == "docker" {
+		uid, gid := numbers(user)
+		host.Tmpfs[home] = fmt.Sprintf("exec,mode=0755,uid=%d,gid=%d", uid, gid)
 		return false // Docker changes nothing in such a container
 	}
 	// A volume without a name goes with its container, and begins as what the

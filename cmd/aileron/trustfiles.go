@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path"
 	"strings"
 
 	"github.com/ALRubinger/aileron/ca"
@@ -126,11 +127,26 @@ type trustFiles struct {
 	err   error // the first that came up
 }
 
+// hidden reports whether a path of an image is not what a box sees there: it
+// is mounted over, with the project or by the engine. What is put there would
+// miss the box, or reach the project.
+func hidden(name string) bool {
+	for _, dir := range []string{path.Dir(sandbox.Workspace), "/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp"} {
+		if name == dir || strings.HasPrefix(name, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
 // add puts a file where the image's links lead, once.
 func (b *trustFiles) add(ctx context.Context, name string, data []byte) {
 	at := b.find(ctx, name)
 	switch {
 	case b.err != nil || b.put[at.Path]:
+		return
+	case hidden(at.Path):
+		b.err = b.refusal(name, fmt.Errorf("its links lead to %s, where the box has something else", at.Path))
 		return
 	case at.There && !at.Mode.IsRegular():
 		b.err = b.refusal(name, errors.New("it is not a file, and the session's CA has to stand there"))

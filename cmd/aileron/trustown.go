@@ -18,11 +18,20 @@ import (
 // javaStores are Java's own roots, beside those of the image's JAVA_HOME.
 var javaStores = []string{"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts", "/etc/pki/ca-trust/extracted/java/cacerts"}
 
+// An image may name as many Javas as it likes. These are read.
+const (
+	maxJavaHomes = 8
+	maxJavaRoots = 16 << 20
+)
+
 // javaRoots are what the image's Java trusts, as PEM; nil when it has no
 // store. An error says which of them is not read.
 func (b *trustFiles) javaRoots(ctx context.Context) (roots []byte, err error) {
 	read := map[string]bool{}
 	for _, name := range b.javaStores() {
+		if len(roots) > maxJavaRoots {
+			return roots, errors.Join(err, fmt.Errorf("%s: those before it are %d MiB already", name, len(roots)>>20))
+		}
 		at, findErr := b.look.Find(ctx, name)
 		if findErr == nil && (!at.There || read[at.Path]) {
 			continue
@@ -46,7 +55,7 @@ func (b *trustFiles) javaRoots(ctx context.Context) (roots []byte, err error) {
 func (b *trustFiles) javaStores() []string {
 	homes := []string{b.look.Env("JAVA_HOME")}
 	for _, dir := range strings.Split(b.look.Env("PATH"), ":") {
-		if home, ok := strings.CutSuffix(dir, "/bin"); ok && (strings.Contains(home, "java") || strings.Contains(home, "jdk") || strings.Contains(home, "jre")) {
+		if home, ok := strings.CutSuffix(dir, "/bin"); ok && len(homes) < maxJavaHomes && (strings.Contains(home, "java") || strings.Contains(home, "jdk") || strings.Contains(home, "jre")) {
 			homes = append(homes, home)
 		}
 	}
@@ -72,6 +81,9 @@ func (b *trustFiles) firefoxPolicies(ctx context.Context) ([]byte, error) {
 	if own != nil {
 		if err := json.Unmarshal(own, &all); err != nil {
 			return nil, fmt.Errorf("read %s of the image: %w", firefoxPolicies, err)
+		}
+		if all == nil { // it said null
+			all = map[string]any{}
 		}
 	}
 	policies := object(all, "policies")

@@ -1,0 +1,171 @@
+// Package harness is what the end-to-end suites share: the built program, a
+// home in which a secret is bound, the engines' command lines. Each suite has
+// its own person, who uses it as that suite's users do.
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Build builds static programs into dir: packages by the names that they get.
+func Build(dir string, packages map[string]string) error {
+	for name, pkg := range packages {
+		build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, name), pkg) //nolint:gosec,noctx // the tests' own words; go test bounds it
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", name, err, out)
+		}
+	}
+	return nil
+}
+
+// Run runs a suite with the programs of packages built into a directory that
+// goes with it. Its name begins with the suite's; it is given to ready, when
+// there is one, before the tests.
+func Run(m *testing.M, suite string, packages map[string]string, ready func(dir string)) int {
+	dir, err := os.MkdirTemp("", suite+"-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = Build(dir, packages)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", suite, err)
+		return 1
+	}
+	ready(dir)
+	return m.Run()
+}
+
+// Connector is one that a person installs, with the secret that is bound to
+// it.
+type Connector struct{ Dir, FQN, Secret string }
+
+// Bind installs connectors into a home and binds their secrets, with the built
+// program. Opening a vault is slow on purpose: make one home and copy it.
+func Bind(program, home, passphrase string, connectors ...Connector) error {
+	for _, c := range connectors {
+		for _, args := range [][]string{
+			{"connector", "install", c.Dir, "--yes"},
+			{"binding", "setup", c.FQN, "--identity", "work", "--secret-stdin"},
+		} {
+			cmd := exec.Command(program, args...) //nolint:gosec,noctx // the built program; go test bounds it
+			cmd.Env = Env(home, passphrase)
+			cmd.Stdin = strings.NewReader(c.Secret + "\n")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("aileron %s: %w\n%s", strings.Join(args, " "), err, out)
+			}
+		}
+	}
+	return nil
+}
+
+// Env is the environment of a person with that home.
+func Env(home, passphrase string) []string {
+	return append(os.Environ(), "AILERON_HOME="+home, "AILERON_VAULT_PASSPHRASE="+passphrase)
+}
+
+// Copy copies a file or a directory as it is.
+func Copy(t testing.TB, from, to string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "cp", "-a", from, to).CombinedOutput(); err != nil { //nolint:gosec // the tests' own words
+		t.Fatalf("copy %s: %v\n%s", from, err, out)
+	}
+}
+
+// Finish runs a command to its end, which must come within patience, and
+// gives what it said.
+func Finish(t testing.TB, cmd *exec.Cmd, patience time.Duration) (out, errs string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &o, &e
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = cmd.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		_ = cmd.Process.Kill()
+		<-ended
+		t.Fatalf("%v did not end in %v\n%s", cmd.Args, patience, e.String())
+	}
+	return o.String(), e.String(), cmd.ProcessState.ExitCode()
+}
+
+// Rows reads the lines of `aileron audit list --json`.
+func Rows[Row any](t testing.TB, lines string) []Row {
+	t.Helper()
+	var rows []Row
+	dec := json.NewDecoder(strings.NewReader(lines))
+	for {
+		var r Row
+		if err := dec.Decode(&r); err == io.EOF {
+			return rows
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, r)
+	}
+}
+
+// Need skips a test that this machine cannot run, or fails it in CI: a run
+// that proved nothing must not be green.
+func Need(t testing.TB, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal("this needs " + what)
+	}
+	t.Skip("this needs " + what)
+}
+
+// NeedEngine is Need where an engine, podman or docker, does not answer.
+func NeedEngine(t testing.TB, engine string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), engine, "version") //nolint:gosec // one of two
+	cmd.Env = EngineEnv(t)
+	if err := cmd.Run(); err != nil {
+		Need(t, engine+": scripts/prepare --tests installs it, and scripts/with-docker runs Docker's daemon")
+	}
+}
+
+// EngineEnv lets Podman's own command line run where its defaults fail; see
+// docs/sandbox.md.
+func EngineEnv(t testing.TB) []string {
+	t.Helper()
+	conf := filepath.Join(t.TempDir(), "containers.conf")
+	if err := os.WriteFile(conf, []byte(PodmanConf()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return append(os.Environ(), "CONTAINERS_CONF="+conf)
+}
+
+// PodmanConf is the containers.conf of EngineEnv.
+func PodmanConf() string {
+	text := "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n"
+	if _, err := exec.LookPath("runc"); err == nil {
+		text += "runtime = \"runc\"\n"
+	}
+	return text
+}
+
+// WaitFor waits until done, for as long as only a defect takes.
+func WaitFor(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	const patience = 2 * time.Minute
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if done() {
+			return
+		}
+	}
+	t.Fatalf("it did not happen in %v: %s", patience, what)
+}
