@@ -48,6 +48,13 @@ type Box struct {
 	mounts string // the directory of the files that are mounted into the box
 }
 
+// ProjectError says that a project holds what a box must not have.
+type ProjectError struct{ Dir, Holds string }
+
+func (e *ProjectError) Error() string {
+	return fmt.Sprintf("use the project directory %s: it holds %s, which a box must not have", e.Dir, e.Holds)
+}
+
 // Run runs a box from its creation to its removal and gives the command's
 // exit code, 128+N when signal N ended it. When ctx ends, the command is
 // stopped. The error is about the box, never about the command's work: it says
@@ -64,6 +71,9 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 		return 1, fmt.Errorf("make a directory for the box's files: %w", err)
 	}
 	defer os.RemoveAll(b.mounts)
+	if inside := e.exposed(b); inside != "" {
+		return 1, &ProjectError{Dir: b.Dir, Holds: inside}
+	}
 	var made []*part
 	defer func() {
 		if err != nil && ctx.Err() == nil {
@@ -126,7 +136,7 @@ func mountFiles(b Box) ([]mount.Mount, error) {
 			continue // made with the mount
 		}
 		at := filepath.Join(dir, strconv.Itoa(i))
-		if err := os.WriteFile(at, f.Data, f.Mode.Perm()); err != nil {
+		if err := writePublic(at, f.Data, f.Mode.Perm()); err != nil {
 			return nil, fmt.Errorf("put the session's files beside the box: %w", err)
 		}
 		mounts = append(mounts, mount.Mount{Type: mount.TypeBind, Source: at, Target: f.Path, ReadOnly: true})

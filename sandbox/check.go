@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
@@ -167,8 +169,16 @@ func (tree etcTree) lists(list, name string) bool {
 	return err == nil && at.There && (!n.kept || bytes.Contains(append([]byte("\n"), n.data...), []byte("\n"+name+":")))
 }
 
-// say starts a container, waits for its end and gives what it said.
+const (
+	sayTime = 20 * time.Second // for an image's shell to answer
+	maxSaid = 64 << 10         // of what it says
+)
+
+// say starts a container, waits for its end and gives the beginning of what
+// it said.
 func (e *Engine) say(ctx context.Context, b Box, id string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, sayTime)
+	defer cancel()
 	if err := e.cli.ContainerStart(ctx, id, container.StartOptions{}); err != nil {
 		return "", startError(b, err)
 	}
@@ -176,6 +186,9 @@ func (e *Engine) say(ctx context.Context, b Box, id string) (string, error) {
 	select {
 	case <-exited:
 	case err := <-faults:
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("check the image %s: its shell does not end", b.Image)
+		}
 		return "", fmt.Errorf("wait for the box: the engine went away: %w", err)
 	}
 	logs, err := e.cli.ContainerLogs(ctx, id, container.LogsOptions{ShowStdout: true, ShowStderr: true})
@@ -184,7 +197,8 @@ func (e *Engine) say(ctx context.Context, b Box, id string) (string, error) {
 	}
 	defer logs.Close()
 	var out, other bytes.Buffer
-	if _, err := stdcopy.StdCopy(&out, &other, logs); err != nil {
+	bounded := &io.LimitedReader{R: logs, N: maxSaid}
+	if _, err := stdcopy.StdCopy(&out, &other, bounded); err != nil && bounded.N > 0 {
 		return "", fmt.Errorf("listen to the box: %w", err)
 	}
 	return out.String(), nil

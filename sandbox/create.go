@@ -3,7 +3,10 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
@@ -14,6 +17,11 @@ import (
 // with the capabilities that the gateway starts with; a mount's names may be an
 // archive's or a link's.
 func (e *Engine) create(ctx context.Context, config *container.Config, host *container.HostConfig, name string) (container.CreateResponse, error) {
+	for _, m := range host.Mounts {
+		if !utf8.ValidString(m.Source + m.Target) {
+			return container.CreateResponse{}, fmt.Errorf("mount %q at %q: engines take no path that is not UTF-8; rename the directory", m.Source, m.Target)
+		}
+	}
 	config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	if e.kind == "podman" {
 		if err := plainMounts(host); err != nil {
@@ -47,4 +55,32 @@ func plainMounts(host *container.HostConfig) error {
 	}
 	host.Mounts = kept
 	return nil
+}
+
+// exposed names what must never be in a box and lies in its project: the
+// engine's socket, with which a box would be the host, and the session's. "" is
+// nothing.
+func (e *Engine) exposed(b Box) string {
+	secret := []string{b.SocketDir, b.mounts, e.dir, strings.TrimPrefix(e.cli.DaemonHost(), "unix://"),
+		"/run/podman/podman.sock", "/run/docker.sock", "/run/containerd/containerd.sock", filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "podman/podman.sock")}
+	for _, path := range secret {
+		if real, err := filepath.EvalSymlinks(path); err == nil && path != "" && Within(real, b.Dir) {
+			return real
+		}
+	}
+	return ""
+}
+
+// Within reports whether an absolute path is that directory or lies in it.
+func Within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// writePublic writes a file that the box's user reads, whatever the umask.
+func writePublic(path string, data []byte, mode os.FileMode) error {
+	if err := os.WriteFile(path, data, mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
 }

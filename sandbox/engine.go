@@ -350,7 +350,7 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (in
 	for _, role := range []string{"box", "gateway", ""} {
 		for _, c := range list {
 			// A session of another home, too, is its process.
-			if c.role() != role || role != "" && (alive(c.Labels[labelSession]) || ownerLives(c.Labels[labelOwner])) {
+			if c.role() != role || !c.ours() || role != "" && (alive(c.Labels[labelSession]) || ownerLives(c.Labels[labelOwner])) {
 				continue
 			}
 			switch err := e.removeOnce(ctx, c.ID); {

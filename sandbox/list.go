@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,12 @@ func lookName() string { return namePrefix + nobody + "-" + strings.ToLower(rand
 // made before it is written down.
 const forgotten = 2 * time.Minute
 
+// ours reports whether a container has a name of aileron's. Labels prove
+// nothing: a container has those of its image, which may be anybody's.
+func (l listed) ours() bool {
+	return slices.ContainsFunc(l.Names, func(name string) bool { return strings.HasPrefix(strings.TrimPrefix(name, "/"), namePrefix) })
+}
+
 // list gives the containers that carry our labels, and on Podman the files of
 // those that carry our names and whose records an engine that was killed did
 // not write, or has removed already.
@@ -48,7 +55,7 @@ func (e *Engine) list(ctx context.Context) ([]listed, error) {
 		}
 		var all []listed
 		for _, c := range found {
-			all = append(all, listed{ID: c.ID, Labels: c.Labels})
+			all = append(all, listed{ID: c.ID, Labels: c.Labels, Names: c.Names})
 		}
 		return all, nil
 	}
@@ -63,7 +70,7 @@ func (e *Engine) list(ctx context.Context) ([]listed, error) {
 		return labelled, nil //nolint:nilerr // what is being removed right now makes it fail; the next sweep has it
 	}
 	for _, c := range all {
-		if c.role() == "" && strings.EqualFold(c.State, "storage") && len(c.Names) > 0 && strings.HasPrefix(c.Names[0], namePrefix) && time.Since(c.Created) > forgotten {
+		if c.role() == "" && strings.EqualFold(c.State, "storage") && c.ours() && time.Since(c.Created) > forgotten {
 			labelled = append(labelled, c)
 		}
 	}

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,6 +48,54 @@ func TestAnImagesRootGroupIsNoObstacle(t *testing.T) {
 			if code, err := e.Run(t.Context(), b); err != nil || code != 0 || out.String() != "0\nwrote\n" {
 				t.Errorf("Run = %d, %v, %s with %q", code, err, errs, out)
 			}
+		}
+	})
+}
+
+func TestAProjectsPathIsTextOrIsRefused(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, out, _ := box(t, idleGateway, "ls")
+		b.Dir = filepath.Join(b.Dir, "in\xffvalid")
+		if err := os.Mkdir(b.Dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "UTF-8") || out.Len() > 0 {
+			t.Errorf("Run = %v with %q; want a refusal", err, out)
+		}
+		if entries, err := os.ReadDir(filepath.Dir(b.Dir)); err != nil || len(entries) != 1 {
+			t.Errorf("beside the project stands %v, %v; want nothing", entries, err)
+		}
+	})
+}
+
+// With the engine's socket a box would be the host.
+func TestAProjectThatHoldsASocketOfOursIsRefused(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, out, _ := box(t, idleGateway, "ls")
+		for _, dir := range []string{filepath.Dir(b.SocketDir), b.SocketDir, os.TempDir(), "/"} {
+			b.Dir = dir
+			var holds *sandbox.ProjectError
+			if code, err := e.Run(t.Context(), b); code != 1 || !errors.As(err, &holds) || !sandbox.Within(holds.Holds, dir) || out.Len() > 0 {
+				t.Errorf("%s: Run = %d, %v with %q; want a refusal", dir, code, err, out)
+			}
+		}
+	})
+}
+
+// Labels are those of the image too, and that may be anybody's.
+func TestSweepLeavesContainersThatOnlyLookLikeOurs(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		name := "foreign" + strings.ToLower(filepath.Base(filepath.Dir(t.TempDir())))
+		create := exec.Command(e.Kind(), "create", "--name", name, "--label", "aileron.session=../../x", "--label", "aileron.role=box", "--label", "aileron.owner=1/1/x", testImage.Ref, "true")
+		if out, err := create.CombinedOutput(); err != nil {
+			t.Fatalf("create: %v\n%s", err, out)
+		}
+		t.Cleanup(func() { _ = exec.Command(e.Kind(), "rm", "-f", name).Run() })
+		if _, err := e.Sweep(t.Context(), func(string) bool { return false }); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(e.Kind(), "inspect", "--format", "{{.State.Status}}", name).CombinedOutput(); err != nil {
+			t.Errorf("the container is gone: %v\n%s", err, out)
 		}
 	})
 }

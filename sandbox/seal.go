@@ -34,7 +34,7 @@ func (e *Engine) profile(dir string) (string, error) {
 		return seccompProfile, nil
 	}
 	file := filepath.Join(dir, "seccomp.json")
-	if err := os.WriteFile(file, []byte(seccompProfile), 0o644); err != nil { //nolint:gosec // not a secret
+	if err := writePublic(file, []byte(seccompProfile), 0o644); err != nil {
 		return "", fmt.Errorf("write the seccomp profile: %w", err)
 	}
 	return file, nil
@@ -142,7 +142,7 @@ func ownNames(b Box) ([]mount.Mount, error) {
 		"hosts":       "127.0.0.1\tlocalhost " + hostname + "\n::1\tlocalhost ip6-localhost ip6-loopback\n",
 	} {
 		at := filepath.Join(b.mounts, name)
-		if err := os.WriteFile(at, []byte(text), 0o644); err != nil { //nolint:gosec // the box's user reads it
+		if err := writePublic(at, []byte(text), 0o644); err != nil {
 			return nil, fmt.Errorf("write the box's %s: %w", name, err)
 		}
 		mounts = append(mounts, mount.Mount{Type: mount.TypeBind, Source: at, Target: "/etc/" + name, ReadOnly: true})

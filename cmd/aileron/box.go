@@ -83,8 +83,9 @@ func (o *boxOptions) checkBox(off bool) error {
 	return usagef("--sandbox-build is %q; it must be auto, always or never", o.build)
 }
 
-// project is the absolute project directory.
-func (o *boxOptions) project() (string, error) {
+// project is the absolute project directory. The box may write to it, so
+// aileron's own home must not be in it, nor it in the home.
+func (a *app) project(o *boxOptions) (string, error) {
 	dir, err := filepath.Abs(first(o.dir, "."))
 	if err != nil {
 		return "", fmt.Errorf("find the project directory: %w", err)
@@ -94,6 +95,16 @@ func (o *boxOptions) project() (string, error) {
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", hint(fmt.Errorf("use the project directory: %s is not a directory", dir), "--dir names a directory that exists")
+	}
+	home, err := a.Home()
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
+	if sandbox.Within(home, dir) || sandbox.Within(dir, home) {
+		return "", hint(fmt.Errorf("use the project directory %s: aileron's own home %s would be in the box with it", dir, home), "go into a project's directory, or name one with --dir")
 	}
 	return dir, nil
 }
@@ -114,7 +125,7 @@ type boxPlan struct {
 // runInBox runs a command in a sealed box with a session of its own, and ends
 // with its exit code.
 func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) error {
-	dir, err := opts.project()
+	dir, err := a.project(opts)
 	if err != nil {
 		return err
 	}
@@ -176,10 +187,13 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	if errors.As(err, &lacks) {
 		err = hint(err, "add it to the image, or choose another with --image; aileron sandbox check --agent=CMD looks without a session")
 	}
+	if errors.As(err, new(*sandbox.ProjectError)) {
+		err = hint(err, "go into a project's directory, or name one with --dir")
+	}
 	var untrusted *untrustedError
 	var foreign *sandbox.ArchitectureError
 	if errors.As(err, &bad) || lacks != nil || errors.As(err, &untrusted) || errors.As(err, &foreign) {
-		s.disabled(context.WithoutCancel(ctx), reasonPreflight)
+		s.disabled(context.WithoutCancel(ctx), reasonPreflight, oneLine(err))
 	}
 	if s.wasAsked() && errors.Is(err, context.Canceled) {
 		err = nil // the command's own end, and its code
@@ -209,10 +223,12 @@ func (s *session) causeOf(ctx context.Context, err error) string {
 	case ctx.Err() != nil:
 		return "interrupted"
 	case err != nil && !errors.Is(err, context.Canceled):
-		return strings.Join(strings.Fields(err.Error()), " ")
+		return oneLine(err)
 	}
 	return "the command ended"
 }
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // Reasons of sandbox.proxy.disabled.
 const (
@@ -222,9 +238,9 @@ const (
 )
 
 // disabled writes down that no box is mediated, and why.
-func (s *session) disabled(ctx context.Context, reason string) {
+func (s *session) disabled(ctx context.Context, reason, cause string) {
 	if _, err := s.audit.Append(ctx, audit.Row{Event: audit.EventSandboxDisabled, SessionID: s.id, Source: audit.SourceLauncher,
-		Decision: audit.DecisionDisabled, Reason: reason}); err != nil {
+		Decision: audit.DecisionDisabled, Reason: reason, Fields: map[string]any{"cause": cause}}); err != nil {
 		s.log.Warn("an audit row could not be written", "event", audit.EventSandboxDisabled, "error", err)
 	}
 }
@@ -249,7 +265,8 @@ type boxed struct {
 
 func (a *app) boxed(ctx context.Context, s *session, engine *sandbox.Engine, b boxed) (int, error) {
 	sockets := filepath.Join(s.dir, "box")
-	if err := os.Mkdir(sockets, 0o711); err != nil {
+	// Whatever the umask: the gateway's user is not ours.
+	if err := errors.Join(os.Mkdir(sockets, 0o711), os.Chmod(sockets, 0o711)); err != nil { //nolint:gosec // only to be entered
 		return 1, fmt.Errorf("make the box's socket directory: %w", err)
 	}
 	door, err := a.openDoor(ctx, s, engine, b)

@@ -43,7 +43,7 @@ func (a *app) openDoor(ctx context.Context, s *session, engine *sandbox.Engine, 
 		return door{kind: sealed, proxyURL: "http://127.0.0.1:3128", apiHost: proxy.APIHost, apiURL: "http://" + proxy.APIHost + "/v1"}, nil
 	}
 	if b.opts.proxy == "on" {
-		s.disabled(ctx, reasonUnsealed)
+		s.disabled(ctx, reasonUnsealed, why)
 		return door{}, hint(fmt.Errorf("seal the box: %s", why), "use an engine that runs on this host, or --sandbox-proxy=auto for mediation by convention")
 	}
 	a.sayf("aileron: NOT SEALED: %s", why)
@@ -75,7 +75,7 @@ func (d *door) listen(ctx context.Context, s *session, engine *sandbox.Engine, s
 		d.proxyURL, d.apiURL = "http://aileron:"+s.token+"@"+host, "http://"+host+"/v1"
 		s.listen(ctx, l, proxy.Door{})
 	case unmediated:
-		s.disabled(ctx, reasonOptOut)
+		s.disabled(ctx, reasonOptOut, "--sandbox-proxy=off")
 	}
 	return nil
 }

@@ -51,6 +51,9 @@ func newSandboxBuildCommand(a *app) *cobra.Command {
 			if err := e.EnsureImage(cmd.Context(), image, policy, a.stderr); err != nil {
 				return err
 			}
+			if a.json {
+				return a.printJSON(map[string]string{"image": image.Ref, "runtime": e.Describe()})
+			}
 			fmt.Fprintln(a.stdout, image.Ref)
 			return nil
 		},
@@ -107,7 +110,7 @@ func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) e
 	if opts.image != "" {
 		image = sandbox.Image{Ref: opts.image}
 	}
-	dir, err := opts.project()
+	dir, err := a.project(opts)
 	if err != nil {
 		return err
 	}
@@ -168,6 +171,9 @@ func newSandboxPruneCommand(a *app) *cobra.Command {
 			n, err := e.Sweep(cmd.Context(), func(id string) bool { return alive(home, id) })
 			if err != nil {
 				return err
+			}
+			if a.json {
+				return a.printJSON(map[string]int{"removed": n})
 			}
 			a.sayf("aileron: removed %d containers", n)
 			return nil

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -215,7 +216,11 @@ func (s *session) makeDir() error {
 }
 
 // alive reports whether the process of a session still runs: it holds the lock.
+// The id may be a container's word for it, and so is looked at first.
 func alive(home, id string) bool {
+	if strings.Trim(id, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return false
+	}
 	f, err := os.Open(filepath.Join(home, "sessions", id, "lock"))
 	if err != nil {
 		return false
