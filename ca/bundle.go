@@ -37,6 +37,8 @@ func CheckBundle(data []byte) error {
 	switch block, _ := pem.Decode(data); {
 	case block == nil:
 		return errors.New("it is not PEM")
+	case !holdsRoot(data):
+		return errors.New("it holds no certificate")
 	case begin != end:
 		return errors.New("it is cut off in the middle of a certificate")
 	}
@@ -118,4 +120,16 @@ func canonicalName(raw []byte) ([]byte, error) {
 		out = append(out, der...)
 	}
 	return out, nil
+}
+
+// holdsRoot reports whether a bundle has a certificate. OpenSSL's trusted ones
+// have more in them than a parser takes.
+func holdsRoot(bundle []byte) bool {
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		_, err := x509.ParseCertificate(block.Bytes)
+		if block.Type == "CERTIFICATE" && err == nil || block.Type == "TRUSTED CERTIFICATE" {
+			return true
+		}
+	}
+	return false
 }

@@ -134,7 +134,7 @@ func TestABundleThatCannotBeAddedToIsToldApart(t *testing.T) {
 	root := string(newTest(t, Options{}).RootPEM())
 	for name, c := range map[string]struct{ data, want string }{
 		"roots": {"# a comment\n" + root, ""}, "empty": {" \n", ""},
-		"text": {"these are no roots\n", "not PEM"}, "cut": {root + root[:len(root)/2], "cut off"},
+		"text": {"these are no roots\n", "not PEM"}, "rubbish": {"-----BEGIN RUBBISH-----\nAAAA\n-----END RUBBISH-----\n", "no certificate"}, "cut": {root + root[:len(root)/2], "cut off"},
 	} {
 		err := CheckBundle([]byte(c.data))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

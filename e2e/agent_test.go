@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
@@ -52,7 +53,7 @@ func TestAgentsFinishAPromptWithKeysThatTheyNeverSee(t *testing.T) {
 }
 
 func finishesAPrompt(t *testing.T, engine string, a prompted) {
-	needEngine(t, engine)
+	harness.NeedEngine(t, engine)
 	u := newUser(t, standin.Script{Command: `curl -sS https://api.github.com/user | tee out.txt; cat /proc/1/environ >/tmp/found; echo TOOL-RAN`, Hold: true}, a.connector, "github")
 	u.engine = engine
 	if a.config != "" {
@@ -168,10 +169,10 @@ func (u *user) checkRows(a prompted) {
 			u.t.Logf("%s was refused %v %v%v: %v", a.agent, r["method"], r["host"], r["path"], r["reason"])
 		}
 	}
-	if n := done[connectors["github"].fqn+" user.get"]; n != 1 {
+	if n := done[connectors["github"].FQN+" user.get"]; n != 1 {
 		u.t.Errorf("%d rows for the tool's request, want 1", n)
 	}
-	model := connectors[a.connector].fqn + map[string]string{"anthropic": " messages.create", "openai": " responses.create"}[a.connector]
+	model := connectors[a.connector].FQN + map[string]string{"anthropic": " messages.create", "openai": " responses.create"}[a.connector]
 	if done[model] < 2 {
 		u.t.Errorf("the rows are %v, want at least 2 of %s", done, model)
 	}
@@ -201,19 +202,4 @@ func TestGhInABoxWorksWithItsPlaceholder(t *testing.T) {
 			t.Errorf("the stand-in saw %q", s.Auth())
 		}
 	}
-}
-
-// podmanEnv lets podman's own command line run where its defaults fail; see
-// docs/sandbox.md.
-func podmanEnv(t *testing.T) []string {
-	t.Helper()
-	conf := filepath.Join(t.TempDir(), "containers.conf")
-	text := "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n"
-	if _, err := exec.LookPath("runc"); err == nil {
-		text += "runtime = \"runc\"\n"
-	}
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return append(os.Environ(), "CONTAINERS_CONF="+conf)
 }

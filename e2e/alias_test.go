@@ -13,6 +13,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
@@ -24,7 +25,7 @@ const apart = "AILERON_E2E_APART"
 func TestABoxThatCannotBeSealedSaysSo(t *testing.T) {
 	if os.Getenv(apart) == "" {
 		if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
-			need(t, "root and a dockerd of its own (scripts/prepare --tests)")
+			harness.Need(t, "root and a dockerd of its own (scripts/prepare --tests)")
 		}
 		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
 		again.Env = append(os.Environ(), apart+"=1")

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
@@ -246,13 +246,7 @@ func TestAuditTailFollowsAsItHappens(t *testing.T) {
 
 func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
-	for range 6000 {
-		if done() {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal(fmt.Errorf("it did not happen in two minutes"))
+	harness.WaitFor(t, "what the test waits for", done)
 }
 
 func TestAStartThatTheImageForbidsIsWrittenDown(t *testing.T) {
@@ -274,4 +268,34 @@ func TestAStartThatTheImageForbidsIsWrittenDown(t *testing.T) {
 	if len(rows) != 2 {
 		t.Errorf("%d rows of sandbox.proxy.disabled, want 2", len(rows))
 	}
+}
+
+// Where a stranger stands when he types his first launch: in his own home.
+func TestAProjectThatHoldsAileronsHomeIsRefused(t *testing.T) {
+	t.Parallel()
+	needPodman(t)
+	u := newUser(t, standin.Script{}, "echo")
+	for _, dir := range []string{filepath.Dir(u.home), u.home, filepath.Join(u.home, "vault"), "/"} {
+		r := u.run("sandbox", "run", "--sandbox=podman", "--dir", dir, "--", "true")
+		if r.code != 1 || !strings.Contains(r.err, "aileron's own home") || !strings.Contains(r.err, "--dir") {
+			t.Errorf("--dir %s: exit %d, %q; want a refusal with its mend", dir, r.code, r.err)
+		}
+	}
+}
+
+func TestABoxStartsUnderAnyUmask(t *testing.T) {
+	t.Parallel()
+	needPodman(t)
+	u := newUser(t, standin.Script{}, "echo")
+	if err := os.Chmod(u.project, 0o777); err != nil { // so that the box is another user
+		t.Fatal(err)
+	}
+	args := append(append([]string{"sandbox", "run", "--sandbox=podman", "--read-only", "--dir", u.project}, u.reach()...), "--", "curl", "-sS", "https://api.echo.example/echo")
+	cmd := u.command(args...)
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `umask 077; exec "$0" "$@"`, binary}, args...)
+	r := finish(t, cmd)
+	if r.code != 0 {
+		t.Errorf("exit %d\n%s", r.code, r.err)
+	}
+	contains(t, "the answer", r.out, "Bearer ****")
 }

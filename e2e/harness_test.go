@@ -3,10 +3,6 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,27 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
 var binary string // the built aileron, as it is shipped
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
-
-func testMain(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "e2e-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "aileron")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../cmd/aileron")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build aileron: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(harness.Run(m, "e2e", map[string]string{"aileron": "../cmd/aileron"}, func(dir string) { binary = filepath.Join(dir, "aileron") }))
 }
 
 const (
@@ -45,11 +28,11 @@ const (
 )
 
 // connectors are those that a test can bind, by a short name.
-var connectors = map[string]struct{ dir, fqn, secret string }{
-	"github":    {"../examples/connectors/github", "github://alrubinger/aileron-connector-github", secret},
-	"anthropic": {"../examples/connectors/anthropic", "github://alrubinger/aileron-connector-anthropic", modelKey},
-	"openai":    {"../examples/connectors/openai", "github://alrubinger/aileron-connector-openai", modelKey},
-	"echo":      {"testdata/connectors/echo", "github://aileron-tests/aileron-connector-echo", secret},
+var connectors = map[string]harness.Connector{
+	"github":    {Dir: "../examples/connectors/github", FQN: "github://alrubinger/aileron-connector-github", Secret: secret},
+	"anthropic": {Dir: "../examples/connectors/anthropic", FQN: "github://alrubinger/aileron-connector-anthropic", Secret: modelKey},
+	"openai":    {Dir: "../examples/connectors/openai", FQN: "github://alrubinger/aileron-connector-openai", Secret: modelKey},
+	"echo":      {Dir: "testdata/connectors/echo", FQN: "github://aileron-tests/aileron-connector-echo", Secret: secret},
 }
 
 // templates are homes in which some connectors are installed and bound, by
@@ -95,27 +78,15 @@ func (u *user) copyHome(bound []string) {
 	defer templatesMu.Unlock()
 	key := strings.Join(bound, " ")
 	if templates[key] == "" {
-		first := &user{t: u.t, home: filepath.Join(filepath.Dir(binary), "home of "+key)}
+		home := filepath.Join(filepath.Dir(binary), "home of "+key)
 		for _, name := range bound {
-			first.bind(name)
+			if err := harness.Bind(binary, home, passphrase, connectors[name]); err != nil {
+				u.t.Fatal(err)
+			}
 		}
-		templates[key] = first.home
+		templates[key] = home
 	}
-	if out, err := exec.Command("cp", "-a", templates[key], u.home).CombinedOutput(); err != nil {
-		u.t.Fatalf("copy a home: %v\n%s", err, out)
-	}
-}
-
-// bind installs a connector and binds its secret to it.
-func (u *user) bind(name string) {
-	u.t.Helper()
-	c := connectors[name]
-	u.must("connector", "install", c.dir, "--yes")
-	file := filepath.Join(u.t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte(c.secret+"\n"), 0o600); err != nil {
-		u.t.Fatal(err)
-	}
-	u.must("binding", "setup", c.fqn, "--identity", "work", "--secret-file", file)
+	harness.Copy(u.t, templates[key], u.home)
 }
 
 // reach are the flags that lead the real names to the stand-in.
@@ -129,7 +100,7 @@ func (u *user) reach() []string {
 
 func (u *user) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(binary, args...)
-	cmd.Env = append(os.Environ(), "AILERON_HOME="+u.home, "AILERON_VAULT_PASSPHRASE="+passphrase)
+	cmd.Env = harness.Env(u.home, passphrase)
 	return cmd
 }
 
@@ -146,21 +117,8 @@ func (u *user) run(args ...string) result {
 
 func finish(t *testing.T, cmd *exec.Cmd) result {
 	t.Helper()
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	select {
-	case <-ended:
-	case <-time.After(8 * time.Minute): // an image may have to be built first
-		_ = cmd.Process.Kill()
-		<-ended
-		t.Fatalf("%v did not end\n%s", cmd.Args, errs.String())
-	}
-	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+	out, errs, code := harness.Finish(t, cmd, 8*time.Minute) // an image may have to be built first
+	return result{out, errs, code}
 }
 
 func (u *user) must(args ...string) result {
@@ -175,50 +133,21 @@ func (u *user) must(args ...string) result {
 // box runs a shell script in a sealed box, with curl in it.
 func (u *user) box(script string, flags ...string) result {
 	u.t.Helper()
-	needEngine(u.t, u.engine)
+	harness.NeedEngine(u.t, u.engine)
 	args := append([]string{"sandbox", "run", "--sandbox=" + u.engine, "--dir", u.project}, u.reach()...)
 	return u.run(append(append(args, flags...), "--", "sh", "-c", script)...)
 }
 
 func needPodman(t *testing.T) {
 	t.Helper()
-	needEngine(t, "podman")
-}
-
-// needEngine skips a test without that engine, or fails it in CI.
-func needEngine(t *testing.T, engine string) {
-	t.Helper()
-	cmd := exec.Command(engine, "version")
-	cmd.Env = podmanEnv(t)
-	if err := cmd.Run(); err != nil {
-		need(t, engine+": scripts/prepare --tests installs it, and scripts/with-docker runs Docker's daemon")
-	}
-}
-
-// need skips a test that this machine cannot run, or fails it in CI.
-func need(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal("this needs " + what)
-	}
-	t.Skip("this needs " + what)
+	harness.NeedEngine(t, "podman")
 }
 
 type row = map[string]any
 
 func (u *user) rows(flags ...string) []row {
 	u.t.Helper()
-	var rows []row
-	dec := json.NewDecoder(strings.NewReader(u.must(append([]string{"audit", "list", "--json", "--limit", "0"}, flags...)...).out))
-	for {
-		var r row
-		if err := dec.Decode(&r); err == io.EOF {
-			return rows
-		} else if err != nil {
-			u.t.Fatal(err)
-		}
-		rows = append(rows, r)
-	}
+	return harness.Rows[row](u.t, u.must(append([]string{"audit", "list", "--json", "--limit", "0"}, flags...)...).out)
 }
 
 // boxes are the containers of this user's sessions that the engine has. Other
@@ -244,7 +173,7 @@ func (u *user) leftovers() string { return strings.Join(u.boxes(), " ") }
 func (u *user) ask(args ...string) string {
 	u.t.Helper()
 	cmd := exec.Command(u.engine, args...)
-	cmd.Env = podmanEnv(u.t)
+	cmd.Env = harness.EngineEnv(u.t)
 	out, err := cmd.Output()
 	if err != nil {
 		u.t.Fatalf("%s %s: %v", u.engine, strings.Join(args, " "), err)

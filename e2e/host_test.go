@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
@@ -120,7 +121,9 @@ func TestAFullDiskSendsNothing(t *testing.T) {
 		t.Skipf("a small file system cannot be mounted here: %v", err)
 	}
 	defer func() { _ = syscall.Unmount(u.home, 0) }()
-	u.bind("github")
+	if err := harness.Bind(binary, u.home, passphrase, connectors["github"]); err != nil {
+		t.Fatal(err)
+	}
 	r := u.run(append(append([]string{"run"}, u.reach()...), "--", "sh", "-c",
 		"curl -sS https://api.github.com/user; dd if=/dev/zero of="+u.home+"/fill bs=1k 2>/dev/null; for i in 1 2 3; do curl -sS https://api.github.com/user; done; rm "+u.home+"/fill; sleep 1; curl -sS https://api.github.com/user")...)
 	contains(t, "the output", r.out, "audit_unavailable")

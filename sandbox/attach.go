@@ -48,6 +48,9 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 	if e.kind == "podman" {
 		resize()
 	}
+	if b.Starting != nil {
+		b.Starting()
+	}
 	if err := e.cli.ContainerStart(ctx, box.id, container.StartOptions{}); err != nil {
 		return e.notStarted(b, gateway, err)
 	}

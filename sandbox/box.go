@@ -37,6 +37,9 @@ type Box struct {
 	TTY       bool      // Stdin and Stdout are terminals
 	Signals   <-chan os.Signal
 
+	// Starting, when set, is called when the command is about to begin. From
+	// then on Signals are passed on; before, only ctx ends what is prepared.
+	Starting func()
 	// ReadOnly keeps the command from changing the image's files: it may write
 	// to the project, its home, /tmp, /var/tmp and /run.
 	ReadOnly bool

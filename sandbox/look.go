@@ -53,6 +53,10 @@ func (e *ArchitectureError) Error() string {
 	return fmt.Sprintf("run the image %s: it is made for %s, and this machine is %s without an emulator for it; pull or build it for %s", e.Image, e.Theirs, e.Ours, e.Ours)
 }
 
+// ErrEngine says that not the image but its engine is at fault, or that ctx
+// ended.
+var ErrEngine = errors.New("the engine does not tell")
+
 // Look looks into an image. It must be closed.
 func (e *Engine) Look(ctx context.Context, image string) (*Look, error) {
 	img, err := e.cli.ImageInspect(ctx, image)
@@ -183,7 +187,7 @@ func (e *Engine) stat(ctx context.Context, id, name string) (Entry, error) {
 		return Entry{Path: name}, nil
 	}
 	if err != nil {
-		return Entry{}, err
+		return Entry{}, fmt.Errorf("%w: %w", ErrEngine, err)
 	}
 	entry := Entry{Path: name, There: true, Mode: info.Mode, Size: info.Size}
 	if info.Mode&fs.ModeSymlink != 0 {
@@ -272,7 +276,7 @@ func (e *Engine) copyOut(ctx context.Context, id, name string) ([]byte, error) {
 		return nil, fs.ErrNotExist
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrEngine, err)
 	}
 	defer r.Close()
 	tr := tar.NewReader(bufio.NewReader(r))

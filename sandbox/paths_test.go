@@ -68,6 +68,24 @@ func TestAProjectsPathIsTextOrIsRefused(t *testing.T) {
 	})
 }
 
+func TestAnImagesVolumeMakesNothingInAProject(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, out, _ := box(t, idleGateway, "ls", "-A")
+		b.Image = derived(t, e, "volume", "VOLUME "+sandbox.Workspace+"/.git")
+		var lacks *sandbox.ImageError
+		if _, err := e.Run(t.Context(), b); !errors.As(err, &lacks) || !strings.Contains(err.Error(), ".git") || out.Len() > 0 {
+			t.Errorf("Run = %v with %q; want a refusal", err, out)
+		}
+		if entries, err := os.ReadDir(b.Dir); err != nil || len(entries) > 0 {
+			t.Errorf("in the project stands %v, %v", entries, err)
+		}
+		b.Image = derived(t, e, "volume", "VOLUME "+sandbox.Workspace)
+		if code, err := e.Run(t.Context(), b); err != nil || code != 0 || out.Len() > 0 {
+			t.Errorf("Run = %d, %v with %q; want the empty project", code, err, out)
+		}
+	})
+}
+
 // With the engine's socket a box would be the host.
 func TestAProjectThatHoldsASocketOfOursIsRefused(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {

@@ -174,7 +174,18 @@ func numbers(user string) (uid, gid int) {
 
 // boxConfig is a box but for its network, and whether its user needs a home.
 func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *container.Config, _ *container.HostConfig, ownHome bool, _ error) {
-	user, ownHome, err := e.boxUser(ctx, b)
+	img, err := e.cli.ImageInspect(ctx, b.Image)
+	if err != nil {
+		return nil, nil, false, fmt.Errorf("look at the image %s: %w", b.Image, err)
+	}
+	theirs := imageConfig{}
+	if img.Config != nil {
+		theirs = imageConfig{img.Config.User, img.Config.Env, img.Config.Volumes}
+	}
+	if volume := theirs.inProject(); volume != "" {
+		return nil, nil, false, &ImageError{Image: b.Image, Missing: []string{"room for the project: its VOLUME " + volume + " lies over it"}}
+	}
+	user, ownHome, err := e.boxUser(ctx, b, theirs)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -191,7 +202,7 @@ func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *conta
 		ownHome = e.homeOf(host, user, ownHome)
 	}
 	env := b.Env
-	if b.ReadOnly || ownHome || !e.hasHome(ctx, b.Image, user) {
+	if b.ReadOnly || ownHome || !theirs.hasHome(user) {
 		env = append([]string{"HOME=" + path.Dir(Workspace)}, env...)
 	}
 	if b.TTY {
@@ -233,15 +244,29 @@ func (e *Engine) homeOf(host *container.HostConfig, user string, own bool) bool 
 	return own
 }
 
+// imageConfig is what an image says of the containers that are made from it.
+type imageConfig struct {
+	user    string
+	env     []string
+	volumes map[string]struct{}
+}
+
+// inProject is a volume that the engine would make in the person's project.
+// One in its place goes: the project is there.
+func (c imageConfig) inProject() string {
+	for volume := range c.volumes {
+		if at := path.Clean("/" + volume); at != Workspace && Within(at, Workspace) {
+			return volume
+		}
+	}
+	return ""
+}
+
 // hasHome reports whether the image's own user has a home of its own: one
 // that the image's environment names, or the one of a named user, which the
 // engine reads from the image.
-func (e *Engine) hasHome(ctx context.Context, image, user string) bool {
-	img, err := e.cli.ImageInspect(ctx, image)
-	if err != nil || img.Config == nil {
-		return false
-	}
-	return user != "" && user != "root" && !numeric(user) || namesHome(img.Config.Env)
+func (c imageConfig) hasHome(user string) bool {
+	return user != "" && user != "root" && !numeric(user) || namesHome(c.env)
 }
 
 func namesHome(env []string) bool {
@@ -264,19 +289,11 @@ func (e *Engine) rootless(ctx context.Context) (bool, error) {
 // project's owner, and gets a home of its own: without capabilities even
 // user 0 is only the owner of its files. On a rootless engine user 0 is the
 // person who runs it.
-func (e *Engine) boxUser(ctx context.Context, b Box) (user string, ownHome bool, err error) {
+func (e *Engine) boxUser(ctx context.Context, b Box, theirs imageConfig) (user string, ownHome bool, err error) {
 	if rootless, err := e.rootless(ctx); rootless || err != nil {
 		return "0:0", true, err
 	}
-	img, err := e.cli.ImageInspect(ctx, b.Image)
-	if err != nil {
-		return "", false, fmt.Errorf("look at the image %s: %w", b.Image, err)
-	}
-	image, homeless := "", false
-	if img.Config != nil {
-		image = img.Config.User
-		homeless = numeric(image) && !namesHome(img.Config.Env)
-	}
+	image, homeless := theirs.user, numeric(theirs.user) && !namesHome(theirs.env)
 	info, err := os.Stat(b.Dir)
 	if err != nil {
 		return "", false, fmt.Errorf("look at the project: %w", err)

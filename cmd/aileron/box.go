@@ -245,11 +245,14 @@ func (s *session) disabled(ctx context.Context, reason, cause string) {
 	}
 }
 
+// interruptedCode is the exit code of what a Ctrl-C ended: 128 and SIGINT.
+const interruptedCode = 130
+
 // interrupted says an error that a Ctrl-C caused as that.
 func (a *app) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		a.sayf("aileron: interrupted")
-		return exitError{130}
+		return exitError{interruptedCode}
 	}
 	return err
 }
@@ -294,7 +297,7 @@ func (a *app) boxed(ctx context.Context, s *session, engine *sandbox.Engine, b b
 		Env:      append(s.boxEnv(engine.Kind(), b.plan.image, door), b.plan.env...),
 		ReadOnly: b.opts.fixed, Unsealed: door.kind != sealed,
 		SocketDir: sockets, Binary: b.binary, Files: files,
-		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Signals: b.forward,
+		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Signals: b.forward, Starting: func() { close(b.running) },
 	}
 	if b.plan.stdin != nil {
 		box.Stdin = b.plan.stdin
@@ -312,7 +315,6 @@ func (a *app) boxed(ctx context.Context, s *session, engine *sandbox.Engine, b b
 		case <-ctx.Done():
 		}
 	}()
-	close(b.running)
 	return engine.Run(ctx, box)
 }
 

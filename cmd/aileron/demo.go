@@ -70,6 +70,7 @@ Without an engine the same story runs on this host, where nothing is sealed.`,
 
 // demo is the stage: a home of its own and an origin that wants the secret.
 type demo struct {
+	dir    string // all of it
 	home   string
 	secret string
 	origin *http.Server
@@ -84,7 +85,7 @@ func runDemo(ctx context.Context, a *app, engine string) (err error) {
 	}
 	defer func() {
 		_ = d.origin.Close()
-		_ = os.RemoveAll(d.home)
+		_ = os.RemoveAll(d.dir)
 	}()
 	sub := *a
 	sub.home = d.home
@@ -98,7 +99,7 @@ func runDemo(ctx context.Context, a *app, engine string) (err error) {
 		return err
 	}
 	a.sayf("aileron demo: an origin at https://%s (on this machine) wants a secret; the vault has it, the box will not", demoHost)
-	opts := &boxOptions{sandbox: engine, build: "auto", dir: filepath.Join(d.home, "project")}
+	opts := &boxOptions{sandbox: engine, build: "auto", dir: filepath.Join(d.dir, "project")}
 	opts.egress, opts.resolve, opts.upstreamCA = "deny", []string{demoHost + ":443:" + d.addr}, d.roots
 	boxed := engine != "off"
 	if boxed {
@@ -150,23 +151,27 @@ fi
 `
 
 func newDemo() (_ *demo, err error) {
-	home, err := os.MkdirTemp("", "aileron-demo-")
+	dir, err := os.MkdirTemp("", "aileron-demo-")
 	if err != nil {
 		return nil, fmt.Errorf("make a home for the demo: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			_ = os.RemoveAll(home)
+			_ = os.RemoveAll(dir)
 		}
 	}()
-	if err := os.Mkdir(filepath.Join(home, "project"), 0o777); err != nil { //nolint:gosec // an empty directory that the box writes to
+	home := filepath.Join(dir, "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		return nil, fmt.Errorf("make a home for the demo: %w", err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "project"), 0o777); err != nil { //nolint:gosec // an empty directory that the box writes to
 		return nil, fmt.Errorf("make the demo's project: %w", err)
 	}
 	var raw [16]byte
 	if _, err := rand.Read(raw[:]); err != nil {
 		return nil, fmt.Errorf("make the demo's secret: %w", err)
 	}
-	d := &demo{home: home, secret: hex.EncodeToString(raw[:]), roots: filepath.Join(home, "origin-root.pem")}
+	d := &demo{dir: dir, home: home, secret: hex.EncodeToString(raw[:]), roots: filepath.Join(dir, "origin-root.pem")}
 	return d, d.serve()
 }
 

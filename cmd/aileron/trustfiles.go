@@ -187,7 +187,12 @@ func (e *untrustedError) Error() string {
 
 func (e *untrustedError) Unwrap() error { return e.cause }
 
+// refusal is an error about the image. One of the engine's is nobody's fault
+// here.
 func (b *trustFiles) refusal(name string, err error) error {
+	if errors.Is(err, sandbox.ErrEngine) {
+		return err
+	}
 	return hint(&untrustedError{b.image, name, err},
 		"rebuild the image with its distribution's ca-certificates package as it is, or without %s", name)
 }
