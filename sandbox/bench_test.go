@@ -119,7 +119,7 @@ func startTime(b *testing.B, e *Engine, image, binary string, sealed bool) time.
 			b.Fatal(err)
 		}
 		host.NetworkMode = "none"
-		c, err := e.cli.ContainerCreate(b.Context(), config, host, nil, nil, "")
+		c, err := e.create(b.Context(), config, host, "")
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -118,6 +118,19 @@ func TestSweepLeavesContainersThatOnlyLookLikeOurs(t *testing.T) {
 	})
 }
 
+// Where ours is mounted an image may have a link, and a volume over its end.
+func TestAnImageBringsNoGatewayOfItsOwn(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, out, _ := box(t, "complain the real one\nexit 9\n", "true")
+		b.Image = derived(t, e, "impostor", `USER root
+RUN mkdir -p /b/a && printf '#!/bin/sh\necho ready\nexec /bin/sleep 600\n' >/b/a/aileron && chmod +x /b/a/aileron && ln -s /b/a/aileron /aileron
+VOLUME /b/a`)
+		if _, err := e.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "the real one") || out.Len() > 0 {
+			t.Errorf("Run = %v with %q; want what the real gateway said", err, out)
+		}
+	})
+}
+
 // An engine runs a health check as the container was made, not as its process
 // is: in the gateway with the right to change its network.
 func TestAnImagesHealthCheckIsNeverRun(t *testing.T) {

@@ -39,7 +39,7 @@ func TestAReadOnlyBoxWritesOnlyWhereItMay(t *testing.T) {
 
 func TestAnUnsealedBoxHasNoGateway(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
-		b, out, errs := box(t, "#!/bin/sh\nexit 9\n", "sh", "-c", "cat /etc/hosts; ls /run/aileron /aileron 2>/dev/null; grep CapEff /proc/self/status")
+		b, out, errs := box(t, "exit 9\n", "sh", "-c", "cat /etc/hosts; ls /run/aileron /aileron 2>/dev/null; grep CapEff /proc/self/status")
 		b.Unsealed = true
 		code, err := e.Run(t.Context(), b)
 		if err != nil && strings.Contains(err.Error(), "host-gateway") {

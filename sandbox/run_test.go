@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -24,7 +25,24 @@ var testImage = sandbox.BaseImage("0.1.0-dev")
 
 // idleGateway says that it is ready and waits: these tests are about
 // containers, and the real gateway has its own.
-const idleGateway = "#!/bin/sh\necho ready\nexec /bin/sleep 600\n"
+const idleGateway = "say ready\nwait 10m\n"
+
+// standIn is the program that plays such a gateway, built once.
+var standIn = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "sandbox-test-")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "gateway"), harness.Build(dir, map[string]string{"gateway": "./testdata/gateway"})
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := standIn(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
 
 // engines gives each engine of this machine. In CI both must be there.
 func engines(t *testing.T, test func(t *testing.T, e *sandbox.Engine)) {
@@ -46,17 +64,21 @@ func engines(t *testing.T, test func(t *testing.T, e *sandbox.Engine)) {
 	}
 }
 
-// box is a box that runs command, in a project that its user may write to.
+// box is a box whose gateway plays that play, and that runs command, in a project that its user may write to.
 func box(t *testing.T, gateway string, command ...string) (sandbox.Box, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
-	project, sockets, binary := filepath.Join(dir, "project"), filepath.Join(dir, "sockets"), filepath.Join(dir, "gateway")
+	project, sockets := filepath.Join(dir, "project"), filepath.Join(dir, "sockets")
+	binary, err := standIn()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, d := range []string{project, sockets} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(binary, []byte(gateway), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(sockets, "play"), []byte(gateway), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	session := "test" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(filepath.Base(dir)+filepath.Base(filepath.Dir(dir))))
@@ -164,11 +186,11 @@ func TestAFailedBuildNamesTheStepsFault(t *testing.T) {
 
 func TestAGatewayThatFailsTakesTheBoxWithIt(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
-		b, _, _ := box(t, "#!/bin/sh\necho no rules today >&2\nexit 1\n", "true")
+		b, _, _ := box(t, "complain no rules today\nexit 1\n", "true")
 		if _, err := e.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "no rules today") {
 			t.Errorf("Run = %v; want what the gateway said", err)
 		}
-		b, out, _ := box(t, "#!/bin/sh\necho ready\n/bin/sleep 3\n", "sh", "-c", "echo up; sleep 600")
+		b, out, _ := box(t, "say ready\nwait 3s\n", "sh", "-c", "echo up; sleep 600")
 		_, err := e.Run(t.Context(), b)
 		if err == nil || !strings.Contains(err.Error(), "gateway ended") {
 			t.Errorf("Run = %v with %q; want that the gateway ended", err, out)

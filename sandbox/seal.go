@@ -65,22 +65,16 @@ func (e *Engine) createGateway(ctx context.Context, b Box, seccomp string) (stri
 			{Type: mount.TypeBind, Source: b.Binary, Target: "/aileron", ReadOnly: true},
 		},
 	}
-	c, err := e.create(ctx, &container.Config{Image: b.Image, Entrypoint: []string{"/aileron"}, Cmd: []string{"gateway"}, User: "0:0", Hostname: hostname,
-		WorkingDir: "/", Env: gatewayEnv(), Labels: b.labels("gateway"), StopTimeout: new(int)}, host, namePrefix+b.Session+"-gw")
+	image, err := e.gatewayImage(ctx)
+	if err != nil {
+		return "", err
+	}
+	c, err := e.create(ctx, &container.Config{Image: image, Entrypoint: []string{"/aileron"}, Cmd: []string{"gateway"}, User: "0:0", Hostname: hostname,
+		WorkingDir: "/", Env: []string{"PATH=/"}, Labels: b.labels("gateway"), StopTimeout: new(int)}, host, namePrefix+b.Session+"-gw")
 	if err != nil {
 		return "", fmt.Errorf("make the gateway: %w", err)
 	}
 	return c.ID, nil
-}
-
-// gatewayEnv is the gateway's environment. The image's own is under it, and
-// must not tell our program how to run.
-func gatewayEnv() []string {
-	env := []string{"PATH=/"}
-	for _, name := range []string{"GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK"} { // runtime package
-		env = append(env, name+"=")
-	}
-	return env
 }
 
 func securityOptions(seccomp string) []string {
@@ -303,12 +297,16 @@ func (e *Engine) boxUser(ctx context.Context, b Box, theirs imageConfig) (user s
 		return image, homeless, nil
 	}
 	owner := strconv.Itoa(int(st.Uid))
+	// In numbers: what a name stands for is the image's word.
 	uid, _, _ := strings.Cut(image, ":")
 	if owner == "0" && (uid == "" || uid == "root" || uid == "0") {
 		return "0:0", true, nil
 	}
-	if uid == owner || uid == "agent" && owner == "1000" {
+	if uid == owner {
 		return image, homeless, nil
+	}
+	if uid == "agent" && owner == "1000" {
+		return "1000:1000", false, nil
 	}
 	return owner + ":" + strconv.Itoa(int(st.Gid)), true, nil
 }
