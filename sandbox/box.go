@@ -54,6 +54,10 @@ type Box struct {
 // ProjectError says that a project holds what a box must not have.
 type ProjectError struct{ Dir, Holds string }
 
+// ErrorClass and ErrorReason are for --json.
+func (*ProjectError) ErrorClass() string  { return "invalid_request" }
+func (*ProjectError) ErrorReason() string { return "project_not_allowed" }
+
 func (e *ProjectError) Error() string {
 	return fmt.Sprintf("use the project directory %s: it holds %s, which a box must not have", e.Dir, e.Holds)
 }
@@ -70,7 +74,7 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	}
 	// Not the session's directory: a box can read where its mounts come from,
 	// and where the vault is is no business of the agent's.
-	if b.mounts, err = os.MkdirTemp("", fmt.Sprintf(engineDir, os.Getpid())); err != nil {
+	if b.mounts, err = makeDir(); err != nil {
 		return 1, fmt.Errorf("make a directory for the box's files: %w", err)
 	}
 	defer os.RemoveAll(b.mounts)

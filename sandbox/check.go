@@ -28,6 +28,10 @@ type ImageError struct {
 	Missing []string
 }
 
+// ErrorClass and ErrorReason are for --json.
+func (*ImageError) ErrorClass() string  { return "invalid_request" }
+func (*ImageError) ErrorReason() string { return "preflight_failed" }
+
 func (e *ImageError) Error() string {
 	return fmt.Sprintf("use the image %s for a box: it lacks %s", e.Image, strings.Join(e.Missing, "; "))
 }
@@ -44,6 +48,9 @@ exit 0`
 // as Run's, without a network at all. What the image lacks stands in the
 // report; an error is the engine's.
 func (e *Engine) Check(ctx context.Context, b Box) (Report, error) {
+	if inside := e.exposed(b); inside != "" {
+		return Report{}, &ProjectError{Dir: b.Dir, Holds: inside}
+	}
 	dir, err := os.MkdirTemp("", "aileron-check-")
 	if err != nil {
 		return Report{}, fmt.Errorf("check the image: %w", err)

@@ -64,7 +64,10 @@ func (e *Engine) exposed(b Box) string {
 	secret := []string{b.SocketDir, b.mounts, e.dir, strings.TrimPrefix(e.cli.DaemonHost(), "unix://"),
 		"/run/podman/podman.sock", "/run/docker.sock", "/run/containerd/containerd.sock", filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "podman/podman.sock")}
 	for _, path := range secret {
-		if real, err := filepath.EvalSymlinks(path); err == nil && path != "" && Within(real, b.Dir) {
+		if path == "" {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil && Within(real, b.Dir) {
 			return real
 		}
 	}

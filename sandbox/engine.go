@@ -1,15 +1,17 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,7 +58,18 @@ func Find(ctx context.Context, kind string) (*Engine, error) {
 	if len(faults) == 0 {
 		return nil, fmt.Errorf("find an engine: %q is neither auto, podman nor docker", kind)
 	}
-	return nil, fmt.Errorf("find an engine: %s; install Podman (apt-get install podman runc), or see docs/sandbox.md", strings.Join(faults, "; "))
+	return nil, &FindError{faults}
+}
+
+// FindError says why there is no engine, and what to do about each.
+type FindError struct{ faults []string }
+
+// ErrorClass and ErrorReason are for --json.
+func (*FindError) ErrorClass() string  { return "unavailable" }
+func (*FindError) ErrorReason() string { return "engine_not_found" }
+
+func (e *FindError) Error() string {
+	return "find an engine: " + strings.Join(e.faults, "; ") + "; docs/sandbox.md tells more"
 }
 
 // Kind is podman or docker.
@@ -87,7 +100,7 @@ func connect(ctx context.Context, kind, host string) (*Engine, error) {
 	v, err := cli.ServerVersion(ctx)
 	if err != nil {
 		_ = cli.Close()
-		return nil, fmt.Errorf("%s does not answer on its socket", kind)
+		return nil, fmt.Errorf("%s does not answer at %s", kind, host)
 	}
 	podman := false
 	for _, c := range v.Components {
@@ -95,7 +108,7 @@ func connect(ctx context.Context, kind, host string) (*Engine, error) {
 	}
 	if podman != (kind == "podman") {
 		_ = cli.Close()
-		return nil, fmt.Errorf("%s: another engine answers on its socket", kind)
+		return nil, fmt.Errorf("%s: another engine answers at %s", kind, host)
 	}
 	return &Engine{kind: kind, version: v.Version, arch: v.Arch, cli: cli}, nil
 }
@@ -139,38 +152,46 @@ func pingPodman(ctx context.Context, cli *client.Client) (string, error) {
 }
 
 func findDocker(ctx context.Context) (*Engine, error) {
-	host := os.Getenv("DOCKER_HOST")
-	if host == "" {
-		host = "unix:///var/run/docker.sock"
-	}
-	if path, ok := strings.CutPrefix(host, "unix://"); ok {
+	named := os.Getenv("DOCKER_HOST")
+	host := cmp.Or(named, "unix:///var/run/docker.sock")
+	if path, ok := strings.CutPrefix(host, "unix://"); ok && named == "" {
 		if _, err := os.Stat(path); err != nil {
-			return nil, errors.New("docker: there is no socket, so no daemon runs")
+			return nil, errors.New("docker: no daemon runs, for there is no " + path + " (start it, or name another with DOCKER_HOST)")
 		}
 	}
-	return connect(ctx, "docker", host)
+	e, err := connectNamed(ctx, "docker", host)
+	if err != nil && named != "" {
+		return nil, fmt.Errorf("%w (DOCKER_HOST names it: start its daemon, or unset DOCKER_HOST)", err)
+	}
+	return e, err
 }
 
 func findPodman(ctx context.Context) (*Engine, error) {
-	candidates := []string{os.Getenv("CONTAINER_HOST")}
-	if os.Geteuid() == 0 {
-		candidates = append(candidates, "unix:///run/podman/podman.sock")
-	} else if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		candidates = append(candidates, "unix://"+dir+"/podman/podman.sock")
+	if named := os.Getenv("CONTAINER_HOST"); named != "" {
+		e, err := connectNamed(ctx, "podman", named)
+		if err != nil {
+			return nil, fmt.Errorf("%w (CONTAINER_HOST names it: unset it, and aileron starts a service of its own)", err)
+		}
+		return e, nil
 	}
-	for _, host := range candidates {
-		path, ok := strings.CutPrefix(host, "unix://")
-		if !ok {
-			continue
-		}
-		if _, err := os.Stat(path); err != nil {
-			continue
-		}
-		if e, err := connect(ctx, "podman", host); err == nil {
+	socket := "/run/podman/podman.sock"
+	if os.Geteuid() != 0 {
+		socket = filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "podman/podman.sock")
+	}
+	if _, err := os.Stat(socket); err == nil && filepath.IsAbs(socket) {
+		if e, err := connect(ctx, "podman", "unix://"+socket); err == nil {
 			return e, nil
 		}
 	}
 	return startPodman(ctx)
+}
+
+// connectNamed is connect for an address of the user's.
+func connectNamed(ctx context.Context, kind, host string) (*Engine, error) {
+	if u, err := url.Parse(host); err != nil || u.Scheme != "unix" && u.Scheme != "tcp" && u.Scheme != "http" {
+		return nil, fmt.Errorf("%s: %q is no unix:// or tcp:// address, and aileron speaks no other", kind, host)
+	}
+	return connect(ctx, kind, host)
 }
 
 // podmanService is a `podman system service` of our own, for hosts on which
@@ -183,9 +204,9 @@ type podmanService struct {
 func startPodman(ctx context.Context) (_ *Engine, err error) {
 	path, err := exec.LookPath("podman")
 	if err != nil {
-		return nil, errors.New("podman: it is not installed")
+		return nil, errors.New("podman: it is not installed (apt-get install podman runc)")
 	}
-	dir, err := os.MkdirTemp("", fmt.Sprintf(engineDir, os.Getpid()))
+	dir, err := makeDir()
 	if err != nil {
 		return nil, fmt.Errorf("podman: %w", err)
 	}
@@ -196,7 +217,12 @@ func startPodman(ctx context.Context) (_ *Engine, err error) {
 	}()
 	socket := filepath.Join(dir, "podman.sock")
 	cmd := exec.Command(path, "system", "service", "--time", "0", "unix://"+socket) //nolint:gosec,noctx // ended by stop
-	cmd.Env = os.Environ()
+	// A service, and not the client of one that these would name; and not in a
+	// directory that may have been removed.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		return strings.HasPrefix(pair, "CONTAINER_HOST=") || strings.HasPrefix(pair, "CONTAINER_CONNECTION=")
+	})
+	cmd.Dir = "/"
 	if os.Getenv("CONTAINERS_CONF") == "" {
 		conf := filepath.Join(dir, "containers.conf")
 		if err := os.WriteFile(conf, podmanConf(), 0o600); err != nil {
@@ -238,23 +264,35 @@ func startPodman(ctx context.Context) (_ *Engine, err error) {
 }
 
 // engineDir names the directory of a service, or of a box's files, after the
-// process that it belongs to.
-const engineDir = "aileron-engine-%d-"
+// process that it belongs to and the namespace in which its number counts.
+const engineDir = "aileron-engine-%d-%d-"
+
+// makeDir makes such a directory for this process.
+func makeDir() (string, error) {
+	return os.MkdirTemp("", fmt.Sprintf(engineDir, os.Getpid(), pidNamespace()))
+}
+
+// pidNamespace is the number of this process's namespace of processes; 0: it
+// cannot be read.
+func pidNamespace() (n uint64) {
+	if link, err := os.Readlink("/proc/self/ns/pid"); err == nil {
+		_, _ = fmt.Sscanf(link, "pid:[%d]", &n)
+	}
+	return n
+}
 
 // sweepDirs removes what killed processes left.
 func sweepDirs() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "aileron-engine-*"))
 	for _, dir := range dirs {
 		var pid int
-		if _, err := fmt.Sscanf(filepath.Base(dir), engineDir, &pid); err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		var namespace uint64
+		if _, err := fmt.Sscanf(filepath.Base(dir), engineDir, &pid, &namespace); err != nil || namespace != pidNamespace() {
 			continue
 		}
-		// Its process may be of another namespace of processes.
-		if conn, err := net.Dial("unix", filepath.Join(dir, "podman.sock")); err == nil {
-			_ = conn.Close()
-			continue
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			_ = os.RemoveAll(dir)
 		}
-		_ = os.RemoveAll(dir)
 	}
 }
 

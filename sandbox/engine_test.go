@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ALRubinger/aileron/sandbox"
@@ -27,9 +29,15 @@ func TestAServiceTakesAwayWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
 	if err := ended.Run(); err != nil {
 		t.Fatal(err)
 	}
-	killed := filepath.Join(dir, fmt.Sprintf("aileron-engine-%d-1", ended.Process.Pid))
-	living := filepath.Join(dir, fmt.Sprintf("aileron-engine-%d-1", os.Getpid()))
-	for _, d := range []string{killed, living} {
+	link, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := strings.Trim(link, "pid:[]")
+	killed := filepath.Join(dir, fmt.Sprintf("aileron-engine-%d-%s-1", ended.Process.Pid, namespace))
+	living := filepath.Join(dir, fmt.Sprintf("aileron-engine-%d-%s-1", os.Getpid(), namespace))
+	apart := filepath.Join(dir, fmt.Sprintf("aileron-engine-%d-%s-1", ended.Process.Pid, "1")) // of another namespace
+	for _, d := range []string{killed, living, apart} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +54,27 @@ func TestAServiceTakesAwayWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
 		t.Skip("an engine that runs here already needs no service of ours")
 	}
 	e.Close()
-	if left, _ := filepath.Glob(filepath.Join(dir, "aileron-*")); len(left) != 1 || left[0] != living {
-		t.Errorf("left: %v, want only that of a living process", left)
+	if left, _ := filepath.Glob(filepath.Join(dir, "aileron-*")); len(left) != 2 || slices.Contains(left, killed) {
+		t.Errorf("left: %v, want all but that of a process that has ended", left)
+	}
+}
+
+func TestADeadEngineIsNamedWithItsMend(t *testing.T) {
+	for _, c := range []struct{ kind, variable, value, want string }{
+		{"docker", "DOCKER_HOST", "unix:///nowhere.sock", "unset DOCKER_HOST"},
+		{"docker", "DOCKER_HOST", "ssh://somewhere", "speaks no other"},
+		{"podman", "CONTAINER_HOST", "unix:///nowhere.sock", "unset it"},
+		{"podman", "CONTAINER_HOST", "ssh://somewhere/run", "speaks no other"},
+	} {
+		t.Run(c.value, func(t *testing.T) {
+			t.Setenv(c.variable, c.value)
+			e, err := sandbox.Find(t.Context(), c.kind)
+			if err == nil {
+				e.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.value) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Find = %v; want %s and %q", err, c.value, c.want)
+			}
+		})
 	}
 }

@@ -18,6 +18,10 @@ type CommandError struct {
 	Engine         string // what the engine says
 }
 
+// ErrorClass and ErrorReason are for --json.
+func (*CommandError) ErrorClass() string  { return "invalid_request" }
+func (*CommandError) ErrorReason() string { return "preflight_failed" }
+
 func (e *CommandError) Error() string {
 	if e.Code == 127 {
 		return fmt.Sprintf("run %s in the box: the image %s has no such command (%s)", e.Command, e.Image, e.Engine)

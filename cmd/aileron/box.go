@@ -60,8 +60,8 @@ func (o *boxOptions) check(off bool) error {
 	if err := o.checkBox(off); err != nil {
 		return err
 	}
-	if o.sandbox == "off" && o.proxy != "auto" {
-		return usagef("--sandbox-proxy=%s is about a box, and --sandbox=off makes none", o.proxy)
+	if o.sandbox == "off" && (o.proxy != "auto" || o.fixed) {
+		return usagef("--sandbox-proxy and --read-only are about a box, and --sandbox=off makes none")
 	}
 	return nil
 }
@@ -74,6 +74,9 @@ func (o *boxOptions) checkBox(off bool) error {
 			return usagef("--sandbox is off; use aileron run -- CMD for a command without a box")
 		}
 	default:
+		if !off {
+			return usagef("--sandbox is %q; it must be auto, podman or docker", o.sandbox)
+		}
 		return usagef("--sandbox is %q; it must be auto, podman, docker or off", o.sandbox)
 	}
 	switch o.build {
@@ -88,7 +91,7 @@ func (o *boxOptions) checkBox(off bool) error {
 func (a *app) project(o *boxOptions) (string, error) {
 	dir, err := filepath.Abs(first(o.dir, "."))
 	if err != nil {
-		return "", fmt.Errorf("find the project directory: %w", err)
+		return "", hint(fmt.Errorf("find the project directory: %w", err), "this directory was removed; go into one that exists, or name one with --dir")
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return "", hint(fmt.Errorf("use the project directory: %w", err), "--dir names a directory that exists")

@@ -41,6 +41,9 @@ func hint(err error, format string, args ...any) error {
 // for --json.
 type classed interface{ ErrorClass() string }
 
+// reasoned is implemented by those of them that know more.
+type reasoned interface{ ErrorReason() string }
+
 // exitCode says err to the person, or as JSON with --json, and turns it into
 // the exit code of CONTRACT section 1. It is the only place that does.
 func (a *app) exitCode(err error) int {
@@ -60,6 +63,11 @@ func (a *app) exitCode(err error) int {
 	if errors.As(err, &c) {
 		class = c.ErrorClass()
 	}
+	reason := class
+	var r reasoned
+	if errors.As(err, &r) {
+		reason = r.ErrorReason()
+	}
 	var mend string
 	var h hintError
 	if errors.As(err, &h) {
@@ -76,7 +84,7 @@ func (a *app) exitCode(err error) int {
 		}
 		_ = json.NewEncoder(a.stderr).Encode(map[string]any{"error": map[string]any{
 			"class": class, "message": full, "requested": "", "granted": []string{},
-			"audit_id": "", "retriable": false, "details": map[string]string{"reason": class},
+			"audit_id": "", "retriable": false, "details": map[string]string{"reason": reason},
 		}})
 		return code
 	}

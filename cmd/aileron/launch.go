@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,7 @@ the agent's exit code is aileron's.`,
 
 // agentNeeds are the commands that an agent's image must have: its own, and
 // the shell in which its tools run.
-func agentNeeds(agent agents.Agent) []string { return append(agent.Commands[1:], "sh") }
+func agentNeeds(agent agents.Agent) []string { return append(slices.Clone(agent.Commands[1:]), "sh") }
 
 func agentNames() string {
 	names := ""

@@ -185,6 +185,10 @@ func (e *untrustedError) Error() string {
 	return fmt.Sprintf("make the image %s trust the session: %s: %v", e.image, e.name, e.cause)
 }
 
+// ErrorClass and ErrorReason are for --json.
+func (*untrustedError) ErrorClass() string  { return "invalid_request" }
+func (*untrustedError) ErrorReason() string { return reasonPreflight }
+
 func (e *untrustedError) Unwrap() error { return e.cause }
 
 // refusal is an error about the image. One of the engine's is nobody's fault
