@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // engineEnv is the environment for both engines: settings that Podman needs
@@ -55,7 +57,7 @@ var baseImage = sync.OnceValues(func() (string, error) {
 func needPodman(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("podman"); err != nil {
-		need(t, "podman: scripts/prepare installs it")
+		harness.Need(t, "podman: scripts/prepare installs it")
 	}
 	if _, err := baseImage(); err != nil {
 		t.Fatal(err)
@@ -82,7 +84,7 @@ func (d *daemon) socket() string { return filepath.Join(filepath.Dir(binary), "d
 func (d *daemon) need(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
-		need(t, "root and a Docker daemon of its own: scripts/prepare --tests installs it")
+		harness.Need(t, "root and a Docker daemon of its own: scripts/prepare --tests installs it")
 	}
 	needPodman(t) // the image comes from there
 	d.once.Do(func() {
@@ -202,7 +204,7 @@ func TestAKilledPodmanServiceEndsTheBoxAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, "podman")
 	r := u.start("curl -s https://api.echo.example/stall")
-	waitFor(t, "an exchange", func() bool { return len(u.origin.Seen()) == 1 })
+	harness.WaitFor(t, "an exchange", func() bool { return len(u.origin.Seen()) == 1 })
 	kill(t, r.child("service"), syscall.SIGKILL)
 	r.fails("service of podman", "killed")
 	r.closed(1, "service of podman")
@@ -252,7 +254,7 @@ func TestAKilledDockerDaemonEndsTheBox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t, "docker")
 			r := u.start("curl -s https://api.echo.example/stall")
-			waitFor(t, "an exchange", func() bool { return len(u.origin.Seen()) == 1 })
+			harness.WaitFor(t, "an exchange", func() bool { return len(u.origin.Seen()) == 1 })
 			ward := r.child("warden")
 			if !warden {
 				kill(t, ward, syscall.SIGKILL)
@@ -267,7 +269,7 @@ func TestAKilledDockerDaemonEndsTheBox(t *testing.T) {
 				t.Fatal(err)
 			}
 			if warden {
-				waitFor(t, "the warden ends", func() bool { return !ward.lives() })
+				harness.WaitFor(t, "the warden ends", func() bool { return !ward.lives() })
 			} else {
 				if u.left() == "" {
 					t.Error("nothing was left, so nothing is tried here")
@@ -298,7 +300,7 @@ func TestARemovedDockerSocketKeepsNothingAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.must(u.boxArgs("true")...)
-	waitFor(t, "the warden ends", func() bool { return !strings.Contains(u.left(), "process") })
+	harness.WaitFor(t, "the warden ends", func() bool { return !strings.Contains(u.left(), "process") })
 	r.nothing()
 }
 

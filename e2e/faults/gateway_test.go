@@ -12,13 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
 func TestAKilledGatewayEndsTheBox(t *testing.T) {
 	engines(t, func(t *testing.T, u *user) {
 		r := u.start("curl -s https://api.echo.example/stall")
-		waitFor(t, "an exchange", func() bool { return len(u.origin.Seen()) == 1 })
+		harness.WaitFor(t, "an exchange", func() bool { return len(u.origin.Seen()) == 1 })
 		kill(t, r.gateway, syscall.SIGKILL)
 		r.fails("its gateway ended (killed)", "the box was ended")
 		r.closed(1, "its gateway ended")
@@ -119,7 +120,7 @@ func TestAFloodFromABoxIsSurvived(t *testing.T) {
 		}
 		u.say("go")
 		var said []byte
-		waitFor(t, "the flood stands", func() bool {
+		harness.WaitFor(t, "the flood stands", func() bool {
 			said, _ = os.ReadFile(filepath.Join(u.project, "flooded"))
 			return strings.HasSuffix(string(said), "\n")
 		})
@@ -145,7 +146,7 @@ func TestAFloodFromABoxIsSurvived(t *testing.T) {
 func TestNoThreadOfARealGatewayHasAPrivilege(t *testing.T) {
 	engines(t, func(t *testing.T, u *user) {
 		r := u.start("for i in 1 2 3 4 5 6 7 8; do " + get + " >/dev/null & done; wait; echo asked > asked; " + until("enough"))
-		waitFor(t, "the box's requests", func() bool { return u.made("asked") })
+		harness.WaitFor(t, "the box's requests", func() bool { return u.made("asked") })
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", r.gateway.pid))
 		if len(files) < 2 {
 			t.Fatalf("the gateway has the threads %q, want some", files)

@@ -5,10 +5,8 @@ package faults
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,28 +18,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
 var binary string // the built aileron, as it is shipped
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
-
-func testMain(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "faults-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "aileron")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../cmd/aileron")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build aileron: %v\n%s", err, out)
-		return 1
-	}
-	defer docker.close()
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(harness.Run(m, "faults", map[string]string{"aileron": "../../cmd/aileron"}, func(dir string) { binary = filepath.Join(dir, "aileron") }, docker.close))
 }
 
 const (
@@ -52,15 +36,6 @@ const (
 	// patience bounds what must happen; nothing is judged by how long it took.
 	patience = 4 * time.Minute
 )
-
-// need skips a test that this machine cannot run, or fails it in CI.
-func need(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal("this needs " + what)
-	}
-	t.Skip("this needs " + what)
-}
 
 // engines runs a test on each engine. Those that break the engine itself do
 // not come through here.
@@ -86,21 +61,7 @@ type user struct {
 // slow on purpose.
 var bound = sync.OnceValues(func() (string, error) {
 	home := filepath.Join(filepath.Dir(binary), "home")
-	file := filepath.Join(filepath.Dir(binary), "secret")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
-		return "", err
-	}
-	for _, args := range [][]string{
-		{"connector", "install", "../testdata/connectors/echo", "--yes"},
-		{"binding", "setup", echoFQN, "--identity", "work", "--secret-file", file},
-	} {
-		cmd := exec.Command(binary, args...)
-		cmd.Env = append(os.Environ(), "AILERON_HOME="+home, "AILERON_VAULT_PASSPHRASE="+passphrase)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("aileron %s: %w\n%s", args[0], err, out)
-		}
-	}
-	return home, nil
+	return home, harness.Bind(binary, home, passphrase, harness.Connector{Dir: "../testdata/connectors/echo", FQN: echoFQN, Secret: secret})
 })
 
 // newUser is a person with an engine that answers and has the base image.
@@ -125,9 +86,7 @@ func newUser(t *testing.T, engine string) *user {
 	if err := os.Mkdir(u.project, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("cp", "-a", template, u.home).CombinedOutput(); err != nil {
-		t.Fatalf("copy a home: %v\n%s", err, out)
-	}
+	harness.Copy(t, template, u.home)
 	return u
 }
 
@@ -167,17 +126,7 @@ type row = map[string]any
 
 func (u *user) rows(flags ...string) []row {
 	u.t.Helper()
-	var rows []row
-	dec := json.NewDecoder(strings.NewReader(u.must(append([]string{"audit", "list", "--json", "--limit", "0"}, flags...)...).out))
-	for {
-		var r row
-		if err := dec.Decode(&r); err == io.EOF {
-			return rows
-		} else if err != nil {
-			u.t.Fatal(err)
-		}
-		rows = append(rows, r)
-	}
+	return harness.Rows[row](u.t, u.must(append([]string{"audit", "list", "--json", "--limit", "0"}, flags...)...).out)
 }
 
 // ask runs the engine's own command line, and gives nothing where it fails.
@@ -226,7 +175,7 @@ func (u *user) begin(args ...string) *running {
 			_ = r.cmd.Process.Signal(syscall.SIGCONT)
 			_ = r.cmd.Process.Kill()
 			<-r.ended
-			waitFor(u.t, "what the test left goes", func() bool { return u.left() == "" })
+			harness.WaitFor(u.t, "what the test left goes", func() bool { return u.left() == "" })
 		}
 	})
 	return r
@@ -237,7 +186,7 @@ func (u *user) begin(args ...string) *running {
 func (u *user) start(script string) *running {
 	u.t.Helper()
 	r := u.begin(u.boxArgs("echo up > up; " + script)...)
-	waitFor(u.t, "the box begins", func() bool {
+	harness.WaitFor(u.t, "the box begins", func() bool {
 		if res, ended := r.over(); ended {
 			u.t.Fatalf("it ended with %d: %s%s", res.code, res.out, res.err)
 		}
@@ -445,16 +394,6 @@ func (r *running) nothing() {
 	if dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), fmt.Sprintf("aileron-engine-%d-*", r.cmd.Process.Pid))); len(dirs) > 0 {
 		r.u.t.Errorf("left: %v", dirs)
 	}
-}
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if done() {
-			return
-		}
-	}
-	t.Fatalf("it did not happen in %v: %s", patience, what)
 }
 
 // until is a script's wait for a file, by a program that needs no network.

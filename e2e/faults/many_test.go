@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // starts is how many sessions begin and end in TestManyStartsLeaveNothing:
@@ -67,10 +69,10 @@ func TestManyStartsLeaveNothing(t *testing.T) {
 		close(next)
 		running.Wait()
 		t.Logf("%d sessions: %v", n, counts)
-		waitFor(t, "wardens end", func() bool { return !strings.Contains(u.left(), "process") })
+		harness.WaitFor(t, "wardens end", func() bool { return !strings.Contains(u.left(), "process") })
 		// What only the next session can remove, it does, once a directory is
 		// old enough that nobody is about to lock it.
-		waitFor(t, "the next session cleans up", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
+		harness.WaitFor(t, "the next session cleans up", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
 		for line := range strings.Lines(u.ask("ps", "-a", "--filter", "label=aileron.session=none", "--format", `{{.Names}} {{.Label "aileron.owner"}}`)) {
 			name, owner, _ := strings.Cut(strings.TrimSpace(line), " ")
 			if pid, _, _ := strings.Cut(owner, "/"); owners[pid] {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // Nobody has to come after a killed aileron: its box goes by itself.
@@ -17,13 +19,13 @@ func TestAKilledAileronsBoxEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.end()
-		waitFor(t, "the box ends", func() bool { return !r.box.lives() && !r.gateway.lives() })
-		waitFor(t, "its containers go", func() bool { return !strings.Contains(u.left(), "container") && !strings.Contains(u.left(), "process") })
+		harness.WaitFor(t, "the box ends", func() bool { return !r.box.lives() && !r.gateway.lives() })
+		harness.WaitFor(t, "its containers go", func() bool { return !strings.Contains(u.left(), "container") && !strings.Contains(u.left(), "process") })
 		if list := u.must("session", "list").out; !strings.Contains(list, "unclean") {
 			t.Errorf("session list says %q, want an unclean end", list)
 		}
 		u.must(u.boxArgs("true")...)
-		waitFor(t, "the directory goes with the next session", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
+		harness.WaitFor(t, "the directory goes with the next session", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
 		r.nothing()
 		u.must("audit", "verify")
 	})
@@ -38,11 +40,11 @@ func TestTheNextSessionCleansUpAfterAKilledWarden(t *testing.T) {
 		r.signal(syscall.SIGKILL)
 		r.end()
 		u.say("go")
-		waitFor(t, "the box finds its line cut", func() bool { return u.made("cut") })
+		harness.WaitFor(t, "the box finds its line cut", func() bool { return u.made("cut") })
 		if code, err := os.ReadFile(filepath.Join(u.project, "cut")); err != nil || string(code) == "0\n" || len(u.origin.Seen()) != 0 {
 			t.Errorf("curl ended with %q, %v, and the stand-in saw %d requests", code, err, len(u.origin.Seen()))
 		}
-		waitFor(t, "the next sessions clean up", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
+		harness.WaitFor(t, "the next sessions clean up", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
 		r.nothing()
 	})
 }
@@ -100,7 +102,7 @@ func TestADiskThatTakesNothingEndsTheStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			engines(t, func(t *testing.T, u *user) {
 				if os.Geteuid() != 0 {
-					need(t, "root, to mount a small file system")
+					harness.Need(t, "root, to mount a small file system")
 				}
 				full := filepath.Join(filepath.Dir(u.home), "d")
 				if err := os.Rename(u.home, full+".was"); err != nil {
@@ -110,7 +112,7 @@ func TestADiskThatTakesNothingEndsTheStart(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := syscall.Mount("tmpfs", u.home, "tmpfs", 0, "size=4m,mode=700"); err != nil {
-					need(t, "a small file system: "+err.Error())
+					harness.Need(t, "a small file system: "+err.Error())
 				}
 				t.Cleanup(func() {
 					if err := syscall.Unmount(u.home, 0); err != nil {

@@ -29,9 +29,9 @@ func Build(dir string, packages map[string]string) error {
 }
 
 // Run runs a suite with the programs of packages built into a directory that
-// goes with it. Its name begins with the suite's; it is given to ready, when
-// there is one, before the tests.
-func Run(m *testing.M, suite string, packages map[string]string, ready func(dir string)) int {
+// goes with it. Its name begins with the suite's; it is given to ready before
+// the tests, and clean is called after them, while it is still there.
+func Run(m *testing.M, suite string, packages map[string]string, ready func(dir string), clean ...func()) int {
 	dir, err := os.MkdirTemp("", suite+"-")
 	if err == nil {
 		defer os.RemoveAll(dir)
@@ -42,7 +42,11 @@ func Run(m *testing.M, suite string, packages map[string]string, ready func(dir 
 		return 1
 	}
 	ready(dir)
-	return m.Run()
+	code := m.Run()
+	for _, f := range clean {
+		f()
+	}
+	return code
 }
 
 // Connector is one that a person installs, with the secret that is bound to

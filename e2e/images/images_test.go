@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
@@ -37,36 +38,18 @@ const (
 	prefix     = "localhost/aileron-images/"
 )
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
-
-func testMain(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "images-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	binary, client, home, conf = filepath.Join(dir, "aileron"), filepath.Join(dir, "get"), filepath.Join(dir, "h"), filepath.Join(dir, "containers.conf")
-	for from, to := range map[string]string{"../../cmd/aileron": binary, "./testdata/get": client} {
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", to, from)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", from, err, out)
-			return 1
+func TestMain(m *testing.M) {
+	programs := map[string]string{"aileron": "../../cmd/aileron", "get": "./testdata/get"}
+	os.Exit(harness.Run(m, "images", programs, func(dir string) {
+		binary, client, home, conf = filepath.Join(dir, "aileron"), filepath.Join(dir, "get"), filepath.Join(dir, "h"), filepath.Join(dir, "containers.conf")
+		if err := os.WriteFile(conf, []byte(harness.PodmanConf()), 0o600); err != nil {
+			panic(err)
 		}
-	}
-	text := "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n"
-	if _, err := exec.LookPath("runc"); err == nil {
-		text += "runtime = \"runc\"\n"
-	}
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		panic(err)
-	}
-	defer func() {
+	}, func() {
 		for engine := range ready {
 			_, _ = tool(engine, append([]string{"rmi", "--force"}, made...)...)
 		}
-	}()
-	return m.Run()
+	}))
 }
 
 // tool runs an engine's own command line.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // needImage is an image with clients, by the name of its recipe below
@@ -46,7 +48,7 @@ func needImage(t *testing.T, engine, name string) string {
 	}
 	podman := func(args ...string) ([]byte, error) {
 		cmd := exec.Command("podman", args...)
-		cmd.Env = podmanEnv(t)
+		cmd.Env = harness.EngineEnv(t)
 		return cmd.CombinedOutput()
 	}
 	if _, err := podman("image", "exists", image); err != nil {
@@ -56,7 +58,7 @@ func needImage(t *testing.T, engine, name string) string {
 		t.Logf("handing %s to Docker (once)", image)
 		// Not built again there: Docker's classic builder knows no mounts.
 		cmd := exec.Command("sh", "-euc", `podman save --quiet "$1" | docker load --quiet`, "-", image)
-		cmd.Env = podmanEnv(t)
+		cmd.Env = harness.EngineEnv(t)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("hand the image to Docker: %v\n%s", err, out)
 		}
@@ -104,7 +106,7 @@ func registriesOf(t *testing.T, image string) registries {
 	t.Helper()
 	cmd := exec.Command("podman", "run", "--rm", "--network", "none", image, "sh", "-euc",
 		`npm config get registry 2>/dev/null || echo https://npm.invalid; { go env GOPROXY 2>/dev/null || echo https://go.invalid; } | cut -d, -f1; grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list* | head -n 1`)
-	cmd.Env = podmanEnv(t)
+	cmd.Env = harness.EngineEnv(t)
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("ask the clients for their registries: %v", err)
@@ -121,17 +123,4 @@ func registriesOf(t *testing.T, image string) registries {
 		t.Fatalf("the clients name the registries %q", out)
 	}
 	return registries{found[0], found[1], found[2]}
-}
-
-func podmanEnv(t *testing.T) []string {
-	t.Helper()
-	conf := filepath.Join(t.TempDir(), "containers.conf")
-	text := "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n"
-	if _, err := exec.LookPath("runc"); err == nil {
-		text += "runtime = \"runc\"\n"
-	}
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return append(os.Environ(), "CONTAINERS_CONF="+conf)
 }

@@ -5,7 +5,6 @@ package matrix
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -18,26 +17,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 var binary string // the built aileron, as it is shipped
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
-
-func testMain(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "matrix-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "aileron")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../cmd/aileron")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build aileron: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(harness.Run(m, "matrix", map[string]string{"aileron": "../../cmd/aileron"}, func(dir string) { binary = filepath.Join(dir, "aileron") }))
 }
 
 // Nobody's: they exist to be looked for.
@@ -231,16 +218,9 @@ type result struct {
 func (p *person) run(args ...string) result {
 	p.t.Helper()
 	cmd := exec.Command(binary, args...)
-	cmd.Env = append(os.Environ(), "AILERON_HOME="+p.home, "AILERON_VAULT_PASSPHRASE="+passphrase)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	timer := time.AfterFunc(15*time.Minute, func() { _ = cmd.Process.Kill() })
-	defer timer.Stop()
-	_ = cmd.Wait()
-	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+	cmd.Env = harness.Env(p.home, passphrase)
+	out, errs, code := harness.Finish(p.t, cmd, 15*time.Minute)
+	return result{out, errs, code}
 }
 
 func (p *person) must(args ...string) result {

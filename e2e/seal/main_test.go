@@ -19,6 +19,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // inside holds, in the process that has the namespace, the directory of the
@@ -68,14 +70,7 @@ func again() int {
 }
 
 func build(dir string) error {
-	for name, pkg := range map[string]string{"aileron": "../../cmd/aileron", "probe": "./testdata/probe"} {
-		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, name), pkg)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", name, err, out)
-		}
-	}
-	return nil
+	return harness.Build(dir, map[string]string{"aileron": "../../cmd/aileron", "probe": "./testdata/probe"})
 }
 
 // program is a built program.

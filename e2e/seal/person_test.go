@@ -2,8 +2,6 @@ package seal
 
 import (
 	"bytes"
-	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/standin"
 	"github.com/ALRubinger/aileron/sandbox"
 )
@@ -42,22 +41,7 @@ type person struct {
 // opening a vault is slow on purpose.
 var vault = sync.OnceValues(func() (string, error) {
 	home := filepath.Join(os.Getenv(inside), "home")
-	file := filepath.Join(os.Getenv(inside), "secret")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
-		return "", err
-	}
-	defer os.Remove(file)
-	for _, args := range [][]string{
-		{"connector", "install", "testdata/connectors/echo", "--yes"},
-		{"binding", "setup", connector, "--identity", "work", "--secret-file", file},
-	} {
-		cmd := exec.Command(program("aileron"), args...)
-		cmd.Env = append(os.Environ(), "AILERON_HOME="+home, "AILERON_VAULT_PASSPHRASE="+passphrase)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", &os.PathError{Op: strings.Join(args, " "), Path: string(out), Err: err}
-		}
-	}
-	return home, nil
+	return home, harness.Bind(program("aileron"), home, passphrase, harness.Connector{Dir: "testdata/connectors/echo", FQN: connector, Secret: secret})
 })
 
 // newPerson is a person of that engine whose project belongs to owner.
@@ -105,7 +89,7 @@ func shortDir(t *testing.T) string {
 func (p *person) command(args ...string) *exec.Cmd {
 	args = append(append([]string{}, p.as...), append([]string{program("aileron")}, args...)...)
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), "AILERON_HOME="+p.home, "AILERON_VAULT_PASSPHRASE="+passphrase)
+	cmd.Env = harness.Env(p.home, passphrase)
 	return cmd
 }
 
@@ -163,15 +147,5 @@ type row struct {
 
 func (p *person) rows() []row {
 	p.t.Helper()
-	var rows []row
-	dec := json.NewDecoder(strings.NewReader(p.must("audit", "list", "--json", "--limit", "0").out))
-	for {
-		var r row
-		if err := dec.Decode(&r); err == io.EOF {
-			return rows
-		} else if err != nil {
-			p.t.Fatal(err)
-		}
-		rows = append(rows, r)
-	}
+	return harness.Rows[row](p.t, p.must("audit", "list", "--json", "--limit", "0").out)
 }
