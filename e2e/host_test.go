@@ -77,7 +77,7 @@ func TestBadInputIsOneLineWithItsMend(t *testing.T) {
 		want string
 	}{
 		{"unknown agent", []string{"launch", "nobody"}, "", 2, "sandbox run -- CMD"},
-		{"no engine", []string{"sandbox", "run", "--sandbox=docker", "--", "true"}, "DOCKER_HOST=unix://" + none, 1, "install Podman"},
+		{"no engine", []string{"sandbox", "run", "--sandbox=docker", "--", "true"}, "DOCKER_HOST=unix://" + none, 1, "unset DOCKER_HOST"},
 		{"unreadable spec", []string{"connector", "install", broken, "--yes"}, "", 1, "manifest.toml"},
 		{"wrong passphrase", []string{"run", "--", "true"}, "AILERON_VAULT_PASSPHRASE=wrong-but-long", 1, "passphrase is wrong"},
 		{"port in use", []string{"proxy", "--listen", busy.Addr().String()}, "", 1, "--listen"},
