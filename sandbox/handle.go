@@ -23,10 +23,10 @@ type part struct {
 type handle struct{ fd int }
 
 // hold takes hold of a running container's first process, and tells whether
-// the engine says that it runs. It gives nil where
-// it cannot: an engine of another machine or another namespace of processes,
-// or a host without cgroups, by which the process is known to be the
-// container's. Then only the engine can end it.
+// the engine says that it runs. It gives nil where it cannot: an engine of
+// another machine or another namespace of processes, or a host without
+// cgroups, by which the process is known to be the container's. Then only the
+// engine can end it.
 func (e *Engine) hold(ctx context.Context, id string) (_ *handle, runs bool) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -39,7 +39,9 @@ func (e *Engine) hold(ctx context.Context, id string) (_ *handle, runs bool) {
 	}
 	fd, err := unix.PidfdOpen(c.State.Pid, 0)
 	if err != nil {
-		return nil, err != unix.ESRCH
+		// It has ended, or its number is of another namespace: the engine is
+		// asked again, which may take a moment to know.
+		return nil, err != unix.ESRCH || e.stillRuns(ctx, id)
 	}
 	h := &handle{fd}
 	// Read after the descriptor was opened: the number cannot have changed
@@ -50,6 +52,18 @@ func (e *Engine) hold(ctx context.Context, id string) (_ *handle, runs bool) {
 		return nil, true
 	}
 	return h, true
+}
+
+// stillRuns asks the engine of a process that cannot be seen from here.
+func (e *Engine) stillRuns(ctx context.Context, id string) bool {
+	for range 5 {
+		c, err := e.cli.ContainerInspect(ctx, id)
+		if err == nil && c.State != nil && !c.State.Running {
+			return false
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return true
 }
 
 // signal sends sig, and tells whether there was a process to send it to.
