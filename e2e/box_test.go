@@ -270,16 +270,41 @@ func TestAStartThatTheImageForbidsIsWrittenDown(t *testing.T) {
 	}
 }
 
-// Where a stranger stands when he types his first launch: in his own home.
-func TestAProjectThatHoldsAileronsHomeIsRefused(t *testing.T) {
+func TestAProjectThatIsAileronsHomeIsRefused(t *testing.T) {
 	t.Parallel()
 	needPodman(t)
 	u := newUser(t, standin.Script{}, "echo")
-	for _, dir := range []string{filepath.Dir(u.home), u.home, filepath.Join(u.home, "vault"), "/"} {
+	for _, dir := range []string{u.home, filepath.Join(u.home, "vault"), filepath.Join(u.home, "store")} {
 		r := u.run("sandbox", "run", "--sandbox=podman", "--dir", dir, "--", "true")
 		if r.code != 1 || !strings.Contains(r.err, "aileron's own home") || !strings.Contains(r.err, "--dir") {
 			t.Errorf("--dir %s: exit %d, %q; want a refusal with its mend", dir, r.code, r.err)
 		}
+	}
+	if r := u.run("sandbox", "run", "--sandbox=podman", "--dir", "/", "--", "true"); r.code != 1 || !strings.Contains(r.err, "must not have") {
+		t.Errorf("--dir /: exit %d, %q; want a refusal", r.code, r.err)
+	}
+}
+
+// Where a stranger stands when he types his first launch: in his own home.
+func TestAileronsHomeIsEmptyInABoxOfAProjectAroundIt(t *testing.T) {
+	t.Parallel()
+	for _, engine := range []string{"podman", "docker"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t, standin.Script{}, "echo")
+			u.engine, u.project = engine, filepath.Dir(u.home)
+			r := u.box(`ls; echo "in it:" h/*; find h; curl -sS --max-time 5 --unix-socket h/sessions/$AILERON_SESSION_ID/control.sock http://x/v1/session; touch h/x; rmdir h; mv h g; umount h; curl -sS https://api.echo.example/echo; echo mine > mine`)
+			if r.code != 0 || strings.Contains(r.out, "vault") || strings.Contains(r.out, "audit.db") || !strings.Contains(r.out, "in it: h/*\nh\n") {
+				t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+			}
+			contains(t, "the answer", r.out, "Bearer ****")
+			if _, err := os.Stat(filepath.Join(u.home, "vault")); err != nil {
+				t.Error(err)
+			}
+			if data, err := os.ReadFile(filepath.Join(u.project, "mine")); err != nil || string(data) != "mine\n" {
+				t.Errorf("the project has %q, %v", data, err)
+			}
+		})
 	}
 }
 

@@ -27,9 +27,10 @@ type Box struct {
 	Command   []string
 	Needs     []string // commands that the image must have besides
 	Env       []string
-	Dir       string // the project; at Workspace in the box
-	SocketDir string // holds proxy.sock and redirect.sock; only the gateway sees it
-	Binary    string // a static aileron, for the gateway
+	Dir       string   // the project; at Workspace in the box
+	Hide      []string // directories below Dir that are empty in the box
+	SocketDir string   // holds proxy.sock and redirect.sock; only the gateway sees it
+	Binary    string   // a static aileron, for the gateway
 	Files     []File
 	Stdin     io.Reader // nil: none
 	Stdout    io.Writer

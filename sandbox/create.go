@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -54,6 +55,30 @@ func plainMounts(host *container.HostConfig) error {
 		}
 	}
 	host.Mounts = kept
+	for at := range host.Tmpfs {
+		if strings.ContainsAny(at, ":,\"\r\n") {
+			return fmt.Errorf("mount an empty directory at %q: Podman takes no such path; rename the directory", at)
+		}
+	}
+	return nil
+}
+
+// hide mounts an empty directory over each that the box must not see.
+func (e *Engine) hide(host *container.HostConfig, b Box) error {
+	for _, dir := range b.Hide {
+		rel, err := filepath.Rel(b.Dir, dir)
+		if err != nil || rel == "." || !Within(dir, b.Dir) {
+			return fmt.Errorf("hide %s: it does not lie in %s", dir, b.Dir)
+		}
+		options := "ro,size=4k,mode=0555"
+		if e.kind == "podman" { // which would copy into it what it hides
+			options += ",notmpcopyup"
+		}
+		if host.Tmpfs == nil {
+			host.Tmpfs = map[string]string{}
+		}
+		host.Tmpfs[filepath.Join(Workspace, rel)] = options
+	}
 	return nil
 }
 
@@ -67,7 +92,8 @@ func (e *Engine) exposed(b Box) string {
 		if path == "" {
 			continue
 		}
-		if real, err := filepath.EvalSymlinks(path); err == nil && Within(real, b.Dir) {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil && Within(real, b.Dir) && !slices.ContainsFunc(b.Hide, func(hidden string) bool { return Within(real, hidden) }) {
 			return real
 		}
 	}

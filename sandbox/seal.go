@@ -195,6 +195,9 @@ func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *conta
 		host.Tmpfs = map[string]string{"/tmp": "exec,mode=1777", "/var/tmp": "exec,mode=1777", "/run": "mode=0755"}
 		ownHome = e.homeOf(host, user, ownHome)
 	}
+	if err := e.hide(host, b); err != nil {
+		return nil, nil, false, err
+	}
 	env := b.Env
 	if b.ReadOnly || ownHome || !theirs.hasHome(user) {
 		env = append([]string{"HOME=" + path.Dir(Workspace)}, env...)

@@ -86,30 +86,38 @@ func (o *boxOptions) checkBox(off bool) error {
 	return usagef("--sandbox-build is %q; it must be auto, always or never", o.build)
 }
 
-// project is the absolute project directory. The box may write to it, so
-// aileron's own home must not be in it, nor it in the home.
-func (a *app) project(o *boxOptions) (string, error) {
-	dir, err := filepath.Abs(first(o.dir, "."))
+// project is the absolute project directory, and what of it the box must not
+// see: it may write to a project, and aileron's own home decides what it may
+// do. A home inside a project is hidden.
+func (a *app) project(o *boxOptions) (dir string, hide []string, err error) {
+	dir, err = filepath.Abs(first(o.dir, "."))
 	if err != nil {
-		return "", hint(fmt.Errorf("find the project directory: %w", err), "this directory was removed; go into one that exists, or name one with --dir")
+		return "", nil, hint(fmt.Errorf("find the project directory: %w", err), "this directory was removed; go into one that exists, or name one with --dir")
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return "", hint(fmt.Errorf("use the project directory: %w", err), "--dir names a directory that exists")
+		return "", nil, hint(fmt.Errorf("use the project directory: %w", err), "--dir names a directory that exists")
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", hint(fmt.Errorf("use the project directory: %s is not a directory", dir), "--dir names a directory that exists")
+		return "", nil, hint(fmt.Errorf("use the project directory: %s is not a directory", dir), "--dir names a directory that exists")
 	}
 	home, err := a.Home()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
-	if sandbox.Within(home, dir) || sandbox.Within(dir, home) {
-		return "", hint(fmt.Errorf("use the project directory %s: aileron's own home %s would be in the box with it", dir, home), "go into a project's directory, or name one with --dir")
+	inside := dir == home
+	for _, part := range []string{"actions", "sessions", "store", "trust", "vault"} {
+		inside = inside || sandbox.Within(dir, filepath.Join(home, part))
 	}
-	return dir, nil
+	switch {
+	case inside:
+		return "", nil, hint(fmt.Errorf("use the project directory %s: it is aileron's own home %s, which a box must not have", dir, home), "go into a project's directory, or name one with --dir")
+	case sandbox.Within(home, dir):
+		return dir, []string{home}, nil
+	}
+	return dir, nil, nil
 }
 
 // boxPlan is a command for a box, and the image that holds it.
@@ -128,7 +136,7 @@ type boxPlan struct {
 // runInBox runs a command in a sealed box with a session of its own, and ends
 // with its exit code.
 func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) error {
-	dir, err := a.project(opts)
+	dir, hide, err := a.project(opts)
 	if err != nil {
 		return err
 	}
@@ -184,7 +192,7 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 		s.close(context.WithoutCancel(ctx), 1, "failed to start")
 		return err
 	}
-	code, err := a.boxed(ctx, s, engine, boxed{plan: plan, opts: opts, dir: dir, binary: binary, forward: forward, running: running})
+	code, err := a.boxed(ctx, s, engine, boxed{plan: plan, opts: opts, dir: dir, hide: hide, binary: binary, forward: forward, running: running})
 	var bad *sandbox.CommandError
 	var lacks *sandbox.ImageError
 	if errors.As(err, &lacks) {
@@ -264,6 +272,7 @@ type boxed struct {
 	plan    boxPlan
 	opts    *boxOptions
 	dir     string
+	hide    []string // what of dir the box does not see
 	binary  string
 	forward <-chan os.Signal
 	running chan struct{}
@@ -296,7 +305,7 @@ func (a *app) boxed(ctx context.Context, s *session, engine *sandbox.Engine, b b
 		}
 	}
 	box := sandbox.Box{
-		Session: s.id, Image: b.plan.image.Ref, Command: b.plan.command, Needs: b.plan.needs, Dir: b.dir,
+		Session: s.id, Image: b.plan.image.Ref, Command: b.plan.command, Needs: b.plan.needs, Dir: b.dir, Hide: b.hide,
 		Env:      append(s.boxEnv(engine.Kind(), b.plan.image, door), b.plan.env...),
 		ReadOnly: b.opts.fixed, Unsealed: door.kind != sealed,
 		SocketDir: sockets, Binary: b.binary, Files: files,

@@ -110,7 +110,7 @@ func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) e
 	if opts.image != "" {
 		image = sandbox.Image{Ref: opts.image}
 	}
-	dir, err := a.project(opts)
+	dir, hide, err := a.project(opts)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) e
 	if err := a.canTrust(ctx, engine, image.Ref); err != nil && !errors.As(err, &untrusted) {
 		return err
 	}
-	found, err := engine.Check(ctx, sandbox.Box{Image: image.Ref, Command: []string{command}, Needs: needs, Dir: dir})
+	found, err := engine.Check(ctx, sandbox.Box{Image: image.Ref, Command: []string{command}, Needs: needs, Dir: dir, Hide: hide})
 	if err != nil {
 		return err
 	}
