@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,9 @@ func (e *ProjectError) Error() string {
 	return fmt.Sprintf("use the project directory %s: it holds %s, which a box must not have", e.Dir, e.Holds)
 }
 
+// name is that of one of the box's containers.
+func (b Box) name(role string) string { return namePrefix + b.Session + "-" + role }
+
 // Run runs a box from its creation to its removal and gives the command's
 // exit code, 128+N when signal N ended it. When ctx ends, the command is
 // stopped. The error is about the box, never about the command's work: it says
@@ -97,6 +101,7 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	if !b.Unsealed {
 		id, err := e.createGateway(ctx, b, seccomp)
 		if err != nil {
+			made = append(made, &part{id: b.name("gw")}) // a call that was given up may still be done
 			return 1, err
 		}
 		gateway = &part{id: id}
@@ -106,10 +111,8 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 		}
 	}
 	id, err := e.createBox(ctx, b, gateway, seccomp)
-	box := &part{id: id}
-	if id != "" {
-		made = append(made, box)
-	}
+	box := &part{id: cmp.Or(id, b.name("box"))}
+	made = append(made, box)
 	if err != nil {
 		return 1, err
 	}

@@ -38,6 +38,11 @@ func (e *Engine) clean(ctx context.Context, parts []*part) error {
 	first, cancelFirst := context.WithTimeout(ctx, cleanupTime/2)
 	defer cancelFirst()
 	err := e.removeAll(first, parts)
+	// A box whose creation was given up may be made after it was looked for.
+	for err != nil && strings.Contains(err.Error(), "dependent") && first.Err() == nil {
+		time.Sleep(100 * time.Millisecond)
+		err = e.removeAll(first, parts)
+	}
 	if err == nil {
 		return nil
 	}

@@ -70,7 +70,7 @@ func (e *Engine) createGateway(ctx context.Context, b Box, seccomp string) (stri
 		return "", err
 	}
 	c, err := e.create(ctx, &container.Config{Image: image, Entrypoint: []string{"/aileron"}, Cmd: []string{"gateway"}, User: "0:0", Hostname: hostname,
-		WorkingDir: "/", Env: []string{"PATH=/"}, Labels: b.labels("gateway"), StopTimeout: new(int)}, host, namePrefix+b.Session+"-gw")
+		WorkingDir: "/", Env: []string{"PATH=/"}, Labels: b.labels("gateway"), StopTimeout: new(int)}, host, b.name("gw"))
 	if err != nil {
 		return "", fmt.Errorf("make the gateway: %w", err)
 	}
@@ -112,7 +112,7 @@ func (e *Engine) createBox(ctx context.Context, b Box, gateway *part, seccomp st
 		}
 		host.Mounts = append(host.Mounts, files...)
 	}
-	c, err := e.create(ctx, config, host, namePrefix+b.Session+"-box")
+	c, err := e.create(ctx, config, host, b.name("box"))
 	if err != nil {
 		return "", fmt.Errorf("make the box: %w", err)
 	}
