@@ -393,6 +393,7 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (in
 			}
 			switch err := e.removeOnce(ctx, c.ID); {
 			case errors.Is(err, errUnderWay): // somebody else sweeps too
+			case err != nil && strings.Contains(err.Error(), "dependent containers"): // its box was made meanwhile; the next sweep has both
 			case err != nil:
 				faults = append(faults, err)
 			default:
