@@ -116,6 +116,7 @@ func TestOddImagesWork(t *testing.T) {
 			{image: "dangling", flags: []string{"--read-only"}},
 			{image: "rhel", flags: []string{"--read-only"}, ask: "touch /etc/x 2>/dev/null; [ -e /etc/x ] || echo fixed", want: "fixed"},
 			{image: "policies", ask: "cat /etc/firefox/policies/policies.json", want: `{"policies":{"Certificates":{"Install":["/opt/own.pem","/etc/aileron/proxy/ca.pem"]},"DisableTelemetry":true}}`},
+			{image: "null", ask: "cat /etc/firefox/policies/policies.json", want: `["/etc/aileron/proxy/ca.pem"]}}}`},
 			{image: "broken", ask: "cat /etc/firefox/policies/policies.json", want: "{", warns: "Firefox in the box will not trust the session"},
 			{image: "java", warns: "a Java trust store of the image is not read", ask: "wc -c </etc/aileron/proxy/trust.p12 >/dev/null && echo store", want: "store"},
 		} {
@@ -158,6 +159,8 @@ func TestAnImageThatCannotBeTrustedWithIsRefusedBeforeItStarts(t *testing.T) {
 			{"notpem", []string{"/etc/ssl/certs/ca-certificates.crt", "not PEM", "rebuild the image"}},
 			{"cut", []string{"cut off", "rebuild the image"}},
 			{"huge", []string{"larger than 8 MiB", "rebuild the image"}},
+			{"escape", []string{"/home/agent/workspace/x", "something else", "rebuild the image"}},
+			{"shm", []string{"/dev/shm/x", "something else", "rebuild the image"}},
 			{"foreign", []string{foreign(), runtime.GOARCH, "pull or build it"}},
 			{"ghost", []string{"ghost", "/etc/passwd", "USER"}},
 		} {
