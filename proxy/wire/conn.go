@@ -26,7 +26,11 @@ type Handler interface {
 // Options is what Serve needs beside a connection. The zero value works.
 type Options struct {
 	Limits Limits
-	// Drain, when done, ends the connection as soon as it is idle. nil: never.
+	// Drain, when done, ends the connection once it has been idle for a second
+	// since. A request that comes before is answered and told that it was the
+	// last (RFC 9112 section 9.6), and a connection that has not carried any
+	// waits for its first: a client cannot know whether a request that was
+	// never answered was served. nil: never.
 	Drain context.Context
 	// Once ends the connection after one exchange.
 	Once bool
@@ -57,6 +61,10 @@ func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
 
 var aLongTimeAgo = time.Unix(1, 0)
 
+// drainWait is how long a connection that is to end waits for a request that
+// is on its way.
+const drainWait = time.Second
+
 // drainable is how much of an unread request body is read and thrown away to
 // keep a connection, or to let the client read its answer before the end.
 const drainable = 256 << 10
@@ -68,14 +76,24 @@ type serving struct {
 	limits   Limits
 	drain    context.Context
 	once     bool
+	used     bool // it has carried a request
 	hijacked bool
 }
 
+// draining reports a connection that is to end once it is idle.
+func (c *serving) draining() bool { return c.used && c.drain.Err() != nil }
+
 // exchange serves one request and reports whether another may follow.
 func (c *serving) exchange(ctx context.Context) (more bool) {
-	idle := context.AfterFunc(c.drain, func() { _ = c.conn.SetReadDeadline(aLongTimeAgo) })
-	head, err := c.src.head(c.limits, func() bool { return ctx.Err() != nil }, func() bool { return c.drain.Err() != nil })
+	life := ctx // of the connection
+	ended := func() bool { return life.Err() != nil }
+	idle := func() bool { return true }
+	if c.used {
+		idle = context.AfterFunc(c.drain, func() { c.src.until(time.Now().Add(min(drainWait, c.limits.Idle)), ended) })
+	}
+	head, err := c.src.head(c.limits, ended, c.draining)
 	idle()
+	c.used = true
 	if err != nil {
 		if f := faultOf(err, head); f != nil {
 			c.refuse(f)
@@ -123,7 +141,7 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 		c.linger()
 		return false
 	}
-	return !w.close && c.drain.Err() == nil
+	return !w.close
 }
 
 // halfCloses reports a client that ends its outbound half behind a request,

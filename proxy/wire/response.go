@@ -171,6 +171,9 @@ func (w *ResponseWriter) head(out []byte, code int, h http.Header, length int64)
 	if w.body != nil && w.body.forgo() {
 		w.close = true // the body was announced, not asked for, and may come or not
 	}
+	if w.c.drain.Err() != nil {
+		w.close = true
+	}
 	out = append(out, "HTTP/1.1 "...)
 	out = strconv.AppendInt(out, int64(code), 10)
 	out = append(append(append(out, ' '), http.StatusText(code)...), "\r\n"...)

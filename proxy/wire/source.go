@@ -189,20 +189,24 @@ func (s *source) line(limit int) ([]byte, error) {
 	}
 }
 
+// until sets the read deadline, which is over when ended is true: whoever
+// ends the connection may have set one before.
+func (s *source) until(at time.Time, ended func() bool) {
+	_ = s.conn.SetReadDeadline(at)
+	if ended() {
+		_ = s.conn.SetReadDeadline(aLongTimeAgo)
+	}
+}
+
 // head reads one request head: up to two empty lines before it (RFC 9112
 // section 2.2 asks for one), then everything up to and with CRLFCRLF. io.EOF
 // means that the client ended between two requests. The slice is valid until
-// the next read. ended and drains are asked after each deadline that is set,
-// because one that their end sets may have been set before. A head that has
-// begun is read to its end though drains.
+// the next read. A head that has begun is read to its end though drains.
 func (s *source) head(limits Limits, ended, drains func() bool) ([]byte, error) {
-	until := func(at time.Time, over func() bool) {
-		_ = s.conn.SetReadDeadline(at)
-		if over() {
-			_ = s.conn.SetReadDeadline(aLongTimeAgo)
-		}
+	s.until(time.Now().Add(limits.Idle), ended)
+	if drains() {
+		s.until(time.Now().Add(min(drainWait, limits.Idle)), ended)
 	}
-	until(time.Now().Add(limits.Idle), func() bool { return ended() || drains() })
 	var last time.Time // for the end of the head
 	if err := s.settle(); err != nil && s.r == s.w {
 		return nil, err
@@ -237,12 +241,12 @@ func (s *source) head(limits Limits, ended, drains func() bool) ([]byte, error) 
 		if !started && len(data) > 0 {
 			started = true
 			last = time.Now().Add(limits.Header)
-			until(last, ended)
+			s.until(last, ended)
 		}
 		if err := s.fill(); err != nil {
 			var timeout net.Error
 			if started && drains() && !ended() && errors.As(err, &timeout) && timeout.Timeout() && time.Now().Before(last) {
-				until(last, ended)
+				s.until(last, ended)
 				continue
 			}
 			if err == io.EOF && len(data) > 0 {

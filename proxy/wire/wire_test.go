@@ -332,3 +332,59 @@ func FuzzJudge(f *testing.F) {
 		}
 	})
 }
+
+func TestADrainingConnectionAnswersWhatIsOnItsWay(t *testing.T) {
+	for name, before := range map[string]string{"fresh": "", "used": "GET /0 HTTP/1.1\r\nHost: x\r\n\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			drain, stop := context.WithCancel(t.Context())
+			conn := dial(t, Options{Drain: drain}, echo{})
+			br := bufio.NewReader(conn)
+			ask := func(request string) (*http.Response, string) {
+				t.Helper()
+				if _, err := io.WriteString(conn, request); err != nil {
+					t.Fatal(err)
+				}
+				res, err := http.ReadResponse(br, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(res.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return res, string(body)
+			}
+			if before != "" {
+				if res, _ := ask(before); res.Close {
+					t.Error("the first answer ends the connection")
+				}
+			}
+			stop()
+			res, body := ask("POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
+			if want := `POST /1 x "a"`; res.StatusCode != 200 || body != want || !res.Close {
+				t.Errorf("got %d %q, close %v; want %q and a close", res.StatusCode, body, res.Close, want)
+			}
+			if _, err := br.ReadByte(); err != io.EOF {
+				t.Errorf("after it: %v, want EOF", err)
+			}
+		})
+	}
+}
+
+func TestADrainingConnectionEndsWhenItStaysIdle(t *testing.T) {
+	drain, stop := context.WithCancel(t.Context())
+	conn := dial(t, Options{Drain: drain}, echo{})
+	br := bufio.NewReader(conn)
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(br, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	stop()
+	if _, err := br.ReadByte(); err != io.EOF {
+		t.Errorf("got %v, want EOF", err)
+	}
+}
