@@ -119,6 +119,22 @@ func TestRequestsOverTheRateAreTold(t *testing.T) {
 	}
 }
 
+func TestATunnelThatHasNotAskedYetOutlivesNewGrants(t *testing.T) {
+	w := newWorld(t, hello)
+	conn := w.tunnel("api.good.example")
+	defer conn.Close()
+	time.Sleep(20 * time.Millisecond) // for the plane to wait for the request
+	was := *w.plane.grants.Load()
+	w.plane.SetGrants(&was)
+	_, err := io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
+	must(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	must(t, err)
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("got %d, want 200", res.StatusCode)
+	}
+}
+
 func TestIdleTunnelsEndWhenTheGrantsChange(t *testing.T) {
 	w := newWorld(t, hello)
 	conn := w.tunnel("api.good.example")
