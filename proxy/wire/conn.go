@@ -83,13 +83,29 @@ type serving struct {
 // draining reports a connection that is to end once it is idle.
 func (c *serving) draining() bool { return c.used && c.drain.Err() != nil }
 
+// whileIdle sets the deadline of a connection that begins to drain while it
+// waits for a request. It sets none after the returned function, which ends
+// the waiting: that of the request would be cut short.
+func (c *serving) whileIdle(ended func() bool) func() {
+	set := make(chan struct{})
+	stop := context.AfterFunc(c.drain, func() {
+		defer close(set)
+		c.src.until(time.Now().Add(min(drainWait, c.limits.Idle)), ended)
+	})
+	return func() {
+		if !stop() {
+			<-set
+		}
+	}
+}
+
 // exchange serves one request and reports whether another may follow.
 func (c *serving) exchange(ctx context.Context) (more bool) {
 	life := ctx // of the connection
 	ended := func() bool { return life.Err() != nil }
-	idle := func() bool { return true }
+	idle := func() {}
 	if c.used {
-		idle = context.AfterFunc(c.drain, func() { c.src.until(time.Now().Add(min(drainWait, c.limits.Idle)), ended) })
+		idle = c.whileIdle(ended)
 	}
 	head, err := c.src.head(c.limits, ended, c.draining)
 	idle()

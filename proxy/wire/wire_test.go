@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -387,4 +388,90 @@ func TestADrainingConnectionEndsWhenItStaysIdle(t *testing.T) {
 	if _, err := br.ReadByte(); err != io.EOF {
 		t.Errorf("got %v, want EOF", err)
 	}
+}
+
+// lateConn is a connection on which the deadline of its draining is set as
+// late as it can be: when the request is served, if that does not wait for it.
+type lateConn struct {
+	net.Conn
+	drain  context.Context
+	read   chan string   // what came
+	served chan struct{} // closed when the request is served
+	set    chan struct{} // closed when the deadline is set
+
+	once     sync.Once
+	mu       sync.Mutex
+	deadline time.Time // for reads
+}
+
+func (c *lateConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	select {
+	case c.read <- string(p[:n]):
+	default:
+	}
+	return n, err
+}
+
+func (c *lateConn) SetReadDeadline(at time.Time) error {
+	if ahead := time.Until(at); c.drain.Err() != nil && ahead > 0 && ahead < time.Minute {
+		select {
+		case <-c.served:
+		case <-time.After(100 * time.Millisecond): // it waits
+		}
+		defer c.once.Do(func() { close(c.set) })
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadline = at
+	return c.Conn.SetReadDeadline(at)
+}
+
+func TestDrainingCutsNoRequestShort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain, stop := context.WithCancel(t.Context())
+	late := &lateConn{Conn: conn, drain: drain, read: make(chan string, 100), served: make(chan struct{}), set: make(chan struct{})}
+	deadlines := make(chan time.Time, 1)
+	h := handlerFunc(func(w *ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/1" {
+			close(late.served)
+			<-late.set
+			late.mu.Lock()
+			deadlines <- late.deadline
+			late.mu.Unlock()
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		Serve(t.Context(), late, Options{Drain: drain, Limits: Limits{Header: time.Hour, Idle: time.Hour}}, h)
+	}()
+	_, _ = io.WriteString(client, "GET /0 HTTP/1.1\r\nHost: h\r\n\r\n")
+	if _, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(client, "GET /1")
+	for got := ""; !strings.HasSuffix(got, "GET /1"); got += <-late.read {
+	}
+	stop()
+	_, _ = io.WriteString(client, " HTTP/1.1\r\nHost: h\r\n\r\n")
+	if at := <-deadlines; !at.IsZero() {
+		t.Error("a request is served under the deadline of an idle connection")
+	}
+	client.Close()
+	<-served
 }
