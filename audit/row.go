@@ -21,7 +21,7 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Events are the values of Row.Event.
+// The values of Row.Event.
 const (
 	EventProxyStarted          = "connector.proxy.started"
 	EventProxyProxied          = "connector.proxy.proxied"
@@ -42,6 +42,15 @@ const (
 	EventConnectorVerifyFailed = "connector.verify_failed"
 )
 
+// Events lists the values of Row.Event.
+func Events() []string {
+	return []string{
+		EventProxyStarted, EventProxyProxied, EventProxyRejected, EventSandboxPassthrough, EventSandboxRejected, EventSandboxDisabled,
+		EventOperationRejected, EventSessionStarted, EventSessionEnded, EventBindingCreated, EventBindingRebound, EventBindingRevoked,
+		EventVaultUnlocked, EventVaultLocked, EventConnectorInstalled, EventConnectorRemoved, EventConnectorVerifyFailed,
+	}
+}
+
 // Sources are the values of Row.Source: the way by which a request came.
 const (
 	SourceConnectTLS      = "transparent_connect_tls"
@@ -53,7 +62,7 @@ const (
 	SourceCLI             = "cli"
 )
 
-// Decisions are the values of Row.Decision. An intent row has none.
+// The values of Row.Decision. An intent row has none.
 const (
 	DecisionProxied     = "proxied"
 	DecisionPassthrough = "passthrough"
@@ -61,6 +70,11 @@ const (
 	DecisionUpgrade     = "upgrade"
 	DecisionDisabled    = "disabled"
 )
+
+// Decisions lists the values of Row.Decision.
+func Decisions() []string {
+	return []string{DecisionProxied, DecisionPassthrough, DecisionRejected, DecisionUpgrade, DecisionDisabled}
+}
 
 // Row is one event. Its fields are the columns of the table events, in their
 // order.
