@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -79,27 +81,52 @@ func (a *app) sayf(format string, args ...any) {
 func Main(ctx context.Context, args []string, a *app) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
-	return a.exitCode(root.ExecuteContext(ctx))
+	cmd, err := root.ExecuteContextC(ctx)
+	if errors.As(err, new(usageError)) {
+		a.json = a.json || asksJSON(args) // a wrong flag before it keeps it from being read
+	}
+	return a.exitCode(withUsage(cmd, err))
+}
+
+// asksJSON reports whether --json is among aileron's own arguments.
+func asksJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json")
 }
 
 func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "aileron",
-		Short:         "Run AI agents in sealed boxes behind a credential-injecting HTTPS proxy",
+		Use:   "aileron",
+		Short: "Run AI agents in sealed boxes behind a credential-injecting HTTPS proxy",
+		Example: `  aileron demo                  # the main job, with nothing set up
+  aileron launch opencode       # an agent in a sealed box, in this directory
+  aileron audit tail -f         # what it does`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		RunE:          subcommandNeeded,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return oneOf("log-level", a.logLevel, "debug", "info", "warn", "error")
+		},
 	}
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetIn(a.stdin)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(usageFlags)
+	root.SetHelpCommand(newHelpCommand())
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.home, "home", "", "directory that holds everything aileron keeps (default ~/.aileron, or AILERON_HOME)")
 	flags.BoolVar(&a.json, "json", false, "print data as JSON")
-	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default warn)")
+	flags.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn or error")
 	root.AddCommand(commands(a)...)
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" { // cobra's shows its help whatever the shell
+			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, subcommandNeeded
+		}
+	}
 	return root
 }

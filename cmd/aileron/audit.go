@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,8 +27,8 @@ type auditOptions struct {
 func (o *auditOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.filter.Session, "session", "", "only this session's rows")
-	f.StringVar(&o.filter.Event, "event", "", "only this event, such as connector.proxy.proxied")
-	f.StringVar(&o.filter.Decision, "decision", "", "only this decision: proxied, passthrough, rejected, upgrade or disabled")
+	f.StringVar(&o.filter.Event, "event", "", "only this event, such as "+audit.EventProxyProxied)
+	f.StringVar(&o.filter.Decision, "decision", "", "only this decision: "+strings.Join(audit.Decisions(), ", "))
 	f.StringVar(&o.filter.Host, "host", "", "only this host")
 	f.StringVar(&o.filter.Connector, "connector", "", "only this connector")
 	f.StringVar(&o.since, "since", "", "only rows from then on: RFC 3339, or a span such as 10m")
@@ -40,6 +38,16 @@ func (o *auditOptions) register(cmd *cobra.Command) {
 
 func (o *auditOptions) build() (audit.Filter, error) {
 	f := o.filter
+	if f.Event != "" {
+		if err := oneOf("event", f.Event, audit.Events()...); err != nil {
+			return f, err
+		}
+	}
+	if f.Decision != "" {
+		if err := oneOf("decision", f.Decision, audit.Decisions()...); err != nil {
+			return f, err
+		}
+	}
 	var err error
 	if f.Since, err = parseMoment(o.since, "--since"); err != nil {
 		return f, err
@@ -101,16 +109,22 @@ func newAuditTailCommand(a *app) *cobra.Command {
 		Example: "  aileron audit tail -f\n  aileron audit tail -n 50 --decision rejected",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("lines") {
+				if n < 1 {
+					return usagef("--lines is %d; it must be positive", n)
+				}
+				opts.limit = n
+			}
 			filter, err := opts.build()
 			if err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("lines") {
-				filter.Limit = n
+			if !follow {
+				return auditList(cmd.Context(), a, filter)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return auditTail(ctx, a, filter, follow)
+			return auditFollow(ctx, a, filter)
 		},
 	}
 	opts.register(cmd)
@@ -119,22 +133,17 @@ func newAuditTailCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func auditTail(ctx context.Context, a *app, filter audit.Filter, follow bool) error {
+// auditFollow shows rows until ctx ends, those of a log that is not there yet
+// as well.
+func auditFollow(ctx context.Context, a *app, filter audit.Filter) error {
 	for {
 		l, err := a.auditReader()
 		if err != nil {
 			return err
 		}
-		switch {
-		case l != nil && follow:
+		if l != nil {
 			defer l.Close()
 			return l.Follow(ctx, filter, a.printRow)
-		case l != nil:
-			defer l.Close()
-			return l.Each(ctx, filter, a.printRow)
-		case !follow:
-			a.sayf("aileron: there is no audit log yet")
-			return nil
 		}
 		select { // a session may begin any moment
 		case <-ctx.Done():
@@ -142,6 +151,25 @@ func auditTail(ctx context.Context, a *app, filter audit.Filter, follow bool) er
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// auditList shows the rows that are there.
+func auditList(ctx context.Context, a *app, filter audit.Filter) error {
+	l, err := a.auditReader()
+	if err != nil {
+		return err
+	}
+	if l == nil {
+		a.sayf("aileron: there is no audit log yet")
+		return nil
+	}
+	defer l.Close()
+	shown := 0
+	err = l.Each(ctx, filter, func(r audit.Row) error { shown++; return a.printRow(r) })
+	if err == nil && shown == 0 {
+		a.sayf("aileron: no row of the audit log is that")
+	}
+	return err
 }
 
 func newAuditListCommand(a *app) *cobra.Command {
@@ -156,7 +184,7 @@ func newAuditListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return auditTail(cmd.Context(), a, filter, false)
+			return auditList(cmd.Context(), a, filter)
 		},
 	}
 	opts.register(cmd)
@@ -231,103 +259,4 @@ func newAuditVerifyCommand(a *app) *cobra.Command {
 			return nil
 		},
 	}
-}
-
-func newAuditExportCommand(a *app) *cobra.Command {
-	opts := &auditOptions{}
-	format := "jsonl"
-	cmd := &cobra.Command{
-		Use:     "export",
-		Short:   "Write rows as JSON lines or CSV",
-		Example: "  aileron audit export --format csv --since 24h > audit.csv",
-		Args:    usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter, err := opts.build()
-			if err != nil {
-				return err
-			}
-			l, err := a.auditReader()
-			if err != nil || l == nil {
-				return err
-			}
-			defer l.Close()
-			switch format {
-			case "jsonl":
-				return l.Each(cmd.Context(), filter, func(r audit.Row) error { return a.printJSON(r) })
-			case "csv":
-				return auditCSV(cmd.Context(), a, l, filter)
-			}
-			return usagef("--format is %q; it must be jsonl or csv", format)
-		},
-	}
-	opts.register(cmd)
-	cmd.Flags().StringVar(&format, "format", format, "jsonl or csv")
-	return cmd
-}
-
-func auditCSV(ctx context.Context, a *app, l *audit.Log, filter audit.Filter) error {
-	w := csv.NewWriter(a.stdout)
-	if err := w.Write(strings.Split("seq,id,ts,event,session_id,source,decision,reason,connector_fqn,connector_version,tool,operation,binding,method,"+
-		"scheme,host,port,path,http_version,status,request_bytes,response_bytes,redactions,duration_us,fields,prev_hash,hash", ",")); err != nil {
-		return err
-	}
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	err := l.Each(ctx, filter, func(r audit.Row) error {
-		fields, err := json.Marshal(r.Fields)
-		if err != nil {
-			return err
-		}
-		return w.Write([]string{number(r.Seq), r.ID, r.TS.Format(time.RFC3339Nano), r.Event, r.SessionID, r.Source, r.Decision, r.Reason, r.ConnectorFQN,
-			r.ConnectorVersion, r.Tool, r.Operation, r.Binding, r.Method, r.Scheme, r.Host, strconv.Itoa(r.Port), r.Path, r.HTTPVersion,
-			strconv.Itoa(r.Status), number(r.RequestBytes), number(r.ResponseBytes), strconv.Itoa(r.Redactions), number(r.DurationUS),
-			string(fields), r.PrevHash, r.Hash})
-	})
-	w.Flush()
-	return errors.Join(err, w.Error())
-}
-
-// printRow writes one row: as an object with --json, else for a person.
-func (a *app) printRow(r audit.Row) error {
-	if a.json {
-		return a.printJSON(r)
-	}
-	decision := first(r.Decision, "-")
-	if r.Event == audit.EventProxyStarted {
-		decision = "started"
-	} else if r.Decision == "" {
-		decision = r.Event
-	}
-	what := r.Method
-	if r.Host != "" {
-		what = strings.TrimSpace(r.Method + " " + r.Host + r.Path)
-		if r.Port != 443 && r.Port != 80 && r.Port != 0 {
-			what = strings.TrimSpace(fmt.Sprintf("%s %s:%d%s", r.Method, r.Host, r.Port, r.Path))
-		}
-	}
-	status := "   "
-	if r.Status != 0 {
-		status = strconv.Itoa(r.Status)
-	}
-	line := fmt.Sprintf("%s  %-9s %s  %s", r.TS.Local().Format("15:04:05.000"), decision, status, what)
-	if r.Operation != "" {
-		line += "  [" + r.Tool + " " + r.Operation + "]"
-	}
-	if r.Reason != "" {
-		line += "  " + r.Reason
-	}
-	if r.Redactions > 0 {
-		line += fmt.Sprintf("  %d wiped out", r.Redactions)
-	}
-	_, err := fmt.Fprintln(a.stdout, inert(line))
-	return err
-}
-
-// inert replaces whatever a terminal would obey.
-func inert(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return '?'
-		}
-		return r
-	}, s)
 }

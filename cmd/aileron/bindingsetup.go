@@ -9,6 +9,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -36,7 +37,7 @@ func newBindingSetupCommand(a *app) *cobra.Command {
 // connector finds the installed connector of that name.
 func (a *app) connector(fqn string) (*spec.Connector, error) {
 	if _, err := spec.ParseFQN(fqn); err != nil {
-		return nil, err
+		return nil, usageError{err}
 	}
 	s, err := a.openStore()
 	if err != nil {
@@ -51,7 +52,7 @@ func (a *app) connector(fqn string) (*spec.Connector, error) {
 	if len(faults) > 0 {
 		return nil, hint(fmt.Errorf("find the connector %s: %w", fqn, errors.Join(faults...)), "install it again")
 	}
-	return nil, hint(fmt.Errorf("find the connector %s: it is not installed", fqn), "install it with: aileron connector install DIR")
+	return nil, hint(fmt.Errorf("find the connector %s: %w", fqn, store.ErrNotInstalled), "install it with: aileron connector install DIR")
 }
 
 func bindingSetup(ctx context.Context, a *app, opts *secretOptions, fqn, identity string) error {

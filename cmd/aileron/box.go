@@ -52,10 +52,8 @@ func (o *boxOptions) check(off bool) error {
 	if err := o.sessionOptions.check(); err != nil {
 		return err
 	}
-	switch o.proxy {
-	case "auto", "on", "off":
-	default:
-		return usagef("--sandbox-proxy is %q; it must be auto, on or off", o.proxy)
+	if err := oneOf("sandbox-proxy", o.proxy, "auto", "on", "off"); err != nil {
+		return err
 	}
 	if err := o.checkBox(off); err != nil {
 		return err
@@ -67,24 +65,21 @@ func (o *boxOptions) check(off bool) error {
 }
 
 func (o *boxOptions) checkBox(off bool) error {
-	switch o.sandbox {
-	case "auto", "podman", "docker":
-	case "off":
-		if !off {
-			return usagef("--sandbox is off; use aileron run -- CMD for a command without a box")
-		}
-	default:
-		if !off {
-			return usagef("--sandbox is %q; it must be auto, podman or docker", o.sandbox)
-		}
-		return usagef("--sandbox is %q; it must be auto, podman, docker or off", o.sandbox)
+	engines := knownEngines()
+	switch {
+	case off:
+		engines = append(engines, "off")
+	case o.sandbox == "off":
+		return usagef("--sandbox is off; use aileron run -- CMD for a command without a box")
 	}
-	switch o.build {
-	case "auto", "always", "never":
-		return nil
+	if err := oneOf("sandbox", o.sandbox, engines...); err != nil {
+		return err
 	}
-	return usagef("--sandbox-build is %q; it must be auto, always or never", o.build)
+	return oneOf("sandbox-build", o.build, "auto", "always", "never")
 }
+
+// knownEngines are the values of --sandbox with which a box is made.
+func knownEngines() []string { return []string{"auto", "podman", "docker"} }
 
 // project is the absolute project directory, and what of it the box must not
 // see: it may write to a project, and aileron's own home decides what it may
@@ -251,7 +246,7 @@ const (
 // disabled writes down that no box is mediated, and why.
 func (s *session) disabled(ctx context.Context, reason, cause string) {
 	if _, err := s.audit.Append(ctx, audit.Row{Event: audit.EventSandboxDisabled, SessionID: s.id, Source: audit.SourceLauncher,
-		Decision: audit.DecisionDisabled, Reason: reason, Fields: map[string]any{"cause": cause}}); err != nil {
+		Decision: audit.DecisionDisabled, Reason: reason, Fields: map[string]any{"cause": cause, "agent": s.agent, "mode": s.mode}}); err != nil {
 		s.log.Warn("an audit row could not be written", "event", audit.EventSandboxDisabled, "error", err)
 	}
 }

@@ -25,15 +25,6 @@ func newConnectorCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// subcommandNeeded runs a command that only groups others: help without
-// arguments, a wrong usage with any.
-func subcommandNeeded(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cmd.Help()
-	}
-	return usagef("%q is not a command of %s", args[0], cmd.CommandPath())
-}
-
 // openStore is the connector store of the home.
 func (a *app) openStore() (*store.Store, error) {
 	home, err := a.Home()
@@ -217,16 +208,6 @@ func chosenEntries(entries []store.Entry, name string) ([]store.Entry, error) {
 		return nil, hint(fmt.Errorf("find %s: %w", name, store.ErrNotInstalled), "aileron connector list shows what is installed")
 	}
 	return chosen, nil
-}
-
-// usageArgs makes a wrong number of arguments a wrong usage.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
-		}
-		return nil
-	}
 }
 
 func orDash(s string) string {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
-	"github.com/spf13/cobra"
 )
 
 const exampleGitHub = "../../examples/connectors/github"
@@ -35,14 +33,7 @@ func (c cli) runWith(stdin io.Reader, args ...string) (stdout, stderr string, co
 	c.t.Helper()
 	var out, errs bytes.Buffer
 	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(string) string { return "" }}
-	root := newRootCommand(a)
-	for _, cmd := range []*cobra.Command{newConnectorCommand(a), newSpecCommand(a)} {
-		if !slices.ContainsFunc(root.Commands(), func(o *cobra.Command) bool { return o.Name() == cmd.Name() }) {
-			root.AddCommand(cmd)
-		}
-	}
-	root.SetArgs(append([]string{"--home", c.home}, args...))
-	code = a.exitCode(root.ExecuteContext(context.Background()))
+	code = Main(c.t.Context(), append([]string{"--home", c.home}, args...), a)
 	return out.String(), errs.String(), code
 }
 
@@ -165,7 +156,7 @@ func TestWrongCallsOfConnector(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"connector", "install"}, 2, "accepts 1 arg"},
+		{[]string{"connector", "install"}, 2, "connector install wants SRC; it was given none"},
 		{[]string{"connector", "bogus"}, 2, `"bogus" is not a command of aileron connector`},
 		{[]string{"connector", "install", "--bogus", "x"}, 2, "unknown flag"},
 		{[]string{"connector", "show", "tracker"}, 2, "does not begin with github://"},

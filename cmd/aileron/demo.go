@@ -62,7 +62,12 @@ what no operation names, and is mediated even where it ignores the proxy.
 Without an engine the same story runs on this host, where nothing is sealed.`,
 		Example: "  aileron demo",
 		Args:    usageArgs(cobra.NoArgs),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), a, engine) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("sandbox", engine, append(knownEngines(), "off")...); err != nil {
+				return err
+			}
+			return runDemo(cmd.Context(), a, engine)
+		},
 	}
 	cmd.Flags().StringVar(&engine, "sandbox", engine, "auto, podman, docker, or off")
 	return cmd
@@ -126,7 +131,7 @@ func runDemo(ctx context.Context, a *app, engine string) (err error) {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "\n# on the host: what the reviewer sees (aileron audit list)\n")
-	if err := auditTail(ctx, &sub, audit.Filter{}, false); err != nil {
+	if err := auditList(ctx, &sub, audit.Filter{}); err != nil {
 		return err
 	}
 	return d.verdict(ctx, &sub, boxed)

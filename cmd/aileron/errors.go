@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/spec/store"
+	"github.com/ALRubinger/aileron/vault"
 )
-
-// usageError is a wrong call: exit code 2.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// usagef is a usageError from a format.
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // exitError ends the program with the code of the command that it ran,
 // saying nothing more.
@@ -44,6 +40,19 @@ type classed interface{ ErrorClass() string }
 // reasoned is implemented by those of them that know more.
 type reasoned interface{ ErrorReason() string }
 
+// reasonNotFound is a name that leads nowhere.
+const reasonNotFound = "not_found"
+
+// notFound reports an error about a name that leads nowhere.
+func notFound(err error) bool {
+	for _, is := range []error{audit.ErrNotFound, store.ErrNotInstalled, vault.ErrNotBound} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
 // exitCode says err to the person, or as JSON with --json, and turns it into
 // the exit code of CONTRACT section 1. It is the only place that does.
 func (a *app) exitCode(err error) int {
@@ -55,8 +64,7 @@ func (a *app) exitCode(err error) int {
 		return exit.code
 	}
 	code, class := 1, "connector_runtime_error"
-	var usage usageError
-	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
+	if errors.As(err, new(usageError)) {
 		code, class = 2, "invalid_request"
 	}
 	var c classed
@@ -64,6 +72,9 @@ func (a *app) exitCode(err error) int {
 		class = c.ErrorClass()
 	}
 	reason := class
+	if notFound(err) {
+		class, reason = "invalid_request", reasonNotFound
+	}
 	var r reasoned
 	if errors.As(err, &r) {
 		reason = r.ErrorReason()
@@ -72,8 +83,6 @@ func (a *app) exitCode(err error) int {
 	var h hintError
 	if errors.As(err, &h) {
 		mend = h.mend
-	} else if code == 2 {
-		mend = "aileron --help lists the commands and their flags"
 	}
 	// One line, whatever an error below has put in: it is read by people and by grep.
 	message := strings.Join(strings.Fields(err.Error()), " ")

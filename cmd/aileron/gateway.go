@@ -18,7 +18,7 @@ func newGatewayCommand(a *app) *cobra.Command {
 		Use:    "gateway",
 		Short:  "Serve a box that shares this network namespace (started by aileron itself)",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cfg.User < 1 {
 				return usagef("--user is %d; the gateway serves as an ordinary user", cfg.User)

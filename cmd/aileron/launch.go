@@ -22,7 +22,8 @@ the agent's exit code is aileron's.`,
 		Example: `  aileron launch --sandbox=podman opencode
   aileron launch --sandbox=docker claude
   aileron launch opencode -- run "explain this repository"`,
-		Args: cobra.ArbitraryArgs,
+		Args:      cobra.ArbitraryArgs,
+		ValidArgs: agents.Names(), // for a shell's completion
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opts.check(true); err != nil {
 				return err

@@ -12,11 +12,14 @@ import (
 	"io"
 	"log"
 	"os"
+
+	"github.com/spf13/cobra"
 )
 
 func main() {
 	// net/http's transport prints the bytes of an answer that nobody asked for,
 	// and those may echo a credential. What aileron has to say goes elsewhere.
 	log.SetOutput(io.Discard)
+	cobra.EnableCommandSorting = false // help begins with the main job
 	os.Exit(Main(context.Background(), os.Args[1:], osApp()))
 }

@@ -34,7 +34,7 @@ The first SIGINT or SIGTERM drains, the second ends at once.`,
 		Example: `  aileron proxy --listen 127.0.0.1:3128 --ca-out ca.pem
   eval "$(aileron proxy --env)"      # in a subshell that keeps it running
   aileron proxy --json               # {"session_id", "proxy_url", "ca_file", "api_url"}`,
-		Args: cobra.NoArgs,
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.check(); err != nil {
 				return err

@@ -31,6 +31,9 @@ func newSandboxBuildCommand(a *app) *cobra.Command {
 		Example: "  aileron sandbox build --agent opencode",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("sandbox", engine, knownEngines()...); err != nil {
+				return err
+			}
 			image := sandbox.BaseImage(version)
 			if agent != "" {
 				found, ok := agents.Find(agent)
@@ -159,6 +162,9 @@ func newSandboxPruneCommand(a *app) *cobra.Command {
 		Example: "  aileron sandbox prune",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("sandbox", engine, knownEngines()...); err != nil {
+				return err
+			}
 			home, err := a.Home()
 			if err != nil {
 				return err

@@ -246,7 +246,7 @@ func (s *session) sweepSessions(ctx context.Context) {
 			continue // it may be about to take its lock
 		}
 		_, _ = s.audit.Append(ctx, audit.Row{Event: audit.EventSessionEnded, SessionID: e.Name(), Source: audit.SourceLauncher,
-			Reason: "unclean", Fields: map[string]any{"cause": "the process ended without closing the session"}})
+			Reason: "unclean", Fields: map[string]any{"cause": uncleanCause}})
 		_ = os.RemoveAll(filepath.Join(s.home, "sessions", e.Name()))
 	}
 }
@@ -273,6 +273,6 @@ func newToken() (string, error) {
 
 func (a *app) logger() *slog.Logger {
 	level := slog.LevelWarn
-	_ = level.UnmarshalText([]byte(first(a.logLevel, "warn")))
+	_ = level.UnmarshalText([]byte(a.logLevel)) // one of four
 	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
 }

@@ -2,19 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/ALRubinger/aileron/audit"
 )
 
 func newSessionCommand(a *app) *cobra.Command {
@@ -35,83 +28,6 @@ func newSessionCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// sessionState is one session as session list shows it.
-type sessionState struct {
-	ID      string     `json:"id"`
-	Agent   string     `json:"agent"`
-	Mode    string     `json:"mode"`
-	Sealed  bool       `json:"sealed"`
-	State   string     `json:"state"` // running, ended or unclean
-	PID     int        `json:"pid,omitempty"`
-	Started time.Time  `json:"started"`
-	Ended   *time.Time `json:"ended,omitempty"`
-	Exit    *int       `json:"exit_code,omitempty"`
-}
-
-// sessions puts together what runs and what the audit log remembers.
-func (a *app) sessions(ctx context.Context) ([]sessionState, error) {
-	home, err := a.Home()
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]*sessionState{}
-	if l, err := a.auditReader(); err != nil {
-		return nil, err
-	} else if l != nil {
-		defer l.Close()
-		for _, event := range []string{audit.EventSessionStarted, audit.EventSessionEnded} {
-			if err := l.Each(ctx, audit.Filter{Event: event}, func(r audit.Row) error { note(found, r); return nil }); err != nil {
-				return nil, err
-			}
-		}
-	}
-	entries, _ := os.ReadDir(filepath.Join(home, "sessions")) // none: nothing runs
-	for _, e := range entries {
-		var info sessionInfo
-		raw, err := os.ReadFile(filepath.Join(home, "sessions", e.Name(), "session.json"))
-		if err != nil || json.Unmarshal(raw, &info) != nil {
-			continue
-		}
-		s := found[info.ID]
-		if s == nil {
-			s = &sessionState{ID: info.ID, Agent: info.Agent, Mode: info.Mode, Started: info.Started, State: "unclean"}
-			found[info.ID] = s
-		}
-		if s.PID = info.PID; alive(home, info.ID) {
-			s.State = "running"
-		}
-	}
-	var all []sessionState
-	for _, s := range found {
-		all = append(all, *s)
-	}
-	slices.SortFunc(all, func(a, b sessionState) int { return strings.Compare(a.ID, b.ID) })
-	return all, nil
-}
-
-func note(found map[string]*sessionState, r audit.Row) {
-	s := found[r.SessionID]
-	if s == nil {
-		s = &sessionState{ID: r.SessionID, Started: r.TS, State: "unclean"}
-		found[r.SessionID] = s
-	}
-	if r.Event == audit.EventSessionStarted {
-		s.Started = r.TS
-		s.Agent, _ = r.Fields["agent"].(string)
-		s.Mode, _ = r.Fields["mode"].(string)
-		s.Sealed, _ = r.Fields["sealed"].(bool)
-		return
-	}
-	s.Ended = &r.TS
-	if r.Reason != "unclean" {
-		s.State = "ended"
-	}
-	if code, ok := r.Fields["exit_code"].(float64); ok {
-		exit := int(code)
-		s.Exit = &exit
-	}
-}
-
 func sessionList(ctx context.Context, a *app) error {
 	all, err := a.sessions(ctx)
 	if err != nil {
@@ -123,24 +39,14 @@ func sessionList(ctx context.Context, a *app) error {
 		}
 		return a.printJSON(all)
 	}
+	if len(all) == 0 {
+		a.sayf("no session has run in this home; start one with: aileron launch AGENT")
+	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.State, s.Mode, inert(first(s.Agent, "-")), s.Started.Local().Format(time.DateTime))
 	}
 	return w.Flush()
-}
-
-func (a *app) findSession(ctx context.Context, id string) (sessionState, error) {
-	all, err := a.sessions(ctx)
-	if err != nil {
-		return sessionState{}, err
-	}
-	for _, s := range all {
-		if s.ID == id {
-			return s, nil
-		}
-	}
-	return sessionState{}, hint(errors.New("find the session: there is none with that id"), "aileron session list shows the ids")
 }
 
 func sessionShow(ctx context.Context, a *app, id string) error {
@@ -151,12 +57,24 @@ func sessionShow(ctx context.Context, a *app, id string) error {
 	if a.json {
 		return a.printJSON(s)
 	}
-	fmt.Fprintf(a.stdout, "id       %s\nstate    %s\nagent    %s\nmode     %s\nsealed   %v\nstarted  %s\n", s.ID, s.State, inert(s.Agent), s.Mode, s.Sealed, s.Started.Format(time.RFC3339))
+	line := func(name, value string) { fmt.Fprintf(a.stdout, "%-9s%s\n", name, inert(value)) }
+	line("id", s.ID)
+	line("state", s.State)
+	line("agent", first(s.Agent, "-"))
+	line("mode", first(s.Mode, "-"))
+	line("sealed", strconv.FormatBool(s.Sealed))
+	line("started", s.Started.Format(time.RFC3339))
+	if s.Disabled != nil {
+		line("disabled", s.Disabled.Reason+": "+s.Disabled.Cause)
+	}
 	if s.Ended != nil {
-		fmt.Fprintf(a.stdout, "ended    %s\n", s.Ended.Format(time.RFC3339))
+		line("ended", s.Ended.Format(time.RFC3339))
 	}
 	if s.Exit != nil {
-		fmt.Fprintf(a.stdout, "exit     %d\n", *s.Exit)
+		line("exit", strconv.Itoa(*s.Exit))
+	}
+	if s.Cause != "" {
+		line("cause", s.Cause)
 	}
 	return nil
 }

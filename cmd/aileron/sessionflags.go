@@ -37,8 +37,8 @@ func (o *sessionOptions) register(cmd *cobra.Command) {
 }
 
 func (o *sessionOptions) check() error {
-	if o.egress != "deny" && o.egress != "passthrough" {
-		return usagef("--egress is %q; it must be deny or passthrough", o.egress)
+	if err := oneOf("egress", o.egress, "deny", "passthrough"); err != nil {
+		return err
 	}
 	for _, b := range o.binds {
 		if fqn, identity, ok := strings.Cut(b, "="); !ok || fqn == "" || identity == "" {

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// write puts rows into the log of a home.
+func (c cli) write(rows ...audit.Row) {
+	c.t.Helper()
+	l, err := audit.Open(filepath.Join(c.home, "audit.db"), audit.Options{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, r := range rows {
+		if _, err := l.Append(context.Background(), r); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// A filter that can select nothing is a mistake, not an empty answer.
+func TestAFilterThatCannotBeIsAWrongUsage(t *testing.T) {
+	c := newCLI(t)
+	c.write(audit.Row{Event: audit.EventVaultLocked})
+	for _, verb := range []string{"tail", "list", "export"} {
+		for _, w := range []struct {
+			flags []string
+			want  string
+		}{
+			{[]string{"--decision", "foo"}, `--decision is "foo"; it must be proxied, passthrough, rejected, upgrade or disabled`},
+			{[]string{"--event", "foo"}, "session.started, session.ended, binding.created"},
+			{[]string{"--since", "garbage"}, `--since is "garbage"; it must be RFC 3339 or a span such as 10m`},
+			{[]string{"--until", "yesterday"}, `--until is "yesterday"; it must be RFC 3339`},
+			{[]string{"--limit", "-1"}, "--limit is -1; it must not be negative"},
+		} {
+			out, errs, code := c.run(append([]string{"audit", verb}, w.flags...)...)
+			if code != 2 || out != "" || !strings.Contains(errs, w.want) {
+				t.Errorf("audit %s %q ends with %d: %q, %q; want 2 and %q", verb, w.flags, code, out, errs, w.want)
+			}
+		}
+		for _, flags := range [][]string{{"--decision", "upgrade"}, {"--event", audit.EventBindingRevoked}, {"--host", "nowhere.example"}} {
+			if out, _, code := c.run(append([]string{"audit", verb}, flags...)...); code != 0 || strings.Contains(out, "vault.locked") {
+				t.Errorf("audit %s %q ends with %d and prints %q", verb, flags, code, out)
+			}
+		}
+	}
+	for flags, want := range map[string]string{"audit tail -n -4": "--lines is -4", "audit tail -n 0": "--lines is 0", "audit export --format har": `--format is "har"; it must be jsonl or csv`} {
+		if _, errs, code := c.run(strings.Fields(flags)...); code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%s ends with %d: %s", flags, code, errs)
+		}
+	}
+}
+
+func TestAnEmptyAnswerSaysSo(t *testing.T) {
+	c := newCLI(t)
+	for _, args := range []string{"audit list", "audit tail", "audit export", "session list", "connector list", "binding list"} {
+		if out, errs, code := c.run(strings.Fields(args)...); code != 0 || out != "" || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s ends with %d: %q, %q; want one line on stderr", args, code, out, errs)
+		}
+	}
+	c.write(audit.Row{Event: audit.EventVaultLocked})
+	if out, errs, code := c.run("audit", "list", "--host", "nowhere.example"); code != 0 || out != "" || errs == "" {
+		t.Errorf("no row: it ends with %d: %q, %q", code, out, errs)
+	}
+}
+
+func TestARowSaysWhatItIsAbout(t *testing.T) {
+	c := newCLI(t)
+	c.write(
+		audit.Row{Event: audit.EventSessionStarted, Fields: map[string]any{"agent": "opencode", "mode": "podman"}},
+		audit.Row{Event: audit.EventProxyProxied, Decision: audit.DecisionProxied, Method: "GET", Host: "api.tracker.example", Port: 8443, Path: "/v1", Status: 200},
+		audit.Row{Event: audit.EventBindingCreated, Binding: "bearer/tracker/work", ConnectorFQN: "github://acme/tracker"},
+		audit.Row{Event: audit.EventConnectorRemoved, ConnectorFQN: "github://acme/tracker", ConnectorVersion: "1.0.0"},
+		audit.Row{Event: audit.EventSandboxDisabled, Decision: audit.DecisionDisabled, Reason: reasonOptOut, Fields: map[string]any{"cause": "--sandbox-proxy=off"}},
+		audit.Row{Event: audit.EventSessionEnded, Fields: map[string]any{"cause": "asked\x1b[2J to stop"}},
+	)
+	lines := strings.Split(c.ok("audit", "list"), "\n")
+	for i, want := range []string{"session.started      podman opencode", "proxied   200  GET api.tracker.example:8443/v1", "binding.created      bearer/tracker/work",
+		"connector.removed      github://acme/tracker@1.0.0", "disabled       --sandbox-proxy=off  user_opt_out", "session.ended      asked?[2J to stop"} {
+		if !strings.HasSuffix(lines[i], want) {
+			t.Errorf("the line is %q, want the end %q", lines[i], want)
+		}
+	}
+}

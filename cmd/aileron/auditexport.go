@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+func newAuditExportCommand(a *app) *cobra.Command {
+	opts := &auditOptions{}
+	format := "jsonl"
+	cmd := &cobra.Command{
+		Use:     "export",
+		Short:   "Write rows as JSON lines or CSV",
+		Example: "  aileron audit export --format csv --since 24h > audit.csv",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("format", format, "jsonl", "csv"); err != nil {
+				return err
+			}
+			filter, err := opts.build()
+			if err != nil {
+				return err
+			}
+			l, err := a.auditReader()
+			if err != nil {
+				return err
+			}
+			if l == nil {
+				a.sayf("aileron: there is no audit log yet")
+				return nil
+			}
+			defer l.Close()
+			if format == "csv" {
+				return auditCSV(cmd.Context(), a, l, filter)
+			}
+			return l.Each(cmd.Context(), filter, func(r audit.Row) error { return a.printJSON(r) })
+		},
+	}
+	opts.register(cmd)
+	cmd.Flags().StringVar(&format, "format", format, "jsonl or csv")
+	return cmd
+}
+
+func auditCSV(ctx context.Context, a *app, l *audit.Log, filter audit.Filter) error {
+	w := csv.NewWriter(a.stdout)
+	if err := w.Write(strings.Split("seq,id,ts,event,session_id,source,decision,reason,connector_fqn,connector_version,tool,operation,binding,method,"+
+		"scheme,host,port,path,http_version,status,request_bytes,response_bytes,redactions,duration_us,fields,prev_hash,hash", ",")); err != nil {
+		return err
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	err := l.Each(ctx, filter, func(r audit.Row) error {
+		fields, err := json.Marshal(r.Fields)
+		if err != nil {
+			return err
+		}
+		return w.Write([]string{number(r.Seq), r.ID, r.TS.Format(time.RFC3339Nano), r.Event, r.SessionID, r.Source, r.Decision, r.Reason, r.ConnectorFQN,
+			r.ConnectorVersion, r.Tool, r.Operation, r.Binding, r.Method, r.Scheme, r.Host, strconv.Itoa(r.Port), r.Path, r.HTTPVersion,
+			strconv.Itoa(r.Status), number(r.RequestBytes), number(r.ResponseBytes), strconv.Itoa(r.Redactions), number(r.DurationUS),
+			string(fields), r.PrevHash, r.Hash})
+	})
+	w.Flush()
+	return errors.Join(err, w.Error())
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// printRow writes one row: as an object with --json, else as a line for a
+// person.
+func (a *app) printRow(r audit.Row) error {
+	if a.json {
+		return a.printJSON(r)
+	}
+	decision := first(r.Decision, "-")
+	if r.Event == audit.EventProxyStarted {
+		decision = "started"
+	} else if r.Decision == "" {
+		decision = r.Event
+	}
+	status := "   "
+	if r.Status != 0 {
+		status = strconv.Itoa(r.Status)
+	}
+	line := fmt.Sprintf("%s  %-9s %s  %s", r.TS.Local().Format("15:04:05.000"), decision, status, subject(r))
+	if r.Operation != "" {
+		line += "  [" + r.Tool + " " + r.Operation + "]"
+	}
+	if r.Reason != "" {
+		line += "  " + r.Reason
+	}
+	if r.Redactions > 0 {
+		line += fmt.Sprintf("  %d wiped out", r.Redactions)
+	}
+	_, err := fmt.Fprintln(a.stdout, strings.TrimRight(inert(line), " "))
+	return err
+}
+
+// subject is what a row is about: the request, or else what a session, a
+// binding or a connector is or did.
+func subject(r audit.Row) string {
+	if r.Host != "" {
+		port := ""
+		if r.Port != 443 && r.Port != 80 && r.Port != 0 {
+			port = ":" + strconv.Itoa(r.Port)
+		}
+		return strings.TrimSpace(r.Method + " " + r.Host + port + r.Path)
+	}
+	field := func(name string) string { s, _ := r.Fields[name].(string); return s }
+	switch {
+	case r.Method != "":
+		return r.Method
+	case r.Event == audit.EventSessionStarted:
+		return strings.TrimSpace(field("mode") + " " + field("agent"))
+	case r.Binding != "":
+		return r.Binding
+	case r.ConnectorFQN != "":
+		return strings.TrimSuffix(r.ConnectorFQN+"@"+r.ConnectorVersion, "@")
+	}
+	return first(field("cause"), field("error"))
+}
+
+// inert replaces whatever a terminal would obey.
+func inert(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// sessionState is one session as session list and show tell of it.
+type sessionState struct {
+	ID      string     `json:"id"`
+	Agent   string     `json:"agent"`
+	Mode    string     `json:"mode"`
+	Sealed  bool       `json:"sealed"`
+	State   string     `json:"state"` // running, ended, unclean, or refused before it began
+	PID     int        `json:"pid,omitempty"`
+	Started time.Time  `json:"started"`
+	Ended   *time.Time `json:"ended,omitempty"`
+	Exit    *int       `json:"exit_code,omitempty"`
+	Cause   string     `json:"cause,omitempty"` // why it ended
+
+	Disabled *disabledState `json:"disabled,omitempty"` // its box was not mediated, or not started
+}
+
+// disabledState is what sandbox.proxy.disabled says.
+type disabledState struct {
+	Reason string `json:"reason"`
+	Cause  string `json:"cause"`
+}
+
+// uncleanCause is the end of a session that could not say why itself.
+const uncleanCause = "the process ended without closing the session"
+
+// sessions puts together what runs and what the audit log remembers.
+func (a *app) sessions(ctx context.Context) ([]sessionState, error) {
+	home, err := a.Home()
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]*sessionState{}
+	if l, err := a.auditReader(); err != nil {
+		return nil, err
+	} else if l != nil {
+		defer l.Close()
+		for _, event := range []string{audit.EventSessionStarted, audit.EventSandboxDisabled, audit.EventSessionEnded} {
+			if err := l.Each(ctx, audit.Filter{Event: event}, func(r audit.Row) error { note(found, r); return nil }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	entries, _ := os.ReadDir(filepath.Join(home, "sessions")) // none: nothing runs
+	for _, e := range entries {
+		var info sessionInfo
+		raw, err := os.ReadFile(filepath.Join(home, "sessions", e.Name(), "session.json"))
+		if err != nil || json.Unmarshal(raw, &info) != nil {
+			continue
+		}
+		s := found[info.ID]
+		if s == nil {
+			s = &sessionState{ID: info.ID, Agent: info.Agent, Mode: info.Mode, Started: info.Started, State: "unclean"}
+			found[info.ID] = s
+		}
+		if s.PID = info.PID; alive(home, info.ID) {
+			s.State = "running"
+		}
+	}
+	var all []sessionState
+	for _, s := range found {
+		if s.State == "unclean" {
+			s.Cause = uncleanCause
+		}
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b sessionState) int { return strings.Compare(a.ID, b.ID) })
+	return all, nil
+}
+
+// note adds what a row tells of its session. The rows of an event come after
+// those of the events before it.
+func note(found map[string]*sessionState, r audit.Row) {
+	text := func(name string) string { t, _ := r.Fields[name].(string); return t }
+	s := found[r.SessionID]
+	if s == nil {
+		s = &sessionState{ID: r.SessionID, Started: r.TS, State: "unclean"}
+		found[r.SessionID] = s
+		if r.Event == audit.EventSandboxDisabled {
+			s.State, s.Agent, s.Mode = "refused", text("agent"), text("mode")
+		}
+	}
+	switch r.Event {
+	case audit.EventSessionStarted:
+		s.Started, s.Agent, s.Mode = r.TS, text("agent"), text("mode")
+		s.Sealed, _ = r.Fields["sealed"].(bool)
+	case audit.EventSandboxDisabled:
+		s.Disabled = &disabledState{r.Reason, text("cause")}
+	case audit.EventSessionEnded:
+		s.Ended, s.Cause = &r.TS, text("cause")
+		if r.Reason != "unclean" {
+			s.State = "ended"
+		}
+		if code, ok := r.Fields["exit_code"].(float64); ok {
+			exit := int(code)
+			s.Exit = &exit
+		}
+	}
+}
+
+// noSessionError is an id that no session has.
+type noSessionError struct{}
+
+func (noSessionError) Error() string { return "find the session: there is none with that id" }
+
+// ErrorClass and ErrorReason are for --json.
+func (noSessionError) ErrorClass() string  { return "invalid_request" }
+func (noSessionError) ErrorReason() string { return reasonNotFound }
+
+func (a *app) findSession(ctx context.Context, id string) (sessionState, error) {
+	all, err := a.sessions(ctx)
+	if err != nil {
+		return sessionState{}, err
+	}
+	for _, s := range all {
+		if s.ID == id {
+			return s, nil
+		}
+	}
+	return sessionState{}, hint(noSessionError{}, "aileron session list shows the ids")
+}

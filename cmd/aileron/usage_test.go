@@ -1,0 +1,112 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// Each wrong call ends with 2 and one line that says what would be right.
+func TestAWrongCallSaysWhatIsRight(t *testing.T) {
+	c := newCLI(t)
+	for _, w := range []struct{ call, want string }{
+		{"nonsense", `"nonsense" is not a command of aileron; aileron --help shows how it is used`},
+		{"help nonsense", `"nonsense" is not a command of aileron; `},
+		{"completion nonsense", `"nonsense" is not a command of aileron completion; `},
+		{"help audit nonsense", `"nonsense" is not a command of aileron audit; `},
+		{"audit list --log-level foo", `--log-level is "foo"; it must be debug, info, warn or error; aileron audit list --help shows`},
+		{"audit list --limit many", `invalid argument "many" for "--limit" flag: invalid syntax; `},
+		{"audit list extra", "audit list wants no arguments; it was given 1 argument; "},
+		{"audit show", "audit show wants ID; it was given none; "},
+		{"spec validate", "spec validate wants FILE...; it was given none; "},
+		{"proxy extra words", "proxy wants no arguments; it was given 2 arguments; "},
+		{"demo --sandbox=foo", `--sandbox is "foo"; it must be auto, podman, docker or off; `},
+		{"sandbox prune --sandbox=foo", `--sandbox is "foo"; it must be auto, podman or docker; `},
+		{"sandbox build --sandbox=off", `--sandbox is "off"; it must be auto, podman or docker; `},
+		{"sandbox run --sandbox=off -- true", "use aileron run -- CMD"},
+		{"sandbox run --sandbox-build=foo -- true", `--sandbox-build is "foo"; it must be auto, always or never; `},
+		{"launch opencode --sandbox=foo", `--sandbox is "foo"; it must be auto, podman, docker or off; `},
+		{"launch opencode --sandbox-proxy=foo", `--sandbox-proxy is "foo"; it must be auto, on or off; `},
+		{"launch nobody", "known: claude, codex, opencode; for any other command use: aileron sandbox run -- CMD"},
+		{"run --egress=foo -- true", `--egress is "foo"; it must be deny or passthrough; `},
+		{"binding setup tracker", "does not begin with github://"},
+		{"gateway extra", "gateway wants no arguments"},
+	} {
+		out, errs, code := c.run(strings.Fields(w.call)...)
+		if code != 2 || out != "" || !strings.Contains(errs, w.want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("aileron %s ends with %d: %q, %q; want 2 and one line with %q", w.call, code, out, errs, w.want)
+		}
+	}
+}
+
+// An argument in the wrong place may be a secret.
+func TestAWrongArgumentIsNotRepeated(t *testing.T) {
+	c := newCLI(t)
+	if _, errs, code := c.run("binding", "setup", githubFQN, "ghp-secret"); code != 2 || strings.Contains(errs, "ghp-secret") {
+		t.Errorf("it ends with %d and says %q", code, errs)
+	}
+}
+
+// With --json every error is the object of CONTRACT section 4, alone, on
+// stderr, wherever the flag stands.
+func TestErrorsAreObjectsWithJSON(t *testing.T) {
+	c := newCLI(t)
+	for _, w := range []struct{ call, class, reason string }{
+		{"nonsense --json", "invalid_request", "invalid_request"},
+		{"audit list --nonsense --json", "invalid_request", "invalid_request"},
+		{"audit list --json --decision foo", "invalid_request", "invalid_request"},
+		{"audit list --json --log-level foo", "invalid_request", "invalid_request"},
+		{"audit show --json", "invalid_request", "invalid_request"},
+		{"audit show --json 01ARZ3NDEKTSV4RRFFQ69G5FAV", "invalid_request", "not_found"},
+		{"session show --json 01ARZ3NDEKTSV4RRFFQ69G5FAV", "invalid_request", "not_found"},
+		{"connector show --json " + githubFQN, "invalid_request", "not_found"},
+		{"connector remove --json " + githubFQN, "invalid_request", "not_found"},
+		{"binding setup --json " + githubFQN, "invalid_request", "not_found"},
+		{"launch --json nobody", "invalid_request", "invalid_request"},
+		{"run --json -- no-such-command", "connector_runtime_error", "connector_runtime_error"},
+	} {
+		out, errs, code := c.run(strings.Fields(w.call)...)
+		if code == 0 || out != "" {
+			t.Errorf("aileron %s ends with %d and prints %q", w.call, code, out)
+		}
+		e := decode[struct {
+			Error struct {
+				Class, Message, Requested string
+				AuditID                   *string `json:"audit_id"`
+				Granted                   []string
+				Retriable                 *bool
+				Details                   struct{ Reason string }
+			}
+		}](t, errs).Error
+		if e.Class != w.class || e.Details.Reason != w.reason || e.Message == "" || e.Granted == nil || e.AuditID == nil || e.Retriable == nil {
+			t.Errorf("aileron %s says %s", w.call, errs)
+		}
+	}
+	if _, errs, _ := c.run("run", "--nonsense", "--", "true", "--json"); !strings.HasPrefix(errs, "aileron: ") {
+		t.Errorf("the --json of the command was taken for ours: %s", errs)
+	}
+}
+
+// Help shows a command that someone would really type, and every verb has it.
+func TestEveryVerbHasHelp(t *testing.T) {
+	c := newCLI(t)
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		args := strings.Fields(cmd.CommandPath())[1:]
+		long, errs, code := c.run(append(args, "--help")...)
+		if code != 0 || errs != "" || !strings.Contains(long, "Usage:") {
+			t.Errorf("%s --help ends with %d: %q", cmd.CommandPath(), code, errs)
+		}
+		if help, _, code := c.run(append([]string{"help"}, args...)...); code != 0 || help != long {
+			t.Errorf("help %s ends with %d and differs from --help: %q", cmd.CommandPath(), code, help)
+		}
+		if cobras := strings.Contains(cmd.CommandPath(), "completion") || cmd.Name() == "help"; !cobras && !cmd.Hidden && !cmd.HasSubCommands() && (cmd.Example == "" || !strings.Contains(long, "aileron "+strings.Join(args, " "))) {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRootCommand(&app{}))
+}
