@@ -47,6 +47,9 @@ func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
 	if c.drain == nil {
 		c.drain = context.Background()
 	}
+	c.ended = func() bool { return ctx.Err() != nil }
+	c.draining = func() bool { return c.used && c.drain.Err() != nil }
+	defer context.AfterFunc(c.drain, c.drained)()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(aLongTimeAgo) })
 	defer stop()
 	defer func() { // a handler's panic ends the connection too
@@ -76,39 +79,36 @@ type serving struct {
 	limits   Limits
 	drain    context.Context
 	once     bool
-	used     bool // it has carried a request
 	hijacked bool
+
+	ended    func() bool // the session, and the connection with it
+	draining func() bool // it is to end once it is idle
+	used     bool        // it has carried a request
+	mu       sync.Mutex
+	waiting  bool // for a request, and not for the first
 }
 
-// draining reports a connection that is to end once it is idle.
-func (c *serving) draining() bool { return c.used && c.drain.Err() != nil }
-
-// whileIdle sets the deadline of a connection that begins to drain while it
-// waits for a request. It sets none after the returned function, which ends
-// the waiting: that of the request would be cut short.
-func (c *serving) whileIdle(ended func() bool) func() {
-	set := make(chan struct{})
-	stop := context.AfterFunc(c.drain, func() {
-		defer close(set)
-		c.src.until(time.Now().Add(min(drainWait, c.limits.Idle)), ended)
-	})
-	return func() {
-		if !stop() {
-			<-set
-		}
+// drained sets the deadline of a connection that begins to drain while it
+// waits for a request. A request that has come is not cut short by it.
+func (c *serving) drained() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting {
+		c.src.until(time.Now().Add(min(drainWait, c.limits.Idle)), c.ended)
 	}
+}
+
+func (c *serving) wait(is bool) {
+	c.mu.Lock()
+	c.waiting = is
+	c.mu.Unlock()
 }
 
 // exchange serves one request and reports whether another may follow.
 func (c *serving) exchange(ctx context.Context) (more bool) {
-	life := ctx // of the connection
-	ended := func() bool { return life.Err() != nil }
-	idle := func() {}
-	if c.used {
-		idle = c.whileIdle(ended)
-	}
-	head, err := c.src.head(c.limits, ended, c.draining)
-	idle()
+	c.wait(c.used)
+	head, err := c.src.head(c.limits, c.ended, c.draining)
+	c.wait(false)
 	c.used = true
 	if err != nil {
 		if f := faultOf(err, head); f != nil {
