@@ -331,7 +331,7 @@ func reset(conn net.Conn) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
+	if tcp, ok := conn.(*watched); ok {
 		_ = tcp.SetLinger(0)
 		_ = tcp.Close()
 	}

@@ -10,10 +10,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // origin is one scripted server. It keeps the raw bytes of every request, as
@@ -27,7 +30,7 @@ type origin struct {
 	conns atomic.Int64 // ever accepted
 
 	mu     sync.Mutex
-	open   map[net.Conn]bool
+	open   map[*watched]bool
 	hits   []*hit
 	strays [][]byte // what came on connections and is no request
 	script func(*visit)
@@ -118,7 +121,7 @@ func startOrigin(r *roots, host string, at netip.AddrPort) (*origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &origin{name: nameOf(host, at.Port()), host: host, l: l, open: map[net.Conn]bool{}}
+	o := &origin{name: nameOf(host, at.Port()), host: host, l: l, open: map[*watched]bool{}}
 	if at.Port() != 80 {
 		o.config = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			o.mu.Lock()
@@ -140,13 +143,13 @@ func startOrigin(r *roots, host string, at netip.AddrPort) (*origin, error) {
 			if err != nil {
 				return
 			}
-			go o.serve(c)
+			go o.serve(&watched{TCPConn: c.(*net.TCPConn)})
 		}
 	}()
 	return o, nil
 }
 
-func (o *origin) serve(raw net.Conn) {
+func (o *origin) serve(raw *watched) {
 	o.mu.Lock()
 	o.open[raw] = true
 	whole := o.raw
@@ -162,7 +165,7 @@ func (o *origin) serve(raw net.Conn) {
 		whole(raw)
 		return
 	}
-	conn, sni := raw, ""
+	conn, sni := net.Conn(raw), ""
 	if o.config != nil {
 		secure := tls.Server(raw, &tls.Config{GetConfigForClient: o.config, MinVersion: tls.VersionTLS12})
 		_ = secure.SetDeadline(time.Now().Add(20 * time.Second))
@@ -190,6 +193,7 @@ func (o *origin) serve(raw net.Conn) {
 		o.mu.Lock()
 		o.hits = append(o.hits, h)
 		script := o.script
+		raw.serving = true
 		o.mu.Unlock()
 		v := &visit{hit: *h, req: req, conn: conn, keep: func(body []byte) {
 			o.mu.Lock()
@@ -204,7 +208,78 @@ func (o *origin) serve(raw net.Conn) {
 		if v.close {
 			return
 		}
+		o.mu.Lock()
+		raw.serving = false
+		o.mu.Unlock()
 	}
+}
+
+// watched is an origin's connection, of which it can be told whether all that
+// came on it has been taken.
+type watched struct {
+	*net.TCPConn
+	serving bool // a request that has been noted; guarded by the origin's mu
+
+	mu      sync.Mutex
+	waiting bool // for more, and there was nothing
+}
+
+// Read reads as net.TCPConn does.
+func (w *watched) Read(p []byte) (n int, err error) {
+	raw, err := w.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = raw.Read(func(fd uintptr) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for failed = unix.EINTR; failed == unix.EINTR; {
+			n, failed = unix.Read(int(fd), p)
+		}
+		w.waiting = failed == unix.EAGAIN
+		return !w.waiting
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case failed != nil:
+		return 0, os.NewSyscallError("read", failed)
+	case n == 0 && len(p) > 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// taken reports that the origin waits for what has not come yet.
+func (w *watched) taken() bool {
+	raw, err := w.SyscallConn()
+	if err != nil {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	nothing := false
+	if err := raw.Control(func(fd uintptr) {
+		_, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		nothing = err == unix.EAGAIN
+	}); err != nil {
+		return true // it is closed
+	}
+	return w.waiting && nothing
+}
+
+// settled reports that nothing is on its way to be noted: of no connection is
+// there more to be read before the request on it is answered.
+func (o *origin) settled() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for c := range o.open {
+		if o.raw == nil && !c.serving && !c.taken() {
+			return false
+		}
+	}
+	return true
 }
 
 // plays sets how the origin answers from now on; nil is a greeting.

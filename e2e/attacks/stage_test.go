@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // places are the addresses of the fixture. They look public to the address
@@ -72,4 +73,18 @@ func newStage(dir string) (*stage, error) {
 		}
 	}
 	return s, nil
+}
+
+// settle waits until the origins have noted all that was sent to them. What
+// the plane does not wait for may still lie in their sockets.
+func (s *stage) settle(patience time.Duration) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		settled := true
+		for _, o := range s.origins {
+			settled = settled && o.settled()
+		}
+		if settled {
+			return
+		}
+	}
 }

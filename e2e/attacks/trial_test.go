@@ -114,6 +114,7 @@ func (c *trial) judge() {
 		_ = l.Close()
 	}
 	rows := c.settledRows()
+	on.settle(c.s.patience)
 	var hits []hit
 	for _, o := range on.origins {
 		seen, strays := o.reset()
