@@ -55,7 +55,7 @@ func startBinary(t *testing.T, env ...string) (*subject, func()) {
 	s, cmd, said := launchBinary(t, env)
 	stop := sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		killed := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+		killed := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("aileron proxy ended: %v\n%s", err, said.bytes())
 		}
@@ -175,7 +175,7 @@ func launchBinary(t *testing.T, env []string) (*subject, *exec.Cmd, *safeBuffer)
 		}
 		return rows
 	}
-	return &subject{patience: 20 * time.Second, addr: at.Host, token: token, roots: trusted, logs: said.bytes,
+	return &subject{patience: patience, addr: at.Host, token: token, roots: trusted, logs: said.bytes,
 		files: func() []string { return []string{home} },
 		rows:  func(after int64) []audit.Row { return list(audit.Filter{AfterSeq: after}) },
 		last: func() int64 {

@@ -23,32 +23,26 @@ func dos() category {
 		"DOS-04": "e2e/protocol opens ten thousand idle tunnels",
 		"DOS-13": "there is no endpoint yet that runs an operation by name",
 	}, cases: []attack{
-		{id: "DOS-01", does: "heads that never end are ended, and others are served meanwhile", f: limits(func(l *proxy.Limits) { l.Wire.Header, l.Handshake = 500*time.Millisecond, 500*time.Millisecond }), run: func(c *trial) {
+		{id: "DOS-01", does: "heads that never end are ended, and others are served meanwhile", f: limits(func(l *proxy.Limits) { l.Wire.Header, l.Handshake = 3*time.Second, 3*time.Second }), run: func(c *trial) {
+			slow := map[*line]string{} // all at once: each takes as long as the limit
 			for name, begin := range map[string]string{"a head": "GET http://plain.good.test/ HTTP/1.1\r\nX: ", "a request line": "GE", "one byte": "C"} {
-				c.each(name, func(c *trial) {
-					slow := make([]*line, 25)
-					for i := range slow {
-						slow[i] = c.dial()
-						_, _ = io.WriteString(slow[i], begin)
-						c.rows++
-					}
-					c.is("a request meanwhile", c.get("api.good.test", "/v1/items"), 200)
-					for _, l := range slow {
-						if _, err := io.Copy(io.Discard, l); err != nil && !strings.Contains(err.Error(), "reset") {
-							c.failf("a slow connection was kept: %v", err)
-						}
-					}
-				})
-			}
-			c.each("no handshake", func(c *trial) {
-				l, a := c.connect("api.good.test")
-				c.is("CONNECT", a, 200)
-				_, _ = io.WriteString(l, "\x16\x03\x01")
-				c.rows++
-				if _, err := io.Copy(io.Discard, l); err != nil && !strings.Contains(err.Error(), "reset") {
-					c.failf("it was kept: %v", err)
+				for range 25 {
+					l := c.dial()
+					_, _ = io.WriteString(l, begin)
+					slow[l] = name
 				}
-			})
+			}
+			l, a := c.connect("api.good.test")
+			c.is("CONNECT", a, 200)
+			_, _ = io.WriteString(l, "\x16\x03\x01")
+			slow[l] = "no handshake"
+			c.rows = len(slow)
+			c.is("a request meanwhile", c.get("api.good.test", "/v1/items"), 200)
+			for l, name := range slow {
+				if _, err := io.Copy(io.Discard, l); err != nil && !strings.Contains(err.Error(), "reset") {
+					c.failf("%s: a slow connection was kept: %v", name, err)
+				}
+			}
 		}},
 		{id: "DOS-02", does: "a body that comes byte by byte is ended", f: limits(func(l *proxy.Limits) { l.Wire.Progress = 400 * time.Millisecond }), run: func(c *trial) {
 			c.strays = true
@@ -246,7 +240,7 @@ func dosCaps(c *trial) {
 		c.eventually("there is room again", func() bool { return c.get2("key.good.test").status == 200 })
 	})
 	c.each("rate", func(c *trial) {
-		_, done := with(c, func(l *proxy.Limits) { l.Rate = 5 })
+		_, done := with(c, func(l *proxy.Limits) { l.Rate = 1 }) // which not even twenty slow requests keep
 		defer done()
 		for range 20 {
 			if a := c.absolute("http://plain.good.test/v1/items", "plain.good.test"); a.status == 429 {

@@ -46,12 +46,15 @@ func flt() category {
 			})
 			for i := range 20 {
 				c.is("what fills the pool", c.get("api.good.test", "/v1/items"), 200)
+				cut := make(chan struct{})
 				go func() {
+					defer close(cut)
 					time.Sleep(time.Duration(i) * 200 * time.Microsecond) // before, while and after the POST comes
 					api.cut()
 				}()
 				a := c.post("api.good.test", "/v1/items", "once")
 				c.is("the POST", a, 200, 502)
+				<-cut // what comes next is not in its way
 				if a.status == 200 {
 					posted++
 				}
@@ -78,7 +81,7 @@ func flt() category {
 				"denying": func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeNameError; return true },
 				"refused": func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeRefused; return true },
 			} {
-				c.elsewhere(name, fixture{set: func(cfg *proxy.Config) { odd.serves(cfg); cfg.Upstream.Dial = 300 * time.Millisecond }}, func(c *trial) {
+				c.elsewhere(name, fixture{set: func(cfg *proxy.Config) { odd.serves(cfg); cfg.Upstream.Dial = 2 * time.Second }}, func(c *trial) {
 					odd.says(says)
 					c.is("while it is down", c.get("api.good.test", "/v1/items"), 502, 504)
 					c.untouched()

@@ -121,7 +121,7 @@ func ipx() category {
 			defer odd.stop()
 			c.elsewhere("silent", fixture{set: func(cfg *proxy.Config) {
 				odd.serves(cfg)
-				cfg.Upstream.Dial = 300 * time.Millisecond
+				cfg.Upstream.Dial = time.Second
 				cfg.Limits.Requests = 2
 			}}, func(c *trial) {
 				odd.says(func(*dnsmessage.Message) bool { return false })

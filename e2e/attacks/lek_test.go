@@ -375,7 +375,7 @@ func lek() category {
 				c.failf("got %q", a.body)
 			}
 		}},
-		{id: "LEK-35", does: "the plane's own errors quote nothing of the request", f: &fixture{set: func(cfg *proxy.Config) { cfg.Upstream.ResponseHeader = 300 * time.Millisecond }}, run: lekErrors},
+		{id: "LEK-35", does: "the plane's own errors quote nothing of the request", f: &fixture{set: func(cfg *proxy.Config) { cfg.Upstream.ResponseHeader = 2 * time.Second }}, run: lekErrors},
 		{id: "LEK-37", does: "debug pages that dump the request", run: func(c *trial) {
 			for name, page := range map[string]func(*visit) string{
 				"html": func(v *visit) string {

@@ -108,7 +108,7 @@ func newNaive(t *testing.T) *subject {
 	t.Cleanup(func() { _ = outer.Close(); n.transport.CloseIdleConnections() })
 	trusted := x509.NewCertPool()
 	trusted.AddCert(authority.Root())
-	return &subject{patience: 300 * time.Millisecond, addr: l.Addr().String(), token: "t", roots: trusted, logs: func() []byte { return nil }, files: func() []string { return nil },
+	return &subject{patience: 3 * time.Second, forgets: true, addr: l.Addr().String(), token: "t", roots: trusted, logs: func() []byte { return nil }, files: func() []string { return nil },
 		last: func() int64 {
 			n.mu.Lock()
 			defer n.mu.Unlock()

@@ -168,7 +168,7 @@ func (o *origin) serve(raw *watched) {
 	conn, sni := net.Conn(raw), ""
 	if o.config != nil {
 		secure := tls.Server(raw, &tls.Config{GetConfigForClient: o.config, MinVersion: tls.VersionTLS12})
-		_ = secure.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = secure.SetDeadline(time.Now().Add(patience))
 		if secure.Handshake() != nil {
 			return
 		}

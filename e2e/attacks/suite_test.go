@@ -113,7 +113,7 @@ func report(t *testing.T, a attack, found map[string][]string) {
 func settlesAt(t *testing.T, what string, before int, count func() int) {
 	t.Helper()
 	n := 0
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		runtime.GC() // the pipes of splice(2) wait for it in a pool
 		if n = count(); n <= before+before/20+2 {
 			return

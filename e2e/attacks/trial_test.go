@@ -133,7 +133,11 @@ func (c *trial) judge() {
 
 // settledRows waits until every exchange has its outcome.
 func (c *trial) settledRows() []audit.Row {
-	for end := time.Now().Add(c.s.patience); ; time.Sleep(2 * time.Millisecond) {
+	wait := c.s.patience
+	if c.s.forgets {
+		wait = 300 * time.Millisecond
+	}
+	for end := time.Now().Add(wait); ; time.Sleep(2 * time.Millisecond) {
 		rows := c.s.rows(c.after)
 		started, ended := map[any]bool{}, 0
 		for _, r := range rows {

@@ -123,7 +123,7 @@ func (v *visit) accept(fields ...string) {
 
 // finish reads what the client still says, and ends the connection.
 func (v *visit) finish() {
-	_ = v.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = v.conn.SetReadDeadline(time.Now().Add(patience))
 	_, _ = io.Copy(io.Discard, v.conn)
 	v.keep, v.close = nil, true
 }
@@ -294,7 +294,7 @@ func (c *trial) badFrame(raw []byte, ofOrigin bool) {
 		if ofOrigin {
 			_, _ = v.conn.Write(raw)
 		}
-		_ = v.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = v.conn.SetReadDeadline(time.Now().Add(patience))
 		for br := bufio.NewReader(v.conn); ; {
 			op, _, err := readFrame(br)
 			if err != nil || op == 0x88 {

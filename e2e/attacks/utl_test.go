@@ -82,7 +82,7 @@ func utl() category {
 		}},
 		{id: "UTL-07", does: "certificates for another use, and issuers that may not issue", run: utlChains},
 		{id: "UTL-08", does: "versions and ciphers of before TLS 1.2", run: utlOld},
-		{id: "UTL-11", does: "handshakes that stall, drip or are huge", f: &fixture{set: func(cfg *proxy.Config) { cfg.Upstream.Dial = 700 * time.Millisecond }}, run: utlSlow},
+		{id: "UTL-11", does: "handshakes that stall, drip or are huge", f: &fixture{set: func(cfg *proxy.Config) { cfg.Upstream.Dial = 2 * time.Second }}, run: utlSlow},
 		{id: "UTL-13", does: "the environment cannot make the program talk", run: utlEnvironment},
 		{id: "UTL-14", does: "a TLS session of one session, or of one credential, is no other's", run: utlResumption},
 	}}

@@ -624,7 +624,7 @@ func (p *person) start(flags ...string) *session {
 	token, _ := at.User.Password()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
-	s.subject = subject{addr: at.Host, token: token, roots: roots, rows: p.rows, last: p.last, patience: 20 * time.Second,
+	s.subject = subject{addr: at.Host, token: token, roots: roots, rows: p.rows, last: p.last, patience: patience,
 		logs: s.said.bytes, files: func() []string { return []string{p.dir} }, plane: &world{crippled: true}} // no control request: not every session has its connector
 	return s
 }

@@ -21,6 +21,9 @@ import (
 	"github.com/ALRubinger/aileron/vault"
 )
 
+// patience is for what must come: only a defect takes so long.
+const patience = time.Minute
+
 // subject is a proxy under attack: the plane, or the naive one that the
 // harness is tried on.
 type subject struct {
@@ -34,6 +37,7 @@ type subject struct {
 	plane *world // nil: it is not the plane, or another process's
 
 	patience time.Duration // for what must come
+	forgets  bool          // it leaves rows out, which are not waited for long
 	tunnel   *line         // of control requests; nil: none is open
 }
 
@@ -204,7 +208,7 @@ func newWorld(t testing.TB, f fixture) *world {
 	t.Cleanup(w.stop)
 	trusted := x509.NewCertPool()
 	trusted.AddCert(w.ca.Root())
-	w.subject = subject{patience: 20 * time.Second, addr: l.Addr().String(), token: cfg.Token, roots: trusted, plane: w, logs: w.said.bytes,
+	w.subject = subject{patience: patience, addr: l.Addr().String(), token: cfg.Token, roots: trusted, plane: w, logs: w.said.bytes,
 		rows: func(after int64) []audit.Row {
 			rows, err := w.log.List(context.Background(), audit.Filter{AfterSeq: after})
 			if err != nil {
