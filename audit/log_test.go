@@ -194,7 +194,7 @@ func TestFollowSeesEveryRowOnce(t *testing.T) {
 	l := openTest(t, path)
 	appendTest(t, l, "a")
 	appendTest(t, l, "b")
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	rows := make(chan Row, 8)
 	ended := make(chan error, 1)
@@ -271,7 +271,7 @@ func TestARowThatNobodyWaitsForIsReadAndChainedLikeAnyOther(t *testing.T) {
 	if err := l.AppendSoon(t.Context(), Row{Event: "soon"}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	found := errors.New("found")
 	if err := other.Follow(ctx, Filter{Event: "soon"}, func(Row) error { return found }); !errors.Is(err, found) {
@@ -345,7 +345,7 @@ func TestTheWriteAheadLogIsWorkedOffWhileRowsCome(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if now, err := os.Stat(path); err == nil && now.Size() > before.Size()+checkpointRows*500 {
 			break
 		}

@@ -42,7 +42,7 @@ func TestALockedVaultInjectsNothingUntilItIsUnlocked(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, standin.Script{}, "github")
 	script := `get() { curl -sS https://api.github.com/user; }
-		until_says() { for i in $(seq 100); do get | grep -q "$1" && return; sleep 0.1; done; echo "never said $1"; exit 1; }
+		until_says() { for i in $(seq 1000); do get | grep -q "$1" && return; sleep 0.1; done; echo "never said $1"; exit 1; }
 		until_says octo-stand-in; touch one; until_says vault_locked; touch two; until_says octo-stand-in`
 	cmd := u.command(append(append([]string{"run"}, u.reach()...), "--", "sh", "-c", "cd "+u.project+"; "+script)...)
 	done := make(chan result, 1)

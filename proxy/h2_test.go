@@ -205,7 +205,7 @@ func TestResettingAStreamCancelsItsRequest(t *testing.T) {
 	}
 	select {
 	case <-left:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the upstream's request was not cancelled")
 	}
 	w.eventually(func() bool { row := w.last(); return row.Reason == reasonClientGone })
@@ -386,13 +386,12 @@ func (w *world) outcomes() []audit.Row {
 
 func (w *world) eventually(holds func() bool) {
 	w.t.Helper()
-	for range 500 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if holds() {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	w.t.Error("it did not come to be within five seconds")
+	w.t.Error("it did not come to be within a minute")
 }
 
 func TestAGRPCClientIsRefusedInItsOwnWords(t *testing.T) {

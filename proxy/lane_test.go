@@ -137,14 +137,23 @@ func TestAHeadThatDoesNotComeIsATimeout(t *testing.T) {
 }
 
 func TestABodyMayTakeLongerThanItsHead(t *testing.T) {
-	w, _ := speak(t, func(c *Config) { c.Upstream.ResponseHeader = 100 * time.Millisecond }, func(conn net.Conn, _ string) {
-		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
-		time.Sleep(300 * time.Millisecond) // longer than a head may take
-		_, _ = io.WriteString(conn, "k")
-	})
-	if res, body := w.do("GET", "https://api.good.example/v1/items/1", ""); res.StatusCode != 200 || body != "ok" {
-		t.Errorf("got %d %q", res.StatusCode, body)
+	// On a busy machine a head may miss the first of these limits.
+	for limit := 100 * time.Millisecond; limit < time.Minute; limit *= 3 {
+		w, _ := speak(t, func(c *Config) { c.Upstream.ResponseHeader = limit }, func(conn net.Conn, _ string) {
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
+			time.Sleep(2 * limit)
+			_, _ = io.WriteString(conn, "k")
+		})
+		res, body := w.do("GET", "https://api.good.example/v1/items/1", "")
+		if res.StatusCode == http.StatusGatewayTimeout {
+			continue
+		}
+		if res.StatusCode != 200 || body != "ok" {
+			t.Errorf("got %d %q", res.StatusCode, body)
+		}
+		return
 	}
+	t.Error("no head came in time")
 }
 
 func TestAClientThatLeavesTakesItsUpstreamConnectionAlong(t *testing.T) {
@@ -162,7 +171,7 @@ func TestAClientThatLeavesTakesItsUpstreamConnectionAlong(t *testing.T) {
 	cancel()
 	select {
 	case <-s.gone:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the upstream connection is still open")
 	}
 }
@@ -175,7 +184,7 @@ func TestDrainedPlanesKeepNoConnection(t *testing.T) {
 	w.plane.Drain(t.Context())
 	select {
 	case <-s.gone:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("an idle upstream connection outlives the plane")
 	}
 }

@@ -144,7 +144,7 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	trusted.AddCert(w.ca.Root())
 	proxyURL := &url.URL{Scheme: "http", Host: w.addr, User: url.UserPassword("x", testToken)}
 	transport := &http.Transport{Proxy: http.ProxyURL(proxyURL), TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableCompression: true}
-	w.client = &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	w.client = &http.Client{Transport: transport, Timeout: time.Minute}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		cancel()
@@ -562,7 +562,7 @@ func TestAStreamLeavesEventByEvent(t *testing.T) {
 			rw.(http.Flusher).Flush()
 			select {
 			case <-next:
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				return
 			}
 		}
@@ -580,7 +580,7 @@ func TestAStreamLeavesEventByEvent(t *testing.T) {
 		_, _ = lines.ReadString('\n')
 		select {
 		case next <- struct{}{}:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 		}
 	}
 }
@@ -632,7 +632,7 @@ func TestATunnelOfHTTP10NeedsNoHost(t *testing.T) {
 	conn, err := net.Dial("tcp", w.addr)
 	must(t, err)
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprintf(conn, "CONNECT api.good.example:443 HTTP/1.0\r\nProxy-Authorization: Bearer %s\r\n\r\n", testToken)
 	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
 	must(t, err)

@@ -245,7 +245,7 @@ func (s *session) row(t *testing.T, path string, since time.Time) row {
 // eventually waits for done, far longer than it should take.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for !done() {
 		select {

@@ -33,7 +33,7 @@ func TestSlowClientsAreClosedAndHinderNobody(t *testing.T) {
 		"reads in a tunnel":  {[]string{"-X", "-u", inside + "/v1/get/slow?n=100000000", "-z", "10"}, "/v1/get/slow", "client_gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			began := time.Now()
 			closed := func() (n int) {

@@ -250,7 +250,7 @@ func TestAFloodEndsItself(t *testing.T) {
 
 func TestAnIdleConnectionEnds(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
-		b.start("IDLE=50ms")
+		b.start("IDLE=1s")
 		conn := b.dial("127.0.0.1:3128")
 		if err := exchange(conn, "hello"); err != nil {
 			t.Fatal(err)

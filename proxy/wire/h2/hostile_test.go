@@ -43,7 +43,7 @@ func newFrames(t *testing.T, opts wire.Options, h Handler) *frames {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(); cancel(); _ = l.Close(); <-done })
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	c := &frames{Framer: http2.NewFramer(conn, conn), conn: conn}
 	c.encoder = hpack.NewEncoder(&c.block)
 	c.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
