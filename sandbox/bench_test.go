@@ -44,13 +44,13 @@ func BenchmarkStart(b *testing.B) {
 			}
 			defer e.Close()
 			image := BaseImage("0.1.0-dev")
-			if err := e.EnsureImage(b.Context(), image, "auto", io.Discard); err != nil {
+			if _, err := e.EnsureImage(b.Context(), image, "auto", io.Discard); err != nil {
 				b.Fatal(err)
 			}
 			var plain, sealed []time.Duration
 			for b.Loop() {
-				plain = append(plain, startTime(b, e, image.Ref, binary, false))
-				sealed = append(sealed, startTime(b, e, image.Ref, binary, true))
+				plain = append(plain, startTime(b, e, image, binary, false))
+				sealed = append(sealed, startTime(b, e, image, binary, true))
 			}
 			slices.Sort(plain)
 			slices.Sort(sealed)
@@ -64,7 +64,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-func startTime(b *testing.B, e *Engine, image, binary string, sealed bool) time.Duration {
+func startTime(b *testing.B, e *Engine, image Image, binary string, sealed bool) time.Duration {
 	b.Helper()
 	dir, err := os.MkdirTemp("", "start-") // a socket's path must be short
 	if err != nil {

@@ -24,7 +24,7 @@ type File struct {
 // Box is one command in a sealed box.
 type Box struct {
 	Session   string // names and labels the containers
-	Image     string
+	Image     Image
 	Command   []string
 	Needs     []string // commands that the image must have besides
 	Env       []string
@@ -86,6 +86,9 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	if inside := e.exposed(b); inside != "" {
 		return 1, &ProjectError{Dir: b.Dir, Holds: inside}
 	}
+	if b.Image, _, err = e.pin(ctx, b.Image); err != nil {
+		return 1, err
+	}
 	var made []*part
 	defer func() {
 		if err != nil && ctx.Err() == nil {
@@ -118,7 +121,7 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	}
 	report, err := e.preflight(ctx, b, id)
 	if len(report.Missing) > 0 {
-		return 1, &ImageError{Image: b.Image, Missing: report.Missing}
+		return 1, &ImageError{Image: b.Image.Ref, Missing: report.Missing}
 	}
 	if bad := (*CommandError)(nil); errors.As(err, &bad) {
 		return bad.Code, err

@@ -60,6 +60,9 @@ func (e *Engine) Check(ctx context.Context, b Box) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if b.Image, _, err = e.pin(ctx, b.Image); err != nil {
+		return Report{}, err
+	}
 	wanted := b.Command
 	b.Session, b.Stdin, b.TTY = nobody, nil, false
 	b.Command = []string{"/bin/sh", "-c", writableScript}
@@ -139,7 +142,7 @@ func (e *Engine) preflight(ctx context.Context, b Box, id string) (Report, error
 
 // findUser looks for a user that an image names in the image's own lists:
 // each engine finds its absence in another step, and says it in other words.
-func (e *Engine) findUser(ctx context.Context, image, user string) (missing []string, err error) {
+func (e *Engine) findUser(ctx context.Context, image Image, user string) (missing []string, err error) {
 	name, group, _ := strings.Cut(user, ":")
 	wanted := map[string]string{}
 	for list, who := range map[string]string{"/etc/passwd": name, "/etc/group": group} {
@@ -150,7 +153,7 @@ func (e *Engine) findUser(ctx context.Context, image, user string) (missing []st
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	tree, ok := e.seen.Load(image)
+	tree, ok := e.seen.Load(image.id)
 	if !ok {
 		look, err := e.Look(ctx, image)
 		if err != nil {
@@ -194,7 +197,7 @@ func (e *Engine) say(ctx context.Context, b Box, id string) (string, error) {
 	case <-exited:
 	case err := <-faults:
 		if ctx.Err() != nil {
-			return "", fmt.Errorf("check the image %s: its shell does not end", b.Image)
+			return "", fmt.Errorf("check the image %s: its shell does not end", b.Image.Ref)
 		}
 		return "", fmt.Errorf("wait for the box: the engine went away: %w", err)
 	}

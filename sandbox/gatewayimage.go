@@ -17,15 +17,15 @@ import (
 // check, and the gateway starts with rights that the box never has.
 const gatewayRef = "localhost/aileron/gateway:1"
 
-// gatewayImage makes the gateway's image where it is missing. It needs no
-// registry and a few milliseconds.
+// gatewayImage gives the gateway's image by its id, and makes it where it is
+// missing. It needs no registry and a few milliseconds.
 func (e *Engine) gatewayImage(ctx context.Context) (string, error) {
-	_, err := e.cli.ImageInspect(ctx, gatewayRef)
+	img, _, err := e.pin(ctx, Image{Ref: gatewayRef})
 	if err == nil {
-		return gatewayRef, nil
+		return img.id, nil
 	}
 	if !errdefs.IsNotFound(err) {
-		return "", fmt.Errorf("look for the gateway's image: %w", err)
+		return "", err
 	}
 	var layer bytes.Buffer
 	tw := tar.NewWriter(&layer)
@@ -50,5 +50,6 @@ func (e *Engine) gatewayImage(ctx context.Context) (string, error) {
 	if err := readBuild(said, gatewayRef, io.Discard); err != nil {
 		return "", err
 	}
-	return gatewayRef, nil
+	img, _, err = e.pin(ctx, img)
+	return img.id, err
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed" // the base image's recipe
@@ -17,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/docker/docker/api/types/build"
+	"github.com/docker/docker/api/types/image"
 )
 
 //go:embed image/Dockerfile
@@ -25,9 +27,14 @@ var baseRecipe []byte
 // Image is an image that a box runs, and how it is made. Without a recipe it
 // must be there.
 type Image struct {
-	Ref        string
+	Ref        string // what people call it
 	Dockerfile []byte
 	Base       *Image // made first; its name is the build argument BASE
+
+	// id is what Ref stood for when it was looked up; "" before. A tag may be
+	// another image's a moment later, so what was looked into and what runs are
+	// both named by it.
+	id string
 }
 
 // BaseImage is aileron's own image, the substrate of the others. Its tag
@@ -52,39 +59,56 @@ func digest(parts ...[]byte) string {
 
 // EnsureImage makes an image that is missing (policy auto), in any case
 // (always), or says that it is missing (never). What the build says goes to
-// progress, as it is said.
-func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, progress io.Writer) error {
-	_, err := e.cli.ImageInspect(ctx, img.Ref)
+// progress, as it is said. The image that it gives stays the same one, whatever
+// becomes of its name.
+func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, progress io.Writer) (Image, error) {
+	found, _, err := e.pin(ctx, Image{Ref: img.Ref, Dockerfile: img.Dockerfile, Base: img.Base})
 	here := err == nil
 	switch {
-	case here && policy != "always":
-		return nil
-	case img.Dockerfile == nil && here:
-		return nil
+	case here && (policy != "always" || img.Dockerfile == nil):
+		return found, nil
 	case img.Dockerfile == nil:
-		return fmt.Errorf("find the image %s: it is not on this host; pull or build it first with %s", img.Ref, e.kind)
+		return img, fmt.Errorf("find the image %s: it is not on this host; pull or build it first with %s", img.Ref, e.kind)
 	case policy == "never":
-		return fmt.Errorf("find the image %s: it is not built yet, and --sandbox-build=never forbids building it", img.Ref)
+		return img, fmt.Errorf("find the image %s: it is not built yet, and --sandbox-build=never forbids building it", img.Ref)
 	}
 	args := map[string]*string{}
 	if img.Base != nil {
-		if err := e.EnsureImage(ctx, *img.Base, policy, progress); err != nil {
-			return err
-		}
-		args["BASE"] = &img.Base.Ref
-		extra, err := e.extraRoots(ctx, img.Base.Ref)
+		base, err := e.EnsureImage(ctx, *img.Base, policy, progress)
 		if err != nil {
-			return err
+			return img, err
+		}
+		args["BASE"] = &base.Ref
+		extra, err := e.extraRoots(ctx, base)
+		if err != nil {
+			return img, err
 		}
 		args["EXTRA_CA"] = &extra
 	}
 	fmt.Fprintf(progress, "aileron: building %s with %s (once)\n", img.Ref, e.kind)
-	return e.build(ctx, img, args, progress)
+	if err := e.build(ctx, img, args, progress); err != nil {
+		return img, err
+	}
+	found, _, err = e.pin(ctx, img)
+	return found, err
+}
+
+// pin looks an image up, by its name only where nobody has yet.
+func (e *Engine) pin(ctx context.Context, img Image) (Image, image.InspectResponse, error) {
+	about, err := e.cli.ImageInspect(ctx, cmp.Or(img.id, img.Ref))
+	if err == nil && about.ID == "" {
+		err = errors.New("the engine gives it no id")
+	}
+	if err != nil {
+		return img, about, fmt.Errorf("look at the image %s: %w", img.Ref, err)
+	}
+	img.id = about.ID
+	return img, about, nil
 }
 
 // extraRoots are roots that this host trusts and a base image does not, such
 // as those of a network that inspects TLS: builds need them to fetch.
-func (e *Engine) extraRoots(ctx context.Context, base string) (string, error) {
+func (e *Engine) extraRoots(ctx context.Context, base Image) (string, error) {
 	const bundle = "/etc/ssl/certs/ca-certificates.crt"
 	own, err := os.ReadFile(bundle)
 	if err != nil {

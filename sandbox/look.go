@@ -32,7 +32,7 @@ const (
 type Look struct {
 	e     *Engine
 	id    string
-	image string
+	image Image
 	env   []string
 	etc   etcTree
 }
@@ -58,28 +58,28 @@ func (e *ArchitectureError) Error() string {
 var ErrEngine = errors.New("the engine does not tell")
 
 // Look looks into an image. It must be closed.
-func (e *Engine) Look(ctx context.Context, image string) (*Look, error) {
-	img, err := e.cli.ImageInspect(ctx, image)
+func (e *Engine) Look(ctx context.Context, img Image) (*Look, error) {
+	img, about, err := e.pin(ctx, img)
 	if err != nil {
-		return nil, fmt.Errorf("look into %s: %w", image, err)
+		return nil, err
 	}
-	if theirs := img.Architecture; theirs != "" && theirs != runtime.GOARCH && !emulated(theirs) {
-		return nil, &ArchitectureError{image, theirs, runtime.GOARCH}
+	if theirs := about.Architecture; theirs != "" && theirs != runtime.GOARCH && !emulated(theirs) {
+		return nil, &ArchitectureError{img.Ref, theirs, runtime.GOARCH}
 	}
-	c, err := e.create(ctx, &container.Config{Image: image, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0",
+	c, err := e.create(ctx, &container.Config{Image: img.id, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0",
 		Labels: Box{Session: nobody}.labels("box")}, &container.HostConfig{NetworkMode: "none"}, lookName())
 	if err != nil {
-		return nil, fmt.Errorf("look into %s: %w", image, err)
+		return nil, fmt.Errorf("look into %s: %w", img.Ref, err)
 	}
-	l := &Look{e: e, id: c.ID, image: image}
-	if img.Config != nil {
-		l.env = img.Config.Env
+	l := &Look{e: e, id: c.ID, image: img}
+	if about.Config != nil {
+		l.env = about.Config.Env
 	}
 	if l.etc, err = e.readEtc(ctx, c.ID); err != nil {
 		l.Close(ctx)
-		return nil, fmt.Errorf("look into %s: %w", image, err)
+		return nil, fmt.Errorf("look into %s: %w", img.Ref, err)
 	}
-	e.seen.Store(image, l.etc)
+	e.seen.Store(img.id, l.etc)
 	return l, nil
 }
 
@@ -176,7 +176,7 @@ func below(name, dir string) bool { return name == dir || strings.HasPrefix(name
 func (l *Look) Find(ctx context.Context, name string) (Entry, error) {
 	entry, err := l.etc.find(name, func(outside string) (Entry, error) { return l.e.stat(ctx, l.id, outside) })
 	if err != nil {
-		return Entry{}, fmt.Errorf("look for %s in %s: %w", name, l.image, err)
+		return Entry{}, fmt.Errorf("look for %s in %s: %w", name, l.image.Ref, err)
 	}
 	return entry, nil
 }
@@ -250,7 +250,7 @@ func (l *Look) Read(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	fail := func(err error) error { return fmt.Errorf("read %s of %s: %w", name, l.image, err) }
+	fail := func(err error) error { return fmt.Errorf("read %s of %s: %w", name, l.image.Ref, err) }
 	switch {
 	case !entry.There:
 		return nil, fail(fs.ErrNotExist)

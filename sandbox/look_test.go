@@ -11,7 +11,7 @@ import (
 
 func TestFilesOfAnImageAreReadThroughLinks(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
-		look, err := e.Look(t.Context(), testImage.Ref)
+		look, err := e.Look(t.Context(), testImage)
 		if err != nil {
 			t.Fatal(err)
 		}

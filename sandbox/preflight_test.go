@@ -12,10 +12,11 @@ import (
 )
 
 // derived is an image on top of the base, for one test.
-func derived(t *testing.T, e *sandbox.Engine, name, recipe string) string {
+func derived(t *testing.T, e *sandbox.Engine, name, recipe string) sandbox.Image {
 	t.Helper()
 	img := sandbox.Image{Ref: "localhost/aileron/test-" + name + ":1", Dockerfile: []byte("FROM " + testImage.Ref + "\n" + recipe + "\n")}
-	if err := e.EnsureImage(t.Context(), img, "always", io.Discard); err != nil {
+	made, err := e.EnsureImage(t.Context(), img, "always", io.Discard)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -23,7 +24,7 @@ func derived(t *testing.T, e *sandbox.Engine, name, recipe string) string {
 			t.Errorf("remove %s: %v: %s", img.Ref, err, out)
 		}
 	})
-	return img.Ref
+	return made
 }
 
 func TestWhatAnImageLacksIsNamedBeforeItStarts(t *testing.T) {
@@ -38,7 +39,7 @@ func TestWhatAnImageLacksIsNamedBeforeItStarts(t *testing.T) {
 		if code != 1 || !errors.As(err, &lacks) || len(lacks.Missing) != 2 || out.Len() > 0 {
 			t.Fatalf("Run = %d, %v with %q; want two faults and no start", code, err, out)
 		}
-		for _, want := range []string{b.Image, "ghost in its /etc/passwd", "spirits in its /etc/group"} {
+		for _, want := range []string{b.Image.Ref, "ghost in its /etc/passwd", "spirits in its /etc/group"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%v does not name %q", err, want)
 			}
@@ -47,7 +48,7 @@ func TestWhatAnImageLacksIsNamedBeforeItStarts(t *testing.T) {
 		if err != nil || len(r.Missing) != 2 {
 			t.Errorf("Check = %+v, %v; want the same faults", r, err)
 		}
-		b.Image, b.Needs = testImage.Ref, []string{"sh", "ls", "no-such-tool"}
+		b.Image, b.Needs = testImage, []string{"sh", "ls", "no-such-tool"}
 		if _, err := e.Run(t.Context(), b); !errors.As(err, &lacks) || len(lacks.Missing) != 1 || !strings.Contains(err.Error(), "no-such-tool") {
 			t.Errorf("Run = %v; want that no-such-tool is missing", err)
 		}
@@ -61,6 +62,47 @@ func TestAnImageWithoutAShellIsChecked(t *testing.T) {
 		r, err := e.Check(t.Context(), b)
 		if err != nil || len(r.Missing) > 0 || r.Command != "/bin/true" {
 			t.Errorf("Check = %+v, %v; want /bin/true and nothing missing", r, err)
+		}
+	})
+}
+
+// What was looked into is what runs, whoever gives its name to another image
+// meanwhile; people go on reading the name.
+func TestAnImageThatLosesItsNameIsStillTheOneThatRuns(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		tag := func(args ...string) {
+			t.Helper()
+			if out, err := exec.Command(e.Kind(), args...).CombinedOutput(); err != nil {
+				t.Fatalf("%s %v: %v: %s", e.Kind(), args, err, out)
+			}
+		}
+		first, second := derived(t, e, "first", "USER root\nRUN echo first >/etc/which"), derived(t, e, "second", "USER root\nRUN echo second >/etc/which\nUSER ghost")
+		const moving = "localhost/aileron/test-moving:1"
+		tag("tag", first.Ref, moving)
+		defer tag("rmi", moving)
+		b, out, errs := box(t, idleGateway, "cat", "/etc/which")
+		var err error
+		if b.Image, err = e.EnsureImage(t.Context(), sandbox.Image{Ref: moving}, "auto", io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		tag("tag", second.Ref, moving)
+		look, err := e.Look(t.Context(), b.Image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer look.Close(t.Context())
+		if which, err := look.Read(t.Context(), "/etc/which"); err != nil || string(which) != "first\n" {
+			t.Errorf("the look sees %q, %v", which, err)
+		}
+		if r, err := e.Check(t.Context(), b); err != nil || len(r.Missing) > 0 {
+			t.Errorf("Check = %+v, %v", r, err)
+		}
+		if code, err := e.Run(t.Context(), b); err != nil || code != 0 || out.String() != "first\n" {
+			t.Errorf("Run = %d, %v with %q %s", code, err, out, errs)
+		}
+		b.Command = []string{"no-such-command"}
+		if code, err := e.Run(t.Context(), b); code != 127 || !strings.Contains(err.Error(), moving) || strings.Contains(err.Error(), "sha256") {
+			t.Errorf("Run = %d, %v; want its name", code, err)
 		}
 	})
 }

@@ -56,7 +56,7 @@ func engines(t *testing.T, test func(t *testing.T, e *sandbox.Engine)) {
 				t.Skipf("%v; scripts/prepare --tests installs both engines, scripts/with-docker runs Docker's daemon", err)
 			}
 			t.Cleanup(e.Close)
-			if err := e.EnsureImage(t.Context(), testImage, "auto", io.Discard); err != nil {
+			if _, err := e.EnsureImage(t.Context(), testImage, "auto", io.Discard); err != nil {
 				t.Fatal(err)
 			}
 			test(t, e)
@@ -84,7 +84,7 @@ func box(t *testing.T, gateway string, command ...string) (sandbox.Box, *bytes.B
 	session := "test" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(filepath.Base(dir)+filepath.Base(filepath.Dir(dir))))
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
 	t.Cleanup(func() { noContainers(t, session) })
-	return sandbox.Box{Session: session, Image: testImage.Ref, Command: command, Dir: project, SocketDir: sockets, Binary: binary, Stdout: out, Stderr: errs}, out, errs
+	return sandbox.Box{Session: session, Image: testImage, Command: command, Dir: project, SocketDir: sockets, Binary: binary, Stdout: out, Stderr: errs}, out, errs
 }
 
 // noContainers asks the engines' own programs what is left of a session.
@@ -156,15 +156,15 @@ func TestACommandThatCannotRunSaysWhy(t *testing.T) {
 func TestAMissingImageIsNamed(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		none := sandbox.Image{Ref: "localhost/aileron/none:1"}
-		if err := e.EnsureImage(t.Context(), none, "auto", io.Discard); err == nil || !strings.Contains(err.Error(), none.Ref) {
+		if _, err := e.EnsureImage(t.Context(), none, "auto", io.Discard); err == nil || !strings.Contains(err.Error(), none.Ref) {
 			t.Errorf("EnsureImage = %v", err)
 		}
 		none.Dockerfile = []byte("FROM " + testImage.Ref + "\n")
-		if err := e.EnsureImage(t.Context(), none, "never", io.Discard); err == nil || !strings.Contains(err.Error(), "never") {
+		if _, err := e.EnsureImage(t.Context(), none, "never", io.Discard); err == nil || !strings.Contains(err.Error(), "never") {
 			t.Errorf("EnsureImage with never = %v", err)
 		}
 		b, _, _ := box(t, idleGateway, "true")
-		b.Image = none.Ref
+		b.Image = sandbox.Image{Ref: none.Ref}
 		if code, err := e.Run(t.Context(), b); err == nil {
 			t.Errorf("Run = %d, nil; want an error", code)
 		}
@@ -175,7 +175,7 @@ func TestAFailedBuildNamesTheStepsFault(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		var progress bytes.Buffer
 		img := sandbox.Image{Ref: "localhost/aileron/failing:1", Dockerfile: []byte("FROM " + testImage.Ref + "\nCOPY nothing /\n")}
-		if err := e.EnsureImage(t.Context(), img, "auto", &progress); err == nil || !strings.Contains(err.Error(), img.Ref) || !strings.Contains(err.Error(), "nothing") {
+		if _, err := e.EnsureImage(t.Context(), img, "auto", &progress); err == nil || !strings.Contains(err.Error(), img.Ref) || !strings.Contains(err.Error(), "nothing") {
 			t.Errorf("EnsureImage = %v", err)
 		}
 		if !strings.Contains(progress.String(), "COPY nothing") {

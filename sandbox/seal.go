@@ -168,16 +168,16 @@ func numbers(user string) (uid, gid int) {
 
 // boxConfig is a box but for its network, and whether its user needs a home.
 func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *container.Config, _ *container.HostConfig, ownHome bool, _ error) {
-	img, err := e.cli.ImageInspect(ctx, b.Image)
+	img, about, err := e.pin(ctx, b.Image)
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("look at the image %s: %w", b.Image, err)
+		return nil, nil, false, err
 	}
 	theirs := imageConfig{}
-	if img.Config != nil {
-		theirs = imageConfig{img.Config.User, img.Config.Env, img.Config.Volumes}
+	if about.Config != nil {
+		theirs = imageConfig{about.Config.User, about.Config.Env, about.Config.Volumes}
 	}
 	if volume := theirs.inProject(); volume != "" {
-		return nil, nil, false, &ImageError{Image: b.Image, Missing: []string{"room for the project: its VOLUME " + volume + " lies over it"}}
+		return nil, nil, false, &ImageError{Image: img.Ref, Missing: []string{"room for the project: its VOLUME " + volume + " lies over it"}}
 	}
 	user, ownHome, err := e.boxUser(ctx, b, theirs)
 	if err != nil {
@@ -221,7 +221,7 @@ func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *conta
 	// grace by then.
 	// The command is the entrypoint: an empty one would leave the image's own
 	// in force on Podman.
-	return &container.Config{Image: b.Image, Entrypoint: b.Command[:1], Cmd: b.Command[1:], User: user, Env: env, WorkingDir: Workspace,
+	return &container.Config{Image: img.id, Entrypoint: b.Command[:1], Cmd: b.Command[1:], User: user, Env: env, WorkingDir: Workspace,
 		Tty: b.TTY, OpenStdin: b.Stdin != nil, StdinOnce: true, AttachStdin: b.Stdin != nil, AttachStdout: true, AttachStderr: true,
 		Labels: b.labels("box"), StopTimeout: new(int)}, host, ownHome, nil
 }

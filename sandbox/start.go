@@ -45,7 +45,7 @@ func startError(b Box, err error) error {
 	if strings.Contains(text[at:], "not found") || strings.Contains(strings.ToLower(text[at:]), "no such file") {
 		code = 127
 	}
-	return &CommandError{Command: b.Command[0], Image: b.Image, Code: code, Engine: text[at:]}
+	return &CommandError{Command: b.Command[0], Image: b.Image.Ref, Code: code, Engine: text[at:]}
 }
 
 // findCommand looks for a command in a box's file system and says where it is,
@@ -60,7 +60,7 @@ func (e *Engine) findCommand(ctx context.Context, b Box, id, name, dirs string) 
 			places = append(places, path.Join("/", dir, name))
 		}
 	}
-	bad := &CommandError{Command: name, Image: b.Image, Code: 127, Engine: "no such file"}
+	bad := &CommandError{Command: name, Image: b.Image.Ref, Code: 127, Engine: "no such file"}
 	for _, place := range places {
 		if !path.IsAbs(place) || strings.HasPrefix(path.Clean(place), path.Dir(Workspace)) {
 			return place, nil

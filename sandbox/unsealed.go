@@ -20,7 +20,7 @@ import (
 // virtual machine or on another host cannot; why says so for people. One that
 // is not behind a unix socket itself is tried, with a container of image that
 // is never started.
-func (e *Engine) Sealable(ctx context.Context, image, dir string) (ok bool, why string, err error) {
+func (e *Engine) Sealable(ctx context.Context, image Image, dir string) (ok bool, why string, err error) {
 	if e.service != nil {
 		return true, "", nil // it is ours, and here
 	}
@@ -51,14 +51,18 @@ func kernelRelease() string {
 
 // sees mounts a directory of this host into a container and looks whether a
 // file of it is there.
-func (e *Engine) sees(ctx context.Context, image, dir string) (bool, error) {
+func (e *Engine) sees(ctx context.Context, img Image, dir string) (bool, error) {
+	img, _, err := e.pin(ctx, img)
+	if err != nil {
+		return false, err
+	}
 	mark, err := os.CreateTemp(dir, "mark-")
 	if err != nil {
 		return false, fmt.Errorf("try the engine's mounts: %w", err)
 	}
 	_ = mark.Close()
 	defer os.Remove(mark.Name())
-	c, err := e.create(ctx, &container.Config{Image: image, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0", Labels: Box{Session: nobody}.labels("box")},
+	c, err := e.create(ctx, &container.Config{Image: img.id, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0", Labels: Box{Session: nobody}.labels("box")},
 		&container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{{Type: mount.TypeBind, Source: dir, Target: "/host"}}}, lookName())
 	if err != nil {
 		return false, nil //nolint:nilerr // Docker refuses a mount whose source it does not see

@@ -21,7 +21,7 @@ func TestAFileThatDidNotArriveIsNoticed(t *testing.T) {
 			}
 			defer e.Close()
 			image := BaseImage("0.1.0-dev")
-			if err := e.EnsureImage(t.Context(), image, "auto", t.Output()); err != nil {
+			if _, err := e.EnsureImage(t.Context(), image, "auto", t.Output()); err != nil {
 				t.Fatal(err)
 			}
 			c, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: image.Ref, Cmd: []string{"/"}, Labels: Box{Session: nobody}.labels("box")},

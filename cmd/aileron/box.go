@@ -168,7 +168,7 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 		return a.interrupted(ctx, err)
 	}
 	defer engine.Close()
-	if err := engine.EnsureImage(ctx, plan.image, opts.build, a.stderr); err != nil {
+	if plan.image, err = engine.EnsureImage(ctx, plan.image, opts.build, a.stderr); err != nil {
 		return a.interrupted(ctx, err)
 	}
 	s, err := a.openSession(ctx, sessionPlan{agent: plan.agent, mode: engine.Kind(), opts: &opts.sessionOptions})
@@ -295,12 +295,12 @@ func (a *app) boxed(ctx context.Context, s *session, engine *sandbox.Engine, b b
 	}
 	var files []sandbox.File
 	if door.kind != unmediated {
-		if files, err = s.boxFiles(ctx, engine, b.plan.image.Ref); err != nil {
+		if files, err = s.boxFiles(ctx, engine, b.plan.image); err != nil {
 			return 1, err
 		}
 	}
 	box := sandbox.Box{
-		Session: s.id, Image: b.plan.image.Ref, Command: b.plan.command, Needs: b.plan.needs, Dir: b.dir, Hide: b.hide,
+		Session: s.id, Image: b.plan.image, Command: b.plan.command, Needs: b.plan.needs, Dir: b.dir, Hide: b.hide,
 		Env:      append(s.boxEnv(engine.Kind(), b.plan.image, door), b.plan.env...),
 		ReadOnly: b.opts.fixed, Unsealed: door.kind != sealed,
 		SocketDir: sockets, Binary: b.binary, Files: files,

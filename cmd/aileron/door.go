@@ -35,7 +35,7 @@ func (a *app) openDoor(ctx context.Context, s *session, engine *sandbox.Engine, 
 		a.sayf("aileron: NOT MEDIATED: --sandbox-proxy=off gives the box the network of %s; it gets no credential, and nothing that it sends is judged or written down", engine.Kind())
 		return door{kind: unmediated}, nil
 	}
-	ok, why, err := engine.Sealable(ctx, b.plan.image.Ref, s.dir)
+	ok, why, err := engine.Sealable(ctx, b.plan.image, s.dir)
 	if err != nil {
 		return door{}, err
 	}

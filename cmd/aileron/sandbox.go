@@ -51,7 +51,7 @@ func newSandboxBuildCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer e.Close()
-			if err := e.EnsureImage(cmd.Context(), image, policy, a.stderr); err != nil {
+			if _, err := e.EnsureImage(cmd.Context(), image, policy, a.stderr); err != nil {
 				return err
 			}
 			if a.json {
@@ -122,14 +122,14 @@ func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) e
 		return err
 	}
 	defer engine.Close()
-	if err := engine.EnsureImage(ctx, image, opts.build, a.stderr); err != nil {
+	if image, err = engine.EnsureImage(ctx, image, opts.build, a.stderr); err != nil {
 		return err
 	}
 	var untrusted *untrustedError
-	if err := a.canTrust(ctx, engine, image.Ref); err != nil && !errors.As(err, &untrusted) {
+	if err := a.canTrust(ctx, engine, image); err != nil && !errors.As(err, &untrusted) {
 		return err
 	}
-	found, err := engine.Check(ctx, sandbox.Box{Image: image.Ref, Command: []string{command}, Needs: needs, Dir: dir, Hide: hide})
+	found, err := engine.Check(ctx, sandbox.Box{Image: image, Command: []string{command}, Needs: needs, Dir: dir, Hide: hide})
 	if err != nil {
 		return err
 	}

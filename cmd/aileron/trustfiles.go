@@ -50,13 +50,13 @@ const aptSandbox = "// Put here by aileron: a box has no capability to become _a
 // boxFiles are what goes into the box before it starts: the session's CA
 // wherever some runtime looks for roots, and what tells the agent what it may
 // do. All of it is public.
-func (s *session) boxFiles(ctx context.Context, engine *sandbox.Engine, image string) ([]sandbox.File, error) {
+func (s *session) boxFiles(ctx context.Context, engine *sandbox.Engine, image sandbox.Image) ([]sandbox.File, error) {
 	return trustIn(ctx, engine, image, s.ca.RootPEM(), shims.ToolsFile(s.grants.connectors), s.log)
 }
 
 // canTrust looks whether an image could be made to trust a session. An error
 // is one of trustIn.
-func (a *app) canTrust(ctx context.Context, engine *sandbox.Engine, image string) error {
+func (a *app) canTrust(ctx context.Context, engine *sandbox.Engine, image sandbox.Image) error {
 	nobodys, err := ca.NewSession(ca.Options{Session: "check"})
 	if err != nil {
 		return err
@@ -68,13 +68,13 @@ func (a *app) canTrust(ctx context.Context, engine *sandbox.Engine, image string
 // trustIn are the files that make an image trust a root. An image in which
 // some client could not be made to trust it gives an untrustedError, one for
 // other machines a sandbox.ArchitectureError.
-func trustIn(ctx context.Context, engine *sandbox.Engine, image string, root, tools []byte, log *slog.Logger) ([]sandbox.File, error) {
+func trustIn(ctx context.Context, engine *sandbox.Engine, image sandbox.Image, root, tools []byte, log *slog.Logger) ([]sandbox.File, error) {
 	look, err := engine.Look(ctx, image)
 	if err != nil {
 		return nil, err
 	}
 	defer look.Close(ctx)
-	b := &trustFiles{look: look, image: image, root: root, put: map[string]bool{}}
+	b := &trustFiles{look: look, image: image.Ref, root: root, put: map[string]bool{}}
 	system, err := b.bundles(ctx)
 	if err != nil {
 		return nil, err
