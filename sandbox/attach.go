@@ -23,7 +23,7 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 	// The box outlives ctx by its grace.
 	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	attach, attachErr := e.cli.ContainerAttach(live, box.id, container.AttachOptions{Stream: true, Stdin: b.Stdin != nil, Stdout: true, Stderr: true, DetachKeys: "ctrl-@,ctrl-@,ctrl-@"})
+	attach, attachErr := e.attach(ctx, box.id, container.AttachOptions{Stream: true, Stdin: b.Stdin != nil, Stdout: true, Stderr: true, DetachKeys: "ctrl-@,ctrl-@,ctrl-@"})
 	if gateway != nil && gateway.handle.over() { // Podman would start it again, for the box
 		return 1, e.withoutGateway(live, box, gateway)
 	}
@@ -35,14 +35,12 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 		return 1, fmt.Errorf("attach to the box: %w", attachErr)
 	}
 	defer attach.Close()
-	term, err := openTerminal(b)
-	if err != nil {
-		return 1, err
-	}
-	defer term.restore()
+	term := openTerminal(b)
 	resize := func() {
 		if h, w, ok := term.size(); ok {
-			_ = e.cli.ContainerResize(live, box.id, container.ResizeOptions{Height: h, Width: w})
+			ctx, cancel := context.WithTimeout(live, callTime)
+			defer cancel()
+			_ = e.cli.ContainerResize(ctx, box.id, container.ResizeOptions{Height: h, Width: w})
 		}
 	}
 	if e.kind == "podman" {
@@ -51,12 +49,18 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 	if b.Starting != nil {
 		b.Starting()
 	}
-	if err := e.cli.ContainerStart(ctx, box.id, container.StartOptions{}); err != nil {
+	early, err := e.begin(ctx, b, box.id)
+	if err != nil {
 		return e.notStarted(b, gateway, err)
 	}
 	if gateway != nil && gateway.handle.over() {
 		return 1, e.withoutGateway(live, box, gateway)
 	}
+	// Until here Ctrl-C is a signal, and nothing of the box has been shown.
+	if err := term.raw(); err != nil {
+		return 1, err
+	}
+	defer term.restore()
 	box.handle, _ = e.hold(live, box.id)
 	dead := box.handle.ended(live)
 	exited, waitErrs := e.wait(live, box.id)
@@ -88,6 +92,17 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 	}
 	defer line.Stop()
 	stopped, ends, deaf := ctx.Done(), 0, false
+	asked := func(sig os.Signal) {
+		if s, ok := sig.(syscall.Signal); ok {
+			if ends++; ends > 1 {
+				s = syscall.SIGKILL // asked twice
+			}
+			e.signal(live, box, s)
+		}
+	}
+	for _, sig := range early {
+		asked(sig)
+	}
 	var kill, lost, silent <-chan time.Time
 	moved := int64(-1)
 	for {
@@ -136,12 +151,7 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 				return 1, fmt.Errorf("run the box: %s was removed, and with it the only line of the box, so the box was ended", why)
 			}
 		case sig := <-b.Signals:
-			if s, ok := sig.(syscall.Signal); ok {
-				if ends++; ends > 1 {
-					s = syscall.SIGKILL // asked twice
-				}
-				e.signal(live, box, s)
-			}
+			asked(sig)
 		case <-term.resized():
 			resize()
 		case <-stopped:
@@ -171,6 +181,9 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 
 // notStarted is the exit code and the error of a box that did not start.
 func (e *Engine) notStarted(b Box, gateway *part, err error) (int, error) {
+	if errors.Is(err, ErrInterrupted) {
+		return 1, err
+	}
 	err = startError(b, err)
 	if bad := (*CommandError)(nil); errors.As(err, &bad) {
 		return bad.Code, err

@@ -40,7 +40,8 @@ type Box struct {
 	Signals   <-chan os.Signal
 
 	// Starting, when set, is called when the command is about to begin. From
-	// then on Signals are passed on; before, only ctx ends what is prepared.
+	// then on Signals are passed on, and end a start that hangs (ErrInterrupted);
+	// before, only ctx ends what is prepared.
 	Starting func()
 	// ReadOnly keeps the command from changing the image's files: it may write
 	// to the project, its home, /tmp, /var/tmp and /run.
@@ -91,7 +92,7 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	}
 	var made []*part
 	defer func() {
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrInterrupted) {
 			if why := e.wentAway(); why != "" {
 				err = fmt.Errorf("run the box: %s, and without it the box cannot go on", why)
 			}

@@ -71,22 +71,22 @@ func (e *Engine) Check(ctx context.Context, b Box) (Report, error) {
 		return Report{}, err
 	}
 	host.NetworkMode = "none"
-	c, err := e.create(ctx, config, host, lookName())
+	id, err := e.lend(ctx, config, host)
 	if err != nil {
 		return Report{}, fmt.Errorf("check the image: %w", err)
 	}
-	defer func() { _ = e.remove(context.WithoutCancel(ctx), c.ID) }()
+	defer func() { _ = e.remove(context.WithoutCancel(ctx), id) }()
 	b.Command = wanted
-	r, err := e.preflight(ctx, b, c.ID)
+	r, err := e.preflight(ctx, b, id)
 	if bad := (*CommandError)(nil); errors.As(err, &bad) {
 		r.Missing = append(r.Missing, "the command "+wanted[0]+" on its PATH")
 	} else if err != nil {
 		return Report{}, err
 	}
-	if sh, err := e.stat(ctx, c.ID, "/bin/sh"); err != nil || !sh.There || len(r.Missing) > 0 {
+	if sh, err := e.stat(ctx, id, "/bin/sh"); err != nil || !sh.There || len(r.Missing) > 0 {
 		return r, err
 	}
-	return r, e.checkWriting(ctx, b, c.ID, &r)
+	return r, e.checkWriting(ctx, b, id, &r)
 }
 
 func (e *Engine) checkWriting(ctx context.Context, b Box, id string, r *Report) error {

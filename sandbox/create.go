@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/docker/docker/api/types/container"
@@ -29,7 +30,30 @@ func (e *Engine) create(ctx context.Context, config *container.Config, host *con
 			return container.CreateResponse{}, err
 		}
 	}
-	return e.cli.ContainerCreate(ctx, config, host, nil, nil, name)
+	// An engine goes on with what it was asked for, and a container that is made
+	// after it was looked for is nobody's: its answer is waited for.
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(callTime, cancel) })()
+	c, err := e.cli.ContainerCreate(late, config, host, nil, nil, name)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return c, err
+}
+
+// lend makes a container that only lends its image's files, and is removed by
+// whoever asked for it.
+func (e *Engine) lend(ctx context.Context, config *container.Config, host *container.HostConfig) (id string, err error) {
+	name := lookName()
+	c, err := e.create(ctx, config, host, name)
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+		defer cancel()
+		_ = e.remove(ctx, name) // it may be there all the same
+		return "", err
+	}
+	return c.ID, nil
 }
 
 // plainMounts keeps Podman from reading a path as something else. Behind

@@ -21,7 +21,7 @@ import (
 func (e *Engine) startGateway(ctx context.Context, gateway *part) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	attach, err := e.cli.ContainerAttach(ctx, gateway.id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
+	attach, err := e.attach(ctx, gateway.id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
 	if err != nil {
 		// Podman makes the process here; only its start tells what is wrong.
 		if startErr := e.cli.ContainerStart(ctx, gateway.id, container.StartOptions{}); startErr != nil {

@@ -66,16 +66,16 @@ func (e *Engine) Look(ctx context.Context, img Image) (*Look, error) {
 	if theirs := about.Architecture; theirs != "" && theirs != runtime.GOARCH && !emulated(theirs) {
 		return nil, &ArchitectureError{img.Ref, theirs, runtime.GOARCH}
 	}
-	c, err := e.create(ctx, &container.Config{Image: img.id, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0",
-		Labels: Box{Session: nobody}.labels("box")}, &container.HostConfig{NetworkMode: "none"}, lookName())
+	id, err := e.lend(ctx, &container.Config{Image: img.id, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0",
+		Labels: Box{Session: nobody}.labels("box")}, &container.HostConfig{NetworkMode: "none"})
 	if err != nil {
 		return nil, fmt.Errorf("look into %s: %w", img.Ref, err)
 	}
-	l := &Look{e: e, id: c.ID, image: img}
+	l := &Look{e: e, id: id, image: img}
 	if about.Config != nil {
 		l.env = about.Config.Env
 	}
-	if l.etc, err = e.readEtc(ctx, c.ID); err != nil {
+	if l.etc, err = e.readEtc(ctx, id); err != nil {
 		l.Close(ctx)
 		return nil, fmt.Errorf("look into %s: %w", img.Ref, err)
 	}

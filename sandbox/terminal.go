@@ -9,31 +9,35 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is the person's, in raw mode while a box has it. The zero value is
-// no terminal.
+// terminal is the person's, which a box has while it is in raw mode. The zero
+// value is no terminal.
 type terminal struct {
 	in, out *os.File
 	state   *term.State
 	winch   chan os.Signal
 }
 
-func openTerminal(b Box) (*terminal, error) {
-	t := &terminal{}
-	if !b.TTY {
-		return t, nil
-	}
+func openTerminal(b Box) *terminal {
 	in, okIn := b.Stdin.(*os.File)
 	out, okOut := b.Stdout.(*os.File)
-	if !okIn || !okOut {
-		return t, nil
+	if !b.TTY || !okIn || !okOut {
+		return &terminal{}
 	}
-	state, err := term.MakeRaw(int(in.Fd()))
+	return &terminal{in: in, out: out}
+}
+
+// raw gives the terminal to the box, until it is restored.
+func (t *terminal) raw() error {
+	if t.in == nil {
+		return nil
+	}
+	state, err := term.MakeRaw(int(t.in.Fd()))
 	if err != nil {
-		return nil, fmt.Errorf("prepare the terminal: %w", err)
+		return fmt.Errorf("prepare the terminal: %w", err)
 	}
-	t.in, t.out, t.state, t.winch = in, out, state, make(chan os.Signal, 1)
+	t.state, t.winch = state, make(chan os.Signal, 1)
 	signal.Notify(t.winch, syscall.SIGWINCH)
-	return t, nil
+	return nil
 }
 
 func (t *terminal) restore() {

@@ -62,13 +62,16 @@ func (e *Engine) sees(ctx context.Context, img Image, dir string) (bool, error) 
 	}
 	_ = mark.Close()
 	defer os.Remove(mark.Name())
-	c, err := e.create(ctx, &container.Config{Image: img.id, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0", Labels: Box{Session: nobody}.labels("box")},
-		&container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{{Type: mount.TypeBind, Source: dir, Target: "/host"}}}, lookName())
+	id, err := e.lend(ctx, &container.Config{Image: img.id, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0", Labels: Box{Session: nobody}.labels("box")},
+		&container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{{Type: mount.TypeBind, Source: dir, Target: "/host"}}})
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
 	if err != nil {
 		return false, nil //nolint:nilerr // Docker refuses a mount whose source it does not see
 	}
-	defer func() { _ = e.remove(context.WithoutCancel(ctx), c.ID) }()
-	found, err := e.stat(ctx, c.ID, "/host/"+filepath.Base(mark.Name()))
+	defer func() { _ = e.remove(context.WithoutCancel(ctx), id) }()
+	found, err := e.stat(ctx, id, "/host/"+filepath.Base(mark.Name()))
 	return found.There, err
 }
 

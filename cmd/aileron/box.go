@@ -188,6 +188,9 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 		return err
 	}
 	code, err := a.boxed(ctx, s, engine, boxed{plan: plan, opts: opts, dir: dir, hide: hide, binary: binary, forward: forward, running: running})
+	if errors.Is(err, sandbox.ErrInterrupted) {
+		cancel()
+	}
 	var bad *sandbox.CommandError
 	var lacks *sandbox.ImageError
 	if errors.As(err, &lacks) {

@@ -55,6 +55,7 @@ type user struct {
 	home    string
 	project string
 	origin  *standin.Server
+	env     []string // of aileron's, besides
 }
 
 // bound is a home in which the echo connector is bound: opening a vault is
@@ -92,7 +93,7 @@ func newUser(t *testing.T, engine string) *user {
 
 func (u *user) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(binary, args...)
-	cmd.Env = append(engineEnv(), "AILERON_HOME="+u.home, "AILERON_VAULT_PASSPHRASE="+passphrase)
+	cmd.Env = append(append(engineEnv(), "AILERON_HOME="+u.home, "AILERON_VAULT_PASSPHRASE="+passphrase), u.env...)
 	return cmd
 }
 
