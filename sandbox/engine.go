@@ -5,13 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -113,44 +109,6 @@ func connect(ctx context.Context, kind, host string) (*Engine, error) {
 	return &Engine{kind: kind, version: v.Version, arch: v.Arch, cli: cli}, nil
 }
 
-// connectOwn is connect for a Podman service that we started: it is Podman, of
-// this host. Asked for its version, Podman first asks the host's package
-// manager for that of each of its programs, which takes longer than a box's
-// start.
-func connectOwn(ctx context.Context, host string) (*Engine, error) {
-	cli, err := client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
-	if err != nil {
-		return nil, fmt.Errorf("podman: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	version, err := pingPodman(ctx, cli)
-	if err != nil {
-		_ = cli.Close()
-		return nil, fmt.Errorf("podman: its service does not answer: %w", err)
-	}
-	cli.NegotiateAPIVersion(ctx)
-	return &Engine{kind: "podman", version: version, arch: runtime.GOARCH, cli: cli}, nil
-}
-
-// pingPodman gives the version that stands in an answer's head.
-func pingPodman(ctx context.Context, cli *client.Client) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://podman/_ping", nil)
-	if err != nil {
-		return "", err
-	}
-	res, err := cli.HTTPClient().Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer res.Body.Close()
-	version := res.Header.Get("Libpod-Api-Version")
-	if res.StatusCode != http.StatusOK || version == "" {
-		return "", fmt.Errorf("it says %s", res.Status)
-	}
-	return version, nil
-}
-
 func findDocker(ctx context.Context) (*Engine, error) {
 	named := os.Getenv("DOCKER_HOST")
 	host := cmp.Or(named, "unix:///var/run/docker.sock")
@@ -194,75 +152,6 @@ func connectNamed(ctx context.Context, kind, host string) (*Engine, error) {
 	return connect(ctx, kind, host)
 }
 
-// podmanService is a `podman system service` of our own, for hosts on which
-// no socket is kept open. It lives as long as the engine.
-type podmanService struct {
-	cmd  *exec.Cmd
-	done chan struct{}
-}
-
-func startPodman(ctx context.Context) (_ *Engine, err error) {
-	path, err := exec.LookPath("podman")
-	if err != nil {
-		return nil, errors.New("podman: it is not installed (apt-get install podman runc)")
-	}
-	dir, err := makeDir()
-	if err != nil {
-		return nil, fmt.Errorf("podman: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			_ = os.RemoveAll(dir)
-		}
-	}()
-	socket := filepath.Join(dir, "podman.sock")
-	cmd := exec.Command(path, "system", "service", "--time", "0", "unix://"+socket) //nolint:gosec,noctx // ended by stop
-	// A service, and not the client of one that these would name; and not in a
-	// directory that may have been removed.
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool {
-		return strings.HasPrefix(pair, "CONTAINER_HOST=") || strings.HasPrefix(pair, "CONTAINER_CONNECTION=")
-	})
-	cmd.Dir = "/"
-	if os.Getenv("CONTAINERS_CONF") == "" {
-		conf := filepath.Join(dir, "containers.conf")
-		if err := os.WriteFile(conf, podmanConf(), 0o600); err != nil {
-			return nil, fmt.Errorf("podman: %w", err)
-		}
-		cmd.Env = append(cmd.Env, "CONTAINERS_CONF="+conf)
-	}
-	logs := &tail{}
-	cmd.Stderr = logs
-	// The service dies with us, and a Ctrl-C on our terminal is not for it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("podman: %w", err)
-	}
-	s := &podmanService{cmd: cmd, done: make(chan struct{})}
-	go func() { _ = cmd.Wait(); close(s.done) }()
-	deadline := time.NewTimer(15 * time.Second)
-	defer deadline.Stop()
-	for {
-		if _, statErr := os.Stat(socket); statErr == nil {
-			if e, connectErr := connectOwn(ctx, "unix://"+socket); connectErr == nil {
-				e.service, e.dir = s, dir
-				return e, nil
-			}
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-			continue
-		case <-s.done:
-			return nil, fmt.Errorf("podman: its service ended: %s", logs)
-		case <-deadline.C:
-			s.stop()
-			return nil, fmt.Errorf("podman: its service does not answer: %s", logs)
-		case <-ctx.Done():
-			s.stop()
-			return nil, ctx.Err()
-		}
-	}
-}
-
 // engineDir names the directory of a service, or of a box's files, after the
 // process that it belongs to and the namespace in which its number counts.
 const engineDir = "aileron-engine-%d-%d-"
@@ -294,55 +183,6 @@ func sweepDirs() {
 			_ = os.RemoveAll(dir)
 		}
 	}
-}
-
-func (s *podmanService) stop() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-s.done:
-	case <-time.After(5 * time.Second):
-		_ = s.cmd.Process.Kill()
-		<-s.done
-	}
-}
-
-// tail keeps the end of what a program says.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	t.text = t.text[max(0, len(t.text)-2000):]
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.Join(strings.Fields(string(t.text)), " ")
-}
-
-// podmanConf is what hosts need on which Podman's own defaults fail: no
-// systemd, cgroups of both versions at once, file limits that cannot be
-// raised. Elsewhere it changes nothing.
-func podmanConf() []byte {
-	var b strings.Builder
-	files, procs := hardLimits()
-	fmt.Fprintf(&b, "[containers]\ndefault_ulimits = [\"nofile=%d:%d\", \"nproc=%d:%d\"]\n[engine]\n", files, files, procs, procs)
-	if _, err := os.Stat("/run/systemd/system"); err != nil {
-		b.WriteString("cgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n")
-	}
-	// crun refuses hybrid cgroups; runc takes them.
-	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {
-		if _, err := exec.LookPath("runc"); err == nil {
-			b.WriteString("runtime = \"runc\"\n")
-		}
-	}
-	return []byte(b.String())
 }
 
 // hardLimits are this process's own: a container that asks for more does not
