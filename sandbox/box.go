@@ -28,6 +28,7 @@ type Box struct {
 	Command   []string
 	Needs     []string // commands that the image must have besides
 	Env       []string
+	Behind    []string // names of Env: the image's own value stays, before ours and a space
 	Dir       string   // the project; at Workspace in the box
 	Hide      []string // directories below Dir that are empty in the box
 	SocketDir string   // holds proxy.sock and redirect.sock; only the gateway sees it

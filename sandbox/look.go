@@ -87,15 +87,7 @@ func (e *Engine) Look(ctx context.Context, img Image) (*Look, error) {
 func (l *Look) Close(ctx context.Context) { _ = l.e.remove(context.WithoutCancel(ctx), l.id) }
 
 // Env is a variable of the image's own environment, or "".
-func (l *Look) Env(name string) string {
-	value := ""
-	for _, pair := range l.env {
-		if v, ok := strings.CutPrefix(pair, name+"="); ok {
-			value = v
-		}
-	}
-	return value
-}
+func (l *Look) Env(name string) string { return envValue(l.env, name) }
 
 // emulated reports whether the kernel runs programs of an architecture all
 // the same.

@@ -106,3 +106,22 @@ func TestAnImageThatLosesItsNameIsStillTheOneThatRuns(t *testing.T) {
 		}
 	})
 }
+
+func TestAnImagesOwnValueStandsBeforeOurs(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, out, errs := box(t, idleGateway, "sh", "-c", `echo "$KEPT|$REPLACED|$OURS"`)
+		b.Image = derived(t, e, "own", `ENV KEPT="one two" REPLACED=theirs`)
+		b.Env, b.Behind = []string{"KEPT=three", "REPLACED=ours", "OURS=ours"}, []string{"KEPT", "OURS"}
+		if code, err := e.Run(t.Context(), b); err != nil || code != 0 || out.String() != "one two three|ours|ours\n" {
+			t.Errorf("Run = %d, %v with %q%s", code, err, out, errs)
+		}
+		b.Image = derived(t, e, "long", "ENV KEPT="+strings.Repeat("x", 33<<10))
+		var lacks *sandbox.ImageError
+		if code, err := e.Run(t.Context(), b); code != 1 || !errors.As(err, &lacks) || !strings.Contains(err.Error(), "a short KEPT") {
+			t.Errorf("Run = %d, %v; want a refusal", code, err)
+		}
+		if _, err := e.Check(t.Context(), b); !errors.As(err, &lacks) {
+			t.Errorf("Check = %v; want a refusal", err)
+		}
+	})
+}

@@ -198,7 +198,10 @@ func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *conta
 	if err := e.hide(host, b); err != nil {
 		return nil, nil, false, err
 	}
-	env := b.Env
+	env, err := theirs.before(b.Env, b.Behind)
+	if err != nil {
+		return nil, nil, false, &ImageError{Image: img.Ref, Missing: []string{err.Error()}}
+	}
 	if b.ReadOnly || ownHome || !theirs.hasHome(user) {
 		env = append([]string{"HOME=" + path.Dir(Workspace)}, env...)
 	}
@@ -246,6 +249,39 @@ type imageConfig struct {
 	user    string
 	env     []string
 	volumes map[string]struct{}
+}
+
+// maxOwn bounds what is kept of an image's own value of a variable. The kernel
+// takes 128 KiB as one string, ours included.
+const maxOwn = 32 << 10
+
+// before is env with the image's own values before those that are named, so
+// that of two settings of one thing ours is the last. The error says what the
+// image lacks.
+func (c imageConfig) before(env, names []string) ([]string, error) {
+	env = slices.Clone(env)
+	for i, pair := range env {
+		name, ours, _ := strings.Cut(pair, "=")
+		own := envValue(c.env, name)
+		switch {
+		case own == "" || !slices.Contains(names, name):
+		case len(own) > maxOwn:
+			return nil, fmt.Errorf("a short %s: its own has %d bytes, and what a box adds needs room behind at most %d", name, len(own), maxOwn)
+		default:
+			env[i] = name + "=" + own + " " + ours
+		}
+	}
+	return env, nil
+}
+
+// envValue is the last value of a variable, or "".
+func envValue(env []string, name string) (value string) {
+	for _, pair := range env {
+		if v, ok := strings.CutPrefix(pair, name+"="); ok {
+			value = v
+		}
+	}
+	return value
 }
 
 // inProject is a volume that the engine would make in the person's project.

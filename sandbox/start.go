@@ -86,11 +86,5 @@ func executable(mode fs.FileMode) bool {
 // searchPath is the last PATH of an environment, or what runtimes take
 // without one.
 func searchPath(env []string) string {
-	found := ""
-	for _, pair := range env {
-		if value, ok := strings.CutPrefix(pair, "PATH="); ok {
-			found = value
-		}
-	}
-	return cmp.Or(found, "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	return cmp.Or(envValue(env, "PATH"), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 }

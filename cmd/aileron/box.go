@@ -305,6 +305,7 @@ func (a *app) boxed(ctx context.Context, s *session, engine *sandbox.Engine, b b
 	box := sandbox.Box{
 		Session: s.id, Image: b.plan.image, Command: b.plan.command, Needs: b.plan.needs, Dir: b.dir, Hide: b.hide,
 		Env:      append(s.boxEnv(engine.Kind(), b.plan.image, door), b.plan.env...),
+		Behind:   []string{"JAVA_TOOL_OPTIONS"},
 		ReadOnly: b.opts.fixed, Unsealed: door.kind != sealed,
 		SocketDir: sockets, Binary: b.binary, Files: files,
 		Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Signals: b.forward, Starting: func() { close(b.running) },

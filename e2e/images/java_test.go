@@ -69,3 +69,18 @@ func TestJavaTrustsWhatItDidAndTheSession(t *testing.T) {
 		}
 	})
 }
+
+// The options of an image's own stay, and none of them comes after ours.
+func TestJavaKeepsItsOptionsAndTrustsTheSession(t *testing.T) {
+	engines(t, func(t *testing.T, engine string) {
+		p := newPerson(t, engine)
+		r := p.box(ref("options"), nil, script(`echo "$JAVA_TOOL_OPTIONS"`))
+		p.works(r)
+		lines := strings.Split(strings.TrimSpace(r.out), "\n")
+		said := lines[len(lines)-1]
+		if !strings.HasPrefix(said, "-Xmx64m -Djavax.net.ssl.trustStore=/opt/own.p12 -D") ||
+			!strings.HasPrefix(said[strings.LastIndex(said, "trustStore="):], "trustStore=/etc/aileron/proxy/trust.p12 ") {
+			t.Errorf("the options are %q, want the image's and then ours", said)
+		}
+	})
+}
