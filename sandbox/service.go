@@ -99,6 +99,22 @@ func startPodman(ctx context.Context) (_ *Engine, err error) {
 	}
 }
 
+// Service names the process that Find has started, for ServiceLives in another
+// process; "" where it started none.
+func (e *Engine) Service() string {
+	if e.service == nil {
+		return ""
+	}
+	name, err := ownerOf(e.service.cmd.Process.Pid)
+	if err != nil { // it has ended
+		return ""
+	}
+	return name
+}
+
+// ServiceLives tells whether a process that Service has named still lives.
+func ServiceLives(name string) bool { return ownerLives(name) }
+
 // holdService begins a request that never comes to its end: what gives a
 // service its grace also ends it when nobody has asked for anything as long,
 // and a person may think for longer than that about a passphrase.

@@ -182,7 +182,7 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	if plan.opened != nil {
 		plan.opened(s)
 	}
-	ward, err := startWarden(binary, s.home, engine.Kind(), s.id)
+	ward, err := startWarden(binary, s.home, engine, s.id)
 	if err != nil {
 		s.close(context.WithoutCancel(ctx), 1, "failed to start")
 		return err

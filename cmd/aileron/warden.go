@@ -28,8 +28,8 @@ type warden struct {
 // dismissed is the word with which a warden is not needed any more.
 const dismissed = "."
 
-func startWarden(binary, home, engine, session string) (*warden, error) {
-	cmd := exec.Command(binary, "--home", home, "sandbox", "warden", "--sandbox", engine, "--session", session) //nolint:gosec,noctx // our own file; it must outlive us
+func startWarden(binary, home string, engine *sandbox.Engine, session string) (*warden, error) {
+	cmd := exec.Command(binary, "--home", home, "sandbox", "warden", "--sandbox", engine.Kind(), "--session", session, "--service", engine.Service()) //nolint:gosec,noctx // our own file; it must outlive us
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}                                                        // a signal for our process group is not for it
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -54,7 +54,7 @@ func (w *warden) dismiss(left bool) {
 }
 
 func newSandboxWardenCommand(a *app) *cobra.Command {
-	engine, session := "auto", ""
+	engine, session, service := "auto", "", ""
 	cmd := &cobra.Command{
 		Use:    "warden",
 		Short:  "Wait for the end of a session, and remove its box if nobody else does",
@@ -70,11 +70,13 @@ func newSandboxWardenCommand(a *app) *cobra.Command {
 				return err
 			}
 			// The killed process may still be on its way out, and the engine on
-			// its way back or at work for it: twice nothing is nothing.
+			// its way back or at work for it: twice nothing is nothing, once the
+			// service that the process had started has ended what it did.
 			nothing := 0
 			for end := time.Now().Add(wardenTime); nothing < 2 && time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
+				busy := sandbox.ServiceLives(service)
 				var left int
-				if left, err = sweepBoxes(cmd.Context(), home, engine, session); err == nil && left == 0 {
+				if left, err = sweepBoxes(cmd.Context(), home, engine, session); err == nil && left == 0 && !busy {
 					nothing++
 				} else {
 					nothing = 0
@@ -85,6 +87,7 @@ func newSandboxWardenCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: podman or docker")
 	cmd.Flags().StringVar(&session, "session", session, "the session whose box it is")
+	cmd.Flags().StringVar(&service, "service", service, "the engine's process that the session started")
 	return cmd
 }
 

@@ -31,6 +31,20 @@ func TestAKilledAileronsBoxEnds(t *testing.T) {
 	})
 }
 
+// A removal that is under way when aileron is killed is not cut short: what is
+// removed by half has no name that the next session would know it by.
+func TestAKilledAileronsRemovalIsFinished(t *testing.T) {
+	engines(t, func(t *testing.T, u *user) {
+		r := u.start("mkdir /tmp/many; cd /tmp/many; i=0; while [ $i -lt 30000 ]; do : >$i; i=$((i+1)); done")
+		harness.WaitFor(t, "the removal begins", func() bool { return !r.box.lives() })
+		r.signal(syscall.SIGKILL)
+		r.end()
+		harness.WaitFor(t, "its containers go", func() bool { return !strings.Contains(u.left(), "container") && !strings.Contains(u.left(), "process") })
+		harness.WaitFor(t, "the directory goes with the next session", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
+		r.nothing()
+	})
+}
+
 // Without a warden the box has lost its line all the same, and goes with the
 // next session.
 func TestTheNextSessionCleansUpAfterAKilledWarden(t *testing.T) {
