@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
@@ -27,20 +25,10 @@ func TestABoxThatCannotBeSealedSaysSo(t *testing.T) {
 		if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
 			harness.Need(t, "root and a dockerd of its own (scripts/prepare --tests)")
 		}
-		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
-		again.Env = append(os.Environ(), apart+"=1")
-		again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
-		out, err := again.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "--- PASS: ") {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		harness.TestApart(t, apart+"=1", syscall.CLONE_NEWNET|syscall.CLONE_NEWNS)
 		return
 	}
-	lo, err := netlink.LinkByName("lo")
-	if err == nil {
-		err = netlink.LinkSetUp(lo)
-	}
-	if err != nil {
+	if _, err := harness.Loopback(); err != nil {
 		t.Fatal(err)
 	}
 	u := newUser(t, standin.Script{}, "echo")

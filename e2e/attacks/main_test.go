@@ -11,14 +11,14 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net/netip"
+	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
-	"github.com/vishvananda/netlink"
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // inside is set in the process that has the namespace.
@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// again runs this program in namespaces of its own: as root with two new
-// ones, as a user with a third that makes it root in there.
+// again runs the suite in namespaces of its own: as root with two new ones, as
+// a user with a third that makes it root in there.
 func again() int {
 	dir, err := os.MkdirTemp("", "attacks-")
 	if err != nil {
@@ -53,46 +53,18 @@ func again() int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), inside+"="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	kinds := uintptr(syscall.CLONE_NEWNET | syscall.CLONE_NEWNS)
 	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+		kinds |= syscall.CLONE_NEWUSER
 	}
-	if err := cmd.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, "attacks: not run, because a network namespace cannot be made here:", err)
-		if os.Getenv("CI") != "" {
-			return 1 // a run that proved nothing must not be green
-		}
-		return 0
-	}
-	if err := cmd.Wait(); err != nil {
-		return max(cmd.ProcessState.ExitCode(), 1)
-	}
-	return 0
+	return harness.RunApart("attacks", inside+"="+dir, kinds)
 }
 
 // settle gives the namespace its loopback, the addresses of the fixture and
 // the fixture's name server.
 func settle(dir string) error {
-	lo, err := netlink.LinkByName("lo")
-	if err != nil {
+	if _, err := harness.Loopback(slices.Collect(maps.Values(places))...); err != nil {
 		return err
-	}
-	if err := netlink.LinkSetUp(lo); err != nil {
-		return err
-	}
-	for _, at := range places {
-		addr, err := netlink.ParseAddr(netip.PrefixFrom(at, 32).String())
-		if err != nil {
-			return err
-		}
-		if err := netlink.AddrAdd(lo, addr); err != nil {
-			return fmt.Errorf("add %s: %w", at, err)
-		}
 	}
 	conf := filepath.Join(dir, "resolv.conf")
 	if err := os.WriteFile(conf, []byte("nameserver "+places["dns"].String()+"\noptions timeout:2 attempts:1\n"), 0o600); err != nil {

@@ -162,10 +162,12 @@ func PodmanConf() string {
 	return text
 }
 
+// patience is as long as only a defect takes.
+const patience = 2 * time.Minute
+
 // WaitFor waits until done, for as long as only a defect takes.
 func WaitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	const patience = 2 * time.Minute
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if done() {
 			return

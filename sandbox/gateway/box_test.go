@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // patience bounds what must happen; nothing here is judged by how long it took.
@@ -48,27 +50,7 @@ func sealed(t *testing.T, claim func(*testing.T, *box)) {
 		claim(t, &box{t: t, answer: "HTTP/1.1 200 OK\r\n\r\n", targets: make(chan string, 64)})
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
-	defer cancel()
-	again := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
-	// The race detector sleeps for a second when a process ends.
-	again.Env = append(os.Environ(), inside+"="+binary(t), "GORACE=atexit_sleep_ms=0")
-	again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	out, err := again.CombinedOutput()
-	if errors.Is(err, syscall.EPERM) {
-		const reason = "a network namespace cannot be made here; run the tests as root"
-		if os.Getenv("CI") != "" {
-			t.Fatal(reason)
-		}
-		t.Skip(reason)
-	}
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if !strings.Contains(string(out), "--- PASS: ") {
-		t.Skipf("%s", out)
-	}
-	t.Logf("%s", out)
+	harness.TestApart(t, inside+"="+binary(t), syscall.CLONE_NEWNET)
 }
 
 var built = sync.OnceValues(func() (string, error) {

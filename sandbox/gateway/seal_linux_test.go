@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 func TestAClientThatKnowsNoProxyReachesThePlaneByName(t *testing.T) {
@@ -256,8 +258,7 @@ func TestFailuresNameTheStepInOneLine(t *testing.T) {
 			}
 		}, "", "gateway: set up the network: the network namespace has the device way-out"},
 		{"a taken port", func(t *testing.T) {
-			lo, _ := netlink.LinkByName("lo")
-			if err := netlink.LinkSetUp(lo); err != nil {
+			if _, err := harness.Loopback(); err != nil {
 				t.Fatal(err)
 			}
 			l, err := net.Listen("tcp", "127.0.0.1:3128")

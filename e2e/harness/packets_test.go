@@ -1,0 +1,70 @@
+package harness
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+)
+
+// A watch that saw less would make every suite that trusts it green.
+func TestPacketsAreSeenWhetherSomebodyListensOrNot(t *testing.T) {
+	const inside = "AILERON_HARNESS_INSIDE"
+	if os.Getenv(inside) == "" {
+		TestApart(t, inside+"=1", syscall.CLONE_NEWNET)
+		return
+	}
+	if _, err := Loopback(netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")); err != nil {
+		t.Fatal(err)
+	}
+	watch, err := WatchPackets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	var want []string
+	for _, host := range []string{"192.0.2.1", "2001:db8::1"} {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, "8443"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		for _, to := range []struct{ network, port string }{{"tcp", "8443"}, {"tcp", "9"}, {"udp", "53"}} {
+			at := net.JoinHostPort(host, to.port)
+			want = append(want, to.network+" "+at)
+			if conn, err := net.Dial(to.network, at); err == nil {
+				_, _ = io.WriteString(conn, "a stream is one packet")
+				_ = conn.Close()
+			}
+		}
+	}
+	if conn, err := net.Dial("ip4:253", "192.0.2.1"); err != nil {
+		t.Error(err)
+	} else {
+		_, _ = io.WriteString(conn, "a protocol of its own")
+		_ = conn.Close()
+	}
+	want = append(want, "protocol 253 192.0.2.1")
+
+	packets, err := watch.Take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range packets {
+		if p.Network != "protocol 1" { // the kernel's own "nobody listens"
+			got = append(got, p.String())
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("seen: %q, want %q", got, want)
+	}
+	if again, err := watch.Take(); err != nil || len(again) != 0 {
+		t.Errorf("seen again: %v, %v", again, err)
+	}
+}
