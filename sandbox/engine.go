@@ -32,7 +32,6 @@ type Engine struct {
 // the two that answers. An error says what is missing and what to do.
 func Find(ctx context.Context, kind string) (*Engine, error) {
 	sweepDirs()
-	sweepDirs()
 	var faults []string
 	for _, k := range []string{"podman", "docker"} {
 		if kind != "auto" && kind != k {

@@ -125,3 +125,27 @@ func TestAnImagesOwnValueStandsBeforeOurs(t *testing.T) {
 		}
 	})
 }
+
+// The only program of an image that a check runs has a bounded time and a
+// bounded say.
+func TestAnImagesShellIsBounded(t *testing.T) {
+	shell := func(script string) string {
+		return "USER root\nRUN printf '#!/bin/bash\\n" + script + "\\n' >/usr/bin/own && chmod 755 /usr/bin/own && mv /usr/bin/own /usr/bin/sh"
+	}
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		t.Parallel() // it waits
+		b, _, _ := box(t, idleGateway, "true")
+		b.Image = derived(t, e, "endless", shell("exec sleep 600"))
+		if _, err := e.Check(t.Context(), b); err == nil || !strings.Contains(err.Error(), b.Image.Ref+": its shell does not end") {
+			t.Errorf("Check = %v, want that the shell does not end", err)
+		}
+		b.Image = derived(t, e, "talkative", shell(`echo user 7:7; head -c 70000 /dev/zero | tr "\\0" "\\n"; echo writable yes`))
+		r, err := e.Check(t.Context(), b)
+		if err != nil || r.User != "7:7" || len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "writable") {
+			t.Errorf("Check = %+v, %v; want what it said first, and nothing of what it said last", r, err)
+		}
+		if left, err := exec.Command(e.Kind(), "ps", "-aq", "--filter", "ancestor="+b.Image.Ref).Output(); err != nil || len(left) > 0 {
+			t.Errorf("left: %s, %v", left, err)
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+// A sweep may list a gateway whose box is made a moment later, and which Podman
+// does not give without it. That is for the next sweep, and no fault to tell of.
+func TestASweepThatMeetsABoxInTheMakingSaysNothing(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		ended := exec.Command("true")
+		if err := ended.Run(); err != nil {
+			t.Fatal(err)
+		}
+		namespace, err := os.Readlink("/proc/self/ns/pid")
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := "making" + strings.ToLower(filepath.Base(filepath.Dir(t.TempDir())))
+		gateway, box := "aileron-"+session+"-gw", "foreign-"+session // without our labels: in no list yet
+		call := func(args ...string) error {
+			if out, err := exec.Command(e.Kind(), args...).CombinedOutput(); err != nil {
+				return fmt.Errorf("%s %v: %w: %s", e.Kind(), args, err, out)
+			}
+			return nil
+		}
+		t.Cleanup(func() {
+			_ = call("rm", "-f", box)
+			_ = call("rm", "-f", gateway)
+		})
+		if err := call("create", "--name", gateway, "--network", "none", "--label", "aileron.session="+session, "--label", "aileron.role=gateway",
+			"--label", fmt.Sprintf("aileron.owner=%d/1/%s", ended.Process.Pid, namespace), testImage.Ref, "true"); err != nil {
+			t.Fatal(err)
+		}
+		if err := call("create", "--name", box, "--network", "container:"+gateway, testImage.Ref, "true"); err != nil {
+			t.Fatal(err)
+		}
+		nobody := func(string) bool { return false }
+		if _, err := e.Sweep(t.Context(), nobody); err != nil {
+			t.Errorf("Sweep = %v, want nothing said", err)
+		}
+		if err := call("inspect", box); err != nil {
+			t.Error(err)
+		}
+		if err := call("rm", box); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Sweep(t.Context(), nobody); err != nil {
+			t.Error(err)
+		}
+		if call("inspect", "--type", "container", gateway) == nil {
+			t.Error("the gateway is still there when nothing needs it any more")
+		}
+	})
+}
