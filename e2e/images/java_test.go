@@ -44,30 +44,41 @@ var cacerts = sync.OnceValue(func() []byte {
 	return store
 })
 
+// Of the Javas that an image's PATH names seven are looked at: in "javas" the
+// seventh has the root, and what those behind it have is no store.
 func TestJavaTrustsWhatItDidAndTheSession(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
-		p := newPerson(t, engine)
-		r := p.box(ref("jdk"), nil, script("cp /etc/aileron/proxy/trust.p12 ."))
-		p.works(r)
-		if r.err != "" {
-			t.Errorf("it says %q", r.err)
-		}
-		store, err := os.ReadFile(filepath.Join(p.project, "trust.p12"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		roots, err := pkcs12.DecodeTrustStore(store, "changeit")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var names []string
-		for _, c := range roots {
-			names = append(names, c.Subject.CommonName)
-		}
-		if len(names) != 2 || !slices.Contains(names, ownRoot) || !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(strings.ToLower(n), "aileron") }) {
-			t.Errorf("Java trusts %q, want its own root and the session's", names)
+		for _, image := range []string{"jdk", "javas"} {
+			t.Run(image, func(t *testing.T) { trustsItsOwn(t, engine, image) })
 		}
 	})
+}
+
+// trustsItsOwn wants a Java that trusts its image's own root, the session, and
+// nobody else.
+func trustsItsOwn(t *testing.T, engine, image string) {
+	t.Helper()
+	p := newPerson(t, engine)
+	r := p.box(ref(image), nil, script("cp /etc/aileron/proxy/trust.p12 ."))
+	p.works(r)
+	if r.err != "" {
+		t.Errorf("it says %q", r.err)
+	}
+	store, err := os.ReadFile(filepath.Join(p.project, "trust.p12"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots, err := pkcs12.DecodeTrustStore(store, "changeit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range roots {
+		names = append(names, c.Subject.CommonName)
+	}
+	if len(names) != 2 || !slices.Contains(names, ownRoot) || !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(strings.ToLower(n), "aileron") }) {
+		t.Errorf("Java trusts %q, want its own root and the session's", names)
+	}
 }
 
 // The options of an image's own stay, and none of them comes after ours.

@@ -86,11 +86,18 @@ COPY get /usr/bin/get
 RUN mkdir -p /etc/firefox/policies && echo '{"policies": {"DisableTelemetry": true, "Certificates": {"Install": ["/opt/own.pem"]}}}' >/etc/firefox/policies/policies.json
 COPY get /usr/bin/get
 `,
-	"broken":  "FROM PARTS\nRUN mkdir -p /etc/firefox/policies && echo '{' >/etc/firefox/policies/policies.json\nCOPY get /usr/bin/get\n",
-	"null":    "FROM PARTS\nRUN mkdir -p /etc/firefox/policies && echo null >/etc/firefox/policies/policies.json\nCOPY get /usr/bin/get\n",
-	"escape":  "FROM PARTS\nRUN ln -s /home/agent/workspace/x /etc/aileron\nCOPY get /usr/bin/get\n",
-	"shm":     "FROM PARTS\nRUN ln -s /dev/shm/x /etc/aileron\nCOPY get /usr/bin/get\n",
-	"jdk":     "FROM PARTS\nCOPY cacerts /opt/jdk/lib/security/cacerts\nENV PATH=/opt/jdk/bin:/usr/local/bin:/usr/bin:/bin\nCOPY get /usr/bin/get\n",
+	"broken": "FROM PARTS\nRUN mkdir -p /etc/firefox/policies && echo '{' >/etc/firefox/policies/policies.json\nCOPY get /usr/bin/get\n",
+	"null":   "FROM PARTS\nRUN mkdir -p /etc/firefox/policies && echo null >/etc/firefox/policies/policies.json\nCOPY get /usr/bin/get\n",
+	"escape": "FROM PARTS\nRUN ln -s /home/agent/workspace/x /etc/aileron\nCOPY get /usr/bin/get\n",
+	"shm":    "FROM PARTS\nRUN ln -s /dev/shm/x /etc/aileron\nCOPY get /usr/bin/get\n",
+	"jdk":    "FROM PARTS\nCOPY cacerts /opt/jdk/lib/security/cacerts\nENV PATH=/opt/jdk/bin:/usr/local/bin:/usr/bin:/bin\nCOPY get /usr/bin/get\n",
+	// More Javas than are looked at, the last of them without a store.
+	"javas": `FROM PARTS
+COPY cacerts /opt/java7/lib/security/cacerts
+RUN for n in 8 9 10 11 12; do mkdir -p /opt/java$n/lib/security && echo no store >/opt/java$n/lib/security/cacerts; done
+ENV PATH=/opt/java1/bin:/opt/java2/bin:/opt/java3/bin:/opt/java4/bin:/opt/java5/bin:/opt/java6/bin:/opt/java7/bin:/opt/java8/bin:/opt/java9/bin:/opt/java10/bin:/opt/java11/bin:/opt/java12/bin:/usr/local/bin:/usr/bin:/bin
+COPY get /usr/bin/get
+`,
 	"options": "FROM PARTS\nENV JAVA_TOOL_OPTIONS=\"-Xmx64m -Djavax.net.ssl.trustStore=/opt/own.p12\"\nCOPY get /usr/bin/get\n",
 	"java": `FROM PARTS
 RUN mkdir -p /opt/java/openjdk/lib/security && echo no store >/opt/java/openjdk/lib/security/cacerts
