@@ -25,60 +25,41 @@ func TestARemovedLineEndsTheBox(t *testing.T) {
 	}
 }
 
-func TestAPausedBoxHearsAnEndAndElseGoesOn(t *testing.T) {
-	engines(t, func(t *testing.T, u *user) {
-		script := "trap 'exit 42' TERM; " + until("go") + get
-		r := u.start(script)
-		u.mustAsk("pause", r.name("box"))
-		u.say("go")
-		u.mustAsk("unpause", r.name("box"))
-		if res := r.end(); res.code != 0 || len(u.origin.Seen()) != 1 {
-			t.Errorf("unpaused: exit %d with %d requests: %s", res.code, len(u.origin.Seen()), res.err)
-		}
-		r.nothing()
-		if err := os.Remove(filepath.Join(u.project, "go")); err != nil {
-			t.Fatal(err)
-		}
-		for _, how := range []string{"SIGTERM", "session stop"} {
-			_ = os.Remove(filepath.Join(u.project, "up"))
-			r := u.start(script)
-			u.mustAsk("pause", r.name("box"))
-			if how == "SIGTERM" {
-				r.signal(syscall.SIGTERM)
-			} else {
-				u.must("session", "stop", r.session)
-			}
-			if res := r.end(); res.code != 42 {
-				t.Errorf("%s: exit %d: %s", how, res.code, res.err)
-			}
-			r.nothing()
-		}
-	})
-}
-
-func TestAPausedGatewayHoldsTheLineAndNothingElse(t *testing.T) {
-	engines(t, func(t *testing.T, u *user) {
-		script := "trap 'exit 42' TERM; " + until("go") + get
-		r := u.start(script)
-		u.mustAsk("pause", r.name("gw"))
-		u.say("go")
-		u.mustAsk("unpause", r.name("gw"))
-		if res := r.end(); res.code != 0 || len(u.origin.Seen()) != 1 {
-			t.Errorf("unpaused: exit %d with %d requests: %s", res.code, len(u.origin.Seen()), res.err)
-		}
-		r.nothing()
-		if err := os.Remove(filepath.Join(u.project, "go")); err != nil {
-			t.Fatal(err)
-		}
-		_ = os.Remove(filepath.Join(u.project, "up"))
-		r = u.start(script)
-		u.mustAsk("pause", r.name("gw"))
-		r.signal(syscall.SIGTERM)
-		if res := r.end(); res.code != 42 {
-			t.Errorf("paused: exit %d: %s", res.code, res.err)
-		}
-		r.nothing()
-	})
+// Whichever of the two is paused, the line waits and goes on, and who asks for
+// the end is heard.
+func TestAPausedContainerHearsAnEndAndElseGoesOn(t *testing.T) {
+	for _, role := range []string{"box", "gw"} {
+		t.Run(role, func(t *testing.T) {
+			engines(t, func(t *testing.T, u *user) {
+				script := "trap 'exit 42' TERM; " + until("go") + get
+				r := u.start(script)
+				u.mustAsk("pause", r.name(role))
+				u.say("go")
+				u.mustAsk("unpause", r.name(role))
+				if res := r.end(); res.code != 0 || len(u.origin.Seen()) != 1 {
+					t.Errorf("unpaused: exit %d with %d requests: %s", res.code, len(u.origin.Seen()), res.err)
+				}
+				r.nothing()
+				if err := os.Remove(filepath.Join(u.project, "go")); err != nil {
+					t.Fatal(err)
+				}
+				for _, how := range []string{"SIGTERM", "session stop"} {
+					_ = os.Remove(filepath.Join(u.project, "up"))
+					r := u.start(script)
+					u.mustAsk("pause", r.name(role))
+					if how == "SIGTERM" {
+						r.signal(syscall.SIGTERM)
+					} else {
+						u.must("session", "stop", r.session)
+					}
+					if res := r.end(); res.code != 42 {
+						t.Errorf("%s: exit %d: %s", how, res.code, res.err)
+					}
+					r.nothing()
+				}
+			})
+		})
+	}
 }
 
 func TestAContainerThatSomebodyElseRemovesIsNamed(t *testing.T) {
