@@ -55,51 +55,24 @@ func (a *app) connector(fqn string) (*spec.Connector, error) {
 	return nil, hint(fmt.Errorf("find the connector %s: %w", fqn, store.ErrNotInstalled), "install it with: aileron connector install DIR")
 }
 
+// bindingSetup binds one secret to what a connector declares.
 func bindingSetup(ctx context.Context, a *app, opts *secretOptions, fqn, identity string) error {
 	c, err := a.connector(fqn)
 	if err != nil {
 		return err
 	}
-	need := c.Credential()
-	if need == nil {
-		return fmt.Errorf("bind a credential to %s: it needs none", fqn)
-	}
-	if need.Kind == "basic" && opts.username == "" && (opts.given() || !a.interactive()) {
-		return usagef("a basic credential needs --username")
-	}
-	if need.Kind != "basic" && opts.username != "" {
-		return usagef("--username is for credentials of kind basic; %s needs %s", fqn, need.Kind)
-	}
-	if need.Kind == "oauth2" && !opts.given() {
-		return hint(fmt.Errorf("bind an oauth2 credential to %s: this release opens no browser", fqn), "give an access token with --secret-file or --secret-stdin")
+	if err := opts.suits(a, c); err != nil {
+		return err
 	}
 	v, err := a.vaultOf()
 	if err != nil {
 		return err
 	}
-	name, err := v.BindingName(need.Kind, fqn, identity)
-	if errors.Is(err, vault.ErrBadName) {
-		return usageError{err}
-	}
+	b, err := opts.binding(a, v, c, identity)
 	if err != nil {
 		return err
 	}
-	bound := func(err error) error {
-		return hint(err, "replace its secret with: aileron binding rebind %s", name)
-	}
-	if _, err := v.Binding(name); err == nil {
-		return bound(fmt.Errorf("bind %s: it is bound already", name))
-	}
-	if need.Kind == "basic" && opts.username == "" {
-		if opts.username, err = a.promptLine("user name for " + fqn + ":"); err != nil {
-			return err
-		}
-	}
-	b := vault.Binding{Name: name, Kind: need.Kind, Connector: fqn, Identity: identity, Username: opts.username}
-	if err := b.Check(); err != nil {
-		return usageError{err}
-	}
-	secret, err := opts.read(ctx, a, need.Kind+" secret for "+fqn)
+	secret, err := opts.read(ctx, a, b.Kind+" secret for "+fqn)
 	if err != nil {
 		return err
 	}
@@ -112,18 +85,61 @@ func bindingSetup(ctx context.Context, a *app, opts *secretOptions, fqn, identit
 		return err
 	}
 	if err := v.Bind(b, secret); errors.Is(err, vault.ErrExists) {
-		return bound(err)
+		return boundAlready(err, b.Name)
 	} else if err != nil {
 		return err
 	}
-	a.record(ctx, audit.Row{Event: audit.EventBindingCreated, ConnectorFQN: fqn, ConnectorVersion: c.Version, Binding: name})
-	if a.json {
-		b, err = v.Binding(name)
-		if err != nil {
-			return err
-		}
-		return a.printJSON(b)
+	a.record(ctx, audit.Row{Event: audit.EventBindingCreated, ConnectorFQN: fqn, ConnectorVersion: c.Version, Binding: b.Name})
+	if !a.json {
+		fmt.Fprintln(a.stdout, b.Name)
+		return nil
 	}
-	fmt.Fprintln(a.stdout, name)
+	if b, err = v.Binding(b.Name); err != nil {
+		return err
+	}
+	return a.printJSON(b)
+}
+
+// suits checks that what was said of a secret fits what the connector wants.
+func (o *secretOptions) suits(a *app, c *spec.Connector) error {
+	need := c.Credential()
+	switch {
+	case need == nil:
+		return fmt.Errorf("bind a credential to %s: it needs none", c.FQN)
+	case need.Kind == "basic" && o.username == "" && (o.given() || !a.interactive()):
+		return usagef("a basic credential needs --username")
+	case need.Kind != "basic" && o.username != "":
+		return usagef("--username is for credentials of kind basic; %s needs %s", c.FQN, need.Kind)
+	case need.Kind == "oauth2" && !o.given():
+		return hint(fmt.Errorf("bind an oauth2 credential to %s: this release opens no browser", c.FQN), "give an access token with --secret-file or --secret-stdin")
+	}
 	return nil
+}
+
+// binding is a new one for the connector, its user asked for where there has
+// to be one.
+func (o *secretOptions) binding(a *app, v *vault.Vault, c *spec.Connector, identity string) (vault.Binding, error) {
+	b := vault.Binding{Kind: c.Credential().Kind, Connector: string(c.FQN), Identity: identity, Username: o.username}
+	var err error
+	if b.Name, err = v.BindingName(b.Kind, b.Connector, identity); errors.Is(err, vault.ErrBadName) {
+		return b, usageError{err}
+	} else if err != nil {
+		return b, err
+	}
+	if _, err := v.Binding(b.Name); err == nil {
+		return b, boundAlready(fmt.Errorf("bind %s: it is bound already", b.Name), b.Name)
+	}
+	if b.Kind == "basic" && b.Username == "" {
+		if b.Username, err = a.promptLine("user name for " + b.Connector + ":"); err != nil {
+			return b, err
+		}
+	}
+	if err := b.Check(); err != nil {
+		return b, usageError{err}
+	}
+	return b, nil
+}
+
+func boundAlready(err error, name string) error {
+	return hint(err, "replace its secret with: aileron binding rebind %s", name)
 }

@@ -83,7 +83,7 @@ type demo struct {
 	roots  string // PEM file of the origin's root
 }
 
-func runDemo(ctx context.Context, a *app, engine string) (err error) {
+func runDemo(ctx context.Context, a *app, engine string) error {
 	d, err := newDemo()
 	if err != nil {
 		return err
@@ -104,30 +104,8 @@ func runDemo(ctx context.Context, a *app, engine string) (err error) {
 		return err
 	}
 	a.sayf("aileron demo: an origin at https://%s (on this machine) wants a secret; the vault has it, the box will not", demoHost)
-	opts := &boxOptions{sandbox: engine, build: "auto", dir: filepath.Join(d.dir, "project")}
-	opts.egress, opts.resolve, opts.upstreamCA = "deny", []string{demoHost + ":443:" + d.addr}, d.roots
-	boxed := engine != "off"
-	if boxed {
-		if e, err := sandbox.Find(ctx, engine); err != nil {
-			a.sayf("aileron demo: %v", err)
-			a.sayf("aileron demo: so this runs on the host, cooperatively: it is NOT sealed")
-			boxed = false
-		} else {
-			a.sayf("aileron demo: a sealed box on %s", e.Describe())
-			e.Close()
-		}
-	} else {
-		a.sayf("aileron demo: on the host, cooperatively: it is NOT sealed")
-	}
-	if boxed {
-		err = sub.runInBox(ctx, opts, boxPlan{agent: "demo", image: sandbox.BaseImage(version), command: []string{"sh", "-c", demoScript}})
-	} else {
-		if _, lookErr := exec.LookPath("curl"); lookErr != nil {
-			return hint(fmt.Errorf("run the demo on the host: there is no curl"), "install curl, or Podman for a box")
-		}
-		err = runOnHost(ctx, &sub, &opts.sessionOptions, "off", "demo", []string{"sh", "-c", "cooperative=1; " + demoScript}, nil)
-	}
-	if err != nil {
+	boxed := a.canBoxDemo(ctx, engine)
+	if err := d.play(ctx, &sub, engine, boxed); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "\n# on the host: what the reviewer sees (aileron audit list)\n")
@@ -135,6 +113,36 @@ func runDemo(ctx context.Context, a *app, engine string) (err error) {
 		return err
 	}
 	return d.verdict(ctx, &sub, boxed)
+}
+
+// canBoxDemo looks for the engine, and says where the demo runs.
+func (a *app) canBoxDemo(ctx context.Context, engine string) bool {
+	if engine == "off" {
+		a.sayf("aileron demo: on the host, cooperatively: it is NOT sealed")
+		return false
+	}
+	e, err := sandbox.Find(ctx, engine)
+	if err != nil {
+		a.sayf("aileron demo: %v", err)
+		a.sayf("aileron demo: so this runs on the host, cooperatively: it is NOT sealed")
+		return false
+	}
+	defer e.Close()
+	a.sayf("aileron demo: a sealed box on %s", e.Describe())
+	return true
+}
+
+// play runs the script where the secret is not.
+func (d *demo) play(ctx context.Context, a *app, engine string, boxed bool) error {
+	opts := &boxOptions{sandbox: engine, build: "auto", dir: filepath.Join(d.dir, "project")}
+	opts.egress, opts.resolve, opts.upstreamCA = "deny", []string{demoHost + ":443:" + d.addr}, d.roots
+	if boxed {
+		return a.runInBox(ctx, opts, boxPlan{agent: "demo", image: sandbox.BaseImage(version), command: []string{"sh", "-c", demoScript}})
+	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		return hint(fmt.Errorf("run the demo on the host: there is no curl"), "install curl, or Podman for a box")
+	}
+	return runOnHost(ctx, a, &opts.sessionOptions, "off", "demo", []string{"sh", "-c", "cooperative=1; " + demoScript}, nil)
 }
 
 // demoScript is what the agent would do. It uses curl and nothing else.

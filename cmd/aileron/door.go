@@ -30,12 +30,12 @@ type door struct {
 
 // openDoor decides how a box is mediated, and says it wherever it is not
 // sealed: a reviewer must not learn it from a row alone.
-func (a *app) openDoor(ctx context.Context, s *session, engine *sandbox.Engine, b boxed) (door, error) {
+func (b *boxRun) openDoor(ctx context.Context) (door, error) {
 	if b.opts.proxy == "off" {
-		a.sayf("aileron: NOT MEDIATED: --sandbox-proxy=off gives the box the network of %s; it gets no credential, and nothing that it sends is judged or written down", engine.Kind())
+		b.app.sayf("aileron: NOT MEDIATED: --sandbox-proxy=off gives the box the network of %s; it gets no credential, and nothing that it sends is judged or written down", b.engine.Kind())
 		return door{kind: unmediated}, nil
 	}
-	ok, why, err := engine.Sealable(ctx, b.plan.image, s.dir)
+	ok, why, err := b.engine.Sealable(ctx, b.plan.image, b.session.dir)
 	if err != nil {
 		return door{}, err
 	}
@@ -43,11 +43,11 @@ func (a *app) openDoor(ctx context.Context, s *session, engine *sandbox.Engine, 
 		return door{kind: sealed, proxyURL: "http://127.0.0.1:3128", apiHost: proxy.APIHost, apiURL: "http://" + proxy.APIHost + "/v1"}, nil
 	}
 	if b.opts.proxy == "on" {
-		s.disabled(ctx, reasonUnsealed, why)
+		b.session.disabled(ctx, reasonUnsealed, why)
 		return door{}, hint(fmt.Errorf("seal the box: %s", why), "use an engine that runs on this host, or --sandbox-proxy=auto for mediation by convention")
 	}
-	a.sayf("aileron: NOT SEALED: %s", why)
-	a.sayf("aileron: the box has the engine's own network. What uses the proxy variables is mediated; what ignores them reaches the network past aileron, without a credential and without an audit row. --sandbox-proxy=on refuses such a box.")
+	b.app.sayf("aileron: NOT SEALED: %s", why)
+	b.app.sayf("aileron: the box has the engine's own network. What uses the proxy variables is mediated; what ignores them reaches the network past aileron, without a credential and without an audit row. --sandbox-proxy=on refuses such a box.")
 	return door{kind: byAlias}, nil
 }
 

@@ -263,6 +263,19 @@ func (s *session) wasAsked() bool {
 	}
 }
 
+// untilAsked is a context that ends when someone asks the session to stop.
+func (s *session) untilAsked(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-s.asked:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
 func newToken() (string, error) {
 	var raw [32]byte
 	if _, err := rand.Read(raw[:]); err != nil {

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// staticBinary is this program's own file, which the gateway container runs:
+// it must need nothing from an image.
+func staticBinary() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find aileron's own file: %w", err)
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return "", fmt.Errorf("find aileron's own file: %w", err)
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		return "", hint(fmt.Errorf("read aileron's own file: %w", err), "boxes need a Linux build of aileron")
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return "", hint(errors.New("use aileron as the gateway: this build is not static"), "build it with CGO_ENABLED=0 (just build)")
+		}
+	}
+	return path, nil
+}

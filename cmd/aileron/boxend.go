@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+// end writes down how the command in the box ended, closes the session, and
+// gives what aileron ends with.
+func (b *boxRun) end(ctx context.Context, code int, err error) error {
+	if errors.Is(err, sandbox.ErrInterrupted) {
+		b.signals.interrupt()
+	}
+	if err = boxMend(err); failedPreflight(err) {
+		b.session.disabled(context.WithoutCancel(ctx), reasonPreflight, oneLine(err))
+	}
+	if b.session.wasAsked() && errors.Is(err, context.Canceled) {
+		err = nil // the command's own end, and its code
+	}
+	b.session.close(context.WithoutCancel(ctx), code, b.session.causeOf(ctx, err))
+	left := errors.Is(err, sandbox.ErrLeft)
+	b.ward.dismiss(left)
+	var bad *sandbox.CommandError
+	switch {
+	case errors.As(err, &bad):
+		_ = b.app.exitCode(err) // says it; the code is a shell's
+		return exitError{bad.Code}
+	case left:
+		return hint(err, "start %s again: the next session, or aileron sandbox prune, removes what is left", b.engine.Kind())
+	case err != nil:
+		return b.app.interrupted(ctx, err)
+	case code != 0:
+		return exitError{code}
+	}
+	return nil
+}
+
+// boxMend adds what can be done about an image or a project of which no box
+// can be made.
+func boxMend(err error) error {
+	switch {
+	case errors.As(err, new(*sandbox.ImageError)):
+		return hint(err, "add it to the image, or choose another with --image; aileron sandbox check --agent=CMD looks without a session")
+	case errors.As(err, new(*sandbox.ProjectError)):
+		return hint(err, "go into a project's directory, or name one with --dir")
+	}
+	return err
+}
+
+// failedPreflight reports an image that cannot run the command: nothing of it
+// was started.
+func failedPreflight(err error) bool {
+	return errors.As(err, new(*sandbox.CommandError)) || errors.As(err, new(*sandbox.ImageError)) ||
+		errors.As(err, new(*sandbox.ArchitectureError)) || errors.As(err, new(*untrustedError))
+}
+
+// causeOf says in session.ended why a box ended.
+func (s *session) causeOf(ctx context.Context, err error) string {
+	switch {
+	case err == nil && s.wasAsked():
+		return "asked to stop"
+	case ctx.Err() != nil:
+		return "interrupted"
+	case err != nil && !errors.Is(err, context.Canceled):
+		return oneLine(err)
+	}
+	return "the command ended"
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// Reasons of sandbox.proxy.disabled.
+const (
+	reasonPreflight = "preflight_failed"
+	reasonOptOut    = "user_opt_out"
+	reasonUnsealed  = "unsupported_sandbox_mode"
+)
+
+// disabled writes down that no box is mediated, and why.
+func (s *session) disabled(ctx context.Context, reason, cause string) {
+	if _, err := s.audit.Append(ctx, audit.Row{Event: audit.EventSandboxDisabled, SessionID: s.id, Source: audit.SourceLauncher,
+		Decision: audit.DecisionDisabled, Reason: reason, Fields: map[string]any{"cause": cause, "agent": s.agent, "mode": s.mode}}); err != nil {
+		s.log.Warn("an audit row could not be written", "event", audit.EventSandboxDisabled, "error", err)
+	}
+}
+
+// interruptedCode is the exit code of what a Ctrl-C ended: 128 and SIGINT.
+const interruptedCode = 130
+
+// interrupted says an error that a Ctrl-C caused as that.
+func (a *app) interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		a.sayf("aileron: interrupted")
+		return exitError{interruptedCode}
+	}
+	return err
+}
