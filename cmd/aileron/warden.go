@@ -30,7 +30,7 @@ const dismissed = "."
 
 func startWarden(binary, home string, engine *sandbox.Engine, session string) (*warden, error) {
 	cmd := exec.Command(binary, "--home", home, "sandbox", "warden", "--sandbox", engine.Kind(), "--session", session, "--service", engine.Service()) //nolint:gosec,noctx // our own file; it must outlive us
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}                                                        // a signal for our process group is not for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}                                                                                              // a signal for our process group is not for it
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start the box's warden: %w", err)
