@@ -152,33 +152,32 @@ func connectNamed(ctx context.Context, kind, host string) (*Engine, error) {
 }
 
 // engineDir names the directory of a service, or of a box's files, after the
-// process that it belongs to and the namespace in which its number counts.
-const engineDir = "aileron-engine-%d-%d-"
+// process that it belongs to, as ownerOf does: its number, its start, and the
+// namespace in which the number counts.
+const engineDir = "aileron-engine-%d-%d-%d-"
 
 // makeDir makes such a directory for this process.
 func makeDir() (string, error) {
-	return os.MkdirTemp("", fmt.Sprintf(engineDir, os.Getpid(), pidNamespace()))
-}
-
-// pidNamespace is the number of this process's namespace of processes; 0: it
-// cannot be read.
-func pidNamespace() (n uint64) {
-	if link, err := os.Readlink("/proc/self/ns/pid"); err == nil {
-		_, _ = fmt.Sscanf(link, "pid:[%d]", &n)
+	owner, err := ownerOf(os.Getpid())
+	if err != nil {
+		return "", err
 	}
-	return n
+	var pid, start, namespace uint64
+	if _, err := fmt.Sscanf(owner, ownerForm, &pid, &start, &namespace); err != nil {
+		return "", fmt.Errorf("name a directory after %s: %w", owner, err)
+	}
+	return os.MkdirTemp("", fmt.Sprintf(engineDir, pid, start, namespace))
 }
 
 // sweepDirs removes what killed processes left.
 func sweepDirs() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "aileron-engine-*"))
 	for _, dir := range dirs {
-		var pid int
-		var namespace uint64
-		if _, err := fmt.Sscanf(filepath.Base(dir), engineDir, &pid, &namespace); err != nil || namespace != pidNamespace() {
+		var pid, start, namespace uint64
+		if _, err := fmt.Sscanf(filepath.Base(dir), engineDir, &pid, &start, &namespace); err != nil {
 			continue
 		}
-		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		if !ownerLives(fmt.Sprintf(ownerForm, pid, start, namespace)) {
 			_ = os.RemoveAll(dir)
 		}
 	}

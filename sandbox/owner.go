@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// ownerForm is a process's number, its start, and its namespace.
+const ownerForm = "%d/%d/pid:[%d]"
+
 // ownerOf names a process of this machine so that another one can tell
 // whether it still lives: its number, when it started, and the namespace in
 // which the number counts. A number alone is soon another process's.

@@ -132,7 +132,7 @@ func (s *slow) serve(client net.Conn) {
 func (r *running) looking() (left []string) {
 	r.u.t.Helper()
 	for line := range strings.Lines(r.u.ask("ps", "-a", "--filter", "label=aileron.session=none", "--format", `{{.Names}} {{.Label "aileron.owner"}}`)) {
-		if _, owner, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(owner, fmt.Sprintf("%d/", r.cmd.Process.Pid)) {
+		if _, owner, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(owner, fmt.Sprintf("%d/%s/", r.self.pid, r.self.start)) {
 			left = append(left, strings.TrimSpace(line))
 		}
 	}

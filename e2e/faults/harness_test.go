@@ -156,6 +156,7 @@ type running struct {
 	out, errs bytes.Buffer
 	ended     chan struct{}
 
+	self         process
 	session      string
 	box, gateway process // the first processes of its containers, seen from here
 }
@@ -170,6 +171,7 @@ func (u *user) begin(args ...string) *running {
 	if err := r.cmd.Start(); err != nil {
 		u.t.Fatal(err)
 	}
+	r.self = process{r.cmd.Process.Pid, startOf(r.cmd.Process.Pid)}
 	go func() { _ = r.cmd.Wait(); close(r.ended) }()
 	u.t.Cleanup(func() {
 		if _, ended := r.over(); !ended {
@@ -392,7 +394,7 @@ func (r *running) nothing() {
 			r.u.t.Errorf("the %s still runs", what)
 		}
 	}
-	if dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), fmt.Sprintf("aileron-engine-%d-*", r.cmd.Process.Pid))); len(dirs) > 0 {
+	if dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), fmt.Sprintf("aileron-engine-%d-%s-*", r.self.pid, r.self.start))); len(dirs) > 0 {
 		r.u.t.Errorf("left: %v", dirs)
 	}
 }

@@ -55,10 +55,10 @@ func TestManyStartsLeaveNothing(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, uint64(worker)))
 			running.Go(func() {
 				for range next {
-					end, pid := oneEnd(u, rng)
+					end, owner := oneEnd(u, rng)
 					mu.Lock()
 					counts[end]++
-					owners[strconv.Itoa(pid)] = true
+					owners[owner] = true
 					mu.Unlock()
 				}
 			})
@@ -75,16 +75,16 @@ func TestManyStartsLeaveNothing(t *testing.T) {
 		harness.WaitFor(t, "the next session cleans up", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
 		for line := range strings.Lines(u.ask("ps", "-a", "--filter", "label=aileron.session=none", "--format", `{{.Names}} {{.Label "aileron.owner"}}`)) {
 			name, owner, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if pid, _, _ := strings.Cut(owner, "/"); owners[pid] {
-				t.Errorf("left: container %s of process %s", name, pid)
+			if at := strings.LastIndex(owner, "/"); at > 0 && owners[owner[:at]] {
+				t.Errorf("left: container %s of process %s", name, owner)
 			}
 		}
 		if now := filesOf(u.home); !slices.Equal(now, shared) {
 			t.Errorf("files before any session: %v\nafter one: %v\nafter %d: %v", before, shared, n, now)
 		}
 		for _, dir := range temporary() {
-			pid := 0
-			if _, err := fmt.Sscanf(filepath.Base(dir), "aileron-engine-%d-", &pid); err == nil && owners[strconv.Itoa(pid)] {
+			var pid, start uint64
+			if _, err := fmt.Sscanf(filepath.Base(dir), "aileron-engine-%d-%d-", &pid, &start); err == nil && owners[fmt.Sprintf("%d/%d", pid, start)] {
 				t.Errorf("left: %s", dir)
 			}
 		}
@@ -94,8 +94,9 @@ func TestManyStartsLeaveNothing(t *testing.T) {
 	})
 }
 
-// oneEnd is one session, and tells how it ended.
-func oneEnd(u *user, rng *rand.Rand) (how string, pid int) {
+// oneEnd is one session, and tells how it ended, and which process it was: its
+// number is soon another's.
+func oneEnd(u *user, rng *rand.Rand) (how, owner string) {
 	code := rng.IntN(3)
 	cmd := u.command(u.boxArgs(fmt.Sprintf("sleep 0.%d; exit %d", rng.IntN(10), code))...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -104,9 +105,9 @@ func oneEnd(u *user, rng *rand.Rand) (how string, pid int) {
 	cmd.Stderr = &errs
 	if err := cmd.Start(); err != nil {
 		u.t.Error(err)
-		return "not at all", 0
+		return "not at all", ""
 	}
-	pid = cmd.Process.Pid
+	owner = fmt.Sprintf("%d/%s", cmd.Process.Pid, startOf(cmd.Process.Pid))
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 	end := rng.IntN(3)
@@ -131,15 +132,15 @@ func oneEnd(u *user, rng *rand.Rand) (how string, pid int) {
 	state, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	switch got := cmd.ProcessState.ExitCode(); {
 	case state.Signaled():
-		return "killed", pid
+		return "killed", owner
 	case end == 0 && got != code:
 		u.t.Errorf("exit %d, want %d", got, code)
-		return "wrong", pid
+		return "wrong", owner
 	case errs.Len() > 0 && got != 130:
 		u.t.Errorf("exit %d with %q", got, &errs)
-		return "wrong", pid
+		return "wrong", owner
 	default:
-		return "code " + strconv.Itoa(got), pid
+		return "code " + strconv.Itoa(got), owner
 	}
 }
 
