@@ -35,6 +35,16 @@ func (a *app) openStore() (*store.Store, error) {
 	return s, hint(err, "check the rights on %s", home)
 }
 
+// installed is what the store of the home holds, in the order of versions.
+func (a *app) installed() (*store.Store, []store.Entry, error) {
+	s, err := a.openStore()
+	if err != nil {
+		return nil, nil, err
+	}
+	entries, err := s.List()
+	return s, entries, err
+}
+
 func newConnectorListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
@@ -42,11 +52,7 @@ func newConnectorListCommand(a *app) *cobra.Command {
 		Example: "  aileron connector list --json",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			s, err := a.openStore()
-			if err != nil {
-				return err
-			}
-			entries, err := s.List()
+			_, entries, err := a.installed()
 			if err != nil {
 				return err
 			}
@@ -79,7 +85,7 @@ func (a *app) printEntries(entries []store.Entry) error {
 		if !j.OK {
 			state = "broken: " + j.Error
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", orDash(j.FQN), orDash(j.Version), shortHash(j.Hash), state)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", first(j.FQN, "-"), first(j.Version, "-"), shortHash(j.Hash), state)
 	}
 	return w.Flush()
 }
@@ -123,27 +129,15 @@ func newConnectorShowCommand(a *app) *cobra.Command {
 // installedConnector finds FQN[@VERSION] in the store: the newest version
 // when none is named. It is verified.
 func (a *app) installedConnector(name string) (*spec.Connector, error) {
-	fqn, version, err := splitVersion(name)
+	s, entries, err := a.installed()
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.openStore()
+	chosen, err := chosenEntries(entries, name)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := s.List()
-	if err != nil {
-		return nil, err
-	}
-	var found *store.Entry
-	for i, e := range entries {
-		if e.FQN == fqn && (version == "" || e.Version == version) {
-			found = &entries[i] // entries are in the order of versions
-		}
-	}
-	if found == nil {
-		return nil, hint(fmt.Errorf("find %s: %w", name, store.ErrNotInstalled), "aileron connector list shows what is installed")
-	}
+	found := chosen[len(chosen)-1]
 	c, err := s.Load(found.Hash)
 	return c, hint(err, "install it again from its source, or remove it with: aileron connector remove %s", found)
 }
@@ -165,11 +159,7 @@ func newConnectorVerifyCommand(a *app) *cobra.Command {
 		Example: "  aileron connector verify",
 		Args:    usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := a.openStore()
-			if err != nil {
-				return err
-			}
-			entries, err := s.List()
+			_, entries, err := a.installed()
 			if err != nil {
 				return err
 			}
@@ -193,6 +183,8 @@ func newConnectorVerifyCommand(a *app) *cobra.Command {
 	}
 }
 
+// chosenEntries are those of FQN[@VERSION], at least one, in the order of
+// versions.
 func chosenEntries(entries []store.Entry, name string) ([]store.Entry, error) {
 	fqn, version, err := splitVersion(name)
 	if err != nil {
@@ -208,13 +200,6 @@ func chosenEntries(entries []store.Entry, name string) ([]store.Entry, error) {
 		return nil, hint(fmt.Errorf("find %s: %w", name, store.ErrNotInstalled), "aileron connector list shows what is installed")
 	}
 	return chosen, nil
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 func shortHash(h string) string { return h[:min(len(h), len("sha256:")+12)] }

@@ -8,7 +8,6 @@ package images
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -215,14 +214,5 @@ type row struct{ Event, Host, Reason string }
 
 func (p *person) rows(flags ...string) []row {
 	p.t.Helper()
-	var rows []row
-	dec := json.NewDecoder(strings.NewReader(p.must(append([]string{"audit", "list", "--json", "--limit", "0"}, flags...)...).out))
-	for dec.More() {
-		var r row
-		if err := dec.Decode(&r); err != nil {
-			p.t.Fatal(err)
-		}
-		rows = append(rows, r)
-	}
-	return rows
+	return harness.Rows[row](p.t, p.must(append([]string{"audit", "list", "--json", "--limit", "0"}, flags...)...).out)
 }

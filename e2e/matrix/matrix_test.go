@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -242,20 +241,15 @@ func (p *person) box(image string, flags []string, command ...string) result {
 // proxied counts the rows of answered requests by host and path.
 func (p *person) proxied() map[string]int {
 	p.t.Helper()
+	type row struct {
+		Host, Path string
+		Status     int
+	}
 	found := map[string]int{}
-	dec := json.NewDecoder(strings.NewReader(p.must("audit", "list", "--json", "--limit", "0", "--decision", "proxied").out))
-	for {
-		var row struct {
-			Host, Path, Event string
-			Status            int
-		}
-		if err := dec.Decode(&row); err == io.EOF {
-			return found
-		} else if err != nil {
-			p.t.Fatal(err)
-		}
-		if row.Event == "connector.proxy.proxied" && row.Status == 200 {
-			found[row.Host+row.Path]++
+	for _, r := range harness.Rows[row](p.t, p.must("audit", "list", "--json", "--limit", "0", "--event", "connector.proxy.proxied").out) {
+		if r.Status == 200 {
+			found[r.Host+r.Path]++
 		}
 	}
+	return found
 }

@@ -9,15 +9,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 const (
@@ -217,18 +219,9 @@ func (s *session) rows(t *testing.T, path string, since time.Time) []row {
 	t.Helper()
 	out, err := aileron("audit", "list", "--json", "--limit", "0", "--session", s.ID, "--since", since.Format(time.RFC3339Nano)).Output()
 	must(t, err)
-	var rows []row
-	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		var r row
-		if err := dec.Decode(&r); err == io.EOF {
-			return rows
-		} else {
-			must(t, err)
-		}
-		if r["path"] == path && r["event"] != "connector.proxy.started" {
-			rows = append(rows, r)
-		}
-	}
+	return slices.DeleteFunc(harness.Rows[row](t, string(out)), func(r row) bool {
+		return r["path"] != path || r["event"] == "connector.proxy.started"
+	})
 }
 
 // row is the one outcome row of a path since then, once it is written.
