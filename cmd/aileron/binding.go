@@ -143,6 +143,7 @@ func bindingRebind(ctx context.Context, a *app, opts *secretOptions, name string
 		return bindingError(err)
 	}
 	a.record(ctx, audit.Row{Event: audit.EventBindingRebound, ConnectorFQN: b.Connector, Binding: name})
+	a.sayf("aileron: %s has its new secret", name)
 	return nil
 }
 
@@ -183,5 +184,6 @@ func bindingRevoke(ctx context.Context, a *app, name string, yes bool) error {
 		return bindingError(err)
 	}
 	a.record(ctx, audit.Row{Event: audit.EventBindingRevoked, ConnectorFQN: b.Connector, Binding: name})
+	a.sayf("aileron: %s is removed", name)
 	return nil
 }

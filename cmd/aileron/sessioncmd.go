@@ -91,6 +91,9 @@ func sessionStop(ctx context.Context, a *app, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = callControl(ctx, home, id, "POST", "/v1/session/stop", nil)
-	return err
+	if _, err := callControl(ctx, home, id, "POST", "/v1/session/stop", nil); err != nil {
+		return err
+	}
+	a.sayf("aileron: %s was asked to end", id)
+	return nil
 }

@@ -117,6 +117,7 @@ func vaultUnlock(ctx context.Context, a *app, file string, keyring bool) error {
 		}
 	}
 	a.record(ctx, audit.Row{Event: audit.EventVaultUnlocked})
+	a.sayf("aileron: the vault is unlocked")
 	home, err := a.Home()
 	if err != nil {
 		return err
@@ -154,6 +155,7 @@ func vaultLock(ctx context.Context, a *app, keyring bool) error {
 		return err
 	}
 	a.record(ctx, audit.Row{Event: audit.EventVaultLocked})
+	a.sayf("aileron: the vault is locked; running sessions inject nothing any more; aileron vault unlock opens it")
 	if !keyring {
 		return nil
 	}
@@ -179,6 +181,7 @@ func vaultPasswd(ctx context.Context, a *app, file, newFile string) error {
 	if err := v.ChangePassphrase(fresh); err != nil {
 		return err
 	}
+	a.sayf("aileron: the passphrase is changed")
 	home, err := a.Home()
 	if err != nil {
 		return err

@@ -206,3 +206,24 @@ func TestInterruptedPromptGivesTheEchoBack(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// What changes something and has no answer says on stderr that it is done.
+func TestAChangeIsSaid(t *testing.T) {
+	o := newOwner(t)
+	o.ok("connector", "install", exampleGitHub, "--yes")
+	secret := o.file("token", "ghp-0123456789abcdef\n")
+	name := strings.TrimSpace(o.ok("binding", "setup", githubFQN, "--secret-file", secret))
+	o.env["AILERON_VAULT_NEW_PASSPHRASE"] = testPassphrase
+	for _, w := range []struct{ call, want string }{
+		{"binding rebind " + name + " --secret-file " + secret, name + " has its new secret"},
+		{"vault lock", "the vault is locked"},
+		{"vault unlock", "the vault is unlocked"},
+		{"vault passwd", "the passphrase is changed"},
+		{"binding revoke " + name, name + " is removed"},
+	} {
+		out, errs, code := o.run(strings.Fields(w.call)...)
+		if code != 0 || out != "" || !strings.Contains(errs, w.want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("aileron %s ends with %d: %q, %q; want one line with %q", w.call, code, out, errs, w.want)
+		}
+	}
+}
