@@ -85,13 +85,13 @@ func (s *slow) serve(client net.Conn) {
 	}
 	defer engine.Close()
 	held := make(chan struct{})
-	go func() {
+	go func(held <-chan struct{}) {
 		answer := make([]byte, 64<<10)
 		for {
 			n, err := engine.Read(answer)
 			select {
 			case <-held:
-				close(s.passed) // it has done it, whoever hears of it
+				close(s.passed)
 				held = nil
 			default:
 			}
@@ -100,7 +100,7 @@ func (s *slow) serve(client net.Conn) {
 				return
 			}
 		}
-	}()
+	}(held)
 	piece := make([]byte, 64<<10)
 	for {
 		n, err := client.Read(piece)
@@ -108,10 +108,11 @@ func (s *slow) serve(client net.Conn) {
 		if strings.HasPrefix(line, "POST ") && strings.Contains(line, s.call) && s.met.Add(1) == s.after+1 {
 			select {
 			case <-s.let:
-				close(held)
 			case <-s.over:
 				return
 			}
+			close(held)
+			defer func() { <-s.passed }() // it does it, whoever hears of it
 		}
 		if n > 0 {
 			if _, err := engine.Write(piece[:n]); err != nil {
