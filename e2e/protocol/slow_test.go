@@ -36,14 +36,19 @@ func TestSlowClientsAreClosedAndHinderNobody(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			began := time.Now()
-			closed := func() (n int) {
+			said := map[any]int{} // by the rows
+			closed := func() int {
+				clear(said)
 				for _, r := range s.rows(t, c.path, began) {
-					if r["reason"] == c.reason {
-						n++
-					}
+					said[r["reason"]]++
 				}
-				return n
+				return said[c.reason]
 			}
+			defer func() {
+				if t.Failed() {
+					t.Logf("the reasons in the rows of %q: %v", c.path, said)
+				}
+			}()
 			n := strconv.Itoa(clients)
 			cmd := exec.CommandContext(ctx, program, append([]string{"-c", n, "-r", n, "-i", "1", "-x", "8", "-p", "10", "-l", "30", "-v", "1"}, c.args...)...)
 			var out bytes.Buffer
