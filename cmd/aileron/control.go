@@ -26,10 +26,7 @@ func (s *session) control(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, map[string]string{"status": "ok"}) })
 	mux.HandleFunc("GET /v1/session", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, s.plane.Describe()) })
-	mux.HandleFunc("POST /v1/session/stop", func(w http.ResponseWriter, _ *http.Request) {
-		s.ask()
-		answer(w, 202, map[string]string{"status": "stopping"})
-	})
+	mux.HandleFunc("POST /v1/session/stop", s.controlStop)
 	mux.HandleFunc("GET /v1/audit", s.controlAudit)
 	mux.HandleFunc("GET /v1/audit/{id}", func(w http.ResponseWriter, r *http.Request) {
 		row, err := s.audit.Get(r.Context(), r.PathValue("id"))
@@ -48,7 +45,7 @@ func (s *session) control(ctx context.Context) error {
 		ended := make(chan struct{})
 		stop := context.AfterFunc(ctx, func() {
 			defer close(ended)
-			// Whoever asked for the end hears the answer.
+			// What is under way gets its answer.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			if server.Shutdown(ctx) != nil {
@@ -61,6 +58,14 @@ func (s *session) control(ctx context.Context) error {
 		}
 	})
 	return nil
+}
+
+// controlStop ends the session once the answer has left: the end does not wait
+// for it.
+func (s *session) controlStop(w http.ResponseWriter, _ *http.Request) {
+	answer(w, 202, map[string]string{"status": "stopping"})
+	_ = http.NewResponseController(w).Flush() // whoever asked may be gone
+	s.ask()
 }
 
 func (s *session) controlAudit(w http.ResponseWriter, r *http.Request) {
@@ -102,9 +107,14 @@ func (s *session) controlUnlock(w http.ResponseWriter, r *http.Request) {
 }
 
 func answer(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte("{}")
+	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
+	_, _ = w.Write(append(body, '\n'))
 }
 
 func answerError(w http.ResponseWriter, status int, class, reason, message string) {
@@ -114,10 +124,11 @@ func answerError(w http.ResponseWriter, status int, class, reason, message strin
 	}})
 }
 
-// callControl sends one request to a running session's control socket.
+// callControl sends one request to a running session's control socket. On a
+// busy machine a session takes its time: to unlock, it derives a key.
 func callControl(ctx context.Context, home, id, method, path string, body io.Reader) ([]byte, error) {
 	socket := filepath.Join(home, "sessions", id, "control.sock")
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialUnix(ctx, socket)
 		},

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -64,5 +66,33 @@ func TestASessionOfWhichOnlyTheDirectoryIsLeftIsUnclean(t *testing.T) {
 	}
 	if out := c.ok("session", "show", "01LEFT"); !strings.Contains(out, "state    unclean\n") || !strings.Contains(out, "cause    "+uncleanCause+"\n") {
 		t.Errorf("session show prints\n%s", out)
+	}
+}
+
+// flushed is an answer that has left when it is flushed.
+type flushed struct {
+	*httptest.ResponseRecorder
+	flush func()
+}
+
+func (f flushed) Flush() { f.flush() }
+
+// The end of a session does not wait for whoever asked for it.
+func TestAStopIsAnsweredBeforeTheEndBegins(t *testing.T) {
+	s := &session{asked: make(chan struct{})}
+	w := flushed{ResponseRecorder: httptest.NewRecorder()}
+	left := ""
+	w.flush = func() {
+		if s.wasAsked() {
+			t.Error("the session ends before the answer has left")
+		}
+		left = w.Body.String()
+	}
+	s.controlStop(w, nil)
+	if want := "{\"status\":\"stopping\"}\n"; left != want || w.Code != 202 || w.Header().Get("Content-Length") != strconv.Itoa(len(want)) {
+		t.Errorf("%d %v %q left, want 202 and the whole of %q", w.Code, w.Header(), left, want)
+	}
+	if !s.wasAsked() {
+		t.Error("the session is not asked to end")
 	}
 }

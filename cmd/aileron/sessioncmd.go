@@ -91,7 +91,7 @@ func sessionStop(ctx context.Context, a *app, id string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := callControl(ctx, home, id, "POST", "/v1/session/stop", nil); err != nil {
+	if _, err := callControl(ctx, home, id, "POST", "/v1/session/stop", nil); err != nil && alive(home, id) { // else it has ended meanwhile
 		return err
 	}
 	a.sayf("aileron: %s was asked to end", id)
