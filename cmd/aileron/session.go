@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -190,20 +191,19 @@ func (s *session) makeDir() error {
 		return hint(fmt.Errorf("make the session's directory: %w", err), "check the disk and the rights on %s", s.home)
 	}
 	s.dir = dir
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return fmt.Errorf("lock the session's directory: %w", err)
-	}
-	s.lock = lock
-	// Whoever asks whether this session is alive holds the lock for a moment.
-	for range 100 {
-		if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+	var err error
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if s.lock, err = lockDir(dir); err == nil {
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if err != nil {
-		return fmt.Errorf("lock the session's directory: %w", err)
+		// Whoever asks whether this session is alive holds the lock for a moment,
+		// and a sweep that came before the lock has removed the directory.
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, fs.ErrNotExist) || time.Now().After(end) {
+			return fmt.Errorf("lock the session's directory: %w", err)
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("lock the session's directory: %w", err)
+		}
 	}
 	raw, err := json.Marshal(sessionInfo{ID: s.id, PID: os.Getpid(), Agent: s.agent, Mode: s.mode, Started: s.start.UTC()})
 	if err != nil {
@@ -213,6 +213,32 @@ func (s *session) makeDir() error {
 		return hint(fmt.Errorf("write the session's description: %w", err), "check the disk and the rights on %s", s.home)
 	}
 	return nil
+}
+
+// lockDir makes the lock of a session's directory and takes it. An error wraps
+// EWOULDBLOCK where somebody else has it, and fs.ErrNotExist where the
+// directory is removed just now.
+func lockDir(dir string) (*os.File, error) {
+	path := filepath.Join(dir, "lock")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		var ours, there os.FileInfo
+		if ours, err = f.Stat(); err == nil {
+			there, err = os.Stat(path)
+		}
+		if err == nil && !os.SameFile(ours, there) {
+			err = fs.ErrNotExist
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // alive reports whether the process of a session still runs: it holds the lock.
@@ -245,9 +271,20 @@ func (s *session) sweepSessions(ctx context.Context) {
 		if err != nil || time.Since(info.ModTime()) < 2*time.Second {
 			continue // it may be about to take its lock
 		}
+		dir, swept := filepath.Join(s.home, "sessions", e.Name()), filepath.Join(s.dir, "swept-"+e.Name())
+		lock, err := lockDir(dir)
+		if err != nil {
+			continue // it has its lock, or another sweep does
+		}
+		// At once: a session that begins just now must not find half of it.
+		err = os.Rename(dir, swept)
+		_ = lock.Close()
+		if err != nil {
+			continue
+		}
 		_, _ = s.audit.Append(ctx, audit.Row{Event: audit.EventSessionEnded, SessionID: e.Name(), Source: audit.SourceLauncher,
 			Reason: "unclean", Fields: map[string]any{"cause": uncleanCause}})
-		_ = os.RemoveAll(filepath.Join(s.home, "sessions", e.Name()))
+		_ = os.RemoveAll(swept)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 )
@@ -94,5 +95,33 @@ func TestAStopIsAnsweredBeforeTheEndBegins(t *testing.T) {
 	}
 	if !s.wasAsked() {
 		t.Error("the session is not asked to end")
+	}
+}
+
+// A process that stood still before it had its lock may find its directory
+// swept away.
+func TestASessionThatWasSweptBeforeItsLockHasADirectory(t *testing.T) {
+	s := &session{id: "01LATE", home: t.TempDir()}
+	dir := filepath.Join(s.home, "sessions", s.id)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	sweep, err := lockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := make(chan error)
+	go func() { made <- s.makeDir() }()
+	time.Sleep(50 * time.Millisecond) // for it to meet the lock
+	if err := os.Rename(dir, filepath.Join(t.TempDir(), "swept")); err != nil {
+		t.Fatal(err)
+	}
+	_ = sweep.Close()
+	if err := <-made; err != nil {
+		t.Fatal(err)
+	}
+	defer s.lock.Close()
+	if _, err := os.Stat(filepath.Join(dir, "session.json")); err != nil || !alive(s.home, s.id) {
+		t.Errorf("its description: %v; alive: %v", err, alive(s.home, s.id))
 	}
 }
