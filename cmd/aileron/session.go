@@ -276,15 +276,17 @@ func (s *session) sweepSessions(ctx context.Context) {
 		if err != nil {
 			continue // it has its lock, or another sweep does
 		}
-		// At once: a session that begins just now must not find half of it.
-		err = os.Rename(dir, swept)
-		_ = lock.Close()
-		if err != nil {
-			continue
-		}
-		_, _ = s.audit.Append(ctx, audit.Row{Event: audit.EventSessionEnded, SessionID: e.Name(), Source: audit.SourceLauncher,
+		// The row first: a sweep that is killed here is made again. Then all at
+		// once: a session that begins just now must not find half of it.
+		_, err = s.audit.Append(ctx, audit.Row{Event: audit.EventSessionEnded, SessionID: e.Name(), Source: audit.SourceLauncher,
 			Reason: "unclean", Fields: map[string]any{"cause": uncleanCause}})
-		_ = os.RemoveAll(swept)
+		if err == nil {
+			err = os.Rename(dir, swept)
+		}
+		_ = lock.Close()
+		if err == nil {
+			_ = os.RemoveAll(swept)
+		}
 	}
 }
 
