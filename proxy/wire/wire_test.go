@@ -394,10 +394,11 @@ func TestADrainingConnectionEndsWhenItStaysIdle(t *testing.T) {
 // late as it can be: when the request is served, if that does not wait for it.
 type lateConn struct {
 	net.Conn
-	drain  context.Context
-	read   chan string   // what came
-	served chan struct{} // closed when the request is served
-	set    chan struct{} // closed when the deadline is set
+	drain   context.Context
+	read    chan string   // what came
+	entered chan struct{} // closed when the deadline is about to be set
+	served  chan struct{} // closed when the request is served
+	set     chan struct{} // closed when the deadline is set
 
 	once     sync.Once
 	mu       sync.Mutex
@@ -415,16 +416,24 @@ func (c *lateConn) Read(p []byte) (int, error) {
 
 func (c *lateConn) SetReadDeadline(at time.Time) error {
 	if ahead := time.Until(at); c.drain.Err() != nil && ahead > 0 && ahead < time.Minute {
-		select {
-		case <-c.served:
-		case <-time.After(100 * time.Millisecond): // it waits
-		}
-		defer c.once.Do(func() { close(c.set) })
+		c.once.Do(func() {
+			close(c.entered)
+			defer close(c.set)
+			select {
+			case <-c.served:
+			case <-time.After(100 * time.Millisecond): // it waits
+			}
+			c.note(at)
+		})
 	}
+	c.note(at)
+	return c.Conn.SetReadDeadline(at)
+}
+
+func (c *lateConn) note(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deadline = at
-	return c.Conn.SetReadDeadline(at)
 }
 
 func TestDrainingCutsNoRequestShort(t *testing.T) {
@@ -443,12 +452,16 @@ func TestDrainingCutsNoRequestShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	drain, stop := context.WithCancel(t.Context())
-	late := &lateConn{Conn: conn, drain: drain, read: make(chan string, 100), served: make(chan struct{}), set: make(chan struct{})}
+	late := &lateConn{Conn: conn, drain: drain, read: make(chan string, 100), entered: make(chan struct{}), served: make(chan struct{}), set: make(chan struct{})}
 	deadlines := make(chan time.Time, 1)
 	h := handlerFunc(func(w *ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/1" {
 			close(late.served)
-			<-late.set
+			select {
+			case <-late.entered:
+				<-late.set
+			default:
+			}
 			late.mu.Lock()
 			deadlines <- late.deadline
 			late.mu.Unlock()
@@ -468,6 +481,10 @@ func TestDrainingCutsNoRequestShort(t *testing.T) {
 	for got := ""; !strings.HasSuffix(got, "GET /1"); got += <-late.read {
 	}
 	stop()
+	select {
+	case <-late.entered:
+	case <-time.After(2 * time.Second): // it was read ahead, before anything waited for it
+	}
 	_, _ = io.WriteString(client, " HTTP/1.1\r\nHost: h\r\n\r\n")
 	if at := <-deadlines; !at.IsZero() {
 		t.Error("a request is served under the deadline of an idle connection")
