@@ -17,7 +17,7 @@ import (
 var ErrLeft = errors.New("what the engine still has of it could not be removed")
 
 const (
-	// cleanupTime bounds the removal of a run's containers.
+	// cleanupTime bounds the removal of a run's containers by one engine.
 	cleanupTime = 30 * time.Second
 	// callTime bounds a call on whose answer nothing depends.
 	callTime = 5 * time.Second
@@ -28,8 +28,7 @@ const (
 // then asks the engine that is there now: our own Podman service is started
 // anew.
 func (e *Engine) clean(ctx context.Context, parts []*part) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
 	defer func() {
 		for _, p := range parts {
 			p.handle.release()
@@ -49,6 +48,8 @@ func (e *Engine) clean(ctx context.Context, parts []*part) error {
 	for _, p := range parts {
 		p.handle.end(callTime)
 	}
+	ctx, cancel := context.WithTimeout(ctx, cleanupTime)
+	defer cancel()
 	now, againErr := e.again(ctx)
 	if againErr != nil {
 		return fmt.Errorf("%w: %w", ErrLeft, againErr)
@@ -81,9 +82,11 @@ func (e *Engine) removeAll(ctx context.Context, parts []*part) error {
 }
 
 // again is the engine as it is now: the one behind the same socket, or a
-// Podman service of our own in place of one that died.
+// Podman service of our own in place of one that died or hangs. One that hangs
+// may hold the lock of a container, and with it whoever wants to remove it.
 func (e *Engine) again(ctx context.Context) (*Engine, error) {
 	if e.service != nil {
+		e.service.stop()
 		return startPodman(ctx)
 	}
 	return connect(ctx, e.kind, e.cli.DaemonHost())

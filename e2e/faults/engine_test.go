@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -235,12 +236,31 @@ func TestARemovedPodmanSocketKeepsNothingAlive(t *testing.T) {
 	r.nothing()
 }
 
+// It is stopped with the lock of a container, where that can be had: then no
+// other service removes it while this one lives.
 func TestAServiceThatHangsDoesNotKeepTheBox(t *testing.T) {
 	ownService(t)
 	t.Parallel()
 	u := newUser(t, "podman")
 	r := u.start("trap 'exit 42' TERM; while :; do sleep 0.1; done")
-	kill(t, r.child("service"), syscall.SIGSTOP)
+	service := r.child("service")
+	locked := false
+	for range 60 {
+		kill(t, service, syscall.SIGSTOP)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ask := exec.CommandContext(ctx, "podman", "inspect", r.name("box"), r.name("gw"))
+		ask.Env = engineEnv()
+		locked = ask.Run() != nil
+		cancel()
+		if locked {
+			break
+		}
+		kill(t, service, syscall.SIGCONT)
+	}
+	if !locked {
+		kill(t, service, syscall.SIGSTOP)
+	}
+	t.Logf("it holds a lock: %v", locked)
 	r.signal(syscall.SIGTERM)
 	r.fails("podman does not answer")
 	r.closed(1, "podman does not answer")

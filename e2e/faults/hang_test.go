@@ -129,17 +129,6 @@ func (s *slow) serve(client net.Conn) {
 	}
 }
 
-// looking are the containers of a process that only lend their image's files.
-func (r *running) looking() (left []string) {
-	r.u.t.Helper()
-	for line := range strings.Lines(r.u.ask("ps", "-a", "--filter", "label=aileron.session=none", "--format", `{{.Names}} {{.Label "aileron.owner"}}`)) {
-		if _, owner, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(owner, fmt.Sprintf("%d/%s/", r.self.pid, r.self.start)) {
-			left = append(left, strings.TrimSpace(line))
-		}
-	}
-	return left
-}
-
 // interrupted wants the end that a Ctrl-C makes before a command has begun.
 func (r *running) interrupted() {
 	r.u.t.Helper()
@@ -147,7 +136,7 @@ func (r *running) interrupted() {
 		r.u.t.Errorf("exit %d with %q and %q, want 130", res.code, res.out, res.err)
 	}
 	r.nothing()
-	if left := r.looking(); len(left) > 0 {
+	if left := r.u.looking(map[string]bool{fmt.Sprintf("%d/%s", r.self.pid, r.self.start): true}); len(left) > 0 {
 		r.u.t.Errorf("left: %v", left)
 	}
 }

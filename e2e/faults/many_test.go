@@ -73,11 +73,8 @@ func TestManyStartsLeaveNothing(t *testing.T) {
 		// What only the next session can remove, it does, once a directory is
 		// old enough that nobody is about to lock it.
 		harness.WaitFor(t, "the next session cleans up", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
-		for line := range strings.Lines(u.ask("ps", "-a", "--filter", "label=aileron.session=none", "--format", `{{.Names}} {{.Label "aileron.owner"}}`)) {
-			name, owner, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if at := strings.LastIndex(owner, "/"); at > 0 && owners[owner[:at]] {
-				t.Errorf("left: container %s of process %s", name, owner)
-			}
+		if left := u.looking(owners); len(left) > 0 {
+			t.Errorf("left: %v", left)
 		}
 		if now := filesOf(u.home); !slices.Equal(now, shared) {
 			t.Errorf("files before any session: %v\nafter one: %v\nafter %d: %v", before, shared, n, now)
