@@ -51,7 +51,7 @@ func (e *Engine) Check(ctx context.Context, b Box) (Report, error) {
 	if inside := e.exposed(b); inside != "" {
 		return Report{}, &ProjectError{Dir: b.Dir, Holds: inside}
 	}
-	dir, err := os.MkdirTemp("", "aileron-check-")
+	dir, err := makeDir() // the next session removes a killed one's
 	if err != nil {
 		return Report{}, fmt.Errorf("check the image: %w", err)
 	}
