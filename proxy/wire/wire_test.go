@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -334,60 +335,74 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
+// draining serves echo on a connection whose time is the test's own, and gives
+// the client's end and what makes it drain. ask sends one request.
+func draining(t *testing.T) (stop context.CancelFunc, ask func(request string) (*http.Response, string), br *bufio.Reader) {
+	t.Helper()
+	client, server := net.Pipe()
+	t.Cleanup(func() { client.Close() })
+	drain, stop := context.WithCancel(t.Context())
+	go Serve(t.Context(), server, Options{Drain: drain}, echo{})
+	br = bufio.NewReader(client)
+	return stop, func(request string) (*http.Response, string) {
+		t.Helper()
+		if _, err := io.WriteString(client, request); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res, string(body)
+	}, br
+}
+
 func TestADrainingConnectionAnswersWhatIsOnItsWay(t *testing.T) {
-	for name, before := range map[string]string{"fresh": "", "used": "GET /0 HTTP/1.1\r\nHost: x\r\n\r\n"} {
+	for name, c := range map[string]struct {
+		before string
+		late   time.Duration
+	}{
+		"fresh": {"", 30 * time.Second},
+		"used":  {"GET /0 HTTP/1.1\r\nHost: x\r\n\r\n", drainWait - time.Millisecond},
+	} {
 		t.Run(name, func(t *testing.T) {
-			drain, stop := context.WithCancel(t.Context())
-			conn := dial(t, Options{Drain: drain}, echo{})
-			br := bufio.NewReader(conn)
-			ask := func(request string) (*http.Response, string) {
-				t.Helper()
-				if _, err := io.WriteString(conn, request); err != nil {
-					t.Fatal(err)
+			synctest.Test(t, func(t *testing.T) {
+				stop, ask, br := draining(t)
+				if c.before != "" {
+					if res, _ := ask(c.before); res.Close {
+						t.Error("the first answer ends the connection")
+					}
 				}
-				res, err := http.ReadResponse(br, nil)
-				if err != nil {
-					t.Fatal(err)
+				synctest.Wait()
+				stop()
+				time.Sleep(c.late)
+				res, body := ask("POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
+				if want := `POST /1 x "a"`; res.StatusCode != 200 || body != want || !res.Close {
+					t.Errorf("got %d %q, close %v; want %q and a close", res.StatusCode, body, res.Close, want)
 				}
-				body, err := io.ReadAll(res.Body)
-				if err != nil {
-					t.Fatal(err)
+				if _, err := br.ReadByte(); err != io.EOF {
+					t.Errorf("after it: %v, want EOF", err)
 				}
-				return res, string(body)
-			}
-			if before != "" {
-				if res, _ := ask(before); res.Close {
-					t.Error("the first answer ends the connection")
-				}
-			}
-			stop()
-			res, body := ask("POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
-			if want := `POST /1 x "a"`; res.StatusCode != 200 || body != want || !res.Close {
-				t.Errorf("got %d %q, close %v; want %q and a close", res.StatusCode, body, res.Close, want)
-			}
-			if _, err := br.ReadByte(); err != io.EOF {
-				t.Errorf("after it: %v, want EOF", err)
-			}
+			})
 		})
 	}
 }
 
 func TestADrainingConnectionEndsWhenItStaysIdle(t *testing.T) {
-	drain, stop := context.WithCancel(t.Context())
-	conn := dial(t, Options{Drain: drain}, echo{})
-	br := bufio.NewReader(conn)
-	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.ReadResponse(br, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, res.Body)
-	stop()
-	if _, err := br.ReadByte(); err != io.EOF {
-		t.Errorf("got %v, want EOF", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		stop, ask, br := draining(t)
+		ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		synctest.Wait()
+		began := time.Now()
+		stop()
+		if _, err := br.ReadByte(); err != io.EOF || time.Since(began) != drainWait {
+			t.Errorf("got %v after %v, want EOF after %v", err, time.Since(began), drainWait)
+		}
+	})
 }
 
 // lateConn is a connection on which the deadline of its draining is set as
