@@ -26,11 +26,10 @@ type Handler interface {
 // Options is what Serve needs beside a connection. The zero value works.
 type Options struct {
 	Limits Limits
-	// Drain, when done, ends the connection once it has been idle for a second
-	// since. A request that comes before is answered and told that it was the
-	// last (RFC 9112 section 9.6), and a connection that has not carried any
-	// waits for its first: a client cannot know whether a request that was
-	// never answered was served. nil: never.
+	// Drain, when done, ends the connection once it has been idle for four
+	// seconds since. A request that comes before is answered and told that it
+	// was the last (RFC 9112 section 9.6): a client cannot know whether one that
+	// was never answered was served. nil: never.
 	Drain context.Context
 	// Once ends the connection after one exchange.
 	Once bool
@@ -48,7 +47,7 @@ func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
 		c.drain = context.Background()
 	}
 	c.ended = func() bool { return ctx.Err() != nil }
-	c.draining = func() bool { return c.used && c.drain.Err() != nil }
+	c.draining = func() bool { return c.drain.Err() != nil }
 	defer context.AfterFunc(c.drain, c.drained)()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(aLongTimeAgo) })
 	defer stop()
@@ -66,7 +65,7 @@ var aLongTimeAgo = time.Unix(1, 0)
 
 // drainWait is how long a connection that is to end waits for a request that
 // is on its way.
-const drainWait = time.Second
+const drainWait = 4 * time.Second
 
 // drainable is how much of an unread request body is read and thrown away to
 // keep a connection, or to let the client read its answer before the end.
@@ -83,9 +82,8 @@ type serving struct {
 
 	ended    func() bool // the session, and the connection with it
 	draining func() bool // it is to end once it is idle
-	used     bool        // it has carried a request
 	mu       sync.Mutex
-	waiting  bool // for a request, and not for the first
+	waiting  bool // for a request
 }
 
 // drained sets the deadline of a connection that begins to drain while it
@@ -106,10 +104,9 @@ func (c *serving) wait(is bool) {
 
 // exchange serves one request and reports whether another may follow.
 func (c *serving) exchange(ctx context.Context) (more bool) {
-	c.wait(c.used)
+	c.wait(true)
 	head, err := c.src.head(c.limits, c.ended, c.draining)
 	c.wait(false)
-	c.used = true
 	if err != nil {
 		if f := faultOf(err, head); f != nil {
 			c.refuse(f)
