@@ -27,6 +27,9 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 	if gateway != nil && gateway.handle.over() { // Podman would start it again, for the box
 		return 1, e.withoutGateway(live, box, gateway)
 	}
+	if attachErr != nil && ctx.Err() != nil {
+		return 1, ctx.Err()
+	}
 	if attachErr != nil {
 		// Podman makes the process here; only its start tells what is wrong.
 		if err := e.cli.ContainerStart(ctx, box.id, container.StartOptions{}); err != nil {

@@ -171,14 +171,14 @@ func makeDir() (string, error) {
 
 // sweepDirs removes what killed processes left.
 func sweepDirs() {
-	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "aileron-engine-*"))
-	for _, dir := range dirs {
+	entries, _ := os.ReadDir(os.TempDir()) // none: nothing is left
+	for _, entry := range entries {
 		var pid, start, namespace uint64
-		if _, err := fmt.Sscanf(filepath.Base(dir), engineDir, &pid, &start, &namespace); err != nil {
+		if _, err := fmt.Sscanf(entry.Name(), engineDir, &pid, &start, &namespace); err != nil {
 			continue
 		}
 		if !ownerLives(fmt.Sprintf(ownerForm, pid, start, namespace)) {
-			_ = os.RemoveAll(dir)
+			_ = os.RemoveAll(filepath.Join(os.TempDir(), entry.Name()))
 		}
 	}
 }

@@ -33,6 +33,9 @@ type podmanService struct {
 // a container by half; without work it ends at once.
 const serviceGrace = 20 * time.Second
 
+// maxSocketPath is the longest path of a unix socket (unix(7)).
+const maxSocketPath = 107
+
 func startPodman(ctx context.Context) (_ *Engine, err error) {
 	path, err := exec.LookPath("podman")
 	if err != nil {
@@ -47,7 +50,10 @@ func startPodman(ctx context.Context) (_ *Engine, err error) {
 			_ = os.RemoveAll(dir)
 		}
 	}()
-	socket := filepath.Join(dir, "podman.sock")
+	socket := filepath.Join(dir, "s") // its path may not be long
+	if len(socket) > maxSocketPath {
+		return nil, fmt.Errorf("podman: the path of its service's socket, %s, is longer than %d bytes, which no socket's may be; set TMPDIR to a shorter directory", socket, maxSocketPath)
+	}
 	cmd := exec.Command(path, "system", "service", "--time", strconv.Itoa(int(serviceGrace.Seconds())), "unix://"+socket) //nolint:gosec,noctx // ended by stop
 	// A service, and not the client of one that these would name; and not in a
 	// directory that may have been removed.
@@ -131,6 +137,8 @@ func holdService(ctx context.Context, socket string) (net.Conn, error) {
 	return conn, nil
 }
 
+// stop ends the service when nothing of ours is under way: who still waits for
+// an engine that hangs does not wait for its grace, and the warden tidies up.
 func (s *podmanService) stop() {
 	if s.held != nil {
 		_ = s.held.Close()

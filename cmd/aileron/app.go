@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -109,6 +110,7 @@ func newRootCommand(a *app) *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		RunE:          subcommandNeeded,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
+			a.logLevel = strings.ToLower(a.logLevel)
 			return oneOf("log-level", a.logLevel, "debug", "info", "warn", "error")
 		},
 	}

@@ -29,6 +29,9 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 	case errors.As(err, &bad):
 		_ = b.app.exitCode(err) // says it; the code is a shell's
 		return exitError{bad.Code}
+	case left && ctx.Err() != nil:
+		b.app.sayf("aileron: interrupted; %s still has some of the box, which aileron's warden removes when it can", b.engine.Kind())
+		return exitError{interruptedCode}
 	case left:
 		return hint(err, "start %s again: the next session, or aileron sandbox prune, removes what is left", b.engine.Kind())
 	case err != nil:

@@ -32,7 +32,11 @@ func (s *boxSignals) sort(ctx context.Context) {
 		case sig := <-s.received:
 			select {
 			case <-s.running:
-				s.forward <- sig
+				select {
+				case s.forward <- sig:
+				case <-ctx.Done():
+					return
+				}
 			default:
 				s.interrupt()
 			}

@@ -278,9 +278,11 @@ func (s *session) sweepSessions(ctx context.Context) {
 		}
 		// The row first: a sweep that is killed here is made again. Then all at
 		// once: a session that begins just now must not find half of it.
-		_, err = s.audit.Append(ctx, audit.Row{Event: audit.EventSessionEnded, SessionID: e.Name(), Source: audit.SourceLauncher,
-			Reason: "unclean", Fields: map[string]any{"cause": uncleanCause}})
-		if err == nil {
+		if _, err = os.Stat(filepath.Join(dir, "session.json")); err == nil { // else it had not begun
+			_, err = s.audit.Append(ctx, audit.Row{Event: audit.EventSessionEnded, SessionID: e.Name(), Source: audit.SourceLauncher,
+				Reason: "unclean", Fields: map[string]any{"cause": uncleanCause}})
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = os.Rename(dir, swept)
 		}
 		_ = lock.Close()

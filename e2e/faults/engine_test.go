@@ -222,7 +222,7 @@ func TestARemovedPodmanSocketKeepsNothingAlive(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, "podman")
 	r := u.start("trap 'exit 42' TERM; while :; do sleep 0.1; done")
-	sockets, _ := filepath.Glob(filepath.Join(os.TempDir(), fmt.Sprintf("aileron-engine-%d-*/podman.sock", r.cmd.Process.Pid)))
+	sockets, _ := filepath.Glob(filepath.Join(os.TempDir(), fmt.Sprintf("aileron-engine-%d-*/s", r.cmd.Process.Pid)))
 	if len(sockets) != 1 {
 		t.Fatalf("the service's socket: %v", sockets)
 	}
