@@ -21,10 +21,13 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 	if b.session.wasAsked() && errors.Is(err, context.Canceled) {
 		err = nil // the command's own end, and its code
 	}
+	var bad *sandbox.CommandError
+	if err != nil && ctx.Err() != nil && !errors.As(err, &bad) {
+		code = interruptedCode
+	}
 	b.session.close(context.WithoutCancel(ctx), code, b.session.causeOf(ctx, err))
 	left := errors.Is(err, sandbox.ErrLeft)
 	b.ward.dismiss(left)
-	var bad *sandbox.CommandError
 	switch {
 	case errors.As(err, &bad):
 		_ = b.app.exitCode(err) // says it; the code is a shell's
