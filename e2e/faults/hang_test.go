@@ -135,6 +135,14 @@ func (r *running) interrupted() {
 	if res := r.end(); res.code != 130 || res.out != "" || res.err != "aileron: interrupted\n" {
 		r.u.t.Errorf("exit %d with %q and %q, want 130", res.code, res.out, res.err)
 	}
+	var codes []any
+	for _, ended := range r.u.rows("--event", "session.ended") {
+		fields, _ := ended["fields"].(map[string]any)
+		codes = append(codes, fields["exit_code"])
+	}
+	if len(codes) != 1 || codes[0] != 130.0 {
+		r.u.t.Errorf("session.ended has the exit codes %v, want 130 once", codes)
+	}
 	r.nothing()
 	if left := r.u.looking(map[string]bool{fmt.Sprintf("%d/%s", r.self.pid, r.self.start): true}); len(left) > 0 {
 		r.u.t.Errorf("left: %v", left)
