@@ -155,6 +155,18 @@ func auditFollow(ctx context.Context, a *app, filter audit.Filter) error {
 
 // auditList shows the rows that are there.
 func auditList(ctx context.Context, a *app, filter audit.Filter) error {
+	return a.readAudit(func(l *audit.Log) error {
+		shown := 0
+		err := l.Each(ctx, filter, func(r audit.Row) error { shown++; return a.printRow(r) })
+		if err == nil && shown == 0 {
+			a.sayf("aileron: no row of the audit log is that")
+		}
+		return err
+	})
+}
+
+// readAudit reads the log, or says that there is none yet.
+func (a *app) readAudit(read func(*audit.Log) error) error {
 	l, err := a.auditReader()
 	if err != nil {
 		return err
@@ -164,12 +176,7 @@ func auditList(ctx context.Context, a *app, filter audit.Filter) error {
 		return nil
 	}
 	defer l.Close()
-	shown := 0
-	err = l.Each(ctx, filter, func(r audit.Row) error { shown++; return a.printRow(r) })
-	if err == nil && shown == 0 {
-		a.sayf("aileron: no row of the audit log is that")
-	}
-	return err
+	return read(l)
 }
 
 func newAuditListCommand(a *app) *cobra.Command {

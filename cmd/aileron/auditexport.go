@@ -30,19 +30,12 @@ func newAuditExportCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l, err := a.auditReader()
-			if err != nil {
-				return err
-			}
-			if l == nil {
-				a.sayf("aileron: there is no audit log yet")
-				return nil
-			}
-			defer l.Close()
-			if format == "csv" {
-				return auditCSV(cmd.Context(), a, l, filter)
-			}
-			return l.Each(cmd.Context(), filter, func(r audit.Row) error { return a.printJSON(r) })
+			return a.readAudit(func(l *audit.Log) error {
+				if format == "csv" {
+					return auditCSV(cmd.Context(), a, l, filter)
+				}
+				return l.Each(cmd.Context(), filter, func(r audit.Row) error { return a.printJSON(r) })
+			})
 		},
 	}
 	opts.register(cmd)
