@@ -27,7 +27,7 @@ var arrows = []struct{ from, to, why string }{
 // owners is which files may import a third-party module, and what it is for.
 var owners = []struct{ prefix, files, why string }{
 	{"github.com/elazarl/goproxy", "proxy/front.go e2e/bench/*.go", "the front dispatches; it never dials or verifies for us"},
-	{"github.com/google/martian/v3", "proxy/steps.go audit/har.go e2e/bench/*.go", "the words: modifiers in an ordered group"},
+	{"github.com/google/martian/v3", "proxy/steps.go proxy/response.go audit/har.go e2e/bench/*.go", "the words: modifiers in an ordered group"},
 	{"github.com/tidwall/gjson", "proxy/fields.go", "declared audit fields; never a decision"},
 	{"modernc.org/sqlite", "audit/*.go", "the audit log"},
 	{"github.com/oklog/ulid/v2", "audit/row.go", "ids of rows and sessions"},

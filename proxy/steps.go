@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"mime"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -11,9 +10,6 @@ import (
 	"github.com/google/martian/v3"
 	"github.com/google/martian/v3/fifo"
 	"github.com/google/martian/v3/header"
-
-	"github.com/ALRubinger/aileron/proxy/scrub"
-	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
 // requestSteps is what happens to a request on its way out, in order. The
@@ -50,62 +46,9 @@ func (x *Exchange) requestSteps(bound *Bound) *fifo.Group {
 	return g
 }
 
-// responseSteps is what happens to an answer on its way in, in order.
-func (x *Exchange) responseSteps() *fifo.Group {
-	g := fifo.NewGroup()
-	g.AddResponseModifier(responseStep(dropOddNames))
-	if x.credentialed() {
-		g.AddResponseModifier(responseStep(x.refuseUnsearchable))
-	}
-	g.AddResponseModifier(header.NewHopByHopModifier())
-	g.AddResponseModifier(responseStep(dropDetours))
-	if x.credentialed() {
-		g.AddResponseModifier(responseStep(dropNewCredentials))
-		g.AddResponseModifier(responseStep(dropDigests))
-	}
-	g.AddResponseModifier(responseStep(x.scrubHead))
-	g.AddResponseModifier(responseStep(func(res *http.Response) error { x.scrubBody(res); return nil }))
-	g.AddResponseModifier(responseStep(x.cleanTrailers))
-	g.AddResponseModifier(responseStep(x.watchFields))
-	return g
-}
-
-// switchSteps is what happens to an answer that leaves HTTP.
-func (x *Exchange) switchSteps() *fifo.Group {
-	g := fifo.NewGroup()
-	g.AddResponseModifier(responseStep(dropOddNames))
-	g.AddResponseModifier(responseStep(x.acceptWebSocket))
-	g.AddResponseModifier(header.NewHopByHopModifier())
-	g.AddResponseModifier(responseStep(dropDetours))
-	if x.credentialed() {
-		g.AddResponseModifier(responseStep(dropNewCredentials))
-	}
-	g.AddResponseModifier(responseStep(x.scrubHead))
-	return g
-}
-
-// dropOddNames removes fields whose name is no token: net/http keeps "Set-Cookie "
-// under a name of its own, and lenient clients take it for the field.
-func dropOddNames(res *http.Response) error {
-	dropNonTokens(res.Header)
-	return nil
-}
-
-func dropNonTokens(h http.Header) {
-	for name := range h {
-		if !wire.IsToken(name) {
-			delete(h, name)
-		}
-	}
-}
-
 type requestStep func(*http.Request) error
 
 func (f requestStep) ModifyRequest(r *http.Request) error { return f(r) }
-
-type responseStep func(*http.Response) error
-
-func (f responseStep) ModifyResponse(r *http.Response) error { return f(r) }
 
 type dropping []string
 
@@ -239,89 +182,6 @@ func folded(name string) string {
 	name, _, _ = strings.Cut(strings.ToLower(name), "\x00")
 	name, _, _ = strings.Cut(strings.TrimLeft(name, " "), "[")
 	return strings.NewReplacer(".", "_", " ", "_", "-", "_").Replace(name)
-}
-
-// refuseUnsearchable refuses an answer in which a secret could hide: E2 of
-// the manual's page on scrubbing.
-func (x *Exchange) refuseUnsearchable(res *http.Response) error {
-	op := x.match.Operation
-	if res.StatusCode == http.StatusPartialContent && !op.Ranges {
-		return deny(reasonPartial, "the upstream sent a part that was not asked for")
-	}
-	for _, name := range []string{"Content-Encoding", "Grpc-Encoding"} {
-		for _, coding := range res.Header[name] {
-			if c := strings.TrimSpace(coding); c != "" && !strings.EqualFold(c, "identity") {
-				return deny(reasonEncoding, "the upstream compressed its answer although it was asked not to")
-			}
-		}
-	}
-	if !searchableCharset(res.Header["Content-Type"]) {
-		return deny(reasonCharset, "the upstream's answer is in a character set that is not searched")
-	}
-	return nil
-}
-
-// searchableCharset accepts the supersets of ASCII that the scrubber's forms
-// are written in, and a type without charset. What two readers could take for
-// different character sets is not accepted.
-func searchableCharset(types []string) bool {
-	if len(types) != 1 {
-		return len(types) == 0
-	}
-	lower := strings.ToLower(types[0])
-	if !strings.Contains(lower, "charset") {
-		return true
-	}
-	_, params, err := mime.ParseMediaType(types[0])
-	if err != nil || strings.Count(lower, "charset") != 1 {
-		return false
-	}
-	switch strings.ToLower(params["charset"]) {
-	case "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
-		return true
-	}
-	return false
-}
-
-// dropDetours removes advice that would lead a client around the plane.
-func dropDetours(res *http.Response) error {
-	for _, name := range []string{"Alt-Svc", "Proxy-Authenticate", "Proxy-Authentication-Info", "X-Aileron-Audit-Id"} {
-		res.Header.Del(name)
-	}
-	return nil
-}
-
-// dropNewCredentials removes what an upstream issues to the credential's
-// owner: a session cookie is as good as the credential.
-func dropNewCredentials(res *http.Response) error {
-	for _, name := range []string{"Set-Cookie", "Set-Cookie2", "Authorization", "Authentication-Info", "Authentication-Control"} {
-		res.Header.Del(name)
-	}
-	return nil
-}
-
-// dropDigests removes digests of a body that may be changed: they would be
-// wrong, and right ones would tell of what was wiped out.
-func dropDigests(res *http.Response) error {
-	for _, name := range []string{"Content-Md5", "Digest", "Content-Digest", "Repr-Digest", "X-Goog-Hash"} {
-		res.Header.Del(name)
-	}
-	return nil
-}
-
-// scrub is the set to look for now. It only grows, and an answer that began
-// before a credential was bound must not tell it either.
-func (x *Exchange) scrub() *scrub.Set {
-	if now := x.p.grants.Load().Scrub; now != nil {
-		return now
-	}
-	return x.grants.Scrub
-}
-
-func (x *Exchange) scrubHead(res *http.Response) error {
-	hits := x.scrub().Header(res.Header)
-	x.scrubbed = func() int { return hits }
-	return nil
 }
 
 // outbound makes the upstream's request: a new one, serialised anew from what
