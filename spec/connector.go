@@ -89,6 +89,7 @@ type Operation struct {
 	QueryDeclaredOnly bool   // only the names in Inputs may stand in the query
 	Upgrade           string // "" or "websocket"
 	Ranges            bool
+	Packed            bool // a credentialed response may be an archive or compressed data
 }
 
 // String names the operation for people: "fqn tool operation".

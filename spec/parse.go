@@ -98,7 +98,7 @@ func (c *Connector) readTools(top node) {
 func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op := &Operation{Connector: c, Approval: "none"}
 	n, ok := tool.f.open(v, path, "name", "summary", "description", "method", "path", "hosts", "idempotency", "approval",
-		"credential", "inputs", "audit", "query", "upgrade", "ranges", "wildcard_credential")
+		"credential", "inputs", "audit", "query", "upgrade", "ranges", "packed", "wildcard_credential")
 	if !ok {
 		return op
 	}
@@ -115,7 +115,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op.readHosts(n)
 	op.Idempotent = n.choice("idempotency", "idempotent", "none") == "idempotent"
 	op.Approval = first(n.choice("approval", "none", "required"), "none")
-	op.Upgrade, op.Ranges = n.choice("upgrade", "websocket"), n.flag("ranges")
+	op.Upgrade, op.Ranges, op.Packed = n.choice("upgrade", "websocket"), n.flag("ranges"), n.flag("packed")
 	op.readInputs(n)
 	switch n.choice("query", "declared", "any") {
 	case "declared":

@@ -110,6 +110,7 @@ func TestFaultsOfASpec(t *testing.T) {
 		{"text for list", specWith(`"hosts": "a.example"`), op + ".hosts: it is not a list"},
 		{"number for host", specWith(`"hosts": [1]`), op + ".hosts[0]: it is not a string"},
 		{"text for flag", specWith(good + `"ranges": "true"`), op + ".ranges: it is not true or false"},
+		{"text for packed", specWith(good + `"packed": "yes"`), op + ".packed: it is not true or false"},
 		{"no hosts", specWith(`"method": "GET"`), op + ".hosts: it has no entry"},
 		{"too many hosts", specWith(`"hosts": [` + strings.Repeat(`"a.example", `, 300) + `"b.example"]`), op + ".hosts: it has more than 256 entries"},
 		{"same host twice", specWith(`"hosts": ["a.example", "A.example:443"]`), op + ".hosts[1]: \"A.example:443\" is there twice"},

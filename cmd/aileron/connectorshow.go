@@ -48,6 +48,7 @@ type operationJSON struct {
 	Query      string          `json:"query"` // declared or any
 	Upgrade    string          `json:"upgrade,omitempty"`
 	Ranges     bool            `json:"ranges,omitempty"`
+	Packed     bool            `json:"packed,omitempty"`
 	Credential *credentialJSON `json:"credential"`
 }
 
@@ -70,7 +71,7 @@ func describeConnector(c *spec.Connector) connectorJSON {
 
 func describeOperation(op *spec.Operation) operationJSON {
 	j := operationJSON{Tool: op.Tool, Operation: op.Name, Summary: op.Summary, Method: anyMethod(op.Method), Path: op.Path.String(),
-		Hosts: hostNames(op.Hosts), Idempotent: op.Idempotent, Approval: op.Approval, Query: "any", Upgrade: op.Upgrade, Ranges: op.Ranges}
+		Hosts: hostNames(op.Hosts), Idempotent: op.Idempotent, Approval: op.Approval, Query: "any", Upgrade: op.Upgrade, Ranges: op.Ranges, Packed: op.Packed}
 	if op.QueryDeclaredOnly {
 		j.Query = "declared"
 	}
