@@ -76,6 +76,12 @@ func newUpstream(cfg Upstream) (*upstream, error) {
 	return &upstream{cfg: cfg, resolver: net.DefaultResolver, pools: map[string]*pool{}, speaks: map[string]int{}}, nil
 }
 
+// streamWindow is how much of an answer over HTTP/2 may come before its client
+// takes it. net/http's default, 4 MiB for each stream, lets a client that reads
+// nothing fill the memory. There is no window for the whole connection: streams
+// that stand still would close it for the others.
+const streamWindow = 128 << 10
+
 func (u *upstream) newPool() *pool {
 	tickets := tls.NewLRUClientSessionCache(256)
 	transport := func(protocols *http.Protocols, alpn ...string) *http.Transport {
@@ -95,7 +101,9 @@ func (u *upstream) newPool() *pool {
 			Protocols:              protocols,
 			// A connection that died without a word (sleep, another network) is
 			// noticed, and not used again.
-			HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
+			HTTP2: &http.HTTP2Config{
+				SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second, MaxReceiveBufferPerStream: streamWindow,
+			},
 		}
 	}
 	var one, both http.Protocols
