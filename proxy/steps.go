@@ -148,8 +148,8 @@ var queryCarriers = map[string]bool{
 func (x *Exchange) dropQueryCarriers(r *http.Request) error {
 	op := x.match.Operation
 	declared := map[string]bool{}
-	for _, in := range op.Inputs {
-		declared[in.Name] = true
+	for _, name := range op.QueryInputs() {
+		declared[name] = true
 	}
 	injected := ""
 	if op.Injection.In == "query" {

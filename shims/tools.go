@@ -101,7 +101,10 @@ func about(op *spec.Operation) string {
 		notes = append(notes, "Aileron adds the credential")
 	}
 	if op.QueryDeclaredOnly {
-		notes = append(notes, "query: "+cmp.Or(queryNames(op), "none"))
+		notes = append(notes, "query: "+cmp.Or(inputNames(op.QueryInputs()), "none"))
+	}
+	if body := inputNames(op.BodyInputs()); body != "" {
+		notes = append(notes, "body: "+body)
 	}
 	if op.Upgrade != "" {
 		notes = append(notes, op.Upgrade)
@@ -115,15 +118,13 @@ func about(op *spec.Operation) string {
 	return s
 }
 
-// queryNames are the declared inputs that are no path variables.
-func queryNames(op *spec.Operation) string {
-	var list []string
-	for _, in := range op.Inputs {
-		if !op.Path.Has(in.Name) {
-			list = append(list, plain(in.Name))
-		}
+// inputNames lists the names of inputs on one line.
+func inputNames(list []string) string {
+	inert := make([]string, len(list))
+	for i, name := range list {
+		inert[i] = plain(name)
 	}
-	return strings.Join(list, ", ")
+	return strings.Join(inert, ", ")
 }
 
 func method(op *spec.Operation) string {

@@ -78,7 +78,7 @@ type Operation struct {
 	Name              string
 	Summary           string
 	Description       string
-	Method            string // "" or "*": any
+	Method            string // "*": any registered one; "": any
 	Path              Template
 	Hosts             []HostPattern
 	Idempotent        bool
@@ -86,7 +86,7 @@ type Operation struct {
 	Injection         *Injection // nil: no credential
 	Inputs            []Input
 	Audit             []AuditField
-	QueryDeclaredOnly bool   // only the names in Inputs may stand in the query
+	QueryDeclaredOnly bool   // only the inputs whose place is the query may stand in it
 	Upgrade           string // "" or "websocket"
 	Ranges            bool
 	Packed            bool // a credentialed response may be an archive or compressed data
@@ -107,12 +107,6 @@ type Injection struct {
 	In          string // header, query or path
 	Name        string
 	Format      string // with {secret} once
-}
-
-// Input is one declared argument.
-type Input struct {
-	Name, Type, Description string
-	Required                bool
 }
 
 // AuditField is one value that an audit row may hold besides its columns.

@@ -87,7 +87,7 @@ func (ix *Index) MatchOperation(op *Operation, t Target) (Match, *NoMatch) {
 		return Match{}, noClear(t)
 	}
 	params, ok := op.Path.match(t.Path)
-	if !ok || op.Method != "" && op.Method != "*" && op.Method != t.Method {
+	if !ok || !op.takes(t.Method) {
 		return Match{}, ix.noOperation(t)
 	}
 	if op.QueryDeclaredOnly {
@@ -109,8 +109,8 @@ func (h HostPattern) covers(host string, port uint16) bool {
 	return ok && label != "" && parent == h.Name
 }
 
-// undeclared gives the first query name that is neither an input nor the
-// credential's slot, which the proxy empties. What two servers may take apart
+// undeclared returns the first query name that is neither an input of the
+// query nor the credential's slot, which the proxy empties. What two servers may take apart
 // differently (a ';', a broken escape) is undeclared.
 func (op *Operation) undeclared(query string) (string, bool) {
 	if query == "" {
@@ -125,7 +125,7 @@ func (op *Operation) undeclared(query string) (string, bool) {
 		if op.Injection != nil && op.Injection.In == "query" && op.Injection.Name == name {
 			continue
 		}
-		if !slices.ContainsFunc(op.Inputs, func(in Input) bool { return in.Name == name }) {
+		if op.placeOfInput(name) != InQuery {
 			return name, false
 		}
 	}

@@ -61,7 +61,11 @@ func (ix *Index) noOperation(t Target) *NoMatch {
 		}
 	}
 	where := hostPort(t.Host, t.Port)
-	message := t.Method + " " + shown(t.Path) + " is not allowed on " + where + ": no operation of an installed connector is that request; nearest are " + told(near)
+	why := "no operation of an installed connector is that request"
+	if !isMethod(t.Method) {
+		why = "the method " + badMethod(t.Method) + ", and no operation accepts it"
+	}
+	message := shown(t.Method) + " " + shown(t.Path) + " is not allowed on " + where + ": " + why + "; nearest are " + told(near)
 	return &NoMatch{Reason: ReasonOperation, Requested: "operation:" + t.Method + " " + t.Host + t.Path, Granted: granted, message: message}
 }
 
@@ -74,12 +78,10 @@ func noClear(t Target) *NoMatch {
 }
 
 func noQuery(op *Operation, name string) *NoMatch {
-	var granted, names []string
-	for _, in := range op.Inputs {
-		if len(granted) < maxGranted {
-			granted = append(granted, "query:"+in.Name)
-		}
-		names = append(names, in.Name)
+	names := op.QueryInputs()
+	var granted []string
+	for _, in := range names[:min(len(names), maxGranted)] {
+		granted = append(granted, "query:"+in)
 	}
 	message := "the operation " + op.Tool + " " + op.Name + " does not declare the query name " + quote(shown(name))
 	if name == "" {
@@ -87,6 +89,9 @@ func noQuery(op *Operation, name string) *NoMatch {
 	}
 	if len(names) > 0 {
 		message += "; declared are " + told(names)
+	}
+	if place := op.placeOfInput(name); place != "" {
+		message += "; it is an input of the " + place
 	}
 	return &NoMatch{Reason: ReasonQuery, Requested: "query:" + shown(name), Granted: granted, message: message}
 }

@@ -106,11 +106,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	if op.Name != "" && !isName(op.Name, "._:-") {
 		n.f.add(n.at("name"), "%q is not letters, digits, dots, dashes, underscores and colons", op.Name)
 	}
-	if _, has := n.o["method"]; has {
-		if op.Method = n.text("method", true); op.Method != "" && op.Method != "*" && !isMethod(op.Method) {
-			n.f.add(n.at("method"), "%q is not an upper-case method or \"*\"", op.Method)
-		}
-	}
+	op.readMethod(n)
 	op.readPath(n)
 	op.readHosts(n)
 	op.Idempotent = n.choice("idempotency", "idempotent", "none") == "idempotent"
@@ -126,11 +122,6 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op.readAudit(n)
 	op.readCredential(n)
 	return op
-}
-
-// isMethod reports a method that a request inside a tunnel may have.
-func isMethod(s string) bool {
-	return s != "CONNECT" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == "" && s[0] != '-' && len(s) <= 32
 }
 
 func (op *Operation) readPath(n node) {
@@ -162,27 +153,6 @@ func (op *Operation) readHosts(n node) {
 			n.f.add(n.item("hosts", i), "%q is there twice", s)
 		}
 		op.Hosts = append(op.Hosts, h)
-	}
-}
-
-func (op *Operation) readInputs(n node) {
-	seen := map[string]bool{}
-	for i, v := range n.list("inputs", false, maxItems) {
-		in, ok := n.f.open(v, n.item("inputs", i), "name", "type", "required", "description")
-		if !ok {
-			continue
-		}
-		input := Input{Name: in.text("name", true), Type: in.choice("type", "string", "integer", "number", "boolean", "array", "object"),
-			Required: in.flag("required"), Description: in.text("description", false)}
-		switch {
-		case input.Name == "":
-		case !isName(strings.TrimLeft(input.Name, "_"), "._:-"):
-			n.f.add(in.at("name"), "%q is not letters, digits, dots, dashes, underscores and colons", input.Name)
-		case seen[input.Name]:
-			n.f.add(in.at("name"), "%q is there twice", input.Name)
-		}
-		seen[input.Name] = true
-		op.Inputs = append(op.Inputs, input)
 	}
 }
 

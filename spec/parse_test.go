@@ -120,7 +120,7 @@ func TestFaultsOfASpec(t *testing.T) {
 		{"hidden text", specWith(good + `"description": "ok\udb40\udc41"`), op + ".description: it has a line break"},
 		{"right to left", specWith(good + `"description": "\u202egpj"`), op + ".description: it has a line break"},
 		{"half a surrogate", specWith(good + `"summary": "\ud800"`), op + ".summary: it has a line break, a control character or a broken escape"},
-		{"lower-case method", specWith(`"method": "get", "hosts": ["a.example"]`), op + `.method: "get" is not an upper-case method`},
+		{"lower-case method", specWith(`"method": "get", "hosts": ["a.example"]`), op + `.method: "get" is not a method`},
 		{"CONNECT", specWith(`"method": "CONNECT", "hosts": ["a.example"]`), op + `.method: "CONNECT"`},
 		{"empty method", specWith(`"method": "", "hosts": ["a.example"]`), op + `.method: it is empty`},
 		{"relative path", specWith(`"method": "GET", "path": "v1", "hosts": ["a.example"]`), op + ".path: it does not begin with a slash"},
@@ -223,29 +223,6 @@ func TestToolNamesThatWouldShadowOrLeave(t *testing.T) {
 	for _, s := range []string{"google", "a:b", "tracker-2", "my_tool", "g.mail"} {
 		if why := badToolName(s); why != "" {
 			t.Errorf("the tool name %q is refused: it %s", s, why)
-		}
-	}
-}
-
-func TestPlaceholdersAreHarmless(t *testing.T) {
-	load := func(env, value string) error {
-		_, err := Parse([]byte(strings.Replace(specWith(goodFields), `"tools"`, fmt.Sprintf(`"placeholders": [{"env": %q, "value": %q}], "tools"`, env, value), 1)))
-		return err
-	}
-	for _, env := range []string{"HTTPS_PROXY", "NO_PROXY", "LD_PRELOAD", "PATH", "AILERON_TOKEN", "SSL_CERT_FILE", "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
-		"CURL_CA_BUNDLE", "GIT_SSH_COMMAND", "PYTHONPATH", "BASH_ENV", "ENV", "HOME", "OPENAI_BASE_URL", "GH_HOST", "lower", "1X", "A-B", "PROMPT_COMMAND", "JAVA_TOOL_OPTIONS"} {
-		if load(env, "x") == nil {
-			t.Errorf("the placeholder %s is accepted", env)
-		}
-	}
-	for _, env := range []string{"GH_TOKEN", "GITHUB_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "TRACKER_TOKEN", "AWS_SECRET_ACCESS_KEY", "TWINE_PASSWORD"} {
-		if err := load(env, "x"); err != nil {
-			t.Errorf("the placeholder %s is refused: %v", env, err)
-		}
-	}
-	for _, value := range []string{"$(id)", "() { :; }", "a b", "`id`", "a\nb", "", strings.Repeat("a", 257)} {
-		if load("GH_TOKEN", value) == nil {
-			t.Errorf("the value %q is accepted", value)
 		}
 	}
 }

@@ -39,12 +39,26 @@ func (s *slots) put(op *Operation) {
 	(*s)[method] = slices.Insert(list, at, op)
 }
 
-// of gives the operations for a method: its own, else those for any.
+// of returns the operations for a method: its own, else those for any.
 func (s slots) of(method string) []*Operation {
+	if !isMethod(method) { // such as "*", or what only a host allowed as it is takes
+		return accepting(s["*"], method)
+	}
 	if ops := s[method]; len(ops) > 0 {
 		return ops
 	}
 	return s["*"]
+}
+
+// accepting returns the operations that take the method; nil for none.
+func accepting(ops []*Operation, method string) []*Operation {
+	var taken []*Operation
+	for _, op := range ops {
+		if op.takes(method) {
+			taken = append(taken, op)
+		}
+	}
+	return taken
 }
 
 func (t *tree) add(op *Operation) {

@@ -1,0 +1,100 @@
+package spec
+
+import "strings"
+
+// Places of an input in a request: the values of Input.In.
+const (
+	InPath  = "path"
+	InQuery = "query"
+	InBody  = "body"
+)
+
+// Input is one declared argument. It has one place in the request: a name
+// that is declared for the path or the body is not accepted in the query.
+type Input struct {
+	Name, Type, Description string
+	In                      string // InPath, InQuery or InBody
+	Required                bool
+}
+
+// readInputs reads the inputs. The method and the path must have been read.
+func (op *Operation) readInputs(n node) {
+	seen := map[string]bool{}
+	for i, v := range n.list("inputs", false, maxItems) {
+		in, ok := n.f.open(v, n.item("inputs", i), "name", "type", "required", "description", "in")
+		if !ok {
+			continue
+		}
+		input := Input{Name: in.text("name", true), Type: in.choice("type", "string", "integer", "number", "boolean", "array", "object"),
+			Required: in.flag("required"), Description: in.text("description", false)}
+		switch {
+		case input.Name == "":
+		case !isName(strings.TrimLeft(input.Name, "_"), "._:-"):
+			in.f.add(in.at("name"), "%q is not letters, digits, dots, dashes, underscores and colons", input.Name)
+		case seen[input.Name]:
+			in.f.add(in.at("name"), "%q is there twice", input.Name)
+		}
+		seen[input.Name] = true
+		input.In = first(in.choice("in", InPath, InQuery, InBody), op.placeOf(input.Name))
+		if why := op.badPlace(input); why != "" && input.Name != "" {
+			in.f.add(in.at("in"), "%s", why)
+		}
+		op.Inputs = append(op.Inputs, input)
+	}
+}
+
+// placeOf is the place of an input that does not name one.
+func (op *Operation) placeOf(name string) string {
+	switch {
+	case op.Path.Has(name):
+		return InPath
+	case op.bodiless():
+		return InQuery
+	}
+	return InBody
+}
+
+// bodiless reports whether the operation's requests have no body: the proxy
+// refuses one for these methods.
+func (op *Operation) bodiless() bool {
+	return op.Method == "GET" || op.Method == "HEAD" || op.Method == "DELETE"
+}
+
+// badPlace returns why an input may not stand in its place, "" when it may.
+func (op *Operation) badPlace(in Input) string {
+	switch variable := op.Path.Has(in.Name); {
+	case variable && in.In != InPath:
+		return quote(in.Name) + " is a variable of the path, so its place is \"path\""
+	case !variable && in.In == InPath:
+		return "the path has no variable {" + in.Name + "}"
+	case in.In == InBody && op.bodiless():
+		return "a " + op.Method + " request has no body; the place is \"query\""
+	}
+	return ""
+}
+
+// placeOfInput returns the place of a declared input, "" for another name.
+func (op *Operation) placeOfInput(name string) string {
+	for _, in := range op.Inputs {
+		if in.Name == name {
+			return in.In
+		}
+	}
+	return ""
+}
+
+// QueryInputs returns the names that are declared for the query, in order.
+func (op *Operation) QueryInputs() []string { return op.inputsIn(InQuery) }
+
+// BodyInputs returns the names that are declared for the body, in order.
+func (op *Operation) BodyInputs() []string { return op.inputsIn(InBody) }
+
+func (op *Operation) inputsIn(place string) []string {
+	var list []string
+	for _, in := range op.Inputs {
+		if in.In == place {
+			list = append(list, in.Name)
+		}
+	}
+	return list
+}

@@ -1,0 +1,71 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+)
+
+// Placeholder is a harmless stand-in that makes a tool start in the sandbox.
+type Placeholder struct{ Env, Value string }
+
+func (c *Connector) readPlaceholders(top node) {
+	seen := map[string]bool{}
+	for i, v := range top.list("placeholders", false, maxItems) {
+		n, ok := top.f.open(v, top.item("placeholders", i), "env", "value")
+		if !ok {
+			continue
+		}
+		p := Placeholder{Env: n.text("env", true), Value: n.text("value", true)}
+		switch why := badPlaceholder(p.Env); {
+		case p.Env == "":
+		case why != "":
+			n.f.add(n.at("env"), "%q %s", p.Env, why)
+		case seen[p.Env]:
+			n.f.add(n.at("env"), "%q is there twice", p.Env)
+		}
+		if len(p.Value) > 256 || !isPlainValue(p.Value) {
+			n.f.add(n.at("value"), "it is not at most 256 letters, digits and any of . _ - + = : @ / ~")
+		}
+		seen[p.Env] = true
+		c.Placeholders = append(c.Placeholders, p)
+	}
+}
+
+// isPlainValue reports a string that no shell, loader or parser reads as more
+// than a word.
+func isPlainValue(s string) bool {
+	for _, c := range []byte(s) {
+		if !isAlnum(c) && strings.IndexByte("._-+=:@/~", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// placeholderSuffixes end the names that a connector may set: those that name
+// a credential or its owner.
+var placeholderSuffixes = strings.Fields("_TOKEN _KEY _SECRET _PASSWORD _ID _USER _ACCOUNT")
+
+// Names that begin like these steer a sandbox, a loader, a shell, an
+// interpreter, a package manager, or a client's proxy and trust. They are
+// refused whatever they end in: GIT_ASKPASS_TOKEN or SSH_KEY may become
+// meaningful in a program's next release.
+var heldPrefixes = strings.Fields(`AILERON LD_ DYLD_ GIT_ NODE_ SSL_ TLS_ BASH PYTHON PERL RUBY JAVA JDK_ _JAVA MAVEN_ GRADLE_ DENO_ BUN_ NPM_CONFIG
+	CARGO_ RUST CURL_ REQUESTS_ PIP_ UV_ OPENSSL_ GODEBUG GOPROXY GOFLAGS GOPATH GOROOT GCONV_ GLIBC_ MALLOC_ LC_ XDG_ HTTP_ HTTPS_ FTP_ ALL_PROXY
+	NO_PROXY PROXY_ DOCKER_ CONTAINER_ KUBE NIX_ APT_ DPKG_ SUDO_ SSH_ GPG_ PROMPT LUA_ PHP`)
+
+// badPlaceholder returns why a connector may not set the variable, "" when it
+// may.
+func badPlaceholder(s string) string {
+	begins := func(p string) bool { return strings.HasPrefix(s, p) }
+	ends := func(p string) bool { return strings.HasSuffix(s, p) && len(s) > len(p) }
+	switch {
+	case !isName(s, "_") || strings.ToUpper(s) != s || s[0] <= '9':
+		return "is not a variable's name in upper case"
+	case slices.ContainsFunc(heldPrefixes, begins):
+		return "is not a variable that a connector may set: names that begin like this steer programs"
+	case !slices.ContainsFunc(placeholderSuffixes, ends):
+		return "is not a variable that a connector may set: its name must end in " + strings.Join(placeholderSuffixes, ", ")
+	}
+	return ""
+}
