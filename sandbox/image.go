@@ -159,6 +159,12 @@ func (e *Engine) build(ctx context.Context, img Image, args map[string]*string, 
 	return readBuild(res.Body, img.Ref, progress)
 }
 
+// buildLines makes a line of its own of each step that a program shows by
+// overwriting its line.
+func buildLines(stream string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(stream, "\r\n", "\n"), "\r", "\n")
+}
+
 // readBuild passes on what a build says, and finds the error that stands in
 // the stream.
 func readBuild(r io.Reader, ref string, progress io.Writer) error {
@@ -176,7 +182,7 @@ func readBuild(r io.Reader, ref string, progress io.Writer) error {
 		if line.Error != "" {
 			return fmt.Errorf("build %s: %s", ref, strings.TrimSpace(line.Error))
 		}
-		if _, err := io.WriteString(progress, line.Stream); err != nil {
+		if _, err := io.WriteString(progress, buildLines(line.Stream)); err != nil {
 			return fmt.Errorf("build %s: %w", ref, err)
 		}
 	}

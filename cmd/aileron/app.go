@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
 // version is set at build time with -ldflags "-X main.version=…".
@@ -27,10 +29,19 @@ type app struct {
 	stderr io.Writer // messages for people
 	getenv func(string) string
 
+	// child holds the streams as they were given to [Main], for the command
+	// that a person runs. Main makes stdout and stderr escape what a terminal
+	// must not get; use these for everything that aileron itself prints.
+	child childStreams
+
 	home     string // --home; use Home()
 	json     bool   // --json
 	logLevel string // --log-level
 }
+
+// childStreams are the streams of a command that aileron runs for a person:
+// its bytes pass untouched.
+type childStreams struct{ stdout, stderr io.Writer }
 
 func osApp() *app {
 	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
@@ -73,13 +84,26 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// sayf writes a message for a person to stderr.
+// sayf writes a message for a person to stderr, as one line.
 func (a *app) sayf(format string, args ...any) {
-	fmt.Fprintf(a.stderr, format+"\n", args...)
+	fmt.Fprintln(a.stderr, termsafe.Line(fmt.Sprintf(format, args...)))
+}
+
+// escapeOutput makes stdout and stderr escape what a terminal must not get.
+// The function that it returns writes what they hold back.
+func (a *app) escapeOutput() (flush func()) {
+	a.child = childStreams{a.stdout, a.stderr}
+	out, errs := termsafe.NewWriter(a.stdout), termsafe.NewWriter(a.stderr)
+	a.stdout, a.stderr = out, errs
+	return func() {
+		_, _ = out.Flush(), errs.Flush()
+		a.stdout, a.stderr = a.child.stdout, a.child.stderr
+	}
 }
 
 // Main runs the command line and returns the exit code of CONTRACT section 1.
 func Main(ctx context.Context, args []string, a *app) int {
+	defer a.escapeOutput()()
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

@@ -148,7 +148,8 @@ func (b *boxRun) box(ctx context.Context, door door, sockets string) (sandbox.Bo
 		Behind:   []string{"JAVA_TOOL_OPTIONS"},
 		ReadOnly: b.opts.fixed, Unsealed: door.kind != sealed,
 		SocketDir: sockets, Binary: b.binary, Files: files,
-		Stdin: b.app.stdin, Stdout: b.app.stdout, Stderr: b.app.stderr, TTY: isTerminal(b.app.stdin) && isTerminal(b.app.stdout),
+		Stdin: b.app.stdin, Stdout: b.app.child.stdout, Stderr: b.app.child.stderr,
+		TTY:     isTerminal(b.app.stdin) && isTerminal(b.app.child.stdout),
 		Signals: b.signals.forward, Starting: b.signals.started,
 	}, nil
 }

@@ -278,6 +278,7 @@ func (d *demo) verdict(ctx context.Context, a *app, boxed bool) error {
 	if count["proxied"] != want[0] || count["rejected"] != want[1] || wiped == 0 || !report.OK {
 		return fmt.Errorf("the demo did not go as it should: %d proxied, %d rejected, %d wiped out, chain ok: %v", count["proxied"], count["rejected"], wiped, report.OK)
 	}
-	a.sayf("\naileron demo: done; %d calls mediated, %d refused, the secret was wiped out %d time(s), the audit chain holds over %d rows", count["proxied"], count["rejected"], wiped, report.Rows)
+	a.sayf("")
+	a.sayf("aileron demo: done; %d calls mediated, %d refused, the secret was wiped out %d time(s), the audit chain holds over %d rows", count["proxied"], count["rejected"], wiped, report.Rows)
 	return nil
 }

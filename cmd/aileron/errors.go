@@ -100,6 +100,6 @@ func (a *app) exitCode(err error) int {
 	if mend != "" {
 		message += "; " + mend
 	}
-	fmt.Fprintln(a.stderr, "aileron: "+message)
+	a.sayf("aileron: %s", message)
 	return code
 }

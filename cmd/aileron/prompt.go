@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
+
+	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
 // promptSecret asks the person without an echo, twice with confirm. A signal
@@ -45,7 +47,7 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	fmt.Fprint(a.stderr, what+": ")
+	fmt.Fprint(a.stderr, termsafe.Line(what)+": ")
 	type answer struct {
 		line []byte
 		err  error
@@ -74,7 +76,7 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 
 // promptLine asks the person for something that may be seen.
 func (a *app) promptLine(what string) (string, error) {
-	fmt.Fprint(a.stderr, what+" ")
+	fmt.Fprint(a.stderr, termsafe.Line(what)+" ")
 	line, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if err != nil && line == "" {
 		return "", fmt.Errorf("ask %q: there was no answer", what)

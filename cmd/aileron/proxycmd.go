@@ -66,8 +66,12 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 	case a.json:
 		err = a.printJSON(map[string]string{"session_id": host.id, "proxy_url": host.proxyURL, "ca_file": host.caFile, "api_url": host.apiURL})
 	case opts.env:
+		out := a.stdout
+		if !isTerminal(a.child.stdout) {
+			out = a.child.stdout // a shell evaluates these lines: a path in them keeps its bytes
+		}
 		for _, e := range host.env() {
-			fmt.Fprintln(a.stdout, exportLine(e))
+			fmt.Fprintln(out, exportLine(e))
 		}
 	default:
 		fmt.Fprintf(a.stdout, "session  %s\nproxy    %s\nca       %s\napi      %s\n", host.id, host.proxyURL, host.caFile, host.apiURL)

@@ -58,7 +58,7 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 	child.Args[0] = command[0]
 	// The child must not learn what opens the vault.
 	child.Env = append(without(os.Environ(), "AILERON_VAULT_PASSPHRASE", "AILERON_VAULT_NEW_PASSPHRASE"), append(host.env(), extra...)...)
-	child.Stdin, child.Stdout, child.Stderr = a.stdin, a.stdout, a.stderr
+	child.Stdin, child.Stdout, child.Stderr = a.stdin, a.child.stdout, a.child.stderr
 	if err := child.Start(); err != nil {
 		host.close(ctx, 1, "the command did not start")
 		return hint(fmt.Errorf("run %s: %w", command[0], errors.Unwrap(err)), "check that it may be executed")

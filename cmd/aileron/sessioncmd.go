@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
 func newSessionCommand(a *app) *cobra.Command {
@@ -44,7 +46,7 @@ func sessionList(ctx context.Context, a *app) error {
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.State, s.Mode, inert(first(s.Agent, "-")), s.Started.Local().Format(time.DateTime))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.State, s.Mode, termsafe.Line(first(s.Agent, "-")), s.Started.Local().Format(time.DateTime))
 	}
 	return w.Flush()
 }
@@ -57,7 +59,7 @@ func sessionShow(ctx context.Context, a *app, id string) error {
 	if a.json {
 		return a.printJSON(s)
 	}
-	line := func(name, value string) { fmt.Fprintf(a.stdout, "%-9s%s\n", name, inert(value)) }
+	line := func(name, value string) { fmt.Fprintf(a.stdout, "%-9s%s\n", name, termsafe.Line(value)) }
 	line("id", s.ID)
 	line("state", s.State)
 	line("agent", first(s.Agent, "-"))

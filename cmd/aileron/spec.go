@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -60,7 +61,7 @@ func validateSpecs(a *app, names []string) error {
 		}
 	} else {
 		for _, f := range found {
-			fmt.Fprintln(a.stdout, (&spec.Fault{File: f.File, Path: f.Path, What: f.Message}).Error())
+			fmt.Fprintln(a.stdout, termsafe.Line((&spec.Fault{File: f.File, Path: f.Path, What: f.Message}).Error()))
 		}
 	}
 	switch {
