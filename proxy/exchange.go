@@ -19,8 +19,9 @@ type Exchange struct {
 	grants    *Grants
 	request   *http.Request // the client's
 	authority Authority
-	target    spec.Target
-	match     spec.Match
+	decision  Decision
+	target    spec.Target // the decision's
+	match     spec.Match  // the decision's; zero for passthrough
 	started   time.Time
 	row       audit.Row
 	sent      *countingBody // the request body, when there is one
@@ -69,14 +70,24 @@ func (p *Plane) newExchange(source string, a Authority, scheme string, r *http.R
 	return x
 }
 
-// matched fixes the decision: from here on the row names the operation.
-func (x *Exchange) matched(t spec.Target, m spec.Match) {
-	x.target, x.match = t, m
-	op := m.Operation
+// question is what Decide has to know of the exchange's request.
+func (x *Exchange) question(r *http.Request) Question {
+	return Question{Index: x.grants.Index, Passthrough: x.p.cfg.Passthrough, Authority: x.authority, Scheme: x.row.Scheme,
+		Method: r.Method, Target: r.RequestURI, Host: r.Host, Upgrade: x.asksForUpgrade(), Body: x.sent != nil}
+}
+
+// decided keeps the decision. From here on the row names the operation, if the
+// request is one.
+func (x *Exchange) decided(d Decision) {
+	x.decision, x.target, x.match = d, d.Target, d.Match
+	op := d.Match.Operation
+	if op == nil {
+		return
+	}
 	x.row.Event = audit.EventProxyRejected
 	x.row.ConnectorFQN, x.row.ConnectorVersion = string(op.Connector.FQN), op.Connector.Version
 	x.row.Tool, x.row.Operation = op.Tool, op.Name
-	x.row.Path = t.Path
+	x.row.Path = d.Target.Path
 	x.pathFields()
 }
 
@@ -90,26 +101,14 @@ func (x *Exchange) journey() journey {
 	return journey{binding: x.row.Binding, h2: x.request.ProtoMajor == 2, idempotent: op != nil && op.Idempotent}
 }
 
-// admit checks what a spec cannot: that the match still covers the target,
-// and that the plane can carry such an exchange at all.
+// admit denies what was decided against, and a WebSocket handshake that is not
+// one by its form.
 func (x *Exchange) admit() *Denial {
-	op := x.match.Operation
-	if _, no := x.grants.Index.MatchOperation(op, x.target); no != nil {
-		return denyNoMatch(no)
-	}
-	if op.Approval == "required" {
-		return deny(reasonApproval, "%s %s asks for an approval", op.Tool, op.Name)
+	if x.decision.Verdict != Allow && x.decision.Verdict != Passthrough {
+		return x.decision.Denial
 	}
 	if x.asksForUpgrade() {
-		if d := x.admitUpgrade(); d != nil {
-			return d
-		}
-	}
-	switch x.request.Method {
-	case http.MethodGet, http.MethodHead, http.MethodDelete:
-		if x.sent != nil {
-			return deny(reasonBody, "a %s request carries a body", x.request.Method)
-		}
+		return x.admitUpgrade()
 	}
 	return nil
 }
@@ -232,9 +231,13 @@ func (x *Exchange) total() {
 func (x *Exchange) inbound(res *http.Response) *Denial {
 	x.row.Status = res.StatusCode
 	steps := x.responseSteps()
-	if res.StatusCode == http.StatusSwitchingProtocols {
+	switch {
+	case res.StatusCode == http.StatusSwitchingProtocols:
 		steps = x.switchSteps()
-	} else {
+	case x.decision.Verdict == Passthrough:
+		_ = dropOddNames(res) // and nothing else: the bytes are the upstream's own
+		return nil
+	default:
 		x.handshake = ""
 	}
 	if err := steps.ModifyResponse(res); err != nil {
@@ -247,14 +250,18 @@ func (x *Exchange) inbound(res *http.Response) *Denial {
 	return nil
 }
 
+// carried puts into the row that the request was sent.
+func (x *Exchange) carried() {
+	x.row.Event, x.row.Decision = audit.EventProxyProxied, audit.DecisionProxied
+	if x.decision.Verdict == Passthrough {
+		x.row.Event, x.row.Decision = audit.EventSandboxPassthrough, audit.DecisionPassthrough
+	}
+}
+
 // recordAtEnd makes the body commit the outcome row when it ends, however it
 // ends, and before the client sees the end of it.
 func (x *Exchange) recordAtEnd(res *http.Response) *http.Response {
-	x.row.Event, x.row.Decision = audit.EventProxyProxied, audit.DecisionProxied
-	return x.endWith(res)
-}
-
-func (x *Exchange) endWith(res *http.Response) *http.Response {
+	x.carried()
 	length := res.ContentLength
 	if x.request.Method == http.MethodHead || res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified {
 		length = 0

@@ -248,13 +248,7 @@ func writeResponse(c net.Conn, res *http.Response) {
 
 // forward answers an absolute-form request (RFC 9112 section 3.2.2).
 func (f *front) forward(r *http.Request) *http.Response {
-	scheme, rest, _ := strings.Cut(r.RequestURI, "://")
-	named := rest
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		named = rest[:i]
-	}
-	port := map[string]uint16{"http": 80, "https": 443}[scheme]
-	a, err := ParseAuthority(named, port)
+	a, scheme, malformed := ParseURL(r.RequestURI)
 	refuse := func(d *Denial) *http.Response {
 		return f.p.newExchange(audit.SourceForwardHTTP, a, scheme, r).reject(d).Response(r)
 	}
@@ -262,10 +256,8 @@ func (f *front) forward(r *http.Request) *http.Response {
 		return refuse(d)
 	}
 	switch {
-	case port == 0:
-		return refuse(deny(reasonMalformed, "the scheme of the request target is neither http nor https"))
-	case err != nil:
-		return refuse(deny(reasonMalformed, "the request target names no plain host"))
+	case malformed != nil:
+		return refuse(malformed)
 	case scheme == "https" && !f.door.Sealed:
 		return refuse(deny(reasonScheme, "an https:// target came in clear"))
 	}

@@ -3,10 +3,12 @@
 // streams the answer back with every trace of it wiped out, and writes down
 // what happened.
 //
-// There are two doors and one function. The wire door (a client's request,
-// front.go and tunnel.go) finds a match; the shim door (api.go) names one.
-// Nothing reaches an upstream but through Do. What is not allowed, cannot be
-// decided, or cannot be written down, is not sent.
+// [Decide] returns the decision about a request, and [Plane.Do] carries it out:
+// a request in a tunnel (tunnel.go), one in absolute form (front.go), allowed
+// or passed through alike. Nothing reaches an upstream but through Do, with one
+// exception: a host that the owner of the session has tunnelled undecrypted
+// ([Config].Tunnel) is joined to its client by bypass.go, without a credential.
+// What is not allowed, cannot be decided, or cannot be recorded, is not sent.
 package proxy
 
 import (
@@ -163,9 +165,9 @@ func (p *Plane) Drain(ctx context.Context) {
 	p.upstream.close()
 }
 
-// Do carries one exchange that its match allows and gives the answer for the
-// client: record the intent, resolve the credential, run the steps, reach
-// upstream, scrub. A refusal has been recorded when it is returned.
+// Do carries out the decision about one exchange and returns the response for
+// the client: resolve the credential, record the intent, run the steps, reach
+// upstream, scrub. A denial has been recorded when it is returned.
 func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	if d := x.admit(); d != nil {
 		return nil, x.reject(d)

@@ -187,9 +187,8 @@ func (p *Plane) tooFast() *Denial {
 	return deny(reasonRate, "the session takes %d requests a second at most", p.cfg.Limits.Rate)
 }
 
-// answer is the wire door: it finds a match for a client's request, or says
-// why there is none. tunnel is the life of the tunnel that it came by, or of
-// the door.
+// answer decides about a client's request and carries it out. tunnel is the
+// life of the tunnel that the request came by, or of the listener.
 func (p *Plane) answer(tunnel context.Context, source string, a Authority, scheme string, r *http.Request) (res *http.Response) {
 	x := p.newExchange(source, a, scheme, r)
 	x.tunnel = tunnel
@@ -205,37 +204,16 @@ func (p *Plane) answer(tunnel context.Context, source string, a Authority, schem
 	if source != audit.SourceForwardHTTP && !p.rate.Allow() { // the front has counted those
 		return x.reject(p.tooFast()).Response(r)
 	}
-	if r.Method == http.MethodConnect {
-		return x.reject(deny(reasonMalformed, "there is a CONNECT inside a tunnel")).Response(r)
-	}
-	t, doubt, d := target(a, scheme, r.Method, r.RequestURI, r.Host)
-	if d != nil {
-		return x.reject(d).Response(r)
-	}
-	if a.Host == APIHost {
+	decision := Decide(x.question(r))
+	if decision.Verdict == SessionAPI {
 		return p.api(r)
 	}
-	m, no := x.grants.Index.Match(t)
-	passes := no != nil && p.cfg.Passthrough && !x.grants.Index.Covers(t.Host, t.Port)
-	switch {
-	case doubt != "" && !passes && !(no == nil && m.Operation.AnyPath()) && (no == nil || x.grants.Index.Covers(t.Host, t.Port)):
-		return x.reject(deny(reasonMalformed, "%s", doubt)).Response(r)
-	case no == nil:
-		x.matched(t, m)
-		res, d := p.Do(x)
-		if d != nil {
-			return d.Response(r)
-		}
-		return res
-	case passes:
-		return p.pass(x, t)
+	x.decided(decision)
+	res, d := p.Do(x)
+	if d != nil {
+		return d.Response(r)
 	}
-	d = denyNoMatch(no)
-	if x.asksForUpgrade() {
-		// Agents retry a 403 of a WebSocket for seconds; 426 sends them to HTTPS.
-		d.Reason = reasonUpgrade
-	}
-	return x.reject(d).Response(r)
+	return res
 }
 
 // peeked gives back the byte that told TLS from plain text.

@@ -21,18 +21,12 @@ func (x *Exchange) asksForUpgrade() bool {
 		!hasToken(x.request.Header, "Upgrade", "h2c") && x.request.Method == http.MethodGet
 }
 
-// admitUpgrade decides about a request that wants to leave HTTP. Only a
-// WebSocket may, by RFC 6455 section 4.2.1 to the letter, and with a
-// credential only where the operation declares it.
+// admitUpgrade checks the form of a request that was allowed to leave HTTP.
+// Only a WebSocket may, by RFC 6455 section 4.2.1 to the letter.
 func (x *Exchange) admitUpgrade() *Denial {
-	if op := x.match.Operation; op != nil && op.Injection != nil && op.Upgrade != "websocket" {
-		return deny(reasonUpgrade, "%s %s does not declare an upgrade", op.Tool, op.Name)
-	}
 	h := x.request.Header
 	key, err := base64.StdEncoding.DecodeString(h.Get("Sec-Websocket-Key"))
 	switch {
-	case x.sent != nil:
-		return deny(reasonBody, "a request for an upgrade carries a body")
 	case x.row.Source == audit.SourceForwardHTTP, x.request.ProtoMajor != 1, len(h["Upgrade"]) != 1 || !strings.EqualFold(h["Upgrade"][0], "websocket"):
 		return deny(reasonUpgrade, "the only upgrade that is relayed is that to a WebSocket, inside a tunnel")
 	case len(h["Sec-Websocket-Version"]) != 1 || h["Sec-Websocket-Version"][0] != "13":

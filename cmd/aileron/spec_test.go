@@ -60,7 +60,8 @@ func TestSpecMatchSaysWhy(t *testing.T) {
 		{"GET", "https://api.github.com/", "allowed", "", "meta.root"},
 		{"DELETE", "https://api.github.com/repos/cli/cli", "refused", "operation_not_matched", ""},
 		{"GET", "https://api.github.com/user?access_token=x", "refused", "operation_not_matched", ""},
-		{"GET", "https://api.github.com/repos/cli/..", "refused", "operation_not_matched", ""},
+		{"GET", "https://api.github.com/repos/cli/..", "refused", "malformed_request", ""},
+		{"GET", "https://u:p@api.github.com/", "refused", "malformed_request", ""},
 		{"GET", "https://evil.example/", "refused", "host_not_allowed", ""},
 		{"GET", "http://api.github.com/user", "refused", "host_not_allowed", ""},
 	} {
@@ -79,7 +80,7 @@ func TestSpecMatchSaysWhy(t *testing.T) {
 	if code != 1 || !strings.Contains(out, "verdict:    refused") || !strings.Contains(out, "granted:    operation:GET api.github.com/repos/{owner}/{repo}/issues/{issue_number}") {
 		t.Errorf("it ends with %d: %s", code, out)
 	}
-	for _, args := range [][]string{{"get", "https://api.github.com/"}, {"GET", "api.github.com/user"}, {"GET", "https://u:p@api.github.com/"}, {"GET"}} {
+	for _, args := range [][]string{{"get", "https://api.github.com/"}, {"GET", "api.github.com/user"}, {"GET", "https://api.github.com/#top"}, {"GET"}} {
 		if _, _, code := c.run(append([]string{"spec", "match"}, args...)...); code != 2 {
 			t.Errorf("spec match %q ends with %d, want 2", args, code)
 		}

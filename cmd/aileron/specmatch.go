@@ -3,12 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -17,8 +16,9 @@ func newSpecMatchCommand(a *app) *cobra.Command {
 		Use:   "match METHOD URL",
 		Short: "Say which operation a request is, which credential it gets, and why",
 		Long: "Ask the installed connectors what a request would get: the operation, the\n" +
-			"credential and its place, the verdict and the reason. Nothing is sent. The\n" +
-			"exit code is 1 when the request would be refused.",
+			"credential and its place, the verdict and the reason. The decision is the\n" +
+			"proxy's own; the URL is judged byte by byte as it stands. Nothing is sent.\n" +
+			"The exit code is 1 when the request would be refused.",
 		Example: "  aileron spec match GET https://api.github.com/repos/cli/cli/issues",
 		Args:    usageArgs(cobra.ExactArgs(2)),
 		RunE:    func(_ *cobra.Command, args []string) error { return matchRequest(a, args[0], args[1]) },
@@ -27,8 +27,9 @@ func newSpecMatchCommand(a *app) *cobra.Command {
 
 // matchJSON is the answer of `spec match`.
 type matchJSON struct {
-	Verdict    string            `json:"verdict"` // allowed or refused
-	Reason     string            `json:"reason"`  // "" when allowed
+	Verdict    string            `json:"verdict"`         // allowed or refused
+	Class      string            `json:"class,omitempty"` // of the error that the proxy answers with
+	Reason     string            `json:"reason"`          // "" when allowed
 	Message    string            `json:"message"`
 	Method     string            `json:"method"`
 	URL        string            `json:"url"`
@@ -43,8 +44,7 @@ type matchJSON struct {
 }
 
 func matchRequest(a *app, method, raw string) error {
-	t, err := parseTarget(method, raw)
-	if err != nil {
+	if err := checkAsked(method, raw); err != nil {
 		return usageError{err}
 	}
 	s, err := a.openStore()
@@ -60,8 +60,12 @@ func matchRequest(a *app, method, raw string) error {
 	if err != nil {
 		return hint(fmt.Errorf("combine the installed connectors: %w", err), "remove one of the two with: aileron connector remove FQN")
 	}
-	j := judge(index, t)
-	j.URL = raw
+	j := matchJSON{Verdict: "refused", Method: method, URL: raw}
+	if authority, scheme, d := proxy.ParseURL(raw); d != nil {
+		j = j.refused(d)
+	} else {
+		j = judge(proxy.Question{Index: index, Authority: authority, Scheme: scheme, Method: method, Target: raw})
+	}
 	if a.json {
 		if err := a.printJSON(j); err != nil {
 			return err
@@ -75,27 +79,34 @@ func matchRequest(a *app, method, raw string) error {
 	return nil
 }
 
-func judge(index *spec.Index, t spec.Target) matchJSON {
-	j := matchJSON{Verdict: "refused", Method: t.Method}
-	m, no := index.Match(t)
-	if no != nil {
-		j.Reason, j.Message, j.Requested, j.Granted = no.Reason, no.Error(), no.Requested, no.Granted
-		return j
-	}
-	op := m.Operation
-	j.Connector, j.Version, j.Tool, j.Operation = string(op.Connector.FQN), op.Connector.Version, op.Tool, op.Name
-	j.Credential = describeOperation(op).Credential
-	for _, p := range m.Params {
-		if j.Params == nil {
-			j.Params = map[string]string{}
+// judge puts the proxy's own decision into the words of the command.
+func judge(q proxy.Question) matchJSON {
+	j := matchJSON{Verdict: "refused", Method: q.Method, URL: q.Target}
+	d := proxy.Decide(q)
+	if op := d.Match.Operation; op != nil {
+		j.Connector, j.Version, j.Tool, j.Operation = string(op.Connector.FQN), op.Connector.Version, op.Tool, op.Name
+		j.Credential = describeOperation(op).Credential
+		for _, p := range d.Match.Params {
+			if j.Params == nil {
+				j.Params = map[string]string{}
+			}
+			j.Params[p.Name] = p.Value
 		}
-		j.Params[p.Name] = p.Value
 	}
-	if op.Approval == "required" {
-		j.Reason, j.Message = "approval_required", "the operation asks for an approval, and there is no surface to approve on yet"
-		return j
+	switch d.Verdict {
+	case proxy.Allow:
+		j.Verdict, j.Message = "allowed", "it is the operation "+j.Tool+" "+j.Operation
+	case proxy.SessionAPI:
+		j.Verdict, j.Message = "allowed", "it is for the session's own endpoints"
+	default:
+		return j.refused(d.Denial)
 	}
-	j.Verdict, j.Message = "allowed", "it is the operation "+op.Tool+" "+op.Name
+	return j
+}
+
+func (j matchJSON) refused(d *proxy.Denial) matchJSON {
+	j.Class = d.ErrorClass()
+	j.Reason, j.Message, j.Requested, j.Granted = d.Reason, d.Message, d.Requested, d.Granted
 	return j
 }
 
@@ -116,29 +127,18 @@ func printMatch(a *app, j matchJSON) {
 	}
 }
 
-// parseTarget reads a method and a URL as the proxy would get them. It never
-// repairs: what the proxy refuses as ambiguous has no verdict here.
-func parseTarget(method, raw string) (spec.Target, error) {
+// checkAsked refuses what is a slip and no request: a method or a URL that no
+// client would send.
+func checkAsked(method, raw string) error {
 	if method == "" || strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" {
-		return spec.Target{}, fmt.Errorf("%q is not a method in upper case", method)
+		return fmt.Errorf("%q is not a method in upper case", method)
 	}
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-		return spec.Target{}, fmt.Errorf("%q is not an http or https URL without userinfo and fragment", raw)
+	scheme, _, found := strings.Cut(raw, "://")
+	if !found || !strings.EqualFold(scheme, "https") && !strings.EqualFold(scheme, "http") {
+		return fmt.Errorf("%q is not an http or https URL", raw)
 	}
-	t := spec.Target{Scheme: u.Scheme, Host: strings.ToLower(u.Hostname()), Port: 443, Method: method, Path: u.EscapedPath(), Query: u.RawQuery}
-	if u.Scheme == "http" {
-		t.Port = 80
+	if strings.Contains(raw, "#") {
+		return fmt.Errorf("%q has a fragment, which no client sends", raw)
 	}
-	if p := u.Port(); p != "" {
-		n, err := strconv.ParseUint(p, 10, 16)
-		if err != nil || n == 0 {
-			return spec.Target{}, fmt.Errorf("%q has no port between 1 and 65535", raw)
-		}
-		t.Port = uint16(n)
-	}
-	if t.Path == "" {
-		t.Path = "/"
-	}
-	return t, nil
+	return nil
 }

@@ -1,0 +1,158 @@
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/ALRubinger/aileron/proxy/wire"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// Verdict is what becomes of a request. The zero value is Deny.
+type Verdict int
+
+const (
+	Deny        Verdict = iota
+	Allow               // it is an operation of a connector
+	Passthrough         // it is forwarded unmodified and without a credential
+	SessionAPI          // it is for the session's own endpoints
+)
+
+// Question is one request as it came, and what it is judged by. It is all that
+// a decision depends on: no clock, no name resolution, no credential.
+type Question struct {
+	Index       *spec.Index
+	Passthrough bool // hosts that no connector names are forwarded
+
+	Authority Authority // of the tunnel, or of the absolute request target
+	Scheme    string    // "https" or "http"
+	Method    string
+	Target    string // the request target as on the wire, in origin or absolute form
+	Host      string // the Host field or :authority; "": there is none
+	Upgrade   bool   // the request asks to leave HTTP
+	Body      bool   // the request has a body
+}
+
+// Decision is the policy's decision about one request.
+type Decision struct {
+	Verdict Verdict
+	Target  spec.Target
+	Match   spec.Match // the operation that the request is; zero when it is none
+	Denial  *Denial    // why, for Deny
+}
+
+// Decide returns the decision about a request. Every path to it leads here: a
+// request in a tunnel, one in absolute form, and `aileron spec match`, which
+// therefore reports what the proxy does.
+func Decide(q Question) Decision {
+	switch {
+	case !wire.IsMethod(q.Method):
+		return denied(deny(reasonMalformed, "the method is not a token"))
+	case !wire.IsTarget(q.Target):
+		return denied(deny(reasonMalformed, "the request target is empty, not plain ASCII, or has a fragment"))
+	case q.Method == http.MethodConnect:
+		return denied(deny(reasonMalformed, "there is a CONNECT inside a tunnel"))
+	}
+	t, doubt, d := target(q.Authority, q.Scheme, q.Method, q.Target, q.Host)
+	if d != nil {
+		return denied(d)
+	}
+	if t.Host == APIHost {
+		return Decision{Verdict: SessionAPI, Target: t}
+	}
+	m, no := q.Index.Match(t)
+	named := no == nil || q.Index.Covers(t.Host, t.Port)
+	switch {
+	case !named && q.Passthrough:
+		return q.judge(Decision{Verdict: Passthrough, Target: t})
+	case named && doubt != "" && !(no == nil && m.Operation.AnyPath()):
+		return denied(deny(reasonMalformed, "%s", doubt))
+	case no != nil:
+		return denied(q.noMatch(no))
+	}
+	return q.judge(Decision{Verdict: Allow, Target: t, Match: m})
+}
+
+func denied(d *Denial) Decision { return Decision{Denial: d} }
+
+// noMatch is the denial of a request that is no operation.
+func (q Question) noMatch(no *spec.NoMatch) *Denial {
+	d := denyNoMatch(no)
+	if q.Upgrade {
+		// Agents retry a 403 of a WebSocket for seconds; 426 sends them to HTTPS.
+		d.Reason = reasonUpgrade
+	}
+	return d
+}
+
+// judge checks what a match does not: what the operation demands beside its
+// method, path and query, and that the target can be sent as it was judged.
+func (q Question) judge(out Decision) Decision {
+	if d := q.demands(out.Match.Operation); d != nil {
+		out.Verdict, out.Denial = Deny, d
+	} else if d := sendable(out); d != nil {
+		out.Verdict, out.Denial = Deny, d
+	}
+	return out
+}
+
+// demands checks a request against its operation, nil for passthrough.
+func (q Question) demands(op *spec.Operation) *Denial {
+	switch {
+	case op != nil && op.Approval == "required":
+		return deny(reasonApproval, "%s %s asks for an approval", op.Tool, op.Name)
+	case q.Upgrade && op != nil && op.Injection != nil && op.Upgrade != "websocket":
+		return deny(reasonUpgrade, "%s %s does not declare an upgrade", op.Tool, op.Name)
+	case q.Upgrade && q.Body:
+		return deny(reasonBody, "a request for an upgrade carries a body")
+	case op != nil && q.Body && bodyless(q.Method):
+		return deny(reasonBody, "a %s request carries a body", q.Method)
+	}
+	return nil
+}
+
+func bodyless(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete
+}
+
+// sendable denies a target that would not be sent byte by byte as it was
+// judged, and a query out of which the box's own credentials cannot be taken.
+func sendable(out Decision) *Denial {
+	path, err := url.PathUnescape(out.Target.Path)
+	if err != nil {
+		return deny(reasonMalformed, "the path has a broken escape")
+	}
+	if sent := (&url.URL{Path: path, RawPath: out.Target.Path}).EscapedPath(); sent != out.Target.Path {
+		return deny(reasonMalformed, "the path has more than one spelling")
+	}
+	if op := out.Match.Operation; op == nil || op.Injection == nil {
+		return nil
+	}
+	for pair := range strings.SplitSeq(out.Target.Query, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		if _, err := url.QueryUnescape(name); err != nil {
+			return deny(reasonMalformed, "the query has a broken escape")
+		}
+	}
+	return nil
+}
+
+// ParseURL reads the scheme and the authority of an absolute URL, as the proxy
+// reads a request target in absolute form (RFC 9112 section 3.2.2).
+func ParseURL(raw string) (a Authority, scheme string, _ *Denial) {
+	scheme, rest, _ := strings.Cut(raw, "://")
+	named := rest
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		named = rest[:i]
+	}
+	port := map[string]uint16{"http": 80, "https": 443}[scheme]
+	a, err := ParseAuthority(named, port)
+	switch {
+	case port == 0:
+		return a, scheme, deny(reasonMalformed, "the scheme of the request target is neither http nor https")
+	case err != nil:
+		return a, scheme, deny(reasonMalformed, "the request target names no plain host")
+	}
+	return a, scheme, nil
+}
