@@ -35,11 +35,8 @@ func (p *Plane) api(r *http.Request) *http.Response {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "bearer") || !p.isToken(strings.TrimSpace(token)) {
 		d := deny(reasonToken, "the API wants this session's token")
-		res := p.refuseAPI(r, d)
-		res.StatusCode = http.StatusUnauthorized
-		res.Header.Del("Proxy-Authenticate")
-		res.Header.Set("Www-Authenticate", `Bearer realm="aileron"`)
-		return res
+		d.status = http.StatusUnauthorized // 407 is a proxy's
+		return p.refuseAPI(r, d)
 	}
 	switch {
 	case path == "/v1/session" && r.Method == http.MethodGet:
@@ -54,9 +51,6 @@ func (p *Plane) api(r *http.Request) *http.Response {
 
 func (p *Plane) refuseAPI(r *http.Request, d *Denial) *http.Response {
 	x := p.newExchange(audit.SourceRequestBoundary, Authority{Host: APIHost, Port: 80}, "http", r)
-	if d.Reason == reasonToken {
-		x.row.Status = http.StatusUnauthorized
-	}
 	return x.reject(d).Response(r)
 }
 

@@ -141,6 +141,8 @@ type Denial struct {
 	Requested string
 	Granted   []string
 	AuditID   string
+
+	status int // where RFC 9110 has a closer one than the reason's own; 0: it has none
 }
 
 func deny(reason, format string, args ...any) *Denial {
@@ -152,8 +154,14 @@ func (d *Denial) Error() string { return d.Message }
 // ErrorClass is the class of CONTRACT section 4.
 func (d *Denial) ErrorClass() string { return kindOf(d.Reason).class }
 
-// Status is the HTTP status of the denial.
-func (d *Denial) Status() int { return kindOf(d.Reason).status }
+// Status is the HTTP status of the denial, in the response and in the audit
+// row alike.
+func (d *Denial) Status() int {
+	if d.status != 0 {
+		return d.status
+	}
+	return kindOf(d.Reason).status
+}
 
 // JSON is the error object of CONTRACT section 4.
 func (d *Denial) JSON() []byte {
@@ -190,6 +198,8 @@ func (d *Denial) Response(req *http.Request) *http.Response {
 	switch d.Status() {
 	case http.StatusProxyAuthRequired:
 		h.Set("Proxy-Authenticate", `Basic realm="aileron"`)
+	case http.StatusUnauthorized:
+		h.Set("Www-Authenticate", `Bearer realm="aileron"`)
 	case http.StatusUpgradeRequired:
 		h.Set("Upgrade", "HTTP/1.1")
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:

@@ -142,11 +142,11 @@ func (p *Plane) refuseHead(source string, a Authority, scheme string, f *wire.Fa
 	}
 	x := p.newExchange(source, a, scheme, nil)
 	x.row.Method, x.row.Path = f.Method, plainPath(f.Target)
-	res := x.reject(deny(reason, "%s", f.Reason)).Response(nil)
-	if x.row.Status == http.StatusBadRequest {
-		res.StatusCode = f.Status // 408, 414, 417, 501 and 505 say it better
+	d := deny(reason, "%s", f.Reason)
+	if d.Status() == http.StatusBadRequest {
+		d.status = f.Status // 414, 417, 501 and 505 are closer than 400
 	}
-	return res
+	return x.reject(d).Response(nil)
 }
 
 // inside is the handler of a tunnel: its authority is fixed.
