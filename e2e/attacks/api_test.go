@@ -41,17 +41,17 @@ func api() category {
 			})
 		}},
 		{id: "API-02", does: "the box's token opens nothing of the owner's, and nothing happens", run: func(c *trial) {
-			for _, route := range owners {
+			for route, want := range owners {
 				for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
 					for name, a := range c.doors(method, route, "Authorization: Bearer "+c.s.token) {
-						c.is(method+" "+route+" "+name, a, 403, 404)
-						c.because(method+" "+route+" "+name, a, "owner_only", "not_found")
+						c.refused(method+" "+route+" "+name, a, want)
 					}
 				}
 			}
-			for _, route := range []string{"//v1/audit", "/v1/%61udit", "/v1/./audit", "/v1/session/../audit", "/V1/audit", "/v1/audit/", "/v1/session/", "/v1/session;/audit", "/v1/session%2f..%2faudit"} {
+			for route, want := range map[string]refusal{"//v1/audit": notFound, "/v1/%61udit": notFound, "/v1/./audit": notFound, "/v1/session/../audit": notFound,
+				"/V1/audit": notFound, "/v1/audit/": ownerOnly, "/v1/session/": notFound, "/v1/session;/audit": notFound, "/v1/session%2f..%2faudit": notFound} {
 				for name, a := range c.doors("GET", route, "Authorization: Bearer "+c.s.token) {
-					c.is(route+" "+name, a, 403, 404, 400)
+					c.refused(route+" "+name, a, want)
 				}
 			}
 			c.untouched()
@@ -60,8 +60,7 @@ func api() category {
 			bearer := "Authorization: Bearer " + c.s.token
 			for _, page := range []string{"Origin: https://evil.test", "Origin: null", "Origin: http://" + c.s.addr, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: none"} {
 				for name, a := range c.doors("GET", "/v1/session", bearer, page) {
-					c.is(page+" "+name, a, 403)
-					c.because(page+" "+name, a, "cross_site")
+					c.refused(page+" "+name, a, crossSite)
 					c.unshared(a)
 				}
 			}
@@ -69,7 +68,7 @@ func api() category {
 				for _, route := range []string{"/v1/session/stop", "/v1/connector-operations/run", "/v1/session"} {
 					c.rows++
 					a := c.ask("POST", route, body, "Content-Type: "+kind, "Referer: https://evil.test/")
-					c.is("a form", a, 401)
+					c.refused("a form", a, noToken.at(401))
 					c.unshared(a)
 				}
 			}
@@ -84,7 +83,7 @@ func api() category {
 					}
 					a := c.ask("OPTIONS", route, "", fields...)
 					if route != "/healthz" {
-						c.is("a preflight of "+route, a, 401, 403)
+						c.refused("a preflight of "+route, a, crossSite)
 					}
 					c.unshared(a)
 				}
@@ -112,43 +111,43 @@ func api() category {
 			c.elsewhere("its token on the other", fixture{connectors: []string{"api", "plain"}}, func(d *trial) {
 				d.strangers(bearer, "")
 				d.rows++
-				d.is("a tunnel", d.say(d.dial(), "CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+"\r\n", "CONNECT")[0], 407)
+				d.refused("a tunnel", d.say(d.dial(), "CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+"\r\n", "CONNECT")[0], noToken)
 			})
 		}},
 		{id: "API-10", does: "the session listens where it was told to, and there it wants the token", run: apiListens},
 		{id: "API-11", does: "there are no profiles, variables or metrics to read", run: func(c *trial) {
 			for _, route := range []string{"/debug/pprof", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/vars", "/metrics", "/v1/metrics", "/v1/debug/pprof/heap", "/debug/requests"} {
 				for name, a := range c.doors("GET", route, "Authorization: Bearer "+c.s.token) {
-					c.is(route+" "+name, a, 404)
+					c.refused(route+" "+name, a, notFound)
 				}
 				for name, a := range c.doors("GET", route) {
-					c.is(route+" without a token, "+name, a, 401)
+					c.refused(route+" without a token, "+name, a, noToken.at(401))
 				}
 			}
 		}},
 		{id: "API-13", does: "the endpoints read requests as strictly as the proxy", run: func(c *trial) {
 			bearer := "Host: x\r\nAuthorization: Bearer " + c.s.token + "\r\n"
 			for name, r := range map[string]struct {
-				raw    string
-				status int
+				raw  string
+				want refusal
 			}{
-				"two lengths":       {"POST /v1/session HTTP/1.1\r\n" + bearer + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG", 400},
-				"bare line feeds":   {"GET /v1/session HTTP/1.1\nHost: x\n\n", 400},
-				"a bare return":     {"GET /v1/session HTTP/1.1\r\nHost: x\rA: b\r\n\r\n", 400},
-				"returns":           {"GET /v1/session HTTP/1.1\r\nHost: x\r\r\n\r\n", 400},
-				"a head too large":  {"GET /v1/session HTTP/1.1\r\n" + bearer + "A: " + repeated("x", 65<<10) + "\r\n\r\n", 431},
-				"too many fields":   {"GET /v1/session HTTP/1.1\r\n" + bearer + repeated("A: b\r\n", 1001) + "\r\n", 431},
-				"fields by million": {"GET /v1/session HTTP/1.1\r\n" + bearer + repeated("a:\r\n", 1<<18) + "\r\n", 431},
-				"a huge body":       {"POST /v1/connector-operations/run HTTP/1.1\r\n" + bearer + "Content-Length: 999999999999999\r\n\r\n", 413},
+				"two lengths":       {"POST /v1/session HTTP/1.1\r\n" + bearer + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG", malformed.as("both a Content-Length and a Transfer-Encoding")},
+				"bare line feeds":   {"GET /v1/session HTTP/1.1\nHost: x\n\n", malformed.as("request line")},
+				"a bare return":     {"GET /v1/session HTTP/1.1\r\nHost: x\rA: b\r\n\r\n", malformed.as("control character")},
+				"returns":           {"GET /v1/session HTTP/1.1\r\nHost: x\r\r\n\r\n", malformed.as("control character")},
+				"a head too large":  {"GET /v1/session HTTP/1.1\r\n" + bearer + "A: " + repeated("x", 65<<10) + "\r\n\r\n", headTooLarge},
+				"too many fields":   {"GET /v1/session HTTP/1.1\r\n" + bearer + repeated("A: b\r\n", 1001) + "\r\n", headTooLarge.as("too many header fields")},
+				"fields by million": {"GET /v1/session HTTP/1.1\r\n" + bearer + repeated("a:\r\n", 1<<18) + "\r\n", headTooLarge},
+				"a huge body":       {"POST /v1/connector-operations/run HTTP/1.1\r\n" + bearer + "Content-Length: 999999999999999\r\n\r\n", bodyTooLarge},
 			} {
-				c.each(name, func(c *trial) { c.is(name, c.fwd(r.raw), r.status) })
+				c.each(name, func(c *trial) { c.refused(name, c.fwd(r.raw), r.want) })
 			}
 			c.each("one after the other", func(c *trial) {
 				c.rows = 1
 				raw := "GET /v1/session HTTP/1.1\r\n" + bearer + "\r\nGET /v1/audit HTTP/1.1\r\n" + bearer + "\r\n"
 				answers := c.say(c.dial(), raw, "GET", "GET")
 				c.is("the first", answers[0], 200)
-				c.is("the second", answers[1], 403)
+				c.refused("the second", answers[1], ownerOnly)
 			})
 		}},
 		{id: "API-14", does: "no refusal of any class tells paths, addresses, queries or the program's inside", run: apiErrors},
@@ -157,9 +156,11 @@ func api() category {
 
 // owners are the endpoints that only the owner's socket may have, and those
 // that other programs of this kind have.
-var owners = []string{"/v1/audit", "/v1/audit/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/v1/audit/export", "/v1/vault/status", "/v1/vault/unlock", "/v1/vault/lock",
-	"/v1/session/stop", "/v1/sessions", "/v1/approvals", "/v1/connectors", "/v1/connectors/install", "/v1/bindings", "/v1/config", "/v1/reload",
-	"/v1/shutdown", "/v1/connector-operations/run", "/v1/sandbox-proxy/requests", "/shutdown", "/"}
+var owners = map[string]refusal{"/v1/audit": ownerOnly, "/v1/audit/01ARZ3NDEKTSV4RRFFQ69G5FAV": ownerOnly, "/v1/audit/export": ownerOnly,
+	"/v1/vault/status": ownerOnly, "/v1/vault/unlock": ownerOnly, "/v1/vault/lock": ownerOnly, "/v1/session/stop": ownerOnly,
+	"/v1/sessions": notFound, "/v1/approvals": notFound, "/v1/connectors": notFound, "/v1/connectors/install": notFound, "/v1/bindings": notFound,
+	"/v1/config": notFound, "/v1/reload": notFound, "/v1/shutdown": notFound, "/v1/connector-operations/run": notFound,
+	"/v1/sandbox-proxy/requests": notFound, "/shutdown": notFound, "/": notFound}
 
 // ask sends one request to the listener itself.
 func (c *trial) ask(method, target, body string, fields ...string) answer {
@@ -192,8 +193,7 @@ func (c *trial) strangers(field, query string) {
 	for _, route := range []string{"/v1/session", "/v1/audit", "/v1/vault/unlock", "/v1/session/stop", "/v1/connector-operations/run", "/v1/none", "/"} {
 		c.rows++
 		a := c.ask("GET", route+query, "", fields...)
-		c.is("GET "+route, a, 401)
-		c.because("GET "+route, a, "token_missing_or_wrong")
+		c.refused("GET "+route, a, noToken.at(401))
 		c.unshared(a)
 	}
 }

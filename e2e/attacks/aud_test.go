@@ -28,23 +28,23 @@ func aud() category {
 		{id: "AUD-01", does: "one outcome row for each request, whatever became of it", run: func(c *trial) {
 			const h = "Host: api.good.test\r\n"
 			for name, r := range map[string]struct {
-				raw    string
-				status int
+				raw  string
+				want refusal
 			}{
-				"allowed":                {"GET /v1/items HTTP/1.1\r\n" + h + "\r\n", 200},
-				"denied":                 {"GET /nothing HTTP/1.1\r\n" + h + "\r\n", 403},
-				"options of the server":  {"OPTIONS * HTTP/1.1\r\n" + h + "\r\n", 400},
-				"strange expectation":    {"POST /v1/items HTTP/1.1\r\n" + h + "Expect: the-unexpected\r\nContent-Length: 1\r\n\r\nx", 417},
-				"two hosts":              {"GET /v1/items HTTP/1.1\r\n" + h + h + "\r\n", 400},
-				"unknown coding":         {"POST /v1/items HTTP/1.1\r\n" + h + "Transfer-Encoding: cow\r\n\r\n", 501},
-				"unknown version":        {"GET /v1/items HTTP/3.0\r\n" + h + "\r\n", 505},
-				"too many fields":        {"GET /v1/items HTTP/1.1\r\n" + h + repeated("A: b\r\n", 5000) + "\r\n", 431},
-				"a body that is too big": {"POST /v1/items HTTP/1.1\r\n" + h + "Content-Length: 99999999999999\r\n\r\n", 413},
+				"allowed":                {"GET /v1/items HTTP/1.1\r\n" + h + "\r\n", taken},
+				"denied":                 {"GET /nothing HTTP/1.1\r\n" + h + "\r\n", operationNone},
+				"options of the server":  {"OPTIONS * HTTP/1.1\r\n" + h + "\r\n", malformed.as("not a path")},
+				"strange expectation":    {"POST /v1/items HTTP/1.1\r\n" + h + "Expect: the-unexpected\r\nContent-Length: 1\r\n\r\nx", malformed.at(417).as("expectation")},
+				"two hosts":              {"GET /v1/items HTTP/1.1\r\n" + h + h + "\r\n", malformed.as("more than one Host")},
+				"unknown coding":         {"POST /v1/items HTTP/1.1\r\n" + h + "Transfer-Encoding: cow\r\n\r\n", malformed.at(501).as("transfer coding")},
+				"unknown version":        {"GET /v1/items HTTP/3.0\r\n" + h + "\r\n", malformed.at(505).as("version")},
+				"too many fields":        {"GET /v1/items HTTP/1.1\r\n" + h + repeated("A: b\r\n", 5000) + "\r\n", headTooLarge},
+				"a body that is too big": {"POST /v1/items HTTP/1.1\r\n" + h + "Content-Length: 99999999999999\r\n\r\n", bodyTooLarge},
 			} {
-				c.each(name, func(c *trial) { c.is(name, c.tun("api.good.test", r.raw), r.status) })
+				c.each(name, func(c *trial) { c.judged(name, c.tun("api.good.test", r.raw), r.want) })
 			}
 			c.each("no token", func(c *trial) {
-				c.is("no token", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n\r\n"), 407)
+				c.refused("no token", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n\r\n"), noToken)
 			})
 			c.each("a handshake that fails", func(c *trial) {
 				l, _ := c.connect("api.good.test")
@@ -72,14 +72,15 @@ func aud() category {
 		}},
 		{id: "AUD-10", does: "the box neither reads nor changes the log, and other users neither", run: func(c *trial) {
 			bearer := "Authorization: Bearer " + c.s.token
-			for _, route := range []string{"/v1/audit?limit=0", "/v1/audit/export?format=jsonl", "/v1/audit/" + audit.NewID(), "/audit.db", "/../audit.db"} {
+			for route, want := range map[string]refusal{"/v1/audit?limit=0": ownerOnly, "/v1/audit/export?format=jsonl": ownerOnly,
+				"/v1/audit/" + audit.NewID(): ownerOnly, "/audit.db": notFound, "/../audit.db": notFound} {
 				for _, method := range []string{"GET", "DELETE", "PATCH"} {
 					for name, a := range c.doors(method, route, bearer) {
-						c.is(method+" "+route+" "+name, a, 400, 403, 404)
+						c.refused(method+" "+route+" "+name, a, want)
 					}
 				}
 			}
-			c.is("a file", c.fwd("GET file://"+c.s.plane.home+"/audit.db HTTP/1.1\r\nHost: x\r\n"+c.authorization()+"\r\n"), 400)
+			c.refused("a file", c.fwd("GET file://"+c.s.plane.home+"/audit.db HTTP/1.1\r\nHost: x\r\n"+c.authorization()+"\r\n"), malformed.as("scheme"))
 			c.must(filepath.WalkDir(c.s.plane.home, func(path string, d fs.DirEntry, err error) error {
 				if err != nil || d.IsDir() {
 					return err
@@ -125,16 +126,16 @@ func audCanaries(c *trial) {
 	c.origin("api.good.test").plays(func(v *visit) { v.reply(500, `{"error":"BCANARY"}`, "X-Thing", "HCANARY") })
 	const fields = "X-Own: HCANARY\r\nAuthorization: Bearer HCANARY\r\nCookie: HCANARY=HCANARY\r\nX-HCANARY: 1"
 	c.is("a query", c.get("q.good.test", "/v1/items?x=QCANARY", fields), 200)
-	c.is("an undeclared name", c.get("q.good.test", "/v1/items?QCANARY=QCANARY", fields), 403)
-	c.is("a body", c.post("api.good.test", "/v1/items", `{"a":"BCANARY"}`, fields), 500)
-	c.is("a body to nowhere", c.post("api.good.test", "/v1/none?QCANARY", "BCANARY", fields), 403)
-	c.is("an escape", c.get("api.good.test", "/v1/%zz?QCANARY", fields), 400)
-	c.is("two hosts", c.get("api.good.test", "/v1/items?QCANARY", "Host: HCANARY", fields), 400)
-	c.is("an expectation", c.post("api.good.test", "/v1/items?QCANARY", "BCANARY", "Expect: HCANARY"), 417)
+	c.refused("an undeclared name", c.get("q.good.test", "/v1/items?QCANARY=QCANARY", fields), queryNotDeclared)
+	c.relayed("a body", c.post("api.good.test", "/v1/items", `{"a":"BCANARY"}`, fields), 500)
+	c.refused("a body to nowhere", c.post("api.good.test", "/v1/none?QCANARY", "BCANARY", fields), operationNone)
+	c.refused("an escape", c.get("api.good.test", "/v1/%zz?QCANARY", fields), malformed)
+	c.refused("two hosts", c.get("api.good.test", "/v1/items?QCANARY", "Host: HCANARY", fields), malformed.as("more than one Host"))
+	c.refused("an expectation", c.post("api.good.test", "/v1/items?QCANARY", "BCANARY", "Expect: HCANARY"), malformed.at(417))
 	for _, password := range []string{"Basic " + basicAuth("PCANARY", "PCANARY"), "Bearer PCANARY", "PCANARY"} {
-		c.is("a password", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\nProxy-Authorization: "+password+"\r\n\r\n"), 407)
+		c.refused("a password", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\nProxy-Authorization: "+password+"\r\n\r\n"), noToken)
 	}
-	c.is("a user", c.fwd("GET http://PCANARY:PCANARY@plain.good.test/?QCANARY HTTP/1.1\r\nHost: plain.good.test\r\n"+c.authorization()+"\r\n"), 400)
+	c.refused("a user", c.fwd("GET http://PCANARY:PCANARY@plain.good.test/?QCANARY HTTP/1.1\r\nHost: plain.good.test\r\n"+c.authorization()+"\r\n"), malformed.as("no plain host"))
 	c.settledRows()
 	if bytes.Contains(c.s.logs(), []byte("CANARY")) {
 		c.failf("the log says it")
@@ -181,7 +182,7 @@ func audUnwritable(c *trial) {
 		}
 		a := c.get("api.good.test", "/v1/items")
 		c.rows--
-		c.is("after", a, 200, 503)
+		c.is("after", a, 200)
 		if report, err := c.s.plane.log.Verify(context.Background()); err != nil || report.OK {
 			c.failf("nothing tells that the rows before are gone: %+v, %v", report, err)
 		}
@@ -205,7 +206,7 @@ func audUnwritable(c *trial) {
 			a = c.get("plain.good.test", "/v1/items")
 			if a.status != 200 {
 				c.rows--
-				c.because("the request", a, "audit_unavailable")
+				c.refused("the request", a, auditUnavailable)
 			}
 			if sent := len(c.hits("plain.good.test")); sent != c.rows {
 				c.failf("%d requests left, and %d were answered", sent, c.rows)
@@ -282,7 +283,7 @@ func audKilled(c *trial) {
 		case "before the intent":
 			d.is("the session meanwhile", d.ask("GET", "/healthz", ""), 200)
 		case "after the intent":
-			<-arrived
+			d.wait("the request at the origin", arrived)
 		default:
 			got := make([]byte, 4)
 			for all := ""; !strings.HasSuffix(all, "half"); all += string(got) {
@@ -352,7 +353,7 @@ func audCrowd(c *trial) {
 			}
 		})
 	}
-	asking.Wait()
+	c.waitAll("the answers to a crowd", &asking)
 	rows := w.rows(0)
 	if want := crowd*each + crowd*each/2; len(rows) != want {
 		c.failf("%d rows, want %d", len(rows), want)

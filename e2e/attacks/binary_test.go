@@ -178,6 +178,10 @@ func launchBinary(t *testing.T, env []string) (*subject, *exec.Cmd, *safeBuffer)
 	return &subject{patience: patience, addr: at.Host, token: token, roots: trusted, logs: said.bytes,
 		files: func() []string { return []string{home} },
 		rows:  func(after int64) []audit.Row { return list(audit.Filter{AfterSeq: after}) },
+		get: func(id string) (audit.Row, bool) {
+			row, err := log.Get(context.Background(), id)
+			return row, err == nil
+		},
 		last: func() int64 {
 			rows := list(audit.Filter{Limit: 1, Newest: true})
 			if len(rows) == 0 {

@@ -186,7 +186,7 @@ func cas() category {
 							c.failf("a leaf without a subject has names that are not critical")
 						}
 					}
-					c.is("the request", c.get(host, "/"), 403)
+					c.refused("the request", c.get(host, "/"), hostNotAllowed)
 				})
 			}
 		}},

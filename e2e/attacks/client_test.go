@@ -62,6 +62,7 @@ type answer struct {
 	status  int
 	class   string // of an error answer
 	reason  string
+	message string
 	auditID string
 	header  http.Header
 	trailer http.Header
@@ -240,17 +241,18 @@ func readAnswer(br *bufio.Reader, method string) answer {
 	}
 }
 
-// readError takes a refusal's JSON apart.
+// readError takes the JSON of a refusal apart.
 func readError(a *answer) {
 	var said struct {
 		Error struct {
-			Class   string
-			AuditID string `json:"audit_id"`
-			Details struct{ Reason string }
+			Class, Message string
+			AuditID        string `json:"audit_id"`
+			Details        struct{ Reason string }
 		}
 	}
 	if a.status >= 400 && json.Unmarshal([]byte(a.body), &said) == nil {
-		a.class, a.reason, a.auditID = said.Error.Class, said.Error.Details.Reason, said.Error.AuditID
+		e := said.Error
+		a.class, a.reason, a.message, a.auditID = e.Class, e.Details.Reason, e.Message, e.AuditID
 	}
 }
 
@@ -262,30 +264,6 @@ func (c *trial) plain(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.read = append(c.read, l)
-}
-
-// is fails the trial unless the answer has one of these statuses; 0 is a
-// connection closed without an answer.
-func (c *trial) is(what string, a answer, statuses ...int) {
-	for _, s := range statuses {
-		if a.status == s {
-			if s == 200 && a.err != nil {
-				c.failf("%s: the answer broke off: %v", what, a.err)
-			}
-			return
-		}
-	}
-	c.failf("%s: got %s (%v), want %v", what, a, a.err, statuses)
-}
-
-// because fails the trial unless the answer is a refusal with this reason.
-func (c *trial) because(what string, a answer, reasons ...string) {
-	for _, r := range reasons {
-		if a.reason == r && a.status >= 400 {
-			return
-		}
-	}
-	c.failf("%s: got %s (%v), want a refusal because of %v", what, a, a.err, reasons)
 }
 
 func repeated(s string, n int) string { return strings.Repeat(s, n) }

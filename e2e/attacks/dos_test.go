@@ -65,7 +65,7 @@ func dos() category {
 			a := readAnswer(bufio.NewReader(l), "POST")
 			close(stop)
 			<-stopped
-			c.is("the request", a, 408, 0)
+			c.ended("the request", a, requestTooSlow)
 		}},
 		{id: "DOS-05", does: "over a limit a client is told so, and under it again served", run: dosCaps},
 		{id: "DOS-07", does: "CONNECTs to names without number resolve and keep nothing", run: func(c *trial) {
@@ -94,13 +94,16 @@ func dos() category {
 		}},
 		{id: "DOS-10", does: "heads that are too large, in any of the ways", run: func(c *trial) {
 			const get = "GET /v1/items HTTP/1.1\r\nHost: api.good.test\r\n"
-			for name, raw := range map[string]string{
-				"64 KiB and one": get + "X: " + strings.Repeat("y", 64<<10-len(get)-6) + "\r\n\r\n", "1001 fields": get + repeated("X: y\r\n", 1001) + "\r\n",
-				"one field": get + "X: " + strings.Repeat("y", 64<<10) + "\r\n\r\n", "a million fields": get + repeated("a:\r\n", 1_000_000) + "\r\n",
-				"target": "GET /v1/items?" + strings.Repeat("q", 20<<10) + " HTTP/1.1\r\nHost: api.good.test\r\n\r\n", "method": strings.Repeat("G", 70<<10) + " / HTTP/1.1\r\n\r\n",
+			for name, large := range map[string]struct {
+				raw  string
+				want refusal
+			}{
+				"64 KiB and one": {get + "X: " + strings.Repeat("y", 64<<10-len(get)-6) + "\r\n\r\n", headTooLarge}, "1001 fields": {get + repeated("X: y\r\n", 1001) + "\r\n", headTooLarge.as("too many header fields")},
+				"one field": {get + "X: " + strings.Repeat("y", 64<<10) + "\r\n\r\n", headTooLarge}, "a million fields": {get + repeated("a:\r\n", 1_000_000) + "\r\n", headTooLarge},
+				"target": {"GET /v1/items?" + strings.Repeat("q", 20<<10) + " HTTP/1.1\r\nHost: api.good.test\r\n\r\n", malformed.at(414)}, "method": {strings.Repeat("G", 70<<10) + " / HTTP/1.1\r\n\r\n", malformed.as("the method is not a token")},
 			} {
 				c.each(name, func(c *trial) {
-					c.is("the request", c.tun("api.good.test", raw), 431, 414, 400)
+					c.refused("the request", c.tun("api.good.test", large.raw), large.want)
 					c.untouched()
 				})
 			}
@@ -110,18 +113,18 @@ func dos() category {
 		}},
 		{id: "DOS-11", does: "a body over the limit is refused, before it is read where its length is announced", f: limits(func(l *proxy.Limits) { l.Wire.Body = 1 << 20 }), run: func(c *trial) {
 			c.each("length", func(c *trial) {
-				c.is("the request", c.tun("api.good.test", head("POST", "api.good.test", "/v1/items", "Content-Length: 10737418240")), 413)
+				c.refused("the request", c.tun("api.good.test", head("POST", "api.good.test", "/v1/items", "Content-Length: 10737418240")), bodyTooLarge)
 				c.untouched()
 			})
 			c.each("chunked", func(c *trial) {
 				c.strays, c.anew = true, true
-				c.is("the request", c.tun("api.good.test", head("POST", "api.good.test", "/v1/items", "Transfer-Encoding: chunked")+repeated("1000\r\n"+strings.Repeat("x", 4096)+"\r\n", 600)), 413, 0)
+				c.ended("the request", c.tun("api.good.test", head("POST", "api.good.test", "/v1/items", "Transfer-Encoding: chunked")+repeated("1000\r\n"+strings.Repeat("x", 4096)+"\r\n", 600)), bodyTooLarge)
 			})
 			c.each("HTTP/2", func(c *trial) {
 				h := c.h2("api.good.test")
 				c.rows++
 				h.post("10737418240")
-				c.is("the request", h.answer(1), 413, 0)
+				c.ended("the request", h.answer(1), bodyTooLarge)
 				c.untouched()
 			})
 		}},
@@ -147,7 +150,7 @@ func dos() category {
 					}
 				})
 			}
-			group.Wait()
+			c.waitAll("the refusals of a flood", &group)
 			c.untouched()
 		}},
 		{id: "DOS-16", does: "one session's flood is not another's", run: func(c *trial) {
@@ -178,16 +181,16 @@ func dos() category {
 				c.is("a request of the other session", c.get("api.good.test", "/v1/items"), 200)
 			}
 			close(stop)
-			flood.Wait()
+			c.waitAll("the end of the other session's flood", &flood)
 		}},
 	}}
 }
 
 func dosCaps(c *trial) {
-	told := func(c *trial, a answer, status int) {
-		c.is("over the limit", a, status)
+	told := func(c *trial, a answer, want refusal) {
+		c.refused("over the limit", a, want)
 		if a.header.Get("Retry-After") == "" {
-			c.failf("a %d without Retry-After", status)
+			c.failf("a %d without Retry-After", want.status)
 		}
 	}
 	with := func(c *trial, set func(*proxy.Limits)) (*world, func()) {
@@ -212,7 +215,7 @@ func dosCaps(c *trial) {
 			c.is("CONNECT", a, 200)
 			held = append(held, l)
 		}
-		told(c, c.absolute("http://plain.good.test/v1/items", "plain.good.test"), 429)
+		told(c, c.absolute("http://plain.good.test/v1/items", "plain.good.test"), tooManyConns)
 		for _, l := range held {
 			_ = l.Close()
 		}
@@ -234,9 +237,9 @@ func dosCaps(c *trial) {
 			})
 		}
 		c.eventually("two are under way", func() bool { return len(c.hits("api.good.test")) == 2 })
-		told(c, c.get("key.good.test", "/v1/items"), 503)
+		told(c, c.get("key.good.test", "/v1/items"), tooManyRequests)
 		close(let)
-		busy.Wait()
+		c.waitAll("the answers to the requests under the limit", &busy)
 		c.eventually("there is room again", func() bool { return c.get2("key.good.test").status == 200 })
 	})
 	c.each("rate", func(c *trial) {
@@ -244,7 +247,7 @@ func dosCaps(c *trial) {
 		defer done()
 		for range 20 {
 			if a := c.absolute("http://plain.good.test/v1/items", "plain.good.test"); a.status == 429 {
-				told(c, a, 429)
+				told(c, a, rateExceeded)
 				return
 			}
 		}

@@ -53,7 +53,9 @@ func flt() category {
 					api.cut()
 				}()
 				a := c.post("api.good.test", "/v1/items", "once")
-				c.is("the POST", a, 200, 502)
+				if a.status != 200 { // it was cut off
+					c.refused("the POST", a, upstreamBroken)
+				}
 				<-cut // what comes next is not in its way
 				if a.status == 200 {
 					posted++
@@ -75,15 +77,18 @@ func flt() category {
 		{id: "FLT-08", does: "a name server that fails, in whatever way, is asked again by the next request", run: func(c *trial) {
 			odd := startOdd(c)
 			defer odd.stop()
-			for name, says := range map[string]func(*dnsmessage.Message) bool{
-				"silent":  func(*dnsmessage.Message) bool { return false },
-				"failing": func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeServerFailure; return true },
-				"denying": func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeNameError; return true },
-				"refused": func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeRefused; return true },
+			for name, server := range map[string]struct {
+				says func(*dnsmessage.Message) bool
+				want refusal
+			}{
+				"silent":  {func(*dnsmessage.Message) bool { return false }, upstreamTimeout},
+				"failing": {func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeServerFailure; return true }, nameNotResolved},
+				"denying": {func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeNameError; return true }, nameNotResolved},
+				"refused": {func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeRefused; return true }, nameNotResolved},
 			} {
 				c.elsewhere(name, fixture{set: func(cfg *proxy.Config) { odd.serves(cfg); cfg.Upstream.Dial = 2 * time.Second }}, func(c *trial) {
-					odd.says(says)
-					c.is("while it is down", c.get("api.good.test", "/v1/items"), 502, 504)
+					odd.says(server.says)
+					c.refused("while it is down", c.get("api.good.test", "/v1/items"), server.want)
 					c.untouched()
 					odd.says(nil)
 					c.is("when it is up", c.get("api.good.test", "/v1/items"), 200)
@@ -103,7 +108,7 @@ func flt() category {
 			defer fresh.stop()
 			fresh.on(c, "its token", func(c *trial) {
 				for _, raw := range []string{"CONNECT plain.good.test:443 HTTP/1.1\r\nHost: plain.good.test:443\r\n", "GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n"} {
-					c.is("the old token", c.fwd(raw+"Proxy-Authorization: Basic "+basicAuth("aileron", old.token)+"\r\n\r\n"), 407)
+					c.refused("the old token", c.fwd(raw+"Proxy-Authorization: Basic "+basicAuth("aileron", old.token)+"\r\n\r\n"), noToken)
 				}
 				c.untouched()
 			})
@@ -176,7 +181,7 @@ func fltKilled(c *trial) {
 			if point != "the request's body" {
 				_, _ = io.WriteString(in, "half")
 			}
-			<-arrived
+			d.wait("the request at the origin", arrived)
 			if point == "the answer's body" {
 				br := bufio.NewReader(in)
 				for line, err := "", error(nil); line != "\r\n" && err == nil; {
@@ -186,7 +191,7 @@ func fltKilled(c *trial) {
 		}
 		s.kill()
 		close(release)
-		load.Wait()
+		c.waitAll("the end of the other clients", &load)
 		for _, l := range d.lines {
 			_ = l.Close()
 		}
@@ -258,7 +263,7 @@ func fltDrained(c *trial) {
 		return a.status == 0 || a.reason == "draining"
 	})
 	close(release)
-	asking.Wait()
+	c.waitAll("the answers of a session that ends", &asking)
 	if err := s.wait(); err != nil {
 		c.failf("it ended with %v", err)
 	}
@@ -355,7 +360,7 @@ func fltMemory(c *trial) {
 		}
 		c.origin("api.good.test").plays(func(v *visit) { v.reply(200, string(bomb), "Content-Encoding", "gzip") })
 		for range 10 {
-			c.because("a bomb", c.get("api.good.test", "/v1/echo"), "content_encoding")
+			c.refused("a bomb", c.get("api.good.test", "/v1/echo"), unsafeEncoding)
 		}
 		c.rows = -1 // half heads have rows when they end
 	})
@@ -429,8 +434,7 @@ func fltPanics(c *trial) {
 	c.elsewhere("in the policy", fixture{}, func(c *trial) {
 		c.s.plane.plane.SetGrants(&proxy.Grants{}) // no index to ask
 		a := c.get("api.good.test", "/v1/items")
-		c.is("the request", a, 502)
-		c.because("the request", a, "internal_error")
+		c.refused("the request", a, internalError)
 		quiet(c, a)
 		c.s.plane.plane.SetGrants(c.s.plane.grants)
 	})
@@ -518,8 +522,8 @@ func fltRevoked(c *trial) {
 	d.eventually("it is removed", func() bool { return plain.get("/v1/items").reason == "host_not_allowed" })
 	before := len(d.hits("api.good.test")) + len(d.hits("plain.good.test"))
 	for range 3 {
-		d.because("still", api.get("/v1/items"), "credential_not_bound")
-		d.because("still", plain.get("/v1/items"), "host_not_allowed")
+		d.refused("still", api.get("/v1/items"), notBound)
+		d.refused("still", plain.get("/v1/items"), hostNotAllowed)
 	}
 	if n := len(d.hits("api.good.test")) + len(d.hits("plain.good.test")); n != before {
 		c.failf("%d requests left after that", n-before)

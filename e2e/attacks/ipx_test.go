@@ -24,13 +24,13 @@ func ipx() category {
 	return category{name: "IPX", cases: []attack{
 		{id: "IPX-01", does: "this machine, by address or by name, is neither granted nor reached where unnamed hosts may pass", run: func(c *trial) {
 			targets := []string{"127.0.0.1:443", "localhost:443", "0.0.0.0:443", "[::1]:443", "[::]:443", "127.255.255.254:443"}
-			c.each("denied", func(c *trial) { c.nowhere("host_not_allowed", targets...) })
+			c.each("denied", func(c *trial) { c.nowhere(hostNotAllowed, targets...) })
 			c.elsewhere("passing", *passing(), func(c *trial) {
 				c.also = func(name string) bool { return name == "localhost" }
 				on.names.answers(func(name string, _ bool) ([]netip.Addr, bool) {
 					return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, name == "localhost" // where the hosts file is silent
 				})
-				c.nowhere("address_not_allowed", targets...)
+				c.nowhere(addressNotAllowed, targets...)
 			})
 		}},
 		{id: "IPX-02", does: "numbers that only inet_aton takes for addresses are no host", f: passing(), run: func(c *trial) {
@@ -38,18 +38,17 @@ func ipx() category {
 				c.each(host, func(c *trial) {
 					c.rows++
 					_, a := c.connect(host + ":443")
-					c.is("CONNECT", a, 400)
-					c.because("CONNECT", a, "malformed_request")
+					c.refused("CONNECT", a, malformed.as("no plain host:port"))
 					a = c.fwd("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n" + c.authorization() + "\r\n")
-					c.is("the absolute form", a, 400)
+					c.refused("the absolute form", a, malformed.as("no plain host"))
 				})
 			}
 		}},
 		{id: "IPX-04", does: "IPv4 written as IPv6 is judged as what it is", f: passing(), run: func(c *trial) {
-			c.nowhere("address_not_allowed", "[::ffff:169.254.169.254]:443", "[::ffff:7f00:1]:443", "[::127.0.0.1]:443", "[0:0:0:0:0:ffff:0a00:0001]:443")
+			c.nowhere(addressNotAllowed, "[::ffff:169.254.169.254]:443", "[::ffff:7f00:1]:443", "[::127.0.0.1]:443", "[0:0:0:0:0:ffff:0a00:0001]:443")
 		}},
 		{id: "IPX-05", does: "IPv6 that carries an IPv4 address to a translator is not reached", f: passing(), run: func(c *trial) {
-			c.nowhere("address_not_allowed", "[64:ff9b::a9fe:a9fe]:443", "[64:ff9b:1::a00:1]:443", "[2002:a9fe:a9fe::1]:443",
+			c.nowhere(addressNotAllowed, "[64:ff9b::a9fe:a9fe]:443", "[64:ff9b:1::a00:1]:443", "[2002:a9fe:a9fe::1]:443",
 				"[2001:0:4136:e378:8000:63bf:3fff:fdd2]:443", "[2606::5efe:a00:1]:443")
 		}},
 		{id: "IPX-07", does: "an allowed name that leads inside is not followed", run: func(c *trial) {
@@ -57,8 +56,7 @@ func ipx() category {
 				c.elsewhere(addr, fixture{}, func(c *trial) { // where no connection is open yet
 					on.names.answers(always(netip.MustParseAddr(addr)))
 					a := c.get("api.good.test", "/v1/items")
-					c.is("the request", a, 403)
-					c.because("the request", a, "address_not_allowed")
+					c.refused("the request", a, addressNotAllowed)
 					if text := fmt.Sprint(a.body, c.settledRows()); strings.Contains(text, addr) {
 						c.failf("the address is told: %s", text)
 					}
@@ -73,8 +71,7 @@ func ipx() category {
 			c.reaches = func(d dial) bool { return d.to == deaf }
 			on.names.answers(always(deaf.Addr(), netip.MustParseAddr("127.0.0.1")))
 			a := c.get("api.good.test", "/v1/items")
-			c.is("the request", a, 502)
-			c.because("the request", a, "upstream_unreachable")
+			c.refused("the request", a, unreachable)
 		}},
 		{id: "IPX-10", does: "aliases, mapped addresses and answers without end lead nowhere inside", run: ipxAnswers},
 		{id: "IPX-11", does: "the names that engines give to their host do not lead to the plane", f: passing(), run: func(c *trial) {
@@ -86,11 +83,11 @@ func ipx() category {
 				c.each(name, func(c *trial) {
 					c.also = func(name string) bool { return inside[name] != "" }
 					on.names.answers(always(netip.MustParseAddr(addr)))
-					c.nowhere("address_not_allowed", name+":"+port)
+					c.nowhere(addressNotAllowed, name+":"+port)
 				})
 			}
 			c.each("by address", func(c *trial) {
-				c.nowhere("address_not_allowed", "172.17.0.1:"+port, "192.168.1.20:"+port, c.s.addr)
+				c.nowhere(addressNotAllowed, "172.17.0.1:"+port, "192.168.1.20:"+port, c.s.addr)
 			})
 		}},
 		{id: "IPX-13", does: "hundreds of names that carry data are resolved by nobody", run: func(c *trial) {
@@ -100,7 +97,7 @@ func ipx() category {
 				return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(fmt.Appendf(nil, "stolen %04d", i))) + ".evil.test"
 			}
 			for i := range tunnels {
-				c.because("a tunnel", c.get(name(i), "/"), "host_not_allowed")
+				c.refused("a tunnel", c.get(name(i), "/"), hostNotAllowed)
 			}
 			for i := range conns {
 				raw, methods := "", []string{}
@@ -111,7 +108,7 @@ func ipx() category {
 				}
 				c.rows += each
 				for _, a := range c.say(c.dial(), raw, methods...) {
-					c.because("an absolute form", a, "host_not_allowed")
+					c.refused("an absolute form", a, hostNotAllowed)
 				}
 			}
 			c.untouched()
@@ -127,8 +124,7 @@ func ipx() category {
 				odd.says(func(*dnsmessage.Message) bool { return false })
 				for range 5 { // more than there are places
 					a := c.get("api.good.test", "/v1/items")
-					c.is("the request", a, 502, 504)
-					c.because("the request", a, "upstream_timeout", "name_not_resolved")
+					c.refused("the request", a, upstreamTimeout)
 				}
 				c.untouched()
 				odd.says(nil)
@@ -159,7 +155,7 @@ func always(addrs ...netip.Addr) func(string, bool) ([]netip.Addr, bool) {
 
 // nowhere asks for each target in a tunnel, as a client does, and in the
 // absolute form.
-func (c *trial) nowhere(reason string, targets ...string) {
+func (c *trial) nowhere(want refusal, targets ...string) {
 	for _, target := range targets {
 		host, _, err := net.SplitHostPort(target)
 		c.must(err)
@@ -173,10 +169,9 @@ func (c *trial) nowhere(reason string, targets ...string) {
 			}
 			a = c.say(in, head("GET", target, "/v1/items"), "GET")[0]
 		}
-		c.is(target, a, 403)
-		c.because(target, a, reason)
+		c.refused(target, a, want)
 		a = c.fwd("GET http://" + target + "/v1/items HTTP/1.1\r\nHost: " + target + "\r\n" + c.authorization() + "\r\n")
-		c.because("the absolute form of "+target, a, reason)
+		c.refused("the absolute form of "+target, a, want)
 	}
 	c.untouched()
 }
@@ -223,8 +218,11 @@ func ipxAnswers(c *trial) {
 		c.elsewhere(name, fixture{set: odd.serves}, func(c *trial) {
 			odd.says(func(m *dnsmessage.Message) bool { says(m); return true })
 			a := c.get("api.good.test", "/v1/items")
-			c.is("the request", a, 403, 502)
-			c.because("the request", a, "address_not_allowed", "name_not_resolved")
+			want := addressNotAllowed
+			if name == "aliases in a ring" {
+				want = nameNotResolved
+			}
+			c.refused("the request", a, want)
 			odd.says(nil)
 		})
 	}
@@ -238,7 +236,7 @@ func ipxAnswers(c *trial) {
 			}
 			return true
 		})
-		c.because("the request", c.get("api.good.test", "/v1/items"), "upstream_unreachable")
+		c.refused("the request", c.get("api.good.test", "/v1/items"), unreachable)
 		odd.says(nil)
 	})
 }

@@ -333,15 +333,14 @@ func lek() category {
 						v.reply(200, string(wide), "Content-Type", "text/html; charset="+charset)
 					})
 					a := c.get("api.good.test", "/v1/echo")
-					c.is("the answer", a, 502)
-					c.because("the answer", a, "charset")
+					c.refused("the answer", a, unsafeCharset)
 				})
 			}
 			c.each("two types", func(c *trial) {
 				c.origin("api.good.test").plays(func(v *visit) {
 					v.reply(200, v.credential(), "Content-Type", "text/plain", "Content-Type", "text/html; charset=utf-7")
 				})
-				c.because("the answer", c.get("api.good.test", "/v1/echo"), "charset")
+				c.refused("the answer", c.get("api.good.test", "/v1/echo"), unsafeCharset)
 			})
 		}},
 		{id: "LEK-32", does: "what a server computes is not found, and the manual says so", run: func(c *trial) {
@@ -389,7 +388,7 @@ func lek() category {
 			} {
 				c.each(name, func(c *trial) {
 					c.origin("api.good.test").plays(func(v *visit) { v.reply(500, page(v), "Content-Type", "text/html; charset=utf-8") })
-					c.is("the page", c.get("api.good.test", "/v1/items"), 500)
+					c.relayed("the page", c.get("api.good.test", "/v1/items"), 500)
 				})
 			}
 		}},
@@ -399,13 +398,13 @@ func lek() category {
 					c.origin("q.good.test").plays(func(v *visit) {
 						v.reply(status, "The requested URL "+html.EscapeString(v.Target)+" or "+v.Target, "Content-Type", "text/html", "Location", v.Target)
 					})
-					c.is("the page", c.get("q.good.test", "/v1/items?x=1"), status)
+					c.relayed("the page", c.get("q.good.test", "/v1/items?x=1"), status)
 				})
 			}
 		}},
 		{id: "LEK-40", does: "HEAD is not implied by GET, so its lengths tell nothing", run: func(c *trial) {
 			a := c.tun("api.good.test", head("HEAD", "api.good.test", "/v1/echo"))
-			c.is("HEAD", a, 403)
+			c.refused("HEAD", a, operationNone)
 			c.untouched()
 		}},
 		{id: "LEK-41", does: "clean data pass unchanged, and an event leaves when it comes", run: lekClean},
@@ -468,7 +467,11 @@ func lekHead(c *trial) {
 	} {
 		c.each(name, func(c *trial) {
 			c.origin("api.good.test").plays(func(v *visit) { v.send("%s", answer(v.credential())) })
-			c.is("the answer", c.get("api.good.test", "/v1/echo"), 200, 502)
+			want := taken
+			if name == "name, as it is" { // which has characters that no name may have
+				want = upstreamBroken
+			}
+			c.judged("the answer", c.get("api.good.test", "/v1/echo"), want)
 		})
 	}
 }
@@ -526,31 +529,34 @@ func lekHeld(c *trial) {
 // and does not arrive.
 func lekErrors(c *trial) {
 	silent := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
-	for name, arrange := range map[string]func(c *trial){
-		"refused": func(c *trial) {
+	for name, failure := range map[string]struct {
+		want    refusal
+		arrange func(c *trial)
+	}{
+		"refused": {unreachable, func(c *trial) {
 			on.names.answers(func(name string, v6 bool) ([]netip.Addr, bool) {
 				return []netip.Addr{places["alt.good.test"]}, name == "q.good.test"
 			})
 			c.reaches = func(d dial) bool { return d.to == netip.AddrPortFrom(places["alt.good.test"], 443) }
-		},
-		"not TLS": func(c *trial) {
+		}},
+		"not TLS": {notVerified, func(c *trial) {
 			c.origin("q.good.test").takes(func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 no\r\n\r\n") })
-		},
-		"closed":   func(c *trial) { c.origin("q.good.test").takes(func(net.Conn) {}) },
-		"time-out": func(c *trial) { c.origin("q.good.test").plays(func(v *visit) { silent(v.conn) }) },
-		"garbage": func(c *trial) {
+		}},
+		"closed":   {upstreamBroken, func(c *trial) { c.origin("q.good.test").takes(func(net.Conn) {}) }},
+		"time-out": {upstreamTimeout, func(c *trial) { c.origin("q.good.test").plays(func(v *visit) { silent(v.conn) }) }},
+		"garbage": {upstreamBroken, func(c *trial) {
 			c.origin("q.good.test").plays(func(v *visit) { v.send("no HTTP at all %s\r\n\r\n", v.Target); v.close = true })
-		},
-		"no name": func(*trial) {
+		}},
+		"no name": {nameNotResolved, func(*trial) {
 			on.names.answers(func(name string, v6 bool) ([]netip.Addr, bool) { return nil, name == "q.good.test" })
-		},
+		}},
 	} {
 		c.each(name, func(c *trial) {
 			c.strays = true
 			c.origin("q.good.test").cut()
-			arrange(c)
+			failure.arrange(c)
 			a := c.get("q.good.test", "/v1/items?x=QCANARY")
-			c.is(name, a, 502, 504)
+			c.refused(name, a, failure.want)
 			for _, text := range []string{a.body, fmt.Sprint(a.header), string(c.s.logs()), fmt.Sprint(c.settledRows())} {
 				if strings.Contains(text, "QCANARY") || strings.Contains(text, "api_key=") {
 					c.failf("the query is quoted: %.200q", text)
@@ -616,7 +622,11 @@ func lekClean(c *trial) {
 				c.failf("event %d did not come before the next was sent: %q, %v", i, event, err)
 			}
 			_, _ = lines.ReadString('\n')
-			next <- struct{}{}
+			select {
+			case next <- struct{}{}:
+			case <-time.After(c.s.patience):
+				c.failf("the origin did not send event %d", i)
+			}
 		}
 		_, _ = io.Copy(io.Discard, lines)
 		_ = res.Body.Close()
@@ -668,8 +678,7 @@ func (c *trial) refusedCoding(codings []string, body func(string) []byte) {
 	if h := c.hits("api.good.test"); len(h) != 1 || h[0].Header.Get("Accept-Encoding") != "identity" {
 		c.failf("the origin was not asked for identity")
 	}
-	c.is("the answer", a, 502)
-	c.because("the answer", a, "content_encoding")
+	c.refused("the answer", a, unsafeEncoding)
 }
 
 // redacted fails the trial unless a row counts what was wiped out.

@@ -1,7 +1,6 @@
 package attacks
 
 import (
-	"crypto/tls"
 	"fmt"
 	"strings"
 )
@@ -12,13 +11,17 @@ func nam() category {
 		{id: "NAM-01", does: "names that begin or end like an allowed one", run: func(c *trial) {
 			for _, host := range []string{"evilapi.good.test", "xapi.good.test", "api.good.test.evil.test", "api.good.testx", "good.test", "x.api.good.test", "test", "api.good"} {
 				c.each(host, func(c *trial) {
-					c.because("the request", c.get(host, "/v1/items"), "host_not_allowed")
+					c.refused("the request", c.get(host, "/v1/items"), hostNotAllowed)
 					c.untouched()
 				})
 			}
 		}},
 		{id: "NAM-02", does: "names that look or are mapped like an allowed one", run: func(c *trial) {
-			for _, host := range []string{"аpi.good.test", "xn--pi-7kc.good.test", "ａpi.good.test", "api。good.test", "api．good.test", "ßpi.good.test", "a\u200dpi.good.test", "api.good.test\u00ad"} {
+			c.each("in its ASCII form", func(c *trial) {
+				c.refused("the request", c.get("xn--pi-7kc.good.test", "/v1/items"), hostNotAllowed)
+				c.untouched()
+			})
+			for _, host := range []string{"аpi.good.test", "ａpi.good.test", "api。good.test", "api．good.test", "ßpi.good.test", "a\u200dpi.good.test", "api.good.test\u00ad"} {
 				c.each(fmt.Sprintf("%+q", host), func(c *trial) { c.leadsNowhere(host + ":443") })
 			}
 		}},
@@ -30,30 +33,23 @@ func nam() category {
 		}},
 		{id: "NAM-05", does: "without any connector nothing is allowed", f: &fixture{connectors: []string{}}, run: func(c *trial) {
 			c.unfit = true
-			c.because("the request", c.get("api.good.test", "/v1/items"), "host_not_allowed")
-			c.is("in clear", c.absolute("http://plain.good.test/v1/items", "plain.good.test"), 403)
+			c.refused("the request", c.get("api.good.test", "/v1/items"), hostNotAllowed)
+			c.refused("in clear", c.absolute("http://plain.good.test/v1/items", "plain.good.test"), hostNotAllowed)
 			c.untouched()
 		}},
 		{id: "NAM-07", does: "a connector that the session does not have allows nothing", f: &fixture{connectors: []string{"key"}}, run: func(c *trial) {
 			c.unfit = true
-			c.because("the request", c.get("api.good.test", "/v1/items"), "host_not_allowed")
+			c.refused("the request", c.get("api.good.test", "/v1/items"), hostNotAllowed)
 			c.untouched()
 			c.is("its own", c.get("key.good.test", "/v1/items"), 200)
 		}},
 	}}
 }
 
-// leadsNowhere asks for a tunnel that must lead nowhere: it does not open, or
-// everything in it is refused.
+// leadsNowhere asks for a tunnel that must not open.
 func (c *trial) leadsNowhere(target string) {
 	c.rows++
-	l, a := c.connectRaw("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n" + c.authorization() + "\r\n")
-	if a.status == 200 {
-		host, _, _ := strings.Cut(target, ":")
-		if in, err := c.secure(l, &tls.Config{ServerName: host, InsecureSkipVerify: true}); err == nil { //nolint:gosec // whatever is presented
-			a = c.say(in, head("GET", host, "/v1/items"), "GET")[0]
-		}
-	}
-	c.is("what is in the tunnel", a, 400, 403, 421)
+	_, a := c.connectRaw("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n" + c.authorization() + "\r\n")
+	c.refused("CONNECT", a, malformed)
 	c.untouched()
 }

@@ -37,18 +37,17 @@ func oau() category {
 					in, err := c.secure(l, named(host))
 					c.must(err)
 					a = c.say(in, head("POST", host, target, "Content-Length: 24")+"grant_type=refresh_token", "POST")[0]
-					c.is(host+target, a, 403)
-					c.because(host+target, a, "host_not_allowed")
+					c.refused(host+target, a, hostNotAllowed)
 				}
 			}
 			c.untouched()
 			c.is("the token's own place", c.get("oauth.good.test", "/v1/items"), 200)
-			c.is("the token endpoint there", c.tun("oauth.good.test", head("POST", "oauth.good.test", "/oauth2/token", "Content-Length: 0")), 403)
+			c.refused("the token endpoint there", c.tun("oauth.good.test", head("POST", "oauth.good.test", "/oauth2/token", "Content-Length: 0")), operationNone)
 			// Even where both names lead to one machine.
 			on.names.answers(func(name string, _ bool) ([]netip.Addr, bool) {
 				return []netip.Addr{places["oauth.good.test"]}, name == "idp.good.test"
 			})
-			c.is("by another name", c.tun("idp.good.test", head("POST", "idp.good.test", "/token", "Content-Length: 0")), 403)
+			c.refused("by another name", c.tun("idp.good.test", head("POST", "idp.good.test", "/token", "Content-Length: 0")), hostNotAllowed)
 		}},
 	}}
 }

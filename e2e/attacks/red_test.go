@@ -19,7 +19,7 @@ func red() category {
 					if a.header.Get("Location") != "https://evil.test/?x=1" {
 						c.failf("Location is %q", a.header.Get("Location"))
 					}
-					c.is("its target", c.get("evil.test", "/?x=1"), 403)
+					c.refused("its target", c.get("evil.test", "/?x=1"), hostNotAllowed)
 				})
 			}
 		}},
@@ -31,7 +31,7 @@ func red() category {
 					if len(c.hits("key.good.test")) != 0 {
 						c.failf("it was followed")
 					}
-					c.is("the client follows, as no operation allows", c.post("key.good.test", "/v1/items", "x"), 403)
+					c.refused("the client follows, as no operation allows", c.post("key.good.test", "/v1/items", "x"), operationNone)
 					c.is("the client follows, as one allows", c.get("key.good.test", "/v1/items"), 200)
 				})
 			}
@@ -39,8 +39,8 @@ func red() category {
 		{id: "RED-04", does: "a redirect to clear text leads nowhere", run: func(c *trial) {
 			c.origin("api.good.test").plays(func(v *visit) { v.reply(302, "", "Location", "http://api.good.test/v1/items") })
 			c.is("the redirect", c.get("api.good.test", "/v1/items"), 302)
-			c.is("its target", c.absolute("http://api.good.test/v1/items", "api.good.test"), 403)
-			c.is("its target in a tunnel", c.tunClear("api.good.test:80", head("GET", "api.good.test:80", "/v1/items")), 403)
+			c.refused("its target", c.absolute("http://api.good.test/v1/items", "api.good.test"), hostNotAllowed)
+			c.refused("its target in a tunnel", c.tunClear("api.good.test:80", head("GET", "api.good.test:80", "/v1/items")), hostNotAllowed)
 		}},
 		{id: "RED-07", does: "links that carry the credential are wiped, and nothing is fetched ahead", run: func(c *trial) {
 			c.origin("api.good.test").plays(func(v *visit) {

@@ -245,7 +245,7 @@ func vltCrowd(c *trial) {
 			}
 		})
 	}
-	writing.Wait()
+	c.waitAll("the writers of the vault", &writing)
 	all, err := vault.Open(dir).Bindings()
 	if want := writers*each + 3; err != nil || len(all) != want {
 		c.failf("%d bindings, %v, want %d", len(all), err, want)
@@ -335,12 +335,12 @@ func vltLocked(c *trial) {
 	d := &trial{t: c.t, s: &s.subject, name: c.name}
 	slow := make(chan answer, 1)
 	go func() { slow <- d.get("api.good.test", "/v1/echo") }()
-	<-arrived
+	c.wait("the request at the origin", arrived)
 	p.must("vault", "lock")
 	d.eventually("new requests are refused", func() bool { return d.get("api.good.test", "/v1/items").reason == "vault_locked" })
 	before := len(api.seen())
 	a := d.get("api.good.test", "/v1/items")
-	d.is("while it is locked", a, 503)
+	d.refused("while it is locked", a, vaultLocked)
 	if a.class != "unavailable" || len(api.seen()) != before {
 		c.failf("while it is locked: %s, and %d requests left", a, len(api.seen())-before)
 	}
@@ -579,6 +579,7 @@ type session struct {
 	caFile string
 	api    string
 	said   *safeBuffer
+	t      testing.TB
 	once   sync.Once
 	left   error // of the process
 }
@@ -587,7 +588,7 @@ type session struct {
 // is ready.
 func (p *person) start(flags ...string) *session {
 	p.t.Helper()
-	s := &session{said: &safeBuffer{}}
+	s := &session{said: &safeBuffer{}, t: p.t}
 	s.cmd = p.command(append([]string{"proxy", "--json", "--log-level", "debug", "--upstream-ca", on.rootsFile}, flags...)...)
 	s.cmd.Stderr = s.said
 	out, err := s.cmd.StdoutPipe()
@@ -632,7 +633,14 @@ func (p *person) start(flags ...string) *session {
 func (s *session) port() string { return s.addr[strings.LastIndexByte(s.addr, ':')+1:] }
 
 func (s *session) wait() error {
-	s.once.Do(func() { s.left = s.cmd.Wait() })
+	s.once.Do(func() {
+		late := time.AfterFunc(patience, func() {
+			s.t.Errorf("the session %s did not end within %v: %s", s.id, patience, s.said.bytes())
+			_ = s.cmd.Process.Kill()
+		})
+		defer late.Stop()
+		s.left = s.cmd.Wait()
+	})
 	return s.left
 }
 

@@ -31,14 +31,28 @@ type subject struct {
 	token string
 	roots *x509.CertPool // what the box trusts
 	rows  func(after int64) []audit.Row
-	last  func() int64    // the newest row's number
-	files func() []string // everything that it wrote
+	get   func(id string) (audit.Row, bool) // nil: the rows are searched
+	last  func() int64                      // the newest row's number
+	files func() []string                   // everything that it wrote
 	logs  func() []byte
 	plane *world // nil: it is not the plane, or another process's
 
 	patience time.Duration // for what must come
 	forgets  bool          // it leaves rows out, which are not waited for long
 	tunnel   *line         // of control requests; nil: none is open
+}
+
+// row returns the audit row of an id.
+func (s *subject) row(id string) (audit.Row, bool) {
+	if s.get != nil {
+		return s.get(id)
+	}
+	for _, r := range s.rows(0) {
+		if r.ID == id {
+			return r, true
+		}
+	}
+	return audit.Row{}, false
 }
 
 // release ends the tunnel of the control requests.
@@ -198,9 +212,18 @@ func newWorld(t testing.TB, f fixture) *world {
 	go func() { defer close(served); _ = w.plane.Serve(ctx, l, f.door) }()
 	w.stop = sync.OnceFunc(func() {
 		w.release()
-		w.plane.Drain(context.Background()) // in this order, as a session closes
+		drain, late := context.WithTimeout(context.Background(), patience)
+		defer late()
+		w.plane.Drain(drain) // in this order, as a session closes
+		if drain.Err() != nil {
+			t.Errorf("the session was not drained within %v", patience)
+		}
 		cancel()
-		<-served
+		select {
+		case <-served:
+		case <-time.After(patience):
+			t.Errorf("the session did not end within %v of its end", patience)
+		}
 		if err := w.log.Close(); err != nil {
 			t.Error(err)
 		}
@@ -215,6 +238,10 @@ func newWorld(t testing.TB, f fixture) *world {
 				t.Errorf("read the audit log: %v", err)
 			}
 			return rows
+		},
+		get: func(id string) (audit.Row, bool) {
+			row, err := w.log.Get(context.Background(), id)
+			return row, err == nil
 		},
 		last: func() int64 {
 			rows, err := w.log.List(context.Background(), audit.Filter{Limit: 1, Newest: true})
