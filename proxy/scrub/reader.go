@@ -37,7 +37,7 @@ func (r *Reader) follow() {
 
 const (
 	leastPiece = 512
-	pieceSize  = 32 << 10 // the most that is read at once
+	pieceSize  = 16 << 10 // the most that is read at once: one TLS record's
 	// patienceForSource is how often a source may give nothing before it
 	// counts as stuck.
 	patienceForSource = 100
@@ -85,8 +85,12 @@ func (r *Reader) Read(p []byte) (int, error) {
 		r.ready, r.err = r.scan.scan(n), err
 	}
 	n := copy(p, r.ready)
-	if r.ready = r.ready[n:]; len(r.ready) == 0 && r.err != nil && !r.scan.holds() {
-		r.end()
+	if r.ready = r.ready[n:]; len(r.ready) == 0 {
+		r.ready = nil
+		r.scan.idle()
+		if r.err != nil && !r.scan.holds() {
+			r.end()
+		}
 	}
 	return n, nil
 }

@@ -3,16 +3,23 @@ package scrub
 import "slices"
 
 // Scanner wipes one stream, in pieces of any size. Its memory is the largest
-// piece, once as it is and, where much of it must be decoded, some forty times
-// more; nothing grows with the stream.
+// piece; nothing grows with the stream. What a search needs beyond that, some
+// forty times the piece where much of it must be decoded, is borrowed.
 type Scanner struct {
 	set  *Set
 	hits int
 
-	data   []byte // original bytes: what has left already and is kept in sight, then what is held, then the piece
-	left   int    // how many of data have left
-	rest   []byte // what the next piece goes on with, as it was
-	marks  []span // hits in data
+	data  []byte  // original bytes: what has left already and is kept in sight, then what is held, then the piece
+	left  int     // how many of data have left
+	piece *[]byte // what data came from; nil: it is small, and the scanner's own
+	rest  []byte  // what the next piece goes on with, as it was
+	marks []span  // hits in data
+
+	*workspace // while a search lasts
+}
+
+// workspace is what a search needs beside the data.
+type workspace struct {
 	blocks []kind
 
 	raws, once, twice, qp, flat, hexes view
@@ -43,8 +50,18 @@ func (s *Scanner) Write(piece []byte) []byte {
 	return s.scan(len(piece))
 }
 
+// smallPiece is the size up to which a scanner keeps a buffer for itself: that
+// of a stream of events, say, which waits for the next one most of the time.
+const smallPiece = 4 << 10
+
 // room is where the next n bytes of the stream go.
 func (s *Scanner) room(n int) []byte {
+	if need := len(s.rest) + n; need > cap(s.data) && need > smallPiece && s.piece == nil && s.set != nil {
+		if s.piece, _ = s.set.pieces.Get().(*[]byte); s.piece == nil {
+			s.piece = new([]byte)
+		}
+		s.data = *s.piece
+	}
 	s.data = slices.Grow(append(s.data[:0], s.rest...), n)
 	return s.data[len(s.rest) : len(s.rest)+n]
 }
@@ -68,6 +85,18 @@ func (s *Scanner) Flush() []byte {
 	s.data = append(s.data[:0], s.rest...)
 	s.search(true)
 	return s.release(len(s.data), len(s.data))
+}
+
+// idle returns the buffer of a stream whose bytes have all been taken. A stream
+// that nobody reads holds no more than it must.
+func (s *Scanner) idle() {
+	if s.piece == nil {
+		return
+	}
+	clear(s.data)
+	*s.piece = s.data[:0]
+	s.set.pieces.Put(s.piece)
+	s.data, s.piece = nil, nil
 }
 
 func (s *Scanner) holds() bool { return s.left < len(s.rest) }

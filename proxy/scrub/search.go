@@ -17,6 +17,15 @@ type horizon struct{ hold, keep int }
 
 // search marks every hit in data.
 func (s *Scanner) search(final bool) (hold, keep int) {
+	set := s.set
+	if s.workspace, _ = set.workspaces.Get().(*workspace); s.workspace == nil {
+		s.workspace = new(workspace)
+	}
+	defer func() {
+		s.raws.symbols = nil // they are the data
+		set.workspaces.Put(s.workspace)
+		s.workspace = nil
+	}()
 	end := len(s.data)
 	h := horizon{end, end}
 	s.survey()

@@ -50,7 +50,9 @@ type Set struct {
 	hexStride int
 	quote     bool // some secret holds a quotation mark
 
-	idle sync.Pool // of *Scanner
+	idle       sync.Pool // of *Scanner
+	pieces     sync.Pool // of *[]byte, for those that are not idle
+	workspaces sync.Pool // of *workspace
 
 	clean  sync.Map // names of fields that hold no secret
 	cleans atomic.Int32
