@@ -1,16 +1,13 @@
 package audit
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
-
-	"modernc.org/sqlite" // the only driver; its name is "sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // There is no index but seq's: each would double the pages that a commit
@@ -34,6 +31,8 @@ const placeholders = `(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
 
 const insertRow = `INSERT INTO events (` + columns + `) VALUES ` + placeholders
 
+const selectHash = `SELECT hash FROM events WHERE seq = ?`
+
 const selectHead = `SELECT seq, ts, hash FROM events ORDER BY seq DESC LIMIT 1`
 
 // ErrUnavailable is the log that cannot be written now. Whoever gets it must
@@ -45,6 +44,12 @@ type Options struct {
 	// Durability is "normal" (default: a committed row survives the death of
 	// the process) or "full" (and a power cut).
 	Durability string
+	// Session is the session that writes, for the events of the log itself. ""
+	// is a command outside any session.
+	Session string
+	// OnBroken is called after an EventBroken is committed; nil: nothing is.
+	// It must not use the log.
+	OnBroken func(Row)
 }
 
 // Log appends to and reads one audit.db. Several processes may have the same
@@ -54,9 +59,16 @@ type Log struct {
 	opts    Options
 	db      *sql.DB
 	reading sync.RWMutex // db, for others than whoever leads
-	file    os.FileInfo  // what db has open
 	head    *headFile
-	tx      *transactor // of whoever leads; nil: made at the next commit
+
+	// Of the leading goroutine.
+	file     os.FileInfo                // what db has open
+	sidecars [len(sidecars)]os.FileInfo // and beside it
+	tx       *transactor                // nil: made at the next commit
+	known    head                       // a row that the log has to have; seq 0: none
+	attested time.Time                  // when the log had it
+	replaced bool                       // another file came into the place of file
+	broken   *Row                       // to be committed before any other row
 
 	writer
 	checkpoints *checkpointer
@@ -70,56 +82,20 @@ func Open(path string, opts Options) (*Log, error) {
 	if opts.Durability != "" && opts.Durability != "normal" && opts.Durability != "full" {
 		return nil, fmt.Errorf("open the audit log: durability is %q; it must be normal or full", opts.Durability)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would obey the umask
-	if err != nil {
-		return nil, fmt.Errorf("open the audit log: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return nil, fmt.Errorf("open the audit log: %w", err)
-	}
-	l := &Log{path: path, opts: opts, head: &headFile{path: filepath.Join(filepath.Dir(path), "audit.head")}}
+	l := &Log{path: path, opts: opts, head: newHeadFile(path)}
 	l.writer.init(l)
+	var err error
 	if l.db, err = l.connect(); err != nil {
 		return nil, err
 	}
 	l.startCheckpoints()
+	if err := l.examine(context.Background()); err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", errors.Join(err, l.Close()))
+	}
+	if l.broken != nil {
+		l.writer.settle(context.Background()) // where it fails, the first row that follows brings it
+	}
 	return l, nil
-}
-
-func (l *Log) connect() (*sql.DB, error) {
-	synchronous := "NORMAL"
-	if l.opts.Durability == "full" {
-		synchronous = "FULL"
-	}
-	db, err := sql.Open("sqlite", dsn(l.path)+fmt.Sprintf("?_txlock=immediate&_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=wal_autocheckpoint(0)&_pragma=synchronous(%s)",
-		busyTimeout.Milliseconds(), synchronous))
-	if err != nil {
-		return nil, fmt.Errorf("open the audit log: %w", err)
-	}
-	db.SetMaxOpenConns(4)
-	err = create(db)
-	if err == nil {
-		l.file, err = os.Stat(l.path)
-	}
-	if err != nil {
-		_ = db.Close()
-		return nil, fmt.Errorf("open the audit log: %w", err)
-	}
-	return db, nil
-}
-
-// create makes the table where it is missing. Of several processes that turn
-// a new file to WAL at once, all but one hear SQLITE_BUSY at once, whatever
-// the busy timeout is: waiting for each other they would never end. So they
-// try again.
-func create(db *sql.DB) error {
-	for end := time.Now().Add(busyTimeout); ; time.Sleep(5 * time.Millisecond) {
-		_, err := db.Exec(schema)
-		var fault *sqlite.Error
-		if !errors.As(err, &fault) || fault.Code()&0xff != sqlite3.SQLITE_BUSY || time.Now().After(end) {
-			return err
-		}
-	}
 }
 
 // OpenReader opens the log for reading. It never creates it: a log that is
@@ -132,7 +108,7 @@ func OpenReader(path string) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	return &Log{path: path, db: db, head: &headFile{path: filepath.Join(filepath.Dir(path), "audit.head")}}, nil
+	return &Log{path: path, db: db, head: newHeadFile(path)}, nil
 }
 
 // Close writes what is queued and closes the log.
@@ -148,9 +124,33 @@ func (l *Log) Close() error {
 	return errors.Join(lost, l.db.Close())
 }
 
-// commit writes a group in one transaction: all rows or none. A database that
-// was removed or replaced under us is noticed here, and opened anew.
-func (l *Log) commit(group []*Row) error {
+// commit writes a group in one transaction: all rows or none. A log that is
+// not the one that this process left is reported first. A database that was
+// removed or replaced is noticed here, and opened anew.
+func (l *Log) commit(group []*Row) (err error) {
+	defer func() {
+		if err != nil && l.tx != nil {
+			l.tx.close() // whatever was wrong with it, the next one is new
+			l.tx = nil
+		}
+	}()
+	if err := l.ready(); err != nil {
+		return err
+	}
+	err = l.write(group)
+	var b *breach
+	if errors.As(err, &b) {
+		found := []breach{*b}
+		if err = l.taint(append(found, l.others(found)...)); err == nil {
+			err = l.write(group)
+		}
+	}
+	return err
+}
+
+// ready makes the transactor, compares the log with what is known of it, and
+// begins this writer's line of audit.head.
+func (l *Log) ready() error {
 	if err := l.sameFile(); err != nil {
 		return err
 	}
@@ -159,16 +159,46 @@ func (l *Log) commit(group []*Row) error {
 		if err != nil {
 			return err
 		}
-		l.tx = tx
+		tx.head, l.tx = l.known, tx
+		l.attested = time.Time{}
 	}
-	if err := l.tx.write(group); err != nil {
-		l.tx.close() // whatever was wrong with it, the next one is new
-		l.tx = nil
+	if err := l.attest(); err != nil {
 		return err
 	}
-	last := group[len(group)-1]
-	l.head.advance(last.Seq, last.Hash)
-	l.committed(len(group))
+	if l.head.line.number > 0 {
+		return nil
+	}
+	var newest head
+	err := l.tx.conn.Raw(func(any) (err error) {
+		newest, err = l.tx.newest()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return l.head.begin(newest)
+}
+
+// write commits a group behind the event that reports a broken log, if one is
+// due.
+func (l *Log) write(group []*Row) error {
+	rows := group
+	if l.broken != nil {
+		rows = append([]*Row{l.broken}, group...)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	if err := l.tx.write(rows); err != nil {
+		return err
+	}
+	last := rows[len(rows)-1]
+	l.known = head{seq: last.Seq, hash: last.Hash}
+	if l.broken != nil {
+		l.reported()
+	}
+	l.head.advance(l.known)
+	l.committed(len(rows))
 	return nil
 }
 
@@ -183,52 +213,4 @@ func (l *Log) commitOrFail(group []*Row) (err error) {
 		}
 	}()
 	return l.commit(group)
-}
-
-// sameFile reopens the database when the file at its path is not the one that
-// is open: rows written to an unlinked file would be lost.
-func (l *Log) sameFile() error {
-	if now, err := os.Stat(l.path); err == nil && os.SameFile(now, l.file) {
-		return nil
-	}
-	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	db, err := l.connect()
-	if err != nil {
-		return err
-	}
-	if l.tx != nil {
-		l.tx.close()
-		l.tx = nil
-	}
-	l.reading.Lock()
-	old := l.db
-	l.db = db
-	l.reading.Unlock()
-	_ = old.Close()
-	return nil
-}
-
-func (l *Log) database() *sql.DB {
-	l.reading.RLock()
-	defer l.reading.RUnlock()
-	return l.db
-}
-
-// dsn is the path as SQLite's URI filename.
-func dsn(path string) string {
-	escaped := make([]byte, 0, len(path))
-	for _, c := range []byte(path) {
-		if c == '%' || c == '?' || c == '#' {
-			escaped = fmt.Appendf(escaped, "%%%02x", c)
-			continue
-		}
-		escaped = append(escaped, c)
-	}
-	return "file:" + string(escaped)
 }

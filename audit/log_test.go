@@ -382,7 +382,8 @@ func TestADatabaseReplacedByGarbageIsUnavailableAndRecovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	appendTest(t, l, EventProxyStarted)
-	if rows, err := l.List(t.Context(), Filter{}); err != nil || len(rows) != 2 {
-		t.Errorf("List gives %d rows, %v; want the held one and the last", len(rows), err)
+	rows, err := l.List(t.Context(), Filter{})
+	if err != nil || len(rows) != 3 || rows[0].Event != EventBroken || rows[1].Event != "soon" {
+		t.Errorf("List returns %d rows, %v; want what was lost, the held one and the last", len(rows), err)
 	}
 }

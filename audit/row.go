@@ -37,10 +37,10 @@ const (
 	EventBindingRevoked        = "binding.revoked"
 	EventVaultUnlocked         = "vault.unlocked"
 	EventVaultLocked           = "vault.locked"
-	EventVaultRekeyed          = "vault.rekeyed"
 	EventConnectorInstalled    = "connector.installed"
 	EventConnectorRemoved      = "connector.removed"
 	EventConnectorVerifyFailed = "connector.verify_failed"
+	EventBroken                = "audit.broken" // the log does not have a row that it had
 )
 
 // Events lists the values of Row.Event.
@@ -48,7 +48,8 @@ func Events() []string {
 	return []string{
 		EventProxyStarted, EventProxyProxied, EventProxyRejected, EventSandboxPassthrough, EventSandboxRejected, EventSandboxDisabled,
 		EventOperationRejected, EventSessionStarted, EventSessionEnded, EventBindingCreated, EventBindingRebound, EventBindingRevoked,
-		EventVaultUnlocked, EventVaultLocked, EventVaultRekeyed, EventConnectorInstalled, EventConnectorRemoved, EventConnectorVerifyFailed,
+		EventVaultUnlocked, EventVaultLocked, EventConnectorInstalled, EventConnectorRemoved, EventConnectorVerifyFailed,
+		EventBroken,
 	}
 }
 

@@ -19,9 +19,10 @@ import (
 type transactor struct {
 	conn                          *sql.Conn
 	begin, commit, rollback, last driver.Stmt
+	hashOf, shrink                driver.Stmt
 	one, two                      driver.Stmt // insert so many rows
 	args                          [2 * columnCount]driver.NamedValue
-	head                          head
+	head                          head // a row that the log has to have; seq 0: none
 	knows                         bool // head was the newest row after our last commit
 }
 
@@ -48,7 +49,7 @@ func newTransactor(db *sql.DB) (*transactor, error) {
 		}
 		for query, stmt := range map[string]*driver.Stmt{
 			"BEGIN IMMEDIATE": &t.begin, "COMMIT": &t.commit, "ROLLBACK": &t.rollback, selectHead: &t.last, insertRow: &t.one,
-			insertRow + ", " + placeholders: &t.two,
+			insertRow + ", " + placeholders: &t.two, selectHash: &t.hashOf, "PRAGMA shrink_memory": &t.shrink,
 		} {
 			var err error
 			if *stmt, err = preparer.PrepareContext(context.Background(), query); err != nil {
@@ -66,7 +67,7 @@ func newTransactor(db *sql.DB) (*transactor, error) {
 
 func (t *transactor) close() {
 	_ = t.conn.Raw(func(any) error {
-		for _, s := range []driver.Stmt{t.begin, t.commit, t.rollback, t.last, t.one, t.two} {
+		for _, s := range []driver.Stmt{t.begin, t.commit, t.rollback, t.last, t.one, t.two, t.hashOf, t.shrink} {
 			if s != nil {
 				_ = s.Close()
 			}
@@ -80,7 +81,8 @@ func (t *transactor) close() {
 //
 // Which one is the newest is known as long as nobody else writes. If somebody
 // did, then its row has the seq that the first of ours claims, SQLite refuses
-// ours, and all is done again from what the table says.
+// ours, and all is done again from what the table says. The row that was the
+// newest has to be there then: if it is not, the error is a *breach.
 func (t *transactor) write(rows []*Row) error {
 	return t.conn.Raw(func(any) error {
 		if t.knows {
@@ -111,6 +113,9 @@ func (t *transactor) add(rows []*Row) error {
 
 func (t *transactor) addToNewest(rows []*Row) error {
 	return t.within(func() (err error) {
+		if err := t.holds(); err != nil {
+			return err
+		}
 		if t.head, err = t.newest(); err != nil {
 			return err
 		}
@@ -160,6 +165,49 @@ func (t *transactor) insert(rows []*Row) error {
 	return nil
 }
 
+// attest returns a *breach when the files of the database do not hold the row
+// that this process knows. Pages that SQLite has in memory are not asked.
+func (t *transactor) attest() error {
+	return t.conn.Raw(func(any) error {
+		if err := run(t.shrink, nil); err != nil {
+			return err
+		}
+		return t.holds()
+	})
+}
+
+// forget drops what is known of the log.
+func (t *transactor) forget() { t.head, t.knows = head{}, false }
+
+// holds returns a *breach when the log does not have the row of head.
+func (t *transactor) holds() error {
+	if t.head.seq == 0 {
+		return nil
+	}
+	found, exists, err := t.hash(t.head.seq)
+	return compare(t.head, found, exists, err)
+}
+
+func (t *transactor) hash(seq int64) (hash string, exists bool, err error) {
+	args := []driver.NamedValue{{Ordinal: 1, Value: seq}}
+	rows, err := t.hashOf.(driver.StmtQueryContext).QueryContext(context.Background(), args)
+	if err != nil {
+		return "", false, err
+	}
+	defer rows.Close()
+	var v [1]driver.Value
+	if err := rows.Next(v[:]); errors.Is(err, io.EOF) {
+		return "", false, nil
+	} else if err != nil {
+		return "", false, err
+	}
+	hash, ok := v[0].(string)
+	if !ok {
+		return "", true, errDamaged
+	}
+	return hash, true, nil
+}
+
 func (t *transactor) newest() (head, error) {
 	rows, err := t.last.(driver.StmtQueryContext).QueryContext(context.Background(), nil)
 	if err != nil {
@@ -176,7 +224,7 @@ func (t *transactor) newest() (head, error) {
 	ts, isText := v[1].(string)
 	hash, isHash := v[2].(string)
 	if !ok || !isText || !isHash {
-		return head{}, fmt.Errorf("read the newest row: it is not of the table's types")
+		return head{}, fmt.Errorf("read the newest row: %w", errDamaged)
 	}
 	when, _ := time.Parse(timeFormat, ts) // of a row that somebody changed: verify finds it
 	return head{seq: seq, ts: when, hash: hash}, nil

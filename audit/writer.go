@@ -202,7 +202,7 @@ func (w *writer) lead(p *pending) error {
 		}
 	}
 	var err error
-	if len(w.group) > 0 {
+	if len(w.group) > 0 || w.log.broken != nil || settle && w.log.head.behind {
 		err = w.log.commitOrFail(w.group)
 	}
 	if settle {

@@ -84,7 +84,7 @@ func TestARowSaysWhatItIsAbout(t *testing.T) {
 	)
 	lines := strings.Split(c.ok("audit", "list"), "\n")
 	for i, want := range []string{"session.started      podman opencode", "proxied   200  GET api.tracker.example:8443/v1", "binding.created      bearer/tracker/work",
-		"connector.removed      github://acme/tracker@1.0.0", "disabled       --sandbox-proxy=off  user_opt_out", "session.ended      asked?[2J to stop"} {
+		"connector.removed      github://acme/tracker@1.0.0", "disabled       --sandbox-proxy=off  user_opt_out", `session.ended      asked\u001b[2J to stop`} {
 		if !strings.HasSuffix(lines[i], want) {
 			t.Errorf("the line is %q, want the end %q", lines[i], want)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
 // printRow writes one row: as an object with --json, else as a line for a
@@ -34,7 +35,7 @@ func (a *app) printRow(r audit.Row) error {
 	if r.Redactions > 0 {
 		line += fmt.Sprintf("  %d wiped out", r.Redactions)
 	}
-	_, err := fmt.Fprintln(a.stdout, strings.TrimRight(inert(line), " "))
+	_, err := fmt.Fprintln(a.stdout, strings.TrimRight(termsafe.Line(line), " "))
 	return err
 }
 
@@ -52,6 +53,8 @@ func subject(r audit.Row) string {
 	switch {
 	case r.Method != "":
 		return r.Method
+	case r.Event == audit.EventBroken:
+		return brokenSubject(r)
 	case r.Event == audit.EventSessionStarted:
 		return strings.TrimSpace(field("mode") + " " + field("agent"))
 	case r.Binding != "":
@@ -62,12 +65,10 @@ func subject(r audit.Row) string {
 	return first(field("cause"), field("error"))
 }
 
-// inert replaces whatever a terminal would obey.
-func inert(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return '?'
-		}
-		return r
-	}, s)
+// brokenSubject describes the row that an audit.broken event expected.
+func brokenSubject(r audit.Row) string {
+	hash, _ := r.Fields["expected_hash"].(string)
+	found, _ := r.Fields["found"].(string)
+	seq, _ := r.Fields["expected_seq"].(float64)
+	return fmt.Sprintf("expected row %d with hash %s, found %s", int64(seq), hash, found)
 }

@@ -26,7 +26,7 @@ func (a *app) tryRecord(ctx context.Context, row audit.Row) error {
 	if err != nil {
 		return err
 	}
-	log, err := audit.Open(filepath.Join(home, "audit.db"), audit.Options{Durability: conf.Audit.Durability})
+	log, err := audit.Open(filepath.Join(home, "audit.db"), audit.Options{Durability: conf.Audit.Durability, OnBroken: a.auditBroken})
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (a *app) openSession(ctx context.Context, plan sessionPlan) (_ *session, er
 	if err = s.makeDir(); err != nil {
 		return nil, err
 	}
-	s.audit, err = audit.Open(filepath.Join(home, "audit.db"), audit.Options{Durability: conf.Audit.Durability})
+	s.audit, err = audit.Open(filepath.Join(home, "audit.db"), audit.Options{Durability: conf.Audit.Durability, Session: s.id, OnBroken: a.auditBroken})
 	if err != nil {
 		return nil, hint(fmt.Errorf("open the audit log: %w", err), "without it no request may leave; check the disk and the rights on %s", home)
 	}

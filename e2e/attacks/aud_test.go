@@ -172,7 +172,7 @@ func audUnwritable(c *trial) {
 	c.elsewhere("removed", fixture{}, func(c *trial) {
 		c.is("before", c.get("api.good.test", "/v1/items"), 200)
 		c.settledRows()
-		c.rows, c.permits = 1, func(hit) bool { return true } // the first request's rows are gone with the file
+		c.rows, c.broken, c.permits = 1, 1, func(hit) bool { return true } // the first request's rows are gone with the file
 		for _, name := range []string{"audit.db", "audit.db-wal", "audit.db-shm"} {
 			_ = os.Remove(filepath.Join(c.s.plane.home, name))
 		}

@@ -30,6 +30,7 @@ type trial struct {
 	after int64 // the last audit row before it
 
 	rows    int                    // outcome rows that there must be; -1: any number
+	broken  int                    // events that report a broken audit log
 	permits func(hit) bool         // what may reach an origin beside the fixture's operations
 	reaches func(dial) bool        // what may be dialled beside the fixture's origins
 	strays  bool                   // an origin may get bytes that are no request
@@ -304,9 +305,13 @@ func (c *trial) judgeCredential(h hit) {
 // judgeRows is O3: as many outcomes as requests, each tied to one request.
 func (c *trial) judgeRows(rows []audit.Row) {
 	started, ended := map[any]int{}, map[any]int{}
-	outcomes := 0
+	outcomes, broken := 0, 0
 	for _, r := range rows {
 		id := r.Fields["request_id"]
+		if r.Event == audit.EventBroken {
+			broken++
+			continue
+		}
 		if r.Event == audit.EventProxyStarted {
 			started[id]++
 			continue
@@ -329,6 +334,9 @@ func (c *trial) judgeRows(rows []audit.Row) {
 		if n != 1 {
 			c.failf("O3: the request %v has %d outcomes", id, n)
 		}
+	}
+	if broken != c.broken {
+		c.failf("O3: %d rows report a broken log, want %d", broken, c.broken)
 	}
 	if c.rows >= 0 && outcomes != c.rows {
 		var said []string

@@ -1,0 +1,184 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+)
+
+// A log that was changed must not look whole again because rows follow. So
+// what is known of it from outside is compared with it before anything is
+// added: when it is opened, the newest line of audit.head and the witness;
+// later, the row that this process committed last, its own line of audit.head
+// and the identity of the files. What does not agree is kept in audit.head for
+// ever and reported by an event, EventBroken, which is committed before any
+// other row of this process.
+
+// examine compares the log with audit.head and the witness, at Open.
+func (l *Log) examine(ctx context.Context) error {
+	known, err := readHeads(l.head.path, l.head.witnessPath)
+	if err != nil {
+		return err
+	}
+	newest, err := l.newestHead(ctx)
+	if err != nil && !isDamage(err) {
+		return err
+	}
+	found, err := l.contradictions(ctx, known, false)
+	if err != nil {
+		return err
+	}
+	if fault := known.fault(newest.seq > 0); fault != "" {
+		found = append(found, breach{reason: known.reason(), expected: known.expected(), found: fault})
+	}
+	for i := range found {
+		found[i].newest = newest.seq
+	}
+	if len(found) == 0 {
+		l.known = known.expected()
+		return nil
+	}
+	return l.taint(found)
+}
+
+// contradictions returns the heads that the log does not have. Where it has
+// the newest one, the older ones are only looked up when every is true: Verify
+// does that anyway.
+func (l *Log) contradictions(ctx context.Context, known heads, every bool) ([]breach, error) {
+	var found []breach
+	look := func(line headLine) error {
+		err := l.has(ctx, line.head)
+		var b *breach
+		if errors.As(err, &b) {
+			b.line = line
+			found, err = append(found, *b), nil
+		}
+		return err
+	}
+	newest, _ := known.newest()
+	if newest.number > 0 {
+		if err := look(newest); err != nil {
+			return nil, err
+		}
+	}
+	every = every || len(found) > 0
+	for _, line := range slices.Backward(known.lines) {
+		// A line that is lost already: the process that found it was killed
+		// before the event was committed.
+		if line.state == lineLost || line.state == lineHead && every && line != newest {
+			if err := look(line); err != nil {
+				return nil, err
+			}
+		}
+	}
+	w := known.witness
+	listed := slices.ContainsFunc(found, func(b breach) bool { return b.expected == w.line.head })
+	if w.readable && !listed {
+		w.line.number = 0 // it has no line of its own
+		if err := look(w.line); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// others returns the lines of other writers that the log does not have either,
+// so that one event reports all of them. What cannot be read now is found by
+// the next Open.
+func (l *Log) others(found []breach) []breach {
+	known, err := readHeads(l.head.path, l.head.witnessPath)
+	if err != nil {
+		return nil
+	}
+	own := func(line headLine) bool { return line.writer == l.head.writer }
+	known.lines = slices.DeleteFunc(known.lines, own)
+	more, err := l.contradictions(context.Background(), known, true)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(more, func(b breach) bool {
+		return slices.ContainsFunc(found, func(f breach) bool { return f.expected == b.expected })
+	})
+}
+
+// has returns a *breach when the log does not have the row of h.
+func (l *Log) has(ctx context.Context, h head) error {
+	if h.seq == 0 {
+		return nil
+	}
+	var hash string
+	err := l.database().QueryRowContext(ctx, selectHash, h.seq).Scan(&hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return compare(h, "", false, nil)
+	}
+	return compare(h, hash, true, err)
+}
+
+func (l *Log) newestHead(ctx context.Context) (head, error) {
+	h := head{hash: zeroHash}
+	var ts string
+	err := l.database().QueryRowContext(ctx, selectHead).Scan(&h.seq, &ts, &h.hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return h, nil
+	}
+	return h, err
+}
+
+// attest compares the log and audit.head with what this process left there,
+// unless it did so just now. It is cheap: two lookups by key and four of
+// files.
+func (l *Log) attest() error {
+	if time.Since(l.attested) <= lingering {
+		return nil
+	}
+	var found []breach
+	err := l.tx.attest()
+	var b *breach
+	if err != nil && !errors.As(err, &b) {
+		return err
+	}
+	switch {
+	case b != nil:
+		found = append(found, *b)
+	case l.replaced && l.known.seq > 0: // it has the row, and perhaps not those before
+		found = append(found, breach{reason: reasonReplaced, expected: l.known, found: foundReplaced})
+	}
+	if b := l.head.check(); b != nil {
+		found = append(found, *b)
+	}
+	if len(found) > 0 {
+		return l.taint(append(found, l.others(found)...))
+	}
+	l.attested = time.Now()
+	return nil
+}
+
+// taint keeps breaches in audit.head and queues the event that reports them.
+func (l *Log) taint(found []breach) error {
+	if err := l.head.keep(found); err != nil {
+		return err
+	}
+	l.known, l.replaced = head{}, false
+	if found[0].reason == reasonRowUnreadable {
+		l.file = nil // new connections may read what these cannot
+	}
+	if l.tx != nil {
+		l.tx.forget()
+	}
+	if l.broken == nil {
+		l.broken = l.breachRow(found)
+	}
+	return nil
+}
+
+// reported acknowledges the event that taint queued: it is committed.
+func (l *Log) reported() {
+	r := *l.broken
+	l.broken = nil
+	l.head.tell()
+	if l.opts.OnBroken != nil {
+		l.opts.OnBroken(r)
+	}
+}

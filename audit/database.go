@@ -1,0 +1,132 @@
+package audit
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"modernc.org/sqlite" // the only driver; its name is "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+func (l *Log) connect() (*sql.DB, error) {
+	if err := createFile(l.path); err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	synchronous := "NORMAL"
+	if l.opts.Durability == "full" {
+		synchronous = "FULL"
+	}
+	db, err := sql.Open("sqlite", dsn(l.path)+fmt.Sprintf("?_txlock=immediate&_pragma=busy_timeout(%d)"+
+		"&_pragma=journal_mode(WAL)&_pragma=wal_autocheckpoint(0)&_pragma=synchronous(%s)", busyTimeout.Milliseconds(), synchronous))
+	if err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	db.SetMaxOpenConns(4)
+	err = create(db)
+	if err == nil {
+		l.file, err = os.Stat(l.path)
+	}
+	for i, suffix := range sidecars {
+		l.sidecars[i], _ = os.Stat(l.path + suffix) // nil: it is not watched
+	}
+	if err != nil {
+		_ = db.Close()
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	return db, nil
+}
+
+// createFile creates the file with the mode that SQLite would leave to the
+// umask. It never opens a file that is there: closing it would drop the locks
+// that other connections of this process have on it.
+func createFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// create makes the table where it is missing. Of several processes that turn
+// a new file to WAL at once, all but one hear SQLITE_BUSY at once, whatever
+// the busy timeout is: waiting for each other they would never end. So they
+// try again.
+func create(db *sql.DB) error {
+	for end := time.Now().Add(busyTimeout); ; time.Sleep(5 * time.Millisecond) {
+		_, err := db.Exec(schema)
+		var fault *sqlite.Error
+		if !errors.As(err, &fault) || fault.Code()&0xff != sqlite3.SQLITE_BUSY || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+// sidecars are what SQLite keeps beside the database.
+var sidecars = [...]string{"-wal", "-shm"}
+
+// sameFile reopens the database when the files at its path are not those that
+// are open: rows written to an unlinked file would be lost.
+func (l *Log) sameFile() error {
+	now, err := os.Stat(l.path)
+	if err == nil && os.SameFile(now, l.file) && (time.Since(l.attested) <= lingering || l.sameSidecars()) {
+		return nil
+	}
+	if l.tx != nil {
+		l.tx.close()
+		l.tx = nil
+	}
+	// The old connections go first: SQLite's locks belong to the process, and
+	// those of one file to all connections that have it open.
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	l.replaced = l.replaced || err == nil && l.file != nil && !os.SameFile(now, l.file)
+	l.file = nil // if this fails, the next commit tries again
+	_ = l.db.Close()
+	db, err := l.connect()
+	if err != nil {
+		return err
+	}
+	l.db = db
+	return nil
+}
+
+func (l *Log) database() *sql.DB {
+	l.reading.RLock()
+	defer l.reading.RUnlock()
+	return l.db
+}
+
+// dsn is the path as SQLite's URI filename.
+func dsn(path string) string {
+	escaped := make([]byte, 0, len(path))
+	for _, c := range []byte(path) {
+		if c == '%' || c == '?' || c == '#' {
+			escaped = fmt.Appendf(escaped, "%%%02x", c)
+			continue
+		}
+		escaped = append(escaped, c)
+	}
+	return "file:" + string(escaped)
+}
+
+// sameSidecars reports whether the write-ahead log and its index are still
+// the files that the database has open.
+func (l *Log) sameSidecars() bool {
+	for i, suffix := range sidecars {
+		now, err := os.Stat(l.path + suffix)
+		if l.sidecars[i] == nil {
+			continue
+		}
+		if err != nil || !os.SameFile(now, l.sidecars[i]) {
+			return false
+		}
+	}
+	return true
+}

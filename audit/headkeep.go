@@ -1,0 +1,69 @@
+package audit
+
+import "slices"
+
+// keep records for ever the heads that the log contradicts: in the lines that
+// hold them, or in lines of their own. This writer goes on with a new line.
+func (h *headFile) keep(found []breach) error {
+	return h.locked(func() error {
+		if err := h.makeWitness(); err != nil {
+			return err
+		}
+		if h.line.number > 0 && h.holds(h.line) {
+			lost := h.line
+			lost.head, lost.state = h.next, lineLost
+			if err := h.keepLine(lost); err != nil {
+				return err
+			}
+		}
+		h.line, h.behind = headLine{}, false
+		for _, b := range found {
+			if err := h.keepLine(h.lineOf(b)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// lineOf returns the line that records b: the one that holds the head already,
+// or a new one.
+func (h *headFile) lineOf(b breach) headLine {
+	if b.line.number > 0 && h.holds(b.line) {
+		b.line.state = lineLost
+		return b.line
+	}
+	return headLine{head: b.expected, writer: h.writer, state: lineLost}
+}
+
+func (h *headFile) keepLine(line headLine) (err error) {
+	same := func(l headLine) bool { return l.seq == line.seq && l.hash == line.hash }
+	switch {
+	case line.number > 0:
+		err = h.writeLine(line)
+	case slices.ContainsFunc(h.lost, same):
+		return nil
+	default:
+		line, err = h.appendLine(line)
+	}
+	if err == nil {
+		h.lost = append(h.lost, line)
+	}
+	return err
+}
+
+// tell acknowledges the lines of keep: the event that reports them is
+// committed. Where it fails, the next Open reports them again.
+func (h *headFile) tell() {
+	lost := h.lost
+	h.lost = nil
+	_ = h.locked(func() error {
+		for _, line := range lost {
+			if h.holds(line) {
+				line.state = lineTold
+				_ = h.writeLine(line)
+			}
+		}
+		return nil
+	})
+}

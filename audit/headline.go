@@ -1,0 +1,83 @@
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// lineSize is the size in bytes of one line of audit.head. A line never
+// crosses a sector, so that neither SIGKILL nor a power cut tears one.
+const lineSize = 128
+
+// formerSize is the size of audit.head as earlier versions wrote it: the
+// sequence number and the hash alone.
+const formerSize = 86
+
+// unknownWriter stands where earlier versions recorded no writer.
+const unknownWriter = "-"
+
+// lineState is what is known about a line of audit.head.
+type lineState string
+
+// The states of a line.
+const (
+	lineHead lineState = "head" // the log had this row
+	lineLost lineState = "lost" // the log did not have this row, and no event reports it yet
+	lineTold lineState = "told" // the log did not have this row, and audit.broken reports it
+)
+
+// headLine is one line of audit.head: the newest row that one writer committed.
+// A line is written in place by its own writer while that runs. The line of an
+// earlier writer is never changed, but for the state of a line that the log
+// contradicts.
+type headLine struct {
+	head
+	number int64 // its place in the file, from 1
+	writer string
+	state  lineState
+}
+
+// append appends the line in its stored form.
+func (h headLine) append(out []byte) []byte {
+	return fmt.Appendf(out, "%020d %s %09d %-26s %s\n", h.seq, h.hash, h.number, h.writer, h.state)
+}
+
+// parseLine parses one stored line; ok is false for anything that append does
+// not write.
+func parseLine(raw []byte) (h headLine, ok bool) {
+	fields := strings.Fields(string(raw))
+	if len(raw) != lineSize || len(fields) != 5 {
+		return h, false
+	}
+	if h.head, ok = parseHead(fields[0], fields[1]); !ok {
+		return h, false
+	}
+	number, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil {
+		return h, false
+	}
+	h.number, h.writer, h.state = number, fields[3], lineState(fields[4])
+	known := h.state == lineHead || h.state == lineLost || h.state == lineTold
+	return h, known && bytes.Equal(h.append(nil), raw)
+}
+
+// parseFormer parses audit.head as earlier versions wrote it.
+func parseFormer(raw []byte) (h headLine, ok bool) {
+	fields := strings.Fields(string(raw))
+	if len(raw) != formerSize || len(fields) != 2 {
+		return h, false
+	}
+	h.head, ok = parseHead(fields[0], fields[1])
+	h.number, h.writer, h.state = 1, unknownWriter, lineHead
+	return h, ok
+}
+
+func parseHead(seq, hash string) (h head, ok bool) {
+	n, err := strconv.ParseInt(seq, 10, 64)
+	if err != nil || n < 0 || len(hash) != len(zeroHash) || strings.Trim(hash, "0123456789abcdef") != "" {
+		return h, false
+	}
+	return head{seq: n, hash: hash}, true
+}

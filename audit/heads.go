@@ -1,0 +1,127 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxHeads bounds what is read of audit.head: half a million writers.
+const maxHeads = 64 << 20
+
+// heads is what audit.head and the witness hold at one moment.
+type heads struct {
+	exists  bool
+	former  bool       // written by an earlier version
+	places  int64      // lines that the file has room for, readable or not
+	lines   []headLine // the readable ones, in the file's order
+	faults  []string   // what is wrong with the others, a sentence each
+	witness witness
+}
+
+// readHeads reads audit.head and the witness while no writer changes them.
+func readHeads(path, witnessPath string) (heads, error) {
+	var found heads
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err == nil {
+		defer f.Close()
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_SH); err != nil {
+			return found, fmt.Errorf("lock audit.head: %w", err)
+		}
+		found, err = parseHeads(io.LimitReader(f, maxHeads+1))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return found, fmt.Errorf("read audit.head: %w", err)
+	}
+	found.witness, err = readWitness(witnessPath)
+	return found, err
+}
+
+// parseHeads parses every line of audit.head.
+func parseHeads(from io.Reader) (heads, error) {
+	found := heads{exists: true}
+	raw, err := io.ReadAll(from)
+	if err != nil {
+		return found, err
+	}
+	if former, ok := parseFormer(raw); ok {
+		found.former, found.places, found.lines = true, 1, []headLine{former}
+		return found, nil
+	}
+	if len(raw) > maxHeads {
+		found.faults = append(found.faults, fmt.Sprintf("audit.head is larger than %d bytes", maxHeads))
+	}
+	for len(raw) > 0 {
+		found.places++
+		text := raw[:min(lineSize, len(raw))]
+		raw = raw[len(text):]
+		line, ok := parseLine(text)
+		switch {
+		case !ok && len(text) < lineSize:
+			found.faults = append(found.faults, fmt.Sprintf("line %d of audit.head is cut", found.places))
+		case !ok:
+			found.faults = append(found.faults, fmt.Sprintf("line %d of audit.head is garbled", found.places))
+		case line.number != found.places:
+			found.faults = append(found.faults,
+				fmt.Sprintf("line %d of audit.head has the number %d: lines were moved or removed", found.places, line.number))
+			found.lines = append(found.lines, line)
+		default:
+			found.lines = append(found.lines, line)
+		}
+	}
+	return found, nil
+}
+
+// newest returns the line with the highest row; ok is false without a line
+// that the log has to agree with.
+func (h *heads) newest() (newest headLine, ok bool) {
+	for _, line := range h.lines {
+		if line.state == lineHead && (!ok || line.seq >= newest.seq) {
+			newest, ok = line, true
+		}
+	}
+	return newest, ok
+}
+
+// fault returns why audit.head cannot be what its writers left, or "".
+// Garbled lines are not among the reasons: they stay, and Verify names them.
+func (h *heads) fault(rows bool) string {
+	expected := h.witness.line.number
+	switch {
+	case !h.exists && (rows || expected > 0):
+		return foundHeadMissing
+	case h.exists && len(h.lines) == 0 && (rows || expected > 0):
+		return fmt.Sprintf("audit.head has no readable line, and had %d", max(expected, 1))
+	case h.places < expected:
+		return fmt.Sprintf("audit.head has %d lines, and had %d", h.places, expected)
+	case !h.former && len(h.lines) > 0 && !h.witness.exists:
+		return "the witness of audit.head is missing"
+	case !h.former && len(h.lines) > 0 && !h.witness.readable:
+		return "the witness of audit.head is garbled"
+	}
+	return ""
+}
+
+// reason returns the reason of the breach that fault describes.
+func (h *heads) reason() string {
+	switch {
+	case !h.exists:
+		return reasonHeadMissing
+	case len(h.lines) > 0 && h.places >= h.witness.line.number:
+		return reasonWitnessChanged
+	}
+	return reasonHeadChanged
+}
+
+// expected returns the newest head that the log has to have.
+func (h *heads) expected() head {
+	newest, _ := h.newest()
+	if h.witness.readable && h.witness.line.seq >= newest.seq {
+		return h.witness.line.head
+	}
+	return newest.head
+}

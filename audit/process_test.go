@@ -1,0 +1,139 @@
+package audit
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// TestHelperWriter is a process that writes rows until it is killed or, with
+// AUDIT_HELPER_ROWS, has written so many. Each committed row is a line of its
+// output.
+func TestHelperWriter(t *testing.T) {
+	path := os.Getenv("AUDIT_HELPER_WRITER")
+	if path == "" {
+		t.Skip("it is started by other tests")
+	}
+	l, err := Open(path, Options{Session: NewID(), OnBroken: func(r Row) { fmt.Println("broken", r.Reason, r.Fields) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var writers sync.WaitGroup
+	for w := range 4 {
+		host := fmt.Sprintf("w%d.example", w)
+		writers.Go(func() {
+			for i := 0; i < 300 || os.Getenv("AUDIT_HELPER_ENDLESS") != ""; i++ {
+				if i%3 == 0 {
+					_ = l.AppendSoon(context.Background(), Row{Event: EventProxyProxied, Status: i, Host: host})
+					continue
+				}
+				r, err := l.Append(context.Background(), Row{Event: EventProxyStarted, Host: host, Path: fmt.Sprintf("/%d", i)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				fmt.Println("row", r.Seq, r.Hash)
+			}
+		})
+	}
+	writers.Wait()
+	closeLog(t, l)
+}
+
+// startWriter starts a process that writes; its output is read from the
+// scanner.
+func startWriter(t testing.TB, path string, env ...string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestHelperWriter$", "-test.v")
+	cmd.Env = append(append(os.Environ(), "AUDIT_HELPER_WRITER="+path), env...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewScanner(out)
+}
+
+// Processes that write at once never take each other's rows for a change.
+func TestHonestProcessesRaiseNoAlarm(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	var running sync.WaitGroup
+	for range 3 {
+		running.Go(func() {
+			for range 2 { // sessions come and go beside others
+				cmd, out := startWriter(t, path)
+				for out.Scan() {
+					if line := out.Text(); len(line) > 6 && line[:6] == "broken" {
+						t.Error(line)
+					}
+				}
+				if err := cmd.Wait(); err != nil {
+					t.Errorf("writer: %v", err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	rows, report := all(t, path)
+	if !report.OK || len(rows) != 3*2*4*300 {
+		t.Errorf("%d rows; Verify = %+v", len(rows), report)
+	}
+	known, err := readHeads(filepath.Join(filepath.Dir(path), headName), filepath.Join(filepath.Dir(path), witnessName))
+	if err != nil || len(known.lines) != 6 || known.witness.line.number != 6 || known.expected().seq != int64(len(rows)) {
+		t.Errorf("audit.head has %d lines, the witness counts %d, the newest head is row %d: %v; want a line for each writer",
+			len(known.lines), known.witness.line.number, known.expected().seq, err)
+	}
+}
+
+// A process that is killed at any moment leaves a whole log, and the next one
+// finds nothing to report.
+func TestAKillIsNoBreach(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	var last string
+	for round := range 25 {
+		cmd, out := startWriter(t, path, "AUDIT_HELPER_ENDLESS=1")
+		for n := 1 + rand.IntN(60); n > 0 && out.Scan(); {
+			var word, seq, hash string
+			if _, err := fmt.Sscan(out.Text(), &word, &seq, &hash); err == nil && word == "row" {
+				last = hash
+				n--
+			} else if word == "broken" {
+				t.Errorf("round %d: %s", round, out.Text())
+			}
+		}
+		_ = cmd.Process.Kill()
+		for out.Scan() { // what was committed before the kill
+			var word, seq, hash string
+			_, err := fmt.Sscan(out.Text(), &word, &seq, &hash)
+			if err == nil && word == "row" && len(hash) == len(zeroHash) {
+				last = hash
+			}
+		}
+		_ = cmd.Wait()
+		if round%5 == 0 {
+			if _, report := all(t, path); !report.OK {
+				t.Fatalf("round %d: Verify = %+v", round, report)
+			}
+		}
+	}
+	history(t, filepath.Dir(path), "after", 6)
+	rows, report := all(t, path)
+	found := false
+	for _, r := range rows {
+		found = found || r.Hash == last
+		if r.Event == EventBroken {
+			t.Errorf("row %d reports a broken log: %s %v", r.Seq, r.Reason, r.Fields)
+		}
+	}
+	if !report.OK || !found {
+		t.Errorf("the last committed row is there: %v; Verify = %+v", found, report)
+	}
+}

@@ -1,0 +1,209 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+)
+
+// maxFindings bounds the findings that a report lists.
+const maxFindings = 100
+
+// Report is what Verify found.
+type Report struct {
+	OK        bool      `json:"ok"`
+	Rows      int64     `json:"rows"`                 // that hold
+	Head      string    `json:"head"`                 // the hash of the last one that holds
+	BrokenSeq int64     `json:"broken_seq,omitempty"` // of the first finding
+	BrokenID  string    `json:"broken_id,omitempty"`
+	Why       string    `json:"why,omitempty"`
+	Findings  []Finding `json:"findings,omitempty"`
+	More      int       `json:"more_findings,omitempty"` // that are not listed
+}
+
+// Finding is one thing that is wrong with the log or with audit.head.
+type Finding struct {
+	Seq      int64  `json:"seq,omitempty"`
+	ID       string `json:"id,omitempty"`
+	Expected string `json:"expected,omitempty"` // hash
+	Found    string `json:"found,omitempty"`    // hash, or a word
+	Why      string `json:"why"`
+}
+
+func (r *Report) add(f Finding) {
+	if len(r.Findings) == 0 {
+		r.OK, r.BrokenSeq, r.BrokenID, r.Why = false, f.Seq, f.ID, f.Why
+	}
+	if len(r.Findings) == maxFindings {
+		r.More++
+		return
+	}
+	r.Findings = append(r.Findings, f)
+}
+
+// Verify walks the chain from the first row and compares the log with every
+// line of audit.head and with the witness. What is wrong is in the report; an
+// error is returned when it cannot be known.
+func (l *Log) Verify(ctx context.Context) (Report, error) {
+	l.settle(ctx)
+	// The heads first: rows that are committed meanwhile are behind them.
+	known, err := readHeads(l.head.path, l.head.witnessPath)
+	if err != nil {
+		return Report{}, err
+	}
+	w := walk{report: Report{OK: true, Head: zeroHash}, at: map[int64]string{0: zeroHash}}
+	for _, line := range append(known.lines, known.witness.line) {
+		w.at[line.seq] = ""
+	}
+	w.at[0] = zeroHash
+	if err := w.rows(ctx, l); err != nil {
+		return Report{}, err
+	}
+	w.heads(known)
+	return w.report, nil
+}
+
+// VerifyMissing is Verify where there is no database at path. It returns an
+// error that wraps fs.ErrNotExist when there never was one.
+func VerifyMissing(path string) (Report, error) {
+	h := newHeadFile(path)
+	known, err := readHeads(h.path, h.witnessPath)
+	if err != nil {
+		return Report{}, err
+	}
+	if last := known.expected(); last.seq == 0 && len(known.faults) == 0 {
+		return Report{}, fmt.Errorf("verify the audit log: %w", fs.ErrNotExist)
+	}
+	w := walk{report: Report{OK: true, Head: zeroHash}, at: map[int64]string{0: zeroHash}}
+	w.heads(known)
+	return w.report, nil
+}
+
+// walk is one pass over the rows.
+type walk struct {
+	report Report
+	last   Row              // the row before
+	at     map[int64]string // the hashes of the rows that a head names
+	ended  bool             // the rows cannot be read to the end
+	broken bool             // the chain is; the rest of it is not checked
+}
+
+func (w *walk) rows(ctx context.Context, l *Log) error {
+	rows, err := l.database().QueryContext(ctx, "SELECT "+columns+" FROM events ORDER BY seq")
+	if err != nil {
+		return w.unreadable(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		r, fields, err := scan(rows)
+		if err != nil {
+			w.breaks(r, "the row cannot be read")
+		}
+		if !w.broken {
+			w.check(r, fields)
+		}
+		if r.Event == EventBroken {
+			w.report.add(reportedBreak(r))
+		}
+		if _, named := w.at[r.Seq]; named {
+			w.at[r.Seq] = r.Hash
+			if err != nil {
+				w.at[r.Seq] = foundUnreadable
+			}
+		}
+		w.last = r
+	}
+	if err := rows.Err(); err != nil {
+		return w.unreadable(err)
+	}
+	return nil
+}
+
+// check compares a row with the one before it.
+func (w *walk) check(r Row, fields string) {
+	again := r
+	again.chain(w.report.Head, fields)
+	switch {
+	case r.Seq != w.report.Rows+1:
+		w.breaks(r, fmt.Sprintf("row %d is missing before it", w.report.Rows+1))
+	case r.PrevHash != w.report.Head:
+		w.breaks(r, "its prev_hash is not the hash of the row before it")
+	case r.Hash != again.Hash:
+		w.breaks(r, "its content does not have its hash")
+	default:
+		w.report.Rows, w.report.Head = r.Seq, r.Hash
+	}
+}
+
+func (w *walk) breaks(r Row, why string) {
+	if !w.broken {
+		w.report.add(Finding{Seq: r.Seq, ID: r.ID, Why: why})
+	}
+	w.broken = true
+}
+
+// unreadable adds a finding for a damaged database; other errors are returned.
+func (w *walk) unreadable(err error) error {
+	if !isDamage(err) {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	w.ended = true
+	const why = "the database is damaged and cannot be read from here on"
+	w.report.add(Finding{Seq: w.last.Seq + 1, Found: foundUnreadable, Why: why})
+	return nil
+}
+
+// reportedBreak is the finding of an audit.broken row.
+func reportedBreak(r Row) Finding {
+	text := func(name string) string { s, _ := r.Fields[name].(string); return s }
+	seq, _ := r.Fields["expected_seq"].(float64)
+	f := Finding{Seq: r.Seq, ID: r.ID, Expected: text("expected_hash"), Found: text("found")}
+	f.Why = fmt.Sprintf("audit.broken: expected row %d with hash %s, found %s", int64(seq), f.Expected, f.Found)
+	return f
+}
+
+// heads compares the lines of audit.head and the witness with the rows.
+func (w *walk) heads(known heads) {
+	told := map[head]bool{}
+	for _, line := range known.lines {
+		told[line.head] = w.line(line, fmt.Sprintf("line %d of audit.head", line.number)) || told[line.head]
+	}
+	if known.witness.readable && !told[known.witness.line.head] {
+		w.line(known.witness.line, "the witness of audit.head")
+	}
+	for _, fault := range known.faults {
+		w.report.add(Finding{Why: fault})
+	}
+	switch fault := known.fault(w.last.Seq > 0); fault {
+	case "":
+	case foundHeadMissing:
+		const why = "the head outside the database is missing, so that a cut tail would not show"
+		w.report.add(Finding{Found: fault, Why: why})
+	default:
+		w.report.add(Finding{Why: fault})
+	}
+}
+
+// line reports whether a line of the name does not fit the rows.
+func (w *walk) line(line headLine, name string) (added bool) {
+	found, named := w.at[line.seq]
+	f := Finding{Seq: line.seq, Expected: line.hash, Found: foundMissing}
+	switch {
+	case line.state != lineHead:
+		f.Why = fmt.Sprintf("%s: row %d with hash %s was not in the log when a session looked for it",
+			name, line.seq, line.hash)
+	case w.ended && line.seq > w.last.Seq, named && found == line.hash:
+		return false
+	case found != "":
+		f.Found = printableHash(found)
+		f.Why = fmt.Sprintf("%s has another hash for row %d: expected %s, found %s", name, line.seq, line.hash, f.Found)
+	case line.seq > w.last.Seq:
+		f.Seq = w.last.Seq + 1
+		f.Why = fmt.Sprintf("the log ends at row %d, and once had row %d: %s has its hash %s, found missing",
+			w.last.Seq, line.seq, name, line.hash)
+	default:
+		f.Why = fmt.Sprintf("%s has row %d with hash %s, found missing", name, line.seq, line.hash)
+	}
+	w.report.add(f)
+	return true
+}

@@ -1,0 +1,67 @@
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// witness is a second copy of the newest head, in a file of its own: audit.db
+// and audit.head that are both replaced by an older pair do not agree with it.
+type witness struct {
+	exists, readable bool
+	line             headLine // number: how many lines audit.head had
+}
+
+func readWitness(path string) (witness, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return witness{}, nil
+	}
+	if err != nil {
+		return witness{}, fmt.Errorf("read the witness of the audit log: %w", err)
+	}
+	defer f.Close()
+	raw := make([]byte, lineSize+1)
+	n, _ := io.ReadFull(f, raw) // what cannot be read is garbled
+	line, ok := parseLine(bytes.Clone(raw[:n]))
+	return witness{exists: true, readable: ok, line: line}, nil
+}
+
+// makeWitness creates the witness, before any line that it has to count.
+func (h *headFile) makeWitness() error {
+	if _, err := os.Lstat(h.witnessPath); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return h.writeWitness(headLine{head: head{hash: zeroHash}, writer: h.writer, state: lineHead})
+}
+
+// testify makes the line of this writer the witness, unless that is newer.
+func (h *headFile) testify() error {
+	old, err := readWitness(h.witnessPath)
+	if err != nil {
+		return err
+	}
+	line := h.line
+	if old.readable && old.line.seq > line.seq {
+		line.head, line.writer = old.line.head, old.line.writer
+	}
+	if line.number, err = h.places(); err != nil {
+		return err
+	}
+	return h.writeWitness(line)
+}
+
+func (h *headFile) writeWitness(line headLine) error {
+	f, err := os.OpenFile(h.witnessPath, os.O_WRONLY|os.O_CREATE|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the witness of audit.head: %w", err)
+	}
+	_, err = f.WriteAt(line.append(nil), 0)
+	return errors.Join(err, f.Close())
+}

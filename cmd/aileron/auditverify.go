@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+)
+
+func newAuditVerifyCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Check the chain of hashes and the heads kept outside the log",
+		Long: "Check the chain of hashes and every head that is kept outside the log, and list what does not fit.\n" +
+			"It ends with 0 when everything fits, and with 1 otherwise. Keep the printed hash elsewhere:\n" +
+			"a log that was replaced together with its heads does not have it.",
+		Example: "  aileron audit verify",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := a.verifyAudit(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				if err := a.printJSON(report); err != nil {
+					return err
+				}
+				if !report.OK {
+					return exitError{1}
+				}
+				return nil
+			}
+			return a.printReport(report)
+		},
+	}
+}
+
+// verifyAudit verifies the log of the home, one whose database is gone
+// included.
+func (a *app) verifyAudit(ctx context.Context) (audit.Report, error) {
+	l, err := a.auditReader()
+	if err != nil {
+		return audit.Report{}, err
+	}
+	if l != nil {
+		defer l.Close()
+		return l.Verify(ctx)
+	}
+	home, err := a.Home()
+	if err != nil {
+		return audit.Report{}, err
+	}
+	report, err := audit.VerifyMissing(filepath.Join(home, "audit.db"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return report, hint(errors.New("verify the audit log: there is none yet"), "it begins with the first session")
+	}
+	return report, err
+}
+
+// printReport lists the findings, and returns the first one as the error.
+func (a *app) printReport(r audit.Report) error {
+	if r.OK {
+		_, err := fmt.Fprintf(a.stdout, "ok  %d rows  %s\n", r.Rows, r.Head)
+		return err
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(a.stdout, "broken  %s\n", termsafe.Line(findingText(f)))
+	}
+	if r.More > 0 {
+		fmt.Fprintf(a.stdout, "broken  %d findings more\n", r.More)
+	}
+	return hint(fmt.Errorf("verify the audit log: %s", termsafe.Line(findingText(r.Findings[0]))),
+		"the database or its heads were changed, or a power cut took rows; docs/audit.md lists what each finding means")
+}
+
+func findingText(f audit.Finding) string {
+	if f.Seq == 0 {
+		return f.Why
+	}
+	return fmt.Sprintf("row %d (%s) is broken: %s", f.Seq, first(f.ID, "no id"), f.Why)
+}
+
+// auditBroken logs that the audit log does not hold what it held.
+func (a *app) auditBroken(r audit.Row) {
+	a.logger().Warn("the audit log was changed: aileron audit verify lists how",
+		"event", r.Event, "audit_id", r.ID, "reason", r.Reason, "found", r.Fields["found"],
+		"expected_seq", r.Fields["expected_seq"], "expected_hash", r.Fields["expected_hash"])
+}
