@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -55,11 +56,24 @@ func auditCSV(ctx context.Context, a *app, l *audit.Log, filter audit.Filter) er
 		if err != nil {
 			return err
 		}
-		return w.Write([]string{number(r.Seq), r.ID, r.TS.Format(time.RFC3339Nano), r.Event, r.SessionID, r.Source, r.Decision, r.Reason, r.ConnectorFQN,
-			r.ConnectorVersion, r.Tool, r.Operation, r.Binding, r.Method, r.Scheme, r.Host, strconv.Itoa(r.Port), r.Path, r.HTTPVersion,
-			strconv.Itoa(r.Status), number(r.RequestBytes), number(r.ResponseBytes), strconv.Itoa(r.Redactions), number(r.DurationUS),
-			string(fields), r.PrevHash, r.Hash})
+		return w.Write([]string{
+			number(r.Seq), cell(r.ID), r.TS.Format(time.RFC3339Nano), cell(r.Event), cell(r.SessionID), cell(r.Source),
+			cell(r.Decision), cell(r.Reason), cell(r.ConnectorFQN), cell(r.ConnectorVersion), cell(r.Tool),
+			cell(r.Operation), cell(r.Binding), cell(r.Method), cell(r.Scheme), cell(r.Host), strconv.Itoa(r.Port),
+			cell(r.Path), cell(r.HTTPVersion), strconv.Itoa(r.Status), number(r.RequestBytes), number(r.ResponseBytes),
+			strconv.Itoa(r.Redactions), number(r.DurationUS), cell(string(fields)), cell(r.PrevHash), cell(r.Hash),
+		})
 	})
 	w.Flush()
 	return errors.Join(err, w.Error())
+}
+
+// cell returns text as a spreadsheet shows it: a leading quotation mark keeps
+// it from being a formula (OWASP, CSV injection).
+func cell(text string) string {
+	first, _ := utf8.DecodeRuneInString(text)
+	if text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
+		return "'" + text
+	}
+	return text
 }

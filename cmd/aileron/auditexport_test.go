@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+)
+
+// A spreadsheet executes a cell that begins like a formula.
+func TestNoCellOfTheCSVIsAFormula(t *testing.T) {
+	c := newCLI(t)
+	formulas := []string{"=HYPERLINK(\"http://evil.example\")", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1"}
+	for _, f := range formulas {
+		c.write(audit.Row{Event: audit.EventSandboxRejected, Decision: audit.DecisionRejected, Method: f, Host: f, Path: f,
+			Tool: f, ConnectorFQN: f, Port: 8443, Status: 403, RequestBytes: -1, Fields: map[string]any{"x": f}})
+	}
+	c.write(audit.Row{Event: audit.EventSandboxRejected, Host: "a=b-c.example", Path: "/@x"})
+	records, err := csv.NewReader(strings.NewReader(c.ok("audit", "export", "--format", "csv"))).ReadAll()
+	if err != nil || len(records) != len(formulas)+2 {
+		t.Fatalf("%d records, %v", len(records), err)
+	}
+	column := map[string]int{}
+	for i, name := range records[0] {
+		column[name] = i
+	}
+	for i, record := range records[1:] {
+		for name, j := range column {
+			first, _ := utf8.DecodeRuneInString(record[j])
+			if name != "request_bytes" && strings.ContainsRune("=+-@\t\r\n＝", first) {
+				t.Errorf("row %d: %s is %q", i+1, name, record[j])
+			}
+		}
+		numbers := record[column["request_bytes"]] + " " + record[column["port"]]
+		if i < len(formulas) && (record[column["host"]][0] != '\'' || numbers != "-1 8443") {
+			t.Errorf("row %d is %q", i+1, record)
+		}
+	}
+	if last := records[len(records)-1]; last[column["host"]] != "a=b-c.example" || last[column["path"]] != "/@x" {
+		t.Errorf("a harmless row is %q", last)
+	}
+}
+
+// Nothing that the audit commands print controls a terminal.
+func TestAuditOutputIsEscaped(t *testing.T) {
+	c := newCLI(t)
+	const bad = "a\u202eb\u009b2Jc\x1b]0;t\ad\u2066e\u200ff"
+	c.write(audit.Row{Event: audit.EventProxyRejected, Decision: audit.DecisionRejected, Reason: bad, Method: bad, Host: bad,
+		Path: "/" + bad, Fields: map[string]any{"title" + bad: bad}})
+	row := decode[audit.Row](t, c.ok("audit", "list", "--json"))
+	if row.Host != bad {
+		t.Errorf("the JSON object has the host %q, want %q", row.Host, bad)
+	}
+	for _, args := range []string{
+		"list", "list --json", "tail", "tail --json", "show " + row.ID, "show --json " + row.ID, "export", "export --format csv",
+	} {
+		out := c.ok(append([]string{"audit"}, strings.Fields(args)...)...)
+		if i := strings.IndexFunc(out, termsafe.Unsafe); i >= 0 || !strings.Contains(out, `\u202e`) {
+			t.Errorf("audit %s prints %q", args, out)
+		}
+		if strings.Contains(args, "show") && !json.Valid([]byte(out)) {
+			t.Errorf("audit %s prints no JSON", args)
+		}
+	}
+}
