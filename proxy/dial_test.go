@@ -1,0 +1,38 @@
+package proxy
+
+import (
+	"errors"
+	"testing"
+)
+
+// Two checks stand one behind the other, so each is tried by itself: with both
+// in place nothing could tell that one of them is gone.
+
+func TestTheAddressThatWasResolvedIsChecked(t *testing.T) {
+	u, err := newUpstream(Upstream{})
+	must(t, err)
+	for host, class := range map[string]string{
+		"127.0.0.1": "loopback", "10.1.2.3": "private", "169.254.169.254": "metadata", "::1": "loopback", "::ffff:10.0.0.1": "private", "fd00:ec2::254": "metadata",
+	} {
+		got, err := u.addresses(t.Context(), host)
+		var refused *addressError
+		if !errors.As(err, &refused) {
+			t.Errorf("%s (%s): %v, %v, want an addressError", host, class, got, err)
+		}
+	}
+	if got, err := u.addresses(t.Context(), "93.184.215.14"); err != nil || len(got) != 1 {
+		t.Errorf("a public address: %v, %v", got, err)
+	}
+}
+
+func TestTheAddressThatIsDialledIsChecked(t *testing.T) {
+	for _, at := range []string{"127.0.0.1:443", "10.1.2.3:443", "[::1]:443", "[::ffff:169.254.169.254]:443", "[fe80::1%lo]:443", "nonsense"} {
+		var refused *addressError
+		if err := floor(t.Context(), "tcp", at, nil); !errors.As(err, &refused) {
+			t.Errorf("%s: %v, want an addressError", at, err)
+		}
+	}
+	if err := floor(t.Context(), "tcp", "93.184.215.14:443", nil); err != nil {
+		t.Errorf("a public address: %v", err)
+	}
+}
