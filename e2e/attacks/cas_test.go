@@ -79,6 +79,7 @@ func cas() category {
 				c.failf("the root's name %q is not its own", root.Subject.CommonName)
 			}
 		}},
+		{id: "CA-03", does: "every TLS stack of this machine takes the session's leaf with its CA, strictly too, and refuses it without", run: casClients},
 		{id: "CA-04", does: "what strict clients refuse is refused still", run: func(c *trial) {
 			bad := func(change func(*x509.Certificate)) *x509.Certificate {
 				t := honest(victim)

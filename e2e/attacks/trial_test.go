@@ -56,6 +56,13 @@ func (c *trial) failf(format string, args ...any) {
 	}
 }
 
+// failed reports a trial in which the subject did not hold.
+func (c *trial) failed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.fails) > 0
+}
+
 // must ends the test on a fault of the harness's own.
 func (c *trial) must(err error) {
 	c.t.Helper()
@@ -136,8 +143,11 @@ func (c *trial) judge() {
 // settledRows waits until every exchange has its outcome.
 func (c *trial) settledRows() []audit.Row {
 	wait := c.s.patience
-	if c.s.forgets {
+	switch {
+	case c.s.forgets:
 		wait = 300 * time.Millisecond
+	case c.failed():
+		wait = min(wait, 3*time.Second) // what did not hold may never come
 	}
 	for end := time.Now().Add(wait); ; time.Sleep(2 * time.Millisecond) {
 		rows := c.s.rows(c.after)
