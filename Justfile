@@ -48,6 +48,13 @@ matrix: prepare-tests
     cat "$table"
     exit $result
 
+# takes each defence away and expects its test to fail: half an hour, or `just mutants --shard 2/16`
+mutants *flags: prepare-tests
+    scripts/mutants {{ flags }}
+
+# what runs once a night and not in CI
+nightly: mutants
+
 # what every commit passes: gofmt, vet, the tests that need no box
 check:
     @test -z "$(gofmt -l .)" || { echo "check: not formatted (just fmt mends it):" >&2; gofmt -l . >&2; exit 1; }

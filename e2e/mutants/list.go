@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// mutant is one entry of the list: an edit of one line that takes a defence
+// away, and the test that must fail then.
+type mutant struct {
+	id, defence string
+	file        string // relative to the repository
+	old, new    string // a part of one line, which is in the file once
+	pkg, run    string // of go test
+}
+
+// parse reads a list. An entry is a paragraph; lines that begin with # are
+// comments:
+//
+//	ID the defence, in words
+//	file proxy/target.go
+//	- s == "."
+//	+ false
+//	test ./proxy TestPaths
+func parse(text string) ([]mutant, error) {
+	var all []mutant
+	seen := map[string]bool{}
+	for i, paragraph := range strings.Split(text, "\n\n") {
+		var lines []string
+		for line := range strings.Lines(paragraph) {
+			if line = strings.TrimRight(line, "\n"); line != "" && !strings.HasPrefix(line, "#") {
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		m, err := entry(lines)
+		if err == nil && seen[m.id] {
+			err = errors.New("the id is there twice")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read entry %d (%s): %w", i+1, lines[0], err)
+		}
+		seen[m.id] = true
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+var errEntry = errors.New("an entry is ID and defence, file, - old, + new, test PACKAGE EXPRESSION, a line each")
+
+func entry(lines []string) (mutant, error) {
+	if len(lines) != 5 {
+		return mutant{}, errEntry
+	}
+	var m mutant
+	m.id, m.defence, _ = strings.Cut(lines[0], " ")
+	test := ""
+	for i, part := range []struct {
+		prefix string
+		value  *string
+	}{{"file ", &m.file}, {"- ", &m.old}, {"+ ", &m.new}, {"test ", &test}} {
+		value, found := strings.CutPrefix(lines[i+1]+" ", part.prefix) // "+" alone is a removal
+		value = strings.TrimSuffix(value, " ")
+		if !found {
+			return mutant{}, errEntry
+		}
+		*part.value = value
+	}
+	m.pkg, m.run, _ = strings.Cut(test, " ")
+	if m.defence == "" || m.old == "" || m.old == m.new || m.pkg == "" || m.run == "" {
+		return mutant{}, errEntry
+	}
+	return m, nil
+}
+
+// edits returns how often the edit applies to a text.
+func (m mutant) edits(text string) int { return strings.Count(text, m.old) }
+
+// errStale is returned for an edit that does not apply exactly once.
+var errStale = errors.New("the line to edit is not there exactly once")
+
+// apply makes the edit in the copy of the repository at root and returns what
+// takes it back.
+func (m mutant) apply(root string) (undo func() error, err error) {
+	path := filepath.Join(root, m.file)
+	was, err := os.ReadFile(path)
+	if err != nil {
+		return nil, errors.Join(errStale, err)
+	}
+	if n := m.edits(string(was)); n != 1 {
+		return nil, fmt.Errorf("%w, but %d times: %q in %s", errStale, n, m.old, m.file)
+	}
+	edited := strings.Replace(string(was), m.old, m.new, 1)
+	if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
+		return nil, fmt.Errorf("edit %s: %w", m.file, err)
+	}
+	return func() error { return os.WriteFile(path, was, 0o600) }, nil
+}
+
+// shard returns the k-th of n parts, as evenly as it can.
+func shard(all []mutant, k, n int) []mutant {
+	var part []mutant
+	for i, m := range all {
+		if i%n == k-1 {
+			part = append(part, m)
+		}
+	}
+	return part
+}

@@ -1,0 +1,170 @@
+// Command mutants checks that the tests see the defences: it takes one after
+// the other away, by an edit of one line in a copy of the repository, and
+// expects the test that stands beside it in the list to fail with a message.
+// A test that passes, hangs, or is red before the edit is reported.
+//
+//	scripts/mutants                  # all of scripts/mutants.txt
+//	scripts/mutants --shard 2/7      # a part of them
+//	scripts/mutants PTH-DOT AUT-SNI  # these
+//	scripts/mutants --check          # which edits do not apply any more
+//
+// The copy is a git work tree of HEAD in a temporary directory, which is
+// removed at the end and on Ctrl-C.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags of the command.
+type options struct {
+	list     string
+	shard    string
+	baseline bool
+	check    bool
+	bound    time.Duration
+	ids      []string
+}
+
+func run(ctx context.Context, args []string) error {
+	var o options
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	flags.StringVar(&o.list, "list", "scripts/mutants.txt", "the list of mutants")
+	flags.StringVar(&o.shard, "shard", "1/1", "which part of the list: K/N")
+	flags.BoolVar(&o.baseline, "baseline", true, "run the tests without an edit first")
+	flags.BoolVar(&o.check, "check", false, "only check that the edits apply, in the work tree as it is")
+	flags.DurationVar(&o.bound, "bound", bound, "the most that one test may take")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	o.ids = flags.Args()
+	chosen, err := choose(o)
+	if err != nil {
+		return err
+	}
+	if o.check {
+		return check(chosen)
+	}
+	root, remove, err := scratch(ctx)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	r := runner{root: root, bound: o.bound}
+	if o.baseline {
+		fmt.Fprintln(os.Stderr, "mutants: the tests without an edit")
+		if err := r.baseline(ctx, chosen); err != nil {
+			return err
+		}
+	}
+	return r.all(ctx, chosen)
+}
+
+// choose returns the mutants that are asked for.
+func choose(o options) ([]mutant, error) {
+	text, err := os.ReadFile(o.list)
+	if err != nil {
+		return nil, err
+	}
+	all, err := parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.list, err)
+	}
+	if len(o.ids) > 0 {
+		for _, id := range o.ids {
+			if !slices.ContainsFunc(all, func(m mutant) bool { return m.id == id }) {
+				return nil, fmt.Errorf("there is no mutant %q in %s", id, o.list)
+			}
+		}
+		return slices.DeleteFunc(all, func(m mutant) bool { return !slices.Contains(o.ids, m.id) }), nil
+	}
+	var k, n int
+	if _, err := fmt.Sscanf(o.shard, "%d/%d", &k, &n); err != nil || k < 1 || k > n {
+		return nil, fmt.Errorf("--shard is K/N with K from 1 to N, not %q", o.shard)
+	}
+	return shard(all, k, n), nil
+}
+
+// check reports the edits that do not apply once in the files as they are.
+func check(mutants []mutant) error {
+	var faults []error
+	for _, m := range mutants {
+		was, err := os.ReadFile(m.file)
+		if err == nil && m.edits(string(was)) != 1 {
+			err = fmt.Errorf("%w: %q in %s", errStale, m.old, m.file)
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", m.id, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// scratch makes a work tree of HEAD, in which edits are made.
+func scratch(ctx context.Context) (root string, remove func(), err error) {
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return "", nil, err
+	}
+	root = filepath.Join(dir, "tree")
+	remove = func() {
+		// Not with ctx, which may have ended.
+		_ = exec.Command("git", "worktree", "remove", "--force", root).Run()
+		_ = os.RemoveAll(dir)
+		_ = exec.Command("git", "worktree", "prune").Run()
+	}
+	if out, err := exec.CommandContext(ctx, "git", "worktree", "add", "--quiet", "--detach", root, "HEAD").CombinedOutput(); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("make a work tree: %w: %s", err, out)
+	}
+	return root, remove, nil
+}
+
+// all tries each mutant and prints what became of it.
+func (r runner) all(ctx context.Context, mutants []mutant) error {
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	counts := map[verdict]int{}
+	for i, m := range mutants {
+		began := time.Now()
+		v, why, err := r.try(ctx, m)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.id, err)
+		}
+		counts[v]++
+		fmt.Fprintf(os.Stderr, "mutants: %d of %d: %s: %s (%v)\n", i+1, len(mutants), m.id, v, time.Since(began).Round(time.Second))
+		if v != killed {
+			fmt.Fprintf(os.Stderr, "    %s %s\n    %s\n", m.pkg, m.run, why)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", m.id, v, m.defence)
+	}
+	_ = w.Flush()
+	fmt.Print(table.String())
+	fmt.Printf("%d killed, %d survived, %d stale, %d hung, %d untried\n", counts[killed], counts[survived], counts[stale], counts[hung], counts[untried])
+	if counts[killed] != len(mutants) {
+		return errors.New("some defences can be taken away unseen")
+	}
+	return nil
+}

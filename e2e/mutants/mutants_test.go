@@ -1,0 +1,124 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTheListIsWellFormed(t *testing.T) {
+	text, err := os.ReadFile("../../scripts/mutants.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 60 {
+		t.Errorf("the list has %d mutants, want 60 at least", len(all))
+	}
+	for _, m := range all {
+		if dir, found := strings.CutPrefix(m.pkg, "./"); !found || !hasTests(filepath.Join("../..", dir)) {
+			t.Errorf("%s: %s is no package with tests", m.id, m.pkg)
+		}
+		if !strings.HasSuffix(m.file, ".go") || strings.HasSuffix(m.file, "_test.go") {
+			t.Errorf("%s edits %s, which is no defence", m.id, m.file)
+		}
+	}
+}
+
+func hasTests(dir string) bool {
+	found, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	return err == nil && len(found) > 0
+}
+
+func TestAnEntryIsWhole(t *testing.T) {
+	const good = "A a defence\nfile a.go\n- x\n+ y\ntest ./a TestA"
+	if all, err := parse("# about\n\n" + good + "\n"); err != nil || len(all) != 1 || all[0] != (mutant{"A", "a defence", "a.go", "x", "y", "./a", "TestA"}) {
+		t.Errorf("got %+v, %v", all, err)
+	}
+	for name, bad := range map[string]string{
+		"twice": good + "\n\n" + good, "no test": strings.Replace(good, "test ./a TestA", "test ./a", 1), "no edit": strings.Replace(good, "+ y", "+ x", 1),
+		"no defence": strings.Replace(good, "A a defence", "A", 1), "a line too many": good + "\nmore", "another order": strings.Replace(good, "file a.go", "+ y", 1),
+	} {
+		if _, err := parse(bad); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+func TestAnEditAppliesOnceAndIsTakenBack(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "a.go")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	m := mutant{file: "a.go", old: "if bad {", new: "if false {"}
+	write("if bad {\n}\n")
+	undo, err := m.apply(root)
+	if err != nil || read() != "if false {\n}\n" {
+		t.Fatalf("got %q, %v", read(), err)
+	}
+	if err := undo(); err != nil || read() != "if bad {\n}\n" {
+		t.Errorf("taken back: %q, %v", read(), err)
+	}
+	for name, text := range map[string]string{"gone": "x", "twice": "if bad {\nif bad {"} {
+		write(text)
+		if _, err := m.apply(root); err == nil || read() != text {
+			t.Errorf("%s: %v, %q", name, err, read())
+		}
+	}
+	if _, err := (mutant{file: "b.go", old: "x"}).apply(root); err == nil {
+		t.Error("a file that is not there is edited")
+	}
+}
+
+func TestWhatGoTestSaysIsJudged(t *testing.T) {
+	for name, c := range map[string]struct {
+		out          string
+		passed, late bool
+		want         verdict
+	}{
+		"passed":       {"--- PASS: TestA (0.00s)\nPASS\n", true, false, survived},
+		"failed":       {"    a_test.go:3: got 1, want 2\n--- FAIL: TestA (0.00s)\nFAIL\n", false, false, killed},
+		"panicked":     {"panic: runtime error: index out of range\ngoroutine 1 [running]:\nFAIL\n", false, false, killed},
+		"timed out":    {"panic: test timed out after 1m\n", false, false, hung},
+		"killed late":  {"=== RUN TestA\n", false, true, hung},
+		"no end":       {"attacks: x has not ended after 4m:\n", false, false, hung},
+		"no message":   {"--- FAIL: TestA (0.00s)\nFAIL\n", false, false, hung},
+		"no compiling": {"FAIL a [build failed]\n", false, false, stale},
+		"no such test": {"testing: warning: no tests to run\nPASS\n", true, false, untried},
+		"skipped":      {"--- SKIP: TestA (0.00s)\nPASS\n", true, false, untried},
+	} {
+		if got, why := judge(c.out, c.passed, c.late); got != c.want {
+			t.Errorf("%s: %s (%s), want %s", name, got, why, c.want)
+		}
+	}
+}
+
+func TestShardsAndUnionsLoseNothing(t *testing.T) {
+	all := []mutant{{id: "a", pkg: "./p", run: "TestA"}, {id: "b", pkg: "./p", run: "TestB"}, {id: "c", pkg: "./p", run: "TestC/x"}, {id: "d", pkg: "./p", run: "TestC/y"}, {id: "e", pkg: "./q", run: "TestA"}}
+	seen := map[string]bool{}
+	for k := 1; k <= 3; k++ {
+		for _, m := range shard(all, k, 3) {
+			seen[m.id] = true
+		}
+	}
+	if len(seen) != len(all) {
+		t.Errorf("the shards hold %v", seen)
+	}
+	if got := strings.Join(union(all, "./p"), " "); got != "(TestA)|(TestB) TestC/(x)|(y)" {
+		t.Errorf("the union is %q", got)
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// verdict is what became of a mutant.
+type verdict string
+
+const (
+	killed   verdict = "killed"   // its test failed, with a message
+	survived verdict = "SURVIVED" // its test passed
+	stale    verdict = "STALE"    // the edit does not apply, or does not compile
+	hung     verdict = "HUNG"     // its test did not end, which tells nobody what is wrong
+	untried  verdict = "UNTRIED"  // there is no such test, or it was skipped
+)
+
+// bound is for one run of go test: what takes so long waits for nothing.
+const bound = 4 * time.Minute
+
+// runner runs tests in a copy of the repository.
+type runner struct {
+	root  string
+	bound time.Duration
+}
+
+// try makes the edit, runs the test, and takes the edit back.
+func (r runner) try(ctx context.Context, m mutant) (verdict, string, error) {
+	undo, err := m.apply(r.root)
+	if errors.Is(err, errStale) {
+		return stale, err.Error(), nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	v, why := r.test(ctx, m.pkg, m.run)
+	return v, why, errors.Join(ctx.Err(), undo())
+}
+
+// test runs go test and judges what it says.
+func (r runner) test(ctx context.Context, pkg, run string) (verdict, string) {
+	within, cancel := context.WithTimeout(ctx, r.bound)
+	defer cancel()
+	timeout := fmt.Sprintf("-timeout=%v", r.bound*3/4)
+	cmd := exec.CommandContext(within, "nice", "-n", "10", "go", "test", "-count=1", "-vet=off", "-v", timeout, "-run", run, pkg)
+	cmd.Dir = r.root
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 10 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return judge(out.String(), err == nil, within.Err() != nil)
+}
+
+var failure = regexp.MustCompile(`(?m)^\s+\w+_test\.go:\d+: .*|^panic: .*`)
+
+// judge reads the output of go test -v.
+func judge(out string, passed, late bool) (verdict, string) {
+	message := strings.TrimSpace(failure.FindString(out))
+	switch {
+	case late, strings.Contains(out, "panic: test timed out"), strings.Contains(out, " has not ended after "):
+		return hung, last(out)
+	case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
+		return stale, last(out)
+	case !passed && message != "":
+		return killed, message
+	case !passed:
+		return hung, "red without a message: " + last(out)
+	case !strings.Contains(out, "--- PASS"):
+		return untried, last(out)
+	}
+	return survived, ""
+}
+
+// last returns the end of what was printed, on one line.
+func last(out string) string {
+	lines := strings.Fields(out)
+	return strings.Join(lines[max(0, len(lines)-40):], " ")
+}
+
+// baseline runs the tests of all mutants without any edit: a test that is red
+// anyway kills nothing.
+func (r runner) baseline(ctx context.Context, all []mutant) error {
+	for _, pkg := range packages(all) {
+		for _, run := range union(all, pkg) {
+			if v, why := r.test(ctx, pkg, run); v != survived {
+				return fmt.Errorf("run the tests of %s without an edit (%s): %s: %s", pkg, run, v, why)
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+func packages(all []mutant) []string {
+	var pkgs []string
+	for _, m := range all {
+		if !slices.Contains(pkgs, m.pkg) {
+			pkgs = append(pkgs, m.pkg)
+		}
+	}
+	return pkgs
+}
+
+// union returns as few expressions as hold all tests of a package: one for
+// whole tests, and one for each test of which subtests are named.
+func union(all []mutant, pkg string) []string {
+	var whole []string
+	parts := map[string][]string{}
+	for _, m := range all {
+		if m.pkg != pkg {
+			continue
+		}
+		if test, part, found := strings.Cut(m.run, "/"); found {
+			parts[test] = append(parts[test], "("+part+")")
+		} else {
+			whole = append(whole, "("+m.run+")")
+		}
+	}
+	var runs []string
+	if len(whole) > 0 {
+		runs = append(runs, strings.Join(slices.Compact(slices.Sorted(slices.Values(whole))), "|"))
+	}
+	for test, part := range parts {
+		runs = append(runs, test+"/"+strings.Join(slices.Compact(slices.Sorted(slices.Values(part))), "|"))
+	}
+	return slices.Sorted(slices.Values(runs))
+}
