@@ -37,6 +37,7 @@ const (
 	EventBindingRevoked        = "binding.revoked"
 	EventVaultUnlocked         = "vault.unlocked"
 	EventVaultLocked           = "vault.locked"
+	EventVaultRekeyed          = "vault.rekeyed"
 	EventConnectorInstalled    = "connector.installed"
 	EventConnectorRemoved      = "connector.removed"
 	EventConnectorVerifyFailed = "connector.verify_failed"
@@ -48,7 +49,7 @@ func Events() []string {
 	return []string{
 		EventProxyStarted, EventProxyProxied, EventProxyRejected, EventSandboxPassthrough, EventSandboxRejected, EventSandboxDisabled,
 		EventOperationRejected, EventSessionStarted, EventSessionEnded, EventBindingCreated, EventBindingRebound, EventBindingRevoked,
-		EventVaultUnlocked, EventVaultLocked, EventConnectorInstalled, EventConnectorRemoved, EventConnectorVerifyFailed,
+		EventVaultUnlocked, EventVaultLocked, EventVaultRekeyed, EventConnectorInstalled, EventConnectorRemoved, EventConnectorVerifyFailed,
 		EventBroken,
 	}
 }

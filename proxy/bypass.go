@@ -26,8 +26,8 @@ func (p *Plane) bypasses(a Authority) bool {
 // bypass joins the client to the upstream. The only thing that is read is the
 // ClientHello: its SNI must be the tunnel's host, or a shared front end could
 // be asked for another one. The address floor holds as everywhere.
-func (p *Plane) bypass(ctx context.Context, client net.Conn, a Authority, r *http.Request) {
-	x := p.newExchange(audit.SourceConnectTLS, a, "", r)
+func (p *Plane) bypass(ctx context.Context, client net.Conn, a Authority, door Door, r *http.Request) {
+	x := p.newExchange(door, audit.SourceConnectTLS, a, "", r)
 	x.row.Path = ""
 	hello, err := clientHello(client)
 	switch {

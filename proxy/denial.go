@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -51,6 +52,7 @@ const (
 	reasonHeadTooLarge = "head_too_large"
 	reasonSlow         = "request_too_slow"
 	reasonCrossSite    = "cross_site"
+	reasonNoRequest    = "no_request"
 	reasonTruncated    = "upstream_truncated"
 	reasonUnrecordable = "outcome_not_recorded"
 )
@@ -84,7 +86,7 @@ func kindOf(reason string) kind {
 		return kind{"invalid_request", 400, false, "Send the whole body with valid framing. Check whether the request took effect before sending it again."}
 	case reasonAuthority:
 		return kind{"invalid_request", 421, false, "Open a new connection for each host, and send that host in Host and SNI."}
-	case reasonMalformed, reasonNotTLS, reasonTLSClient:
+	case reasonMalformed, reasonNotTLS, reasonTLSClient, reasonNoRequest:
 		return kind{"invalid_request", 400, false, "Send a well-formed request."}
 	case reasonHeadTooLarge:
 		return kind{"invalid_request", 431, false, "Send fewer or shorter header fields."}
@@ -101,9 +103,9 @@ func kindOf(reason string) kind {
 	case reasonSlow:
 		return kind{"timeout", 408, true, "Send the whole request without long pauses."}
 	case reasonUnbound:
-		return kind{"binding_required", 403, false, "Ask the user to bind a credential: aileron binding setup FQN."}
+		return kind{"binding_required", 403, false, "Ask the user to bind a credential: aileron binding setup %s"}
 	case reasonCredential:
-		return kind{"binding_failed", 502, false, "Ask the user to bind the credential again: aileron binding rebind NAME."}
+		return kind{"binding_failed", 502, false, "Ask the user to bind the credential again: aileron binding rebind %s"}
 	case reasonApproval:
 		return kind{"approval_required", 403, false, "This operation asks for an approval, and there is no surface to approve on yet."}
 	case reasonAudit, reasonUnrecordable:
@@ -142,7 +144,8 @@ type Denial struct {
 	Granted   []string
 	AuditID   string
 
-	status int // where RFC 9110 has a closer one than the reason's own; 0: it has none
+	status  int    // where RFC 9110 has a closer one than the reason's own; 0: it has none
+	subject string // what the hint names in place of its %s
 }
 
 func deny(reason, format string, args ...any) *Denial {
@@ -150,6 +153,11 @@ func deny(reason, format string, args ...any) *Denial {
 }
 
 func (d *Denial) Error() string { return d.Message }
+
+// text is the message with what to do next.
+func (d *Denial) text() string {
+	return "aileron: " + d.Message + ". " + strings.ReplaceAll(kindOf(d.Reason).mend, "%s", cmp.Or(d.subject, "NAME"))
+}
 
 // ErrorClass is the class of CONTRACT section 4.
 func (d *Denial) ErrorClass() string { return kindOf(d.Reason).class }
@@ -174,7 +182,7 @@ func (d *Denial) JSON() []byte {
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(map[string]any{"error": map[string]any{
-		"class": k.class, "message": "aileron: " + d.Message + ". " + k.mend, "requested": d.Requested, "granted": granted,
+		"class": k.class, "message": d.text(), "requested": d.Requested, "granted": granted,
 		"audit_id": d.AuditID, "retriable": k.retriable, "details": map[string]string{"reason": d.Reason},
 	}})
 	return out.Bytes()
@@ -218,7 +226,7 @@ func (d *Denial) grpc(req *http.Request) *http.Response {
 	k := kindOf(d.Reason)
 	h := http.Header{
 		"Content-Type": {"application/grpc"}, "Grpc-Status": {strconv.Itoa(grpcStatus(k))},
-		"Grpc-Message": {grpcText("aileron: " + d.Message + ". " + k.mend)},
+		"Grpc-Message": {grpcText(d.text())},
 	}
 	if d.AuditID != "" {
 		h.Set("X-Aileron-Audit-Id", d.AuditID)

@@ -53,12 +53,15 @@ func (x *Exchange) leave() {
 }
 
 // newExchange starts an exchange's row. Nothing is decided yet.
-func (p *Plane) newExchange(source string, a Authority, scheme string, r *http.Request) *Exchange {
+func (p *Plane) newExchange(door Door, source string, a Authority, scheme string, r *http.Request) *Exchange {
 	x := &Exchange{p: p, grants: p.grants.Load(), request: r, authority: a, started: time.Now(), scrubbed: func() int { return 0 }}
 	x.row = audit.Row{
 		Event: audit.EventSandboxRejected, SessionID: p.cfg.Session, Source: source,
 		Scheme: scheme, Host: a.Host, Port: int(a.Port),
 		Fields: map[string]any{"request_id": audit.NewID()},
+	}
+	if door.Redirected {
+		x.row.Fields["redirected"] = true
 	}
 	if r != nil {
 		x.row.Method, x.row.HTTPVersion = r.Method, r.Proto
@@ -162,11 +165,37 @@ func (x *Exchange) reject(d *Denial) *Denial {
 	}()
 	x.row.Decision, x.row.Reason = audit.DecisionRejected, d.Reason
 	x.row.Status = d.Status()
+	x.attribute()
+	d.subject = x.subject(d.Reason)
 	if x.record() != nil {
 		return deny(reasonAudit, "the audit log cannot be written")
 	}
 	d.AuditID = x.row.ID
 	return d
+}
+
+// attribute puts the connector that names the host into a refusal's row: a
+// filter by connector must show its refusals too.
+func (x *Exchange) attribute() {
+	if x.row.ConnectorFQN != "" || x.row.Host == "" {
+		return
+	}
+	t := spec.Target{Host: x.row.Host, Port: uint16(x.row.Port), Method: x.row.Method, Path: x.row.Path} //nolint:gosec // a port
+	if c := x.grants.Index.Naming(t); c != nil {
+		x.row.ConnectorFQN, x.row.ConnectorVersion = string(c.FQN), c.Version
+	}
+}
+
+// subject is what the hint of a denial is about: the connector to bind, or the
+// binding to bind again.
+func (x *Exchange) subject(reason string) string {
+	switch reason {
+	case reasonUnbound:
+		return x.row.ConnectorFQN
+	case reasonCredential:
+		return x.row.Binding
+	}
+	return ""
 }
 
 // A refusal costs its sender nothing, and us a row for good. So a box that is

@@ -29,6 +29,9 @@ type Door struct {
 	// own, for a client that ignored the proxy. A bare address may then be
 	// named by the client's SNI.
 	Redirected bool
+	// Names are names of the listener, as "host:port", beside its own address:
+	// those that a gateway or an engine gives it.
+	Names []string
 }
 
 // Serve accepts connections on l until ctx ends, and returns when all that it
@@ -36,6 +39,7 @@ type Door struct {
 func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
+	defer p.countSilence()
 	var conns sync.WaitGroup
 	defer conns.Wait()
 	open := p.front(ctx, door)
@@ -177,7 +181,23 @@ func (b *wholeBody) Read(p []byte) (n int, err error) {
 // Refuse implements wire.Handler: a head that the wire did not take is
 // written down and answered.
 func (f *front) Refuse(fault *wire.Fault) *http.Response {
-	return f.p.refuseHead(f.source(fault.Method == http.MethodConnect), Authority{}, "", fault)
+	a, scheme := faultAuthority(fault)
+	over := &inside{p: f.p, a: a, scheme: scheme, source: f.source(fault.Method == http.MethodConnect), door: f.door}
+	return over.Refuse(fault)
+}
+
+// faultAuthority is what a refused head names as far as it can be read: the
+// zero value when that is nothing.
+func faultAuthority(fault *wire.Fault) (Authority, string) {
+	if fault.Method == http.MethodConnect {
+		a, _ := ParseAuthority(fault.Target, 0)
+		return a, ""
+	}
+	a, scheme, malformed := ParseURL(fault.Target)
+	if malformed != nil || !strings.ContainsAny(fault.Target[len(scheme)+len("://"):], "/?") {
+		return Authority{}, "" // the target may have been cut off inside its host
+	}
+	return a, scheme
 }
 
 func (f *front) source(connect bool) string {
@@ -211,13 +231,11 @@ func (f *front) connect(r *http.Request, client net.Conn) {
 	if d == nil && err != nil {
 		d = deny(reasonMalformed, "CONNECT names no plain host:port")
 	}
-	if d == nil && r.Host != "" { // HTTP/1.0 clients, Python's among them, send none
-		if host, err := ParseAuthority(r.Host, a.Port); err != nil || host != a {
-			d = deny(reasonAuthority, "the Host of the CONNECT is not its target")
-		}
+	if d == nil && !f.agrees(r, a, client.LocalAddr()) {
+		d = deny(reasonAuthority, "the Host of the CONNECT is neither its target nor this proxy")
 	}
 	if d != nil {
-		x := f.p.newExchange(audit.SourceConnectTLS, a, "", r)
+		x := f.p.newExchange(f.door, audit.SourceConnectTLS, a, "", r)
 		x.row.Path = ""
 		writeResponse(client, x.reject(d).Response(r))
 		return
@@ -227,10 +245,23 @@ func (f *front) connect(r *http.Request, client net.Conn) {
 		return
 	}
 	if f.p.bypasses(a) {
-		f.p.bypass(f.ctx, client, a, r)
+		f.p.bypass(f.ctx, client, a, f.door, r)
 		return
 	}
 	f.p.tunnel(f.ctx, client, a, f.door)
+}
+
+// agrees reports whether the Host of a CONNECT for a may stand beside it. The
+// request target alone decides where it leads (RFC 9110 section 7.2); a Host
+// that names a third party is still refused, as is every other disagreement
+// about the authority. None is sent by HTTP/1.0 clients, Python's among them,
+// and the proxy's own name by Node.
+func (f *front) agrees(r *http.Request, a Authority, at net.Addr) bool {
+	if r.Host == "" || f.door.named(r.Host, at) {
+		return true
+	}
+	host, err := ParseAuthority(r.Host, a.Port)
+	return err == nil && host == a
 }
 
 // writeResponse writes a refusal outside the wire, and ends the connection.
@@ -250,7 +281,7 @@ func writeResponse(c net.Conn, res *http.Response) {
 func (f *front) forward(r *http.Request) *http.Response {
 	a, scheme, malformed := ParseURL(r.RequestURI)
 	refuse := func(d *Denial) *http.Response {
-		return f.p.newExchange(audit.SourceForwardHTTP, a, scheme, r).reject(d).Response(r)
+		return f.p.newExchange(f.door, audit.SourceForwardHTTP, a, scheme, r).reject(d).Response(r)
 	}
 	if d := f.gate(r); d != nil {
 		return refuse(d)
@@ -261,24 +292,29 @@ func (f *front) forward(r *http.Request) *http.Response {
 	case scheme == "https" && !f.door.Sealed:
 		return refuse(deny(reasonScheme, "an https:// target came in clear"))
 	}
-	res := f.p.answer(f.ctx, audit.SourceForwardHTTP, a, scheme, r)
+	over := &inside{p: f.p, ctx: f.ctx, a: a, scheme: scheme, source: audit.SourceForwardHTTP, door: f.door}
+	res := over.Answer(r)
 	res.Body = &wholeBody{ReadCloser: res.Body}
 	return res
 }
 
 // origin answers a request that is not for a proxy: the session's API.
 func (f *front) origin(w http.ResponseWriter, r *http.Request) {
+	own, ok := w.(*wire.ResponseWriter)
+	if !ok {
+		return
+	}
 	var res *http.Response
 	switch {
 	case f.over:
-		res = f.p.newExchange(audit.SourceForwardHTTP, Authority{}, "http", r).
+		res = f.p.newExchange(f.door, audit.SourceForwardHTTP, Authority{}, "http", r).
 			reject(deny(reasonConcurrency, "the session has too many connections open")).Response(r)
+	case r.Host != "" && !f.door.named(r.Host, own.LocalAddr()):
+		res = f.p.refuseAPI(f.door, r, deny(reasonAuthority, "the Host is no name of this session"))
 	default:
-		res = f.p.api(r)
+		res = f.p.api(f.door, r)
 	}
-	if own, ok := w.(*wire.ResponseWriter); ok {
-		_ = own.Respond(res)
-	}
+	_ = own.Respond(res)
 }
 
 // proxyToken reports a request with this session's token in

@@ -96,6 +96,8 @@ type Plane struct {
 	under     tally         // exchanges that reach upstream
 	rate      *rate.Limiter // of requests
 	refusing  *rate.Limiter
+	silence   *rate.Limiter // of rows for connections without a request
+	unasked   silences
 }
 
 // New makes a plane that grants nothing yet.
@@ -128,6 +130,7 @@ func New(cfg Config) (*Plane, error) {
 	p := &Plane{cfg: cfg, upstream: up, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections), refusals: make(chan struct{}, 64)}
 	p.under.most = cfg.Limits.Requests
 	p.refusing = rate.NewLimiter(refusalsASecond, refusalsAtOnce)
+	p.silence = rate.NewLimiter(silencesASecond, silencesAtOnce)
 	p.rate = rate.NewLimiter(rate.Limit(cfg.Limits.Rate), cfg.Limits.Rate)
 	p.draining, p.stopDrain = context.WithCancel(context.Background())
 	index, err := spec.NewIndex(nil)

@@ -219,6 +219,17 @@ func (w *world) tunnel(host string) *tls.Conn { return w.tunnelOf(host, "http/1.
 // tunnelOf opens a tunnel whose client asks for one protocol by ALPN.
 func (w *world) tunnelOf(host, protocol string) *tls.Conn {
 	w.t.Helper()
+	conn := w.connect(host)
+	trusted := x509.NewCertPool()
+	trusted.AddCert(w.ca.Root())
+	secure := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: trusted, MinVersion: tls.VersionTLS12, NextProtos: []string{protocol}})
+	must(w.t, secure.Handshake())
+	return secure
+}
+
+// connect opens a tunnel.
+func (w *world) connect(host string) net.Conn {
+	w.t.Helper()
 	conn, err := net.Dial("tcp", w.addr)
 	must(w.t, err)
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
@@ -228,11 +239,7 @@ func (w *world) tunnelOf(host, protocol string) *tls.Conn {
 	if res.StatusCode != 200 {
 		w.t.Fatalf("CONNECT %s: %d", host, res.StatusCode)
 	}
-	trusted := x509.NewCertPool()
-	trusted.AddCert(w.ca.Root())
-	secure := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: trusted, MinVersion: tls.VersionTLS12, NextProtos: []string{protocol}})
-	must(w.t, secure.Handshake())
-	return secure
+	return conn
 }
 
 func hello(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "hello") }

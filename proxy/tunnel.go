@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -36,13 +37,14 @@ var errServerName = errors.New("the client's SNI is not the authority of its tun
 func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door Door) {
 	first := make([]byte, 1)
 	if _, err := io.ReadFull(client, first); err != nil {
-		return // a CONNECT alone is no request
+		p.silent(door, a)
+		return
 	}
 	conn := &peeked{Conn: client, first: first}
 	const tlsHandshake = 0x16
 	if first[0] != tlsHandshake {
 		if a.Port == 443 || first[0] < 'A' || first[0] > 'Z' {
-			p.refuseTunnel(a, deny(reasonNotTLS, "the client speaks neither TLS nor HTTP in its tunnel"))
+			p.refuseTunnel(door, a, deny(reasonNotTLS, "the client speaks neither TLS nor HTTP in its tunnel"))
 			return
 		}
 		p.serveInside(ctx, conn, &inside{p: p, ctx: ctx, a: a, scheme: "http", source: audit.SourceConnectHTTP, door: door})
@@ -69,9 +71,9 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 	if err := shakeHands(ctx, secure); err != nil {
 		switch {
 		case errors.Is(err, errServerName):
-			p.refuseTunnel(a, deny(reasonAuthority, "the client's SNI is not the host of its CONNECT"))
+			p.refuseTunnel(door, a, deny(reasonAuthority, "the client's SNI is not the host of its CONNECT"))
 		case ctx.Err() == nil:
-			p.refuseTunnel(a, deny(reasonTLSClient, "the client ended the TLS handshake; it may not trust the session's CA"))
+			p.refuseTunnel(door, a, deny(reasonTLSClient, "the client ended the TLS handshake; it may not trust the session's CA"))
 		}
 		return
 	}
@@ -81,6 +83,7 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 		drain, stop := p.drain()
 		defer stop()
 		h2.Serve(ctx, secure, wire.Options{Limits: p.cfg.Limits.Wire, Drain: drain}, h)
+		h.ended()
 		return
 	}
 	p.serveInside(ctx, secure, h)
@@ -91,6 +94,7 @@ func (p *Plane) serveInside(ctx context.Context, conn net.Conn, h *inside) {
 	drain, stop := p.drain()
 	defer stop()
 	wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Drain: drain}, h)
+	h.ended()
 }
 
 // drain is done when a tunnel is to end as soon as it is idle: because the
@@ -119,14 +123,16 @@ func shakeHands(ctx context.Context, conn *tls.Conn) error {
 var errPanicked = errors.New("do the handshake: it panicked")
 
 // refuseTunnel writes down a tunnel that ended before its first request.
-func (p *Plane) refuseTunnel(a Authority, d *Denial) {
-	x := p.newExchange(audit.SourceConnectTLS, a, "", nil)
+func (p *Plane) refuseTunnel(door Door, a Authority, d *Denial) {
+	x := p.newExchange(door, audit.SourceConnectTLS, a, "", nil)
 	x.row.Method = http.MethodConnect
 	_ = x.reject(d) // there is no request to answer: the row is all
 }
 
-// refuseHead writes down and answers a head that the wire refused.
-func (p *Plane) refuseHead(source string, a Authority, scheme string, f *wire.Fault) *http.Response {
+// Refuse implements wire.Handler and h2.Handler: it records and answers a head
+// that the wire refused.
+func (i *inside) Refuse(f *wire.Fault) *http.Response {
+	i.asked.Store(true)
 	reason := reasonMalformed
 	switch f.Status {
 	case http.StatusRequestTimeout:
@@ -140,7 +146,7 @@ func (p *Plane) refuseHead(source string, a Authority, scheme string, f *wire.Fa
 	case http.StatusServiceUnavailable:
 		reason = reasonDraining
 	}
-	x := p.newExchange(source, a, scheme, nil)
+	x := i.p.newExchange(i.door, i.source, i.a, i.scheme, nil)
 	x.row.Method, x.row.Path = f.Method, plainPath(f.Target)
 	d := deny(reason, "%s", f.Reason)
 	if d.Status() == http.StatusBadRequest {
@@ -149,7 +155,8 @@ func (p *Plane) refuseHead(source string, a Authority, scheme string, f *wire.Fa
 	return x.reject(d).Response(nil)
 }
 
-// inside is the handler of a tunnel: its authority is fixed.
+// inside is the handler of a tunnel, or of one request in absolute form: its
+// authority is fixed.
 type inside struct {
 	p      *Plane
 	ctx    context.Context //nolint:containedctx // the tunnel's life, which an upgraded connection shares
@@ -157,6 +164,7 @@ type inside struct {
 	scheme string
 	source string
 	door   Door
+	asked  atomic.Bool // a request came
 }
 
 // ServeHTTP implements wire.Handler.
@@ -173,25 +181,24 @@ func (i *inside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = own.Respond(res)
 }
 
-// Answer implements h2.Handler.
-func (i *inside) Answer(r *http.Request) *http.Response {
-	return i.p.answer(i.ctx, i.source, i.a, i.scheme, r)
-}
-
-// Refuse implements wire.Handler and h2.Handler.
-func (i *inside) Refuse(f *wire.Fault) *http.Response {
-	return i.p.refuseHead(i.source, i.a, i.scheme, f)
+// ended records a connection that ended without a request.
+func (i *inside) ended() {
+	if !i.asked.Load() {
+		i.p.silent(i.door, i.a)
+	}
 }
 
 func (p *Plane) tooFast() *Denial {
 	return deny(reasonRate, "the session takes %d requests a second at most", p.cfg.Limits.Rate)
 }
 
-// answer decides about a client's request and carries it out. tunnel is the
-// life of the tunnel that the request came by, or of the listener.
-func (p *Plane) answer(tunnel context.Context, source string, a Authority, scheme string, r *http.Request) (res *http.Response) {
-	x := p.newExchange(source, a, scheme, r)
-	x.tunnel = tunnel
+// Answer implements h2.Handler: it decides about a client's request and carries
+// the decision out.
+func (i *inside) Answer(r *http.Request) (res *http.Response) {
+	i.asked.Store(true)
+	p := i.p
+	x := p.newExchange(i.door, i.source, i.a, i.scheme, r)
+	x.tunnel = i.ctx
 	defer func() {
 		if recover() != nil { // never the value: it may quote a request
 			p.cfg.Log.Error("panic", "in", "an exchange", "request_id", x.row.Fields["request_id"])
@@ -201,12 +208,12 @@ func (p *Plane) answer(tunnel context.Context, source string, a Authority, schem
 	if x.sent != nil {
 		r.Body = x.sent
 	}
-	if source != audit.SourceForwardHTTP && !p.rate.Allow() { // the front has counted those
+	if i.source != audit.SourceForwardHTTP && !p.rate.Allow() { // the front has counted those
 		return x.reject(p.tooFast()).Response(r)
 	}
 	decision := Decide(x.question(r))
 	if decision.Verdict == SessionAPI {
-		return p.api(r)
+		return p.api(i.door, r)
 	}
 	x.decided(decision)
 	res, d := p.Do(x)

@@ -34,6 +34,8 @@ type app struct {
 	// must not get; use these for everything that aileron itself prints.
 	child childStreams
 
+	protected *protection // nil where a test has the app in its own process
+
 	home     string // --home; use Home()
 	json     bool   // --json
 	logLevel string // --log-level
@@ -43,8 +45,8 @@ type app struct {
 // its bytes pass untouched.
 type childStreams struct{ stdout, stderr io.Writer }
 
-func osApp() *app {
-	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
+func osApp(p *protection) *app {
+	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: p.getenv, protected: p}
 }
 
 // Home is the absolute directory that holds everything aileron keeps:

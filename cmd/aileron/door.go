@@ -55,7 +55,9 @@ func (b *boxRun) openDoor(ctx context.Context) (door, error) {
 func (d *door) listen(ctx context.Context, s *session, engine *sandbox.Engine, sockets string) error {
 	switch d.kind {
 	case sealed:
-		for name, door := range map[string]proxy.Door{"proxy.sock": {Sealed: true}, "redirect.sock": {Sealed: true, Redirected: true}} {
+		// What a client in the box calls the gateway's proxy (sandbox/gateway).
+		names := []string{"127.0.0.1:3128", "localhost:3128"}
+		for name, door := range map[string]proxy.Door{"proxy.sock": {Sealed: true, Names: names}, "redirect.sock": {Sealed: true, Redirected: true}} {
 			// The gateway's user is not ours: the socket is open, its directory
 			// is inside one that nobody else may enter.
 			l, err := listenUnix(filepath.Join(sockets, name), 0o666)
@@ -73,7 +75,7 @@ func (d *door) listen(ctx context.Context, s *session, engine *sandbox.Engine, s
 		d.apiHost = engine.HostAlias()
 		host := net.JoinHostPort(d.apiHost, strconv.Itoa(at.Port))
 		d.proxyURL, d.apiURL = "http://aileron:"+s.token+"@"+host, "http://"+host+"/v1"
-		s.listen(ctx, l, proxy.Door{})
+		s.listen(ctx, l, proxy.Door{Names: []string{host}})
 	case unmediated:
 		s.disabled(ctx, reasonOptOut, "--sandbox-proxy=off")
 	}

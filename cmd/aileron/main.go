@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"os"
@@ -17,9 +18,14 @@ import (
 )
 
 func main() {
+	protected, err := protectProcess()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "aileron:", err)
+		os.Exit(1)
+	}
 	// net/http's transport prints the bytes of an answer that nobody asked for,
 	// and those may echo a credential. What aileron has to say goes elsewhere.
 	log.SetOutput(io.Discard)
 	cobra.EnableCommandSorting = false // help begins with the main job
-	os.Exit(Main(context.Background(), os.Args[1:], osApp()))
+	os.Exit(Main(context.Background(), os.Args[1:], osApp(protected)))
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -135,15 +137,35 @@ func (a *app) openHostSession(ctx context.Context, plan sessionPlan, addr, caOut
 	if err = h.writeTrust(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	at := l.Addr().String()
+	at := reachable(l.Addr())
 	h.proxyURL = "http://aileron:" + s.token + "@" + at
 	h.apiURL = "http://" + at + "/v1"
 	if err = s.serve(ctx, false); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	s.listen(ctx, l, proxy.Door{})
+	s.listen(ctx, l, proxy.Door{Names: listenNames(addr, l.Addr())})
 	s.sweepSessions(ctx)
 	return h, nil
+}
+
+// reachable is a listener's address as its clients on this machine write it: a
+// listener on every address is reached on loopback.
+func reachable(at net.Addr) string {
+	tcp, ok := at.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return at.String()
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+}
+
+// listenNames is the name that --listen gave the listener, if it is one.
+func listenNames(asked string, at net.Addr) []string {
+	host, _, err := net.SplitHostPort(asked)
+	tcp, ok := at.(*net.TCPAddr)
+	if err != nil || !ok || host == "" || net.ParseIP(host) != nil {
+		return nil
+	}
+	return []string{net.JoinHostPort(strings.ToLower(host), strconv.Itoa(tcp.Port))}
 }
 
 // writeTrust writes the public halves: the CA, and a bundle of it and the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -56,12 +57,11 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 	}
 	child := exec.Command(path, command[1:]...) //nolint:gosec,noctx // the person's own command; it ends by signals, as a shell's child does
 	child.Args[0] = command[0]
-	// The child must not learn what opens the vault.
-	child.Env = append(without(os.Environ(), "AILERON_VAULT_PASSPHRASE", "AILERON_VAULT_NEW_PASSPHRASE"), append(host.env(), extra...)...)
+	child.Env = append(without(os.Environ(), secretVariables()...), append(host.env(), extra...)...)
 	child.Stdin, child.Stdout, child.Stderr = a.stdin, a.child.stdout, a.child.stderr
-	if err := child.Start(); err != nil {
+	if err := a.protected.start(child); err != nil {
 		host.close(ctx, 1, "the command did not start")
-		return hint(fmt.Errorf("run %s: %w", command[0], errors.Unwrap(err)), "check that it may be executed")
+		return hint(fmt.Errorf("run %s: %w", command[0], plainCause(err)), "check that it may be executed")
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- child.Wait() }()
@@ -85,6 +85,14 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 			_ = child.Process.Signal(syscall.SIGTERM)
 		}
 	}
+}
+
+// plainCause is why a command did not start, without its path.
+func plainCause(err error) error {
+	if bad := (*fs.PathError)(nil); errors.As(err, &bad) {
+		return bad.Err
+	}
+	return err
 }
 
 // exitCodeOf is the code of a finished child: 128+N when signal N ended it.

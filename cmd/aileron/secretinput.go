@@ -77,6 +77,7 @@ func (a *app) readSecretFile(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	keepFromChildren(path)
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

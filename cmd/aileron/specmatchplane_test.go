@@ -115,6 +115,9 @@ func (d decisions) verdict(conn net.Conn, head string) string {
 func (d decisions) read(from io.Reader, head string) string {
 	d.t.Helper()
 	res, err := http.ReadResponse(bufio.NewReader(from), nil)
+	if err == nil {
+		defer res.Body.Close()
+	}
 	if err != nil {
 		d.t.Fatalf("%q: %v", head, err)
 	}

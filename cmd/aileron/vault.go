@@ -181,6 +181,7 @@ func vaultPasswd(ctx context.Context, a *app, file, newFile string) error {
 	if err := v.ChangePassphrase(fresh); err != nil {
 		return err
 	}
+	a.record(ctx, audit.Row{Event: audit.EventVaultRekeyed})
 	a.sayf("aileron: the passphrase is changed")
 	home, err := a.Home()
 	if err != nil {

@@ -115,6 +115,28 @@ func TestVaultVerbs(t *testing.T) {
 	}
 }
 
+// A changed passphrase has its row; one that stays what it was has none.
+func TestAChangedPassphraseHasARow(t *testing.T) {
+	o := newOwner(t)
+	rekeyed := func() int {
+		t.Helper()
+		return len(decode[[]map[string]any](t, "["+strings.ReplaceAll(strings.TrimSpace(o.ok("audit", "list", "--json", "--event", "vault.rekeyed")), "\n", ",")+"]"))
+	}
+	fresh, short := o.file("fresh", "a new passphrase\n"), o.file("short", "short\n")
+	o.fails("there is none yet", "vault", "passwd", "--new-passphrase-file", fresh)
+	o.ok("vault", "init")
+	o.fails("the passphrase is wrong", "vault", "passwd", "--passphrase-file", fresh, "--new-passphrase-file", fresh)
+	o.fails("8 to 1024 bytes", "vault", "passwd", "--new-passphrase-file", short)
+	o.fails("there is no new one", "vault", "passwd")
+	if n := rekeyed(); n != 0 {
+		t.Errorf("%d rows of changes that failed, want none", n)
+	}
+	o.ok("vault", "passwd", "--new-passphrase-file", fresh)
+	if n := rekeyed(); n != 1 {
+		t.Errorf("%d rows of one change", n)
+	}
+}
+
 func TestVaultNeedsAPassphrase(t *testing.T) {
 	o := newOwner(t)
 	o.env = nil

@@ -43,6 +43,7 @@ func vlt() category {
 		{id: "VLT-05", does: "killed at any system call that changes a file, the vault is the old one or the new one", run: vltKilled},
 		{id: "VLT-07", does: "of many who write at once none loses anything", run: vltCrowd},
 		{id: "VLT-08", does: "no secret stands in any file, argument, environment or dump but sealed", run: vltTraces},
+		{id: "VLT-09", does: "no other process of the user reads a session, and one that crashes leaves no core file and no secret in its stacks", run: vltUndumpable},
 		{id: "VLT-10", does: "without a keyring, or with one that fails, nothing is kept in the clear and the reason is said", run: vltKeyring},
 		{id: "VLT-11", does: "a lock lets what is under way end, refuses what comes, and is undone without a restart", run: vltLocked},
 	}}
@@ -407,6 +408,9 @@ type person struct {
 	home string // AILERON_HOME
 	env  []string
 	mask bool // run with a umask that forbids nothing
+
+	as    *syscall.Credential // nil: who runs the test
+	cores bool                // run with a core limit that forbids nothing
 }
 
 func newPerson(t testing.TB) *person {
@@ -432,9 +436,12 @@ func (p *person) command(args ...string) *exec.Cmd {
 	if p.mask {
 		path, args = "/bin/sh", append([]string{"-c", `umask 000; exec "$0" "$@"`, path}, args...)
 	}
+	if p.cores {
+		path, args = "/bin/sh", append([]string{"-c", `ulimit -c unlimited; exec "$0" "$@"`, path}, args...)
+	}
 	cmd := exec.Command(path, args...)
 	cmd.Env, cmd.Dir = p.env, p.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: p.as}
 	return cmd
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -45,7 +47,11 @@ func memory(pid int) (resident, peak int64, err error) {
 
 // resetPeak makes the peak start anew from the present size.
 func resetPeak(pid int) error {
-	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
+	err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("measure the memory of a process that is not dumpable: this needs root: %w", err)
+	}
+	return err
 }
 
 // machine names the processor and the kernel.

@@ -99,6 +99,9 @@ func (w *ResponseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, bufio.NewReadWriter(bufio.NewReaderSize(conn, 512), bufio.NewWriterSize(conn, 512)), nil
 }
 
+// LocalAddr is the connection's own address.
+func (w *ResponseWriter) LocalAddr() net.Addr { return w.c.conn.LocalAddr() }
+
 // hijacked is a connection with the bytes that the wire had read ahead.
 type hijacked struct {
 	net.Conn

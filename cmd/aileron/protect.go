@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// protection is what a process has after [protectProcess] and its children
+// have not, or have again.
+type protection struct {
+	secrets map[string]string // variables that are no longer in the environment
+	core    unix.Rlimit       // the core limit that aileron was started with
+}
+
+// secretVariables are the environment variables that carry a secret.
+func secretVariables() []string {
+	return []string{"AILERON_VAULT_PASSPHRASE", "AILERON_VAULT_NEW_PASSPHRASE"}
+}
+
+// protectProcess keeps other processes of the same user, those that aileron
+// starts above all, from the secrets of this one, and must be called first in
+// main. The process is not dumpable: only a process with CAP_SYS_PTRACE can
+// read its environment and memory, attach to it or take its descriptors, and
+// no core file of it is written. The secrets in its environment move into the
+// result, so no child inherits them, whichever package starts it.
+//
+// Dumpable is what execve resets: the programs that aileron starts are as ever.
+func protectProcess() (*protection, error) {
+	p := &protection{secrets: map[string]string{}}
+	// An undumpable process's /proc files are root's: opened before.
+	mem, memErr := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("make this process undumpable: %w", err)
+	}
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &p.core); err != nil {
+		return nil, fmt.Errorf("read the core limit: %w", err)
+	}
+	if err := p.limitCore(0); err != nil {
+		return nil, fmt.Errorf("set the core limit to 0: %w", err)
+	}
+	for _, name := range secretVariables() {
+		if value, ok := os.LookupEnv(name); ok {
+			p.secrets[name] = value
+			if err := os.Unsetenv(name); err != nil {
+				return nil, fmt.Errorf("take %s out of the environment: %w", name, err)
+			}
+		}
+	}
+	if memErr == nil {
+		_ = eraseEnvironment(mem, secretVariables()) // at its best: the block is readable by root alone
+		_ = mem.Close()
+	}
+	return p, nil
+}
+
+// limitCore sets the soft limit. The hard one stays: the child of aileron run
+// gets the original limits back.
+func (p *protection) limitCore(soft uint64) error {
+	return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: soft, Max: p.core.Max})
+}
+
+// getenv is os.Getenv for a protected process.
+func (p *protection) getenv(name string) string {
+	if value, ok := p.secrets[name]; ok {
+		return value
+	}
+	return os.Getenv(name)
+}
+
+// start starts a command of the person's with the core limit of the shell that
+// aileron was started from. This process stays undumpable meanwhile. A nil
+// protection changes nothing.
+func (p *protection) start(cmd *exec.Cmd) error {
+	if p == nil {
+		return cmd.Start()
+	}
+	if err := p.limitCore(p.core.Cur); err != nil {
+		return fmt.Errorf("restore the core limit: %w", err)
+	}
+	err := cmd.Start()
+	return errors.Join(err, p.limitCore(0))
+}
+
+// eraseEnvironment overwrites the values of variables in the block that the
+// kernel shows as /proc/PID/environ. os.Unsetenv works on a copy of it.
+func eraseEnvironment(mem *os.File, names []string) error {
+	at, size, err := environmentBlock()
+	if err != nil {
+		return err
+	}
+	block := make([]byte, size)
+	if _, err := mem.ReadAt(block, at); err != nil {
+		return err
+	}
+	offset := at
+	for entry := range bytes.SplitSeq(block, []byte{0}) {
+		name, value, _ := bytes.Cut(entry, []byte("="))
+		if slices.Contains(names, string(name)) {
+			if _, err := mem.WriteAt(make([]byte, len(value)), offset+int64(len(name))+1); err != nil {
+				return err
+			}
+		}
+		offset += int64(len(entry)) + 1
+	}
+	return nil
+}
+
+// environmentBlock is where the kernel put the environment at the start of
+// this process: env_start and env_end of proc(5), the fields 50 and 51.
+func environmentBlock() (at, size int64, err error) {
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return 0, 0, err
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the third on
+	if len(fields) < 49 {
+		return 0, 0, errors.New("/proc/self/stat has no env_start and env_end")
+	}
+	at, err = strconv.ParseInt(fields[47], 10, 64)
+	end, endErr := strconv.ParseInt(fields[48], 10, 64)
+	if err = errors.Join(err, endErr); err != nil || end <= at || end-at > 32<<20 {
+		return 0, 0, errors.Join(err, errors.New("/proc/self/stat has no environment"))
+	}
+	return at, end - at, nil
+}
+
+// keepFromChildren closes the descriptor that path names, as /dev/fd/3 does,
+// when a child is started: a secret that was read from it could be read again.
+func keepFromChildren(path string) {
+	for _, dir := range []string{"/dev/fd", "/proc/self/fd"} {
+		if filepath.Dir(path) != dir {
+			continue
+		}
+		if fd, err := strconv.Atoi(filepath.Base(path)); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+}

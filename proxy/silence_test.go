@@ -1,0 +1,136 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// redirected serves w's plane behind a socket of a gateway, and returns a
+// function that opens a redirected connection to a target, and one that ends
+// the listener.
+func (w *world) redirected() (open func(target string) net.Conn, end func()) {
+	w.t.Helper()
+	path := filepath.Join(w.t.TempDir(), "redirect.sock")
+	l, err := net.Listen("unix", path)
+	must(w.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan struct{})
+	go func() { defer close(served); _ = w.plane.Serve(ctx, l, Door{Sealed: true, Redirected: true}) }()
+	end = sync.OnceFunc(func() { cancel(); <-served })
+	w.t.Cleanup(end)
+	return func(target string) net.Conn {
+		c, err := net.Dial("unix", path)
+		must(w.t, err)
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
+		fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target)
+		res, err := http.ReadResponse(bufio.NewReaderSize(c, 1), &http.Request{Method: http.MethodConnect})
+		must(w.t, err)
+		if res.StatusCode != 200 {
+			w.t.Fatalf("CONNECT %s: %d", target, res.StatusCode)
+		}
+		return c
+	}, end
+}
+
+// untilRows waits for rows that f finds enough.
+func (w *world) untilRows(f func([]audit.Row) bool) []audit.Row {
+	w.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if rows := w.rows(); f(rows) {
+			return rows
+		}
+	}
+	w.t.Fatalf("rows: %+v", w.rows())
+	return nil
+}
+
+func TestARedirectedConnectionThatAsksForNothingHasARow(t *testing.T) {
+	w := newWorldWith(t, false, func(c *Config) { c.Limits.Handshake = 50 * time.Millisecond }, hello)
+	open, end := w.redirected()
+	roots := x509.NewCertPool()
+	roots.AddCert(w.ca.Root())
+	handshake := func(c net.Conn, protocol string) {
+		s := tls.Client(c, &tls.Config{ServerName: "api.good.example", RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: []string{protocol}})
+		must(t, s.Handshake())
+		_ = s.Close()
+	}
+	for i, c := range []struct {
+		name, target, connector string
+		speak                   func(net.Conn)
+	}{
+		{"connect and close", "mail.example:25", "", func(c net.Conn) { _ = c.Close() }},
+		{"a server that speaks first", "db.example:3306", "", func(c net.Conn) { _, _ = io.ReadAll(c) }},
+		{"TLS and nothing", "api.good.example:443", "github://acme/tracker", func(c net.Conn) { handshake(c, "http/1.1") }},
+		{"HTTP/2 and nothing", "api.good.example:443", "github://acme/tracker", func(c net.Conn) { handshake(c, "h2") }},
+	} {
+		conn := open(c.target)
+		c.speak(conn)
+		_ = conn.Close()
+		rows := w.untilRows(func(rows []audit.Row) bool { return len(rows) > i })
+		r := rows[i]
+		if r.Event != audit.EventSandboxRejected || r.Decision != audit.DecisionRejected || r.Reason != reasonNoRequest || r.Method != "CONNECT" ||
+			fmt.Sprintf("%s:%d", r.Host, r.Port) != c.target || r.Fields["redirected"] != true || r.ConnectorFQN != c.connector {
+			t.Errorf("%s: %+v", c.name, r)
+		}
+	}
+	conn := open("plain.good.example:80")
+	fmt.Fprint(conn, "GET /x HTTP/1.1\r\nHost: plain.good.example\r\nConnection: close\r\n\r\n")
+	_, _ = io.ReadAll(conn)
+	end()
+	rows := w.rows()
+	if len(rows) != 6 || rows[4].Event != audit.EventProxyStarted || rows[5].Event != audit.EventProxyProxied || rows[5].Fields["redirected"] != true {
+		t.Errorf("after a redirected request: %+v", rows[4:])
+	}
+}
+
+// A client's own CONNECT alone is no request.
+func TestAConnectAloneHasNoRow(t *testing.T) {
+	w := newWorld(t, hello)
+	_ = w.tunnel("api.good.example").Close()
+	_, _ = w.do("GET", "https://api.good.example/v1/items", "")
+	if rows := w.untilRows(func(rows []audit.Row) bool { return len(rows) == 2 }); rows[1].Reason != "" || rows[1].Fields["redirected"] != nil {
+		t.Errorf("rows: %+v", rows)
+	}
+}
+
+// A scan is visible with its size, in a bounded number of rows.
+func TestAPortScanIsCountedInFewRows(t *testing.T) {
+	w := newWorld(t, hello)
+	open, end := w.redirected()
+	const ports = 3000
+	for port := 1; port <= ports; port++ {
+		_ = open(fmt.Sprintf("198.51.100.7:%d", port)).Close()
+	}
+	end()
+	seen, counting := 0, 0
+	for _, r := range w.rows() {
+		if r.Reason != reasonNoRequest || r.Fields["redirected"] != true || r.Host != "198.51.100.7" {
+			t.Fatalf("row %+v", r)
+		}
+		n, counted := r.Fields["connections"].(float64)
+		if !counted {
+			seen++
+			continue
+		}
+		seen += int(n)
+		counting++
+		if hosts := fmt.Sprint(r.Fields["hosts"]); hosts != "[198.51.100.7]" || r.Fields["ports"] == "" {
+			t.Errorf("a counting row names %s, ports %v", hosts, r.Fields["ports"])
+		}
+	}
+	if rows := len(w.rows()); seen != ports || counting == 0 || rows > ports/5 {
+		t.Errorf("%d of %d connections are visible, in %d rows, %d of which count", seen, ports, rows, counting)
+	}
+}
