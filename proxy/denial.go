@@ -38,6 +38,8 @@ const (
 	reasonEncoding     = "content_encoding"
 	reasonCharset      = "charset"
 	reasonPartial      = "partial_content"
+	reasonPacked       = "packed_body"
+	reasonFieldName    = "odd_field_name"
 	reasonSwitch       = "switching_protocols"
 	reasonCredential   = "credential_unusable"
 	reasonPanic        = "internal_error"
@@ -128,7 +130,7 @@ func kindOf(reason string) kind {
 		return kind{"network_error", 502, false, "The upstream's answer broke off. Check whether the request took effect before sending it again."}
 	case reasonTimeout:
 		return kind{"timeout", 504, false, "The upstream took too long. Check whether the request took effect before sending it again."}
-	case reasonEncoding, reasonCharset, reasonPartial, reasonSwitch:
+	case reasonEncoding, reasonCharset, reasonPartial, reasonSwitch, reasonPacked, reasonFieldName:
 		return kind{"response_unsafe", 502, false, "The answer could not be searched for secrets, so it was not passed on. The request was sent and may have taken effect."}
 	}
 	return kind{"connector_runtime_error", 502, false, "Aileron failed. The user finds more in aileron audit show."}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/opaque"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -27,6 +29,7 @@ type Exchange struct {
 	sent      *countingBody // the request body, when there is one
 	scrubbed  func() int    // hits so far
 	fields    *fieldReader  // declared fields of the answer; nil: none
+	packed    atomic.Value  // the opaque.Format that a packed response passed as; a body may be read ahead
 	entered   bool          // counted among the exchanges under way
 
 	tunnel    context.Context //nolint:containedctx // the life of the tunnel that it came by; nil: it came by none
@@ -253,6 +256,9 @@ func (x *Exchange) total() {
 		x.row.RequestBytes = x.sent.n.Load()
 	}
 	x.row.Redactions = x.scrubbed()
+	if f, ok := x.packed.Load().(opaque.Format); ok {
+		x.row.Fields["packed"] = string(f)
+	}
 }
 
 // inbound makes the answer fit for the box: the response steps, then the
@@ -335,9 +341,19 @@ func (b *outcomeBody) Read(p []byte) (int, error) {
 	case err != nil && b.client.Err() != nil:
 		b.finish(reasonClientGone)
 	case err != nil:
-		b.finish(reasonTruncated)
+		b.finish(cutReason(err))
 	}
 	return n, err
+}
+
+// cutReason is why a body ended early: a response step refused what came, or
+// the upstream broke off.
+func cutReason(err error) string {
+	var d *Denial
+	if errors.As(err, &d) {
+		return d.Reason
+	}
+	return reasonTruncated
 }
 
 // Close before the end means that the client stopped reading.

@@ -51,6 +51,7 @@ const testSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"g
  {"name":"create","method":"POST","path":"/v1/items","hosts":["api.good.example"],"credential":"bearer"},
  {"name":"item","method":"GET","path":"/v1/items/{id}","hosts":["api.good.example"],"credential":"bearer",
   "audit":[{"name":"id","source":"path.id"},{"name":"title","source":"response.body.title"},{"name":"owner","source":"response.body.owner","redact":true}]},
+ {"name":"file","method":"GET","path":"/v1/files/{name}","hosts":["api.good.example"],"credential":"bearer","packed":true},
  {"name":"echo","method":"GET","path":"/v1/echo","hosts":["api.good.example"],"credential":"bearer"},
  {"name":"live","method":"GET","path":"/v1/live","hosts":["api.good.example"],"credential":"bearer","upgrade":"websocket"},
  {"name":"q","method":"GET","path":"/v1/items","hosts":["q.good.example"],"credential":{"kind":"bearer","inject":{"in":"query","name":"api_key"}},"inputs":[{"name":"x"}]},

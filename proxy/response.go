@@ -13,15 +13,16 @@ import (
 // responseSteps is what happens to an answer on its way in, in order.
 func (x *Exchange) responseSteps() *fifo.Group {
 	g := fifo.NewGroup()
-	g.AddResponseModifier(responseStep(dropOddNames))
 	if x.credentialed() {
 		g.AddResponseModifier(responseStep(x.refuseUnsearchable))
 	}
+	g.AddResponseModifier(responseStep(dropOddNames))
 	g.AddResponseModifier(header.NewHopByHopModifier())
 	g.AddResponseModifier(responseStep(dropDetours))
 	if x.credentialed() {
 		g.AddResponseModifier(responseStep(dropNewCredentials))
 		g.AddResponseModifier(responseStep(dropDigests))
+		g.AddResponseModifier(responseStep(x.refusePacked))
 	}
 	g.AddResponseModifier(responseStep(x.scrubHead))
 	g.AddResponseModifier(responseStep(func(res *http.Response) error { x.scrubBody(res); return nil }))

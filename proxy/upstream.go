@@ -353,6 +353,8 @@ func upstreamDenial(r *http.Request, err error) *Denial {
 		return deny(reasonTimeout, "%s did not answer in time", host)
 	case errors.As(err, &broken) && broken.Op == "dial":
 		return deny(reasonDial, "no connection to %s could be made", host)
+	case malformedFraming(err):
+		return deny(reasonFieldName, "%s sent a field whose name can be taken for one of framing or coding", host)
 	}
 	return deny(reasonUpstream, "the connection to %s broke before it answered", host)
 }

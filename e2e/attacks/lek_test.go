@@ -30,7 +30,7 @@ import (
 func lek() category {
 	return category{name: "LEK", unrun: map[string]string{
 		"LEK-29": "answers have no cap to be cut at",
-	}, cases: []attack{
+	}, cases: append(lekPacked(), []attack{
 		{id: "LEK-01", does: "an echo of every header gives the answer with the credential wiped out", run: func(c *trial) {
 			c.origin("api.good.test").plays((*visit).echo)
 			a := c.get("api.good.test", "/v1/echo")
@@ -441,7 +441,7 @@ func lek() category {
 				c.failf("got %q, want %q", a.body, want)
 			}
 		}},
-	}}
+	}...)}
 }
 
 func lekHead(c *trial) {

@@ -1,0 +1,209 @@
+package attacks
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"compress/lzw"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// lekPacked: answers in which a search finds nothing although the secret is
+// there, and whose head does not say so.
+func lekPacked() []attack {
+	return []attack{
+		{id: "LEK-15", does: "a packed body without Content-Encoding is refused, and nothing of it arrives", run: func(c *trial) {
+			for name, pack := range packers {
+				for _, kind := range []string{"", "application/json", "application/octet-stream", "text/plain; charset=utf-8"} {
+					c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, "packed_body", pack) })
+				}
+				c.each(name+" in base64", func(c *trial) {
+					c.refusedBody("text/plain", "packed_body", func(s string) []byte {
+						return []byte(base64.StdEncoding.EncodeToString(pack(s)))
+					})
+				})
+				c.each(name+" in a part", func(c *trial) {
+					c.refusedBody("multipart/mixed; boundary=b", "packed_body", func(s string) []byte {
+						return fmt.Appendf(nil, "--b\r\nContent-Type: text/plain\r\n\r\nfirst\r\n--b\r\nContent-Type: application/json\r\n\r\n%s\r\n--b--\r\n", pack(s))
+					})
+				})
+				c.each(name+" in a part, base64", func(c *trial) {
+					c.refusedBody("multipart/form-data; boundary=b", "packed_body", func(s string) []byte {
+						return fmt.Appendf(nil, "--b\r\nContent-Transfer-Encoding: base64\r\n\r\n%s\r\n--b--\r\n", inLines(base64.StdEncoding.EncodeToString(pack(s)), 76))
+					})
+				})
+			}
+			c.each("byte by byte", func(c *trial) {
+				c.origin("api.good.test").plays(func(v *visit) {
+					body := gzipped("here: " + v.credential())
+					v.send("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(body))
+					for _, b := range body {
+						_, _ = v.conn.Write([]byte{b})
+					}
+				})
+				c.refusedWhole("packed_body")
+			})
+			c.each("a later part", func(c *trial) { c.cutPart() })
+		}},
+		{id: "LEK-15b", does: "a field name that a lenient client takes for a coding is refused with its answer", run: func(c *trial) {
+			for _, field := range []string{"Content-Encoding : gzip", "Content-Encoding\t: gzip", "Content_Encoding: gzip", "Content Encoding: gzip",
+				"Transfer-Encoding : gzip", "Transfer_Encoding: gzip, chunked", "Content-Length : 4", "Content-Type : text/plain; charset=utf-16", "Grpc-Encoding : gzip", "Content_Range: bytes 0-1/9",
+				"Content-Encoding\x00: gzip", "\x0bContent-Encoding: gzip", "Content-Encoding\u00a0: gzip", "Content\x1f-Encoding: gzip"} {
+				c.each(field, func(c *trial) {
+					c.origin("api.good.test").plays(func(v *visit) {
+						body := "here: " + v.credential()
+						v.send("HTTP/1.1 200 OK\r\n%s\r\nContent-Length: %d\r\n\r\n%s", field, len(body), body)
+					})
+					c.refusedWhole("odd_field_name")
+				})
+			}
+		}},
+		{id: "LEK-15c", does: "a compressed gRPC message is not delivered, whatever grpc-encoding says", run: func(c *trial) {
+			message := func(flag byte, data []byte) []byte {
+				return append(binary.BigEndian.AppendUint32([]byte{flag}, uint32(len(data))), data...)
+			}
+			for _, kind := range []string{"application/grpc", "application/grpc+proto", "application/grpc-web+proto", "application/connect+proto"} {
+				for _, field := range []string{"X-Other", "Grpc-Encoding"} {
+					c.each(kind+" "+field, func(c *trial) {
+						c.origin("api.good.test").plays(func(v *visit) {
+							v.reply(200, string(message(1, gzipped("here: "+v.credential()))), "Content-Type", kind, field, "identity")
+						})
+						c.refusedWhole("packed_body")
+					})
+				}
+			}
+		}},
+		{id: "LEK-31b", does: "wide characters without a charset, or with one that is hidden, are refused", run: func(c *trial) {
+			for name, wide := range map[string]func(string) []byte{
+				"utf-16le": func(s string) []byte { return wideText(binary.LittleEndian, 2, s) }, "utf-16be": func(s string) []byte { return wideText(binary.BigEndian, 2, s) },
+				"utf-32le": func(s string) []byte { return wideText(binary.LittleEndian, 4, s) }, "utf-32be": func(s string) []byte { return wideText(binary.BigEndian, 4, s) },
+				"with a mark": func(s string) []byte { return append([]byte("\xff\xfe"), wideText(binary.LittleEndian, 2, s)...) },
+			} {
+				for _, kind := range []string{"", "text/plain", "text/html; charset=utf-8", "application/json", "text/event-stream"} {
+					c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, "charset", wide) })
+				}
+			}
+			for _, kind := range []string{`text/html; charset="utf-16"`, `text/html; charset*=utf-8''utf-16`, `text/html; charset*0=utf; charset*1=-16`, `text/html; x="; charset=utf-16"`,
+				`text/html;charset =utf-16`, `text/html; CharSet=UTF-16LE`, "text/html; charset=utf-8; charset=utf-16", "text/html, text/plain; charset=utf-16", `text/html; charset='utf-16'`} {
+				c.each(kind, func(c *trial) {
+					c.refusedBody(kind, "charset", func(s string) []byte { return []byte("here: " + s) })
+				})
+			}
+		}},
+	}
+}
+
+// packers pack a text in every format that this test can write, or that it can
+// fake by the format's mark.
+var packers = map[string]func(string) []byte{
+	"gzip": gzipped,
+	"zlib": func(s string) []byte {
+		return packed(s, func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) })
+	},
+	"zlib, fastest": func(s string) []byte {
+		return packed(s, func(w io.Writer) io.WriteCloser { z, _ := zlib.NewWriterLevel(w, 3); return z })
+	},
+	"deflate": func(s string) []byte {
+		return packed(strings.Repeat(s+" and ", 3), func(w io.Writer) io.WriteCloser { f, _ := flate.NewWriter(w, 9); return f })
+	},
+	"zip": func(s string) []byte {
+		return packed(s, func(w io.Writer) io.WriteCloser {
+			z := zip.NewWriter(w)
+			f, _ := z.Create("answer.json")
+			return struct {
+				io.Writer
+				io.Closer
+			}{f, z}
+		})
+	},
+	"compress": func(s string) []byte {
+		return append([]byte("\x1f\x9d\x90"), packed(s, func(w io.Writer) io.WriteCloser { return lzw.NewWriter(w, lzw.LSB, 8) })...)
+	},
+	"zstd": marked("\x28\xb5\x2f\xfd\x04\x00"), "zstd, skippable": marked("\x50\x2a\x4d\x18\x04\x00\x00\x00abcd\x28\xb5\x2f\xfd"),
+	"xz": marked("\xfd7zXZ\x00\x00\x04"), "7z": marked("7z\xbc\xaf\x27\x1c\x00\x04"), "bzip2": marked("BZh91AY&SY"), "lz4": marked("\x04\x22\x4d\x18\x64"),
+	"lzma": marked("\x5d\x00\x00\x80\x00"), "lzip": marked("LZIP\x01"), "rar": marked("Rar!\x1a\x07\x01\x00"), "snappy": marked("\xff\x06\x00\x00sNaPpY"),
+}
+
+// marked fakes a format that the standard library cannot write.
+func marked(mark string) func(string) []byte {
+	return func(s string) []byte { return append([]byte(mark), gzipped(s)...) }
+}
+
+func wideText(order binary.ByteOrder, width int, s string) []byte {
+	var out []byte
+	for _, u := range utf16.Encode([]rune(s)) {
+		at := len(out)
+		out = append(out, make([]byte, width)...)
+		if width == 2 {
+			order.PutUint16(out[at:], u)
+		} else {
+			order.PutUint32(out[at:], uint32(u))
+		}
+	}
+	return out
+}
+
+// refusedBody has an origin answer with a body that hides the credential.
+func (c *trial) refusedBody(kind, reason string, body func(string) []byte) {
+	c.origin("api.good.test").plays(func(v *visit) {
+		fields := []string{"X-Other", "1"}
+		if kind != "" {
+			fields = append(fields, "Content-Type", kind)
+		}
+		v.reply(200, string(body(`{"authorization":"Bearer `+v.credential()+`"}`)), fields...)
+	})
+	c.refusedWhole(reason)
+}
+
+// refusedWhole asks for an answer that must be refused, in the answer and in
+// its row, without a byte of the origin's.
+func (c *trial) refusedWhole(reason string) {
+	a := c.get("api.good.test", "/v1/echo")
+	c.refused("the answer", a, refusal{502, "response_unsafe", reason, ""})
+	if !strings.HasPrefix(a.body, `{"error":{`) || !strings.HasSuffix(a.body, "}\n") || a.header.Get("X-Other") != "" {
+		c.failf("something of the origin's came: header %v, body %.200q", a.header, a.body)
+	}
+}
+
+// cutPart: a part that comes when the head is out ends the answer before it.
+func (c *trial) cutPart() {
+	first := make(chan struct{})
+	c.origin("api.good.test").plays(func(v *visit) {
+		v.send("HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=b\r\nConnection: close\r\n\r\n--b\r\n\r\nfirst\r\n")
+		<-first
+		v.send("--b\r\nContent-Type: application/json\r\n\r\n")
+		_, _ = v.conn.Write(gzipped("here: " + v.credential()))
+		v.send("\r\n--b--\r\n")
+		v.close = true
+	})
+	l := c.tunnel("api.good.test")
+	c.rows++
+	_, _ = io.WriteString(l, head("GET", "api.good.test", "/v1/echo"))
+	buf := make([]byte, 4096)
+	got := ""
+	for !strings.Contains(got, "first\r\n") {
+		n, err := l.Read(buf)
+		if got += string(buf[:n]); err != nil {
+			c.failf("the answer did not begin: %v, %q", err, got)
+			break
+		}
+	}
+	close(first)
+	rest, err := io.ReadAll(l)
+	if bytes.Contains(rest, []byte("\x1f\x8b")) || bytes.Contains(rest, []byte("\r\n0\r\n")) {
+		c.failf("after the head came %q, %v", rest, err)
+	}
+	for _, r := range c.settledRows() {
+		if r.Event != audit.EventProxyStarted && r.Reason != "packed_body" {
+			c.failf("O3: the row says %s, %s", r.Decision, r.Reason)
+		}
+	}
+}

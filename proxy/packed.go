@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"net/textproto"
+	"strings"
+	"time"
+
+	"github.com/ALRubinger/aileron/proxy/opaque"
+)
+
+// How long a response's head waits for the first bytes of its body, so that
+// it can still be refused for what they are. A body that comes later is cut
+// instead; nothing of it is delivered either way.
+const (
+	peekWait       = time.Second
+	peekWaitStream = 100 * time.Millisecond // of a stream, whose first event may be long in coming
+)
+
+// refusePacked refuses a response whose body shows that it is packed or in
+// wide characters, before any of the body leaves, and makes what appears
+// behind the first bytes end the body.
+func (x *Exchange) refusePacked(res *http.Response) error {
+	if bodiless(x.request.Method, res) {
+		return nil
+	}
+	media := mediaType(res.Header)
+	body, judge, wait := res.Body, opaque.Judge(x.judgeFormat), peekWait
+	switch {
+	case hasEnvelopes(media):
+		body, judge, wait = opaque.Messages(body, x.judgeFormat), nil, peekWaitStream
+	case strings.HasPrefix(media, "multipart/"):
+		body = opaque.Parts(body, x.judgePart, x.judgeFormat)
+	case media == "text/event-stream":
+		wait = peekWaitStream
+	}
+	ahead := opaque.NewBody(body, res.ContentLength, judge)
+	res.Body = ahead
+	return ahead.Await(x.request.Context(), wait)
+}
+
+// bodiless reports a response that has no body, whatever its head says.
+func bodiless(method string, res *http.Response) bool {
+	return method == http.MethodHead || res.ContentLength == 0 || res.Body == nil || res.Body == http.NoBody ||
+		res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified
+}
+
+// mediaType returns the lower-case type and subtype of Content-Type.
+func mediaType(h http.Header) string {
+	media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(media))
+}
+
+// hasEnvelopes reports the media types whose messages have gRPC's five bytes
+// in front, of which one says whether the message is compressed.
+func hasEnvelopes(media string) bool {
+	for _, prefix := range []string{"application/grpc", "application/grpc-web", "application/connect"} {
+		if rest, ok := strings.CutPrefix(media, prefix); ok && (rest == "" || rest[0] == '+') {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeFormat decides about a format that a body was found to have. What an
+// operation declares as packed passes, and the row says so.
+func (x *Exchange) judgeFormat(f opaque.Format) error {
+	switch {
+	case f.Charset():
+		return deny(reasonCharset, "the upstream's response is in a character set that is not searched")
+	case f == opaque.Message:
+		return deny(reasonPacked, "the upstream compressed a message although it was asked not to")
+	case x.match.Operation.Packed:
+		x.packed.Store(f)
+		return nil
+	}
+	return deny(reasonPacked, "the upstream's response is packed (%s), so it cannot be searched for secrets", f)
+}
+
+// judgePart holds a part's header against the rules for the response's own.
+func (x *Exchange) judgePart(header textproto.MIMEHeader) error {
+	h := http.Header(header)
+	if err := refuseOddNames(h); err != nil {
+		return err
+	}
+	return refuseCoded(h)
+}
+
+var _ io.ReadCloser = (*opaque.Body)(nil)

@@ -1,0 +1,174 @@
+package proxy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func zipped(text string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = io.WriteString(z, text)
+	_ = z.Close()
+	return b.String()
+}
+
+func TestAPackedResponseIsRefusedUnlessTheOperationDeclaresIt(t *testing.T) {
+	body := zipped("Authorization: Bearer " + testSecret)
+	for _, c := range []struct{ url, reason, packed string }{
+		{"https://api.good.example/v1/echo", "packed_body", ""},
+		{"https://api.good.example/v1/files/a.tgz", "", "gzip"},
+		{"https://plain.good.example/a.tgz", "", ""}, // carries no credential
+	} {
+		w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(rw, body)
+		})
+		res, got := w.do("GET", c.url, "")
+		row := w.last()
+		if row.Reason != c.reason || fmt.Sprint(row.Fields["packed"]) != fmt.Sprint(orNil(c.packed)) {
+			t.Errorf("%s: the row says %q, packed %v", c.url, row.Reason, row.Fields["packed"])
+		}
+		if c.reason == "" {
+			if res.StatusCode != 200 || got != body {
+				t.Errorf("%s: %d, %d bytes", c.url, res.StatusCode, len(got))
+			}
+			continue
+		}
+		if class, why := reason(t, got); res.StatusCode != 502 || class != "response_unsafe" || why != c.reason || row.Status != 502 || row.Decision != "rejected" {
+			t.Errorf("%s: %d %s %s, row %+v", c.url, res.StatusCode, class, why, row)
+		}
+	}
+}
+
+func orNil(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func TestWideCharactersAreRefusedWithoutACharset(t *testing.T) {
+	var wide strings.Builder
+	for _, c := range testSecret {
+		fmt.Fprintf(&wide, "%c\x00", c)
+	}
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(rw, wide.String())
+	})
+	// What an operation declares as packed is no reason to let text pass.
+	for _, path := range []string{"/v1/echo", "/v1/files/a"} {
+		_, body := w.do("GET", "https://api.good.example"+path, "")
+		if class, why := reason(t, body); class != "response_unsafe" || why != "charset" || w.last().Reason != "charset" {
+			t.Errorf("%s: got %s %s", path, class, why)
+		}
+	}
+}
+
+// A stream whose head is out is cut before what is packed, and the row says why.
+func TestAPackedPartCutsTheStream(t *testing.T) {
+	for name, c := range map[string]struct{ kind, before, packed string }{
+		"part":    {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Type: application/x\r\n\r\n" + zipped(testSecret) + "\r\n--b--"},
+		"base64":  {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Transfer-Encoding: base64\r\n\r\n" + base64.StdEncoding.EncodeToString([]byte(zipped(testSecret)))},
+		"coding":  {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Encoding: br\r\n\r\nrest"},
+		"charset": {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Type: text/plain; charset=utf-16\r\n\r\nrest"},
+		"odd":     {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Encoding : gzip\r\n\r\nrest"},
+		"gRPC":    {"application/grpc+proto", "\x00\x00\x00\x00\x05plain", "\x01\x00\x00\x00\x20" + zipped(testSecret)},
+		"Connect": {"application/connect+json", "\x00\x00\x00\x00\x05plain", "\x01\x00\x00\x00\x20" + zipped(testSecret)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := make(chan struct{})
+			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Type", c.kind)
+				_, _ = io.WriteString(rw, c.before)
+				rw.(http.Flusher).Flush()
+				<-read
+				_, _ = io.WriteString(rw, c.packed)
+			})
+			res, err := w.client.Get("https://api.good.example/v1/echo")
+			must(t, err)
+			defer res.Body.Close()
+			first := make([]byte, len(c.before))
+			_, err = io.ReadFull(res.Body, first)
+			must(t, err)
+			close(read)
+			rest, err := io.ReadAll(res.Body)
+			if err == nil || string(first) != c.before || strings.Contains(string(rest), "\x1f\x8b") || strings.Contains(string(rest), "rest") || strings.Contains(string(rest), "H4sI") {
+				t.Errorf("after %q came %q, %v", first, rest, err)
+			}
+			want := map[string]string{"coding": "content_encoding", "charset": "charset", "odd": "odd_field_name"}[name]
+			if want == "" {
+				want = "packed_body"
+			}
+			w.eventually(func() bool { return len(w.outcomes()) == 1 })
+			if row := w.outcomes()[0]; row.Reason != want {
+				t.Errorf("the row says %q, want %q", row.Reason, want)
+			}
+		})
+	}
+}
+
+// A head does not wait for a body that is long in coming.
+func TestAStreamThatIsSilentHasItsHead(t *testing.T) {
+	read := make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		rw.(http.Flusher).Flush()
+		select {
+		case <-read:
+			_, _ = io.WriteString(rw, "data: "+testSecret+"\n\n")
+		case <-r.Context().Done():
+		}
+	})
+	w.client.Timeout = 20 * time.Second
+	res, err := w.client.Get("https://api.good.example/v1/echo")
+	must(t, err)
+	defer res.Body.Close()
+	close(read)
+	if body, err := io.ReadAll(res.Body); err != nil || string(body) != "data: "+strings.Repeat("*", len(testSecret))+"\n\n" {
+		t.Errorf("got %q, %v", body, err)
+	}
+}
+
+func TestAFieldNameThatMayBeReadAsFramingIsRefused(t *testing.T) {
+	for _, name := range []string{"Content-Encoding ", "Content-Encoding\t", "content_encoding", "Content Encoding", "Content-Encoding\u00a0",
+		"Content.Encoding", "Transfer_Encoding", "Content-Length ", "Content_Type", "Grpc-Encoding ", "Content-Range ", "Content-\x00Encoding", "\x0bContent-Encoding", "$Content-Type"} {
+		err := refuseOddNames(http.Header{name: {"gzip"}})
+		if d, ok := err.(*Denial); !ok || d.Reason != reasonFieldName {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"Content-Encoding", "Content-Type", "X_Other", "X-Content-Type-Options", "Content-Encoded ", "", "X Y", "P3p"} {
+		if err := refuseOddNames(http.Header{name: {"x"}}); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestAlternativeServicesAreNotAdvertised(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		for _, name := range []string{"Alt-Svc", "Proxy-Authenticate", "Proxy-Authentication-Info", "X-Aileron-Audit-Id"} {
+			rw.Header().Set(name, `h3=":443"; ma=86400`)
+		}
+		rw.Header().Set("X-Other", "stays")
+	})
+	for _, target := range []string{"https://api.good.example/v1/echo", "https://plain.good.example/"} {
+		res, _ := w.do("GET", target, "")
+		for _, name := range []string{"Alt-Svc", "Proxy-Authenticate", "Proxy-Authentication-Info", "X-Aileron-Audit-Id"} {
+			if got := res.Header.Get(name); got != "" {
+				t.Errorf("%s: %s came: %q", target, name, got)
+			}
+		}
+		if res.Header.Get("X-Other") != "stays" {
+			t.Errorf("%s: X-Other is missing: %v", target, res.Header)
+		}
+	}
+}
