@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -176,6 +177,7 @@ func (u *user) checkRows(a prompted) {
 	if done[model] < 2 {
 		u.t.Errorf("the rows are %v, want at least 2 of %s", done, model)
 	}
+	u.dropsOnly()
 	u.must("audit", "verify")
 }
 
@@ -192,14 +194,31 @@ func TestGhInABoxWorksWithItsPlaceholder(t *testing.T) {
 	if out, err := exec.Command("cp", gh, filepath.Join(u.project, "gh")).CombinedOutput(); err != nil {
 		t.Fatalf("copy gh: %v\n%s", err, out)
 	}
-	r := u.box("PATH=$PWD:$PATH; gh api user; gh api repos/o/r/issues -f title=New; gh issue list -R o/r; gh repo view o/r; gh auth status 2>&1; env | grep GH_TOKEN")
-	contains(t, "gh", r.out, "octo-stand-in", `"number":8`, "An issue of the stand-in", "A repository of the stand-in", "Logged in to github.com", "GH_TOKEN=placeholder")
-	if n := len(u.origin.Seen()); n < 5 {
-		t.Errorf("the stand-in saw %d requests, want at least 5\n%s", n, r.err)
+	r := u.box("PATH=$PWD:$PATH; gh api user; gh api repos/o/r; gh api repos/o/r/issues; gh api repos/o/r/issues -f title=New; " +
+		"for c in 'issue list -R o/r' 'repo view o/r' 'auth status'; do gh $c && echo UNEXPECTED; done 2>&1; env | grep GH_TOKEN")
+	contains(t, "gh", r.out, "octo-stand-in", `"full_name":"o/r"`, `"title":"An issue of the stand-in"`, `"number":8`, "GH_TOKEN=placeholder", "HTTP 403", "api.github.com/graphql")
+	if strings.Contains(r.out, "UNEXPECTED") {
+		t.Errorf("a command that needs GraphQL succeeded\n%s", r.out)
 	}
 	for _, s := range u.origin.Seen() {
-		if s.Auth() != "Bearer "+secret {
-			t.Errorf("the stand-in saw %q", s.Auth())
+		if s.Auth() != "Bearer "+secret || s.Path == "/graphql" {
+			t.Errorf("the stand-in saw %q at %s", s.Auth(), s.Path)
+		}
+	}
+	u.dropsOnly()
+}
+
+// dropsOnly fails the test unless the operations take every field that their
+// client sends, but for those named.
+func (u *user) dropsOnly(names ...string) {
+	u.t.Helper()
+	for _, r := range u.rows() {
+		fields, _ := r["fields"].(map[string]any)
+		dropped, _ := fields["dropped_headers"].([]any)
+		for _, name := range dropped {
+			if !slices.Contains(names, fmt.Sprint(name)) {
+				u.t.Errorf("the operation %v drops the field %v", r["operation"], name)
+			}
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestSpecMatchSaysWhy(t *testing.T) {
 	for _, w := range []struct{ method, url, verdict, reason, operation string }{
 		{"GET", "https://api.github.com/user", "allowed", "", "user.get"},
 		{"GET", "https://API.github.com:443/repos/cli/cli/issues?state=open", "allowed", "", "issues.list"},
-		{"POST", "https://api.github.com/graphql", "allowed", "", "graphql"},
+		{"POST", "https://api.github.com/graphql", "refused", "operation_not_matched", ""}, // a mutation may do whatever the token may
 		{"GET", "https://api.github.com/", "allowed", "", "meta.root"},
 		{"DELETE", "https://api.github.com/repos/cli/cli", "refused", "operation_not_matched", ""},
 		{"GET", "https://api.github.com/user?access_token=x", "refused", "operation_not_matched", ""},
