@@ -182,6 +182,7 @@ func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	if d != nil {
 		return nil, x.reject(d)
 	}
+	x.recordDropped()
 	if d := x.intend(); d != nil {
 		return nil, x.reject(d)
 	}

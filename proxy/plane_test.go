@@ -45,7 +45,7 @@ kind = "bearer"
 intents = ["test"]
 `
 
-const testSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://acme/tracker","version":"1.2.0"},
+const testSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://acme/tracker","version":"1.2.0"},"headers":["X-Declared","acme-*","session_id"],
 "tools":[{"name":"tracker","operations":[
  {"name":"items","method":"GET","path":"/v1/items","hosts":["api.good.example"],"credential":"bearer","idempotency":"idempotent","inputs":[{"name":"q"},{"name":"limit"}]},
  {"name":"create","method":"POST","path":"/v1/items","hosts":["api.good.example"],"credential":"bearer"},

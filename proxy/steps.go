@@ -4,41 +4,26 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
-	"slices"
 	"strings"
 
-	"github.com/google/martian/v3"
 	"github.com/google/martian/v3/fifo"
 	"github.com/google/martian/v3/header"
 )
 
-// requestSteps is what happens to a request on its way out, in order. The
+// requestSteps returns what happens to a request on its way out, in order. The
 // feature list of the request side reads off this function.
 func (x *Exchange) requestSteps(bound *Bound) *fifo.Group {
 	g := fifo.NewGroup()
 	g.AddRequestModifier(header.NewHopByHopModifier()) // RFC 9110 section 7.6.1, what Connection names included
-	if isGRPC(x.request.Header) {
-		g.AddRequestModifier(requestStep(takeTrailers))
-	}
 	g.AddRequestModifier(requestStep(dropProxyFields))
 	if x.credentialed() {
-		op := x.match.Operation
-		g.AddRequestModifier(requestStep(dropCarriers))
-		g.AddRequestModifier(requestStep(dropOverrides))
-		if !op.Idempotent {
-			// net/http's Transport takes the mere presence of these for
-			// permission to send a POST twice.
-			g.AddRequestModifier(dropFields("Idempotency-Key", "X-Idempotency-Key"))
-		}
-		g.AddRequestModifier(requestStep(plainAnswer))
-		if isGRPC(x.request.Header) {
-			g.AddRequestModifier(requestStep(plainMessages))
-		}
-		if !op.Ranges {
-			g.AddRequestModifier(dropFields("Range", "If-Range"))
-		}
+		g.AddRequestModifier(requestStep(x.dropUnaccepted))
+		g.AddRequestModifier(requestStep(requestIdentity))
 		g.AddRequestModifier(requestStep(x.dropQueryCarriers))
-		g.AddRequestModifier(injection{*op.Injection, *bound, x.match})
+		g.AddRequestModifier(injection{*x.match.Operation.Injection, *bound, x.match})
+	}
+	if isGRPC(x.request.Header) {
+		g.AddRequestModifier(requestStep(acceptTrailers))
 	}
 	if x.handshake != "" {
 		g.AddRequestModifier(requestStep(x.offerWebSocket))
@@ -50,18 +35,7 @@ type requestStep func(*http.Request) error
 
 func (f requestStep) ModifyRequest(r *http.Request) error { return f(r) }
 
-type dropping []string
-
-// dropFields is a step that removes header fields.
-func dropFields(names ...string) martian.RequestModifier { return dropping(names) }
-
-func (d dropping) ModifyRequest(r *http.Request) error {
-	for _, name := range d {
-		r.Header.Del(name)
-	}
-	return nil
-}
-
+// dropProxyFields removes fields that were meant for this hop.
 func dropProxyFields(r *http.Request) error {
 	for _, name := range []string{"Proxy-Authorization", "Proxy-Connection", "Http2-Settings", "Expect", "Priority"} {
 		r.Header.Del(name)
@@ -69,70 +43,26 @@ func dropProxyFields(r *http.Request) error {
 	return nil
 }
 
-// carriers are words that, inside a header's name, say that its value
-// authenticates someone. The box's own credentials would let it act as
-// somebody else on a host that the user trusts, so none of them leaves.
-var carriers = []string{"token", "secret", "api-key", "apikey", "password", "credential", "authorization", "cookie", "x-auth-"}
-
-// carries reports a lower-case name that says that it authenticates someone.
-func carries(name string) bool {
-	return slices.ContainsFunc(carriers, func(word string) bool { return strings.Contains(name, word) })
-}
-
-func dropCarriers(r *http.Request) error {
-	for name := range r.Header {
-		if carries(strings.ToLower(name)) {
-			delete(r.Header, name)
-		}
-		// CGI and WSGI fold "_" into "-": X_Api_Key is X-Api-Key to them.
-		if strings.ContainsRune(name, '_') {
-			delete(r.Header, name)
-		}
-	}
-	return nil
-}
-
-// dropOverrides removes fields by which servers read another method, path,
-// host or client than the one that was judged.
-func dropOverrides(r *http.Request) error {
-	for _, name := range []string{
-		"X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
-		"X-Original-Url", "X-Rewrite-Url", "X-Override-Url", "X-Original-Uri", "X-Accel-Redirect", "X-Sendfile",
-		"Forwarded", "Via", "X-Real-Ip", "X-Host", "X-Original-Host", "True-Client-Ip", "X-Client-Ip", "X-Cluster-Client-Ip",
-	} {
-		r.Header.Del(name)
-	}
-	for name := range r.Header {
-		if strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-") {
-			delete(r.Header, name)
-		}
-	}
-	return nil
-}
-
-// plainAnswer asks for an answer that can be searched as it streams.
-func plainAnswer(r *http.Request) error {
+// requestIdentity asks for a response that can be searched as it streams, and
+// a gRPC server not to compress its messages. Requests may be compressed.
+func requestIdentity(r *http.Request) error {
 	r.Header.Set("Accept-Encoding", "identity")
+	if isGRPC(r.Header) {
+		r.Header["Grpc-Accept-Encoding"] = []string{"identity"}
+	}
 	return nil
 }
 
-// isGRPC reports a gRPC request, whose answer is in messages and trailers.
+// isGRPC reports a gRPC request, whose response is in messages and trailers.
 func isGRPC(h http.Header) bool {
 	rest, ok := strings.CutPrefix(h.Get("Content-Type"), "application/grpc")
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
-// takeTrailers says that the answer's trailers arrive: a gRPC server refuses
-// a client that does not say so.
-func takeTrailers(r *http.Request) error {
+// acceptTrailers announces that the response's trailers are taken: a gRPC
+// server refuses a client that does not.
+func acceptTrailers(r *http.Request) error {
 	r.Header["Te"] = []string{"trailers"}
-	return nil
-}
-
-// plainMessages asks a gRPC server not to compress what it says. Requests may
-// be compressed.
-func plainMessages(r *http.Request) error {
-	r.Header["Grpc-Accept-Encoding"] = []string{"identity"}
 	return nil
 }
 

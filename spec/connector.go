@@ -56,6 +56,7 @@ type Connector struct {
 	Manifest     Manifest
 	Tools        []Tool
 	Placeholders []Placeholder
+	Headers      []FieldPattern // accepted by every operation with a credential
 }
 
 // CredentialNeed is the one credential that a connector asks for.
@@ -89,7 +90,8 @@ type Operation struct {
 	QueryDeclaredOnly bool   // only the inputs whose place is the query may stand in it
 	Upgrade           string // "" or "websocket"
 	Ranges            bool
-	Packed            bool // a credentialed response may be an archive or compressed data
+	Packed            bool           // a credentialed response may be an archive or compressed data
+	Headers           []FieldPattern // request fields that are accepted besides the registered ones, the connector\'s first
 }
 
 // String names the operation for people: "fqn tool operation".

@@ -23,7 +23,7 @@ func Parse(data []byte) (*Connector, error) {
 }
 
 func (c *Connector) read(v any, f *faults) {
-	top, ok := f.open(v, "", "schema_version", "connector", "placeholders", "tools")
+	top, ok := f.open(v, "", "schema_version", "connector", "placeholders", "headers", "tools")
 	if !ok {
 		return
 	}
@@ -42,6 +42,7 @@ func (c *Connector) read(v any, f *faults) {
 	}
 	c.readPlaceholders(top)
 	c.readTools(top)
+	c.shareHeaders(top)
 	kinds := map[string]bool{}
 	for i, t := range c.Tools {
 		for j, op := range t.Operations {
@@ -98,7 +99,7 @@ func (c *Connector) readTools(top node) {
 func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op := &Operation{Connector: c, Approval: "none"}
 	n, ok := tool.f.open(v, path, "name", "summary", "description", "method", "path", "hosts", "idempotency", "approval",
-		"credential", "inputs", "audit", "query", "upgrade", "ranges", "packed", "wildcard_credential")
+		"credential", "inputs", "audit", "query", "upgrade", "ranges", "packed", "wildcard_credential", "headers")
 	if !ok {
 		return op
 	}
@@ -121,6 +122,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	}
 	op.readAudit(n)
 	op.readCredential(n)
+	op.readHeaders(n)
 	return op
 }
 

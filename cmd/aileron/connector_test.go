@@ -73,7 +73,7 @@ func TestConnectorLife(t *testing.T) {
 	if len(list) != 1 || list[0].Hash != in.Hash || !list[0].OK {
 		t.Errorf("the list is %+v", list)
 	}
-	if got := c.ok("connector", "show", githubFQN); !strings.Contains(got, "GH_TOKEN") || !strings.Contains(got, "unsigned") || !strings.Contains(got, "bearer in header Authorization") {
+	if got := c.ok("connector", "show", githubFQN); !strings.Contains(got, "GH_TOKEN") || !strings.Contains(got, "unsigned") || !strings.Contains(got, "bearer in header Authorization") || !strings.Contains(got, "request fields") {
 		t.Errorf("show prints %s", got)
 	}
 	c.ok("connector", "verify")

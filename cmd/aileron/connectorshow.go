@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -48,6 +49,7 @@ type operationJSON struct {
 	Query      string          `json:"query"` // declared or any
 	Upgrade    string          `json:"upgrade,omitempty"`
 	Ranges     bool            `json:"ranges,omitempty"`
+	Headers    []string        `json:"headers,omitempty"` // request fields that are accepted besides the registered ones
 	Packed     bool            `json:"packed,omitempty"`
 	Credential *credentialJSON `json:"credential"`
 }
@@ -74,6 +76,9 @@ func describeOperation(op *spec.Operation) operationJSON {
 		Hosts: hostNames(op.Hosts), Idempotent: op.Idempotent, Approval: op.Approval, Query: "any", Upgrade: op.Upgrade, Ranges: op.Ranges, Packed: op.Packed}
 	if op.QueryDeclaredOnly {
 		j.Query = "declared"
+	}
+	for _, p := range op.Headers {
+		j.Headers = append(j.Headers, p.String())
 	}
 	if in := op.Injection; in != nil {
 		j.Credential = &credentialJSON{Kind: in.Kind, Scope: in.Scope, In: in.In, Name: in.Name, Format: in.Format}
@@ -113,6 +118,9 @@ func printConnector(out io.Writer, c *spec.Connector) {
 	for _, p := range c.Placeholders {
 		fmt.Fprintf(w, "placeholder\t%s=%s\n", p.Env, p.Value)
 	}
+	if fields := requestFields(c); fields != "" {
+		fmt.Fprintf(w, "request fields\t%s\n", fields)
+	}
 	_ = w.Flush()
 	fmt.Fprintf(out, "\nit allows:\n")
 	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -128,6 +136,22 @@ func printConnector(out io.Writer, c *spec.Connector) {
 		}
 	}
 	_ = w.Flush()
+}
+
+// requestFields lists what the operations with a credential accept besides
+// the registered request fields, each once.
+func requestFields(c *spec.Connector) string {
+	var list []string
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			for _, p := range op.Headers {
+				if op.Injection != nil && !slices.Contains(list, p.String()) {
+					list = append(list, p.String())
+				}
+			}
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // traits are what an operation does beyond being allowed.

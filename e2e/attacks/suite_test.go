@@ -33,7 +33,7 @@ type category struct {
 func suite() []category {
 	return []category{
 		lek(), smg(), pth(), aut(), hst(), nam(), crd(), h2(), upg(), red(), con(), dos(), utl(), cas(),
-		aud(), ipx(), api(), vlt(), oau(), spc(), env(), flt(),
+		aud(), ipx(), api(), vlt(), oau(), spc(), env(), flt(), fld(),
 	}
 }
 

@@ -11,13 +11,13 @@ import (
 // bindConnectors installs what the clients may do, and binds the credentials.
 func (p *person) bindConnectors() {
 	p.t.Helper()
-	p.install("api", "bearer", []string{"api.github.com:443"}, []map[string]any{
+	p.install("api", "bearer", []string{"x-github-api-version", "time-zone"}, []string{"api.github.com:443"}, []map[string]any{
 		operation("repos.get", "GET", "/repos/{owner}/{repo}", "api.github.com", "bearer"),
 		operation("repos.tarball", "GET", "/repos/{owner}/{repo}/tarball", "api.github.com", "bearer"),
 		operation("repos.events", "GET", "/repos/{owner}/{repo}/events", "api.github.com", "bearer"),
 	}, "GH_TOKEN")
 	p.bind("api", token)
-	p.install("git", "basic", []string{"github.com:443"}, []map[string]any{
+	p.install("git", "basic", []string{"git-protocol"}, []string{"github.com:443"}, []map[string]any{
 		operation("info.refs", "GET", "/{owner}/{repo}/info/refs", "github.com", "basic"),
 		operation("upload.pack", "POST", "/{owner}/{repo}/git-upload-pack", "github.com", "basic"),
 		operation("receive.pack", "POST", "/{owner}/{repo}/git-receive-pack", "github.com", "basic"),
@@ -38,7 +38,7 @@ func operation(name, method, path, host, credential string) map[string]any {
 
 func fqn(name string) string { return "github://aileron-tests/matrix-" + name }
 
-func (p *person) install(name, kind string, hosts []string, operations []map[string]any, placeholders ...string) {
+func (p *person) install(name, kind string, fields, hosts []string, operations []map[string]any, placeholders ...string) {
 	p.t.Helper()
 	stand := []map[string]string{}
 	for _, env := range placeholders {
@@ -48,6 +48,7 @@ func (p *person) install(name, kind string, hosts []string, operations []map[str
 		"schema_version": "aileron.connector.v1",
 		"connector":      map[string]string{"fqn": fqn(name), "version": "0.1.0"},
 		"placeholders":   stand,
+		"headers":        fields,
 		"tools":          []map[string]any{{"name": "matrix-" + name, "description": "What the matrix's clients call", "operations": operations}},
 	})
 	if err != nil {
@@ -77,7 +78,7 @@ func (p *person) install(name, kind string, hosts []string, operations []map[str
 // installOpen allows registries as they are: nothing of anybody's goes there.
 func (p *person) installOpen(authorities ...string) {
 	p.t.Helper()
-	p.install("registries", "", authorities, []map[string]any{{"name": "fetch", "summary": "Fetch packages", "hosts": authorities}})
+	p.install("registries", "", []string{}, authorities, []map[string]any{{"name": "fetch", "summary": "Fetch packages", "hosts": authorities}})
 }
 
 func (p *person) bind(name, secret string, more ...string) {

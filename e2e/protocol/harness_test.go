@@ -54,6 +54,7 @@ intents = ["test"]
 `
 
 const spec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"` + fqn + `","version":"1.0.0"},
+"headers":["x-grpc-test-*"],
 "tools":[{"name":"protocol","operations":[
  {"name":"any","method":"*","path":"/v1/{rest...}","hosts":["one.protocol.example","two.protocol.example","only.protocol.example","odd.protocol.example","port.protocol.example:8443"],"credential":"bearer"},
  {"name":"parts","method":"GET","path":"/parts/{name}","hosts":["one.protocol.example","two.protocol.example"],"credential":"bearer","ranges":true},

@@ -1,0 +1,125 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+)
+
+// FieldPattern is a request field that operations with a credential accept
+// besides the registered ones: a name, or all names that begin with a prefix.
+type FieldPattern struct {
+	Name   string // lower case; a prefix ends in a dash
+	Prefix bool
+}
+
+// String is the pattern as it is declared, in lower case.
+func (p FieldPattern) String() string {
+	if p.Prefix {
+		return p.Name + "*"
+	}
+	return p.Name
+}
+
+func (p FieldPattern) covers(lower string) bool {
+	if p.Prefix {
+		return strings.HasPrefix(lower, p.Name) && len(lower) > len(p.Name)
+	}
+	return lower == p.Name
+}
+
+// AcceptsField reports whether the operation, or its connector, declares the
+// request field, whatever its case. A declared prefix never covers a reserved
+// name or the place of the credential.
+func (op *Operation) AcceptsField(name string) bool {
+	lower := strings.ToLower(name)
+	covers := func(p FieldPattern) bool { return p.covers(lower) }
+	return slices.ContainsFunc(op.Headers, covers) && reservedField(lower) == "" && !op.injectsField(lower)
+}
+
+// injectsField reports whether a server could take the name for the field
+// that the credential stands in.
+func (op *Operation) injectsField(name string) bool {
+	in := op.Injection
+	return in != nil && in.In == "header" && foldField(in.Name) == foldField(name)
+}
+
+// readHeaders reads the list "headers" of a connector or an operation.
+func readHeaders(n node) []FieldPattern {
+	var patterns []FieldPattern
+	for i, v := range n.list("headers", false, maxItems) {
+		text, ok := v.(string)
+		if !ok {
+			n.f.add(n.item("headers", i), "it is not a string")
+			patterns = append(patterns, FieldPattern{})
+			continue
+		}
+		p, why := parseFieldPattern(text)
+		switch {
+		case why != "":
+			n.f.add(n.item("headers", i), "%q %s", text, why)
+			p = FieldPattern{} // covers nothing, and keeps the others' indices
+		case slices.Contains(patterns, p):
+			n.f.add(n.item("headers", i), "%q is there twice", text)
+		}
+		patterns = append(patterns, p)
+	}
+	return patterns
+}
+
+// parseFieldPattern reads NAME or PREFIX-*. why is "" when it may be declared.
+func parseFieldPattern(s string) (p FieldPattern, why string) {
+	name, prefix := strings.CutSuffix(s, "*")
+	p = FieldPattern{strings.ToLower(name), prefix}
+	switch {
+	case !isToken(name) || strings.Contains(p.Name, "*") || !isAlnum(p.Name[0]):
+		return p, "is neither the name of a field nor a prefix such as \"acme-*\""
+	case p.Prefix && !strings.HasSuffix(p.Name, "-"):
+		return p, "is not a prefix that ends in a dash, such as \"acme-*\""
+	case p.Prefix:
+		return p, reservedPrefix(p.Name)
+	}
+	if why := reservedField(p.Name); why != "" {
+		return p, "cannot be declared: it " + why
+	}
+	return p, ""
+}
+
+// readHeaders reads the fields that the operation declares beside its
+// connector's. The credential must have been read.
+func (op *Operation) readHeaders(n node) {
+	op.Headers = readHeaders(n)
+	for i, p := range op.Headers {
+		if p.reaches(op) {
+			n.f.add(n.item("headers", i), "%q covers %s, where the credential stands; name the fields one by one", p, op.Injection.Name)
+		}
+	}
+}
+
+// shareHeaders reads the connector's fields and adds them to its operations.
+func (c *Connector) shareHeaders(top node) {
+	c.Headers = readHeaders(top)
+	for i, p := range c.Headers {
+		for _, t := range c.Tools {
+			if j := slices.IndexFunc(t.Operations, p.reaches); j >= 0 {
+				op := t.Operations[j]
+				top.f.add(top.item("headers", i), "%q covers %s, where the credential of %s stands; name the fields one by one", p, op.Injection.Name, op.Name)
+				break
+			}
+		}
+	}
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			op.Headers = append(slices.Clip(c.Headers), op.Headers...)
+		}
+	}
+}
+
+// reaches reports whether the pattern covers the field that the operation's
+// credential stands in, or one that servers fold into it.
+func (p FieldPattern) reaches(op *Operation) bool {
+	if op.Injection == nil || op.Injection.In != "header" {
+		return false
+	}
+	slot, own := foldField(op.Injection.Name), foldField(p.Name)
+	return slot == own || p.Prefix && strings.HasPrefix(slot, own)
+}
