@@ -80,6 +80,16 @@ func (u *upstream) connect(ctx context.Context, hostport string) (net.Conn, erro
 type countedConn struct {
 	net.Conn
 	written atomic.Int64
+	closed  func() // called when it is closed; nil: nobody asks
+}
+
+// Close implements net.Conn.
+func (c *countedConn) Close() error {
+	err := c.Conn.Close()
+	if c.closed != nil {
+		c.closed()
+	}
+	return err
 }
 
 // CloseWrite ends the outbound half where the connection can.

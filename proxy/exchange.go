@@ -104,7 +104,11 @@ func (x *Exchange) credentialed() bool {
 // journey is how the exchange's request may travel upstream.
 func (x *Exchange) journey() journey {
 	op := x.match.Operation
-	return journey{binding: x.row.Binding, h2: x.request.ProtoMajor == 2, idempotent: op != nil && op.Idempotent}
+	how := journey{h2: x.request.ProtoMajor == 2, idempotent: op != nil && op.Idempotent}
+	if x.credentialed() {
+		how.credential = x.grants.pools[op.Connector.FQN]
+	}
+	return how
 }
 
 // admit denies what was decided against, and a WebSocket handshake that is not

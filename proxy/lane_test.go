@@ -51,6 +51,7 @@ func speak(t *testing.T, set func(*Config), say func(conn net.Conn, path string)
 					if err != nil {
 						return
 					}
+					_, _ = io.Copy(io.Discard, r.Body)
 					say(conn, r.URL.Path)
 				}
 			})
@@ -201,4 +202,97 @@ func TestAnswersWithoutABodyGiveTheirConnectionBack(t *testing.T) {
 	if got := s.conns.Load(); got != 1 {
 		t.Errorf("%d connections, want 1", got)
 	}
+}
+
+func TestRequestsWithABodyShareAConnection(t *testing.T) {
+	w, s := speak(t, plainly, func(conn net.Conn, _ string) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	})
+	for _, method := range []string{"POST", "GET", "POST", "POST"} {
+		if res, body := w.do(method, "https://api.good.example/v1/items", map[string]string{"POST": "a body"}[method]); res.StatusCode != 200 || body != "ok" {
+			t.Errorf("%s: got %d %q", method, res.StatusCode, body)
+		}
+	}
+	if got := s.conns.Load(); got != 1 {
+		t.Errorf("%d connections, want 1", got)
+	}
+}
+
+// The response begins before the request has ended, and answers each part.
+func TestAResponseStreamsBesideItsRequest(t *testing.T) {
+	set := scripted(t, "http/1.1", func(_ int, c *tls.Conn) {
+		r, err := http.ReadRequest(bufio.NewReader(c))
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+		for part := make([]byte, 64); ; {
+			n, err := r.Body.Read(part)
+			if n > 0 {
+				_, _ = fmt.Fprintf(c, "%x\r\n%s\r\n", n, part[:n])
+			}
+			if err != nil {
+				_, _ = io.WriteString(c, "0\r\n\r\n")
+				return
+			}
+		}
+	})
+	w := newWorldWith(t, false, set, nil)
+	in, out := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "https://api.good.example/v1/items", in)
+	must(t, err)
+	go func() { _, _ = io.WriteString(out, "one") }()
+	res, err := w.client.Do(req)
+	must(t, err)
+	defer res.Body.Close()
+	for _, part := range []string{"one", "two", "three"} {
+		got := make([]byte, len(part))
+		if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != part {
+			t.Fatalf("read %q, %v, want %q", got, err, part)
+		}
+		if next := map[string]string{"one": "two", "two": "three"}[part]; next != "" {
+			_, _ = io.WriteString(out, next)
+		}
+	}
+	_ = out.Close()
+	if rest, err := io.ReadAll(res.Body); err != nil || len(rest) > 0 {
+		t.Errorf("behind it come %q, %v", rest, err)
+	}
+}
+
+// A host that refuses a body and closes is understood, and not used again.
+func TestAnEarlyRefusalOfABodyArrives(t *testing.T) {
+	set := scripted(t, "http/1.1", func(_ int, c *tls.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			_, _ = io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig")
+			_ = c.CloseWrite()
+			_, _ = io.Copy(io.Discard, c)
+		}
+	})
+	w := newWorldWith(t, false, set, nil)
+	if res, body := w.do("POST", "https://api.good.example/v1/items", strings.Repeat("0123456789abcdef", 1<<16)); res.StatusCode != 413 || body != "big" {
+		t.Errorf("got %d %q", res.StatusCode, body)
+	}
+}
+
+// The time for a response's head begins when the request has ended.
+func TestAHeadThatDoesNotComeAfterABodyIsATimeout(t *testing.T) {
+	w, s := speak(t, func(c *Config) { c.Upstream.ResponseHeader = 50 * time.Millisecond }, func(conn net.Conn, _ string) {
+		_, _ = io.Copy(io.Discard, conn) // until the plane hangs up
+	})
+	res, body := w.do("POST", "https://api.good.example/v1/items", "a body")
+	if _, why := reason(t, body); res.StatusCode != 504 || why != reasonTimeout {
+		t.Errorf("got %d %s", res.StatusCode, body)
+	}
+	<-s.gone
+}
+
+func TestAClientThatBreaksOffItsBodyTakesItsUpstreamConnectionAlong(t *testing.T) {
+	w, s := speak(t, plainly, func(net.Conn, string) {})
+	conn := w.tunnel("api.good.example")
+	_, err := io.WriteString(conn, "POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nContent-Length: 1000\r\n\r\nhalf")
+	must(t, err)
+	w.eventually(func() bool { return s.conns.Load() == 1 })
+	_ = conn.Close()
+	<-s.gone
 }

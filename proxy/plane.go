@@ -74,6 +74,7 @@ type Grants struct {
 
 	current context.Context //nolint:containedctx // ends when other grants take their place
 	retire  context.CancelFunc
+	pools   map[spec.FQN]poolKey // the upstream connections of Bound's credentials
 }
 
 // Bound is a connector's credential and the name of its binding.
@@ -145,14 +146,11 @@ func New(cfg Config) (*Plane, error) {
 // connections that are already open too. Those of them that are idle end.
 func (p *Plane) SetGrants(g *Grants) {
 	g.current, g.retire = context.WithCancel(context.Background())
+	g.pools = p.upstream.keysOf(g.Bound)
+	p.upstream.keep(g.pools) // before an exchange asks for one of them
 	if old := p.grants.Swap(g); old != nil {
 		old.retire()
 	}
-	bound := map[string]bool{"": true}
-	for _, b := range g.Bound {
-		bound[b.Binding] = true
-	}
-	p.upstream.keep(bound)
 }
 
 // Drain refuses new requests, ends idle connections, and waits for the

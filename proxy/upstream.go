@@ -2,19 +2,17 @@ package proxy
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -41,20 +39,14 @@ type Upstream struct {
 type upstream struct {
 	cfg      Upstream
 	resolver *net.Resolver
+	identity [32]byte // keys the pools' keys
+	ends     errands
 
-	mu     sync.Mutex
-	pools  map[string]*pool // by the binding whose credential they carry, "" for none
-	speaks map[string]int   // the HTTP version that a host chose, by "host:port"
-}
-
-// pool is the connections that requests with one credential share. Those of
-// another credential never travel on them: there are servers that take a
-// connection for a person.
-type pool struct {
-	// h1 offers HTTP/1.1 only, either offers HTTP/2 too. A client that speaks
-	// HTTP/1.1 gets the former, which moves bodies faster.
-	h1, either *http.Transport
-	lane       *lane // like h1, for requests without a body
+	mu      sync.Mutex
+	pools   map[poolKey]*pool
+	granted map[poolKey]bool // the credentials of the grants in force
+	speaks  map[string]int   // the HTTP version that a host chose, by "host:port"
+	closed  bool
 }
 
 // maxKnown bounds speaks.
@@ -73,84 +65,23 @@ func newUpstream(cfg Upstream) (*upstream, error) {
 	if cfg.Proxy != nil && cfg.Proxy.Scheme != "http" {
 		return nil, fmt.Errorf("use the upstream proxy: its scheme is %q, not http", cfg.Proxy.Scheme)
 	}
-	return &upstream{cfg: cfg, resolver: net.DefaultResolver, pools: map[string]*pool{}, speaks: map[string]int{}}, nil
+	u := &upstream{cfg: cfg, resolver: net.DefaultResolver, pools: map[poolKey]*pool{}, speaks: map[string]int{}}
+	_, _ = rand.Read(u.identity[:])
+	return u, nil
 }
 
-// streamWindow is how much of an answer over HTTP/2 may come before its client
-// takes it. net/http's default, 4 MiB for each stream, lets a client that reads
-// nothing fill the memory. There is no window for the whole connection: streams
-// that stand still would close it for the others.
-const streamWindow = 128 << 10
-
-func (u *upstream) newPool() *pool {
-	tickets := tls.NewLRUClientSessionCache(256)
-	transport := func(protocols *http.Protocols, alpn ...string) *http.Transport {
-		return &http.Transport{
-			Proxy:                  nil, // never from the environment
-			DialContext:            u.dial,
-			TLSClientConfig:        &tls.Config{RootCAs: u.cfg.Roots, MinVersion: tls.VersionTLS12, ClientSessionCache: tickets, NextProtos: alpn},
-			TLSHandshakeTimeout:    u.cfg.Dial,
-			ResponseHeaderTimeout:  u.cfg.ResponseHeader,
-			IdleConnTimeout:        u.cfg.Idle,
-			MaxIdleConns:           512,
-			MaxIdleConnsPerHost:    128,
-			MaxResponseHeaderBytes: 256 << 10,
-			WriteBufferSize:        16 << 10,
-			ReadBufferSize:         16 << 10,
-			DisableCompression:     true, // the bytes are the upstream's own
-			Protocols:              protocols,
-			// A connection that died without a word (sleep, another network) is
-			// noticed, and not used again.
-			HTTP2: &http.HTTP2Config{
-				SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second, MaxReceiveBufferPerStream: streamWindow,
-			},
-		}
+// overH2 reports whether r travels over HTTP/2 if its host agrees: its client
+// speaks HTTP/2 and the host is not known to speak only HTTP/1.1, or the host
+// speaks nothing else. A client of HTTP/1.1 gets HTTP/1.1 otherwise, which
+// moves bodies faster.
+func (u *upstream) overH2(r *http.Request, clientH2 bool) bool {
+	if r.URL.Scheme != "https" || r.Header["Upgrade"] != nil {
+		return false
 	}
-	var one, both http.Protocols
-	one.SetHTTP1(true)
-	both.SetHTTP1(true)
-	both.SetHTTP2(true)
-	h1 := transport(&one, "http/1.1")
-	return &pool{h1: h1, either: transport(&both), lane: &lane{dial: u.dial, tls: h1.TLSClientConfig, cfg: u.cfg, idle: map[string][]*laneConn{}}}
-}
-
-func (p *pool) close() {
-	p.h1.CloseIdleConnections()
-	p.either.CloseIdleConnections()
-	p.lane.close()
-}
-
-func (u *upstream) close() { u.keep(nil) }
-
-// keep ends the idle connections of all bindings that are not among these:
-// they were revoked, or the session ends.
-func (u *upstream) keep(bindings map[string]bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for binding, p := range u.pools {
-		if !bindings[binding] {
-			p.close()
-			delete(u.pools, binding)
-		}
-	}
-}
-
-// transport is the one for r: of its credential's pool, and of the protocol
-// that its client speaks, unless the host is known to speak only HTTP/1.1. For
-// that there is the lane, too.
-func (u *upstream) transport(r *http.Request, binding string, h2 bool) (*http.Transport, *lane) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	p := u.pools[binding]
-	if p == nil {
-		p = u.newPool()
-		u.pools[binding] = p
-	}
 	known := u.speaks[r.URL.Host]
-	if r.URL.Scheme == "https" && (known == onlyH2 || h2 && known != speaksH1) {
-		return p.either, nil
-	}
-	return p.h1, p.lane
+	return known == onlyH2 || clientH2 && known != speaksH1
 }
 
 // What is known of a host's versions of HTTP.
@@ -174,66 +105,40 @@ func (u *upstream) learn(host string, version int) {
 
 // journey is how a request may travel.
 type journey struct {
-	binding    string // whose credential it carries
-	h2         bool   // its client speaks HTTP/2
-	idempotent bool   // its operation may be repeated
+	credential poolKey // whose connections it may use
+	h2         bool    // its client speaks HTTP/2
+	idempotent bool    // its operation may be repeated
 }
 
-// roundTrip sends r and gives the answer's head. It is sent a second time, at
-// most, when the connection that was tried turned out dead before a byte of
-// the request was on it, or when it is idempotent and the connection died
-// before a byte of the answer; and only while no byte of its body is gone.
+// roundTrip sends r and returns the head of its response. It is sent a second
+// time, at most, when the connection that was tried turned out dead before a
+// byte of the request was on it, or when it is idempotent and the connection
+// died before a byte of the response; and only while no byte of its body is
+// gone.
 //
 // Its denials hold no text of any error from below: those name URLs,
 // addresses and headers.
 func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Denial) {
-	bodyless := r.Body == nil
-	for try := 0; ; try++ {
-		t, lane := u.transport(r, how.binding, how.h2)
+	pool := u.pool(how.credential) // kept, whatever becomes of the grants
+	for try, learned := 0, false; ; try++ {
+		h2 := u.overH2(r, how.h2)
 		var attempt attempt
-		ctx, cancel := context.WithCancel(r.Context()) // of an answer, it ends with the exchange
-		attempt.repeated = cancel
-		out := r.WithContext(httptrace.WithClientTrace(ctx, attempt.trace()))
-		sent, _ := r.Body.(*countingBody)
-		if sent != nil {
-			out.Body = sent.attempt(u.cfg.ResponseHeader, func() {
-				if !attempt.heard.Load() { // an upstream that answers may take its time with the rest
-					attempt.stuck.Store(true)
-					cancel()
-				}
-			})
-		}
-		var res *http.Response
-		var err error
-		if bodyless && lane != nil && r.Header["Upgrade"] == nil {
-			res, err = lane.roundTrip(out, &attempt)
-		} else {
-			if bodyless && !t.Protocols.HTTP2() {
-				neverReplayed(out)
-			}
-			res, err = t.RoundTrip(out)
-		}
+		res, err := u.send(r, pool, &attempt, h2)
 		if err == nil {
-			attempt.heard.Store(true)
 			if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols || res.StatusCode > 599 {
-				cancel()
+				attempt.cancel()
 				_ = res.Body.Close()
 				return nil, deny(reasonUpstream, "%s answered with a status that there is not", r.Host)
 			}
-			if r.URL.Scheme == "https" && t.Protocols.HTTP2() {
-				u.learn(r.URL.Host, res.ProtoMajor)
-			}
 			return res, nil
 		}
-		cancel()
-		if sent != nil {
-			_ = out.Body.Close()
-		}
+		sent, _ := r.Body.(*countingBody)
 		if d := sent.denial(); d != nil && r.Context().Err() == nil {
 			return nil, d
 		}
-		if try == 0 && t.Protocols.HTTP1() && !t.Protocols.HTTP2() && wantsAnotherProtocol(err) {
-			u.learn(r.URL.Host, onlyH2)
+		if !learned && u.learnFrom(r.URL.Host, err, h2) {
+			learned = true
+			try-- // nothing was sent
 			continue
 		}
 		d := upstreamDenial(r, err)
@@ -247,78 +152,55 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 	}
 }
 
-// neverReplayed keeps net/http's transport from repeating a request by
-// itself: it takes one without a body, or with the field Idempotency-Key in
-// its canonical spelling, for repeatable. The empty body is of no length, so
-// that no framing is sent for it; a method that should have one says 0.
-func neverReplayed(r *http.Request) {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		r.Body, r.ContentLength = emptyBody{}, -1
-		r.TransferEncoding = []string{"identity"}
+// send makes one attempt.
+func (u *upstream) send(r *http.Request, p *pool, a *attempt, h2 bool) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context()) // of a response, it ends with the exchange
+	a.cancel, a.h2 = cancel, h2
+	if h2 {
+		ctx = httptrace.WithClientTrace(ctx, a.trace())
 	}
-	h := r.Header
-	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
-		if v, ok := h[name]; ok {
-			delete(h, name)
-			h[strings.ToLower(name)] = v
+	out := r.WithContext(ctx)
+	if sent, ok := r.Body.(*countingBody); ok {
+		out.Body = sent.attempt(u.cfg.ResponseHeader, func() {
+			if !a.heard.Load() { // an upstream that answers may take its time with the rest
+				a.stuck.Store(true)
+				cancel()
+			}
+		})
+	}
+	var res *http.Response
+	var err error
+	if h2 {
+		res, err = p.roundTripH2(out, a)
+	} else {
+		res, err = p.lane.roundTrip(out, a)
+	}
+	if err != nil {
+		cancel()
+		if out.Body != nil {
+			_ = out.Body.Close()
 		}
+		return nil, err
 	}
-}
-
-type emptyBody struct{}
-
-func (emptyBody) Read([]byte) (int, error) { return 0, io.EOF }
-func (emptyBody) Close() error             { return nil }
-
-// WriteTo spares the transport a buffer of 32 KiB to copy nothing with.
-func (emptyBody) WriteTo(io.Writer) (int64, error) { return 0, nil }
-
-// attempt watches one attempt's connection. net/http's transports make some
-// attempts of their own, over HTTP/2 without a bound: for a GET, and for
-// whatever has no body, when the host ends the connection or refuses the
-// stream. The second connection ends ours, before a byte is on it.
-type attempt struct {
-	conn     *countedConn
-	before   int64
-	h2       bool
-	repeated context.CancelFunc
-	wrote    atomic.Bool // a field of the request left, over HTTP/2
-	answered atomic.Bool // a byte of an answer came
-	stuck    atomic.Bool // the upstream does not take the body
-	heard    atomic.Bool // the head of the answer is there
-}
-
-func (a *attempt) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
-		GotFirstResponseByte: func() { a.answered.Store(true) },
-		WroteHeaderField:     func(string, []string) { a.wrote.Store(true) },
-		GotConn: func(info httptrace.GotConnInfo) {
-			if a.conn != nil {
-				a.repeated()
-				return
-			}
-			conn := info.Conn
-			if secure, ok := conn.(*tls.Conn); ok {
-				a.h2 = secure.ConnectionState().NegotiatedProtocol == "h2"
-				conn = secure.NetConn()
-			}
-			if counted, ok := conn.(*countedConn); ok {
-				a.conn, a.before = counted, counted.written.Load()
-			}
-		},
+	a.heard.Store(true)
+	if h2 {
+		u.learn(r.URL.Host, speaksH2)
 	}
+	return res, nil
 }
 
-// unwritten reports that the attempt got a connection, and wrote nothing.
-func (a *attempt) unwritten() bool {
-	if a.conn == nil {
+// learnFrom reports whether a failed attempt, of which nothing was sent,
+// showed that the host wants the other version of HTTP.
+func (u *upstream) learnFrom(host string, err error, h2 bool) bool {
+	switch {
+	case errors.Is(err, errSpeaksH1):
+		u.learn(host, speaksH1)
+	case !h2 && wantsAnotherProtocol(err):
+		u.learn(host, onlyH2)
+	default:
 		return false
 	}
-	if a.h2 { // other streams write on it too
-		return !a.wrote.Load()
-	}
-	return a.conn.written.Load() == a.before
+	return true
 }
 
 // wantsAnotherProtocol reports that the host ended the handshake because it
@@ -333,8 +215,8 @@ func upstreamDenial(r *http.Request, err error) *Denial {
 		refused  *addressError
 		notFound *net.DNSError
 		broken   *net.OpError
-		unknown  *tls.CertificateVerificationError
-		record   tls.RecordHeaderError
+		unsafe   *handshakeError
+		head     *headError
 		timeout  net.Error
 	)
 	host := r.Host
@@ -347,8 +229,11 @@ func upstreamDenial(r *http.Request, err error) *Denial {
 		return deny(reasonClientGone, "the client went away before %s answered", host)
 	case errors.As(err, &notFound) && !notFound.IsTimeout:
 		return deny(reasonName, "the name %s cannot be resolved", host)
-	case errors.As(err, &unknown), errors.As(err, &record), errors.As(err, &broken) && broken.Op == "remote error":
-		return deny(reasonTLSUpstream, "TLS with %s could not be set up: its certificate is not trusted for that name, or it speaks no TLS 1.2", host)
+	case errors.As(err, &unsafe), errors.As(err, &broken) && broken.Op == "remote error":
+		return deny(reasonTLSUpstream, "TLS with %s could not be set up: its certificates are not trusted for that name or too weak, "+
+			"or it speaks no TLS 1.2", host)
+	case errors.As(err, &head):
+		return deny(reasonUpstream, "the head of the response of %s %s", host, head.fault)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return deny(reasonTimeout, "%s did not answer in time", host)
 	case errors.As(err, &broken) && broken.Op == "dial":

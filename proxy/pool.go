@@ -1,0 +1,182 @@
+package proxy
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/binary"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// poolKey identifies the value of a credential without revealing it. The zero
+// key is that of requests that carry none.
+type poolKey [sha256.Size]byte
+
+// keyOf returns the key of a credential's pool. It depends on the value alone:
+// a binding that is bound again gets another key, and two bindings of one
+// value share one.
+func (u *upstream) keyOf(c vault.Credential) poolKey {
+	mac := hmac.New(sha256.New, u.identity[:])
+	for _, part := range []string{c.Kind, c.Username, c.Secret.Reveal()} {
+		_ = binary.Write(mac, binary.BigEndian, uint64(len(part)))
+		_, _ = mac.Write([]byte(part))
+	}
+	return poolKey(mac.Sum(nil))
+}
+
+// keysOf returns the keys of the pools that the connectors' requests use.
+func (u *upstream) keysOf(bound map[spec.FQN]Bound) map[spec.FQN]poolKey {
+	keys := make(map[spec.FQN]poolKey, len(bound))
+	for fqn, b := range bound {
+		keys[fqn] = u.keyOf(b.Credential)
+	}
+	return keys
+}
+
+// pool is the connections and TLS sessions that requests with one credential
+// share. Those of another credential never travel on them: some servers
+// authenticate a connection rather than a request.
+type pool struct {
+	lane *lane           // HTTP/1.1
+	h2   *http.Transport // HTTP/2 only
+	tls  *tlsDialer
+	ends *errands
+
+	mu      sync.Mutex
+	active  int // exchanges over HTTP/2
+	retired bool
+	open    map[*countedConn]*h2Conn
+}
+
+// h2Conn is an HTTP/2 connection and the number of exchanges on it.
+type h2Conn struct {
+	conn      *tls.Conn
+	exchanges int
+}
+
+// streamWindow is how much of a response over HTTP/2 may come before its client
+// takes it. net/http's default, 4 MiB for each stream, lets a client that reads
+// nothing fill the memory. There is no window for the whole connection: streams
+// that stand still would close it for the others.
+const streamWindow = 128 << 10
+
+func (u *upstream) newPool() *pool {
+	p := &pool{ends: &u.ends, open: map[*countedConn]*h2Conn{}, tls: &tlsDialer{
+		dial: u.dial,
+		span: u.cfg.Dial,
+		config: &tls.Config{RootCAs: u.cfg.Roots, MinVersion: tls.VersionTLS12,
+			ClientSessionCache: tls.NewLRUClientSessionCache(256), VerifyConnection: verifyStrength},
+	}}
+	p.lane = &lane{tls: p.tls, dial: u.dial, cfg: u.cfg, ends: &u.ends, idle: map[string][]*laneConn{}}
+	var protocols http.Protocols
+	protocols.SetHTTP2(true)
+	p.h2 = &http.Transport{
+		Proxy:                  nil, // never from the environment
+		DialTLSContext:         p.dialH2,
+		ResponseHeaderTimeout:  u.cfg.ResponseHeader,
+		IdleConnTimeout:        u.cfg.Idle,
+		MaxIdleConns:           512,
+		MaxIdleConnsPerHost:    128,
+		MaxResponseHeaderBytes: maxResponseHead,
+		DisableCompression:     true, // the bytes are the upstream's own
+		Protocols:              &protocols,
+		// A connection that died silently (sleep, another network) is noticed,
+		// and not used again.
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second, MaxReceiveBufferPerStream: streamWindow,
+		},
+	}
+	return p
+}
+
+// pool returns the pool of key. An exchange whose grants have been replaced
+// meanwhile gets one of its own, which ends with it.
+func (u *upstream) pool(key poolKey) *pool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if p := u.pools[key]; p != nil {
+		return p
+	}
+	p := u.newPool()
+	if key != (poolKey{}) && !u.granted[key] || u.closed {
+		p.retire()
+		return p
+	}
+	u.pools[key] = p
+	return p
+}
+
+// keep retires the pools whose credentials are not among these.
+func (u *upstream) keep(granted map[spec.FQN]poolKey) {
+	u.mu.Lock()
+	u.granted = map[poolKey]bool{{}: true}
+	for _, key := range granted {
+		u.granted[key] = true
+	}
+	retired := u.removePools(func(key poolKey) bool { return !u.granted[key] })
+	u.mu.Unlock()
+	for _, p := range retired {
+		p.retire()
+	}
+}
+
+// removePools takes the pools with such keys off the map. u.mu is held.
+func (u *upstream) removePools(such func(poolKey) bool) []*pool {
+	var removed []*pool
+	for key, p := range u.pools {
+		if such(key) {
+			delete(u.pools, key)
+			removed = append(removed, p)
+		}
+	}
+	return removed
+}
+
+// close retires all pools and waits until their idle connections are closed.
+func (u *upstream) close() {
+	u.mu.Lock()
+	u.closed = true
+	retired := u.removePools(func(poolKey) bool { return true })
+	u.mu.Unlock()
+	for _, p := range retired {
+		p.retire()
+	}
+	u.ends.close()
+}
+
+// retire closes the idle connections. Those under way are closed as soon as
+// their exchanges end; no other exchange gets them.
+func (p *pool) retire() {
+	p.lane.close()
+	p.mu.Lock()
+	p.retired = true
+	idle := p.takeIdle()
+	p.mu.Unlock()
+	p.h2.CloseIdleConnections()
+	p.closeAll(idle)
+}
+
+// takeIdle takes the HTTP/2 connections without an exchange off the map. When
+// no exchange is left that could yet open a stream, that is all of them. p.mu
+// is held.
+func (p *pool) takeIdle() []*tls.Conn {
+	var idle []*tls.Conn
+	for counted, c := range p.open {
+		if c.exchanges == 0 || p.active == 0 {
+			delete(p.open, counted)
+			idle = append(idle, c.conn)
+		}
+	}
+	return idle
+}
+
+func (p *pool) closeAll(conns []*tls.Conn) {
+	for _, c := range conns {
+		p.ends.run(func() { _ = c.Close() })
+	}
+}

@@ -1,0 +1,345 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/proxy/scrub"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// ledger is an origin that notes which credentials each connection carried.
+type ledger struct {
+	mu      sync.Mutex
+	carried map[string][]string // by the connection's address
+	open    map[string]bool
+	resumed []string // credentials that came over a resumed TLS session
+	release chan struct{}
+}
+
+// keepLedger starts a world whose hosts are all one ledger. Its path ending in
+// /stream answers in two parts, the second one once release is closed.
+func keepLedger(t *testing.T, h2 bool, bound map[spec.FQN]Bound, more ...string) (*world, *ledger) {
+	t.Helper()
+	led := &ledger{carried: map[string][]string{}, open: map[string]bool{}, release: make(chan struct{})}
+	authority, err := ca.NewSession(ca.Options{Session: "ledger"})
+	must(t, err)
+	var protocols http.Protocols
+	protocols.SetHTTP1(!h2)
+	protocols.SetHTTP2(h2)
+	origin := &http.Server{ReadHeaderTimeout: time.Minute, Protocols: &protocols, Handler: led, ConnState: led.note,
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return authority.Leaf(h.ServerName)
+		}}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	go func() { _ = origin.ServeTLS(l, "", "") }()
+	t.Cleanup(func() { _ = origin.Close() })
+	w := newWorldWith(t, h2, func(cfg *Config) {
+		cfg.Upstream.Roots = x509.NewCertPool()
+		cfg.Upstream.Roots.AddCert(authority.Root())
+		cfg.Upstream.Resolve["api.good.example:443"] = netip.MustParseAddrPort(l.Addr().String())
+	}, nil)
+	if h2 {
+		w.client = w.h2client()
+	}
+	w.bind(bound, more...)
+	return w, led
+}
+
+func (l *ledger) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	credential := r.Header.Get("Authorization")
+	l.mu.Lock()
+	if !slices.Contains(l.carried[r.RemoteAddr], credential) {
+		l.carried[r.RemoteAddr] = append(l.carried[r.RemoteAddr], credential)
+	}
+	if r.TLS.DidResume {
+		l.resumed = append(l.resumed, credential)
+	}
+	l.mu.Unlock()
+	_, _ = io.WriteString(rw, "first ")
+	if strings.HasSuffix(r.URL.Path, "/stream") {
+		rw.(http.Flusher).Flush()
+		<-l.release
+	}
+	_, _ = io.WriteString(rw, "second")
+}
+
+func (l *ledger) note(c net.Conn, state http.ConnState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		l.open[c.RemoteAddr().String()] = true
+	case http.StateClosed, http.StateHijacked:
+		delete(l.open, c.RemoteAddr().String())
+	}
+}
+
+// of returns the connections that carried a credential, and how many of them
+// are open.
+func (l *ledger) of(secret string) (conns []string, open int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for conn, carried := range l.carried {
+		if slices.ContainsFunc(carried, func(c string) bool { return strings.Contains(c, secret) }) {
+			conns = append(conns, conn)
+			if l.open[conn] {
+				open++
+			}
+		}
+	}
+	return conns, open
+}
+
+// mixed returns what a connection carried that carried two credentials.
+func (l *ledger) mixed() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, carried := range l.carried {
+		if len(carried) > 1 {
+			return carried
+		}
+	}
+	return nil
+}
+
+func credentialOf(t *testing.T, username, secret string) vault.Credential {
+	t.Helper()
+	s, err := vault.NewSecret([]byte(secret))
+	must(t, err)
+	return vault.Credential{Kind: "bearer", Username: username, Secret: s}
+}
+
+// bind grants the test's connector and more, with these credentials.
+func (w *world) bind(bound map[spec.FQN]Bound, more ...string) {
+	w.t.Helper()
+	connector, err := spec.Load([]byte(testManifest), []byte(testSpec))
+	must(w.t, err)
+	all := []*spec.Connector{connector}
+	for _, description := range more {
+		manifest := strings.ReplaceAll(testManifest, "acme/tracker", "acme/second")
+		c, err := spec.Load([]byte(manifest), []byte(description))
+		must(w.t, err)
+		all = append(all, c)
+	}
+	index, err := spec.NewIndex(all)
+	must(w.t, err)
+	var needles []scrub.Needle
+	for _, b := range bound {
+		needles = append(needles, scrub.Needle{Secret: []byte(b.Credential.Secret.Reveal())})
+	}
+	w.plane.SetGrants(&Grants{Index: index, Bound: bound, Scrub: scrub.NewSet(needles)})
+}
+
+const (
+	oldSecret = "the-old-secret-2f0c9a71d5"
+	newSecret = "the-new-secret-b83e6417fa"
+)
+
+// tracker is the test connector's binding with this secret.
+func tracker(t *testing.T, secret string) map[spec.FQN]Bound {
+	return map[spec.FQN]Bound{"github://acme/tracker": {Binding: "bearer/tracker/test", Credential: credentialOf(t, "", secret)}}
+}
+
+var ways = map[string]struct {
+	method string
+	body   string
+	h2     bool
+}{
+	"HTTP/1.1":           {"GET", "", false},
+	"HTTP/1.1 with body": {"POST", "a body", false},
+	"HTTP/2":             {"GET", "", true},
+	"HTTP/2 with body":   {"POST", "a body", true},
+}
+
+func TestAConnectionCarriesOneValueOfACredential(t *testing.T) {
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			w, led := keepLedger(t, way.h2, tracker(t, oldSecret))
+			ask := func() {
+				t.Helper()
+				if res, body := w.do(way.method, "https://api.good.example/v1/items", way.body); res.StatusCode != 200 || body != "first second" {
+					t.Fatalf("%d %q", res.StatusCode, body)
+				}
+			}
+			ask()
+			w.bind(tracker(t, newSecret))
+			ask()
+			w.eventually(func() bool { _, open := led.of(oldSecret); return open == 0 })
+			if mixed := led.mixed(); mixed != nil {
+				t.Errorf("one connection carried %q", mixed)
+			}
+			if len(led.resumed) != 0 {
+				t.Errorf("the TLS session of the old value was resumed with %q", led.resumed)
+			}
+		})
+	}
+}
+
+func TestAStreamKeepsItsConnectionAndItsCredential(t *testing.T) {
+	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		t.Run(name, func(t *testing.T) {
+			w, led := keepLedger(t, h2, tracker(t, oldSecret))
+			res, err := w.client.Get("https://api.good.example/v1/items/stream")
+			must(t, err)
+			defer res.Body.Close()
+			_, err = io.ReadFull(res.Body, make([]byte, len("first ")))
+			must(t, err)
+			w.bind(tracker(t, newSecret))
+			w.do("GET", "https://api.good.example/v1/items", "")
+			if conns, open := led.of(oldSecret); len(conns) != 1 || open != 1 {
+				t.Errorf("%d connections carried the old value, %d are open, while its stream is under way", len(conns), open)
+			}
+			close(led.release)
+			if rest, err := io.ReadAll(res.Body); err != nil || string(rest) != "second" {
+				t.Errorf("the stream ends with %q, %v", rest, err)
+			}
+			w.eventually(func() bool { _, open := led.of(oldSecret); return open == 0 })
+			if conns, open := led.of(newSecret); len(conns) != 1 || open != 1 {
+				t.Errorf("%d connections carried the new value, %d are open", len(conns), open)
+			}
+			if mixed := led.mixed(); mixed != nil {
+				t.Errorf("one connection carried %q", mixed)
+			}
+		})
+	}
+}
+
+func TestTwoCredentialsForOneHostShareNothing(t *testing.T) {
+	const second = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://acme/second","version":"1.2.0"},
+"tools":[{"name":"second","operations":[
+ {"name":"items","method":"GET","path":"/v2/items","hosts":["api.good.example"],"credential":"bearer"},
+ {"name":"create","method":"POST","path":"/v2/items","hosts":["api.good.example"],"credential":"bearer"}]}]}`
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			bound := tracker(t, oldSecret)
+			bound["github://acme/second"] = Bound{Binding: "bearer/second/test", Credential: credentialOf(t, "", newSecret)}
+			w, led := keepLedger(t, way.h2, bound, second)
+			for range 2 {
+				for _, version := range []string{"v1", "v2"} {
+					if res, body := w.do(way.method, "https://api.good.example/"+version+"/items", way.body); res.StatusCode != 200 {
+						t.Fatalf("%s: %d %q", version, res.StatusCode, body)
+					}
+				}
+			}
+			if mixed := led.mixed(); mixed != nil {
+				t.Errorf("one connection carried %q", mixed)
+			}
+			if len(led.resumed) != 0 {
+				t.Errorf("the TLS session of one credential was resumed with %q", led.resumed)
+			}
+			for _, secret := range []string{oldSecret, newSecret} {
+				if conns, _ := led.of(secret); len(conns) != 1 {
+					t.Errorf("%d connections carried one credential, want 1", len(conns))
+				}
+			}
+		})
+	}
+}
+
+func TestThePoolIsTheValuesNotTheBindings(t *testing.T) {
+	w, led := keepLedger(t, false, tracker(t, oldSecret))
+	w.do("GET", "https://api.good.example/v1/items", "")
+	again := tracker(t, oldSecret)
+	again["github://acme/tracker"] = Bound{Binding: "bearer/tracker/other", Credential: again["github://acme/tracker"].Credential}
+	w.bind(again)
+	w.do("GET", "https://api.good.example/v1/items", "")
+	if conns, _ := led.of(oldSecret); len(conns) != 1 {
+		t.Errorf("%d connections carried a value that did not change, want 1", len(conns))
+	}
+	u := w.plane.upstream
+	keys := map[poolKey]string{}
+	for name, c := range map[string]vault.Credential{
+		"plain": credentialOf(t, "", oldSecret), "other": credentialOf(t, "", newSecret),
+		"user": credentialOf(t, "a", oldSecret), "other user": credentialOf(t, "b", oldSecret),
+		"moved boundary": credentialOf(t, "b"+oldSecret[:1], oldSecret[1:]),
+	} {
+		if twin, ok := keys[u.keyOf(c)]; ok {
+			t.Errorf("%s and %s share a pool", name, twin)
+		}
+		keys[u.keyOf(c)] = name
+	}
+	if other, err := newUpstream(Upstream{}); err != nil || other.keyOf(credentialOf(t, "", oldSecret)) == u.keyOf(credentialOf(t, "", oldSecret)) {
+		t.Errorf("two sessions derive one key from one value (%v)", err)
+	}
+}
+
+// An exchange that outlives its grants brings no pool back.
+func TestARetiredValueGetsNoPool(t *testing.T) {
+	u, err := newUpstream(Upstream{})
+	must(t, err)
+	key := u.keyOf(credentialOf(t, "", oldSecret))
+	u.keep(map[spec.FQN]poolKey{"a": key})
+	if first, second := u.pool(key), u.pool(key); first != second {
+		t.Error("one value has two pools")
+	}
+	u.keep(nil)
+	if p := u.pool(key); p == u.pool(key) || !p.retired || len(u.pools) != 0 {
+		t.Errorf("a retired value has a pool that is kept: %v", u.pools)
+	}
+}
+
+// slowConn is a connection whose Close takes until release.
+type slowConn struct {
+	net.Conn
+	release chan struct{}
+}
+
+func (c *slowConn) Close() error { <-c.release; return nil }
+
+func TestTheUpstreamsEndWaitsForItsConnections(t *testing.T) {
+	for name, end := range map[string]func(*upstream, *lane){
+		"at the end":   func(*upstream, *lane) {},
+		"when retired": func(u *upstream, _ *lane) { u.keep(nil) },
+		"when idle":    func(u *upstream, l *lane) { time.Sleep(2 * u.cfg.Idle) },
+		"when full": func(_ *upstream, l *lane) {
+			l.mu.Lock()
+			full := l.idle["0"]
+			l.idle["0"], l.n = nil, maxIdle
+			l.mu.Unlock()
+			for _, c := range full {
+				l.put(c)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				u, err := newUpstream(Upstream{})
+				must(t, err)
+				key := u.keyOf(credentialOf(t, "", oldSecret))
+				u.keep(map[spec.FQN]poolKey{"a": key})
+				l := u.pool(key).lane
+				release := make(chan struct{})
+				for i := range 3 {
+					l.put(l.newConn(fmt.Sprint(i%2), &slowConn{release: release}, &countedConn{}))
+				}
+				end(u, l)
+				closed := make(chan struct{})
+				go func() { u.close(); close(closed) }()
+				synctest.Wait()
+				select {
+				case <-closed:
+					t.Error("the upstream ended while its connections were closing")
+				default:
+				}
+				close(release)
+				<-closed
+			})
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+// tlsDialer connects to hosts over verified TLS.
+type tlsDialer struct {
+	dial   func(ctx context.Context, network, hostport string) (net.Conn, error)
+	config *tls.Config // of all hosts; server name and protocols are the connection's
+	span   time.Duration
+}
+
+// connect returns a connection to "host:port" whose handshake is complete, and
+// the connection below it.
+func (d *tlsDialer) connect(ctx context.Context, hostport string, protocols ...string) (*tls.Conn, *countedConn, error) {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return nil, nil, err
+	}
+	raw, err := d.dial(ctx, "tcp", hostport)
+	if err != nil {
+		return nil, nil, err
+	}
+	config := d.config.Clone()
+	config.ServerName, config.NextProtos = host, protocols
+	secure := tls.Client(raw, config)
+	ctx, cancel := context.WithTimeout(ctx, d.span)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, nil, handshakeFailure(err)
+	}
+	counted, _ := raw.(*countedConn)
+	return secure, counted, nil
+}
+
+// handshakeError is a handshake that failed for what the host said, or what
+// this side found in it.
+type handshakeError struct{ error }
+
+func (e *handshakeError) Unwrap() error { return e.error }
+
+// handshakeFailure tells a host that cannot be trusted from a connection that
+// broke or took too long. crypto/tls has no type for most of the former.
+func handshakeFailure(err error) error {
+	var network *net.OpError
+	if errors.As(err, &network) && (network.Op == "read" || network.Op == "write") {
+		return err
+	}
+	for _, other := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, other) {
+			return err
+		}
+	}
+	return &handshakeError{err}
+}
