@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,16 @@ func (x *Exchange) offerWebSocket(r *http.Request) error {
 	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
 	h["Sec-Websocket-Key"], h["Sec-Websocket-Version"] = []string{x.handshake}, []string{"13"}
 	delete(h, "Sec-Websocket-Extensions")
+	delete(h, "Sec-Websocket-Protocol")
+	if protocols := x.offeredProtocols(); len(protocols) > 0 {
+		h["Sec-Websocket-Protocol"] = []string{strings.Join(protocols, ", ")}
+	}
+	return nil
+}
+
+// offeredProtocols returns the client's subprotocols, less those that carry a
+// credential of the box's.
+func (x *Exchange) offeredProtocols() []string {
 	var protocols []string
 	for _, line := range x.request.Header["Sec-Websocket-Protocol"] {
 		for name := range strings.SplitSeq(line, ",") {
@@ -56,19 +67,23 @@ func (x *Exchange) offerWebSocket(r *http.Request) error {
 			}
 		}
 	}
-	delete(h, "Sec-Websocket-Protocol")
-	if len(protocols) > 0 {
-		h["Sec-Websocket-Protocol"] = []string{strings.Join(protocols, ", ")}
-	}
-	return nil
+	return protocols
 }
 
 // acceptWebSocket checks the upstream's side of the handshake and makes it
-// the client's: RFC 6455 section 4.2.2.
+// the client's: RFC 6455 section 4.1.
 func (x *Exchange) acceptWebSocket(res *http.Response) error {
 	h := res.Header
-	if x.handshake == "" || !strings.EqualFold(h.Get("Upgrade"), "websocket") || h.Get("Sec-Websocket-Accept") != acceptKey(x.handshake) || len(h["Sec-Websocket-Extensions"]) > 0 {
+	accept, chosen := h["Sec-Websocket-Accept"], h["Sec-Websocket-Protocol"]
+	switch {
+	case x.handshake == "", len(h["Upgrade"]) != 1, !strings.EqualFold(h.Get("Upgrade"), "websocket"), !hasToken(h, "Connection", "upgrade"):
 		return deny(reasonSwitch, "the upstream switched protocols unasked, or to another one")
+	case len(accept) != 1 || accept[0] != acceptKey(x.handshake):
+		return deny(reasonSwitch, "the upstream did not prove that it took the handshake for one of a WebSocket")
+	case len(h["Sec-Websocket-Extensions"]) > 0:
+		return deny(reasonSwitch, "the upstream chose an extension of WebSockets that it was not offered")
+	case len(chosen) > 1, len(chosen) == 1 && !slices.Contains(x.offeredProtocols(), chosen[0]):
+		return deny(reasonSwitch, "the upstream chose a subprotocol that it was not offered")
 	}
 	if _, ok := res.Body.(io.ReadWriteCloser); !ok {
 		return deny(reasonSwitch, "the upstream's connection cannot be taken over")
@@ -175,8 +190,8 @@ func (x *Exchange) stillGranted(g *Grants) bool {
 	if op.Injection == nil {
 		return true
 	}
-	was, is := x.grants.Bound[op.Connector.FQN], g.Bound[op.Connector.FQN]
-	return was.Binding == is.Binding && was.Credential.Secret.Reveal() == is.Credential.Secret.Reveal()
+	fqn := op.Connector.FQN
+	return x.grants.Bound[fqn].Binding == g.Bound[fqn].Binding && x.grants.pools[fqn] == g.pools[fqn]
 }
 
 // switchHead is the client's 101.

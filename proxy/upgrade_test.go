@@ -208,3 +208,56 @@ func TestAnUpgradeNobodyAskedForIsNotRelayed(t *testing.T) {
 		_ = conn.Close()
 	}
 }
+
+// The client offered the subprotocols realtime and my-api-key.ATTACKER, of
+// which the second carries a credential, and permessage-deflate, which is
+// never offered on.
+func TestAWebSocketIsAcceptedAsItWasOffered(t *testing.T) {
+	const right = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n"
+	for name, c := range map[string]struct {
+		head   string
+		status int
+	}{
+		"plain":                 {right, 101},
+		"offered subprotocol":   {right + "Sec-WebSocket-Protocol: realtime\r\n", 101},
+		"extension":             {right + "Sec-WebSocket-Extensions: permessage-deflate\r\n", 502},
+		"unknown extension":     {right + "Sec-WebSocket-Extensions: x-mux\r\n", 502},
+		"other subprotocol":     {right + "Sec-WebSocket-Protocol: chat\r\n", 502},
+		"withheld subprotocol":  {right + "Sec-WebSocket-Protocol: my-api-key.ATTACKER\r\n", 502},
+		"two subprotocols":      {right + "Sec-WebSocket-Protocol: realtime\r\nSec-WebSocket-Protocol: realtime\r\n", 502},
+		"list of subprotocols":  {right + "Sec-WebSocket-Protocol: realtime, chat\r\n", 502},
+		"key of another":        {"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nX: %s\r\n", 502},
+		"no key":                {"Upgrade: websocket\r\nConnection: Upgrade\r\nX: %s\r\n", 502},
+		"two keys":              {right + "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n", 502},
+		"another protocol":      {"Upgrade: foo\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n", 502},
+		"two protocols":         {right + "Upgrade: foo\r\n", 502},
+		"no Connection":         {"Upgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n", 502},
+		"Connection: something": {"Upgrade: websocket\r\nConnection: keep-alive\r\nSec-WebSocket-Accept: %s\r\n", 502},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gone := make(chan struct{})
+			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+				conn, _, err := rw.(http.Hijacker).Hijack()
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\n"+c.head+"\r\n", acceptKey(r.Header.Get("Sec-WebSocket-Key")))
+				_, _ = io.Copy(io.Discard, conn)
+				close(gone)
+			})
+			_, _, res := w.websocket()
+			if res.StatusCode != c.status {
+				t.Fatalf("got %d %v, want %d", res.StatusCode, res.Header, c.status)
+			}
+			if c.status == 101 {
+				return
+			}
+			body, _ := io.ReadAll(res.Body)
+			if class, why := reason(t, string(body)); class != "response_unsafe" || why != reasonSwitch || w.last().Reason != reasonSwitch {
+				t.Errorf("refused with %s, the row says %s", body, w.last().Reason)
+			}
+			<-gone // the upstream connection is closed
+		})
+	}
+}
