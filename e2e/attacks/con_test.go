@@ -73,8 +73,15 @@ func con() category {
 						} else {
 							a = c.get("api.good.test", "/v1/echo")
 						}
-						if a.status == 200 && a.err == nil {
+						if name == "in the head" {
+							c.refused("the request", a, upstreamBroken)
+							return
+						}
+						if a.status != 200 || a.err == nil {
 							c.failf("the client took it for whole: %s", a)
+						}
+						if rows := c.settledRows(); rows[len(rows)-1].Reason != "upstream_truncated" {
+							c.failf("O3: the row says %q", rows[len(rows)-1].Reason)
 						}
 					})
 				}

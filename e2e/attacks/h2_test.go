@@ -84,24 +84,25 @@ func h2() category {
 			}
 		}},
 		{id: "H2-06", does: "a body that is not as long as announced", run: func(c *trial) {
-			for name, send := range map[string]func(h *h2conn){
-				"longer":    func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, []byte("0123456789")) },
-				"shorter":   func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, []byte("01")) },
-				"none":      func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, nil) },
-				"two":       func(h *h2conn) { h.post("5", "content-length", "6"); _ = h.f.WriteData(1, true, []byte("01234")) },
-				"equal":     func(h *h2conn) { h.post("5", "content-length", "5"); _ = h.f.WriteData(1, true, []byte("01234")) },
-				"no number": func(h *h2conn) { h.post("+5"); _ = h.f.WriteData(1, true, []byte("01234")) },
-				"head only": func(h *h2conn) {
+			for name, body := range map[string]struct {
+				want refusal
+				send func(h *h2conn)
+			}{ // a stream of which more or less comes than announced is reset, and then its client is gone
+				"longer":    {clientGone, func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, []byte("0123456789")) }},
+				"shorter":   {clientGone, func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, []byte("01")) }},
+				"none":      {clientGone, func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, nil) }},
+				"two":       {malformed, func(h *h2conn) { h.post("5", "content-length", "6"); _ = h.f.WriteData(1, true, []byte("01234")) }},
+				"equal":     {malformed, func(h *h2conn) { h.post("5", "content-length", "5"); _ = h.f.WriteData(1, true, []byte("01234")) }},
+				"no number": {malformed, func(h *h2conn) { h.post("+5"); _ = h.f.WriteData(1, true, []byte("01234")) }},
+				"head only": {malformed, func(h *h2conn) {
 					h.send(1, true, ":method", "POST", ":scheme", "https", ":authority", "api.good.test", ":path", "/v1/items", "content-length", "5")
-				},
+				}},
 			} {
 				c.each(name, func(c *trial) {
 					c.anew, c.strays, c.rows = true, true, 1
 					h := c.h2("api.good.test")
-					send(h)
-					if a := h.answer(1); a.status == 200 {
-						c.failf("it was taken: %s", a)
-					}
+					body.send(h)
+					c.ended("the request", h.answer(1), body.want)
 				})
 			}
 		}},

@@ -60,6 +60,7 @@ var (
 	unreachable       = refusal{502, "network_error", "upstream_unreachable", ""}
 	notVerified       = refusal{502, "network_error", "upstream_not_verified", ""}
 	upstreamBroken    = refusal{502, "network_error", "upstream_broken", ""}
+	clientGone        = refusal{502, "network_error", "client_gone", ""}
 	upstreamTimeout   = refusal{504, "timeout", "upstream_timeout", ""}
 	requestTooSlow    = refusal{408, "timeout", "request_too_slow", ""}
 	unsafeEncoding    = refusal{502, "response_unsafe", "content_encoding", ""}
