@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
 // bypasses reports a host whose client pins its certificate, so that the
@@ -40,6 +41,12 @@ func (p *Plane) bypass(ctx context.Context, client net.Conn, a Authority, door D
 	}
 	if d := x.enter(); d != nil {
 		_ = x.reject(d)
+		return
+	}
+	hold := p.budget.Conn().Hold(nil)
+	defer hold.Release()
+	if !hold.Take(wire.Exchange + 2*jointPiece) {
+		_ = x.reject(exhausted())
 		return
 	}
 	// It may last for days, so that it is written down before as well.
@@ -105,6 +112,9 @@ func (r *recorder) Read(p []byte) (int, error) {
 
 func (r *recorder) Write(p []byte) (int, error) { return len(p), nil }
 
+// jointPiece is how much a joint copies at once, in each direction.
+const jointPiece = 16 << 10
+
 // joint joins two connections and counts what each says.
 type joint struct {
 	out, in atomic.Int64
@@ -122,7 +132,7 @@ func (j *joint) run(client, upstream net.Conn, idle time.Duration) {
 }
 
 func (j *joint) copy(to, from net.Conn, n *atomic.Int64, idle time.Duration) {
-	buf := make([]byte, 16<<10)
+	buf := make([]byte, jointPiece)
 	for {
 		_ = from.SetReadDeadline(time.Now().Add(idle))
 		got, err := from.Read(buf)

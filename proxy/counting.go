@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -103,6 +104,8 @@ func (b *countingBody) denial() *Denial {
 		return deny(reasonTooLarge, "the request body is too large")
 	case errors.Is(*fail, wire.ErrBodyStalled):
 		return deny(reasonSlow, "the request body came too slowly")
+	case errors.Is(*fail, budget.ErrShed):
+		return exhausted()
 	}
 	return deny(reasonClientBody, "the request body broke off or its framing is broken")
 }

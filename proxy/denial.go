@@ -49,6 +49,7 @@ const (
 	reasonMethod       = "method_not_allowed"
 	reasonOwnerOnly    = "owner_only"
 	reasonConcurrency  = "too_many_connections"
+	reasonMemory       = "memory_budget_exhausted"
 	reasonOverload     = "too_many_requests"
 	reasonRate         = "rate_exceeded"
 	reasonHeadTooLarge = "head_too_large"
@@ -98,6 +99,8 @@ func kindOf(reason string) kind {
 		return kind{"resource_limit_exceeded", 413, false, "Send a smaller body."}
 	case reasonConcurrency:
 		return kind{"resource_limit_exceeded", 429, true, "Close connections that are idle, then try again."}
+	case reasonMemory:
+		return kind{"resource_limit_exceeded", 429, true, "Read the answers that are under way, or close their connections, then try again."}
 	case reasonRate:
 		return kind{"resource_limit_exceeded", 429, true, "Send fewer requests in a second."}
 	case reasonOverload:
@@ -148,6 +151,7 @@ type Denial struct {
 
 	status  int    // where RFC 9110 has a closer one than the reason's own; 0: it has none
 	subject string // what the hint names in place of its %s
+	ends    bool   // the client's connection ends with the answer
 }
 
 func deny(reason, format string, args ...any) *Denial {
@@ -205,6 +209,9 @@ func (d *Denial) Response(req *http.Request) *http.Response {
 	if d.AuditID != "" {
 		h.Set("X-Aileron-Audit-Id", d.AuditID)
 	}
+	if d.ends {
+		h.Set("Connection", "close")
+	}
 	switch d.Status() {
 	case http.StatusProxyAuthRequired:
 		h.Set("Proxy-Authenticate", `Basic realm="aileron"`)
@@ -217,7 +224,7 @@ func (d *Denial) Response(req *http.Request) *http.Response {
 	}
 	return &http.Response{
 		StatusCode: d.Status(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Request: req,
-		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Close: d.ends,
 	}
 }
 
@@ -233,7 +240,7 @@ func (d *Denial) grpc(req *http.Request) *http.Response {
 	if d.AuditID != "" {
 		h.Set("X-Aileron-Audit-Id", d.AuditID)
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: h, Request: req, Body: http.NoBody}
+	return &http.Response{StatusCode: http.StatusOK, Header: h, Request: req, Body: http.NoBody, Close: d.ends}
 }
 
 // grpcStatus is the code that says what k says. UNAVAILABLE, which clients

@@ -160,27 +160,6 @@ func (x *Exchange) intend() *Denial {
 // recordTimeout bounds one wait for the audit log.
 const recordTimeout = 5 * time.Second
 
-// reject commits the outcome row of a refusal and puts its id on d.
-func (x *Exchange) reject(d *Denial) *Denial {
-	defer func() {
-		x.leave() // who waits is under way no more
-		ctx := context.Background()
-		if x.request != nil {
-			ctx = x.request.Context()
-		}
-		x.p.slowDown(ctx)
-	}()
-	x.row.Decision, x.row.Reason = audit.DecisionRejected, d.Reason
-	x.row.Status = d.Status()
-	x.attribute()
-	d.subject = x.subject(d.Reason)
-	if x.record() != nil {
-		return deny(reasonAudit, "the audit log cannot be written")
-	}
-	d.AuditID = x.row.ID
-	return d
-}
-
 // attribute puts the connector that names the host into a refusal's row: a
 // filter by connector must show its refusals too.
 func (x *Exchange) attribute() {
@@ -203,29 +182,6 @@ func (x *Exchange) subject(reason string) string {
 		return x.row.Binding
 	}
 	return ""
-}
-
-// A refusal costs its sender nothing, and us a row for good. So a box that is
-// refused again and again waits for its answers: its rows cannot fill the
-// disk, on which every session's log is.
-const (
-	refusalsASecond = 200
-	refusalsAtOnce  = 2000
-	refusalWait     = 10 * time.Minute // the most that one waits, if its client does
-)
-
-func (p *Plane) slowDown(ctx context.Context) {
-	wait := p.refusing.Reserve().Delay()
-	if wait <= 0 {
-		return
-	}
-	timer := time.NewTimer(min(wait, refusalWait))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-p.draining.Done():
-	}
 }
 
 // record commits the outcome row of a refusal, which is not said before.
@@ -308,6 +264,9 @@ func (x *Exchange) recordAtEnd(res *http.Response) *http.Response {
 	body := &outcomeBody{src: res.Body, left: length, client: x.request.Context()}
 	body.end = func(n int64, reason string) {
 		defer x.leave()
+		if reason == reasonClientGone && x.shed() {
+			reason = reasonMemory
+		}
 		x.row.ResponseBytes, x.row.Reason = n, reason
 		x.bodyFields()
 		x.note()

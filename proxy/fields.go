@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -55,7 +56,7 @@ func (x *Exchange) watchFields(res *http.Response) error {
 	media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	media = strings.TrimSpace(strings.ToLower(media))
 	if declared && (media == "application/json" || strings.HasSuffix(media, "+json")) {
-		x.fields = &fieldReader{ReadCloser: res.Body}
+		x.fields = &fieldReader{ReadCloser: res.Body, hold: x.p.budget.Conn().Hold(nil)}
 		res.Body = x.fields
 	}
 	return nil
@@ -63,6 +64,7 @@ func (x *Exchange) watchFields(res *http.Response) error {
 
 type fieldReader struct {
 	io.ReadCloser
+	hold *budget.Hold // of seen
 	seen []byte
 	over bool
 }
@@ -70,13 +72,19 @@ type fieldReader struct {
 func (r *fieldReader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	if !r.over {
-		if r.over = len(r.seen)+n > maxFieldBody; r.over {
-			r.seen = nil
+		if r.over = len(r.seen)+n > maxFieldBody || !r.hold.Take(int64(n)); r.over {
+			r.drop()
 		} else {
 			r.seen = append(r.seen, p[:n]...)
 		}
 	}
 	return n, err
+}
+
+// drop forgets what was kept.
+func (r *fieldReader) drop() {
+	r.seen = nil
+	r.hold.Release()
 }
 
 // bodyFields puts the declared fields of the answer into the row. gjson wants
@@ -85,6 +93,7 @@ func (x *Exchange) bodyFields() {
 	if x.fields == nil {
 		return
 	}
+	defer x.fields.drop()
 	if x.fields.over || !gjson.ValidBytes(x.fields.seen) {
 		x.row.Fields["body_fields"] = "unread"
 		return

@@ -63,7 +63,7 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
 		wait = 0
 		conns.Go(func() {
 			// Of this connection alone: one refusal is not the next one's.
-			front, opts := open, wire.Options{Limits: p.cfg.Limits.Wire, Drain: p.draining}
+			front, opts := open, wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: p.draining}
 			if p.draining.Err() != nil { // it came too late, and is told so
 				opts.Drain, opts.Once = nil, true
 				opts.Limits.Idle, opts.Limits.Header = 2*time.Second, 2*time.Second

@@ -23,6 +23,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
@@ -58,6 +59,7 @@ type Limits struct {
 	Connections int           // open connections of the box; default 1024
 	Requests    int           // under way upstream; default 2048
 	Rate        int           // requests and CONNECTs in a second; default 100000
+	Memory      int64         // bytes held on behalf of clients; default budget.Default
 	Handshake   time.Duration // of TLS with the client; default 10 s
 	Idle        time.Duration // of a tunnel that is not decrypted; default 10 min
 	Drain       time.Duration // for requests under way at the end; default 30 s
@@ -91,6 +93,8 @@ type Plane struct {
 	tls      *tls.Config   // what every client's handshake starts from
 	slots    chan struct{} // connections
 	refusals chan struct{} // connections over the limit, which are told so
+	waiters  chan struct{} // refusals whose answer waits
+	budget   *budget.Budget
 
 	draining  context.Context
 	stopDrain context.CancelFunc
@@ -128,7 +132,8 @@ func New(cfg Config) (*Plane, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plane{cfg: cfg, upstream: up, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections), refusals: make(chan struct{}, 64)}
+	p := &Plane{cfg: cfg, upstream: up, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections), refusals: make(chan struct{}, 64),
+		waiters: make(chan struct{}, maxWaiters), budget: budget.New(cfg.Limits.Memory)}
 	p.under.most = cfg.Limits.Requests
 	p.refusing = rate.NewLimiter(refusalsASecond, refusalsAtOnce)
 	p.silence = rate.NewLimiter(silencesASecond, silencesAtOnce)

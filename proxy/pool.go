@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -63,7 +64,7 @@ type h2Conn struct {
 // takes it. net/http's default, 4 MiB for each stream, lets a client that reads
 // nothing fill the memory. There is no window for the whole connection: streams
 // that stand still would close it for the others.
-const streamWindow = 128 << 10
+const streamWindow = wire.Window
 
 func (u *upstream) newPool() *pool {
 	p := &pool{ends: &u.ends, open: map[*countedConn]*h2Conn{}, tls: &tlsDialer{

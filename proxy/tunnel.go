@@ -82,7 +82,7 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 		_ = secure.SetDeadline(time.Time{})
 		drain, stop := p.drain()
 		defer stop()
-		h2.Serve(ctx, secure, wire.Options{Limits: p.cfg.Limits.Wire, Drain: drain}, h)
+		h2.Serve(ctx, secure, wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: drain}, h)
 		h.ended()
 		return
 	}
@@ -93,7 +93,7 @@ func (p *Plane) serveInside(ctx context.Context, conn net.Conn, h *inside) {
 	_ = conn.SetDeadline(time.Time{})
 	drain, stop := p.drain()
 	defer stop()
-	wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Drain: drain}, h)
+	wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: drain}, h)
 	h.ended()
 }
 
@@ -134,16 +134,18 @@ func (p *Plane) refuseTunnel(door Door, a Authority, d *Denial) {
 func (i *inside) Refuse(f *wire.Fault) *http.Response {
 	i.asked.Store(true)
 	reason := reasonMalformed
-	switch f.Status {
-	case http.StatusRequestTimeout:
+	switch {
+	case f.Memory:
+		reason = reasonMemory
+	case f.Status == http.StatusRequestTimeout:
 		reason = reasonSlow
-	case http.StatusRequestHeaderFieldsTooLarge:
+	case f.Status == http.StatusRequestHeaderFieldsTooLarge:
 		reason = reasonHeadTooLarge
-	case http.StatusRequestEntityTooLarge:
+	case f.Status == http.StatusRequestEntityTooLarge:
 		reason = reasonTooLarge
-	case http.StatusTooManyRequests:
+	case f.Status == http.StatusTooManyRequests:
 		reason = reasonConcurrency
-	case http.StatusServiceUnavailable:
+	case f.Status == http.StatusServiceUnavailable:
 		reason = reasonDraining
 	}
 	x := i.p.newExchange(i.door, i.source, i.a, i.scheme, nil)

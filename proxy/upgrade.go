@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -120,9 +121,17 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 	relay := &websocket.Relay{Upstream: u.ReadWriteCloser}
 	relay.NewScanner = func() websocket.Scanner { return x.scrub().NewScanner() }
 	reason := ""
+	shed := make(chan struct{})
+	account, once := x.p.budget.Conn(), sync.OnceFunc(func() { close(shed) })
+	relay.ToClient, relay.ToUpstream = account.Hold(once), account.Hold(once)
 	defer func() {
 		defer x.leave()
 		_ = u.Close()
+		if relay.ToClient.Shed() || relay.ToUpstream.Shed() {
+			reason = reasonMemory
+		}
+		relay.ToClient.Release()
+		relay.ToUpstream.Release()
 		if x.sent == nil {
 			x.row.RequestBytes = relay.Sent
 		}
@@ -131,6 +140,11 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 		x.scrubbed = func() int { return heads() + relay.Hits }
 		x.note()
 	}()
+	if !relay.ToClient.Take(websocket.Idle) || !relay.ToUpstream.Take(websocket.Idle) {
+		reason = reasonMemory
+		_ = w.Respond(exhausted().Response(x.request))
+		return
+	}
 	conn, _, err := w.Hijack()
 	if err != nil {
 		reason = reasonPanic
@@ -146,7 +160,7 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 	relay.Client = conn
 	over := make(chan struct{})
 	watched := make(chan struct{})
-	go func() { defer close(watched); x.watch(relay, over) }()
+	go func() { defer close(watched); x.watch(relay, over, shed) }()
 	if relay.Run() != nil {
 		reason = reasonNotTLS
 	}
@@ -154,13 +168,16 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 	<-watched
 }
 
-// watch ends the relay when the session ends, or when a change of the grants
+// watch ends the relay when the session ends, when it must make room, or when a change of the grants
 // takes away what the relay stands on.
-func (x *Exchange) watch(relay *websocket.Relay, over <-chan struct{}) {
+func (x *Exchange) watch(relay *websocket.Relay, over, shed <-chan struct{}) {
 	g := x.grants
 	for {
 		select {
 		case <-over:
+			return
+		case <-shed:
+			relay.End(websocket.TryAgainLater)
 			return
 		case <-x.p.draining.Done():
 			relay.End(websocket.GoingAway)

@@ -48,6 +48,7 @@ type limitsConfig struct {
 	Connections           int      `toml:"connections"`
 	Requests              int      `toml:"requests"`
 	Rate                  int      `toml:"rate"`
+	MemoryBytes           int64    `toml:"memory_bytes"`
 }
 
 // duration is a positive time.Duration written as "1m30s".
@@ -79,7 +80,7 @@ func readConfig(home string) (config, error) {
 		}
 		return config{}, hint(fmt.Errorf("read %s: unknown key %s", path, strings.Join(names, ", ")), "docs/configuration.md lists the keys")
 	}
-	if c.Limits.HeadBytes < 0 || c.Limits.HeadFields < 0 || c.Limits.BodyBytes < 0 || c.Limits.Connections < 0 || c.Limits.Requests < 0 || c.Limits.Rate < 0 {
+	if c.Limits.HeadBytes < 0 || c.Limits.HeadFields < 0 || c.Limits.BodyBytes < 0 || c.Limits.Connections < 0 || c.Limits.Requests < 0 || c.Limits.Rate < 0 || c.Limits.MemoryBytes < 0 {
 		return config{}, hint(fmt.Errorf("read %s: a limit is negative", path), "leave the key out to get its default")
 	}
 	return c, nil

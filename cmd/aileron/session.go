@@ -119,9 +119,11 @@ func (a *app) openSession(ctx context.Context, plan sessionPlan) (_ *session, er
 	if s.ca, err = ca.NewSession(ca.Options{Session: s.id}); err != nil {
 		return nil, fmt.Errorf("make the session's CA: %w", err)
 	}
+	limits := plan.opts.limits(conf)
+	limitGarbage(limits)
 	cfg := proxy.Config{
 		Session: s.id, Agent: s.agent, Token: s.token, CA: s.ca, Audit: s.audit,
-		Passthrough: plan.opts.egress == "passthrough", Tunnel: tunnel, Upstream: up, Limits: plan.opts.limits(conf),
+		Passthrough: plan.opts.egress == "passthrough", Tunnel: tunnel, Upstream: up, Limits: limits,
 		Log: s.log, Started: s.start,
 	}
 	if s.plane, err = proxy.New(cfg); err != nil {

@@ -96,7 +96,7 @@ func (o *sessionOptions) limits(c config) proxy.Limits {
 		Wire: wire.Limits{Head: l.HeadBytes, Fields: l.HeadFields, Body: l.BodyBytes,
 			Header: time.Duration(l.HeadTimeout), Idle: time.Duration(l.IdleTimeout), Stalled: time.Duration(l.WriteTimeout),
 			Progress: time.Duration(l.BodyTimeout)},
-		Connections: l.Connections, Requests: l.Requests, Rate: l.Rate,
+		Connections: l.Connections, Requests: l.Requests, Rate: l.Rate, Memory: l.MemoryBytes,
 		Handshake: time.Duration(l.HandshakeTimeout),
 		Drain:     time.Duration(l.DrainTimeout),
 	}

@@ -52,7 +52,7 @@ func (s *Scanner) Write(piece []byte) []byte {
 
 // smallPiece is the size up to which a scanner keeps a buffer for itself: that
 // of a stream of events, say, which waits for the next one most of the time.
-const smallPiece = 4 << 10
+const smallPiece = 9 << 10
 
 // room is where the next n bytes of the stream go.
 func (s *Scanner) room(n int) []byte {

@@ -22,6 +22,7 @@ const (
 	protocolError = 1002
 	notUTF8       = 1007
 	PolicyEnded   = 1008
+	TryAgainLater = 1013 // of IANA's registry
 )
 
 // violation is a broken rule of the protocol, and the code that says so.

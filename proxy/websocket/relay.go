@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
 // Scanner wipes one message, in pieces. What Write and Flush give is valid
@@ -32,6 +34,8 @@ type Relay struct {
 	Client, Upstream io.ReadWriteCloser
 	// NewScanner starts on a message of the upstream's; nil scrubs nothing.
 	NewScanner func() Scanner
+	// ToClient and ToUpstream are what each direction holds; nil: nothing does.
+	ToClient, ToUpstream *budget.Hold
 
 	// After Run: the payload bytes of each direction, and the hits.
 	Sent, Received int64
@@ -41,7 +45,22 @@ type Relay struct {
 	once                 sync.Once
 }
 
-const piece = 16 << 10
+const (
+	piece = 16 << 10
+	ahead = 4 << 10 // of a frame that has not come: its head, and a small payload
+	room  = 14      // of a frame's head
+)
+
+// Idle and Moving are what a relay takes of its holds: while nothing is on its
+// way, and for a piece that the client has not taken.
+const (
+	Idle   = 24 << 10
+	Moving = 72 << 10
+)
+
+// buffers are those of frames that are on their way. A relay has none while it
+// waits for one.
+var buffers = sync.Pool{New: func() any { return new([room + piece]byte) }}
 
 // Run relays until one side ends, breaks the protocol or End is called, and
 // closes both. It reports why when that was not an orderly end.
@@ -115,8 +134,7 @@ func newMask() (mask [4]byte) {
 
 // outward relays the client's frames.
 func (r *Relay) outward() error {
-	in := bufio.NewReaderSize(r.Client, piece)
-	buf := make([]byte, piece+14)
+	in := bufio.NewReaderSize(r.Client, ahead)
 	var order sequence
 	var text utf8State
 	for {
@@ -130,7 +148,7 @@ func (r *Relay) outward() error {
 		theirs := h.mask
 		h.mask = newMask()
 		if h.control() {
-			payload := buf[:h.length]
+			payload := make([]byte, h.length)
 			if _, err := io.ReadFull(in, payload); err != nil {
 				return unexpected(err)
 			}
@@ -140,7 +158,7 @@ func (r *Relay) outward() error {
 			}
 			continue
 		}
-		if err := r.frameOutward(in, buf, h, theirs, order, &text); err != nil {
+		if err := r.frameOutward(in, h, theirs, order, &text); err != nil {
 			return err
 		}
 	}
@@ -177,9 +195,19 @@ func judgeClose(h header, payload []byte) error {
 	return nil
 }
 
-func (r *Relay) frameOutward(in *bufio.Reader, buf []byte, h header, theirs [4]byte, order sequence, text *utf8State) error {
+func (r *Relay) frameOutward(in *bufio.Reader, h header, theirs [4]byte, order sequence, text *utf8State) error {
 	r.toUpstream.Lock()
 	defer r.toUpstream.Unlock()
+	defer r.ToUpstream.Move(0)
+	r.ToUpstream.Stall(0) // until all of it has come, and was taken
+	if h.length > 0 {
+		if _, err := in.Peek(1); err != nil {
+			return unexpected(err)
+		}
+	}
+	pooled := buffers.Get().(*[room + piece]byte)
+	defer buffers.Put(pooled)
+	buf := pooled[:]
 	out := h.append(buf[:0])
 	for at := int64(0); at < h.length || at == 0; {
 		n := int(min(h.length-at, piece))
@@ -211,8 +239,7 @@ func (r *Relay) frameOutward(in *bufio.Reader, buf []byte, h header, theirs [4]b
 
 // inward relays the upstream's frames, scrubbed.
 func (r *Relay) inward() error {
-	in := bufio.NewReaderSize(r.Upstream, piece)
-	buf := make([]byte, piece)
+	in := bufio.NewReaderSize(r.Upstream, ahead)
 	var order sequence
 	m := message{r: r}
 	for {
@@ -224,10 +251,11 @@ func (r *Relay) inward() error {
 			return err
 		}
 		if h.control() {
-			if _, err := io.ReadFull(in, buf[:h.length]); err != nil {
+			payload := make([]byte, h.length)
+			if _, err := io.ReadFull(in, payload); err != nil {
 				return unexpected(err)
 			}
-			if err := r.controlInward(h, buf[:h.length]); err != nil {
+			if err := r.controlInward(h, payload); err != nil {
 				return err
 			}
 			continue
@@ -235,18 +263,29 @@ func (r *Relay) inward() error {
 		if h.op != opContinuation {
 			m.begin(h.op)
 		}
-		for left := h.length; ; {
-			n := int(min(left, piece))
-			if _, err := io.ReadFull(in, buf[:n]); err != nil {
-				return unexpected(err)
-			}
-			left -= int64(n)
-			if err := m.part(buf[:n], h.fin && left == 0); err != nil {
-				return err
-			}
-			if left == 0 {
-				break
-			}
+		if err := m.frame(in, h); err != nil {
+			return err
+		}
+	}
+}
+
+// frame relays the payload of one frame, in pieces.
+func (m *message) frame(in *bufio.Reader, h header) error {
+	if h.length > 0 {
+		if _, err := in.Peek(1); err != nil {
+			return unexpected(err)
+		}
+	}
+	pooled := buffers.Get().(*[room + piece]byte)
+	defer buffers.Put(pooled)
+	for left := h.length; ; {
+		n := int(min(left, piece))
+		if _, err := io.ReadFull(in, pooled[:n]); err != nil {
+			return unexpected(err)
+		}
+		left -= int64(n)
+		if err := m.part(pooled[:n], h.fin && left == 0); err != nil || left == 0 {
+			return err
 		}
 	}
 }
@@ -285,7 +324,6 @@ func (m *message) begin(op byte) {
 // part sends what may leave of the message as a frame of its own; the last
 // one always, so that the message ends.
 func (m *message) part(p []byte, end bool) error {
-	const room = 14
 	if cap(m.out) == 0 {
 		m.out = make([]byte, room, 2*piece)
 	}
@@ -310,7 +348,13 @@ func (m *message) part(p []byte, end bool) error {
 	m.r.toClient.Lock()
 	defer m.r.toClient.Unlock()
 	m.r.Received += n
+	if !m.r.ToClient.Stall(Moving) {
+		return budget.ErrShed
+	}
 	_, err := m.r.Client.Write(frame)
+	if m.r.ToClient.Move(Moving); end {
+		m.out = nil
+	}
 	return err
 }
 

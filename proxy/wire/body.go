@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
 // What reading a request body gives besides io errors.
@@ -45,6 +47,8 @@ type requestBody struct {
 	pace  pace
 	ready func() error // says 100 Continue before the first read; nil: nobody waits
 	ended func()       // called once, when the whole body was read
+	hold  *budget.Hold
+	needs int64 // what hold is to take before the first read; 0: it has
 
 	mu       sync.Mutex
 	read     int64
@@ -97,6 +101,12 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		}
 		return 0, err
 	}
+	// From here on either the client is waited for, or who reads the body.
+	if !b.hold.Stall(b.needs) { // who sends it upstream answers
+		b.err = budget.ErrShed
+		return 0, b.err
+	}
+	b.needs = 0
 	b.pace.begin(b.conn)
 	n, err := b.from.Read(p)
 	if err != nil && err != io.EOF && b.pace.over(err) && !b.gone() {
@@ -111,8 +121,11 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		_ = b.conn.SetReadDeadline(time.Time{}) // what comes next has its own
 	}
 	if b.err = err; err == io.EOF {
+		b.hold.Move(0)
 		b.ended()
+		return n, err
 	}
+	b.hold.Stall(0)
 	return n, err
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
 // Handler answers the exchanges of one connection. Its methods are called
@@ -33,16 +35,25 @@ type Options struct {
 	Drain context.Context
 	// Once ends the connection after one exchange.
 	Once bool
+	// Budget bounds what the connection holds; nil: nothing does.
+	Budget *budget.Budget
 }
 
 // Serve speaks HTTP/1.1 on conn until the client ends it, a limit or ctx
 // does, or the handler hijacks it. It closes conn unless it was hijacked, and
 // returns when everything that it started has ended.
 func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	shed := func() { cancel(budget.ErrShed) }
+	account := opts.Budget.Conn()
 	c := &serving{
-		conn: conn, src: newSource(conn), handler: h,
+		conn: conn, src: newSource(conn), handler: h, hold: account.Hold(shed), shed: shed,
 		limits: opts.Limits.WithDefaults(), drain: opts.Drain, once: opts.Once,
 	}
+	c.src.hold, c.src.most = account.Hold(shed), c.limits.Head+bufferSize
+	defer c.hold.Release()
+	defer c.src.hold.Release()
 	if c.drain == nil {
 		c.drain = context.Background()
 	}
@@ -75,6 +86,8 @@ type serving struct {
 	conn     net.Conn
 	src      *source
 	handler  Handler
+	hold     *budget.Hold // of the exchange; src has its own
+	shed     func()       // ends the connection because there is no memory for it
 	limits   Limits
 	drain    context.Context
 	once     bool
@@ -108,6 +121,9 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 	head, err := c.src.head(c.limits, c.ended, c.draining)
 	c.wait(false)
 	if err != nil {
+		if len(head) > 0 && errors.Is(context.Cause(ctx), budget.ErrShed) {
+			err = budget.ErrShed
+		}
 		if f := faultOf(err, head); f != nil {
 			c.refuse(f)
 		}
@@ -126,6 +142,14 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 		c.refuse(fault)
 		return false
 	}
+	if req.Method != http.MethodConnect && !c.hold.Take(Exchange+int64(len(head))) {
+		fault := Exhausted()
+		fault.Method, fault.Target = Readable(req.Method, req.RequestURI)
+		c.refuse(fault)
+		return false
+	}
+	defer c.hold.Release()
+	c.src.shrink()
 	_ = c.conn.SetReadDeadline(time.Time{})
 	if ctx.Err() != nil {
 		return false // its deadline was just cleared
@@ -189,7 +213,11 @@ func (c *serving) body(req *http.Request, f framing, gone func()) *requestBody {
 	default:
 		return nil
 	}
-	b := &requestBody{from: from, conn: c.conn, limit: c.limits.Body, pace: pace{span: c.limits.Progress}, ended: func() { c.src.watch(gone) }}
+	b := &requestBody{from: from, conn: c.conn, limit: c.limits.Body, pace: pace{span: c.limits.Progress}, hold: c.hold,
+		ended: func() { c.src.watch(gone) }, needs: Upload}
+	if f.length > 0 {
+		b.needs = min(Upload, f.length)
+	}
 	if f.expects {
 		b.ready = func() error {
 			_ = c.conn.SetWriteDeadline(time.Now().Add(c.limits.Stalled))
@@ -202,6 +230,7 @@ func (c *serving) body(req *http.Request, f framing, gone func()) *requestBody {
 }
 
 func (c *serving) refuse(f *Fault) {
+	c.src.discard() // the head is not kept while its client waits for the answer
 	w := &ResponseWriter{c: c, req: &http.Request{Method: http.MethodGet}, minor: 1, close: true}
 	res := c.handler.Refuse(f)
 	if res == nil {

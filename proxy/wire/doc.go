@@ -16,6 +16,40 @@ package wire
 
 import "time"
 
+// What an exchange costs while it is under way, as its hold in the session's
+// budget has it. They are estimates of what the process grows by.
+const (
+	// Exchange is a request in a handler's hands: the goroutines, the parsed
+	// head beside its bytes, the connection upstream.
+	Exchange = 16 << 10
+	// Upload is what is on its way between a client and an upstream that does
+	// not read: the goroutines, pieces and buffers of net/http's transport, and
+	// those of TLS.
+	Upload = 112 << 10
+	// Ahead is what comes of an answer before its client takes it, at most:
+	// over HTTP/1.1 a TLS record and the reader's buffer, over HTTP/2 the
+	// stream's receive window, in the pieces that net/http keeps it in.
+	Ahead   = 24 << 10
+	AheadH2 = Window + 24<<10
+	// Window is the receive window of a stream upstream.
+	Window = 64 << 10
+	// record is what a connection's TLS keeps once a whole record has come.
+	record = 18 << 10
+)
+
+// AheadOf returns what may be held of an answer whose body has left bytes to
+// come, -1 when that is not known.
+func AheadOf(protoMajor int, left int64) int64 {
+	most := int64(Ahead)
+	if protoMajor == 2 {
+		most = AheadH2
+	}
+	if left >= 0 && left < most {
+		return left
+	}
+	return most
+}
+
 // Limits bounds what one connection may ask for. The zero value of a field
 // means its default.
 type Limits struct {

@@ -13,6 +13,12 @@ type Fault struct {
 	Reason string // what is wrong, in words that hold no byte of the request
 	Method string // the method, when it was readable
 	Target string // the request target up to its first strange byte, when readable
+	Memory bool   // the session's memory budget is exhausted
+}
+
+// Exhausted returns the refusal of a request for which there is no memory.
+func Exhausted() *Fault {
+	return &Fault{Status: http.StatusTooManyRequests, Reason: "the session's memory budget is exhausted", Memory: true}
 }
 
 func (f *Fault) Error() string { return "refuse the request head: " + f.Reason }

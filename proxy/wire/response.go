@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
 // ResponseWriter writes one response. It serves net/http handlers as an
@@ -27,6 +29,7 @@ type ResponseWriter struct {
 	chunked bool
 	bare    bool  // the response has no body
 	left    int64 // of a known length; -1: not known
+	proto   int   // the major version of the upstream's answer
 	err     error
 }
 
@@ -52,6 +55,7 @@ func (w *ResponseWriter) WriteHeader(code int) {
 	if w.started || code < 200 {
 		return
 	}
+	w.close = w.close || hasToken(w.header, "Connection", "close")
 	length := int64(-1)
 	if n, ok := Digits(w.Header().Get("Content-Length")); ok {
 		length = n
@@ -94,6 +98,7 @@ func (w *ResponseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, errors.New("hijack: the response has begun")
 	}
 	w.c.hijacked = true
+	w.c.hold.Release()
 	conn := &hijacked{Conn: w.c.conn, src: w.c.src}
 	_ = conn.SetDeadline(time.Time{})
 	return conn, bufio.NewReadWriter(bufio.NewReaderSize(conn, 512), bufio.NewWriterSize(conn, 512)), nil
@@ -204,11 +209,30 @@ func (w *ResponseWriter) send(p []byte) {
 	if w.err != nil {
 		return
 	}
+	// Twice: what is written, and what TLS makes of it.
+	n := 2 * int64(len(p))
+	if w.left != 0 && !w.bare && !w.done {
+		n += AheadOf(w.proto, w.left)
+	}
+	if !w.c.hold.Stall(n) {
+		w.c.shed()
+		w.err = budget.ErrShed
+		return
+	}
 	_ = w.c.conn.SetWriteDeadline(time.Now().Add(w.c.limits.Stalled))
 	_, w.err = w.c.conn.Write(p)
+	w.c.hold.Move(n)
 }
 
-var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+// largePiece is the most that is read of a body at once: a TLS record.
+const largePiece = 16 << 10
+
+// Two sizes of buffers: what comes in small pieces, and may come slowly, needs
+// no large one.
+var (
+	copyBuffers  = sync.Pool{New: func() any { b := make([]byte, largePiece+chunkHead+2); return &b }}
+	smallBuffers = sync.Pool{New: func() any { b := make([]byte, 8<<10); return &b }}
+)
 
 // headWait is how long a head waits for the first bytes of its body, so that
 // a small response leaves in one write.
@@ -222,8 +246,10 @@ const chunkHead = 6
 // client did not get all of it, and the connection ends.
 func (w *ResponseWriter) Respond(res *http.Response) error {
 	defer res.Body.Close()
-	pooled := copyBuffers.Get().(*[]byte)
-	defer copyBuffers.Put(pooled)
+	w.close, w.proto = w.close || res.Close, res.ProtoMajor
+	pool := &smallBuffers
+	pooled := pool.Get().(*[]byte)
+	defer func() { pool.Put(pooled) }()
 	buf := *pooled
 	head := w.head(buf[:0], res.StatusCode, res.Header, res.ContentLength)
 	if w.bare || res.ContentLength == 0 {
@@ -258,6 +284,12 @@ func (w *ResponseWriter) Respond(res *http.Response) error {
 			}
 		}
 		w.part(buf, at, n)
+		if pool == &smallBuffers && n == len(data) { // there is more than a little
+			pool.Put(pooled)
+			pool = &copyBuffers
+			pooled = pool.Get().(*[]byte)
+			buf = *pooled
+		}
 		switch {
 		case w.err != nil:
 			return w.err

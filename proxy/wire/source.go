@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
 const bufferSize = 4 << 10
@@ -23,6 +25,11 @@ type source struct {
 	buf  []byte // unread bytes are buf[r:w]; nil while there are none
 	r, w int
 	one  [1]byte
+
+	hold    *budget.Hold // of the buffer
+	held    int64        // what it has of it
+	most    int          // the largest buffer that is of use
+	records bool         // whole TLS records have come, and have left their buffer
 
 	mu       sync.Mutex
 	timer    *time.Timer   // starts the background read
@@ -50,7 +57,49 @@ func (s *source) rest() {
 			buffers.Put((*[bufferSize]byte)(s.buf))
 		}
 		s.buf, s.r, s.w = nil, 0, 0
+		s.hold.Give(s.held)
+		s.held = 0
 	}
+}
+
+// discard drops what was read and not used.
+func (s *source) discard() {
+	s.r = s.w
+	s.rest()
+}
+
+// shrink drops a buffer that is larger than what is left in it needs.
+func (s *source) shrink() {
+	left := s.buf[s.r:s.w]
+	if len(left) == 0 {
+		s.rest()
+		return
+	}
+	if len(s.buf) == bufferSize || len(left) > bufferSize {
+		return
+	}
+	small := buffers.Get().(*[bufferSize]byte)[:]
+	s.buf, s.r, s.w = small, 0, copy(small, left)
+	s.hold.Give(s.held - bufferSize)
+	s.held = bufferSize
+}
+
+// grow makes the buffer larger: soon as large as the largest head is.
+func (s *source) grow() error {
+	size := max(min(4*len(s.buf), s.most), len(s.buf)+bufferSize)
+	more := int64(size - len(s.buf))
+	if !s.records {
+		more += record
+	}
+	if !s.hold.Take(more) {
+		return budget.ErrShed
+	}
+	s.records = true
+	s.held += int64(size - len(s.buf))
+	grown := make([]byte, size)
+	s.w = copy(grown, s.buf[s.r:s.w])
+	s.buf, s.r = grown, 0
+	return nil
 }
 
 // settle waits for the background read, if there is one.
@@ -119,6 +168,10 @@ func (s *source) fill() error {
 	if s.buf == nil {
 		n, err := s.conn.Read(s.one[:])
 		if n == 1 {
+			if !s.hold.Take(bufferSize) {
+				return budget.ErrShed
+			}
+			s.held = bufferSize
 			s.buf = buffers.Get().(*[bufferSize]byte)[:]
 			s.buf[0], s.r, s.w = s.one[0], 0, 1
 			return nil
@@ -136,8 +189,8 @@ func (s *source) fill() error {
 			copy(s.buf, s.buf[s.r:s.w])
 			s.w -= s.r
 			s.r = 0
-		} else {
-			s.buf = append(s.buf, make([]byte, len(s.buf))...)
+		} else if err := s.grow(); err != nil {
+			return err
 		}
 	}
 	n, err := s.conn.Read(s.buf[s.w:])
@@ -240,6 +293,8 @@ func (s *source) head(limits Limits, ended, drains func() bool) ([]byte, error) 
 		scanned = max(0, len(data)-3)
 		if !started && len(data) > 0 {
 			started = true
+			s.hold.Stall(0) // until the head is there
+			defer s.hold.Move(0)
 			last = time.Now().Add(limits.Header)
 			s.until(last, ended)
 		}
@@ -279,6 +334,8 @@ func faultOf(err error, data []byte) *Fault {
 	switch {
 	case errors.As(err, &fault):
 		return fault
+	case errors.Is(err, budget.ErrShed):
+		return Exhausted()
 	case errors.Is(err, errHeadTooLarge):
 		return &Fault{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "the request head is too large"}
 	case len(data) == 0:

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
@@ -44,23 +45,24 @@ const (
 // ends it or a limit or ctx does. It closes conn, and returns when everything
 // that it started has ended.
 func Serve(ctx context.Context, conn net.Conn, opts wire.Options, h Handler) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	c := &connection{
 		conn: conn, ctx: ctx, handler: h, limits: opts.Limits.WithDefaults(), drain: opts.Drain,
-		bw: bufio.NewWriterSize(nil, 32<<10), streams: map[uint32]*stream{}, peerFrame: maxFrame,
+		cancel: cancel, account: opts.Budget.Conn(),
+		streams: map[uint32]*stream{}, peerFrame: maxFrame,
 		sendWindow: 65535, initialSend: 65535, recvWindow: connWindow,
 	}
 	if c.drain == nil {
 		c.drain = context.Background()
 	}
-	c.bw.Reset(deadlineWriter{c})
 	c.grown = sync.NewCond(&c.mu)
 	c.encoder = hpack.NewEncoder(&c.block)
 	defer func() {
-		cancel()
+		cancel(nil)
 		_ = conn.Close()
 		c.abandon()
 		c.running.Wait()
+		c.in.close()
 	}()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -75,23 +77,28 @@ type connection struct {
 	limits  wire.Limits
 	drain   context.Context //nolint:containedctx // the session's
 	running sync.WaitGroup
+	account *budget.Conn
+	cancel  context.CancelCauseFunc
 
 	// Of the reading goroutine alone.
 	framer  *http2.Framer
-	pace    *pacedReader
+	decoder *hpack.Decoder
+	in      inbox
+	large   bool // the framer has read a frame that its buffer had to grow for
 	lastID  uint32
 	refused int
 	settled bool // the client's first SETTINGS came
 
-	waiting atomic.Int32 // writers that hold or wait for mu; the last one flushes
-	mu      sync.Mutex
-	bw      *bufio.Writer
-	encoder *hpack.Encoder
-	block   bytes.Buffer // what encoder writes to
-	header  [9]byte
-	grown   *sync.Cond // a send window grew, or a stream ended
-	streams map[uint32]*stream
-	gone    error // sticky: nothing can be written any more
+	flushing atomic.Int64 // since when a write to the client lasts, in Unix nanoseconds; 0: there is none
+	waiting  atomic.Int32 // writers that hold or wait for mu; the last one flushes
+	mu       sync.Mutex
+	bw       *bufio.Writer // nil while there is nothing in it
+	encoder  *hpack.Encoder
+	block    bytes.Buffer // what encoder writes to
+	header   [9]byte
+	grown    *sync.Cond // a send window grew, or a stream ended
+	streams  map[uint32]*stream
+	gone     error // sticky: nothing can be written any more
 
 	peerFrame   int   // the largest frame that the client reads
 	initialSend int64 // a new stream's send window
@@ -107,7 +114,10 @@ type connection struct {
 type deadlineWriter struct{ c *connection }
 
 func (w deadlineWriter) Write(p []byte) (int, error) {
-	_ = w.c.conn.SetWriteDeadline(time.Now().Add(w.c.limits.Stalled))
+	now := time.Now()
+	w.c.flushing.Store(now.UnixNano())
+	defer w.c.flushing.Store(0)
+	_ = w.c.conn.SetWriteDeadline(now.Add(w.c.limits.Stalled))
 	return w.c.conn.Write(p)
 }
 
@@ -125,33 +135,27 @@ func protocolError(format string, args ...any) error {
 
 // read serves the connection until it ends.
 func (c *connection) read() {
-	c.pace = &pacedReader{c: c}
-	br := bufio.NewReaderSize(c.pace, maxFrame+9)
-	_ = c.conn.SetReadDeadline(time.Now().Add(c.limits.Header))
+	c.in = inbox{c: c, hold: c.account.Hold(c.shed)}
 	preface := make([]byte, len(http2.ClientPreface))
-	c.pace.inside = true
-	switch n, err := io.ReadFull(br, preface); {
+	switch n, err := io.ReadFull(&c.in, preface); {
 	case n == 0:
 		return // a tunnel opened in advance, and not needed
 	case err != nil, string(preface) != http2.ClientPreface:
 		c.refuseConn("the connection does not begin with HTTP/2's preface")
 		return
 	}
-	c.framer = http2.NewFramer(nil, br)
-	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	c.framer.MaxHeaderListSize = uint32(c.limits.Head)
-	c.framer.SetMaxReadFrameSize(maxFrame)
-	c.framer.SetReuseFrames()
+	c.decoder = hpack.NewDecoder(4096, nil)
+	c.renew()
 	if c.hello() != nil {
 		return
 	}
 	// Not before our SETTINGS, which come first (RFC 9113 section 3.4).
 	defer context.AfterFunc(c.drain, c.goAwayGently)()
 	for {
-		c.pace.inside = br.Buffered() > 0
-		c.pace.armed = false
+		c.in.next()
 		frame, err := c.framer.ReadFrame()
 		if err == nil {
+			c.large = c.large || frame.Header().Length > 1<<10
 			err = c.frame(frame)
 		}
 		if err != nil && !c.survives(err) {
@@ -186,6 +190,11 @@ func (c *connection) survives(err error) bool {
 		timeout  net.Error
 	)
 	switch {
+	case isShed(c.ctx):
+		if c.in.inside {
+			c.handler.Refuse(wire.Exhausted())
+		}
+		c.goAway(http2.ErrCodeEnhanceYourCalm)
 	case errors.As(err, &ofStream):
 		return c.streamFault(ofStream) == nil
 	case errors.As(err, &ours):
@@ -198,7 +207,7 @@ func (c *connection) survives(err error) bool {
 		c.refuseConn("a frame is larger than was agreed")
 		c.goAway(http2.ErrCodeFrameSize)
 	case errors.As(err, &timeout) && timeout.Timeout() && c.ctx.Err() == nil:
-		if c.pace.inside {
+		if c.in.inside {
 			c.refuseConn("a frame did not come in time")
 		}
 		c.goAway(http2.ErrCodeNo)
@@ -214,7 +223,7 @@ func (c *connection) streamFault(e http2.StreamError) error {
 	c.mu.Unlock()
 	if st == nil && e.StreamID > c.lastID && e.StreamID%2 == 1 {
 		c.lastID = e.StreamID
-		c.handler.Refuse(&wire.Fault{Status: http.StatusBadRequest, Reason: "the fields of the request are not well-formed HTTP/2"})
+		c.refuse(&wire.Fault{Status: http.StatusBadRequest, Reason: "the fields of the request are not well-formed HTTP/2"})
 	}
 	if st != nil {
 		st.end(errReset)
@@ -237,6 +246,24 @@ func (c *connection) refuseConn(why string) {
 	c.handler.Refuse(&wire.Fault{Status: http.StatusBadRequest, Reason: why})
 }
 
+// refuse writes a refusal down that is not answered, and ends the connection
+// when its client is refused too often.
+func (c *connection) refuse(f *wire.Fault) {
+	if res := c.handler.Refuse(f); res != nil && res.Close {
+		c.endForRefusals()
+	}
+}
+
+// endForRefusals ends the connection of a client whose refusals are more than
+// may wait for their answers.
+func (c *connection) endForRefusals() {
+	c.goAway(http2.ErrCodeEnhanceYourCalm)
+	c.cancel(errRefused)
+}
+
+// shed ends the connection because there is no memory for it.
+func (c *connection) shed() { c.cancel(budget.ErrShed) }
+
 // abandon ends all streams: the connection is gone.
 func (c *connection) abandon() {
 	c.mu.Lock()
@@ -253,32 +280,9 @@ func (c *connection) abandon() {
 var (
 	errGone  = errors.New("serve HTTP/2: the client is gone")
 	errReset = errors.New("serve HTTP/2: the stream was reset")
+
+	errRefused = errors.New("serve HTTP/2: the client is refused too often")
 )
-
-// pacedReader sets the read deadline that fits: none while streams are open
-// and no frame has begun, the idle time without streams, and the head time
-// from a frame's first byte to its last, continuations included.
-type pacedReader struct {
-	c      *connection
-	inside bool // a frame has begun
-	armed  bool // its deadline is set
-}
-
-func (r *pacedReader) Read(p []byte) (int, error) {
-	switch {
-	case r.inside && !r.armed:
-		r.armed = true
-		_ = r.c.conn.SetReadDeadline(time.Now().Add(r.c.limits.Header))
-	case !r.inside:
-		r.c.awaitFrame()
-	}
-	if r.c.ctx.Err() != nil {
-		return 0, errGone // its deadline may have been set over
-	}
-	n, err := r.c.conn.Read(p)
-	r.inside = r.inside || n > 0
-	return n, err
-}
 
 // awaitFrame sets the deadline for the time between two frames.
 func (c *connection) awaitFrame() {

@@ -7,6 +7,7 @@
 // client opens reaches the Handler, as a request or as a refusal, so that it
 // can be written down.
 //
+// An answer is read from upstream only as far as its client's windows reach.
 // Nothing is queued for a client that does not read: settings and pings are
 // acknowledged by the goroutine that reads, so a flood of them stops itself,
 // and a stream's slot is free again only when its handler has ended, so a

@@ -54,6 +54,10 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 		length = r.ContentLength
 	}
 	st = c.newStream(id, length, f.StreamEnded())
+	if fault == nil && !st.hold.Take(wire.Exchange+sizeOf(f)) {
+		fault = wire.Exhausted()
+		fault.Method, fault.Target = wire.Readable(r.Method, r.RequestURI)
+	}
 	c.mu.Lock()
 	c.streams[id] = st
 	c.mu.Unlock()
@@ -62,19 +66,41 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 		return nil
 	}
 	st.expect = strings.EqualFold(r.Header.Get("Expect"), "100-continue")
-	r = r.WithContext(st.ctx)
+	st.request = r.WithContext(st.ctx)
+	r = st.request
 	r.Body = http.NoBody
 	if !f.StreamEnded() {
-		r.Body = &requestBody{st: st, limit: c.limits.Body}
+		b := &requestBody{st: st, limit: c.limits.Body, needs: wire.Upload}
+		if length >= 0 {
+			b.needs = min(wire.Upload, length)
+		}
+		r.Body = b
 	}
-	c.running.Go(func() { st.serve(func() *http.Response { return c.handler.Answer(r) }) })
+	c.running.Go(func() { st.serve(st.answer) })
 	return nil
 }
 
 // refuseStream writes a refused stream down and resets it.
 func (c *connection) refuseStream(id uint32, fault *wire.Fault, code http2.ErrCode) error {
-	c.handler.Refuse(fault)
+	c.refuse(fault)
 	return c.write(func() { c.reset(id, code) })
+}
+
+// answer asks the handler. The stream does not keep the request: an answer may
+// take longer than its request is of use.
+func (st *stream) answer() *http.Response {
+	r := st.request
+	st.request = nil
+	return st.c.handler.Answer(r)
+}
+
+// sizeOf returns what a field section takes.
+func sizeOf(f *http2.MetaHeadersFrame) int64 {
+	n := 0
+	for _, field := range f.Fields {
+		n += len(field.Name) + len(field.Value) + 32
+	}
+	return int64(n)
 }
 
 // refuseCrowd refuses a stream over the limit, and after many of them the

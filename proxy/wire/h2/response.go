@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -8,6 +9,9 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/ALRubinger/aileron/proxy/budget"
+	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
 // serve answers the stream with what answer gives, and forgets it.
@@ -15,8 +19,12 @@ func (st *stream) serve(answer func() *http.Response) {
 	c := st.c
 	code := http2.ErrCodeInternal // of a handler that panics
 	defer func() {
-		st.cancel()
+		if isShed(st.ctx) {
+			code = http2.ErrCodeEnhanceYourCalm
+		}
+		st.cancel(nil)
 		st.abandonBody()
+		st.hold.Release()
 		_ = c.write(func() {
 			delete(c.streams, st.id)
 			if !st.closed {
@@ -31,6 +39,9 @@ func (st *stream) serve(answer func() *http.Response) {
 	res := answer()
 	if st.respond(res) != nil {
 		return
+	}
+	if res.Close {
+		defer c.endForRefusals()
 	}
 	st.mu.Lock()
 	whole := st.whole
@@ -61,7 +72,44 @@ func (c *connection) idled() {
 	c.awaitFrame()
 }
 
-var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+// Two sizes of buffers: what comes in small pieces, and may come slowly, needs
+// no large one.
+var (
+	copyBuffers  = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
+	smallBuffers = sync.Pool{New: func() any { b := make([]byte, 4<<10); return &b }}
+)
+
+// spareSize is how much is read of an answer whose client has no window: that
+// it goes on, or has ended, is seen; a client that reads nothing holds no more.
+const spareSize = 512
+
+// buffer returns what the next piece of the answer is read into.
+func (st *stream) buffer(large bool) (buf []byte, free func()) {
+	c := st.c
+	c.mu.Lock()
+	window := min(c.sendWindow, st.sendWindow)
+	c.mu.Unlock()
+	if window <= 0 {
+		return st.spare[:], func() {}
+	}
+	pool := &smallBuffers
+	if large {
+		pool = &copyBuffers
+	}
+	pooled := pool.Get().(*[]byte)
+	return *pooled, func() { pool.Put(pooled) }
+}
+
+// deliver is data, with what it holds while the client does not take it.
+func (st *stream) deliver(head func(), p []byte, end bool, ahead int64) error {
+	n := 2*int64(len(p)) + ahead
+	if !st.hold.Stall(n) {
+		st.cancel(budget.ErrShed)
+		return budget.ErrShed
+	}
+	defer st.hold.Move(n)
+	return st.data(head, p, end)
+}
 
 // headWait is how long a head waits for the first bytes of its body, so that
 // a small response leaves in one write.
@@ -86,11 +134,12 @@ func (st *stream) respond(res *http.Response) error {
 	pending := &pendingHead{st: st, head: func() { head(false) }}
 	timer := time.AfterFunc(headWait, pending.flush)
 	defer timer.Stop()
-	pooled := copyBuffers.Get().(*[]byte)
-	defer copyBuffers.Put(pooled)
+	large := false
 	for left := length; ; {
-		n, err := res.Body.Read(*pooled)
-		data := (*pooled)[:n]
+		buf, free := st.buffer(large)
+		n, err := res.Body.Read(buf)
+		data := buf[:n]
+		large = large || n == len(buf) && n > spareSize
 		if left >= 0 {
 			if int64(n) > left {
 				return pending.fail(errShort)
@@ -99,7 +148,8 @@ func (st *stream) respond(res *http.Response) error {
 		}
 		end := err == io.EOF || left == 0
 		if end && err == nil { // the trailers, if any, come with the end
-			_, err = res.Body.Read(st.spare[:])
+			var none [1]byte
+			_, err = res.Body.Read(none[:])
 		}
 		switch {
 		case end && left > 0:
@@ -108,7 +158,13 @@ func (st *stream) respond(res *http.Response) error {
 			return pending.fail(err)
 		}
 		trailers := end && len(res.Trailer) > 0
-		if werr := st.data(pending.take(), data, end && !trailers); werr != nil {
+		ahead := int64(0)
+		if !end {
+			ahead = wire.AheadOf(res.ProtoMajor, left)
+		}
+		werr := st.deliver(pending.take(), data, end && !trailers, ahead)
+		free()
+		if werr != nil {
 			return werr
 		}
 		if trailers {
@@ -140,7 +196,9 @@ func (st *stream) send(f func(), end bool) error {
 func (st *stream) ended() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.closed = st.whole
+	if st.closed = st.whole; st.closed {
+		delete(st.c.streams, st.id) // before its client knows that it may open another
+	}
 }
 
 // data writes p as DATA frames, as the windows allow, with head before the
@@ -155,6 +213,7 @@ func (st *stream) data(head func(), p []byte, end bool) error {
 	defer func() {
 		if st.patience != nil {
 			st.patience.Stop()
+			st.watched()
 			st.patience = nil
 		}
 	}()
@@ -164,6 +223,7 @@ func (st *stream) data(head func(), p []byte, end bool) error {
 			_ = c.written()
 			return errReset
 		}
+		c.begin()
 		if head != nil {
 			head()
 			head = nil
@@ -208,12 +268,17 @@ func (st *stream) awaitWindow() {
 	if st.patience == nil {
 		st.patience = time.AfterFunc(st.c.limits.Stalled, func() {
 			st.end(errStalled)
-			st.c.mu.Lock()
-			defer st.c.mu.Unlock()
-			st.c.grown.Broadcast()
+			st.c.wake()
 		})
+		st.watched = context.AfterFunc(st.ctx, st.c.wake)
 	}
 	st.c.grown.Wait()
+}
+
+func (c *connection) wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.grown.Broadcast()
 }
 
 var errStalled = errors.New("write the response: the client opens no window")

@@ -9,16 +9,19 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
 // stream is one request and its response.
 type stream struct {
-	c      *connection
-	id     uint32
-	ctx    context.Context //nolint:containedctx // the request's own
-	cancel context.CancelFunc
-	expect bool // the client waits for 100 Continue
+	c       *connection
+	id      uint32
+	ctx     context.Context //nolint:containedctx // the request's own
+	cancel  context.CancelCauseFunc
+	hold    *budget.Hold
+	request *http.Request // until the handler has it
+	expect  bool          // the client waits for 100 Continue
 
 	// Guarded by c.mu.
 	sendWindow int64
@@ -26,31 +29,43 @@ type stream struct {
 	closed     bool  // no frame of this stream is sent any more
 	left       bool  // the client has reset it
 	patience   *time.Timer
+	watched    func() bool // ends the watch over ctx
 
 	mu     sync.Mutex
 	came   sync.Cond
-	body   []byte // received, not read
-	read   int    // how much of body was read
-	window int64  // bytes that the client may still send
-	length int64  // announced; -1: not
+	body   queue // received, not read
+	window int64 // bytes that the client may still send
+	length int64 // announced; -1: not
 	got    int64
-	paced  int64         // got, when it last was enough for a while
-	waited time.Duration // for more, since then
-	whole  bool          // END_STREAM came
-	err    error         // why no more will come, or be read
-	spare  [1]byte
+	paced  int64           // got, when it last was enough for a while
+	waited time.Duration   // for more, since then
+	whole  bool            // END_STREAM came
+	err    error           // why no more will come, or be read
+	spare  [spareSize]byte // what is read of the answer while the client has no window
 }
 
 func (c *connection) newStream(id uint32, length int64, whole bool) *stream {
 	st := &stream{c: c, id: id, window: streamWindow, length: length, whole: whole, sendWindow: c.initialSend}
 	st.came.L = &st.mu
-	st.ctx, st.cancel = context.WithCancel(c.ctx)
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	st.ctx, st.cancel = ctx, cancel
+	st.hold = c.account.Hold(func() {
+		cancel(budget.ErrShed)
+		// A stream cannot end while the client does not take what it sent it.
+		if at := c.flushing.Load(); at != 0 && time.Since(time.Unix(0, at)) > shedPatience {
+			c.shed()
+		}
+	})
 	return st
 }
 
+// shedPatience is how long a write to the client lasts before the connection
+// ends together with a stream that must make room.
+const shedPatience = time.Second
+
 // end wakes whoever waits for the stream: nothing more will come.
 func (st *stream) end(why error) {
-	st.cancel()
+	st.cancel(why)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.err == nil {
@@ -79,14 +94,28 @@ func (st *stream) take(data []byte, size int64, end bool) (code http2.ErrCode, u
 	if st.err != nil {
 		return http2.ErrCodeNo, size
 	}
-	if st.read > 0 && len(st.body)+len(data) > cap(st.body) {
-		st.body = st.body[:copy(st.body, st.body[st.read:])]
-		st.read = 0
+	if !st.keep(data) {
+		st.err = budget.ErrShed
+		st.cancel(budget.ErrShed)
+		return http2.ErrCodeEnhanceYourCalm, size
 	}
-	st.body = append(st.body, data...)
 	// Padding is never read.
 	st.window += size - int64(len(data))
 	return http2.ErrCodeNo, size - int64(len(data))
+}
+
+// keep puts data behind what was received and not read, and reports whether
+// there was room for it. What is not read soon stands still. st.mu is held.
+func (st *stream) keep(data []byte) bool {
+	if len(data) == 0 {
+		return true
+	}
+	n := st.body.cost(len(data))
+	if st.body.size == 0 && !st.hold.Stall(n) || st.body.size > 0 && !st.hold.Take(n) {
+		return false
+	}
+	st.body.put(data)
+	return true
 }
 
 // allow grows the window that the client was told of.
@@ -101,6 +130,7 @@ type requestBody struct {
 	st    *stream
 	limit int64
 	total int64
+	needs int64 // what the stream's hold is to take before the first read; 0: it has
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {
@@ -113,18 +143,23 @@ func (b *requestBody) Read(p []byte) (int, error) {
 			}
 		})
 	}
+	// From here on either the client is waited for, or who reads the body.
+	if !st.hold.Stall(b.needs) {
+		return 0, budget.ErrShed
+	}
+	b.needs = 0
 	st.mu.Lock()
-	for st.read == len(st.body) && !st.whole && st.err == nil {
+	for st.body.size == 0 && !st.whole && st.err == nil {
 		st.wait()
 	}
 	n, err := 0, st.err
 	if err == nil { // else what is left is abandonBody's, windows and all
-		n = copy(p, st.body[st.read:])
-		if st.read += n; st.read == len(st.body) {
-			st.read, st.body = 0, st.body[:0]
-			if st.whole {
-				err = io.EOF
-			}
+		var freed int64
+		n, freed = st.body.take(p)
+		if st.hold.Move(freed); st.body.size == 0 && st.whole {
+			err = io.EOF
+		} else {
+			st.hold.Stall(0) // since now
 		}
 	}
 	st.mu.Unlock()
@@ -175,8 +210,8 @@ func (b *requestBody) Close() error {
 // abandonBody throws away what was received, and what will be.
 func (st *stream) abandonBody() {
 	st.mu.Lock()
-	n := int64(len(st.body) - st.read)
-	st.body, st.read = nil, 0
+	n := int64(st.body.size)
+	st.hold.Move(st.body.drop())
 	if st.err == nil {
 		st.err = errReset
 	}

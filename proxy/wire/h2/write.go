@@ -1,10 +1,12 @@
 package h2
 
 import (
+	"bufio"
 	"encoding/binary"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -20,10 +22,21 @@ func (c *connection) write(f func()) error {
 	whole := false
 	defer c.unlessWhole(&whole)
 	if c.gone == nil {
+		c.begin()
 		f()
 	}
 	whole = true
 	return c.written()
+}
+
+var writeBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 32<<10) }}
+
+// begin makes sure of the buffer. c.mu is held.
+func (c *connection) begin() {
+	if c.bw == nil {
+		c.bw = writeBuffers.Get().(*bufio.Writer)
+		c.bw.Reset(deadlineWriter{c})
+	}
 }
 
 // unlessWhole ends the connection when a writer panicked in its turn: it may
@@ -40,12 +53,16 @@ func (c *connection) unlessWhole(whole *bool) {
 
 // written ends a writer's turn. c.mu is held.
 func (c *connection) written() error {
-	if c.waiting.Add(-1) == 0 && c.gone == nil {
+	if c.waiting.Add(-1) == 0 && c.gone == nil && c.bw != nil {
 		if err := c.bw.Flush(); err != nil {
 			c.gone = errGone
 			c.grown.Broadcast()
 			_ = c.conn.Close()
+			return c.gone
 		}
+		c.bw.Reset(nil)
+		writeBuffers.Put(c.bw)
+		c.bw = nil
 	}
 	return c.gone
 }

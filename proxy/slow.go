@@ -1,0 +1,101 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/budget"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// reject commits the outcome row of a refusal, puts its id on d, and slows
+// down who is refused too often.
+func (x *Exchange) reject(d *Denial) *Denial {
+	if d.Reason == reasonClientGone && x.shed() {
+		d = exhausted()
+	}
+	x.row.Decision, x.row.Reason = audit.DecisionRejected, d.Reason
+	x.row.Status = d.Status()
+	x.attribute()
+	d.subject = x.subject(d.Reason)
+	switch {
+	case x.record() != nil:
+		d = deny(reasonAudit, "the audit log cannot be written")
+	default:
+		d.AuditID = x.row.ID
+	}
+	x.leave() // who waits is under way no more
+	d.ends = !x.slowDown()
+	return d
+}
+
+// exhausted is the refusal of an exchange for which there is no memory.
+func exhausted() *Denial {
+	return deny(reasonMemory, "the session's memory budget is exhausted")
+}
+
+// shed reports whether the exchange ended because it had to make room.
+func (x *Exchange) shed() bool {
+	return x.request != nil && errors.Is(context.Cause(x.request.Context()), budget.ErrShed)
+}
+
+// A refusal costs its sender nothing, and us a row for good. So a sandbox that
+// is refused again and again waits for its answers: its rows cannot fill the
+// disk, on which every session's log is.
+const (
+	refusalsASecond = 200
+	refusalsAtOnce  = 2000
+	refusalWait     = 10 * time.Minute // the most that one waits, if its client does
+
+	// maxWaiters is how many answers wait at a time. One more is sent at once,
+	// and its connection ends.
+	maxWaiters = 256
+)
+
+// slowDown waits until a refusal may be answered, and reports whether its
+// connection may go on. What waits holds neither request nor head.
+func (x *Exchange) slowDown() bool {
+	p := x.p
+	wait := p.refusing.Reserve().Delay()
+	if wait <= 0 {
+		return true
+	}
+	select {
+	case p.waiters <- struct{}{}:
+		defer func() { <-p.waiters }()
+	default:
+		return false
+	}
+	ctx := context.Background()
+	if x.request != nil {
+		ctx = x.request.Context()
+		forget(x.request)
+	}
+	x.row = audit.Row{ID: x.row.ID, Status: x.row.Status}
+	x.decision, x.target, x.match = Decision{}, spec.Target{}, spec.Match{}
+	timer := time.NewTimer(min(wait, refusalWait))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-p.draining.Done():
+	}
+	return true
+}
+
+// forget drops what a refused request holds, wherever it is still referred to:
+// all its strings are parts of one head. What the answer depends on stays.
+func forget(r *http.Request) {
+	kept := http.Header{}
+	if isGRPC(r.Header) {
+		kept["Content-Type"] = []string{"application/grpc"}
+	}
+	r.Header, r.Trailer = kept, nil
+	r.Method = strings.Clone(r.Method)
+	r.URL, r.RequestURI, r.Host = &url.URL{}, "", ""
+}

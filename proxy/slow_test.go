@@ -1,0 +1,164 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// A refusal that waits for its answer is a timer and a goroutine: the head that
+// was refused is gone.
+func TestARefusalThatWaitsHoldsNoHead(t *testing.T) {
+	w := newWorld(t, hello)
+	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
+	w.plane.refusing.Reserve()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://other.example/"+strings.Repeat("x", 4000), nil)
+	must(t, err)
+	r.RequestURI = r.URL.RequestURI()
+	r.Header.Set("X-Long", strings.Repeat("0123456789", 5000))
+	refused := make(chan *http.Response)
+	go func() {
+		in := &inside{p: w.plane, ctx: t.Context(), a: Authority{Host: "other.example", Port: 443}, scheme: "https", source: audit.SourceConnectTLS}
+		refused <- in.Answer(r)
+	}()
+	for end := time.Now().Add(time.Minute); len(w.plane.waiters) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no refusal waits")
+		}
+	}
+	cancel()
+	res := <-refused
+	defer res.Body.Close()
+	if len(r.Header) > 0 || r.RequestURI != "" || r.URL.Path != "" {
+		t.Errorf("a refusal that waits keeps the header fields %v and %d bytes of target", len(r.Header), len(r.RequestURI)+len(r.URL.Path))
+	}
+	if res.StatusCode != http.StatusForbidden {
+		t.Errorf("it was answered with %d", res.StatusCode)
+	}
+}
+
+// One more refusal than may wait is answered at once, and ends its connection.
+func TestRefusalsBeyondThoseThatMayWaitEndTheConnection(t *testing.T) {
+	w := newWorld(t, hello)
+	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
+	w.plane.refusing.Reserve()
+	for range cap(w.plane.waiters) {
+		w.plane.waiters <- struct{}{}
+	}
+	t.Run("HTTP/1.1 in a tunnel", func(t *testing.T) {
+		conn := w.tunnel("api.good.example")
+		defer conn.Close()
+		_, err := io.WriteString(conn, "GET /nothing HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
+		must(t, err)
+		br := bufio.NewReader(conn)
+		res, err := http.ReadResponse(br, nil)
+		must(t, err)
+		body, _ := io.ReadAll(res.Body)
+		if _, why := reason(t, string(body)); res.StatusCode != 403 || why != "operation_not_matched" || !res.Close {
+			t.Errorf("got %d %s, Connection: close is %t", res.StatusCode, why, res.Close)
+		}
+		if _, err := br.ReadByte(); err != io.EOF {
+			t.Errorf("the connection goes on: %v", err)
+		}
+	})
+	t.Run("HTTP/1.1 in clear", func(t *testing.T) {
+		res, body := w.do("GET", "http://other.example/", "")
+		if _, why := reason(t, body); res.StatusCode != 403 || why != reasonHost || !res.Close {
+			t.Errorf("got %d %s, Connection: close is %t", res.StatusCode, why, res.Close)
+		}
+	})
+	t.Run("what is allowed", func(t *testing.T) {
+		if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 {
+			t.Errorf("got %d %s", res.StatusCode, body)
+		}
+	})
+}
+
+// A client that takes nothing of an answer stops its origin, over HTTP/2 too.
+func TestAnAnswerIsNotReadAheadOfItsClient(t *testing.T) {
+	for _, h2 := range []bool{false, true} {
+		var sent atomic.Int64
+		ended := make(chan struct{})
+		w := newWorldOf(t, h2, func(rw http.ResponseWriter, _ *http.Request) {
+			defer close(ended)
+			part := []byte(strings.Repeat("a line of an answer that is long\n", 512))
+			for {
+				n, err := rw.Write(part)
+				sent.Add(int64(n))
+				if err != nil {
+					return
+				}
+			}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example/v1/items", nil)
+		must(t, err)
+		// One byte a window: what an HTTP/2 client of net/http's allows is 4 MiB.
+		tr := w.h2client().Transport.(*http.Transport)
+		tr.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10, MaxReceiveBufferPerConnection: 64 << 10}
+		res, err := tr.RoundTrip(r)
+		must(t, err)
+		before := int64(-1)
+		for now := sent.Load(); now != before; now = sent.Load() { // until it stands still
+			before = now
+			time.Sleep(300 * time.Millisecond)
+		}
+		if h2 && before > 512<<10 {
+			t.Errorf("the origin has sent %d KiB to a client that reads nothing", before>>10)
+		}
+		if used := w.plane.budget.Used(); used == 0 || used > 256<<10 {
+			t.Errorf("origin over HTTP/2 %t: the answer holds %d KiB of the budget", h2, used>>10)
+		}
+		cancel()
+		_ = res.Body.Close()
+		<-ended
+		for end := time.Now().Add(time.Minute); w.plane.budget.Used() > 0; time.Sleep(time.Millisecond) {
+			if tr.CloseIdleConnections(); time.Now().After(end) {
+				t.Fatalf("%d bytes are held when all is over", w.plane.budget.Used())
+			}
+		}
+	}
+}
+
+// An exchange that is shed says so in its row.
+func TestAnExchangeThatIsShedIsRecordedAsSuch(t *testing.T) {
+	w := newWorldWith(t, false, func(cfg *Config) { cfg.Limits.Memory = 512 << 10 }, func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/echo" {
+			return
+		}
+		for r.Context().Err() == nil {
+			if _, err := rw.Write(make([]byte, 16<<10)); err != nil {
+				return
+			}
+		}
+	})
+	for range 12 {
+		conn := w.tunnel("api.good.example")
+		defer conn.Close()
+		_, err := io.WriteString(conn, "GET /v1/echo HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
+		must(t, err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		for _, row := range w.rows() {
+			if row.Reason == reasonMemory {
+				if row.Decision != "proxied" {
+					t.Errorf("the row says %+v", row)
+				}
+				return
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatal("no row says that an exchange was shed")
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package h2
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"github.com/ALRubinger/aileron/proxy/budget"
+	"github.com/ALRubinger/aileron/proxy/wire"
+)
+
+func TestAQueueKeepsWhatItGets(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // any will do
+	var q queue
+	var want, got bytes.Buffer
+	held := int64(0)
+	for i := range 5000 {
+		data := make([]byte, r.IntN(300))
+		for j := range data {
+			data[j] = byte(i + j)
+		}
+		held += q.cost(len(data))
+		q.put(data)
+		want.Write(data)
+		if i%2 == 0 {
+			p := make([]byte, r.IntN(700))
+			n, freed := q.take(p)
+			got.Write(p[:n])
+			held -= freed
+		}
+		if int64(q.held) != held || q.held > q.size+2*pieceSize {
+			t.Fatalf("%d bytes are held for %d, and %d were counted", q.held, q.size, held)
+		}
+	}
+	rest := make([]byte, q.size)
+	_, freed := q.take(rest)
+	got.Write(rest)
+	if !bytes.Equal(got.Bytes(), want.Bytes()) || q.held != 0 || held != freed {
+		t.Errorf("the queue changed what it got, or holds %d (%d) bytes of nothing", q.held, held-freed)
+	}
+}
+
+// endless is a body without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+func (endless) Close() error               { return nil }
+
+// A hundred answers that nobody reads do not read their origin ahead, and the
+// oldest end, with their reason, when there is no room for all of them.
+func TestAnswersThatNobodyReadsMakeRoom(t *testing.T) {
+	causes := make(chan error, 200)
+	b := budget.New(2 << 20)
+	c := newFrames(t, wire.Options{Budget: b}, handler(func(r *http.Request) *http.Response {
+		context.AfterFunc(r.Context(), func() { causes <- context.Cause(r.Context()) })
+		res := status(200, r, endless{}, -1)
+		res.ProtoMajor = 2
+		return res
+	}))
+	_ = c.WriteSettings()
+	var reset []uint32
+	for i := range uint32(20) { // half of 2 MiB has room for nine
+		c.open(2*i+1, true, asks("GET", "/x")...)
+	}
+	c.await(t, func(f http2.Frame) bool {
+		if rst, ok := f.(*http2.RSTStreamFrame); ok {
+			if rst.ErrCode != http2.ErrCodeEnhanceYourCalm {
+				t.Errorf("stream %d was reset with %v", rst.StreamID, rst.ErrCode)
+			}
+			reset = append(reset, rst.StreamID)
+		}
+		return len(reset) >= 8
+	})
+	for range reset {
+		if err := <-causes; !errors.Is(err, budget.ErrShed) {
+			t.Errorf("a stream ended with %v, want %v", err, budget.ErrShed)
+		}
+	}
+	if used := b.Used(); used > 1<<20 {
+		t.Errorf("one connection holds %d bytes", used)
+	}
+}
+
+// A stream's place is free when its client learns that it has ended.
+func TestAPlaceIsFreeAsSoonAsTheAnswerEnded(t *testing.T) {
+	c := newFrames(t, wire.Options{}, handler(func(r *http.Request) *http.Response {
+		return status(200, r, io.NopCloser(bytes.NewReader([]byte("hello"))), 5)
+	}))
+	_ = c.WriteSettings()
+	id := uint32(1)
+	for ; id < 2*maxStreams; id += 2 {
+		c.open(id, true, asks("GET", "/x")...)
+	}
+	for ended := 0; ended < 2000; {
+		c.await(t, func(f http2.Frame) bool {
+			switch f := f.(type) {
+			case *http2.RSTStreamFrame:
+				t.Fatalf("stream %d was reset with %v", f.StreamID, f.ErrCode)
+			case *http2.DataFrame:
+				return f.StreamEnded()
+			}
+			return false
+		})
+		ended++
+		if id < 4000 {
+			c.open(id, true, asks("GET", "/x")...)
+			id += 2
+		}
+	}
+}
+
+// A client that is refused more often than answers may wait loses its
+// connection, and learns why.
+func TestRefusalsThatAreTooManyEndTheConnection(t *testing.T) {
+	c := newFrames(t, wire.Options{}, handler(func(r *http.Request) *http.Response {
+		res := status(403, r, io.NopCloser(bytes.NewReader(nil)), 0)
+		res.Close = true
+		return res
+	}))
+	_ = c.WriteSettings()
+	c.open(1, true, asks("GET", "/x")...)
+	for answered := false; ; {
+		f, err := c.ReadFrame()
+		if err != nil {
+			t.Fatalf("the connection ends with %v", err)
+		}
+		switch f := f.(type) {
+		case *http2.MetaHeadersFrame:
+			answered = f.PseudoValue("status") == "403"
+		case *http2.GoAwayFrame:
+			if !answered || f.ErrCode != http2.ErrCodeEnhanceYourCalm {
+				t.Errorf("the connection ends with %v, and the refusal was answered: %t", f.ErrCode, answered)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/proxy/budget"
+)
+
+// teller answers with nothing, and remembers what was refused.
+type teller struct {
+	mu      sync.Mutex
+	refused []*Fault
+	serve   func(w *ResponseWriter, r *http.Request)
+}
+
+func (h *teller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.serve != nil {
+		h.serve(w.(*ResponseWriter), r)
+	}
+}
+
+func (h *teller) Refuse(f *Fault) *http.Response {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused = append(h.refused, f)
+	return &http.Response{StatusCode: f.Status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(f.Reason)), ContentLength: int64(len(f.Reason))}
+}
+
+// sharing serves connections that have one budget.
+func sharing(t *testing.T, b *budget.Budget, h Handler) (dial func() net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); served.Wait() })
+	return func() net.Conn {
+		client, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Close() })
+		_ = client.SetDeadline(time.Now().Add(time.Minute))
+		server, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		served.Go(func() { Serve(context.Background(), server, Options{Budget: b}, h) })
+		return client
+	}
+}
+
+func headOf(size int) string {
+	return "GET /x HTTP/1.1\r\nHost: a.example\r\nX-Long: " + strings.Repeat("0123456789", size/10)
+}
+
+// The heads that have grown for longest make room, and are told why.
+func TestHeadsThatDoNotEndMakeRoom(t *testing.T) {
+	h := &teller{}
+	b := budget.New(400 << 10)
+	dial := sharing(t, b, h)
+	var ends []net.Conn
+	for i := range 8 { // 82 KiB each: four have room
+		conn := dial()
+		if _, err := io.WriteString(conn, headOf(30<<10)); err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, conn)
+		for deadline := time.Now().Add(time.Minute); b.Used() < int64(min(i+1, 4))*80<<10; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d heads hold %d bytes", i+1, b.Used())
+			}
+		}
+	}
+	for i, conn := range ends[:4] {
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || res.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("head %d: %v, %v, want 429", i, res, err)
+		}
+	}
+	h.mu.Lock()
+	for _, f := range h.refused {
+		if !f.Memory {
+			t.Errorf("a head was refused because %s, want the budget", f.Reason)
+		}
+	}
+	h.mu.Unlock()
+	last := ends[7]
+	if _, err := io.WriteString(last, "\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := http.ReadResponse(bufio.NewReader(last), nil); err != nil || res.StatusCode != http.StatusOK {
+		t.Errorf("the newest head: %v, %v, want 200", res, err)
+	}
+}
+
+// An answer that nobody reads ends, when others need what it holds.
+func TestAnAnswerThatNobodyReadsMakesRoom(t *testing.T) {
+	causes := make(chan error, 1)
+	h := &teller{serve: func(w *ResponseWriter, r *http.Request) {
+		if r.RequestURI == "/x" {
+			return
+		}
+		err := w.Respond(&http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(neverEnding{}), ContentLength: -1})
+		causes <- fmt.Errorf("%w, for %w", err, context.Cause(r.Context()))
+	}}
+	b := budget.New(160 << 10)
+	dial := sharing(t, b, h)
+	deaf := dial()
+	if _, err := io.WriteString(deaf, "GET /endless HTTP/1.1\r\nHost: a.example\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; ; i++ { // until it stands still
+		conn := dial()
+		if _, err := io.WriteString(conn, headOf(60<<10)); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-causes:
+			if !strings.HasSuffix(err.Error(), budget.ErrShed.Error()) {
+				t.Errorf("it ended with %v, want %v", err, budget.ErrShed)
+			}
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+		if i == 1000 {
+			t.Fatal("it was not shed")
+		}
+	}
+}
+
+type neverEnding struct{}
+
+func (neverEnding) Read(p []byte) (int, error) { return len(p), nil }
+
+// Between two requests a connection holds nothing, however large the last was.
+func TestAnIdleConnectionHoldsNothing(t *testing.T) {
+	h := &teller{}
+	b := budget.New(0)
+	conn := sharing(t, b, h)()
+	br := bufio.NewReader(conn)
+	for _, size := range []int{100, 60 << 10, 100} {
+		if _, err := io.WriteString(conn, headOf(size)+"\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(br, nil)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatal(res, err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		for deadline := time.Now().Add(time.Minute); b.Used() > record; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("an idle connection holds %d bytes", b.Used())
+			}
+		}
+	}
+}
