@@ -45,7 +45,7 @@ var owners = []struct{ prefix, files, why string }{
 	{"github.com/spf13/pflag", "cmd/aileron/*.go", "the command tree's flags"},
 	{"golang.org/x/term", "cmd/aileron/*.go sandbox/terminal.go", "prompts and raw terminals"},
 	{"golang.org/x/mod", "spec/*.go", "strict SemVer"},
-	{"golang.org/x/net", "proxy/wire/h2/*.go sandbox/gateway/*.go e2e/bench/*.go e2e/harness/*.go", "HTTP/2 frames, DNS messages and packet filters"},
+	{"golang.org/x/net", "proxy/wire/h2/*.go sandbox/gateway/*.go e2e/bench/*.go e2e/harness/*.go e2e/hostile/*.go", "HTTP/2 frames, DNS messages and packet filters"},
 	{"golang.org/x/time", "proxy/plane.go", "the token bucket of requests in a second"},
 	{"golang.org/x/sync", "*", "small and standard in all but name"},
 	{"golang.org/x/sys", "*", "small and standard in all but name"},

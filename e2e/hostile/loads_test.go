@@ -1,0 +1,249 @@
+package hostile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// over is the most that a process may take beyond what it takes idle.
+const over = 64
+
+// load is something that a sandbox does to its session on purpose. Its
+// connections stay open while honest requests are made.
+type load struct {
+	name string
+	run  func(c *client)
+}
+
+var long = strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz-", 58<<10/37)
+
+func loads() []load {
+	return []load{
+		{"h2: one connection, 100 answers that nobody reads", func(c *client) { unread(c, 1, hostH2, "/v1/endless?hard") }},
+		{"h2: ten connections, 1000 answers that nobody reads", func(c *client) { unread(c, 10, hostH2, "/v1/endless") }},
+		{"h2: ten connections, 1000 answers of an h1 origin", func(c *client) { unread(c, 10, hostH1, "/v1/endless?hard") }},
+		{"h2: ten connections, open windows and no reader", func(c *client) {
+			unread(c, 10, hostH2, "/v1/endless", http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1<<31 - 1})
+		}},
+		{"h2: 80 connections, 8000 refused requests of 30 KB", func(c *client) { waiters(c, 80) }},
+		{"h2: 500 heads that never end", func(c *client) {
+			c.many(500, func(int) error {
+				f, err := c.frames(hostH1)
+				if err != nil {
+					return err
+				}
+				err = f.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: hpackLiteral("x-long", long[:15<<10]), EndHeaders: false})
+				for i := 0; i < 3 && err == nil; i++ {
+					err = f.fr.WriteContinuation(1, false, hpackLiteral("x-long", long[:15<<10]))
+				}
+				return err
+			})
+		}},
+		{"h2: 30 connections, 3000 uploads that stand still", func(c *client) {
+			c.many(30, func(int) error { return uploads(c, hostH1) })
+		}},
+		{"h1: 500 connections, refused heads of 58 KB, no reader", func(c *client) {
+			c.many(500, func(int) error {
+				conn, err := c.tunnel(hostH1, "http/1.1")
+				if err != nil {
+					return err
+				}
+				_ = conn.SetWriteDeadline(time.Now().Add(2 * time.Second)) // which a session that reads no more lets pass
+				for range 8 {
+					if _, err = fmt.Fprintf(conn, "GET /refused HTTP/1.1\r\nHost: %s\r\nX-Long: %s\r\n\r\n", hostH1, long); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}},
+		{"h1: 900 heads that never end", func(c *client) {
+			c.many(900, func(int) error {
+				conn, err := c.tunnel(hostH1, "http/1.1")
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(conn, "GET /v1/hello HTTP/1.1\r\nHost: %s\r\nX-Long: %s", hostH1, long)
+				return err
+			})
+		}},
+		{"h1: 900 heads at the door that never end", func(c *client) {
+			c.many(900, func(int) error {
+				conn, err := c.door()
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(conn, "GET http://%s/ HTTP/1.1\r\nHost: %s\r\nX-Long: %s", hostH1, hostH1, long)
+				return err
+			})
+		}},
+		{"h1: 600 answers that nobody reads", func(c *client) {
+			c.many(600, func(int) error { return c.request(hostH1, "GET", "/v1/endless", "") })
+		}},
+		{"h1: 200 answers that are read slowly", func(c *client) {
+			c.many(200, func(int) error {
+				conn, err := c.tunnel(hostH1, "http/1.1")
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(conn, "GET /v1/endless HTTP/1.1\r\nHost: %s\r\n\r\n", hostH1)
+				go trickle(conn)
+				return err
+			})
+		}},
+		{"h1: 600 streams of events", func(c *client) {
+			c.many(600, func(int) error { return c.request(hostH1, "GET", "/v1/events", "") })
+		}},
+		{"h1: 600 uploads to an origin that does not read", func(c *client) {
+			c.many(600, func(int) error {
+				conn, err := c.tunnel(hostH1, "http/1.1")
+				if err != nil {
+					return err
+				}
+				_, _ = fmt.Fprintf(conn, "POST /v1/deaf HTTP/1.1\r\nHost: %s\r\nContent-Length: 100000000\r\n\r\n", hostH1)
+				go func() { _, _ = io.Copy(conn, io.LimitReader(neverEnding{}, 100000000)) }()
+				return nil
+			})
+		}},
+		{"WebSocket: 300 connections that nobody reads", func(c *client) {
+			c.many(300, func(int) error { return c.request(hostH1, "GET", "/socket", upgrade) })
+		}},
+		{"WebSocket: 300 connections, large frames that never come", func(c *client) {
+			c.many(300, func(int) error {
+				conn, err := c.tunnel(hostH1, "http/1.1")
+				if err != nil {
+					return err
+				}
+				_, _ = fmt.Fprintf(conn, "GET /socket?quiet HTTP/1.1\r\nHost: %s\r\n%s\r\n", hostH1, upgrade)
+				buf := make([]byte, 4096)
+				if _, err := conn.Read(buf); err != nil {
+					return err
+				}
+				head := binary.BigEndian.AppendUint64([]byte{0x82, 0x80 | 127}, 1<<30)
+				_, err = conn.Write(append(append(head, 1, 2, 3, 4), long[:100]...))
+				return err
+			})
+		}},
+	}
+}
+
+const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+
+type neverEnding struct{}
+
+func (neverEnding) Read(p []byte) (int, error) { return copy(p, long), nil }
+
+// trickle reads as long as the connection lasts, and slowly.
+func trickle(r io.Reader) {
+	var small [64]byte
+	for {
+		if _, err := r.Read(small[:]); err != nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// request opens a tunnel, sends one head and reads nothing.
+func (c *client) request(host, method, path, fields string) error {
+	conn, err := c.tunnel(host, "http/1.1")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", method, path, host, fields)
+	return err
+}
+
+// unread opens a hundred streams on each of n connections, and reads nothing.
+func unread(c *client, n int, host, path string, settings ...http2.Setting) {
+	c.many(n, func(int) error {
+		f, err := c.frames(host, settings...)
+		if err != nil {
+			return err
+		}
+		if len(settings) > 0 {
+			_ = f.fr.WriteWindowUpdate(0, 1<<30)
+		}
+		for range 100 {
+			if err := f.ask(http.MethodGet, host, path, true); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// waiters opens a hundred streams on each of n connections that are refused.
+func waiters(c *client, n int) {
+	c.many(n, func(int) error {
+		f, err := c.frames(hostH1)
+		if err != nil {
+			return err
+		}
+		for i := range 100 {
+			if err := f.ask(http.MethodGet, hostH1, fmt.Sprintf("/refused/%d", i), true, "x-long", long[:30<<10]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// uploads opens a hundred uploads on a connection, and fills every window.
+func uploads(c *client, host string) error {
+	f, err := c.frames(host)
+	if err != nil {
+		return err
+	}
+	for i := range 100 {
+		if err := f.ask(http.MethodPost, host, "/v1/deaf", false); err != nil {
+			return err
+		}
+		if err := f.fr.WriteData(uint32(2*i+1), false, []byte(long[:10<<10])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hpackLiteral is a field without indexing, of any length.
+func hpackLiteral(name, value string) []byte {
+	out := append([]byte{0, byte(len(name))}, name...)
+	n := len(value) - 127
+	out = append(out, 127)
+	for ; n >= 128; n >>= 7 {
+		out = append(out, byte(n)|0x80)
+	}
+	return append(append(out, byte(n)), value...)
+}
+
+func TestHostileLoadsStayWithinTheBudget(t *testing.T) {
+	for _, l := range loads() {
+		t.Run(l.name, func(t *testing.T) {
+			s := newSession(t)
+			good := newHonest(t, s)
+			good.round()
+			idle, peak := s.memory("VmRSS"), s.peak()
+			c := newClient(t, s)
+			l.run(c)
+			peak()
+			const rounds = 6
+			for range rounds {
+				good.round()
+				peak()
+			}
+			grown := (peak() - idle) / mib
+			t.Logf("idle %d MiB, and %d MiB over it at most", idle/mib, grown)
+			if grown > over {
+				t.Errorf("the process grew by %d MiB, want at most %d", grown, over)
+			}
+		})
+	}
+}
