@@ -48,7 +48,7 @@ func (l *lane) newConn(key string, conn net.Conn, counted *countedConn) *laneCon
 // Read implements io.Reader for r.
 func (c *laneConn) Read(p []byte) (int, error) {
 	if c.left <= 0 {
-		return 0, &headError{tooLarge}
+		return 0, &headError{fault: tooLarge}
 	}
 	n, err := c.conn.Read(p)
 	c.left -= int64(n)

@@ -16,7 +16,10 @@ const (
 
 // headError is a response head that is refused. Its fault names the rule and
 // holds no byte of the head.
-type headError struct{ fault string }
+type headError struct {
+	fault string
+	odd   bool // it is in a name that a lenient client takes for a framing field's
+}
 
 func (e *headError) Error() string { return "read the response: its head " + e.fault }
 
@@ -57,14 +60,14 @@ func (c *laneConn) checkHead() error {
 			h.line(buf[start:seen])
 			start = seen
 			if h.fault != "" {
-				return &headError{h.fault}
+				return &headError{h.fault, h.odd}
 			}
 			if h.ended {
 				return nil
 			}
 		}
 		if seen = len(buf); start == 0 && !bytes.HasPrefix(buf, []byte("HTTP/1.")[:min(seen, len("HTTP/1."))]) {
-			return &headError{notHTTP}
+			return &headError{fault: notHTTP}
 		}
 	}
 }
@@ -72,7 +75,7 @@ func (c *laneConn) checkHead() error {
 // peekBeyond returns what has come, once that is more than seen bytes.
 func (c *laneConn) peekBeyond(seen int) ([]byte, error) {
 	if seen >= maxResponseHead {
-		return nil, &headError{tooLarge}
+		return nil, &headError{fault: tooLarge}
 	}
 	if seen == c.r.Size() {
 		whole, _ := c.r.Peek(seen)
@@ -95,6 +98,7 @@ type rawHead struct {
 	begun  bool
 	ended  bool
 	fault  string // why it is refused; "": it is not
+	odd    bool   // see headError
 	old    bool   // HTTP/1.0
 	status string
 	length string // "": not announced
@@ -107,7 +111,8 @@ func (h *rawHead) line(l []byte) {
 	case !ok:
 		h.fault = "has a line that does not end in CRLF"
 	case bytes.ContainsFunc(l, isControl):
-		h.fault = "has a control character"
+		name, _, _ := strings.Cut(string(l), ":")
+		h.fault, h.odd = "has a control character", !plainName(name) && framing[squeezed(name)]
 	case !h.begun:
 		h.begun = true
 		h.statusLine(l)

@@ -232,14 +232,14 @@ func upstreamDenial(r *http.Request, err error) *Denial {
 	case errors.As(err, &unsafe), errors.As(err, &broken) && broken.Op == "remote error":
 		return deny(reasonTLSUpstream, "TLS with %s could not be set up: its certificates are not trusted for that name or too weak, "+
 			"or it speaks no TLS 1.2", host)
+	case errors.As(err, &head) && head.odd, malformedFraming(err):
+		return deny(reasonFieldName, "%s sent a field whose name can be taken for one of framing or coding", host)
 	case errors.As(err, &head):
 		return deny(reasonUpstream, "the head of the response of %s %s", host, head.fault)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return deny(reasonTimeout, "%s did not answer in time", host)
 	case errors.As(err, &broken) && broken.Op == "dial":
 		return deny(reasonDial, "no connection to %s could be made", host)
-	case malformedFraming(err):
-		return deny(reasonFieldName, "%s sent a field whose name can be taken for one of framing or coding", host)
 	}
 	return deny(reasonUpstream, "the connection to %s broke before it answered", host)
 }
