@@ -126,7 +126,7 @@ func api() category {
 			}
 		}},
 		{id: "API-13", does: "the endpoints read requests as strictly as the proxy", run: func(c *trial) {
-			bearer := "Host: x\r\nAuthorization: Bearer " + c.s.token + "\r\n"
+			bearer := "Host: " + c.s.addr + "\r\nAuthorization: Bearer " + c.s.token + "\r\n"
 			for name, r := range map[string]struct {
 				raw  string
 				want refusal
@@ -167,7 +167,7 @@ func (c *trial) ask(method, target, body string, fields ...string) answer {
 	if body != "" {
 		fields = append(fields, fmt.Sprintf("Content-Length: %d", len(body)))
 	}
-	return c.say(c.dial(), head(method, "127.0.0.1", target, fields...)+body, method)[0]
+	return c.say(c.dial(), head(method, c.s.addr, target, fields...)+body, method)[0]
 }
 
 // doors sends one request by each way that leads to the endpoints.
@@ -229,7 +229,8 @@ func apiListens(c *trial) {
 	defer wide.stop()
 	at := netip.MustParseAddrPort(elsewhere + ":" + wide.port()).String()
 	for request, want := range map[string]string{
-		"GET /v1/session HTTP/1.1\r\nHost: x\r\n\r\n":                                   " 401 ",
+		"GET /v1/session HTTP/1.1\r\nHost: " + at + "\r\n\r\n":                          " 401 ",
+		"GET /v1/session HTTP/1.1\r\nHost: evil.test\r\n\r\n":                           " 421 ",
 		"CONNECT plain.good.test:443 HTTP/1.1\r\nHost: plain.good.test:443\r\n\r\n":     " 407 ",
 		"GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n\r\n": " 407 ",
 	} {

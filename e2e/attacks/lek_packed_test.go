@@ -23,20 +23,20 @@ func lekPacked() []attack {
 		{id: "LEK-15", does: "a packed body without Content-Encoding is refused, and nothing of it arrives", run: func(c *trial) {
 			for name, pack := range packers {
 				for _, kind := range []string{"", "application/json", "application/octet-stream", "text/plain; charset=utf-8"} {
-					c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, "packed_body", pack) })
+					c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, packedBody, pack) })
 				}
 				c.each(name+" in base64", func(c *trial) {
-					c.refusedBody("text/plain", "packed_body", func(s string) []byte {
+					c.refusedBody("text/plain", packedBody, func(s string) []byte {
 						return []byte(base64.StdEncoding.EncodeToString(pack(s)))
 					})
 				})
 				c.each(name+" in a part", func(c *trial) {
-					c.refusedBody("multipart/mixed; boundary=b", "packed_body", func(s string) []byte {
+					c.refusedBody("multipart/mixed; boundary=b", packedBody, func(s string) []byte {
 						return fmt.Appendf(nil, "--b\r\nContent-Type: text/plain\r\n\r\nfirst\r\n--b\r\nContent-Type: application/json\r\n\r\n%s\r\n--b--\r\n", pack(s))
 					})
 				})
 				c.each(name+" in a part, base64", func(c *trial) {
-					c.refusedBody("multipart/form-data; boundary=b", "packed_body", func(s string) []byte {
+					c.refusedBody("multipart/form-data; boundary=b", packedBody, func(s string) []byte {
 						return fmt.Appendf(nil, "--b\r\nContent-Transfer-Encoding: base64\r\n\r\n%s\r\n--b--\r\n", inLines(base64.StdEncoding.EncodeToString(pack(s)), 76))
 					})
 				})
@@ -49,7 +49,7 @@ func lekPacked() []attack {
 						_, _ = v.conn.Write([]byte{b})
 					}
 				})
-				c.refusedWhole("packed_body")
+				c.refusedWhole(packedBody)
 			})
 			c.each("a later part", func(c *trial) { c.cutPart() })
 		}},
@@ -62,7 +62,7 @@ func lekPacked() []attack {
 						body := "here: " + v.credential()
 						v.send("HTTP/1.1 200 OK\r\n%s\r\nContent-Length: %d\r\n\r\n%s", field, len(body), body)
 					})
-					c.refusedWhole("odd_field_name")
+					c.refusedWhole(oddFieldName)
 				})
 			}
 		}},
@@ -76,7 +76,7 @@ func lekPacked() []attack {
 						c.origin("api.good.test").plays(func(v *visit) {
 							v.reply(200, string(message(1, gzipped("here: "+v.credential()))), "Content-Type", kind, field, "identity")
 						})
-						c.refusedWhole("packed_body")
+						c.refusedWhole(packedBody)
 					})
 				}
 			}
@@ -88,13 +88,13 @@ func lekPacked() []attack {
 				"with a mark": func(s string) []byte { return append([]byte("\xff\xfe"), wideText(binary.LittleEndian, 2, s)...) },
 			} {
 				for _, kind := range []string{"", "text/plain", "text/html; charset=utf-8", "application/json", "text/event-stream"} {
-					c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, "charset", wide) })
+					c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, unsafeCharset, wide) })
 				}
 			}
 			for _, kind := range []string{`text/html; charset="utf-16"`, `text/html; charset*=utf-8''utf-16`, `text/html; charset*0=utf; charset*1=-16`, `text/html; x="; charset=utf-16"`,
 				`text/html;charset =utf-16`, `text/html; CharSet=UTF-16LE`, "text/html; charset=utf-8; charset=utf-16", "text/html, text/plain; charset=utf-16", `text/html; charset='utf-16'`} {
 				c.each(kind, func(c *trial) {
-					c.refusedBody(kind, "charset", func(s string) []byte { return []byte("here: " + s) })
+					c.refusedBody(kind, unsafeCharset, func(s string) []byte { return []byte("here: " + s) })
 				})
 			}
 		}},
@@ -152,7 +152,7 @@ func wideText(order binary.ByteOrder, width int, s string) []byte {
 }
 
 // refusedBody has an origin answer with a body that hides the credential.
-func (c *trial) refusedBody(kind, reason string, body func(string) []byte) {
+func (c *trial) refusedBody(kind string, want refusal, body func(string) []byte) {
 	c.origin("api.good.test").plays(func(v *visit) {
 		fields := []string{"X-Other", "1"}
 		if kind != "" {
@@ -160,14 +160,14 @@ func (c *trial) refusedBody(kind, reason string, body func(string) []byte) {
 		}
 		v.reply(200, string(body(`{"authorization":"Bearer `+v.credential()+`"}`)), fields...)
 	})
-	c.refusedWhole(reason)
+	c.refusedWhole(want)
 }
 
 // refusedWhole asks for an answer that must be refused, in the answer and in
 // its row, without a byte of the origin's.
-func (c *trial) refusedWhole(reason string) {
+func (c *trial) refusedWhole(want refusal) {
 	a := c.get("api.good.test", "/v1/echo")
-	c.refused("the answer", a, refusal{502, "response_unsafe", reason, ""})
+	c.refused("the answer", a, want)
 	if !strings.HasPrefix(a.body, `{"error":{`) || !strings.HasSuffix(a.body, "}\n") || a.header.Get("X-Other") != "" {
 		c.failf("something of the origin's came: header %v, body %.200q", a.header, a.body)
 	}
@@ -202,7 +202,7 @@ func (c *trial) cutPart() {
 		c.failf("after the head came %q, %v", rest, err)
 	}
 	for _, r := range c.settledRows() {
-		if r.Event != audit.EventProxyStarted && r.Reason != "packed_body" {
+		if r.Event != audit.EventProxyStarted && r.Reason != packedBody.reason {
 			c.failf("O3: the row says %s, %s", r.Decision, r.Reason)
 		}
 	}

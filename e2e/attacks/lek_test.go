@@ -468,7 +468,7 @@ func lekHead(c *trial) {
 		c.each(name, func(c *trial) {
 			c.origin("api.good.test").plays(func(v *visit) { v.send("%s", answer(v.credential())) })
 			want := taken
-			if name == "name, as it is" { // which has characters that no name may have
+			if name == "name, as it is" || name == "folded" { // which has characters that no name may have, or a line that is none
 				want = upstreamBroken
 			}
 			c.judged("the answer", c.get("api.good.test", "/v1/echo"), want)

@@ -64,6 +64,8 @@ var (
 	upstreamTimeout   = refusal{504, "timeout", "upstream_timeout", ""}
 	requestTooSlow    = refusal{408, "timeout", "request_too_slow", ""}
 	unsafeEncoding    = refusal{502, "response_unsafe", "content_encoding", ""}
+	oddFieldName      = refusal{502, "response_unsafe", "odd_field_name", ""}
+	packedBody        = refusal{502, "response_unsafe", "packed_body", ""}
 	unsafeCharset     = refusal{502, "response_unsafe", "charset", ""}
 	internalError     = refusal{502, "connector_runtime_error", "internal_error", ""}
 )

@@ -153,7 +153,11 @@ func smg() category {
 							v.send("HTTP/1.1 %s\r\n%s\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", line, framing)
 						})
 						a := c.get("api.good.test", "/v1/items")
-						c.is("the answer", a, status)
+						if framing == "" || status == 304 && strings.HasPrefix(framing, "Content-Length") {
+							c.is("the answer", a, status)
+						} else { // it announces what its status does not have
+							c.refused("the answer", a, upstreamBroken)
+						}
 						if strings.Contains(a.body, "POISON") {
 							c.failf("the body arrived")
 						}
@@ -229,9 +233,12 @@ func smg() category {
 						}
 						v.send("HTTP/1.1 200 OK\r\n%s\r\nContent-Length: 5\r\n\r\nhello", field)
 					})
-					want := taken
-					if slices.Contains([]string{"CR", "NUL", "no token", "a name with CR"}, name) {
-						want = upstreamBroken
+					want := upstreamBroken
+					switch name {
+					case "a coding":
+						want = oddFieldName
+					case "a blank in the name":
+						want = taken // without the field
 					}
 					c.judged("the answer", c.get("api.good.test", "/v1/echo"), want)
 					judged := false

@@ -193,7 +193,7 @@ func utlOld(c *trial) {
 			_, _ = io.Copy(io.Discard, conn)
 		})
 		a := c.get(victim, "/v1/items")
-		c.refused("the request", a, upstreamBroken)
+		c.refused("the request", a, notVerified)
 	})
 }
 
@@ -226,7 +226,7 @@ func utlSlow(c *trial) {
 				_, _ = io.Copy(io.Discard, conn)
 			})
 		}},
-		"huge message": {upstreamBroken, func(c *trial) {
+		"huge message": {notVerified, func(c *trial) {
 			c.origin(victim).takes(func(conn net.Conn) {
 				record := append([]byte{0x16, 3, 3, 0x40, 0}, append([]byte{2, 0xff, 0xff, 0xff}, make([]byte, 16380)...)...)
 				for range 1000 {
@@ -236,7 +236,7 @@ func utlSlow(c *trial) {
 				}
 			})
 		}},
-		"long chain": {upstreamBroken, func(c *trial) {
+		"long chain": {notVerified, func(c *trial) {
 			chain := c.chain(on.roots.issuer(), honest(victim))
 			link := bytes.Repeat([]byte{0x30}, 40_000)
 			for range 200 {
