@@ -18,10 +18,10 @@ const module = "github.com/ALRubinger/aileron"
 var arrows = []struct{ from, to, why string }{
 	{"cmd/aileron", "*", "the command joins everything"},
 	{"e2e", "*", "tests only"},
-	{"proxy", "spec vault ca audit proxy/", "the plane stands on the leaves"},
+	{"proxy", "spec vault ca audit proxy/ internal/", "the plane stands on the leaves"},
 	{"shims", "spec", "shims render what specs declare"},
 	{"spec/store", "spec", "the store keeps connectors"},
-	{"sandbox", "sandbox/", "a box knows boxes, not proxies"},
+	{"sandbox", "sandbox/ internal/", "a box knows boxes, not proxies"},
 }
 
 // owners is which files may import a third-party module, and what it is for.

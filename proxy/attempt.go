@@ -54,3 +54,6 @@ func (a *attempt) unwritten() bool {
 	}
 	return a.conn.written.Load() == a.before
 }
+
+// reached reports that bytes of the request are on a connection.
+func (a *attempt) reached() bool { return a.conn != nil && !a.unwritten() }

@@ -55,6 +55,7 @@ const (
 	reasonHeadTooLarge = "head_too_large"
 	reasonSlow         = "request_too_slow"
 	reasonCrossSite    = "cross_site"
+	reasonUndelivered  = "response_not_delivered"
 	reasonNoRequest    = "no_request"
 	reasonTruncated    = "upstream_truncated"
 	reasonUnrecordable = "outcome_not_recorded"
@@ -129,7 +130,7 @@ func kindOf(reason string) kind {
 		return kind{"invalid_request", 405, false, "GET /v1/session says what this session offers."}
 	case reasonName, reasonDial, reasonTLSUpstream:
 		return kind{"network_error", 502, true, "The upstream could not be reached. Try again later."}
-	case reasonUpstream, reasonTruncated, reasonClientGone:
+	case reasonUpstream, reasonTruncated, reasonClientGone, reasonUndelivered:
 		return kind{"network_error", 502, false, "The upstream's answer broke off. Check whether the request took effect before sending it again."}
 	case reasonTimeout:
 		return kind{"timeout", 504, false, "The upstream took too long. Check whether the request took effect before sending it again."}

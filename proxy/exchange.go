@@ -253,6 +253,23 @@ func (x *Exchange) carried() {
 	}
 }
 
+// failed records a request that brought no response. One that was sent, and
+// whose client left before the response came, was proxied all the same.
+func (x *Exchange) failed(d *Denial) *Denial {
+	if d.Reason != reasonUndelivered {
+		return x.reject(d)
+	}
+	if x.shed() {
+		d.Reason = reasonMemory
+	}
+	x.carried()
+	x.row.Reason = d.Reason
+	x.note()
+	x.leave()
+	d.AuditID = x.row.ID
+	return d
+}
+
 // recordAtEnd makes the body commit the outcome row when it ends, however it
 // ends, and before the client sees the end of it.
 func (x *Exchange) recordAtEnd(res *http.Response) *http.Response {
@@ -264,7 +281,7 @@ func (x *Exchange) recordAtEnd(res *http.Response) *http.Response {
 	body := &outcomeBody{src: res.Body, left: length, client: x.request.Context()}
 	body.end = func(n int64, reason string) {
 		defer x.leave()
-		if reason == reasonClientGone && x.shed() {
+		if reason == reasonUndelivered && x.shed() {
 			reason = reasonMemory
 		}
 		x.row.ResponseBytes, x.row.Reason = n, reason
@@ -274,7 +291,7 @@ func (x *Exchange) recordAtEnd(res *http.Response) *http.Response {
 	switch {
 	case length != 0:
 	case x.request.Context().Err() != nil:
-		body.finish(reasonClientGone)
+		body.finish(reasonUndelivered)
 	default:
 		body.finish("")
 	}
@@ -302,7 +319,7 @@ func (b *outcomeBody) Read(p []byte) (int, error) {
 	case b.left == 0 || err == io.EOF && b.left < 0 && b.client.Err() == nil:
 		b.finish("")
 	case err != nil && b.client.Err() != nil:
-		b.finish(reasonClientGone)
+		b.finish(reasonUndelivered)
 	case err != nil:
 		b.finish(cutReason(err))
 	}
@@ -321,7 +338,7 @@ func cutReason(err error) string {
 
 // Close before the end means that the client stopped reading.
 func (b *outcomeBody) Close() error {
-	b.finish(reasonClientGone)
+	b.finish(reasonUndelivered)
 	return b.src.Close()
 }
 

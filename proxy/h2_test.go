@@ -208,7 +208,7 @@ func TestResettingAStreamCancelsItsRequest(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the upstream's request was not cancelled")
 	}
-	w.eventually(func() bool { row := w.last(); return row.Reason == reasonClientGone })
+	w.eventually(func() bool { row := w.last(); return row.Reason == reasonUndelivered })
 }
 
 // h2raw is a client that sends whatever frames it likes.

@@ -195,7 +195,7 @@ func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	}
 	res, d := p.upstream.roundTrip(out, x.journey())
 	if d != nil {
-		return nil, x.reject(d)
+		return nil, x.failed(d)
 	}
 	if d := x.inbound(res); d != nil {
 		_ = res.Body.Close()

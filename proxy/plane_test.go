@@ -228,6 +228,13 @@ func (w *world) tunnelOf(host, protocol string) *tls.Conn {
 	return secure
 }
 
+// trusted are the roots of a client that trusts the session.
+func (w *world) trusted() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(w.ca.Root())
+	return pool
+}
+
 // connect opens a tunnel.
 func (w *world) connect(host string) net.Conn {
 	w.t.Helper()

@@ -240,6 +240,9 @@ func (c *peeked) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
+// NetConn is the connection below.
+func (c *peeked) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite ends the outbound half where the connection can.
 func (c *peeked) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {

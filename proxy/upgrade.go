@@ -153,7 +153,7 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 	defer conn.Close()
 	_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
 	if _, err := conn.Write(switchHead(res.Header)); err != nil {
-		reason = reasonClientGone
+		reason = reasonUndelivered
 		return
 	}
 	_ = conn.SetWriteDeadline(time.Time{})

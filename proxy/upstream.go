@@ -120,7 +120,7 @@ type journey struct {
 // addresses and headers.
 func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Denial) {
 	pool := u.pool(how.credential) // kept, whatever becomes of the grants
-	for try, learned := 0, false; ; try++ {
+	for try, learned, wrote := 0, false, false; ; try++ {
 		h2 := u.overH2(r, how.h2)
 		var attempt attempt
 		res, err := u.send(r, pool, &attempt, h2)
@@ -142,6 +142,10 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 			continue
 		}
 		d := upstreamDenial(r, err)
+		wrote = wrote || attempt.reached()
+		if d.Reason == reasonClientGone && wrote {
+			d.Reason = reasonUndelivered // what was sent cannot be taken back
+		}
 		if attempt.stuck.Load() {
 			d = deny(reasonTimeout, "%s does not take the request's body", r.Host)
 		}

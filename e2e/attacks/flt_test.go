@@ -323,7 +323,7 @@ func fltBroken(c *trial) {
 		_ = l.Close() // as a client whose patience is at an end
 		rows := c.settledRows()
 		close(release)
-		if last := rows[len(rows)-1]; last.Reason != "client_gone" || last.ResponseBytes != int64(len(half)) {
+		if last := rows[len(rows)-1]; last.Reason != "response_not_delivered" || last.ResponseBytes != int64(len(half)) {
 			c.failf("the row says %q and %d bytes", last.Reason, last.ResponseBytes)
 		}
 	})

@@ -203,7 +203,7 @@ func TestACancelledGRPCStreamEndsAtTheServer(t *testing.T) {
 	began := time.Now()
 	shared.interop(t, "cancel_after_first_response")
 	eventually(t, "the server is told", func() bool { return origin.gone.Load() > gone })
-	if r := shared.row(t, path, began); r["reason"] != "client_gone" || r["operation"] != "grpc" || r["http_version"] != "HTTP/2.0" {
+	if r := shared.row(t, path, began); r["reason"] != "response_not_delivered" || r["operation"] != "grpc" || r["http_version"] != "HTTP/2.0" {
 		t.Errorf("the row is %v", r)
 	}
 }

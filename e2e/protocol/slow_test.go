@@ -30,7 +30,7 @@ func TestSlowClientsAreClosedAndHinderNobody(t *testing.T) {
 		"heads at the door":  {[]string{"-H", "-u", "http://" + door + "/healthz"}, "", "request_too_slow"},
 		"heads in a tunnel":  {[]string{"-H", "-u", inside + "/v1/hello/slow"}, "", "request_too_slow"},
 		"bodies in a tunnel": {[]string{"-B", "-u", inside + "/v1/put/slow", "-s", "100000"}, "/v1/put/slow", "request_too_slow"},
-		"reads in a tunnel":  {[]string{"-X", "-u", inside + "/v1/get/slow?n=100000000", "-z", "10"}, "/v1/get/slow", "client_gone"},
+		"reads in a tunnel":  {[]string{"-X", "-u", inside + "/v1/get/slow?n=100000000", "-z", "10"}, "/v1/get/slow", "response_not_delivered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -63,7 +63,7 @@ func TestSlowClientsAreClosedAndHinderNobody(t *testing.T) {
 				return closed() >= clients
 			})
 			t.Logf("%d other requests were answered meanwhile", others)
-			if c.reason == "client_gone" {
+			if c.reason == "response_not_delivered" {
 				// Those that read slowly do not see the end before all that
 				// the forwarder had for them.
 				_ = cmd.Process.Kill()

@@ -100,7 +100,7 @@ func TestAClientThatGoesAwayEndsTheOrigin(t *testing.T) {
 				at := time.Now()
 				eventually(t, "the origin is told", func() bool { return origin.gone.Load() > gone })
 				t.Logf("the origin was told after %v", time.Since(at).Round(time.Millisecond))
-				want := "client_gone"
+				want := "response_not_delivered"
 				if name == "in its body" && flag == "--http1.1" {
 					want = "body_broken" // the end of the connection is all that HTTP/1.1 says
 				}

@@ -19,7 +19,7 @@ import (
 // one at a time for a connection, and at the same time for several.
 type Handler interface {
 	// ServeHTTP answers one request. w is a *ResponseWriter; r's context
-	// ends when the client goes away.
+	// ends when the client goes away, and not when it ends its outbound half.
 	ServeHTTP(w http.ResponseWriter, r *http.Request)
 	// Refuse gives the answer to a refused head. The connection ends with it.
 	Refuse(f *Fault) *http.Response
@@ -164,7 +164,7 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 	w := &ResponseWriter{c: c, req: req, minor: frame.minor, body: body,
 		close: c.once || frame.minor == 0 || hasToken(req.Header, "Connection", "close")}
 
-	if req.Method != http.MethodConnect && body == nil && !halfCloses(req) {
+	if req.Method != http.MethodConnect && body == nil {
 		c.src.watch(gone)
 	}
 	c.handler.ServeHTTP(w, req)
@@ -180,11 +180,6 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 	}
 	return !w.close
 }
-
-// halfCloses reports a client that ends its outbound half behind a request,
-// and wants the answer: BusyBox wget does, when it asks a proxy in clear for an
-// https:// target. It may go away unnoticed until something is written to it.
-func halfCloses(r *http.Request) bool { return strings.HasPrefix(r.RequestURI, "https://") }
 
 // parsers are the readers that net/http wants to parse a head with.
 var parsers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}

@@ -115,6 +115,9 @@ type hijacked struct {
 
 func (h *hijacked) Read(p []byte) (int, error) { return h.src.Read(p) }
 
+// NetConn is the connection below.
+func (h *hijacked) NetConn() net.Conn { return h.Conn }
+
 // CloseWrite ends the outbound half where the connection can.
 func (h *hijacked) CloseWrite() error {
 	if half, ok := h.Conn.(interface{ CloseWrite() error }); ok {

@@ -6,9 +6,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/peer"
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
@@ -19,7 +21,8 @@ const bufferSize = 4 << 10
 //
 // While an exchange runs, and is not over soon, a read ahead goes on in the
 // background. That is how a client's going away is noticed; what it reads is
-// the next request's.
+// the next request's. The end of the client's outbound half alone is no going
+// away: the client waits for its response, and is looked for from then on.
 type source struct {
 	conn net.Conn
 	buf  []byte // unread bytes are buf[r:w]; nil while there are none
@@ -36,7 +39,17 @@ type source struct {
 	gone     func()        // is told of its end; nil: nothing is to be watched
 	watching chan struct{} // closed when the background read has ended
 	watchErr error
+
+	watched bool          // an exchange runs whose client is watched
+	half    bool          // that client has ended its outbound half
+	pause   time.Duration // until it is looked for again
 }
+
+// How often a client that has ended its outbound half is looked for.
+const (
+	firstLook = 10 * time.Millisecond
+	lastLook  = time.Second
+)
 
 // patience is how long an exchange runs before its client is watched. Most
 // are over by then, and two changes of goroutines cheaper.
@@ -105,7 +118,7 @@ func (s *source) grow() error {
 // settle waits for the background read, if there is one.
 func (s *source) settle() error {
 	s.mu.Lock()
-	s.gone = nil
+	s.gone, s.watched = nil, false
 	watching := s.watching
 	s.mu.Unlock()
 	if watching == nil {
@@ -126,7 +139,7 @@ func (s *source) watch(gone func()) {
 	if s.watching != nil || s.w > s.r {
 		return
 	}
-	s.gone = gone
+	s.gone, s.watched = gone, true
 	if s.timer == nil {
 		s.timer = time.AfterFunc(patience, s.readAhead)
 		return
@@ -139,6 +152,10 @@ func (s *source) watch(gone func()) {
 func (s *source) readAhead() {
 	s.mu.Lock()
 	gone := s.gone
+	if gone != nil && s.half {
+		s.look(gone)
+		return
+	}
 	if gone == nil || s.watching != nil {
 		s.mu.Unlock()
 		return
@@ -147,8 +164,45 @@ func (s *source) readAhead() {
 	s.gone, s.watching, s.watchErr = nil, done, nil
 	s.mu.Unlock()
 	defer close(done)
-	if err := s.fill(); err != nil {
-		s.watchErr = err // read after done
+	err := s.fill()
+	if err == nil {
+		return
+	}
+	s.watchErr = err // read after done
+	if err == io.EOF && s.keepLooking(gone) {
+		return
+	}
+	gone()
+}
+
+// keepLooking begins to look for a client that has ended its outbound half,
+// unless it is known to be gone already.
+func (s *source) keepLooking(gone func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.watched { // the exchange is over
+		return true
+	}
+	if peer.Gone(s.conn, netip.AddrPort{}) {
+		return false
+	}
+	s.gone, s.half, s.pause = gone, true, firstLook
+	s.timer.Reset(s.pause)
+	return true
+}
+
+// look looks once for a client that has ended its outbound half. It releases
+// s.mu.
+func (s *source) look(gone func()) {
+	left := peer.Gone(s.conn, netip.AddrPort{})
+	if left {
+		s.gone = nil
+	} else {
+		s.pause = min(2*s.pause, lastLook)
+		s.timer.Reset(s.pause)
+	}
+	s.mu.Unlock()
+	if left {
 		gone()
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/peer"
 )
 
 const (
@@ -37,12 +39,17 @@ func (r *relay) explicit(ctx context.Context, client *net.TCPConn) {
 	if err != nil {
 		return
 	}
-	r.join(ctx, client, plane)
+	dialled, _ := client.LocalAddr().(*net.TCPAddr)
+	r.join(ctx, client, plane, dialled.AddrPort())
 }
 
 // redirected relays a client that believes it speaks to its server.
 func (r *relay) redirected(ctx context.Context, client *net.TCPConn) {
-	target, ok := r.target(client)
+	dialled, err := originalDestination(client)
+	if err != nil {
+		return
+	}
+	target, ok := r.names.authority(dialled)
 	if !ok {
 		return
 	}
@@ -61,16 +68,7 @@ func (r *relay) redirected(ctx context.Context, client *net.TCPConn) {
 		_ = plane.Close()
 		return
 	}
-	r.join(ctx, client, plane)
-}
-
-// target is the authority that a redirected client wants.
-func (r *relay) target(client *net.TCPConn) (string, bool) {
-	to, err := originalDestination(client)
-	if err != nil {
-		return "", false
-	}
-	return r.names.authority(to)
+	r.join(ctx, client, plane, dialled)
 }
 
 // authority is the name to which an address was given, else the address
@@ -171,16 +169,22 @@ type stream interface {
 }
 
 // join moves bytes both ways until both directions have ended, passing on each
-// end when it comes. It closes both connections.
-func (r *relay) join(ctx context.Context, client *net.TCPConn, plane *net.UnixConn) {
+// end when it comes: a half-close as a half-close, and a client that is gone as
+// the end of the connection. dialled is where the client connected to. It closes
+// both connections.
+func (r *relay) join(ctx context.Context, client *net.TCPConn, plane *net.UnixConn, dialled netip.AddrPort) {
 	stop := context.AfterFunc(ctx, func() { _ = plane.Close() }) // the client's is closed by accept
 	defer stop()
 	defer plane.Close()
 	moved := &atomic.Int64{}
 	moved.Store(time.Now().UnixNano())
+	answered := make(chan struct{}) // the other direction has ended
 	var up sync.WaitGroup
 	up.Go(func() {
 		if r.pump(plane, client, moved) {
+			if departed(client, dialled, answered) {
+				_ = plane.Close()
+			}
 			return
 		}
 		// The plane takes no more, yet its last words may be on their way:
@@ -192,7 +196,29 @@ func (r *relay) join(ctx context.Context, client *net.TCPConn, plane *net.UnixCo
 		_ = client.Close()
 		_ = plane.Close()
 	}
+	close(answered)
 	up.Wait()
+}
+
+// departed looks for a client that has ended its outbound half until its answer
+// has ended, and reports whether it is gone before. Such a client most often
+// waits; one that was killed must not hold its request upstream.
+func departed(client *net.TCPConn, dialled netip.AddrPort, answered <-chan struct{}) bool {
+	const first, last = 5 * time.Millisecond, time.Second
+	timer := time.NewTimer(first)
+	defer timer.Stop()
+	for pause := first; ; {
+		select {
+		case <-answered:
+			return false
+		case <-timer.C:
+		}
+		if peer.Gone(client, dialled) {
+			return true
+		}
+		pause = min(2*pause, last)
+		timer.Reset(pause)
+	}
 }
 
 // pump moves bytes from src to dst until src ends; whole is false when dst did
