@@ -18,12 +18,12 @@ import (
 
 // examine compares the log with audit.head and the witness, at Open.
 func (l *Log) examine(ctx context.Context) error {
-	known, err := readHeads(l.head.path, l.head.witnessPath)
-	if err != nil {
-		return err
-	}
 	newest, err := l.newestHead(ctx)
 	if err != nil && !isDamage(err) {
+		return err
+	}
+	known, err := readHeads(l.head.path, l.head.witnessPath)
+	if err != nil {
 		return err
 	}
 	found, err := l.contradictions(ctx, known, false)

@@ -26,6 +26,7 @@ type headFile struct {
 	line    headLine    // the line that this writer owns; number is 0 before begin
 	next    head        // of the last commit
 	written time.Time   // when line was
+	checked time.Time   // when line was in the file, as it was left
 	behind  bool        // line is older than next
 	lost    []headLine  // lines that keep recorded and tell has to acknowledge
 }
@@ -81,7 +82,7 @@ func (h *headFile) settle() {
 	defer unlock(h.open)
 	line := h.line
 	line.head = h.next
-	if h.check() != nil || h.writeLine(line) != nil {
+	if time.Since(h.checked) > lingering && h.check() != nil || h.writeLine(line) != nil {
 		return
 	}
 	h.line, h.behind = line, false
@@ -104,6 +105,7 @@ func (h *headFile) check() *breach {
 		found := fmt.Sprintf("audit.head without its line %d", h.line.number)
 		return &breach{reason: reasonHeadChanged, expected: h.next, found: found}
 	}
+	h.checked = time.Now()
 	return nil
 }
 

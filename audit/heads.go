@@ -24,17 +24,25 @@ type heads struct {
 }
 
 // readHeads reads audit.head and the witness while no writer changes them.
-func readHeads(path, witnessPath string) (heads, error) {
-	var found heads
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err == nil {
-		defer f.Close()
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_SH); err != nil {
-			return found, fmt.Errorf("lock audit.head: %w", err)
-		}
-		found, err = parseHeads(io.LimitReader(f, maxHeads+1))
+func readHeads(path, witnessPath string) (found heads, err error) {
+	// Before it is known that there is no audit.head: a witness that counts
+	// lines, and then no audit.head, is not a home that is new.
+	before, err := readWitness(witnessPath)
+	if err != nil {
+		return found, err
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return heads{witness: before}, nil
+	}
+	if err != nil {
+		return found, fmt.Errorf("read audit.head: %w", err)
+	}
+	defer f.Close()
+	if err := flock(f, unix.LOCK_SH); err != nil {
+		return found, fmt.Errorf("lock audit.head: %w", err)
+	}
+	if found, err = parseHeads(io.LimitReader(f, maxHeads+1)); err != nil {
 		return found, fmt.Errorf("read audit.head: %w", err)
 	}
 	found.witness, err = readWitness(witnessPath)
@@ -87,7 +95,9 @@ func (h *heads) newest() (newest headLine, ok bool) {
 	return newest, ok
 }
 
-// fault returns why audit.head cannot be what its writers left, or "".
+// fault returns why audit.head cannot be what its writers left, or "". rows is
+// whether the log had any before the heads were read: the first writer of a
+// home may come meanwhile.
 // Garbled lines are not among the reasons: they stay, and Verify names them.
 func (h *heads) fault(rows bool) string {
 	expected := h.witness.line.number
@@ -119,9 +129,12 @@ func (h *heads) reason() string {
 
 // expected returns the newest head that the log has to have.
 func (h *heads) expected() head {
-	newest, _ := h.newest()
-	if h.witness.readable && h.witness.line.seq >= newest.seq {
+	newest, ok := h.newest()
+	switch {
+	case h.witness.readable && h.witness.line.seq >= newest.seq:
 		return h.witness.line.head
+	case !ok:
+		return head{hash: zeroHash}
 	}
 	return newest.head
 }

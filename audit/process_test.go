@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 )
 
 // TestHelperWriter is a process that writes rows until it is killed or, with
@@ -93,6 +94,48 @@ func TestHonestProcessesRaiseNoAlarm(t *testing.T) {
 	}
 }
 
+// Writers that begin a home at once do not take each other's files for a
+// change, nor does a reader beside them.
+func TestTheFirstWritersOfAHomeRaiseNoAlarm(t *testing.T) {
+	for round := range 60 {
+		path := filepath.Join(t.TempDir(), database)
+		var begin sync.WaitGroup
+		for range 4 {
+			begin.Go(func() {
+				l, err := Open(path, Options{OnBroken: func(r Row) { t.Errorf("round %d: %s %v", round, r.Reason, r.Fields) }})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for i := range 3 {
+					if _, err := l.Append(context.Background(), Row{Event: EventProxyProxied, Status: i}); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		begin.Go(func() {
+			for range 20 {
+				l, err := OpenReader(path)
+				if err != nil {
+					continue // not yet
+				}
+				if report, err := l.Verify(context.Background()); err == nil && !report.OK && report.Rows > 0 {
+					t.Errorf("round %d: a reader finds %s", round, whys(report))
+				}
+				_ = l.Close()
+			}
+		})
+		begin.Wait()
+		if rows, report := all(t, path); !report.OK || len(rows) != 12 {
+			t.Fatalf("round %d: %d rows; Verify = %+v", round, len(rows), report)
+		}
+	}
+}
+
 // A process that is killed at any moment leaves a whole log, and the next one
 // finds nothing to report.
 func TestAKillIsNoBreach(t *testing.T) {
@@ -135,5 +178,19 @@ func TestAKillIsNoBreach(t *testing.T) {
 	}
 	if !report.OK || !found {
 		t.Errorf("the last committed row is there: %v; Verify = %+v", found, report)
+	}
+}
+
+// BenchmarkAppendAfterAPause compares the log with what is known of it before
+// every row, as for requests that are more than two milliseconds apart.
+func BenchmarkAppendAfterAPause(b *testing.B) {
+	l, err := Open(filepath.Join(b.TempDir(), database), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	for b.Loop() {
+		l.attested, l.head.written = time.Time{}, time.Time{}
+		appendNumbered(b, l, "bench", 1)
 	}
 }

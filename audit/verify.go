@@ -46,7 +46,12 @@ func (r *Report) add(f Finding) {
 // error is returned when it cannot be known.
 func (l *Log) Verify(ctx context.Context) (Report, error) {
 	l.settle(ctx)
-	// The heads first: rows that are committed meanwhile are behind them.
+	newest, err := l.newestHead(ctx)
+	if err != nil && !isDamage(err) {
+		return Report{}, fmt.Errorf("read the audit log: %w", err)
+	}
+	// The heads before the rows: those that are committed meanwhile are behind
+	// them.
 	known, err := readHeads(l.head.path, l.head.witnessPath)
 	if err != nil {
 		return Report{}, err
@@ -59,7 +64,7 @@ func (l *Log) Verify(ctx context.Context) (Report, error) {
 	if err := w.rows(ctx, l); err != nil {
 		return Report{}, err
 	}
-	w.heads(known)
+	w.heads(known, newest.seq > 0)
 	return w.report, nil
 }
 
@@ -75,7 +80,7 @@ func VerifyMissing(path string) (Report, error) {
 		return Report{}, fmt.Errorf("verify the audit log: %w", fs.ErrNotExist)
 	}
 	w := walk{report: Report{OK: true, Head: zeroHash}, at: map[int64]string{0: zeroHash}}
-	w.heads(known)
+	w.heads(known, false)
 	return w.report, nil
 }
 
@@ -163,7 +168,7 @@ func reportedBreak(r Row) Finding {
 }
 
 // heads compares the lines of audit.head and the witness with the rows.
-func (w *walk) heads(known heads) {
+func (w *walk) heads(known heads, rows bool) {
 	told := map[head]bool{}
 	for _, line := range known.lines {
 		told[line.head] = w.line(line, fmt.Sprintf("line %d of audit.head", line.number)) || told[line.head]
@@ -174,7 +179,7 @@ func (w *walk) heads(known heads) {
 	for _, fault := range known.faults {
 		w.report.add(Finding{Why: fault})
 	}
-	switch fault := known.fault(w.last.Seq > 0); fault {
+	switch fault := known.fault(rows); fault {
 	case "":
 	case foundHeadMissing:
 		const why = "the head outside the database is missing, so that a cut tail would not show"

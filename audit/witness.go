@@ -1,10 +1,8 @@
 package audit
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -27,10 +25,15 @@ func readWitness(path string) (witness, error) {
 		return witness{}, fmt.Errorf("read the witness of the audit log: %w", err)
 	}
 	defer f.Close()
+	return readWitnessLine(f), nil
+}
+
+// readWitnessLine reads a witness; what cannot be read is garbled.
+func readWitnessLine(f *os.File) witness {
 	raw := make([]byte, lineSize+1)
-	n, _ := io.ReadFull(f, raw) // what cannot be read is garbled
-	line, ok := parseLine(bytes.Clone(raw[:n]))
-	return witness{exists: true, readable: ok, line: line}, nil
+	n, _ := f.ReadAt(raw, 0)
+	line, ok := parseLine(raw[:n])
+	return witness{exists: true, readable: ok, line: line}
 }
 
 // makeWitness creates the witness, before any line that it has to count.
@@ -43,25 +46,36 @@ func (h *headFile) makeWitness() error {
 
 // testify makes the line of this writer the witness, unless that is newer.
 func (h *headFile) testify() error {
-	old, err := readWitness(h.witnessPath)
+	f, err := os.OpenFile(h.witnessPath, os.O_RDWR|os.O_CREATE|unix.O_NONBLOCK, 0o600)
 	if err != nil {
-		return err
+		return fmt.Errorf("open the witness of audit.head: %w", err)
 	}
 	line := h.line
-	if old.readable && old.line.seq > line.seq {
+	if old := readWitnessLine(f); old.readable && old.line.seq > line.seq {
 		line.head, line.writer = old.line.head, old.line.writer
 	}
-	if line.number, err = h.places(); err != nil {
-		return err
+	if line.number, err = h.places(); err == nil {
+		err = overwrite(f, line)
 	}
-	return h.writeWitness(line)
+	return errors.Join(err, f.Close())
 }
 
+// writeWitness makes line the witness, whatever it was.
 func (h *headFile) writeWitness(line headLine) error {
 	f, err := os.OpenFile(h.witnessPath, os.O_WRONLY|os.O_CREATE|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the witness of audit.head: %w", err)
 	}
-	_, err = f.WriteAt(line.append(nil), 0)
-	return errors.Join(err, f.Close())
+	return errors.Join(overwrite(f, line), f.Close())
+}
+
+// overwrite makes line all that f holds.
+func overwrite(f *os.File, line headLine) error {
+	if _, err := f.WriteAt(line.append(nil), 0); err != nil {
+		return err
+	}
+	if info, err := f.Stat(); err != nil || info.Size() == lineSize {
+		return err
+	}
+	return f.Truncate(lineSize)
 }

@@ -1,0 +1,144 @@
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// audit.head as earlier versions wrote it is the first line of the new file.
+func TestTheFormerHeadIsTheFirstLine(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		dir := t.TempDir()
+		path := history(t, dir, "first", 10)
+		rows, _ := all(t, path)
+		former := fmt.Appendf(nil, "%020d %s\n", rows[9].Seq, rows[9].Hash)
+		remove(t, dir, witnessName)
+		if err := os.WriteFile(filepath.Join(dir, headName), former, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, report := all(t, path); !report.OK {
+			t.Errorf("a home of an earlier version: Verify = %+v", report)
+		}
+		if cut {
+			execSQL(t, path, "DELETE FROM events WHERE seq > 8")
+		}
+		history(t, dir, "second", 6)
+		raw, err := os.ReadFile(filepath.Join(dir, headName))
+		if err != nil || !bytes.HasPrefix(raw, former[:85]) {
+			t.Errorf("audit.head is %q, %v; want the former head first", raw, err)
+		}
+		if _, report := all(t, path); report.OK == cut || cut && !strings.Contains(whys(report), rows[9].Hash) {
+			t.Errorf("cut: %v: Verify = %+v", cut, report)
+		}
+	}
+}
+
+// Each thing that can be wrong with audit.head has a sentence of its own.
+func TestEveryFaultOfAHeadFileIsNamed(t *testing.T) {
+	change := func(f func(raw []byte) []byte) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, f(raw), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name string
+		do   func(*testing.T, string)
+		why  string
+	}{
+		{"missing", func(t *testing.T, path string) { remove(t, filepath.Dir(path), headName) }, "is missing"},
+		{"empty", change(func([]byte) []byte { return nil }), "has no readable line, and had 3"},
+		{"cut at a line", change(func(raw []byte) []byte { return raw[:2*lineSize] }), "has 2 lines, and had 3"},
+		{"cut in a line", change(func(raw []byte) []byte { return raw[:3*lineSize-7] }), "line 3 of audit.head is cut"},
+		{"first line gone", change(func(raw []byte) []byte { return raw[lineSize:] }),
+			"line 1 of audit.head has the number 2"},
+		{"re-ordered", change(func(raw []byte) []byte {
+			return append(append(bytes.Clone(raw[lineSize:2*lineSize]), raw[:lineSize]...), raw[2*lineSize:]...)
+		}), "line 1 of audit.head has the number 2"},
+		{"garbled", change(func(raw []byte) []byte { raw[lineSize+30] = '!'; return raw }),
+			"line 2 of audit.head is garbled"},
+		{"contradicted", change(func(raw []byte) []byte { copy(raw[21:], strings.Repeat("a", 64)); return raw }),
+			"line 1 of audit.head has another hash for row 3: expected aaaa"},
+		{"ahead", change(func(raw []byte) []byte { copy(raw, "00000000000000000999"); return raw }),
+			"the log ends at row 9, and once had row 999"},
+		{"junk", change(func([]byte) []byte { return bytes.Repeat([]byte("junk\n"), 500) }),
+			"line 1 of audit.head is garbled"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			var path string
+			for _, session := range []string{"first", "second", "third"} {
+				path = history(t, dir, session, 3)
+			}
+			c.do(t, filepath.Join(dir, headName))
+			if _, report := all(t, path); report.OK || !strings.Contains(whys(report), c.why) {
+				t.Errorf("Verify = %+v; want %q", report, c.why)
+			}
+			history(t, dir, "fourth", 6)
+			if _, report := all(t, path); report.OK {
+				t.Error("six rows later Verify finds nothing")
+			}
+		})
+	}
+}
+
+// A process that is killed after it has marked a line and before it has
+// committed the event leaves that to the next one.
+func TestAMarkedLineIsReportedByTheNextProcess(t *testing.T) {
+	home := t.TempDir()
+	path := history(t, home, "first", 10)
+	execSQL(t, path, "DELETE FROM events WHERE seq > 8")
+	head := filepath.Join(home, headName)
+	raw, err := os.ReadFile(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw = bytes.Replace(raw, []byte(lineHead), []byte(lineLost), 1)
+	if err := os.WriteFile(head, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	history(t, home, "second", 6)
+	history(t, home, "third", 6)
+	rows, report := all(t, path)
+	broken := wantOneBroken(t, rows, manipulation{reason: reasonRowMissing, found: foundMissing})
+	if report.OK || broken.SessionID != "second" || broken.Fields["expected_seq"] != 10.0 {
+		t.Errorf("audit.broken is %+v; Verify = %+v", broken, report)
+	}
+	if raw, err := os.ReadFile(head); err != nil || !bytes.Contains(raw[:lineSize], []byte(lineTold)) {
+		t.Errorf("line 1 is %q, %v; want it acknowledged", raw[:lineSize], err)
+	}
+}
+
+// A file that came into the place of audit.head is not written over.
+func TestALineOfAnotherFileStays(t *testing.T) {
+	dir := t.TempDir()
+	l := openSession(t, filepath.Join(dir, database), "mine")
+	appendNumbered(t, l, "mine", 0)
+	l.settle(t.Context())
+	other := t.TempDir()
+	history(t, other, "other", 30)
+	copyFile(t, filepath.Join(other, headName), filepath.Join(dir, headName)) // truncates and writes
+	l.head.checked, l.head.behind = time.Time{}, true
+	l.head.settle()
+	want, err := os.ReadFile(filepath.Join(other, headName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, headName)); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("audit.head is %q, %v; want %q", got, err, want)
+	}
+	closeLog(t, l)
+	if _, report := all(t, filepath.Join(dir, database)); report.OK {
+		t.Error("Verify finds nothing")
+	}
+}

@@ -1,0 +1,155 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const database, headName, witnessName = "audit.db", "audit.head", ".audit.witness"
+
+// history writes n rows as one session and returns the database's path.
+func history(t testing.TB, dir, session string, n int) string {
+	t.Helper()
+	path := filepath.Join(dir, "audit.db")
+	l := openSession(t, path, session)
+	for i := range n {
+		appendNumbered(t, l, session, i)
+	}
+	closeLog(t, l)
+	return path
+}
+
+func openSession(t testing.TB, path, session string) *Log {
+	t.Helper()
+	l, err := Open(path, Options{Session: session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func closeLog(t testing.TB, l *Log) {
+	t.Helper()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func appendNumbered(t testing.TB, l *Log, session string, i int) Row {
+	t.Helper()
+	r, err := l.Append(context.Background(), Row{Event: EventProxyProxied, SessionID: session,
+		Decision: DecisionProxied, Method: "GET", Host: fmt.Sprintf("host-%d.%s.example", i, session), Port: 443, Path: fmt.Sprintf("/items/%d", i), Status: 200,
+		Fields: map[string]any{"request_id": NewID(), "attempt": i}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// all returns every row, and the report of Verify.
+func all(t testing.TB, path string) ([]Row, Report) {
+	t.Helper()
+	l, err := OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	rows, err := l.List(context.Background(), Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := l.Verify(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows, report
+}
+
+// execSQL changes a database behind the log's back.
+func execSQL(t testing.TB, path, query string, args ...any) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(query, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rechain changes the host of row seq and chains all rows again.
+func rechain(t testing.TB, path string, seq int64) {
+	t.Helper()
+	rows, _ := all(t, path)
+	prev := zeroHash
+	for _, r := range rows {
+		if r.Seq == seq {
+			r.Host = "innocent.example"
+		}
+		fields, err := appendObject(nil, r.Fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.chain(prev, string(fields))
+		prev = r.Hash
+		execSQL(t, path, "UPDATE events SET host = ?, prev_hash = ?, hash = ? WHERE seq = ?",
+			r.Host, r.PrevHash, r.Hash, r.Seq)
+	}
+}
+
+func copyFile(t testing.TB, from, to string) {
+	t.Helper()
+	raw, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t testing.TB, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// replaceFiles puts files of one home into another.
+func replaceFiles(t testing.TB, from, to string, names ...string) {
+	t.Helper()
+	remove(t, to, "audit.db-wal", "audit.db-shm")
+	for _, name := range names {
+		remove(t, to, name)
+		copyFile(t, filepath.Join(from, name), filepath.Join(to, name))
+	}
+}
+
+func verifyPath(t testing.TB, path string) Report {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		report, err := VerifyMissing(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	_, report := all(t, path)
+	return report
+}
+
+func whys(r Report) string {
+	var b strings.Builder
+	for _, f := range r.Findings {
+		fmt.Fprintln(&b, f.Why)
+	}
+	return b.String()
+}

@@ -1,0 +1,218 @@
+package audit
+
+import (
+	"bytes"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A session that runs remembers what it wrote, whatever is done to the files.
+func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
+	inPlace := func(names ...string) func(*testing.T, string, string) {
+		return func(t *testing.T, home, older string) {
+			for _, name := range names {
+				copyFile(t, filepath.Join(older, name), filepath.Join(home, name)) // truncates and writes
+			}
+		}
+	}
+	renamed := func(names ...string) func(*testing.T, string, string) {
+		return func(t *testing.T, home, older string) {
+			for _, name := range names {
+				copyFile(t, filepath.Join(older, name), filepath.Join(home, "new"))
+				if err := os.Rename(filepath.Join(home, "new"), filepath.Join(home, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	sides := []string{"audit.db-wal", "audit.db-shm"}
+	both := func(f, g func(*testing.T, string, string)) func(*testing.T, string, string) {
+		return func(t *testing.T, home, older string) { f(t, home, older); g(t, home, older) }
+	}
+	without := func(names ...string) func(*testing.T, string, string) {
+		return func(t *testing.T, home, _ string) { remove(t, home, names...) }
+	}
+	list := append(manipulations(), []manipulation{
+		{name: "older database in place", do: inPlace(database), why: restored},
+		{name: "older database, log and index in place", do: inPlace(append(sides, database)...)},
+		{name: "older database and log in place", do: inPlace(database, sides[0])},
+		{name: "older database in place, log and index removed", do: both(inPlace(database), without(sides...)), why: restored},
+		{name: "older database by rename", do: renamed(database)},
+		{name: "older database, log and index by rename", do: renamed(append(sides, database)...)},
+		{name: "older database by rename, log and index removed", do: both(renamed(database), without(sides...))},
+		{name: "older pair in place", do: inPlace(database, headName)},
+		{name: "older pair by rename", do: both(without(sides...), renamed(database, headName))},
+		{name: "older triple by rename", do: both(without(sides...), renamed(database, headName, witnessName))},
+		{name: "all removed", do: without(append(sides, database, headName, witnessName)...)},
+	}...)
+	for _, m := range list {
+		t.Run(m.name, func(t *testing.T) {
+			home, older := t.TempDir(), t.TempDir()
+			path := history(t, home, "first", 6)
+			l := openSession(t, path, "mine")
+			for i := range 4 {
+				appendNumbered(t, l, "mine", i)
+			}
+			l.settle(t.Context())
+			for _, name := range append(sides, database, headName, witnessName) {
+				copyFile(t, filepath.Join(home, name), filepath.Join(older, name))
+			}
+			var before Row
+			for i := range 10 {
+				before = appendNumbered(t, l, "mine", i)
+			}
+			l.settle(t.Context())
+			m.do(t, home, older)
+			if m.name == "witness removed" {
+				return // hides nothing from a session that runs, which makes it anew
+			}
+			l.attested = l.attested.Add(-lingering) // as if the session had been idle
+			unavailable := 0
+			for i := range 6 {
+				if _, err := l.Append(t.Context(), Row{Event: EventProxyProxied, SessionID: "mine", Status: i}); err != nil {
+					unavailable++
+				}
+			}
+			_ = l.Close()
+			report := verifyPath(t, path)
+			if m.why == restored {
+				rows, _ := all(t, path)
+				if !report.OK || len(rows) != 26 || rows[19].Hash != before.Hash {
+					t.Errorf("%d rows are left; Verify = %+v", len(rows), report)
+				}
+				return
+			}
+			if report.OK || !strings.Contains(whys(report), before.Hash) {
+				t.Fatalf("Verify = %+v; want row %d with %s", report, before.Seq, before.Hash)
+			}
+			if unavailable > 0 {
+				return
+			}
+			history(t, home, "next", 3)
+			rows, _ := all(t, path)
+			events := 0
+			for i, r := range rows {
+				if r.Event != EventBroken {
+					continue
+				}
+				if events++; rows[i+1].Status != 0 {
+					t.Errorf("audit.broken is row %d, behind rows of the session", r.Seq)
+				}
+			}
+			if events != 1 {
+				t.Errorf("%d events report it, want 1", events)
+			}
+		})
+	}
+}
+
+// Between two comparisons a writer that meets another's row still looks for
+// its own.
+func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), database)
+		l := openSession(t, path, "mine")
+		var last Row
+		for i := range 10 {
+			last = appendNumbered(t, l, "mine", i)
+		}
+		l.settle(t.Context()) // nothing is left to be written meanwhile
+		l.attested = time.Now().Add(time.Hour)
+		if cut {
+			execSQL(t, path, "DELETE FROM events WHERE seq > 8")
+		}
+		other, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := newTransactor(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := []*Row{{Event: "a"}, {Event: "b"}, {Event: "c"}} // of a writer that compares nothing
+		if err := tx.write(rows); err != nil {
+			t.Fatal(err)
+		}
+		tx.close()
+		_ = other.Close()
+		appendNumbered(t, l, "mine", 10)
+		closeLog(t, l)
+		got, report := all(t, path)
+		if report.OK == cut || cut && (len(got) != 13 || got[11].Event != EventBroken || got[11].Fields["expected_hash"] != last.Hash) {
+			t.Errorf("cut: %v: %d rows; Verify = %+v", cut, len(got), report)
+		}
+	}
+}
+
+// Without its write-ahead log on disk, a session would go on in a file that no
+// other process sees.
+func TestNoRowIsWrittenToAnUnlinkedLog(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, database)
+	l := openSession(t, path, "mine")
+	for i := range 10 {
+		appendNumbered(t, l, "mine", i)
+	}
+	l.settle(t.Context())
+	remove(t, dir, "audit.db-wal", "audit.db-shm")
+	l.attested = time.Time{}
+	appendNumbered(t, l, "mine", 10)
+	rows, report := all(t, path)
+	if len(rows) != 11 || !report.OK {
+		t.Errorf("another process sees %d rows; Verify = %+v", len(rows), report)
+	}
+	closeLog(t, l)
+	if rows, report := all(t, path); len(rows) != 11 || !report.OK {
+		t.Errorf("afterwards there are %d rows; Verify = %+v", len(rows), report)
+	}
+}
+
+// A damaged page is a finding, for Verify and for a session.
+func TestADamagedDatabaseIsAFinding(t *testing.T) {
+	dir := t.TempDir()
+	path := history(t, dir, "first", 400)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = 4096
+	for _, c := range []struct {
+		name string
+		at   int
+	}{{"a page in the middle", len(raw)/page/2*page + 8}, {"the last page", len(raw) - page}} {
+		t.Run(c.name, func(t *testing.T) {
+			damaged := bytes.Clone(raw)
+			copy(damaged[c.at:], bytes.Repeat([]byte{0xa5}, page-8))
+			home := t.TempDir()
+			for _, name := range []string{headName, witnessName} {
+				copyFile(t, filepath.Join(dir, name), filepath.Join(home, name))
+			}
+			path := filepath.Join(home, database)
+			if err := os.WriteFile(path, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l, err := OpenReader(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			report, err := l.Verify(t.Context())
+			if err != nil || report.OK || !strings.Contains(whys(report), "the database is damaged") {
+				t.Errorf("Verify = %+v, %v", report, err)
+			}
+			w, err := Open(path, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = w.Append(t.Context(), Row{Event: EventProxyStarted})
+			_ = w.Close()
+			if report, err := l.Verify(t.Context()); err != nil || report.OK {
+				t.Errorf("after a session: Verify = %+v, %v", report, err)
+			}
+		})
+	}
+}
