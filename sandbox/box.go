@@ -44,6 +44,9 @@ type Box struct {
 	// then on Signals are passed on, and end a start that hangs (ErrInterrupted);
 	// before, only ctx ends what is prepared.
 	Starting func()
+	// Began, when set, is called when the command has begun: from then on Run
+	// returns the command's exit code when ctx ends.
+	Began func()
 	// ReadOnly keeps the command from changing the image's files: it may write
 	// to the project, its home, /tmp, /var/tmp and /run.
 	ReadOnly bool

@@ -27,6 +27,9 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, er
 	if code, err := r.start(ctx); err != nil {
 		return code, err
 	}
+	if b.Began != nil {
+		b.Began()
+	}
 	if err := r.follow(); err != nil {
 		return 1, err
 	}

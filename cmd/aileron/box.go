@@ -26,7 +26,7 @@ type boxPlan struct {
 // runInBox runs a command in a sealed box with a session of its own, and ends
 // with its exit code.
 func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) error {
-	b := &boxRun{app: a, opts: opts, plan: plan}
+	b := &boxRun{app: a, opts: opts, plan: plan, stop: newStopRequest()}
 	var err error
 	if b.dir, b.hide, err = a.project(opts); err != nil {
 		return err
@@ -36,11 +36,13 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	}
 	ctx, b.signals = receiveSignals(ctx)
 	defer b.signals.stop()
-	if err := b.prepare(ctx); err != nil {
+	live, cancel := b.stop.withStop(ctx)
+	defer cancel()
+	if err := b.prepare(live); err != nil {
 		return a.interrupted(ctx, err)
 	}
 	defer b.engine.Close()
-	code, err := b.run(ctx)
+	code, err := b.run(live)
 	return b.end(ctx, code, err)
 }
 
@@ -54,6 +56,8 @@ type boxRun struct {
 	hide    []string // what of dir the box does not see
 	binary  string   // aileron's own file
 	signals *boxSignals
+	stop    *stopRequest
+	began   bool // the command did
 
 	// From prepare on:
 	engine  *sandbox.Engine
@@ -72,14 +76,17 @@ func (b *boxRun) prepare(ctx context.Context) (err error) {
 			return
 		}
 		if b.session != nil {
-			b.session.close(context.WithoutCancel(ctx), 1, "failed to start")
+			b.session.closeFailed(context.WithoutCancel(ctx))
 		}
 		b.engine.Close()
+		if b.stop.made() {
+			err = errStopped
+		}
 	}()
 	if b.plan.image, err = b.engine.EnsureImage(ctx, b.plan.image, b.opts.build, b.app.stderr); err != nil {
 		return err
 	}
-	b.session, err = b.app.openSession(ctx, sessionPlan{agent: b.plan.agent, mode: b.engine.Kind(), opts: &b.opts.sessionOptions})
+	b.session, err = b.app.openSession(ctx, sessionPlan{agent: b.plan.agent, mode: b.engine.Kind(), opts: &b.opts.sessionOptions, stop: b.stop})
 	if err != nil {
 		return err
 	}
@@ -118,8 +125,6 @@ func (b *boxRun) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	ctx, cancel := s.untilAsked(ctx)
-	defer cancel()
 	return b.engine.Run(ctx, box)
 }
 
@@ -150,7 +155,7 @@ func (b *boxRun) box(ctx context.Context, door door, sockets string) (sandbox.Bo
 		SocketDir: sockets, Binary: b.binary, Files: files,
 		Stdin: b.app.stdin, Stdout: b.app.child.stdout, Stderr: b.app.child.stderr,
 		TTY:     isTerminal(b.app.stdin) && isTerminal(b.app.child.stdout),
-		Signals: b.signals.forward, Starting: b.signals.started,
+		Signals: b.signals.forward, Starting: b.signals.started, Began: func() { b.began = true },
 	}, nil
 }
 

@@ -18,16 +18,26 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 	if err = boxMend(err); failedPreflight(err) {
 		b.session.disabled(context.WithoutCancel(ctx), reasonPreflight, oneLine(err))
 	}
-	if b.session.wasAsked() && errors.Is(err, context.Canceled) {
-		err = nil // the command's own end, and its code
-	}
 	var bad *sandbox.CommandError
-	if err != nil && ctx.Err() != nil && !errors.As(err, &bad) {
+	left := errors.Is(err, sandbox.ErrLeft)
+	stopped := b.stopped(ctx, err)
+	switch {
+	case stopped && b.began:
+		err = nil // the command's own end, and its code
+	case stopped:
+		err, code = nil, stoppedCode
+	case err != nil && ctx.Err() != nil && !errors.As(err, &bad):
 		code = interruptedCode
 	}
-	b.session.close(context.WithoutCancel(ctx), code, b.session.causeOf(ctx, err))
-	left := errors.Is(err, sandbox.ErrLeft)
+	cause := stoppedCause
+	if !stopped {
+		cause = causeOf(ctx, err)
+	}
+	b.session.close(context.WithoutCancel(ctx), code, cause)
 	b.ward.dismiss(left)
+	if stopped {
+		b.app.sayf("aileron: %s", stoppedCause)
+	}
 	switch {
 	case errors.As(err, &bad):
 		_ = b.app.exitCode(err) // says it; the code is a shell's
@@ -43,6 +53,16 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 		return exitError{code}
 	}
 	return nil
+}
+
+// stopped reports whether err is the end that aileron session stop made: that
+// of a command which has begun is a cancelled context, and a start that is
+// broken off fails in any step of it.
+func (b *boxRun) stopped(ctx context.Context, err error) bool {
+	if !b.stop.made() || ctx.Err() != nil || errors.Is(err, sandbox.ErrLeft) || failedPreflight(err) {
+		return false
+	}
+	return err == nil || !b.began || errors.Is(err, context.Canceled)
 }
 
 // boxMend adds what can be done about an image or a project of which no box
@@ -65,10 +85,8 @@ func failedPreflight(err error) bool {
 }
 
 // causeOf says in session.ended why a box ended.
-func (s *session) causeOf(ctx context.Context, err error) string {
+func causeOf(ctx context.Context, err error) string {
 	switch {
-	case err == nil && s.wasAsked():
-		return "asked to stop"
 	case ctx.Err() != nil:
 		return "interrupted"
 	case err != nil && !errors.Is(err, context.Canceled):

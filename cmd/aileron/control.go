@@ -10,62 +10,76 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 )
 
 // control serves the owner's endpoints on sessions/<id>/control.sock. No box
-// ever sees this socket; its mode is what guards it.
-func (s *session) control(ctx context.Context) error {
+// ever sees this socket; its mode is what guards it. While the session is
+// still being opened only the stop is served.
+func (s *session) control() error {
 	path := filepath.Join(s.dir, "control.sock")
 	l, err := listenUnix(path, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the control socket: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, map[string]string{"status": "ok"}) })
-	mux.HandleFunc("GET /v1/session", func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, s.plane.Describe()) })
+	mux.HandleFunc("GET /healthz", s.whenReady(func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, map[string]string{"status": "ok"}) }))
+	mux.HandleFunc("GET /v1/session", s.whenReady(func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, s.plane.Describe()) }))
 	mux.HandleFunc("POST /v1/session/stop", s.controlStop)
-	mux.HandleFunc("GET /v1/audit", s.controlAudit)
-	mux.HandleFunc("GET /v1/audit/{id}", func(w http.ResponseWriter, r *http.Request) {
-		row, err := s.audit.Get(r.Context(), r.PathValue("id"))
-		if err != nil {
-			answerError(w, 404, "invalid_request", "not_found", "there is no such audit row")
-			return
-		}
-		answer(w, 200, row)
-	})
-	mux.HandleFunc("GET /v1/vault/status", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /v1/audit", s.whenReady(s.controlAudit))
+	mux.HandleFunc("GET /v1/audit/{id}", s.whenReady(s.controlAuditRow))
+	mux.HandleFunc("GET /v1/vault/status", s.whenReady(func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, 200, map[string]bool{"initialised": s.vault.Initialised(), "locked": !s.vault.Unlocked() || s.vault.LockedForAll()})
-	})
-	mux.HandleFunc("POST /v1/vault/unlock", s.controlUnlock)
+	}))
+	mux.HandleFunc("POST /v1/vault/unlock", s.whenReady(s.controlUnlock))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: nil}
-	s.serving.Go(func() {
-		ended := make(chan struct{})
-		stop := context.AfterFunc(ctx, func() {
-			defer close(ended)
-			// What is under way gets its answer.
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			if server.Shutdown(ctx) != nil {
-				_ = server.Close()
-			}
-		})
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
 		_ = server.Serve(l)
-		if !stop() {
-			<-ended
+	}()
+	s.uncontrol = sync.OnceFunc(func() {
+		// Requests in progress get their responses.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			_ = server.Close()
 		}
+		<-served
 	})
 	return nil
 }
 
-// controlStop ends the session once the answer has left: the end does not wait
-// for it.
+// whenReady refuses requests while the session is still being opened.
+func (s *session) whenReady(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-s.ready:
+			serve(w, r)
+		default:
+			answerError(w, http.StatusServiceUnavailable, "unavailable", "starting", "the session is still starting")
+		}
+	}
+}
+
+// controlStop ends the session once the response has been sent: the end does
+// not wait for it.
 func (s *session) controlStop(w http.ResponseWriter, _ *http.Request) {
 	answer(w, 202, map[string]string{"status": "stopping"})
-	_ = http.NewResponseController(w).Flush() // whoever asked may be gone
-	s.ask()
+	_ = http.NewResponseController(w).Flush() // the client may be gone
+	s.stopping.make()
+}
+
+func (s *session) controlAuditRow(w http.ResponseWriter, r *http.Request) {
+	row, err := s.audit.Get(r.Context(), r.PathValue("id"))
+	if err != nil {
+		answerError(w, 404, "invalid_request", "not_found", "there is no such audit row")
+		return
+	}
+	answer(w, 200, row)
 }
 
 func (s *session) controlAudit(w http.ResponseWriter, r *http.Request) {

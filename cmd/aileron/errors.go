@@ -67,6 +67,9 @@ func (a *app) exitCode(err error) int {
 	if errors.As(err, new(usageError)) {
 		code, class = 2, "invalid_request"
 	}
+	if errors.Is(err, errStopped) {
+		code = stoppedCode
+	}
 	var c classed
 	if errors.As(err, &c) {
 		class = c.ErrorClass()

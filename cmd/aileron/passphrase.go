@@ -35,7 +35,7 @@ func (a *app) passphrase(ctx context.Context, file string, fresh bool) ([]byte, 
 
 func (a *app) findPassphrase(ctx context.Context, file string, fresh bool) ([]byte, passphraseSource, error) {
 	if file != "" {
-		p, err := a.readPassphraseFile(file)
+		p, err := a.awaitPassphraseFile(ctx, file)
 		return p, fromFile, err
 	}
 	if p := a.getenv(string(fromEnv)); p != "" {
@@ -63,6 +63,26 @@ func (a *app) promptPassphrase(ctx context.Context, fresh bool) ([]byte, error) 
 		return a.promptSecret(ctx, "new passphrase of the vault", true)
 	}
 	return a.promptSecret(ctx, "passphrase of the vault", false)
+}
+
+// awaitPassphraseFile is readPassphraseFile until ctx ends: a pipe may have no
+// writer yet. The reader that is left then ends with the process.
+func (a *app) awaitPassphraseFile(ctx context.Context, file string) ([]byte, error) {
+	type result struct {
+		passphrase []byte
+		err        error
+	}
+	read := make(chan result, 1)
+	go func() {
+		p, err := a.readPassphraseFile(file)
+		read <- result{p, err}
+	}()
+	select {
+	case r := <-read:
+		return r.passphrase, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("read the passphrase: %w", ctx.Err())
+	}
 }
 
 // readPassphraseFile drops one line end, as editors add it.

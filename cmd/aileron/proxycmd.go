@@ -60,7 +60,8 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
-	host, err := a.openHostSession(ctx, sessionPlan{mode: "proxy", opts: &opts.sessionOptions}, opts.listen, opts.caOut)
+	stop := newStopRequest()
+	host, err := a.openHostSession(ctx, sessionPlan{mode: "proxy", opts: &opts.sessionOptions, stop: stop}, opts.listen, opts.caOut)
 	if err != nil {
 		return err
 	}
@@ -84,8 +85,8 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 		select {
 		case sig := <-signals:
 			cause = sig.String()
-		case <-host.asked:
-			cause = "asked to stop"
+		case <-stop.requested:
+			cause = stoppedCause
 		case <-ctx.Done():
 			cause = "cancelled"
 		}
@@ -100,6 +101,9 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 	}()
 	host.close(drain, 0, cause)
 	cancel()
+	if cause == stoppedCause {
+		a.sayf("aileron: %s", stoppedCause)
+	}
 	return err
 }
 
@@ -121,7 +125,7 @@ func (a *app) openHostSession(ctx context.Context, plan sessionPlan, addr, caOut
 	}
 	defer func() {
 		if err != nil {
-			s.close(ctx, 1, "failed to start")
+			s.closeFailed(ctx)
 		}
 	}()
 	l, err := net.Listen("tcp", addr)

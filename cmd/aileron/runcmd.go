@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -51,7 +52,8 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 
-	host, err := a.openHostSession(ctx, sessionPlan{agent: agent, mode: mode, opts: opts}, "127.0.0.1:0", "")
+	stop := newStopRequest()
+	host, err := a.openHostSession(ctx, sessionPlan{agent: agent, mode: mode, opts: opts, stop: stop}, "127.0.0.1:0", "")
 	if err != nil {
 		return err
 	}
@@ -65,12 +67,15 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- child.Wait() }()
-	cause := "the command ended"
+	stopped, cause, kill := stop.requested, "the command ended", (<-chan time.Time)(nil)
 	for {
 		select {
 		case err := <-ended:
 			code := exitCodeOf(err)
 			host.close(ctx, code, cause)
+			if stop.made() {
+				a.sayf("aileron: %s", stoppedCause)
+			}
 			if code == 0 {
 				return nil
 			}
@@ -80,9 +85,11 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 			if !a.interactive() || sig == syscall.SIGTERM || sig == syscall.SIGHUP {
 				_ = child.Process.Signal(sig)
 			}
-		case <-host.asked:
-			cause, host.asked = "asked to stop", nil
+		case <-stopped:
+			cause, stopped, kill = stoppedCause, nil, time.After(stopGrace)
 			_ = child.Process.Signal(syscall.SIGTERM)
+		case <-kill:
+			_ = child.Process.Kill()
 		}
 	}
 }

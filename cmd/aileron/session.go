@@ -48,10 +48,11 @@ type session struct {
 	plane  *proxy.Plane
 	grants *granter
 
-	stop    context.CancelFunc // ends everything the session serves
-	serving sync.WaitGroup
-	asked   chan struct{} // closed when someone asks the session to stop
-	askOnce sync.Once
+	stop      context.CancelFunc // ends everything the session serves; nil until it does
+	serving   sync.WaitGroup
+	stopping  *stopRequest
+	ready     chan struct{} // closed when the session is open: its fields are set
+	uncontrol func()        // ends the control socket
 }
 
 // sessionInfo is sessions/<id>/session.json.
@@ -68,12 +69,14 @@ type sessionPlan struct {
 	agent string // the command's name, "" for the bare proxy
 	mode  string
 	opts  *sessionOptions
+	stop  *stopRequest // ends the session from the moment it is listed
 }
 
 // openSession verifies what is installed, opens the vault when a binding is
 // needed, and makes a plane that is ready to serve. It fails rather than
-// start with less than what was asked for.
-func (a *app) openSession(ctx context.Context, plan sessionPlan) (_ *session, err error) {
+// start with less than what was asked for. The error is errStopped when
+// plan.stop is made meanwhile.
+func (a *app) openSession(ctx context.Context, plan sessionPlan) (opened *session, err error) {
 	home, err := a.Home()
 	if err != nil {
 		return nil, err
@@ -87,10 +90,16 @@ func (a *app) openSession(ctx context.Context, plan sessionPlan) (_ *session, er
 		return nil, err
 	}
 	s := &session{app: a, id: audit.NewID(), home: home, agent: plan.agent, mode: plan.mode,
-		start: time.Now(), log: a.logger(), asked: make(chan struct{})}
+		start: time.Now(), log: a.logger(), stopping: plan.stop, ready: make(chan struct{})}
+	ctx, cancel := plan.stop.withStop(ctx)
+	defer cancel()
 	defer func() {
+		if plan.stop.made() {
+			err = errStopped
+		}
 		if err != nil {
-			s.discard()
+			opened = nil
+			s.closeFailed(context.WithoutCancel(ctx))
 		}
 	}()
 	if s.token, err = newToken(); err != nil {
@@ -130,20 +139,17 @@ func (a *app) openSession(ctx context.Context, plan sessionPlan) (_ *session, er
 		return nil, err
 	}
 	s.plane.SetGrants(first)
+	close(s.ready)
 	return s, nil
 }
 
-// serve starts the control socket and the watch over grants, and writes
-// session.started. sealed is whether mediation is enforced or by convention.
+// serve starts the watch over grants and writes session.started. sealed is whether mediation is enforced or by convention.
 func (s *session) serve(ctx context.Context, sealed bool) error {
 	s.sealed = sealed
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if _, err := s.audit.Append(ctx, audit.Row{Event: audit.EventSessionStarted, SessionID: s.id, Source: audit.SourceLauncher,
 		Fields: map[string]any{"agent": s.agent, "mode": s.mode, "sealed": sealed, "pid": os.Getpid(), "egress": s.grants.opts.egress}}); err != nil {
 		return hint(fmt.Errorf("write the first audit row: %w", err), "check the disk and the rights on %s", s.home)
-	}
-	if err := s.control(ctx); err != nil {
-		return err
 	}
 	s.serving.Go(func() { s.grants.watch(ctx) })
 	return nil
@@ -158,20 +164,28 @@ func (s *session) listen(ctx context.Context, l net.Listener, door proxy.Door) {
 }
 
 // close drains the plane, ends everything, writes session.ended with the
-// command's exit code, and removes the session's directory.
+// command's exit code, and removes the session's directory. A session that
+// has not served has no such row, unless it was stopped: then it was listed.
 func (s *session) close(ctx context.Context, code int, cause string) {
-	s.plane.Drain(ctx)
+	if s.plane != nil {
+		s.plane.Drain(ctx)
+	}
 	if s.stop != nil {
 		s.stop()
 		s.serving.Wait()
+	}
+	if s.audit != nil && (s.stop != nil || s.stopping.made()) {
 		_, _ = s.audit.Append(context.WithoutCancel(ctx), audit.Row{Event: audit.EventSessionEnded, SessionID: s.id, Source: audit.SourceLauncher,
-			Fields: map[string]any{"exit_code": code, "cause": cause, "seconds": int(time.Since(s.start).Seconds())}})
+			Fields: map[string]any{"exit_code": code, "cause": cause, "seconds": int(time.Since(s.start).Seconds()), "agent": s.agent, "mode": s.mode}})
 	}
 	s.discard()
 }
 
 // discard gives back what openSession took.
 func (s *session) discard() {
+	if s.uncontrol != nil {
+		s.uncontrol()
+	}
 	if s.vault != nil {
 		s.vault.Lock()
 	}
@@ -186,7 +200,9 @@ func (s *session) discard() {
 	}
 }
 
-// makeDir creates sessions/<id> with a lock that lives as long as the process.
+// makeDir creates sessions/<id> with a lock that lives as long as the process,
+// and opens the control socket before the description that lists the session:
+// a session that is listed can be stopped.
 func (s *session) makeDir() error {
 	dir := filepath.Join(s.home, "sessions", s.id)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -206,6 +222,9 @@ func (s *session) makeDir() error {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("lock the session's directory: %w", err)
 		}
+	}
+	if err := s.control(); err != nil {
+		return err
 	}
 	raw, err := json.Marshal(sessionInfo{ID: s.id, PID: os.Getpid(), Agent: s.agent, Mode: s.mode, Started: s.start.UTC()})
 	if err != nil {
@@ -292,31 +311,6 @@ func (s *session) sweepSessions(ctx context.Context) {
 			_ = os.RemoveAll(swept)
 		}
 	}
-}
-
-// ask asks the session to stop; its verb does.
-func (s *session) ask() { s.askOnce.Do(func() { close(s.asked) }) }
-
-func (s *session) wasAsked() bool {
-	select {
-	case <-s.asked:
-		return true
-	default:
-		return false
-	}
-}
-
-// untilAsked is a context that ends when someone asks the session to stop.
-func (s *session) untilAsked(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-s.asked:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 func newToken() (string, error) {

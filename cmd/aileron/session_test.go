@@ -80,11 +80,11 @@ func (f flushed) Flush() { f.flush() }
 
 // The end of a session does not wait for whoever asked for it.
 func TestAStopIsAnsweredBeforeTheEndBegins(t *testing.T) {
-	s := &session{asked: make(chan struct{})}
+	s := &session{stopping: newStopRequest()}
 	w := flushed{ResponseRecorder: httptest.NewRecorder()}
 	left := ""
 	w.flush = func() {
-		if s.wasAsked() {
+		if s.stopping.made() {
 			t.Error("the session ends before the answer has left")
 		}
 		left = w.Body.String()
@@ -93,7 +93,7 @@ func TestAStopIsAnsweredBeforeTheEndBegins(t *testing.T) {
 	if want := "{\"status\":\"stopping\"}\n"; left != want || w.Code != 202 || w.Header().Get("Content-Length") != strconv.Itoa(len(want)) {
 		t.Errorf("%d %v %q left, want 202 and the whole of %q", w.Code, w.Header(), left, want)
 	}
-	if !s.wasAsked() {
+	if !s.stopping.made() {
 		t.Error("the session is not asked to end")
 	}
 }

@@ -93,8 +93,12 @@ func sessionStop(ctx context.Context, a *app, id string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := callControl(ctx, home, id, "POST", "/v1/session/stop", nil); err != nil && alive(home, id) { // else it has ended meanwhile
-		return err
+	if _, err := callControl(ctx, home, id, "POST", "/v1/session/stop", nil); err != nil {
+		if alive(home, id) {
+			return hint(fmt.Errorf("stop the session %s: %w", id, err), "its process may be stopped or at its end; end it with: kill %d", s.PID)
+		}
+		a.sayf("aileron: the session %s has ended meanwhile", id)
+		return nil
 	}
 	a.sayf("aileron: %s was asked to end", id)
 	return nil

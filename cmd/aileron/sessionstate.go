@@ -101,6 +101,9 @@ func note(found map[string]*sessionState, r audit.Row) {
 		s.Disabled = &disabledState{r.Reason, text("cause")}
 	case audit.EventSessionEnded:
 		s.Ended, s.Cause = &r.TS, text("cause")
+		if s.Agent == "" && s.Mode == "" { // stopped before its first row
+			s.Agent, s.Mode = text("agent"), text("mode")
+		}
 		if r.Reason != "unclean" {
 			s.State = "ended"
 		}
