@@ -35,9 +35,10 @@ type requestStep func(*http.Request) error
 
 func (f requestStep) ModifyRequest(r *http.Request) error { return f(r) }
 
-// dropProxyFields removes fields that were meant for this hop.
+// dropProxyFields removes fields that this hop has dealt with and that
+// Connection need not name.
 func dropProxyFields(r *http.Request) error {
-	for _, name := range []string{"Proxy-Authorization", "Proxy-Connection", "Http2-Settings", "Expect", "Priority"} {
+	for _, name := range []string{"Http2-Settings", "Expect", "Priority"} {
 		r.Header.Del(name)
 	}
 	return nil

@@ -29,18 +29,11 @@ func (p FieldPattern) covers(lower string) bool {
 
 // AcceptsField reports whether the operation, or its connector, declares the
 // request field, whatever its case. A declared prefix never covers a reserved
-// name or the place of the credential.
+// name, and none is loaded that covers the place of the credential.
 func (op *Operation) AcceptsField(name string) bool {
 	lower := strings.ToLower(name)
 	covers := func(p FieldPattern) bool { return p.covers(lower) }
-	return slices.ContainsFunc(op.Headers, covers) && reservedField(lower) == "" && !op.injectsField(lower)
-}
-
-// injectsField reports whether a server could take the name for the field
-// that the credential stands in.
-func (op *Operation) injectsField(name string) bool {
-	in := op.Injection
-	return in != nil && in.In == "header" && foldField(in.Name) == foldField(name)
+	return slices.ContainsFunc(op.Headers, covers) && reservedField(lower) == ""
 }
 
 // readHeaders reads the list "headers" of a connector or an operation.

@@ -72,6 +72,16 @@ func fld() category {
 				c.is("the declared one", c.post("api.good.test", "/v1/any/7?notify=1", "x"), 200)
 			})
 		}},
+		{id: "FLD-05", does: "an operation without a credential gets what the client sends, but for the fields of the hop", run: func(c *trial) {
+			c.is("the request", c.get("plain.good.test", "/v1/items", "Sudo: root", "Authorization: Bearer its-own", "Connection: x-nominated", "X-Nominated: HOPONLY",
+				"Proxy-Authorization: Basic HOPONLY", "Proxy-Connection: HOPONLY", "Keep-Alive: HOPONLY"), 200)
+			c.absent("plain.good.test", "HOPONLY", "Proxy-", "Keep-Alive", "X-Nominated")
+			for _, h := range c.hits("plain.good.test") {
+				if h.Header.Get("Sudo") != "root" || h.Header.Get("Authorization") != "Bearer its-own" {
+					c.failf("the origin got %v", h.Header)
+				}
+			}
+		}},
 		{id: "SPC-03", does: "a path or a method that can be read in two ways is in no connector", run: fldDeclared},
 	}}
 }
