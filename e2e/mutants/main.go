@@ -74,7 +74,6 @@ func run(ctx context.Context, args []string) error {
 	defer remove()
 	r := runner{root: root, bound: o.bound}
 	if o.baseline {
-		fmt.Fprintln(os.Stderr, "mutants: the tests without an edit")
 		if err := r.baseline(ctx, chosen); err != nil {
 			return err
 		}

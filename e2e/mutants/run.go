@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -93,6 +94,7 @@ func last(out string) string {
 func (r runner) baseline(ctx context.Context, all []mutant) error {
 	for _, pkg := range packages(all) {
 		for _, run := range union(all, pkg) {
+			fmt.Fprintf(os.Stderr, "mutants: without an edit: %s\n", pkg)
 			if v, why := r.test(ctx, pkg, run); v != survived {
 				return fmt.Errorf("run the tests of %s without an edit (%s): %s: %s", pkg, run, v, why)
 			}

@@ -33,6 +33,18 @@ func (e echo) Refuse(f *Fault) *http.Response {
 	return &http.Response{StatusCode: f.Status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(f.Reason)), ContentLength: int64(len(f.Reason))}
 }
 
+// refused returns the fault of a head whose refusal has been answered.
+func refused(t *testing.T, faults <-chan *Fault, head string) *Fault {
+	t.Helper()
+	select {
+	case f := <-faults:
+		return f
+	default:
+		t.Fatalf("%q was not refused", head)
+		return nil
+	}
+}
+
 // dial serves h on a loopback connection and gives the client's end.
 func dial(t *testing.T, opts Options, h Handler) net.Conn {
 	t.Helper()
@@ -83,7 +95,7 @@ func TestWhatCannotBecomeARequestIsRefusedBeforeItsEnd(t *testing.T) {
 			t.Errorf("%q: read the refusal: %v", c.head, err)
 			continue
 		}
-		if f := <-faults; !strings.Contains(f.Reason, c.reason) || f.Method != c.method {
+		if f := refused(t, faults, c.head); !strings.Contains(f.Reason, c.reason) || f.Method != c.method {
 			t.Errorf("%q = %q of %q, want %q of %q", c.head, f.Reason, f.Method, c.reason, c.method)
 		}
 	}
@@ -142,7 +154,7 @@ func TestAmbiguousHeadsAreRefusedWithTheirReason(t *testing.T) {
 			if err != nil {
 				t.Fatalf("read the refusal: %v", err)
 			}
-			fault := <-faults
+			fault := refused(t, faults, c.head)
 			if res.StatusCode != c.status || !strings.Contains(fault.Reason, c.reason) {
 				t.Errorf("%q = %d %q, want %d with %q", c.head, res.StatusCode, fault.Reason, c.status, c.reason)
 			}
