@@ -90,7 +90,7 @@ func (b *boxRun) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := spec.ToolConflict(b.session.grants.connectors, b.plan.command[0]); err != nil {
+	if err := spec.ToolConflict(b.session.grants.installed(), b.plan.command[0]); err != nil {
 		return hint(err, "remove one of them with: aileron connector remove FQN")
 	}
 	if b.plan.opened != nil {

@@ -21,8 +21,8 @@ type granter struct {
 	s    *session
 	opts *sessionOptions
 
-	mu         sync.Mutex
-	print      string // of store and vault, at the last load
+	mu         sync.Mutex // guards all below
+	print      string     // of store and vault, at the last load
 	connectors []*spec.Connector
 	needles    map[string]scrub.Needle // every secret this session ever held: all stay wiped out
 	complained string                  // the last failed load that was told of
@@ -61,6 +61,14 @@ func (g *granter) load(ctx context.Context) (*proxy.Grants, error) {
 		return nil, err
 	}
 	return g.grants(connectors, chosen)
+}
+
+// installed returns the connectors of the last load. A reload replaces the
+// list and never changes it.
+func (g *granter) installed() []*spec.Connector {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.connectors
 }
 
 // choose picks each connector's binding: the only one, or what --bind names.

@@ -81,7 +81,7 @@ func runLaunch(ctx context.Context, a *app, opts *boxOptions, name string, args 
 // adviseModel says what an agent without a model provider would find out the
 // hard way.
 func (a *app) adviseModel(agent agents.Agent, s *session) {
-	for _, c := range s.grants.connectors {
+	for _, c := range s.grants.installed() {
 		for _, name := range agent.Connectors {
 			if strings.HasSuffix(c.FQN.Service(), name) {
 				return

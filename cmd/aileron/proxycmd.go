@@ -204,7 +204,7 @@ func (s *session) identity(apiURL string) []string {
 // placeholders are the harmless stand-ins of the connectors.
 func (s *session) placeholders() []string {
 	var env []string
-	for _, c := range s.grants.connectors {
+	for _, c := range s.grants.installed() {
 		for _, p := range c.Placeholders {
 			env = append(env, p.Env+"="+p.Value)
 		}

@@ -51,7 +51,7 @@ const aptSandbox = "// Put here by aileron: a box has no capability to become _a
 // wherever some runtime looks for roots, and what tells the agent what it may
 // do. All of it is public.
 func (s *session) boxFiles(ctx context.Context, engine *sandbox.Engine, image sandbox.Image) ([]sandbox.File, error) {
-	return trustIn(ctx, engine, image, s.ca.RootPEM(), shims.ToolsFile(s.grants.connectors), s.log)
+	return trustIn(ctx, engine, image, s.ca.RootPEM(), shims.ToolsFile(s.grants.installed()), s.log)
 }
 
 // canTrust looks whether an image could be made to trust a session. An error
