@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/ALRubinger/aileron/internal/panics"
 )
 
 // There is no index but seq's: each would double the pages that a commit
@@ -205,9 +208,12 @@ func (l *Log) write(group []*Row) error {
 // commitOrFail is commit, a panic of which is an error: whoever leads must give
 // the lead away.
 func (l *Log) commitOrFail(group []*Row) (err error) {
-	err = errors.New("commit: it panicked")
 	defer func() {
-		if recover() != nil && l.tx != nil {
+		if recover() == nil {
+			return
+		}
+		err = fmt.Errorf("commit: it panicked at %s", strings.Join(panics.Origin(), " < "))
+		if l.tx != nil {
 			l.tx.close()
 			l.tx = nil
 		}

@@ -19,6 +19,7 @@ var arrows = []struct{ from, to, why string }{
 	{"cmd/aileron", "*", "the command joins everything"},
 	{"e2e", "*", "tests only"},
 	{"proxy", "spec vault ca audit proxy/ internal/", "the plane stands on the leaves"},
+	{"audit", "internal/", "leaves of every package"},
 	{"shims", "spec", "shims render what specs declare"},
 	{"spec/store", "spec", "the store keeps connectors"},
 	{"sandbox", "sandbox/ internal/", "a box knows boxes, not proxies"},

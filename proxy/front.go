@@ -16,6 +16,7 @@ import (
 	"github.com/elazarl/goproxy"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/panics"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
@@ -63,7 +64,7 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
 		wait = 0
 		conns.Go(func() {
 			// Of this connection alone: one refusal is not the next one's.
-			front, opts := open, wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: p.draining}
+			front, opts := open, wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: p.draining, Log: p.cfg.Log}
 			if p.draining.Err() != nil { // it came too late, and is told so
 				opts.Drain, opts.Once = nil, true
 				opts.Limits.Idle, opts.Limits.Header = 2*time.Second, 2*time.Second
@@ -90,8 +91,8 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
 
 // recovered keeps a bug in one exchange from ending the session.
 func (p *Plane) recovered(where string) {
-	if v := recover(); v != nil {
-		p.cfg.Log.Error("panic", "in", where) // never the value: it may quote a request
+	if recover() != nil {
+		panics.Log(p.cfg.Log, where)
 	}
 }
 

@@ -58,16 +58,23 @@ func TestAListenerKnowsItsNames(t *testing.T) {
 // say sends one request to w's listener as it is.
 func (w *world) say(request string) *http.Response {
 	w.t.Helper()
+	c := w.sends(request)
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	must(w.t, err)
+	w.t.Cleanup(func() { _ = res.Body.Close() })
+	return res
+}
+
+// sends opens a connection to w's listener and sends what is given.
+func (w *world) sends(request string) net.Conn {
+	w.t.Helper()
 	c, err := net.Dial("tcp", w.addr)
 	must(w.t, err)
 	w.t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	_, err = fmt.Fprint(c, request)
 	must(w.t, err)
-	res, err := http.ReadResponse(bufio.NewReader(c), nil)
-	must(w.t, err)
-	w.t.Cleanup(func() { _ = res.Body.Close() })
-	return res
+	return c
 }
 
 func TestTheAPIAnswersOnlyItsOwnHosts(t *testing.T) {

@@ -6,12 +6,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/panics"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/proxy/wire/h2"
 )
@@ -68,7 +70,7 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 	}
 	cfg.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.cfg.CA.Leaf(a.Host) }
 	secure := tls.Server(conn, cfg)
-	if err := shakeHands(ctx, secure); err != nil {
+	if err := shakeHands(ctx, secure, p.cfg.Log); err != nil {
 		switch {
 		case errors.Is(err, errServerName):
 			p.refuseTunnel(door, a, deny(reasonAuthority, "the client's SNI is not the host of its CONNECT"))
@@ -82,7 +84,7 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 		_ = secure.SetDeadline(time.Time{})
 		drain, stop := p.drain()
 		defer stop()
-		h2.Serve(ctx, secure, wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: drain}, h)
+		h2.Serve(ctx, secure, wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: drain, Log: p.cfg.Log}, h)
 		h.ended()
 		return
 	}
@@ -93,7 +95,7 @@ func (p *Plane) serveInside(ctx context.Context, conn net.Conn, h *inside) {
 	_ = conn.SetDeadline(time.Time{})
 	drain, stop := p.drain()
 	defer stop()
-	wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: drain}, h)
+	wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: drain, Log: p.cfg.Log}, h)
 	h.ended()
 }
 
@@ -107,12 +109,14 @@ func (p *Plane) drain() (context.Context, func()) {
 
 // shakeHands does the handshake in a goroutine of its own: it is what needs
 // the most stack, and the tunnel's goroutine would keep that for its life.
-func shakeHands(ctx context.Context, conn *tls.Conn) error {
+func shakeHands(ctx context.Context, conn *tls.Conn, log *slog.Logger) error {
 	ended := make(chan error)
 	go func() {
 		err := errPanicked
 		defer func() {
-			_ = recover() // the value may quote what the client sent
+			if recover() != nil {
+				panics.Log(log, "a handshake")
+			}
 			ended <- err
 		}()
 		err = conn.HandshakeContext(ctx)
@@ -202,8 +206,8 @@ func (i *inside) Answer(r *http.Request) (res *http.Response) {
 	x := p.newExchange(i.door, i.source, i.a, i.scheme, r)
 	x.tunnel = i.ctx
 	defer func() {
-		if recover() != nil { // never the value: it may quote a request
-			p.cfg.Log.Error("panic", "in", "an exchange", "request_id", x.row.Fields["request_id"])
+		if recover() != nil {
+			panics.Log(p.cfg.Log, "an exchange", "request_id", x.row.Fields["request_id"])
 			res = x.reject(deny(reasonPanic, "aileron failed while it served this request")).Response(r)
 		}
 	}()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -35,6 +36,8 @@ type Options struct {
 	Drain context.Context
 	// Once ends the connection after one exchange.
 	Once bool
+	// Log gets where a panic came from that ends a stream; nil discards.
+	Log *slog.Logger
 	// Budget bounds what the connection holds; nil: nothing does.
 	Budget *budget.Budget
 }

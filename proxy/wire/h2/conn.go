@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -48,7 +49,7 @@ func Serve(ctx context.Context, conn net.Conn, opts wire.Options, h Handler) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c := &connection{
 		conn: conn, ctx: ctx, handler: h, limits: opts.Limits.WithDefaults(), drain: opts.Drain,
-		cancel: cancel, account: opts.Budget.Conn(),
+		cancel: cancel, log: opts.Log, account: opts.Budget.Conn(),
 		streams: map[uint32]*stream{}, peerFrame: maxFrame,
 		sendWindow: 65535, initialSend: 65535, recvWindow: connWindow,
 	}
@@ -74,6 +75,7 @@ type connection struct {
 	conn    net.Conn
 	ctx     context.Context //nolint:containedctx // the connection's own life
 	handler Handler
+	log     *slog.Logger
 	limits  wire.Limits
 	drain   context.Context //nolint:containedctx // the session's
 	running sync.WaitGroup

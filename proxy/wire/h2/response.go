@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/ALRubinger/aileron/internal/panics"
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
@@ -35,7 +36,11 @@ func (st *stream) serve(answer func() *http.Response) {
 		})
 		c.idled()
 	}()
-	defer func() { _ = recover() }() // the handler has written it down; the stream is reset
+	defer func() { // the stream is reset
+		if recover() != nil {
+			panics.Log(c.log, "a response over HTTP/2")
+		}
+	}()
 	res := answer()
 	if st.respond(res) != nil {
 		return

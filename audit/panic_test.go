@@ -1,0 +1,16 @@
+package audit
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A commit that panics is an error that says where it did.
+func TestAPanicOfACommitSaysWhereItBegan(t *testing.T) {
+	l := &Log{path: filepath.Join(t.TempDir(), "audit.db")} // without a database
+	err := l.commitOrFail(nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "commit: it panicked at ") || !strings.Contains(err.Error(), "audit.(*Log).") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,128 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// panickingRecorder panics at the n-th call of Append, or at each AppendSoon.
+type panickingRecorder struct {
+	Recorder
+	mu     sync.Mutex
+	append int
+	soon   bool
+}
+
+func (r *panickingRecorder) Append(ctx context.Context, row audit.Row) (audit.Row, error) {
+	r.mu.Lock()
+	r.append--
+	n := r.append
+	r.mu.Unlock()
+	if n == 0 {
+		panic("CANARY: what a client sent")
+	}
+	return r.Recorder.Append(ctx, row)
+}
+
+func (r *panickingRecorder) AppendSoon(ctx context.Context, row audit.Row) error {
+	if r.soon {
+		panic(errors.New("CANARY: what a client sent"))
+	}
+	return r.Recorder.AppendSoon(ctx, row)
+}
+
+// logBuffer is a log that several goroutines write.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// Each place that recovers says which function and line panicked, and never
+// with which value; the session goes on.
+func TestARecoveredPanicSaysWhereItBegan(t *testing.T) {
+	const in = "proxy.(*panickingRecorder)."
+	for name, c := range map[string]struct {
+		in, at string
+		h2     bool
+		panics func(w *world, r *panickingRecorder) // what is to panic
+		ask    func(w *world)
+	}{
+		"an exchange": {in: "an exchange", at: in + "Append panic_test.go:",
+			panics: func(_ *world, r *panickingRecorder) { r.append = 1 }},
+		"a connection": {in: "a connection", at: in + "Append panic_test.go:",
+			panics: func(_ *world, r *panickingRecorder) { r.append = 1 },
+			ask: func(w *world) {
+				w.sends("CONNECT api.good.example:443 HTTP/1.1\r\nHost: api.good.example:443\r\n\r\n")
+			}},
+		"a response": {in: "a connection", at: in + "AppendSoon panic_test.go:",
+			panics: func(_ *world, r *panickingRecorder) { r.soon = true }},
+		"a response over HTTP/2": {in: "a response over HTTP/2", at: in + "AppendSoon panic_test.go:", h2: true,
+			panics: func(_ *world, r *panickingRecorder) { r.soon = true }},
+		"a handshake": {in: "a handshake", at: "ca.(*Session).Leaf",
+			panics: func(w *world, _ *panickingRecorder) { w.plane.cfg.CA = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logBuffer
+			recorder := &panickingRecorder{}
+			w := newWorldWith(t, false, func(cfg *Config) {
+				recorder.Recorder, cfg.Audit = cfg.Audit, recorder
+				cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+			}, hello)
+			ca := w.plane.cfg.CA
+			c.panics(w, recorder)
+			client := w.client
+			if c.h2 {
+				client = w.h2client()
+			}
+			ask := c.ask
+			if ask == nil {
+				ask = func(w *world) {
+					r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.good.example/v1/items", http.NoBody)
+					must(t, err)
+					if res, err := client.Do(r); err == nil {
+						_, _ = io.Copy(io.Discard, res.Body)
+						_ = res.Body.Close()
+					}
+				}
+			}
+			ask(w)
+			want := `in="` + c.in + `"`
+			for deadline := time.Now().Add(time.Minute); !strings.Contains(log.String(), want); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("no panic %s is logged: %s", want, log.String())
+				}
+			}
+			if text := log.String(); !strings.Contains(text, c.at) || strings.Contains(text, "CANARY") {
+				t.Errorf("the log says %s", text)
+			}
+			recorder.mu.Lock()
+			recorder.append, recorder.soon, w.plane.cfg.CA = 0, false, ca
+			recorder.mu.Unlock()
+			if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 {
+				t.Errorf("the next request: %d %s", res.StatusCode, body)
+			}
+		})
+	}
+}
