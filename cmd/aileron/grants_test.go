@@ -14,7 +14,7 @@ func TestConnectorsAreReadWhileTheyAreReloaded(t *testing.T) {
 	c.ok("connector", "install", exampleGitHub, "--yes")
 	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, home: c.home,
 		getenv: func(string) string { return "" }}
-	s, err := a.openSession(t.Context(), sessionPlan{mode: "proxy", opts: &sessionOptions{}})
+	s, err := a.openSession(t.Context(), sessionPlan{mode: "proxy", opts: &sessionOptions{}, stop: newStopRequest()})
 	if err != nil {
 		t.Fatal(err)
 	}
