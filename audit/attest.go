@@ -33,9 +33,6 @@ func (l *Log) examine(ctx context.Context) error {
 	if fault := known.fault(newest.seq > 0); fault != "" {
 		found = append(found, breach{reason: known.reason(), expected: known.expected(), found: fault})
 	}
-	for i := range found {
-		found[i].newest = newest.seq
-	}
 	if len(found) == 0 {
 		l.known = known.expected()
 		return nil
@@ -157,6 +154,8 @@ func (l *Log) attest() error {
 
 // taint keeps breaches in audit.head and queues the event that reports them.
 func (l *Log) taint(found []breach) error {
+	newest, _ := l.newestHead(context.Background()) // 0 where it cannot be read
+	found[0].newest = newest.seq
 	if err := l.head.keep(found); err != nil {
 		return err
 	}

@@ -81,9 +81,12 @@ func isDamage(err error) bool {
 	if !errors.As(err, &fault) {
 		return errors.Is(err, errDamaged)
 	}
+	switch fault.Code() {
+	case sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_DATA, sqlite3.SQLITE_IOERR_CORRUPTFS:
+		return true // and not those of a full disk
+	}
 	switch fault.Code() & 0xff {
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_ERROR,
-		sqlite3.SQLITE_MISMATCH:
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH:
 		return true
 	}
 	return false

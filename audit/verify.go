@@ -102,7 +102,7 @@ func (w *walk) rows(ctx context.Context, l *Log) error {
 	for rows.Next() {
 		r, fields, err := scan(rows)
 		if err != nil {
-			w.breaks(r, "the row cannot be read")
+			w.breaks(r, "the row cannot be read", "", foundUnreadable)
 		}
 		if !w.broken {
 			w.check(r, fields)
@@ -130,19 +130,23 @@ func (w *walk) check(r Row, fields string) {
 	again.chain(w.report.Head, fields)
 	switch {
 	case r.Seq != w.report.Rows+1:
-		w.breaks(r, fmt.Sprintf("row %d is missing before it", w.report.Rows+1))
+		w.breaks(r, fmt.Sprintf("row %d is missing before it", w.report.Rows+1), "", foundMissing)
 	case r.PrevHash != w.report.Head:
-		w.breaks(r, "its prev_hash is not the hash of the row before it")
+		w.breaks(r, "its prev_hash is not the hash of the row before it", w.report.Head, printableHash(r.PrevHash))
 	case r.Hash != again.Hash:
-		w.breaks(r, "its content does not have its hash")
+		w.breaks(r, "its content does not have its hash", printableHash(r.Hash), again.Hash)
 	default:
 		w.report.Rows, w.report.Head = r.Seq, r.Hash
 	}
 }
 
-func (w *walk) breaks(r Row, why string) {
+// breaks adds the first row that does not fit the chain.
+func (w *walk) breaks(r Row, why, expected, found string) {
+	if expected != "" {
+		why += fmt.Sprintf(": expected %s, found %s", expected, found)
+	}
 	if !w.broken {
-		w.report.add(Finding{Seq: r.Seq, ID: r.ID, Why: why})
+		w.report.add(Finding{Seq: r.Seq, ID: r.ID, Expected: expected, Found: found, Why: why})
 	}
 	w.broken = true
 }
