@@ -104,3 +104,32 @@ func TestDeclaredFieldsAreReadStrictly(t *testing.T) {
 		t.Errorf("a credential in the query is in no field's way: %v", err)
 	}
 }
+
+// FuzzDeclaredFields: whatever loads, no field of authority, framing or
+// routing is accepted, in any spelling that a server folds into it, and what
+// is accepted is a token that the pattern covers.
+func FuzzDeclaredFields(f *testing.F) {
+	for _, s := range []string{"anthropic-*", "x-goog-*", "Sudo", "x-*", "x_real_ip", "X-Forwarded.Host", "client-*", "a*", "*", "im*", "session_id", "ho\u017ft", "auth-*", "co-*"} {
+		f.Add(s, "sudo")
+	}
+	never := strings.Fields(`sudo impersonate-user x-remote-user authorization cookie x-api-key host content-length transfer-encoding connection te upgrade
+		proxy-authorization x-forwarded-for x-real-ip client-ip via forwarded x-http-method-override x-original-url x-unix-socket x-aileron-session client-cert
+		x-ssl-client-cert accept-encoding range sec-websocket-key destination from signature x-goog-iap-jwt-assertion`)
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		p, why := parseFieldPattern(pattern)
+		if why != "" {
+			return
+		}
+		op := &Operation{Headers: []FieldPattern{p}}
+		for _, n := range never {
+			for _, spelled := range []string{n, strings.ToUpper(n), strings.ReplaceAll(n, "-", "_"), strings.ReplaceAll(n, "-", "."), strings.Replace(n, "-", "_", 1)} {
+				if op.AcceptsField(spelled) {
+					t.Errorf("with %q the field %s is accepted", pattern, spelled)
+				}
+			}
+		}
+		if isToken(name) && op.AcceptsField(name) && !strings.HasPrefix(strings.ToLower(name), strings.TrimSuffix(strings.ToLower(pattern), "*")) {
+			t.Errorf("with %q the field %q is accepted", pattern, name)
+		}
+	})
+}
