@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// manipulation is what somebody does to a home that holds 20 rows of "mine"
+// manipulation is a change to a home that holds 20 rows of "mine"
 // and had an older copy taken after ten.
 type manipulation struct {
 	name   string

@@ -29,6 +29,7 @@ type headFile struct {
 	checked time.Time   // when line was in the file, as it was left
 	behind  bool        // line is older than next
 	lost    []headLine  // lines that keep recorded and tell has to acknowledge
+	kept    int         // breaches that keep recorded
 }
 
 func newHeadFile(db string) *headFile {

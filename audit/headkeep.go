@@ -1,10 +1,23 @@
 package audit
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
+
+// maxKept bounds the lines that one writer keeps: audit.head must not grow
+// without bound where something takes every row from the log again.
+const maxKept = 256
+
+// errTooManyBreaches is returned when a log loses its rows again and again.
+var errTooManyBreaches = errors.New("the log was changed too often under this process")
 
 // keep records for ever the heads that the log contradicts: in the lines that
 // hold them, or in lines of their own. This writer goes on with a new line.
 func (h *headFile) keep(found []breach) error {
+	if h.kept += len(found); h.kept > maxKept {
+		return errTooManyBreaches
+	}
 	return h.locked(func() error {
 		if err := h.makeWitness(); err != nil {
 			return err
