@@ -189,7 +189,12 @@ func TestAnUpgradeNobodyAskedForIsNotRelayed(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: foo\r\nConnection: Upgrade\r\n\r\nRAW %s", r.Header.Get("Authorization"))
+		protocol := "foo"
+		if r.Header.Get("Upgrade") == "" {
+			protocol = "websocket" // for no key at all, and so with the right proof
+		}
+		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: %s\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\nRAW %s",
+			protocol, acceptKey(r.Header.Get("Sec-WebSocket-Key")), r.Header.Get("Authorization"))
 	})
 	for _, path := range []string{"/v1/items", "/v1/live"} {
 		request := strings.Replace(handshake, "/v1/live", path, 1)

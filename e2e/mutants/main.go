@@ -44,6 +44,7 @@ type options struct {
 	shard    string
 	baseline bool
 	check    bool
+	nice     int
 	bound    time.Duration
 	ids      []string
 }
@@ -54,6 +55,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.list, "list", "scripts/mutants.txt", "the list of mutants")
 	flags.StringVar(&o.shard, "shard", "1/1", "which part of the list: K/N")
 	flags.BoolVar(&o.baseline, "baseline", true, "run the tests without an edit first")
+	flags.IntVar(&o.nice, "nice", 10, "the niceness of the tests")
 	flags.BoolVar(&o.check, "check", false, "only check that the edits apply, in the work tree as it is")
 	flags.DurationVar(&o.bound, "bound", bound, "the most that one test may take")
 	if err := flags.Parse(args); err != nil {
@@ -72,7 +74,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer remove()
-	r := runner{root: root, bound: o.bound}
+	r := runner{root: root, bound: o.bound, nice: o.nice}
 	if o.baseline {
 		if err := r.baseline(ctx, chosen); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,6 +33,7 @@ const bound = 4 * time.Minute
 type runner struct {
 	root  string
 	bound time.Duration
+	nice  int
 }
 
 // try makes the edit, runs the test, and takes the edit back.
@@ -52,7 +54,7 @@ func (r runner) test(ctx context.Context, pkg, run string) (verdict, string) {
 	within, cancel := context.WithTimeout(ctx, r.bound)
 	defer cancel()
 	timeout := fmt.Sprintf("-timeout=%v", r.bound*3/4)
-	cmd := exec.CommandContext(within, "nice", "-n", "10", "go", "test", "-count=1", "-vet=off", "-v", timeout, "-run", run, pkg)
+	cmd := exec.CommandContext(within, "nice", "-n", strconv.Itoa(r.nice), "go", "test", "-count=1", "-vet=off", "-v", timeout, "-run", run, pkg)
 	cmd.Dir = r.root
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
