@@ -80,6 +80,13 @@ func TestARecoveredPanicSaysWhereItBegan(t *testing.T) {
 			panics: func(_ *world, r *panickingRecorder) { r.soon = true }},
 		"a response over HTTP/2": {in: "a response over HTTP/2", at: in + "AppendSoon panic_test.go:", h2: true,
 			panics: func(_ *world, r *panickingRecorder) { r.soon = true }},
+		"the decision": {in: "an exchange", at: "spec.(*Index).",
+			panics: func(w *world, _ *panickingRecorder) { w.plane.SetGrants(&Grants{}) },
+			ask: func(w *world) {
+				if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 502 || w.last().Reason != reasonPanic {
+					w.t.Errorf("got %d %s, row %+v", res.StatusCode, body, w.last())
+				}
+			}},
 		"a handshake": {in: "a handshake", at: "ca.(*Session).Leaf",
 			panics: func(w *world, _ *panickingRecorder) { w.plane.cfg.CA = nil }},
 	} {
@@ -90,7 +97,7 @@ func TestARecoveredPanicSaysWhereItBegan(t *testing.T) {
 				recorder.Recorder, cfg.Audit = cfg.Audit, recorder
 				cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 			}, hello)
-			ca := w.plane.cfg.CA
+			ca, grants := w.plane.cfg.CA, w.plane.grants.Load()
 			c.panics(w, recorder)
 			client := w.client
 			if c.h2 {
@@ -120,6 +127,7 @@ func TestARecoveredPanicSaysWhereItBegan(t *testing.T) {
 			recorder.mu.Lock()
 			recorder.append, recorder.soon, w.plane.cfg.CA = 0, false, ca
 			recorder.mu.Unlock()
+			w.plane.SetGrants(&Grants{Index: grants.Index, Bound: grants.Bound, Scrub: grants.Scrub})
 			if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 {
 				t.Errorf("the next request: %d %s", res.StatusCode, body)
 			}

@@ -9,8 +9,11 @@ import (
 // when no connector names t's host. Of several it is the one of the operation
 // whose path is nearest to t's, and of equally near ones that of t's method.
 // For a port that none of them names, and without a path, it is the first by
-// FQN.
+// FQN. A nil index names none: a refusal is recorded whatever went wrong.
 func (ix *Index) Naming(t Target) *Connector {
+	if ix == nil {
+		return nil
+	}
 	if t.Path != "" {
 		parts := strings.Split(strings.TrimPrefix(t.Path, "/"), "/")
 		for _, tr := range ix.trees(t.Host, t.Port) {

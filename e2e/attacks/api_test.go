@@ -56,6 +56,7 @@ func api() category {
 			}
 			c.untouched()
 		}},
+		{id: "API-03", does: "the endpoints answer under no other name than their listener's", run: apiHosts},
 		{id: "API-04", does: "a web page is refused even with the token, and no page may read an answer", run: func(c *trial) {
 			bearer := "Authorization: Bearer " + c.s.token
 			for _, page := range []string{"Origin: https://evil.test", "Origin: null", "Origin: http://" + c.s.addr, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: none"} {

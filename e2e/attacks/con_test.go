@@ -51,6 +51,7 @@ func con() category {
 			c.untouched()
 		}},
 		{id: "CON-08", does: "early data and renegotiation", run: conReplay},
+		{id: "CON-09", does: "a client that half-closes gets its response", run: conHalfClosed},
 		{id: "CON-10", does: "an answer that breaks off is no whole one", run: func(c *trial) {
 			for name, broken := range map[string]string{
 				"length":      "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
