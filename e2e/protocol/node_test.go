@@ -252,3 +252,19 @@ func TestAWebSocketThatIsNotDeclaredIsRefused(t *testing.T) {
 		t.Errorf("got %+v", all)
 	}
 }
+
+// Node's http.request sends the proxy's address as the Host of a CONNECT: the
+// request target decides (RFC 9112 section 3.2.3).
+func TestNodesOwnConnectIsAccepted(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	began := time.Now()
+	cmd := exec.CommandContext(ctx, need(t, "node"), "testdata/node/connect.js", hostH1, "/v1/hello", shared.Proxy, shared.CA)
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != "200 hello\n" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if r := shared.row(t, "/v1/hello", began); r["decision"] != "proxied" || r["host"] != hostH1 {
+		t.Errorf("the row is %v", r)
+	}
+}
