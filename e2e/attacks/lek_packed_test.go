@@ -6,8 +6,10 @@ import (
 	"compress/flate"
 	"compress/lzw"
 	"compress/zlib"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"strings"
@@ -98,7 +100,77 @@ func lekPacked() []attack {
 				})
 			}
 		}},
+		{id: "LEK-45", does: "an echo in another case of its letters is redacted like any other", run: func(c *trial) {
+			s := on.secrets["S1"]
+			title := ""
+			for i, r := range s {
+				if i%2 == 0 {
+					title += strings.ToUpper(string(r))
+				} else {
+					title += strings.ToLower(string(r))
+				}
+			}
+			std := base64.StdEncoding.EncodeToString([]byte(s))
+			c.covered([]string{strings.ToUpper(s), strings.ToLower(s), title, strings.ToUpper(s[3:19]), strings.ToLower(s[20:36]),
+				"BEARER " + strings.ToUpper(s), strings.ToLower(std), strings.ToUpper(hex.EncodeToString([]byte(s)))}, s, std, hex.EncodeToString([]byte(s)))
+		}},
+		{id: "LEK-45b", does: "base32, arrays of numbers, base64 with blanks, and the newer escapes of scripts", run: func(c *trial) {
+			s := on.secrets["S1"]
+			var numbers, octets []string
+			braces, percentU, python := "", "", ""
+			for _, b := range []byte(s) {
+				numbers, octets = append(numbers, fmt.Sprint(b)), append(octets, fmt.Sprintf("0x%02x", b))
+				braces, percentU, python = braces+fmt.Sprintf(`\u{%x}`, b), percentU+fmt.Sprintf("%%u%04X", b), python+fmt.Sprintf(`\U%08x`, b)
+			}
+			std := base64.StdEncoding.EncodeToString([]byte(s))
+			forms := []string{strings.Join(numbers, ","), strings.Join(numbers, ", "), strings.Join(numbers, " "), strings.Join(octets, ","), strings.Join(octets, ", "),
+				braces, percentU, python, s[:11] + braces[66:], std[:16] + " " + std[16:32] + "\t" + std[32:]}
+			for _, enc := range []*base32.Encoding{base32.StdEncoding, base32.HexEncoding} {
+				for shift := range 5 {
+					form := enc.EncodeToString([]byte("xxxx"[:shift] + s + "yy"))
+					forms = append(forms, form, strings.ToLower(form), strings.TrimRight(form, "="))
+				}
+			}
+			c.covered(forms, s, std, strings.Join(numbers, ","))
+		}},
 	}
+}
+
+// covered has an origin answer with each form in a body and a header field, and
+// fails the trial where 16 characters of one are left, or a run of 16 of a
+// secret's encodings in whatever case.
+func (c *trial) covered(forms []string, encodings ...string) {
+	c.origin("api.good.test").plays(func(v *visit) {
+		var i int
+		_, _ = fmt.Sscanf(v.Target, "/v1/items/%d", &i)
+		v.reply(200, "a "+forms[i]+" b", "Content-Type", "text/plain", "X-Echo", strings.ReplaceAll(forms[i], "\n", " "))
+	})
+	raw, methods := "", []string{}
+	for i := range forms {
+		raw += head("GET", "api.good.test", fmt.Sprintf("/v1/items/%d", i))
+		methods = append(methods, "GET")
+		c.rows++
+	}
+	for i, a := range c.say(c.tunnel("api.good.test"), raw, methods...) {
+		c.is("the answer", a, 200)
+		for what, text := range map[string]string{"body": a.body, "header": a.header.Get("X-Echo")} {
+			if !strings.Contains(text, "****************") {
+				c.failf("form %d: the %s is %.300q", i, what, text)
+			}
+			for _, of := range append(encodings, forms[i]) {
+				for at := 0; at+fragment <= len(of); at++ {
+					if strings.Contains(strings.ToLower(text), strings.ToLower(of[at:at+fragment])) {
+						c.failf("form %d: the %s holds %q: %.300q", i, what, of[at:at+fragment], text)
+						break
+					}
+				}
+			}
+		}
+		if len(a.body) != len(forms[i])+4 || !strings.HasPrefix(a.body, "a ") || !strings.HasSuffix(a.body, " b") {
+			c.failf("form %d came as %.300q", i, a.body)
+		}
+	}
+	c.redacted()
 }
 
 // packers pack a text in every format that this test can write, or that it can

@@ -35,12 +35,20 @@ const (
 	base64Char
 	blank
 	nameStart // what may follow & in an entity
+	decimalDigit
+	decimalGap // what may stand between the numbers of an array
 )
 
 var classOf = func() (c [256]uint8) {
 	for b := range c {
 		letter := b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 		digit := b >= '0' && b <= '9'
+		if digit {
+			c[b] |= decimalDigit
+		}
+		if bytes.IndexByte([]byte(decimalGaps), byte(b)) >= 0 {
+			c[b] |= decimalGap
+		}
 		if isHex(byte(b)) {
 			c[b] |= hexDigit | hexDump
 		}
@@ -75,7 +83,7 @@ func (s *Scanner) survey() {
 	s.blocks = slices.Grow(s.blocks[:0], n)[:n]
 	clear(s.blocks)
 	s.surveyGrams()
-	s.each('%', func(i int) bool { return i+1 >= len(data) || classOf[data[i+1]]&hexDigit != 0 }, escaped)
+	s.each('%', func(i int) bool { return i+1 >= len(data) || classOf[data[i+1]]&hexDigit != 0 || data[i+1]|0x20 == 'u' }, escaped)
 	s.each('&', func(i int) bool { return i+1 >= len(data) || classOf[data[i+1]]&nameStart != 0 }, escaped)
 	s.each('=', func(i int) bool {
 		return i+1 >= len(data) || data[i+1] == '\r' || data[i+1] == '\n' ||
@@ -92,6 +100,9 @@ func (s *Scanner) survey() {
 func (s *Scanner) surveyGrams() {
 	data, stride, g := s.data, s.set.stride, &s.set.sample
 	i := 0
+	if stride == usualStride {
+		i = s.surveyUsual()
+	}
 	for ; i+3*stride+gram <= len(data); i += 4 * stride {
 		// Four at a time: hits are rare, and their loads do not wait for each other.
 		if (g.bit(data[i:])|g.bit(data[i+stride:])|g.bit(data[i+2*stride:])|g.bit(data[i+3*stride:]))&1 == 0 {
@@ -137,7 +148,7 @@ func (s *Scanner) backslashed(i int) bool {
 		}
 		s.spot(i, broken)
 		return true
-	case 'u', 'x', '/', '\\':
+	case 'u', 'U', 'x', 'X', '/', '\\':
 		return true
 	}
 	return false

@@ -142,6 +142,11 @@ func (v *view) digits(src *view) {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch {
+		case classOf[c]&hexDump == 0:
+			v.separate(src, i)
+			i = skip(s, i, hexDump)
+			gap = 0
+			continue
 		case (c == '0' || c == '\\') && i+1 < len(s) && (s[i+1] == 'x' || s[i+1] == 'X'):
 			i++
 			gap += 2
@@ -161,8 +166,71 @@ func (v *view) digits(src *view) {
 			gap = maxGap + 1
 		}
 		if gap > maxGap {
-			v.put(separator, src.begin(i), src.end(i))
+			v.separate(src, i)
 			gap = 0
 		}
 	}
+}
+
+// skip is the last byte from i on before one of class.
+func skip(s []byte, i int, class uint8) int {
+	for i+1 < len(s) && classOf[s[i+1]]&class == 0 {
+		i++
+	}
+	return i
+}
+
+// decimalGaps may stand between the numbers of an array, up to maxDecimalGap
+// of them: as many as an indented line has in front.
+const (
+	decimalGaps   = ", \t\r\n;:\"'"
+	maxDecimalGap = 16
+)
+
+// numbers keeps what the numbers of an array of bytes stand for, and drops
+// what is between them. Anything else is a separator symbol. A number at the
+// end may go on behind it.
+func (v *view) numbers(src *view) {
+	v.start(src)
+	s := src.symbols
+	gap := 0
+	for i := 0; i < len(s); i++ {
+		switch class := classOf[s[i]]; {
+		case class&decimalDigit != 0:
+			n, value := decimal(s[i:])
+			if i+n == len(s) && !v.final {
+				v.cut = min(v.cut, int(src.begin(i)))
+				return
+			}
+			v.put(value, src.begin(i), src.end(i+n-1))
+			i += n - 1
+			gap = 0
+		case class&decimalGap == 0, gap == maxDecimalGap:
+			v.separate(src, i)
+			i = skip(s, i, decimalDigit)
+			gap = 0
+		default:
+			gap++
+		}
+	}
+}
+
+// separate puts one separator symbol for any number of bytes that are none.
+func (v *view) separate(src *view, i int) {
+	if n := len(v.symbols); n > 0 && v.symbols[n-1] != separator {
+		v.put(separator, src.begin(i), src.end(i))
+	}
+}
+
+// decimal reads the digits at the beginning of s: how many, and the byte that
+// they stand for.
+func decimal(s []byte) (n int, value byte) {
+	v := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		if v = v*10 + int(s[n]-'0'); v > 0xff {
+			v = separator
+		}
+		n++
+	}
+	return n, byte(v)
 }

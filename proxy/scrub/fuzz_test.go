@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	percentEscape = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
-	jsonEscape    = regexp.MustCompile(`\\(u00[0-9a-fA-F]{2}|x[0-9a-fA-F]{2}|["'/\\nrt])`)
+	percentEscape = regexp.MustCompile(`%([uU]00)?[0-9a-fA-F]{2}`)
+	jsonEscape    = regexp.MustCompile(`\\(u00[0-9a-fA-F]{2}|u\{0{0,6}[0-9a-fA-F]{2}\}|U0000(00[0-9a-fA-F]{2})|[xX][0-9a-fA-F]{2}|["'/\\nrt])`)
 )
 
 // slowly are the decodings of the promise, written the short and slow way.
@@ -33,6 +33,7 @@ var slowly = []func(string) string{
 }
 
 func hexValue(escape string) string {
+	escape = strings.TrimSuffix(escape, "}")
 	n, _ := strconv.ParseUint(escape[len(escape)-2:], 16, 8)
 	return string([]byte{byte(n)})
 }
@@ -53,13 +54,13 @@ func FuzzScrub(f *testing.F) {
 		for _, got := range []string{whole, parts} {
 			for i, outer := range slowly {
 				for j, inner := range slowly {
-					left := inner(outer(got))
+					left := strings.ToLower(inner(outer(got)))
 					for at := range len(longSecret) - Window + 1 {
-						if strings.Contains(left, longSecret[at:at+Window]) {
+						if strings.Contains(left, strings.ToLower(longSecret[at:at+Window])) {
 							t.Fatalf("%q became %q: decoded by %d and %d: %q is left", text, got, i, j, longSecret[at:at+Window])
 						}
 					}
-					if strings.Contains(left, shortSecret) {
+					if strings.Contains(left, strings.ToLower(shortSecret)) {
 						t.Fatalf("%q became %q: decoded by %d and %d: the short secret is left", text, got, i, j)
 					}
 				}

@@ -2,16 +2,16 @@ package scrub
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math/bits"
 	"slices"
 	"sort"
 )
 
-// patterns is one alphabet's needles, prepared for search.
+// patterns is one alphabet's needles, prepared for search whatever the case of
+// their letters: servers that fold case echo secrets too. All symbols in it are
+// in lower case.
 type patterns struct {
 	window  int // how many symbols a fragment has
-	widest  int // window, or one more in base64: see needle.fragment
+	widest  int // window, or one more in base64 and base32: see needle.fragment
 	windows map[string]struct{}
 	whole   map[string]struct{}
 	lengths []int // of whole, each once
@@ -19,10 +19,12 @@ type patterns struct {
 	text    []byte // the long needles, between separators
 	heads   [][]byte
 	longest int // of the beginnings that are no hit yet
+	most    int // of a hit
 	stride  int // how far apart symbols are sampled
 
 	// What may begin or go on at the end of a piece is looked up by its first
 	// one and two symbols before anything is searched for.
+	any              [256]bool // is in some needle
 	oneIn, oneHead   [256]bool
 	pairIn, pairHead []uint64
 }
@@ -34,14 +36,15 @@ const separator = 0xff
 type needle struct {
 	symbols []byte
 	short   bool // of a secret shorter than Window: matches whole only
-	base64  bool
-	bit     int // of base64: the bit of the secret that the first symbol begins with
+	bits    int  // of the secret in a symbol: 6 in base64, 5 in base32, 0 where bytes are not split
+	bit     int  // the bit of the secret that the first symbol begins with
 }
 
 // fragment is how many symbols from i on are a hit. Twenty characters of
-// base64 that begin with a byte are fifteen bytes: one too few.
+// base64, or 24 of base32, that begin with a byte are fifteen bytes: one too
+// few.
 func (n *needle) fragment(i, window int) int {
-	if n.base64 && (n.bit+6*i)%8 == 0 {
+	if n.bits > 0 && (n.bit+n.bits*i)%8 == 0 {
 		return window + 1
 	}
 	return window
@@ -64,9 +67,16 @@ func prepare(window int, needles []needle) patterns {
 }
 
 func (p *patterns) add(form needle) {
-	n := form.symbols
+	n := bytes.ToLower(form.symbols)
 	p.heads = append(p.heads, n)
-	p.oneHead[n[0]] = true
+	for _, of := range n {
+		for _, c := range cases(of) {
+			p.any[c] = true
+		}
+	}
+	for _, c := range cases(n[0]) {
+		p.oneHead[c] = true
+	}
 	setPair(p.pairHead, n)
 	for i := 0; i+gram <= len(n); i++ {
 		p.grams.note(n[i:])
@@ -74,17 +84,20 @@ func (p *patterns) add(form needle) {
 	if form.short || len(n) <= p.window {
 		p.longest = max(p.longest, len(n)-1)
 		p.whole[string(n)] = struct{}{}
+		p.most = max(p.most, len(n))
 		if !slices.Contains(p.lengths, len(n)) {
 			p.lengths = append(p.lengths, len(n))
 		}
 		return
 	}
-	if form.base64 {
+	if form.bits > 0 {
 		p.widest = p.window + 1
 	}
-	p.longest = max(p.longest, p.widest-1)
+	p.longest, p.most = max(p.longest, p.widest-1), max(p.most, p.widest)
 	for i := range n {
-		p.oneIn[n[i]] = true
+		for _, c := range cases(n[i]) {
+			p.oneIn[c] = true
+		}
 		if i+1 < len(n) {
 			setPair(p.pairIn, n[i:])
 		}
@@ -127,14 +140,16 @@ func (p *patterns) match(symbols []byte, i int, hit func(from, to int)) {
 	if !p.grams.has(symbols[i:]) {
 		return
 	}
-	for n := p.window; n <= p.widest && i+n <= len(symbols); n++ {
-		if _, ok := p.windows[string(symbols[i:i+n])]; ok {
+	var room [maxHit]byte
+	at := lower(room[:0], symbols[i:min(len(symbols), i+p.most)])
+	for n := p.window; n <= p.widest && n <= len(at); n++ {
+		if _, ok := p.windows[string(at[:n])]; ok {
 			hit(i, i+n)
 		}
 	}
 	for _, n := range p.lengths {
-		if i+n <= len(symbols) {
-			if _, ok := p.whole[string(symbols[i:i+n])]; ok {
+		if n <= len(at) {
+			if _, ok := p.whole[string(at[:n])]; ok {
 				hit(i, i+n)
 			}
 		}
@@ -144,79 +159,78 @@ func (p *patterns) match(symbols []byte, i int, hit func(from, to int)) {
 // open is how many of the last symbols are a run of a long needle, and how
 // many are the beginning of any needle.
 func (p *patterns) open(symbols []byte) (run, head int) {
+	if len(symbols) == 0 || !p.any[symbols[len(symbols)-1]] {
+		return 0, 0
+	}
+	symbols = symbols[max(0, len(symbols)-max(p.widest-1, p.longest)):]
+	var room [maxHit]byte
+	var folded []byte // symbols in lower case, once a first look does not suffice
 	// The end of a run of a needle is a run of it too, so the first length
 	// that is none ends the search.
 	for run < min(p.widest-1, len(symbols)) {
-		tail := symbols[len(symbols)-run-1:]
-		if !p.oneIn[tail[0]] || run > 0 && (!hasPair(p.pairIn, tail) || !bytes.Contains(p.text, tail)) {
+		at := len(symbols) - run - 1
+		if !p.oneIn[symbols[at]] || run > 0 && !hasPair(p.pairIn, symbols[at:]) {
+			break
+		}
+		if folded == nil {
+			folded = lower(room[:0], symbols)
+		}
+		if run > 0 && !bytes.Contains(p.text, folded[at:]) {
 			break
 		}
 		run++
 	}
 	for n := min(p.longest, len(symbols)); n > 0; n-- {
-		tail := symbols[len(symbols)-n:]
-		if !p.oneHead[tail[0]] || n > 1 && !hasPair(p.pairHead, tail) {
+		at := len(symbols) - n
+		if !p.oneHead[symbols[at]] || n > 1 && !hasPair(p.pairHead, symbols[at:]) {
 			continue
 		}
-		at := sort.Search(len(p.heads), func(i int) bool { return bytes.Compare(p.heads[i], tail) >= 0 })
-		if at < len(p.heads) && bytes.HasPrefix(p.heads[at], tail) {
+		if folded == nil {
+			folded = lower(room[:0], symbols)
+		}
+		tail := folded[at:]
+		i := sort.Search(len(p.heads), func(i int) bool { return bytes.Compare(p.heads[i], tail) >= 0 })
+		if i < len(p.heads) && bytes.HasPrefix(p.heads[i], tail) {
 			return run, n
 		}
 	}
 	return run, 0
 }
 
+// maxHit is how many symbols the longest hit has: 32 digits of hexadecimal, or
+// a short secret behind a part of its user's name in base64.
+const maxHit = 64
+
+// lower appends symbols to room in lower case.
+func lower(room, symbols []byte) []byte {
+	for _, c := range symbols {
+		if c-'A' <= 'Z'-'A' {
+			c += 'a' - 'A'
+		}
+		room = append(room, c)
+	}
+	return room
+}
+
+// setPair adds the first two symbols of s in either case.
 func setPair(set []uint64, s []byte) {
-	n := uint(s[0])<<8 | uint(s[1])
-	set[n/64] |= 1 << (n % 64)
+	for _, first := range cases(s[0]) {
+		for _, second := range cases(s[1]) {
+			n := uint(first)<<8 | uint(second)
+			set[n/64] |= 1 << (n % 64)
+		}
+	}
+}
+
+// cases is c, which is in lower case, in either case.
+func cases(c byte) [2]byte {
+	if c >= 'a' && c <= 'z' {
+		return [2]byte{c, c - 'a' + 'A'}
+	}
+	return [2]byte{c, c}
 }
 
 func hasPair(set []uint64, s []byte) bool {
 	n := uint(s[0])<<8 | uint(s[1])
 	return set[n/64]&(1<<(n%64)) != 0
 }
-
-// gram is what the filters look at: no needle may be shorter.
-const gram = 8
-
-// grams is a bitmap over the hashes of all runs of 8 bytes in some needles.
-type grams struct {
-	bitmap []uint64
-	shift  uint
-}
-
-// newGrams makes room for n runs: few of its bits are set, two for a run,
-// and the map of many secrets still fits a processor's second cache.
-func newGrams(n int) grams {
-	size := min(max(bits.Len(uint(n))+7, 15), 21)
-	return grams{bitmap: make([]uint64, 1<<size/64), shift: uint(64 - size)}
-}
-
-func (g *grams) note(at []byte) {
-	h := binary.LittleEndian.Uint64(at) * spread
-	first, second := h>>g.shift, h<<second>>g.shift
-	g.bitmap[first/64] |= 1 << (first % 64)
-	g.bitmap[second/64] |= 1 << (second % 64)
-}
-
-// bit is the first of the two bits, in the lowest place.
-func (g *grams) bit(at []byte) uint64 {
-	h := binary.LittleEndian.Uint64(at) * spread >> (g.shift & 63)
-	return g.bitmap[h/64] >> (h % 64)
-}
-
-func (g *grams) has(at []byte) bool {
-	h := binary.LittleEndian.Uint64(at) * spread
-	first := h >> g.shift
-	if g.bitmap[first/64]&(1<<(first%64)) == 0 {
-		return false
-	}
-	second := h << second >> g.shift
-	return g.bitmap[second/64]&(1<<(second%64)) != 0
-}
-
-// second is where in the product the second bit is looked up.
-const second = 20
-
-// spread is 2^64 divided by the golden ratio.
-const spread = 0x9e3779b97f4a7c15

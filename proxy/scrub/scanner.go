@@ -22,7 +22,7 @@ type Scanner struct {
 type workspace struct {
 	blocks []kind
 
-	raws, once, twice, qp, flat, hexes view
+	raws, once, twice, qp, flat, hexes, decimals view
 }
 
 // span is data[from:to].

@@ -2,6 +2,7 @@ package scrub
 
 import (
 	"bytes"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -63,6 +64,21 @@ func spellings(s string) map[string]string {
 		"reflowed": std[:len(std)/2] + "\r\n" + std[len(std)/2:], "reflowed json": std[:len(std)/2] + `\n` + std[len(std)/2:],
 		"percent base64": url.QueryEscape(std), "json base64": strings.ReplaceAll(std, "/", `\/`),
 	}
+	var decimals []string
+	var braces, percentU strings.Builder
+	for _, c := range []byte(s) {
+		decimals = append(decimals, fmt.Sprint(c))
+		fmt.Fprintf(&braces, `\u{%x}`, c)
+		fmt.Fprintf(&percentU, "%%u00%02X", c)
+	}
+	forms["numbers"], forms["numbers without blanks"] = strings.Join(decimals, ", "), strings.Join(decimals, ",")
+	forms["numbers in lines"] = strings.Join(decimals, ",\n    ")
+	forms["braces"], forms["percent u"] = braces.String(), percentU.String()
+	forms["lower"], forms["UPPER"] = strings.ToLower(s), strings.ToUpper(s)
+	forms["lower base64"] = strings.ToLower(std)
+	forms["base32"], forms["base32 lower"] = base32.StdEncoding.EncodeToString([]byte(s)), strings.ToLower(base32.StdEncoding.EncodeToString([]byte(s)))
+	forms["base32hex"] = base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte(s))
+	forms["base64 with tabs"] = inGroups(std, "\t", 16)
 	for i, prefix := range []string{"x", "xx", "Bearer "} {
 		forms[fmt.Sprintf("base64 shifted %d", i)] = base64.StdEncoding.EncodeToString([]byte(prefix + s + `","more":1`))
 	}
@@ -114,8 +130,11 @@ func TestEveryFormIsWipedOutUnderAnyChunking(t *testing.T) {
 			// What is left of a form is less than one window of its symbols;
 			// and two pairs of a dump may leave before it shows.
 			limit := 8
-			if strings.HasPrefix(name, "base64 shifted") {
+			switch {
+			case strings.HasPrefix(name, "base64 shifted"):
 				limit = 30 // the rest of the document around it
+			case name == "numbers in lines":
+				limit = 32 // three numbers and what is between
 			}
 			if n := runs(got, form); n > limit {
 				t.Errorf("%s in %s: %d bytes of %q are left in %q", name, trial, n, form, got)
@@ -135,6 +154,37 @@ func TestAShortSecretIsFoundWholeOnly(t *testing.T) {
 	}
 	if got := scrubbed(t, set, "a hunter2!X b", one); got != "a hunter2!X b" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A UUID is found without its dashes too, and none of its 16 bytes is an oracle.
+func TestAUUIDIsFoundInItsUsualSpellings(t *testing.T) {
+	const uuid = "550e8400-e29b-41d4-a716-446655440a0f"
+	set := NewSet([]Needle{{Secret: []byte(uuid)}})
+	for _, form := range []string{uuid, strings.ToUpper(uuid), strings.ReplaceAll(uuid, "-", ""), strings.ToUpper(strings.ReplaceAll(uuid, "-", "")), uuid[:20], strings.ReplaceAll(uuid, "-", "")[7:23]} {
+		if got, hits := set.Text("{" + form + "}"); hits == 0 || got != "{"+strings.Repeat("*", len(form))+"}" {
+			t.Errorf("%q became %q", form, got)
+		}
+	}
+	for _, guess := range []string{uuid[:15], strings.ToUpper(uuid[9:24]), strings.ReplaceAll(uuid, "-", "")[5:20]} {
+		if got, hits := set.Text("{" + guess + "}"); hits != 0 {
+			t.Errorf("%q became %q", guess, got)
+		}
+	}
+}
+
+// Case is folded for whole secrets and long runs only: fewer bytes, in any
+// case, show nothing.
+func TestShortRunsInAnotherCaseAreNoOracle(t *testing.T) {
+	set := NewSet([]Needle{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
+	var text strings.Builder
+	for i := 0; i+Window-1 <= len(longSecret); i++ {
+		run := longSecret[i : i+Window-1]
+		fmt.Fprintf(&text, "<%s~><%s~>", strings.ToUpper(run), strings.ToLower(run))
+	}
+	text.WriteString(strings.ToUpper(shortSecret[1:]) + "<" + strings.ToLower(shortSecret[:9]) + ">")
+	if got, hits := set.Text(text.String()); hits != 0 || got != text.String() {
+		t.Errorf("%d hits", hits)
 	}
 }
 

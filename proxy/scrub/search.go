@@ -41,7 +41,7 @@ func (s *Scanner) search(final bool) (hold, keep int) {
 	}
 	if !final {
 		tail := s.data[max(0, end-hexWindow):]
-		for _, p := range []*patterns{&s.set.text, &s.set.base64} {
+		for _, p := range []*patterns{&s.set.text, &s.set.base64, &s.set.base32} {
 			run, head := p.open(tail)
 			h.keep = min(h.keep, end-max(run, head))
 			if run < patience {
@@ -56,7 +56,7 @@ func (s *Scanner) search(final bool) (hold, keep int) {
 // stretch searches data[from:to] in every decoding that it may need.
 func (s *Scanner) stretch(from, to int, kinds kind, final bool, h *horizon) {
 	final = final || to < len(s.data)
-	for _, v := range [...]*view{&s.raws, &s.once, &s.twice, &s.qp, &s.flat, &s.hexes} {
+	for _, v := range [...]*view{&s.raws, &s.once, &s.twice, &s.qp, &s.flat, &s.hexes, &s.decimals} {
 		v.final = final
 	}
 	set := s.set
@@ -70,15 +70,22 @@ func (s *Scanner) stretch(from, to int, kinds kind, final bool, h *horizon) {
 	if kinds&broken != 0 {
 		s.flat.joined(last)
 		s.look(&s.flat, &set.base64, h)
+		s.look(&s.flat, &set.base32, h)
 	}
 	if kinds&dumped != 0 {
-		s.hexes.digits(&s.raws)
-		s.look(&s.hexes, &set.hex, h)
+		s.undump(&s.raws, h)
 		if last != &s.raws {
-			s.hexes.digits(last)
-			s.look(&s.hexes, &set.hex, h)
+			s.undump(last, h)
 		}
 	}
+}
+
+// undump searches what the numbers in src stand for.
+func (s *Scanner) undump(src *view, h *horizon) {
+	s.hexes.digits(src)
+	s.look(&s.hexes, &s.set.hex, h)
+	s.decimals.numbers(src)
+	s.look(&s.decimals, &s.set.text, h)
 }
 
 // unescape searches what escapes stand for, two layers of them, and gives the
@@ -143,7 +150,7 @@ func (s *Scanner) look(v *view, p *patterns, h *horizon) {
 	}
 	if v.cut < len(s.data) {
 		h.keep = min(h.keep, v.cut)
-		if p != &s.set.hex { // the 0 of 0x is nothing to hold back
+		if v != &s.hexes && v != &s.decimals { // the 0 of 0x is nothing to hold back, nor is a number
 			h.hold = min(h.hold, v.cut)
 		}
 	}
@@ -154,7 +161,10 @@ func (s *Scanner) look(v *view, p *patterns, h *horizon) {
 	}
 	need := patience
 	if s.atLineEnd(v) {
-		if need = patienceAtLine; head < need {
+		if v != &s.decimals { // each number of an array has a line of its own
+			need = patienceAtLine
+		}
+		if head < need {
 			head = 0
 		}
 	}

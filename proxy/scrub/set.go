@@ -3,21 +3,20 @@
 //
 // What is found is an enumerated set of forms: a secret as it is; escaped for
 // URLs, JSON, HTML or quoted-printable, singly or doubly; in hexadecimal with
-// the usual separators; in base64 of either alphabet at any alignment, broken
-// into lines or not; and every run of Window or more symbols of any of these.
-// A shorter run is never a hit, so that nobody can learn a secret by guessing
-// a few bytes of it at a time. docs/scrubbing.md is the promise in full.
+// the usual separators; as an array of decimal numbers; in base64 or base32 of
+// either alphabet at any alignment, broken into lines or not; all of these in
+// either case; and every run of Window or more symbols of any of them. A
+// shorter run is never a hit, so that a secret cannot be learned by guessing a
+// few bytes of it at a time. docs/scrubbing.md is the promise in full.
 //
 // Nothing is held back but what may be the beginning of a hit.
 package scrub
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/hex"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -28,6 +27,7 @@ import (
 const (
 	Window       = 16
 	base64Window = 20 // the characters that 16 bytes have for themselves at every alignment
+	base32Window = 24 // the same
 	hexWindow    = 2 * Window
 )
 
@@ -42,7 +42,8 @@ type Needle struct {
 type Set struct {
 	text   patterns // looked for in every decoding
 	base64 patterns // the same, and with white space left out
-	hex    patterns // lower case, looked for without separators
+	base32 patterns // looked for as it is, and with white space left out
+	hex    patterns // looked for without separators
 
 	// The filter in front: what the scanner samples, and how far apart.
 	sample    grams
@@ -67,31 +68,30 @@ func (*Set) GoString() string { return "[scrub set]" }
 // NewSet prepares a search. Secrets shorter than 8 bytes are left out: the
 // vault refuses them.
 func NewSet(needles []Needle) *Set {
-	var text, b64, digits []needle
+	var text, b64, b32, digits []needle
 	s := &Set{}
 	for _, n := range needles {
 		if len(n.Secret) < gram {
 			continue
 		}
 		short := len(n.Secret) < Window
-		text = append(text, needle{symbols: bytes.Clone(n.Secret), short: short})
-		if bytes.ContainsRune(n.Secret, ' ') { // form encoding
-			text = append(text, needle{symbols: bytes.ReplaceAll(n.Secret, []byte(" "), []byte("+")), short: short})
-		}
+		text = append(text, textForms(n.Secret)...)
 		b64 = append(b64, base64Forms(n.Secret, nil)...)
 		if n.Username != "" {
 			b64 = append(b64, base64Forms(n.Secret, []byte(n.Username+":"))...)
 		}
+		b32 = append(b32, base32Forms(n.Secret)...)
 		digits = append(digits, needle{symbols: []byte(hex.EncodeToString(n.Secret)), short: short})
 		s.quote = s.quote || bytes.ContainsAny(n.Secret, "\"'")
 	}
 	if len(text) == 0 {
 		return nil
 	}
-	s.text, s.base64, s.hex = prepare(Window, text), prepare(base64Window, b64), prepare(hexWindow, digits)
-	s.stride = min(s.text.shortest(), s.base64.shortest()) - gram + 1
+	s.text, s.base64 = prepare(Window, text), prepare(base64Window, b64)
+	s.base32, s.hex = prepare(base32Window, b32), prepare(hexWindow, digits)
+	s.stride = min(s.text.shortest(), s.base64.shortest(), s.base32.shortest()) - gram + 1
 	s.hexStride = s.hex.shortest() / 2
-	sampled, size := slices.Concat(text, b64), 0
+	sampled, size := slices.Concat(text, b64, b32), 0
 	for _, n := range sampled {
 		size += len(n.symbols)
 	}
@@ -102,30 +102,6 @@ func NewSet(needles []Needle) *Set {
 		}
 	}
 	return s
-}
-
-// base64Forms are the encodings of secret behind prefix, in both alphabets:
-// whole, and the characters that are certain at each of the three alignments
-// inside something longer.
-func base64Forms(secret, prefix []byte) []needle {
-	var forms []needle
-	short := len(secret) < Window
-	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		whole := []byte(enc.EncodeToString(append(bytes.Clone(prefix), secret...)))
-		// Behind a prefix only what the secret has a part in: the name alone is no secret.
-		from := len(prefix) * 8 / 6
-		forms = append(forms, needle{whole[from:], short, true, 6*from - 8*len(prefix)})
-		for shift := range 3 {
-			if len(prefix) > 0 {
-				break
-			}
-			padded := enc.EncodeToString(append(make([]byte, shift), secret...))
-			from := (shift*8 + 5) / 6           // the first character that is the secret's alone
-			to := (shift + len(secret)) * 8 / 6 // the last
-			forms = append(forms, needle{[]byte(padded[from:to]), short, true, 6*from - 8*shift})
-		}
-	}
-	return slices.DeleteFunc(forms, func(n needle) bool { return len(n.symbols) < gram })
 }
 
 // Text gives text without secrets, and how many hits there were.
@@ -179,17 +155,13 @@ func (s *Set) Header(h http.Header) int {
 	return hits
 }
 
-// name looks for secrets in the name of a field. It comes canonicalised: its
-// letters' case is not the secret's. Names are few, so that those without any
+// name looks for secrets in the name of a field. Names are few, so that those without any
 // are remembered.
 func (s *Set) name(name string) int {
 	if _, known := s.clean.Load(name); known {
 		return 0
 	}
 	if _, n := s.Text(name); n > 0 {
-		return n
-	}
-	if _, n := s.folded(name); n > 0 {
 		return n
 	}
 	if len(name) <= 64 && s.cleans.Load() < maxClean {
@@ -202,22 +174,3 @@ func (s *Set) name(name string) int {
 
 // maxClean bounds the names that are remembered.
 const maxClean = 1024
-
-// folded looks for secrets whatever the letters' case.
-func (s *Set) folded(name string) (string, int) {
-	lower := strings.ToLower(name)
-	if len(lower) < gram {
-		return name, 0
-	}
-	for _, p := range []*patterns{&s.text, &s.base64} {
-		for _, n := range p.heads {
-			n, length := bytes.ToLower(n), min(len(n), p.window)
-			for i := 0; i+length <= len(n); i++ {
-				if strings.Contains(lower, string(n[i:i+length])) {
-					return "", 1
-				}
-			}
-		}
-	}
-	return name, 0
-}
