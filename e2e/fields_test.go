@@ -18,12 +18,14 @@ func TestADroppedFieldIsFoundInTheAuditLog(t *testing.T) {
 	u := newUser(t, standin.Script{}, "github")
 	p := u.serve()
 	args := []string{"-sS", "--max-time", "20", "-x", p.ProxyURL, "--cacert", p.CAFile, "https://api.github.com/user"}
-	for _, name := range []string{"Sudo", "X-HTTP-Method-Override", "X-GitHub-Api-Version", "If-None-Match", "X-Acme-Trace"} {
+	for _, name := range []string{"Sudo", "X-HTTP-Method-Override", "X-GitHub-Api-Version", "If-None-Match",
+		"X-Acme-Trace"} {
 		args = append(args, "-H", name+": CANARY")
 	}
 	contains(t, "the answer", finish(t, exec.Command("curl", args...)).out, "octo-stand-in")
 	h := u.origin.Seen()[0].Header
-	if h.Get("X-Github-Api-Version") != "CANARY" || h.Get("If-None-Match") != "CANARY" || h.Get("Sudo") != "" || h.Get("X-Http-Method-Override") != "" || h.Get("X-Acme-Trace") != "" {
+	if h.Get("X-Github-Api-Version") != "CANARY" || h.Get("If-None-Match") != "CANARY" || h.Get("Sudo") != "" ||
+		h.Get("X-Http-Method-Override") != "" || h.Get("X-Acme-Trace") != "" {
 		t.Errorf("the stand-in got %v", h)
 	}
 	rows := u.rows("--event", "connector.proxy.started")
@@ -45,8 +47,9 @@ func TestSpecValidateNamesTheFieldsThatCannotBeDeclared(t *testing.T) {
 	}
 	u := newUser(t, standin.Script{})
 	for declared, wants := range map[string][]string{
-		`"x-acme-*", "X-Acme"`:          nil,
-		`"x-acme-trace", "Sudo", "x-*"`: {"headers[1]", "makes the server act for someone else", "headers[2]", "too wide a prefix"},
+		`"x-acme-*", "X-Acme"`: nil,
+		`"x-acme-trace", "Sudo", "x-*"`: {"headers[1]", "makes the server act for someone else", "headers[2]",
+			"too wide a prefix"},
 	} {
 		file := filepath.Join(t.TempDir(), "aileron.connector.v1.json")
 		changed := strings.Replace(string(text), `"x-github-api-version", "time-zone"`, declared, 1)

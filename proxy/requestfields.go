@@ -23,16 +23,18 @@ type fieldGroup struct {
 // the protocol named), and none carries authority. docs/connectors.md has the
 // table with its reasons, and with what is left out and why.
 var acceptedFields = []fieldGroup{
-	{what: "content", names: []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Content-Range",
-		"Content-Digest", "Repr-Digest", "Digest", "Content-MD5"}},
+	{what: "content", names: []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition",
+		"Content-Range", "Content-Digest", "Repr-Digest", "Digest", "Content-MD5"}},
 	{what: "negotiation", names: []string{"Accept", "Accept-Charset", "Accept-Language", "Prefer"}},
-	{what: "conditions", names: []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "Last-Event-ID"}},
+	{what: "conditions", names: []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
+		"Last-Event-ID"}},
 	{what: "ranges", when: (*Exchange).takesRanges, names: []string{"Range", "If-Range"}},
 	{what: "caching", names: []string{"Cache-Control", "Pragma"}},
 	{what: "trace context", names: []string{"traceparent", "tracestate"}},
 	{what: "client", names: []string{"User-Agent", "Date", "Sec-CH-UA", "Sec-CH-UA-Mobile", "Sec-CH-UA-Platform",
 		"Sec-Fetch-Dest", "Sec-Fetch-Mode", "Sec-Fetch-Site", "Sec-Fetch-User"}},
-	{what: "gRPC", when: (*Exchange).sendsGRPC, names: []string{"grpc-timeout", "grpc-encoding", "grpc-accept-encoding", "grpc-previous-rpc-attempts"}},
+	{what: "gRPC", when: (*Exchange).sendsGRPC, names: []string{"grpc-timeout", "grpc-encoding", "grpc-accept-encoding",
+		"grpc-previous-rpc-attempts"}},
 }
 
 // acceptedGroups is acceptedFields by canonical name.
@@ -72,8 +74,9 @@ func (x *Exchange) dropUnaccepted(r *http.Request) error {
 // replacedFields are those of the hop and the framing, and those that aileron
 // answers or sends itself: the client's own value is not missed.
 var replacedFields = map[string]bool{
-	"Accept-Encoding": true, "Connection": true, "Content-Length": true, "Expect": true, "Host": true, "Http2-Settings": true, "Keep-Alive": true,
-	"Priority": true, "Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+	"Accept-Encoding": true, "Connection": true, "Content-Length": true, "Expect": true, "Host": true,
+	"Http2-Settings": true, "Keep-Alive": true, "Priority": true, "Proxy-Connection": true, "Te": true,
+	"Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
 // Bounds of the names in an audit row, which the client chooses.

@@ -83,7 +83,8 @@ func (op *Operation) readHeaders(n node) {
 	op.Headers = readHeaders(n)
 	for i, p := range op.Headers {
 		if p.reaches(op) {
-			n.f.add(n.item("headers", i), "%q covers %s, where the credential stands; name the fields one by one", p, op.Injection.Name)
+			n.f.add(n.item("headers", i), "%q covers %s, where the credential stands; name the fields one by one",
+				p, op.Injection.Name)
 		}
 	}
 }
@@ -95,7 +96,8 @@ func (c *Connector) shareHeaders(top node) {
 		for _, t := range c.Tools {
 			if j := slices.IndexFunc(t.Operations, p.reaches); j >= 0 {
 				op := t.Operations[j]
-				top.f.add(top.item("headers", i), "%q covers %s, where the credential of %s stands; name the fields one by one", p, op.Injection.Name, op.Name)
+				top.f.add(top.item("headers", i), "%q covers %s, where the credential of %s stands; name the fields "+
+					"one by one", p, op.Injection.Name, op.Name)
 				break
 			}
 		}

@@ -25,8 +25,8 @@ func (op *Operation) readInputs(n node) {
 		if !ok {
 			continue
 		}
-		input := Input{Name: in.text("name", true), Type: in.choice("type", "string", "integer", "number", "boolean", "array", "object"),
-			Required: in.flag("required"), Description: in.text("description", false)}
+		input := Input{Name: in.text("name", true), Required: in.flag("required"), Description: in.text("description", false),
+			Type: in.choice("type", "string", "integer", "number", "boolean", "array", "object")}
 		switch {
 		case input.Name == "":
 		case !isName(strings.TrimLeft(input.Name, "_"), "._:-"):

@@ -11,9 +11,9 @@ import (
 // preface. A name that is not registered means what the server decides it
 // means, so no operation can declare what it would do.
 var methods = strings.Fields(`
-	ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT COPY DELETE GET HEAD LABEL LINK LOCK MERGE MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF
-	MKWORKSPACE MOVE OPTIONS ORDERPATCH PATCH POST PROPFIND PROPPATCH PUT QUERY REBIND REPORT SEARCH UNBIND UNCHECKOUT UNLINK UNLOCK
-	UPDATE UPDATEREDIRECTREF VERSION-CONTROL`)
+	ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT COPY DELETE GET HEAD LABEL LINK LOCK MERGE MKACTIVITY MKCALENDAR
+	MKCOL MKREDIRECTREF MKWORKSPACE MOVE OPTIONS ORDERPATCH PATCH POST PROPFIND PROPPATCH PUT QUERY REBIND REPORT
+	SEARCH UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF VERSION-CONTROL`)
 
 // isMethod reports whether an operation may have the method. Methods are
 // case-sensitive.
@@ -45,7 +45,7 @@ func badMethod(s string) string {
 	case upper == "CONNECT" || upper == "TRACE" || upper == "TRACK" || upper == "PRI":
 		return "is a method that is never forwarded"
 	case isMethod(upper):
-		return "is not a method: methods are case-sensitive, use " + quote(upper)
+		return "is not a method, for methods are case-sensitive: use " + quote(upper)
 	}
-	return "is neither one method of the IANA HTTP Method Registry nor \"*\""
+	return "is not in the IANA HTTP Method Registry"
 }

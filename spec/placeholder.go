@@ -50,9 +50,10 @@ var placeholderSuffixes = strings.Fields("_TOKEN _KEY _SECRET _PASSWORD _ID _USE
 // interpreter, a package manager, or a client's proxy and trust. They are
 // refused whatever they end in: GIT_ASKPASS_TOKEN or SSH_KEY may become
 // meaningful in a program's next release.
-var heldPrefixes = strings.Fields(`AILERON LD_ DYLD_ GIT_ NODE_ SSL_ TLS_ BASH PYTHON PERL RUBY JAVA JDK_ _JAVA MAVEN_ GRADLE_ DENO_ BUN_ NPM_CONFIG
-	CARGO_ RUST CURL_ REQUESTS_ PIP_ UV_ OPENSSL_ GODEBUG GOPROXY GOFLAGS GOPATH GOROOT GCONV_ GLIBC_ MALLOC_ LC_ XDG_ HTTP_ HTTPS_ FTP_ ALL_PROXY
-	NO_PROXY PROXY_ DOCKER_ CONTAINER_ KUBE NIX_ APT_ DPKG_ SUDO_ SSH_ GPG_ PROMPT LUA_ PHP`)
+var heldPrefixes = strings.Fields(`
+	AILERON LD_ DYLD_ GIT_ NODE_ SSL_ TLS_ BASH PYTHON PERL RUBY JAVA JDK_ _JAVA MAVEN_ GRADLE_ DENO_ BUN_ NPM_CONFIG
+	CARGO_ RUST CURL_ REQUESTS_ PIP_ UV_ OPENSSL_ GODEBUG GOPROXY GOFLAGS GOPATH GOROOT GCONV_ GLIBC_ MALLOC_ LC_ XDG_
+	HTTP_ HTTPS_ FTP_ ALL_PROXY NO_PROXY PROXY_ DOCKER_ CONTAINER_ KUBE NIX_ APT_ DPKG_ SUDO_ SSH_ GPG_ PROMPT LUA_ PHP`)
 
 // badPlaceholder returns why a connector may not set the variable, "" when it
 // may.

@@ -8,7 +8,8 @@ import (
 
 func TestPlaceholdersAreNamesOfCredentials(t *testing.T) {
 	faults := func(env, value string) []*Fault {
-		_, err := Parse([]byte(strings.Replace(specWith(goodFields), `"tools"`, fmt.Sprintf(`"placeholders": [{"env": %q, "value": %q}], "tools"`, env, value), 1)))
+		_, err := Parse([]byte(strings.Replace(specWith(goodFields), `"tools"`,
+			fmt.Sprintf(`"placeholders": [{"env": %q, "value": %q}], "tools"`, env, value), 1)))
 		return Faults(err)
 	}
 	refused := func(why string, names ...string) {
@@ -20,13 +21,20 @@ func TestPlaceholdersAreNamesOfCredentials(t *testing.T) {
 			}
 		}
 	}
-	refused("names that begin like this steer programs", "HTTPS_PROXY", "NO_PROXY", "HTTPS_PROXY_USER", "ALL_PROXY_PASSWORD", "LD_PRELOAD", "LD_AUDIT_KEY", "AILERON_TOKEN", "AILERON_SESSION_ID",
-		"SSL_CERT_FILE", "SSL_KEY", "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS", "NODE_AUTH_TOKEN", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSH_COMMAND", "GIT_SSH_KEY", "GIT_TOKEN",
-		"PYTHONPATH", "PYTHON_KEY", "BASH_ENV", "BASH_FUNC_ID", "PROMPT_COMMAND", "JAVA_TOOL_OPTIONS", "SSH_KEY", "SUDO_USER", "DOCKER_TOKEN", "XDG_SESSION_ID", "RUBYOPT")
-	refused("must end in _TOKEN, _KEY, _SECRET, _PASSWORD, _ID, _USER, _ACCOUNT", "PATH", "HOME", "ENV", "IFS", "USER", "TOKEN", "KEY", "OPENAI_BASE_URL", "GH_HOST", "GH_TOKENS",
-		"GH_TOKEN_FILE", "EDITOR", "PAGER", "LANG", "CI", "TMPDIR", "PGSSLMODE", "AWS_PROFILE", "AWS_CONFIG_FILE", "ELECTRON_RUN_AS_NODE", "CLAUDE_CODE_SHELL", "GOINSECURE", "EVIL_KEY_PATH", "X_TOKEN_")
-	refused("is not a variable's name in upper case", "gh_token", "1X_TOKEN", "A-B_TOKEN", "GH.TOKEN", "GH_TOKEN=X", "G\u0397_TOKEN", strings.Repeat("A", 100)+"_TOKEN", "_TOKEN", "_KEY", "_TOKEN_")
-	for _, env := range []string{"GH_TOKEN", "GITHUB_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "TRACKER_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "TWINE_PASSWORD", "JIRA_USER",
+	refused("names that begin like this steer programs", "HTTPS_PROXY", "NO_PROXY", "HTTPS_PROXY_USER",
+		"ALL_PROXY_PASSWORD", "LD_PRELOAD", "LD_AUDIT_KEY", "AILERON_TOKEN", "AILERON_SESSION_ID",
+		"SSL_CERT_FILE", "SSL_KEY", "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS", "NODE_AUTH_TOKEN", "REQUESTS_CA_BUNDLE",
+		"CURL_CA_BUNDLE", "GIT_SSH_COMMAND", "GIT_SSH_KEY", "GIT_TOKEN",
+		"PYTHONPATH", "PYTHON_KEY", "BASH_ENV", "BASH_FUNC_ID", "PROMPT_COMMAND", "JAVA_TOOL_OPTIONS", "SSH_KEY", "SUDO_USER",
+		"DOCKER_TOKEN", "XDG_SESSION_ID", "RUBYOPT")
+	refused("must end in _TOKEN, _KEY, _SECRET, _PASSWORD, _ID, _USER, _ACCOUNT", "PATH", "HOME", "ENV", "IFS", "USER",
+		"TOKEN", "KEY", "OPENAI_BASE_URL", "GH_HOST", "GH_TOKENS",
+		"GH_TOKEN_FILE", "EDITOR", "PAGER", "LANG", "CI", "TMPDIR", "PGSSLMODE", "AWS_PROFILE", "AWS_CONFIG_FILE",
+		"ELECTRON_RUN_AS_NODE", "CLAUDE_CODE_SHELL", "GOINSECURE", "EVIL_KEY_PATH", "X_TOKEN_")
+	refused("is not a variable's name in upper case", "gh_token", "1X_TOKEN", "A-B_TOKEN", "GH.TOKEN", "GH_TOKEN=X",
+		"G\u0397_TOKEN", strings.Repeat("A", 100)+"_TOKEN", "_TOKEN", "_KEY", "_TOKEN_")
+	for _, env := range []string{"GH_TOKEN", "GITHUB_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "TRACKER_TOKEN",
+		"AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "TWINE_PASSWORD", "JIRA_USER",
 		"STRIPE_SECRET", "SNOWFLAKE_ACCOUNT", "NPM_TOKEN"} {
 		if list := faults(env, "x"); len(list) > 0 {
 			t.Errorf("the placeholder %s is refused: %v", env, list)

@@ -19,8 +19,8 @@ type reservation struct {
 // X_Real_Ip and X.Real.Ip as X-Real-Ip.
 var reservations = []reservation{
 	{why: "belongs to the connection or to the framing of the message (RFC 9110 section 7.6)",
-		names: strings.Fields(`connection keep-alive te trailer transfer-encoding content-length upgrade expect http2-settings alt-used alt-svc
-			early-data max-forwards host priority`),
+		names: strings.Fields(`connection keep-alive te trailer transfer-encoding content-length upgrade expect
+			http2-settings alt-used alt-svc early-data max-forwards host priority`),
 		prefixes: strings.Fields(`proxy- x-proxy- sec-`)},
 	{why: "is set by aileron, which asks for responses that it can search",
 		names: strings.Fields(`accept-encoding grpc-accept-encoding a-im available-dictionary dictionary-id`)},
@@ -29,7 +29,8 @@ var reservations = []reservation{
 	{why: "carries a credential or a proof of identity",
 		names: strings.Fields(`dpop client-cert client-cert-chain remote-user x-remote-user`),
 		words: strings.Fields(`auth authn authz jwt saml signature cookie cookie2 mtls clientcert webauth`),
-		parts: append(strings.Fields(`authorization authenticat x-ssl- ssl-client client-cert client-verify client-dn x-tls-client x-client-s-dn`), credentialWords...)},
+		parts: append(strings.Fields(`authorization authenticat x-ssl- ssl-client client-cert client-verify client-dn
+			x-tls-client x-client-s-dn`), credentialWords...)},
 	{why: "makes the server act for someone else",
 		names: strings.Fields(`sudo x-sudo from`),
 		words: strings.Fields(`sudo`),
@@ -39,7 +40,8 @@ var reservations = []reservation{
 		prefixes: strings.Fields(`x-forwarded- x-envoy- remote- x-remote-`),
 		words:    strings.Fields(`ip clientip forwarded`)},
 	{why: "leads the request to another host, path, method or place",
-		names:    strings.Fields(`destination x-host x-http-method x-http-host x-real-host x-sendfile x-unix-socket x-url x-uri x-method x-verb`),
+		names: strings.Fields(`destination x-host x-http-method x-http-host x-real-host x-sendfile x-unix-socket x-url
+			x-uri x-method x-verb`),
 		prefixes: strings.Fields(`x-original- x-rewrite- x-accel- x-upstream- x-backend- x-middleware- x-arr-`),
 		parts:    strings.Fields(`override unix-socket`)},
 	{why: "belongs to aileron",
@@ -50,11 +52,13 @@ var reservations = []reservation{
 // request to name who sent it. Prefixes such as x-goog-* may be declared, and
 // never cover them.
 var vendorReservations = reservation{why: "is how a provider's own proxy names who sent the request",
-	prefixes: strings.Fields(`x-goog-iap- x-ms-client-principal x-amzn-oidc- cf-access- x-appengine- x-consumer- x-authenticated-`)}
+	prefixes: strings.Fields(`x-goog-iap- x-ms-client-principal x-amzn-oidc- cf-access- x-appengine- x-consumer-
+		x-authenticated-`)}
 
 // credentialWords stand in the names of fields, and of subprotocols, whose
 // value authenticates someone.
-var credentialWords = strings.Fields("token secret api-key apikey password passwd credential authorization cookie x-auth-")
+var credentialWords = strings.Fields(`token secret api-key apikey password passwd credential authorization cookie
+	x-auth-`)
 
 // NamesCredential reports whether the name of a field or a subprotocol is
 // that of a credential, whatever its case.
@@ -99,8 +103,9 @@ func reservedPrefix(prefix string) string {
 func (r reservation) holds(folded string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(folded, prefix) }
 	holds := func(part string) bool { return strings.Contains(folded, part) }
-	return slices.Contains(r.names, folded) || slices.ContainsFunc(r.prefixes, begins) || slices.ContainsFunc(r.parts, holds) ||
-		slices.ContainsFunc(strings.Split(folded, "-"), func(word string) bool { return slices.Contains(r.words, word) })
+	isWord := func(word string) bool { return slices.Contains(r.words, word) }
+	return slices.Contains(r.names, folded) || slices.ContainsFunc(r.prefixes, begins) ||
+		slices.ContainsFunc(r.parts, holds) || slices.ContainsFunc(strings.Split(folded, "-"), isWord)
 }
 
 // foldField is a field's name as the loosest of servers reads it.

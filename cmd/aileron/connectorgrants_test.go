@@ -13,7 +13,8 @@ func TestInstallShowsPlaceholdersAndRequestFieldsBeforeItAsks(t *testing.T) {
 	if code == 0 {
 		t.Fatal("it was installed without being granted")
 	}
-	for _, want := range []string{`(?m)^placeholder +GH_TOKEN=placeholder-the-real-one-stays-outside$`, `(?m)^request fields +x-github-api-version, time-zone$`} {
+	for _, want := range []string{`(?m)^placeholder +GH_TOKEN=placeholder-the-real-one-stays-outside$`,
+		`(?m)^request fields +x-github-api-version, time-zone$`} {
 		if !regexp.MustCompile(want).MatchString(errs) {
 			t.Errorf("install shows no line %s:\n%s", want, errs)
 		}
