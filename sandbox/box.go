@@ -47,6 +47,9 @@ type Box struct {
 	// Began, when set, is called when the command has begun: from then on Run
 	// returns the command's exit code when ctx ends.
 	Began func()
+	// Terminal, when set, is called when what restores the person's terminal
+	// changes, before it does: a process that outlives this one can do it.
+	Terminal func(TerminalState)
 	// ReadOnly keeps the command from changing the image's files: it may write
 	// to the project, its home, /tmp, /var/tmp and /run.
 	ReadOnly bool

@@ -18,12 +18,15 @@ import (
 const stopGrace = 5 * time.Second
 
 // runBox attaches to a box, starts it, and waits for its end.
-func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (int, error) {
+func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (code int, err error) {
 	// The box outlives ctx by its grace.
 	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	r := &running{e: e, b: b, box: box, gateway: gateway, live: live, term: openTerminal(b), stopped: ctx.Done(), moved: -1}
-	defer r.close()
+	defer func() { r.close(err == nil && code == 0) }()
+	if r.term.out != nil {
+		r.b.Stdout = r.term
+	}
 	if code, err := r.start(ctx); err != nil {
 		return code, err
 	}
@@ -132,15 +135,16 @@ func (r *running) follow() (err error) {
 	return err
 }
 
-// close gives back what start and follow took.
-func (r *running) close() {
+// close gives back what start and follow took. clean reports a command that
+// ended by itself, and well.
+func (r *running) close(clean bool) {
 	if r.line != nil {
 		r.line.Stop()
 	}
 	if r.broken != nil {
 		signal.Stop(r.broken)
 	}
-	r.term.restore()
+	r.term.restore(clean)
 	if r.stream != nil {
 		r.stream.Close()
 	}

@@ -5,16 +5,30 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 )
 
+// TerminalState is how far a person's terminal is from what it was before its
+// box began. The zero value is not at all.
+type TerminalState struct {
+	Raw  bool   // its line discipline is off
+	Undo string // switches off what the program in the box switched on
+}
+
 // terminal is the person's, which a box has while it is in raw mode. The zero
-// value is no terminal.
+// value is no terminal. What the box says passes through it.
 type terminal struct {
 	in, out *os.File
+	changed func(TerminalState)
 	state   *term.State
 	winch   chan os.Signal
+
+	turn     chan struct{} // held while something is written, or restored
+	restored bool          // what comes now is not written
+	modes    modes
+	last     TerminalState // that was told
 }
 
 func openTerminal(b Box) *terminal {
@@ -23,7 +37,11 @@ func openTerminal(b Box) *terminal {
 	if !b.TTY || !okIn || !okOut {
 		return &terminal{}
 	}
-	return &terminal{in: in, out: out}
+	t := &terminal{in: in, out: out, changed: b.Terminal, turn: make(chan struct{}, 1)}
+	if t.changed == nil {
+		t.changed = func(TerminalState) {}
+	}
+	return t
 }
 
 // raw gives the terminal to the box, until it is restored.
@@ -36,15 +54,51 @@ func (t *terminal) raw() error {
 		return fmt.Errorf("prepare the terminal: %w", err)
 	}
 	t.state, t.winch = state, make(chan os.Signal, 1)
+	t.tell(TerminalState{Raw: true})
 	signal.Notify(t.winch, syscall.SIGWINCH)
 	return nil
 }
 
-func (t *terminal) restore() {
+// Write passes on what the box says, and notes what it switches on.
+func (t *terminal) Write(p []byte) (int, error) {
+	t.turn <- struct{}{}
+	defer func() { <-t.turn }()
+	if t.restored {
+		return len(p), nil
+	}
+	t.modes.seen = false
+	t.modes.scan(p)
+	if t.modes.seen {
+		t.tell(TerminalState{Raw: true, Undo: t.modes.undo()})
+	}
+	return t.out.Write(p)
+}
+
+func (t *terminal) tell(now TerminalState) {
+	if now != t.last {
+		t.last = now
+		t.changed(now)
+	}
+}
+
+// restore takes the terminal back. A program that did not end cleanly may have
+// left the alternate screen, the mouse or the cursor as no shell wants them:
+// what it switched on is switched off. A terminal that takes no output for
+// stopGrace gets its line discipline back, and nothing more.
+func (t *terminal) restore(clean bool) {
 	if t.state == nil {
 		return
 	}
 	signal.Stop(t.winch)
+	select {
+	case t.turn <- struct{}{}:
+		t.restored = true
+		if undo := t.modes.undo(); !clean && undo != "" {
+			_, _ = t.out.WriteString(undo)
+		}
+		defer func() { t.tell(TerminalState{}); <-t.turn }()
+	case <-time.After(stopGrace):
+	}
 	_ = term.Restore(int(t.in.Fd()), t.state)
 }
 

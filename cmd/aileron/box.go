@@ -38,6 +38,7 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	defer b.signals.stop()
 	live, cancel := b.stop.withStop(ctx)
 	defer cancel()
+	defer func() { b.terminal.close() }()
 	if err := b.prepare(live); err != nil {
 		return a.interrupted(ctx, err)
 	}
@@ -63,6 +64,8 @@ type boxRun struct {
 	engine  *sandbox.Engine
 	session *session
 	ward    *warden
+
+	terminal *wardTerminal // nil: the command has none
 }
 
 // prepare finds the engine, has the image made, and opens the session and its
@@ -96,7 +99,12 @@ func (b *boxRun) prepare(ctx context.Context) (err error) {
 	if b.plan.opened != nil {
 		b.plan.opened(b.session)
 	}
-	b.ward, err = startWarden(b.binary, b.session.home, b.engine, b.session.id)
+	if tty, ok := b.app.child.stdout.(*os.File); ok && b.hasTerminal() {
+		if b.terminal, err = newWardTerminal(tty); err != nil {
+			return err
+		}
+	}
+	b.ward, err = startWarden(b.binary, b.session.home, b.engine, b.session.id, b.terminal)
 	return err
 }
 
@@ -154,9 +162,21 @@ func (b *boxRun) box(ctx context.Context, door door, sockets string) (sandbox.Bo
 		ReadOnly: b.opts.fixed, Unsealed: door.kind != sealed,
 		SocketDir: sockets, Binary: b.binary, Files: files,
 		Stdin: b.app.stdin, Stdout: b.app.child.stdout, Stderr: b.app.child.stderr,
-		TTY:     isTerminal(b.app.stdin) && isTerminal(b.app.child.stdout),
+		TTY: b.hasTerminal(), Terminal: b.noteTerminal,
 		Signals: b.signals.forward, Starting: b.signals.started, Began: func() { b.began = true },
 	}, nil
+}
+
+// hasTerminal reports whether the command in the box has the person's terminal.
+func (b *boxRun) hasTerminal() bool {
+	return isTerminal(b.app.stdin) && isTerminal(b.app.child.stdout)
+}
+
+// noteTerminal lets the warden know how to restore the terminal.
+func (b *boxRun) noteTerminal(state sandbox.TerminalState) {
+	if b.terminal != nil {
+		b.terminal.note(state)
+	}
 }
 
 func isTerminal(stream any) bool {

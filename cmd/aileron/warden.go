@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -17,7 +18,7 @@ import (
 // engine. So a second process, in a session of its own, waits at the end of a
 // pipe whose other end only the first one holds. It ends with a word through
 // the pipe; without one the first was killed, or its engine went away, and the
-// warden removes its box.
+// warden restores the terminal and removes the box.
 
 // warden is the other process, seen from the first.
 type warden struct {
@@ -28,9 +29,15 @@ type warden struct {
 // dismissed is the word with which a warden is not needed any more.
 const dismissed = "."
 
-func startWarden(binary, home string, engine *sandbox.Engine, session string) (*warden, error) {
+// startWarden starts the warden of a session's box. terminal is nil where the
+// box has none.
+func startWarden(binary, home string, engine *sandbox.Engine, session string, terminal *wardTerminal) (*warden, error) {
 	cmd := exec.Command(binary, "--home", home, "sandbox", "warden", "--sandbox", engine.Kind(), "--session", session, "--service", engine.Service()) //nolint:gosec,noctx // our own file; it must outlive us
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}                                                                                              // a signal for our process group is not for it
+	if terminal != nil {
+		cmd.Args = append(cmd.Args, "--terminal")
+		cmd.ExtraFiles = []*os.File{wardTTY - 3: terminal.tty, wardRecord - 3: terminal.record}
+	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start the box's warden: %w", err)
@@ -54,7 +61,7 @@ func (w *warden) dismiss(left bool) {
 }
 
 func newSandboxWardenCommand(a *app) *cobra.Command {
-	engine, session, service := "auto", "", ""
+	engine, session, service, terminal := "auto", "", "", false
 	cmd := &cobra.Command{
 		Use:    "warden",
 		Short:  "Wait for the end of a session, and remove its box if nobody else does",
@@ -64,6 +71,9 @@ func newSandboxWardenCommand(a *app) *cobra.Command {
 			said, err := io.ReadAll(io.LimitReader(a.stdin, int64(len(dismissed))))
 			if err != nil || string(said) == dismissed {
 				return err
+			}
+			if terminal {
+				restoreTerminal()
 			}
 			home, err := a.Home()
 			if err != nil {
@@ -88,6 +98,7 @@ func newSandboxWardenCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: podman or docker")
 	cmd.Flags().StringVar(&session, "session", session, "the session whose box it is")
 	cmd.Flags().StringVar(&service, "service", service, "the engine's process that the session started")
+	cmd.Flags().BoolVar(&terminal, "terminal", false, "restore the terminal of descriptor 3 by the record of descriptor 4")
 	return cmd
 }
 
