@@ -46,14 +46,14 @@ func isPlainValue(s string) bool {
 // a credential or its owner.
 var placeholderSuffixes = strings.Fields("_TOKEN _KEY _SECRET _PASSWORD _ID _USER _ACCOUNT")
 
-// Names that begin like these steer a sandbox, a loader, a shell, an
-// interpreter, a package manager, or a client's proxy and trust. They are
-// refused whatever they end in: GIT_ASKPASS_TOKEN or SSH_KEY may become
-// meaningful in a program's next release.
+// Names that begin like these steer a sandbox, a loader, a shell, or a client's
+// proxy and trust. They are refused whatever they end in: GIT_ASKPASS_TOKEN or
+// SSH_KEY may become meaningful in a program's next release. Package managers
+// are not among them: NODE_AUTH_TOKEN and CARGO_REGISTRY_TOKEN are what they
+// expect a credential in.
 var heldPrefixes = strings.Fields(`
-	AILERON LD_ DYLD_ GIT_ NODE_ SSL_ TLS_ BASH PYTHON PERL RUBY JAVA JDK_ _JAVA MAVEN_ GRADLE_ DENO_ BUN_ NPM_CONFIG
-	CARGO_ RUST CURL_ REQUESTS_ PIP_ UV_ OPENSSL_ GODEBUG GOPROXY GOFLAGS GOPATH GOROOT GCONV_ GLIBC_ MALLOC_ LC_ XDG_
-	HTTP_ HTTPS_ FTP_ ALL_PROXY NO_PROXY PROXY_ DOCKER_ CONTAINER_ KUBE NIX_ APT_ DPKG_ SUDO_ SSH_ GPG_ PROMPT LUA_ PHP`)
+	AILERON LD_ DYLD_ GIT_ SSL_ TLS_ BASH PYTHON JAVA_TOOL JDK_ _JAVA NPM_CONFIG CURL_ REQUESTS_ OPENSSL_ GODEBUG GCONV_
+	GLIBC_ MALLOC_ LC_ XDG_ HTTP_ HTTPS_ FTP_ ALL_PROXY NO_PROXY PROXY_ SUDO_ SSH_ GPG_ PROMPT`)
 
 // badPlaceholder returns why a connector may not set the variable, "" when it
 // may.
