@@ -48,6 +48,30 @@ func TestAPackedResponseIsRefusedUnlessTheOperationDeclaresIt(t *testing.T) {
 	}
 }
 
+// A client of HTTP/2 gets the same refusal, and one of gRPC gets it in gRPC's
+// own form.
+func TestPackedResponsesAreRefusedOverH2(t *testing.T) {
+	message := append([]byte{1, 0, 0, 0, 40}, zipped(testSecret)...)
+	for _, c := range []struct{ kind, body string }{{"application/json", zipped(testSecret)}, {"application/grpc", string(message)}} {
+		w := newWorldOf(t, true, func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Type", c.kind)
+			_, _ = io.WriteString(rw, c.body)
+		})
+		w.client = w.h2client()
+		res, got := w.do("POST", "https://api.good.example/v1/items", "x", "Content-Type", c.kind)
+		if c.kind == "application/json" {
+			if class, why := reason(t, got); res.StatusCode != 502 || class != "response_unsafe" || why != "packed_body" {
+				t.Errorf("%d %s %s", res.StatusCode, class, why)
+			}
+		} else if res.Header.Get("Grpc-Status") != "2" || got != "" {
+			t.Errorf("gRPC: status %q, body %q", res.Header.Get("Grpc-Status"), got)
+		}
+		if row := w.last(); row.Reason != "packed_body" || row.Status != 502 {
+			t.Errorf("%s: the row says %s, %d", c.kind, row.Reason, row.Status)
+		}
+	}
+}
+
 func orNil(s string) any {
 	if s == "" {
 		return nil

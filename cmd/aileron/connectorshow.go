@@ -166,5 +166,8 @@ func traits(op *spec.Operation) string {
 	if op.Upgrade != "" {
 		list = append(list, op.Upgrade)
 	}
+	if op.Packed {
+		list = append(list, "packed responses, not searched")
+	}
 	return strings.Join(list, ", ")
 }
