@@ -11,7 +11,8 @@ type deep struct{ next *deep }
 
 func (d *deep) fall(n int) {
 	if n == 0 {
-		_ = d.next.next // a nil dereference
+		d.next.next = d // a nil dereference
+		return
 	}
 	d.fall(n - 1)
 }
@@ -22,7 +23,7 @@ func TestALogNamesTheOriginAndNeverTheValue(t *testing.T) {
 		want string
 	}{
 		"a value":                    {func() { panic("CANARY of a client") }, "panics.TestALogNamesTheOriginAndNeverTheValue.func1 panics_test.go:"},
-		"a nil dereference, deep":    {func() { new(deep).fall(40) }, "panics.(*deep).fall panics_test.go:14 < panics.(*deep).fall panics_test.go:16"},
+		"a nil dereference, deep":    {func() { new(deep).fall(40) }, "panics.(*deep).fall panics_test.go:14 < panics.(*deep).fall panics_test.go:17"},
 		"an index":                   {func() { var none []int; _ = none[len(name1)] }, "func3 panics_test.go:"},
 		"one that was raised again":  {func() { defer func() { panic(recover()) }(); new(deep).fall(0) }, "panics.(*deep).fall panics_test.go:14"},
 		"one in a deferred function": {func() { defer func() { new(deep).fall(0) }() }, "panics.(*deep).fall panics_test.go:14"},
