@@ -59,6 +59,9 @@ func TestWhatIsPrintedCannotControlATerminal(t *testing.T) {
 			out, errs, code := o.run(call...)
 			checkSafe(t, strings.Join(call, " "), out)
 			checkSafe(t, strings.Join(call, " "), errs)
+			if code != 0 && errs == "" && out != "" {
+				continue // a verdict
+			}
 			if code != 0 && strings.Count(errs, "\n") != 1 {
 				t.Errorf("%+q ends with %d and prints %q, want one line", call, code, errs)
 			}
