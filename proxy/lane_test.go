@@ -67,6 +67,16 @@ func speak(t *testing.T, set func(*Config), say func(conn net.Conn, path string)
 	return w, s
 }
 
+// ends waits until a connection has ended.
+func (s *spoken) ends(t *testing.T) {
+	t.Helper()
+	select {
+	case <-s.gone:
+	case <-time.After(time.Minute):
+		t.Fatal("the upstream connection is still open")
+	}
+}
+
 func plainly(*Config) {}
 
 func TestRequestsShareAConnectionWhileItIsAlive(t *testing.T) {
@@ -84,7 +94,7 @@ func TestRequestsShareAConnectionWhileItIsAlive(t *testing.T) {
 			t.Fatalf("%s: got %d %q", step.path, res.StatusCode, body)
 		}
 		if step.path == "/v1/items/last" {
-			<-s.gone
+			s.ends(t)
 		}
 		if got := s.conns.Load(); got != step.conns {
 			t.Errorf("after %s there were %d connections, want %d", step.path, got, step.conns)
@@ -134,7 +144,7 @@ func TestAHeadThatDoesNotComeIsATimeout(t *testing.T) {
 	if res, _ := w.do("GET", "https://api.good.example/v1/items/1", ""); res.StatusCode != 504 {
 		t.Errorf("got %d, want 504", res.StatusCode)
 	}
-	<-s.gone
+	s.ends(t)
 }
 
 func TestABodyMayTakeLongerThanItsHead(t *testing.T) {
@@ -170,11 +180,7 @@ func TestAClientThatLeavesTakesItsUpstreamConnectionAlong(t *testing.T) {
 	_, err = io.ReadFull(res.Body, make([]byte, 4))
 	must(t, err)
 	cancel()
-	select {
-	case <-s.gone:
-	case <-time.After(time.Minute):
-		t.Error("the upstream connection is still open")
-	}
+	s.ends(t)
 }
 
 func TestDrainedPlanesKeepNoConnection(t *testing.T) {
@@ -183,11 +189,7 @@ func TestDrainedPlanesKeepNoConnection(t *testing.T) {
 	})
 	w.do("GET", "https://api.good.example/v1/items", "")
 	w.plane.Drain(t.Context())
-	select {
-	case <-s.gone:
-	case <-time.After(time.Minute):
-		t.Error("an idle upstream connection outlives the plane")
-	}
+	s.ends(t)
 }
 
 func TestAnswersWithoutABodyGiveTheirConnectionBack(t *testing.T) {
@@ -284,7 +286,7 @@ func TestAHeadThatDoesNotComeAfterABodyIsATimeout(t *testing.T) {
 	if _, why := reason(t, body); res.StatusCode != 504 || why != reasonTimeout {
 		t.Errorf("got %d %s", res.StatusCode, body)
 	}
-	<-s.gone
+	s.ends(t)
 }
 
 func TestAClientThatBreaksOffItsBodyTakesItsUpstreamConnectionAlong(t *testing.T) {
@@ -294,5 +296,5 @@ func TestAClientThatBreaksOffItsBodyTakesItsUpstreamConnectionAlong(t *testing.T
 	must(t, err)
 	w.eventually(func() bool { return s.conns.Load() == 1 })
 	_ = conn.Close()
-	<-s.gone
+	s.ends(t)
 }

@@ -180,13 +180,13 @@ func TestAConnectionCarriesOneValueOfACredential(t *testing.T) {
 			ask()
 			w.bind(tracker(t, newSecret))
 			ask()
-			w.eventually(func() bool { _, open := led.of(oldSecret); return open == 0 })
 			if mixed := led.mixed(); mixed != nil {
-				t.Errorf("one connection carried %q", mixed)
+				t.Fatalf("one connection carried %q", mixed)
 			}
 			if len(led.resumed) != 0 {
 				t.Errorf("the TLS session of the old value was resumed with %q", led.resumed)
 			}
+			w.eventually(func() bool { _, open := led.of(oldSecret); return open == 0 })
 		})
 	}
 }
@@ -202,6 +202,9 @@ func TestAStreamKeepsItsConnectionAndItsCredential(t *testing.T) {
 			must(t, err)
 			w.bind(tracker(t, newSecret))
 			w.do("GET", "https://api.good.example/v1/items", "")
+			if mixed := led.mixed(); mixed != nil {
+				t.Fatalf("one connection carried %q", mixed)
+			}
 			if conns, open := led.of(oldSecret); len(conns) != 1 || open != 1 {
 				t.Errorf("%d connections carried the old value, %d are open, while its stream is under way", len(conns), open)
 			}
@@ -212,9 +215,6 @@ func TestAStreamKeepsItsConnectionAndItsCredential(t *testing.T) {
 			w.eventually(func() bool { _, open := led.of(oldSecret); return open == 0 })
 			if conns, open := led.of(newSecret); len(conns) != 1 || open != 1 {
 				t.Errorf("%d connections carried the new value, %d are open", len(conns), open)
-			}
-			if mixed := led.mixed(); mixed != nil {
-				t.Errorf("one connection carried %q", mixed)
 			}
 		})
 	}

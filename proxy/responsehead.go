@@ -145,11 +145,23 @@ func (h *rawHead) field(l []byte) {
 	}
 	value = bytes.Trim(value, " \t")
 	switch {
+	case isOddFraming(string(name)):
+		h.fault, h.odd = "has a framing field with an odd name", true
 	case bytes.EqualFold(name, []byte("Content-Length")):
 		h.lengthField(string(value))
 	case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 		h.codingField(value)
 	}
+}
+
+// isOddFraming reports a name that is none of the two fields that frame a
+// body and may be taken for one: with a blank in front of the colon.
+func isOddFraming(name string) bool {
+	if plainName(name) {
+		return false
+	}
+	letters := squeezed(name)
+	return letters == "contentlength" || letters == "transferencoding"
 }
 
 func (h *rawHead) lengthField(value string) {

@@ -169,19 +169,44 @@ func TestAHeadOfTwoReadingsIsRefusedOnEveryWay(t *testing.T) {
 			for name, raw := range badHeads {
 				head = raw
 				status, body := ask(w)
+				if status != 502 {
+					t.Fatalf("%s: %d %q", name, status, body)
+				}
 				class, why := reason(t, body)
-				if status != 502 || why != reasonUpstream || class != "network_error" {
-					t.Errorf("%s: %d %s", name, status, body)
+				if why != reasonUpstream || class != "network_error" {
+					t.Fatalf("%s: %d %s", name, status, body)
 				}
 				if r := w.last(); r.Event != audit.EventProxyRejected || r.Reason != reasonUpstream {
 					t.Errorf("%s: the row is %s %s", name, r.Event, r.Reason)
 				}
-				<-s.gone // the connection is closed
+				s.ends(t)
 				if conns++; s.conns.Load() != conns {
 					t.Errorf("%s: %d connections, want %d: it was asked again, or used again", name, s.conns.Load(), conns)
 				}
 			}
 		})
+	}
+}
+
+// With a credential and without, since it is the connection that suffers.
+func TestAFramingFieldWithAnOddNameIsRefused(t *testing.T) {
+	for _, field := range []string{"Content-Length : 5", "Transfer-Encoding : chunked", "Transfer-Encoding\t: chunked", "Content_Length: 5", "transfer-encoding\xa0: chunked"} {
+		w, s := speak(t, func(c *Config) {
+			c.Upstream.Resolve["plain.good.example:443"] = c.Upstream.Resolve["api.good.example:443"]
+		},
+			func(conn net.Conn, _ string) {
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n"+field+"\r\nContent-Length: 0\r\n\r\n")
+			})
+		for _, host := range []string{"api.good.example", "plain.good.example"} {
+			res, body := w.do("GET", "https://"+host+"/v1/items", "")
+			if res.StatusCode != 502 {
+				t.Fatalf("%q of %s: %d %q", field, host, res.StatusCode, body)
+			}
+			if class, why := reason(t, body); class != "response_unsafe" || why != reasonFieldName {
+				t.Errorf("%q of %s: %s", field, host, body)
+			}
+			s.ends(t)
+		}
 	}
 }
 

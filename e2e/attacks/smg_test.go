@@ -135,6 +135,24 @@ func smg() category {
 			close(answered)
 			c.say(l, "GET /admin HTTP/1.1\r\nHost: api.good.test\r\n\r\n")
 		}},
+		{id: "SMG-21", does: "an answer whose head frames it in two ways is refused on every way upstream, and its connection is closed", run: func(c *trial) {
+			for name, head := range map[string]string{
+				"length and coding": "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked", "coding and length": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 15",
+				"two lengths": "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6", "plus": "HTTP/1.1 200 OK\r\nContent-Length: +5",
+				"unknown coding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked", "coding in HTTP/1.0": "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked",
+				"204 with coding": "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked", "folded length": "HTTP/1.1 200 OK\r\nContent-Length:\r\n 5",
+				"bare LF": "HTTP/1.1 200 OK\nContent-Length: 5", "no HTTP/1": "HTTP/2.0 200 OK\r\nContent-Length: 5",
+			} {
+				c.onEveryWay(name, func(c *trial) {
+					c.anew, c.strays = true, true
+					c.origin(victim).plays(func(v *visit) {
+						v.body()
+						v.send("%s\r\n\r\n5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", head)
+						c.origin(victim).plays(nil)
+					})
+				}, upstreamBroken)
+			}
+		}},
 		{id: "SMG-22", does: "a second answer that nobody asked for reaches nobody", run: func(c *trial) {
 			c.anew = true
 			poison := func(v *visit) {

@@ -2,6 +2,9 @@ package attacks
 
 import (
 	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
@@ -11,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,6 +26,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/vault"
 )
 
 const victim = "api.good.test"
@@ -80,6 +85,7 @@ func utl() category {
 			c.must(err)
 			c.refusesChain(*leaf)
 		}},
+		{id: "UTL-06", does: "keys and signatures of another age, anywhere in the chain, on every way upstream", run: utlWeak},
 		{id: "UTL-07", does: "certificates for another use, and issuers that may not issue", run: utlChains},
 		{id: "UTL-08", does: "versions and ciphers of before TLS 1.2", run: utlOld},
 		{id: "UTL-11", does: "handshakes that stall, drip or are huge", f: &fixture{set: func(cfg *proxy.Config) { cfg.Upstream.Dial = 2 * time.Second }}, run: utlSlow},
@@ -158,6 +164,76 @@ func utlChains(c *trial) {
 		"expired issuer": {ca(func(t *x509.Certificate) { t.NotAfter = time.Now().Add(-time.Minute) }), leaf(plain)},
 	} {
 		c.each(name, func(c *trial) { c.refusesChain(c.chain(on.roots.issuer(), templates...)) })
+	}
+}
+
+// utlWeak presents chains that verify and are weak. The fixture's root signs
+// their intermediate; weak roots are tried in package proxy.
+func utlWeak(c *trial) {
+	weak, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // the origin is the attacker
+	c.must(err)
+	strong, err := rsa.GenerateKey(rand.Reader, 2048)
+	c.must(err)
+	short, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	c.must(err)
+	for name, l := range map[string]struct {
+		between, leaf crypto.Signer
+		by            x509.SignatureAlgorithm // of the intermediate, on the leaf
+	}{
+		"RSA-1024 leaf":         {on.roots.key, weak, 0},
+		"RSA-1024 intermediate": {weak, on.roots.key, 0},
+		"P-224 intermediate":    {short, on.roots.key, 0},
+		"SHA-1":                 {strong, on.roots.key, x509.SHA1WithRSA},
+	} {
+		between := &x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+		leaf := honest(victim)
+		leaf.SignatureAlgorithm = l.by
+		chain := tls.Certificate{PrivateKey: l.leaf}
+		by, key := on.roots.cert, crypto.Signer(on.roots.key)
+		for _, t := range []struct {
+			template *x509.Certificate
+			key      crypto.Signer
+		}{{between, l.between}, {leaf, l.leaf}} {
+			t.template.SerialNumber, t.template.NotBefore, t.template.NotAfter = big.NewInt(7), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+			der, err := x509.CreateCertificate(rand.Reader, t.template, by, t.key.Public(), key)
+			c.must(err)
+			by, err = x509.ParseCertificate(der)
+			c.must(err)
+			key, chain.Certificate = t.key, append([][]byte{der}, chain.Certificate...)
+		}
+		c.onEveryWay(name, func(c *trial) {
+			c.presents(&tls.Config{Certificates: []tls.Certificate{chain}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
+		}, notVerified)
+	}
+}
+
+// onEveryWay asks for each kind of upstream connection: without and with a
+// body, by clients of both versions, and for a WebSocket. All must be refused.
+func (c *trial) onEveryWay(name string, prepare func(*trial), want refusal) {
+	for way, ask := range map[string]func(c *trial) answer{
+		"GET":  func(c *trial) answer { return c.get(victim, "/v1/items?q=QCANARY") },
+		"POST": func(c *trial) answer { return c.post(victim, "/v1/items", "QCANARY") },
+		"h2": func(c *trial) answer {
+			h := c.h2(victim)
+			c.rows++
+			h.request(1, "GET", victim, "/v1/items")
+			return h.answer(1)
+		},
+		"WebSocket": func(c *trial) answer {
+			return c.get(victim, "/v1/live", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")
+		},
+	} {
+		c.each(name+", "+way, func(c *trial) {
+			prepare(c)
+			a := ask(c)
+			c.refused("the request", a, want)
+			if strings.Contains(a.body, "QCANARY") || strings.Contains(a.body, "x509") {
+				c.failf("the refusal quotes: %s", a)
+			}
+			if want == notVerified {
+				c.untouched()
+			}
+		})
 	}
 }
 
@@ -314,7 +390,7 @@ func utlResumption(c *trial) {
 	leaf, err := on.roots.leaf(victim)
 	c.must(err)
 	var resumed, full atomic.Int64
-	c.presents(&tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+	cfg := &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if s.DidResume {
 				resumed.Add(1)
@@ -322,10 +398,16 @@ func utlResumption(c *trial) {
 				full.Add(1)
 			}
 			return nil
-		}})
+		}}
+	cfg.SetSessionTicketKeys([][32]byte{{1}}) // crypto/tls has a connection's own otherwise, and resumes nothing
+	c.presents(cfg)
 	c.is("the first", c.get(victim, "/v1/items"), 200)
 	c.origin(victim).cut()
 	c.is("the second", c.get(victim, "/v1/items"), 200)
+	if resumed.Load() == 0 {
+		c.failf("no session is ever resumed: the case would prove nothing")
+	}
+	c.rebound(&resumed)
 	before := resumed.Load()
 	c.origin(victim).cut()
 	mine := c.s
@@ -338,5 +420,30 @@ func utlResumption(c *trial) {
 	}
 	for _, o := range on.origins {
 		o.forget()
+	}
+}
+
+// rebound asks again with another value in the same binding: no connection and
+// no TLS session of the first one may carry it.
+func (c *trial) rebound(resumed *atomic.Int64) {
+	const fqn = "github://attacks/api"
+	grants := must(grantsOf(fixture{}))
+	b := grants.Bound[fqn]
+	b.Credential.Secret = must(vault.NewSecret([]byte("another-value-" + rand.Text())))
+	grants.Bound[fqn] = b
+	defer func() { c.s.plane.plane.SetGrants(must(grantsOf(fixture{}))) }()
+	before := resumed.Load()
+	c.s.plane.plane.SetGrants(grants)
+	c.is("with another value", c.get(victim, "/v1/items"), 200)
+	c.is("with another value and a body", c.post(victim, "/v1/items", "body"), 200)
+	carried := map[int64]string{}
+	for _, h := range c.hits(victim) {
+		if first, ok := carried[h.conn]; ok && first != h.Header.Get("Authorization") {
+			c.failf("one connection carried two values of a binding")
+		}
+		carried[h.conn] = h.Header.Get("Authorization")
+	}
+	if n := resumed.Load() - before; n != 0 {
+		c.failf("another value resumed the TLS session of the first one")
 	}
 }
