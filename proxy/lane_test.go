@@ -298,3 +298,57 @@ func TestAClientThatBreaksOffItsBodyTakesItsUpstreamConnectionAlong(t *testing.T
 	_ = conn.Close()
 	s.ends(t)
 }
+
+// A response that is complete before its request leaves half a request on the
+// connection, which is no other request's.
+func TestAnUploadThatIsNotOverKeepsItsConnection(t *testing.T) {
+	behind := make(chan string, 1)
+	set := scripted(t, "http/1.1", func(n int, c *tls.Conn) {
+		br := bufio.NewReader(c)
+		if _, err := http.ReadRequest(br); err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly")
+		if n == 1 {
+			rest, _ := io.ReadAll(br)
+			behind <- string(rest)
+		}
+	})
+	w := newWorldWith(t, false, set, nil)
+	conn := w.tunnel("api.good.example")
+	defer conn.Close()
+	_, err := io.WriteString(conn, "POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nContent-Length: 1000\r\n\r\nhalf")
+	must(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	must(t, err)
+	if body, err := io.ReadAll(res.Body); res.StatusCode != 200 || string(body) != "early" {
+		t.Fatalf("%d %q, %v", res.StatusCode, body, err)
+	}
+	if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 || body != "early" {
+		t.Errorf("the next one gets %d %q", res.StatusCode, body)
+	}
+	select {
+	case rest := <-behind:
+		if rest != "half" {
+			t.Errorf("behind the first head came %q", rest)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the connection is kept")
+	}
+}
+
+func TestAConnectionKeepsNoHugeBuffer(t *testing.T) {
+	for length, conns := range map[int]int64{20_000: 1, 100_000: 3} {
+		w, s := speak(t, plainly, func(conn net.Conn, _ string) {
+			_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nX-Long: %s\r\nContent-Length: 2\r\n\r\nok", strings.Repeat("0123456789", length/10))
+		})
+		for range 3 {
+			if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 || body != "ok" {
+				t.Fatalf("%d %q", res.StatusCode, body)
+			}
+		}
+		if got := s.conns.Load(); got != conns {
+			t.Errorf("with heads of %d bytes: %d connections, want %d", length, got, conns)
+		}
+	}
+}

@@ -309,8 +309,8 @@ func TestTheUpstreamsEndWaitsForItsConnections(t *testing.T) {
 		"when idle":    func(u *upstream, l *lane) { time.Sleep(2 * u.cfg.Idle) },
 		"when full": func(_ *upstream, l *lane) {
 			l.mu.Lock()
-			full := l.idle["0"]
-			l.idle["0"], l.n = nil, maxIdle
+			full := l.remove(func(*laneConn) bool { return true })
+			l.n = maxIdle
 			l.mu.Unlock()
 			for _, c := range full {
 				l.put(c)
