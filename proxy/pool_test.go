@@ -71,7 +71,7 @@ func (l *ledger) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		l.resumed = append(l.resumed, credential)
 	}
 	l.mu.Unlock()
-	_, _ = io.WriteString(rw, "first ")
+	_, _ = io.WriteString(rw, "first\n")
 	if strings.HasSuffix(r.URL.Path, "/stream") {
 		rw.(http.Flusher).Flush()
 		<-l.release
@@ -173,7 +173,7 @@ func TestAConnectionCarriesOneValueOfACredential(t *testing.T) {
 			w, led := keepLedger(t, way.h2, tracker(t, oldSecret))
 			ask := func() {
 				t.Helper()
-				if res, body := w.do(way.method, "https://api.good.example/v1/items", way.body); res.StatusCode != 200 || body != "first second" {
+				if res, body := w.do(way.method, "https://api.good.example/v1/items", way.body); res.StatusCode != 200 || body != "first\nsecond" {
 					t.Fatalf("%d %q", res.StatusCode, body)
 				}
 			}
@@ -198,7 +198,7 @@ func TestAStreamKeepsItsConnectionAndItsCredential(t *testing.T) {
 			res, err := w.client.Get("https://api.good.example/v1/items/stream")
 			must(t, err)
 			defer res.Body.Close()
-			_, err = io.ReadFull(res.Body, make([]byte, len("first ")))
+			_, err = io.ReadFull(res.Body, make([]byte, len("first\n")))
 			must(t, err)
 			w.bind(tracker(t, newSecret))
 			w.do("GET", "https://api.good.example/v1/items", "")

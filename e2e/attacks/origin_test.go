@@ -330,6 +330,13 @@ func (o *origin) cut() {
 	}
 }
 
+// serving reports whether the origin has a connection.
+func (o *origin) serving() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.open) > 0
+}
+
 func nameOf(host string, port uint16) string { return fmt.Sprintf("%s:%d", host, port) }
 
 // takes sets what happens to whole connections, before TLS.

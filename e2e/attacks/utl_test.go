@@ -98,6 +98,9 @@ func utl() category {
 func (c *trial) presents(cfg *tls.Config) {
 	o := c.origin(victim)
 	o.cut()
+	for end := time.Now().Add(c.s.patience); o.serving() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // until the plane can see that its idle connections are closed
+	}
 	o.presents(cfg)
 }
 
