@@ -30,6 +30,7 @@ type Exchange struct {
 	scrubbed  func() int    // hits so far
 	fields    *fieldReader  // declared fields of the answer; nil: none
 	packed    atomic.Value  // the opaque.Format that a packed response passed as; a body may be read ahead
+	await     func() error  // waits for the first bytes of the response to be judged; nil: they are not
 	entered   bool          // counted among the exchanges under way
 
 	tunnel    context.Context //nolint:containedctx // the life of the tunnel that it came by; nil: it came by none

@@ -18,9 +18,9 @@ const (
 	peekWaitStream = 100 * time.Millisecond // of a stream, whose first event may be long in coming
 )
 
-// refusePacked refuses a response whose body shows that it is packed or in
-// wide characters, before any of the body leaves, and makes what appears
-// behind the first bytes end the body.
+// refusePacked makes a response fail whose body shows that it is packed or in
+// wide characters: before any of the body leaves if the first bytes show it,
+// else by ending the body there.
 func (x *Exchange) refusePacked(res *http.Response) error {
 	if bodiless(x.request.Method, res) {
 		return nil
@@ -37,7 +37,18 @@ func (x *Exchange) refusePacked(res *http.Response) error {
 	}
 	ahead := opaque.NewBody(body, res.ContentLength, judge)
 	res.Body = ahead
-	return ahead.Await(x.request.Context(), wait)
+	x.await = func() error { return ahead.Await(x.request.Context(), wait) }
+	return nil
+}
+
+// awaitFirstBytes reads the beginning of the body. It is the last step: a
+// short body ends with it, and brings its trailers, for which the other steps
+// must be ready.
+func (x *Exchange) awaitFirstBytes(*http.Response) error {
+	if x.await == nil {
+		return nil
+	}
+	return x.await()
 }
 
 // bodiless reports a response that has no body, whatever its head says.

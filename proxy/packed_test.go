@@ -72,6 +72,30 @@ func TestPackedResponsesAreRefusedOverH2(t *testing.T) {
 	}
 }
 
+// Reading ahead reaches the end of a short body, whose trailers must not be lost.
+func TestTrailersOfAShortBodyArrive(t *testing.T) {
+	for _, text := range []string{"", "8", "x"} {
+		for _, kind := range []string{"application/grpc", "application/json"} {
+			w := newWorldOf(t, true, func(rw http.ResponseWriter, r *http.Request) {
+				rw.Header().Set("Content-Type", kind)
+				rw.Header().Set("Trailer", "Grpc-Status")
+				rw.(http.Flusher).Flush()
+				_, _ = io.WriteString(rw, text)
+				rw.Header().Set("Grpc-Status", "7")
+				rw.Header().Set(http.TrailerPrefix+"X-Echo", r.Header.Get("Authorization"))
+			})
+			w.client = w.h2client()
+			res, body := w.do("GET", "https://api.good.example/v1/items", "")
+			if got := res.Trailer.Get("Grpc-Status"); body != text || got != "7" {
+				t.Errorf("%s %q: got %q with the trailer %q", kind, text, body, got)
+			}
+			if got := res.Trailer.Get("X-Echo"); !strings.HasPrefix(got, "Bearer ***") {
+				t.Errorf("%s %q: the echoing trailer is %q", kind, text, got)
+			}
+		}
+	}
+}
+
 func orNil(s string) any {
 	if s == "" {
 		return nil

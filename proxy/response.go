@@ -28,6 +28,7 @@ func (x *Exchange) responseSteps() *fifo.Group {
 	g.AddResponseModifier(responseStep(func(res *http.Response) error { x.scrubBody(res); return nil }))
 	g.AddResponseModifier(responseStep(x.cleanTrailers))
 	g.AddResponseModifier(responseStep(x.watchFields))
+	g.AddResponseModifier(responseStep(x.awaitFirstBytes))
 	return g
 }
 
