@@ -4,19 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
@@ -197,119 +191,6 @@ func (s *session) discard() {
 	}
 	if s.lock != nil {
 		_ = s.lock.Close()
-	}
-}
-
-// makeDir creates sessions/<id> with a lock that lives as long as the process,
-// and opens the control socket before the description that lists the session:
-// a session that is listed can be stopped.
-func (s *session) makeDir() error {
-	dir := filepath.Join(s.home, "sessions", s.id)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return hint(fmt.Errorf("make the session's directory: %w", err), "check the disk and the rights on %s", s.home)
-	}
-	s.dir = dir
-	var err error
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if s.lock, err = lockDir(dir); err == nil {
-			break
-		}
-		// Whoever asks whether this session is alive holds the lock for a moment,
-		// and a sweep that came before the lock has removed the directory.
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, fs.ErrNotExist) || time.Now().After(end) {
-			return fmt.Errorf("lock the session's directory: %w", err)
-		}
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("lock the session's directory: %w", err)
-		}
-	}
-	if err := s.control(); err != nil {
-		return err
-	}
-	raw, err := json.Marshal(sessionInfo{ID: s.id, PID: os.Getpid(), Agent: s.agent, Mode: s.mode, Started: s.start.UTC()})
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "session.json"), append(raw, '\n'), 0o600); err != nil {
-		return hint(fmt.Errorf("write the session's description: %w", err), "check the disk and the rights on %s", s.home)
-	}
-	return nil
-}
-
-// lockDir makes the lock of a session's directory and takes it. An error wraps
-// EWOULDBLOCK where somebody else has it, and fs.ErrNotExist where the
-// directory is removed just now.
-func lockDir(dir string) (*os.File, error) {
-	path := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		var ours, there os.FileInfo
-		if ours, err = f.Stat(); err == nil {
-			there, err = os.Stat(path)
-		}
-		if err == nil && !os.SameFile(ours, there) {
-			err = fs.ErrNotExist
-		}
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// alive reports whether the process of a session still runs: it holds the lock.
-// The id may be a container's word for it, and so is looked at first.
-func alive(home, id string) bool {
-	if strings.Trim(id, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-		return false
-	}
-	f, err := os.Open(filepath.Join(home, "sessions", id, "lock"))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-	return errors.Is(err, unix.EWOULDBLOCK)
-}
-
-// sweepSessions removes the directories of sessions whose process is gone,
-// and writes down that they did not end cleanly.
-func (s *session) sweepSessions(ctx context.Context) {
-	entries, err := os.ReadDir(filepath.Join(s.home, "sessions"))
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if e.Name() == s.id || alive(s.home, e.Name()) {
-			continue
-		}
-		info, err := e.Info()
-		if err != nil || time.Since(info.ModTime()) < 2*time.Second {
-			continue // it may be about to take its lock
-		}
-		dir, swept := filepath.Join(s.home, "sessions", e.Name()), filepath.Join(s.dir, "swept-"+e.Name())
-		lock, err := lockDir(dir)
-		if err != nil {
-			continue // it has its lock, or another sweep does
-		}
-		// The row first: a sweep that is killed here is made again. Then all at
-		// once: a session that begins just now must not find half of it.
-		if _, err = os.Stat(filepath.Join(dir, "session.json")); err == nil { // else it had not begun
-			_, err = s.audit.Append(ctx, audit.Row{Event: audit.EventSessionEnded, SessionID: e.Name(), Source: audit.SourceLauncher,
-				Reason: "unclean", Fields: map[string]any{"cause": uncleanCause}})
-		}
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = os.Rename(dir, swept)
-		}
-		_ = lock.Close()
-		if err == nil {
-			_ = os.RemoveAll(swept)
-		}
 	}
 }
 

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A descriptor from which a secret was read is not for the commands that
+// aileron starts; any other one is.
+func TestADescriptorOfASecretIsNotInherited(t *testing.T) {
+	o := newOwner(t)
+	f, err := os.Open(o.file("passphrase", testPassphrase+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, dir := range []string{"/dev/fd", "/proc/self/fd"} {
+		secret, err := unix.Dup(int(f.Fd())) // as a shell opens it: inherited
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := unix.Dup(int(f.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &app{stderr: os.Stderr}
+		if got, err := a.readPassphraseFile(fmt.Sprintf("%s/%d", dir, secret)); err != nil || string(got) != testPassphrase {
+			t.Errorf("%s: read %d bytes, %v", dir, len(got), err)
+		}
+		for fd, want := range map[int]int{secret: unix.FD_CLOEXEC, plain: 0} {
+			if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC != want {
+				t.Errorf("%s: the flags of descriptor %d are %d, %v; want %d", dir, fd, flags, err, want)
+			}
+			_ = unix.Close(fd)
+		}
+	}
+}
