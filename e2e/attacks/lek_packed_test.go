@@ -27,6 +27,9 @@ func lekPacked() []attack {
 				for _, kind := range []string{"", "application/json", "application/octet-stream", "text/plain; charset=utf-8"} {
 					c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, packedBody, pack) })
 				}
+				if name == "deflate" {
+					continue // in base64 it has no mark: docs/scrubbing.md
+				}
 				c.each(name+" in base64", func(c *trial) {
 					c.refusedBody("text/plain", packedBody, func(s string) []byte {
 						return []byte(base64.StdEncoding.EncodeToString(pack(s)))

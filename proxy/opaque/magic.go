@@ -96,8 +96,10 @@ func deflated(head []byte, final bool) (f Format, more bool) {
 	if zlib && zlibStream(head) {
 		return "zlib", false
 	}
-	if kind := head[0] >> 1 & 3; len(head) >= leastDeflate && (kind == 1 || kind == 2) && inflates(head, nil) {
-		return "deflate", false
+	if kind := head[0] >> 1 & 3; len(head) >= leastDeflate && (kind == 1 || kind == 2) {
+		if text, ok := inflates(head, nil); ok && isText(text) { // other data may look alike
+			return "deflate", false
+		}
 	}
 	return "", false
 }
@@ -109,21 +111,26 @@ func zlibStream(head []byte) bool {
 	case len(head) < 3:
 		return false
 	case head[1]&hasDictionary == 0:
-		return inflates(head[2:], nil)
+		_, ok := inflates(head[2:], nil)
+		return ok
 	}
 	// Which dictionary it is decides what comes out, and not whether it does.
-	return head[0] == 0x78 && len(head) > 6 && inflates(head[6:], make([]byte, 32<<10))
+	if head[0] != 0x78 || len(head) <= 6 {
+		return false
+	}
+	_, ok := inflates(head[6:], make([]byte, 32<<10))
+	return ok
 }
 
-// inflates reports whether data is the beginning of a DEFLATE stream, or all
-// of one and not much else.
-func inflates(data, dictionary []byte) bool {
+// inflates returns what data decodes to, and whether data is the beginning of
+// a DEFLATE stream, or all of one and not much else.
+func inflates(data, dictionary []byte) (out []byte, ok bool) {
 	in := bytes.NewReader(data)
-	_, err := io.Copy(io.Discard, io.LimitReader(flate.NewReaderDict(in, dictionary), 64<<10))
+	out, err := io.ReadAll(io.LimitReader(flate.NewReaderDict(in, dictionary), 64<<10))
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return true
+		return out, true
 	}
-	return err == nil && in.Len() <= 8 // the checksum of zlib or gzip
+	return out, err == nil && in.Len() <= 8 // the checksum of zlib or gzip
 }
 
 // isText reports UTF-8 without control characters that text does not have.

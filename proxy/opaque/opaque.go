@@ -84,7 +84,9 @@ func inBase64(head []byte, final bool) (f Format, more bool) {
 	if err != nil || len(decoded) == 0 {
 		return "", false
 	}
-	f, _ = packed(decoded, final)
+	if f, _ = packed(decoded, final); f == "deflate" {
+		return "", false // any word may decode to it
+	}
 	return f, false
 }
 
