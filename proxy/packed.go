@@ -45,10 +45,26 @@ func (x *Exchange) refusePacked(res *http.Response) error {
 // short body ends with it, and brings its trailers, for which the other steps
 // must be ready.
 func (x *Exchange) awaitFirstBytes(*http.Response) error {
-	if x.await == nil {
+	if x.await == nil || !x.uploaded() {
 		return nil
 	}
 	return x.await()
+}
+
+// uploaded reports whether the request's body has been sent. An upstream that
+// answers before does not want the rest, and the client must hear so at once:
+// such a response is judged when its body is read, and cut.
+func (x *Exchange) uploaded() bool {
+	switch {
+	case x.sent == nil:
+		return true
+	case x.request.ContentLength >= 0 && x.sent.n.Load() >= x.request.ContentLength:
+		return true
+	case !x.sent.mu.TryLock(): // it is being read
+		return false
+	}
+	defer x.sent.mu.Unlock()
+	return x.sent.err != nil
 }
 
 // bodiless reports a response that has no body, whatever its head says.
