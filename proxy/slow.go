@@ -62,8 +62,11 @@ const (
 func (x *Exchange) slowDown() bool {
 	p := x.p
 	wait := p.refusing.Reserve().Delay()
-	if wait <= 0 {
+	switch {
+	case wait <= 0:
 		return true
+	case x.row.Reason == reasonMemory:
+		return false // to wait would hold what there is too little of
 	}
 	select {
 	case p.waiters <- struct{}{}:

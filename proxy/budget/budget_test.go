@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestWhatStandsStillForLongestMakesRoom(t *testing.T) {
@@ -20,7 +22,7 @@ func TestWhatStandsStillForLongestMakesRoom(t *testing.T) {
 	moving.Move(0)
 	oldest.Move(0)
 	oldest.Stall(0) // it went on, and stands still since then
-	if next := hold("next"); !next.Take(30) {
+	if next := hold("next"); !next.TryTake(30) {
 		t.Error("nothing made room")
 	}
 	if want := []string{"second", "third"}; !slices.Equal(shed, want) {
@@ -39,7 +41,7 @@ func TestWhatMovesIsNeverShed(t *testing.T) {
 	b := New(100)
 	h := b.Conn().Hold(func() { t.Error("it was shed") })
 	h.Take(50)
-	if other := b.Conn().Hold(nil); other.Take(30) != true || other.Take(30) {
+	if other := b.Conn().Hold(nil); !other.TryTake(30) || other.TryTake(30) {
 		t.Error("the budget is exceeded, or has no room where it should")
 	}
 }
@@ -51,12 +53,13 @@ func TestAConnectionKeepsToItsShare(t *testing.T) {
 	c := b.Conn()
 	var shed int
 	for range 5 {
-		if h := c.Hold(func() { shed++ }); !h.Stall(20) {
+		h := c.Hold(func() { shed++ })
+		if h.Stall(0); !h.TryTake(20) {
 			t.Error("it did not make room for itself")
 		}
 	}
-	if shed != 3 || b.Used() != 50 {
-		t.Errorf("%d holds were shed and %d bytes are used, want 3 and 50", shed, b.Used())
+	if shed != 2 || b.Used() != 70 {
+		t.Errorf("%d holds were shed and %d bytes are used, want 2 and 70", shed, b.Used())
 	}
 }
 
@@ -81,4 +84,56 @@ func TestAllThatIsTakenComesBack(t *testing.T) {
 	if b.Used() != 0 || b.still.Len() != 0 {
 		t.Errorf("%d bytes and %d holds are left", b.Used(), b.still.Len())
 	}
+}
+
+// A client that takes its answers stands still for a moment, and may be the one
+// that has for longest.
+func TestWhoHoldsLittleMakesRoomLast(t *testing.T) {
+	b := New(1000)
+	b.Conn().Hold(func() { t.Error("who holds little made room") }).Stall(20)
+	greedy, shed := []*Conn{b.Conn(), b.Conn()}, 0
+	for i := range 50 {
+		h := greedy[i%2].Hold(func() { shed++ })
+		if h.Stall(0); !h.TryTake(40) {
+			t.Fatal("there is no room")
+		}
+	}
+	if want := 50 - 980/40; shed != want {
+		t.Errorf("%d holds were shed, want %d", shed, want)
+	}
+}
+
+// What was shed is still there until it is released: those that come wait
+// meanwhile.
+func TestWhoeverComesWaitsForWhatWasShed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(800)
+		var first []*Hold
+		for range 4 {
+			h := b.Conn().Hold(func() {})
+			h.Stall(200)
+			first = append(first, h)
+		}
+		took := make(chan bool, 1)
+		go func() { took <- b.Conn().Hold(nil).Take(300) }()
+		synctest.Wait()
+		if len(took) > 0 || !first[0].Shed() || !first[1].Shed() || first[2].Shed() {
+			t.Fatal("it did not shed what it needs, or does not wait for its end")
+		}
+		first[0].Release()
+		synctest.Wait()
+		if len(took) > 0 {
+			t.Fatal("it did not wait for all that was shed")
+		}
+		first[1].Release()
+		if !<-took {
+			t.Error("it has no room although there is some")
+		}
+		first[2].Stall(0)
+		began := time.Now()
+		go func() { took <- b.Conn().Hold(nil).Take(200) }()
+		if <-took; time.Since(began) != maxWait {
+			t.Errorf("it waited for %v for what was never released", time.Since(began))
+		}
+	})
 }

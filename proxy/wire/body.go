@@ -48,7 +48,7 @@ type requestBody struct {
 	ready func() error // says 100 Continue before the first read; nil: nobody waits
 	ended func()       // called once, when the whole body was read
 	hold  *budget.Hold
-	needs int64 // what hold is to take before the first read; 0: it has
+	took  int64 // what hold has for the upload
 
 	mu       sync.Mutex
 	read     int64
@@ -102,11 +102,10 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	// From here on either the client is waited for, or who reads the body.
-	if !b.hold.Stall(b.needs) { // who sends it upstream answers
+	if !b.hold.Stall(0) { // who sends it upstream answers
 		b.err = budget.ErrShed
 		return 0, b.err
 	}
-	b.needs = 0
 	b.pace.begin(b.conn)
 	n, err := b.from.Read(p)
 	if err != nil && err != io.EOF && b.pace.over(err) && !b.gone() {
@@ -121,7 +120,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		_ = b.conn.SetReadDeadline(time.Time{}) // what comes next has its own
 	}
 	if b.err = err; err == io.EOF {
-		b.hold.Move(0)
+		b.hold.Move(b.took)
 		b.ended()
 		return n, err
 	}

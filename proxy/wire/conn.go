@@ -145,7 +145,8 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 		c.refuse(fault)
 		return false
 	}
-	if req.Method != http.MethodConnect && !c.hold.Take(Exchange+int64(len(head))) {
+	up := uploadOf(frame)
+	if req.Method != http.MethodConnect && !c.hold.Take(Exchange+int64(len(head))+up) {
 		fault := Exhausted()
 		fault.Method, fault.Target = Readable(req.Method, req.RequestURI)
 		c.refuse(fault)
@@ -212,10 +213,7 @@ func (c *serving) body(req *http.Request, f framing, gone func()) *requestBody {
 		return nil
 	}
 	b := &requestBody{from: from, conn: c.conn, limit: c.limits.Body, pace: pace{span: c.limits.Progress}, hold: c.hold,
-		ended: func() { c.src.watch(gone) }, needs: Upload}
-	if f.length > 0 {
-		b.needs = min(Upload, f.length)
-	}
+		ended: func() { c.src.watch(gone) }, took: uploadOf(f)}
 	if f.expects {
 		b.ready = func() error {
 			_ = c.conn.SetWriteDeadline(time.Now().Add(c.limits.Stalled))
@@ -225,6 +223,14 @@ func (c *serving) body(req *http.Request, f framing, gone func()) *requestBody {
 	}
 	req.Body = b
 	return b
+}
+
+// uploadOf returns what the upload of a request so framed may hold.
+func uploadOf(f framing) int64 {
+	if f.chunked {
+		return Upload
+	}
+	return min(Upload, f.length)
 }
 
 func (c *serving) refuse(f *Fault) {

@@ -21,11 +21,11 @@ import "time"
 const (
 	// Exchange is a request in a handler's hands: the goroutines, the parsed
 	// head beside its bytes, the connection upstream.
-	Exchange = 16 << 10
+	Exchange = 12 << 10
 	// Upload is what is on its way between a client and an upstream that does
 	// not read: the goroutines, pieces and buffers of net/http's transport, and
 	// those of TLS.
-	Upload = 112 << 10
+	Upload = 48 << 10
 	// Ahead is what comes of an answer before its client takes it, at most:
 	// over HTTP/1.1 a TLS record and the reader's buffer, over HTTP/2 the
 	// stream's receive window, in the pieces that net/http keeps it in.

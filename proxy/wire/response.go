@@ -287,7 +287,7 @@ func (w *ResponseWriter) Respond(res *http.Response) error {
 			}
 		}
 		w.part(buf, at, n)
-		if pool == &smallBuffers && n == len(data) { // there is more than a little
+		if pool == &smallBuffers && n >= len(data)/2 { // there is more than a little
 			pool.Put(pooled)
 			pool = &copyBuffers
 			pooled = pool.Get().(*[]byte)

@@ -63,12 +63,48 @@ func newSource(c net.Conn) *source { return &source{conn: c} }
 // one has none.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
+// midSize and largeSize are those of buffers that a head has outgrown the first
+// of; the larger holds the largest head that is taken by default, and what shows
+// that one is larger.
+const (
+	midSize   = 16 << 10
+	largeSize = 64<<10 + bufferSize
+)
+
+var (
+	midBuffers   = sync.Pool{New: func() any { return new([midSize]byte) }}
+	largeBuffers = sync.Pool{New: func() any { return new([largeSize]byte) }}
+)
+
+// buffer returns a buffer of size bytes.
+func buffer(size int) []byte {
+	switch size {
+	case bufferSize:
+		return buffers.Get().(*[bufferSize]byte)[:]
+	case midSize:
+		return midBuffers.Get().(*[midSize]byte)[:]
+	case largeSize:
+		return largeBuffers.Get().(*[largeSize]byte)[:]
+	}
+	return make([]byte, size)
+}
+
+// recycle returns a buffer that nobody refers to any more.
+func recycle(buf []byte) {
+	switch len(buf) {
+	case bufferSize:
+		buffers.Put((*[bufferSize]byte)(buf))
+	case midSize:
+		midBuffers.Put((*[midSize]byte)(buf))
+	case largeSize:
+		largeBuffers.Put((*[largeSize]byte)(buf))
+	}
+}
+
 // rest gives the buffer back while there is nothing in it.
 func (s *source) rest() {
 	if s.r == s.w && s.buf != nil {
-		if len(s.buf) == bufferSize {
-			buffers.Put((*[bufferSize]byte)(s.buf))
-		}
+		recycle(s.buf)
 		s.buf, s.r, s.w = nil, 0, 0
 		s.hold.Give(s.held)
 		s.held = 0
@@ -79,6 +115,7 @@ func (s *source) rest() {
 func (s *source) discard() {
 	s.r = s.w
 	s.rest()
+	s.hold.Release()
 }
 
 // shrink drops a buffer that is larger than what is left in it needs.
@@ -91,8 +128,9 @@ func (s *source) shrink() {
 	if len(s.buf) == bufferSize || len(left) > bufferSize {
 		return
 	}
-	small := buffers.Get().(*[bufferSize]byte)[:]
+	small, large := buffer(bufferSize), s.buf
 	s.buf, s.r, s.w = small, 0, copy(small, left)
+	recycle(large)
 	s.hold.Give(s.held - bufferSize)
 	s.held = bufferSize
 }
@@ -109,9 +147,10 @@ func (s *source) grow() error {
 	}
 	s.records = true
 	s.held += int64(size - len(s.buf))
-	grown := make([]byte, size)
+	grown, small := buffer(size), s.buf
 	s.w = copy(grown, s.buf[s.r:s.w])
 	s.buf, s.r = grown, 0
+	recycle(small)
 	return nil
 }
 
@@ -226,7 +265,7 @@ func (s *source) fill() error {
 				return budget.ErrShed
 			}
 			s.held = bufferSize
-			s.buf = buffers.Get().(*[bufferSize]byte)[:]
+			s.buf = buffer(bufferSize)
 			s.buf[0], s.r, s.w = s.one[0], 0, 1
 			return nil
 		}

@@ -91,7 +91,7 @@ type connection struct {
 	refused int
 	settled bool // the client's first SETTINGS came
 
-	flushing atomic.Int64 // since when a write to the client lasts, in Unix nanoseconds; 0: there is none
+	flushing atomic.Bool  // a write to the client lasts
 	waiting  atomic.Int32 // writers that hold or wait for mu; the last one flushes
 	mu       sync.Mutex
 	bw       *bufio.Writer // nil while there is nothing in it
@@ -116,10 +116,9 @@ type connection struct {
 type deadlineWriter struct{ c *connection }
 
 func (w deadlineWriter) Write(p []byte) (int, error) {
-	now := time.Now()
-	w.c.flushing.Store(now.UnixNano())
-	defer w.c.flushing.Store(0)
-	_ = w.c.conn.SetWriteDeadline(now.Add(w.c.limits.Stalled))
+	w.c.flushing.Store(true)
+	defer w.c.flushing.Store(false)
+	_ = w.c.conn.SetWriteDeadline(time.Now().Add(w.c.limits.Stalled))
 	return w.c.conn.Write(p)
 }
 

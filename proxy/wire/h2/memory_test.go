@@ -65,7 +65,7 @@ func TestAnswersThatNobodyReadsMakeRoom(t *testing.T) {
 	}))
 	_ = c.WriteSettings()
 	var reset []uint32
-	for i := range uint32(20) { // half of 2 MiB has room for nine
+	for i := range uint32(20) { // five eighths of 2 MiB have room for eleven
 		c.open(2*i+1, true, asks("GET", "/x")...)
 	}
 	c.await(t, func(f http2.Frame) bool {
@@ -82,7 +82,7 @@ func TestAnswersThatNobodyReadsMakeRoom(t *testing.T) {
 			t.Errorf("a stream ended with %v, want %v", err, budget.ErrShed)
 		}
 	}
-	if used := b.Used(); used > 1<<20 {
+	if used := b.Used(); used > 2<<20*5/8 {
 		t.Errorf("one connection holds %d bytes", used)
 	}
 }

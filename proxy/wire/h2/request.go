@@ -54,9 +54,13 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 		length = r.ContentLength
 	}
 	st = c.newStream(id, length, f.StreamEnded())
-	if fault == nil && !st.hold.Take(wire.Exchange+sizeOf(f)) {
+	up := uploadOf(f, length)
+	if fault == nil && !st.hold.Take(wire.Exchange+sizeOf(f)+up) {
+		// Not on a goroutine of its own: there may be many of these.
+		st.cancel(nil)
 		fault = wire.Exhausted()
 		fault.Method, fault.Target = wire.Readable(r.Method, r.RequestURI)
+		return c.refuseStream(id, fault, http2.ErrCodeRefusedStream)
 	}
 	c.mu.Lock()
 	c.streams[id] = st
@@ -70,11 +74,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	r = st.request
 	r.Body = http.NoBody
 	if !f.StreamEnded() {
-		b := &requestBody{st: st, limit: c.limits.Body, needs: wire.Upload}
-		if length >= 0 {
-			b.needs = min(wire.Upload, length)
-		}
-		r.Body = b
+		r.Body = &requestBody{st: st, limit: c.limits.Body, took: up}
 	}
 	c.running.Go(func() { st.serve(st.answer) })
 	return nil
@@ -92,6 +92,17 @@ func (st *stream) answer() *http.Response {
 	r := st.request
 	st.request = nil
 	return st.c.handler.Answer(r)
+}
+
+// uploadOf returns what the upload of a request may hold.
+func uploadOf(f *http2.MetaHeadersFrame, length int64) int64 {
+	switch {
+	case f.StreamEnded():
+		return 0
+	case length >= 0:
+		return min(wire.Upload, length)
+	}
+	return wire.Upload
 }
 
 // sizeOf returns what a field section takes.

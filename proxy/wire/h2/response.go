@@ -25,6 +25,7 @@ func (st *stream) serve(answer func() *http.Response) {
 		}
 		st.cancel(nil)
 		st.abandonBody()
+		st.over.Store(true)
 		st.hold.Release()
 		_ = c.write(func() {
 			delete(c.streams, st.id)
@@ -144,7 +145,7 @@ func (st *stream) respond(res *http.Response) error {
 		buf, free := st.buffer(large)
 		n, err := res.Body.Read(buf)
 		data := buf[:n]
-		large = large || n == len(buf) && n > spareSize
+		large = large || n >= len(buf)/2 && n > spareSize // the scrubber may hold some back
 		if left >= 0 {
 			if int64(n) > left {
 				return pending.fail(errShort)
@@ -164,7 +165,7 @@ func (st *stream) respond(res *http.Response) error {
 		}
 		trailers := end && len(res.Trailer) > 0
 		ahead := int64(0)
-		if !end {
+		if !end && n >= len(buf)/2 { // else upstream has no more for now
 			ahead = wire.AheadOf(res.ProtoMajor, left)
 		}
 		werr := st.deliver(pending.take(), data, end && !trailers, ahead)

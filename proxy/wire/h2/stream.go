@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -21,6 +22,7 @@ type stream struct {
 	cancel  context.CancelCauseFunc
 	hold    *budget.Hold
 	request *http.Request // until the handler has it
+	over    atomic.Bool   // its handler has ended
 	expect  bool          // the client waits for 100 Continue
 
 	// Guarded by c.mu.
@@ -51,17 +53,19 @@ func (c *connection) newStream(id uint32, length int64, whole bool) *stream {
 	st.ctx, st.cancel = ctx, cancel
 	st.hold = c.account.Hold(func() {
 		cancel(budget.ErrShed)
-		// A stream cannot end while the client does not take what it sent it.
-		if at := c.flushing.Load(); at != 0 && time.Since(time.Unix(0, at)) > shedPatience {
-			c.shed()
-		}
+		// It cannot end while another's write to the client lasts.
+		time.AfterFunc(shedPatience, func() {
+			if !st.over.Load() && c.flushing.Load() {
+				c.shed()
+			}
+		})
 	})
 	return st
 }
 
-// shedPatience is how long a write to the client lasts before the connection
-// ends together with a stream that must make room.
-const shedPatience = time.Second
+// shedPatience is how long a stream that must make room takes to end before its
+// connection ends with it, if that is in a write.
+const shedPatience = 250 * time.Millisecond
 
 // end wakes whoever waits for the stream: nothing more will come.
 func (st *stream) end(why error) {
@@ -111,7 +115,10 @@ func (st *stream) keep(data []byte) bool {
 		return true
 	}
 	n := st.body.cost(len(data))
-	if st.body.size == 0 && !st.hold.Stall(n) || st.body.size > 0 && !st.hold.Take(n) {
+	if st.body.size == 0 {
+		st.hold.Stall(0)
+	}
+	if !st.hold.TryTake(n) {
 		return false
 	}
 	st.body.put(data)
@@ -130,7 +137,7 @@ type requestBody struct {
 	st    *stream
 	limit int64
 	total int64
-	needs int64 // what the stream's hold is to take before the first read; 0: it has
+	took  int64 // what the stream's hold has for the upload
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {
@@ -144,10 +151,9 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		})
 	}
 	// From here on either the client is waited for, or who reads the body.
-	if !st.hold.Stall(b.needs) {
+	if !st.hold.Stall(0) {
 		return 0, budget.ErrShed
 	}
-	b.needs = 0
 	st.mu.Lock()
 	for st.body.size == 0 && !st.whole && st.err == nil {
 		st.wait()
@@ -158,6 +164,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		n, freed = st.body.take(p)
 		if st.hold.Move(freed); st.body.size == 0 && st.whole {
 			err = io.EOF
+			st.hold.Give(b.took)
+			b.took = 0
 		} else {
 			st.hold.Stall(0) // since now
 		}
