@@ -60,7 +60,6 @@ var (
 	unreachable       = refusal{502, "network_error", "upstream_unreachable", ""}
 	notVerified       = refusal{502, "network_error", "upstream_not_verified", ""}
 	upstreamBroken    = refusal{502, "network_error", "upstream_broken", ""}
-	clientGone        = refusal{502, "network_error", "client_gone", ""}
 	upstreamTimeout   = refusal{504, "timeout", "upstream_timeout", ""}
 	requestTooSlow    = refusal{408, "timeout", "request_too_slow", ""}
 	unsafeEncoding    = refusal{502, "response_unsafe", "content_encoding", ""}
@@ -154,13 +153,28 @@ func (c *trial) ended(what string, a answer, want refusal) {
 func (c *trial) rowSays(what string, want refusal) {
 	c.t.Helper()
 	c.whole(what, want)
+	if said := c.outcomes(); !slices.Contains(said, audit.DecisionRejected+" "+want.reason) {
+		c.failf("O3: %s: the rows say %q, want one with %s", what, said, want.reason)
+	}
+}
+
+// undelivered fails the trial unless a row says that the client had left:
+// before its request, or after that. Which of the two is a race that the
+// client has made, and each has one decision and one reason.
+func (c *trial) undelivered(what string) {
+	before, after := audit.DecisionRejected+" client_gone", audit.DecisionProxied+" response_not_delivered"
+	if said := c.outcomes(); !slices.Contains(said, before) && !slices.Contains(said, after) {
+		c.failf("O3: %s: the rows say %q, want one with %s or %s", what, said, before, after)
+	}
+}
+
+// outcomes are the decisions and reasons of the rows since the beginning.
+func (c *trial) outcomes() []string {
 	var said []string
 	for _, r := range c.settledRows() {
 		said = append(said, r.Decision+" "+r.Reason)
 	}
-	if !slices.Contains(said, audit.DecisionRejected+" "+want.reason) {
-		c.failf("O3: %s: the rows say %q, want one with %s", what, said, want.reason)
-	}
+	return said
 }
 
 // recorder is a test that keeps that it was ended.
