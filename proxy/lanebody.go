@@ -65,10 +65,14 @@ func (up *upload) complete() bool {
 	defer late.Stop()
 	select {
 	case <-up.done:
-		return up.err == nil
-	case <-late.C:
-		return false
+	case <-late.C: // perhaps of both: a process that had no time for either
+		select {
+		case <-up.done:
+		default:
+			return false
+		}
 	}
+	return up.err == nil
 }
 
 // uploadBody notes whether it was the body that broke off.
