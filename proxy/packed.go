@@ -28,6 +28,8 @@ func (x *Exchange) refusePacked(res *http.Response) error {
 	media := mediaType(res.Header)
 	body, judge, wait := res.Body, opaque.Judge(x.judgeFormat), peekWait
 	switch {
+	case hasEnvelopes(media) && strings.HasPrefix(media, grpcWebText):
+		body, judge, wait = opaque.TextMessages(body, x.judgeFormat), nil, peekWaitStream
 	case hasEnvelopes(media):
 		body, judge, wait = opaque.Messages(body, x.judgeFormat), nil, peekWaitStream
 	case strings.HasPrefix(media, "multipart/"):
@@ -79,10 +81,12 @@ func mediaType(h http.Header) string {
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
+const grpcWebText = "application/grpc-web-text" // whose envelopes are in base64
+
 // hasEnvelopes reports the media types whose messages have gRPC's five bytes
 // in front, of which one says whether the message is compressed.
 func hasEnvelopes(media string) bool {
-	for _, prefix := range []string{"application/grpc", "application/grpc-web", "application/connect"} {
+	for _, prefix := range []string{"application/grpc", "application/grpc-web", grpcWebText, "application/connect"} {
 		if rest, ok := strings.CutPrefix(media, prefix); ok && (rest == "" || rest[0] == '+') {
 			return true
 		}

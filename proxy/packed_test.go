@@ -130,6 +130,7 @@ func TestAPackedPartCutsTheStream(t *testing.T) {
 		"charset": {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Type: text/plain; charset=utf-16\r\n\r\nrest"},
 		"odd":     {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Encoding : gzip\r\n\r\nrest"},
 		"gRPC":    {"application/grpc+proto", "\x00\x00\x00\x00\x05plain", "\x01\x00\x00\x00\x20" + zipped(testSecret)},
+		"blank":   {"application/json", "\n", zipped(testSecret)},
 		"Connect": {"application/connect+json", "\x00\x00\x00\x00\x05plain", "\x01\x00\x00\x00\x20" + zipped(testSecret)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,6 +162,18 @@ func TestAPackedPartCutsTheStream(t *testing.T) {
 				t.Errorf("the row says %q, want %q", row.Reason, want)
 			}
 		})
+	}
+}
+
+// The text mode of gRPC-Web has its envelopes in base64.
+func TestACompressedMessageInBase64IsRefused(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "application/grpc-web-text+proto")
+		_, _ = io.WriteString(rw, base64.StdEncoding.EncodeToString([]byte("\x01\x00\x00\x00\x20"+zipped(testSecret))))
+	})
+	_, body := w.do("GET", "https://api.good.example/v1/echo", "")
+	if class, why := reason(t, body); class != "response_unsafe" || why != "packed_body" || w.last().Reason != "packed_body" {
+		t.Errorf("got %s %s", class, why)
 	}
 }
 

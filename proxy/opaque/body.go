@@ -51,14 +51,15 @@ func (b *Body) Await(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// fill reads until the first bytes are judged.
+// fill reads until the first bytes are judged, or are white space, which does
+// not wait: the judgement is about what comes behind it.
 func (b *Body) fill() {
 	size := int64(headSize)
 	if b.length >= 0 {
 		size = min(size, b.length)
 	}
 	b.head = make([]byte, 0, max(size, 1))
-	for tries := 0; !b.judged; tries++ {
+	for tries := 0; !b.judged && !b.leaves(); tries++ {
 		n, err := b.src.Read(b.head[len(b.head):cap(b.head)])
 		b.head = b.head[:len(b.head)+n]
 		if b.err = err; err == nil && n == 0 && tries > 100 {
@@ -68,8 +69,16 @@ func (b *Body) fill() {
 	}
 }
 
+// leaves reports that what was read ahead may leave before it is judged.
+func (b *Body) leaves() bool {
+	return b.judge != nil && len(b.head) > 0 && blank(b.head) == len(b.head)
+}
+
 // look judges what has come.
 func (b *Body) look() {
+	if b.leaves() && b.err == nil && int64(len(b.head)) != b.length {
+		return
+	}
 	final := b.err != nil || len(b.head) == cap(b.head) || int64(len(b.head)) == b.length
 	format, more := Format(""), !final
 	if b.judge != nil {
@@ -95,7 +104,7 @@ func (b *Body) Read(p []byte) (int, error) {
 		<-b.ahead
 		b.ahead = nil
 	}
-	if !b.judged {
+	if !b.judged && len(b.head) == 0 {
 		b.fill()
 	}
 	if b.refused != nil {
@@ -103,6 +112,9 @@ func (b *Body) Read(p []byte) (int, error) {
 	}
 	if len(b.head) > 0 {
 		n := copy(p, b.head)
+		if b.length > 0 {
+			b.length -= int64(n)
+		}
 		if b.head = b.head[n:]; len(b.head) == 0 {
 			b.head = nil
 			return n, b.err

@@ -11,11 +11,7 @@
 // DEFLATE that is shorter than 64 bytes, encrypted data.
 package opaque
 
-import (
-	"bytes"
-	"encoding/base64"
-	"slices"
-)
+import "bytes"
 
 // Format is what content was recognised as: "gzip", "zip", "utf-16". The
 // empty Format is content that can be searched.
@@ -35,13 +31,18 @@ func (f Format) Charset() bool { return f == UTF16 || f == UTF32 || f == EBCDIC 
 // sniffed is how much of a body's beginning is looked at.
 const sniffed = 512
 
-// Sniff reports the format that head, the beginning of some content, shows.
+// Sniff reports the format that head, the beginning of some content, shows
+// behind white space, which clients and shells skip.
 // If more is true, head is a proper prefix of a format's mark, and the next
 // bytes decide. With final, nothing follows head and more is false.
 func Sniff(head []byte, final bool) (f Format, more bool) {
+	head = head[blank(head):]
+	if !final && len(head) < len(utf8Mark) && bytes.HasPrefix([]byte(utf8Mark), head) {
+		return "", true
+	}
 	head = head[:min(len(head), sniffed)]
 	if len(head) == 0 {
-		return "", !final
+		return "", false
 	}
 	for _, look := range []func([]byte, bool) (Format, bool){packed, wide, inBase64} {
 		found, open := look(head, final)
@@ -51,6 +52,15 @@ func Sniff(head []byte, final bool) (f Format, more bool) {
 		more = more || open
 	}
 	return "", more && !final
+}
+
+const utf8Mark = "\xef\xbb\xbf"
+
+// blank returns how much of the beginning of head is white space, with a mark
+// of UTF-8 in front of it.
+func blank(head []byte) int {
+	rest := bytes.TrimPrefix(head, []byte(utf8Mark))
+	return len(head) - len(bytes.TrimLeft(rest, " \t\r\n"))
 }
 
 // packed recognises compressed data and archives as they are.
@@ -67,59 +77,6 @@ func packed(head []byte, final bool) (f Format, more bool) {
 	return f, open || more
 }
 
-// inBase64 recognises text that begins as the base64 of something packed, in
-// either alphabet, in quotes or not, in lines or not.
-func inBase64(head []byte, final bool) (f Format, more bool) {
-	text, whole := base64Text(head)
-	if !whole || len(text) == 0 && head[0] != '"' {
-		return "", false
-	}
-	if len(text) < leastBase64 && !final {
-		return "", slices.ContainsFunc(magics, func(m magic) bool {
-			n := min(len(text), len(m.base64))
-			return m.base64[:n] == string(text[:n])
-		})
-	}
-	decoded, err := base64.RawStdEncoding.DecodeString(string(text[:len(text)/4*4]))
-	if err != nil || len(decoded) == 0 {
-		return "", false
-	}
-	if f, _ = packed(decoded, final); f == "deflate" {
-		return "", false // any word may decode to it
-	}
-	return f, false
-}
-
-// leastBase64 is how many characters of base64 are looked at, if they come:
-// fewer may be a word.
-const leastBase64 = 16
-
-// base64Text returns the characters of head in the standard alphabet, without
-// line ends, quotes and padding, and whether head holds nothing else.
-func base64Text(head []byte) (text []byte, whole bool) {
-	head = bytes.TrimLeft(head, "\" \t\r\n")
-	head = bytes.TrimRight(head, "\" \t\r\n")
-	head = bytes.TrimRight(head, "=")
-	text = make([]byte, 0, len(head))
-	for i, c := range head {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '+', c == '/':
-		case c == '-':
-			c = '+'
-		case c == '_':
-			c = '/'
-		case c == '\r', c == '\n':
-			continue
-		case c == '\\' && i+1 < len(head) && (head[i+1] == 'n' || head[i+1] == 'r'): // in a JSON string
-			return text, true
-		default:
-			return nil, false
-		}
-		text = append(text, c)
-	}
-	return text, true
-}
-
 // wide recognises text in UTF-16, UTF-32 or EBCDIC: by a byte order mark, by
 // characters of ASCII with NULs between them, or by an XML declaration.
 func wide(head []byte, _ bool) (f Format, more bool) {
@@ -130,9 +87,6 @@ func wide(head []byte, _ bool) (f Format, more bool) {
 		case len(head) < len(m.bytes) && m.bytes[:len(head)] == string(head):
 			more = true
 		}
-	}
-	if len(head) == 1 && (head[0] == '\n' || head[0] == ' ') {
-		return "", more // a heartbeat, which does not wait
 	}
 	for _, p := range []struct {
 		format   Format

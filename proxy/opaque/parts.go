@@ -34,7 +34,7 @@ type parts struct {
 	held   []byte // waits for what decides about it
 	err    error  // comes behind ready
 	state  int
-	line   int    // how much of the header's last line has come
+	line   int    // how many characters of the header's last line have come
 	header []byte // of the part under way
 }
 
@@ -100,11 +100,16 @@ func (p *parts) scan(data []byte, final bool) (passed int, refusal error) {
 		case inHeader:
 			at += p.takeHeader(data[at:])
 			if p.state == contentStart {
-				if err := p.judgeHeader(); err != nil {
+				h := p.parsed()
+				if err := p.head(h); err != nil {
 					return at, err
+				}
+				if isMessage(h) { // which begins with a header of its own
+					p.state, p.header = inHeader, p.header[:0]
 				}
 			}
 		case contentStart:
+			at += blank(data[at:])
 			more, err := p.judgeContent(data[at:], final)
 			if more || err != nil {
 				return at, err
@@ -116,19 +121,16 @@ func (p *parts) scan(data []byte, final bool) (passed int, refusal error) {
 }
 
 // takeHeader adds data to the header up to its end, and returns how much that
-// was. A header that is too long is taken for content.
+// was. Of a header that is too long, the beginning is judged.
 func (p *parts) takeHeader(data []byte) int {
 	n := bytes.IndexByte(data, '\n') + 1
 	ended := n > 0
 	if !ended {
 		n = len(data)
 	}
-	p.header = append(p.header, data[:n]...)
-	p.line += n
-	switch {
-	case len(p.header) > maxHeader:
-		p.state = contentStart
-	case ended && len(bytes.TrimRight(p.header[len(p.header)-p.line:], "\r\n")) == 0:
+	p.header = append(p.header, data[:min(n, maxHeader-len(p.header))]...)
+	p.line += len(bytes.TrimRight(data[:n], "\r\n"))
+	if ended && p.line == 0 {
 		p.state = contentStart
 	}
 	if ended {
@@ -156,7 +158,10 @@ func (p *parts) parsed() textproto.MIMEHeader {
 	return h
 }
 
-func (p *parts) judgeHeader() error { return p.head(p.parsed()) }
+// isMessage reports a part that is a message as RFC 5322 has it.
+func isMessage(h textproto.MIMEHeader) bool {
+	return strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "message/")
+}
 
 // leastQuoted is how many characters of quoted-printable hold the longest mark.
 const leastQuoted = 96
