@@ -137,7 +137,7 @@ func TestAChangedLogNeverLooksWholeAgain(t *testing.T) {
 			}
 			// Without the event, what audit.head keeps is still against it.
 			execSQL(t, path, "DELETE FROM events WHERE event = ?", EventBroken)
-			const kept = "was not in the log when a session looked for it"
+			const kept = "when a session looked for it"
 			if _, report := all(t, path); report.OK || !strings.Contains(whys(report), kept) {
 				t.Errorf("without the event: Verify = %+v", report)
 			}
@@ -162,4 +162,16 @@ func wantOneBroken(t testing.TB, rows []Row, m manipulation) Row {
 		t.Errorf("audit.broken has the reason %q and found %q; want %q and %q", r.Reason, found, m.reason, m.found)
 	}
 	return r
+}
+
+// A head that was removed is a finding, and the row that it named is none.
+func TestARemovedHeadDoesNotBreakItsRow(t *testing.T) {
+	home, _ := aged(t)
+	path := filepath.Join(home, database)
+	remove(t, home, headName)
+	history(t, home, "third", 6)
+	report := verifyPath(t, path)
+	if text := whys(report); report.OK || !strings.Contains(text, "is in the log, but") || strings.Contains(text, "was not in the log") {
+		t.Errorf("Verify = %+v; want that row 20 is in the log and its head was not", report)
+	}
 }

@@ -198,6 +198,10 @@ func (w *walk) line(line headLine, name string) (added bool) {
 	found, named := w.at[line.seq]
 	f := Finding{Seq: line.seq, Expected: line.hash, Found: foundMissing}
 	switch {
+	case line.state != lineHead && named && found == line.hash:
+		f.Seq, f.Found = 0, found
+		f.Why = fmt.Sprintf("%s: row %d with hash %s is in the log, but the log or its heads did not fit "+
+			"when a session looked for it", name, line.seq, line.hash)
 	case line.state != lineHead:
 		f.Why = fmt.Sprintf("%s: row %d with hash %s was not in the log when a session looked for it",
 			name, line.seq, line.hash)

@@ -83,7 +83,10 @@ func findingText(f audit.Finding) string {
 	if f.Seq == 0 {
 		return f.Why
 	}
-	return fmt.Sprintf("row %d (%s) is broken: %s", f.Seq, first(f.ID, "no id"), f.Why)
+	if f.ID == "" {
+		return fmt.Sprintf("row %d: %s", f.Seq, f.Why)
+	}
+	return fmt.Sprintf("row %d (%s) is broken: %s", f.Seq, f.ID, f.Why)
 }
 
 // auditBroken logs that the audit log does not hold what it held.
