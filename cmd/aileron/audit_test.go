@@ -72,6 +72,12 @@ func TestAnEmptyAnswerSaysSo(t *testing.T) {
 	}
 }
 
+// refusedRow returns a row of a request that was refused.
+func refusedRow(method, host string, port int, path, reason string, fields map[string]any) audit.Row {
+	return audit.Row{Event: audit.EventSandboxRejected, Decision: audit.DecisionRejected, Reason: reason, Status: 400,
+		Method: method, Host: host, Port: port, Path: path, Fields: fields}
+}
+
 func TestARowSaysWhatItIsAbout(t *testing.T) {
 	c := newCLI(t)
 	c.write(
@@ -81,10 +87,19 @@ func TestARowSaysWhatItIsAbout(t *testing.T) {
 		audit.Row{Event: audit.EventConnectorRemoved, ConnectorFQN: "github://acme/tracker", ConnectorVersion: "1.0.0"},
 		audit.Row{Event: audit.EventSandboxDisabled, Decision: audit.DecisionDisabled, Reason: reasonOptOut, Fields: map[string]any{"cause": "--sandbox-proxy=off"}},
 		audit.Row{Event: audit.EventSessionEnded, Fields: map[string]any{"cause": "asked\x1b[2J to stop"}},
+		refusedRow("CONNECT", "api.tracker.example", 443, "api.tracker.example", "malformed_request", nil),
+		refusedRow("EHLO", "mail.example", 25, "relay", "malformed_request", nil),
+		refusedRow("CONNECT", "api.tracker.example", 0, "", "no_request",
+			map[string]any{"connections": 296, "ports": "96-400", "hosts": []string{"api.tracker.example"}}),
+		refusedRow("CONNECT", "", 0, "", "no_request",
+			map[string]any{"connections": 41, "ports": "1-65535", "hosts": []string{"192.0.2.1", "b.example"}}),
 	)
 	lines := strings.Split(c.ok("audit", "list"), "\n")
 	for i, want := range []string{"session.started      podman opencode", "proxied   200  GET api.tracker.example:8443/v1", "binding.created      bearer/tracker/work",
-		"connector.removed      github://acme/tracker@1.0.0", "disabled       --sandbox-proxy=off  user_opt_out", `session.ended      asked\u001b[2J to stop`} {
+		"connector.removed      github://acme/tracker@1.0.0", "disabled       --sandbox-proxy=off  user_opt_out", `session.ended      asked\u001b[2J to stop`,
+		"CONNECT api.tracker.example  malformed_request", "EHLO mail.example:25 relay  malformed_request",
+		"CONNECT api.tracker.example  no_request  296 connections, ports 96-400",
+		"CONNECT  no_request  41 connections, ports 1-65535, hosts 192.0.2.1 b.example"} {
 		if !strings.HasSuffix(lines[i], want) {
 			t.Errorf("the line is %q, want the end %q", lines[i], want)
 		}

@@ -32,6 +32,7 @@ func (a *app) printRow(r audit.Row) error {
 	if r.Reason != "" {
 		line += "  " + r.Reason
 	}
+	line += counted(r)
 	if r.Redactions > 0 {
 		line += fmt.Sprintf("  %d wiped out", r.Redactions)
 	}
@@ -47,7 +48,7 @@ func subject(r audit.Row) string {
 		if r.Port != 443 && r.Port != 80 && r.Port != 0 {
 			port = ":" + strconv.Itoa(r.Port)
 		}
-		return strings.TrimSpace(r.Method + " " + r.Host + port + r.Path)
+		return strings.TrimSpace(r.Method + " " + r.Host + port + trail(r))
 	}
 	field := func(name string) string { s, _ := r.Fields[name].(string); return s }
 	switch {
@@ -63,6 +64,34 @@ func subject(r audit.Row) string {
 		return strings.TrimSuffix(r.ConnectorFQN+"@"+r.ConnectorVersion, "@")
 	}
 	return first(field("cause"), field("error"))
+}
+
+// trail returns the path as it stands behind the host: a target that is no path
+// stands apart, and the host itself, as the target of a CONNECT, not twice.
+func trail(r audit.Row) string {
+	if r.Path == "" || r.Path[0] == '/' {
+		return r.Path
+	}
+	if r.Path == r.Host || strings.HasPrefix(r.Path, r.Host+":") {
+		return ""
+	}
+	return " " + r.Path
+}
+
+// counted describes the connections that one row stands for, or returns "".
+func counted(r audit.Row) string {
+	n, ok := r.Fields["connections"].(float64)
+	if !ok {
+		return ""
+	}
+	text := fmt.Sprintf("  %d connections", int64(n))
+	if ports, _ := r.Fields["ports"].(string); ports != "" {
+		text += ", ports " + ports
+	}
+	if hosts, _ := r.Fields["hosts"].([]any); r.Host == "" && len(hosts) > 0 {
+		text += ", hosts " + strings.Trim(fmt.Sprint(hosts), "[]")
+	}
+	return text
 }
 
 // brokenSubject describes the row that an audit.broken event expected.
