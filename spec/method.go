@@ -43,7 +43,7 @@ func (op *Operation) readMethod(n node) {
 func badMethod(s string) string {
 	switch upper := strings.ToUpper(s); {
 	case upper == "CONNECT" || upper == "TRACE" || upper == "TRACK" || upper == "PRI":
-		return "is a method that is never forwarded"
+		return "is never forwarded"
 	case isMethod(upper):
 		return "is not a method, for methods are case-sensitive: use " + quote(upper)
 	}

@@ -102,7 +102,7 @@ func (o *connectorInstall) ask(a *app, c *spec.Connector) error {
 		return nil
 	}
 	if !a.interactive() {
-		return usagef("nobody is there to be asked; pass --yes to grant this")
+		return usagef("there is no terminal to ask on; pass --yes to grant this")
 	}
 	fmt.Fprint(a.stderr, "install it and grant this? [y/N] ")
 	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
