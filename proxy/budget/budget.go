@@ -1,14 +1,22 @@
 // Package budget bounds the bytes that a session holds on behalf of its
-// clients: request heads, bodies and answers that nobody has taken yet, and
-// what an exchange costs while it is under way.
+// clients: request heads while they arrive, bodies that have not been read yet,
+// and the cost of an exchange while it is under way.
 //
-// There is one Budget for a session, a Conn for each client connection, and a
-// Hold for whatever can be ended by itself: an HTTP/1.1 connection, an HTTP/2
-// stream, a WebSocket. A hold takes bytes before it uses them. Where the budget
-// is short, the holds that have stood still for longest are shed, first those of
-// connections that hold more than their part: they lose their bytes at once, and
-// are told to end. So slow clients make room for those that move, and a client
-// that takes all that there is only harms itself.
+// There is one [Budget] for a session, a [Conn] for each client connection, and
+// a [Hold] for each part of it that can be ended alone: an HTTP/1.1 connection,
+// an HTTP/2 stream, a WebSocket. A hold takes bytes before it uses them:
+//
+//	hold := b.Conn().Hold(cancel)
+//	defer hold.Release()
+//	if !hold.Take(size) {
+//		return budget.ErrShed
+//	}
+//
+// Where the budget is short, the holds that have stood still for longest are
+// shed, first those of connections that hold more than an equal part: their
+// bytes count as free, and their shed function is called to end them. So slow
+// clients make room for others, and a client that takes everything harms only
+// itself.
 package budget
 
 import (
@@ -140,14 +148,18 @@ func (h *Hold) change(n int64, stall bool) bool {
 	}
 	b := h.conn.b
 	b.mu.Lock()
+	if h.over { // the others make no room for it
+		b.mu.Unlock()
+		return false
+	}
 	if stall {
 		h.move()
 	}
 	victims, ok := h.room(n)
-	if ok = ok && !h.over; ok {
+	if ok {
 		h.add(n)
 	}
-	if stall && !h.over {
+	if stall {
 		h.at = b.still.PushBack(h)
 	}
 	b.mu.Unlock()

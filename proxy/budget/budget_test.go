@@ -46,6 +46,22 @@ func TestWhatMovesIsNeverShed(t *testing.T) {
 	}
 }
 
+func TestWhatWasShedShedsNothing(t *testing.T) {
+	b := New(100)
+	var shed []string
+	hold := func(name string) *Hold { return b.Conn().Hold(func() { shed = append(shed, name) }) }
+	first, second := hold("first"), hold("second")
+	first.Stall(50)
+	second.Stall(50)
+	hold("third").TryTake(50)
+	if first.TryTake(30) || first.Stall(30) {
+		t.Error("what was shed may take bytes")
+	}
+	if want := []string{"first"}; !slices.Equal(shed, want) {
+		t.Errorf("shed %v, want %v", shed, want)
+	}
+}
+
 func TestAConnectionKeepsToItsShare(t *testing.T) {
 	b := New(100)
 	other := b.Conn().Hold(func() { t.Error("another connection paid") })
