@@ -48,8 +48,9 @@ func (p *pool) roundTripH2(r *http.Request, a *attempt) (*http.Response, error) 
 	p.active++
 	p.mu.Unlock()
 	a.joined = p.join
-	end := sync.OnceFunc(func() { p.leave(a.conn) })
-	res, err := p.h2.RoundTrip(r)
+	transport, giveBack := p.widest()
+	end := sync.OnceFunc(func() { giveBack(); p.leave(a.conn) })
+	res, err := transport.RoundTrip(r)
 	if err != nil {
 		end()
 		return nil, err
@@ -60,6 +61,17 @@ func (p *pool) roundTripH2(r *http.Request, a *attempt) (*http.Response, error) 
 	}
 	res.Body = &streamBody{ReadCloser: res.Body, end: end}
 	return res, nil
+}
+
+// widest returns the transport with the larger window while the session has a
+// stream of it to give, and how to give that back.
+func (p *pool) widest() (*http.Transport, func()) {
+	select {
+	case p.wideSlots <- struct{}{}:
+		return p.wide, func() { <-p.wideSlots }
+	default:
+		return p.h2, func() {}
+	}
 }
 
 // join counts an exchange on its connection.

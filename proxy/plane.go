@@ -134,6 +134,7 @@ func New(cfg Config) (*Plane, error) {
 	}
 	p := &Plane{cfg: cfg, upstream: up, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections), refusals: make(chan struct{}, 64),
 		waiters: make(chan struct{}, maxWaiters), budget: budget.New(cfg.Limits.Memory)}
+	up.reserveWide(p.budget)
 	p.under.most = cfg.Limits.Requests
 	p.refusing = rate.NewLimiter(refusalsASecond, refusalsAtOnce)
 	p.silence = rate.NewLimiter(silencesASecond, silencesAtOnce)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
@@ -45,8 +46,11 @@ func (u *upstream) keysOf(bound map[spec.FQN]Bound) map[spec.FQN]poolKey {
 type pool struct {
 	lane *lane           // HTTP/1.1
 	h2   *http.Transport // HTTP/2 only
+	wide *http.Transport // like h2, with the larger window
 	tls  *tlsDialer
 	ends *errands
+
+	wideSlots chan struct{} // the session's; a value is a stream that has the larger window
 
 	mu      sync.Mutex
 	active  int // exchanges over HTTP/2
@@ -64,23 +68,38 @@ type h2Conn struct {
 // takes it. net/http's default, 4 MiB for each stream, lets a client that reads
 // nothing fill the memory. There is no window for the whole connection: streams
 // that stand still would close it for the others.
-const streamWindow = wire.Window
+//
+// A window is also the most that a stream moves in one round trip, so up to
+// wideStreams of a session have a larger one: wideWindow moves 17 MB/s at 30 ms,
+// where streamWindow moves 2.
+const (
+	streamWindow = wire.Window
+	wideWindow   = 512 << 10
+	wideStreams  = 8
+)
 
 func (u *upstream) newPool() *pool {
-	p := &pool{ends: &u.ends, open: map[*countedConn]*h2Conn{}, tls: &tlsDialer{
+	p := &pool{ends: &u.ends, wideSlots: u.wideSlots, open: map[*countedConn]*h2Conn{}, tls: &tlsDialer{
 		dial: u.dial,
 		span: u.cfg.Dial,
 		config: &tls.Config{RootCAs: u.cfg.Roots, MinVersion: tls.VersionTLS12,
 			ClientSessionCache: tls.NewLRUClientSessionCache(256), VerifyConnection: verifyStrength},
 	}}
 	p.lane = &lane{tls: p.tls, dial: u.dial, cfg: u.cfg, ends: &u.ends, idle: map[string][]*laneConn{}}
+	p.h2, p.wide = p.transport(u.cfg, streamWindow), p.transport(u.cfg, wideWindow)
+	return p
+}
+
+// transport returns net/http's transport for HTTP/2, whose streams may each be
+// window bytes ahead of their clients.
+func (p *pool) transport(cfg Upstream, window int) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
-	p.h2 = &http.Transport{
+	return &http.Transport{
 		Proxy:                  nil, // never from the environment
 		DialTLSContext:         p.dialH2,
-		ResponseHeaderTimeout:  u.cfg.ResponseHeader,
-		IdleConnTimeout:        u.cfg.Idle,
+		ResponseHeaderTimeout:  cfg.ResponseHeader,
+		IdleConnTimeout:        cfg.Idle,
 		MaxIdleConns:           512,
 		MaxIdleConnsPerHost:    128,
 		MaxResponseHeaderBytes: maxResponseHead,
@@ -89,10 +108,18 @@ func (u *upstream) newPool() *pool {
 		// A connection that died silently (sleep, another network) is noticed,
 		// and not used again.
 		HTTP2: &http.HTTP2Config{
-			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second, MaxReceiveBufferPerStream: streamWindow,
+			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second, MaxReceiveBufferPerStream: window,
 		},
 	}
-	return p
+}
+
+// reserveWide takes the larger windows out of the budget for good, at most a
+// quarter of it.
+func (u *upstream) reserveWide(b *budget.Budget) {
+	const more = wideWindow - streamWindow
+	n := min(wideStreams, b.Size()/4/more)
+	b.Reserve(n * more)
+	u.wideSlots = make(chan struct{}, n)
 }
 
 // pool returns the pool of key. An exchange whose grants have been replaced
@@ -159,6 +186,7 @@ func (p *pool) retire() {
 	idle := p.takeIdle()
 	p.mu.Unlock()
 	p.h2.CloseIdleConnections()
+	p.wide.CloseIdleConnections()
 	p.closeAll(idle)
 }
 

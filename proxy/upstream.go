@@ -42,6 +42,8 @@ type upstream struct {
 	identity [32]byte // keys the pools' keys
 	ends     errands
 
+	wideSlots chan struct{} // streams with the larger window; nil: there are none
+
 	mu      sync.Mutex
 	pools   map[poolKey]*pool
 	granted map[poolKey]bool // the credentials of the grants in force

@@ -53,6 +53,13 @@ func New(size int64) *Budget {
 	return &Budget{size: size}
 }
 
+// Size returns the bytes that may be taken.
+func (b *Budget) Size() int64 { return b.size }
+
+// Reserve takes n bytes out of the budget for good, for what it does not count
+// one by one. It is called before the budget is used.
+func (b *Budget) Reserve(n int64) { b.size -= n }
+
 // Used returns the bytes that are taken.
 func (b *Budget) Used() int64 {
 	b.mu.Lock()

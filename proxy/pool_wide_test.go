@@ -1,0 +1,82 @@
+package proxy
+
+import (
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/proxy/budget"
+)
+
+// A window is what a stream moves in one round trip. A few streams have a large
+// one, so that a download from far away is quick; the others have so little that
+// a client which reads none of them fills no memory.
+func TestOnlyAFewStreamsHaveTheLargerWindow(t *testing.T) {
+	var sent [wideStreams + 2]atomic.Int64
+	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		stream, _ := strconv.Atoi(r.URL.Query().Get("stream"))
+		for piece := make([]byte, 8<<10); ; sent[stream].Add(int64(len(piece))) {
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+		}
+	}))
+	origin.EnableHTTP2 = true
+	origin.StartTLS()
+	t.Cleanup(origin.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(origin.Certificate())
+	u, err := newUpstream(Upstream{Roots: roots, Resolve: map[string]netip.AddrPort{
+		"example.com:443": netip.MustParseAddrPort(origin.Listener.Addr().String())}})
+	must(t, err)
+	t.Cleanup(u.close)
+	b := budget.New(0)
+	u.reserveWide(b)
+	if got, want := b.Size(), int64(budget.Default-wideStreams*(wideWindow-streamWindow)); got != want {
+		t.Errorf("%d bytes of the budget are left, want %d", got, want)
+	}
+
+	p := u.pool(poolKey{})
+	open := func(stream int) *http.Response {
+		target := &url.URL{Scheme: "https", Host: "example.com:443", Path: "/", RawQuery: "stream=" + strconv.Itoa(stream)}
+		r := (&http.Request{Method: http.MethodGet, URL: target, Host: "example.com", Header: http.Header{}}).WithContext(t.Context())
+		res, err := u.send(r, p, &attempt{}, true)
+		must(t, err)
+		return res
+	}
+	awaitSent := func(stream int, least int64) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); sent[stream].Load() < least; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("stream %d: %d bytes were sent ahead, want %d", stream, sent[stream].Load(), least)
+			}
+		}
+	}
+	var unread []*http.Response
+	for i := range sent {
+		unread = append(unread, open(i))
+		if i < wideStreams {
+			awaitSent(i, wideWindow-streamWindow)
+		} else {
+			awaitSent(i, streamWindow/2)
+		}
+	}
+	for i := wideStreams; i < len(sent); i++ {
+		if n := sent[i].Load(); n > 2*streamWindow {
+			t.Errorf("stream %d: %d bytes were sent ahead, want %d at most", i, n, 2*streamWindow)
+		}
+	}
+	for _, res := range unread {
+		must(t, res.Body.Close())
+	}
+	sent[0].Store(0)
+	again := open(0) // what was given back is there for the next one
+	awaitSent(0, wideWindow-streamWindow)
+	must(t, again.Body.Close())
+}
