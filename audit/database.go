@@ -55,7 +55,7 @@ func createFile(path string) error {
 }
 
 // create makes the table where it is missing. Of several processes that turn
-// a new file to WAL at once, all but one hear SQLITE_BUSY at once, whatever
+// a new file to WAL at once, all but one get SQLITE_BUSY at once, whatever
 // the busy timeout is: waiting for each other they would never end. So they
 // try again.
 func create(db *sql.DB) error {

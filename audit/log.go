@@ -38,7 +38,7 @@ const selectHash = `SELECT hash FROM events WHERE seq = ?`
 
 const selectHead = `SELECT seq, ts, hash FROM events ORDER BY seq DESC LIMIT 1`
 
-// ErrUnavailable is the log that cannot be written now. Whoever gets it must
+// ErrUnavailable is returned when the log cannot be written. The caller must
 // not do what it wanted to record.
 var ErrUnavailable = errors.New("the audit log cannot be written")
 
@@ -205,8 +205,8 @@ func (l *Log) write(group []*Row) error {
 	return nil
 }
 
-// commitOrFail is commit, a panic of which is an error: whoever leads must give
-// the lead away.
+// commitOrFail is commit with a panic turned into an error, so that the lead is
+// handed over all the same.
 func (l *Log) commitOrFail(group []*Row) (err error) {
 	defer func() {
 		if recover() == nil {

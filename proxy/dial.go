@@ -80,7 +80,7 @@ func (u *upstream) connect(ctx context.Context, hostport string) (net.Conn, erro
 type countedConn struct {
 	net.Conn
 	written atomic.Int64
-	closed  func() // called when it is closed; nil: nobody asks
+	closed  func() // called when it is closed; nil: nothing is
 }
 
 // Close implements net.Conn.

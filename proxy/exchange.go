@@ -77,7 +77,7 @@ func (p *Plane) newExchange(door Door, source string, a Authority, scheme string
 	return x
 }
 
-// question is what Decide has to know of the exchange's request.
+// question returns what Decide needs about the exchange's request.
 func (x *Exchange) question(r *http.Request) Question {
 	return Question{Index: x.grants.Index, Passthrough: x.p.cfg.Passthrough, Authority: x.authority, Scheme: x.row.Scheme,
 		Method: r.Method, Target: r.RequestURI, Host: r.Host, Upgrade: x.asksForUpgrade(), Body: x.sent != nil}
@@ -144,8 +144,8 @@ func (x *Exchange) credential() (*Bound, *Denial) {
 	return nil, d
 }
 
-// intend commits the row that says that something is about to leave, most often
-// with a credential. What cannot be written down does not.
+// intend commits the intent event. If it cannot be committed, the request is
+// not sent.
 func (x *Exchange) intend() *Denial {
 	row := x.row
 	row.Event = audit.EventProxyStarted

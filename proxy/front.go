@@ -20,7 +20,8 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// Door is one listener's nature: who can reach it, and what that proves.
+// Door describes who can reach a listener and what may be trusted because of
+// that.
 type Door struct {
 	// Sealed: only this session's own box can reach the listener, so that no
 	// token is asked for, and absolute-form https:// requests are taken
@@ -31,7 +32,7 @@ type Door struct {
 	// named by the client's SNI.
 	Redirected bool
 	// Names are names of the listener, as "host:port", beside its own address:
-	// those that a gateway or an engine gives it.
+	// those under which a gateway or an engine makes it reachable.
 	Names []string
 }
 

@@ -29,7 +29,7 @@ const (
 )
 
 // roundTrip sends r and returns the head of its response. The response's body
-// gives the connection back when it has been read to the end.
+// returns the connection to the pool when it has been read to the end.
 func (l *lane) roundTrip(r *http.Request, a *attempt) (*http.Response, error) {
 	ctx := r.Context()
 	c, err := l.take(ctx, r)

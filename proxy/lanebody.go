@@ -65,7 +65,7 @@ func (up *upload) complete() bool {
 	defer late.Stop()
 	select {
 	case <-up.done:
-	case <-late.C: // perhaps of both: a process that had no time for either
+	case <-late.C: // on a busy machine both may be due
 		select {
 		case <-up.done:
 		default:

@@ -54,7 +54,7 @@ func (x *Exchange) awaitFirstBytes(*http.Response) error {
 }
 
 // uploaded reports whether the request's body has been sent. An upstream that
-// answers before does not want the rest, and the client must hear so at once:
+// answers before does not want the rest, and the client must learn so at once:
 // such a response is judged when its body is read, and cut.
 func (x *Exchange) uploaded() bool {
 	switch {
@@ -69,7 +69,7 @@ func (x *Exchange) uploaded() bool {
 	return x.sent.err != nil
 }
 
-// bodiless reports a response that has no body, whatever its head says.
+// bodiless reports whether a response has no body, whatever its head announces.
 func bodiless(method string, res *http.Response) bool {
 	return method == http.MethodHead || res.ContentLength == 0 || res.Body == nil || res.Body == http.NoBody ||
 		res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified

@@ -1,14 +1,25 @@
-// Package proxy is the plane: it ends the box's TLS, asks the connector specs
-// whether a request may go, adds the credential that the box must never see,
-// streams the answer back with every trace of it wiped out, and writes down
-// what happened.
+// Package proxy mediates one session: it terminates the sandbox's TLS, matches
+// each request against the connector specs, injects the credential that the
+// sandbox must never see, streams the response back with every occurrence
+// redacted, and records audit events.
 //
-// [Decide] returns the decision about a request, and [Plane.Do] carries it out:
-// a request in a tunnel (tunnel.go), one in absolute form (front.go), allowed
-// or passed through alike. Nothing reaches an upstream but through Do, with one
+// [New] makes a [Plane], [Plane.SetGrants] sets what it allows, and
+// [Plane.Serve] serves the clients of a listener:
+//
+//	plane, err := proxy.New(proxy.Config{Session: id, Token: token, CA: ca, Audit: log})
+//	if err != nil {
+//		return err
+//	}
+//	plane.SetGrants(&proxy.Grants{Index: index, Bound: bound, Scrub: secrets})
+//	err = plane.Serve(ctx, listener, proxy.Door{Sealed: true})
+//
+// [Decide] returns the decision about a request, and [Plane.Do] carries it out,
+// for a request in a tunnel (tunnel.go) and one in absolute form (front.go),
+// whether it is allowed or passed through. Only Do reaches an upstream, with one
 // exception: a host that the owner of the session has tunnelled undecrypted
 // ([Config].Tunnel) is joined to its client by bypass.go, without a credential.
-// What is not allowed, cannot be decided, or cannot be recorded, is not sent.
+// A request that is not allowed, cannot be decided, or cannot be recorded, is
+// not sent.
 package proxy
 
 import (
@@ -66,7 +77,7 @@ type Limits struct {
 }
 
 // Grants is what the plane may do at one moment: the verified operations,
-// the credentials bound to them, and the set that wipes those out. A plane's
+// the credentials bound to them, and the set that redacts those. A plane's
 // grants are replaced as a whole; an exchange keeps those that it began with.
 type Grants struct {
 	Index  *spec.Index

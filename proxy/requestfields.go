@@ -11,17 +11,16 @@ import (
 
 // fieldGroup is a row of the table of accepted request fields.
 type fieldGroup struct {
-	what  string // as docs/connectors.md says it
+	what  string // as in docs/connectors.md
 	when  func(*Exchange) bool
 	names []string
 }
 
 // acceptedFields are the request fields that reach an operation with a
-// credential without being declared. Whatever acts with somebody's credential
-// may say what it wants and who it is as a program, and nothing that a server
-// could grant by: all of these are registered (RFC 9110 section 16.3.1, or by
-// the protocol named), and none carries authority. docs/connectors.md has the
-// table with its reasons, and with what is left out and why.
+// credential without being declared: they describe the content and the program
+// that sends it. All are registered (RFC 9110 section 16.3.1, or by the
+// protocol named), and none carries authority that a server could act on.
+// docs/connectors.md has the table with the reasons, and what is left out.
 var acceptedFields = []fieldGroup{
 	{what: "content", names: []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition",
 		"Content-Range", "Content-Digest", "Repr-Digest", "Digest", "Content-MD5"}},

@@ -83,7 +83,7 @@ func dropNewCredentials(res *http.Response) error {
 }
 
 // dropDigests removes digests of a body that may be changed: they would be
-// wrong, and right ones would tell of what was wiped out.
+// wrong, and right ones would reveal what was redacted.
 func dropDigests(res *http.Response) error {
 	for _, name := range []string{"Content-Md5", "Digest", "Content-Digest", "Repr-Digest", "X-Goog-Hash"} {
 		res.Header.Del(name)
@@ -92,7 +92,7 @@ func dropDigests(res *http.Response) error {
 }
 
 // scrub is the set to look for now. It only grows, and an answer that began
-// before a credential was bound must not tell it either.
+// before a credential was bound must not reveal it either.
 func (x *Exchange) scrub() *scrub.Set {
 	if now := x.p.grants.Load().Scrub; now != nil {
 		return now

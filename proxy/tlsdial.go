@@ -40,14 +40,14 @@ func (d *tlsDialer) connect(ctx context.Context, hostport string, protocols ...s
 	return secure, counted, nil
 }
 
-// handshakeError is a handshake that failed for what the host said, or what
-// this side found in it.
+// handshakeError is a handshake that failed because of what the host sent.
 type handshakeError struct{ error }
 
 func (e *handshakeError) Unwrap() error { return e.error }
 
-// handshakeFailure tells a host that cannot be trusted from a connection that
-// broke or took too long. crypto/tls has no type for most of the former.
+// handshakeFailure wraps the error of a host that cannot be trusted in a
+// handshakeError, and returns that of a connection that broke or took too long
+// as it is. crypto/tls has no type for most of the former.
 func handshakeFailure(err error) error {
 	var network *net.OpError
 	if errors.As(err, &network) && (network.Op == "read" || network.Op == "write") {

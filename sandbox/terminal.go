@@ -18,7 +18,7 @@ type TerminalState struct {
 }
 
 // terminal is the person's, which a box has while it is in raw mode. The zero
-// value is no terminal. What the box says passes through it.
+// value is no terminal. The box's output passes through it.
 type terminal struct {
 	in, out *os.File
 	changed func(TerminalState)
@@ -28,7 +28,7 @@ type terminal struct {
 	turn     chan struct{} // held while something is written, or restored
 	restored bool          // what comes now is not written
 	modes    modes
-	last     TerminalState // that was told
+	last     TerminalState // that changed was called with
 }
 
 func openTerminal(b Box) *terminal {
@@ -59,7 +59,7 @@ func (t *terminal) raw() error {
 	return nil
 }
 
-// Write passes on what the box says, and notes what it switches on.
+// Write writes the box's output to the terminal, and follows its modes.
 func (t *terminal) Write(p []byte) (int, error) {
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
@@ -82,7 +82,7 @@ func (t *terminal) tell(now TerminalState) {
 }
 
 // restore takes the terminal back. A program that did not end cleanly may have
-// left the alternate screen, the mouse or the cursor as no shell wants them:
+// left the alternate screen, mouse reporting or a hidden cursor behind:
 // what it switched on is switched off. A terminal that takes no output for
 // stopGrace gets its line discipline back, and nothing more.
 func (t *terminal) restore(clean bool) {

@@ -56,7 +56,7 @@ func protectProcess() (*protection, error) {
 		}
 	}
 	if memErr == nil {
-		_ = eraseEnvironment(mem, secretVariables()) // at its best: the block is readable by root alone
+		_ = eraseEnvironment(mem, secretVariables()) // best effort: only root can read the block
 		_ = mem.Close()
 	}
 	return p, nil

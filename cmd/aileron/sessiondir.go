@@ -30,7 +30,7 @@ func (s *session) makeDir() error {
 		if s.lock, err = lockDir(dir); err == nil {
 			break
 		}
-		// Whoever asks whether this session is alive holds the lock for a moment,
+		// A check whether this session is alive holds the lock for a moment,
 		// and a sweep that came before the lock has removed the directory.
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, fs.ErrNotExist) || time.Now().After(end) {
 			return fmt.Errorf("lock the session's directory: %w", err)
@@ -53,8 +53,8 @@ func (s *session) makeDir() error {
 }
 
 // lockDir makes the lock of a session's directory and takes it. An error wraps
-// EWOULDBLOCK where somebody else has it, and fs.ErrNotExist where the
-// directory is removed just now.
+// EWOULDBLOCK when another process has it, and fs.ErrNotExist when the
+// directory has just been removed.
 func lockDir(dir string) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

@@ -11,8 +11,8 @@ import (
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
-// wardTerminal is the person's terminal as the warden is told of it: a record
-// in memory that both processes share, for a killed aileron restores nothing.
+// wardTerminal shares the state of the person's terminal with the warden, in a
+// record in memory: an aileron that is killed restores nothing itself.
 type wardTerminal struct {
 	tty    *os.File // the person's
 	record *os.File // in memory

@@ -22,7 +22,7 @@ const (
 	killed   verdict = "killed"   // its test failed, with a message
 	survived verdict = "SURVIVED" // its test passed
 	stale    verdict = "STALE"    // the edit does not apply, or does not compile
-	hung     verdict = "HUNG"     // its test did not end, which tells nobody what is wrong
+	hung     verdict = "HUNG"     // its test did not end, or failed without a message
 	untried  verdict = "UNTRIED"  // there is no such test, or it was skipped
 )
 

@@ -1,7 +1,7 @@
-// Package peer tells whether the other end of a connection is still there after
-// it has ended its outbound half. TCP's FIN is the same for a client that has
-// said all and waits for the response, and for one that has gone: only the
-// latter makes a request not worth carrying on.
+// Package peer reports whether the other end of a connection is still there
+// after it has ended its outbound half. TCP's FIN is the same for a client that
+// has sent its request and waits for the response, and for one that has gone.
+// Only the latter's request should be cancelled:
 //
 //	if n, err := conn.Read(buf); err == io.EOF && peer.Gone(conn, netip.AddrPort{}) {
 //		cancel()
@@ -16,8 +16,9 @@ import (
 
 // Gone reports whether the peer of conn is known to be gone: the connection was
 // reset, both halves of a unix socket are closed, or, where the peer is in this
-// network namespace, no process holds its socket any more. It does not block,
-// and it says nothing new while data can be read.
+// network namespace, no process holds its socket any more. It does not block.
+// Call it after a read has returned io.EOF: before that, a peer that has closed
+// its socket behind unread data counts as gone.
 //
 // A remote peer that closes its socket is not known to be gone before something
 // is written to it. A connection that is no socket has no halves: its end is the

@@ -34,7 +34,7 @@ func orphaned(conn net.Conn, dialled netip.AddrPort) bool {
 	}
 	held, err := socketHeld(remote, to)
 	if errors.Is(err, unix.ENOENT) {
-		// There is none, if the kernel can be asked at all: it knows ours.
+		// There is none, if the kernel can be asked at all: ours is known.
 		_, err = socketHeld(local, remote)
 	}
 	return err == nil && !held

@@ -8,5 +8,5 @@ import (
 	"syscall"
 )
 
-// gone knows nothing here: a peer is there until a write to it fails.
+// gone reports false: elsewhere a peer counts as there until a write to it fails.
 func gone(net.Conn, syscall.RawConn, netip.AddrPort) bool { return false }

@@ -41,7 +41,7 @@ type Budget struct {
 	used   int64
 	active int64         // connections that hold anything
 	doomed int64         // bytes that were shed, whose holds have not ended yet
-	ended  chan struct{} // closed when doomed becomes less; nil: nobody waits for that
+	ended  chan struct{} // closed when doomed becomes less; nil: nothing waits for it
 	still  list.List     // of *Hold that stand still, the longest first
 }
 
@@ -176,10 +176,10 @@ func (h *Hold) change(n int64, stall bool) bool {
 	return ok
 }
 
-// Give returns n bytes that are no longer used.
+// Give releases n bytes that are no longer used.
 func (h *Hold) Give(n int64) { h.giveBack(n, false) }
 
-// Move returns n bytes of a hold that goes on.
+// Move releases n bytes of a hold that no longer stands still.
 func (h *Hold) Move(n int64) { h.giveBack(n, true) }
 
 func (h *Hold) giveBack(n int64, move bool) {
@@ -242,8 +242,8 @@ func (h *Hold) room(n int64) (victims []*Hold, ok bool) {
 	if c.used+n > c.share {
 		return victims, false
 	}
-	// Who holds less than an equal part pays last: a client that takes its
-	// answers holds little, and may still stand still for a moment.
+	// Connections that hold less than an equal part come last: a client that
+	// reads its answers holds little, and may still stand still for a moment.
 	for _, most := range []int64{b.size / max(b.active, 1), 0} {
 		victims = append(victims, h.shedStill(n, func(v *Hold) bool { return v.conn.used > most })...)
 	}

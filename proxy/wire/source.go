@@ -89,7 +89,7 @@ func buffer(size int) []byte {
 	return make([]byte, size)
 }
 
-// recycle returns a buffer that nobody refers to any more.
+// recycle returns a buffer to its pool. Nothing may refer to it any more.
 func recycle(buf []byte) {
 	switch len(buf) {
 	case bufferSize:

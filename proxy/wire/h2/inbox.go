@@ -56,7 +56,7 @@ func (i *inbox) free() {
 	}
 }
 
-// close returns what is held, once nobody reads any more.
+// close releases what is held, after the last read.
 func (i *inbox) close() {
 	i.free()
 	i.hold.Release()
