@@ -17,7 +17,7 @@ func (c *trial) wait(what string, ch <-chan struct{}) {
 	select {
 	case <-ch:
 	case <-timer.C:
-		c.failf("waited %v in vain: %s", c.s.patience, what)
+		c.failf("waited %v, and it did not come: %s", c.s.patience, what)
 	}
 }
 

@@ -30,6 +30,7 @@ type client struct {
 
 	mu   sync.Mutex
 	open []net.Conn
+	up   int // connections of open whose tunnel, if they have one, was made
 }
 
 func newClient(t *testing.T, s *session) *client {
@@ -66,6 +67,7 @@ func (c *client) door() (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open = append(c.open, conn)
+	c.up++
 	return conn, nil
 }
 
@@ -77,11 +79,18 @@ func (c *client) token() string {
 }
 
 // tunnel opens a tunnel and does its handshake.
-func (c *client) tunnel(host, protocol string) (net.Conn, error) {
+func (c *client) tunnel(host, protocol string) (_ net.Conn, err error) {
 	conn, err := c.door()
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			c.mu.Lock()
+			c.up--
+			c.mu.Unlock()
+		}
+	}()
 	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n%s\r\n", host, host, c.token())
 	br := bufio.NewReader(conn)
 	res, err := http.ReadResponse(br, &http.Request{Method: http.MethodConnect})
@@ -98,8 +107,10 @@ func (c *client) tunnel(host, protocol string) (net.Conn, error) {
 	return secure, secure.Handshake()
 }
 
-// many runs f n times, sixteen at a time. A session that sheds may refuse some.
+// many runs f n times, sixteen at a time, each with a connection of its own. A
+// session that sheds may refuse some; without half of them it is no load.
 func (c *client) many(n int, f func(i int) error) {
+	c.t.Helper()
 	var group sync.WaitGroup
 	next := make(chan int)
 	for range 16 {
@@ -114,6 +125,11 @@ func (c *client) many(n int, f func(i int) error) {
 	}
 	close(next)
 	group.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.up < n/2 {
+		c.t.Errorf("%d of %d connections were made: this proves nothing", c.up, n)
+	}
 }
 
 // frames is a connection of HTTP/2 whose frames the load writes itself.
