@@ -80,10 +80,35 @@ func readConfig(home string) (config, error) {
 		}
 		return config{}, hint(fmt.Errorf("read %s: unknown key %s", path, strings.Join(names, ", ")), "docs/configuration.md lists the keys")
 	}
-	if c.Limits.HeadBytes < 0 || c.Limits.HeadFields < 0 || c.Limits.BodyBytes < 0 || c.Limits.Connections < 0 || c.Limits.Requests < 0 || c.Limits.Rate < 0 || c.Limits.MemoryBytes < 0 {
-		return config{}, hint(fmt.Errorf("read %s: a limit is negative", path), "leave the key out to get its default")
+	if err := c.Limits.check(); err != nil {
+		return config{}, hint(fmt.Errorf("read %s: %w", path, err), "leave the key out to get its default")
 	}
 	return c, nil
+}
+
+// minMemory is the smallest memory_bytes with which a session can serve one
+// connection: half of it is what a connection may have.
+const minMemory = 1 << 20
+
+// check returns an error that names the limit with which no session can work.
+func (l limitsConfig) check() error {
+	for _, limit := range []struct {
+		key   string
+		value int64
+	}{
+		{"head_bytes", int64(l.HeadBytes)}, {"head_fields", int64(l.HeadFields)}, {"body_bytes", l.BodyBytes},
+		{"connections", int64(l.Connections)}, {"requests", int64(l.Requests)}, {"rate", int64(l.Rate)},
+		{"memory_bytes", l.MemoryBytes},
+	} {
+		if limit.value < 0 {
+			return fmt.Errorf("limits.%s is %d; it must not be negative", limit.key, limit.value)
+		}
+	}
+	if l.MemoryBytes != 0 && l.MemoryBytes < minMemory {
+		return fmt.Errorf("limits.memory_bytes is %d; it must be at least %d, or no connection can be served",
+			l.MemoryBytes, minMemory)
+	}
+	return nil
 }
 
 // tunnelHosts reads the list of hosts that are tunnelled as they are. One that
