@@ -23,5 +23,8 @@ func TestAListenersAddressIsOneThatItAnswersTo(t *testing.T) {
 		if addr, names := reachable(&c.at), listenNames(c.asked, &c.at); addr != c.addr || !slices.Equal(names, c.names) {
 			t.Errorf("--listen %s: %s, %q; want %s, %q", c.asked, addr, names, c.addr, c.names)
 		}
+		if exposed := isExposed(&c.at); exposed != slices.Contains([]string{"0.0.0.0:3199", ":3199", "Build.Example:0"}, c.asked) {
+			t.Errorf("--listen %s: exposed is %v", c.asked, exposed)
+		}
 	}
 }

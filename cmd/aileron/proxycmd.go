@@ -34,7 +34,7 @@ func newProxyCommand(a *app) *cobra.Command {
 session's token may use it; nothing forces anyone to, so this is cooperative.
 The first SIGINT or SIGTERM drains, the second ends at once.`,
 		Example: `  aileron proxy --listen 127.0.0.1:3128 --ca-out ca.pem
-  eval "$(aileron proxy --env)"      # in a subshell that keeps it running
+  (umask 077; aileron proxy --env > proxy.env) &     # when it is ready: . ./proxy.env
   aileron proxy --json               # {"session_id", "proxy_url", "ca_file", "api_url"}`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,6 +64,10 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 	host, err := a.openHostSession(ctx, sessionPlan{mode: "proxy", opts: &opts.sessionOptions, stop: stop}, opts.listen, opts.caOut)
 	if err != nil {
 		return err
+	}
+	if host.exposed {
+		a.sayf("aileron: warning: %s is not a loopback address: the session's token, with which others can use "+
+			"the session, crosses the network in clear text", opts.listen)
 	}
 	switch {
 	case a.json:
@@ -114,6 +118,7 @@ type hostSession struct {
 	apiURL   string
 	caFile   string
 	bundle   string
+	exposed  bool // other machines may reach the listener
 }
 
 // openHostSession opens a session, writes its CA and bundle, and serves the
@@ -142,6 +147,7 @@ func (a *app) openHostSession(ctx context.Context, plan sessionPlan, addr, caOut
 		return nil, errors.Join(err, l.Close())
 	}
 	at := reachable(l.Addr())
+	h.exposed = isExposed(l.Addr())
 	h.proxyURL = "http://aileron:" + s.token + "@" + at
 	h.apiURL = "http://" + at + "/v1"
 	if err = s.serve(ctx, false); err != nil {
@@ -160,6 +166,12 @@ func reachable(at net.Addr) string {
 		return at.String()
 	}
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+}
+
+// isExposed reports whether other machines may reach the address.
+func isExposed(at net.Addr) bool {
+	tcp, ok := at.(*net.TCPAddr)
+	return ok && !tcp.IP.IsLoopback()
 }
 
 // listenNames is the name that --listen gave the listener, if it is one.
