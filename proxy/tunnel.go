@@ -69,9 +69,12 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 		return nil, nil
 	}
 	cfg.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.cfg.CA.Leaf(a.Host) }
-	secure := tls.Server(conn, cfg)
-	if err := shakeHands(ctx, secure, p.cfg.Log); err != nil {
+	below := &ciphertext{peeked: conn}
+	secure := &plaintext{tls.Server(below, cfg), below}
+	if err := shakeHands(ctx, secure.Conn, p.cfg.Log); err != nil {
 		switch {
+		case errors.Is(err, errUnread):
+			p.refuseTunnel(door, a, deny(reasonMalformed, "the client's TLS handshake is too large"))
 		case errors.Is(err, errServerName):
 			p.refuseTunnel(door, a, deny(reasonAuthority, "the client's SNI is not the host of its CONNECT"))
 		case ctx.Err() == nil:
@@ -79,6 +82,7 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 		}
 		return
 	}
+	below.understood()
 	h := &inside{p: p, ctx: ctx, a: a, scheme: "https", source: audit.SourceConnectTLS, door: door}
 	if secure.ConnectionState().NegotiatedProtocol == "h2" {
 		_ = secure.SetDeadline(time.Time{})

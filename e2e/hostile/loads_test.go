@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"bufio"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -62,6 +63,25 @@ func loads() []load {
 					}
 				}
 				return nil
+			})
+		}},
+		{"TLS: 1000 hellos of 64 KB that never end", func(c *client) {
+			c.many(1000, func(int) error {
+				conn, err := c.door()
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n%s\r\n", hostH1, hostH1, c.token())
+				if _, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect}); err != nil {
+					return err
+				}
+				message := append([]byte{1, 0, 0xff, 0xff}, long[:48<<10]...)
+				for len(message) > 0 && err == nil {
+					part := message[:min(len(message), 16<<10)]
+					message = message[len(part):]
+					_, err = conn.Write(append([]byte{22, 3, 1, byte(len(part) >> 8), byte(len(part))}, part...))
+				}
+				return err
 			})
 		}},
 		{"h1: 900 heads that never end", func(c *client) {

@@ -1,0 +1,69 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/iotest"
+)
+
+type piecesOf struct {
+	net.Conn
+	r io.Reader
+}
+
+func (c piecesOf) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+// What a client sends without plain text coming of it is bounded: before the
+// handshake is over, in one record, and in many.
+func TestCiphertextWithoutPlaintextIsBounded(t *testing.T) {
+	record := func(n int) []byte { return append([]byte{23, 3, 3, byte(n >> 8), byte(n)}, make([]byte, n)...) }
+	var small []byte
+	for range 100 {
+		small = append(small, record(100)...)
+	}
+	for name, c := range map[string]struct {
+		established bool
+		data        []byte
+		least, most int
+	}{
+		"a handshake":               {false, record(16 << 10), mostHandshake, mostHandshake},
+		"a record that is too long": {true, record(40 << 10), mostRecord, mostRecord},
+		"many records":              {true, small, mostWhole, mostWhole + 1024},
+		"a record and another":      {true, append(record(2000), record(2000)...), 2005, 2005 + 1024},
+	} {
+		for how, reader := range map[string]func(io.Reader) io.Reader{"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader} {
+			below := &ciphertext{peeked: &peeked{}, established: c.established}
+			client, server := net.Pipe()
+			go func() { _, _ = client.Write(c.data) }()
+			below.Conn = piecesOf{server, reader(server)}
+			n, buf := 0, make([]byte, 512)
+			var err error
+			for k := 0; err == nil; n += k {
+				k, err = below.Read(buf)
+			}
+			if n < c.least || n > c.most || !errors.Is(err, errUnread) {
+				t.Errorf("%s, %s: %d bytes were read, want %d to %d; %v", name, how, n, c.least, c.most, err)
+			}
+			below.understood()
+			if k, err := below.Read(buf[:1]); err != nil && n < len(c.data) {
+				t.Errorf("%s, %s: it does not go on: %d, %v", name, how, k, err)
+			}
+			_ = client.Close()
+		}
+	}
+}
+
+// A hello that is too large to be one ends its tunnel, and its row says why.
+func TestALargeHandshakeIsRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	conn := w.connect("api.good.example")
+	hello := append([]byte{22, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff}, make([]byte, mostHandshake)...)
+	_, _ = conn.Write(hello)
+	_, _ = io.Copy(io.Discard, conn)
+	w.eventually(func() bool { return len(w.outcomes()) == 1 })
+	if row := w.outcomes()[0]; row.Reason != reasonMalformed || row.Host != "api.good.example" {
+		t.Errorf("the row says %s for %s", row.Reason, row.Host)
+	}
+}
