@@ -37,9 +37,13 @@ type Exchange struct {
 	handshake string          // the key that a WebSocket was asked for with; "": none was
 }
 
-// enter counts the exchange as under way, unless the plane drains or is full.
+// enter counts the exchange as under way, unless the plane drains or stays full.
 func (x *Exchange) enter() *Denial {
-	switch x.p.under.enter() {
+	ctx := context.Background()
+	if x.request != nil {
+		ctx = x.request.Context()
+	}
+	switch x.p.under.enter(ctx) {
 	case closed:
 		return deny(reasonDraining, "the session is ending")
 	case full:

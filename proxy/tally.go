@@ -1,6 +1,10 @@
 package proxy
 
-import "sync"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // tally counts the exchanges under way, until it is closed to new ones.
 type tally struct {
@@ -9,44 +13,84 @@ type tally struct {
 	most   int
 	closed bool
 	idle   chan struct{} // made by close, closed when n comes to zero
+	room   chan struct{} // closed when one leaves; nil: none waits for that
 }
 
-// What enter says.
+// enterWait is how long an exchange waits for another to end. What had to make
+// room for memory still counts until it has ended, and then leaves at once.
+const enterWait = 2 * time.Second
+
+// What enter returns.
 const (
 	entered = iota
 	closed
 	full
 )
 
-// enter counts one in, unless the tally is closed or full.
-func (t *tally) enter() int {
+// enter counts one in, unless the tally is closed or stays full for enterWait or
+// until ctx ends.
+func (t *tally) enter(ctx context.Context) int {
+	result, room := t.tryEnter()
+	if result != full {
+		return result
+	}
+	ctx, cancel := context.WithTimeout(ctx, enterWait)
+	defer cancel()
+	for result == full {
+		select {
+		case <-room:
+			result, room = t.tryEnter()
+		case <-ctx.Done():
+			return full
+		}
+	}
+	return result
+}
+
+// tryEnter counts one in. When the tally is full, room is closed as soon as
+// another try is worth it.
+func (t *tally) tryEnter() (result int, room <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.closed:
-		return closed
+		return closed, nil
 	case t.n >= t.most:
-		return full
+		if t.room == nil {
+			t.room = make(chan struct{})
+		}
+		return full, t.room
 	}
 	t.n++
-	return entered
+	return entered, nil
 }
 
 // leave counts one out.
 func (t *tally) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.n--; t.n == 0 && t.closed {
+	t.n--
+	t.wake()
+	if t.n == 0 && t.closed {
 		close(t.idle)
 	}
 }
 
-// close lets nobody in any more; the channel closes when all have left.
+// wake lets those that wait try again. t.mu is held.
+func (t *tally) wake() {
+	if t.room != nil {
+		close(t.room)
+		t.room = nil
+	}
+}
+
+// close stops counting in. The channel that it returns is closed when all have left.
 func (t *tally) close() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.closed {
 		t.closed, t.idle = true, make(chan struct{})
+		t.wake()
 		if t.n == 0 {
 			close(t.idle)
 		}
