@@ -87,7 +87,7 @@ func readConfig(home string) (config, error) {
 }
 
 // minMemory is the smallest memory_bytes with which a session can serve one
-// connection: half of it is what a connection may have.
+// connection, which may have only a part of it, with an upload over HTTP/2.
 const minMemory = 1 << 20
 
 // check returns an error that names the limit with which no session can work.
