@@ -88,6 +88,7 @@ func TestARowSaysWhatItIsAbout(t *testing.T) {
 		audit.Row{Event: audit.EventSandboxDisabled, Decision: audit.DecisionDisabled, Reason: reasonOptOut, Fields: map[string]any{"cause": "--sandbox-proxy=off"}},
 		audit.Row{Event: audit.EventSessionEnded, Fields: map[string]any{"cause": "asked\x1b[2J to stop"}},
 		refusedRow("CONNECT", "api.tracker.example", 443, "api.tracker.example", "malformed_request", nil),
+		refusedRow("GET", "api.tracker.example", 80, "/v1", "host_not_allowed", nil),
 		refusedRow("EHLO", "mail.example", 25, "relay", "malformed_request", nil),
 		refusedRow("CONNECT", "api.tracker.example", 0, "", "no_request",
 			map[string]any{"connections": 296, "ports": "96-400", "hosts": []string{"api.tracker.example"}}),
@@ -97,7 +98,8 @@ func TestARowSaysWhatItIsAbout(t *testing.T) {
 	lines := strings.Split(c.ok("audit", "list"), "\n")
 	for i, want := range []string{"session.started      podman opencode", "proxied   200  GET api.tracker.example:8443/v1", "binding.created      bearer/tracker/work",
 		"connector.removed      github://acme/tracker@1.0.0", "disabled       --sandbox-proxy=off  user_opt_out", `session.ended      asked\u001b[2J to stop`,
-		"CONNECT api.tracker.example  malformed_request", "EHLO mail.example:25 relay  malformed_request",
+		"CONNECT api.tracker.example  malformed_request", "GET api.tracker.example:80/v1  host_not_allowed",
+		"EHLO mail.example:25 relay  malformed_request",
 		"CONNECT api.tracker.example  no_request  296 connections, ports 96-400",
 		"CONNECT  no_request  41 connections, ports 1-65535, hosts 192.0.2.1 b.example"} {
 		if !strings.HasSuffix(lines[i], want) {

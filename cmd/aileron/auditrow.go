@@ -45,7 +45,7 @@ func (a *app) printRow(r audit.Row) error {
 func subject(r audit.Row) string {
 	if r.Host != "" {
 		port := ""
-		if r.Port != 443 && r.Port != 80 && r.Port != 0 {
+		if r.Port != 443 && r.Port != 0 {
 			port = ":" + strconv.Itoa(r.Port)
 		}
 		return strings.TrimSpace(r.Method + " " + r.Host + port + trail(r))
