@@ -244,8 +244,11 @@ func (h *Hold) room(n int64) (victims []*Hold, ok bool) {
 	}
 	// Connections that hold less than an equal part come last: a client that
 	// reads its answers holds little, and may still stand still for a moment.
-	for _, most := range []int64{b.size / max(b.active, 1), 0} {
-		victims = append(victims, h.shedStill(n, func(v *Hold) bool { return v.conn.used > most })...)
+	// They do not make room for one that holds more.
+	equal := b.size / max(b.active, 1)
+	victims = append(victims, h.shedStill(n, func(v *Hold) bool { return v.conn.used > equal })...)
+	if c.used <= max(equal, b.size/64) {
+		victims = append(victims, h.shedStill(n, func(*Hold) bool { return true })...)
 	}
 	return victims, b.used+n <= b.size
 }

@@ -153,3 +153,16 @@ func TestWhoeverComesWaitsForWhatWasShed(t *testing.T) {
 		}
 	})
 }
+
+// The greedy may all be moving when one of them wants more.
+func TestWhoHoldsMuchGetsNothingOfWhoHoldsLittle(t *testing.T) {
+	b := New(1000)
+	b.Conn().Hold(func() { t.Error("who holds little made room") }).Stall(20)
+	first, second := b.Conn(), b.Conn()
+	if !first.Hold(nil).TryTake(480) || !second.Hold(nil).TryTake(480) {
+		t.Fatal("there was no room to begin with")
+	}
+	if second.Hold(nil).TryTake(30) {
+		t.Error("the budget is exceeded")
+	}
+}
