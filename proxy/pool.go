@@ -75,7 +75,7 @@ type h2Conn struct {
 const (
 	streamWindow = wire.Window
 	wideWindow   = 512 << 10
-	wideStreams  = 8
+	wideStreams  = 4
 )
 
 func (u *upstream) newPool() *pool {
