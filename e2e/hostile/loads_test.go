@@ -130,6 +130,12 @@ func loads() []load {
 		{"h1: 600 streams of events", func(c *client) {
 			c.many(600, func(int) error { return c.request(hostH1, "GET", "/v1/events", "") })
 		}},
+		{"h1: 400 heads of 58 KB, and an origin that does not answer", func(c *client) {
+			c.many(400, func(int) error { return c.request(hostH1, "GET", "/v1/deaf", "X-Long: "+long+"\r\n") })
+		}},
+		{"h1: 400 heads of 58 KB, and streams of events", func(c *client) {
+			c.many(400, func(int) error { return c.request(hostH1, "GET", "/v1/events", "X-Long: "+long+"\r\n") })
+		}},
 		{"h1: 600 uploads to an origin that does not read", func(c *client) {
 			c.many(600, func(int) error {
 				conn, err := c.tunnel(hostH1, "http/1.1")

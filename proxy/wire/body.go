@@ -120,7 +120,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		_ = b.conn.SetReadDeadline(time.Time{}) // what comes next has its own
 	}
 	if b.err = err; err == io.EOF {
-		b.hold.Move(b.took)
+		b.hold.Give(b.took)
+		b.hold.Stall(0) // since now
 		b.ended()
 		return n, err
 	}

@@ -153,6 +153,9 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 		return false
 	}
 	defer c.hold.Release()
+	if req.Method != http.MethodConnect {
+		c.hold.Stall(0) // whom the upstream keeps waiting makes room for others
+	}
 	c.src.shrink()
 	_ = c.conn.SetReadDeadline(time.Time{})
 	if ctx.Err() != nil {

@@ -3,6 +3,7 @@ package wire
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -162,6 +163,47 @@ func TestAnIdleConnectionHoldsNothing(t *testing.T) {
 			if time.Now().After(deadline) {
 				t.Fatalf("an idle connection holds %d bytes", b.Used())
 			}
+		}
+	}
+}
+
+// A request whose upstream does not answer makes room for another that comes,
+// also when its response has begun.
+func TestExchangesThatAreKeptWaitingMakeRoom(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		asked, ended := make(chan struct{}, 5), make(chan error, 5)
+		h := &teller{serve: func(w *ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/quick" {
+				return
+			}
+			if begun {
+				_, _ = io.WriteString(w, "the beginning")
+			}
+			asked <- struct{}{}
+			<-r.Context().Done()
+			ended <- context.Cause(r.Context())
+		}}
+		dial := sharing(t, budget.New(400<<10), h)
+		for range 5 { // 66 KiB each
+			_, _ = io.WriteString(dial(), headOf(50<<10)+"\r\n\r\n")
+			select {
+			case <-asked:
+			case <-time.After(time.Minute):
+				t.Fatalf("begun %v: there was no room for a request", begun)
+			}
+		}
+		conn := dial()
+		_, _ = io.WriteString(conn, strings.Replace(headOf(30<<10), "/x", "/quick", 1)+"\r\n\r\n")
+		if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("begun %v: %v, %v", begun, res, err)
+		}
+		select {
+		case why := <-ended:
+			if !errors.Is(why, budget.ErrShed) {
+				t.Errorf("begun %v: the first ended for %v", begun, why)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("begun %v: none of those that waited made room", begun)
 		}
 	}
 }

@@ -224,7 +224,7 @@ func (w *ResponseWriter) send(p []byte) {
 	}
 	_ = w.c.conn.SetWriteDeadline(time.Now().Add(w.c.limits.Stalled))
 	_, w.err = w.c.conn.Write(p)
-	w.c.hold.Move(n)
+	w.c.hold.Give(n) // and the next piece is waited for
 }
 
 // largePiece is the most that is read of a body at once: a TLS record.

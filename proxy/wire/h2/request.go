@@ -62,6 +62,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 		fault.Method, fault.Target = wire.Readable(r.Method, r.RequestURI)
 		return c.refuseStream(id, fault, http2.ErrCodeRefusedStream)
 	}
+	st.hold.Stall(0) // whom the upstream keeps waiting makes room for others
 	c.mu.Lock()
 	c.streams[id] = st
 	c.mu.Unlock()

@@ -113,7 +113,7 @@ func (st *stream) deliver(head func(), p []byte, end bool, ahead int64) error {
 		st.cancel(budget.ErrShed)
 		return budget.ErrShed
 	}
-	defer st.hold.Move(n)
+	defer st.hold.Give(n) // and the next piece is waited for
 	return st.data(head, p, end)
 }
 

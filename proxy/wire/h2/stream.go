@@ -162,13 +162,13 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	if err == nil { // else what is left is abandonBody's, windows and all
 		var freed int64
 		n, freed = st.body.take(p)
-		if st.hold.Move(freed); st.body.size == 0 && st.whole {
+		if st.body.size == 0 && st.whole {
 			err = io.EOF
-			st.hold.Give(b.took)
+			freed += b.took
 			b.took = 0
-		} else {
-			st.hold.Stall(0) // since now
 		}
+		st.hold.Give(freed)
+		st.hold.Stall(0) // since now
 	}
 	st.mu.Unlock()
 	if n > 0 {
