@@ -211,9 +211,8 @@ func (h *Hold) Release() {
 	defer b.mu.Unlock()
 	h.move()
 	h.add(-h.n)
-	if h.doomed > 0 && b.ended != nil {
-		close(b.ended)
-		b.ended = nil
+	if h.doomed > 0 {
+		b.wake()
 	}
 	b.doomed -= h.doomed
 	h.doomed = 0
@@ -269,7 +268,18 @@ func (h *Hold) shedStill(n int64, such func(*Hold) bool) (victims []*Hold) {
 		}
 		e = next
 	}
+	if len(victims) > 0 {
+		b.wake() // a victim that waits for others must end instead
+	}
 	return victims
+}
+
+// wake makes those that wait in settle look again. b.mu is held.
+func (b *Budget) wake() {
+	if b.ended != nil {
+		close(b.ended)
+		b.ended = nil
+	}
 }
 
 // add counts n bytes. b.mu is held.

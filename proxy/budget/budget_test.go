@@ -166,3 +166,25 @@ func TestWhoHoldsMuchGetsNothingOfWhoHoldsLittle(t *testing.T) {
 		t.Error("the budget is exceeded")
 	}
 }
+
+// Holds that wait for what was shed may be shed themselves. They do not wait for
+// each other then.
+func TestWhoeverIsShedWhileItWaitsGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(800)
+		first := b.Conn().Hold(func() {})
+		first.Stall(400)
+		second := b.Conn().Hold(func() {})
+		took := make(chan bool, 1)
+		began := time.Now()
+		go func() { took <- second.Stall(500) }()
+		synctest.Wait()
+		if !first.Shed() || len(took) > 0 {
+			t.Fatal("it does not wait for what was shed")
+		}
+		b.Conn().Hold(nil).TryTake(450)
+		if <-took || time.Since(began) > 0 {
+			t.Errorf("it was shed, and went on waiting for %v", time.Since(began))
+		}
+	})
+}

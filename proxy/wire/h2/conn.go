@@ -156,6 +156,7 @@ func (c *connection) read() {
 		c.in.next()
 		frame, err := c.framer.ReadFrame()
 		if err == nil {
+			c.in.release()
 			c.large = c.large || frame.Header().Length > 1<<10
 			err = c.frame(frame)
 		}

@@ -36,16 +36,22 @@ var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 // next ends a frame. What comes now begins another.
 func (i *inbox) next() {
 	i.inside, i.armed, i.got = i.r < i.w, false, 0
-	if i.held > 0 {
-		i.hold.Move(i.held)
-		i.held = 0
-	}
+	i.release()
 	if i.inside {
 		return
 	}
 	i.free()
 	if i.c.large && i.c.idleNow() {
 		i.c.renew() // the framer keeps the buffer of its largest frame
+	}
+}
+
+// release returns what the frame took. It comes before the frame is acted on:
+// the reader may then wait for what was shed, of which it must have nothing.
+func (i *inbox) release() {
+	if i.held > 0 {
+		i.hold.Move(i.held)
+		i.held = 0
 	}
 }
 

@@ -141,3 +141,21 @@ func TestRefusalsThatAreTooManyEndTheConnection(t *testing.T) {
 		}
 	}
 }
+
+// The frame that opens a stream holds nothing any more when room is made for the
+// stream: the connection would be shed for it, by its own reader.
+func TestARequestDoesNotShedItsOwnConnection(t *testing.T) {
+	b := budget.New(64 << 10) // five eighths hold a frame or an exchange, and not both
+	c := newFrames(t, wire.Options{Budget: b}, handler(func(r *http.Request) *http.Response {
+		return status(200, r, http.NoBody, 0)
+	}))
+	_ = c.WriteSettings()
+	c.open(1, true, asks("GET", "/x")...)
+	c.await(t, func(f http2.Frame) bool {
+		h, ok := f.(*http2.MetaHeadersFrame)
+		if ok && h.PseudoValue("status") != "200" {
+			t.Errorf("the request gets %s", h.PseudoValue("status"))
+		}
+		return ok
+	})
+}
