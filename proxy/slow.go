@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/proxy/budget"
+	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -78,6 +79,7 @@ func (x *Exchange) slowDown() bool {
 	if x.request != nil {
 		ctx = x.request.Context()
 		forget(x.request)
+		wire.Park(x.request)
 	}
 	x.row = audit.Row{ID: x.row.ID, Status: x.row.Status}
 	x.decision, x.target, x.match = Decision{}, spec.Target{}, spec.Match{}

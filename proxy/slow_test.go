@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,6 +46,53 @@ func TestARefusalThatWaitsHoldsNoHead(t *testing.T) {
 	if res.StatusCode != http.StatusForbidden {
 		t.Errorf("it was answered with %d", res.StatusCode)
 	}
+}
+
+// Refusals that wait hold little of the budget, and make room for what is allowed.
+func TestRefusalsThatWaitMakeRoom(t *testing.T) {
+	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorldWith(t, false, func(c *Config) { c.Limits.Memory = 512 << 10 }, hello)
+			w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
+			w.plane.refusing.Reserve()
+			t.Cleanup(w.plane.stopDrain) // those that wait are answered
+			for i := range 30 {
+				before := len(w.outcomes())
+				w.refusedSlowly(h2, []int{50_000, 1000}[i/6%2]) // the small ones fill what the large ones leave
+				w.eventually(func() bool { return len(w.outcomes()) > before })
+				if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 {
+					t.Fatalf("with %d refusals waiting and %d bytes used, what is allowed gets %d %s",
+						len(w.plane.waiters), w.plane.budget.Used(), res.StatusCode, body)
+				}
+			}
+		})
+	}
+}
+
+// refusedSlowly sends a request with a head of size bytes that is refused, on a
+// connection of its own.
+func (w *world) refusedSlowly(h2 bool, size int) {
+	w.t.Helper()
+	long := strings.Repeat("0123456789", size/10)
+	if !h2 {
+		conn := w.tunnel("api.good.example")
+		w.t.Cleanup(func() { _ = conn.Close() })
+		_, err := io.WriteString(conn, "GET /nothing HTTP/1.1\r\nHost: api.good.example\r\nX-Long: "+long+"\r\n\r\n")
+		must(w.t, err)
+		return
+	}
+	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "https://api.good.example/nothing", http.NoBody)
+	must(w.t, err)
+	r.Header.Set("X-Long", long)
+	var asked sync.WaitGroup
+	client := w.h2client()
+	asked.Go(func() {
+		if res, err := client.Do(r); err == nil {
+			_ = res.Body.Close()
+		}
+		client.CloseIdleConnections()
+	})
+	w.t.Cleanup(asked.Wait)
 }
 
 // One more refusal than may wait is answered at once, and ends its connection.
@@ -113,7 +161,7 @@ func TestAnAnswerIsNotReadAheadOfItsClient(t *testing.T) {
 			before = now
 			time.Sleep(300 * time.Millisecond)
 		}
-		if h2 && before > 512<<10 {
+		if h2 && before > 2*wideWindow {
 			t.Errorf("the origin has sent %d KiB to a client that reads nothing", before>>10)
 		}
 		if used := w.plane.budget.Used(); used == 0 || used > 256<<10 {

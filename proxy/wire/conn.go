@@ -164,7 +164,7 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 
 	ctx, gone := context.WithCancel(ctx)
 	defer gone()
-	req = req.WithContext(ctx)
+	req = req.WithContext(WithHead(ctx, c.hold, int64(len(head))))
 	req.Host = frame.host // net/http forgets it beside an absolute target; a handler must see both
 	req.RemoteAddr = c.conn.RemoteAddr().String()
 	body := c.body(req, frame, gone)

@@ -71,7 +71,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 		return nil
 	}
 	st.expect = strings.EqualFold(r.Header.Get("Expect"), "100-continue")
-	st.request = r.WithContext(st.ctx)
+	st.request = r.WithContext(wire.WithHead(st.ctx, st.hold, sizeOf(f)))
 	r = st.request
 	r.Body = http.NoBody
 	if !f.StreamEnded() {
