@@ -62,6 +62,9 @@ func (x *Exchange) watchFields(res *http.Response) error {
 	return nil
 }
 
+// fieldReader keeps a copy of a body as it is read. Where the budget is short it
+// keeps none: to wait for room would hold up the exchange, which may be what has
+// to make it.
 type fieldReader struct {
 	io.ReadCloser
 	hold *budget.Hold // of seen
@@ -72,7 +75,7 @@ type fieldReader struct {
 func (r *fieldReader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	if !r.over {
-		if r.over = len(r.seen)+n > maxFieldBody || !r.hold.Take(int64(n)); r.over {
+		if r.over = len(r.seen)+n > maxFieldBody || !r.hold.TryTake(int64(n)); r.over {
 			r.drop()
 		} else {
 			r.seen = append(r.seen, p[:n]...)
