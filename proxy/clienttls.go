@@ -8,9 +8,10 @@ import (
 // crypto/tls puts handshake messages of up to 64 KiB together, during the
 // handshake and at any time after it, which the memory budget does not see.
 // These are the most that it takes of a client without plain text to show for
-// it: all in all, and in whole records once the handshake is over.
+// it: all in all, and in whole records once the handshake is over. A hello with
+// post-quantum key shares may have 16 KiB.
 const (
-	mostHandshake = 8 << 10
+	mostHandshake = 20 << 10
 	mostRecord    = 5 + 16<<10 + 256 // RFC 8446 section 5.2; what TLS 1.2 adds is less
 	mostWhole     = 1 << 10
 )

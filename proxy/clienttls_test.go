@@ -28,7 +28,7 @@ func TestCiphertextWithoutPlaintextIsBounded(t *testing.T) {
 		data        []byte
 		least, most int
 	}{
-		"a handshake":               {false, record(16 << 10), mostHandshake, mostHandshake},
+		"a handshake":               {false, record(32 << 10), mostHandshake, mostHandshake},
 		"a record that is too long": {true, record(40 << 10), mostRecord, mostRecord},
 		"many records":              {true, small, mostWhole, mostWhole + 1024},
 		"a record and another":      {true, append(record(2000), record(2000)...), 2005, 2005 + 1024},
@@ -59,11 +59,11 @@ func TestCiphertextWithoutPlaintextIsBounded(t *testing.T) {
 func TestALargeHandshakeIsRefused(t *testing.T) {
 	w := newWorld(t, nil)
 	conn := w.connect("api.good.example")
-	hello := append([]byte{22, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff}, make([]byte, mostHandshake)...)
+	hello := append([]byte{22, 3, 1, 0x60, 0, 1, 0, 0xff, 0xff}, make([]byte, mostHandshake)...)
 	_, _ = conn.Write(hello)
 	_, _ = io.Copy(io.Discard, conn)
 	w.eventually(func() bool { return len(w.outcomes()) == 1 })
-	if row := w.outcomes()[0]; row.Reason != reasonMalformed || row.Host != "api.good.example" {
+	if row := w.outcomes()[0]; row.Reason != reasonTLSClient || row.Host != "api.good.example" {
 		t.Errorf("the row says %s for %s", row.Reason, row.Host)
 	}
 }

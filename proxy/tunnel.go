@@ -74,7 +74,7 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 	if err := shakeHands(ctx, secure.Conn, p.cfg.Log); err != nil {
 		switch {
 		case errors.Is(err, errUnread):
-			p.refuseTunnel(door, a, deny(reasonMalformed, "the client's TLS handshake is too large"))
+			p.refuseTunnel(door, a, deny(reasonTLSClient, "the client's TLS handshake is too large"))
 		case errors.Is(err, errServerName):
 			p.refuseTunnel(door, a, deny(reasonAuthority, "the client's SNI is not the host of its CONNECT"))
 		case ctx.Err() == nil:
