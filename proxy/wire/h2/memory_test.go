@@ -150,6 +150,10 @@ func TestARequestDoesNotShedItsOwnConnection(t *testing.T) {
 		return status(200, r, http.NoBody, 0)
 	}))
 	_ = c.WriteSettings()
+	c.await(t, func(f http2.Frame) bool { // so that the next frame comes alone
+		settings, ok := f.(*http2.SettingsFrame)
+		return ok && settings.IsAck()
+	})
 	c.open(1, true, asks("GET", "/x")...)
 	c.await(t, func(f http2.Frame) bool {
 		h, ok := f.(*http2.MetaHeadersFrame)
