@@ -46,8 +46,9 @@ func (x *Exchange) shed() bool {
 }
 
 // A refusal costs its sender nothing, and us a row for good. So a sandbox that
-// is refused again and again waits for its answers: its rows cannot fill the
-// disk, on which every session's log is.
+// is refused again and again waits for its answers: its rows fill the disk, on
+// which every session's log is, only slowly. Beyond maxWaiters each row costs it
+// a connection and a handshake.
 const (
 	refusalsASecond = 200
 	refusalsAtOnce  = 2000
@@ -62,11 +63,10 @@ const (
 // connection may go on. What waits holds neither request nor head.
 func (x *Exchange) slowDown() bool {
 	p := x.p
-	wait := p.refusing.Reserve().Delay()
-	switch {
-	case wait <= 0:
+	if p.refusing.Allow() {
 		return true
-	case x.row.Reason == reasonMemory:
+	}
+	if x.row.Reason == reasonMemory {
 		return false // to wait would hold what there is too little of
 	}
 	select {
@@ -75,6 +75,8 @@ func (x *Exchange) slowDown() bool {
 	default:
 		return false
 	}
+	// Only those that wait add to the wait of those behind them.
+	wait := p.refusing.Reserve().Delay()
 	ctx := context.Background()
 	if x.request != nil {
 		ctx = x.request.Context()

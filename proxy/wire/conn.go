@@ -162,13 +162,16 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 		return false // its deadline was just cleared
 	}
 
-	ctx, gone := context.WithCancel(ctx)
+	connection := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	// What ended the connection is the cause, however the end is noticed.
+	gone := func() { cancel(context.Cause(connection)) }
 	defer gone()
 	req = req.WithContext(WithHead(ctx, c.hold, int64(len(head))))
 	req.Host = frame.host // net/http forgets it beside an absolute target; a handler must see both
 	req.RemoteAddr = c.conn.RemoteAddr().String()
 	body := c.body(req, frame, gone)
-	w := &ResponseWriter{c: c, req: req, minor: frame.minor, body: body,
+	w := &ResponseWriter{c: c, req: req, minor: frame.minor, body: body, gone: gone,
 		close: c.once || frame.minor == 0 || hasToken(req.Header, "Connection", "close")}
 
 	if req.Method != http.MethodConnect && body == nil {

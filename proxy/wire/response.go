@@ -20,7 +20,8 @@ type ResponseWriter struct {
 	req   *http.Request
 	minor int
 	body  *requestBody
-	close bool // the connection ends with this response
+	close bool   // the connection ends with this response
+	gone  func() // ends the request's context; nil: there is no request
 
 	header  http.Header
 	trailer http.Header // of a chunked response, at its end
@@ -223,7 +224,12 @@ func (w *ResponseWriter) send(p []byte) {
 		return
 	}
 	_ = w.c.conn.SetWriteDeadline(time.Now().Add(w.c.limits.Stalled))
-	_, w.err = w.c.conn.Write(p)
+	if w.gone != nil && w.c.ended() { // which has set a deadline before
+		_ = w.c.conn.SetWriteDeadline(aLongTimeAgo)
+	}
+	if _, w.err = w.c.conn.Write(p); w.err != nil && w.gone != nil {
+		w.gone()
+	}
 	w.c.hold.Give(n) // and the next piece is waited for
 }
 
