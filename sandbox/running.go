@@ -135,7 +135,7 @@ func (r *running) follow() (err error) {
 	return err
 }
 
-// close gives back what start and follow took. clean reports a command that
+// close releases what start and follow took. clean reports a command that
 // ended by itself, and well.
 func (r *running) close(clean bool) {
 	if r.line != nil {

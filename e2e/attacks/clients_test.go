@@ -15,7 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 )
 
-// client is a TLS stack of somebody else's, by a program that has it. It
+// client is a program with a TLS stack of its own. It
 // asks for an operation and must get its answer, which it can only when it
 // trusts the session's leaf; and it must refuse the leaf without the CA.
 type client struct {

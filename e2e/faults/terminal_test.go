@@ -86,7 +86,7 @@ func (d *display) on(u *user, args ...string) *running {
 	return r
 }
 
-// What a full-screen program had switched on is switched off by whoever is
+// What a full-screen program had switched on is switched off by the process that is
 // left, before the last line is printed.
 func TestATerminalIsRestoredWhenAFullScreenProgramIsCutOff(t *testing.T) {
 	needPodman(t)

@@ -81,9 +81,11 @@ func loads() []load {
 					return err
 				}
 				fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n%s\r\n", hostH1, hostH1, c.token())
-				if _, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect}); err != nil {
+				res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
+				if err != nil {
 					return err
 				}
+				_ = res.Body.Close()
 				message := append([]byte{1, 0, 0xff, 0xff}, long[:48<<10]...)
 				for len(message) > 0 && err == nil {
 					part := message[:min(len(message), 16<<10)]

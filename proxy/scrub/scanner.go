@@ -88,7 +88,7 @@ func (s *Scanner) Flush() []byte {
 }
 
 // idle returns the buffer of a stream whose bytes have all been taken. A stream
-// that nobody reads holds no more than it must.
+// that is not read holds no more than it must.
 func (s *Scanner) idle() {
 	if s.piece == nil {
 		return

@@ -105,7 +105,7 @@ func TestHeadsThatDoNotEndMakeRoom(t *testing.T) {
 	}
 }
 
-// An answer that nobody reads ends, when others need what it holds.
+// A response that is not read ends when others need what it holds.
 func TestAnAnswerThatNobodyReadsMakesRoom(t *testing.T) {
 	causes := make(chan error, 1)
 	h := &teller{serve: func(w *ResponseWriter, r *http.Request) {

@@ -52,7 +52,7 @@ type endless struct{}
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 func (endless) Close() error               { return nil }
 
-// A hundred answers that nobody reads do not read their origin ahead, and the
+// A hundred responses that are not read do not read their origin ahead, and the
 // oldest end, with their reason, when there is no room for all of them.
 func TestAnswersThatNobodyReadsMakeRoom(t *testing.T) {
 	causes := make(chan error, 200)
