@@ -86,6 +86,11 @@ func setUp(dir string) error {
 	if err := harness.Bind(program, home, passphrase, harness.Connector{Dir: connector, FQN: fqn, Secret: secret}); err != nil {
 		return err
 	}
+	// An upload that its origin does not read is under way until it times out,
+	// and the end of a session would wait for it.
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte("[limits]\ndrain_timeout = \"1s\"\n"), 0o600); err != nil {
+		return err
+	}
 	var err error
 	origin, err = startServer(dir)
 	return err
@@ -102,7 +107,8 @@ type session struct {
 	errs bytes.Buffer
 }
 
-// newSession starts a session with the default limits, which ends with the test.
+// newSession starts a session, which ends with the test. Its limits are the
+// default ones, but for the time that its end may take.
 func newSession(t *testing.T) *session {
 	t.Helper()
 	args := []string{"proxy", "--json", "--upstream-ca", origin.roots}
@@ -123,7 +129,7 @@ func newSession(t *testing.T) *session {
 	return s
 }
 
-// close ends the session as Ctrl-C does. With its clients gone it drains at once.
+// close ends the session as Ctrl-C does.
 func (s *session) close() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	ended := make(chan error, 1)
