@@ -264,13 +264,13 @@ func (x *Exchange) failed(d *Denial) *Denial {
 	if d.Reason != reasonUndelivered {
 		return x.reject(d)
 	}
+	defer x.leave()
 	if x.shed() {
 		d.Reason = reasonMemory
 	}
 	x.carried()
 	x.row.Reason = d.Reason
 	x.note()
-	x.leave()
 	d.AuditID = x.row.ID
 	return d
 }

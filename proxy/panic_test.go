@@ -134,3 +134,32 @@ func TestARecoveredPanicSaysWhereItBegan(t *testing.T) {
 		})
 	}
 }
+
+// refusalPanics panics wherever a refusal is to be recorded.
+type refusalPanics struct{ Recorder }
+
+func (r refusalPanics) Append(ctx context.Context, row audit.Row) (audit.Row, error) {
+	if row.Decision == audit.DecisionRejected {
+		panic("CANARY: what a client sent")
+	}
+	return r.Recorder.Append(ctx, row)
+}
+
+// What counts as under way holds up the session's end, and takes a place from
+// others.
+func TestARefusalThatPanicsIsUnderWayNoMore(t *testing.T) {
+	w := newWorldWith(t, false, func(cfg *Config) { cfg.Audit = refusalPanics{cfg.Audit} }, func(http.ResponseWriter, *http.Request) {
+		panic(http.ErrAbortHandler) // so that the exchange fails when it is under way
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.good.example/v1/items", http.NoBody)
+	must(t, err)
+	if res, err := w.client.Do(r); err == nil {
+		_ = res.Body.Close()
+		t.Errorf("got %d, want an end", res.StatusCode)
+	}
+	w.eventually(func() bool {
+		w.plane.under.mu.Lock()
+		defer w.plane.under.mu.Unlock()
+		return w.plane.under.n == 0
+	})
+}

@@ -17,6 +17,7 @@ import (
 // reject commits the outcome row of a refusal, puts its id on d, and slows
 // down who is refused too often.
 func (x *Exchange) reject(d *Denial) *Denial {
+	defer x.leave() // a log that panics too
 	if d.Reason == reasonClientGone && x.shed() {
 		d = exhausted()
 	}
