@@ -241,12 +241,15 @@ func (h *Hold) room(n int64) (victims []*Hold, ok bool) {
 	if c.used+n > c.share {
 		return victims, false
 	}
-	// Connections that hold less than an equal part come last: a client that
-	// reads its answers holds little, and may still stand still for a moment.
-	// They do not make room for one that holds more.
-	equal := b.size / max(b.active, 1)
-	victims = append(victims, h.shedStill(n, func(v *Hold) bool { return v.conn.used > equal })...)
-	if c.used <= max(equal, b.size/64) {
+	// Connections that hold more than an equal part make room first, then those
+	// that hold no less than the one that asks. A client that takes its answers
+	// holds little, and may still stand still for a moment: only one that holds
+	// as little may end it.
+	little := b.size / 64
+	most := max(b.size/max(b.active, 1), little)
+	victims = append(victims, h.shedStill(n, func(v *Hold) bool { return v.conn.used > most })...)
+	victims = append(victims, h.shedStill(n, func(v *Hold) bool { return v.conn != c && v.conn.used >= c.used })...)
+	if c.used <= little {
 		victims = append(victims, h.shedStill(n, func(*Hold) bool { return true })...)
 	}
 	return victims, b.used+n <= b.size
