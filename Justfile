@@ -24,7 +24,7 @@ test: prepare-tests build lint
     before=$(mktemp)
     trap 'rm -f "$before"' EXIT
     scripts/with-docker scripts/leftovers >"$before"
-    CGO_ENABLED=1 scripts/with-docker go test -race -count=1 -timeout 20m ./...
+    CGO_ENABLED=1 scripts/with-docker scripts/gotest -race -count=1 -timeout 20m ./...
     result=$?
     scripts/with-docker scripts/leftovers --but "$before" >&2 || { echo "test: the tests left behind what stands above" >&2; result=1; }
     exit $result

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// event is one line of go test -json; go doc test2json describes it.
+type event struct {
+	Action, Package, Test, Output string
+}
+
+// results is what one package's tests have printed so far.
+type results struct {
+	output []string // of the package itself: what belongs to no test
+	tests  []*result
+	byName map[string]*result
+}
+
+// result is one test. verdict is pass, fail or skip, and empty while it runs:
+// so it stays when the process dies.
+type result struct {
+	name, verdict string
+	output        []string
+}
+
+// test returns the named test of a package, in the order in which they began.
+func (r *results) test(name string) *result {
+	t := r.byName[name]
+	if t == nil {
+		t = &result{name: name}
+		r.byName[name] = t
+		r.tests = append(r.tests, t)
+	}
+	return t
+}
+
+// printer prints a package when it has ended, and at the end what was skipped.
+type printer struct {
+	w        io.Writer
+	err      error
+	packages map[string]*results
+	skipped  []string
+	failed   []string
+}
+
+func (p *printer) print(text string) {
+	if p.err == nil {
+		_, p.err = io.WriteString(p.w, text)
+	}
+}
+
+// line takes one line of go test's output. What is no event is printed as it is.
+func (p *printer) line(line []byte) {
+	var e event
+	if json.Unmarshal(line, &e) != nil || e.Action == "" {
+		p.print(string(line))
+		return
+	}
+	if e.Package == "" { // build-output, build-fail
+		p.print(e.Output)
+		return
+	}
+	r := p.packages[e.Package]
+	if r == nil {
+		r = &results{byName: map[string]*result{}}
+		p.packages[e.Package] = r
+	}
+	over := e.Action == "pass" || e.Action == "skip" || e.Action == "fail"
+	switch {
+	case e.Test != "":
+		r.test(e.Test).take(e, over)
+	case e.Action == "output":
+		r.output = append(r.output, e.Output)
+	case over:
+		p.ended(e.Package, r, e.Action == "fail")
+		delete(p.packages, e.Package)
+	}
+}
+
+// take records an event of the test, which is over with some of them.
+func (t *result) take(e event, over bool) {
+	if over {
+		t.verdict = e.Action
+	}
+	if e.Output != "" {
+		t.output = append(t.output, e.Output)
+	}
+}
+
+// ended prints a package: all that explains a failure, then its own line.
+func (p *printer) ended(name string, r *results, failed bool) {
+	for _, t := range r.tests {
+		if t.verdict == "skip" {
+			p.skipped = append(p.skipped, fmt.Sprintf("%s %s: %s", short(name), t.name, reason(t.output)))
+		}
+	}
+	if failed {
+		p.explain(name, r)
+		return
+	}
+	for _, line := range r.output {
+		if strings.HasPrefix(line, "ok  \t") || strings.Contains(line, "[no test files]") {
+			p.print(line)
+		}
+	}
+}
+
+// explain prints a package that failed.
+func (p *printer) explain(name string, r *results) {
+	blamed := false
+	for _, t := range r.tests {
+		red := t.verdict == "fail" || t.verdict == ""
+		if red {
+			blamed = true
+			p.failed = append(p.failed, short(name)+" "+t.name)
+		}
+		if red || unframed(t.output) {
+			p.print(strings.Join(slices.DeleteFunc(t.output, progress), ""))
+		}
+	}
+	if !blamed {
+		p.failed = append(p.failed, short(name))
+	}
+	p.print(strings.Join(r.output, ""))
+}
+
+// end prints what must not be overlooked, after the packages.
+func (p *printer) end() error {
+	for name, r := range p.packages { // go test itself was killed
+		p.ended(name, r, true)
+	}
+	p.list("skipped", p.skipped)
+	p.list("failed", p.failed)
+	return p.err
+}
+
+func (p *printer) list(what string, tests []string) {
+	if len(tests) == 0 {
+		return
+	}
+	slices.Sort(tests)
+	p.print(fmt.Sprintf("%s: %d\n\t%s\n", what, len(tests), strings.Join(tests, "\n\t")))
+}
+
+var frame = regexp.MustCompile(`^\s*(=== (RUN|PAUSE|CONT|NAME) |--- (PASS|FAIL|SKIP): )`)
+
+// progress reports whether a line only shows that a test runs.
+func progress(line string) bool {
+	return strings.HasPrefix(strings.TrimLeft(line, " "), "=== ") && frame.MatchString(line)
+}
+
+// unframed reports whether output is not all of the testing package: what a
+// process or the race detector prints belongs to the test that happens to run.
+func unframed(output []string) bool {
+	return slices.ContainsFunc(output, func(line string) bool {
+		return strings.TrimSpace(line) != "" && line[0] != ' ' && line[0] != '\t' && !frame.MatchString(line)
+	})
+}
+
+var position = regexp.MustCompile(`^\s+\w+\.go:\d+: `)
+
+// reason returns what a skipped test gave as its reason, on one line.
+func reason(output []string) string {
+	var words []string
+	for _, line := range output {
+		if frame.MatchString(line) {
+			continue
+		}
+		if at := position.FindString(line); at != "" {
+			words, line = nil, line[len(at):] // the last message is the reason
+		}
+		words = append(words, strings.Fields(line)...)
+	}
+	if len(words) == 0 {
+		return "no reason"
+	}
+	return strings.Join(words, " ")
+}
+
+// short returns a package's path inside its module.
+func short(name string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(name, "github.com/ALRubinger/aileron"), "/")
+}
