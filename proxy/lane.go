@@ -56,6 +56,7 @@ func (l *lane) roundTrip(r *http.Request, a *attempt) (*http.Response, error) {
 		return res, nil
 	}
 	b := &laneBody{ReadCloser: res.Body, c: c, stop: stop, sent: sent, reuse: !res.Close}
+	res.Close = false // concerns the connection to the upstream only (RFC 9110 section 7.6.1)
 	if res.Body == http.NoBody {
 		b.release(b.reuse)
 		return res, nil

@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,6 +101,72 @@ func TestRequestsShareAConnectionWhileItIsAlive(t *testing.T) {
 		if got := s.conns.Load(); got != step.conns {
 			t.Errorf("after %s there were %d connections, want %d", step.path, got, step.conns)
 		}
+	}
+}
+
+// Connection is a field of one hop (RFC 9110 section 7.6.1): a host that closes
+// its connection after each response ends neither the client's nor the streams
+// beside it.
+func TestAnUpstreamThatClosesEndsNoConnectionOfItsClient(t *testing.T) {
+	for _, c := range []struct{ name, response string }{
+		{"with a length", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"},
+		{"up to the end", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok"},
+		{"of HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\nok"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			goOn := make(chan struct{})
+			w, _ := speak(t, plainly, func(conn net.Conn, path string) {
+				if strings.HasSuffix(path, "/long") {
+					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nlong")
+					<-goOn
+					_, _ = io.WriteString(conn, " tail")
+					return
+				}
+				_, _ = io.WriteString(conn, c.response)
+				_ = conn.Close()
+			})
+			client := w.h2client()
+			defer client.CloseIdleConnections()
+			var conns []net.Conn
+			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { conns = append(conns, info.Conn) }})
+			get := func(path string) *http.Response {
+				t.Helper()
+				r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example"+path, http.NoBody)
+				must(t, err)
+				res, err := client.Do(r)
+				must(t, err)
+				return res
+			}
+			long := get("/v1/items/long")
+			defer long.Body.Close()
+			for range 3 {
+				res := get("/v1/items")
+				if body, err := io.ReadAll(res.Body); res.StatusCode != 200 || string(body) != "ok" || err != nil {
+					t.Errorf("got %d %q, %v", res.StatusCode, body, err)
+				}
+				_ = res.Body.Close()
+			}
+			close(goOn)
+			if body, err := io.ReadAll(long.Body); string(body) != "long tail" || err != nil {
+				t.Errorf("the stream beside them got %q, %v", body, err)
+			}
+			if slices.ContainsFunc(conns, func(c net.Conn) bool { return c != conns[0] }) {
+				t.Error("the client needed another connection")
+			}
+
+			conn := w.tunnel("api.good.example")
+			defer conn.Close()
+			br := bufio.NewReader(conn)
+			for range 3 {
+				_, err := io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
+				must(t, err)
+				res, err := http.ReadResponse(br, nil)
+				must(t, err)
+				if body, err := io.ReadAll(res.Body); string(body) != "ok" || err != nil || res.Close {
+					t.Errorf("over HTTP/1.1: got %q, %v, Connection: close is %t", body, err, res.Close)
+				}
+			}
+		})
 	}
 }
 

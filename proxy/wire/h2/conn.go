@@ -24,9 +24,10 @@ import (
 
 // Handler answers the requests of one connection, several at a time.
 type Handler interface {
-	// Answer gives the response to a request, whose context ends when the
+	// Answer returns the response to a request, whose context ends when the
 	// client resets the stream or goes away. The response's body is read and
-	// closed; its Trailer is read after that.
+	// closed; its Trailer is read after that. Close ends the whole connection,
+	// with ENHANCE_YOUR_CALM.
 	Answer(r *http.Request) *http.Response
 	// Refuse is told of a stream that was refused before it became a request,
 	// and gives the answer, which is sent where HTTP/2 has room for one.
