@@ -19,7 +19,7 @@ import (
 func TestHelperWriter(t *testing.T) {
 	path := os.Getenv("AUDIT_HELPER_WRITER")
 	if path == "" {
-		t.Skip("it is started by other tests")
+		return // other tests start it
 	}
 	l, err := Open(path, Options{Session: NewID(), OnBroken: func(r Row) { fmt.Println("broken", r.Reason, r.Fields) }})
 	if err != nil {

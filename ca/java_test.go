@@ -6,7 +6,6 @@ import (
 	"encoding/asn1"
 	"encoding/pem"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,26 +13,12 @@ import (
 	"software.sslmate.com/src/go-pkcs12"
 )
 
-// keytoolStore is a trust store as Java's own program makes it.
-func keytoolStore(t *testing.T, kind, password string, roots ...[]byte) []byte {
+// keytoolStore returns a trust store of two roots, those of roots.pem, as Java's own program made it:
+//
+//	keytool -importcert -noprompt -keystore NAME -storetype JKS|PKCS12 -storepass PASSWORD -alias root1 -file ROOT
+func keytoolStore(t *testing.T, name string) []byte {
 	t.Helper()
-	if _, err := exec.LookPath("keytool"); err != nil {
-		t.Skip("keytool is not installed")
-	}
-	dir := t.TempDir()
-	store := filepath.Join(dir, "cacerts")
-	for i, root := range roots {
-		file := filepath.Join(dir, "root.pem")
-		if err := os.WriteFile(file, root, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.CommandContext(t.Context(), "keytool", "-importcert", "-noprompt", "-keystore", store, "-storetype", kind, "-storepass", password,
-			"-alias", strings.Repeat("x", i+1), "-file", file)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("keytool: %v\n%s", err, out)
-		}
-	}
-	data, err := os.ReadFile(store)
+	data, err := os.ReadFile(filepath.Join("testdata", "java", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,27 +26,35 @@ func keytoolStore(t *testing.T, kind, password string, roots ...[]byte) []byte {
 }
 
 func TestTheRootsOfJavasOwnStoresAreRead(t *testing.T) {
-	a, b := newTest(t, Options{Session: "01A"}), newTest(t, Options{Session: "01B"})
-	bare, err := pkcs12.Passwordless.EncodeTrustStore([]*x509.Certificate{a.Root(), b.Root()}, "")
+	want := keytoolStore(t, "roots.pem")
+	var certificates []*x509.Certificate
+	for rest := want; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		root, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		certificates = append(certificates, root)
+	}
+	bare, err := pkcs12.Passwordless.EncodeTrustStore(certificates, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, make := range map[string]func(*testing.T) []byte{
-		"JKS":          func(t *testing.T) []byte { return keytoolStore(t, "JKS", "changeit", a.RootPEM(), b.RootPEM()) },
-		"PKCS12":       func(t *testing.T) []byte { return keytoolStore(t, "PKCS12", "changeit", a.RootPEM(), b.RootPEM()) },
-		"passwordless": func(*testing.T) []byte { return bare },
-	} {
+	for name, store := range map[string][]byte{"JKS": keytoolStore(t, "changeit.jks"), "PKCS12": keytoolStore(t, "changeit.p12"), "passwordless": bare} {
 		t.Run(name, func(t *testing.T) {
-			roots, err := JavaRoots(make(t))
+			roots, err := JavaRoots(store)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := bytes.Count(roots, []byte("BEGIN CERTIFICATE")); n != 2 {
+			if n := bytes.Count(roots, []byte("BEGIN CERTIFICATE")); n != 2 || len(certificates) != 2 {
 				t.Errorf("%d roots, want 2", n)
 			}
-			for _, s := range []*Session{a, b} {
-				if block, _ := pem.Decode(s.RootPEM()); !bytes.Contains(roots, pem.EncodeToMemory(block)) {
-					t.Errorf("a root is missing:\n%s", roots)
+			for _, root := range certificates {
+				if !bytes.Contains(roots, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Raw})) {
+					t.Errorf("%s is missing:\n%s", root.Subject, roots)
 				}
 			}
 		})
@@ -69,8 +62,7 @@ func TestTheRootsOfJavasOwnStoresAreRead(t *testing.T) {
 }
 
 func TestAJavaStoreThatIsNotReadSaysWhy(t *testing.T) {
-	s := newTest(t, Options{})
-	jks := keytoolStore(t, "JKS", "changeit", s.RootPEM())
+	jks := keytoolStore(t, "changeit.jks")
 	bent := bytes.Clone(jks)
 	bent[len(bent)/2] ^= 1
 	for name, c := range map[string]struct {
@@ -81,8 +73,8 @@ func TestAJavaStoreThatIsNotReadSaysWhy(t *testing.T) {
 		"text":                     {[]byte("not a store"), "pkcs12"},
 		"damaged JKS":              {bent, "digest"},
 		"cut JKS":                  {jks[:30], "cut off"},
-		"JKS of another password":  {keytoolStore(t, "JKS", "another-one", s.RootPEM()), "password"},
-		"PKCS12, another password": {keytoolStore(t, "PKCS12", "another-one", s.RootPEM()), "password"},
+		"JKS of another password":  {keytoolStore(t, "other.jks"), "password"},
+		"PKCS12, another password": {keytoolStore(t, "other.p12"), "password"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if roots, err := JavaRoots(c.store); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -111,14 +111,14 @@ func TestBadInputIsOneLineWithItsMend(t *testing.T) {
 func TestAFullDiskSendsNothing(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("a small file system to fill can only be mounted by root")
+		harness.Need(t, "root, who may mount a small file system to fill")
 	}
 	u := newUser(t, standin.Script{})
 	if err := os.Mkdir(u.home, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Mount("tmpfs", u.home, "tmpfs", 0, "size=2m"); err != nil {
-		t.Skipf("a small file system cannot be mounted here: %v", err)
+		harness.Need(t, "a small file system, which cannot be mounted here: "+err.Error())
 	}
 	defer func() { _ = syscall.Unmount(u.home, 0) }()
 	if err := harness.Bind(binary, u.home, passphrase, connectors["github"]); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/elazarl/goproxy"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // cas: the session's certificate authority.
@@ -100,7 +101,7 @@ func cas() category {
 					c.failf("Go takes a leaf %s", name)
 				}
 			}
-			if _, err := exec.LookPath("openssl"); err != nil {
+			if !harness.Has(c.t, "openssl") {
 				c.t.Log("openssl is not here to be asked")
 				return
 			}
@@ -129,7 +130,7 @@ func cas() category {
 				if _, err := made.Leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: host}); (err == nil) != good {
 					c.failf("Go on %s: %v", host, err)
 				}
-				if _, err := exec.LookPath("openssl"); err == nil {
+				if harness.Has(c.t, "openssl") {
 					if err := c.openssl(stolen.Root(), []*x509.Certificate{signer}, made.Leaf, host); (err == nil) != good {
 						c.failf("openssl on %s: %v", host, err)
 					}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // con: what may come in a tunnel, or instead of one.
@@ -263,7 +265,7 @@ func conReplay(c *trial) {
 			c.failf("the ticket allows early data")
 		}
 	})
-	if _, err := exec.LookPath("openssl"); err != nil {
+	if !harness.Has(c.t, "openssl") {
 		c.t.Log("openssl is not here to ask for a renegotiation")
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -235,7 +236,7 @@ func crdReactive(c *trial) {
 		c.is("the second", c.get("api.good.test", "/v1/items"), 200)
 	})
 	for _, program := range []string{"curl", "git"} {
-		if _, err := exec.LookPath(program); err != nil {
+		if !harness.Has(c.t, program) {
 			c.t.Logf("%s is not here to be tried", program)
 			continue
 		}

@@ -104,6 +104,9 @@ func (p *printer) ended(name string, r *results, failed bool) {
 		return
 	}
 	for _, line := range r.output {
+		if suite, why, found := strings.Cut(strings.TrimSpace(line), ": not run: "); found { // harness.NotRun
+			p.skipped = append(p.skipped, suite+": "+why)
+		}
 		if strings.HasPrefix(line, "ok  \t") || strings.Contains(line, "[no test files]") {
 			p.print(line)
 		}

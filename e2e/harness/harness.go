@@ -132,6 +132,17 @@ func Need(t testing.TB, what string) {
 	t.Skip("this needs " + what)
 }
 
+// Has reports whether a program is installed that scripts/prepare --tests
+// installs. In CI a test fails that would do without it.
+func Has(t testing.TB, program string) bool {
+	t.Helper()
+	_, err := exec.LookPath(program)
+	if err != nil && os.Getenv("CI") != "" {
+		t.Fatalf("%s is not installed; scripts/prepare --tests does that", program)
+	}
+	return err == nil
+}
+
 // NeedEngine is Need where an engine, podman or docker, does not answer.
 func NeedEngine(t testing.TB, engine string) {
 	t.Helper()

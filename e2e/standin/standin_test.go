@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 var script = Script{Token: "the-real/token", Key: "the-real-key", Command: `echo "hello"`}
@@ -154,7 +156,7 @@ func TestTheCredentialIsEchoed(t *testing.T) {
 func TestGhShowsAnAccountARepositoryAndItsIssues(t *testing.T) {
 	gh, err := exec.LookPath("gh")
 	if err != nil {
-		t.Skip("there is no gh here; the boxes' tests bring their own")
+		harness.Need(t, "gh: scripts/prepare --tests installs it")
 	}
 	s := Start(t, script)
 	// gh finds the stand-in through a proxy that tunnels every name to it.
