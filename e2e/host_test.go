@@ -155,3 +155,31 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	}
 	contains(t, "the demo", r.out+r.err, "sealed box on podman", "ignores the proxy", "3 calls mediated, 2 refused")
 }
+
+// What the suites build has cheap vaults, and cannot pass for a release.
+func TestTheProgramOfTheTestsIsNoRelease(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, standin.Script{})
+	contains(t, "aileron --version", u.must("--version").out, "for tests only")
+	u.must("vault", "init")
+	u.must("vault", "unlock")
+
+	released := filepath.Join(t.TempDir(), "aileron")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", released, "../cmd/aileron") //nolint:gosec // the tests' own words
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build aileron: %v\n%s", err, out)
+	}
+	run := func(args ...string) result {
+		cmd := exec.Command(released, args...) //nolint:gosec // the built program
+		// Whatever the environment holds, the linker's word is not in it.
+		cmd.Env = append(harness.Env(u.home, passphrase), "testOnlyWorkFactor=10", "AILERON_TEST_ONLY_WORK_FACTOR=10")
+		return finish(t, cmd)
+	}
+	if r := run("--version"); strings.Contains(r.out, "test") {
+		t.Errorf("a release calls itself %q", r.out)
+	}
+	if r := run("vault", "unlock"); r.code != 1 || !strings.Contains(r.err, `the work factor "10", and only 16 to 20 are believed`) {
+		t.Errorf("a release opens a vault that the tests made: exit %d, %q", r.code, r.err)
+	}
+}

@@ -155,7 +155,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 	won := 0
 	for w := range 8 {
 		done.Go(func() {
-			v := vault.Open(dir)
+			v := open(dir)
 			for i := range 10 {
 				if err := v.Bind(tracker(fmt.Sprintf("w%d-%d", w, i)), secret(t, secretText)); err != nil {
 					t.Error(err)
@@ -172,7 +172,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 		})
 	}
 	done.Wait()
-	if all, err := vault.Open(dir).Bindings(); err != nil || len(all) != 81 || won != 1 {
+	if all, err := open(dir).Bindings(); err != nil || len(all) != 81 || won != 1 {
 		t.Errorf("there are %d bindings, %v; the same one was bound %d times", len(all), err, won)
 	}
 }
@@ -180,7 +180,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 // SECURITY VLT-05: a writer killed anywhere leaves the old or the new.
 func TestKilledWriterLeavesOldOrNew(t *testing.T) {
 	if dir := os.Getenv("TEST_VAULT_WRITER"); dir != "" {
-		v := vault.Open(dir)
+		v := open(dir)
 		fmt.Println("writing")
 		for i := 0; ; i++ {
 			if err := v.Rebind("bearer/tracker/work", "", secret(t, fmt.Sprintf("secret-%08d", i))); err != nil {

@@ -24,26 +24,30 @@ const maxPlain = 256 << 10
 
 var errBrokenIdentity = fmt.Errorf("open the vault: its %s is broken; restore it from a backup", identityFile)
 
+// factors are the work factors of one vault: what a new identity is sealed
+// with, and the least that is believed.
+type factors struct{ fresh, least int }
+
 // sealIdentity seals what opens the vault by the passphrase.
-func sealIdentity(identity *age.X25519Identity, passphrase []byte) ([]byte, error) {
+func (f factors) sealIdentity(identity *age.X25519Identity, passphrase []byte) ([]byte, error) {
 	recipient, err := age.NewScryptRecipient(string(passphrase))
 	if err != nil {
 		return nil, fmt.Errorf("seal the vault's identity: %w", err)
 	}
-	recipient.SetWorkFactor(workFactor)
+	recipient.SetWorkFactor(f.fresh)
 	return seal([]byte(identity.String()), recipient)
 }
 
 // openIdentity is its reverse. Whatever the passphrase, a wrong one is
 // ErrWrongPassphrase and nothing else.
-func openIdentity(sealed, passphrase []byte) (*age.X25519Identity, error) {
+func (f factors) openIdentity(sealed, passphrase []byte) (*age.X25519Identity, error) {
 	scrypt, err := age.NewScryptIdentity(string(passphrase))
 	if err != nil {
 		return nil, ErrWrongPassphrase
 	}
 	scrypt.SetMaxWorkFactor(maxWorkFactor)
 	defer debug.FreeOSMemory() // scrypt filled 128 MiB, which a session would hold for good
-	plain, err := open(sealed, boundedScrypt{scrypt})
+	plain, err := open(sealed, boundedScrypt{scrypt, f.least})
 	var wrong *age.NoIdentityMatchError
 	var factor workFactorError
 	switch {
@@ -63,14 +67,17 @@ func openIdentity(sealed, passphrase []byte) (*age.X25519Identity, error) {
 
 // boundedScrypt looks at the work factor before any work is done. age itself
 // has a ceiling and no floor.
-type boundedScrypt struct{ *age.ScryptIdentity }
+type boundedScrypt struct {
+	*age.ScryptIdentity
+	least int
+}
 
 func (b boundedScrypt) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	for _, s := range stanzas {
 		if s.Type != "scrypt" || len(s.Args) != 2 {
 			continue
 		}
-		if n, err := strconv.Atoi(s.Args[1]); err != nil || n < minWorkFactor || n > maxWorkFactor {
+		if n, err := strconv.Atoi(s.Args[1]); err != nil || n < b.least || n > maxWorkFactor {
 			return nil, workFactorError(s.Args[1])
 		}
 	}

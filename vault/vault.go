@@ -43,14 +43,33 @@ const (
 
 // Vault is <home>/vault. Opening it reads nothing.
 type Vault struct {
-	dir string
+	dir     string
+	factors factors
 
 	mu       sync.Mutex
 	identity *age.X25519Identity // nil: locked
 }
 
+// Option changes what [Open] returns.
+type Option func(*Vault)
+
+// TestOnlyWorkFactor returns an option that makes the passphrase cheap: new
+// identities are sealed with the scrypt work factor n, and identities with n or
+// more are believed. It is for tests, which open hundreds of vaults. Nothing
+// that a release reads at run time leads here, and a release refuses to open
+// the vault that such a test made.
+func TestOnlyWorkFactor(n int) Option {
+	return func(v *Vault) { v.factors = factors{fresh: n, least: min(n, minWorkFactor)} }
+}
+
 // Open names the vault in dir, which need not exist.
-func Open(dir string) *Vault { return &Vault{dir: dir} }
+func Open(dir string, options ...Option) *Vault {
+	v := &Vault{dir: dir, factors: factors{fresh: workFactor, least: minWorkFactor}}
+	for _, o := range options {
+		o(v)
+	}
+	return v
+}
 
 // Initialised reports whether there is a vault. One that cannot be looked at
 // counts: what opens it says why it cannot.
@@ -83,7 +102,7 @@ func (v *Vault) Init(passphrase []byte) error {
 	if err := v.write(recipientFile, []byte(identity.Recipient().String()+"\n")); err != nil {
 		return err
 	}
-	sealed, err := sealIdentity(identity, passphrase)
+	sealed, err := v.factors.sealIdentity(identity, passphrase)
 	if err != nil {
 		return err
 	}
@@ -118,7 +137,7 @@ func (v *Vault) Unlock(passphrase []byte) error {
 	if err != nil {
 		return err
 	}
-	identity, err := openIdentity(sealed, passphrase)
+	identity, err := v.factors.openIdentity(sealed, passphrase)
 	if err != nil {
 		return err
 	}
@@ -165,7 +184,7 @@ func (v *Vault) ChangePassphrase(passphrase []byte) error {
 		return err
 	}
 	defer unlock()
-	sealed, err := sealIdentity(identity, passphrase)
+	sealed, err := v.factors.sealIdentity(identity, passphrase)
 	if err != nil {
 		return err
 	}

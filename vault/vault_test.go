@@ -3,8 +3,10 @@ package vault_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,14 +22,21 @@ import (
 const passphrase = "correct horse battery"
 const secretText = "tok-9f2c/41+aaXYZ=="
 
-// sample is one vault's files, made once: scrypt is slow on purpose.
+// cheap is the work factor of these tests' vaults: scrypt is slow on purpose,
+// and under the race detector slower by ten.
+const cheap = 10
+
+// open opens a vault as these tests do. The vault of a release is vault.Open's.
+func open(dir string) *vault.Vault { return vault.Open(dir, vault.TestOnlyWorkFactor(cheap)) }
+
+// sample is one vault's files, made once.
 var sample = sync.OnceValue(func() map[string][]byte {
 	dir, err := os.MkdirTemp("", "aileron-vault-test-")
 	if err != nil {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	if err := vault.Open(filepath.Join(dir, "vault")).Init([]byte(passphrase)); err != nil {
+	if err := open(filepath.Join(dir, "vault")).Init([]byte(passphrase)); err != nil {
 		panic(err)
 	}
 	files := map[string][]byte{}
@@ -53,7 +62,7 @@ func newVault(t *testing.T) (*vault.Vault, string) {
 	for name, raw := range sample() {
 		put(t, filepath.Join(dir, name), raw)
 	}
-	return vault.Open(dir), dir
+	return open(dir), dir
 }
 
 func put(t *testing.T, path string, data []byte) {
@@ -92,7 +101,7 @@ func tracker(identity string) vault.Binding {
 
 func TestVaultLife(t *testing.T) {
 	home := t.TempDir()
-	v := vault.Open(filepath.Join(home, "vault"))
+	v := open(filepath.Join(home, "vault"))
 	if v.Initialised() || v.Unlocked() {
 		t.Error("a vault that was never made is there")
 	}
@@ -150,7 +159,8 @@ func TestWrongPassphraseSaysNothingMore(t *testing.T) {
 // SECURITY VLT-04: neither a downgrade nor an hour of work is believed.
 func TestWorkFactorIsBounded(t *testing.T) {
 	_, dir := newVault(t)
-	for _, factor := range []int{1, 15, 21, 30} {
+	honest := sample()["identity.age"]
+	for _, factor := range []int{1, cheap, 15, 21, 30} {
 		var out bytes.Buffer
 		if factor < 18 {
 			r, err := age.NewScryptRecipient(passphrase)
@@ -165,13 +175,36 @@ func TestWorkFactorIsBounded(t *testing.T) {
 			_, _ = w.Write([]byte("AGE-SECRET-KEY-1"))
 			w.Close()
 		} else { // too costly to make; only its header is read
-			out.Write(bytes.Replace(sample()["identity.age"], []byte(" 17\n"), []byte(map[int]string{21: " 21\n", 30: " 30\n"}[factor]), 1))
+			out.Write(bytes.Replace(honest, fmt.Appendf(nil, " %d\n", cheap), fmt.Appendf(nil, " %d\n", factor), 1))
 		}
 		put(t, filepath.Join(dir, "identity.age"), out.Bytes())
 		err := vault.Open(dir).Unlock([]byte(passphrase))
-		if err == nil || errors.Is(err, vault.ErrWrongPassphrase) || !strings.Contains(err.Error(), "work factor") {
-			t.Errorf("the work factor %d gives %v", factor, err)
+		if want := fmt.Sprintf("the work factor \"%d\", and only 16 to 20", factor); err == nil || errors.Is(err, vault.ErrWrongPassphrase) || !strings.Contains(err.Error(), want) {
+			t.Errorf("the work factor %d gives %v, want %q", factor, err, want)
 		}
+	}
+}
+
+// What a vault costs to open does not depend on the tests' option, unless it is
+// given: the vault that one with it makes is refused without it, not the other
+// way around.
+func TestOnlyTestsHaveCheapVaults(t *testing.T) {
+	home := t.TempDir()
+	chmod(t, home, 0o700)
+	dir := filepath.Join(home, "vault")
+	if err := vault.Open(dir).Init([]byte(passphrase)); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "identity.age"))
+	if err != nil || !regexp.MustCompile(`(?m)^-> scrypt \S+ 17$`).Match(raw) {
+		t.Errorf("a new vault is not sealed with the work factor 17: %.80q, %v", raw, err)
+	}
+	unlock(t, open(dir))
+
+	_, dir = newVault(t)
+	unlock(t, open(dir))
+	if err := vault.Open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), `the work factor "10"`) {
+		t.Errorf("a vault that a test made cheap is opened without the option: %v", err)
 	}
 }
 
@@ -180,7 +213,7 @@ func TestBrokenIdentityIsNotAWrongPassphrase(t *testing.T) {
 	whole := sample()["identity.age"]
 	for _, raw := range [][]byte{nil, []byte("hello"), whole[:len(whole)-3]} {
 		put(t, filepath.Join(dir, "identity.age"), raw)
-		err := vault.Open(dir).Unlock([]byte(passphrase))
+		err := open(dir).Unlock([]byte(passphrase))
 		if err == nil || errors.Is(err, vault.ErrWrongPassphrase) || !strings.Contains(err.Error(), "identity.age is broken") {
 			t.Errorf("an identity of %d bytes gives %v", len(raw), err)
 		}
@@ -202,7 +235,7 @@ func TestExchangedRecipientIsRefused(t *testing.T) {
 	if _, err := v.Credential("bearer/tracker/work"); err != nil {
 		t.Errorf("an unlocked vault sealed to the exchanged recipient: %v", err)
 	}
-	if err := vault.Open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "recipient") {
+	if err := open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "recipient") {
 		t.Errorf("unlocking gives %v", err)
 	}
 }
@@ -213,7 +246,7 @@ func TestLockForAllStopsEveryProcess(t *testing.T) {
 	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
 		t.Fatal(err)
 	}
-	other := vault.Open(dir)
+	other := open(dir)
 	print := fingerprint(t, v)
 	if err := other.SetLocked(true); err != nil {
 		t.Fatal(err)
@@ -309,18 +342,18 @@ func TestIdentityMustBeAPlainFile(t *testing.T) {
 	if err := os.Symlink(dir+"2", file); err != nil {
 		t.Fatal(err)
 	}
-	if err := vault.Open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+	if err := open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "symbolic link") {
 		t.Errorf("a linked identity gives %v", err)
 	}
 	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if err := vault.Open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if err := open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a directory gives %v", err)
 	}
 	home := t.TempDir()
 	put(t, filepath.Join(home, "vault"), nil)
-	if v := vault.Open(filepath.Join(home, "vault")); v.Initialised() || v.Init([]byte(passphrase)) == nil {
+	if v := open(filepath.Join(home, "vault")); v.Initialised() || v.Init([]byte(passphrase)) == nil {
 		t.Error("a file in the vault's place is a vault")
 	}
 }
@@ -338,7 +371,7 @@ func TestEverythingIsTheOwnersOnly(t *testing.T) {
 	defer syscall.Umask(old)
 	home := t.TempDir()
 	chmod(t, home, 0o700)
-	v := vault.Open(filepath.Join(home, "vault"))
+	v := open(filepath.Join(home, "vault"))
 	if err := errors.Join(v.Init([]byte(passphrase)), v.Bind(tracker("work"), secret(t, secretText)), v.SetLocked(true)); err != nil {
 		t.Fatal(err)
 	}

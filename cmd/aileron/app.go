@@ -9,16 +9,23 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/internal/termsafe"
+	"github.com/ALRubinger/aileron/vault"
 )
 
 // version is set at build time with -ldflags "-X main.version=…".
 var version = "0.1.0-dev"
+
+// testOnlyWorkFactor is the scrypt work factor of the program that the
+// end-to-end tests build with -ldflags "-X main.testOnlyWorkFactor=…". It is
+// empty in a release, in which nothing sets it: see [vault.TestOnlyWorkFactor].
+var testOnlyWorkFactor string
 
 // app is what every command shares: the three streams, the environment and
 // the global flags. Commands never touch os.Stdout or os.Getenv themselves,
@@ -36,6 +43,8 @@ type app struct {
 
 	protected *protection // nil where a test has the app in its own process
 
+	vaultOptions []vault.Option // none in a release
+
 	home     string // --home; use Home()
 	json     bool   // --json
 	logLevel string // --log-level
@@ -46,7 +55,20 @@ type app struct {
 type childStreams struct{ stdout, stderr io.Writer }
 
 func osApp(p *protection) *app {
-	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: p.getenv, protected: p}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: p.getenv, protected: p}
+	if factor, err := strconv.Atoi(testOnlyWorkFactor); err == nil {
+		a.vaultOptions = append(a.vaultOptions, vault.TestOnlyWorkFactor(factor))
+	}
+	return a
+}
+
+// versionText returns what --version prints. A program that was built for the
+// tests is named as such: it must not be mistaken for a release.
+func versionText() string {
+	if testOnlyWorkFactor == "" {
+		return version
+	}
+	return version + " (for tests only: its vaults are cheap to open)"
 }
 
 // Home is the absolute directory that holds everything aileron keeps:
@@ -130,7 +152,7 @@ func newRootCommand(a *app) *cobra.Command {
 		Example: `  aileron demo                  # the main job, with nothing set up
   aileron launch opencode       # an agent in a sealed box, in this directory
   aileron audit tail -f         # what it does`,
-		Version:       version,
+		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,

@@ -64,7 +64,7 @@ func TestBindingVerbs(t *testing.T) {
 	}
 	o.ok("binding", "inspect", all[1].Name)
 	o.ok("binding", "rebind", all[0].Name, "--secret-file", o.file("token2", testToken+"2"))
-	v := vault.Open(filepath.Join(o.home, "vault"))
+	v := vault.Open(filepath.Join(o.home, "vault"), cheapVaults()...)
 	if err := v.Unlock([]byte(testPassphrase)); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func (c cli) run(args ...string) (stdout, stderr string, code int) {
 func (c cli) runWith(stdin io.Reader, args ...string) (stdout, stderr string, code int) {
 	c.t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(string) string { return "" }}
+	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(string) string { return "" }, vaultOptions: cheapVaults()}
 	code = Main(c.t.Context(), append([]string{"--home", c.home}, args...), a)
 	return out.String(), errs.String(), code
 }

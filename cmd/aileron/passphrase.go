@@ -103,7 +103,12 @@ func (a *app) vaultOf() (*vault.Vault, error) {
 	if err != nil {
 		return nil, err
 	}
-	return vault.Open(filepath.Join(home, "vault")), nil
+	return a.vaultAt(home), nil
+}
+
+// vaultAt is the vault of a home.
+func (a *app) vaultAt(home string) *vault.Vault {
+	return vault.Open(filepath.Join(home, "vault"), a.vaultOptions...)
 }
 
 // openVault gives the vault, unlocked.

@@ -109,7 +109,7 @@ func (a *app) openSession(ctx context.Context, plan sessionPlan) (opened *sessio
 	if s.store, err = store.Open(filepath.Join(home, "store")); err != nil {
 		return nil, fmt.Errorf("open the connector store: %w", err)
 	}
-	s.vault = vault.Open(filepath.Join(home, "vault"))
+	s.vault = a.vaultAt(home)
 	s.grants = &granter{s: s, opts: plan.opts}
 	first, err := s.grants.load(ctx)
 	if err != nil {

@@ -11,9 +11,15 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/term"
+
+	"github.com/ALRubinger/aileron/vault"
 )
 
 const testPassphrase = "correct horse battery"
+
+// cheapVaults is what keeps scrypt, slow on purpose, from being most of what
+// these tests do.
+func cheapVaults() []vault.Option { return []vault.Option{vault.TestOnlyWorkFactor(10)} }
 
 // owner is a cli whose environment holds the vault's passphrase.
 type owner struct {
@@ -30,7 +36,7 @@ func newOwner(t *testing.T) owner {
 func (o owner) runWith(stdin io.Reader, args ...string) (stdout, stderr string, code int) {
 	o.t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(k string) string { return o.env[k] }}
+	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(k string) string { return o.env[k] }, vaultOptions: cheapVaults()}
 	code = Main(o.t.Context(), append([]string{"--home", o.home}, args...), a)
 	return out.String(), errs.String(), code
 }

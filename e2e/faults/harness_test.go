@@ -22,7 +22,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
-var binary string // the built aileron, as it is shipped
+var binary string // the built aileron: harness.Build
 
 func TestMain(m *testing.M) {
 	os.Exit(harness.Run(m, "faults", map[string]string{"aileron": "../../cmd/aileron"}, func(dir string) { binary = filepath.Join(dir, "aileron") }, docker.close))

@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	binary string               // the built aileron, as it is shipped
+	binary string               // the built aileron: harness.Build
 	client string               // testdata/get, static
 	home   string               // a home in which the connector is bound
 	conf   string               // containers.conf for Podman's command line

@@ -20,7 +20,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
-var binary string // the built aileron, as it is shipped
+var binary string // the built aileron: harness.Build
 
 func TestMain(m *testing.M) {
 	os.Exit(harness.Run(m, "matrix", map[string]string{"aileron": "../../cmd/aileron"}, func(dir string) { binary = filepath.Join(dir, "aileron") }))

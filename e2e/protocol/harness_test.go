@@ -104,10 +104,8 @@ func run(m *testing.M) int {
 // setUp builds the program and installs the connector in a home of its own.
 func setUp(dir string) error {
 	binary, home = filepath.Join(dir, "aileron"), filepath.Join(dir, "h")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../cmd/aileron")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build aileron: %w\n%s", err, out)
+	if err := harness.Build(dir, map[string]string{"aileron": "../../cmd/aileron"}); err != nil {
+		return err
 	}
 	connector := filepath.Join(dir, "connector")
 	if err := os.Mkdir(connector, 0o700); err != nil {
