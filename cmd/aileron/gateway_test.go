@@ -2,12 +2,12 @@ package main
 
 import (
 	"debug/elf"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // The gateway's container holds nothing but this file: it must need no loader
@@ -17,10 +17,8 @@ func TestTheReleaseBuildIsStatic(t *testing.T) {
 		t.Skip("containers run Linux builds")
 	}
 	path := filepath.Join(t.TempDir(), "aileron")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	if err := harness.BuildReleased(path, "."); err != nil {
+		t.Fatal(err)
 	}
 	f, err := elf.Open(path)
 	if err != nil {

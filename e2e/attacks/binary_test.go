@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // TestTheBinaryHolds runs cases of each kind against the program as people
@@ -43,10 +44,7 @@ func TestTheBinaryHolds(t *testing.T) {
 // builtBinary builds the program once.
 var builtBinary = sync.OnceValues(func() (string, error) {
 	at := filepath.Join(on.dir, "aileron")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", at, "../../cmd/aileron")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
-	cmd.Stderr = os.Stderr
-	return at, cmd.Run()
+	return at, harness.BuildReleased(at, "../../cmd/aileron")
 })
 
 // startBinary starts `aileron proxy` in a furnished home.

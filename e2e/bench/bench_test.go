@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 func TestMain(m *testing.M) {
@@ -32,10 +33,8 @@ func TestEverySubjectAnswersEveryScenarioRightly(t *testing.T) {
 		t.Skip("the bench reads /proc: it measures on Linux only")
 	}
 	o := &options{aileron: filepath.Join(t.TempDir(), "aileron"), markdown: filepath.Join(t.TempDir(), "out.md"), turns: 1, window: time.Millisecond, share: 10}
-	build := exec.Command("go", "build", "-o", o.aileron, "../../cmd/aileron")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build aileron: %v\n%s", err, out)
+	if err := harness.Build(filepath.Dir(o.aileron), map[string]string{"aileron": "../../cmd/aileron"}); err != nil {
+		t.Fatal(err)
 	}
 	var out, progress strings.Builder
 	if err := measure(t.Context(), o, &out, &progress); err != nil {

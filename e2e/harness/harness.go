@@ -23,13 +23,45 @@ import (
 const cheapVaults = "-X main.testOnlyWorkFactor=10"
 
 // Build builds static programs into dir: packages by the names that they get.
+// Of aileron it takes the one that was built for all suites, where there is
+// one; see [ProgramsEnv].
 func Build(dir string, packages map[string]string) error {
 	for name, pkg := range packages {
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", cheapVaults, "-o", filepath.Join(dir, name), pkg) //nolint:gosec,noctx // the tests' own words; go test bounds it
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", name, err, out)
+		at := filepath.Join(dir, name)
+		if all := os.Getenv(ProgramsEnv); all != "" && isAileron(pkg) {
+			if err := takeProgram(filepath.Join(all, forTests), at); err != nil {
+				return err
+			}
+			continue
 		}
+		if err := compile(at, pkg, cheapVaults); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BuildReleased builds aileron, whose directory is pkg, as it is released, or
+// takes the one that was built for all suites.
+func BuildReleased(path, pkg string) error {
+	if all := os.Getenv(ProgramsEnv); all != "" {
+		return takeProgram(filepath.Join(all, released), path)
+	}
+	return compile(path, pkg, "")
+}
+
+// isAileron reports whether a package, by its directory, is the command.
+func isAileron(pkg string) bool {
+	dir, err := filepath.Abs(pkg)
+	return err == nil && strings.HasSuffix(dir, filepath.Join("cmd", "aileron"))
+}
+
+// compile builds one static program.
+func compile(path, pkg, ldflags string) error {
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", ldflags, "-o", path, pkg) //nolint:gosec,noctx // the tests' own words; go test bounds it
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", filepath.Base(path), err, out)
 	}
 	return nil
 }
