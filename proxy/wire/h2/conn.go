@@ -35,11 +35,12 @@ type Handler interface {
 }
 
 const (
-	maxStreams   = 100      // at a time on one connection
+	maxStreams   = 100      // open at a time on one connection
+	maxEnding    = 100      // closed ones whose handlers have not returned
 	streamWindow = 64 << 10 // bytes of a request body that wait for their reader
 	connWindow   = 1 << 20  // bytes of all request bodies of a connection
 	maxFrame     = 16 << 10 // of a frame that we read (RFC 9113 section 4.2: the least there is)
-	maxRefused   = 1000     // streams over maxStreams, before the connection ends
+	maxRefused   = 1000     // streams over these bounds, before the connection ends
 	windowLimit  = 1<<31 - 1
 )
 
@@ -99,9 +100,10 @@ type connection struct {
 	encoder  *hpack.Encoder
 	block    bytes.Buffer // what encoder writes to
 	header   [9]byte
-	grown    *sync.Cond // a send window grew, or a stream ended
-	streams  map[uint32]*stream
-	gone     error // sticky: nothing can be written any more
+	grown    *sync.Cond         // a send window grew, or a stream ended
+	streams  map[uint32]*stream // open, or closed and with a handler
+	open     int                // how many of them are not closed
+	gone     error              // sticky: nothing can be written any more
 
 	peerFrame   int   // the largest frame that the client reads
 	initialSend int64 // a new stream's send window
@@ -236,7 +238,7 @@ func (c *connection) streamFault(e http2.StreamError) error {
 			if st.left || st.closed && slices.Contains(c.resets[:], e.StreamID) {
 				return // either side has reset it already
 			}
-			st.closed = true
+			c.shut(st)
 		}
 		c.reset(e.StreamID, e.Code)
 		c.grown.Broadcast()

@@ -10,7 +10,9 @@
 // An answer is read from upstream only as far as its client's windows reach.
 // Nothing is queued for a client that does not read: settings and pings are
 // acknowledged by the goroutine that reads, so a flood of them stops itself,
-// and a stream's slot is free again only when its handler has ended, so a
-// flood of resets (CVE-2023-44487, CVE-2025-8671) costs its client the slots.
+// and streams that are closed before their handlers have returned are bounded
+// like open ones, so a flood of resets (CVE-2023-44487, CVE-2025-8671) is
+// refused. A client that keeps to the limit is not: a stream stops counting
+// before the frame that closes it leaves.
 // Server push, extended CONNECT (RFC 8441) and priorities are not offered.
 package h2

@@ -128,7 +128,8 @@ func (c *connection) resetByPeer(f *http2.RSTStreamFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if st := c.streams[f.StreamID]; st != nil {
-		st.closed, st.left = true, true // a reset is not answered with one
+		c.shut(st) // a reset is not answered with one
+		st.left = true
 		st.end(errReset)
 		c.grown.Broadcast()
 	}
@@ -157,12 +158,19 @@ func (c *connection) data(f *http2.DataFrame) error {
 		c.giveBack(nil, size)
 		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeStreamClosed}
 	}
-	code, unread := st.take(f.Data(), size, f.StreamEnded())
-	if unread > 0 {
-		c.giveBack(nil, unread)
+	code, kept := st.take(f.Data(), size, f.StreamEnded())
+	padding := size - int64(len(f.Data()))
+	switch {
+	case !kept:
+		c.giveBack(nil, size)
+	case padding > 0: // which is never read
+		c.giveBack(st, padding)
 	}
 	if code != http2.ErrCodeNo {
 		return http2.StreamError{StreamID: f.StreamID, Code: code}
+	}
+	if f.StreamEnded() {
+		c.endedByPeer(st)
 	}
 	return nil
 }

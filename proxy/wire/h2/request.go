@@ -20,7 +20,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 		return protocolError("a client's stream has an even number")
 	}
 	c.mu.Lock()
-	st, open := c.streams[id], len(c.streams)
+	st, crowded := c.streams[id], c.open >= maxStreams || len(c.streams)-c.open >= maxEnding
 	left, ours := st != nil && st.left, slices.Contains(c.resets[:], id)
 	c.mu.Unlock()
 	switch {
@@ -39,7 +39,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	if f.HasPriority() && f.Priority.StreamDep == id {
 		return c.refuseStream(id, &wire.Fault{Status: http.StatusBadRequest, Reason: "a stream depends on itself"}, http2.ErrCodeProtocol)
 	}
-	if open >= maxStreams {
+	if crowded {
 		return c.refuseCrowd(id)
 	}
 	r, fault := c.request(f)
@@ -65,6 +65,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	st.hold.Stall(0) // whom the upstream keeps waiting makes room for others
 	c.mu.Lock()
 	c.streams[id] = st
+	c.open++
 	c.mu.Unlock()
 	if fault != nil {
 		c.running.Go(func() { st.serve(func() *http.Response { return c.handler.Refuse(fault) }) })
@@ -116,7 +117,7 @@ func sizeOf(f *http2.MetaHeadersFrame) int64 {
 }
 
 // refuseCrowd refuses a stream over the limit, and after many of them the
-// connection: a client that was told the limit does not come so often.
+// connection: a client that was told the limit does not exceed it so often.
 func (c *connection) refuseCrowd(id uint32) error {
 	if c.refused++; c.refused > maxRefused {
 		return connError{http2.ErrCodeEnhanceYourCalm, "the client opens more streams than it may"}
@@ -145,6 +146,7 @@ func (st *stream) trailers(f *http2.MetaHeadersFrame) error {
 	if code, _ := st.take(nil, 0, true); code != http2.ErrCodeNo {
 		return http2.StreamError{StreamID: st.id, Code: code}
 	}
+	st.c.endedByPeer(st)
 	return nil
 }
 

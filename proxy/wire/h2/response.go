@@ -30,7 +30,7 @@ func (st *stream) serve(answer func() *http.Response) {
 		_ = c.write(func() {
 			delete(c.streams, st.id)
 			if !st.closed {
-				st.closed = true
+				c.shut(st)
 				c.reset(st.id, code)
 			}
 			c.grown.Broadcast()
@@ -54,7 +54,7 @@ func (st *stream) serve(answer func() *http.Response) {
 	st.mu.Unlock()
 	c.mu.Lock()
 	if whole {
-		st.closed = true // both sides have ended it: nothing to reset
+		c.shut(st) // both sides have ended it: nothing to reset
 	}
 	c.mu.Unlock()
 	// The answer is complete, and the rest of the request is not wanted (RFC
@@ -198,12 +198,35 @@ func (st *stream) send(f func(), end bool) error {
 	return errors.Join(werr, err)
 }
 
-// ended notes that our side has said all. c.mu is held.
+// ended notes that END_STREAM is in the buffer. When the client has sent its
+// own, the stream's place is free before the client can know. c.mu is held.
 func (st *stream) ended() {
+	st.sent = true
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.closed = st.whole; st.closed {
-		delete(st.c.streams, st.id) // before its client knows that it may open another
+	if st.whole {
+		st.c.shut(st)
+		delete(st.c.streams, st.id)
+	}
+}
+
+// endedByPeer notes that the client has sent END_STREAM. It may open another
+// stream with its next frame if the response is complete.
+func (c *connection) endedByPeer(st *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st.sent {
+		c.shut(st)
+	}
+}
+
+// shut closes a stream: it no longer counts among those that the client has
+// open (RFC 9113 section 5.1.2), although its handler may not have returned.
+// c.mu is held.
+func (c *connection) shut(st *stream) {
+	if !st.closed {
+		st.closed = true
+		c.open--
 	}
 }
 

@@ -28,7 +28,8 @@ type stream struct {
 	// Guarded by c.mu.
 	sendWindow int64
 	recvOwed   int64 // read bytes that the client does not know of
-	closed     bool  // no frame of this stream is sent any more
+	sent       bool  // our END_STREAM is written, or waits for the flush
+	closed     bool  // no frame of this stream is sent any more; see shut
 	left       bool  // the client has reset it
 	patience   *time.Timer
 	watched    func() bool // ends the watch over ctx
@@ -78,34 +79,33 @@ func (st *stream) end(why error) {
 	}
 }
 
-// take puts a frame's data into the body. It gives the code with which the
-// stream must be reset, and the bytes of the windows that nobody will read.
-func (st *stream) take(data []byte, size int64, end bool) (code http2.ErrCode, unread int64) {
+// take puts a frame's data into the body. It returns the code with which the
+// stream must be reset, and reports whether the data was kept: a frame that was
+// not will never be read.
+func (st *stream) take(data []byte, size int64, end bool) (code http2.ErrCode, kept bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.whole {
-		return http2.ErrCodeStreamClosed, size
+		return http2.ErrCodeStreamClosed, false
 	}
 	if st.window -= size; st.window < 0 {
-		return http2.ErrCodeFlowControl, size
+		return http2.ErrCodeFlowControl, false
 	}
 	st.got += int64(len(data))
 	st.whole = end
 	if st.length >= 0 && (st.got > st.length || end && st.got != st.length) {
-		return http2.ErrCodeProtocol, size // RFC 9113 section 8.1.1
+		return http2.ErrCodeProtocol, false // RFC 9113 section 8.1.1
 	}
 	defer st.came.Broadcast()
 	if st.err != nil {
-		return http2.ErrCodeNo, size
+		return http2.ErrCodeNo, false
 	}
 	if !st.keep(data) {
 		st.err = budget.ErrShed
 		st.cancel(budget.ErrShed)
-		return http2.ErrCodeEnhanceYourCalm, size
+		return http2.ErrCodeEnhanceYourCalm, false
 	}
-	// Padding is never read.
-	st.window += size - int64(len(data))
-	return http2.ErrCodeNo, size - int64(len(data))
+	return http2.ErrCodeNo, true
 }
 
 // keep puts data behind what was received and not read, and reports whether
