@@ -50,7 +50,7 @@ func (l *Log) committed(rows int) {
 		ctx := context.Background()
 		_, _ = l.tx.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0")
 		_, _ = l.tx.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(RESTART)")
-		_, _ = l.tx.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()))
+		_, _ = l.tx.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", l.tx.span.Milliseconds()))
 	}
 	select {
 	case c.due <- l.db:

@@ -8,8 +8,7 @@ import (
 	"os"
 	"time"
 
-	"modernc.org/sqlite" // the only driver; its name is "sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	_ "modernc.org/sqlite" // the only driver; its name is "sqlite"
 )
 
 func (l *Log) connect() (*sql.DB, error) {
@@ -21,12 +20,13 @@ func (l *Log) connect() (*sql.DB, error) {
 		synchronous = "FULL"
 	}
 	db, err := sql.Open("sqlite", dsn(l.path)+fmt.Sprintf("?_txlock=immediate&_pragma=busy_timeout(%d)"+
-		"&_pragma=journal_mode(WAL)&_pragma=wal_autocheckpoint(0)&_pragma=synchronous(%s)", busyTimeout.Milliseconds(), synchronous))
+		"&_pragma=journal_mode(WAL)&_pragma=wal_autocheckpoint(0)&_pragma=synchronous(%s)",
+		l.patience.span().Milliseconds(), synchronous))
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
 	db.SetMaxOpenConns(4)
-	err = create(db)
+	err = create(db, l.patience.span())
 	if err == nil {
 		l.file, err = os.Stat(l.path)
 	}
@@ -56,13 +56,11 @@ func createFile(path string) error {
 
 // create makes the table where it is missing. Of several processes that turn
 // a new file to WAL at once, all but one get SQLITE_BUSY at once, whatever
-// the busy timeout is: waiting for each other they would never end. So they
-// try again.
-func create(db *sql.DB) error {
-	for end := time.Now().Add(busyTimeout); ; time.Sleep(5 * time.Millisecond) {
-		_, err := db.Exec(schema)
-		var fault *sqlite.Error
-		if !errors.As(err, &fault) || fault.Code()&0xff != sqlite3.SQLITE_BUSY || time.Now().After(end) {
+// the busy timeout is: waiting for each other they would never end. So it
+// tries again, for at most span.
+func create(db *sql.DB, span time.Duration) error {
+	for end := time.Now().Add(span); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := db.Exec(schema); !isLocked(err) || time.Now().After(end) {
 			return err
 		}
 	}

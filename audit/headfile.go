@@ -30,6 +30,8 @@ type headFile struct {
 	behind  bool        // line is older than next
 	lost    []headLine  // lines that keep recorded and tell has to acknowledge
 	kept    int         // breaches that keep recorded
+
+	patience patience
 }
 
 func newHeadFile(db string) *headFile {
@@ -77,7 +79,8 @@ func (h *headFile) settle() {
 		return
 	}
 	h.written = time.Now()
-	if flock(h.open, unix.LOCK_EX) != nil {
+	err := flock(h.open, unix.LOCK_EX, h.patience.span())
+	if h.patience.learn(err); err != nil {
 		return
 	}
 	defer unlock(h.open)
@@ -166,7 +169,8 @@ func (h *headFile) locked(f func() error) error {
 			return err
 		}
 	}
-	if err := flock(h.open, unix.LOCK_EX); err != nil {
+	err = flock(h.open, unix.LOCK_EX, h.patience.span())
+	if h.patience.learn(err); err != nil {
 		return fmt.Errorf("lock audit.head: %w", err)
 	}
 	defer unlock(h.open)
@@ -182,9 +186,9 @@ func (h *headFile) close() {
 
 func unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
-// flock locks f. It waits as long as a transaction does, and no longer.
-func flock(f *os.File, how int) error {
-	for end := time.Now().Add(busyTimeout); ; time.Sleep(time.Millisecond) {
+// flock locks f. It waits for span, and no longer.
+func flock(f *os.File, how int, span time.Duration) error {
+	for end := time.Now().Add(span); ; time.Sleep(time.Millisecond) {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(end) {
 			return err

@@ -39,7 +39,7 @@ func readHeads(path, witnessPath string) (found heads, err error) {
 		return found, fmt.Errorf("read audit.head: %w", err)
 	}
 	defer f.Close()
-	if err := flock(f, unix.LOCK_SH); err != nil {
+	if err := flock(f, unix.LOCK_SH, busyTimeout); err != nil {
 		return found, fmt.Errorf("lock audit.head: %w", err)
 	}
 	if found, err = parseHeads(io.LimitReader(f, maxHeads+1)); err != nil {

@@ -72,13 +72,11 @@ type Log struct {
 	attested time.Time                  // when the log had it
 	replaced bool                       // another file came into the place of file
 	broken   *Row                       // to be committed before any other row
+	patience patience
 
 	writer
 	checkpoints *checkpointer
 }
-
-// busyTimeout is how long a transaction waits for another process's.
-const busyTimeout = 4 * time.Second
 
 // Open opens or creates the log for appending.
 func Open(path string, opts Options) (*Log, error) {
@@ -116,6 +114,7 @@ func OpenReader(path string) (*Log, error) {
 
 // Close writes what is queued and closes the log.
 func (l *Log) Close() error {
+	l.patience.last.Store(true)
 	lost := l.writer.close()
 	if l.checkpoints != nil {
 		l.checkpoints.stop()
@@ -132,6 +131,7 @@ func (l *Log) Close() error {
 // removed or replaced is noticed here, and opened anew.
 func (l *Log) commit(group []*Row) (err error) {
 	defer func() {
+		l.patience.learn(err)
 		if err != nil && l.tx != nil {
 			l.tx.close() // whatever was wrong with it, the next one is new
 			l.tx = nil
@@ -164,6 +164,9 @@ func (l *Log) ready() error {
 		}
 		tx.head, l.tx = l.known, tx
 		l.attested = time.Time{}
+	}
+	if err := l.tx.wait(l.patience.span()); err != nil {
+		return err
 	}
 	if err := l.attest(); err != nil {
 		return err

@@ -22,8 +22,9 @@ type transactor struct {
 	hashOf, shrink                driver.Stmt
 	one, two                      driver.Stmt // insert so many rows
 	args                          [2 * columnCount]driver.NamedValue
-	head                          head // a row that the log has to have; seq 0: none
-	knows                         bool // head was the newest row after our last commit
+	head                          head          // a row that the log has to have; seq 0: none
+	knows                         bool          // head was the newest row after our last commit
+	span                          time.Duration // how long it waits for locks
 }
 
 // head is the newest row of the log.
@@ -63,6 +64,16 @@ func newTransactor(db *sql.DB) (*transactor, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// wait makes span the time that a transaction waits for locks.
+func (t *transactor) wait(span time.Duration) error {
+	if t.span == span {
+		return nil
+	}
+	t.span = span
+	_, err := t.conn.ExecContext(context.Background(), fmt.Sprintf("PRAGMA busy_timeout = %d", span.Milliseconds()))
+	return err
 }
 
 func (t *transactor) close() {

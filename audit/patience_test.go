@@ -1,0 +1,158 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// locked is a way to hold a lock that a writer needs, as another process does.
+type locked struct {
+	name string
+	hold func(t *testing.T, home string) (release func())
+}
+
+func lockedHomes() []locked {
+	return []locked{
+		{"the database", func(t *testing.T, home string) func() {
+			db, err := sql.Open("sqlite", filepath.Join(home, database)+"?_txlock=immediate")
+			if err != nil {
+				t.Fatal(err)
+			}
+			tx, err := db.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { _, _ = tx.Rollback(), db.Close() }
+		}},
+		{"audit.head before the first row", func(t *testing.T, home string) func() {
+			f, err := os.OpenFile(filepath.Join(home, headName), os.O_RDWR|os.O_CREATE, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+				t.Fatal(err)
+			}
+			return func() { _ = f.Close() }
+		}},
+	}
+}
+
+// A lock that persists costs one long wait in all: every later request fails
+// at once, and the log works again as soon as the lock is released.
+func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
+	for _, w := range lockedHomes() {
+		t.Run(w.name, func(t *testing.T) {
+			home := t.TempDir()
+			history(t, home, "before", 3)
+			l := openSession(t, filepath.Join(home, database), "mine")
+			defer l.Close()
+			release := w.hold(t, home)
+			l.patience.long, l.head.patience.long = 50*time.Millisecond, 50*time.Millisecond
+			if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) || !isLocked(err) {
+				t.Fatalf("Append = %v; want %v because of a lock", err, ErrUnavailable)
+			}
+			// Whatever waits for long from now on does not end before the test.
+			l.patience.long, l.head.patience.long = time.Hour, time.Hour
+			var requests sync.WaitGroup
+			failed := make(chan error, 64)
+			for i := range cap(failed) {
+				requests.Go(func() {
+					_, err := l.Append(context.Background(), Row{Event: EventProxyStarted, Status: i})
+					failed <- err
+				})
+			}
+			patient := time.After(30 * time.Second)
+			for range cap(failed) {
+				select {
+				case err := <-failed:
+					if !errors.Is(err, ErrUnavailable) || !isLocked(err) {
+						t.Errorf("Append = %v; want %v because of a lock", err, ErrUnavailable)
+					}
+				case <-patient:
+					release()
+					t.Fatal("a request behind a lock that persists waits for it again")
+				}
+			}
+			requests.Wait()
+			release()
+			appendNumbered(t, l, "mine", 1)
+			if l.patience.span() != time.Hour {
+				t.Errorf("with the lock released a commit waits %v for the next one", l.patience.span())
+			}
+			rows, report := all(t, filepath.Join(home, database))
+			if !report.OK || len(rows) != 4 {
+				t.Errorf("%d rows; Verify = %+v", len(rows), report)
+			}
+		})
+	}
+}
+
+// A head that cannot be locked delays no commit for long but the first.
+func TestALockedHeadDelaysOneCommit(t *testing.T) {
+	home := t.TempDir()
+	l := openSession(t, filepath.Join(home, database), "mine")
+	appendNumbered(t, l, "mine", 0)
+	l.settle(t.Context())
+	release := lockedHomes()[1].hold(t, home)
+	l.head.patience.long = 50 * time.Millisecond
+	l.head.written = time.Time{}
+	appendNumbered(t, l, "mine", 1)
+	l.head.patience.long = time.Hour
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 5 {
+			l.settle(t.Context()) // which writes the head
+			appendNumbered(t, l, "mine", 2+i)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Error("a commit waits for the head again")
+	}
+	release()
+	<-done
+	closeLog(t, l)
+	if rows, report := all(t, filepath.Join(home, database)); !report.OK || len(rows) != 7 {
+		t.Errorf("%d rows; Verify = %+v", len(rows), report)
+	}
+}
+
+// The last commit of a session waits for long: what it does not write is lost.
+func TestTheLastCommitWaitsForALock(t *testing.T) {
+	home := t.TempDir()
+	path := filepath.Join(home, database)
+	l := openSession(t, path, "mine")
+	appendNumbered(t, l, "mine", 0)
+	release := lockedHomes()[0].hold(t, home)
+	l.patience.long = time.Millisecond
+	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !isLocked(err) {
+		t.Fatalf("Append = %v", err)
+	}
+	l.patience.long = time.Hour
+	if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Path: strings.Repeat("/", 9)}); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- l.Close() }()
+	for !l.patience.last.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	release()
+	if err := <-closed; err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	if rows, _ := all(t, path); len(rows) != 2 {
+		t.Errorf("%d rows, want 2", len(rows))
+	}
+}
