@@ -35,6 +35,7 @@ const (
 	EventBindingCreated        = "binding.created"
 	EventBindingRebound        = "binding.rebound"
 	EventBindingRevoked        = "binding.revoked"
+	EventVaultCreated          = "vault.created"
 	EventVaultUnlocked         = "vault.unlocked"
 	EventVaultLocked           = "vault.locked"
 	EventVaultRekeyed          = "vault.rekeyed"
@@ -46,12 +47,16 @@ const (
 
 // Events lists the values of Row.Event.
 func Events() []string {
-	return []string{
+	all := []string{
 		EventProxyStarted, EventProxyProxied, EventProxyRejected, EventSandboxPassthrough, EventSandboxRejected, EventSandboxDisabled,
 		EventOperationRejected, EventSessionStarted, EventSessionEnded, EventBindingCreated, EventBindingRebound, EventBindingRevoked,
-		EventVaultUnlocked, EventVaultLocked, EventVaultRekeyed, EventConnectorInstalled, EventConnectorRemoved, EventConnectorVerifyFailed,
+		EventVaultCreated, EventVaultUnlocked, EventVaultLocked, EventVaultRekeyed, EventConnectorInstalled, EventConnectorRemoved, EventConnectorVerifyFailed,
 		EventBroken,
 	}
+	for _, c := range Changes() {
+		all = append(all, c.Started(), c.Failed())
+	}
+	return all
 }
 
 // Sources are the values of Row.Source: the way by which a request came.

@@ -81,7 +81,7 @@ func (v *Vault) Initialised() bool {
 // Init makes the vault, opened, with a passphrase of MinPassphrase bytes or
 // more. A vault that is there is never overwritten: ErrExists.
 func (v *Vault) Init(passphrase []byte) error {
-	if err := checkPassphrase(passphrase); err != nil {
+	if err := CheckPassphrase(passphrase); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(v.dir, 0o700); err != nil {
@@ -116,7 +116,8 @@ func (v *Vault) Init(passphrase []byte) error {
 	return nil
 }
 
-func checkPassphrase(p []byte) error {
+// CheckPassphrase returns an error when a vault cannot have the passphrase.
+func CheckPassphrase(p []byte) error {
 	if len(p) < MinPassphrase || len(p) > MaxPassphrase {
 		return fmt.Errorf("the passphrase must have %d to %d bytes", MinPassphrase, MaxPassphrase)
 	}
@@ -170,7 +171,7 @@ func (v *Vault) Unlocked() bool {
 
 // ChangePassphrase seals the identity anew. The vault must be unlocked.
 func (v *Vault) ChangePassphrase(passphrase []byte) error {
-	if err := checkPassphrase(passphrase); err != nil {
+	if err := CheckPassphrase(passphrase); err != nil {
 		return err
 	}
 	v.mu.Lock()

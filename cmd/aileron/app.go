@@ -41,7 +41,8 @@ type app struct {
 	// must not get; use these for everything that aileron itself prints.
 	child childStreams
 
-	protected *protection // nil where a test has the app in its own process
+	protected *protection             // nil where a test has the app in its own process
+	fakeFlock func(fd, how int) error // in a test, instead of flock(2); else nil
 
 	vaultOptions []vault.Option // none in a release
 
@@ -71,9 +72,9 @@ func versionText() string {
 	return version + " (for tests only: its vaults are cheap to open)"
 }
 
-// Home is the absolute directory that holds everything aileron keeps:
-// --home, else AILERON_HOME, else ~/.aileron. It is created with mode 0700.
-func (a *app) Home() (string, error) {
+// homePath is the absolute directory that holds everything aileron keeps:
+// --home, else AILERON_HOME, else ~/.aileron.
+func (a *app) homePath() (string, error) {
 	dir := a.home
 	if dir == "" {
 		dir = a.getenv("AILERON_HOME")
@@ -88,6 +89,15 @@ func (a *app) Home() (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("resolve the home directory: %w", err)
+	}
+	return dir, nil
+}
+
+// Home is homePath, created with mode 0700.
+func (a *app) Home() (string, error) {
+	dir, err := a.homePath()
+	if err != nil {
+		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", hint(fmt.Errorf("create the home directory: %w", err), "pass --home DIR with a directory that you may write to")
@@ -157,9 +167,15 @@ func newRootCommand(a *app) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		RunE:          subcommandNeeded,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.logLevel = strings.ToLower(a.logLevel)
-			return oneOf("log-level", a.logLevel, "debug", "info", "warn", "error")
+			if err := oneOf("log-level", a.logLevel, "debug", "info", "warn", "error"); err != nil {
+				return err
+			}
+			if !cmd.Hidden { // those that aileron starts itself
+				a.settleChanges(cmd.Context())
+			}
+			return nil
 		},
 	}
 	root.SetOut(a.stdout)

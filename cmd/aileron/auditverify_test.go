@@ -90,7 +90,7 @@ func TestACommandReportsAChangedLog(t *testing.T) {
 	record := func() string {
 		var errs strings.Builder
 		a := &app{stderr: &errs, home: c.home, getenv: os.Getenv, logLevel: "warn"}
-		a.record(t.Context(), audit.Row{Event: audit.EventVaultLocked})
+		fatal(t, a.enact(t.Context(), change{what: audit.ChangeVaultLock}, func() error { return nil }))
 		return errs.String()
 	}
 	errs := record()

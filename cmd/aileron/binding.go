@@ -139,10 +139,14 @@ func bindingRebind(ctx context.Context, a *app, opts *secretOptions, name string
 	if v, err = a.openVault(ctx, opts.passphraseFile); err != nil {
 		return err // whoever replaces a secret must be who may use it
 	}
-	if err := v.Rebind(name, opts.username, secret); err != nil {
+	before, err := v.Digest(name)
+	if err != nil {
+		return err
+	}
+	c := change{what: audit.ChangeBindingRebind, about: audit.Row{ConnectorFQN: b.Connector, Binding: name}, before: before}
+	if err := a.enact(ctx, c, func() error { return v.Rebind(name, opts.username, secret) }); err != nil {
 		return bindingError(err)
 	}
-	a.record(ctx, audit.Row{Event: audit.EventBindingRebound, ConnectorFQN: b.Connector, Binding: name})
 	a.sayf("aileron: %s has its new secret", name)
 	return nil
 }
@@ -180,10 +184,10 @@ func bindingRevoke(ctx context.Context, a *app, name string, yes bool) error {
 			return errors.New("not revoked: it was not confirmed")
 		}
 	}
-	if err := v.Revoke(name); err != nil {
+	c := change{what: audit.ChangeBindingRevoke, about: audit.Row{ConnectorFQN: b.Connector, Binding: name}}
+	if err := a.enact(ctx, c, func() error { return v.Revoke(name) }); err != nil {
 		return bindingError(err)
 	}
-	a.record(ctx, audit.Row{Event: audit.EventBindingRevoked, ConnectorFQN: b.Connector, Binding: name})
 	a.sayf("aileron: %s is removed", name)
 	return nil
 }

@@ -84,12 +84,13 @@ func bindingSetup(ctx context.Context, a *app, opts *secretOptions, fqn, identit
 	if err != nil {
 		return err
 	}
-	if err := v.Bind(b, secret); errors.Is(err, vault.ErrExists) {
+	about := audit.Row{ConnectorFQN: fqn, ConnectorVersion: c.Version, Binding: b.Name}
+	err = a.enact(ctx, change{what: audit.ChangeBindingSetup, about: about}, func() error { return v.Bind(b, secret) })
+	if errors.Is(err, vault.ErrExists) {
 		return boundAlready(err, b.Name)
 	} else if err != nil {
 		return err
 	}
-	a.record(ctx, audit.Row{Event: audit.EventBindingCreated, ConnectorFQN: fqn, ConnectorVersion: c.Version, Binding: b.Name})
 	if !a.json {
 		fmt.Fprintln(a.stdout, b.Name)
 		return nil

@@ -67,17 +67,15 @@ func (o *connectorInstall) run(ctx context.Context, a *app) error {
 		}
 		expected = c.Hash // the bytes that were shown are the bytes that go in
 	}
-	in, err := s.Install(ctx, o.src, store.InstallOptions{Hash: expected})
+	in, err := s.Install(ctx, o.src, store.InstallOptions{Hash: expected, Around: func(c *spec.Connector, install func() error) error {
+		return a.enact(ctx, change{what: audit.ChangeConnectorInstall, about: aboutConnector(string(c.FQN), c.Version, c.Hash)}, install)
+	}})
 	var version *store.VersionError
 	if errors.As(err, &version) {
 		return hint(err, "raise the version, or remove it first with: aileron connector remove %s", version.Entry)
 	}
 	if err != nil {
 		return a.sourceError(o.src, err)
-	}
-	if !in.Already {
-		a.record(ctx, audit.Row{Event: audit.EventConnectorInstalled, ConnectorFQN: string(in.Connector.FQN), ConnectorVersion: in.Connector.Version,
-			Fields: map[string]any{"hash": in.Connector.Hash}})
 	}
 	if a.json {
 		j := describeConnector(in.Connector)
@@ -93,6 +91,11 @@ func (o *connectorInstall) run(ctx context.Context, a *app) error {
 		a.sayf("next: aileron binding setup %s", in.Connector.FQN)
 	}
 	return nil
+}
+
+// aboutConnector is what every row of a change to a connector has.
+func aboutConnector(fqn, version, hash string) audit.Row {
+	return audit.Row{ConnectorFQN: fqn, ConnectorVersion: version, Fields: map[string]any{"hash": hash}}
 }
 
 // ask shows what c grants, and has it granted by a person or by --yes.

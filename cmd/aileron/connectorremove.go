@@ -31,11 +31,10 @@ func newConnectorRemoveCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			gone, err := s.Remove(name, version)
-			for _, e := range gone {
-				a.record(cmd.Context(), audit.Row{Event: audit.EventConnectorRemoved, ConnectorFQN: string(e.FQN), ConnectorVersion: e.Version,
-					Fields: map[string]any{"hash": e.Hash}})
-			}
+			gone, err := s.Remove(name, version, func(e store.Entry, remove func() error) error {
+				about := aboutConnector(string(e.FQN), e.Version, e.Hash)
+				return a.enact(cmd.Context(), change{what: audit.ChangeConnectorRemove, about: about}, remove)
+			})
 			if errors.Is(err, store.ErrNotInstalled) {
 				return hint(err, "aileron connector list shows what is installed")
 			}

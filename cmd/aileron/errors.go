@@ -106,3 +106,17 @@ func (a *app) exitCode(err error) int {
 	a.sayf("aileron: %s", message)
 	return code
 }
+
+// reasonOf returns the reason of a failed act for its row: what the error
+// knows, and else that it failed.
+func reasonOf(err error) string {
+	var r reasoned
+	if errors.As(err, &r) {
+		return r.ErrorReason()
+	}
+	var c classed
+	if errors.As(err, &c) {
+		return c.ErrorClass()
+	}
+	return "failed"
+}

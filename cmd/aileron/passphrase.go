@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -160,7 +161,10 @@ func (a *app) makeVault(ctx context.Context, v *vault.Vault, passphraseFile stri
 	if err != nil {
 		return nil, err
 	}
-	if err := v.Init(p); err != nil {
+	if err := vault.CheckPassphrase(p); err != nil {
+		return nil, err
+	}
+	if err := a.enact(ctx, change{what: audit.ChangeVaultInit}, func() error { return v.Init(p) }); err != nil {
 		return nil, err
 	}
 	a.sayf("aileron: the vault is made; whoever forgets its passphrase has to bind every credential again")

@@ -108,7 +108,7 @@ func vaultUnlock(ctx context.Context, a *app, file string, keyring bool) error {
 	if err != nil {
 		return err
 	}
-	if err := v.SetLocked(false); err != nil {
+	if err := a.enact(ctx, change{what: audit.ChangeVaultUnlock}, func() error { return v.SetLocked(false) }); err != nil {
 		return err
 	}
 	if keyring {
@@ -116,7 +116,6 @@ func vaultUnlock(ctx context.Context, a *app, file string, keyring bool) error {
 			return err
 		}
 	}
-	a.record(ctx, audit.Row{Event: audit.EventVaultUnlocked})
 	a.sayf("aileron: the vault is unlocked")
 	home, err := a.Home()
 	if err != nil {
@@ -151,10 +150,9 @@ func vaultLock(ctx context.Context, a *app, keyring bool) error {
 	if !v.Initialised() {
 		return hint(errors.New("lock the vault: there is none yet"), "make one with: aileron vault init")
 	}
-	if err := v.SetLocked(true); err != nil {
+	if err := a.enact(ctx, change{what: audit.ChangeVaultLock}, func() error { return v.SetLocked(true) }); err != nil {
 		return err
 	}
-	a.record(ctx, audit.Row{Event: audit.EventVaultLocked})
 	a.sayf("aileron: the vault is locked; running sessions inject nothing any more; aileron vault unlock opens it")
 	if !keyring {
 		return nil
@@ -178,10 +176,17 @@ func vaultPasswd(ctx context.Context, a *app, file, newFile string) error {
 	if err != nil {
 		return err
 	}
-	if err := v.ChangePassphrase(fresh); err != nil {
+	if err := vault.CheckPassphrase(fresh); err != nil {
 		return err
 	}
-	a.record(ctx, audit.Row{Event: audit.EventVaultRekeyed})
+	before, err := v.Digest(vault.Identity)
+	if err != nil {
+		return err
+	}
+	c := change{what: audit.ChangeVaultPasswd, before: before}
+	if err := a.enact(ctx, c, func() error { return v.ChangePassphrase(fresh) }); err != nil {
+		return err
+	}
 	a.sayf("aileron: the passphrase is changed")
 	home, err := a.Home()
 	if err != nil {

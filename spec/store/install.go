@@ -15,6 +15,11 @@ import (
 // InstallOptions say what is expected of what is installed.
 type InstallOptions struct {
 	Hash string // "sha256:…"; "": whatever it is
+
+	// Around makes the installation by calling install, once everything is
+	// checked; nil: nothing is around it. It is not called when nothing has
+	// to be installed. The store is locked meanwhile.
+	Around func(c *spec.Connector, install func() error) error
 }
 
 // Installed is the outcome of an installation.
@@ -77,7 +82,12 @@ func (s *Store) Install(ctx context.Context, src string, opts InstallOptions) (I
 			return Installed{}, &VersionError{Entry: e, New: connector.Hash}
 		}
 	}
-	if err := s.put(connector.Hash, c); err != nil {
+	put := func() error { return s.put(connector.Hash, c) }
+	if opts.Around != nil {
+		inner := put
+		put = func() error { return opts.Around(connector, inner) }
+	}
+	if err := put(); err != nil {
 		return Installed{}, fmt.Errorf("install %s: %w", connector.FQN, err)
 	}
 	s.remember(connector, c)

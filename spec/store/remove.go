@@ -14,7 +14,11 @@ var ErrNotInstalled = errors.New("it is not installed")
 
 // Remove takes a connector out of the store: one version, or all when version
 // is empty. A hash may stand for the name, for what is too broken to have one.
-func (s *Store) Remove(fqn, version string) ([]Entry, error) {
+// around, which may be nil, makes each removal by calling remove.
+func (s *Store) Remove(fqn, version string, around func(e Entry, remove func() error) error) ([]Entry, error) {
+	if around == nil {
+		around = func(_ Entry, remove func() error) error { return remove() }
+	}
 	unlock, err := s.lock()
 	if err != nil {
 		return nil, err
@@ -29,7 +33,7 @@ func (s *Store) Remove(fqn, version string) ([]Entry, error) {
 		if string(e.FQN) != fqn && e.Hash != fqn || version != "" && e.Version != version {
 			continue
 		}
-		if err := s.drop(e); err != nil {
+		if err := around(e, func() error { return s.drop(e) }); err != nil {
 			return gone, fmt.Errorf("remove %s: %w", e, err)
 		}
 		gone = append(gone, e)

@@ -120,6 +120,19 @@ func (s *Store) why(hash string, c contents) string {
 	return strings.Join(told, ", ")
 }
 
+// Has reports whether a connector of that hash is installed, a broken one
+// included.
+func (s *Store) Has(hash string) (bool, error) {
+	if !isHash(hash) {
+		return false, fmt.Errorf("find the connector: %q is not sha256: and 64 hexadecimal digits", hash)
+	}
+	_, err := os.Lstat(filepath.Join(s.connectors(), strings.TrimPrefix(hash, "sha256:")))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("find the connector %s: %w", hash, withoutPath(err))
+	}
+	return err == nil, nil
+}
+
 func isHash(s string) bool {
 	digits, ok := strings.CutPrefix(s, "sha256:")
 	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""

@@ -101,16 +101,16 @@ func TestNewestVersionIsCurrent(t *testing.T) {
 	if len(faults) > 0 || len(current) != 1 || current[0].Version != "2.0.0-rc.1" {
 		t.Errorf("Current() = %v, %v", current, faults)
 	}
-	if gone, err := s.Remove("github://acme/tracker", "2.0.0-rc.1"); err != nil || len(gone) != 1 {
+	if gone, err := s.Remove("github://acme/tracker", "2.0.0-rc.1", nil); err != nil || len(gone) != 1 {
 		t.Fatal(gone, err)
 	}
 	if current, _ = s.Current(); len(current) != 1 || current[0].Version != "1.10.0+build" {
 		t.Errorf("Current() = %v", current)
 	}
-	if gone, err := s.Remove("github://acme/tracker", ""); err != nil || len(gone) != 3 {
+	if gone, err := s.Remove("github://acme/tracker", "", nil); err != nil || len(gone) != 3 {
 		t.Errorf("Remove = %v, %v", gone, err)
 	}
-	if _, err := s.Remove("github://acme/tracker", ""); !errors.Is(err, ErrNotInstalled) {
+	if _, err := s.Remove("github://acme/tracker", "", nil); !errors.Is(err, ErrNotInstalled) {
 		t.Errorf("Remove = %v, want ErrNotInstalled", err)
 	}
 	if entries, err := s.List(); err != nil || len(entries) != 0 {
@@ -208,7 +208,7 @@ func TestIndexIsRebuilt(t *testing.T) {
 	if err := errors.Join(os.Remove(s.indexFile(hash)), flip(filepath.Join(s.path(hash), spec.SpecFile))); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := s.Remove(hash, ""); err != nil || len(gone) != 1 {
+	if gone, err := s.Remove(hash, "", nil); err != nil || len(gone) != 1 {
 		t.Errorf("Remove(hash) = %v, %v", gone, err)
 	}
 }
@@ -322,7 +322,7 @@ func TestFingerprintFollowsTheFiles(t *testing.T) {
 	if print() == installed {
 		t.Error("a changed byte with an old time does not change the fingerprint")
 	}
-	if _, err := s.Remove(hash, ""); err != nil {
+	if _, err := s.Remove(hash, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	if print() == installed {

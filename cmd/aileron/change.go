@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// change is an act of a command on what is in force. The columns and fields
+// of about are in every row of it.
+type change struct {
+	what   audit.Change
+	about  audit.Row
+	before string // digest of what the act replaces, "" where there is none
+}
+
+// enact records the intent of c, acts, and records the outcome. Without a
+// committed intent it does not act. When aileron is killed in between, the
+// next command records the outcome: see [app.settleChanges].
+func (a *app) enact(ctx context.Context, c change, act func() error) error {
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	// A signal that comes now must not part the act from its rows.
+	ctx = context.WithoutCancel(ctx)
+	log, p, err := a.recordIntent(ctx, home, c)
+	if err != nil {
+		return hint(&unrecordedError{c.what, err}, "nothing was changed; check the disk and the rights on %s, then try again", home)
+	}
+	actErr := act()
+	err = p.end(ctx, log, actErr)
+	if closeErr := log.Close(); err == nil {
+		err = closeErr
+	}
+	if actErr != nil {
+		return actErr // its outcome is recorded now or later: it changed nothing
+	}
+	if err != nil {
+		return hint(fmt.Errorf("%s is in force, and its outcome could not be recorded: %w", c.what, err),
+			"check the disk; the next aileron command records it")
+	}
+	return nil
+}
+
+// openLog opens the audit log of the home for appending. A config.toml that
+// cannot be read is no reason to refuse a vault lock: the log is then flushed
+// after every row.
+func (a *app) openLog(home string) (*audit.Log, error) {
+	conf, err := readConfig(home)
+	if err != nil {
+		a.sayf("aileron: warning: %v", err)
+		conf.Audit.Durability = "full"
+	}
+	return audit.Open(filepath.Join(home, "audit.db"), audit.Options{Durability: conf.Audit.Durability, OnBroken: a.auditBroken})
+}
+
+// recordIntent opens the log and commits the intent of c.
+func (a *app) recordIntent(ctx context.Context, home string, c change) (*audit.Log, *pendingChange, error) {
+	log, err := a.openLog(home)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := beginChange(ctx, a, log, home, c)
+	if err != nil {
+		return nil, nil, errors.Join(err, log.Close())
+	}
+	return log, p, nil
+}
+
+// unrecordedError is a change that was not made because its intent could not
+// be recorded.
+type unrecordedError struct {
+	what  audit.Change
+	cause error
+}
+
+func (e *unrecordedError) Error() string {
+	return fmt.Sprintf("%s was not done, because it could not be recorded in the audit log: %v", e.what, e.cause)
+}
+
+func (e *unrecordedError) Unwrap() error { return e.cause }
+
+// ErrorClass and ErrorReason are for --json.
+func (*unrecordedError) ErrorClass() string  { return "unavailable" }
+func (*unrecordedError) ErrorReason() string { return "audit_unavailable" }
+
+// row returns a row of the change with further fields.
+func (c change) row(id, event, reason string, fields map[string]any) audit.Row {
+	r := c.about
+	r.ID, r.Event, r.Reason, r.Source = id, event, reason, audit.SourceCLI
+	r.Fields = maps.Clone(c.about.Fields)
+	if r.Fields == nil {
+		r.Fields = map[string]any{}
+	}
+	maps.Copy(r.Fields, fields)
+	return r
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// changeFormat is the version of <home>/changes/*.json.
+const changeFormat = 1
+
+// changeFile is <home>/changes/<id>.json: a change whose outcome is not in the
+// audit log yet. The process that makes the change holds a lock on the file;
+// one that no process holds is a killed command's.
+type changeFile struct {
+	Format    int          `json:"format"`
+	Change    audit.Change `json:"change"`
+	Request   string       `json:"request_id"`
+	Intent    string       `json:"intent"`  // ids of the two rows
+	Outcome   string       `json:"outcome"` // of success or failure
+	Connector string       `json:"connector_fqn,omitempty"`
+	Version   string       `json:"connector_version,omitempty"`
+	Hash      string       `json:"hash,omitempty"`
+	Binding   string       `json:"binding,omitempty"`
+	Before    string       `json:"before,omitempty"`
+}
+
+func newChangeFile(c change) changeFile {
+	hash, _ := c.about.Fields["hash"].(string)
+	return changeFile{Format: changeFormat, Change: c.what, Request: audit.NewID(), Intent: audit.NewID(), Outcome: audit.NewID(),
+		Connector: c.about.ConnectorFQN, Version: c.about.ConnectorVersion, Hash: hash, Binding: c.about.Binding, Before: c.before}
+}
+
+// change is the reverse of newChangeFile.
+func (f changeFile) change() change {
+	c := change{what: f.Change, before: f.Before,
+		about: audit.Row{ConnectorFQN: f.Connector, ConnectorVersion: f.Version, Binding: f.Binding, Fields: map[string]any{}}}
+	if f.Hash != "" {
+		c.about.Fields["hash"] = f.Hash
+	}
+	return c
+}
+
+// pendingChange is a change under way: its file, locked, and its intent in the
+// log.
+type pendingChange struct {
+	changeFile
+	c    change
+	path string
+	lock *os.File
+}
+
+// beginChange writes the file of c and commits its intent.
+func beginChange(ctx context.Context, a *app, log *audit.Log, home string, c change) (*pendingChange, error) {
+	f := newChangeFile(c)
+	dir := filepath.Join(home, "changes")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of changes: %w", err)
+	}
+	p := &pendingChange{changeFile: f, c: c, path: filepath.Join(dir, f.Request+".json")}
+	raw, err := json.Marshal(f)
+	if err != nil {
+		return nil, err
+	}
+	if p.lock, err = a.lockNewFile(p.path); err != nil {
+		return nil, fmt.Errorf("lock the file of the change: %w", err)
+	}
+	_, err = p.lock.Write(append(raw, '\n'))
+	if err == nil {
+		err = p.lock.Sync()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("write the file of the change: %w", err), p.drop())
+	}
+	if _, err := log.Append(ctx, c.row(f.Intent, c.what.Started(), "", map[string]any{"request_id": f.Request})); err != nil {
+		// The file stays: the row may be in the log all the same.
+		return nil, errors.Join(err, p.lock.Close())
+	}
+	return p, nil
+}
+
+// end commits the outcome of an act that returned err, and removes the file.
+// An outcome that cannot be committed leaves the file to the next command.
+func (p *pendingChange) end(ctx context.Context, log *audit.Log, actErr error) error {
+	event, reason := p.c.what.Done(), ""
+	if actErr != nil {
+		event, reason = p.c.what.Failed(), reasonOf(actErr)
+	}
+	if _, err := log.Append(ctx, p.c.row(p.Outcome, event, reason, map[string]any{"request_id": p.Request})); err != nil {
+		return errors.Join(err, p.lock.Close())
+	}
+	return p.drop()
+}
+
+// drop removes the file before its lock goes.
+func (p *pendingChange) drop() error {
+	return errors.Join(os.Remove(p.path), p.lock.Close())
+}
+
+// lockNewFile is lockFile for a file that the caller makes: another process
+// that finds it without a lock may take it for a killed one's, and remove it.
+func (a *app) lockNewFile(path string) (*os.File, error) {
+	for {
+		f, err := a.lockFile(path, unix.LOCK_EX)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lockFile opens a file, which it makes where it is missing, and locks it. An
+// error wraps EWOULDBLOCK when another process has the lock and how has
+// LOCK_NB, and fs.ErrNotExist when the file has just been removed.
+func (a *app) lockFile(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = a.flock(f, how)
+	if err == nil {
+		var ours, there os.FileInfo
+		if ours, err = f.Stat(); err == nil {
+			there, err = os.Stat(path)
+		}
+		if err == nil && !os.SameFile(ours, there) {
+			err = fs.ErrNotExist
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// flock locks a file. A file system without locks is a *noLocksError.
+func (a *app) flock(f *os.File, how int) error {
+	flock := unix.Flock
+	if a.fakeFlock != nil {
+		flock = a.fakeFlock
+	}
+	for {
+		if err := flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// reasonInterrupted is the reason of a change whose command was killed before
+// it acted.
+const reasonInterrupted = "interrupted"
+
+// settleChanges records the outcome of changes whose command was killed: what
+// is in force then shows whether it had acted. Every command begins with it.
+// What cannot be settled now is left to the next one.
+func (a *app) settleChanges(ctx context.Context) {
+	home, err := a.homePath()
+	if err != nil {
+		return // the command itself reports it
+	}
+	paths, _ := filepath.Glob(filepath.Join(globLiteral(home), "changes", "*.json"))
+	for _, path := range paths {
+		if err := a.settleChange(ctx, home, path); err != nil {
+			a.sayf("aileron: warning: the outcome of an interrupted change is not recorded yet: %v", err)
+			return
+		}
+	}
+}
+
+// settleChange settles one change, unless its command still runs.
+func (a *app) settleChange(ctx context.Context, home, path string) error {
+	lock, err := a.lockFile(path, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, fs.ErrNotExist) {
+		return nil // its command runs, or another one has settled it
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	f, begun, err := readChangeFile(lock, path)
+	if err != nil {
+		return err
+	}
+	if begun {
+		if err := a.recordInterrupted(ctx, home, f); err != nil {
+			return err
+		}
+	}
+	return os.Remove(path)
+}
+
+// maxChangeFile bounds what is read of a change's file.
+const maxChangeFile = 64 << 10
+
+// readChangeFile reads the file of a change. begun is false when it is not
+// whole: then the intent was not recorded either.
+func readChangeFile(from io.Reader, path string) (f changeFile, begun bool, err error) {
+	raw, err := io.ReadAll(io.LimitReader(from, maxChangeFile))
+	if err != nil {
+		return f, false, fmt.Errorf("read %s: %w", path, err)
+	}
+	if err := checkFormat(raw, path, changeFormat); err != nil {
+		return f, false, err
+	}
+	if json.Unmarshal(raw, &f) != nil || f.Change.Done() == "" {
+		return f, false, nil
+	}
+	return f, true, nil
+}
+
+// recordInterrupted records the outcome of a change whose command was killed,
+// unless the log has it, or has not even the intent.
+func (a *app) recordInterrupted(ctx context.Context, home string, f changeFile) error {
+	log, err := a.openLog(home)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if begun, err := hasRow(ctx, log, f.Intent); err != nil || !begun {
+		return err
+	}
+	if ended, err := hasRow(ctx, log, f.Outcome); err != nil || ended {
+		return err
+	}
+	done, err := a.tookEffect(f)
+	if err != nil {
+		return err
+	}
+	event, reason, state := f.Change.Done(), "", "took effect"
+	if !done {
+		event, reason, state = f.Change.Failed(), reasonInterrupted, "did not take effect"
+	}
+	row := f.change().row(f.Outcome, event, reason, map[string]any{"request_id": f.Request, "interrupted": true})
+	if _, err := log.Append(context.WithoutCancel(ctx), row); err != nil {
+		return err
+	}
+	a.sayf("aileron: %s was interrupted and %s; the audit log has its outcome now", strings.TrimSpace(string(f.Change)+" "+
+		first(f.Connector, f.Binding)), state)
+	return nil
+}
+
+func hasRow(ctx context.Context, log *audit.Log, id string) (bool, error) {
+	_, err := log.Get(ctx, id)
+	if errors.Is(err, audit.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// tookEffect reports whether what a change does to what is in force is there.
+func (a *app) tookEffect(f changeFile) (bool, error) {
+	if f.Hash != "" {
+		s, err := a.openStore()
+		if err != nil {
+			return false, err
+		}
+		there, err := s.Has(f.Hash)
+		return there == (f.Change == audit.ChangeConnectorInstall), err
+	}
+	v, err := a.vaultOf()
+	if err != nil {
+		return false, err
+	}
+	switch f.Change {
+	case audit.ChangeBindingSetup, audit.ChangeBindingRevoke:
+		there, err := v.Has(f.Binding)
+		return there == (f.Change == audit.ChangeBindingSetup), err
+	case audit.ChangeBindingRebind:
+		now, err := v.Digest(f.Binding)
+		return now != "" && now != f.Before, err
+	case audit.ChangeVaultPasswd, audit.ChangeVaultInit:
+		now, err := v.Digest(vault.Identity)
+		return now != "" && now != f.Before, err
+	case audit.ChangeVaultUnlock, audit.ChangeVaultLock:
+		locked, err := v.LockState()
+		return locked == (f.Change == audit.ChangeVaultLock), err
+	}
+	return false, fmt.Errorf("settle %s: it is no change of this version", f.Change)
+}
+
+// globLiteral makes a path mean itself in a pattern.
+func globLiteral(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
