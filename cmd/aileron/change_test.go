@@ -97,7 +97,7 @@ func TestAnActThatFailsHasAnOutcome(t *testing.T) {
 	a := &app{stderr: os.Stderr, home: o.home, getenv: os.Getenv, logLevel: "warn"}
 	err := a.enact(t.Context(), change{what: audit.ChangeVaultLock}, func() error { return os.ErrInvalid })
 	rows := o.rows()
-	if err != os.ErrInvalid || len(rows) != 2 || rows[1].Event != "vault.lock.failed" || rows[1].Reason != "failed" { //nolint:errorlint // the very error
+	if err != os.ErrInvalid || len(rows) != 2 || rows[1].Event != "vault.lock.failed" || rows[1].Reason != "failed" {
 		t.Errorf("the error is %v, the rows %+v", err, rows)
 	}
 }

@@ -30,7 +30,7 @@ func (o owner) changesOf() []interruptedChange {
 	fatal(o.t, err)
 	other, err := store.Read(anthropic)
 	fatal(o.t, err)
-	v := vault.Open(filepath.Join(o.home, "vault"))
+	v := vault.Open(filepath.Join(o.home, "vault"), cheapVaults()...)
 	fatal(o.t, v.Unlock([]byte(testPassphrase)))
 	secret, err := vault.NewSecret([]byte(testToken + "2"))
 	fatal(o.t, err)
@@ -77,7 +77,7 @@ func TestTheNextCommandRecordsTheOutcomeOfAKilledOne(t *testing.T) {
 	defer log.Close()
 	for _, c := range o.changesOf() {
 		if c.what == audit.ChangeVaultUnlock {
-			fatal(t, vault.Open(filepath.Join(o.home, "vault")).SetLocked(true))
+			fatal(t, vault.Open(filepath.Join(o.home, "vault"), cheapVaults()...).SetLocked(true))
 		}
 		for _, acted := range []bool{false, true} {
 			p, err := beginChange(t.Context(), a, log, o.home, c.change)
