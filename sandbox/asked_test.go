@@ -1,0 +1,210 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/client"
+)
+
+// asked is a container as the engine is asked for it.
+type asked struct {
+	container.Config
+	HostConfig container.HostConfig
+}
+
+// recorder returns an engine of that kind which makes nothing, and what it is
+// asked for by the role in a container's name.
+func recorder(t *testing.T, kind string, image container.Config) (*Engine, func(role string) asked) {
+	t.Helper()
+	var mu sync.Mutex
+	made := map[string]asked{}
+	mux := http.NewServeMux()
+	reply := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(v); err != nil {
+			t.Error(err)
+		}
+	}
+	mux.HandleFunc("GET /v1.41/images/{ref...}", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, map[string]any{"Id": "sha256:pinned", "Config": image})
+	})
+	mux.HandleFunc("GET /v1.41/info", func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]any{}) })
+	mux.HandleFunc("PUT /v1.41/containers/{id}/archive", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /v1.41/containers/create", func(w http.ResponseWriter, r *http.Request) {
+		var a asked
+		if err := json.NewDecoder(r.Body).Decode(&a); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		name := r.URL.Query().Get("name")
+		made[name[strings.LastIndexByte(name, '-')+1:]] = a
+		reply(w, map[string]any{"Id": "id-of-" + name})
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	cli, err := client.NewClientWithOpts(client.WithHost("tcp://"+server.Listener.Addr().String()), client.WithVersion("1.41"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cli.Close() })
+	return &Engine{kind: kind, cli: cli}, func(role string) asked {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		a, found := made[role]
+		if !found {
+			t.Fatalf("no container %q was asked for: %v", role, made)
+		}
+		return a
+	}
+}
+
+// anyBox returns a box whose directories exist.
+func anyBox(t *testing.T) Box {
+	t.Helper()
+	dir := t.TempDir()
+	b := Box{Session: "01SESSION", Image: Image{Ref: "an/image"}, Command: []string{"agent", "--flag"},
+		Dir: filepath.Join(dir, "project"), SocketDir: filepath.Join(dir, "sockets"), Binary: filepath.Join(dir, "aileron"), mounts: filepath.Join(dir, "mounts")}
+	for _, d := range []string{b.Dir, b.SocketDir, b.mounts} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// claim is one property of a container that the seal stands on.
+type claim struct {
+	what string
+	so   bool
+}
+
+func check(t *testing.T, a asked, claims []claim) {
+	t.Helper()
+	for _, c := range claims {
+		if !c.so {
+			t.Errorf("not so: %s\n%+v\n%+v", c.what, a.Config, a.HostConfig)
+		}
+	}
+}
+
+// confined are the claims that hold for both containers.
+func confined(a asked, b Box) []claim {
+	h := a.HostConfig
+	return []claim{
+		{"all capabilities are dropped", slices.Equal(h.CapDrop, []string{"ALL"})},
+		{"it is not privileged", !h.Privileged},
+		{"a program gets no rights by being run", slices.Contains(h.SecurityOpt, "no-new-privileges")},
+		{"the seccomp profile is ours", slices.Contains(h.SecurityOpt, "seccomp=THE PROFILE")},
+		{"its processes are counted", h.PidsLimit != nil && *h.PidsLimit > 0 && *h.PidsLimit <= 4096},
+		{"its descriptors and processes have limits", len(h.Ulimits) == 2 && h.Ulimits[0].Name == "nofile" && h.Ulimits[1].Name == "nproc"},
+		{"no namespace is the host's", h.PidMode == "" && h.IpcMode == "" && h.UTSMode == "" && h.UsernsMode == "" && h.CgroupnsMode == ""},
+		{"no device, no volume of another container, no port", len(h.Devices) == 0 && len(h.VolumesFrom) == 0 && len(h.PortBindings) == 0 && !h.PublishAllPorts},
+		{"no health check is run", a.Healthcheck != nil && slices.Equal(a.Healthcheck.Test, []string{"NONE"})},
+		{"its image is the one that was looked at", a.Image == "sha256:pinned"},
+		{"its session can be told", a.Labels[labelSession] == b.Session && a.Labels[labelOwner] != ""},
+		{"a stop waits for nothing", a.StopTimeout != nil && *a.StopTimeout == 0},
+	}
+}
+
+// mountAt returns the mount at a place of the container.
+func mountAt(a asked, target string) mount.Mount {
+	i := slices.IndexFunc(a.HostConfig.Mounts, func(m mount.Mount) bool { return m.Target == target })
+	if i < 0 {
+		return mount.Mount{}
+	}
+	return a.HostConfig.Mounts[i]
+}
+
+func TestAGatewayIsAskedForWithEachPartOfTheSeal(t *testing.T) {
+	for _, kind := range []string{"podman", "docker"} {
+		t.Run(kind, func(t *testing.T) {
+			e, made := recorder(t, kind, container.Config{})
+			b := anyBox(t)
+			if _, err := e.createGateway(t.Context(), b, "THE PROFILE"); err != nil {
+				t.Fatal(err)
+			}
+			gw := made("gw")
+			h, sockets, binary := gw.HostConfig, mountAt(gw, "/run/aileron"), mountAt(gw, "/aileron")
+			check(t, gw, append(confined(gw, b), []claim{
+				{"it has no network", h.NetworkMode == "none"},
+				{"its file system is read-only", h.ReadonlyRootfs},
+				{"it gets what it needs for a moment and nothing else", slices.Equal(h.CapAdd, []string{"CAP_NET_ADMIN", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID"})},
+				{"its memory has a limit", h.Memory > 0},
+				{"it sees the sockets, read-only", sockets.Source == b.SocketDir && sockets.ReadOnly},
+				{"it runs our binary, read-only", binary.Source == b.Binary && binary.ReadOnly},
+				{"it sees nothing else", len(h.Mounts) == 2 && len(h.Binds) == 0 && len(h.Tmpfs) == 0},
+				{"it runs the gateway and nothing of the image", slices.Equal(gw.Entrypoint, []string{"/aileron"}) && slices.Equal(gw.Cmd, []string{"gateway"})},
+				{"it inherits no environment", slices.Equal(gw.Env, []string{"PATH=/"})},
+				{"its role can be told", gw.Labels[labelRole] == "gateway"},
+			}...))
+		})
+	}
+}
+
+func TestABoxIsAskedForWithEachPartOfTheSeal(t *testing.T) {
+	for _, kind := range []string{"podman", "docker"} {
+		t.Run(kind, func(t *testing.T) {
+			e, made := recorder(t, kind, container.Config{User: "agent", Env: []string{"OF=the image"}})
+			b := anyBox(t)
+			b.Env, b.Hide = []string{"HTTPS_PROXY=http://127.0.0.1:3128"}, []string{filepath.Join(b.Dir, ".aileron")}
+			if _, err := e.createBox(t.Context(), b, &part{id: "the-gateway"}, "THE PROFILE"); err != nil {
+				t.Fatal(err)
+			}
+			box := made("box")
+			h, names, hosts := box.HostConfig, mountAt(box, "/etc/resolv.conf"), mountAt(box, "/etc/hosts")
+			check(t, box, append(confined(box, b), []claim{
+				{"its only network is the gateway's", h.NetworkMode == "container:the-gateway"},
+				{"no capability is added", len(h.CapAdd) == 0},
+				{"it sees the project", mountAt(box, Workspace).Source == b.Dir && box.WorkingDir == Workspace},
+				{"it finds names by our stub only", holds(t, names.Source, "nameserver 127.0.0.53\n") && names.ReadOnly},
+				{"it knows no address of the host's", holds(t, hosts.Source, "127.0.0.1\tlocalhost") && hosts.ReadOnly},
+				{"it sees nothing else, no socket above all", len(h.Mounts) == 3 && len(h.Binds) == 0},
+				{"what is hidden is an empty directory", strings.HasPrefix(h.Tmpfs[Workspace+"/.aileron"], "ro,size=4k,mode=0555")},
+				{"no other host has a name", len(h.ExtraHosts) == 0 && len(h.DNS) == 0},
+				{"the command is its entrypoint", slices.Equal(box.Entrypoint, []string{"agent"}) && slices.Equal(box.Cmd, []string{"--flag"})},
+				{"its environment is ours", slices.Contains(box.Env, "HTTPS_PROXY=http://127.0.0.1:3128")},
+				{"its role can be told", box.Labels[labelRole] == "box"},
+			}...))
+		})
+	}
+}
+
+func holds(t *testing.T, path, text string) bool {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Error(err)
+	}
+	return strings.Contains(string(data), text)
+}
+
+func TestAReadOnlyBoxIsAskedForAsThat(t *testing.T) {
+	e, made := recorder(t, "podman", container.Config{})
+	b := anyBox(t)
+	b.ReadOnly = true
+	if _, err := e.createBox(t.Context(), b, &part{id: "the-gateway"}, "THE PROFILE"); err != nil {
+		t.Fatal(err)
+	}
+	box := made("box")
+	var scratch []string
+	for at := range box.HostConfig.Tmpfs {
+		scratch = append(scratch, at)
+	}
+	slices.Sort(scratch)
+	check(t, box, []claim{
+		{"its file system is read-only", box.HostConfig.ReadonlyRootfs},
+		{"what is for scratch is in memory", slices.Equal(scratch, []string{"/run", "/tmp", "/var/tmp"})},
+	})
+}
