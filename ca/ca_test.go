@@ -3,6 +3,7 @@ package ca
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -10,7 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -127,29 +128,118 @@ func TestAConstrainedCAVouchesForItsNamesOnly(t *testing.T) {
 	}
 }
 
-func TestALeafIsMadeOnceAndAnewNearItsEnd(t *testing.T) {
-	now := time.Now()
-	var mu sync.Mutex
-	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
-	s := newTest(t, Options{Now: clock, Lifetime: 100 * time.Hour})
-	first, err := s.Leaf("a.example")
+// setClock returns a clock that a test sets.
+func setClock() (now func() time.Time, move func(time.Duration)) {
+	var ahead atomic.Int64
+	start := time.Now()
+	return func() time.Time { return start.Add(time.Duration(ahead.Load())) }, func(d time.Duration) { ahead.Add(int64(d)) }
+}
+
+// leafOf returns a leaf that clients which have the CA take now.
+func leafOf(t *testing.T, s *Session, host string) *x509.Certificate {
+	t.Helper()
+	made, err := s.Leaf(host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, _ := s.Leaf("a.example"); again != first {
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	roots.AddCert(s.Root())
+	between.AddCert(s.intermediate)
+	if _, err := made.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: roots, Intermediates: between, CurrentTime: s.now()}); err != nil {
+		t.Errorf("a client whose clock is ours does not take the leaf: %v", err)
+	}
+	return made.Leaf
+}
+
+func TestALeafIsMadeOnceAndAnewNearItsEnd(t *testing.T) {
+	now, move := setClock()
+	s := newTest(t, Options{Now: now, Lifetime: 100 * time.Hour})
+	first := leafOf(t, s, "a.example")
+	if again := leafOf(t, s, "a.example"); again != first {
 		t.Error("a second leaf was made")
 	}
-	mu.Lock()
-	now = now.Add(24*time.Hour - time.Minute)
-	mu.Unlock()
-	if later, err := s.Leaf("a.example"); err != nil || later == first || !later.Leaf.NotAfter.After(clock()) {
-		t.Errorf("near its end: %v", err)
+	move(24*time.Hour - time.Minute)
+	if later := leafOf(t, s, "a.example"); later == first || later.NotAfter.Sub(now()) < time.Hour {
+		t.Error("it was not made anew near its end")
 	}
-	mu.Lock()
-	now = now.Add(100 * time.Hour)
-	mu.Unlock()
+	move(100 * time.Hour)
 	if _, err := s.Leaf("b.example"); err != ErrExpired { // the sentinel itself
 		t.Errorf("past the CA's life: %v, want ErrExpired", err)
+	}
+}
+
+// The clock may be set while a session runs: what was minted at the old time is
+// of no use when it has not begun at the new one.
+func TestALeafIsMadeAnewWhenTheClockIsSetBack(t *testing.T) {
+	now, move := setClock()
+	s := newTest(t, Options{Now: now})
+	move(10 * time.Hour)
+	first := leafOf(t, s, "a.example")
+	move(-5 * time.Hour)
+	if again := leafOf(t, s, "a.example"); again == first || again.NotBefore.After(now()) {
+		t.Errorf("the clock was set back, and the leaf is valid from %v at %v", again.NotBefore, now())
+	}
+	move(-24 * time.Hour)
+	for _, host := range []string{"a.example", "b.example"} {
+		if _, err := s.Leaf(host); err != ErrClockBack { // the sentinel itself
+			t.Errorf("before the CA's life: %v, want ErrClockBack", err)
+		}
+	}
+	move(24 * time.Hour)
+	leafOf(t, s, "a.example")
+	move(14 * time.Hour)
+	leafOf(t, s, "a.example") // in the last hour, with a leaf that ends with its CA
+	move(24 * time.Hour)
+	if _, err := s.Leaf("a.example"); err != ErrExpired { // the sentinel itself
+		t.Errorf("a day ahead: %v, want ErrExpired", err)
+	}
+}
+
+func TestCertificatesBeginBeforeNowAndEndWithTheirCA(t *testing.T) {
+	now, move := setClock()
+	s := newTest(t, Options{Now: now})
+	for what, c := range map[string]*x509.Certificate{"root": s.Root(), "intermediate": s.intermediate, "leaf": leafOf(t, s, "a.example")} {
+		if early := now().Sub(c.NotBefore); early < 15*time.Minute || early > time.Hour+time.Second {
+			t.Errorf("the %s begins %v before now, want 15 to 60 minutes", what, early)
+		}
+		if left := c.NotAfter.Sub(now()); left > maxLifetime {
+			t.Errorf("the %s has %v left, want %v at most", what, left, maxLifetime)
+		}
+	}
+	move(23 * time.Hour)
+	if leaf := leafOf(t, s, "late.example"); !leaf.NotAfter.Equal(s.intermediate.NotAfter) {
+		t.Errorf("a leaf ends at %v, its CA at %v", leaf.NotAfter, s.intermediate.NotAfter)
+	}
+}
+
+func TestAnAddressHasALeafOfItsOwn(t *testing.T) {
+	s := newTest(t, Options{})
+	for _, host := range []string{"192.0.2.7", "2001:db8::7"} {
+		leaf := leafOf(t, s, host)
+		if len(leaf.DNSNames) != 0 || len(leaf.IPAddresses) != 1 || leaf.IPAddresses[0].String() != host {
+			t.Errorf("the leaf of %s is for %v and %v", host, leaf.DNSNames, leaf.IPAddresses)
+		}
+	}
+}
+
+// A sandbox may ask for any number of names.
+func TestOnlyTheLeavesUsedLastAreKept(t *testing.T) {
+	s := newTest(t, Options{})
+	often := leafOf(t, s, "often.example")
+	never := leafOf(t, s, "once.example")
+	for i := range maxLeaves {
+		if _, err := s.Leaf(fmt.Sprintf("n%d.example", i)); err != nil {
+			t.Fatal(err)
+		}
+		if leafOf(t, s, "often.example") != often {
+			t.Fatalf("a leaf in use was dropped after %d others", i+1)
+		}
+	}
+	if n := len(s.leaves); n != maxLeaves {
+		t.Errorf("%d leaves are kept, want %d", n, maxLeaves)
+	}
+	if leafOf(t, s, "once.example") == never {
+		t.Error("the leaf that was longest unused is still there")
 	}
 }
 

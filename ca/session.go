@@ -61,8 +61,11 @@ const (
 	leafMargin = 10 * time.Minute
 )
 
-// ErrExpired is a CA past its lifetime.
-var ErrExpired = errors.New("the session's CA has expired; start a new session")
+// Errors of [Session.Leaf] when the clock is outside the CA's lifetime.
+var (
+	ErrExpired   = errors.New("the session's CA has expired; start a new session")
+	ErrClockBack = errors.New("the clock was set back to before the session's CA; set it right, or start a new session")
+)
 
 // NewSession makes a root, an intermediate, and forgets the root's key.
 func NewSession(o Options) (*Session, error) {
@@ -199,13 +202,21 @@ func (s *Session) known(host string) *tls.Certificate {
 	if c == nil {
 		return nil
 	}
-	if left := c.cert.Leaf.NotAfter.Sub(s.now()); left < leafMargin && c.cert.Leaf.NotAfter.Before(s.intermediate.NotAfter) || left <= 0 {
+	if !s.fits(c.cert.Leaf) {
 		delete(s.leaves, host)
 		return nil
 	}
 	s.tick++
 	c.used = s.tick
 	return c.cert
+}
+
+// fits reports whether a leaf is valid now and for a while. One that was made
+// before the clock was set back may not be valid yet.
+func (s *Session) fits(leaf *x509.Certificate) bool {
+	now := s.now()
+	left := leaf.NotAfter.Sub(now)
+	return left > 0 && !now.Before(leaf.NotBefore) && (left >= leafMargin || leaf.NotAfter.Equal(s.intermediate.NotAfter))
 }
 
 // keep stores a leaf; the one that was longest unused makes way.
@@ -229,6 +240,9 @@ func (s *Session) mint(host string) (*tls.Certificate, error) {
 	now := s.now()
 	if !now.Before(s.intermediate.NotAfter) {
 		return nil, ErrExpired
+	}
+	if now.Before(s.intermediate.NotBefore) {
+		return nil, ErrClockBack
 	}
 	from, err := backdated(now)
 	if err != nil {

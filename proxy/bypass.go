@@ -118,13 +118,14 @@ const jointPiece = 16 << 10
 // joint joins two connections and counts what each says.
 type joint struct {
 	out, in atomic.Int64
-	heard   atomic.Int64 // when anything was last said, in Unix nanoseconds
+	began   time.Time
+	heard   atomic.Int64 // when anything was last sent, in nanoseconds since began: the wall clock may be set
 }
 
 // run copies in both directions until both have ended, or neither says
 // anything for idle.
 func (j *joint) run(client, upstream net.Conn, idle time.Duration) {
-	j.heard.Store(time.Now().UnixNano())
+	j.began = time.Now()
 	var both sync.WaitGroup
 	both.Go(func() { j.copy(upstream, client, &j.out, idle) })
 	both.Go(func() { j.copy(client, upstream, &j.in, idle) })
@@ -137,7 +138,7 @@ func (j *joint) copy(to, from net.Conn, n *atomic.Int64, idle time.Duration) {
 		_ = from.SetReadDeadline(time.Now().Add(idle))
 		got, err := from.Read(buf)
 		if got > 0 {
-			j.heard.Store(time.Now().UnixNano())
+			j.heard.Store(int64(time.Since(j.began)))
 			_ = to.SetWriteDeadline(time.Now().Add(idle))
 			if _, err := to.Write(buf[:got]); err != nil {
 				break
@@ -145,7 +146,7 @@ func (j *joint) copy(to, from net.Conn, n *atomic.Int64, idle time.Duration) {
 			n.Add(int64(got))
 		}
 		var timeout net.Error
-		if errors.As(err, &timeout) && timeout.Timeout() && time.Since(time.Unix(0, j.heard.Load())) < idle {
+		if errors.As(err, &timeout) && timeout.Timeout() && time.Since(j.began)-time.Duration(j.heard.Load()) < idle {
 			continue // the other direction goes on
 		}
 		if err == io.EOF {

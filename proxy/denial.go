@@ -59,6 +59,7 @@ const (
 	reasonNoRequest    = "no_request"
 	reasonTruncated    = "upstream_truncated"
 	reasonUnrecordable = "outcome_not_recorded"
+	reasonCA           = "session_ca_not_valid"
 )
 
 // noteTunnel is the reason column of a row that is no refusal.
@@ -118,6 +119,8 @@ func kindOf(reason string) kind {
 		return kind{"unavailable", 503, true, "The request could not be written down, so it was not sent. Try again later, and tell the user to check the disk."}
 	case reasonVaultLocked:
 		return kind{"unavailable", 503, true, "Ask the user to unlock the vault: aileron vault unlock."}
+	case reasonCA:
+		return kind{"unavailable", 503, false, "Ask the user to set the clock right, or to start a new session."}
 	case reasonDraining:
 		return kind{"unavailable", 503, false, "The session is ending."}
 	case reasonToken:

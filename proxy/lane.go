@@ -132,13 +132,20 @@ func (l *lane) keeps(c *laneConn) bool {
 // expire closes the connections that were idle for too long.
 func (l *lane) expire() {
 	l.mu.Lock()
-	old := l.remove(func(c *laneConn) bool { return time.Since(c.since) >= l.cfg.Idle })
+	old := l.remove(func(c *laneConn) bool { return idleFor(c.since) >= l.cfg.Idle })
 	l.sweep = nil
 	if l.n > 0 && !l.closed {
 		l.sweep = time.AfterFunc(l.cfg.Idle/4, l.expire)
 	}
 	l.mu.Unlock()
 	l.endAll(old)
+}
+
+// idleFor returns how long ago since was, by the clock that shows more: the
+// monotonic one stands still while a laptop is suspended, the other can be set.
+func idleFor(since time.Time) time.Duration {
+	now := time.Now()
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
 // close closes what is idle. What is under way is closed when its exchange

@@ -97,7 +97,7 @@ func (c *laneConn) stopWaiting() {
 // alive reports that the host has neither closed the connection nor sent
 // something that no request asked for.
 func (c *laneConn) alive() bool {
-	if time.Since(c.since) > c.lane.cfg.Idle {
+	if idleFor(c.since) > c.lane.cfg.Idle {
 		return false
 	}
 	tcp, ok := c.counted.Conn.(syscall.Conn)

@@ -27,6 +27,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -114,6 +115,7 @@ type Plane struct {
 	refusing  *rate.Limiter
 	silence   *rate.Limiter // of rows for connections without a request
 	unasked   silences
+	outsideCA sync.Once // the clock has left the CA's lifetime, and the log has a line about it
 }
 
 // New makes a plane that grants nothing yet.

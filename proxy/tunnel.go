@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/panics"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/proxy/wire/h2"
@@ -77,6 +78,9 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 			p.refuseTunnel(door, a, deny(reasonTLSClient, "the client's TLS handshake is too large"))
 		case errors.Is(err, errServerName):
 			p.refuseTunnel(door, a, deny(reasonAuthority, "the client's SNI is not the host of its CONNECT"))
+		case errors.Is(err, ca.ErrExpired), errors.Is(err, ca.ErrClockBack):
+			p.outsideCA.Do(func() { p.cfg.Log.Warn("no client can be served", "error", err) })
+			p.refuseTunnel(door, a, deny(reasonCA, "the clock is outside the lifetime of the session's CA"))
 		case ctx.Err() == nil:
 			p.refuseTunnel(door, a, deny(reasonTLSClient, "the client ended the TLS handshake; it may not trust the session's CA"))
 		}

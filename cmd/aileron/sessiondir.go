@@ -105,7 +105,7 @@ func (s *session) sweepSessions(ctx context.Context) {
 			continue
 		}
 		info, err := e.Info()
-		if err != nil || time.Since(info.ModTime()) < 2*time.Second {
+		if err != nil || time.Since(info.ModTime()).Abs() < 2*time.Second { // negative: the clock was set back
 			continue // it may be about to take its lock
 		}
 		dir, swept := filepath.Join(s.home, "sessions", e.Name()), filepath.Join(s.dir, "swept-"+e.Name())

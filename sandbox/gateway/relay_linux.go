@@ -176,8 +176,7 @@ func (r *relay) join(ctx context.Context, client *net.TCPConn, plane *net.UnixCo
 	stop := context.AfterFunc(ctx, func() { _ = plane.Close() }) // the client's is closed by accept
 	defer stop()
 	defer plane.Close()
-	moved := &atomic.Int64{}
-	moved.Store(time.Now().UnixNano())
+	moved := &activity{began: time.Now()}
 	answered := make(chan struct{}) // the other direction has ended
 	var up sync.WaitGroup
 	up.Go(func() {
@@ -199,6 +198,16 @@ func (r *relay) join(ctx context.Context, client *net.TCPConn, plane *net.UnixCo
 	close(answered)
 	up.Wait()
 }
+
+// activity is when bytes last moved in either direction, by the monotonic
+// clock: the wall clock may be set meanwhile.
+type activity struct {
+	began time.Time
+	last  atomic.Int64 // nanoseconds since began
+}
+
+func (a *activity) mark()               { a.last.Store(int64(time.Since(a.began))) }
+func (a *activity) idle() time.Duration { return time.Since(a.began) - time.Duration(a.last.Load()) }
 
 // departed looks for a client that has ended its outbound half until its answer
 // has ended, and reports whether it is gone before. Such a client most often
@@ -223,7 +232,7 @@ func departed(client *net.TCPConn, dialled netip.AddrPort, answered <-chan struc
 
 // pump moves bytes from src to dst until src ends; whole is false when dst did
 // not take them all.
-func (r *relay) pump(dst, src stream, moved *atomic.Int64) (whole bool) {
+func (r *relay) pump(dst, src stream, moved *activity) (whole bool) {
 	from, err := src.SyscallConn()
 	if err != nil {
 		return true
@@ -243,13 +252,13 @@ func (r *relay) pump(dst, src stream, moved *atomic.Int64) (whole bool) {
 		switch {
 		case dstErr != nil:
 			return false
-		case errors.Is(srcErr, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, moved.Load())) < r.cfg.Idle:
+		case errors.Is(srcErr, os.ErrDeadlineExceeded) && moved.idle() < r.cfg.Idle:
 			armed = time.Time{} // the other direction is alive
 		case srcErr != nil || n == 0:
 			_ = dst.CloseWrite()
 			return true
 		default:
-			moved.Store(time.Now().UnixNano())
+			moved.mark()
 		}
 	}
 }

@@ -1,0 +1,125 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/x509"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/ALRubinger/aileron/ca"
+)
+
+// setClock returns a clock that a test sets.
+func setClock() (now func() time.Time, move func(time.Duration)) {
+	var ahead atomic.Int64
+	return func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, func(d time.Duration) { ahead.Add(int64(d)) }
+}
+
+// lockedBuffer is a log that may be written to and read at once.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// A clock that is set while a session runs ends no tunnel. A client that comes
+// while it is outside the CA's lifetime cannot be served, and the row says why.
+func TestAClockOutsideTheCAsLifetimeIsNamed(t *testing.T) {
+	now, move := setClock()
+	var log lockedBuffer
+	session, err := ca.NewSession(ca.Options{Session: "clock", Now: now})
+	must(t, err)
+	w := newWorldWith(t, false, func(c *Config) { c.CA, c.Log = session, slog.New(slog.NewTextHandler(&log, nil)) },
+		func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write([]byte("ok")) })
+	trusted := x509.NewCertPool()
+	trusted.AddCert(session.Root())
+	w.client.Transport.(*http.Transport).TLSClientConfig.RootCAs = trusted
+	ok := func(when string) {
+		t.Helper()
+		if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 {
+			t.Fatalf("%s: %d %s", when, res.StatusCode, body)
+		}
+	}
+	ok("before")
+	for when, jump := range map[string]time.Duration{"a day ahead": 24 * time.Hour, "a day back": -24 * time.Hour} {
+		move(jump)
+		ok(when + ", in the tunnel that is there")
+		w.client.CloseIdleConnections()
+		rows := len(w.outcomes())
+		for range 3 {
+			if res, err := w.client.Get("https://api.good.example/v1/items"); err == nil {
+				_ = res.Body.Close()
+				t.Fatalf("%s: a client got %d on a new connection", when, res.StatusCode)
+			}
+		}
+		w.eventually(func() bool { return len(w.outcomes()) == rows+3 })
+		for _, row := range w.outcomes()[rows:] {
+			if row.Reason != reasonCA || row.Status != 503 || row.Host != "api.good.example" {
+				t.Errorf("%s: the row says %s, %d for %s", when, row.Reason, row.Status, row.Host)
+			}
+		}
+		move(-jump)
+		ok(when + ", and set right again")
+	}
+	if n := strings.Count(log.String(), "no client can be served"); n != 1 {
+		t.Errorf("the log has %d lines about it, want one:\n%s", n, log.String())
+	}
+}
+
+// setWall returns t as if the wall clock had been set by d since, and the
+// monotonic one had gone on: seconds of a wall reading begin at bit 30.
+func setWall(t time.Time, d time.Duration) time.Time {
+	*(*uint64)(unsafe.Pointer(&t)) -= uint64(d/time.Second) << 30 //nolint:gosec // package time has no other way to make such a time
+	return t
+}
+
+// The monotonic clock stands still while a laptop is suspended: what a
+// connection's host has done meanwhile is shown by the other clock only. That
+// one may be set back, and the connection is not young again for it.
+func TestAConnectionThatWasSuspendedIsNotUsedAgain(t *testing.T) {
+	if at := setWall(time.Now(), time.Hour); time.Since(at) > time.Minute || time.Since(at.Round(0)) < time.Hour {
+		t.Fatalf("the times of this test are not what it needs: %v, %v", time.Since(at), time.Since(at.Round(0)))
+	}
+	u, err := newUpstream(Upstream{Idle: time.Minute})
+	must(t, err)
+	defer u.close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	raw, err := net.Dial("tcp", listener.Addr().String())
+	must(t, err)
+	c := u.pool(u.keyOf(credentialOf(t, "", oldSecret))).lane.newConn("key", raw, &countedConn{Conn: raw})
+	defer c.end()
+	for name, at := range map[string]struct {
+		since time.Time
+		alive bool
+	}{
+		"just now":                        {time.Now(), true},
+		"before an hour of sleep":         {setWall(time.Now(), time.Hour), false},
+		"just now, clock set back":        {setWall(time.Now(), -24*time.Hour), true},
+		"two minutes ago, clock set back": {setWall(time.Now().Add(-2*time.Minute), -24*time.Hour), false},
+	} {
+		c.since = at.since
+		if got := c.alive(); got != at.alive {
+			t.Errorf("put back %s: alive = %v, want %v", name, got, at.alive)
+		}
+	}
+}
