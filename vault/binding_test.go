@@ -92,6 +92,12 @@ func TestBindingMustAgreeWithItself(t *testing.T) {
 	if c, err := v.Credential("basic/tracker/work"); err != nil || c.Username != "bob" || c.Secret.Reveal() != "another-secret" {
 		t.Errorf("the credential is %+v, %v", c, err)
 	}
+	if err := v.Rebind("basic/tracker/work", "", secret(t, "a-third-secret")); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := v.Credential("basic/tracker/work"); err != nil || c.Username != "bob" || c.Secret.Reveal() != "a-third-secret" {
+		t.Errorf("a rebind without a user changed more than the secret: %+v, %v", c, err)
+	}
 }
 
 // Files that were edited, exchanged or broken are refused by name, and can be

@@ -315,6 +315,11 @@ func TestUnsafePlacesAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "regular file"},
+		"a binding is larger than any": {func(t *testing.T, dir string) {
+			if err := os.Truncate(filepath.Join(dir, "bindings/bearer/tracker/work.json"), 1<<20); err != nil {
+				t.Fatal(err)
+			}
+		}, "too large"},
 		"others may write to a binding": {func(t *testing.T, dir string) {
 			chmod(t, filepath.Join(dir, "bindings/bearer/tracker/work.json"), 0o666)
 		}, "chmod 600"},

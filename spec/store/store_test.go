@@ -243,6 +243,23 @@ func TestAnotherHashThanExpectedIsRefused(t *testing.T) {
 	}
 }
 
+// What is installed already is taken by name, and its hash is held all the same.
+func TestAnotherHashThanTheInstalledIsRefused(t *testing.T) {
+	s := open(t)
+	there, err := s.Install(t.Context(), source(t, "1.2.0", nil), InstallOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "github://acme/tracker@1.2.0"
+	if again, err := s.Install(t.Context(), name, InstallOptions{Hash: there.Connector.Hash}); err != nil || !again.Already {
+		t.Errorf("Install(%s) = %+v, %v; want what is there", name, again, err)
+	}
+	var hash *HashError
+	if _, err := s.Install(t.Context(), name, InstallOptions{Hash: "sha256:" + strings.Repeat("0", 64)}); !errors.As(err, &hash) || hash.Got != there.Connector.Hash {
+		t.Errorf("Install(%s) = %v, want a HashError", name, err)
+	}
+}
+
 func TestNothingIsFetched(t *testing.T) {
 	s := open(t)
 	for src, want := range map[string]string{
