@@ -81,7 +81,7 @@ func TestBadInputIsOneLineWithItsMend(t *testing.T) {
 		{"unreadable spec", []string{"connector", "install", broken, "--yes"}, "", 1, "manifest.toml"},
 		{"wrong passphrase", []string{"run", "--", "true"}, "AILERON_VAULT_PASSPHRASE=wrong-but-long", 1, "passphrase is wrong"},
 		{"port in use", []string{"proxy", "--listen", busy.Addr().String()}, "", 1, "--listen"},
-		{"no such command", []string{"run", "--", "no-such-command"}, "", 1, "no such command"},
+		{"no such command", []string{"run", "--", "no-such-command"}, "", 127, "no such command"},
 		{"unknown flag", []string{"run", "--nonsense"}, "", 2, "nonsense"},
 		{"unknown command", []string{"nonsense"}, "", 2, "nonsense"},
 		{"bad resolve", []string{"run", "--resolve", "x", "--", "true"}, "", 2, "HOST:PORT:ADDR"},

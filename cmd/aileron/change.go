@@ -30,7 +30,8 @@ func (a *app) enact(ctx context.Context, c change, act func() error) error {
 	ctx = context.WithoutCancel(ctx)
 	log, p, err := a.recordIntent(ctx, home, c)
 	if err != nil {
-		return hint(&unrecordedError{c.what, err}, "nothing was changed; check the disk and the rights on %s, then try again", home)
+		return hint(&unrecordedError{c.what, err},
+			"nothing was changed; check the disk and the rights on %s, then try again", home)
 	}
 	actErr := act()
 	err = p.end(ctx, log, actErr)
@@ -56,7 +57,8 @@ func (a *app) openLog(home string) (*audit.Log, error) {
 		a.sayf("aileron: warning: %v", err)
 		conf.Audit.Durability = "full"
 	}
-	return audit.Open(filepath.Join(home, "audit.db"), audit.Options{Durability: conf.Audit.Durability, OnBroken: a.auditBroken})
+	opts := audit.Options{Durability: conf.Audit.Durability, OnBroken: a.auditBroken}
+	return audit.Open(filepath.Join(home, "audit.db"), opts)
 }
 
 // recordIntent opens the log and commits the intent of c.

@@ -35,14 +35,16 @@ type changeFile struct {
 
 func newChangeFile(c change) changeFile {
 	hash, _ := c.about.Fields["hash"].(string)
-	return changeFile{Format: changeFormat, Change: c.what, Request: audit.NewID(), Intent: audit.NewID(), Outcome: audit.NewID(),
-		Connector: c.about.ConnectorFQN, Version: c.about.ConnectorVersion, Hash: hash, Binding: c.about.Binding, Before: c.before}
+	return changeFile{Format: changeFormat, Change: c.what,
+		Request: audit.NewID(), Intent: audit.NewID(), Outcome: audit.NewID(),
+		Connector: c.about.ConnectorFQN, Version: c.about.ConnectorVersion, Hash: hash,
+		Binding: c.about.Binding, Before: c.before}
 }
 
 // change is the reverse of newChangeFile.
 func (f changeFile) change() change {
-	c := change{what: f.Change, before: f.Before,
-		about: audit.Row{ConnectorFQN: f.Connector, ConnectorVersion: f.Version, Binding: f.Binding, Fields: map[string]any{}}}
+	about := audit.Row{ConnectorFQN: f.Connector, ConnectorVersion: f.Version, Binding: f.Binding, Fields: map[string]any{}}
+	c := change{what: f.Change, before: f.Before, about: about}
 	if f.Hash != "" {
 		c.about.Fields["hash"] = f.Hash
 	}
@@ -80,7 +82,8 @@ func beginChange(ctx context.Context, a *app, log *audit.Log, home string, c cha
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("write the file of the change: %w", err), p.drop())
 	}
-	if _, err := log.Append(ctx, c.row(f.Intent, c.what.Started(), "", map[string]any{"request_id": f.Request})); err != nil {
+	intent := c.row(f.Intent, c.what.Started(), "", map[string]any{"request_id": f.Request})
+	if _, err := log.Append(ctx, intent); err != nil {
 		// The file stays: the row may be in the log all the same.
 		return nil, errors.Join(err, p.lock.Close())
 	}

@@ -70,6 +70,10 @@ func (a *app) exitCode(err error) int {
 	if errors.Is(err, errStopped) {
 		code = stoppedCode
 	}
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		code = coded.ExitCode()
+	}
 	var c classed
 	if errors.As(err, &c) {
 		class = c.ErrorClass()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -22,7 +21,8 @@ func newRunCommand(a *app) *cobra.Command {
 		Long: `Run a command with a session of its own: the proxy and trust variables point at
 the plane, and the connectors' placeholders are set. There is no box: a program
 that ignores the variables is not mediated, and it can read what you can read.
-The exit code is the command's.`,
+The exit code is the command's, 127 when there is no such command and 126 when it
+cannot be executed.`,
 		Example: `  aileron run -- gh api user
   aileron run --resolve api.github.com:443:127.0.0.1:8443 --upstream-ca test-ca.pem -- curl https://api.github.com/user`,
 		Args: cobra.ArbitraryArgs,
@@ -44,9 +44,9 @@ The exit code is the command's.`,
 // runOnHost runs command in a cooperative session, with extra variables for
 // it, and ends with its exit code.
 func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent string, command, extra []string) error {
-	path, err := exec.LookPath(command[0])
+	path, err := findCommand(command[0])
 	if err != nil {
-		return hint(fmt.Errorf("run %s: there is no such command on PATH", command[0]), "install it, or give its path")
+		return err
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
@@ -63,7 +63,7 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 	child.Stdin, child.Stdout, child.Stderr = a.stdin, a.child.stdout, a.child.stderr
 	if err := a.protected.start(child); err != nil {
 		host.close(ctx, 1, "the command did not start")
-		return hint(fmt.Errorf("run %s: %w", command[0], plainCause(err)), "check that it may be executed")
+		return startError(command[0], err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- child.Wait() }()

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The exit codes are bash's.
+func TestACommandThatCannotRunHasAShellsExitCode(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		fatal(t, os.WriteFile(path, []byte(text), mode))
+		return path
+	}
+	script := file("script", "#!/bin/sh\nexit 3\n", 0o700)
+	plain := file("plain", "#!/bin/sh\n", 0o600)
+	orphan := file("orphan", "#!"+dir+"/no-interpreter\n", 0o700)
+	foreign := file("foreign", "\x7fELF of another machine", 0o700)
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	o := newOwner(t)
+	for _, c := range []struct {
+		name string
+		code int
+		said string
+	}{
+		{script, 3, ""},
+		{"script", 3, ""},
+		{"no-such-command", 127, "run no-such-command: there is no such command on PATH; install it"},
+		{filepath.Join(dir, "none"), 127, "there is no such file; install it"},
+		{orphan, 127, "its interpreter is not there"},
+		{plain, 126, "plain is not executable; check"},
+		{"plain", 126, "plain is not executable; check"},
+		{dir, 126, "is not executable; check"},
+		{foreign, 126, "exec format error; check"},
+	} {
+		_, errs, code := o.run("run", "--", c.name)
+		if code != c.code || !strings.Contains(errs, c.said) || strings.Count(errs, "\n") > 1 {
+			t.Errorf("run %s ends with %d and says %q, want %d and %q", c.name, code, errs, c.code, c.said)
+		}
+	}
+}
+
+// Both keep the passphrase from the command of aileron run: what protects the
+// process, and what makes the command's environment.
+func TestThePassphraseIsNotInherited(t *testing.T) {
+	if slices.Contains(os.Args, "protected-child") {
+		p, err := protectProcess()
+		fatal(t, err)
+		if p.getenv("AILERON_VAULT_PASSPHRASE") != testPassphrase {
+			t.Error("aileron itself has lost the passphrase")
+		}
+		for _, entry := range os.Environ() {
+			if strings.Contains(entry, testPassphrase) {
+				t.Errorf("the environment still has %s", entry)
+			}
+		}
+		return
+	}
+	o := newOwner(t)
+	for _, name := range []string{"AILERON_VAULT_PASSPHRASE", "AILERON_VAULT_NEW_PASSPHRASE"} {
+		t.Setenv(name, testPassphrase)
+	}
+	if out := o.ok("run", "--", "env"); strings.Contains(out, testPassphrase) || !strings.Contains(out, "AILERON_TOKEN=") {
+		t.Errorf("the command's environment is %q", out)
+	}
+	args := []string{"-test.run=^TestThePassphraseIsNotInherited$", "protected-child"}
+	child := exec.CommandContext(t.Context(), os.Args[0], args...) //nolint:gosec // ourselves
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Errorf("a protected process: %v\n%s", err, out)
+	}
+}
