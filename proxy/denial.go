@@ -51,6 +51,7 @@ const (
 	reasonConcurrency  = "too_many_connections"
 	reasonMemory       = "memory_budget_exhausted"
 	reasonOverload     = "too_many_requests"
+	reasonDescriptors  = "descriptors_exhausted"
 	reasonRate         = "rate_exceeded"
 	reasonHeadTooLarge = "head_too_large"
 	reasonSlow         = "request_too_slow"
@@ -107,6 +108,8 @@ func kindOf(reason string) kind {
 		return kind{"resource_limit_exceeded", 429, true, "Send fewer requests in a second."}
 	case reasonOverload:
 		return kind{"unavailable", 503, true, "Wait for requests that are under way, then try again."}
+	case reasonDescriptors:
+		return kind{"unavailable", 503, true, "Close connections that are idle, then try again. The user can raise the limit of open files (ulimit -n)."}
 	case reasonSlow:
 		return kind{"timeout", 408, true, "Send the whole request without long pauses."}
 	case reasonUnbound:

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -34,11 +35,17 @@ const maxAddresses = 16
 func (u *upstream) dial(ctx context.Context, _, hostport string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.Dial)
 	defer cancel()
-	conn, err := u.connect(ctx, hostport)
-	if err != nil {
+	n := 1 + lookupDescriptors
+	if err := u.files.takeUpstream(ctx, n); err != nil {
 		return nil, err
 	}
-	return &countedConn{Conn: conn}, nil
+	conn, err := u.connect(ctx, hostport)
+	if err != nil {
+		u.files.giveUpstream(n)
+		return nil, err
+	}
+	u.files.giveUpstream(lookupDescriptors)
+	return &countedConn{Conn: conn, free: sync.OnceFunc(func() { u.files.giveUpstream(1) })}, nil
 }
 
 func (u *upstream) connect(ctx context.Context, hostport string) (net.Conn, error) {
@@ -80,12 +87,16 @@ func (u *upstream) connect(ctx context.Context, hostport string) (net.Conn, erro
 type countedConn struct {
 	net.Conn
 	written atomic.Int64
+	free    func() // gives its descriptor back; nil: it has none
 	closed  func() // called when it is closed; nil: nothing is
 }
 
 // Close implements net.Conn.
 func (c *countedConn) Close() error {
 	err := c.Conn.Close()
+	if c.free != nil {
+		c.free()
+	}
 	if c.closed != nil {
 		c.closed()
 	}

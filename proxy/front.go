@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/elazarl/goproxy"
@@ -36,60 +35,6 @@ type Door struct {
 	Names []string
 }
 
-// Serve accepts connections on l until ctx ends, and returns when all that it
-// started has ended.
-func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
-	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
-	defer stop()
-	defer p.countSilence()
-	var conns sync.WaitGroup
-	defer conns.Wait()
-	open := p.front(ctx, door)
-	full := open.full()
-	wait := time.Duration(0)
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return nil
-			}
-			// Out of file descriptors, most likely: wait for some to come back.
-			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
-			select {
-			case <-time.After(wait):
-				continue
-			case <-ctx.Done():
-				return nil
-			}
-		}
-		wait = 0
-		conns.Go(func() {
-			// Of this connection alone: one refusal is not the next one's.
-			front, opts := open, wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: p.draining, Log: p.cfg.Log}
-			if p.draining.Err() != nil { // it came too late, and is told so
-				opts.Drain, opts.Once = nil, true
-				opts.Limits.Idle, opts.Limits.Header = 2*time.Second, 2*time.Second
-			}
-			select {
-			case p.slots <- struct{}{}:
-				defer func() { <-p.slots }()
-			default:
-				select {
-				case p.refusals <- struct{}{}:
-					defer func() { <-p.refusals }()
-				default:
-					_ = conn.Close() // there is not even room to say so
-					return
-				}
-				front, opts.Once = full, true
-				opts.Limits.Idle, opts.Limits.Header = 2*time.Second, 2*time.Second
-			}
-			defer p.recovered("a connection")
-			wire.Serve(ctx, conn, opts, front)
-		})
-	}
-}
-
 // recovered keeps a bug in one exchange from ending the session.
 func (p *Plane) recovered(where string) {
 	if recover() != nil {
@@ -103,8 +48,9 @@ type front struct {
 	p    *Plane
 	door Door
 	ctx  context.Context //nolint:containedctx // the life of the door, which every tunnel on it shares
-	over bool            // every request is refused: too many connections
+	over string          //  the reason why every request is refused; "": it is not
 	gp   *goproxy.ProxyHttpServer
+	full map[string]*front // of connections that are over a limit, by the reason
 }
 
 var errNeverDial = errors.New("dial: goproxy must not dial")
@@ -134,11 +80,21 @@ func (p *Plane) front(ctx context.Context, door Door) *front {
 	return f
 }
 
-// full is the door when the session has no connection left to give.
-func (f *front) full() *front {
-	over := f.p.front(f.ctx, f.door)
-	over.over = true
-	return over
+// refuseOver makes the fronts of the connections that are over a limit.
+func (f *front) refuseOver() {
+	f.full = map[string]*front{}
+	for _, reason := range []string{reasonConcurrency, reasonDescriptors} {
+		f.full[reason] = f.p.front(f.ctx, f.door)
+		f.full[reason].over = reason
+	}
+}
+
+// denyOver is the denial of a connection that is over a limit.
+func denyOver(reason string) *Denial {
+	if reason == reasonDescriptors {
+		return deny(reason, "the process has too many files and connections open")
+	}
+	return deny(reason, "the session has too many connections open")
 }
 
 // ServeHTTP implements wire.Handler.
@@ -212,8 +168,8 @@ func (f *front) source(connect bool) string {
 // gate refuses what may not pass this door at all; nil lets it in.
 func (f *front) gate(r *http.Request) *Denial {
 	switch {
-	case f.over:
-		return deny(reasonConcurrency, "the session has too many connections open")
+	case f.over != "":
+		return denyOver(f.over)
 	case f.p.draining.Err() != nil:
 		return deny(reasonDraining, "the session is ending")
 	case !f.p.rate.Allow():
@@ -308,9 +264,9 @@ func (f *front) origin(w http.ResponseWriter, r *http.Request) {
 	}
 	var res *http.Response
 	switch {
-	case f.over:
+	case f.over != "":
 		res = f.p.newExchange(f.door, audit.SourceForwardHTTP, Authority{}, "http", r).
-			reject(deny(reasonConcurrency, "the session has too many connections open")).Response(r)
+			reject(denyOver(f.over)).Response(r)
 	case r.Host != "" && !f.door.named(r.Host, own.LocalAddr()):
 		res = f.p.refuseAPI(f.door, r, deny(reasonAuthority, "the Host is no name of this session"))
 	default:

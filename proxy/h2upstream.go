@@ -28,7 +28,7 @@ func (p *pool) dialH2(ctx context.Context, _, hostport string) (net.Conn, error)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.retired && p.active == 0 { // the exchange that asked for it is gone
-		_ = counted.Conn.Close()
+		_ = counted.Close()
 		return nil, net.ErrClosed
 	}
 	p.open[counted] = &h2Conn{conn: secure}

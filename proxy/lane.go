@@ -161,6 +161,31 @@ func (l *lane) close() {
 	l.endAll(all)
 }
 
+// oldest returns the connection that has been idle for longest, and since when;
+// nil when none is.
+func (l *lane) oldest() (oldest *laneConn, since time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, list := range l.idle {
+		if len(list) > 0 && (oldest == nil || list[0].since.Before(since)) {
+			oldest, since = list[0], list[0].since
+		}
+	}
+	return oldest, since
+}
+
+// giveUp closes an idle connection without a farewell, which could take a
+// while, and reports whether its descriptor is free.
+func (l *lane) giveUp(c *laneConn) bool {
+	l.mu.Lock()
+	removed := l.remove(func(other *laneConn) bool { return other == c })
+	l.mu.Unlock()
+	for _, c := range removed {
+		_ = c.counted.Close()
+	}
+	return len(removed) > 0
+}
+
 // remove takes such idle connections off the lane. l.mu is held.
 func (l *lane) remove(such func(*laneConn) bool) []*laneConn {
 	var removed []*laneConn

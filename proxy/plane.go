@@ -104,7 +104,8 @@ type Plane struct {
 	upstream *upstream
 	tls      *tls.Config   // what every client's handshake starts from
 	slots    chan struct{} // connections
-	refusals chan struct{} // connections over the limit, which are told so
+	lobby    lobby         // connections over a limit, which are refused
+	files    *descriptors
 	waiters  chan struct{} // refusals whose answer waits
 	budget   *budget.Budget
 
@@ -145,8 +146,9 @@ func New(cfg Config) (*Plane, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plane{cfg: cfg, upstream: up, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections), refusals: make(chan struct{}, 64),
+	p := &Plane{cfg: cfg, upstream: up, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections), files: up.files,
 		waiters: make(chan struct{}, maxWaiters), budget: budget.New(cfg.Limits.Memory)}
+	p.lobby.places = make(chan struct{}, p.files.lobbySize())
 	up.reserveWide(p.budget)
 	p.under.most = cfg.Limits.Requests
 	p.refusing = rate.NewLimiter(refusalsASecond, refusalsAtOnce)
@@ -183,6 +185,7 @@ func (p *Plane) Drain(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	p.upstream.close()
+	p.files.close()
 }
 
 // Do carries out the decision about one exchange and returns the response for

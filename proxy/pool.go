@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/binary"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -175,6 +177,29 @@ func (u *upstream) close() {
 		p.retire()
 	}
 	u.ends.close()
+}
+
+// giveUpIdle closes the HTTP/1.1 connection that has been idle for longest, and
+// reports whether there was one. Otherwise the idle ones of HTTP/2 are closed,
+// soon.
+func (u *upstream) giveUpIdle() bool {
+	u.mu.Lock()
+	pools := slices.Collect(maps.Values(u.pools))
+	u.mu.Unlock()
+	var oldest *laneConn
+	var since time.Time
+	for _, p := range pools {
+		if c, at := p.lane.oldest(); c != nil && (oldest == nil || at.Before(since)) {
+			oldest, since = c, at
+		}
+	}
+	if oldest != nil {
+		return oldest.lane.giveUp(oldest)
+	}
+	for _, p := range pools {
+		u.ends.run(func() { p.h2.CloseIdleConnections(); p.wide.CloseIdleConnections() })
+	}
+	return false
 }
 
 // retire closes the idle connections. Those under way are closed as soon as

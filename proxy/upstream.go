@@ -41,6 +41,7 @@ type upstream struct {
 	resolver *net.Resolver
 	identity [32]byte // keys the pools' keys
 	ends     errands
+	files    *descriptors
 
 	wideSlots chan struct{} // streams with the larger window; nil: there are none
 
@@ -67,7 +68,8 @@ func newUpstream(cfg Upstream) (*upstream, error) {
 	if cfg.Proxy != nil && cfg.Proxy.Scheme != "http" {
 		return nil, fmt.Errorf("use the upstream proxy: its scheme is %q, not http", cfg.Proxy.Scheme)
 	}
-	u := &upstream{cfg: cfg, resolver: net.DefaultResolver, pools: map[poolKey]*pool{}, speaks: map[string]int{}}
+	u := &upstream{cfg: cfg, resolver: net.DefaultResolver, files: newDescriptors(descriptorLimit()), pools: map[poolKey]*pool{}, speaks: map[string]int{}}
+	u.files.giveUp = u.giveUpIdle
 	_, _ = rand.Read(u.identity[:])
 	return u, nil
 }
@@ -231,6 +233,8 @@ func upstreamDenial(r *http.Request, err error) *Denial {
 		d := deny(reasonAddress, "%s resolves to no address that may be reached (%s)", host, refused.why)
 		d.Requested = "network:" + r.URL.Host
 		return d
+	case noDescriptor(err):
+		return deny(reasonDescriptors, "the process has no file descriptor left for a connection to %s", host)
 	case r.Context().Err() != nil:
 		return deny(reasonClientGone, "the client went away before %s answered", host)
 	case errors.As(err, &notFound) && !notFound.IsTimeout:

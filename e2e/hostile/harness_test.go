@@ -109,13 +109,16 @@ type session struct {
 
 // newSession starts a session, which ends with the test. Its limits are the
 // default ones, but for the time that its end may take.
-func newSession(t *testing.T) *session {
+func newSession(t *testing.T) *session { return newSessionBy(t, program) }
+
+// newSessionBy starts a session with a command that runs the program.
+func newSessionBy(t *testing.T, command ...string) *session {
 	t.Helper()
 	args := []string{"proxy", "--json", "--upstream-ca", origin.roots}
 	for at, to := range origin.resolve {
 		args = append(args, "--resolve", at+":"+to)
 	}
-	s := &session{t: t, cmd: exec.Command(program, args...)} //nolint:gosec,noctx // the built program; the test ends it
+	s := &session{t: t, cmd: exec.Command(command[0], append(command[1:], args...)...)} //nolint:gosec,noctx // the built program; the test ends it
 	s.cmd.Env = harness.Env(home, passphrase)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	s.cmd.Stderr = &s.errs

@@ -1,0 +1,173 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ALRubinger/aileron/proxy/wire"
+)
+
+// Serve accepts connections on l until ctx ends, and returns when all that it
+// started has ended.
+func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	defer p.countSilence()
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	p.files.start()
+	open := p.front(ctx, door)
+	open.refuseOver()
+	for {
+		conn := p.accept(ctx, l)
+		if conn == nil {
+			return nil
+		}
+		s, ok := p.seat(conn, open)
+		if !ok {
+			_ = conn.Close() // there is not even room to refuse it
+			continue
+		}
+		conns.Go(func() {
+			defer s.leave()
+			defer p.recovered("a connection")
+			wire.Serve(ctx, conn, s.options, s.front)
+		})
+	}
+}
+
+// accept returns the next connection, nil when there will be none. While the
+// process has no descriptor for it, idle ones are given up.
+func (p *Plane) accept(ctx context.Context, l net.Listener) net.Conn {
+	for wait := time.Duration(0); ; {
+		conn, err := l.Accept()
+		switch {
+		case err == nil:
+			return conn
+		case ctx.Err() != nil, errors.Is(err, net.ErrClosed):
+			return nil
+		case noDescriptor(err) && p.files.squeeze():
+			continue
+		}
+		wait = min(max(2*wait, 5*time.Millisecond), 100*time.Millisecond)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// seat is how a connection is served: as a client, or to be refused.
+type seat struct {
+	front   *front
+	options wire.Options
+	leave   func()
+}
+
+// refusedWithin bounds a connection that is only refused.
+const refusedWithin = 2 * time.Second
+
+// seat finds a seat for conn. A client holds a descriptor and one of the
+// session's connections; who gets neither is refused, in the lobby.
+func (p *Plane) seat(conn net.Conn, open *front) (seat, bool) {
+	s := seat{front: open, options: wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: p.draining, Log: p.cfg.Log}}
+	if p.draining.Err() != nil { // it came too late, and is refused
+		s.options.Drain = nil
+		s.once()
+	}
+	reason := p.takeSeat()
+	if reason == "" {
+		s.leave = func() { <-p.slots; p.files.giveClient() }
+		return s, true
+	}
+	if !p.lobby.enter(conn) {
+		return seat{}, false
+	}
+	s.once()
+	s.front, s.leave = open.full[reason], func() { p.lobby.leave(conn) }
+	return s, true
+}
+
+// once ends the connection after one exchange, which must not be slow.
+func (s *seat) once() {
+	s.options.Once = true
+	s.options.Limits.Idle, s.options.Limits.Header = refusedWithin, refusedWithin
+}
+
+// takeSeat counts a client in, or returns why it is refused.
+func (p *Plane) takeSeat() (reason string) {
+	select {
+	case p.slots <- struct{}{}:
+	default:
+		return reasonConcurrency
+	}
+	if !p.files.takeClient() {
+		<-p.slots
+		return reasonDescriptors
+	}
+	return ""
+}
+
+// lobby is the connections over a limit, which are refused. When it is full, the
+// oldest makes room: most likely it sends nothing that could be refused.
+type lobby struct {
+	places chan struct{}
+
+	mu    sync.Mutex
+	conns []net.Conn // the oldest first, without those that had to make room
+}
+
+// lobbyWait is how long a connection waits for a place, before the oldest of the
+// others makes room, and after that.
+const lobbyWait = 50 * time.Millisecond
+
+// enter reports whether conn has a place.
+func (l *lobby) enter(conn net.Conn) bool {
+	if !l.place() {
+		l.evict()
+		if !l.place() {
+			return false
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns = append(l.conns, conn)
+	return true
+}
+
+func (l *lobby) place() bool {
+	select {
+	case l.places <- struct{}{}:
+		return true
+	default:
+	}
+	late := time.NewTimer(lobbyWait)
+	defer late.Stop()
+	select {
+	case l.places <- struct{}{}:
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
+func (l *lobby) evict() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.conns) > 0 {
+		_ = l.conns[0].Close()
+		l.conns = slices.Delete(l.conns, 0, 1)
+	}
+}
+
+func (l *lobby) leave(conn net.Conn) {
+	l.mu.Lock()
+	l.conns = slices.DeleteFunc(l.conns, func(c net.Conn) bool { return c == conn })
+	l.mu.Unlock()
+	<-l.places
+}
