@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
@@ -62,7 +63,11 @@ func finishesAPrompt(t *testing.T, engine string, a prompted) {
 			t.Fatal(err)
 		}
 	}
-	u.buildImage(a.agent)
+	image := recipes.Agent(a.agent)
+	recipes.Need(t, engine, image)
+	if got := strings.TrimSpace(u.must("sandbox", "build", "--sandbox="+engine, "--if-missing", "--agent", a.agent).out); got != image.Ref {
+		t.Fatalf("aileron's image of %s is %s, and the suites prepare %s", a.agent, got, image.Ref)
+	}
 	flags := append([]string{"launch", "--sandbox=" + engine, "--dir", u.project}, u.reach()...)
 	cmd := u.command(append(append(flags, a.agent, "--"), a.args...)...)
 	ended := make(chan struct{})
@@ -92,23 +97,6 @@ func finishesAPrompt(t *testing.T, engine string, a prompted) {
 	u.checkRows(a)
 	if left := u.leftovers(); left != "" {
 		t.Errorf("containers are left: %s", left)
-	}
-}
-
-// building is held while an agent's image is built: two tests may want the
-// same one.
-var building sync.Mutex
-
-func (u *user) buildImage(agent string) {
-	u.t.Helper()
-	building.Lock()
-	defer building.Unlock()
-	ref := strings.TrimSpace(u.must("sandbox", "build", "--sandbox=podman", "--if-missing", "--agent", agent).out)
-	if u.engine == "docker" && exec.Command("docker", "image", "inspect", ref).Run() != nil {
-		// The same image, so that what an agent is fetched from is asked once.
-		if out, err := exec.Command("sh", "-c", `podman save --quiet "$1" | docker load --quiet`, "sh", ref).CombinedOutput(); err != nil {
-			u.t.Fatalf("hand the image over to docker: %v\n%s", err, out)
-		}
 	}
 }
 

@@ -18,35 +18,28 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
 var (
-	binary string               // the built aileron: harness.Build
-	client string               // testdata/get, static
-	home   string               // a home in which the connector is bound
-	conf   string               // containers.conf for Podman's command line
-	ready  = map[string]error{} // engines that have the images
-	made   []string             // images to remove, of both engines
-	once   sync.Mutex
+	binary string     // the built aileron: harness.Build
+	home   string     // a home in which the connector is bound
+	conf   string     // containers.conf for Podman's command line
+	once   sync.Mutex // held while the home is made
 )
 
 const (
 	secret     = "ghp-images/TOKEN+0123456789abcdefXYZ"
 	passphrase = "correct horse battery"
-	prefix     = "localhost/aileron-images/"
 )
 
 func TestMain(m *testing.M) {
-	programs := map[string]string{"aileron": "../../cmd/aileron", "get": "./testdata/get"}
+	programs := map[string]string{"aileron": "../../cmd/aileron"}
 	os.Exit(harness.Run(m, "images", programs, func(dir string) {
-		binary, client, home, conf = filepath.Join(dir, "aileron"), filepath.Join(dir, "get"), filepath.Join(dir, "h"), filepath.Join(dir, "containers.conf")
+		binary, home, conf = filepath.Join(dir, "aileron"), filepath.Join(dir, "h"), filepath.Join(dir, "containers.conf")
 		if err := os.WriteFile(conf, []byte(harness.PodmanConf()), 0o600); err != nil {
 			panic(err)
-		}
-	}, func() {
-		for engine := range ready {
-			_, _ = tool(engine, append([]string{"rmi", "--force"}, made...)...)
 		}
 	}))
 }
@@ -81,10 +74,11 @@ func needEngine(t *testing.T, engine string) {
 		}
 		t.Skip(reason)
 	}
-	if err := needImages(engine); err != nil {
-		t.Fatal(err)
-	}
+	recipes.Need(t, engine, append(recipes.Kinds(), recipes.Base())...)
 }
+
+// ref is the name of a kind of image.
+func ref(kind string) string { return recipes.Kind(kind).Ref }
 
 // person is someone for whom a service of GitHub's name is bound.
 type person struct {
@@ -162,7 +156,7 @@ func (p *person) box(image string, flags, command []string, env ...string) resul
 
 const url = "https://" + standin.GitHub + "/user"
 
-// ways are those of testdata/get.
+// ways are those of the client, e2e/recipes/testdata/get.
 var ways = []string{"proxy,variables", "past,variables", "proxy,store", "past,store"}
 
 // works demands that each way brought the credential's answer, and that each

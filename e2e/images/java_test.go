@@ -1,48 +1,16 @@
 package images
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"software.sslmate.com/src/go-pkcs12"
+
+	"github.com/ALRubinger/aileron/e2e/recipes"
 )
-
-// ownRoot is what only the Java of the image "jdk" trusts.
-const ownRoot = "Root of an image's own Java"
-
-// cacerts is a trust store as JDKs from 18 on have it: no password.
-var cacerts = sync.OnceValue(func() []byte {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	root := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: ownRoot}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, root, root, key.Public(), key)
-	if err != nil {
-		panic(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		panic(err)
-	}
-	store, err := pkcs12.Passwordless.EncodeTrustStore([]*x509.Certificate{cert}, "")
-	if err != nil {
-		panic(err)
-	}
-	return store
-})
 
 // Of the Javas that an image's PATH names seven are looked at: in "javas" the
 // seventh has the root, and what those behind it have is no store.
@@ -76,7 +44,7 @@ func trustsItsOwn(t *testing.T, engine, image string) {
 	for _, c := range roots {
 		names = append(names, c.Subject.CommonName)
 	}
-	if len(names) != 2 || !slices.Contains(names, ownRoot) || !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(strings.ToLower(n), "aileron") }) {
+	if len(names) != 2 || !slices.Contains(names, recipes.OwnRoot) || !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(strings.ToLower(n), "aileron") }) {
 		t.Errorf("Java trusts %q, want its own root and the session's", names)
 	}
 }

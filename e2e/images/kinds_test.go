@@ -5,15 +5,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-)
 
-// foreign is an architecture that this machine is not.
-func foreign() string {
-	if runtime.GOARCH == "arm64" {
-		return "amd64"
-	}
-	return "arm64"
-}
+	"github.com/ALRubinger/aileron/e2e/recipes"
+)
 
 // get is the client's command in an image.
 func get(path string) []string { return append([]string{path, url}, ways...) }
@@ -161,7 +155,7 @@ func TestAnImageThatCannotBeTrustedWithIsRefusedBeforeItStarts(t *testing.T) {
 			{"huge", []string{"larger than 8 MiB", "rebuild the image"}},
 			{"escape", []string{"/home/agent/workspace/x", "something else", "rebuild the image"}},
 			{"shm", []string{"/dev/shm/x", "something else", "rebuild the image"}},
-			{"foreign", []string{foreign(), runtime.GOARCH, "pull or build it"}},
+			{"foreign", []string{recipes.Foreign(), runtime.GOARCH, "pull or build it"}},
 			{"ghost", []string{"ghost", "/etc/passwd", "USER"}},
 		} {
 			t.Run(c.image, func(t *testing.T) {

@@ -1,24 +1,20 @@
 package matrix
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
-// needImage is an image with clients, by the name of its recipe below
-// testdata, built when it is missing. It stays in the engine's store, as the
-// agents' images do; to remove it:
+// needImage is an image with clients, by the name of its recipe in
+// e2e/recipes. It stays in the engine's store; to remove those of all suites:
 //
-//	podman rmi $(podman images -q localhost/aileron-matrix)
+//	podman rmi $(podman images -q --filter reference=localhost/aileron-*)
 func needImage(t *testing.T, engine, name string) string {
 	t.Helper()
 	if _, err := exec.LookPath("podman"); err != nil {
@@ -29,62 +25,9 @@ func needImage(t *testing.T, engine, name string) string {
 			need(t, "no Docker daemon answers: scripts/with-docker starts one for a command")
 		}
 	}
-	recipe := os.DirFS(filepath.Join("testdata", name))
-	sum := sha256.New()
-	if err := fs.WalkDir(recipe, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(recipe, path)
-		sum.Write([]byte(path))
-		sum.Write(data)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	image := "localhost/aileron-matrix:" + hex.EncodeToString(sum.Sum(nil))[:12]
-	if name != "image" {
-		image = strings.Replace(image, "matrix:", "matrix:"+name+"-", 1)
-	}
-	podman := func(args ...string) ([]byte, error) {
-		cmd := exec.Command("podman", args...)
-		cmd.Env = harness.EngineEnv(t)
-		return cmd.CombinedOutput()
-	}
-	if _, err := podman("image", "exists", image); err != nil {
-		buildImage(t, podman, recipe, image)
-	}
-	if engine == "docker" && exec.Command("docker", "image", "inspect", image).Run() != nil {
-		t.Logf("handing %s to Docker (once)", image)
-		// Not built again there: Docker's classic builder knows no mounts.
-		cmd := exec.Command("sh", "-euc", `podman save --quiet "$1" | docker load --quiet`, "-", image)
-		cmd.Env = harness.EngineEnv(t)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("hand the image to Docker: %v\n%s", err, out)
-		}
-	}
-	return image
-}
-
-func buildImage(t *testing.T, podman func(...string) ([]byte, error), recipe fs.FS, image string) {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, recipe); err != nil {
-		t.Fatal(err)
-	}
-	roots, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
-	if err != nil {
-		need(t, "this host has no bundle of roots to build the image with")
-	}
-	if err := os.WriteFile(filepath.Join(dir, "roots.pem"), roots, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("building %s (once)", image)
-	// The host's network, as aileron builds its own images.
-	if out, err := podman("build", "--network", "host", "--layers=false", "--label", "aileron.image=1", "-t", image, dir); err != nil {
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		need(t, "the image with the clients could not be built:\n"+strings.Join(lines[max(0, len(lines)-15):], "\n"))
-	}
+	image := recipes.Clients(name)
+	recipes.Need(t, engine, image)
+	return image.Ref
 }
 
 // need skips the test for a reason; in CI, which has all, it fails.
@@ -102,9 +45,9 @@ func need(t *testing.T, reason string) {
 // A client that an image has not is a name that leads nowhere.
 type registries struct{ npm, goproxy, apt *url.URL }
 
-func registriesOf(t *testing.T, image string) registries {
+func registriesOf(t *testing.T, engine, image string) registries {
 	t.Helper()
-	cmd := exec.Command("podman", "run", "--rm", "--network", "none", image, "sh", "-euc",
+	cmd := exec.Command(engine, "run", "--rm", "--network", "none", image, "sh", "-euc",
 		`npm config get registry 2>/dev/null || echo https://npm.invalid; { go env GOPROXY 2>/dev/null || echo https://go.invalid; } | cut -d, -f1; grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list* | head -n 1`)
 	cmd.Env = harness.EngineEnv(t)
 	out, err := cmd.Output()

@@ -78,7 +78,7 @@ func runMatrix(t *testing.T, engine string, names ...string) []cell {
 	}
 	p := newPerson(t)
 	p.engine = engine
-	p.origin = startOrigin(t, filepath.Join(p.project, "acks"), registriesOf(t, images[names[0]]))
+	p.origin = startOrigin(t, filepath.Join(p.project, "acks"), registriesOf(t, engine, images[names[0]]))
 	p.bindConnectors()
 	flags := []string{"--upstream-ca", p.origin.roots}
 	for authority, addr := range p.origin.authorities() {

@@ -1,0 +1,75 @@
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Prune removes the suites' images that no recipe makes any more, and the
+// nameless ones that builds of aileron's images left. Images of a release, and
+// those of other people, stay.
+func (s *Store) Prune(ctx context.Context) error {
+	keep := current()
+	for _, engine := range s.engines(ctx) {
+		has, err := s.list(ctx, engine)
+		if err != nil {
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(has)) {
+			if keep[name] || !ours(name) {
+				continue
+			}
+			// One that a container uses stays until the next time.
+			if out, err := s.tool(ctx, engine, "rmi", name); err != nil {
+				s.say("%s is not needed any more and could not be removed from %s: %s", name, engine, lastLine(out))
+				continue
+			}
+			s.say("removed %s from %s: its recipe has changed", name, engine)
+		}
+		if out, err := s.tool(ctx, engine, "image", "prune", "--force", "--filter", "label=aileron.image=1"); err != nil {
+			return fmt.Errorf("remove nameless images from %s: %w\n%s", engine, err, out)
+		}
+	}
+	return nil
+}
+
+// current are the names of all images that the recipes make.
+func current() map[string]bool {
+	names := map[string]bool{}
+	var add func(images []Image)
+	add = func(images []Image) {
+		for _, img := range images {
+			names[img.Ref] = true
+			add(img.needs)
+		}
+	}
+	for _, c := range chains() {
+		for _, st := range c.steps {
+			add(st.images)
+		}
+	}
+	return names
+}
+
+// ours reports whether an image is one that only suites make: by its
+// repository, or by the version of a program that is no release.
+func ours(name string) bool {
+	repository, tag, _ := strings.Cut(name, ":")
+	switch repository, ok := strings.CutPrefix(repository, "localhost/"); {
+	case !ok:
+		return false
+	case repository == "aileron-matrix" || strings.HasPrefix(repository, "aileron-images/"):
+		return true
+	case repository == "aileron/sandbox-base" || strings.HasPrefix(repository, "aileron/agent-"):
+		return strings.HasPrefix(tag, version+"-")
+	}
+	return false
+}
+
+func lastLine(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return lines[len(lines)-1]
+}

@@ -1,0 +1,153 @@
+// Package recipes has the images that the suites run boxes of, and builds
+// them. A suite asks for its images with [Need]; scripts/test builds them
+// before the tests with [Store.Ensure], so that no build is a part of a test's
+// time-out. The tag of an image is a digest of all that it is built from.
+package recipes
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+)
+
+//go:embed testdata
+var files embed.FS
+
+// version is that of a program that was built without a release's flags, as
+// the suites build it: it is a part of the tags of aileron's own images.
+const version = "0.1.0-dev"
+
+// Image is an image of the suites.
+type Image struct {
+	Ref string
+
+	// make builds the image in an engine's store, and returns what the build
+	// printed.
+	make func(ctx context.Context, s *Store, engine string) ([]byte, error)
+	// needs are images that it is built from.
+	needs []Image
+	// native is an image that each engine builds for itself; others are built
+	// by Podman and handed to Docker.
+	native bool
+	// handed is an image that only Docker runs: Podman's copy is removed.
+	handed bool
+}
+
+// Base is aileron's own base image.
+func Base() Image {
+	base := sandbox.BaseImage(version)
+	return Image{Ref: base.Ref, native: true, make: ensure(base)}
+}
+
+// Agent is the image of an agent that sandbox/agents knows.
+func Agent(name string) Image {
+	agent, ok := agents.Find(name)
+	if !ok {
+		panic("recipes: there is no agent " + name)
+	}
+	img := sandbox.AgentImage(version, name, agent.Recipe)
+	return Image{Ref: img.Ref, needs: []Image{Base()}, make: ensure(img)}
+}
+
+// ensure builds an image of aileron's own, as aileron does.
+func ensure(img sandbox.Image) func(context.Context, *Store, string) ([]byte, error) {
+	return func(ctx context.Context, _ *Store, engine string) ([]byte, error) {
+		e, err := sandbox.Find(ctx, engine)
+		if err != nil {
+			return nil, err
+		}
+		defer e.Close()
+		var said strings.Builder
+		_, err = e.EnsureImage(ctx, img, "auto", &said)
+		return []byte(said.String()), err
+	}
+}
+
+// Clients are the images of e2e/matrix, by the names of their recipes: image,
+// browsers, few.
+func Clients(name string) Image {
+	dir := path.Join("testdata", name)
+	sum := sha256.New()
+	walk(dir, func(name string, data []byte) {
+		fmt.Fprintln(sum, name)
+		sum.Write(data)
+	})
+	ref := "localhost/aileron-matrix:" + name + "-" + tag(sum.Sum(nil))
+	return Image{Ref: ref, handed: name == "few", make: func(ctx context.Context, s *Store, _ string) ([]byte, error) {
+		in, err := contextOf(s.dir, dir)
+		if err != nil {
+			return nil, err
+		}
+		roots, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
+		if err != nil {
+			return nil, fmt.Errorf("take this host's roots to build the image with: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(in, "roots.pem"), roots, 0o600); err != nil {
+			return nil, err
+		}
+		return s.build(ctx, ref, "host", in)
+	}}
+}
+
+// parts is what the images of e2e/images are put together from.
+func parts() Image {
+	recipe, err := files.ReadFile("testdata/parts/Dockerfile")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	sum := sha256.Sum256(recipe)
+	ref := kindsPrefix + "parts:" + tag(sum[:])
+	return Image{Ref: ref, make: func(ctx context.Context, s *Store, _ string) ([]byte, error) {
+		in, err := contextOf(s.dir, "testdata/parts")
+		if err != nil {
+			return nil, err
+		}
+		return s.build(ctx, ref, "host", in)
+	}}
+}
+
+func tag(sum []byte) string { return hex.EncodeToString(sum)[:12] }
+
+// walk calls f with each file below an embedded directory, in their order.
+func walk(dir string, f func(name string, data []byte)) {
+	err := fs.WalkDir(files, dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := files.ReadFile(name)
+		f(strings.TrimPrefix(name, dir+"/"), data)
+		return err
+	})
+	if err != nil {
+		panic(err) // it is embedded
+	}
+}
+
+// contextOf writes an embedded directory to a new one below dir.
+func contextOf(dir, recipe string) (string, error) {
+	to, err := os.MkdirTemp(dir, "context-")
+	if err != nil {
+		return "", err
+	}
+	from, err := fs.Sub(files, recipe)
+	if err != nil {
+		return "", err
+	}
+	return to, os.CopyFS(to, from)
+}
+
+// client builds testdata/get, the client of e2e/images, into dir.
+func client(dir string) error {
+	return harness.Build(dir, map[string]string{"get": "github.com/ALRubinger/aileron/e2e/recipes/testdata/get"})
+}
