@@ -116,7 +116,7 @@ func TestATerminalIsTheBoxs(t *testing.T) {
 	}()
 	expect := func(want string) {
 		t.Helper()
-		deadline := time.After(time.Minute)
+		deadline := time.After(harness.Patience)
 		for {
 			select {
 			case line, ok := <-lines:
@@ -237,7 +237,7 @@ func TestAuditTailFollowsAsItHappens(t *testing.T) {
 	select {
 	case line := <-lines:
 		contains(t, "the followed row", line, `"operation":"user.get"`, `"decision":"proxied"`)
-	case <-time.After(2 * time.Minute):
+	case <-time.After(harness.Patience):
 		t.Error("no row came")
 	}
 	_ = tail.Process.Signal(syscall.SIGINT)

@@ -17,7 +17,7 @@ func TestADroppedFieldIsFoundInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, standin.Script{}, "github")
 	p := u.serve()
-	args := []string{"-sS", "--max-time", "20", "-x", p.ProxyURL, "--cacert", p.CAFile, "https://api.github.com/user"}
+	args := []string{"-sS", "--max-time", "300", "-x", p.ProxyURL, "--cacert", p.CAFile, "https://api.github.com/user"}
 	for _, name := range []string{"Sudo", "X-HTTP-Method-Override", "X-GitHub-Api-Version", "If-None-Match",
 		"X-Acme-Trace"} {
 		args = append(args, "-H", name+": CANARY")

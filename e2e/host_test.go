@@ -18,7 +18,7 @@ func TestProxyServesWhoeverHoldsTheToken(t *testing.T) {
 	u := newUser(t, standin.Script{}, "github")
 	ready := u.serve()
 	curl := func(args ...string) result {
-		return finish(t, exec.Command("curl", append([]string{"-sS", "--max-time", "10"}, args...)...))
+		return finish(t, exec.Command("curl", append([]string{"-sS", "--max-time", "300"}, args...)...))
 	}
 	contains(t, "the answer", curl("-x", ready.ProxyURL, "--cacert", ready.CAFile, "https://api.github.com/user").out, "octo-stand-in")
 	contains(t, "without a token", curl("-x", strings.Replace(ready.ProxyURL, "aileron:", "aileron:wrong", 1), "--cacert", ready.CAFile, "https://api.github.com/user").err, "407")
@@ -165,10 +165,8 @@ func TestTheProgramOfTheTestsIsNoRelease(t *testing.T) {
 	u.must("vault", "unlock")
 
 	released := filepath.Join(t.TempDir(), "aileron")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", released, "../cmd/aileron") //nolint:gosec // the tests' own words
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build aileron: %v\n%s", err, out)
+	if err := harness.BuildReleased(released, "../cmd/aileron"); err != nil {
+		t.Fatal(err)
 	}
 	run := func(args ...string) result {
 		cmd := exec.Command(released, args...) //nolint:gosec // the built program

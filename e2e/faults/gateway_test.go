@@ -3,7 +3,6 @@ package faults
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 )
 
 func TestAKilledGatewayEndsTheBox(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, u *user) {
 		r := u.start("curl -s https://api.echo.example/stall")
 		harness.WaitFor(t, "an exchange", func() bool { return len(u.origin.Seen()) == 1 })
@@ -57,8 +57,10 @@ func gatewayOf(u *user, ready bool) (process, bool) {
 }
 
 func TestAGatewayThatDiesBeforeTheBoxEndsTheStart(t *testing.T) {
+	t.Parallel()
 	for name, ready := range map[string]bool{"at its start": false, "when it has dropped its privileges": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			engines(t, func(t *testing.T, u *user) {
 				r := u.begin(u.boxArgs("echo up > up; sleep 600")...)
 				for killed := false; !killed; time.Sleep(time.Millisecond) {
@@ -104,12 +106,9 @@ func (r *running) status(key string) int {
 // more: the gateway lives, far from what its container may have, and serves
 // when they are gone.
 func TestAFloodFromABoxIsSurvived(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, u *user) {
-		build := exec.Command("go", "build", "-o", filepath.Join(u.project, "flood"), "./testdata/flood")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		harness.Copy(t, filepath.Join(filepath.Dir(binary), "flood"), u.project)
 		r := u.start(until("go") + `
 			a=$(getent ahostsv4 ` + standin.Echo + ` | cut -d' ' -f1 | head -n 1)
 			until [ -e enough ]; do sleep 0.1; done | ./flood 10000 127.0.0.1:3128 "$a:443" 192.0.2.1:80 > flooded
@@ -144,6 +143,7 @@ func TestAFloodFromABoxIsSurvived(t *testing.T) {
 // In a real container, seen from the host: not a thread of it has anything
 // left once it serves.
 func TestNoThreadOfARealGatewayHasAPrivilege(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, u *user) {
 		r := u.start("for i in 1 2 3 4 5 6 7 8; do " + get + " >/dev/null & done; wait; echo asked > asked; " + until("enough"))
 		harness.WaitFor(t, "the box's requests", func() bool { return u.made("asked") })

@@ -151,6 +151,7 @@ func (r *running) interrupted() {
 
 // An engine that takes a call and never answers it keeps nobody from going.
 func TestCtrlCEndsAStartInWhichTheEngineHangs(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, call string
 		after      int32
@@ -164,6 +165,7 @@ func TestCtrlCEndsAStartInWhichTheEngineHangs(t *testing.T) {
 		{"the box's start", "/start ", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			engines(t, func(t *testing.T, u *user) {
 				s := newSlow(t, u, c.call, c.after)
 				r := u.begin(u.boxArgs("echo up")...)
@@ -183,12 +185,14 @@ func TestCtrlCEndsAStartInWhichTheEngineHangs(t *testing.T) {
 // What an engine makes after it was asked to stop waiting is not left to the
 // next session.
 func TestCtrlCLeavesNothingThatTheEngineMakesLate(t *testing.T) {
+	t.Parallel()
 	for name, call := range map[string]string{
 		"a look into the image": "/containers/create?name=aileron-none-",
 		"the gateway":           "-gw ",
 		"the box":               "-box ",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			engines(t, func(t *testing.T, u *user) {
 				s := newSlow(t, u, call, 0)
 				r := u.begin(u.boxArgs("echo up")...)
@@ -211,6 +215,7 @@ func TestCtrlCLeavesNothingThatTheEngineMakesLate(t *testing.T) {
 
 // A signal that comes while the engine starts the command is the command's.
 func TestASignalDuringASlowStartIsTheCommands(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, u *user) {
 		s := newSlow(t, u, "/start ", 1)
 		r := u.begin(u.boxArgs("trap 'exit 42' TERM; while :; do sleep 0.1; done")...)

@@ -25,7 +25,7 @@ import (
 var binary string // the built aileron: harness.Build
 
 func TestMain(m *testing.M) {
-	os.Exit(harness.Run(m, "faults", map[string]string{"aileron": "../../cmd/aileron"}, func(dir string) { binary = filepath.Join(dir, "aileron") }, docker.close))
+	os.Exit(harness.Run(m, "faults", map[string]string{"aileron": "../../cmd/aileron", "flood": "./testdata/flood"}, func(dir string) { binary = filepath.Join(dir, "aileron") }, docker.close))
 }
 
 const (
@@ -33,8 +33,7 @@ const (
 	passphrase = "correct horse battery"
 	echoFQN    = "github://aileron-tests/aileron-connector-echo"
 
-	// patience bounds what must happen; nothing is judged by how long it took.
-	patience = 4 * time.Minute
+	patience = harness.Patience
 )
 
 // engines runs a test on each engine. Those that break the engine itself do
@@ -420,6 +419,6 @@ func (r *running) nothing() {
 func until(name string) string { return "until [ -e " + name + " ]; do sleep 0.1; done; " }
 
 // get is a script's exchange with the stand-in.
-const get = "curl -sS --max-time 60 https://" + standin.Echo + "/echo"
+const get = "curl -sS --max-time 300 https://" + standin.Echo + "/echo"
 
 func isGone(err error) bool { return errors.Is(err, os.ErrNotExist) }

@@ -10,8 +10,10 @@ import (
 
 // A box without its line can do nothing, and nobody in it could tell why.
 func TestARemovedLineEndsTheBox(t *testing.T) {
+	t.Parallel()
 	for _, what := range []string{"box/proxy.sock", "box/redirect.sock", ""} {
 		t.Run(strings.ReplaceAll("ID/"+what, "/", " "), func(t *testing.T) {
+			t.Parallel()
 			engines(t, func(t *testing.T, u *user) {
 				r := u.start("sleep 600")
 				if err := os.RemoveAll(filepath.Join(u.home, "sessions", r.session, what)); err != nil {
@@ -28,8 +30,10 @@ func TestARemovedLineEndsTheBox(t *testing.T) {
 // Whichever of the two is paused, the line waits and goes on, and who asks for
 // the end is heard.
 func TestAPausedContainerHearsAnEndAndElseGoesOn(t *testing.T) {
+	t.Parallel()
 	for _, role := range []string{"box", "gw"} {
 		t.Run(role, func(t *testing.T) {
+			t.Parallel()
 			engines(t, func(t *testing.T, u *user) {
 				script := "trap 'exit 42' TERM; " + until("go") + get
 				r := u.start(script)
@@ -63,6 +67,7 @@ func TestAPausedContainerHearsAnEndAndElseGoesOn(t *testing.T) {
 }
 
 func TestAContainerThatSomebodyElseRemovesIsNamed(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, u *user) {
 		r := u.start("sleep 600")
 		u.mustAsk("rm", "-f", r.name("box"))

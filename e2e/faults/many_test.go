@@ -36,6 +36,7 @@ func starts(t *testing.T) int {
 // Sessions that begin four at a time and end as their commands end, by SIGTERM
 // or by SIGKILL at any moment of their start or their life, leave nothing.
 func TestManyStartsLeaveNothing(t *testing.T) {
+	t.Parallel()
 	n := starts(t)
 	engines(t, func(t *testing.T, u *user) {
 		// Nothing bound: opening a vault is slow on purpose.

@@ -10,7 +10,10 @@ import (
 	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
-// Nobody has to come after a killed aileron: its box goes by itself.
+// Nobody has to come after a killed aileron: its box goes by itself. This test
+// and others after a kill are not parallel: each session that starts on the
+// same engine removes what killed ones left, and what shall do so here is the
+// warden.
 func TestAKilledAileronsBoxEnds(t *testing.T) {
 	engines(t, func(t *testing.T, u *user) {
 		r := u.start("sleep 600")
@@ -64,6 +67,7 @@ func TestTheNextSessionCleansUpAfterAKilledWarden(t *testing.T) {
 }
 
 func TestAKilledWardenIsNotMissedByTheSession(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, u *user) {
 		r := u.start(until("go") + get + "; exit 7")
 		kill(t, r.child("warden"), syscall.SIGKILL)
@@ -78,6 +82,7 @@ func TestAKilledWardenIsNotMissedByTheSession(t *testing.T) {
 // A stopped aileron is a living one: nobody takes its box away, and it goes on
 // where it was.
 func TestAStoppedAileronGoesOn(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, u *user) {
 		r := u.start(until("go") + get + "; exit 7")
 		r.signal(syscall.SIGSTOP)
@@ -96,6 +101,7 @@ func TestAStoppedAileronGoesOn(t *testing.T) {
 }
 
 func TestADiskThatTakesNothingEndsTheStart(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(t *testing.T, home string){
 		"full": func(t *testing.T, home string) {
 			f, err := os.Create(filepath.Join(home, "fill"))
@@ -114,6 +120,7 @@ func TestADiskThatTakesNothingEndsTheStart(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			engines(t, func(t *testing.T, u *user) {
 				if os.Geteuid() != 0 {
 					harness.Need(t, "root, to mount a small file system")

@@ -31,6 +31,7 @@ func (r *running) listed() {
 // A session that is listed can be stopped, whatever it is doing, and says that
 // it was: the stop comes at moments all over a start.
 func TestASessionIsStoppedInEveryPhaseOfItsStart(t *testing.T) {
+	t.Parallel()
 	stopsAt := func(u *user, code func(began bool) int, args ...string) {
 		for wait := time.Duration(0); wait <= 1200*time.Millisecond; wait += 150 * time.Millisecond {
 			r := u.begin(args...)
@@ -63,10 +64,12 @@ func TestASessionIsStoppedInEveryPhaseOfItsStart(t *testing.T) {
 		return 143
 	}
 	t.Run("in a box", func(t *testing.T) {
+		t.Parallel()
 		u := newUser(t, "podman")
 		stopsAt(u, code, u.boxArgs(script)...)
 	})
 	t.Run("on the host", func(t *testing.T) {
+		t.Parallel()
 		u := newUser(t, "podman")
 		stopsAt(u, code, "run", "--", "sh", "-c", script)
 	})

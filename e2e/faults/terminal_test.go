@@ -89,6 +89,7 @@ func (d *display) on(u *user, args ...string) *running {
 // What a full-screen program had switched on is switched off by the process that is
 // left, before the last line is printed.
 func TestATerminalIsRestoredWhenAFullScreenProgramIsCutOff(t *testing.T) {
+	t.Parallel()
 	needPodman(t)
 	const (
 		on     = `\033[?1049h\033[?1000;1006h\033[?2004h\033[?25l\033[>1u\033[?1h\033=drawn`
@@ -106,6 +107,7 @@ func TestATerminalIsRestoredWhenAFullScreenProgramIsCutOff(t *testing.T) {
 		{"aileron is killed", "sleep 600", func(r *running) { r.signal(syscall.SIGKILL) }, "", -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			u, d := newUser(t, "podman"), newDisplay(t)
 			r := d.on(u, u.boxArgs("printf '"+on+"'; "+c.script)...)
 			r.listed()
@@ -132,6 +134,7 @@ func TestATerminalIsRestoredWhenAFullScreenProgramIsCutOff(t *testing.T) {
 
 // A program that ends well leaves the terminal as it wants it.
 func TestATerminalIsLeftAsAProgramThatEndsWellLeavesIt(t *testing.T) {
+	t.Parallel()
 	needPodman(t)
 	u, d := newUser(t, "podman"), newDisplay(t)
 	r := d.on(u, u.boxArgs(`printf '\033[?25lbye\n'`)...)

@@ -6,11 +6,13 @@ package harness
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,11 +82,31 @@ func Run(m *testing.M, suite string, packages map[string]string, ready func(dir 
 		return 1
 	}
 	ready(dir)
+	Widen(boxesAtOnce)
 	code := m.Run()
 	for _, f := range clean {
 		f()
 	}
 	return code
+}
+
+// boxesAtOnce is how many parallel tests a suite of boxes runs at once. A box
+// waits for its engine far more than it computes, so that they may be more than
+// the cores.
+const boxesAtOnce = 6
+
+// Widen makes n parallel tests run at once, unless -parallel is given or it was
+// called before. It must be called before the tests are run.
+func Widen(n int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err) // no test program has no such flag
+	}
 }
 
 // Connector is one that a person installs, with the secret that is bound to
@@ -211,16 +233,18 @@ func PodmanConf() string {
 	return text
 }
 
-// patience is as long as only a defect takes.
-const patience = 2 * time.Minute
+// Patience is as long as only a defect takes: what a quiet machine does in a
+// second takes half a minute where twenty others want its processors. Nothing
+// is judged by it but that it did not end.
+const Patience = 5 * time.Minute
 
 // WaitFor waits until done, for as long as only a defect takes.
 func WaitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if done() {
 			return
 		}
 	}
-	t.Fatalf("it did not happen in %v: %s", patience, what)
+	t.Fatalf("it did not happen in %v: %s", Patience, what)
 }

@@ -19,6 +19,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // client is one side of a load: it opens connections to the session, and keeps
@@ -63,7 +65,7 @@ func (c *client) door() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = conn.SetDeadline(time.Now().Add(3 * time.Minute)) // as long as only a defect takes
+	_ = conn.SetDeadline(time.Now().Add(harness.Patience))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open = append(c.open, conn)
@@ -191,7 +193,7 @@ func newHonest(t *testing.T, s *session) *honest {
 	via := func(h2, keep bool) *http.Client {
 		tr := &http.Transport{Proxy: http.ProxyURL(u), TLSClientConfig: c.base.Clone(), ForceAttemptHTTP2: h2, DisableKeepAlives: !keep}
 		t.Cleanup(tr.CloseIdleConnections)
-		return &http.Client{Transport: tr, Timeout: time.Minute}
+		return &http.Client{Transport: tr, Timeout: harness.Patience}
 	}
 	return &honest{t: t, one: via(false, false), keeps: via(false, true), second: via(true, true)}
 }

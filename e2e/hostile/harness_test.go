@@ -64,6 +64,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	harness.Widen(2) // each keeps a core busy, and is measured
 	os.Exit(harness.Run(m, "hostile", map[string]string{"aileron": "../../cmd/aileron"}, func(dir string) {
 		program, home = filepath.Join(dir, "aileron"), filepath.Join(dir, "h")
 		if err := setUp(dir); err != nil {
@@ -142,7 +143,7 @@ func (s *session) close() {
 		if err != nil {
 			s.t.Errorf("the session: %v\n%s", err, s.errs.String())
 		}
-	case <-time.After(2 * time.Minute):
+	case <-time.After(harness.Patience):
 		_ = s.cmd.Process.Kill()
 		<-ended
 		s.t.Errorf("the session did not end\n%s", s.errs.String())

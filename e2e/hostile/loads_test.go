@@ -264,6 +264,7 @@ func hpackLiteral(name, value string) []byte {
 func TestHostileLoadsStayWithinTheBudget(t *testing.T) {
 	for _, l := range loads() {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSession(t)
 			good := newHonest(t, s)
 			good.round()

@@ -131,7 +131,7 @@ func (p *person) run(env []string, args ...string) result {
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	timer := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(harness.Patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	_ = cmd.Wait()
 	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}

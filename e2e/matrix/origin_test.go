@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -24,6 +25,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 const (
@@ -160,7 +163,7 @@ func (o *origin) api() http.Handler {
 		for n := range events {
 			_, _ = io.WriteString(w, event(n))
 			_ = http.NewResponseController(w).Flush()
-			if n+1 < events && !o.came(id, n) {
+			if n+1 < events && !o.came(r.Context(), id, n) {
 				o.mu.Lock()
 				o.late[id]++
 				o.mu.Unlock()
@@ -178,9 +181,11 @@ func event(n int) string {
 	return fmt.Sprintf("id: %d\nevent: tick\ndata: {\"n\":%d}\n\n", n, n)
 }
 
-// came waits until the driver has seen an event.
-func (o *origin) came(id string, n int) bool {
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+// came waits until the driver has seen an event, or the client has gone.
+func (o *origin) came(client context.Context, id string, n int) bool {
+	client, cancel := context.WithTimeout(client, harness.Patience)
+	defer cancel()
+	for ; client.Err() == nil; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(o.acks, fmt.Sprintf("%s.%d", id, n))); err == nil {
 			return true
 		}

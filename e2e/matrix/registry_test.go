@@ -9,7 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // Real registries, where this machine's own settings reach some: their names
@@ -64,7 +65,7 @@ func reach(t *testing.T, ask, probe string) (*url.URL, string) {
 		return conn, err
 	}}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	client := &http.Client{Transport: transport, Timeout: harness.Patience}
 	res, err := client.Get(registry.JoinPath(probe).String())
 	if err != nil {
 		t.Skip("the registry of this machine is not reached")

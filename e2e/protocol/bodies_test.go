@@ -231,7 +231,7 @@ func answer(t *testing.T, br *bufio.Reader) string {
 // curl gave up pipelining: these are the bytes of a client that has not.
 func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	conn := shared.secure(t, hostH1, "http/1.1")
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(harness.Patience))
 	const n = 50
 	go func() {
 		var all strings.Builder
@@ -251,7 +251,7 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 func TestPipelinedRequestsWaitOutsideThePlane(t *testing.T) {
 	release := origin.hold("/v1/hold")
 	conn := shared.secure(t, hostH1, "http/1.1")
-	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetReadDeadline(time.Now().Add(harness.Patience))
 	var sent atomic.Int64
 	written := make(chan struct{})
 	go func() {

@@ -20,6 +20,8 @@ import (
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // serveGRPC runs grpc-go's interoperability server. It answers nobody but
@@ -166,7 +168,7 @@ func runGRPC(name string) int {
 		fail("%v", err)
 	}
 	defer cc.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	interopCases[name](ctx, cc)
 	return 0

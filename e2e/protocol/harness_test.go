@@ -197,7 +197,7 @@ func (s *session) close() error {
 			return fmt.Errorf("the session: %w\n%s", err, s.errs.String())
 		}
 		return nil
-	case <-time.After(time.Minute):
+	case <-time.After(harness.Patience):
 		_ = s.cmd.Process.Kill()
 		<-ended
 		return fmt.Errorf("the session did not end\n%s", s.errs.String())
@@ -237,7 +237,7 @@ func (s *session) row(t *testing.T, path string, since time.Time) row {
 // eventually waits for done, far longer than it should take.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	for !done() {
 		select {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // Each tunnel is open to the end of its TLS handshake, and says nothing.
@@ -71,7 +73,7 @@ func TestIdleTunnelsAreCheap(t *testing.T) {
 	}
 	// The idle ones still work.
 	for _, i := range []int{0, n / 2, n - 1} {
-		_ = conns[i].SetDeadline(time.Now().Add(time.Minute))
+		_ = conns[i].SetDeadline(time.Now().Add(harness.Patience))
 		fmt.Fprintf(conns[i], "GET /v1/hello HTTP/1.1\r\nHost: %s\r\n\r\n", hostH1)
 		if body := answer(t, bufio.NewReader(conns[i])); body != "hello" {
 			t.Errorf("tunnel %d: %q", i, body)

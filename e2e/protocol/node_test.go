@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // nodeDir has Node's packages as testdata/node/package-lock.json names them.
@@ -64,7 +66,7 @@ func node(t *testing.T, env []string, program string, args ...string) (string, e
 	if err != nil {
 		missing(t, "the packages of testdata/node cannot be installed: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, need(t, "node"), append([]string{filepath.Join("testdata/node", program)}, args...)...)
 	cmd.Env = append(append(os.Environ(), "NODE_PATH="+filepath.Join(dir, "node_modules")), env...)
@@ -256,7 +258,7 @@ func TestAWebSocketThatIsNotDeclaredIsRefused(t *testing.T) {
 // Node's http.request sends the proxy's address as the Host of a CONNECT: the
 // request target decides (RFC 9112 section 3.2.3).
 func TestNodesOwnConnectIsAccepted(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	began := time.Now()
 	cmd := exec.CommandContext(ctx, need(t, "node"), "testdata/node/connect.js", hostH1, "/v1/hello", shared.Proxy, shared.CA)

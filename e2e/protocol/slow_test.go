@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // slowhttptest's clients send a head or a body byte by byte, or read an answer
@@ -33,7 +35,7 @@ func TestSlowClientsAreClosedAndHinderNobody(t *testing.T) {
 		"reads in a tunnel":  {[]string{"-X", "-u", inside + "/v1/get/slow?n=100000000", "-z", "10"}, "/v1/get/slow", "response_not_delivered"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 			defer cancel()
 			began := time.Now()
 			said := map[any]int{} // by the rows

@@ -110,7 +110,7 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(90*time.Second, func() { _ = cmd.Process.Signal(syscall.SIGTERM) }) // an image may have to be built first
+	timer := time.AfterFunc(harness.Patience, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer timer.Stop()
 	_ = cmd.Wait()
 	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}

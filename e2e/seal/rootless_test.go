@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // rootlessUser is nobody of this machine's; testdata/rootless.sh makes him
@@ -95,12 +97,12 @@ func startDocker(t *testing.T, dir string, as []string) {
 		_ = daemon.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
-		case <-time.After(time.Minute):
+		case <-time.After(harness.Patience):
 			_ = daemon.Process.Kill() // with it goes its namespace of processes
 			<-ended
 		}
 	})
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(harness.Patience); ; time.Sleep(50 * time.Millisecond) {
 		version := exec.Command("docker", "-H", "unix://"+filepath.Join(dir, "run/docker.sock"), "version")
 		if version.Run() == nil {
 			return
