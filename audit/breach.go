@@ -3,6 +3,7 @@ package audit
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -92,7 +93,18 @@ func isDamage(err error) bool {
 	return false
 }
 
-// row returns the event that reports breaches, the gravest first.
+// IsDamaged reports whether err is the fault of a database that is damaged, so
+// that rows of it cannot be read.
+func IsDamaged(err error) bool { return isDamage(err) && !noTable(err) }
+
+// noTable reports whether err is that of a database without the table, which
+// a process that creates it is about to make.
+func noTable(err error) bool {
+	var fault *sqlite.Error
+	return errors.As(err, &fault) && fault.Code() == sqlite3.SQLITE_ERROR && strings.Contains(fault.Error(), "no such table")
+}
+
+// breachRow returns the event that reports breaches, the gravest first.
 func (l *Log) breachRow(found []breach) *Row {
 	b := found[0]
 	r := &Row{Event: EventBroken, SessionID: l.opts.Session, Source: SourceCLI, Reason: b.reason, Fields: map[string]any{

@@ -60,7 +60,7 @@ func createFile(path string) error {
 // tries again, for at most span.
 func create(db *sql.DB, span time.Duration) error {
 	for end := time.Now().Add(span); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := db.Exec(schema); !isLocked(err) || time.Now().After(end) {
+		if _, err := db.Exec(schema); !IsLocked(err) || time.Now().After(end) {
 			return err
 		}
 	}

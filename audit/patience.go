@@ -40,10 +40,10 @@ func (p *patience) span() time.Duration {
 }
 
 // learn takes note of how a commit ended.
-func (p *patience) learn(err error) { p.stuck = isLocked(err) }
+func (p *patience) learn(err error) { p.stuck = IsLocked(err) }
 
-// isLocked reports whether err is the fault of a lock of another process.
-func isLocked(err error) bool {
+// IsLocked reports whether err is the fault of a lock of another process.
+func IsLocked(err error) bool {
 	var fault *sqlite.Error
 	if !errors.As(err, &fault) {
 		return errors.Is(err, unix.EWOULDBLOCK)

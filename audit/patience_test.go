@@ -57,7 +57,7 @@ func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
 			defer l.Close()
 			release := w.hold(t, home)
 			l.patience.long, l.head.patience.long = 50*time.Millisecond, 50*time.Millisecond
-			if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) || !isLocked(err) {
+			if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) || !IsLocked(err) {
 				t.Fatalf("Append = %v; want %v because of a lock", err, ErrUnavailable)
 			}
 			// Whatever waits for long from now on does not end before the test.
@@ -74,7 +74,7 @@ func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
 			for range cap(failed) {
 				select {
 				case err := <-failed:
-					if !errors.Is(err, ErrUnavailable) || !isLocked(err) {
+					if !errors.Is(err, ErrUnavailable) || !IsLocked(err) {
 						t.Errorf("Append = %v; want %v because of a lock", err, ErrUnavailable)
 					}
 				case <-patient:
@@ -136,7 +136,7 @@ func TestTheLastCommitWaitsForALock(t *testing.T) {
 	appendNumbered(t, l, "mine", 0)
 	release := lockedHomes()[0].hold(t, home)
 	l.patience.long = time.Millisecond
-	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !isLocked(err) {
+	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !IsLocked(err) {
 		t.Fatalf("Append = %v", err)
 	}
 	l.patience.long = time.Hour

@@ -17,9 +17,17 @@ type Filter struct {
 	AfterSeq                                  int64
 	Limit                                     int  // 0: all
 	Newest                                    bool // with Limit: the newest rows, still oldest first
+	throughSeq                                int64
 }
 
+// where returns the clause that selects the rows.
 func (f Filter) where() (string, []any) {
+	terms, args := f.terms()
+	return " WHERE " + terms, args
+}
+
+// terms returns the condition of the selected rows.
+func (f Filter) terms() (string, []any) {
 	var terms []string
 	var args []any
 	add := func(term string, arg any) { terms, args = append(terms, term), append(args, arg) }
@@ -39,10 +47,13 @@ func (f Filter) where() (string, []any) {
 	if f.AfterSeq > 0 {
 		add("seq > ?", f.AfterSeq)
 	}
-	if len(terms) == 0 {
-		return "", nil
+	if f.throughSeq > 0 {
+		add("seq <= ?", f.throughSeq)
 	}
-	return " WHERE " + strings.Join(terms, " AND "), args
+	if len(terms) == 0 {
+		return "TRUE", nil
+	}
+	return strings.Join(terms, " AND "), args
 }
 
 // Each calls f for every selected row, oldest first, and stops at its error.
@@ -137,39 +148,6 @@ func (l *Log) seqAt(ctx context.Context, t time.Time) (int64, error) {
 		}
 	}
 	return low, nil
-}
-
-// followEvery is how often Follow looks.
-const followEvery = 100 * time.Millisecond
-
-// Follow calls f for the selected rows that are there (the newest
-// filter.Limit of them when Newest is set) and then for each new one, of any
-// process, until ctx ends: then it returns nil.
-func (l *Log) Follow(ctx context.Context, filter Filter, f func(Row) error) error {
-	last := filter.AfterSeq
-	seen := func(r Row) error {
-		last = r.Seq
-		return f(r)
-	}
-	// The head is read first, so that rows that the filter drops are not
-	// looked at again and again.
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	for {
-		err := l.Each(ctx, filter, seen)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		filter.Limit, filter.Newest, filter.AfterSeq = 0, false, last
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
 }
 
 type scanner interface{ Scan(dest ...any) error }

@@ -136,21 +136,37 @@ func newAuditTailCommand(a *app) *cobra.Command {
 // auditFollow shows rows until ctx ends, those of a log that is not there yet
 // as well.
 func auditFollow(ctx context.Context, a *app, filter audit.Filter) error {
-	for {
-		l, err := a.auditReader()
-		if err != nil {
-			return err
-		}
-		if l != nil {
-			defer l.Close()
-			return l.Follow(ctx, filter, a.printRow)
-		}
-		select { // a session may begin any moment
-		case <-ctx.Done():
-			return nil
-		case <-time.After(200 * time.Millisecond):
-		}
+	home, err := a.Home()
+	if err != nil {
+		return err
 	}
+	err = audit.Follow(ctx, filepath.Join(home, "audit.db"), filter, a.printRow, a.auditNotice)
+	return auditHint(err)
+}
+
+// auditNotice prints what audit tail -f reports beside rows.
+func (a *app) auditNotice(n audit.Notice) {
+	if n.Err == nil {
+		a.sayf("aileron: %s", n.Text)
+		return
+	}
+	text := fmt.Sprintf("%s: %v", n.Text, n.Err)
+	var h hintError
+	if errors.As(auditHint(n.Err), &h) {
+		text += "; " + h.mend
+	}
+	a.sayf("aileron: %s", text)
+}
+
+// auditHint adds what can be done about a log that cannot be read.
+func auditHint(err error) error {
+	switch {
+	case audit.IsDamaged(err):
+		return hint(err, "end the sessions of this home, then run: aileron audit recover (it keeps the old file)")
+	case audit.IsLocked(err):
+		return hint(err, "another process holds a lock on audit.db: end it, and try again")
+	}
+	return err
 }
 
 // auditList shows the rows that are there.
@@ -176,7 +192,7 @@ func (a *app) readAudit(read func(*audit.Log) error) error {
 		return nil
 	}
 	defer l.Close()
-	return read(l)
+	return auditHint(read(l))
 }
 
 func newAuditListCommand(a *app) *cobra.Command {
@@ -214,8 +230,11 @@ func newAuditShowCommand(a *app) *cobra.Command {
 			}
 			defer l.Close()
 			row, err := l.Get(cmd.Context(), args[0])
-			if err != nil {
+			if errors.Is(err, audit.ErrNotFound) {
 				return hint(err, "aileron audit list --json shows the ids")
+			}
+			if err != nil {
+				return auditHint(fmt.Errorf("show the audit row: %w", err))
 			}
 			if a.json {
 				return a.printJSON(row)

@@ -1,0 +1,272 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// followEvery is how often Follow looks.
+const followEvery = 100 * time.Millisecond
+
+// followChunk is how many rows Follow reads before it shows them: a terminal
+// that stands still does not keep the write-ahead log from being worked off.
+const followChunk = 256
+
+// Notice is what Follow reports beside rows: the log that it follows is
+// another one now, or cannot be read.
+type Notice struct {
+	Text string
+	Err  error // why the log cannot be read; nil: it can
+}
+
+// Follow calls show for the selected rows that are in the log at path (the
+// newest filter.Limit of them when Newest is set) and then for each new one,
+// of any process, until ctx ends: then it returns nil. The log may be created
+// later, and be replaced or restored meanwhile: Follow reports that to notice
+// (nil: to nobody), goes on with what stands at path, and shows no row twice.
+// Errors of show are returned, as is that of a log that cannot be read at first.
+func Follow(ctx context.Context, path string, filter Filter, show func(Row) error, notice func(Notice)) error {
+	if !filter.Newest {
+		filter.Limit = 0
+	}
+	f := follower{path: path, filter: filter, show: show, notice: notice}
+	defer f.close()
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		err := f.look(ctx)
+		var failed showError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &failed):
+			return failed.error
+		case err != nil && !f.began:
+			return fmt.Errorf("read the audit log: %w", err)
+		case err != nil:
+			f.close() // the next connection may read what this one cannot
+			f.say(Notice{"audit.db cannot be read: trying again", err})
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Follow is the function Follow for the log's own path.
+func (l *Log) Follow(ctx context.Context, filter Filter, show func(Row) error) error {
+	l.settle(ctx)
+	return Follow(ctx, l.path, filter, show, nil)
+}
+
+// showError is an error of show.
+type showError struct{ error }
+
+// follower is one Follow.
+type follower struct {
+	path   string
+	filter Filter
+	show   func(Row) error
+	notice func(Notice)
+
+	log      *Log        // nil: none is open
+	file     os.FileInfo // of log
+	sidecars [len(sidecars)]os.FileInfo
+	leaving  bool   // file is not at path any more, and is read for the last time
+	said     string // the notice that is true now
+	began    bool   // the first rows were shown
+
+	cursor  int64    // the rows up to this one were looked at
+	highest int64    // the highest cursor so far
+	seen    seenRows // the rows that were looked at
+}
+
+// look shows what is new.
+func (f *follower) look(ctx context.Context) error {
+	if f.log == nil {
+		if opened, err := f.open(ctx); err != nil || !opened {
+			return err
+		}
+	}
+	there, same := f.inPlace()
+	err := f.read(ctx)
+	if noTable(err) { // it is being made
+		f.close()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case same:
+		f.leaving = false
+		f.say(Notice{})
+	case !there:
+		f.say(Notice{Text: "audit.db was removed: waiting for a new one"})
+	case !f.leaving: // a commit that was under way may still end in the old file
+		f.leaving = true
+	default:
+		f.close()
+		return f.look(ctx)
+	}
+	return nil
+}
+
+// open opens the log at path. It is not opened while there is none, or while
+// it is being replaced.
+func (f *follower) open(ctx context.Context) (opened bool, err error) {
+	before, err := os.Stat(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if f.began {
+			f.say(Notice{Text: "audit.db was removed: waiting for a new one"})
+		}
+		return false, nil
+	}
+	l, err := OpenReader(f.path)
+	if err != nil {
+		return false, err
+	}
+	l.db.SetMaxOpenConns(1) // a later connection might open another file
+	newest, err := l.newestHead(ctx)
+	now, gone := os.Stat(f.path)
+	if noTable(err) || gone != nil || !os.SameFile(before, now) {
+		return false, l.Close() // it is being made, or replaced once more
+	}
+	if err != nil {
+		return false, errors.Join(err, l.Close())
+	}
+	f.replaced(now)
+	f.log, f.file, f.leaving = l, now, false
+	for i, suffix := range sidecars {
+		f.sidecars[i], _ = os.Stat(f.path + suffix) // nil: it is not watched
+	}
+	if !f.began {
+		return true, f.begin(ctx, newest.seq)
+	}
+	_, err = f.rewind(ctx)
+	return true, err
+}
+
+// replaced reports that another file than the one before is followed.
+func (f *follower) replaced(now os.FileInfo) {
+	if f.file != nil && !os.SameFile(f.file, now) {
+		f.say(Notice{Text: "audit.db was replaced: following the new file"})
+		f.said = ""
+	}
+}
+
+// inPlace reports whether there is a file at path, and whether it is the open
+// one with its write-ahead log.
+func (f *follower) inPlace() (there, same bool) {
+	now, err := os.Stat(f.path)
+	if err != nil {
+		return false, false
+	}
+	for i, suffix := range sidecars {
+		side, err := os.Stat(f.path + suffix)
+		if f.sidecars[i] != nil && (err != nil || !os.SameFile(side, f.sidecars[i])) {
+			return true, false
+		}
+	}
+	return true, os.SameFile(now, f.file)
+}
+
+// begin shows the rows that the log has, newest being the last of them.
+func (f *follower) begin(ctx context.Context, newest int64) error {
+	if err := f.seen.load(ctx, f.log, newest); err != nil {
+		return err
+	}
+	filter := f.filter
+	if filter.throughSeq = newest; newest > 0 {
+		if err := f.log.Each(ctx, filter, f.print); err != nil {
+			return err
+		}
+	}
+	f.cursor, f.highest, f.began = newest, newest, true
+	return nil
+}
+
+// read shows the rows behind the cursor. A log that does not have the last row
+// that was looked at is another one.
+func (f *follower) read(ctx context.Context) error {
+	_, _ = f.log.db.ExecContext(ctx, "PRAGMA shrink_memory") // what is in memory may not be in the file any more
+	var hash string
+	err := f.log.db.QueryRowContext(ctx, selectHash, f.cursor).Scan(&hash)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if f.cursor > 0 && !f.seen.has(hash) {
+		before := f.cursor
+		after, err := f.rewind(ctx)
+		if err != nil {
+			return err
+		}
+		f.say(Notice{Text: fmt.Sprintf("audit.db does not have row %d any more: following it from row %d on", before, after+1)})
+		f.said = ""
+	}
+	for {
+		rows, err := f.chunk(ctx)
+		for _, r := range rows {
+			if err := f.print(r); err != nil {
+				return err
+			}
+		}
+		if err != nil || len(rows) < followChunk {
+			return err
+		}
+	}
+}
+
+// rewind moves the cursor to the newest row that was looked at before and that
+// the log has: by their hashes, so were all rows before it.
+func (f *follower) rewind(ctx context.Context) (int64, error) {
+	f.cursor = 0
+	rows, err := f.log.db.QueryContext(ctx, "SELECT seq, hash FROM events ORDER BY seq DESC")
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var seq int64
+		var hash string
+		if err := rows.Scan(&seq, &hash); err != nil {
+			return 0, err
+		}
+		if f.seen.has(hash) {
+			f.cursor = seq
+			break
+		}
+	}
+	return f.cursor, rows.Err()
+}
+
+func (f *follower) print(r Row) error {
+	if err := f.show(r); err != nil {
+		return showError{err}
+	}
+	return nil
+}
+
+// say reports n, unless it did so last.
+func (f *follower) say(n Notice) {
+	if n.Text == f.said {
+		return
+	}
+	if f.said = n.Text; n.Text != "" && f.notice != nil {
+		f.notice(n)
+	}
+}
+
+func (f *follower) close() {
+	if f.log != nil {
+		_ = f.log.Close()
+		f.log = nil
+	}
+}

@@ -1,0 +1,263 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// follow is a Follow under way.
+type follow struct {
+	t       *testing.T
+	rows    chan Row
+	notices chan Notice
+	ended   chan error
+	cancel  context.CancelFunc
+	shown   map[string]int64 // by hash
+}
+
+func startFollow(t *testing.T, path string, filter Filter) *follow {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &follow{t: t, rows: make(chan Row, 4096), notices: make(chan Notice, 64), ended: make(chan error, 1),
+		cancel: cancel, shown: map[string]int64{}}
+	go func() {
+		f.ended <- Follow(ctx, path, filter, func(r Row) error { f.rows <- r; return nil }, func(n Notice) { f.notices <- n })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-f.ended; err != nil {
+			t.Errorf("Follow = %v", err)
+		}
+	})
+	return f
+}
+
+// until takes rows until one has the hash, and checks that none comes twice.
+func (f *follow) until(hash string) (rows []Row) {
+	f.t.Helper()
+	patient := time.After(30 * time.Second)
+	for {
+		select {
+		case r := <-f.rows:
+			if seq, twice := f.shown[r.Hash]; twice {
+				f.t.Fatalf("row %d is shown twice", seq)
+			}
+			f.shown[r.Hash] = r.Seq
+			if rows = append(rows, r); r.Hash == hash {
+				return rows
+			}
+		case <-patient:
+			f.t.Fatalf("%d rows came, and not the last one; notices: %d", len(rows), len(f.notices))
+		}
+	}
+}
+
+// noticed waits for a notice that has text.
+func (f *follow) noticed(text string) Notice {
+	f.t.Helper()
+	patient := time.After(30 * time.Second)
+	for {
+		select {
+		case n := <-f.notices:
+			if strings.Contains(n.Text, text) {
+				return n
+			}
+		case <-patient:
+			f.t.Fatalf("no notice has %q", text)
+		}
+	}
+}
+
+// replacement puts another log into the place of one with ten rows, of which
+// five were there when older was made.
+type replacement struct {
+	name   string
+	do     func(t *testing.T, home, older string)
+	notice string
+}
+
+func replacements() []replacement {
+	sides := []string{"audit.db-wal", "audit.db-shm"}
+	away := func(t *testing.T, home, _ string) {
+		for _, name := range append(sides, database) {
+			if err := os.Rename(filepath.Join(home, name), filepath.Join(home, "kept"+name)); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+	return []replacement{
+		{"renamed and made anew", away, "was replaced"},
+		{"removed and made anew", func(t *testing.T, home, _ string) { remove(t, home, append(sides, database)...) }, "was replaced"},
+		{"another home's by rename", func(t *testing.T, home, _ string) {
+			dir := t.TempDir()
+			from := history(t, dir, "other", 30)
+			away(t, home, "")
+			if err := os.Rename(from, filepath.Join(home, database)); err != nil {
+				t.Fatal(err)
+			}
+		}, "was replaced"},
+		{"older copy by rename", func(t *testing.T, home, older string) { replaceFiles(t, older, home, database) }, "was replaced"},
+		{"older rows in place", func(t *testing.T, home, _ string) {
+			execSQL(t, filepath.Join(home, database), "DELETE FROM events WHERE seq > 5")
+		}, "does not have row 10 any more"},
+		{"heads and all", func(t *testing.T, home, _ string) {
+			remove(t, home, append(sides, database, headName, witnessName)...)
+		}, "was replaced"},
+	}
+}
+
+// A log that is replaced is followed, whatever its rows are numbered: none is
+// shown twice, none is left out, and the user is told.
+func TestFollowGoesOnInAReplacedLog(t *testing.T) {
+	for _, w := range replacements() {
+		for _, filter := range []Filter{{}, {Session: "mine"}, {Event: EventProxyProxied, Decision: DecisionProxied, Limit: 2, Newest: true}} {
+			t.Run(w.name, func(t *testing.T) {
+				home, older := t.TempDir(), t.TempDir()
+				path := history(t, home, "mine", 5)
+				copyFile(t, path, filepath.Join(older, database))
+				history(t, home, "mine", 4)
+				f := startFollow(t, path, filter)
+				before, _ := all(t, path)
+				l := openSession(t, path, "mine")
+				last := appendNumbered(t, l, "mine", 9)
+				closeLog(t, l)
+				f.until(last.Hash)
+
+				w.do(t, home, older)
+				history(t, home, "noise", 3)
+				l = openSession(t, path, "mine")
+				for i := range 6 {
+					last = appendNumbered(t, l, "mine", 100+i)
+				}
+				closeLog(t, l)
+				got := f.until(last.Hash)
+				f.noticed(w.notice)
+
+				old := map[string]bool{}
+				for _, r := range before {
+					old[r.Hash] = true
+				}
+				rows, _ := all(t, path)
+				var want []string
+				for _, r := range rows {
+					if !old[r.Hash] && (filter.Session == "" || r.SessionID == "mine") && (filter.Event == "" || r.Event == filter.Event) {
+						want = append(want, r.Hash)
+					}
+				}
+				if len(got) != len(want) {
+					t.Fatalf("%d rows are shown after it, want %d", len(got), len(want))
+				}
+				for i, r := range got {
+					if r.Hash != want[i] {
+						t.Errorf("row %d is shown as number %d", r.Seq, i)
+					}
+				}
+			})
+		}
+	}
+}
+
+// The rows of a log that is away for a while are not shown again when it
+// comes back, nor are those that came meanwhile.
+func TestFollowShowsNothingTwiceWhenALogComesBack(t *testing.T) {
+	home := t.TempDir()
+	path := history(t, home, "first", 20)
+	first, _ := all(t, path)
+	f := startFollow(t, path, Filter{})
+	f.until(first[19].Hash)
+	away := t.TempDir()
+	for _, turn := range []string{"a", "b", "c"} {
+		for _, name := range []string{database, headName, witnessName} {
+			if err := os.Rename(filepath.Join(home, name), filepath.Join(away, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		remove(t, home, "audit.db-wal", "audit.db-shm")
+		f.noticed("was removed: waiting for a new one")
+		meanwhile, _ := all(t, history(t, home, turn, 4))
+		f.until(meanwhile[3].Hash)
+		replaceFiles(t, away, home, database, headName, witnessName)
+		now, _ := all(t, history(t, home, "first", 1))
+		if rows := f.until(now[len(now)-1].Hash); len(rows) != 1 {
+			t.Errorf("%d rows are shown, want the new one", len(rows))
+		}
+	}
+}
+
+// A log that cannot be read for a while is reported once, and followed again.
+func TestFollowWaitsForALogThatCanBeRead(t *testing.T) {
+	home := t.TempDir()
+	path := history(t, home, "first", 20)
+	rows, _ := all(t, path)
+	f := startFollow(t, path, Filter{})
+	f.until(rows[19].Hash)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove(t, home, "audit.db-wal", "audit.db-shm")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("no database "), len(raw)/12), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.noticed("audit.db cannot be read"); !IsDamaged(n.Err) {
+		t.Errorf("the notice is %+v, want a damaged database", n)
+	}
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now, _ := all(t, history(t, home, "second", 3))
+	if rows := f.until(now[22].Hash); len(rows) != 3 {
+		t.Errorf("%d rows are shown, want 3", len(rows))
+	}
+	if n := len(f.notices); n > 1 {
+		t.Errorf("%d more notices for one reason", n)
+	}
+}
+
+// A clock that was set back hides no row.
+func TestFollowShowsRowsOfAnEarlierClock(t *testing.T) {
+	path := history(t, t.TempDir(), "first", 3)
+	f := startFollow(t, path, Filter{Limit: 1, Newest: true})
+	<-f.rows
+	l := openSession(t, path, "second")
+	defer l.Close()
+	for i := range 2 * followChunk {
+		if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, TS: time.Now().Add(-time.Duration(i) * time.Hour), Status: i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.settle(t.Context())
+	rows, _ := all(t, path)
+	if got := f.until(rows[len(rows)-1].Hash); len(got) != 2*followChunk {
+		t.Errorf("%d rows are shown, want %d", len(got), 2*followChunk)
+	}
+}
+
+// What is remembered is bounded, and a row that is not remembered any more is
+// told from a new one by its time.
+func TestFollowRemembersABoundedNumberOfRows(t *testing.T) {
+	s := seenRows{hashes: map[string]struct{}{}}
+	start := time.Unix(1_800_000_000, 0)
+	row := func(i int) seenRow { return seenRow{hash: time.Duration(i).String(), ts: start.Add(time.Duration(i))} }
+	const n = 2*maxSeen + 7
+	for i := range n {
+		s.add(row(i))
+	}
+	if len(s.hashes) != maxSeen || len(s.order) != maxSeen {
+		t.Fatalf("it remembers %d rows, want %d", len(s.hashes), maxSeen)
+	}
+	for _, i := range []int{0, n - maxSeen - 1, n - maxSeen, n - 1} {
+		known := s.has(row(i).hash) || s.forgot(Row{TS: row(i).ts})
+		if s.has(row(i).hash) != (i >= n-maxSeen) || !known {
+			t.Errorf("row %d: remembered: %v, known: %v", i, s.has(row(i).hash), known)
+		}
+	}
+	if s.forgot(Row{TS: row(n).ts}) {
+		t.Error("a new row is taken for one that was forgotten")
+	}
+}

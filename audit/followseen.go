@@ -1,0 +1,120 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	// maxSeen bounds the rows that Follow remembers.
+	maxSeen = 1 << 16
+	// maxLoaded bounds those of them that were there before it began.
+	maxLoaded = 1 << 14
+)
+
+// seenRows are the hashes of the rows that Follow looked at, the newest
+// maxSeen of them.
+type seenRows struct {
+	hashes  map[string]struct{}
+	order   []seenRow // a ring once it is full
+	next    int
+	horizon time.Time // rows from then and before may be missing here; zero: none is
+}
+
+type seenRow struct {
+	hash string
+	ts   time.Time
+}
+
+// load remembers the rows of l up to newest.
+func (s *seenRows) load(ctx context.Context, l *Log, newest int64) error {
+	*s = seenRows{hashes: map[string]struct{}{}}
+	rows, err := l.db.QueryContext(ctx, "SELECT ts, hash FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT ?", newest, maxLoaded+1)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var ts string
+		var row seenRow
+		if err := rows.Scan(&ts, &row.hash); err != nil {
+			return err
+		}
+		row.ts, _ = time.Parse(timeFormat, ts) // of a row that was changed: it has no place in time
+		if len(s.order) == maxLoaded {
+			s.horizon = row.ts
+			break
+		}
+		s.add(row)
+	}
+	// The ring forgets the oldest first.
+	for i, j := 0, len(s.order)-1; i < j; i, j = i+1, j-1 {
+		s.order[i], s.order[j] = s.order[j], s.order[i]
+	}
+	return rows.Err()
+}
+
+func (s *seenRows) has(hash string) bool { _, ok := s.hashes[hash]; return ok }
+
+// forgot reports whether a row that is not remembered may have been.
+func (s *seenRows) forgot(r Row) bool { return !s.horizon.IsZero() && !r.TS.After(s.horizon) }
+
+func (s *seenRows) add(row seenRow) {
+	if s.has(row.hash) {
+		return
+	}
+	s.hashes[row.hash] = struct{}{}
+	if len(s.order) < maxSeen {
+		s.order = append(s.order, row)
+		return
+	}
+	old := s.order[s.next]
+	delete(s.hashes, old.hash)
+	if old.ts.After(s.horizon) {
+		s.horizon = old.ts
+	}
+	s.order[s.next] = row
+	s.next = (s.next + 1) % maxSeen
+}
+
+// flagged scans a row with one more column.
+type flagged struct {
+	scanner
+	flag *bool
+}
+
+func (f flagged) Scan(dest ...any) error { return f.scanner.Scan(append(dest, f.flag)...) }
+
+// chunk returns the next rows behind the cursor that are selected and were not
+// looked at before, those before an error too. Fewer than followChunk are the
+// last ones.
+func (f *follower) chunk(ctx context.Context) ([]Row, error) {
+	filter := f.filter
+	filter.AfterSeq = 0
+	where, args := filter.terms()
+	rows, err := f.log.db.QueryContext(ctx, "SELECT "+columns+", "+where+" FROM events WHERE seq > ? ORDER BY seq", append(args, f.cursor)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var fresh []Row
+	for len(fresh) < followChunk && rows.Next() {
+		var selected bool
+		r, _, err := scan(flagged{rows, &selected})
+		if err != nil && r.Hash == "" {
+			return nil, err
+		}
+		f.cursor = r.Seq
+		if err != nil { // its content was changed
+			f.say(Notice{Text: fmt.Sprintf("row %d is not shown", r.Seq), Err: err})
+		}
+		old := f.seen.has(r.Hash) || r.Seq <= f.highest && f.seen.forgot(r)
+		if selected && err == nil && !old {
+			fresh = append(fresh, r)
+		}
+		f.seen.add(seenRow{hash: r.Hash, ts: r.TS})
+	}
+	f.highest = max(f.highest, f.cursor)
+	return fresh, rows.Err()
+}
