@@ -18,6 +18,7 @@ const (
 	reasonHeadMissing    = "head_missing"      // audit.head is not there
 	reasonHeadChanged    = "head_changed"      // audit.head is not the one that was left
 	reasonWitnessChanged = "witness_changed"   // the witness is not there, or garbled
+	reasonSpillChanged   = "spill_changed"     // a spill file is not one that a session left
 )
 
 // What a breach found where no other hash is.

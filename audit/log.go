@@ -53,6 +53,12 @@ type Options struct {
 	// OnBroken is called after an EventBroken is committed; nil: nothing is.
 	// It must not use the log.
 	OnBroken func(Row)
+	// OnOutage is called when the log cannot be written, and when it can be
+	// again; nil: nothing is. It must not use the log.
+	OnOutage func(Outage)
+	// OnLost is called with the number of rows that cannot be committed although
+	// others can; nil: nothing is. It must not use the log.
+	OnLost func(rows int)
 }
 
 // Log appends to and reads one audit.db. Several processes may have the same
@@ -73,6 +79,7 @@ type Log struct {
 	replaced bool                       // another file came into the place of file
 	broken   *Row                       // to be committed before any other row
 	patience patience
+	spill    *spillFile // nil: the log is no session's
 
 	writer
 	checkpoints *checkpointer
@@ -96,6 +103,12 @@ func Open(path string, opts Options) (*Log, error) {
 	if l.broken != nil {
 		l.writer.settle(context.Background()) // where it fails, the first row that follows brings it
 	}
+	l.Adopt(context.Background())
+	if spillable(opts.Session) {
+		if l.spill, err = reserveSpill(path, opts.Session, l.head.writer); err != nil {
+			return nil, fmt.Errorf("open the audit log: %w", errors.Join(err, l.Close()))
+		}
+	}
 	return l, nil
 }
 
@@ -112,10 +125,14 @@ func OpenReader(path string) (*Log, error) {
 	return &Log{path: path, db: db, head: newHeadFile(path)}, nil
 }
 
-// Close writes what is queued and closes the log.
+// Close commits what is queued and closes the log. The error wraps a
+// [LostError] when rows could not be committed.
 func (l *Log) Close() error {
 	l.patience.last.Store(true)
 	lost := l.writer.close()
+	if l.spill != nil {
+		l.spill.close(lost != nil)
+	}
 	if l.checkpoints != nil {
 		l.checkpoints.stop()
 	}

@@ -42,7 +42,8 @@ const (
 	EventConnectorInstalled    = "connector.installed"
 	EventConnectorRemoved      = "connector.removed"
 	EventConnectorVerifyFailed = "connector.verify_failed"
-	EventBroken                = "audit.broken" // the log does not have a row that it had
+	EventProxyUnknown          = "connector.proxy.unknown" // the outcome of an intent whose session was killed
+	EventBroken                = "audit.broken"            // the log does not have a row that it had
 )
 
 // Events lists the values of Row.Event.
@@ -51,7 +52,7 @@ func Events() []string {
 		EventProxyStarted, EventProxyProxied, EventProxyRejected, EventSandboxPassthrough, EventSandboxRejected, EventSandboxDisabled,
 		EventOperationRejected, EventSessionStarted, EventSessionEnded, EventBindingCreated, EventBindingRebound, EventBindingRevoked,
 		EventVaultCreated, EventVaultUnlocked, EventVaultLocked, EventVaultRekeyed, EventConnectorInstalled, EventConnectorRemoved, EventConnectorVerifyFailed,
-		EventBroken,
+		EventProxyUnknown, EventBroken,
 	}
 	for _, c := range Changes() {
 		all = append(all, c.Started(), c.Failed())
@@ -147,7 +148,7 @@ func (r *Row) complete(newest head) (fields string, err error) {
 	}
 	r.TS = r.TS.UTC()
 	// A second is what two processes' rows may be out of order by.
-	if r.TS.Before(newest.ts.Add(-time.Second)) {
+	if r.TS.Before(newest.ts.Add(-time.Second)) && r.Fields[fieldSpilled] != true {
 		marked := make(map[string]any, len(r.Fields)+1)
 		maps.Copy(marked, r.Fields)
 		marked["clock"] = "backwards"

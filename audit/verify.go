@@ -19,6 +19,10 @@ type Report struct {
 	Why       string    `json:"why,omitempty"`
 	Findings  []Finding `json:"findings,omitempty"`
 	More      int       `json:"more_findings,omitempty"` // that are not listed
+
+	Unknown int64 `json:"unknown_outcomes"` // intents whose session was killed: rows of EventProxyUnknown
+	Open    int   `json:"without_outcome"`  // intents without any outcome; at most 65536 are counted
+	Spilled int   `json:"spilled_rows"`     // rows that spill files hold, and the log does not have yet
 }
 
 // Finding is one thing that is wrong with the log or with audit.head.
@@ -56,7 +60,7 @@ func (l *Log) Verify(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	w := walk{report: Report{OK: true, Head: zeroHash}, at: map[int64]string{0: zeroHash}}
+	w := walk{report: Report{OK: true, Head: zeroHash}, at: map[int64]string{0: zeroHash}, open: newOpenIntents(maxOpen)}
 	for _, line := range append(known.lines, known.witness.line) {
 		w.at[line.seq] = ""
 	}
@@ -65,7 +69,8 @@ func (l *Log) Verify(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	w.heads(known, newest.seq > 0)
-	return w.report, nil
+	w.report.Open = len(w.open.seqs)
+	return w.report, w.spills(l.path)
 }
 
 // VerifyMissing is Verify where there is no database at path. It returns an
@@ -81,7 +86,7 @@ func VerifyMissing(path string) (Report, error) {
 	}
 	w := walk{report: Report{OK: true, Head: zeroHash}, at: map[int64]string{0: zeroHash}}
 	w.heads(known, false)
-	return w.report, nil
+	return w.report, w.spills(path)
 }
 
 // walk is one pass over the rows.
@@ -91,6 +96,7 @@ type walk struct {
 	at     map[int64]string // the hashes of the rows that a head names
 	ended  bool             // the rows cannot be read to the end
 	broken bool             // the chain is; the rest of it is not checked
+	open   *openIntents
 }
 
 func (w *walk) rows(ctx context.Context, l *Log) error {
@@ -106,6 +112,12 @@ func (w *walk) rows(ctx context.Context, l *Log) error {
 		}
 		if !w.broken {
 			w.check(r, fields)
+		}
+		if request, ok := r.Fields["request_id"].(string); ok {
+			w.open.add(r.Seq, r.Event, request)
+		}
+		if r.Event == EventProxyUnknown {
+			w.report.Unknown++
 		}
 		if r.Event == EventBroken {
 			w.report.add(reportedBreak(r))
@@ -167,6 +179,10 @@ func reportedBreak(r Row) Finding {
 	text := func(name string) string { s, _ := r.Fields[name].(string); return s }
 	seq, _ := r.Fields["expected_seq"].(float64)
 	f := Finding{Seq: r.Seq, ID: r.ID, Expected: text("expected_hash"), Found: text("found")}
+	if r.Reason == reasonSpillChanged {
+		f.Why = fmt.Sprintf("audit.broken: %s is not a spill file that a session left (%s) and is kept as %s", text("file"), f.Found, text("kept_as"))
+		return f
+	}
 	f.Why = fmt.Sprintf("audit.broken: expected row %d with hash %s, found %s", int64(seq), f.Expected, f.Found)
 	return f
 }

@@ -7,9 +7,6 @@ import (
 	"runtime"
 	"sync"
 	"time"
-
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // lingering is how long a row that nobody waits for may wait for company. A
@@ -20,7 +17,7 @@ const lingering = 2 * time.Millisecond
 const maxGroup = 256
 
 // maxHeld bounds the rows that wait for a database that can be written again.
-// It is not reached: without a database nothing is admitted that ends in rows.
+// It is hardly reached: without a database no request is admitted.
 const maxHeld = 4096
 
 // writer gathers rows into transactions. There is no goroutine of its own:
@@ -33,15 +30,21 @@ type writer struct {
 	mu      sync.Mutex
 	waiting []*pending
 	held    []*Row // nobody waits for these
-	leading bool   // somebody commits
+	leading bool   // a goroutine commits
 	closed  bool
-	timer   *time.Timer // commits what is held, when nobody else does
-	group   []*Row      // of whoever leads
+	timer   *time.Timer // commits what is held, when nothing else does
+	refused int         // requests whose denial could not be recorded, and that no row counts
+	lost    int         // rows that are neither in the log nor held
+	group   []*Row      // of the leading goroutine
+	outage  *Outage     // of the leading goroutine; nil: the last commit succeeded
+
+	salvaged time.Time // of the leading goroutine: when it looked for a row that cannot be committed
 }
 
 // pending is a row on its way, and where its writer waits.
 type pending struct {
 	row     Row
+	rows    []*Row       // several, in place of row
 	told    chan outcome // nil: its writer leads
 	barrier bool         // no row: its writer wants those before it committed
 }
@@ -66,15 +69,39 @@ func (w *writer) init(l *Log) {
 func (w *writer) Append(ctx context.Context, r Row) (Row, error) {
 	p := &pending{row: r}
 	if err := w.await(ctx, p, false); err != nil {
+		w.countRefusal(r)
 		return r, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return p.row, nil
 }
 
+// appendAll is Append for several rows, which are committed together.
+func (w *writer) appendAll(ctx context.Context, rows []*Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if err := w.await(ctx, &pending{rows: rows}, false); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
+// addTo appends p's rows to a group.
+func (p *pending) addTo(group []*Row) []*Row {
+	switch {
+	case p.barrier:
+		return group
+	case p.rows != nil:
+		return append(group, p.rows...)
+	}
+	return append(group, &p.row)
+}
+
 // AppendSoon adds one row that nothing waits for: it is committed together
 // with the next one, at the latest after lingering, and before any read
-// through this Log. A row whose commit fails is tried again with every later
-// one. The death of the process may take the rows of its last lingering.
+// through this Log. A row whose commit fails is kept in the spill file, and tried
+// again with every later one and every retryEvery. The death of the process may
+// take the rows of its last lingering.
 func (w *writer) AppendSoon(ctx context.Context, r Row) error {
 	if r.ID == "" {
 		r.ID = NewID()
@@ -85,13 +112,18 @@ func (w *writer) AppendSoon(ctx context.Context, r Row) error {
 	w.mu.Lock()
 	if w.log == nil || w.closed {
 		w.mu.Unlock()
-		return fmt.Errorf("%w: it is closed, or open for reading", ErrUnavailable)
+		return fmt.Errorf("%w: %w", ErrUnavailable, errClosed)
+	}
+	if len(w.held) >= maxHeld && r.Event != EventSessionEnded {
+		w.lost++
+		w.mu.Unlock()
+		return fmt.Errorf("%w: %d rows wait for it", ErrUnavailable, maxHeld)
 	}
 	w.held = append(w.held, &r)
 	if len(w.held) == 1 {
 		w.timer.Reset(lingering)
 	}
-	full := len(w.held) >= maxGroup
+	full := len(w.held)%maxGroup == 0
 	w.mu.Unlock()
 	if full {
 		_ = w.await(ctx, &pending{barrier: true}, false) // the rows stay held if it fails
@@ -104,25 +136,6 @@ func (w *writer) settle(ctx context.Context) {
 	if w.log != nil {
 		_ = w.await(ctx, &pending{barrier: true}, false)
 	}
-}
-
-// close commits what is there, lets no more rows in, and gives an error when
-// rows are lost.
-func (w *writer) close() error {
-	if w.log == nil {
-		return nil
-	}
-	w.mu.Lock()
-	w.closed = true
-	w.mu.Unlock()
-	err := w.await(context.Background(), &pending{barrier: true}, true)
-	w.timer.Stop()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.held) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %d rows are lost: %w", ErrUnavailable, len(w.held), err)
 }
 
 var errClosed = errors.New("it is closed, or open for reading")
@@ -190,20 +203,25 @@ func (w *writer) lead(p *pending) error {
 	w.waiting = append(w.waiting[:0], w.waiting[most:]...)
 	held := len(w.held)
 	w.group = append(w.group[:0], w.held...)
+	counted := w.refused
 	w.mu.Unlock()
 
-	if !p.barrier {
-		w.group = append(w.group, &p.row)
+	if counted > 0 {
+		w.group = append(w.group, w.log.refusedRow(counted))
 	}
+	w.group = p.addTo(w.group)
 	settle := p.barrier
 	for _, q := range waits {
-		if settle = settle || q.barrier; !q.barrier {
-			w.group = append(w.group, &q.row)
-		}
+		settle = settle || q.barrier
+		w.group = q.addTo(w.group)
 	}
 	var err error
-	if len(w.group) > 0 || w.log.broken != nil || settle && w.log.head.behind {
+	switch {
+	case len(w.group) > 0 || w.log.broken != nil:
 		err = w.log.commitOrFail(w.group)
+		held, err = w.acknowledge(err, held, counted)
+	case settle && w.log.head.behind:
+		err = w.log.commitOrFail(nil)
 	}
 	if settle {
 		w.log.head.settle()
@@ -211,36 +229,19 @@ func (w *writer) lead(p *pending) error {
 	clear(w.group)
 
 	w.mu.Lock()
-	if err == nil || held > maxHeld || !passing(err) {
-		w.held = append(w.held[:0], w.held[held:]...)
-		clear(w.held[len(w.held):cap(w.held)])
-	}
+	w.held = append(w.held[:0], w.held[held:]...)
+	clear(w.held[len(w.held):cap(w.held)])
 	if len(w.waiting) > 0 {
 		next := w.waiting[0]
 		w.waiting = append(w.waiting[:0], w.waiting[1:]...)
 		next.told <- outcome{lead: true}
 	} else {
 		w.leading = false
-		if !w.closed && (len(w.held) > 0 || w.log.head.behind) {
-			w.timer.Reset(lingering)
-		}
+		w.resume()
 	}
 	w.mu.Unlock()
 	for _, q := range waits {
 		q.told <- outcome{err: err}
 	}
 	return err
-}
-
-// passing reports an error that is not the rows' own fault.
-func passing(err error) bool {
-	var fault *sqlite.Error
-	if !errors.As(err, &fault) {
-		return true
-	}
-	switch fault.Code() & 0xff {
-	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_RANGE:
-		return false
-	}
-	return true
 }

@@ -156,7 +156,7 @@ func (x *Exchange) intend() *Denial {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.request.Context()), recordTimeout)
 	defer cancel()
 	if _, err := x.p.cfg.Audit.Append(ctx, row); err != nil {
-		x.p.cfg.Log.Error("the intent row could not be written", "error", err)
+		x.p.cfg.Log.Debug("the intent row could not be written", "error", err) // the log itself reports an outage, once
 		return deny(reasonAudit, "the audit log cannot be written")
 	}
 	return nil
@@ -196,7 +196,7 @@ func (x *Exchange) record() error {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
 	if _, err := x.p.cfg.Audit.Append(ctx, x.row); err != nil {
-		x.p.cfg.Log.Error("an outcome row could not be written", "error", err)
+		x.p.cfg.Log.Debug("an outcome row could not be written", "error", err)
 		return err
 	}
 	return nil

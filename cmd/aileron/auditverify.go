@@ -67,8 +67,10 @@ func (a *app) verifyAudit(ctx context.Context) (audit.Report, error) {
 func (a *app) printReport(r audit.Report) error {
 	if r.OK {
 		_, err := fmt.Fprintf(a.stdout, "ok  %d rows  %s\n", r.Rows, r.Head)
+		a.sayOutcomes(r)
 		return err
 	}
+	a.sayOutcomes(r)
 	for _, f := range r.Findings {
 		fmt.Fprintf(a.stdout, "broken  %s\n", termsafe.Line(findingText(f)))
 	}
@@ -77,6 +79,19 @@ func (a *app) printReport(r audit.Report) error {
 	}
 	return hint(fmt.Errorf("verify the audit log: %s", termsafe.Line(findingText(r.Findings[0]))),
 		"the database or its heads were changed, or a power cut took rows; docs/audit.md lists what each finding means")
+}
+
+// sayOutcomes tells of requests whose outcome the log does not have.
+func (a *app) sayOutcomes(r audit.Report) {
+	if r.Unknown > 0 {
+		a.sayf("aileron: %d requests have an unknown outcome: aileron audit list --event %s", r.Unknown, audit.EventProxyUnknown)
+	}
+	if r.Open > 0 {
+		a.sayf("aileron: %d requests have no outcome: they are under way, or their session was killed", r.Open)
+	}
+	if r.Spilled > 0 {
+		a.sayf("aileron: %d rows wait in a spill file until the log can be written", r.Spilled)
+	}
 }
 
 func findingText(f audit.Finding) string {

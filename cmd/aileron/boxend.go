@@ -33,10 +33,13 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 	if !stopped {
 		cause = causeOf(ctx, err)
 	}
-	b.session.close(context.WithoutCancel(ctx), code, cause)
+	closed := b.session.close(context.WithoutCancel(ctx), code, cause)
 	b.ward.dismiss(left)
 	if stopped {
 		b.app.sayf("aileron: %s", stoppedCause)
+	}
+	if closed != nil && (err != nil || code != 0) {
+		_ = b.app.exitCode(closed) // logs it; how the command ended decides the code
 	}
 	switch {
 	case errors.As(err, &bad):
@@ -52,7 +55,7 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 	case code != 0:
 		return exitError{code}
 	}
-	return nil
+	return closed
 }
 
 // stopped reports whether err is the end that aileron session stop made: that

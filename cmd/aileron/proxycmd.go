@@ -103,12 +103,12 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 		case <-drain.Done():
 		}
 	}()
-	host.close(drain, 0, cause)
+	closed := host.close(drain, 0, cause)
 	cancel()
 	if cause == stoppedCause {
 		a.sayf("aileron: %s", stoppedCause)
 	}
-	return err
+	return errors.Join(err, closed)
 }
 
 // hostSession is a session whose plane listens on a TCP port of this machine.

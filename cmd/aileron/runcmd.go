@@ -62,7 +62,7 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 	child.Env = append(without(os.Environ(), secretVariables()...), append(host.env(), extra...)...)
 	child.Stdin, child.Stdout, child.Stderr = a.stdin, a.child.stdout, a.child.stderr
 	if err := a.protected.start(child); err != nil {
-		host.close(ctx, 1, "the command did not start")
+		_ = a.unrecorded(1, host.close(ctx, 1, "the command did not start"))
 		return startError(command[0], err)
 	}
 	ended := make(chan error, 1)
@@ -72,14 +72,11 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 		select {
 		case err := <-ended:
 			code := exitCodeOf(err)
-			host.close(ctx, code, cause)
+			err = host.close(ctx, code, cause)
 			if stop.made() {
 				a.sayf("aileron: %s", stoppedCause)
 			}
-			if code == 0 {
-				return nil
-			}
-			return exitError{code}
+			return a.unrecorded(code, err)
 		case sig := <-signals:
 			// On a terminal the child has the key's signal already.
 			if !a.interactive() || sig == syscall.SIGTERM || sig == syscall.SIGHUP {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -102,7 +103,8 @@ func (a *app) openSession(ctx context.Context, plan sessionPlan) (opened *sessio
 	if err = s.makeDir(); err != nil {
 		return nil, err
 	}
-	s.audit, err = audit.Open(filepath.Join(home, "audit.db"), audit.Options{Durability: conf.Audit.Durability, Session: s.id, OnBroken: a.auditBroken})
+	s.audit, err = audit.Open(filepath.Join(home, "audit.db"), audit.Options{Durability: conf.Audit.Durability, Session: s.id,
+		OnBroken: a.auditBroken, OnOutage: a.auditOutage, OnLost: a.auditLost})
 	if err != nil {
 		return nil, hint(err, "without it no request may leave; check the disk and the rights on %s, or move a damaged audit.db away", home)
 	}
@@ -160,7 +162,8 @@ func (s *session) listen(ctx context.Context, l net.Listener, door proxy.Door) {
 // close drains the plane, ends everything, writes session.ended with the
 // command's exit code, and removes the session's directory. A session that
 // has not served has no such row, unless it was stopped: then it was listed.
-func (s *session) close(ctx context.Context, code int, cause string) {
+// The error is that of rows which are not in the audit log.
+func (s *session) close(ctx context.Context, code int, cause string) error {
 	if s.plane != nil {
 		s.plane.Drain(ctx)
 	}
@@ -168,15 +171,17 @@ func (s *session) close(ctx context.Context, code int, cause string) {
 		s.stop()
 		s.serving.Wait()
 	}
+	var err error
 	if s.audit != nil && (s.stop != nil || s.stopping.made()) {
-		_, _ = s.audit.Append(context.WithoutCancel(ctx), audit.Row{Event: audit.EventSessionEnded, SessionID: s.id, Source: audit.SourceLauncher,
+		err = s.audit.AppendSoon(context.WithoutCancel(ctx), audit.Row{Event: audit.EventSessionEnded, SessionID: s.id, Source: audit.SourceLauncher,
 			Fields: map[string]any{"exit_code": code, "cause": cause, "seconds": int(time.Since(s.start).Seconds()), "agent": s.agent, "mode": s.mode}})
 	}
-	s.discard()
+	return errors.Join(err, s.discard())
 }
 
-// discard gives back what openSession took.
-func (s *session) discard() {
+// discard gives back what openSession took. The directory of a session that
+// lost rows stays, so that the next session's sweep records what is not known.
+func (s *session) discard() (err error) {
 	if s.uncontrol != nil {
 		s.uncontrol()
 	}
@@ -184,14 +189,15 @@ func (s *session) discard() {
 		s.vault.Lock()
 	}
 	if s.audit != nil {
-		_ = s.audit.Close()
+		err = s.audit.Close()
 	}
-	if s.dir != "" {
+	if s.dir != "" && !lostRows(err) {
 		_ = os.RemoveAll(s.dir)
 	}
 	if s.lock != nil {
 		_ = s.lock.Close()
 	}
+	return lossHint(err, s.home)
 }
 
 func newToken() (string, error) {

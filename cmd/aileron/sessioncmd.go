@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -46,7 +47,11 @@ func sessionList(ctx context.Context, a *app) error {
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.State, s.Mode, termsafe.Line(first(s.Agent, "-")), s.Started.Local().Format(time.DateTime))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s", s.ID, s.State, s.Mode, termsafe.Line(first(s.Agent, "-")), s.Started.Local().Format(time.DateTime))
+		if notes := s.notes(); len(notes) > 0 {
+			fmt.Fprintf(w, "\t%s", strings.Join(notes, "; "))
+		}
+		fmt.Fprintln(w)
 	}
 	return w.Flush()
 }
@@ -78,6 +83,9 @@ func sessionShow(ctx context.Context, a *app, id string) error {
 	if s.Cause != "" {
 		line("cause", s.Cause)
 	}
+	for _, note := range s.notes() {
+		line("note", note)
+	}
 	return nil
 }
 
@@ -102,4 +110,21 @@ func sessionStop(ctx context.Context, a *app, id string) error {
 	}
 	a.sayf("aileron: %s was asked to end", id)
 	return nil
+}
+
+// notes are what a reader of a session's requests has to know.
+func (s sessionState) notes() (notes []string) {
+	if s.Unknown > 0 {
+		notes = append(notes, fmt.Sprintf("%d requests have an unknown outcome: the session was killed", s.Unknown))
+	}
+	switch {
+	case s.Open > 0 && s.State == "running":
+		notes = append(notes, fmt.Sprintf("%d requests are under way", s.Open))
+	case s.Open > 0:
+		notes = append(notes, fmt.Sprintf("%d requests have no outcome: the next session's start records them as unknown", s.Open))
+	}
+	if s.Spilled > 0 {
+		notes = append(notes, fmt.Sprintf("%d rows wait in a spill file until the audit log can be written", s.Spilled))
+	}
+	return notes
 }

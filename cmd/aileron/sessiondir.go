@@ -93,8 +93,9 @@ func alive(home, id string) bool {
 	return errors.Is(err, unix.EWOULDBLOCK)
 }
 
-// sweepSessions removes the directories of sessions whose process is gone,
-// and writes down that they did not end cleanly.
+// sweepSessions removes the directories of sessions whose process is gone, and
+// records what that process could not: the outcomes of its requests, which are
+// unknown, and that it did not end cleanly.
 func (s *session) sweepSessions(ctx context.Context) {
 	entries, err := os.ReadDir(filepath.Join(s.home, "sessions"))
 	if err != nil {
@@ -113,11 +114,10 @@ func (s *session) sweepSessions(ctx context.Context) {
 		if err != nil {
 			continue // it has its lock, or another sweep does
 		}
-		// The row first: a sweep that is killed here is made again. Then all at
+		// The rows first: a sweep that is killed here is made again. Then all at
 		// once: a session that begins just now must not find half of it.
 		if _, err = os.Stat(filepath.Join(dir, "session.json")); err == nil { // else it had not begun
-			_, err = s.audit.Append(ctx, audit.Row{Event: audit.EventSessionEnded, SessionID: e.Name(), Source: audit.SourceLauncher,
-				Reason: "unclean", Fields: map[string]any{"cause": uncleanCause}})
+			err = s.closeKilled(ctx, e.Name())
 		}
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = os.Rename(dir, swept)
@@ -127,4 +127,28 @@ func (s *session) sweepSessions(ctx context.Context) {
 			_ = os.RemoveAll(swept)
 		}
 	}
+}
+
+// errPending is returned for a session some of whose rows wait in a spill file.
+var errPending = errors.New("rows of the session are not in the audit log yet")
+
+// closeKilled writes the rows that a session whose process is gone could not.
+func (s *session) closeKilled(ctx context.Context, id string) error {
+	s.audit.Adopt(ctx) // it may have kept outcomes
+	pending, err := audit.Spills(filepath.Join(s.home, "audit.db"))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errPending, err)
+	}
+	for _, spill := range pending {
+		if spill.Session == id {
+			return errPending // another process adds them just now, or the log cannot be written
+		}
+	}
+	_, ended, err := s.audit.CloseKilled(ctx, id)
+	if err != nil || ended {
+		return err
+	}
+	_, err = s.audit.Append(ctx, audit.Row{Event: audit.EventSessionEnded, SessionID: id, Source: audit.SourceLauncher,
+		Reason: "unclean", Fields: map[string]any{"cause": uncleanCause}})
+	return err
 }

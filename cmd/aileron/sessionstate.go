@@ -25,6 +25,10 @@ type sessionState struct {
 	Exit    *int       `json:"exit_code,omitempty"`
 	Cause   string     `json:"cause,omitempty"` // why it ended
 
+	Unknown int `json:"unknown_outcomes,omitempty"` // its requests whose outcome is not known, by rows
+	Open    int `json:"without_outcome,omitempty"`  // of session show: its requests without a row of their outcome
+	Spilled int `json:"spilled_rows,omitempty"`     // its last rows, which are not in the audit log yet
+
 	Disabled *disabledState `json:"disabled,omitempty"` // its box was not mediated, or not started
 }
 
@@ -48,11 +52,14 @@ func (a *app) sessions(ctx context.Context) ([]sessionState, error) {
 		return nil, err
 	} else if l != nil {
 		defer l.Close()
-		for _, event := range []string{audit.EventSessionStarted, audit.EventSandboxDisabled, audit.EventSessionEnded} {
+		for _, event := range []string{audit.EventSessionStarted, audit.EventSandboxDisabled, audit.EventSessionEnded, audit.EventProxyUnknown} {
 			if err := l.Each(ctx, audit.Filter{Event: event}, func(r audit.Row) error { note(found, r); return nil }); err != nil {
 				return nil, err
 			}
 		}
+	}
+	if err := noteSpilled(found, home); err != nil {
+		return nil, err
 	}
 	entries, _ := os.ReadDir(filepath.Join(home, "sessions")) // none: nothing runs
 	for _, e := range entries {
@@ -81,6 +88,18 @@ func (a *app) sessions(ctx context.Context) ([]sessionState, error) {
 	return all, nil
 }
 
+// noteSpilled adds what the rows tell that are not in the log yet.
+func noteSpilled(found map[string]*sessionState, home string) error {
+	spills, err := audit.Spills(filepath.Join(home, "audit.db"))
+	for _, s := range spills {
+		for _, r := range s.Rows {
+			note(found, r)
+			found[r.SessionID].Spilled++
+		}
+	}
+	return err
+}
+
 // note adds what a row tells of its session. The rows of an event come after
 // those of the events before it.
 func note(found map[string]*sessionState, r audit.Row) {
@@ -94,6 +113,8 @@ func note(found map[string]*sessionState, r audit.Row) {
 		}
 	}
 	switch r.Event {
+	case audit.EventProxyUnknown:
+		s.Unknown++
 	case audit.EventSessionStarted:
 		s.Started, s.Agent, s.Mode = r.TS, text("agent"), text("mode")
 		s.Sealed, _ = r.Fields["sealed"].(bool)
@@ -130,8 +151,19 @@ func (a *app) findSession(ctx context.Context, id string) (sessionState, error) 
 	}
 	for _, s := range all {
 		if s.ID == id {
-			return s, nil
+			return a.withOpen(ctx, s)
 		}
 	}
 	return sessionState{}, hint(noSessionError{}, "aileron session list shows the ids")
+}
+
+// withOpen counts the requests of a session that have no outcome.
+func (a *app) withOpen(ctx context.Context, s sessionState) (sessionState, error) {
+	l, err := a.auditReader()
+	if err != nil || l == nil {
+		return s, err
+	}
+	defer l.Close()
+	s.Open, err = l.OpenIntents(ctx, s.ID)
+	return s, err
 }

@@ -52,13 +52,14 @@ var errStopped = errors.New(stoppedCause)
 // begun is a SIGTERM.
 const stoppedCode = 143
 
-// closeFailed closes a session whose command did not begin.
+// closeFailed closes a session whose command did not begin. Why it did not is
+// what the person reads: rows that are not in the log are logged beside it.
 func (s *session) closeFailed(ctx context.Context) {
+	code, cause := 1, "failed to start"
 	if s.stopping.made() {
-		s.close(ctx, stoppedCode, stoppedCause)
-		return
+		code, cause = stoppedCode, stoppedCause
 	}
-	s.close(ctx, 1, "failed to start")
+	_ = s.app.unrecorded(code, s.close(ctx, code, cause))
 }
 
 // stopGrace is how long the command of aileron run has between SIGTERM and

@@ -72,6 +72,12 @@ func newUser(t *testing.T, engine string) *user {
 	} else {
 		needPodman(t)
 	}
+	return newHome(t, engine)
+}
+
+// newHome is a person with an engine, or with none, that is not looked at.
+func newHome(t *testing.T, engine string) *user {
+	t.Helper()
 	template, err := bound()
 	if err != nil {
 		t.Fatal(err)
@@ -163,8 +169,17 @@ type running struct {
 // begin starts aileron.
 func (u *user) begin(args ...string) *running {
 	u.t.Helper()
+	return u.beginTo(nil, args...)
+}
+
+// beginTo starts aileron with out, unless it is nil, as its output.
+func (u *user) beginTo(out *os.File, args ...string) *running {
+	u.t.Helper()
 	r := &running{u: u, cmd: u.command(args...), ended: make(chan struct{})}
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.errs
+	if out != nil {
+		r.cmd.Stdout = out
+	}
 	r.cmd.WaitDelay = 10 * time.Second // a warden may hold the pipes
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := r.cmd.Start(); err != nil {

@@ -1,0 +1,112 @@
+package audit
+
+import (
+	"errors"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// acknowledge completes a commit of the group that ended with err. The first
+// held rows of the group are those that nothing waits for, and one behind them
+// counts counted refusals. It returns how many of the held rows are done with,
+// and the error for the rows that are waited for.
+func (w *writer) acknowledge(err error, held, counted int) (done int, waited error) {
+	if err != nil && !passing(err) && held > 0 && time.Since(w.salvaged) > retryEvery {
+		if done, err = w.salvage(err, held); err == nil {
+			held = done
+		}
+	}
+	if err != nil {
+		if held == 0 || done < held { // else it is the fault of one row
+			w.beginOutage(err)
+		}
+		w.keep(w.group[done:held])
+		return done, err
+	}
+	if w.log.spill != nil {
+		w.log.spill.reset()
+	}
+	if counted > 0 {
+		w.mu.Lock()
+		w.refused -= counted
+		w.mu.Unlock()
+	}
+	if w.outage != nil {
+		w.endOutage(counted)
+	}
+	return held, nil
+}
+
+// salvage commits a group in parts after a commit of all failed by the fault of
+// a row: first what is waited for, then each of the held rows alone. A row that
+// fails where others do not can never be committed. Where all of them fail, it
+// is not the rows' fault, and they stay held.
+func (w *writer) salvage(cause error, held int) (done int, err error) {
+	w.salvaged = time.Now()
+	writable := false
+	if len(w.group) > held {
+		cause = w.log.commitOrFail(w.group[held:])
+		writable = cause == nil
+	}
+	lost := 0
+	for i := range held {
+		err := w.log.commitOrFail(w.group[i : i+1 : i+1])
+		if err != nil && passing(err) {
+			cause = err
+			break
+		}
+		if done++; err != nil {
+			lost++
+		} else {
+			writable = true
+		}
+	}
+	if !writable {
+		return 0, cause
+	}
+	w.lose(lost)
+	return done, cause
+}
+
+// lose counts rows that cannot be committed, ever.
+func (w *writer) lose(n int) {
+	if n == 0 {
+		return
+	}
+	w.mu.Lock()
+	w.lost += n
+	w.mu.Unlock()
+	if f := w.log.opts.OnLost; f != nil {
+		f(n)
+	}
+}
+
+// keep writes rows that nothing waits for to the spill file. Those for which it
+// has no space are held in memory only, and the end of the session is written
+// behind all others, by close.
+func (w *writer) keep(rows []*Row) {
+	l := w.log
+	if l.spill == nil {
+		return
+	}
+	for _, r := range rows {
+		if r.Event != EventSessionEnded && l.spill.keep(r, l.known) != nil {
+			return
+		}
+	}
+}
+
+// passing reports an error that is not the rows' own fault.
+func passing(err error) bool {
+	var fault *sqlite.Error
+	if !errors.As(err, &fault) {
+		return true
+	}
+	switch fault.Code() & 0xff {
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_RANGE:
+		return false
+	}
+	return true
+}

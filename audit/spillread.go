@@ -1,0 +1,209 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Spill is a spill file: the rows of a session that are not in the log yet.
+type Spill struct {
+	Path    string
+	Session string
+	Rows    []Row
+	Err     error // why it cannot be read; nil: it can
+
+	after head // the row that the session had committed last
+}
+
+// maxSpills bounds how many spill files are looked at.
+const maxSpills = 4096
+
+// Spills returns the spill files beside the database at path that hold rows, or
+// cannot be read.
+func Spills(path string) ([]Spill, error) {
+	names, err := spillNames(path)
+	if err != nil {
+		return nil, err
+	}
+	var all []Spill
+	for _, name := range names {
+		f, err := openSpill(name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // the log has it now
+		}
+		s := Spill{Path: name, Session: spillSession(name), Err: err}
+		if err == nil {
+			s = readSpill(f, name)
+			_ = f.Close()
+		}
+		if len(s.Rows) > 0 || s.Err != nil {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+// spillNames returns the paths of spill files, the oldest session first.
+func spillNames(path string) ([]string, error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	var names []string
+	for len(names) < maxSpills {
+		entries, err := dir.ReadDir(256)
+		for _, e := range entries {
+			if spillSession(e.Name()) != "" {
+				names = append(names, filepath.Join(filepath.Dir(path), e.Name()))
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// spillSession returns the session of a spill file's name; "" for other names.
+func spillSession(path string) string {
+	rest, ok := strings.CutPrefix(filepath.Base(path), spillPrefix)
+	session, writer, both := strings.Cut(rest, "-")
+	if !ok || !both || !spillable(session) || !spillable(writer) {
+		return ""
+	}
+	return session
+}
+
+// openSpill opens what has to be a regular file.
+func openSpill(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = f.Close()
+		return nil, errors.New("it is not a regular file")
+	}
+	return f, nil
+}
+
+// readSpill reads a spill file as strictly as it was written. A last line
+// without its end is that of a process that was killed while it wrote, and is
+// dropped.
+func readSpill(f *os.File, path string) Spill {
+	s := Spill{Path: path, Session: spillSession(path)}
+	raw := make([]byte, spillSize+1)
+	n, err := f.ReadAt(raw, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.Err = errors.New("it cannot be read")
+		return s
+	}
+	if n > spillSize {
+		s.Err = errors.New("it is larger than a spill file")
+		return s
+	}
+	if s.Rows, s.after, s.Err = parseSpill(raw[:n], s.Session); s.Err != nil {
+		s.Rows = nil
+	}
+	return s
+}
+
+func parseSpill(raw []byte, session string) (rows []Row, after head, err error) {
+	raw = bytes.TrimRight(raw, "\x00")
+	if len(raw) == 0 {
+		return nil, after, nil
+	}
+	if bytes.IndexByte(raw, 0) >= 0 {
+		return nil, after, errors.New("a zero is between its lines")
+	}
+	end := bytes.LastIndexByte(raw, '\n')
+	if end < 0 {
+		return nil, after, nil // killed in its first line
+	}
+	lines := bytes.Split(raw[:end], []byte{'\n'})
+	var h spillHeader
+	if err := strictJSON(lines[0], &h); err != nil || h.Version != 1 || h.Session != session || h.AfterSeq < 0 {
+		return nil, after, errors.New("its first line is not the header of this session")
+	}
+	if h.AfterSeq > 0 {
+		if _, ok := parseHead("0", h.AfterHash); !ok {
+			return nil, after, errors.New("its first line is not the header of this session")
+		}
+	}
+	after = head{seq: h.AfterSeq, hash: h.AfterHash}
+	first := sha256.Sum256(lines[0])
+	sum := first[:]
+	seen := map[string]bool{}
+	for i, line := range lines[1:] {
+		r, next, err := parseSpillLine(line, sum, session)
+		if err != nil || seen[r.ID] {
+			return nil, after, fmt.Errorf("its line %d is not a row of this session", i+2)
+		}
+		seen[r.ID], sum = true, next
+		rows = append(rows, r)
+	}
+	return rows, after, nil
+}
+
+func parseSpillLine(line, sum []byte, session string) (Row, []byte, error) {
+	var l spillLine
+	var row spillRow
+	if err := strictJSON(line, &l); err != nil {
+		return Row{}, nil, err
+	}
+	next := chainSpill(sum, l.Row)
+	if l.Sum != hex.EncodeToString(next) {
+		return Row{}, nil, errors.New("its sum differs")
+	}
+	if err := strictJSON(l.Row, &row); err != nil {
+		return Row{}, nil, err
+	}
+	r := Row(row)
+	_, isID := idTime(r.ID)
+	if !isID || r.TS.IsZero() || r.SessionID != session || r.Seq != 0 || r.Hash != "" || r.PrevHash != "" ||
+		!slices.Contains(Events(), r.Event) || r.Fields[fieldSpilled] != true {
+		return Row{}, nil, errors.New("a column is out of its bounds")
+	}
+	return r, next, nil
+}
+
+// strictJSON decodes one JSON value without unknown names.
+func strictJSON(raw []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if d.InputOffset() != int64(len(raw)) {
+		return errors.New("more follows")
+	}
+	return nil
+}
+
+// spills counts the rows that are not in the log yet.
+func (w *walk) spills(path string) error {
+	all, err := Spills(path)
+	for _, s := range all {
+		w.report.Spilled += len(s.Rows)
+		if s.Err != nil {
+			w.report.add(Finding{Found: foundUnreadable, Why: fmt.Sprintf("%s is not a spill file that a session left: %v", filepath.Base(s.Path), s.Err)})
+		}
+	}
+	return err
+}

@@ -1,0 +1,186 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// maxOpen bounds the intents without an outcome that are held in memory.
+const maxOpen = 1 << 16
+
+// ReasonSessionKilled is the Row.Reason of EventProxyUnknown.
+const ReasonSessionKilled = "session_killed"
+
+// notKnown lists what a row of EventProxyUnknown cannot have.
+func notKnown() []string {
+	return []string{"sent", "status", "request_bytes", "response_bytes", "redactions", "duration_us"}
+}
+
+// openIntents is the set of the intents that have had no outcome yet.
+type openIntents struct {
+	seqs map[[16]byte]int64
+	most int
+	full int64 // the first intent for which there was no space; 0: there was for all
+}
+
+func newOpenIntents(most int) *openIntents {
+	return &openIntents{seqs: map[[16]byte]int64{}, most: most}
+}
+
+// add takes the next row of the log into account.
+func (o *openIntents) add(seq int64, event, request string) {
+	if request == "" {
+		return
+	}
+	key := requestKey(request)
+	switch {
+	case event != EventProxyStarted:
+		delete(o.seqs, key)
+	case o.full > 0:
+	case len(o.seqs) == o.most:
+		o.full = seq
+	default:
+		o.seqs[key] = seq
+	}
+}
+
+// requestKey is a request's id in 16 bytes.
+func requestKey(id string) [16]byte {
+	if u, err := ulid.ParseStrict(id); err == nil {
+		return u
+	}
+	sum := sha256.Sum256([]byte(id))
+	return [16]byte(sum[:16])
+}
+
+// CloseKilled adds an EventProxyUnknown for each intent without an outcome of
+// a session whose process is gone, and returns their number and whether the
+// session has its EventSessionEnded. The caller makes sure that the session has
+// ended and that nothing else closes it meanwhile. After an error, calling it
+// again adds what is missing.
+func (l *Log) CloseKilled(ctx context.Context, session string) (unknown int, ended bool, err error) {
+	return l.closeKilled(ctx, session, maxOpen)
+}
+
+func (l *Log) closeKilled(ctx context.Context, session string, most int) (unknown int, ended bool, err error) {
+	from, err := l.firstOf(ctx, session)
+	for err == nil && from > 0 {
+		var o *openIntents
+		if o, ended, err = l.openOf(ctx, session, from, most); err != nil {
+			break
+		}
+		seqs := slices.Sorted(maps.Values(o.seqs))
+		for group := range slices.Chunk(seqs, maxGroup) {
+			if err = l.addUnknown(ctx, group); err != nil {
+				return unknown, ended, err
+			}
+			unknown += len(group)
+		}
+		from = o.full
+	}
+	if err != nil {
+		return unknown, ended, fmt.Errorf("close the session %s: %w", session, err)
+	}
+	return unknown, ended, nil
+}
+
+// OpenIntents returns how many intents of a session have no outcome. Where
+// more than 65536 have none, it is at least so many.
+func (l *Log) OpenIntents(ctx context.Context, session string) (int, error) {
+	l.settle(ctx)
+	from, err := l.firstOf(ctx, session)
+	if err != nil || from == 0 {
+		return 0, err
+	}
+	o, _, err := l.openOf(ctx, session, from, maxOpen)
+	if err != nil {
+		return 0, err
+	}
+	return len(o.seqs), nil
+}
+
+// firstOf returns the number of a session's first row; 0: it has none. There
+// is no index: the session's id is its start, from where rows are looked at.
+func (l *Log) firstOf(ctx context.Context, session string) (int64, error) {
+	const query = "SELECT seq, event FROM events WHERE seq >= ? AND session_id = ? ORDER BY seq LIMIT 1"
+	from := int64(1)
+	if began, ok := idTime(session); ok {
+		var err error
+		if from, err = l.seqAt(ctx, began.Add(-idSlack)); err != nil {
+			return 0, err
+		}
+	}
+	var seq int64
+	var event string
+	err := l.database().QueryRowContext(ctx, query, from, session).Scan(&seq, &event)
+	if from > 1 && (errors.Is(err, sql.ErrNoRows) || err == nil && event != EventSessionStarted) { // a clock was set meanwhile
+		err = l.database().QueryRowContext(ctx, query, 1, session).Scan(&seq, &event)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the audit log: %w", err)
+	}
+	return seq, nil
+}
+
+// openOf returns the intents of a session without an outcome, from a row on.
+func (l *Log) openOf(ctx context.Context, session string, from int64, most int) (o *openIntents, ended bool, err error) {
+	rows, err := l.database().QueryContext(ctx, "SELECT seq, event, COALESCE(CASE WHEN json_valid(fields) THEN "+
+		"json_extract(fields, '$.request_id') END, '') FROM events WHERE seq >= ? AND session_id = ? ORDER BY seq", from, session)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the audit log: %w", err)
+	}
+	defer rows.Close()
+	o = newOpenIntents(most)
+	for rows.Next() {
+		var seq int64
+		var event, request string
+		if err := rows.Scan(&seq, &event, &request); err != nil {
+			return nil, false, fmt.Errorf("read the audit log: %w", err)
+		}
+		ended = ended || event == EventSessionEnded
+		o.add(seq, event, request)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, false, fmt.Errorf("read the audit log: %w", err)
+	}
+	return o, ended, nil
+}
+
+// addUnknown commits the outcomes that nothing knows of the intents seqs.
+func (l *Log) addUnknown(ctx context.Context, seqs []int64) error {
+	group := make([]*Row, 0, len(seqs))
+	for _, seq := range seqs {
+		intent, _, err := scan(l.database().QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE seq = ?", seq))
+		if err != nil {
+			return err
+		}
+		group = append(group, unknownOutcome(intent))
+	}
+	return l.appendAll(ctx, group)
+}
+
+// unknownOutcome is the outcome of an intent that its session took with it.
+func unknownOutcome(intent Row) *Row {
+	r := intent
+	r.Seq, r.PrevHash, r.Hash = 0, "", ""
+	r.ID, r.TS, r.Event, r.Reason = NewID(), time.Now(), EventProxyUnknown, ReasonSessionKilled
+	r.Fields = maps.Clone(intent.Fields)
+	r.Fields["intent_id"], r.Fields["intent_seq"] = intent.ID, intent.Seq
+	r.Fields["sent"] = "none, a part or all of the request"
+	if intent.Binding != "" {
+		r.Fields["sent"] = "none, a part or all of the request, with its credential"
+	}
+	r.Fields["not_known"] = notKnown()
+	return &r
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// auditOutage logs that the audit log cannot be written, and that it can be
+// again: one line each, however many requests are refused in between.
+func (a *app) auditOutage(o audit.Outage) {
+	if !o.Over {
+		a.logger().Error("the audit log cannot be written: requests are refused until it can", "error", o.Err)
+		return
+	}
+	a.logger().Warn("the audit log can be written again", "refused_requests", o.Refused, "seconds", int(o.Until.Sub(o.Since).Seconds()))
+}
+
+// auditLost logs that rows were given up.
+func (a *app) auditLost(rows int) {
+	a.logger().Error("rows of the audit log are lost: the log takes others, and not these", "rows", rows)
+}
+
+// lostRows reports whether err is about rows of outcomes that are nowhere.
+func lostRows(err error) bool {
+	var lost *audit.LostError
+	return errors.As(err, &lost) && lost.Lost > 0
+}
+
+// lossHint adds to the error of a log's Close what can be done about it.
+func lossHint(err error, home string) error {
+	var lost *audit.LostError
+	switch {
+	case !errors.As(err, &lost):
+		return err
+	case lost.Kept > 0:
+		return hint(fmt.Errorf("close the session: %w", err), "free space on the disk of %s: the next aileron command that writes the log adds the rows", home)
+	}
+	return hint(fmt.Errorf("close the session: %w", err), "check the disk of %s", home)
+}
+
+// unrecorded returns how aileron ends when a command ended with code and err is
+// that of closing its session: rows that are not in the audit log make a
+// success a failure, and a failure of the command stays what it is.
+func (a *app) unrecorded(code int, err error) error {
+	switch {
+	case err == nil && code == 0:
+		return nil
+	case err != nil && code == 0:
+		return err
+	case err != nil:
+		_ = a.exitCode(err) // logs it; the code is the command's
+	}
+	return exitError{code}
+}
