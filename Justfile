@@ -48,12 +48,12 @@ matrix: prepare-tests
     cat "$table"
     exit $result
 
-# takes each defence away and expects its test to fail: half an hour, or `just mutants --shard 2/16`
+# takes each defence away and expects its test to fail: half an hour, or `just mutants --shard 2/20`
 mutants *flags: prepare-tests
     scripts/mutants {{ flags }}
 
-# what runs once a night and not in CI
-nightly: mutants
+# what runs once a night and not in CI, or a part of it: `just nightly --shard 2/20`
+nightly *flags: (mutants flags)
 
 # what every commit passes: gofmt, vet, the tests that need no box
 check:
