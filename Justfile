@@ -52,8 +52,12 @@ matrix: prepare-tests
 mutants *flags: prepare-tests
     scripts/mutants {{ flags }}
 
-# what runs once a night and not in CI, or a part of it: `just nightly --shard 2/20`
-nightly *flags: (mutants flags)
+# what runs once a night and not in CI, or a part of the mutants: `just nightly --shard 2/20`
+nightly *flags: clock (mutants flags)
+
+# sets the clock of a running session by a day, ahead and back, and puts it to sleep
+clock:
+    AILERON_CLOCK=1 scripts/gotest -count=1 -timeout 20m ./e2e/clock
 
 # what every commit passes: gofmt, vet, the tests that need no box
 check:

@@ -115,17 +115,26 @@ func (r *recorder) Write(p []byte) (int, error) { return len(p), nil }
 // jointPiece is how much a joint copies at once, in each direction.
 const jointPiece = 16 << 10
 
+// activity is when bytes last moved in either direction, by the monotonic
+// clock: the wall clock may be set meanwhile.
+type activity struct {
+	began time.Time
+	last  atomic.Int64 // nanoseconds since began
+}
+
+func (a *activity) mark()               { a.last.Store(int64(time.Since(a.began))) }
+func (a *activity) idle() time.Duration { return time.Since(a.began) - time.Duration(a.last.Load()) }
+
 // joint joins two connections and counts what each says.
 type joint struct {
 	out, in atomic.Int64
-	began   time.Time
-	heard   atomic.Int64 // when anything was last sent, in nanoseconds since began: the wall clock may be set
+	moved   activity
 }
 
 // run copies in both directions until both have ended, or neither says
 // anything for idle.
 func (j *joint) run(client, upstream net.Conn, idle time.Duration) {
-	j.began = time.Now()
+	j.moved.began = time.Now()
 	var both sync.WaitGroup
 	both.Go(func() { j.copy(upstream, client, &j.out, idle) })
 	both.Go(func() { j.copy(client, upstream, &j.in, idle) })
@@ -138,7 +147,7 @@ func (j *joint) copy(to, from net.Conn, n *atomic.Int64, idle time.Duration) {
 		_ = from.SetReadDeadline(time.Now().Add(idle))
 		got, err := from.Read(buf)
 		if got > 0 {
-			j.heard.Store(int64(time.Since(j.began)))
+			j.moved.mark()
 			_ = to.SetWriteDeadline(time.Now().Add(idle))
 			if _, err := to.Write(buf[:got]); err != nil {
 				break
@@ -146,7 +155,7 @@ func (j *joint) copy(to, from net.Conn, n *atomic.Int64, idle time.Duration) {
 			n.Add(int64(got))
 		}
 		var timeout net.Error
-		if errors.As(err, &timeout) && timeout.Timeout() && time.Since(j.began)-time.Duration(j.heard.Load()) < idle {
+		if errors.As(err, &timeout) && timeout.Timeout() && j.moved.idle() < idle {
 			continue // the other direction goes on
 		}
 		if err == io.EOF {

@@ -123,3 +123,18 @@ func TestAConnectionThatWasSuspendedIsNotUsedAgain(t *testing.T) {
 		}
 	}
 }
+
+// The wall clock may be set while a connection is open: by a day ahead it is
+// not idle, and by a day back it is not in use.
+func TestActivityIsMeasuredByTheMonotonicClock(t *testing.T) {
+	for _, set := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
+		a := &activity{began: setWall(time.Now(), set)}
+		if idle := a.idle(); idle < 0 || idle > time.Hour {
+			t.Errorf("the clock was set by %v: idle for %v", set, idle)
+		}
+		a.mark()
+		if idle := a.idle(); idle < 0 || idle > time.Hour {
+			t.Errorf("the clock was set by %v before bytes moved: idle for %v", set, idle)
+		}
+	}
+}
