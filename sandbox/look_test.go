@@ -10,6 +10,7 @@ import (
 )
 
 func TestFilesOfAnImageAreReadThroughLinks(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		look, err := e.Look(t.Context(), testImage)
 		if err != nil {

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
 // A project's path is whatever an archive or a repository says.
 func TestAProjectsPathIsNothingButAPath(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		for name, refused := range map[string]bool{
 			"with spaces and 'quotes'": false, "a,b": false, `a"b`: false, "a:b": false, "x,source=/etc": false, "x,readonly=false,source=/etc": false,
@@ -40,6 +42,7 @@ func TestAProjectsPathIsNothingButAPath(t *testing.T) {
 }
 
 func TestAnImagesRootGroupIsNoObstacle(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		ref := derived(t, e, "rootgroup", "USER root:root")
 		for _, readOnly := range []bool{false, true} {
@@ -53,6 +56,7 @@ func TestAnImagesRootGroupIsNoObstacle(t *testing.T) {
 }
 
 func TestAProjectsPathIsTextOrIsRefused(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, _ := box(t, idleGateway, "ls")
 		b.Dir = filepath.Join(b.Dir, "in\xffvalid")
@@ -69,6 +73,7 @@ func TestAProjectsPathIsTextOrIsRefused(t *testing.T) {
 }
 
 func TestAnImagesVolumeMakesNothingInAProject(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, _ := box(t, idleGateway, "ls", "-A")
 		b.Image = derived(t, e, "volume", "VOLUME "+sandbox.Workspace+"/.git")
@@ -88,6 +93,7 @@ func TestAnImagesVolumeMakesNothingInAProject(t *testing.T) {
 
 // With the engine's socket a box would be the host.
 func TestAProjectThatHoldsASocketOfOursIsRefused(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, _ := box(t, idleGateway, "ls")
 		for _, dir := range []string{filepath.Dir(b.SocketDir), b.SocketDir, os.TempDir(), "/"} {
@@ -102,6 +108,7 @@ func TestAProjectThatHoldsASocketOfOursIsRefused(t *testing.T) {
 
 // Labels are those of the image too, and that may be anybody's.
 func TestSweepLeavesContainersThatOnlyLookLikeOurs(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		name := "foreign" + strings.ToLower(filepath.Base(filepath.Dir(t.TempDir())))
 		create := exec.Command(e.Kind(), "create", "--name", name, "--label", "aileron.session=../../x", "--label", "aileron.role=box", "--label", "aileron.owner=1/1/x", testImage.Ref, "true")
@@ -120,6 +127,7 @@ func TestSweepLeavesContainersThatOnlyLookLikeOurs(t *testing.T) {
 
 // Where ours is mounted an image may have a link, and a volume over its end.
 func TestAnImageBringsNoGatewayOfItsOwn(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, _ := box(t, "complain the real one\nexit 9\n", "true")
 		b.Image = derived(t, e, "impostor", `USER root
@@ -134,18 +142,21 @@ VOLUME /b/a`)
 // An engine runs a health check as the container was made, not as its process
 // is: in the gateway with the right to change its network.
 func TestAnImagesHealthCheckIsNeverRun(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, errs := box(t, idleGateway, "sh", "-c", "echo up > up; until [ -e enough ]; do sleep 0.1; done; ls checked 2>&1; cat /proc/1/environ | tr '\\0' '\\n' | grep GODEBUG")
 		b.Image = derived(t, e, "health", "HEALTHCHECK --interval=1s CMD touch "+sandbox.Workspace+"/checked\nENV GODEBUG=http2debug=2")
 		ended := make(chan error, 1)
 		go func() { _, err := e.Run(t.Context(), b); ended <- err }()
-		for _, err := os.Stat(filepath.Join(b.Dir, "up")); err != nil; _, err = os.Stat(filepath.Join(b.Dir, "up")) {
+		harness.WaitFor(t, "the box is up", func() bool {
 			select {
 			case err := <-ended:
 				t.Fatalf("Run = %v, %s", err, errs)
 			default:
 			}
-		}
+			_, err := os.Stat(filepath.Join(b.Dir, "up"))
+			return err == nil
+		})
 		for _, role := range []string{"gw", "box"} {
 			cmd := exec.Command(e.Kind(), "inspect", "--format", "{{json .Config.Healthcheck}} {{.Config.Env}}", "aileron-"+b.Session+"-"+role)
 			out, err := cmd.CombinedOutput()
@@ -169,6 +180,7 @@ func TestAnImagesHealthCheckIsNeverRun(t *testing.T) {
 }
 
 func TestANumberedUserHasAHomeInAReadOnlyBox(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, idleGateway, "sh", "-c", "touch $HOME/mark && echo wrote")
 		b.Image, b.ReadOnly = derived(t, e, "numbered", "USER 4321"), true

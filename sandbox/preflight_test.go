@@ -6,20 +6,29 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
+// building is held while an image of an engine is built or removed: a removal
+// takes away the steps of which another build has just found that they are there.
+var building = map[string]*sync.Mutex{"podman": {}, "docker": {}}
+
 // derived is an image on top of the base, for one test.
 func derived(t *testing.T, e *sandbox.Engine, name, recipe string) sandbox.Image {
 	t.Helper()
 	img := sandbox.Image{Ref: "localhost/aileron/test-" + name + ":1", Dockerfile: []byte("FROM " + testImage.Ref + "\n" + recipe + "\n")}
+	building[e.Kind()].Lock()
+	defer building[e.Kind()].Unlock()
 	made, err := e.EnsureImage(t.Context(), img, "always", io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		building[e.Kind()].Lock()
+		defer building[e.Kind()].Unlock()
 		if out, err := exec.Command(e.Kind(), "rmi", "-f", img.Ref).CombinedOutput(); err != nil {
 			t.Errorf("remove %s: %v: %s", img.Ref, err, out)
 		}
@@ -28,6 +37,7 @@ func derived(t *testing.T, e *sandbox.Engine, name, recipe string) sandbox.Image
 }
 
 func TestWhatAnImageLacksIsNamedBeforeItStarts(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, _ := box(t, idleGateway, "echo", "started")
 		b.Image = derived(t, e, "ghost", "USER ghost:spirits")
@@ -56,6 +66,7 @@ func TestWhatAnImageLacksIsNamedBeforeItStarts(t *testing.T) {
 }
 
 func TestAnImageWithoutAShellIsChecked(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, idleGateway, "/bin/true") // a real gateway needs no shell
 		b.Image = derived(t, e, "shellless", "USER root\nRUN rm -f /bin/sh /usr/bin/sh")
@@ -69,6 +80,7 @@ func TestAnImageWithoutAShellIsChecked(t *testing.T) {
 // What was looked into is what runs, whoever gives its name to another image
 // meanwhile; people go on reading the name.
 func TestAnImageThatLosesItsNameIsStillTheOneThatRuns(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		tag := func(args ...string) {
 			t.Helper()
@@ -108,6 +120,7 @@ func TestAnImageThatLosesItsNameIsStillTheOneThatRuns(t *testing.T) {
 }
 
 func TestAnImagesOwnValueStandsBeforeOurs(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, idleGateway, "sh", "-c", `echo "$KEPT|$REPLACED|$OURS"`)
 		b.Image = derived(t, e, "own", `ENV KEPT="one two" REPLACED=theirs`)
@@ -129,11 +142,11 @@ func TestAnImagesOwnValueStandsBeforeOurs(t *testing.T) {
 // The only program of an image that a check runs has a bounded time and a
 // bounded say.
 func TestAnImagesShellIsBounded(t *testing.T) {
+	t.Parallel()
 	shell := func(script string) string {
 		return "USER root\nRUN printf '#!/bin/bash\\n" + script + "\\n' >/usr/bin/own && chmod 755 /usr/bin/own && mv /usr/bin/own /usr/bin/sh"
 	}
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
-		t.Parallel() // it waits
 		b, _, _ := box(t, idleGateway, "true")
 		b.Image = derived(t, e, "endless", shell("exec sleep 600"))
 		if _, err := e.Check(t.Context(), b); err == nil || !strings.Contains(err.Error(), b.Image.Ref+": its shell does not end") {

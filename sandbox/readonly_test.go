@@ -9,6 +9,7 @@ import (
 )
 
 func TestAReadOnlyBoxWritesOnlyWhereItMay(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		for name, prepare := range map[string]func(project string) error{
 			"as the project's owner":  func(dir string) error { return os.Chown(dir, 1234, 1234) },
@@ -38,6 +39,7 @@ func TestAReadOnlyBoxWritesOnlyWhereItMay(t *testing.T) {
 }
 
 func TestAnUnsealedBoxHasNoGateway(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, "exit 9\n", "sh", "-c", "cat /etc/hosts; ls /run/aileron /aileron 2>/dev/null; grep CapEff /proc/self/status")
 		b.Unsealed = true

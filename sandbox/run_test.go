@@ -37,6 +37,7 @@ var standIn = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	harness.Widen(6) // boxes wait for their engine
 	code := m.Run()
 	if path, err := standIn(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(path))
@@ -48,6 +49,7 @@ func TestMain(m *testing.M) {
 func engines(t *testing.T, test func(t *testing.T, e *sandbox.Engine)) {
 	for _, kind := range []string{"podman", "docker"} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			e, err := sandbox.Find(t.Context(), kind)
 			if err != nil {
 				if os.Getenv("CI") != "" {
@@ -99,6 +101,7 @@ func noContainers(t *testing.T, session string) {
 }
 
 func TestABoxIsSealedAndItsCodeIsTheCommands(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, idleGateway, "sh", "-c", `
 			pwd; hostname; cat /etc/resolv.conf /etc/hosts /etc/aileron/deep/er/note; ls /sys/class/net; echo to stderr >&2
@@ -126,6 +129,7 @@ func TestABoxIsSealedAndItsCodeIsTheCommands(t *testing.T) {
 }
 
 func TestBytesPassBothWaysUnchanged(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, idleGateway, "cat")
 		data := make([]byte, 3<<20)
@@ -141,6 +145,7 @@ func TestBytesPassBothWaysUnchanged(t *testing.T) {
 }
 
 func TestACommandThatCannotRunSaysWhy(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		for command, want := range map[string]int{"no-such-command": 127, "/no/such/file": 127, "/etc/passwd": 126} {
 			b, _, _ := box(t, idleGateway, command)
@@ -154,6 +159,7 @@ func TestACommandThatCannotRunSaysWhy(t *testing.T) {
 }
 
 func TestAMissingImageIsNamed(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		none := sandbox.Image{Ref: "localhost/aileron/none:1"}
 		if _, err := e.EnsureImage(t.Context(), none, "auto", io.Discard); err == nil || !strings.Contains(err.Error(), none.Ref) {
@@ -172,6 +178,7 @@ func TestAMissingImageIsNamed(t *testing.T) {
 }
 
 func TestAFailedBuildNamesTheStepsFault(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		var progress bytes.Buffer
 		img := sandbox.Image{Ref: "localhost/aileron/failing:1", Dockerfile: []byte("FROM " + testImage.Ref + "\nCOPY nothing /\n")}
@@ -185,6 +192,7 @@ func TestAFailedBuildNamesTheStepsFault(t *testing.T) {
 }
 
 func TestAGatewayThatFailsTakesTheBoxWithIt(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, "complain no rules today\nexit 1\n", "true")
 		if _, err := e.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "no rules today") {
@@ -218,6 +226,7 @@ func (n *notice) Write(p []byte) (int, error) {
 }
 
 func TestSignalsAndCancellationEndABox(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		for name, c := range map[string]struct {
 			command string
@@ -230,6 +239,7 @@ func TestSignalsAndCancellationEndABox(t *testing.T) {
 			"a box without ears": {"trap '' TERM; echo up; while :; do sleep 0.1; done", func(cancel func(), _ chan<- os.Signal) { cancel() }, 137},
 		} {
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				signals := make(chan os.Signal, 2)
@@ -254,6 +264,7 @@ type closed struct{}
 func (closed) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
 func TestAReaderThatGoesAwayEndsTheBox(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, idleGateway, "yes")
 		b.Stdout = closed{}
@@ -272,6 +283,7 @@ func (s *slow) Write(p []byte) (int, error) {
 }
 
 func TestASlowReaderGetsAll(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, idleGateway, "head", "-c", "2000000", "/dev/zero")
 		out := &slow{}
@@ -283,6 +295,7 @@ func TestASlowReaderGetsAll(t *testing.T) {
 }
 
 func TestTheProjectsOwnerWritesToIt(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		if os.Getenv("CI") != "" {
 			t.Fatal("this needs root, who may give files away")
@@ -307,6 +320,7 @@ func TestTheProjectsOwnerWritesToIt(t *testing.T) {
 }
 
 func TestCheckTellsWhatAnImageLacks(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, idleGateway, "curl")
 		if r, err := e.Check(t.Context(), b); err != nil || r.Command != "/usr/bin/curl" || len(r.Missing) > 0 {

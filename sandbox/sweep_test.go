@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
 // A sweep may list a gateway whose box is made a moment later, and which Podman
 // does not give without it. That is for the next sweep, and no fault to tell of.
 func TestASweepThatMeetsABoxInTheMakingSaysNothing(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		ended := exec.Command("true")
 		if err := ended.Run(); err != nil {
@@ -35,13 +37,18 @@ func TestASweepThatMeetsABoxInTheMakingSaysNothing(t *testing.T) {
 			_ = call("rm", "-f", box)
 			_ = call("rm", "-f", gateway)
 		})
-		if err := call("create", "--name", gateway, "--network", "none", "--label", "aileron.session="+session, "--label", "aileron.role=gateway",
-			"--label", fmt.Sprintf("aileron.owner=%d/1/%s", ended.Process.Pid, namespace), testImage.Ref, "true"); err != nil {
-			t.Fatal(err)
-		}
-		if err := call("create", "--name", box, "--network", "container:"+gateway, testImage.Ref, "true"); err != nil {
-			t.Fatal(err)
-		}
+		// Another test's session may sweep the gateway before it has a box.
+		harness.WaitFor(t, "both are made", func() bool {
+			if err := call("create", "--name", gateway, "--network", "none", "--label", "aileron.session="+session, "--label", "aileron.role=gateway",
+				"--label", fmt.Sprintf("aileron.owner=%d/1/%s", ended.Process.Pid, namespace), testImage.Ref, "true"); err != nil {
+				t.Fatal(err)
+			}
+			err := call("create", "--name", box, "--network", "container:"+gateway, testImage.Ref, "true")
+			if err != nil && call("inspect", "--type", "container", gateway) == nil {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
 		nobody := func(string) bool { return false }
 		if _, err := e.Sweep(t.Context(), nobody); err != nil {
 			t.Errorf("Sweep = %v, want nothing said", err)

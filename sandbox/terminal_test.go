@@ -15,6 +15,7 @@ import (
 )
 
 func TestATerminalHasItsSizeAndIsRestored(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		person, tty, err := pty.Open()
 		if err != nil {
@@ -93,6 +94,7 @@ func (s *screen) wait(word string) {
 }
 
 func TestASweepLeavesTheBoxesOfALivingProcess(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, idleGateway, "sh", "-c", "trap 'exit 5' USR1; echo up; while :; do sleep 0.1; done")
 		signals, up := make(chan os.Signal, 1), &notice{word: "up", said: make(chan struct{})}
