@@ -15,19 +15,9 @@ default:
 demo: prepare build
     bin/aileron demo
 
-# everything: lint, unit and end-to-end tests with -race, and nothing left behind
-test: prepare-tests build lint
-    #!/usr/bin/env bash
-    set -uo pipefail
-    # -count=1: the end-to-end tests run a binary that the test cache does not know of.
-    # What other sessions of this machine own is not ours to complain of.
-    before=$(mktemp)
-    trap 'rm -f "$before"' EXIT
-    scripts/with-docker scripts/leftovers >"$before"
-    CGO_ENABLED=1 scripts/with-docker scripts/gotest -race -count=1 -timeout 20m ./...
-    result=$?
-    scripts/with-docker scripts/leftovers --but "$before" >&2 || { echo "test: the tests left behind what stands above" >&2; result=1; }
-    exit $result
+# everything: lint, unit and end-to-end tests with -race, and nothing left behind; or `just test attacks`
+test *names: prepare-tests
+    @JUST={{ quote(just_executable()) }} scripts/test {{ names }}
 
 # bin/aileron, static, for this machine and for the boxes alike
 build:

@@ -84,7 +84,7 @@ func TestAnImagesVolumeMakesNothingInAProject(t *testing.T) {
 		if entries, err := os.ReadDir(b.Dir); err != nil || len(entries) > 0 {
 			t.Errorf("in the project stands %v, %v", entries, err)
 		}
-		b.Image = derived(t, e, "volume", "VOLUME "+sandbox.Workspace)
+		b.Image = derived(t, e, "volume-above", "VOLUME "+sandbox.Workspace)
 		if code, err := e.Run(t.Context(), b); err != nil || code != 0 || out.Len() > 0 {
 			t.Errorf("Run = %d, %v with %q; want the empty project", code, err, out)
 		}

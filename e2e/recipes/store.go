@@ -27,7 +27,7 @@ type Store struct {
 // Open opens the engines' stores. Each image that is built is a line in
 // progress.
 func Open(progress io.Writer) (*Store, error) {
-	dir, err := os.MkdirTemp("", "aileron-recipes-")
+	dir, err := os.MkdirTemp("", "recipes-")
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,119 @@
+package harness
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const scripts = "../../scripts/"
+
+// leaving is an engine that answers as if builds and tests had left things.
+const leaving = `#!/bin/sh
+case "$*" in
+"ps -a --filter label=aileron.session"*) echo "1111 aileron-box" ;;
+"ps -a --filter label=aileron.image"*) echo "2222 of-our-image" ;;
+"ps -a --external"*) echo "3333 debian-working-container" ;;
+"volume ls"*) echo data; printf '%064d\n' 4 ;;
+"image ls"*)
+	echo "5555 <none>:<none>"
+	echo "6666 localhost/aileron/test-volume:1"
+	for kept in aileron-matrix:few-1 aileron-images/alpine:2 aileron/gateway:1 aileron/sandbox-base:3 aileron/agent-codex:4; do echo "7777 localhost/$kept"; done ;;
+esac
+`
+
+// leftovers runs the script, with an engine that leaves things.
+func leftovers(t *testing.T, args ...string) []string {
+	t.Helper()
+	bin := t.TempDir()
+	for _, name := range []string{"podman", "docker"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(leaving), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	out, err := exec.CommandContext(t.Context(), scripts+"leftovers", args...).CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Fatalf("leftovers %v: %v, want exit code 1\n%s", args, err, out)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// started is a process that lives until the test ends.
+func started(t *testing.T, env []string, program string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, "infinity")
+	cmd.Env = env
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return "process " + strconv.Itoa(cmd.Process.Pid) + " " + program + " infinity"
+}
+
+func TestLeftoversSeesWhatTestsAndBuildsLeave(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"suite-123", "go-build456"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(dir, "suite-123", "program")
+	Copy(t, sleep, own)
+	outside, err := os.MkdirTemp("/var/tmp", "aileron-left-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(outside) })
+	others := started(t, []string{"AILERON_TEST_TMP=" + dir + "-other"}, sleep)
+	want := []string{
+		"podman container 1111 aileron-box", "docker container 1111 aileron-box", "podman container 2222 of-our-image",
+		"podman volume " + strings.Repeat("0", 63) + "4", "podman image 5555 <none>:<none>", "docker image 6666 localhost/aileron/test-volume:1",
+		"file " + filepath.Join(dir, "suite-123"), "directory " + outside,
+		started(t, []string{"AILERON_TEST_TMP=" + dir}, sleep), started(t, nil, own),
+	}
+	got := leftovers(t, "--in", dir)
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("it does not see %q:\n%s", line, strings.Join(got, "\n"))
+		}
+	}
+	for _, line := range got {
+		if strings.Contains(line, "7777") || strings.Contains(line, "go-build") || strings.HasSuffix(line, " volume data") || line == others {
+			t.Errorf("it sees %q, which nothing of ours left", line)
+		}
+	}
+	before := filepath.Join(t.TempDir(), "before")
+	if err := os.WriteFile(before, []byte(strings.Join(want[1:], "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got = leftovers(t, "--in", dir, "--but", before)
+	if !slices.Contains(got, want[0]) || slices.ContainsFunc(want[1:], func(line string) bool { return slices.Contains(got, line) }) {
+		t.Errorf("but for what was there before it sees:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+func TestATestThatThereIsNotListsThoseThatThereAre(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), scripts+"test", "scrub", "no-such-suite")
+	cmd.Env = append(os.Environ(), "AILERON_TEST_INSIDE=1")
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 {
+		t.Fatalf("scripts/test: %v, want exit code 2\n%s", err, out)
+	}
+	for _, want := range []string{"there is no package no-such-suite", "\n  e2e/attacks\n", "\n  proxy/scrub\n"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+}
