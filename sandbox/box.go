@@ -53,6 +53,14 @@ type Box struct {
 	// ReadOnly keeps the command from changing the image's files: it may write
 	// to the project, its home, /tmp, /var/tmp and /run.
 	ReadOnly bool
+	// Limits bound what the box may use; the zero value is no bound.
+	Limits Limits
+	// Unenforced, when set, is called before the command has written anything
+	// when the kernel does not enforce the limits that are named.
+	Unenforced func(limits []string)
+	// Exhausted, when set, is called at the end of a box that ran out of
+	// something.
+	Exhausted func(Exhaustion)
 	// Unsealed gives the box the engine's own network instead of a gateway:
 	// what it sends goes where it sends it. Its host finds this one by the
 	// name HostAlias.
@@ -81,6 +89,11 @@ func (b Box) name(role string) string { return namePrefix + b.Session + "-" + ro
 // what ended the box when the command did not. It is ErrLeft when containers
 // are left, which happens only where their engine went away.
 func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
+	defer func() {
+		if !errors.Is(err, ErrLeft) {
+			plainly(&err)
+		}
+	}()
 	seccomp, err := e.profile(b.SocketDir)
 	if err != nil {
 		return 1, err
@@ -99,7 +112,8 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	}
 	var made []*part
 	defer func() {
-		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrInterrupted) {
+		plainly(&err)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrInterrupted) && !errors.As(err, new(*WaitError)) {
 			if why := e.wentAway(); why != "" {
 				err = fmt.Errorf("run the box: %s, and without it the box cannot go on", why)
 			}

@@ -47,7 +47,8 @@ exit 0`
 // command's user may write to the project. The shell runs in a box as sealed
 // as Run's, without a network at all. What the image lacks stands in the
 // report; an error is the engine's.
-func (e *Engine) Check(ctx context.Context, b Box) (Report, error) {
+func (e *Engine) Check(ctx context.Context, b Box) (_ Report, err error) {
+	defer plainly(&err)
 	if inside := e.exposed(b); inside != "" {
 		return Report{}, &ProjectError{Dir: b.Dir, Holds: inside}
 	}
@@ -180,23 +181,23 @@ func (tree etcTree) lists(list, name string) bool {
 }
 
 const (
-	sayTime = 20 * time.Second // for an image's shell to answer
-	maxSaid = 64 << 10         // of what it says
+	sayTime = 2 * time.Minute // for an image's shell to end
+	maxSaid = 64 << 10        // of what it says
 )
 
 // say starts a container, waits for its end and gives the beginning of what
 // it said.
 func (e *Engine) say(ctx context.Context, b Box, id string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, sayTime)
-	defer cancel()
 	if err := e.cli.ContainerStart(ctx, id, container.StartOptions{}); err != nil {
 		return "", startError(b, err)
 	}
-	exited, faults := e.wait(ctx, id)
+	ending, cancel := context.WithTimeout(ctx, sayTime)
+	defer cancel()
+	exited, faults := e.wait(ending, id)
 	select {
 	case <-exited:
 	case err := <-faults:
-		if ctx.Err() != nil {
+		if ending.Err() != nil && ctx.Err() == nil {
 			return "", fmt.Errorf("check the image %s: its shell does not end", b.Image.Ref)
 		}
 		return "", fmt.Errorf("wait for the box: the engine went away: %w", err)

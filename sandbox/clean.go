@@ -17,9 +17,13 @@ import (
 var ErrLeft = errors.New("what the engine still has of it could not be removed")
 
 const (
-	// cleanupTime bounds the removal of a run's containers by one engine.
-	cleanupTime = 30 * time.Second
-	// callTime bounds a call on whose answer nothing depends.
+	// cleanupTime bounds the removal of a run's containers by an engine that
+	// lives.
+	cleanupTime = 2 * time.Minute
+	// interruptTime is the same for a run that was interrupted, in which the
+	// engine may hang in a call: it is begun anew sooner.
+	interruptTime = 15 * time.Second
+	// callTime bounds a call on whose response nothing depends.
 	callTime = 5 * time.Second
 )
 
@@ -28,13 +32,17 @@ const (
 // then asks the engine that is there now: our own Podman service is started
 // anew.
 func (e *Engine) clean(ctx context.Context, parts []*part) error {
+	limit := cleanupTime
+	if ctx.Err() != nil {
+		limit = interruptTime
+	}
 	ctx = context.WithoutCancel(ctx)
 	defer func() {
 		for _, p := range parts {
 			p.handle.release()
 		}
 	}()
-	first, cancelFirst := context.WithTimeout(ctx, cleanupTime/2)
+	first, cancelFirst := context.WithTimeout(ctx, limit)
 	defer cancelFirst()
 	err := e.removeAll(first, parts)
 	// A box whose creation was given up may be made after it was looked for.
@@ -51,6 +59,7 @@ func (e *Engine) clean(ctx context.Context, parts []*part) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTime)
 	defer cancel()
 	now, againErr := e.again(ctx)
+	plainly(&againErr)
 	if againErr != nil {
 		return fmt.Errorf("%w: %w", ErrLeft, againErr)
 	}
@@ -87,9 +96,9 @@ func (e *Engine) removeAll(ctx context.Context, parts []*part) error {
 func (e *Engine) again(ctx context.Context) (*Engine, error) {
 	if e.service != nil {
 		e.service.stop()
-		return startPodman(ctx)
+		return startPodman(ctx, e.pulse.patience)
 	}
-	return connect(ctx, e.kind, e.cli.DaemonHost())
+	return connect(ctx, e.kind, e.cli.DaemonHost(), e.pulse.patience)
 }
 
 // fate is what became of a container that does not answer as it should.
@@ -103,15 +112,13 @@ const (
 
 // look asks the engine for a container's fate.
 func (e *Engine) look(ctx context.Context, id string) fate {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
-	defer cancel()
-	_, err := e.cli.ContainerInspect(ctx, id)
+	_, err := e.cli.ContainerInspect(context.WithoutCancel(ctx), id)
 	switch {
 	case err == nil:
 		return living
 	case errdefs.IsNotFound(err), strings.Contains(err.Error(), "not known"): // half removed, as Podman says it
 		return removed
-	case client.IsErrConnectionFailed(err), ctx.Err() != nil:
+	case client.IsErrConnectionFailed(err):
 		return astray
 	}
 	return living // it answers, and may know more in a moment
@@ -129,17 +136,19 @@ func (e *Engine) fateOf(ctx context.Context, id string) fate {
 	return living
 }
 
-// wentAway says how the engine ended, for people; "" when it answers.
+// wentAway is how the engine ended, for people; "" when it answers.
 func (e *Engine) wentAway() string {
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
-	defer cancel()
-	if _, err := e.cli.Ping(ctx); !client.IsErrConnectionFailed(err) && ctx.Err() == nil {
+	if _, err := e.cli.Ping(context.Background()); !client.IsErrConnectionFailed(err) { // it ends with the engine
 		return ""
 	}
 	if e.service != nil {
 		select {
 		case <-e.service.done:
-			return "the service of podman that aileron had started was ended (" + e.service.cmd.ProcessState.String() + ")"
+			how := "the service of podman that aileron had started was ended (" + e.service.cmd.ProcessState.String() + ")"
+			if last := e.pulse.said(); last != "" {
+				how += ", its last words: " + last + ","
+			}
+			return how
 		case <-time.After(time.Second): // a dead one is seen at once
 		}
 	}

@@ -15,6 +15,9 @@ func (e *Engine) notStarted(b Box, gateway *part, err error) (int, error) {
 	if errors.Is(err, ErrInterrupted) {
 		return 1, err
 	}
+	if waited := (*WaitError)(nil); errors.As(err, &waited) {
+		return 1, waited
+	}
 	err = startError(b, err)
 	if bad := (*CommandError)(nil); errors.As(err, &bad) {
 		return bad.Code, err
@@ -23,9 +26,7 @@ func (e *Engine) notStarted(b Box, gateway *part, err error) (int, error) {
 		return 1, err
 	}
 	// Its own ending is the reason, whatever the engine makes of it.
-	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
-	defer cancel()
-	c, inspectErr := e.cli.ContainerInspect(ctx, gateway.id)
+	c, inspectErr := e.cli.ContainerInspect(context.Background(), gateway.id) // it ends with the engine
 	if errdefs.IsNotFound(inspectErr) || inspectErr == nil && c.State != nil && !c.State.Running {
 		return 1, fmt.Errorf("run the box: its gateway ended before the box began: %w", err)
 	}
@@ -38,8 +39,6 @@ var errRemoved = errors.New("run the box: somebody else removed its container")
 func (e *Engine) withoutGateway(ctx context.Context, box, gateway *part) error {
 	e.signal(ctx, box, syscall.SIGKILL)
 	_ = e.fateOf(ctx, gateway.id) // it ends before it is removed
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	how := ""
 	c, err := e.cli.ContainerInspect(ctx, gateway.id)
 	switch {
@@ -53,13 +52,16 @@ func (e *Engine) withoutGateway(ctx context.Context, box, gateway *part) error {
 	return fmt.Errorf("run the box: its gateway ended%s, so the box was ended too", how)
 }
 
-// signal sends a signal to a box. One that is paused goes on with it: who asks
-// for an end means an end. Where the engine does not pass it on, the kernel
-// does.
+// signal sends a signal to a box. One that is paused is unpaused for it. Where
+// the engine does not pass it on within callTime, the kernel does, if it can;
+// else the engine is waited for.
 func (e *Engine) signal(ctx context.Context, p *part, sig syscall.Signal) {
 	call := func(do func(context.Context) error) bool {
-		ctx, cancel := context.WithTimeout(ctx, callTime)
-		defer cancel()
+		if p.handle != nil {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, callTime)
+			defer cancel()
+		}
 		return do(ctx) == nil
 	}
 	kill := func(ctx context.Context) error { return e.cli.ContainerKill(ctx, p.id, strconv.Itoa(int(sig))) }

@@ -11,9 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
-	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/client"
 )
 
@@ -23,6 +21,7 @@ type Engine struct {
 	version string
 	arch    string // what its containers run on, as GOARCH names it
 	cli     *client.Client
+	pulse   *pulse
 	service *podmanService // nil: the engine was running
 	dir     string         // private files for this engine
 	seen    sync.Map       // etcTree of each image that was looked into
@@ -30,7 +29,11 @@ type Engine struct {
 
 // Find gives the engine of a kind: podman, docker, or auto for the first of
 // the two that answers. An error says what is missing and what to do.
-func Find(ctx context.Context, kind string) (*Engine, error) {
+func Find(ctx context.Context, kind string) (*Engine, error) { return Patience{}.Find(ctx, kind) }
+
+// Find is the function Find, with this patience for the engine as long as it
+// is used.
+func (p Patience) Find(ctx context.Context, kind string) (*Engine, error) {
 	sweepDirs()
 	var faults []string
 	for _, k := range []string{"podman", "docker"} {
@@ -41,7 +44,7 @@ func Find(ctx context.Context, kind string) (*Engine, error) {
 		if k == "docker" {
 			find = findDocker
 		}
-		e, err := find(ctx)
+		e, err := find(ctx, p)
 		if err == nil {
 			return e, nil
 		}
@@ -75,7 +78,7 @@ func (e *Engine) Describe() string { return e.kind + " " + e.version }
 
 // Close ends what Find started.
 func (e *Engine) Close() {
-	_ = e.cli.Close()
+	_ = errors.Join(e.cli.Close(), e.pulse.plain.Close())
 	if e.service != nil {
 		e.service.stop()
 	}
@@ -84,31 +87,49 @@ func (e *Engine) Close() {
 	}
 }
 
-func connect(ctx context.Context, kind, host string) (*Engine, error) {
-	cli, err := client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
+func connect(ctx context.Context, kind, host string, patience Patience) (_ *Engine, err error) {
+	cli, p, err := dial(kind, host, patience)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", kind, err)
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
+	defer func() {
+		if err != nil {
+			_ = errors.Join(cli.Close(), p.plain.Close())
+		}
+	}()
 	cli.NegotiateAPIVersion(ctx)
 	v, err := cli.ServerVersion(ctx)
+	if waited := (*WaitError)(nil); errors.As(err, &waited) {
+		return nil, fmt.Errorf("%s: %w", host, waited)
+	}
 	if err != nil {
-		_ = cli.Close()
-		return nil, fmt.Errorf("%s does not answer at %s", kind, host)
+		if why := p.ping(ctx); why != nil { // the client's own words hide it
+			err = rootCause(why)
+		}
+		return nil, fmt.Errorf("%s does not answer at %s: %w", kind, host, err)
 	}
 	podman := false
 	for _, c := range v.Components {
 		podman = podman || strings.Contains(c.Name, "Podman")
 	}
 	if podman != (kind == "podman") {
-		_ = cli.Close()
 		return nil, fmt.Errorf("%s: another engine answers at %s", kind, host)
 	}
-	return &Engine{kind: kind, version: v.Version, arch: v.Arch, cli: cli}, nil
+	return &Engine{kind: kind, version: v.Version, arch: v.Arch, cli: cli, pulse: p}, nil
 }
 
-func findDocker(ctx context.Context) (*Engine, error) {
+// rootCause is the innermost error: those around it name the engine's address.
+func rootCause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+func findDocker(ctx context.Context, patience Patience) (*Engine, error) {
 	named := os.Getenv("DOCKER_HOST")
 	host := cmp.Or(named, "unix:///var/run/docker.sock")
 	if path, ok := strings.CutPrefix(host, "unix://"); ok && named == "" {
@@ -116,16 +137,16 @@ func findDocker(ctx context.Context) (*Engine, error) {
 			return nil, errors.New("docker: no daemon runs, for there is no " + path + " (start it, or name another with DOCKER_HOST)")
 		}
 	}
-	e, err := connectNamed(ctx, "docker", host)
+	e, err := connectNamed(ctx, "docker", host, patience)
 	if err != nil && named != "" {
 		return nil, fmt.Errorf("%w (DOCKER_HOST names it: start its daemon, or unset DOCKER_HOST)", err)
 	}
 	return e, err
 }
 
-func findPodman(ctx context.Context) (*Engine, error) {
+func findPodman(ctx context.Context, patience Patience) (*Engine, error) {
 	if named := os.Getenv("CONTAINER_HOST"); named != "" {
-		e, err := connectNamed(ctx, "podman", named)
+		e, err := connectNamed(ctx, "podman", named, patience)
 		if err != nil {
 			return nil, fmt.Errorf("%w (CONTAINER_HOST names it: unset it, and aileron starts a service of its own)", err)
 		}
@@ -136,19 +157,19 @@ func findPodman(ctx context.Context) (*Engine, error) {
 		socket = filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "podman/podman.sock")
 	}
 	if _, err := os.Stat(socket); err == nil && filepath.IsAbs(socket) {
-		if e, err := connect(ctx, "podman", "unix://"+socket); err == nil {
+		if e, err := connect(ctx, "podman", "unix://"+socket, patience); err == nil {
 			return e, nil
 		}
 	}
-	return startPodman(ctx)
+	return startPodman(ctx, patience)
 }
 
 // connectNamed is connect for an address of the user's.
-func connectNamed(ctx context.Context, kind, host string) (*Engine, error) {
+func connectNamed(ctx context.Context, kind, host string, patience Patience) (*Engine, error) {
 	if u, err := url.Parse(host); err != nil || u.Scheme != "unix" && u.Scheme != "tcp" && u.Scheme != "http" {
 		return nil, fmt.Errorf("%s: %q is no unix:// or tcp:// address, and aileron speaks no other", kind, host)
 	}
-	return connect(ctx, kind, host)
+	return connect(ctx, kind, host, patience)
 }
 
 // engineDir names the directory of a service, or of a box's files, after the
@@ -196,81 +217,4 @@ func hardLimits() (files, procs int64) {
 	const rlimitNproc = 6
 	// Engines run their helpers with fewer processes than we may have.
 	return limit(syscall.RLIMIT_NOFILE), min(limit(rlimitNproc), 32<<10)
-}
-
-// Count tells how many containers of a session there are.
-func (e *Engine) Count(ctx context.Context, session string) (int, error) {
-	list, err := e.list(ctx)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, c := range list {
-		if c.Labels[labelSession] == session {
-			n++
-		}
-	}
-	return n, nil
-}
-
-// Sweep removes the containers of sessions that do not live any more, and
-// tells how many it removed.
-func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (int, error) {
-	list, err := e.list(ctx)
-	if err != nil {
-		return 0, err
-	}
-	removed := 0
-	var faults []error
-	// A gateway cannot go before the box that shares its network.
-	for _, role := range []string{"box", "gateway", ""} {
-		for _, c := range list {
-			// A session of another home, too, is its process.
-			if c.role() != role || !c.ours() || role != "" && (alive(c.Labels[labelSession]) || ownerLives(c.Labels[labelOwner])) {
-				continue
-			}
-			switch err := e.removeOnce(ctx, c.ID); {
-			case errors.Is(err, errUnderWay): // somebody else sweeps too
-			case err != nil && strings.Contains(err.Error(), "dependent containers"): // its box was made meanwhile; the next sweep has both
-			case err != nil:
-				faults = append(faults, err)
-			default:
-				removed++
-			}
-		}
-	}
-	return removed, errors.Join(faults...)
-}
-
-// remove removes a container, and waits for whoever removes it already.
-func (e *Engine) remove(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, cleanupTime)
-	defer cancel()
-	for {
-		err := e.removeOnce(ctx, id)
-		if !errors.Is(err, errUnderWay) {
-			return err
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
-	}
-}
-
-var errUnderWay = errors.New("remove a container: somebody else does already")
-
-func (e *Engine) removeOnce(ctx context.Context, id string) error {
-	err := e.cli.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
-	if err == nil {
-		return nil
-	}
-	switch text := strings.ToLower(err.Error()); {
-	case strings.Contains(text, "no such container"):
-		return nil
-	case strings.Contains(text, "already in progress"):
-		return errUnderWay
-	}
-	return fmt.Errorf("remove a container: %w", err)
 }

@@ -15,6 +15,7 @@ import (
 type part struct {
 	id     string
 	handle *handle // its first process, while it runs; nil: not known
+	groups groups  // of that process
 }
 
 // handle is a container's first process, held by a descriptor of the kernel's:
@@ -22,36 +23,39 @@ type part struct {
 // its number.
 type handle struct{ fd int }
 
-// hold takes hold of a running container's first process, and tells whether
-// the engine says that it runs. It gives nil where it cannot: an engine of
-// another machine or another namespace of processes, or a host without
-// cgroups, by which the process is known to be the container's. Then only the
-// engine can end it.
-func (e *Engine) hold(ctx context.Context, id string) (_ *handle, runs bool) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
+// hold takes hold of a running container's first process, and reports whether
+// the engine says that it runs. The part has no handle afterwards where that is
+// not possible: an engine of another machine or another namespace of processes,
+// or a host without cgroups, by which the process is known to be the
+// container's. Then only the engine can end it.
+func (e *Engine) hold(ctx context.Context, p *part) (runs bool) {
+	id := p.id
 	c, err := e.cli.ContainerInspect(ctx, id)
 	if err != nil || c.State == nil {
-		return nil, true // who knows
+		return true // not known
 	}
 	if !c.State.Running || c.State.Pid < 1 {
-		return nil, c.State.Running
+		return c.State.Running
 	}
 	fd, err := unix.PidfdOpen(c.State.Pid, 0)
 	if err != nil {
 		// It has ended, or its number is of another namespace: the engine is
 		// asked again, which may take a moment to know.
-		return nil, err != unix.ESRCH || e.stillRuns(ctx, id)
+		return err != unix.ESRCH || e.stillRuns(ctx, id)
 	}
 	h := &handle{fd}
 	// Read after the descriptor was opened: the number cannot have changed
 	// hands since, if it still is what it should be.
-	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", c.State.Pid))
-	if err != nil || !strings.Contains(string(groups), id) {
-		h.release()
-		return nil, true
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", c.State.Pid))
+	if err == nil {
+		p.groups = groupsOf(string(list), id)
 	}
-	return h, true
+	if err != nil || !strings.Contains(string(list), id) {
+		h.release()
+		return true
+	}
+	p.handle = h
+	return true
 }
 
 // stillRuns asks the engine of a process that cannot be seen from here.

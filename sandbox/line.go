@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,12 +16,20 @@ import (
 	"github.com/docker/docker/pkg/stdcopy"
 )
 
-// startGateway starts the gateway and waits for its word that it is ready. It
-// listens from before the start: an engine that is asked for a log looks only
-// now and then whether there is more of it.
+// startGateway starts the gateway and waits until it is ready.
 func (e *Engine) startGateway(ctx context.Context, gateway *part) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
+	said := &tail{}
+	err := e.pulse.await(ctx, "start the gateway", func(ctx context.Context) error { return e.awaitReady(ctx, gateway, said) })
+	if waited := (*WaitError)(nil); errors.As(err, &waited) {
+		waited.Last = cmp.Or(said.last(), waited.Last)
+	}
+	return err
+}
+
+// awaitReady starts the gateway and reads its output until it says that it is
+// ready. It attaches before the start: an engine that is asked for a log looks
+// only now and then whether there is more of it.
+func (e *Engine) awaitReady(ctx context.Context, gateway *part, said *tail) error {
 	attach, err := e.attach(ctx, gateway.id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
 	if err != nil {
 		// Podman makes the process here; only its start tells what is wrong.
@@ -36,7 +45,6 @@ func (e *Engine) startGateway(ctx context.Context, gateway *part) error {
 		return fmt.Errorf("start the gateway: %w", err)
 	}
 	pr, pw := io.Pipe()
-	said := &tail{}
 	go func() {
 		_, err := stdcopy.StdCopy(pw, said, attach.Reader)
 		_ = pw.CloseWithError(errors.Join(err, io.EOF))
@@ -45,8 +53,7 @@ func (e *Engine) startGateway(ctx context.Context, gateway *part) error {
 	lines := bufio.NewScanner(pr)
 	for lines.Scan() {
 		if strings.TrimSpace(lines.Text()) == "ready" {
-			var runs bool
-			if gateway.handle, runs = e.hold(ctx, gateway.id); !runs {
+			if !e.hold(ctx, gateway) {
 				return errors.New("start the gateway: it ended as soon as it was ready")
 			}
 			return nil

@@ -183,11 +183,11 @@ func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ *conta
 	if err != nil {
 		return nil, nil, false, err
 	}
-	pids := int64(4096)
+	pids := int64(MaxProcesses)
 	host := &container.HostConfig{
 		CapDrop:     []string{"ALL"},
 		SecurityOpt: securityOptions(seccomp),
-		Resources:   container.Resources{Ulimits: ulimits(), PidsLimit: &pids},
+		Resources:   b.Limits.resources(container.Resources{Ulimits: ulimits(), PidsLimit: &pids}),
 		Mounts:      []mount.Mount{{Type: mount.TypeBind, Source: b.Dir, Target: Workspace}},
 	}
 	if b.ReadOnly {

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -36,7 +35,7 @@ const serviceGrace = 20 * time.Second
 // maxSocketPath is the longest path of a unix socket (unix(7)).
 const maxSocketPath = 107
 
-func startPodman(ctx context.Context) (_ *Engine, err error) {
+func startPodman(ctx context.Context, patience Patience) (_ *Engine, err error) {
 	path, err := exec.LookPath("podman")
 	if err != nil {
 		return nil, errors.New("podman: it is not installed (apt-get install podman runc)")
@@ -77,32 +76,59 @@ func startPodman(ctx context.Context) (_ *Engine, err error) {
 	}
 	s := &podmanService{cmd: cmd, done: make(chan struct{})}
 	go func() { _ = cmd.Wait(); close(s.done) }()
-	deadline := time.NewTimer(15 * time.Second)
-	defer deadline.Stop()
+	defer func() {
+		if err != nil {
+			s.stop()
+		}
+	}()
+	starting := &pulse{kind: "podman", patience: patience, pid: cmd.Process.Pid, said: logs.last}
+	if err := starting.await(ctx, "start its service", func(ctx context.Context) error { return s.listens(ctx, socket, logs) }); err != nil {
+		return nil, err
+	}
+	e, err := connectOwn(ctx, "unix://"+socket, patience)
+	if err != nil {
+		return nil, s.explain(err, logs)
+	}
+	if s.held, err = holdService(ctx, socket); err != nil {
+		_ = errors.Join(e.cli.Close(), e.pulse.plain.Close())
+		return nil, fmt.Errorf("podman: its service does not answer: %w", err)
+	}
+	e.service, e.dir, e.pulse.said = s, dir, logs.last
+	if e.pulse.pid == 0 {
+		e.pulse.pid = cmd.Process.Pid
+	}
+	return e, nil
+}
+
+// listens waits until the service has opened its socket. Before it does, it
+// waits for the locks of Podman's storage, which another Podman may hold.
+func (s *podmanService) listens(ctx context.Context, socket string, logs *tail) error {
 	for {
-		if _, statErr := os.Stat(socket); statErr == nil {
-			if e, connectErr := connectOwn(ctx, "unix://"+socket); connectErr == nil {
-				e.service, e.dir = s, dir
-				if s.held, err = holdService(ctx, socket); err != nil {
-					e.Close()
-					return nil, fmt.Errorf("podman: its service does not answer: %w", err)
-				}
-				return e, nil
-			}
+		if conn, err := new(net.Dialer).DialContext(ctx, "unix", socket); err == nil {
+			return conn.Close()
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
-			continue
 		case <-s.done:
-			return nil, fmt.Errorf("podman: its service ended: %s", logs)
-		case <-deadline.C:
-			s.stop()
-			return nil, fmt.Errorf("podman: its service does not answer: %s", logs)
+			return s.explain(errors.New("podman: its service does not answer"), logs)
 		case <-ctx.Done():
-			s.stop()
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
+}
+
+// explain is err, or how the service ended, with what it said last.
+func (s *podmanService) explain(err error, logs *tail) error {
+	select {
+	case <-s.done:
+	default:
+		return err
+	}
+	last := logs.last()
+	if last == "" {
+		last = "it said nothing"
+	}
+	return fmt.Errorf("podman: its service ended (%s): %s", s.cmd.ProcessState, last)
 }
 
 // Service names the process that Find has started, for ServiceLives in another
@@ -137,11 +163,14 @@ func holdService(ctx context.Context, socket string) (net.Conn, error) {
 	return conn, nil
 }
 
-// stop ends the service when nothing of ours is under way: who still waits for
-// an engine that hangs does not wait for its grace, and the warden tidies up.
+// stop ends the service when nothing of ours is under way. Nothing waits for the
+// grace of one that hangs: the warden removes what is left.
 func (s *podmanService) stop() {
 	if s.held != nil {
 		_ = s.held.Close()
+	}
+	if activityOf(s.cmd.Process.Pid).stopped() { // it would not see a SIGTERM
+		_ = s.cmd.Process.Kill()
 	}
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -150,26 +179,6 @@ func (s *podmanService) stop() {
 		_ = s.cmd.Process.Kill()
 		<-s.done
 	}
-}
-
-// tail keeps the end of what a program says.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	t.text = t.text[max(0, len(t.text)-2000):]
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.Join(strings.Fields(string(t.text)), " ")
 }
 
 // podmanConf is what hosts need on which Podman's own defaults fail: no
@@ -195,20 +204,21 @@ func podmanConf() []byte {
 // this host. Asked for its version, Podman first asks the host's package
 // manager for that of each of its programs, which takes longer than a box's
 // start.
-func connectOwn(ctx context.Context, host string) (*Engine, error) {
-	cli, err := client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
+func connectOwn(ctx context.Context, host string, patience Patience) (*Engine, error) {
+	cli, p, err := dial("podman", host, patience)
 	if err != nil {
-		return nil, fmt.Errorf("podman: %w", err)
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
 	version, err := pingPodman(ctx, cli)
 	if err != nil {
-		_ = cli.Close()
-		return nil, fmt.Errorf("podman: its service does not answer: %w", err)
+		_ = errors.Join(cli.Close(), p.plain.Close())
+		if waited := (*WaitError)(nil); errors.As(err, &waited) {
+			return nil, waited
+		}
+		return nil, fmt.Errorf("podman: its service does not answer: %w", rootCause(err))
 	}
 	cli.NegotiateAPIVersion(ctx)
-	return &Engine{kind: "podman", version: version, arch: runtime.GOARCH, cli: cli}, nil
+	return &Engine{kind: "podman", version: version, arch: runtime.GOARCH, cli: cli, pulse: p}, nil
 }
 
 // pingPodman gives the version that stands in an answer's head.

@@ -123,6 +123,16 @@ func (a *app) sayf(format string, args ...any) {
 	fmt.Fprintln(a.stderr, termsafe.Line(fmt.Sprintf(format, args...)))
 }
 
+// showStatus writes one line to stderr that the next one overwrites; "" clears
+// it. It reports whether stderr is a terminal that can do that.
+func (a *app) showStatus(text string) bool {
+	if !isTerminal(a.child.stderr) || a.getenv("TERM") == "dumb" {
+		return false
+	}
+	fmt.Fprintf(a.child.stderr, "\r%s\x1b[K", termsafe.Line(text))
+	return true
+}
+
 // escapeOutput makes stdout and stderr escape what a terminal must not get.
 // The function that it returns writes what they hold back.
 func (a *app) escapeOutput() (flush func()) {

@@ -63,15 +63,17 @@ type boxRun struct {
 	// From prepare on:
 	engine  *sandbox.Engine
 	session *session
+	limits  sandbox.Limits
 	ward    *warden
 
-	terminal *wardTerminal // nil: the command has none
+	terminal  *wardTerminal      // nil: the command has none
+	exhausted sandbox.Exhaustion // what the box ran out of
 }
 
 // prepare finds the engine, has the image made, and opens the session and its
 // warden. It leaves nothing behind when it fails.
 func (b *boxRun) prepare(ctx context.Context) (err error) {
-	if b.engine, err = sandbox.Find(ctx, b.opts.sandbox); err != nil {
+	if b.engine, err = b.app.findEngine(ctx, b.opts.sandbox); err != nil {
 		return err
 	}
 	defer func() {
@@ -133,6 +135,10 @@ func (b *boxRun) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return 1, err
 	}
+	if b.limits, err = b.app.boxLimits(ctx, b.engine, s.config.Sandbox); err != nil {
+		return 1, err
+	}
+	box.Limits, box.Unenforced, box.Exhausted = b.limits, b.sayUnenforced, func(e sandbox.Exhaustion) { b.exhausted = e }
 	return b.engine.Run(ctx, box)
 }
 

@@ -33,8 +33,15 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 	if !stopped {
 		cause = causeOf(ctx, err)
 	}
+	exhausted := exhaustedCause(b.exhausted, b.limits, code)
+	if exhausted != "" {
+		cause += "; " + exhausted
+	}
 	closed := b.session.close(context.WithoutCancel(ctx), code, cause)
 	b.ward.dismiss(left)
+	if exhausted != "" {
+		b.app.sayf("aileron: %s", exhausted)
+	}
 	if stopped {
 		b.app.sayf("aileron: %s", stoppedCause)
 	}

@@ -27,7 +27,15 @@ type config struct {
 	Audit  struct {
 		Durability string `toml:"durability"` // normal (default) or full
 	} `toml:"audit"`
-	Limits limitsConfig `toml:"limits"`
+	Limits  limitsConfig  `toml:"limits"`
+	Sandbox sandboxConfig `toml:"sandbox"`
+}
+
+// sandboxConfig is what a box may use, and how long its engine is waited for.
+type sandboxConfig struct {
+	Memory        *memorySize `toml:"memory"` // nil: the default; 0: no limit
+	CPUs          *cpuCount   `toml:"cpus"`
+	EngineTimeout duration    `toml:"engine_timeout"`
 }
 
 // limitsConfig holds durations such as "10s" and sizes in bytes; absent means

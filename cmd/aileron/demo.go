@@ -121,7 +121,7 @@ func (a *app) canBoxDemo(ctx context.Context, engine string) bool {
 		a.sayf("aileron demo: on the host, cooperatively: it is NOT sealed")
 		return false
 	}
-	e, err := sandbox.Find(ctx, engine)
+	e, err := a.findEngine(ctx, engine)
 	if err != nil {
 		a.sayf("aileron demo: %v", err)
 		a.sayf("aileron demo: so this runs on the host, cooperatively: it is NOT sealed")

@@ -46,7 +46,7 @@ func newSandboxBuildCommand(a *app) *cobra.Command {
 			if missing {
 				policy = "auto"
 			}
-			e, err := sandbox.Find(cmd.Context(), engine)
+			e, err := a.findEngine(cmd.Context(), engine)
 			if err != nil {
 				return err
 			}
@@ -117,7 +117,7 @@ func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) e
 	if err != nil {
 		return err
 	}
-	engine, err := sandbox.Find(ctx, opts.sandbox)
+	engine, err := a.findEngine(ctx, opts.sandbox)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func newSandboxPruneCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e, err := sandbox.Find(cmd.Context(), engine)
+			e, err := a.findEngine(cmd.Context(), engine)
 			if err != nil {
 				return err
 			}

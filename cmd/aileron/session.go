@@ -34,6 +34,7 @@ type session struct {
 	agent  string
 	mode   string // podman, docker, off or proxy
 	start  time.Time
+	config config
 	sealed bool
 
 	store  *store.Store
@@ -84,7 +85,7 @@ func (a *app) openSession(ctx context.Context, plan sessionPlan) (opened *sessio
 	if err != nil {
 		return nil, err
 	}
-	s := &session{app: a, id: audit.NewID(), home: home, agent: plan.agent, mode: plan.mode,
+	s := &session{app: a, id: audit.NewID(), home: home, agent: plan.agent, mode: plan.mode, config: conf,
 		start: time.Now(), log: a.logger(), stopping: plan.stop, ready: make(chan struct{})}
 	ctx, cancel := plan.stop.withStop(ctx)
 	defer cancel()

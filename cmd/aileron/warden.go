@@ -79,20 +79,14 @@ func newSandboxWardenCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// The killed process may still be on its way out, and the engine on
-			// its way back or at work for it: twice nothing is nothing, once the
-			// service that the process had started has ended what it did.
-			nothing := 0
-			for end := time.Now().Add(wardenTime); nothing < 2 && time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
+			return untilNothingIsLeft(func() (int, error) {
 				busy := sandbox.ServiceLives(service)
-				var left int
-				if left, err = sweepBoxes(cmd.Context(), home, engine, session); err == nil && left == 0 && !busy {
-					nothing++
-				} else {
-					nothing = 0
+				left, err := sweepBoxes(cmd.Context(), home, engine, session)
+				if busy {
+					left++
 				}
-			}
-			return err
+				return left, err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: podman or docker")
@@ -102,14 +96,35 @@ func newSandboxWardenCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// wardenTime is how long a warden tries: an engine may take its time to come
-// back.
-const wardenTime = 30 * time.Second
+// untilNothingIsLeft sweeps until it has found nothing twice: the killed process
+// may still be on its way out, and the engine on its way back or at work for
+// it. The time that an engine takes for a sweep does not count.
+func untilNothingIsLeft(sweep func() (left int, err error)) (err error) {
+	nothing := 0
+	for waited := time.Duration(0); nothing < 2 && waited < wardenTime; waited += sweepPause {
+		var left int
+		if left, err = sweep(); err == nil && left == 0 {
+			nothing++
+		} else {
+			nothing = 0
+		}
+		time.Sleep(sweepPause)
+	}
+	return err
+}
 
-// sweepBoxes removes what ended sessions left, and tells how many containers
+const (
+	// wardenTime is how long a warden waits for an engine to come back.
+	wardenTime = 30 * time.Second
+	sweepPause = 300 * time.Millisecond
+	// sweepTime bounds one sweep by an engine that lives.
+	sweepTime = 2 * time.Minute
+)
+
+// sweepBoxes removes what ended sessions left, and returns how many containers
 // of this one were there.
 func sweepBoxes(ctx context.Context, home, engine, session string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, wardenTime)
+	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
 	e, err := sandbox.Find(ctx, engine)
 	if err != nil {

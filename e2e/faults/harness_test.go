@@ -224,7 +224,7 @@ func (r *running) name(role string) string { return "aileron-" + r.session + "-"
 func (r *running) over() (result, bool) {
 	select {
 	case <-r.ended:
-		return result{r.out.String(), r.errs.String(), r.cmd.ProcessState.ExitCode()}, true
+		return result{r.out.String(), harness.WithoutNotices(r.errs.String()), r.cmd.ProcessState.ExitCode()}, true
 	default:
 		return result{}, false
 	}

@@ -134,7 +134,7 @@ func (p *person) run(env []string, args ...string) result {
 	timer := time.AfterFunc(harness.Patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	_ = cmd.Wait()
-	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+	return result{out.String(), harness.WithoutNotices(errs.String()), cmd.ProcessState.ExitCode()}
 }
 
 func (p *person) must(args ...string) result {

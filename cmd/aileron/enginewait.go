@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+// findEngine finds an engine of a kind, with the patience that is configured
+// for it, and shows what it is waited for.
+func (a *app) findEngine(ctx context.Context, kind string) (*sandbox.Engine, error) {
+	home, err := a.Home()
+	if err != nil {
+		return nil, err
+	}
+	conf, err := readConfig(home)
+	if err != nil {
+		return nil, err
+	}
+	return sandbox.Patience{Limit: time.Duration(conf.Sandbox.EngineTimeout), Report: a.newWaitLine().report}.Find(ctx, kind)
+}
+
+// waitLine shows the waits for an engine: on a terminal one line that is
+// updated and cleared, else one line for each wait.
+type waitLine struct {
+	app   *app
+	shown bool // the present wait was printed
+}
+
+func (a *app) newWaitLine() *waitLine { return &waitLine{app: a} }
+
+// report shows a wait. The engine calls it for one wait at a time.
+func (l *waitLine) report(w sandbox.Wait) {
+	text := fmt.Sprintf("aileron: waiting for %s to %s (%v; Ctrl-C ends it)", w.Engine, w.Step, w.For.Truncate(time.Second))
+	switch {
+	case w.Over:
+		l.app.showStatus("")
+		l.shown = false
+	case l.app.showStatus(text):
+	case !l.shown:
+		l.app.sayf("%s", text)
+		l.shown = true
+	}
+}

@@ -1,0 +1,59 @@
+package sandbox_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+func TestABoxHasItsLimitsAndNoSwap(t *testing.T) {
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, out, errs := box(t, idleGateway, "sh", "-c", `cd /sys/fs/cgroup
+			cat memory.max memory/memory.limit_in_bytes 2>/dev/null; cat memory.swap.max memory/memory.memsw.limit_in_bytes 2>/dev/null
+			cat cpu.max 2>/dev/null || cat cpu/cpu.cfs_quota_us cpu,cpuacct/cpu.cfs_quota_us 2>/dev/null; exit 0`)
+		b.Limits = sandbox.Limits{Memory: 96 << 20, CPUs: 0.5}
+		var missing []string
+		b.Unenforced = func(names []string) { missing = names }
+		if code, err := e.Run(t.Context(), b); code != 0 || err != nil {
+			t.Fatalf("Run = %d, %v\n%s", code, err, errs)
+		}
+		if len(missing) > 0 {
+			t.Skipf("this machine does not enforce %q", missing)
+		}
+		said := strings.Fields(out.String())
+		if len(said) < 3 || said[0] != "100663296" || said[1] != "100663296" && said[1] != "0" || said[2] != "50000" {
+			t.Errorf("the kernel's limits of memory, swap and CPU: %q", said)
+		}
+	})
+}
+
+func TestABoxThatRunsOutOfMemoryIsReported(t *testing.T) {
+	for _, c := range []struct {
+		name, script string
+		code         int
+		want         bool
+	}{
+		{"the command", "exec tail /dev/zero", 137, true},
+		{"a child of it", "tail /dev/zero; exit 3", 3, true},
+		{"a child of it that nothing depends on", "tail /dev/zero | true; exit 0", 0, true},
+		{"a command that kills itself", "kill -KILL $$", 137, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			engines(t, func(t *testing.T, e *sandbox.Engine) {
+				b, _, errs := box(t, idleGateway, "sh", "-c", c.script)
+				b.Limits = sandbox.Limits{Memory: 32 << 20}
+				var enforced, got = true, sandbox.Exhaustion{}
+				b.Unenforced = func([]string) { enforced = false }
+				b.Exhausted = func(e sandbox.Exhaustion) { got = e }
+				code, err := e.Run(t.Context(), b)
+				if !enforced {
+					t.Skip("this machine does not enforce it")
+				}
+				if code != c.code || err != nil || got.Memory != c.want || got.Processes {
+					t.Errorf("Run = %d, %v, out of %+v; want %d and memory %v\n%s", code, err, got, c.code, c.want, errs)
+				}
+			})
+		})
+	}
+}
