@@ -181,8 +181,8 @@ func (tree etcTree) lists(list, name string) bool {
 }
 
 const (
-	sayTime = 2 * time.Minute // for an image's shell to end
-	maxSaid = 64 << 10        // of what it says
+	sayTime = 30 * time.Second // for an image's shell to end, once it was started
+	maxSaid = 64 << 10         // of what it says
 )
 
 // say starts a container, waits for its end and gives the beginning of what

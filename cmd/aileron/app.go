@@ -123,6 +123,16 @@ func (a *app) sayf(format string, args ...any) {
 	fmt.Fprintln(a.stderr, termsafe.Line(fmt.Sprintf(format, args...)))
 }
 
+// childTerminal is the terminal that the command's stdout is; nil: it is none
+// that sequences can restore.
+func (a *app) childTerminal() *os.File {
+	tty, ok := a.child.stdout.(*os.File)
+	if !ok || !isTerminal(tty) || a.getenv("TERM") == "dumb" {
+		return nil
+	}
+	return tty
+}
+
 // showStatus writes one line to stderr that the next one overwrites; "" clears
 // it. It reports whether stderr is a terminal that can do that.
 func (a *app) showStatus(text string) bool {

@@ -61,12 +61,18 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 	child.Args[0] = command[0]
 	child.Env = append(without(os.Environ(), secretVariables()...), append(host.env(), extra...)...)
 	child.Stdin, child.Stdout, child.Stderr = a.stdin, a.child.stdout, a.child.stderr
-	if err := a.protected.start(child); err != nil {
+	ward, err := a.startRunWarden(host.id)
+	if err != nil {
+		_ = a.unrecorded(1, host.close(ctx, 1, "the command did not start"))
+		return err
+	}
+	defer ward.dismiss()
+	ended, err := a.protected.startTied(child)
+	if err != nil {
 		_ = a.unrecorded(1, host.close(ctx, 1, "the command did not start"))
 		return startError(command[0], err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }()
+	ward.watch(child.Process.Pid)
 	stopped, cause, kill := stop.requested, "the command ended", (<-chan time.Time)(nil)
 	for {
 		select {

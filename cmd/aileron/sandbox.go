@@ -19,7 +19,7 @@ func newSandboxCommand(a *app) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  subcommandNeeded,
 	}
-	cmd.AddCommand(newSandboxRunCommand(a), newSandboxBuildCommand(a), newSandboxCheckCommand(a), newSandboxPruneCommand(a), newSandboxWardenCommand(a))
+	cmd.AddCommand(newSandboxRunCommand(a), newSandboxBuildCommand(a), newSandboxCheckCommand(a), newSandboxPruneCommand(a), newSandboxWardenCommand(a), newRunWardenCommand(a))
 	return cmd
 }
 

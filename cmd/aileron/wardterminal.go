@@ -77,16 +77,49 @@ func restoreTerminal() {
 	if _, err := record.Seek(0, 0); err != nil || json.NewDecoder(record).Decode(&left) != nil || !left.Raw {
 		return
 	}
+	writeBounded(tty, left.Undo)
+	if now, err := unix.IoctlGetTermios(wardTTY, unix.TCGETS); err == nil && *now == left.Between {
+		_ = unix.IoctlSetTermios(wardTTY, unix.TCSETS, &left.Before)
+	}
+}
+
+// quietReset switches off what full-screen programs switch on, by sequences that
+// change nothing where it is off. What a shell has switched on is not among it.
+const quietReset = "\x18\x1b[?2026l\x1b[?9l\x1b[?1000l\x1b[?1001l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l" +
+	"\x1b[?1004l\x1b[?5l\x1b[?1047l\x1b[?7h\x1b[?25h\x1b[4l\x1b(B\x0f\x1b[0m"
+
+// fullReset is for a terminal that no shell has taken back: keys and paste, too.
+const fullReset = quietReset + "\x1b[?1l\x1b>\x1b[?2004l\x1b[>4m"
+
+// restoreRunTerminal restores the terminal of a command that a killed aileron
+// run has left, and which wrote to it past aileron: what it switched on is not
+// known. ours reports that no shell has taken the terminal back, which would
+// have set the line discipline to its own taste.
+func restoreRunTerminal(ours bool) {
+	tty, record := os.NewFile(wardTTY, "terminal"), os.NewFile(wardRecord, "terminal record")
+	defer tty.Close()
+	defer record.Close()
+	reset := quietReset
+	if ours {
+		reset = fullReset
+	}
+	writeBounded(tty, reset)
+	var left terminalRecord
+	if _, err := record.Seek(0, 0); err != nil || json.NewDecoder(record).Decode(&left) != nil || !ours {
+		return
+	}
+	_ = unix.IoctlSetTermios(int(tty.Fd()), unix.TCSETS, &left.Before)
+}
+
+// writeBounded writes to a terminal, which may take no output.
+func writeBounded(tty *os.File, text string) {
 	written := make(chan struct{})
 	go func() { // ends with the process where the terminal takes no output
 		defer close(written)
-		_, _ = tty.WriteString(left.Undo)
+		_, _ = tty.WriteString(text)
 	}()
 	select {
 	case <-written:
 	case <-time.After(stopGrace):
-	}
-	if now, err := unix.IoctlGetTermios(wardTTY, unix.TCGETS); err == nil && *now == left.Between {
-		_ = unix.IoctlSetTermios(wardTTY, unix.TCSETS, &left.Before)
 	}
 }
