@@ -26,10 +26,6 @@ func (e *hostCommandError) Error() string { return fmt.Sprintf("run %s: %s", e.n
 // ExitCode is the exit code of aileron, see [app.exitCode].
 func (e *hostCommandError) ExitCode() int { return e.code }
 
-// ErrorClass and ErrorReason are for --json.
-func (*hostCommandError) ErrorClass() string  { return "invalid_request" }
-func (*hostCommandError) ErrorReason() string { return reasonPreflight }
-
 // findCommand returns the path of a command of this host.
 func findCommand(name string) (string, error) {
 	path, err := exec.LookPath(name)
