@@ -22,6 +22,7 @@ const (
 	reasonAudit        = "audit_unavailable"
 	reasonVaultLocked  = "vault_locked"
 	reasonDraining     = "draining"
+	reasonVaultUnread  = "vault_unreadable"
 	reasonUnbound      = "credential_not_bound"
 	reasonApproval     = "approval_required"
 	reasonToken        = "token_missing_or_wrong"
@@ -61,6 +62,12 @@ const (
 	reasonTruncated    = "upstream_truncated"
 	reasonUnrecordable = "outcome_not_recorded"
 	reasonCA           = "session_ca_not_valid"
+)
+
+// The reasons of [Grants.Unreadable].
+const (
+	ReasonConnectorUnreadable = "connector_unreadable"
+	ReasonStoreUnreadable     = "store_unreadable"
 )
 
 // noteTunnel is the reason column of a row that is no refusal.
@@ -124,6 +131,9 @@ func kindOf(reason string) kind {
 		return kind{"unavailable", 503, true, "Ask the user to unlock the vault: aileron vault unlock."}
 	case reasonCA:
 		return kind{"unavailable", 503, false, "Ask the user to set the clock right, or to start a new session."}
+	case ReasonConnectorUnreadable, ReasonStoreUnreadable, reasonVaultUnread:
+		return kind{"unavailable", 503, true,
+			"What this session may do could not be read. Try again later, and tell the user to check the disk and the rights on the home."}
 	case reasonDraining:
 		return kind{"unavailable", 503, false, "The session is ending."}
 	case reasonToken:

@@ -122,6 +122,11 @@ func (x *Exchange) admit() *Denial {
 	if x.decision.Verdict != Allow && x.decision.Verdict != Passthrough {
 		return x.decision.Denial
 	}
+	if op := x.match.Operation; op != nil {
+		if reason := x.grants.Unreadable[op.Connector.FQN]; reason != "" {
+			return deny(reason, "the connector %s could not be read", op.Connector.FQN)
+		}
+	}
 	if x.asksForUpgrade() {
 		return x.admitUpgrade()
 	}
@@ -140,6 +145,8 @@ func (x *Exchange) credential() (*Bound, *Denial) {
 	case ok && !bound.Credential.Secret.IsZero():
 		x.row.Binding = bound.Binding
 		return &bound, nil
+	case x.grants.VaultUnreadable:
+		return nil, deny(reasonVaultUnread, "the vault could not be read, so the credential of %s is out of reach", fqn)
 	case x.grants.Locked:
 		return nil, deny(reasonVaultLocked, "the vault is locked, so the credential of %s is out of reach", fqn)
 	}

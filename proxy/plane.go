@@ -86,6 +86,14 @@ type Grants struct {
 	Scrub  *scrub.Set // of every secret that this session ever held
 	Locked bool       // the vault is locked: Bound is empty and may fill again
 
+	// Unreadable holds the connectors that could not be read again, each with
+	// its reason: ReasonConnectorUnreadable or ReasonStoreUnreadable. What they
+	// grant now is not known, so their operations are denied.
+	Unreadable map[spec.FQN]string
+	// VaultUnreadable is a vault that could not be read: Bound is empty and may
+	// fill again.
+	VaultUnreadable bool
+
 	current context.Context //nolint:containedctx // ends when other grants take their place
 	retire  context.CancelFunc
 	pools   map[spec.FQN]poolKey // the upstream connections of Bound's credentials

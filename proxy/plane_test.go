@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -462,14 +464,19 @@ func TestAMissingTokenIsAskedForAndWrittenDown(t *testing.T) {
 func TestAnUnboundOrLockedCredentialSendsNothing(t *testing.T) {
 	w := newWorld(t, hello)
 	g := *w.plane.grants.Load()
-	for _, c := range []struct {
-		locked bool
-		reason string
-	}{{false, reasonUnbound}, {true, reasonVaultLocked}} {
-		w.plane.SetGrants(&Grants{Index: g.Index, Scrub: g.Scrub, Locked: c.locked})
+	fqn := slices.Collect(maps.Keys(g.Bound))[0]
+	for want, grants := range map[string]*Grants{
+		reasonUnbound:             {},
+		reasonVaultLocked:         {Locked: true},
+		reasonVaultUnread:         {VaultUnreadable: true},
+		ReasonConnectorUnreadable: {Bound: g.Bound, Unreadable: map[spec.FQN]string{fqn: ReasonConnectorUnreadable}},
+		ReasonStoreUnreadable:     {Bound: g.Bound, Unreadable: map[spec.FQN]string{fqn: ReasonStoreUnreadable}},
+	} {
+		grants.Index, grants.Scrub = g.Index, g.Scrub
+		w.plane.SetGrants(grants)
 		_, body := w.do("GET", "https://api.good.example/v1/items", "")
-		if _, why := reason(t, body); why != c.reason || len(w.requests()) != 0 {
-			t.Errorf("got %s, want %s; %d requests left", why, c.reason, len(w.requests()))
+		if _, why := reason(t, body); why != want || len(w.requests()) != 0 || w.last().Reason != want {
+			t.Errorf("got %s, want %s; %d requests left", why, want, len(w.requests()))
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -177,7 +176,11 @@ func (v *Vault) Credential(name string) (Credential, error) {
 	v.mu.Lock()
 	identity := v.identity
 	v.mu.Unlock()
-	if identity == nil || v.LockedForAll() {
+	locked, err := v.LockState()
+	switch {
+	case err != nil:
+		return Credential{}, err
+	case identity == nil || locked:
 		return Credential{}, ErrLocked
 	}
 	s, err := v.binding(name)
@@ -230,19 +233,14 @@ func (v *Vault) Bindings() ([]Binding, error) {
 	if err := v.safe(""); err != nil {
 		return nil, err
 	}
-	root := v.path("bindings")
-	files, err := filepath.Glob(filepath.Join(globLiteral(root), "*", "*", "*.json"))
+	names, err := v.bindingNames()
 	if err != nil {
-		return nil, fmt.Errorf("list the bindings: %w", err)
+		return nil, err
 	}
 	var all []Binding
 	var broken []error
-	for _, f := range files {
-		rel, err := filepath.Rel(root, f)
-		if err != nil {
-			return nil, fmt.Errorf("list the bindings: %w", err)
-		}
-		b, err := v.Binding(strings.TrimSuffix(filepath.ToSlash(rel), ".json"))
+	for _, name := range names {
+		b, err := v.Binding(name)
 		switch {
 		case errors.Is(err, ErrNotBound): // revoked between two looks
 		case err != nil:
@@ -253,9 +251,4 @@ func (v *Vault) Bindings() ([]Binding, error) {
 	}
 	slices.SortFunc(all, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
 	return all, errors.Join(broken...)
-}
-
-// globLiteral makes a path mean itself in a pattern.
-func globLiteral(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -3,11 +3,6 @@ package vault
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 )
 
 // Identity is the name under which [Vault.Digest] takes the vault's identity.
@@ -45,15 +40,3 @@ func (v *Vault) Digest(name string) (string, error) {
 
 // LockState returns the mark of SetLocked, or why it cannot be looked at.
 func (v *Vault) LockState() (locked bool, err error) { return v.there(lockedMarker) }
-
-// there reports whether the vault has a file of that name.
-func (v *Vault) there(name string) (bool, error) {
-	_, err := os.Lstat(v.path(name))
-	if err == nil {
-		return true, nil
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return false, fmt.Errorf("look at %s: %w", filepath.Base(name), errors.Unwrap(err))
-}

@@ -64,7 +64,7 @@ func (v *Vault) safe(name string) error {
 	for _, next := range append(strings.Split(filepath.Dir(filepath.FromSlash(name)), string(filepath.Separator)), "") {
 		info, err := os.Lstat(dir)
 		if err != nil {
-			return fmt.Errorf("open the vault: %w", err)
+			return markUnreadable(fmt.Errorf("open the vault: %w", err))
 		}
 		switch {
 		case info.Mode()&fs.ModeSymlink != 0:
@@ -102,12 +102,12 @@ func (v *Vault) read(name string) ([]byte, error) {
 		return nil, fail(errors.New("it is a symbolic link; put the file itself there"))
 	}
 	if err != nil {
-		return nil, fail(errors.Unwrap(err))
+		return nil, markUnreadable(fail(errors.Unwrap(err)))
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fail(errors.Unwrap(err))
+		return nil, markUnreadable(fail(errors.Unwrap(err)))
 	}
 	st, _ := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -124,7 +124,7 @@ func (v *Vault) read(name string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
-		return nil, fail(err)
+		return nil, markUnreadable(fail(err))
 	}
 	return data, nil
 }
@@ -201,4 +201,9 @@ func syncDir(path string) error {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// globLiteral makes a path mean itself in a pattern.
+func globLiteral(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -50,7 +50,7 @@ func (a *app) connector(fqn string) (*spec.Connector, error) {
 		}
 	}
 	if len(faults) > 0 {
-		return nil, hint(fmt.Errorf("find the connector %s: %w", fqn, errors.Join(faults...)), "install it again")
+		return nil, storeHint(fmt.Errorf("find the connector %s: %w", fqn, errors.Join(faults...)))
 	}
 	return nil, hint(fmt.Errorf("find the connector %s: %w", fqn, store.ErrNotInstalled), "install it with: aileron connector install DIR")
 }

@@ -68,6 +68,7 @@ type entryJSON struct {
 	Hash    string `json:"hash"`
 	OK      bool   `json:"ok"`
 	Error   string `json:"error,omitempty"`
+	Reason  string `json:"reason,omitempty"` // hash_mismatch or connector_unreadable
 }
 
 func (a *app) printEntries(entries []store.Entry) error {
@@ -84,6 +85,9 @@ func (a *app) printEntries(entries []store.Entry) error {
 		state := "ok"
 		if !j.OK {
 			state = "broken: " + j.Error
+			if _, unread := isUnread(e.Err); unread {
+				state = "unreadable: " + j.Error
+			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", first(j.FQN, "-"), first(j.Version, "-"), shortHash(j.Hash), state)
 	}
@@ -101,7 +105,7 @@ func entriesAsJSON(entries []store.Entry) []entryJSON {
 func entryAsJSON(e store.Entry) entryJSON {
 	j := entryJSON{FQN: string(e.FQN), Version: e.Version, Hash: e.Hash, OK: e.Err == nil}
 	if e.Err != nil {
-		j.Error = strings.Join(strings.Fields(e.Err.Error()), " ")
+		j.Error, j.Reason = strings.Join(strings.Fields(e.Err.Error()), " "), reasonOf(e.Err)
 	}
 	return j
 }
@@ -139,7 +143,10 @@ func (a *app) installedConnector(name string) (*spec.Connector, error) {
 	}
 	found := chosen[len(chosen)-1]
 	c, err := s.Load(found.Hash)
-	return c, hint(err, "install it again from its source, or remove it with: aileron connector remove %s", found)
+	if err != nil {
+		return nil, storeHint(err)
+	}
+	return c, nil
 }
 
 // splitVersion takes FQN[@VERSION] apart.
@@ -176,7 +183,7 @@ func newConnectorVerifyCommand(a *app) *cobra.Command {
 				broken = append(broken, e.Err)
 			}
 			if err := errors.Join(broken...); err != nil {
-				return hint(fmt.Errorf("verify the connectors: %w", err), "install the connector again from its source, or remove it with: aileron connector remove FQN")
+				return storeHint(fmt.Errorf("verify the connectors: %w", err))
 			}
 			return nil
 		},

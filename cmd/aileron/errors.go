@@ -86,9 +86,12 @@ func (a *app) exitCode(err error) int {
 	if errors.As(err, &r) {
 		reason = r.ErrorReason()
 	}
-	var mend string
 	var h hintError
-	if errors.As(err, &h) {
+	fault, mend := systemFault(err)
+	if fault != "" && c == nil && r == nil {
+		class, reason = "unavailable", fault
+	}
+	if errors.As(err, &h) && fault != faultDescriptors { // nothing else can be done about those
 		mend = h.mend
 	}
 	// One line, whatever an error below has put in: it is read by people and by grep.
@@ -122,5 +125,6 @@ func reasonOf(err error) string {
 	if errors.As(err, &c) {
 		return c.ErrorClass()
 	}
-	return "failed"
+	fault, _ := systemFault(err)
+	return first(fault, "failed")
 }

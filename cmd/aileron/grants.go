@@ -12,6 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -27,6 +28,8 @@ type granter struct {
 	needles    map[string]scrub.Needle // every secret this session ever held: all stay wiped out
 	complained string                  // the last failed load that was told of
 	broken     map[string]bool         // connectors whose failure was written down
+	unread     *unreadGrants           // of the load under way
+	misses     int                     // loads in a row that could not read everything
 }
 
 // reloadEvery is how often a running session looks for changes on disk.
@@ -39,12 +42,12 @@ func (g *granter) load(ctx context.Context) (*proxy.Grants, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.needles, g.broken = map[string]scrub.Needle{}, map[string]bool{}
+	g.unread = &unreadGrants{}
 	g.print = g.fingerprint()
 	connectors, faults := g.s.store.Current()
 	if len(faults) > 0 {
 		g.recordBroken(ctx, faults)
-		return nil, hint(fmt.Errorf("verify the installed connectors: %w", errors.Join(faults...)),
-			"install the connector again, or remove it with: aileron connector remove FQN")
+		return nil, storeHint(fmt.Errorf("verify the installed connectors: %w", errors.Join(faults...)))
 	}
 	chosen, err := g.choose(connectors)
 	if err != nil {
@@ -130,14 +133,15 @@ func (g *granter) grants(connectors []*spec.Connector, chosen map[spec.FQN]vault
 	if err != nil {
 		return nil, hint(fmt.Errorf("combine the installed connectors: %w", err), "remove one of the two with: aileron connector remove FQN")
 	}
-	out := &proxy.Grants{Index: index, Bound: map[spec.FQN]proxy.Bound{}, Locked: g.s.vault.LockedForAll() || len(chosen) > 0 && !g.s.vault.Unlocked()}
+	out := &proxy.Grants{Index: index, Bound: map[spec.FQN]proxy.Bound{}, Unreadable: g.unread.connectors,
+		Locked: g.s.vault.LockedForAll() || len(chosen) > 0 && !g.s.vault.Unlocked()}
 	for fqn, b := range chosen {
 		if out.Locked {
 			break
 		}
 		cred, err := g.s.vault.Credential(b.Name)
-		if errors.Is(err, vault.ErrNotBound) {
-			continue // revoked just now
+		if errors.Is(err, vault.ErrNotBound) || g.unread.noteVault(err) {
+			continue // revoked just now, or not known
 		}
 		if err != nil {
 			return nil, fmt.Errorf("open the credential %s: %w", b.Name, err)
@@ -150,6 +154,9 @@ func (g *granter) grants(connectors []*spec.Connector, chosen map[spec.FQN]vault
 		needles = append(needles, n)
 	}
 	out.Scrub = scrub.NewSet(needles)
+	if out.VaultUnreadable = g.unread.vault; out.VaultUnreadable {
+		clear(out.Bound)
+	}
 	g.connectors = connectors
 	return out, nil
 }
@@ -178,14 +185,17 @@ func (g *granter) refresh(ctx context.Context, force bool) {
 		return
 	}
 	g.print = print
+	g.unread = &unreadGrants{connectors: map[spec.FQN]string{}}
 	connectors, faults := g.s.store.Current()
-	g.recordBroken(ctx, faults)
+	connectors = g.unread.keepUnread(connectors, g.connectors, faults)
 	if g.s.vault.LockedForAll() {
 		g.s.vault.Lock()
 	}
 	chosen, err := g.choose(connectors)
-	if err != nil {
+	if err != nil && !g.unread.noteVault(err) {
 		g.complain("the bindings changed and are not clear any more; nothing is injected until they are", err)
+	}
+	if err != nil {
 		chosen = nil
 	}
 	grants, err := g.grants(connectors, chosen)
@@ -195,10 +205,26 @@ func (g *granter) refresh(ctx context.Context, force bool) {
 			return
 		}
 	}
+	if g.unread.any() && g.missed() {
+		return // the next tick is soon enough for a revocation
+	}
+	g.recordBroken(ctx, faults)
 	if g.print != "" {
 		g.complained = ""
 	}
 	g.s.plane.SetGrants(grants)
+}
+
+// missed counts a load that could not read everything, and reports whether it
+// is the first one: that may be a moment without descriptors.
+func (g *granter) missed() bool {
+	g.misses++
+	if g.misses == 1 {
+		g.print = ""
+		return true
+	}
+	g.complain("what this session may do could not be read; requests that need it are refused until it can", g.unread.cause)
+	return false
 }
 
 // complain tells of a failed load, each one once, and has it tried again at
@@ -217,9 +243,19 @@ func (g *granter) recordBroken(ctx context.Context, faults []error) {
 			continue
 		}
 		g.broken[fault.Error()] = true
-		g.s.log.Error("a connector failed its verification and is not used", "error", fault)
-		_, _ = g.s.audit.Append(ctx, audit.Row{Event: audit.EventConnectorVerifyFailed, SessionID: g.s.id,
-			Source: audit.SourceLauncher, Reason: "hash_mismatch", Fields: map[string]any{"error": fault.Error()}})
+		row := audit.Row{Event: audit.EventConnectorVerifyFailed, SessionID: g.s.id, Source: audit.SourceLauncher,
+			Reason: "hash_mismatch", Fields: map[string]any{"error": fault.Error()}}
+		if reason, unread := isUnread(fault); unread {
+			row.Reason = reason
+		} else {
+			g.s.log.Error("a connector failed its verification and is not used", "error", fault)
+		}
+		var entry *store.EntryError
+		if errors.As(fault, &entry) {
+			row.ConnectorFQN, row.ConnectorVersion = string(entry.Entry.FQN), entry.Entry.Version
+			row.Fields["hash"] = entry.Entry.Hash
+		}
+		_, _ = g.s.audit.Append(ctx, row)
 	}
 }
 

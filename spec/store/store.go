@@ -68,7 +68,8 @@ func (*TamperedError) ErrorClass() string { return "hash_mismatch" }
 
 // Load reads the connector with the given hash and verifies it: the bytes
 // that are hashed are the bytes that are parsed. What was changed is a
-// *TamperedError, what is not there fs.ErrNotExist.
+// *TamperedError, what could not be read an *UnreadableError, and what is not
+// there fs.ErrNotExist.
 func (s *Store) Load(hash string) (*spec.Connector, error) {
 	connector, _, err := s.verify(hash)
 	return connector, err
@@ -80,17 +81,25 @@ func (s *Store) verify(hash string) (*spec.Connector, contents, error) {
 	}
 	dir := filepath.Join(s.connectors(), strings.TrimPrefix(hash, "sha256:"))
 	// The directory itself is not a link either.
-	if info, err := os.Lstat(dir); err != nil {
+	info, err := os.Lstat(dir)
+	switch {
+	case unreadable(err):
+		return nil, nil, &UnreadableError{Hash: hash, Err: withoutPath(err)}
+	case err != nil:
 		return nil, nil, fmt.Errorf("load the connector %s: %w", hash, withoutPath(err))
-	} else if !info.IsDir() {
+	case !info.IsDir():
 		return nil, nil, &TamperedError{hash, "it is not a directory"}
 	}
 	c, err := readDir(dir)
 	var file *fileError
-	if errors.As(err, &file) {
+	switch {
+	case errors.As(err, &file) && unreadable(file.err):
+		return nil, nil, &UnreadableError{Hash: hash, File: file.name, Err: file.err}
+	case file != nil:
 		return nil, nil, &TamperedError{hash, file.name + ": " + file.err.Error()}
-	}
-	if err != nil {
+	case unreadable(err):
+		return nil, nil, &UnreadableError{Hash: hash, Err: withoutPath(err)}
+	case err != nil:
 		return nil, nil, err
 	}
 	if got := c.hash(); got != hash {
@@ -160,7 +169,7 @@ func (e Entry) String() string {
 func (s *Store) List() ([]Entry, error) {
 	dirs, err := os.ReadDir(s.connectors())
 	if err != nil {
-		return nil, fmt.Errorf("list the connectors: %w", err)
+		return nil, &StoreError{err}
 	}
 	var all []Entry
 	for _, d := range dirs {
@@ -190,9 +199,10 @@ func (s *Store) List() ([]Entry, error) {
 	return all, nil
 }
 
-// Current gives the newest version of every connector, by name. What fails
-// its verification is not among them, and is named in the errors; neither is
-// a version that is there twice with different bytes.
+// Current returns the newest version of every connector, by name. What fails
+// its verification, or could not be read, is not among them, and each such
+// entry has an *EntryError; so has a version that is there twice with different
+// bytes. A store that could not be listed is one *StoreError.
 func (s *Store) Current() ([]*spec.Connector, []error) {
 	entries, err := s.List()
 	if err != nil {
@@ -202,11 +212,11 @@ func (s *Store) Current() ([]*spec.Connector, []error) {
 	var current []*spec.Connector
 	for i, e := range entries {
 		if e.Err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", e, e.Err))
+			faults = append(faults, &EntryError{e, e.Err})
 			continue
 		}
 		if other := twin(entries, i); other != "" {
-			faults = append(faults, fmt.Errorf("%s has the hash %s: %w", e, e.Hash, &HashError{What: "another installed copy", Want: e.Hash, Got: other}))
+			faults = append(faults, &EntryError{e, &HashError{What: "another installed copy", Want: e.Hash, Got: other}})
 			continue
 		}
 		if n := len(current); n > 0 && current[n-1].FQN == e.FQN {

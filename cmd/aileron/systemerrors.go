@@ -1,0 +1,40 @@
+package main
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// faultDescriptors is the reason of a process, or a machine, that can open no
+// more files.
+const faultDescriptors = "too_many_open_files"
+
+// systemHint returns what to do about an error of the system, "" when err has
+// none that a person can do something about.
+func systemHint(err error) string {
+	_, mend := systemFault(err)
+	return mend
+}
+
+// systemFault returns the reason of an error of the system, for --json and
+// rows, and what to do about it.
+func systemFault(err error) (reason, mend string) {
+	var errno unix.Errno
+	if !errors.As(err, &errno) {
+		return "", ""
+	}
+	switch errno {
+	case unix.EMFILE, unix.ENFILE:
+		return faultDescriptors, "raise the limit of open files (ulimit -n), or close programs"
+	case unix.ENOSPC, unix.EDQUOT:
+		return "disk_full", "free some space on that file system"
+	case unix.EROFS:
+		return "read_only", "mount that file system writable, or name another home with --home"
+	case unix.EACCES, unix.EPERM:
+		return "permission_denied", "check the rights on that file, and whose it is"
+	case unix.EIO, unix.ESTALE, unix.ENOTCONN, unix.ENXIO, unix.EUCLEAN:
+		return "io_error", "check the disk, or the server that it is on"
+	}
+	return "", ""
+}
