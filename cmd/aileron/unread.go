@@ -87,5 +87,6 @@ func storeHint(err error) error {
 			return hint(err, "install the connector again from its source, or remove it with: aileron connector remove FQN")
 		}
 	}
-	return hint(err, "nothing is known to be changed: %s", first(systemHint(err), "check the disk and the rights on the home"))
+	mend := first(systemHint(err), "check the disk and the rights on the home")
+	return hint(err, "nothing is known to be changed: %s", mend)
 }

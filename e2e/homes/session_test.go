@@ -270,7 +270,7 @@ func TestACommandNamesWhatCouldNotBeRead(t *testing.T) {
 	}
 	restore()
 	for file, args := range map[string][]string{
-		"vault/identity.age":                 {"run", "--json", "--", "true"},
+		"vault/identity.age":                   {"run", "--json", "--", "true"},
 		"vault/bindings/" + echoWork + ".json": {"binding", "inspect", echoWork, "--json"},
 	} {
 		restore := eio(t, filepath.Join(u.home, file))
