@@ -24,11 +24,14 @@ const (
 type checkpointer struct {
 	due  chan *sql.DB
 	ends sync.WaitGroup
-	rows int // since the last one; of whoever leads
+
+	// Of the leading goroutine.
+	rows  int   // since the last one
+	limit int64 // walLimit, but in a test
 }
 
 func (l *Log) startCheckpoints() {
-	c := &checkpointer{due: make(chan *sql.DB, 1)}
+	c := &checkpointer{due: make(chan *sql.DB, 1), limit: walLimit}
 	c.ends.Go(func() {
 		for db := range c.due {
 			// Failing is no harm: what is committed stays in the write-ahead log.
@@ -45,7 +48,7 @@ func (l *Log) committed(rows int) {
 		return
 	}
 	c.rows = 0
-	if info, err := os.Stat(l.path + "-wal"); err == nil && info.Size() > walLimit {
+	if info, err := os.Stat(l.path + "-wal"); err == nil && info.Size() > c.limit {
 		// Not for a reader that takes its time: it is tried again.
 		ctx := context.Background()
 		_, _ = l.tx.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0")

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -304,6 +305,30 @@ func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
 	if len(seen) > 0 {
 		t.Errorf("reported besides: %+v", <-seen)
 	}
+}
+
+// What is held is tried again although no other row comes.
+func TestAHeldRowIsTriedAgainByItself(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	synctest.Test(t, func(t *testing.T) {
+		session := NewID()
+		opts, seen := outages(session)
+		l, err := Open(path, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		refuse(t, path, "1")
+		if err := l.AppendSoon(t.Context(), outcomeOf(session, 1)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * lingering) // of the bubble's clock, which waits for nothing
+		admit(t, path)
+		time.Sleep(2 * retryEvery)
+		if len(seen) != 2 || (<-seen).Over || !(<-seen).Over {
+			t.Fatalf("the row is not tried again")
+		}
+	})
 }
 
 // A count that cannot be committed before the end is kept with the last rows.

@@ -16,6 +16,7 @@ import (
 func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
+	defer p.countFlood()
 	defer p.countSilence()
 	var conns sync.WaitGroup
 	defer conns.Wait()

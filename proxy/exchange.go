@@ -32,6 +32,7 @@ type Exchange struct {
 	packed    atomic.Value  // the opaque.Format that a packed response passed as; a body may be read ahead
 	await     func() error  // waits for the first bytes of the response to be judged; nil: they are not
 	entered   bool          // counted among the exchanges under way
+	intended  bool          // its intent is committed
 
 	tunnel    context.Context //nolint:containedctx // the life of the tunnel that it came by; nil: it came by none
 	handshake string          // the key that a WebSocket was asked for with; "": none was
@@ -166,6 +167,7 @@ func (x *Exchange) intend() *Denial {
 		x.p.cfg.Log.Debug("the intent row could not be written", "error", err) // the log itself reports an outage, once
 		return deny(reasonAudit, "the audit log cannot be written")
 	}
+	x.intended = true
 	return nil
 }
 
@@ -211,8 +213,12 @@ func (x *Exchange) record() error {
 
 // note adds the outcome row of an exchange that took place, which nobody can
 // take back: it may share the next commit.
-func (x *Exchange) note() {
+func (x *Exchange) note() { x.noteAs(audit.NewID()) }
+
+// noteAs is note for a row whose id is given.
+func (x *Exchange) noteAs(id string) {
 	x.total()
+	x.row.ID = id
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
 	if err := x.p.cfg.Audit.AppendSoon(ctx, x.row); err != nil {

@@ -124,6 +124,8 @@ type Plane struct {
 	refusing  *rate.Limiter
 	silence   *rate.Limiter // of rows for connections without a request
 	unasked   silences
+	flooding  *rate.Limiter // of rows for refusals beyond those that may wait
+	flood     flood
 	outsideCA sync.Once // the clock has left the CA's lifetime, and the log has a line about it
 }
 
@@ -161,6 +163,7 @@ func New(cfg Config) (*Plane, error) {
 	p.under.most = cfg.Limits.Requests
 	p.refusing = rate.NewLimiter(refusalsASecond, refusalsAtOnce)
 	p.silence = rate.NewLimiter(silencesASecond, silencesAtOnce)
+	p.flooding = rate.NewLimiter(floodsASecond, floodsAtOnce)
 	p.rate = rate.NewLimiter(rate.Limit(cfg.Limits.Rate), cfg.Limits.Rate)
 	p.draining, p.stopDrain = context.WithCancel(context.Background())
 	index, err := spec.NewIndex(nil)

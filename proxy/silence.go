@@ -22,6 +22,8 @@ const (
 
 // silences counts the redirected connections that have no row of their own.
 type silences struct {
+	recording sync.Mutex // held while a count is recorded, which waits for the audit log
+
 	mu          sync.Mutex
 	timer       *time.Timer // records the count; nil: there is nothing to record
 	count       int
@@ -59,23 +61,32 @@ func (s *silences) add(a Authority, record func()) {
 // countSilence records the count, if there is one. Serve calls it when the last
 // connection has ended, so that no count is lost.
 func (p *Plane) countSilence() {
-	s := &p.unasked
+	p.unasked.recording.Lock()
+	defer p.unasked.recording.Unlock()
+	if a, fields := p.unasked.take(); fields != nil {
+		p.recordSilence(a, fields)
+	}
+}
+
+// take returns the count and begins a new one. The fields are nil where nothing
+// was counted.
+func (s *silences) take() (a Authority, fields map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.timer == nil {
-		return
+		return a, nil
 	}
 	s.timer.Stop()
-	a := Authority{}
 	if len(s.hosts) == 1 {
 		a.Host = s.hosts[0]
 	}
 	if s.first == s.last {
 		a.Port = s.first
 	}
-	p.recordSilence(a, map[string]any{"connections": s.count, "hosts": s.hosts[:min(len(s.hosts), maxSilentHosts)],
-		"ports": strconv.Itoa(int(s.first)) + "-" + strconv.Itoa(int(s.last))})
+	fields = map[string]any{"connections": s.count, "hosts": s.hosts[:min(len(s.hosts), maxSilentHosts)],
+		"ports": strconv.Itoa(int(s.first)) + "-" + strconv.Itoa(int(s.last))}
 	s.timer, s.count, s.hosts, s.first, s.last = nil, 0, nil, 0, 0
+	return a, fields
 }
 
 // recordSilence records one connection, or as many as fields counts.

@@ -26,6 +26,8 @@ func (x *Exchange) reject(d *Denial) *Denial {
 	x.attribute()
 	d.subject = x.subject(d.Reason)
 	switch {
+	case x.floods():
+		d.AuditID = x.count()
 	case x.record() != nil:
 		d = deny(reasonAudit, "the audit log cannot be written")
 	default:
@@ -48,8 +50,8 @@ func (x *Exchange) shed() bool {
 
 // A refusal costs its sender nothing, and us a row for good. So a sandbox that
 // is refused again and again waits for its answers: its rows fill the disk, on
-// which every session's log is, only slowly. Beyond maxWaiters each row costs it
-// a connection and a handshake.
+// which every session's log is, only slowly. Beyond maxWaiters each refusal costs
+// it a connection and a handshake, and rows count them (flood.go).
 const (
 	refusalsASecond = 200
 	refusalsAtOnce  = 2000

@@ -78,13 +78,18 @@ func trail(r audit.Row) string {
 	return " " + r.Path
 }
 
-// counted describes the connections that one row stands for, or returns "".
+// counted describes the connections or requests that one row stands for, or
+// returns "".
 func counted(r audit.Row) string {
-	n, ok := r.Fields["connections"].(float64)
-	if !ok {
+	text := ""
+	for _, what := range []string{"connections", "requests"} {
+		if n, ok := r.Fields[what].(float64); ok {
+			text = fmt.Sprintf("  %d %s", int64(n), what)
+		}
+	}
+	if text == "" {
 		return ""
 	}
-	text := fmt.Sprintf("  %d connections", int64(n))
 	if ports, _ := r.Fields["ports"].(string); ports != "" {
 		text += ", ports " + ports
 	}

@@ -1,0 +1,163 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// Refusals beyond those that may wait are visible with their number, in few
+// rows, and each answer names the row that counts it.
+func TestAFloodOfRefusalsIsCountedInFewRows(t *testing.T) {
+	w := newWorld(t, hello)
+	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
+	w.plane.refusing.Reserve()
+	const own, requests = 5, 120
+	w.plane.flooding = rate.NewLimiter(rate.Every(time.Hour), own)
+	for range cap(w.plane.waiters) {
+		w.plane.waiters <- struct{}{}
+	}
+	ids := map[string]int{}
+	for i := range requests {
+		target, want := "http://other.example/", reasonHost
+		if i%4 == 0 {
+			target, want = "https://api.good.example/nothing", "operation_not_matched"
+		}
+		res, body := w.do("GET", target, "")
+		if _, why := reason(t, body); res.StatusCode != http.StatusForbidden || why != want {
+			t.Fatalf("%s: %d %s", target, res.StatusCode, why)
+		}
+		var refusal struct {
+			Error struct {
+				AuditID string `json:"audit_id"`
+			}
+		}
+		must(t, json.Unmarshal([]byte(body), &refusal))
+		ids[refusal.Error.AuditID]++
+	}
+	seen, counting := 0, 0
+	rows := w.untilRows(func(rows []audit.Row) bool {
+		seen, counting = 0, 0
+		for _, r := range rows {
+			n, counted := r.Fields["requests"].(float64)
+			if !counted {
+				seen++
+				continue
+			}
+			seen += int(n)
+			counting++
+		}
+		return seen == requests
+	})
+	if counting == 0 || counting > requests/4 || len(rows)-counting != own {
+		t.Errorf("%d refusals are visible in %d rows, %d of which count", seen, len(rows), counting)
+	}
+	for _, r := range rows {
+		want := 1
+		if n, counted := r.Fields["requests"].(float64); counted {
+			want = int(n)
+			if r.Decision != audit.DecisionRejected || r.Reason != reasonHost && r.Reason != "operation_not_matched" || r.Fields["reasons"] == nil || r.Status != 403 {
+				t.Errorf("a row that counts: %+v", r)
+			}
+		}
+		if ids[r.ID] != want {
+			t.Errorf("%d answers name the row %+v, want %d", ids[r.ID], r, want)
+		}
+	}
+	if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 {
+		t.Errorf("what is allowed gets %d %s", res.StatusCode, body)
+	}
+}
+
+// A refusal after the intent is the outcome that the intent waits for.
+func TestARefusalAfterTheIntentIsNotCounted(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Encoding", "unheard-of")
+		_, _ = rw.Write([]byte("what cannot be searched"))
+	})
+	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
+	w.plane.refusing.Reserve()
+	w.plane.flooding = rate.NewLimiter(rate.Every(time.Hour), 1)
+	w.plane.flooding.Reserve()
+	for range cap(w.plane.waiters) {
+		w.plane.waiters <- struct{}{}
+	}
+	if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != http.StatusBadGateway {
+		t.Fatalf("got %d %s", res.StatusCode, body)
+	}
+	rows := w.rows()
+	if len(rows) != 2 || rows[1].Reason != reasonEncoding || rows[1].Fields["request_id"] != rows[0].Fields["request_id"] {
+		t.Errorf("rows %+v", rows)
+	}
+}
+
+// slowLog is a log one of whose rows waits until the test lets it go.
+type slowLog struct {
+	Recorder
+	waits, release chan struct{}
+}
+
+func (s slowLog) AppendSoon(ctx context.Context, r audit.Row) error {
+	if r.Fields["connections"] != nil {
+		s.waits <- struct{}{}
+		<-s.release
+	}
+	return s.Recorder.AppendSoon(ctx, r)
+}
+
+// A count that waits for the log keeps no connection waiting, and none is lost.
+func TestACountIsRecordedWithoutHoldingUpConnections(t *testing.T) {
+	log := slowLog{waits: make(chan struct{}, 8), release: make(chan struct{})}
+	w := newWorldWith(t, false, func(c *Config) { log.Recorder = c.Audit; c.Audit = log }, hello)
+	w.plane.silence = rate.NewLimiter(rate.Every(time.Hour), 1)
+	w.plane.silence.Reserve()
+	door, a := Door{Redirected: true}, Authority{Host: "198.51.100.7", Port: 22}
+	w.plane.silent(door, a)
+	<-log.waits // the timer's count
+	if w.plane.unasked.mu.TryLock() {
+		w.plane.unasked.mu.Unlock()
+		w.plane.silent(door, a)
+	} else {
+		t.Error("a connection waits for the audit log")
+	}
+	close(log.release)
+	w.plane.countSilence()
+	if t.Failed() {
+		return
+	}
+	rows := w.untilRows(func(rows []audit.Row) bool { return len(rows) == 2 })
+	for _, r := range rows {
+		if r.Fields["connections"] != 1.0 {
+			t.Errorf("row %+v", r)
+		}
+	}
+}
+
+// The duration of an exchange is in microseconds, and lasts until its end.
+func TestTheDurationOfAnExchangeIsInItsRow(t *testing.T) {
+	const least = 30 * time.Millisecond
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		timer := time.NewTimer(least)
+		defer timer.Stop()
+		<-timer.C
+		_, _ = rw.Write([]byte("late"))
+	})
+	began := time.Now()
+	if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 {
+		t.Fatalf("got %d %s", res.StatusCode, body)
+	}
+	rows := w.untilRows(func(rows []audit.Row) bool { return len(rows) == 2 })
+	most := time.Since(began)
+	if got := time.Duration(rows[1].DurationUS) * time.Microsecond; got < least || got > most {
+		t.Errorf("duration_us is %d; the exchange took between %v and %v", rows[1].DurationUS, least, most)
+	}
+	if rows[0].DurationUS != 0 {
+		t.Errorf("duration_us of the intent is %d", rows[0].DurationUS)
+	}
+}
