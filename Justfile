@@ -33,6 +33,7 @@ matrix: prepare-tests
     set -euo pipefail
     table=$(mktemp)
     trap 'rm -f "$table"' EXIT
+    scripts/with-docker go run ./e2e/prepare images e2e/matrix
     result=0
     AILERON_MATRIX_TABLE=$table scripts/with-docker go test -count=1 -timeout 20m -v ./e2e/matrix >&2 || result=$?
     cat "$table"

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -58,9 +59,7 @@ func engines(t *testing.T, test func(t *testing.T, e *sandbox.Engine)) {
 				t.Skipf("%v; scripts/prepare --tests installs both engines, scripts/with-docker runs Docker's daemon", err)
 			}
 			t.Cleanup(e.Close)
-			if _, err := e.EnsureImage(t.Context(), testImage, "auto", io.Discard); err != nil {
-				t.Fatal(err)
-			}
+			recipes.Need(t, kind, recipes.Base())
 			test(t, e)
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
 // engineEnv is the environment for both engines: settings that Podman needs
@@ -60,6 +61,7 @@ func needPodman(t *testing.T) {
 	if _, err := exec.LookPath("podman"); err != nil {
 		harness.Need(t, "podman: scripts/prepare installs it")
 	}
+	recipes.Need(t, "podman", recipes.Base())
 	if _, err := baseImage(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
 // rootlessUser is nobody of this machine's; testdata/rootless.sh makes him
@@ -53,11 +54,7 @@ func rootless(t *testing.T, engine string) *person {
 // handOver gives the person's engine the base image of this machine's Podman.
 func (p *person) handOver() {
 	p.t.Helper()
-	build := exec.Command(program("aileron"), "sandbox", "build", "--sandbox=podman")
-	build.Env = append(os.Environ(), "AILERON_HOME="+p.t.TempDir())
-	if out, err := build.CombinedOutput(); err != nil {
-		p.t.Fatalf("build the base image: %v\n%s", err, out)
-	}
+	recipes.Need(p.t, "podman", recipes.Base())
 	words := append(append([]string{}, p.as...), p.engine, "load", "--quiet")
 	save, load := exec.Command("podman", "save", "--quiet", image), exec.Command(words[0], words[1:]...)
 	var saveErrs, loadErrs bytes.Buffer
