@@ -175,3 +175,22 @@ func TestARemovedHeadDoesNotBreakItsRow(t *testing.T) {
 		t.Errorf("Verify = %+v; want that row 20 is in the log and its head was not", report)
 	}
 }
+
+// Behind a row that does not fit, the chain is checked from that row on: every
+// break is named, and rows between two of them are not.
+func TestVerifyNamesEveryBreakAndNoOtherRow(t *testing.T) {
+	path := history(t, t.TempDir(), "first", 40)
+	execSQL(t, path, "DELETE FROM events WHERE seq BETWEEN 5 AND 8")
+	execSQL(t, path, "UPDATE events SET host = 'innocent.example' WHERE seq = 20")
+	execSQL(t, path, "DELETE FROM events WHERE seq = 30")
+	_, report := all(t, path)
+	want := []string{"rows 5 to 8 are missing before it", "its content does not have its hash", "row 30 is missing before it"}
+	if len(report.Findings) != len(want) || report.Rows != 4 {
+		t.Fatalf("Verify = %+v", report)
+	}
+	for i, seq := range []int64{9, 20, 31} {
+		if f := report.Findings[i]; f.Seq != seq || !strings.HasPrefix(f.Why, want[i]) {
+			t.Errorf("finding %d is %+v; want row %d and %q", i, f, seq, want[i])
+		}
+	}
+}

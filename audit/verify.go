@@ -1,9 +1,11 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 )
 
 // maxFindings bounds the findings that a report lists.
@@ -19,6 +21,8 @@ type Report struct {
 	Why       string    `json:"why,omitempty"`
 	Findings  []Finding `json:"findings,omitempty"`
 	More      int       `json:"more_findings,omitempty"` // that are not listed
+	Missing   bool      `json:"missing,omitempty"`       // there is no database
+	Damaged   bool      `json:"damaged,omitempty"`       // it cannot be read to the end
 
 	Unknown int64 `json:"unknown_outcomes"` // intents whose session was killed: rows of EventProxyUnknown
 	Open    int   `json:"without_outcome"`  // intents without any outcome; at most 65536 are counted
@@ -60,7 +64,8 @@ func (l *Log) Verify(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	w := walk{report: Report{OK: true, Head: zeroHash}, at: map[int64]string{0: zeroHash}, open: newOpenIntents(maxOpen)}
+	w := walk{report: Report{OK: true, Head: zeroHash}, at: map[int64]string{0: zeroHash}, last: Row{Hash: zeroHash},
+		open: newOpenIntents(maxOpen)}
 	for _, line := range append(known.lines, known.witness.line) {
 		w.at[line.seq] = ""
 	}
@@ -84,7 +89,8 @@ func VerifyMissing(path string) (Report, error) {
 	if last := known.expected(); last.seq == 0 && len(known.faults) == 0 {
 		return Report{}, fmt.Errorf("verify the audit log: %w", fs.ErrNotExist)
 	}
-	w := walk{report: Report{OK: true, Head: zeroHash}, at: map[int64]string{0: zeroHash}}
+	w := walk{report: Report{OK: true, Head: zeroHash, Missing: true}, at: map[int64]string{0: zeroHash}}
+	slices.SortStableFunc(known.lines, func(a, b headLine) int { return cmp.Compare(b.seq, a.seq) })
 	w.heads(known, false)
 	return w.report, w.spills(path)
 }
@@ -95,7 +101,7 @@ type walk struct {
 	last   Row              // the row before
 	at     map[int64]string // the hashes of the rows that a head names
 	ended  bool             // the rows cannot be read to the end
-	broken bool             // the chain is; the rest of it is not checked
+	broken bool             // a row did not fit the chain
 	open   *openIntents
 }
 
@@ -109,8 +115,7 @@ func (w *walk) rows(ctx context.Context, l *Log) error {
 		r, fields, err := scan(rows)
 		if err != nil {
 			w.breaks(r, "the row cannot be read", "", foundUnreadable)
-		}
-		if !w.broken {
+		} else {
 			w.check(r, fields)
 		}
 		if request, ok := r.Fields["request_id"].(string); ok {
@@ -136,31 +141,36 @@ func (w *walk) rows(ctx context.Context, l *Log) error {
 	return nil
 }
 
-// check compares a row with the one before it.
+// check compares a row with the one before it, and its content with its hash.
+// Behind a row that does not fit, the chain is checked from that row on: what
+// was added to a log with a gap is as good as its own links.
 func (w *walk) check(r Row, fields string) {
+	fits := true
+	switch next := w.last.Seq + 1; {
+	case r.Seq > next+1:
+		fits = w.breaks(r, fmt.Sprintf("rows %d to %d are missing before it", next, r.Seq-1), "", foundMissing)
+	case r.Seq != next:
+		fits = w.breaks(r, fmt.Sprintf("row %d is missing before it", next), "", foundMissing)
+	case r.PrevHash != w.last.Hash:
+		fits = w.breaks(r, "its prev_hash is not the hash of the row before it", w.last.Hash, printableHash(r.PrevHash))
+	}
 	again := r
-	again.chain(w.report.Head, fields)
-	switch {
-	case r.Seq != w.report.Rows+1:
-		w.breaks(r, fmt.Sprintf("row %d is missing before it", w.report.Rows+1), "", foundMissing)
-	case r.PrevHash != w.report.Head:
-		w.breaks(r, "its prev_hash is not the hash of the row before it", w.report.Head, printableHash(r.PrevHash))
-	case r.Hash != again.Hash:
-		w.breaks(r, "its content does not have its hash", printableHash(r.Hash), again.Hash)
-	default:
+	if again.chain(r.PrevHash, fields); r.Hash != again.Hash {
+		fits = w.breaks(r, "its content does not have its hash", printableHash(r.Hash), again.Hash)
+	}
+	if fits && !w.broken {
 		w.report.Rows, w.report.Head = r.Seq, r.Hash
 	}
 }
 
-// breaks adds the first row that does not fit the chain.
-func (w *walk) breaks(r Row, why, expected, found string) {
+// breaks adds a row that does not fit the chain, and returns false.
+func (w *walk) breaks(r Row, why, expected, found string) bool {
 	if expected != "" {
 		why += fmt.Sprintf(": expected %s, found %s", expected, found)
 	}
-	if !w.broken {
-		w.report.add(Finding{Seq: r.Seq, ID: r.ID, Expected: expected, Found: found, Why: why})
-	}
+	w.report.add(Finding{Seq: r.Seq, ID: r.ID, Expected: expected, Found: found, Why: why})
 	w.broken = true
+	return false
 }
 
 // unreadable adds a finding for a damaged database; other errors are returned.
@@ -168,7 +178,7 @@ func (w *walk) unreadable(err error) error {
 	if !isDamage(err) {
 		return fmt.Errorf("read the audit log: %w", err)
 	}
-	w.ended = true
+	w.ended, w.report.Damaged = true, true
 	const why = "the database is damaged and cannot be read from here on"
 	w.report.add(Finding{Seq: w.last.Seq + 1, Found: foundUnreadable, Why: why})
 	return nil

@@ -63,6 +63,9 @@ func (a *app) verifyAudit(ctx context.Context) (audit.Report, error) {
 	return report, err
 }
 
+// maxPrinted bounds the findings that are printed; --json has more.
+const maxPrinted = 20
+
 // printReport lists the findings, and returns the first one as the error.
 func (a *app) printReport(r audit.Report) error {
 	if r.OK {
@@ -71,14 +74,21 @@ func (a *app) printReport(r audit.Report) error {
 		return err
 	}
 	a.sayOutcomes(r)
-	for _, f := range r.Findings {
+	total := len(r.Findings) + r.More
+	if r.Missing {
+		fmt.Fprintf(a.stdout, "broken  audit.db is missing, and what is kept beside it names rows: %d findings\n", total)
+	}
+	for _, f := range r.Findings[:min(len(r.Findings), maxPrinted)] {
 		fmt.Fprintf(a.stdout, "broken  %s\n", termsafe.Line(findingText(f)))
 	}
-	if r.More > 0 {
-		fmt.Fprintf(a.stdout, "broken  %d findings more\n", r.More)
+	if total > maxPrinted {
+		fmt.Fprintf(a.stdout, "broken  %d findings more; --json lists up to %d\n", total-maxPrinted, len(r.Findings))
 	}
-	return hint(fmt.Errorf("verify the audit log: %s", termsafe.Line(findingText(r.Findings[0]))),
-		"the database or its heads were changed, or a power cut took rows; docs/audit.md lists what each finding means")
+	mend := "the database or its heads were changed, or a power cut took rows; docs/audit.md lists what each finding means"
+	if r.Damaged {
+		mend = "end the sessions of this home, then run: aileron audit recover (it keeps the old file)"
+	}
+	return hint(fmt.Errorf("verify the audit log: %s", termsafe.Line(findingText(r.Findings[0]))), "%s", mend)
 }
 
 // sayOutcomes tells of requests whose outcome the log does not have.

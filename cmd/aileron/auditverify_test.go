@@ -115,3 +115,10 @@ func TestACommandReportsAChangedLog(t *testing.T) {
 		t.Errorf("audit verify ends with %d: %s", code, out)
 	}
 }
+
+func replaceFile(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
