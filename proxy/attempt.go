@@ -13,7 +13,8 @@ import (
 // connection cancels ours, before a byte is on it.
 type attempt struct {
 	conn     *countedConn
-	before   int64
+	before   int64 // bytes written on it before
+	earlier  int64 // bytes read on it before
 	h2       bool
 	cancel   context.CancelFunc
 	joined   func(*countedConn) // called with an HTTP/2 connection
@@ -37,7 +38,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 				return
 			}
 			if counted, ok := secure.NetConn().(*countedConn); ok {
-				a.conn = counted
+				a.conn, a.earlier = counted, counted.read.Load()
 				a.joined(counted)
 			}
 		},
@@ -53,6 +54,14 @@ func (a *attempt) unwritten() bool {
 		return !a.wrote.Load()
 	}
 	return a.conn.written.Load() == a.before
+}
+
+// got returns how many bytes came on the connection since the attempt began.
+func (a *attempt) got() int64 {
+	if a.conn == nil {
+		return 0
+	}
+	return a.conn.read.Load() - a.earlier
 }
 
 // reached reports that bytes of the request are on a connection.

@@ -57,7 +57,7 @@ func (p *Plane) bypass(ctx context.Context, client net.Conn, a Authority, door D
 	upstream, err := p.upstream.dial(ctx, "tcp", a.String())
 	if err != nil {
 		host := (&http.Request{Host: a.Host, URL: r.URL}).WithContext(ctx)
-		_ = x.reject(upstreamDenial(host, err))
+		_ = x.reject(upstreamDenial(host, err, nil))
 		return
 	}
 	x.row.Event, x.row.Decision, x.row.Reason = audit.EventSandboxPassthrough, audit.DecisionPassthrough, noteTunnel

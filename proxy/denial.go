@@ -35,6 +35,11 @@ const (
 	reasonDial         = "upstream_unreachable"
 	reasonTLSUpstream  = "upstream_not_verified"
 	reasonUpstream     = "upstream_broken"
+	reasonUpstreamHTTP = "upstream_not_http"
+	reasonUpstreamHead = "upstream_head_too_large"
+	reasonUpstreamSlow = "upstream_head_too_slow"
+	reasonUpstreamEnd  = "upstream_closed"
+	reasonUpstreamRST  = "upstream_reset"
 	reasonTimeout      = "upstream_timeout"
 	reasonEncoding     = "content_encoding"
 	reasonCharset      = "charset"
@@ -146,9 +151,11 @@ func kindOf(reason string) kind {
 		return kind{"invalid_request", 405, false, "GET /v1/session says what this session offers."}
 	case reasonName, reasonDial, reasonTLSUpstream:
 		return kind{"network_error", 502, true, "The upstream could not be reached. Try again later."}
-	case reasonUpstream, reasonTruncated, reasonClientGone, reasonUndelivered:
+	case reasonUpstreamHTTP, reasonUpstreamHead:
+		return kind{"network_error", 502, false, "What the upstream sent is no response of HTTP, or has no end. Check whether the request took effect before sending it again."}
+	case reasonUpstream, reasonUpstreamEnd, reasonUpstreamRST, reasonTruncated, reasonClientGone, reasonUndelivered:
 		return kind{"network_error", 502, false, "The upstream's answer broke off. Check whether the request took effect before sending it again."}
-	case reasonTimeout:
+	case reasonTimeout, reasonUpstreamSlow:
 		return kind{"timeout", 504, false, "The upstream took too long. Check whether the request took effect before sending it again."}
 	case reasonEncoding, reasonCharset, reasonPartial, reasonSwitch, reasonPacked, reasonFieldName:
 		return kind{"response_unsafe", 502, false, "The answer could not be searched for secrets, so it was not passed on. The request was sent and may have taken effect."}

@@ -83,12 +83,15 @@ func (u *upstream) connect(ctx context.Context, hostport string) (net.Conn, erro
 }
 
 // countedConn counts what was written on a connection, so that a request of
-// which nothing left can be told from one that may have arrived.
+// which nothing left can be told from one that may have arrived, and what was
+// read.
 type countedConn struct {
 	net.Conn
 	written atomic.Int64
-	free    func() // gives its descriptor back; nil: it has none
-	closed  func() // called when it is closed; nil: nothing is
+	read    atomic.Int64
+	reset   atomic.Bool // its peer reset it, which only one of reading and writing sees
+	free    func()      // gives its descriptor back; nil: it has none
+	closed  func()      // called when it is closed; nil: nothing is
 }
 
 // Close implements net.Conn.
@@ -111,10 +114,24 @@ func (c *countedConn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.read.Add(int64(n))
+	c.note(err)
+	return n, err
+}
+
 func (c *countedConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.written.Add(int64(n))
+	c.note(err)
 	return n, err
+}
+
+func (c *countedConn) note(err error) {
+	if err != nil && errors.Is(err, syscall.ECONNRESET) {
+		c.reset.Store(true)
+	}
 }
 
 // addresses are the public addresses of a name, or an addressError.

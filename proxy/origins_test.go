@@ -168,7 +168,7 @@ func TestAnUpstreamThatDiesUnderABodyIsNamedAsThat(t *testing.T) {
 	w := newWorldWith(t, true, set, nil)
 	w.client = w.h2client()
 	res, body := w.do("POST", "https://api.good.example/v1/items", strings.Repeat("x", 1<<10))
-	if _, why := reason(t, body); res.StatusCode != 502 || why != reasonUpstream {
+	if _, why := reason(t, body); res.StatusCode != 502 || why != reasonUpstreamEnd {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}
 }

@@ -255,7 +255,7 @@ func (w *world) connect(host string) net.Conn {
 func hello(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "hello") }
 
 // reason is details.reason of an error answer.
-func reason(t *testing.T, body string) (class, why string) {
+func reason(t testing.TB, body string) (class, why string) {
 	t.Helper()
 	var e struct {
 		Error struct {

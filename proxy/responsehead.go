@@ -3,7 +3,6 @@ package proxy
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -23,8 +22,6 @@ type headError struct {
 
 func (e *headError) Error() string { return "read the response: its head " + e.fault }
 
-var errInterimOnly = errors.New("read the response: only interim ones came")
-
 // readResponse reads the final response's head.
 func (c *laneConn) readResponse(r *http.Request, a *attempt) (*http.Response, error) {
 	for range maxInterim {
@@ -39,11 +36,12 @@ func (c *laneConn) readResponse(r *http.Request, a *attempt) (*http.Response, er
 		if err != nil {
 			return nil, err
 		}
-		if res.StatusCode >= http.StatusOK || res.StatusCode == http.StatusSwitchingProtocols {
+		interim := res.StatusCode >= http.StatusContinue && res.StatusCode < http.StatusOK
+		if !interim || res.StatusCode == http.StatusSwitchingProtocols {
 			return res, nil
 		}
 	}
-	return nil, errInterimOnly
+	return nil, &headError{fault: interimOnly}
 }
 
 // checkHead waits for a whole head and checks it before net/http parses it.
@@ -90,6 +88,8 @@ func (c *laneConn) peekBeyond(seen int) ([]byte, error) {
 const (
 	notHTTP  = "does not begin as HTTP/1 does"
 	tooLarge = "is larger than 256 KiB"
+
+	interimOnly = "does not come after five interim ones"
 )
 
 // rawHead is what the lines of a head have shown so far: RFC 9112 sections 4

@@ -145,7 +145,7 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 			try-- // nothing was sent
 			continue
 		}
-		d := upstreamDenial(r, err)
+		d := upstreamDenial(r, err, &attempt)
 		wrote = wrote || attempt.reached()
 		if d.Reason == reasonClientGone && wrote {
 			d.Reason = reasonUndelivered // what was sent cannot be taken back
@@ -153,7 +153,7 @@ func (u *upstream) roundTrip(r *http.Request, how journey) (*http.Response, *Den
 		if attempt.stuck.Load() {
 			d = deny(reasonTimeout, "%s does not take the request's body", r.Host)
 		}
-		dead := d.Reason == reasonUpstream && (attempt.unwritten() || how.idempotent && !attempt.answered.Load())
+		dead := repeatable(d.Reason) && (attempt.unwritten() || how.idempotent && !attempt.answered.Load())
 		if try > 0 || !dead || sent != nil && sent.n.Load() > 0 {
 			return nil, d
 		}
@@ -218,7 +218,9 @@ func wantsAnotherProtocol(err error) bool {
 	return errors.As(err, &alert) && alert.Op == "remote error" && alert.Err.Error() == tls.AlertError(120).Error()
 }
 
-func upstreamDenial(r *http.Request, err error) *Denial {
+// upstreamDenial is the denial of a request that got no response. a is the attempt
+// to send it, nil when it was none of HTTP.
+func upstreamDenial(r *http.Request, err error, a *attempt) *Denial {
 	var (
 		refused  *addressError
 		notFound *net.DNSError
@@ -226,6 +228,7 @@ func upstreamDenial(r *http.Request, err error) *Denial {
 		unsafe   *handshakeError
 		head     *headError
 		timeout  net.Error
+		record   tls.RecordHeaderError
 	)
 	host := r.Host
 	switch {
@@ -239,17 +242,19 @@ func upstreamDenial(r *http.Request, err error) *Denial {
 		return deny(reasonClientGone, "the client went away before %s answered", host)
 	case errors.As(err, &notFound) && !notFound.IsTimeout:
 		return deny(reasonName, "the name %s cannot be resolved", host)
+	case errors.As(err, &record):
+		return deny(reasonTLSUpstream, "%s does not speak TLS", host)
 	case errors.As(err, &unsafe), errors.As(err, &broken) && broken.Op == "remote error":
 		return deny(reasonTLSUpstream, "TLS with %s could not be set up: its certificates are not trusted for that name or too weak, "+
 			"or it speaks no TLS 1.2", host)
 	case errors.As(err, &head) && head.odd, malformedFraming(err):
 		return deny(reasonFieldName, "%s sent a field whose name can be taken for one of framing or coding", host)
-	case errors.As(err, &head):
-		return deny(reasonUpstream, "the head of the response of %s %s", host, head.fault)
+	case errors.As(err, &timeout) && timeout.Timeout() && a != nil && a.answered.Load():
+		return deny(reasonUpstreamSlow, "the head of the response of %s did not end in time", host)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return deny(reasonTimeout, "%s did not answer in time", host)
 	case errors.As(err, &broken) && broken.Op == "dial":
 		return deny(reasonDial, "no connection to %s could be made", host)
 	}
-	return deny(reasonUpstream, "the connection to %s broke before it answered", host)
+	return denyBroken(host, err, a)
 }

@@ -287,7 +287,7 @@ func apiErrors(c *trial) {
 			api.plays(func(v *visit) { v.reply(200, "QCANARY", "Content-Type", "text/plain; charset=utf-16") })
 			return c.get("api.good.test", q)
 		}},
-		"garbage": {upstreamBroken, func(c *trial) answer {
+		"garbage": {upstreamNotHTTP, func(c *trial) answer {
 			c.strays = true
 			api.plays(func(v *visit) { v.send("QCANARY\r\n\r\n"); v.close = true })
 			return c.get("api.good.test", q)

@@ -77,7 +77,7 @@ func con() category {
 							a = c.get("api.good.test", "/v1/echo")
 						}
 						if name == "in the head" {
-							c.refused("the request", a, upstreamBroken)
+							c.refused("the request", a, upstreamClosed)
 							return
 						}
 						if a.status != 200 || a.err == nil {

@@ -542,9 +542,9 @@ func lekErrors(c *trial) {
 		"not TLS": {notVerified, func(c *trial) {
 			c.origin("q.good.test").takes(func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 no\r\n\r\n") })
 		}},
-		"closed":   {upstreamBroken, func(c *trial) { c.origin("q.good.test").takes(func(net.Conn) {}) }},
+		"closed":   {upstreamClosed, func(c *trial) { c.origin("q.good.test").takes(func(net.Conn) {}) }},
 		"time-out": {upstreamTimeout, func(c *trial) { c.origin("q.good.test").plays(func(v *visit) { silent(v.conn) }) }},
-		"garbage": {upstreamBroken, func(c *trial) {
+		"garbage": {upstreamNotHTTP, func(c *trial) {
 			c.origin("q.good.test").plays(func(v *visit) { v.send("no HTTP at all %s\r\n\r\n", v.Target); v.close = true })
 		}},
 		"no name": {nameNotResolved, func(*trial) {

@@ -60,6 +60,9 @@ var (
 	unreachable       = refusal{502, "network_error", "upstream_unreachable", ""}
 	notVerified       = refusal{502, "network_error", "upstream_not_verified", ""}
 	upstreamBroken    = refusal{502, "network_error", "upstream_broken", ""}
+	upstreamNotHTTP   = refusal{502, "network_error", "upstream_not_http", ""}
+	upstreamHead      = refusal{502, "network_error", "upstream_head_too_large", ""}
+	upstreamClosed    = refusal{502, "network_error", "upstream_closed", ""}
 	upstreamTimeout   = refusal{504, "timeout", "upstream_timeout", ""}
 	requestTooSlow    = refusal{408, "timeout", "request_too_slow", ""}
 	unsafeEncoding    = refusal{502, "response_unsafe", "content_encoding", ""}

@@ -117,7 +117,7 @@ func smg() category {
 					}
 					v.close = true
 				})
-				c.refused("the answer", c.get("api.good.test", "/v1/items"), upstreamBroken)
+				c.refused("the answer", c.get("api.good.test", "/v1/items"), upstreamHead)
 			})
 		}},
 		{id: "SMG-20", does: "an answer before the end of the request leaves no half request in the pool", run: func(c *trial) {
@@ -143,6 +143,10 @@ func smg() category {
 				"204 with coding": "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked", "folded length": "HTTP/1.1 200 OK\r\nContent-Length:\r\n 5",
 				"bare LF": "HTTP/1.1 200 OK\nContent-Length: 5", "no HTTP/1": "HTTP/2.0 200 OK\r\nContent-Length: 5",
 			} {
+				want := upstreamBroken
+				if name == "no HTTP/1" {
+					want = upstreamNotHTTP
+				}
 				c.onEveryWay(name, func(c *trial) {
 					c.anew, c.strays = true, true
 					c.origin(victim).plays(func(v *visit) {
@@ -150,7 +154,7 @@ func smg() category {
 						v.send("%s\r\n\r\n5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", head)
 						c.origin(victim).plays(nil)
 					})
-				}, upstreamBroken)
+				}, want)
 			}
 		}},
 		{id: "SMG-22", does: "a second answer that nobody asked for reaches nobody", run: func(c *trial) {

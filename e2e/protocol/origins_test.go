@@ -21,9 +21,9 @@ var odd = map[string]oddAnswer{
 	"/v1/205":        {"HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n", 205, "", ""},
 	"/v1/redirect":   {"HTTP/1.1 302 Found\r\nLocation: https://elsewhere.example/\r\nContent-Length: 0\r\n\r\n", 302, "", ""},
 	"/v1/half":       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", 200, "half", "upstream_truncated"},
-	"/v1/ssh":        {"SSH-2.0-OpenSSH_9.2\r\n", 502, "", "upstream_broken"},
-	"/v1/nothing":    {"", 502, "", "upstream_broken"},
-	"/v1/endless":    {"HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("x", 400<<10) + "\r\n\r\n", 502, "", "upstream_broken"},
+	"/v1/ssh":        {"SSH-2.0-OpenSSH_9.2\r\n", 502, "", "upstream_not_http"},
+	"/v1/nothing":    {"", 502, "", "upstream_closed"},
+	"/v1/endless":    {"HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("x", 400<<10) + "\r\n\r\n", 502, "", "upstream_head_too_large"},
 }
 
 type oddAnswer struct {
