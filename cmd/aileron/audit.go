@@ -83,7 +83,7 @@ func newAuditCommand(a *app) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  subcommandNeeded,
 	}
-	cmd.AddCommand(newAuditTailCommand(a), newAuditListCommand(a), newAuditShowCommand(a), newAuditVerifyCommand(a), newAuditExportCommand(a))
+	cmd.AddCommand(newAuditTailCommand(a), newAuditListCommand(a), newAuditShowCommand(a), newAuditSummaryCommand(a), newAuditVerifyCommand(a), newAuditExportCommand(a))
 	return cmd
 }
 

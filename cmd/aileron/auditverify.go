@@ -94,13 +94,13 @@ func (a *app) printReport(r audit.Report) error {
 // sayOutcomes tells of requests whose outcome the log does not have.
 func (a *app) sayOutcomes(r audit.Report) {
 	if r.Unknown > 0 {
-		a.sayf("aileron: %d requests have an unknown outcome: aileron audit list --event %s", r.Unknown, audit.EventProxyUnknown)
+		a.sayf("aileron: unknown outcomes: %d; see aileron audit list --event %s", r.Unknown, audit.EventProxyUnknown)
 	}
 	if r.Open > 0 {
-		a.sayf("aileron: %d requests have no outcome: they are under way, or their session was killed", r.Open)
+		a.sayf("aileron: requests without an outcome: %d; they are under way, or their session was killed", r.Open)
 	}
 	if r.Spilled > 0 {
-		a.sayf("aileron: %d rows wait in a spill file until the log can be written", r.Spilled)
+		a.sayf("aileron: rows in a spill file: %d; they are added as soon as the log can be written", r.Spilled)
 	}
 }
 

@@ -115,16 +115,16 @@ func sessionStop(ctx context.Context, a *app, id string) error {
 // notes are what a reader of a session's requests has to know.
 func (s sessionState) notes() (notes []string) {
 	if s.Unknown > 0 {
-		notes = append(notes, fmt.Sprintf("%d requests have an unknown outcome: the session was killed", s.Unknown))
+		notes = append(notes, fmt.Sprintf("unknown outcomes: %d (the session was killed)", s.Unknown))
 	}
 	switch {
 	case s.Open > 0 && s.State == "running":
-		notes = append(notes, fmt.Sprintf("%d requests are under way", s.Open))
+		notes = append(notes, fmt.Sprintf("requests under way: %d", s.Open))
 	case s.Open > 0:
-		notes = append(notes, fmt.Sprintf("%d requests have no outcome: the next session's start records them as unknown", s.Open))
+		notes = append(notes, fmt.Sprintf("requests without an outcome: %d (the next session's start records them as unknown)", s.Open))
 	}
 	if s.Spilled > 0 {
-		notes = append(notes, fmt.Sprintf("%d rows wait in a spill file until the audit log can be written", s.Spilled))
+		notes = append(notes, fmt.Sprintf("rows in a spill file: %d (added as soon as the audit log can be written)", s.Spilled))
 	}
 	return notes
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/standin"
@@ -224,6 +225,44 @@ func TestTheLastRowsOfASessionOutliveAFullDisk(t *testing.T) {
 	if s := u.sessionOf(p.session); s["state"] != "ended" || s["spilled_rows"] != nil {
 		t.Errorf("afterwards session list tells %v", s)
 	}
+}
+
+// What a session that is killed on a full disk has kept is its outcome, and no
+// unknown one.
+func TestAKilledSessionsSpilledRowsAreItsOutcomes(t *testing.T) {
+	u := smallHome(t)
+	p := u.serve()
+	streamed := make(chan struct{})
+	go func() { _, _, _ = p.get("/stall"); close(streamed) }()
+	harness.WaitFor(t, "the request arrives", func() bool { return len(u.origin.Seen()) == 1 })
+	u.fill()
+	close(u.origin.Release)
+	<-streamed
+	harness.WaitFor(t, "the outcome is kept", func() bool {
+		s := u.sessionOf(p.session)
+		return s["spilled_rows"] == 1.0
+	})
+	p.signal(syscall.SIGKILL)
+	<-p.ended
+	u.free()
+	old := time.Now().Add(-time.Minute) // a new directory may be that of a session that begins
+	if err := os.Chtimes(filepath.Join(u.home, "sessions", p.session), old, old); err != nil {
+		t.Fatal(err)
+	}
+	u.must("run", "--", "true")
+	var events []string
+	for _, r := range u.rows("--session", p.session) {
+		fields, _ := r["fields"].(map[string]any)
+		events = append(events, fmt.Sprintf("%v %v %v", r["event"], r["reason"], fields["spilled"]))
+	}
+	want := "session.started  <nil>\nconnector.proxy.started  <nil>\nconnector.proxy.proxied  true\nsession.ended unclean <nil>"
+	if got := strings.Join(events, "\n"); got != want {
+		t.Errorf("rows\n%s\nwant\n%s", got, want)
+	}
+	if left := u.spills(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	u.must("audit", "verify")
 }
 
 // A full disk has two lines, however many requests are refused, and one row
