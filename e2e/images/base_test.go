@@ -18,6 +18,7 @@ import (
 const baseBound = 160 << 20
 
 func TestTheBaseImageIsSmallAndHasNoSecret(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		p := newPerson(t, engine)
 		base := strings.TrimSpace(p.must("sandbox", "build", "--sandbox", engine, "--if-missing").out)

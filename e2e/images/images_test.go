@@ -57,6 +57,7 @@ func tool(engine string, args ...string) ([]byte, error) {
 func engines(t *testing.T, test func(t *testing.T, engine string)) {
 	for _, engine := range []string{"podman", "docker"} {
 		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
 			needEngine(t, engine)
 			test(t, engine)
 		})

@@ -15,9 +15,13 @@ import (
 // Of the Javas that an image's PATH names seven are looked at: in "javas" the
 // seventh has the root, and what those behind it have is no store.
 func TestJavaTrustsWhatItDidAndTheSession(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		for _, image := range []string{"jdk", "javas"} {
-			t.Run(image, func(t *testing.T) { trustsItsOwn(t, engine, image) })
+			t.Run(image, func(t *testing.T) {
+				t.Parallel()
+				trustsItsOwn(t, engine, image)
+			})
 		}
 	})
 }
@@ -51,6 +55,7 @@ func trustsItsOwn(t *testing.T, engine, image string) {
 
 // The options of an image's own stay, and none of them comes after ours.
 func TestJavaKeepsItsOptionsAndTrustsTheSession(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		p := newPerson(t, engine)
 		r := p.box(ref("options"), nil, script(`echo "$JAVA_TOOL_OPTIONS"`))

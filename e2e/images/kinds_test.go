@@ -18,6 +18,7 @@ func script(text string) []string {
 }
 
 func TestADistributionKeepsItsLinksAndItsAnchors(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		for _, c := range []struct {
 			image, anchors, bundle, links, want string
@@ -55,6 +56,7 @@ func TestADistributionKeepsItsLinksAndItsAnchors(t *testing.T) {
 
 // What the distribution's own program makes of the store keeps the CA.
 func TestARebuiltStoreKeepsTheCA(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		for image, rebuild := range map[string]string{"debian": "update-ca-certificates >/dev/null 2>&1", "rhel": "update-ca-trust"} {
 			t.Run(image, func(t *testing.T) {
@@ -69,6 +71,7 @@ func TestARebuiltStoreKeepsTheCA(t *testing.T) {
 }
 
 func TestAnImageWithAlmostNothingInItWorks(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		for _, image := range []string{"scratch", "distroless"} {
 			t.Run(image, func(t *testing.T) {
@@ -86,6 +89,7 @@ func TestAnImageWithAlmostNothingInItWorks(t *testing.T) {
 }
 
 func TestOddImagesWork(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		for _, c := range []struct {
 			image, ask, want string
@@ -143,6 +147,7 @@ func TestOddImagesWork(t *testing.T) {
 }
 
 func TestAnImageThatCannotBeTrustedWithIsRefusedBeforeItStarts(t *testing.T) {
+	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		for _, c := range []struct {
 			image string
