@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ const (
 
 // cell is what one client did, as the driver tells it.
 type cell struct {
+	At                     int // the client's place among those of its image
 	Client, Mode, Transfer string
 	Code                   int
 	Bytes                  int64
@@ -52,6 +54,7 @@ func (c cell) name() string { return c.Client + "/" + c.Transfer + "/" + c.Mode 
 // Every client, on Podman; AILERON_MATRIX_ENGINE=docker runs them all there,
 // and AILERON_MATRIX_CLIENTS names those to run.
 func TestEveryClientGoesThroughThePlane(t *testing.T) {
+	t.Parallel()
 	engine := cmp.Or(os.Getenv("AILERON_MATRIX_ENGINE"), "podman")
 	cells := runMatrix(t, engine, "image", "browsers")
 	manual(t, cells)
@@ -63,13 +66,38 @@ func TestEveryClientGoesThroughThePlane(t *testing.T) {
 }
 
 func TestAClientOfEachKindGoesThroughThePlaneOnDocker(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("AILERON_MATRIX_ENGINE") == "docker" {
 		t.Skip("all of them run on Docker")
 	}
 	runMatrix(t, "docker", "few")
 }
 
-// runMatrix runs the clients of those images, one box for each image.
+// shares is among how many boxes the clients of an image are divided. Most wait
+// for something most of the time, and all boxes run side by side.
+var shares = map[string]int{"image": 3, "browsers": 2, "few": 1}
+
+// drive runs the clients of images, and returns what the driver of each share
+// printed, by image. A box that does not end ends its goroutine, not the test,
+// and has no result.
+func (p *person) drive(images map[string]string, flags, only []string) map[string][]result {
+	p.t.Helper()
+	results := map[string][]result{}
+	var running sync.WaitGroup
+	for name, image := range images {
+		of := make([]result, shares[name])
+		results[name] = of
+		for i := range of {
+			running.Go(func() {
+				of[i] = p.box(image, flags, append([]string{"python3", "driver.py", name, fmt.Sprintf("%d/%d", i, len(of))}, only...)...)
+			})
+		}
+	}
+	running.Wait()
+	return results
+}
+
+// runMatrix runs the clients of those images.
 func runMatrix(t *testing.T, engine string, names ...string) []cell {
 	t.Helper()
 	images := map[string]string{}
@@ -87,13 +115,18 @@ func runMatrix(t *testing.T, engine string, names ...string) []cell {
 	only := strings.Fields(os.Getenv("AILERON_MATRIX_CLIENTS"))
 	var cells []cell
 	var said strings.Builder
+	results := p.drive(images, flags, only)
 	for _, name := range names {
-		r := p.box(images[name], flags, append([]string{"python3", "driver.py", name}, only...)...)
-		cells = append(cells, parse(t, r.out)...)
-		said.WriteString(r.out + r.err)
-		if r.code != 0 {
-			t.Errorf("the driver ended with %d\n%s", r.code, r.err)
+		var of []cell
+		for _, r := range results[name] {
+			of = append(of, parse(t, r.out)...)
+			said.WriteString(r.out + r.err)
+			if r.code != 0 {
+				t.Errorf("the driver ended with %d\n%s", r.code, r.err)
+			}
 		}
+		slices.SortStableFunc(of, func(a, b cell) int { return a.At - b.At })
+		cells = append(cells, of...)
 	}
 	if len(cells) == 0 {
 		t.Fatal("the driver ran nothing")

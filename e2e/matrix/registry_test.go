@@ -16,6 +16,7 @@ import (
 // Real registries, where this machine's own settings reach some: their names
 // are read from npm and go, and stand nowhere in these tests.
 func TestRealPackagesComeThroughThePlane(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, ask, probe, script, want string
 	}{
@@ -23,6 +24,7 @@ func TestRealPackagesComeThroughThePlane(t *testing.T) {
 		{"go mod download", "go env GOPROXY | cut -d, -f1", "rsc.io/quote/@v/v1.5.2.info", `GOPATH=$PWD/go GOFLAGS=-modcacherw GOPROXY=$1 go mod download -json rsc.io/quote@v1.5.2`, "h1:w5fcysjrx7yqtD/aO+QwRjYZOKnaM9Uh2b40tElTs3Y="},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			registry, addr := reach(t, c.ask, c.probe)
 			image := needImage(t, "podman", "image")
 			p := newPerson(t)

@@ -1,6 +1,7 @@
 """Runs the clients of an image in the box, with the proxy variables and without,
-and prints one JSON line for each cell. Arguments: the image, and the clients to
-run (none: all of that image).
+and prints one JSON line for each cell. Arguments: the image, which share of its
+clients, as in 0/2, and the clients to run (none: all of that image). The other
+shares are other boxes': what a client connects to is seen by box.
 
 A cell is a real command whose standard output, or whose file, is what came
 through. What came is measured here and judged on the host.
@@ -235,7 +236,7 @@ def digest(path):
         return os.path.getsize(path), hashlib.file_digest(f, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else hashlib.sha256(f.read()).hexdigest()
 
 
-def run(client, transfer, mode):
+def run(at, client, transfer, mode):
     work = tempfile.mkdtemp(prefix="cell-")
     path = f"repos/{mode}/{client}" + {"big": "/tarball", "events": "/events"}.get(transfer, "")
     cmd = clients[client][transfer]
@@ -245,7 +246,7 @@ def run(client, transfer, mode):
     cmd = [a.replace("{url}", f"{API}/{path}").replace("{path}", path) for a in cmd]
     start = time.monotonic()
     with Ways() as ways:
-        code, size, sha, words = stream(cmd, environment(mode, work), work, 120, f"{mode}.{client}" if transfer == "events" else None, ways)
+        code, size, sha, words = stream(cmd, environment(mode, work), work, 600, f"{mode}.{client}" if transfer == "events" else None, ways)
     seconds = time.monotonic() - start
     if code == 0 and expect:
         try:
@@ -254,7 +255,7 @@ def run(client, transfer, mode):
         except (OSError, IndexError, ValueError) as e:
             code, words = 1, f"{e}\n{words}"
     shutil.rmtree(work, ignore_errors=True)
-    print(json.dumps({"client": client, "mode": mode, "transfer": transfer, "code": code, "bytes": size, "sha256": sha,
+    print(json.dumps({"at": at, "client": client, "mode": mode, "transfer": transfer, "code": code, "bytes": size, "sha256": sha,
                       "seconds": round(seconds, 3), "way": "+".join(sorted(ways.seen)), "words": "" if code == 0 else words}), flush=True)
 
 
@@ -264,8 +265,10 @@ def alarm(*_):
 
 signal.signal(signal.SIGALRM, alarm)
 os.makedirs(f"{HERE}/acks", exist_ok=True)
-clients = IMAGES[sys.argv[1]]
-for client in [c for c in sys.argv[2:] if c in clients] if sys.argv[2:] else clients:
-    for transfer in clients[client]:
-        for mode in ("with", "without"):
-            run(client, transfer, mode)
+clients, only = IMAGES[sys.argv[1]], sys.argv[3:]
+share, shares = map(int, sys.argv[2].split("/"))
+for at, client in enumerate(clients):
+    if at % shares == share and (not only or client in only):
+        for transfer in clients[client]:
+            for mode in ("with", "without"):
+                run(at, client, transfer, mode)
