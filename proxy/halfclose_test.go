@@ -46,7 +46,7 @@ func TestAHalfClosedClientGetsItsResponse(t *testing.T) {
 		must(t, err)
 		take(t, asked, "it was asked")
 		halfClose(t, conn)
-		w.others()
+		w.halfClosed(conn)
 		give(t, reply)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		must(t, err)
@@ -59,22 +59,6 @@ func TestAHalfClosedClientGetsItsResponse(t *testing.T) {
 		if row := w.last(); row.Event != audit.EventProxyProxied || row.Decision != audit.DecisionProxied || row.Reason != "" || row.Status != 200 {
 			t.Errorf("%s: row %+v", method, row)
 		}
-	}
-}
-
-// others serves other clients for longer than the wire waits before it watches
-// a client.
-func (w *world) others() {
-	w.t.Helper()
-	client := &http.Client{Transport: &http.Transport{}}
-	defer client.CloseIdleConnections()
-	for began := time.Now(); time.Since(began) < 100*time.Millisecond; {
-		r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://"+w.addr+"/healthz", http.NoBody)
-		must(w.t, err)
-		res, err := client.Do(r)
-		must(w.t, err)
-		_, _ = io.Copy(io.Discard, res.Body)
-		_ = res.Body.Close()
 	}
 }
 
@@ -126,7 +110,7 @@ func TestAStreamToAHalfClosedClientGoesOn(t *testing.T) {
 			t.Fatalf("event %d: %q, %v", i, line, err)
 		}
 		_, _ = lines.ReadString('\n')
-		w.others()
+		w.halfClosed(conn)
 		give(t, next)
 	}
 	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
@@ -154,9 +138,7 @@ func TestADepartureCancelsAndIsToldFromARefusal(t *testing.T) {
 	}
 	overTCP := func() *tls.Conn { return w.tunnel("api.good.example") }
 	abrupt := func(c *tls.Conn) {
-		if tcp, ok := c.NetConn().(*net.TCPConn); ok {
-			must(t, tcp.SetLinger(0))
-		}
+		must(t, c.NetConn().(*sentConn).Conn.(*net.TCPConn).SetLinger(0))
 		_ = c.NetConn().Close()
 	}
 	for name, c := range map[string]struct {
@@ -165,10 +147,10 @@ func TestADepartureCancelsAndIsToldFromARefusal(t *testing.T) {
 	}{
 		"close":                      {overTCP, func(c *tls.Conn) { _ = c.Close() }},
 		"reset":                      {overTCP, abrupt},
-		"half-close, then close":     {overTCP, func(c *tls.Conn) { halfClose(t, c); w.others(); _ = c.Close() }},
-		"half-close, then reset":     {overTCP, func(c *tls.Conn) { halfClose(t, c); w.others(); abrupt(c) }},
+		"half-close, then close":     {overTCP, func(c *tls.Conn) { halfClose(t, c); w.halfClosed(c); _ = c.Close() }},
+		"half-close, then reset":     {overTCP, func(c *tls.Conn) { halfClose(t, c); w.halfClosed(c); abrupt(c) }},
 		"by the gateway, close":      {overUnix, func(c *tls.Conn) { _ = c.Close() }},
-		"by the gateway, half-close": {overUnix, func(c *tls.Conn) { halfClose(t, c); w.others(); _ = c.Close() }},
+		"by the gateway, half-close": {overUnix, func(c *tls.Conn) { halfClose(t, c); w.halfClosed(c); _ = c.Close() }},
 	} {
 		before := len(w.rows())
 		conn := c.open()

@@ -123,7 +123,7 @@ func TestATunnelThatHasNotAskedYetOutlivesNewGrants(t *testing.T) {
 	w := newWorld(t, hello)
 	conn := w.tunnel("api.good.example")
 	defer conn.Close()
-	time.Sleep(20 * time.Millisecond) // for the plane to wait for the request
+	w.taken(conn) // the plane waits for the request
 	was := *w.plane.grants.Load()
 	w.plane.SetGrants(&was)
 	_, err := io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
@@ -195,10 +195,9 @@ func TestAHeadThatCrossesAChangeOfTheGrantsIsAnswered(t *testing.T) {
 	defer conn.Close()
 	_, err := io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.g")
 	must(t, err)
-	time.Sleep(50 * time.Millisecond) // it is read
+	w.taken(conn)
 	was := *w.plane.grants.Load()
 	w.plane.SetGrants(&was)
-	time.Sleep(50 * time.Millisecond)
 	_, err = io.WriteString(conn, "ood.example\r\n\r\n")
 	must(t, err)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)

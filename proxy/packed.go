@@ -26,16 +26,16 @@ func (x *Exchange) refusePacked(res *http.Response) error {
 		return nil
 	}
 	media := mediaType(res.Header)
-	body, judge, wait := res.Body, opaque.Judge(x.judgeFormat), peekWait
+	body, judge, wait := res.Body, opaque.Judge(x.judgeFormat), x.p.peek
 	switch {
 	case hasEnvelopes(media) && strings.HasPrefix(media, grpcWebText):
-		body, judge, wait = opaque.TextMessages(body, x.judgeFormat), nil, peekWaitStream
+		body, judge, wait = opaque.TextMessages(body, x.judgeFormat), nil, x.p.peekStream
 	case hasEnvelopes(media):
-		body, judge, wait = opaque.Messages(body, x.judgeFormat), nil, peekWaitStream
+		body, judge, wait = opaque.Messages(body, x.judgeFormat), nil, x.p.peekStream
 	case strings.HasPrefix(media, "multipart/"):
 		body = opaque.Parts(body, x.judgePart, x.judgeFormat)
 	case media == "text/event-stream":
-		wait = peekWaitStream
+		wait = x.p.peekStream
 	}
 	ahead := opaque.NewBody(body, res.ContentLength, judge)
 	res.Body = ahead

@@ -57,6 +57,7 @@ func TestPackedResponsesAreRefusedOverH2(t *testing.T) {
 			rw.Header().Set("Content-Type", c.kind)
 			_, _ = io.WriteString(rw, c.body)
 		})
+		w.plane.peek, w.plane.peekStream = time.Minute, time.Minute
 		w.client = w.h2client()
 		res, got := w.do("POST", "https://api.good.example/v1/items", "x", "Content-Type", c.kind)
 		if c.kind == "application/json" {

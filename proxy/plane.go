@@ -126,6 +126,9 @@ type Plane struct {
 	unasked   silences
 	flooding  *rate.Limiter // of rows for refusals beyond those that may wait
 	flood     flood
+
+	peek, peekStream time.Duration // peekWait and peekWaitStream, but in tests that wait for what comes
+
 	outsideCA sync.Once // the clock has left the CA's lifetime, and the log has a line about it
 }
 
@@ -161,6 +164,7 @@ func New(cfg Config) (*Plane, error) {
 	p.lobby.places = make(chan struct{}, p.files.lobbySize())
 	up.reserveWide(p.budget)
 	p.under.most = cfg.Limits.Requests
+	p.peek, p.peekStream = peekWait, peekWaitStream
 	p.refusing = rate.NewLimiter(refusalsASecond, refusalsAtOnce)
 	p.silence = rate.NewLimiter(silencesASecond, silencesAtOnce)
 	p.flooding = rate.NewLimiter(floodsASecond, floodsAtOnce)

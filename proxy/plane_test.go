@@ -70,6 +70,7 @@ type world struct {
 	client *http.Client
 
 	originRoots *x509.CertPool
+	listeners   []*seenListener
 
 	mu     sync.Mutex
 	seen   []*http.Request // by the origin
@@ -142,7 +143,9 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	w.addr = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
-	go func() { defer close(served); _ = w.plane.Serve(ctx, l, Door{}) }()
+	seen := &seenListener{Listener: l}
+	w.listeners = append(w.listeners, seen)
+	go func() { defer close(served); _ = w.plane.Serve(ctx, seen, Door{}) }()
 	trusted := x509.NewCertPool()
 	trusted.AddCert(w.ca.Root())
 	proxyURL := &url.URL{Scheme: "http", Host: w.addr, User: url.UserPassword("x", testToken)}
@@ -240,8 +243,9 @@ func (w *world) trusted() *x509.CertPool {
 // connect opens a tunnel.
 func (w *world) connect(host string) net.Conn {
 	w.t.Helper()
-	conn, err := net.Dial("tcp", w.addr)
+	raw, err := net.Dial("tcp", w.addr)
 	must(w.t, err)
+	conn := &sentConn{Conn: raw}
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\nProxy-Authorization: Basic %s\r\n\r\n", host, host, base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
 	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 1), &http.Request{Method: http.MethodConnect})

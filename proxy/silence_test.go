@@ -29,12 +29,15 @@ func (w *world) redirected() (open func(target string) net.Conn, end func()) {
 	must(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
-	go func() { defer close(served); _ = w.plane.Serve(ctx, l, Door{Sealed: true, Redirected: true}) }()
+	seen := &seenListener{Listener: l}
+	w.listeners = append(w.listeners, seen)
+	go func() { defer close(served); _ = w.plane.Serve(ctx, seen, Door{Sealed: true, Redirected: true}) }()
 	end = sync.OnceFunc(func() { cancel(); <-served })
 	w.t.Cleanup(end)
 	return func(target string) net.Conn {
-		c, err := net.Dial("unix", path)
+		raw, err := net.Dial("unix", path)
 		must(w.t, err)
+		c := &sentConn{Conn: raw}
 		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target)
 		res, err := http.ReadResponse(bufio.NewReaderSize(c, 1), &http.Request{Method: http.MethodConnect})

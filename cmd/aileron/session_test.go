@@ -98,6 +98,28 @@ func TestAStopIsAnsweredBeforeTheEndBegins(t *testing.T) {
 	}
 }
 
+// waitsFor waits until this process has a second descriptor of a locked file
+// open: who opens it tries to lock it.
+func waitsFor(t *testing.T, path string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		fds, err := filepath.Glob("/proc/self/fd/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := 0
+		for _, fd := range fds {
+			if at, err := os.Readlink(fd); err == nil && at == path {
+				open++
+			}
+		}
+		if open > 1 {
+			return
+		}
+	}
+	t.Fatalf("nothing waits for %s", path)
+}
+
 // A process that stood still before it had its lock may find its directory
 // swept away.
 func TestASessionThatWasSweptBeforeItsLockHasADirectory(t *testing.T) {
@@ -112,7 +134,7 @@ func TestASessionThatWasSweptBeforeItsLockHasADirectory(t *testing.T) {
 	}
 	made := make(chan error)
 	go func() { made <- s.makeDir() }()
-	time.Sleep(50 * time.Millisecond) // for it to meet the lock
+	waitsFor(t, filepath.Join(dir, "lock"))
 	if err := os.Rename(dir, filepath.Join(t.TempDir(), "swept")); err != nil {
 		t.Fatal(err)
 	}

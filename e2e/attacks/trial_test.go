@@ -81,13 +81,14 @@ func try(t testing.TB, s *subject, name string, run func(*trial), variant func(s
 	}
 	on.names.take()
 	on.dials.take()
-	defer limited(t, name)()
-	run(c)
-	if len(c.lines)+len(c.read) == 0 { // its variants did everything
-		return c.fails
-	}
-	c.judge()
-	c.control()
+	limited(t, name, func() {
+		run(c)
+		if len(c.lines)+len(c.read) == 0 { // its variants did everything
+			return
+		}
+		c.judge()
+		c.control()
+	})
 	return c.fails
 }
 

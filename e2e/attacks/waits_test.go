@@ -1,8 +1,6 @@
 package attacks
 
 import (
-	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -31,13 +29,26 @@ func (c *trial) waitAll(what string, group *sync.WaitGroup) {
 // caseLimit is more than any case takes: each wait in it is bounded by less.
 const caseLimit = 4 * patience
 
-// limited ends the program when a trial hangs in spite of the bounds of its
-// waits, with its name and what everything waits for.
-func limited(t testing.TB, name string) (stop func()) {
-	timer := time.AfterFunc(caseLimit, func() {
+// limited runs a trial, and fails the test when it hangs in spite of the bounds
+// of its waits, with its name and what everything waits for. What hangs is left
+// behind: the test ends, and so does the suite, which then cleans up.
+func limited(t testing.TB, name string, trial func()) {
+	t.Helper()
+	ended, whole := make(chan struct{}), false
+	go func() {
+		defer close(ended)
+		trial()
+		whole = true // else a t.Fatal has ended it
+	}()
+	timer := time.NewTimer(caseLimit)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		if !whole {
+			runtime.Goexit()
+		}
+	case <-timer.C:
 		buf := make([]byte, 1<<20)
-		fmt.Fprintf(os.Stderr, "attacks: %s: %s has not ended after %v:\n%s\n", t.Name(), name, caseLimit, buf[:runtime.Stack(buf, true)])
-		os.Exit(2)
-	})
-	return func() { timer.Stop() }
+		t.Fatalf("attacks: %s has not ended after %v:\n%s", name, caseLimit, buf[:runtime.Stack(buf, true)])
+	}
 }
