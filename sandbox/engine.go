@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 )
 
@@ -25,6 +26,24 @@ type Engine struct {
 	service *podmanService // nil: the engine was running
 	dir     string         // private files for this engine
 	seen    sync.Map       // etcTree of each image that was looked into
+
+	mu   sync.Mutex
+	info *system.Info // what the engine says about itself; nil: it was not asked
+}
+
+// about is what the engine says about itself. It is asked once: Podman runs a
+// program for each of its parts to find out.
+func (e *Engine) about(ctx context.Context) (system.Info, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.info == nil {
+		info, err := e.cli.Info(ctx)
+		if err != nil {
+			return info, err
+		}
+		e.info = &info
+	}
+	return *e.info, nil
 }
 
 // Find gives the engine of a kind: podman, docker, or auto for the first of

@@ -47,7 +47,7 @@ func (e *Engine) hold(ctx context.Context, p *part) (runs bool) {
 	// Read after the descriptor was opened: the number cannot have changed
 	// hands since, if it still is what it should be.
 	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", c.State.Pid))
-	if err == nil {
+	if err == nil && !h.over() { // a process that has ended is in no group of its own
 		p.groups = groupsOf(string(list), id)
 	}
 	if err != nil || !strings.Contains(string(list), id) {

@@ -17,6 +17,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/build"
 	"github.com/docker/docker/api/types/image"
 )
@@ -66,6 +67,8 @@ func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, prog
 	found, _, err := e.pin(ctx, Image{Ref: img.Ref, Dockerfile: img.Dockerfile, Base: img.Base})
 	here := err == nil
 	switch {
+	case !here && !errdefs.IsNotFound(err):
+		return img, err
 	case here && (policy != "always" || img.Dockerfile == nil):
 		return found, nil
 	case img.Dockerfile == nil:

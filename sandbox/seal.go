@@ -310,7 +310,7 @@ func namesHome(env []string) bool {
 // containers is that person. Whoever asks is not: an ordinary user may be let
 // in by root's engine.
 func (e *Engine) rootless(ctx context.Context) (bool, error) {
-	info, err := e.cli.Info(ctx)
+	info, err := e.about(ctx)
 	if err != nil {
 		return false, fmt.Errorf("ask %s whether it runs without root: %w", e.kind, err)
 	}

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -19,12 +21,28 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// last is the last line.
+// last is the last line that is an error, without the form of a log.
 func (t *tail) last() string {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
-	return strings.Join(strings.Fields(lines[len(lines)-1]), " ")
+	lines := strings.Split(string(t.text), "\n")
+	t.mu.Unlock()
+	for _, line := range slices.Backward(lines) {
+		line = strings.Join(strings.Fields(line), " ")
+		_, level, logged := strings.Cut(line, " level=")
+		switch {
+		case line == "", logged && !strings.HasPrefix(level, "error") && !strings.HasPrefix(level, "fatal"):
+			continue
+		}
+		if _, quoted, ok := strings.Cut(level, " msg="); ok {
+			if prefix, err := strconv.QuotedPrefix(quoted); err == nil {
+				if message, err := strconv.Unquote(prefix); err == nil {
+					return message
+				}
+			}
+		}
+		return line
+	}
+	return ""
 }
 
 func (t *tail) String() string {

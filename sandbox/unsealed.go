@@ -25,7 +25,7 @@ func (e *Engine) Sealable(ctx context.Context, image Image, dir string) (ok bool
 	if e.service != nil {
 		return true, "", nil // it is ours, and here
 	}
-	info, err := e.cli.Info(ctx)
+	info, err := e.about(ctx)
 	if err != nil {
 		return false, "", fmt.Errorf("ask the engine where it runs: %w", err)
 	}

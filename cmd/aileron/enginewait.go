@@ -23,11 +23,15 @@ func (a *app) findEngine(ctx context.Context, kind string) (*sandbox.Engine, err
 }
 
 // waitLine shows the waits for an engine: on a terminal one line that is
-// updated and cleared, else one line for each wait.
+// updated and cleared; else a line for the first wait, and for each one after
+// it that takes longer than laterWaits.
 type waitLine struct {
-	app   *app
-	shown bool // the present wait was printed
+	app     *app
+	printed bool // the present wait
+	any     bool // any wait
 }
+
+const laterWaits = 10 * time.Second
 
 func (a *app) newWaitLine() *waitLine { return &waitLine{app: a} }
 
@@ -37,10 +41,11 @@ func (l *waitLine) report(w sandbox.Wait) {
 	switch {
 	case w.Over:
 		l.app.showStatus("")
-		l.shown = false
+		l.printed = false
 	case l.app.showStatus(text):
-	case !l.shown:
+	case l.printed, l.any && w.For < laterWaits:
+	default:
 		l.app.sayf("%s", text)
-		l.shown = true
+		l.printed, l.any = true, true
 	}
 }
