@@ -2,14 +2,18 @@ package recipes
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// needing is held while a suite looks for its images: two of its tests may
-// want the same one.
-var needing sync.Mutex
+// found are the images that this suite's tests have found, by engine and name.
+// It is locked while one looks for more: two may want the same one.
+var found struct {
+	sync.Mutex
+	names map[[2]string]bool
+}
 
 // Need makes sure that an engine has the images. Where some are missing it
 // builds them, with a line for each on standard error; in CI, where scripts/test
@@ -17,8 +21,23 @@ var needing sync.Mutex
 // time-out.
 func Need(t testing.TB, engine string, images ...Image) {
 	t.Helper()
-	needing.Lock()
-	defer needing.Unlock()
+	found.Lock()
+	defer found.Unlock()
+	images = slices.DeleteFunc(slices.Clone(images), func(img Image) bool { return found.names[[2]string{engine, img.Ref}] })
+	if len(images) == 0 {
+		return
+	}
+	need(t, engine, images)
+	if found.names == nil {
+		found.names = map[[2]string]bool{}
+	}
+	for _, img := range images {
+		found.names[[2]string{engine, img.Ref}] = true
+	}
+}
+
+func need(t testing.TB, engine string, images []Image) {
+	t.Helper()
 	s, err := Open(os.Stderr)
 	if err != nil {
 		t.Fatal(err)
