@@ -98,6 +98,17 @@ func isDamage(err error) bool {
 // that rows of it cannot be read.
 func IsDamaged(err error) bool { return isDamage(err) && !noTable(err) }
 
+// isMismatch reports whether err is that of a value that is not of its column's
+// type.
+func isMismatch(err error) bool {
+	var fault *sqlite.Error
+	if !errors.As(err, &fault) {
+		return false
+	}
+	code := fault.Code() & 0xff
+	return code == sqlite3.SQLITE_CONSTRAINT || code == sqlite3.SQLITE_MISMATCH
+}
+
 // noTable reports whether err is that of a database without the table, which
 // a process that creates it is about to make.
 func noTable(err error) bool {

@@ -12,6 +12,9 @@ import (
 )
 
 func (l *Log) connect() (*sql.DB, error) {
+	if err := checkSchema(l.path); err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
 	if err := createFile(l.path); err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}

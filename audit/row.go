@@ -44,6 +44,7 @@ const (
 	EventConnectorVerifyFailed = "connector.verify_failed"
 	EventProxyUnknown          = "connector.proxy.unknown" // the outcome of an intent whose session was killed
 	EventBroken                = "audit.broken"            // the log does not have a row that it had
+	EventRecovered             = "audit.recovered"         // a damaged database was replaced by what could be read of it
 )
 
 // Events lists the values of Row.Event.
@@ -52,7 +53,7 @@ func Events() []string {
 		EventProxyStarted, EventProxyProxied, EventProxyRejected, EventSandboxPassthrough, EventSandboxRejected, EventSandboxDisabled,
 		EventOperationRejected, EventSessionStarted, EventSessionEnded, EventBindingCreated, EventBindingRebound, EventBindingRevoked,
 		EventVaultCreated, EventVaultUnlocked, EventVaultLocked, EventVaultRekeyed, EventConnectorInstalled, EventConnectorRemoved, EventConnectorVerifyFailed,
-		EventProxyUnknown, EventBroken,
+		EventProxyUnknown, EventBroken, EventRecovered,
 	}
 	for _, c := range Changes() {
 		all = append(all, c.Started(), c.Failed())

@@ -53,6 +53,9 @@ func (r *Report) add(f Finding) {
 // line of audit.head and with the witness. What is wrong is in the report; an
 // error is returned when it cannot be known.
 func (l *Log) Verify(ctx context.Context) (Report, error) {
+	if err := checkSchema(l.path); err != nil {
+		return Report{}, err // its rows may be chained in another way
+	}
 	l.settle(ctx)
 	newest, err := l.newestHead(ctx)
 	if err != nil && !isDamage(err) {

@@ -83,7 +83,8 @@ func newAuditCommand(a *app) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  subcommandNeeded,
 	}
-	cmd.AddCommand(newAuditTailCommand(a), newAuditListCommand(a), newAuditShowCommand(a), newAuditSummaryCommand(a), newAuditVerifyCommand(a), newAuditExportCommand(a))
+	cmd.AddCommand(newAuditTailCommand(a), newAuditListCommand(a), newAuditShowCommand(a), newAuditSummaryCommand(a),
+		newAuditVerifyCommand(a), newAuditExportCommand(a), newAuditRecoverCommand(a))
 	return cmd
 }
 
@@ -97,7 +98,17 @@ func (a *app) auditReader() (*audit.Log, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return l, err
+	if err != nil {
+		return nil, err
+	}
+	var foreign *audit.SchemaError
+	if errors.As(l.Foreign(), &foreign) {
+		if len(foreign.Lacks) > 0 {
+			return nil, errors.Join(auditHint(fmt.Errorf("read the audit log: %w", foreign)), l.Close())
+		}
+		a.sayf("aileron: warning: %v: only what it knows is shown", foreign)
+	}
+	return l, nil
 }
 
 func newAuditTailCommand(a *app) *cobra.Command {
@@ -161,12 +172,26 @@ func (a *app) auditNotice(n audit.Notice) {
 // auditHint adds what can be done about a log that cannot be read.
 func auditHint(err error) error {
 	switch {
+	case errors.As(err, new(*audit.SchemaError)):
+		return hint(err, "use the aileron that wrote it, or another --home")
 	case audit.IsDamaged(err):
 		return hint(err, "end the sessions of this home, then run: aileron audit recover (it keeps the old file)")
 	case audit.IsLocked(err):
 		return hint(err, "another process holds a lock on audit.db: end it, and try again")
 	}
 	return err
+}
+
+// sessionAuditHint adds what can be done about a log that no session can begin
+// with.
+func sessionAuditHint(err error, home string) error {
+	switch {
+	case errors.As(err, new(*audit.SchemaError)):
+		return auditHint(err)
+	case audit.IsDamaged(err):
+		return hint(err, "aileron audit recover makes a new one of what can be read and keeps the old file; or move a damaged audit.db away")
+	}
+	return hint(err, "without it no request may leave; check the disk and the rights on %s", home)
 }
 
 // auditList shows the rows that are there.

@@ -25,7 +25,7 @@ func newAuditVerifyCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := a.verifyAudit(cmd.Context())
 			if err != nil {
-				return err
+				return auditHint(err)
 			}
 			if a.json {
 				if err := a.printJSON(report); err != nil {

@@ -107,7 +107,7 @@ func (a *app) openSession(ctx context.Context, plan sessionPlan) (opened *sessio
 	s.audit, err = audit.Open(filepath.Join(home, "audit.db"), audit.Options{Durability: conf.Audit.Durability, Session: s.id,
 		OnBroken: a.auditBroken, OnOutage: a.auditOutage, OnLost: a.auditLost})
 	if err != nil {
-		return nil, hint(err, "without it no request may leave; check the disk and the rights on %s, or move a damaged audit.db away", home)
+		return nil, sessionAuditHint(err, home)
 	}
 	if s.store, err = store.Open(filepath.Join(home, "store")); err != nil {
 		return nil, fmt.Errorf("open the connector store: %w", err)

@@ -1,0 +1,226 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// copy writes what can be read of the kept file to a new database, and the
+// event that reports it.
+func (r *recovery) copy(ctx context.Context) (err error) {
+	if err := createFile(r.work); err != nil {
+		return err
+	}
+	to, err := sql.Open("sqlite", dsn(r.work)+"?_pragma=journal_mode(DELETE)&_pragma=synchronous(FULL)")
+	if err != nil {
+		return err
+	}
+	to.SetMaxOpenConns(1)
+	defer func() {
+		if closed := to.Close(); err == nil {
+			err = closed
+		}
+	}()
+	if err := create(to, busyTimeout); err != nil {
+		return err
+	}
+	tx, err := to.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	c := rowCopier{ctx: ctx, to: tx}
+	if err := c.readable(r); err != nil {
+		return err
+	}
+	if err := r.report(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// report adds EventRecovered behind every number that the old log used: no
+// number stands for two rows.
+func (r *recovery) report(ctx context.Context, tx *sql.Tx) error {
+	newest, err := r.lost(ctx, tx)
+	if err != nil {
+		return err
+	}
+	row := Row{Event: EventRecovered, Source: SourceCLI, Fields: map[string]any{
+		"kept": r.done.Kept, "rows": r.done.Rows, "lost": r.done.Lost, "missing": r.done.Missing,
+	}}
+	if r.done.Lost == 0 {
+		delete(row.Fields, "missing")
+	}
+	var hash string
+	err = tx.QueryRowContext(ctx, selectHead).Scan(new(int64), new(string), &hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		hash, err = zeroHash, nil
+	}
+	if err != nil {
+		return err
+	}
+	fields, err := row.complete(head{seq: newest, hash: hash, ts: time.Time{}})
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, insertRow, row.Seq, row.ID, row.stamp(), row.Event, row.SessionID, row.Source, row.Decision, row.Reason,
+		row.ConnectorFQN, row.ConnectorVersion, row.Tool, row.Operation, row.Binding, row.Method, row.Scheme, row.Host, row.Port, row.Path,
+		row.HTTPVersion, row.Status, row.RequestBytes, row.ResponseBytes, row.Redactions, row.DurationUS, fields, row.PrevHash, row.Hash)
+	return err
+}
+
+// lost counts the numbers that no row has, up to the newest one that
+// audit.head, the witness or the new log knows, and returns that.
+func (r *recovery) lost(ctx context.Context, tx *sql.Tx) (newest int64, err error) {
+	rows, err := tx.QueryContext(ctx, "SELECT seq FROM events ORDER BY seq")
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var seq int64
+		if err := rows.Scan(&seq); err != nil {
+			return 0, err
+		}
+		r.gap(newest+1, seq-1)
+		newest = seq
+		r.done.Rows++
+	}
+	if err := rows.Err(); err != nil {
+		return 0, err
+	}
+	top := newest
+	for _, h := range r.heads() {
+		if h.seq < maxSeq {
+			top = max(top, h.seq)
+		}
+	}
+	r.gap(newest+1, top)
+	return top, nil
+}
+
+// maxSeq bounds what is believed of a head that is outside the log.
+const maxSeq = 1 << 53
+
+// heads returns the rows that the log had to have, as audit.head and the
+// witness know them. What cannot be read of them is left to Verify.
+func (r *recovery) heads() (list []head) {
+	h := newHeadFile(r.path)
+	if w, err := readWitness(h.witnessPath); err == nil && w.readable {
+		list = append(list, w.line.head)
+	}
+	f, err := os.Open(h.path) // this process has locked it already
+	if err != nil {
+		return list
+	}
+	defer f.Close()
+	known, err := parseHeads(io.LimitReader(f, maxHeads+1))
+	if err != nil {
+		return list
+	}
+	for _, line := range known.lines {
+		if line.state == lineHead {
+			list = append(list, line.head)
+		}
+	}
+	return list
+}
+
+// gap adds a range of lost rows, if it is one.
+func (r *recovery) gap(from, to int64) {
+	if from > to {
+		return
+	}
+	r.done.Lost += to - from + 1
+	text := fmt.Sprintf("%d-%d", from, to)
+	if from == to {
+		text = fmt.Sprint(from)
+	}
+	switch n := len(r.done.Missing); {
+	case n < maxRanges:
+		r.done.Missing = append(r.done.Missing, text)
+	case n == maxRanges:
+		r.done.Missing = append(r.done.Missing, "and more")
+	}
+}
+
+// rowCopier copies rows as they are stored.
+type rowCopier struct {
+	ctx context.Context
+	to  *sql.Tx
+}
+
+// add copies one row, unless there is one with its number.
+func (c *rowCopier) add(values []any) error {
+	_, err := c.to.ExecContext(c.ctx, "INSERT OR IGNORE INTO events ("+columns+") VALUES "+placeholders, values...)
+	if isMismatch(err) {
+		return nil // a value is not of its column's type: the row cannot be read
+	}
+	return err
+}
+
+// readable copies what can be read: by the table from both ends, and where it
+// is damaged by looking at every page.
+func (c *rowCopier) readable(r *recovery) error {
+	source, close, err := r.source(c.ctx)
+	if err != nil {
+		return err
+	}
+	defer close()
+	damaged, err := c.table(source, "ORDER BY seq")
+	if err != nil || !damaged {
+		return err
+	}
+	if _, err := c.table(source, "ORDER BY seq DESC"); err != nil {
+		return err
+	}
+	// Those that have their hash first: a page that is not in use any more may
+	// hold an older form of a row.
+	for _, whole := range []bool{true, false} {
+		if err := c.pages(source, whole); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// table copies rows in an order until one cannot be read.
+func (c *rowCopier) table(source *sql.DB, order string) (damaged bool, err error) {
+	rows, err := source.QueryContext(c.ctx, "SELECT "+columns+" FROM events "+order)
+	if err != nil {
+		return true, unlessDamage(err)
+	}
+	defer rows.Close()
+	values, dest := make([]any, columnCount), make([]any, columnCount)
+	for i := range values {
+		dest[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return true, unlessDamage(err)
+		}
+		if err := c.add(values); err != nil {
+			return false, err
+		}
+	}
+	return rows.Err() != nil, unlessDamage(rows.Err())
+}
+
+func unlessDamage(err error) error {
+	if isDamage(err) {
+		return nil
+	}
+	return err
+}
+
+// globEscape escapes what filepath.Glob takes for a pattern.
+func globEscape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}

@@ -1,0 +1,65 @@
+package audit
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// schemaVersion is the user_version of a database with the table events as
+// this package writes it; 0 is the same. A later schema has a higher one.
+const schemaVersion = 1
+
+// SchemaError is a database of another version of aileron. It is never written.
+type SchemaError struct {
+	Version int64    // its user_version
+	Lacks   []string // columns that it does not have: it cannot be read either
+}
+
+func (e *SchemaError) Error() string {
+	switch {
+	case len(e.Lacks) > 0:
+		return fmt.Sprintf("audit.db is of another version of aileron: it lacks the columns %s", strings.Join(e.Lacks, ", "))
+	case e.Version > schemaVersion:
+		return fmt.Sprintf("audit.db is of a newer aileron: its schema is %d, and this aileron knows %d", e.Version, schemaVersion)
+	}
+	return "audit.db is of another version of aileron: it has columns that this one does not know"
+}
+
+// checkSchema returns a *SchemaError for a database that this package must not
+// write. What cannot be read is left to those who open it.
+func checkSchema(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	db, err := sql.Open("sqlite", dsn(path)+"?mode=ro&_pragma=busy_timeout(2000)")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var found SchemaError
+	var list sql.NullString
+	const query = "SELECT (SELECT user_version FROM pragma_user_version), (SELECT group_concat(name) FROM pragma_table_info('events'))"
+	if db.QueryRow(query).Scan(&found.Version, &list) != nil {
+		return nil
+	}
+	names := strings.Split(list.String, ",")
+	known := strings.Split(strings.ReplaceAll(strings.ReplaceAll(columns, " ", ""), "\n", ""), ",")
+	for _, name := range known {
+		if list.Valid && !slices.Contains(names, name) {
+			found.Lacks = append(found.Lacks, name)
+		}
+	}
+	if found.Version > schemaVersion || list.Valid && (len(found.Lacks) > 0 || len(names) != len(known)) {
+		return &found
+	}
+	return nil
+}
+
+// Foreign returns a *SchemaError for a log that can be read, and must not be
+// written or verified by this version.
+func (l *Log) Foreign() error { return checkSchema(l.path) }

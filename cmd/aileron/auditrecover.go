@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+)
+
+func newAuditRecoverCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "recover",
+		Short: "Make a damaged log usable again, and keep the old file",
+		Long: "Copy every row that can be read of a damaged audit.db to a new one, in order and unchanged.\n" +
+			"The old file is kept under another name, and the event audit.recovered names it and the rows\n" +
+			"that are lost. A log that can be read is left as it is. End the sessions of this home first.",
+		Example: "  aileron audit recover",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			done, err := a.recoverAudit(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(done)
+			}
+			_, err = fmt.Fprintln(a.stdout, termsafe.Line(recoveryText(done)))
+			return err
+		},
+	}
+}
+
+func (a *app) recoverAudit(ctx context.Context) (audit.Recovery, error) {
+	home, err := a.Home()
+	if err != nil {
+		return audit.Recovery{}, err
+	}
+	conf, err := readConfig(home)
+	if err != nil {
+		return audit.Recovery{}, err
+	}
+	opts := audit.Options{Durability: conf.Audit.Durability, OnBroken: a.auditBroken}
+	done, err := audit.Recover(ctx, filepath.Join(home, "audit.db"), opts, func() error { return noSessionRuns(home) })
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return done, hint(errors.New("recover the audit log: there is no audit.db"),
+			"put the file back if it was moved; aileron audit verify lists what is known of its rows")
+	case errors.Is(err, audit.ErrInUse):
+		return done, hint(err, "aileron session list shows what runs: end it with aileron session stop ID, and try again")
+	}
+	return done, auditHint(err)
+}
+
+// noSessionRuns returns an error that wraps audit.ErrInUse and names the
+// session of the home that runs.
+func noSessionRuns(home string) error {
+	entries, err := os.ReadDir(filepath.Join(home, "sessions"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if alive(home, e.Name()) {
+			return fmt.Errorf("%w: session %s runs", audit.ErrInUse, e.Name())
+		}
+	}
+	return nil
+}
+
+func recoveryText(r audit.Recovery) string {
+	if !r.Needed {
+		return "nothing to recover: every row of audit.db can be read"
+	}
+	text := fmt.Sprintf("recovered  %d rows, %d lost  the old file is %s", r.Rows, r.Lost, r.Kept)
+	if r.Lost > 0 {
+		text += "  lost: " + strings.Join(r.Missing, ", ")
+	}
+	return text
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// overwrite damages pages in the middle of the home's audit.db.
+func (c cli) overwrite() {
+	c.t.Helper()
+	path := filepath.Join(c.home, "audit.db")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	const page = 4096
+	copy(raw[len(raw)/page/2*page:], bytes.Repeat([]byte{0xa5}, page))
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// A damaged log is named with the way out, which works once and does not run
+// beside a session.
+func TestADamagedLogIsRecovered(t *testing.T) {
+	c := newCLI(t)
+	c.write(requests(200)...)
+	c.overwrite()
+	const way = "aileron audit recover"
+	for _, args := range []string{"list", "list --limit 0", "export", "verify"} {
+		if _, errs, code := c.run(append([]string{"audit"}, strings.Fields(args)...)...); code != 1 && args != "list" || code == 1 && !strings.Contains(errs, way) {
+			t.Errorf("audit %s ends with %d: %s; want the hint %q", args, code, errs, way)
+		}
+	}
+	dir := filepath.Join(c.home, "sessions", audit.NewID())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := c.run("audit", "recover"); code != 1 || !strings.Contains(errs, "session "+filepath.Base(dir)+" runs") || !strings.Contains(errs, "aileron session stop ID") {
+		t.Errorf("beside a session audit recover ends with %d: %s", code, errs)
+	}
+	_ = lock.Close()
+	out, _, code := c.run("audit", "recover")
+	if code != 0 || !strings.HasPrefix(out, "recovered  ") || !strings.Contains(out, "the old file is audit.db.damaged-") || !strings.Contains(out, "  lost: ") {
+		t.Errorf("audit recover ends with %d: %s", code, out)
+	}
+	if out := c.ok("audit", "recover"); out != "nothing to recover: every row of audit.db can be read\n" {
+		t.Errorf("again: %q", out)
+	}
+	row := decode[audit.Row](t, c.ok("audit", "list", "--event", audit.EventRecovered, "--json"))
+	if row.Seq != 201 || row.Fields["lost"] == 0.0 {
+		t.Errorf("audit.recovered is %+v", row)
+	}
+	if out, _, code := c.run("audit", "verify"); code != 1 || !strings.Contains(out, "are missing before it") {
+		t.Errorf("audit verify ends with %d: %s", code, out)
+	}
+	if _, errs, code := newCLI(t).run("audit", "recover"); code != 1 || !strings.Contains(errs, "there is no audit.db") {
+		t.Errorf("without a log it ends with %d: %s", code, errs)
+	}
+}
+
+// Two versions of aileron on one home: the older one reads what it knows, says
+// so, and does not write.
+func TestALogOfANewerAileronIsReadAndNotWritten(t *testing.T) {
+	c := newCLI(t)
+	c.write(requests(5)...)
+	c.tamper("PRAGMA user_version = 2")
+	const newer = "audit.db is of a newer aileron: its schema is 2, and this aileron knows 1"
+	if out, errs, code := c.run("audit", "list"); code != 0 || strings.Count(out, "\n") != 5 || !strings.Contains(errs, newer) {
+		t.Errorf("audit list ends with %d: %q, %q", code, out, errs)
+	}
+	for _, args := range []string{"audit verify", "audit recover", "run -- true"} {
+		if _, errs, code := c.run(strings.Fields(args)...); code != 1 || !strings.Contains(errs, newer) || !strings.Contains(errs, "use the aileron that wrote it") {
+			t.Errorf("%s ends with %d: %s", args, code, errs)
+		}
+	}
+}
