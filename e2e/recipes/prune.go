@@ -1,8 +1,8 @@
 package recipes
 
 import (
+	"bytes"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -29,11 +29,33 @@ func (s *Store) Prune(ctx context.Context) error {
 			}
 			s.say("removed %s from %s: its recipe has changed", name, engine)
 		}
-		if out, err := s.tool(ctx, engine, "image", "prune", "--force", "--filter", "label=aileron.image=1"); err != nil {
-			return fmt.Errorf("remove nameless images from %s: %w\n%s", engine, err, out)
-		}
+		s.pruneNameless(ctx, engine)
 	}
 	return nil
+}
+
+// pruneNameless removes the nameless images that builds of aileron's images
+// left. To a build that is under way they are its stages. They cost disk space
+// and nothing else, so that a failure is only said.
+func (s *Store) pruneNameless(ctx context.Context, engine string) {
+	if s.building(ctx, engine) {
+		s.say("nameless images stay in %s: one is being built, or a box runs", engine)
+		return
+	}
+	if out, err := s.tool(ctx, engine, "image", "prune", "--force", "--filter", "label=aileron.image=1"); err != nil {
+		s.say("nameless images could not be removed from %s: %s", engine, lastLine(out))
+	}
+}
+
+// building reports whether an image of ours may be under way in an engine:
+// Podman has a container for each build, Docker's inherit the image's label.
+func (s *Store) building(ctx context.Context, engine string) bool {
+	args := []string{"ps", "--quiet", "--filter", "label=aileron.image"}
+	if engine == "podman" {
+		args = []string{"ps", "--all", "--external", "--quiet", "--filter", "status=unknown"}
+	}
+	out, err := s.tool(ctx, engine, args...)
+	return err != nil || len(bytes.TrimSpace(out)) > 0
 }
 
 // current are the names of all images that the recipes make.

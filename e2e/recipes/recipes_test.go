@@ -18,6 +18,7 @@ echo "$me $*" >>"$STORES/calls"
 case "$1 $2" in
 "image ls") cat "$store" ;;
 "image prune") ;;
+ps*) cat "$STORES/containers" 2>/dev/null || true ;;
 build*)
 	seq 200
 	[ ! -e "$STORES/broken" ] || exit 1
@@ -155,6 +156,26 @@ func TestOnlySupersededImagesOfSuitesAreRemoved(t *testing.T) {
 		if call := name + " image prune --force --filter label=aileron.image=1"; !slices.Contains(lines(t, filepath.Join(dir, "calls")), call) {
 			t.Errorf("it did not run %s", call)
 		}
+	}
+}
+
+// Its stages are nameless images until it ends.
+func TestABuildThatIsUnderWayKeepsItsStages(t *testing.T) {
+	dir := engines(t)
+	if err := os.WriteFile(filepath.Join(dir, "containers"), []byte("0123456789ab\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, said := openStore(t)
+	if err := s.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range lines(t, filepath.Join(dir, "calls")) {
+		if strings.Contains(call, "prune") {
+			t.Errorf("it ran %s", call)
+		}
+	}
+	if n := strings.Count(said.String(), "is being built"); n != 2 {
+		t.Errorf("it says %q, want a line for each engine", said)
 	}
 }
 
