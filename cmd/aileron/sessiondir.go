@@ -105,21 +105,20 @@ func (s *session) sweepSessions(ctx context.Context) {
 		if e.Name() == s.id || alive(s.home, e.Name()) {
 			continue
 		}
-		info, err := e.Info()
-		if err != nil || time.Since(info.ModTime()).Abs() < 2*time.Second { // negative: the clock was set back
-			continue // it may be about to take its lock
-		}
 		dir, swept := filepath.Join(s.home, "sessions", e.Name()), filepath.Join(s.dir, "swept-"+e.Name())
+		if info, err := e.Info(); err != nil || !described(dir) && time.Since(info.ModTime()) < 2*time.Second {
+			continue // it may be about to take its lock, which it has before it describes itself
+		}
 		lock, err := lockDir(dir)
 		if err != nil {
 			continue // it has its lock, or another sweep does
 		}
 		// The rows first: a sweep that is killed here is made again. Then all at
 		// once: a session that begins just now must not find half of it.
-		if _, err = os.Stat(filepath.Join(dir, "session.json")); err == nil { // else it had not begun
+		if described(dir) { // else it had not begun
 			err = s.closeKilled(ctx, e.Name())
 		}
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
 			err = os.Rename(dir, swept)
 		}
 		_ = lock.Close()
@@ -127,6 +126,12 @@ func (s *session) sweepSessions(ctx context.Context) {
 			_ = os.RemoveAll(swept)
 		}
 	}
+}
+
+// described reports whether the session of a directory has begun.
+func described(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "session.json"))
+	return err == nil
 }
 
 // errPending is returned for a session some of whose rows wait in a spill file.

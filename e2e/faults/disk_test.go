@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/standin"
@@ -245,10 +244,6 @@ func TestAKilledSessionsSpilledRowsAreItsOutcomes(t *testing.T) {
 	p.signal(syscall.SIGKILL)
 	<-p.ended
 	u.free()
-	old := time.Now().Add(-time.Minute) // a new directory may be that of a session that begins
-	if err := os.Chtimes(filepath.Join(u.home, "sessions", p.session), old, old); err != nil {
-		t.Fatal(err)
-	}
 	u.must("run", "--", "true")
 	var events []string
 	for _, r := range u.rows("--session", p.session) {
