@@ -17,7 +17,8 @@ func inModule(t *testing.T, word string) {
 	}
 	write(t, "go.mod", "module example.test/aileron\n\ngo 1.26\n")
 	write(t, "cmd/aileron/word.txt", word)
-	write(t, "cmd/aileron/main.go", "package main\n\nimport _ \"embed\"\n\n//go:embed word.txt\nvar word string\n\nfunc main() { print(word) }\n")
+	write(t, "cmd/aileron/main.go", "package main\n\nimport _ \"embed\"\n\n//go:embed word.txt\nvar word string\n\n"+
+		"var testOnlyWorkFactor string\n\nfunc main() { print(word, testOnlyWorkFactor) }\n")
 }
 
 func write(t *testing.T, path, text string) {
@@ -49,12 +50,31 @@ func TestASuiteTakesTheProgramThatWasBuiltForAll(t *testing.T) {
 	}
 	t.Setenv(ProgramsEnv, all)
 	t.Setenv("PATH", "") // there is nothing to build one with
-	if got, err := says(t); err != nil || got != "first" {
-		t.Errorf("the program prints %q, %v; want first", got, err)
+	if got, err := says(t); err != nil || got != "first10" {
+		t.Errorf("the program prints %q, %v; want first10", got, err)
 	}
 	write(t, "cmd/aileron/main_test.go", "package main\n")
-	if got, err := says(t); err != nil || got != "first" {
-		t.Errorf("beside a new test the program prints %q, %v; want first", got, err)
+	if got, err := says(t); err != nil || got != "first10" {
+		t.Errorf("beside a new test the program prints %q, %v; want first10", got, err)
+	}
+}
+
+// The attacks and the check of the release have no cheap vaults.
+func TestTheReleasedProgramIsNotThatOfTheSuites(t *testing.T) {
+	inModule(t, "first")
+	all := t.TempDir()
+	if err := BuildForAll(all); err != nil {
+		t.Fatal(err)
+	}
+	for _, handed := range []string{all, ""} {
+		t.Setenv(ProgramsEnv, handed)
+		program := filepath.Join(t.TempDir(), "released")
+		if err := BuildReleased(program, "./cmd/aileron"); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.CommandContext(t.Context(), program).CombinedOutput(); err != nil || string(out) != "first" {
+			t.Errorf("from %q, the program prints %q, %v; want first, and no work factor", handed, out, err)
+		}
 	}
 }
 
@@ -90,8 +110,8 @@ func TestAProgramOfOtherSourcesIsRefused(t *testing.T) {
 func TestASuiteAloneBuildsForItself(t *testing.T) {
 	inModule(t, "own")
 	t.Setenv(ProgramsEnv, "")
-	if got, err := says(t); err != nil || got != "own" {
-		t.Errorf("the program prints %q, %v; want own", got, err)
+	if got, err := says(t); err != nil || got != "own10" {
+		t.Errorf("the program prints %q, %v; want own10", got, err)
 	}
 	t.Setenv(ProgramsEnv, t.TempDir())
 	if _, err := says(t); err == nil || !strings.Contains(err.Error(), "hint: unset "+ProgramsEnv) {
