@@ -12,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 )
 
@@ -28,22 +27,7 @@ type Engine struct {
 	seen    sync.Map       // etcTree of each image that was looked into
 
 	mu   sync.Mutex
-	info *system.Info // what the engine says about itself; nil: it was not asked
-}
-
-// about is what the engine says about itself. It is asked once: Podman runs a
-// program for each of its parts to find out.
-func (e *Engine) about(ctx context.Context) (system.Info, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.info == nil {
-		info, err := e.cli.Info(ctx)
-		if err != nil {
-			return info, err
-		}
-		e.info = &info
-	}
-	return *e.info, nil
+	info *about // nil: it was not asked
 }
 
 // Find gives the engine of a kind: podman, docker, or auto for the first of

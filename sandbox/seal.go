@@ -314,7 +314,7 @@ func (e *Engine) rootless(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("ask %s whether it runs without root: %w", e.kind, err)
 	}
-	return slices.ContainsFunc(info.SecurityOptions, func(o string) bool { return o == "rootless" || o == "name=rootless" }), nil
+	return info.Rootless || slices.ContainsFunc(info.SecurityOptions, func(o string) bool { return o == "rootless" || o == "name=rootless" }), nil
 }
 
 // boxUser decides who the command is. The image's own user is kept where it

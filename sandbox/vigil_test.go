@@ -97,7 +97,7 @@ func TestAStoppedProcessIsNamed(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	for !activityOf(cmd.Process.Pid).stopped() {
+	for activityOf(cmd.Process.Pid).state != 'T' {
 		time.Sleep(time.Millisecond)
 	}
 	synctest.Test(t, func(t *testing.T) {
