@@ -58,6 +58,7 @@ func memory(t *testing.T, status, field string) int64 {
 // A body of any size passes in the same memory, in both directions, on both
 // versions, with a length and without one.
 func TestLargeBodiesTakeNoMoreMemoryThanSmallOnes(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, "")
 	file := filepath.Join(t.TempDir(), "sparse")
 	must(t, os.WriteFile(file, nil, 0o600))

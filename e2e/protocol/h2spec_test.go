@@ -67,6 +67,7 @@ func listen(t *testing.T) (l net.Listener, port string) {
 // h2spec's :authority is the address that it connects to, so its tunnel is to
 // that address: passed through, as nothing else can name one.
 func TestH2specPasses(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "h2spec")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/summerwind/h2spec/cmd/h2spec")
 	build.Dir = "testdata/h2spec"

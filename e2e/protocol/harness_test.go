@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -174,9 +175,17 @@ func openSession(flags ...string) (*session, error) {
 	return s, nil
 }
 
-// newSession is openSession with a configuration, until the test ends.
+// configuring is held while a session reads the configuration of the home that
+// all have.
+var configuring sync.Mutex
+
+// newSession is openSession with a configuration, until the test ends. Tests
+// with a session of their own are parallel; those that count what the origin
+// sees are not, and are over before the others go on.
 func newSession(t *testing.T, config string, flags ...string) *session {
 	t.Helper()
+	configuring.Lock()
+	defer configuring.Unlock()
 	file := filepath.Join(home, "config.toml")
 	must(t, os.WriteFile(file, []byte(config), 0o600))
 	s, err := openSession(flags...)

@@ -15,10 +15,12 @@ import (
 
 // Each tunnel is open to the end of its TLS handshake, and says nothing.
 func TestIdleTunnelsAreCheap(t *testing.T) {
+	t.Parallel()
 	n := idleTunnels
 	var files syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
-	if most := int(files.Cur) - 500; most < n {
+	// The session keeps a second descriptor for each, to go on to the origin.
+	if most := int(files.Cur)/2 - 500; most < n {
 		t.Logf("the limit of open files is %d: %d tunnels instead of %d", files.Cur, most, n)
 		n = most
 	}

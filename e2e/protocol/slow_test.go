@@ -16,6 +16,7 @@ import (
 // like that. The plane closes all of them, writes each down, and serves
 // others meanwhile.
 func TestSlowClientsAreClosedAndHinderNobody(t *testing.T) {
+	t.Parallel()
 	program := packaged(t, "slowhttptest")
 	l, port := listen(t)
 	s := newSession(t, "[limits]\nhead_timeout = \"2s\"\nbody_timeout = \"2s\"\nwrite_timeout = \"2s\"\nidle_timeout = \"5s\"\n",
