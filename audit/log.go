@@ -59,6 +59,9 @@ type Options struct {
 	// OnLost is called with the number of rows that cannot be committed although
 	// others can; nil: nothing is. It must not use the log.
 	OnLost func(rows int)
+	// OnDamage is called when a row of the database cannot be read, and with nil
+	// when all can be again; nil: nothing is. It must not use the log.
+	OnDamage func(*DamageError)
 }
 
 // Log appends to and reads one audit.db. Several processes may have the same
@@ -83,6 +86,7 @@ type Log struct {
 
 	writer
 	checkpoints *checkpointer
+	health      *health // nil: the log is no session's
 }
 
 // Open opens or creates the log for appending.
@@ -108,6 +112,7 @@ func Open(path string, opts Options) (*Log, error) {
 		if l.spill, err = reserveSpill(path, opts.Session, l.head.writer); err != nil {
 			return nil, fmt.Errorf("open the audit log: %w", errors.Join(err, l.Close()))
 		}
+		l.startHealth()
 	}
 	return l, nil
 }
@@ -128,6 +133,7 @@ func OpenReader(path string) (*Log, error) {
 // Close commits what is queued and closes the log. The error wraps a
 // [LostError] when rows could not be committed.
 func (l *Log) Close() error {
+	l.health.close()
 	l.patience.last.Store(true)
 	lost := l.writer.close()
 	if l.spill != nil {

@@ -67,6 +67,9 @@ func (w *writer) init(l *Log) {
 // ctx ends first, the row may or may not be committed. Errors wrap
 // ErrUnavailable.
 func (w *writer) Append(ctx context.Context, r Row) (Row, error) {
+	if err := w.log.refuses(r); err != nil {
+		return r, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
 	p := &pending{row: r}
 	if err := w.await(ctx, p, false); err != nil {
 		w.countRefusal(r)

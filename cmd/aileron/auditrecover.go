@@ -84,3 +84,13 @@ func recoveryText(r audit.Recovery) string {
 	}
 	return text
 }
+
+// auditDamaged logs that the audit log is damaged, or is not any more.
+func (a *app) auditDamaged(d *audit.DamageError) {
+	if d == nil {
+		a.logger().Warn("the audit log can be read again: requests are served")
+		return
+	}
+	a.logger().Error("the audit log is damaged: requests are refused; end this session, then run: aileron audit recover",
+		"row", d.Seq, "error", d.Err)
+}

@@ -84,3 +84,20 @@ func TestALogOfANewerAileronIsReadAndNotWritten(t *testing.T) {
 		}
 	}
 }
+
+// A session on a damaged log could serve no request: it does not begin.
+func TestNoSessionBeginsOnADamagedLog(t *testing.T) {
+	c := newCLI(t)
+	c.write(requests(200)...)
+	c.overwrite()
+	for range 2 {
+		_, errs, code := c.run("run", "--", "true")
+		if code != 1 || !strings.Contains(errs, "audit.db is damaged: row ") || !strings.Contains(errs, "aileron audit recover") {
+			t.Errorf("it ends with %d: %s", code, errs)
+		}
+	}
+	c.ok("audit", "recover")
+	if _, errs, code := c.run("run", "--", "true"); code != 0 {
+		t.Errorf("after audit recover it ends with %d: %s", code, errs)
+	}
+}

@@ -105,7 +105,10 @@ func (a *app) openSession(ctx context.Context, plan sessionPlan) (opened *sessio
 		return nil, err
 	}
 	s.audit, err = audit.Open(filepath.Join(home, "audit.db"), audit.Options{Durability: conf.Audit.Durability, Session: s.id,
-		OnBroken: a.auditBroken, OnOutage: a.auditOutage, OnLost: a.auditLost})
+		OnBroken: a.auditBroken, OnOutage: a.auditOutage, OnLost: a.auditLost, OnDamage: a.auditDamaged})
+	if err == nil {
+		err = s.audit.Damage()
+	}
 	if err != nil {
 		return nil, sessionAuditHint(err, home)
 	}

@@ -1,0 +1,123 @@
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// eventually takes looks until ok holds.
+func (h *health) eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		select {
+		case h.now <- struct{}{}:
+		default:
+		}
+		if time.Now().After(end) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// Pages that are overwritten under a session end its requests, not its
+// outcomes: the row is named, once, and whole pages bring the requests back.
+func TestDamageUnderASessionRefusesIntents(t *testing.T) {
+	for _, d := range damages() {
+		t.Run(d.name, func(t *testing.T) {
+			path := longHistory(t, t.TempDir(), 400)
+			reports := make(chan *DamageError, 16)
+			l, err := Open(path, Options{Session: NewID(), OnDamage: func(d *DamageError) { reports <- d }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			if err := l.Damage(); err != nil {
+				t.Fatalf("Damage = %v", err)
+			}
+			intent := func() error {
+				_, err := l.Append(t.Context(), Row{Event: EventProxyStarted, Host: "a.example"})
+				return err
+			}
+			if err := intent(); err != nil {
+				t.Fatal(err)
+			}
+			l.settle(t.Context())
+			execSQL(t, path, "PRAGMA wal_checkpoint(TRUNCATE)")
+			whole, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.apply(t, path)
+			l.health.eventually(t, "requests go on", func() bool { return l.Damage() != nil })
+			var found *DamageError
+			if err := intent(); !errors.Is(err, ErrUnavailable) || !errors.As(err, &found) || found.Seq > 402 {
+				t.Fatalf("Append of an intent = %v; want %v for the damage", err, ErrUnavailable)
+			}
+			if named := found.Seq > 0; named != (d.pages(10)[0] > 2) {
+				t.Errorf("the error is %v; it names a row: %v", found, named)
+			}
+			if err := os.WriteFile(path, whole, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l.health.eventually(t, "requests do not go on", func() bool { return l.Damage() == nil && intent() == nil })
+			if n := len(reports); n != 2 || <-reports == nil || <-reports != nil {
+				t.Errorf("%d reports, want one of the damage and one of its end", n)
+			}
+		})
+	}
+}
+
+// Outcomes of what is under way are committed as long as the database takes
+// them.
+func TestOutcomesAreCommittedToADamagedLog(t *testing.T) {
+	path := longHistory(t, t.TempDir(), 400)
+	damages()[0].apply(t, path)
+	l, err := Open(path, Options{Session: NewID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Damage(); !IsDamaged(err) {
+		t.Fatalf("Damage = %v at the start", err)
+	}
+	last := appendNumbered(t, l, "first", 1)
+	closeLog(t, l)
+	if raw, err := os.ReadFile(path); err != nil || !bytes.Contains(raw, []byte(last.Hash)) {
+		t.Errorf("the outcome is not in the log: %v", err)
+	}
+}
+
+// A look is bounded, and looks come to every row.
+func TestALookReadsABoundedPartOfTheLog(t *testing.T) {
+	path := longHistory(t, t.TempDir(), 10)
+	l, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 * healthChunk {
+		if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Status: i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeLog(t, l)
+	h := health{path: path}
+	passes := 0
+	for range 8 { // at least a chunk each
+		before := h.cursor
+		if err := h.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if h.cursor < before || h.cursor == 0 {
+			passes++
+		}
+	}
+	if passes == 0 || !h.passed {
+		t.Errorf("%d passes; it stands at row %d", passes, h.cursor)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(path), "audit.db")); err != nil {
+		t.Error(err)
+	}
+}
