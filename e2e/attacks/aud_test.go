@@ -215,6 +215,13 @@ func audUnwritable(c *trial) {
 		}
 		c.must(os.Remove(fill.Name()))
 		c.is("with room again", c.get("plain.good.test", "/v1/items"), 200)
+		c.rows++ // the row that counts the refused ones
+		counted := slices.ContainsFunc(c.settledRows(), func(r audit.Row) bool {
+			return r.Event == audit.EventSandboxRejected && r.Reason == auditUnavailable.reason && fmt.Sprint(r.Fields["requests"]) == "1"
+		})
+		if !counted {
+			c.failf("no row counts the one request that was refused meanwhile")
+		}
 	})
 }
 

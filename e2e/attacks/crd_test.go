@@ -163,7 +163,7 @@ func crd() category {
 						v.close = true // it was processed, and the answer is lost
 					})
 					a := c.post("api.good.test", "/v1/items", "", name+": k")
-					c.refused("the POST", a, upstreamBroken)
+					c.refused("the POST", a, upstreamClosed)
 					posts := 0
 					for _, h := range c.hits("api.good.test") {
 						if h.Method == "POST" {

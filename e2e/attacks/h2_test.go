@@ -284,19 +284,19 @@ func h2Origin(c *trial) {
 		want   refusal
 		answer func(f *http2.Framer, id uint32) // the connection ends after a refusal
 	}{
-		"frame size of 0": {upstreamBroken, func(f *http2.Framer, id uint32) {
+		"frame size of 0": {upstreamNotHTTP, func(f *http2.Framer, id uint32) {
 			_ = f.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 0})
 			respond(f, id, "ok")
 		}},
-		"push": {upstreamBroken, func(f *http2.Framer, id uint32) {
+		"push": {upstreamNotHTTP, func(f *http2.Framer, id uint32) {
 			_ = f.WritePushPromise(http2.PushPromiseParam{StreamID: id, PromiseID: 2, BlockFragment: headers(":method", "GET", ":scheme", "https", ":authority", "api.good.test", ":path", "/admin"), EndHeaders: true})
 			respond(f, id, "ok")
 		}},
-		"GOAWAY": {upstreamBroken, func(f *http2.Framer, id uint32) {
+		"GOAWAY": {upstreamClosed, func(f *http2.Framer, id uint32) {
 			_ = f.WriteGoAway(id, http2.ErrCodeInternal, []byte(on.secrets["S1"]))
 		}},
-		"reset": {upstreamBroken, func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeInternal) }},
-		"interim flood": {upstreamBroken, func(f *http2.Framer, id uint32) {
+		"reset": {upstreamReset, func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeInternal) }},
+		"interim flood": {upstreamHead, func(f *http2.Framer, id uint32) {
 			for range 5000 {
 				if f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers(":status", "103", "link", on.secrets["S1"]), EndHeaders: true}) != nil {
 					return

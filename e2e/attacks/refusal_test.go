@@ -63,6 +63,7 @@ var (
 	upstreamNotHTTP   = refusal{502, "network_error", "upstream_not_http", ""}
 	upstreamHead      = refusal{502, "network_error", "upstream_head_too_large", ""}
 	upstreamClosed    = refusal{502, "network_error", "upstream_closed", ""}
+	upstreamReset     = refusal{502, "network_error", "upstream_reset", ""}
 	upstreamTimeout   = refusal{504, "timeout", "upstream_timeout", ""}
 	requestTooSlow    = refusal{408, "timeout", "request_too_slow", ""}
 	unsafeEncoding    = refusal{502, "response_unsafe", "content_encoding", ""}
