@@ -123,7 +123,11 @@ func OpenReader(path string) (*Log, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	db, err := sql.Open("sqlite", dsn(path)+"?mode=ro&_pragma=busy_timeout(2000)")
+	readOnly, err := immutable(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	db, err := sql.Open("sqlite", dsn(path)+"?mode=ro&_pragma=busy_timeout(2000)"+readOnly)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}

@@ -24,7 +24,8 @@ var arrows = []struct{ from, to, why string }{
 	{"proxy", "spec vault ca audit proxy/ internal/", "the plane stands on the leaves"},
 	{"audit", "internal/", "leaves of every package"},
 	{"shims", "spec", "shims render what specs declare"},
-	{"spec/store", "spec", "the store keeps connectors"},
+	{"spec/store", "spec internal/", "the store keeps connectors"},
+	{"vault", "internal/", "leaves of every package"},
 	{"sandbox", "sandbox/ internal/", "a box knows boxes, not proxies"},
 }
 

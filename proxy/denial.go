@@ -73,6 +73,7 @@ const (
 const (
 	ReasonConnectorUnreadable = "connector_unreadable"
 	ReasonStoreUnreadable     = "store_unreadable"
+	ReasonHomeMissing         = "home_missing"
 )
 
 // noteTunnel is the reason column of a row that is no refusal.
@@ -136,7 +137,7 @@ func kindOf(reason string) kind {
 		return kind{"unavailable", 503, true, "Ask the user to unlock the vault: aileron vault unlock."}
 	case reasonCA:
 		return kind{"unavailable", 503, false, "Ask the user to set the clock right, or to start a new session."}
-	case ReasonConnectorUnreadable, ReasonStoreUnreadable, reasonVaultUnread:
+	case ReasonConnectorUnreadable, ReasonStoreUnreadable, ReasonHomeMissing, reasonVaultUnread:
 		return kind{"unavailable", 503, true,
 			"What this session may do could not be read. Try again later, and tell the user to check the disk and the rights on the home."}
 	case reasonDraining:

@@ -87,8 +87,9 @@ type Grants struct {
 	Locked bool       // the vault is locked: Bound is empty and may fill again
 
 	// Unreadable holds the connectors that could not be read again, each with
-	// its reason: ReasonConnectorUnreadable or ReasonStoreUnreadable. What they
-	// grant now is not known, so their operations are denied.
+	// its reason: ReasonConnectorUnreadable, ReasonStoreUnreadable or
+	// ReasonHomeMissing. What they grant now is not known, so their operations are
+	// denied.
 	Unreadable map[spec.FQN]string
 	// VaultUnreadable is a vault that could not be read: Bound is empty and may
 	// fill again.

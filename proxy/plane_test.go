@@ -474,6 +474,7 @@ func TestAnUnboundOrLockedCredentialSendsNothing(t *testing.T) {
 		reasonVaultLocked:         {Locked: true},
 		reasonVaultUnread:         {VaultUnreadable: true},
 		ReasonConnectorUnreadable: {Bound: g.Bound, Unreadable: map[spec.FQN]string{fqn: ReasonConnectorUnreadable}},
+		ReasonHomeMissing:         {Bound: g.Bound, Unreadable: map[spec.FQN]string{fqn: ReasonHomeMissing}},
 		ReasonStoreUnreadable:     {Bound: g.Bound, Unreadable: map[spec.FQN]string{fqn: ReasonStoreUnreadable}},
 	} {
 		grants.Index, grants.Scrub = g.Index, g.Scrub

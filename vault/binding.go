@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"filippo.io/age"
+
+	"github.com/ALRubinger/aileron/internal/format"
 )
 
 // Binding says which credential a connector gets. It holds no secret.
@@ -156,6 +158,9 @@ func (v *Vault) binding(name string) (stored, error) {
 	if err != nil {
 		return stored{}, err
 	}
+	if err := format.CheckJSON(raw, v.path(file), vaultFormat); err != nil {
+		return stored{}, err
+	}
 	var s stored
 	if json.Unmarshal(raw, &s) != nil || s.Binding.Name != name || s.Binding.Check() != nil {
 		return stored{}, fmt.Errorf("read the binding %[1]s: %[2]s is broken or of another binding; remove it with: aileron binding revoke %[1]s", name, v.path(file))
@@ -200,27 +205,6 @@ func (v *Vault) Credential(name string) (Credential, error) {
 		return Credential{}, fmt.Errorf("open the binding %s: %w", name, err)
 	}
 	return Credential{Kind: inner.Binding.Kind, Username: inner.Binding.Username, Secret: secret}, nil
-}
-
-// Revoke removes a binding, one whose file is broken too.
-func (v *Vault) Revoke(name string) error {
-	file, err := bindingFile(name)
-	if err != nil {
-		return err
-	}
-	unlock, err := v.change()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	err = v.remove(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w", name, ErrNotBound)
-	}
-	if err != nil {
-		return fmt.Errorf("revoke %s: %w", name, err)
-	}
-	return nil
 }
 
 // Bindings lists what is bound, by name, without any secret. Those that cannot

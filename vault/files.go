@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/format"
 )
 
 // maxFile bounds what is read of one file of the vault.
@@ -20,6 +22,9 @@ const maxFile = 256 << 10
 // writersWait bounds the wait for another process that writes to the vault.
 // Each writes for milliseconds, so one that takes longer hangs.
 const writersWait = 10 * time.Second
+
+// vaultFormat is the format of the vault's directory, and of each binding.
+const vaultFormat = format.First
 
 // tmpPrefix begins the names of files that are not whole yet.
 const tmpPrefix = ".new-"
@@ -36,7 +41,7 @@ func (v *Vault) exclusive() (func(), error) {
 		return nil, fmt.Errorf("lock the vault: %w", err)
 	}
 	for end := time.Now().Add(writersWait); ; {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := v.flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			return func() { _ = f.Close() }, nil
 		}
@@ -77,7 +82,7 @@ func (v *Vault) safe(name string) error {
 			return fmt.Errorf("open the vault: %s belongs to another user; it must be yours", dir)
 		}
 		if next == "" || next == "." {
-			return nil
+			return format.Check(v.dir, vaultFormat)
 		}
 		dir = filepath.Join(dir, next)
 	}

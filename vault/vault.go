@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"filippo.io/age"
+	"golang.org/x/sys/unix"
 )
 
 // Errors that callers ask for.
@@ -45,6 +46,7 @@ const (
 type Vault struct {
 	dir     string
 	factors factors
+	flock   func(fd, how int) error // flock(2); a test has a fake
 
 	mu       sync.Mutex
 	identity *age.X25519Identity // nil: locked
@@ -64,7 +66,7 @@ func TestOnlyWorkFactor(n int) Option {
 
 // Open names the vault in dir, which need not exist.
 func Open(dir string, options ...Option) *Vault {
-	v := &Vault{dir: dir, factors: factors{fresh: workFactor, least: minWorkFactor}}
+	v := &Vault{dir: dir, factors: factors{fresh: workFactor, least: minWorkFactor}, flock: unix.Flock}
 	for _, o := range options {
 		o(v)
 	}

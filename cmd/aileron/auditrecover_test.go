@@ -41,7 +41,7 @@ func TestADamagedLogIsRecovered(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := lockDir(dir)
+	lock, err := (&app{}).lockDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,6 +73,7 @@ func beginChange(ctx context.Context, a *app, log *audit.Log, home string, c cha
 		return nil, err
 	}
 	if p.lock, err = a.lockNewFile(p.path); err != nil {
+		_ = os.Remove(p.path) // a file that cannot be locked
 		return nil, fmt.Errorf("lock the file of the change: %w", err)
 	}
 	_, err = p.lock.Write(append(raw, '\n'))
@@ -147,7 +148,7 @@ func (a *app) lockFile(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// flock locks a file. A file system without locks is a *noLocksError.
+// flock locks a file.
 func (a *app) flock(f *os.File, how int) error {
 	flock := unix.Flock
 	if a.fakeFlock != nil {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -70,7 +71,7 @@ func readChangeFile(from io.Reader, path string) (f changeFile, begun bool, err 
 	if err != nil {
 		return f, false, fmt.Errorf("read %s: %w", path, err)
 	}
-	if err := checkFormat(raw, path, changeFormat); err != nil {
+	if err := format.CheckJSON(raw, path, changeFormat); err != nil {
 		return f, false, err
 	}
 	if json.Unmarshal(raw, &f) != nil || f.Change.Done() == "" {

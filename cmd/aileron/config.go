@@ -11,6 +11,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -18,6 +19,7 @@ import (
 // config is <home>/config.toml. Flags and the environment beat it; a missing
 // file is an empty one; an unknown key is an error.
 type config struct {
+	Format   int `toml:"format"` // of the file; 0 is the first
 	Upstream struct {
 		Resolve []string `toml:"resolve"` // HOST:PORT:ADDR
 		CA      string   `toml:"ca"`      // file of extra roots
@@ -74,10 +76,17 @@ func (d *duration) UnmarshalText(text []byte) error {
 func readConfig(home string) (config, error) {
 	var c config
 	path := filepath.Join(home, "config.toml")
-	meta, err := toml.DecodeFile(path, &c)
+	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return config{}, nil
 	}
+	if err != nil {
+		return config{}, &configError{err}
+	}
+	if err := checkConfigFormat(raw, path); err != nil {
+		return config{}, err
+	}
+	meta, err := toml.Decode(string(raw), &c)
 	if err != nil {
 		return config{}, hint(fmt.Errorf("read %s: %w", path, err), "mend the file, or remove it to get the defaults")
 	}
@@ -93,6 +102,34 @@ func readConfig(home string) (config, error) {
 	}
 	return c, nil
 }
+
+// configFormat is the newest format of config.toml that this aileron knows.
+const configFormat = format.First
+
+// checkConfigFormat returns a *format.Error for a file of a newer format,
+// whatever else is in it.
+func checkConfigFormat(raw []byte, path string) error {
+	var f struct {
+		Format any `toml:"format"`
+	}
+	if _, err := toml.Decode(string(raw), &f); err != nil || f.Format == nil {
+		return nil //nolint:nilerr // the whole is decoded next
+	}
+	if n, ok := f.Format.(int64); !ok || n > configFormat {
+		return &format.Error{Path: path, Format: fmt.Sprint(f.Format), Known: configFormat}
+	}
+	return nil
+}
+
+// configError is a config.toml that is there and could not be read.
+type configError struct{ err error }
+
+func (e *configError) Error() string { return "read the configuration: " + e.err.Error() }
+func (e *configError) Unwrap() error { return e.err }
+
+// ErrorClass and ErrorReason are for --json.
+func (*configError) ErrorClass() string  { return "unavailable" }
+func (*configError) ErrorReason() string { return "config_unreadable" }
 
 // minMemory is the smallest memory_bytes with which a session can serve one
 // connection, which may have only a part of it, with an upload over HTTP/2.

@@ -91,7 +91,7 @@ func (a *app) exitCode(err error) int {
 	if fault != "" && c == nil && r == nil {
 		class, reason = "unavailable", fault
 	}
-	if errors.As(err, &h) && fault != faultDescriptors { // nothing else can be done about those
+	if errors.As(err, &h) && !onlyRemedy(fault) {
 		mend = h.mend
 	}
 	// One line, whatever an error below has put in: it is read by people and by grep.

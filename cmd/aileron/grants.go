@@ -185,6 +185,10 @@ func (g *granter) refresh(ctx context.Context, force bool) {
 		return
 	}
 	g.print = print
+	if err := g.s.homeMissing(); err != nil {
+		g.withhold(err)
+		return
+	}
 	g.unread = &unreadGrants{connectors: map[spec.FQN]string{}}
 	connectors, faults := g.s.store.Current()
 	connectors = g.unread.keepUnread(connectors, g.connectors, faults)
@@ -213,18 +217,6 @@ func (g *granter) refresh(ctx context.Context, force bool) {
 		g.complained = ""
 	}
 	g.s.plane.SetGrants(grants)
-}
-
-// missed counts a load that could not read everything, and reports whether it
-// is the first one: that may be a moment without descriptors.
-func (g *granter) missed() bool {
-	g.misses++
-	if g.misses == 1 {
-		g.print = ""
-		return true
-	}
-	g.complain("what this session may do could not be read; requests that need it are refused until it can", g.unread.cause)
-	return false
 }
 
 // complain tells of a failed load, each one once, and has it tried again at

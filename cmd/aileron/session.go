@@ -15,6 +15,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
@@ -28,7 +29,8 @@ type session struct {
 	id     string
 	token  string
 	home   string
-	dir    string // <home>/sessions/<id>
+	dir    string      // <home>/sessions/<id>
+	place  os.FileInfo // of home, as it was at the start
 	lock   *os.File
 	log    *slog.Logger
 	agent  string
@@ -51,8 +53,12 @@ type session struct {
 	uncontrol func()        // ends the control socket
 }
 
+// sessionFormat is the newest format of session.json that this aileron knows.
+const sessionFormat = format.First
+
 // sessionInfo is sessions/<id>/session.json.
 type sessionInfo struct {
+	Format  int       `json:"format"`
 	ID      string    `json:"id"`
 	PID     int       `json:"pid"`
 	Agent   string    `json:"agent"`
@@ -103,6 +109,9 @@ func (a *app) openSession(ctx context.Context, plan sessionPlan) (opened *sessio
 	}
 	if err = s.makeDir(); err != nil {
 		return nil, err
+	}
+	if s.place, err = os.Stat(home); err != nil {
+		return nil, fmt.Errorf("look at the home: %w", err)
 	}
 	s.audit, err = audit.Open(filepath.Join(home, "audit.db"), audit.Options{Durability: conf.Audit.Durability, Session: s.id,
 		OnBroken: a.auditBroken, OnOutage: a.auditOutage, OnLost: a.auditLost, OnDamage: a.auditDamaged})

@@ -123,12 +123,12 @@ func waitsFor(t *testing.T, path string) {
 // A process that stood still before it had its lock may find its directory
 // swept away.
 func TestASessionThatWasSweptBeforeItsLockHasADirectory(t *testing.T) {
-	s := &session{id: "01LATE", home: t.TempDir()}
+	s := &session{app: &app{}, id: "01LATE", home: t.TempDir()}
 	dir := filepath.Join(s.home, "sessions", s.id)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	sweep, err := lockDir(dir)
+	sweep, err := s.app.lockDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

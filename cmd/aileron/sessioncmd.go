@@ -97,6 +97,9 @@ func sessionStop(ctx context.Context, a *app, id string) error {
 	if s.State != "running" {
 		return hint(fmt.Errorf("stop the session %s: it is not running", id), "aileron session list shows what is")
 	}
+	if s.newer != nil {
+		return fmt.Errorf("stop the session %s: %w", id, s.newer)
+	}
 	home, err := a.Home()
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/format"
 )
 
 // makeDir creates sessions/<id> with a lock that lives as long as the process,
@@ -27,7 +28,7 @@ func (s *session) makeDir() error {
 	s.dir = dir
 	var err error
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if s.lock, err = lockDir(dir); err == nil {
+		if s.lock, err = s.app.lockDir(dir); err == nil {
 			break
 		}
 		// A check whether this session is alive holds the lock for a moment,
@@ -42,7 +43,7 @@ func (s *session) makeDir() error {
 	if err := s.control(); err != nil {
 		return err
 	}
-	raw, err := json.Marshal(sessionInfo{ID: s.id, PID: os.Getpid(), Agent: s.agent, Mode: s.mode, Started: s.start.UTC()})
+	raw, err := json.Marshal(sessionInfo{Format: sessionFormat, ID: s.id, PID: os.Getpid(), Agent: s.agent, Mode: s.mode, Started: s.start.UTC()})
 	if err != nil {
 		return err
 	}
@@ -52,30 +53,9 @@ func (s *session) makeDir() error {
 	return nil
 }
 
-// lockDir makes the lock of a session's directory and takes it. An error wraps
-// EWOULDBLOCK when another process has it, and fs.ErrNotExist when the
-// directory has just been removed.
-func lockDir(dir string) (*os.File, error) {
-	path := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		var ours, there os.FileInfo
-		if ours, err = f.Stat(); err == nil {
-			there, err = os.Stat(path)
-		}
-		if err == nil && !os.SameFile(ours, there) {
-			err = fs.ErrNotExist
-		}
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
+// lockDir makes the lock of a session's directory and takes it, see lockFile.
+func (a *app) lockDir(dir string) (*os.File, error) {
+	return a.lockFile(filepath.Join(dir, "lock"), unix.LOCK_EX|unix.LOCK_NB)
 }
 
 // alive reports whether the process of a session still runs: it holds the lock.
@@ -109,14 +89,16 @@ func (s *session) sweepSessions(ctx context.Context) {
 		if info, err := e.Info(); err != nil || !described(dir) && time.Since(info.ModTime()) < 2*time.Second {
 			continue // it may be about to take its lock, which it has before it describes itself
 		}
-		lock, err := lockDir(dir)
+		lock, err := s.app.lockDir(dir)
 		if err != nil {
 			continue // it has its lock, or another sweep does
 		}
 		// The rows first: a sweep that is killed here is made again. Then all at
 		// once: a session that begins just now must not find half of it.
-		if described(dir) { // else it had not begun
+		if _, err = readSessionInfo(dir); err == nil {
 			err = s.closeKilled(ctx, e.Name())
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = nil // it had not begun
 		}
 		if err == nil {
 			err = os.Rename(dir, swept)
@@ -132,6 +114,22 @@ func (s *session) sweepSessions(ctx context.Context) {
 func described(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "session.json"))
 	return err == nil
+}
+
+// readSessionInfo reads the description of a session's directory. An error is
+// fs.ErrNotExist when there is none, and a *format.Error for a session of a
+// newer aileron, whose directory is left to that one.
+func readSessionInfo(dir string) (info sessionInfo, err error) {
+	path := filepath.Join(dir, "session.json")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return info, fmt.Errorf("read the session's description: %w", err)
+	}
+	if err := format.CheckJSON(raw, path, sessionFormat); err != nil {
+		return info, err
+	}
+	_ = json.Unmarshal(raw, &info) // what was killed while it wrote has none
+	return info, nil
 }
 
 // errPending is returned for a session some of whose rows wait in a spill file.

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/format"
 )
 
 // sessionState is one session as session list and show tell of it.
@@ -28,6 +29,8 @@ type sessionState struct {
 	Unknown int `json:"unknown_outcomes,omitempty"` // its requests whose outcome is not known, by rows
 	Open    int `json:"without_outcome,omitempty"`  // of session show: its requests without a row of their outcome
 	Spilled int `json:"spilled_rows,omitempty"`     // its last rows, which are not in the audit log yet
+
+	newer error // a *format.Error: a newer aileron's, to which the control socket is not known
 
 	Disabled *disabledState `json:"disabled,omitempty"` // its box was not mediated, or not started
 }
@@ -63,9 +66,12 @@ func (a *app) sessions(ctx context.Context) ([]sessionState, error) {
 	}
 	entries, _ := os.ReadDir(filepath.Join(home, "sessions")) // none: nothing runs
 	for _, e := range entries {
-		var info sessionInfo
-		raw, err := os.ReadFile(filepath.Join(home, "sessions", e.Name(), "session.json"))
-		if err != nil || json.Unmarshal(raw, &info) != nil {
+		info, err := readSessionInfo(filepath.Join(home, "sessions", e.Name()))
+		newer := errors.As(err, new(*format.Error))
+		if newer {
+			info = sessionInfo{ID: e.Name()}
+		}
+		if info.ID == "" {
 			continue
 		}
 		s := found[info.ID]
@@ -73,13 +79,19 @@ func (a *app) sessions(ctx context.Context) ([]sessionState, error) {
 			s = &sessionState{ID: info.ID, Agent: info.Agent, Mode: info.Mode, Started: info.Started, State: "unclean"}
 			found[info.ID] = s
 		}
+		if s.newer = err; !newer {
+			s.newer = nil
+		}
 		if s.PID = info.PID; alive(home, info.ID) {
 			s.State = "running"
 		}
 	}
 	var all []sessionState
 	for _, s := range found {
-		if s.State == "unclean" {
+		switch {
+		case s.newer != nil:
+			s.Cause = s.newer.Error()
+		case s.State == "unclean":
 			s.Cause = uncleanCause
 		}
 		all = append(all, *s)

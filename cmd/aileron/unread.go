@@ -2,8 +2,12 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 
+	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -29,7 +33,7 @@ func (u *unreadGrants) add(err error) {
 // noteVault reports whether err is a vault that could not be read, and takes
 // it down.
 func (u *unreadGrants) noteVault(err error) bool {
-	if !errors.As(err, new(*vault.UnreadableError)) {
+	if !errors.As(err, new(*vault.UnreadableError)) && !errors.As(err, new(*format.Error)) {
 		return false
 	}
 	u.vault = true
@@ -72,6 +76,47 @@ func (u *unreadGrants) keepUnread(connectors, before []*spec.Connector, faults [
 		}
 	}
 	return connectors
+}
+
+// homeMissing returns an error when the home is not the directory any more that
+// it was at the session's start: it was moved away, or unmounted.
+func (s *session) homeMissing() error {
+	now, err := os.Stat(s.home)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s is not there: it was moved or unmounted", s.home)
+	case err == nil && s.place != nil && !os.SameFile(now, s.place):
+		return fmt.Errorf("%s is another directory now: it was replaced or unmounted", s.home)
+	}
+	return nil // what else is wrong with it shows where it is read
+}
+
+// withhold denies every operation of a connector while the home is missing.
+func (g *granter) withhold(missing error) {
+	if g.complained == missing.Error() {
+		g.print = "" // it may be back at the next tick
+		return
+	}
+	g.complain("the home is missing; requests that need a connector are refused until it is back", missing)
+	g.unread = &unreadGrants{connectors: map[spec.FQN]string{}}
+	for _, c := range g.connectors {
+		g.unread.connectors[c.FQN] = proxy.ReasonHomeMissing
+	}
+	if grants, err := g.grants(g.connectors, nil); err == nil {
+		g.s.plane.SetGrants(grants)
+	}
+}
+
+// missed counts a load that could not read everything, and reports whether it
+// is the first one: that may be a moment without descriptors.
+func (g *granter) missed() bool {
+	g.misses++
+	if g.misses == 1 {
+		g.print = ""
+		return true
+	}
+	g.complain("what this session may do could not be read; requests that need it are refused until it can", g.unread.cause)
+	return false
 }
 
 // storeHint adds what to do about installed connectors that cannot be used.

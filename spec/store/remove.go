@@ -69,7 +69,7 @@ func (s *Store) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the connector store: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+	if err := s.flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock the connector store: %w", err), f.Close())
 	}
 	left, _ := os.ReadDir(tmp)

@@ -11,8 +11,6 @@
 package store
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,22 +18,34 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
+	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/spec"
 )
 
 // Store is <home>/store. Its methods are safe for use by several goroutines
 // and processes.
-type Store struct{ dir string }
+type Store struct {
+	dir   string
+	flock func(fd, how int) error // flock(2); a test has a fake
+}
 
-// Open makes the store's directories where they are missing.
+// storeFormat is the format of the store's directory.
+const storeFormat = format.First
+
+// Open makes the store's directories where they are missing. A store that a
+// newer aileron has written to is a *format.Error.
 func Open(dir string) (*Store, error) {
+	if err := format.Check(dir, storeFormat); err != nil {
+		return nil, err
+	}
 	for _, sub := range []string{"connectors/sha256", "index", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("make the connector store: %w", err)
 		}
 	}
-	return &Store{dir: dir}, nil
+	return &Store{dir: dir, flock: syscall.Flock}, nil
 }
 
 func (s *Store) connectors() string { return filepath.Join(s.dir, "connectors", "sha256") }
@@ -167,6 +177,10 @@ func (e Entry) String() string {
 
 // List reads and verifies all that is installed, by name and version.
 func (s *Store) List() ([]Entry, error) {
+	err := format.Check(s.dir, storeFormat)
+	if err != nil {
+		return nil, &StoreError{err}
+	}
 	dirs, err := os.ReadDir(s.connectors())
 	if err != nil {
 		return nil, &StoreError{err}
@@ -236,25 +250,4 @@ func twin(entries []Entry, i int) string {
 		}
 	}
 	return ""
-}
-
-// Fingerprint changes whenever a file of the store may have changed. It reads
-// no file.
-func (s *Store) Fingerprint() (string, error) {
-	h := sha256.New()
-	err := filepath.WalkDir(s.connectors(), func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return nil //nolint:nilerr // gone between two looks: the next one sees it
-		}
-		fmt.Fprintf(h, "%q %d %d %v %v\n", path, info.Size(), info.ModTime().UnixNano(), info.Mode(), changeTime(info))
-		return nil
-	})
-	return hex.EncodeToString(h.Sum(nil)), err
 }

@@ -372,3 +372,21 @@ func TestConcurrentInstallationsAgree(t *testing.T) {
 		t.Errorf("List() = %v, %v", entries, err)
 	}
 }
+
+// A file system without locks, such as NFS without its lock daemon.
+func TestAStoreWithoutFileLocksIsNotChanged(t *testing.T) {
+	s := open(t)
+	installed := install(t, s, source(t, "1.2.0", nil))
+	for _, errno := range []syscall.Errno{syscall.ENOLCK, syscall.EOPNOTSUPP} {
+		s.flock = func(int, int) error { return errno } // a fake of flock(2)
+		if _, err := s.Install(context.Background(), source(t, "1.3.0", nil), InstallOptions{}); !errors.Is(err, errno) {
+			t.Errorf("install: %v, want %v", err, errno)
+		}
+		if _, err := s.Remove("github://acme/tracker", "", nil); !errors.Is(err, errno) {
+			t.Errorf("remove: %v, want %v", err, errno)
+		}
+	}
+	if entries, err := s.List(); err != nil || len(entries) != 1 || entries[0].Hash != installed.Connector.Hash {
+		t.Errorf("the store has %v, %v", entries, err)
+	}
+}

@@ -1,0 +1,82 @@
+// Package format tells a file of this aileron from one that a newer aileron
+// wrote. What is newer is refused, and never rewritten: [Error] names its
+// format.
+//
+// A directory such as the vault has its format in a file of that name, see
+// [Check]; a JSON file has it under the key "format", see [CheckJSON]. Where
+// there is none, the format is the first one.
+package format
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Name is the file that holds the format of a directory.
+const Name = "format"
+
+// First is the format of what names none.
+const First = 1
+
+// maxFile bounds what is read of a format file.
+const maxFile = 64
+
+// Error is returned for what a newer aileron wrote.
+type Error struct {
+	Path   string
+	Format string // as it is written there
+	Known  int
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s has the format %.20s, and this aileron knows formats up to %d", e.Path, e.Format, e.Known)
+}
+
+// ErrorClass and ErrorReason are those of CONTRACT section 4.
+func (*Error) ErrorClass() string  { return "unavailable" }
+func (*Error) ErrorReason() string { return "newer_format" }
+
+// Check returns an *Error when the directory has a newer format than known. A
+// format that is no number is newer.
+func Check(dir string, known int) error {
+	path := filepath.Join(dir, Name)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the format of %s: %w", dir, errors.Unwrap(err))
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return fmt.Errorf("read the format of %s: %w", dir, errors.Unwrap(err))
+	}
+	text := strings.TrimSpace(string(raw))
+	if n, err := strconv.Atoi(text); text != "" && (err != nil || n > known) {
+		return &Error{Path: dir, Format: text, Known: known}
+	}
+	return nil
+}
+
+// CheckJSON returns an *Error when the JSON object in raw, which path holds,
+// has a newer format than known.
+func CheckJSON(raw []byte, path string, known int) error {
+	var f struct {
+		Format json.RawMessage `json:"format"`
+	}
+	if json.Unmarshal(raw, &f) != nil || f.Format == nil {
+		return nil // its own reader finds what is wrong with it
+	}
+	if n, err := strconv.Atoi(string(f.Format)); err != nil || n > known {
+		return &Error{Path: path, Format: string(f.Format), Known: known}
+	}
+	return nil
+}

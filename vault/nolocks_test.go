@@ -1,0 +1,32 @@
+package vault
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// fakeFlock is flock(2) of a file system without locks.
+func fakeFlock(errno unix.Errno) func(int, int) error { return func(int, int) error { return errno } }
+
+func TestAVaultWithoutFileLocksIsNotWritten(t *testing.T) {
+	v := Open(filepath.Join(t.TempDir(), "vault"), TestOnlyWorkFactor(10))
+	if err := v.Init([]byte("a long passphrase")); err != nil {
+		t.Fatal(err)
+	}
+	for _, errno := range []unix.Errno{unix.ENOLCK, unix.EOPNOTSUPP} {
+		v.flock = fakeFlock(errno)
+		for what, err := range map[string]error{
+			"lock": v.SetLocked(true), "passwd": v.ChangePassphrase([]byte("another passphrase")), "revoke": v.Revoke("bearer/x/y"),
+		} {
+			if !errors.Is(err, errno) {
+				t.Errorf("%s: %v, want %v", what, err, errno)
+			}
+		}
+	}
+	if locked, err := v.LockState(); locked || err != nil {
+		t.Errorf("locked %v, %v", locked, err)
+	}
+}
