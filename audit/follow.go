@@ -142,7 +142,7 @@ func (f *follower) open(ctx context.Context) (opened bool, err error) {
 	if err != nil {
 		return false, errors.Join(err, l.Close())
 	}
-	f.replaced(now)
+	another := f.replaced(now)
 	f.log, f.file, f.leaving = l, now, false
 	for i, suffix := range sidecars {
 		f.sidecars[i], _ = os.Stat(f.path + suffix) // nil: it is not watched
@@ -150,16 +150,29 @@ func (f *follower) open(ctx context.Context) (opened bool, err error) {
 	if !f.began {
 		return true, f.begin(ctx, newest.seq)
 	}
-	_, err = f.rewind(ctx)
-	return true, err
+	return true, f.goBack(ctx, !another)
 }
 
-// replaced reports that another file than the one before is followed.
-func (f *follower) replaced(now os.FileInfo) {
-	if f.file != nil && !os.SameFile(f.file, now) {
-		f.say(Notice{Text: "audit.db was replaced: following the new file"})
+// replaced reports whether another file than the one before is followed, and
+// so to notice.
+func (f *follower) replaced(now os.FileInfo) bool {
+	if f.file == nil || os.SameFile(f.file, now) {
+		return false
+	}
+	f.say(Notice{Text: "audit.db was replaced: following the new file"})
+	f.said = ""
+	return true
+}
+
+// goBack is rewind, with a notice where rows are gone from the same file.
+func (f *follower) goBack(ctx context.Context, same bool) error {
+	before := f.cursor
+	after, err := f.rewind(ctx)
+	if err == nil && same && after < before {
+		f.say(Notice{Text: fmt.Sprintf("audit.db does not have row %d any more: following it from row %d on", before, after+1)})
 		f.said = ""
 	}
+	return err
 }
 
 // inPlace reports whether there is a file at path, and whether it is the open
@@ -203,13 +216,9 @@ func (f *follower) read(ctx context.Context) error {
 		return err
 	}
 	if f.cursor > 0 && !f.seen.has(hash) {
-		before := f.cursor
-		after, err := f.rewind(ctx)
-		if err != nil {
+		if err := f.goBack(ctx, true); err != nil {
 			return err
 		}
-		f.say(Notice{Text: fmt.Sprintf("audit.db does not have row %d any more: following it from row %d on", before, after+1)})
-		f.said = ""
 	}
 	for {
 		rows, err := f.chunk(ctx)
@@ -221,52 +230,5 @@ func (f *follower) read(ctx context.Context) error {
 		if err != nil || len(rows) < followChunk {
 			return err
 		}
-	}
-}
-
-// rewind moves the cursor to the newest row that was looked at before and that
-// the log has: by their hashes, so were all rows before it.
-func (f *follower) rewind(ctx context.Context) (int64, error) {
-	f.cursor = 0
-	rows, err := f.log.db.QueryContext(ctx, "SELECT seq, hash FROM events ORDER BY seq DESC")
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var seq int64
-		var hash string
-		if err := rows.Scan(&seq, &hash); err != nil {
-			return 0, err
-		}
-		if f.seen.has(hash) {
-			f.cursor = seq
-			break
-		}
-	}
-	return f.cursor, rows.Err()
-}
-
-func (f *follower) print(r Row) error {
-	if err := f.show(r); err != nil {
-		return showError{err}
-	}
-	return nil
-}
-
-// say reports n, unless it did so last.
-func (f *follower) say(n Notice) {
-	if n.Text == f.said {
-		return
-	}
-	if f.said = n.Text; n.Text != "" && f.notice != nil {
-		f.notice(n)
-	}
-}
-
-func (f *follower) close() {
-	if f.log != nil {
-		_ = f.log.Close()
-		f.log = nil
 	}
 }

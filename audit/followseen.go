@@ -118,3 +118,50 @@ func (f *follower) chunk(ctx context.Context) ([]Row, error) {
 	f.highest = max(f.highest, f.cursor)
 	return fresh, rows.Err()
 }
+
+// rewind moves the cursor to the newest row that was looked at before and that
+// the log has: by their hashes, so were all rows before it.
+func (f *follower) rewind(ctx context.Context) (int64, error) {
+	f.cursor = 0
+	rows, err := f.log.db.QueryContext(ctx, "SELECT seq, hash FROM events ORDER BY seq DESC")
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var seq int64
+		var hash string
+		if err := rows.Scan(&seq, &hash); err != nil {
+			return 0, err
+		}
+		if f.seen.has(hash) {
+			f.cursor = seq
+			break
+		}
+	}
+	return f.cursor, rows.Err()
+}
+
+func (f *follower) print(r Row) error {
+	if err := f.show(r); err != nil {
+		return showError{err}
+	}
+	return nil
+}
+
+// say reports n, unless it did so last.
+func (f *follower) say(n Notice) {
+	if n.Text == f.said {
+		return
+	}
+	if f.said = n.Text; n.Text != "" && f.notice != nil {
+		f.notice(n)
+	}
+}
+
+func (f *follower) close() {
+	if f.log != nil {
+		_ = f.log.Close()
+		f.log = nil
+	}
+}

@@ -47,12 +47,13 @@ func (e *DamageError) Unwrap() error { return e.Err }
 
 // health reads the log of a session in the background.
 type health struct {
-	path   string
-	report func(*DamageError) // nil: to nobody
-	found  atomic.Pointer[DamageError]
-	now    chan struct{} // asks for a look
-	stop   context.CancelFunc
-	ends   sync.WaitGroup
+	path    string
+	report  func(*DamageError) // nil: to nobody
+	found   atomic.Pointer[DamageError]
+	foreign atomic.Pointer[SchemaError] // the database is of another version now
+	now     chan struct{}               // asks for a look
+	stop    context.CancelFunc
+	ends    sync.WaitGroup
 
 	cursor int64 // the rows up to it were read in this pass
 	passed bool  // a pass is complete
@@ -82,6 +83,18 @@ func (l *Log) Damage() error {
 	}
 	if d := l.health.found.Load(); d != nil {
 		return d
+	}
+	return nil
+}
+
+// changed returns a *SchemaError when the database became one of another
+// version while a session runs: nothing is written to it then.
+func (l *Log) changed() error {
+	if l.health == nil {
+		return nil
+	}
+	if e := l.health.foreign.Load(); e != nil {
+		return e
 	}
 	return nil
 }
@@ -117,6 +130,9 @@ func (h *health) run(ctx context.Context) {
 // examine takes one look, and reports what changed. A file that is being
 // replaced may look damaged once.
 func (h *health) examine(ctx context.Context) {
+	var foreign *SchemaError
+	_ = errors.As(checkSchema(h.path), &foreign)
+	h.foreign.Store(foreign)
 	var found *DamageError
 	for range 2 {
 		err := h.look(ctx)

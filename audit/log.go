@@ -181,6 +181,9 @@ func (l *Log) commit(group []*Row) (err error) {
 // ready makes the transactor, compares the log with what is known of it, and
 // begins this writer's line of audit.head.
 func (l *Log) ready() error {
+	if err := l.changed(); err != nil {
+		return err
+	}
 	if err := l.sameFile(); err != nil {
 		return err
 	}

@@ -73,3 +73,36 @@ func TestADatabaseOfAnEarlierAileronIsUsed(t *testing.T) {
 		}
 	}
 }
+
+// A newer aileron that takes a log over while a session runs is not written
+// into: no request is served, and the session's last rows wait in its spill
+// file.
+func TestASessionDoesNotWriteToALogOfANewerAileron(t *testing.T) {
+	path := history(t, t.TempDir(), "first", 3)
+	session := NewID()
+	l, err := Open(path, Options{Session: session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendNumbered(t, l, session, 0)
+	l.settle(t.Context())
+	execSQL(t, path, "PRAGMA user_version = 2")
+	l.health.eventually(t, "it is not noticed", func() bool { return l.changed() != nil })
+	var foreign *SchemaError
+	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) || !errors.As(err, &foreign) {
+		t.Errorf("Append = %v; want %v because of the version", err, ErrUnavailable)
+	}
+	if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, SessionID: session, Host: "late.example"}); err != nil {
+		t.Fatal(err)
+	}
+	var lost *LostError
+	if err := l.Close(); !errors.As(err, &lost) || lost.Kept != 1 || lost.Lost != 0 {
+		t.Errorf("Close = %v, want one row kept", err)
+	}
+	execSQL(t, path, "PRAGMA user_version = 0")
+	history(t, filepath.Dir(path), "next", 1)
+	rows, report := all(t, path)
+	if len(rows) != 6 || !report.OK || rows[4].Host != "late.example" {
+		t.Errorf("%d rows; Verify = %+v", len(rows), report)
+	}
+}

@@ -71,6 +71,13 @@ func TestEveryReaderHonoursEveryFilter(t *testing.T) {
 				t.Errorf("audit %s %s prints %q, want %q", verb, w.flags, got, want)
 			}
 		}
+		if strings.Contains(w.flags, "--limit") {
+			continue
+		}
+		summary := decode[audit.Summary](t, c.ok(append([]string{"audit", "summary", "--json"}, strings.Fields(w.flags)...)...))
+		if summary.Rows != int64(len(want)) {
+			t.Errorf("audit summary %s counts %d rows, want %d", w.flags, summary.Rows, len(want))
+		}
 	}
 }
 

@@ -60,6 +60,9 @@ func TestADamagedLogIsRecovered(t *testing.T) {
 	if row.Seq != 201 || row.Fields["lost"] == 0.0 {
 		t.Errorf("audit.recovered is %+v", row)
 	}
+	if out := c.ok("audit", "list", "--event", audit.EventRecovered); !strings.Contains(out, " lost, the old file is audit.db.damaged-") {
+		t.Errorf("audit list shows %q", out)
+	}
 	if out, _, code := c.run("audit", "verify"); code != 1 || !strings.Contains(out, "are missing before it") {
 		t.Errorf("audit verify ends with %d: %s", code, out)
 	}

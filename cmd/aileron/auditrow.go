@@ -56,6 +56,8 @@ func subject(r audit.Row) string {
 		return r.Method
 	case r.Event == audit.EventBroken:
 		return brokenSubject(r)
+	case r.Event == audit.EventRecovered:
+		return recoveredSubject(r)
 	case r.Event == audit.EventSessionStarted:
 		return strings.TrimSpace(field("mode") + " " + field("agent"))
 	case r.Binding != "":
@@ -105,4 +107,12 @@ func brokenSubject(r audit.Row) string {
 	found, _ := r.Fields["found"].(string)
 	seq, _ := r.Fields["expected_seq"].(float64)
 	return fmt.Sprintf("expected row %d with hash %s, found %s", int64(seq), hash, found)
+}
+
+// recoveredSubject describes what audit recover did.
+func recoveredSubject(r audit.Row) string {
+	kept, _ := r.Fields["kept"].(string)
+	rows, _ := r.Fields["rows"].(float64)
+	lost, _ := r.Fields["lost"].(float64)
+	return fmt.Sprintf("%d rows, %d lost, the old file is %s", int64(rows), int64(lost), kept)
 }
