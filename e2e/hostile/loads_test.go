@@ -2,9 +2,12 @@ package hostile
 
 import (
 	"bufio"
+	"bytes"
+	"crypto/tls"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -56,6 +59,7 @@ func loads() []load {
 				return err
 			})
 		}},
+		{"h2: 1000 connections that flood PING and read nothing", func(c *client) { floods(c, 1000, ping()) }},
 		{"h2: 30 connections, 3000 uploads that stand still", func(c *client) {
 			c.many(30, func(int) error { return uploads(c, hostH1) })
 		}},
@@ -248,6 +252,33 @@ func uploads(c *client, host string) error {
 		}
 	}
 	return nil
+}
+
+// floods sends frame on each of n connections as often as it is taken, and reads
+// nothing.
+func floods(c *client, n int, frame []byte) {
+	c.many(n, func(int) error {
+		f, err := c.frames(hostH1)
+		if err != nil {
+			return err
+		}
+		secure := f.conn.(*tls.Conn)
+		_ = secure.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10)
+		burst := bytes.Repeat(frame, 16<<10/len(frame))
+		go func() {
+			for err := error(nil); err == nil; {
+				_, err = secure.Write(burst)
+			}
+		}()
+		return nil
+	})
+}
+
+// ping is a frame that is answered with as many bytes.
+func ping() []byte {
+	var b bytes.Buffer
+	_ = http2.NewFramer(&b, nil).WritePing(false, [8]byte{'f', 'l', 'o', 'o', 'd'})
+	return b.Bytes()
 }
 
 // hpackLiteral is a field without indexing, of any length.

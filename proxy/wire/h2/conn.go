@@ -121,7 +121,11 @@ type deadlineWriter struct{ c *connection }
 func (w deadlineWriter) Write(p []byte) (int, error) {
 	w.c.flushing.Store(true)
 	defer w.c.flushing.Store(false)
-	_ = w.c.conn.SetWriteDeadline(time.Now().Add(w.c.limits.Stalled))
+	span := w.c.limits.Stalled
+	if w.c.ctx.Err() != nil { // what is left to write is why
+		span = min(span, time.Second)
+	}
+	_ = w.c.conn.SetWriteDeadline(time.Now().Add(span))
 	return w.c.conn.Write(p)
 }
 
@@ -233,7 +237,7 @@ func (c *connection) streamFault(e http2.StreamError) error {
 	if st != nil {
 		st.end(errReset)
 	}
-	return c.write(func() {
+	return c.answer(func() {
 		if st != nil {
 			if st.left || st.closed && slices.Contains(c.resets[:], e.StreamID) {
 				return // either side has reset it already

@@ -9,7 +9,8 @@
 //
 // An answer is read from upstream only as far as its client's windows reach.
 // Nothing is queued for a client that does not read: settings and pings are
-// acknowledged by the goroutine that reads, so a flood of them stops itself,
+// acknowledged by the goroutine that reads, so a flood of them stops itself, and
+// what its connection then holds counts in the session's budget,
 // and streams that are closed before their handlers have returned are bounded
 // like open ones, so a flood of resets (CVE-2023-44487, CVE-2025-8671) is
 // refused. A client that keeps to the limit is not: a stream stops counting

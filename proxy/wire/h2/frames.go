@@ -46,7 +46,7 @@ func (c *connection) settings(f *http2.SettingsFrame) error {
 		return connError{http2.ErrCodeEnhanceYourCalm, "a SETTINGS frame has more values than there are settings"}
 	}
 	var bad error
-	err := c.write(func() {
+	err := c.answer(func() {
 		bad = f.ForeachSetting(c.setting)
 		if bad == nil {
 			c.frameHead(0, http2.FrameSettings, http2.FlagSettingsAck, 0)
@@ -85,7 +85,7 @@ func (c *connection) ping(f *http2.PingFrame) error {
 	if f.IsAck() {
 		return nil
 	}
-	return c.write(func() {
+	return c.answer(func() {
 		c.frameHead(8, http2.FramePing, http2.FlagPingAck, 0)
 		_, _ = c.bw.Write(f.Data[:])
 	})

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 
@@ -162,4 +164,61 @@ func TestARequestDoesNotShedItsOwnConnection(t *testing.T) {
 		}
 		return ok
 	})
+}
+
+// What a client that reads nothing makes the reader write counts in the
+// session's budget, and makes room for others.
+func TestAnswersToAFloodCountAndMakeRoom(t *testing.T) {
+	for name, write := range map[string]func(c *http2.Framer) error{
+		"PING":     func(c *http2.Framer) error { return c.WritePing(false, [8]byte{1}) },
+		"SETTINGS": func(c *http2.Framer) error { return c.WriteSettings() },
+		"a reset":  func(c *http2.Framer) error { return c.WritePriority(1, http2.PriorityParam{StreamDep: 1}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := budget.New(1 << 20)
+			client, server := net.Pipe() // which holds nothing: what is not read is not written
+			defer client.Close()
+			must(t, client.SetDeadline(time.Now().Add(time.Minute)))
+			served := make(chan struct{})
+			go func() {
+				defer close(served)
+				opts := wire.Options{Budget: b, Limits: wire.Limits{Stalled: 10 * time.Second}}
+				Serve(t.Context(), server, opts, handler(func(r *http.Request) *http.Response { return status(200, r, http.NoBody, 0) }))
+			}()
+			_, err := io.WriteString(client, http2.ClientPreface)
+			must(t, err)
+			fr := http2.NewFramer(client, client)
+			for range 2 { // SETTINGS and WINDOW_UPDATE
+				_, err = fr.ReadFrame()
+				must(t, err)
+			}
+			go func() {
+				_ = fr.WriteSettings()
+				_, _ = fr.ReadFrame() // its acknowledgement
+				_ = write(fr)
+			}()
+			for b.Used() < blocked {
+				select {
+				case <-served:
+					t.Fatal("the connection ends")
+				case <-time.After(time.Millisecond):
+				}
+			}
+			for _, n := range []int64{b.Size() / 2, b.Size()/2 - blocked + 1} {
+				hold := b.Conn().Hold(nil)
+				defer hold.Release()
+				if !hold.TryTake(n) {
+					t.Errorf("there is no room for %d bytes beside a client that reads nothing", n)
+				}
+			}
+			<-served // it had to make room
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

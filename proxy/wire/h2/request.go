@@ -85,7 +85,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 // refuseStream writes a refused stream down and resets it.
 func (c *connection) refuseStream(id uint32, fault *wire.Fault, code http2.ErrCode) error {
 	c.refuse(fault)
-	return c.write(func() { c.reset(id, code) })
+	return c.answer(func() { c.reset(id, code) })
 }
 
 // answer asks the handler. The stream does not keep the request: an answer may

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -29,7 +30,36 @@ func (c *connection) write(f func()) error {
 	return c.written()
 }
 
-var writeBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 32<<10) }}
+// blocked is what a connection holds while its reader waits for the client to
+// take something: the buffers of both directions, and a TLS record.
+const blocked = writeSize + 18<<10 + bufferSize
+
+// answer is write for the goroutine that reads. A client that does not take what
+// it writes stands still: the connection's buffers then count in the session's
+// budget, and may have to make room.
+func (c *connection) answer(f func()) error {
+	counted := make(chan struct{})
+	stalled := time.AfterFunc(stallsAfter, func() {
+		defer close(counted)
+		if !c.in.hold.Stall(blocked) {
+			c.shed()
+		}
+	})
+	err := c.write(f)
+	if !stalled.Stop() {
+		<-counted
+		c.in.hold.Move(blocked)
+	}
+	return err
+}
+
+// stallsAfter is how long a write lasts before its client counts as one that
+// does not read.
+const stallsAfter = 20 * time.Millisecond
+
+const writeSize = 32 << 10
+
+var writeBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, writeSize) }}
 
 // begin makes sure of the buffer. c.mu is held.
 func (c *connection) begin() {
