@@ -34,7 +34,7 @@ func (w *writer) acknowledge(err error, held, counted int) (done int, waited err
 		w.mu.Unlock()
 	}
 	if w.outage != nil {
-		w.endOutage(counted)
+		w.easeOutage(counted)
 	}
 	return held, nil
 }

@@ -88,19 +88,32 @@ func (l *Log) refusedRow(n int) *Row {
 }
 
 func (w *writer) beginOutage(err error) {
+	w.failed, w.eased = time.Now(), false
 	if w.outage != nil {
 		return
 	}
-	w.outage = &Outage{Since: time.Now(), Err: err}
+	w.outage = &Outage{Since: w.failed, Err: err}
 	if f := w.log.opts.OnOutage; f != nil {
 		f(*w.outage)
 	}
 }
 
-func (w *writer) endOutage(refused int) {
+// easeOutage notes that a commit succeeded, which may be one among others that
+// fail: the outage is over when none has failed for retryEvery.
+func (w *writer) easeOutage(refused int) {
+	w.eased = true
+	w.outage.Refused += refused
+	w.endOutage(retryEvery)
+}
+
+// endOutage ends the outage when commits succeed, and none has failed for quiet.
+func (w *writer) endOutage(quiet time.Duration) {
+	if w.outage == nil || !w.eased || time.Since(w.failed) < quiet {
+		return
+	}
 	o := *w.outage
 	w.outage = nil
-	o.Over, o.Until, o.Refused = true, time.Now(), refused
+	o.Over, o.Until = true, time.Now()
 	if f := w.log.opts.OnOutage; f != nil {
 		f(o)
 	}
@@ -110,7 +123,7 @@ func (w *writer) endOutage(refused int) {
 // away, leaves behind. w.mu is locked.
 func (w *writer) resume() {
 	switch {
-	case w.closed || len(w.held) == 0 && w.refused == 0 && !w.log.head.behind:
+	case w.closed || len(w.held) == 0 && w.refused == 0 && !w.log.head.behind && w.outage == nil:
 	case w.outage != nil:
 		w.timer.Reset(retryEvery)
 	default:
@@ -129,6 +142,7 @@ func (w *writer) close() error {
 	w.mu.Unlock()
 	err := w.await(context.Background(), &pending{barrier: true}, true)
 	w.timer.Stop()
+	w.endOutage(0)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.held) == 0 && w.refused == 0 && w.lost == 0 {

@@ -198,18 +198,10 @@ func TestATornLastLineOfASpillFileIsDropped(t *testing.T) {
 	}
 	raw = bytes.TrimRight(raw, "\x00")
 	for cut := range len(raw) {
-		if err := os.WriteFile(lost.Path, raw[:cut], 0o600); err != nil {
-			t.Fatal(err)
-		}
 		want := max(0, bytes.Count(raw[:cut], []byte{'\n'})-1)
-		got := 0
-		for _, s := range spilled(t, path) {
-			if got = len(s.Rows); s.Err != nil {
-				t.Fatalf("cut at %d: %v", cut, s.Err)
-			}
-		}
-		if got != want {
-			t.Fatalf("cut at %d: %d rows, want %d", cut, got, want)
+		rows, _, err := parseSpill(raw[:cut], spillSession(lost.Path))
+		if len(rows) != want || err != nil {
+			t.Fatalf("cut at %d: %d rows, %v; want %d", cut, len(rows), err, want)
 		}
 	}
 }
@@ -327,6 +319,41 @@ func TestAHeldRowIsTriedAgainByItself(t *testing.T) {
 		time.Sleep(2 * retryEvery)
 		if len(seen) != 2 || (<-seen).Over || !(<-seen).Over {
 			t.Fatalf("the row is not tried again")
+		}
+	})
+}
+
+// A disk that is full now and then has one outage, with all that was refused.
+func TestAnOutageWithPausesIsOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	synctest.Test(t, func(t *testing.T) {
+		session := NewID()
+		opts, seen := outages(session)
+		l, err := Open(path, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		denial := outcomeOf(session, 1)
+		denial.Event, denial.Decision = EventSandboxRejected, DecisionRejected
+		const pauses = 20
+		for range pauses {
+			refuse(t, path, "1")
+			if _, err := l.Append(t.Context(), denial); err == nil {
+				t.Fatal("a row that is refused is committed")
+			}
+			admit(t, path)
+			if _, err := l.Append(t.Context(), denial); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(retryEvery / 10) // of the bubble's clock
+		}
+		time.Sleep(3 * retryEvery)
+		if len(seen) != 2 {
+			t.Fatalf("%d reports of %d outages, want one's start and its end", len(seen), pauses)
+		}
+		if first, last := <-seen, <-seen; first.Over || !last.Over || last.Refused != pauses {
+			t.Errorf("reported: %+v, %+v", first, last)
 		}
 	})
 }

@@ -35,10 +35,13 @@ type writer struct {
 	timer   *time.Timer // commits what is held, when nothing else does
 	refused int         // requests whose denial could not be recorded, and that no row counts
 	lost    int         // rows that are neither in the log nor held
-	group   []*Row      // of the leading goroutine
-	outage  *Outage     // of the leading goroutine; nil: the last commit succeeded
 
-	salvaged time.Time // of the leading goroutine: when it looked for a row that cannot be committed
+	// Of the leading goroutine.
+	group    []*Row
+	outage   *Outage   // nil: the log can be written
+	failed   time.Time // when a commit did last
+	eased    bool      // one has succeeded since
+	salvaged time.Time // when a row that cannot be committed was looked for
 }
 
 // pending is a row on its way, and where its writer waits.
@@ -225,6 +228,8 @@ func (w *writer) lead(p *pending) error {
 		held, err = w.acknowledge(err, held, counted)
 	case settle && w.log.head.behind:
 		err = w.log.commitOrFail(nil)
+	default:
+		w.endOutage(retryEvery)
 	}
 	if settle {
 		w.log.head.settle()
