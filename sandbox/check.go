@@ -48,7 +48,7 @@ exit 0`
 // as Run's, without a network at all. What the image lacks stands in the
 // report; an error is the engine's.
 func (e *Engine) Check(ctx context.Context, b Box) (_ Report, err error) {
-	defer plainly(&err)
+	defer e.explain(&err)
 	if inside := e.exposed(b); inside != "" {
 		return Report{}, &ProjectError{Dir: b.Dir, Holds: inside}
 	}

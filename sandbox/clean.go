@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -136,6 +138,35 @@ func (e *Engine) fateOf(ctx context.Context, id string) fate {
 	return living
 }
 
+// explain replaces an error by how the engine ended, or why it was given up,
+// where that is the reason.
+func (e *Engine) explain(err *error) {
+	plainly(err)
+	if *err == nil || errors.Is(*err, context.Canceled) || errors.As(*err, new(*WaitError)) || errors.As(*err, new(*GoneError)) {
+		return
+	}
+	lost := client.IsErrConnectionFailed(*err) || errors.Is(*err, io.EOF) || errors.Is(*err, io.ErrUnexpectedEOF) ||
+		errors.Is(*err, syscall.ECONNRESET) || errors.Is(*err, syscall.ECONNREFUSED) || errors.Is(*err, syscall.EPIPE)
+	if !lost {
+		return
+	}
+	if why := e.wentAway(); why != "" {
+		*err = &GoneError{why}
+	}
+}
+
+// GoneError is returned when the engine ended while it was needed.
+type GoneError struct{ why string }
+
+// ErrorClass and ErrorReason are for --json.
+func (*GoneError) ErrorClass() string  { return "unavailable" }
+func (*GoneError) ErrorReason() string { return "engine_not_responding" }
+
+// Is reports that a GoneError is an ErrEngine.
+func (*GoneError) Is(target error) bool { return target == ErrEngine }
+
+func (e *GoneError) Error() string { return "prepare the box: " + e.why }
+
 // wentAway is how the engine ended, for people; "" when it answers.
 func (e *Engine) wentAway() string {
 	if _, err := e.cli.Ping(context.Background()); !client.IsErrConnectionFailed(err) { // it ends with the engine
@@ -145,8 +176,8 @@ func (e *Engine) wentAway() string {
 		select {
 		case <-e.service.done:
 			how := "the service of podman that aileron had started was ended (" + e.service.cmd.ProcessState.String() + ")"
-			if last := e.pulse.said(); last != "" {
-				how += ", its last words: " + last + ","
+			if last := e.pulse.said(); last != "" && e.service.cmd.ProcessState.Exited() { // else a signal ended it
+				how += ", its last error: " + last + ","
 			}
 			return how
 		case <-time.After(time.Second): // a dead one is seen at once

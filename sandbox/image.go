@@ -63,7 +63,7 @@ func digest(parts ...[]byte) string {
 // progress, as it is said. The image that it gives stays the same one, whatever
 // becomes of its name.
 func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, progress io.Writer) (_ Image, err error) {
-	defer plainly(&err)
+	defer e.explain(&err)
 	found, _, err := e.pin(ctx, Image{Ref: img.Ref, Dockerfile: img.Dockerfile, Base: img.Base})
 	here := err == nil
 	switch {

@@ -21,7 +21,7 @@ const MaxProcesses = 4096
 
 // Machine returns what the engine's machine has.
 func (e *Engine) Machine(ctx context.Context) (_ Limits, err error) {
-	defer plainly(&err)
+	defer e.explain(&err)
 	info, err := e.about(ctx)
 	if err != nil {
 		return Limits{}, fmt.Errorf("ask %s what its machine has: %w", e.kind, err)

@@ -59,7 +59,7 @@ var ErrEngine = errors.New("the engine does not tell")
 
 // Look looks into an image. It must be closed.
 func (e *Engine) Look(ctx context.Context, img Image) (_ *Look, err error) {
-	defer plainly(&err)
+	defer e.explain(&err)
 	img, about, err := e.pin(ctx, img)
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func below(name, dir string) bool { return name == dir || strings.HasPrefix(name
 // Find says where a name of the image leads. What is not there has an entry
 // too: where it would be, when it is put there.
 func (l *Look) Find(ctx context.Context, name string) (_ Entry, err error) {
-	defer plainly(&err)
+	defer l.e.explain(&err)
 	entry, err := l.etc.find(name, func(outside string) (Entry, error) { return l.e.stat(ctx, l.id, outside) })
 	if err != nil {
 		return Entry{}, fmt.Errorf("look for %s in %s: %w", name, l.image.Ref, err)
@@ -240,7 +240,7 @@ func (tree etcTree) find(name string, outside func(string) (Entry, error)) (Entr
 // Read reads a file of the image. What is not there gives fs.ErrNotExist;
 // what is no file, or larger than 8 MiB, an error.
 func (l *Look) Read(ctx context.Context, name string) (_ []byte, err error) {
-	defer plainly(&err)
+	defer l.e.explain(&err)
 	entry, err := l.Find(ctx, name)
 	if err != nil {
 		return nil, err

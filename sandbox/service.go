@@ -121,7 +121,7 @@ func (s *podmanService) listens(ctx context.Context, socket string, logs *tail) 
 func (s *podmanService) explain(err error, logs *tail) error {
 	select {
 	case <-s.done:
-	default:
+	case <-time.After(time.Second): // a dead one is seen at once
 		return err
 	}
 	last := logs.last()

@@ -12,7 +12,7 @@ import (
 
 // Count tells how many containers of a session there are.
 func (e *Engine) Count(ctx context.Context, session string) (_ int, err error) {
-	defer plainly(&err)
+	defer e.explain(&err)
 	list, err := e.list(ctx)
 	if err != nil {
 		return 0, err
@@ -29,7 +29,7 @@ func (e *Engine) Count(ctx context.Context, session string) (_ int, err error) {
 // Sweep removes the containers of sessions that do not live any more, and
 // tells how many it removed.
 func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ int, err error) {
-	defer plainly(&err)
+	defer e.explain(&err)
 	list, err := e.list(ctx)
 	if err != nil {
 		return 0, err

@@ -30,6 +30,8 @@ func (t *tail) last() string {
 		line = strings.Join(strings.Fields(line), " ")
 		_, level, logged := strings.Cut(line, " level=")
 		switch {
+		case strings.Contains(line, "healthcheck"): // Podman looks for systemd with each container
+			continue
 		case line == "", logged && !strings.HasPrefix(level, "error") && !strings.HasPrefix(level, "fatal"):
 			continue
 		}

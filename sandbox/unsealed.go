@@ -21,7 +21,7 @@ import (
 // is not behind a unix socket itself is tried, with a container of image that
 // is never started.
 func (e *Engine) Sealable(ctx context.Context, image Image, dir string) (ok bool, why string, err error) {
-	defer plainly(&err)
+	defer e.explain(&err)
 	if e.service != nil {
 		return true, "", nil // it is ours, and here
 	}

@@ -8,15 +8,10 @@ import (
 	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
-// A service that is stopped while a start waits for it is named, with the way
-// on, and nothing of the start is left.
-func TestAStoppedPodmanServiceIsNamedInAStart(t *testing.T) {
-	ownService(t)
-	t.Parallel()
-	u := newUser(t, "podman")
-	r := u.begin(u.boxArgs("true")...)
-	service := process{}
-	harness.WaitFor(t, "the service starts", func() bool {
+// service waits until aileron has started a service of Podman's.
+func (r *running) service() (service process) {
+	r.u.t.Helper()
+	harness.WaitFor(r.u.t, "the service starts", func() bool {
 		for _, pid := range pids() {
 			if line := args(pid); parent(pid) == r.cmd.Process.Pid && len(line) > 2 && line[2] == "service" {
 				service = process{pid, startOf(pid)}
@@ -24,13 +19,33 @@ func TestAStoppedPodmanServiceIsNamedInAStart(t *testing.T) {
 		}
 		return service.lives()
 	})
-	kill(t, service, syscall.SIGSTOP)
-	r.fails("is stopped (SIGSTOP); kill -CONT ", "for it to ")
-	if left := u.left(); left != "" {
-		t.Errorf("left:\n%s", left)
-	}
-	if service.lives() {
-		t.Error("the stopped service lives on")
+	return service
+}
+
+// A service that is stopped or killed while a start needs it is named, and
+// nothing of the start is left.
+func TestAPodmanServiceThatIsLostInAStartIsNamed(t *testing.T) {
+	ownService(t)
+	for sig, want := range map[syscall.Signal]string{
+		syscall.SIGSTOP: "is stopped (SIGSTOP); kill -CONT ",
+		syscall.SIGKILL: "(signal: killed)",
+	} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t, "podman")
+			r := u.begin(u.boxArgs("true")...)
+			service := r.service()
+			kill(t, service, sig)
+			if res := r.end(); res.code != 1 || !strings.Contains(res.err, want) {
+				t.Errorf("exit %d with %q, want %q", res.code, res.err, want)
+			}
+			if left := u.left(); left != "" {
+				t.Errorf("left:\n%s", left)
+			}
+			if service.lives() {
+				t.Error("the service lives on")
+			}
+		})
 	}
 }
 
