@@ -18,7 +18,7 @@ func running(t *testing.T, home, id string) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &session{id: id, home: home, audit: log, stopping: newStopRequest(), ready: make(chan struct{})}
+	s := &session{app: &app{}, id: id, home: home, audit: log, stopping: newStopRequest(), ready: make(chan struct{})}
 	if err := s.makeDir(); err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (s *session) sweepSessions(ctx context.Context) {
 			continue
 		}
 		dir, swept := filepath.Join(s.home, "sessions", e.Name()), filepath.Join(s.dir, "swept-"+e.Name())
-		if info, err := e.Info(); err != nil || !described(dir) && time.Since(info.ModTime()) < 2*time.Second {
+		if info, err := e.Info(); err != nil || !described(dir) && time.Since(info.ModTime()).Abs() < 2*time.Second { // negative: the clock was set back
 			continue // it may be about to take its lock, which it has before it describes itself
 		}
 		lock, err := s.app.lockDir(dir)
