@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -119,9 +120,18 @@ func TestAKilledRunRestoresItsTerminal(t *testing.T) {
 			if d.cooked(t) {
 				t.Error("the terminal is not in raw mode: this proves nothing")
 			}
-			kill(t, parentOf(t, command), syscall.SIGKILL)
+			aileron, ward := parentOf(t, command), process{}
+			for _, pid := range pids() {
+				if parent(pid) == aileron.pid && slices.Contains(args(pid), "run-warden") {
+					ward = process{pid, startOf(pid)}
+				}
+			}
+			kill(t, aileron, syscall.SIGKILL)
 			harness.WaitFor(t, "the command ends", func() bool { return !command.lives() })
-			harness.WaitFor(t, "the terminal is restored", func() bool { return d.cooked(t) })
+			harness.WaitFor(t, "the warden ends", func() bool { return !ward.lives() })
+			if !d.cooked(t) {
+				t.Fatal("the line discipline is not restored")
+			}
 			for _, off := range []string{"\x1b[?1047l", "\x1b[?1000l", "\x1b[?25h"} {
 				harness.WaitFor(t, fmt.Sprintf("%q switches off what was on", off), func() bool {
 					_, after, _ := strings.Cut(d.text(), "drawn")
