@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/ALRubinger/aileron/internal/panics"
 )
 
 // There is no index but seq's: each would double the pages that a commit
@@ -236,20 +233,4 @@ func (l *Log) write(group []*Row) error {
 	l.head.advance(l.known)
 	l.committed(len(rows))
 	return nil
-}
-
-// commitOrFail is commit with a panic turned into an error, so that the lead is
-// handed over all the same.
-func (l *Log) commitOrFail(group []*Row) (err error) {
-	defer func() {
-		if recover() == nil {
-			return
-		}
-		err = fmt.Errorf("commit: it panicked at %s", strings.Join(panics.Origin(), " < "))
-		if l.tx != nil {
-			l.tx.close()
-			l.tx = nil
-		}
-	}()
-	return l.commit(group)
 }

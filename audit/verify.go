@@ -187,19 +187,6 @@ func (w *walk) unreadable(err error) error {
 	return nil
 }
 
-// reportedBreak is the finding of an audit.broken row.
-func reportedBreak(r Row) Finding {
-	text := func(name string) string { s, _ := r.Fields[name].(string); return s }
-	seq, _ := r.Fields["expected_seq"].(float64)
-	f := Finding{Seq: r.Seq, ID: r.ID, Expected: text("expected_hash"), Found: text("found")}
-	if r.Reason == reasonSpillChanged {
-		f.Why = fmt.Sprintf("audit.broken: %s is not a spill file that a session left (%s) and is kept as %s", text("file"), f.Found, text("kept_as"))
-		return f
-	}
-	f.Why = fmt.Sprintf("audit.broken: expected row %d with hash %s, found %s", int64(seq), f.Expected, f.Found)
-	return f
-}
-
 // heads compares the lines of audit.head and the witness with the rows.
 func (w *walk) heads(known heads, rows bool) {
 	told := map[head]bool{}

@@ -34,6 +34,10 @@ func lossHint(err error, home string) error {
 	switch {
 	case !errors.As(err, &lost):
 		return err
+	case errors.As(err, new(*audit.SchemaError)):
+		return hint(fmt.Errorf("close the session: %w", err), "the next command of the aileron that wrote audit.db adds the rows")
+	case lost.Kept > 0 && audit.IsDamaged(err):
+		return hint(fmt.Errorf("close the session: %w", err), "run: aileron audit recover (it adds the rows, and keeps the old file)")
 	case lost.Kept > 0:
 		return hint(fmt.Errorf("close the session: %w", err), "free space on the disk of %s: the next aileron command that writes the log adds the rows", home)
 	}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// auditNotice prints what audit tail -f reports beside rows.
+func (a *app) auditNotice(n audit.Notice) {
+	if n.Err == nil {
+		a.sayf("aileron: %s", n.Text)
+		return
+	}
+	text := fmt.Sprintf("%s: %v", n.Text, n.Err)
+	var h hintError
+	if errors.As(auditHint(n.Err), &h) {
+		text += "; " + h.mend
+	}
+	a.sayf("aileron: %s", text)
+}
+
+// auditHint adds what can be done about a log that cannot be read.
+func auditHint(err error) error {
+	switch {
+	case errors.As(err, new(*audit.SchemaError)):
+		return hint(err, "use the aileron that wrote it, or another --home")
+	case audit.IsDamaged(err):
+		return hint(err, "end the sessions of this home, then run: aileron audit recover (it keeps the old file)")
+	case audit.IsLocked(err):
+		return hint(err, "another process holds a lock on audit.db: end it, and try again")
+	}
+	return err
+}
+
+// sessionAuditHint adds what can be done about a log that no session can begin
+// with.
+func sessionAuditHint(err error, home string) error {
+	switch {
+	case errors.As(err, new(*audit.SchemaError)):
+		return auditHint(err)
+	case audit.IsDamaged(err):
+		return hint(err, "aileron audit recover makes a new one of what can be read and keeps the old file; or move a damaged audit.db away")
+	}
+	return hint(err, "without it no request may leave; check the disk and the rights on %s", home)
+}
