@@ -251,6 +251,7 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 
 func TestPipelinedRequestsWaitOutsideThePlane(t *testing.T) {
 	release := origin.hold("/v1/hold")
+	origin.take("/v1/hello/next") // of a run before
 	conn := shared.secure(t, hostH1, "http/1.1")
 	_ = conn.SetReadDeadline(time.Now().Add(harness.Patience))
 	var sent atomic.Int64
