@@ -148,10 +148,10 @@ func (a *app) lockFile(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// flock locks a file.
+// flock locks a file. The app may be nil.
 func (a *app) flock(f *os.File, how int) error {
 	flock := unix.Flock
-	if a.fakeFlock != nil {
+	if a != nil && a.fakeFlock != nil {
 		flock = a.fakeFlock
 	}
 	for {
