@@ -121,3 +121,19 @@ func TestALookReadsABoundedPartOfTheLog(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The rows before the newest ones are read too.
+func TestDamageBehindTheNewestRowsIsFound(t *testing.T) {
+	path := longHistory(t, t.TempDir(), 400)
+	damage{pages: func(int) []int { return []int{5} }, fill: noise}.apply(t, path)
+	l, err := Open(path, Options{Session: NewID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var found *DamageError
+	l.health.eventually(t, "it is not found", func() bool { return errors.As(l.Damage(), &found) })
+	if found.Seq < 1 || found.Seq > 400-healthTail {
+		t.Errorf("Damage = %v, want a row before the newest %d", found, healthTail)
+	}
+}
