@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
@@ -39,6 +41,7 @@ func recorder(t *testing.T, kind string, image container.Config) (*Engine, func(
 		reply(w, map[string]any{"Id": "sha256:pinned", "Config": image})
 	})
 	mux.HandleFunc("GET /v1.41/info", func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]any{}) })
+	mux.HandleFunc("GET /info", func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]any{}) })
 	mux.HandleFunc("PUT /v1.41/containers/{id}/archive", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /v1.41/containers/create", func(w http.ResponseWriter, r *http.Request) {
 		var a asked
@@ -51,9 +54,20 @@ func recorder(t *testing.T, kind string, image container.Config) (*Engine, func(
 		made[name[strings.LastIndexByte(name, '-')+1:]] = a
 		reply(w, map[string]any{"Id": "id-of-" + name})
 	})
-	server := httptest.NewServer(mux)
+	dir, err := os.MkdirTemp("", "asked-") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}}
+	server.Start()
 	t.Cleanup(server.Close)
-	cli, err := client.NewClientWithOpts(client.WithHost("tcp://"+server.Listener.Addr().String()), client.WithVersion("1.41"))
+	cli, err := client.NewClientWithOpts(client.WithHost("unix://"+socket), client.WithVersion("1.41"))
 	if err != nil {
 		t.Fatal(err)
 	}
