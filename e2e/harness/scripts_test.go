@@ -117,3 +117,44 @@ func TestATestThatThereIsNotListsThoseThatThereAre(t *testing.T) {
 		}
 	}
 }
+
+// step is a program of scripts/test that fails where FAILS is in what it is
+// asked for. What it builds does nothing, and leaves a file where it is run.
+const step = `#!/bin/sh
+case "${0##*/} $*" in
+"go list -m") echo example.test/m ;;
+"go list ./...") echo example.test/m/one ;;
+"go build -o"*) mkdir -p "${3%/*}"; printf '#!/bin/sh\n: >"%s"\n' "$RAN/${3##*/}" >"$3"; chmod 700 "$3" ;;
+esac
+case "${0##*/} $*" in *"$FAILS"*) echo "it is broken"; exit 1 ;; esac
+`
+
+// A step beside the others may fail where set -e does not hold.
+func TestEachStepBeforeTheTestsFailsTheRun(t *testing.T) {
+	bin := t.TempDir()
+	for _, name := range []string{"go", "just", "podman", "docker"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(step), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, fails := range []string{"go list ./...", "prepare programs", "just build", "just lint", "list -race"} {
+		ran := t.TempDir()
+		cmd := exec.CommandContext(t.Context(), scripts+"test")
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+t.TempDir(), "AILERON_TEST_INSIDE=1", "JUST=just",
+			"FAILS="+fails, "RAN="+ran)
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			t.Errorf("where %q fails: %v, want exit code 1\n%s", fails, err, out)
+		}
+		if strings.HasPrefix(fails, "go list") {
+			continue // what it prints is its own
+		}
+		if !strings.Contains(string(out), "it is broken\n") || !strings.Contains(string(out), " failed; the lines above say why\n") {
+			t.Errorf("where %q fails it does not say so:\n%s", fails, out)
+		}
+		if _, err := os.Stat(filepath.Join(ran, "gotest")); err == nil {
+			t.Errorf("where %q fails the tests are run", fails)
+		}
+	}
+}
