@@ -24,7 +24,7 @@ func (e *Engine) about(ctx context.Context) (about, error) {
 	if e.info != nil {
 		return *e.info, nil
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://engine/info", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, engineURL(e.cli, "/info"), nil)
 	if err != nil {
 		return about{}, err
 	}

@@ -3,9 +3,37 @@ package sandbox
 import (
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 )
+
+// DOCKER_HOST may name a daemon by tcp://.
+func TestAnEngineMayBeReachedByTCP(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Host+r.URL.Path)
+		_, _ = w.Write([]byte(`{"Rootless":true}`))
+	}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	cli, p, err := dial("docker", "tcp://"+host, Patience{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{kind: "docker", cli: cli, pulse: p}
+	defer e.Close()
+	if err := p.ping(t.Context()); err != nil {
+		t.Errorf("its ping: %v", err)
+	}
+	if about, err := e.about(t.Context()); err != nil || !about.Rootless {
+		t.Errorf("about it: %+v, %v", about, err)
+	}
+	if got, want := strings.Join(asked, " "), host+"/_ping "+host+"/info"; got != want {
+		t.Errorf("it was asked %q, want %q", got, want)
+	}
+}
 
 // Podman 4 names it beside the security options, Docker among them.
 func TestARootlessEngineIsToldByItsOwnWord(t *testing.T) {

@@ -35,8 +35,7 @@ type pulse struct {
 
 // newPulse is the pulse of an engine behind an address.
 func newPulse(kind, host string, patience Patience, plain *client.Client) *pulse {
-	hc := plain.HTTPClient()
-	p := &pulse{kind: kind, patience: patience, plain: plain, ping: func(ctx context.Context) error { return ping(ctx, hc) }}
+	p := &pulse{kind: kind, patience: patience, plain: plain, ping: func(ctx context.Context) error { return ping(ctx, plain) }}
 	if path, ok := strings.CutPrefix(host, "unix://"); ok {
 		p.pid = listenerPID(path)
 	}
@@ -45,12 +44,12 @@ func newPulse(kind, host string, patience Patience, plain *client.Client) *pulse
 
 // ping asks an engine for a sign of life. Both engines answer it without a
 // look at their containers.
-func ping(ctx context.Context, hc *http.Client) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://engine/_ping", nil)
+func ping(ctx context.Context, cli *client.Client) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, engineURL(cli, "/_ping"), nil)
 	if err != nil {
 		return err
 	}
-	res, err := hc.Do(req)
+	res, err := cli.HTTPClient().Do(req)
 	if err != nil {
 		return err
 	}
@@ -59,6 +58,15 @@ func ping(ctx context.Context, hc *http.Client) error {
 		return errors.New("it answers a ping with " + res.Status)
 	}
 	return nil
+}
+
+// engineURL is the URL of a path of an engine's API that has no version. The
+// transport of a unix socket looks at no host, that of tcp:// dials it.
+func engineURL(cli *client.Client, path string) string {
+	if u, err := client.ParseHostURL(cli.DaemonHost()); err == nil && u.Scheme != "unix" {
+		return "http://" + u.Host + u.Path + path
+	}
+	return "http://engine" + path
 }
 
 // listenerPID is the process that listens on a unix socket; 0 where it cannot
