@@ -264,7 +264,7 @@ func audKilled(c *trial) {
 	p.install("plain")
 	plain := c.origin("plain.good.test")
 	const kills = 12
-	before := int64(0)
+	before, intents, unknown := int64(0), 0, 0
 	for round := range kills {
 		point := []string{"before the intent", "after the intent", "in the answer"}[round%3]
 		plain.reset()
@@ -309,11 +309,14 @@ func audKilled(c *trial) {
 			switch {
 			case r.Event == audit.EventProxyStarted:
 				started++
+			case r.Event == audit.EventProxyUnknown: // this start's, of a session killed before
+				unknown++
 			case strings.HasPrefix(r.Event, "connector.proxy"):
 				c.failf("%s: a killed process wrote %s", point, r.Event)
 			}
 			before = r.Seq
 		}
+		intents += started
 		hits, _ := plain.reset()
 		if want := map[bool]int{true: 0, false: 1}[point == "before the intent"]; started != want || len(hits) != want {
 			c.failf("%s: %d rows say that a request leaves, %d left, want %d of each", point, started, len(hits), want)
@@ -324,6 +327,14 @@ func audKilled(c *trial) {
 		}
 	}
 	p.start().stop()
+	for _, r := range p.rows(before) {
+		if r.Event == audit.EventProxyUnknown {
+			unknown++
+		}
+	}
+	if unknown != intents {
+		c.failf("%d of %d requests under way have the row of an outcome that is not known", unknown, intents)
+	}
 	if err := p.whole(); err != nil {
 		c.failf("%v", err)
 	}
