@@ -132,7 +132,7 @@ func kindOf(reason string) kind {
 	case reasonApproval:
 		return kind{"approval_required", 403, false, "This operation asks for an approval, and there is no surface to approve on yet."}
 	case reasonAudit, reasonUnrecordable:
-		return kind{"unavailable", 503, true, "The request could not be written down, so it was not sent. Try again later, and tell the user to check the disk."}
+		return kind{"unavailable", 503, true, "The request could not be written down, so it was not sent. Try again later, and tell the user to check the disk, and the log with aileron audit verify."}
 	case reasonVaultLocked:
 		return kind{"unavailable", 503, true, "Ask the user to unlock the vault: aileron vault unlock."}
 	case reasonCA:
