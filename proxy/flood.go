@@ -31,11 +31,10 @@ type flood struct {
 }
 
 // floods reports whether the refusal of x gets no row of its own: as many wait
-// as may, and more come than rows may be made. A request whose intent is
-// recorded has an outcome of its own, whatever it is.
+// as may, and more come than rows may be made.
 func (x *Exchange) floods() bool {
 	p := x.p
-	return !x.intended && len(p.waiters) == cap(p.waiters) && p.refusing.Tokens() < 1 && !p.flooding.Allow()
+	return len(p.waiters) == cap(p.waiters) && p.refusing.Tokens() < 1 && !p.flooding.Allow()
 }
 
 // count counts the refusal of x, and returns the id of the row that will count

@@ -135,14 +135,15 @@ func TestARecoveredPanicSaysWhereItBegan(t *testing.T) {
 	}
 }
 
-// refusalPanics panics wherever a refusal is to be recorded.
+// refusalPanics panics wherever the refusal of a request that is under way is to
+// be recorded.
 type refusalPanics struct{ Recorder }
 
-func (r refusalPanics) Append(ctx context.Context, row audit.Row) (audit.Row, error) {
+func (r refusalPanics) AppendSoon(ctx context.Context, row audit.Row) error {
 	if row.Decision == audit.DecisionRejected {
 		panic("CANARY: what a client sent")
 	}
-	return r.Recorder.Append(ctx, row)
+	return r.Recorder.AppendSoon(ctx, row)
 }
 
 // What counts as under way holds up the session's end, and takes a place from

@@ -333,6 +333,51 @@ func TestNothingLeavesThatCannotBeRecorded(t *testing.T) {
 	}
 }
 
+// fullDisk is a log that commits the first row and then no other, and holds
+// those that nothing waits for.
+type fullDisk struct {
+	Recorder
+	mu        sync.Mutex
+	committed []audit.Row
+	held      []audit.Row
+}
+
+func (d *fullDisk) Append(_ context.Context, r audit.Row) (audit.Row, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.committed) > 0 {
+		return r, errors.New("disk full")
+	}
+	d.committed = append(d.committed, r)
+	return r, nil
+}
+
+func (d *fullDisk) AppendSoon(_ context.Context, r audit.Row) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.held = append(d.held, r)
+	return nil
+}
+
+// A session that ends in order has nothing that could find such an intent.
+func TestAFailureAfterTheIntentIsNotLostOnAFullDisk(t *testing.T) {
+	w := newWorld(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	log := &fullDisk{}
+	w.plane.cfg.Audit = log
+	res, body := w.do("POST", "https://api.good.example/v1/items", "{}")
+	if len(log.committed) != 1 || len(log.held) != 1 {
+		t.Fatalf("committed: %+v\nheld: %+v\nwant the intent and its outcome; the client got %d %s", log.committed, log.held, res.StatusCode, body)
+	}
+	intent, outcome := log.committed[0], log.held[0]
+	if intent.Event != audit.EventProxyStarted || outcome.Event != audit.EventProxyRejected || outcome.Status != 502 ||
+		outcome.Reason != reasonUpstreamEnd || outcome.Fields["request_id"] != intent.Fields["request_id"] {
+		t.Errorf("the intent is %+v, its outcome %+v", intent, outcome)
+	}
+	if res.StatusCode != 502 || !strings.Contains(body, outcome.ID) || res.Header.Get("X-Aileron-Audit-Id") != outcome.ID {
+		t.Errorf("the client got %d %s", res.StatusCode, body)
+	}
+}
+
 func TestWhatNoOperationNamesIsRefusedInsideTheTunnel(t *testing.T) {
 	w := newWorld(t, hello)
 	for _, c := range []struct{ method, url, class, reason string }{

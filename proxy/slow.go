@@ -15,7 +15,8 @@ import (
 )
 
 // reject commits the outcome row of a refusal, puts its id on d, and slows
-// down who is refused too often.
+// down who is refused too often. The outcome of an intent is noted instead: a
+// log that cannot be written now must not lose it.
 func (x *Exchange) reject(d *Denial) *Denial {
 	defer x.leave() // a log that panics too
 	if d.Reason == reasonClientGone && x.shed() {
@@ -26,6 +27,9 @@ func (x *Exchange) reject(d *Denial) *Denial {
 	x.attribute()
 	d.subject = x.subject(d.Reason)
 	switch {
+	case x.intended:
+		x.note()
+		d.AuditID = x.row.ID
 	case x.floods():
 		d.AuditID = x.count()
 	case x.record() != nil:
