@@ -247,7 +247,7 @@ func (g *granter) recordBroken(ctx context.Context, faults []error) {
 			row.ConnectorFQN, row.ConnectorVersion = string(entry.Entry.FQN), entry.Entry.Version
 			row.Fields["hash"] = entry.Entry.Hash
 		}
-		_, _ = g.s.audit.Append(ctx, row)
+		_ = g.s.audit.AppendSoon(ctx, row) // which holds it while the log cannot be written
 	}
 }
 

@@ -1,10 +1,17 @@
 package main
 
 import (
+	"errors"
 	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ALRubinger/aileron/audit"
 )
 
 // What is installed is read while the watch over the store replaces it; the
@@ -31,4 +38,23 @@ func TestConnectorsAreReadWhileTheyAreReloaded(t *testing.T) {
 		}
 	}
 	reloading.Wait()
+}
+
+func TestAVerificationThatFailsIsRecordedOnceTheLogCanBeWritten(t *testing.T) {
+	o := newOwner(t)
+	path, away := filepath.Join(o.home, "audit.db"), filepath.Join(o.home, "away.db")
+	log, err := audit.Open(path, audit.Options{Session: audit.NewID()})
+	fatal(t, err)
+	_, err = log.Append(t.Context(), audit.Row{Event: audit.EventSessionStarted})
+	fatal(t, err)
+	fatal(t, os.Rename(path, away))
+	fatal(t, os.Mkdir(path, 0o700)) // nothing can be written here
+	g := &granter{s: &session{audit: log, log: slog.New(slog.DiscardHandler)}, broken: map[string]bool{}}
+	g.recordBroken(t.Context(), []error{errors.New("verify: its hash differs")})
+	fatal(t, os.Remove(path))
+	fatal(t, os.Rename(away, path))
+	fatal(t, log.Close())
+	if got := o.events(); !slices.Contains(got, audit.EventConnectorVerifyFailed) {
+		t.Errorf("the log has %q", got)
+	}
 }
