@@ -42,6 +42,7 @@ func (v *vigil) end() {
 // signs are what a vigil has seen of its engine.
 type signs struct {
 	began   time.Time
+	looked  time.Time // the last look
 	alive   time.Time // the last sign of life
 	moved   time.Time // the last byte of the response
 	stopped time.Time // since when its process is stopped; zero: it is not
@@ -50,14 +51,17 @@ type signs struct {
 	fault   error // of the last ping
 }
 
+// lookEvery is the time between two looks.
+const lookEvery = time.Second
+
 // keep looks for signs of life each second.
 func (v *vigil) keep(ctx context.Context) {
 	now := time.Now()
-	s := signs{began: now, alive: now, moved: now, last: activityOf(v.p.pid)}
+	s := signs{began: now, looked: now, alive: now, moved: now, last: activityOf(v.p.pid)}
 	pings := pinger{p: v.p, result: make(chan error, 1)}
 	defer pings.end()
 	defer func() { v.p.report(v, Wait{Engine: v.p.kind, Step: v.step, For: time.Since(s.began), Over: true}) }()
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -88,6 +92,8 @@ func (v *vigil) keep(ctx context.Context) {
 // look notes what can be seen of the engine without asking it.
 func (v *vigil) look(s *signs) {
 	now := time.Now()
+	s.blind(now.Sub(s.looked) - lookEvery)
+	s.looked = now
 	if bytes := v.moved.Load(); bytes != s.bytes {
 		s.bytes, s.alive, s.moved = bytes, now, now
 	}
@@ -103,6 +109,18 @@ func (v *vigil) look(s *signs) {
 		}
 	}
 	s.last = seen
+}
+
+// blind takes out a time without a look, in which this process was stopped, or
+// wrote to a terminal that was: what the engine did meanwhile was not seen.
+func (s *signs) blind(away time.Duration) {
+	if away < lookEvery {
+		return
+	}
+	s.alive, s.moved = s.alive.Add(away), s.moved.Add(away)
+	if !s.stopped.IsZero() {
+		s.stopped = s.stopped.Add(away)
+	}
 }
 
 // judge returns why the engine is not waited for any longer; nil: it is.

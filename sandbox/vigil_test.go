@@ -78,6 +78,33 @@ func TestASignOfLifeNowAndThenIsEnough(t *testing.T) {
 	})
 }
 
+// A terminal that Ctrl-S holds up, as aileron that Ctrl-Z stops, sees nothing.
+func TestATimeWithoutALookIsNoSilence(t *testing.T) {
+	for range 32 { // of a look and a ping's answer that wait, either may come first
+		synctest.Test(t, func(t *testing.T) {
+			held := false
+			report := func(w Wait) {
+				if !held {
+					held = true
+					time.Sleep(10 * time.Minute)
+				}
+			}
+			p := &pulse{kind: "podman", patience: Patience{Report: report}, ping: func(context.Context) error { return nil }}
+			err := p.await(t.Context(), "start a container", func(ctx context.Context) error {
+				select {
+				case <-time.After(11 * time.Minute):
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			})
+			if err != nil {
+				t.Fatalf("await = %v, want the call's own end", err)
+			}
+		})
+	}
+}
+
 func TestAProcessThatStartsIsASignOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pulse{kind: "podman", pid: os.Getpid(), patience: Patience{Silent: 3 * time.Second, Limit: time.Minute}}
