@@ -57,11 +57,11 @@ func (e *Engine) withoutGateway(ctx context.Context, box, gateway *part) error {
 // else the engine is waited for.
 func (e *Engine) signal(ctx context.Context, p *part, sig syscall.Signal) {
 	call := func(do func(context.Context) error) bool {
-		if p.handle != nil {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, callTime)
-			defer cancel()
+		if p.handle == nil {
+			return do(ctx) == nil
 		}
+		ctx, cancel := context.WithTimeout(ctx, callTime)
+		defer cancel()
 		return do(ctx) == nil
 	}
 	kill := func(ctx context.Context) error { return e.cli.ContainerKill(ctx, p.id, strconv.Itoa(int(sig))) }
