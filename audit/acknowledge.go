@@ -13,10 +13,11 @@ import (
 // counts counted refusals. It returns how many of the held rows are done with,
 // and the error for the rows that are waited for.
 func (w *writer) acknowledge(err error, held, counted int) (done int, waited error) {
-	if err != nil && !passing(err) && held > 0 && time.Since(w.salvaged) > retryEvery {
-		if done, err = w.salvage(err, held); err == nil {
-			held = done
-		}
+	switch {
+	case err == nil:
+		done = held
+	case !passing(err) && held > 0 && time.Since(w.salvaged) > retryEvery:
+		done, err = w.salvage(err, held)
 	}
 	if err != nil {
 		if held == 0 || done < held { // else it is the fault of one row
@@ -27,6 +28,7 @@ func (w *writer) acknowledge(err error, held, counted int) (done int, waited err
 	}
 	if w.log.spill != nil {
 		w.log.spill.reset()
+		w.keep(w.group[done:held])
 	}
 	if counted > 0 {
 		w.mu.Lock()
@@ -36,13 +38,14 @@ func (w *writer) acknowledge(err error, held, counted int) (done int, waited err
 	if w.outage != nil {
 		w.easeOutage(counted)
 	}
-	return held, nil
+	return done, nil
 }
 
 // salvage commits a group in parts after a commit of all failed by the fault of
 // a row: first what is waited for, then each of the held rows alone. A row that
 // fails where others do not can never be committed. Where all of them fail, it
-// is not the rows' fault, and they stay held.
+// is not the rows' fault, and they stay held. The error is nil when what is waited
+// for is committed.
 func (w *writer) salvage(cause error, held int) (done int, err error) {
 	w.salvaged = time.Now()
 	writable := false
@@ -54,7 +57,9 @@ func (w *writer) salvage(cause error, held int) (done int, err error) {
 	for i := range held {
 		err := w.log.commitOrFail(w.group[i : i+1 : i+1])
 		if err != nil && passing(err) {
-			cause = err
+			if cause != nil {
+				cause = err
+			}
 			break
 		}
 		if done++; err != nil {

@@ -411,6 +411,41 @@ func TestARowThatCannotBeCommittedTakesNoOtherWithIt(t *testing.T) {
 	}
 }
 
+// What is waited for was committed before a held row failed for another reason
+// than its own.
+func TestACommittedRowIsNotReportedAsFailed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	session := NewID()
+	l := openSession(t, path, session)
+	appendNumbered(t, l, session, 0)
+	refuse(t, path, "NEW.path LIKE '/items/0%' OR NEW.path LIKE '/items/1%'")
+	l.mu.Lock()
+	for i := range 4 {
+		r := outcomeOf(session, i)
+		r.ID, r.TS = NewID(), time.Now()
+		if i == 2 {
+			r.Fields = map[string]any{"n": make(chan int)} // no fault of the database
+		}
+		l.held = append(l.held, &r)
+	}
+	l.refused = 3
+	l.mu.Unlock()
+	intent := outcomeOf(session, 9)
+	intent.Event, intent.Decision = EventProxyStarted, ""
+	if _, err := l.Append(t.Context(), intent); err != nil {
+		t.Errorf("Append = %v, want nil", err)
+	}
+	rows, err := l.List(t.Context(), Filter{Session: session})
+	if err != nil || len(rows) != 3 || rows[1].Fields["requests"] != 3.0 || rows[2].Event != EventProxyStarted {
+		t.Fatalf("the log has %+v, %v", rows, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refused != 0 || len(l.held) != 2 || l.lost != 2 {
+		t.Errorf("%d refusals are still counted, %d rows held, %d lost; want 0, 2, 2", l.refused, len(l.held), l.lost)
+	}
+}
+
 // A killed session's reserved file is removed, and one that is locked is not.
 func TestOnlyTheSpillFilesOfEndedSessionsAreAdopted(t *testing.T) {
 	dir := t.TempDir()
