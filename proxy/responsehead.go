@@ -64,7 +64,7 @@ func (c *laneConn) checkHead() error {
 				return nil
 			}
 		}
-		if seen = len(buf); start == 0 && !bytes.HasPrefix(buf, []byte("HTTP/1.")[:min(seen, len("HTTP/1."))]) {
+		if seen = len(buf); start == 0 && !bytes.HasPrefix(buf, []byte(beginning)[:min(seen, len(beginning))]) {
 			return &headError{fault: notHTTP}
 		}
 	}
@@ -86,6 +86,8 @@ func (c *laneConn) peekBeyond(seen int) ([]byte, error) {
 }
 
 const (
+	beginning = "HTTP/1." // of a head
+
 	notHTTP  = "does not begin as HTTP/1 does"
 	tooLarge = "is larger than 256 KiB"
 
@@ -106,6 +108,10 @@ type rawHead struct {
 }
 
 func (h *rawHead) line(l []byte) {
+	if !h.begun && !bytes.HasPrefix(l, []byte(beginning)) {
+		h.fault = notHTTP // whatever else is wrong with it
+		return
+	}
 	l, ok := bytes.CutSuffix(l, []byte("\r\n"))
 	switch {
 	case !ok:
