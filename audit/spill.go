@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -28,8 +29,12 @@ const (
 	spillPrefix = "audit.spill-"
 )
 
-// errNoSpill is returned for rows that the spill file has no space for.
-var errNoSpill = errors.New("the spill file is full")
+// errNoSpill is returned for rows that the spill file has no space for, and
+// errSpillGone when it was removed: what it holds ends with this process.
+var (
+	errNoSpill   = errors.New("the spill file is full")
+	errSpillGone = errors.New("the spill file was removed")
+)
 
 // spillHeader is the first line of a spill file.
 type spillHeader struct {
@@ -89,6 +94,9 @@ type spillFile struct {
 // keep adds a row, unless the file holds it already. after is the newest row
 // that this process knows of, for the header. It marks the row.
 func (s *spillFile) keep(r *Row, after head) error {
+	if s.removed() {
+		return errSpillGone
+	}
 	if s.ids[r.ID] {
 		return nil
 	}
@@ -131,6 +139,17 @@ func (s *spillFile) keep(r *Row, after head) error {
 	}
 	s.ids[r.ID] = true
 	return nil
+}
+
+// removed reports whether the file has no name any more, such as when the home
+// was removed. One that was moved with its home keeps its rows.
+func (s *spillFile) removed() bool {
+	info, err := s.file.Stat()
+	if err != nil {
+		return true
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink == 0
 }
 
 // markSpilled adds the mark of a row that a spill file held.

@@ -99,6 +99,41 @@ func TestTheLastRowsOfASessionOutliveALogThatCannotBeWritten(t *testing.T) {
 
 // What is killed between the commit of a file's rows and its removal does so
 // again.
+// A spill file that was removed, as with its whole home, keeps nothing, also of
+// what it was given before; one that was moved does.
+func TestRowsInASpillFileThatWasRemovedAreCalledLost(t *testing.T) {
+	for name, away := range map[string]func(string) error{
+		"removed": os.Remove,
+		"moved":   func(path string) error { return os.Rename(path, path+".moved") },
+	} {
+		path, session := filepath.Join(t.TempDir(), database), NewID()
+		l := openSession(t, path, session)
+		appendNumbered(t, l, session, 0)
+		refuse(t, path, "1")
+		for i := range 3 {
+			if err := l.AppendSoon(t.Context(), outcomeOf(session, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := l.Append(t.Context(), outcomeOf(session, 3)); !errors.Is(err, ErrUnavailable) { // the rows are in the file by then
+			t.Fatalf("Append = %v", err)
+		}
+		if got := spilled(t, path); len(got) != 1 || len(got[0].Rows) != 3 {
+			t.Fatalf("the spill file has %v", got)
+		}
+		if err := away(l.spill.path); err != nil {
+			t.Fatal(err)
+		}
+		var lost *LostError
+		if err := l.Close(); !errors.As(err, &lost) {
+			t.Fatalf("%s: Close = %v, want a LostError", name, err)
+		}
+		if got := map[string]int{"removed": lost.Lost, "moved": lost.Kept}[name]; got != 3 || lost.Kept+lost.Lost != 3 {
+			t.Errorf("%s: %v, want 3 rows of that kind", name, lost)
+		}
+	}
+}
+
 func TestSpilledRowsAreAddedOnce(t *testing.T) {
 	for _, committed := range []int{0, 2, 4} {
 		dir := t.TempDir()
