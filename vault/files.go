@@ -82,7 +82,7 @@ func (v *Vault) safe(name string) error {
 			return fmt.Errorf("open the vault: %s belongs to another user; it must be yours", dir)
 		}
 		if next == "" || next == "." {
-			return format.Check(v.dir, vaultFormat)
+			return markUnreadable(format.Check(v.dir, vaultFormat))
 		}
 		dir = filepath.Join(dir, next)
 	}

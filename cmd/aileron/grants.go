@@ -26,10 +26,11 @@ type granter struct {
 	print      string     // of store and vault, at the last load
 	connectors []*spec.Connector
 	needles    map[string]scrub.Needle // every secret this session ever held: all stay wiped out
-	complained string                  // the last failed load that was told of
-	broken     map[string]bool         // connectors whose failure was written down
-	unread     *unreadGrants           // of the load under way
-	misses     int                     // loads in a row that could not read everything
+	complained map[string]bool         // what the last load failed for, and complaints what this one does
+	complaints map[string]bool
+	broken     map[string]bool // connectors whose failure was written down
+	unread     *unreadGrants   // of the load under way
+	misses     int             // loads in a row that could not read everything
 }
 
 // reloadEvery is how often a running session looks for changes on disk.
@@ -185,6 +186,7 @@ func (g *granter) refresh(ctx context.Context, force bool) {
 		return
 	}
 	g.print = print
+	g.complained, g.complaints = g.complaints, map[string]bool{}
 	if err := g.s.homeMissing(); err != nil {
 		g.withhold(err)
 		return
@@ -209,24 +211,23 @@ func (g *granter) refresh(ctx context.Context, force bool) {
 			return
 		}
 	}
-	if g.unread.any() && g.missed() {
+	if !g.unread.any() {
+		g.misses = 0
+	} else if g.missed() {
 		return // the next tick is soon enough for a revocation
 	}
 	g.recordBroken(ctx, faults)
-	if g.print != "" {
-		g.complained = ""
-	}
 	g.s.plane.SetGrants(grants)
 }
 
-// complain tells of a failed load, each one once, and has it tried again at
-// the next tick: what failed may have been a file caught half written.
+// complain logs why a load failed, unless the last one failed for that too, and
+// has it tried again at the next tick: it may have met a file half written.
 func (g *granter) complain(what string, err error) {
 	g.print = ""
-	if g.complained != err.Error() {
-		g.complained = err.Error()
+	if !g.complained[err.Error()] {
 		g.s.log.Warn(what, "error", err)
 	}
+	g.complaints[err.Error()] = true
 }
 
 func (g *granter) recordBroken(ctx context.Context, faults []error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"log/slog"
@@ -19,13 +20,7 @@ import (
 func TestConnectorsAreReadWhileTheyAreReloaded(t *testing.T) {
 	c := newCLI(t)
 	c.ok("connector", "install", exampleGitHub, "--yes")
-	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, home: c.home,
-		getenv: func(string) string { return "" }}
-	s, err := a.openSession(t.Context(), sessionPlan{mode: "proxy", opts: &sessionOptions{}, stop: newStopRequest()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.discard()
+	s := sessionOf(t, c.home, io.Discard)
 	var reloading sync.WaitGroup
 	reloading.Go(func() {
 		for range 20 {
@@ -56,5 +51,61 @@ func TestAVerificationThatFailsIsRecordedOnceTheLogCanBeWritten(t *testing.T) {
 	fatal(t, log.Close())
 	if got := o.events(); !slices.Contains(got, audit.EventConnectorVerifyFailed) {
 		t.Errorf("the log has %q", got)
+	}
+}
+
+// sessionOf opens a session of the home, which logs to stderr.
+func sessionOf(t *testing.T, home string, stderr io.Writer) *session {
+	t.Helper()
+	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: stderr, home: home, logLevel: "warn",
+		getenv: func(string) string { return "" }}
+	s, err := a.openSession(t.Context(), sessionPlan{mode: "proxy", opts: &sessionOptions{}, stop: newStopRequest()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.discard() })
+	return s
+}
+
+// A vault whose format cannot be read is not one whose bindings changed. What
+// fails at every load is logged once, and again when it fails anew.
+func TestWhatFailsAtEveryLoadIsLoggedOnce(t *testing.T) {
+	o := withConnectors(t)
+	o.ok("binding", "setup", githubFQN, "--secret-file", o.file("token", testToken))
+	o.ok("vault", "lock") // the session needs no passphrase
+	var errs bytes.Buffer
+	s := sessionOf(t, o.home, &errs)
+	for _, dir := range []string{"vault", "store"} {
+		blocked := filepath.Join(o.home, dir, "format")
+		for round := range 2 {
+			if err := os.Mkdir(blocked, 0o700); err != nil { // reading a directory fails
+				t.Fatal(err)
+			}
+			for range 5 {
+				s.grants.refresh(t.Context(), true)
+			}
+			if err := os.Remove(blocked); err != nil {
+				t.Fatal(err)
+			}
+			s.grants.refresh(t.Context(), true)
+			said := errs.String()
+			errs.Reset()
+			if strings.Count(said, "\n") != 1 || !strings.Contains(said, "could not be read; requests that need it are refused until it can") {
+				t.Errorf("%s, time %d: %q, want one line that says it could not be read", dir, round+1, said)
+			}
+		}
+	}
+	for _, dir := range []string{"vault", "store"} {
+		if err := os.Mkdir(filepath.Join(o.home, dir, "format"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := s.grants
+	for range 5 {
+		g.refresh(t.Context(), true)
+		g.complain("another thing", errors.New("of every load"))
+	}
+	if said := errs.String(); strings.Count(said, "\n") != 2 {
+		t.Errorf("two faults, five loads: %q, want two lines", said)
 	}
 }

@@ -93,11 +93,10 @@ func (s *session) homeMissing() error {
 
 // withhold denies every operation of a connector while the home is missing.
 func (g *granter) withhold(missing error) {
-	if g.complained == missing.Error() {
-		g.print = "" // it may be back at the next tick
+	g.complain("the home is missing; requests that need a connector are refused until it is back", missing)
+	if g.complained[missing.Error()] {
 		return
 	}
-	g.complain("the home is missing; requests that need a connector are refused until it is back", missing)
 	g.unread = &unreadGrants{connectors: map[spec.FQN]string{}}
 	for _, c := range g.connectors {
 		g.unread.connectors[c.FQN] = proxy.ReasonHomeMissing
