@@ -114,9 +114,10 @@ const (
 	reasonUnsealed  = "unsupported_sandbox_mode"
 )
 
-// disabled writes down that no box is mediated, and why.
+// disabled records that no box is mediated, and why. A log that cannot be written
+// now gets the row later: session.started, or the session's end, waits for it.
 func (s *session) disabled(ctx context.Context, reason, cause string) {
-	if _, err := s.audit.Append(ctx, audit.Row{Event: audit.EventSandboxDisabled, SessionID: s.id, Source: audit.SourceLauncher,
+	if err := s.audit.AppendSoon(ctx, audit.Row{Event: audit.EventSandboxDisabled, SessionID: s.id, Source: audit.SourceLauncher,
 		Decision: audit.DecisionDisabled, Reason: reason, Fields: map[string]any{"cause": cause, "agent": s.agent, "mode": s.mode}}); err != nil {
 		s.log.Warn("an audit row could not be written", "event", audit.EventSandboxDisabled, "error", err)
 	}

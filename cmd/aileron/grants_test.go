@@ -35,7 +35,7 @@ func TestConnectorsAreReadWhileTheyAreReloaded(t *testing.T) {
 	reloading.Wait()
 }
 
-func TestAVerificationThatFailsIsRecordedOnceTheLogCanBeWritten(t *testing.T) {
+func TestWhatASessionRecordsByTheWayWaitsForItsLog(t *testing.T) {
 	o := newOwner(t)
 	path, away := filepath.Join(o.home, "audit.db"), filepath.Join(o.home, "away.db")
 	log, err := audit.Open(path, audit.Options{Session: audit.NewID()})
@@ -44,13 +44,17 @@ func TestAVerificationThatFailsIsRecordedOnceTheLogCanBeWritten(t *testing.T) {
 	fatal(t, err)
 	fatal(t, os.Rename(path, away))
 	fatal(t, os.Mkdir(path, 0o700)) // nothing can be written here
-	g := &granter{s: &session{audit: log, log: slog.New(slog.DiscardHandler)}, broken: map[string]bool{}}
+	s := &session{audit: log, log: slog.New(slog.DiscardHandler)}
+	g := &granter{s: s, broken: map[string]bool{}}
 	g.recordBroken(t.Context(), []error{errors.New("verify: its hash differs")})
+	s.disabled(t.Context(), reasonPreflight, "the image has no shell")
 	fatal(t, os.Remove(path))
 	fatal(t, os.Rename(away, path))
 	fatal(t, log.Close())
-	if got := o.events(); !slices.Contains(got, audit.EventConnectorVerifyFailed) {
-		t.Errorf("the log has %q", got)
+	for _, want := range []string{audit.EventConnectorVerifyFailed, audit.EventSandboxDisabled} {
+		if got := o.events(); !slices.Contains(got, want) {
+			t.Errorf("the log has %q, want %s", got, want)
+		}
 	}
 }
 
