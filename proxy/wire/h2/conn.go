@@ -92,6 +92,7 @@ type connection struct {
 	lastID  uint32
 	refused int
 	settled bool // the client's first SETTINGS came
+	answers int  // see maxAnswers
 
 	flushing atomic.Bool  // a write to the client lasts
 	waiting  atomic.Int32 // writers that hold or wait for mu; the last one flushes
@@ -111,6 +112,7 @@ type connection struct {
 	recvWindow  int64       // bytes that the client may still send
 	recvOwed    int64       // bytes read, to be given back
 	closing     bool        // GOAWAY was sent
+	moved       bool        // a piece of a request or a response came or left since the last answer
 	resets      [128]uint32 // the streams that we have reset last
 	nextReset   int
 }

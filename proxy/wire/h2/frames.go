@@ -145,6 +145,7 @@ func (c *connection) data(f *http2.DataFrame) error {
 	}
 	c.mu.Lock()
 	st := c.streams[f.StreamID]
+	c.moved = c.moved || st != nil
 	c.recvWindow -= size
 	over, left := c.recvWindow < 0, st != nil && st.left
 	c.mu.Unlock()

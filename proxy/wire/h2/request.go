@@ -66,6 +66,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	c.mu.Lock()
 	c.streams[id] = st
 	c.open++
+	c.moved = true
 	c.mu.Unlock()
 	if fault != nil {
 		c.running.Go(func() { st.serve(func() *http.Response { return c.handler.Refuse(fault) }) })

@@ -280,6 +280,7 @@ func (st *stream) data(head func(), p []byte, end bool) error {
 		}
 		c.frameHead(n, http2.FrameData, flags, st.id)
 		_, _ = c.bw.Write(p[:n])
+		c.moved = true
 		c.sendWindow -= int64(n)
 		st.sendWindow -= int64(n)
 		if p = p[n:]; last {

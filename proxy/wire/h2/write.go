@@ -38,6 +38,14 @@ const blocked = writeSize + 18<<10 + bufferSize
 // it writes stands still: the connection's buffers then count in the session's
 // budget, and may have to make room.
 func (c *connection) answer(f func()) error {
+	c.mu.Lock()
+	if c.answers++; c.moved {
+		c.answers, c.moved = 1, false
+	}
+	c.mu.Unlock()
+	if c.answers > maxAnswers {
+		return connError{http2.ErrCodeEnhanceYourCalm, "the client makes the session answer frames, and nothing else moves"}
+	}
 	counted := make(chan struct{})
 	stalled := time.AfterFunc(stallsAfter, func() {
 		defer close(counted)
@@ -52,6 +60,11 @@ func (c *connection) answer(f func()) error {
 	}
 	return err
 }
+
+// maxAnswers bounds what the goroutine that reads has to answer (PING, SETTINGS,
+// frames that a reset answers) while no stream moves on: a flood of them costs
+// processor time (CVE-2019-9512, CVE-2019-9515).
+const maxAnswers = 10_000
 
 // stallsAfter is how long a write lasts before its client counts as one that
 // does not read.
