@@ -28,7 +28,7 @@ type Notice struct {
 // newest filter.Limit of them when Newest is set) and then for each new one,
 // of any process, until ctx ends: then it returns nil. The log may be created
 // later, and be replaced or restored meanwhile: Follow reports that to notice
-// (nil: to nobody), goes on with what stands at path, and shows no row twice.
+// (nil: none is reported), goes on with what stands at path, and shows no row twice.
 // Errors of show are returned, as is that of a log that cannot be read at first.
 func Follow(ctx context.Context, path string, filter Filter, show func(Row) error, notice func(Notice)) error {
 	if !filter.Newest {

@@ -48,7 +48,7 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // health reads the log of a session in the background.
 type health struct {
 	path    string
-	report  func(*DamageError) // nil: to nobody
+	report  func(*DamageError) // nil: it is not reported
 	found   atomic.Pointer[DamageError]
 	foreign atomic.Pointer[SchemaError] // the database is of another version now
 	now     chan struct{}               // asks for a look

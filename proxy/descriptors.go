@@ -176,7 +176,7 @@ func (d *descriptors) restore() bool {
 	return d.spare != nil
 }
 
-// close gives the spare descriptor back.
+// close closes the spare descriptor.
 func (d *descriptors) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

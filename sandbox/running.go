@@ -66,8 +66,8 @@ type running struct {
 	endless   func() error     // ends that wait, and returns why it was given up
 	moved     int64            // of the output, when given was looked at
 	exhausted Exhaustion       // what the box ran out of
-	asks      int              // how often somebody asked for the end
-	deaf      bool             // nobody hears the box any more
+	asks      int              // how often the end was asked for
+	deaf      bool             // the output of the box is closed
 }
 
 // start attaches to the box and starts it, with a terminal if it has one. The

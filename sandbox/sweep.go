@@ -10,7 +10,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// Count tells how many containers of a session there are.
+// Count returns the number of containers of a session.
 func (e *Engine) Count(ctx context.Context, session string) (_ int, err error) {
 	defer e.explain(&err)
 	list, err := e.list(ctx)
@@ -44,7 +44,7 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ 
 				continue
 			}
 			switch err := e.removeOnce(ctx, c.ID); {
-			case errors.Is(err, errUnderWay): // somebody else sweeps too
+			case errors.Is(err, errUnderWay): // another process sweeps too
 			case err != nil && strings.Contains(err.Error(), "dependent containers"): // its box was made meanwhile; the next sweep has both
 			case err != nil:
 				faults = append(faults, err)
@@ -56,7 +56,7 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ 
 	return removed, errors.Join(faults...)
 }
 
-// remove removes a container, and waits for whoever removes it already.
+// remove removes a container, and waits for a removal that is under way.
 func (e *Engine) remove(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTime)
 	defer cancel()

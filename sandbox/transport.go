@@ -98,7 +98,7 @@ func (unworded) Error() string   { return "the engine was given up" }
 func (u unworded) Unwrap() error { return u.error }
 
 // plainly replaces an error in which a wait was given up by the WaitError,
-// which says all that there is to say.
+// which is the whole message.
 func plainly(err *error) {
 	if waited := (*WaitError)(nil); errors.As(*err, &waited) {
 		*err = waited

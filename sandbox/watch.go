@@ -13,7 +13,7 @@ import (
 )
 
 // watch waits for the end of the box, and ends it where its line, its gateway
-// or whoever runs it goes.
+// or the person who runs it goes.
 func (r *running) watch(ctx context.Context) (int, error) {
 	for _, sig := range r.early {
 		r.ask(sig)
@@ -120,7 +120,7 @@ func (r *running) reportExhaustion() {
 	}
 }
 
-// outputEnded ends a box that nobody hears any more.
+// outputEnded ends a box whose output is closed.
 func (r *running) outputEnded(err error) {
 	r.said = nil
 	if err != nil && r.output.refused.Load() {
@@ -151,7 +151,7 @@ func (r *running) flows() bool {
 	return flows
 }
 
-// resize gives the box's terminal the size of ours.
+// resize sets the size of the box's terminal to that of ours.
 func (r *running) resize() {
 	if h, w, ok := r.term.size(); ok {
 		ctx, cancel := context.WithTimeout(r.live, callTime)

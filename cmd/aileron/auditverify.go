@@ -91,7 +91,7 @@ func (a *app) printReport(r audit.Report) error {
 	return hint(fmt.Errorf("verify the audit log: %s", termsafe.Line(findingText(r.Findings[0]))), "%s", mend)
 }
 
-// sayOutcomes tells of requests whose outcome the log does not have.
+// sayOutcomes prints the number of requests whose outcome the log does not have.
 func (a *app) sayOutcomes(r audit.Report) {
 	if r.Unknown > 0 {
 		a.sayf("aileron: unknown outcomes: %d; see aileron audit list --event %s", r.Unknown, audit.EventProxyUnknown)

@@ -192,7 +192,7 @@ func (s *session) close(ctx context.Context, code int, cause string) error {
 	return errors.Join(err, s.discard())
 }
 
-// discard gives back what openSession took. The directory of a session that
+// discard releases what openSession took. The directory of a session that
 // lost rows stays, so that the next session's sweep records what is not known.
 func (s *session) discard() (err error) {
 	if s.uncontrol != nil {

@@ -130,7 +130,7 @@ func (s *Store) build(ctx context.Context, ref, network, dir string, flags ...st
 	return s.tool(ctx, "podman", append(append(args, flags...), dir)...)
 }
 
-// handOver gives Docker images that Podman has. They are not built again there:
+// handOver copies images from Podman to Docker. They are not built again there:
 // Docker's classic builder knows no mounts, and what an image is fetched from
 // is asked once.
 func (s *Store) handOver(ctx context.Context, images []Image) error {

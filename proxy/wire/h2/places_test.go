@@ -197,7 +197,7 @@ func TestPaddingCountsAgainstTheWindow(t *testing.T) {
 	}))
 	_ = c.WriteSettings()
 	c.open(1, false, asks("POST", "/x")...)
-	for range 4 { // which nobody reads: the window has 4 KiB left
+	for range 4 { // which are not read: the window has 4 KiB left
 		_ = c.WriteData(1, false, make([]byte, 15<<10))
 	}
 	for range 4<<10/257 + 1 { // and too little padding to come back at once
