@@ -144,6 +144,10 @@ func (w *writer) settle(ctx context.Context) {
 	}
 }
 
+// Settle waits until the rows that AppendSoon took are committed, or cannot be
+// now.
+func (w *writer) Settle(ctx context.Context) { w.settle(ctx) }
+
 var errClosed = errors.New("it is closed, or open for reading")
 
 // await commits p, or waits for whoever leads to do it.

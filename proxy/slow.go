@@ -15,8 +15,7 @@ import (
 )
 
 // reject commits the outcome row of a refusal, puts its id on d, and slows
-// down who is refused too often. The outcome of an intent is noted instead: a
-// log that cannot be written now must not lose it.
+// down who is refused too often.
 func (x *Exchange) reject(d *Denial) *Denial {
 	defer x.leave() // a log that panics too
 	if d.Reason == reasonClientGone && x.shed() {
@@ -28,7 +27,7 @@ func (x *Exchange) reject(d *Denial) *Denial {
 	d.subject = x.subject(d.Reason)
 	switch {
 	case x.intended:
-		x.note()
+		x.settle()
 		d.AuditID = x.row.ID
 	case x.floods():
 		d.AuditID = x.count()
@@ -40,6 +39,18 @@ func (x *Exchange) reject(d *Denial) *Denial {
 	x.leave() // who waits is under way no more
 	d.ends = !x.slowDown()
 	return d
+}
+
+// settle adds the outcome of an intent, and waits until it is committed. Where the
+// log cannot be written now, the log holds it: an intent must not lose its
+// outcome.
+func (x *Exchange) settle() {
+	x.note()
+	if log, ok := x.p.cfg.Audit.(interface{ Settle(ctx context.Context) }); ok {
+		ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+		defer cancel()
+		log.Settle(ctx)
+	}
 }
 
 // exhausted is the refusal of an exchange for which there is no memory.
