@@ -340,6 +340,13 @@ type fullDisk struct {
 	mu        sync.Mutex
 	committed []audit.Row
 	held      []audit.Row
+	settled   int // how many were held when that was waited for
+}
+
+func (d *fullDisk) Settle(context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.settled = len(d.held)
 }
 
 func (d *fullDisk) Append(_ context.Context, r audit.Row) (audit.Row, error) {
@@ -372,6 +379,9 @@ func TestAFailureAfterTheIntentIsNotLostOnAFullDisk(t *testing.T) {
 	if intent.Event != audit.EventProxyStarted || outcome.Event != audit.EventProxyRejected || outcome.Status != 502 ||
 		outcome.Reason != reasonUpstreamEnd || outcome.Fields["request_id"] != intent.Fields["request_id"] {
 		t.Errorf("the intent is %+v, its outcome %+v", intent, outcome)
+	}
+	if log.settled != 1 {
+		t.Error("the client is told of a row that may not be committed yet")
 	}
 	if res.StatusCode != 502 || !strings.Contains(body, outcome.ID) || res.Header.Get("X-Aileron-Audit-Id") != outcome.ID {
 		t.Errorf("the client got %d %s", res.StatusCode, body)
