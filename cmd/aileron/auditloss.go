@@ -11,7 +11,12 @@ import (
 // again: one line each, however many requests are refused in between.
 func (a *app) auditOutage(o audit.Outage) {
 	if !o.Over {
-		a.logger().Error("the audit log cannot be written: requests are refused until it can", "error", o.Err)
+		args := []any{"error", o.Err}
+		var h hintError
+		if errors.As(auditHint(o.Err), &h) {
+			args = append(args, "hint", h.mend)
+		}
+		a.logger().Error("the audit log cannot be written: requests are refused until it can", args...)
 		return
 	}
 	a.logger().Warn("the audit log can be written again", "refused_requests", o.Refused, "seconds", int(o.Until.Sub(o.Since).Seconds()))
@@ -38,6 +43,8 @@ func lossHint(err error, home string) error {
 		return hint(fmt.Errorf("close the session: %w", err), "the next command of the aileron that wrote audit.db adds the rows")
 	case lost.Kept > 0 && audit.IsDamaged(err):
 		return hint(fmt.Errorf("close the session: %w", err), "run: aileron audit recover (it adds the rows, and keeps the old file)")
+	case lost.Kept > 0 && audit.IsLocked(err):
+		return hint(fmt.Errorf("close the session: %w", err), "end the process that holds a lock on audit.db: the next aileron command that writes the log adds the rows")
 	case lost.Kept > 0:
 		return hint(fmt.Errorf("close the session: %w", err), "free space on the disk of %s: the next aileron command that writes the log adds the rows", home)
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,6 +51,47 @@ func TestAnOutageHasTwoLines(t *testing.T) {
 		lines := strings.Split(strings.TrimSuffix(errs.String(), "\n"), "\n")
 		if len(lines) != 3 || !strings.Contains(lines[i], want) {
 			t.Errorf("%s, want %q in line %d", fmt.Sprintf("%q", lines), want, i+1)
+		}
+	}
+}
+
+// What to do depends on why the log cannot be written.
+func TestAnOutageNamesItsWayOut(t *testing.T) {
+	c := newCLI(t)
+	c.write(requests(200)...)
+	path := filepath.Join(c.home, "audit.db")
+	held, err := sql.Open("sqlite", path)
+	fatal(t, err)
+	held.SetMaxOpenConns(1)
+	_, err = held.Exec("BEGIN IMMEDIATE")
+	fatal(t, err)
+	other, err := sql.Open("sqlite", path)
+	fatal(t, err)
+	_, locked := other.Exec("BEGIN IMMEDIATE")
+	fatal(t, held.Close())
+	fatal(t, other.Close())
+	c.overwrite()
+	reader, err := audit.OpenReader(path)
+	fatal(t, err)
+	damaged := reader.Each(t.Context(), audit.Filter{}, func(audit.Row) error { return nil })
+	fatal(t, reader.Close())
+	for _, w := range []struct {
+		err        error
+		line, loss string
+	}{
+		{locked, "end it, and try again", "end the process that holds a lock on audit.db"},
+		{damaged, "aileron audit recover", "aileron audit recover"},
+		{errors.New("disk full"), "", "free space on the disk of /h"},
+	} {
+		var errs bytes.Buffer
+		a := &app{stderr: &errs, logLevel: "warn"}
+		a.auditOutage(audit.Outage{Err: w.err})
+		if said := errs.String(); !strings.Contains(said, w.line) || strings.Contains(said, "hint=") != (w.line != "") {
+			t.Errorf("%v: %q, want the hint %q", w.err, said, w.line)
+		}
+		var h hintError
+		if err := lossHint(&audit.LostError{Kept: 1, Err: w.err}, "/h"); !errors.As(err, &h) || !strings.Contains(h.mend, w.loss) {
+			t.Errorf("%v: %v, want the hint %q", w.err, err, w.loss)
 		}
 	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,4 +105,34 @@ func TestNoSessionBeginsOnADamagedLog(t *testing.T) {
 	if _, errs, code := c.run("run", "--", "true"); code != 0 {
 		t.Errorf("after audit recover it ends with %d: %s", code, errs)
 	}
+}
+
+// The way out of a damaged log begins with ending what runs: that is shown.
+func TestWhatRunsBesideADamagedLogIsShown(t *testing.T) {
+	o := newOwner(t)
+	o.write(requests(200)...)
+	ended := make(chan int)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }}
+		ended <- Main(ctx, []string{"--home", o.home, "proxy"}, a)
+	}()
+	id := o.listed()
+	until(t, "the session has begun", func() bool { return strings.Contains(o.ok("audit", "list"), "session.started") })
+	o.overwrite()
+	for _, args := range [][]string{{"session", "list"}, {"session", "show", id}} {
+		out, errs, code := o.run(args...)
+		if code != 0 || !strings.Contains(out, id) || !strings.Contains(out, "running") ||
+			!strings.Contains(errs, "warning: the audit log cannot be read") || !strings.Contains(errs, "aileron audit recover") {
+			t.Errorf("%q ends with %d: %s%s", args, code, out, errs)
+		}
+	}
+	if _, errs, code := o.run("session", "stop", id); code != 0 || !strings.Contains(errs, id+" was asked to end") {
+		t.Errorf("session stop ends with %d: %s", code, errs)
+	}
+	if t.Failed() {
+		stop()
+	}
+	<-ended
 }

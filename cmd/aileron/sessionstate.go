@@ -51,15 +51,11 @@ func (a *app) sessions(ctx context.Context) ([]sessionState, error) {
 		return nil, err
 	}
 	found := map[string]*sessionState{}
-	if l, err := a.auditReader(); err != nil {
+	if err := a.noteLogged(ctx, found); audit.IsDamaged(err) {
+		clear(found) // a session whose end cannot be read is not called unclean
+		a.auditNotice(audit.Notice{Text: "warning: the audit log cannot be read: no session that ended is shown", Err: err})
+	} else if err != nil {
 		return nil, err
-	} else if l != nil {
-		defer l.Close()
-		for _, event := range []string{audit.EventSessionStarted, audit.EventSandboxDisabled, audit.EventSessionEnded, audit.EventProxyUnknown} {
-			if err := l.Each(ctx, audit.Filter{Event: event}, func(r audit.Row) error { note(found, r); return nil }); err != nil {
-				return nil, err
-			}
-		}
 	}
 	if err := noteSpilled(found, home); err != nil {
 		return nil, err
@@ -76,8 +72,11 @@ func (a *app) sessions(ctx context.Context) ([]sessionState, error) {
 		}
 		s := found[info.ID]
 		if s == nil {
-			s = &sessionState{ID: info.ID, Agent: info.Agent, Mode: info.Mode, Started: info.Started, State: "unclean"}
+			s = &sessionState{ID: info.ID, State: "unclean"}
 			found[info.ID] = s
+		}
+		if s.Mode == "" { // its first row is not known
+			s.Agent, s.Mode, s.Started = info.Agent, info.Mode, info.Started
 		}
 		if s.newer = err; !newer {
 			s.newer = nil
@@ -98,6 +97,21 @@ func (a *app) sessions(ctx context.Context) ([]sessionState, error) {
 	}
 	slices.SortFunc(all, func(a, b sessionState) int { return strings.Compare(a.ID, b.ID) })
 	return all, nil
+}
+
+// noteLogged adds what the audit log tells.
+func (a *app) noteLogged(ctx context.Context, found map[string]*sessionState) error {
+	l, err := a.auditReader()
+	if err != nil || l == nil {
+		return err
+	}
+	defer l.Close()
+	for _, event := range []string{audit.EventSessionStarted, audit.EventSandboxDisabled, audit.EventSessionEnded, audit.EventProxyUnknown} {
+		if err := l.Each(ctx, audit.Filter{Event: event}, func(r audit.Row) error { note(found, r); return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // noteSpilled adds what the rows tell that are not in the log yet.
@@ -172,10 +186,15 @@ func (a *app) findSession(ctx context.Context, id string) (sessionState, error) 
 // withOpen counts the requests of a session that have no outcome.
 func (a *app) withOpen(ctx context.Context, s sessionState) (sessionState, error) {
 	l, err := a.auditReader()
+	if audit.IsDamaged(err) {
+		return s, nil // as sessions has warned
+	}
 	if err != nil || l == nil {
 		return s, err
 	}
 	defer l.Close()
-	s.Open, err = l.OpenIntents(ctx, s.ID)
+	if s.Open, err = l.OpenIntents(ctx, s.ID); audit.IsDamaged(err) {
+		err = nil // as sessions has warned
+	}
 	return s, err
 }
