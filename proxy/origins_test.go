@@ -164,7 +164,11 @@ func TestAnIdempotencyKeyIsNoLeaveToRepeat(t *testing.T) {
 
 // It was not the client's body that broke.
 func TestAnUpstreamThatDiesUnderABodyIsNamedAsThat(t *testing.T) {
-	set := scripted(t, "h2", func(_ int, c *tls.Conn) { h2Heads(c, func(*http2.Framer, uint32) bool { return false }) })
+	set := scripted(t, "h2", func(_ int, c *tls.Conn) {
+		h2Heads(c, func(*http2.Framer, uint32) bool { return false })
+		_ = c.CloseWrite() // and reads what comes: else the kernel may reset the connection
+		_, _ = io.Copy(io.Discard, c.NetConn())
+	})
 	w := newWorldWith(t, true, set, nil)
 	w.client = w.h2client()
 	res, body := w.do("POST", "https://api.good.example/v1/items", strings.Repeat("x", 1<<10))

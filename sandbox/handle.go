@@ -58,6 +58,16 @@ func (e *Engine) hold(ctx context.Context, p *part) (runs bool) {
 	return true
 }
 
+// unenforced names the limits that the kernel does not enforce for a part. Of
+// one that has ended meanwhile, nothing is known: its groups go with it.
+func (p *part) unenforced(l Limits) []string {
+	missing := p.groups.unenforced(l)
+	if p.handle.over() {
+		return nil
+	}
+	return missing
+}
+
 // stillRuns asks the engine of a process that cannot be seen from here.
 func (e *Engine) stillRuns(ctx context.Context, id string) bool {
 	for range 5 {
@@ -104,8 +114,9 @@ func (h *handle) over() bool {
 	return n > 0
 }
 
-// ended is closed when the process has ended, as long as ctx lives.
-func (h *handle) ended(ctx context.Context) <-chan struct{} {
+// ended is closed when the process has ended and last has returned, as long as
+// ctx lives. last is called at once: engines remove what belonged to it soon.
+func (h *handle) ended(ctx context.Context, last func()) <-chan struct{} {
 	done := make(chan struct{})
 	if h == nil {
 		return done
@@ -118,6 +129,7 @@ func (h *handle) ended(ctx context.Context) <-chan struct{} {
 		defer func() { _ = unix.Close(fd) }()
 		for ctx.Err() == nil {
 			if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 500); n > 0 || err != nil && err != unix.EINTR { //nolint:gosec // a descriptor
+				last()
 				close(done)
 				return
 			}

@@ -90,3 +90,8 @@ type Exhaustion struct {
 	Memory    bool // the kernel killed a process of it
 	Processes bool // it could not start another one
 }
+
+func (e *Exhaustion) add(other Exhaustion) {
+	e.Memory = e.Memory || other.Memory
+	e.Processes = e.Processes || other.Processes
+}

@@ -66,6 +66,7 @@ type running struct {
 	endless   func() error     // ends that wait, and returns why it was given up
 	moved     int64            // of the output, when given was looked at
 	exhausted Exhaustion       // what the box ran out of
+	last      Exhaustion       // the same, when its process ended; valid when dead is closed
 	asks      int              // how often the end was asked for
 	deaf      bool             // the output of the box is closed
 }
@@ -104,7 +105,7 @@ func (r *running) start(ctx context.Context) (int, error) {
 		return 1, r.withoutGateway()
 	}
 	r.e.hold(ctx, r.box)
-	if missing := r.box.groups.unenforced(r.b.Limits); len(missing) > 0 && r.b.Unenforced != nil {
+	if missing := r.box.unenforced(r.b.Limits); len(missing) > 0 && r.b.Unenforced != nil {
 		r.b.Unenforced(missing)
 	}
 	// Until here Ctrl-C is a signal, and nothing of the box has been shown.
@@ -124,7 +125,7 @@ func (r *running) attach(ctx context.Context, opts container.AttachOptions) (str
 // follow begins to carry the box's streams, and to wait for all that may end
 // it.
 func (r *running) follow() (err error) {
-	r.dead = r.box.handle.ended(r.live)
+	r.dead = r.box.handle.ended(r.live, func() { r.box.groups.look(&r.last) })
 	r.exited, r.waitErrs = r.e.wait(r.live, r.box.id)
 	if r.gateway != nil {
 		r.gone, r.goneErrs = r.e.wait(r.live, r.gateway.id)

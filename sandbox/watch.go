@@ -57,7 +57,7 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			r.expectEnd()
 		case <-r.dead:
 			r.dead = nil
-			r.box.groups.look(&r.exhausted) // they go with the container
+			r.exhausted.add(r.last)
 			r.expectEnd()
 		case <-r.given:
 			if err := r.endless(); !r.flows() {
@@ -111,6 +111,13 @@ func (r *running) exit(ctx context.Context, code int) (int, error) {
 // reportExhaustion reports what the box ran out of, as the kernel and the engine
 // have it.
 func (r *running) reportExhaustion() {
+	if r.dead != nil && r.box.handle != nil {
+		select {
+		case <-r.dead: // as the engine has said
+			r.exhausted.add(r.last)
+		case <-time.After(time.Second):
+		}
+	}
 	c, err := r.e.cli.ContainerInspect(r.live, r.box.id)
 	if err == nil && c.State != nil && c.State.OOMKilled {
 		r.exhausted.Memory = true

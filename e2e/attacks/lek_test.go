@@ -525,6 +525,15 @@ func lekHeld(c *trial) {
 	}
 }
 
+// readHello reads the first TLS record of a connection, which is then closed:
+// with bytes that were not read the kernel would reset it.
+func readHello(conn net.Conn) {
+	head := make([]byte, 5)
+	if _, err := io.ReadFull(conn, head); err == nil {
+		_, _ = io.CopyN(io.Discard, conn, int64(head[3])<<8|int64(head[4]))
+	}
+}
+
 // lekErrors: what the plane says of a request that carries a key in its URL
 // and does not arrive.
 func lekErrors(c *trial) {
@@ -542,7 +551,7 @@ func lekErrors(c *trial) {
 		"not TLS": {notVerified, func(c *trial) {
 			c.origin("q.good.test").takes(func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 no\r\n\r\n") })
 		}},
-		"closed":   {upstreamClosed, func(c *trial) { c.origin("q.good.test").takes(func(net.Conn) {}) }},
+		"closed":   {upstreamClosed, func(c *trial) { c.origin("q.good.test").takes(readHello) }},
 		"time-out": {upstreamTimeout, func(c *trial) { c.origin("q.good.test").plays(func(v *visit) { silent(v.conn) }) }},
 		"garbage": {upstreamNotHTTP, func(c *trial) {
 			c.origin("q.good.test").plays(func(v *visit) { v.send("no HTTP at all %s\r\n\r\n", v.Target); v.close = true })

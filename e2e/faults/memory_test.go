@@ -19,9 +19,10 @@ func TestABoxThatRunsOutOfMemorySaysSo(t *testing.T) {
 			code int
 			want string
 		}{
-			"exec tail /dev/zero": {137, "out of memory: the kernel killed the command: the box reached its limit of 32 MiB; raise [sandbox] memory in config.toml"},
-			"tail /dev/zero; :":   {0, "out of memory: the kernel killed a process of the box: the box reached its limit of 32 MiB; raise [sandbox] memory in config.toml"},
-			"exit 5":              {5, ""},
+			// What happens before a box is looked at for the first time is not seen.
+			"sleep 3; exec tail /dev/zero":        {137, "out of memory: the kernel killed the command: the box reached its limit of 32 MiB; raise [sandbox] memory in config.toml"},
+			"sleep 3; tail /dev/zero; sleep 1; :": {0, "out of memory: the kernel killed a process of the box: the box reached its limit of 32 MiB; raise [sandbox] memory in config.toml"},
+			"exit 5":                              {5, ""},
 		} {
 			r := u.begin(u.boxArgs(script)...)
 			res := r.end()
