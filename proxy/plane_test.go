@@ -368,7 +368,10 @@ func (d *fullDisk) AppendSoon(_ context.Context, r audit.Row) error {
 
 // A session that ends in order has nothing that could find such an intent.
 func TestAFailureAfterTheIntentIsNotLostOnAFullDisk(t *testing.T) {
-	w := newWorld(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	w := newWorld(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the kernel may reset the connection
+		panic(http.ErrAbortHandler)
+	})
 	log := &fullDisk{}
 	w.plane.cfg.Audit = log
 	res, body := w.do("POST", "https://api.good.example/v1/items", "{}")
