@@ -231,6 +231,10 @@ func (c *connection) survives(err error) bool {
 func (c *connection) streamFault(e http2.StreamError) error {
 	c.mu.Lock()
 	st := c.streams[e.StreamID]
+	over := st != nil && (st.left || st.closed && slices.Contains(c.resets[:], e.StreamID)) // either side has reset it already
+	if st != nil && !over {
+		c.shut(st) // before its handler is woken, which would reset it with another code
+	}
 	c.mu.Unlock()
 	if st == nil && e.StreamID > c.lastID && e.StreamID%2 == 1 {
 		c.lastID = e.StreamID
@@ -239,13 +243,10 @@ func (c *connection) streamFault(e http2.StreamError) error {
 	if st != nil {
 		st.end(errReset)
 	}
+	if over {
+		return nil
+	}
 	return c.answer(func() {
-		if st != nil {
-			if st.left || st.closed && slices.Contains(c.resets[:], e.StreamID) {
-				return // either side has reset it already
-			}
-			c.shut(st)
-		}
 		c.reset(e.StreamID, e.Code)
 		c.grown.Broadcast()
 	})

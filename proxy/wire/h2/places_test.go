@@ -102,6 +102,27 @@ func TestAStreamThatIsResetCountsNoLonger(t *testing.T) {
 	c.served(t, []uint32{next()})
 }
 
+// A stream that its client broke is reset with the reason, however quickly the
+// handler that reads its body returns.
+func TestABrokenStreamIsResetWithItsReason(t *testing.T) {
+	c := newFrames(t, wire.Options{}, handler(func(r *http.Request) *http.Response {
+		_, _ = io.Copy(io.Discard, r.Body)
+		return status(400, r, http.NoBody, 0)
+	}))
+	_ = c.WriteSettings()
+	for id := uint32(1); id < 1000; id += 2 {
+		c.open(id, false, append(asks("POST", "/x"), "content-length", "1")...)
+		_ = c.WriteData(id, true, []byte("more"))
+		c.await(t, func(f http2.Frame) bool {
+			r, ok := f.(*http2.RSTStreamFrame)
+			if ok && (r.StreamID != id || r.ErrCode != http2.ErrCodeProtocol) {
+				t.Fatalf("stream %d was reset with %v, want stream %d with PROTOCOL_ERROR", r.StreamID, r.ErrCode, id)
+			}
+			return ok
+		})
+	}
+}
+
 // Resets do not add up: streams whose handlers have not returned are bounded.
 func TestResetStreamsAreBoundedToo(t *testing.T) {
 	held := make(chan struct{})

@@ -93,10 +93,13 @@ func (st *stream) take(data []byte, size int64, end bool) (code http2.ErrCode, k
 	}
 	st.got += int64(len(data))
 	st.whole = end
+	defer st.came.Broadcast()
 	if st.length >= 0 && (st.got > st.length || end && st.got != st.length) {
+		if st.err == nil {
+			st.err = errReset // and not the end, for the reader of the body
+		}
 		return http2.ErrCodeProtocol, false // RFC 9113 section 8.1.1
 	}
-	defer st.came.Broadcast()
 	if st.err != nil {
 		return http2.ErrCodeNo, false
 	}
