@@ -22,8 +22,10 @@ const (
 	// cleanupTime bounds the removal of a run's containers by an engine that
 	// lives.
 	cleanupTime = 2 * time.Minute
-	// interruptTime is the same for a run that was interrupted, in which the
-	// engine may hang in a call: it is begun anew sooner.
+	// firstTime is when an engine that lives and has not removed them is begun
+	// anew: it may hang in a call, with the lock of a container.
+	firstTime = 30 * time.Second
+	// interruptTime is the same for a run that was interrupted.
 	interruptTime = 15 * time.Second
 	// callTime bounds a call on whose response nothing depends.
 	callTime = 5 * time.Second
@@ -34,7 +36,7 @@ const (
 // then asks the engine that is there now: our own Podman service is started
 // anew.
 func (e *Engine) clean(ctx context.Context, parts []*part) error {
-	limit := cleanupTime
+	limit := firstTime
 	if ctx.Err() != nil {
 		limit = interruptTime
 	}

@@ -22,7 +22,7 @@ type Patience struct {
 }
 
 // DefaultLimit is the default of Patience.Limit.
-const DefaultLimit = 5 * time.Minute
+const DefaultLimit = 2 * time.Minute
 
 const (
 	defaultSilent = time.Minute

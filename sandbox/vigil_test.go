@@ -30,7 +30,7 @@ func TestAnEngineIsWaitedForAsLongAsItLives(t *testing.T) {
 		min  time.Duration // it is not given up before
 		want string
 	}{
-		{"it answers", answers, Patience{}, "", DefaultLimit, "podman answers, but does not get on: waited 5m0s for it to make a container, and [sandbox] engine_timeout"},
+		{"it answers", answers, Patience{}, "", DefaultLimit, "podman answers, but does not get on: waited 2m0s for it to make a container, and [sandbox] engine_timeout"},
 		{"it answers, and little is allowed", answers, Patience{Limit: 7 * time.Second}, "", 7 * time.Second, "waited 7s for it to make a container"},
 		{"it does not answer", silent, Patience{}, "", time.Minute, "podman does not answer: waited 1m0s for it to make a container, and for 1m0s there was no sign of life"},
 		{"it refuses connections", refuses, Patience{}, "", time.Minute, "no sign of life; its last error: connection refused"},
@@ -66,7 +66,7 @@ func TestASignOfLifeNowAndThenIsEnough(t *testing.T) {
 		p := &pulse{kind: "docker", ping: slowly}
 		err := p.await(t.Context(), "start a container", func(ctx context.Context) error {
 			select {
-			case <-time.After(4 * time.Minute):
+			case <-time.After(DefaultLimit - 10*time.Second):
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
