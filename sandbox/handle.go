@@ -47,10 +47,13 @@ func (e *Engine) hold(ctx context.Context, p *part) (runs bool) {
 	// Read after the descriptor was opened: the number cannot have changed
 	// hands since, if it still is what it should be.
 	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", c.State.Pid))
-	if err == nil && !h.over() { // a process that has ended is in no group of its own
+	own := err == nil && strings.Contains(string(list), id)
+	// A process that ends leaves its groups a little before the descriptor
+	// reports its end.
+	if own || err == nil && !h.overWithin(leavingTime) {
 		p.groups = groupsOf(string(list), id)
 	}
-	if err != nil || !strings.Contains(string(list), id) {
+	if !own {
 		h.release()
 		return true
 	}
@@ -107,10 +110,19 @@ func (h *handle) end(d time.Duration) bool {
 
 // over tells whether the process has ended already.
 func (h *handle) over() bool {
+	return h.overWithin(0)
+}
+
+// leavingTime is how long the end of a process may take that has left its
+// groups, on a busy machine.
+const leavingTime = 250 * time.Millisecond
+
+// overWithin is over, and waits for the end.
+func (h *handle) overWithin(d time.Duration) bool {
 	if h == nil {
 		return false
 	}
-	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}, 0) //nolint:gosec // a descriptor
+	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}, int(d.Milliseconds())) //nolint:gosec // a descriptor
 	return n > 0
 }
 
