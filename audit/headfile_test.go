@@ -101,7 +101,7 @@ func TestAMarkedLineIsReportedByTheNextProcess(t *testing.T) {
 	appendNumbered(t, l, "killed", 0)
 	l.settle(t.Context())
 	execSQL(t, path, "DELETE FROM events WHERE seq > 8")
-	l.attested = time.Time{}
+	unled(l, func() { l.attested = time.Time{} })
 	if err := l.attest(); err != nil || l.broken == nil {
 		t.Fatalf("attest = %v, and reports %v", err, l.broken)
 	}

@@ -190,7 +190,7 @@ func BenchmarkAppendAfterAPause(b *testing.B) {
 	}
 	defer l.Close()
 	for b.Loop() {
-		l.attested, l.head.written = time.Time{}, time.Time{}
+		unled(l, func() { l.attested, l.head.written = time.Time{}, time.Time{} })
 		appendNumbered(b, l, "bench", 1)
 	}
 }
