@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -82,7 +83,7 @@ func (a *app) homePath() (string, error) {
 	if dir == "" {
 		user, err := os.UserHomeDir()
 		if err != nil {
-			return "", hint(fmt.Errorf("find the home directory: %w", err), "pass --home DIR or set AILERON_HOME")
+			return "", hint.New(fmt.Errorf("find the home directory: %w", err), "pass --home DIR or set AILERON_HOME")
 		}
 		dir = filepath.Join(user, ".aileron")
 	}
@@ -100,7 +101,7 @@ func (a *app) Home() (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", hint(fmt.Errorf("create the home directory: %w", err), "pass --home DIR with a directory that you may write to")
+		return "", hint.New(fmt.Errorf("create the home directory: %w", err), "pass --home DIR with a directory that you may write to")
 	}
 	return dir, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // auditOptions are the filters of every audit command.
@@ -212,12 +213,12 @@ func newAuditShowCommand(a *app) *cobra.Command {
 				return err
 			}
 			if l == nil {
-				return hint(audit.ErrNotFound, "there is no audit log yet")
+				return hint.New(audit.ErrNotFound, "there is no audit log yet")
 			}
 			defer l.Close()
 			row, err := l.Get(cmd.Context(), args[0])
 			if errors.Is(err, audit.ErrNotFound) {
-				return hint(err, "aileron audit list --json shows the ids")
+				return hint.New(err, "aileron audit list --json shows the ids")
 			}
 			if err != nil {
 				return auditHint(fmt.Errorf("show the audit row: %w", err))

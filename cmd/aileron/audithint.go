@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // auditNotice prints what audit tail -f reports beside rows.
@@ -14,9 +15,8 @@ func (a *app) auditNotice(n audit.Notice) {
 		return
 	}
 	text := fmt.Sprintf("%s: %v", n.Text, n.Err)
-	var h hintError
-	if errors.As(auditHint(n.Err), &h) {
-		text += "; " + h.mend
+	if h := hint.Of(auditHint(n.Err)); h != "" {
+		text += "; " + h
 	}
 	a.sayf("aileron: %s", text)
 }
@@ -25,11 +25,11 @@ func (a *app) auditNotice(n audit.Notice) {
 func auditHint(err error) error {
 	switch {
 	case errors.As(err, new(*audit.SchemaError)):
-		return hint(err, "use the aileron that wrote it, or another --home")
+		return hint.New(err, "use the aileron that wrote it, or another --home")
 	case audit.IsDamaged(err):
-		return hint(err, "end the sessions of this home, then run: aileron audit recover (it keeps the old file)")
+		return hint.New(err, "end the sessions of this home, then run: aileron audit recover (it keeps the old file)")
 	case audit.IsLocked(err):
-		return hint(err, "another process holds a lock on audit.db: end it, and try again")
+		return hint.New(err, "another process holds a lock on audit.db: end it, and try again")
 	}
 	return err
 }
@@ -41,7 +41,7 @@ func sessionAuditHint(err error, home string) error {
 	case errors.As(err, new(*audit.SchemaError)):
 		return auditHint(err)
 	case audit.IsDamaged(err):
-		return hint(err, "aileron audit recover makes a new one of what can be read and keeps the old file; or move a damaged audit.db away")
+		return hint.New(err, "aileron audit recover makes a new one of what can be read and keeps the old file; or move a damaged audit.db away")
 	}
-	return hint(err, "without it no request may leave; check the disk and the rights on %s", home)
+	return hint.New(err, "without it no request may leave; check the disk and the rights on %s", home)
 }

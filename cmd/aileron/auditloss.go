@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // auditOutage logs that the audit log cannot be written, and that it can be
@@ -12,9 +13,8 @@ import (
 func (a *app) auditOutage(o audit.Outage) {
 	if !o.Over {
 		args := []any{"error", o.Err}
-		var h hintError
-		if errors.As(auditHint(o.Err), &h) {
-			args = append(args, "hint", h.mend)
+		if h := hint.Of(auditHint(o.Err)); h != "" {
+			args = append(args, "hint", h)
 		}
 		a.logger().Error("the audit log cannot be written: requests are refused until it can", args...)
 		return
@@ -40,15 +40,15 @@ func lossHint(err error, home string) error {
 	case !errors.As(err, &lost):
 		return err
 	case errors.As(err, new(*audit.SchemaError)):
-		return hint(fmt.Errorf("close the session: %w", err), "the next command of the aileron that wrote audit.db adds the rows")
+		return hint.New(fmt.Errorf("close the session: %w", err), "the next command of the aileron that wrote audit.db adds the rows")
 	case lost.Kept > 0 && audit.IsDamaged(err):
-		return hint(fmt.Errorf("close the session: %w", err), "run: aileron audit recover (it adds the rows, and keeps the old file)")
+		return hint.New(fmt.Errorf("close the session: %w", err), "run: aileron audit recover (it adds the rows, and keeps the old file)")
 	case lost.Kept > 0 && audit.IsLocked(err):
-		return hint(fmt.Errorf("close the session: %w", err), "end the process that holds a lock on audit.db: the next aileron command that writes the log adds the rows")
+		return hint.New(fmt.Errorf("close the session: %w", err), "end the process that holds a lock on audit.db: the next aileron command that writes the log adds the rows")
 	case lost.Kept > 0:
-		return hint(fmt.Errorf("close the session: %w", err), "free space on the disk of %s: the next aileron command that writes the log adds the rows", home)
+		return hint.New(fmt.Errorf("close the session: %w", err), "free space on the disk of %s: the next aileron command that writes the log adds the rows", home)
 	}
-	return hint(fmt.Errorf("close the session: %w", err), "check the disk of %s", home)
+	return hint.New(fmt.Errorf("close the session: %w", err), "check the disk of %s", home)
 }
 
 // unrecorded returns how aileron ends when a command ended with code and err is

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // Rows that are not in the log make a success a failure, and leave the code of
@@ -89,8 +90,7 @@ func TestAnOutageNamesItsWayOut(t *testing.T) {
 		if said := errs.String(); !strings.Contains(said, w.line) || strings.Contains(said, "hint=") != (w.line != "") {
 			t.Errorf("%v: %q, want the hint %q", w.err, said, w.line)
 		}
-		var h hintError
-		if err := lossHint(&audit.LostError{Kept: 1, Err: w.err}, "/h"); !errors.As(err, &h) || !strings.Contains(h.mend, w.loss) {
+		if err := lossHint(&audit.LostError{Kept: 1, Err: w.err}, "/h"); !strings.Contains(hint.Of(err), w.loss) {
 			t.Errorf("%v: %v, want the hint %q", w.err, err, w.loss)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -51,10 +52,10 @@ func (a *app) recoverAudit(ctx context.Context) (audit.Recovery, error) {
 	done, err := audit.Recover(ctx, filepath.Join(home, "audit.db"), opts, func() error { return noSessionRuns(home) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return done, hint(errors.New("recover the audit log: there is no audit.db"),
+		return done, hint.New(errors.New("recover the audit log: there is no audit.db"),
 			"put the file back if it was moved; aileron audit verify lists what is known of its rows")
 	case errors.Is(err, audit.ErrInUse):
-		return done, hint(err, "aileron session list shows what runs: end it with aileron session stop ID, and try again")
+		return done, hint.New(err, "aileron session list shows what runs: end it with aileron session stop ID, and try again")
 	}
 	return done, auditHint(err)
 }

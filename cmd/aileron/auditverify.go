@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -58,7 +59,7 @@ func (a *app) verifyAudit(ctx context.Context) (audit.Report, error) {
 	}
 	report, err := audit.VerifyMissing(filepath.Join(home, "audit.db"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return report, hint(errors.New("verify the audit log: there is none yet"), "it begins with the first session")
+		return report, hint.New(errors.New("verify the audit log: there is none yet"), "it begins with the first session")
 	}
 	return report, err
 }
@@ -88,7 +89,7 @@ func (a *app) printReport(r audit.Report) error {
 	if r.Damaged {
 		mend = "end the sessions of this home, then run: aileron audit recover (it keeps the old file)"
 	}
-	return hint(fmt.Errorf("verify the audit log: %s", termsafe.Line(findingText(r.Findings[0]))), "%s", mend)
+	return hint.New(fmt.Errorf("verify the audit log: %s", termsafe.Line(findingText(r.Findings[0]))), "%s", mend)
 }
 
 // sayOutcomes prints the number of requests whose outcome the log does not have.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // staticBinary is this program's own file, which the gateway container runs:
@@ -20,12 +22,12 @@ func staticBinary() (string, error) {
 	}
 	f, err := elf.Open(path)
 	if err != nil {
-		return "", hint(fmt.Errorf("read aileron's own file: %w", err), "boxes need a Linux build of aileron")
+		return "", hint.New(fmt.Errorf("read aileron's own file: %w", err), "boxes need a Linux build of aileron")
 	}
 	defer f.Close()
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			return "", hint(errors.New("use aileron as the gateway: this build is not static"), "build it with CGO_ENABLED=0 (just build)")
+			return "", hint.New(errors.New("use aileron as the gateway: this build is not static"), "build it with CGO_ENABLED=0 (just build)")
 		}
 	}
 	return path, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -67,9 +68,9 @@ func printBindings(a *app, all []vault.Binding) error {
 func bindingError(err error) error {
 	switch {
 	case errors.Is(err, vault.ErrNotInitialised):
-		return hint(err, "aileron binding setup FQN makes it and binds a credential")
+		return hint.New(err, "aileron binding setup FQN makes it and binds a credential")
 	case errors.Is(err, vault.ErrNotBound), errors.Is(err, vault.ErrBadName):
-		return hint(err, "aileron binding list shows what is bound")
+		return hint.New(err, "aileron binding list shows what is bound")
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
@@ -52,7 +53,7 @@ func (a *app) connector(fqn string) (*spec.Connector, error) {
 	if len(faults) > 0 {
 		return nil, storeHint(fmt.Errorf("find the connector %s: %w", fqn, errors.Join(faults...)))
 	}
-	return nil, hint(fmt.Errorf("find the connector %s: %w", fqn, store.ErrNotInstalled), "install it with: aileron connector install DIR")
+	return nil, hint.New(fmt.Errorf("find the connector %s: %w", fqn, store.ErrNotInstalled), "install it with: aileron connector install DIR")
 }
 
 // bindingSetup binds one secret to what a connector declares.
@@ -112,7 +113,7 @@ func (o *secretOptions) suits(a *app, c *spec.Connector) error {
 	case need.Kind != "basic" && o.username != "":
 		return usagef("--username is for credentials of kind basic; %s needs %s", c.FQN, need.Kind)
 	case need.Kind == "oauth2" && !o.given():
-		return hint(fmt.Errorf("bind an oauth2 credential to %s: this release opens no browser", c.FQN), "give an access token with --secret-file or --secret-stdin")
+		return hint.New(fmt.Errorf("bind an oauth2 credential to %s: this release opens no browser", c.FQN), "give an access token with --secret-file or --secret-stdin")
 	}
 	return nil
 }
@@ -142,5 +143,5 @@ func (o *secretOptions) binding(a *app, v *vault.Vault, c *spec.Connector, ident
 }
 
 func boundAlready(err error, name string) error {
-	return hint(err, "replace its secret with: aileron binding rebind %s", name)
+	return hint.New(err, "replace its secret with: aileron binding rebind %s", name)
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -96,7 +97,7 @@ func (b *boxRun) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if err := spec.ToolConflict(b.session.grants.installed(), b.plan.command[0]); err != nil {
-		return hint(err, "remove one of them with: aileron connector remove FQN")
+		return hint.New(err, "remove one of them with: aileron connector remove FQN")
 	}
 	if b.plan.opened != nil {
 		b.plan.opened(b.session)

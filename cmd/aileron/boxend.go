@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -56,7 +57,7 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 		b.app.sayf("aileron: interrupted; %s still has some of the box, which aileron's warden removes when it can", b.engine.Kind())
 		return exitError{interruptedCode}
 	case left:
-		return hint(err, "start %s again: the next session, or aileron sandbox prune, removes what is left", b.engine.Kind())
+		return hint.New(err, "start %s again: the next session, or aileron sandbox prune, removes what is left", b.engine.Kind())
 	case err != nil:
 		return b.app.interrupted(ctx, err)
 	case code != 0:
@@ -80,9 +81,9 @@ func (b *boxRun) stopped(ctx context.Context, err error) bool {
 func boxMend(err error) error {
 	switch {
 	case errors.As(err, new(*sandbox.ImageError)):
-		return hint(err, "add it to the image, or choose another with --image; aileron sandbox check --agent=CMD looks without a session")
+		return hint.New(err, "add it to the image, or choose another with --image; aileron sandbox check --agent=CMD looks without a session")
 	case errors.As(err, new(*sandbox.ProjectError)):
-		return hint(err, "go into a project's directory, or name one with --dir")
+		return hint.New(err, "go into a project's directory, or name one with --dir")
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -77,13 +78,13 @@ func knownEngines() []string { return []string{"auto", "podman", "docker"} }
 func (a *app) project(o *boxOptions) (dir string, hide []string, err error) {
 	dir, err = filepath.Abs(first(o.dir, "."))
 	if err != nil {
-		return "", nil, hint(fmt.Errorf("find the project directory: %w", err), "this directory was removed; go into one that exists, or name one with --dir")
+		return "", nil, hint.New(fmt.Errorf("find the project directory: %w", err), "this directory was removed; go into one that exists, or name one with --dir")
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return "", nil, hint(fmt.Errorf("use the project directory: %w", err), "--dir names a directory that exists")
+		return "", nil, hint.New(fmt.Errorf("use the project directory: %w", err), "--dir names a directory that exists")
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", nil, hint(fmt.Errorf("use the project directory: %s is not a directory", dir), "--dir names a directory that exists")
+		return "", nil, hint.New(fmt.Errorf("use the project directory: %s is not a directory", dir), "--dir names a directory that exists")
 	}
 	home, err := a.Home()
 	if err != nil {
@@ -98,7 +99,7 @@ func (a *app) project(o *boxOptions) (dir string, hide []string, err error) {
 	}
 	switch {
 	case inside:
-		return "", nil, hint(fmt.Errorf("use the project directory %s: it is aileron's own home %s, which a box must not have", dir, home), "go into a project's directory, or name one with --dir")
+		return "", nil, hint.New(fmt.Errorf("use the project directory %s: it is aileron's own home %s, which a box must not have", dir, home), "go into a project's directory, or name one with --dir")
 	case sandbox.Within(home, dir):
 		return dir, []string{home}, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // change is an act of a command on what is in force. The columns and fields
@@ -30,7 +31,7 @@ func (a *app) enact(ctx context.Context, c change, act func() error) error {
 	ctx = context.WithoutCancel(ctx)
 	log, p, err := a.recordIntent(ctx, home, c)
 	if err != nil {
-		return hint(&unrecordedError{c.what, err},
+		return hint.New(&unrecordedError{c.what, err},
 			"nothing was changed; check the disk and the rights on %s, then try again", home)
 	}
 	actErr := act()
@@ -42,7 +43,7 @@ func (a *app) enact(ctx context.Context, c change, act func() error) error {
 		return actErr // its outcome is recorded now or later: it changed nothing
 	}
 	if err != nil {
-		return hint(fmt.Errorf("%s is in force, and its outcome could not be recorded: %w", c.what, err),
+		return hint.New(fmt.Errorf("%s is in force, and its outcome could not be recorded: %w", c.what, err),
 			"check the disk; the next aileron command records it")
 	}
 	return nil

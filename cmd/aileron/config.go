@@ -12,6 +12,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/ALRubinger/aileron/internal/format"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -88,17 +89,17 @@ func readConfig(home string) (config, error) {
 	}
 	meta, err := toml.Decode(string(raw), &c)
 	if err != nil {
-		return config{}, hint(fmt.Errorf("read %s: %w", path, err), "mend the file, or remove it to get the defaults")
+		return config{}, hint.New(fmt.Errorf("read %s: %w", path, err), "mend the file, or remove it to get the defaults")
 	}
 	if extra := meta.Undecoded(); len(extra) > 0 {
 		var names []string
 		for _, k := range extra {
 			names = append(names, k.String())
 		}
-		return config{}, hint(fmt.Errorf("read %s: unknown key %s", path, strings.Join(names, ", ")), "docs/configuration.md lists the keys")
+		return config{}, hint.New(fmt.Errorf("read %s: unknown key %s", path, strings.Join(names, ", ")), "docs/configuration.md lists the keys")
 	}
 	if err := c.Limits.check(); err != nil {
-		return config{}, hint(fmt.Errorf("read %s: %w", path, err), "leave the key out to get its default")
+		return config{}, hint.New(fmt.Errorf("read %s: %w", path, err), "leave the key out to get its default")
 	}
 	return c, nil
 }
@@ -163,10 +164,10 @@ func tunnelHosts(list []string, index *spec.Index) ([]string, error) {
 	for _, entry := range list {
 		a, err := proxy.ParseAuthority(entry, 443)
 		if err != nil || a.Addr.IsValid() {
-			return nil, hint(fmt.Errorf("read config.toml: tunnel names %q, which is no plain HOST or HOST:PORT", entry), `write it as tunnel = ["pinned.example", "other.example:8443"]`)
+			return nil, hint.New(fmt.Errorf("read config.toml: tunnel names %q, which is no plain HOST or HOST:PORT", entry), `write it as tunnel = ["pinned.example", "other.example:8443"]`)
 		}
 		if index.Covers(a.Host, a.Port) {
-			return nil, hint(fmt.Errorf("read config.toml: tunnel names %s, and an installed connector does too", a), "take it off the list, or remove the connector: what is not decrypted can be neither matched nor injected")
+			return nil, hint.New(fmt.Errorf("read config.toml: tunnel names %s, and an installed connector does too", a), "take it off the list, or remove the connector: what is not decrypted can be neither matched nor injected")
 		}
 		out = append(out, a.String())
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // configured returns the error of a config.toml.
@@ -68,7 +70,7 @@ func TestAnUnknownKeyIsRefusedByName(t *testing.T) {
 	} {
 		checkConfig(t, text, want)
 	}
-	if err := configured(t, "[limits]\nrequest = 5\n"); !strings.Contains(err.(hintError).mend, "docs/configuration.md lists the keys") {
-		t.Errorf("the hint is %q", err.(hintError).mend)
+	if got := hint.Of(configured(t, "[limits]\nrequest = 5\n")); !strings.Contains(got, "docs/configuration.md lists the keys") {
+		t.Errorf("the hint is %q", got)
 	}
 }

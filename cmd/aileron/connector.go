@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -32,7 +33,7 @@ func (a *app) openStore() (*store.Store, error) {
 		return nil, err
 	}
 	s, err := store.Open(filepath.Join(home, "store"))
-	return s, hint(err, "check the rights on %s", home)
+	return s, hint.New(err, "check the rights on %s", home)
 }
 
 // installed is what the store of the home holds, in the order of versions.
@@ -204,7 +205,7 @@ func chosenEntries(entries []store.Entry, name string) ([]store.Entry, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, hint(fmt.Errorf("find %s: %w", name, store.ErrNotInstalled), "aileron connector list shows what is installed")
+		return nil, hint.New(fmt.Errorf("find %s: %w", name, store.ErrNotInstalled), "aileron connector list shows what is installed")
 	}
 	return chosen, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -80,10 +81,10 @@ func (a *app) sourceError(src string, err error) error {
 		for _, f := range faults {
 			all = append(all, f.Error())
 		}
-		return hint(fmt.Errorf("read the connector %s: %s", src, strings.Join(all, "; ")), "docs/connectors.md describes both files")
+		return hint.New(fmt.Errorf("read the connector %s: %s", src, strings.Join(all, "; ")), "docs/connectors.md describes both files")
 	}
 	for _, f := range faults {
 		a.sayf("%s", f)
 	}
-	return hint(fmt.Errorf("read the connector %s: it has %d faults, the first: %w", src, len(faults), faults[0]), "docs/connectors.md describes both files")
+	return hint.New(fmt.Errorf("read the connector %s: it has %d faults, the first: %w", src, len(faults), faults[0]), "docs/connectors.md describes both files")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -58,7 +59,7 @@ func (o *connectorInstall) run(ctx context.Context, a *app) error {
 			return a.sourceError(o.src, err)
 		}
 		if o.hash != "" && o.hash != c.Hash {
-			return hint(&store.HashError{What: o.src, Want: o.hash, Got: c.Hash}, "nothing was installed; get the connector and its hash from its publisher again")
+			return hint.New(&store.HashError{What: o.src, Want: o.hash, Got: c.Hash}, "nothing was installed; get the connector and its hash from its publisher again")
 		}
 		if _, err := s.Load(c.Hash); err != nil {
 			if err := o.ask(a, c); err != nil {
@@ -72,7 +73,7 @@ func (o *connectorInstall) run(ctx context.Context, a *app) error {
 	}})
 	var version *store.VersionError
 	if errors.As(err, &version) {
-		return hint(err, "raise the version, or remove it first with: aileron connector remove %s", version.Entry)
+		return hint.New(err, "raise the version, or remove it first with: aileron connector remove %s", version.Entry)
 	}
 	if err != nil {
 		return a.sourceError(o.src, err)

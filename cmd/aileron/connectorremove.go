@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
@@ -36,7 +37,7 @@ func newConnectorRemoveCommand(a *app) *cobra.Command {
 				return a.enact(cmd.Context(), change{what: audit.ChangeConnectorRemove, about: about}, remove)
 			})
 			if errors.Is(err, store.ErrNotInstalled) {
-				return hint(err, "aileron connector list shows what is installed")
+				return hint.New(err, "aileron connector list shows what is installed")
 			}
 			if err != nil {
 				return err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
@@ -140,7 +141,7 @@ func (d *demo) play(ctx context.Context, a *app, engine string, boxed bool) erro
 		return a.runInBox(ctx, opts, boxPlan{agent: "demo", image: sandbox.BaseImage(version), command: []string{"sh", "-c", demoScript}})
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
-		return hint(fmt.Errorf("run the demo on the host: there is no curl"), "install curl, or Podman for a box")
+		return hint.New(fmt.Errorf("run the demo on the host: there is no curl"), "install curl, or Podman for a box")
 	}
 	return runOnHost(ctx, a, &opts.sessionOptions, "off", "demo", []string{"sh", "-c", "cooperative=1; " + demoScript}, nil)
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/sandbox"
 )
@@ -44,7 +45,7 @@ func (b *boxRun) openDoor(ctx context.Context) (door, error) {
 	}
 	if b.opts.proxy == "on" {
 		b.session.disabled(ctx, reasonUnsealed, why)
-		return door{}, hint(fmt.Errorf("seal the box: %s", why), "use an engine that runs on this host, or --sandbox-proxy=auto for mediation by convention")
+		return door{}, hint.New(fmt.Errorf("seal the box: %s", why), "use an engine that runs on this host, or --sandbox-proxy=auto for mediation by convention")
 	}
 	b.app.sayf("aileron: NOT SEALED: %s", why)
 	b.app.sayf("aileron: the box has the engine's own network. What uses the proxy variables is mediated; what ignores them reaches the network past aileron, without a credential and without an audit row. --sandbox-proxy=on refuses such a box.")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -16,22 +17,6 @@ import (
 type exitError struct{ code int }
 
 func (e exitError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
-
-// hintError carries the mend beside what went wrong.
-type hintError struct {
-	error
-	mend string
-}
-
-func (e hintError) Unwrap() error { return e.error }
-
-// hint adds the mend to err: what the reader can do about it.
-func hint(err error, format string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return hintError{err, fmt.Sprintf(format, args...)}
-}
 
 // classed is implemented by errors that carry a class of CONTRACT section 4,
 // for --json.
@@ -86,13 +71,12 @@ func (a *app) exitCode(err error) int {
 	if errors.As(err, &r) {
 		reason = r.ErrorReason()
 	}
-	var h hintError
 	fault, mend := systemFault(err)
 	if fault != "" && c == nil && r == nil {
 		class, reason = "unavailable", fault
 	}
-	if errors.As(err, &h) && !onlyRemedy(fault) {
-		mend = h.mend
+	if h := hint.Of(err); h != "" && !onlyRemedy(fault) {
+		mend = h
 	}
 	// One line, whatever an error below has put in: it is read by people and by grep.
 	message := strings.Join(strings.Fields(err.Error()), " ")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/spec"
@@ -105,15 +106,15 @@ func (g *granter) choose(connectors []*spec.Connector) (map[spec.FQN]vault.Bindi
 		want, ok := wanted[string(c.FQN)]
 		delete(wanted, string(c.FQN))
 		if _, found := chosen[c.FQN]; ok && !found {
-			return nil, hint(fmt.Errorf("use %s with the identity %q: it is not bound", c.FQN, want), "aileron binding list shows what is")
+			return nil, hint.New(fmt.Errorf("use %s with the identity %q: it is not bound", c.FQN, want), "aileron binding list shows what is")
 		}
 		if !ok && len(names) > 1 {
-			return nil, hint(fmt.Errorf("choose a credential for %s: it has the identities %s", c.FQN, strings.Join(names, ", ")),
+			return nil, hint.New(fmt.Errorf("choose a credential for %s: it has the identities %s", c.FQN, strings.Join(names, ", ")),
 				"say which with --bind %s=%s", c.FQN, names[0])
 		}
 	}
 	for fqn := range wanted {
-		return nil, hint(fmt.Errorf("use the binding of %s: no such connector is installed, or it needs no credential", fqn), "aileron connector list shows what is installed")
+		return nil, hint.New(fmt.Errorf("use the binding of %s: no such connector is installed, or it needs no credential", fqn), "aileron connector list shows what is installed")
 	}
 	return chosen, nil
 }
@@ -132,7 +133,7 @@ func (g *granter) warnUnbound(connectors []*spec.Connector, chosen map[spec.FQN]
 func (g *granter) grants(connectors []*spec.Connector, chosen map[spec.FQN]vault.Binding) (*proxy.Grants, error) {
 	index, err := spec.NewIndex(connectors)
 	if err != nil {
-		return nil, hint(fmt.Errorf("combine the installed connectors: %w", err), "remove one of the two with: aileron connector remove FQN")
+		return nil, hint.New(fmt.Errorf("combine the installed connectors: %w", err), "remove one of the two with: aileron connector remove FQN")
 	}
 	out := &proxy.Grants{Index: index, Bound: map[spec.FQN]proxy.Bound{}, Unreadable: g.unread.connectors,
 		Locked: g.s.vault.LockedForAll() || len(chosen) > 0 && !g.s.vault.Unlocked()}

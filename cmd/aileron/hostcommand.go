@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // hostCommandError is a command that cannot run on this host, with the exit
@@ -55,13 +57,13 @@ func startError(name string, err error) error {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOEXEC):
 		return notExecutable(name, cause.Error())
 	}
-	return hint(fmt.Errorf("run %s: %w", name, cause), "check that it may be executed")
+	return hint.New(fmt.Errorf("run %s: %w", name, cause), "check that it may be executed")
 }
 
 func notThere(name, why string) error {
-	return hint(&hostCommandError{name, 127, why}, "install it, or give its path")
+	return hint.New(&hostCommandError{name, 127, why}, "install it, or give its path")
 }
 
 func notExecutable(name, why string) error {
-	return hint(&hostCommandError{name, 126, why}, "check that it is a program of this machine, and its mode")
+	return hint.New(&hostCommandError{name, 126, why}, "check that it is a program of this machine, and its mode")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
@@ -59,7 +60,7 @@ func agentNames() string {
 func runLaunch(ctx context.Context, a *app, opts *boxOptions, name string, args []string) error {
 	agent, ok := agents.Find(name)
 	if !ok {
-		return hint(usagef("there is no agent %q; known: %s", name, agentNames()), "for any other command use: aileron sandbox run -- CMD")
+		return hint.New(usagef("there is no agent %q; known: %s", name, agentNames()), "for any other command use: aileron sandbox run -- CMD")
 	}
 	command := append(append([]string{agent.Commands[0]}, agent.Args...), args...)
 	var env []string

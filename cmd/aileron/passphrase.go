@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -52,7 +53,7 @@ func (a *app) findPassphrase(ctx context.Context, file string, fresh bool) ([]by
 		}
 	}
 	if !a.interactive() {
-		return nil, "", hint(errors.New("find the vault's passphrase: there is none, and nobody to ask"),
+		return nil, "", hint.New(errors.New("find the vault's passphrase: there is none, and nobody to ask"),
 			"set AILERON_VAULT_PASSPHRASE, pass --passphrase-file, or run it in a terminal")
 	}
 	p, err := a.promptPassphrase(ctx, fresh)
@@ -90,7 +91,7 @@ func (a *app) awaitPassphraseFile(ctx context.Context, file string) ([]byte, err
 func (a *app) readPassphraseFile(file string) ([]byte, error) {
 	raw, err := a.readSecretFile(file, vault.MaxPassphrase)
 	if err != nil {
-		return nil, hint(fmt.Errorf("read the passphrase: %w", err), "name a readable file that holds the passphrase alone")
+		return nil, hint.New(fmt.Errorf("read the passphrase: %w", err), "name a readable file that holds the passphrase alone")
 	}
 	if line, ok := bytes.CutSuffix(raw, []byte("\n")); ok {
 		raw = bytes.TrimSuffix(line, []byte("\r"))
@@ -125,7 +126,7 @@ func (a *app) openVaultWith(ctx context.Context, passphraseFile string) (*vault.
 		return nil, nil, err
 	}
 	if !v.Initialised() {
-		return nil, nil, hint(errors.New("open the vault: there is none yet"), "make one with: aileron vault init")
+		return nil, nil, hint.New(errors.New("open the vault: there is none yet"), "make one with: aileron vault init")
 	}
 	p, source, err := a.findPassphrase(ctx, passphraseFile, false)
 	if err != nil {
@@ -145,9 +146,9 @@ func (a *app) openVaultWith(ctx context.Context, passphraseFile string) (*vault.
 	}
 	switch {
 	case errors.Is(err, vault.ErrWrongPassphrase) && source == fromKeyring:
-		return nil, nil, hint(fmt.Errorf("open the vault: %w", err), "it came from %s; give the right one with AILERON_VAULT_PASSPHRASE or --passphrase-file, and keep it with: aileron vault unlock --keyring", source)
+		return nil, nil, hint.New(fmt.Errorf("open the vault: %w", err), "it came from %s; give the right one with AILERON_VAULT_PASSPHRASE or --passphrase-file, and keep it with: aileron vault unlock --keyring", source)
 	case errors.Is(err, vault.ErrWrongPassphrase):
-		return nil, nil, hint(fmt.Errorf("open the vault: %w", err), "it came from %s", source)
+		return nil, nil, hint.New(fmt.Errorf("open the vault: %w", err), "it came from %s", source)
 	case err != nil:
 		return nil, nil, err
 	}

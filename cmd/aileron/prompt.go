@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -29,7 +30,7 @@ func (a *app) promptSecret(ctx context.Context, what string, confirm bool) ([]by
 		return nil, err
 	}
 	if !bytes.Equal(first, second) {
-		return nil, hint(fmt.Errorf("ask for the %s: the two differ", what), "try again")
+		return nil, hint.New(fmt.Errorf("ask for the %s: the two differ", what), "try again")
 	}
 	return first, nil
 }

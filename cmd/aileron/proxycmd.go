@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy"
 )
 
@@ -135,7 +136,7 @@ func (a *app) openHostSession(ctx context.Context, plan sessionPlan, addr, caOut
 	}()
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, hint(fmt.Errorf("listen on %s: %w", addr, errors.Unwrap(err)), "choose a free port with --listen, or 127.0.0.1:0 for any")
+		return nil, hint.New(fmt.Errorf("listen on %s: %w", addr, errors.Unwrap(err)), "choose a free port with --listen, or 127.0.0.1:0 for any")
 	}
 	h := &hostSession{session: s, caFile: filepath.Join(s.dir, "ca.pem"), bundle: filepath.Join(s.dir, "bundle.pem")}
 	if caOut != "" {
@@ -189,7 +190,7 @@ func listenNames(asked string, at net.Addr) []string {
 func (h *hostSession) writeTrust() error {
 	root := h.ca.RootPEM()
 	if err := os.WriteFile(h.caFile, root, 0o644); err != nil { //nolint:gosec // a CA certificate is public
-		return hint(fmt.Errorf("write the session's CA: %w", err), "--ca-out names a file in a directory that exists")
+		return hint.New(fmt.Errorf("write the session's CA: %w", err), "--ca-out names a file in a directory that exists")
 	}
 	system, err := ca.SystemBundle()
 	if err != nil {

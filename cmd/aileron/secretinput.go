@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -49,7 +50,7 @@ func (o *secretOptions) read(ctx context.Context, a *app, what string) (vault.Se
 	switch {
 	case o.file != "":
 		if raw, err = a.readSecretFile(o.file, vault.MaxSecret); err != nil {
-			return vault.Secret{}, hint(fmt.Errorf("read the secret: %w", err), "name a readable file that holds the secret alone")
+			return vault.Secret{}, hint.New(fmt.Errorf("read the secret: %w", err), "name a readable file that holds the secret alone")
 		}
 	case o.stdin:
 		if raw, err = io.ReadAll(io.LimitReader(a.stdin, vault.MaxSecret+3)); err != nil {
@@ -60,11 +61,11 @@ func (o *secretOptions) read(ctx context.Context, a *app, what string) (vault.Se
 			return vault.Secret{}, err
 		}
 	default:
-		return vault.Secret{}, hint(errors.New("read the secret: there is none, and nobody to ask"), "pass --secret-file or --secret-stdin")
+		return vault.Secret{}, hint.New(errors.New("read the secret: there is none, and nobody to ask"), "pass --secret-file or --secret-stdin")
 	}
 	s, err := vault.NewSecret(raw)
 	if err != nil {
-		return s, hint(err, "give the secret alone, in one line")
+		return s, hint.New(err, "give the secret alone, in one line")
 	}
 	return s, nil
 }

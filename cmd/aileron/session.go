@@ -16,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/format"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
@@ -158,7 +159,7 @@ func (s *session) serve(ctx context.Context, sealed bool) error {
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if _, err := s.audit.Append(ctx, audit.Row{Event: audit.EventSessionStarted, SessionID: s.id, Source: audit.SourceLauncher,
 		Fields: map[string]any{"agent": s.agent, "mode": s.mode, "sealed": sealed, "pid": os.Getpid(), "egress": s.grants.opts.egress}}); err != nil {
-		return hint(fmt.Errorf("write the first audit row: %w", err), "check the disk and the rights on %s", s.home)
+		return hint.New(fmt.Errorf("write the first audit row: %w", err), "check the disk and the rights on %s", s.home)
 	}
 	s.serving.Go(func() { s.grants.watch(ctx) })
 	return nil

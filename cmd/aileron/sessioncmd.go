@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -95,7 +96,7 @@ func sessionStop(ctx context.Context, a *app, id string) error {
 		return err
 	}
 	if s.State != "running" {
-		return hint(fmt.Errorf("stop the session %s: it is not running", id), "aileron session list shows what is")
+		return hint.New(fmt.Errorf("stop the session %s: it is not running", id), "aileron session list shows what is")
 	}
 	if s.newer != nil {
 		return fmt.Errorf("stop the session %s: %w", id, s.newer)
@@ -106,7 +107,7 @@ func sessionStop(ctx context.Context, a *app, id string) error {
 	}
 	if _, err := callControl(ctx, home, id, "POST", "/v1/session/stop", nil); err != nil {
 		if alive(home, id) {
-			return hint(fmt.Errorf("stop the session %s: %w", id, err), "its process may be stopped or at its end; end it with: kill %d", s.PID)
+			return hint.New(fmt.Errorf("stop the session %s: %w", id, err), "its process may be stopped or at its end; end it with: kill %d", s.PID)
 		}
 		a.sayf("aileron: the session %s has ended meanwhile", id)
 		return nil

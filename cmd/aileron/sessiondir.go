@@ -15,6 +15,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/format"
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // makeDir creates sessions/<id> with a lock that lives as long as the process,
@@ -23,7 +24,7 @@ import (
 func (s *session) makeDir() error {
 	dir := filepath.Join(s.home, "sessions", s.id)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return hint(fmt.Errorf("make the session's directory: %w", err), "check the disk and the rights on %s", s.home)
+		return hint.New(fmt.Errorf("make the session's directory: %w", err), "check the disk and the rights on %s", s.home)
 	}
 	s.dir = dir
 	var err error
@@ -48,7 +49,7 @@ func (s *session) makeDir() error {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "session.json"), append(raw, '\n'), 0o600); err != nil {
-		return hint(fmt.Errorf("write the session's description: %w", err), "check the disk and the rights on %s", s.home)
+		return hint.New(fmt.Errorf("write the session's description: %w", err), "check the disk and the rights on %s", s.home)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
@@ -69,14 +70,14 @@ func (o *sessionOptions) upstream(c config) (proxy.Upstream, error) {
 	if ca != "" {
 		pem, err := readBounded(ca, 16<<20)
 		if err != nil {
-			return up, hint(fmt.Errorf("read the upstream roots: %w", err), "--upstream-ca names a PEM file")
+			return up, hint.New(fmt.Errorf("read the upstream roots: %w", err), "--upstream-ca names a PEM file")
 		}
 		roots, err := x509.SystemCertPool()
 		if err != nil {
 			roots = x509.NewCertPool()
 		}
 		if !roots.AppendCertsFromPEM(pem) {
-			return up, hint(fmt.Errorf("read the upstream roots: %s holds no PEM certificate", ca), "--upstream-ca names a PEM file")
+			return up, hint.New(fmt.Errorf("read the upstream roots: %s holds no PEM certificate", ca), "--upstream-ca names a PEM file")
 		}
 		up.Roots = roots
 	}

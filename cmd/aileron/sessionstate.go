@@ -11,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/format"
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // sessionState is one session as session list and show tell of it.
@@ -180,7 +181,7 @@ func (a *app) findSession(ctx context.Context, id string) (sessionState, error) 
 			return a.withOpen(ctx, s)
 		}
 	}
-	return sessionState{}, hint(noSessionError{}, "aileron session list shows the ids")
+	return sessionState{}, hint.New(noSessionError{}, "aileron session list shows the ids")
 }
 
 // withOpen counts the requests of a session that have no outcome.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -66,9 +67,9 @@ func validateSpecs(a *app, names []string) error {
 	}
 	switch {
 	case len(found) == 1:
-		return hint(errors.New("there is 1 fault"), "docs/connectors.md describes both files")
+		return hint.New(errors.New("there is 1 fault"), "docs/connectors.md describes both files")
 	case len(found) > 1:
-		return hint(fmt.Errorf("there are %d faults", len(found)), "docs/connectors.md describes both files")
+		return hint.New(fmt.Errorf("there are %d faults", len(found)), "docs/connectors.md describes both files")
 	case !a.json:
 		a.sayf("no faults in %s", strings.Join(names, ", "))
 	}

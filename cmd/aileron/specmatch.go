@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -53,12 +54,12 @@ func matchRequest(a *app, method, raw string) error {
 	}
 	connectors, broken := s.Current()
 	if len(broken) > 0 {
-		return hint(fmt.Errorf("verify the installed connectors: %w", errors.Join(broken...)),
+		return hint.New(fmt.Errorf("verify the installed connectors: %w", errors.Join(broken...)),
 			"install the connector again, or remove it with: aileron connector remove FQN")
 	}
 	index, err := spec.NewIndex(connectors)
 	if err != nil {
-		return hint(fmt.Errorf("combine the installed connectors: %w", err), "remove one of the two with: aileron connector remove FQN")
+		return hint.New(fmt.Errorf("combine the installed connectors: %w", err), "remove one of the two with: aileron connector remove FQN")
 	}
 	j := matchJSON{Verdict: "refused", Method: method, URL: raw}
 	if authority, scheme, d := proxy.ParseURL(raw); d != nil {

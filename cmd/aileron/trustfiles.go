@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/shims"
 )
@@ -197,7 +198,7 @@ func (b *trustFiles) refusal(name string, err error) error {
 	if errors.Is(err, sandbox.ErrEngine) {
 		return err
 	}
-	return hint(&untrustedError{b.image, name, err},
+	return hint.New(&untrustedError{b.image, name, err},
 		"rebuild the image with its distribution's ca-certificates package as it is, or without %s", name)
 }
 
@@ -233,7 +234,7 @@ func (b *trustFiles) bundles(ctx context.Context) ([]byte, error) {
 	if system == nil {
 		var err error
 		if system, err = ca.SystemBundle(); err != nil {
-			return nil, hint(fmt.Errorf("give the image %s roots, which it has not: %w", b.image, err), "install ca-certificates on this host or in the image")
+			return nil, hint.New(fmt.Errorf("give the image %s roots, which it has not: %w", b.image, err), "install ca-certificates on this host or in the image")
 		}
 		if blank == nil {
 			blank = []string{b.family(ctx).bundle}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ALRubinger/aileron/internal/format"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -128,9 +129,9 @@ func storeHint(err error) error {
 	}
 	for _, e := range failed {
 		if _, unread := isUnread(e); !unread && e != nil {
-			return hint(err, "install the connector again from its source, or remove it with: aileron connector remove FQN")
+			return hint.New(err, "install the connector again from its source, or remove it with: aileron connector remove FQN")
 		}
 	}
 	mend := first(systemHint(err), "check the disk and the rights on the home")
-	return hint(err, "nothing is known to be changed: %s", mend)
+	return hint.New(err, "nothing is known to be changed: %s", mend)
 }

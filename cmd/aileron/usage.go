@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // usageError is a wrong call: exit code 2.
@@ -94,8 +96,8 @@ func newHelpCommand() *cobra.Command {
 
 // withUsage adds to a wrong usage of cmd where the right one stands.
 func withUsage(cmd *cobra.Command, err error) error {
-	if !errors.As(err, new(usageError)) || errors.As(err, new(hintError)) {
+	if !errors.As(err, new(usageError)) || hint.Of(err) != "" {
 		return err
 	}
-	return hint(err, "%s --help shows how it is used", cmd.CommandPath())
+	return hint.New(err, "%s --help shows how it is used", cmd.CommandPath())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -54,7 +55,7 @@ func vaultInit(ctx context.Context, a *app, file string, keyring bool) error {
 		return err
 	}
 	if v.Initialised() {
-		return hint(errors.New("make the vault: it is there already"), "change its passphrase with: aileron vault passwd")
+		return hint.New(errors.New("make the vault: it is there already"), "change its passphrase with: aileron vault passwd")
 	}
 	p, err := a.makeVault(ctx, v, file)
 	if err != nil || !keyring {
@@ -69,7 +70,7 @@ func (a *app) remember(passphrase []byte) error {
 		return err
 	}
 	if err := vault.ToKeyring(home, passphrase); err != nil {
-		return hint(fmt.Errorf("keep the passphrase in the OS keyring: %w", err), "this host may have none; use AILERON_VAULT_PASSPHRASE or --passphrase-file")
+		return hint.New(fmt.Errorf("keep the passphrase in the OS keyring: %w", err), "this host may have none; use AILERON_VAULT_PASSPHRASE or --passphrase-file")
 	}
 	return nil
 }
@@ -148,7 +149,7 @@ func vaultLock(ctx context.Context, a *app, keyring bool) error {
 		return err
 	}
 	if !v.Initialised() {
-		return hint(errors.New("lock the vault: there is none yet"), "make one with: aileron vault init")
+		return hint.New(errors.New("lock the vault: there is none yet"), "make one with: aileron vault init")
 	}
 	if err := a.enact(ctx, change{what: audit.ChangeVaultLock}, func() error { return v.SetLocked(true) }); err != nil {
 		return err
@@ -208,5 +209,5 @@ func newPassphrase(ctx context.Context, a *app, file string) ([]byte, error) {
 	case a.interactive():
 		return a.promptPassphrase(ctx, true)
 	}
-	return nil, hint(errors.New("change the passphrase: there is no new one, and nobody to ask"), "pass --new-passphrase-file or set AILERON_VAULT_NEW_PASSPHRASE")
+	return nil, hint.New(errors.New("change the passphrase: there is no new one, and nobody to ask"), "pass --new-passphrase-file or set AILERON_VAULT_NEW_PASSPHRASE")
 }
