@@ -3,9 +3,14 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
+	"net/textproto"
+	"strconv"
 	"strings"
+
+	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
 const (
@@ -118,7 +123,7 @@ func (h *rawHead) line(l []byte) {
 		h.fault = "has a line that does not end in CRLF"
 	case bytes.ContainsFunc(l, isControl):
 		name, _, _ := strings.Cut(string(l), ":")
-		h.fault, h.odd = "has a control character", !plainName(name) && framing[squeezed(name)]
+		h.fault, h.odd = "has a control character", wire.ResemblesFraming(name)
 	case !h.begun:
 		h.begun = true
 		h.statusLine(l)
@@ -163,10 +168,10 @@ func (h *rawHead) field(l []byte) {
 // isOddFraming reports a name that is none of the two fields that frame a
 // body and may be taken for one: with a blank in front of the colon.
 func isOddFraming(name string) bool {
-	if plainName(name) {
+	if wire.IsPlainFieldName(name) {
 		return false
 	}
-	letters := squeezed(name)
+	letters := wire.FoldFieldName(name)
 	return letters == "contentlength" || letters == "transferencoding"
 }
 
@@ -206,4 +211,21 @@ func isLength(s string) bool {
 		}
 	}
 	return len(s) > 0 && len(s) <= 18
+}
+
+// malformedFraming reports net/http's refusal of a field with a control
+// character in its name, or of what is no ASCII, where the rest is the name of
+// a field of framing or coding.
+func malformedFraming(err error) bool {
+	var malformed textproto.ProtocolError
+	if !errors.As(err, &malformed) {
+		return false
+	}
+	_, quoted, _ := strings.Cut(string(malformed), "line: ")
+	line, err := strconv.Unquote(quoted)
+	if err != nil {
+		return false
+	}
+	name, _, _ := strings.Cut(line, ":")
+	return wire.IsFramingName(name)
 }

@@ -1,12 +1,11 @@
 package proxy
 
 import (
-	"errors"
 	"mime"
 	"net/http"
-	"net/textproto"
-	"strconv"
 	"strings"
+
+	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
 // refuseUnsearchable refuses an answer in which a secret could hide: E2 of
@@ -43,52 +42,11 @@ func refuseCoded(h http.Header) error {
 // blank in front of the colon, Content_Encoding. Other odd names are dropped.
 func refuseOddNames(h http.Header) error {
 	for name := range h {
-		if !plainName(name) && framing[squeezed(name)] {
+		if wire.ResemblesFraming(name) {
 			return deny(reasonFieldName, "the upstream sent a field whose name can be taken for one of framing or coding")
 		}
 	}
 	return nil
-}
-
-// malformedFraming reports net/http's refusal of a field with a control
-// character in its name, or of what is no ASCII, where the rest is the name of
-// a field of framing or coding.
-func malformedFraming(err error) bool {
-	var malformed textproto.ProtocolError
-	if !errors.As(err, &malformed) {
-		return false
-	}
-	_, quoted, _ := strings.Cut(string(malformed), "line: ")
-	line, err := strconv.Unquote(quoted)
-	if err != nil {
-		return false
-	}
-	name, _, _ := strings.Cut(line, ":")
-	return framing[squeezed(name)]
-}
-
-// framing is the fields that decide how a body is read, without their dashes.
-var framing = map[string]bool{
-	"contentencoding": true, "transferencoding": true, "contentlength": true, "contenttype": true, "contentrange": true,
-	"contenttransferencoding": true, "grpcencoding": true, "connectcontentencoding": true, "connection": true,
-	"trailer": true, "te": true, "upgrade": true,
-}
-
-// plainName reports a name of letters, digits and dashes alone.
-func plainName(name string) bool { return len(name) > 0 && strings.IndexFunc(name, notPlain) < 0 }
-
-func notPlain(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
-}
-
-// squeezed returns the letters and digits of name in lower case.
-func squeezed(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '-' || notPlain(r) {
-			return -1
-		}
-		return r
-	}, strings.ToLower(name))
 }
 
 // searchableCharset accepts the supersets of ASCII that the scrubber's forms

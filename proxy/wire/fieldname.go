@@ -1,0 +1,40 @@
+package wire
+
+import "strings"
+
+// framingNames holds the fields that decide how a body is read, folded.
+var framingNames = map[string]bool{
+	"contentencoding": true, "transferencoding": true, "contentlength": true, "contenttype": true, "contentrange": true,
+	"contenttransferencoding": true, "grpcencoding": true, "connectcontentencoding": true, "connection": true,
+	"trailer": true, "te": true, "upgrade": true,
+}
+
+// IsFramingName reports whether name, folded, is that of a field that decides
+// how a body is read.
+func IsFramingName(name string) bool { return framingNames[FoldFieldName(name)] }
+
+// ResemblesFraming reports whether name is not that of a framing field by its
+// spelling, and may be taken for one by a lenient recipient: "Content-Encoding "
+// with a blank in front of the colon, Content_Encoding.
+func ResemblesFraming(name string) bool { return !IsPlainFieldName(name) && IsFramingName(name) }
+
+// IsPlainFieldName reports whether name consists of letters, digits and dashes
+// alone.
+func IsPlainFieldName(name string) bool {
+	return len(name) > 0 && strings.IndexFunc(name, notPlain) < 0
+}
+
+func notPlain(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
+}
+
+// FoldFieldName returns the letters and digits of name in lower case: two names
+// that fold to one may be the same field to a lenient recipient.
+func FoldFieldName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || notPlain(r) {
+			return -1
+		}
+		return r
+	}, strings.ToLower(name))
+}
