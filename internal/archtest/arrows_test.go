@@ -1,0 +1,138 @@
+package archtest
+
+import (
+	"strings"
+	"testing"
+)
+
+// arrow is one allowed import: of package to, by package from.
+type arrow struct{ from, to, why string }
+
+// matches reports whether the row is about an import of to by from. A name that ends in "/..." stands for the
+// packages below it too, and "*" for any package.
+func (a arrow) matches(from, to string) bool {
+	return inTree(a.from, from) && inTree(a.to, to)
+}
+
+func inTree(pattern, pkg string) bool {
+	if pattern == "*" || pattern == pkg {
+		return true
+	}
+	tree, ok := strings.CutSuffix(pattern, "/...")
+	return ok && (pkg == tree || strings.HasPrefix(pkg, tree+"/"))
+}
+
+// arrows is every import that one of our packages makes of another; tests may import what they need. A package that
+// is not named on the left is a leaf. A row on its own line, sorted, so that two changes seldom meet.
+var arrows = []arrow{
+	{"*", "internal/hint", "an error for people carries what to do about it"},
+	{"audit", "internal/panics", "a panic in the writer ends the log, not the program"},
+	{"cmd/aileron", "audit", "opens the log, and prints, exports, verifies and recovers it"},
+	{"cmd/aileron", "ca", "mints the session's CA"},
+	{"cmd/aileron", "internal/format", "reads files of several format versions"},
+	{"cmd/aileron", "internal/termsafe", "prints what others wrote without control characters"},
+	{"cmd/aileron", "proxy", "runs the plane"},
+	{"cmd/aileron", "proxy/budget", "sets the plane's memory bounds"},
+	{"cmd/aileron", "proxy/scrub", "redacts what it prints"},
+	{"cmd/aileron", "proxy/wire", "sets the timeouts of connections"},
+	{"cmd/aileron", "sandbox", "runs the box"},
+	{"cmd/aileron", "sandbox/agents", "which agent an image holds"},
+	{"cmd/aileron", "sandbox/gateway", "the same binary is the gateway inside the box"},
+	{"cmd/aileron", "shims", "renders shims into the box"},
+	{"cmd/aileron", "spec", "reads connectors"},
+	{"cmd/aileron", "spec/store", "installs, verifies and loads connectors"},
+	{"cmd/aileron", "vault", "binds and resolves credentials"},
+	{"e2e/...", "*", "tests only: nothing that is released imports them"},
+	{"proxy", "audit", "records each exchange"},
+	{"proxy", "ca", "terminates TLS with the session's CA"},
+	{"proxy", "internal/panics", "a panic ends one exchange, never the session"},
+	{"proxy", "proxy/address", "which addresses may be dialled"},
+	{"proxy", "proxy/budget", "bounds what exchanges hold in memory"},
+	{"proxy", "proxy/opaque", "refuses bodies that cannot be searched"},
+	{"proxy", "proxy/scrub", "redacts credentials in responses"},
+	{"proxy", "proxy/websocket", "scrubs an upgraded stream frame by frame"},
+	{"proxy", "proxy/wire", "reads and writes HTTP/1.1 with the client"},
+	{"proxy", "proxy/wire/h2", "reads and writes HTTP/2 with the client"},
+	{"proxy", "spec", "decides which operation allows a request"},
+	{"proxy", "vault", "resolves the credential that is injected"},
+	{"proxy/websocket", "proxy/budget", "bounds what a frame holds in memory"},
+	{"proxy/wire", "internal/peer", "whose process is at the other end of a unix socket"},
+	{"proxy/wire", "proxy/budget", "bounds what a connection holds in memory"},
+	{"proxy/wire/h2", "internal/panics", "a panic ends one stream"},
+	{"proxy/wire/h2", "proxy/budget", "bounds what a stream holds in memory"},
+	{"proxy/wire/h2", "proxy/wire", "shares the rules of heads and bodies"},
+	{"sandbox/gateway", "internal/peer", "whose process is at the other end of a unix socket"},
+	{"shims", "spec", "renders what specs declare"},
+	{"spec/store", "internal/format", "its index has a format version"},
+	{"spec/store", "spec", "keeps connectors"},
+	{"vault", "internal/format", "its file has a format version"},
+}
+
+func TestEveryImportOfOursIsAllowed(t *testing.T) {
+	used := make([]bool, len(arrows))
+	missing := map[arrow]bool{}
+	for _, f := range goSources(t) {
+		if f.isTest() {
+			continue
+		}
+		for _, imported := range f.imports(t) {
+			to, ours := strings.CutPrefix(imported, module+"/")
+			if !ours {
+				continue
+			}
+			row := arrowFor(f.dir(), to)
+			if row >= 0 {
+				used[row] = true
+			} else if absent := (arrow{from: f.dir(), to: to}); !missing[absent] {
+				missing[absent] = true
+				t.Errorf("%s: no row of arrows lets %s import %s; what would be the reason?", f.path, f.dir(), to)
+			}
+		}
+	}
+	for i, a := range arrows {
+		if !used[i] {
+			t.Errorf("arrows: no file needs the row %s → %s any more (%s): remove it", a.from, a.to, a.why)
+		}
+		if a.why == "" {
+			t.Errorf("arrows: the row %s → %s has no reason", a.from, a.to)
+		}
+	}
+}
+
+// arrowFor returns the index of the row that allows the import of to by from, or -1.
+func arrowFor(from, to string) int {
+	for i, a := range arrows {
+		if a.matches(from, to) {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestArrowsRefuseWhatTheDesignForbids(t *testing.T) {
+	for _, c := range []struct{ from, to string }{
+		{"spec", "vault"}, {"sandbox", "proxy"}, {"sandbox/gateway", "sandbox"}, {"proxy", "sandbox"}, {"audit", "spec"},
+		{"ca", "vault"}, {"proxy/wire", "proxy"}, {"cmd/aileron", "e2e/harness"}, {"internal/format", "spec"},
+	} {
+		if row := arrowFor(c.from, c.to); row >= 0 {
+			t.Errorf("%s may import %s, by the row %+v", c.from, c.to, arrows[row])
+		}
+	}
+}
+
+func TestAnArrowStandsForItsTree(t *testing.T) {
+	for _, c := range []struct {
+		pattern, pkg string
+		want         bool
+	}{
+		{"e2e/...", "e2e", true},
+		{"e2e/...", "e2e/harness", true},
+		{"e2e/...", "e2e2", false},
+		{"proxy", "proxy/wire", false},
+		{"*", "vault", true},
+	} {
+		if got := inTree(c.pattern, c.pkg); got != c.want {
+			t.Errorf("inTree(%q, %q) = %v, want %v", c.pattern, c.pkg, got, c.want)
+		}
+	}
+}

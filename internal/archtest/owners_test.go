@@ -1,0 +1,109 @@
+package archtest
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// owner is a third-party module with the files that may import it: space-separated patterns of [path.Match], "*" for
+// any file. Patterns that end in _test.go make it a module for these tests alone. Other tests may import any module
+// that a file of the program owns.
+type owner struct{ module, files, why string }
+
+// owners is every module that the program or its tests import. A row on its own line, sorted.
+var owners = []owner{
+	{"filippo.io/age", "vault/*.go", "the vault at rest"},
+	{"github.com/BurntSushi/toml", "spec/manifest.go cmd/aileron/config.go", "manifests and the configuration"},
+	{"github.com/coder/websocket", "e2e/protocol/*_test.go", "a WebSocket client and server of other people"},
+	{"github.com/containerd/errdefs", "sandbox/*.go", "kinds of the engine's errors"},
+	{"github.com/creack/pty", "cmd/aileron/*_test.go sandbox/*_test.go", "terminals for tests"},
+	{"github.com/creack/pty", "e2e/*_test.go e2e/faults/*_test.go", "terminals for tests"},
+	{"github.com/docker/docker", "sandbox/*.go", "the API of both engines"},
+	{"github.com/docker/go-units", "sandbox/*.go", "ulimits of the engine's API"},
+	{"github.com/elazarl/goproxy", "proxy/front.go e2e/bench/*.go", "the front: it never dials or verifies for us"},
+	{"github.com/google/martian/v3", "proxy/steps.go proxy/response.go e2e/bench/*.go", "header modifiers"},
+	{"github.com/google/nftables", "sandbox/gateway/*.go", "the gateway's rules without tools in the image"},
+	{"github.com/oklog/ulid/v2", "audit/row.go audit/unknown.go", "ids of rows and sessions"},
+	{"github.com/spf13/cobra", "cmd/aileron/*.go", "the command tree"},
+	{"github.com/tidwall/gjson", "proxy/fields.go", "declared audit fields; never a decision"},
+	{"github.com/vishvananda/netlink", "sandbox/gateway/*.go e2e/harness/*.go", "routes and namespaces without tools"},
+	{"github.com/zalando/go-keyring", "vault/keyring.go", "the keyring of the operating system"},
+	{"golang.org/x/mod", "spec/*.go", "strict SemVer"},
+	{"golang.org/x/net", "proxy/broken.go proxy/wire/h2/*.go", "HTTP/2 frames and errors"},
+	{"golang.org/x/net", "sandbox/gateway/*.go", "DNS messages"},
+	{"golang.org/x/net", "e2e/bench/*.go e2e/harness/*.go", "HTTP/2 and packet filters for tests"},
+	{"golang.org/x/sync", "*", "standard in all but name"},
+	{"golang.org/x/sys", "*", "standard in all but name"},
+	{"golang.org/x/term", "cmd/aileron/*.go sandbox/terminal.go", "prompts and raw terminals"},
+	{"golang.org/x/time", "proxy/plane.go", "the token bucket of requests in a second"},
+	{"google.golang.org/grpc", "e2e/protocol/*_test.go", "a gRPC client and server of other people"},
+	{"modernc.org/sqlite", "audit/*.go", "the audit log"},
+	{"software.sslmate.com/src/go-pkcs12", "ca/java.go e2e/recipes/java.go", "Java's trust stores, theirs and ours"},
+}
+
+// owns reports whether the row is about the package imported.
+func (o owner) owns(imported string) bool {
+	return imported == o.module || strings.HasPrefix(imported, o.module+"/")
+}
+
+// allows reports whether the pattern lets the file import the module.
+func allows(pattern string, f file) bool {
+	if pattern == "*" {
+		return true
+	}
+	ok, err := path.Match(pattern, f.path)
+	return err == nil && ok
+}
+
+// forTests reports whether only tests may import the module.
+func (o owner) forTests() bool {
+	return !slices.ContainsFunc(strings.Fields(o.files), func(p string) bool { return !strings.HasSuffix(p, "_test.go") })
+}
+
+func TestEveryModuleHasItsOwner(t *testing.T) {
+	type use struct{ module, pattern string }
+	used := map[use]bool{}
+	for _, f := range goSources(t) {
+		for _, imported := range f.imports(t) {
+			host, _, _ := strings.Cut(imported, "/")
+			if !strings.Contains(host, ".") || strings.HasPrefix(imported, module+"/") {
+				continue // the standard library's, or ours
+			}
+			known, allowed := false, false
+			for _, o := range owners {
+				if !o.owns(imported) {
+					continue
+				}
+				known = true
+				allowed = allowed || f.isTest() && !o.forTests()
+				for pattern := range strings.FieldsSeq(o.files) {
+					if !allows(pattern, f) {
+						continue
+					}
+					allowed = true
+					if !f.isTest() || strings.HasSuffix(pattern, "_test.go") {
+						used[use{o.module, pattern}] = true
+					}
+				}
+			}
+			switch {
+			case !known:
+				t.Errorf("%s imports %s, which no row of owners names: a new module needs a reason", f.path, imported)
+			case !allowed:
+				t.Errorf("%s imports %s; it is none of the files that own the module", f.path, imported)
+			}
+		}
+	}
+	for _, o := range owners {
+		for pattern := range strings.FieldsSeq(o.files) {
+			if !used[use{o.module, pattern}] {
+				t.Errorf("owners: no file that matches %s imports %s any more: remove the pattern", pattern, o.module)
+			}
+		}
+		if o.why == "" {
+			t.Errorf("owners: the row of %s has no reason", o.module)
+		}
+	}
+}
