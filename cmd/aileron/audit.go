@@ -1,21 +1,16 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // auditOptions are the filters of every audit command.
@@ -112,62 +107,6 @@ func (a *app) auditReader() (*audit.Log, error) {
 	return l, nil
 }
 
-func newAuditTailCommand(a *app) *cobra.Command {
-	opts := &auditOptions{limit: 10}
-	follow, n := false, 10
-	cmd := &cobra.Command{
-		Use:     "tail",
-		Short:   "Show the newest rows, and with -f each new one",
-		Example: "  aileron audit tail -f\n  aileron audit tail -n 50 --decision rejected",
-		Args:    usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("lines") {
-				if n < 1 {
-					return usagef("--lines is %d; it must be positive", n)
-				}
-				opts.limit = n
-			}
-			filter, err := opts.build()
-			if err != nil {
-				return err
-			}
-			if !follow {
-				return auditList(cmd.Context(), a, filter)
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			return auditFollow(ctx, a, filter)
-		},
-	}
-	opts.register(cmd)
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with each new row until interrupted")
-	cmd.Flags().IntVarP(&n, "lines", "n", n, "how many rows to begin with")
-	return cmd
-}
-
-// auditFollow shows rows until ctx ends, those of a log that is not there yet
-// as well.
-func auditFollow(ctx context.Context, a *app, filter audit.Filter) error {
-	home, err := a.Home()
-	if err != nil {
-		return err
-	}
-	err = audit.Follow(ctx, filepath.Join(home, "audit.db"), filter, a.printRow, a.auditNotice)
-	return auditHint(err)
-}
-
-// auditList shows the rows that are there.
-func auditList(ctx context.Context, a *app, filter audit.Filter) error {
-	return a.readAudit(func(l *audit.Log) error {
-		shown := 0
-		err := l.Each(ctx, filter, func(r audit.Row) error { shown++; return a.printRow(r) })
-		if err == nil && shown == 0 {
-			a.sayf("aileron: no row of the audit log is that")
-		}
-		return err
-	})
-}
-
 // readAudit reads the log, or says that there is none yet.
 func (a *app) readAudit(read func(*audit.Log) error) error {
 	l, err := a.auditReader()
@@ -180,58 +119,4 @@ func (a *app) readAudit(read func(*audit.Log) error) error {
 	}
 	defer l.Close()
 	return auditHint(read(l))
-}
-
-func newAuditListCommand(a *app) *cobra.Command {
-	opts := &auditOptions{limit: 100}
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List rows, oldest first",
-		Example: "  aileron audit list --session 01J… --limit 0 --json",
-		Args:    usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter, err := opts.build()
-			if err != nil {
-				return err
-			}
-			return auditList(cmd.Context(), a, filter)
-		},
-	}
-	opts.register(cmd)
-	return cmd
-}
-
-func newAuditShowCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:     "show ID",
-		Short:   "Show one row, all of it",
-		Example: "  aileron audit show 01JABCDEF…",
-		Args:    usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.auditReader()
-			if err != nil {
-				return err
-			}
-			if l == nil {
-				return hint.New(audit.ErrNotFound, "there is no audit log yet")
-			}
-			defer l.Close()
-			row, err := l.Get(cmd.Context(), args[0])
-			if errors.Is(err, audit.ErrNotFound) {
-				return hint.New(err, "aileron audit list --json shows the ids")
-			}
-			if err != nil {
-				return auditHint(fmt.Errorf("show the audit row: %w", err))
-			}
-			if a.json {
-				return a.printJSON(row)
-			}
-			raw, err := json.MarshalIndent(row, "", "  ")
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(a.stdout, string(raw))
-			return nil
-		},
-	}
 }

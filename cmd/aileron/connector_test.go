@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,49 +9,6 @@ import (
 
 	"github.com/creack/pty"
 )
-
-const exampleGitHub = "../../examples/connectors/github"
-const githubFQN = "github://alrubinger/aileron-connector-github"
-
-// cli runs one command line in a home of the test's own.
-type cli struct {
-	t    *testing.T
-	home string
-}
-
-func newCLI(t *testing.T) cli { return cli{t, t.TempDir()} }
-
-func (c cli) run(args ...string) (stdout, stderr string, code int) {
-	c.t.Helper()
-	return c.runWith(strings.NewReader(""), args...)
-}
-
-func (c cli) runWith(stdin io.Reader, args ...string) (stdout, stderr string, code int) {
-	c.t.Helper()
-	var out, errs bytes.Buffer
-	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(string) string { return "" }, vaultOptions: cheapVaults()}
-	code = Main(c.t.Context(), append([]string{"--home", c.home}, args...), a)
-	return out.String(), errs.String(), code
-}
-
-// ok runs what must succeed.
-func (c cli) ok(args ...string) string {
-	c.t.Helper()
-	out, errs, code := c.run(args...)
-	if code != 0 {
-		c.t.Fatalf("aileron %q ends with %d: %s", args, code, errs)
-	}
-	return out
-}
-
-func decode[T any](t *testing.T, s string) T {
-	t.Helper()
-	var v T
-	if err := json.Unmarshal([]byte(s), &v); err != nil {
-		t.Fatalf("%q is not JSON: %v", s, err)
-	}
-	return v
-}
 
 func TestConnectorLife(t *testing.T) {
 	c := newCLI(t)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -153,21 +152,4 @@ func (a *app) openVaultWith(ctx context.Context, passphraseFile string) (*vault.
 		return nil, nil, err
 	}
 	return v, p, nil
-}
-
-// makeVault makes the vault of the home, with a passphrase that is found or
-// asked for.
-func (a *app) makeVault(ctx context.Context, v *vault.Vault, passphraseFile string) ([]byte, error) {
-	p, err := a.passphrase(ctx, passphraseFile, true)
-	if err != nil {
-		return nil, err
-	}
-	if err := vault.CheckPassphrase(p); err != nil {
-		return nil, err
-	}
-	if err := a.enact(ctx, change{what: audit.ChangeVaultInit}, func() error { return v.Init(p) }); err != nil {
-		return nil, err
-	}
-	a.sayf("aileron: the vault is made; whoever forgets its passphrase has to bind every credential again")
-	return p, nil
 }

@@ -1,18 +1,7 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
-
 	"github.com/spf13/cobra"
-
-	"github.com/ALRubinger/aileron/internal/hint"
-	"github.com/ALRubinger/aileron/internal/termsafe"
-	"github.com/ALRubinger/aileron/spec"
-	"github.com/ALRubinger/aileron/spec/store"
 )
 
 func newSpecCommand(a *app) *cobra.Command {
@@ -24,93 +13,4 @@ func newSpecCommand(a *app) *cobra.Command {
 	}
 	cmd.AddCommand(newSpecValidateCommand(a), newSpecMatchCommand(a))
 	return cmd
-}
-
-func newSpecValidateCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "validate FILE...",
-		Short: "Report every fault of connector specs, each with its place",
-		Long: "Report every fault of aileron.connector.v1.json files, manifest.toml files, or\n" +
-			"connector directories (both files, held against each other).",
-		Example: "  aileron spec validate examples/connectors/*/aileron.connector.v1.json",
-		Args:    usageArgs(cobra.MinimumNArgs(1)),
-		RunE:    func(_ *cobra.Command, args []string) error { return validateSpecs(a, args) },
-	}
-}
-
-// faultJSON is one fault of `spec validate --json`.
-type faultJSON struct {
-	File    string `json:"file"`
-	Path    string `json:"path"`
-	Message string `json:"message"`
-}
-
-func validateSpecs(a *app, names []string) error {
-	found := []faultJSON{}
-	for _, name := range names {
-		for _, f := range specFaults(name) {
-			file := name
-			if f.File != "" && filepath.Base(name) != f.File {
-				file = filepath.Join(name, f.File)
-			}
-			found = append(found, faultJSON{file, f.Path, f.What})
-		}
-	}
-	if a.json {
-		if err := a.printJSON(found); err != nil {
-			return err
-		}
-	} else {
-		for _, f := range found {
-			fmt.Fprintln(a.stdout, termsafe.Line((&spec.Fault{File: f.File, Path: f.Path, What: f.Message}).Error()))
-		}
-	}
-	switch {
-	case len(found) == 1:
-		return hint.New(errors.New("there is 1 fault"), "docs/connectors.md describes both files")
-	case len(found) > 1:
-		return hint.New(fmt.Errorf("there are %d faults", len(found)), "docs/connectors.md describes both files")
-	case !a.json:
-		a.sayf("no faults in %s", strings.Join(names, ", "))
-	}
-	return nil
-}
-
-// specFaults reads one file or directory.
-func specFaults(name string) []*spec.Fault {
-	info, err := os.Stat(name)
-	switch {
-	case err != nil:
-	case info.IsDir():
-		_, err = store.Read(name)
-	default:
-		var data []byte
-		if data, err = readSpecFile(name); err != nil {
-			break
-		}
-		if filepath.Ext(name) == ".toml" {
-			_, err = spec.ParseManifest(data)
-		} else {
-			_, err = spec.Parse(data)
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	if faults := spec.Faults(err); len(faults) > 0 {
-		return faults
-	}
-	var path *os.PathError
-	if errors.As(err, &path) {
-		err = path.Err
-	}
-	return []*spec.Fault{{What: err.Error()}}
-}
-
-// readSpecFile reads a file that is not larger than a spec may be.
-func readSpecFile(name string) ([]byte, error) {
-	if info, err := os.Stat(name); err == nil && info.Size() > spec.MaxSize {
-		return nil, &spec.Fault{What: fmt.Sprintf("it is larger than %d bytes", spec.MaxSize)}
-	}
-	return os.ReadFile(name)
 }

@@ -96,13 +96,6 @@ func newDecisions(t *testing.T) decisions {
 	return decisions{c, l.Addr().String(), roots}
 }
 
-func fatal(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // verdict of a request: "allowed", or the reason of its denial.
 func (d decisions) verdict(conn net.Conn, head string) string {
 	d.t.Helper()

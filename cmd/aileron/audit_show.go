@@ -1,0 +1,47 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
+)
+
+func newAuditShowCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show one row, all of it",
+		Example: "  aileron audit show 01JABCDEF…",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := a.auditReader()
+			if err != nil {
+				return err
+			}
+			if l == nil {
+				return hint.New(audit.ErrNotFound, "there is no audit log yet")
+			}
+			defer l.Close()
+			row, err := l.Get(cmd.Context(), args[0])
+			if errors.Is(err, audit.ErrNotFound) {
+				return hint.New(err, "aileron audit list --json shows the ids")
+			}
+			if err != nil {
+				return auditHint(fmt.Errorf("show the audit row: %w", err))
+			}
+			if a.json {
+				return a.printJSON(row)
+			}
+			raw, err := json.MarshalIndent(row, "", "  ")
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stdout, string(raw))
+			return nil
+		},
+	}
+}

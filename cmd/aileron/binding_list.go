@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/vault"
+)
+
+func newBindingListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List what is bound",
+		Example: "  aileron binding list --json",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			v, err := a.vaultOf()
+			if err != nil {
+				return err
+			}
+			all, err := v.Bindings()
+			if errors.Is(err, vault.ErrNotInitialised) {
+				err = nil
+			}
+			if err != nil && len(all) == 0 {
+				return err
+			}
+			// What can be read is listed even when something else cannot.
+			return errors.Join(printBindings(a, all), err)
+		},
+	}
+}
+
+func printBindings(a *app, all []vault.Binding) error {
+	if a.json {
+		return a.printJSON(append([]vault.Binding{}, all...)) // [] and not null
+	}
+	if len(all) == 0 {
+		a.sayf("nothing is bound; bind a credential with: aileron binding setup FQN")
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, b := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", b.Name, b.Connector, b.Updated.Format(time.DateOnly))
+	}
+	return w.Flush()
+}

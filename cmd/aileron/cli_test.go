@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/vault"
+)
+
+const exampleGitHub = "../../examples/connectors/github"
+
+const githubFQN = "github://alrubinger/aileron-connector-github"
+
+// cli runs one command line in a home of the test's own.
+type cli struct {
+	t    *testing.T
+	home string
+}
+
+func newCLI(t *testing.T) cli { return cli{t, t.TempDir()} }
+
+func (c cli) run(args ...string) (stdout, stderr string, code int) {
+	c.t.Helper()
+	return c.runWith(strings.NewReader(""), args...)
+}
+
+func (c cli) runWith(stdin io.Reader, args ...string) (stdout, stderr string, code int) {
+	c.t.Helper()
+	var out, errs bytes.Buffer
+	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(string) string { return "" }, vaultOptions: cheapVaults()}
+	code = Main(c.t.Context(), append([]string{"--home", c.home}, args...), a)
+	return out.String(), errs.String(), code
+}
+
+// ok runs what must succeed.
+func (c cli) ok(args ...string) string {
+	c.t.Helper()
+	out, errs, code := c.run(args...)
+	if code != 0 {
+		c.t.Fatalf("aileron %q ends with %d: %s", args, code, errs)
+	}
+	return out
+}
+
+func decode[T any](t *testing.T, s string) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(s), &v); err != nil {
+		t.Fatalf("%q is not JSON: %v", s, err)
+	}
+	return v
+}
+
+const testPassphrase = "correct horse battery"
+
+// cheapVaults is what keeps scrypt, slow on purpose, from being most of what
+// these tests do.
+func cheapVaults() []vault.Option { return []vault.Option{vault.TestOnlyWorkFactor(10)} }
+
+// owner is a cli whose environment holds the vault's passphrase.
+type owner struct {
+	cli
+	env map[string]string
+}
+
+func newOwner(t *testing.T) owner {
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "") // the developer's own keyring is no part of this
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	return owner{newCLI(t), map[string]string{"AILERON_VAULT_PASSPHRASE": testPassphrase}}
+}
+
+func (o owner) runWith(stdin io.Reader, args ...string) (stdout, stderr string, code int) {
+	o.t.Helper()
+	var out, errs bytes.Buffer
+	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(k string) string { return o.env[k] }, vaultOptions: cheapVaults()}
+	code = Main(o.t.Context(), append([]string{"--home", o.home}, args...), a)
+	return out.String(), errs.String(), code
+}
+
+func (o owner) run(args ...string) (stdout, stderr string, code int) {
+	o.t.Helper()
+	return o.runWith(strings.NewReader(""), args...)
+}
+
+func (o owner) ok(args ...string) string {
+	o.t.Helper()
+	out, errs, code := o.run(args...)
+	if code != 0 {
+		o.t.Fatalf("aileron %q ends with %d: %s", args, code, errs)
+	}
+	return out
+}
+
+// fails runs what must fail in one line that holds want.
+func (o owner) fails(want string, args ...string) {
+	o.t.Helper()
+	out, errs, code := o.run(args...)
+	if code == 0 || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 || strings.Contains(errs, testPassphrase) {
+		o.t.Errorf("aileron %q ends with %d and says %q, want one line with %q", args, code, errs, want)
+	}
+	if out != "" {
+		o.t.Errorf("aileron %q fails and prints %q", args, out)
+	}
+}
+
+func (o owner) file(name, text string) string {
+	o.t.Helper()
+	path := filepath.Join(o.t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		o.t.Fatal(err)
+	}
+	return path
+}
+
+type statusJSON struct {
+	Initialised, Locked bool
+	Bindings            int
+}
+
+func fatal(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+func newConnectorListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the installed connectors",
+		Example: "  aileron connector list --json",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			_, entries, err := a.installed()
+			if err != nil {
+				return err
+			}
+			return a.printEntries(entries)
+		},
+	}
+}
+
+// entryJSON is one installed connector in `connector list` and `verify`.
+type entryJSON struct {
+	FQN     string `json:"fqn"`
+	Version string `json:"version"`
+	Hash    string `json:"hash"`
+	OK      bool   `json:"ok"`
+	Error   string `json:"error,omitempty"`
+	Reason  string `json:"reason,omitempty"` // hash_mismatch or connector_unreadable
+}
+
+func (a *app) printEntries(entries []store.Entry) error {
+	if a.json {
+		return a.printJSON(entriesAsJSON(entries))
+	}
+	if len(entries) == 0 {
+		a.sayf("no connector is installed; install one with: aileron connector install DIR")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, e := range entries {
+		j := entryAsJSON(e)
+		state := "ok"
+		if !j.OK {
+			state = "broken: " + j.Error
+			if _, unread := isUnread(e.Err); unread {
+				state = "unreadable: " + j.Error
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", first(j.FQN, "-"), first(j.Version, "-"), shortHash(j.Hash), state)
+	}
+	return w.Flush()
+}
+
+func entriesAsJSON(entries []store.Entry) []entryJSON {
+	out := []entryJSON{}
+	for _, e := range entries {
+		out = append(out, entryAsJSON(e))
+	}
+	return out
+}
+
+func entryAsJSON(e store.Entry) entryJSON {
+	j := entryJSON{FQN: string(e.FQN), Version: e.Version, Hash: e.Hash, OK: e.Err == nil}
+	if e.Err != nil {
+		j.Error, j.Reason = strings.Join(strings.Fields(e.Err.Error()), " "), reasonOf(e.Err)
+	}
+	return j
+}
+
+func shortHash(h string) string { return h[:min(len(h), len("sha256:")+12)] }

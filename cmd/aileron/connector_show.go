@@ -1,0 +1,46 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
+func newConnectorShowCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show FQN[@VERSION]",
+		Short:   "Show what an installed connector grants",
+		Example: "  aileron connector show github://alrubinger/aileron-connector-github",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := a.installedConnector(args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(describeConnector(c))
+			}
+			printConnector(a.stdout, c)
+			return nil
+		},
+	}
+}
+
+// installedConnector finds FQN[@VERSION] in the store: the newest version
+// when none is named. It is verified.
+func (a *app) installedConnector(name string) (*spec.Connector, error) {
+	s, entries, err := a.installed()
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := chosenEntries(entries, name)
+	if err != nil {
+		return nil, err
+	}
+	found := chosen[len(chosen)-1]
+	c, err := s.Load(found.Hash)
+	if err != nil {
+		return nil, storeHint(err)
+	}
+	return c, nil
+}

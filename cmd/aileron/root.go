@@ -1,0 +1,77 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "aileron",
+		Short: "Run AI agents in sealed boxes behind a credential-injecting HTTPS proxy",
+		Example: `  aileron demo                  # the main job, with nothing set up
+  aileron launch opencode       # an agent in a sealed box, in this directory
+  aileron audit tail -f         # what it does`,
+		Version:       versionText(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          subcommandNeeded,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.logLevel = strings.ToLower(a.logLevel)
+			if err := oneOf("log-level", a.logLevel, "debug", "info", "warn", "error"); err != nil {
+				return err
+			}
+			if !cmd.Hidden { // those that aileron starts itself
+				a.settleChanges(cmd.Context())
+			}
+			return nil
+		},
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetIn(a.stdin)
+	root.SetFlagErrorFunc(usageFlags)
+	root.SetHelpCommand(newHelpCommand())
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.home, "home", "", "directory that holds everything aileron keeps (default ~/.aileron, or AILERON_HOME)")
+	flags.BoolVar(&a.json, "json", false, "print data as JSON")
+	flags.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn or error")
+	root.AddCommand(commands(a)...)
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" { // cobra's shows its help whatever the shell
+			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, subcommandNeeded
+		}
+	}
+	return root
+}
+
+// commands is the command tree, in the order in which help shows it.
+// Each command lives in a file of its own name.
+func commands(a *app) []*cobra.Command {
+	return []*cobra.Command{
+		newLaunchCommand(a),
+		newSandboxCommand(a),
+		newRunCommand(a),
+		newProxyCommand(a),
+		newConnectorCommand(a),
+		newBindingCommand(a),
+		newVaultCommand(a),
+		newAuditCommand(a),
+		newSpecCommand(a),
+		newSessionCommand(a),
+		newDemoCommand(a),
+		newGatewayCommand(a),
+	}
+}
+
+// asksJSON reports whether --json is among aileron's own arguments.
+func asksJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json")
+}
