@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -147,7 +148,7 @@ func ParseURL(raw string) (a Authority, scheme string, _ *Denial) {
 		named = rest[:i]
 	}
 	port := map[string]uint16{"http": 80, "https": 443}[scheme]
-	a, err := ParseAuthority(named, port)
+	a, err := hostport.Parse(named, port)
 	switch {
 	case port == 0:
 		return a, scheme, deny(reasonMalformed, "the scheme of the request target is neither http nor https")

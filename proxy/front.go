@@ -15,6 +15,7 @@ import (
 	"github.com/elazarl/goproxy"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/internal/panics"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
@@ -148,7 +149,7 @@ func (f *front) Refuse(fault *wire.Fault) *http.Response {
 // zero value when that is nothing.
 func faultAuthority(fault *wire.Fault) (Authority, string) {
 	if fault.Method == http.MethodConnect {
-		a, _ := ParseAuthority(fault.Target, 0)
+		a, _ := hostport.Parse(fault.Target, 0)
 		return a, ""
 	}
 	a, scheme, malformed := ParseURL(fault.Target)
@@ -184,7 +185,7 @@ func (f *front) gate(r *http.Request) *Denial {
 // say here: its refusals are said inside the tunnel, where a client shows them.
 func (f *front) connect(r *http.Request, client net.Conn) {
 	defer client.Close()
-	a, err := ParseAuthority(r.RequestURI, 0)
+	a, err := hostport.Parse(r.RequestURI, 0)
 	d := f.gate(r)
 	if d == nil && err != nil {
 		d = deny(reasonMalformed, "CONNECT names no plain host:port")
@@ -218,7 +219,7 @@ func (f *front) agrees(r *http.Request, a Authority, at net.Addr) bool {
 	if r.Host == "" || f.door.named(r.Host, at) {
 		return true
 	}
-	host, err := ParseAuthority(r.Host, a.Port)
+	host, err := hostport.Parse(r.Host, a.Port)
 	return err == nil && host == a
 }
 

@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+
+	"github.com/ALRubinger/aileron/internal/hostport"
 )
 
 // named reports whether host, the Host field of a request, is a name of the
@@ -11,7 +13,7 @@ import (
 // names of loopback too, the session's name, and Door.Names. A web page whose
 // own name resolves to this machine cannot send any of them.
 func (d Door) named(host string, at net.Addr) bool {
-	a, err := ParseAuthority(host, 80)
+	a, err := hostport.Parse(host, 80)
 	switch {
 	case err != nil:
 		return false

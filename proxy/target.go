@@ -3,6 +3,7 @@ package proxy
 import (
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -23,7 +24,7 @@ func target(a Authority, scheme, method, raw, host string) (t spec.Target, doubt
 		if named == "" {
 			continue
 		}
-		if got, err := ParseAuthority(named, a.Port); err != nil || got != a {
+		if got, err := hostport.Parse(named, a.Port); err != nil || got != a {
 			return spec.Target{}, "", deny(reasonAuthority, "the Host is not the one that this connection was opened for")
 		}
 	}

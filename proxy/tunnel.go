@@ -14,6 +14,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/internal/panics"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/proxy/wire/h2"
@@ -58,7 +59,7 @@ func (p *Plane) tunnel(ctx context.Context, client net.Conn, a Authority, door D
 		if hello.ServerName == "" {
 			return nil, nil
 		}
-		named, err := ParseAuthority(hello.ServerName, a.Port)
+		named, err := hostport.Parse(hello.ServerName, a.Port)
 		if err == nil && door.Redirected && a.Addr.IsValid() && !named.Addr.IsValid() {
 			// The client dialled a bare address and says here which name it
 			// means. The name is what we resolve; the address is forgotten.

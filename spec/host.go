@@ -2,9 +2,12 @@ package spec
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/ALRubinger/aileron/internal/hostport"
 )
 
 // HostPattern is one allowed host and port.
@@ -26,59 +29,47 @@ func (h HostPattern) String() string {
 // reservedNames lead to the machine itself, or to nobody.
 var reservedNames = []string{"localhost", "internal", "local", "invalid", "onion", "home.arpa", "localdomain"}
 
-// ParseHost reads "host", "host:port", "*.host" or "*.host:port": a DNS name
-// without scheme, path, userinfo or trailing dot, never an address and never
-// a name that leads to the machine itself.
+// ParseHost reads "host", "host:port", "*.host" or "*.host:port". The host is a
+// name of at least two labels that [hostport.ParseName] accepts: never an
+// address and never a name that leads to the machine itself.
 func ParseHost(s string) (HostPattern, error) {
 	h := HostPattern{Port: 443}
 	name, port, found := strings.Cut(s, ":")
 	if found {
-		n, err := strconv.ParseUint(port, 10, 16)
-		if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
+		n, err := hostport.ParsePort(port)
+		if err != nil {
 			return h, errors.New(quote(s) + " has no port between 1 and 65535")
 		}
-		h.Port = uint16(n)
+		h.Port = n
 	}
-	if rest, ok := strings.CutPrefix(name, "*."); ok {
-		h.Wildcard, name = true, rest
-	}
-	h.Name = strings.ToLower(name)
-	if _, err := netip.ParseAddr(h.Name); err == nil {
+	name, h.Wildcard = strings.CutPrefix(name, "*.")
+	if _, err := netip.ParseAddr(name); err == nil {
 		return h, errors.New(quote(s) + " is an address; name the host")
 	}
-	if !isHostName(h.Name) {
-		return h, errors.New(quote(s) + " is not a host name with an optional port")
+	name, err := hostport.ParseName(name)
+	if err != nil {
+		return h, fmt.Errorf("%s is not a host name with an optional port: %w", quote(s), err)
 	}
+	h.Name = name
+	return h, h.checkName(s)
+}
+
+// checkName returns an error if h, written as s, is a name that no connector
+// may have.
+func (h HostPattern) checkName(s string) error {
 	for _, r := range reservedNames {
 		if h.Name == r || strings.HasSuffix(h.Name, "."+r) {
-			return h, errors.New(quote(s) + " leads to this machine or nowhere, and is never allowed")
+			return errors.New(quote(s) + " leads to this machine or nowhere, and is never allowed")
 		}
 	}
-	if h.Wildcard && !strings.Contains(h.Name, ".") {
-		return h, errors.New(quote(s) + " covers a whole top-level domain")
+	if strings.Contains(h.Name, ".") {
+		return nil
 	}
-	return h, nil
+	if h.Wildcard {
+		return errors.New(quote(s) + " covers a whole top-level domain")
+	}
+	// The resolver's search list would choose the host that gets the credential.
+	return errors.New(quote(s) + " is a host name of one label; write the full name")
 }
 
 func quote(s string) string { return strconv.Quote(s) }
-
-// isHostName reports LDH labels of 1 to 63 bytes, 253 in all, at least two of
-// them, the last not a number (which some resolvers read as an address).
-func isHostName(s string) bool {
-	if s == "" || len(s) > 253 || !strings.Contains(s, ".") {
-		return false
-	}
-	last := ""
-	for label := range strings.SplitSeq(s, ".") {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-		for _, c := range []byte(label) {
-			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-				return false
-			}
-		}
-		last = label
-	}
-	return strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x")
-}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/internal/hint"
-	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -162,7 +162,7 @@ func (l limitsConfig) check() error {
 func tunnelHosts(list []string, index *spec.Index) ([]string, error) {
 	var out []string
 	for _, entry := range list {
-		a, err := proxy.ParseAuthority(entry, 443)
+		a, err := hostport.Parse(entry, 443)
 		if err != nil || a.Addr.IsValid() {
 			return nil, hint.New(fmt.Errorf("read config.toml: tunnel names %q, which is no plain HOST or HOST:PORT", entry), `write it as tunnel = ["pinned.example", "other.example:8443"]`)
 		}

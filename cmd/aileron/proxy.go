@@ -9,13 +9,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/proxy"
 )
 
@@ -179,10 +179,14 @@ func isExposed(at net.Addr) bool {
 func listenNames(asked string, at net.Addr) []string {
 	host, _, err := net.SplitHostPort(asked)
 	tcp, ok := at.(*net.TCPAddr)
-	if err != nil || !ok || host == "" || net.ParseIP(host) != nil {
+	if err != nil || !ok {
 		return nil
 	}
-	return []string{net.JoinHostPort(strings.ToLower(host), strconv.Itoa(tcp.Port))}
+	name, err := hostport.ParseName(host)
+	if err != nil {
+		return nil // an address, or empty
+	}
+	return []string{hostport.Authority{Host: name, Port: uint16(tcp.Port)}.String()}
 }
 
 // writeTrust writes the public halves: the CA, and a bundle of it and the

@@ -3,16 +3,15 @@ package main
 import (
 	"crypto/x509"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
@@ -111,7 +110,7 @@ func parseResolve(s string) (string, netip.AddrPort, error) {
 	if len(parts) != 3 {
 		return "", netip.AddrPort{}, bad
 	}
-	a, err := proxy.ParseAuthority(parts[0]+":"+parts[1], 0)
+	a, err := hostport.Parse(parts[0]+":"+parts[1], 0)
 	if err != nil {
 		return "", netip.AddrPort{}, bad
 	}
@@ -123,7 +122,7 @@ func parseResolve(s string) (string, netip.AddrPort, error) {
 		}
 		to = netip.AddrPortFrom(addr, a.Port)
 	}
-	return net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port))), to, nil
+	return a.String(), to, nil
 }
 
 // first is the first value that is not empty.

@@ -26,6 +26,7 @@ func inTree(pattern, pkg string) bool {
 // is not named on the left is a leaf. A row on its own line, sorted, so that two changes seldom meet.
 var arrows = []arrow{
 	{"*", "internal/hint", "an error for people carries what to do about it"},
+	{"*", "internal/hostport", "host names and ports have one rule"},
 	{"audit", "internal/panics", "a panic in the writer ends the log, not the program"},
 	{"cmd/aileron", "audit", "opens the log, and prints, exports, verifies and recovers it"},
 	{"cmd/aileron", "ca", "mints the session's CA"},

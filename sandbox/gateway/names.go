@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ALRubinger/aileron/internal/hostport"
 )
 
 // maxNames bounds the table: about 10 MiB if every name is of the longest.
@@ -64,31 +66,9 @@ func (n *names) name(addr netip.Addr) (string, bool) {
 	return n.all[i], true
 }
 
-// plainName makes a name as DNS has it, with the dot at its end, into the one
-// form that the plane takes in a CONNECT: lower case, without the dot. It
-// refuses what no HTTP authority can be: other characters than letters,
-// digits and inner hyphens, and a last label that some would read as part of
-// an address.
+// plainName returns the form of a DNS name, with the dot at its end, that the
+// proxy accepts in a CONNECT, and false for a name that no HTTP authority can be.
 func plainName(s string) (string, bool) {
-	s = strings.TrimSuffix(s, ".")
-	if s == "" || len(s) > 253 {
-		return "", false
-	}
-	s = strings.ToLower(s)
-	last := ""
-	for label := range strings.SplitSeq(s, ".") {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return "", false
-		}
-		for _, c := range []byte(label) {
-			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-				return "", false
-			}
-		}
-		last = label
-	}
-	if hex, ok := strings.CutPrefix(last, "0x"); ok && strings.Trim(hex, "0123456789abcdef") == "" {
-		return "", false
-	}
-	return s, strings.Trim(last, "0123456789") != ""
+	name, err := hostport.ParseName(strings.TrimSuffix(s, "."))
+	return name, err == nil
 }
