@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
+
+	"github.com/ALRubinger/aileron/internal/imagefs"
 )
 
 // Report is what an image offers to a box.
@@ -146,7 +149,7 @@ func (e *Engine) preflight(ctx context.Context, b Box, id string) (Report, error
 func (e *Engine) findUser(ctx context.Context, image Image, user string) (missing []string, err error) {
 	name, group, _ := strings.Cut(user, ":")
 	wanted := map[string]string{}
-	for list, who := range map[string]string{"/etc/passwd": name, "/etc/group": group} {
+	for list, who := range map[string]string{"etc/passwd": name, "etc/group": group} {
 		if strings.Trim(who, "0123456789") != "" && who != "root" { // a number needs no entry
 			wanted[list] = who
 		}
@@ -154,30 +157,35 @@ func (e *Engine) findUser(ctx context.Context, image Image, user string) (missin
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	tree, ok := e.seen.Load(image.id)
-	if !ok {
-		look, err := e.Look(ctx, image)
+	if _, ok := e.seen.Load(image.id); !ok {
+		files, err := e.OpenImage(ctx, image)
 		if err != nil {
 			return nil, err
 		}
-		tree = look.etc
-		look.Close(ctx)
+		files.Close()
 	}
+	tree, _ := e.seen.Load(image.id)
+	etc, _ := tree.(imagefs.Tree)
 	for list, who := range wanted {
-		if !tree.(etcTree).lists(list, who) {
-			missing = append(missing, fmt.Sprintf("%s in its %s, although it says USER %s", who, list, user))
+		if !lists(imagefs.New(etc, imagefs.Source{}), list, who) {
+			missing = append(missing, fmt.Sprintf("%s in its /%s, although it says USER %s", who, list, user))
 		}
 	}
 	slices.Sort(missing)
 	return missing, nil
 }
 
-// lists reports whether a list of users or groups has a name. One that was
-// too large to keep is not judged.
-func (tree etcTree) lists(list, name string) bool {
-	at, err := tree.find(list, func(outside string) (Entry, error) { return Entry{Path: outside}, nil })
-	n := tree[at.Path]
-	return err == nil && at.There && (!n.kept || bytes.Contains(append([]byte("\n"), n.data...), []byte("\n"+name+":")))
+// lists reports whether a list of users or groups in /etc has a name. One that
+// was too large to keep is not judged.
+func lists(etc fs.FS, list, name string) bool {
+	data, err := fs.ReadFile(etc, list)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, imagefs.ErrLoop):
+		return false
+	case err != nil:
+		return true
+	}
+	return bytes.Contains(append([]byte("\n"), data...), []byte("\n"+name+":"))
 }
 
 const (

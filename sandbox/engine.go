@@ -24,7 +24,7 @@ type Engine struct {
 	pulse   *pulse
 	service *podmanService // nil: the engine was running
 	dir     string         // private files for this engine
-	seen    sync.Map       // etcTree of each image that was looked into
+	seen    sync.Map       // imagefs.Tree of each image that was looked into
 
 	mu   sync.Mutex
 	info *about // nil: it was not asked

@@ -118,12 +118,12 @@ func (e *Engine) extraRoots(ctx context.Context, base Image) (string, error) {
 	if err != nil {
 		return "", nil //nolint:nilerr // no bundle, no extra roots
 	}
-	look, err := e.Look(ctx, base)
+	files, err := e.OpenImage(ctx, base)
 	if err != nil {
 		return "", err
 	}
-	defer look.Close(ctx)
-	theirs, err := look.Read(ctx, bundle)
+	defer files.Close()
+	theirs, err := files.ReadFile(strings.TrimPrefix(bundle, "/"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}

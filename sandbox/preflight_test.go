@@ -98,13 +98,13 @@ func TestAnImageThatLosesItsNameIsStillTheOneThatRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		tag("tag", second.Ref, moving)
-		look, err := e.Look(t.Context(), b.Image)
+		files, err := e.OpenImage(t.Context(), b.Image)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer look.Close(t.Context())
-		if which, err := look.Read(t.Context(), "/etc/which"); err != nil || string(which) != "first\n" {
-			t.Errorf("the look sees %q, %v", which, err)
+		defer files.Close()
+		if which, err := files.ReadFile("etc/which"); err != nil || string(which) != "first\n" {
+			t.Errorf("the image's files hold %q, %v", which, err)
 		}
 		if r, err := e.Check(t.Context(), b); err != nil || len(r.Missing) > 0 {
 			t.Errorf("Check = %+v, %v", r, err)

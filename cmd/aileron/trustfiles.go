@@ -15,6 +15,7 @@ import (
 
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/imagefs"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/shims"
 )
@@ -70,12 +71,12 @@ func (a *app) canTrust(ctx context.Context, engine *sandbox.Engine, image sandbo
 // some client could not be made to trust it gives an untrustedError, one for
 // other machines a sandbox.ArchitectureError.
 func trustIn(ctx context.Context, engine *sandbox.Engine, image sandbox.Image, root, tools []byte, log *slog.Logger) ([]sandbox.File, error) {
-	look, err := engine.Look(ctx, image)
+	files, err := engine.OpenImage(ctx, image)
 	if err != nil {
 		return nil, err
 	}
-	defer look.Close(ctx)
-	b := &trustFiles{look: look, image: image.Ref, root: root, put: map[string]bool{}}
+	defer files.Close()
+	b := &trustFiles{fsys: files, getenv: files.Getenv, image: image.Ref, root: root, put: map[string]bool{}}
 	system, err := b.bundles(ctx)
 	if err != nil {
 		return nil, err
@@ -120,12 +121,13 @@ func trustIn(ctx context.Context, engine *sandbox.Engine, image sandbox.Image, r
 
 // trustFiles collects files for an image, each where its links lead.
 type trustFiles struct {
-	look  *sandbox.Look
-	image string
-	root  []byte
-	put   map[string]bool // what is in files, by its path
-	files []sandbox.File
-	err   error // the first that came up
+	fsys   fs.ReadLinkFS
+	getenv func(name string) string
+	image  string
+	root   []byte
+	put    map[string]bool // what is in files, by its path
+	files  []sandbox.File
+	err    error // the first that came up
 }
 
 // hidden reports whether a path of an image is not what a box sees there: it
@@ -143,38 +145,40 @@ func hidden(name string) bool {
 // add puts a file where the image's links lead, once.
 func (b *trustFiles) add(ctx context.Context, name string, data []byte) {
 	at := b.find(ctx, name)
+	to := "/" + at.Path
 	switch {
-	case b.err != nil || b.put[at.Path]:
+	case b.err != nil || b.put[to]:
 		return
-	case hidden(at.Path):
-		b.err = b.refusal(name, fmt.Errorf("its links lead to %s, where the box has something else", at.Path))
+	case hidden(to):
+		b.err = b.refusal(name, fmt.Errorf("its links lead to %s, where the box has something else", to))
 		return
-	case at.There && !at.Mode.IsRegular():
+	case at.Exists() && !at.Info.Mode().IsRegular():
 		b.err = b.refusal(name, errors.New("it is not a file, and the session's CA has to stand there"))
 		return
 	}
 	for _, dir := range at.Missing {
+		dir = "/" + dir
 		if !b.put[dir] {
 			b.put[dir] = true
 			b.files = append(b.files, sandbox.File{Path: dir, Mode: fs.ModeDir | 0o755})
 		}
 	}
-	b.put[at.Path] = true
-	b.files = append(b.files, sandbox.File{Path: at.Path, Mode: 0o644, Data: data})
+	b.put[to] = true
+	b.files = append(b.files, sandbox.File{Path: to, Mode: 0o644, Data: data})
 }
 
-func (b *trustFiles) find(ctx context.Context, name string) sandbox.Entry {
+func (b *trustFiles) find(ctx context.Context, name string) imagefs.Place {
 	if b.err != nil {
-		return sandbox.Entry{}
+		return imagefs.Place{}
 	}
-	at, err := b.look.Find(ctx, name)
+	at, err := imagefs.Resolve(b.fsys, strings.TrimPrefix(name, "/"))
 	if err != nil {
 		b.err = b.refusal(name, err)
 	}
 	return at
 }
 
-func (b *trustFiles) has(ctx context.Context, name string) bool { return b.find(ctx, name).There }
+func (b *trustFiles) has(ctx context.Context, name string) bool { return b.find(ctx, name).Exists() }
 
 // untrustedError says which file keeps an image from trusting a session.
 type untrustedError struct {
@@ -213,10 +217,10 @@ func (b *trustFiles) bundles(ctx context.Context) ([]byte, error) {
 		if b.err != nil {
 			return nil, b.err
 		}
-		if !at.There || b.put[at.Path] {
+		if !at.Exists() || b.put["/"+at.Path] {
 			continue
 		}
-		data, err := b.look.Read(ctx, name)
+		data, err := fs.ReadFile(b.fsys, strings.TrimPrefix(name, "/"))
 		if err == nil {
 			err = ca.CheckBundle(data)
 		}
@@ -275,7 +279,7 @@ func (b *trustFiles) hashLinks(ctx context.Context) {
 	}
 	hash := strings.TrimSuffix(link, "0")
 	for _, dir := range hashDirs {
-		if at := b.find(ctx, dir); !at.There && dir != hashDirs[0] {
+		if at := b.find(ctx, dir); !at.Exists() && dir != hashDirs[0] {
 			continue
 		}
 		for n := range 8 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/internal/imagefs"
 )
 
 // What follows is merged with what the image has of its own.
@@ -32,12 +33,12 @@ func (b *trustFiles) javaRoots(ctx context.Context) (roots []byte, err error) {
 		if len(roots) > maxJavaRoots {
 			return roots, errors.Join(err, fmt.Errorf("%s: those before it are %d MiB already", name, len(roots)>>20))
 		}
-		at, findErr := b.look.Find(ctx, name)
-		if findErr == nil && (!at.There || read[at.Path]) {
+		at, findErr := imagefs.Resolve(b.fsys, strings.TrimPrefix(name, "/"))
+		if findErr == nil && (!at.Exists() || read[at.Path]) {
 			continue
 		}
 		read[at.Path] = true
-		data, readErr := b.look.Read(ctx, name)
+		data, readErr := fs.ReadFile(b.fsys, strings.TrimPrefix(name, "/"))
 		if readErr == nil {
 			data, readErr = ca.JavaRoots(data)
 		}
@@ -53,8 +54,8 @@ func (b *trustFiles) javaRoots(ctx context.Context) (roots []byte, err error) {
 // javaStores are the known places, and those of the Java that the image's
 // environment names.
 func (b *trustFiles) javaStores() []string {
-	homes := []string{b.look.Env("JAVA_HOME")}
-	for _, dir := range strings.Split(b.look.Env("PATH"), ":") {
+	homes := []string{b.getenv("JAVA_HOME")}
+	for _, dir := range strings.Split(b.getenv("PATH"), ":") {
 		if home, ok := strings.CutSuffix(dir, "/bin"); ok && len(homes) < maxJavaHomes && (strings.Contains(home, "java") || strings.Contains(home, "jdk") || strings.Contains(home, "jre")) {
 			homes = append(homes, home)
 		}
@@ -73,7 +74,7 @@ const firefoxPolicies = "/etc/firefox/policies/policies.json"
 // firefoxPolicies are the image's own policies, which are one file, with the
 // CA among the certificates to install.
 func (b *trustFiles) firefoxPolicies(ctx context.Context) ([]byte, error) {
-	own, err := b.look.Read(ctx, firefoxPolicies)
+	own, err := fs.ReadFile(b.fsys, strings.TrimPrefix(firefoxPolicies, "/"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -1,0 +1,215 @@
+package imagefs
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"path"
+	"sync"
+)
+
+// Source answers for what lies outside of /etc. Each call is one to an engine.
+// Names have the form of io/fs. Errors are passed on, fs.ErrNotExist for what
+// the image does not have.
+type Source struct {
+	// Lstat describes a name. Of a link, engines report the path that it leads
+	// to in the end, and not the text of the link.
+	Lstat func(name string) (Node, error)
+	// ReadFile returns the contents of a file.
+	ReadFile func(name string) ([]byte, error)
+}
+
+// FS is the file system of an image. It follows links inside the image, reads
+// no file above 8 MiB, and lists directories in /etc only. It may be used by
+// several goroutines.
+type FS struct {
+	etc    Tree
+	source Source
+
+	mu    sync.Mutex
+	known map[string]answer // what source said: an image does not change
+}
+
+type answer struct {
+	node Node
+	err  error
+}
+
+var (
+	_ fs.ReadLinkFS = (*FS)(nil)
+	_ fs.ReadFileFS = (*FS)(nil)
+	_ fs.ReadDirFS  = (*FS)(nil)
+	_ fs.StatFS     = (*FS)(nil)
+)
+
+// New returns the file system of an image. With the zero Source it has nothing
+// outside of /etc.
+func New(etc Tree, source Source) *FS {
+	return &FS{etc: etc, source: source, known: map[string]answer{}}
+}
+
+// Open opens a file or a directory. A file is read at once.
+func (f *FS) Open(name string) (fs.File, error) {
+	place, err := f.resolve("open", name)
+	if err != nil {
+		return nil, err
+	}
+	info := place.Info.(fileInfo).as(name)
+	if info.IsDir() {
+		return &openDir{info: info, list: func() ([]fs.DirEntry, error) { return f.ReadDir(name) }}, nil
+	}
+	data, err := f.read(place)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: cause(err)}
+	}
+	return &openFile{Reader: bytes.NewReader(data), info: info}, nil
+}
+
+// Stat describes what a name leads to.
+func (f *FS) Stat(name string) (fs.FileInfo, error) {
+	place, err := f.resolve("stat", name)
+	if err != nil {
+		return nil, err
+	}
+	return place.Info.(fileInfo).as(name), nil
+}
+
+// Lstat describes a name itself: links are followed in its parents only.
+func (f *FS) Lstat(name string) (fs.FileInfo, error) {
+	node, err := f.lookUp("lstat", name)
+	if err != nil {
+		return nil, err
+	}
+	return fileInfo{name: path.Base(name), node: node}, nil
+}
+
+// ReadLink returns the target of a link. Outside of /etc it is the path that
+// the link leads to in the end.
+func (f *FS) ReadLink(name string) (string, error) {
+	node, err := f.lookUp("readlink", name)
+	switch {
+	case err != nil:
+		return "", err
+	case node.Mode&fs.ModeSymlink == 0:
+		return "", &fs.PathError{Op: "readlink", Path: name, Err: fs.ErrInvalid}
+	}
+	return node.Link, nil
+}
+
+// ReadFile returns the contents of a file of at most 8 MiB.
+func (f *FS) ReadFile(name string) ([]byte, error) {
+	place, err := f.resolve("read", name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := f.read(place)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: cause(err)}
+	}
+	return bytes.Clone(data), nil
+}
+
+// ReadDir lists a directory in /etc. Engines list no other without sending all
+// that is in it: elsewhere the error is errors.ErrUnsupported.
+func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
+	place, err := f.resolve("readdir", name)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !place.Info.IsDir():
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errors.New("it is not a directory")}
+	case !below(place.Path, Etc):
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errors.ErrUnsupported}
+	}
+	names := f.etc.children[place.Path]
+	entries := make([]fs.DirEntry, len(names))
+	for i, base := range names {
+		entries[i] = fs.FileInfoToDirEntry(fileInfo{name: base, node: f.etc.nodes[path.Join(place.Path, base)]})
+	}
+	return entries, nil
+}
+
+// Kept returns the contents of a file that the image's Tree keeps. A name that
+// leads elsewhere has none.
+func (f *FS) Kept(place Place) (data []byte, ok bool) {
+	n := f.etc.nodes[place.Path]
+	return n.data, n.kept
+}
+
+func (f *FS) read(place Place) ([]byte, error) {
+	switch n := f.etc.nodes[place.Path]; {
+	case !place.Info.Mode().IsRegular():
+		return nil, errNotFile
+	case place.Info.Size() > maxFile:
+		return nil, errTooLarge
+	case n.kept:
+		return n.data, nil
+	case f.source.ReadFile == nil:
+		return nil, errors.ErrUnsupported
+	}
+	return f.source.ReadFile(place.Path)
+}
+
+// resolve returns where a name leads, if something is there.
+func (f *FS) resolve(op, name string) (Place, error) {
+	fail := func(err error) (Place, error) { return Place{}, &fs.PathError{Op: op, Path: name, Err: cause(err)} }
+	if !fs.ValidPath(name) {
+		return fail(fs.ErrInvalid)
+	}
+	place, err := walk(name, f.find)
+	if err != nil {
+		return fail(err)
+	}
+	if !place.Exists() {
+		return fail(fs.ErrNotExist)
+	}
+	return place, nil
+}
+
+// lookUp returns the node of a name, of which only the parents may be links.
+func (f *FS) lookUp(op, name string) (Node, error) {
+	fail := func(err error) (Node, error) { return Node{}, &fs.PathError{Op: op, Path: name, Err: cause(err)} }
+	if !fs.ValidPath(name) {
+		return fail(fs.ErrInvalid)
+	}
+	parent, err := f.resolve(op, path.Dir(name))
+	if err != nil {
+		return fail(err)
+	}
+	node, err := f.node(path.Join(parent.Path, path.Base(name)))
+	if err != nil {
+		return fail(err)
+	}
+	return node, nil
+}
+
+func (f *FS) find(name string) (fs.FileInfo, string, error) {
+	node, err := f.node(name)
+	return fileInfo{name: path.Base(name), node: node}, node.Link, err
+}
+
+// node returns what the image has under a name whose parents are no links.
+func (f *FS) node(name string) (Node, error) {
+	switch {
+	case name == ".":
+		return Node{Mode: fs.ModeDir | 0o755}, nil
+	case below(name, Etc):
+		if n, ok := f.etc.nodes[name]; ok {
+			return n, nil
+		}
+		return Node{}, fs.ErrNotExist
+	case f.source.Lstat == nil:
+		return Node{}, fs.ErrNotExist
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a, ok := f.known[name]
+	if !ok {
+		a.node, a.err = f.source.Lstat(name)
+		if a.err == nil || errors.Is(a.err, fs.ErrNotExist) {
+			f.known[name] = a
+		}
+	}
+	return a.node, a.err
+}

@@ -1,0 +1,114 @@
+package imagefs
+
+import (
+	"archive/tar"
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Etc is the directory that a Tree holds.
+const Etc = "etc"
+
+const (
+	maxFile    = 8 << 20   // one file
+	maxKept    = 64 << 20  // contents that a Tree keeps
+	maxArchive = 512 << 20 // /etc as a whole
+)
+
+// A Node is what an image has under one name.
+type Node struct {
+	Mode fs.FileMode
+	Size int64
+	Link string // the target, of a symbolic link
+
+	data []byte // of a file in a Tree
+	kept bool   // data is the whole file
+}
+
+// Tree is the /etc of an image. The zero value is that of an image that has
+// none. A Tree is never changed, and may be used by several FS at once.
+type Tree struct {
+	nodes    map[string]Node
+	children map[string][]string // base names in a directory, sorted
+}
+
+// ReadTree reads a tar archive of /etc, as an engine returns it. Contents of
+// files above 8 MiB, and those above 64 MiB together, are left to the Source.
+func ReadTree(archive io.Reader) (Tree, error) {
+	t := Tree{nodes: map[string]Node{}, children: map[string][]string{}}
+	bounded := &io.LimitedReader{R: archive, N: maxArchive}
+	tr := tar.NewReader(bufio.NewReader(bounded))
+	for room := int64(maxKept); ; {
+		h, err := tr.Next()
+		switch {
+		case err == io.EOF:
+			t.list()
+			return t, nil
+		case err != nil && bounded.N <= 0:
+			return Tree{}, fmt.Errorf("/etc is larger than %d MiB", maxArchive>>20)
+		case err != nil:
+			return Tree{}, fmt.Errorf("read /etc: %w", err)
+		}
+		n := Node{Mode: h.FileInfo().Mode(), Size: h.Size}
+		switch h.Typeflag {
+		case tar.TypeSymlink:
+			n.Link = h.Linkname
+		case tar.TypeLink:
+			n = t.nodes[nameOf(h.Linkname)]
+		case tar.TypeReg:
+			if h.Size <= maxFile && h.Size <= room {
+				if n.data, err = io.ReadAll(tr); err != nil {
+					return Tree{}, fmt.Errorf("read /etc: %w", err)
+				}
+				n.kept, room = true, room-h.Size
+			}
+		}
+		t.nodes[nameOf(h.Name)] = n
+	}
+}
+
+// nameOf is the name of an archive's entry in the form of io/fs. What an
+// archive has outside its root is inside.
+func nameOf(entry string) string {
+	if name := strings.TrimPrefix(path.Join("/", entry), "/"); name != "" {
+		return name
+	}
+	return "."
+}
+
+func (t Tree) list() {
+	for name := range t.nodes {
+		dir := path.Dir(name)
+		t.children[dir] = append(t.children[dir], path.Base(name))
+	}
+	for _, names := range t.children {
+		slices.Sort(names)
+	}
+}
+
+// ReadFile returns the file that an archive of one file holds, as an engine
+// returns it.
+func ReadFile(archive io.Reader) ([]byte, error) {
+	tr := tar.NewReader(bufio.NewReader(archive))
+	h, err := tr.Next()
+	switch {
+	case err != nil:
+		return nil, err
+	case h.Typeflag != tar.TypeReg:
+		return nil, errNotFile
+	case h.Size > maxFile:
+		return nil, errTooLarge
+	}
+	return io.ReadAll(tr)
+}
+
+var (
+	errNotFile  = errors.New("it is not a file")
+	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
+)

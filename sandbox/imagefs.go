@@ -1,0 +1,151 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+
+	"github.com/ALRubinger/aileron/internal/imagefs"
+)
+
+// ImageFS is the file system of an image, an [fs.FS], read through a container
+// that is created and never started. See package imagefs for what it bounds.
+type ImageFS struct {
+	*imagefs.FS
+	env   []string
+	close func()
+}
+
+// ArchitectureError is returned for an image that is made for other machines.
+type ArchitectureError struct{ Image, Theirs, Ours string }
+
+func (e *ArchitectureError) Error() string {
+	return fmt.Sprintf("run the image %s: it is made for %s, and this machine is %s without an emulator for it; pull or build it for %s",
+		e.Image, e.Theirs, e.Ours, e.Ours)
+}
+
+// ErrEngine is returned when not the image but its engine is at fault, or when
+// ctx ended.
+var ErrEngine = errors.New("the engine failed")
+
+// OpenImage opens the file system of an image. It must be closed. Reading from
+// it fails when ctx ends.
+func (e *Engine) OpenImage(ctx context.Context, img Image) (_ *ImageFS, err error) {
+	defer e.explain(&err)
+	img, about, err := e.pin(ctx, img)
+	if err != nil {
+		return nil, err
+	}
+	if theirs := about.Architecture; theirs != "" && theirs != runtime.GOARCH && !emulated(theirs) {
+		return nil, &ArchitectureError{img.Ref, theirs, runtime.GOARCH}
+	}
+	id, err := e.lend(ctx, &container.Config{Image: img.id, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0",
+		Labels: Box{Session: nobody}.labels("box")}, &container.HostConfig{NetworkMode: "none"})
+	if err != nil {
+		return nil, fmt.Errorf("look into %s: %w", img.Ref, err)
+	}
+	f := &ImageFS{close: func() { _ = e.remove(context.WithoutCancel(ctx), id) }}
+	if about.Config != nil {
+		f.env = about.Config.Env
+	}
+	etc, err := e.readEtc(ctx, id)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("look into %s: %w", img.Ref, err)
+	}
+	f.FS = imagefs.New(etc, e.filesOf(ctx, id))
+	e.seen.Store(img.id, etc)
+	return f, nil
+}
+
+// Close removes the container.
+func (f *ImageFS) Close() { f.close() }
+
+// Getenv returns a variable of the image's own environment, or "".
+func (f *ImageFS) Getenv(name string) string { return envValue(f.env, name) }
+
+// emulated reports whether the kernel runs programs of another architecture.
+func emulated(arch string) bool {
+	names := map[string]string{"amd64": "x86_64", "arm64": "aarch64", "386": "i386"}
+	name := names[arch]
+	if name == "" {
+		name = arch
+	}
+	state, err := os.ReadFile("/proc/sys/fs/binfmt_misc/qemu-" + name)
+	return err == nil && bytes.HasPrefix(state, []byte("enabled"))
+}
+
+// readEtc reads a container's /etc. One that does not exist is empty.
+func (e *Engine) readEtc(ctx context.Context, id string) (imagefs.Tree, error) {
+	r, _, err := e.cli.CopyFromContainer(ctx, id, "/"+imagefs.Etc)
+	if notThere(err) {
+		return imagefs.Tree{}, nil
+	}
+	if err != nil {
+		return imagefs.Tree{}, err
+	}
+	defer r.Close()
+	return imagefs.ReadTree(r)
+}
+
+func notThere(err error) bool {
+	return errdefs.IsNotFound(err) || err != nil && strings.Contains(err.Error(), "no such file")
+}
+
+// filesOf reads single files of a container.
+func (e *Engine) filesOf(ctx context.Context, id string) imagefs.Source {
+	return imagefs.Source{
+		Lstat: func(name string) (_ imagefs.Node, err error) {
+			defer e.explain(&err)
+			entry, err := e.stat(ctx, id, "/"+name)
+			if err == nil && !entry.There {
+				err = fs.ErrNotExist
+			}
+			return imagefs.Node{Mode: entry.Mode, Size: entry.Size, Link: entry.Link}, err
+		},
+		ReadFile: func(name string) (_ []byte, err error) {
+			defer e.explain(&err)
+			return e.copyOut(ctx, id, "/"+name)
+		},
+	}
+}
+
+// Entry is what a container has under a name.
+type Entry struct {
+	There bool
+	Mode  fs.FileMode
+	Size  int64
+	Link  string // where a symbolic link leads in the end
+}
+
+func (e *Engine) stat(ctx context.Context, id, name string) (Entry, error) {
+	info, err := e.cli.ContainerStatPath(ctx, id, name)
+	if notThere(err) {
+		return Entry{}, nil
+	}
+	if err != nil {
+		return Entry{}, fmt.Errorf("%w: %w", ErrEngine, err)
+	}
+	return Entry{There: true, Mode: info.Mode, Size: info.Size, Link: info.LinkTarget}, nil
+}
+
+// copyOut reads a file of a container.
+func (e *Engine) copyOut(ctx context.Context, id, name string) ([]byte, error) {
+	r, _, err := e.cli.CopyFromContainer(ctx, id, name)
+	if notThere(err) {
+		return nil, fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEngine, err)
+	}
+	defer r.Close()
+	return imagefs.ReadFile(r)
+}
