@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"io"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -113,16 +112,4 @@ func (b *countingBody) denial() *Denial {
 // denyNoMatch says a spec's refusal as ours.
 func denyNoMatch(no *spec.NoMatch) *Denial {
 	return &Denial{Reason: no.Reason, Message: strings.TrimSuffix(no.Error(), "."), Requested: no.Requested, Granted: no.Granted}
-}
-
-// hasToken reports whether a comma-separated field lists token.
-func hasToken(h http.Header, name, token string) bool {
-	for _, line := range h[name] {
-		for part := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(part), token) {
-				return true
-			}
-		}
-	}
-	return false
 }

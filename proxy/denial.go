@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/ALRubinger/aileron/proxy/modify"
 )
 
 // Reasons of denials: the values of details.reason and of the audit rows'
@@ -221,7 +223,7 @@ func (d *Denial) JSON() []byte {
 
 // Response is the denial as an answer to req, which may be nil.
 func (d *Denial) Response(req *http.Request) *http.Response {
-	if req != nil && req.ProtoMajor == 2 && isGRPC(req.Header) {
+	if req != nil && req.ProtoMajor == 2 && modify.IsGRPC(req.Header) {
 		return d.grpc(req)
 	}
 	body := d.JSON()

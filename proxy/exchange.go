@@ -2,40 +2,36 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/proxy/opaque"
-	"github.com/ALRubinger/aileron/proxy/scrub"
+	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/spec"
 )
 
 // Exchange is one request on its way, with the decision about it and the
 // audit row that grows with it.
 type Exchange struct {
-	p         *Plane
-	grants    *Grants
-	request   *http.Request // the client's
-	authority Authority
-	decision  Decision
-	target    spec.Target // the decision's
-	match     spec.Match  // the decision's; zero for passthrough
-	started   time.Time
-	row       audit.Row
-	sent      *countingBody // the request body, when there is one
-	scrubbed  func() int    // hits so far
-	fields    *fieldReader  // declared fields of the answer; nil: none
-	packed    atomic.Value  // the opaque.Format that a packed response passed as; a body may be read ahead
-	await     func() error  // waits for the first bytes of the response to be judged; nil: they are not
-	entered   bool          // counted among the exchanges under way
-	intended  bool          // its intent is committed
+	p          *Plane
+	grants     *Grants
+	request    *http.Request // the client's
+	authority  Authority
+	decision   Decision
+	target     spec.Target // the decision's
+	match      spec.Match  // the decision's; zero for passthrough
+	started    time.Time
+	row        audit.Row
+	sent       *countingBody // the request body, when there is one
+	redactions modify.Redactions
+	fields     *fieldReader         // declared fields of the answer; nil: none
+	packed     *modify.RejectPacked // judges the response's body; nil: it is not judged
+	entered    bool                 // counted among the exchanges under way
+	intended   bool                 // its intent is committed
 
-	tunnel    context.Context //nolint:containedctx // the life of the tunnel that it came by; nil: it came by none
-	handshake string          // the key that a WebSocket was asked for with; "": none was
+	tunnel    context.Context   //nolint:containedctx // the life of the tunnel that it came by; nil: it came by none
+	websocket *modify.WebSocket // the handshake that was asked for; nil: none was
 }
 
 // enter counts the exchange as under way, unless the plane drains or stays full.
@@ -63,7 +59,7 @@ func (x *Exchange) leave() {
 
 // newExchange starts an exchange's row. Nothing is decided yet.
 func (p *Plane) newExchange(door Door, source string, a Authority, scheme string, r *http.Request) *Exchange {
-	x := &Exchange{p: p, grants: p.grants.Load(), request: r, authority: a, started: time.Now(), scrubbed: func() int { return 0 }}
+	x := &Exchange{p: p, grants: p.grants.Load(), request: r, authority: a, started: time.Now()}
 	x.row = audit.Row{
 		Event: audit.EventSandboxRejected, SessionID: p.cfg.Session, Source: source,
 		Scheme: scheme, Host: a.Host, Port: int(a.Port),
@@ -233,34 +229,10 @@ func (x *Exchange) total() {
 	if x.sent != nil {
 		x.row.RequestBytes = x.sent.n.Load()
 	}
-	x.row.Redactions = x.scrubbed()
-	if f, ok := x.packed.Load().(opaque.Format); ok {
-		x.row.Fields["packed"] = string(f)
+	x.row.Redactions = x.redactions.Total()
+	if x.packed != nil && x.packed.Found() != "" {
+		x.row.Fields["packed"] = string(x.packed.Found())
 	}
-}
-
-// inbound makes the answer fit for the box: the response steps, then the
-// scrubber around the body.
-func (x *Exchange) inbound(res *http.Response) *Denial {
-	x.row.Status = res.StatusCode
-	steps := x.responseSteps()
-	switch {
-	case res.StatusCode == http.StatusSwitchingProtocols:
-		steps = x.switchSteps()
-	case x.decision.Verdict == Passthrough:
-		_ = dropOddNames(res) // and nothing else: the bytes are the upstream's own
-		return nil
-	default:
-		x.handshake = ""
-	}
-	if err := steps.ModifyResponse(res); err != nil {
-		var d *Denial
-		if errors.As(err, &d) {
-			return d
-		}
-		return deny(reasonPanic, "a response step failed")
-	}
-	return nil
 }
 
 // carried puts into the row that the request was sent.
@@ -344,16 +316,6 @@ func (b *outcomeBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cutReason is why a body ended early: a response step refused what came, or
-// the upstream broke off.
-func cutReason(err error) string {
-	var d *Denial
-	if errors.As(err, &d) {
-		return d.Reason
-	}
-	return reasonTruncated
-}
-
 // Close before the end means that the client stopped reading.
 func (b *outcomeBody) Close() error {
 	b.finish(reasonUndelivered)
@@ -366,13 +328,3 @@ func (b *outcomeBody) finish(reason string) {
 		b.end(b.n, reason)
 	}
 }
-
-// scrubBody puts the scrubber around a response body.
-func (x *Exchange) scrubBody(res *http.Response) {
-	r := x.scrub().Reader(res.Body)
-	r.Follow(x.scrub)
-	before := x.scrubbed
-	res.Body, x.scrubbed = r, func() int { return before() + r.Hits() }
-}
-
-var _ io.ReadCloser = (*scrub.Reader)(nil)

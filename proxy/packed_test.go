@@ -200,21 +200,6 @@ func TestAStreamThatIsSilentHasItsHead(t *testing.T) {
 	}
 }
 
-func TestAFieldNameThatMayBeReadAsFramingIsRefused(t *testing.T) {
-	for _, name := range []string{"Content-Encoding ", "Content-Encoding\t", "content_encoding", "Content Encoding", "Content-Encoding\u00a0",
-		"Content.Encoding", "Transfer_Encoding", "Content-Length ", "Content_Type", "Grpc-Encoding ", "Content-Range ", "Content-\x00Encoding", "\x0bContent-Encoding", "$Content-Type"} {
-		err := refuseOddNames(http.Header{name: {"gzip"}})
-		if d, ok := err.(*Denial); !ok || d.Reason != reasonFieldName {
-			t.Errorf("%q: %v", name, err)
-		}
-	}
-	for _, name := range []string{"Content-Encoding", "Content-Type", "X_Other", "X-Content-Type-Options", "Content-Encoded ", "", "X Y", "P3p"} {
-		if err := refuseOddNames(http.Header{name: {"x"}}); err != nil {
-			t.Errorf("%q: %v", name, err)
-		}
-	}
-}
-
 func TestAlternativeServicesAreNotAdvertised(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
 		for _, name := range []string{"Alt-Svc", "Proxy-Authenticate", "Proxy-Authentication-Info", "X-Aileron-Audit-Id"} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/proxy/budget"
+	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -117,7 +118,7 @@ func (x *Exchange) slowDown() bool {
 // all its strings are parts of one head. What the answer depends on stays.
 func forget(r *http.Request) {
 	kept := http.Header{}
-	if isGRPC(r.Header) {
+	if modify.IsGRPC(r.Header) {
 		kept["Content-Type"] = []string{"application/grpc"}
 	}
 	r.Header, r.Trailer = kept, nil

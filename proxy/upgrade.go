@@ -1,17 +1,15 @@
 package proxy
 
 import (
-	"crypto/rand"
-	"crypto/sha1" //nolint:gosec // RFC 6455 section 4.2.2 asks for it; it protects nothing
 	"encoding/base64"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/websocket"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
@@ -19,8 +17,8 @@ import (
 // asksForUpgrade reports a request that wants to leave HTTP for a WebSocket
 // or something else. An h2c offer (RFC 7540 section 3.2) is only dropped.
 func (x *Exchange) asksForUpgrade() bool {
-	return hasToken(x.request.Header, "Connection", "upgrade") && x.request.Header.Get("Upgrade") != "" &&
-		!hasToken(x.request.Header, "Upgrade", "h2c") && x.request.Method == http.MethodGet
+	return wire.HasToken(x.request.Header, "Connection", "upgrade") && x.request.Header.Get("Upgrade") != "" &&
+		!wire.HasToken(x.request.Header, "Upgrade", "h2c") && x.request.Method == http.MethodGet
 }
 
 // admitUpgrade checks the form of a request that was allowed to leave HTTP.
@@ -36,66 +34,9 @@ func (x *Exchange) admitUpgrade() *Denial {
 	case err != nil, len(key) != 16, len(h["Sec-Websocket-Key"]) != 1:
 		return deny(reasonMalformed, "the WebSocket's key is not one of 16 bytes")
 	}
-	var fresh [16]byte
-	_, _ = rand.Read(fresh[:])
-	x.handshake = base64.StdEncoding.EncodeToString(fresh[:])
+	x.websocket = modify.NewWebSocket(h, x.credentialed())
 	x.row.Decision = audit.DecisionUpgrade
 	return nil
-}
-
-// offerWebSocket makes the handshake ours: our key, no extension, and of the
-// subprotocols only those that carry no credential of the box's.
-func (x *Exchange) offerWebSocket(r *http.Request) error {
-	h := r.Header
-	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
-	h["Sec-Websocket-Key"], h["Sec-Websocket-Version"] = []string{x.handshake}, []string{"13"}
-	delete(h, "Sec-Websocket-Extensions")
-	delete(h, "Sec-Websocket-Protocol")
-	if protocols := x.offeredProtocols(); len(protocols) > 0 {
-		h["Sec-Websocket-Protocol"] = []string{strings.Join(protocols, ", ")}
-	}
-	return nil
-}
-
-// offeredProtocols returns the client's subprotocols, less those that carry a
-// credential of the box's.
-func (x *Exchange) offeredProtocols() []string {
-	var protocols []string
-	for _, line := range x.request.Header["Sec-Websocket-Protocol"] {
-		for name := range strings.SplitSeq(line, ",") {
-			if name = strings.TrimSpace(name); name != "" && !(x.credentialed() && carries(strings.ToLower(name))) {
-				protocols = append(protocols, name)
-			}
-		}
-	}
-	return protocols
-}
-
-// acceptWebSocket checks the upstream's side of the handshake and makes it
-// the client's: RFC 6455 section 4.1.
-func (x *Exchange) acceptWebSocket(res *http.Response) error {
-	h := res.Header
-	accept, chosen := h["Sec-Websocket-Accept"], h["Sec-Websocket-Protocol"]
-	switch {
-	case x.handshake == "", len(h["Upgrade"]) != 1, !strings.EqualFold(h.Get("Upgrade"), "websocket"), !hasToken(h, "Connection", "upgrade"):
-		return deny(reasonSwitch, "the upstream switched protocols unasked, or to another one")
-	case len(accept) != 1 || accept[0] != acceptKey(x.handshake):
-		return deny(reasonSwitch, "the upstream did not prove that it took the handshake for one of a WebSocket")
-	case len(h["Sec-Websocket-Extensions"]) > 0:
-		return deny(reasonSwitch, "the upstream chose an extension of WebSockets that it was not offered")
-	case len(chosen) > 1, len(chosen) == 1 && !slices.Contains(x.offeredProtocols(), chosen[0]):
-		return deny(reasonSwitch, "the upstream chose a subprotocol that it was not offered")
-	}
-	if _, ok := res.Body.(io.ReadWriteCloser); !ok {
-		return deny(reasonSwitch, "the upstream's connection cannot be taken over")
-	}
-	h["Sec-Websocket-Accept"] = []string{acceptKey(x.request.Header.Get("Sec-Websocket-Key"))}
-	return nil
-}
-
-func acceptKey(key string) string {
-	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // see the import
-	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // switched makes the answer one that relays, when it is written.
@@ -135,9 +76,8 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 		if x.sent == nil {
 			x.row.RequestBytes = relay.Sent
 		}
-		heads := x.scrubbed
 		x.row.ResponseBytes, x.row.Reason = relay.Received, reason
-		x.scrubbed = func() int { return heads() + relay.Hits }
+		x.redactions.Add(relay.Hits)
 		x.note()
 	}()
 	if !relay.ToClient.Take(websocket.Idle) || !relay.ToUpstream.Take(websocket.Idle) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -24,7 +25,7 @@ func live(rw http.ResponseWriter, r *http.Request) {
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\nX-Echo: %s\r\nSet-Cookie: sid=1\r\n\r\n",
-		acceptKey(r.Header.Get("Sec-WebSocket-Key")), auth)
+		modify.AcceptKey(r.Header.Get("Sec-WebSocket-Key")), auth)
 	for {
 		var h [6]byte
 		if _, err := io.ReadFull(rest, h[:]); err != nil {
@@ -194,7 +195,7 @@ func TestAnUpgradeNobodyAskedForIsNotRelayed(t *testing.T) {
 			protocol = "websocket" // for no key at all, and so with the right proof
 		}
 		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: %s\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\nRAW %s",
-			protocol, acceptKey(r.Header.Get("Sec-WebSocket-Key")), r.Header.Get("Authorization"))
+			protocol, modify.AcceptKey(r.Header.Get("Sec-WebSocket-Key")), r.Header.Get("Authorization"))
 	})
 	for _, path := range []string{"/v1/items", "/v1/live"} {
 		request := strings.Replace(handshake, "/v1/live", path, 1)
@@ -247,7 +248,7 @@ func TestAWebSocketIsAcceptedAsItWasOffered(t *testing.T) {
 					return
 				}
 				defer conn.Close()
-				fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\n"+c.head+"\r\n", acceptKey(r.Header.Get("Sec-WebSocket-Key")))
+				fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\n"+c.head+"\r\n", modify.AcceptKey(r.Header.Get("Sec-WebSocket-Key")))
 				_, _ = io.Copy(io.Discard, conn)
 				close(gone)
 			})

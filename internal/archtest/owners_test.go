@@ -23,7 +23,7 @@ var owners = []owner{
 	{"github.com/docker/docker", "sandbox/*.go", "the API of both engines"},
 	{"github.com/docker/go-units", "sandbox/*.go", "ulimits of the engine's API"},
 	{"github.com/elazarl/goproxy", "proxy/front.go e2e/bench/*.go", "the front: it never dials or verifies for us"},
-	{"github.com/google/martian/v3", "proxy/steps.go proxy/response.go e2e/bench/*.go", "header modifiers"},
+	{"github.com/google/martian/v3", "proxy/modify/*.go e2e/bench/*.go", "header modifiers"},
 	{"github.com/google/nftables", "sandbox/gateway/*.go", "the gateway's rules without tools in the image"},
 	{"github.com/oklog/ulid/v2", "audit/row.go audit/unknown.go", "ids of rows and sessions"},
 	{"github.com/rogpeppe/go-internal", "cmd/aileron/*_test.go", "the command line as stories, in txtar"},

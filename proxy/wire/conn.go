@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -172,7 +171,7 @@ func (c *serving) exchange(ctx context.Context) (more bool) {
 	req.RemoteAddr = c.conn.RemoteAddr().String()
 	body := c.body(req, frame, gone)
 	w := &ResponseWriter{c: c, req: req, minor: frame.minor, body: body, gone: gone,
-		close: c.once || frame.minor == 0 || hasToken(req.Header, "Connection", "close")}
+		close: c.once || frame.minor == 0 || HasToken(req.Header, "Connection", "close")}
 
 	if req.Method != http.MethodConnect && body == nil {
 		c.src.watch(gone)
@@ -261,18 +260,6 @@ func (c *serving) linger() {
 	}
 	_ = c.conn.SetReadDeadline(time.Now().Add(time.Second))
 	_, _ = io.Copy(io.Discard, c.src)
-}
-
-// hasToken reports whether a comma-separated field lists token.
-func hasToken(h http.Header, name, token string) bool {
-	for _, line := range h[name] {
-		for part := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(part), token) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 var errDetached = errors.New("read the request body: the exchange is over")

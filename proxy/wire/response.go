@@ -56,7 +56,7 @@ func (w *ResponseWriter) WriteHeader(code int) {
 	if w.started || code < 200 {
 		return
 	}
-	w.close = w.close || hasToken(w.header, "Connection", "close")
+	w.close = w.close || HasToken(w.header, "Connection", "close")
 	length := int64(-1)
 	if n, ok := Digits(w.Header().Get("Content-Length")); ok {
 		length = n

@@ -1,6 +1,9 @@
 package wire
 
-import "strings"
+import (
+	"net/http"
+	"strings"
+)
 
 // framingNames holds the fields that decide how a body is read, folded.
 var framingNames = map[string]bool{
@@ -37,4 +40,17 @@ func FoldFieldName(name string) string {
 		}
 		return r
 	}, strings.ToLower(name))
+}
+
+// HasToken reports whether the comma-separated field name of h lists token, in
+// any case.
+func HasToken(h http.Header, name, token string) bool {
+	for _, line := range h[name] {
+		for part := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(part), token) {
+				return true
+			}
+		}
+	}
+	return false
 }

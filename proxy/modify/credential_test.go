@@ -1,4 +1,4 @@
-package proxy
+package modify
 
 import (
 	"net/http"
@@ -9,25 +9,37 @@ import (
 	"github.com/ALRubinger/aileron/vault"
 )
 
+const testSecret = "sk-live-0123456789abcdef"
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Fields and query names that a client may not send are gone before the
 // credential comes, so its own step is tried by itself.
 func TestACredentialReplacesWhatIsInItsSlot(t *testing.T) {
 	secret, err := vault.NewSecret([]byte(testSecret))
 	must(t, err)
-	bound := Bound{Credential: vault.Credential{Secret: secret, Username: "user"}}
+	credential := vault.Credential{Secret: secret, Username: "user"}
 	for name, c := range map[string]struct {
 		how   spec.Injection
 		field string
 		want  string
 	}{
-		"bearer": {spec.Injection{Kind: "bearer", In: "header", Name: "Authorization", Format: "Bearer {secret}"}, "Authorization", "Bearer " + testSecret},
-		"key":    {spec.Injection{Kind: "api_key", In: "header", Name: "x-api-key", Format: "{secret}"}, "X-Api-Key", testSecret},
-		"basic":  {spec.Injection{Kind: "basic", In: "header", Name: "Authorization", Format: "Basic {secret}"}, "Authorization", "Basic " + basic("user", testSecret)},
+		"bearer": {spec.Injection{Kind: "bearer", In: "header", Name: "Authorization", Format: "Bearer {secret}"},
+			"Authorization", "Bearer " + testSecret},
+		"key": {spec.Injection{Kind: "api_key", In: "header", Name: "x-api-key", Format: "{secret}"},
+			"X-Api-Key", testSecret},
+		"basic": {spec.Injection{Kind: "basic", In: "header", Name: "Authorization", Format: "Basic {secret}"},
+			"Authorization", "Basic " + basic("user", testSecret)},
 	} {
 		r, err := http.NewRequest(http.MethodGet, "https://api.good.example/", nil)
 		must(t, err)
 		r.Header[c.field] = []string{"Bearer ATTACKER", "Basic ATTACKER"}
-		must(t, injection{how: c.how, bound: bound}.ModifyRequest(r))
+		must(t, InjectCredential{Operation: &spec.Operation{Injection: &c.how}, Credential: credential}.ModifyRequest(r))
 		if got := r.Header[c.field]; len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s: %d values of %s, want the credential alone", name, len(got), c.field)
 		}
@@ -41,15 +53,18 @@ func basic(user, password string) string {
 }
 
 func TestTheNameOfAQueryCredentialIsTheCredentialsAlone(t *testing.T) {
-	op := &spec.Operation{Injection: &spec.Injection{Kind: "api_key", In: "query", Name: "Sig_Nature", Format: "{secret}"}}
-	x := &Exchange{match: spec.Match{Operation: op}}
+	op := &spec.Operation{Injection: &spec.Injection{
+		Kind: "api_key", In: "query", Name: "Sig_Nature", Format: "{secret}",
+	}}
 	for query, want := range map[string]string{
-		"x=1&Sig_Nature=A": "x=1", "sig_nature=A&x=1": "x=1", "SIG_NATURE=A": "", "sig%5Fnature=A": "", "Sig_Nature[]=A&x=1": "x=1", "Sig_Nature[a]=A": "",
-		"sig.nature=A": "", "sig+nature=A": "", "sig-nature=A": "", "Sig_Nature%00x=A": "", "+Sig_Nature=A": "", "Sig_Nature": "",
+		"x=1&Sig_Nature=A": "x=1", "sig_nature=A&x=1": "x=1", "SIG_NATURE=A": "", "sig%5Fnature=A": "",
+		"Sig_Nature[]=A&x=1": "x=1", "Sig_Nature[a]=A": "",
+		"sig.nature=A": "", "sig+nature=A": "", "sig-nature=A": "",
+		"Sig_Nature%00x=A": "", "+Sig_Nature=A": "", "Sig_Nature": "",
 		"signature=A": "signature=A", "x=Sig_Nature": "x=Sig_Nature",
 	} {
 		r := &http.Request{URL: &url.URL{RawQuery: query}}
-		must(t, x.dropQueryCarriers(r))
+		must(t, StripQueryCredentials{Operation: op}.ModifyRequest(r))
 		if r.URL.RawQuery != want {
 			t.Errorf("of %q %q is left, want %q", query, r.URL.RawQuery, want)
 		}

@@ -1,0 +1,86 @@
+package modify
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/ALRubinger/aileron/proxy/wire"
+)
+
+// RejectOpaque rejects a response in which a secret could hide by its head: E2
+// of the manual's page on scrubbing.
+//
+// Response: one that is compressed, in a character set that is not searched, or
+// has a field whose name can be taken for one of framing, fails; so does a 206,
+// unless the operation takes ranges.
+type RejectOpaque struct {
+	Ranges bool // the operation takes ranges
+}
+
+// ModifyResponse implements martian.ResponseModifier.
+func (m RejectOpaque) ModifyResponse(res *http.Response) error {
+	if res.StatusCode == http.StatusPartialContent && !m.Ranges {
+		return fail(PartialContent, "the upstream sent a part that was not asked for")
+	}
+	return rejectOpaqueHeader(res.Header)
+}
+
+// rejectOpaqueHeader holds the header of a response, or of a part of one,
+// against the rules for both.
+func rejectOpaqueHeader(h http.Header) error {
+	if err := rejectAmbiguousNames(h); err != nil {
+		return err
+	}
+	return rejectCoded(h)
+}
+
+// rejectCoded rejects a coding or a character set in which a search finds
+// nothing.
+func rejectCoded(h http.Header) error {
+	for _, name := range []string{"Content-Encoding", "Grpc-Encoding", "Connect-Content-Encoding"} {
+		for _, coding := range h[name] {
+			if c := strings.TrimSpace(coding); c != "" && !strings.EqualFold(c, "identity") {
+				return fail(ContentCoding, "the upstream compressed its response although it was asked not to")
+			}
+		}
+	}
+	if !hasSearchableCharset(h["Content-Type"]) {
+		return fail(Charset, "the upstream's response is in a character set that is not searched")
+	}
+	return nil
+}
+
+// rejectAmbiguousNames rejects a field that is no framing, coding or length
+// field by its name and may be one to a lenient client. Other odd names are
+// dropped.
+func rejectAmbiguousNames(h http.Header) error {
+	for name := range h {
+		if wire.ResemblesFraming(name) {
+			return fail(AmbiguousFieldName, "the upstream sent a field whose name can be taken for one of framing or coding")
+		}
+	}
+	return nil
+}
+
+// hasSearchableCharset reports whether types, the values of Content-Type, name no
+// charset, or a superset of ASCII in which the scrubber's encodings are written.
+// What two readers could take for different character sets is not searchable.
+func hasSearchableCharset(types []string) bool {
+	if len(types) != 1 {
+		return len(types) == 0
+	}
+	lower := strings.ToLower(types[0])
+	if !strings.Contains(lower, "charset") {
+		return true
+	}
+	_, params, err := mime.ParseMediaType(types[0])
+	if err != nil || strings.Count(lower, "charset") != 1 {
+		return false
+	}
+	switch strings.ToLower(params["charset"]) {
+	case "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,57 @@
+package modify
+
+import (
+	"net/http"
+
+	"github.com/ALRubinger/aileron/proxy/scrub"
+)
+
+// Redactions counts the occurrences of secrets that the steps of one exchange
+// have redacted. The zero value is ready for use.
+type Redactions struct {
+	head, trailers, elsewhere int
+	body                      *scrub.Reader
+}
+
+// Total returns how many occurrences have been redacted so far.
+func (n *Redactions) Total() int {
+	total := n.head + n.trailers + n.elsewhere
+	if n.body != nil {
+		total += n.body.Hits()
+	}
+	return total
+}
+
+// Add counts n more, found elsewhere than in a response's head, body or trailers.
+func (n *Redactions) Add(more int) { n.elsewhere += more }
+
+// RedactHeader redacts the secrets in a response's header.
+//
+// Response: every occurrence in a field's name or value is overwritten.
+type RedactHeader struct {
+	Secrets *scrub.Set
+	Count   *Redactions
+}
+
+// ModifyResponse implements martian.ResponseModifier.
+func (m RedactHeader) ModifyResponse(res *http.Response) error {
+	m.Count.head = m.Secrets.Header(res.Header)
+	return nil
+}
+
+// RedactBody redacts the secrets in a response's body as it streams.
+//
+// Response: the body is read through the scrubber. Every occurrence is
+// overwritten byte by byte, so that Content-Length stays true.
+type RedactBody struct {
+	Secrets func() *scrub.Set // a response that began before a credential was bound must not reveal it
+	Count   *Redactions
+}
+
+// ModifyResponse implements martian.ResponseModifier.
+func (m RedactBody) ModifyResponse(res *http.Response) error {
+	r := m.Secrets().Reader(res.Body)
+	r.Follow(m.Secrets)
+	res.Body, m.Count.body = r, r
+	return nil
+}
