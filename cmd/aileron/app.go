@@ -17,14 +17,6 @@ import (
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// version is set at build time with -ldflags "-X main.version=…".
-var version = "0.1.0-dev"
-
-// testOnlyWorkFactor is the scrypt work factor of the program that the
-// end-to-end tests build with -ldflags "-X main.testOnlyWorkFactor=…". It is
-// empty in a release, in which nothing sets it: see [vault.TestOnlyWorkFactor].
-var testOnlyWorkFactor string
-
 // app is what every command shares: the three streams, the environment and
 // the global flags. Commands never touch os.Stdout or os.Getenv themselves,
 // so a test can run the whole tree in process.
@@ -59,15 +51,6 @@ func osApp(p *protection) *app {
 		a.vaultOptions = append(a.vaultOptions, vault.TestOnlyWorkFactor(factor))
 	}
 	return a
-}
-
-// versionText returns what --version prints. A program that was built for the
-// tests is named as such: it must not be mistaken for a release.
-func versionText() string {
-	if testOnlyWorkFactor == "" {
-		return version
-	}
-	return version + " (for tests only: its vaults are cheap to open)"
 }
 
 // homePath is the absolute directory that holds everything aileron keeps:

@@ -138,7 +138,7 @@ func (d *demo) play(ctx context.Context, a *app, engine string, boxed bool) erro
 	opts := &boxOptions{sandbox: engine, build: "auto", dir: filepath.Join(d.dir, "project")}
 	opts.egress, opts.resolve, opts.upstreamCA = "deny", []string{demoHost + ":443:" + d.addr}, d.roots
 	if boxed {
-		return a.runInBox(ctx, opts, boxPlan{agent: "demo", image: sandbox.BaseImage(version), command: []string{"sh", "-c", demoScript}})
+		return a.runInBox(ctx, opts, boxPlan{agent: "demo", image: sandbox.BaseImage(thisBuild().release), command: []string{"sh", "-c", demoScript}})
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
 		return hint.New(fmt.Errorf("run the demo on the host: there is no curl"), "install curl, or Podman for a box")

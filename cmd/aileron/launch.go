@@ -73,7 +73,7 @@ func runLaunch(ctx context.Context, a *app, opts *boxOptions, name string, args 
 	}
 	image := sandbox.Image{Ref: opts.image}
 	if opts.image == "" {
-		image = sandbox.AgentImage(version, agent.Name, agent.Recipe)
+		image = sandbox.AgentImage(thisBuild().release, agent.Name, agent.Recipe)
 	}
 	return a.runInBox(ctx, opts, boxPlan{agent: agent.Name, image: image, command: command, needs: agentNeeds(agent), env: env,
 		opened: func(s *session) { a.adviseModel(agent, s) }})

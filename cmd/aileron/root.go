@@ -14,7 +14,7 @@ func newRootCommand(a *app) *cobra.Command {
 		Example: `  aileron demo                  # the main job, with nothing set up
   aileron launch opencode       # an agent in a sealed box, in this directory
   aileron audit tail -f         # what it does`,
-		Version:       versionText(),
+		Version:       thisBuild().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -65,6 +65,7 @@ func commands(a *app) []*cobra.Command {
 		newSessionCommand(a),
 		newDemoCommand(a),
 		newGatewayCommand(a),
+		newManCommand(),
 	}
 }
 

@@ -20,13 +20,13 @@ func newSandboxBuildCommand(a *app) *cobra.Command {
 			if err := oneOf("sandbox", engine, knownEngines()...); err != nil {
 				return err
 			}
-			image := sandbox.BaseImage(version)
+			image := sandbox.BaseImage(thisBuild().release)
 			if agent != "" {
 				found, ok := agents.Find(agent)
 				if !ok {
 					return usagef("there is no agent %q; known: %s", agent, agentNames())
 				}
-				image = sandbox.AgentImage(version, found.Name, found.Recipe)
+				image = sandbox.AgentImage(thisBuild().release, found.Name, found.Recipe)
 			}
 			policy := "always"
 			if missing {

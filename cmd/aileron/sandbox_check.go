@@ -50,9 +50,9 @@ type sandboxReport struct {
 }
 
 func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) error {
-	image, command, needs := sandbox.BaseImage(version), name, []string(nil)
+	image, command, needs := sandbox.BaseImage(thisBuild().release), name, []string(nil)
 	if agent, ok := agents.Find(name); ok {
-		image, command = sandbox.AgentImage(version, agent.Name, agent.Recipe), agent.Commands[0]
+		image, command = sandbox.AgentImage(thisBuild().release, agent.Name, agent.Recipe), agent.Commands[0]
 		needs = agentNeeds(agent)
 	}
 	if opts.image != "" {

@@ -23,7 +23,7 @@ func newSandboxRunCommand(a *app) *cobra.Command {
 			}
 			image := sandbox.Image{Ref: opts.image}
 			if opts.image == "" {
-				image = sandbox.BaseImage(version)
+				image = sandbox.BaseImage(thisBuild().release)
 			}
 			return a.runInBox(cmd.Context(), opts, boxPlan{agent: args[0], image: image, command: args})
 		},
