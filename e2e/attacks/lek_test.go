@@ -346,8 +346,9 @@ func lek() category {
 		{id: "LEK-32", does: "what a server computes is not found, and the manual says so", run: func(c *trial) {
 			manual, err := os.ReadFile("../../docs/scrubbing.md")
 			c.must(err)
-			_, residual, _ := strings.Cut(string(manual), "## Not found")
-			for _, word := range []string{"reversed", "encrypted", "hashed", "exclusive-ored", "one character of the secret in each answer", "Archives", "mint tokens"} {
+			_, residual, _ := strings.Cut(string(manual), "## What is not found")
+			for _, word := range []string{"reversed", "encrypted", "hashed", "XORed",
+				"one character of the secret in each response", "Archives", "issue tokens"} {
 				if !strings.Contains(residual, word) {
 					c.failf("docs/scrubbing.md does not say %q", word)
 				}
