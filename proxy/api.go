@@ -115,7 +115,7 @@ func describeOperation(c *spec.Connector, op *spec.Operation, bound bool) Operat
 		o.Hosts = append(o.Hosts, h.String())
 	}
 	if op.Injection != nil {
-		o.Credential = op.Injection.Kind
+		o.Credential = string(op.Injection.Kind)
 	}
 	return o
 }

@@ -148,7 +148,7 @@ func (x *Exchange) credential() (*Bound, *Denial) {
 		return nil, deny(reasonVaultLocked, "the vault is locked, so the credential of %s is out of reach", fqn)
 	}
 	d := deny(reasonUnbound, "no credential is bound for %s", fqn)
-	d.Requested = "credential:" + x.match.Operation.Injection.Kind + ":" + string(fqn)
+	d.Requested = "credential:" + string(x.match.Operation.Injection.Kind) + ":" + string(fqn)
 	return nil, d
 }
 

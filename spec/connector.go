@@ -60,7 +60,10 @@ type Connector struct {
 }
 
 // CredentialNeed is the one credential that a connector asks for.
-type CredentialNeed struct{ Kind, Scope string }
+type CredentialNeed struct {
+	Kind  Kind
+	Scope string // what it may do, for the person who binds it
+}
 
 // Credential is nil for a connector that needs none.
 func (c *Connector) Credential() *CredentialNeed { return c.Manifest.Credential }
@@ -105,10 +108,11 @@ func (o *Operation) AnyPath() bool { return o.Injection == nil && o.Path.String(
 
 // Injection is where an operation's credential goes.
 type Injection struct {
-	Kind, Scope string
-	In          string // header, query or path
-	Name        string
-	Format      string // with {secret} once
+	Kind   Kind
+	Scope  string
+	In     string // header, query or path
+	Name   string
+	Format string // with {secret} once
 }
 
 // AuditField is one value that an audit row may hold besides its columns.

@@ -5,9 +5,6 @@ import (
 	"strings"
 )
 
-// kinds of credentials.
-var kinds = []string{"oauth2", "api_key", "bearer", "basic"}
-
 // readCredential takes a kind, or an object with its scope and its place. The
 // path and the hosts must have been read.
 func (op *Operation) readCredential(n node) {
@@ -19,15 +16,15 @@ func (op *Operation) readCredential(n node) {
 	in := &Injection{In: "header"}
 	switch v := raw.(type) {
 	case string:
-		in.Kind = v
+		in.Kind = Kind(v)
 	case object:
 		in.read(n, v, path)
 	default:
 		n.f.add(path, "it is neither a kind nor an object")
 		return
 	}
-	if !slices.Contains(kinds, in.Kind) {
-		n.f.add(path, "the kind %q is not one of %s", in.Kind, strings.Join(kinds, ", "))
+	if !in.Kind.isKnown() {
+		n.f.add(path, "the kind %q is not one of %s", in.Kind, joined(Kinds()))
 	}
 	in.setDefaults()
 	op.Injection = in
@@ -50,7 +47,7 @@ func (op *Operation) readCredential(n node) {
 
 func (in *Injection) read(n node, v object, path string) {
 	c, _ := n.f.open(v, path, "kind", "scope", "inject")
-	in.Kind, in.Scope = c.text("kind", true), c.text("scope", false)
+	in.Kind, in.Scope = Kind(c.text("kind", true)), c.text("scope", false)
 	inject, has := c.o["inject"]
 	if !has {
 		return
@@ -72,10 +69,8 @@ func (in *Injection) setDefaults() {
 	switch {
 	case in.In != "header" || !strings.EqualFold(in.Name, "Authorization"):
 		in.Format = "{secret}"
-	case in.Kind == "basic":
-		in.Format = "Basic {secret}"
 	default:
-		in.Format = "Bearer {secret}"
+		in.Format = in.Kind.row().scheme + " {secret}"
 	}
 }
 
@@ -93,8 +88,8 @@ func (op *Operation) badInjection() string {
 	if strings.Count(in.Format, "{secret}") != 1 || len(in.Format) > 256 || !isPrintable(in.Format) {
 		return "the format " + quote(in.Format) + " does not hold {secret} once, in plain ASCII"
 	}
-	if in.Kind == "basic" && in.In != "header" {
-		return "a basic credential stands in a header"
+	if in.Kind.HasUsername() && in.In != "header" {
+		return "a " + string(in.Kind) + " credential stands in a header"
 	}
 	switch in.In {
 	case "header":

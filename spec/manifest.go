@@ -128,13 +128,13 @@ func ParseManifest(data []byte) (Manifest, error) {
 		m.Hosts = append(m.Hosts, p)
 	}
 	if c := raw.Capabilities.Credential; c != nil {
-		if !slices.Contains(kinds, c.Kind) {
-			f.add(place(data, toml.Key{"capabilities", "credential", "kind"}), "%q is not one of %s", c.Kind, strings.Join(kinds, ", "))
+		if !Kind(c.Kind).isKnown() {
+			f.add(place(data, toml.Key{"capabilities", "credential", "kind"}), "%q is not one of %s", c.Kind, joined(Kinds()))
 		}
 		if hasControl(c.Scope) || len(c.Scope) > maxString {
 			f.add(place(data, toml.Key{"capabilities", "credential", "scope"}), "it has a line break or a control character, or is too long")
 		}
-		m.Credential = &CredentialNeed{Kind: c.Kind, Scope: c.Scope}
+		m.Credential = &CredentialNeed{Kind: Kind(c.Kind), Scope: c.Scope}
 	}
 	m.Imports = f.words(raw.Capabilities.Runtime.Imports, "._:-/@", place(data, toml.Key{"capabilities", "runtime", "imports"}))
 	m.Intents = f.words(raw.Provides.Intents, "._:-", place(data, toml.Key{"provides", "intents"}))

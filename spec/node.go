@@ -166,3 +166,15 @@ func first(a, b string) string {
 	}
 	return b
 }
+
+// joined returns the words as one list for a message.
+func joined[S ~string](words []S) string {
+	text := ""
+	for i, w := range words {
+		if i > 0 {
+			text += ", "
+		}
+		text += string(w)
+	}
+	return text
+}

@@ -43,7 +43,7 @@ func (c *Connector) read(v any, f *faults) {
 	c.readPlaceholders(top)
 	c.readTools(top)
 	c.shareHeaders(top)
-	kinds := map[string]bool{}
+	kinds := map[Kind]bool{}
 	for i, t := range c.Tools {
 		for j, op := range t.Operations {
 			if op.Injection == nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/spec"
 )
 
 func newBindingRebindCommand(a *app) *cobra.Command {
@@ -35,7 +36,7 @@ func bindingRebind(ctx context.Context, a *app, opts *secretOptions, name string
 	if err != nil {
 		return bindingError(err)
 	}
-	if opts.username != "" && b.Kind != "basic" {
+	if opts.username != "" && !spec.Kind(b.Kind).HasUsername() {
 		return usagef("--username is for credentials of kind basic; %s is %s", name, b.Kind)
 	}
 	secret, err := opts.read(ctx, a, b.Kind+" secret for "+b.Connector)

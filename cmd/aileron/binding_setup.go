@@ -108,12 +108,12 @@ func (o *secretOptions) suits(a *app, c *spec.Connector) error {
 	switch {
 	case need == nil:
 		return fmt.Errorf("bind a credential to %s: it needs none", c.FQN)
-	case need.Kind == "basic" && o.username == "" && (o.given() || !a.interactive()):
-		return usagef("a basic credential needs --username")
-	case need.Kind != "basic" && o.username != "":
+	case need.Kind.HasUsername() && o.username == "" && (o.given() || !a.interactive()):
+		return usagef("a %s credential needs --username", need.Kind)
+	case !need.Kind.HasUsername() && o.username != "":
 		return usagef("--username is for credentials of kind basic; %s needs %s", c.FQN, need.Kind)
-	case need.Kind == "oauth2" && !o.given():
-		return hint.New(fmt.Errorf("bind an oauth2 credential to %s: this release opens no browser", c.FQN), "give an access token with --secret-file or --secret-stdin")
+	case need.Kind.NeedsLogin() && !o.given():
+		return hint.New(fmt.Errorf("bind an %s credential to %s: this release opens no browser", need.Kind, c.FQN), "give an access token with --secret-file or --secret-stdin")
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (o *secretOptions) suits(a *app, c *spec.Connector) error {
 // binding is a new one for the connector, its user asked for where there has
 // to be one.
 func (o *secretOptions) binding(a *app, v *vault.Vault, c *spec.Connector, identity string) (vault.Binding, error) {
-	b := vault.Binding{Kind: c.Credential().Kind, Connector: string(c.FQN), Identity: identity, Username: o.username}
+	b := vault.Binding{Kind: string(c.Credential().Kind), Connector: string(c.FQN), Identity: identity, Username: o.username}
 	var err error
 	if b.Name, err = v.BindingName(b.Kind, b.Connector, identity); errors.Is(err, vault.ErrBadName) {
 		return b, usageError{err}
@@ -131,7 +131,7 @@ func (o *secretOptions) binding(a *app, v *vault.Vault, c *spec.Connector, ident
 	if _, err := v.Binding(b.Name); err == nil {
 		return b, boundAlready(fmt.Errorf("bind %s: it is bound already", b.Name), b.Name)
 	}
-	if b.Kind == "basic" && b.Username == "" {
+	if spec.Kind(b.Kind).HasUsername() && b.Username == "" {
 		if b.Username, err = a.promptLine("user name for " + b.Connector + ":"); err != nil {
 			return b, err
 		}

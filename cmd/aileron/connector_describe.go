@@ -58,7 +58,7 @@ func describeConnector(c *spec.Connector) connectorJSON {
 	j := connectorJSON{FQN: string(c.FQN), Version: c.Version, Hash: c.Hash, Hosts: hostNames(c.Manifest.Hosts),
 		Placeholders: []placeholderJSON{}, Intents: append([]string{}, c.Manifest.Intents...), Operations: []operationJSON{}}
 	if need := c.Credential(); need != nil {
-		j.Credential = &credentialJSON{Kind: need.Kind, Scope: need.Scope}
+		j.Credential = &credentialJSON{Kind: string(need.Kind), Scope: need.Scope}
 	}
 	for _, p := range c.Placeholders {
 		j.Placeholders = append(j.Placeholders, placeholderJSON(p))
@@ -81,7 +81,7 @@ func describeOperation(op *spec.Operation) operationJSON {
 		j.Headers = append(j.Headers, p.String())
 	}
 	if in := op.Injection; in != nil {
-		j.Credential = &credentialJSON{Kind: in.Kind, Scope: in.Scope, In: in.In, Name: in.Name, Format: in.Format}
+		j.Credential = &credentialJSON{Kind: string(in.Kind), Scope: in.Scope, In: in.In, Name: in.Name, Format: in.Format}
 	}
 	return j
 }

@@ -95,7 +95,7 @@ func (g *granter) choose(connectors []*spec.Connector) (map[spec.FQN]vault.Bindi
 		}
 		var names []string
 		for _, b := range all {
-			if b.Connector != string(c.FQN) || b.Kind != need.Kind {
+			if b.Connector != string(c.FQN) || spec.Kind(b.Kind) != need.Kind {
 				continue
 			}
 			names = append(names, b.Identity)

@@ -1,7 +1,6 @@
 package modify
 
 import (
-	"encoding/base64"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -25,10 +24,7 @@ type InjectCredential struct {
 // ModifyRequest implements martian.RequestModifier.
 func (m InjectCredential) ModifyRequest(r *http.Request) error {
 	how := m.Operation.Injection
-	secret := m.Credential.Secret.Reveal()
-	if how.Kind == "basic" {
-		secret = base64.StdEncoding.EncodeToString([]byte(m.Credential.Username + ":" + secret))
-	}
+	secret := how.Kind.Compose(m.Credential.Username, m.Credential.Secret.Reveal())
 	value := strings.ReplaceAll(how.Format, "{secret}", secret)
 	switch how.In {
 	case "header":
