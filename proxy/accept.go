@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
@@ -51,7 +52,7 @@ func (p *Plane) accept(ctx context.Context, l net.Listener) net.Conn {
 			return conn
 		case ctx.Err() != nil, errors.Is(err, net.ErrClosed):
 			return nil
-		case noDescriptor(err) && p.files.squeeze():
+		case upstream.IsOutOfDescriptors(err) && p.files.squeeze():
 			continue
 		}
 		wait = min(max(2*wait, 5*time.Millisecond), 100*time.Millisecond)

@@ -54,10 +54,9 @@ func (p *Plane) bypass(ctx context.Context, client net.Conn, a Authority, door D
 		_ = x.reject(d)
 		return
 	}
-	upstream, err := p.upstream.dial(ctx, "tcp", a.String())
+	upstream, err := p.upstream.Dial(ctx, a.String())
 	if err != nil {
-		host := (&http.Request{Host: a.Host, URL: r.URL}).WithContext(ctx)
-		_ = x.reject(upstreamDenial(host, err, nil))
+		_ = x.reject(upstreamDenial(a.Host, err))
 		return
 	}
 	x.row.Event, x.row.Decision, x.row.Reason = audit.EventSandboxPassthrough, audit.DecisionPassthrough, noteTunnel

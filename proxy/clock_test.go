@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/x509"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -89,39 +88,6 @@ func TestAClockOutsideTheCAsLifetimeIsNamed(t *testing.T) {
 func setWall(t time.Time, d time.Duration) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) -= uint64(d/time.Second) << 30 //nolint:gosec // package time has no other way to make such a time
 	return t
-}
-
-// The monotonic clock stands still while a laptop is suspended: what a
-// connection's host has done meanwhile is shown by the other clock only. That
-// one may be set back, and the connection is not young again for it.
-func TestAConnectionThatWasSuspendedIsNotUsedAgain(t *testing.T) {
-	if at := setWall(time.Now(), time.Hour); time.Since(at) > time.Minute || time.Since(at.Round(0)) < time.Hour {
-		t.Fatalf("the times of this test are not what it needs: %v, %v", time.Since(at), time.Since(at.Round(0)))
-	}
-	u, err := newUpstream(Upstream{Idle: time.Minute})
-	must(t, err)
-	defer u.close()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	raw, err := net.Dial("tcp", listener.Addr().String())
-	must(t, err)
-	c := u.pool(u.keyOf(credentialOf(t, "", oldSecret))).lane.newConn("key", raw, &countedConn{Conn: raw})
-	defer c.end()
-	for name, at := range map[string]struct {
-		since time.Time
-		alive bool
-	}{
-		"just now":                        {time.Now(), true},
-		"before an hour of sleep":         {setWall(time.Now(), time.Hour), false},
-		"just now, clock set back":        {setWall(time.Now(), -24*time.Hour), true},
-		"two minutes ago, clock set back": {setWall(time.Now().Add(-2*time.Minute), -24*time.Hour), false},
-	} {
-		c.since = at.since
-		if got := c.alive(); got != at.alive {
-			t.Errorf("put back %s: alive = %v, want %v", name, got, at.alive)
-		}
-	}
 }
 
 // The wall clock may be set while a connection is open: by a day ahead it is

@@ -87,6 +87,11 @@ func (q Question) noMatch(no *spec.NoMatch) *Denial {
 	return d
 }
 
+// denyNoMatch says a spec's refusal as ours.
+func denyNoMatch(no *spec.NoMatch) *Denial {
+	return &Denial{Reason: no.Reason, Message: strings.TrimSuffix(no.Error(), "."), Requested: no.Requested, Granted: no.Granted}
+}
+
 // judge checks what a match does not: what the operation demands beside its
 // method, path and query, and that the target can be sent as it was judged.
 func (q Question) judge(out Decision) Decision {

@@ -2,13 +2,12 @@ package proxy
 
 import (
 	"context"
-	"errors"
-	"net"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/ALRubinger/aileron/proxy/upstream"
 )
 
 // descriptors divides the file descriptors of the process. A reserve comes
@@ -32,10 +31,7 @@ type descriptors struct {
 const (
 	descriptorReserve = 20
 	leastHalf         = 4
-	lookupDescriptors = 2 // a lookup has a socket for each address family
 )
-
-var errDescriptors = errors.New("dial upstream: the process has no file descriptor left")
 
 func newDescriptors(limit int) *descriptors {
 	return &descriptors{limit: limit, open: func() (*os.File, error) { return os.Open(os.DevNull) }}
@@ -95,10 +91,10 @@ func (d *descriptors) giveClient() {
 	d.restore()
 }
 
-// takeUpstream counts n descriptors of a connection to an upstream. Idle ones
+// Acquire counts n descriptors of a connection to an upstream. Idle ones
 // are closed for it; where there are none, it waits for others to end, but
 // not for long.
-func (d *descriptors) takeUpstream(ctx context.Context, n int) error {
+func (d *descriptors) Acquire(ctx context.Context, n int) error {
 	d.start()
 	late := time.NewTimer(enterWait)
 	defer late.Stop()
@@ -116,7 +112,7 @@ func (d *descriptors) takeUpstream(ctx context.Context, n int) error {
 		case <-room:
 		case <-again.C:
 		case <-late.C:
-			return errDescriptors
+			return upstream.ErrOutOfDescriptors
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -138,7 +134,8 @@ func (d *descriptors) tryUpstream(n int) (room <-chan struct{}) {
 	return d.room
 }
 
-func (d *descriptors) giveUpstream(n int) {
+// Release gives n descriptors of an upstream connection back.
+func (d *descriptors) Release(n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.upstreams -= n
@@ -183,17 +180,4 @@ func (d *descriptors) close() {
 	if d.spare != nil {
 		_ = d.spare.Close()
 	}
-}
-
-// noDescriptor reports an error of a process or a system that has no descriptor
-// left. The resolver keeps no more than its text.
-func noDescriptor(err error) bool {
-	var lookup *net.DNSError
-	resolving := errors.As(err, &lookup)
-	for _, errno := range []error{syscall.EMFILE, syscall.ENFILE} {
-		if errors.Is(err, errno) || resolving && strings.HasSuffix(lookup.Err, errno.Error()) {
-			return true
-		}
-	}
-	return errors.Is(err, errDescriptors)
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ALRubinger/aileron/proxy/upstream"
 )
 
 func TestDescriptorsAreDividedBehindAReserve(t *testing.T) {
@@ -42,23 +44,26 @@ func TestAnUpstreamWaitsForADescriptor(t *testing.T) {
 			if idle--; idle < 0 {
 				return false
 			}
-			d.giveUpstream(1)
+			d.Release(1)
 			return true
 		}
-		must(t, d.takeUpstream(t.Context(), 3))
-		must(t, d.takeUpstream(t.Context(), 1)) // which an idle one is given up for
-		time.AfterFunc(enterWait/2, func() { d.giveUpstream(1) })
-		must(t, d.takeUpstream(t.Context(), 1))
-		if err := d.takeUpstream(t.Context(), 1); !errors.Is(err, errDescriptors) {
-			t.Errorf("took one more with %v, want %v", err, errDescriptors)
+		must(t, d.Acquire(t.Context(), 3))
+		must(t, d.Acquire(t.Context(), 1)) // which an idle one is given up for
+		time.AfterFunc(enterWait/2, func() { d.Release(1) })
+		must(t, d.Acquire(t.Context(), 1))
+		if err := d.Acquire(t.Context(), 1); !errors.Is(err, upstream.ErrOutOfDescriptors) {
+			t.Errorf("took one more with %v, want %v", err, upstream.ErrOutOfDescriptors)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := d.takeUpstream(ctx, 1); !errors.Is(err, context.Canceled) {
+		if err := d.Acquire(ctx, 1); !errors.Is(err, context.Canceled) {
 			t.Errorf("took one more with %v, want %v", err, context.Canceled)
 		}
 	})
 }
+
+// dialDescriptors is what one dial takes: a connection and the lookup before it.
+const dialDescriptors = 3
 
 // leave takes all but n descriptors from each half.
 func (w *world) leave(n int) {
@@ -137,7 +142,7 @@ func TestIdleUpstreamConnectionsMakeRoom(t *testing.T) {
 			if h2 {
 				w.client = w.h2client()
 			}
-			w.leave(1 + lookupDescriptors) // for one dial, and nothing beside it
+			w.leave(dialDescriptors) // for one dial, and nothing beside it
 			for range 2 {
 				for _, host := range []string{"api.good.example/v1/items", "plain.good.example/"} {
 					if res, body := w.do("GET", "https://"+host, ""); res.StatusCode != 200 {
@@ -157,7 +162,7 @@ func TestARequestWithoutADescriptorUpstreamIsTold(t *testing.T) {
 			<-let
 		}
 	})
-	w.leave(1 + lookupDescriptors)
+	w.leave(dialDescriptors)
 	var busy sync.WaitGroup
 	busy.Go(func() { _, _ = w.do("GET", "https://plain.good.example/", "") })
 	<-held
@@ -211,17 +216,4 @@ func TestAProcessOutOfDescriptorsAnswers(t *testing.T) {
 	must(t, err)
 	got, _ := io.ReadAll(conn)
 	w.exhausted(string(got))
-}
-
-func TestOnlyTheSystemsErrorsAreForWantOfDescriptors(t *testing.T) {
-	for err, want := range map[error]bool{
-		&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.ENFILE)}: true,
-		&net.DNSError{Err: "dial udp: socket: too many open files"}:                 true,
-		errors.New("malformed HTTP status code \"too many open files"):              false,
-		&net.OpError{Op: "read", Err: syscall.ECONNRESET}:                           false,
-	} {
-		if got := noDescriptor(err); got != want {
-			t.Errorf("noDescriptor(%v) = %t, want %t", err, got, want)
-		}
-	}
 }

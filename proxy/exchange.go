@@ -8,6 +8,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/proxy/modify"
+	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -23,7 +24,7 @@ type Exchange struct {
 	match      spec.Match  // the decision's; zero for passthrough
 	started    time.Time
 	row        audit.Row
-	sent       *countingBody // the request body, when there is one
+	sent       *upstream.Body // the request body, when there is one
 	redactions modify.Redactions
 	fields     *fieldReader         // declared fields of the answer; nil: none
 	packed     *modify.RejectPacked // judges the response's body; nil: it is not judged
@@ -72,7 +73,7 @@ func (p *Plane) newExchange(door Door, source string, a Authority, scheme string
 		x.row.Method, x.row.HTTPVersion = r.Method, r.Proto
 		x.row.Path = plainPath(r.RequestURI)
 		if r.Body != nil && r.Body != http.NoBody {
-			x.sent = &countingBody{ReadCloser: r.Body}
+			x.sent = upstream.NewBody(r.Body)
 		}
 	}
 	return x
@@ -103,12 +104,12 @@ func (x *Exchange) credentialed() bool {
 	return x.match.Operation != nil && x.match.Operation.Injection != nil
 }
 
-// journey is how the exchange's request may travel upstream.
-func (x *Exchange) journey() journey {
+// route is how the exchange's request may travel upstream.
+func (x *Exchange) route() upstream.Route {
 	op := x.match.Operation
-	how := journey{h2: x.request.ProtoMajor == 2, idempotent: op != nil && op.Idempotent}
+	how := upstream.Route{HTTP2: x.request.ProtoMajor == 2, Idempotent: op != nil && op.Idempotent}
 	if x.credentialed() {
-		how.credential = x.grants.pools[op.Connector.FQN]
+		how.Key = x.grants.keys[op.Connector.FQN]
 	}
 	return how
 }
@@ -227,7 +228,7 @@ func (x *Exchange) total() {
 	x.row.ID = audit.NewID()
 	x.row.DurationUS = time.Since(x.started).Microseconds()
 	if x.sent != nil {
-		x.row.RequestBytes = x.sent.n.Load()
+		x.row.RequestBytes = x.sent.Sent()
 	}
 	x.row.Redactions = x.redactions.Total()
 	if x.packed != nil && x.packed.Found() != "" {

@@ -197,7 +197,7 @@ func TestInterimAnswersAreDroppedUpToABound(t *testing.T) {
 
 func TestAnAnswersHeadIsBounded(t *testing.T) {
 	w, _ := speak(t, plainly, func(conn net.Conn, _ string) {
-		_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nX-Long: %s\r\nContent-Length: 2\r\n\r\nok", strings.Repeat("x", maxResponseHead))
+		_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nX-Long: %s\r\nContent-Length: 2\r\n\r\nok", strings.Repeat("x", 256<<10))
 	})
 	if res, _ := w.do("GET", "https://api.good.example/v1/items/1", ""); res.StatusCode != 502 {
 		t.Errorf("got %d, want 502", res.StatusCode)

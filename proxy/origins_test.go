@@ -120,48 +120,6 @@ func TestAnOriginThatTakesNothingGetsARequestOnce(t *testing.T) {
 	}
 }
 
-func TestAnIdempotencyKeyIsNoLeaveToRepeat(t *testing.T) {
-	for _, clientH2 := range []bool{false, true} {
-		for _, field := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
-			var posts atomic.Int32
-			set := scripted(t, "http/1.1", func(n int, c *tls.Conn) {
-				br := bufio.NewReader(c)
-				for {
-					r, err := http.ReadRequest(br)
-					if err != nil {
-						return
-					}
-					if r.Method == "POST" {
-						posts.Add(1)
-						if n == 1 {
-							return // without an answer
-						}
-					}
-					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
-				}
-			})
-			w := newWorldWith(t, false, func(c *Config) { set(c); c.Passthrough = true }, nil)
-			if clientH2 {
-				w.client = w.h2client()
-			}
-			w.do("GET", "https://other.example/", "")
-			// What is known of a host is forgotten when there are too many.
-			w.plane.upstream.mu.Lock()
-			clear(w.plane.upstream.speaks)
-			w.plane.upstream.mu.Unlock()
-			r, err := http.NewRequestWithContext(t.Context(), "POST", "https://other.example/", http.NoBody)
-			must(t, err)
-			r.Header.Set(field, "1")
-			res, err := w.client.Do(r)
-			must(t, err)
-			_ = res.Body.Close()
-			if posts.Load() > 1 {
-				t.Errorf("h2 client %t, %s: posted %d times", clientH2, field, posts.Load())
-			}
-		}
-	}
-}
-
 // It was not the client's body that broke.
 func TestAnUpstreamThatDiesUnderABodyIsNamedAsThat(t *testing.T) {
 	set := scripted(t, "h2", func(_ int, c *tls.Conn) {
@@ -174,30 +132,6 @@ func TestAnUpstreamThatDiesUnderABodyIsNamedAsThat(t *testing.T) {
 	res, body := w.do("POST", "https://api.good.example/v1/items", strings.Repeat("x", 1<<10))
 	if _, why := reason(t, body); res.StatusCode != 502 || why != reasonUpstreamEnd {
 		t.Errorf("%d %s", res.StatusCode, body)
-	}
-}
-
-// What comes for an attempt that is over belongs to the next one.
-func TestABodyIsNeverReadByTwoAttempts(t *testing.T) {
-	in, out := io.Pipe()
-	b := &countingBody{ReadCloser: in}
-	first, second := b.attempt(time.Minute, func() {}), b.attempt(time.Minute, func() {})
-	ended := make(chan error)
-	go func() {
-		_, err := first.Read(make([]byte, 16))
-		ended <- err
-	}()
-	go func() {
-		_ = first.Close()
-		_, _ = io.WriteString(out, "the body")
-		_ = out.Close()
-	}()
-	got, err := io.ReadAll(second)
-	if err != nil || string(got) != "the body" || b.n.Load() != 8 {
-		t.Errorf("the second attempt reads %q, %v, of %d", got, err, b.n.Load())
-	}
-	if err := <-ended; err != errAttemptOver {
-		t.Errorf("the first attempt's read ends with %v", err)
 	}
 }
 

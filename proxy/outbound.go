@@ -110,16 +110,8 @@ func (x *Exchange) rejectPacked() *modify.RejectPacked {
 
 // uploaded reports whether the request's body has been sent.
 func (x *Exchange) uploaded() bool {
-	switch {
-	case x.sent == nil:
-		return true
-	case x.request.ContentLength >= 0 && x.sent.n.Load() >= x.request.ContentLength:
-		return true
-	case !x.sent.mu.TryLock(): // it is being read
-		return false
-	}
-	defer x.sent.mu.Unlock()
-	return x.sent.err != nil
+	length := x.request.ContentLength
+	return x.sent == nil || length >= 0 && x.sent.Sent() >= length || x.sent.Ended()
 }
 
 // scrub returns the secrets to look for now. The set only grows, and a response

@@ -26,7 +26,9 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +39,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/scrub"
+	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
@@ -50,9 +53,9 @@ type Config struct {
 	Token       string
 	CA          *ca.Session
 	Audit       Recorder
-	Passthrough bool     // forward what no operation names, unmodified and audited
-	Tunnel      []string // "host:port": tunnelled as they are, see bypass.go
-	Upstream    Upstream
+	Passthrough bool             // forward what no operation names, unmodified and audited
+	Tunnel      []string         // "host:port": tunnelled as they are, see bypass.go
+	Upstream    upstream.Options // Descriptors and Memory are the plane's
 	Limits      Limits
 	Log         *slog.Logger // nil: nothing is logged
 	Started     time.Time
@@ -98,7 +101,7 @@ type Grants struct {
 
 	current context.Context //nolint:containedctx // ends when other grants take their place
 	retire  context.CancelFunc
-	pools   map[spec.FQN]poolKey // the upstream connections of Bound's credentials
+	keys    map[spec.FQN]upstream.Key // of the upstream connections of Bound's credentials
 }
 
 // Bound is a connector's credential and the name of its binding.
@@ -111,7 +114,7 @@ type Bound struct {
 type Plane struct {
 	cfg      Config
 	grants   atomic.Pointer[Grants]
-	upstream *upstream
+	upstream *upstream.Client
 	tls      *tls.Config   // what every client's handshake starts from
 	slots    chan struct{} // connections
 	lobby    lobby         // connections over a limit, which are refused
@@ -121,7 +124,7 @@ type Plane struct {
 
 	draining  context.Context
 	stopDrain context.CancelFunc
-	under     tally         // exchanges that reach upstream
+	under     inflight      // exchanges that reach upstream
 	rate      *rate.Limiter // of requests
 	refusing  *rate.Limiter
 	silence   *rate.Limiter // of rows for connections without a request
@@ -157,14 +160,15 @@ func New(cfg Config) (*Plane, error) {
 	if cfg.Limits.Drain == 0 {
 		cfg.Limits.Drain = 30 * time.Second
 	}
-	up, err := newUpstream(cfg.Upstream)
-	if err != nil {
+	p := &Plane{cfg: cfg, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections), files: newDescriptors(descriptorLimit()),
+		waiters: make(chan struct{}, maxWaiters), budget: budget.New(cfg.Limits.Memory)}
+	cfg.Upstream.Descriptors, cfg.Upstream.Memory = p.files, p.budget
+	var err error
+	if p.upstream, err = upstream.New(cfg.Upstream); err != nil {
 		return nil, err
 	}
-	p := &Plane{cfg: cfg, upstream: up, tls: clientTLS(), slots: make(chan struct{}, cfg.Limits.Connections), files: up.files,
-		waiters: make(chan struct{}, maxWaiters), budget: budget.New(cfg.Limits.Memory)}
+	p.files.giveUp = p.upstream.CloseOldestIdle
 	p.lobby.places = make(chan struct{}, p.files.lobbySize())
-	up.reserveWide(p.budget)
 	p.under.most = cfg.Limits.Requests
 	p.peek, p.peekStream = peekWait, peekWaitStream
 	p.refusing = rate.NewLimiter(refusalsASecond, refusalsAtOnce)
@@ -184,8 +188,8 @@ func New(cfg Config) (*Plane, error) {
 // connections that are already open too. Those of them that are idle end.
 func (p *Plane) SetGrants(g *Grants) {
 	g.current, g.retire = context.WithCancel(context.Background())
-	g.pools = p.upstream.keysOf(g.Bound)
-	p.upstream.keep(g.pools) // before an exchange asks for one of them
+	g.keys = p.upstreamKeys(g.Bound)
+	p.upstream.Keep(slices.Collect(maps.Values(g.keys))...) // before an exchange asks for one of them
 	if old := p.grants.Swap(g); old != nil {
 		old.retire()
 	}
@@ -201,7 +205,7 @@ func (p *Plane) Drain(ctx context.Context) {
 	case <-p.under.close():
 	case <-ctx.Done():
 	}
-	p.upstream.close()
+	p.upstream.Close()
 	p.files.close()
 }
 
@@ -227,9 +231,9 @@ func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	if d != nil {
 		return nil, x.reject(d)
 	}
-	res, d := p.upstream.roundTrip(out, x.journey())
-	if d != nil {
-		return nil, x.failed(d)
+	res, err := p.upstream.RoundTrip(out, x.route())
+	if err != nil {
+		return nil, x.failed(upstreamDenial(out.Host, err))
 	}
 	if d := x.inbound(res); d != nil {
 		_ = res.Body.Close()

@@ -26,6 +26,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/proxy/scrub"
+	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -121,7 +122,7 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	must(t, err)
 	at := netip.MustParseAddrPort(origin.Listener.Addr().String())
 	cfg := Config{Session: "01SESSION", Token: testToken, CA: w.ca, Audit: w.log,
-		Upstream: Upstream{Roots: roots, Resolve: map[string]netip.AddrPort{
+		Upstream: upstream.Options{Roots: roots, Resolve: map[string]netip.AddrPort{
 			"api.good.example:443": at, "q.good.example:443": at, "plain.good.example:443": at,
 			"plain.good.example:80": netip.MustParseAddrPort(plain.Listener.Addr().String()),
 			"other.example:443":     at, // reachable, and named by no connector
@@ -541,22 +542,6 @@ func TestAnUnboundOrLockedCredentialSendsNothing(t *testing.T) {
 		if _, why := reason(t, body); why != want || len(w.requests()) != 0 || w.last().Reason != want {
 			t.Errorf("got %s, want %s; %d requests left", why, want, len(w.requests()))
 		}
-	}
-}
-
-func TestAPrivateAddressIsNeverDialled(t *testing.T) {
-	w := newWorld(t, hello)
-	w.plane.upstream.cfg.Resolve = nil
-	w.plane.upstream.resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no DNS") }}
-	if _, err := w.plane.upstream.addresses(t.Context(), "169.254.169.254"); err == nil {
-		t.Error("a metadata address may be dialled")
-	}
-	if _, err := w.plane.upstream.dial(t.Context(), "tcp", "127.0.0.1:443"); err == nil {
-		t.Error("loopback may be dialled")
-	}
-	var refused *addressError
-	if err := floor(t.Context(), "tcp", "10.0.0.1:443", nil); !errors.As(err, &refused) || refused.why != "private" {
-		t.Errorf("the floor let a private address through: %v", err)
 	}
 }
 

@@ -3,7 +3,6 @@ package proxy
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/ALRubinger/aileron/ca"
@@ -261,85 +259,5 @@ func TestThePoolIsTheValuesNotTheBindings(t *testing.T) {
 	w.do("GET", "https://api.good.example/v1/items", "")
 	if conns, _ := led.of(oldSecret); len(conns) != 1 {
 		t.Errorf("%d connections carried a value that did not change, want 1", len(conns))
-	}
-	u := w.plane.upstream
-	keys := map[poolKey]string{}
-	for name, c := range map[string]vault.Credential{
-		"plain": credentialOf(t, "", oldSecret), "other": credentialOf(t, "", newSecret),
-		"user": credentialOf(t, "a", oldSecret), "other user": credentialOf(t, "b", oldSecret),
-		"moved boundary": credentialOf(t, "b"+oldSecret[:1], oldSecret[1:]),
-	} {
-		if twin, ok := keys[u.keyOf(c)]; ok {
-			t.Errorf("%s and %s share a pool", name, twin)
-		}
-		keys[u.keyOf(c)] = name
-	}
-	if other, err := newUpstream(Upstream{}); err != nil || other.keyOf(credentialOf(t, "", oldSecret)) == u.keyOf(credentialOf(t, "", oldSecret)) {
-		t.Errorf("two sessions derive one key from one value (%v)", err)
-	}
-}
-
-// An exchange that outlives its grants brings no pool back.
-func TestARetiredValueGetsNoPool(t *testing.T) {
-	u, err := newUpstream(Upstream{})
-	must(t, err)
-	key := u.keyOf(credentialOf(t, "", oldSecret))
-	u.keep(map[spec.FQN]poolKey{"a": key})
-	if first, second := u.pool(key), u.pool(key); first != second {
-		t.Error("one value has two pools")
-	}
-	u.keep(nil)
-	if p := u.pool(key); p == u.pool(key) || !p.retired || len(u.pools) != 0 {
-		t.Errorf("a retired value has a pool that is kept: %v", u.pools)
-	}
-}
-
-// slowConn is a connection whose Close takes until release.
-type slowConn struct {
-	net.Conn
-	release chan struct{}
-}
-
-func (c *slowConn) Close() error { <-c.release; return nil }
-
-func TestTheUpstreamsEndWaitsForItsConnections(t *testing.T) {
-	for name, end := range map[string]func(*upstream, *lane){
-		"at the end":   func(*upstream, *lane) {},
-		"when retired": func(u *upstream, _ *lane) { u.keep(nil) },
-		"when idle":    func(u *upstream, l *lane) { time.Sleep(2 * u.cfg.Idle) },
-		"when full": func(_ *upstream, l *lane) {
-			l.mu.Lock()
-			full := l.remove(func(*laneConn) bool { return true })
-			l.n = maxIdle
-			l.mu.Unlock()
-			for _, c := range full {
-				l.put(c)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				u, err := newUpstream(Upstream{})
-				must(t, err)
-				key := u.keyOf(credentialOf(t, "", oldSecret))
-				u.keep(map[spec.FQN]poolKey{"a": key})
-				l := u.pool(key).lane
-				release := make(chan struct{})
-				for i := range 3 {
-					l.put(l.newConn(fmt.Sprint(i%2), &slowConn{release: release}, &countedConn{}))
-				}
-				end(u, l)
-				closed := make(chan struct{})
-				go func() { u.close(); close(closed) }()
-				synctest.Wait()
-				select {
-				case <-closed:
-					t.Error("the upstream ended while its connections were closing")
-				default:
-				}
-				close(release)
-				<-closed
-			})
-		})
 	}
 }

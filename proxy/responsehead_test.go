@@ -5,18 +5,17 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/iotest"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -24,123 +23,6 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 )
-
-// badHeads are response heads that may not be delivered, by what is wrong.
-// noStatusLine are those of badHeads that do not begin as HTTP/1 does.
-var noStatusLine = []string{"no HTTP", "no line", "HTTP/2", "ICY", "two digits of version", "no version", "short status", "signed status",
-	"tab in the status line", "empty line first", "binary", "LF of another protocol", "control character of another protocol"}
-
-var badHeads = map[string]string{
-	"length and coding":                     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
-	"coding and length":                     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nServer: x\r\ncontent-length: 0\r\n\r\n",
-	"two lengths":                           "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
-	"two lengths, three fields":             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\nCONTENT-LENGTH: 6\r\n\r\n",
-	"list of lengths":                       "HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\n",
-	"plus":                                  "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n",
-	"minus":                                 "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
-	"hexadecimal":                           "HTTP/1.1 200 OK\r\nContent-Length: 0x5\r\n\r\n",
-	"empty length":                          "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n",
-	"huge length":                           "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551621\r\n\r\n",
-	"unknown coding":                        "HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\n",
-	"coding of no name":                     "HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n\r\n",
-	"two codings":                           "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
-	"chunked twice":                         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
-	"identity":                              "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 5\r\n\r\n",
-	"coding in HTTP/1.0":                    "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-	"204 with coding":                       "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
-	"204 with length":                       "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n",
-	"304 with coding":                       "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
-	"103 with length":                       "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-	"100 with coding":                       "HTTP/1.1 100 Continue\r\nTransfer-Encoding: chunked\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-	"bad after interim":                     "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
-	"bare CR":                               "HTTP/1.1 200 OK\r\nX: a\rContent-Length: 7\r\nContent-Length: 5\r\n\r\n",
-	"bare LF":                               "HTTP/1.1 200 OK\r\nX: a\nContent-Length: 5\r\n\r\n",
-	"LF alone":                              "HTTP/1.1 200 OK\nContent-Length: 5\n\n",
-	"LF at the end":                         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\n",
-	"CR CR LF":                              "HTTP/1.1 200 OK\r\nContent-Length: 5\r\r\n\r\n",
-	"NUL":                                   "HTTP/1.1 200 OK\r\nX: a\x00b\r\nContent-Length: 5\r\n\r\n",
-	"CR in the status line":                 "HTTP/1.1 200 OK\rX: y\r\nContent-Length: 5\r\n\r\n",
-	"folded length":                         "HTTP/1.1 200 OK\r\nContent-Length:\r\n 5\r\n\r\n",
-	"folded coding":                         "HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n\tchunked\r\n\r\n",
-	"folded into a length":                  "HTTP/1.1 200 OK\r\nX: y\r\n Content-Length: 5\r\n\r\n",
-	"folded first line":                     "HTTP/1.1 200 OK\r\n Content-Length: 5\r\n\r\n",
-	"no colon":                              "HTTP/1.1 200 OK\r\nContent-Length 5\r\n\r\n",
-	"no name":                               "HTTP/1.1 200 OK\r\n: 5\r\n\r\n",
-	"no HTTP":                               "SSH-2.0-OpenSSH_9.2p1\r\n",
-	"no line":                               "220 ",
-	"binary":                                "\x00\xff\x01\x02\r\n\r\n",
-	"LF of another protocol":                "+OK POP3 ready\n",
-	"control character of another protocol": "* OK IMAP\x07\r\n",
-	"HTTP/2":                                "HTTP/2.0 200 OK\r\nContent-Length: 5\r\n\r\n",
-	"ICY":                                   "ICY 200 OK\r\nContent-Length: 5\r\n\r\n",
-	"two digits of version":                 "HTTP/1.10 200 OK\r\nContent-Length: 5\r\n\r\n",
-	"no version":                            "HTTP/1. 200 OK\r\nContent-Length: 5\r\n\r\n",
-	"short status":                          "HTTP/1.1 20 OK\r\nContent-Length: 5\r\n\r\n",
-	"signed status":                         "HTTP/1.1 +20 OK\r\nContent-Length: 5\r\n\r\n",
-	"tab in the status line":                "HTTP/1.1\t200 OK\r\nContent-Length: 5\r\n\r\n",
-	"empty line first":                      "\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-}
-
-// goodHeads are strange and fine.
-var goodHeads = map[string]string{
-	"plain":              "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-	"twice the length":   "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
-	"spaces":             "HTTP/1.1 200 OK\r\nContent-Length:\t 5 \t\r\n\r\nhello",
-	"HTTP/1.0":           "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-	"until it closes":    "HTTP/1.0 200 OK\r\n\r\nhello",
-	"chunked":            "HTTP/1.1 200 OK\r\ntransfer-encoding: CHUNKED\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-	"no reason":          "HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello",
-	"Latin-1":            "HTTP/1.1 200 D'accord \xe9\r\nX: caf\xe9\r\nContent-Length: 5\r\n\r\nhello",
-	"interim ones first": "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-	"over one buffer":    "HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("abcdefghijkl", 3000) + "\r\nContent-Length: 5\r\n\r\nhello",
-}
-
-func TestAResponseHeadHasOneReading(t *testing.T) {
-	read := func(raw io.Reader) (*http.Response, error) {
-		in, out := net.Pipe()
-		defer in.Close()
-		go func() { _, _ = io.Copy(out, raw); _ = out.Close() }()
-		c := (&lane{}).newConn("", in, nil)
-		c.left = maxResponseHead
-		res, err := c.readResponse(&http.Request{Method: http.MethodGet}, &attempt{})
-		if err != nil {
-			return nil, err
-		}
-		c.left = 1 << 20
-		body, err := io.ReadAll(res.Body)
-		if err == nil && string(body) != "hello" {
-			err = fmt.Errorf("the body is %q", body)
-		}
-		return res, err
-	}
-	for _, drips := range []bool{false, true} {
-		from := func(raw string) io.Reader {
-			if drips {
-				return iotest.OneByteReader(strings.NewReader(raw))
-			}
-			return strings.NewReader(raw)
-		}
-		for name, raw := range badHeads {
-			var head *headError
-			if _, err := read(from(raw + "hello")); !errors.As(err, &head) {
-				t.Errorf("%s: %v, want a headError", name, err)
-			}
-		}
-		for name, raw := range goodHeads {
-			if _, err := read(from(raw)); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-	}
-	for name, raw := range map[string]string{
-		"endless line": "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20), "endless fields": "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 1<<18),
-	} {
-		var head *headError
-		if _, err := read(strings.NewReader(raw)); !errors.As(err, &head) || head.fault != tooLarge {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
 
 // upstreamWays are the ways in which a request can reach an upstream over
 // HTTP/1.1: each by a client of its own kind.
@@ -169,12 +51,15 @@ func (w *world) handshakeStatus() (int, string) {
 }
 
 func TestAHeadOfTwoReadingsIsRefusedOnEveryWay(t *testing.T) {
+	notHTTP := readHeads(t, "upstream/testdata/nothttp.txt")
+	bad := readHeads(t, "upstream/testdata/malformed.txt")
+	maps.Copy(bad, notHTTP)
 	for way, ask := range upstreamWays {
 		t.Run(way, func(t *testing.T) {
 			var head string // set between requests only
 			w, s := speak(t, plainly, func(conn net.Conn, _ string) { _, _ = io.WriteString(conn, head+"hello") })
 			conns := s.conns.Load()
-			for name, raw := range badHeads {
+			for name, raw := range bad {
 				head = raw
 				status, body := ask(w)
 				if status != 502 {
@@ -182,7 +67,7 @@ func TestAHeadOfTwoReadingsIsRefusedOnEveryWay(t *testing.T) {
 				}
 				class, why := reason(t, body)
 				want := reasonUpstream
-				if slices.Contains(noStatusLine, name) {
+				if _, ok := notHTTP[name]; ok {
 					want = reasonUpstreamHTTP
 				}
 				if why != want || class != "network_error" {
@@ -324,4 +209,21 @@ func TestARecordBehindAResponseIsNoResponse(t *testing.T) {
 			t.Errorf("after %d responses there were %d connections", n+1, got)
 		}
 	}
+}
+
+// readHeads returns the heads of a file, by name.
+func readHeads(t *testing.T, path string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	heads := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, quoted, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		heads[name], err = strconv.Unquote(quoted)
+		must(t, err)
+	}
+	return heads
 }

@@ -11,10 +11,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"io"
 	"math/big"
 	"net"
-	"net/http"
 	"net/netip"
 	"sync/atomic"
 	"testing"
@@ -180,50 +178,5 @@ func TestAWeakChainGetsNothingOnAnyWay(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestOneStrongChainIsEnough(t *testing.T) {
-	strong := &x509.Certificate{PublicKey: ecKey(t, elliptic.P256()).Public(), SignatureAlgorithm: x509.ECDSAWithSHA256}
-	weak := &x509.Certificate{PublicKey: rsaKey(t, 1024).Public(), SignatureAlgorithm: x509.SHA256WithRSA}
-	for name, c := range map[string]struct {
-		chains [][]*x509.Certificate
-		want   error
-	}{
-		"none":           {nil, errWeakChain},
-		"empty":          {[][]*x509.Certificate{{}}, errWeakChain},
-		"weak":           {[][]*x509.Certificate{{strong, weak}}, errWeakChain},
-		"weak, strong":   {[][]*x509.Certificate{{strong, weak}, {strong, strong}}, nil},
-		"all of two bad": {[][]*x509.Certificate{{weak}, {strong, weak}}, errWeakChain},
-	} {
-		if err := verifyStrength(tls.ConnectionState{VerifiedChains: c.chains}); err != c.want {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
-		}
-	}
-}
-
-// A session that was made before the rule is judged by it all the same.
-func TestAResumedSessionIsJudgedAgain(t *testing.T) {
-	var judged, resumed atomic.Int64
-	w := newWorldOf(t, false, func(rw http.ResponseWriter, r *http.Request) {
-		if r.TLS.DidResume {
-			resumed.Add(1)
-		}
-		rw.Header().Set("Connection", "close")
-		_, _ = io.WriteString(rw, "hello")
-	})
-	pool := w.plane.upstream.pool(w.plane.grants.Load().pools["github://acme/tracker"])
-	rule := pool.tls.config.VerifyConnection
-	pool.tls.config.VerifyConnection = func(s tls.ConnectionState) error { judged.Add(1); return rule(s) }
-	for range 3 {
-		w.do("GET", "https://api.good.example/v1/items", "")
-	}
-	if judged.Load() != 3 || resumed.Load() != 2 {
-		t.Errorf("of 3 connections %d were judged and %d resumed", judged.Load(), resumed.Load())
-	}
-	pool.tls.config.VerifyConnection = func(tls.ConnectionState) error { return errWeakChain }
-	res, body := w.do("GET", "https://api.good.example/v1/items", "")
-	if _, why := reason(t, body); res.StatusCode != 502 || why != reasonTLSUpstream {
-		t.Errorf("a resumed session that is refused: %d %s", res.StatusCode, body)
 	}
 }

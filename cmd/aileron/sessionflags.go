@@ -13,6 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
@@ -50,8 +51,8 @@ func (o *sessionOptions) check() error {
 
 // upstream merges flags and config into the plane's settings. Flags come
 // first, so that they win where both pin the same host.
-func (o *sessionOptions) upstream(c config) (proxy.Upstream, error) {
-	up := proxy.Upstream{
+func (o *sessionOptions) upstream(c config) (upstream.Options, error) {
+	up := upstream.Options{
 		Dial:           time.Duration(c.Limits.DialTimeout),
 		ResponseHeader: time.Duration(c.Limits.ResponseHeaderTimeout),
 		Idle:           time.Duration(c.Limits.UpstreamIdleTimeout),

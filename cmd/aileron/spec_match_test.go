@@ -23,6 +23,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
@@ -81,7 +82,7 @@ func newDecisions(t *testing.T) decisions {
 	fatal(t, err)
 	closed := netip.MustParseAddrPort("127.0.0.1:1")
 	pins := map[string]netip.AddrPort{"x.wild.test:443": closed, "any.good.test:443": closed, "plain.good.test:80": closed, "api.good.test:443": closed}
-	plane, err := proxy.New(proxy.Config{Session: "01TABLE", Token: "t", CA: authority, Audit: log, Upstream: proxy.Upstream{Resolve: pins}})
+	plane, err := proxy.New(proxy.Config{Session: "01TABLE", Token: "t", CA: authority, Audit: log, Upstream: upstream.Options{Resolve: pins}})
 	fatal(t, err)
 	plane.SetGrants(&proxy.Grants{Index: index, Bound: map[spec.FQN]proxy.Bound{
 		"github://acme/tracker": {Binding: "bearer/tracker/x", Credential: vault.Credential{Kind: "bearer", Secret: secret}}}})

@@ -17,6 +17,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/scrub"
+	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -194,10 +195,10 @@ func newWorld(t testing.TB, f fixture) *world {
 	check(err)
 	w.log, err = audit.Open(filepath.Join(w.home, "audit.db"), audit.Options{})
 	check(err)
-	upstream := x509.NewCertPool()
-	upstream.AddCert(on.roots.cert)
+	roots := x509.NewCertPool()
+	roots.AddCert(on.roots.cert)
 	cfg := proxy.Config{Session: audit.NewID(), Token: "token-of-this-session-" + audit.NewID(), CA: w.ca, Audit: w.log,
-		Upstream: proxy.Upstream{Roots: upstream}, Log: slog.New(slog.NewTextHandler(w.said, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		Upstream: upstream.Options{Roots: roots}, Log: slog.New(slog.NewTextHandler(w.said, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	if f.set != nil {
 		f.set(&cfg)
 	}

@@ -32,7 +32,7 @@ var owners = []owner{
 	{"github.com/vishvananda/netlink", "sandbox/gateway/*.go e2e/harness/*.go", "routes and namespaces without tools"},
 	{"github.com/zalando/go-keyring", "vault/keyring.go", "the keyring of the operating system"},
 	{"golang.org/x/mod", "spec/*.go", "strict SemVer"},
-	{"golang.org/x/net", "proxy/broken.go proxy/wire/h2/*.go", "HTTP/2 frames and errors"},
+	{"golang.org/x/net", "proxy/upstream/classify.go proxy/wire/h2/*.go", "HTTP/2 frames and errors"},
 	{"golang.org/x/net", "sandbox/gateway/*.go", "DNS messages"},
 	{"golang.org/x/net", "e2e/bench/*.go e2e/harness/*.go", "HTTP/2 and packet filters for tests"},
 	{"golang.org/x/sync", "*", "standard in all but name"},

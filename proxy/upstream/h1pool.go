@@ -1,4 +1,4 @@
-package proxy
+package upstream
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 // lane carries requests over HTTP/1.1. Its response heads are read raw: what
 // net/http's transport repairs in silence is refused here.
 type lane struct {
-	dial func(ctx context.Context, network, hostport string) (net.Conn, error)
+	dial func(ctx context.Context, hostport string) (*countedConn, error)
 	tls  *tlsDialer
-	cfg  Upstream
+	cfg  Options
 	ends *errands
 
 	mu     sync.Mutex
@@ -85,12 +85,11 @@ func (l *lane) take(ctx context.Context, r *http.Request) (*laneConn, error) {
 		}
 		return l.newConn(key, secure, counted), nil
 	}
-	raw, err := l.dial(ctx, "tcp", hostport)
+	raw, err := l.dial(ctx, hostport)
 	if err != nil {
 		return nil, err
 	}
-	counted, _ := raw.(*countedConn)
-	return l.newConn(key, raw, counted), nil
+	return l.newConn(key, raw, raw), nil
 }
 
 func (l *lane) pop(key string) *laneConn {

@@ -1,4 +1,4 @@
-package proxy
+package upstream
 
 import (
 	"bufio"
@@ -27,28 +27,48 @@ func (e *addressError) Error() string { return "dial upstream: " + e.why + " add
 // maxAddresses is how many addresses of one name are looked at.
 const maxAddresses = 16
 
+// Dial returns a connection to "host:port", or an [*Error].
+func (u *Client) Dial(ctx context.Context, hostport string) (net.Conn, error) {
+	conn, err := u.dial(ctx, hostport)
+	if err != nil {
+		return nil, classify(ctx, hostport, err, nil)
+	}
+	return conn, nil
+}
+
 // dial connects to "host:port". A pinned name goes where the owner said. Any
 // other is resolved once, and the address that was checked is the address
 // that is dialled: again at connect time, below the resolver's reach. Behind
 // a proxy of the owner's the name is the proxy's to resolve; an address that
 // is written as such is checked all the same.
-func (u *upstream) dial(ctx context.Context, _, hostport string) (net.Conn, error) {
+func (u *Client) dial(ctx context.Context, hostport string) (*countedConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.Dial)
 	defer cancel()
-	n := 1 + lookupDescriptors
-	if err := u.files.takeUpstream(ctx, n); err != nil {
+	if u.cfg.Descriptors == nil {
+		conn, err := u.connect(ctx, hostport)
+		if err != nil {
+			return nil, err
+		}
+		return &countedConn{Conn: conn}, nil
+	}
+	const n = 1 + lookupDescriptors
+	if err := u.cfg.Descriptors.Acquire(ctx, n); err != nil {
 		return nil, err
 	}
 	conn, err := u.connect(ctx, hostport)
 	if err != nil {
-		u.files.giveUpstream(n)
+		u.cfg.Descriptors.Release(n)
 		return nil, err
 	}
-	u.files.giveUpstream(lookupDescriptors)
-	return &countedConn{Conn: conn, free: sync.OnceFunc(func() { u.files.giveUpstream(1) })}, nil
+	u.cfg.Descriptors.Release(lookupDescriptors)
+	return &countedConn{Conn: conn, free: sync.OnceFunc(func() { u.cfg.Descriptors.Release(1) })}, nil
 }
 
-func (u *upstream) connect(ctx context.Context, hostport string) (net.Conn, error) {
+// lookupDescriptors is how many descriptors the lookup of a name takes: it has a
+// socket for each address family.
+const lookupDescriptors = 2
+
+func (u *Client) connect(ctx context.Context, hostport string) (net.Conn, error) {
 	if pinned, ok := u.cfg.Resolve[hostport]; ok {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", pinned.String())
 	}
@@ -135,7 +155,7 @@ func (c *countedConn) note(err error) {
 }
 
 // addresses are the public addresses of a name, or an addressError.
-func (u *upstream) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+func (u *Client) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	var found []netip.Addr
 	if addr, err := netip.ParseAddr(host); err == nil {
 		found = []netip.Addr{addr}
@@ -177,7 +197,7 @@ func floor(_ context.Context, _, addr string, _ syscall.RawConn) error {
 
 // dialThroughProxy asks the owner's own proxy for a tunnel (RFC 9110 section
 // 9.3.6). It resolves the name; the address floor is then the proxy's.
-func (u *upstream) dialThroughProxy(ctx context.Context, hostport string) (net.Conn, error) {
+func (u *Client) dialThroughProxy(ctx context.Context, hostport string) (net.Conn, error) {
 	at := u.cfg.Proxy.Host
 	if u.cfg.Proxy.Port() == "" {
 		at = net.JoinHostPort(u.cfg.Proxy.Hostname(), "3128")

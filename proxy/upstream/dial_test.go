@@ -1,4 +1,4 @@
-package proxy
+package upstream
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 // in place nothing could tell that one of them is gone.
 
 func TestTheAddressThatWasResolvedIsChecked(t *testing.T) {
-	u, err := newUpstream(Upstream{})
+	u, err := New(Options{})
 	must(t, err)
 	for host, class := range map[string]string{
 		"127.0.0.1": "loopback", "10.1.2.3": "private", "169.254.169.254": "metadata", "::1": "loopback", "::ffff:10.0.0.1": "private", "fd00:ec2::254": "metadata",
@@ -34,5 +34,17 @@ func TestTheAddressThatIsDialledIsChecked(t *testing.T) {
 	}
 	if err := floor(t.Context(), "tcp", "93.184.215.14:443", nil); err != nil {
 		t.Errorf("a public address: %v", err)
+	}
+}
+
+func TestAPrivateAddressIsNeverDialled(t *testing.T) {
+	u, err := New(Options{})
+	must(t, err)
+	for _, at := range []string{"127.0.0.1:443", "169.254.169.254:80", "[::1]:443"} {
+		_, err := u.Dial(t.Context(), at)
+		var e *Error
+		if !errors.As(err, &e) || e.Kind != AddressDenied || e.Host != at {
+			t.Errorf("dialled %s: %v, want %v", at, err, AddressDenied)
+		}
 	}
 }

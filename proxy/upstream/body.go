@@ -1,24 +1,19 @@
-package proxy
+package upstream
 
 import (
 	"errors"
 	"io"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/ALRubinger/aileron/proxy/budget"
-	"github.com/ALRubinger/aileron/proxy/wire"
-	"github.com/ALRubinger/aileron/spec"
 )
 
-// countingBody counts a request body's bytes while a transport reads it. Each
+// Body counts a request body's bytes while a transport reads it. Each
 // attempt to send it reads by an attemptBody of its own: the transport of an
 // attempt that failed may still wait for the next piece, and what it then gets
 // is the next attempt's.
-type countingBody struct {
-	io.ReadCloser
+type Body struct {
+	src  io.ReadCloser
 	n    atomic.Int64          // bytes that an attempt took
 	fail atomic.Pointer[error] // why it broke off; nil: it did not
 
@@ -27,9 +22,18 @@ type countingBody struct {
 	err  error      // how it ended
 }
 
+// NewBody returns a body that reads src.
+func NewBody(src io.ReadCloser) *Body { return &Body{src: src} }
+
+// Read implements io.Reader.
+func (b *Body) Read(p []byte) (int, error) { return b.src.Read(p) }
+
+// Close implements io.Closer.
+func (b *Body) Close() error { return b.src.Close() }
+
 // attempt is a body whose reader must come back for more within span, or
 // stuck is called: the upstream does not take what was read.
-func (b *countingBody) attempt(span time.Duration, stuck func()) *attemptBody {
+func (b *Body) attempt(span time.Duration, stuck func()) *attemptBody {
 	a := &attemptBody{b: b, span: span, watch: time.AfterFunc(span, stuck)}
 	a.watch.Stop()
 	return a
@@ -38,7 +42,7 @@ func (b *countingBody) attempt(span time.Duration, stuck func()) *attemptBody {
 // attemptBody is the body for one attempt. Closing it ends the attempt's
 // reading, and not the body.
 type attemptBody struct {
-	b     *countingBody
+	b     *Body
 	over  atomic.Bool
 	span  time.Duration
 	watch *time.Timer
@@ -71,7 +75,7 @@ func (a *attemptBody) read(p []byte) (int, error) {
 	case b.err != nil:
 		return 0, b.err
 	}
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.src.Read(p)
 	if b.err = err; err != nil && err != io.EOF {
 		b.fail.Store(&err)
 	}
@@ -89,27 +93,31 @@ func (a *attemptBody) Close() error {
 	return nil
 }
 
-// denial says that it was the client's body that broke the exchange; nil
-// when it was not.
-func (b *countingBody) denial() *Denial {
+// Ended reports whether the body has been read to its end, or failed. While it
+// is being read it has not.
+func (b *Body) Ended() bool {
+	if !b.mu.TryLock() {
+		return false
+	}
+	defer b.mu.Unlock()
+	return b.err != nil
+}
+
+// failure returns why the client's body could not be read; nil: it could.
+func (b *Body) failure() error {
 	if b == nil {
 		return nil
 	}
-	fail := b.fail.Load()
-	switch {
-	case fail == nil:
-		return nil
-	case errors.Is(*fail, wire.ErrBodyTooLarge):
-		return deny(reasonTooLarge, "the request body is too large")
-	case errors.Is(*fail, wire.ErrBodyStalled):
-		return deny(reasonSlow, "the request body came too slowly")
-	case errors.Is(*fail, budget.ErrShed):
-		return exhausted()
+	if fail := b.fail.Load(); fail != nil {
+		return *fail
 	}
-	return deny(reasonClientBody, "the request body broke off or its framing is broken")
+	return nil
 }
 
-// denyNoMatch says a spec's refusal as ours.
-func denyNoMatch(no *spec.NoMatch) *Denial {
-	return &Denial{Reason: no.Reason, Message: strings.TrimSuffix(no.Error(), "."), Requested: no.Requested, Granted: no.Granted}
+// Sent returns how many bytes of the body an attempt took.
+func (b *Body) Sent() int64 {
+	if b == nil {
+		return 0
+	}
+	return b.n.Load()
 }

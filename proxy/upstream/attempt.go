@@ -1,4 +1,4 @@
-package proxy
+package upstream
 
 import (
 	"context"
@@ -65,4 +65,4 @@ func (a *attempt) got() int64 {
 }
 
 // reached reports that bytes of the request are on a connection.
-func (a *attempt) reached() bool { return a.conn != nil && !a.unwritten() }
+func (a *attempt) reached() bool { return a != nil && a.conn != nil && !a.unwritten() }

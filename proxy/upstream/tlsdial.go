@@ -1,4 +1,4 @@
-package proxy
+package upstream
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // tlsDialer connects to hosts over verified TLS.
 type tlsDialer struct {
-	dial   func(ctx context.Context, network, hostport string) (net.Conn, error)
+	dial   func(ctx context.Context, hostport string) (*countedConn, error)
 	config *tls.Config // of all hosts; server name and protocols are the connection's
 	span   time.Duration
 }
@@ -23,7 +23,7 @@ func (d *tlsDialer) connect(ctx context.Context, hostport string, protocols ...s
 	if err != nil {
 		return nil, nil, err
 	}
-	raw, err := d.dial(ctx, "tcp", hostport)
+	raw, err := d.dial(ctx, hostport)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,8 +36,7 @@ func (d *tlsDialer) connect(ctx context.Context, hostport string, protocols ...s
 		_ = raw.Close()
 		return nil, nil, handshakeFailure(err)
 	}
-	counted, _ := raw.(*countedConn)
-	return secure, counted, nil
+	return secure, raw, nil
 }
 
 // handshakeError is a handshake that failed because of what the host sent.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// tally counts the exchanges under way, until it is closed to new ones.
-type tally struct {
+// inflight counts the exchanges under way, until it is closed to new ones.
+type inflight struct {
 	mu     sync.Mutex
 	n      int
 	most   int
@@ -27,9 +27,9 @@ const (
 	full
 )
 
-// enter counts one in, unless the tally is closed or stays full for enterWait or
+// enter counts one in, unless the count is closed or stays full for enterWait or
 // until ctx ends.
-func (t *tally) enter(ctx context.Context) int {
+func (t *inflight) enter(ctx context.Context) int {
 	result, room := t.tryEnter()
 	if result != full {
 		return result
@@ -47,9 +47,9 @@ func (t *tally) enter(ctx context.Context) int {
 	return result
 }
 
-// tryEnter counts one in. When the tally is full, room is closed as soon as
+// tryEnter counts one in. When it is full, room is closed as soon as
 // another try is worth it.
-func (t *tally) tryEnter() (result int, room <-chan struct{}) {
+func (t *inflight) tryEnter() (result int, room <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -66,7 +66,7 @@ func (t *tally) tryEnter() (result int, room <-chan struct{}) {
 }
 
 // leave counts one out.
-func (t *tally) leave() {
+func (t *inflight) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.n--
@@ -77,7 +77,7 @@ func (t *tally) leave() {
 }
 
 // wake lets those that wait try again. t.mu is held.
-func (t *tally) wake() {
+func (t *inflight) wake() {
 	if t.room != nil {
 		close(t.room)
 		t.room = nil
@@ -85,7 +85,7 @@ func (t *tally) wake() {
 }
 
 // close stops counting in. The channel that it returns is closed when all have left.
-func (t *tally) close() <-chan struct{} {
+func (t *inflight) close() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.closed {

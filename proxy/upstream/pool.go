@@ -1,4 +1,4 @@
-package proxy
+package upstream
 
 import (
 	"crypto/hmac"
@@ -13,33 +13,23 @@ import (
 
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/wire"
-	"github.com/ALRubinger/aileron/spec"
-	"github.com/ALRubinger/aileron/vault"
 )
 
-// poolKey identifies the value of a credential without revealing it. The zero
-// key is that of requests that carry none.
-type poolKey [sha256.Size]byte
+// Key identifies the value of a credential without revealing it. The zero key is
+// that of requests that carry none.
+type Key [sha256.Size]byte
 
-// keyOf returns the key of a credential's pool. It depends on the value alone:
-// a binding that is bound again gets another key, and two bindings of one
-// value share one.
-func (u *upstream) keyOf(c vault.Credential) poolKey {
+// Key returns the key of the credential that consists of parts. It depends on
+// their values alone: one that is bound again with another value gets another
+// key, and two bindings of one value share one. Another client derives another
+// key.
+func (u *Client) Key(parts ...string) Key {
 	mac := hmac.New(sha256.New, u.identity[:])
-	for _, part := range []string{c.Kind, c.Username, c.Secret.Reveal()} {
+	for _, part := range parts {
 		_ = binary.Write(mac, binary.BigEndian, uint64(len(part)))
 		_, _ = mac.Write([]byte(part))
 	}
-	return poolKey(mac.Sum(nil))
-}
-
-// keysOf returns the keys of the pools that the connectors' requests use.
-func (u *upstream) keysOf(bound map[spec.FQN]Bound) map[spec.FQN]poolKey {
-	keys := make(map[spec.FQN]poolKey, len(bound))
-	for fqn, b := range bound {
-		keys[fqn] = u.keyOf(b.Credential)
-	}
-	return keys
+	return Key(mac.Sum(nil))
 }
 
 // pool is the connections and TLS sessions that requests with one credential
@@ -80,7 +70,7 @@ const (
 	wideStreams  = 4
 )
 
-func (u *upstream) newPool() *pool {
+func (u *Client) newPool() *pool {
 	p := &pool{ends: &u.ends, wideSlots: u.wideSlots, open: map[*countedConn]*h2Conn{}, tls: &tlsDialer{
 		dial: u.dial,
 		span: u.cfg.Dial,
@@ -94,7 +84,7 @@ func (u *upstream) newPool() *pool {
 
 // transport returns net/http's transport for HTTP/2, whose streams may each be
 // window bytes ahead of their clients.
-func (p *pool) transport(cfg Upstream, window int) *http.Transport {
+func (p *pool) transport(cfg Options, window int) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
 	return &http.Transport{
@@ -117,7 +107,7 @@ func (p *pool) transport(cfg Upstream, window int) *http.Transport {
 
 // reserveWide takes the larger windows out of the budget for good, at most a
 // quarter of it.
-func (u *upstream) reserveWide(b *budget.Budget) {
+func (u *Client) reserveWide(b *budget.Budget) {
 	const more = wideWindow - streamWindow
 	n := min(wideStreams, b.Size()/4/more)
 	b.Reserve(n * more)
@@ -126,14 +116,14 @@ func (u *upstream) reserveWide(b *budget.Budget) {
 
 // pool returns the pool of key. An exchange whose grants have been replaced
 // meanwhile gets one of its own, which ends with it.
-func (u *upstream) pool(key poolKey) *pool {
+func (u *Client) pool(key Key) *pool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if p := u.pools[key]; p != nil {
 		return p
 	}
 	p := u.newPool()
-	if key != (poolKey{}) && !u.granted[key] || u.closed {
+	if key != (Key{}) && !u.granted[key] || u.closed {
 		p.retire()
 		return p
 	}
@@ -141,14 +131,15 @@ func (u *upstream) pool(key poolKey) *pool {
 	return p
 }
 
-// keep retires the pools whose credentials are not among these.
-func (u *upstream) keep(granted map[spec.FQN]poolKey) {
+// Keep retires the connections of all credentials but these. Requests under way
+// on them end as they would; no other request gets them.
+func (u *Client) Keep(granted ...Key) {
 	u.mu.Lock()
-	u.granted = map[poolKey]bool{{}: true}
+	u.granted = map[Key]bool{{}: true}
 	for _, key := range granted {
 		u.granted[key] = true
 	}
-	retired := u.removePools(func(key poolKey) bool { return !u.granted[key] })
+	retired := u.removePools(func(key Key) bool { return !u.granted[key] })
 	u.mu.Unlock()
 	for _, p := range retired {
 		p.retire()
@@ -156,7 +147,7 @@ func (u *upstream) keep(granted map[spec.FQN]poolKey) {
 }
 
 // removePools takes the pools with such keys off the map. u.mu is held.
-func (u *upstream) removePools(such func(poolKey) bool) []*pool {
+func (u *Client) removePools(such func(Key) bool) []*pool {
 	var removed []*pool
 	for key, p := range u.pools {
 		if such(key) {
@@ -167,11 +158,11 @@ func (u *upstream) removePools(such func(poolKey) bool) []*pool {
 	return removed
 }
 
-// close retires all pools and waits until their idle connections are closed.
-func (u *upstream) close() {
+// Close retires all connections and waits until the idle ones are closed.
+func (u *Client) Close() {
 	u.mu.Lock()
 	u.closed = true
-	retired := u.removePools(func(poolKey) bool { return true })
+	retired := u.removePools(func(Key) bool { return true })
 	u.mu.Unlock()
 	for _, p := range retired {
 		p.retire()
@@ -179,10 +170,10 @@ func (u *upstream) close() {
 	u.ends.close()
 }
 
-// giveUpIdle closes the HTTP/1.1 connection that has been idle for longest, and
+// CloseOldestIdle closes the HTTP/1.1 connection that has been idle for longest, and
 // reports whether there was one. Otherwise the idle ones of HTTP/2 are closed,
 // soon.
-func (u *upstream) giveUpIdle() bool {
+func (u *Client) CloseOldestIdle() bool {
 	u.mu.Lock()
 	pools := slices.Collect(maps.Values(u.pools))
 	u.mu.Unlock()

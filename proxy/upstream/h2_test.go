@@ -1,4 +1,4 @@
-package proxy
+package upstream
 
 import (
 	"crypto/x509"
@@ -32,17 +32,16 @@ func TestOnlyAFewStreamsHaveTheLargerWindow(t *testing.T) {
 	t.Cleanup(origin.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(origin.Certificate())
-	u, err := newUpstream(Upstream{Roots: roots, Resolve: map[string]netip.AddrPort{
+	b := budget.New(0)
+	u, err := New(Options{Memory: b, Roots: roots, Resolve: map[string]netip.AddrPort{
 		"example.com:443": netip.MustParseAddrPort(origin.Listener.Addr().String())}})
 	must(t, err)
-	t.Cleanup(u.close)
-	b := budget.New(0)
-	u.reserveWide(b)
+	t.Cleanup(u.Close)
 	if got, want := b.Size(), int64(budget.Default-wideStreams*(wideWindow-streamWindow)); got != want {
 		t.Errorf("%d bytes of the budget are left, want %d", got, want)
 	}
 
-	p := u.pool(poolKey{})
+	p := u.pool(Key{})
 	open := func(stream int) *http.Response {
 		target := &url.URL{Scheme: "https", Host: "example.com:443", Path: "/", RawQuery: "stream=" + strconv.Itoa(stream)}
 		r := (&http.Request{Method: http.MethodGet, URL: target, Host: "example.com", Header: http.Header{}}).WithContext(t.Context())

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-func TestAFullTallyWaitsForOneThatLeaves(t *testing.T) {
+func TestAFullSessionWaitsForOneThatLeaves(t *testing.T) {
 	for name, c := range map[string]struct {
-		meanwhile func(*tally, context.CancelFunc)
+		meanwhile func(*inflight, context.CancelFunc)
 		want      int
 		after     time.Duration
 	}{
-		"one leaves":       {func(t *tally, _ context.CancelFunc) { t.leave() }, entered, time.Second},
-		"none leaves":      {func(*tally, context.CancelFunc) {}, full, enterWait},
-		"its client does":  {func(_ *tally, gone context.CancelFunc) { gone() }, full, time.Second},
-		"the session ends": {func(t *tally, _ context.CancelFunc) { t.close() }, closed, time.Second},
+		"one leaves":       {func(t *inflight, _ context.CancelFunc) { t.leave() }, entered, time.Second},
+		"none leaves":      {func(*inflight, context.CancelFunc) {}, full, enterWait},
+		"its client does":  {func(_ *inflight, gone context.CancelFunc) { gone() }, full, time.Second},
+		"the session ends": {func(t *inflight, _ context.CancelFunc) { t.close() }, closed, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				under := &tally{most: 1}
+				under := &inflight{most: 1}
 				if got := under.enter(t.Context()); got != entered {
 					t.Fatalf("the first: %d, want entered", got)
 				}

@@ -1,0 +1,96 @@
+package upstream
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An exchange that outlives its grants brings no pool back.
+func TestARetiredValueGetsNoPool(t *testing.T) {
+	u, err := New(Options{})
+	must(t, err)
+	key := u.Key("bearer", "", "secret")
+	u.Keep(key)
+	if first, second := u.pool(key), u.pool(key); first != second {
+		t.Error("one value has two pools")
+	}
+	u.Keep()
+	if p := u.pool(key); p == u.pool(key) || !p.retired || len(u.pools) != 0 {
+		t.Errorf("a retired value has a pool that is kept: %v", u.pools)
+	}
+}
+
+// slowConn is a connection whose Close takes until release.
+type slowConn struct {
+	net.Conn
+	release chan struct{}
+}
+
+func (c *slowConn) Close() error { <-c.release; return nil }
+
+func TestTheUpstreamsEndWaitsForItsConnections(t *testing.T) {
+	for name, end := range map[string]func(*Client, *lane){
+		"at the end":   func(*Client, *lane) {},
+		"when retired": func(u *Client, _ *lane) { u.Keep() },
+		"when idle":    func(u *Client, l *lane) { time.Sleep(2 * u.cfg.Idle) },
+		"when full": func(_ *Client, l *lane) {
+			l.mu.Lock()
+			full := l.remove(func(*laneConn) bool { return true })
+			l.n = maxIdle
+			l.mu.Unlock()
+			for _, c := range full {
+				l.put(c)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				u, err := New(Options{})
+				must(t, err)
+				key := u.Key("bearer", "", "secret")
+				u.Keep(key)
+				l := u.pool(key).lane
+				release := make(chan struct{})
+				for i := range 3 {
+					l.put(l.newConn(fmt.Sprint(i%2), &slowConn{release: release}, &countedConn{}))
+				}
+				end(u, l)
+				closed := make(chan struct{})
+				go func() { u.Close(); close(closed) }()
+				synctest.Wait()
+				select {
+				case <-closed:
+					t.Error("the upstream ended while its connections were closing")
+				default:
+				}
+				close(release)
+				<-closed
+			})
+		})
+	}
+}
+
+func TestAKeyDependsOnTheValueAlone(t *testing.T) {
+	u, err := New(Options{})
+	must(t, err)
+	keys := map[Key]string{}
+	for name, parts := range map[string][]string{
+		"plain": {"bearer", "", "old"}, "other": {"bearer", "", "new"}, "user": {"bearer", "a", "old"},
+		"other user": {"bearer", "b", "old"}, "moved boundary": {"bearer", "bo", "ld"}, "other kind": {"basic", "", "old"},
+	} {
+		key := u.Key(parts...)
+		if twin, ok := keys[key]; ok {
+			t.Errorf("%s and %s share a pool", name, twin)
+		}
+		keys[key] = name
+		if again := u.Key(parts...); again != key {
+			t.Errorf("%s has two pools", name)
+		}
+	}
+	if other, err := New(Options{}); err != nil || other.Key("bearer", "", "old") == u.Key("bearer", "", "old") {
+		t.Errorf("two clients derive one key from one value (%v)", err)
+	}
+}

@@ -1,0 +1,95 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// goodHeads are strange and fine.
+var goodHeads = map[string]string{
+	"plain":              "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+	"twice the length":   "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+	"spaces":             "HTTP/1.1 200 OK\r\nContent-Length:\t 5 \t\r\n\r\nhello",
+	"HTTP/1.0":           "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+	"until it closes":    "HTTP/1.0 200 OK\r\n\r\nhello",
+	"chunked":            "HTTP/1.1 200 OK\r\ntransfer-encoding: CHUNKED\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	"no reason":          "HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello",
+	"Latin-1":            "HTTP/1.1 200 D'accord \xe9\r\nX: caf\xe9\r\nContent-Length: 5\r\n\r\nhello",
+	"interim ones first": "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+	"over one buffer":    "HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("abcdefghijkl", 3000) + "\r\nContent-Length: 5\r\n\r\nhello",
+}
+
+func TestAResponseHeadHasOneReading(t *testing.T) {
+	bad := readHeads(t, "testdata/malformed.txt")
+	maps.Copy(bad, readHeads(t, "testdata/nothttp.txt"))
+	read := func(raw io.Reader) (*http.Response, error) {
+		in, out := net.Pipe()
+		defer in.Close()
+		go func() { _, _ = io.Copy(out, raw); _ = out.Close() }()
+		c := (&lane{}).newConn("", in, nil)
+		c.left = maxResponseHead
+		res, err := c.readResponse(&http.Request{Method: http.MethodGet}, &attempt{})
+		if err != nil {
+			return nil, err
+		}
+		c.left = 1 << 20
+		body, err := io.ReadAll(res.Body)
+		if err == nil && string(body) != "hello" {
+			err = fmt.Errorf("the body is %q", body)
+		}
+		return res, err
+	}
+	for _, drips := range []bool{false, true} {
+		from := func(raw string) io.Reader {
+			if drips {
+				return iotest.OneByteReader(strings.NewReader(raw))
+			}
+			return strings.NewReader(raw)
+		}
+		for name, raw := range bad {
+			var head *headError
+			if _, err := read(from(raw + "hello")); !errors.As(err, &head) {
+				t.Errorf("%s: %v, want a headError", name, err)
+			}
+		}
+		for name, raw := range goodHeads {
+			if _, err := read(from(raw)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	for name, raw := range map[string]string{
+		"endless line": "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20), "endless fields": "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 1<<18),
+	} {
+		var head *headError
+		if _, err := read(strings.NewReader(raw)); !errors.As(err, &head) || head.fault != tooLarge {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// readHeads returns the heads of a file, by name.
+func readHeads(t *testing.T, path string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	heads := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, quoted, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		heads[name], err = strconv.Unquote(quoted)
+		must(t, err)
+	}
+	return heads
+}

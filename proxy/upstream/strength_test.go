@@ -1,0 +1,66 @@
+package upstream
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"sync/atomic"
+	"testing"
+)
+
+func TestOneStrongChainIsEnough(t *testing.T) {
+	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	rsa1024, err := rsa.GenerateKey(rand.Reader, 1024)
+	must(t, err)
+	strong := &x509.Certificate{PublicKey: p256.Public(), SignatureAlgorithm: x509.ECDSAWithSHA256}
+	weak := &x509.Certificate{PublicKey: rsa1024.Public(), SignatureAlgorithm: x509.SHA256WithRSA}
+	for name, c := range map[string]struct {
+		chains [][]*x509.Certificate
+		want   error
+	}{
+		"none":           {nil, errWeakChain},
+		"empty":          {[][]*x509.Certificate{{}}, errWeakChain},
+		"weak":           {[][]*x509.Certificate{{strong, weak}}, errWeakChain},
+		"weak, strong":   {[][]*x509.Certificate{{strong, weak}, {strong, strong}}, nil},
+		"all of two bad": {[][]*x509.Certificate{{weak}, {strong, weak}}, errWeakChain},
+	} {
+		if err := verifyStrength(tls.ConnectionState{VerifiedChains: c.chains}); err != c.want {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// A session that was made before the rule is judged by it all the same.
+func TestAResumedSessionIsJudgedAgain(t *testing.T) {
+	var judged, resumed atomic.Int64
+	o := newOrigin(t, "http/1.1", func(n int64, c *tls.Conn) {
+		if c.ConnectionState().DidResume {
+			resumed.Add(1)
+		}
+		respond(func(*http.Request) string {
+			return "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"
+		})(n, c)
+	})
+	u := o.client(t)
+	pool := u.pool(Key{})
+	rule := pool.tls.config.VerifyConnection
+	pool.tls.config.VerifyConnection = func(s tls.ConnectionState) error { judged.Add(1); return rule(s) }
+	for range 3 {
+		if status, body, err := roundTrip(u, newRequest(t, "GET", "/", nil), Route{}); status != 200 || body != "hello" {
+			t.Fatalf("got %d %q, %v", status, body, err)
+		}
+		o.awaitEnd(t)
+	}
+	if judged.Load() != 3 || resumed.Load() != 2 {
+		t.Errorf("of 3 connections %d were judged and %d resumed", judged.Load(), resumed.Load())
+	}
+	pool.tls.config.VerifyConnection = func(tls.ConnectionState) error { return errWeakChain }
+	if _, _, err := roundTrip(u, newRequest(t, "GET", "/", nil), Route{}); kindOf(t, err) != NotVerified {
+		t.Errorf("a resumed session that is refused: %v", err)
+	}
+}
