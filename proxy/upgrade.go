@@ -151,18 +151,6 @@ func (x *Exchange) stillGranted(g *Grants) bool {
 	return x.grants.Bound[fqn].Binding == g.Bound[fqn].Binding && x.grants.keys[fqn] == g.keys[fqn]
 }
 
-// hasToken reports whether a comma-separated field lists token.
-func hasToken(h http.Header, name, token string) bool {
-	for _, line := range h[name] {
-		for part := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(part), token) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // switchHead is the client's 101.
 func switchHead(h http.Header) []byte {
 	out := []byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
