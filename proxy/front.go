@@ -72,9 +72,9 @@ func (p *Plane) front(ctx context.Context, door Door) *front {
 			f.connect(r, c)
 		}}, ""
 	})
-	// A nil response would make goproxy dial: this one is total too.
+	// A nil response would make goproxy dial. ServeHTTP leaves it no such request.
 	gp.OnRequest().DoFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Request, *http.Response) {
-		return r, f.forward(r)
+		return r, deny(reasonPanic, "the request was not answered on the wire").Response(r)
 	})
 	gp.NonproxyHandler = http.HandlerFunc(f.origin)
 	f.gp = gp
@@ -98,43 +98,16 @@ func denyOver(reason string) *Denial {
 	return deny(reason, "the session has too many connections open")
 }
 
-// ServeHTTP implements wire.Handler.
+// ServeHTTP implements wire.Handler. A request in absolute form is answered on
+// the wire itself: goproxy would drop the error of a response that breaks off,
+// and half of it would end as if it were all.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		switch v := recover(); v.(type) {
-		case nil:
-		case brokeOff:
-			if own, ok := w.(*wire.ResponseWriter); ok {
-				own.Abort()
-			}
-		default:
-			panic(v)
-		}
-	}()
+	own, ok := w.(*wire.ResponseWriter)
+	if ok && r.Method != http.MethodConnect && r.URL.IsAbs() {
+		_ = own.Respond(f.forward(r))
+		return
+	}
 	f.gp.ServeHTTP(w, r)
-}
-
-// brokeOff is how an answer that broke off leaves goproxy, which drops the
-// error: half of the answer would end as if it were all.
-type brokeOff struct{}
-
-type wholeBody struct {
-	io.ReadCloser
-	err error
-}
-
-func (b *wholeBody) Read(p []byte) (n int, err error) {
-	if b.err == nil {
-		n, b.err = b.ReadCloser.Read(p)
-	}
-	if n == 0 && b.err != nil && b.err != io.EOF {
-		_ = b.Close()
-		panic(brokeOff{})
-	}
-	if n > 0 {
-		return n, nil
-	}
-	return n, b.err
 }
 
 // Refuse implements wire.Handler: a head that the wire did not take is
@@ -252,9 +225,7 @@ func (f *front) forward(r *http.Request) *http.Response {
 		return refuse(deny(reasonScheme, "an https:// target came in clear"))
 	}
 	over := &inside{p: f.p, ctx: f.ctx, a: a, scheme: scheme, source: audit.SourceForwardHTTP, door: f.door}
-	res := over.Answer(r)
-	res.Body = &wholeBody{ReadCloser: res.Body}
-	return res
+	return over.Answer(r)
 }
 
 // origin answers a request that is not for a proxy: the session's API.

@@ -4,9 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -163,4 +168,27 @@ func TestARefusalThatPanicsIsUnderWayNoMore(t *testing.T) {
 		defer w.plane.under.mu.Unlock()
 		return w.plane.under.n == 0
 	})
+}
+
+// A panic is a bug, which the connection recovers from and logs. What is no bug,
+// such as a response that breaks off, is an error.
+func TestNoPanicIsControlFlow(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, nil, 0)
+		must(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "panic" {
+					t.Errorf("%s panics", fset.Position(call.Pos()))
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	must(t, err)
 }

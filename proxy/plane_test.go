@@ -571,8 +571,9 @@ func TestDeclaredFieldsReachTheRow(t *testing.T) {
 
 func TestPlainHTTPIsForwardedWhereASpecAllowsIt(t *testing.T) {
 	w := newWorld(t, hello)
-	if res, body := w.do("GET", "http://plain.good.example/x", ""); res.StatusCode != 200 || body != "hello" || w.last().Source != audit.SourceForwardHTTP {
-		t.Errorf("got %d %q from %s", res.StatusCode, body, w.last().Source)
+	if res, body := w.do("GET", "http://plain.good.example/x", ""); res.StatusCode != 200 || body != "hello" ||
+		res.ContentLength != 5 || w.last().Source != audit.SourceForwardHTTP {
+		t.Errorf("got %d %q of %d bytes from %s", res.StatusCode, body, res.ContentLength, w.last().Source)
 	}
 	if res, body := w.do("GET", "http://api.good.example/v1/items", ""); res.StatusCode != 403 || len(w.requests()) != 1 {
 		t.Errorf("in clear: %d %q", res.StatusCode, body)

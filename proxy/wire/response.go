@@ -127,9 +127,6 @@ func (h *hijacked) CloseWrite() error {
 	return nil
 }
 
-// Abort ends the connection under a response that is not whole.
-func (w *ResponseWriter) Abort() { w.started, w.done, w.err = true, true, errShort }
-
 // finish ends the response: it sends a head that nobody sent and the last
 // chunk, and reports whether the response is whole.
 func (w *ResponseWriter) finish() error {
