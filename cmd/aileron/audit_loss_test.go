@@ -31,7 +31,7 @@ func TestRowsThatAreNotInTheLogDecideTheExitCode(t *testing.T) {
 		line := ""
 		if w.err != nil {
 			line = "aileron: close the session: the audit log cannot be written: 1 row is kept in /h/audit.spill-X until it can: 2 rows are lost: " +
-				"3 refused requests have no row: disk full; free space on the disk of /h: the next aileron command that writes the log adds the rows\n"
+				"3 refused requests have no row: disk full\nhint: free space on the disk of /h: the next aileron command that writes the log adds the rows\n"
 		}
 		if errs.String() != line {
 			t.Errorf("a command that ended with %d, and %v: %q, want %q", w.code, w.err, errs.String(), line)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -96,12 +97,18 @@ func (o owner) ok(args ...string) string {
 	return out
 }
 
-// fails runs what must fail in one line that holds want.
+// isFailure reports whether text is what a failed command prints: its error in one line, and at most one hint below; or
+// an object with --json.
+func isFailure(text string) bool {
+	return regexp.MustCompile(`^aileron: [^\n]+\n(hint: [^\n]+\n)?$|^\{"error":[^\n]+\}\n$`).MatchString(text)
+}
+
+// fails runs what must fail with want in its error or its hint.
 func (o owner) fails(want string, args ...string) {
 	o.t.Helper()
 	out, errs, code := o.run(args...)
-	if code == 0 || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 || strings.Contains(errs, testPassphrase) {
-		o.t.Errorf("aileron %q ends with %d and says %q, want one line with %q", args, code, errs, want)
+	if code == 0 || !strings.Contains(errs, want) || !isFailure(errs) || strings.Contains(errs, testPassphrase) {
+		o.t.Errorf("aileron %q ends with %d and says %q, want a failure with %q", args, code, errs, want)
 	}
 	if out != "" {
 		o.t.Errorf("aileron %q fails and prints %q", args, out)

@@ -4,31 +4,34 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// exitError ends the program with the code of the command that it ran,
-// saying nothing more.
+// exitError ends the program with the code of the command that it ran, and prints nothing.
 type exitError struct{ code int }
 
 func (e exitError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// classed is implemented by errors that carry a class of CONTRACT section 4,
-// for --json.
+// classed is implemented by errors that carry a class of CONTRACT section 4, for --json.
 type classed interface{ ErrorClass() string }
 
-// reasoned is implemented by those of them that know more.
+// reasoned is implemented by errors that carry a reason, which is more specific than their class.
 type reasoned interface{ ErrorReason() string }
 
-// reasonNotFound is a name that leads nowhere.
+// coded is implemented by errors with an exit code of their own.
+type coded interface{ ExitCode() int }
+
+// reasonNotFound is the reason of errors about names for which there is nothing.
 const reasonNotFound = "not_found"
 
-// notFound reports an error about a name that leads nowhere.
+// notFound reports whether err is about a name for which there is nothing.
 func notFound(err error) bool {
 	for _, is := range []error{audit.ErrNotFound, store.ErrNotInstalled, vault.ErrNotBound} {
 		if errors.Is(err, is) {
@@ -38,68 +41,90 @@ func notFound(err error) bool {
 	return false
 }
 
-// exitCode says err to the person, or as JSON with --json, and turns it into
-// the exit code of CONTRACT section 1. It is the only place that does.
+// exitCode prints err, and returns the exit code of CONTRACT section 1. It is the only place that does either.
 func (a *app) exitCode(err error) int {
-	if err == nil {
-		return 0
-	}
 	var exit exitError
-	if errors.As(err, &exit) {
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
 		return exit.code
 	}
-	code, class := 1, "connector_runtime_error"
-	if errors.As(err, new(usageError)) {
-		code, class = 2, "invalid_request"
-	}
-	if errors.Is(err, errStopped) {
-		code = stoppedCode
-	}
-	var coded interface{ ExitCode() int }
-	if errors.As(err, &coded) {
-		code = coded.ExitCode()
-	}
-	var c classed
-	if errors.As(err, &c) {
-		class = c.ErrorClass()
-	}
-	reason := class
-	if notFound(err) {
-		class, reason = "invalid_request", reasonNotFound
-	}
-	var r reasoned
-	if errors.As(err, &r) {
-		reason = r.ErrorReason()
-	}
-	fault, mend := systemFault(err)
-	if fault != "" && c == nil && r == nil {
-		class, reason = "unavailable", fault
-	}
-	if h := hint.Of(err); h != "" && !onlyRemedy(fault) {
-		mend = h
-	}
-	// One line, whatever an error below has put in: it is read by people and by grep.
-	message := strings.Join(strings.Fields(err.Error()), " ")
+	f := describeFailure(err)
 	if a.json {
-		full := message
-		if mend != "" {
-			full += " (" + mend + ")"
-		}
-		_ = json.NewEncoder(a.stderr).Encode(map[string]any{"error": map[string]any{
-			"class": class, "message": full, "requested": "", "granted": []string{},
-			"audit_id": "", "retriable": false, "details": map[string]string{"reason": reason},
-		}})
-		return code
+		f.printJSON(a.stderr)
+	} else {
+		f.print(a.stderr)
 	}
-	if mend != "" {
-		message += "; " + mend
-	}
-	a.sayf("aileron: %s", message)
-	return code
+	return f.code
 }
 
-// reasonOf returns the reason of a failed act for its row: what the error
-// knows, and else that it failed.
+// failure is an error as the caller of aileron gets it.
+type failure struct {
+	code          int
+	class, reason string
+	message, hint string // one line each
+}
+
+func describeFailure(err error) failure {
+	f := failure{code: 1, class: "connector_runtime_error"}
+	if errors.As(err, new(usageError)) {
+		f.code, f.class = 2, "invalid_request"
+	}
+	if errors.Is(err, errStopped) {
+		f.code = stoppedCode
+	}
+	var code coded
+	if errors.As(err, &code) {
+		f.code = code.ExitCode()
+	}
+	var class classed
+	if errors.As(err, &class) {
+		f.class = class.ErrorClass()
+	}
+	f.reason = f.class
+	if notFound(err) {
+		f.class, f.reason = "invalid_request", reasonNotFound
+	}
+	var reason reasoned
+	if errors.As(err, &reason) {
+		f.reason = reason.ErrorReason()
+	}
+	fault, remedy := systemFault(err)
+	if fault != "" && class == nil && reason == nil {
+		f.class, f.reason = "unavailable", fault
+	}
+	if h := hint.Of(err); h != "" && !onlyRemedy(fault) {
+		remedy = h
+	}
+	f.message, f.hint = asLine(err.Error()), asLine(remedy)
+	return f
+}
+
+// asLine returns text as one line, whatever the errors below have put in: people read it, and grep.
+func asLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// print writes the failure for a person: what failed and why, and on a line of its own what to do about it.
+func (f failure) print(w io.Writer) {
+	fmt.Fprintln(w, termsafe.Line("aileron: "+f.message))
+	if f.hint != "" {
+		fmt.Fprintln(w, termsafe.Line("hint: "+f.hint))
+	}
+}
+
+// printJSON writes the failure as the object of CONTRACT section 4.
+func (f failure) printJSON(w io.Writer) {
+	message := f.message
+	if f.hint != "" {
+		message += " (" + f.hint + ")"
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{
+		"class": f.class, "message": message, "requested": "", "granted": []string{},
+		"audit_id": "", "retriable": false, "details": map[string]string{"reason": f.reason},
+	}})
+}
+
+// reasonOf returns the reason of a failed change for its audit event, "failed" if the error has none.
 func reasonOf(err error) string {
 	var r reasoned
 	if errors.As(err, &r) {

@@ -99,5 +99,5 @@ func withUsage(cmd *cobra.Command, err error) error {
 	if !errors.As(err, new(usageError)) || hint.Of(err) != "" {
 		return err
 	}
-	return hint.New(err, "%s --help shows how it is used", cmd.CommandPath())
+	return hint.New(err, "%s --help", cmd.CommandPath())
 }

@@ -334,7 +334,7 @@ func TestAnEngineThatIsNotThereIsNamed(t *testing.T) {
 	if err := docker.start(); err != nil {
 		t.Fatal(err)
 	}
-	if r.code != 1 || !strings.Contains(r.err, "docker") || strings.Count(r.err, "\n") != 1 {
+	if r.code != 1 || !strings.Contains(r.err, "docker") || !isFailure(r.err) {
 		t.Errorf("exit %d: %q", r.code, r.err)
 	}
 	if left := u.left(); left != "" {

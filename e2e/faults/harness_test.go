@@ -251,12 +251,18 @@ func (r *running) signal(sig syscall.Signal) {
 	}
 }
 
-// fails wants the end with 1 and one line that says all of wants.
+// isFailure reports whether text is what a failed command prints: its error in one line, and at most one hint below.
+func isFailure(text string) bool {
+	message, hint, _ := strings.Cut(text, "\n")
+	return strings.HasPrefix(message, "aileron: ") && strings.Count(hint, "\n") <= 1 && (hint == "" || strings.HasPrefix(hint, "hint: "))
+}
+
+// fails requires the exit code 1, and an error that contains all of wants.
 func (r *running) fails(wants ...string) {
 	r.u.t.Helper()
 	res := r.end()
-	if res.code != 1 || strings.Count(res.err, "\n") != 1 {
-		r.u.t.Errorf("exit %d with %q, want 1 and one line", res.code, res.err)
+	if res.code != 1 || !isFailure(res.err) {
+		r.u.t.Errorf("exit %d with %q, want 1 and an error", res.code, res.err)
 	}
 	for _, want := range wants {
 		if !strings.Contains(res.err, want) {

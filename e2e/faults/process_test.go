@@ -142,7 +142,7 @@ func TestADiskThatTakesNothingEndsTheStart(t *testing.T) {
 				})
 				spoil(t, u.home)
 				r := u.run(u.boxArgs("true")...)
-				if r.code != 1 || strings.Count(r.err, "\n") != 1 || !strings.Contains(r.err, "check the disk") {
+				if r.code != 1 || !isFailure(r.err) || !strings.Contains(r.err, "check the disk") {
 					t.Errorf("exit %d: %q", r.code, r.err)
 				}
 				if dirs, _ := os.ReadDir(filepath.Join(u.home, "sessions")); len(dirs) > 0 {

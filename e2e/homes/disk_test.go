@@ -65,12 +65,12 @@ func (u *user) force() string {
 	return all.String()
 }
 
-// refused runs what must change nothing, and fail in one line with a hint.
+// refused runs what must change nothing, and fail with an error and its hint.
 func (u *user) refused(args []string, wants ...string) {
 	u.t.Helper()
 	before := u.force()
 	r := u.run(args...)
-	last := r.err[strings.LastIndex(strings.TrimRight(r.err, "\n"), "\n")+1:]
+	last := r.err[max(strings.LastIndex(r.err, "\naileron: ")+1, 0):]
 	if r.code != 1 || !strings.HasPrefix(last, "aileron: ") {
 		u.t.Errorf("%q: exit %d: %s", args, r.code, r.err)
 	}
