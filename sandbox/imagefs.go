@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"runtime"
 	"strings"
 
@@ -22,6 +23,12 @@ type ImageFS struct {
 	*imagefs.FS
 	env   []string
 	close func()
+}
+
+// Mounted returns the directories in which a box does not see its image's
+// files: where the project and the user's home are, and what engines mount.
+func Mounted() []string {
+	return []string{path.Dir(Workspace), "/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp"}
 }
 
 // ArchitectureError is returned for an image that is made for other machines.
@@ -147,5 +154,5 @@ func (e *Engine) copyOut(ctx context.Context, id, name string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrEngine, err)
 	}
 	defer r.Close()
-	return imagefs.ReadFile(r)
+	return imagefs.ReadFirst(r)
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -206,8 +207,11 @@ func (s *session) boxEnv(runtime string, image sandbox.Image, d door) []string {
 	if d.kind == unmediated {
 		return env
 	}
-	env = append(env, mediationEnv(d.proxyURL, boxCA, boxBundle, boxJava, []string{"localhost", "127.0.0.1", "::1", d.apiHost})...)
+	env = append(env, trust.Environment{
+		Proxy: d.proxyURL, NoProxy: []string{"localhost", "127.0.0.1", "::1", d.apiHost},
+		CA: trust.CAFile, Bundle: trust.BundleFile, JavaStore: trust.JavaStoreFile,
+	}.Variables()...)
 	env = append(env, "AILERON_API_URL="+d.apiURL, "AILERON_TOKEN="+s.token,
-		"AILERON_TOOLS_FILE=/etc/aileron/tools.txt", "AILERON_SHIMS_DIR=/usr/local/bin")
+		"AILERON_TOOLS_FILE="+toolsFile, "AILERON_SHIMS_DIR=/usr/local/bin")
 	return append(env, s.placeholders()...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -92,7 +93,7 @@ func boxMend(err error) error {
 // was started.
 func failedPreflight(err error) bool {
 	return errors.As(err, new(*sandbox.CommandError)) || errors.As(err, new(*sandbox.ImageError)) ||
-		errors.As(err, new(*sandbox.ArchitectureError)) || errors.As(err, new(*untrustedError))
+		errors.As(err, new(*sandbox.ArchitectureError)) || errors.As(err, new(*trust.Error))
 }
 
 // causeOf says in session.ended why a box ended.

@@ -16,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostport"
+	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/proxy"
 )
 
@@ -208,7 +209,9 @@ func (h *hostSession) writeTrust() error {
 
 // env is what a child of this host gets: proxy, trust, API and placeholders.
 func (h *hostSession) env() []string {
-	env := mediationEnv(h.proxyURL, h.caFile, h.bundle, "", []string{"localhost", "127.0.0.1", "::1"})
+	env := trust.Environment{
+		Proxy: h.proxyURL, NoProxy: []string{"localhost", "127.0.0.1", "::1"}, CA: h.caFile, Bundle: h.bundle,
+	}.Variables()
 	env = append(env, h.identity(h.apiURL)...)
 	return append(env, h.placeholders()...)
 }

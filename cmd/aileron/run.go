@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -118,4 +119,19 @@ func exitCodeOf(err error) int {
 		return 128 + int(status.Signal())
 	}
 	return exit.ExitCode()
+}
+
+// without removes the named variables from env.
+func without(env []string, names ...string) []string {
+	var kept []string
+next:
+	for _, e := range env {
+		for _, n := range names {
+			if strings.HasPrefix(e, n+"=") {
+				continue next
+			}
+		}
+		kept = append(kept, e)
+	}
+	return kept
 }

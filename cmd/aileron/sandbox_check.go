@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
@@ -70,7 +71,7 @@ func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) e
 	if image, err = engine.EnsureImage(ctx, image, opts.build, a.stderr); err != nil {
 		return err
 	}
-	var untrusted *untrustedError
+	var untrusted *trust.Error
 	if err := a.canTrust(ctx, engine, image); err != nil && !errors.As(err, &untrusted) {
 		return err
 	}
@@ -79,7 +80,7 @@ func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) e
 		return err
 	}
 	if untrusted != nil {
-		found.Missing = append(found.Missing, fmt.Sprintf("a store that roots can be added to (%s: %v)", untrusted.name, untrusted.cause))
+		found.Missing = append(found.Missing, fmt.Sprintf("a store that roots can be added to (%s: %v)", untrusted.File, untrusted.Cause))
 	}
 	r := sandboxReport{Tier: tierOf(image), Runtime: engine.Describe(), Image: image.Ref, Command: first(found.Command, command), Missing: found.Missing, Support: "ok"}
 	if len(r.Missing) > 0 {

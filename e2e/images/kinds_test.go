@@ -115,7 +115,7 @@ func TestOddImagesWork(t *testing.T) {
 			{image: "rhel", flags: []string{"--read-only"}, ask: "touch /etc/x 2>/dev/null; [ -e /etc/x ] || echo fixed", want: "fixed"},
 			{image: "policies", ask: "cat /etc/firefox/policies/policies.json", want: `{"policies":{"Certificates":{"Install":["/opt/own.pem","/etc/aileron/proxy/ca.pem"]},"DisableTelemetry":true}}`},
 			{image: "null", ask: "cat /etc/firefox/policies/policies.json", want: `["/etc/aileron/proxy/ca.pem"]}}}`},
-			{image: "broken", ask: "cat /etc/firefox/policies/policies.json", want: "{", warns: "Firefox in the box will not trust the session"},
+			{image: "broken", ask: "cat /etc/firefox/policies/policies.json", want: "{", warns: "Firefox in the sandbox will not trust the session"},
 			{image: "java", warns: "a Java trust store of the image is not read", ask: "wc -c </etc/aileron/proxy/trust.p12 >/dev/null && echo store", want: "store"},
 		} {
 			t.Run(strings.Join(append([]string{c.image}, c.flags...), " "), func(t *testing.T) {

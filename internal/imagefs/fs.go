@@ -138,14 +138,13 @@ func (f *FS) Kept(place Place) (data []byte, ok bool) {
 }
 
 func (f *FS) read(place Place) ([]byte, error) {
-	switch n := f.etc.nodes[place.Path]; {
-	case !place.Info.Mode().IsRegular():
-		return nil, errNotFile
-	case place.Info.Size() > maxFile:
-		return nil, errTooLarge
-	case n.kept:
+	if err := readable(place.Info); err != nil {
+		return nil, err
+	}
+	if n := f.etc.nodes[place.Path]; n.kept {
 		return n.data, nil
-	case f.source.ReadFile == nil:
+	}
+	if f.source.ReadFile == nil {
 		return nil, errors.ErrUnsupported
 	}
 	return f.source.ReadFile(place.Path)

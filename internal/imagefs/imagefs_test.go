@@ -164,7 +164,8 @@ func TestEtcIsAFileSystem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fstest.TestFS(sub, "ssl/certs/a.pem", "ssl/certs/b.pem", "ssl/certs/c.pem", "os-release", "empty"); err != nil {
+	want := []string{"ssl/certs/a.pem", "ssl/certs/b.pem", "ssl/certs/c.pem", "os-release", "empty"}
+	if err := fstest.TestFS(sub, want...); err != nil {
 		t.Error(err)
 	}
 	for name, n := range calls {
@@ -196,6 +197,9 @@ func TestReadFileRefusesWhatIsNoFileOrTooLarge(t *testing.T) {
 		"etc/none": "does not exist", "usr/none": "does not exist", "/etc/big": "invalid",
 	} {
 		if _, err := image.ReadFile(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("(*FS).ReadFile(%s): %v, want an error with %q", name, err, want)
+		}
+		if _, err := ReadFile(image, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ReadFile(%s): %v, want an error with %q", name, err, want)
 		}
 		if _, err := image.Open(name); name != "etc" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -279,13 +283,13 @@ func TestAnArchivesNamesStayInside(t *testing.T) {
 	}
 }
 
-func TestReadFileOfAnArchive(t *testing.T) {
-	if data, err := ReadFile(archive(t, entry{name: "a", data: "bytes"})); err != nil || string(data) != "bytes" {
+func TestTheFirstFileOfAnArchive(t *testing.T) {
+	if data, err := ReadFirst(archive(t, entry{name: "a", data: "bytes"})); err != nil || string(data) != "bytes" {
 		t.Errorf("ReadFile = %q, %v", data, err)
 	}
 	large := entry{name: "a", data: strings.Repeat("x", maxFile+1)}
 	for _, broken := range [][]entry{{{name: "d/"}}, {{name: "l", target: "a"}}, {}, {large}} {
-		if data, err := ReadFile(archive(t, broken...)); err == nil {
+		if data, err := ReadFirst(archive(t, broken...)); err == nil {
 			t.Errorf("ReadFile = %d bytes, want an error", len(data))
 		}
 	}

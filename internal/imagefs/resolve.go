@@ -14,7 +14,7 @@ const (
 )
 
 // ErrLoop is returned for a name that leads through too many links.
-var ErrLoop = errors.New("too many symbolic links: they lead in a circle")
+var ErrLoop = errors.New("its links lead in a circle")
 
 // Place is where a name of an image leads.
 type Place struct {
@@ -46,6 +46,24 @@ func Resolve(fsys fs.ReadLinkFS, name string) (Place, error) {
 		return Place{}, &fs.PathError{Op: "resolve", Path: name, Err: cause(err)}
 	}
 	return place, nil
+}
+
+// ReadFile returns the contents of the file that name leads to, as by [Resolve].
+// It refuses what is no regular file, and what is above 8 MiB.
+func ReadFile(fsys fs.ReadLinkFS, name string) ([]byte, error) {
+	place, err := Resolve(fsys, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !place.Exists():
+		err = fs.ErrNotExist
+	default:
+		err = readable(place.Info)
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	return fs.ReadFile(fsys, place.Path)
 }
 
 // A lookup describes a name whose parents are free of links, and returns the

@@ -92,18 +92,16 @@ func (t Tree) list() {
 	}
 }
 
-// ReadFile returns the file that an archive of one file holds, as an engine
-// returns it.
-func ReadFile(archive io.Reader) ([]byte, error) {
+// ReadFirst returns the contents of the file that an archive of one file holds,
+// as an engine returns it.
+func ReadFirst(archive io.Reader) ([]byte, error) {
 	tr := tar.NewReader(bufio.NewReader(archive))
 	h, err := tr.Next()
-	switch {
-	case err != nil:
+	if err == nil {
+		err = readable(h.FileInfo())
+	}
+	if err != nil {
 		return nil, err
-	case h.Typeflag != tar.TypeReg:
-		return nil, errNotFile
-	case h.Size > maxFile:
-		return nil, errTooLarge
 	}
 	return io.ReadAll(tr)
 }
@@ -112,3 +110,14 @@ var (
 	errNotFile  = errors.New("it is not a file")
 	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 )
+
+// readable returns why a file of an image is not read, or nil.
+func readable(info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return errNotFile
+	case info.Size() > maxFile:
+		return errTooLarge
+	}
+	return nil
+}
