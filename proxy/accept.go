@@ -102,7 +102,7 @@ func (s *seat) once() {
 }
 
 // takeSeat counts a client in, or returns why it is refused.
-func (p *Plane) takeSeat() (reason string) {
+func (p *Plane) takeSeat() Reason {
 	select {
 	case p.slots <- struct{}{}:
 	default:

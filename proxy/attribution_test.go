@@ -22,7 +22,7 @@ func TestARefusalNamesTheConnectorOfItsHost(t *testing.T) {
 	const host = "Host: api.good.example\r\n"
 	for name, c := range map[string]struct {
 		do     func()
-		reason string
+		reason Reason
 	}{
 		"method":              {inside("PUT /v1/items HTTP/1.1\r\n" + host), "operation_not_matched"},
 		"query":               {inside("GET /v1/items?z=1 HTTP/1.1\r\n" + host), "query_not_declared"},
@@ -47,7 +47,7 @@ func TestARefusalNamesTheConnectorOfItsHost(t *testing.T) {
 			before := len(w.rows())
 			c.do()
 			row := w.untilRows(func(rows []audit.Row) bool { return len(rows) > before })[before]
-			if row.Reason != c.reason || row.ConnectorFQN != fqn || row.ConnectorVersion != "1.2.0" || row.Decision != audit.DecisionRejected {
+			if Reason(row.Reason) != c.reason || row.ConnectorFQN != fqn || row.ConnectorVersion != "1.2.0" || row.Decision != audit.DecisionRejected {
 				t.Errorf("row %+v, want reason %s of %s", row, c.reason, fqn)
 			}
 		})
@@ -92,7 +92,7 @@ func TestTheHintNamesTheConnectorToBind(t *testing.T) {
 	if text := d.text(); !strings.HasSuffix(text, "aileron binding rebind bearer/tracker/test") {
 		t.Errorf("got %s", text)
 	}
-	for _, name := range []string{reasonUnbound, reasonCredential} {
+	for _, name := range []Reason{reasonUnbound, reasonCredential} {
 		if text := deny(name, "x").text(); strings.Contains(text, "%") {
 			t.Errorf("%s: %s", name, text)
 		}

@@ -29,7 +29,7 @@ func end(c net.Conn) {
 
 // denied fails unless a GET and an upload are denied for this reason, in the
 // response and in the row.
-func (w *world) denied(status int, why string) {
+func (w *world) denied(status int, why Reason) {
 	w.t.Helper()
 	for method, body := range map[string]string{"GET": "", "POST": strings.Repeat("a body ", 1000)} {
 		res, got := w.do(method, "https://api.good.example/v1/items", body)
@@ -37,7 +37,7 @@ func (w *world) denied(status int, why string) {
 		if c, r := reason(w.t, got); res.StatusCode != status || c != class || r != why {
 			w.t.Errorf("%s: got %d %s %s, want %d %s", method, res.StatusCode, c, r, status, why)
 		}
-		if row := w.last(); row.Reason != why || row.Status != status {
+		if row := w.last(); Reason(row.Reason) != why || row.Status != status {
 			w.t.Errorf("%s: the row has the reason %q and the status %d, want %q", method, row.Reason, row.Status, why)
 		}
 	}
@@ -50,7 +50,7 @@ func TestWhatAnUpstreamDidInsteadOfRespondingIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		say    func(net.Conn)
 		status int
-		reason string
+		reason Reason
 	}{
 		"SSH":               {write("SSH-2.0-OpenSSH_9.2\r\n"), 502, reasonUpstreamHTTP},
 		"bytes":             {write("\x00\x01\xff\xfe\x16\x03"), 502, reasonUpstreamHTTP},
@@ -119,7 +119,7 @@ func TestWhatAnUpstreamOfHTTP2DidInsteadOfRespondingIsNamed(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		say    func(c net.Conn, fr *http2.Framer, id uint32)
-		reason string
+		reason Reason
 	}{
 		"HTTP/1.1": {func(c net.Conn, _ *http2.Framer, _ uint32) {
 			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")

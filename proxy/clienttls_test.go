@@ -63,7 +63,7 @@ func TestALargeHandshakeIsRefused(t *testing.T) {
 	_, _ = conn.Write(hello)
 	_, _ = io.Copy(io.Discard, conn)
 	w.eventually(func() bool { return len(w.outcomes()) == 1 })
-	if row := w.outcomes()[0]; row.Reason != reasonTLSClient || row.Host != "api.good.example" {
+	if row := w.outcomes()[0]; Reason(row.Reason) != reasonTLSClient || row.Host != "api.good.example" {
 		t.Errorf("the row says %s for %s", row.Reason, row.Host)
 	}
 }

@@ -71,7 +71,7 @@ func TestAClockOutsideTheCAsLifetimeIsNamed(t *testing.T) {
 		}
 		w.eventually(func() bool { return len(w.outcomes()) == rows+3 })
 		for _, row := range w.outcomes()[rows:] {
-			if row.Reason != reasonCA || row.Status != 503 || row.Host != "api.good.example" {
+			if Reason(row.Reason) != reasonCA || row.Status != 503 || row.Host != "api.good.example" {
 				t.Errorf("%s: the row says %s, %d for %s", when, row.Reason, row.Status, row.Host)
 			}
 		}

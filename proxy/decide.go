@@ -89,7 +89,7 @@ func (q Question) noMatch(no *spec.NoMatch) *Denial {
 
 // denyNoMatch says a spec's refusal as ours.
 func denyNoMatch(no *spec.NoMatch) *Denial {
-	return &Denial{Reason: no.Reason, Message: strings.TrimSuffix(no.Error(), "."), Requested: no.Requested, Granted: no.Granted}
+	return &Denial{Reason: Reason(no.Reason), Message: strings.TrimSuffix(no.Error(), "."), Requested: no.Requested, Granted: no.Granted}
 }
 
 // judge checks what a match does not: what the operation demands beside its

@@ -84,10 +84,10 @@ func connectHead(host string) string {
 // descriptor, with a row of its own.
 func (w *world) exhausted(got string) {
 	w.t.Helper()
-	if !strings.Contains(got, "503") || !strings.Contains(got, reasonDescriptors) || !strings.Contains(got, "Retry-After") {
+	if !strings.Contains(got, "503") || !strings.Contains(got, string(reasonDescriptors)) || !strings.Contains(got, "Retry-After") {
 		w.t.Errorf("got %.600q, want a 503 with the reason %s", got, reasonDescriptors)
 	}
-	if row := w.last(); row.Reason != reasonDescriptors || row.Status != 503 || row.Host != "api.good.example" {
+	if row := w.last(); Reason(row.Reason) != reasonDescriptors || row.Status != 503 || row.Host != "api.good.example" {
 		w.t.Errorf("the row has the reason %q, the status %d and the host %q", row.Reason, row.Status, row.Host)
 	}
 }

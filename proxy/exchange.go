@@ -185,7 +185,7 @@ func (x *Exchange) attribute() {
 
 // subject is what the hint of a denial is about: the connector to bind, or the
 // binding to bind again.
-func (x *Exchange) subject(reason string) string {
+func (x *Exchange) subject(reason Reason) string {
 	switch reason {
 	case reasonUnbound:
 		return x.row.ConnectorFQN
@@ -255,7 +255,7 @@ func (x *Exchange) failed(d *Denial) *Denial {
 		d.Reason = reasonMemory
 	}
 	x.carried()
-	x.row.Reason = d.Reason
+	x.row.Reason = string(d.Reason)
 	x.note()
 	d.AuditID = x.row.ID
 	return d
@@ -270,12 +270,12 @@ func (x *Exchange) recordAtEnd(res *http.Response) *http.Response {
 		length = 0
 	}
 	body := &outcomeBody{src: res.Body, left: length, client: x.request.Context()}
-	body.end = func(n int64, reason string) {
+	body.end = func(n int64, reason Reason) {
 		defer x.leave()
 		if reason == reasonUndelivered && x.shed() {
 			reason = reasonMemory
 		}
-		x.row.ResponseBytes, x.row.Reason = n, reason
+		x.row.ResponseBytes, x.row.Reason = n, string(reason)
 		x.bodyFields()
 		x.note()
 	}
@@ -296,7 +296,7 @@ type outcomeBody struct {
 	left   int64 // of the announced length; -1: not announced
 	n      int64
 	client context.Context
-	end    func(n int64, reason string)
+	end    func(n int64, reason Reason)
 	ended  bool
 }
 
@@ -323,7 +323,7 @@ func (b *outcomeBody) Close() error {
 	return b.src.Close()
 }
 
-func (b *outcomeBody) finish(reason string) {
+func (b *outcomeBody) finish(reason Reason) {
 	if !b.ended {
 		b.ended = true
 		b.end(b.n, reason)

@@ -7,7 +7,7 @@ import (
 )
 
 // stepReasons is the table of the reasons for which a step ends an exchange.
-var stepReasons = map[modify.Kind]string{
+var stepReasons = map[modify.Kind]Reason{
 	modify.QueryMalformed:     reasonMalformed,
 	modify.NoPlace:            reasonCredential,
 	modify.ContentCoding:      reasonEncoding,
@@ -29,7 +29,7 @@ func denyStep(err error) *Denial {
 
 // cutReason returns why a body ended early: a step rejected what came, or the
 // upstream broke off.
-func cutReason(err error) string {
+func cutReason(err error) Reason {
 	var failed *modify.Error
 	if errors.As(err, &failed) {
 		return stepReasons[failed.Kind]

@@ -69,7 +69,7 @@ func (p *Plane) countFlood() {
 	}
 	x := p.newExchange(Door{}, audit.SourceRequestBoundary, a, "", nil)
 	x.row.Decision, x.row.Reason = audit.DecisionRejected, commonest(reasons)
-	x.row.Status = kindOf(x.row.Reason).status
+	x.row.Status = Reason(x.row.Reason).meaning().status
 	requests := 0
 	for _, n := range reasons {
 		requests += n

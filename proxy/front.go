@@ -49,9 +49,9 @@ type front struct {
 	p    *Plane
 	door Door
 	ctx  context.Context //nolint:containedctx // the life of the door, which every tunnel on it shares
-	over string          //  the reason why every request is refused; "": it is not
+	over Reason          //  the reason why every request is refused; "": it is not
 	gp   *goproxy.ProxyHttpServer
-	full map[string]*front // of connections that are over a limit, by the reason
+	full map[Reason]*front // of connections that are over a limit, by the reason
 }
 
 var errNeverDial = errors.New("dial: goproxy must not dial")
@@ -83,15 +83,15 @@ func (p *Plane) front(ctx context.Context, door Door) *front {
 
 // refuseOver makes the fronts of the connections that are over a limit.
 func (f *front) refuseOver() {
-	f.full = map[string]*front{}
-	for _, reason := range []string{reasonConcurrency, reasonDescriptors} {
+	f.full = map[Reason]*front{}
+	for _, reason := range []Reason{reasonConcurrency, reasonDescriptors} {
 		f.full[reason] = f.p.front(f.ctx, f.door)
 		f.full[reason].over = reason
 	}
 }
 
 // denyOver is the denial of a connection that is over a limit.
-func denyOver(reason string) *Denial {
+func denyOver(reason Reason) *Denial {
 	if reason == reasonDescriptors {
 		return deny(reason, "the process has too many files and connections open")
 	}

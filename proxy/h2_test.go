@@ -208,7 +208,7 @@ func TestResettingAStreamCancelsItsRequest(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the upstream's request was not cancelled")
 	}
-	w.eventually(func() bool { row := w.last(); return row.Reason == reasonUndelivered })
+	w.eventually(func() bool { row := w.last(); return Reason(row.Reason) == reasonUndelivered })
 }
 
 // h2raw is a client that sends whatever frames it likes.
@@ -342,7 +342,7 @@ func TestAHeadTooLargeForH2IsAnswered(t *testing.T) {
 	if got := raw.verdict(1); got != "431" {
 		t.Errorf("the stream ended with %q, want 431", got)
 	}
-	if row := w.last(); row.Reason != reasonHeadTooLarge {
+	if row := w.last(); Reason(row.Reason) != reasonHeadTooLarge {
 		t.Errorf("the row's reason is %q", row.Reason)
 	}
 }

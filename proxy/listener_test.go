@@ -94,7 +94,7 @@ func TestTheAPIAnswersOnlyItsOwnHosts(t *testing.T) {
 				continue
 			}
 			row := w.last()
-			if len(w.rows()) != before+1 || row.Reason != reasonAuthority || row.Source != audit.SourceRequestBoundary || res.Header.Get("X-Aileron-Audit-Id") != row.ID {
+			if len(w.rows()) != before+1 || Reason(row.Reason) != reasonAuthority || row.Source != audit.SourceRequestBoundary || res.Header.Get("X-Aileron-Audit-Id") != row.ID {
 				t.Errorf("%s at %s: row %+v", path, host, row)
 			}
 		}
@@ -114,7 +114,7 @@ func TestTheRequestTargetOfAConnectDecides(t *testing.T) {
 		if res.StatusCode != want {
 			t.Errorf("a CONNECT with the Host %s: %d, want %d", host, res.StatusCode, want)
 		}
-		if row := res.Header.Get("X-Aileron-Audit-Id"); want == 421 && (row != w.last().ID || w.last().Reason != reasonAuthority || w.last().ConnectorFQN == "") {
+		if row := res.Header.Get("X-Aileron-Audit-Id"); want == 421 && (row != w.last().ID || Reason(w.last().Reason) != reasonAuthority || w.last().ConnectorFQN == "") {
 			t.Errorf("a CONNECT with the Host %s: row %+v", host, w.last())
 		}
 	}

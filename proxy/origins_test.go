@@ -202,7 +202,7 @@ func TestNothingPassesThatCannotBeRecorded(t *testing.T) {
 	w := newWorldWith(t, false, func(c *Config) { c.Passthrough = true }, hello)
 	w.plane.cfg.Audit = brokenRecorder{}
 	res, body := w.do("GET", "https://other.example/", "")
-	if res.StatusCode != 503 || !strings.Contains(body, reasonAudit) || len(w.requests()) != 0 {
+	if res.StatusCode != 503 || !strings.Contains(body, string(reasonAudit)) || len(w.requests()) != 0 {
 		t.Errorf("got %d %s, %d requests left", res.StatusCode, body, len(w.requests()))
 	}
 }

@@ -22,7 +22,11 @@ func zipped(text string) string {
 
 func TestAPackedResponseIsRefusedUnlessTheOperationDeclaresIt(t *testing.T) {
 	body := zipped("Authorization: Bearer " + testSecret)
-	for _, c := range []struct{ url, reason, packed string }{
+	for _, c := range []struct {
+		url    string
+		reason Reason
+		packed string
+	}{
 		{"https://api.good.example/v1/echo", "packed_body", ""},
 		{"https://api.good.example/v1/files/a.tgz", "", "gzip"},
 		{"https://plain.good.example/a.tgz", "", ""}, // carries no credential
@@ -33,7 +37,7 @@ func TestAPackedResponseIsRefusedUnlessTheOperationDeclaresIt(t *testing.T) {
 		})
 		res, got := w.do("GET", c.url, "")
 		row := w.last()
-		if row.Reason != c.reason || fmt.Sprint(row.Fields["packed"]) != fmt.Sprint(orNil(c.packed)) {
+		if Reason(row.Reason) != c.reason || fmt.Sprint(row.Fields["packed"]) != fmt.Sprint(orNil(c.packed)) {
 			t.Errorf("%s: the row says %q, packed %v", c.url, row.Reason, row.Fields["packed"])
 		}
 		if c.reason == "" {
@@ -154,12 +158,12 @@ func TestAPackedPartCutsTheStream(t *testing.T) {
 			if err == nil || string(first) != c.before || strings.Contains(string(rest), "\x1f\x8b") || strings.Contains(string(rest), "rest") || strings.Contains(string(rest), "H4sI") {
 				t.Errorf("after %q came %q, %v", first, rest, err)
 			}
-			want := map[string]string{"coding": "content_encoding", "charset": "charset", "odd": "odd_field_name"}[name]
+			want := map[string]Reason{"coding": "content_encoding", "charset": "charset", "odd": "odd_field_name"}[name]
 			if want == "" {
 				want = "packed_body"
 			}
 			w.eventually(func() bool { return len(w.outcomes()) == 1 })
-			if row := w.outcomes()[0]; row.Reason != want {
+			if row := w.outcomes()[0]; Reason(row.Reason) != want {
 				t.Errorf("the row says %q, want %q", row.Reason, want)
 			}
 		})

@@ -88,7 +88,7 @@ func TestARecoveredPanicSaysWhereItBegan(t *testing.T) {
 		"the decision": {in: "an exchange", at: "spec.(*Index).",
 			panics: func(w *world, _ *panickingRecorder) { w.plane.SetGrants(&Grants{}) },
 			ask: func(w *world) {
-				if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 502 || w.last().Reason != reasonPanic {
+				if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 502 || Reason(w.last().Reason) != reasonPanic {
 					w.t.Errorf("got %d %s, row %+v", res.StatusCode, body, w.last())
 				}
 			}},

@@ -94,7 +94,7 @@ type Grants struct {
 	// its reason: ReasonConnectorUnreadable, ReasonStoreUnreadable or
 	// ReasonHomeMissing. What they grant now is not known, so their operations are
 	// denied.
-	Unreadable map[spec.FQN]string
+	Unreadable map[spec.FQN]Reason
 	// VaultUnreadable is a vault that could not be read: Bound is empty and may
 	// fill again.
 	VaultUnreadable bool

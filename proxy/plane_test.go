@@ -260,7 +260,7 @@ func (w *world) connect(host string) net.Conn {
 func hello(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "hello") }
 
 // reason is details.reason of an error answer.
-func reason(t testing.TB, body string) (class, why string) {
+func reason(t testing.TB, body string) (class string, why Reason) {
 	t.Helper()
 	var e struct {
 		Error struct {
@@ -276,7 +276,7 @@ func reason(t testing.TB, body string) (class, why string) {
 	if e.Error.Message == "" || e.Error.AuditID == "" || e.Error.Granted == nil {
 		t.Errorf("an error without message, granted or audit id: %q", body)
 	}
-	return e.Error.Class, e.Error.Details.Reason
+	return e.Error.Class, Reason(e.Error.Details.Reason)
 }
 
 func TestAnAllowedRequestGetsTheCredentialAndTwoRows(t *testing.T) {
@@ -329,7 +329,7 @@ func TestNothingLeavesThatCannotBeRecorded(t *testing.T) {
 	w := newWorld(t, hello)
 	w.plane.cfg.Audit = brokenRecorder{}
 	res, body := w.do("GET", "https://api.good.example/v1/items", "")
-	if res.StatusCode != 503 || !strings.Contains(body, reasonAudit) || len(w.requests()) != 0 {
+	if res.StatusCode != 503 || !strings.Contains(body, string(reasonAudit)) || len(w.requests()) != 0 {
 		t.Errorf("got %d %s, %d requests left", res.StatusCode, body, len(w.requests()))
 	}
 }
@@ -381,7 +381,7 @@ func TestAFailureAfterTheIntentIsNotLostOnAFullDisk(t *testing.T) {
 	}
 	intent, outcome := log.committed[0], log.held[0]
 	if intent.Event != audit.EventProxyStarted || outcome.Event != audit.EventProxyRejected || outcome.Status != 502 ||
-		outcome.Reason != reasonUpstreamEnd || outcome.Fields["request_id"] != intent.Fields["request_id"] {
+		Reason(outcome.Reason) != reasonUpstreamEnd || outcome.Fields["request_id"] != intent.Fields["request_id"] {
 		t.Errorf("the intent is %+v, its outcome %+v", intent, outcome)
 	}
 	if log.settled != 1 {
@@ -394,7 +394,10 @@ func TestAFailureAfterTheIntentIsNotLostOnAFullDisk(t *testing.T) {
 
 func TestWhatNoOperationNamesIsRefusedInsideTheTunnel(t *testing.T) {
 	w := newWorld(t, hello)
-	for _, c := range []struct{ method, url, class, reason string }{
+	for _, c := range []struct {
+		method, url, class string
+		reason             Reason
+	}{
 		{"GET", "https://other.example/", "capability_denied", "host_not_allowed"},
 		{"GET", "https://api.good.example/admin", "capability_denied", "operation_not_matched"},
 		{"PUT", "https://api.good.example/v1/items", "capability_denied", "operation_not_matched"},
@@ -404,7 +407,7 @@ func TestWhatNoOperationNamesIsRefusedInsideTheTunnel(t *testing.T) {
 	} {
 		res, body := w.do(c.method, c.url, "")
 		class, why := reason(t, body)
-		if res.StatusCode != 403 || class != c.class || why != c.reason || res.Header.Get("X-Aileron-Audit-Id") != w.last().ID || w.last().Reason != c.reason {
+		if res.StatusCode != 403 || class != c.class || why != c.reason || res.Header.Get("X-Aileron-Audit-Id") != w.last().ID || Reason(w.last().Reason) != c.reason {
 			t.Errorf("%s %s = %d %s %s, row %s %s", c.method, c.url, res.StatusCode, class, why, w.last().ID, w.last().Reason)
 		}
 	}
@@ -444,7 +447,7 @@ func TestAnEchoedSecretDoesNotComeBack(t *testing.T) {
 func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		set    func(http.ResponseWriter)
-		reason string
+		reason Reason
 	}{
 		"gzip":    {func(w http.ResponseWriter) { w.Header().Set("Content-Encoding", "gzip") }, reasonEncoding},
 		"utf-16":  {func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/html; charset=utf-16le") }, reasonCharset},
@@ -517,7 +520,7 @@ func TestAMissingTokenIsAskedForAndWrittenDown(t *testing.T) {
 		fmt.Fprintf(conn, "CONNECT api.good.example:443 HTTP/1.1\r\nHost: api.good.example:443\r\n%s\r\n", auth)
 		res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodGet})
 		must(t, err)
-		if res.StatusCode != 407 || res.Header.Get("Proxy-Authenticate") == "" || len(w.rows()) != before+1 || w.last().Reason != reasonToken {
+		if res.StatusCode != 407 || res.Header.Get("Proxy-Authenticate") == "" || len(w.rows()) != before+1 || Reason(w.last().Reason) != reasonToken {
 			t.Errorf("%q: %d, %d rows", auth, res.StatusCode, len(w.rows())-before)
 		}
 		conn.Close()
@@ -528,18 +531,18 @@ func TestAnUnboundOrLockedCredentialSendsNothing(t *testing.T) {
 	w := newWorld(t, hello)
 	g := *w.plane.grants.Load()
 	fqn := slices.Collect(maps.Keys(g.Bound))[0]
-	for want, grants := range map[string]*Grants{
+	for want, grants := range map[Reason]*Grants{
 		reasonUnbound:             {},
 		reasonVaultLocked:         {Locked: true},
 		reasonVaultUnread:         {VaultUnreadable: true},
-		ReasonConnectorUnreadable: {Bound: g.Bound, Unreadable: map[spec.FQN]string{fqn: ReasonConnectorUnreadable}},
-		ReasonHomeMissing:         {Bound: g.Bound, Unreadable: map[spec.FQN]string{fqn: ReasonHomeMissing}},
-		ReasonStoreUnreadable:     {Bound: g.Bound, Unreadable: map[spec.FQN]string{fqn: ReasonStoreUnreadable}},
+		ReasonConnectorUnreadable: {Bound: g.Bound, Unreadable: map[spec.FQN]Reason{fqn: ReasonConnectorUnreadable}},
+		ReasonHomeMissing:         {Bound: g.Bound, Unreadable: map[spec.FQN]Reason{fqn: ReasonHomeMissing}},
+		ReasonStoreUnreadable:     {Bound: g.Bound, Unreadable: map[spec.FQN]Reason{fqn: ReasonStoreUnreadable}},
 	} {
 		grants.Index, grants.Scrub = g.Index, g.Scrub
 		w.plane.SetGrants(grants)
 		_, body := w.do("GET", "https://api.good.example/v1/items", "")
-		if _, why := reason(t, body); why != want || len(w.requests()) != 0 || w.last().Reason != want {
+		if _, why := reason(t, body); why != want || len(w.requests()) != 0 || Reason(w.last().Reason) != want {
 			t.Errorf("got %s, want %s; %d requests left", why, want, len(w.requests()))
 		}
 	}
@@ -671,7 +674,7 @@ func TestATruncatedAnswerIsNoCleanEnd(t *testing.T) {
 		t.Errorf("the client took %q for the whole", got)
 	}
 	res.Body.Close()
-	if row := w.last(); row.Reason != reasonTruncated {
+	if row := w.last(); Reason(row.Reason) != reasonTruncated {
 		t.Errorf("row reason %q", row.Reason)
 	}
 }

@@ -73,7 +73,7 @@ func TestAHeadOfTwoReadingsIsRefusedOnEveryWay(t *testing.T) {
 				if why != want || class != "network_error" {
 					t.Fatalf("%s: %d %s", name, status, body)
 				}
-				if r := w.last(); r.Event != audit.EventProxyRejected || r.Reason != want {
+				if r := w.last(); r.Event != audit.EventProxyRejected || Reason(r.Reason) != want {
 					t.Errorf("%s: the row is %s %s", name, r.Event, r.Reason)
 				}
 				s.ends(t)

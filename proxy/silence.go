@@ -93,7 +93,7 @@ func (s *silences) take() (a Authority, fields map[string]any) {
 func (p *Plane) recordSilence(a Authority, fields map[string]any) {
 	x := p.newExchange(Door{Redirected: true}, audit.SourceConnectTLS, a, "", nil)
 	x.row.Method = http.MethodConnect
-	x.row.Decision, x.row.Reason, x.row.Status = audit.DecisionRejected, reasonNoRequest, kindOf(reasonNoRequest).status
+	x.row.Decision, x.row.Reason, x.row.Status = audit.DecisionRejected, string(reasonNoRequest), reasonNoRequest.meaning().status
 	for name, value := range fields {
 		x.row.Fields[name] = value
 	}

@@ -84,7 +84,7 @@ func TestARedirectedConnectionThatAsksForNothingHasARow(t *testing.T) {
 		_ = conn.Close()
 		rows := w.untilRows(func(rows []audit.Row) bool { return len(rows) > i })
 		r := rows[i]
-		if r.Event != audit.EventSandboxRejected || r.Decision != audit.DecisionRejected || r.Reason != reasonNoRequest || r.Method != "CONNECT" ||
+		if r.Event != audit.EventSandboxRejected || r.Decision != audit.DecisionRejected || Reason(r.Reason) != reasonNoRequest || r.Method != "CONNECT" ||
 			fmt.Sprintf("%s:%d", r.Host, r.Port) != c.target || r.Fields["redirected"] != true || r.ConnectorFQN != c.connector {
 			t.Errorf("%s: %+v", c.name, r)
 		}
@@ -110,7 +110,7 @@ func TestAClientThatWaitsForItsServerHasARow(t *testing.T) {
 		t.Errorf("it reads %q, %v", said, err)
 	}
 	r := w.untilRows(func(rows []audit.Row) bool { return len(rows) > 0 })[0]
-	if r.Reason != reasonNoRequest || r.Host != "db.example" || r.Port != 3306 || r.Fields["redirected"] != true {
+	if Reason(r.Reason) != reasonNoRequest || r.Host != "db.example" || r.Port != 3306 || r.Fields["redirected"] != true {
 		t.Errorf("row %+v", r)
 	}
 }
@@ -137,7 +137,7 @@ func TestAPortScanIsCountedInFewRows(t *testing.T) {
 	end()
 	seen, counting := 0, 0
 	for _, r := range w.rows() {
-		if r.Reason != reasonNoRequest || r.Fields["redirected"] != true || r.Host != "198.51.100.7" {
+		if Reason(r.Reason) != reasonNoRequest || r.Fields["redirected"] != true || r.Host != "198.51.100.7" {
 			t.Fatalf("row %+v", r)
 		}
 		n, counted := r.Fields["connections"].(float64)

@@ -22,7 +22,7 @@ func (x *Exchange) reject(d *Denial) *Denial {
 	if d.Reason == reasonClientGone && x.shed() {
 		d = exhausted()
 	}
-	x.row.Decision, x.row.Reason = audit.DecisionRejected, d.Reason
+	x.row.Decision, x.row.Reason = audit.DecisionRejected, string(d.Reason)
 	x.row.Status = d.Status()
 	x.attribute()
 	d.subject = x.subject(d.Reason)
@@ -85,7 +85,7 @@ func (x *Exchange) slowDown() bool {
 	if p.refusing.Allow() {
 		return true
 	}
-	if x.row.Reason == reasonMemory {
+	if x.row.Reason == string(reasonMemory) {
 		return false // to wait would hold what there is too little of
 	}
 	select {

@@ -201,7 +201,7 @@ func TestAnExchangeThatIsShedIsRecordedAsSuch(t *testing.T) {
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		for _, row := range w.rows() {
-			if row.Reason == reasonMemory {
+			if Reason(row.Reason) == reasonMemory {
 				if row.Decision != "proxied" {
 					t.Errorf("the row says %+v", row)
 				}

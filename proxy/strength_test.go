@@ -164,7 +164,7 @@ func TestAWeakChainGetsNothingOnAnyWay(t *testing.T) {
 						}
 						break
 					}
-					if status != 502 || why != reasonTLSUpstream || w.last().Event != audit.EventProxyRejected || w.last().Reason != reasonTLSUpstream {
+					if status != 502 || why != reasonTLSUpstream || w.last().Event != audit.EventProxyRejected || Reason(w.last().Reason) != reasonTLSUpstream {
 						t.Errorf("%s, %s: %d %s", way, alpn, status, body)
 					}
 					if bytes.Contains([]byte(body), []byte("x509")) {

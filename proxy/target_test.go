@@ -29,7 +29,11 @@ func TestAPathThatCouldBeReadInTwoWaysIsNamed(t *testing.T) {
 
 func TestATargetIsItsTunnels(t *testing.T) {
 	a := Authority{Host: "h.example", Port: 8443}
-	for name, c := range map[string]struct{ raw, host, reason, doubt string }{
+	for name, c := range map[string]struct {
+		raw, host string
+		reason    Reason
+		doubt     string
+	}{
 		"path":               {"/v1?q", "h.example:8443", "", ""},
 		"capitals":           {"/v1", "H.Example:8443", "", ""},
 		"absolute":           {"https://h.example:8443/v1", "h.example:8443", "", ""},

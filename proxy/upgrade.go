@@ -61,7 +61,7 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 	x := u.x
 	relay := &websocket.Relay{Upstream: u.ReadWriteCloser}
 	relay.NewScanner = func() websocket.Scanner { return x.scrub().NewScanner() }
-	reason := ""
+	reason := Reason("")
 	shed := make(chan struct{})
 	account, once := x.p.budget.Conn(), sync.OnceFunc(func() { close(shed) })
 	relay.ToClient, relay.ToUpstream = account.Hold(once), account.Hold(once)
@@ -76,7 +76,7 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 		if x.sent == nil {
 			x.row.RequestBytes = relay.Sent
 		}
-		x.row.ResponseBytes, x.row.Reason = relay.Received, reason
+		x.row.ResponseBytes, x.row.Reason = relay.Received, string(reason)
 		x.redactions.Add(relay.Hits)
 		x.note()
 	}()

@@ -260,7 +260,7 @@ func TestAWebSocketIsAcceptedAsItWasOffered(t *testing.T) {
 				return
 			}
 			body, _ := io.ReadAll(res.Body)
-			if class, why := reason(t, string(body)); class != "response_unsafe" || why != reasonSwitch || w.last().Reason != reasonSwitch {
+			if class, why := reason(t, string(body)); class != "response_unsafe" || why != reasonSwitch || Reason(w.last().Reason) != reasonSwitch {
 				t.Errorf("refused with %s, the row says %s", body, w.last().Reason)
 			}
 			<-gone // the upstream connection is closed

@@ -192,7 +192,7 @@ func (g *granter) refresh(ctx context.Context, force bool) {
 		g.withhold(err)
 		return
 	}
-	g.unread = &unreadGrants{connectors: map[spec.FQN]string{}}
+	g.unread = &unreadGrants{connectors: map[spec.FQN]proxy.Reason{}}
 	connectors, faults := g.s.store.Current()
 	connectors = g.unread.keepUnread(connectors, g.connectors, faults)
 	if g.s.vault.LockedForAll() {
@@ -240,7 +240,7 @@ func (g *granter) recordBroken(ctx context.Context, faults []error) {
 		row := audit.Row{Event: audit.EventConnectorVerifyFailed, SessionID: g.s.id, Source: audit.SourceLauncher,
 			Reason: "hash_mismatch", Fields: map[string]any{"error": fault.Error()}}
 		if reason, unread := isUnread(fault); unread {
-			row.Reason = reason
+			row.Reason = string(reason)
 		} else {
 			g.s.log.Error("a connector failed its verification and is not used", "error", fault)
 		}

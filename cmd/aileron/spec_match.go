@@ -107,7 +107,7 @@ func judge(q proxy.Question) matchJSON {
 
 func (j matchJSON) refused(d *proxy.Denial) matchJSON {
 	j.Class = d.ErrorClass()
-	j.Reason, j.Message, j.Requested, j.Granted = d.Reason, d.Message, d.Requested, d.Granted
+	j.Reason, j.Message, j.Requested, j.Granted = string(d.Reason), d.Message, d.Requested, d.Granted
 	return j
 }
 

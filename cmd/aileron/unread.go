@@ -18,7 +18,7 @@ import (
 // unreadGrants is what a session could not read of its grants. It is not known
 // whether that was changed, so it is neither used nor forgotten.
 type unreadGrants struct {
-	connectors map[spec.FQN]string // with their reasons
+	connectors map[spec.FQN]proxy.Reason // with their reasons
 	vault      bool
 	cause      error // the first one
 }
@@ -44,7 +44,7 @@ func (u *unreadGrants) noteVault(err error) bool {
 
 // isUnread reports whether a fault of the store is one of reading, and its
 // reason.
-func isUnread(fault error) (reason string, unread bool) {
+func isUnread(fault error) (reason proxy.Reason, unread bool) {
 	var entry *store.UnreadableError
 	var all *store.StoreError
 	switch {
@@ -98,7 +98,7 @@ func (g *granter) withhold(missing error) {
 	if g.complained[missing.Error()] {
 		return
 	}
-	g.unread = &unreadGrants{connectors: map[spec.FQN]string{}}
+	g.unread = &unreadGrants{connectors: map[spec.FQN]proxy.Reason{}}
 	for _, c := range g.connectors {
 		g.unread.connectors[c.FQN] = proxy.ReasonHomeMissing
 	}

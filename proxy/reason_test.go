@@ -1,0 +1,82 @@
+package proxy
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// documented is what a row of docs/errors.md states about a reason.
+type documented struct {
+	class  class
+	status []string // one or more; none for a reason that no response has
+}
+
+// documentedReasons returns the rows of docs/errors.md about the proxy's
+// reasons, without those that only commands print.
+func documentedReasons(t *testing.T) map[Reason]documented {
+	t.Helper()
+	manual, err := os.ReadFile("../docs/errors.md")
+	must(t, err)
+	rows := map[Reason]documented{}
+	quoted := regexp.MustCompile("`(\\w+)`")
+	last := class("")
+	for line := range strings.SplitSeq(string(manual), "\n") {
+		cells := strings.Split(line, " |")
+		if !strings.HasPrefix(line, "| ") || len(cells) < 5 || strings.Contains(cells[1], "--json") {
+			continue
+		}
+		if m := quoted.FindStringSubmatch(cells[0]); m != nil {
+			last = class(m[1])
+		}
+		for _, m := range quoted.FindAllStringSubmatch(cells[2], -1) {
+			rows[Reason(m[1])] = documented{last, regexp.MustCompile(`\d+`).FindAllString(cells[1], -1)}
+		}
+	}
+	return rows
+}
+
+func TestTheManualExplainsEveryReasonAndNoOther(t *testing.T) {
+	manual := documentedReasons(t)
+	for reason, m := range meanings {
+		row, ok := manual[reason]
+		switch {
+		case !ok:
+			t.Errorf("docs/errors.md does not explain %s", reason)
+		case row.class != m.class:
+			t.Errorf("docs/errors.md has %s under %s, the table under %s", reason, row.class, m.class)
+		case reason != reasonUndelivered && !slices.Contains(row.status, strconv.Itoa(m.status)):
+			t.Errorf("docs/errors.md has %s with status %s, the table with %d", reason, row.status, m.status)
+		case m.hint == "":
+			t.Errorf("%s has no hint", reason)
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(manual)) {
+		if _, ok := meanings[reason]; !ok {
+			t.Errorf("docs/errors.md explains %s, which no request is denied for", reason)
+		}
+	}
+}
+
+// Every constant of the type is in the table: one that is not would read as an
+// internal error.
+func TestEveryReasonHasAMeaning(t *testing.T) {
+	source, err := os.ReadFile("reason.go")
+	must(t, err)
+	declared := regexp.MustCompile(`(?m)^\t[rR]eason\w+\s+Reason = "(\w+)"`).FindAllStringSubmatch(string(source), -1)
+	for _, m := range declared {
+		if _, ok := meanings[Reason(m[1])]; !ok {
+			t.Errorf("%s has no meaning", m[1])
+		}
+	}
+	if len(declared) != len(meanings) {
+		t.Errorf("%d reasons are declared, and %d have a meaning", len(declared), len(meanings))
+	}
+	if m := Reason("unheard_of").meaning(); m.class != runtimeError || m.status != 502 {
+		t.Errorf("a reason that is not in the table means %+v", m)
+	}
+}
