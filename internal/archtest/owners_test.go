@@ -26,7 +26,7 @@ var owners = []owner{
 	{"github.com/google/martian/v3", "proxy/modify/*.go e2e/bench/*.go", "header modifiers"},
 	{"github.com/google/nftables", "sandbox/gateway/*.go", "the gateway's rules without tools in the image"},
 	{"github.com/oklog/ulid/v2", "audit/row.go audit/unknown.go", "ids of rows and sessions"},
-	{"github.com/rogpeppe/go-internal", "cmd/aileron/*_test.go", "the command line as stories, in txtar"},
+	{"github.com/rogpeppe/go-internal", "cmd/aileron/*_test.go proxy/story_test.go", "stories in txtar"},
 	{"github.com/spf13/cobra", "cmd/aileron/*.go", "the command tree"},
 	{"github.com/tidwall/gjson", "proxy/fields.go", "declared audit fields; never a decision"},
 	{"github.com/vishvananda/netlink", "sandbox/gateway/*.go e2e/harness/*.go", "routes and namespaces without tools"},
