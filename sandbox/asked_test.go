@@ -15,7 +15,8 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
-	"github.com/docker/docker/client"
+
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // asked is a container as the engine is asked for it.
@@ -40,7 +41,11 @@ func recorder(t *testing.T, kind string, image container.Config) (*Engine, func(
 	mux.HandleFunc("GET /v1.41/images/{ref...}", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, map[string]any{"Id": "sha256:pinned", "Config": image})
 	})
-	mux.HandleFunc("GET /v1.41/info", func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]any{}) })
+	mux.HandleFunc("/_ping", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Api-Version", "1.41") })
+	mux.HandleFunc("GET /v1.41/version", func(w http.ResponseWriter, _ *http.Request) {
+		component := map[string]string{"podman": "Podman Engine", "docker": "Engine"}[kind]
+		reply(w, map[string]any{"Version": "4.3.1", "Components": []any{map[string]string{"Name": component}}})
+	})
 	mux.HandleFunc("GET /info", func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]any{}) })
 	mux.HandleFunc("PUT /v1.41/containers/{id}/archive", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /v1.41/containers/create", func(w http.ResponseWriter, r *http.Request) {
@@ -67,12 +72,12 @@ func recorder(t *testing.T, kind string, image container.Config) (*Engine, func(
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}}
 	server.Start()
 	t.Cleanup(server.Close)
-	cli, err := client.NewClientWithOpts(client.WithHost("unix://"+socket), client.WithVersion("1.41"))
+	e, err := engine.Connect(t.Context(), kind, "unix://"+socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cli.Close() })
-	return &Engine{kind: kind, cli: cli}, func(role string) asked {
+	t.Cleanup(e.Close)
+	return &Engine{Engine: e}, func(role string) asked {
 		t.Helper()
 		mu.Lock()
 		defer mu.Unlock()
@@ -173,7 +178,7 @@ func TestABoxIsAskedForWithEachPartOfTheSeal(t *testing.T) {
 			e, made := recorder(t, kind, container.Config{User: "agent", Env: []string{"OF=the image"}})
 			b := anyBox(t)
 			b.Env, b.Hide = []string{"HTTPS_PROXY=http://127.0.0.1:3128"}, []string{filepath.Join(b.Dir, ".aileron")}
-			if _, err := e.createBox(t.Context(), b, &part{id: "the-gateway"}, "THE PROFILE"); err != nil {
+			if _, err := e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"); err != nil {
 				t.Fatal(err)
 			}
 			box := made("box")
@@ -208,7 +213,7 @@ func TestAReadOnlyBoxIsAskedForAsThat(t *testing.T) {
 	e, made := recorder(t, "podman", container.Config{})
 	b := anyBox(t)
 	b.ReadOnly = true
-	if _, err := e.createBox(t.Context(), b, &part{id: "the-gateway"}, "THE PROFILE"); err != nil {
+	if _, err := e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"); err != nil {
 		t.Fatal(err)
 	}
 	box := made("box")

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // first is a stream that keeps when its first byte came.
@@ -74,7 +76,7 @@ func startTime(b *testing.B, e *Engine, image Image, binary string, sealed bool)
 	if err := os.Chmod(dir, 0o711); err != nil {
 		b.Fatal(err)
 	}
-	for _, name := range sockets {
+	for _, name := range socketNames {
 		l, err := net.Listen("unix", filepath.Join(dir, name))
 		if err == nil {
 			defer l.Close()
@@ -87,25 +89,25 @@ func startTime(b *testing.B, e *Engine, image Image, binary string, sealed bool)
 	out := &first{}
 	box := Box{Session: "bench-" + filepath.Base(dir), Image: image, Command: []string{"echo", "up"}, Dir: b.TempDir(),
 		SocketDir: dir, mounts: dir, Binary: binary, Stdout: out, Stderr: io.Discard}
-	seccomp, err := e.profile(dir)
+	seccomp, err := e.Seccomp(dir, seccompProfile)
 	if err != nil {
 		b.Fatal(err)
 	}
-	var parts []*part
+	var parts []*engine.Container
 	defer func() {
-		if err := e.clean(context.Background(), parts); err != nil {
+		if err := e.RemoveAll(context.Background(), parts); err != nil {
 			b.Error(err)
 		}
 	}()
 	begin := time.Now()
-	var gateway *part
+	var gateway *engine.Container
 	var id string
 	if sealed {
 		made, err := e.createGateway(b.Context(), box, seccomp)
 		if err != nil {
 			b.Fatal(err)
 		}
-		gateway = &part{id: made}
+		gateway = &engine.Container{ID: made}
 		parts = append(parts, gateway)
 		if err := e.startGateway(b.Context(), gateway); err != nil {
 			b.Fatal(err)
@@ -114,18 +116,16 @@ func startTime(b *testing.B, e *Engine, image Image, binary string, sealed bool)
 			b.Fatal(err)
 		}
 	} else {
-		config, host, _, err := e.boxConfig(b.Context(), box, seccomp)
+		config, _, err := e.boxConfig(b.Context(), box, seccomp)
 		if err != nil {
 			b.Fatal(err)
 		}
-		host.NetworkMode = "none"
-		c, err := e.create(b.Context(), config, host, "")
-		if err != nil {
+		config.Network = "none"
+		if id, err = e.Create(b.Context(), config); err != nil {
 			b.Fatal(err)
 		}
-		id = c.ID
 	}
-	parts = append(parts, &part{id: id})
+	parts = append(parts, &engine.Container{ID: id})
 	if code, err := e.runBox(b.Context(), box, parts[len(parts)-1], gateway); code != 0 || err != nil {
 		b.Fatalf("the box ended with %d, %v", code, err)
 	}

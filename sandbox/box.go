@@ -8,10 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strconv"
 
-	"github.com/docker/docker/api/types/mount"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // File is one file, or directory, that is put into a box before it starts.
@@ -28,7 +26,7 @@ type Box struct {
 	Command   []string
 	Needs     []string // commands that the image must have besides
 	Env       []string
-	Behind    []string // names of Env: the image's own value stays, before ours and a space
+	AppendTo  []string // names of Env: ours is appended to the image's own value, after a space
 	Dir       string   // the project; at Workspace in the box
 	Hide      []string // directories below Dir that are empty in the box
 	SocketDir string   // holds proxy.sock and redirect.sock; only the gateway sees it
@@ -91,52 +89,52 @@ func (b Box) name(role string) string { return namePrefix + b.Session + "-" + ro
 func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	defer func() {
 		if !errors.Is(err, ErrLeft) {
-			plainly(&err)
+			engine.Unwrap(&err)
 		}
 	}()
-	seccomp, err := e.profile(b.SocketDir)
+	seccomp, err := e.Seccomp(b.SocketDir, seccompProfile)
 	if err != nil {
 		return 1, err
 	}
 	// Not the session's directory: a box can read where its mounts come from,
 	// and where the vault is is no business of the agent's.
-	if b.mounts, err = makeDir(); err != nil {
+	if b.mounts, err = engine.MakeDir(); err != nil {
 		return 1, fmt.Errorf("make a directory for the box's files: %w", err)
 	}
 	defer os.RemoveAll(b.mounts)
-	if inside := e.exposed(b); inside != "" {
+	if inside := e.forbiddenMount(b); inside != "" {
 		return 1, &ProjectError{Dir: b.Dir, Holds: inside}
 	}
 	if b.Image, _, err = e.pin(ctx, b.Image); err != nil {
 		return 1, err
 	}
-	var made []*part
+	var made []*engine.Container
 	defer func() {
-		plainly(&err)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrInterrupted) && !errors.As(err, new(*WaitError)) {
-			if why := e.wentAway(); why != "" {
+		engine.Unwrap(&err)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrInterrupted) && !errors.As(err, new(*engine.WaitError)) {
+			if why := e.WentAway(); why != "" {
 				err = fmt.Errorf("run the box: %s, and without it the box cannot go on", why)
 			}
 		}
-		if left := e.clean(ctx, made); left != nil {
+		if left := e.RemoveAll(ctx, made); left != nil {
 			err = joined(err, left)
 		}
 	}()
-	var gateway *part
+	var gateway *engine.Container
 	if !b.Unsealed {
 		id, err := e.createGateway(ctx, b, seccomp)
 		if err != nil {
-			made = append(made, &part{id: b.name("gw")}) // a call that was given up may still be done
+			made = append(made, &engine.Container{ID: b.name("gw")}) // a call that was given up may still be done
 			return 1, err
 		}
-		gateway = &part{id: id}
+		gateway = &engine.Container{ID: id}
 		made = append(made, gateway)
 		if err := e.startGateway(ctx, gateway); err != nil {
 			return 1, err
 		}
 	}
 	id, err := e.createBox(ctx, b, gateway, seccomp)
-	box := &part{id: cmp.Or(id, b.name("box"))}
+	box := &engine.Container{ID: cmp.Or(id, b.name("box"))}
 	made = append(made, box)
 	if err != nil {
 		return 1, err
@@ -152,30 +150,17 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 		return 1, err
 	}
 	if !b.ReadOnly { // a root that is read-only has them mounted
-		if err := e.put(ctx, box.id, b.Files); err != nil {
+		if err := e.put(ctx, box.ID, b.Files); err != nil {
 			return 1, err
 		}
 	}
 	return e.runBox(ctx, b, box, gateway)
 }
 
-// mountFiles are a box's files as mounts, from a directory on the host: Docker
-// copies nothing into a root that is read-only.
-func mountFiles(b Box) ([]mount.Mount, error) {
-	dir := filepath.Join(b.mounts, "files")
-	if err := os.Mkdir(dir, 0o711); err != nil { //nolint:gosec // the box's user reads them
-		return nil, fmt.Errorf("put the session's files beside the box: %w", err)
+// joined is two errors in one line.
+func joined(first, second error) error {
+	if first == nil {
+		return second
 	}
-	var mounts []mount.Mount
-	for i, f := range b.Files {
-		if f.Mode.IsDir() {
-			continue // made with the mount
-		}
-		at := filepath.Join(dir, strconv.Itoa(i))
-		if err := writePublic(at, f.Data, f.Mode.Perm()); err != nil {
-			return nil, fmt.Errorf("put the session's files beside the box: %w", err)
-		}
-		mounts = append(mounts, mount.Mount{Type: mount.TypeBind, Source: at, Target: f.Path, ReadOnly: true})
-	}
-	return mounts, nil
+	return fmt.Errorf("%w; %w", first, second)
 }

@@ -5,17 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/pkg/stdcopy"
-
 	"github.com/ALRubinger/aileron/internal/imagefs"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // Report is what an image offers to a box.
@@ -51,16 +48,16 @@ exit 0`
 // as Run's, without a network at all. What the image lacks stands in the
 // report; an error is the engine's.
 func (e *Engine) Check(ctx context.Context, b Box) (_ Report, err error) {
-	defer e.explain(&err)
-	if inside := e.exposed(b); inside != "" {
+	defer e.Explain(&err)
+	if inside := e.forbiddenMount(b); inside != "" {
 		return Report{}, &ProjectError{Dir: b.Dir, Holds: inside}
 	}
-	dir, err := makeDir() // the next session removes a killed one's
+	dir, err := engine.MakeDir()
 	if err != nil {
 		return Report{}, fmt.Errorf("check the image: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	seccomp, err := e.profile(dir)
+	seccomp, err := e.Seccomp(dir, seccompProfile)
 	if err != nil {
 		return Report{}, err
 	}
@@ -68,18 +65,18 @@ func (e *Engine) Check(ctx context.Context, b Box) (_ Report, err error) {
 		return Report{}, err
 	}
 	wanted := b.Command
-	b.Session, b.Stdin, b.TTY = nobody, nil, false
+	b.Session, b.Stdin, b.TTY = noSession, nil, false
 	b.Command = []string{"/bin/sh", "-c", writableScript}
-	config, host, _, err := e.boxConfig(ctx, b, seccomp)
+	config, _, err := e.boxConfig(ctx, b, seccomp)
 	if err != nil {
 		return Report{}, err
 	}
-	host.NetworkMode = "none"
-	id, err := e.lend(ctx, config, host)
+	config.Name, config.Network = scratchName(), "none"
+	id, err := e.CreateScratch(ctx, config)
 	if err != nil {
 		return Report{}, fmt.Errorf("check the image: %w", err)
 	}
-	defer func() { _ = e.remove(context.WithoutCancel(ctx), id) }()
+	defer func() { _ = e.Remove(context.WithoutCancel(ctx), id) }()
 	b.Command = wanted
 	r, err := e.preflight(ctx, b, id)
 	if bad := (*CommandError)(nil); errors.As(err, &bad) {
@@ -87,19 +84,24 @@ func (e *Engine) Check(ctx context.Context, b Box) (_ Report, err error) {
 	} else if err != nil {
 		return Report{}, err
 	}
-	if sh, err := e.stat(ctx, id, "/bin/sh"); err != nil || !sh.There || len(r.Missing) > 0 {
+	if len(r.Missing) > 0 {
+		return r, nil
+	}
+	if _, err := e.Stat(ctx, id, "/bin/sh"); errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	} else if err != nil {
 		return r, err
 	}
 	return r, e.checkWriting(ctx, b, id, &r)
 }
 
 func (e *Engine) checkWriting(ctx context.Context, b Box, id string, r *Report) error {
-	said, err := e.say(ctx, b, id)
+	out, err := e.output(ctx, b, id)
 	if err != nil {
 		return err
 	}
 	writable := false
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(out) {
 		what, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch what {
 		case "user":
@@ -118,21 +120,17 @@ func (e *Engine) checkWriting(ctx context.Context, b Box, id string, r *Report) 
 // stands in the report, except the command itself, which is a CommandError.
 func (e *Engine) preflight(ctx context.Context, b Box, id string) (Report, error) {
 	var r Report
-	c, err := e.cli.ContainerInspect(ctx, id)
+	c, err := e.Inspect(ctx, id)
 	if err != nil {
 		return r, fmt.Errorf("look at the box: %w", err)
 	}
-	var env []string
-	if c.Config != nil {
-		env = c.Config.Env // the image's, and ours after it
-		r.User = c.Config.User
-	}
+	r.User = c.User
 	missing, err := e.findUser(ctx, b.Image, r.User)
 	if err != nil || len(missing) > 0 { // Podman looks into no box whose user it does not know
 		r.Missing = append(r.Missing, missing...)
 		return r, err
 	}
-	dirs := searchPath(env)
+	dirs := searchPath(c.Env)
 	for _, name := range b.Needs {
 		if _, err := e.findCommand(ctx, b, id, name, dirs); errors.As(err, new(*CommandError)) {
 			r.Missing = append(r.Missing, "the command "+name+" on its PATH")
@@ -189,19 +187,19 @@ func lists(etc fs.FS, list, name string) bool {
 }
 
 const (
-	sayTime = 30 * time.Second // for an image's shell to end, once it was started
-	maxSaid = 64 << 10         // of what it says
+	shellTime      = 30 * time.Second // for an image's shell to end, once it was started
+	maxShellOutput = 64 << 10
 )
 
-// say starts a container, waits for its end and gives the beginning of what
-// it said.
-func (e *Engine) say(ctx context.Context, b Box, id string) (string, error) {
-	if err := e.cli.ContainerStart(ctx, id, container.StartOptions{}); err != nil {
+// output starts a container, waits for its end, and returns the beginning of its
+// output.
+func (e *Engine) output(ctx context.Context, b Box, id string) (string, error) {
+	if err := e.Start(ctx, id); err != nil {
 		return "", startError(b, err)
 	}
-	ending, cancel := context.WithTimeout(ctx, sayTime)
+	ending, cancel := context.WithTimeout(ctx, shellTime)
 	defer cancel()
-	exited, faults := e.wait(ending, id)
+	exited, faults := e.Wait(ending, id)
 	select {
 	case <-exited:
 	case err := <-faults:
@@ -210,15 +208,5 @@ func (e *Engine) say(ctx context.Context, b Box, id string) (string, error) {
 		}
 		return "", fmt.Errorf("wait for the box: the engine went away: %w", err)
 	}
-	logs, err := e.cli.ContainerLogs(ctx, id, container.LogsOptions{ShowStdout: true, ShowStderr: true})
-	if err != nil {
-		return "", fmt.Errorf("listen to the box: %w", err)
-	}
-	defer logs.Close()
-	var out, other bytes.Buffer
-	bounded := &io.LimitedReader{R: logs, N: maxSaid}
-	if _, err := stdcopy.StdCopy(&out, &other, bounded); err != nil && bounded.N > 0 {
-		return "", fmt.Errorf("listen to the box: %w", err)
-	}
-	return out.String(), nil
+	return e.Logs(ctx, id, maxShellOutput)
 }

@@ -1,14 +1,12 @@
 package sandbox
 
 import (
-	"archive/tar"
 	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed" // the base image's recipe
 	"encoding/hex"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -17,9 +15,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/build"
-	"github.com/docker/docker/api/types/image"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 //go:embed image/Dockerfile
@@ -58,56 +54,52 @@ func digest(parts ...[]byte) string {
 	return hex.EncodeToString(h.Sum(nil))[:12]
 }
 
-// EnsureImage makes an image that is missing (policy auto), in any case
-// (always), or says that it is missing (never). What the build says goes to
-// progress, as it is said. The image that it gives stays the same one, whatever
-// becomes of its name.
+// EnsureImage makes an image when it is missing (policy auto), in any case
+// (always), or not at all (never). The output of the build goes to progress, as
+// it arrives. The image that is returned stays the same one, whatever becomes of
+// its name.
 func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, progress io.Writer) (_ Image, err error) {
-	defer e.explain(&err)
+	defer e.Explain(&err)
 	found, _, err := e.pin(ctx, Image{Ref: img.Ref, Dockerfile: img.Dockerfile, Base: img.Base})
 	here := err == nil
 	switch {
-	case !here && !errdefs.IsNotFound(err):
+	case !here && !engine.IsNotFound(err):
 		return img, err
 	case here && (policy != "always" || img.Dockerfile == nil):
 		return found, nil
 	case img.Dockerfile == nil:
-		return img, fmt.Errorf("find the image %s: it is not on this host; pull or build it first with %s", img.Ref, e.kind)
+		return img, fmt.Errorf("find the image %s: it is not on this host; pull or build it first with %s", img.Ref, e.Kind())
 	case policy == "never":
 		return img, fmt.Errorf("find the image %s: it is not built yet, and --sandbox-build=never forbids building it", img.Ref)
 	}
-	args := map[string]*string{}
+	args := map[string]string{}
 	if img.Base != nil {
 		base, err := e.EnsureImage(ctx, *img.Base, policy, progress)
 		if err != nil {
 			return img, err
 		}
-		args["BASE"] = &base.Ref
-		extra, err := e.extraRoots(ctx, base)
-		if err != nil {
+		args["BASE"] = base.Ref
+		if args["EXTRA_CA"], err = e.extraRoots(ctx, base); err != nil {
 			return img, err
 		}
-		args["EXTRA_CA"] = &extra
 	}
-	fmt.Fprintf(progress, "aileron: building %s with %s (once)\n", img.Ref, e.kind)
-	if err := e.build(ctx, img, args, progress); err != nil {
+	fmt.Fprintf(progress, "aileron: building %s with %s (once)\n", img.Ref, e.Kind())
+	if err := e.Build(ctx, img.Ref, img.Dockerfile, args, map[string]string{"aileron.image": "1"}, progress); err != nil {
 		return img, err
 	}
 	found, _, err = e.pin(ctx, img)
 	return found, err
 }
 
-// pin looks an image up, by its name only where nobody has yet.
-func (e *Engine) pin(ctx context.Context, img Image) (Image, image.InspectResponse, error) {
-	about, err := e.cli.ImageInspect(ctx, cmp.Or(img.id, img.Ref))
-	if err == nil && about.ID == "" {
-		err = errors.New("the engine gives it no id")
-	}
+// pin looks an image up, by its name only when it is looked up for the first
+// time.
+func (e *Engine) pin(ctx context.Context, img Image) (Image, engine.Image, error) {
+	found, err := e.Image(ctx, cmp.Or(img.id, img.Ref))
 	if err != nil {
-		return img, about, fmt.Errorf("look at the image %s: %w", img.Ref, err)
+		return img, found, fmt.Errorf("look at the image %s: %w", img.Ref, err)
 	}
-	img.id = about.ID
-	return img, about, nil
+	img.id = found.ID
+	return img, found, nil
 }
 
 // extraRoots are roots that this host trusts and a base image does not, such
@@ -139,55 +131,4 @@ func (e *Engine) extraRoots(ctx context.Context, base Image) (string, error) {
 		}
 	}
 	return extra.String(), nil
-}
-
-func (e *Engine) build(ctx context.Context, img Image, args map[string]*string, progress io.Writer) error {
-	var archive bytes.Buffer
-	tw := tar.NewWriter(&archive)
-	if err := tw.WriteHeader(&tar.Header{Name: "Dockerfile", Mode: 0o644, Size: int64(len(img.Dockerfile))}); err != nil {
-		return fmt.Errorf("build %s: %w", img.Ref, err)
-	}
-	if _, err := tw.Write(img.Dockerfile); err != nil {
-		return fmt.Errorf("build %s: %w", img.Ref, err)
-	}
-	if err := tw.Close(); err != nil {
-		return fmt.Errorf("build %s: %w", img.Ref, err)
-	}
-	// The host's network: engines without a bridge of their own build too.
-	res, err := e.cli.ImageBuild(ctx, &archive, build.ImageBuildOptions{Tags: []string{img.Ref}, Dockerfile: "Dockerfile", BuildArgs: args,
-		Remove: true, ForceRemove: true, NetworkMode: "host", Labels: map[string]string{"aileron.image": "1"}})
-	if err != nil {
-		return fmt.Errorf("build %s: %w", img.Ref, err)
-	}
-	defer res.Body.Close()
-	return readBuild(res.Body, img.Ref, progress)
-}
-
-// buildLines makes a line of its own of each step that a program shows by
-// overwriting its line.
-func buildLines(stream string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(stream, "\r\n", "\n"), "\r", "\n")
-}
-
-// readBuild passes on what a build says, and finds the error that stands in
-// the stream.
-func readBuild(r io.Reader, ref string, progress io.Writer) error {
-	dec := json.NewDecoder(r)
-	for {
-		var line struct {
-			Stream string `json:"stream"`
-			Error  string `json:"error"`
-		}
-		if err := dec.Decode(&line); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("build %s: %w", ref, err)
-		}
-		if line.Error != "" {
-			return fmt.Errorf("build %s: %s", ref, strings.TrimSpace(line.Error))
-		}
-		if _, err := io.WriteString(progress, buildLines(line.Stream)); err != nil {
-			return fmt.Errorf("build %s: %w", ref, err)
-		}
-	}
 }

@@ -9,10 +9,6 @@ import (
 	"os"
 	"path"
 	"runtime"
-	"strings"
-
-	"github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/container"
 
 	"github.com/ALRubinger/aileron/internal/imagefs"
 )
@@ -39,14 +35,10 @@ func (e *ArchitectureError) Error() string {
 		e.Image, e.Theirs, e.Ours, e.Ours)
 }
 
-// ErrEngine is returned when not the image but its engine is at fault, or when
-// ctx ended.
-var ErrEngine = errors.New("the engine failed")
-
 // OpenImage opens the file system of an image. It must be closed. Reading from
 // it fails when ctx ends.
 func (e *Engine) OpenImage(ctx context.Context, img Image) (_ *ImageFS, err error) {
-	defer e.explain(&err)
+	defer e.Explain(&err)
 	img, about, err := e.pin(ctx, img)
 	if err != nil {
 		return nil, err
@@ -54,15 +46,11 @@ func (e *Engine) OpenImage(ctx context.Context, img Image) (_ *ImageFS, err erro
 	if theirs := about.Architecture; theirs != "" && theirs != runtime.GOARCH && !emulated(theirs) {
 		return nil, &ArchitectureError{img.Ref, theirs, runtime.GOARCH}
 	}
-	id, err := e.lend(ctx, &container.Config{Image: img.id, Cmd: []string{"/"}, Entrypoint: []string{}, User: "0:0",
-		Labels: Box{Session: nobody}.labels("box")}, &container.HostConfig{NetworkMode: "none"})
+	id, err := e.CreateScratch(ctx, scratch(img))
 	if err != nil {
 		return nil, fmt.Errorf("look into %s: %w", img.Ref, err)
 	}
-	f := &ImageFS{close: func() { _ = e.remove(context.WithoutCancel(ctx), id) }}
-	if about.Config != nil {
-		f.env = about.Config.Env
-	}
+	f := &ImageFS{env: about.Env, close: func() { _ = e.Remove(context.WithoutCancel(ctx), id) }}
 	etc, err := e.readEtc(ctx, id)
 	if err != nil {
 		f.Close()
@@ -92,8 +80,8 @@ func emulated(arch string) bool {
 
 // readEtc reads a container's /etc. One that does not exist is empty.
 func (e *Engine) readEtc(ctx context.Context, id string) (imagefs.Tree, error) {
-	r, _, err := e.cli.CopyFromContainer(ctx, id, "/"+imagefs.Etc)
-	if notThere(err) {
+	r, err := e.ReadArchive(ctx, id, "/"+imagefs.Etc)
+	if errors.Is(err, fs.ErrNotExist) {
 		return imagefs.Tree{}, nil
 	}
 	if err != nil {
@@ -103,55 +91,26 @@ func (e *Engine) readEtc(ctx context.Context, id string) (imagefs.Tree, error) {
 	return imagefs.ReadTree(r)
 }
 
-func notThere(err error) bool {
-	return errdefs.IsNotFound(err) || err != nil && strings.Contains(err.Error(), "no such file")
-}
-
 // filesOf reads single files of a container.
 func (e *Engine) filesOf(ctx context.Context, id string) imagefs.Source {
 	return imagefs.Source{
 		Lstat: func(name string) (_ imagefs.Node, err error) {
-			defer e.explain(&err)
-			entry, err := e.stat(ctx, id, "/"+name)
-			if err == nil && !entry.There {
-				err = fs.ErrNotExist
-			}
-			return imagefs.Node{Mode: entry.Mode, Size: entry.Size, Link: entry.Link}, err
+			defer e.Explain(&err)
+			info, err := e.Stat(ctx, id, "/"+name)
+			return imagefs.Node{Mode: info.Mode, Size: info.Size, Link: info.Link}, err
 		},
 		ReadFile: func(name string) (_ []byte, err error) {
-			defer e.explain(&err)
+			defer e.Explain(&err)
 			return e.copyOut(ctx, id, "/"+name)
 		},
 	}
 }
 
-// Entry is what a container has under a name.
-type Entry struct {
-	There bool
-	Mode  fs.FileMode
-	Size  int64
-	Link  string // where a symbolic link leads in the end
-}
-
-func (e *Engine) stat(ctx context.Context, id, name string) (Entry, error) {
-	info, err := e.cli.ContainerStatPath(ctx, id, name)
-	if notThere(err) {
-		return Entry{}, nil
-	}
-	if err != nil {
-		return Entry{}, fmt.Errorf("%w: %w", ErrEngine, err)
-	}
-	return Entry{There: true, Mode: info.Mode, Size: info.Size, Link: info.LinkTarget}, nil
-}
-
 // copyOut reads a file of a container.
 func (e *Engine) copyOut(ctx context.Context, id, name string) ([]byte, error) {
-	r, _, err := e.cli.CopyFromContainer(ctx, id, name)
-	if notThere(err) {
-		return nil, fs.ErrNotExist
-	}
+	r, err := e.ReadArchive(ctx, id, name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrEngine, err)
+		return nil, err
 	}
 	defer r.Close()
 	return imagefs.ReadFirst(r)

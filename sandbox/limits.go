@@ -3,95 +3,25 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
-	"github.com/docker/docker/api/types/container"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-// Limits bound what a box may use of its engine's machine. A zero field is no
-// bound.
-type Limits struct {
-	Memory int64 // in bytes, and there is no swap besides
-	CPUs   float64
-}
-
-// MaxProcesses is how many processes and threads a box may have.
+// MaxProcesses is how many processes and threads a sandbox may have.
 const MaxProcesses = 4096
 
 // Machine returns what the engine's machine has.
 func (e *Engine) Machine(ctx context.Context) (_ Limits, err error) {
-	defer e.explain(&err)
-	info, err := e.about(ctx)
+	defer e.Explain(&err)
+	about, err := e.About(ctx)
 	if err != nil {
-		return Limits{}, fmt.Errorf("ask %s what its machine has: %w", e.kind, err)
+		return Limits{}, fmt.Errorf("ask %s what its machine has: %w", e.Kind(), err)
 	}
-	return Limits{Memory: info.MemTotal, CPUs: float64(info.NCPU)}, nil
+	return about.Machine, nil
 }
 
-// Share returns what a box may have of a machine unless it is configured:
+// Share returns what a sandbox may have of a machine unless it is configured:
 // three quarters of its memory, and all its CPUs but a quarter of one.
-func (machine Limits) Share() Limits {
+func Share(machine engine.Limits) engine.Limits {
 	return Limits{Memory: machine.Memory / 4 * 3, CPUs: max(machine.CPUs-0.25, 0)}
-}
-
-// Within returns the limits without those that the machine sets by itself.
-func (l Limits) Within(machine Limits) Limits {
-	if machine.Memory > 0 && l.Memory >= machine.Memory {
-		l.Memory = 0
-	}
-	if machine.CPUs > 0 && l.CPUs >= machine.CPUs {
-		l.CPUs = 0
-	}
-	return l
-}
-
-// String describes the limits for people.
-func (l Limits) String() string {
-	memory, cpus := "all memory", "all CPUs"
-	if l.Memory > 0 {
-		memory = FormatBytes(l.Memory) + " of memory, without swap,"
-	}
-	if l.CPUs > 0 {
-		cpus = strconv.FormatFloat(l.CPUs, 'f', -1, 64) + " CPUs"
-	}
-	return memory + " and " + cpus
-}
-
-// FormatBytes writes a size in the largest binary unit of which it has at least
-// one, with at most one decimal.
-func FormatBytes(n int64) string {
-	size, unit := float64(n), "bytes"
-	for _, next := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if size < 1024 {
-			break
-		}
-		size, unit = size/1024, next
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(size, 'f', 1, 64), ".0") + " " + unit
-}
-
-// cpuPeriod is the period of the kernel's CPU quota, in microseconds.
-const cpuPeriod = 100_000
-
-// resources adds the limits to those of a container.
-func (l Limits) resources(r container.Resources) container.Resources {
-	if l.Memory > 0 {
-		r.Memory, r.MemorySwap = l.Memory, l.Memory // the sum of both: no swap
-	}
-	if l.CPUs > 0 {
-		r.CPUPeriod, r.CPUQuota = cpuPeriod, int64(l.CPUs*cpuPeriod)
-	}
-	return r
-}
-
-// Exhaustion is what a box ran out of.
-type Exhaustion struct {
-	Memory    bool // the kernel killed a process of it
-	Processes bool // it could not start another one
-}
-
-func (e *Exhaustion) add(other Exhaustion) {
-	e.Memory = e.Memory || other.Memory
-	e.Processes = e.Processes || other.Processes
 }

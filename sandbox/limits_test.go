@@ -1,111 +1,29 @@
 package sandbox
 
 import (
-	"os"
-	"path/filepath"
-	"slices"
 	"testing"
+
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 func TestABoxLeavesAShareOfTheMachineFree(t *testing.T) {
 	for _, c := range []struct {
-		machine, want Limits
+		machine, want engine.Limits
 		text          string
 	}{
-		{Limits{16 << 30, 8}, Limits{12 << 30, 7.75}, "12 GiB of memory, without swap, and 7.75 CPUs"},
-		{Limits{1 << 30, 1}, Limits{768 << 20, 0.75}, "768 MiB of memory, without swap, and 0.75 CPUs"},
-		{Limits{25276502016, 2}, Limits{18957376512, 1.75}, "17.7 GiB of memory, without swap, and 1.75 CPUs"},
+		{engine.Limits{Memory: 16 << 30, CPUs: 8}, engine.Limits{Memory: 12 << 30, CPUs: 7.75}, "12 GiB of memory, without swap, and 7.75 CPUs"},
+		{engine.Limits{Memory: 1 << 30, CPUs: 1}, engine.Limits{Memory: 768 << 20, CPUs: 0.75}, "768 MiB of memory, without swap, and 0.75 CPUs"},
+		{engine.Limits{Memory: 25276502016, CPUs: 2}, engine.Limits{Memory: 18957376512, CPUs: 1.75}, "17.7 GiB of memory, without swap, and 1.75 CPUs"},
 	} {
-		got := c.machine.Share()
+		got := Share(c.machine)
 		if got != c.want || got.String() != c.text {
 			t.Errorf("Share of %v = %v (%s), want %v (%s)", c.machine, got, got, c.want, c.text)
 		}
 	}
-	if got := (Limits{64 << 30, 2}).Within(Limits{16 << 30, 8}); got != (Limits{0, 2}) {
+	if got := (engine.Limits{Memory: 64 << 30, CPUs: 2}).Within(engine.Limits{Memory: 16 << 30, CPUs: 8}); got != (engine.Limits{Memory: 0, CPUs: 2}) {
 		t.Errorf("Within = %v, want no limit of memory: the machine has less", got)
 	}
-	if got := (Limits{}).String(); got != "all memory and all CPUs" {
+	if got := (engine.Limits{}).String(); got != "all memory and all CPUs" {
 		t.Errorf("no limits are described as %q", got)
-	}
-}
-
-func TestLimitsThatTheKernelDoesNotEnforceAreFound(t *testing.T) {
-	limits := Limits{Memory: 1 << 20, CPUs: 0.5}
-	dir := func(files map[string]string) string {
-		at := t.TempDir()
-		for name, text := range files {
-			if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return at
-	}
-	both := func(unified bool, files map[string]string) groups {
-		g := group{dir(files), unified}
-		return groups{"memory": g, "cpu": g, "pids": g}
-	}
-	for _, c := range []struct {
-		name string
-		g    groups
-		want []string
-	}{
-		{"version 1", both(false, map[string]string{"memory.limit_in_bytes": "1048576\n", "cpu.cfs_quota_us": "50000\n"}), nil},
-		{"version 1, without limits", both(false, map[string]string{"memory.limit_in_bytes": "9223372036854771712\n", "cpu.cfs_quota_us": "-1\n"}), []string{"memory", "cpus"}},
-		{"version 2", both(true, map[string]string{"memory.max": "1048576\n", "cpu.max": "50000 100000\n"}), nil},
-		{"version 2, without limits", both(true, map[string]string{"memory.max": "max\n", "cpu.max": "max 100000\n"}), []string{"memory", "cpus"}},
-		{"version 2, without the controllers", both(true, nil), []string{"memory", "cpus"}},
-		{"the groups are of others", groupsOf("4:memory:/user\n1:cpu:/user\n", "c0ffee"), []string{"memory", "cpus"}},
-		{"not known", nil, nil},
-	} {
-		if got := c.g.unenforced(limits); !slices.Equal(got, c.want) {
-			t.Errorf("%s: unenforced = %q, want %q", c.name, got, c.want)
-		}
-		if got := c.g.unenforced(Limits{}); len(got) > 0 {
-			t.Errorf("%s: without limits %q are not enforced", c.name, got)
-		}
-	}
-}
-
-func TestWhatABoxRunsOutOfIsRead(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		unified bool
-		files   map[string]string
-		want    Exhaustion
-	}{
-		{"nothing", false, map[string]string{"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n", "pids.events": "max 0\n"}, Exhaustion{}},
-		{"memory, version 1", false, map[string]string{"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"}, Exhaustion{Memory: true}},
-		{"memory, version 2", true, map[string]string{"memory.events": "low 0\nhigh 0\nmax 12\noom 1\noom_kill 1\noom_group_kill 0\n"}, Exhaustion{Memory: true}},
-		{"a limit that was met without a kill", true, map[string]string{"memory.events": "max 12\noom 0\noom_kill 0\n"}, Exhaustion{}},
-		{"processes", true, map[string]string{"pids.events": "max 7\n"}, Exhaustion{Processes: true}},
-	} {
-		dir := t.TempDir()
-		for name, text := range c.files {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		g := group{dir, c.unified}
-		var got Exhaustion
-		groups{"memory": g, "pids": g}.look(&got)
-		if got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
-	}
-}
-
-func TestTheGroupOfAContainerIsTheOneWithItsLimits(t *testing.T) {
-	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "machine.slice/libpod-c0ffee.scope/container"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	want := filepath.Join(root, "machine.slice/libpod-c0ffee.scope")
-	for _, path := range []string{"/machine.slice/libpod-c0ffee.scope", "/machine.slice/libpod-c0ffee.scope/container"} {
-		if got := groupAt(root, path, "c0ffee", true); got.dir != want {
-			t.Errorf("groupAt(%s) = %q, want %q", path, got.dir, want)
-		}
-	}
-	if got := groupAt(root, "/machine.slice", "c0ffee", true); got.dir != "" {
-		t.Errorf("a group of others is taken for the container's: %q", got.dir)
 	}
 }

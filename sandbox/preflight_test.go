@@ -124,7 +124,7 @@ func TestAnImagesOwnValueStandsBeforeOurs(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, idleGateway, "sh", "-c", `echo "$KEPT|$REPLACED|$OURS"`)
 		b.Image = derived(t, e, "own", `ENV KEPT="one two" REPLACED=theirs`)
-		b.Env, b.Behind = []string{"KEPT=three", "REPLACED=ours", "OURS=ours"}, []string{"KEPT", "OURS"}
+		b.Env, b.AppendTo = []string{"KEPT=three", "REPLACED=ours", "OURS=ours"}, []string{"KEPT", "OURS"}
 		if code, err := e.Run(t.Context(), b); err != nil || code != 0 || out.String() != "one two three|ours|ours\n" {
 			t.Errorf("Run = %d, %v with %q%s", code, err, out, errs)
 		}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/docker/docker/api/types/container"
-
 	"github.com/ALRubinger/aileron/internal/imagefs"
 )
 
@@ -19,7 +17,7 @@ func (e *Engine) put(ctx context.Context, id string, files []File) error {
 	if err != nil {
 		return fmt.Errorf("pack the box's files: %w", err)
 	}
-	if err := e.cli.CopyToContainer(ctx, id, "/", archive, container.CopyToContainerOptions{AllowOverwriteDirWithFile: false}); err != nil {
+	if err := e.WriteArchive(ctx, id, archive); err != nil {
 		return fmt.Errorf("put the session's files into the box: %w", err)
 	}
 	return e.verify(ctx, id, files)
@@ -43,7 +41,8 @@ func (e *Engine) verify(ctx context.Context, id string, files []File) error {
 		}
 		data, kept := box.Kept(found)
 		if !found.Exists() || found.Info.Size() != int64(len(f.Data)) || kept && !bytes.Equal(data, f.Data) {
-			return fmt.Errorf("put the session's files into the box: %s is not there as it was put; the image keeps it from being written, so use one that has no volume and no special file there", f.Path)
+			return fmt.Errorf("put the session's files into the box: %s is not there as it was put; "+
+				"the image keeps it from being written, so use one that has no volume and no special file there", f.Path)
 		}
 	}
 	return nil

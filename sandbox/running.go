@@ -9,15 +9,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/docker/docker/api/types"
-	"github.com/docker/docker/api/types/container"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // stopGrace is how long a box has between SIGTERM and SIGKILL when ctx ends.
 const stopGrace = 5 * time.Second
 
 // runBox attaches to a box, starts it, and waits for its end.
-func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (code int, err error) {
+func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *engine.Container) (code int, err error) {
 	// The box outlives ctx by its grace.
 	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -43,15 +42,15 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *part) (code in
 type running struct {
 	e            *Engine
 	b            Box
-	box, gateway *part           // gateway is nil where the box has none
-	live         context.Context // until the box has ended
+	box, gateway *engine.Container // gateway is nil where the box has none
+	live         context.Context   // until the box has ended
 
 	term   *terminal
-	stream *types.HijackedResponse // the box's three streams
-	early  []os.Signal             // what came while it started
+	stream *engine.Stream // the box's three streams
+	early  []os.Signal    // what came while it started
 	output *output
 	broken chan os.Signal // a reader of ours went away
-	line   *line
+	uplink *uplinkSockets
 
 	exited    <-chan int
 	waitErrs  <-chan error
@@ -74,10 +73,9 @@ type running struct {
 // start attaches to the box and starts it, with a terminal if it has one. The
 // exit code is that of a box which did not start.
 func (r *running) start(ctx context.Context) (int, error) {
-	stream, attachErr := r.attach(ctx, container.AttachOptions{Stream: true, Stdin: r.b.Stdin != nil, Stdout: true, Stderr: true, DetachKeys: "ctrl-@,ctrl-@,ctrl-@"})
-	if attachErr == nil {
-		r.stream = &stream
-	}
+	var attachErr error
+	r.stream, attachErr = r.attach(ctx, engine.AttachOptions{
+		Stdin: r.b.Stdin != nil, TTY: r.b.TTY, DetachKeys: "ctrl-@,ctrl-@,ctrl-@"})
 	if r.alone() { // Podman would start the gateway again, for the box
 		return 1, r.withoutGateway()
 	}
@@ -85,38 +83,38 @@ func (r *running) start(ctx context.Context) (int, error) {
 		return 1, ctx.Err()
 	}
 	if attachErr != nil {
-		// Podman makes the process here; only its start tells what is wrong.
-		if err := r.e.cli.ContainerStart(ctx, r.box.id, container.StartOptions{}); err != nil {
+		// Podman makes the process here; only the error of its start has the cause.
+		if err := r.e.Start(ctx, r.box.ID); err != nil {
 			return r.e.notStarted(r.b, r.gateway, err)
 		}
 		return 1, fmt.Errorf("attach to the box: %w", attachErr)
 	}
-	if r.e.kind == "podman" {
+	if r.e.SizesCreated() {
 		r.resize()
 	}
 	if r.b.Starting != nil {
 		r.b.Starting()
 	}
 	var err error
-	if r.early, err = r.e.begin(ctx, r.b, r.box.id); err != nil {
+	if r.early, err = r.e.StartInterruptible(ctx, r.box.ID, r.b.Signals); err != nil {
 		return r.e.notStarted(r.b, r.gateway, err)
 	}
 	if r.alone() {
 		return 1, r.withoutGateway()
 	}
-	r.e.hold(ctx, r.box)
-	if missing := r.box.unenforced(r.b.Limits); len(missing) > 0 && r.b.Unenforced != nil {
+	r.e.Hold(ctx, r.box)
+	if missing := r.box.Unenforced(r.b.Limits); len(missing) > 0 && r.b.Unenforced != nil {
 		r.b.Unenforced(missing)
 	}
 	// Until here Ctrl-C is a signal, and nothing of the box has been shown.
-	r.e.pulse.muted.Store(r.b.TTY)
+	r.e.Mute(r.b.TTY)
 	return 1, r.term.raw()
 }
 
 // attach attaches to the box.
-func (r *running) attach(ctx context.Context, opts container.AttachOptions) (stream types.HijackedResponse, err error) {
-	err = r.e.pulse.await(ctx, "attach to a container", func(ctx context.Context) error {
-		stream, err = r.e.attach(ctx, r.box.id, opts)
+func (r *running) attach(ctx context.Context, opts engine.AttachOptions) (stream *engine.Stream, err error) {
+	err = r.e.Await(ctx, "attach to a container", func(ctx context.Context) error {
+		stream, err = r.e.Attach(ctx, r.box.ID, opts)
 		return err
 	})
 	return stream, err
@@ -125,27 +123,27 @@ func (r *running) attach(ctx context.Context, opts container.AttachOptions) (str
 // follow begins to carry the box's streams, and to wait for all that may end
 // it.
 func (r *running) follow() (err error) {
-	r.dead = r.box.handle.ended(r.live, func() { r.box.groups.look(&r.last) })
-	r.exited, r.waitErrs = r.e.wait(r.live, r.box.id)
+	r.dead = r.box.Done(r.live, &r.last)
+	r.exited, r.waitErrs = r.e.Wait(r.live, r.box.ID)
 	if r.gateway != nil {
-		r.gone, r.goneErrs = r.e.wait(r.live, r.gateway.id)
+		r.gone, r.goneErrs = r.e.Wait(r.live, r.gateway.ID)
 	}
 	r.resize()
-	if r.e.kind == "docker" && r.b.TTY { // it may have come before the program's terminal was ready
+	if !r.e.SizesCreated() && r.b.TTY { // it may have come before the program's terminal was ready
 		r.again = time.After(100 * time.Millisecond)
 	}
 	// A reader that went away (| head) must end the box, not this process.
 	r.broken = make(chan os.Signal, 1)
 	signal.Notify(r.broken, syscall.SIGPIPE)
-	r.output = startOutput(r.b, r.stream.Reader)
+	r.output = startOutput(r.b, r.stream)
 	r.said = r.output.ended
 	if r.b.Stdin != nil {
 		go func() {
-			_, _ = io.Copy(r.stream.Conn, r.b.Stdin)
+			_, _ = io.Copy(r.stream, r.b.Stdin)
 			_ = r.stream.CloseWrite()
 		}()
 	}
-	r.line, err = watchLine(r.b.SocketDir)
+	r.uplink, err = watchUplink(r.b.SocketDir)
 	return err
 }
 
@@ -155,9 +153,9 @@ func (r *running) close(clean bool) {
 	if r.endless != nil {
 		_ = r.endless()
 	}
-	defer r.e.pulse.muted.Store(false)
-	if r.line != nil {
-		r.line.Stop()
+	defer r.e.Mute(false)
+	if r.uplink != nil {
+		r.uplink.Stop()
 	}
 	if r.broken != nil {
 		signal.Stop(r.broken)

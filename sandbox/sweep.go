@@ -2,18 +2,35 @@ package sandbox
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
-	"github.com/docker/docker/api/types/container"
+	"github.com/ALRubinger/aileron/internal/procid"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
+
+// namePrefix is that of every container's name. Labels prove nothing: a
+// container has those of its image, which may be anyone's.
+const namePrefix = "aileron-"
+
+// scratchName names a container in which an image's files are read.
+func scratchName() string { return namePrefix + noSession + "-" + strings.ToLower(rand.Text()) }
+
+// orphanGrace is how old files must be that have no container: they are made
+// before it is recorded.
+const orphanGrace = 2 * time.Minute
+
+// ours selects the containers of all sessions.
+func ours() engine.Filter {
+	return engine.Filter{Label: labelSession, NamePrefix: namePrefix, Role: labelRole, OrphanGrace: orphanGrace}
+}
 
 // Count returns the number of containers of a session.
 func (e *Engine) Count(ctx context.Context, session string) (_ int, err error) {
-	defer e.explain(&err)
-	list, err := e.list(ctx)
+	defer e.Explain(&err)
+	list, err := e.List(ctx, ours())
 	if err != nil {
 		return 0, err
 	}
@@ -27,25 +44,25 @@ func (e *Engine) Count(ctx context.Context, session string) (_ int, err error) {
 }
 
 // Sweep removes the containers of sessions that do not live any more, and
-// tells how many it removed.
+// returns how many it removed.
 func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ int, err error) {
-	defer e.explain(&err)
-	list, err := e.list(ctx)
+	defer e.Explain(&err)
+	list, err := e.List(ctx, ours())
 	if err != nil {
 		return 0, err
 	}
 	removed := 0
 	var faults []error
-	// A gateway cannot go before the box that shares its network.
+	// A gateway cannot be removed before the box that shares its network. One
+	// without a role has no container any more, only files.
 	for _, role := range []string{"box", "gateway", ""} {
 		for _, c := range list {
-			// A session of another home, too, is its process.
-			if c.role() != role || !c.ours() || role != "" && (alive(c.Labels[labelSession]) || ownerLives(c.Labels[labelOwner])) {
+			if c.Labels[labelRole] != role || !c.Named(namePrefix) || role != "" && lives(c, alive) {
 				continue
 			}
-			switch err := e.removeOnce(ctx, c.ID); {
-			case errors.Is(err, errUnderWay): // another process sweeps too
-			case err != nil && strings.Contains(err.Error(), "dependent containers"): // its box was made meanwhile; the next sweep has both
+			switch err := e.RemoveOnce(ctx, c.ID); {
+			case errors.Is(err, engine.ErrRemoving): // another process sweeps too
+			case errors.Is(err, engine.ErrDependents): // its box was made meanwhile; the next sweep has both
 			case err != nil:
 				faults = append(faults, err)
 			default:
@@ -56,36 +73,8 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ 
 	return removed, errors.Join(faults...)
 }
 
-// remove removes a container, and waits for a removal that is under way.
-func (e *Engine) remove(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, cleanupTime)
-	defer cancel()
-	for {
-		err := e.removeOnce(ctx, id)
-		if !errors.Is(err, errUnderWay) {
-			return err
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
-	}
-}
-
-var errUnderWay = errors.New("remove a container: somebody else does already")
-
-func (e *Engine) removeOnce(ctx context.Context, id string) error {
-	err := e.cli.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
-	plainly(&err)
-	if err == nil {
-		return nil
-	}
-	switch text := strings.ToLower(err.Error()); {
-	case strings.Contains(text, "no such container"):
-		return nil
-	case strings.Contains(text, "already in progress"):
-		return errUnderWay
-	}
-	return fmt.Errorf("remove a container: %w", err)
+// lives reports whether the session of a container lives. One of another home is
+// recognised by its process.
+func lives(c engine.Listed, alive func(session string) bool) bool {
+	return alive(c.Labels[labelSession]) || procid.Lives(c.Labels[labelOwner])
 }

@@ -4,8 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/docker/docker/api/types/container"
 )
 
 // What was put into a box and is not there as it was put ends the start.
@@ -21,17 +19,16 @@ func TestAFileThatDidNotArriveIsNoticed(t *testing.T) {
 			}
 			defer e.Close()
 			image := BaseImage("0.1.0-dev")
-			if _, err := e.EnsureImage(t.Context(), image, "auto", t.Output()); err != nil {
+			if image, err = e.EnsureImage(t.Context(), image, "auto", t.Output()); err != nil {
 				t.Fatal(err)
 			}
-			c, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: image.Ref, Cmd: []string{"/"}, Labels: Box{Session: nobody}.labels("box")},
-				&container.HostConfig{NetworkMode: "none"}, nil, nil, "")
+			id, err := e.CreateScratch(t.Context(), scratch(image))
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = e.remove(t.Context(), c.ID) }()
+			defer func() { _ = e.Remove(t.Context(), id) }()
 			files := []File{{Path: "/etc/aileron/a.pem", Mode: 0o644, Data: []byte("a root")}, {Path: "/usr/local/share/b.pem", Mode: 0o644, Data: []byte("a root")}}
-			if err := e.put(t.Context(), c.ID, files); err != nil {
+			if err := e.put(t.Context(), id, files); err != nil {
 				t.Fatalf("put: %v", err)
 			}
 			for name, want := range map[string]File{
@@ -40,7 +37,7 @@ func TestAFileThatDidNotArriveIsNoticed(t *testing.T) {
 				"not there":   {Path: "/etc/aileron/c.pem", Data: []byte("a root")},
 				"a directory": {Path: "/etc/ssl/certs", Data: []byte("a root")},
 			} {
-				if err := e.verify(t.Context(), c.ID, []File{want}); err == nil || !strings.Contains(err.Error(), want.Path) {
+				if err := e.verify(t.Context(), id, []File{want}); err == nil || !strings.Contains(err.Error(), want.Path) {
 					t.Errorf("%s: verify = %v, want an error that names %s", name, err, want.Path)
 				}
 			}

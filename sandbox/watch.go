@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
-	"github.com/docker/docker/api/types/container"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // watch waits for the end of the box, and ends it where its line, its gateway
@@ -25,7 +24,7 @@ func (r *running) watch(ctx context.Context) (int, error) {
 		case err := <-r.said:
 			r.outputEnded(err)
 		case err := <-r.waitErrs:
-			if r.e.fateOf(r.live, r.box.id) == removed {
+			if r.e.Presence(r.live, r.box.ID) == engine.Removed {
 				return 1, errRemoved
 			}
 			return 1, fmt.Errorf("wait for the box: %w", err)
@@ -33,14 +32,15 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			return 1, r.withoutGateway()
 		case <-r.goneErrs:
 			r.goneErrs = nil
-			if r.e.fateOf(r.live, r.gateway.id) == removed {
+			if r.e.Presence(r.live, r.gateway.ID) == engine.Removed {
 				return 1, r.withoutGateway()
 			}
-		case <-r.line.C:
-			r.box.groups.look(&r.exhausted)
-			if why := r.line.cut(); why != "" {
+		case <-r.uplink.C:
+			r.box.Look(&r.exhausted)
+			if socket := r.uplink.removed(); socket != "" {
 				r.signal(syscall.SIGKILL)
-				return 1, fmt.Errorf("run the box: %s was removed, and with it the only line of the box, so the box was ended", why)
+				return 1, fmt.Errorf("run the box: %s was removed, and with it the only line of the box, so the box was ended",
+					socket)
 			}
 		case sig := <-r.b.Signals:
 			r.ask(sig)
@@ -57,7 +57,7 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			r.expectEnd()
 		case <-r.dead:
 			r.dead = nil
-			r.exhausted.add(r.last)
+			r.exhausted.Add(r.last)
 			r.expectEnd()
 		case <-r.given:
 			if err := r.endless(); !r.flows() {
@@ -75,14 +75,7 @@ func (r *running) expectEnd() {
 	if r.given != nil {
 		return
 	}
-	ctx, giveUp := context.WithCancelCause(r.live)
-	v := r.e.pulse.watch(ctx, "report the end of a container", r.e.pulse.patience.limit(), giveUp)
-	r.given = ctx.Done()
-	r.endless = sync.OnceValue(func() error {
-		defer giveUp(nil)
-		v.end()
-		return context.Cause(ctx)
-	})
+	r.given, r.endless = r.e.Expect(r.live, "report the end of a container")
 }
 
 // exit is what the box's exit code means, once all that it said has come.
@@ -95,10 +88,10 @@ func (r *running) exit(ctx context.Context, code int) (int, error) {
 		return 1, r.withoutGateway()
 	}
 	if code > 128 && r.asks == 0 && r.stopped != nil { // perhaps not the command's own end
-		switch r.e.fateOf(r.live, r.box.id) {
-		case removed:
+		switch r.e.Presence(r.live, r.box.ID) {
+		case engine.Removed:
 			return 1, errRemoved
-		case astray:
+		case engine.Unreachable:
 			return 1, errors.New("wait for the box: the engine ended it")
 		}
 	}
@@ -111,15 +104,14 @@ func (r *running) exit(ctx context.Context, code int) (int, error) {
 // reportExhaustion reports what the box ran out of, as the kernel and the engine
 // have it.
 func (r *running) reportExhaustion() {
-	if r.dead != nil && r.box.handle != nil {
+	if r.dead != nil && r.box.Held() {
 		select {
 		case <-r.dead: // as the engine has said
-			r.exhausted.add(r.last)
+			r.exhausted.Add(r.last)
 		case <-time.After(time.Second):
 		}
 	}
-	c, err := r.e.cli.ContainerInspect(r.live, r.box.id)
-	if err == nil && c.State != nil && c.State.OOMKilled {
+	if c, err := r.e.Inspect(r.live, r.box.ID); err == nil && c.OOMKilled {
 		r.exhausted.Memory = true
 	}
 	if r.exhausted != (Exhaustion{}) && r.b.Exhausted != nil {
@@ -147,7 +139,7 @@ func (r *running) ask(sig os.Signal) {
 	}
 }
 
-func (r *running) signal(sig syscall.Signal) { r.e.signal(r.live, r.box, sig) }
+func (r *running) signal(sig syscall.Signal) { r.e.Signal(r.live, r.box, sig) }
 
 // flows reports whether output has moved since the last look, or is about to:
 // an engine whose stream is held up does not see a box's end.
@@ -161,13 +153,11 @@ func (r *running) flows() bool {
 // resize sets the size of the box's terminal to that of ours.
 func (r *running) resize() {
 	if h, w, ok := r.term.size(); ok {
-		ctx, cancel := context.WithTimeout(r.live, callTime)
-		defer cancel()
-		_ = r.e.cli.ContainerResize(ctx, r.box.id, container.ResizeOptions{Height: h, Width: w})
+		_ = r.e.Resize(r.live, r.box.ID, h, w)
 	}
 }
 
 // alone reports a box whose gateway has ended.
-func (r *running) alone() bool { return r.gateway != nil && r.gateway.handle.over() }
+func (r *running) alone() bool { return r.gateway != nil && r.gateway.Ended() }
 
 func (r *running) withoutGateway() error { return r.e.withoutGateway(r.live, r.box, r.gateway) }

@@ -166,7 +166,7 @@ func (b *boxRun) box(ctx context.Context, door door, sockets string) (sandbox.Bo
 	return sandbox.Box{
 		Session: b.session.id, Image: b.plan.image, Command: b.plan.command, Needs: b.plan.needs, Dir: b.dir, Hide: b.hide,
 		Env:      append(b.session.boxEnv(b.engine.Kind(), b.plan.image, door), b.plan.env...),
-		Behind:   []string{"JAVA_TOOL_OPTIONS"},
+		AppendTo: []string{"JAVA_TOOL_OPTIONS"},
 		ReadOnly: b.opts.fixed, Unsealed: door.kind != sealed,
 		SocketDir: sockets, Binary: b.binary, Files: files,
 		Stdin: b.app.stdin, Stdout: b.app.child.stdout, Stderr: b.app.child.stderr,

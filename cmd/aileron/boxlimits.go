@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // memorySize is a size in config.toml: "512m", "4g", "1.5GiB", or a number of
@@ -77,7 +78,7 @@ func (a *app) boxLimits(ctx context.Context, engine *sandbox.Engine, conf sandbo
 	if err != nil {
 		return sandbox.Limits{}, err
 	}
-	limits := machine.Share()
+	limits := sandbox.Share(machine)
 	if conf.Memory != nil {
 		limits.Memory = int64(*conf.Memory)
 	}
@@ -106,7 +107,7 @@ func exhaustedCause(e sandbox.Exhaustion, limits sandbox.Limits, code int) strin
 		}
 		why := "the machine ran out of memory"
 		if limits.Memory > 0 {
-			why = "the box reached its limit of " + sandbox.FormatBytes(limits.Memory) + "; raise [sandbox] memory in config.toml"
+			why = "the box reached its limit of " + engine.FormatBytes(limits.Memory) + "; raise [sandbox] memory in config.toml"
 		}
 		causes = append(causes, "out of memory: the kernel killed "+what+": "+why)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/procid"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -80,7 +81,7 @@ func newSandboxWardenCommand(a *app) *cobra.Command {
 				return err
 			}
 			return untilNothingIsLeft(func() (int, error) {
-				busy := sandbox.ServiceLives(service)
+				busy := procid.Lives(service)
 				left, err := sweepBoxes(cmd.Context(), home, engine, session)
 				if busy {
 					left++

@@ -71,8 +71,8 @@ func TestAContainerThatSomebodyElseRemovesIsNamed(t *testing.T) {
 	engines(t, func(t *testing.T, u *user) {
 		r := u.start("sleep 600")
 		u.mustAsk("rm", "-f", r.name("box"))
-		r.fails("somebody else removed its container")
-		r.closed(1, "somebody else removed")
+		r.fails("its container was removed by another process")
+		r.closed(1, "removed by another process")
 		r.nothing()
 
 		_ = os.Remove(filepath.Join(u.project, "up"))
@@ -82,8 +82,8 @@ func TestAContainerThatSomebodyElseRemovesIsNamed(t *testing.T) {
 		} else {
 			u.mustAsk("rm", "-f", r.name("gw"))
 		}
-		r.fails("somebody else removed its container")
-		r.closed(1, "somebody else removed")
+		r.fails("its container was removed by another process")
+		r.closed(1, "removed by another process")
 		r.nothing()
 	})
 }

@@ -71,6 +71,7 @@ var unclean = map[string]string{
 	"proxy/wire/h2":                        "docs lines words",
 	"sandbox":                              "docs lines sleep words",
 	"sandbox/agents":                       "docs",
+	"sandbox/engine":                       "lines sleep words",
 	"sandbox/gateway":                      "docs lines sleep words",
 	"scripts/leftovers":                    "lines words",
 	"scripts/prepare":                      "lines",

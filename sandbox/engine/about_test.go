@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// DOCKER_HOST may name a daemon by tcp://.
+func TestAnEngineMayBeReachedByTCP(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Host+r.URL.Path)
+		_, _ = w.Write([]byte(`{"Rootless":true}`))
+	}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	cli, p, err := dial("docker", "tcp://"+host, Patience{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{dialect: docker{}, cli: cli, pulse: p}
+	defer e.Close()
+	if err := p.ping(t.Context()); err != nil {
+		t.Errorf("its ping: %v", err)
+	}
+	if about, err := e.About(t.Context()); err != nil || !about.Rootless {
+		t.Errorf("about it: %+v, %v", about, err)
+	}
+	if got, want := strings.Join(asked, " "), host+"/_ping "+host+"/info"; got != want {
+		t.Errorf("it was asked %q, want %q", got, want)
+	}
+}
+
+// Podman 4 names it beside the security options, Docker among them.
+func TestARootlessEngineIsToldByItsOwnWord(t *testing.T) {
+	for info, want := range map[string]bool{
+		`{"SecurityOptions":["name=seccomp,profile=default"],"Rootless":true}`:  true,
+		`{"SecurityOptions":["name=seccomp,profile=default","name=rootless"]}`:  true,
+		`{"SecurityOptions":["name=seccomp,profile=default"],"Rootless":false}`: false,
+		`{"SecurityOptions":["name=seccomp,profile=default"]}`:                  false,
+	} {
+		asked := 0
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { asked++; _, _ = w.Write([]byte(info)) })}
+		socket := filepath.Join(t.TempDir(), "s")
+		l, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = server.Serve(l) }()
+		t.Cleanup(func() { _ = server.Close() })
+		cli, p, err := dial("podman", "unix://"+socket, Patience{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &Engine{dialect: podman{}, cli: cli, pulse: p}
+		t.Cleanup(e.Close)
+		for range 2 {
+			if got, err := e.About(t.Context()); got.Rootless != want || err != nil {
+				t.Errorf("rootless of %s = %v, %v; want %v", info, got.Rootless, err, want)
+			}
+		}
+		if asked != 1 {
+			t.Errorf("the engine was asked %d times, want once", asked)
+		}
+	}
+}

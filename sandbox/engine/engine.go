@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+
+	// docker/docker's client, and not its successor moby/moby: docs/testing.md
+	// has the comparison.
+	"github.com/docker/docker/client"
+)
+
+// Engine is Podman or Docker, behind the Docker API.
+type Engine struct {
+	dialect dialect
+	version string
+	cli     *client.Client
+	pulse   *pulse
+	service *podmanService // nil: the engine was running
+	dir     string         // private files for this engine
+
+	mu   sync.Mutex
+	info *About // nil: it was not asked
+}
+
+// Find returns the engine of a kind: podman, docker, or auto for the first of
+// the two that responds. The error of an engine that is not there is a
+// [FindError].
+func Find(ctx context.Context, kind string) (*Engine, error) { return Patience{}.Find(ctx, kind) }
+
+// Find is the function Find, with this patience for the engine as long as it
+// is used.
+func (p Patience) Find(ctx context.Context, kind string) (*Engine, error) {
+	sweepDirs()
+	var causes []string
+	for _, d := range dialects() {
+		if kind != "auto" && kind != d.name() {
+			continue
+		}
+		e, err := d.find(ctx, p)
+		if err == nil {
+			return e, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		causes = append(causes, err.Error())
+	}
+	if len(causes) == 0 {
+		return nil, fmt.Errorf("find an engine: %q is neither auto, podman nor docker", kind)
+	}
+	return nil, &FindError{causes}
+}
+
+// FindError is returned when there is no engine. It has the cause, and what to
+// do about it, for each that was looked for.
+type FindError struct{ causes []string }
+
+// ErrorClass and ErrorReason are for --json.
+func (*FindError) ErrorClass() string  { return "unavailable" }
+func (*FindError) ErrorReason() string { return "engine_not_found" }
+
+func (e *FindError) Error() string {
+	return "find an engine: " + strings.Join(e.causes, "; ") + "; docs/sandbox.md tells more"
+}
+
+// Kind is podman or docker.
+func (e *Engine) Kind() string { return e.dialect.name() }
+
+// Describe returns the engine's kind and version.
+func (e *Engine) Describe() string { return e.Kind() + " " + e.version }
+
+// Close releases the engine, and ends the service that Find started.
+func (e *Engine) Close() {
+	_ = errors.Join(e.cli.Close(), e.pulse.plain.Close())
+	if e.service != nil {
+		e.service.stop()
+	}
+	if e.dir != "" {
+		_ = os.RemoveAll(e.dir)
+	}
+}
+
+// Connect returns the engine of a kind, podman or docker, at an address:
+// unix://PATH, or tcp://HOST:PORT.
+func Connect(ctx context.Context, kind, host string) (*Engine, error) {
+	for _, d := range dialects() {
+		if d.name() == kind {
+			return connectNamed(ctx, d, host, Patience{})
+		}
+	}
+	return nil, fmt.Errorf("connect to an engine: %q is neither podman nor docker", kind)
+}
+
+// connectNamed is connect for an address that a user has named.
+func connectNamed(ctx context.Context, d dialect, host string, patience Patience) (*Engine, error) {
+	if u, err := url.Parse(host); err != nil || u.Scheme != "unix" && u.Scheme != "tcp" && u.Scheme != "http" {
+		return nil, fmt.Errorf("%s: %q is no unix:// or tcp:// address, and aileron speaks no other", d.name(), host)
+	}
+	return connect(ctx, d, host, patience)
+}
+
+func connect(ctx context.Context, d dialect, host string, patience Patience) (_ *Engine, err error) {
+	cli, p, err := dial(d.name(), host, patience)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = errors.Join(cli.Close(), p.plain.Close())
+		}
+	}()
+	cli.NegotiateAPIVersion(ctx)
+	v, err := cli.ServerVersion(ctx)
+	if waited := (*WaitError)(nil); errors.As(err, &waited) {
+		return nil, fmt.Errorf("%s: %w", host, waited)
+	}
+	if err != nil {
+		if why := p.ping(ctx); why != nil { // the client's own words hide it
+			err = rootCause(why)
+		}
+		return nil, fmt.Errorf("%s does not answer at %s: %w", d.name(), host, err)
+	}
+	var components []string
+	for _, c := range v.Components {
+		components = append(components, c.Name)
+	}
+	if !d.made(components) {
+		return nil, fmt.Errorf("%s: another engine answers at %s", d.name(), host)
+	}
+	return &Engine{dialect: d, version: v.Version, cli: cli, pulse: p}, nil
+}
+
+// reconnect returns the engine as it is now: the one behind the same socket, or
+// a Podman service of our own in place of one that died or hangs. A service
+// that hangs may hold the lock of a container, and with it keep any other from
+// removing it.
+func (e *Engine) reconnect(ctx context.Context) (*Engine, error) {
+	if e.service != nil {
+		e.service.stop()
+		return startService(ctx, e.pulse.patience)
+	}
+	return connect(ctx, e.dialect, e.cli.DaemonHost(), e.pulse.patience)
+}
+
+// Address is where the engine listens: unix://PATH, or tcp://HOST:PORT.
+func (e *Engine) Address() string { return e.cli.DaemonHost() }
+
+// Local reports whether this process has started the engine, or reaches it by
+// a unix socket.
+func (e *Engine) Local() (started, socket bool) {
+	host, err := url.Parse(e.cli.DaemonHost())
+	return e.service != nil, err == nil && host.Scheme == "unix"
+}
+
+// Sockets are the paths with which a process would control an engine of this
+// machine, and the private directory of this one. Some may not exist.
+func (e *Engine) Sockets() []string {
+	return []string{e.dir, strings.TrimPrefix(e.cli.DaemonHost(), "unix://"),
+		"/run/podman/podman.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
+		podmanUserSocket()}
+}
+
+// rootCause is the innermost error: those around it name the engine's address.
+func rootCause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}

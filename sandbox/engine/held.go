@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Container is a container that was made, and what the kernel shows of it after
+// [Engine.Hold].
+type Container struct {
+	ID string
+
+	process *pidfd // its first process, while it runs; nil: not known
+	groups  groups // of that process
+}
+
+// leavingTime is how long the end of a process may take that has left its
+// groups, on a busy machine.
+const leavingTime = 250 * time.Millisecond
+
+// Hold takes hold of a running container's first process, and reports whether
+// the engine reports that it runs. It has no hold afterwards where that is not
+// possible: an engine of another machine or another namespace of processes, or
+// a host without cgroups, by which the process is recognised as the
+// container's. Then only the engine can end it.
+func (e *Engine) Hold(ctx context.Context, c *Container) (runs bool) {
+	s, err := e.Inspect(ctx, c.ID)
+	if err != nil {
+		return true // not known
+	}
+	if !s.Running || s.PID < 1 {
+		return s.Running
+	}
+	fd, err := unix.PidfdOpen(s.PID, 0)
+	if err != nil {
+		// It has ended, or its number is of another namespace: the engine is
+		// asked again, which may take a moment to know.
+		return err != unix.ESRCH || e.stillRuns(ctx, c.ID)
+	}
+	p := &pidfd{fd}
+	// Read after the descriptor was opened: the number cannot have changed
+	// hands since, if it still is what it should be.
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", s.PID))
+	own := err == nil && strings.Contains(string(list), c.ID)
+	// A process that ends leaves its groups a little before the descriptor
+	// reports its end.
+	if own || err == nil && !p.endsWithin(leavingTime) {
+		c.groups = groupsOf(string(list), c.ID)
+	}
+	if !own {
+		p.release()
+		return true
+	}
+	c.process = p
+	return true
+}
+
+// stillRuns asks the engine about a process that cannot be seen from here.
+func (e *Engine) stillRuns(ctx context.Context, id string) bool {
+	for range 5 {
+		if s, err := e.Inspect(ctx, id); err == nil && !s.Running {
+			return false
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return true
+}
+
+// Held reports whether the container's first process is held.
+func (c *Container) Held() bool { return c.process != nil }
+
+// Ended reports whether the container's first process is held and has ended.
+func (c *Container) Ended() bool { return c.process.ended() }
+
+// Done is closed, as long as ctx lives, when the first process has ended and
+// last has what the container had run out of. It is never closed for a container
+// that is not held.
+func (c *Container) Done(ctx context.Context, last *Exhaustion) <-chan struct{} {
+	return c.process.done(ctx, func() { c.groups.look(last) })
+}
+
+// Look adds to e what the container has run out of.
+func (c *Container) Look(e *Exhaustion) { c.groups.look(e) }
+
+// Unenforced returns the limits that the kernel does not enforce for a
+// container. Of one that has ended meanwhile, nothing is known: its groups are
+// removed with it.
+func (c *Container) Unenforced(l Limits) []string {
+	missing := c.groups.unenforced(l)
+	if c.process.ended() {
+		return nil
+	}
+	return missing
+}
+
+// Signal sends a signal to a container. One that is paused is unpaused for it.
+// Where the engine does not pass it on within callTime, the kernel does, if the
+// container is held; else the engine is waited for.
+func (e *Engine) Signal(ctx context.Context, c *Container, sig syscall.Signal) {
+	call := func(do func(context.Context) error) bool {
+		if c.process == nil {
+			return do(ctx) == nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, callTime)
+		defer cancel()
+		return do(ctx) == nil
+	}
+	kill := func(ctx context.Context) error { return e.cli.ContainerKill(ctx, c.ID, strconv.Itoa(int(sig))) }
+	sent := call(kill) || c.process.signal(sig)
+	// Podman accepts signals for a paused container, and keeps them.
+	paused := false
+	call(func(ctx context.Context) error {
+		s, err := e.Inspect(ctx, c.ID)
+		paused = err == nil && s.Paused
+		return err
+	})
+	if !paused {
+		return
+	}
+	call(func(ctx context.Context) error { return e.cli.ContainerUnpause(ctx, c.ID) })
+	if !sent {
+		call(kill)
+	}
+}

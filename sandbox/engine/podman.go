@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+)
+
+// podman is the dialect of Podman 4 and later, behind its Docker-compatible
+// API. Where that fails, its own API is asked (libpod).
+type podman struct{}
+
+func (podman) name() string { return "podman" }
+
+// find connects to the service that CONTAINER_HOST names, to the one of this
+// host, or to one that it starts.
+func (d podman) find(ctx context.Context, patience Patience) (*Engine, error) {
+	if named := os.Getenv("CONTAINER_HOST"); named != "" {
+		e, err := connectNamed(ctx, d, named, patience)
+		if err != nil {
+			return nil, fmt.Errorf("%w (CONTAINER_HOST names it: unset it, and aileron starts a service of its own)", err)
+		}
+		return e, nil
+	}
+	socket := d.socket()
+	if _, err := os.Stat(socket); err == nil && filepath.IsAbs(socket) {
+		if e, err := connect(ctx, d, "unix://"+socket, patience); err == nil {
+			return e, nil
+		}
+	}
+	return startService(ctx, patience)
+}
+
+// socket is where a service of this user's listens that the system keeps.
+func (podman) socket() string {
+	if os.Geteuid() == 0 {
+		return "/run/podman/podman.sock"
+	}
+	return podmanUserSocket()
+}
+
+func podmanUserSocket() string {
+	return filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "podman/podman.sock")
+}
+
+func (podman) made(components []string) bool {
+	return slices.ContainsFunc(components, func(name string) bool { return strings.Contains(name, "Podman") })
+}
+
+// seccomp writes the profile to a file and returns its path; Podman refuses
+// the text.
+func (podman) seccomp(dir, profile string) (string, error) {
+	file := filepath.Join(dir, "seccomp.json")
+	if err := os.WriteFile(file, []byte(profile), 0o644); err != nil { //nolint:gosec // the engine reads it
+		return "", fmt.Errorf("write the seccomp profile: %w", err)
+	}
+	if err := os.Chmod(file, 0o644); err != nil { //nolint:gosec // whatever the umask
+		return "", fmt.Errorf("write the seccomp profile: %w", err)
+	}
+	return file, nil
+}
+
+// hasInit reports whether Podman's init is there: a program of its own, which
+// hosts may not have.
+func (podman) hasInit() bool {
+	for _, path := range []string{"/usr/libexec/podman/catatonit", "/usr/bin/catatonit"} {
+		if _, err := os.Stat(path); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// adapt keeps Podman from reading a path as something else. Behind Docker's
+// call it writes a mount as a line of source=…,target=… and parses it again as
+// comma-separated values, so that a directory named "x,source=" with "etc" in
+// it would be the host's /etc. Such a path is passed in the older form, which
+// is cut at colons; one with both is refused.
+func (podman) adapt(_ *container.Config, host *container.HostConfig) error {
+	var kept []mount.Mount
+	for _, m := range host.Mounts {
+		paths := m.Source + m.Target
+		switch {
+		case !strings.ContainsAny(paths, ",\"\r\n"):
+			kept = append(kept, m)
+		case m.Type != mount.TypeBind || strings.ContainsAny(paths, ":\r\n"):
+			return fmt.Errorf("mount %q at %q: Podman takes no path with a comma or a quote beside a colon, "+
+				"and none with a line end; rename the directory", m.Source, m.Target)
+		default:
+			bind := m.Source + ":" + m.Target
+			if m.ReadOnly {
+				bind += ":ro"
+			}
+			host.Binds = append(host.Binds, bind)
+		}
+	}
+	host.Mounts = kept
+	for at := range host.Tmpfs {
+		if strings.ContainsAny(at, ":,\"\r\n") {
+			return fmt.Errorf("mount an empty directory at %q: Podman takes no such path; rename the directory", at)
+		}
+	}
+	return nil
+}
+
+// maskOptions keep Podman from copying into the tmpfs what it hides.
+func (podman) maskOptions() string { return "ro,size=4k,mode=0555,notmpcopyup" }
+
+func (podman) ownedTmpfs(int, int) (string, bool) { return "", false }
+
+func (podman) sizesCreated() bool { return true }
+
+// exitCode asks Podman's own API: behind Docker's call, Podman 4 polls the
+// container's state without a pause, and keeps a processor busy for each.
+func (podman) exitCode(ctx context.Context, e *Engine, id string) (code int, err error) {
+	const query = "/wait?condition=stopped&condition=exited&interval=50ms"
+	err = e.libpod(ctx, http.MethodPost, "/containers/"+id+query, 64<<10, &code)
+	return code, err
+}
+
+// list asks Podman's own API: behind Docker's call, Podman 4 fails for all
+// containers while one is half removed. It also returns the files of containers
+// with our names whose records an engine that was killed did not write, or has
+// removed already.
+func (d podman) list(ctx context.Context, e *Engine, f Filter) ([]Listed, error) {
+	labelled, err := d.query(ctx, e, url.Values{"all": {"true"}, "filters": {`{"label":["` + f.Label + `"]}`}})
+	if err != nil {
+		return nil, err
+	}
+	all, err := d.query(ctx, e, url.Values{"all": {"true"}, "external": {"true"}})
+	if err != nil {
+		return labelled, nil //nolint:nilerr // a removal under way makes it fail; the next sweep sees the rest
+	}
+	for _, c := range all {
+		if c.Labels[f.Role] == "" && strings.EqualFold(c.State, "storage") && c.Named(f.NamePrefix) &&
+			time.Since(c.Created) > f.OrphanGrace {
+			labelled = append(labelled, c)
+		}
+	}
+	return labelled, nil
+}
+
+func (podman) query(ctx context.Context, e *Engine, query url.Values) (all []Listed, err error) {
+	if err := e.libpod(ctx, http.MethodGet, "/containers/json?"+query.Encode(), 64<<20, &all); err != nil {
+		return nil, fmt.Errorf("list the containers: %w", err)
+	}
+	return all, nil
+}
+
+// libpod sends a request to Podman's own API, and decodes the response, of at
+// most limit bytes, into v.
+func (e *Engine) libpod(ctx context.Context, method, path string, limit int64, v any) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://podman/v4.0.0/libpod"+path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := e.cli.HTTPClient().Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, limit))
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK || json.Unmarshal(body, v) != nil {
+		return fmt.Errorf("%s: %.200s", res.Status, body)
+	}
+	return nil
+}
+
+func (podman) hostAlias() string { return "host.containers.internal" }
+
+// aliasHosts is empty: Podman defines the alias, and would take Docker's word
+// for the address literally.
+func (podman) aliasHosts() []string { return nil }
+
+func (podman) bridge() string { return "podman" }
+
+func (podman) texts(f fault) []string {
+	return map[fault][]string{
+		faultNotFound:   {"no such container"},
+		faultHalfGone:   {"not known"},
+		faultRemoving:   {"already in progress"},
+		faultDependents: {"dependent"},
+		faultNoFile:     {"no such file"},
+	}[f]
+}

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+)
+
+// ErrInterrupted is returned when a signal ended a start with which the engine
+// did not get on.
+var ErrInterrupted = errors.New("start the box: interrupted")
+
+// Start starts a container.
+func (e *Engine) Start(ctx context.Context, id string) error {
+	return e.cli.ContainerStart(ctx, id, container.StartOptions{})
+}
+
+// StartInterruptible starts a container, and returns the signals that arrived
+// meanwhile: its command has had none of them. An engine that does not get on
+// within five seconds of the first, or until the second, is given up, and the
+// error is [ErrInterrupted].
+func (e *Engine) StartInterruptible(
+	ctx context.Context, id string, signals <-chan os.Signal,
+) (early []os.Signal, err error) {
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	started := make(chan error, 1)
+	go func() { started <- e.Start(ctx, id) }()
+	var late <-chan time.Time
+	for len(early) < 2 {
+		select {
+		case err := <-started:
+			return early, err
+		case sig := <-signals:
+			early, late = append(early, sig), time.After(callTime)
+			continue
+		case <-late:
+		}
+		break
+	}
+	giveUp()
+	if <-started == nil { // just now
+		return early, nil
+	}
+	return nil, ErrInterrupted
+}
+
+// Wait returns the exit code of a container that has been started, or the error
+// that kept the engine from reporting it.
+func (e *Engine) Wait(ctx context.Context, id string) (<-chan int, <-chan error) {
+	code, fault := make(chan int, 1), make(chan error, 1)
+	go func() {
+		c, err := e.dialect.exitCode(ctx, e, id)
+		if err != nil {
+			fault <- err
+			return
+		}
+		code <- c
+	}()
+	return code, fault
+}

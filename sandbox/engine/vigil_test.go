@@ -1,0 +1,270 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// forever is a call that the engine never answers.
+func forever(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+func TestAnEngineIsWaitedForAsLongAsItLives(t *testing.T) {
+	answers := func(context.Context) error { return nil }
+	silent := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	refuses := func(context.Context) error { return errors.New("connection refused") }
+	for _, c := range []struct {
+		name string
+		ping func(context.Context) error
+		p    Patience
+		said string
+		min  time.Duration // it is not given up before
+		want string
+	}{
+		{"it answers", answers, Patience{}, "", DefaultLimit, "podman answers, but does not get on: waited 2m0s for it to make a container, and [sandbox] engine_timeout"},
+		{"it answers, and little is allowed", answers, Patience{Limit: 7 * time.Second}, "", 7 * time.Second, "waited 7s for it to make a container"},
+		{"it does not answer", silent, Patience{}, "", time.Minute, "podman does not answer: waited 1m0s for it to make a container, and for 1m0s there was no sign of life"},
+		{"it refuses connections", refuses, Patience{}, "", time.Minute, "no sign of life; its last error: connection refused"},
+		{"it said why", refuses, Patience{}, "no space left on device", time.Minute, "its last error: no space left on device"},
+		{"it has not opened its socket, and is no process", nil, Patience{}, "", time.Minute, "no sign of life"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &pulse{kind: "podman", patience: c.p, ping: c.ping, said: func() string { return c.said }}
+				began := time.Now()
+				err := p.await(t.Context(), "make a container", forever)
+				if waited := (*WaitError)(nil); !errors.As(err, &waited) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("await = %v, want a WaitError with %q", err, c.want)
+				}
+				if took := time.Since(began); took < c.min {
+					t.Errorf("given up after %v, want at least %v", took, c.min)
+				}
+			})
+		})
+	}
+}
+
+func TestASignOfLifeNowAndThenIsEnough(t *testing.T) {
+	slowly := func(ctx context.Context) error {
+		select {
+		case <-time.After(40 * time.Second):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := &pulse{kind: "docker", ping: slowly}
+		err := p.await(t.Context(), "start a container", func(ctx context.Context) error {
+			select {
+			case <-time.After(DefaultLimit - 10*time.Second):
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+		if err != nil {
+			t.Errorf("await = %v, want the call's own end", err)
+		}
+	})
+}
+
+// A terminal that Ctrl-S holds up, as aileron that Ctrl-Z stops, sees nothing.
+func TestATimeWithoutALookIsNoSilence(t *testing.T) {
+	for range 32 { // of a look and a ping's answer that wait, either may come first
+		synctest.Test(t, func(t *testing.T) {
+			held := false
+			report := func(w Wait) {
+				if !held {
+					held = true
+					time.Sleep(10 * time.Minute)
+				}
+			}
+			p := &pulse{kind: "podman", patience: Patience{Report: report}, ping: func(context.Context) error { return nil }}
+			err := p.await(t.Context(), "start a container", func(ctx context.Context) error {
+				select {
+				case <-time.After(11 * time.Minute):
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			})
+			if err != nil {
+				t.Fatalf("await = %v, want the call's own end", err)
+			}
+		})
+	}
+}
+
+func TestAProcessThatStartsIsASignOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pulse{kind: "podman", pid: os.Getpid(), patience: Patience{Silent: 3 * time.Second, Limit: time.Minute}}
+		err := p.await(t.Context(), "start its service", forever)
+		if waited := (*WaitError)(nil); !errors.As(err, &waited) || !waited.Lives || waited.Waited < time.Minute {
+			t.Errorf("await = %v, want it to wait for the whole limit", err)
+		}
+	})
+}
+
+func TestAStoppedProcessIsNamed(t *testing.T) {
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for activityOf(cmd.Process.Pid).state != 'T' {
+		time.Sleep(time.Millisecond)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := &pulse{kind: "podman", pid: cmd.Process.Pid}
+		err := p.await(t.Context(), "start its service", forever)
+		if want := fmt.Sprintf("its process %d is stopped (SIGSTOP)", cmd.Process.Pid); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("await = %v, want %q", err, want)
+		}
+	})
+}
+
+func TestALostEngineIsGivenUpSooner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dead := true
+		p := &pulse{kind: "docker", ping: func(context.Context) error {
+			if dead {
+				return errors.New("no answer")
+			}
+			return nil
+		}}
+		waits := func() time.Duration {
+			began := time.Now()
+			_ = p.await(t.Context(), "remove a container", forever)
+			return time.Since(began)
+		}
+		first, second := waits(), waits()
+		dead = false
+		if third := waits(); first < time.Minute || second > lostTime+time.Second || third < DefaultLimit {
+			t.Errorf("waited %v, then %v, and %v once it answers again", first, second, third)
+		}
+	})
+}
+
+func TestAWaitIsReportedWhenItTakesLong(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		takes time.Duration
+		muted bool
+		want  []string
+	}{
+		{"quick", 1500 * time.Millisecond, false, nil},
+		{"long", 3500 * time.Millisecond, false, []string{"make a container 2s", "make a container 3s", "over"}},
+		{"while a program has the terminal", 3500 * time.Millisecond, true, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var got []string
+				report := func(w Wait) {
+					line := fmt.Sprintf("%s %v", w.Step, w.For)
+					if w.Over {
+						line = "over"
+					}
+					got = append(got, line)
+				}
+				p := &pulse{kind: "podman", patience: Patience{Report: report}, ping: func(context.Context) error { return nil }}
+				p.muted.Store(c.muted)
+				if err := p.await(t.Context(), "make a container", func(context.Context) error { time.Sleep(c.takes); return nil }); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("reported %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestACancelledWaitEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := &pulse{kind: "podman", ping: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		began := time.Now()
+		time.AfterFunc(2500*time.Millisecond, cancel)
+		err := p.await(ctx, "make a container", forever)
+		if !errors.Is(err, context.Canceled) || time.Since(began) != 2500*time.Millisecond {
+			t.Errorf("await = %v after %v, want context.Canceled with the cancellation", err, time.Since(began))
+		}
+	})
+}
+
+// fakePodman puts a program called podman first on the PATH.
+func fakePodman(t *testing.T, script string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fake-") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.WriteFile(filepath.Join(dir, "podman"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("TMPDIR", dir)
+	t.Cleanup(func() {
+		if left, _ := filepath.Glob(filepath.Join(dir, "aileron-*")); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
+
+func TestAServiceThatDoesNotStartIsExplained(t *testing.T) {
+	for _, c := range []struct{ name, script, want string }{
+		{"it ends", "echo 'starting' >&2; echo 'Error: database is broken' >&2; exit 125", "its service ended (exit status 125): Error: database is broken"},
+		{"it is killed, without a word", "kill -KILL $$", "its service ended (signal: killed): it said nothing"},
+		{"it is stopped", "echo 'Error: half a word' >&2; kill -STOP $$", "is stopped (SIGSTOP); kill -CONT"},
+		{"it is stopped, and said why", "echo 'Error: half a word' >&2; kill -STOP $$", "its last error: Error: half a word"},
+		{"it never listens", "exec sleep 600", "podman answers, but does not get on: waited"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fakePodman(t, c.script)
+			_, err := startService(t.Context(), Patience{Silent: 3 * time.Second, Limit: 4 * time.Second})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("startPodman = %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// A service that waits for the locks of another Podman is waited for, and the
+// person sees that.
+func TestASlowServiceIsWaitedFor(t *testing.T) {
+	real, err := exec.LookPath("podman")
+	if err != nil {
+		t.Skip("there is no podman: scripts/prepare installs it")
+	}
+	gate := filepath.Join(t.TempDir(), "gate")
+	fakePodman(t, "until [ -e "+gate+" ]; do sleep 0.1; done; exec "+real+" \"$@\"")
+	var steps []string
+	e, err := startService(t.Context(), Patience{Report: func(w Wait) {
+		if steps = append(steps, w.Step); len(steps) == 1 {
+			if err := os.WriteFile(gate, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Close()
+	if len(steps) == 0 || steps[0] != "start its service" {
+		t.Errorf("reported %q, want the start of the service first", steps)
+	}
+}
