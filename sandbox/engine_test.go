@@ -13,6 +13,9 @@ import (
 )
 
 func TestAServiceTakesAwayWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: needs an engine")
+	}
 	if _, err := exec.LookPath("podman"); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal("there is no podman, and in CI this test must run; scripts/prepare installs it")

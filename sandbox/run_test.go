@@ -48,6 +48,9 @@ func TestMain(m *testing.M) {
 
 // engines gives each engine of this machine. In CI both must be there.
 func engines(t *testing.T, test func(t *testing.T, e *sandbox.Engine)) {
+	if testing.Short() {
+		t.Skip("-short: needs an engine")
+	}
 	for _, kind := range []string{"podman", "docker"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,9 @@ import (
 
 // What was put into a box and is not there as it was put ends the start.
 func TestAFileThatDidNotArriveIsNoticed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: needs an engine")
+	}
 	for _, kind := range []string{"podman", "docker"} {
 		t.Run(kind, func(t *testing.T) {
 			e, err := Find(t.Context(), kind)

@@ -324,7 +324,7 @@ func deep(n, literal int) string {
 // refused, not searched for ever.
 func TestEntangledConnectorsAreRefused(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds 30 000 operations")
+		t.Skip("-short: builds 30 000 operations")
 	}
 	var a, b []string
 	for i := range 4000 {

@@ -13,6 +13,9 @@ import (
 // The gateway's container holds nothing but this file: it must need no loader
 // and no library.
 func TestTheReleaseBuildIsStatic(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: builds a release")
+	}
 	if runtime.GOOS != "linux" {
 		t.Skip("containers run Linux builds")
 	}

@@ -11,6 +11,9 @@ import (
 // needEngine skips where no engine runs, but for CI.
 func needEngine(t *testing.T) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: needs an engine")
+	}
 	e, err := sandbox.Find(t.Context(), "podman")
 	switch {
 	case err == nil:

@@ -39,12 +39,18 @@ func (r *results) test(name string) *result {
 	return t
 }
 
+// skip is what skipped tests have in common: the package, or a whole suite, and the reason.
+type skip struct{ where, why string }
+
+// named is how many tests that share a package and a reason are listed by name.
+const named = 3
+
 // printer prints a package when it has ended, and at the end what was skipped.
 type printer struct {
 	w        io.Writer
 	err      error
 	packages map[string]*results
-	skipped  []string
+	skipped  map[skip][]string // the tests that have it in common
 	failed   []string
 }
 
@@ -96,7 +102,7 @@ func (t *result) take(e event, over bool) {
 func (p *printer) ended(name string, r *results, failed bool) {
 	for _, t := range r.tests {
 		if t.verdict == "skip" {
-			p.skipped = append(p.skipped, fmt.Sprintf("%s %s: %s", short(name), t.name, reason(t.output)))
+			p.skip(short(name), reason(t.output), t.name)
 		}
 	}
 	if failed {
@@ -105,7 +111,7 @@ func (p *printer) ended(name string, r *results, failed bool) {
 	}
 	for _, line := range r.output {
 		if suite, why, found := strings.Cut(strings.TrimSpace(line), ": not run: "); found { // harness.NotRun
-			p.skipped = append(p.skipped, suite+": "+why)
+			p.skip(suite, why)
 		}
 		if strings.HasPrefix(line, "ok  \t") || strings.Contains(line, "[no test files]") {
 			p.print(line)
@@ -137,17 +143,44 @@ func (p *printer) end() error {
 	for name, r := range p.packages { // go test itself was killed
 		p.ended(name, r, true)
 	}
-	p.list("skipped", p.skipped)
-	p.list("failed", p.failed)
+	count, lines := p.skips()
+	p.list("skipped", count, lines)
+	p.list("failed", len(p.failed), p.failed)
 	return p.err
 }
 
-func (p *printer) list(what string, tests []string) {
-	if len(tests) == 0 {
+// skip records tests that were skipped for the same reason, or a suite that did not run at all.
+func (p *printer) skip(where, why string, tests ...string) {
+	if p.skipped == nil {
+		p.skipped = map[skip][]string{}
+	}
+	p.skipped[skip{where, why}] = append(p.skipped[skip{where, why}], tests...)
+}
+
+// skips returns how many tests and suites were skipped, and a line for each, or for many that share a reason.
+func (p *printer) skips() (count int, lines []string) {
+	for s, tests := range p.skipped {
+		count += max(1, len(tests))
+		switch {
+		case len(tests) == 0:
+			lines = append(lines, s.where+": "+s.why)
+		case len(tests) > named:
+			lines = append(lines, fmt.Sprintf("%s: %d tests: %s", s.where, len(tests), s.why))
+		default:
+			for _, test := range tests {
+				lines = append(lines, fmt.Sprintf("%s %s: %s", s.where, test, s.why))
+			}
+		}
+	}
+	return count, lines
+}
+
+func (p *printer) list(what string, count int, lines []string) {
+	if count == 0 {
 		return
 	}
-	slices.Sort(tests)
-	p.print(fmt.Sprintf("%s: %d\n\t%s\n", what, len(tests), strings.Join(tests, "\n\t")))
+	slices.Sort(lines)
+	p.print(fmt.Sprintf("%s: %d\n\t%s\n", what, count, strings.Join(lines, "\n\t")))
 }
 
 var frame = regexp.MustCompile(`^\s*(=== (RUN|PAUSE|CONT|NAME) |--- (PASS|FAIL|SKIP): )`)

@@ -43,6 +43,7 @@ func TestF(t *testing.T) { t.Log("calm") }`,
 		"exits":  `func TestMain(m *testing.M) { m.Run(); fmt.Println("left something behind"); os.Exit(3) }; func TestH(t *testing.T) {}`,
 		"wrong":  `func TestI(t *testing.T) { undefined() }`,
 		"whole":  `func TestMain(m *testing.M) { fmt.Fprintln(os.Stderr, "whole: not run: no namespaces") }`,
+		"short":  `func TestK(t *testing.T) { for _, n := range []string{"a", "b", "c", "d"} { t.Run(n, func(t *testing.T) { t.Skip("too long") }) } }`,
 		"silent": `func TestJ(t *testing.T) { t.Fail() }`,
 	})
 	var out strings.Builder
@@ -56,7 +57,7 @@ func TestF(t *testing.T) { t.Log("calm") }`,
 		"    x_test.go:13: what led to it\n    x_test.go:13: the cause:\n        two lines\n", "--- FAIL: TestD/ill (0.00s)\n", "--- FAIL: TestD (0.00s)\n",
 		"WARNING: from a process\n", "FAIL\texample.test/m/red\t", "panic: it broke", "    x_test.go:11: before\n", "FAIL\texample.test/m/dies\t",
 		"left something behind\n", "FAIL\texample.test/m/exits\t", "undefined: undefined\n", "FAIL\texample.test/m/wrong [build failed]\n", "--- FAIL: TestJ (0.00s)\n",
-		"skipped: 3\n\texample.test/m/bare TestB: no reason\n\texample.test/m/skips TestC/case: there is no frobnicator\n\twhole: no namespaces\n",
+		"skipped: 7\n\texample.test/m/bare TestB: no reason\n\texample.test/m/short: 4 tests: too long\n\texample.test/m/skips TestC/case: there is no frobnicator\n\twhole: no namespaces\n",
 		"failed: 6\n\texample.test/m/dies TestG\n\texample.test/m/exits\n\texample.test/m/red TestD\n\texample.test/m/red TestD/ill\n" +
 			"\texample.test/m/silent TestJ\n\texample.test/m/wrong\n",
 	} {

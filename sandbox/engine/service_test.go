@@ -13,6 +13,9 @@ import (
 // A service of ours has an idle time only for the grace that comes with it.
 func TestAHeldServiceStaysAndOneThatIsReleasedEnds(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: needs an engine")
+	}
 	if _, err := exec.LookPath("podman"); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal("there is no podman, and in CI this test must run; scripts/prepare installs it")

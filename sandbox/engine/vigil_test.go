@@ -234,6 +234,9 @@ func TestAServiceThatDoesNotStartIsExplained(t *testing.T) {
 		{"it never listens", "exec sleep 600", "podman answers, but does not get on: waited"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && !strings.HasPrefix(c.want, "its service ended") {
+				t.Skip("-short: a service that is silent is given up after three seconds")
+			}
 			fakePodman(t, c.script)
 			_, err := startService(t.Context(), Patience{Silent: 3 * time.Second, Limit: 4 * time.Second})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -246,6 +249,9 @@ func TestAServiceThatDoesNotStartIsExplained(t *testing.T) {
 // A service that waits for the locks of another Podman is waited for, and the
 // person sees that.
 func TestASlowServiceIsWaitedFor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: needs an engine")
+	}
 	real, err := exec.LookPath("podman")
 	if err != nil {
 		t.Skip("there is no podman: scripts/prepare installs it")

@@ -130,6 +130,9 @@ func TestAnEarlyAnswerIsHeardByAClientThatStillSends(t *testing.T) {
 // room for are served, each of the others is closed at once, and when they
 // are gone everything is as before.
 func TestTenThousandConnections(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: opens ten thousand connections")
+	}
 	const served, many = 4096, 10_000
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
