@@ -9,61 +9,55 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// upstreamDenial returns the denial of a request to host that failed with err,
-// which is an [*upstream.Error]. It is the one place where a kind of upstream
-// errors becomes a reason.
+// upstreamReasons is the table of what the kinds of upstream errors mean to a
+// client: the reason, and a message about the host (%[1]s) and the error's detail
+// (%[2]s). [upstream.RequestBody] is not among them: it is about the client.
+var upstreamReasons = map[upstream.Kind]struct {
+	reason  Reason
+	message string
+}{
+	upstream.AddressDenied:    {reasonAddress, "%[1]s resolves to no address that may be reached (%[2]s)"},
+	upstream.NameNotResolved:  {reasonName, "the name %[1]s cannot be resolved"},
+	upstream.OutOfDescriptors: {reasonDescriptors, "the process has no file descriptor left for a connection to %[1]s"},
+	upstream.Unreachable:      {reasonDial, "no connection to %[1]s could be made"},
+	upstream.NotTLS:           {reasonTLSUpstream, "%[1]s does not speak TLS"},
+	upstream.NotVerified: {reasonTLSUpstream, "TLS with %[1]s could not be set up: " +
+		"its certificates are not trusted for that name or too weak, or it speaks no TLS 1.2"},
+	upstream.Timeout:          {reasonTimeout, "%[1]s did not respond in time"},
+	upstream.BodyStalled:      {reasonTimeout, "%[1]s does not take the request's body"},
+	upstream.HeadTooSlow:      {reasonUpstreamSlow, "the head of the response of %[1]s did not end in time"},
+	upstream.HeadTooLarge:     {reasonUpstreamHead, "the head of the response of %[1]s %[2]s"},
+	upstream.HeadMalformed:    {reasonUpstream, "the head of the response of %[1]s %[2]s"},
+	upstream.NotHTTP:          {reasonUpstreamHTTP, "the head of the response of %[1]s %[2]s"},
+	upstream.NotHTTP2:         {reasonUpstreamHTTP, "%[1]s does not speak HTTP/2 as it agreed to"},
+	upstream.InvalidStatus:    {reasonUpstream, "%[1]s responded with a status that does not exist"},
+	upstream.FramingLookalike: {reasonFieldName, "%[1]s sent a field whose name can be taken for one of framing or coding"},
+	upstream.Reset:            {reasonUpstreamRST, "%[1]s reset the connection or the stream before it responded"},
+	upstream.Closed:           {reasonUpstreamEnd, "%[1]s closed the connection before the head of its response had ended"},
+	upstream.Broken:           {reasonUpstream, "the connection to %[1]s broke before it responded"},
+	upstream.Canceled:         {reasonClientGone, "the client went away before %[1]s responded"},
+}
+
+// upstreamDenial returns the denial of a request to host that failed with err, an
+// error of [upstream.Client]. It is the one place where a kind of upstream errors
+// becomes a reason.
 func upstreamDenial(host string, err error) *Denial {
 	var e *upstream.Error
 	if !errors.As(err, &e) {
-		return deny(reasonUpstream, "the connection to %s broke before it responded", host)
+		return deny(reasonPanic, "the connection to %s failed", host)
 	}
-	switch e.Kind {
-	case upstream.AddressDenied:
-		d := deny(reasonAddress, "%s resolves to no address that may be reached (%s)", host, e.Detail)
-		d.Requested = "network:" + e.Host
-		return d
-	case upstream.NoDescriptor:
-		return deny(reasonDescriptors, "the process has no file descriptor left for a connection to %s", host)
-	case upstream.Canceled:
-		if e.Sent { // what was sent cannot be taken back
-			return deny(reasonUndelivered, "the client went away before %s answered", host)
-		}
-		return deny(reasonClientGone, "the client went away before %s answered", host)
-	case upstream.NameNotResolved:
-		return deny(reasonName, "the name %s cannot be resolved", host)
-	case upstream.Unreachable:
-		return deny(reasonDial, "no connection to %s could be made", host)
-	case upstream.NotTLS:
-		return deny(reasonTLSUpstream, "%s does not speak TLS", host)
-	case upstream.NotVerified:
-		return deny(reasonTLSUpstream, "TLS with %s could not be set up: its certificates are not trusted for that name or too weak, "+
-			"or it speaks no TLS 1.2", host)
-	case upstream.Timeout:
-		return deny(reasonTimeout, "%s did not answer in time", host)
-	case upstream.Stalled:
-		return deny(reasonTimeout, "%s does not take the request's body", host)
-	case upstream.HeadTooSlow:
-		return deny(reasonUpstreamSlow, "the head of the response of %s did not end in time", host)
-	case upstream.NotHTTP:
-		return deny(reasonUpstreamHTTP, "the head of the response of %s %s", host, e.Detail)
-	case upstream.NotHTTP2:
-		return deny(reasonUpstreamHTTP, "%s does not speak HTTP/2 as it agreed to", host)
-	case upstream.HeadTooLarge:
-		return deny(reasonUpstreamHead, "the head of the response of %s %s", host, e.Detail)
-	case upstream.HeadMalformed:
-		return deny(reasonUpstream, "the head of the response of %s %s", host, e.Detail)
-	case upstream.FramingLookalike:
-		return deny(reasonFieldName, "%s sent a field whose name can be taken for one of framing or coding", host)
-	case upstream.InvalidStatus:
-		return deny(reasonUpstream, "%s answered with a status that there is not", host)
-	case upstream.Reset:
-		return deny(reasonUpstreamRST, "%s reset the connection or the stream before it responded", host)
-	case upstream.Closed:
-		return deny(reasonUpstreamEnd, "%s closed the connection before the head of its response had ended", host)
-	case upstream.RequestBody:
+	if e.Kind == upstream.RequestBody {
 		return bodyDenial(e.Err)
 	}
-	return deny(reasonUpstream, "the connection to %s broke before it responded", host)
+	row := upstreamReasons[e.Kind]
+	d := deny(row.reason, row.message, host, e.Detail)
+	switch {
+	case e.Kind == upstream.AddressDenied:
+		d.Requested = "network:" + e.Host
+	case e.Kind == upstream.Canceled && e.Sent: // what was sent cannot be taken back
+		d.Reason = reasonUndelivered
+	}
+	return d
 }
 
 // bodyDenial returns the denial of a request whose body could not be read.
@@ -79,8 +73,8 @@ func bodyDenial(err error) *Denial {
 	return deny(reasonClientBody, "the request body broke off or its framing is broken")
 }
 
-// upstreamKeys returns the keys of the upstream connections that the
-// connectors' requests use.
+// upstreamKeys returns the keys of the upstream connections that the connectors'
+// requests use.
 func (p *Plane) upstreamKeys(bound map[spec.FQN]Bound) map[spec.FQN]upstream.Key {
 	keys := make(map[spec.FQN]upstream.Key, len(bound))
 	for fqn, b := range bound {

@@ -7,27 +7,31 @@ import (
 	"sync/atomic"
 )
 
-// attempt watches one attempt's connection. net/http's HTTP/2 makes some
-// attempts of its own, without a bound: for a GET, and for whatever has no
-// body, when the host ends the connection or refuses the stream. The second
-// connection cancels ours, before a byte is on it.
+// attempt records what happened to one attempt to send a request.
+//
+// net/http's HTTP/2 makes some attempts of its own, without a bound: for a GET,
+// and for whatever has no body, when the host ends the connection or refuses the
+// stream. A second connection therefore cancels the attempt, before a byte is on
+// it.
 type attempt struct {
-	conn     *countedConn
-	before   int64 // bytes written on it before
-	earlier  int64 // bytes read on it before
-	h2       bool
-	cancel   context.CancelFunc
-	joined   func(*countedConn) // called with an HTTP/2 connection
-	wrote    atomic.Bool        // a field of the request left, over HTTP/2
-	answered atomic.Bool        // a byte of a response came
-	stuck    atomic.Bool        // the upstream does not take the body
-	heard    atomic.Bool        // the head of the response is there
+	h2            bool
+	cancel        context.CancelFunc
+	conn          *countedConn       // nil: it got none
+	writtenBefore int64              // bytes written on conn before, for HTTP/1.1
+	readBefore    int64              // bytes read on conn before, for HTTP/2
+	onConn        func(*countedConn) // called with a connection of HTTP/2
+
+	wroteField atomic.Bool // a field of the request left, over HTTP/2
+	gotByte    atomic.Bool // a byte of a response came
+	gotHeader  atomic.Bool // the head of the response is there
+	stalled    atomic.Bool // the host does not take the body
 }
 
+// trace returns the hooks that net/http calls for an attempt over HTTP/2.
 func (a *attempt) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
-		GotFirstResponseByte: func() { a.answered.Store(true) },
-		WroteHeaderField:     func(string, []string) { a.wrote.Store(true) },
+		GotFirstResponseByte: func() { a.gotByte.Store(true) },
+		WroteHeaderField:     func(string, []string) { a.wroteField.Store(true) },
 		GotConn: func(info httptrace.GotConnInfo) {
 			if a.conn != nil {
 				a.cancel()
@@ -38,31 +42,32 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 				return
 			}
 			if counted, ok := secure.NetConn().(*countedConn); ok {
-				a.conn, a.earlier = counted, counted.read.Load()
-				a.joined(counted)
+				a.conn, a.readBefore = counted, counted.read.Load()
+				a.onConn(counted)
 			}
 		},
 	}
 }
 
-// unwritten reports that the attempt got a connection, and wrote nothing.
-func (a *attempt) unwritten() bool {
+// wroteNothing reports whether the attempt got a connection, and wrote no byte of
+// the request on it.
+func (a *attempt) wroteNothing() bool {
 	if a.conn == nil {
 		return false
 	}
 	if a.h2 { // other streams write on it too
-		return !a.wrote.Load()
+		return !a.wroteField.Load()
 	}
-	return a.conn.written.Load() == a.before
+	return a.conn.written.Load() == a.writtenBefore
 }
 
-// got returns how many bytes came on the connection since the attempt began.
-func (a *attempt) got() int64 {
+// mayHaveArrived reports whether bytes of the request are on a connection.
+func (a *attempt) mayHaveArrived() bool { return a.conn != nil && !a.wroteNothing() }
+
+// received returns how many bytes came on the connection since the attempt began.
+func (a *attempt) received() int64 {
 	if a.conn == nil {
 		return 0
 	}
-	return a.conn.read.Load() - a.earlier
+	return a.conn.read.Load() - a.readBefore
 }
-
-// reached reports that bytes of the request are on a connection.
-func (a *attempt) reached() bool { return a != nil && a.conn != nil && !a.unwritten() }

@@ -10,7 +10,7 @@ import (
 func TestABodyIsNeverReadByTwoAttempts(t *testing.T) {
 	in, out := io.Pipe()
 	b := NewBody(in)
-	first, second := b.attempt(time.Minute, func() {}), b.attempt(time.Minute, func() {})
+	first, second := b.newAttempt(time.Minute, func() {}), b.newAttempt(time.Minute, func() {})
 	ended := make(chan error)
 	go func() {
 		_, err := first.Read(make([]byte, 16))
@@ -25,7 +25,7 @@ func TestABodyIsNeverReadByTwoAttempts(t *testing.T) {
 	if err != nil || string(got) != "the body" || b.n.Load() != 8 {
 		t.Errorf("the second attempt reads %q, %v, of %d", got, err, b.n.Load())
 	}
-	if err := <-ended; err != errAttemptOver {
+	if err := <-ended; err != errAttemptClosed {
 		t.Errorf("the first attempt's read ends with %v", err)
 	}
 }

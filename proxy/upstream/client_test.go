@@ -25,7 +25,7 @@ func TestAnIdempotencyKeyIsNoLeaveToRepeat(t *testing.T) {
 			if status, _, err := roundTrip(u, newRequest(t, "GET", "/", nil), Route{HTTP2: clientH2}); status != 200 {
 				t.Fatalf("the first request: %d, %v", status, err)
 			}
-			clear(u.speaks) // what is known of a host is forgotten when there are too many
+			clear(u.versions.versions) // what is known of a host is forgotten when there are too many
 			r := newRequest(t, "POST", "/", nil)
 			r.Header.Set(field, "1")
 			if _, _, err := roundTrip(u, r, Route{HTTP2: clientH2}); posts.Load() > 1 {

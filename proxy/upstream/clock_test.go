@@ -29,8 +29,8 @@ func TestAConnectionThatWasSuspendedIsNotUsedAgain(t *testing.T) {
 	defer listener.Close()
 	raw, err := net.Dial("tcp", listener.Addr().String())
 	must(t, err)
-	c := u.pool(u.Key("bearer", "", "secret")).lane.newConn("key", raw, &countedConn{Conn: raw})
-	defer c.end()
+	c := u.pool(u.Key("bearer", "", "secret")).h1.newConn("key", raw, &countedConn{Conn: raw})
+	defer c.close()
 	for name, at := range map[string]struct {
 		since time.Time
 		alive bool
@@ -40,7 +40,7 @@ func TestAConnectionThatWasSuspendedIsNotUsedAgain(t *testing.T) {
 		"just now, clock set back":        {setWall(time.Now(), -24*time.Hour), true},
 		"two minutes ago, clock set back": {setWall(time.Now().Add(-2*time.Minute), -24*time.Hour), false},
 	} {
-		c.since = at.since
+		c.idleSince = at.since
 		if got := c.alive(); got != at.alive {
 			t.Errorf("put back %s: alive = %v, want %v", name, got, at.alive)
 		}

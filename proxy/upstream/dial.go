@@ -1,94 +1,96 @@
 package upstream
 
 import (
-	"bufio"
 	"context"
-	"encoding/base64"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/ALRubinger/aileron/proxy/address"
 )
 
-// addressError is a name that leads only where nobody may go. why is the
-// address's class, never the address.
-type addressError struct{ why string }
+// addressError is returned for a name that leads to no address that may be
+// dialled. class is that of an address, never the address itself.
+type addressError struct{ class string }
 
-func (e *addressError) Error() string { return "dial upstream: " + e.why + " address" }
+// Error implements error.
+func (e *addressError) Error() string { return "dial upstream: " + e.class + " address" }
 
 // maxAddresses is how many addresses of one name are looked at.
 const maxAddresses = 16
 
-// Dial returns a connection to "host:port", or an [*Error].
-func (u *Client) Dial(ctx context.Context, hostport string) (net.Conn, error) {
-	conn, err := u.dial(ctx, hostport)
+// lookupDescriptors is how many descriptors the lookup of a name takes: it has a
+// socket for each address family.
+const lookupDescriptors = 2
+
+// Dial connects to "host:port". Its error is an [*Error].
+//
+// A pinned name ([Options].Resolve) leads where the owner of the session has
+// decided. Any other is resolved once, and the address that was checked is the
+// address that is dialled: it is checked again at connect time, below the
+// resolver's reach. Behind [Options].Proxy the name is the proxy's to resolve; a
+// host that is written as an address is checked all the same.
+func (c *Client) Dial(ctx context.Context, hostport string) (net.Conn, error) {
+	conn, err := c.dial(ctx, hostport)
 	if err != nil {
 		return nil, classify(ctx, hostport, err, nil)
 	}
 	return conn, nil
 }
 
-// dial connects to "host:port". A pinned name goes where the owner said. Any
-// other is resolved once, and the address that was checked is the address
-// that is dialled: again at connect time, below the resolver's reach. Behind
-// a proxy of the owner's the name is the proxy's to resolve; an address that
-// is written as such is checked all the same.
-func (u *Client) dial(ctx context.Context, hostport string) (*countedConn, error) {
-	ctx, cancel := context.WithTimeout(ctx, u.cfg.Dial)
+func (c *Client) dial(ctx context.Context, hostport string) (*countedConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Dial)
 	defer cancel()
-	if u.cfg.Descriptors == nil {
-		conn, err := u.connect(ctx, hostport)
-		if err != nil {
-			return nil, err
-		}
-		return &countedConn{Conn: conn}, nil
+	files := c.opts.Descriptors
+	if files == nil {
+		files = unbounded{}
 	}
 	const n = 1 + lookupDescriptors
-	if err := u.cfg.Descriptors.Acquire(ctx, n); err != nil {
+	if err := files.Acquire(ctx, n); err != nil {
 		return nil, err
 	}
-	conn, err := u.connect(ctx, hostport)
+	conn, err := c.connect(ctx, hostport)
 	if err != nil {
-		u.cfg.Descriptors.Release(n)
+		files.Release(n)
 		return nil, err
 	}
-	u.cfg.Descriptors.Release(lookupDescriptors)
-	return &countedConn{Conn: conn, free: sync.OnceFunc(func() { u.cfg.Descriptors.Release(1) })}, nil
+	files.Release(lookupDescriptors)
+	return &countedConn{Conn: conn, release: sync.OnceFunc(func() { files.Release(1) })}, nil
 }
 
-// lookupDescriptors is how many descriptors the lookup of a name takes: it has a
-// socket for each address family.
-const lookupDescriptors = 2
+// unbounded is the Descriptors of a client that has none.
+type unbounded struct{}
 
-func (u *Client) connect(ctx context.Context, hostport string) (net.Conn, error) {
-	if pinned, ok := u.cfg.Resolve[hostport]; ok {
+// Acquire implements Descriptors.
+func (unbounded) Acquire(context.Context, int) error { return nil }
+
+// Release implements Descriptors.
+func (unbounded) Release(int) {}
+
+func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error) {
+	if pinned, ok := c.opts.Resolve[hostport]; ok {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", pinned.String())
 	}
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
 		return nil, fmt.Errorf("dial upstream: %w", err)
 	}
-	if u.cfg.Proxy != nil {
+	if c.opts.Proxy != nil {
 		if addr, err := netip.ParseAddr(host); err == nil {
 			if class := address.Classify(addr.Unmap()); !class.Public {
-				return nil, &addressError{why: class.Reason}
+				return nil, &addressError{class: class.Reason}
 			}
 		}
-		return u.dialThroughProxy(ctx, hostport)
+		return c.dialProxy(ctx, hostport)
 	}
-	addrs, err := u.addresses(ctx, host)
+	addrs, err := c.addresses(ctx, host)
 	if err != nil {
 		return nil, err
 	}
-	checked := &net.Dialer{ControlContext: floor}
+	checked := &net.Dialer{ControlContext: denyPrivate}
 	var last error
 	for _, addr := range addrs {
 		conn, err := checked.DialContext(ctx, "tcp", net.JoinHostPort(addr.String(), port))
@@ -102,130 +104,43 @@ func (u *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 	return nil, last
 }
 
-// countedConn counts what was written on a connection, so that a request of
-// which nothing left can be told from one that may have arrived, and what was
-// read.
-type countedConn struct {
-	net.Conn
-	written atomic.Int64
-	read    atomic.Int64
-	reset   atomic.Bool // its peer reset it, which only one of reading and writing sees
-	free    func()      // gives its descriptor back; nil: it has none
-	closed  func()      // called when it is closed; nil: nothing is
-}
-
-// Close implements net.Conn.
-func (c *countedConn) Close() error {
-	err := c.Conn.Close()
-	if c.free != nil {
-		c.free()
-	}
-	if c.closed != nil {
-		c.closed()
-	}
-	return err
-}
-
-// CloseWrite ends the outbound half where the connection can.
-func (c *countedConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
-func (c *countedConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.read.Add(int64(n))
-	c.note(err)
-	return n, err
-}
-
-func (c *countedConn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	c.written.Add(int64(n))
-	c.note(err)
-	return n, err
-}
-
-func (c *countedConn) note(err error) {
-	if err != nil && errors.Is(err, syscall.ECONNRESET) {
-		c.reset.Store(true)
-	}
-}
-
-// addresses are the public addresses of a name, or an addressError.
-func (u *Client) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+// addresses returns the public addresses of a name, or an addressError.
+func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	var found []netip.Addr
 	if addr, err := netip.ParseAddr(host); err == nil {
 		found = []netip.Addr{addr}
 	} else {
 		// The trailing dot keeps the host's search domains out.
-		found, err = u.resolver.LookupNetIP(ctx, "ip", strings.TrimSuffix(host, ".")+".")
+		found, err = c.resolver.LookupNetIP(ctx, "ip", strings.TrimSuffix(host, ".")+".")
 		if err != nil {
 			return nil, fmt.Errorf("resolve upstream: %w", err)
 		}
 	}
 	var public []netip.Addr
-	why := "no"
+	denied := "no"
 	for _, addr := range found[:min(len(found), maxAddresses)] {
 		addr = addr.Unmap()
 		if class := address.Classify(addr); class.Public {
 			public = append(public, addr)
 		} else {
-			why = class.Reason
+			denied = class.Reason
 		}
 	}
 	if len(public) == 0 {
-		return nil, &addressError{why: why}
+		return nil, &addressError{class: denied}
 	}
 	return public, nil
 }
 
-// floor is the last check before connect(2): the address in the kernel's
-// hands is public, whatever happened above.
-func floor(_ context.Context, _, addr string, _ syscall.RawConn) error {
+// denyPrivate is the dialer's last check before connect(2): the address that the
+// kernel gets is public, whatever happened above.
+func denyPrivate(_ context.Context, _, addr string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(addr)
 	if err != nil {
-		return &addressError{why: "unreadable"}
+		return &addressError{class: "unreadable"}
 	}
 	if class := address.Classify(ap.Addr()); !class.Public {
-		return &addressError{why: class.Reason}
+		return &addressError{class: class.Reason}
 	}
 	return nil
-}
-
-// dialThroughProxy asks the owner's own proxy for a tunnel (RFC 9110 section
-// 9.3.6). It resolves the name; the address floor is then the proxy's.
-func (u *Client) dialThroughProxy(ctx context.Context, hostport string) (net.Conn, error) {
-	at := u.cfg.Proxy.Host
-	if u.cfg.Proxy.Port() == "" {
-		at = net.JoinHostPort(u.cfg.Proxy.Hostname(), "3128")
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at)
-	if err != nil {
-		return nil, fmt.Errorf("dial the upstream proxy: %w", err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	head := "CONNECT " + hostport + " HTTP/1.1\r\nHost: " + hostport + "\r\n"
-	if user := u.cfg.Proxy.User; user != nil {
-		password, _ := user.Password()
-		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)) + "\r\n"
-	}
-	if _, err := conn.Write([]byte(head + "\r\n")); err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("ask the upstream proxy: %w", err)
-	}
-	br := bufio.NewReader(conn)
-	res, err := http.ReadResponse(br, &http.Request{Method: http.MethodConnect})
-	if err != nil || res.StatusCode != http.StatusOK || br.Buffered() > 0 {
-		_ = conn.Close()
-		return nil, errors.New("ask the upstream proxy: it refused the tunnel")
-	}
-	if !stop() {
-		_ = conn.Close()
-		return nil, ctx.Err()
-	}
-	return conn, nil
 }

@@ -5,80 +5,83 @@ type Kind int
 
 // The kinds of errors. What each means to a client is up to the caller.
 const (
-	Broken           Kind = iota // the connection broke before a response came
-	Reset                        // the connection or the stream was reset before a response came
-	Closed                       // the connection ended before the head of a response had
-	AddressDenied                // the name leads to no public address; Detail is the class of the last one
-	NameNotResolved              // the name cannot be resolved
-	Unreachable                  // no connection could be made
-	NoDescriptor                 // the process has no file descriptor left for a connection
-	NotTLS                       // the host does not speak TLS
-	NotVerified                  // the host's certificates are not trusted for its name, or TLS is too old or weak
-	Timeout                      // no response came in time
-	Stalled                      // the host does not take the request's body
-	NotHTTP                      // what came does not begin as a response of HTTP/1
-	NotHTTP2                     // what came is no HTTP/2, which the host had agreed to
-	HeadMalformed                // the response's head can be read in two ways; Detail names the rule
-	HeadTooLarge                 // the response's head has no end
-	HeadTooSlow                  // the response's head began and did not end in time
-	FramingLookalike             // a field's name can be taken for that of a framing or coding field
-	InvalidStatus                // the response's status is none of HTTP
-	RequestBody                  // the request's body could not be read; Err is why
-	Canceled                     // the request's context ended
+	Broken Kind = iota
+	Reset
+	Closed
+	AddressDenied // Detail is the class of the last address
+	NameNotResolved
+	Unreachable
+	OutOfDescriptors
+	NotTLS
+	NotVerified
+	Timeout
+	BodyStalled
+	NotHTTP       // Detail is the rule of the head that is broken
+	HeadMalformed // the same
+	HeadTooLarge  // the same
+	HeadTooSlow
+	NotHTTP2
+	FramingLookalike // such as "Content-Length " or Content_Encoding: a smuggled length
+	InvalidStatus
+	RequestBody // Err is the error of the body's Read
+	Canceled    // by the request's context
 )
 
-// kindNames is the table of all kinds.
-var kindNames = [...]string{
-	Broken:           "the connection broke before a response",
-	Reset:            "the connection or the stream was reset before a response",
-	Closed:           "the connection was closed before the end of a response's head",
-	AddressDenied:    "no address may be reached",
+// Kinds is how many kinds there are.
+const Kinds = Canceled + 1
+
+// kindTexts is the table of the kinds.
+var kindTexts = [Kinds]string{
+	Broken:           "the connection broke before a response came",
+	Reset:            "the connection or the stream was reset before a response came",
+	Closed:           "the connection was closed before the head of a response had ended",
+	AddressDenied:    "the name leads to no address that may be reached",
 	NameNotResolved:  "the name cannot be resolved",
 	Unreachable:      "no connection could be made",
-	NoDescriptor:     "the process has no file descriptor left",
+	OutOfDescriptors: "the process has no file descriptor left for a connection",
 	NotTLS:           "the host does not speak TLS",
-	NotVerified:      "the host could not be verified",
+	NotVerified:      "the host's certificates are not trusted for its name or too weak, or its TLS is too old",
 	Timeout:          "no response came in time",
-	Stalled:          "the host does not take the request's body",
-	NotHTTP:          "the response is none of HTTP",
-	NotHTTP2:         "the response is none of HTTP/2",
-	HeadMalformed:    "the head of the response",
-	HeadTooLarge:     "the head of the response",
+	BodyStalled:      "the host does not take the request's body",
+	NotHTTP:          "the response is not HTTP/1",
+	HeadMalformed:    "the head of the response can be read in two ways",
+	HeadTooLarge:     "the head of the response has no end",
 	HeadTooSlow:      "the head of the response did not end in time",
-	FramingLookalike: "a field's name can be taken for one of framing or coding",
-	InvalidStatus:    "the response's status does not exist",
-	RequestBody:      "the request body could not be read",
+	NotHTTP2:         "the response is not HTTP/2, on which host and client agreed",
+	FramingLookalike: "the response has a field whose name can be taken for one of framing or coding",
+	InvalidStatus:    "the response has a status that does not exist",
+	RequestBody:      "the request's body could not be read",
 	Canceled:         "the request was canceled",
 }
 
-// String returns a description of k.
-func (k Kind) String() string { return kindNames[k] }
+// String returns a sentence about k.
+func (k Kind) String() string { return kindTexts[k] }
 
-// Error is returned for a request that got no response, and for a connection
-// that could not be made. It quotes nothing of the errors below it, which name
+// isBrokenConn reports whether the connection failed, so that a request which did
+// not arrive may be sent on another.
+func (k Kind) isBrokenConn() bool {
+	return k == Broken || k == Reset || k == Closed || k == HeadMalformed
+}
+
+// Error is returned for a request that got no response, and for a connection that
+// could not be made. Its text quotes nothing of the errors below it: those name
 // URLs, addresses and header fields.
 type Error struct {
 	Kind   Kind
-	Host   string // "host:port", as the request has it
-	Detail string // of AddressDenied, HeadMalformed and HeadTooLarge; no byte of what the host sent
-	Sent   bool   // bytes of the request may have reached the host
+	Host   string // "host:port"
+	Detail string // more about some kinds; no byte of what the host sent
+	Sent   bool   // bytes of the request may have arrived
 	Err    error  // of RequestBody; nil for every other kind
 }
 
 // Error implements error.
 func (e *Error) Error() string {
-	text := "upstream " + e.Host + ": " + e.Kind.String()
+	text := "reach " + e.Host + ": " + e.Kind.String()
 	if e.Detail != "" {
-		text += ": " + e.Detail
+		text += " (" + e.Detail + ")"
 	}
 	return text
 }
 
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
-
-// mayRepeat reports whether a request may be sent again whose connection failed
-// with k, as far as k goes.
-func (k Kind) mayRepeat() bool {
-	return k == Broken || k == Reset || k == Closed || k == HeadMalformed
-}

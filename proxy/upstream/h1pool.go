@@ -8,21 +8,24 @@ import (
 	"time"
 )
 
-// lane carries requests over HTTP/1.1. Its response heads are read raw: what
-// net/http's transport repairs in silence is refused here.
-type lane struct {
-	dial func(ctx context.Context, hostport string) (*countedConn, error)
-	tls  *tlsDialer
-	cfg  Options
-	ends *errands
+// h1Pool carries requests over HTTP/1.1 and keeps their connections. It reads the
+// heads of responses raw: what net/http's transport repairs in silence is
+// rejected here.
+type h1Pool struct {
+	dial     func(ctx context.Context, hostport string) (*countedConn, error)
+	tls      *tlsDialer
+	opts     Options
+	closings *tasks
+	uploads  *tasks
 
 	mu     sync.Mutex
-	idle   map[string][]*laneConn // by scheme and "host:port", newest last
+	idle   map[string][]*persistConn // by scheme and "host:port", newest last
 	n      int
-	sweep  *time.Timer // ends what has been idle for too long; nil: nothing is
+	expiry *time.Timer // closes what has been idle for too long; nil: nothing is idle
 	closed bool
 }
 
+// Bounds of idle connections.
 const (
 	maxIdle        = 512
 	maxIdlePerHost = 128
@@ -30,18 +33,18 @@ const (
 
 // roundTrip sends r and returns the head of its response. The response's body
 // returns the connection to the pool when it has been read to the end.
-func (l *lane) roundTrip(r *http.Request, a *attempt) (*http.Response, error) {
+func (h *h1Pool) roundTrip(r *http.Request, a *attempt) (*http.Response, error) {
 	ctx := r.Context()
-	c, err := l.take(ctx, r)
+	pc, err := h.get(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	a.conn, a.before = c.counted, c.counted.written.Load()
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(longAgo) })
-	sent, res, err := c.exchange(r, a)
+	a.conn, a.writtenBefore = pc.counted, pc.counted.written.Load()
+	stop := context.AfterFunc(ctx, func() { _ = pc.conn.SetDeadline(aLongTimeAgo) })
+	sent, res, err := pc.exchange(r, a)
 	if err != nil {
 		stop()
-		_ = c.conn.Close()
+		_ = pc.conn.Close()
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
@@ -49,14 +52,14 @@ func (l *lane) roundTrip(r *http.Request, a *attempt) (*http.Response, error) {
 	}
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		if !stop() {
-			_ = c.conn.Close()
+			_ = pc.conn.Close()
 			return nil, ctx.Err()
 		}
-		res.Body = &switchedConn{Conn: c.conn, r: c.r}
+		res.Body = &switchedConn{Conn: pc.conn, r: pc.r}
 		return res, nil
 	}
-	b := &laneBody{ReadCloser: res.Body, c: c, stop: stop, sent: sent, reuse: !res.Close}
-	res.Close = false // concerns the connection to the upstream only (RFC 9110 section 7.6.1)
+	b := &h1Body{ReadCloser: res.Body, pc: pc, stop: stop, sent: sent, reuse: !res.Close}
+	res.Close = false // concerns the connection to the host only (RFC 9110 section 7.6.1)
 	if res.Body == http.NoBody {
 		b.release(b.reuse)
 		return res, nil
@@ -65,149 +68,150 @@ func (l *lane) roundTrip(r *http.Request, a *attempt) (*http.Response, error) {
 	return res, nil
 }
 
-// take returns a connection that is idle and alive, or a new one.
-func (l *lane) take(ctx context.Context, r *http.Request) (*laneConn, error) {
+// get returns a connection that is idle and alive, or a new one.
+func (h *h1Pool) get(ctx context.Context, r *http.Request) (*persistConn, error) {
 	key := r.URL.Scheme + "://" + r.URL.Host
-	for c := l.pop(key); c != nil; c = l.pop(key) {
-		if c.alive() {
-			return c, nil
+	for pc := h.pop(key); pc != nil; pc = h.pop(key) {
+		if pc.alive() {
+			return pc, nil
 		}
-		_ = c.conn.Close()
+		_ = pc.conn.Close()
 	}
 	hostport := r.URL.Host
 	if r.URL.Port() == "" {
 		hostport = net.JoinHostPort(r.URL.Hostname(), map[string]string{"http": "80", "https": "443"}[r.URL.Scheme])
 	}
 	if r.URL.Scheme == "https" {
-		secure, counted, err := l.tls.connect(ctx, hostport, "http/1.1")
+		secure, counted, err := h.tls.connect(ctx, hostport, "http/1.1")
 		if err != nil {
 			return nil, err
 		}
-		return l.newConn(key, secure, counted), nil
+		return h.newConn(key, secure, counted), nil
 	}
-	raw, err := l.dial(ctx, hostport)
+	raw, err := h.dial(ctx, hostport)
 	if err != nil {
 		return nil, err
 	}
-	return l.newConn(key, raw, raw), nil
+	return h.newConn(key, raw, raw), nil
 }
 
-func (l *lane) pop(key string) *laneConn {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	list := l.idle[key]
+func (h *h1Pool) pop(key string) *persistConn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := h.idle[key]
 	if len(list) == 0 {
 		return nil
 	}
-	c := list[len(list)-1]
+	pc := list[len(list)-1]
 	list[len(list)-1] = nil
-	l.idle[key] = list[:len(list)-1]
-	l.n--
-	return c
+	h.idle[key] = list[:len(list)-1]
+	h.n--
+	return pc
 }
 
-// put keeps a connection for the next exchange.
-func (l *lane) put(c *laneConn) {
-	if !l.keeps(c) {
-		l.ends.run(c.end)
+// put keeps a connection for the next exchange, or closes it when the pool is
+// full or closed.
+func (h *h1Pool) put(pc *persistConn) {
+	if !h.tryPut(pc) {
+		h.closings.start(pc.close)
 	}
 }
 
-func (l *lane) keeps(c *laneConn) bool {
-	c.since = time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed || l.n >= maxIdle || len(l.idle[c.key]) >= maxIdlePerHost {
+func (h *h1Pool) tryPut(pc *persistConn) bool {
+	pc.idleSince = time.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || h.n >= maxIdle || len(h.idle[pc.key]) >= maxIdlePerHost {
 		return false
 	}
-	l.idle[c.key] = append(l.idle[c.key], c)
-	l.n++
-	if l.sweep == nil {
-		l.sweep = time.AfterFunc(l.cfg.Idle, l.expire)
+	h.idle[pc.key] = append(h.idle[pc.key], pc)
+	h.n++
+	if h.expiry == nil {
+		h.expiry = time.AfterFunc(h.opts.Idle, h.expire)
 	}
 	return true
 }
 
-// expire closes the connections that were idle for too long.
-func (l *lane) expire() {
-	l.mu.Lock()
-	old := l.remove(func(c *laneConn) bool { return idleFor(c.since) >= l.cfg.Idle })
-	l.sweep = nil
-	if l.n > 0 && !l.closed {
-		l.sweep = time.AfterFunc(l.cfg.Idle/4, l.expire)
+// expire closes the connections that have been idle for too long.
+func (h *h1Pool) expire() {
+	h.mu.Lock()
+	old := h.remove(func(pc *persistConn) bool { return elapsed(pc.idleSince) >= h.opts.Idle })
+	h.expiry = nil
+	if h.n > 0 && !h.closed {
+		h.expiry = time.AfterFunc(h.opts.Idle/4, h.expire)
 	}
-	l.mu.Unlock()
-	l.endAll(old)
+	h.mu.Unlock()
+	h.closeAll(old)
 }
 
-// idleFor returns how long ago since was, by the clock that shows more: the
+// elapsed returns how long ago since was, by the clock that shows more: the
 // monotonic one stands still while a laptop is suspended, the other can be set.
-func idleFor(since time.Time) time.Duration {
+func elapsed(since time.Time) time.Duration {
 	now := time.Now()
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-// close closes what is idle. What is under way is closed when its exchange
-// ends.
-func (l *lane) close() {
-	l.mu.Lock()
-	l.closed = true
-	all := l.remove(func(*laneConn) bool { return true })
-	if l.sweep != nil {
-		l.sweep.Stop()
+// close closes the idle connections. Those in use are closed when their exchanges
+// end.
+func (h *h1Pool) close() {
+	h.mu.Lock()
+	h.closed = true
+	all := h.remove(func(*persistConn) bool { return true })
+	if h.expiry != nil {
+		h.expiry.Stop()
 	}
-	l.mu.Unlock()
-	l.endAll(all)
+	h.mu.Unlock()
+	h.closeAll(all)
 }
 
 // oldest returns the connection that has been idle for longest, and since when;
-// nil when none is.
-func (l *lane) oldest() (oldest *laneConn, since time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, list := range l.idle {
-		if len(list) > 0 && (oldest == nil || list[0].since.Before(since)) {
-			oldest, since = list[0], list[0].since
+// nil when none is idle.
+func (h *h1Pool) oldest() (oldest *persistConn, since time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, list := range h.idle {
+		if len(list) > 0 && (oldest == nil || list[0].idleSince.Before(since)) {
+			oldest, since = list[0], list[0].idleSince
 		}
 	}
 	return oldest, since
 }
 
-// giveUp closes an idle connection without a farewell, which could take a
-// while, and reports whether its descriptor is free.
-func (l *lane) giveUp(c *laneConn) bool {
-	l.mu.Lock()
-	removed := l.remove(func(other *laneConn) bool { return other == c })
-	l.mu.Unlock()
-	for _, c := range removed {
-		_ = c.counted.Close()
+// closeIdle closes an idle connection without TLS's close notification, which
+// could take a while, and reports whether its descriptor is free.
+func (h *h1Pool) closeIdle(pc *persistConn) bool {
+	h.mu.Lock()
+	removed := h.remove(func(other *persistConn) bool { return other == pc })
+	h.mu.Unlock()
+	for _, pc := range removed {
+		_ = pc.counted.Close()
 	}
 	return len(removed) > 0
 }
 
-// remove takes such idle connections off the lane. l.mu is held.
-func (l *lane) remove(such func(*laneConn) bool) []*laneConn {
-	var removed []*laneConn
-	for key, list := range l.idle {
+// remove takes such idle connections out of the pool. h.mu is held.
+func (h *h1Pool) remove(such func(*persistConn) bool) []*persistConn {
+	var removed []*persistConn
+	for key, list := range h.idle {
 		kept := list[:0]
-		for _, c := range list {
-			if such(c) {
-				removed = append(removed, c)
+		for _, pc := range list {
+			if such(pc) {
+				removed = append(removed, pc)
 			} else {
-				kept = append(kept, c)
+				kept = append(kept, pc)
 			}
 		}
 		clear(list[len(kept):])
-		if l.idle[key] = kept; len(kept) == 0 {
-			delete(l.idle, key)
+		if h.idle[key] = kept; len(kept) == 0 {
+			delete(h.idle, key)
 		}
 	}
-	l.n -= len(removed)
+	h.n -= len(removed)
 	return removed
 }
 
-func (l *lane) endAll(conns []*laneConn) {
-	for _, c := range conns {
-		l.ends.run(c.end)
+func (h *h1Pool) closeAll(conns []*persistConn) {
+	for _, pc := range conns {
+		h.closings.start(pc.close)
 	}
 }

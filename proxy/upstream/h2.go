@@ -8,13 +8,63 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
+
+	"github.com/ALRubinger/aileron/proxy/budget"
+	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// errSpeaksH1 is returned by a dial for HTTP/2 when the host chose HTTP/1.1.
-// The connection waits in the pool's lane.
-var errSpeaksH1 = errors.New("dial upstream: the host chose HTTP/1.1")
+// streamWindow is how much of a response over HTTP/2 may come before its client
+// takes it. net/http's default, 4 MiB for each stream, lets a client that reads
+// nothing fill the memory. There is no window for the whole connection: streams
+// that stand still would close it for the others.
+//
+// A window is also the most that a stream moves in one round trip, so up to
+// wideStreams of a session have a larger one: wideWindow moves 17 MB/s at 30 ms,
+// where streamWindow moves 2.
+const (
+	streamWindow = wire.Window
+	wideWindow   = 512 << 10
+	wideStreams  = 4
+)
 
-// dialH2 offers both versions of HTTP. net/http gets HTTP/2 connections only:
+// reserveWide takes the larger windows out of the budget for good, at most a
+// quarter of it, and returns a channel with room for a value per window.
+func reserveWide(b *budget.Budget) chan struct{} {
+	const more = wideWindow - streamWindow
+	n := min(wideStreams, b.Size()/4/more)
+	b.Reserve(n * more)
+	return make(chan struct{}, n)
+}
+
+// transport returns net/http's transport for HTTP/2, whose streams may each be
+// window bytes ahead of their clients.
+func (p *pool) transport(opts Options, window int) *http.Transport {
+	var protocols http.Protocols
+	protocols.SetHTTP2(true)
+	return &http.Transport{
+		Proxy:                  nil, // never from the environment
+		DialTLSContext:         p.dialH2,
+		ResponseHeaderTimeout:  opts.ResponseHeader,
+		IdleConnTimeout:        opts.Idle,
+		MaxIdleConns:           maxIdle,
+		MaxIdleConnsPerHost:    maxIdlePerHost,
+		MaxResponseHeaderBytes: maxResponseHead,
+		DisableCompression:     true, // the bytes are the host's own
+		Protocols:              &protocols,
+		// A connection that died silently (sleep, another network) is noticed,
+		// and not used again.
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second, MaxReceiveBufferPerStream: window,
+		},
+	}
+}
+
+// errChoseH1 is returned by a dial for HTTP/2 when the host chose HTTP/1.1. The
+// connection is idle in the pool of HTTP/1.1.
+var errChoseH1 = errors.New("dial upstream: the host chose HTTP/1.1")
+
+// dialH2 offers both versions of HTTP. net/http gets connections of HTTP/2 only:
 // its HTTP/1.1 transport repairs response heads that can be read in two ways.
 func (p *pool) dialH2(ctx context.Context, _, hostport string) (net.Conn, error) {
 	secure, counted, err := p.tls.connect(ctx, hostport, "h2", "http/1.1")
@@ -22,8 +72,8 @@ func (p *pool) dialH2(ctx context.Context, _, hostport string) (net.Conn, error)
 		return nil, err
 	}
 	if secure.ConnectionState().NegotiatedProtocol != "h2" {
-		p.lane.put(p.lane.newConn("https://"+hostport, secure, counted))
-		return nil, errSpeaksH1
+		p.h1.put(p.h1.newConn("https://"+hostport, secure, counted))
+		return nil, errChoseH1
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,14 +82,14 @@ func (p *pool) dialH2(ctx context.Context, _, hostport string) (net.Conn, error)
 		return nil, net.ErrClosed
 	}
 	p.open[counted] = &h2Conn{conn: secure}
-	counted.closed = sync.OnceFunc(func() { p.forget(counted) })
+	counted.onClose = sync.OnceFunc(func() { p.forget(counted) })
 	return secure, nil
 }
 
-func (p *pool) forget(c *countedConn) {
+func (p *pool) forget(conn *countedConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.open, c)
+	delete(p.open, conn)
 }
 
 // roundTripH2 sends r over HTTP/2. The exchange ends with the response's body.
@@ -47,9 +97,9 @@ func (p *pool) roundTripH2(r *http.Request, a *attempt) (*http.Response, error) 
 	p.mu.Lock()
 	p.active++
 	p.mu.Unlock()
-	a.joined = p.join
-	transport, giveBack := p.widest()
-	end := sync.OnceFunc(func() { giveBack(); p.leave(a.conn) })
+	a.onConn = p.join
+	transport, release := p.widest()
+	end := sync.OnceFunc(func() { release(); p.leave(a.conn) })
 	res, err := transport.RoundTrip(r)
 	if err != nil {
 		end()
@@ -59,36 +109,36 @@ func (p *pool) roundTripH2(r *http.Request, a *attempt) (*http.Response, error) 
 		end()
 		return res, nil
 	}
-	res.Body = &streamBody{ReadCloser: res.Body, end: end}
+	res.Body = &h2Body{ReadCloser: res.Body, end: end}
 	return res, nil
 }
 
-// widest returns the transport with the larger window while the session has a
-// stream of it to give, and how to give that back.
-func (p *pool) widest() (*http.Transport, func()) {
+// widest returns the transport with the larger window while the client has one
+// left, and a function that gives the window back.
+func (p *pool) widest() (transport *http.Transport, release func()) {
 	select {
-	case p.wideSlots <- struct{}{}:
-		return p.wide, func() { <-p.wideSlots }
+	case p.slots <- struct{}{}:
+		return p.wide, func() { <-p.slots }
 	default:
 		return p.h2, func() {}
 	}
 }
 
 // join counts an exchange on its connection.
-func (p *pool) join(c *countedConn) {
+func (p *pool) join(conn *countedConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if open := p.open[c]; open != nil {
+	if open := p.open[conn]; open != nil {
 		open.exchanges++
 	}
 }
 
-// leave ends an exchange on c, which is nil when it got no connection, and
+// leave ends an exchange on conn, which is nil when it got no connection, and
 // closes what a retired pool need not keep any longer.
-func (p *pool) leave(c *countedConn) {
+func (p *pool) leave(conn *countedConn) {
 	p.mu.Lock()
 	p.active--
-	if open := p.open[c]; open != nil {
+	if open := p.open[conn]; open != nil {
 		open.exchanges--
 	}
 	var idle []*tls.Conn
@@ -99,13 +149,14 @@ func (p *pool) leave(c *countedConn) {
 	p.closeAll(idle)
 }
 
-// streamBody is the body of a response over HTTP/2.
-type streamBody struct {
+// h2Body is the body of a response over HTTP/2.
+type h2Body struct {
 	io.ReadCloser
-	end func()
+	end func() // ends the exchange
 }
 
-func (b *streamBody) Read(p []byte) (int, error) {
+// Read implements io.Reader.
+func (b *h2Body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
 		b.end()
@@ -113,7 +164,8 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *streamBody) Close() error {
+// Close implements io.Closer.
+func (b *h2Body) Close() error {
 	err := b.ReadCloser.Close()
 	b.end()
 	return err

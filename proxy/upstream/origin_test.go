@@ -129,8 +129,8 @@ func roundTrip(u *Client, r *http.Request, route Route) (status int, body string
 	return res.StatusCode, string(got), err
 }
 
-// kindOf returns the kind of an error of RoundTrip.
-func kindOf(t testing.TB, err error) Kind {
+// errorKind returns the kind of an error of RoundTrip.
+func errorKind(t testing.TB, err error) Kind {
 	t.Helper()
 	var e *Error
 	if !errors.As(err, &e) {

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"errors"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -14,93 +15,92 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// laneConn is one connection. It is in the hands of one exchange, or idle.
-type laneConn struct {
-	lane    *lane
-	key     string
-	counted *countedConn
-	conn    net.Conn // counted, or TLS on it
-	r       *bufio.Reader
-	w       *bufio.Writer
-	left    int64 // bytes that may still be read for a head
-	since   time.Time
+// persistConn is one connection of HTTP/1.1. It belongs to one exchange at a
+// time, or is idle.
+type persistConn struct {
+	pool      *h1Pool
+	key       string // in pool.idle
+	counted   *countedConn
+	conn      net.Conn // counted, or TLS on it
+	r         *bufio.Reader
+	w         *bufio.Writer
+	headLeft  int64 // bytes that may still be read for a head
+	idleSince time.Time
 
-	mu   sync.Mutex
-	head bool // the head of the response under way is there
+	mu      sync.Mutex
+	gotHead bool // the head of the response is there
 }
 
-// longAgo is a deadline that ends a read or a write at once.
-var longAgo = time.Unix(1, 0)
+// aLongTimeAgo is a deadline that ends a read or a write at once.
+var aLongTimeAgo = time.Unix(1, 0)
 
-// laneBuffer is how much of a response is read at a time, and largeBuffer
-// what a connection may keep after a response with a larger head.
 const (
-	laneBuffer  = 4 << 10
-	largeBuffer = 32 << 10
+	connBuffer    = 4 << 10  // how much of a response is read at a time
+	maxConnBuffer = 32 << 10 // what a connection may keep after a response with a larger head
 )
 
-func (l *lane) newConn(key string, conn net.Conn, counted *countedConn) *laneConn {
-	c := &laneConn{lane: l, key: key, counted: counted, conn: conn}
-	c.r, c.w = bufio.NewReaderSize(c, laneBuffer), bufio.NewWriterSize(piecewise{conn}, laneBuffer)
-	return c
+func (h *h1Pool) newConn(key string, conn net.Conn, counted *countedConn) *persistConn {
+	pc := &persistConn{pool: h, key: key, counted: counted, conn: conn}
+	pc.r, pc.w = bufio.NewReaderSize(pc, connBuffer), bufio.NewWriterSize(unbuffered{conn}, connBuffer)
+	return pc
 }
 
 // Read implements io.Reader for r.
-func (c *laneConn) Read(p []byte) (int, error) {
-	if c.left <= 0 {
-		return 0, &headError{fault: tooLarge}
+func (pc *persistConn) Read(p []byte) (int, error) {
+	if pc.headLeft <= 0 {
+		return 0, &headError{rule: tooLarge}
 	}
-	n, err := c.conn.Read(p)
-	c.left -= int64(n)
+	n, err := pc.conn.Read(p)
+	pc.headLeft -= int64(n)
 	return n, err
 }
 
-// exchange sends r and reads the head of its response. upload is nil when r
+// exchange sends r and reads the head of its response. The upload is nil when r
 // has no body.
-func (c *laneConn) exchange(r *http.Request, a *attempt) (*upload, *http.Response, error) {
-	c.head, c.left = false, maxResponseHead
+func (pc *persistConn) exchange(r *http.Request, a *attempt) (*upload, *http.Response, error) {
+	pc.gotHead, pc.headLeft = false, maxResponseHead
 	var up *upload
 	if r.Body != nil {
-		up = c.upload(r)
-	} else if err := c.write(r); err != nil {
+		up = pc.startUpload(r)
+	} else if err := pc.write(r); err != nil {
 		return nil, nil, err
 	}
-	res, err := c.readResponse(r, a)
+	res, err := pc.readResponse(r, a)
 	if err == nil {
-		c.left = math.MaxInt64
-		c.stopWaiting()
+		pc.headLeft = math.MaxInt64
+		pc.clearDeadline()
 		err = r.Context().Err() // whose deadline that must not undo
 	}
 	return up, res, err
 }
 
 // write sends a request without a body.
-func (c *laneConn) write(r *http.Request) error {
-	_ = c.conn.SetDeadline(time.Now().Add(c.lane.cfg.ResponseHeader))
+func (pc *persistConn) write(r *http.Request) error {
+	_ = pc.conn.SetDeadline(time.Now().Add(pc.pool.opts.ResponseHeader))
 	if err := r.Context().Err(); err != nil {
 		return err // its end may have set a deadline before
 	}
-	if err := r.Write(c.w); err != nil {
+	if err := r.Write(pc.w); err != nil {
 		return err
 	}
-	return c.w.Flush()
+	return pc.w.Flush()
 }
 
-// stopWaiting takes back the deadline of the response's head.
-func (c *laneConn) stopWaiting() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.head = true
-	_ = c.conn.SetDeadline(time.Time{})
+// clearDeadline takes back the deadline of the response's head.
+func (pc *persistConn) clearDeadline() {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	pc.gotHead = true
+	_ = pc.conn.SetDeadline(time.Time{})
 }
 
-// alive reports that the host has neither closed the connection nor sent
-// something that no request asked for.
-func (c *laneConn) alive() bool {
-	if idleFor(c.since) > c.lane.cfg.Idle {
+// alive reports whether the connection can carry a request: the host has neither
+// closed it nor sent something that no request asked for.
+func (pc *persistConn) alive() bool {
+	if elapsed(pc.idleSince) > pc.pool.opts.Idle {
 		return false
 	}
-	tcp, ok := c.counted.Conn.(syscall.Conn)
+	tcp, ok := pc.counted.Conn.(syscall.Conn)
 	if !ok {
 		return false
 	}
@@ -115,23 +115,32 @@ func (c *laneConn) alive() bool {
 		quiet = errors.Is(err, unix.EAGAIN)
 		return true
 	})
-	return err == nil && quiet && c.drained()
+	return err == nil && quiet && pc.drained()
 }
 
-// drained reports that TLS holds nothing back either: a record behind the
+// drained reports whether TLS holds nothing back either: a record behind the
 // response would be taken for the next one's.
-func (c *laneConn) drained() bool {
-	if c.conn == net.Conn(c.counted) {
+func (pc *persistConn) drained() bool {
+	if pc.conn == net.Conn(pc.counted) {
 		return true
 	}
-	defer c.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // it is set again before it matters
-	_ = c.conn.SetReadDeadline(longAgo)
+	defer pc.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // it is set again before it matters
+	_ = pc.conn.SetReadDeadline(aLongTimeAgo)
 	var one [1]byte
-	n, err := c.conn.Read(one[:])
+	n, err := pc.conn.Read(one[:])
 	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-func (c *laneConn) end() { _ = c.conn.Close() }
+func (pc *persistConn) close() { _ = pc.conn.Close() }
+
+// unbuffered sends each piece of a body as it comes, where a bufio.Writer would
+// wait until it is full.
+type unbuffered struct{ net.Conn }
+
+// ReadFrom implements io.ReaderFrom.
+func (u unbuffered) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{u.Conn}, r)
+}
 
 // switchedConn is a connection that has left HTTP.
 type switchedConn struct {
@@ -139,4 +148,5 @@ type switchedConn struct {
 	r *bufio.Reader // what came with the head is in it
 }
 
+// Read implements io.Reader.
 func (s *switchedConn) Read(p []byte) (int, error) { return s.r.Read(p) }

@@ -10,9 +10,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/ALRubinger/aileron/proxy/budget"
-	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
 // Key identifies the value of a credential without revealing it. The zero key is
@@ -20,11 +17,11 @@ import (
 type Key [sha256.Size]byte
 
 // Key returns the key of the credential that consists of parts. It depends on
-// their values alone: one that is bound again with another value gets another
-// key, and two bindings of one value share one. Another client derives another
-// key.
-func (u *Client) Key(parts ...string) Key {
-	mac := hmac.New(sha256.New, u.identity[:])
+// their values alone: a credential that is bound again with another value has
+// another key, and two bindings of one value share one. Two clients derive
+// different keys from one value.
+func (c *Client) Key(parts ...string) Key {
+	mac := hmac.New(sha256.New, c.identity[:])
 	for _, part := range parts {
 		_ = binary.Write(mac, binary.BigEndian, uint64(len(part)))
 		_, _ = mac.Write([]byte(part))
@@ -32,17 +29,83 @@ func (u *Client) Key(parts ...string) Key {
 	return Key(mac.Sum(nil))
 }
 
+// Keep retires the connections of all credentials but these. Requests that are
+// under way on them go on; no other request gets them.
+func (c *Client) Keep(keys ...Key) {
+	c.mu.Lock()
+	c.kept = map[Key]bool{{}: true}
+	for _, key := range keys {
+		c.kept[key] = true
+	}
+	retired := c.removePools(func(key Key) bool { return !c.kept[key] })
+	c.mu.Unlock()
+	for _, p := range retired {
+		p.retire()
+	}
+}
+
+// pool returns the pool of key. A request whose credential has been retired
+// meanwhile gets a pool of its own, which ends with it.
+func (c *Client) pool(key Key) *pool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.pools[key]; p != nil {
+		return p
+	}
+	p := c.newPool()
+	if key != (Key{}) && !c.kept[key] || c.closed {
+		p.retire()
+		return p
+	}
+	c.pools[key] = p
+	return p
+}
+
+// removePools takes the pools with such keys out of the map. c.mu is held.
+func (c *Client) removePools(such func(Key) bool) []*pool {
+	var removed []*pool
+	for key, p := range c.pools {
+		if such(key) {
+			delete(c.pools, key)
+			removed = append(removed, p)
+		}
+	}
+	return removed
+}
+
+// CloseOldestIdle closes the HTTP/1.1 connection that has been idle for longest,
+// and reports whether there was one. Otherwise it starts to close the idle
+// connections of HTTP/2.
+func (c *Client) CloseOldestIdle() bool {
+	c.mu.Lock()
+	pools := slices.Collect(maps.Values(c.pools))
+	c.mu.Unlock()
+	var oldest *persistConn
+	var since time.Time
+	for _, p := range pools {
+		if pc, at := p.h1.oldest(); pc != nil && (oldest == nil || at.Before(since)) {
+			oldest, since = pc, at
+		}
+	}
+	if oldest != nil {
+		return oldest.pool.closeIdle(oldest)
+	}
+	for _, p := range pools {
+		c.closings.start(func() { p.h2.CloseIdleConnections(); p.wide.CloseIdleConnections() })
+	}
+	return false
+}
+
 // pool is the connections and TLS sessions that requests with one credential
 // share. Those of another credential never travel on them: some servers
 // authenticate a connection rather than a request.
 type pool struct {
-	lane *lane           // HTTP/1.1
-	h2   *http.Transport // HTTP/2 only
-	wide *http.Transport // like h2, with the larger window
-	tls  *tlsDialer
-	ends *errands
-
-	wideSlots chan struct{} // the session's; a value is a stream that has the larger window
+	h1       *h1Pool
+	h2       *http.Transport // HTTP/2 only
+	wide     *http.Transport // like h2, with the larger window
+	tls      *tlsDialer
+	closings *tasks        // the client's
+	slots    chan struct{} // the client's wideSlots
 
 	mu      sync.Mutex
 	active  int // exchanges over HTTP/2
@@ -56,147 +119,24 @@ type h2Conn struct {
 	exchanges int
 }
 
-// streamWindow is how much of a response over HTTP/2 may come before its client
-// takes it. net/http's default, 4 MiB for each stream, lets a client that reads
-// nothing fill the memory. There is no window for the whole connection: streams
-// that stand still would close it for the others.
-//
-// A window is also the most that a stream moves in one round trip, so up to
-// wideStreams of a session have a larger one: wideWindow moves 17 MB/s at 30 ms,
-// where streamWindow moves 2.
-const (
-	streamWindow = wire.Window
-	wideWindow   = 512 << 10
-	wideStreams  = 4
-)
-
-func (u *Client) newPool() *pool {
-	p := &pool{ends: &u.ends, wideSlots: u.wideSlots, open: map[*countedConn]*h2Conn{}, tls: &tlsDialer{
-		dial: u.dial,
-		span: u.cfg.Dial,
-		config: &tls.Config{RootCAs: u.cfg.Roots, MinVersion: tls.VersionTLS12,
+func (c *Client) newPool() *pool {
+	dialer := &tlsDialer{
+		dial:    c.dial,
+		timeout: c.opts.Dial,
+		config: &tls.Config{RootCAs: c.opts.Roots, MinVersion: tls.VersionTLS12,
 			ClientSessionCache: tls.NewLRUClientSessionCache(256), VerifyConnection: verifyStrength},
-	}}
-	p.lane = &lane{tls: p.tls, dial: u.dial, cfg: u.cfg, ends: &u.ends, idle: map[string][]*laneConn{}}
-	p.h2, p.wide = p.transport(u.cfg, streamWindow), p.transport(u.cfg, wideWindow)
+	}
+	p := &pool{tls: dialer, closings: &c.closings, slots: c.wideSlots, open: map[*countedConn]*h2Conn{}}
+	p.h1 = &h1Pool{dial: c.dial, tls: dialer, opts: c.opts, closings: &c.closings, uploads: &c.uploads,
+		idle: map[string][]*persistConn{}}
+	p.h2, p.wide = p.transport(c.opts, streamWindow), p.transport(c.opts, wideWindow)
 	return p
 }
 
-// transport returns net/http's transport for HTTP/2, whose streams may each be
-// window bytes ahead of their clients.
-func (p *pool) transport(cfg Options, window int) *http.Transport {
-	var protocols http.Protocols
-	protocols.SetHTTP2(true)
-	return &http.Transport{
-		Proxy:                  nil, // never from the environment
-		DialTLSContext:         p.dialH2,
-		ResponseHeaderTimeout:  cfg.ResponseHeader,
-		IdleConnTimeout:        cfg.Idle,
-		MaxIdleConns:           512,
-		MaxIdleConnsPerHost:    128,
-		MaxResponseHeaderBytes: maxResponseHead,
-		DisableCompression:     true, // the bytes are the upstream's own
-		Protocols:              &protocols,
-		// A connection that died silently (sleep, another network) is noticed,
-		// and not used again.
-		HTTP2: &http.HTTP2Config{
-			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second, MaxReceiveBufferPerStream: window,
-		},
-	}
-}
-
-// reserveWide takes the larger windows out of the budget for good, at most a
-// quarter of it.
-func (u *Client) reserveWide(b *budget.Budget) {
-	const more = wideWindow - streamWindow
-	n := min(wideStreams, b.Size()/4/more)
-	b.Reserve(n * more)
-	u.wideSlots = make(chan struct{}, n)
-}
-
-// pool returns the pool of key. An exchange whose grants have been replaced
-// meanwhile gets one of its own, which ends with it.
-func (u *Client) pool(key Key) *pool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if p := u.pools[key]; p != nil {
-		return p
-	}
-	p := u.newPool()
-	if key != (Key{}) && !u.granted[key] || u.closed {
-		p.retire()
-		return p
-	}
-	u.pools[key] = p
-	return p
-}
-
-// Keep retires the connections of all credentials but these. Requests under way
-// on them end as they would; no other request gets them.
-func (u *Client) Keep(granted ...Key) {
-	u.mu.Lock()
-	u.granted = map[Key]bool{{}: true}
-	for _, key := range granted {
-		u.granted[key] = true
-	}
-	retired := u.removePools(func(key Key) bool { return !u.granted[key] })
-	u.mu.Unlock()
-	for _, p := range retired {
-		p.retire()
-	}
-}
-
-// removePools takes the pools with such keys off the map. u.mu is held.
-func (u *Client) removePools(such func(Key) bool) []*pool {
-	var removed []*pool
-	for key, p := range u.pools {
-		if such(key) {
-			delete(u.pools, key)
-			removed = append(removed, p)
-		}
-	}
-	return removed
-}
-
-// Close retires all connections and waits until the idle ones are closed.
-func (u *Client) Close() {
-	u.mu.Lock()
-	u.closed = true
-	retired := u.removePools(func(Key) bool { return true })
-	u.mu.Unlock()
-	for _, p := range retired {
-		p.retire()
-	}
-	u.ends.close()
-}
-
-// CloseOldestIdle closes the HTTP/1.1 connection that has been idle for longest, and
-// reports whether there was one. Otherwise the idle ones of HTTP/2 are closed,
-// soon.
-func (u *Client) CloseOldestIdle() bool {
-	u.mu.Lock()
-	pools := slices.Collect(maps.Values(u.pools))
-	u.mu.Unlock()
-	var oldest *laneConn
-	var since time.Time
-	for _, p := range pools {
-		if c, at := p.lane.oldest(); c != nil && (oldest == nil || at.Before(since)) {
-			oldest, since = c, at
-		}
-	}
-	if oldest != nil {
-		return oldest.lane.giveUp(oldest)
-	}
-	for _, p := range pools {
-		u.ends.run(func() { p.h2.CloseIdleConnections(); p.wide.CloseIdleConnections() })
-	}
-	return false
-}
-
-// retire closes the idle connections. Those under way are closed as soon as
-// their exchanges end; no other exchange gets them.
+// retire closes the idle connections. Those in use are closed as soon as their
+// exchanges end; no other exchange gets them.
 func (p *pool) retire() {
-	p.lane.close()
+	p.h1.close()
 	p.mu.Lock()
 	p.retired = true
 	idle := p.takeIdle()
@@ -206,9 +146,9 @@ func (p *pool) retire() {
 	p.closeAll(idle)
 }
 
-// takeIdle takes the HTTP/2 connections without an exchange off the map. When
-// no exchange is left that could yet open a stream, that is all of them. p.mu
-// is held.
+// takeIdle takes the HTTP/2 connections without an exchange out of the map. When
+// no exchange is left that could yet open a stream, that is all of them. p.mu is
+// held.
 func (p *pool) takeIdle() []*tls.Conn {
 	var idle []*tls.Conn
 	for counted, c := range p.open {
@@ -221,7 +161,7 @@ func (p *pool) takeIdle() []*tls.Conn {
 }
 
 func (p *pool) closeAll(conns []*tls.Conn) {
-	for _, c := range conns {
-		p.ends.run(func() { _ = c.Close() })
+	for _, conn := range conns {
+		p.closings.start(func() { _ = conn.Close() })
 	}
 }

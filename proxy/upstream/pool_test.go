@@ -32,13 +32,13 @@ type slowConn struct {
 func (c *slowConn) Close() error { <-c.release; return nil }
 
 func TestTheUpstreamsEndWaitsForItsConnections(t *testing.T) {
-	for name, end := range map[string]func(*Client, *lane){
-		"at the end":   func(*Client, *lane) {},
-		"when retired": func(u *Client, _ *lane) { u.Keep() },
-		"when idle":    func(u *Client, l *lane) { time.Sleep(2 * u.cfg.Idle) },
-		"when full": func(_ *Client, l *lane) {
+	for name, end := range map[string]func(*Client, *h1Pool){
+		"at the end":   func(*Client, *h1Pool) {},
+		"when retired": func(u *Client, _ *h1Pool) { u.Keep() },
+		"when idle":    func(u *Client, l *h1Pool) { time.Sleep(2 * u.opts.Idle) },
+		"when full": func(_ *Client, l *h1Pool) {
 			l.mu.Lock()
-			full := l.remove(func(*laneConn) bool { return true })
+			full := l.remove(func(*persistConn) bool { return true })
 			l.n = maxIdle
 			l.mu.Unlock()
 			for _, c := range full {
@@ -52,7 +52,7 @@ func TestTheUpstreamsEndWaitsForItsConnections(t *testing.T) {
 				must(t, err)
 				key := u.Key("bearer", "", "secret")
 				u.Keep(key)
-				l := u.pool(key).lane
+				l := u.pool(key).h1
 				release := make(chan struct{})
 				for i := range 3 {
 					l.put(l.newConn(fmt.Sprint(i%2), &slowConn{release: release}, &countedConn{}))

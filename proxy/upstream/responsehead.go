@@ -18,26 +18,50 @@ const (
 	maxInterim      = 5         // responses before the final one
 )
 
-// headError is a response head that is refused. Its fault names the rule and
-// holds no byte of the head.
+// headError is returned for the head of a response that is rejected. It names
+// the rule that the head breaks and holds no byte of the head.
 type headError struct {
-	fault string
-	odd   bool // it is in a name that a lenient client takes for a framing field's
+	rule      string
+	lookalike bool // it is about a name that a lenient client takes for a framing field's
 }
 
-func (e *headError) Error() string { return "read the response: its head " + e.fault }
+// Error implements error.
+func (e *headError) Error() string { return "read the response: its head " + e.rule }
+
+// kind returns the kind of an Error about the head.
+func (e *headError) kind() Kind {
+	switch {
+	case e.lookalike:
+		return FramingLookalike
+	case e.rule == notHTTP:
+		return NotHTTP
+	case e.rule == tooLarge, e.rule == interimOnly:
+		return HeadTooLarge
+	}
+	return HeadMalformed
+}
+
+// Rules that are reported with kinds of their own.
+const (
+	notHTTP     = "does not begin as HTTP/1 does"
+	tooLarge    = "is larger than 256 KiB"
+	interimOnly = "does not come after five interim ones"
+)
+
+// headPrefix is how a head begins.
+const headPrefix = "HTTP/1."
 
 // readResponse reads the final response's head.
-func (c *laneConn) readResponse(r *http.Request, a *attempt) (*http.Response, error) {
+func (pc *persistConn) readResponse(r *http.Request, a *attempt) (*http.Response, error) {
 	for range maxInterim {
-		if _, err := c.r.Peek(1); err != nil {
+		if _, err := pc.r.Peek(1); err != nil {
 			return nil, err
 		}
-		a.answered.Store(true)
-		if err := c.checkHead(); err != nil {
+		a.gotByte.Store(true)
+		if err := pc.checkHead(); err != nil {
 			return nil, err
 		}
-		res, err := http.ReadResponse(c.r, r)
+		res, err := http.ReadResponse(pc.r, r)
 		if err != nil {
 			return nil, err
 		}
@@ -46,15 +70,15 @@ func (c *laneConn) readResponse(r *http.Request, a *attempt) (*http.Response, er
 			return res, nil
 		}
 	}
-	return nil, &headError{fault: interimOnly}
+	return nil, &headError{rule: interimOnly}
 }
 
-// checkHead waits for a whole head and checks it before net/http parses it.
-// It takes nothing from c.r, whose buffer grows with the head.
-func (c *laneConn) checkHead() error {
-	var h rawHead
+// checkHead waits for a whole head and validates it before net/http parses it.
+// It takes nothing from pc.r, whose buffer grows with the head.
+func (pc *persistConn) checkHead() error {
+	var h headValidator
 	for start, seen := 0, 0; ; {
-		buf, err := c.peekBeyond(seen)
+		buf, err := pc.peekBeyond(seen)
 		if err != nil {
 			return err
 		}
@@ -62,70 +86,62 @@ func (c *laneConn) checkHead() error {
 			seen += n + 1
 			h.line(buf[start:seen])
 			start = seen
-			if h.fault != "" {
-				return &headError{h.fault, h.odd}
+			if h.broken != "" {
+				return &headError{h.broken, h.lookalike}
 			}
 			if h.ended {
 				return nil
 			}
 		}
-		if seen = len(buf); start == 0 && !bytes.HasPrefix(buf, []byte(beginning)[:min(seen, len(beginning))]) {
-			return &headError{fault: notHTTP}
+		seen = len(buf)
+		if start == 0 && !bytes.HasPrefix(buf, []byte(headPrefix)[:min(seen, len(headPrefix))]) {
+			return &headError{rule: notHTTP}
 		}
 	}
 }
 
 // peekBeyond returns what has come, once that is more than seen bytes.
-func (c *laneConn) peekBeyond(seen int) ([]byte, error) {
+func (pc *persistConn) peekBeyond(seen int) ([]byte, error) {
 	if seen >= maxResponseHead {
-		return nil, &headError{fault: tooLarge}
+		return nil, &headError{rule: tooLarge}
 	}
-	if seen == c.r.Size() {
-		whole, _ := c.r.Peek(seen)
-		c.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(whole)), c), 2*seen)
+	if seen == pc.r.Size() {
+		whole, _ := pc.r.Peek(seen)
+		pc.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(whole)), pc), 2*seen)
 	}
-	if _, err := c.r.Peek(seen + 1); err != nil {
+	if _, err := pc.r.Peek(seen + 1); err != nil {
 		return nil, err
 	}
-	return c.r.Peek(c.r.Buffered())
+	return pc.r.Peek(pc.r.Buffered())
 }
 
-const (
-	beginning = "HTTP/1." // of a head
-
-	notHTTP  = "does not begin as HTTP/1 does"
-	tooLarge = "is larger than 256 KiB"
-
-	interimOnly = "does not come after five interim ones"
-)
-
-// rawHead is what the lines of a head have shown so far: RFC 9112 sections 4
-// to 6. Where a recipient may repair or refuse, it refuses.
-type rawHead struct {
-	begun  bool
-	ended  bool
-	fault  string // why it is refused; "": it is not
-	odd    bool   // see headError
-	old    bool   // HTTP/1.0
-	status string
-	length string // "": not announced
-	coded  bool   // chunked
+// headValidator validates a head line by line: RFC 9112 sections 4 to 6. Where a
+// recipient may repair or reject, it rejects.
+type headValidator struct {
+	started   bool
+	ended     bool
+	broken    string // the rule that the head breaks; "": none so far
+	lookalike bool   // see headError
+	http10    bool
+	status    string
+	length    string // "": not announced
+	chunked   bool
 }
 
-func (h *rawHead) line(l []byte) {
-	if !h.begun && !bytes.HasPrefix(l, []byte(beginning)) {
-		h.fault = notHTTP // whatever else is wrong with it
+func (h *headValidator) line(l []byte) {
+	if !h.started && !bytes.HasPrefix(l, []byte(headPrefix)) {
+		h.broken = notHTTP // whatever else is wrong with it
 		return
 	}
 	l, ok := bytes.CutSuffix(l, []byte("\r\n"))
 	switch {
 	case !ok:
-		h.fault = "has a line that does not end in CRLF"
+		h.broken = "has a line that does not end in CRLF"
 	case bytes.ContainsFunc(l, isControl):
 		name, _, _ := strings.Cut(string(l), ":")
-		h.fault, h.odd = "has a control character", wire.ResemblesFraming(name)
-	case !h.begun:
-		h.begun = true
+		h.broken, h.lookalike = "has a control character", wire.ResemblesFraming(name)
+	case !h.started:
+		h.started = true
 		h.statusLine(l)
 	case len(l) == 0:
 		h.end()
@@ -137,27 +153,27 @@ func (h *rawHead) line(l []byte) {
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // statusLine takes "HTTP/1.x NNN", with or without a reason behind it.
-func (h *rawHead) statusLine(l []byte) {
+func (h *headValidator) statusLine(l []byte) {
 	version, rest, _ := strings.Cut(string(l), " ")
 	status, _, _ := strings.Cut(rest, " ")
-	minor, ok := strings.CutPrefix(version, "HTTP/1.")
+	minor, ok := strings.CutPrefix(version, headPrefix)
 	if !ok || len(minor) != 1 || !isLength(minor) || len(status) != 3 || !isLength(status) {
-		h.fault = notHTTP
+		h.broken = notHTTP
 		return
 	}
-	h.old, h.status = minor == "0", status
+	h.http10, h.status = minor == "0", status
 }
 
-func (h *rawHead) field(l []byte) {
+func (h *headValidator) field(l []byte) {
 	name, value, ok := bytes.Cut(l, []byte(":"))
 	if l[0] == ' ' || l[0] == '\t' || !ok || len(name) == 0 {
-		h.fault = "has a line that is no field"
+		h.broken = "has a line that is no field"
 		return
 	}
 	value = bytes.Trim(value, " \t")
 	switch {
-	case isOddFraming(string(name)):
-		h.fault, h.odd = "has a framing field with an odd name", true
+	case isFramingLookalike(string(name)):
+		h.broken, h.lookalike = "has a framing field with an odd name", true
 	case bytes.EqualFold(name, []byte("Content-Length")):
 		h.lengthField(string(value))
 	case bytes.EqualFold(name, []byte("Transfer-Encoding")):
@@ -165,9 +181,9 @@ func (h *rawHead) field(l []byte) {
 	}
 }
 
-// isOddFraming reports a name that is none of the two fields that frame a
-// body and may be taken for one: with a blank in front of the colon.
-func isOddFraming(name string) bool {
+// isFramingLookalike reports whether name is neither of the two fields that frame
+// a body and may be taken for one: with a blank in front of the colon.
+func isFramingLookalike(name string) bool {
 	if wire.IsPlainFieldName(name) {
 		return false
 	}
@@ -175,31 +191,31 @@ func isOddFraming(name string) bool {
 	return letters == "contentlength" || letters == "transferencoding"
 }
 
-func (h *rawHead) lengthField(value string) {
+func (h *headValidator) lengthField(value string) {
 	if !isLength(value) || h.length != "" && h.length != value {
-		h.fault = "has no clear length"
+		h.broken = "has no clear length"
 	}
 	h.length = value
 }
 
-func (h *rawHead) codingField(value []byte) {
-	if h.coded || !bytes.EqualFold(value, []byte("chunked")) {
-		h.fault = "has an unknown transfer coding"
+func (h *headValidator) codingField(value []byte) {
+	if h.chunked || !bytes.EqualFold(value, []byte("chunked")) {
+		h.broken = "has an unknown transfer coding"
 	}
-	h.coded = true
+	h.chunked = true
 }
 
-// end judges the head as a whole.
-func (h *rawHead) end() {
+// end validates the head as a whole.
+func (h *headValidator) end() {
 	h.ended = true
 	empty := h.status[0] == '1' || h.status == "204"
 	switch {
-	case h.coded && h.length != "":
-		h.fault = "has a length and a transfer coding"
-	case h.coded && h.old:
-		h.fault = "has a transfer coding in HTTP/1.0"
-	case h.coded && (empty || h.status == "304"), empty && strings.Trim(h.length, "0") != "":
-		h.fault = "announces a body that its status does not have"
+	case h.chunked && h.length != "":
+		h.broken = "has a length and a transfer coding"
+	case h.chunked && h.http10:
+		h.broken = "has a transfer coding in HTTP/1.0"
+	case h.chunked && (empty || h.status == "304"), empty && strings.Trim(h.length, "0") != "":
+		h.broken = "announces a body that its status does not have"
 	}
 }
 
@@ -213,10 +229,10 @@ func isLength(s string) bool {
 	return len(s) > 0 && len(s) <= 18
 }
 
-// malformedFraming reports net/http's refusal of a field with a control
-// character in its name, or of what is no ASCII, where the rest is the name of
-// a field of framing or coding.
-func malformedFraming(err error) bool {
+// isMalformedFraming reports whether err is net/http's about a field with a
+// control character in its name, or with one that is not ASCII, where the rest is
+// the name of a field of framing or coding.
+func isMalformedFraming(err error) bool {
 	var malformed textproto.ProtocolError
 	if !errors.As(err, &malformed) {
 		return false

@@ -35,13 +35,13 @@ func TestAResponseHeadHasOneReading(t *testing.T) {
 		in, out := net.Pipe()
 		defer in.Close()
 		go func() { _, _ = io.Copy(out, raw); _ = out.Close() }()
-		c := (&lane{}).newConn("", in, nil)
-		c.left = maxResponseHead
+		c := (&h1Pool{}).newConn("", in, nil)
+		c.headLeft = maxResponseHead
 		res, err := c.readResponse(&http.Request{Method: http.MethodGet}, &attempt{})
 		if err != nil {
 			return nil, err
 		}
-		c.left = 1 << 20
+		c.headLeft = 1 << 20
 		body, err := io.ReadAll(res.Body)
 		if err == nil && string(body) != "hello" {
 			err = fmt.Errorf("the body is %q", body)
@@ -71,7 +71,7 @@ func TestAResponseHeadHasOneReading(t *testing.T) {
 		"endless line": "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20), "endless fields": "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 1<<18),
 	} {
 		var head *headError
-		if _, err := read(strings.NewReader(raw)); !errors.As(err, &head) || head.fault != tooLarge {
+		if _, err := read(strings.NewReader(raw)); !errors.As(err, &head) || head.rule != tooLarge {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

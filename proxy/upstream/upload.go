@@ -2,13 +2,12 @@ package upstream
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
 )
 
-// upload is a request body on its way upstream, on a goroutine of its own: the
+// upload is a request body on its way to the host, on a goroutine of its own: the
 // response may come before it has left, and may stream beside it. It ends when
 // the body does, which the client's side bounds, or with the connection.
 type upload struct {
@@ -16,47 +15,47 @@ type upload struct {
 	err  error // valid when done is closed
 }
 
-// upload starts to send r.
-func (c *laneConn) upload(r *http.Request) *upload {
+// startUpload starts to send r.
+func (pc *persistConn) startUpload(r *http.Request) *upload {
 	up := &upload{done: make(chan struct{})}
 	body := &uploadBody{ReadCloser: r.Body}
 	out := r.WithContext(r.Context())
 	out.Body = body
-	go func() {
+	pc.pool.uploads.start(func() {
 		defer close(up.done)
-		if up.err = out.Write(c.w); up.err == nil {
-			up.err = c.w.Flush()
+		if up.err = out.Write(pc.w); up.err == nil {
+			up.err = pc.w.Flush()
 		}
 		if body.failed { // no response to half a request is of use
-			_ = c.counted.Close()
+			_ = pc.counted.Close()
 			return
 		}
 		// A host that did not take everything may still have responded.
-		c.waitForHead(r)
-	}()
+		pc.startHeadTimeout(r)
+	})
 	return up
 }
 
-// waitForHead sets the deadline of the response's head, now that the request
+// startHeadTimeout sets the deadline of the response's head, now that the request
 // has left.
-func (c *laneConn) waitForHead(r *http.Request) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.head {
+func (pc *persistConn) startHeadTimeout(r *http.Request) {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	if pc.gotHead {
 		return
 	}
-	_ = c.conn.SetReadDeadline(time.Now().Add(c.lane.cfg.ResponseHeader))
+	_ = pc.conn.SetReadDeadline(time.Now().Add(pc.pool.opts.ResponseHeader))
 	if r.Context().Err() != nil { // whose deadline that must not undo
-		_ = c.conn.SetReadDeadline(longAgo)
+		_ = pc.conn.SetReadDeadline(aLongTimeAgo)
 	}
 }
 
-// uploadGrace is how long a complete response waits for the end of its
-// request. net/http's transport takes as long.
+// uploadGrace is how long a complete response waits for the end of its request.
+// net/http's transport takes as long.
 const uploadGrace = 50 * time.Millisecond
 
-// complete reports whether the whole request has left. A response that came
-// long before that is delivered, and the upload ends with its connection.
+// complete reports whether the whole request has left. A response that came long
+// before that is delivered, and the upload ends with its connection.
 func (up *upload) complete() bool {
 	if up == nil {
 		return true
@@ -75,31 +74,24 @@ func (up *upload) complete() bool {
 	return up.err == nil
 }
 
-// uploadBody notes whether it was the body that broke off.
+// uploadBody records whether it was the body that failed.
 type uploadBody struct {
 	io.ReadCloser
 	failed bool
 }
 
+// Read implements io.Reader.
 func (b *uploadBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.failed = b.failed || err != nil && err != io.EOF
 	return n, err
 }
 
-// piecewise sends each piece of a body as it comes, where a bufio.Writer would
-// wait until it is full.
-type piecewise struct{ net.Conn }
-
-// ReadFrom implements io.ReaderFrom.
-func (p piecewise) ReadFrom(r io.Reader) (int64, error) {
-	return io.Copy(struct{ io.Writer }{p.Conn}, r)
-}
-
-// laneBody is a response's body. It holds its connection until it ends.
-type laneBody struct {
+// h1Body is the body of a response over HTTP/1.1. It holds its connection until
+// it ends.
+type h1Body struct {
 	io.ReadCloser
-	c        *laneConn
+	pc       *persistConn
 	sent     *upload
 	stop     func() bool // ends the watch over the request's context
 	reuse    bool
@@ -107,7 +99,8 @@ type laneBody struct {
 	released atomic.Bool
 }
 
-func (b *laneBody) Read(p []byte) (int, error) {
+// Read implements io.Reader.
+func (b *h1Body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
@@ -122,20 +115,20 @@ func (b *laneBody) Read(p []byte) (int, error) {
 }
 
 // Close ends the connection of a body that was not read to its end.
-func (b *laneBody) Close() error {
+func (b *h1Body) Close() error {
 	b.release(false)
 	return nil
 }
 
-func (b *laneBody) release(reuse bool) {
+func (b *h1Body) release(reuse bool) {
 	if b.released.Swap(true) {
 		return
 	}
 	reuse = reuse && b.sent.complete()
 	// Bytes behind the response belong to no request.
-	if b.stop() && reuse && b.c.r.Buffered() == 0 && b.c.r.Size() <= largeBuffer {
-		b.c.lane.put(b.c)
+	if b.stop() && reuse && b.pc.r.Buffered() == 0 && b.pc.r.Size() <= maxConnBuffer {
+		b.pc.pool.put(b.pc)
 		return
 	}
-	_ = b.c.conn.Close()
+	_ = b.pc.conn.Close()
 }

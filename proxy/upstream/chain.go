@@ -9,10 +9,11 @@ import (
 	"errors"
 )
 
-// errWeakChain is no more precise: a denial names the rule, not the chain.
+// errWeakChain names the rule and not the chain: what a host presents goes into no
+// denial.
 var errWeakChain = errors.New("verify upstream: every chain has a weak key or signature")
 
-// verifyStrength refuses a connection unless one of its verified chains is
+// verifyStrength rejects a connection unless one of its verified chains is
 // strong from the leaf to the root. It is called for resumed sessions too.
 func verifyStrength(state tls.ConnectionState) error {
 	for _, chain := range state.VerifiedChains {
@@ -24,7 +25,7 @@ func verifyStrength(state tls.ConnectionState) error {
 }
 
 // isStrong reports whether every key of a chain and every signature in it is
-// fit for use. The root's own signature proves nothing and is not judged: old
+// fit for use. The root's own signature proves nothing and is not checked: old
 // roots in use today signed themselves with SHA-1.
 func isStrong(chain []*x509.Certificate) bool {
 	for i, c := range chain {

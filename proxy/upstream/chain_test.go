@@ -60,7 +60,7 @@ func TestAResumedSessionIsJudgedAgain(t *testing.T) {
 		t.Errorf("of 3 connections %d were judged and %d resumed", judged.Load(), resumed.Load())
 	}
 	pool.tls.config.VerifyConnection = func(tls.ConnectionState) error { return errWeakChain }
-	if _, _, err := roundTrip(u, newRequest(t, "GET", "/", nil), Route{}); kindOf(t, err) != NotVerified {
+	if _, _, err := roundTrip(u, newRequest(t, "GET", "/", nil), Route{}); errorKind(t, err) != NotVerified {
 		t.Errorf("a resumed session that is refused: %v", err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 // tlsDialer connects to hosts over verified TLS.
 type tlsDialer struct {
-	dial   func(ctx context.Context, hostport string) (*countedConn, error)
-	config *tls.Config // of all hosts; server name and protocols are the connection's
-	span   time.Duration
+	dial    func(ctx context.Context, hostport string) (*countedConn, error)
+	config  *tls.Config // of all hosts; server name and protocols are the connection's
+	timeout time.Duration
 }
 
 // connect returns a connection to "host:port" whose handshake is complete, and
@@ -30,7 +30,7 @@ func (d *tlsDialer) connect(ctx context.Context, hostport string, protocols ...s
 	config := d.config.Clone()
 	config.ServerName, config.NextProtos = host, protocols
 	secure := tls.Client(raw, config)
-	ctx, cancel := context.WithTimeout(ctx, d.span)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
@@ -39,9 +39,11 @@ func (d *tlsDialer) connect(ctx context.Context, hostport string, protocols ...s
 	return secure, raw, nil
 }
 
-// handshakeError is a handshake that failed because of what the host sent.
+// handshakeError is returned for a handshake that failed because of what the host
+// sent.
 type handshakeError struct{ error }
 
+// Unwrap returns the error of crypto/tls.
 func (e *handshakeError) Unwrap() error { return e.error }
 
 // handshakeFailure wraps the error of a host that cannot be trusted in a

@@ -1,0 +1,62 @@
+package upstream
+
+import (
+	"errors"
+	"net"
+	"sync/atomic"
+	"syscall"
+)
+
+// countedConn counts what was written on a connection, so that a request of
+// which nothing left can be told from one that may have arrived, and what was
+// read.
+type countedConn struct {
+	net.Conn
+	written atomic.Int64
+	read    atomic.Int64
+	reset   atomic.Bool // its peer reset it, which only one of reading and writing sees
+	release func()      // releases its descriptor; nil: it has none
+	onClose func()      // nil: nothing is to be done
+}
+
+// Close implements net.Conn.
+func (c *countedConn) Close() error {
+	err := c.Conn.Close()
+	if c.release != nil {
+		c.release()
+	}
+	if c.onClose != nil {
+		c.onClose()
+	}
+	return err
+}
+
+// CloseWrite ends the outbound half where the connection can.
+func (c *countedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// Read implements net.Conn.
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.read.Add(int64(n))
+	c.noteReset(err)
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *countedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.written.Add(int64(n))
+	c.noteReset(err)
+	return n, err
+}
+
+func (c *countedConn) noteReset(err error) {
+	if err != nil && errors.Is(err, syscall.ECONNRESET) {
+		c.reset.Store(true)
+	}
+}

@@ -1,0 +1,98 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptrace"
+)
+
+// Route describes how a request may travel.
+type Route struct {
+	Key        Key  // of the credential whose connections it may use; zero: it carries none
+	HTTP2      bool // its client speaks HTTP/2
+	Idempotent bool // it may be repeated although it may have arrived
+}
+
+// RoundTrip sends r and returns the head of its response. The body of r is nil
+// or a [*Body], and its URL has a host with a port.
+//
+// r is sent a second time, at most, when the connection that was tried turned
+// out dead before a byte of the request was on it, or when it is idempotent and
+// the connection died before a byte of the response; and only while no byte of
+// its body is gone.
+//
+// The error is an [*Error].
+func (c *Client) RoundTrip(r *http.Request, route Route) (*http.Response, error) {
+	host := r.URL.Host
+	pool := c.pool(route.Key) // of all attempts, even if Keep retires it meanwhile
+	body, _ := r.Body.(*Body)
+	for try, switched, sent := 0, false, false; ; try++ {
+		h2 := c.versions.useH2(r, route.HTTP2)
+		var a attempt
+		res, err := c.send(r, pool, &a, h2)
+		if err == nil {
+			return checkStatus(res, host, &a)
+		}
+		if cause := body.failure(); cause != nil && r.Context().Err() == nil {
+			return nil, &Error{Kind: RequestBody, Host: host, Sent: sent || a.mayHaveArrived(), Err: cause}
+		}
+		if !switched && c.versions.rememberFailure(host, err, h2) {
+			switched = true
+			try-- // nothing was sent
+			continue
+		}
+		e := classify(r.Context(), host, err, &a)
+		sent = sent || a.mayHaveArrived()
+		e.Sent = sent
+		dead := e.Kind.isBrokenConn() && (a.wroteNothing() || route.Idempotent && !a.gotByte.Load())
+		if try > 0 || !dead || body.Sent() > 0 {
+			return nil, e
+		}
+	}
+}
+
+// checkStatus returns res, or an error where no client may get its status: net/http
+// accepts any three digits.
+func checkStatus(res *http.Response, host string, a *attempt) (*http.Response, error) {
+	if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols || res.StatusCode > 599 {
+		a.cancel()
+		_ = res.Body.Close()
+		return nil, &Error{Kind: InvalidStatus, Host: host, Sent: true}
+	}
+	return res, nil
+}
+
+// send makes one attempt.
+func (c *Client) send(r *http.Request, p *pool, a *attempt, h2 bool) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context()) // of a response, it ends with the exchange
+	a.cancel, a.h2 = cancel, h2
+	if h2 {
+		ctx = httptrace.WithClientTrace(ctx, a.trace())
+	}
+	out := r.WithContext(ctx)
+	if body, ok := r.Body.(*Body); ok {
+		out.Body = body.newAttempt(c.opts.ResponseHeader, func() {
+			if !a.gotHeader.Load() { // a host that has responded may take its time with the rest
+				a.stalled.Store(true)
+				cancel()
+			}
+		})
+	}
+	roundTrip := p.h1.roundTrip
+	if h2 {
+		roundTrip = p.roundTripH2
+	}
+	res, err := roundTrip(out, a)
+	if err != nil {
+		cancel()
+		if out.Body != nil {
+			_ = out.Body.Close()
+		}
+		return nil, err
+	}
+	a.gotHeader.Store(true)
+	if h2 {
+		c.versions.remember(r.URL.Host, choseH2)
+	}
+	return res, nil
+}

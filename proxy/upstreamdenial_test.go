@@ -1,0 +1,46 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/proxy/budget"
+	"github.com/ALRubinger/aileron/proxy/upstream"
+	"github.com/ALRubinger/aileron/proxy/wire"
+)
+
+func TestEveryKindOfUpstreamErrorHasAReason(t *testing.T) {
+	for k := range upstream.Kinds {
+		err := &upstream.Error{Kind: k, Host: "api.good.example:443", Detail: "detail", Err: errors.New("secret")}
+		d := upstreamDenial("api.good.example", err)
+		if _, ok := meanings[d.Reason]; !ok || d.Reason == reasonPanic {
+			t.Errorf("%v: the reason is %q", k, d.Reason)
+		}
+		if k != upstream.RequestBody && !strings.Contains(d.Message, "api.good.example") || strings.Contains(d.Message, "%!") ||
+			strings.Contains(d.Message, "secret") {
+			t.Errorf("%v: the message is %q", k, d.Message)
+		}
+	}
+}
+
+func TestAnUpstreamErrorIsDeniedWithItsReason(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		reason Reason
+	}{
+		{&upstream.Error{Kind: upstream.Canceled}, reasonClientGone},
+		{&upstream.Error{Kind: upstream.Canceled, Sent: true}, reasonUndelivered},
+		{&upstream.Error{Kind: upstream.AddressDenied, Detail: "private"}, reasonAddress},
+		{&upstream.Error{Kind: upstream.RequestBody, Err: fmt.Errorf("read: %w", wire.ErrBodyTooLarge)}, reasonTooLarge},
+		{&upstream.Error{Kind: upstream.RequestBody, Err: wire.ErrBodyStalled}, reasonSlow},
+		{&upstream.Error{Kind: upstream.RequestBody, Err: budget.ErrShed}, reasonMemory},
+		{&upstream.Error{Kind: upstream.RequestBody, Err: errors.New("broken pipe")}, reasonClientBody},
+		{errors.New("not an upstream error"), reasonPanic},
+	} {
+		if d := upstreamDenial("h", c.err); d.Reason != c.reason {
+			t.Errorf("%v (%#v): the reason is %s, want %s", c.err, c.err, d.Reason, c.reason)
+		}
+	}
+}
