@@ -64,7 +64,7 @@ var unclean = map[string]string{
 	"proxy/address":                        "docs lines",
 	"proxy/opaque":                         "lines",
 	"proxy/scrub":                          "docs lines words",
-	"proxy/upstream":                       "lines sleep words",
+	"proxy/upstream":                       "lines sleep",
 	"proxy/websocket":                      "docs lines",
 	"proxy/wire":                           "docs lines sleep words",
 	"proxy/wire/h2":                        "docs lines words",
