@@ -17,18 +17,16 @@ import (
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// app is what every command shares: the three streams, the environment and
-// the global flags. Commands never touch os.Stdout or os.Getenv themselves,
-// so a test can run the whole tree in process.
+// app is what all commands share: the three streams, the environment and the global flags. Commands never use os.Stdout
+// or os.Getenv themselves, so that a test can run the whole tree in process.
 type app struct {
 	stdin  io.Reader
 	stdout io.Writer // data
 	stderr io.Writer // messages for people
 	getenv func(string) string
 
-	// child holds the streams as they were given to [Main], for the command
-	// that a person runs. Main makes stdout and stderr escape what a terminal
-	// must not get; use these for everything that aileron itself prints.
+	// child holds the streams as they were given to [Main], for the command that a person runs. Main makes stdout and
+	// stderr escape what must not reach a terminal; use these for everything that aileron itself prints.
 	child childStreams
 
 	protected *protection             // nil where a test has the app in its own process
@@ -41,8 +39,7 @@ type app struct {
 	logLevel string // --log-level
 }
 
-// childStreams are the streams of a command that aileron runs for a person:
-// its bytes pass untouched.
+// childStreams are the streams of a command that aileron runs for a person: its bytes pass unchanged.
 type childStreams struct{ stdout, stderr io.Writer }
 
 func osApp(p *protection) *app {
@@ -53,8 +50,7 @@ func osApp(p *protection) *app {
 	return a
 }
 
-// homePath is the absolute directory that holds everything aileron keeps:
-// --home, else AILERON_HOME, else ~/.aileron.
+// homePath returns aileron's directory as an absolute path: --home, else AILERON_HOME, else ~/.aileron.
 func (a *app) homePath() (string, error) {
 	dir := a.home
 	if dir == "" {
@@ -74,19 +70,20 @@ func (a *app) homePath() (string, error) {
 	return dir, nil
 }
 
-// Home is homePath, created with mode 0700.
+// Home returns aileron's directory, and creates it with mode 0700 if it does not exist.
 func (a *app) Home() (string, error) {
 	dir, err := a.homePath()
 	if err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", hint.New(fmt.Errorf("create the home directory: %w", err), "pass --home DIR with a directory that you may write to")
+		return "", hint.New(fmt.Errorf("create the home directory: %w", err),
+			"pass --home DIR with a directory that you may write to")
 	}
 	return dir, nil
 }
 
-// interactive reports whether a person is there to answer a prompt.
+// interactive reports whether a person at a terminal can answer a prompt.
 func (a *app) interactive() bool {
 	f, ok := a.stdin.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -104,8 +101,8 @@ func (a *app) sayf(format string, args ...any) {
 	fmt.Fprintln(a.stderr, termsafe.Line(fmt.Sprintf(format, args...)))
 }
 
-// childTerminal is the terminal that the command's stdout is; nil: it is none
-// that sequences can restore.
+// childTerminal returns the terminal that the command's stdout is, or nil if it is not one that escape sequences can
+// restore.
 func (a *app) childTerminal() *os.File {
 	tty, ok := a.child.stdout.(*os.File)
 	if !ok || !isTerminal(tty) || a.getenv("TERM") == "dumb" {
@@ -114,8 +111,8 @@ func (a *app) childTerminal() *os.File {
 	return tty
 }
 
-// showStatus writes one line to stderr that the next one overwrites; "" clears
-// it. It reports whether stderr is a terminal that can do that.
+// showStatus writes a line to stderr that the next one overwrites; "" clears it. It reports whether stderr is a terminal
+// that can do that.
 func (a *app) showStatus(text string) bool {
 	if !isTerminal(a.child.stderr) || a.getenv("TERM") == "dumb" {
 		return false
@@ -124,8 +121,7 @@ func (a *app) showStatus(text string) bool {
 	return true
 }
 
-// escapeOutput makes stdout and stderr escape what a terminal must not get.
-// The function that it returns writes what they hold back.
+// escapeOutput makes stdout and stderr escape what must not reach a terminal. The function that it returns flushes them.
 func (a *app) escapeOutput() (flush func()) {
 	a.child = childStreams{a.stdout, a.stderr}
 	out, errs := termsafe.NewWriter(a.stdout), termsafe.NewWriter(a.stderr)

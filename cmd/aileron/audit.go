@@ -13,7 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 )
 
-// auditOptions are the filters of every audit command.
+// auditOptions are the filters that the audit commands share.
 type auditOptions struct {
 	filter       audit.Filter
 	since, until string
@@ -22,14 +22,14 @@ type auditOptions struct {
 
 func (o *auditOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.filter.Session, "session", "", "only this session's rows")
+	f.StringVar(&o.filter.Session, "session", "", "only events of this session")
 	f.StringVar(&o.filter.Event, "event", "", "only this event, such as "+audit.EventProxyProxied)
 	f.StringVar(&o.filter.Decision, "decision", "", "only this decision: "+strings.Join(audit.Decisions(), ", "))
 	f.StringVar(&o.filter.Host, "host", "", "only this host")
 	f.StringVar(&o.filter.Connector, "connector", "", "only this connector")
-	f.StringVar(&o.since, "since", "", "only rows from then on: RFC 3339, or a span such as 10m")
-	f.StringVar(&o.until, "until", "", "only rows before then: RFC 3339, or a span such as 10m")
-	f.IntVar(&o.limit, "limit", o.limit, "at most so many rows, the newest; 0 for all")
+	f.StringVar(&o.since, "since", "", "only events since then: RFC 3339, or a duration before now such as 10m")
+	f.StringVar(&o.until, "until", "", "only events before then: RFC 3339, or a duration before now such as 10m")
+	f.IntVar(&o.limit, "limit", o.limit, "at most this number of events, the newest; 0 for all")
 }
 
 func (o *auditOptions) build() (audit.Filter, error) {
@@ -67,7 +67,7 @@ func parseMoment(s, flag string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
-		return at, usagef("%s is %q; it must be RFC 3339 or a span such as 10m", flag, s)
+		return at, usagef("%s is %q; it must be RFC 3339 or a duration such as 10m", flag, s)
 	}
 	return at, nil
 }
@@ -75,7 +75,7 @@ func parseMoment(s, flag string) (time.Time, error) {
 func newAuditCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "See what happened",
+		Short: "See what happened, in the audit log",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  subcommandNeeded,
 	}
@@ -84,7 +84,7 @@ func newAuditCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// auditReader opens the log for reading; nil when there is none yet.
+// auditReader opens the log for reading. It returns nil if there is none yet.
 func (a *app) auditReader() (*audit.Log, error) {
 	home, err := a.Home()
 	if err != nil {
@@ -102,19 +102,19 @@ func (a *app) auditReader() (*audit.Log, error) {
 		if len(foreign.Lacks) > 0 {
 			return nil, errors.Join(auditHint(fmt.Errorf("read the audit log: %w", foreign)), l.Close())
 		}
-		a.sayf("aileron: warning: %v: only what it knows is shown", foreign)
+		a.sayf("aileron: warning: %v: only the columns that this version knows are printed", foreign)
 	}
 	return l, nil
 }
 
-// readAudit reads the log, or says that there is none yet.
+// readAudit calls read with the log, or prints that there is none yet.
 func (a *app) readAudit(read func(*audit.Log) error) error {
 	l, err := a.auditReader()
 	if err != nil {
 		return err
 	}
 	if l == nil {
-		a.sayf("aileron: there is no audit log yet")
+		a.sayf("aileron: no audit log yet; it begins with the first session")
 		return nil
 	}
 	defer l.Close()

@@ -20,7 +20,7 @@ func newAuditExportCommand(a *app) *cobra.Command {
 	format := "jsonl"
 	cmd := &cobra.Command{
 		Use:     "export",
-		Short:   "Write rows as JSON lines or CSV",
+		Short:   "Write events as JSON lines or CSV",
 		Example: "  aileron audit export --format csv --since 24h > audit.csv",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,8 +46,10 @@ func newAuditExportCommand(a *app) *cobra.Command {
 
 func auditCSV(ctx context.Context, a *app, l *audit.Log, filter audit.Filter) error {
 	w := csv.NewWriter(a.stdout)
-	if err := w.Write(strings.Split("seq,id,ts,event,session_id,source,decision,reason,connector_fqn,connector_version,tool,operation,binding,method,"+
-		"scheme,host,port,path,http_version,status,request_bytes,response_bytes,redactions,duration_us,fields,prev_hash,hash", ",")); err != nil {
+	columns := "seq,id,ts,event,session_id,source,decision,reason,connector_fqn,connector_version,tool,operation," +
+		"binding,method,scheme,host,port,path,http_version,status,request_bytes,response_bytes,redactions,duration_us,fields," +
+		"prev_hash,hash"
+	if err := w.Write(strings.Split(columns, ",")); err != nil {
 		return err
 	}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -68,8 +70,8 @@ func auditCSV(ctx context.Context, a *app, l *audit.Log, filter audit.Filter) er
 	return errors.Join(err, w.Error())
 }
 
-// cell returns text as a spreadsheet shows it: a leading quotation mark keeps
-// it from being a formula (OWASP, CSV injection).
+// cell returns text so that a spreadsheet shows it: a quotation mark in front keeps it from being a formula (OWASP, CSV
+// injection).
 func cell(text string) string {
 	first, _ := utf8.DecodeRuneInString(text)
 	if text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {

@@ -8,7 +8,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
-// auditNotice prints what audit tail -f reports beside rows.
+// auditNotice prints what audit tail -f reports besides events.
 func (a *app) auditNotice(n audit.Notice) {
 	if n.Err == nil {
 		a.sayf("aileron: %s", n.Text)
@@ -21,7 +21,7 @@ func (a *app) auditNotice(n audit.Notice) {
 	a.sayf("aileron: %s", text)
 }
 
-// auditHint adds what can be done about a log that cannot be read.
+// auditHint adds a hint to the error of a log that cannot be read.
 func auditHint(err error) error {
 	switch {
 	case errors.As(err, new(*audit.SchemaError)):
@@ -29,19 +29,19 @@ func auditHint(err error) error {
 	case audit.IsDamaged(err):
 		return hint.New(err, "end the sessions of this home, then run: aileron audit recover (it keeps the old file)")
 	case audit.IsLocked(err):
-		return hint.New(err, "another process holds a lock on audit.db: end it, and try again")
+		return hint.New(err, "another process holds a lock on audit.db: end it and try again")
 	}
 	return err
 }
 
-// sessionAuditHint adds what can be done about a log that no session can begin
-// with.
+// sessionAuditHint adds a hint to the error of a log with which no session can begin.
 func sessionAuditHint(err error, home string) error {
 	switch {
 	case errors.As(err, new(*audit.SchemaError)):
 		return auditHint(err)
 	case audit.IsDamaged(err):
-		return hint.New(err, "aileron audit recover makes a new one of what can be read and keeps the old file; or move a damaged audit.db away")
+		return hint.New(err, "recover what can be read with: aileron audit recover (it keeps the old file);"+
+			" or move a damaged audit.db away")
 	}
-	return hint.New(err, "without it no request may leave; check the disk and the rights on %s", home)
+	return hint.New(err, "without it no request is sent; check the disk, and the permissions of %s", home)
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 )
 
-// auditList shows the rows that are there.
+// auditList prints the events that filter selects.
 func auditList(ctx context.Context, a *app, filter audit.Filter) error {
 	return a.readAudit(func(l *audit.Log) error {
-		shown := 0
-		err := l.Each(ctx, filter, func(r audit.Row) error { shown++; return a.printRow(r) })
-		if err == nil && shown == 0 {
-			a.sayf("aileron: no row of the audit log is that")
+		listed := 0
+		err := l.Each(ctx, filter, func(r audit.Row) error { listed++; return a.printRow(r) })
+		if err == nil && listed == 0 {
+			a.sayf("aileron: no matching events")
 		}
 		return err
 	})
@@ -24,7 +24,7 @@ func newAuditListCommand(a *app) *cobra.Command {
 	opts := &auditOptions{limit: 100}
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List rows, oldest first",
+		Short:   "List events, the oldest first",
 		Example: "  aileron audit list --session 01J… --limit 0 --json",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

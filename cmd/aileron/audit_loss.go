@@ -8,8 +8,8 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
-// auditOutage logs that the audit log cannot be written, and that it can be
-// again: one line each, however many requests are refused in between.
+// auditOutage logs that the audit log cannot be written, and later that it can be again: one line each, for any number
+// of requests that are refused in between.
 func (a *app) auditOutage(o audit.Outage) {
 	if !o.Over {
 		args := []any{"error", o.Err}
@@ -19,41 +19,45 @@ func (a *app) auditOutage(o audit.Outage) {
 		a.logger().Error("the audit log cannot be written: requests are refused until it can", args...)
 		return
 	}
-	a.logger().Warn("the audit log can be written again", "refused_requests", o.Refused, "seconds", int(o.Until.Sub(o.Since).Seconds()))
+	a.logger().Warn("the audit log can be written again",
+		"refused_requests", o.Refused, "seconds", int(o.Until.Sub(o.Since).Seconds()))
 }
 
-// auditLost logs that rows were given up.
+// auditLost logs that rows are lost.
 func (a *app) auditLost(rows int) {
 	a.logger().Error("rows of the audit log are lost: the log takes others, and not these", "rows", rows)
 }
 
-// lostRows reports whether err is about rows of outcomes that are nowhere.
+// lostRows reports whether err is about rows that are neither in the log nor in a spill file.
 func lostRows(err error) bool {
 	var lost *audit.LostError
 	return errors.As(err, &lost) && lost.Lost > 0
 }
 
-// lossHint adds to the error of a log's Close what can be done about it.
+// lossHint adds a hint to the error of a log's Close.
 func lossHint(err error, home string) error {
 	var lost *audit.LostError
+	closing := fmt.Errorf("close the session: %w", err)
 	switch {
 	case !errors.As(err, &lost):
 		return err
 	case errors.As(err, new(*audit.SchemaError)):
-		return hint.New(fmt.Errorf("close the session: %w", err), "the next command of the aileron that wrote audit.db adds the rows")
+		return hint.New(closing, "the next command of the aileron that wrote audit.db adds the rows")
 	case lost.Kept > 0 && audit.IsDamaged(err):
-		return hint.New(fmt.Errorf("close the session: %w", err), "run: aileron audit recover (it adds the rows, and keeps the old file)")
+		return hint.New(closing, "run: aileron audit recover (it adds the rows, and keeps the old file)")
 	case lost.Kept > 0 && audit.IsLocked(err):
-		return hint.New(fmt.Errorf("close the session: %w", err), "end the process that holds a lock on audit.db: the next aileron command that writes the log adds the rows")
+		return hint.New(closing, "end the process that holds a lock on audit.db: "+
+			"the next aileron command that writes the log adds the rows")
 	case lost.Kept > 0:
-		return hint.New(fmt.Errorf("close the session: %w", err), "free space on the disk of %s: the next aileron command that writes the log adds the rows", home)
+		return hint.New(closing, "free space on the disk of %s: the next aileron command that writes the log adds the rows",
+			home)
 	}
-	return hint.New(fmt.Errorf("close the session: %w", err), "check the disk of %s", home)
+	return hint.New(closing, "check the disk of %s", home)
 }
 
-// unrecorded returns how aileron ends when a command ended with code and err is
-// that of closing its session: rows that are not in the audit log make a
-// success a failure, and a failure of the command stays what it is.
+// unrecorded returns the error with which aileron ends after a command that ended with code, where err is the error of
+// closing its session. Rows that are not in the audit log turn a success into a failure; a failure of the command stays
+// what it is.
 func (a *app) unrecorded(code int, err error) error {
 	switch {
 	case err == nil && code == 0:

@@ -80,7 +80,7 @@ func TestAnOutageNamesItsWayOut(t *testing.T) {
 		err        error
 		line, loss string
 	}{
-		{locked, "end it, and try again", "end the process that holds a lock on audit.db"},
+		{locked, "end it and try again", "end the process that holds a lock on audit.db"},
 		{damaged, "aileron audit recover", "aileron audit recover"},
 		{errors.New("disk full"), "", "free space on the disk of /h"},
 	} {

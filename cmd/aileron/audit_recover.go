@@ -19,10 +19,11 @@ import (
 func newAuditRecoverCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "recover",
-		Short: "Make a damaged log usable again, and keep the old file",
-		Long: "Copy every row that can be read of a damaged audit.db to a new one, in order and unchanged.\n" +
-			"The old file is kept under another name, and the event audit.recovered names it and the rows\n" +
-			"that are lost. A log that can be read is left as it is. End the sessions of this home first.",
+		Short: "Recover a damaged log, and keep the old file",
+		Long: "Copy every readable row of a damaged audit.db to a new one, in order and unchanged.\n" +
+			"The old file is kept under another name; the event audit.recovered names it and the\n" +
+			"rows that are lost. A log that is not damaged is left as it is. End the sessions of\n" +
+			"this home first.",
 		Example: "  aileron audit recover",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,7 +56,7 @@ func (a *app) recoverAudit(ctx context.Context) (audit.Recovery, error) {
 		return done, hint.New(errors.New("recover the audit log: there is no audit.db"),
 			"put the file back if it was moved; aileron audit verify lists what is known of its rows")
 	case errors.Is(err, audit.ErrInUse):
-		return done, hint.New(err, "aileron session list shows what runs: end it with aileron session stop ID, and try again")
+		return done, hint.New(err, "end the session with: aileron session stop ID (aileron session list shows it)")
 	}
 	return done, auditHint(err)
 }

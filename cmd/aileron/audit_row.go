@@ -9,8 +9,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
-// printRow writes one row: as an object with --json, else as a line for a
-// person.
+// printRow writes one event: as an object with --json, else as a line for a person.
 func (a *app) printRow(r audit.Row) error {
 	if a.json {
 		return a.printJSON(r)
@@ -34,14 +33,13 @@ func (a *app) printRow(r audit.Row) error {
 	}
 	line += counted(r)
 	if r.Redactions > 0 {
-		line += fmt.Sprintf("  %d wiped out", r.Redactions)
+		line += fmt.Sprintf("  %d redacted", r.Redactions)
 	}
 	_, err := fmt.Fprintln(a.stdout, strings.TrimRight(termsafe.Line(line), " "))
 	return err
 }
 
-// subject is what a row is about: the request, or else what a session, a
-// binding or a connector is or did.
+// subject returns what an event is about: its request, its session, its binding or its connector.
 func subject(r audit.Row) string {
 	if r.Host != "" {
 		port := ""
@@ -68,8 +66,8 @@ func subject(r audit.Row) string {
 	return first(field("cause"), field("error"))
 }
 
-// trail returns the path as it stands behind the host: a target that is no path
-// stands apart, and the host itself, as the target of a CONNECT, not twice.
+// trail returns the path, to be appended to the host. A target that is not a path is set apart, and the host itself,
+// which is the target of a CONNECT, is not repeated.
 func trail(r audit.Row) string {
 	if r.Path == "" || r.Path[0] == '/' {
 		return r.Path
@@ -80,8 +78,7 @@ func trail(r audit.Row) string {
 	return " " + r.Path
 }
 
-// counted describes the connections or requests that one row stands for, or
-// returns "".
+// counted returns the number of connections or requests that one event stands for, or "".
 func counted(r audit.Row) string {
 	text := ""
 	for _, what := range []string{"connections", "requests"} {
@@ -101,7 +98,7 @@ func counted(r audit.Row) string {
 	return text
 }
 
-// brokenSubject describes the row that an audit.broken event expected.
+// brokenSubject returns which event audit.broken expected.
 func brokenSubject(r audit.Row) string {
 	hash, _ := r.Fields["expected_hash"].(string)
 	found, _ := r.Fields["found"].(string)
@@ -109,7 +106,7 @@ func brokenSubject(r audit.Row) string {
 	return fmt.Sprintf("expected row %d with hash %s, found %s", int64(seq), hash, found)
 }
 
-// recoveredSubject describes what audit recover did.
+// recoveredSubject returns what audit recover did.
 func recoveredSubject(r audit.Row) string {
 	kept, _ := r.Fields["kept"].(string)
 	rows, _ := r.Fields["rows"].(float64)

@@ -14,7 +14,7 @@ import (
 func newAuditShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ID",
-		Short:   "Show one row, all of it",
+		Short:   "Show one event in full",
 		Example: "  aileron audit show 01JABCDEF…",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -23,15 +23,15 @@ func newAuditShowCommand(a *app) *cobra.Command {
 				return err
 			}
 			if l == nil {
-				return hint.New(audit.ErrNotFound, "there is no audit log yet")
+				return hint.New(audit.ErrNotFound, "there is no audit log yet; it begins with the first session")
 			}
 			defer l.Close()
 			row, err := l.Get(cmd.Context(), args[0])
 			if errors.Is(err, audit.ErrNotFound) {
-				return hint.New(err, "aileron audit list --json shows the ids")
+				return hint.New(err, "see the ids with: aileron audit list --json")
 			}
 			if err != nil {
-				return auditHint(fmt.Errorf("show the audit row: %w", err))
+				return auditHint(fmt.Errorf("show the audit event: %w", err))
 			}
 			if a.json {
 				return a.printJSON(row)

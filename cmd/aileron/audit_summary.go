@@ -18,7 +18,7 @@ func newAuditSummaryCommand(a *app) *cobra.Command {
 	opts := &auditOptions{}
 	cmd := &cobra.Command{
 		Use:   "summary",
-		Short: "Count rows by event, decision and reason, and the requests whose outcome is not known",
+		Short: "Count events by kind, decision and reason, and requests without a known outcome",
 		Example: "  aileron audit summary --since 24h\n" +
 			"  aileron audit summary --session 01J… --json",
 		Args: usageArgs(cobra.NoArgs),
@@ -61,10 +61,10 @@ func (a *app) printSummary(s audit.Summary) error {
 		n    int64
 		text string
 	}{
-		{s.Counted, "refused requests without a row of their own"},
-		{s.Unknown, "requests whose outcome is not known: the session was killed"},
-		{int64(s.Open), "requests without an outcome: under way, or of a session that was killed"},
-		{int64(s.Spilled), "rows wait in a spill file until the log can be written"},
+		{s.Counted, "refused requests without an event of their own"},
+		{s.Unknown, "requests with an unknown outcome: their session was killed"},
+		{int64(s.Open), "requests without an outcome: in progress, or of a session that was killed"},
+		{int64(s.Spilled), "rows in a spill file, until the log can be written"},
 	} {
 		if line.n > 0 {
 			fmt.Fprintf(w, "note\t%d\t%s\n", line.n, line.text)
@@ -73,7 +73,7 @@ func (a *app) printSummary(s audit.Summary) error {
 	return w.Flush()
 }
 
-// byCount returns the names, the most frequent first.
+// byCount returns the names of counts, the most frequent first.
 func byCount(counts map[string]int64) []string {
 	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))

@@ -54,8 +54,8 @@ func TestUnknownOutcomesAreCounted(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"audit", "summary"}, "40  refused requests without a row of their own"},
-		{[]string{"audit", "summary"}, "1   requests whose outcome is not known"},
+		{[]string{"audit", "summary"}, "40  refused requests without an event of their own"},
+		{[]string{"audit", "summary"}, "1   requests with an unknown outcome"},
 		{[]string{"session", "show", "01KILLED"}, "unknown outcomes: 1"},
 		{[]string{"session", "show", "01KILLED"}, "requests without an outcome: 1"},
 		{[]string{"session", "list"}, "unknown outcomes: 1"},

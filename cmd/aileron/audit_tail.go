@@ -16,7 +16,7 @@ func newAuditTailCommand(a *app) *cobra.Command {
 	follow, n := false, 10
 	cmd := &cobra.Command{
 		Use:     "tail",
-		Short:   "Show the newest rows, and with -f each new one",
+		Short:   "List the newest events, and with -f each new one",
 		Example: "  aileron audit tail -f\n  aileron audit tail -n 50 --decision rejected",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,13 +39,12 @@ func newAuditTailCommand(a *app) *cobra.Command {
 		},
 	}
 	opts.register(cmd)
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with each new row until interrupted")
-	cmd.Flags().IntVarP(&n, "lines", "n", n, "how many rows to begin with")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with each new event until interrupted")
+	cmd.Flags().IntVarP(&n, "lines", "n", n, "how many events to begin with")
 	return cmd
 }
 
-// auditFollow shows rows until ctx ends, those of a log that is not there yet
-// as well.
+// auditFollow prints events until ctx ends, including those of a log that does not exist yet.
 func auditFollow(ctx context.Context, a *app, filter audit.Filter) error {
 	home, err := a.Home()
 	if err != nil {

@@ -38,7 +38,7 @@ func TestAFilterThatCannotBeIsAWrongUsage(t *testing.T) {
 		}{
 			{[]string{"--decision", "foo"}, `--decision is "foo"; it must be proxied, passthrough, rejected, upgrade or disabled`},
 			{[]string{"--event", "foo"}, "session.started, session.ended, binding.created"},
-			{[]string{"--since", "garbage"}, `--since is "garbage"; it must be RFC 3339 or a span such as 10m`},
+			{[]string{"--since", "garbage"}, `--since is "garbage"; it must be RFC 3339 or a duration such as 10m`},
 			{[]string{"--until", "yesterday"}, `--until is "yesterday"; it must be RFC 3339`},
 			{[]string{"--limit", "-1"}, "--limit is -1; it must not be negative"},
 		} {

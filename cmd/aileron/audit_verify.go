@@ -18,9 +18,9 @@ func newAuditVerifyCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
 		Short: "Check the chain of hashes and the heads kept outside the log",
-		Long: "Check the chain of hashes and every head that is kept outside the log, and list what does not fit.\n" +
-			"It ends with 0 when everything fits, and with 1 otherwise. Keep the printed hash elsewhere:\n" +
-			"a log that was replaced together with its heads does not have it.",
+		Long: "Check the chain of hashes and every head that is kept outside the log, and list what\n" +
+			"does not match. The exit code is 0 if everything matches, and 1 otherwise. Keep the\n" +
+			"printed hash elsewhere: a log that was replaced together with its heads lacks it.",
 		Example: "  aileron audit verify",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,8 +42,7 @@ func newAuditVerifyCommand(a *app) *cobra.Command {
 	}
 }
 
-// verifyAudit verifies the log of the home, one whose database is gone
-// included.
+// verifyAudit verifies the log of the home, even if its database is missing.
 func (a *app) verifyAudit(ctx context.Context) (audit.Report, error) {
 	l, err := a.auditReader()
 	if err != nil {
@@ -64,17 +63,17 @@ func (a *app) verifyAudit(ctx context.Context) (audit.Report, error) {
 	return report, err
 }
 
-// maxPrinted bounds the findings that are printed; --json has more.
+// maxPrinted bounds the findings that are printed for a person; --json lists more.
 const maxPrinted = 20
 
 // printReport lists the findings, and returns the first one as the error.
 func (a *app) printReport(r audit.Report) error {
 	if r.OK {
 		_, err := fmt.Fprintf(a.stdout, "ok  %d rows  %s\n", r.Rows, r.Head)
-		a.sayOutcomes(r)
+		a.printOutcomes(r)
 		return err
 	}
-	a.sayOutcomes(r)
+	a.printOutcomes(r)
 	total := len(r.Findings) + r.More
 	if r.Missing {
 		fmt.Fprintf(a.stdout, "broken  audit.db is missing, and what is kept beside it names rows: %d findings\n", total)
@@ -85,20 +84,21 @@ func (a *app) printReport(r audit.Report) error {
 	if total > maxPrinted {
 		fmt.Fprintf(a.stdout, "broken  %d findings more; --json lists up to %d\n", total-maxPrinted, len(r.Findings))
 	}
-	mend := "the database or its heads were changed, or a power cut took rows; docs/audit.md lists what each finding means"
+	remedy := "the database or its heads were changed, or a power cut took rows; docs/audit.md explains each finding"
 	if r.Damaged {
-		mend = "end the sessions of this home, then run: aileron audit recover (it keeps the old file)"
+		remedy = "end the sessions of this home, then run: aileron audit recover (it keeps the old file)"
 	}
-	return hint.New(fmt.Errorf("verify the audit log: %s", termsafe.Line(findingText(r.Findings[0]))), "%s", mend)
+	return hint.New(fmt.Errorf("verify the audit log: %s", termsafe.Line(findingText(r.Findings[0]))), "%s", remedy)
 }
 
-// sayOutcomes prints the number of requests whose outcome the log does not have.
-func (a *app) sayOutcomes(r audit.Report) {
+// printOutcomes prints the number of requests whose outcome the log does not have.
+func (a *app) printOutcomes(r audit.Report) {
 	if r.Unknown > 0 {
-		a.sayf("aileron: unknown outcomes: %d; see aileron audit list --event %s", r.Unknown, audit.EventProxyUnknown)
+		a.sayf("aileron: unknown outcomes: %d; list them with: aileron audit list --event %s",
+			r.Unknown, audit.EventProxyUnknown)
 	}
 	if r.Open > 0 {
-		a.sayf("aileron: requests without an outcome: %d; they are under way, or their session was killed", r.Open)
+		a.sayf("aileron: requests without an outcome: %d; they are in progress, or their session was killed", r.Open)
 	}
 	if r.Spilled > 0 {
 		a.sayf("aileron: rows in a spill file: %d; they are added as soon as the log can be written", r.Spilled)

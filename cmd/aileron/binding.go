@@ -16,17 +16,18 @@ func newBindingCommand(a *app) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  subcommandNeeded,
 	}
-	cmd.AddCommand(newBindingSetupCommand(a), newBindingListCommand(a), newBindingInspectCommand(a), newBindingRebindCommand(a), newBindingRevokeCommand(a))
+	cmd.AddCommand(newBindingSetupCommand(a), newBindingListCommand(a), newBindingInspectCommand(a),
+		newBindingRebindCommand(a), newBindingRevokeCommand(a))
 	return cmd
 }
 
-// bindingError adds the mend that there is for a name that leads nowhere.
+// bindingError adds a hint to the error of a name for which there is no binding.
 func bindingError(err error) error {
 	switch {
 	case errors.Is(err, vault.ErrNotInitialised):
-		return hint.New(err, "aileron binding setup FQN makes it and binds a credential")
+		return hint.New(err, "create it and bind a credential with: aileron binding setup FQN")
 	case errors.Is(err, vault.ErrNotBound), errors.Is(err, vault.ErrBadName):
-		return hint.New(err, "aileron binding list shows what is bound")
+		return hint.New(err, "see what is bound with: aileron binding list")
 	}
 	return err
 }

@@ -25,11 +25,13 @@ func newBindingInspectCommand(a *app) *cobra.Command {
 			if a.json {
 				return a.printJSON(b)
 			}
-			fmt.Fprintf(a.stdout, "name       %s\nconnector  %s\nkind       %s\nidentity   %s\n", b.Name, b.Connector, b.Kind, b.Identity)
+			fmt.Fprintf(a.stdout, "name       %s\nconnector  %s\nkind       %s\nidentity   %s\n",
+				b.Name, b.Connector, b.Kind, b.Identity)
 			if b.Username != "" {
 				fmt.Fprintf(a.stdout, "username   %s\n", b.Username)
 			}
-			fmt.Fprintf(a.stdout, "created    %s\nupdated    %s\n", b.Created.Format(time.RFC3339), b.Updated.Format(time.RFC3339))
+			fmt.Fprintf(a.stdout, "created    %s\nupdated    %s\n",
+				b.Created.Format(time.RFC3339), b.Updated.Format(time.RFC3339))
 			return nil
 		},
 	}

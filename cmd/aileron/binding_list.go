@@ -14,7 +14,7 @@ import (
 func newBindingListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "List what is bound",
+		Short:   "List the bindings",
 		Example: "  aileron binding list --json",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
@@ -40,7 +40,7 @@ func printBindings(a *app, all []vault.Binding) error {
 		return a.printJSON(append([]vault.Binding{}, all...)) // [] and not null
 	}
 	if len(all) == 0 {
-		a.sayf("nothing is bound; bind a credential with: aileron binding setup FQN")
+		a.sayf("aileron: no bindings; create one with: aileron binding setup FQN")
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, b := range all {

@@ -9,51 +9,59 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
+type bindingRebindOptions struct {
+	secretOptions
+	name string
+}
+
 func newBindingRebindCommand(a *app) *cobra.Command {
-	opts := &secretOptions{}
+	opts := &bindingRebindOptions{}
 	cmd := &cobra.Command{
 		Use:     "rebind NAME",
 		Short:   "Replace a binding's secret; running sessions use the new one within a second",
 		Example: "  aileron binding rebind bearer/aileron-connector-github/work --secret-file token.txt",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.name = args[0]
 			if err := opts.check(); err != nil {
 				return err
 			}
-			return bindingRebind(cmd.Context(), a, opts, args[0])
+			return opts.run(cmd.Context(), a)
 		},
 	}
 	opts.register(cmd)
 	return cmd
 }
 
-func bindingRebind(ctx context.Context, a *app, opts *secretOptions, name string) error {
+func (o *bindingRebindOptions) run(ctx context.Context, a *app) error {
 	v, err := a.vaultOf()
 	if err != nil {
 		return err
 	}
-	b, err := v.Binding(name)
+	b, err := v.Binding(o.name)
 	if err != nil {
 		return bindingError(err)
 	}
-	if opts.username != "" && !spec.Kind(b.Kind).HasUsername() {
-		return usagef("--username is for credentials of kind basic; %s is %s", name, b.Kind)
+	if o.username != "" && !spec.Kind(b.Kind).HasUsername() {
+		return usagef("--username is for credentials of kind basic; %s is %s", o.name, b.Kind)
 	}
-	secret, err := opts.read(ctx, a, b.Kind+" secret for "+b.Connector)
+	secret, err := o.read(ctx, a, b.Kind+" secret for "+b.Connector)
 	if err != nil {
 		return err
 	}
-	if v, err = a.openVault(ctx, opts.passphraseFile); err != nil {
-		return err // whoever replaces a secret must be who may use it
+	// To replace a secret takes the passphrase, as to use it does.
+	if v, err = a.openVault(ctx, o.passphraseFile); err != nil {
+		return err
 	}
-	before, err := v.Digest(name)
+	before, err := v.Digest(o.name)
 	if err != nil {
 		return err
 	}
-	c := change{what: audit.ChangeBindingRebind, about: audit.Row{ConnectorFQN: b.Connector, Binding: name}, before: before}
-	if err := a.enact(ctx, c, func() error { return v.Rebind(name, opts.username, secret) }); err != nil {
+	about := audit.Row{ConnectorFQN: b.Connector, Binding: o.name}
+	c := change{what: audit.ChangeBindingRebind, about: about, before: before}
+	if err := a.enact(ctx, c, func() error { return v.Rebind(o.name, o.username, secret) }); err != nil {
 		return bindingError(err)
 	}
-	a.sayf("aileron: %s has its new secret", name)
+	a.sayf("aileron: replaced the secret of %s", o.name)
 	return nil
 }

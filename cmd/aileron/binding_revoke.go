@@ -11,43 +11,49 @@ import (
 	"github.com/ALRubinger/aileron/vault"
 )
 
+type bindingRevokeOptions struct {
+	name string
+	yes  bool
+}
+
 func newBindingRevokeCommand(a *app) *cobra.Command {
-	var yes bool
+	opts := &bindingRevokeOptions{}
 	cmd := &cobra.Command{
 		Use:     "revoke NAME",
 		Short:   "Remove a binding; running sessions stop using it within a second",
 		Example: "  aileron binding revoke bearer/aileron-connector-github/work --yes",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return bindingRevoke(cmd.Context(), a, args[0], yes)
+			opts.name = args[0]
+			return opts.run(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVarP(&opts.yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
 }
 
-func bindingRevoke(ctx context.Context, a *app, name string, yes bool) error {
+func (o *bindingRevokeOptions) run(ctx context.Context, a *app) error {
 	v, err := a.vaultOf()
 	if err != nil {
 		return err
 	}
-	b, err := v.Binding(name) // one that is broken is removed too
+	b, err := v.Binding(o.name) // a broken one is removed too
 	if errors.Is(err, vault.ErrNotBound) || errors.Is(err, vault.ErrBadName) {
 		return bindingError(err)
 	}
-	if !yes && a.interactive() {
-		answer, err := a.promptLine("remove " + name + " and its secret? [y/N]")
+	if !o.yes && a.interactive() {
+		line, err := a.promptLine("remove " + o.name + " and its secret? [y/N]")
 		if err != nil {
 			return err
 		}
-		if !strings.EqualFold(answer, "y") && !strings.EqualFold(answer, "yes") {
+		if !strings.EqualFold(line, "y") && !strings.EqualFold(line, "yes") {
 			return errors.New("not revoked: it was not confirmed")
 		}
 	}
-	c := change{what: audit.ChangeBindingRevoke, about: audit.Row{ConnectorFQN: b.Connector, Binding: name}}
-	if err := a.enact(ctx, c, func() error { return v.Revoke(name) }); err != nil {
+	c := change{what: audit.ChangeBindingRevoke, about: audit.Row{ConnectorFQN: b.Connector, Binding: o.name}}
+	if err := a.enact(ctx, c, func() error { return v.Revoke(o.name) }); err != nil {
 		return bindingError(err)
 	}
-	a.sayf("aileron: %s is removed", name)
+	a.sayf("aileron: revoked %s", o.name)
 	return nil
 }

@@ -14,9 +14,14 @@ import (
 	"github.com/ALRubinger/aileron/vault"
 )
 
+type bindingSetupOptions struct {
+	secretOptions
+	fqn      string
+	identity string
+}
+
 func newBindingSetupCommand(a *app) *cobra.Command {
-	opts := &secretOptions{}
-	identity := "default"
+	opts := &bindingSetupOptions{}
 	cmd := &cobra.Command{
 		Use:   "setup FQN",
 		Short: "Bind every credential that a connector declares",
@@ -24,18 +29,19 @@ func newBindingSetupCommand(a *app) *cobra.Command {
   pass show work/github | aileron binding setup github://alrubinger/aileron-connector-github --secret-stdin`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.fqn = args[0]
 			if err := opts.check(); err != nil {
 				return err
 			}
-			return bindingSetup(cmd.Context(), a, opts, args[0], identity)
+			return opts.run(cmd.Context(), a)
 		},
 	}
 	opts.register(cmd)
-	cmd.Flags().StringVar(&identity, "identity", identity, "whose credential it is, when there are several")
+	cmd.Flags().StringVar(&opts.identity, "identity", "default", "name of this credential among several for one connector")
 	return cmd
 }
 
-// connector finds the installed connector of that name.
+// connector returns the installed connector of that name.
 func (a *app) connector(fqn string) (*spec.Connector, error) {
 	if _, err := spec.ParseFQN(fqn); err != nil {
 		return nil, usageError{err}
@@ -53,39 +59,39 @@ func (a *app) connector(fqn string) (*spec.Connector, error) {
 	if len(faults) > 0 {
 		return nil, storeHint(fmt.Errorf("find the connector %s: %w", fqn, errors.Join(faults...)))
 	}
-	return nil, hint.New(fmt.Errorf("find the connector %s: %w", fqn, store.ErrNotInstalled), "install it with: aileron connector install DIR")
+	return nil, hint.New(fmt.Errorf("find the connector %s: %w", fqn, store.ErrNotInstalled),
+		"install it with: aileron connector install DIR")
 }
 
-// bindingSetup binds one secret to what a connector declares.
-func bindingSetup(ctx context.Context, a *app, opts *secretOptions, fqn, identity string) error {
-	c, err := a.connector(fqn)
+func (o *bindingSetupOptions) run(ctx context.Context, a *app) error {
+	c, err := a.connector(o.fqn)
 	if err != nil {
 		return err
 	}
-	if err := opts.suits(a, c); err != nil {
+	if err := o.validate(a, c); err != nil {
 		return err
 	}
 	v, err := a.vaultOf()
 	if err != nil {
 		return err
 	}
-	b, err := opts.binding(a, v, c, identity)
+	b, err := o.binding(a, v, c)
 	if err != nil {
 		return err
 	}
-	secret, err := opts.read(ctx, a, b.Kind+" secret for "+fqn)
+	secret, err := o.read(ctx, a, b.Kind+" secret for "+o.fqn)
 	if err != nil {
 		return err
 	}
 	if !v.Initialised() {
-		_, err = a.makeVault(ctx, v, opts.passphraseFile)
+		_, err = a.createVault(ctx, v, o.passphraseFile)
 	} else {
-		v, err = a.openVault(ctx, opts.passphraseFile) // whoever binds must be who can unbind
+		v, err = a.openVault(ctx, o.passphraseFile) // to add a secret takes the passphrase, as to use one does
 	}
 	if err != nil {
 		return err
 	}
-	about := audit.Row{ConnectorFQN: fqn, ConnectorVersion: c.Version, Binding: b.Name}
+	about := audit.Row{ConnectorFQN: o.fqn, ConnectorVersion: c.Version, Binding: b.Name}
 	err = a.enact(ctx, change{what: audit.ChangeBindingSetup, about: about}, func() error { return v.Bind(b, secret) })
 	if errors.Is(err, vault.ErrExists) {
 		return boundAlready(err, b.Name)
@@ -102,8 +108,8 @@ func bindingSetup(ctx context.Context, a *app, opts *secretOptions, fqn, identit
 	return a.printJSON(b)
 }
 
-// suits checks that what was said of a secret fits what the connector wants.
-func (o *secretOptions) suits(a *app, c *spec.Connector) error {
+// validate returns an error unless the flags fit the credential that the connector declares.
+func (o *bindingSetupOptions) validate(a *app, c *spec.Connector) error {
 	need := c.Credential()
 	switch {
 	case need == nil:
@@ -113,23 +119,25 @@ func (o *secretOptions) suits(a *app, c *spec.Connector) error {
 	case !need.Kind.HasUsername() && o.username != "":
 		return usagef("--username is for credentials of kind basic; %s needs %s", c.FQN, need.Kind)
 	case need.Kind.NeedsLogin() && !o.given():
-		return hint.New(fmt.Errorf("bind an %s credential to %s: this release opens no browser", need.Kind, c.FQN), "give an access token with --secret-file or --secret-stdin")
+		return hint.New(fmt.Errorf("bind an %s credential to %s: this release opens no browser", need.Kind, c.FQN),
+			"give an access token with --secret-file or --secret-stdin")
 	}
 	return nil
 }
 
-// binding is a new one for the connector, its user asked for where there has
-// to be one.
-func (o *secretOptions) binding(a *app, v *vault.Vault, c *spec.Connector, identity string) (vault.Binding, error) {
-	b := vault.Binding{Kind: string(c.Credential().Kind), Connector: string(c.FQN), Identity: identity, Username: o.username}
+// binding returns a new binding for the connector. It asks for the username where the kind has one.
+func (o *bindingSetupOptions) binding(a *app, v *vault.Vault, c *spec.Connector) (vault.Binding, error) {
+	b := vault.Binding{
+		Kind: string(c.Credential().Kind), Connector: string(c.FQN), Identity: o.identity, Username: o.username,
+	}
 	var err error
-	if b.Name, err = v.BindingName(b.Kind, b.Connector, identity); errors.Is(err, vault.ErrBadName) {
+	if b.Name, err = v.BindingName(b.Kind, b.Connector, o.identity); errors.Is(err, vault.ErrBadName) {
 		return b, usageError{err}
 	} else if err != nil {
 		return b, err
 	}
 	if _, err := v.Binding(b.Name); err == nil {
-		return b, boundAlready(fmt.Errorf("bind %s: it is bound already", b.Name), b.Name)
+		return b, boundAlready(fmt.Errorf("bind %s: it is already bound", b.Name), b.Name)
 	}
 	if spec.Kind(b.Kind).HasUsername() && b.Username == "" {
 		if b.Username, err = a.promptLine("user name for " + b.Connector + ":"); err != nil {

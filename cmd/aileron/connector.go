@@ -15,26 +15,26 @@ import (
 func newConnectorCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "connector",
-		Short: "Install and look at connectors: what a session may do",
+		Short: "Install and inspect connectors, which define what a session may do",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  subcommandNeeded,
 	}
-	cmd.AddCommand(newConnectorInstallCommand(a), newConnectorListCommand(a), newConnectorShowCommand(a), newConnectorVerifyCommand(a),
-		newConnectorRemoveCommand(a), newConnectorCheckCommand(a), newConnectorPackCommand(a))
+	cmd.AddCommand(newConnectorInstallCommand(a), newConnectorListCommand(a), newConnectorShowCommand(a),
+		newConnectorVerifyCommand(a), newConnectorRemoveCommand(a), newConnectorCheckCommand(a), newConnectorPackCommand(a))
 	return cmd
 }
 
-// openStore is the connector store of the home.
+// openStore returns the connector store of the home.
 func (a *app) openStore() (*store.Store, error) {
 	home, err := a.Home()
 	if err != nil {
 		return nil, err
 	}
 	s, err := store.Open(filepath.Join(home, "store"))
-	return s, hint.New(err, "check the rights on %s", home)
+	return s, hint.New(err, "check the permissions of %s", home)
 }
 
-// installed is what the store of the home holds, in the order of versions.
+// installed returns the store of the home and its entries, in the order of their versions.
 func (a *app) installed() (*store.Store, []store.Entry, error) {
 	s, err := a.openStore()
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *app) installed() (*store.Store, []store.Entry, error) {
 	return s, entries, err
 }
 
-// splitVersion takes FQN[@VERSION] apart.
+// splitVersion splits FQN[@VERSION].
 func splitVersion(name string) (spec.FQN, string, error) {
 	fqn, version, _ := strings.Cut(name, "@")
 	f, err := spec.ParseFQN(fqn)
@@ -54,8 +54,7 @@ func splitVersion(name string) (spec.FQN, string, error) {
 	return f, version, nil
 }
 
-// chosenEntries are those of FQN[@VERSION], at least one, in the order of
-// versions.
+// chosenEntries returns the entries of FQN[@VERSION], at least one, in the order of their versions.
 func chosenEntries(entries []store.Entry, name string) ([]store.Entry, error) {
 	fqn, version, err := splitVersion(name)
 	if err != nil {
@@ -68,7 +67,8 @@ func chosenEntries(entries []store.Entry, name string) ([]store.Entry, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, hint.New(fmt.Errorf("find %s: %w", name, store.ErrNotInstalled), "aileron connector list shows what is installed")
+		return nil, hint.New(fmt.Errorf("find %s: %w", name, store.ErrNotInstalled),
+			"see what is installed with: aileron connector list")
 	}
 	return chosen, nil
 }

@@ -14,7 +14,7 @@ import (
 func newConnectorCheckCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check SRC",
-		Short:   "Check a connector's source and show what it would grant",
+		Short:   "Check a connector's source, and print what it would grant",
 		Example: "  aileron connector check ./examples/connectors/github",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -34,8 +34,8 @@ func newConnectorCheckCommand(a *app) *cobra.Command {
 	}
 }
 
-// sourceError says what is wrong with a connector's source: all faults, one a
-// line, to a person, and as one line in the error itself.
+// sourceError returns the error for a connector's source that has faults. If it has several, it prints each on a line,
+// unless --json is set: then all are in the error.
 func (a *app) sourceError(src string, err error) error {
 	faults := spec.Faults(err)
 	if len(faults) == 0 {
@@ -46,10 +46,13 @@ func (a *app) sourceError(src string, err error) error {
 		for _, f := range faults {
 			all = append(all, f.Error())
 		}
-		return hint.New(fmt.Errorf("read the connector %s: %s", src, strings.Join(all, "; ")), "docs/connectors.md describes both files")
+		return hint.New(fmt.Errorf("read the connector %s: %s", src, strings.Join(all, "; ")), seeConnectors)
 	}
 	for _, f := range faults {
 		a.sayf("%s", f)
 	}
-	return hint.New(fmt.Errorf("read the connector %s: it has %d faults, the first: %w", src, len(faults), faults[0]), "docs/connectors.md describes both files")
+	return hint.New(fmt.Errorf("read the connector %s: %d faults, the first: %w", src, len(faults), faults[0]), seeConnectors)
 }
+
+// seeConnectors is the hint for faults of a manifest or a spec.
+const seeConnectors = "docs/connectors.md describes both files"

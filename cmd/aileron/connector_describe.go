@@ -72,8 +72,11 @@ func describeConnector(c *spec.Connector) connectorJSON {
 }
 
 func describeOperation(op *spec.Operation) operationJSON {
-	j := operationJSON{Tool: op.Tool, Operation: op.Name, Summary: op.Summary, Method: anyMethod(op.Method), Path: op.Path.String(),
-		Hosts: hostNames(op.Hosts), Idempotent: op.Idempotent, Approval: op.Approval, Query: "any", Upgrade: op.Upgrade, Ranges: op.Ranges, Packed: op.Packed}
+	j := operationJSON{
+		Tool: op.Tool, Operation: op.Name, Summary: op.Summary, Method: anyMethod(op.Method), Path: op.Path.String(),
+		Hosts: hostNames(op.Hosts), Idempotent: op.Idempotent, Approval: op.Approval, Query: "any", Upgrade: op.Upgrade,
+		Ranges: op.Ranges, Packed: op.Packed,
+	}
 	if op.QueryDeclaredOnly {
 		j.Query = "declared"
 	}
@@ -101,11 +104,11 @@ func anyMethod(m string) string {
 	return m
 }
 
-// printConnector shows a person what a connector grants.
+// printConnector prints what a connector grants.
 func printConnector(out io.Writer, c *spec.Connector) {
 	fmt.Fprintf(out, "%s %s\n%s\n\n", c.FQN, c.Version, c.Hash)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "publisher\tunsigned: nothing vouches for who made it\n")
+	fmt.Fprintf(w, "publisher\tunsigned: its publisher is not verified\n")
 	fmt.Fprintf(w, "hosts\t%s\n", strings.Join(hostNames(c.Manifest.Hosts), ", "))
 	switch need := c.Credential(); {
 	case need == nil:
@@ -122,7 +125,7 @@ func printConnector(out io.Writer, c *spec.Connector) {
 		fmt.Fprintf(w, "request fields\t%s\n", fields)
 	}
 	_ = w.Flush()
-	fmt.Fprintf(out, "\nit allows:\n")
+	fmt.Fprintf(out, "\nallows:\n")
 	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, t := range c.Tools {
 		for _, op := range t.Operations {
@@ -131,15 +134,15 @@ func printConnector(out io.Writer, c *spec.Connector) {
 				path = " (every path)"
 			}
 			for _, h := range op.Hosts {
-				fmt.Fprintf(w, "  %s %s\t%s\t%s%s\t%s\n", op.Tool, op.Name, anyMethod(op.Method), strings.TrimSuffix(h.String(), ":443"), path, traits(op))
+				host := strings.TrimSuffix(h.String(), ":443")
+				fmt.Fprintf(w, "  %s %s\t%s\t%s%s\t%s\n", op.Tool, op.Name, anyMethod(op.Method), host, path, traits(op))
 			}
 		}
 	}
 	_ = w.Flush()
 }
 
-// requestFields lists what the operations with a credential accept besides
-// the registered request fields, each once.
+// requestFields returns the request fields that the operations with a credential accept beside the registered ones.
 func requestFields(c *spec.Connector) string {
 	var list []string
 	for _, t := range c.Tools {
@@ -154,7 +157,7 @@ func requestFields(c *spec.Connector) string {
 	return strings.Join(list, ", ")
 }
 
-// traits are what an operation does beyond being allowed.
+// traits returns what an operation does besides allowing a request.
 func traits(op *spec.Operation) string {
 	var list []string
 	if in := op.Injection; in != nil {

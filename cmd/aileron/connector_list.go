@@ -26,7 +26,7 @@ func newConnectorListCommand(a *app) *cobra.Command {
 	}
 }
 
-// entryJSON is one installed connector in `connector list` and `verify`.
+// entryJSON is one installed connector, as connector list, verify and remove print it.
 type entryJSON struct {
 	FQN     string `json:"fqn"`
 	Version string `json:"version"`
@@ -41,7 +41,7 @@ func (a *app) printEntries(entries []store.Entry) error {
 		return a.printJSON(entriesAsJSON(entries))
 	}
 	if len(entries) == 0 {
-		a.sayf("no connector is installed; install one with: aileron connector install DIR")
+		a.sayf("aileron: no connectors installed; install one with: aileron connector install DIR")
 		return nil
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)

@@ -15,7 +15,7 @@ func newConnectorPackCommand(a *app) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:     "pack DIR",
-		Short:   "Write a connector's directory as an archive that can be installed",
+		Short:   "Pack a connector's directory into an archive that can be installed",
 		Example: "  aileron connector pack ./examples/connectors/github --output aileron.tar.gz",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {

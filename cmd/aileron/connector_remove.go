@@ -16,9 +16,9 @@ func newConnectorRemoveCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove FQN[@VERSION]",
 		Short: "Remove a connector; running sessions lose it within a second",
-		Long: "Remove a connector: one version, or all of them when none is named.\n" +
-			"Running sessions lose it within a second. A broken connector whose name is\n" +
-			"not known any more can be removed by its hash.",
+		Long: "Remove one version of a connector, or all of them if none is named. Running\n" +
+			"sessions lose it within a second. A broken connector whose name is no longer\n" +
+			"known can be removed by its hash.",
 		Example: "  aileron connector remove github://alrubinger/aileron-connector-github",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,7 +37,7 @@ func newConnectorRemoveCommand(a *app) *cobra.Command {
 				return a.enact(cmd.Context(), change{what: audit.ChangeConnectorRemove, about: about}, remove)
 			})
 			if errors.Is(err, store.ErrNotInstalled) {
-				return hint.New(err, "aileron connector list shows what is installed")
+				return hint.New(err, "see what is installed with: aileron connector list")
 			}
 			if err != nil {
 				return err

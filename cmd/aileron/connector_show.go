@@ -26,8 +26,7 @@ func newConnectorShowCommand(a *app) *cobra.Command {
 	}
 }
 
-// installedConnector finds FQN[@VERSION] in the store: the newest version
-// when none is named. It is verified.
+// installedConnector returns FQN[@VERSION] of the store, verified; the newest version if none is named.
 func (a *app) installedConnector(name string) (*spec.Connector, error) {
 	s, entries, err := a.installed()
 	if err != nil {

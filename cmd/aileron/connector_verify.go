@@ -10,7 +10,7 @@ import (
 func newConnectorVerifyCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "verify [FQN[@VERSION]]",
-		Short:   "Compute the hashes of installed connectors anew",
+		Short:   "Check the installed connectors against their hashes",
 		Example: "  aileron connector verify",
 		Args:    usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {

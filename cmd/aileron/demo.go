@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -42,25 +41,26 @@ scope = "Read and echo issues"
 intents = ["read_issues"]
 `
 
-const demoSpec = `{"schema_version": "aileron.connector.v1", "connector": {"fqn": "github://acme/tracker", "version": "1.0.0"},
+const demoSpec = `{"schema_version": "aileron.connector.v1",
+ "connector": {"fqn": "github://acme/tracker", "version": "1.0.0"},
  "placeholders": [{"env": "TRACKER_TOKEN", "value": "tracker-placeholder"}],
  "tools": [{"name": "tracker", "description": "Issue tracker of the demo", "operations": [
-  {"name": "issues.get", "summary": "Read one issue", "method": "GET", "path": "/v1/issues/{id}", "hosts": ["api.tracker.example"],
-   "idempotency": "idempotent", "credential": "bearer", "audit": [{"name": "issue", "source": "path.id"}]},
-  {"name": "echo", "summary": "Answer with the request's headers", "method": "GET", "path": "/v1/echo", "hosts": ["api.tracker.example"],
-   "credential": "bearer"}]}]}
+  {"name": "issues.get", "summary": "Read one issue", "method": "GET", "path": "/v1/issues/{id}",
+   "hosts": ["api.tracker.example"],   "idempotency": "idempotent", "credential": "bearer", "audit": [{"name": "issue", "source": "path.id"}]},
+  {"name": "echo", "summary": "Return the request's headers", "method": "GET", "path": "/v1/echo",
+   "hosts": ["api.tracker.example"], "credential": "bearer"}]}]}
 `
 
 func newDemoCommand(a *app) *cobra.Command {
 	engine := "auto"
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the main job with nothing set up",
-		Long: `Show the main job in a temporary home: an origin server on this machine, a
-connector and a secret of its own, and a box on the engine that is found. The
-box makes a credentialed call, gets an echoed secret back wiped out, is refused
-what no operation names, and is mediated even where it ignores the proxy.
-Without an engine the same story runs on this host, where nothing is sealed.`,
+		Short: "See aileron work, with nothing set up",
+		Long: `See aileron work in a temporary home, with an origin server on this machine, a
+connector and a secret of its own, and a sandbox on the engine that it finds.
+The sandbox makes a credentialed call, gets an echoed secret back redacted, is
+denied what no operation allows, and is mediated even where it ignores the
+proxy. Without an engine the same happens on this host, where nothing is sealed.`,
 		Example: "  aileron demo",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,7 +74,7 @@ Without an engine the same story runs on this host, where nothing is sealed.`,
 	return cmd
 }
 
-// demo is the stage: a home of its own and an origin that wants the secret.
+// demo is a home of its own, and an origin that requires the secret.
 type demo struct {
 	dir    string // all of it
 	home   string
@@ -104,61 +104,65 @@ func runDemo(ctx context.Context, a *app, engine string) error {
 	if err := d.prepare(ctx, &sub); err != nil {
 		return err
 	}
-	a.sayf("aileron demo: an origin at https://%s (on this machine) wants a secret; the vault has it, the box will not", demoHost)
+	a.sayf("aileron demo: an origin at https://%s (on this machine) requires a secret; "+
+		"the vault has it, the sandbox will not", demoHost)
 	boxed := a.canBoxDemo(ctx, engine)
 	if err := d.play(ctx, &sub, engine, boxed); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "\n# on the host: what the reviewer sees (aileron audit list)\n")
+	fmt.Fprintf(a.stdout, "\n# on the host: what a reviewer sees (aileron audit list)\n")
 	if err := auditList(ctx, &sub, audit.Filter{}); err != nil {
 		return err
 	}
 	return d.verdict(ctx, &sub, boxed)
 }
 
-// canBoxDemo looks for the engine, and says where the demo runs.
+// canBoxDemo reports whether there is an engine, and prints where the demo runs.
 func (a *app) canBoxDemo(ctx context.Context, engine string) bool {
 	if engine == "off" {
-		a.sayf("aileron demo: on the host, cooperatively: it is NOT sealed")
+		a.sayf("aileron demo: running on the host, cooperatively: it is NOT sealed")
 		return false
 	}
 	e, err := a.findEngine(ctx, engine)
 	if err != nil {
 		a.sayf("aileron demo: %v", err)
-		a.sayf("aileron demo: so this runs on the host, cooperatively: it is NOT sealed")
+		a.sayf("aileron demo: running on the host instead, cooperatively: it is NOT sealed")
 		return false
 	}
 	defer e.Close()
-	a.sayf("aileron demo: a sealed box on %s", e.Describe())
+	a.sayf("aileron demo: running in a sealed sandbox on %s", e.Describe())
 	return true
 }
 
-// play runs the script where the secret is not.
+// play runs the script without the secret.
 func (d *demo) play(ctx context.Context, a *app, engine string, boxed bool) error {
 	opts := &boxOptions{sandbox: engine, build: "auto", dir: filepath.Join(d.dir, "project")}
 	opts.egress, opts.resolve, opts.upstreamCA = "deny", []string{demoHost + ":443:" + d.addr}, d.roots
 	if boxed {
-		return a.runInBox(ctx, opts, boxPlan{agent: "demo", image: sandbox.BaseImage(thisBuild().release), command: []string{"sh", "-c", demoScript}})
+		image := sandbox.BaseImage(thisBuild().release)
+		return a.runInBox(ctx, opts, boxPlan{agent: "demo", image: image, command: []string{"sh", "-c", demoScript}})
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
-		return hint.New(fmt.Errorf("run the demo on the host: there is no curl"), "install curl, or Podman for a box")
+		return hint.New(fmt.Errorf("run the demo on the host: there is no curl"), "install curl, or Podman for a sandbox")
 	}
-	return runOnHost(ctx, a, &opts.sessionOptions, "off", "demo", []string{"sh", "-c", "cooperative=1; " + demoScript}, nil)
+	command := []string{"sh", "-c", "cooperative=1; " + demoScript}
+	return runOnHost(ctx, a, &opts.sessionOptions, "off", "demo", command, nil)
 }
 
-// demoScript is what the agent would do. It uses curl and nothing else.
+// demoScript does what an agent would do, with curl alone.
 const demoScript = `
 say() { printf '\n# %s\n' "$*"; }
 say "1. a call that an operation allows: curl https://api.tracker.example/v1/issues/42"
 curl -sS https://api.tracker.example/v1/issues/42 || exit 1
-say "2. what the box knows of the secret: TRACKER_TOKEN=$TRACKER_TOKEN, a placeholder worth nothing"
-say "3. an endpoint that echoes our headers: the secret comes back wiped out"
+say "2. what the sandbox has of the secret: TRACKER_TOKEN=$TRACKER_TOKEN, a worthless placeholder"
+say "3. an endpoint that echoes our headers: the secret comes back redacted"
 curl -sS https://api.tracker.example/v1/echo || exit 1
-say "4. what no operation names is refused, inside the tunnel, and never sent"
+say "4. what no operation allows is denied, inside the tunnel, and never sent"
 curl -sS https://api.tracker.example/admin
 if [ -z "$cooperative" ]; then
 say "5. a client that ignores the proxy is mediated all the same: curl --noproxy '*'"
-env -u HTTPS_PROXY -u https_proxy -u HTTP_PROXY -u http_proxy curl -sS --noproxy '*' https://api.tracker.example/v1/issues/43 || exit 1
+env -u HTTPS_PROXY -u https_proxy -u HTTP_PROXY -u http_proxy \
+  curl -sS --noproxy '*' https://api.tracker.example/v1/issues/43 || exit 1
 say "6. and there is no other way out"
 curl -sS --noproxy '*' --max-time 5 https://192.0.2.1/ || true
 fi
@@ -178,7 +182,8 @@ func newDemo() (_ *demo, err error) {
 	if err := os.Mkdir(home, 0o700); err != nil {
 		return nil, fmt.Errorf("make a home for the demo: %w", err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "project"), 0o777); err != nil { //nolint:gosec // an empty directory that the box writes to
+	//nolint:gosec // an empty directory that the sandbox writes to
+	if err := os.Mkdir(filepath.Join(dir, "project"), 0o777); err != nil {
 		return nil, fmt.Errorf("make the demo's project: %w", err)
 	}
 	var raw [16]byte
@@ -222,12 +227,12 @@ func (d *demo) serve() error {
 		}
 		mux.ServeHTTP(w, r)
 	})
-	d.origin = &http.Server{Handler: guard, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return context.Background() }}
+	d.origin = &http.Server{Handler: guard, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = d.origin.Serve(l) }()
 	return nil
 }
 
-// prepare installs the demo's connector and binds its secret, as a user would.
+// prepare installs the demo's connector and binds its secret, as its owner would.
 func (d *demo) prepare(ctx context.Context, a *app) error {
 	dir := filepath.Join(d.home, "connector")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -259,7 +264,7 @@ func (d *demo) prepare(ctx context.Context, a *app) error {
 	return v.Bind(vault.Binding{Name: "bearer/tracker/demo", Kind: "bearer", Connector: demoFQN, Identity: "demo"}, secret)
 }
 
-// verdict checks that what was shown is what happened.
+// verdict checks that the audit log agrees with what was printed.
 func (d *demo) verdict(ctx context.Context, a *app, boxed bool) error {
 	l, err := a.auditReader()
 	if err != nil || l == nil {
@@ -267,8 +272,13 @@ func (d *demo) verdict(ctx context.Context, a *app, boxed bool) error {
 	}
 	defer l.Close()
 	count := map[string]int{}
-	wiped := 0
-	if err := l.Each(ctx, audit.Filter{}, func(r audit.Row) error { count[r.Decision]++; wiped += r.Redactions; return nil }); err != nil {
+	redacted := 0
+	err = l.Each(ctx, audit.Filter{}, func(r audit.Row) error {
+		count[r.Decision]++
+		redacted += r.Redactions
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	report, err := l.Verify(ctx)
@@ -276,10 +286,12 @@ func (d *demo) verdict(ctx context.Context, a *app, boxed bool) error {
 		return err
 	}
 	want := map[bool][2]int{true: {3, 2}, false: {2, 1}}[boxed]
-	if count["proxied"] != want[0] || count["rejected"] != want[1] || wiped == 0 || !report.OK {
-		return fmt.Errorf("the demo did not go as it should: %d proxied, %d rejected, %d wiped out, chain ok: %v", count["proxied"], count["rejected"], wiped, report.OK)
+	if count["proxied"] != want[0] || count["rejected"] != want[1] || redacted == 0 || !report.OK {
+		return fmt.Errorf("the demo did not go as expected: %d proxied, %d rejected, %d redacted, chain ok: %v",
+			count["proxied"], count["rejected"], redacted, report.OK)
 	}
 	a.sayf("")
-	a.sayf("aileron demo: done; %d calls mediated, %d refused, the secret was wiped out %d time(s), the audit chain holds over %d rows", count["proxied"], count["rejected"], wiped, report.Rows)
+	a.sayf("aileron demo: done: %d calls proxied, %d denied, the secret redacted %d time(s), %d audit events verified",
+		count["proxied"], count["rejected"], redacted, report.Rows)
 	return nil
 }

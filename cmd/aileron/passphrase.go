@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// passphraseSource is where a passphrase was found: what to look at when it is
-// wrong.
+// passphraseSource is where a passphrase was found: what to look at when it is wrong.
 type passphraseSource string
 
 const (
@@ -22,13 +20,12 @@ const (
 	fromPrompt  passphraseSource = "the prompt"
 )
 
-// passphraseTries is how often a person may mistype.
-const passphraseTries = 3
+// maxPassphraseTries is how often a person may mistype.
+const maxPassphraseTries = 3
 
-// passphrase finds the vault's passphrase: a file that was named, then
-// AILERON_VAULT_PASSPHRASE, then the OS keyring, then a prompt. fresh is for
-// the passphrase of a vault to be made: a person gives it twice, and what the
-// keyring still holds of an earlier vault is no choice of theirs.
+// passphrase returns the vault's passphrase: from the file that was named, then from AILERON_VAULT_PASSPHRASE, then
+// from the OS keyring, then from a prompt. fresh is for a vault that is about to be created: the prompt asks twice,
+// and the keyring is left out, since what it holds belongs to an earlier vault.
 func (a *app) passphrase(ctx context.Context, file string, fresh bool) ([]byte, error) {
 	p, _, err := a.findPassphrase(ctx, file, fresh)
 	return p, err
@@ -52,7 +49,7 @@ func (a *app) findPassphrase(ctx context.Context, file string, fresh bool) ([]by
 		}
 	}
 	if !a.interactive() {
-		return nil, "", hint.New(errors.New("find the vault's passphrase: there is none, and nobody to ask"),
+		return nil, "", hint.New(errors.New("find the passphrase: none was given, and there is no terminal to ask on"),
 			"set AILERON_VAULT_PASSPHRASE, pass --passphrase-file, or run it in a terminal")
 	}
 	p, err := a.promptPassphrase(ctx, fresh)
@@ -66,8 +63,8 @@ func (a *app) promptPassphrase(ctx context.Context, fresh bool) ([]byte, error) 
 	return a.promptSecret(ctx, "passphrase of the vault", false)
 }
 
-// awaitPassphraseFile is readPassphraseFile until ctx ends: a pipe may have no
-// writer yet. The reader that is left then ends with the process.
+// awaitPassphraseFile is readPassphraseFile until ctx ends: a pipe may have no writer yet. The goroutine that still
+// reads then ends with the process.
 func (a *app) awaitPassphraseFile(ctx context.Context, file string) ([]byte, error) {
 	type result struct {
 		passphrase []byte
@@ -86,11 +83,11 @@ func (a *app) awaitPassphraseFile(ctx context.Context, file string) ([]byte, err
 	}
 }
 
-// readPassphraseFile drops one line end, as editors add it.
+// readPassphraseFile returns the content of a file without one line end at its end, which editors add.
 func (a *app) readPassphraseFile(file string) ([]byte, error) {
 	raw, err := a.readSecretFile(file, vault.MaxPassphrase)
 	if err != nil {
-		return nil, hint.New(fmt.Errorf("read the passphrase: %w", err), "name a readable file that holds the passphrase alone")
+		return nil, hint.New(fmt.Errorf("read the passphrase: %w", err), "name a readable file that holds only the passphrase")
 	}
 	if line, ok := bytes.CutSuffix(raw, []byte("\n")); ok {
 		raw = bytes.TrimSuffix(line, []byte("\r"))
@@ -98,34 +95,20 @@ func (a *app) readPassphraseFile(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// vaultOf is the vault of the home, neither opened nor necessarily there.
-func (a *app) vaultOf() (*vault.Vault, error) {
-	home, err := a.Home()
-	if err != nil {
-		return nil, err
-	}
-	return a.vaultAt(home), nil
-}
-
-// vaultAt is the vault of a home.
-func (a *app) vaultAt(home string) *vault.Vault {
-	return vault.Open(filepath.Join(home, "vault"), a.vaultOptions...)
-}
-
-// openVault gives the vault, unlocked.
+// openVault returns the vault of the home, unlocked.
 func (a *app) openVault(ctx context.Context, passphraseFile string) (*vault.Vault, error) {
 	v, _, err := a.openVaultWith(ctx, passphraseFile)
 	return v, err
 }
 
-// openVaultWith gives the vault, unlocked, and the passphrase that did it.
+// openVaultWith returns the vault of the home, unlocked, and the passphrase that unlocked it.
 func (a *app) openVaultWith(ctx context.Context, passphraseFile string) (*vault.Vault, []byte, error) {
 	v, err := a.vaultOf()
 	if err != nil {
 		return nil, nil, err
 	}
 	if !v.Initialised() {
-		return nil, nil, hint.New(errors.New("open the vault: there is none yet"), "make one with: aileron vault init")
+		return nil, nil, notInitialised("open the vault")
 	}
 	p, source, err := a.findPassphrase(ctx, passphraseFile, false)
 	if err != nil {
@@ -133,7 +116,7 @@ func (a *app) openVaultWith(ctx context.Context, passphraseFile string) (*vault.
 	}
 	err = v.Unlock(p)
 	for try := 1; errors.Is(err, vault.ErrWrongPassphrase) && a.interactive(); try++ {
-		if source != fromKeyring && source != fromPrompt || try == passphraseTries {
+		if source != fromKeyring && source != fromPrompt || try == maxPassphraseTries {
 			break
 		}
 		a.sayf("aileron: the passphrase from %s is wrong", source)
@@ -143,13 +126,20 @@ func (a *app) openVaultWith(ctx context.Context, passphraseFile string) (*vault.
 		source = fromPrompt
 		err = v.Unlock(p)
 	}
-	switch {
-	case errors.Is(err, vault.ErrWrongPassphrase) && source == fromKeyring:
-		return nil, nil, hint.New(fmt.Errorf("open the vault: %w", err), "it came from %s; give the right one with AILERON_VAULT_PASSPHRASE or --passphrase-file, and keep it with: aileron vault unlock --keyring", source)
-	case errors.Is(err, vault.ErrWrongPassphrase):
-		return nil, nil, hint.New(fmt.Errorf("open the vault: %w", err), "it came from %s", source)
-	case err != nil:
-		return nil, nil, err
+	if err != nil {
+		return nil, nil, wrongPassphrase(err, source)
 	}
 	return v, p, nil
+}
+
+// wrongPassphrase adds to the error of an unlock, if it is the passphrase's, where that came from.
+func wrongPassphrase(err error, source passphraseSource) error {
+	switch {
+	case !errors.Is(err, vault.ErrWrongPassphrase):
+		return err
+	case source == fromKeyring:
+		return hint.New(fmt.Errorf("open the vault: %w", err), "it came from %s; give the right one with AILERON_VAULT_PASSPHRASE"+
+			" or --passphrase-file, and store it with: aileron vault unlock --keyring", source)
+	}
+	return hint.New(fmt.Errorf("open the vault: %w", err), "it came from %s", source)
 }

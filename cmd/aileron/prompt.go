@@ -18,8 +18,8 @@ import (
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
-// promptSecret asks the person without an echo, twice with confirm. A signal
-// gives the terminal its echo back and ends the command.
+// promptSecret asks for a secret on the terminal without echoing it, and with confirm twice. A signal restores the
+// echo and ends the command.
 func (a *app) promptSecret(ctx context.Context, what string, confirm bool) ([]byte, error) {
 	first, err := a.readUnseen(ctx, what)
 	if err != nil || !confirm {
@@ -30,7 +30,7 @@ func (a *app) promptSecret(ctx context.Context, what string, confirm bool) ([]by
 		return nil, err
 	}
 	if !bytes.Equal(first, second) {
-		return nil, hint.New(fmt.Errorf("ask for the %s: the two differ", what), "try again")
+		return nil, hint.New(fmt.Errorf("ask for the %s: the two entries differ", what), "try again")
 	}
 	return first, nil
 }
@@ -49,20 +49,20 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	fmt.Fprint(a.stderr, termsafe.Line(what)+": ")
-	type answer struct {
+	type input struct {
 		line []byte
 		err  error
 	}
-	answers := make(chan answer, 1)
-	go func() { // ends with the answer, or with the process after a signal
+	inputs := make(chan input, 1)
+	go func() { // ends with the input, or with the process after a signal
 		line, err := term.ReadPassword(fd)
-		answers <- answer{line, err}
+		inputs <- input{line, err}
 	}()
 	select {
-	case got := <-answers:
+	case got := <-inputs:
 		fmt.Fprintln(a.stderr)
 		if errors.Is(got.err, io.EOF) {
-			return nil, fail(errors.New("there was no answer"))
+			return nil, fail(errors.New("the input ended"))
 		}
 		if got.err != nil {
 			return nil, fail(got.err)
@@ -75,12 +75,12 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 	}
 }
 
-// promptLine asks the person for something that may be seen.
+// promptLine asks for a line on the terminal.
 func (a *app) promptLine(what string) (string, error) {
 	fmt.Fprint(a.stderr, termsafe.Line(what)+" ")
 	line, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if err != nil && line == "" {
-		return "", fmt.Errorf("ask %q: there was no answer", what)
+		return "", fmt.Errorf("ask %q: the input ended", what)
 	}
 	return strings.TrimSpace(line), nil
 }

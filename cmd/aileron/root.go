@@ -10,10 +10,10 @@ import (
 func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "aileron",
-		Short: "Run AI agents in sealed boxes behind a credential-injecting HTTPS proxy",
-		Example: `  aileron demo                  # the main job, with nothing set up
-  aileron launch opencode       # an agent in a sealed box, in this directory
-  aileron audit tail -f         # what it does`,
+		Short: "Run AI agents in sealed sandboxes behind a credential-injecting HTTPS proxy",
+		Example: `  aileron demo                  # see it work, with nothing set up
+  aileron launch opencode       # an agent in a sealed sandbox, in this directory
+  aileron audit tail -f         # what it does, as it happens`,
 		Version:       thisBuild().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -36,13 +36,13 @@ func newRootCommand(a *app) *cobra.Command {
 	root.SetFlagErrorFunc(usageFlags)
 	root.SetHelpCommand(newHelpCommand())
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.home, "home", "", "directory that holds everything aileron keeps (default ~/.aileron, or AILERON_HOME)")
-	flags.BoolVar(&a.json, "json", false, "print data as JSON")
+	flags.StringVar(&a.home, "home", "", "aileron's directory (default ~/.aileron, or AILERON_HOME)")
+	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn or error")
 	root.AddCommand(commands(a)...)
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
-		if cmd.Name() == "completion" { // cobra's shows its help whatever the shell
+		if cmd.Name() == "completion" { // cobra's own prints its help for a shell that it does not know
 			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, subcommandNeeded
 		}
 	}

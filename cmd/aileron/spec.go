@@ -7,7 +7,7 @@ import (
 func newSpecCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "spec",
-		Short: "Check connector specs, and ask what a request would get",
+		Short: "Check connector specs, and what they decide about a request",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  subcommandNeeded,
 	}

@@ -15,18 +15,18 @@ import (
 func newSpecMatchCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "match METHOD URL",
-		Short: "Say which operation a request is, which credential it gets, and why",
-		Long: "Ask the installed connectors what a request would get: the operation, the\n" +
+		Short: "Show what would happen to a request: operation, credential, verdict",
+		Long: "Show what the installed connectors decide about a request: the operation, the\n" +
 			"credential and its place, the verdict and the reason. The decision is the\n" +
-			"proxy's own; the URL is judged byte by byte as it stands. Nothing is sent.\n" +
-			"The exit code is 1 when the request would be refused.",
+			"proxy's own, for exactly this URL, byte by byte. Nothing is sent. The exit\n" +
+			"code is 1 if the request would be refused.",
 		Example: "  aileron spec match GET https://api.github.com/repos/cli/cli/issues",
 		Args:    usageArgs(cobra.ExactArgs(2)),
 		RunE:    func(_ *cobra.Command, args []string) error { return matchRequest(a, args[0], args[1]) },
 	}
 }
 
-// matchJSON is the answer of `spec match`.
+// matchJSON is what spec match prints.
 type matchJSON struct {
 	Verdict    string            `json:"verdict"`         // allowed or refused
 	Class      string            `json:"class,omitempty"` // of the error that the proxy answers with
@@ -45,7 +45,7 @@ type matchJSON struct {
 }
 
 func matchRequest(a *app, method, raw string) error {
-	if err := checkAsked(method, raw); err != nil {
+	if err := checkRequest(method, raw); err != nil {
 		return usageError{err}
 	}
 	s, err := a.openStore()
@@ -59,7 +59,8 @@ func matchRequest(a *app, method, raw string) error {
 	}
 	index, err := spec.NewIndex(connectors)
 	if err != nil {
-		return hint.New(fmt.Errorf("combine the installed connectors: %w", err), "remove one of the two with: aileron connector remove FQN")
+		return hint.New(fmt.Errorf("combine the installed connectors: %w", err),
+			"remove one of the two with: aileron connector remove FQN")
 	}
 	j := matchJSON{Verdict: "refused", Method: method, URL: raw}
 	if authority, scheme, d := proxy.ParseURL(raw); d != nil {
@@ -80,7 +81,7 @@ func matchRequest(a *app, method, raw string) error {
 	return nil
 }
 
-// judge puts the proxy's own decision into the words of the command.
+// judge returns the proxy's own decision in the command's words.
 func judge(q proxy.Question) matchJSON {
 	j := matchJSON{Verdict: "refused", Method: q.Method, URL: q.Target}
 	d := proxy.Decide(q)
@@ -121,16 +122,16 @@ func printMatch(a *app, j matchJSON) {
 		if c := j.Credential; c != nil {
 			credential = fmt.Sprintf("%s, in %s %s as %q", c.Kind, c.In, c.Name, c.Format)
 		}
-		fmt.Fprintf(a.stdout, "connector:  %s %s\noperation:  %s %s\ncredential: %s\n", j.Connector, j.Version, j.Tool, j.Operation, credential)
+		fmt.Fprintf(a.stdout, "connector:  %s %s\noperation:  %s %s\ncredential: %s\n",
+			j.Connector, j.Version, j.Tool, j.Operation, credential)
 	}
 	for _, g := range j.Granted {
 		fmt.Fprintf(a.stdout, "granted:    %s\n", g)
 	}
 }
 
-// checkAsked refuses what is a slip and no request: a method or a URL that no
-// client would send.
-func checkAsked(method, raw string) error {
+// checkRequest refuses what is a typing error rather than a request: a method or a URL that no client would send.
+func checkRequest(method, raw string) error {
 	if method == "" || strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" {
 		return fmt.Errorf("%q is not a method in upper case", method)
 	}

@@ -18,9 +18,9 @@ import (
 func newSpecValidateCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
-		Short: "Report every fault of connector specs, each with its place",
-		Long: "Report every fault of aileron.connector.v1.json files, manifest.toml files, or\n" +
-			"connector directories (both files, held against each other).",
+		Short: "List every fault of connector specs, each with its place",
+		Long: "List every fault of aileron.connector.v1.json files, manifest.toml files, or\n" +
+			"connector directories, whose two files are checked against each other.",
 		Example: "  aileron spec validate examples/connectors/*/aileron.connector.v1.json",
 		Args:    usageArgs(cobra.MinimumNArgs(1)),
 		RunE:    func(_ *cobra.Command, args []string) error { return validateSpecs(a, args) },
@@ -56,16 +56,16 @@ func validateSpecs(a *app, names []string) error {
 	}
 	switch {
 	case len(found) == 1:
-		return hint.New(errors.New("there is 1 fault"), "docs/connectors.md describes both files")
+		return hint.New(errors.New("found 1 fault"), seeConnectors)
 	case len(found) > 1:
-		return hint.New(fmt.Errorf("there are %d faults", len(found)), "docs/connectors.md describes both files")
+		return hint.New(fmt.Errorf("found %d faults", len(found)), seeConnectors)
 	case !a.json:
-		a.sayf("no faults in %s", strings.Join(names, ", "))
+		a.sayf("aileron: no faults in %s", strings.Join(names, ", "))
 	}
 	return nil
 }
 
-// specFaults reads one file or directory.
+// specFaults returns the faults of one file or directory.
 func specFaults(name string) []*spec.Fault {
 	info, err := os.Stat(name)
 	switch {
@@ -96,7 +96,7 @@ func specFaults(name string) []*spec.Fault {
 	return []*spec.Fault{{What: err.Error()}}
 }
 
-// readSpecFile reads a file that is not larger than a spec may be.
+// readSpecFile returns the content of a file that is not larger than a spec may be.
 func readSpecFile(name string) ([]byte, error) {
 	if info, err := os.Stat(name); err == nil && info.Size() > spec.MaxSize {
 		return nil, &spec.Fault{What: fmt.Sprintf("it is larger than %d bytes", spec.MaxSize)}

@@ -12,15 +12,15 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
-// usageError is a wrong call: exit code 2.
+// usageError is an error in the arguments: exit code 2.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// usagef is a usageError from a format.
+// usagef returns a usageError formatted as by [fmt.Errorf].
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// oneOf is a wrong usage unless a flag's value is one of those known.
+// oneOf returns a usageError unless the value of a flag is among the known ones.
 func oneOf(flag, value string, known ...string) error {
 	if slices.Contains(known, value) {
 		return nil
@@ -29,8 +29,8 @@ func oneOf(flag, value string, known ...string) error {
 	return usagef("--%s is %q; it must be %s or %s", flag, value, strings.Join(known[:last], ", "), known[last])
 }
 
-// usageArgs makes a wrong number of arguments a wrong usage. It says what the
-// command wants, and not what it got: that may be a secret in the wrong place.
+// usageArgs turns the error of check into a usageError. It has the number of arguments and not the arguments: one may be
+// a secret in the wrong place.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check(cmd, args) == nil {
@@ -44,17 +44,17 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 		case 1:
 			got = "1 argument"
 		}
-		return usagef("%s wants %s; it was given %s", commandName(cmd), first(wants, "no arguments"), got)
+		return usagef("%s takes %s; got %s", commandName(cmd), first(wants, "no arguments"), got)
 	}
 }
 
-// commandName is the command as its error calls it, without the program.
+// commandName returns the command without the program, for its errors.
 func commandName(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
 
-// usageFlags makes flags that cannot be read a wrong usage, said without the
-// names of the functions that could not read them.
+// usageFlags turns the error of a flag that cannot be parsed into a usageError, without the names of the functions that
+// could not parse it.
 func usageFlags(_ *cobra.Command, err error) error {
 	var number *strconv.NumError
 	if errors.As(err, &number) {
@@ -63,8 +63,7 @@ func usageFlags(_ *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// subcommandNeeded runs a command that only groups others: help without
-// arguments, a wrong usage with any.
+// subcommandNeeded runs a command that only groups others: it prints help without arguments, and fails with any.
 func subcommandNeeded(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -72,8 +71,8 @@ func subcommandNeeded(cmd *cobra.Command, args []string) error {
 	return usagef("%q is not a command of %s", args[0], cmd.CommandPath())
 }
 
-// newHelpCommand is cobra's, but that a command which is not there is a wrong
-// usage and not the root's help.
+// newHelpCommand returns a help command like cobra's, for which an unknown command is a usage error: cobra prints the
+// root's help.
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -94,7 +93,7 @@ func newHelpCommand() *cobra.Command {
 	}
 }
 
-// withUsage adds to a wrong usage of cmd where the right one stands.
+// withUsage adds the help of cmd as the hint of a usage error that has none.
 func withUsage(cmd *cobra.Command, err error) error {
 	if !errors.As(err, new(usageError)) || hint.Of(err) != "" {
 		return err

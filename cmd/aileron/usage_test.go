@@ -17,10 +17,10 @@ func TestAWrongCallSaysWhatIsRight(t *testing.T) {
 		{"help audit nonsense", `"nonsense" is not a command of aileron audit`},
 		{"audit list --log-level foo", `--log-level is "foo"; it must be debug, info, warn or error` + "\nhint: aileron audit list --help\n"},
 		{"audit list --limit many", `invalid argument "many" for "--limit" flag: invalid syntax`},
-		{"audit list extra", "audit list wants no arguments; it was given 1 argument"},
-		{"audit show", "audit show wants ID; it was given none"},
-		{"spec validate", "spec validate wants FILE...; it was given none"},
-		{"proxy extra words", "proxy wants no arguments; it was given 2 arguments"},
+		{"audit list extra", "audit list takes no arguments; got 1 argument"},
+		{"audit show", "audit show takes ID; got none"},
+		{"spec validate", "spec validate takes FILE...; got none"},
+		{"proxy extra words", "proxy takes no arguments; got 2 arguments"},
 		{"demo --sandbox=foo", `--sandbox is "foo"; it must be auto, podman, docker or off`},
 		{"sandbox prune --sandbox=foo", `--sandbox is "foo"; it must be auto, podman or docker`},
 		{"sandbox build --sandbox=off", `--sandbox is "off"; it must be auto, podman or docker`},
@@ -31,7 +31,7 @@ func TestAWrongCallSaysWhatIsRight(t *testing.T) {
 		{"launch nobody", "known: claude, codex, opencode\nhint: for any other command use: aileron sandbox run -- CMD"},
 		{"run --egress=foo -- true", `--egress is "foo"; it must be deny or passthrough`},
 		{"binding setup tracker", "does not begin with github://"},
-		{"gateway extra", "gateway wants no arguments"},
+		{"gateway extra", "gateway takes no arguments"},
 	} {
 		out, errs, code := c.run(strings.Fields(w.call)...)
 		if code != 2 || out != "" || !strings.Contains(errs, w.want) || !isFailure(errs) {

@@ -1,40 +1,61 @@
 package main
 
 import (
-	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/vault"
 )
 
 func newVaultCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vault",
-		Short: "Keep credentials sealed at rest",
+		Short: "Keep credentials encrypted at rest",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  subcommandNeeded,
 	}
-	var file, newFile string
-	var keyring bool
-	add := func(use, short string, run func(context.Context) error) *cobra.Command {
-		c := &cobra.Command{Use: use, Short: short, Args: usageArgs(cobra.NoArgs),
-			Example: "  aileron vault " + use,
-			RunE:    func(c *cobra.Command, _ []string) error { return run(c.Context()) }}
-		c.Flags().StringVar(&file, "passphrase-file", "", "file that holds the passphrase")
-		cmd.AddCommand(c)
-		return c
-	}
-	add("init", "Make the vault, with a passphrase", func(ctx context.Context) error {
-		return vaultInit(ctx, a, file, keyring)
-	}).Flags().BoolVar(&keyring, "keyring", false, "keep the passphrase in the OS keyring")
-	add("status", "Tell whether there is a vault and whether it is locked", func(context.Context) error { return vaultStatus(a) })
-	add("unlock", "Unlock the vault for running sessions again", func(ctx context.Context) error {
-		return vaultUnlock(ctx, a, file, keyring)
-	}).Flags().BoolVar(&keyring, "keyring", false, "keep the passphrase in the OS keyring")
-	add("lock", "Lock the vault: running sessions inject nothing within a second", func(ctx context.Context) error {
-		return vaultLock(ctx, a, keyring)
-	}).Flags().BoolVar(&keyring, "keyring", false, "remove the passphrase from the OS keyring too")
-	add("passwd", "Change the passphrase", func(ctx context.Context) error {
-		return vaultPasswd(ctx, a, file, newFile)
-	}).Flags().StringVar(&newFile, "new-passphrase-file", "", "file that holds the new passphrase (or AILERON_VAULT_NEW_PASSPHRASE)")
+	cmd.AddCommand(newVaultInitCommand(a), newVaultStatusCommand(a), newVaultUnlockCommand(a), newVaultLockCommand(a),
+		newVaultPasswdCommand(a))
 	return cmd
+}
+
+// passphraseFlag adds the flag of the commands that open the vault.
+func passphraseFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "passphrase-file", "", "file that holds the vault's passphrase")
+}
+
+// vaultOf returns the vault of the home, locked. It need not exist.
+func (a *app) vaultOf() (*vault.Vault, error) {
+	home, err := a.Home()
+	if err != nil {
+		return nil, err
+	}
+	return a.vaultAt(home), nil
+}
+
+// vaultAt returns the vault of a home, locked. It need not exist.
+func (a *app) vaultAt(home string) *vault.Vault {
+	return vault.Open(filepath.Join(home, "vault"), a.vaultOptions...)
+}
+
+// notInitialised returns the error of an operation that needs a vault.
+func notInitialised(operation string) error {
+	return hint.New(errors.New(operation+": it is not initialised"), "create it with: aileron vault init")
+}
+
+// keepInKeyring stores the passphrase in the keyring of the operating system.
+func (a *app) keepInKeyring(passphrase []byte) error {
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	if err := vault.ToKeyring(home, passphrase); err != nil {
+		return hint.New(fmt.Errorf("store the passphrase in the OS keyring: %w", err),
+			"this host may have no keyring; use AILERON_VAULT_PASSPHRASE or --passphrase-file")
+	}
+	return nil
 }

@@ -3,42 +3,50 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/vault"
 )
 
-func vaultInit(ctx context.Context, a *app, file string, keyring bool) error {
+type vaultInitOptions struct {
+	passphraseFile string
+	keyring        bool
+}
+
+func newVaultInitCommand(a *app) *cobra.Command {
+	opts := &vaultInitOptions{}
+	cmd := &cobra.Command{
+		Use:     "init",
+		Short:   "Create the vault, with a passphrase",
+		Example: "  aileron vault init\n  aileron vault init --keyring",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.run(cmd.Context(), a) },
+	}
+	passphraseFlag(cmd, &opts.passphraseFile)
+	cmd.Flags().BoolVar(&opts.keyring, "keyring", false, "store the passphrase in the OS keyring")
+	return cmd
+}
+
+func (o *vaultInitOptions) run(ctx context.Context, a *app) error {
 	v, err := a.vaultOf()
 	if err != nil {
 		return err
 	}
 	if v.Initialised() {
-		return hint.New(errors.New("make the vault: it is there already"), "change its passphrase with: aileron vault passwd")
+		return hint.New(errors.New("create the vault: it exists already"), "change its passphrase with: aileron vault passwd")
 	}
-	p, err := a.makeVault(ctx, v, file)
-	if err != nil || !keyring {
+	p, err := a.createVault(ctx, v, o.passphraseFile)
+	if err != nil || !o.keyring {
 		return err
 	}
-	return a.remember(p)
+	return a.keepInKeyring(p)
 }
 
-func (a *app) remember(passphrase []byte) error {
-	home, err := a.Home()
-	if err != nil {
-		return err
-	}
-	if err := vault.ToKeyring(home, passphrase); err != nil {
-		return hint.New(fmt.Errorf("keep the passphrase in the OS keyring: %w", err), "this host may have none; use AILERON_VAULT_PASSPHRASE or --passphrase-file")
-	}
-	return nil
-}
-
-// makeVault makes the vault of the home, with a passphrase that is found or
-// asked for.
-func (a *app) makeVault(ctx context.Context, v *vault.Vault, passphraseFile string) ([]byte, error) {
+// createVault creates v with the passphrase that [app.passphrase] finds, and returns the passphrase.
+func (a *app) createVault(ctx context.Context, v *vault.Vault, passphraseFile string) ([]byte, error) {
 	p, err := a.passphrase(ctx, passphraseFile, true)
 	if err != nil {
 		return nil, err
@@ -49,6 +57,6 @@ func (a *app) makeVault(ctx context.Context, v *vault.Vault, passphraseFile stri
 	if err := a.enact(ctx, change{what: audit.ChangeVaultInit}, func() error { return v.Init(p) }); err != nil {
 		return nil, err
 	}
-	a.sayf("aileron: the vault is made; whoever forgets its passphrase has to bind every credential again")
+	a.sayf("aileron: vault created. There is no recovery: without the passphrase every credential must be bound again")
 	return p, nil
 }

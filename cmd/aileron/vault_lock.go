@@ -2,29 +2,47 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// vaultLock leaves the mark that every session sees. It asks for nothing:
-// whoever is in a hurry must not have to remember a passphrase.
-func vaultLock(ctx context.Context, a *app, keyring bool) error {
+type vaultLockOptions struct {
+	passphraseFile string // accepted as by the other commands of the vault, and not used
+	keyring        bool
+}
+
+func newVaultLockCommand(a *app) *cobra.Command {
+	opts := &vaultLockOptions{}
+	cmd := &cobra.Command{
+		Use:     "lock",
+		Short:   "Lock the vault: within a second, running sessions inject no credential",
+		Example: "  aileron vault lock",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.run(cmd.Context(), a) },
+	}
+	passphraseFlag(cmd, &opts.passphraseFile)
+	cmd.Flags().BoolVar(&opts.keyring, "keyring", false, "remove the passphrase from the OS keyring too")
+	return cmd
+}
+
+// run leaves the mark that every session checks. It needs no passphrase: an owner in a hurry may not have it at hand.
+func (o *vaultLockOptions) run(ctx context.Context, a *app) error {
 	v, err := a.vaultOf()
 	if err != nil {
 		return err
 	}
 	if !v.Initialised() {
-		return hint.New(errors.New("lock the vault: there is none yet"), "make one with: aileron vault init")
+		return notInitialised("lock the vault")
 	}
 	if err := a.enact(ctx, change{what: audit.ChangeVaultLock}, func() error { return v.SetLocked(true) }); err != nil {
 		return err
 	}
-	a.sayf("aileron: the vault is locked; running sessions inject nothing any more; aileron vault unlock opens it")
-	if !keyring {
+	a.sayf("aileron: vault locked. Running sessions inject no credential until: aileron vault unlock")
+	if !o.keyring {
 		return nil
 	}
 	home, err := a.Home()

@@ -4,17 +4,39 @@ import (
 	"context"
 	"errors"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/vault"
 )
 
-func vaultPasswd(ctx context.Context, a *app, file, newFile string) error {
-	v, err := a.openVault(ctx, file)
+type vaultPasswdOptions struct {
+	passphraseFile    string
+	newPassphraseFile string
+}
+
+func newVaultPasswdCommand(a *app) *cobra.Command {
+	opts := &vaultPasswdOptions{}
+	cmd := &cobra.Command{
+		Use:     "passwd",
+		Short:   "Change the passphrase",
+		Example: "  aileron vault passwd",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.run(cmd.Context(), a) },
+	}
+	passphraseFlag(cmd, &opts.passphraseFile)
+	cmd.Flags().StringVar(&opts.newPassphraseFile, "new-passphrase-file", "",
+		"file that holds the new passphrase (or AILERON_VAULT_NEW_PASSPHRASE)")
+	return cmd
+}
+
+func (o *vaultPasswdOptions) run(ctx context.Context, a *app) error {
+	v, err := a.openVault(ctx, o.passphraseFile)
 	if err != nil {
 		return err
 	}
-	fresh, err := newPassphrase(ctx, a, newFile)
+	fresh, err := o.newPassphrase(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -29,26 +51,27 @@ func vaultPasswd(ctx context.Context, a *app, file, newFile string) error {
 	if err := a.enact(ctx, c, func() error { return v.ChangePassphrase(fresh) }); err != nil {
 		return err
 	}
-	a.sayf("aileron: the passphrase is changed")
+	a.sayf("aileron: passphrase changed")
 	home, err := a.Home()
 	if err != nil {
 		return err
 	}
 	if vault.FromKeyring(home) != nil {
-		return a.remember(fresh) // what it holds opens nothing any more
+		return a.keepInKeyring(fresh) // the old one, which opens nothing any more, is replaced
 	}
 	return nil
 }
 
-func newPassphrase(ctx context.Context, a *app, file string) ([]byte, error) {
+func (o *vaultPasswdOptions) newPassphrase(ctx context.Context, a *app) ([]byte, error) {
 	p := a.getenv("AILERON_VAULT_NEW_PASSPHRASE")
 	switch {
-	case file != "":
-		return a.readPassphraseFile(file)
+	case o.newPassphraseFile != "":
+		return a.readPassphraseFile(o.newPassphraseFile)
 	case p != "":
 		return []byte(p), nil
 	case a.interactive():
 		return a.promptPassphrase(ctx, true)
 	}
-	return nil, hint.New(errors.New("change the passphrase: there is no new one, and nobody to ask"), "pass --new-passphrase-file or set AILERON_VAULT_NEW_PASSPHRASE")
+	return nil, hint.New(errors.New("change the passphrase: no new one was given, and there is no terminal to ask on"),
+		"pass --new-passphrase-file or set AILERON_VAULT_NEW_PASSPHRASE")
 }

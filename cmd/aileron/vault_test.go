@@ -58,11 +58,11 @@ func TestAChangedPassphraseHasARow(t *testing.T) {
 		return len(decode[[]map[string]any](t, "["+strings.ReplaceAll(strings.TrimSpace(o.ok("audit", "list", "--json", "--event", "vault.rekeyed")), "\n", ",")+"]"))
 	}
 	fresh, short := o.file("fresh", "a new passphrase\n"), o.file("short", "short\n")
-	o.fails("there is none yet", "vault", "passwd", "--new-passphrase-file", fresh)
+	o.fails("it is not initialised", "vault", "passwd", "--new-passphrase-file", fresh)
 	o.ok("vault", "init")
 	o.fails("the passphrase is wrong", "vault", "passwd", "--passphrase-file", fresh, "--new-passphrase-file", fresh)
 	o.fails("8 to 1024 bytes", "vault", "passwd", "--new-passphrase-file", short)
-	o.fails("there is no new one", "vault", "passwd")
+	o.fails("no new one was given", "vault", "passwd")
 	if n := rekeyed(); n != 0 {
 		t.Errorf("%d rows of changes that failed, want none", n)
 	}
@@ -111,7 +111,7 @@ func (o owner) person(answers []string, args ...string) (stderr string, code int
 func TestAPersonIsAskedForThePassphrase(t *testing.T) {
 	o := newOwner(t)
 	o.env = nil
-	if errs, code := o.person([]string{testPassphrase, testPassphrase + "x"}, "vault", "init"); code != 1 || !strings.Contains(errs, "the two differ") {
+	if errs, code := o.person([]string{testPassphrase, testPassphrase + "x"}, "vault", "init"); code != 1 || !strings.Contains(errs, "the two entries differ") {
 		t.Errorf("two that differ end with %d: %s", code, errs)
 	}
 	if errs, code := o.person([]string{testPassphrase, testPassphrase}, "vault", "init"); code != 0 || strings.Contains(errs, testPassphrase) {
@@ -172,11 +172,11 @@ func TestAChangeIsSaid(t *testing.T) {
 	name := strings.TrimSpace(o.ok("binding", "setup", githubFQN, "--secret-file", secret))
 	o.env["AILERON_VAULT_NEW_PASSPHRASE"] = testPassphrase
 	for _, w := range []struct{ call, want string }{
-		{"binding rebind " + name + " --secret-file " + secret, name + " has its new secret"},
-		{"vault lock", "the vault is locked"},
-		{"vault unlock", "the vault is unlocked"},
-		{"vault passwd", "the passphrase is changed"},
-		{"binding revoke " + name, name + " is removed"},
+		{"binding rebind " + name + " --secret-file " + secret, name},
+		{"vault lock", "vault locked"},
+		{"vault unlock", "vault unlocked"},
+		{"vault passwd", "passphrase changed"},
+		{"binding revoke " + name, name},
 	} {
 		out, errs, code := o.run(strings.Fields(w.call)...)
 		if code != 0 || out != "" || !strings.Contains(errs, w.want) || strings.Count(errs, "\n") != 1 {

@@ -7,30 +7,54 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ALRubinger/aileron/audit"
 )
 
-// vaultUnlock removes the lock and gives the passphrase to every running
-// session, which had forgotten what opens the vault.
-func vaultUnlock(ctx context.Context, a *app, file string, keyring bool) error {
-	v, p, err := a.openVaultWith(ctx, file)
+type vaultUnlockOptions struct {
+	passphraseFile string
+	keyring        bool
+}
+
+func newVaultUnlockCommand(a *app) *cobra.Command {
+	opts := &vaultUnlockOptions{}
+	cmd := &cobra.Command{
+		Use:     "unlock",
+		Short:   "Unlock the vault for running sessions again",
+		Example: "  aileron vault unlock",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.run(cmd.Context(), a) },
+	}
+	passphraseFlag(cmd, &opts.passphraseFile)
+	cmd.Flags().BoolVar(&opts.keyring, "keyring", false, "store the passphrase in the OS keyring")
+	return cmd
+}
+
+func (o *vaultUnlockOptions) run(ctx context.Context, a *app) error {
+	v, p, err := a.openVaultWith(ctx, o.passphraseFile)
 	if err != nil {
 		return err
 	}
 	if err := a.enact(ctx, change{what: audit.ChangeVaultUnlock}, func() error { return v.SetLocked(false) }); err != nil {
 		return err
 	}
-	if keyring {
-		if err := a.remember(p); err != nil {
+	if o.keyring {
+		if err := a.keepInKeyring(p); err != nil {
 			return err
 		}
 	}
-	a.sayf("aileron: the vault is unlocked")
+	a.sayf("aileron: vault unlocked")
+	return a.unlockSessions(ctx, p)
+}
+
+// unlockSessions passes the passphrase to every running session: a locked session has forgotten it.
+func (a *app) unlockSessions(ctx context.Context, passphrase []byte) error {
 	home, err := a.Home()
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string]string{"passphrase": string(p)})
+	body, err := json.Marshal(map[string]string{"passphrase": string(passphrase)})
 	if err != nil {
 		return err
 	}
@@ -43,7 +67,7 @@ func vaultUnlock(ctx context.Context, a *app, file string, keyring bool) error {
 			continue
 		}
 		if _, err := callControl(ctx, home, e.Name(), "POST", "/v1/vault/unlock", bytes.NewReader(body)); err != nil {
-			a.sayf("aileron: warning: the session %s did not unlock: %v", e.Name(), err)
+			a.sayf("aileron: warning: session %s did not unlock: %v", e.Name(), err)
 		}
 	}
 	return nil

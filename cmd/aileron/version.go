@@ -44,7 +44,7 @@ func describeBuild(set string, info *debug.BuildInfo) build {
 	switch revision := settings["vcs.revision"]; {
 	case set != "":
 		b.release = set
-	case releaseTag.MatchString(info.Main.Version):
+	case isRelease(info.Main.Version):
 		b.release = strings.TrimPrefix(info.Main.Version, "v")
 	case revision != "":
 		b.details = "commit " + revision[:min(len(revision), 12)]
@@ -55,8 +55,10 @@ func describeBuild(set string, info *debug.BuildInfo) build {
 	return b
 }
 
-// releaseTag matches the versions of releases, and not those that the go command makes up for other commits.
-var releaseTag = regexp.MustCompile(`^v\d+\.\d+\.\d+(-rc\.\d+)?$`)
+// isRelease reports whether a module's version is a release's, and not one that the go command makes up for a commit.
+func isRelease(version string) bool {
+	return regexp.MustCompile(`^v\d+\.\d+\.\d+(-rc\.\d+)?$`).MatchString(version)
+}
 
 // String returns what --version prints. A program that was built for the tests is named as such: it must not be
 // mistaken for a release.

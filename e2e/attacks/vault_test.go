@@ -112,7 +112,7 @@ func vltWrong(c *trial) {
 		c.failf("the answers differ: %v", said)
 	}
 	p.env = append(p.env, "AILERON_VAULT_PASSPHRASE=")
-	if e := p.run("vault", "unlock"); e.code != 1 || !strings.Contains(e.err, "nobody to ask") {
+	if e := p.run("vault", "unlock"); e.code != 1 || !strings.Contains(e.err, "no terminal to ask on") {
 		c.failf("an empty one: %s", e)
 	}
 	large := filepath.Join(p.dir, "large")

@@ -13,8 +13,8 @@ import (
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// secretOptions are the ways in which a secret comes in. There is none on the
-// command line: arguments can be read by everyone on the host.
+// secretOptions are the flags of the commands that take a secret. None holds the secret itself: everyone on the host
+// can read the arguments of a process.
 type secretOptions struct {
 	file           string
 	stdin          bool
@@ -24,10 +24,10 @@ type secretOptions struct {
 
 func (o *secretOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.file, "secret-file", "", "file that holds the secret alone (- for standard input)")
+	f.StringVar(&o.file, "secret-file", "", "file that holds only the secret (- for standard input)")
 	f.BoolVar(&o.stdin, "secret-stdin", false, "read the secret from standard input")
 	f.StringVar(&o.username, "username", "", "user name, for kind basic")
-	f.StringVar(&o.passphraseFile, "passphrase-file", "", "file that holds the vault's passphrase")
+	passphraseFlag(cmd, &o.passphraseFile)
 }
 
 func (o *secretOptions) check() error {
@@ -40,17 +40,17 @@ func (o *secretOptions) check() error {
 	return nil
 }
 
-// given reports a secret that nobody has to be asked for.
+// given reports whether a flag has the secret, so that no prompt is needed.
 func (o *secretOptions) given() bool { return o.file != "" || o.stdin }
 
-// read gets the secret.
+// read returns the secret, from a prompt for what if no flag has it.
 func (o *secretOptions) read(ctx context.Context, a *app, what string) (vault.Secret, error) {
 	var raw []byte
 	var err error
 	switch {
 	case o.file != "":
 		if raw, err = a.readSecretFile(o.file, vault.MaxSecret); err != nil {
-			return vault.Secret{}, hint.New(fmt.Errorf("read the secret: %w", err), "name a readable file that holds the secret alone")
+			return vault.Secret{}, hint.New(fmt.Errorf("read the secret: %w", err), "name a readable file that holds only the secret")
 		}
 	case o.stdin:
 		if raw, err = io.ReadAll(io.LimitReader(a.stdin, vault.MaxSecret+3)); err != nil {
@@ -61,18 +61,19 @@ func (o *secretOptions) read(ctx context.Context, a *app, what string) (vault.Se
 			return vault.Secret{}, err
 		}
 	default:
-		return vault.Secret{}, hint.New(errors.New("read the secret: there is none, and nobody to ask"), "pass --secret-file or --secret-stdin")
+		return vault.Secret{}, hint.New(errors.New("read the secret: none was given, and there is no terminal to ask on"),
+			"pass --secret-file or --secret-stdin")
 	}
 	s, err := vault.NewSecret(raw)
 	if err != nil {
-		return s, hint.New(err, "give the secret alone, in one line")
+		return s, hint.New(err, "give only the secret, in one line")
 	}
 	return s, nil
 }
 
-// readSecretFile reads a file, or a pipe of the shell's, of at most that many
-// bytes and a line end. It warns of one that others can read.
-func (a *app) readSecretFile(path string, most int64) ([]byte, error) {
+// readSecretFile returns the content of a file, or of a shell's pipe, of at most limit bytes and a line end. It warns
+// about a file that other users can read.
+func (a *app) readSecretFile(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -87,14 +88,14 @@ func (a *app) readSecretFile(path string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s is a directory", path)
 	}
 	if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-		a.sayf("aileron: warning: others on this host can read %[1]s; chmod 600 %[1]s", path)
+		a.sayf("aileron: warning: other users of this host can read %[1]s; run: chmod 600 %[1]s", path)
 	}
-	raw, err := io.ReadAll(io.LimitReader(f, most+3))
+	raw, err := io.ReadAll(io.LimitReader(f, limit+3))
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(raw)) > most+2 {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, most)
+	if int64(len(raw)) > limit+2 {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, limit)
 	}
 	return raw, nil
 }
