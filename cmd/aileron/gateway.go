@@ -27,8 +27,8 @@ func newGatewayCommand(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&cfg.Proxy, "proxy-socket", gateway.DefaultProxy, "the plane's socket for clients configured for a proxy")
-	f.StringVar(&cfg.Redirect, "redirect-socket", gateway.DefaultRedirect, "the plane's socket for redirected connections")
+	f.StringVar(&cfg.Proxy, "proxy-socket", gateway.DefaultProxy, "the proxy's socket for clients configured for a proxy")
+	f.StringVar(&cfg.Redirect, "redirect-socket", gateway.DefaultRedirect, "the proxy's socket for redirected connections")
 	f.IntVar(&cfg.User, "user", gateway.DefaultUser, "user and group id to serve as")
 	return cmd
 }

@@ -71,7 +71,6 @@ var unclean = map[string]string{
 	"sandbox":                              "docs lines sleep words",
 	"sandbox/agents":                       "docs",
 	"sandbox/engine":                       "lines sleep words",
-	"sandbox/gateway":                      "docs lines sleep words",
 	"shims":                                "lines",
 	"spec":                                 "docs lines words",
 	"spec/store":                           "docs lines words",

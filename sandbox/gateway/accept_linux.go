@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// maxConnections is how many may be open at once, if there is room for them.
+// maxConnections may be open at once, if the limit of open files has room.
 const maxConnections = 4096
 
-// roomForConnections is how many connections the limit of open files has room
-// for: two sockets and a pipe each. Without descriptors one could be neither
-// taken nor refused.
+// roomForConnections returns the number of connections that the limit of open
+// files has room for: two sockets and a pipe each. Without descriptors a
+// connection can be neither accepted nor refused.
 func roomForConnections() int {
 	const others = 256
 	var l syscall.Rlimit
@@ -25,9 +25,9 @@ func roomForConnections() int {
 }
 
 // accept serves each connection of l until l closes, as many at once as slots
-// has room for: one more is closed at once, so that a client which floods
-// takes its own connections and nothing else. It returns when every connection
-// that it served has ended; they are closed when ctx ends or l fails.
+// has room for. One more is closed at once, so that a client that floods the
+// gateway takes nothing but its own connections. accept returns when every
+// connection that it served has ended; they are closed when ctx ends or l fails.
 func accept(ctx context.Context, l net.Listener, slots chan struct{}, serve func(context.Context, *net.TCPConn)) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -35,8 +35,7 @@ func accept(ctx context.Context, l net.Listener, slots chan struct{}, serve func
 	defer cancel()
 	for {
 		conn, err := l.Accept()
-		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) {
-			// Out of descriptors for now: those who hold them will end.
+		if isExhausted(err) { // for now: connections that hold descriptors will end
 			if wait(ctx, 20*time.Millisecond) != nil {
 				return nil
 			}
@@ -64,7 +63,13 @@ func accept(ctx context.Context, l net.Listener, slots chan struct{}, serve func
 	}
 }
 
-// wait lets d pass, or returns ctx's error.
+// isExhausted reports whether accept(2) failed for want of descriptors or memory.
+func isExhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
+}
+
+// wait returns after d, or with the error of ctx when it ends first.
 func wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

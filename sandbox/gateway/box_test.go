@@ -22,15 +22,15 @@ import (
 	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
-// patience bounds what must happen; nothing here is judged by how long it took.
+// patience bounds every wait. No test judges how long something took.
 const patience = 2 * time.Minute
 
-// inside names the variable by which this test binary knows that it runs in a
-// namespace of its own; it holds the gateway's binary.
+// inside is the variable that is set where this test binary runs in a namespace
+// of its own. Its value is the path of the gateway's binary.
 const inside = "AILERON_GATEWAY_TEST_BINARY"
 
-// box is this process seen as a box: it shares its namespace with a real
-// gateway, and stands in for the plane on the sockets.
+// box is this process as a sandbox: it shares its namespace with a real gateway,
+// and serves the proxy's sockets in the proxy's place.
 type box struct {
 	t        *testing.T
 	dir      string
@@ -86,11 +86,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// start brings up the plane's stand-in and the gateway, and waits for ready.
+// start serves the proxy's sockets, starts the gateway, and waits for ready.
 func (b *box) start(env ...string) {
 	b.t.Helper()
 	if line := b.launch(env...); line != "ready\n" {
-		b.t.Fatalf("the gateway says %q and %q, want ready", line, b.stderr)
+		b.t.Fatalf("the gateway printed %q and %q, want ready", line, b.stderr)
 	}
 	b.t.Cleanup(func() {
 		_ = b.gateway.Process.Signal(syscall.SIGTERM)
@@ -100,10 +100,10 @@ func (b *box) start(env ...string) {
 	})
 }
 
-// launch starts the gateway and gives the first line that it prints.
+// launch starts the gateway and returns the first line that it prints.
 func (b *box) launch(env ...string) string {
 	b.t.Helper()
-	dir, err := os.MkdirTemp("", "plane-")
+	dir, err := os.MkdirTemp("", "proxy-")
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func (b *box) launch(env ...string) string {
 	if b.explicit == nil {
 		b.explicit = echo
 	}
-	if !slices.Contains(env, "NO_PLANE=1") {
+	if !slices.Contains(env, "NO_PROXY_SOCKETS=1") {
 		b.listen("proxy.sock", b.explicit)
 		b.listen("redirect.sock", b.connected)
 	}
@@ -160,7 +160,7 @@ func (b *box) listen(name string, serve func(net.Conn)) {
 	}()
 }
 
-// connected reads the gateway's CONNECT as the plane does and answers it.
+// connected reads the gateway's CONNECT as the proxy does, and answers it.
 func (b *box) connected(conn net.Conn) {
 	r := bufio.NewReader(conn)
 	var head strings.Builder
@@ -189,15 +189,17 @@ func (b *box) connected(conn net.Conn) {
 
 func echo(conn net.Conn) { _, _ = io.Copy(conn, conn) }
 
-// resolver asks server over network, whatever the machine's own says.
+// resolver returns a resolver that asks server over network, whatever resolv.conf
+// has.
 func resolver(network, server string) *net.Resolver {
-	return &net.Resolver{PreferGo: true, StrictErrors: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, network, server)
-	}}
+	}
+	return &net.Resolver{PreferGo: true, StrictErrors: true, Dial: dial}
 }
 
-// address asks DNS for name as the box's clients do.
+// address looks name up as a client in the sandbox does.
 func (b *box) address(name string) netip.Addr {
 	b.t.Helper()
 	addrs, err := resolver("udp", "127.0.0.53:53").LookupNetIP(b.t.Context(), "ip", name+".")
@@ -218,7 +220,7 @@ func (b *box) dial(to string) net.Conn {
 	return conn
 }
 
-// exchange sends s and wants it back.
+// exchange sends s and expects it back.
 func exchange(conn net.Conn, s string) error {
 	if _, err := io.WriteString(conn, s); err != nil {
 		return err

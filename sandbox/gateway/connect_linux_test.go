@@ -8,24 +8,24 @@ import (
 	"testing"
 )
 
-// Whatever the plane's socket says, in whatever pieces, connect takes only a
-// whole head that says 200, and loses no byte after it.
+// Whatever arrives from the proxy's socket, in whatever pieces, connect accepts
+// nothing but a whole head with the status 200, and loses no byte after it.
 func FuzzConnect(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\n\r\nrest"), uint8(1))
 	f.Add([]byte("HTTP/1.1 403 Forbidden\r\n\r\n"), uint8(3))
 	f.Add([]byte("HTTP/1.1 200\r\n\r\n\r\n\r\n"), uint8(200))
 	f.Add([]byte("HTTP/1.1 200 OK\r\n"+strings.Repeat("X: y\r\n", 900)+"\r\n"), uint8(255))
 	f.Fuzz(func(t *testing.T, said []byte, piece uint8) {
-		ours, planes := net.Pipe()
+		ours, theirs := net.Pipe()
 		go func() {
-			defer planes.Close()
+			defer theirs.Close()
 			request := make([]byte, len("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n"))
-			if _, err := io.ReadFull(planes, request); err != nil {
+			if _, err := io.ReadFull(theirs, request); err != nil {
 				return
 			}
 			for left := said; len(left) > 0; {
 				n := min(len(left), int(piece)+1)
-				if _, err := planes.Write(left[:n]); err != nil {
+				if _, err := theirs.Write(left[:n]); err != nil {
 					return
 				}
 				left = left[n:]

@@ -2,52 +2,50 @@ package gateway_test
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"testing"
-	"time"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/internal/peer"
 )
 
-// The plane sees a client's half-close as one, and the end of a client that is
-// gone as the end of the connection, though TCP sends the same for both.
-func TestADepartedClientIsToldFromAHalfClosedOne(t *testing.T) {
+// A client's half-close arrives at the proxy as a half-close, and the end of a
+// client that is gone as the end of the connection, though TCP sends the same for
+// both.
+func TestADepartedClientIsDistinguishedFromAHalfClosedOne(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
-		seen := make(chan error, 1)
-		look := func(conn net.Conn, r io.Reader) {
+		half, done := make(chan net.Conn), make(chan struct{})
+		serve := func(conn net.Conn, r io.Reader) {
 			_, _ = io.ReadAll(r)
-			if peer.Gone(conn, netip.AddrPort{}) {
-				seen <- fmt.Errorf("a half-closed client is gone")
-				return
-			}
-			fmt.Fprint(conn, "here")
-			for deadline := time.Now().Add(30 * time.Second); !peer.Gone(conn, netip.AddrPort{}); time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					seen <- fmt.Errorf("a client that closed is still there")
-					return
-				}
-			}
-			seen <- nil
+			half <- conn
+			<-done
 		}
-		b.explicit = func(conn net.Conn) { look(conn, conn) }
-		b.redirect = func(conn net.Conn, r *bufio.Reader) { look(conn, r) }
+		b.explicit = func(conn net.Conn) { serve(conn, conn) }
+		b.redirect = func(conn net.Conn, r *bufio.Reader) { serve(conn, r) }
 		b.start()
 		for _, to := range []string{"127.0.0.1:3128", "192.0.2.1:80"} {
-			conn := b.dial(to)
-			if _, err := io.WriteString(conn, "all I want"); err != nil {
+			client := b.dial(to)
+			if _, err := io.WriteString(client, "all I want"); err != nil {
 				t.Fatal(err)
 			}
-			_ = conn.(*net.TCPConn).CloseWrite()
-			if _, err := io.ReadFull(conn, make([]byte, len("here"))); err != nil {
-				t.Errorf("%s: a half-closed client gets no answer: %v", to, err)
+			_ = client.(*net.TCPConn).CloseWrite()
+			theirs := <-half
+			if peer.Gone(theirs, netip.AddrPort{}) {
+				t.Errorf("%s: a half-closed client is gone", to)
 			}
-			_ = conn.Close()
-			if err := <-seen; err != nil {
+			if _, err := io.WriteString(theirs, "response"); err != nil {
 				t.Errorf("%s: %v", to, err)
 			}
+			if _, err := io.ReadFull(client, make([]byte, len("response"))); err != nil {
+				t.Errorf("%s: a half-closed client has no response: %v", to, err)
+			}
+			_ = client.Close()
+			harness.WaitFor(t, to+": the end of a client that closed", func() bool {
+				return peer.Gone(theirs, netip.AddrPort{})
+			})
+			done <- struct{}{}
 		}
 	})
 }

@@ -10,23 +10,26 @@ import (
 
 const (
 	ttl         = 60   // seconds; the mapping itself never changes
-	udpSize     = 1232 // what we announce in EDNS (RFC 6891): no fragments
+	udpSize     = 1232 // announced in EDNS (RFC 6891): no fragments
 	localhost   = "localhost"
 	reverseZone = ".in-addr.arpa"
 )
 
-// answer is the stub's answer to one message, or nil when there is none to
-// give (RFC 1035, RFC 6891). Nothing is forwarded: an A query gets the name's
-// own fake address, all other types an empty answer, so that a client without
-// an IPv6 address or an HTTPS record goes on with A. A name that no HTTP
-// authority can be does not exist (NXDOMAIN); a full table is said as REFUSED.
+// answer returns the stub's answer to a message, or nil if there is none (RFC
+// 1035, RFC 6891). Nothing is forwarded: an A query gets the fake address of the
+// name, every other type an empty answer, so that a client that finds no IPv6
+// address or HTTPS record goes on with A. A name that cannot be an HTTP authority
+// does not exist (NXDOMAIN). When the table is full, the answer is REFUSED.
 func (n *names) answer(query []byte) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(query)
 	if err != nil || h.Response {
 		return nil // too short to have an id, or an answer: answering answers would loop
 	}
-	reply := dnsmessage.Header{ID: h.ID, Response: true, OpCode: h.OpCode, RecursionDesired: h.RecursionDesired, RecursionAvailable: true}
+	reply := dnsmessage.Header{
+		ID: h.ID, OpCode: h.OpCode, Response: true,
+		RecursionDesired: h.RecursionDesired, RecursionAvailable: true,
+	}
 	if h.OpCode != 0 {
 		reply.RCode = dnsmessage.RCodeNotImplemented
 		return pack(reply, nil, nil, false)
@@ -47,7 +50,7 @@ func (n *names) answer(query []byte) []byte {
 	return pack(reply, &q, resource, edns)
 }
 
-// lookup gives the code and, when there is one, the record for a question.
+// lookup returns the code for a question, and its record if there is one.
 func (n *names) lookup(q dnsmessage.Question) (dnsmessage.RCode, dnsmessage.ResourceBody) {
 	if q.Class != dnsmessage.ClassINET && q.Class != dnsmessage.ClassANY {
 		return dnsmessage.RCodeRefused, nil
@@ -72,8 +75,8 @@ func (n *names) lookup(q dnsmessage.Question) (dnsmessage.RCode, dnsmessage.Reso
 	return dnsmessage.RCodeSuccess, &dnsmessage.AResource{A: addr.As4()}
 }
 
-// lookupReverse tells which name an address was given to, for tools that ask
-// before they speak.
+// lookupReverse answers a question for the name of an address, for tools that ask
+// it before they connect.
 func (n *names) lookupReverse(name string, kind dnsmessage.Type) (dnsmessage.RCode, dnsmessage.ResourceBody) {
 	addr, ok := reverse(strings.TrimSuffix(name, reverseZone))
 	if !ok {
@@ -93,7 +96,7 @@ func (n *names) lookupReverse(name string, kind dnsmessage.Type) (dnsmessage.RCo
 	return dnsmessage.RCodeSuccess, &dnsmessage.PTRResource{PTR: ptr}
 }
 
-// reverse reads "4.3.2.1" as the address 1.2.3.4.
+// reverse parses "4.3.2.1" as the address 1.2.3.4.
 func reverse(s string) (netip.Addr, bool) {
 	parts := strings.Split(s, ".")
 	if len(parts) != 4 {
@@ -110,7 +113,7 @@ func reverse(s string) (netip.Addr, bool) {
 	return netip.AddrFrom4(a), true
 }
 
-// hasEDNS walks the additional records for an OPT.
+// hasEDNS reports whether the additional records hold an OPT.
 func hasEDNS(p *dnsmessage.Parser) (bool, error) {
 	found := false
 	for {
@@ -128,9 +131,9 @@ func hasEDNS(p *dnsmessage.Parser) (bool, error) {
 	}
 }
 
-// pack builds an answer: the question when there was one, the record when
-// there is one, and an OPT when the client sent one (RFC 6891 section 7). It
-// is always below 512 bytes and so is never truncated.
+// pack encodes an answer: the question and the record, if there are any, and an
+// OPT if the client sent one (RFC 6891 section 7). An answer is always below 512
+// bytes, and so is never truncated.
 func pack(h dnsmessage.Header, q *dnsmessage.Question, record dnsmessage.ResourceBody, edns bool) []byte {
 	m := dnsmessage.Message{Header: h}
 	if q != nil {

@@ -1,27 +1,3 @@
-// Package gateway is the box's only neighbour: what every packet of the box
-// ends at, and the only program that sees both the box's network namespace
-// and the plane's sockets.
-//
-// It runs in a container of its own without any network, whose namespace the
-// box shares. For the moment of its start it may administrate that namespace:
-// it brings up the loopback device, routes everything to it and redirects
-// every TCP connection and every DNS query to itself. Then it gives up its
-// user and all capabilities, on all threads, and only then serves:
-//
-//   - 127.0.0.1:3128, the proxy that clients are configured for. Its bytes are
-//     relayed to the plane as they are.
-//   - every other TCP connection, whatever its address and port. It becomes a
-//     CONNECT to the plane, under the name that the client asked DNS for.
-//   - DNS. Each name gets an address of its own that leads nowhere; nothing is
-//     ever forwarded, so a query carries nothing out.
-//
-// It decides nothing and resolves nothing: it says to the plane what the
-// client wants, and the plane judges. Whatever is neither TCP nor DNS (UDP,
-// QUIC, ICMP, IPv6) fails at once instead of timing out. When the gateway
-// ends, the box has no network at all.
-//
-// The package trusts nothing that comes from the box: the table of names, the
-// number of connections, every message and every wait are bounded.
 package gateway
 
 import (
@@ -31,8 +7,8 @@ import (
 	"time"
 )
 
-// Where the gateway listens. The box's resolver points at any loopback
-// address: port 53 is redirected wherever it leads.
+// Addresses of the gateway's listeners. The sandbox's resolv.conf may name any
+// loopback address: port 53 is redirected wherever it leads.
 var (
 	explicitAddr = netip.MustParseAddrPort("127.0.0.1:3128")
 	redirectAddr = netip.MustParseAddrPort("127.0.0.1:15001")
@@ -46,27 +22,28 @@ const (
 	DefaultUser     = 65532
 )
 
-// Config is one gateway's.
+// Config configures a gateway. The zero value works in the container that
+// package sandbox makes.
 type Config struct {
-	// Proxy is the plane's socket for clients that are configured for a
+	// Proxy is the proxy's socket for clients that are configured for a
 	// proxy; "" is DefaultProxy.
 	Proxy string
-	// Redirect is the plane's socket for redirected connections, each opened
-	// by a CONNECT of the gateway's; "" is DefaultRedirect.
+	// Redirect is the proxy's socket for redirected connections. The gateway
+	// opens each with a CONNECT. "" is DefaultRedirect.
 	Redirect string
 	// User is the user and group id to serve as; 0 is DefaultUser.
 	User int
-	// Ready gets the line "ready" when everything is set up, all privileges
-	// are gone and the first byte may come; nil discards it.
+	// Ready receives the line "ready" when everything is set up, all
+	// privileges are gone and the first byte may come; nil discards it.
 	Ready io.Writer
-	// Log gets what the owner may want to know of; nil discards it.
+	// Log receives warnings; nil discards them.
 	Log *slog.Logger
 
-	// Connections is how many may be open at once; one more is closed at
-	// once. 0 is 4096, or as many as the limit of open files has room for.
+	// Connections is the most that may be open; one more is closed as soon as
+	// it is accepted. 0 is 4096, or what the limit of open files has room for.
 	Connections int
-	// Idle ends a connection on which nothing moved for so long; 0 is two
-	// hours, longer than the plane's own limits.
+	// Idle is the time after which a connection ends on which nothing moves;
+	// 0 is two hours, longer than the proxy's own limits.
 	Idle time.Duration
 }
 

@@ -11,21 +11,25 @@ import (
 	"github.com/ALRubinger/aileron/internal/hostport"
 )
 
-// maxNames bounds the table: about 10 MiB if every name is of the longest.
+// maxNames bounds the table: about 10 MiB if every name is as long as can be.
 const maxNames = 1 << 15
 
-// firstFake is the first address given out; the block 198.18.0.0/15 of RFC
+// source is the source address of the sandbox's connections. It lies in the
+// benchmarking block (RFC 2544, RFC 6890), which is never routed.
+const source = "198.19.255.254"
+
+// firstFake is the first address of the table. The block 198.18.0.0/15 of RFC
 // 2544 has room for four times maxNames, and source lies beyond them.
 var firstFake = netip.MustParseAddr("198.18.0.1")
 
-var errTableFull = errors.New("give the name an address: the table is full")
+var errTableFull = errors.New("assign an address: the table of names is full")
 
-// names gives every name an address of its own and remembers it as long as
-// the gateway runs: a client may keep an address for as long as it likes, and
-// must never reach another name under it.
+// names maps every name to a fake address of its own, for as long as the gateway
+// runs: a client may keep an address as long as it likes, and must never reach
+// another name under it.
 type names struct {
 	mu      sync.RWMutex
-	room    int // for so many names
+	room    int // the most names
 	byName  map[string]uint32
 	all     []string
 	refused atomic.Int64 // queries for which there was no room
@@ -33,7 +37,7 @@ type names struct {
 
 func newNames() *names { return &names{room: maxNames, byName: map[string]uint32{}} }
 
-// address gives name, which is plain (see plainName), its address.
+// address returns the address of name, which is plain (see plainName).
 func (n *names) address(name string) (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -51,7 +55,7 @@ func (n *names) address(name string) (netip.Addr, error) {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(first[:])+i))), nil
 }
 
-// name gives the name that addr was given to.
+// name returns the name whose address is addr.
 func (n *names) name(addr netip.Addr) (string, bool) {
 	if !addr.Is4() {
 		return "", false

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whatever is asked in whatever order, a name keeps its address, no other name
-// ever gets it, and no address has a name that was not given to it.
+// In whatever order names are looked up, each keeps its address, no two have the
+// same one, and no other address has a name.
 func FuzzNames(f *testing.F) {
 	f.Add([]byte("a.b.a.c.b"), uint8(2))
 	f.Add([]byte("aa.ab.ac.ad.ae.af.aa"), uint8(3))
@@ -61,7 +61,7 @@ func FuzzNames(f *testing.F) {
 		}
 		for _, addr := range []netip.Addr{firstFake.Prev(), netip.MustParseAddr(source), next(firstFake, len(given))} {
 			if got, ok := n.name(addr); ok {
-				t.Errorf("name(%s) = %q, which nobody was given", addr, got)
+				t.Errorf("name(%s) = %q, an address of no name", addr, got)
 			}
 		}
 	})
@@ -74,8 +74,8 @@ func next(addr netip.Addr, steps int) netip.Addr {
 	return addr
 }
 
-// However the bytes of a connection fall into pieces, each whole query gets
-// the answer that it would get alone, in order, until the first that is none.
+// However a connection is cut into pieces, each whole query has the answer that
+// it would have alone, in order, until the first message that is no query.
 func FuzzDNSOverTCP(f *testing.F) {
 	framed := func(queries ...[]byte) (all []byte) {
 		for _, q := range queries {
@@ -112,7 +112,7 @@ func FuzzDNSOverTCP(f *testing.F) {
 			for left := sent; len(left) > 0; {
 				n := min(len(left), int(piece)+1)
 				if _, err := client.Write(left[:n]); err != nil {
-					return // it has ended the connection, and rightly so if the answers are right
+					return // the resolver has ended the connection: rightly, if the answers are right
 				}
 				left = left[n:]
 			}
@@ -125,8 +125,8 @@ func FuzzDNSOverTCP(f *testing.F) {
 	})
 }
 
-// Whatever the kernel says of a connection, what is asked of the plane is one
-// CONNECT for a name of the table or the address itself.
+// Whatever the kernel reports as the destination, the proxy is sent one CONNECT,
+// for a name of the table or for the address itself.
 func FuzzAuthority(f *testing.F) {
 	f.Add([]byte{2, 0, 1, 0xbb, 198, 18, 0, 1}, "a.example.")
 	f.Add([]byte{2, 0, 0, 80, 127, 0, 0, 1}, "b.example.")
@@ -160,8 +160,12 @@ func FuzzAuthority(f *testing.F) {
 		head := "CONNECT " + authority + " HTTP/1.1\r\nHost: " + authority + "\r\n\r\n"
 		r := bufio.NewReader(strings.NewReader(head))
 		req, err := http.ReadRequest(r)
-		if err != nil || req.Method != http.MethodConnect || req.URL.Host != authority || req.Host != authority || len(req.Header) != 0 || r.Buffered() != 0 {
-			t.Errorf("%q is read as %+v, %v", head, req, err)
+		switch {
+		case err != nil:
+			t.Errorf("%q: %v", head, err)
+		case req.Method != http.MethodConnect || req.URL.Host != authority || req.Host != authority,
+			len(req.Header) != 0, r.Buffered() != 0:
+			t.Errorf("%q is read as %+v", head, req)
 		}
 	})
 }

@@ -9,10 +9,6 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// source is the address from which the box seems to call. It lies in the
-// benchmarking block (RFC 2544, RFC 6890), which nobody routes.
-const source = "198.19.255.254"
-
 // openNetwork brings up loopback and routes every IPv4 address to it. Without
 // a route connect() fails before a packet rule sees anything. IPv6 gets none:
 // it fails at once, and clients go on with IPv4.
@@ -44,8 +40,8 @@ func openNetwork() error {
 	return nil
 }
 
-// checkSealed refuses a namespace that has a way out, the host's own above
-// all: its packet rules must never become these.
+// checkSealed refuses a namespace that has a way out. The host's own above all
+// must never get these packet rules.
 func checkSealed() error {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -54,20 +50,20 @@ func checkSealed() error {
 	for _, l := range links {
 		// Tunnel modules leave a dead device of their own in every namespace
 		// (net.core.fb_tunnels_only_for_init_net); down, it carries nothing,
-		// and bringing it up takes what the box never has.
+		// and bringing it up takes a capability that a sandbox never has.
 		a := l.Attrs()
 		if a.Flags&net.FlagLoopback == 0 && a.Flags&net.FlagUp != 0 {
-			return fmt.Errorf("the network namespace has the device %s: the gateway runs only where there is none but loopback", a.Name)
+			return fmt.Errorf("the network namespace has the device %s; it must have none but loopback", a.Name)
 		}
 	}
 	return nil
 }
 
-// hasIPv6 reports a kernel that has IPv6 at all.
+// hasIPv6 reports whether the kernel has IPv6 at all.
 func hasIPv6() bool {
 	data, err := os.ReadFile("/proc/net/protocols")
 	if err != nil {
-		return true // and installing the rules will say whether
+		return true // if it has not, installing the rules fails
 	}
 	return strings.Contains(string(data), "\nTCPv6") || strings.Contains(string(data), "\nUDPv6")
 }

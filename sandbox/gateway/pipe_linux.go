@@ -16,8 +16,8 @@ const (
 // pipe carries bytes between two sockets inside the kernel.
 type pipe struct{ r, w int }
 
-// pipes keeps empty pipes for whoever has bytes to move next. A connection on
-// which nothing happens holds none.
+// pipes keeps empty pipes for the next connection that has bytes to move. A
+// connection on which nothing moves holds none.
 type pipes struct {
 	mu   sync.Mutex
 	free []pipe
@@ -41,7 +41,7 @@ func (ps *pipes) get() (pipe, error) {
 	return pipe{fds[0], fds[1]}, nil
 }
 
-// put takes back a pipe, which must be empty.
+// put returns a pipe, which must be empty.
 func (ps *pipes) put(p pipe) {
 	ps.mu.Lock()
 	keep := len(ps.free) < maxIdlePipes
@@ -68,8 +68,9 @@ func (p pipe) close() {
 	_ = unix.Close(p.w)
 }
 
-// move waits until src has bytes and moves what is there to dst; 0 without an
-// error is src's end. Errors of src and of dst are told apart.
+// move waits until src has bytes and moves them to dst. 0 without an error is
+// the end of src. The error of src and that of dst are distinct: after one of
+// src, dst may still be written to.
 func (ps *pipes) move(dst, src syscall.RawConn) (n int, srcErr, dstErr error) {
 	var p pipe
 	var err, pipeErr error
@@ -78,7 +79,7 @@ func (ps *pipes) move(dst, src syscall.RawConn) (n int, srcErr, dstErr error) {
 		if p, pipeErr = ps.get(); pipeErr != nil {
 			return true
 		}
-		n, err = splice(int(fd), p.w, maxChunk)
+		n, err = spliceChunk(int(fd), p.w, maxChunk)
 		if err == nil && n > 0 {
 			return true
 		}
@@ -97,7 +98,7 @@ func (ps *pipes) move(dst, src syscall.RawConn) (n int, srcErr, dstErr error) {
 	for left := n; left > 0; {
 		var m int
 		waitErr := dst.Write(func(fd uintptr) bool {
-			m, err = splice(p.r, int(fd), left)
+			m, err = spliceChunk(p.r, int(fd), left)
 			return err != unix.EAGAIN
 		})
 		if waitErr != nil {
@@ -113,9 +114,10 @@ func (ps *pipes) move(dst, src syscall.RawConn) (n int, srcErr, dstErr error) {
 	return n, nil, nil
 }
 
-func splice(from, to, most int) (int, error) {
+// spliceChunk moves at most limit bytes from one descriptor to another: splice(2).
+func spliceChunk(from, to, limit int) (int, error) {
 	for {
-		n, err := unix.Splice(from, nil, to, nil, most, unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+		n, err := unix.Splice(from, nil, to, nil, limit, unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
 		if err != unix.EINTR {
 			return int(n), err
 		}

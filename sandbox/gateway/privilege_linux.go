@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropPrivileges makes every thread of the process an ordinary one of user id,
-// for good: no capability in any set, none to be had by executing anything,
-// no supplementary group.
+// dropPrivileges makes every thread of the process run as an ordinary user, for
+// good: no capability in any set, none to be gained by executing a program, no
+// supplementary group.
 func dropPrivileges(id int) error {
-	// The bounding set first: it takes CAP_SETPCAP, which goes with the user.
+	// The bounding set first: changing it takes CAP_SETPCAP, which is lost with
+	// the user.
 	for c := uintptr(0); ; c++ {
 		errno := onAllThreads(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0)
 		if errno == unix.EINVAL && c > 0 {
@@ -27,8 +28,8 @@ func dropPrivileges(id int) error {
 			return fmt.Errorf("empty the bounding set: %w", explain(errno))
 		}
 	}
-	// Kernels before 4.3 have no ambient set.
-	if errno := onAllThreads(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0); errno != 0 && errno != unix.EINVAL {
+	errno := onAllThreads(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0)
+	if errno != 0 && errno != unix.EINVAL { // kernels before 4.3 have no ambient set
 		return fmt.Errorf("empty the ambient set: %w", explain(errno))
 	}
 	// These three act on all threads by themselves.
@@ -43,7 +44,7 @@ func dropPrivileges(id int) error {
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
-	errno := onAllThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
+	errno = onAllThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
 	runtime.KeepAlive(&header)
 	runtime.KeepAlive(&none)
 	if errno != 0 {
@@ -68,8 +69,8 @@ func explain(errno syscall.Errno) error {
 	return errno
 }
 
-// checkDropped reads from the kernel what every thread of this process has,
-// and fails unless it is nothing.
+// checkDropped returns an error if, in the kernel's own account, a thread of the
+// process still has a privilege.
 func checkDropped(id int) error {
 	files, err := filepath.Glob("/proc/self/task/*/status")
 	if err != nil || len(files) == 0 {
@@ -95,7 +96,7 @@ func checkDropped(id int) error {
 	return nil
 }
 
-// checkThread judges one status file of proc(5).
+// checkThread checks the status file of one thread: proc(5).
 func checkThread(status string, id int) error {
 	ids := fmt.Sprintf("%d %d %d %d", id, id, id, id)
 	want := map[string]string{"Uid": ids, "Gid": ids, "Groups": "", "NoNewPrivs": "1",

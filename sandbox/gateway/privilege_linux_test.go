@@ -5,11 +5,12 @@ import (
 	"testing"
 )
 
-// The gateway does not serve before the kernel itself says that nothing of its
-// privileges is left.
+// The gateway serves only after the kernel has confirmed that no privilege is
+// left.
 func TestAThreadThatKeptAPrivilegeIsNamed(t *testing.T) {
 	const dropped = "Name:\taileron\nUid:\t7\t7\t7\t7\nGid:\t7\t7\t7\t7\nGroups:\t\n" +
-		"CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\n"
+		"CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n" +
+		"CapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\n"
 	if err := checkThread(dropped, 7); err != nil {
 		t.Errorf("all is dropped: %v", err)
 	}
@@ -20,10 +21,12 @@ func TestAThreadThatKeptAPrivilegeIsNamed(t *testing.T) {
 		"CapAmb:\t0000000000000000": "CapAmb:\t0000000000001000", "NoNewPrivs:\t1": "NoNewPrivs:\t0",
 	} {
 		name, _, _ := strings.Cut(was, ":")
-		if err := checkThread(strings.Replace(dropped, was, kept, 1), 7); err == nil || !strings.HasPrefix(err.Error(), name+" is ") {
-			t.Errorf("%q: %v, want that %s is named", kept, err, name)
+		err := checkThread(strings.Replace(dropped, was, kept, 1), 7)
+		if err == nil || !strings.HasPrefix(err.Error(), name+" is ") {
+			t.Errorf("%q: %v, want an error that names %s", kept, err, name)
 		}
-		if err := checkThread(strings.Replace(dropped, was+"\n", "", 1), 7); err == nil || err.Error() != name+" is missing" {
+		err = checkThread(strings.Replace(dropped, was+"\n", "", 1), 7)
+		if err == nil || err.Error() != name+" is missing" {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}

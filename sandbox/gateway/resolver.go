@@ -10,18 +10,18 @@ import (
 
 const (
 	maxDNSConnections = 128
-	maxQuery          = 4096 // no client's query is longer
+	maxQuery          = 4096 // bytes; no client sends a longer query
 	dnsIdle           = 10 * time.Second
 )
 
-// resolver serves the stub on both transports.
+// resolver serves the DNS stub over UDP and TCP.
 type resolver struct {
 	cfg   Config
 	names *names
 }
 
-// serveUDP answers datagrams one after the other until conn closes: an answer
-// costs no wait.
+// serveUDP answers datagrams one after the other until conn closes: no answer
+// waits for anything.
 func (r *resolver) serveUDP(conn *net.UDPConn) error {
 	buf := make([]byte, maxQuery)
 	for {
@@ -30,7 +30,7 @@ func (r *resolver) serveUDP(conn *net.UDPConn) error {
 			return err
 		}
 		if reply := r.names.answer(buf[:n]); reply != nil {
-			// The client may be gone; that is its own affair.
+			// A client that is gone needs no answer.
 			_, _ = conn.WriteToUDPAddrPort(reply, from)
 		}
 	}
@@ -38,8 +38,8 @@ func (r *resolver) serveUDP(conn *net.UDPConn) error {
 
 func (r *resolver) serveTCP(_ context.Context, conn *net.TCPConn) { r.serveStream(conn) }
 
-// serveStream answers the queries of one connection in their order (RFC 7766),
-// and ends it at the first that is none.
+// serveStream answers the queries of one connection in order (RFC 7766), until
+// the first message that is no query.
 func (r *resolver) serveStream(conn net.Conn) {
 	buf := make([]byte, 2, maxQuery)
 	for {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// installRules makes every packet of the namespace end here. In the language
-// of nft:
+// installRules makes every packet of the namespace end at the gateway. In the
+// language of nft(8):
 //
 //	table ip aileron {
 //	  chain redirect { type nat hook output priority -100;
@@ -33,8 +33,8 @@ import (
 //	  }
 //	}
 //
-// Every chain looks at packets that leave a process: where there is only
-// loopback, none comes from anywhere else.
+// Every chain sees the packets that leave a process: where there is only
+// loopback, there are no others.
 func installRules() error {
 	c, err := nftables.New()
 	if err != nil {
@@ -45,7 +45,7 @@ func installRules() error {
 		sealIPv6(c)
 	}
 	if err := c.Flush(); err != nil {
-		return fmt.Errorf("the kernel refused them (nf_tables with nat and redirect is needed): %w", err)
+		return fmt.Errorf("the kernel refused them; it needs nf_tables with nat and redirect: %w", err)
 	}
 	return nil
 }
@@ -79,8 +79,9 @@ func sealIPv6(c *nftables.Conn) {
 	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv6, Name: "aileron"})
 	seal := sealChain(c, table)
 	self := netip.IPv6Loopback().As16()
+	reject := rejected(unix.NFT_REJECT_ICMP_UNREACH, icmp6AdminProhibited)
 	c.AddRule(&nftables.Rule{Table: table, Chain: seal, Exprs: append(destination(24, self[:]), accepted()...)})
-	c.AddRule(&nftables.Rule{Table: table, Chain: seal, Exprs: rejected(unix.NFT_REJECT_ICMP_UNREACH, icmp6AdminProhibited)})
+	c.AddRule(&nftables.Rule{Table: table, Chain: seal, Exprs: reject})
 }
 
 // Codes of "destination unreachable, administratively prohibited": RFC 1812
@@ -105,7 +106,7 @@ func protocol(number byte) []expr.Any {
 	}
 }
 
-// port compares the destination port, at offset 2 of TCP and UDP alike.
+// port matches the destination port, which is at offset 2 of TCP and UDP alike.
 func port(n uint16) []expr.Any {
 	return []expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
@@ -113,8 +114,8 @@ func port(n uint16) []expr.Any {
 	}
 }
 
-// destination compares the first bytes of the destination address, which
-// stands at offset in the network header.
+// destination matches the first bytes of the destination address, which is at
+// offset in the network header.
 func destination(offset uint32, prefix []byte) []expr.Any {
 	return []expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(len(prefix))},

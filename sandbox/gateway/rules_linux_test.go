@@ -7,8 +7,8 @@ import (
 	"github.com/google/nftables"
 )
 
-// What no rule names is dropped, over IPv4 and IPv6: beside the rules that
-// refuse it at once, and without any route, so that each alone is enough.
+// What no rule matches is dropped by policy, over IPv4 and IPv6. The rules that
+// refuse it, and the lack of a route, are each enough alone as well.
 func TestTheSealDropsByPolicyToo(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
@@ -27,8 +27,11 @@ func TestTheSealDropsByPolicyToo(t *testing.T) {
 					continue
 				}
 				found = true
-				if chain.Policy == nil || *chain.Policy != nftables.ChainPolicyDrop || chain.Hooknum == nil || *chain.Hooknum != *nftables.ChainHookOutput {
-					t.Errorf("family %v: what leaves a process is not dropped by policy: %+v", family, chain)
+				if chain.Policy == nil || *chain.Policy != nftables.ChainPolicyDrop {
+					t.Errorf("family %v: the policy is not to drop: %+v", family, chain)
+				}
+				if chain.Hooknum == nil || *chain.Hooknum != *nftables.ChainHookOutput {
+					t.Errorf("family %v: the chain does not see what leaves a process: %+v", family, chain)
 				}
 				if got, err := c.GetRules(chain.Table, chain); err != nil || len(got) != rules {
 					t.Errorf("family %v: %d rules, %v; want %d, of which the last refuses", family, len(got), err, rules)

@@ -5,19 +5,18 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// Run sets up the network namespace that it is started in, drops every
-// privilege and serves until ctx ends, which is no error. It returns when all
-// that it started has ended; an error names the step that failed.
+// Run sets up the network namespace of the process, drops every privilege and
+// serves until ctx ends, which is no error. It returns when all that it started
+// has ended; an error names the step that failed.
 //
 // The process must start as root with NET_ADMIN, SETUID, SETGID and SETPCAP in
-// a namespace that has no other device than loopback, and be built without
-// cgo: Go can then change all threads at once.
+// a namespace that has no device but loopback. It must be built without cgo:
+// only then can Go change the privileges of all threads at once.
 func Run(ctx context.Context, cfg Config) error {
 	cfg = cfg.withDefaults()
 	cfg.Connections = cmp.Or(cfg.Connections, min(maxConnections, roomForConnections()))
@@ -27,11 +26,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := installRules(); err != nil {
 		return fmt.Errorf("install the packet rules: %w", err)
 	}
-	d, err := openDoors(ctx)
+	l, err := listen(ctx)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	defer d.close()
+	defer l.close()
 	if err := dropPrivileges(cfg.User); err != nil {
 		return fmt.Errorf("drop privileges: %w", err)
 	}
@@ -40,63 +39,20 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	for _, path := range []string{cfg.Proxy, cfg.Redirect} {
 		if err := unix.Access(path, unix.R_OK|unix.W_OK); err != nil {
-			return fmt.Errorf("reach the plane's socket %s: %w", path, err)
+			return fmt.Errorf("reach the proxy's socket %s: %w", path, err)
 		}
 	}
 	if _, err := io.WriteString(cfg.Ready, "ready\n"); err != nil {
-		return fmt.Errorf("say ready: %w", err)
+		return fmt.Errorf("report that the gateway is ready: %w", err)
 	}
-	return serve(ctx, cfg, d)
+	return serve(ctx, cfg, l)
 }
 
-// doors are the gateway's listeners.
-type doors struct {
-	explicit, redirected, dnsTCP net.Listener
-	dnsUDP                       *net.UDPConn
-}
-
-func openDoors(ctx context.Context) (d *doors, err error) {
-	d = &doors{}
-	defer func() {
-		if err != nil {
-			d.close()
-		}
-	}()
-	var lc net.ListenConfig
-	// A client that speaks MPTCP goes on with TCP. Of such a connection the
-	// kernel does not tell where it was going.
-	lc.SetMultipathTCP(false)
-	if d.explicit, err = lc.Listen(ctx, "tcp4", explicitAddr.String()); err != nil {
-		return d, err
-	}
-	if d.redirected, err = lc.Listen(ctx, "tcp4", redirectAddr.String()); err != nil {
-		return d, err
-	}
-	if d.dnsTCP, err = lc.Listen(ctx, "tcp4", dnsAddr.String()); err != nil {
-		return d, err
-	}
-	// Not 0.0.0.0: an answer would leave from the route's source address, and
-	// conntrack would not know it as the answer.
-	d.dnsUDP, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(dnsAddr))
-	return d, err
-}
-
-func (d *doors) close() {
-	for _, l := range []net.Listener{d.explicit, d.redirected, d.dnsTCP} {
-		if l != nil {
-			_ = l.Close()
-		}
-	}
-	if d.dnsUDP != nil {
-		_ = d.dnsUDP.Close()
-	}
-}
-
-// serve runs all doors until ctx ends or one of them fails.
-func serve(parent context.Context, cfg Config, d *doors) error {
+// serve serves all listeners until ctx ends or one of them fails.
+func serve(parent context.Context, cfg Config, l *listeners) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	stop := context.AfterFunc(ctx, d.close)
+	stop := context.AfterFunc(ctx, l.close)
 	defer stop()
 
 	names := newNames()
@@ -106,14 +62,14 @@ func serve(parent context.Context, cfg Config, d *doors) error {
 	queries := make(chan struct{}, maxDNSConnections)
 
 	var running sync.WaitGroup
-	for _, door := range []func() error{
-		func() error { return accept(ctx, d.explicit, slots, r.explicit) },
-		func() error { return accept(ctx, d.redirected, slots, r.redirected) },
-		func() error { return accept(ctx, d.dnsTCP, queries, dns.serveTCP) },
-		func() error { return dns.serveUDP(d.dnsUDP) },
+	for _, run := range []func() error{
+		func() error { return accept(ctx, l.explicit, slots, r.explicit) },
+		func() error { return accept(ctx, l.redirected, slots, r.redirected) },
+		func() error { return accept(ctx, l.dnsTCP, queries, dns.serveTCP) },
+		func() error { return dns.serveUDP(l.dnsUDP) },
 	} {
 		running.Go(func() {
-			if err := door(); err != nil && ctx.Err() == nil {
+			if err := run(); err != nil && ctx.Err() == nil {
 				cancel(err)
 			}
 		})
@@ -126,5 +82,5 @@ func serve(parent context.Context, cfg Config, d *doors) error {
 	if parent.Err() != nil {
 		return nil
 	}
-	return fmt.Errorf("serve the box: %w", context.Cause(ctx))
+	return fmt.Errorf("serve the sandbox: %w", context.Cause(ctx))
 }

@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// Run fails: network namespaces are Linux's.
+// Run returns an error: only Linux has network namespaces.
 func Run(context.Context, Config) error {
 	return errors.New("run the gateway: it needs Linux")
 }

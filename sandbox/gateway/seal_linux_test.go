@@ -1,32 +1,23 @@
 package gateway_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net"
-	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/vishvananda/netlink"
-
-	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
-func TestAClientThatKnowsNoProxyReachesThePlaneByName(t *testing.T) {
+func TestAClientWithoutAProxyReachesTheProxyByName(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
+		long := strings.Repeat("a", 63) + "." + strings.Repeat("b", 63) + ".test"
 		for _, c := range []struct{ name, port, want string }{
 			{"example.test", "443", "example.test:443"},
 			{"Example.Test", "8443", "example.test:8443"},
 			{"example.test", "22", "example.test:22"},
 			{"aileron.internal", "80", "aileron.internal:80"},
-			{strings.Repeat("a", 63) + "." + strings.Repeat("b", 63) + ".test", "1", strings.Repeat("a", 63) + "." + strings.Repeat("b", 63) + ".test:1"},
+			{long, "1", long + ":1"},
 		} {
 			conn := b.dial(net.JoinHostPort(b.address(c.name).String(), c.port))
 			if err := exchange(conn, "hello "+c.want); err != nil {
@@ -42,7 +33,9 @@ func TestAClientThatKnowsNoProxyReachesThePlaneByName(t *testing.T) {
 func TestABareAddressIsNamedAsItIs(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
-		for _, to := range []string{"192.0.2.1:443", "1.1.1.1:22", "169.254.169.254:80", "198.18.200.1:443", "198.19.255.254:80", "10.0.0.1:3128"} {
+		for _, to := range []string{
+			"192.0.2.1:443", "1.1.1.1:22", "169.254.169.254:80", "198.18.200.1:443", "198.19.255.254:80", "10.0.0.1:3128",
+		} {
 			if err := exchange(b.dial(to), "hello"); err != nil {
 				t.Errorf("%s: %v", to, err)
 			}
@@ -50,7 +43,7 @@ func TestABareAddressIsNamedAsItIs(t *testing.T) {
 				t.Errorf("%s became CONNECT %s", to, got)
 			}
 		}
-		// An IPv4 address in IPv6 clothes is IPv4.
+		// An IPv4-mapped IPv6 address is IPv4.
 		if err := exchange(b.dial("[::ffff:192.0.2.7]:443"), "hello"); err != nil {
 			t.Error(err)
 		}
@@ -60,7 +53,7 @@ func TestABareAddressIsNamedAsItIs(t *testing.T) {
 	})
 }
 
-// Of an MPTCP connection the kernel does not tell where it was going.
+// The kernel has no original destination for an MPTCP connection.
 func TestAClientThatSpeaksMPTCPIsRedirectedToo(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
@@ -117,15 +110,17 @@ func TestEveryResolverIsTheStub(t *testing.T) {
 	})
 }
 
-// Not by time-out: clients that try QUIC or IPv6 first must go on at once. A
-// failure that takes longer than patience shows as a time-out here.
+// It must not time out: clients that try QUIC or IPv6 first have to go on at once.
+// A failure that takes longer than patience is a time-out here.
 func TestWhatIsNeitherTCPNorDNSFailsAtOnce(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
 		for _, c := range []struct{ network, to string }{
 			{"udp4", "192.0.2.1:443"}, {"udp4", "8.8.8.8:123"}, {"udp4", "169.254.169.254:80"}, {"udp4", "198.18.0.1:443"},
-			{"udp6", "[2001:db8::1]:443"}, {"udp6", "[2001:db8::1]:53"}, {"tcp6", "[2001:db8::1]:443"}, {"tcp6", "[2001:db8::1]:53"},
-			{"tcp6", "[fe80::1%lo]:80"}, {"udp6", "[ff02::1%lo]:53"}, {"ip4:icmp", "192.0.2.1"}, {"ip4:gre", "192.0.2.1"}, {"ip6:ipv6-icmp", "2001:db8::1"},
+			{"udp6", "[2001:db8::1]:443"}, {"udp6", "[2001:db8::1]:53"},
+			{"tcp6", "[2001:db8::1]:443"}, {"tcp6", "[2001:db8::1]:53"},
+			{"tcp6", "[fe80::1%lo]:80"}, {"udp6", "[ff02::1%lo]:53"},
+			{"ip4:icmp", "192.0.2.1"}, {"ip4:gre", "192.0.2.1"}, {"ip6:ipv6-icmp", "2001:db8::1"},
 		} {
 			err := send(c.network, c.to)
 			if err == nil || isTimeout(err) {
@@ -133,12 +128,12 @@ func TestWhatIsNeitherTCPNorDNSFailsAtOnce(t *testing.T) {
 			}
 		}
 		if len(b.targets) != 0 {
-			t.Errorf("something reached the plane: %s", <-b.targets)
+			t.Errorf("something reached the proxy: %s", <-b.targets)
 		}
 	})
 }
 
-// send gives the first error of connecting, sending and waiting for an answer.
+// send returns the first error of connecting, sending and waiting for an answer.
 func send(network, to string) error {
 	conn, err := net.DialTimeout(network, to, patience)
 	if err != nil {
@@ -182,133 +177,6 @@ func TestTheRedirectsOwnPortIsClosed(t *testing.T) {
 		b.start()
 		if err := exchange(b.dial("127.0.0.1:15001"), "hello"); err == nil || isTimeout(err) {
 			t.Errorf("a connection that was not redirected: %v, want it closed", err)
-		}
-	})
-}
-
-func TestNoThreadKeepsAPrivilege(t *testing.T) {
-	sealed(t, func(t *testing.T, b *box) {
-		b.start()
-		for range 50 { // threads come with work
-			if err := exchange(b.dial("192.0.2.1:443"), "hello"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", b.gateway.Process.Pid))
-		if len(files) < 2 {
-			t.Fatalf("the gateway has the threads %q, want some", files)
-		}
-		for _, file := range files {
-			status, err := os.ReadFile(file)
-			if err != nil {
-				continue // it ended
-			}
-			for line := range strings.Lines(string(status)) {
-				key, value, _ := strings.Cut(line, ":")
-				value = strings.Join(strings.Fields(value), " ")
-				switch {
-				case strings.HasPrefix(key, "Cap") && strings.Trim(value, "0") != "",
-					(key == "Uid" || key == "Gid") && value != "65532 65532 65532 65532",
-					key == "Groups" && value != "",
-					key == "NoNewPrivs" && value != "1":
-					t.Errorf("%s: %s", file, strings.TrimSpace(line))
-				}
-			}
-		}
-	})
-}
-
-func TestAKilledGatewayCutsTheLine(t *testing.T) {
-	sealed(t, func(t *testing.T, b *box) {
-		if line := b.launch(); line != "ready\n" {
-			t.Fatalf("%q, %s", line, b.stderr)
-		}
-		open := b.dial("192.0.2.1:443")
-		if err := exchange(open, "hello"); err != nil {
-			t.Fatal(err)
-		}
-		_ = b.gateway.Process.Kill()
-		_ = b.gateway.Wait()
-		if err := exchange(open, "hello"); err == nil || isTimeout(err) {
-			t.Errorf("an open connection: %v, want its end", err)
-		}
-		if _, err := net.DialTimeout("tcp", "192.0.2.1:443", patience); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("a new connection: %v, want it refused", err)
-		}
-		if _, err := resolver("udp", "127.0.0.53:53").LookupNetIP(t.Context(), "ip4", "example.test."); err == nil {
-			t.Error("a name was resolved")
-		}
-	})
-}
-
-func TestFailuresNameTheStepInOneLine(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		spoil func(*testing.T)
-		env   string
-		want  string
-	}{
-		{"another device", func(t *testing.T) {
-			veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "way-out"}, PeerName: "peer"}
-			if err := netlink.LinkAdd(veth); err != nil {
-				t.Skipf("no other device can be made here: %v", err)
-			}
-			if err := netlink.LinkSetUp(veth); err != nil {
-				t.Fatal(err)
-			}
-		}, "", "gateway: set up the network: the network namespace has the device way-out"},
-		{"a taken port", func(t *testing.T) {
-			if _, err := harness.Loopback(); err != nil {
-				t.Fatal(err)
-			}
-			l, err := net.Listen("tcp", "127.0.0.1:3128")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = l.Close() })
-		}, "", "gateway: listen: "},
-		{"no plane", nil, "NO_PLANE=1", "gateway: reach the plane's socket "},
-	} {
-		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
-			sealed(t, func(t *testing.T, b *box) {
-				if c.spoil != nil {
-					c.spoil(t)
-				}
-				line := b.launch(c.env)
-				if line != "" {
-					_ = b.gateway.Process.Kill()
-				}
-				err := b.gateway.Wait()
-				said := b.stderr.String()
-				if line != "" || err == nil || !strings.HasPrefix(said, c.want) || strings.Count(said, "\n") != 1 {
-					t.Errorf("it printed %q and %q and ended with %v, want one line %q", line, said, err, c.want)
-				}
-			})
-		})
-	}
-}
-
-func TestTheGatewayEndsOnASignal(t *testing.T) {
-	sealed(t, func(t *testing.T, b *box) {
-		if line := b.launch(); line != "ready\n" {
-			t.Fatalf("%q, %s", line, b.stderr)
-		}
-		idle, busy := b.dial("127.0.0.1:3128"), b.dial(netip.AddrPortFrom(b.address("example.test"), 443).String())
-		for _, conn := range []net.Conn{idle, busy} {
-			if err := exchange(conn, "hello"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		stop := context.AfterFunc(ctx, func() { _ = b.gateway.Process.Kill() })
-		defer stop()
-		_ = b.gateway.Process.Signal(syscall.SIGTERM)
-		if err := b.gateway.Wait(); err != nil {
-			t.Errorf("it ended with %v: %s", err, b.stderr)
-		}
-		if err := exchange(idle, "hello"); err == nil || isTimeout(err) {
-			t.Errorf("an open connection: %v, want its end", err)
 		}
 	})
 }

@@ -18,7 +18,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	cfg := gateway.Config{Proxy: os.Args[1], Redirect: os.Args[2], Ready: os.Stdout, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	cfg := gateway.Config{Proxy: os.Args[1], Redirect: os.Args[2], Ready: os.Stdout, Log: log}
 	cfg.Connections, _ = strconv.Atoi(os.Getenv("CONNECTIONS"))
 	cfg.Idle, _ = time.ParseDuration(os.Getenv("IDLE"))
 	if err := gateway.Run(ctx, cfg); err != nil {
