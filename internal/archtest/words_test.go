@@ -69,7 +69,6 @@ var unclean = map[string]string{
 	"proxy/wire":                           "docs lines sleep words",
 	"proxy/wire/h2":                        "docs lines words",
 	"sandbox":                              "docs lines sleep words",
-	"sandbox/agents":                       "docs",
 	"sandbox/engine":                       "lines sleep words",
 	"shims":                                "lines",
 	"spec":                                 "docs lines words",

@@ -2,6 +2,8 @@ package agents_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -59,7 +61,7 @@ func TestRecipesKeepTheBase(t *testing.T) {
 		}
 		for _, s := range instructions[last+1:] {
 			if regexp.MustCompile(`^(USER|ENTRYPOINT|CMD|WORKDIR|ENV|VOLUME)\b`).MatchString(s) {
-				t.Errorf("%s: the last stage says %q", name, s)
+				t.Errorf("%s: the last stage contains %q", name, s)
 			}
 		}
 		for _, secret := range []string{"_authToken", "//registry", "https://"} {
@@ -70,12 +72,33 @@ func TestRecipesKeepTheBase(t *testing.T) {
 	}
 }
 
-func TestFindGivesAFreshValue(t *testing.T) {
+func TestFindReturnsANewValue(t *testing.T) {
 	a, _ := agents.Find("opencode")
 	a.Env["X"] = "1"
 	a.Recipe[0] = 'x'
 	if b, _ := agents.Find("opencode"); b.Env["X"] != "" || b.Recipe[0] == 'x' {
 		t.Error("a change to one value shows in the next")
+	}
+}
+
+// A recipe whose agent is not listed could never be launched.
+func TestEveryRecipeHasItsAgent(t *testing.T) {
+	recipes, err := filepath.Glob("*.Dockerfile")
+	if err != nil || len(recipes) == 0 {
+		t.Fatalf("recipes: %q, %v", recipes, err)
+	}
+	for _, file := range recipes {
+		name := strings.TrimSuffix(file, ".Dockerfile")
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, ok := agents.Find(name); !ok || !bytes.Equal(a.Recipe, want) {
+			t.Errorf("%s is not the recipe of an agent %s: add it to agents.go", file, name)
+		}
+	}
+	if len(recipes) != len(agents.Names()) {
+		t.Errorf("%d recipes for the agents %q", len(recipes), agents.Names())
 	}
 }
 

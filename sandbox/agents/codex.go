@@ -7,9 +7,9 @@ var codexRecipe string
 
 // codex is OpenAI's agent: a static binary and others that it finds beside it.
 //
-// It reads its settings from files alone, so that those it needs in a box
-// stand in the image, below the user's own. With --sandbox=off none of them
-// holds, and its own sandbox is as the user has set it.
+// It reads its settings from files only, so those that it needs in a sandbox are
+// in the image, and the user's own override them. With --sandbox=off there are
+// none of them, and its own sandbox is as the user has configured it.
 func codex() Agent {
 	return Agent{
 		Name:       "codex",

@@ -8,19 +8,19 @@ var opencodeRecipe string
 // opencode is sst's agent for the terminal: one self-contained binary.
 //
 // It keeps its state below HOME, which has to be writable, and starts with any
-// value in its provider's key variable: a connector's placeholder is enough.
-// Two more calls cannot be switched off, and fail without harm: its plugin
-// from the package registry and, in the terminal interface, a look at its
-// latest release.
+// value in its provider's key variable: a connector's placeholder is enough. Two
+// more calls cannot be switched off, and are denied without harm: for its plugin
+// from the package registry and, in the terminal interface, for its latest
+// release.
 func opencode() Agent {
 	return Agent{
 		Name:     "opencode",
 		Commands: []string{"opencode"},
 		Env: map[string]string{
-			// The image pins the version; an update would be lost with the box.
+			// The image pins the version; an update would be lost with the sandbox.
 			"OPENCODE_DISABLE_AUTOUPDATE": "1",
-			// The catalogue of models is in the binary as well; fetching it
-			// costs three refused requests at every start.
+			// The catalogue of models is in the binary as well. Fetching it is
+			// three denied requests at every start.
 			"OPENCODE_DISABLE_MODELS_FETCH": "1",
 		},
 		Recipe:     []byte(opencodeRecipe),
