@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/ALRubinger/aileron/internal/filelock"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/vault"
@@ -29,8 +30,8 @@ type app struct {
 	// stderr escape what must not reach a terminal; use these for everything that aileron itself prints.
 	child childStreams
 
-	protected *protection             // nil where a test has the app in its own process
-	fakeFlock func(fd, how int) error // in a test, instead of flock(2); else nil
+	protected *protection // nil where a test has the app in its own process
+	locks     filelock.Locker
 
 	vaultOptions []vault.Option // none in a release
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/auditlog"
 )
 
 // auditOptions are the filters that the audit commands share.
@@ -100,7 +101,7 @@ func (a *app) auditReader() (*audit.Log, error) {
 	var foreign *audit.SchemaError
 	if errors.As(l.Foreign(), &foreign) {
 		if len(foreign.Lacks) > 0 {
-			return nil, errors.Join(auditHint(fmt.Errorf("read the audit log: %w", foreign)), l.Close())
+			return nil, errors.Join(auditlog.Hint(fmt.Errorf("read the audit log: %w", foreign)), l.Close())
 		}
 		a.sayf("aileron: warning: %v: only the columns that this version knows are printed", foreign)
 	}
@@ -118,5 +119,5 @@ func (a *app) readAudit(read func(*audit.Log) error) error {
 		return nil
 	}
 	defer l.Close()
-	return auditHint(read(l))
+	return auditlog.Hint(read(l))
 }

@@ -12,7 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/auditlog"
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -45,11 +48,11 @@ func (a *app) recoverAudit(ctx context.Context) (audit.Recovery, error) {
 	if err != nil {
 		return audit.Recovery{}, err
 	}
-	conf, err := readConfig(home)
+	conf, err := config.Read(home)
 	if err != nil {
 		return audit.Recovery{}, err
 	}
-	opts := audit.Options{Durability: conf.Audit.Durability, OnBroken: a.auditBroken}
+	opts := audit.Options{Durability: conf.Audit.Durability, OnBroken: auditlog.Reporter{Log: a.logger()}.Broken}
 	done, err := audit.Recover(ctx, filepath.Join(home, "audit.db"), opts, func() error { return noSessionRuns(home) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -58,7 +61,7 @@ func (a *app) recoverAudit(ctx context.Context) (audit.Recovery, error) {
 	case errors.Is(err, audit.ErrInUse):
 		return done, hint.New(err, "end the session with: aileron session stop ID (aileron session list shows it)")
 	}
-	return done, auditHint(err)
+	return done, auditlog.Hint(err)
 }
 
 // noSessionRuns returns an error that wraps audit.ErrInUse and names the
@@ -69,7 +72,7 @@ func noSessionRuns(home string) error {
 		return err
 	}
 	for _, e := range entries {
-		if alive(home, e.Name()) {
+		if session.Alive(home, e.Name()) {
 			return fmt.Errorf("%w: session %s runs", audit.ErrInUse, e.Name())
 		}
 	}
@@ -85,14 +88,4 @@ func recoveryText(r audit.Recovery) string {
 		text += "  lost: " + strings.Join(r.Missing, ", ")
 	}
 	return text
-}
-
-// auditDamaged logs that the audit log is damaged, or is not any more.
-func (a *app) auditDamaged(d *audit.DamageError) {
-	if d == nil {
-		a.logger().Warn("the audit log can be read again: requests are served")
-		return
-	}
-	a.logger().Error("the audit log is damaged: requests are refused; end this session, then run: aileron audit recover",
-		"row", d.Seq, "error", d.Err)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/filelock"
+	"golang.org/x/sys/unix"
 )
 
 // overwrite damages pages in the middle of the home's audit.db.
@@ -43,7 +45,7 @@ func TestADamagedLogIsRecovered(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := (&app{}).lockDir(dir)
+	lock, err := filelock.Locker{}.Lock(filepath.Join(dir, "lock"), unix.LOCK_EX|unix.LOCK_NB)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
@@ -31,7 +32,7 @@ func newAuditShowCommand(a *app) *cobra.Command {
 				return hint.New(err, "see the ids with: aileron audit list --json")
 			}
 			if err != nil {
-				return auditHint(fmt.Errorf("show the audit event: %w", err))
+				return auditlog.Hint(fmt.Errorf("show the audit event: %w", err))
 			}
 			if a.json {
 				return a.printJSON(row)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/session"
 )
 
 // The outcomes that are not known are counted wherever a reader looks for a
@@ -46,7 +47,7 @@ func TestUnknownOutcomesAreCounted(t *testing.T) {
 	if !verify.OK || verify.Unknown != 1 || verify.Open != 2 {
 		t.Errorf("audit verify counts %+v", verify)
 	}
-	session := decode[sessionState](t, c.ok("session", "show", "01KILLED", "--json"))
+	session := decode[session.State](t, c.ok("session", "show", "01KILLED", "--json"))
 	if session.Unknown != 1 || session.Open != 1 {
 		t.Errorf("session show counts %+v", session)
 	}

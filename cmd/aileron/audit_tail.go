@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/auditlog"
 )
 
 func newAuditTailCommand(a *app) *cobra.Command {
@@ -51,5 +52,5 @@ func auditFollow(ctx context.Context, a *app, filter audit.Filter) error {
 		return err
 	}
 	err = audit.Follow(ctx, filepath.Join(home, "audit.db"), filter, a.printRow, a.auditNotice)
-	return auditHint(err)
+	return auditlog.Hint(err)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
@@ -26,7 +27,7 @@ func newAuditVerifyCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := a.verifyAudit(cmd.Context())
 			if err != nil {
-				return auditHint(err)
+				return auditlog.Hint(err)
 			}
 			if a.json {
 				if err := a.printJSON(report); err != nil {
@@ -113,11 +114,4 @@ func findingText(f audit.Finding) string {
 		return fmt.Sprintf("row %d: %s", f.Seq, f.Why)
 	}
 	return fmt.Sprintf("row %d (%s) is broken: %s", f.Seq, f.ID, f.Why)
-}
-
-// auditBroken logs that the audit log does not hold what it held.
-func (a *app) auditBroken(r audit.Row) {
-	a.logger().Warn("the audit log was changed: aileron audit verify lists how",
-		"event", r.Event, "audit_id", r.ID, "reason", r.Reason, "found", r.Fields["found"],
-		"expected_seq", r.Fields["expected_seq"], "expected_hash", r.Fields["expected_hash"])
 }

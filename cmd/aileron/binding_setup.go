@@ -57,7 +57,7 @@ func (a *app) connector(fqn string) (*spec.Connector, error) {
 		}
 	}
 	if len(faults) > 0 {
-		return nil, storeHint(fmt.Errorf("find the connector %s: %w", fqn, errors.Join(faults...)))
+		return nil, store.Hint(fmt.Errorf("find the connector %s: %w", fqn, errors.Join(faults...)))
 	}
 	return nil, hint.New(fmt.Errorf("find the connector %s: %w", fqn, store.ErrNotInstalled),
 		"install it with: aileron connector install DIR")

@@ -9,7 +9,9 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/spec"
@@ -20,15 +22,15 @@ type boxPlan struct {
 	agent   string
 	image   sandbox.Image
 	command []string
-	needs   []string       // commands that the image must have besides
-	env     []string       // the agent's own variables
-	opened  func(*session) // called before the box is made; nil: nothing to say
+	needs   []string               // commands that the image must have besides
+	env     []string               // the agent's own variables
+	opened  func(*session.Session) // called before the box is made; nil: nothing to say
 }
 
 // runInBox runs a command in a sealed box with a session of its own, and ends
 // with its exit code.
 func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) error {
-	b := &boxRun{app: a, opts: opts, plan: plan, stop: newStopRequest()}
+	b := &boxRun{app: a, opts: opts, plan: plan, stop: session.NewStopRequest()}
 	var err error
 	if b.dir, b.hide, err = a.project(opts); err != nil {
 		return err
@@ -38,7 +40,7 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	}
 	ctx, b.signals = receiveSignals(ctx)
 	defer b.signals.stop()
-	live, cancel := b.stop.withStop(ctx)
+	live, cancel := b.stop.WithStop(ctx)
 	defer cancel()
 	defer func() { b.terminal.close() }()
 	if err := b.prepare(live); err != nil {
@@ -59,12 +61,14 @@ type boxRun struct {
 	hide    []string // what of dir the box does not see
 	binary  string   // aileron's own file
 	signals *boxSignals
-	stop    *stopRequest
+	stop    *session.StopRequest
 	began   bool // the command did
 
 	// From prepare on:
 	engine  *sandbox.Engine
-	session *session
+	session *session.Session
+	home    string // the session's
+	conf    config.Config
 	limits  sandbox.Limits
 	ward    *warden
 
@@ -83,21 +87,24 @@ func (b *boxRun) prepare(ctx context.Context) (err error) {
 			return
 		}
 		if b.session != nil {
-			b.session.closeFailed(context.WithoutCancel(ctx))
+			b.session.Abandon(context.WithoutCancel(ctx))
 		}
 		b.engine.Close()
-		if b.stop.made() {
-			err = errStopped
+		if b.stop.Requested() {
+			err = session.ErrStopped
 		}
 	}()
 	if b.plan.image, err = b.engine.EnsureImage(ctx, b.plan.image, b.opts.build, b.app.stderr); err != nil {
 		return err
 	}
-	b.session, err = b.app.openSession(ctx, sessionPlan{agent: b.plan.agent, mode: b.engine.Kind(), opts: &b.opts.sessionOptions, stop: b.stop})
+	if b.home, err = b.app.Home(); err != nil {
+		return err
+	}
+	b.session, b.conf, err = b.app.openSession(ctx, sessionPlan{agent: b.plan.agent, mode: b.engine.Kind(), opts: &b.opts.sessionOptions, stop: b.stop})
 	if err != nil {
 		return err
 	}
-	if err := spec.ToolConflict(b.session.grants.installed(), b.plan.command[0]); err != nil {
+	if err := spec.ToolConflict(b.session.Connectors(), b.plan.command[0]); err != nil {
 		return hint.New(err, "remove one of them with: aileron connector remove FQN")
 	}
 	if b.plan.opened != nil {
@@ -108,14 +115,14 @@ func (b *boxRun) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	b.ward, err = startWarden(b.binary, b.session.home, b.engine, b.session.id, b.terminal)
+	b.ward, err = startWarden(b.binary, b.home, b.engine, b.session.ID(), b.terminal)
 	return err
 }
 
 // run serves the session at the box's door, and runs the command in the box.
 func (b *boxRun) run(ctx context.Context) (int, error) {
 	s := b.session
-	sockets, err := s.makeSocketDir()
+	sockets, err := makeSocketDir(s)
 	if err != nil {
 		return 1, err
 	}
@@ -123,12 +130,12 @@ func (b *boxRun) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	if err := s.serve(ctx, door.kind == sealed); err != nil {
+	if err := s.Serve(ctx, door.kind == sealed); err != nil {
 		return 1, err
 	}
-	s.sweepSessions(ctx)
-	if _, err := b.engine.Sweep(ctx, func(id string) bool { return id == s.id || alive(s.home, id) }); err != nil {
-		s.log.Warn("leftovers of ended sessions could not be removed", "error", err)
+	s.Sweep(ctx)
+	if _, err := b.engine.Sweep(ctx, func(id string) bool { return id == s.ID() || session.Alive(b.home, id) }); err != nil {
+		b.app.logger().Warn("leftovers of ended sessions could not be removed", "error", err)
 	}
 	if err := door.listen(ctx, s, b.engine, sockets); err != nil {
 		return 1, err
@@ -137,7 +144,7 @@ func (b *boxRun) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	if b.limits, err = b.app.boxLimits(ctx, b.engine, s.config.Sandbox); err != nil {
+	if b.limits, err = b.app.boxLimits(ctx, b.engine, b.conf.Sandbox); err != nil {
 		return 1, err
 	}
 	box.Limits, box.Unenforced, box.Exhausted = b.limits, b.sayUnenforced, func(e sandbox.Exhaustion) { b.exhausted = e }
@@ -145,8 +152,8 @@ func (b *boxRun) run(ctx context.Context) (int, error) {
 }
 
 // makeSocketDir makes the directory that the gateway sees.
-func (s *session) makeSocketDir() (string, error) {
-	dir := filepath.Join(s.dir, "box")
+func makeSocketDir(s *session.Session) (string, error) {
+	dir := filepath.Join(s.Dir(), "box")
 	// Whatever the umask: the gateway's user is not ours.
 	if err := errors.Join(os.Mkdir(dir, 0o711), os.Chmod(dir, 0o711)); err != nil { //nolint:gosec // only to be entered
 		return "", fmt.Errorf("make the box's socket directory: %w", err)
@@ -159,13 +166,13 @@ func (b *boxRun) box(ctx context.Context, door door, sockets string) (sandbox.Bo
 	var files []sandbox.File
 	if door.kind != unmediated {
 		var err error
-		if files, err = b.session.boxFiles(ctx, b.engine, b.plan.image); err != nil {
+		if files, err = b.app.boxFiles(ctx, b.session, b.engine, b.plan.image); err != nil {
 			return sandbox.Box{}, err
 		}
 	}
 	return sandbox.Box{
-		Session: b.session.id, Image: b.plan.image, Command: b.plan.command, Needs: b.plan.needs, Dir: b.dir, Hide: b.hide,
-		Env:      append(b.session.boxEnv(b.engine.Kind(), b.plan.image, door), b.plan.env...),
+		Session: b.session.ID(), Image: b.plan.image, Command: b.plan.command, Needs: b.plan.needs, Dir: b.dir, Hide: b.hide,
+		Env:      append(boxEnv(b.session, b.engine.Kind(), b.plan.image, door), b.plan.env...),
 		AppendTo: []string{"JAVA_TOOL_OPTIONS"},
 		ReadOnly: b.opts.fixed, Unsealed: door.kind != sealed,
 		SocketDir: sockets, Binary: b.binary, Files: files,
@@ -202,8 +209,8 @@ func tierOf(image sandbox.Image) string {
 
 // boxEnv is the environment of CONTRACT section 3. A box that is not mediated
 // is told what it is, and nothing else.
-func (s *session) boxEnv(runtime string, image sandbox.Image, d door) []string {
-	env := []string{"AILERON_SESSION_ID=" + s.id, "AILERON_SANDBOX_TIER=" + tierOf(image), "AILERON_SANDBOX_RUNTIME=" + runtime, "AILERON_SANDBOX_IMAGE=" + image.Ref}
+func boxEnv(s *session.Session, runtime string, image sandbox.Image, d door) []string {
+	env := []string{"AILERON_SESSION_ID=" + s.ID(), "AILERON_SANDBOX_TIER=" + tierOf(image), "AILERON_SANDBOX_RUNTIME=" + runtime, "AILERON_SANDBOX_IMAGE=" + image.Ref}
 	if d.kind == unmediated {
 		return env
 	}
@@ -211,7 +218,7 @@ func (s *session) boxEnv(runtime string, image sandbox.Image, d door) []string {
 		Proxy: d.proxyURL, NoProxy: []string{"localhost", "127.0.0.1", "::1", d.apiHost},
 		CA: trust.CAFile, Bundle: trust.BundleFile, JavaStore: trust.JavaStoreFile,
 	}.Variables()...)
-	env = append(env, "AILERON_API_URL="+d.apiURL, "AILERON_TOKEN="+s.token,
+	env = append(env, "AILERON_API_URL="+d.apiURL, "AILERON_TOKEN="+s.Token(),
 		"AILERON_TOOLS_FILE="+toolsFile, "AILERON_SHIMS_DIR=/usr/local/bin")
-	return append(env, s.placeholders()...)
+	return append(env, s.Placeholders()...)
 }

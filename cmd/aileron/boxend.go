@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
 )
@@ -18,7 +18,7 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 		b.signals.interrupt()
 	}
 	if err = boxMend(err); failedPreflight(err) {
-		b.session.disabled(context.WithoutCancel(ctx), reasonPreflight, oneLine(err))
+		b.session.RecordDisabled(context.WithoutCancel(ctx), reasonPreflight, oneLine(err))
 	}
 	var bad *sandbox.CommandError
 	left := errors.Is(err, sandbox.ErrLeft)
@@ -27,11 +27,11 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 	case stopped && b.began:
 		err = nil // the command's own end, and its code
 	case stopped:
-		err, code = nil, stoppedCode
+		err, code = nil, session.StoppedCode
 	case err != nil && ctx.Err() != nil && !errors.As(err, &bad):
 		code = interruptedCode
 	}
-	cause := stoppedCause
+	cause := session.StoppedCause
 	if !stopped {
 		cause = causeOf(ctx, err)
 	}
@@ -39,13 +39,13 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 	if exhausted != "" {
 		cause += "; " + exhausted
 	}
-	closed := b.session.close(context.WithoutCancel(ctx), code, cause)
+	closed := b.session.Close(context.WithoutCancel(ctx), code, cause)
 	b.ward.dismiss(left)
 	if exhausted != "" {
 		b.app.sayf("aileron: %s", exhausted)
 	}
 	if stopped {
-		b.app.sayf("aileron: %s", stoppedCause)
+		b.app.sayf("aileron: %s", session.StoppedCause)
 	}
 	if closed != nil && (err != nil || code != 0) {
 		_ = b.app.exitCode(closed) // logs it; how the command ended decides the code
@@ -71,7 +71,7 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 // of a command which has begun is a cancelled context, and a start that is
 // broken off fails in any step of it.
 func (b *boxRun) stopped(ctx context.Context, err error) bool {
-	if !b.stop.made() || ctx.Err() != nil || errors.Is(err, sandbox.ErrLeft) || failedPreflight(err) {
+	if !b.stop.Requested() || ctx.Err() != nil || errors.Is(err, sandbox.ErrLeft) || failedPreflight(err) {
 		return false
 	}
 	return err == nil || !b.began || errors.Is(err, context.Canceled)
@@ -115,15 +115,6 @@ const (
 	reasonOptOut    = "user_opt_out"
 	reasonUnsealed  = "unsupported_sandbox_mode"
 )
-
-// disabled records that no box is mediated, and why. A log that cannot be written
-// now gets the row later: session.started, or the session's end, waits for it.
-func (s *session) disabled(ctx context.Context, reason, cause string) {
-	if err := s.audit.AppendSoon(ctx, audit.Row{Event: audit.EventSandboxDisabled, SessionID: s.id, Source: audit.SourceLauncher,
-		Decision: audit.DecisionDisabled, Reason: reason, Fields: map[string]any{"cause": cause, "agent": s.agent, "mode": s.mode}}); err != nil {
-		s.log.Warn("an audit row could not be written", "event", audit.EventSandboxDisabled, "error", err)
-	}
-}
 
 // interruptedCode is the exit code of what a Ctrl-C ended: 128 and SIGINT.
 const interruptedCode = 130

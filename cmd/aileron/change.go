@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/auditlog"
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
@@ -53,12 +55,12 @@ func (a *app) enact(ctx context.Context, c change, act func() error) error {
 // cannot be read is no reason to refuse a vault lock: the log is then flushed
 // after every row.
 func (a *app) openLog(home string) (*audit.Log, error) {
-	conf, err := readConfig(home)
+	conf, err := config.Read(home)
 	if err != nil {
 		a.sayf("aileron: warning: %v", err)
 		conf.Audit.Durability = "full"
 	}
-	opts := audit.Options{Durability: conf.Audit.Durability, OnBroken: a.auditBroken}
+	opts := audit.Options{Durability: conf.Audit.Durability, OnBroken: auditlog.Reporter{Log: a.logger()}.Broken}
 	return audit.Open(filepath.Join(home, "audit.db"), opts)
 }
 

@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit"
 )
@@ -72,7 +69,7 @@ func beginChange(ctx context.Context, a *app, log *audit.Log, home string, c cha
 	if err != nil {
 		return nil, err
 	}
-	if p.lock, err = a.lockNewFile(p.path); err != nil {
+	if p.lock, err = a.locks.LockNew(p.path); err != nil {
 		_ = os.Remove(p.path) // a file that cannot be locked
 		return nil, fmt.Errorf("lock the file of the change: %w", err)
 	}
@@ -107,56 +104,4 @@ func (p *pendingChange) end(ctx context.Context, log *audit.Log, actErr error) e
 // drop removes the file before its lock goes.
 func (p *pendingChange) drop() error {
 	return errors.Join(os.Remove(p.path), p.lock.Close())
-}
-
-// lockNewFile is lockFile for a file that the caller makes: another process
-// that finds it without a lock may take it for a killed one's, and remove it.
-func (a *app) lockNewFile(path string) (*os.File, error) {
-	for {
-		f, err := a.lockFile(path, unix.LOCK_EX)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return f, err
-		}
-		if _, err := os.Stat(filepath.Dir(path)); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// lockFile opens a file, which it makes where it is missing, and locks it. An
-// error wraps EWOULDBLOCK when another process has the lock and how has
-// LOCK_NB, and fs.ErrNotExist when the file has just been removed.
-func (a *app) lockFile(path string, how int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	err = a.flock(f, how)
-	if err == nil {
-		var ours, there os.FileInfo
-		if ours, err = f.Stat(); err == nil {
-			there, err = os.Stat(path)
-		}
-		if err == nil && !os.SameFile(ours, there) {
-			err = fs.ErrNotExist
-		}
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// flock locks a file. The app may be nil.
-func (a *app) flock(f *os.File, how int) error {
-	flock := unix.Flock
-	if a != nil && a.fakeFlock != nil {
-		flock = a.fakeFlock
-	}
-	for {
-		if err := flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }

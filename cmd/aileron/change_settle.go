@@ -41,7 +41,7 @@ func (a *app) settleChanges(ctx context.Context) {
 
 // settleChange settles one change, unless its command still runs.
 func (a *app) settleChange(ctx context.Context, home, path string) error {
-	lock, err := a.lockFile(path, unix.LOCK_EX|unix.LOCK_NB)
+	lock, err := a.locks.Lock(path, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, fs.ErrNotExist) {
 		return nil // its command runs, or another one has settled it
 	}

@@ -50,7 +50,7 @@ func (a *app) printEntries(entries []store.Entry) error {
 		state := "ok"
 		if !j.OK {
 			state = "broken: " + j.Error
-			if _, unread := isUnread(e.Err); unread {
+			if _, unread := store.Unreadable(e.Err); unread {
 				state = "unreadable: " + j.Error
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/store"
 )
 
 func newConnectorShowCommand(a *app) *cobra.Command {
@@ -39,7 +40,7 @@ func (a *app) installedConnector(name string) (*spec.Connector, error) {
 	found := chosen[len(chosen)-1]
 	c, err := s.Load(found.Hash)
 	if err != nil {
-		return nil, storeHint(err)
+		return nil, store.Hint(err)
 	}
 	return c, nil
 }

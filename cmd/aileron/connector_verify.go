@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/spf13/cobra"
 )
 
@@ -31,7 +32,7 @@ func newConnectorVerifyCommand(a *app) *cobra.Command {
 				broken = append(broken, e.Err)
 			}
 			if err := errors.Join(broken...); err != nil {
-				return storeHint(fmt.Errorf("verify the connectors: %w", err))
+				return store.Hint(fmt.Errorf("verify the connectors: %w", err))
 			}
 			return nil
 		},

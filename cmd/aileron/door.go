@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/internal/unixsocket"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/sandbox"
 )
@@ -36,7 +38,7 @@ func (b *boxRun) openDoor(ctx context.Context) (door, error) {
 		b.app.sayf("aileron: NOT MEDIATED: --sandbox-proxy=off gives the box the network of %s; it gets no credential, and nothing that it sends is judged or written down", b.engine.Kind())
 		return door{kind: unmediated}, nil
 	}
-	ok, why, err := b.engine.Sealable(ctx, b.plan.image, b.session.dir)
+	ok, why, err := b.engine.Sealable(ctx, b.plan.image, b.session.Dir())
 	if err != nil {
 		return door{}, err
 	}
@@ -44,7 +46,7 @@ func (b *boxRun) openDoor(ctx context.Context) (door, error) {
 		return door{kind: sealed, proxyURL: "http://127.0.0.1:3128", apiHost: proxy.APIHost, apiURL: "http://" + proxy.APIHost + "/v1"}, nil
 	}
 	if b.opts.proxy == "on" {
-		b.session.disabled(ctx, reasonUnsealed, why)
+		b.session.RecordDisabled(ctx, reasonUnsealed, why)
 		return door{}, hint.New(fmt.Errorf("seal the box: %s", why), "use an engine that runs on this host, or --sandbox-proxy=auto for mediation by convention")
 	}
 	b.app.sayf("aileron: NOT SEALED: %s", why)
@@ -53,7 +55,7 @@ func (b *boxRun) openDoor(ctx context.Context) (door, error) {
 }
 
 // listen serves the plane at the door.
-func (d *door) listen(ctx context.Context, s *session, engine *sandbox.Engine, sockets string) error {
+func (d *door) listen(ctx context.Context, s *session.Session, engine *sandbox.Engine, sockets string) error {
 	switch d.kind {
 	case sealed:
 		// What a client in the box calls the gateway's proxy (sandbox/gateway).
@@ -61,11 +63,11 @@ func (d *door) listen(ctx context.Context, s *session, engine *sandbox.Engine, s
 		for name, door := range map[string]proxy.Door{"proxy.sock": {Sealed: true, Names: names}, "redirect.sock": {Sealed: true, Redirected: true}} {
 			// The gateway's user is not ours: the socket is open, its directory
 			// is inside one that nobody else may enter.
-			l, err := listenUnix(filepath.Join(sockets, name), 0o666)
+			l, err := unixsocket.Listen(filepath.Join(sockets, name), 0o666)
 			if err != nil {
 				return fmt.Errorf("open the box's socket: %w", err)
 			}
-			s.listen(ctx, l, door)
+			s.Listen(ctx, l, door)
 		}
 	case byAlias:
 		l, err := engine.ListenForAlias(ctx)
@@ -75,10 +77,10 @@ func (d *door) listen(ctx context.Context, s *session, engine *sandbox.Engine, s
 		at, _ := l.Addr().(*net.TCPAddr)
 		d.apiHost = engine.HostAlias()
 		host := net.JoinHostPort(d.apiHost, strconv.Itoa(at.Port))
-		d.proxyURL, d.apiURL = "http://aileron:"+s.token+"@"+host, "http://"+host+"/v1"
-		s.listen(ctx, l, proxy.Door{Names: []string{host}})
+		d.proxyURL, d.apiURL = "http://aileron:"+s.Token()+"@"+host, "http://"+host+"/v1"
+		s.Listen(ctx, l, proxy.Door{Names: []string{host}})
 	case unmediated:
-		s.disabled(ctx, reasonOptOut, "--sandbox-proxy=off")
+		s.RecordDisabled(ctx, reasonOptOut, "--sandbox-proxy=off")
 	}
 	return nil
 }

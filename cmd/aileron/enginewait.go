@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -15,7 +16,7 @@ func (a *app) findEngine(ctx context.Context, kind string) (*sandbox.Engine, err
 	if err != nil {
 		return nil, err
 	}
-	conf, err := readConfig(home)
+	conf, err := config.Read(home)
 	if err != nil {
 		return nil, err
 	}

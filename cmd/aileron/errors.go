@@ -9,6 +9,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
@@ -71,8 +72,8 @@ func describeFailure(err error) failure {
 	if errors.As(err, new(usageError)) {
 		f.code, f.class = 2, "invalid_request"
 	}
-	if errors.Is(err, errStopped) {
-		f.code = stoppedCode
+	if errors.Is(err, session.ErrStopped) {
+		f.code = session.StoppedCode
 	}
 	var code coded
 	if errors.As(err, &code) {
@@ -90,11 +91,11 @@ func describeFailure(err error) failure {
 	if errors.As(err, &reason) {
 		f.reason = reason.ErrorReason()
 	}
-	fault, remedy := systemFault(err)
+	fault, remedy := hint.System(err)
 	if fault != "" && class == nil && reason == nil {
 		f.class, f.reason = "unavailable", fault
 	}
-	if h := hint.Of(err); h != "" && !onlyRemedy(fault) {
+	if h := hint.Of(err); h != "" && !hint.Only(fault) {
 		remedy = h
 	}
 	f.message, f.hint = asLine(err.Error()), asLine(remedy)
@@ -134,6 +135,6 @@ func reasonOf(err error) string {
 	if errors.As(err, &c) {
 		return c.ErrorClass()
 	}
-	fault, _ := systemFault(err)
+	fault, _ := hint.System(err)
 	return first(fault, "failed")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
@@ -76,13 +77,13 @@ func runLaunch(ctx context.Context, a *app, opts *boxOptions, name string, args 
 		image = sandbox.AgentImage(thisBuild().release, agent.Name, agent.Recipe)
 	}
 	return a.runInBox(ctx, opts, boxPlan{agent: agent.Name, image: image, command: command, needs: agentNeeds(agent), env: env,
-		opened: func(s *session) { a.adviseModel(agent, s) }})
+		opened: func(s *session.Session) { a.adviseModel(agent, s) }})
 }
 
 // adviseModel says what an agent without a model provider would find out the
 // hard way.
-func (a *app) adviseModel(agent agents.Agent, s *session) {
-	for _, c := range s.grants.installed() {
+func (a *app) adviseModel(agent agents.Agent, s *session.Session) {
+	for _, c := range s.Connectors() {
 		for _, name := range agent.Connectors {
 			if strings.HasSuffix(c.FQN.Service(), name) {
 				return

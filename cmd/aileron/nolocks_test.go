@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/internal/filelock"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,7 +23,7 @@ func TestAHomeWithoutFileLocksIsRefused(t *testing.T) {
 		} {
 			var out, errs bytes.Buffer
 			a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, getenv: func(k string) string { return o.env[k] },
-				vaultOptions: cheapVaults(), fakeFlock: func(int, int) error { return errno }}
+				vaultOptions: cheapVaults(), locks: filelock.Locker{Flock: func(int, int) error { return errno }}}
 			code := Main(t.Context(), append([]string{"--home", o.home, "--json"}, args...), a)
 			if code != 1 || !strings.Contains(errs.String(), errno.Error()) || !strings.Contains(errs.String(), "--home") {
 				t.Errorf("%q with %v ends with %d: %s", args, errno, code, &errs)

@@ -16,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostport"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/proxy"
 )
@@ -62,7 +63,7 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
-	stop := newStopRequest()
+	stop := session.NewStopRequest()
 	host, err := a.openHostSession(ctx, sessionPlan{mode: "proxy", opts: &opts.sessionOptions, stop: stop}, opts.listen, opts.caOut)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 	}
 	switch {
 	case a.json:
-		err = a.printJSON(map[string]string{"session_id": host.id, "proxy_url": host.proxyURL, "ca_file": host.caFile, "api_url": host.apiURL})
+		err = a.printJSON(map[string]string{"session_id": host.ID(), "proxy_url": host.proxyURL, "ca_file": host.caFile, "api_url": host.apiURL})
 	case opts.env:
 		out := a.stdout
 		if !isTerminal(a.child.stdout) {
@@ -83,7 +84,7 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 			fmt.Fprintln(out, exportLine(e))
 		}
 	default:
-		fmt.Fprintf(a.stdout, "session  %s\nproxy    %s\nca       %s\napi      %s\n", host.id, host.proxyURL, host.caFile, host.apiURL)
+		fmt.Fprintf(a.stdout, "session  %s\nproxy    %s\nca       %s\napi      %s\n", host.ID(), host.proxyURL, host.caFile, host.apiURL)
 		a.sayf("aileron: ready; the proxy is cooperative: a program that ignores it is not mediated. Ctrl-C drains and ends.")
 	}
 	cause := "output closed"
@@ -91,8 +92,8 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 		select {
 		case sig := <-signals:
 			cause = sig.String()
-		case <-stop.requested:
-			cause = stoppedCause
+		case <-stop.Done():
+			cause = session.StoppedCause
 		case <-ctx.Done():
 			cause = "cancelled"
 		}
@@ -105,17 +106,17 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 		case <-drain.Done():
 		}
 	}()
-	closed := host.close(drain, 0, cause)
+	closed := host.Close(drain, 0, cause)
 	cancel()
-	if cause == stoppedCause {
-		a.sayf("aileron: %s", stoppedCause)
+	if cause == session.StoppedCause {
+		a.sayf("aileron: %s", session.StoppedCause)
 	}
 	return errors.Join(err, closed)
 }
 
 // hostSession is a session whose plane listens on a TCP port of this machine.
 type hostSession struct {
-	*session
+	*session.Session
 	proxyURL string // with the token
 	apiURL   string
 	caFile   string
@@ -126,20 +127,20 @@ type hostSession struct {
 // openHostSession opens a session, writes its CA and bundle, and serves the
 // plane on addr. The caller closes it.
 func (a *app) openHostSession(ctx context.Context, plan sessionPlan, addr, caOut string) (_ *hostSession, err error) {
-	s, err := a.openSession(ctx, plan)
+	s, _, err := a.openSession(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			s.closeFailed(ctx)
+			s.Abandon(ctx)
 		}
 	}()
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, hint.New(fmt.Errorf("listen on %s: %w", addr, errors.Unwrap(err)), "choose a free port with --listen, or 127.0.0.1:0 for any")
 	}
-	h := &hostSession{session: s, caFile: filepath.Join(s.dir, "ca.pem"), bundle: filepath.Join(s.dir, "bundle.pem")}
+	h := &hostSession{Session: s, caFile: filepath.Join(s.Dir(), "ca.pem"), bundle: filepath.Join(s.Dir(), "bundle.pem")}
 	if caOut != "" {
 		if h.caFile, err = filepath.Abs(caOut); err != nil {
 			return nil, errors.Join(err, l.Close())
@@ -150,13 +151,13 @@ func (a *app) openHostSession(ctx context.Context, plan sessionPlan, addr, caOut
 	}
 	at := reachable(l.Addr())
 	h.exposed = isExposed(l.Addr())
-	h.proxyURL = "http://aileron:" + s.token + "@" + at
+	h.proxyURL = "http://aileron:" + s.Token() + "@" + at
 	h.apiURL = "http://" + at + "/v1"
-	if err = s.serve(ctx, false); err != nil {
+	if err = s.Serve(ctx, false); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	s.listen(ctx, l, proxy.Door{Names: listenNames(addr, l.Addr())})
-	s.sweepSessions(ctx)
+	s.Listen(ctx, l, proxy.Door{Names: listenNames(addr, l.Addr())})
+	s.Sweep(ctx)
 	return h, nil
 }
 
@@ -193,7 +194,7 @@ func listenNames(asked string, at net.Addr) []string {
 // writeTrust writes the public halves: the CA, and a bundle of it and the
 // system's roots.
 func (h *hostSession) writeTrust() error {
-	root := h.ca.RootPEM()
+	root := h.RootPEM()
 	if err := os.WriteFile(h.caFile, root, 0o644); err != nil { //nolint:gosec // a CA certificate is public
 		return hint.New(fmt.Errorf("write the session's CA: %w", err), "--ca-out names a file in a directory that exists")
 	}
@@ -212,22 +213,11 @@ func (h *hostSession) env() []string {
 	env := trust.Environment{
 		Proxy: h.proxyURL, NoProxy: []string{"localhost", "127.0.0.1", "::1"}, CA: h.caFile, Bundle: h.bundle,
 	}.Variables()
-	env = append(env, h.identity(h.apiURL)...)
-	return append(env, h.placeholders()...)
+	env = append(env, identity(h.Session, h.apiURL)...)
+	return append(env, h.Placeholders()...)
 }
 
 // identity tells a command which session it is in.
-func (s *session) identity(apiURL string) []string {
-	return []string{"AILERON_API_URL=" + apiURL, "AILERON_TOKEN=" + s.token, "AILERON_SESSION_ID=" + s.id}
-}
-
-// placeholders are the harmless stand-ins of the connectors.
-func (s *session) placeholders() []string {
-	var env []string
-	for _, c := range s.grants.installed() {
-		for _, p := range c.Placeholders {
-			env = append(env, p.Env+"="+p.Value)
-		}
-	}
-	return env
+func identity(s *session.Session, apiURL string) []string {
+	return []string{"AILERON_API_URL=" + apiURL, "AILERON_TOKEN=" + s.Token(), "AILERON_SESSION_ID=" + s.ID()}
 }

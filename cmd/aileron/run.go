@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/spf13/cobra"
 )
 
@@ -53,7 +54,7 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 
-	stop := newStopRequest()
+	stop := session.NewStopRequest()
 	host, err := a.openHostSession(ctx, sessionPlan{agent: agent, mode: mode, opts: opts, stop: stop}, "127.0.0.1:0", "")
 	if err != nil {
 		return err
@@ -62,26 +63,26 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 	child.Args[0] = command[0]
 	child.Env = append(without(os.Environ(), secretVariables()...), append(host.env(), extra...)...)
 	child.Stdin, child.Stdout, child.Stderr = a.stdin, a.child.stdout, a.child.stderr
-	ward, err := a.startRunWarden(host.id)
+	ward, err := a.startRunWarden(host.ID())
 	if err != nil {
-		_ = a.unrecorded(1, host.close(ctx, 1, "the command did not start"))
+		_ = a.unrecorded(1, host.Close(ctx, 1, "the command did not start"))
 		return err
 	}
 	defer ward.dismiss()
 	ended, err := a.protected.startTied(child)
 	if err != nil {
-		_ = a.unrecorded(1, host.close(ctx, 1, "the command did not start"))
+		_ = a.unrecorded(1, host.Close(ctx, 1, "the command did not start"))
 		return startError(command[0], err)
 	}
 	ward.watch(child.Process.Pid)
-	stopped, cause, kill := stop.requested, "the command ended", (<-chan time.Time)(nil)
+	stopped, cause, kill := stop.Done(), "the command ended", (<-chan time.Time)(nil)
 	for {
 		select {
 		case err := <-ended:
 			code := exitCodeOf(err)
-			err = host.close(ctx, code, cause)
-			if stop.made() {
-				a.sayf("aileron: %s", stoppedCause)
+			err = host.Close(ctx, code, cause)
+			if stop.Requested() {
+				a.sayf("aileron: %s", session.StoppedCause)
 			}
 			return a.unrecorded(code, err)
 		case sig := <-signals:
@@ -90,13 +91,17 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 				_ = child.Process.Signal(sig)
 			}
 		case <-stopped:
-			cause, stopped, kill = stoppedCause, nil, time.After(stopGrace)
+			cause, stopped, kill = session.StoppedCause, nil, time.After(stopGrace)
 			_ = child.Process.Signal(syscall.SIGTERM)
 		case <-kill:
 			_ = child.Process.Kill()
 		}
 	}
 }
+
+// stopGrace is how long the command of aileron run has between SIGTERM and
+// SIGKILL when its session is stopped, as one in a box does.
+const stopGrace = 5 * time.Second
 
 // plainCause is why a command did not start, without its path.
 func plainCause(err error) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/spf13/cobra"
 )
 
@@ -24,7 +25,7 @@ func newSandboxPruneCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer e.Close()
-			n, err := e.Sweep(cmd.Context(), func(id string) bool { return alive(home, id) })
+			n, err := e.Sweep(cmd.Context(), func(id string) bool { return session.Alive(home, id) })
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -32,14 +33,23 @@ func newSessionCommand(a *app) *cobra.Command {
 	return cmd
 }
 
+// lister returns what lists the sessions of a home.
+func (a *app) lister(home string) session.Lister {
+	return session.Lister{Home: home, OpenLog: a.auditReader, Warn: a.auditNotice}
+}
+
 func sessionList(ctx context.Context, a *app) error {
-	all, err := a.sessions(ctx)
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	all, err := a.lister(home).List(ctx)
 	if err != nil {
 		return err
 	}
 	if a.json {
 		if all == nil {
-			all = []sessionState{}
+			all = []session.State{}
 		}
 		return a.printJSON(all)
 	}
@@ -49,7 +59,7 @@ func sessionList(ctx context.Context, a *app) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s", s.ID, s.State, s.Mode, termsafe.Line(first(s.Agent, "-")), s.Started.Local().Format(time.DateTime))
-		if notes := s.notes(); len(notes) > 0 {
+		if notes := sessionNotes(s); len(notes) > 0 {
 			fmt.Fprintf(w, "\t%s", strings.Join(notes, "; "))
 		}
 		fmt.Fprintln(w)
@@ -58,7 +68,11 @@ func sessionList(ctx context.Context, a *app) error {
 }
 
 func sessionShow(ctx context.Context, a *app, id string) error {
-	s, err := a.findSession(ctx, id)
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	s, err := a.lister(home).Find(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -84,40 +98,34 @@ func sessionShow(ctx context.Context, a *app, id string) error {
 	if s.Cause != "" {
 		line("cause", s.Cause)
 	}
-	for _, note := range s.notes() {
+	for _, note := range sessionNotes(s) {
 		line("note", note)
 	}
 	return nil
 }
 
 func sessionStop(ctx context.Context, a *app, id string) error {
-	s, err := a.findSession(ctx, id)
-	if err != nil {
-		return err
-	}
-	if s.State != "running" {
-		return hint.New(fmt.Errorf("stop the session %s: it is not running", id), "aileron session list shows what is")
-	}
-	if s.newer != nil {
-		return fmt.Errorf("stop the session %s: %w", id, s.newer)
-	}
 	home, err := a.Home()
 	if err != nil {
 		return err
 	}
-	if _, err := callControl(ctx, home, id, "POST", "/v1/session/stop", nil); err != nil {
-		if alive(home, id) {
-			return hint.New(fmt.Errorf("stop the session %s: %w", id, err), "its process may be stopped or at its end; end it with: kill %d", s.PID)
-		}
+	s, err := a.lister(home).Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch err := s.Stop(ctx, home); {
+	case errors.Is(err, session.ErrEnded):
 		a.sayf("aileron: the session %s has ended meanwhile", id)
 		return nil
+	case err != nil:
+		return err
 	}
 	a.sayf("aileron: %s was asked to end", id)
 	return nil
 }
 
 // notes are what a reader of a session's requests has to know.
-func (s sessionState) notes() (notes []string) {
+func sessionNotes(s session.State) (notes []string) {
 	if s.Unknown > 0 {
 		notes = append(notes, fmt.Sprintf("unknown outcomes: %d (the session was killed)", s.Unknown))
 	}

@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostport"
-	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/upstream"
-	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
 // sessionOptions are the flags of every verb that opens a session.
@@ -51,7 +51,7 @@ func (o *sessionOptions) check() error {
 
 // upstream merges flags and config into the plane's settings. Flags come
 // first, so that they win where both pin the same host.
-func (o *sessionOptions) upstream(c config) (upstream.Options, error) {
+func (o *sessionOptions) upstream(c config.Config) (upstream.Options, error) {
 	up := upstream.Options{
 		Dial:           time.Duration(c.Limits.DialTimeout),
 		ResponseHeader: time.Duration(c.Limits.ResponseHeaderTimeout),
@@ -91,18 +91,6 @@ func (o *sessionOptions) upstream(c config) (upstream.Options, error) {
 	return up, nil
 }
 
-func (o *sessionOptions) limits(c config) proxy.Limits {
-	l := c.Limits
-	return proxy.Limits{
-		Wire: wire.Limits{Head: l.HeadBytes, Fields: l.HeadFields, Body: l.BodyBytes,
-			Header: time.Duration(l.HeadTimeout), Idle: time.Duration(l.IdleTimeout), Stalled: time.Duration(l.WriteTimeout),
-			Progress: time.Duration(l.BodyTimeout)},
-		Connections: l.Connections, Requests: l.Requests, Rate: l.Rate, Memory: l.MemoryBytes,
-		Handshake: time.Duration(l.HandshakeTimeout),
-		Drain:     time.Duration(l.DrainTimeout),
-	}
-}
-
 // parseResolve reads curl's HOST:PORT:ADDR, where ADDR is an IP, bracketed
 // or not, or IP:PORT.
 func parseResolve(s string) (string, netip.AddrPort, error) {
@@ -134,4 +122,19 @@ func first(values ...string) string {
 		}
 	}
 	return ""
+}
+
+// readBounded reads a file of at most most bytes.
+func readBounded(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("read %s: it is a directory", path)
+	}
+	if info.Size() > most {
+		return nil, fmt.Errorf("read %s: it is larger than %d bytes", path, most)
+	}
+	return os.ReadFile(path)
 }

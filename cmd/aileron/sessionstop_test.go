@@ -1,13 +1,14 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/internal/session"
 )
 
 // result is the end of an aileron that ran beside the test.
@@ -68,48 +69,15 @@ func TestASessionIsStoppedWhileItWaitsForAPassphrase(t *testing.T) {
 			t.Errorf("%q: session stop ends with %d: %q, %q", args, code, out, errs)
 		}
 		r := <-ended
-		if r.code != stoppedCode || r.out != "" || !strings.Contains(r.errs, stoppedCause) {
-			t.Errorf("%q: the session ends with %d: %q, %q; want %d and the cause", args, r.code, r.out, r.errs, stoppedCode)
+		if r.code != session.StoppedCode || r.out != "" || !strings.Contains(r.errs, session.StoppedCause) {
+			t.Errorf("%q: the session ends with %d: %q, %q; want %d and the cause", args, r.code, r.out, r.errs, session.StoppedCode)
 		}
 		show := o.ok("session", "show", id)
-		for _, line := range []string{"state    ended\n", "cause    " + stoppedCause + "\n", "exit     143\n"} {
+		for _, line := range []string{"state    ended\n", "cause    " + session.StoppedCause + "\n", "exit     143\n"} {
 			if !strings.Contains(show, line) {
 				t.Errorf("%q: session show prints no %q:\n%s", args, line, show)
 			}
 		}
-	}
-}
-
-// What is asked of a session that is still being opened, but its end, is
-// refused and waits for nothing.
-func TestASessionThatStartsRefusesAllButItsStop(t *testing.T) {
-	dir := t.TempDir()
-	s := &session{dir: dir, home: filepath.Dir(dir), stopping: newStopRequest(), ready: make(chan struct{})}
-	if err := s.control(); err != nil {
-		t.Fatal(err)
-	}
-	defer s.uncontrol()
-	call := func(method, path string) (string, error) {
-		home := t.TempDir()
-		if err := os.Mkdir(filepath.Join(home, "sessions"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(dir, filepath.Join(home, "sessions", "01X")); err != nil {
-			t.Fatal(err)
-		}
-		raw, err := callControl(t.Context(), home, "01X", method, path, strings.NewReader("{}"))
-		return string(raw), err
-	}
-	for _, path := range []string{"/healthz", "/v1/session", "/v1/audit", "/v1/audit/01X", "/v1/vault/status"} {
-		if _, err := call("GET", path); err == nil || !strings.Contains(err.Error(), "503") {
-			t.Errorf("GET %s: %v, want a refusal with 503", path, err)
-		}
-	}
-	if _, err := call("POST", "/v1/vault/unlock"); err == nil || !strings.Contains(err.Error(), "503") {
-		t.Errorf("POST /v1/vault/unlock: %v, want a refusal with 503", err)
-	}
-	if out, err := call("POST", "/v1/session/stop"); err != nil || !strings.Contains(out, "stopping") || !s.stopping.made() {
-		t.Errorf("POST /v1/session/stop: %q, %v; the stop is made: %v", out, err, s.stopping.made())
 	}
 }
 
@@ -125,23 +93,7 @@ func TestAStoppedCommandThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	until(t, "the command begins", func() bool { _, err := os.Stat(up); return err == nil })
 	id := o.listed()
 	o.ok("session", "stop", id)
-	if r := <-ended; r.code != 137 || !strings.Contains(r.errs, stoppedCause) {
+	if r := <-ended; r.code != 137 || !strings.Contains(r.errs, session.StoppedCause) {
 		t.Errorf("it ends with %d: %q; want 137 and the cause", r.code, r.errs)
-	}
-}
-
-func TestAStopRequestEndsItsContexts(t *testing.T) {
-	r := newStopRequest()
-	before, cancel := r.withStop(t.Context())
-	defer cancel()
-	r.make()
-	r.make()
-	after, cancel := r.withStop(t.Context())
-	defer cancel()
-	for _, ctx := range []context.Context{before, after} {
-		<-ctx.Done()
-	}
-	if !r.made() {
-		t.Error("it is not made")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/shims"
@@ -17,8 +18,10 @@ const toolsFile = "/etc/aileron/tools.txt"
 // boxFiles returns what goes into the box before it starts: the session's CA
 // wherever some runtime looks for roots, and the list of tools that tells the
 // agent what it may do. All of it is public.
-func (s *session) boxFiles(ctx context.Context, engine *sandbox.Engine, image sandbox.Image) ([]sandbox.File, error) {
-	return trustFiles(ctx, engine, image, s.ca.RootPEM(), shims.ToolsFile(s.grants.installed()), s.log)
+func (a *app) boxFiles(
+	ctx context.Context, s *session.Session, engine *sandbox.Engine, image sandbox.Image,
+) ([]sandbox.File, error) {
+	return trustFiles(ctx, engine, image, s.RootPEM(), shims.ToolsFile(s.Connectors()), a.logger())
 }
 
 // canTrust checks whether an image could be made to trust a session. Its errors

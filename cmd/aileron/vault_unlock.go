@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/session"
 )
 
 type vaultUnlockOptions struct {
@@ -54,20 +51,9 @@ func (a *app) unlockSessions(ctx context.Context, passphrase []byte) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string]string{"passphrase": string(passphrase)})
-	if err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(filepath.Join(home, "sessions"))
-	if err != nil {
-		return nil //nolint:nilerr // no session has ever run
-	}
-	for _, e := range entries {
-		if !alive(home, e.Name()) {
-			continue
-		}
-		if _, err := callControl(ctx, home, e.Name(), "POST", "/v1/vault/unlock", bytes.NewReader(body)); err != nil {
-			a.sayf("aileron: warning: session %s did not unlock: %v", e.Name(), err)
+	for _, id := range session.Running(home) {
+		if err := session.Unlock(ctx, home, id, passphrase); err != nil {
+			a.sayf("aileron: warning: session %s did not unlock: %v", id, err)
 		}
 	}
 	return nil

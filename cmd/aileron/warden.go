@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/internal/procid"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -124,7 +125,7 @@ const (
 
 // sweepBoxes removes what ended sessions left, and returns how many containers
 // of this one were there.
-func sweepBoxes(ctx context.Context, home, engine, session string) (int, error) {
+func sweepBoxes(ctx context.Context, home, engine, ended string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
 	e, err := sandbox.Find(ctx, engine)
@@ -132,10 +133,10 @@ func sweepBoxes(ctx context.Context, home, engine, session string) (int, error) 
 		return 0, err
 	}
 	defer e.Close()
-	left, err := e.Count(ctx, session)
+	left, err := e.Count(ctx, ended)
 	if err != nil {
 		return left, err
 	}
-	_, err = e.Sweep(ctx, func(id string) bool { return id != session && alive(home, id) })
+	_, err = e.Sweep(ctx, func(id string) bool { return id != ended && session.Alive(home, id) })
 	return left, err
 }

@@ -1,12 +1,10 @@
-package main
+package session
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strconv"
@@ -14,14 +12,15 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/unixsocket"
 )
 
-// control serves the owner's endpoints on sessions/<id>/control.sock. No box
+// serveControl serves the owner's endpoints on sessions/<id>/control.sock. No box
 // ever sees this socket; its mode is what guards it. While the session is
 // still being opened only the stop is served.
-func (s *session) control() error {
+func (s *Session) serveControl() error {
 	path := filepath.Join(s.dir, "control.sock")
-	l, err := listenUnix(path, 0o600)
+	l, err := unixsocket.Listen(path, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the control socket: %w", err)
 	}
@@ -41,7 +40,7 @@ func (s *session) control() error {
 		defer close(served)
 		_ = server.Serve(l)
 	}()
-	s.uncontrol = sync.OnceFunc(func() {
+	s.closeControl = sync.OnceFunc(func() {
 		// Requests in progress get their responses.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -54,7 +53,7 @@ func (s *session) control() error {
 }
 
 // whenReady refuses requests while the session is still being opened.
-func (s *session) whenReady(serve http.HandlerFunc) http.HandlerFunc {
+func (s *Session) whenReady(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-s.ready:
@@ -67,13 +66,13 @@ func (s *session) whenReady(serve http.HandlerFunc) http.HandlerFunc {
 
 // controlStop ends the session once the response has been sent: the end does
 // not wait for it.
-func (s *session) controlStop(w http.ResponseWriter, _ *http.Request) {
+func (s *Session) controlStop(w http.ResponseWriter, _ *http.Request) {
 	answer(w, 202, map[string]string{"status": "stopping"})
 	_ = http.NewResponseController(w).Flush() // the client may be gone
-	s.stopping.make()
+	s.opts.Stop.Request()
 }
 
-func (s *session) controlAuditRow(w http.ResponseWriter, r *http.Request) {
+func (s *Session) controlAuditRow(w http.ResponseWriter, r *http.Request) {
 	row, err := s.audit.Get(r.Context(), r.PathValue("id"))
 	if err != nil {
 		answerError(w, 404, "invalid_request", "not_found", "there is no such audit row")
@@ -82,7 +81,7 @@ func (s *session) controlAuditRow(w http.ResponseWriter, r *http.Request) {
 	answer(w, 200, row)
 }
 
-func (s *session) controlAudit(w http.ResponseWriter, r *http.Request) {
+func (s *Session) controlAudit(w http.ResponseWriter, r *http.Request) {
 	limit := 100
 	if raw := r.URL.Query().Get("limit"); raw != "" {
 		n, err := strconv.Atoi(raw)
@@ -104,7 +103,7 @@ func (s *session) controlAudit(w http.ResponseWriter, r *http.Request) {
 }
 
 // controlUnlock opens the vault of a running session again after a lock.
-func (s *session) controlUnlock(w http.ResponseWriter, r *http.Request) {
+func (s *Session) controlUnlock(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Passphrase string `json:"passphrase"`
 	}
@@ -116,7 +115,7 @@ func (s *session) controlUnlock(w http.ResponseWriter, r *http.Request) {
 		answerError(w, 403, "capability_denied", "vault_locked", "the passphrase is wrong")
 		return
 	}
-	s.grants.refresh(r.Context(), true)
+	s.loader.refresh(r.Context(), true)
 	answer(w, 200, map[string]bool{"locked": false})
 }
 
@@ -136,33 +135,4 @@ func answerError(w http.ResponseWriter, status int, class, reason, message strin
 		"class": class, "message": message, "requested": "", "granted": []string{}, "audit_id": "",
 		"retriable": false, "details": map[string]string{"reason": reason},
 	}})
-}
-
-// callControl sends one request to a running session's control socket. On a
-// busy machine a session takes its time: to unlock, it derives a key.
-func callControl(ctx context.Context, home, id, method, path string, body io.Reader) ([]byte, error) {
-	socket := filepath.Join(home, "sessions", id, "control.sock")
-	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialUnix(ctx, socket)
-		},
-	}}
-	defer client.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, method, "http://session"+path, body)
-	if err != nil {
-		return nil, err
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return nil, errors.New("the session does not answer on its control socket")
-	}
-	defer res.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))
-	if err != nil {
-		return nil, errors.New("the session's answer broke off")
-	}
-	if res.StatusCode >= 300 {
-		return nil, fmt.Errorf("the session refused with status %d", res.StatusCode)
-	}
-	return raw, nil
 }

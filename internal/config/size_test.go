@@ -1,13 +1,11 @@
-package main
+package config_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
 
-func TestTheLimitsOfABoxAreRead(t *testing.T) {
+func TestTheLimitsOfASandboxAreRead(t *testing.T) {
 	for _, c := range []struct {
 		text   string
 		memory int64 // -1: not set
@@ -42,14 +40,10 @@ func TestTheLimitsOfABoxAreRead(t *testing.T) {
 		{`swap = "1g"`, 0, 0, "unknown key sandbox.swap"},
 	} {
 		t.Run(c.text, func(t *testing.T) {
-			home := t.TempDir()
-			if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte("[sandbox]\n"+c.text+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			conf, err := readConfig(home)
+			conf, err := read(t, "[sandbox]\n"+c.text+"\n")
 			if c.fault != "" {
 				if err == nil || !strings.Contains(err.Error(), c.fault) {
-					t.Errorf("readConfig = %v, want %q", err, c.fault)
+					t.Errorf("Read: %v, want %q", err, c.fault)
 				}
 				return
 			}

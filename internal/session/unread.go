@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/ALRubinger/aileron/internal/format"
-	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -42,25 +41,11 @@ func (u *unreadGrants) noteVault(err error) bool {
 	return true
 }
 
-// isUnread reports whether a fault of the store is one of reading, and its
-// reason.
-func isUnread(fault error) (reason proxy.Reason, unread bool) {
-	var entry *store.UnreadableError
-	var all *store.StoreError
-	switch {
-	case errors.As(fault, &entry):
-		return proxy.ReasonConnectorUnreadable, true
-	case errors.As(fault, &all):
-		return proxy.ReasonStoreUnreadable, true
-	}
-	return "", false
-}
-
 // keepUnread returns connectors with those of before that could not be read
 // again in their places, and takes down which they are.
 func (u *unreadGrants) keepUnread(connectors, before []*spec.Connector, faults []error) []*spec.Connector {
 	for _, fault := range faults {
-		reason, unread := isUnread(fault)
+		reason, unread := store.Unreadable(fault)
 		if !unread {
 			continue
 		}
@@ -73,7 +58,7 @@ func (u *unreadGrants) keepUnread(connectors, before []*spec.Connector, faults [
 			}
 			connectors = slices.DeleteFunc(connectors, func(o *spec.Connector) bool { return o.FQN == c.FQN })
 			connectors = append(connectors, c)
-			u.connectors[c.FQN] = reason
+			u.connectors[c.FQN] = proxy.Reason(reason)
 		}
 	}
 	return connectors
@@ -81,57 +66,40 @@ func (u *unreadGrants) keepUnread(connectors, before []*spec.Connector, faults [
 
 // homeMissing returns an error when the home is not the directory any more that
 // it was at the session's start: it was moved away, or unmounted.
-func (s *session) homeMissing() error {
-	now, err := os.Stat(s.home)
+func (s *Session) homeMissing() error {
+	now, err := os.Stat(s.opts.Home)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s is not there: it was moved or unmounted", s.home)
-	case err == nil && s.place != nil && !os.SameFile(now, s.place):
-		return fmt.Errorf("%s is another directory now: it was replaced or unmounted", s.home)
+		return fmt.Errorf("%s is not there: it was moved or unmounted", s.opts.Home)
+	case err == nil && s.home != nil && !os.SameFile(now, s.home):
+		return fmt.Errorf("%s is another directory now: it was replaced or unmounted", s.opts.Home)
 	}
 	return nil // what else is wrong with it shows where it is read
 }
 
 // withhold denies every operation of a connector while the home is missing.
-func (g *granter) withhold(missing error) {
-	g.complain("the home is missing; requests that need a connector are refused until it is back", missing)
-	if g.complained[missing.Error()] {
+func (l *loader) withhold(missing error) {
+	l.warnOnce("the home is missing; requests that need a connector are refused until it is back", missing)
+	if l.warned[missing.Error()] {
 		return
 	}
-	g.unread = &unreadGrants{connectors: map[spec.FQN]proxy.Reason{}}
-	for _, c := range g.connectors {
-		g.unread.connectors[c.FQN] = proxy.ReasonHomeMissing
+	l.unread = &unreadGrants{connectors: map[spec.FQN]proxy.Reason{}}
+	for _, c := range l.connectors {
+		l.unread.connectors[c.FQN] = proxy.ReasonHomeMissing
 	}
-	if grants, err := g.grants(g.connectors, nil); err == nil {
-		g.s.plane.SetGrants(grants)
+	if grants, err := l.grants(l.connectors, nil); err == nil {
+		l.s.plane.SetGrants(grants)
 	}
 }
 
 // missed counts a load that could not read everything, and reports whether it
 // is the first one: that may be a moment without descriptors.
-func (g *granter) missed() bool {
-	g.misses++
-	if g.misses == 1 {
-		g.print = ""
+func (l *loader) missed() bool {
+	l.misses++
+	if l.misses == 1 {
+		l.fingerprint = ""
 		return true
 	}
-	g.complain("what this session may do could not be read; requests that need it are refused until it can", g.unread.cause)
+	l.warnOnce("what this session may do could not be read; requests that need it are refused until it can", l.unread.cause)
 	return false
-}
-
-// storeHint adds what to do about installed connectors that cannot be used.
-func storeHint(err error) error {
-	var failed []error
-	if joined, ok := errors.Unwrap(err).(interface{ Unwrap() []error }); ok {
-		failed = joined.Unwrap()
-	} else {
-		failed = []error{err}
-	}
-	for _, e := range failed {
-		if _, unread := isUnread(e); !unread && e != nil {
-			return hint.New(err, "install the connector again from its source, or remove it with: aileron connector remove FQN")
-		}
-	}
-	mend := first(systemHint(err), "check the disk and the rights on the home")
-	return hint.New(err, "nothing is known to be changed: %s", mend)
 }

@@ -1,0 +1,172 @@
+// Package config reads config.toml, the settings of one home:
+//
+//	conf, err := config.Read(home)
+//
+// A missing file is an empty one. A key that this version does not know, a
+// value with which no session can work and a file of a newer aileron are
+// refused: a setting that its owner believes in must not be ignored. Flags and
+// the environment come before the file; the commands merge them.
+// docs/configuration.md describes every key.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/ALRubinger/aileron/internal/format"
+	"github.com/ALRubinger/aileron/internal/hint"
+)
+
+// Config is the content of config.toml. Its zero value means the defaults.
+type Config struct {
+	Format   int `toml:"format"` // of the file; 0 is the first
+	Upstream struct {
+		Resolve []string `toml:"resolve"` // HOST:PORT:ADDR
+		CA      string   `toml:"ca"`      // file of extra roots
+		Proxy   string   `toml:"proxy"`   // http://…
+	} `toml:"upstream"`
+	Tunnel []string `toml:"tunnel"` // HOST or HOST:PORT, not decrypted
+	Audit  struct {
+		Durability string `toml:"durability"` // normal (default) or full
+	} `toml:"audit"`
+	Limits  Limits  `toml:"limits"`
+	Sandbox Sandbox `toml:"sandbox"`
+}
+
+// Sandbox is what a sandbox may use, and how long aileron waits for its engine.
+type Sandbox struct {
+	Memory        *MemorySize `toml:"memory"` // nil: the default; 0: no limit
+	CPUs          *CPUCount   `toml:"cpus"`   // likewise
+	EngineTimeout Duration    `toml:"engine_timeout"`
+}
+
+// Limits bounds what clients and upstreams may use. Sizes are in bytes; 0 means
+// the default of docs/configuration.md.
+type Limits struct {
+	HeadTimeout           Duration `toml:"head_timeout"`
+	HandshakeTimeout      Duration `toml:"handshake_timeout"`
+	IdleTimeout           Duration `toml:"idle_timeout"`
+	BodyTimeout           Duration `toml:"body_timeout"`
+	WriteTimeout          Duration `toml:"write_timeout"`
+	DialTimeout           Duration `toml:"dial_timeout"`
+	ResponseHeaderTimeout Duration `toml:"response_header_timeout"`
+	UpstreamIdleTimeout   Duration `toml:"upstream_idle_timeout"`
+	DrainTimeout          Duration `toml:"drain_timeout"`
+	HeadBytes             int      `toml:"head_bytes"`
+	HeadFields            int      `toml:"head_fields"`
+	BodyBytes             int64    `toml:"body_bytes"`
+	Connections           int      `toml:"connections"`
+	Requests              int      `toml:"requests"`
+	Rate                  int      `toml:"rate"`
+	MemoryBytes           int64    `toml:"memory_bytes"`
+}
+
+// Duration is a positive [time.Duration], written as "1m30s".
+type Duration time.Duration
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err == nil && v <= 0 {
+		err = errors.New("it is not positive")
+	}
+	*d = Duration(v)
+	return err
+}
+
+// Read reads config.toml of a home. An error is an [*UnreadableError] for a
+// file that could not be read, and a [*format.Error] for one of a newer
+// aileron.
+func Read(home string) (Config, error) {
+	var c Config
+	path := filepath.Join(home, "config.toml")
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, nil
+	}
+	if err != nil {
+		return Config{}, &UnreadableError{err}
+	}
+	if err := checkFormat(raw, path); err != nil {
+		return Config{}, err
+	}
+	meta, err := toml.Decode(string(raw), &c)
+	if err != nil {
+		return Config{}, hint.New(fmt.Errorf("read %s: %w", path, err), "correct the file, or remove it to get the defaults")
+	}
+	if extra := meta.Undecoded(); len(extra) > 0 {
+		var names []string
+		for _, k := range extra {
+			names = append(names, k.String())
+		}
+		err := fmt.Errorf("read %s: unknown key %s", path, strings.Join(names, ", "))
+		return Config{}, hint.New(err, "docs/configuration.md lists the keys")
+	}
+	if err := c.Limits.check(); err != nil {
+		return Config{}, hint.New(fmt.Errorf("read %s: %w", path, err), "leave the key out to get its default")
+	}
+	return c, nil
+}
+
+// newestFormat is the newest format of config.toml that this aileron knows.
+const newestFormat = format.First
+
+// checkFormat returns a [*format.Error] for a file of a newer format, whatever
+// else is in it.
+func checkFormat(raw []byte, path string) error {
+	var f struct {
+		Format any `toml:"format"`
+	}
+	if _, err := toml.Decode(string(raw), &f); err != nil || f.Format == nil {
+		return nil //nolint:nilerr // the whole is decoded next
+	}
+	if n, ok := f.Format.(int64); !ok || n > newestFormat {
+		return &format.Error{Path: path, Format: fmt.Sprint(f.Format), Known: newestFormat}
+	}
+	return nil
+}
+
+// UnreadableError is returned for a config.toml that exists and could not be
+// read.
+type UnreadableError struct{ Err error }
+
+func (e *UnreadableError) Error() string { return "read the configuration: " + e.Err.Error() }
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// ErrorClass is the class of CONTRACT section 4.
+func (*UnreadableError) ErrorClass() string { return "unavailable" }
+
+// ErrorReason is the reason of CONTRACT section 4.
+func (*UnreadableError) ErrorReason() string { return "config_unreadable" }
+
+// minMemory is the smallest memory_bytes with which a session can serve one
+// connection, which may have only a part of it, with an upload over HTTP/2.
+const minMemory = 1 << 20
+
+// check returns an error that names the limit with which no session can work.
+func (l Limits) check() error {
+	for _, limit := range []struct {
+		key   string
+		value int64
+	}{
+		{"head_bytes", int64(l.HeadBytes)}, {"head_fields", int64(l.HeadFields)}, {"body_bytes", l.BodyBytes},
+		{"connections", int64(l.Connections)}, {"requests", int64(l.Requests)}, {"rate", int64(l.Rate)},
+		{"memory_bytes", l.MemoryBytes},
+	} {
+		if limit.value < 0 {
+			return fmt.Errorf("limits.%s is %d; it must not be negative", limit.key, limit.value)
+		}
+	}
+	if l.MemoryBytes != 0 && l.MemoryBytes < minMemory {
+		return fmt.Errorf("limits.memory_bytes is %d; it must be at least %d, or no connection can be served",
+			l.MemoryBytes, minMemory)
+	}
+	return nil
+}

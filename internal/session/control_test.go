@@ -1,0 +1,130 @@
+package session
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// call sends a request to the control socket of a session.
+func call(t *testing.T, s *Session, method, path, body string) (string, error) {
+	t.Helper()
+	raw, err := callControl(t.Context(), s.opts.Home, s.ID(), method, path, strings.NewReader(body))
+	return string(raw), err
+}
+
+// A session shows its owner its own rows, and not those of other sessions.
+func TestTheControlSocketShowsTheNewestRowsOfItsSession(t *testing.T) {
+	s := open(t, newOptions(t))
+	for i := range 5 {
+		for _, id := range []string{s.ID(), "01THEIRS"} {
+			if _, err := s.audit.Append(t.Context(), audit.Row{Event: audit.EventProxyStarted, SessionID: id, Status: i}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	raw, err := call(t, s, "GET", "/v1/audit?limit=2", "")
+	fatal(t, err)
+	var list []audit.Row
+	if err := json.Unmarshal([]byte(raw), &list); err != nil || len(list) != 2 {
+		t.Fatalf("%s, %v; want two rows", raw, err)
+	}
+	for i, row := range list {
+		if row.SessionID != s.ID() || row.Status != 3+i {
+			t.Errorf("row %d is %s %d, want %s %d", i, row.SessionID, row.Status, s.ID(), 3+i)
+		}
+	}
+	if raw, err := call(t, s, "GET", "/v1/audit/"+list[0].ID, ""); err != nil || !strings.Contains(raw, list[0].ID) {
+		t.Errorf("GET /v1/audit/{id}: %s, %v", raw, err)
+	}
+	for path, want := range map[string]string{"/v1/audit?limit=-1": "400", "/v1/audit?limit=x": "400", "/v1/audit/01NONE": "404"} {
+		if _, err := call(t, s, "GET", path, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("GET %s: %v, want a refusal with %s", path, err, want)
+		}
+	}
+}
+
+// Whatever is asked of a session that is still being opened is refused, except
+// its stop.
+func TestASessionThatStartsRefusesAllButItsStop(t *testing.T) {
+	s := newSession(newOptions(t))
+	s.dir = filepath.Join(sessionsDir(s.opts.Home), s.id)
+	fatal(t, s.makeDir(t.Context()))
+	defer s.release() //nolint:errcheck // it has no log
+	for _, path := range []string{"/healthz", "/v1/session", "/v1/audit", "/v1/audit/01X", "/v1/vault/status"} {
+		if _, err := call(t, s, "GET", path, ""); err == nil || !strings.Contains(err.Error(), "503") {
+			t.Errorf("GET %s: %v, want a refusal with 503", path, err)
+		}
+	}
+	if err := Unlock(t.Context(), s.opts.Home, s.id, []byte(testPassphrase)); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("Unlock: %v, want a refusal with 503", err)
+	}
+	out, err := call(t, s, "POST", "/v1/session/stop", "{}")
+	if err != nil || !strings.Contains(out, "stopping") || !s.opts.Stop.Requested() {
+		t.Errorf("POST /v1/session/stop: %q, %v; it is requested: %v", out, err, s.opts.Stop.Requested())
+	}
+}
+
+// flushed is a response that has left when it is flushed.
+type flushed struct {
+	*httptest.ResponseRecorder
+	flush func()
+}
+
+func (f flushed) Flush() { f.flush() }
+
+// The end of a session does not wait for the client that asked for it.
+func TestAStopIsAnsweredBeforeTheEndBegins(t *testing.T) {
+	s := newSession(Options{})
+	w := flushed{ResponseRecorder: httptest.NewRecorder()}
+	left := ""
+	w.flush = func() {
+		if s.opts.Stop.Requested() {
+			t.Error("the session ends before the response has left")
+		}
+		left = w.Body.String()
+	}
+	s.controlStop(w, nil)
+	want := "{\"status\":\"stopping\"}\n"
+	if left != want || w.Code != 202 || w.Header().Get("Content-Length") != strconv.Itoa(len(want)) {
+		t.Errorf("%d %v %q left, want 202 and the whole of %q", w.Code, w.Header(), left, want)
+	}
+	if !s.opts.Stop.Requested() {
+		t.Error("the session is not asked to end")
+	}
+}
+
+// A running session injects again once its vault is unlocked, and not with a
+// wrong passphrase.
+func TestAVaultIsUnlockedForARunningSession(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	bind(t, o, "work")
+	s := open(t, o)
+	status := func() string {
+		raw, err := call(t, s, "GET", "/v1/vault/status", "")
+		fatal(t, err)
+		return strings.TrimSpace(raw)
+	}
+	if got, want := status(), `{"initialised":true,"locked":false}`; got != want {
+		t.Errorf("open: the vault is %s, want %s", got, want)
+	}
+	fatal(t, s.vault.SetLocked(true))
+	s.loader.refresh(t.Context(), true)
+	if got, want := status(), `{"initialised":true,"locked":true}`; got != want {
+		t.Errorf("locked: the vault is %s, want %s", got, want)
+	}
+	fatal(t, s.vault.SetLocked(false))
+	if err := Unlock(t.Context(), o.Home, s.ID(), []byte("wrong horse")); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("a wrong passphrase: %v, want a refusal with 403", err)
+	}
+	fatal(t, Unlock(t.Context(), o.Home, s.ID(), []byte(testPassphrase)))
+	if got, want := status(), `{"initialised":true,"locked":false}`; got != want {
+		t.Errorf("unlocked: the vault is %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,136 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/filelock"
+	"github.com/ALRubinger/aileron/internal/format"
+	"github.com/ALRubinger/aileron/internal/hint"
+)
+
+// newestFormat is the newest format of session.json that this aileron knows.
+const newestFormat = format.First
+
+// description is <home>/sessions/<id>/session.json. A session that has one is
+// listed.
+type description struct {
+	Format  int       `json:"format"`
+	ID      string    `json:"id"`
+	PID     int       `json:"pid"`
+	Agent   string    `json:"agent"`
+	Mode    string    `json:"mode"`
+	Started time.Time `json:"started"`
+}
+
+// sessionsDir returns the directory that has one of each session.
+func sessionsDir(home string) string { return filepath.Join(home, "sessions") }
+
+// Alive reports whether the process of a session still runs: it holds the lock
+// of the session's directory. The id may come from a container's label, so one
+// that is no id is not used as a path.
+func Alive(home, id string) bool {
+	if strings.Trim(id, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return false
+	}
+	return filelock.Held(filepath.Join(sessionsDir(home), id, "lock"))
+}
+
+// Running returns the ids of the sessions of a home whose processes run.
+func Running(home string) (ids []string) {
+	entries, _ := os.ReadDir(sessionsDir(home)) // an error: no session has ever run
+	for _, e := range entries {
+		if Alive(home, e.Name()) {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids
+}
+
+// makeDir creates sessions/<id> with a lock that lives as long as the process,
+// and opens the control socket before it writes the description that lists the
+// session: a session that is listed can be stopped.
+func (s *Session) makeDir(context.Context) error {
+	dir := filepath.Join(sessionsDir(s.opts.Home), s.id)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return s.homeHint(fmt.Errorf("make the session's directory: %w", err))
+	}
+	s.dir = dir
+	var err error
+	if s.lock, err = s.lockNewDir(); err != nil {
+		return fmt.Errorf("lock the session's directory: %w", err)
+	}
+	if err := s.serveControl(); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(description{
+		Format: newestFormat, ID: s.id, PID: os.Getpid(), Agent: s.opts.Agent, Mode: s.opts.Mode, Started: s.start.UTC(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "session.json"), append(raw, '\n'), 0o600); err != nil {
+		return s.homeHint(fmt.Errorf("write the session's description: %w", err))
+	}
+	return nil
+}
+
+// homeHint adds what can be done about a home that cannot be written.
+func (s *Session) homeHint(err error) error {
+	return hint.New(err, "check the disk and the rights on %s", s.opts.Home)
+}
+
+// lockNewDir locks the directory of this session. Alive, called by another
+// process, holds the lock for a moment; and a sweep that came before the lock
+// has removed the directory, which is then made again.
+func (s *Session) lockNewDir() (*os.File, error) {
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		lock, err := lockDir(s.opts.Locks, s.dir)
+		if err == nil {
+			return lock, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, fs.ErrNotExist) || time.Now().After(end) {
+			return nil, err
+		}
+		if err := os.MkdirAll(s.dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lockDir creates the lock of a session's directory and takes it without
+// waiting, see [filelock.Locker.Lock].
+func lockDir(locks filelock.Locker, dir string) (*os.File, error) {
+	return locks.Lock(filepath.Join(dir, "lock"), unix.LOCK_EX|unix.LOCK_NB)
+}
+
+// isDescribed reports whether the session of a directory has begun.
+func isDescribed(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "session.json"))
+	return err == nil
+}
+
+// readDescription reads the description in a session's directory. The error
+// wraps [fs.ErrNotExist] if there is none, and is a [*format.Error] for a
+// session of a newer aileron, which alone may remove the directory.
+func readDescription(dir string) (d description, err error) {
+	path := filepath.Join(dir, "session.json")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return d, fmt.Errorf("read the session's description: %w", err)
+	}
+	if err := format.CheckJSON(raw, path, newestFormat); err != nil {
+		return d, err
+	}
+	_ = json.Unmarshal(raw, &d) // a process that was killed while it wrote left none
+	return d, nil
+}

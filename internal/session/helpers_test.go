@@ -1,0 +1,137 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/store"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+const (
+	exampleGitHub  = "../../examples/connectors/github"
+	githubFQN      = spec.FQN("github://alrubinger/aileron-connector-github")
+	testPassphrase = "correct horse battery"
+	testToken      = "ghp_0123456789abcdefABCDEF+/=tok"
+)
+
+// newOptions returns options for a home of the test's own, with a vault that is
+// cheap to open.
+func newOptions(t *testing.T) Options {
+	t.Helper()
+	home := t.TempDir()
+	open := func() *vault.Vault { return vault.Open(filepath.Join(home, "vault"), vault.TestOnlyWorkFactor(10)) }
+	return Options{Home: home, Agent: "curl", Mode: "proxy", Vault: open(),
+		Unlock: func(context.Context) (*vault.Vault, error) {
+			v := open()
+			return v, v.Unlock([]byte(testPassphrase))
+		}}
+}
+
+// logTo makes the session log to a buffer.
+func (o *Options) logTo(b *bytes.Buffer) { o.Log = slog.New(slog.NewTextHandler(b, nil)) }
+
+// install installs the connector for GitHub.
+func install(t *testing.T, home string) {
+	t.Helper()
+	s, err := store.Open(filepath.Join(home, "store"))
+	fatal(t, err)
+	_, err = s.Install(t.Context(), exampleGitHub, store.InstallOptions{})
+	fatal(t, err)
+}
+
+// bind binds a credential for GitHub to identities, in a vault that it creates.
+func bind(t *testing.T, o Options, identities ...string) {
+	t.Helper()
+	if !o.Vault.Initialised() {
+		fatal(t, o.Vault.Init([]byte(testPassphrase)))
+	}
+	for _, identity := range identities {
+		name, err := o.Vault.BindingName("bearer", string(githubFQN), identity)
+		fatal(t, err)
+		secret, err := vault.NewSecret([]byte(testToken))
+		fatal(t, err)
+		fatal(t, o.Vault.Bind(vault.Binding{Name: name, Kind: "bearer", Connector: string(githubFQN), Identity: identity}, secret))
+	}
+	o.Vault.Lock()
+}
+
+// open opens a session, and abandons it when the test ends if it is still open.
+func open(t *testing.T, o Options) *Session {
+	t.Helper()
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if Alive(o.Home, s.ID()) {
+			s.Abandon(context.Background())
+		}
+	})
+	return s
+}
+
+// rows returns the rows of a home's log.
+func rows(t *testing.T, home string) []audit.Row {
+	t.Helper()
+	log, err := audit.OpenReader(filepath.Join(home, "audit.db"))
+	fatal(t, err)
+	defer log.Close()
+	list, err := log.List(t.Context(), audit.Filter{})
+	fatal(t, err)
+	return list
+}
+
+// events returns the events of a home's log.
+func events(t *testing.T, home string) (names []string) {
+	t.Helper()
+	for _, r := range rows(t, home) {
+		names = append(names, r.Event)
+	}
+	return names
+}
+
+// left returns the names of the directories of sessions.
+func left(t *testing.T, home string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(sessionsDir(home))
+	fatal(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func checkEvents(t *testing.T, home string, want ...string) {
+	t.Helper()
+	if got := events(t, home); !slices.Equal(got, want) {
+		t.Errorf("the log has the events %q, want %q", got, want)
+	}
+}
+
+// until polls for what only a defect prevents.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(2 * time.Minute); !done(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("it did not happen: %s", what)
+		}
+	}
+}
+
+func fatal(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

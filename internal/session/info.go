@@ -1,0 +1,53 @@
+package session
+
+import (
+	"context"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// ID returns the session's id, a ULID.
+func (s *Session) ID() string { return s.id }
+
+// Token returns the secret that authorises clients of a listener that proves
+// nothing. It is for the session's own command only.
+func (s *Session) Token() string { return s.token }
+
+// Dir returns the session's directory, which Close removes.
+func (s *Session) Dir() string { return s.dir }
+
+// RootPEM returns the certificate of the session's CA.
+func (s *Session) RootPEM() []byte { return s.ca.RootPEM() }
+
+// Connectors returns the connectors of the last load. The list is replaced and
+// never changed.
+func (s *Session) Connectors() []*spec.Connector { return s.loader.installed() }
+
+// Placeholders returns the variables, as NAME=VALUE, with which connectors
+// stand for credentials that the command must not have.
+func (s *Session) Placeholders() []string {
+	var env []string
+	for _, c := range s.Connectors() {
+		for _, p := range c.Placeholders {
+			env = append(env, p.Env+"="+p.Value)
+		}
+	}
+	return env
+}
+
+// RecordDisabled records sandbox.proxy.disabled: no sandbox is mediated, and
+// why. If the log cannot be written now, it gets the event later, as
+// session.started or the session's end waits for it.
+func (s *Session) RecordDisabled(ctx context.Context, reason, cause string) {
+	row := s.row(audit.EventSandboxDisabled, map[string]any{"cause": cause, "agent": s.opts.Agent, "mode": s.opts.Mode})
+	row.Decision, row.Reason = audit.DecisionDisabled, reason
+	if err := s.audit.AppendSoon(ctx, row); err != nil {
+		s.opts.Log.Warn("an audit row could not be written", "event", audit.EventSandboxDisabled, "error", err)
+	}
+}
+
+// row returns a row of the session.
+func (s *Session) row(event string, fields map[string]any) audit.Row {
+	return audit.Row{Event: event, SessionID: s.id, Source: audit.SourceLauncher, Fields: fields}
+}

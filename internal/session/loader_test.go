@@ -1,0 +1,145 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// What is installed is read while the watch over the store replaces it; the
+// race detector reports a read without the lock.
+func TestConnectorsAreReadWhileTheyAreReloaded(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	s := open(t, o)
+	var reloading sync.WaitGroup
+	reloading.Go(func() {
+		for range 20 {
+			s.loader.refresh(t.Context(), true)
+		}
+	})
+	for range 20 {
+		if len(s.Placeholders()) == 0 {
+			t.Error("a reload shows no connector for a moment")
+		}
+	}
+	reloading.Wait()
+}
+
+// Of several bindings of a connector the session uses the one that is chosen;
+// it does not choose for its user.
+func TestABindingIsChosenByItsIdentity(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	bind(t, o, "work", "home")
+	for _, c := range []struct {
+		bindings   map[spec.FQN]string
+		want, hint string
+	}{
+		{nil, "it has the identities", "--bind " + string(githubFQN) + "="},
+		{map[spec.FQN]string{githubFQN: "play"}, `with the identity "play": it is not bound`, "aileron binding list"},
+		{map[spec.FQN]string{githubFQN: "home"}, "", ""},
+	} {
+		o.Bindings = c.bindings
+		s, err := Open(t.Context(), o)
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%v: %v", c.bindings, err)
+				continue
+			}
+			if grants, err := s.loader.grants(s.Connectors(), must(s.loader.choose(s.Connectors()))); err != nil ||
+				!strings.HasSuffix(grants.Bound[githubFQN].Binding, "/home") {
+				t.Errorf("%v: bound is %+v, %v", c.bindings, grants, err)
+			}
+			s.Abandon(t.Context())
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(hint.Of(err), c.hint) {
+			t.Errorf("%v: %v (%s); want %q (%s)", c.bindings, err, hint.Of(err), c.want, c.hint)
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// The user learns that operations will be refused for want of a credential.
+func TestAConnectorWithoutACredentialIsNamed(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	var lines []string
+	o.Infof = func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	open(t, o)
+	if len(lines) != 1 || !strings.Contains(lines[0], string(githubFQN)+" has no credential bound") {
+		t.Errorf("the lines are %q", lines)
+	}
+}
+
+// What a session records beside its requests waits for a log that cannot be
+// written now.
+func TestWhatASessionRecordsByTheWayWaitsForItsLog(t *testing.T) {
+	o := newOptions(t)
+	s := open(t, o)
+	fatal(t, s.Serve(t.Context(), false))
+	path, away := filepath.Join(o.Home, "audit.db"), filepath.Join(o.Home, "away.db")
+	fatal(t, os.Rename(path, away))
+	fatal(t, os.Mkdir(path, 0o700)) // nothing can be written here
+	s.loader.recordBroken(t.Context(), []error{errors.New("verify: its hash differs")})
+	s.RecordDisabled(t.Context(), "preflight_failed", "the image has no shell")
+	fatal(t, os.Remove(path))
+	fatal(t, os.Rename(away, path))
+	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	checkEvents(t, o.Home,
+		audit.EventSessionStarted, audit.EventConnectorVerifyFailed, audit.EventSandboxDisabled, audit.EventSessionEnded)
+}
+
+// A vault whose format cannot be read is not one whose bindings changed. What
+// fails at every load is logged once, and again when it fails anew.
+func TestWhatFailsAtEveryLoadIsLoggedOnce(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	bind(t, o, "default")
+	fatal(t, o.Vault.SetLocked(true)) // the session needs no passphrase
+	var out bytes.Buffer
+	o.logTo(&out)
+	s := open(t, o)
+	for _, dir := range []string{"vault", "store"} {
+		blocked := filepath.Join(o.Home, dir, "format")
+		for round := range 2 {
+			fatal(t, os.Mkdir(blocked, 0o700)) // reading a directory fails
+			for range 5 {
+				s.loader.refresh(t.Context(), true)
+			}
+			fatal(t, os.Remove(blocked))
+			s.loader.refresh(t.Context(), true)
+			logged := out.String()
+			out.Reset()
+			if strings.Count(logged, "\n") != 1 || !strings.Contains(logged, "could not be read; requests that need it are refused until it can") {
+				t.Errorf("%s, time %d: %q, want one line about what could not be read", dir, round+1, logged)
+			}
+		}
+	}
+	for _, dir := range []string{"vault", "store"} {
+		fatal(t, os.Mkdir(filepath.Join(o.Home, dir, "format"), 0o700))
+	}
+	for range 5 {
+		s.loader.refresh(t.Context(), true)
+		s.loader.warnOnce("another thing", errors.New("of every load"))
+	}
+	if logged := out.String(); strings.Count(logged, "\n") != 2 {
+		t.Errorf("two faults, five loads: %q, want two lines", logged)
+	}
+}

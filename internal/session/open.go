@@ -1,0 +1,130 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/internal/auditlog"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/hostport"
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+// The steps of [Open], in their order.
+
+func newSession(opts Options) *Session {
+	return &Session{opts: opts.withDefaults(), id: audit.NewID(), vault: opts.Vault, start: time.Now(), ready: make(chan struct{})}
+}
+
+// makeToken makes the secret by which clients of a listener that proves nothing
+// are known.
+func (s *Session) makeToken(context.Context) error {
+	var raw [32]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		return fmt.Errorf("make the session's token: %w", err)
+	}
+	s.token = base64.RawURLEncoding.EncodeToString(raw[:])
+	return nil
+}
+
+// noteHome remembers which directory the home is, see homeMissing.
+func (s *Session) noteHome(context.Context) (err error) {
+	if s.home, err = os.Stat(s.opts.Home); err != nil {
+		return fmt.Errorf("look at the home: %w", err)
+	}
+	return nil
+}
+
+// openLog opens the audit log. A session does not begin on a damaged one: it
+// could not record its requests.
+func (s *Session) openLog(context.Context) (err error) {
+	r := auditlog.Reporter{Log: s.opts.Log}
+	s.audit, err = audit.Open(filepath.Join(s.opts.Home, "audit.db"), audit.Options{
+		Durability: s.opts.Config.Audit.Durability, Session: s.id,
+		OnBroken: r.Broken, OnOutage: r.Outage, OnLost: r.Lost, OnDamage: r.Damaged,
+	})
+	if err == nil {
+		err = s.audit.Damage()
+	}
+	return openHint(err, s.opts.Home)
+}
+
+// openHint adds what can be done about a log with which no session can begin.
+func openHint(err error, home string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, new(*audit.SchemaError)):
+		return auditlog.Hint(err)
+	case audit.IsDamaged(err):
+		return hint.New(err, "recover what can be read with: aileron audit recover (it keeps the old file); "+
+			"or move a damaged audit.db away")
+	}
+	return hint.New(err, "without it no request is sent; check the disk, and the permissions of %s", home)
+}
+
+func (s *Session) openStore(context.Context) (err error) {
+	if s.store, err = store.Open(filepath.Join(s.opts.Home, "store")); err != nil {
+		return fmt.Errorf("open the connector store: %w", err)
+	}
+	return nil
+}
+
+// makePlane loads the first grants, which unlocks the vault if a credential is
+// bound, and makes the plane and its CA.
+func (s *Session) makePlane(ctx context.Context) error {
+	s.loader = &loader{s: s}
+	first, err := s.loader.load(ctx)
+	if err != nil {
+		return err
+	}
+	tunnel, err := tunnelHosts(s.opts.Config.Tunnel, first.Index)
+	if err != nil {
+		return err
+	}
+	if s.ca, err = ca.NewSession(ca.Options{Session: s.id}); err != nil {
+		return fmt.Errorf("make the session's CA: %w", err)
+	}
+	limits := planeLimits(s.opts.Config.Limits)
+	limitGarbage(limits)
+	s.plane, err = proxy.New(proxy.Config{
+		Session: s.id, Agent: s.opts.Agent, Token: s.token, CA: s.ca, Audit: s.audit,
+		Passthrough: s.opts.Passthrough, Tunnel: tunnel, Upstream: s.opts.Upstream, Limits: limits,
+		Log: s.opts.Log, Started: s.start,
+	})
+	if err != nil {
+		return err
+	}
+	s.plane.SetGrants(first)
+	return nil
+}
+
+// tunnelHosts returns the canonical form of the hosts that are tunnelled
+// undecrypted. One that a connector names cannot be among them: it is either
+// decrypted or not.
+func tunnelHosts(list []string, index *spec.Index) ([]string, error) {
+	var out []string
+	for _, entry := range list {
+		a, err := hostport.Parse(entry, 443)
+		if err != nil || a.Addr.IsValid() {
+			return nil, hint.New(fmt.Errorf("read config.toml: tunnel names %q, which is no plain HOST or HOST:PORT", entry),
+				`write it as tunnel = ["pinned.example", "other.example:8443"]`)
+		}
+		if index.Covers(a.Host, a.Port) {
+			return nil, hint.New(fmt.Errorf("read config.toml: tunnel names %s, and an installed connector does too", a),
+				"remove it from the list, or remove the connector: what is not decrypted can be neither matched nor injected")
+		}
+		out = append(out, a.String())
+	}
+	return out, nil
+}

@@ -1,0 +1,170 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// A session that is served and closed has a first and a last event, and leaves
+// nothing else.
+func TestASessionBeginsAndEndsInTheLog(t *testing.T) {
+	o := newOptions(t)
+	s := open(t, o)
+	if got := left(t, o.Home); !slices.Equal(got, []string{s.ID()}) || !Alive(o.Home, s.ID()) {
+		t.Errorf("open: the directories are %q; alive: %v", got, Alive(o.Home, s.ID()))
+	}
+	fatal(t, s.Serve(t.Context(), true))
+	fatal(t, s.Close(t.Context(), 7, "the command ended"))
+	if got := left(t, o.Home); len(got) != 0 || Alive(o.Home, s.ID()) {
+		t.Errorf("closed: the directories are %q; alive: %v", got, Alive(o.Home, s.ID()))
+	}
+	list := rows(t, o.Home)
+	if len(list) != 2 {
+		t.Fatalf("the log has %d rows, want 2", len(list))
+	}
+	first, last := list[0], list[1]
+	if first.Event != audit.EventSessionStarted || first.SessionID != s.ID() || first.Fields["sealed"] != true ||
+		first.Fields["agent"] != "curl" || first.Fields["mode"] != "proxy" || first.Fields["egress"] != "deny" {
+		t.Errorf("the first row is %+v", first)
+	}
+	if last.Event != audit.EventSessionEnded || last.SessionID != s.ID() || last.Fields["exit_code"] != 7.0 ||
+		last.Fields["cause"] != "the command ended" {
+		t.Errorf("the last row is %+v", last)
+	}
+}
+
+// What is listened on is served until the session closes, and not after.
+func TestAListenerIsServedUntilClose(t *testing.T) {
+	s := open(t, newOptions(t))
+	fatal(t, s.Serve(t.Context(), false))
+	var addresses []string
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		fatal(t, err)
+		addresses = append(addresses, l.Addr().String())
+		s.Listen(t.Context(), l, proxy.Door{})
+	}
+	for _, at := range addresses {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+at+"/healthz", nil)
+		fatal(t, err)
+		res, err := http.DefaultTransport.RoundTrip(req)
+		fatal(t, err)
+		_ = res.Body.Close()
+	}
+	http.DefaultClient.CloseIdleConnections()
+	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	for _, at := range addresses {
+		if conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at); err == nil {
+			_ = conn.Close()
+			t.Errorf("%s accepts connections after Close", at)
+		}
+	}
+}
+
+// A session that did not serve has no events; one that was stopped before has
+// the last one, because it was listed.
+func TestASessionThatDidNotServe(t *testing.T) {
+	for name, want := range map[string][]string{"abandoned": nil, "stopped": {audit.EventSessionEnded}} {
+		t.Run(name, func(t *testing.T) {
+			o := newOptions(t)
+			o.Stop = NewStopRequest()
+			s := open(t, o)
+			if name == "stopped" {
+				o.Stop.Request()
+			}
+			s.Abandon(t.Context())
+			checkEvents(t, o.Home, want...)
+			if got := left(t, o.Home); len(got) != 0 {
+				t.Errorf("the directories %q are left", got)
+			}
+			for _, r := range rows(t, o.Home) {
+				if r.Fields["exit_code"] != float64(StoppedCode) || r.Fields["cause"] != StoppedCause {
+					t.Errorf("the row is %+v", r)
+				}
+			}
+		})
+	}
+}
+
+// A session that is stopped while it opens does not open.
+func TestAStopWhileASessionOpensEndsIt(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	bind(t, o, "work")
+	o.Stop = NewStopRequest()
+	o.Unlock = func(ctx context.Context) (*vault.Vault, error) { // as a prompt does
+		ids := Running(o.Home)
+		if len(ids) != 1 {
+			t.Errorf("the sessions %q run, want one", ids)
+			return nil, errors.New("no session")
+		}
+		if err := (State{ID: ids[0], State: "running"}).Stop(context.WithoutCancel(ctx), o.Home); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if s, err := Open(t.Context(), o); !errors.Is(err, ErrStopped) || s != nil {
+		t.Errorf("Open = %v, %v; want ErrStopped", s, err)
+	}
+	checkEvents(t, o.Home, audit.EventSessionEnded)
+}
+
+// No session begins on a log that cannot be trusted or written, and none that
+// fails leaves a directory.
+func TestASessionThatCannotOpenLeavesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(o *Options)
+		want  string
+		hint  string
+	}{
+		"log": {func(o *Options) { fatal(t, os.Mkdir(filepath.Join(o.Home, "audit.db"), 0o700)) },
+			"audit", "without it no request is sent"},
+		"store": {func(o *Options) { fatal(t, os.WriteFile(filepath.Join(o.Home, "store"), nil, 0o600)) },
+			"open the connector store", ""},
+		"tunnel":  {func(o *Options) { o.Config.Tunnel = []string{"192.0.2.1"} }, "no plain HOST or HOST:PORT", "write it as"},
+		"covered": {func(o *Options) { o.Config.Tunnel = []string{"api.github.com"} }, "an installed connector does too", "remove it from the list"},
+		"binding": {func(o *Options) { o.Bindings = map[spec.FQN]string{"github://acme/none": "work"} },
+			"no such connector is installed", "aileron connector list"},
+		"vault": {func(o *Options) {
+			o.Unlock = func(context.Context) (*vault.Vault, error) { return nil, errors.New("no passphrase") }
+		}, "no passphrase", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOptions(t)
+			if name != "store" {
+				install(t, o.Home)
+			}
+			bind(t, o, "work")
+			c.spoil(&o)
+			_, err := Open(t.Context(), o)
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(hint.Of(err), c.hint) {
+				t.Errorf("Open: %v (%s); want %q (%s)", err, hint.Of(err), c.want, c.hint)
+			}
+			if got := left(t, o.Home); len(got) != 0 {
+				t.Errorf("the directories %q are left", got)
+			}
+		})
+	}
+}
+
+// Rows that did not reach the log keep the directory: the next session's sweep
+// records what is not known.
+func TestASessionThatLostRowsKeepsItsDirectory(t *testing.T) {
+	if lostRows(nil) || lostRows(&audit.LostError{Kept: 1}) || !lostRows(&audit.LostError{Lost: 1}) {
+		t.Error("lostRows is not about rows that are nowhere")
+	}
+}
