@@ -153,7 +153,7 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	if r.code != 0 {
 		t.Fatalf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
-	contains(t, "the demo", r.out+r.err, "sealed box on podman", "ignores the proxy", "3 calls mediated, 2 refused")
+	contains(t, "the demo", r.out+r.err, "sealed sandbox on podman", "ignores the proxy", "3 calls proxied, 2 denied")
 }
 
 // What the suites build has cheap vaults, and cannot pass for a release.

@@ -37,22 +37,24 @@ func exitOn(err error) {
 // the audit log of AILERON_HOME, so that a story can tell of a log with times
 // and ids that are always the same.
 func writeRows(r io.Reader) error {
-	l, err := audit.Open(filepath.Join(os.Getenv("AILERON_HOME"), "audit.db"), audit.Options{})
+	home := os.Getenv("AILERON_HOME")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return err
+	}
+	l, err := audit.Open(filepath.Join(home, "audit.db"), audit.Options{})
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	for dec := json.NewDecoder(r); ; {
+	for dec := json.NewDecoder(r); err == nil; {
 		var row audit.Row
-		if err := dec.Decode(&row); errors.Is(err, io.EOF) {
-			return l.Close()
-		} else if err != nil {
-			return err
-		}
-		if _, err := l.Append(context.Background(), row); err != nil {
-			return err
+		if err = dec.Decode(&row); err == nil {
+			_, err = l.Append(context.Background(), row)
 		}
 	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return errors.Join(err, l.Close())
 }
 
 // get is the program get: a client that uses the proxy and the roots of its

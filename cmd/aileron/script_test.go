@@ -1,0 +1,96 @@
+package main
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ALRubinger/aileron/ca"
+)
+
+// TestStories runs testdata/script: what a person does with the command line, and what they see. In each story
+//
+//   - AILERON_HOME is $WORK/home, which does not exist yet, and there is no keyring and no passphrase;
+//   - tracker/ is the connector github://acme/tracker, of which testdata/tracker has the files;
+//   - "origin" starts https://api.tracker.example on this machine, whose only valid token is in the file token, and sets
+//     $RESOLVE and $ORIGIN_CA for --resolve and --upstream-ca;
+//   - "await FILE" waits until a program in the background has written FILE;
+//   - get and audit-rows are programs, see [TestMain].
+//
+// Run one story with go test ./cmd/aileron -run Stories/first_use.
+func TestStories(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			for name, value := range map[string]string{"AILERON_HOME": env.WorkDir + "/home", "XDG_RUNTIME_DIR": env.WorkDir,
+				"DBUS_SESSION_BUS_ADDRESS": "", "TZ": "UTC", "TOKEN": storyToken} {
+				env.Setenv(name, value)
+			}
+			if err := os.WriteFile(filepath.Join(env.WorkDir, "token"), []byte(storyToken+"\n"), 0o600); err != nil {
+				return err
+			}
+			return os.CopyFS(filepath.Join(env.WorkDir, "tracker"), os.DirFS("testdata/tracker"))
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"origin": startOrigin, "await": awaitFile},
+	})
+}
+
+// storyToken is the credential of the stories: no program's output may contain it.
+const storyToken = "tracker-secret-0123456789abcdef"
+
+// startOrigin is the command origin of the stories.
+func startOrigin(ts *testscript.TestScript, _ bool, _ []string) {
+	authority, err := ca.NewSession(ca.Options{Session: "story"})
+	ts.Check(err)
+	roots := ts.MkAbs("origin-ca.pem")
+	ts.Check(os.WriteFile(roots, authority.RootPEM(), 0o600))
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf("api.tracker.example") },
+		MinVersion:     tls.VersionTLS12,
+	})
+	ts.Check(err)
+	server := &http.Server{Handler: http.HandlerFunc(serveTracker), ReadHeaderTimeout: time.Minute}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(l)
+	}()
+	ts.Defer(func() {
+		_ = server.Close()
+		<-served
+	})
+	at, _ := l.Addr().(*net.TCPAddr)
+	ts.Setenv("RESOLVE", "api.tracker.example:443:"+at.String())
+	ts.Setenv("ORIGIN_CA", roots)
+}
+
+// serveTracker answers a request that carries the token with what it asked for, and others with 401.
+func serveTracker(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer "+storyToken {
+		http.Error(w, "no valid token", http.StatusUnauthorized)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]string{"path": r.URL.Path, "authorization": r.Header.Get("Authorization")})
+}
+
+// awaitFile is the command await of the stories.
+func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
+	for end := time.Now().Add(time.Minute); ; {
+		if info, err := os.Stat(ts.MkAbs(args[0])); err == nil && info.Size() > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%s was not written", args[0])
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
