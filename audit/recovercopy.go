@@ -153,7 +153,7 @@ func (r *recovery) gap(from, to int64) {
 
 // rowCopier copies rows as they are stored.
 type rowCopier struct {
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // the recovery's own; the copier lives as long
 	to  *sql.Tx
 }
 
@@ -193,6 +193,7 @@ func (c *rowCopier) readable(r *recovery) error {
 
 // table copies rows in an order until one cannot be read.
 func (c *rowCopier) table(source *sql.DB, order string) (damaged bool, err error) {
+	//nolint:gosec // constants of ours
 	rows, err := source.QueryContext(c.ctx, "SELECT "+columns+" FROM events "+order)
 	if err != nil {
 		return true, unlessDamage(err)

@@ -225,9 +225,9 @@ func decode(kind int64, body []byte) (value any, size int, ok bool) {
 	switch {
 	case kind == 8 || kind == 9:
 		return kind - 8, 0, true
-	case kind >= 1 && kind <= 6 && sizes[kind] <= len(body):
-		size = sizes[kind]
-		n := int64(int8(body[0]))
+	case kind >= 1 && kind <= 6 && sizes[kind] <= len(body): //nolint:gosec // 1 to 6
+		size = sizes[kind]        //nolint:gosec // 1 to 6
+		n := int64(int8(body[0])) //nolint:gosec // two's complement, as SQLite stores it
 		for _, b := range body[1:size] {
 			n = n<<8 | int64(b)
 		}

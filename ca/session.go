@@ -192,7 +192,7 @@ func (s *Session) Leaf(host string) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.(*tls.Certificate), nil //nolint:forcetypeassert // the function above gives nothing else
+	return c.(*tls.Certificate), nil // the function above gives nothing else
 }
 
 func (s *Session) known(host string) *tls.Certificate {

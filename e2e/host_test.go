@@ -169,7 +169,7 @@ func TestTheProgramOfTheTestsIsNoRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(args ...string) result {
-		cmd := exec.Command(released, args...) //nolint:gosec // the built program
+		cmd := exec.Command(released, args...)
 		// Whatever the environment holds, the linker's word is not in it.
 		cmd.Env = append(harness.Env(u.home, passphrase), "testOnlyWorkFactor=10", "AILERON_TEST_ONLY_WORK_FACTOR=10")
 		return finish(t, cmd)

@@ -86,7 +86,7 @@ func (u *user) files(look func(string, io.Reader), pid string) bool {
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil //nolint:nilerr // gone meanwhile
+			return nil
 		case name == "proc" || name == "sys" || name == "dev":
 			return fs.SkipDir
 		case !d.Type().IsRegular():
@@ -95,14 +95,14 @@ func (u *user) files(look func(string, io.Reader), pid string) bool {
 		seen++
 		info, err := d.Info()
 		if err != nil {
-			return nil //nolint:nilerr // gone meanwhile
+			return nil
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && time.Unix(st.Ctim.Unix()).Before(since) {
 			return nil
 		}
 		f, err := root.Open(name)
 		if err != nil {
-			return nil //nolint:nilerr // gone meanwhile
+			return nil
 		}
 		defer f.Close()
 		look("files", f)

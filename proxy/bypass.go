@@ -90,7 +90,7 @@ func clientHello(c net.Conn) (helloRead, error) {
 	err := tls.Server(rec, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 		name = h.ServerName
 		return nil, errHelloRead
-	}}).Handshake()
+	}}).Handshake() //nolint:noctx // the caller has set a deadline
 	if !errors.Is(err, errHelloRead) {
 		return helloRead{}, err
 	}

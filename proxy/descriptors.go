@@ -45,7 +45,7 @@ func descriptorLimit() int {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {
 		return most
 	}
-	return int(min(l.Cur, most)) //nolint:gosec // bounded by most
+	return int(min(l.Cur, most))
 }
 
 // lobbySize returns how many connections may be refused at a time.

@@ -75,7 +75,7 @@ func (w *world) leave(n int) {
 
 // connectHead is what comes first on a tunnel to host.
 func connectHead(host string) string {
-	r, _ := http.NewRequest(http.MethodConnect, "http://"+host+":443", nil) //nolint:noctx // it is not sent
+	r, _ := http.NewRequest(http.MethodConnect, "http://"+host+":443", nil)
 	r.SetBasicAuth("x", testToken)
 	return "CONNECT " + host + ":443 HTTP/1.1\r\nHost: " + host + ":443\r\nProxy-Authorization: " + r.Header.Get("Authorization") + "\r\n\r\n"
 }

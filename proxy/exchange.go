@@ -295,7 +295,7 @@ type outcomeBody struct {
 	src    io.ReadCloser
 	left   int64 // of the announced length; -1: not announced
 	n      int64
-	client context.Context
+	client context.Context //nolint:containedctx // the request's own
 	end    func(n int64, reason Reason)
 	ended  bool
 }

@@ -122,7 +122,7 @@ type Plane struct {
 	waiters  chan struct{} // refusals whose answer waits
 	budget   *budget.Budget
 
-	draining  context.Context
+	draining  context.Context //nolint:containedctx // ends when the plane begins to drain
 	stopDrain context.CancelFunc
 	under     inflight      // exchanges that reach upstream
 	rate      *rate.Limiter // of requests

@@ -49,7 +49,7 @@ const (
 
 	// What the session cannot do at the moment.
 	reasonUnbound      Reason = "credential_not_bound"
-	reasonCredential   Reason = "credential_unusable"
+	reasonCredential   Reason = "credential_unusable" //nolint:gosec // a word
 	reasonVaultLocked  Reason = "vault_locked"
 	reasonVaultUnread  Reason = "vault_unreadable"
 	reasonAudit        Reason = "audit_unavailable"

@@ -65,7 +65,7 @@ func (c *seenConn) NetConn() net.Conn { return c.Conn }
 
 // CloseWrite ends the plane's half.
 func (c *seenConn) CloseWrite() error {
-	return c.Conn.(interface{ CloseWrite() error }).CloseWrite() //nolint:forcetypeassert // TCP or a unix socket
+	return c.Conn.(interface{ CloseWrite() error }).CloseWrite() // TCP or a unix socket
 }
 
 // sentConn is a client's end, which counts what it sends.
@@ -85,7 +85,7 @@ func (c *sentConn) NetConn() net.Conn { return c.Conn }
 
 // CloseWrite ends the client's half.
 func (c *sentConn) CloseWrite() error {
-	return c.Conn.(interface{ CloseWrite() error }).CloseWrite() //nolint:forcetypeassert // TCP or a unix socket
+	return c.Conn.(interface{ CloseWrite() error }).CloseWrite() // TCP or a unix socket
 }
 
 // taken waits until the plane has read all that a client of w.connect has

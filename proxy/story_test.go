@@ -36,7 +36,7 @@ func TestExchanges(t *testing.T) {
 			happened := run(t, told)
 			want, got := txtar.Format(told), txtar.Format(happened)
 			if *updateStories {
-				if err := os.WriteFile(file, got, 0o644); err != nil { //nolint:gosec // part of the sources
+				if err := os.WriteFile(file, got, 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return

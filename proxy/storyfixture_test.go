@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	storySecret = "tr4ck3r/Pa+t_9f8e7d6c5b4a39281706" //nolint:gosec // of no account
+	storySecret = "tr4ck3r/Pa+t_9f8e7d6c5b4a39281706"
 	storyToken  = "the-session-token"
 	storyFQN    = "github://acme/tracker"
 )
@@ -215,7 +215,7 @@ func (f *fixture) dial(ctx context.Context, set map[string]string, host string) 
 	name, _, err := net.SplitHostPort(target)
 	check(f.t, err)
 	client := tls.Client(conn, &tls.Config{RootCAs: f.roots, ServerName: cmp.Or(set["SNI"], name), MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"http/1.1"}, InsecureSkipVerify: set["SNI"] != ""}) //nolint:gosec // a hostile client goes on
+		NextProtos: []string{"http/1.1"}, InsecureSkipVerify: set["SNI"] != ""})
 	if err := client.HandshakeContext(ctx); err != nil {
 		return "[the TLS handshake failed]\n"
 	}

@@ -108,7 +108,7 @@ func (e *Engine) extraRoots(ctx context.Context, base Image) (string, error) {
 	const bundle = "/etc/ssl/certs/ca-certificates.crt"
 	own, err := os.ReadFile(bundle)
 	if err != nil {
-		return "", nil //nolint:nilerr // no bundle, no extra roots
+		return "", nil
 	}
 	files, err := e.OpenImage(ctx, base)
 	if err != nil {

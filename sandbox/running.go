@@ -43,7 +43,7 @@ type running struct {
 	e            *Engine
 	b            Box
 	box, gateway *engine.Container // gateway is nil where the box has none
-	live         context.Context   // until the box has ended
+	live         context.Context   //nolint:containedctx // until the box has ended
 
 	term   *terminal
 	stream *engine.Stream // the box's three streams

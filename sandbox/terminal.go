@@ -107,7 +107,7 @@ func (t *terminal) size() (height, width uint, ok bool) {
 		return 0, 0, false
 	}
 	w, h, err := term.GetSize(int(t.out.Fd()))
-	return uint(max(h, 0)), uint(max(w, 0)), err == nil //nolint:gosec // not negative
+	return uint(max(h, 0)), uint(max(w, 0)), err == nil
 }
 
 // resized tells of a new size; without a terminal, never.

@@ -138,7 +138,7 @@ func FuzzMatch(f *testing.F) {
 	f.Add(uint64(3), "HEAD", "j.w.example", "/%2e%2e/b/c")
 	f.Add(uint64(4), "GET", "w.example", "/a/../c")
 	f.Fuzz(func(t *testing.T, seed uint64, method, host, path string) {
-		r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test's choices
+		r := rand.New(rand.NewPCG(seed, 0))
 		c := &Connector{FQN: "hub://a/one", Version: "1.0.0"}
 		tool := Tool{Name: "tool"}
 		for i := range 1 + r.IntN(12) {

@@ -111,7 +111,7 @@ func (v *Vault) store(b Binding, s Secret) error {
 	if err != nil {
 		return err
 	}
-	inner, err := json.Marshal(sealedPart{b, s.Reveal()})
+	inner, err := json.Marshal(sealedPart{b, s.Reveal()}) //nolint:gosec // it is encrypted next
 	if err != nil {
 		return fmt.Errorf("seal the credential: %w", err)
 	}

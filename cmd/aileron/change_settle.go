@@ -75,7 +75,7 @@ func readChangeFile(from io.Reader, path string) (f changeFile, begun bool, err 
 		return f, false, err
 	}
 	if json.Unmarshal(raw, &f) != nil || f.Change.Done() == "" {
-		return f, false, nil
+		return f, false, nil //nolint:nilerr // a file cut short is settled as no change
 	}
 	return f, true, nil
 }

@@ -61,7 +61,7 @@ func TestBashCompletes(t *testing.T) {
 		__start_aileron
 		printf '%s\n' "${COMPREPLY[@]%% *}"`
 		args := []string{"--norc", "-c", script, "bash", filepath.Join(dir, "completions/aileron.bash"), line}
-		cmd := exec.CommandContext(t.Context(), bash, args...) //nolint:gosec // the test's own script
+		cmd := exec.CommandContext(t.Context(), bash, args...)
 		cmd.Env = append(os.Environ(), "AILERON_HOME="+dir)
 		out, err := cmd.CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {

@@ -188,6 +188,7 @@ func listenNames(asked string, at net.Addr) []string {
 	if err != nil {
 		return nil // an address, or empty
 	}
+	//nolint:gosec // a port
 	return []string{hostport.Authority{Host: name, Port: uint16(tcp.Port)}.String()}
 }
 

@@ -69,7 +69,7 @@ func TestThePassphraseIsNotInherited(t *testing.T) {
 		t.Errorf("the command's environment is %q", out)
 	}
 	args := []string{"-test.run=^TestThePassphraseIsNotInherited$", "protected-child"}
-	child := exec.CommandContext(t.Context(), os.Args[0], args...) //nolint:gosec // ourselves
+	child := exec.CommandContext(t.Context(), os.Args[0], args...)
 	if out, err := child.CombinedOutput(); err != nil {
 		t.Errorf("a protected process: %v\n%s", err, out)
 	}

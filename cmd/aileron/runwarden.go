@@ -27,7 +27,7 @@ type runWarden struct{ *warden }
 // host.
 func (a *app) startRunWarden(session string) (*runWarden, error) {
 	if a.protected == nil { // a test has the app in its own process
-		return nil, nil //nolint:nilnil // none
+		return nil, nil // none
 	}
 	binary, err := os.Executable()
 	if err != nil {

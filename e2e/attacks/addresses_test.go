@@ -162,7 +162,7 @@ func (c *trial) nowhere(want refusal, targets ...string) {
 		l, a := c.connect(target)
 		c.rows++
 		if a.status == 200 {
-			in, err := c.secure(l, &tls.Config{ServerName: host}) //nolint:gosec // secure sets the least version
+			in, err := c.secure(l, &tls.Config{ServerName: host})
 			if err != nil {
 				c.failf("TLS in the tunnel to %s: %v", target, err)
 				continue

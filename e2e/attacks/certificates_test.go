@@ -148,7 +148,7 @@ func cas() category {
 			l, a := c.connect("api.good.test")
 			c.is("CONNECT", a, 200)
 			c.rows++
-			if _, err := c.secure(l, &tls.Config{ServerName: "api.good.test", RootCAs: other.roots}); err == nil { //nolint:gosec // secure sets the least version
+			if _, err := c.secure(l, &tls.Config{ServerName: "api.good.test", RootCAs: other.roots}); err == nil {
 				c.failf("who trusts another session trusts this one")
 			}
 			_ = l.Close()
@@ -164,7 +164,7 @@ func cas() category {
 					l, a := c.connect("api.good.test")
 					c.is("CONNECT", a, 200)
 					c.rows++
-					in, err := c.secure(l, &tls.Config{ServerName: "api.good.test", Time: func() time.Time { return time.Now().Add(off) }}) //nolint:gosec // secure sets the least version
+					in, err := c.secure(l, &tls.Config{ServerName: "api.good.test", Time: func() time.Time { return time.Now().Add(off) }})
 					if (err == nil) != good {
 						c.failf("the client says %v", err)
 					}
@@ -214,7 +214,7 @@ func cas() category {
 func (c *trial) presented(host string) []*x509.Certificate {
 	l, a := c.connect(host)
 	c.is("CONNECT", a, 200)
-	in, err := c.secure(l, &tls.Config{ServerName: host}) //nolint:gosec // secure sets the least version
+	in, err := c.secure(l, &tls.Config{ServerName: host})
 	c.must(err)
 	defer in.Close()
 	return in.Conn.(*tls.Conn).ConnectionState().PeerCertificates

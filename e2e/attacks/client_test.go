@@ -148,7 +148,7 @@ func (c *trial) tunnel(hostport string) *line {
 		return nil
 	}
 	host, _, _ := strings.Cut(hostport, ":")
-	in, err := c.secure(l, &tls.Config{ServerName: host}) //nolint:gosec // secure sets the least version
+	in, err := c.secure(l, &tls.Config{ServerName: host})
 	if err != nil {
 		c.failf("TLS in the tunnel to %s: %v", hostport, err)
 		return nil

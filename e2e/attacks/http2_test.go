@@ -27,7 +27,7 @@ func h2() category {
 				c.each(want, func(c *trial) {
 					l, a := c.connect("api.good.test")
 					c.is("CONNECT", a, 200)
-					in, err := c.secure(l, &tls.Config{ServerName: "api.good.test", NextProtos: offers}) //nolint:gosec // secure sets the least version
+					in, err := c.secure(l, &tls.Config{ServerName: "api.good.test", NextProtos: offers})
 					c.must(err)
 					c.rows = -1 // nothing is said on it, which of HTTP/2 makes a row
 					if got := in.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol; got != want {
@@ -45,7 +45,7 @@ func h2() category {
 				l, a := c.connect("api.good.test")
 				c.is("CONNECT", a, 200)
 				c.rows++
-				if _, err := c.secure(l, &tls.Config{ServerName: "api.good.test", NextProtos: []string{"spdy/3"}}); err == nil { //nolint:gosec // as above
+				if _, err := c.secure(l, &tls.Config{ServerName: "api.good.test", NextProtos: []string{"spdy/3"}}); err == nil {
 					c.failf("a connection for spdy/3 was taken")
 				}
 			})
@@ -384,7 +384,7 @@ type h2conn struct {
 func (c *trial) h2(host string) *h2conn {
 	l, a := c.connect(host)
 	c.is("CONNECT", a, 200)
-	in, err := c.secure(l, &tls.Config{ServerName: strings.Split(host, ":")[0], NextProtos: []string{"h2"}}) //nolint:gosec // secure sets the least version
+	in, err := c.secure(l, &tls.Config{ServerName: strings.Split(host, ":")[0], NextProtos: []string{"h2"}})
 	c.must(err)
 	h := &h2conn{c: c, l: in, f: http2.NewFramer(in, in), reply: http2.NewFramer(in, nil), answers: map[uint32]*answer{}, resets: map[uint32]http2.ErrCode{}}
 	h.f.AllowIllegalWrites = true

@@ -120,7 +120,7 @@ func flt() category {
 				l, a := c.connect("plain.good.test:443")
 				c.rows++
 				c.is("a tunnel", a, 200)
-				if _, err := c.secure(l, &tls.Config{ServerName: "plain.good.test", RootCAs: old.roots}); err == nil { //nolint:gosec // secure sets the least version
+				if _, err := c.secure(l, &tls.Config{ServerName: "plain.good.test", RootCAs: old.roots}); err == nil {
 					c.failf("who trusts the old CA trusts the new one")
 				}
 			})
@@ -179,7 +179,7 @@ func fltKilled(c *trial) {
 		case point == "the handshake":
 			_, _ = raw.Write([]byte{0x16, 3, 1, 2, 0}) // of a record of 512 bytes
 		default:
-			in, err := d.secure(raw, &tls.Config{ServerName: "api.good.test"}) //nolint:gosec // secure sets the least version
+			in, err := d.secure(raw, &tls.Config{ServerName: "api.good.test"})
 			c.must(err)
 			_, _ = io.WriteString(in, head("POST", "api.good.test", "/v1/items", "Content-Length: 8")+"half")
 			if point != "the request's body" {

@@ -173,7 +173,7 @@ func utlChains(c *trial) {
 // utlWeak presents chains that verify and are weak. The fixture's root signs
 // their intermediate; weak roots are tried in package proxy.
 func utlWeak(c *trial) {
-	weak, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // the origin is the attacker
+	weak, err := rsa.GenerateKey(rand.Reader, 1024)
 	c.must(err)
 	strong, err := rsa.GenerateKey(rand.Reader, 2048)
 	c.must(err)
@@ -249,7 +249,7 @@ func utlOld(c *trial) {
 	der, err := x509.CreateCertificate(rand.Reader, template, on.roots.cert, &key.PublicKey, on.roots.key)
 	c.must(err)
 	both := []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
-	for name, cfg := range map[string]*tls.Config{ //nolint:gosec // the origin is the attacker
+	for name, cfg := range map[string]*tls.Config{
 		"TLS 1.0":    {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10},
 		"TLS 1.1":    {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
 		"RC4":        {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_RC4_128_SHA, tls.TLS_RSA_WITH_RC4_128_SHA}},

@@ -33,9 +33,9 @@ func newOrdinary(c *trial, names ...string) *person {
 	p := newPerson(c.t)
 	p.bind(names...)
 	p.as = as
-	c.must(os.Chmod(on.dir, 0o711)) //nolint:gosec // to be entered
+	c.must(os.Chmod(on.dir, 0o711))
 	for _, public := range []string{on.rootsFile, filepath.Join(on.dir, "resolv.conf")} {
-		c.must(os.Chmod(public, 0o644)) //nolint:gosec // to be read
+		c.must(os.Chmod(public, 0o644))
 	}
 	c.must(filepath.WalkDir(p.dir, func(path string, _ os.DirEntry, err error) error {
 		return errors.Join(err, os.Lchown(path, ordinary, ordinary))

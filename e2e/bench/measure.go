@@ -18,7 +18,7 @@ func measure(ctx context.Context, o *options, out, progress io.Writer) error {
 		return err
 	}
 	if o.profile != "" {
-		if err := os.MkdirAll(o.profile, 0o755); err != nil { //nolint:gosec // for whoever reads it
+		if err := os.MkdirAll(o.profile, 0o755); err != nil {
 			return err
 		}
 	}

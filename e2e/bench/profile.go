@@ -70,7 +70,7 @@ func (p *profiler) keep(scenario string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(p.dir, scenario+kind+".pprof"), raw, 0o644); err != nil { //nolint:gosec // for whoever reads it
+		if err := os.WriteFile(filepath.Join(p.dir, scenario+kind+".pprof"), raw, 0o644); err != nil {
 			return err
 		}
 	}

@@ -224,7 +224,7 @@ func (r *report) write(path string) error {
 			text = before + markerBegin + text + markerEnd + after
 		}
 	}
-	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a report is for everyone
+	return os.WriteFile(path, []byte(text), 0o644)
 }
 
 // commit names the tree that was measured, where git knows it.

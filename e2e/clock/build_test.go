@@ -22,7 +22,7 @@ func buildWith(dir string) (program string, err error) {
 		return "", err
 	}
 	program = filepath.Join(dir, "aileron")
-	build := exec.Command(filepath.Join(from, "bin", "go"), "build", "-o", program, "../../cmd/aileron") //nolint:gosec // Go's own
+	build := exec.Command(filepath.Join(from, "bin", "go"), "build", "-o", program, "../../cmd/aileron")
 	build.Env = append(os.Environ(), "GOROOT="+root, "GOTOOLCHAIN=local", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build aileron with another clock: %w\n%s", err, out)

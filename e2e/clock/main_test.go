@@ -137,7 +137,7 @@ func open(t *testing.T, limits string) *session {
 }
 
 func (s *session) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(program, args...) //nolint:gosec,noctx // the built program; each test waits for its end
+	cmd := exec.Command(program, args...)
 	cmd.Env = append(harness.Env(s.home, passphrase), "TEST_CLOCK="+s.clock)
 	return cmd
 }
@@ -160,7 +160,7 @@ func (s *session) set(by time.Duration) {
 		s.t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(by/time.Second)), 0); err != nil { //nolint:gosec // two's complement, read as such
+	if _, err := f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(by/time.Second)), 0); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -185,7 +185,7 @@ func (s *session) newClient() *http.Client {
 		if err != nil {
 			return time.Time{}
 		}
-		return time.Now().Add(time.Duration(binary.NativeEndian.Uint64(raw)) * time.Second) //nolint:gosec // as it was written
+		return time.Now().Add(time.Duration(binary.NativeEndian.Uint64(raw)) * time.Second)
 	}
 	tr := &http.Transport{Proxy: http.ProxyURL(s.proxy), TLSClientConfig: &tls.Config{RootCAs: s.roots, MinVersion: tls.VersionTLS12, Time: now}}
 	s.t.Cleanup(tr.CloseIdleConnections)

@@ -34,8 +34,8 @@ func main() {
 
 // run runs go test with these arguments and returns its exit code.
 func run(ctx context.Context, args []string, w io.Writer) (int, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...) //nolint:gosec // the caller's own arguments
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }                // go test ends its tests
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test ends its tests
 	cmd.WaitDelay = time.Minute
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

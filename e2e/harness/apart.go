@@ -21,7 +21,7 @@ import (
 // root. setting, a NAME=VALUE of its environment, is how it knows. It does not
 // outlive the thread that starts it.
 func Apart(setting string, kinds uintptr, args ...string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", args...) //nolint:gosec,noctx // ourselves; it ends with us
+	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), setting)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: kinds, Pdeathsig: syscall.SIGKILL}
 	if kinds&syscall.CLONE_NEWUSER != 0 {

@@ -60,7 +60,7 @@ func isAileron(pkg string) bool {
 
 // compile builds one static program.
 func compile(path, pkg, ldflags string) error {
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", ldflags, "-o", path, pkg) //nolint:gosec,noctx // the tests' own words; go test bounds it
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", ldflags, "-o", path, pkg)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", filepath.Base(path), err, out)
@@ -121,7 +121,7 @@ func Bind(program, home, passphrase string, connectors ...Connector) error {
 			{"connector", "install", c.Dir, "--yes"},
 			{"binding", "setup", c.FQN, "--identity", "work", "--secret-stdin"},
 		} {
-			cmd := exec.Command(program, args...) //nolint:gosec,noctx // the built program; go test bounds it
+			cmd := exec.Command(program, args...)
 			cmd.Env = Env(home, passphrase)
 			cmd.Stdin = strings.NewReader(c.Secret + "\n")
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -140,7 +140,7 @@ func Env(home, passphrase string) []string {
 // Copy copies a file or a directory as it is.
 func Copy(t testing.TB, from, to string) {
 	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), "cp", "-a", from, to).CombinedOutput(); err != nil { //nolint:gosec // the tests' own words
+	if out, err := exec.CommandContext(t.Context(), "cp", "-a", from, to).CombinedOutput(); err != nil {
 		t.Fatalf("copy %s: %v\n%s", from, err, out)
 	}
 }
@@ -206,7 +206,7 @@ func Has(t testing.TB, program string) bool {
 // NeedEngine is Need where an engine, podman or docker, does not answer.
 func NeedEngine(t testing.TB, engine string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), engine, "version") //nolint:gosec // one of two
+	cmd := exec.CommandContext(t.Context(), engine, "version")
 	cmd.Env = EngineEnv(t)
 	if err := cmd.Run(); err != nil {
 		Need(t, engine+": scripts/prepare --tests installs it, and scripts/with-docker runs Docker's daemon")

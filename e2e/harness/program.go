@@ -92,7 +92,7 @@ func copyProgram(from, to string) error {
 		return fmt.Errorf("copy aileron: %w", err)
 	}
 	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755) //nolint:gosec // users of the tests run it
+	dst, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
 	if err != nil {
 		return fmt.Errorf("copy aileron: %w", err)
 	}

@@ -36,7 +36,7 @@ func TestWhatIsInForceHasAnEventWhereverACommandIsKilled(t *testing.T) {
 	u := newUser(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's choice of moments
+	random := rand.New(rand.NewPCG(seed, 1))
 	for round := range 48 {
 		args := changes[round%len(changes)]
 		killed := u.killed(random, args)

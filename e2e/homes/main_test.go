@@ -94,7 +94,7 @@ func newUser(t *testing.T) *user {
 }
 
 func (u *user) command(stdin string, args ...string) *exec.Cmd {
-	cmd := exec.Command(program(), args...) //nolint:gosec,noctx // the built program; each test waits for its end
+	cmd := exec.Command(program(), args...)
 	cmd.Env = harness.Env(u.home, passphrase)
 	cmd.Stdin = strings.NewReader(stdin)
 	return cmd

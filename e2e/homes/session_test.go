@@ -98,7 +98,7 @@ func (s *session) reason() string {
 		TLSClientConfig: &tls.Config{RootCAs: s.roots, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Timeout: patience, Transport: transport}
-	res, err := client.Get("https://" + standin.Echo + "/echo-chunks") //nolint:noctx // the client is bounded
+	res, err := client.Get("https://" + standin.Echo + "/echo-chunks")
 	if err != nil {
 		return "no response: " + err.Error()
 	}

@@ -61,7 +61,7 @@ func (c *client) door() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := net.Dial("tcp", u.Host) //nolint:noctx // loopback
+	conn, err := net.Dial("tcp", u.Host)
 	if err != nil {
 		return nil, err
 	}

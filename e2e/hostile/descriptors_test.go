@@ -87,7 +87,7 @@ func recovered(t *testing.T, good *honest) {
 // reasons are those of the session's rows so far.
 func reasons(t *testing.T, s *session) []string {
 	t.Helper()
-	cmd := exec.Command(program, "audit", "list", "--json", "--session", s.ID, "--limit", "0") //nolint:gosec,noctx // the built program
+	cmd := exec.Command(program, "audit", "list", "--json", "--session", s.ID, "--limit", "0")
 	cmd.Env = harness.Env(home, passphrase)
 	out, err := cmd.Output()
 	must(t, err)

@@ -119,7 +119,7 @@ func newSessionBy(t *testing.T, command ...string) *session {
 	for at, to := range origin.resolve {
 		args = append(args, "--resolve", at+":"+to)
 	}
-	s := &session{t: t, cmd: exec.Command(command[0], append(command[1:], args...)...)} //nolint:gosec,noctx // the built program; the test ends it
+	s := &session{t: t, cmd: exec.Command(command[0], append(command[1:], args...)...)}
 	s.cmd.Env = harness.Env(home, passphrase)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	s.cmd.Stderr = &s.errs
@@ -182,7 +182,7 @@ func (s *session) peak() func() int64 {
 }
 
 func listen() (net.Listener, netip.AddrPort, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not wait
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, netip.AddrPort{}, err
 	}

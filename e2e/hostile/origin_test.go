@@ -3,7 +3,7 @@ package hostile
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // RFC 6455 asks for it
+	"crypto/sha1"
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/pem"
@@ -91,7 +91,7 @@ func wait(ctx context.Context, r *http.Request) {
 // payload is JSON of records. What is hard has escapes of every family between
 // hexadecimal and base64.
 func payload(hard bool) []byte {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // it is a test's
+	r := rand.New(rand.NewPCG(1, 2))
 	var b bytes.Buffer
 	for i := 0; b.Len() < mib; i++ {
 		var raw [24]byte
@@ -152,7 +152,7 @@ func (s *server) socket(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return
 	}
 	defer conn.Close()
-	sum := sha1.Sum([]byte(r.Header.Get("Sec-Websocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // RFC 6455 asks for it
+	sum := sha1.Sum([]byte(r.Header.Get("Sec-Websocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n\r\n",
 		base64.StdEncoding.EncodeToString(sum[:]))
 	if r.URL.Query().Has("quiet") {

@@ -47,7 +47,7 @@ func (s *Store) Close() error { return os.RemoveAll(s.dir) }
 
 // tool runs an engine's own command line.
 func (s *Store) tool(ctx context.Context, name string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // an engine, or a shell with our words
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = s.env
 	return cmd.CombinedOutput()
 }

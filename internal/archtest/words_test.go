@@ -34,7 +34,6 @@ var (
 // list may only shrink: a finding that is gone makes its row fail until the row is shortened or removed. When files
 // move to a package of their own, what is excused moves with them.
 var unclean = map[string]string{
-	".golangci.yml":                        "words",
 	"audit":                                "docs lines sleep words",
 	"ca":                                   "docs lines words",
 	"cmd/aileron":                          "docs lines sleep words",

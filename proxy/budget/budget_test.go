@@ -87,7 +87,7 @@ func TestAllThatIsTakenComesBack(t *testing.T) {
 			c := b.Conn()
 			for range 2000 {
 				h := c.Hold(func() {})
-				n := rand.Int64N(300) //nolint:gosec // any will do
+				n := rand.Int64N(300)
 				if h.Stall(n) {
 					h.Move(n / 2)
 					h.Give(n / 4)

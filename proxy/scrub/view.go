@@ -24,6 +24,7 @@ type jump struct{ at, from, to int32 }
 // raw is data[from:to] itself, not copied.
 func (v *view) raw(data []byte, from, to int) {
 	v.symbols, v.cut, v.cursor = data[from:to], to, 0
+	//nolint:gosec // what is searched at once is bounded
 	v.jumps = append(v.jumps[:0], jump{0, int32(from), int32(from + 1)})
 }
 
@@ -36,7 +37,7 @@ func (v *view) start(src *view) {
 
 func (v *view) put(c byte, from, to int32) {
 	if from != v.next || to != from+1 {
-		v.jumps = append(v.jumps, jump{int32(len(v.symbols)), from, to})
+		v.jumps = append(v.jumps, jump{int32(len(v.symbols)), from, to}) //nolint:gosec // bounded, as above
 	}
 	v.next = to
 	v.symbols = append(v.symbols, c)
@@ -49,7 +50,7 @@ func (v *view) take(src *view, from, to int) {
 	}
 	begin, end := src.place(from)
 	v.put(src.symbols[from], begin, end)
-	shift := int32(len(v.symbols) - 1 - from)
+	shift := int32(len(v.symbols) - 1 - from) //nolint:gosec // bounded, as above
 	for _, j := range src.jumps[src.cursor+1:] {
 		if int(j.at) >= to {
 			break
@@ -62,7 +63,7 @@ func (v *view) take(src *view, from, to int) {
 
 // place is where symbol i came from.
 func (v *view) place(i int) (from, to int32) {
-	at := int32(i)
+	at := int32(i) //nolint:gosec // bounded, as above
 	if v.jumps[v.cursor].at > at || v.cursor+8 < len(v.jumps) && v.jumps[v.cursor+8].at <= at {
 		v.cursor = sort.Search(len(v.jumps), func(k int) bool { return v.jumps[k].at > at }) - 1
 	}

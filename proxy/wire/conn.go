@@ -32,7 +32,7 @@ type Options struct {
 	// seconds since. A request that comes before is answered and told that it
 	// was the last (RFC 9112 section 9.6): a client cannot know whether one that
 	// was never answered was served. nil: never.
-	Drain context.Context
+	Drain context.Context //nolint:containedctx // longer than any one connection
 	// Once ends the connection after one exchange.
 	Once bool
 	// Log gets where a panic came from that ends a stream; nil discards.
@@ -91,7 +91,7 @@ type serving struct {
 	hold     *budget.Hold // of the exchange; src has its own
 	shed     func()       // ends the connection because there is no memory for it
 	limits   Limits
-	drain    context.Context
+	drain    context.Context //nolint:containedctx // see Drain
 	once     bool
 	hijacked bool
 

@@ -179,7 +179,7 @@ func hardLimits() (files, procs int64) {
 		if syscall.Getrlimit(which, &l) != nil || l.Max > 1<<20 {
 			return 1 << 20
 		}
-		return int64(l.Max) //nolint:gosec // bounded above
+		return int64(l.Max)
 	}
 	const rlimitNproc = 6
 	// Engines run their helpers with fewer processes than we may have.

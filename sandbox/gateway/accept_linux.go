@@ -21,7 +21,7 @@ func roomForConnections() int {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil || l.Cur > 1<<20 {
 		return 1 << 18
 	}
-	return max(1, (int(l.Cur)-others)/4) //nolint:gosec // bounded above
+	return max(1, (int(l.Cur)-others)/4)
 }
 
 // accept serves each connection of l until l closes, as many at once as slots

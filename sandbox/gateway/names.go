@@ -47,7 +47,7 @@ func (n *names) address(name string) (netip.Addr, error) {
 			n.refused.Add(1)
 			return netip.Addr{}, errTableFull
 		}
-		i = uint32(len(n.all))
+		i = uint32(len(n.all)) //nolint:gosec // less than n.room
 		n.byName[name] = i
 		n.all = append(n.all, name)
 	}

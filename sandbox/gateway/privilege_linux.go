@@ -44,6 +44,7 @@ func dropPrivileges(id int) error {
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
+	//nolint:gosec // the kernel reads it during the call
 	errno = onAllThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
 	runtime.KeepAlive(&header)
 	runtime.KeepAlive(&none)

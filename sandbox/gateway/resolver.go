@@ -59,6 +59,7 @@ func (r *resolver) serveStream(conn net.Conn) {
 		if reply == nil {
 			return
 		}
+		//nolint:gosec // one question and at most one address
 		framed := binary.BigEndian.AppendUint16(make([]byte, 0, len(reply)+2), uint16(len(reply)))
 		if _, err := conn.Write(append(framed, reply...)); err != nil {
 			return

@@ -118,6 +118,7 @@ func port(n uint16) []expr.Any {
 // offset in the network header.
 func destination(offset uint32, prefix []byte) []expr.Any {
 	return []expr.Any{
+		//nolint:gosec // 4 or 16 bytes at most
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(len(prefix))},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: prefix},
 	}

@@ -181,7 +181,7 @@ func (c *connection) hello() error {
 		settings := []http2.Setting{
 			{ID: http2.SettingMaxConcurrentStreams, Val: maxStreams},
 			{ID: http2.SettingInitialWindowSize, Val: streamWindow},
-			{ID: http2.SettingMaxHeaderListSize, Val: uint32(c.limits.Head)},
+			{ID: http2.SettingMaxHeaderListSize, Val: uint32(c.limits.Head)}, //nolint:gosec // a limit of ours
 		}
 		c.frameHead(6*len(settings), http2.FrameSettings, 0, 0)
 		for _, s := range settings {

@@ -135,7 +135,7 @@ func (c *connection) renew() {
 	c.large = false
 	c.framer = http2.NewFramer(nil, &c.in)
 	c.framer.ReadMetaHeaders = c.decoder
-	c.framer.MaxHeaderListSize = uint32(c.limits.Head)
+	c.framer.MaxHeaderListSize = uint32(c.limits.Head) //nolint:gosec // a limit of ours
 	c.framer.SetMaxReadFrameSize(maxFrame)
 	c.framer.SetReuseFrames()
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func TestAQueueKeepsWhatItGets(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // any will do
+	r := rand.New(rand.NewPCG(1, 2))
 	var q queue
 	var want, got bytes.Buffer
 	held := int64(0)

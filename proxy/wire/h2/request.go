@@ -70,7 +70,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	c.mu.Unlock()
 	if fault != nil {
 		c.running.Go(func() { st.serve(func() *http.Response { return c.handler.Refuse(fault) }) })
-		return nil
+		return nil //nolint:nilerr // the stream is refused; the connection goes on
 	}
 	st.expect = strings.EqualFold(r.Header.Get("Expect"), "100-continue")
 	st.request = r.WithContext(wire.WithHead(st.ctx, st.hold, sizeOf(f)))

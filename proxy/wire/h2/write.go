@@ -112,7 +112,7 @@ func (c *connection) written() error {
 
 // frameHead writes a frame's nine bytes (RFC 9113 section 4.1).
 func (c *connection) frameHead(length int, t http2.FrameType, flags http2.Flags, id uint32) {
-	binary.BigEndian.PutUint32(c.header[:4], uint32(length)<<8)
+	binary.BigEndian.PutUint32(c.header[:4], uint32(length)<<8) //nolint:gosec // at most a frame
 	c.header[3], c.header[4] = byte(t), byte(flags)
 	binary.BigEndian.PutUint32(c.header[5:], id)
 	_, _ = c.bw.Write(c.header[:])
@@ -126,7 +126,7 @@ func (c *connection) number(n uint32) {
 
 func (c *connection) windowUpdate(id uint32, n int64) {
 	c.frameHead(4, http2.FrameWindowUpdate, 0, id)
-	c.number(uint32(n))
+	c.number(uint32(n)) //nolint:gosec // at most a window of ours
 }
 
 // reset ends a stream from our side. c.mu is held.
