@@ -97,8 +97,8 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// sayf writes a message for a person to stderr, as one line.
-func (a *app) sayf(format string, args ...any) {
+// infof writes a message for a person to stderr, as one line.
+func (a *app) infof(format string, args ...any) {
 	fmt.Fprintln(a.stderr, termsafe.Line(fmt.Sprintf(format, args...)))
 }
 

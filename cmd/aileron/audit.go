@@ -103,7 +103,7 @@ func (a *app) auditReader() (*audit.Log, error) {
 		if len(foreign.Lacks) > 0 {
 			return nil, errors.Join(auditlog.Hint(fmt.Errorf("read the audit log: %w", foreign)), l.Close())
 		}
-		a.sayf("aileron: warning: %v: only the columns that this version knows are printed", foreign)
+		a.infof("aileron: warning: %v: only the columns that this version knows are printed", foreign)
 	}
 	return l, nil
 }
@@ -115,7 +115,7 @@ func (a *app) readAudit(read func(*audit.Log) error) error {
 		return err
 	}
 	if l == nil {
-		a.sayf("aileron: no audit log yet; it begins with the first session")
+		a.infof("aileron: no audit log yet; it begins with the first session")
 		return nil
 	}
 	defer l.Close()

@@ -11,12 +11,12 @@ import (
 // auditNotice prints what audit tail -f reports besides events.
 func (a *app) auditNotice(n audit.Notice) {
 	if n.Err == nil {
-		a.sayf("aileron: %s", n.Text)
+		a.infof("aileron: %s", n.Text)
 		return
 	}
 	text := fmt.Sprintf("%s: %v", n.Text, n.Err)
 	if h := hint.Of(auditlog.Hint(n.Err)); h != "" {
 		text += "; " + h
 	}
-	a.sayf("aileron: %s", text)
+	a.infof("aileron: %s", text)
 }

@@ -14,7 +14,7 @@ func auditList(ctx context.Context, a *app, filter audit.Filter) error {
 		listed := 0
 		err := l.Each(ctx, filter, func(r audit.Row) error { listed++; return a.printRow(r) })
 		if err == nil && listed == 0 {
-			a.sayf("aileron: no matching events")
+			a.infof("aileron: no matching events")
 		}
 		return err
 	})

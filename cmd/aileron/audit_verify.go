@@ -95,14 +95,14 @@ func (a *app) printReport(r audit.Report) error {
 // printOutcomes prints the number of requests whose outcome the log does not have.
 func (a *app) printOutcomes(r audit.Report) {
 	if r.Unknown > 0 {
-		a.sayf("aileron: unknown outcomes: %d; list them with: aileron audit list --event %s",
+		a.infof("aileron: unknown outcomes: %d; list them with: aileron audit list --event %s",
 			r.Unknown, audit.EventProxyUnknown)
 	}
 	if r.Open > 0 {
-		a.sayf("aileron: requests without an outcome: %d; they are in progress, or their session was killed", r.Open)
+		a.infof("aileron: requests without an outcome: %d; they are in progress, or their session was killed", r.Open)
 	}
 	if r.Spilled > 0 {
-		a.sayf("aileron: rows in a spill file: %d; they are added as soon as the log can be written", r.Spilled)
+		a.infof("aileron: rows in a spill file: %d; they are added as soon as the log can be written", r.Spilled)
 	}
 }
 

@@ -62,6 +62,6 @@ func (o *bindingRebindOptions) run(ctx context.Context, a *app) error {
 	if err := a.enact(ctx, c, func() error { return v.Rebind(o.name, o.username, secret) }); err != nil {
 		return bindingError(err)
 	}
-	a.sayf("aileron: replaced the secret of %s", o.name)
+	a.infof("aileron: replaced the secret of %s", o.name)
 	return nil
 }

@@ -54,6 +54,6 @@ func (o *bindingRevokeOptions) run(ctx context.Context, a *app) error {
 	if err := a.enact(ctx, c, func() error { return v.Revoke(o.name) }); err != nil {
 		return bindingError(err)
 	}
-	a.sayf("aileron: revoked %s", o.name)
+	a.infof("aileron: revoked %s", o.name)
 	return nil
 }

@@ -42,10 +42,10 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 	closed := b.session.Close(context.WithoutCancel(ctx), code, cause)
 	b.ward.dismiss(left)
 	if exhausted != "" {
-		b.app.sayf("aileron: %s", exhausted)
+		b.app.infof("aileron: %s", exhausted)
 	}
 	if stopped {
-		b.app.sayf("aileron: %s", session.StoppedCause)
+		b.app.infof("aileron: %s", session.StoppedCause)
 	}
 	if closed != nil && (err != nil || code != 0) {
 		_ = b.app.exitCode(closed) // logs it; how the command ended decides the code
@@ -55,7 +55,7 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 		_ = b.app.exitCode(err) // says it; the code is a shell's
 		return exitError{bad.Code}
 	case left && ctx.Err() != nil:
-		b.app.sayf("aileron: interrupted; %s still has some of the box, which aileron's warden removes when it can", b.engine.Kind())
+		b.app.infof("aileron: interrupted; %s still has some of the box, which aileron's warden removes when it can", b.engine.Kind())
 		return exitError{interruptedCode}
 	case left:
 		return hint.New(err, "start %s again: the next session, or aileron sandbox prune, removes what is left", b.engine.Kind())
@@ -122,7 +122,7 @@ const interruptedCode = 130
 // interrupted says an error that a Ctrl-C caused as that.
 func (a *app) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		a.sayf("aileron: interrupted")
+		a.infof("aileron: interrupted")
 		return exitError{interruptedCode}
 	}
 	return err

@@ -24,13 +24,13 @@ func (a *app) boxLimits(ctx context.Context, engine *sandbox.Engine, conf config
 		limits.CPUs = float64(*conf.CPUs)
 	}
 	limits = limits.Within(machine)
-	a.sayf("aileron: the box may use %v ([sandbox] memory, cpus in config.toml)", limits)
+	a.infof("aileron: the box may use %v ([sandbox] memory, cpus in config.toml)", limits)
 	return limits, nil
 }
 
 // sayUnenforced warns of limits that do not hold.
 func (b *boxRun) sayUnenforced(limits []string) {
-	b.app.sayf("aileron: warning: [sandbox] %s not enforced: %s has no control group of its own for this box (rootless engines need delegated cgroups of version 2)",
+	b.app.infof("aileron: warning: [sandbox] %s not enforced: %s has no control group of its own for this box (rootless engines need delegated cgroups of version 2)",
 		strings.Join(limits, ", "), b.engine.Kind())
 }
 

@@ -57,7 +57,7 @@ func (a *app) enact(ctx context.Context, c change, act func() error) error {
 func (a *app) openLog(home string) (*audit.Log, error) {
 	conf, err := config.Read(home)
 	if err != nil {
-		a.sayf("aileron: warning: %v", err)
+		a.infof("aileron: warning: %v", err)
 		conf.Audit.Durability = "full"
 	}
 	opts := audit.Options{Durability: conf.Audit.Durability, OnBroken: auditlog.Reporter{Log: a.logger()}.Broken}

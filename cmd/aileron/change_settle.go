@@ -33,7 +33,7 @@ func (a *app) settleChanges(ctx context.Context) {
 	paths, _ := filepath.Glob(filepath.Join(globLiteral(home), "changes", "*.json"))
 	for _, path := range paths {
 		if err := a.settleChange(ctx, home, path); err != nil {
-			a.sayf("aileron: warning: the outcome of an interrupted change is not recorded yet: %v", err)
+			a.infof("aileron: warning: the outcome of an interrupted change is not recorded yet: %v", err)
 			return
 		}
 	}
@@ -106,7 +106,7 @@ func (a *app) recordInterrupted(ctx context.Context, home string, f changeFile) 
 	if _, err := log.Append(context.WithoutCancel(ctx), row); err != nil {
 		return err
 	}
-	a.sayf("aileron: %s was interrupted and %s; the audit log has its outcome now", strings.TrimSpace(string(f.Change)+" "+
+	a.infof("aileron: %s was interrupted and %s; the audit log has its outcome now", strings.TrimSpace(string(f.Change)+" "+
 		first(f.Connector, f.Binding)), state)
 	return nil
 }

@@ -49,7 +49,7 @@ func (a *app) sourceError(src string, err error) error {
 		return hint.New(fmt.Errorf("read the connector %s: %s", src, strings.Join(all, "; ")), seeConnectors)
 	}
 	for _, f := range faults {
-		a.sayf("%s", f)
+		a.infof("%s", f)
 	}
 	return hint.New(fmt.Errorf("read the connector %s: %d faults, the first: %w", src, len(faults), faults[0]), seeConnectors)
 }

@@ -97,7 +97,7 @@ func (o *connectorInstallOptions) run(ctx context.Context, a *app) error {
 	}
 	fmt.Fprintf(a.stdout, "%s %s %s %s\n", verb, in.Connector.FQN, in.Connector.Version, in.Connector.Hash)
 	if in.Connector.Credential() != nil && !in.Already {
-		a.sayf("next: aileron binding setup %s", in.Connector.FQN)
+		a.infof("next: aileron binding setup %s", in.Connector.FQN)
 	}
 	return nil
 }

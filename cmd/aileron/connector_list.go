@@ -41,7 +41,7 @@ func (a *app) printEntries(entries []store.Entry) error {
 		return a.printJSON(entriesAsJSON(entries))
 	}
 	if len(entries) == 0 {
-		a.sayf("aileron: no connectors installed; install one with: aileron connector install DIR")
+		a.infof("aileron: no connectors installed; install one with: aileron connector install DIR")
 		return nil
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)

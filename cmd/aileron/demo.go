@@ -104,7 +104,7 @@ func runDemo(ctx context.Context, a *app, engine string) error {
 	if err := d.prepare(ctx, &sub); err != nil {
 		return err
 	}
-	a.sayf("aileron demo: an origin at https://%s (on this machine) requires a secret; "+
+	a.infof("aileron demo: an origin at https://%s (on this machine) requires a secret; "+
 		"the vault has it, the sandbox will not", demoHost)
 	boxed := a.canBoxDemo(ctx, engine)
 	if err := d.play(ctx, &sub, engine, boxed); err != nil {
@@ -120,17 +120,17 @@ func runDemo(ctx context.Context, a *app, engine string) error {
 // canBoxDemo reports whether there is an engine, and prints where the demo runs.
 func (a *app) canBoxDemo(ctx context.Context, engine string) bool {
 	if engine == "off" {
-		a.sayf("aileron demo: running on the host, cooperatively: it is NOT sealed")
+		a.infof("aileron demo: running on the host, cooperatively: it is NOT sealed")
 		return false
 	}
 	e, err := a.findEngine(ctx, engine)
 	if err != nil {
-		a.sayf("aileron demo: %v", err)
-		a.sayf("aileron demo: running on the host instead, cooperatively: it is NOT sealed")
+		a.infof("aileron demo: %v", err)
+		a.infof("aileron demo: running on the host instead, cooperatively: it is NOT sealed")
 		return false
 	}
 	defer e.Close()
-	a.sayf("aileron demo: running in a sealed sandbox on %s", e.Describe())
+	a.infof("aileron demo: running in a sealed sandbox on %s", e.Describe())
 	return true
 }
 
@@ -290,8 +290,8 @@ func (d *demo) verdict(ctx context.Context, a *app, boxed bool) error {
 		return fmt.Errorf("the demo did not go as expected: %d proxied, %d rejected, %d redacted, chain ok: %v",
 			count["proxied"], count["rejected"], redacted, report.OK)
 	}
-	a.sayf("")
-	a.sayf("aileron demo: done: %d calls proxied, %d denied, the secret redacted %d time(s), %d audit events verified",
+	a.infof("")
+	a.infof("aileron demo: done: %d calls proxied, %d denied, the secret redacted %d time(s), %d audit events verified",
 		count["proxied"], count["rejected"], redacted, report.Rows)
 	return nil
 }

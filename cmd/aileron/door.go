@@ -35,7 +35,7 @@ type door struct {
 // sealed: a reviewer must not learn it from a row alone.
 func (b *boxRun) openDoor(ctx context.Context) (door, error) {
 	if b.opts.proxy == "off" {
-		b.app.sayf("aileron: NOT MEDIATED: --sandbox-proxy=off gives the box the network of %s; it gets no credential, and nothing that it sends is judged or written down", b.engine.Kind())
+		b.app.infof("aileron: NOT MEDIATED: --sandbox-proxy=off gives the box the network of %s; it gets no credential, and nothing that it sends is judged or written down", b.engine.Kind())
 		return door{kind: unmediated}, nil
 	}
 	ok, why, err := b.engine.Sealable(ctx, b.plan.image, b.session.Dir())
@@ -49,8 +49,8 @@ func (b *boxRun) openDoor(ctx context.Context) (door, error) {
 		b.session.RecordDisabled(ctx, reasonUnsealed, why)
 		return door{}, hint.New(fmt.Errorf("seal the box: %s", why), "use an engine that runs on this host, or --sandbox-proxy=auto for mediation by convention")
 	}
-	b.app.sayf("aileron: NOT SEALED: %s", why)
-	b.app.sayf("aileron: the box has the engine's own network. What uses the proxy variables is mediated; what ignores them reaches the network past aileron, without a credential and without an audit row. --sandbox-proxy=on refuses such a box.")
+	b.app.infof("aileron: NOT SEALED: %s", why)
+	b.app.infof("aileron: the box has the engine's own network. What uses the proxy variables is mediated; what ignores them reaches the network past aileron, without a credential and without an audit row. --sandbox-proxy=on refuses such a box.")
 	return door{kind: byAlias}, nil
 }
 

@@ -46,7 +46,7 @@ func (l *waitLine) report(w sandbox.Wait) {
 	case l.app.showStatus(text):
 	case l.printed, l.any && w.For < laterWaits:
 	default:
-		l.app.sayf("%s", text)
+		l.app.infof("%s", text)
 		l.printed, l.any = true, true
 	}
 }

@@ -69,7 +69,7 @@ func runLaunch(ctx context.Context, a *app, opts *boxOptions, name string, args 
 		env = append(env, k+"="+v)
 	}
 	if opts.sandbox == "off" {
-		a.sayf("aileron: --sandbox=off: mediation is by convention only; the agent can read and reach what you can")
+		a.infof("aileron: --sandbox=off: mediation is by convention only; the agent can read and reach what you can")
 		return runOnHost(ctx, a, &opts.sessionOptions, "off", agent.Name, command, env)
 	}
 	image := sandbox.Image{Ref: opts.image}
@@ -90,6 +90,6 @@ func (a *app) adviseModel(agent agents.Agent, s *session.Session) {
 			}
 		}
 	}
-	a.sayf("aileron: no connector for a model provider that %s is known to use (%s) is installed; examples/connectors has them",
+	a.infof("aileron: no connector for a model provider that %s is known to use (%s) is installed; examples/connectors has them",
 		agent.Name, strings.Join(agent.Connectors, ", "))
 }

@@ -39,7 +39,7 @@ func (a *app) openSession(ctx context.Context, plan sessionPlan) (*session.Sessi
 		Config: conf, Upstream: up, Passthrough: plan.opts.egress == "passthrough", Bindings: plan.opts.bindings(),
 		Stop: plan.stop, Locks: a.locks, Vault: a.vaultAt(home),
 		Unlock: func(ctx context.Context) (*vault.Vault, error) { return a.openVault(ctx, plan.opts.passphraseFile) },
-		Log:    a.logger(), Infof: a.sayf,
+		Log:    a.logger(), Infof: a.infof,
 		Report: func(err error) { _ = a.exitCode(err) },
 	})
 	return s, conf, err

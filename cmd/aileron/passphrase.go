@@ -119,7 +119,7 @@ func (a *app) openVaultWith(ctx context.Context, passphraseFile string) (*vault.
 		if source != fromKeyring && source != fromPrompt || try == maxPassphraseTries {
 			break
 		}
-		a.sayf("aileron: the passphrase from %s is wrong", source)
+		a.infof("aileron: the passphrase from %s is wrong", source)
 		if p, err = a.promptPassphrase(ctx, false); err != nil {
 			return nil, nil, err
 		}

@@ -69,7 +69,7 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 		return err
 	}
 	if host.exposed {
-		a.sayf("aileron: warning: %s is not a loopback address: the session's token, with which others can use "+
+		a.infof("aileron: warning: %s is not a loopback address: the session's token, with which others can use "+
 			"the session, crosses the network in clear text", opts.listen)
 	}
 	switch {
@@ -85,7 +85,7 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 		}
 	default:
 		fmt.Fprintf(a.stdout, "session  %s\nproxy    %s\nca       %s\napi      %s\n", host.ID(), host.proxyURL, host.caFile, host.apiURL)
-		a.sayf("aileron: ready; the proxy is cooperative: a program that ignores it is not mediated. Ctrl-C drains and ends.")
+		a.infof("aileron: ready; the proxy is cooperative: a program that ignores it is not mediated. Ctrl-C drains and ends.")
 	}
 	cause := "output closed"
 	if err == nil {
@@ -109,7 +109,7 @@ func runProxy(ctx context.Context, a *app, opts *proxyOptions) error {
 	closed := host.Close(drain, 0, cause)
 	cancel()
 	if cause == session.StoppedCause {
-		a.sayf("aileron: %s", session.StoppedCause)
+		a.infof("aileron: %s", session.StoppedCause)
 	}
 	return errors.Join(err, closed)
 }

@@ -82,7 +82,7 @@ func runOnHost(ctx context.Context, a *app, opts *sessionOptions, mode, agent st
 			code := exitCodeOf(err)
 			err = host.Close(ctx, code, cause)
 			if stop.Requested() {
-				a.sayf("aileron: %s", session.StoppedCause)
+				a.infof("aileron: %s", session.StoppedCause)
 			}
 			return a.unrecorded(code, err)
 		case sig := <-signals:

@@ -32,7 +32,7 @@ func newSandboxPruneCommand(a *app) *cobra.Command {
 			if a.json {
 				return a.printJSON(map[string]int{"removed": n})
 			}
-			a.sayf("aileron: removed %d containers", n)
+			a.infof("aileron: removed %d containers", n)
 			return nil
 		},
 	}

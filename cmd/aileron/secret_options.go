@@ -88,7 +88,7 @@ func (a *app) readSecretFile(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s is a directory", path)
 	}
 	if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-		a.sayf("aileron: warning: other users of this host can read %[1]s; run: chmod 600 %[1]s", path)
+		a.infof("aileron: warning: other users of this host can read %[1]s; run: chmod 600 %[1]s", path)
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, limit+3))
 	if err != nil {

@@ -54,7 +54,7 @@ func sessionList(ctx context.Context, a *app) error {
 		return a.printJSON(all)
 	}
 	if len(all) == 0 {
-		a.sayf("no session has run in this home; start one with: aileron launch AGENT")
+		a.infof("no session has run in this home; start one with: aileron launch AGENT")
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range all {
@@ -115,12 +115,12 @@ func sessionStop(ctx context.Context, a *app, id string) error {
 	}
 	switch err := s.Stop(ctx, home); {
 	case errors.Is(err, session.ErrEnded):
-		a.sayf("aileron: the session %s has ended meanwhile", id)
+		a.infof("aileron: the session %s has ended meanwhile", id)
 		return nil
 	case err != nil:
 		return err
 	}
-	a.sayf("aileron: %s was asked to end", id)
+	a.infof("aileron: %s was asked to end", id)
 	return nil
 }
 

@@ -60,7 +60,7 @@ func validateSpecs(a *app, names []string) error {
 	case len(found) > 1:
 		return hint.New(fmt.Errorf("found %d faults", len(found)), seeConnectors)
 	case !a.json:
-		a.sayf("aileron: no faults in %s", strings.Join(names, ", "))
+		a.infof("aileron: no faults in %s", strings.Join(names, ", "))
 	}
 	return nil
 }

@@ -57,6 +57,6 @@ func (a *app) createVault(ctx context.Context, v *vault.Vault, passphraseFile st
 	if err := a.enact(ctx, change{what: audit.ChangeVaultInit}, func() error { return v.Init(p) }); err != nil {
 		return nil, err
 	}
-	a.sayf("aileron: vault created. There is no recovery: without the passphrase every credential must be bound again")
+	a.infof("aileron: vault created. There is no recovery: without the passphrase every credential must be bound again")
 	return p, nil
 }

@@ -41,7 +41,7 @@ func (o *vaultLockOptions) run(ctx context.Context, a *app) error {
 	if err := a.enact(ctx, change{what: audit.ChangeVaultLock}, func() error { return v.SetLocked(true) }); err != nil {
 		return err
 	}
-	a.sayf("aileron: vault locked. Running sessions inject no credential until: aileron vault unlock")
+	a.infof("aileron: vault locked. Running sessions inject no credential until: aileron vault unlock")
 	if !o.keyring {
 		return nil
 	}

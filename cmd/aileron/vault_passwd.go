@@ -51,7 +51,7 @@ func (o *vaultPasswdOptions) run(ctx context.Context, a *app) error {
 	if err := a.enact(ctx, c, func() error { return v.ChangePassphrase(fresh) }); err != nil {
 		return err
 	}
-	a.sayf("aileron: passphrase changed")
+	a.infof("aileron: passphrase changed")
 	home, err := a.Home()
 	if err != nil {
 		return err

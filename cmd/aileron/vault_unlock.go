@@ -41,7 +41,7 @@ func (o *vaultUnlockOptions) run(ctx context.Context, a *app) error {
 			return err
 		}
 	}
-	a.sayf("aileron: vault unlocked")
+	a.infof("aileron: vault unlocked")
 	return a.unlockSessions(ctx, p)
 }
 
@@ -53,7 +53,7 @@ func (a *app) unlockSessions(ctx context.Context, passphrase []byte) error {
 	}
 	for _, id := range session.Running(home) {
 		if err := session.Unlock(ctx, home, id, passphrase); err != nil {
-			a.sayf("aileron: warning: session %s did not unlock: %v", id, err)
+			a.infof("aileron: warning: session %s did not unlock: %v", id, err)
 		}
 	}
 	return nil
