@@ -21,8 +21,11 @@ func many(n int) []*Connector {
 			panic(err)
 		}
 		host := HostPattern{Name: fmt.Sprintf("api%d.example", i/2%max(n/1000, 1)), Port: 443}
-		op := &Operation{Connector: c, Tool: "tool", Name: fmt.Sprint("op", i), Path: tmpl, Method: []string{"GET", "POST", "PUT"}[i%3],
-			Hosts: []HostPattern{host}, Injection: &Injection{Kind: "bearer"}}
+		op := &Operation{
+			Connector: c, Tool: "tool", Name: fmt.Sprint("op", i),
+			Method: []string{"GET", "POST", "PUT"}[i%3], Path: tmpl, Hosts: []HostPattern{host},
+			Injection: &Injection{Kind: KindBearer},
+		}
 		if len(c.Tools) == 0 {
 			c.Tools = []Tool{{Name: "tool"}}
 		}

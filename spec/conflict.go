@@ -7,241 +7,151 @@ import (
 	"strings"
 )
 
-// conflict looks for two credentialed operations of different connectors that
-// can be the same request. Only hosts on which at least two connectors use a
-// credential are looked at; there, two trees are walked side by side, so that
-// the cost is that of what they share.
-func (ix *Index) conflict() error {
-	w := walk{budget: maxWalk, sums: map[*branch]*summary{}}
-	for _, k := range slices.Sorted(maps.Keys(ix.exact)) {
-		t := ix.exact[k]
-		if err := w.clash(k, t, t); err != nil {
+// checkConflicts returns an error if two credentialed operations of different
+// connectors can be the same request. It visits only hosts on which at least
+// two connectors use a credential. There it walks two trees side by side, so
+// that the cost is that of what they have in common.
+func (ix *Index) checkConflicts() error {
+	s := conflictSearch{budget: maxPairs, summaries: map[*branch]*summary{}}
+	for _, host := range slices.Sorted(maps.Keys(ix.exact)) {
+		t := ix.exact[host]
+		if err := s.checkTrees(host, t, t); err != nil {
 			return err
 		}
-		if _, parent, ok := strings.Cut(k, "."); ok && ix.wildcard[parent] != nil {
-			if err := w.clash(k, t, ix.wildcard[parent]); err != nil {
+		if _, parent, ok := strings.Cut(host, "."); ok && ix.wildcard[parent] != nil {
+			if err := s.checkTrees(host, t, ix.wildcard[parent]); err != nil {
 				return err
 			}
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(ix.wildcard)) {
-		if err := w.clash("*."+k, ix.wildcard[k], ix.wildcard[k]); err != nil {
+	for _, parent := range slices.Sorted(maps.Keys(ix.wildcard)) {
+		if err := s.checkTrees("*."+parent, ix.wildcard[parent], ix.wildcard[parent]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// maxWalk bounds the pairs of branches that are looked at. Connectors that
+// maxPairs bounds the pairs of branches that a search visits. Connectors that
 // need more cannot be shown to be unambiguous, and are refused.
-const maxWalk = 2 << 20
+const maxPairs = 2 << 20
 
-type walk struct {
-	budget int
-	sums   map[*branch]*summary
+// conflictSearch is the state of one search for conflicting operations.
+type conflictSearch struct {
+	budget    int // pairs of branches that may still be visited; negative: exhausted
+	summaries map[*branch]*summary
 }
 
-func (w *walk) clash(host string, a, b *tree) error {
-	carriers := maps.Clone(a.carriers)
-	maps.Copy(carriers, b.carriers)
-	if len(carriers) < 2 || len(a.carriers) == 0 || len(b.carriers) == 0 {
+// checkTrees returns an error if a request to host can be an operation of a and
+// one of b with different credentials.
+func (s *conflictSearch) checkTrees(host string, a, b *tree) error {
+	credentialed := maps.Clone(a.credentialed)
+	maps.Copy(credentialed, b.credentialed)
+	if len(credentialed) < 2 || len(a.credentialed) == 0 || len(b.credentialed) == 0 {
 		return nil
 	}
-	x, y := w.pair(&a.root, &b.root)
+	x, y := s.findConflict(&a.root, &b.root)
 	switch {
 	case x != nil:
-		return fmt.Errorf("the operations %q (%s %s) and %q (%s %s) can be the same request on %s and use different credentials",
+		return fmt.Errorf("the operations %q (%s %s) and %q (%s %s) can be the same request on %s "+
+			"and use different credentials",
 			x, first(x.Method, "*"), x.Path, y, first(y.Method, "*"), y.Path, host)
-	case w.budget < 0:
-		return fmt.Errorf("the operations of %s on %s are too entangled to show that no two of them are the same request with different credentials",
-			strings.Join(names(carriers), ", "), host)
+	case s.budget < 0:
+		return fmt.Errorf("the operations of %s on %s are too entangled to show that no two of them "+
+			"are the same request with different credentials",
+			joined(slices.Sorted(maps.Keys(credentialed))), host)
 	}
 	return nil
 }
 
-func names(set map[FQN]bool) []string {
-	var list []string
-	for f := range set {
-		list = append(list, string(f))
-	}
-	slices.Sort(list)
-	return list
+// summary is what the operations of a branch claim.
+type summary struct {
+	here  claimSet // paths that end at the branch
+	rest  claimSet // every path that continues below it
+	below claimSet // paths that end below it, rest included
+	total claimSet // all of them
 }
 
-// claims are credentialed operations by method, "" for whatever method: of
-// each, up to two of different connectors, which is all that a conflict needs.
-type claims map[string][2]*Operation
-
-func (c claims) add(method string, op *Operation) {
-	pair := c[method]
-	switch {
-	case pair[0] == nil:
-		pair[0] = op
-	case pair[1] == nil && pair[0].Connector.FQN != op.Connector.FQN:
-		pair[1] = op
-	default:
-		return
+// summarize returns the summary of b, which it computes once.
+func (s *conflictSearch) summarize(b *branch) *summary {
+	if sum := s.summaries[b]; sum != nil {
+		return sum
 	}
-	c[method] = pair
-}
-
-// union gives both; it changes neither, and may be one of them.
-func union(a, b claims) claims {
-	if len(a) == 0 || len(b) == 0 {
-		if len(a) == 0 {
-			return b
-		}
-		return a
-	}
-	same := true
-	for method, pair := range b {
-		have := a[method]
-		same = same && have[0] != nil && (have[1] != nil || pair[1] == nil && pair[0].Connector.FQN == have[0].Connector.FQN)
-	}
-	if same {
-		return a
-	}
-	both := maps.Clone(a)
-	for _, method := range slices.Sorted(maps.Keys(b)) {
-		for _, op := range b[method] {
-			if op != nil {
-				both.add(method, op)
-			}
-		}
-	}
-	return both
-}
-
-func claimsOf(s slots) claims {
-	var c claims
-	for _, method := range s.methods() {
-		for _, op := range s[method] {
-			if op.Injection == nil {
-				break // those with a credential come first
-			}
-			if c == nil {
-				c = claims{}
-			}
-			c.add(method, op)
-			c.add("", op)
-		}
-	}
-	return c
-}
-
-// rivals finds an operation of each side that share a method and are of
-// different connectors.
-func rivals(a, b claims) (*Operation, *Operation) {
-	if len(a) == 0 || len(b) == 0 {
-		return nil, nil
-	}
-	if x, y := differ(a["*"], b[""]); x != nil {
-		return x, y
-	}
-	if x, y := differ(a[""], b["*"]); x != nil {
-		return x, y
-	}
-	few, many, swapped := a, b, false
-	if len(b) < len(a) {
-		few, many, swapped = b, a, true
-	}
-	for _, method := range slices.Sorted(maps.Keys(few)) {
-		if method == "" {
-			continue
-		}
-		x, y := differ(few[method], many[method])
-		if swapped {
-			x, y = y, x
-		}
-		if x != nil {
-			return x, y
-		}
-	}
-	return nil, nil
-}
-
-func differ(a, b [2]*Operation) (*Operation, *Operation) {
-	for _, x := range a {
-		for _, y := range b {
-			if x != nil && y != nil && x.Connector.FQN != y.Connector.FQN {
-				return x, y
-			}
-		}
-	}
-	return nil, nil
-}
-
-// summary is what a branch claims: at its end, for all that goes on, strictly
-// below, and all together.
-type summary struct{ here, rest, below, total claims }
-
-func (w *walk) sum(b *branch) *summary {
-	if s := w.sums[b]; s != nil {
-		return s
-	}
-	s := &summary{here: claimsOf(b.here), rest: claimsOf(b.rest)}
-	s.below = s.rest
+	sum := &summary{here: credentialedClaims(b.here), rest: credentialedClaims(b.rest)}
+	sum.below = sum.rest
 	for _, name := range b.names {
-		s.below = union(s.below, w.sum(b.literal[name]).total)
+		sum.below = unionOf(sum.below, s.summarize(b.literal[name]).total)
 	}
-	if b.any != nil {
-		s.below = union(s.below, w.sum(b.any).total)
+	if b.variable != nil {
+		sum.below = unionOf(sum.below, s.summarize(b.variable).total)
 	}
-	s.total = union(s.here, s.below)
-	w.sums[b] = s
-	return s
+	sum.total = unionOf(sum.here, sum.below)
+	s.summaries[b] = sum
+	return sum
 }
 
-// pair finds rivals below two branches that one path can reach. Neither has
-// rivals in what their totals do not share.
-func (w *walk) pair(a, b *branch) (*Operation, *Operation) {
-	if w.budget--; w.budget < 0 {
+// findConflict returns conflicting operations at or below two branches that one
+// path can reach, or nil if there are none or the budget is exhausted. Branches
+// whose totals do not conflict have no conflict below them either.
+func (s *conflictSearch) findConflict(a, b *branch) (*Operation, *Operation) {
+	if s.budget--; s.budget < 0 {
 		return nil, nil
 	}
-	sa, sb := w.sum(a), w.sum(b)
-	if x, _ := rivals(sa.total, sb.total); x == nil {
+	sumA, sumB := s.summarize(a), s.summarize(b)
+	if x, _ := conflictingOperations(sumA.total, sumB.total); x == nil {
 		return nil, nil
 	}
-	for _, c := range [][2]claims{{sa.here, sb.here}, {sa.rest, sb.below}, {sa.below, sb.rest}} {
-		if x, y := rivals(c[0], c[1]); x != nil {
+	for _, c := range [][2]claimSet{{sumA.here, sumB.here}, {sumA.rest, sumB.below}, {sumA.below, sumB.rest}} {
+		if x, y := conflictingOperations(c[0], c[1]); x != nil {
 			return x, y
 		}
 	}
+	if x, y := s.literalPairs(a, b); x != nil || s.budget < 0 {
+		return x, y
+	}
+	if x, y := s.variablePair(a, b); x != nil || s.budget < 0 {
+		return x, y
+	}
+	if x, y := s.wildcardPairs(a, b); x != nil || s.budget < 0 || a == b {
+		return x, y
+	}
+	return s.wildcardPairs(b, a)
+}
+
+// literalPairs searches below the literal segments that both branches have.
+func (s *conflictSearch) literalPairs(a, b *branch) (*Operation, *Operation) {
 	few, many := a, b
 	if len(b.names) < len(a.names) {
 		few, many = b, a
 	}
 	for _, name := range few.names {
 		if next := many.literal[name]; next != nil {
-			if x, y := w.pair(few.literal[name], next); x != nil || w.budget < 0 {
+			if x, y := s.findConflict(few.literal[name], next); x != nil || s.budget < 0 {
 				return x, y
 			}
 		}
 	}
-	if a.any != nil && b.any != nil {
-		if x, y := w.pair(a.any, b.any); x != nil || w.budget < 0 {
-			return x, y
-		}
-	}
-	if x, y := w.across(a, b); x != nil || w.budget < 0 {
-		return x, y
-	}
-	if a == b {
-		return nil, nil
-	}
-	return w.across(b, a)
+	return nil, nil
 }
 
-// across holds a's variable against b's literals.
-func (w *walk) across(a, b *branch) (*Operation, *Operation) {
-	if a.any == nil {
+// variablePair searches below the variables of both branches.
+func (s *conflictSearch) variablePair(a, b *branch) (*Operation, *Operation) {
+	if a.variable == nil || b.variable == nil {
+		return nil, nil
+	}
+	return s.findConflict(a.variable, b.variable)
+}
+
+// wildcardPairs searches below the variable of a and each literal segment of b.
+func (s *conflictSearch) wildcardPairs(a, b *branch) (*Operation, *Operation) {
+	if a.variable == nil {
 		return nil, nil
 	}
 	for _, name := range b.names {
 		if name == "" {
 			continue // a variable takes at least one byte
 		}
-		if x, y := w.pair(a.any, b.literal[name]); x != nil || w.budget < 0 {
+		if x, y := s.findConflict(a.variable, b.literal[name]); x != nil || s.budget < 0 {
 			return x, y
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// readCredential takes a kind, or an object with its scope and its place. The
-// path and the hosts must have been read.
+// readCredential reads a kind, or an object with a kind, a scope and a place.
+// The path and the hosts must have been read.
 func (op *Operation) readCredential(n node) {
 	raw, has := n.o["credential"]
 	if !has {
@@ -20,45 +20,47 @@ func (op *Operation) readCredential(n node) {
 	case object:
 		in.read(n, v, path)
 	default:
-		n.f.add(path, "it is neither a kind nor an object")
+		n.diags.add(path, "it is neither a kind nor an object")
 		return
 	}
 	if !in.Kind.isKnown() {
-		n.f.add(path, "the kind %q is not one of %s", in.Kind, joined(Kinds()))
+		n.diags.add(path, "the kind %q is not one of %s", in.Kind, joined(Kinds()))
 	}
 	in.setDefaults()
 	op.Injection = in
 	if why := op.badInjection(); why != "" {
-		n.f.add(path+".inject", "%s", why)
+		n.diags.add(path+".inject", "%s", why)
 	}
 	_, hasMethod := n.o["method"]
 	if _, hasPath := n.o["path"]; !hasMethod || !hasPath {
-		n.f.add(path, "an operation with a credential must declare a method and a path")
+		n.diags.add(path, "an operation with a credential must declare a method and a path")
 	}
 	for i, h := range op.Hosts {
 		if h.Port == 80 {
-			n.f.add(n.item("hosts", i), "port 80 is in clear, and this operation has a credential")
+			n.diags.add(n.item("hosts", i), "port 80 is in clear, and this operation has a credential")
 		}
 		if h.Wildcard && !n.flag("wildcard_credential") {
-			n.f.add(n.item("hosts", i), "a wildcard host gets a credential only with \"wildcard_credential\": true")
+			n.diags.add(n.item("hosts", i), "a wildcard host gets a credential only with \"wildcard_credential\": true")
 		}
 	}
 }
 
 func (in *Injection) read(n node, v object, path string) {
-	c, _ := n.f.open(v, path, "kind", "scope", "inject")
+	c, _ := n.diags.open(v, path, "kind", "scope", "inject")
 	in.Kind, in.Scope = Kind(c.text("kind", true)), c.text("scope", false)
 	inject, has := c.o["inject"]
 	if !has {
 		return
 	}
-	if i, ok := n.f.open(inject, path+".inject", "in", "name", "format"); ok {
-		in.In, in.Name, in.Format = first(i.choice("in", "header", "query", "path"), "header"), i.text("name", false), i.text("format", false)
+	if i, ok := n.diags.open(inject, path+".inject", "in", "name", "format"); ok {
+		in.In = first(i.choice("in", "header", "query", "path"), "header")
+		in.Name, in.Format = i.text("name", false), i.text("format", false)
 	}
 }
 
-// setDefaults fills in what CONTRACT leaves to the kind: RFC 6750 section 2.1
-// and RFC 7617 in Authorization, the bare secret anywhere else.
+// setDefaults fills in what the connector leaves out: Authorization with the
+// scheme of the kind (RFC 6750 section 2.1, RFC 7617), and the bare secret in
+// any other place.
 func (in *Injection) setDefaults() {
 	if in.In == "header" && in.Name == "" {
 		in.Name = "Authorization"
@@ -74,15 +76,19 @@ func (in *Injection) setDefaults() {
 	}
 }
 
-// heldFields are header fields in which no credential may stand: they belong
-// to the connection, the framing, the routing or the proxy's own promises.
-var heldFields = strings.Fields(`
-	accept-encoding alt-used connection content-encoding content-length content-range content-type date early-data expect forwarded host
-	http2-settings if-range keep-alive max-forwards origin range te trailer transfer-encoding upgrade user-agent via x-http-method
-	x-http-method-override x-method-override x-original-url x-rewrite-url`)
+// forbiddenFields are header fields in which no credential may stand, as they
+// belong to the connection, the framing, the routing, or aileron itself.
+var forbiddenFields = strings.Fields(`
+	accept-encoding alt-used connection content-encoding content-length content-range content-type date
+	early-data expect forwarded host http2-settings if-range keep-alive max-forwards origin range te trailer
+	transfer-encoding upgrade user-agent via x-http-method x-http-method-override x-method-override
+	x-original-url x-rewrite-url`)
 
-// badInjection says why a credential may not stand where it should, "" when
-// it may.
+// forbiddenPrefixes are the prefixes of such fields.
+var forbiddenPrefixes = []string{"proxy-", "sec-", "x-forwarded-"}
+
+// badInjection returns why the credential cannot stand in its place, or "" if
+// it can.
 func (op *Operation) badInjection() string {
 	in := op.Injection
 	if strings.Count(in.Format, "{secret}") != 1 || len(in.Format) > 256 || !isPrintable(in.Format) {
@@ -97,7 +103,8 @@ func (op *Operation) badInjection() string {
 		if !isToken(in.Name) {
 			return quote(in.Name) + " is not a header field's name"
 		}
-		if slices.Contains(heldFields, lower) || strings.HasPrefix(lower, "proxy-") || strings.HasPrefix(lower, "sec-") || strings.HasPrefix(lower, "x-forwarded-") {
+		begins := func(prefix string) bool { return strings.HasPrefix(lower, prefix) }
+		if slices.Contains(forbiddenFields, lower) || slices.ContainsFunc(forbiddenPrefixes, begins) {
 			return quote(in.Name) + " is not a header field that a credential may stand in"
 		}
 	case "query":
@@ -115,7 +122,8 @@ func (op *Operation) badInjection() string {
 	return ""
 }
 
-// isToken reports a field name of RFC 9110 section 5.6.2, at most 64 bytes.
+// isToken reports whether s is a token of RFC 9110 section 5.6.2, as the names
+// of fields are, of at most 64 bytes.
 func isToken(s string) bool {
 	for _, c := range []byte(s) {
 		if !isAlnum(c) && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {

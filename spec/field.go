@@ -6,13 +6,13 @@ import (
 )
 
 // FieldPattern is a request field that operations with a credential accept
-// besides the registered ones: a name, or all names that begin with a prefix.
+// beside the registered ones: a name, or all names that begin with a prefix.
 type FieldPattern struct {
 	Name   string // lower case; a prefix ends in a dash
 	Prefix bool
 }
 
-// String is the pattern as it is declared, in lower case.
+// String returns the pattern as it is declared, in lower case.
 func (p FieldPattern) String() string {
 	if p.Prefix {
 		return p.Name + "*"
@@ -42,24 +42,25 @@ func readHeaders(n node) []FieldPattern {
 	for i, v := range n.list("headers", false, maxItems) {
 		text, ok := v.(string)
 		if !ok {
-			n.f.add(n.item("headers", i), "it is not a string")
+			n.diags.add(n.item("headers", i), "it is not a string")
 			patterns = append(patterns, FieldPattern{})
 			continue
 		}
 		p, why := parseFieldPattern(text)
 		switch {
 		case why != "":
-			n.f.add(n.item("headers", i), "%q %s", text, why)
+			n.diags.add(n.item("headers", i), "%q %s", text, why)
 			p = FieldPattern{} // covers nothing, and keeps the others' indices
 		case slices.Contains(patterns, p):
-			n.f.add(n.item("headers", i), "%q is there twice", text)
+			n.diags.add(n.item("headers", i), "%q appears twice", text)
 		}
 		patterns = append(patterns, p)
 	}
 	return patterns
 }
 
-// parseFieldPattern reads NAME or PREFIX-*. why is "" when it may be declared.
+// parseFieldPattern reads NAME or PREFIX-*. Unless why is "", no connector can
+// declare the pattern.
 func parseFieldPattern(s string) (p FieldPattern, why string) {
 	name, prefix := strings.CutSuffix(s, "*")
 	p = FieldPattern{strings.ToLower(name), prefix}
@@ -77,13 +78,13 @@ func parseFieldPattern(s string) (p FieldPattern, why string) {
 	return p, ""
 }
 
-// readHeaders reads the fields that the operation declares beside its
-// connector's. The credential must have been read.
+// readHeaders reads the fields that the operation declares in addition to those
+// of its connector. The credential must have been read.
 func (op *Operation) readHeaders(n node) {
 	op.Headers = readHeaders(n)
 	for i, p := range op.Headers {
 		if p.reaches(op) {
-			n.f.add(n.item("headers", i), "%q covers %s, where the credential stands; name the fields one by one",
+			n.diags.add(n.item("headers", i), "%q covers %s, where the credential stands; name the fields one by one",
 				p, op.Injection.Name)
 		}
 	}
@@ -96,7 +97,7 @@ func (c *Connector) shareHeaders(top node) {
 		for _, t := range c.Tools {
 			if j := slices.IndexFunc(t.Operations, p.reaches); j >= 0 {
 				op := t.Operations[j]
-				top.f.add(top.item("headers", i), "%q covers %s, where the credential of %s stands; name the fields "+
+				top.diags.add(top.item("headers", i), "%q covers %s, where the credential of %s stands; name the fields "+
 					"one by one", p, op.Injection.Name, op.Name)
 				break
 			}

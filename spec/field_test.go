@@ -22,8 +22,12 @@ func TestAnOperationAcceptsWhatItAndItsConnectorDeclare(t *testing.T) {
 		t.Fatal(err)
 	}
 	op := c.Tools[0].Operations[0]
-	if got := fmt.Sprint(op.Headers); got != "[anthropic-* x-app session_id x-github-api-version x-amz-* x-goog-* acme-*]" || fmt.Sprint(c.Headers) != "[anthropic-* x-app]" {
-		t.Errorf("the operation declares %s, the connector %s", got, c.Headers)
+	if got, want := fmt.Sprint(c.Headers), "[anthropic-* x-app]"; got != want {
+		t.Errorf("the connector declares %s, want %s", got, want)
+	}
+	want := "[anthropic-* x-app session_id x-github-api-version x-amz-* x-goog-* acme-*]"
+	if got := fmt.Sprint(op.Headers); got != want {
+		t.Errorf("the operation declares %s, want %s", got, want)
 	}
 	for _, name := range []string{"anthropic-version", "Anthropic-Beta", "ANTHROPIC-X-Y", "X-App", "session_id",
 		"Session_id", "x-github-api-version", "X-Amz-Date", "X-Goog-Api-Client"} {
@@ -93,8 +97,9 @@ func TestFieldsThatAConnectorMayNotDeclare(t *testing.T) {
 			{withHeaders("[]", quoted, ""), op0 + ".headers[1]"},
 		} {
 			_, err := Parse([]byte(where.spec))
-			if list := Faults(err); len(list) != 1 || list[0].Path != where.path || !strings.Contains(list[0].What, why) {
-				t.Errorf("%q: %v, want a fault at %s with %q", text, err, where.path, why)
+			list := Diagnostics(err)
+			if len(list) != 1 || list[0].Path != where.path || !strings.Contains(list[0].Message, why) {
+				t.Errorf("%q: %v, want a diagnostic at %s with %q", text, err, where.path, why)
 			}
 		}
 	}
@@ -102,8 +107,8 @@ func TestFieldsThatAConnectorMayNotDeclare(t *testing.T) {
 
 func TestDeclaredFieldsAreReadStrictly(t *testing.T) {
 	for _, c := range []struct{ top, operation, credential, path, why string }{
-		{`["a-b", "A-B"]`, `[]`, bearer, "headers[1]", "is there twice"},
-		{`["acme-*", "ACME-*"]`, `[]`, bearer, "headers[1]", "is there twice"},
+		{`["a-b", "A-B"]`, `[]`, bearer, "headers[1]", "appears twice"},
+		{`["acme-*", "ACME-*"]`, `[]`, bearer, "headers[1]", "appears twice"},
 		{`"a-b"`, `[]`, bearer, "headers", "is not a list"},
 		{`[1]`, `[]`, bearer, "headers[0]", "is not a string"},
 		{`[]`, `{"a": 1}`, bearer, op0 + ".headers", "is not a list"},
@@ -118,12 +123,12 @@ func TestDeclaredFieldsAreReadStrictly(t *testing.T) {
 			"covers X_Acme_Id"},
 	} {
 		_, err := Parse([]byte(withHeaders(c.top, c.operation, c.credential)))
-		found := slices.ContainsFunc(Faults(err), func(f *Fault) bool {
-			return f.Path == c.path && strings.Contains(f.What,
+		found := slices.ContainsFunc(Diagnostics(err), func(f *Diagnostic) bool {
+			return f.Path == c.path && strings.Contains(f.Message,
 				c.why)
 		})
 		if !found {
-			t.Errorf("%.60s %s: %v, want a fault at %s with %q", c.top, c.operation, err, c.path, c.why)
+			t.Errorf("%.60s %s: %v, want a diagnostic at %s with %q", c.top, c.operation, err, c.path, c.why)
 		}
 	}
 	if _, err := Parse([]byte(withHeaders(`["x-acme-*"]`, `[]`,
@@ -132,18 +137,18 @@ func TestDeclaredFieldsAreReadStrictly(t *testing.T) {
 	}
 }
 
-// FuzzDeclaredFields: whatever loads, no field of authority, framing or
-// routing is accepted, in any spelling that a server folds into it, and what
-// is accepted is a token that the pattern covers.
+// Whatever a connector declares, no field of authority, framing or routing is
+// accepted, in any spelling that a server folds into it, and what is accepted is
+// a token that the pattern covers.
 func FuzzDeclaredFields(f *testing.F) {
 	for _, s := range []string{"anthropic-*", "x-goog-*", "Sudo", "x-*", "x_real_ip", "X-Forwarded.Host", "client-*", "a*",
 		"*", "im*", "session_id", "ho\u017ft", "auth-*", "co-*"} {
 		f.Add(s, "sudo")
 	}
-	never := strings.Fields(`sudo impersonate-user x-remote-user authorization cookie x-api-key host content-length transfer-encoding connection te upgrade
-		proxy-authorization x-forwarded-for x-real-ip client-ip via forwarded x-http-method-override x-original-url
-		x-unix-socket x-aileron-session client-cert
-		x-ssl-client-cert accept-encoding range sec-websocket-key destination from signature x-goog-iap-jwt-assertion`)
+	never := strings.Fields(`sudo impersonate-user x-remote-user authorization cookie x-api-key host content-length
+		transfer-encoding connection te upgrade proxy-authorization x-forwarded-for x-real-ip client-ip via forwarded
+		x-http-method-override x-original-url x-unix-socket x-aileron-session client-cert x-ssl-client-cert
+		accept-encoding range sec-websocket-key destination from signature x-goog-iap-jwt-assertion`)
 	f.Fuzz(func(t *testing.T, pattern, name string) {
 		p, why := parseFieldPattern(pattern)
 		if why != "" {

@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// FuzzParse: whatever comes, Parse ends; what it takes is what a plain
-// decoder reads too, names no host that leads inward, and is an index that
-// does not give a credential in clear.
+// Parse ends on any input. What it accepts is what a plain decoder reads, names
+// no host that leads inward, and sends no credential in clear.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(specWith(goodFields)))
 	f.Add([]byte(`{"schema_version": "aileron.connector.v1", "tools": [{"name": 1}]}`))
@@ -31,7 +30,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Parse(data)
 		if err != nil {
-			if c != nil || len(Faults(err)) == 0 {
+			if c != nil || len(Diagnostics(err)) == 0 {
 				t.Errorf("Parse = %v, %v", c, err)
 			}
 			return
@@ -43,7 +42,8 @@ func FuzzParse(f *testing.F) {
 				Operations []struct{ Hosts []string }
 			}
 		}
-		if err := json.Unmarshal(data, &plain); err != nil || plain.Schema != Schema || plain.Connector.FQN != string(c.FQN) || len(plain.Tools) != len(c.Tools) {
+		if err := json.Unmarshal(data, &plain); err != nil || plain.Schema != Schema ||
+			plain.Connector.FQN != string(c.FQN) || len(plain.Tools) != len(c.Tools) {
 			t.Fatalf("a plain decoder reads %+v, %v", plain, err)
 		}
 		for i, tool := range c.Tools {
@@ -154,7 +154,10 @@ func FuzzMatch(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			op := &Operation{Connector: c, Tool: "tool", Name: fmt.Sprint("op", i), Path: tmpl, Method: []string{"GET", "POST", "*"}[r.IntN(3)], Hosts: []HostPattern{h}}
+			op := &Operation{
+				Connector: c, Tool: "tool", Name: fmt.Sprint("op", i),
+				Method: []string{"GET", "POST", "*"}[r.IntN(3)], Path: tmpl, Hosts: []HostPattern{h},
+			}
 			if r.IntN(2) == 0 {
 				op.Injection = &Injection{Kind: "bearer"}
 			}
@@ -170,13 +173,14 @@ func FuzzMatch(f *testing.F) {
 			want := naive(tool.Operations, ix, target)
 			m, no := ix.Match(target)
 			if m.Operation != want || (no == nil) != (want != nil) {
-				t.Fatalf("Match(%v) = %v, %v; asking every operation gives %v", target, m.Operation, no, want)
+				t.Fatalf("Match(%v) = %v, %v; asking every operation finds %v", target, m.Operation, no, want)
 			}
 			if no != nil && (no.Error() == "" || len(no.Granted) > 32) {
-				t.Errorf("the refusal is %+v", no)
+				t.Errorf("the denial is %+v", no)
 			}
 			for _, param := range m.Params {
-				if lower := strings.ToLower(param.Value); strings.Contains(lower, "%2f") || strings.Contains("/"+lower+"/", "/../") {
+				lower := strings.ToLower(param.Value)
+				if strings.Contains(lower, "%2f") || strings.Contains("/"+lower+"/", "/../") {
 					t.Errorf("the variable %s is %q", param.Name, param.Value)
 				}
 			}

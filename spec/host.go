@@ -10,14 +10,14 @@ import (
 	"github.com/ALRubinger/aileron/internal/hostport"
 )
 
-// HostPattern is one allowed host and port.
+// HostPattern is an allowed host and port.
 type HostPattern struct {
 	Name     string // lower case; without "*." when Wildcard
 	Port     uint16
 	Wildcard bool // any one label before Name
 }
 
-// String is "host:port", with "*." before it for a wildcard.
+// String returns "host:port", with "*." before it for a wildcard.
 func (h HostPattern) String() string {
 	s := h.Name + ":" + strconv.Itoa(int(h.Port))
 	if h.Wildcard {
@@ -26,7 +26,7 @@ func (h HostPattern) String() string {
 	return s
 }
 
-// reservedNames lead to the machine itself, or to nobody.
+// reservedNames lead to the machine itself or nowhere (RFC 6761, RFC 6762).
 var reservedNames = []string{"localhost", "internal", "local", "invalid", "onion", "home.arpa", "localdomain"}
 
 // ParseHost reads "host", "host:port", "*.host" or "*.host:port". The host is a

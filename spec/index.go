@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Index finds a request's operation. It is immutable, and safe for use by
-// several goroutines. Finding costs the length of the path, however many
-// operations there are.
+// Index finds the operation that a request is. It is immutable and safe for
+// concurrent use. The cost of a search depends on the length of the path, not
+// on the number of operations.
 type Index struct {
 	connectors []*Connector
 	exact      map[string]*tree // "host:port"
@@ -18,13 +18,19 @@ type Index struct {
 	byName     map[operationName]*Operation
 }
 
+// operationName identifies an operation within an index.
 type operationName struct{ fqn, tool, name string }
 
-// NewIndex combines connectors. Two operations of different connectors that
-// can be the same request with different credentials are an error that names
-// both.
+// NewIndex returns the index of all operations of the connectors. It returns an
+// error that names both if two operations of different connectors can be the
+// same request with different credentials.
 func NewIndex(connectors []*Connector) (*Index, error) {
-	ix := &Index{connectors: slices.Clone(connectors), exact: map[string]*tree{}, wildcard: map[string]*tree{}, byName: map[operationName]*Operation{}}
+	ix := &Index{
+		connectors: slices.Clone(connectors),
+		exact:      map[string]*tree{},
+		wildcard:   map[string]*tree{},
+		byName:     map[operationName]*Operation{},
+	}
 	for _, c := range connectors {
 		for _, t := range c.Tools {
 			for _, op := range t.Operations {
@@ -40,7 +46,7 @@ func NewIndex(connectors []*Connector) (*Index, error) {
 		ix.hosts = append(ix.hosts, "*."+k)
 	}
 	slices.Sort(ix.hosts)
-	if err := ix.conflict(); err != nil {
+	if err := ix.checkConflicts(); err != nil {
 		return nil, err
 	}
 	return ix, nil
@@ -48,6 +54,7 @@ func NewIndex(connectors []*Connector) (*Index, error) {
 
 func hostPort(host string, port uint16) string { return host + ":" + strconv.Itoa(int(port)) }
 
+// tree returns the tree of the host pattern, which it creates if there is none.
 func (ix *Index) tree(h HostPattern) *tree {
 	in := ix.exact
 	if h.Wildcard {
@@ -55,13 +62,13 @@ func (ix *Index) tree(h HostPattern) *tree {
 	}
 	k := hostPort(h.Name, h.Port)
 	if in[k] == nil {
-		in[k] = &tree{carriers: map[FQN]bool{}}
+		in[k] = &tree{credentialed: map[FQN]bool{}}
 	}
 	return in[k]
 }
 
-// trees are the host's own tree and its parent's wildcard tree, those that
-// are there, in the order in which they are asked.
+// trees returns the tree of the host itself and that of the wildcard of its
+// parent, as far as they exist, in the order in which they are searched.
 func (ix *Index) trees(host string, port uint16) []*tree {
 	var found []*tree
 	if t := ix.exact[hostPort(host, port)]; t != nil {
@@ -78,14 +85,14 @@ func (ix *Index) trees(host string, port uint16) []*tree {
 // Covers reports whether some operation names the host and port.
 func (ix *Index) Covers(host string, port uint16) bool { return len(ix.trees(host, port)) > 0 }
 
-// Hosts are all named hosts, as "host:port", sorted.
+// Hosts returns all named hosts as "host:port", sorted.
 func (ix *Index) Hosts() []string { return slices.Clone(ix.hosts) }
 
-// Operation finds an operation by its names.
+// Operation returns the operation of that name.
 func (ix *Index) Operation(fqn, tool, name string) (*Operation, bool) {
 	op, ok := ix.byName[operationName{fqn, tool, name}]
 	return op, ok
 }
 
-// Connectors are the connectors of the index, in their order.
+// Connectors returns the connectors of the index, in their order.
 func (ix *Index) Connectors() []*Connector { return slices.Clone(ix.connectors) }

@@ -2,15 +2,15 @@ package spec
 
 import "strings"
 
-// Places of an input in a request: the values of Input.In.
+// The places of an input in a request, the values of Input.In.
 const (
 	InPath  = "path"
 	InQuery = "query"
 	InBody  = "body"
 )
 
-// Input is one declared argument. It has one place in the request: a name
-// that is declared for the path or the body is not accepted in the query.
+// Input is a declared argument. It has one place in the request: a name that is
+// declared for the path or the body is not accepted in the query.
 type Input struct {
 	Name, Type, Description string
 	In                      string // InPath, InQuery or InBody
@@ -21,29 +21,33 @@ type Input struct {
 func (op *Operation) readInputs(n node) {
 	seen := map[string]bool{}
 	for i, v := range n.list("inputs", false, maxItems) {
-		in, ok := n.f.open(v, n.item("inputs", i), "name", "type", "required", "description", "in")
+		in, ok := n.diags.open(v, n.item("inputs", i), "name", "type", "required", "description", "in")
 		if !ok {
 			continue
 		}
-		input := Input{Name: in.text("name", true), Required: in.flag("required"), Description: in.text("description", false),
-			Type: in.choice("type", "string", "integer", "number", "boolean", "array", "object")}
+		input := Input{
+			Name:        in.text("name", true),
+			Type:        in.choice("type", "string", "integer", "number", "boolean", "array", "object"),
+			Description: in.text("description", false),
+			Required:    in.flag("required"),
+		}
 		switch {
 		case input.Name == "":
 		case !isName(strings.TrimLeft(input.Name, "_"), "._:-"):
-			in.f.add(in.at("name"), "%q is not letters, digits, dots, dashes, underscores and colons", input.Name)
+			in.diags.add(in.at("name"), "%q is not letters, digits, dots, dashes, underscores and colons", input.Name)
 		case seen[input.Name]:
-			in.f.add(in.at("name"), "%q is there twice", input.Name)
+			in.diags.add(in.at("name"), "%q appears twice", input.Name)
 		}
 		seen[input.Name] = true
 		input.In = first(in.choice("in", InPath, InQuery, InBody), op.placeOf(input.Name))
 		if why := op.badPlace(input); why != "" && input.Name != "" {
-			in.f.add(in.at("in"), "%s", why)
+			in.diags.add(in.at("in"), "%s", why)
 		}
 		op.Inputs = append(op.Inputs, input)
 	}
 }
 
-// placeOf is the place of an input that does not name one.
+// placeOf returns the place of an input that does not name one.
 func (op *Operation) placeOf(name string) string {
 	switch {
 	case op.Path.Has(name):
@@ -60,7 +64,7 @@ func (op *Operation) bodiless() bool {
 	return op.Method == "GET" || op.Method == "HEAD" || op.Method == "DELETE"
 }
 
-// badPlace returns why an input may not stand in its place, "" when it may.
+// badPlace returns why an input cannot stand in its place, or "" if it can.
 func (op *Operation) badPlace(in Input) string {
 	switch variable := op.Path.Has(in.Name); {
 	case variable && in.In != InPath:
@@ -73,7 +77,7 @@ func (op *Operation) badPlace(in Input) string {
 	return ""
 }
 
-// placeOfInput returns the place of a declared input, "" for another name.
+// placeOfInput returns the place of a declared input, or "" for another name.
 func (op *Operation) placeOfInput(name string) string {
 	for _, in := range op.Inputs {
 		if in.Name == name {

@@ -9,42 +9,42 @@ import (
 	"unicode/utf8"
 )
 
-// MaxSize bounds a spec in bytes.
+// MaxSize is the size in bytes of the largest specification that is read.
 const MaxSize = 1 << 20
 
-// maxDepth bounds a spec's nesting.
+// maxDepth bounds the nesting of a specification.
 const maxDepth = 16
 
-// object is a JSON object by its exact keys.
+// object is a JSON object by the exact spelling of its keys.
 type object map[string]any
 
-// jsonReader decodes strictly: UTF-8, one value, no repeated key.
-// encoding/json would take the last of two equal keys, and match keys
-// whatever their case, so that a reviewer and the program could read two
-// different specs.
+// jsonReader decodes strictly: UTF-8, one value, no repeated key. encoding/json
+// uses the last of two equal keys and ignores the case of keys, so that a
+// reviewer and the program could read two different specifications.
 type jsonReader struct {
-	dec *json.Decoder
-	f   *faults
+	dec   *json.Decoder
+	diags *diagnostics
 }
 
-// readJSON gives false when data cannot be read to its end; why is in f.
-func readJSON(data []byte, f *faults) (any, bool) {
+// readJSON returns the value in data. It reports false, and the reason to d, if
+// data cannot be read to its end.
+func readJSON(data []byte, d *diagnostics) (any, bool) {
 	if len(data) > MaxSize {
-		f.add("", "it is larger than %d bytes", MaxSize)
+		d.add("", "it is larger than %d bytes", MaxSize)
 		return nil, false
 	}
 	if !utf8.Valid(data) {
-		f.add("", "it is not UTF-8")
+		d.add("", "it is not UTF-8")
 		return nil, false
 	}
-	r := jsonReader{json.NewDecoder(bytes.NewReader(data)), f}
+	r := jsonReader{json.NewDecoder(bytes.NewReader(data)), d}
 	r.dec.UseNumber()
 	v, ok := r.value("", 0)
 	if !ok {
 		return nil, false
 	}
 	if _, err := r.dec.Token(); err != io.EOF {
-		f.add("", "there is something after the end of the JSON value")
+		d.add("", "there is something after the end of the JSON value")
 		return nil, false
 	}
 	return v, true
@@ -52,7 +52,7 @@ func readJSON(data []byte, f *faults) (any, bool) {
 
 func (r jsonReader) value(path string, depth int) (any, bool) {
 	if depth > maxDepth {
-		r.f.add(path, "it is nested more than %d deep", maxDepth)
+		r.diags.add(path, "it is nested more than %d deep", maxDepth)
 		return nil, false
 	}
 	token, err := r.dec.Token()
@@ -92,12 +92,12 @@ func (r jsonReader) object(path string, depth int) (any, bool) {
 		}
 		key, ok := token.(string)
 		if !ok {
-			r.f.add(path, "a key is not a string")
+			r.diags.add(path, "a key is not a string")
 			return nil, false
 		}
 		_, twice := o[key]
 		if twice {
-			r.f.add(join(path, key), "the key is there twice")
+			r.diags.add(join(path, key), "duplicate key")
 		}
 		v, ok := r.value(join(path, key), depth+1)
 		if !ok {
@@ -113,12 +113,12 @@ func (r jsonReader) object(path string, depth int) (any, bool) {
 	return o, true
 }
 
-// broken notes a syntax error, and gives false for "cannot go on".
+// broken records a syntax error. It always returns false, for the caller to return.
 func (r jsonReader) broken(path string, err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		r.f.add(path, "the JSON ends too early")
+		r.diags.add(path, "the JSON ends too early")
 		return false
 	}
-	r.f.add(path, "it is not JSON at byte %d: %v", r.dec.InputOffset(), err)
+	r.diags.add(path, "it is not JSON at byte %d: %v", r.dec.InputOffset(), err)
 	return false
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Target is a canonical request: what the proxy has judged unambiguous.
+// Target is a request in canonical form, which the proxy has found unambiguous.
 type Target struct {
 	Scheme string // https or http
 	Host   string // lower case
@@ -19,13 +19,13 @@ type Target struct {
 // Param is a template variable and its escaped value.
 type Param struct{ Name, Value string }
 
-// Match is a decision to allow: the operation that a request is.
+// Match is the decision to allow a request, with the operation that it is.
 type Match struct {
 	Operation *Operation
 	Params    []Param
 }
 
-// Param gives a variable's value.
+// Param returns the escaped value of a template variable.
 func (m Match) Param(name string) (string, bool) {
 	for _, p := range m.Params {
 		if p.Name == name {
@@ -35,11 +35,12 @@ func (m Match) Param(name string) (string, bool) {
 	return "", false
 }
 
-// Match finds the operation that t is. An exact host wins over a wildcard, a
-// literal segment over a variable, a variable over the rest, a method over
-// any, an operation with a credential over one without, and then the first.
-// The template that wins decides: a query that none of its operations
-// declares is refused, and never handed down to a wider template.
+// Match returns the operation that t is, or the reason why it is none. An exact
+// host takes precedence over a wildcard, a literal segment over a variable, a
+// variable over the rest, a method over any method, an operation with a
+// credential over one without, and otherwise the first over the others.
+// The template that takes precedence decides: a query that none of its
+// operations declares is refused, and never tried on a wider template.
 func (ix *Index) Match(t Target) (Match, *NoMatch) {
 	trees := ix.trees(t.Host, t.Port)
 	if len(trees) == 0 {
@@ -53,7 +54,7 @@ func (ix *Index) Match(t Target) (Match, *NoMatch) {
 		steps := maxSteps
 		ops := tr.root.find(parts, t.Method, &steps)
 		if ops == nil {
-			ops = tr.root.all.of(t.Method)
+			ops = tr.root.all.forMethod(t.Method)
 		}
 		if ops != nil {
 			return ix.decide(ops, t)
@@ -62,7 +63,7 @@ func (ix *Index) Match(t Target) (Match, *NoMatch) {
 	return Match{}, ix.noOperation(t)
 }
 
-// decide takes the first of one template's operations that t is, else says
+// decide returns the first of one template's operations that t is, or the reason
 // why it is not the first one.
 func (ix *Index) decide(ops []*Operation, t Target) (Match, *NoMatch) {
 	var refused *NoMatch
@@ -78,7 +79,8 @@ func (ix *Index) decide(ops []*Operation, t Target) (Match, *NoMatch) {
 	return Match{}, refused
 }
 
-// MatchOperation asks whether t is inside one operation.
+// MatchOperation returns a match if t is a request of op, or the reason why it is
+// not.
 func (ix *Index) MatchOperation(op *Operation, t Target) (Match, *NoMatch) {
 	if !slices.ContainsFunc(op.Hosts, func(h HostPattern) bool { return h.covers(t.Host, t.Port) }) {
 		return Match{}, ix.noHost(t)
@@ -87,7 +89,7 @@ func (ix *Index) MatchOperation(op *Operation, t Target) (Match, *NoMatch) {
 		return Match{}, noClear(t)
 	}
 	params, ok := op.Path.match(t.Path)
-	if !ok || !op.takes(t.Method) {
+	if !ok || !op.acceptsMethod(t.Method) {
 		return Match{}, ix.noOperation(t)
 	}
 	if op.QueryDeclaredOnly {
@@ -109,10 +111,11 @@ func (h HostPattern) covers(host string, port uint16) bool {
 	return ok && label != "" && parent == h.Name
 }
 
-// undeclared returns the first query name that is neither an input of the
-// query nor the credential's slot, which the proxy empties. What two servers may take apart
-// differently (a ';', a broken escape) is undeclared.
-func (op *Operation) undeclared(query string) (string, bool) {
+// undeclared returns the first name in the query that is neither an input of the
+// query nor the place of the credential, which the proxy empties; ok reports
+// that there is none. A query that two servers may split differently (a ';', a
+// broken escape) has an undeclared name, "".
+func (op *Operation) undeclared(query string) (name string, ok bool) {
 	if query == "" {
 		return "", true
 	}

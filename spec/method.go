@@ -8,8 +8,8 @@ import (
 // methods are the names of the IANA HTTP Method Registry, without three:
 // CONNECT opens a tunnel, TRACE returns the request with its credential in
 // the response body (RFC 9110 section 9.3.8), and PRI is part of the HTTP/2
-// preface. A name that is not registered means what the server decides it
-// means, so no operation can declare what it would do.
+// preface. The server alone decides what a name that is not registered means,
+// so no operation can declare what it would do.
 var methods = strings.Fields(`
 	ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT COPY DELETE GET HEAD LABEL LINK LOCK MERGE MKACTIVITY MKCALENDAR
 	MKCOL MKREDIRECTREF MKWORKSPACE MOVE OPTIONS ORDERPATCH PATCH POST PROPFIND PROPPATCH PUT QUERY REBIND REPORT
@@ -19,10 +19,10 @@ var methods = strings.Fields(`
 // case-sensitive.
 func isMethod(s string) bool { return slices.Contains(methods, s) }
 
-// takes reports whether the operation accepts the method. "*" stands for the
+// acceptsMethod reports whether the operation accepts the method. "*" stands for the
 // registered ones; only an operation that allows its hosts as they are
 // accepts every name.
-func (op *Operation) takes(method string) bool {
+func (op *Operation) acceptsMethod(method string) bool {
 	if op.Method == "" || op.Method == "*" {
 		return isMethod(method) || op.Method == "" && op.AnyPath()
 	}
@@ -35,11 +35,11 @@ func (op *Operation) readMethod(n node) {
 	}
 	op.Method = n.text("method", true)
 	if op.Method != "" && op.Method != "*" && !isMethod(op.Method) {
-		n.f.add(n.at("method"), "%q %s", op.Method, badMethod(op.Method))
+		n.diags.add(n.at("method"), "%q %s", op.Method, badMethod(op.Method))
 	}
 }
 
-// badMethod returns why an operation may not have the method.
+// badMethod returns why an operation cannot have the method.
 func badMethod(s string) string {
 	switch upper := strings.ToUpper(s); {
 	case upper == "CONNECT" || upper == "TRACE" || upper == "TRACK" || upper == "PRI":

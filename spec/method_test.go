@@ -16,16 +16,16 @@ func TestMethodsAndPathsThatASpecMayNotDeclare(t *testing.T) {
 		"**": "is not in the IANA HTTP Method Registry", "G\u0415T": "is not in the IANA HTTP Method Registry",
 	} {
 		for _, credential := range []string{"", `, "credential": "bearer"`} {
-			wantFault(t, `"method": `+quote(method)+`, "path": "/", "hosts": ["a.example"]`+credential, op0+".method", why)
+			wantOnly(t, `"method": `+quote(method)+`, "path": "/", "hosts": ["a.example"]`+credential, op0+".method", why)
 		}
 	}
-	wantFault(t, `"method": "", "path": "/", "hosts": ["a.example"]`, op0+".method", "it is empty")
+	wantOnly(t, `"method": "", "path": "/", "hosts": ["a.example"]`, op0+".method", "it is empty")
 	for path, why := range map[string]string{
 		"..": "begin with a slash", "/a/../b": "not plain", "//a": "not plain", "/a%2fb": "not plain", "/a?x=1": "not plain",
 		"/a#f": "not plain", "/a b": "not plain",
 		"/{a}{b}": "is not {name}", "/{..}": "is not {name}", "": "it is empty",
 	} {
-		wantFault(t, `"method": "GET", "path": `+quote(path)+`, "hosts": ["a.example"]`, op0+".path", why)
+		wantOnly(t, `"method": "GET", "path": `+quote(path)+`, "hosts": ["a.example"]`, op0+".path", why)
 	}
 }
 
@@ -78,13 +78,13 @@ func TestAnyMethodStandsForTheRegisteredOnes(t *testing.T) {
 
 const op0 = "tools[0].operations[0]"
 
-// wantFault fails the test unless an operation with these fields has exactly
-// one fault at the path, whose text holds why.
-func wantFault(t *testing.T, fields, path, why string) {
+// wantOnly fails the test unless an operation with these fields has exactly one
+// diagnostic, at the path, whose message contains why.
+func wantOnly(t *testing.T, fields, path, why string) {
 	t.Helper()
 	_, err := Parse([]byte(specWith(fields)))
-	list := Faults(err)
-	if len(list) != 1 || list[0].Path != path || !strings.Contains(list[0].What, why) {
-		t.Errorf("the faults of {%s} are %v, want one at %s with %q", fields, err, path, why)
+	list := Diagnostics(err)
+	if len(list) != 1 || list[0].Path != path || !strings.Contains(list[0].Message, why) {
+		t.Errorf("the diagnostics of {%s} are %v, want one at %s with %q", fields, err, path, why)
 	}
 }

@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// Naming returns the connector to which a refused request is attributed, nil
-// when no connector names t's host. Of several it is the one of the operation
+// Naming returns the connector to which a denied request is attributed, or nil if
+// no connector names t's host. Of several it is the connector of the operation
 // whose path is nearest to t's, and of equally near ones that of t's method.
 // For a port that none of them names, and without a path, it is the first by
-// FQN. A nil index names none: a refusal is recorded whatever went wrong.
+// FQN. The receiver may be nil, which names none: a denial is recorded even if
+// there is no index.
 func (ix *Index) Naming(t Target) *Connector {
 	if ix == nil {
 		return nil

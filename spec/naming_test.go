@@ -5,22 +5,33 @@ import (
 	"testing"
 )
 
-// A refused request belongs to one connector, always the same one.
-func TestARefusedRequestIsAttributedToTheNearestConnector(t *testing.T) {
+// A denied request belongs to one connector, always the same one.
+func TestADeniedRequestIsAttributedToTheNearestConnector(t *testing.T) {
 	load := func(name, hosts, operations string) *Connector {
-		c, err := Load([]byte(fmt.Sprintf("[connector]\nname = %q\nversion = \"1.0.0\"\n[capabilities.network]\nhosts = [%s]\n[provides]\nintents = [\"x\"]\n",
-			"github://acme/"+name, hosts)),
-			[]byte(fmt.Sprintf(`{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://acme/%s","version":"1.0.0"},
-			"tools":[{"name":"%s","operations":[%s]}]}`, name, name, operations)))
+		c, err := Load(fmt.Appendf(nil, `
+			[connector]
+			name = "github://acme/%s"
+			version = "1.0.0"
+			[capabilities.network]
+			hosts = [%s]
+			[provides]
+			intents = ["x"]
+			`, name, hosts), fmt.Appendf(nil, `{
+			"schema_version": "aileron.connector.v1",
+			"connector": {"fqn": "github://acme/%s", "version": "1.0.0"},
+			"tools": [{"name": "%s", "operations": [%s]}]}`, name, name, operations))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	issues := load("issues", `"api.test:443", "*.wild.test:443"`, `{"name":"list","method":"GET","path":"/issues/{id}","hosts":["api.test"]},
-		{"name":"wild","method":"GET","path":"/w","hosts":["*.wild.test"]}`)
-	admin := load("admin", `"api.test:443", "only.test:443"`, `{"name":"edit","method":"POST","path":"/issues/{id}","hosts":["api.test"]},
-		{"name":"look","method":"GET","path":"/admin/{id}","hosts":["api.test"]},{"name":"only","hosts":["only.test"]}`)
+	issues := load("issues", `"api.test:443", "*.wild.test:443"`, `
+		{"name": "list", "method": "GET", "path": "/issues/{id}", "hosts": ["api.test"]},
+		{"name": "wild", "method": "GET", "path": "/w", "hosts": ["*.wild.test"]}`)
+	admin := load("admin", `"api.test:443", "only.test:443"`, `
+		{"name": "edit", "method": "POST", "path": "/issues/{id}", "hosts": ["api.test"]},
+		{"name": "look", "method": "GET", "path": "/admin/{id}", "hosts": ["api.test"]},
+		{"name": "only", "hosts": ["only.test"]}`)
 	for _, order := range [][]*Connector{{issues, admin}, {admin, issues}} {
 		ix, err := NewIndex(order)
 		if err != nil {

@@ -7,20 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// node is one object of a spec under reading.
+// node is an object of a specification that is being read.
 type node struct {
-	f    *faults
-	path string
-	o    object
+	diags *diagnostics
+	path  string
+	o     object
 }
 
-// open checks that v is an object with no key but those allowed. It is false,
-// and said in the faults, when v is not an object at all.
-func (f *faults) open(v any, path string, allowed ...string) (node, bool) {
+// open checks that v is an object that has no key but those allowed. It reports
+// false if v is not an object at all.
+func (d *diagnostics) open(v any, path string, allowed ...string) (node, bool) {
 	o, ok := v.(object)
 	if !ok {
-		f.add(path, "%s", missingOr(v, "an object"))
-		return node{f, path, nil}, false
+		d.add(path, "%s", missingOr(v, "an object"))
+		return node{d, path, nil}, false
 	}
 	var unknown []string
 	for k := range o {
@@ -32,12 +32,12 @@ func (f *faults) open(v any, path string, allowed ...string) (node, bool) {
 	for _, k := range unknown {
 		i := slices.IndexFunc(allowed, func(a string) bool { return strings.EqualFold(a, k) })
 		if i >= 0 {
-			f.add(join(path, k), "the key is not known; %q is, in exactly that case", allowed[i])
+			d.add(join(path, k), "unknown key; use %q, in exactly that case", allowed[i])
 			continue
 		}
-		f.add(join(path, k), "the key is not known")
+		d.add(join(path, k), "unknown key")
 	}
-	return node{f, path, o}, true
+	return node{d, path, o}, true
 }
 
 func missingOr(v any, what string) string {
@@ -47,34 +47,34 @@ func missingOr(v any, what string) string {
 	return "it is not " + what
 }
 
-// at is the path of a key.
+// at returns the path of a key.
 func (n node) at(key string) string { return join(n.path, key) }
 
-// item is the path of an entry of a list.
+// item returns the path of an entry of a list.
 func (n node) item(key string, i int) string { return n.at(key) + "[" + strconv.Itoa(i) + "]" }
 
-// maxString bounds a string of a spec.
+// maxString bounds a string of a specification.
 const maxString = 4096
 
 func (n node) text(key string, required bool) string {
 	v, ok := n.o[key]
 	if !ok {
 		if required {
-			n.f.add(n.at(key), "it is missing")
+			n.diags.add(n.at(key), "it is missing")
 		}
 		return ""
 	}
 	s, ok := v.(string)
 	switch {
 	case !ok:
-		n.f.add(n.at(key), "it is not a string")
+		n.diags.add(n.at(key), "it is not a string")
 	case required && s == "":
-		n.f.add(n.at(key), "it is empty")
+		n.diags.add(n.at(key), "it is empty")
 	case len(s) > maxString:
-		n.f.add(n.at(key), "it is longer than %d bytes", maxString)
+		n.diags.add(n.at(key), "it is longer than %d bytes", maxString)
 		return ""
 	case hasControl(s):
-		n.f.add(n.at(key), "it has a line break, a control character or a broken escape")
+		n.diags.add(n.at(key), "it has a line break, a control character or a broken escape")
 		return ""
 	}
 	return s
@@ -84,36 +84,35 @@ func (n node) flag(key string) bool {
 	v, ok := n.o[key]
 	b, isBool := v.(bool)
 	if ok && !isBool {
-		n.f.add(n.at(key), "it is not true or false")
+		n.diags.add(n.at(key), "it is not true or false")
 	}
 	return b
 }
 
-// maxItems bounds a list within an operation, and the placeholders.
+// maxItems bounds a list within an operation, and that of the placeholders.
 const maxItems = 256
 
-// list reads a list of at most most entries; 0: as many as there are.
+// list reads a list of at most most entries; 0 means no limit.
 func (n node) list(key string, required bool, most int) []any {
 	v, ok := n.o[key]
 	l, isList := v.([]any)
 	switch {
 	case most > 0 && len(l) > most:
-		n.f.add(n.at(key), "it has more than %d entries", most)
+		n.diags.add(n.at(key), "it has more than %d entries", most)
 		return l[:most]
 	case ok && !isList:
-		n.f.add(n.at(key), "it is not a list")
+		n.diags.add(n.at(key), "it is not a list")
 	case required && len(l) == 0:
-		n.f.add(n.at(key), "it has no entry")
+		n.diags.add(n.at(key), "it has no entry")
 	}
 	return l
 }
 
-// choice reads a string that must be one of a few; "" when the key is not
-// there.
+// choice reads a string that must be one of those allowed; "" if the key is absent.
 func (n node) choice(key string, allowed ...string) string {
 	s := n.text(key, false)
 	if _, has := n.o[key].(string); has && !slices.Contains(allowed, s) {
-		n.f.add(n.at(key), "%q is not %s", s, either(allowed))
+		n.diags.add(n.at(key), "%q is not %s", s, either(allowed))
 		return ""
 	}
 	return s
@@ -127,9 +126,9 @@ func either(words []string) string {
 	return strings.Join(quoted, " or ")
 }
 
-// hasControl reports what one printed line must not hold: C0 and C1 controls,
-// DEL, characters that break or turn lines or are not seen, and the mark that
-// the JSON decoder leaves for half a surrogate pair.
+// hasControl reports whether s has a character that must not be part of a printed
+// line: C0 and C1 controls, DEL, characters that break or turn lines or are
+// invisible, and the mark that the JSON decoder leaves for half a surrogate pair.
 func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool {
 		switch {
@@ -138,12 +137,12 @@ func hasControl(s string) bool {
 		case r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x2069, r == 0xfeff:
 			return true
 		}
-		return r >= 0xe0000 && r <= 0xe007f // tags: text that people do not see and models read
+		return r >= 0xe0000 && r <= 0xe007f // tags: invisible to people, text to models
 	})
 }
 
-// isName reports at most 100 ASCII letters, digits and extra characters that
-// begin with a letter or digit.
+// isName reports whether s is 1 to 100 ASCII letters, digits and extra characters
+// and begins with a letter or digit.
 func isName(s, extra string) bool {
 	if s == "" || len(s) > 100 {
 		return false

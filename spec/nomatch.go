@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Reasons of a NoMatch.
+// The reasons of a NoMatch.
 const (
 	ReasonHost      = "host_not_allowed"
 	ReasonOperation = "operation_not_matched"
 	ReasonQuery     = "query_not_declared"
 )
 
-// NoMatch is a decision to refuse, with its reason.
+// NoMatch is the decision to deny a request, with its reason.
 type NoMatch struct {
 	Reason    string
 	Requested string
@@ -20,14 +20,14 @@ type NoMatch struct {
 	message   string
 }
 
-// Error is a sentence for an agent: what was refused, why, and what comes
-// nearest among what is allowed.
+// Error returns a sentence for an agent: what was denied, why, and which allowed
+// requests come nearest.
 func (n *NoMatch) Error() string { return n.message }
 
 const (
 	maxGranted = 32  // entries of Granted
-	maxTold    = 5   // entries told in the sentence
-	maxShown   = 200 // bytes of a path or a name in the sentence
+	maxListed  = 5   // entries in the sentence
+	maxText    = 200 // bytes of a path or a name in the sentence
 )
 
 func (ix *Index) noHost(t Target) *NoMatch {
@@ -38,7 +38,7 @@ func (ix *Index) noHost(t Target) *NoMatch {
 	where := hostPort(t.Host, t.Port)
 	message := "the host " + where + " is not allowed: no installed connector names it"
 	if len(ix.hosts) > 0 {
-		message += "; allowed are " + told(ix.hosts)
+		message += "; allowed are " + listed(ix.hosts)
 	} else {
 		message = "the host " + where + " is not allowed: no connector is installed, so nothing is"
 	}
@@ -65,16 +65,20 @@ func (ix *Index) noOperation(t Target) *NoMatch {
 	if !isMethod(t.Method) {
 		why = "the method " + badMethod(t.Method) + ", and no operation accepts it"
 	}
-	message := shown(t.Method) + " " + shown(t.Path) + " is not allowed on " + where + ": " + why + "; nearest are " + told(near)
-	return &NoMatch{Reason: ReasonOperation, Requested: "operation:" + t.Method + " " + t.Host + t.Path, Granted: granted, message: message}
+	message := truncated(t.Method) + " " + truncated(t.Path) + " is not allowed on " + where + ": " + why +
+		"; nearest are " + listed(near)
+	return &NoMatch{Reason: ReasonOperation, Requested: t.requested(), Granted: granted, message: message}
 }
 
-// noClear refuses a request without TLS to an operation that has a credential
-// or a TLS port.
+// requested returns the request as the error object of a denial names it.
+func (t Target) requested() string { return "operation:" + t.Method + " " + t.Host + t.Path }
+
+// noClear denies a request without TLS for an operation that has a credential or
+// a TLS port.
 func noClear(t Target) *NoMatch {
 	where := hostPort(t.Host, t.Port)
-	return &NoMatch{Reason: ReasonOperation, Requested: "operation:" + t.Method + " " + t.Host + t.Path, Granted: []string{"network:" + where},
-		message: t.Method + " " + shown(t.Path) + " is not allowed on " + where + " in clear: use https"}
+	return &NoMatch{Reason: ReasonOperation, Requested: t.requested(), Granted: []string{"network:" + where},
+		message: t.Method + " " + truncated(t.Path) + " is not allowed on " + where + " in clear: use https"}
 }
 
 func noQuery(op *Operation, name string) *NoMatch {
@@ -83,31 +87,33 @@ func noQuery(op *Operation, name string) *NoMatch {
 	for _, in := range names[:min(len(names), maxGranted)] {
 		granted = append(granted, "query:"+in)
 	}
-	message := "the operation " + op.Tool + " " + op.Name + " does not declare the query name " + quote(shown(name))
+	message := "the operation " + op.Tool + " " + op.Name + " does not declare the query name " + quote(truncated(name))
 	if name == "" {
-		name, message = "?", "the query cannot be read without doubt (an empty name, a ';' or a broken escape), as the operation "+op.Tool+" "+op.Name+" needs"
+		name = "?"
+		message = "the query cannot be read without doubt (an empty name, a ';' or a broken escape), " +
+			"as the operation " + op.Tool + " " + op.Name + " needs"
 	}
 	if len(names) > 0 {
-		message += "; declared are " + told(names)
+		message += "; declared are " + listed(names)
 	}
 	if place := op.placeOfInput(name); place != "" {
 		message += "; it is an input of the " + place
 	}
-	return &NoMatch{Reason: ReasonQuery, Requested: "query:" + shown(name), Granted: granted, message: message}
+	return &NoMatch{Reason: ReasonQuery, Requested: "query:" + truncated(name), Granted: granted, message: message}
 }
 
-// told lists the first few.
-func told(list []string) string {
-	s := strings.Join(list[:min(len(list), maxTold)], ", ")
-	if len(list) > maxTold {
+// listed returns the first few entries as one text.
+func listed(list []string) string {
+	s := strings.Join(list[:min(len(list), maxListed)], ", ")
+	if len(list) > maxListed {
 		s += ", …"
 	}
 	return s
 }
 
-func shown(s string) string {
-	if len(s) > maxShown {
-		return s[:maxShown] + "…"
+func truncated(s string) string {
+	if len(s) > maxText {
+		return s[:maxText] + "…"
 	}
 	return s
 }

@@ -5,39 +5,39 @@ import (
 	"strings"
 )
 
-// Schema is the only schema_version.
+// Schema is the only schema_version that is read.
 const Schema = "aileron.connector.v1"
 
-// Parse reads aileron.connector.v1.json. All its faults are reported at once;
-// Faults takes them apart.
+// Parse reads aileron.connector.v1.json. Its error joins all mistakes;
+// [Diagnostics] returns them one by one.
 func Parse(data []byte) (*Connector, error) {
-	var f faults
+	var d diagnostics
 	c := &Connector{}
-	if v, ok := readJSON(data, &f); ok {
-		c.read(v, &f)
+	if v, ok := readJSON(data, &d); ok {
+		c.read(v, &d)
 	}
-	if err := f.err(); err != nil {
+	if err := d.err(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Connector) read(v any, f *faults) {
-	top, ok := f.open(v, "", "schema_version", "connector", "placeholders", "headers", "tools")
+func (c *Connector) read(v any, d *diagnostics) {
+	top, ok := d.open(v, "", "schema_version", "connector", "placeholders", "headers", "tools")
 	if !ok {
 		return
 	}
 	if got := top.text("schema_version", true); got != Schema && got != "" {
-		f.add("schema_version", "it is %q, not %q", got, Schema)
+		d.add("schema_version", "it is %q, not %q", got, Schema)
 	}
-	if id, ok := f.open(top.o["connector"], "connector", "fqn", "version"); ok {
+	if id, ok := d.open(top.o["connector"], "connector", "fqn", "version"); ok {
 		fqn, version := id.text("fqn", true), id.text("version", true)
 		var err error
 		if c.FQN, err = ParseFQN(fqn); err != nil && fqn != "" {
-			f.add("connector.fqn", "%v", err)
+			d.add("connector.fqn", "%v", err)
 		}
 		if c.Version = version; !isVersion(version) && version != "" {
-			f.add("connector.version", "%q is not a MAJOR.MINOR.PATCH version", version)
+			d.add("connector.version", "%q is not a MAJOR.MINOR.PATCH version", version)
 		}
 	}
 	c.readPlaceholders(top)
@@ -50,20 +50,21 @@ func (c *Connector) read(v any, f *faults) {
 				continue
 			}
 			if kinds[op.Injection.Kind] = true; len(kinds) == 2 {
-				f.add(top.item("tools", i)+top.within("operations", j)+".credential", "it is the second kind; a connector has at most one")
+				d.add(top.item("tools", i)+top.within("operations", j)+".credential",
+					"it is the second kind; a connector has at most one")
 				return
 			}
 		}
 	}
 }
 
-// within is the part of a path below an entry.
+// within returns the part of a path that follows an entry of another list.
 func (n node) within(key string, i int) string { return "." + node{}.item(key, i) }
 
 func (c *Connector) readTools(top node) {
 	seen := map[string]bool{}
 	for i, v := range top.list("tools", true, 0) {
-		n, ok := top.f.open(v, top.item("tools", i), "name", "description", "operations")
+		n, ok := top.diags.open(v, top.item("tools", i), "name", "description", "operations")
 		if !ok {
 			c.Tools = append(c.Tools, Tool{})
 			continue
@@ -73,10 +74,10 @@ func (c *Connector) readTools(top node) {
 		switch {
 		case t.Name == "":
 		case seen[lower]:
-			n.f.add(n.at("name"), "%q is there twice", t.Name)
+			n.diags.add(n.at("name"), "%q appears twice", t.Name)
 		default:
 			if why := badToolName(t.Name); why != "" {
-				n.f.add(n.at("name"), "%q %s", t.Name, why)
+				n.diags.add(n.at("name"), "%q %s", t.Name, why)
 			}
 		}
 		seen[lower] = true
@@ -85,7 +86,7 @@ func (c *Connector) readTools(top node) {
 			op := c.readOperation(n, v, n.item("operations", j))
 			op.Tool = t.Name
 			if lower := strings.ToLower(op.Name); names[lower] && lower != "" {
-				n.f.add(n.item("operations", j)+".name", "%q is there twice", op.Name)
+				n.diags.add(n.item("operations", j)+".name", "%q appears twice", op.Name)
 			} else {
 				names[lower] = true
 			}
@@ -95,17 +96,18 @@ func (c *Connector) readTools(top node) {
 	}
 }
 
-// readOperation never gives nil, so that indices stay those of the file.
+// readOperation never returns nil, so that indices remain those of the file.
 func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op := &Operation{Connector: c, Approval: "none"}
-	n, ok := tool.f.open(v, path, "name", "summary", "description", "method", "path", "hosts", "idempotency", "approval",
-		"credential", "inputs", "audit", "query", "upgrade", "ranges", "packed", "wildcard_credential", "headers")
+	n, ok := tool.diags.open(v, path, "name", "summary", "description", "method", "path", "hosts", "idempotency",
+		"approval", "credential", "inputs", "audit", "query", "upgrade", "ranges", "packed", "wildcard_credential",
+		"headers")
 	if !ok {
 		return op
 	}
 	op.Name, op.Summary, op.Description = n.text("name", true), n.text("summary", false), n.text("description", false)
 	if op.Name != "" && !isName(op.Name, "._:-") {
-		n.f.add(n.at("name"), "%q is not letters, digits, dots, dashes, underscores and colons", op.Name)
+		n.diags.add(n.at("name"), "%q is not letters, digits, dots, dashes, underscores and colons", op.Name)
 	}
 	op.readMethod(n)
 	op.readPath(n)
@@ -136,7 +138,7 @@ func (op *Operation) readPath(n node) {
 	}
 	var err error
 	if op.Path, err = ParseTemplate(text); err != nil {
-		n.f.add(n.at("path"), "%v", err)
+		n.diags.add(n.at("path"), "%v", err)
 	}
 }
 
@@ -144,15 +146,15 @@ func (op *Operation) readHosts(n node) {
 	for i, v := range n.list("hosts", true, maxItems) {
 		s, ok := v.(string)
 		if !ok {
-			n.f.add(n.item("hosts", i), "it is not a string")
+			n.diags.add(n.item("hosts", i), "it is not a string")
 			continue
 		}
 		h, err := ParseHost(s)
 		switch {
 		case err != nil:
-			n.f.add(n.item("hosts", i), "%v", err)
+			n.diags.add(n.item("hosts", i), "%v", err)
 		case slices.Contains(op.Hosts, h):
-			n.f.add(n.item("hosts", i), "%q is there twice", s)
+			n.diags.add(n.item("hosts", i), "%q appears twice", s)
 		}
 		op.Hosts = append(op.Hosts, h)
 	}
@@ -161,27 +163,33 @@ func (op *Operation) readHosts(n node) {
 func (op *Operation) readAudit(n node) {
 	seen := map[string]bool{}
 	for i, v := range n.list("audit", false, maxItems) {
-		a, ok := n.f.open(v, n.item("audit", i), "name", "source", "redact", "description")
+		a, ok := n.diags.open(v, n.item("audit", i), "name", "source", "redact", "description")
 		if !ok {
 			continue
 		}
-		field := AuditField{Name: a.text("name", true), Source: a.text("source", true), Redact: a.flag("redact"), Description: a.text("description", false)}
+		field := AuditField{
+			Name:        a.text("name", true),
+			Source:      a.text("source", true),
+			Description: a.text("description", false),
+			Redact:      a.flag("redact"),
+		}
 		switch {
 		case field.Name == "":
 		case !isName(field.Name, "._:-") || field.Name == "request_id" || field.Name == "clock":
-			n.f.add(a.at("name"), "%q is not a free name of letters, digits, dots, dashes, underscores and colons", field.Name)
+			n.diags.add(a.at("name"), "%q is not a free name of letters, digits, dots, dashes, underscores and colons",
+				field.Name)
 		case seen[field.Name]:
-			n.f.add(a.at("name"), "%q is there twice", field.Name)
+			n.diags.add(a.at("name"), "%q appears twice", field.Name)
 		}
 		if why := op.badSource(field.Source); why != "" && field.Source != "" {
-			n.f.add(a.at("source"), "%q %s", field.Source, why)
+			n.diags.add(a.at("source"), "%q %s", field.Source, why)
 		}
 		seen[field.Name] = true
 		op.Audit = append(op.Audit, field)
 	}
 }
 
-// badSource says why an audit field may not come from there, "" when it may.
+// badSource returns why an audit field cannot come from source, or "" if it can.
 func (op *Operation) badSource(source string) string {
 	if variable, ok := strings.CutPrefix(source, "path."); ok {
 		if !op.Path.Has(variable) {

@@ -7,16 +7,16 @@ import (
 )
 
 func TestPlaceholdersAreNamesOfCredentials(t *testing.T) {
-	faults := func(env, value string) []*Fault {
+	diagnose := func(env, value string) []*Diagnostic {
 		_, err := Parse([]byte(strings.Replace(specWith(goodFields), `"tools"`,
 			fmt.Sprintf(`"placeholders": [{"env": %q, "value": %q}], "tools"`, env, value), 1)))
-		return Faults(err)
+		return Diagnostics(err)
 	}
 	refused := func(why string, names ...string) {
 		t.Helper()
 		for _, env := range names {
-			list := faults(env, "x")
-			if len(list) != 1 || list[0].Path != "placeholders[0].env" || !strings.Contains(list[0].What, why) {
+			list := diagnose(env, "x")
+			if len(list) != 1 || list[0].Path != "placeholders[0].env" || !strings.Contains(list[0].Message, why) {
 				t.Errorf("the placeholder %s: %v, want %q", env, list, why)
 			}
 		}
@@ -36,13 +36,13 @@ func TestPlaceholdersAreNamesOfCredentials(t *testing.T) {
 	for _, env := range []string{"GH_TOKEN", "GITHUB_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "TRACKER_TOKEN",
 		"AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "TWINE_PASSWORD", "JIRA_USER",
 		"STRIPE_SECRET", "SNOWFLAKE_ACCOUNT", "NPM_TOKEN", "NODE_AUTH_TOKEN", "CARGO_REGISTRY_TOKEN", "DOCKER_PASSWORD"} {
-		if list := faults(env, "x"); len(list) > 0 {
+		if list := diagnose(env, "x"); len(list) > 0 {
 			t.Errorf("the placeholder %s is refused: %v", env, list)
 		}
 	}
 	for _, value := range []string{"$(id)", "() { :; }", "a b", "`id`", "a\nb", "", strings.Repeat("a", 257)} {
-		if list := faults("GH_TOKEN", value); len(list) == 0 || list[0].Path != "placeholders[0].value" {
-			t.Errorf("the value %q: %v, want a fault at its place", value, list)
+		if list := diagnose("GH_TOKEN", value); len(list) == 0 || list[0].Path != "placeholders[0].value" {
+			t.Errorf("the value %q: %v, want a diagnostic at its place", value, list)
 		}
 	}
 }

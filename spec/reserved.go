@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// reservation is a group of request fields that a connector cannot declare,
-// because they say more than the request that was matched.
+// reservation is a group of request fields that a connector cannot declare, as
+// they change what the matched request means.
 type reservation struct {
 	why      string   // continues "cannot be declared: it …"
 	names    []string // folded
@@ -15,8 +15,8 @@ type reservation struct {
 	parts    []string // anywhere in the name
 }
 
-// reservations are looked up by folded names: CGI, WSGI and their like read
-// X_Real_Ip and X.Real.Ip as X-Real-Ip.
+// reservations are looked up by folded names: CGI, WSGI and similar interfaces
+// read X_Real_Ip and X.Real.Ip as X-Real-Ip.
 var reservations = []reservation{
 	{why: "belongs to the connection or to the framing of the message (RFC 9110 section 7.6)",
 		names: strings.Fields(`connection keep-alive te trailer transfer-encoding content-length upgrade expect
@@ -48,27 +48,26 @@ var reservations = []reservation{
 		prefixes: strings.Fields(`aileron- x-aileron-`)},
 }
 
-// vendorReservations are what proxies of cloud providers put before a
-// request to name who sent it. Prefixes such as x-goog-* may be declared, and
-// never cover them.
+// vendorReservations are fields in which the proxies of cloud providers name the
+// sender of a request. Prefixes such as x-goog-* may be declared, but never
+// cover them.
 var vendorReservations = reservation{why: "is how a provider's own proxy names who sent the request",
 	prefixes: strings.Fields(`x-goog-iap- x-ms-client-principal x-amzn-oidc- cf-access- x-appengine- x-consumer-
 		x-authenticated-`)}
 
-// credentialWords stand in the names of fields, and of subprotocols, whose
-// value authenticates someone.
+// credentialWords are parts of the names of fields and subprotocols whose value
+// authenticates a user or a client.
 var credentialWords = strings.Fields(`token secret api-key apikey password passwd credential authorization cookie
 	x-auth-`)
 
-// NamesCredential reports whether the name of a field or a subprotocol is
-// that of a credential, whatever its case.
+// NamesCredential reports whether a field or a subprotocol of that name holds a
+// credential. Case is ignored.
 func NamesCredential(name string) bool {
 	lower := strings.ToLower(name)
 	return slices.ContainsFunc(credentialWords, func(word string) bool { return strings.Contains(lower, word) })
 }
 
-// reservedField returns why a connector cannot declare the field, "" when it
-// can.
+// reservedField returns why a connector cannot declare the field, or "" if it can.
 func reservedField(name string) string {
 	folded := foldField(name)
 	for _, r := range reservations {
@@ -82,8 +81,8 @@ func reservedField(name string) string {
 	return ""
 }
 
-// reservedPrefix returns why a connector cannot declare the names that begin
-// with a prefix, "" when it can.
+// reservedPrefix returns why a connector cannot declare the names that begin with
+// a prefix, or "" if it can.
 func reservedPrefix(prefix string) string {
 	folded := foldField(prefix)
 	begins := func(name string) bool { return strings.HasPrefix(name, folded) }
@@ -100,6 +99,7 @@ func reservedPrefix(prefix string) string {
 	return ""
 }
 
+// holds reports whether the group has the field.
 func (r reservation) holds(folded string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(folded, prefix) }
 	holds := func(part string) bool { return strings.Contains(folded, part) }
@@ -108,7 +108,7 @@ func (r reservation) holds(folded string) bool {
 		slices.ContainsFunc(r.parts, holds) || slices.ContainsFunc(strings.Split(folded, "-"), isWord)
 }
 
-// foldField is a field's name as the loosest of servers reads it.
+// foldField returns a field's name as the most lenient servers read it.
 func foldField(name string) string {
 	folded := []byte(strings.ToLower(name))
 	for i, c := range folded {

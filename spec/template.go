@@ -24,8 +24,8 @@ type segment struct {
 // maxSegments bounds a template's depth.
 const maxSegments = 64
 
-// ParseTemplate reads a path template. A literal is written as it stands on
-// the wire, in characters that need no escape.
+// ParseTemplate reads a path template. A literal is written as on the wire, in
+// characters that need no escape.
 func ParseTemplate(s string) (Template, error) {
 	if !strings.HasPrefix(s, "/") {
 		return Template{}, errors.New("it does not begin with a slash")
@@ -60,7 +60,7 @@ func ParseTemplate(s string) (Template, error) {
 		case rest && !last:
 			return Template{}, errors.New("the variable " + quote(p) + " takes the rest and does not stand at the end")
 		case seen[name]:
-			return Template{}, errors.New("the variable " + quote(name) + " is there twice")
+			return Template{}, errors.New("the variable " + quote(name) + " appears twice")
 		}
 		seen[name] = true
 		t.segments = append(t.segments, segment{name: name, rest: rest})
@@ -77,20 +77,20 @@ func isPlainSegment(s string) bool {
 	return true
 }
 
-// String is the template as it was written, "" for the zero value.
+// String returns the template as it was written, or "" for the zero value.
 func (t Template) String() string { return t.text }
 
-// IsZero reports the template that covers every path.
+// IsZero reports whether t is the zero value, which covers every path.
 func (t Template) IsZero() bool { return t.text == "" }
 
-// Has reports a variable of that name.
+// Has reports whether t has a variable of that name.
 func (t Template) Has(name string) bool {
 	return slices.ContainsFunc(t.segments, func(s segment) bool { return s.name == name && name != "" })
 }
 
-// match gives the variables of an escaped path that the template covers. A
-// variable takes at least one byte, and never what could be read as another
-// segment.
+// match returns the variables of an escaped path, and reports whether t covers
+// the path. A variable takes at least one byte, and never what could be read as
+// another segment.
 func (t Template) match(path string) ([]Param, bool) {
 	if path == "" || path[0] != '/' {
 		return nil, false
@@ -125,10 +125,10 @@ func (t Template) match(path string) ([]Param, bool) {
 	return params, len(parts) == len(t.segments)
 }
 
-// isValue reports a segment that may fill a variable: whatever a server does
-// to it, it stays one segment and this one. Dots, slashes, backslashes and
-// NULs are refused in their escaped forms too, and so is ';', after which some
-// servers cut the segment.
+// isValue reports whether a segment may be the value of a variable: whatever a
+// server does with it, it remains one segment and the same one. Dots, slashes,
+// backslashes and NULs are refused in their escaped forms too, and so is ';',
+// where some servers end the segment.
 func isValue(s string) bool {
 	if s == "" || s == "." || s == ".." || strings.ContainsAny(s, "\\;") {
 		return false
@@ -145,9 +145,8 @@ func isValue(s string) bool {
 	return true
 }
 
-// Replace gives path with the variable name's segment replaced by an escaped
-// value; ok is false when the template does not cover path or has no such
-// variable.
+// Replace returns path with the segment of a variable replaced by an escaped
+// value. It reports false if t does not cover path or has no such variable.
 func (t Template) Replace(path, name, value string) (replaced string, ok bool) {
 	if _, ok := t.match(path); !ok || !t.Has(name) {
 		return "", false

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// ToolConflict is an error when two connectors would give a box the same
-// command, or a connector one that the box has already, such as the agent's:
-// taken names those. Commands that differ by case only are the same, as some
-// file systems see it.
+// ToolConflict returns an error if two connectors have a command of the same
+// name, or a connector has one of the taken names, those of commands that the
+// sandbox has already, such as the agent's. Names that differ only in case are
+// the same, as on some file systems.
 func ToolConflict(connectors []*Connector, taken ...string) error {
 	owner := map[string]string{}
 	for _, name := range taken {

@@ -4,26 +4,26 @@ import "slices"
 
 // tree holds the operations of one host pattern by path segment.
 type tree struct {
-	root     branch
-	carriers map[FQN]bool // connectors that use a credential here
+	root         branch
+	credentialed map[FQN]bool // connectors that use a credential here
 }
 
-// branch is a node of a tree. Lists and names are in the order of the
-// connectors, so that everything that walks a tree is deterministic.
+// branch is a node of a tree. Lists and names are in the order of the connectors,
+// so that every walk through a tree is deterministic.
 type branch struct {
-	literal map[string]*branch
-	names   []string // the keys of literal, as they came
-	any     *branch
-	here    slots // the path ends here
-	rest    slots // the path goes on, at least one more segment
-	all     slots // only at the root: every path
+	literal  map[string]*branch
+	names    []string // the keys of literal, as they came
+	variable *branch
+	here     slots // the path ends here
+	rest     slots // the path goes on, at least one more segment
+	all      slots // only at the root: every path
 }
 
-// slots are operations of one template by method, "*" for any. Those with a
+// slots holds the operations of one template by method, "*" for any. Those with a
 // credential come first.
 type slots map[string][]*Operation
 
-func (s *slots) put(op *Operation) {
+func (s *slots) add(op *Operation) {
 	if *s == nil {
 		*s = slots{}
 	}
@@ -39,10 +39,10 @@ func (s *slots) put(op *Operation) {
 	(*s)[method] = slices.Insert(list, at, op)
 }
 
-// of returns the operations for a method: its own, else those for any.
-func (s slots) of(method string) []*Operation {
+// forMethod returns the operations for a method: its own, else those for any.
+func (s slots) forMethod(method string) []*Operation {
 	if !isMethod(method) { // such as "*", or what only a host allowed as it is takes
-		return accepting(s["*"], method)
+		return acceptingMethod(s["*"], method)
 	}
 	if ops := s[method]; len(ops) > 0 {
 		return ops
@@ -50,11 +50,11 @@ func (s slots) of(method string) []*Operation {
 	return s["*"]
 }
 
-// accepting returns the operations that take the method; nil for none.
-func accepting(ops []*Operation, method string) []*Operation {
+// acceptingMethod returns the operations that accept the method, or nil.
+func acceptingMethod(ops []*Operation, method string) []*Operation {
 	var taken []*Operation
 	for _, op := range ops {
-		if op.takes(method) {
+		if op.acceptsMethod(method) {
 			taken = append(taken, op)
 		}
 	}
@@ -63,28 +63,28 @@ func accepting(ops []*Operation, method string) []*Operation {
 
 func (t *tree) add(op *Operation) {
 	if op.Injection != nil {
-		t.carriers[op.Connector.FQN] = true
+		t.credentialed[op.Connector.FQN] = true
 	}
 	b := &t.root
 	if op.Path.IsZero() {
-		b.all.put(op)
+		b.all.add(op)
 		return
 	}
 	for _, s := range op.Path.segments {
 		switch {
 		case s.rest:
-			b.rest.put(op)
+			b.rest.add(op)
 			return
 		case s.name != "":
-			if b.any == nil {
-				b.any = &branch{}
+			if b.variable == nil {
+				b.variable = &branch{}
 			}
-			b = b.any
+			b = b.variable
 		default:
 			b = b.grow(s.literal)
 		}
 	}
-	b.here.put(op)
+	b.here.add(op)
 }
 
 func (b *branch) grow(literal string) *branch {
@@ -100,43 +100,44 @@ func (b *branch) grow(literal string) *branch {
 	return next
 }
 
-// maxSteps bounds the backtracking of one search; over it there is no match.
+// maxSteps bounds the backtracking of one search. Beyond it there is no match.
 const maxSteps = 4096
 
-// find gives the operations of the most specific template that covers the
+// find returns the operations of the most specific template that covers the
 // segments and has the method: a literal before a variable before the rest.
 func (b *branch) find(parts []string, method string, steps *int) []*Operation {
 	if *steps--; *steps < 0 {
 		return nil
 	}
 	if len(parts) == 0 {
-		return b.here.of(method)
+		return b.here.forMethod(method)
 	}
 	if next := b.literal[parts[0]]; next != nil {
 		if ops := next.find(parts[1:], method, steps); ops != nil {
 			return ops
 		}
 	}
-	if b.any != nil && isValue(parts[0]) {
-		if ops := b.any.find(parts[1:], method, steps); ops != nil {
+	if b.variable != nil && isValue(parts[0]) {
+		if ops := b.variable.find(parts[1:], method, steps); ops != nil {
 			return ops
 		}
 	}
-	if ops := b.rest.of(method); ops != nil && !slices.ContainsFunc(parts, func(p string) bool { return p != "" && !isValue(p) }) {
-		return ops
+	ops := b.rest.forMethod(method)
+	if ops != nil && slices.ContainsFunc(parts, func(p string) bool { return p != "" && !isValue(p) }) {
+		return nil
 	}
-	return nil
+	return ops
 }
 
-// near gives up to limit operations, those that share the most segments with
-// the path first, whatever their methods.
+// near returns up to limit operations of any method, those that have the most
+// segments in common with the path first.
 func (t *tree) near(parts []string, limit int) []*Operation {
 	way := []*branch{&t.root}
 	for _, p := range parts {
 		last := way[len(way)-1]
 		next := last.literal[p]
 		if next == nil {
-			next = last.any
+			next = last.variable
 		}
 		if next == nil {
 			break
@@ -169,12 +170,12 @@ func (b *branch) collect(found *[]*Operation, limit int) {
 		}
 		b.literal[name].collect(found, limit)
 	}
-	if b.any != nil && len(*found) < limit {
-		b.any.collect(found, limit)
+	if b.variable != nil && len(*found) < limit {
+		b.variable.collect(found, limit)
 	}
 }
 
-// methods are the sorted keys.
+// methods returns the keys, sorted.
 func (s slots) methods() []string {
 	if len(s) == 0 {
 		return nil

@@ -37,7 +37,7 @@ func newConnectorCheckCommand(a *app) *cobra.Command {
 // sourceError returns the error for a connector's source that has faults. If it has several, it prints each on a line,
 // unless --json is set: then all are in the error.
 func (a *app) sourceError(src string, err error) error {
-	faults := spec.Faults(err)
+	faults := spec.Diagnostics(err)
 	if len(faults) == 0 {
 		return err
 	}

@@ -27,7 +27,7 @@ func TestSpecValidateTellsEveryFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, code := c.run("spec", "validate", good, bad)
-	if code != 1 || !strings.Contains(out, bad+": extra: the key is not known\n") || !strings.Contains(out, bad+": tools[0].operations[0].hosts[0]: ") || !strings.Contains(errs, "found 2 faults") {
+	if code != 1 || !strings.Contains(out, bad+": extra: unknown key\n") || !strings.Contains(out, bad+": tools[0].operations[0].hosts[0]: ") || !strings.Contains(errs, "found 2 faults") {
 		t.Errorf("it ends with %d: %s%s", code, out, errs)
 	}
 	out, _, code = c.run("spec", "validate", bad, "--json")

@@ -42,7 +42,7 @@ func validateSpecs(a *app, names []string) error {
 			if f.File != "" && filepath.Base(name) != f.File {
 				file = filepath.Join(name, f.File)
 			}
-			found = append(found, faultJSON{file, f.Path, f.What})
+			found = append(found, faultJSON{file, f.Path, f.Message})
 		}
 	}
 	if a.json {
@@ -51,7 +51,7 @@ func validateSpecs(a *app, names []string) error {
 		}
 	} else {
 		for _, f := range found {
-			fmt.Fprintln(a.stdout, termsafe.Line((&spec.Fault{File: f.File, Path: f.Path, What: f.Message}).Error()))
+			fmt.Fprintln(a.stdout, termsafe.Line((&spec.Diagnostic{File: f.File, Path: f.Path, Message: f.Message}).Error()))
 		}
 	}
 	switch {
@@ -66,7 +66,7 @@ func validateSpecs(a *app, names []string) error {
 }
 
 // specFaults returns the faults of one file or directory.
-func specFaults(name string) []*spec.Fault {
+func specFaults(name string) []*spec.Diagnostic {
 	info, err := os.Stat(name)
 	switch {
 	case err != nil:
@@ -86,20 +86,20 @@ func specFaults(name string) []*spec.Fault {
 	if err == nil {
 		return nil
 	}
-	if faults := spec.Faults(err); len(faults) > 0 {
+	if faults := spec.Diagnostics(err); len(faults) > 0 {
 		return faults
 	}
 	var path *os.PathError
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	return []*spec.Fault{{What: err.Error()}}
+	return []*spec.Diagnostic{{Message: err.Error()}}
 }
 
 // readSpecFile returns the content of a file that is not larger than a spec may be.
 func readSpecFile(name string) ([]byte, error) {
 	if info, err := os.Stat(name); err == nil && info.Size() > spec.MaxSize {
-		return nil, &spec.Fault{What: fmt.Sprintf("it is larger than %d bytes", spec.MaxSize)}
+		return nil, &spec.Diagnostic{Message: fmt.Sprintf("it is larger than %d bytes", spec.MaxSize)}
 	}
 	return os.ReadFile(name)
 }

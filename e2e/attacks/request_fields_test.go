@@ -188,8 +188,8 @@ func fldDeclared(c *trial) {
 			c.t.Fatalf("%s is not in %s", old, description)
 		}
 		_, err := spec.Load(manifest, []byte(text))
-		if !slices.ContainsFunc(spec.Faults(err),
-			func(f *spec.Fault) bool { return f.Path == "tools[0].operations[0]."+place }) {
+		if !slices.ContainsFunc(spec.Diagnostics(err),
+			func(f *spec.Diagnostic) bool { return f.Path == "tools[0].operations[0]."+place }) {
 			c.failf("%s: %v, want a fault at its %s", changed, err, place)
 		}
 	}

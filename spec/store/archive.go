@@ -56,7 +56,7 @@ func readArchive(r io.Reader) (contents, error) {
 			return nil, fmt.Errorf("the entry %q is no file of a connector", h.Name)
 		}
 		if _, twice := c[name]; twice {
-			return nil, fmt.Errorf("the entry %q is there twice", name)
+			return nil, fmt.Errorf("the entry %q appears twice", name)
 		}
 		if c[name], err = readLimited(files, name); err != nil {
 			return nil, &fileError{name, err}

@@ -62,7 +62,7 @@ func digest(data []byte) string {
 func (c contents) load() (*spec.Connector, error) {
 	for _, name := range []string{spec.ManifestFile, spec.SpecFile} {
 		if _, ok := c[name]; !ok {
-			return nil, &spec.Fault{File: name, What: "it is missing"}
+			return nil, &spec.Diagnostic{File: name, Message: "it is missing"}
 		}
 	}
 	connector, err := spec.Load(c[spec.ManifestFile], c[spec.SpecFile])
@@ -81,7 +81,7 @@ func (c contents) checkBinary(provenance string) error {
 	_, wasm := c["connector.wasm"]
 	_, bin := c["connector.bin"]
 	if wasm && bin {
-		return &spec.Fault{File: "connector.bin", What: "a connector has one binary, and connector.wasm is there too"}
+		return &spec.Diagnostic{File: "connector.bin", Message: "a connector has one binary, and connector.wasm is there too"}
 	}
 	if provenance == "" {
 		return nil
@@ -96,7 +96,7 @@ func (c contents) checkBinary(provenance string) error {
 		}
 		return nil
 	}
-	return &spec.Fault{File: spec.ManifestFile, Path: "connector.provenance_hash", What: "it is the hash of a binary, and there is none"}
+	return &spec.Diagnostic{File: spec.ManifestFile, Path: "connector.provenance_hash", Message: "it is the hash of a binary, and there is none"}
 }
 
 // fileError is a file of a connector that cannot be read as one.

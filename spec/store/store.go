@@ -215,7 +215,7 @@ func (s *Store) List() ([]Entry, error) {
 
 // Current returns the newest version of every connector, by name. What fails
 // its verification, or could not be read, is not among them, and each such
-// entry has an *EntryError; so has a version that is there twice with different
+// entry has an *EntryError; so has a version that appears twice with different
 // bytes. A store that could not be listed is one *StoreError.
 func (s *Store) Current() ([]*spec.Connector, []error) {
 	entries, err := s.List()
