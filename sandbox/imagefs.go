@@ -21,8 +21,8 @@ type ImageFS struct {
 	close func()
 }
 
-// Mounted returns the directories in which a box does not see its image's
-// files: where the project and the user's home are, and what engines mount.
+// Mounted returns the directories in which a sandbox does not see its image's
+// files: the one of the project and the user's home, and those that engines mount.
 func Mounted() []string {
 	return []string{path.Dir(Workspace), "/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp"}
 }
@@ -31,12 +31,13 @@ func Mounted() []string {
 type ArchitectureError struct{ Image, Theirs, Ours string }
 
 func (e *ArchitectureError) Error() string {
-	return fmt.Sprintf("run the image %s: it is made for %s, and this machine is %s without an emulator for it; pull or build it for %s",
-		e.Image, e.Theirs, e.Ours, e.Ours)
+	return fmt.Sprintf("run the image %s: it is made for %s, and this machine is %s without an emulator for it; "+
+		"pull or build it for %s", e.Image, e.Theirs, e.Ours, e.Ours)
 }
 
-// OpenImage opens the file system of an image. It must be closed. Reading from
-// it fails when ctx ends.
+// OpenImage returns the file system of an image, which must be closed. Reading
+// from it fails when ctx ends. The error for an image that is made for other
+// machines is an [ArchitectureError].
 func (e *Engine) OpenImage(ctx context.Context, img Image) (_ *ImageFS, err error) {
 	defer e.Explain(&err)
 	img, about, err := e.pin(ctx, img)
@@ -78,7 +79,7 @@ func emulated(arch string) bool {
 	return err == nil && bytes.HasPrefix(state, []byte("enabled"))
 }
 
-// readEtc reads a container's /etc. One that does not exist is empty.
+// readEtc returns a container's /etc, which is empty if it does not exist.
 func (e *Engine) readEtc(ctx context.Context, id string) (imagefs.Tree, error) {
 	r, err := e.ReadArchive(ctx, id, "/"+imagefs.Etc)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +92,7 @@ func (e *Engine) readEtc(ctx context.Context, id string) (imagefs.Tree, error) {
 	return imagefs.ReadTree(r)
 }
 
-// filesOf reads single files of a container.
+// filesOf returns the source of a container's single files.
 func (e *Engine) filesOf(ctx context.Context, id string) imagefs.Source {
 	return imagefs.Source{
 		Lstat: func(name string) (_ imagefs.Node, err error) {
@@ -106,7 +107,7 @@ func (e *Engine) filesOf(ctx context.Context, id string) imagefs.Source {
 	}
 }
 
-// copyOut reads a file of a container.
+// copyOut returns the contents of a container's file.
 func (e *Engine) copyOut(ctx context.Context, id, name string) ([]byte, error) {
 	r, err := e.ReadArchive(ctx, id, name)
 	if err != nil {

@@ -4,53 +4,74 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/imagefs"
 )
 
-// put copies files into a created container and looks whether they are
-// there. A file's parents are made where they are missing.
+// put copies files into a created container, and checks that they arrived. A
+// file's parents are created where they are missing.
 func (e *Engine) put(ctx context.Context, id string, files []File) error {
 	archive, err := archiveOf(files)
 	if err != nil {
-		return fmt.Errorf("pack the box's files: %w", err)
+		return fmt.Errorf("pack the sandbox's files: %w", err)
 	}
 	if err := e.WriteArchive(ctx, id, archive); err != nil {
-		return fmt.Errorf("put the session's files into the box: %w", err)
+		return fmt.Errorf("put the session's files into the sandbox: %w", err)
 	}
 	return e.verify(ctx, id, files)
 }
 
-// verify compares what is in a container with what was put there: a box that
+// verify compares what a container has with what was put into it: a sandbox that
 // lacks a part of its trust must not start.
 func (e *Engine) verify(ctx context.Context, id string, files []File) error {
-	tree, err := e.readEtc(ctx, id)
+	etc, err := e.readEtc(ctx, id)
 	if err != nil {
-		return fmt.Errorf("look whether the session's files are in the box: %w", err)
+		return fmt.Errorf("check that the session's files are in the sandbox: %w", err)
 	}
-	box := imagefs.New(tree, e.filesOf(ctx, id))
+	box := imagefs.New(etc, e.filesOf(ctx, id))
 	for _, f := range files {
 		if f.Mode.IsDir() {
 			continue
 		}
-		found, err := imagefs.Resolve(box, strings.TrimPrefix(f.Path, "/"))
+		same, err := e.arrived(ctx, id, box, f)
 		if err != nil {
-			return fmt.Errorf("look whether %s is in the box: %w", f.Path, err)
+			return fmt.Errorf("check that %s is in the sandbox: %w", f.Path, err)
 		}
-		data, kept := box.Kept(found)
-		if !found.Exists() || found.Info.Size() != int64(len(f.Data)) || kept && !bytes.Equal(data, f.Data) {
-			return fmt.Errorf("put the session's files into the box: %s is not there as it was put; "+
+		if !same {
+			return fmt.Errorf("put the session's files into the sandbox: %s is not there as it was put; "+
 				"the image keeps it from being written, so use one that has no volume and no special file there", f.Path)
 		}
 	}
 	return nil
 }
 
-// archiveOf is files as the tar that goes into a container's root. All of it
-// belongs to root and may be read by everyone. Directories are made where
-// they stand in the list, so that those of the image keep their modes.
+// arrived reports whether a container has a file as it was put. The path is free
+// of links, so one call to the engine is enough for a file outside of /etc: its
+// size then stands for its contents.
+func (e *Engine) arrived(ctx context.Context, id string, box *imagefs.FS, f File) (bool, error) {
+	name := strings.TrimPrefix(f.Path, "/")
+	if !strings.HasPrefix(name, imagefs.Etc+"/") {
+		info, err := e.Stat(ctx, id, f.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		return info.Mode.IsRegular() && info.Size == int64(len(f.Data)), err
+	}
+	found, err := imagefs.Resolve(box, name)
+	if err != nil || !found.Exists() {
+		return false, err
+	}
+	data, kept := box.Kept(found)
+	return found.Info.Size() == int64(len(f.Data)) && (!kept || bytes.Equal(data, f.Data)), nil
+}
+
+// archiveOf returns files as the tar archive that is extracted into a container's
+// root. All of them belong to root, and every user may read them. A directory is
+// created only if it is in files, so that those of the image keep their modes.
 func archiveOf(files []File) (*bytes.Buffer, error) {
 	var out bytes.Buffer
 	tw := tar.NewWriter(&out)
