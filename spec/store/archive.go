@@ -14,13 +14,13 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// maxEntries bounds an archive.
+// maxEntries bounds the entries of an archive.
 const maxEntries = 64
 
-// readArchive takes a connector's files out of a gzipped tar. They stand at
-// its top or together in one directory. Links, devices, paths that lead out,
-// files that are there twice and files that a connector does not have are
-// refused; papers such as a README are left out.
+// readArchive reads a connector's files from a gzipped tar. They are at its top
+// or together in one directory. Links, devices, paths that lead out, duplicates
+// and files that a connector does not have are refused. Documents such as a
+// README are ignored.
 func readArchive(r io.Reader) (contents, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
@@ -42,7 +42,7 @@ func readArchive(r io.Reader) (contents, error) {
 		}
 		dir, name := path.Split(path.Clean(h.Name))
 		switch {
-		case h.Typeflag == tar.TypeDir, dir == home && isPaper(name):
+		case h.Typeflag == tar.TypeDir, dir == home && isDocument(name):
 			continue
 		case len(c) == 0 && strings.Count(dir, "/") <= 1:
 			home = dir
@@ -50,7 +50,7 @@ func readArchive(r io.Reader) (contents, error) {
 			return nil, fmt.Errorf("the entry %q does not stand beside the others", h.Name)
 		}
 		if !slices.Contains(hashedFiles, name) && name != signatureFile {
-			if isPaper(name) {
+			if isDocument(name) {
 				continue
 			}
 			return nil, fmt.Errorf("the entry %q is no file of a connector", h.Name)
@@ -65,14 +65,14 @@ func readArchive(r io.Reader) (contents, error) {
 	return nil, fmt.Errorf("it has more than %d entries", maxEntries)
 }
 
-// isPaper reports a file for people, which grants nothing.
-func isPaper(name string) bool {
+// isDocument reports whether a file is for people and grants nothing.
+func isDocument(name string) bool {
 	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
 	return slices.Contains([]string{"readme", "license", "licence", "notice", "changelog", "copying"}, stem)
 }
 
-// Pack writes a connector's directory as an aileron.tar.gz, the same bytes
-// every time.
+// Pack writes the connector in dir to w as an aileron.tar.gz. The same connector
+// results in the same bytes.
 func Pack(dir string, w io.Writer) (*spec.Connector, error) {
 	c, err := readDir(dir)
 	if err != nil {
@@ -89,7 +89,8 @@ func Pack(dir string, w io.Writer) (*spec.Connector, error) {
 		if !ok {
 			continue
 		}
-		if err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data)), Format: tar.FormatUSTAR}); err != nil {
+		header := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(data)), Format: tar.FormatUSTAR}
+		if err := files.WriteHeader(header); err != nil {
 			return nil, fmt.Errorf("pack %s: %w", name, err)
 		}
 		if _, err := files.Write(data); err != nil {

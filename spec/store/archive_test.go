@@ -37,6 +37,7 @@ func TestPackedArchiveInstallsWithTheSameHash(t *testing.T) {
 
 func TestArchivesThatAreRefused(t *testing.T) {
 	m, sp := entry{name: spec.ManifestFile, data: manifest}, entry{name: spec.SpecFile, data: connectorSpec}
+	in := func(dir string, e entry) entry { return entry{name: dir + e.name, data: e.data} }
 	for _, c := range []struct {
 		name    string
 		entries []entry
@@ -46,14 +47,17 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		{"one file", []entry{m}, spec.SpecFile + ": it is missing"},
 		{"a way out", []entry{m, sp, {name: "../evil", data: "x"}}, "not a plain file inside"},
 		{"an absolute path", []entry{m, sp, {name: "/etc/passwd", data: "x"}}, "not a plain file inside"},
-		{"a symlink", []entry{m, {name: spec.SpecFile, kind: tar.TypeSymlink, link: "/etc/passwd"}}, "not a plain file inside"},
-		{"a hard link", []entry{m, {name: spec.SpecFile, kind: tar.TypeLink, link: spec.ManifestFile}}, "not a plain file inside"},
+		{"a symlink", []entry{m, {name: spec.SpecFile, kind: tar.TypeSymlink, link: "/etc/passwd"}},
+			"not a plain file inside"},
+		{"a hard link", []entry{m, {name: spec.SpecFile, kind: tar.TypeLink, link: spec.ManifestFile}},
+			"not a plain file inside"},
 		{"a device", []entry{m, sp, {name: "x", kind: tar.TypeChar}}, "not a plain file inside"},
 		{"a file twice", []entry{m, sp, m}, "appears twice"},
-		{"a file twice by another spelling", []entry{m, sp, {name: "./" + spec.ManifestFile, data: manifest}}, "appears twice"},
+		{"a file twice by another spelling", []entry{m, sp, {name: "./" + spec.ManifestFile, data: manifest}},
+			"appears twice"},
 		{"an unknown file", []entry{m, sp, {name: "install.sh", data: "x"}}, "is no file of a connector"},
-		{"two directories", []entry{{name: "a/" + spec.ManifestFile, data: manifest}, {name: "b/" + spec.SpecFile, data: connectorSpec}}, "does not stand beside"},
-		{"too deep", []entry{{name: "a/b/" + spec.ManifestFile, data: manifest}}, "does not stand beside"},
+		{"two directories", []entry{in("a/", m), in("b/", sp)}, "does not stand beside"},
+		{"too deep", []entry{in("a/b/", m)}, "does not stand beside"},
 		{"too many", slices.Repeat([]entry{{name: "d/", kind: tar.TypeDir}}, maxEntries+1), "more than 64 entries"},
 		{"a large spec", []entry{m, {name: spec.SpecFile, data: strings.Repeat(" ", maxText+1)}}, "larger than"},
 	} {
@@ -65,8 +69,12 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		})
 	}
 	for name, entries := range map[string][]entry{
-		"in a directory":  {{name: "./x/", kind: tar.TypeDir}, {name: "x/README.md", data: "hi"}, {name: "x/" + spec.ManifestFile, data: manifest}, {name: "x/" + spec.SpecFile, data: connectorSpec}},
-		"as tar makes it": {{name: "./", kind: tar.TypeDir}, {name: "./" + spec.ManifestFile, data: manifest}, {name: "./LICENSE", data: "hi"}, {name: "./" + spec.SpecFile, data: connectorSpec}},
+		"in a directory": {
+			{name: "./x/", kind: tar.TypeDir}, {name: "x/README.md", data: "hi"}, in("x/", m), in("x/", sp),
+		},
+		"as tar makes it": {
+			{name: "./", kind: tar.TypeDir}, in("./", m), {name: "./LICENSE", data: "hi"}, in("./", sp),
+		},
 	} {
 		if _, err := Read(archive(t, entries)); err != nil {
 			t.Errorf("an archive %s: %v", name, err)
@@ -97,7 +105,8 @@ func archive(t *testing.T, entries []entry) string {
 		if e.kind == 0 {
 			e.kind = tar.TypeReg
 		}
-		if err := files.WriteHeader(&tar.Header{Name: e.name, Typeflag: e.kind, Linkname: e.link, Mode: 0o644, Size: int64(len(e.data))}); err != nil {
+		header := tar.Header{Name: e.name, Typeflag: e.kind, Linkname: e.link, Mode: 0o644, Size: int64(len(e.data))}
+		if err := files.WriteHeader(&header); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprint(files, e.data)

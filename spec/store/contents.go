@@ -17,11 +17,11 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// hashedFiles are a connector's files in the order in which the hash takes
-// them. The manifest and the spec must be there, and at most one binary.
+// hashedFiles are a connector's files in the order in which they are hashed. The
+// manifest and the specification must exist, and at most one binary.
 var hashedFiles = []string{"connector.wasm", "connector.bin", spec.ManifestFile, spec.SpecFile}
 
-// signatureFile vouches for the hash, and is not part of it.
+// signatureFile signs the hash and is not part of it.
 const signatureFile = "signature.sig"
 
 const (
@@ -29,13 +29,13 @@ const (
 	maxBinary = 64 << 20
 )
 
-// contents are a connector's files by name.
+// contents holds a connector's files by name.
 type contents map[string][]byte
 
-// hash is "sha256:" and the digest over one byte stream: the files in the
-// order of hashedFiles, each that is there as the length of its name, the
-// name, the length of its bytes, the bytes. Lengths are 64 bits, big endian,
-// so that no two sets of files give one stream.
+// hash returns "sha256:" and the digest of one byte stream: the files in the order
+// of hashedFiles, each as the length of its name, the name, the length of its
+// bytes, the bytes. Lengths have 64 bits, big endian, so that no two sets of
+// files have the same stream.
 func (c contents) hash() string {
 	h := sha256.New()
 	var size [8]byte
@@ -53,12 +53,12 @@ func (c contents) hash() string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-func digest(data []byte) string {
+func sha256Digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// load parses the connector from the bytes in hand.
+// load parses the connector from these bytes.
 func (c contents) load() (*spec.Connector, error) {
 	for _, name := range []string{spec.ManifestFile, spec.SpecFile} {
 		if _, ok := c[name]; !ok {
@@ -76,12 +76,15 @@ func (c contents) load() (*spec.Connector, error) {
 	return connector, nil
 }
 
-// checkBinary holds the binary to the hash that the manifest tells.
+// checkBinary compares the binary with the hash that the manifest declares.
 func (c contents) checkBinary(provenance string) error {
 	_, wasm := c["connector.wasm"]
 	_, bin := c["connector.bin"]
 	if wasm && bin {
-		return &spec.Diagnostic{File: "connector.bin", Message: "a connector has one binary, and connector.wasm is there too"}
+		return &spec.Diagnostic{
+			File:    "connector.bin",
+			Message: "a connector has one binary, and connector.wasm exists too",
+		}
 	}
 	if provenance == "" {
 		return nil
@@ -91,15 +94,19 @@ func (c contents) checkBinary(provenance string) error {
 		if !ok {
 			continue
 		}
-		if got := digest(data); got != provenance {
+		if got := sha256Digest(data); got != provenance {
 			return &HashError{What: name, Want: provenance, Got: got}
 		}
 		return nil
 	}
-	return &spec.Diagnostic{File: spec.ManifestFile, Path: "connector.provenance_hash", Message: "it is the hash of a binary, and there is none"}
+	return &spec.Diagnostic{
+		File:    spec.ManifestFile,
+		Path:    "connector.provenance_hash",
+		Message: "it is the hash of a binary, and there is none",
+	}
 }
 
-// fileError is a file of a connector that cannot be read as one.
+// fileError is the error of reading a file of a connector.
 type fileError struct {
 	name string
 	err  error
@@ -108,9 +115,9 @@ type fileError struct {
 func (e *fileError) Error() string { return "read " + e.name + ": " + e.err.Error() }
 func (e *fileError) Unwrap() error { return e.err }
 
-// readDir reads a connector's files. What else is in dir is not looked at.
-// Nothing outside dir is reached: links are refused, and the file that was
-// looked at is the file that is read.
+// readDir reads a connector's files and ignores everything else in dir. It reads
+// nothing outside dir: links are refused, and the file that was checked is the
+// file that is read.
 func readDir(dir string) (contents, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -170,7 +177,7 @@ func readLimited(r io.Reader, name string) ([]byte, error) {
 	return data, nil
 }
 
-// withoutPath leaves the reason: the caller tells the name.
+// withoutPath returns the reason in err alone: the caller adds the name.
 func withoutPath(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Fingerprint changes whenever a file of the store may have changed. It reads
-// no file.
+// Fingerprint returns a value that changes whenever a file of the store may have
+// changed. It reads no file.
 func (s *Store) Fingerprint() (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(s.connectors(), func(path string, d fs.DirEntry, err error) error {

@@ -32,7 +32,8 @@ func Hint(err error) error {
 	}
 	for _, e := range failed {
 		if _, unreadable := Unreadable(e); !unreadable && e != nil {
-			return hint.New(err, "install the connector again from its source, or remove it with: aileron connector remove FQN")
+			return hint.New(err, "install the connector again from its source, "+
+				"or remove it with: aileron connector remove FQN")
 		}
 	}
 	_, remedy := hint.System(err)

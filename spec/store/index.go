@@ -10,10 +10,10 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// memory is index/<hash>.json: a connector's name and its files' digests, to
-// tell which connector is broken and which of its files was changed. It is a
-// cache that nothing is decided by: made anew where it is missing.
-type memory struct {
+// cacheEntry is index/<hash>.json: a connector's name and the digests of its
+// files, to report which connector is broken and which of its files was changed.
+// It is a cache, rebuilt if it is missing; no decision depends on it.
+type cacheEntry struct {
 	FQN     spec.FQN          `json:"fqn"`
 	Version string            `json:"version"`
 	Hash    string            `json:"hash"`
@@ -24,13 +24,13 @@ func (s *Store) indexFile(hash string) string {
 	return filepath.Join(s.dir, "index", strings.TrimPrefix(hash, "sha256:")+".json")
 }
 
-// remember keeps the cache of a verified connector. It may fail: doing
-// without is fine.
-func (s *Store) remember(connector *spec.Connector, c contents) {
-	m := memory{FQN: connector.FQN, Version: connector.Version, Hash: connector.Hash, Files: map[string]string{}}
+// writeCache writes the cache of a verified connector. A failure is ignored, as
+// the cache is not needed.
+func (s *Store) writeCache(connector *spec.Connector, c contents) {
+	m := cacheEntry{FQN: connector.FQN, Version: connector.Version, Hash: connector.Hash, Files: map[string]string{}}
 	for _, name := range hashedFiles {
 		if data, ok := c[name]; ok {
-			m.Files[name] = digest(data)
+			m.Files[name] = sha256Digest(data)
 		}
 	}
 	raw, err := json.Marshal(m)
@@ -52,25 +52,26 @@ func (s *Store) remember(connector *spec.Connector, c contents) {
 	}
 }
 
-func (s *Store) remembered(hash string) memory {
-	var m memory
+// readCache returns the cache of a connector, or the zero value if there is none.
+func (s *Store) readCache(hash string) cacheEntry {
+	var m cacheEntry
 	raw, err := os.ReadFile(s.indexFile(hash))
 	if err != nil || json.Unmarshal(raw, &m) != nil || m.Hash != hash {
-		return memory{}
+		return cacheEntry{}
 	}
 	if _, err := spec.ParseFQN(string(m.FQN)); err != nil {
-		return memory{}
+		return cacheEntry{}
 	}
 	return m
 }
 
-// changed names the files that are not what was installed.
-func (m memory) changed(c contents) []string {
+// changedFiles returns the names of the files that are not what was installed.
+func (m cacheEntry) changedFiles(c contents) []string {
 	var list []string
 	for _, name := range hashedFiles {
 		data, there := c[name]
 		want, known := m.Files[name]
-		if there != known || there && digest(data) != want {
+		if there != known || there && sha256Digest(data) != want {
 			list = append(list, name)
 		}
 	}

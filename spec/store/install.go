@@ -12,25 +12,25 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// InstallOptions say what is expected of what is installed.
+// InstallOptions are the options of [Store.Install].
 type InstallOptions struct {
-	Hash string // "sha256:…"; "": whatever it is
+	Hash string // the expected "sha256:…"; "" accepts any
 
-	// Around makes the installation by calling install, once everything is
-	// checked; nil: nothing is around it. It is not called when nothing has
-	// to be installed. The store is locked meanwhile.
+	// Around, if not nil, calls install when everything is checked, and may do
+	// something before and after. It is not called if nothing has to be
+	// installed. The store is locked meanwhile.
 	Around func(c *spec.Connector, install func() error) error
 }
 
-// Installed is the outcome of an installation.
+// Installed is the result of an installation.
 type Installed struct {
 	Connector *spec.Connector
-	Already   bool // it was there before, byte for byte
-	Signed    bool // it came with a signature; nothing has verified it
+	Already   bool // the same bytes were installed before
+	Signed    bool // it has a signature, which is not verified
 }
 
-// Read reads and checks a connector's source, a directory or an
-// aileron.tar.gz, without installing it.
+// Read reads and validates a connector from a directory or an aileron.tar.gz,
+// without installing it.
 func Read(src string) (*spec.Connector, error) {
 	c, err := readSource(src)
 	if err != nil {
@@ -39,11 +39,11 @@ func Read(src string) (*spec.Connector, error) {
 	return c.load()
 }
 
-// Install puts a verified copy of a connector into the store: from a
-// directory, from an aileron.tar.gz, or, when that very version is already
-// there, from FQN@VERSION. It is atomic, and safe beside other installations.
-// A version that is installed with other bytes is a *VersionError: versions
-// do not change.
+// Install adds a valid connector to the store. Its source is a directory, an
+// aileron.tar.gz, or FQN@VERSION if that version is installed already. Install
+// is atomic and safe beside other installations. It returns a [*HashError] if
+// the connector does not have the expected hash, and a [*VersionError] if the
+// version is installed with other bytes: versions do not change.
 func (s *Store) Install(ctx context.Context, src string, opts InstallOptions) (Installed, error) {
 	if strings.Contains(src, "://") {
 		return s.installed(src, opts)
@@ -90,28 +90,28 @@ func (s *Store) Install(ctx context.Context, src string, opts InstallOptions) (I
 	if err := put(); err != nil {
 		return Installed{}, fmt.Errorf("install %s: %w", connector.FQN, err)
 	}
-	s.remember(connector, c)
+	s.writeCache(connector, c)
 	return out, nil
 }
 
-// VersionError is a version whose bytes are not those that are installed
-// under its name.
+// VersionError is returned when a version is installed already, with other bytes.
 type VersionError struct {
 	Entry Entry // what is installed
 	New   string
 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("%s is installed with other bytes (%s), and a version does not change", e.Entry, e.Entry.Hash[:min(len(e.Entry.Hash), 19)])
+	return fmt.Sprintf("%s is installed with other bytes (%s), and a version does not change",
+		e.Entry, e.Entry.Hash[:min(len(e.Entry.Hash), 19)])
 }
 
-// ErrorClass is the class of CONTRACT section 4.
+// ErrorClass returns the class in the error object of --json.
 func (*VersionError) ErrorClass() string { return "hash_mismatch" }
 
-// ErrNoNetwork is a source that would have to be fetched.
+// ErrNoNetwork is returned for a source that would have to be fetched.
 var ErrNoNetwork = errors.New("this release fetches nothing from a network; give a directory or an aileron.tar.gz")
 
-// installed finds FQN@VERSION among what is there.
+// installed returns the installed connector that src, FQN@VERSION, names.
 func (s *Store) installed(src string, opts InstallOptions) (Installed, error) {
 	name, version, ok := strings.Cut(src, "@")
 	fqn, err := spec.ParseFQN(name)
@@ -140,8 +140,8 @@ func (s *Store) installed(src string, opts InstallOptions) (Installed, error) {
 	return Installed{}, fmt.Errorf("install %s: %w", src, ErrNoNetwork)
 }
 
-// put writes the files beside the store, flushes them, and moves them in with
-// one rename. A broken entry of the same hash makes way. The lock is held.
+// put writes the files beside the store, flushes them, and moves them into it with
+// one rename. It replaces a broken entry of the same hash. The lock is held.
 func (s *Store) put(hash string, c contents) error {
 	tmp, err := os.MkdirTemp(filepath.Join(s.dir, "tmp"), "install-")
 	if err != nil {

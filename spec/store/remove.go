@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// ErrNotInstalled is a connector that is not in the store.
+// ErrNotInstalled is returned for a connector that is not in the store.
 var ErrNotInstalled = errors.New("it is not installed")
 
-// Remove takes a connector out of the store: one version, or all when version
-// is empty. A hash may stand for the name, for what is too broken to have one.
-// around, which may be nil, makes each removal by calling remove.
+// Remove removes a version of a connector, or all of them if version is empty. fqn
+// may also be a hash, for a connector that is too broken to have a name. around,
+// if not nil, calls remove for each entry, and may do something before and after.
 func (s *Store) Remove(fqn, version string, around func(e Entry, remove func() error) error) ([]Entry, error) {
 	if around == nil {
 		around = func(_ Entry, remove func() error) error { return remove() }
@@ -47,7 +47,8 @@ func (s *Store) Remove(fqn, version string, around func(e Entry, remove func() e
 	return gone, nil
 }
 
-// drop renames first: a session sees all of it or nothing.
+// drop removes an entry. It renames first, so that a session sees all of the
+// connector or nothing.
 func (s *Store) drop(e Entry) error {
 	trash, err := os.MkdirTemp(filepath.Join(s.dir, "tmp"), "removed-")
 	if err != nil {
@@ -61,8 +62,8 @@ func (s *Store) drop(e Entry) error {
 	return errors.Join(flushDir(s.connectors()), os.RemoveAll(trash))
 }
 
-// lock makes the caller the only one who installs or removes, in this process
-// and in others, until it calls unlock. What a killed one left is swept away.
+// lock excludes other installations and removals, in this process and in others,
+// until unlock is called. It removes what a killed process has left.
 func (s *Store) lock() (unlock func(), err error) {
 	tmp := filepath.Join(s.dir, "tmp")
 	f, err := os.OpenFile(filepath.Join(tmp, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)

@@ -1,12 +1,14 @@
-// Package store keeps installed connectors by the hash of their bytes.
+// Package store keeps installed connectors, each under the hash of its bytes.
 //
-// A connector is a directory of a few known files. The hash covers each of
-// them that grants something, and it is computed anew, over the very bytes
-// that are then parsed, whenever a connector is read: what was changed after
-// its installation is not used.
+// [Open] opens the store of a home, [Store.Install] adds a connector, and
+// [Store.Current] returns the newest version of each, verified. A connector is a
+// directory of a few known files. The hash covers each of them that grants
+// something. It is computed whenever a connector is read, from the bytes that
+// are then parsed, so that a connector that was changed after its installation
+// is refused with a [*TamperedError].
 //
 //	<dir>/connectors/sha256/<hash>/{manifest.toml, aileron.connector.v1.json, …}
-//	<dir>/index/<hash>.json   a cache for telling names; nothing is decided by it
+//	<dir>/index/<hash>.json   a cache of names; no decision depends on it
 //	<dir>/tmp/                what is being installed or removed, and the lock
 package store
 
@@ -24,8 +26,8 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// Store is <home>/store. Its methods are safe for use by several goroutines
-// and processes.
+// Store is the directory <home>/store. Its methods are safe for concurrent use by
+// goroutines and processes.
 type Store struct {
 	dir   string
 	flock func(fd, how int) error // flock(2); a test has a fake
@@ -34,15 +36,15 @@ type Store struct {
 // storeFormat is the format of the store's directory.
 const storeFormat = format.First
 
-// Open makes the store's directories where they are missing. A store that a
-// newer aileron has written to is a *format.Error.
+// Open returns the store in dir, and creates its directories if they are missing.
+// It returns a [*format.Error] if a newer aileron has written to the store.
 func Open(dir string) (*Store, error) {
 	if err := format.Check(dir, storeFormat); err != nil {
 		return nil, err
 	}
 	for _, sub := range []string{"connectors/sha256", "index", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
-			return nil, fmt.Errorf("make the connector store: %w", err)
+			return nil, fmt.Errorf("create the connector store: %w", err)
 		}
 	}
 	return &Store{dir: dir, flock: syscall.Flock}, nil
@@ -50,7 +52,7 @@ func Open(dir string) (*Store, error) {
 
 func (s *Store) connectors() string { return filepath.Join(s.dir, "connectors", "sha256") }
 
-// HashError is bytes that do not have the hash that they should have.
+// HashError is returned for bytes that do not have the expected hash.
 type HashError struct {
 	What      string
 	Want, Got string
@@ -60,26 +62,26 @@ func (e *HashError) Error() string {
 	return fmt.Sprintf("%s has the hash %s, not %s", e.What, e.Got, e.Want)
 }
 
-// ErrorClass is the class of CONTRACT section 4.
+// ErrorClass returns the class in the error object of --json.
 func (*HashError) ErrorClass() string { return "hash_mismatch" }
 
-// TamperedError is an installed connector that is not what was installed.
+// TamperedError is returned for a connector that was changed after its installation.
 type TamperedError struct {
 	Hash string // under which it was installed
-	Why  string // names the file where it is known
+	Why  string // names the file if it is known
 }
 
 func (e *TamperedError) Error() string {
 	return fmt.Sprintf("the installed connector %s was changed: %s", e.Hash[:min(len(e.Hash), 19)], e.Why)
 }
 
-// ErrorClass is the class of CONTRACT section 4.
+// ErrorClass returns the class in the error object of --json.
 func (*TamperedError) ErrorClass() string { return "hash_mismatch" }
 
-// Load reads the connector with the given hash and verifies it: the bytes
-// that are hashed are the bytes that are parsed. What was changed is a
-// *TamperedError, what could not be read an *UnreadableError, and what is not
-// there fs.ErrNotExist.
+// Load returns the connector with the given hash, verified: the bytes that are
+// hashed are the bytes that are parsed. It returns a [*TamperedError] if they
+// were changed, an [*UnreadableError] if they could not be read, and
+// [fs.ErrNotExist] if there is no such connector.
 func (s *Store) Load(hash string) (*spec.Connector, error) {
 	connector, _, err := s.verify(hash)
 	return connector, err
@@ -113,34 +115,33 @@ func (s *Store) verify(hash string) (*spec.Connector, contents, error) {
 		return nil, nil, err
 	}
 	if got := c.hash(); got != hash {
-		return nil, nil, &TamperedError{hash, s.why(hash, c)}
+		return nil, nil, &TamperedError{hash, s.describeChanges(hash, c)}
 	}
 	connector, err := c.load()
 	return connector, c, err
 }
 
-// why tells which files are not what was installed.
-func (s *Store) why(hash string, c contents) string {
-	m := s.remembered(hash)
+// describeChanges returns which files are not what was installed, for people.
+func (s *Store) describeChanges(hash string, c contents) string {
+	m := s.readCache(hash)
 	if m.Hash == "" {
 		return "its bytes have the hash " + c.hash()
 	}
-	var told []string
-	for _, name := range m.changed(c) {
+	var changes []string
+	for _, name := range m.changedFiles(c) {
 		switch _, there := c[name]; {
 		case !there:
-			told = append(told, name+" is missing")
+			changes = append(changes, name+" is missing")
 		case m.Files[name] == "":
-			told = append(told, name+" was added")
+			changes = append(changes, name+" was added")
 		default:
-			told = append(told, name+" has other bytes")
+			changes = append(changes, name+" has other bytes")
 		}
 	}
-	return strings.Join(told, ", ")
+	return strings.Join(changes, ", ")
 }
 
-// Has reports whether a connector of that hash is installed, a broken one
-// included.
+// Has reports whether a connector of that hash is installed, even a broken one.
 func (s *Store) Has(hash string) (bool, error) {
 	if !isHash(hash) {
 		return false, fmt.Errorf("find the connector: %q is not sha256: and 64 hexadecimal digits", hash)
@@ -157,9 +158,9 @@ func isHash(s string) bool {
 	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// Entry is one installed connector. Err says why it cannot be used.
+// Entry is an installed connector. If Err is not nil, it cannot be used.
 type Entry struct {
-	FQN     spec.FQN // "" when it is broken and its name is not known any more
+	FQN     spec.FQN // "" if it is broken and its name is not known any more
 	Version string
 	Hash    string
 	Err     error
@@ -167,7 +168,7 @@ type Entry struct {
 	connector *spec.Connector
 }
 
-// String is FQN@VERSION, or the hash.
+// String returns FQN@VERSION, or the hash.
 func (e Entry) String() string {
 	if e.FQN == "" {
 		return e.Hash
@@ -175,7 +176,7 @@ func (e Entry) String() string {
 	return string(e.FQN) + "@" + e.Version
 }
 
-// List reads and verifies all that is installed, by name and version.
+// List returns every installed connector, verified, by name and version.
 func (s *Store) List() ([]Entry, error) {
 	err := format.Check(s.dir, storeFormat)
 	if err != nil {
@@ -193,11 +194,11 @@ func (s *Store) List() ([]Entry, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // removed between two looks
 		case err != nil:
-			m := s.remembered(e.Hash)
+			m := s.readCache(e.Hash)
 			e.Err, e.FQN, e.Version = err, m.FQN, m.Version
 		default:
 			e.FQN, e.Version, e.connector = connector.FQN, connector.Version, connector
-			s.remember(connector, c)
+			s.writeCache(connector, c)
 		}
 		all = append(all, e)
 	}
@@ -213,24 +214,24 @@ func (s *Store) List() ([]Entry, error) {
 	return all, nil
 }
 
-// Current returns the newest version of every connector, by name. What fails
-// its verification, or could not be read, is not among them, and each such
-// entry has an *EntryError; so has a version that appears twice with different
-// bytes. A store that could not be listed is one *StoreError.
+// Current returns the newest version of every connector, by name. It omits entries
+// that could not be read or fail their verification, and versions that appear
+// twice with different bytes, and returns an [*EntryError] for each. If the store
+// could not be listed, the only error is a [*StoreError].
 func (s *Store) Current() ([]*spec.Connector, []error) {
 	entries, err := s.List()
 	if err != nil {
 		return nil, []error{err}
 	}
-	var faults []error
+	var errs []error
 	var current []*spec.Connector
 	for i, e := range entries {
 		if e.Err != nil {
-			faults = append(faults, &EntryError{e, e.Err})
+			errs = append(errs, &EntryError{e, e.Err})
 			continue
 		}
-		if other := twin(entries, i); other != "" {
-			faults = append(faults, &EntryError{e, &HashError{What: "another installed copy", Want: e.Hash, Got: other}})
+		if other := otherCopy(entries, i); other != "" {
+			errs = append(errs, &EntryError{e, &HashError{What: "another installed copy", Want: e.Hash, Got: other}})
 			continue
 		}
 		if n := len(current); n > 0 && current[n-1].FQN == e.FQN {
@@ -239,11 +240,12 @@ func (s *Store) Current() ([]*spec.Connector, []error) {
 		}
 		current = append(current, e.connector)
 	}
-	return current, faults
+	return current, errs
 }
 
-// twin is the hash of another sound entry of the same name and version.
-func twin(entries []Entry, i int) string {
+// otherCopy returns the hash of another valid entry of the same name and version,
+// or "".
+func otherCopy(entries []Entry, i int) string {
 	for _, o := range entries {
 		if o.Err == nil && o.Hash != entries[i].Hash && o.FQN == entries[i].FQN && o.Version == entries[i].Version {
 			return o.Hash

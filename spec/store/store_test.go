@@ -22,8 +22,11 @@ version = "1.2.0"
 hosts = ["api.tracker.example:443"]
 `
 
-const connectorSpec = `{"schema_version": "aileron.connector.v1", "connector": {"fqn": "github://acme/tracker", "version": "1.2.0"},
- "tools": [{"name": "tracker", "operations": [{"name": "issues.get", "method": "GET", "path": "/v1/{id}", "hosts": ["api.tracker.example"]}]}]}`
+const connectorSpec = `{
+ "schema_version": "aileron.connector.v1",
+ "connector": {"fqn": "github://acme/tracker", "version": "1.2.0"},
+ "tools": [{"name": "tracker", "operations": [
+  {"name": "issues.get", "method": "GET", "path": "/v1/{id}", "hosts": ["api.tracker.example"]}]}]}`
 
 // source is a connector's directory; later files win.
 func source(t *testing.T, version string, extra map[string]string) string {
@@ -97,9 +100,9 @@ func TestNewestVersionIsCurrent(t *testing.T) {
 	for _, v := range []string{"1.10.0", "1.9.0", "2.0.0-rc.1", "1.10.0+build"} {
 		install(t, s, source(t, v, nil))
 	}
-	current, faults := s.Current()
-	if len(faults) > 0 || len(current) != 1 || current[0].Version != "2.0.0-rc.1" {
-		t.Errorf("Current() = %v, %v", current, faults)
+	current, errs := s.Current()
+	if len(errs) > 0 || len(current) != 1 || current[0].Version != "2.0.0-rc.1" {
+		t.Errorf("Current() = %v, %v", current, errs)
 	}
 	if gone, err := s.Remove("github://acme/tracker", "2.0.0-rc.1", nil); err != nil || len(gone) != 1 {
 		t.Fatal(gone, err)
@@ -118,32 +121,34 @@ func TestNewestVersionIsCurrent(t *testing.T) {
 	}
 }
 
-// Case SPC-01: whatever is changed after the installation is not used, and
-// the file is named.
+// Case SPC-01: a connector that was changed after its installation is not used,
+// and the file is named.
 func TestTamperedConnectorIsNotUsed(t *testing.T) {
+	onFile := func(name string, do func(file string) error) func(dir string) error {
+		return func(dir string) error { return do(filepath.Join(dir, name)) }
+	}
 	for _, c := range []struct {
 		name string
 		do   func(dir string) error
 		want string
 	}{
-		{"a byte of the spec", func(dir string) error { return flip(filepath.Join(dir, spec.SpecFile)) }, spec.SpecFile + " has other bytes"},
-		{"a byte of the manifest", func(dir string) error { return flip(filepath.Join(dir, spec.ManifestFile)) }, "manifest.toml has other bytes"},
-		{"a byte of the binary", func(dir string) error { return flip(filepath.Join(dir, "connector.wasm")) }, "connector.wasm has other bytes"},
-		{"a binary more", func(dir string) error { return os.WriteFile(filepath.Join(dir, "connector.bin"), nil, 0o600) }, "connector.bin was added"},
-		{"a file less", func(dir string) error { return os.Remove(filepath.Join(dir, spec.ManifestFile)) }, "manifest.toml is missing"},
-		{"a symlink to the same bytes", func(dir string) error {
-			if err := os.Rename(filepath.Join(dir, spec.SpecFile), filepath.Join(dir, "moved")); err != nil {
-				return err
-			}
-			return os.Symlink("moved", filepath.Join(dir, spec.SpecFile))
-		}, spec.SpecFile + ": it is not a regular file"},
-		{"a pipe", func(dir string) error {
-			return errors.Join(os.Remove(filepath.Join(dir, spec.SpecFile)), syscall.Mkfifo(filepath.Join(dir, spec.SpecFile), 0o600))
-		}, spec.SpecFile + ": it is not a regular file"},
+		{"a byte of the spec", onFile(spec.SpecFile, flip), spec.SpecFile + " has other bytes"},
+		{"a byte of the manifest", onFile(spec.ManifestFile, flip), "manifest.toml has other bytes"},
+		{"a byte of the binary", onFile("connector.wasm", flip), "connector.wasm has other bytes"},
+		{"a binary more", onFile("connector.bin", func(file string) error { return os.WriteFile(file, nil, 0o600) }),
+			"connector.bin was added"},
+		{"a file less", onFile(spec.ManifestFile, os.Remove), "manifest.toml is missing"},
+		{"a symlink to the same bytes", onFile(spec.SpecFile, func(file string) error {
+			return errors.Join(os.Rename(file, file+".moved"), os.Symlink(spec.SpecFile+".moved", file))
+		}), spec.SpecFile + ": it is not a regular file"},
+		{"a pipe", onFile(spec.SpecFile, func(file string) error {
+			return errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600))
+		}), spec.SpecFile + ": it is not a regular file"},
 		{"the directory is a link", func(dir string) error {
 			return errors.Join(os.Rename(dir, dir+".moved"), os.Symlink(dir+".moved", dir))
 		}, "it is not a directory"},
-		{"a file that is too large", func(dir string) error { return os.Truncate(filepath.Join(dir, spec.SpecFile), maxText+1) }, "larger than"},
+		{"a file that is too large", onFile(spec.SpecFile, func(file string) error { return os.Truncate(file, maxText+1) }),
+			"larger than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t)
@@ -153,16 +158,17 @@ func TestTamperedConnectorIsNotUsed(t *testing.T) {
 			}
 			_, err := s.Load(hash)
 			var tampered *TamperedError
-			if !errors.As(err, &tampered) || !strings.Contains(err.Error(), c.want) || tampered.ErrorClass() != "hash_mismatch" {
+			if !errors.As(err, &tampered) || !strings.Contains(err.Error(), c.want) ||
+				tampered.ErrorClass() != "hash_mismatch" {
 				t.Errorf("Load = %v, want a TamperedError with %q", err, c.want)
 			}
-			current, faults := s.Current()
-			if len(current) != 0 || !slices.ContainsFunc(faults, func(err error) bool {
+			current, errs := s.Current()
+			if len(current) != 0 || !slices.ContainsFunc(errs, func(err error) bool {
 				return strings.HasPrefix(err.Error(), "github://acme/tracker@1.2.0: ") && strings.Contains(err.Error(), c.want)
 			}) {
-				t.Errorf("Current() = %v, %v", current, faults)
+				t.Errorf("Current() = %v, %v", current, errs)
 			}
-			// Installing it again mends it.
+			// Installing it again repairs it.
 			if in := install(t, s, source(t, "1.2.0", map[string]string{"connector.wasm": "code"})); in.Already {
 				t.Error("a broken copy counts as installed")
 			}
@@ -200,7 +206,7 @@ func TestIndexIsRebuilt(t *testing.T) {
 		if err != nil || len(entries) != 1 || entries[0].FQN != "github://acme/tracker" {
 			t.Errorf("List() = %v, %v", entries, err)
 		}
-		if m := s.remembered(hash); m.FQN != "github://acme/tracker" || len(m.Files) != 2 {
+		if m := s.readCache(hash); m.FQN != "github://acme/tracker" || len(m.Files) != 2 {
 			t.Errorf("the index has %+v", m)
 		}
 	}
@@ -226,14 +232,17 @@ func TestAVersionDoesNotChange(t *testing.T) {
 	if err := os.CopyFS(s.path(version.New), os.DirFS(other)); err != nil {
 		t.Fatal(err)
 	}
-	if current, faults := s.Current(); len(current) != 0 || len(faults) != 2 {
-		t.Errorf("Current() = %v, %v", current, faults)
+	if current, errs := s.Current(); len(current) != 0 || len(errs) != 2 {
+		t.Errorf("Current() = %v, %v", current, errs)
 	}
 }
 
+// otherHash is the hash of no connector.
+var otherHash = "sha256:" + strings.Repeat("0", 64)
+
 func TestAnotherHashThanExpectedIsRefused(t *testing.T) {
 	s := open(t)
-	_, err := s.Install(context.Background(), source(t, "1.2.0", nil), InstallOptions{Hash: "sha256:" + strings.Repeat("0", 64)})
+	_, err := s.Install(context.Background(), source(t, "1.2.0", nil), InstallOptions{Hash: otherHash})
 	var hash *HashError
 	if !errors.As(err, &hash) || hash.ErrorClass() != "hash_mismatch" {
 		t.Errorf("Install = %v, want a HashError", err)
@@ -243,7 +252,7 @@ func TestAnotherHashThanExpectedIsRefused(t *testing.T) {
 	}
 }
 
-// What is installed already is taken by name, and its hash is held all the same.
+// An installed version is found by its name, and its hash is compared all the same.
 func TestAnotherHashThanTheInstalledIsRefused(t *testing.T) {
 	s := open(t)
 	there, err := s.Install(t.Context(), source(t, "1.2.0", nil), InstallOptions{})
@@ -251,11 +260,13 @@ func TestAnotherHashThanTheInstalledIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	const name = "github://acme/tracker@1.2.0"
-	if again, err := s.Install(t.Context(), name, InstallOptions{Hash: there.Connector.Hash}); err != nil || !again.Already {
-		t.Errorf("Install(%s) = %+v, %v; want what is there", name, again, err)
+	again, err := s.Install(t.Context(), name, InstallOptions{Hash: there.Connector.Hash})
+	if err != nil || !again.Already {
+		t.Errorf("Install(%s) = %+v, %v; want the installed connector", name, again, err)
 	}
 	var hash *HashError
-	if _, err := s.Install(t.Context(), name, InstallOptions{Hash: "sha256:" + strings.Repeat("0", 64)}); !errors.As(err, &hash) || hash.Got != there.Connector.Hash {
+	_, err = s.Install(t.Context(), name, InstallOptions{Hash: otherHash})
+	if !errors.As(err, &hash) || hash.Got != there.Connector.Hash {
 		t.Errorf("Install(%s) = %v, want a HashError", name, err)
 	}
 }
@@ -267,21 +278,25 @@ func TestNothingIsFetched(t *testing.T) {
 		"github://acme/tracker":       "name its version",
 		"https://acme.example/x.tgz":  "does not begin with github://",
 	} {
-		if _, err := s.Install(context.Background(), src, InstallOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := s.Install(context.Background(), src, InstallOptions{})
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Install(%s) = %v, want %q", src, err, want)
 		}
 	}
 }
 
-func TestTheBinaryIsWhatTheManifestTells(t *testing.T) {
-	told := func(hash string) map[string]string {
-		return map[string]string{"connector.wasm": "code", spec.ManifestFile: strings.Replace(manifest, `"1.2.0"`, `"1.2.0"`+"\nprovenance_hash = \""+hash+`"`, 1)}
+func TestTheBinaryIsWhatTheManifestDeclares(t *testing.T) {
+	declare := func(hash string) map[string]string {
+		const version = `"1.2.0"`
+		declared := strings.Replace(manifest, version, version+"\nprovenance_hash = \""+hash+`"`, 1)
+		return map[string]string{"connector.wasm": "code", spec.ManifestFile: declared}
 	}
-	if _, err := Read(source(t, "1.2.0", told(digest([]byte("code"))))); err != nil {
+	if _, err := Read(source(t, "1.2.0", declare(sha256Digest([]byte("code"))))); err != nil {
 		t.Errorf("Read = %v", err)
 	}
 	var hash *HashError
-	if _, err := Read(source(t, "1.2.0", told(digest([]byte("other"))))); !errors.As(err, &hash) || hash.What != "connector.wasm" {
+	_, err := Read(source(t, "1.2.0", declare(sha256Digest([]byte("other")))))
+	if !errors.As(err, &hash) || hash.What != "connector.wasm" {
 		t.Errorf("Read = %v, want a HashError of connector.wasm", err)
 	}
 	if _, err := Read(source(t, "1.2.0", map[string]string{"connector.wasm": "a", "connector.bin": "b"})); err == nil {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// UnreadableError is an installed connector that could not be read: whether it
-// was changed is not known. Err has the system's reason.
+// UnreadableError is returned for a connector that could not be read, so that it
+// is not known whether it was changed. Err has the reason of the system.
 type UnreadableError struct {
 	Hash string
 	File string // "" for its directory
@@ -25,11 +25,11 @@ func (e *UnreadableError) Error() string {
 
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// ErrorClass and ErrorReason are those of CONTRACT section 4.
+// ErrorClass and ErrorReason return those in the error object of --json.
 func (*UnreadableError) ErrorClass() string  { return "unavailable" }
 func (*UnreadableError) ErrorReason() string { return "connector_unreadable" }
 
-// StoreError is a store of which it could not be read what is installed.
+// StoreError is returned when the store could not be listed.
 type StoreError struct{ Err error }
 
 func (e *StoreError) Error() string {
@@ -38,11 +38,11 @@ func (e *StoreError) Error() string {
 
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// ErrorClass and ErrorReason are those of CONTRACT section 4.
+// ErrorClass and ErrorReason return those in the error object of --json.
 func (*StoreError) ErrorClass() string  { return "unavailable" }
 func (*StoreError) ErrorReason() string { return "store_unreadable" }
 
-// EntryError is an installed connector that cannot be used, and why.
+// EntryError is the reason why an installed connector cannot be used.
 type EntryError struct {
 	Entry Entry
 	Err   error
@@ -51,8 +51,8 @@ type EntryError struct {
 func (e *EntryError) Error() string { return e.Entry.String() + ": " + e.Err.Error() }
 func (e *EntryError) Unwrap() error { return e.Err }
 
-// unreadable reports whether an error of reading a file is the system's. Any
-// other one says what was found there.
+// unreadable reports whether an error of reading a file comes from the system. Any
+// other error is about what was found there.
 func unreadable(err error) bool {
 	return errors.As(err, new(syscall.Errno)) && !errors.Is(err, fs.ErrNotExist)
 }
