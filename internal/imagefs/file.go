@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// fileInfo describes a node. Times are left out: nothing is decided by them.
+// fileInfo describes a node. It has no time: nothing is decided by one.
 type fileInfo struct {
 	name string
 	node Node
@@ -21,7 +21,7 @@ func (i fileInfo) ModTime() time.Time { return time.Time{} }
 func (i fileInfo) IsDir() bool        { return i.node.Mode.IsDir() }
 func (i fileInfo) Sys() any           { return nil }
 
-// as returns the same under the name by which it was asked for.
+// as returns i under the name that was asked for, which may be a link's.
 func (i fileInfo) as(name string) fileInfo {
 	i.name = path.Base(name)
 	return i

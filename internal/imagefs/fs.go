@@ -8,26 +8,26 @@ import (
 	"sync"
 )
 
-// Source answers for what lies outside of /etc. Each call is one to an engine.
-// Names have the form of io/fs. Errors are passed on, fs.ErrNotExist for what
-// the image does not have.
+// Source reads what lies outside of /etc: one call to an engine for each name, in
+// the form of io/fs. The error for what the image does not have is
+// fs.ErrNotExist; every error is passed on.
 type Source struct {
-	// Lstat describes a name. Of a link, engines report the path that it leads
-	// to in the end, and not the text of the link.
+	// Lstat describes a name. The Link of a symbolic link may be the path where
+	// it leads in the end: engines do not report its text.
 	Lstat func(name string) (Node, error)
 	// ReadFile returns the contents of a file.
 	ReadFile func(name string) ([]byte, error)
 }
 
 // FS is the file system of an image. It follows links inside the image, reads
-// no file above 8 MiB, and lists directories in /etc only. It may be used by
-// several goroutines.
+// no file above 8 MiB, and lists directories in /etc only. It is safe for
+// concurrent use.
 type FS struct {
 	etc    Tree
 	source Source
 
 	mu    sync.Mutex
-	known map[string]answer // what source said: an image does not change
+	known map[string]answer // of source: an image does not change
 }
 
 type answer struct {
@@ -109,8 +109,8 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 	return bytes.Clone(data), nil
 }
 
-// ReadDir lists a directory in /etc. Engines list no other without sending all
-// that is in it: elsewhere the error is errors.ErrUnsupported.
+// ReadDir lists a directory in /etc. Elsewhere the error is errors.ErrUnsupported:
+// an engine lists a directory only by sending everything in it.
 func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	place, err := f.resolve("readdir", name)
 	if err != nil {
@@ -130,8 +130,7 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// Kept returns the contents of a file that the image's Tree keeps. A name that
-// leads elsewhere has none.
+// Kept returns the contents of a file if the image's Tree has them.
 func (f *FS) Kept(place Place) (data []byte, ok bool) {
 	n := f.etc.nodes[place.Path]
 	return n.data, n.kept
@@ -150,7 +149,8 @@ func (f *FS) read(place Place) ([]byte, error) {
 	return f.source.ReadFile(place.Path)
 }
 
-// resolve returns where a name leads, if something is there.
+// resolve returns where a name leads. The error is fs.ErrNotExist if nothing is
+// there.
 func (f *FS) resolve(op, name string) (Place, error) {
 	fail := func(err error) (Place, error) { return Place{}, &fs.PathError{Op: op, Path: name, Err: cause(err)} }
 	if !fs.ValidPath(name) {

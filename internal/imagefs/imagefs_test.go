@@ -79,6 +79,7 @@ func TestResolveFollowsLinksAsTheKernelDoes(t *testing.T) {
 		entry{name: "etc/ssl/root", target: "/"},
 		entry{name: "etc/a", target: "b"}, entry{name: "etc/b", target: "a"},
 		entry{name: "etc/self", target: "self/x"},
+		entry{name: "etc/latin", target: "caf\xe9"},
 		entry{name: "etc/long", target: strings.Repeat("pki/../", 300)},
 	)
 	dir, file := Node{Mode: fs.ModeDir | 0o755}, Node{Mode: 0o644}
@@ -107,6 +108,7 @@ func TestResolveFollowsLinksAsTheKernelDoes(t *testing.T) {
 		{name: "opt/x/y", path: "opt/x/y", missing: "opt opt/x"},
 		{name: "etc/a", err: "circle"},
 		{name: "etc/self", err: "circle"},
+		{name: "etc/latin", err: "UTF-8"},
 		{name: "etc/long", err: "elements"},
 		{name: "etc/pki/x.pem/y", err: "not a directory"},
 		{name: "usr/file/y", err: "not a directory"},

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -49,7 +50,7 @@ func Resolve(fsys fs.ReadLinkFS, name string) (Place, error) {
 }
 
 // ReadFile returns the contents of the file that name leads to, as by [Resolve].
-// It refuses what is no regular file, and what is above 8 MiB.
+// It refuses everything but a regular file of at most 8 MiB.
 func ReadFile(fsys fs.ReadLinkFS, name string) ([]byte, error) {
 	place, err := Resolve(fsys, name)
 	switch {
@@ -66,8 +67,8 @@ func ReadFile(fsys fs.ReadLinkFS, name string) ([]byte, error) {
 	return fs.ReadFile(fsys, place.Path)
 }
 
-// A lookup describes a name whose parents are free of links, and returns the
-// target if it is a link itself.
+// lookup describes a name whose parents are free of links. If the name is a link,
+// it returns the target as well.
 type lookup func(name string) (info fs.FileInfo, link string, err error)
 
 // walk resolves a name element by element: path_resolution(7).
@@ -148,6 +149,9 @@ func (w *walker) absent(name string) bool {
 func (w *walker) follow(link string) error {
 	if w.links++; w.links > maxLinks {
 		return ErrLoop
+	}
+	if !utf8.ValidString(link) { // names of io/fs are UTF-8
+		return errors.New("it leads through a link that is not UTF-8")
 	}
 	if path.IsAbs(link) {
 		w.at = "."

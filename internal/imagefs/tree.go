@@ -31,15 +31,16 @@ type Node struct {
 	kept bool   // data is the whole file
 }
 
-// Tree is the /etc of an image. The zero value is that of an image that has
-// none. A Tree is never changed, and may be used by several FS at once.
+// Tree is the /etc of an image. The zero value is that of an image without one. A
+// Tree never changes, and several FS may use it at once.
 type Tree struct {
 	nodes    map[string]Node
 	children map[string][]string // base names in a directory, sorted
 }
 
-// ReadTree reads a tar archive of /etc, as an engine returns it. Contents of
-// files above 8 MiB, and those above 64 MiB together, are left to the Source.
+// ReadTree reads a tar archive of /etc, as an engine returns it. It keeps the
+// contents of files up to 8 MiB, and up to 64 MiB of all files; the others are
+// left to the Source. An archive above 512 MiB is an error.
 func ReadTree(archive io.Reader) (Tree, error) {
 	t := Tree{nodes: map[string]Node{}, children: map[string][]string{}}
 	bounded := &io.LimitedReader{R: archive, N: maxArchive}
@@ -73,8 +74,8 @@ func ReadTree(archive io.Reader) (Tree, error) {
 	}
 }
 
-// nameOf is the name of an archive's entry in the form of io/fs. What an
-// archive has outside its root is inside.
+// nameOf returns the name of an archive's entry in the form of io/fs. An entry
+// that would lie outside of the archive's root lies inside.
 func nameOf(entry string) string {
 	if name := strings.TrimPrefix(path.Join("/", entry), "/"); name != "" {
 		return name
@@ -111,7 +112,7 @@ var (
 	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 )
 
-// readable returns why a file of an image is not read, or nil.
+// readable returns an error if a file is one that is never read.
 func readable(info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():

@@ -34,16 +34,17 @@ type Options struct {
 	// Mounted are directories where the sandbox does not see the image's files.
 	// What is put there would miss the sandbox, or reach the user's project.
 	Mounted []string
-	// Extra are put into the container besides, where the image's links lead.
+	// Extra are further files for the container, put where the image's links lead.
 	Extra []File
 	// HostRoots returns the roots for an image that has none. nil: this host's.
 	HostRoots func() ([]byte, error)
-	// Log receives warnings: what of the image is not used. nil: they are lost.
+	// Log receives warnings about files of the image that are not used. nil
+	// discards them.
 	Log *slog.Logger
 }
 
-// Install returns the files that make an image trust a root, in PEM. The error
-// is an [Error] when the image stands in the way.
+// Install returns the files that make an image trust a root, which is in PEM. The
+// error is an [Error] if a file of the image stands in the way.
 func Install(image fs.ReadLinkFS, root []byte, o Options) ([]File, error) {
 	if o.Getenv == nil {
 		o.Getenv = func(string) string { return "" }
