@@ -152,3 +152,59 @@ func TestAnImageWithoutRootsHasTheHosts(t *testing.T) {
 		}
 	})
 }
+
+// A root file system that is read-only has each file mounted over what is there:
+// where the mount's target is a link, engines disagree. See also world.install.
+func TestEveryFileCanBeMounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	image := w.image("etc/ssl -> /opt/tls", "opt/tls/cert.pem -> certs/all.pem", "opt/tls/certs/all.pem",
+		"etc/aileron -> ../srv/session", "etc/debian_version = 12")
+	put := w.install(t, image)
+	for _, name := range []string{
+		"/opt/tls/certs/all.pem", "/opt/tls/certs/" + w.hash(t) + ".0",
+		"/usr/local/share/ca-certificates/aileron-session.crt",
+	} {
+		if !strings.HasSuffix(put[name], string(w.session)) {
+			t.Errorf("%s is %q, want the session's root in it", name, put[name])
+		}
+	}
+	for _, name := range []string{trust.CAFile, trust.BundleFile, "/etc/ssl/cert.pem"} {
+		if got := in(t, image, put, name); !strings.HasSuffix(got, string(w.session)) {
+			t.Errorf("a client that reads %s finds\n%s", name, got)
+		}
+	}
+}
+
+func TestTheFirstFreeHashLinkIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hash := "etc/ssl/certs/" + w.hash(t)
+	put := w.install(t, w.image("etc/ssl/cert.pem", hash+".0", hash+".1 -> nothing"))
+	if put["/"+hash+".0"] != "" || put["/etc/ssl/certs/nothing"] != string(w.session) {
+		t.Errorf("with .0 taken and .1 a link to nothing: %q", put)
+	}
+	taken := []string{"etc/ssl/cert.pem"}
+	for _, n := range strings.Split("01234567", "") {
+		taken = append(taken, hash+"."+n)
+	}
+	for name := range w.install(t, w.image(taken...)) {
+		if strings.HasPrefix(name, "/"+hash) {
+			t.Errorf("%s is put although all are taken", name)
+		}
+	}
+}
+
+// The zero Options work: neither variables, nor files, nor a log.
+func TestTheZeroOptionsWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	image := w.image("etc/ssl/cert.pem", "etc/firefox/policies/policies.json = {")
+	files, err := trust.Install(image, w.session, trust.Options{})
+	if err != nil || len(files) == 0 {
+		t.Errorf("Install = %v, %v", files, err)
+	}
+	if files, err := trust.Install(image, []byte("no root"), trust.Options{}); err == nil {
+		t.Errorf("without a root: %d files", len(files))
+	}
+}

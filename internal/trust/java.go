@@ -62,7 +62,7 @@ func (in *installer) javaRoots() (roots []byte, err error) {
 			data, failure = ca.JavaRoots(data)
 		}
 		if failure != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", name, failure))
+			err = errors.Join(err, fmt.Errorf("%s: %w", name, withoutPath(failure)))
 			continue
 		}
 		roots = append(roots, data...)

@@ -69,11 +69,16 @@ func (in *installer) mounted(path string) bool {
 
 // refuse ends the installation: a file of the image stands in the way.
 func (in *installer) refuse(name string, cause error) {
-	if outer, ok := errors.AsType[*fs.PathError](cause); ok {
-		cause = outer.Err // name stands in front already
-	}
-	in.fail(hint.New(&Error{name, cause},
+	in.fail(hint.New(&Error{name, withoutPath(cause)},
 		"rebuild the image with its distribution's ca-certificates package as it is, or without %s", name))
+}
+
+// withoutPath strips the path of an error of package fs: it is named already.
+func withoutPath(err error) error {
+	if outer, ok := errors.AsType[*fs.PathError](err); ok {
+		return outer.Err
+	}
+	return err
 }
 
 func (in *installer) fail(err error) {

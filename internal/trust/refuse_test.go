@@ -100,36 +100,3 @@ func TestAFailureToReadIsPassedOn(t *testing.T) {
 		t.Errorf("Install: %v, want the failure", err)
 	}
 }
-
-func TestTheFirstFreeHashLinkIsTaken(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	hash := "etc/ssl/certs/" + w.hash(t)
-	put := w.install(t, w.image("etc/ssl/cert.pem", hash+".0", hash+".1 -> nothing"))
-	if put["/"+hash+".0"] != "" || put["/etc/ssl/certs/nothing"] != string(w.session) {
-		t.Errorf("with .0 taken and .1 a link to nothing: %q", put)
-	}
-	taken := []string{"etc/ssl/cert.pem"}
-	for _, n := range strings.Split("01234567", "") {
-		taken = append(taken, hash+"."+n)
-	}
-	for name := range w.install(t, w.image(taken...)) {
-		if strings.HasPrefix(name, "/"+hash) {
-			t.Errorf("%s is put although all are taken", name)
-		}
-	}
-}
-
-// The zero Options work: neither variables, nor files, nor a log.
-func TestTheZeroOptionsWork(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	image := w.image("etc/ssl/cert.pem", "etc/firefox/policies/policies.json = {")
-	files, err := trust.Install(image, w.session, trust.Options{})
-	if err != nil || len(files) == 0 {
-		t.Errorf("Install = %v, %v", files, err)
-	}
-	if files, err := trust.Install(image, []byte("no root"), trust.Options{}); err == nil {
-		t.Errorf("without a root: %d files", len(files))
-	}
-}

@@ -93,7 +93,7 @@ func (w *world) install(t *testing.T, image fstest.MapFS) map[string]string {
 		}
 	}
 	for _, name := range []string{trust.CAFile, trust.BundleFile, trust.JavaStoreFile} {
-		if put[name] == "" {
+		if in(t, image, put, name) == "" {
 			t.Errorf("%s is missing", name)
 		}
 	}
