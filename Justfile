@@ -5,6 +5,7 @@ export GOTOOLCHAIN := "go1.26.9"
 
 version := "0.1.0"
 lint_version := "v2.15.0"
+actionlint_version := "v1.7.12"
 tools := env("XDG_CACHE_HOME", env("HOME") / ".cache") / "aileron/bin"
 
 [private]
@@ -52,11 +53,12 @@ clock:
 
 # what every commit passes, in less than a minute: gofmt, vet, lint, import rules, unit tests
 check: linter
-    @scripts/check {{ quote(tools / "golangci-lint") }}
+    @scripts/check {{ quote(tools) }}
 
-# golangci-lint with .golangci.yml
+# golangci-lint with .golangci.yml, and actionlint over the workflows
 lint: linter
     {{ quote(tools / "golangci-lint") }} run --allow-serial-runners ./...
+    {{ quote(tools / "actionlint") }}
 
 # gofmt over the tree
 fmt:
@@ -70,11 +72,22 @@ prepare:
 prepare-tests:
     @scripts/prepare --tests >/dev/null
 
+# archives of the commit that is checked out, for Linux, with SBOMs and checksums: `just release 0.1.0 dist`
+release number dir:
+    scripts/release {{ quote(number) }} {{ quote(dir) }}
+
+# makes the archives twice, in other directories and with an empty build cache, and compares them
+release-verify number=version:
+    scripts/release --verify {{ quote(number) }}
+
 [private]
 linter:
     #!/usr/bin/env bash
     set -euo pipefail
-    version=$({{ quote(tools / "golangci-lint") }} version 2>/dev/null) || true
-    if [[ $version == *' {{ trim_start_match(lint_version, "v") }} '* ]]; then exit; fi
-    echo "lint: building golangci-lint {{ lint_version }} (once)" >&2
-    GOBIN={{ quote(tools) }} go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@{{ lint_version }}
+    tools={{ quote(tools) }}
+    build() { echo "lint: building $1 (once)" >&2; GOBIN=$tools go install "$1"; }
+    is() { [[ $("$tools/$1" "$2" 2>/dev/null) == *"$3"* ]]; }
+    is golangci-lint version ' {{ trim_start_match(lint_version, "v") }} ' ||
+        build github.com/golangci/golangci-lint/v2/cmd/golangci-lint@{{ lint_version }}
+    is actionlint -version '{{ trim_start_match(actionlint_version, "v") }}' ||
+        build github.com/rhysd/actionlint/cmd/actionlint@{{ actionlint_version }}
