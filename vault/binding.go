@@ -15,26 +15,26 @@ import (
 	"github.com/ALRubinger/aileron/internal/format"
 )
 
-// Binding says which credential a connector gets. It holds no secret.
+// Binding names the credential of a connector. It holds no secret.
 type Binding struct {
 	Name      string    `json:"name"` // <kind>/<service>/<identity>
 	Kind      string    `json:"kind"`
 	Connector string    `json:"connector_fqn"`
 	Identity  string    `json:"identity"`
-	Username  string    `json:"username,omitempty"` // of kind basic
+	Username  string    `json:"username,omitempty"` // of the kind basic
 	Created   time.Time `json:"created"`
 	Updated   time.Time `json:"updated"`
 }
 
-// Credential is an opened binding.
+// Credential is a binding with its secret.
 type Credential struct {
 	Kind     string
 	Username string
 	Secret   Secret
 }
 
-// stored is a binding's file. What can be read without the passphrase is
-// repeated inside the seal, and must agree with it.
+// stored is the file of a binding. The part that can be read without the
+// passphrase is repeated inside the sealed part, and must agree with it.
 type stored struct {
 	Binding Binding `json:"binding"`
 	Sealed  []byte  `json:"sealed"`
@@ -45,8 +45,8 @@ type sealedPart struct {
 	Secret  string  `json:"secret"`
 }
 
-// Bind seals a new credential. A binding that is there is ErrExists. The
-// vault need not be unlocked: sealing takes the recipient only.
+// Bind seals a new credential. It returns [ErrExists] if there is a binding of that
+// name. The vault may be locked: sealing needs its recipient only.
 func (v *Vault) Bind(b Binding, s Secret) error {
 	file, err := bindingFile(b.Name)
 	if err != nil {
@@ -65,8 +65,8 @@ func (v *Vault) Bind(b Binding, s Secret) error {
 	return v.store(b, s)
 }
 
-// Rebind replaces the secret of a binding that is there, and its username when
-// one is given; the rest stays. It never brings back what was revoked.
+// Rebind replaces the secret of an existing binding and, unless username is "", its
+// username. It never restores a binding that was revoked.
 func (v *Vault) Rebind(name, username string, s Secret) error {
 	unlock, err := v.change()
 	if err != nil {
@@ -85,7 +85,7 @@ func (v *Vault) Rebind(name, username string, s Secret) error {
 	return v.store(b, s)
 }
 
-// change keeps the vault, which must be there, for one change.
+// change locks the vault, which must exist, for one change.
 func (v *Vault) change() (func(), error) {
 	if !v.Initialised() {
 		return nil, ErrNotInitialised
@@ -95,7 +95,7 @@ func (v *Vault) change() (func(), error) {
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
-// store seals one binding. The caller holds the vault.
+// store seals and writes one binding. The caller holds the lock of exclusive.
 func (v *Vault) store(b Binding, s Secret) error {
 	if err := b.Check(); err != nil {
 		return err
@@ -126,8 +126,8 @@ func (v *Vault) store(b Binding, s Secret) error {
 	return v.write(file, append(data, '\n'))
 }
 
-// recipient is whom secrets are sealed to: of an unlocked vault its identity's
-// own, which nobody can exchange on disk.
+// recipient returns the recipient to which secrets are sealed. In an unlocked vault
+// it comes from the identity and cannot be exchanged on disk.
 func (v *Vault) recipient() (age.Recipient, error) {
 	v.mu.Lock()
 	identity := v.identity
@@ -163,20 +163,22 @@ func (v *Vault) binding(name string) (stored, error) {
 	}
 	var s stored
 	if json.Unmarshal(raw, &s) != nil || s.Binding.Name != name || s.Binding.Check() != nil {
-		return stored{}, fmt.Errorf("read the binding %[1]s: %[2]s is broken or of another binding; remove it with: aileron binding revoke %[1]s", name, v.path(file))
+		return stored{}, fmt.Errorf("read the binding %[1]s: %[2]s is broken or of another binding; "+
+			"remove it with: aileron binding revoke %[1]s", name, v.path(file))
 	}
 	return s, nil
 }
 
-// Binding gives one binding without its secret.
+// Binding returns a binding without its secret.
 func (v *Vault) Binding(name string) (Binding, error) {
 	s, err := v.binding(name)
 	return s.Binding, err
 }
 
-// Credential opens a binding: ErrLocked while the vault is locked, here or for
-// all, and ErrNotBound when there is none of that name. A file that was edited,
-// exchanged or sealed to another vault is an error that names the binding.
+// Credential returns a binding with its secret. It returns [ErrLocked] while the
+// vault is locked, in this process or for all, and [ErrNotBound] if there is no
+// binding of that name. If its file was edited, exchanged, or sealed to another
+// vault, the error names the binding.
 func (v *Vault) Credential(name string) (Credential, error) {
 	v.mu.Lock()
 	identity := v.identity
@@ -194,11 +196,13 @@ func (v *Vault) Credential(name string) (Credential, error) {
 	}
 	plain, err := open(s.Sealed, identity)
 	if err != nil {
-		return Credential{}, fmt.Errorf("open the binding %[1]s: it is broken, or not sealed to this vault; give its secret again with: aileron binding rebind %[1]s", name)
+		return Credential{}, fmt.Errorf("open the binding %[1]s: it is broken, or not sealed to this vault; "+
+			"set its secret again with: aileron binding rebind %[1]s", name)
 	}
 	var inner sealedPart
 	if json.Unmarshal(plain, &inner) != nil || inner.Binding != s.Binding {
-		return Credential{}, fmt.Errorf("open the binding %[1]s: its file does not agree with what is sealed in it; somebody changed it; remove it with: aileron binding revoke %[1]s", name)
+		return Credential{}, fmt.Errorf("open the binding %[1]s: its file was changed, as it does not agree with "+
+			"what is sealed in it; remove it with: aileron binding revoke %[1]s", name)
 	}
 	secret, err := NewSecret([]byte(inner.Secret))
 	if err != nil {
@@ -207,9 +211,8 @@ func (v *Vault) Credential(name string) (Credential, error) {
 	return Credential{Kind: inner.Binding.Kind, Username: inner.Binding.Username, Secret: secret}, nil
 }
 
-// Bindings lists what is bound, by name, without any secret. Those that cannot
-// be read are in the error, each by its name; the others are listed all the
-// same.
+// Bindings returns all bindings, by name, without their secrets. The error names
+// each binding that could not be read; the others are returned all the same.
 func (v *Vault) Bindings() ([]Binding, error) {
 	if !v.Initialised() {
 		return nil, ErrNotInitialised

@@ -50,17 +50,21 @@ func TestBindingNames(t *testing.T) {
 	if got := name("github://other/google", "home"); got != "bearer/other.google/home" {
 		t.Errorf("a connector's second identity gets another service: %s", got)
 	}
-	for _, identity := range []string{"", "..", ".", "-rf", "a/b", "../../x", "a b", "a\x00b", "é", strings.Repeat("a", 201)} {
+	for _, identity := range []string{
+		"", "..", ".", "-rf", "a/b", "../../x", "a b", "a\x00b", "é", strings.Repeat("a", 201),
+	} {
 		if _, err := v.BindingName("bearer", "github://acme/google", identity); !errors.Is(err, vault.ErrBadName) {
-			t.Errorf("the identity %q gives %v", identity, err)
+			t.Errorf("the identity %q returns %v", identity, err)
 		}
 	}
-	for _, n := range []string{"", "bearer", "bearer/x", "bearer/../x", "bearer/x/../../identity", "/bearer/x", "bearer/x/y/z"} {
+	for _, n := range []string{
+		"", "bearer", "bearer/x", "bearer/../x", "bearer/x/../../identity", "/bearer/x", "bearer/x/y/z",
+	} {
 		if err := v.Revoke(n); !errors.Is(err, vault.ErrBadName) {
-			t.Errorf("revoking %q gives %v", n, err)
+			t.Errorf("revoking %q returns %v", n, err)
 		}
 		if _, err := v.Binding(n); !errors.Is(err, vault.ErrBadName) {
-			t.Errorf("looking at %q gives %v", n, err)
+			t.Errorf("looking at %q returns %v", n, err)
 		}
 	}
 }
@@ -68,7 +72,10 @@ func TestBindingNames(t *testing.T) {
 func TestBindingMustAgreeWithItself(t *testing.T) {
 	v, _ := newVault(t)
 	basic := func(user string) vault.Binding {
-		return vault.Binding{Name: "basic/tracker/work", Kind: "basic", Connector: "github://acme/tracker", Identity: "work", Username: user}
+		return vault.Binding{
+			Name: "basic/tracker/work", Kind: "basic", Connector: "github://acme/tracker",
+			Identity: "work", Username: user,
+		}
 	}
 	other := tracker("work")
 	other.Kind = "api_key"
@@ -89,13 +96,15 @@ func TestBindingMustAgreeWithItself(t *testing.T) {
 	if err := v.Rebind("basic/tracker/work", "bob", secret(t, "another-secret")); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := v.Credential("basic/tracker/work"); err != nil || c.Username != "bob" || c.Secret.Reveal() != "another-secret" {
+	if c, err := v.Credential("basic/tracker/work"); err != nil || c.Username != "bob" ||
+		c.Secret.Reveal() != "another-secret" {
 		t.Errorf("the credential is %+v, %v", c, err)
 	}
 	if err := v.Rebind("basic/tracker/work", "", secret(t, "a-third-secret")); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := v.Credential("basic/tracker/work"); err != nil || c.Username != "bob" || c.Secret.Reveal() != "a-third-secret" {
+	if c, err := v.Credential("basic/tracker/work"); err != nil || c.Username != "bob" ||
+		c.Secret.Reveal() != "a-third-secret" {
 		t.Errorf("a rebind without a user changed more than the secret: %+v, %v", c, err)
 	}
 }
@@ -115,16 +124,17 @@ func TestChangedBindingIsRefusedByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	replace := func(was, is string) func([]byte) []byte {
+		return func(b []byte) []byte { return bytes.Replace(b, []byte(was), []byte(is), 1) }
+	}
 	for claim, change := range map[string]func([]byte) []byte{
-		"its connector was edited": func(b []byte) []byte { return bytes.Replace(b, []byte("github://acme"), []byte("github://evil"), 1) },
-		"its username was edited": func(b []byte) []byte {
-			return bytes.Replace(b, []byte(`"created"`), []byte(`"username":"x","created"`), 1)
-		},
-		"another's secret is in it":  func(b []byte) []byte { return bytes.Replace(whole, []byte("home"), []byte("work"), -1) },
+		"its connector was edited":   replace("github://acme", "github://evil"),
+		"its username was edited":    replace(`"created"`, `"username":"x","created"`),
+		"another's secret is in it":  func([]byte) []byte { return bytes.ReplaceAll(whole, []byte("home"), []byte("work")) },
 		"another's file is in place": func([]byte) []byte { return whole },
 		"it is cut":                  func(b []byte) []byte { return b[:len(b)/2] },
 		"it is empty":                func([]byte) []byte { return nil },
-		"its seal is broken":         func(b []byte) []byte { return bytes.Replace(b, []byte(`"sealed": "Y`), []byte(`"sealed": "Z`), 1) },
+		"its seal is broken":         replace(`"sealed": "Y`, `"sealed": "Z`),
 	} {
 		original, err := os.ReadFile(path("work"))
 		if err != nil {
@@ -135,8 +145,9 @@ func TestChangedBindingIsRefusedByName(t *testing.T) {
 			t.Fatalf("%s: the test changes nothing", claim)
 		}
 		put(t, path("work"), spoilt)
-		if _, err := v.Credential("bearer/tracker/work"); err == nil || !strings.Contains(err.Error(), "bearer/tracker/work") {
-			t.Errorf("%s: the credential gives %v", claim, err)
+		_, err = v.Credential("bearer/tracker/work")
+		if err == nil || !strings.Contains(err.Error(), "bearer/tracker/work") {
+			t.Errorf("%s: the credential returns %v", claim, err)
 		}
 		if all, _ := v.Bindings(); len(all) < 2 {
 			t.Errorf("%s: only %d bindings are listed", claim, len(all))

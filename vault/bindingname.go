@@ -7,17 +7,19 @@ import (
 	"strings"
 )
 
-// ErrBadName is an identity or a binding's name that cannot be one.
+// ErrBadName is returned for text that cannot be the name of an identity or a
+// binding.
 var ErrBadName = errors.New("it is not a name")
 
-// BindingName is the name for a connector's binding of an identity:
-// <kind>/<service>/<identity>, the service being the last part of the
-// connector's own name. Where another connector has taken that, the owner goes
-// before it (acme.google), and then the registry (hub.acme.google). All
-// bindings of one connector keep the same service.
+// BindingName returns the name of a connector's binding of an identity:
+// <kind>/<service>/<identity>. The service is the last part of the connector's
+// name. If another connector has it, the owner precedes it (acme.google), and
+// then the registry (hub.acme.google). All bindings of one connector have the
+// same service.
 func (v *Vault) BindingName(kind, connector, identity string) (string, error) {
 	if !isIdentity(identity) {
-		return "", fmt.Errorf("the identity %.100q must be at most %d letters, digits and ._-@+: %w", identity, maxPart, ErrBadName)
+		return "", fmt.Errorf("the identity %.100q must be at most %d letters, digits and ._-@+: %w",
+			identity, maxPart, ErrBadName)
 	}
 	all, err := v.Bindings()
 	if err != nil && len(all) == 0 && !errors.Is(err, ErrNotInitialised) {
@@ -58,8 +60,8 @@ func isIdentity(s string) bool {
 	return true
 }
 
-// bindingFile is where a binding stands. The name's parts are checked, for
-// they may come from a command line, and become a path.
+// bindingFile returns the file of a binding. It checks the parts of the name, which
+// may come from a command line and become a path.
 func bindingFile(name string) (string, error) {
 	parts := strings.Split(name, "/")
 	if len(parts) != 3 || !isIdentity(parts[0]) || !isIdentity(parts[1]) || !isIdentity(parts[2]) {
@@ -68,8 +70,8 @@ func bindingFile(name string) (string, error) {
 	return filepath.Join("bindings", parts[0], parts[1], parts[2]+".json"), nil
 }
 
-// Check refuses a binding that contradicts itself; Bind does so too. A username goes before a
-// colon in the Basic scheme, so it has none (RFC 7617, section 2).
+// Check returns an error if a binding contradicts itself, as Bind does. A username
+// has no colon, as a colon ends it in the Basic scheme (RFC 7617 section 2).
 func (b Binding) Check() error {
 	if _, err := bindingFile(b.Name); err != nil {
 		return err

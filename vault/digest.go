@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 )
 
-// Identity is the name under which [Vault.Digest] takes the vault's identity.
+// Identity is the name of the vault's identity for [Vault.Digest].
 const Identity = ""
 
-// Has reports whether there is a binding of that name, a broken one included.
+// Has reports whether there is a binding of that name, even a broken one.
 func (v *Vault) Has(name string) (bool, error) {
 	file, err := bindingFile(name)
 	if err != nil {
@@ -17,8 +17,8 @@ func (v *Vault) Has(name string) (bool, error) {
 	return v.there(file)
 }
 
-// Digest returns a digest of a binding's file, or of what the passphrase
-// opens, "" where there is none. It differs after every change.
+// Digest returns a digest of the file of a binding or of the [Identity], or "" if
+// there is none. It differs after every change.
 func (v *Vault) Digest(name string) (string, error) {
 	file := identityFile
 	if name != Identity {
@@ -38,5 +38,5 @@ func (v *Vault) Digest(name string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// LockState returns the mark of SetLocked, or why it cannot be looked at.
+// LockState reports whether the vault is locked for all, by [Vault.SetLocked].
 func (v *Vault) LockState() (locked bool, err error) { return v.there(lockedMarker) }

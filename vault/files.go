@@ -16,22 +16,23 @@ import (
 	"github.com/ALRubinger/aileron/internal/format"
 )
 
-// maxFile bounds what is read of one file of the vault.
+// maxFile is the size of the largest file of a vault that is read.
 const maxFile = 256 << 10
 
 // writersWait bounds the wait for another process that writes to the vault.
-// Each writes for milliseconds, so one that takes longer hangs.
+// Each writes for milliseconds, so a process that needs longer hangs.
 const writersWait = 10 * time.Second
 
 // vaultFormat is the format of the vault's directory, and of each binding.
 const vaultFormat = format.First
 
-// tmpPrefix begins the names of files that are not whole yet.
+// tmpPrefix begins the names of files that are not complete yet.
 const tmpPrefix = ".new-"
 
 func (v *Vault) path(name string) string { return filepath.Join(v.dir, name) }
 
-// exclusive keeps other processes from writing until it is called back.
+// exclusive keeps other processes from writing until the function that it returns is
+// called.
 func (v *Vault) exclusive() (func(), error) {
 	if err := v.safe(""); err != nil {
 		return nil, err
@@ -49,7 +50,8 @@ func (v *Vault) exclusive() (func(), error) {
 		if !busy && !errors.Is(err, unix.EINTR) || time.Now().After(end) {
 			_ = f.Close()
 			if busy {
-				return nil, fmt.Errorf("write to the vault: another aileron has been writing to %s for %s; end it", v.dir, writersWait)
+				return nil, fmt.Errorf("write to the vault: another aileron has been writing to %s for %s; end it",
+					v.dir, writersWait)
 			}
 			return nil, fmt.Errorf("lock the vault: %w", err)
 		}
@@ -57,13 +59,14 @@ func (v *Vault) exclusive() (func(), error) {
 	}
 }
 
-// safe refuses a vault whose directories, on the way to name, somebody else
-// could change. It is asked before every read and every write.
+// safe returns an error if another user could change a directory of the vault on the
+// path to name. It is called before every read and every write.
 func (v *Vault) safe(name string) error {
 	// Who may write to the parent may put another vault in this one's place.
 	// A sticky directory, like /tmp, keeps others from it.
-	if parent, err := os.Stat(filepath.Dir(v.dir)); err == nil && parent.Mode()&0o002 != 0 && parent.Mode()&fs.ModeSticky == 0 {
-		return fmt.Errorf("open the vault: everybody may write to %[1]s; mend it with: chmod go-w %[1]s", filepath.Dir(v.dir))
+	parent, err := os.Stat(filepath.Dir(v.dir))
+	if err == nil && parent.Mode()&0o002 != 0 && parent.Mode()&fs.ModeSticky == 0 {
+		return fmt.Errorf("open the vault: every user may write to %[1]s; run: chmod go-w %[1]s", filepath.Dir(v.dir))
 	}
 	dir := v.dir
 	for _, next := range append(strings.Split(filepath.Dir(filepath.FromSlash(name)), string(filepath.Separator)), "") {
@@ -77,7 +80,7 @@ func (v *Vault) safe(name string) error {
 		case !info.IsDir():
 			return fmt.Errorf("open the vault: %s is not a directory; move it away", dir)
 		case info.Mode().Perm()&0o022 != 0:
-			return fmt.Errorf("open the vault: others may write to %[1]s; mend it with: chmod 700 %[1]s", dir)
+			return fmt.Errorf("open the vault: others may write to %[1]s; run: chmod 700 %[1]s", dir)
 		case !owned(info):
 			return fmt.Errorf("open the vault: %s belongs to another user; it must be yours", dir)
 		}
@@ -89,14 +92,14 @@ func (v *Vault) safe(name string) error {
 	return nil
 }
 
-// owned reports whether a file is this user's. Root may look at everything.
+// owned reports whether a file belongs to this user. Root may read every file.
 func owned(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || os.Geteuid() == 0 || int(st.Uid) == os.Geteuid()
 }
 
-// read reads one regular file that has one name and that only the owner can
-// write to: a link or a pipe was put there by somebody.
+// read returns the content of a regular file that has one name and that only its
+// owner can write to. Aileron makes no links or pipes: they may lead anywhere.
 func (v *Vault) read(name string) ([]byte, error) {
 	fail := func(err error) error { return fmt.Errorf("read %s: %w", v.path(name), err) }
 	if err := v.safe(name); err != nil {
@@ -134,8 +137,8 @@ func (v *Vault) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// write replaces one file: a reader, a kill and a power cut see the old one or
-// the new one. The caller holds the vault exclusively.
+// write replaces one file: a reader, a kill and a power cut see the old one or the
+// new one. The caller holds the lock of exclusive.
 func (v *Vault) write(name string, data []byte) error {
 	dir := filepath.Dir(v.path(name))
 	fail := func(err error) error { return fmt.Errorf("write %s: %w", v.path(name), err) }
@@ -145,7 +148,7 @@ func (v *Vault) write(name string, data []byte) error {
 	if err := v.safe(name); err != nil {
 		return err
 	}
-	// Nobody else writes now, so what is half written was left by the dead.
+	// No other process writes now, so incomplete files are left from killed ones.
 	if left, err := filepath.Glob(filepath.Join(globLiteral(dir), tmpPrefix+"*")); err == nil {
 		for _, path := range left {
 			_ = os.Remove(path)
@@ -172,8 +175,7 @@ func (v *Vault) write(name string, data []byte) error {
 	return nil
 }
 
-// makeDirs makes dir and what is missing above it, inside the vault, each
-// durable in its parent.
+// makeDirs creates dir and what is missing above it in the vault, each durably.
 func (v *Vault) makeDirs(dir string) error {
 	if dir == v.dir {
 		return nil
@@ -189,7 +191,7 @@ func (v *Vault) makeDirs(dir string) error {
 	return syncDir(filepath.Dir(dir))
 }
 
-// remove removes one file, durably: what was revoked stays revoked.
+// remove removes one file durably, so that what was revoked remains revoked.
 func (v *Vault) remove(name string) error {
 	if err := v.safe(name); err != nil {
 		return err
@@ -208,7 +210,7 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// globLiteral makes a path mean itself in a pattern.
+// globLiteral returns the pattern that matches path alone.
 func globLiteral(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

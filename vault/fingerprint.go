@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Fingerprint changes whenever a binding, the identity or the mark of
-// SetLocked may have changed.
+// Fingerprint returns a value that changes whenever a binding, the identity or the
+// mark of [Vault.SetLocked] may have changed.
 func (v *Vault) Fingerprint() (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(v.dir, func(path string, d fs.DirEntry, err error) error {

@@ -12,18 +12,18 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// keyringService is the name under which the OS keyring holds passphrases;
-// the account is the home that the vault stands in.
+// keyringService is the service of passphrases in the OS keyring. The account is the
+// home of the vault.
 const keyringService = "aileron"
 
-// keyringWait bounds a keyring that asks a person who is not there.
+// keyringWait bounds the wait for a keyring, which may prompt an absent person.
 const keyringWait = 2 * time.Second
 
-// ErrNoKeyring is a host without a keyring, or one that does not answer.
+// ErrNoKeyring is returned on a host without a keyring, or if it does not answer.
 var ErrNoKeyring = errors.New("this host has no OS keyring that answers")
 
-// FromKeyring gives the passphrase that the OS keyring holds for the vault of
-// home, nil when there is none, no keyring, or no answer in time.
+// FromKeyring returns the passphrase in the OS keyring for the vault of home. It
+// returns nil if there is none, no keyring, or no answer in time.
 func FromKeyring(home string) []byte {
 	found := make(chan string, 1)
 	err := bounded(func() error {
@@ -37,13 +37,13 @@ func FromKeyring(home string) []byte {
 	return []byte(<-found)
 }
 
-// ToKeyring keeps the passphrase in the OS keyring, over one that is there.
+// ToKeyring stores the passphrase in the OS keyring and replaces an older one.
 func ToKeyring(home string, passphrase []byte) error {
 	return bounded(func() error { return keyring.Set(keyringService, home, string(passphrase)) })
 }
 
-// ForgetKeyring removes the passphrase from the OS keyring. It is no error
-// when it was not there.
+// ForgetKeyring removes the passphrase from the OS keyring. It is not an error if
+// there is none.
 func ForgetKeyring(home string) error {
 	err := bounded(func() error { return keyring.Delete(keyringService, home) })
 	if errors.Is(err, keyring.ErrNotFound) || errors.Is(err, ErrNoKeyring) {
@@ -52,7 +52,7 @@ func ForgetKeyring(home string) error {
 	return err
 }
 
-// bounded runs f where there is a keyring, and stops waiting for it in time.
+// bounded runs f if there is a keyring, and waits for it no longer than keyringWait.
 func bounded(f func() error) error {
 	if !keyringThere() {
 		return ErrNoKeyring
@@ -70,8 +70,8 @@ func bounded(f func() error) error {
 	}
 }
 
-// keyringThere reports whether asking makes sense. godbus: without a session
-// bus it would run dbus-launch, which leaves a daemon behind.
+// keyringThere reports whether there may be a keyring. Without a session bus, godbus
+// would run dbus-launch, which leaves a daemon behind.
 func keyringThere() bool {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" || os.Getenv("DBUS_SESSION_BUS_ADDRESS") != "" {
 		return true

@@ -19,7 +19,9 @@ func TestAVaultWithoutFileLocksIsNotWritten(t *testing.T) {
 	for _, errno := range []unix.Errno{unix.ENOLCK, unix.EOPNOTSUPP} {
 		v.flock = fakeFlock(errno)
 		for what, err := range map[string]error{
-			"lock": v.SetLocked(true), "passwd": v.ChangePassphrase([]byte("another passphrase")), "revoke": v.Revoke("bearer/x/y"),
+			"lock":   v.SetLocked(true),
+			"passwd": v.ChangePassphrase([]byte("another passphrase")),
+			"revoke": v.Revoke("bearer/x/y"),
 		} {
 			if !errors.Is(err, errno) {
 				t.Errorf("%s: %v, want %v", what, err, errno)

@@ -8,7 +8,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/format"
 )
 
-// Revoke removes a binding, one whose file is broken too.
+// Revoke removes a binding, even if its file is broken.
 func (v *Vault) Revoke(name string) error {
 	file, err := bindingFile(name)
 	if err != nil {

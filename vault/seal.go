@@ -11,24 +11,24 @@ import (
 	"filippo.io/age"
 )
 
-// The scrypt work factor (log2 of N) that new vaults get, and the range in
-// which a vault's own is believed: less is a downgrade, more a way to hang us.
+// The scrypt work factor (log2 of N) of new vaults, and the range in which that of
+// an existing vault is accepted: less is a downgrade, more makes aileron hang.
 const (
 	workFactor    = 17
 	minWorkFactor = 16
 	maxWorkFactor = 20
 )
 
-// maxPlain bounds what is unsealed: a secret, its binding, and JSON's escapes.
+// maxPlain bounds what is decrypted: a secret, its binding, and the escapes of JSON.
 const maxPlain = 256 << 10
 
 var errBrokenIdentity = fmt.Errorf("open the vault: its %s is broken; restore it from a backup", identityFile)
 
-// factors are the work factors of one vault: what a new identity is sealed
-// with, and the least that is believed.
+// factors are the work factors of one vault: that of a new identity, and the least
+// that is accepted.
 type factors struct{ fresh, least int }
 
-// sealIdentity seals what opens the vault by the passphrase.
+// sealIdentity seals the identity of the vault with the passphrase.
 func (f factors) sealIdentity(identity *age.X25519Identity, passphrase []byte) ([]byte, error) {
 	recipient, err := age.NewScryptRecipient(string(passphrase))
 	if err != nil {
@@ -38,7 +38,7 @@ func (f factors) sealIdentity(identity *age.X25519Identity, passphrase []byte) (
 	return seal([]byte(identity.String()), recipient)
 }
 
-// openIdentity is its reverse. Whatever the passphrase, a wrong one is
+// openIdentity returns the identity that sealIdentity sealed. Any wrong passphrase is
 // ErrWrongPassphrase and nothing else.
 func (f factors) openIdentity(sealed, passphrase []byte) (*age.X25519Identity, error) {
 	scrypt, err := age.NewScryptIdentity(string(passphrase))
@@ -46,7 +46,7 @@ func (f factors) openIdentity(sealed, passphrase []byte) (*age.X25519Identity, e
 		return nil, ErrWrongPassphrase
 	}
 	scrypt.SetMaxWorkFactor(maxWorkFactor)
-	defer debug.FreeOSMemory() // scrypt filled 128 MiB, which a session would hold for good
+	defer debug.FreeOSMemory() // scrypt used 128 MiB, which a session would keep
 	plain, err := open(sealed, boundedScrypt{scrypt, f.least})
 	var wrong *age.NoIdentityMatchError
 	var factor workFactorError
@@ -65,8 +65,8 @@ func (f factors) openIdentity(sealed, passphrase []byte) (*age.X25519Identity, e
 	return identity, nil
 }
 
-// boundedScrypt looks at the work factor before any work is done. age itself
-// has a ceiling and no floor.
+// boundedScrypt checks the work factor before any work is done. age has an upper
+// bound and no lower one.
 type boundedScrypt struct {
 	*age.ScryptIdentity
 	least int
@@ -84,12 +84,12 @@ func (b boundedScrypt) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	return b.ScryptIdentity.Unwrap(stanzas)
 }
 
-// workFactorError is the factor that was asked for, and is not believed.
+// workFactorError is a work factor that is not accepted.
 type workFactorError string
 
 func (e workFactorError) Error() string {
-	return fmt.Sprintf("open the vault: its %s asks for the work factor %.20q, and only %d to %d are believed; somebody changed it, restore it from a backup",
-		identityFile, string(e), minWorkFactor, maxWorkFactor)
+	return fmt.Sprintf("open the vault: its %s asks for the work factor %.20q, and only %d to %d are accepted; "+
+		"it was changed: restore it from a backup", identityFile, string(e), minWorkFactor, maxWorkFactor)
 }
 
 func seal(plain []byte, to age.Recipient) ([]byte, error) {

@@ -6,22 +6,23 @@ import (
 	"log/slog"
 )
 
-// Secret is a credential's bytes. Whatever prints, logs or marshals it gives
-// "[secret]"; only Reveal gives the bytes, and its callers are few.
+// Secret holds the bytes of a credential. Printed, logged or marshalled in any form,
+// it is "[secret]". Only [Secret.Reveal] returns the bytes, and has few callers.
 type Secret struct{ b *string }
 
 const hidden = "[secret]"
 
-// MinSecret and MaxSecret bound a secret's length in bytes. A shorter one
-// could not be told from ordinary text when answers are searched for it.
+// MinSecret and MaxSecret bound the length of a secret in bytes. A shorter one could
+// not be distinguished from ordinary text in a response that is searched for it.
 const (
 	MinSecret = 8
 	MaxSecret = 16 << 10
 )
 
-// NewSecret takes the bytes of a file or a prompt. One trailing line end is
-// dropped. Control characters, spaces at the ends, and anything but ASCII are
-// refused: none of them survives an HTTP field. The error never holds a byte.
+// NewSecret returns the secret in the bytes of a file or a prompt, without one
+// trailing line end. It refuses control characters, spaces at the ends, and
+// anything but ASCII, as none of them survives an HTTP field. The error has no
+// byte of the secret.
 func NewSecret(raw []byte) (Secret, error) {
 	s := string(raw)
 	if n := len(s); n > 0 && s[n-1] == '\n' {
@@ -31,7 +32,8 @@ func NewSecret(raw []byte) (Secret, error) {
 		}
 	}
 	if len(s) < MinSecret {
-		return Secret{}, fmt.Errorf("the secret has fewer than %d bytes, and could not be told from ordinary text", MinSecret)
+		return Secret{}, fmt.Errorf("the secret has fewer than %d bytes, and could not be distinguished "+
+			"from ordinary text", MinSecret)
 	}
 	if len(s) > MaxSecret {
 		return Secret{}, fmt.Errorf("the secret has more than %d bytes", MaxSecret)
@@ -49,13 +51,13 @@ func NewSecret(raw []byte) (Secret, error) {
 		same = same && s[i] == s[0]
 	}
 	if same {
-		return Secret{}, errors.New("the secret is one character again and again")
+		return Secret{}, errors.New("the secret repeats one character")
 	}
 	return Secret{&s}, nil
 }
 
-// Reveal gives the bytes. Nothing that it returns may reach a log, an error,
-// a row, a file, a process argument or the box.
+// Reveal returns the bytes. They must not reach a log, an error, an audit event, a
+// file, a process argument, or the sandbox.
 func (s Secret) Reveal() string {
 	if s.b == nil {
 		return ""
@@ -63,23 +65,23 @@ func (s Secret) Reveal() string {
 	return *s.b
 }
 
-// IsZero reports a secret that holds nothing.
+// IsZero reports whether s is the zero value, which holds nothing.
 func (s Secret) IsZero() bool { return s.b == nil }
 
-// String hides.
+// String returns "[secret]".
 func (Secret) String() string { return hidden }
 
-// GoString hides.
+// GoString returns "[secret]".
 func (Secret) GoString() string { return hidden }
 
-// Format hides, whatever the verb.
+// Format writes "[secret]" for every verb.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(hidden)) }
 
-// MarshalText hides.
+// MarshalText returns "[secret]".
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// MarshalJSON hides.
+// MarshalJSON returns "[secret]" as a JSON string.
 func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }
 
-// LogValue hides.
+// LogValue returns "[secret]".
 func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }

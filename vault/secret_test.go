@@ -24,7 +24,10 @@ func TestSecretDoesNotPrint(t *testing.T) {
 		hidden vault.Secret
 		Shown  *vault.Secret
 	}
-	for _, v := range []any{s, &s, c, &c, []vault.Secret{s}, map[string]vault.Secret{"k": s}, map[vault.Secret]int{s: 1}, holder{s, &s}, &holder{s, &s}, fmt.Errorf("wrapped: %v", s)} {
+	for _, v := range []any{
+		s, &s, c, &c, []vault.Secret{s}, map[string]vault.Secret{"k": s}, map[vault.Secret]int{s: 1},
+		holder{s, &s}, &holder{s, &s}, fmt.Errorf("wrapped: %v", s),
+	} {
 		for _, verb := range strings.Split("v +v #v s q x X d o b c U e f g t T p w # x", " ") {
 			fmt.Fprintf(&out, "%"+verb+"\n", v)
 		}
@@ -42,7 +45,9 @@ func TestSecretDoesNotPrint(t *testing.T) {
 	}
 	text := strings.ToLower(out.String())
 	raw := []byte(secretText)
-	for _, form := range []string{secretText, hex.EncodeToString(raw), base64.StdEncoding.EncodeToString(raw), secretText[:6], fmt.Sprint(raw)} {
+	for _, form := range []string{
+		secretText, hex.EncodeToString(raw), base64.StdEncoding.EncodeToString(raw), secretText[:6], fmt.Sprint(raw),
+	} {
 		if strings.Contains(text, strings.ToLower(form)) {
 			t.Errorf("it prints %q", form)
 		}
@@ -52,7 +57,7 @@ func TestSecretDoesNotPrint(t *testing.T) {
 	}
 	for _, verb := range []string{"v", "+v", "#v", "s", "q", "x", "X", "d", "20s"} {
 		if got := fmt.Sprintf("%"+verb, s); got != "[secret]" {
-			t.Errorf("%%%s gives %q", verb, got)
+			t.Errorf("%%%s returns %q", verb, got)
 		}
 	}
 	if s == secret(t, secretText) {
@@ -67,12 +72,14 @@ func TestSecretRules(t *testing.T) {
 		strings.Repeat("ab", vault.MaxSecret/2) + "\r\n": strings.Repeat("ab", vault.MaxSecret/2),
 	} {
 		if s, err := vault.NewSecret([]byte(in)); err != nil || s.Reveal() != want {
-			t.Errorf("%.20q gives %v, %v", in, len(s.Reveal()), err)
+			t.Errorf("%.20q returns %v, %v", in, len(s.Reveal()), err)
 		}
 	}
 	for _, in := range []string{
-		"", "\n", "abc", "null", "true", "abcdefg\n", "abcdefgh\n\n", "abcdefgh\r", "abcd\nefgh", "abcd\refgh", "abcd\x00efgh", "abcdefgh\x7f", "abcd\tefgh",
-		" abcdefgh", "abcdefgh ", "abcdefgh \n", "caf\u00e9-caf\u00e9", "\xff\xfeabcdefgh", "aaaaaaaaaaaa", "\ufeffabcdefgh", strings.Repeat("ab", vault.MaxSecret/2) + "c",
+		"", "\n", "abc", "null", "true", "abcdefg\n", "abcdefgh\n\n", "abcdefgh\r",
+		"abcd\nefgh", "abcd\refgh", "abcd\x00efgh", "abcdefgh\x7f", "abcd\tefgh",
+		" abcdefgh", "abcdefgh ", "abcdefgh \n", "caf\u00e9-caf\u00e9", "\xff\xfeabcdefgh", "\ufeffabcdefgh",
+		"aaaaaaaaaaaa", strings.Repeat("ab", vault.MaxSecret/2) + "c",
 	} {
 		s, err := vault.NewSecret([]byte(in))
 		if err == nil || !s.IsZero() || s.Reveal() != "" {

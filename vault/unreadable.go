@@ -12,19 +12,19 @@ import (
 	"syscall"
 )
 
-// UnreadableError is a file of the vault that could not be read: what it holds
-// is not known.
+// UnreadableError is returned for a file of the vault that could not be read, so
+// that its content is not known.
 type UnreadableError struct{ Err error }
 
 func (e *UnreadableError) Error() string { return e.Err.Error() }
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// ErrorClass and ErrorReason are those of CONTRACT section 4.
+// ErrorClass and ErrorReason return those in the error object of --json.
 func (*UnreadableError) ErrorClass() string  { return "unavailable" }
 func (*UnreadableError) ErrorReason() string { return "vault_unreadable" }
 
-// markUnreadable makes an error of the system an *UnreadableError. A file that
-// is not there, and what is wrong with one that is, stay what they are.
+// markUnreadable returns an error of the system as an *UnreadableError, and any other
+// error, about a missing file or the content of one, as it is.
 func markUnreadable(err error) error {
 	if errors.As(err, new(syscall.Errno)) && !errors.Is(err, fs.ErrNotExist) {
 		return &UnreadableError{err}
@@ -32,7 +32,7 @@ func markUnreadable(err error) error {
 	return err
 }
 
-// bindingNames lists the names of the bindings' files, in order.
+// bindingNames returns the names of all bindings that have a file, sorted.
 func (v *Vault) bindingNames() ([]string, error) {
 	names := []string{""}
 	for range 3 { // <kind>/<service>/<identity>.json

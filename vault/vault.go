@@ -1,9 +1,15 @@
-// Package vault keeps the user's credentials, sealed at rest.
+// Package vault keeps credentials, encrypted at rest.
 //
-// An age identity, sealed by a passphrase, opens everything; each binding is
-// a file of its own, sealed to that identity's recipient. Names and kinds can
-// be read without the passphrase, secrets cannot. The package prompts nobody
-// and prints nothing.
+// [Open] returns the vault of a directory. [Vault.Init] creates it, [Vault.Unlock]
+// unlocks it for this process, [Vault.Bind] stores a credential and
+// [Vault.Credential] returns it.
+//
+// An age identity, encrypted with the passphrase, decrypts everything. Each binding
+// is a file, encrypted to the recipient of that identity. Names and kinds can be
+// read without the passphrase; secrets cannot. There is no recovery: without the
+// passphrase, every credential must be bound again. A file that another user
+// could have written or exchanged is refused. The package neither prompts nor
+// prints.
 package vault
 
 import (
@@ -20,7 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Errors that callers ask for.
+// The errors that callers distinguish.
 var (
 	ErrWrongPassphrase = errors.New("the passphrase is wrong")
 	ErrLocked          = errors.New("the vault is locked")
@@ -29,7 +35,7 @@ var (
 	ErrExists          = errors.New("it is there already")
 )
 
-// Passphrase bounds, in bytes.
+// The bounds of a passphrase, in bytes.
 const (
 	MinPassphrase = 8
 	MaxPassphrase = 1 << 10
@@ -42,7 +48,8 @@ const (
 	lockedMarker  = "locked"
 )
 
-// Vault is <home>/vault. Opening it reads nothing.
+// Vault is the directory <home>/vault. Its methods are safe for concurrent use by
+// goroutines and processes.
 type Vault struct {
 	dir     string
 	factors factors
@@ -52,19 +59,19 @@ type Vault struct {
 	identity *age.X25519Identity // nil: locked
 }
 
-// Option changes what [Open] returns.
+// Option is an option of [Open].
 type Option func(*Vault)
 
 // TestOnlyWorkFactor returns an option that makes the passphrase cheap: new
 // identities are sealed with the scrypt work factor n, and identities with n or
-// more are believed. It is for tests, which open hundreds of vaults. Nothing
+// more are accepted. It is for tests, which open hundreds of vaults. Nothing
 // that a release reads at run time leads here, and a release refuses to open
-// the vault that such a test made.
+// the vault that such a test created.
 func TestOnlyWorkFactor(n int) Option {
 	return func(v *Vault) { v.factors = factors{fresh: n, least: min(n, minWorkFactor)} }
 }
 
-// Open names the vault in dir, which need not exist.
+// Open returns the vault in dir, which need not exist. It reads nothing.
 func Open(dir string, options ...Option) *Vault {
 	v := &Vault{dir: dir, factors: factors{fresh: workFactor, least: minWorkFactor}, flock: unix.Flock}
 	for _, o := range options {
@@ -73,21 +80,21 @@ func Open(dir string, options ...Option) *Vault {
 	return v
 }
 
-// Initialised reports whether there is a vault. One that cannot be looked at
-// counts: what opens it says why it cannot.
+// Initialised reports whether there is a vault. A vault that cannot be read counts:
+// the error of opening it has the reason.
 func (v *Vault) Initialised() bool {
 	_, err := os.Lstat(filepath.Join(v.dir, identityFile))
 	return err == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
 
-// Init makes the vault, opened, with a passphrase of MinPassphrase bytes or
-// more. A vault that is there is never overwritten: ErrExists.
+// Init creates the vault and unlocks it. It returns [ErrExists] if there is a vault,
+// which is never overwritten.
 func (v *Vault) Init(passphrase []byte) error {
 	if err := CheckPassphrase(passphrase); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(v.dir, 0o700); err != nil {
-		return fmt.Errorf("make the vault: %w", err)
+		return fmt.Errorf("create the vault: %w", err)
 	}
 	unlock, err := v.exclusive()
 	if err != nil {
@@ -95,11 +102,11 @@ func (v *Vault) Init(passphrase []byte) error {
 	}
 	defer unlock()
 	if v.Initialised() {
-		return fmt.Errorf("make the vault: %w", ErrExists)
+		return fmt.Errorf("create the vault: %w", ErrExists)
 	}
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
-		return fmt.Errorf("make the vault's identity: %w", err)
+		return fmt.Errorf("create the identity of the vault: %w", err)
 	}
 	if err := v.write(recipientFile, []byte(identity.Recipient().String()+"\n")); err != nil {
 		return err
@@ -108,7 +115,7 @@ func (v *Vault) Init(passphrase []byte) error {
 	if err != nil {
 		return err
 	}
-	// The identity last: a vault is there when it is whole.
+	// The identity last: a vault exists when it is complete.
 	if err := v.write(identityFile, sealed); err != nil {
 		return err
 	}
@@ -118,7 +125,7 @@ func (v *Vault) Init(passphrase []byte) error {
 	return nil
 }
 
-// CheckPassphrase returns an error when a vault cannot have the passphrase.
+// CheckPassphrase returns an error if a vault cannot have the passphrase.
 func CheckPassphrase(p []byte) error {
 	if len(p) < MinPassphrase || len(p) > MaxPassphrase {
 		return fmt.Errorf("the passphrase must have %d to %d bytes", MinPassphrase, MaxPassphrase)
@@ -126,9 +133,9 @@ func CheckPassphrase(p []byte) error {
 	return nil
 }
 
-// Unlock opens the vault for this process. A wrong passphrase gives
-// ErrWrongPassphrase and says nothing more; files that were changed or are
-// broken give an error that names them.
+// Unlock unlocks the vault for this process. It returns [ErrWrongPassphrase], without
+// any detail, for a wrong passphrase. If a file was changed or is broken, the
+// error names it.
 func (v *Vault) Unlock(passphrase []byte) error {
 	if !v.Initialised() {
 		return ErrNotInitialised
@@ -149,7 +156,8 @@ func (v *Vault) Unlock(passphrase []byte) error {
 		return err
 	}
 	if string(bytes.TrimSpace(recipient)) != identity.Recipient().String() {
-		return fmt.Errorf("open the vault: %s does not belong to %s; somebody changed it", v.path(recipientFile), identityFile)
+		return fmt.Errorf("open the vault: %s was changed: it does not belong to %s",
+			v.path(recipientFile), identityFile)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -157,7 +165,7 @@ func (v *Vault) Unlock(passphrase []byte) error {
 	return nil
 }
 
-// Lock forgets what opens the vault, in this process.
+// Lock locks the vault for this process.
 func (v *Vault) Lock() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -171,7 +179,8 @@ func (v *Vault) Unlocked() bool {
 	return v.identity != nil
 }
 
-// ChangePassphrase seals the identity anew. The vault must be unlocked.
+// ChangePassphrase encrypts the identity with another passphrase. The vault must be
+// unlocked.
 func (v *Vault) ChangePassphrase(passphrase []byte) error {
 	if err := CheckPassphrase(passphrase); err != nil {
 		return err
@@ -194,8 +203,8 @@ func (v *Vault) ChangePassphrase(passphrase []byte) error {
 	return v.write(identityFile, sealed)
 }
 
-// SetLocked leaves or removes the mark by which running sessions know that
-// the vault is locked for all.
+// SetLocked locks or unlocks the vault for all: running sessions see the mark that it
+// writes or removes.
 func (v *Vault) SetLocked(locked bool) error {
 	unlock, err := v.exclusive()
 	if err != nil {
@@ -211,7 +220,7 @@ func (v *Vault) SetLocked(locked bool) error {
 	return nil
 }
 
-// LockedForAll reports the mark of SetLocked.
+// LockedForAll reports whether the vault is locked for all, by [Vault.SetLocked].
 func (v *Vault) LockedForAll() bool {
 	_, err := os.Lstat(filepath.Join(v.dir, lockedMarker))
 	return err == nil

@@ -96,7 +96,9 @@ func secret(t *testing.T, s string) vault.Secret {
 }
 
 func tracker(identity string) vault.Binding {
-	return vault.Binding{Name: "bearer/tracker/" + identity, Kind: "bearer", Connector: "github://acme/tracker", Identity: identity}
+	return vault.Binding{
+		Name: "bearer/tracker/" + identity, Kind: "bearer", Connector: "github://acme/tracker", Identity: identity,
+	}
 }
 
 func TestVaultLife(t *testing.T) {
@@ -106,7 +108,7 @@ func TestVaultLife(t *testing.T) {
 		t.Error("a vault that was never made is there")
 	}
 	if err := v.Unlock([]byte(passphrase)); !errors.Is(err, vault.ErrNotInitialised) {
-		t.Errorf("unlocking it gives %v", err)
+		t.Errorf("unlocking it returns %v", err)
 	}
 	for _, p := range []string{"", "1234567", strings.Repeat("x", vault.MaxPassphrase+1)} {
 		if err := v.Init([]byte(p)); err == nil {
@@ -117,7 +119,7 @@ func TestVaultLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := v.Init([]byte(passphrase)); !errors.Is(err, vault.ErrExists) {
-		t.Errorf("a second Init gives %v", err)
+		t.Errorf("a second Init returns %v", err)
 	}
 	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
 		t.Fatal(err)
@@ -127,13 +129,13 @@ func TestVaultLife(t *testing.T) {
 	}
 	v.Lock()
 	if _, err := v.Credential("bearer/tracker/work"); !errors.Is(err, vault.ErrLocked) {
-		t.Errorf("a locked vault gives %v", err)
+		t.Errorf("a locked vault returns %v", err)
 	}
 	if err := v.ChangePassphrase([]byte("another passphrase")); !errors.Is(err, vault.ErrLocked) {
 		t.Errorf("a locked vault's passphrase changes: %v", err)
 	}
 	if err := v.Unlock([]byte(passphrase)); !errors.Is(err, vault.ErrWrongPassphrase) {
-		t.Errorf("the old passphrase gives %v", err)
+		t.Errorf("the old passphrase returns %v", err)
 	}
 	if err := v.Unlock([]byte("another passphrase")); err != nil {
 		t.Fatal(err)
@@ -148,7 +150,7 @@ func TestWrongPassphraseSaysNothingMore(t *testing.T) {
 	v, _ := newVault(t)
 	for _, p := range []string{"", "x", passphrase + " ", strings.Repeat("x", 1<<20)} {
 		if err := v.Unlock([]byte(p)); err == nil || err.Error() != vault.ErrWrongPassphrase.Error() {
-			t.Errorf("a passphrase of %d bytes gives %v", len(p), err)
+			t.Errorf("a passphrase of %d bytes returns %v", len(p), err)
 		}
 	}
 	if v.Unlocked() {
@@ -179,15 +181,15 @@ func TestWorkFactorIsBounded(t *testing.T) {
 		}
 		put(t, filepath.Join(dir, "identity.age"), out.Bytes())
 		err := vault.Open(dir).Unlock([]byte(passphrase))
-		if want := fmt.Sprintf("the work factor \"%d\", and only 16 to 20", factor); err == nil || errors.Is(err, vault.ErrWrongPassphrase) || !strings.Contains(err.Error(), want) {
-			t.Errorf("the work factor %d gives %v, want %q", factor, err, want)
+		want := fmt.Sprintf("the work factor \"%d\", and only 16 to 20", factor)
+		if err == nil || errors.Is(err, vault.ErrWrongPassphrase) || !strings.Contains(err.Error(), want) {
+			t.Errorf("the work factor %d returns %v, want %q", factor, err, want)
 		}
 	}
 }
 
-// What a vault costs to open does not depend on the tests' option, unless it is
-// given: the vault that one with it makes is refused without it, not the other
-// way around.
+// Without the option of the tests, a vault has its full cost: a vault that was made
+// with the option is refused without it, and not the other way round.
 func TestOnlyTestsHaveCheapVaults(t *testing.T) {
 	home := t.TempDir()
 	chmod(t, home, 0o700)
@@ -203,7 +205,8 @@ func TestOnlyTestsHaveCheapVaults(t *testing.T) {
 
 	_, dir = newVault(t)
 	unlock(t, open(dir))
-	if err := vault.Open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), `the work factor "10"`) {
+	err = vault.Open(dir).Unlock([]byte(passphrase))
+	if err == nil || !strings.Contains(err.Error(), `the work factor "10"`) {
 		t.Errorf("a vault that a test made cheap is opened without the option: %v", err)
 	}
 }
@@ -214,13 +217,14 @@ func TestBrokenIdentityIsNotAWrongPassphrase(t *testing.T) {
 	for _, raw := range [][]byte{nil, []byte("hello"), whole[:len(whole)-3]} {
 		put(t, filepath.Join(dir, "identity.age"), raw)
 		err := open(dir).Unlock([]byte(passphrase))
-		if err == nil || errors.Is(err, vault.ErrWrongPassphrase) || !strings.Contains(err.Error(), "identity.age is broken") {
-			t.Errorf("an identity of %d bytes gives %v", len(raw), err)
+		if err == nil || errors.Is(err, vault.ErrWrongPassphrase) ||
+			!strings.Contains(err.Error(), "identity.age is broken") {
+			t.Errorf("an identity of %d bytes returns %v", len(raw), err)
 		}
 	}
 }
 
-// A recipient that was exchanged would have secrets sealed to somebody else.
+// With an exchanged recipient, secrets would be sealed to another identity.
 func TestExchangedRecipientIsRefused(t *testing.T) {
 	v, dir := newVault(t)
 	unlock(t, v)
@@ -236,7 +240,7 @@ func TestExchangedRecipientIsRefused(t *testing.T) {
 		t.Errorf("an unlocked vault sealed to the exchanged recipient: %v", err)
 	}
 	if err := open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "recipient") {
-		t.Errorf("unlocking gives %v", err)
+		t.Errorf("unlocking returns %v", err)
 	}
 }
 
@@ -247,11 +251,11 @@ func TestLockForAllStopsEveryProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := open(dir)
-	print := fingerprint(t, v)
+	before := fingerprint(t, v)
 	if err := other.SetLocked(true); err != nil {
 		t.Fatal(err)
 	}
-	if !v.LockedForAll() || fingerprint(t, v) == print {
+	if !v.LockedForAll() || fingerprint(t, v) == before {
 		t.Error("the mark is not seen")
 	}
 	if _, err := v.Credential("bearer/tracker/work"); !errors.Is(err, vault.ErrLocked) {
@@ -282,9 +286,15 @@ func TestUnsafePlacesAreRefused(t *testing.T) {
 		spoil func(t *testing.T, dir string)
 		want  string
 	}{
-		"others may write to it":          {func(t *testing.T, dir string) { chmod(t, dir, 0o770) }, "chmod 700"},
-		"everybody may write to the home": {func(t *testing.T, dir string) { chmod(t, filepath.Dir(dir), 0o777) }, "chmod go-w"},
-		"others may write below it":       {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, "bindings", "bearer"), 0o777) }, "chmod 700"},
+		"others may write to it": {func(t *testing.T, dir string) {
+			chmod(t, dir, 0o770)
+		}, "chmod 700"},
+		"every user may write to the home": {func(t *testing.T, dir string) {
+			chmod(t, filepath.Dir(dir), 0o777)
+		}, "chmod go-w"},
+		"others may write below it": {func(t *testing.T, dir string) {
+			chmod(t, filepath.Join(dir, "bindings", "bearer"), 0o777)
+		}, "chmod 700"},
 		"it is a link": {func(t *testing.T, dir string) {
 			move(t, dir, dir+"2")
 			if err := os.Symlink(dir+"2", dir); err != nil {
@@ -331,10 +341,11 @@ func TestUnsafePlacesAreRefused(t *testing.T) {
 			}
 			c.spoil(t, dir)
 			if _, err := v.Bindings(); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("reading gives %v, want %q", err, c.want)
+				t.Errorf("reading returns %v, want %q", err, c.want)
 			}
-			if err := v.Rebind("bearer/tracker/work", "", secret(t, "another-secret")); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("writing gives %v, want %q", err, c.want)
+			err := v.Rebind("bearer/tracker/work", "", secret(t, "another-secret"))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("writing returns %v, want %q", err, c.want)
 			}
 		})
 	}
@@ -348,13 +359,13 @@ func TestIdentityMustBeAPlainFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "symbolic link") {
-		t.Errorf("a linked identity gives %v", err)
+		t.Errorf("a linked identity returns %v", err)
 	}
 	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if err := open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-		t.Errorf("a directory gives %v", err)
+		t.Errorf("a directory returns %v", err)
 	}
 	home := t.TempDir()
 	put(t, filepath.Join(home, "vault"), nil)
@@ -377,10 +388,11 @@ func TestEverythingIsTheOwnersOnly(t *testing.T) {
 	home := t.TempDir()
 	chmod(t, home, 0o700)
 	v := open(filepath.Join(home, "vault"))
-	if err := errors.Join(v.Init([]byte(passphrase)), v.Bind(tracker("work"), secret(t, secretText)), v.SetLocked(true)); err != nil {
+	err := errors.Join(v.Init([]byte(passphrase)), v.Bind(tracker("work"), secret(t, secretText)), v.SetLocked(true))
+	if err != nil {
 		t.Fatal(err)
 	}
-	err := filepath.WalkDir(filepath.Join(home, "vault"), func(path string, d os.DirEntry, err error) error {
+	err = filepath.WalkDir(filepath.Join(home, "vault"), func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -411,26 +423,28 @@ func TestTimesAreKept(t *testing.T) {
 	if age := time.Since(before.Created); age < 0 || age > time.Hour || !before.Created.Equal(before.Updated) {
 		t.Errorf("it was created at %v and updated at %v", before.Created, before.Updated)
 	}
-	print := fingerprint(t, v)
+	earlier := fingerprint(t, v)
 	if err := v.Rebind("bearer/tracker/work", "", secret(t, "another-secret")); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := v.Binding("bearer/tracker/work"); err != nil || !after.Created.Equal(before.Created) {
 		t.Errorf("rebinding makes %+v of %+v, %v", after, before, err)
 	}
-	if fingerprint(t, v) == print {
+	if fingerprint(t, v) == earlier {
 		t.Error("rebinding leaves the fingerprint as it was")
 	}
-	print = fingerprint(t, v)
+	earlier = fingerprint(t, v)
 	if err := v.Revoke("bearer/tracker/work"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Lstat(file); !errors.Is(err, os.ErrNotExist) || fingerprint(t, v) == print {
+	if _, err := os.Lstat(file); !errors.Is(err, os.ErrNotExist) || fingerprint(t, v) == earlier {
 		t.Errorf("revoking leaves its file, or the fingerprint: %v", err)
 	}
-	for _, err := range []error{v.Revoke("bearer/tracker/work"), v.Rebind("bearer/tracker/work", "", secret(t, secretText))} {
+	for _, err := range []error{
+		v.Revoke("bearer/tracker/work"), v.Rebind("bearer/tracker/work", "", secret(t, secretText)),
+	} {
 		if !errors.Is(err, vault.ErrNotBound) {
-			t.Errorf("what was revoked gives %v", err)
+			t.Errorf("what was revoked returns %v", err)
 		}
 	}
 }
