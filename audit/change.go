@@ -19,41 +19,43 @@ const (
 	ChangeVaultPasswd      Change = "vault.passwd"
 )
 
-// Changes lists the values of Change.
+// changeTable has every change, and the event of an act that took place.
+var changeTable = []struct {
+	change Change
+	done   Event
+}{
+	{ChangeConnectorInstall, EventConnectorInstalled},
+	{ChangeConnectorRemove, EventConnectorRemoved},
+	{ChangeBindingSetup, EventBindingCreated},
+	{ChangeBindingRebind, EventBindingRebound},
+	{ChangeBindingRevoke, EventBindingRevoked},
+	{ChangeVaultInit, EventVaultCreated},
+	{ChangeVaultUnlock, EventVaultUnlocked},
+	{ChangeVaultLock, EventVaultLocked},
+	{ChangeVaultPasswd, EventVaultRekeyed},
+}
+
+// Changes returns all changes.
 func Changes() []Change {
-	return []Change{
-		ChangeConnectorInstall, ChangeConnectorRemove, ChangeBindingSetup, ChangeBindingRebind, ChangeBindingRevoke,
-		ChangeVaultInit, ChangeVaultUnlock, ChangeVaultLock, ChangeVaultPasswd,
+	var all []Change
+	for _, c := range changeTable {
+		all = append(all, c.change)
 	}
+	return all
 }
 
 // Started returns the event of the change's intent.
-func (c Change) Started() string { return string(c) + ".started" }
+func (c Change) Started() Event { return Event(c) + ".started" }
 
 // Failed returns the event of an act that did not take place.
-func (c Change) Failed() string { return string(c) + ".failed" }
+func (c Change) Failed() Event { return Event(c) + ".failed" }
 
 // Done returns the event of an act that took place, "" for an unknown change.
-func (c Change) Done() string {
-	switch c {
-	case ChangeConnectorInstall:
-		return EventConnectorInstalled
-	case ChangeConnectorRemove:
-		return EventConnectorRemoved
-	case ChangeBindingSetup:
-		return EventBindingCreated
-	case ChangeBindingRebind:
-		return EventBindingRebound
-	case ChangeBindingRevoke:
-		return EventBindingRevoked
-	case ChangeVaultInit:
-		return EventVaultCreated
-	case ChangeVaultUnlock:
-		return EventVaultUnlocked
-	case ChangeVaultLock:
-		return EventVaultLocked
-	case ChangeVaultPasswd:
-		return EventVaultRekeyed
+func (c Change) Done() Event {
+	for _, row := range changeTable {
+		if row.change == c {
+			return row.done
+		}
 	}
 	return ""
 }

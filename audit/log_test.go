@@ -27,7 +27,7 @@ func openTest(t testing.TB, path string) *Log {
 	return l
 }
 
-func appendTest(t testing.TB, l *Log, event string) Row {
+func appendTest(t testing.TB, l *Log, event Event) Row {
 	t.Helper()
 	r, err := l.Append(context.Background(), Row{Event: event, SessionID: "s", Host: "<h&>", Fields: map[string]any{"n": 1, "b": "<x>"}})
 	if err != nil {
@@ -206,7 +206,7 @@ func TestFollowSeesEveryRowOnce(t *testing.T) {
 	}
 	appendTest(t, l, "c")
 	appendTest(t, l, "d")
-	for _, want := range []string{"c", "d"} {
+	for _, want := range []Event{"c", "d"} {
 		if got := (<-rows).Event; got != want {
 			t.Fatalf("got %q, want %q", got, want)
 		}

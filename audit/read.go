@@ -12,12 +12,15 @@ import (
 
 // Filter selects rows. Empty fields select everything.
 type Filter struct {
-	Session, Event, Decision, Host, Connector string
-	Since, Until                              time.Time // Until is exclusive
-	AfterSeq                                  int64
-	Limit                                     int  // 0: all
-	Newest                                    bool // with Limit: the newest rows, still oldest first
-	throughSeq                                int64
+	Session         string
+	Event           Event
+	Decision        Decision
+	Host, Connector string
+	Since, Until    time.Time // Until is exclusive
+	AfterSeq        int64
+	Limit           int  // 0: all
+	Newest          bool // with Limit: the newest rows, still oldest first
+	throughSeq      int64
 }
 
 // where returns the clause that selects the rows.
@@ -32,7 +35,7 @@ func (f Filter) terms() (string, []any) {
 	var args []any
 	add := func(term string, arg any) { terms, args = append(terms, term), append(args, arg) }
 	for column, value := range map[string]string{
-		"session_id": f.Session, "event": f.Event, "decision": f.Decision, "host": f.Host, "connector_fqn": f.Connector,
+		"session_id": f.Session, "event": string(f.Event), "decision": string(f.Decision), "host": f.Host, "connector_fqn": f.Connector,
 	} {
 		if value != "" {
 			add(column+" = ?", value)

@@ -21,81 +21,16 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// The values of Row.Event.
-const (
-	EventProxyStarted          = "connector.proxy.started"
-	EventProxyProxied          = "connector.proxy.proxied"
-	EventProxyRejected         = "connector.proxy.rejected"
-	EventSandboxPassthrough    = "sandbox.proxy.passthrough"
-	EventSandboxRejected       = "sandbox.proxy.rejected"
-	EventSandboxDisabled       = "sandbox.proxy.disabled"
-	EventOperationRejected     = "connector.operation.rejected"
-	EventSessionStarted        = "session.started"
-	EventSessionEnded          = "session.ended"
-	EventBindingCreated        = "binding.created"
-	EventBindingRebound        = "binding.rebound"
-	EventBindingRevoked        = "binding.revoked"
-	EventVaultCreated          = "vault.created"
-	EventVaultUnlocked         = "vault.unlocked"
-	EventVaultLocked           = "vault.locked"
-	EventVaultRekeyed          = "vault.rekeyed"
-	EventConnectorInstalled    = "connector.installed"
-	EventConnectorRemoved      = "connector.removed"
-	EventConnectorVerifyFailed = "connector.verify_failed"
-	EventProxyUnknown          = "connector.proxy.unknown" // the outcome of an intent whose session was killed
-	EventBroken                = "audit.broken"            // the log does not have a row that it had
-	EventRecovered             = "audit.recovered"         // a damaged database was replaced by what could be read of it
-)
-
-// Events lists the values of Row.Event.
-func Events() []string {
-	all := []string{
-		EventProxyStarted, EventProxyProxied, EventProxyRejected, EventSandboxPassthrough, EventSandboxRejected, EventSandboxDisabled,
-		EventOperationRejected, EventSessionStarted, EventSessionEnded, EventBindingCreated, EventBindingRebound, EventBindingRevoked,
-		EventVaultCreated, EventVaultUnlocked, EventVaultLocked, EventVaultRekeyed, EventConnectorInstalled, EventConnectorRemoved, EventConnectorVerifyFailed,
-		EventProxyUnknown, EventBroken, EventRecovered,
-	}
-	for _, c := range Changes() {
-		all = append(all, c.Started(), c.Failed())
-	}
-	return all
-}
-
-// Sources are the values of Row.Source: the way by which a request came.
-const (
-	SourceConnectTLS      = "transparent_connect_tls"
-	SourceConnectHTTP     = "connect_http"
-	SourceForwardHTTP     = "forward_http"
-	SourceConnectorShim   = "generated_connector_shim"
-	SourceRequestBoundary = "daemon_request_boundary"
-	SourceLauncher        = "launcher"
-	SourceCLI             = "cli"
-)
-
-// The values of Row.Decision. An intent row has none.
-const (
-	DecisionProxied     = "proxied"
-	DecisionPassthrough = "passthrough"
-	DecisionRejected    = "rejected"
-	DecisionUpgrade     = "upgrade"
-	DecisionDisabled    = "disabled"
-)
-
-// Decisions lists the values of Row.Decision.
-func Decisions() []string {
-	return []string{DecisionProxied, DecisionPassthrough, DecisionRejected, DecisionUpgrade, DecisionDisabled}
-}
-
 // Row is one event. Its fields are the columns of the table events, in their
 // order.
 type Row struct {
 	Seq              int64          `json:"seq"`
 	ID               string         `json:"id"` // a ULID
 	TS               time.Time      `json:"ts"` // UTC
-	Event            string         `json:"event"`
+	Event            Event          `json:"event"`
 	SessionID        string         `json:"session_id"`
-	Source           string         `json:"source"`
-	Decision         string         `json:"decision"`
+	Source           Source         `json:"source"`
+	Decision         Decision       `json:"decision"`
 	Reason           string         `json:"reason"`
 	ConnectorFQN     string         `json:"connector_fqn"`
 	ConnectorVersion string         `json:"connector_version"`
@@ -189,10 +124,10 @@ func (r *Row) canonical(out []byte, fields string) []byte {
 	number("seq", r.Seq)
 	out[start] = '{'
 	text("id", r.ID)
-	text("event", r.Event)
+	text("event", string(r.Event))
 	text("session_id", r.SessionID)
-	text("source", r.Source)
-	text("decision", r.Decision)
+	text("source", string(r.Source))
+	text("decision", string(r.Decision))
 	text("reason", r.Reason)
 	text("connector_fqn", r.ConnectorFQN)
 	text("connector_version", r.ConnectorVersion)

@@ -55,10 +55,10 @@ type spillRow struct {
 	Seq              int64          `json:"seq,omitempty"`
 	ID               string         `json:"id"`
 	TS               time.Time      `json:"ts"`
-	Event            string         `json:"event"`
+	Event            Event          `json:"event"`
 	SessionID        string         `json:"session_id"`
-	Source           string         `json:"source,omitempty"`
-	Decision         string         `json:"decision,omitempty"`
+	Source           Source         `json:"source,omitempty"`
+	Decision         Decision       `json:"decision,omitempty"`
 	Reason           string         `json:"reason,omitempty"`
 	ConnectorFQN     string         `json:"connector_fqn,omitempty"`
 	ConnectorVersion string         `json:"connector_version,omitempty"`

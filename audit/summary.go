@@ -33,7 +33,7 @@ func (l *Log) Summarize(ctx context.Context, filter Filter) (Summary, error) {
 	if err := l.Each(ctx, filter, func(r Row) error { s.add(r); return nil }); err != nil {
 		return s, err
 	}
-	s.Unknown = s.Events[EventProxyUnknown]
+	s.Unknown = s.Events[string(EventProxyUnknown)]
 	// Intents have no decision, and outcomes another event and a later time.
 	intents := Filter{Session: filter.Session, Host: filter.Host, Connector: filter.Connector, Since: filter.Since}
 	if filter.Decision == "" && (filter.Event == "" || filter.Event == EventProxyStarted) {
@@ -65,8 +65,8 @@ func (s *Summary) add(r Row) {
 		s.First = &r.TS
 	}
 	s.Last = &r.TS
-	count(s.Events, r.Event)
-	count(s.Decisions, r.Decision)
+	count(s.Events, string(r.Event))
+	count(s.Decisions, string(r.Decision))
 	count(s.Reasons, r.Reason)
 	if n, ok := r.Fields["requests"].(float64); ok {
 		s.Counted += int64(n)

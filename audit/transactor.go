@@ -244,7 +244,7 @@ func (t *transactor) newest() (head, error) {
 // bind makes r the i-th row of the next insert.
 func (t *transactor) bind(i int, r *Row, fields string) {
 	args := t.args[i*columnCount:]
-	for i, v := range [columnCount]driver.Value{r.Seq, r.ID, r.stamp(), r.Event, r.SessionID, r.Source, r.Decision, r.Reason, r.ConnectorFQN, r.ConnectorVersion,
+	for i, v := range [columnCount]driver.Value{r.Seq, r.ID, r.stamp(), string(r.Event), r.SessionID, string(r.Source), string(r.Decision), r.Reason, r.ConnectorFQN, r.ConnectorVersion,
 		r.Tool, r.Operation, r.Binding, r.Method, r.Scheme, r.Host, int64(r.Port), r.Path, r.HTTPVersion, int64(r.Status), r.RequestBytes, r.ResponseBytes,
 		int64(r.Redactions), r.DurationUS, fields, r.PrevHash, r.Hash} {
 		args[i].Value = v

@@ -36,7 +36,7 @@ func newOpenIntents(most int) *openIntents {
 }
 
 // add takes the next row of the log into account.
-func (o *openIntents) add(seq int64, event, request string) {
+func (o *openIntents) add(seq int64, event Event, request string) {
 	if request == "" {
 		return
 	}
@@ -119,7 +119,7 @@ func (l *Log) firstOf(ctx context.Context, session string) (int64, error) {
 		}
 	}
 	var seq int64
-	var event string
+	var event Event
 	err := l.database().QueryRowContext(ctx, query, from, session).Scan(&seq, &event)
 	if from > 1 && (errors.Is(err, sql.ErrNoRows) || err == nil && event != EventSessionStarted) { // a clock was set meanwhile
 		err = l.database().QueryRowContext(ctx, query, 1, session).Scan(&seq, &event)
@@ -144,7 +144,8 @@ func (l *Log) openOf(ctx context.Context, session string, from int64, most int) 
 	o = newOpenIntents(most)
 	for rows.Next() {
 		var seq int64
-		var event, request string
+		var event Event
+		var request string
 		if err := rows.Scan(&seq, &event, &request); err != nil {
 			return nil, false, fmt.Errorf("read the audit log: %w", err)
 		}

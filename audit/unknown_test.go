@@ -95,7 +95,7 @@ func TestASweepThatWasBrokenOffGoesOn(t *testing.T) {
 	l := openSession(t, path, NewID())
 	session := NewID()
 	open := killedSession(t, l, session, 30)
-	refuse(t, path, "NEW.event = '"+EventProxyUnknown+"' AND NEW.host = '"+open[5].Host+"'")
+	refuse(t, path, "NEW.event = '"+string(EventProxyUnknown)+"' AND NEW.host = '"+open[5].Host+"'")
 	if _, _, err := l.CloseKilled(t.Context(), session); err == nil {
 		t.Fatal("a sweep that cannot be committed succeeds")
 	}

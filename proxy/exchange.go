@@ -59,7 +59,7 @@ func (x *Exchange) leave() {
 }
 
 // newExchange starts an exchange's row. Nothing is decided yet.
-func (p *Plane) newExchange(door Door, source string, a Authority, scheme string, r *http.Request) *Exchange {
+func (p *Plane) newExchange(door Door, source audit.Source, a Authority, scheme string, r *http.Request) *Exchange {
 	x := &Exchange{p: p, grants: p.grants.Load(), request: r, authority: a, started: time.Now()}
 	x.row = audit.Row{
 		Event: audit.EventSandboxRejected, SessionID: p.cfg.Session, Source: source,

@@ -132,7 +132,7 @@ func faultAuthority(fault *wire.Fault) (Authority, string) {
 	return a, scheme
 }
 
-func (f *front) source(connect bool) string {
+func (f *front) source(connect bool) audit.Source {
 	if connect {
 		return audit.SourceConnectTLS
 	}

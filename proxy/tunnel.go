@@ -177,7 +177,7 @@ type inside struct {
 	ctx    context.Context //nolint:containedctx // the tunnel's life, which an upgraded connection shares
 	a      Authority
 	scheme string
-	source string
+	source audit.Source
 	door   Door
 	asked  atomic.Bool // a request came
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +23,8 @@ type auditOptions struct {
 func (o *auditOptions) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.filter.Session, "session", "", "only events of this session")
-	f.StringVar(&o.filter.Event, "event", "", "only this event, such as "+audit.EventProxyProxied)
-	f.StringVar(&o.filter.Decision, "decision", "", "only this decision: "+strings.Join(audit.Decisions(), ", "))
+	f.StringVar((*string)(&o.filter.Event), "event", "", "only this event, such as "+string(audit.EventProxyProxied))
+	f.StringVar((*string)(&o.filter.Decision), "decision", "", "only this decision: "+listed(audit.Decisions()))
 	f.StringVar(&o.filter.Host, "host", "", "only this host")
 	f.StringVar(&o.filter.Connector, "connector", "", "only this connector")
 	f.StringVar(&o.since, "since", "", "only events since then: RFC 3339, or a duration before now such as 10m")

@@ -72,7 +72,8 @@ func auditCSV(ctx context.Context, a *app, l *audit.Log, filter audit.Filter) er
 
 // cell returns text so that a spreadsheet shows it: a quotation mark in front keeps it from being a formula (OWASP, CSV
 // injection).
-func cell(text string) string {
+func cell[T ~string](value T) string {
+	text := string(value)
 	first, _ := utf8.DecodeRuneInString(text)
 	if text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
 		return "'" + text

@@ -41,7 +41,7 @@ func TestEveryReaderHonoursEveryFilter(t *testing.T) {
 	}{
 		{"", func(int, audit.Row) bool { return true }},
 		{"--session S1", func(_ int, r audit.Row) bool { return r.SessionID == "S1" }},
-		{"--event " + audit.EventProxyRejected, func(_ int, r audit.Row) bool { return r.Event == audit.EventProxyRejected }},
+		{"--event " + string(audit.EventProxyRejected), func(_ int, r audit.Row) bool { return r.Event == audit.EventProxyRejected }},
 		{"--decision proxied", func(_ int, r audit.Row) bool { return r.Decision == audit.DecisionProxied }},
 		{"--host h2.example", func(_ int, r audit.Row) bool { return r.Host == "h2.example" }},
 		{"--connector github://acme/c1", func(_ int, r audit.Row) bool { return r.ConnectorFQN == "github://acme/c1" }},

@@ -60,11 +60,11 @@ func TestADamagedLogIsRecovered(t *testing.T) {
 	if out := c.ok("audit", "recover"); out != "nothing to recover: every row of audit.db can be read\n" {
 		t.Errorf("again: %q", out)
 	}
-	row := decode[audit.Row](t, c.ok("audit", "list", "--event", audit.EventRecovered, "--json"))
+	row := decode[audit.Row](t, c.ok("audit", "list", "--event", string(audit.EventRecovered), "--json"))
 	if row.Seq != 201 || row.Fields["lost"] == 0.0 {
 		t.Errorf("audit.recovered is %+v", row)
 	}
-	if out := c.ok("audit", "list", "--event", audit.EventRecovered); !strings.Contains(out, " lost, the old file is audit.db.damaged-") {
+	if out := c.ok("audit", "list", "--event", string(audit.EventRecovered)); !strings.Contains(out, " lost, the old file is audit.db.damaged-") {
 		t.Errorf("audit list shows %q", out)
 	}
 	if out, _, code := c.run("audit", "verify"); code != 1 || !strings.Contains(out, "are missing before it") {

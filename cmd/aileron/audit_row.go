@@ -14,11 +14,11 @@ func (a *app) printRow(r audit.Row) error {
 	if a.json {
 		return a.printJSON(r)
 	}
-	decision := first(r.Decision, "-")
+	decision := first(string(r.Decision), "-")
 	if r.Event == audit.EventProxyStarted {
 		decision = "started"
 	} else if r.Decision == "" {
-		decision = r.Event
+		decision = string(r.Event)
 	}
 	status := "   "
 	if r.Status != 0 {

@@ -12,7 +12,7 @@ import (
 // session's requests.
 func TestUnknownOutcomesAreCounted(t *testing.T) {
 	c := newCLI(t)
-	row := func(event, decision, session, request string) audit.Row {
+	row := func(event audit.Event, decision audit.Decision, session, request string) audit.Row {
 		return audit.Row{Event: event, Decision: decision, SessionID: session, Host: "api.example", Fields: map[string]any{"request_id": request}}
 	}
 	counted := row(audit.EventSandboxRejected, audit.DecisionRejected, "01KILLED", "05")
@@ -40,7 +40,7 @@ func TestUnknownOutcomesAreCounted(t *testing.T) {
 		}
 	}
 	s := decode[audit.Summary](t, c.ok("audit", "summary", "--json"))
-	if s.Rows != 9 || s.Events[audit.EventProxyStarted] != 4 || s.Decisions["proxied"] != 1 || s.Reasons[audit.ReasonUnavailable] != 1 || s.Counted != 40 {
+	if s.Rows != 9 || s.Events[string(audit.EventProxyStarted)] != 4 || s.Decisions["proxied"] != 1 || s.Reasons[audit.ReasonUnavailable] != 1 || s.Counted != 40 {
 		t.Errorf("audit summary counts %+v", s)
 	}
 	verify := decode[audit.Report](t, c.ok("audit", "verify", "--json"))

@@ -47,7 +47,7 @@ func TestAFilterThatCannotBeIsAWrongUsage(t *testing.T) {
 				t.Errorf("audit %s %q ends with %d: %q, %q; want 2 and %q", verb, w.flags, code, out, errs, w.want)
 			}
 		}
-		for _, flags := range [][]string{{"--decision", "upgrade"}, {"--event", audit.EventBindingRevoked}, {"--host", "nowhere.example"}} {
+		for _, flags := range [][]string{{"--decision", "upgrade"}, {"--event", string(audit.EventBindingRevoked)}, {"--host", "nowhere.example"}} {
 			if out, _, code := c.run(append([]string{"audit", verb}, flags...)...); code != 0 || strings.Contains(out, "vault.locked") {
 				t.Errorf("audit %s %q ends with %d and prints %q", verb, flags, code, out)
 			}

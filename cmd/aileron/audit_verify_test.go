@@ -102,11 +102,11 @@ func TestACommandReportsAChangedLog(t *testing.T) {
 	if errs := record(); strings.Contains(errs, "the audit log was changed") {
 		t.Errorf("the second command logs it again: %q", errs)
 	}
-	row := decode[audit.Row](t, c.ok("audit", "list", "--event", audit.EventBroken, "--json"))
+	row := decode[audit.Row](t, c.ok("audit", "list", "--event", string(audit.EventBroken), "--json"))
 	if row.Seq != 5 || row.Source != audit.SourceCLI || row.Fields["expected_seq"] != 6.0 || row.Fields["found"] != "missing" {
 		t.Errorf("audit.broken is %+v", row)
 	}
-	line := c.ok("audit", "list", "--event", audit.EventBroken)
+	line := c.ok("audit", "list", "--event", string(audit.EventBroken))
 	if !strings.Contains(line, "expected row 6 with hash ") || !strings.Contains(line, "found missing  row_missing") {
 		t.Errorf("audit list prints %q", line)
 	}

@@ -95,7 +95,7 @@ func (*unrecordedError) ErrorClass() string  { return "unavailable" }
 func (*unrecordedError) ErrorReason() string { return "audit_unavailable" }
 
 // row returns a row of the change with further fields.
-func (c change) row(id, event, reason string, fields map[string]any) audit.Row {
+func (c change) row(id string, event audit.Event, reason string, fields map[string]any) audit.Row {
 	r := c.about
 	r.ID, r.Event, r.Reason, r.Source = id, event, reason, audit.SourceCLI
 	r.Fields = maps.Clone(c.about.Fields)

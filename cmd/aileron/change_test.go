@@ -21,7 +21,7 @@ func (o owner) rows() []audit.Row {
 	return rows
 }
 
-func (o owner) events() (list []string) {
+func (o owner) events() (list []audit.Event) {
 	o.t.Helper()
 	for _, r := range o.rows() {
 		list = append(list, r.Event)
@@ -82,12 +82,12 @@ func TestAnActComesAfterItsIntent(t *testing.T) {
 	acted := false
 	fatal(t, a.enact(t.Context(), change{what: audit.ChangeVaultLock}, func() error {
 		acted = true
-		if got := o.events(); !slices.Equal(got, []string{"vault.lock.started"}) || len(o.pendingFiles()) != 1 {
+		if got := o.events(); !slices.Equal(got, []audit.Event{"vault.lock.started"}) || len(o.pendingFiles()) != 1 {
 			t.Errorf("when it acts the log has %q, and %q is left", got, o.pendingFiles())
 		}
 		return nil
 	}))
-	if got := o.events(); !acted || !slices.Equal(got, []string{"vault.lock.started", "vault.locked"}) {
+	if got := o.events(); !acted || !slices.Equal(got, []audit.Event{"vault.lock.started", "vault.locked"}) {
 		t.Errorf("acted %v, the log has %q", acted, got)
 	}
 }

@@ -271,7 +271,7 @@ func (d *demo) verdict(ctx context.Context, a *app, boxed bool) error {
 		return fmt.Errorf("read the demo's audit log: %w", err)
 	}
 	defer l.Close()
-	count := map[string]int{}
+	count := map[audit.Decision]int{}
 	redacted := 0
 	err = l.Each(ctx, audit.Filter{}, func(r audit.Row) error {
 		count[r.Decision]++

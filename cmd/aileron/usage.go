@@ -21,12 +21,21 @@ func (e usageError) Unwrap() error { return e.error }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // oneOf returns a usageError unless the value of a flag is among the known ones.
-func oneOf(flag, value string, known ...string) error {
+func oneOf[T ~string](flag string, value T, known ...T) error {
 	if slices.Contains(known, value) {
 		return nil
 	}
 	last := len(known) - 1
-	return usagef("--%s is %q; it must be %s or %s", flag, value, strings.Join(known[:last], ", "), known[last])
+	return usagef("--%s is %q; it must be %s or %s", flag, value, listed(known[:last]), known[last])
+}
+
+// listed returns names as a list in a sentence.
+func listed[T ~string](names []T) string {
+	var all []string
+	for _, name := range names {
+		all = append(all, string(name))
+	}
+	return strings.Join(all, ", ")
 }
 
 // usageArgs turns the error of check into a usageError. It has the number of arguments and not the arguments: one may be

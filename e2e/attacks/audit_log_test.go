@@ -311,7 +311,7 @@ func audKilled(c *trial) {
 				started++
 			case r.Event == audit.EventProxyUnknown: // this start's, of a session killed before
 				unknown++
-			case strings.HasPrefix(r.Event, "connector.proxy"):
+			case strings.HasPrefix(string(r.Event), "connector.proxy"):
 				c.failf("%s: a killed process wrote %s", point, r.Event)
 			}
 			before = r.Seq

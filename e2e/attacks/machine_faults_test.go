@@ -408,7 +408,7 @@ func fltSlept(c *trial) {
 // startled is a log that panics at rows of one event about one path.
 type startled struct {
 	proxy.Recorder
-	event string
+	event audit.Event
 	lost  chan audit.Row // those that it panicked at
 }
 
@@ -442,13 +442,13 @@ func fltPanics(c *trial) {
 		quiet(c, a)
 		c.s.plane.plane.SetGrants(c.s.plane.grants)
 	})
-	for event, status := range map[string]int{audit.EventProxyStarted: 502, audit.EventProxyRejected: 0, audit.EventProxyProxied: 0} {
+	for event, status := range map[audit.Event]int{audit.EventProxyStarted: 502, audit.EventProxyRejected: 0, audit.EventProxyProxied: 0} {
 		for version, ask := range map[string]func(c *trial) answer{
 			"HTTP/1.1": func(c *trial) answer { return c.get("api.good.test", "/v1/items/startle") },
 			"HTTP/2":   func(c *trial) answer { return c.getH2("api.good.test", "/v1/items/startle") },
 		} {
 			lost := make(chan audit.Row, 4)
-			c.elsewhere("at "+event+" of "+version, fixture{set: func(cfg *proxy.Config) { cfg.Audit = startled{cfg.Audit, event, lost} }}, func(c *trial) {
+			c.elsewhere("at "+string(event)+" of "+version, fixture{set: func(cfg *proxy.Config) { cfg.Audit = startled{cfg.Audit, event, lost} }}, func(c *trial) {
 				if event == audit.EventProxyRejected {
 					on.names.answers(func(name string, _ bool) ([]netip.Addr, bool) { return nil, name == "api.good.test" })
 				}

@@ -157,7 +157,7 @@ func (c *trial) ended(what string, a answer, want refusal) {
 func (c *trial) rowSays(what string, want refusal) {
 	c.t.Helper()
 	c.whole(what, want)
-	if said := c.outcomes(); !slices.Contains(said, audit.DecisionRejected+" "+want.reason) {
+	if said := c.outcomes(); !slices.Contains(said, string(audit.DecisionRejected)+" "+want.reason) {
 		c.failf("O3: %s: the rows say %q, want one with %s", what, said, want.reason)
 	}
 }
@@ -166,7 +166,7 @@ func (c *trial) rowSays(what string, want refusal) {
 // before its request, or after that. Which of the two is a race that the
 // client has made, and each has one decision and one reason.
 func (c *trial) undelivered(what string) {
-	before, after := audit.DecisionRejected+" client_gone", audit.DecisionProxied+" response_not_delivered"
+	before, after := string(audit.DecisionRejected)+" client_gone", string(audit.DecisionProxied)+" response_not_delivered"
 	if said := c.outcomes(); !slices.Contains(said, before) && !slices.Contains(said, after) {
 		c.failf("O3: %s: the rows say %q, want one with %s or %s", what, said, before, after)
 	}
@@ -176,7 +176,7 @@ func (c *trial) undelivered(what string) {
 func (c *trial) outcomes() []string {
 	var said []string
 	for _, r := range c.settledRows() {
-		said = append(said, r.Decision+" "+r.Reason)
+		said = append(said, string(r.Decision)+" "+r.Reason)
 	}
 	return said
 }

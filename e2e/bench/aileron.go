@@ -124,7 +124,10 @@ func (h *home) outcomes(ctx context.Context) (intents, outcomes int64, err error
 	}
 	dec := json.NewDecoder(bytes.NewReader(out))
 	for {
-		var row struct{ Event, Binding string }
+		var row struct {
+			Event   audit.Event
+			Binding string
+		}
 		if err := dec.Decode(&row); errors.Is(err, io.EOF) {
 			return intents, outcomes, nil
 		} else if err != nil {

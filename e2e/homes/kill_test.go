@@ -105,11 +105,11 @@ func (u *user) explained(when string, settled bool) {
 		switch {
 		case r.Binding != "":
 			key = r.Binding
-		case strings.HasPrefix(r.Event, "vault.lock"), strings.HasPrefix(r.Event, "vault.unlock"):
+		case strings.HasPrefix(string(r.Event), "vault.lock"), strings.HasPrefix(string(r.Event), "vault.unlock"):
 			key = "locked"
 		}
 		s := log[key]
-		s.open = strings.HasSuffix(r.Event, ".started")
+		s.open = strings.HasSuffix(string(r.Event), ".started")
 		switch r.Event {
 		case "connector.installed", "binding.created", "vault.locked":
 			s.inForce = true

@@ -91,7 +91,7 @@ func rows(t *testing.T, home string) []audit.Row {
 }
 
 // events returns the events of a home's log.
-func events(t *testing.T, home string) (names []string) {
+func events(t *testing.T, home string) (names []audit.Event) {
 	t.Helper()
 	for _, r := range rows(t, home) {
 		names = append(names, r.Event)
@@ -110,7 +110,7 @@ func left(t *testing.T, home string) (names []string) {
 	return names
 }
 
-func checkEvents(t *testing.T, home string, want ...string) {
+func checkEvents(t *testing.T, home string, want ...audit.Event) {
 	t.Helper()
 	if got := events(t, home); !slices.Equal(got, want) {
 		t.Errorf("the log has the events %q, want %q", got, want)

@@ -48,6 +48,6 @@ func (s *Session) RecordDisabled(ctx context.Context, reason, cause string) {
 }
 
 // row returns a row of the session.
-func (s *Session) row(event string, fields map[string]any) audit.Row {
+func (s *Session) row(event audit.Event, fields map[string]any) audit.Row {
 	return audit.Row{Event: event, SessionID: s.id, Source: audit.SourceLauncher, Fields: fields}
 }

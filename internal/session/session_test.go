@@ -77,7 +77,7 @@ func TestAListenerIsServedUntilClose(t *testing.T) {
 // A session that did not serve has no events; one that was stopped before has
 // the last one, because it was listed.
 func TestASessionThatDidNotServe(t *testing.T) {
-	for name, want := range map[string][]string{"abandoned": nil, "stopped": {audit.EventSessionEnded}} {
+	for name, want := range map[string][]audit.Event{"abandoned": nil, "stopped": {audit.EventSessionEnded}} {
 		t.Run(name, func(t *testing.T) {
 			o := newOptions(t)
 			o.Stop = NewStopRequest()

@@ -67,8 +67,8 @@ type states map[string]*State
 
 // loggedEvents returns the events that describe sessions, in the order in which
 // [states.add] takes their rows.
-func loggedEvents() []string {
-	return []string{audit.EventSessionStarted, audit.EventSandboxDisabled, audit.EventSessionEnded, audit.EventProxyUnknown}
+func loggedEvents() []audit.Event {
+	return []audit.Event{audit.EventSessionStarted, audit.EventSandboxDisabled, audit.EventSessionEnded, audit.EventProxyUnknown}
 }
 
 // add adds what a row records of its session. The rows of an event come after

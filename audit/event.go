@@ -1,0 +1,139 @@
+package audit
+
+import "slices"
+
+// Event is what a row records. [Events] lists them all.
+type Event string
+
+// The events. The events of a command's intent and of its failure are made of a [Change]: [Change.Started] and
+// [Change.Failed].
+const (
+	EventProxyStarted          Event = "connector.proxy.started"
+	EventProxyProxied          Event = "connector.proxy.proxied"
+	EventProxyRejected         Event = "connector.proxy.rejected"
+	EventProxyUnknown          Event = "connector.proxy.unknown"
+	EventSandboxPassthrough    Event = "sandbox.proxy.passthrough"
+	EventSandboxRejected       Event = "sandbox.proxy.rejected"
+	EventSandboxDisabled       Event = "sandbox.proxy.disabled"
+	EventOperationRejected     Event = "connector.operation.rejected"
+	EventSessionStarted        Event = "session.started"
+	EventSessionEnded          Event = "session.ended"
+	EventBindingCreated        Event = "binding.created"
+	EventBindingRebound        Event = "binding.rebound"
+	EventBindingRevoked        Event = "binding.revoked"
+	EventVaultCreated          Event = "vault.created"
+	EventVaultUnlocked         Event = "vault.unlocked"
+	EventVaultLocked           Event = "vault.locked"
+	EventVaultRekeyed          Event = "vault.rekeyed"
+	EventConnectorInstalled    Event = "connector.installed"
+	EventConnectorRemoved      Event = "connector.removed"
+	EventConnectorVerifyFailed Event = "connector.verify_failed"
+	EventBroken                Event = "audit.broken"
+	EventRecovered             Event = "audit.recovered"
+)
+
+// eventTable has every event but those of changes, in the order of the manual. docs/audit.md repeats it; a test holds
+// the two together.
+var eventTable = []struct {
+	event   Event
+	meaning string
+}{
+	{EventProxyStarted, "the intent of a request that is about to be sent upstream"},
+	{EventProxyProxied, "the outcome of an operation's request that was sent"},
+	{EventProxyRejected, "an operation's request that was denied, or got no response"},
+	{EventProxyUnknown, "the outcome of an intent whose session was killed"},
+	{EventSandboxPassthrough, "the outcome of a request to a host that no connector names, or of an undecrypted tunnel"},
+	{EventSandboxRejected, "a request that is no operation"},
+	{EventSandboxDisabled, "a sandbox that was not mediated, or not started"},
+	{EventOperationRejected, "an operation that was asked for by name and denied; reserved, not recorded yet"},
+	{EventSessionStarted, "a session serves"},
+	{EventSessionEnded, "a session has ended, or was found killed"},
+	{EventBindingCreated, "a credential was bound"},
+	{EventBindingRebound, "a binding got another secret"},
+	{EventBindingRevoked, "a binding was removed"},
+	{EventVaultCreated, "the vault was created"},
+	{EventVaultUnlocked, "the vault was unlocked"},
+	{EventVaultLocked, "the vault was locked"},
+	{EventVaultRekeyed, "the vault has another passphrase"},
+	{EventConnectorInstalled, "a connector was installed"},
+	{EventConnectorRemoved, "a connector was removed"},
+	{EventConnectorVerifyFailed, "an installed connector differs from what was installed, or cannot be read"},
+	{EventBroken, "the log, or what is kept beside it, was changed from outside"},
+	{EventRecovered, "a damaged database was replaced by what could be read of it"},
+}
+
+// Events returns all events, those of changes last.
+func Events() []Event {
+	var all []Event
+	for _, e := range eventTable {
+		all = append(all, e.event)
+	}
+	for _, c := range Changes() {
+		all = append(all, c.Started(), c.Failed())
+	}
+	return all
+}
+
+// Valid reports whether e is one of [Events].
+func (e Event) Valid() bool { return slices.Contains(Events(), e) }
+
+// Source is the way in which a request or a command came.
+type Source string
+
+// The sources.
+const (
+	SourceConnectTLS      Source = "transparent_connect_tls"
+	SourceConnectHTTP     Source = "connect_http"
+	SourceForwardHTTP     Source = "forward_http"
+	SourceConnectorShim   Source = "generated_connector_shim"
+	SourceRequestBoundary Source = "daemon_request_boundary"
+	SourceLauncher        Source = "launcher"
+	SourceCLI             Source = "cli"
+)
+
+// sourceTable has every source; docs/audit.md repeats it.
+var sourceTable = []struct {
+	source  Source
+	meaning string
+}{
+	{SourceConnectTLS, "a request in a decrypted tunnel"},
+	{SourceConnectHTTP, "a request in a cleartext tunnel"},
+	{SourceForwardHTTP, "a request in absolute form, without a tunnel"},
+	{SourceConnectorShim, "a connector's command; reserved, not recorded yet"},
+	{SourceRequestBoundary, "a request by the session's API; reserved, not recorded yet"},
+	{SourceLauncher, "the session itself"},
+	{SourceCLI, "a command"},
+}
+
+// Decision is what became of a request. An intent row has none.
+type Decision string
+
+// The decisions.
+const (
+	DecisionProxied     Decision = "proxied"
+	DecisionPassthrough Decision = "passthrough"
+	DecisionRejected    Decision = "rejected"
+	DecisionUpgrade     Decision = "upgrade"
+	DecisionDisabled    Decision = "disabled"
+)
+
+// decisionTable has every decision; docs/audit.md repeats it.
+var decisionTable = []struct {
+	decision Decision
+	meaning  string
+}{
+	{DecisionProxied, "sent upstream with what its operation allows"},
+	{DecisionPassthrough, "forwarded unmodified"},
+	{DecisionRejected, "denied, or without a response"},
+	{DecisionUpgrade, "a WebSocket"},
+	{DecisionDisabled, "not mediated, or not started"},
+}
+
+// Decisions returns all decisions.
+func Decisions() []Decision {
+	var all []Decision
+	for _, d := range decisionTable {
+		all = append(all, d.decision)
+	}
+	return all
+}

@@ -1,0 +1,89 @@
+package audit
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Filters know an event, a source or a decision by its table, and reviewers by the manual.
+func TestEveryConstantHasARowInItsTableAndInTheManual(t *testing.T) {
+	rows := map[string]map[string]string{"Event": {}, "Source": {}, "Decision": {}}
+	for _, e := range eventTable {
+		rows["Event"][string(e.event)] = e.meaning
+	}
+	for _, s := range sourceTable {
+		rows["Source"][string(s.source)] = s.meaning
+	}
+	for _, d := range decisionTable {
+		rows["Decision"][string(d.decision)] = d.meaning
+	}
+	manual, err := os.ReadFile("../docs/audit.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, values := range constants(t, "event.go") {
+		for _, value := range values {
+			meaning, listed := rows[kind][value]
+			if !listed {
+				t.Errorf("the %s %s has no row in its table", strings.ToLower(kind), value)
+			}
+			if line := fmt.Sprintf("\n| `%s` | %s |\n", value, meaning); !strings.Contains(string(manual), line) {
+				t.Errorf("docs/audit.md has no line %q", strings.TrimSpace(line))
+			}
+		}
+		if len(values) != len(rows[kind]) {
+			t.Errorf("there are %d constants of %s, and its table has %d rows", len(values), kind, len(rows[kind]))
+		}
+	}
+}
+
+// constants returns the values of a file's typed constants, by type.
+func constants(t *testing.T, name string) map[string][]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || spec.Type == nil || len(spec.Values) != 1 {
+			return true
+		}
+		kind, named := spec.Type.(*ast.Ident)
+		literal, plain := spec.Values[0].(*ast.BasicLit)
+		if named && plain {
+			value, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[kind.Name] = append(found[kind.Name], value)
+		}
+		return true
+	})
+	return found
+}
+
+func TestEveryChangeHasThreeEvents(t *testing.T) {
+	manual, err := os.ReadFile("../docs/audit.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Changes() {
+		if c.Done() == "" || !c.Done().Valid() || !c.Started().Valid() || !c.Failed().Valid() {
+			t.Errorf("%s: started %q, done %q, failed %q", c, c.Started(), c.Done(), c.Failed())
+		}
+		if !strings.Contains(string(manual), fmt.Sprintf("| `%s` | `%s` |\n", c.Started(), c.Done())) {
+			t.Errorf("docs/audit.md does not name the intent and the outcome of %s", c)
+		}
+	}
+	if c := Change("connector.polish"); c.Done() != "" {
+		t.Errorf("an unknown change has the event %q", c.Done())
+	}
+}
