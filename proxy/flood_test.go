@@ -62,7 +62,8 @@ func TestAFloodOfRefusalsIsCountedInFewRows(t *testing.T) {
 		want := 1
 		if n, counted := r.Fields["requests"].(float64); counted {
 			want = int(n)
-			if r.Decision != audit.DecisionRejected || Reason(r.Reason) != reasonHost && r.Reason != "operation_not_matched" || r.Fields["reasons"] == nil || r.Status != 403 {
+			named := Reason(r.Reason) == reasonHost || r.Reason == "operation_not_matched"
+			if r.Decision != audit.DecisionRejected || !named || r.Fields["reasons"] == nil || r.Status != 403 {
 				t.Errorf("a row that counts: %+v", r)
 			}
 		}
@@ -92,7 +93,8 @@ func TestARefusalAfterTheIntentIsNotCounted(t *testing.T) {
 		t.Fatalf("got %d %s", res.StatusCode, body)
 	}
 	rows := w.rows()
-	if len(rows) != 2 || Reason(rows[1].Reason) != reasonEncoding || rows[1].Fields["request_id"] != rows[0].Fields["request_id"] {
+	if len(rows) != 2 || Reason(rows[1].Reason) != reasonEncoding ||
+		rows[1].Fields["request_id"] != rows[0].Fields["request_id"] {
 		t.Errorf("rows %+v", rows)
 	}
 }

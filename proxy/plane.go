@@ -128,9 +128,9 @@ type Plane struct {
 	rate      *rate.Limiter // of requests
 	refusing  *rate.Limiter
 	silence   *rate.Limiter // of rows for connections without a request
-	unasked   silences
+	unasked   summary[silences]
 	flooding  *rate.Limiter // of rows for refusals beyond those that may wait
-	flood     flood
+	flood     summary[flood]
 
 	peek, peekStream time.Duration // peekWait and peekWaitStream, but in tests that wait for what comes
 

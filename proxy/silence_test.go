@@ -52,7 +52,7 @@ func (w *world) redirected() (open func(target string) net.Conn, end func()) {
 // untilRows waits for rows that f finds enough.
 func (w *world) untilRows(f func([]audit.Row) bool) []audit.Row {
 	w.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-time.After(5 * time.Millisecond) {
 		if rows := w.rows(); f(rows) {
 			return rows
 		}
@@ -67,7 +67,8 @@ func TestARedirectedConnectionThatAsksForNothingHasARow(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(w.ca.Root())
 	handshake := func(c net.Conn, protocol string) {
-		s := tls.Client(c, &tls.Config{ServerName: "api.good.example", RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: []string{protocol}})
+		s := tls.Client(c, &tls.Config{ServerName: "api.good.example", RootCAs: roots, MinVersion: tls.VersionTLS12,
+			NextProtos: []string{protocol}})
 		must(t, s.Handshake())
 		_ = s.Close()
 	}
@@ -84,7 +85,8 @@ func TestARedirectedConnectionThatAsksForNothingHasARow(t *testing.T) {
 		_ = conn.Close()
 		rows := w.untilRows(func(rows []audit.Row) bool { return len(rows) > i })
 		r := rows[i]
-		if r.Event != audit.EventSandboxRejected || r.Decision != audit.DecisionRejected || Reason(r.Reason) != reasonNoRequest || r.Method != "CONNECT" ||
+		if r.Event != audit.EventSandboxRejected || r.Decision != audit.DecisionRejected ||
+			Reason(r.Reason) != reasonNoRequest || r.Method != "CONNECT" ||
 			fmt.Sprintf("%s:%d", r.Host, r.Port) != c.target || r.Fields["redirected"] != true || r.ConnectorFQN != c.connector {
 			t.Errorf("%s: %+v", c.name, r)
 		}
@@ -94,7 +96,8 @@ func TestARedirectedConnectionThatAsksForNothingHasARow(t *testing.T) {
 	_, _ = io.ReadAll(conn)
 	end()
 	rows := w.rows()
-	if len(rows) != 5 || rows[3].Event != audit.EventProxyStarted || rows[4].Event != audit.EventProxyProxied || rows[4].Fields["redirected"] != true {
+	if len(rows) != 5 || rows[3].Event != audit.EventProxyStarted || rows[4].Event != audit.EventProxyProxied ||
+		rows[4].Fields["redirected"] != true {
 		t.Errorf("after a redirected request: %+v", rows[3:])
 	}
 }
@@ -120,7 +123,8 @@ func TestAConnectAloneHasNoRow(t *testing.T) {
 	w := newWorld(t, hello)
 	_ = w.tunnel("api.good.example").Close()
 	_, _ = w.do("GET", "https://api.good.example/v1/items", "")
-	if rows := w.untilRows(func(rows []audit.Row) bool { return len(rows) == 2 }); rows[1].Reason != "" || rows[1].Fields["redirected"] != nil {
+	rows := w.untilRows(func(rows []audit.Row) bool { return len(rows) == 2 })
+	if rows[1].Reason != "" || rows[1].Fields["redirected"] != nil {
 		t.Errorf("rows: %+v", rows)
 	}
 }
