@@ -17,6 +17,8 @@ import (
 func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
+	p.serving.Add(1)
+	defer p.awaitUploads()
 	defer p.countFlood()
 	defer p.countSilence()
 	var conns sync.WaitGroup
@@ -39,6 +41,15 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
 			defer p.recovered("a connection")
 			wire.Serve(ctx, conn, s.options, s.front)
 		})
+	}
+}
+
+// awaitUploads ends a call of Serve. The last one waits for the goroutines that
+// send request bodies upstream: they end with their requests, which are over, but
+// a moment later.
+func (p *Plane) awaitUploads() {
+	if p.serving.Add(-1) == 0 {
+		p.upstream.Wait()
 	}
 }
 

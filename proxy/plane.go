@@ -124,6 +124,7 @@ type Plane struct {
 
 	draining  context.Context //nolint:containedctx // ends when the plane begins to drain
 	stopDrain context.CancelFunc
+	serving   atomic.Int32  // calls of Serve
 	under     inflight      // exchanges that reach upstream
 	rate      *rate.Limiter // of requests
 	refusing  *rate.Limiter

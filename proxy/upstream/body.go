@@ -76,6 +76,10 @@ type attemptBody struct {
 	stall   *time.Timer // runs between two reads
 }
 
+// begin demands the first read within the attempt's timeout: a host that takes no
+// head is noticed too.
+func (a *attemptBody) begin() { a.stall.Reset(a.timeout) }
+
 var errAttemptClosed = errors.New("read the request body: the attempt to send it is over")
 
 // Read implements io.Reader.

@@ -22,9 +22,10 @@ const originHost = "example.com:443"
 
 // origin is a TLS server whose connections a test serves as it likes.
 type origin struct {
-	opts  Options // of a client that reaches it
-	conns atomic.Int64
-	gone  chan struct{} // receives a value for each connection that has ended
+	opts   Options // of a client that reaches it
+	config *tls.Config
+	conns  atomic.Int64
+	gone   chan struct{} // receives a value for each connection that has ended
 }
 
 // newOrigin starts an origin that speaks one protocol by ALPN and serves its
@@ -37,7 +38,7 @@ func newOrigin(t testing.TB, alpn string, serve func(n int64, c *tls.Conn)) *ori
 	certified.Close()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
 	must(t, err)
-	o := &origin{gone: make(chan struct{}, 64)}
+	o := &origin{config: cfg, gone: make(chan struct{}, 64)}
 	o.opts.Roots = x509.NewCertPool()
 	o.opts.Roots.AddCert(certificate)
 	o.opts.Resolve = map[string]netip.AddrPort{originHost: netip.MustParseAddrPort(l.Addr().String())}
@@ -137,6 +138,22 @@ func errorKind(t testing.TB, err error) Kind {
 		t.Fatalf("the error is %v (%T), want an *Error", err, err)
 	}
 	return e.Kind
+}
+
+// eventually reports whether done is true within a minute.
+func eventually(done func() bool) bool {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(time.Minute); ; {
+		select {
+		case <-tick.C:
+			if done() {
+				return true
+			}
+		case <-late:
+			return false
+		}
+	}
 }
 
 func must(t testing.TB, err error) {

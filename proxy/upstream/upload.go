@@ -21,6 +21,9 @@ func (pc *persistConn) startUpload(r *http.Request) *upload {
 	body := &uploadBody{ReadCloser: r.Body}
 	out := r.WithContext(r.Context())
 	out.Body = body
+	if b, ok := r.Body.(*attemptBody); ok {
+		b.begin()
+	}
 	pc.pool.uploads.start(func() {
 		defer close(up.done)
 		if up.err = out.Write(pc.w); up.err == nil {
