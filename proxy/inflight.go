@@ -13,11 +13,11 @@ type inflight struct {
 	most   int
 	closed bool
 	idle   chan struct{} // made by close, closed when n comes to zero
-	room   chan struct{} // closed when one leaves; nil: none waits for that
+	room   chan struct{} // closed when one leaves; nil: no exchange waits for that
 }
 
-// enterWait is how long an exchange waits for another to end. What had to make
-// room for memory still counts until it has ended, and then leaves at once.
+// enterWait is how long an exchange waits for another to end. One that was shed to
+// free memory still counts until it has ended, which takes a moment.
 const enterWait = 2 * time.Second
 
 // What enter returns.
@@ -27,10 +27,10 @@ const (
 	full
 )
 
-// enter counts one in, unless the count is closed or stays full for enterWait or
-// until ctx ends.
-func (t *inflight) enter(ctx context.Context) int {
-	result, room := t.tryEnter()
+// enter counts an exchange in, unless the count is closed, or stays full for
+// enterWait or until ctx ends.
+func (f *inflight) enter(ctx context.Context) int {
+	result, room := f.tryEnter()
 	if result != full {
 		return result
 	}
@@ -39,7 +39,7 @@ func (t *inflight) enter(ctx context.Context) int {
 	for result == full {
 		select {
 		case <-room:
-			result, room = t.tryEnter()
+			result, room = f.tryEnter()
 		case <-ctx.Done():
 			return full
 		}
@@ -47,53 +47,54 @@ func (t *inflight) enter(ctx context.Context) int {
 	return result
 }
 
-// tryEnter counts one in. When it is full, room is closed as soon as
-// another try is worth it.
-func (t *inflight) tryEnter() (result int, room <-chan struct{}) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// tryEnter counts an exchange in. When the count is full, room is closed as soon as
+// another try is worthwhile.
+func (f *inflight) tryEnter() (result int, room <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	switch {
-	case t.closed:
+	case f.closed:
 		return closed, nil
-	case t.n >= t.most:
-		if t.room == nil {
-			t.room = make(chan struct{})
+	case f.n >= f.most:
+		if f.room == nil {
+			f.room = make(chan struct{})
 		}
-		return full, t.room
+		return full, f.room
 	}
-	t.n++
+	f.n++
 	return entered, nil
 }
 
-// leave counts one out.
-func (t *inflight) leave() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.n--
-	t.wake()
-	if t.n == 0 && t.closed {
-		close(t.idle)
+// leave counts an exchange out.
+func (f *inflight) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.n--
+	f.wake()
+	if f.n == 0 && f.closed {
+		close(f.idle)
 	}
 }
 
-// wake lets those that wait try again. t.mu is held.
-func (t *inflight) wake() {
-	if t.room != nil {
-		close(t.room)
-		t.room = nil
+// wake makes the exchanges that wait try again. f.mu is held.
+func (f *inflight) wake() {
+	if f.room != nil {
+		close(f.room)
+		f.room = nil
 	}
 }
 
-// close stops counting in. The channel that it returns is closed when all have left.
-func (t *inflight) close() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.closed, t.idle = true, make(chan struct{})
-		t.wake()
-		if t.n == 0 {
-			close(t.idle)
+// close rejects new exchanges, and returns a channel that is closed when all have
+// left.
+func (f *inflight) close() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.closed, f.idle = true, make(chan struct{})
+		f.wake()
+		if f.n == 0 {
+			close(f.idle)
 		}
 	}
-	return t.idle
+	return f.idle
 }

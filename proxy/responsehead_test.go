@@ -1,27 +1,21 @@
 package proxy
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/tls"
-	"crypto/x509"
 	"io"
 	"maps"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/ca"
 )
 
 // upstreamWays are the ways in which a request can reach an upstream over
@@ -136,78 +130,6 @@ func TestAnHTTP2ResponseIsFramedByHTTP2Alone(t *testing.T) {
 				t.Errorf("%d %q arrives with %q and %q", res.StatusCode, body, length, coding)
 			}
 		})
-	}
-}
-
-// coalesced holds back what is written until it is told to send it, in one
-// piece.
-type coalesced struct {
-	net.Conn
-	held bytes.Buffer
-	hold bool
-}
-
-func (c *coalesced) Write(p []byte) (int, error) {
-	if c.hold {
-		return c.held.Write(p)
-	}
-	return c.Conn.Write(p)
-}
-
-func (c *coalesced) flush() {
-	c.hold = false
-	_, _ = c.Conn.Write(c.held.Bytes())
-	c.held.Reset()
-}
-
-// A TLS record behind a response lies in crypto/tls, where neither the socket
-// nor the reader of the head shows it.
-func TestARecordBehindAResponseIsNoResponse(t *testing.T) {
-	authority, err := ca.NewSession(ca.Options{Session: "origin"})
-	must(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	var conns atomic.Int64
-	var group sync.WaitGroup
-	group.Go(func() {
-		for {
-			raw, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conns.Add(1)
-			group.Go(func() {
-				defer raw.Close()
-				held := &coalesced{Conn: raw}
-				secure := tls.Server(held, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
-					return authority.Leaf(h.ServerName)
-				}})
-				for br := bufio.NewReader(secure); ; {
-					if _, err := http.ReadRequest(br); err != nil {
-						return
-					}
-					held.hold = true
-					_, _ = io.WriteString(secure, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-					_, _ = io.WriteString(secure, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
-					held.flush()
-				}
-			})
-		}
-	})
-	t.Cleanup(group.Wait)
-	t.Cleanup(func() { _ = l.Close() })
-	w := newWorldWith(t, false, func(c *Config) {
-		c.Upstream.Roots = x509.NewCertPool()
-		c.Upstream.Roots.AddCert(authority.Root())
-		c.Upstream.Resolve["api.good.example:443"] = netip.MustParseAddrPort(l.Addr().String())
-	}, nil)
-	for n := range int64(3) {
-		if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 || body != "ok" {
-			t.Errorf("got %d %q", res.StatusCode, body)
-		}
-		if got := conns.Load(); got != n+1 {
-			t.Errorf("after %d responses there were %d connections", n+1, got)
-		}
 	}
 }
 

@@ -1,7 +1,13 @@
-// Package address tells which addresses the plane may dial: those that the
-// IANA special-purpose registries leave to the public Internet. Everything
-// else (this machine, its networks, metadata services, addresses that hide
-// another one inside) has a name for why not.
+// Package address classifies IP addresses by whether the proxy may dial them.
+// [Classify] returns a [Class]: public, which the IANA special-purpose registries
+// leave to the public Internet, or the reason why not. This machine, its networks,
+// metadata services and addresses that embed another address are not public.
+//
+//	if class := address.Classify(addr); !class.Public {
+//		return fmt.Errorf("dial: %s address", class.Reason)
+//	}
+//
+// It resolves and dials nothing, so that the table can be reviewed by itself.
 package address
 
 import (
@@ -19,7 +25,7 @@ import (
 //go:embed special.csv
 var special string
 
-// Class is what an address is. The zero value is not public.
+// Class is the class of an address. The zero value is not public.
 type Class struct {
 	Public bool
 	Reason string // "" when public
@@ -43,8 +49,8 @@ var blocks = sync.OnceValue(func() []block {
 	return all
 })
 
-// Classify tells what addr is. IPv4 in IPv6 (RFC 4291 section 2.5.5.2) is
-// judged as the IPv4 address; an address with a zone is never public.
+// Classify returns the class of addr. IPv4 in IPv6 (RFC 4291 section 2.5.5.2) has
+// the class of the IPv4 address; an address with a zone is never public.
 func Classify(addr netip.Addr) Class {
 	if !addr.IsValid() {
 		return Class{Reason: "invalid"}
@@ -71,5 +77,5 @@ func Classify(addr netip.Addr) Class {
 	return Class{Public: true}
 }
 
-// globalUnicast is all that IANA assigns from (RFC 4291 section 2.4).
+// globalUnicast is the block that IANA assigns from (RFC 4291 section 2.4).
 var globalUnicast = netip.MustParsePrefix("2000::/3")

@@ -64,6 +64,9 @@ func (a *attempt) wroteNothing() bool {
 // mayHaveArrived reports whether bytes of the request are on a connection.
 func (a *attempt) mayHaveArrived() bool { return a.conn != nil && !a.wroteNothing() }
 
+// sawReset reports whether the host reset the connection. a may be nil.
+func (a *attempt) sawReset() bool { return a != nil && a.conn != nil && a.conn.reset.Load() }
+
 // received returns how many bytes came on the connection since the attempt began.
 func (a *attempt) received() int64 {
 	if a.conn == nil {

@@ -66,7 +66,7 @@ func brokenKind(err error, a *attempt) (kind Kind, detail string) {
 		}
 	}
 	switch {
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), a != nil && a.conn != nil && a.conn.reset.Load():
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), a.sawReset():
 		return Reset, ""
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return Closed, ""

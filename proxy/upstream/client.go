@@ -39,8 +39,7 @@ import (
 )
 
 // Options configures a [Client]. The zero value resolves with the host's
-// resolver, trusts the host's roots and dials directly, whatever HTTPS_PROXY
-// says.
+// resolver, trusts the host's roots and dials directly. HTTPS_PROXY has no effect.
 type Options struct {
 	// Resolve pins "host:port" to an address, as curl's --resolve does. A pinned
 	// address may be private: the owner of the session has chosen it.

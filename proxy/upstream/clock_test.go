@@ -10,6 +10,7 @@ import (
 // setWall returns t as if the wall clock had been set by d since, and the
 // monotonic one had gone on: seconds of a wall reading begin at bit 30.
 func setWall(t time.Time, d time.Duration) time.Time {
+	// Package time has no other way to make such a time.
 	*(*uint64)(unsafe.Pointer(&t)) -= uint64(d/time.Second) << 30
 	return t
 }

@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// countedConn counts what was written on a connection, so that a request of
-// which nothing left can be told from one that may have arrived, and what was
-// read.
+// countedConn counts the bytes of a connection: a request of which none was written
+// did not arrive, and may be sent again.
 type countedConn struct {
 	net.Conn
 	written atomic.Int64

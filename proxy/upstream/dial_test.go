@@ -6,18 +6,19 @@ import (
 )
 
 // Two checks stand one behind the other, so each is tried by itself: with both
-// in place nothing could tell that one of them is gone.
+// in place no test would fail without one of them.
 
 func TestTheAddressThatWasResolvedIsChecked(t *testing.T) {
 	u, err := New(Options{})
 	must(t, err)
 	for host, class := range map[string]string{
-		"127.0.0.1": "loopback", "10.1.2.3": "private", "169.254.169.254": "metadata", "::1": "loopback", "::ffff:10.0.0.1": "private", "fd00:ec2::254": "metadata",
+		"127.0.0.1": "loopback", "10.1.2.3": "private", "169.254.169.254": "metadata",
+		"::1": "loopback", "::ffff:10.0.0.1": "private", "fd00:ec2::254": "metadata",
 	} {
 		got, err := u.addresses(t.Context(), host)
 		var refused *addressError
-		if !errors.As(err, &refused) {
-			t.Errorf("%s (%s): %v, %v, want an addressError", host, class, got, err)
+		if !errors.As(err, &refused) || refused.class != class {
+			t.Errorf("%s: %v, %v, want an addressError of class %s", host, got, err, class)
 		}
 	}
 	if got, err := u.addresses(t.Context(), "93.184.215.14"); err != nil || len(got) != 1 {
@@ -26,7 +27,9 @@ func TestTheAddressThatWasResolvedIsChecked(t *testing.T) {
 }
 
 func TestTheAddressThatIsDialledIsChecked(t *testing.T) {
-	for _, at := range []string{"127.0.0.1:443", "10.1.2.3:443", "[::1]:443", "[::ffff:169.254.169.254]:443", "[fe80::1%lo]:443", "nonsense"} {
+	for _, at := range []string{
+		"127.0.0.1:443", "10.1.2.3:443", "[::1]:443", "[::ffff:169.254.169.254]:443", "[fe80::1%lo]:443", "nonsense",
+	} {
 		var refused *addressError
 		if err := denyPrivate(t.Context(), "tcp", at, nil); !errors.As(err, &refused) {
 			t.Errorf("%s: %v, want an addressError", at, err)

@@ -114,7 +114,7 @@ func (p *pool) roundTripH2(r *http.Request, a *attempt) (*http.Response, error) 
 }
 
 // widest returns the transport with the larger window while the client has one
-// left, and a function that gives the window back.
+// left, and a function that releases the window.
 func (p *pool) widest() (transport *http.Transport, release func()) {
 	select {
 	case p.slots <- struct{}{}:

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
@@ -44,17 +43,16 @@ func TestOnlyAFewStreamsHaveTheLargerWindow(t *testing.T) {
 	p := u.pool(Key{})
 	open := func(stream int) *http.Response {
 		target := &url.URL{Scheme: "https", Host: "example.com:443", Path: "/", RawQuery: "stream=" + strconv.Itoa(stream)}
-		r := (&http.Request{Method: http.MethodGet, URL: target, Host: "example.com", Header: http.Header{}}).WithContext(t.Context())
+		r := newRequest(t, http.MethodGet, "/", nil)
+		r.URL = target
 		res, err := u.send(r, p, &attempt{}, true)
 		must(t, err)
 		return res
 	}
 	awaitSent := func(stream int, least int64) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); sent[stream].Load() < least; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("stream %d: %d bytes were sent ahead, want %d", stream, sent[stream].Load(), least)
-			}
+		if !eventually(func() bool { return sent[stream].Load() >= least }) {
+			t.Fatalf("stream %d: %d bytes were sent ahead, want %d", stream, sent[stream].Load(), least)
 		}
 	}
 	var unread []*http.Response

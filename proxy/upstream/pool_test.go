@@ -35,7 +35,7 @@ func TestTheUpstreamsEndWaitsForItsConnections(t *testing.T) {
 	for name, end := range map[string]func(*Client, *h1Pool){
 		"at the end":   func(*Client, *h1Pool) {},
 		"when retired": func(u *Client, _ *h1Pool) { u.Keep() },
-		"when idle":    func(u *Client, l *h1Pool) { time.Sleep(2 * u.opts.Idle) },
+		"when idle":    func(u *Client, l *h1Pool) { <-time.After(2 * u.opts.Idle) },
 		"when full": func(_ *Client, l *h1Pool) {
 			l.mu.Lock()
 			full := l.remove(func(*persistConn) bool { return true })

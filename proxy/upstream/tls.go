@@ -18,7 +18,9 @@ type tlsDialer struct {
 
 // connect returns a connection to "host:port" whose handshake is complete, and
 // the connection below it.
-func (d *tlsDialer) connect(ctx context.Context, hostport string, protocols ...string) (*tls.Conn, *countedConn, error) {
+func (d *tlsDialer) connect(
+	ctx context.Context, hostport string, protocols ...string,
+) (*tls.Conn, *countedConn, error) {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
 		return nil, nil, err
