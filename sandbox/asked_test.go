@@ -93,9 +93,12 @@ func recorder(t *testing.T, kind string, image container.Config) (*Engine, func(
 func anyBox(t *testing.T) Box {
 	t.Helper()
 	dir := t.TempDir()
-	b := Box{Session: "01SESSION", Image: Image{Ref: "an/image"}, Command: []string{"agent", "--flag"},
-		Dir: filepath.Join(dir, "project"), SocketDir: filepath.Join(dir, "sockets"), Binary: filepath.Join(dir, "aileron"), mounts: filepath.Join(dir, "mounts")}
-	for _, d := range []string{b.Dir, b.SocketDir, b.mounts} {
+	b := Box{
+		Spec:   Spec{Image: Image{Ref: "an/image"}, Command: []string{"agent", "--flag"}, Dir: filepath.Join(dir, "project")},
+		Uplink: Uplink{Session: "01SESSION", Sockets: filepath.Join(dir, "sockets"), Binary: filepath.Join(dir, "aileron")},
+		mounts: filepath.Join(dir, "mounts"),
+	}
+	for _, d := range []string{b.Dir, b.Sockets, b.mounts} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +164,7 @@ func TestAGatewayIsAskedForWithEachPartOfTheSeal(t *testing.T) {
 				{"its file system is read-only", h.ReadonlyRootfs},
 				{"it gets what it needs for a moment and nothing else", slices.Equal(h.CapAdd, []string{"CAP_NET_ADMIN", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID"})},
 				{"its memory has a limit", h.Memory > 0},
-				{"it sees the sockets, read-only", sockets.Source == b.SocketDir && sockets.ReadOnly},
+				{"it sees the sockets, read-only", sockets.Source == b.Sockets && sockets.ReadOnly},
 				{"it runs our binary, read-only", binary.Source == b.Binary && binary.ReadOnly},
 				{"it sees nothing else", len(h.Mounts) == 2 && len(h.Binds) == 0 && len(h.Tmpfs) == 0},
 				{"it runs the gateway and nothing of the image", slices.Equal(gw.Entrypoint, []string{"/aileron"}) && slices.Equal(gw.Cmd, []string{"gateway"})},
@@ -177,7 +180,7 @@ func TestABoxIsAskedForWithEachPartOfTheSeal(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			e, made := recorder(t, kind, container.Config{User: "agent", Env: []string{"OF=the image"}})
 			b := anyBox(t)
-			b.Env, b.Hide = []string{"HTTPS_PROXY=http://127.0.0.1:3128"}, []string{filepath.Join(b.Dir, ".aileron")}
+			b.Env, b.Mask = []string{"HTTPS_PROXY=http://127.0.0.1:3128"}, []string{filepath.Join(b.Dir, ".aileron")}
 			if _, err := e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"); err != nil {
 				t.Fatal(err)
 			}

@@ -40,7 +40,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	for _, kind := range []string{"podman", "docker"} {
 		b.Run(kind, func(b *testing.B) {
-			e, err := Find(b.Context(), kind)
+			e, err := Find(b.Context(), kind, engine.Patience{})
 			if err != nil {
 				b.Skip(err)
 			}
@@ -87,8 +87,11 @@ func startTime(b *testing.B, e *Engine, image Image, binary string, sealed bool)
 		}
 	}
 	out := &first{}
-	box := Box{Session: "bench-" + filepath.Base(dir), Image: image, Command: []string{"echo", "up"}, Dir: b.TempDir(),
-		SocketDir: dir, mounts: dir, Binary: binary, Stdout: out, Stderr: io.Discard}
+	box := Box{
+		Spec:   Spec{Image: image, Command: []string{"echo", "up"}, Dir: b.TempDir()},
+		Uplink: Uplink{Session: "bench-" + filepath.Base(dir), Sockets: dir, Binary: binary, Stdout: out, Stderr: io.Discard},
+		mounts: dir,
+	}
 	seccomp, err := e.Seccomp(dir, seccompProfile)
 	if err != nil {
 		b.Fatal(err)

@@ -5,69 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-// File is one file, or directory, that is put into a box before it starts.
-type File struct {
-	Path string
-	Mode fs.FileMode
-	Data []byte
+// box is one run of a sandbox: what it is, and its way to the proxy.
+type box struct {
+	Spec
+	Uplink
+	Limits   engine.Limits
+	Unsealed bool   // it has the engine's own network instead of a gateway
+	mounts   string // the directory of the files that are mounted into it
 }
 
-// Box is one command in a sealed box.
-type Box struct {
-	Session   string // names and labels the containers
-	Image     Image
-	Command   []string
-	Needs     []string // commands that the image must have besides
-	Env       []string
-	AppendTo  []string // names of Env: ours is appended to the image's own value, after a space
-	Dir       string   // the project; at Workspace in the box
-	Hide      []string // directories below Dir that are empty in the box
-	SocketDir string   // holds proxy.sock and redirect.sock; only the gateway sees it
-	Binary    string   // a static aileron, for the gateway
-	Files     []File
-	Stdin     io.Reader // nil: none
-	Stdout    io.Writer
-	Stderr    io.Writer // with a TTY, Stdout has it all
-	TTY       bool      // Stdin and Stdout are terminals
-	Signals   <-chan os.Signal
-
-	// Starting, when set, is called when the command is about to begin. From
-	// then on Signals are passed on, and end a start that hangs (ErrInterrupted);
-	// before, only ctx ends what is prepared.
-	Starting func()
-	// Began, when set, is called when the command has begun: from then on Run
-	// returns the command's exit code when ctx ends.
-	Began func()
-	// Terminal, when set, is called when what restores the person's terminal
-	// changes, before it does: a process that outlives this one can do it.
-	Terminal func(TerminalState)
-	// ReadOnly keeps the command from changing the image's files: it may write
-	// to the project, its home, /tmp, /var/tmp and /run.
-	ReadOnly bool
-	// Limits bound what the box may use; the zero value is no bound.
-	Limits Limits
-	// Unenforced, when set, is called before the command has written anything
-	// when the kernel does not enforce the limits that are named.
-	Unenforced func(limits []string)
-	// Exhausted, when set, is called at the end of a box that ran out of
-	// something.
-	Exhausted func(Exhaustion)
-	// Unsealed gives the box the engine's own network instead of a gateway:
-	// what it sends goes where it sends it. Its host finds this one by the
-	// name HostAlias.
-	Unsealed bool
-
-	mounts string // the directory of the files that are mounted into the box
-}
-
-// ProjectError says that a project holds what a box must not have.
+// ProjectError is returned when a project has what no sandbox may see.
 type ProjectError struct{ Dir, Holds string }
 
 // ErrorClass and ErrorReason are for --json.
@@ -78,26 +30,22 @@ func (e *ProjectError) Error() string {
 	return fmt.Sprintf("use the project directory %s: it holds %s, which a box must not have", e.Dir, e.Holds)
 }
 
-// name is that of one of the box's containers.
-func (b Box) name(role string) string { return namePrefix + b.Session + "-" + role }
+// name is that of one of its containers.
+func (b box) name(role string) string { return namePrefix + b.Session + "-" + role }
 
-// Run runs a box from its creation to its removal and gives the command's
-// exit code, 128+N when signal N ended it. When ctx ends, the command is
-// stopped. The error is about the box, never about the command's work: it says
-// what ended the box when the command did not. It is ErrLeft when containers
-// are left, which happens only where their engine went away.
-func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
+// run is [Prepared.Run], with all files known.
+func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 	defer func() {
-		if !errors.Is(err, ErrLeft) {
+		if !errors.Is(err, engine.ErrLeft) {
 			engine.Unwrap(&err)
 		}
 	}()
-	seccomp, err := e.Seccomp(b.SocketDir, seccompProfile)
+	seccomp, err := e.Seccomp(b.Sockets, seccompProfile)
 	if err != nil {
 		return 1, err
 	}
-	// Not the session's directory: a box can read where its mounts come from,
-	// and where the vault is is no business of the agent's.
+	// Not the session's directory: a sandbox can read where its mounts come from,
+	// and the path of the vault is not for the agent.
 	if b.mounts, err = engine.MakeDir(); err != nil {
 		return 1, fmt.Errorf("make a directory for the box's files: %w", err)
 	}
@@ -108,37 +56,45 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	if b.Image, _, err = e.pin(ctx, b.Image); err != nil {
 		return 1, err
 	}
-	var made []*engine.Container
-	defer func() {
-		engine.Unwrap(&err)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrInterrupted) && !errors.As(err, new(*engine.WaitError)) {
-			if why := e.WentAway(); why != "" {
-				err = fmt.Errorf("run the box: %s, and without it the box cannot go on", why)
-			}
-		}
-		if left := e.RemoveAll(ctx, made); left != nil {
-			err = joined(err, left)
-		}
-	}()
-	var gateway *engine.Container
-	if !b.Unsealed {
-		id, err := e.createGateway(ctx, b, seccomp)
-		if err != nil {
-			made = append(made, &engine.Container{ID: b.name("gw")}) // a call that was given up may still be done
-			return 1, err
-		}
-		gateway = &engine.Container{ID: id}
-		made = append(made, gateway)
-		if err := e.startGateway(ctx, gateway); err != nil {
-			return 1, err
-		}
-	}
-	id, err := e.createBox(ctx, b, gateway, seccomp)
-	box := &engine.Container{ID: cmp.Or(id, b.name("box"))}
-	made = append(made, box)
-	if err != nil {
+	var made containers
+	defer func() { err = e.removeRun(ctx, made, err) }()
+	if err := e.makeContainers(ctx, b, seccomp, &made); err != nil {
 		return 1, err
 	}
+	if code, err := e.fill(ctx, b, made.command.ID); err != nil {
+		return code, err
+	}
+	return e.runBox(ctx, b, made.command, made.gateway)
+}
+
+// containers are those of a run, as far as they were made.
+type containers struct {
+	gateway *engine.Container // nil: there is none
+	command *engine.Container
+}
+
+// makeContainers makes the containers of a run, and starts the gateway. One
+// whose creation failed is in made too, by its name: a call that was given up
+// may still be done.
+func (e *Engine) makeContainers(ctx context.Context, b box, seccomp string, made *containers) error {
+	if !b.Unsealed {
+		id, err := e.createGateway(ctx, b, seccomp)
+		made.gateway = &engine.Container{ID: cmp.Or(id, b.name("gw"))}
+		if err != nil {
+			return err
+		}
+		if err := e.startGateway(ctx, made.gateway); err != nil {
+			return err
+		}
+	}
+	id, err := e.createBox(ctx, b, made.gateway, seccomp)
+	made.command = &engine.Container{ID: cmp.Or(id, b.name("box"))}
+	return err
+}
+
+// fill checks that the image can run the command, and puts the session's files
+// into the container. The code is what a shell would exit with.
+func (e *Engine) fill(ctx context.Context, b box, id string) (code int, err error) {
 	report, err := e.preflight(ctx, b, id)
 	if len(report.Missing) > 0 {
 		return 1, &ImageError{Image: b.Image.Ref, Missing: report.Missing}
@@ -146,21 +102,34 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) {
 	if bad := (*CommandError)(nil); errors.As(err, &bad) {
 		return bad.Code, err
 	}
-	if err != nil {
-		return 1, err
+	if err == nil && !b.ReadOnly { // a root that is read-only has them mounted
+		err = e.put(ctx, id, b.Files)
 	}
-	if !b.ReadOnly { // a root that is read-only has them mounted
-		if err := e.put(ctx, box.ID, b.Files); err != nil {
-			return 1, err
-		}
-	}
-	return e.runBox(ctx, b, box, gateway)
+	return 1, err
 }
 
-// joined is two errors in one line.
-func joined(first, second error) error {
-	if first == nil {
-		return second
+// removeRun removes the containers of a run that ended with err, and returns the
+// error of both.
+func (e *Engine) removeRun(ctx context.Context, made containers, err error) error {
+	engine.Unwrap(&err)
+	waited := errors.Is(err, engine.ErrInterrupted) || errors.As(err, new(*engine.WaitError))
+	if err != nil && ctx.Err() == nil && !waited {
+		if why := e.WentAway(); why != "" {
+			err = fmt.Errorf("run the box: %s, and without it the box cannot go on", why)
+		}
 	}
-	return fmt.Errorf("%w; %w", first, second)
+	var all []*engine.Container
+	for _, c := range []*engine.Container{made.gateway, made.command} {
+		if c != nil {
+			all = append(all, c)
+		}
+	}
+	left := e.RemoveAll(ctx, all)
+	switch {
+	case left == nil:
+		return err
+	case err == nil:
+		return left
+	}
+	return fmt.Errorf("%w; %w", err, left) // in one line
 }

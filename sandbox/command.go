@@ -33,7 +33,7 @@ func (e *CommandError) Error() string {
 
 // startError is the error of a start: a CommandError when the command cannot be
 // executed.
-func startError(b Box, err error) error {
+func startError(b box, err error) error {
 	if code, text, ok := engine.ExecFailure(err); ok {
 		return &CommandError{Command: b.Command[0], Image: b.Image.Ref, Code: code, Engine: text}
 	}
@@ -44,7 +44,7 @@ func startError(b Box, err error) error {
 // because an init hides from the engine, each in its own way, that a command
 // cannot be executed. Where it cannot know (the project, links) it lets the
 // command pass.
-func (e *Engine) findCommand(ctx context.Context, b Box, id, name, dirs string) (string, error) {
+func (e *Engine) findCommand(ctx context.Context, b box, id, name, dirs string) (string, error) {
 	places := []string{name}
 	if !strings.Contains(name, "/") {
 		places = nil

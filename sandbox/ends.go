@@ -10,8 +10,8 @@ import (
 )
 
 // notStarted is the exit code and the error of a sandbox that did not start.
-func (e *Engine) notStarted(b Box, gateway *engine.Container, err error) (int, error) {
-	if errors.Is(err, ErrInterrupted) {
+func (e *Engine) notStarted(b box, gateway *engine.Container, err error) (int, error) {
+	if errors.Is(err, engine.ErrInterrupted) {
 		return 1, err
 	}
 	if waited := (*engine.WaitError)(nil); errors.As(err, &waited) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 func TestAServiceTakesAwayWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
@@ -55,7 +56,7 @@ func TestAServiceTakesAwayWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e, err := sandbox.Find(t.Context(), "podman")
+	e, err := sandbox.Find(t.Context(), "podman", engine.Patience{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestADeadEngineIsNamedWithItsMend(t *testing.T) {
 	} {
 		t.Run(c.value, func(t *testing.T) {
 			t.Setenv(c.variable, c.value)
-			e, err := sandbox.Find(t.Context(), c.kind)
+			e, err := sandbox.Find(t.Context(), c.kind, engine.Patience{})
 			if err == nil {
 				e.Close()
 			}

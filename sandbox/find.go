@@ -10,39 +10,15 @@ import (
 // Engine is an engine that makes sandboxes.
 type Engine struct {
 	*engine.Engine
-	seen sync.Map // imagefs.Tree of each image that was looked into
+	seen sync.Map // imagefs.Tree of each image that was opened, by its id
 }
 
 // Find returns the engine of a kind: podman, docker, or auto for the first of
-// the two that responds.
-func Find(ctx context.Context, kind string) (*Engine, error) { return Patience{}.Find(ctx, kind) }
-
-// Patience is how long an engine is waited for.
-type Patience engine.Patience
-
-// Find is the function Find, with this patience for the engine.
-func (p Patience) Find(ctx context.Context, kind string) (*Engine, error) {
-	e, err := engine.Patience(p).Find(ctx, kind)
+// the two that responds. It is waited for with patience, as long as it is used.
+func Find(ctx context.Context, kind string, patience engine.Patience) (*Engine, error) {
+	e, err := patience.Find(ctx, kind)
 	if err != nil {
 		return nil, err
 	}
 	return &Engine{Engine: e}, nil
 }
-
-type (
-	// Limits bound what a sandbox may use.
-	Limits = engine.Limits
-	// Exhaustion is what a sandbox ran out of.
-	Exhaustion = engine.Exhaustion
-	// Wait is a wait for an engine.
-	Wait = engine.Wait
-)
-
-var (
-	// ErrEngine is engine.ErrEngine.
-	ErrEngine = engine.ErrEngine
-	// ErrLeft is engine.ErrLeft.
-	ErrLeft = engine.ErrLeft
-	// ErrInterrupted is engine.ErrInterrupted.
-	ErrInterrupted = engine.ErrInterrupted
-)

@@ -68,9 +68,11 @@ func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, prog
 	case here && (policy != "always" || img.Dockerfile == nil):
 		return found, nil
 	case img.Dockerfile == nil:
-		return img, fmt.Errorf("find the image %s: it is not on this host; pull or build it first with %s", img.Ref, e.Kind())
+		return img, fmt.Errorf("find the image %s: it is not on this host; pull or build it first with %s",
+			img.Ref, e.Kind())
 	case policy == "never":
-		return img, fmt.Errorf("find the image %s: it is not built yet, and --sandbox-build=never forbids building it", img.Ref)
+		return img, fmt.Errorf("find the image %s: it is not built yet, and --sandbox-build=never forbids building it",
+			img.Ref)
 	}
 	args := map[string]string{}
 	if img.Base != nil {
@@ -108,7 +110,7 @@ func (e *Engine) extraRoots(ctx context.Context, base Image) (string, error) {
 	const bundle = "/etc/ssl/certs/ca-certificates.crt"
 	own, err := os.ReadFile(bundle)
 	if err != nil {
-		return "", nil
+		return "", nil // no bundle, no extra roots
 	}
 	files, err := e.OpenImage(ctx, base)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/imagefs"
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 func TestFilesOfAnImageAreReadThroughLinks(t *testing.T) {
@@ -42,7 +43,7 @@ func TestFilesOfAnImageAreReadThroughLinks(t *testing.T) {
 				t.Errorf("ReadFile(%s) = %q, %v", name, data, err)
 			}
 		}
-		if _, err := files.ReadFile("usr/none"); !errors.Is(err, fs.ErrNotExist) || errors.Is(err, sandbox.ErrEngine) {
+		if _, err := files.ReadFile("usr/none"); !errors.Is(err, fs.ErrNotExist) || errors.Is(err, engine.ErrEngine) {
 			t.Errorf("ReadFile of nothing: %v", err)
 		}
 		if _, err := files.ReadFile("usr/lib"); err == nil || !strings.Contains(err.Error(), "not a file") {

@@ -10,12 +10,12 @@ import (
 // MaxProcesses is how many processes and threads a sandbox may have.
 const MaxProcesses = 4096
 
-// Machine returns what the engine's machine has.
-func (e *Engine) Machine(ctx context.Context) (_ Limits, err error) {
+// machine returns what the engine's machine has.
+func (e *Engine) machine(ctx context.Context) (_ engine.Limits, err error) {
 	defer e.Explain(&err)
 	about, err := e.About(ctx)
 	if err != nil {
-		return Limits{}, fmt.Errorf("ask %s what its machine has: %w", e.Kind(), err)
+		return engine.Limits{}, fmt.Errorf("ask %s what its machine has: %w", e.Kind(), err)
 	}
 	return about.Machine, nil
 }
@@ -23,5 +23,5 @@ func (e *Engine) Machine(ctx context.Context) (_ Limits, err error) {
 // Share returns what a sandbox may have of a machine unless it is configured:
 // three quarters of its memory, and all its CPUs but a quarter of one.
 func Share(machine engine.Limits) engine.Limits {
-	return Limits{Memory: machine.Memory / 4 * 3, CPUs: max(machine.CPUs-0.25, 0)}
+	return engine.Limits{Memory: machine.Memory / 4 * 3, CPUs: max(machine.CPUs-0.25, 0)}
 }

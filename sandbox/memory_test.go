@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // unenforced skips a test of limits without root: only an engine of root's
@@ -23,7 +24,7 @@ func TestABoxHasItsLimitsAndNoSwap(t *testing.T) {
 		b, out, errs := box(t, idleGateway, "sh", "-c", `cd /sys/fs/cgroup
 			cat memory.max memory/memory.limit_in_bytes 2>/dev/null; cat memory.swap.max memory/memory.memsw.limit_in_bytes 2>/dev/null
 			cat cpu.max 2>/dev/null || cat cpu/cpu.cfs_quota_us cpu,cpuacct/cpu.cfs_quota_us 2>/dev/null; exit 0`)
-		b.Limits = sandbox.Limits{Memory: 96 << 20, CPUs: 0.5}
+		b.Limits = engine.Limits{Memory: 96 << 20, CPUs: 0.5}
 		var missing []string
 		b.Unenforced = func(names []string) { missing = names }
 		if code, err := e.Run(t.Context(), b); code != 0 || err != nil {
@@ -54,11 +55,11 @@ func TestABoxThatRunsOutOfMemoryIsReported(t *testing.T) {
 			engines(t, func(t *testing.T, e *sandbox.Engine) {
 				// What happens before a box is looked at for the first time is not seen.
 				b, _, errs := box(t, idleGateway, "sh", "-c", "sleep 3; "+c.script)
-				b.Limits = sandbox.Limits{Memory: 32 << 20}
+				b.Limits = engine.Limits{Memory: 32 << 20}
 				var missing []string
-				var got sandbox.Exhaustion
+				var got engine.Exhaustion
 				b.Unenforced = func(names []string) { missing = names }
-				b.Exhausted = func(e sandbox.Exhaustion) { got = e }
+				b.Exhausted = func(e engine.Exhaustion) { got = e }
 				code, err := e.Run(t.Context(), b)
 				if len(missing) > 0 {
 					unenforced(t, missing)

@@ -19,7 +19,7 @@ const hostname = "box"
 // mounts. Left to itself Podman makes no resolv.conf for such a network and
 // copies the host's names and addresses into hosts; Docker copies the host's
 // resolver.
-func nameFiles(b Box) ([]engine.Mount, error) {
+func nameFiles(b box) ([]engine.Mount, error) {
 	var mounts []engine.Mount
 	for name, text := range map[string]string{
 		"resolv.conf": "nameserver 127.0.0.53\noptions ndots:1 timeout:2 attempts:1\n",
@@ -36,7 +36,7 @@ func nameFiles(b Box) ([]engine.Mount, error) {
 
 // mountFiles are a sandbox's files as mounts, from a directory on the host:
 // Docker copies nothing into a root that is read-only.
-func mountFiles(b Box) ([]engine.Mount, error) {
+func mountFiles(b box) ([]engine.Mount, error) {
 	dir := filepath.Join(b.mounts, "files")
 	if err := os.Mkdir(dir, 0o711); err != nil { //nolint:gosec // the box's user reads them
 		return nil, fmt.Errorf("put the session's files beside the box: %w", err)
@@ -57,9 +57,9 @@ func mountFiles(b Box) ([]engine.Mount, error) {
 
 // masks are the directories of a sandbox that are empty in it, although its
 // project has something there.
-func masks(b Box) ([]string, error) {
+func masks(b box) ([]string, error) {
 	var masked []string
-	for _, dir := range b.Hide {
+	for _, dir := range b.Mask {
 		rel, err := filepath.Rel(b.Dir, dir)
 		if err != nil || rel == "." || !Within(dir, b.Dir) {
 			return nil, fmt.Errorf("hide %s: it does not lie in %s", dir, b.Dir)
@@ -72,14 +72,14 @@ func masks(b Box) ([]string, error) {
 // forbiddenMount returns what must never be in a sandbox and lies in its
 // project: the engine's socket, with which a sandbox would control the host, and
 // the session's. "" is nothing.
-func (e *Engine) forbiddenMount(b Box) string {
-	for _, path := range append([]string{b.SocketDir, b.mounts}, e.Sockets()...) {
+func (e *Engine) forbiddenMount(b box) string {
+	for _, path := range append([]string{b.Sockets, b.mounts}, e.Sockets()...) {
 		if path == "" {
 			continue
 		}
 		real, err := filepath.EvalSymlinks(path)
 		masked := func(dir string) bool { return Within(real, dir) }
-		if err == nil && Within(real, b.Dir) && !slices.ContainsFunc(b.Hide, masked) {
+		if err == nil && Within(real, b.Dir) && !slices.ContainsFunc(b.Mask, masked) {
 			return real
 		}
 	}

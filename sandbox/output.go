@@ -16,7 +16,7 @@ type output struct {
 	ended   chan error
 }
 
-func startOutput(b Box, from *engine.Stream) *output {
+func startOutput(b box, from *engine.Stream) *output {
 	o := &output{ended: make(chan error, 1)}
 	go func() {
 		o.ended <- from.CopyTo(watchedWriter{o, b.Stdout}, watchedWriter{o, b.Stderr})

@@ -96,7 +96,7 @@ func TestAProjectThatHoldsASocketOfOursIsRefused(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, _ := box(t, idleGateway, "ls")
-		for _, dir := range []string{filepath.Dir(b.SocketDir), b.SocketDir, os.TempDir(), "/"} {
+		for _, dir := range []string{filepath.Dir(b.Sockets), b.Sockets, os.TempDir(), "/"} {
 			b.Dir = dir
 			var holds *sandbox.ProjectError
 			if code, err := e.Run(t.Context(), b); code != 1 || !errors.As(err, &holds) || !sandbox.Within(holds.Holds, dir) || out.Len() > 0 {

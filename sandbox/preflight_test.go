@@ -54,7 +54,7 @@ func TestWhatAnImageLacksIsNamedBeforeItStarts(t *testing.T) {
 				t.Errorf("%v does not name %q", err, want)
 			}
 		}
-		r, err := e.Check(t.Context(), b)
+		r, err := e.Check(t.Context(), b.Spec)
 		if err != nil || len(r.Missing) != 2 {
 			t.Errorf("Check = %+v, %v; want the same faults", r, err)
 		}
@@ -70,7 +70,7 @@ func TestAnImageWithoutAShellIsChecked(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, idleGateway, "/bin/true") // a real gateway needs no shell
 		b.Image = derived(t, e, "shellless", "USER root\nRUN rm -f /bin/sh /usr/bin/sh")
-		r, err := e.Check(t.Context(), b)
+		r, err := e.Check(t.Context(), b.Spec)
 		if err != nil || len(r.Missing) > 0 || r.Command != "/bin/true" {
 			t.Errorf("Check = %+v, %v; want /bin/true and nothing missing", r, err)
 		}
@@ -106,7 +106,7 @@ func TestAnImageThatLosesItsNameIsStillTheOneThatRuns(t *testing.T) {
 		if which, err := files.ReadFile("etc/which"); err != nil || string(which) != "first\n" {
 			t.Errorf("the image's files hold %q, %v", which, err)
 		}
-		if r, err := e.Check(t.Context(), b); err != nil || len(r.Missing) > 0 {
+		if r, err := e.Check(t.Context(), b.Spec); err != nil || len(r.Missing) > 0 {
 			t.Errorf("Check = %+v, %v", r, err)
 		}
 		if code, err := e.Run(t.Context(), b); err != nil || code != 0 || out.String() != "first\n" {
@@ -133,7 +133,7 @@ func TestAnImagesOwnValueStandsBeforeOurs(t *testing.T) {
 		if code, err := e.Run(t.Context(), b); code != 1 || !errors.As(err, &lacks) || !strings.Contains(err.Error(), "a short KEPT") {
 			t.Errorf("Run = %d, %v; want a refusal", code, err)
 		}
-		if _, err := e.Check(t.Context(), b); !errors.As(err, &lacks) {
+		if _, err := e.Check(t.Context(), b.Spec); !errors.As(err, &lacks) {
 			t.Errorf("Check = %v; want a refusal", err)
 		}
 	})
@@ -149,11 +149,11 @@ func TestAnImagesShellIsBounded(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, idleGateway, "true")
 		b.Image = derived(t, e, "endless", shell("exec sleep 600"))
-		if _, err := e.Check(t.Context(), b); err == nil || !strings.Contains(err.Error(), b.Image.Ref+": its shell does not end") {
+		if _, err := e.Check(t.Context(), b.Spec); err == nil || !strings.Contains(err.Error(), b.Image.Ref+": its shell does not end") {
 			t.Errorf("Check = %v, want that the shell does not end", err)
 		}
 		b.Image = derived(t, e, "talkative", shell(`echo user 7:7; head -c 70000 /dev/zero | tr "\\0" "\\n"; echo writable yes`))
-		r, err := e.Check(t.Context(), b)
+		r, err := e.Check(t.Context(), b.Spec)
 		if err != nil || r.User != "7:7" || len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "writable") {
 			t.Errorf("Check = %+v, %v; want what it said first, and nothing of what it said last", r, err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // testImage is the base, made once for all tests of an engine.
@@ -54,7 +55,7 @@ func engines(t *testing.T, test func(t *testing.T, e *sandbox.Engine)) {
 	for _, kind := range []string{"podman", "docker"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			e, err := sandbox.Find(t.Context(), kind)
+			e, err := sandbox.Find(t.Context(), kind, engine.Patience{})
 			if err != nil {
 				if os.Getenv("CI") != "" {
 					t.Fatal(err)
@@ -88,7 +89,10 @@ func box(t *testing.T, gateway string, command ...string) (sandbox.Box, *bytes.B
 	session := "test" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(filepath.Base(dir)+filepath.Base(filepath.Dir(dir))))
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
 	t.Cleanup(func() { noContainers(t, session) })
-	return sandbox.Box{Session: session, Image: testImage, Command: command, Dir: project, SocketDir: sockets, Binary: binary, Stdout: out, Stderr: errs}, out, errs
+	return sandbox.Box{
+		Spec:   sandbox.Spec{Image: testImage, Command: command, Dir: project},
+		Uplink: sandbox.Uplink{Session: session, Sockets: sockets, Binary: binary, Stdout: out, Stderr: errs},
+	}, out, errs
 }
 
 // noContainers asks the engines' own programs what is left of a session.
@@ -325,11 +329,11 @@ func TestCheckTellsWhatAnImageLacks(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, idleGateway, "curl")
-		if r, err := e.Check(t.Context(), b); err != nil || r.Command != "/usr/bin/curl" || len(r.Missing) > 0 {
+		if r, err := e.Check(t.Context(), b.Spec); err != nil || r.Command != "/usr/bin/curl" || len(r.Missing) > 0 {
 			t.Errorf("Check(curl) = %+v, %v", r, err)
 		}
 		b.Command = []string{"no-such-agent"}
-		if r, err := e.Check(t.Context(), b); err != nil || len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "no-such-agent") {
+		if r, err := e.Check(t.Context(), b.Spec); err != nil || len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "no-such-agent") {
 			t.Errorf("Check(no-such-agent) = %+v, %v", r, err)
 		}
 	})

@@ -12,15 +12,15 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-// stopGrace is how long a box has between SIGTERM and SIGKILL when ctx ends.
+// stopGrace is how long a sandbox has between SIGTERM and SIGKILL when ctx ends.
 const stopGrace = 5 * time.Second
 
-// runBox attaches to a box, starts it, and waits for its end.
-func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *engine.Container) (code int, err error) {
-	// The box outlives ctx by its grace.
+// runBox attaches to a sandbox's container, starts it, and waits for its end.
+func (e *Engine) runBox(ctx context.Context, b box, command, gateway *engine.Container) (code int, err error) {
+	// The sandbox outlives ctx by its grace.
 	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r := &running{e: e, b: b, box: box, gateway: gateway, live: live, term: openTerminal(b), stopped: ctx.Done(), moved: -1}
+	r := &running{e: e, b: b, box: command, gateway: gateway, live: live, term: openTerminal(b), stopped: ctx.Done(), moved: -1}
 	defer func() { r.close(err == nil && code == 0) }()
 	if r.term.out != nil {
 		r.b.Stdout = r.term
@@ -37,46 +37,45 @@ func (e *Engine) runBox(ctx context.Context, b Box, box, gateway *engine.Contain
 	return r.watch(ctx)
 }
 
-// running is a box from its start to its end: its streams, and whatever may
+// running is a sandbox from its start to its end: its streams, and all that may
 // end it.
 type running struct {
 	e            *Engine
-	b            Box
-	box, gateway *engine.Container // gateway is nil where the box has none
-	live         context.Context   //nolint:containedctx // until the box has ended
+	b            box
+	box, gateway *engine.Container // gateway is nil where the sandbox has none
+	live         context.Context   //nolint:containedctx // until the sandbox has ended
 
-	term   *terminal
-	stream *engine.Stream // the box's three streams
-	early  []os.Signal    // what came while it started
-	output *output
-	broken chan os.Signal // a reader of ours went away
-	uplink *uplinkSockets
+	term    *terminal
+	stream  *engine.Stream // the command's three streams
+	early   []os.Signal    // arrived while it started
+	output  *output
+	sigpipe chan os.Signal // a reader of ours went away
+	uplink  *uplinkSockets
 
-	exited    <-chan int
-	waitErrs  <-chan error
-	gone      <-chan int // the gateway's exit
-	goneErrs  <-chan error
-	dead      <-chan struct{} // the kernel says that the box's process ended
-	said      <-chan error    // nil once the output has ended
-	stopped   <-chan struct{} // nil once ctx has ended
-	again     <-chan time.Time
-	kill      <-chan time.Time // when SIGTERM has had its time
-	given     <-chan struct{}  // when the engine is not waited for any longer
-	endless   func() error     // ends that wait, and returns why it was given up
-	moved     int64            // of the output, when given was looked at
-	exhausted Exhaustion       // what the box ran out of
-	last      Exhaustion       // the same, when its process ended; valid when dead is closed
-	asks      int              // how often the end was asked for
-	deaf      bool             // the output of the box is closed
+	exited       <-chan int
+	exitErrs     <-chan error
+	gatewayExit  <-chan int
+	gatewayErrs  <-chan error
+	processEnded <-chan struct{} // according to the kernel
+	outputEnded  <-chan error    // nil once it has
+	stopped      <-chan struct{} // nil once ctx has ended
+	resizeAgain  <-chan time.Time
+	kill         <-chan time.Time // when SIGTERM has had its time
+	givenUp      <-chan struct{}  // when the engine is not waited for any longer
+	endWait      func() error     // ends that wait, and returns why it was given up
+
+	moved        int64             // of the output, when givenUp was received
+	exhausted    engine.Exhaustion // what the sandbox ran out of
+	last         engine.Exhaustion // the same, when its process ended; valid when processEnded is closed
+	signalled    int               // how often a signal was passed on
+	outputClosed bool              // the reader of the output is gone
 }
 
-// start attaches to the box and starts it, with a terminal if it has one. The
-// exit code is that of a box which did not start.
+// start attaches to the command's container and starts it, with a terminal if it
+// has one. The exit code is that of a sandbox that did not start.
 func (r *running) start(ctx context.Context) (int, error) {
-	var attachErr error
-	r.stream, attachErr = r.attach(ctx, engine.AttachOptions{
-		Stdin: r.b.Stdin != nil, TTY: r.b.TTY, DetachKeys: "ctrl-@,ctrl-@,ctrl-@"})
-	if r.alone() { // Podman would start the gateway again, for the box
+	attachErr := r.attach(ctx)
+	if r.alone() { // Podman would start the gateway again, for the sandbox
 		return 1, r.withoutGateway()
 	}
 	if attachErr != nil && ctx.Err() != nil {
@@ -106,59 +105,60 @@ func (r *running) start(ctx context.Context) (int, error) {
 	if missing := r.box.Unenforced(r.b.Limits); len(missing) > 0 && r.b.Unenforced != nil {
 		r.b.Unenforced(missing)
 	}
-	// Until here Ctrl-C is a signal, and nothing of the box has been shown.
+	// Until here Ctrl-C is a signal, and no output has been shown.
 	r.e.Mute(r.b.TTY)
 	return 1, r.term.raw()
 }
 
-// attach attaches to the box.
-func (r *running) attach(ctx context.Context, opts engine.AttachOptions) (stream *engine.Stream, err error) {
-	err = r.e.Await(ctx, "attach to a container", func(ctx context.Context) error {
-		stream, err = r.e.Attach(ctx, r.box.ID, opts)
+// attach attaches to the command's container.
+func (r *running) attach(ctx context.Context) error {
+	// No keys detach: a program in the sandbox may need any of them.
+	opts := engine.AttachOptions{Stdin: r.b.Stdin != nil, TTY: r.b.TTY, DetachKeys: "ctrl-@,ctrl-@,ctrl-@"}
+	return r.e.Await(ctx, "attach to a container", func(ctx context.Context) (err error) {
+		r.stream, err = r.e.Attach(ctx, r.box.ID, opts)
 		return err
 	})
-	return stream, err
 }
 
-// follow begins to carry the box's streams, and to wait for all that may end
+// follow begins to copy the command's streams, and to wait for all that may end
 // it.
 func (r *running) follow() (err error) {
-	r.dead = r.box.Done(r.live, &r.last)
-	r.exited, r.waitErrs = r.e.Wait(r.live, r.box.ID)
+	r.processEnded = r.box.Done(r.live, &r.last)
+	r.exited, r.exitErrs = r.e.Wait(r.live, r.box.ID)
 	if r.gateway != nil {
-		r.gone, r.goneErrs = r.e.Wait(r.live, r.gateway.ID)
+		r.gatewayExit, r.gatewayErrs = r.e.Wait(r.live, r.gateway.ID)
 	}
 	r.resize()
 	if !r.e.SizesCreated() && r.b.TTY { // it may have come before the program's terminal was ready
-		r.again = time.After(100 * time.Millisecond)
+		r.resizeAgain = time.After(100 * time.Millisecond)
 	}
-	// A reader that went away (| head) must end the box, not this process.
-	r.broken = make(chan os.Signal, 1)
-	signal.Notify(r.broken, syscall.SIGPIPE)
+	// A reader that went away (| head) must end the sandbox, not this process.
+	r.sigpipe = make(chan os.Signal, 1)
+	signal.Notify(r.sigpipe, syscall.SIGPIPE)
 	r.output = startOutput(r.b, r.stream)
-	r.said = r.output.ended
+	r.outputEnded = r.output.ended
 	if r.b.Stdin != nil {
 		go func() {
 			_, _ = io.Copy(r.stream, r.b.Stdin)
 			_ = r.stream.CloseWrite()
 		}()
 	}
-	r.uplink, err = watchUplink(r.b.SocketDir)
+	r.uplink, err = watchUplink(r.b.Sockets)
 	return err
 }
 
-// close releases what start and follow took. clean reports a command that
-// ended by itself, and well.
+// close releases what start and follow took. clean reports a command that ended
+// by itself with code 0.
 func (r *running) close(clean bool) {
-	if r.endless != nil {
-		_ = r.endless()
+	if r.endWait != nil {
+		_ = r.endWait()
 	}
 	defer r.e.Mute(false)
 	if r.uplink != nil {
 		r.uplink.Stop()
 	}
-	if r.broken != nil {
-		signal.Stop(r.broken)
+	if r.sigpipe != nil {
+		signal.Stop(r.sigpipe)
 	}
 	r.term.restore(clean)
 	if r.stream != nil {

@@ -18,9 +18,9 @@ import (
 //go:embed seccomp.json
 var seccompProfile string
 
-// labels are those of a container of the sandbox.
-func (b Box) labels(role string) map[string]string {
-	labels := map[string]string{labelSession: b.Session, labelRole: role}
+// labels are those of a session's container.
+func labels(session, role string) map[string]string {
+	labels := map[string]string{labelSession: session, labelRole: role}
 	if owner, err := procid.Of(os.Getpid()); err == nil {
 		labels[labelOwner] = owner
 	}
@@ -31,23 +31,23 @@ func (b Box) labels(role string) map[string]string {
 // image's files are read.
 func scratch(img Image) engine.Config {
 	return engine.Config{Name: scratchName(), Image: img.id, Command: []string{"/"}, User: "0:0", Network: "none",
-		Labels: Box{Session: noSession}.labels("box")}
+		Labels: labels(noSession, "box")}
 }
 
 // createGateway makes the container that has the sandbox's only network. For a
 // moment it has the capabilities that set it up.
-func (e *Engine) createGateway(ctx context.Context, b Box, seccomp string) (string, error) {
+func (e *Engine) createGateway(ctx context.Context, b box, seccomp string) (string, error) {
 	image, err := e.gatewayImage(ctx)
 	if err != nil {
 		return "", err
 	}
 	id, err := e.Create(ctx, engine.Config{
-		Name: b.name("gw"), Labels: b.labels("gateway"), Image: image, Hostname: hostname,
+		Name: b.name("gw"), Labels: labels(b.Session, "gateway"), Image: image, Hostname: hostname,
 		Command: []string{"/aileron", "gateway"}, User: "0:0", Dir: "/", Env: []string{"PATH=/"},
 		Network: "none", ReadOnly: true, Seccomp: seccomp,
 		CapAdd: []string{"NET_ADMIN", "SETUID", "SETGID", "SETPCAP"},
 		Mounts: []engine.Mount{
-			{Source: b.SocketDir, Target: "/run/aileron", ReadOnly: true},
+			{Source: b.Sockets, Target: "/run/aileron", ReadOnly: true},
 			{Source: b.Binary, Target: "/aileron", ReadOnly: true},
 		},
 		Processes: 512, Memory: 256 << 20,
@@ -60,7 +60,7 @@ func (e *Engine) createGateway(ctx context.Context, b Box, seccomp string) (stri
 
 // createBox makes the container of the command. It has the gateway's network, or
 // the engine's own where there is no gateway.
-func (e *Engine) createBox(ctx context.Context, b Box, gateway *engine.Container, seccomp string) (string, error) {
+func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container, seccomp string) (string, error) {
 	config, ownHome, err := e.boxConfig(ctx, b, seccomp)
 	if err != nil {
 		return "", err
@@ -95,7 +95,7 @@ func (e *Engine) createBox(ctx context.Context, b Box, gateway *engine.Container
 
 // boxConfig is the command's container but for its network and its name, and
 // whether its user has to be made the owner of the home.
-func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ engine.Config, ownHome bool, _ error) {
+func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine.Config, ownHome bool, _ error) {
 	img, theirs, err := e.pin(ctx, b.Image)
 	if err != nil {
 		return engine.Config{}, false, err
@@ -109,7 +109,8 @@ func (e *Engine) boxConfig(ctx context.Context, b Box, seccomp string) (_ engine
 		return engine.Config{}, false, err
 	}
 	config := engine.Config{
-		Labels: b.labels("box"), Image: img.id, Command: b.Command, User: user, Dir: Workspace, TTY: b.TTY, Stdin: b.Stdin != nil,
+		Labels: labels(b.Session, "box"), Image: img.id, Command: b.Command, User: user, Dir: Workspace,
+		TTY: b.TTY, Stdin: b.Stdin != nil,
 		// Process 1 ignores signals that it has no handler for: an init makes
 		// Ctrl-C work for every command. Without one a second Ctrl-C kills.
 		Init:    true,

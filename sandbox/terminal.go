@@ -31,7 +31,7 @@ type terminal struct {
 	last     TerminalState // that changed was called with
 }
 
-func openTerminal(b Box) *terminal {
+func openTerminal(b box) *terminal {
 	in, okIn := b.Stdin.(*os.File)
 	out, okOut := b.Stdout.(*os.File)
 	if !b.TTY || !okIn || !okOut {

@@ -15,12 +15,12 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-// Sealable tells whether this engine can seal a box: its containers must
-// reach a unix socket in dir, a directory of this host. An engine in a
-// virtual machine or on another host cannot; why says so for people. One that
-// is not behind a unix socket itself is tried, with a container of image that
-// is never started.
-func (e *Engine) Sealable(ctx context.Context, image Image, dir string) (ok bool, why string, err error) {
+// sealable reports whether this engine can seal a sandbox: its containers must
+// reach a unix socket in dir, a directory of this host. An engine in a virtual
+// machine or on another host cannot; why is the reason, for people. One that is
+// not behind a unix socket itself is tried, with a container of image that is
+// never started.
+func (e *Engine) sealable(ctx context.Context, image Image, dir string) (ok bool, why string, err error) {
 	defer e.Explain(&err)
 	started, socket := e.Local()
 	if started {
@@ -31,8 +31,8 @@ func (e *Engine) Sealable(ctx context.Context, image Image, dir string) (ok bool
 		return false, "", fmt.Errorf("ask the engine where it runs: %w", err)
 	}
 	if kernel := kernelRelease(); info.Kernel != "" && info.Kernel != kernel {
-		return false, fmt.Sprintf("%s runs on another kernel (%s) than this one (%s): no unix socket crosses into its containers",
-			e.Kind(), info.Kernel, kernel), nil
+		return false, fmt.Sprintf("%s runs on another kernel (%s) than this one (%s): "+
+			"no unix socket crosses into its containers", e.Kind(), info.Kernel, kernel), nil
 	}
 	if socket {
 		return true, "", nil // a mount that fails all the same ends the start
@@ -41,8 +41,8 @@ func (e *Engine) Sealable(ctx context.Context, image Image, dir string) (ok bool
 	if err != nil || seen {
 		return seen, "", err
 	}
-	return false, fmt.Sprintf("%s at %s does not see the session's directory: no unix socket crosses into its containers",
-		e.Kind(), e.Address()), nil
+	return false, fmt.Sprintf("%s at %s does not see the session's directory: "+
+		"no unix socket crosses into its containers", e.Kind(), e.Address()), nil
 }
 
 func kernelRelease() string {
@@ -53,12 +53,15 @@ func kernelRelease() string {
 	return unix.ByteSliceToString(name.Release[:])
 }
 
-// sees mounts a directory of this host into a container and looks whether a
+// sees mounts a directory of this host into a container, and reports whether a
 // file of it is there.
 func (e *Engine) sees(ctx context.Context, img Image, dir string) (bool, error) {
 	img, _, err := e.pin(ctx, img)
 	if err != nil {
 		return false, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false, fmt.Errorf("try the engine's mounts: %w", err)
 	}
 	mark, err := os.CreateTemp(dir, "mark-")
 	if err != nil {
@@ -73,7 +76,7 @@ func (e *Engine) sees(ctx context.Context, img Image, dir string) (bool, error) 
 		return false, ctx.Err()
 	}
 	if err != nil {
-		return false, nil
+		return false, nil // Docker refuses a mount whose source it does not see
 	}
 	defer func() { _ = e.Remove(context.WithoutCancel(ctx), id) }()
 	_, err = e.Stat(ctx, id, "/host/"+filepath.Base(mark.Name()))

@@ -20,7 +20,7 @@ import (
 // project's owner, and gets a home of its own: without capabilities even user 0
 // is only the owner of its files. On a rootless engine user 0 is the person who
 // runs it.
-func (e *Engine) boxUser(ctx context.Context, b Box, image engine.Image) (user string, ownHome bool, err error) {
+func (e *Engine) boxUser(ctx context.Context, b box, image engine.Image) (user string, ownHome bool, err error) {
 	about, err := e.About(ctx)
 	if err != nil {
 		return "0:0", true, fmt.Errorf("ask %s whether it runs without root: %w", e.Kind(), err)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // What was put into a box and is not there as it was put ends the start.
@@ -13,7 +15,7 @@ func TestAFileThatDidNotArriveIsNoticed(t *testing.T) {
 	}
 	for _, kind := range []string{"podman", "docker"} {
 		t.Run(kind, func(t *testing.T) {
-			e, err := Find(t.Context(), kind)
+			e, err := Find(t.Context(), kind, engine.Patience{})
 			if err != nil {
 				if os.Getenv("CI") != "" {
 					t.Fatal(err)

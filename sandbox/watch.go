@@ -11,27 +11,27 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-// watch waits for the end of the box, and ends it where its line, its gateway
-// or the person who runs it goes.
+// watch waits for the end of the sandbox, and ends it when its uplink, its
+// gateway or the reader of its output is gone.
 func (r *running) watch(ctx context.Context) (int, error) {
 	for _, sig := range r.early {
-		r.ask(sig)
+		r.passOn(sig)
 	}
 	for {
 		select {
 		case code := <-r.exited:
 			return r.exit(ctx, code)
-		case err := <-r.said:
-			r.outputEnded(err)
-		case err := <-r.waitErrs:
+		case err := <-r.outputEnded:
+			r.endWithOutput(err)
+		case err := <-r.exitErrs:
 			if r.e.Presence(r.live, r.box.ID) == engine.Removed {
 				return 1, errRemoved
 			}
 			return 1, fmt.Errorf("wait for the box: %w", err)
-		case <-r.gone:
+		case <-r.gatewayExit:
 			return 1, r.withoutGateway()
-		case <-r.goneErrs:
-			r.goneErrs = nil
+		case <-r.gatewayErrs:
+			r.gatewayErrs = nil
 			if r.e.Presence(r.live, r.gateway.ID) == engine.Removed {
 				return 1, r.withoutGateway()
 			}
@@ -43,10 +43,10 @@ func (r *running) watch(ctx context.Context) (int, error) {
 					socket)
 			}
 		case sig := <-r.b.Signals:
-			r.ask(sig)
+			r.passOn(sig)
 		case <-r.term.resized():
 			r.resize()
-		case <-r.again:
+		case <-r.resizeAgain:
 			r.resize()
 		case <-r.stopped:
 			r.stopped = nil
@@ -55,39 +55,38 @@ func (r *running) watch(ctx context.Context) (int, error) {
 		case <-r.kill:
 			r.signal(syscall.SIGKILL)
 			r.expectEnd()
-		case <-r.dead:
-			r.dead = nil
+		case <-r.processEnded:
+			r.processEnded = nil
 			r.exhausted.Add(r.last)
 			r.expectEnd()
-		case <-r.given:
-			if err := r.endless(); !r.flows() {
+		case <-r.givenUp:
+			if err := r.endWait(); !r.flows() {
 				return 1, fmt.Errorf("wait for the box: %w", err)
 			}
-			r.given = nil
+			r.givenUp = nil
 			r.expectEnd()
 		}
 	}
 }
 
-// expectEnd begins to wait for the engine's word that the box has ended: its
-// process has, or was killed.
+// expectEnd begins to wait for the engine to report the end of the command: its
+// process has ended, or was killed.
 func (r *running) expectEnd() {
-	if r.given != nil {
-		return
+	if r.givenUp == nil {
+		r.givenUp, r.endWait = r.e.Expect(r.live, "report the end of a container")
 	}
-	r.given, r.endless = r.e.Expect(r.live, "report the end of a container")
 }
 
-// exit is what the box's exit code means, once all that it said has come.
+// exit returns what the command's exit code means, once all output has arrived.
 func (r *running) exit(ctx context.Context, code int) (int, error) {
 	r.reportExhaustion()
-	if r.deaf {
+	if r.outputClosed {
 		return 128 + int(syscall.SIGPIPE), nil
 	}
 	if code != 0 && r.alone() { // perhaps the reason
 		return 1, r.withoutGateway()
 	}
-	if code > 128 && r.asks == 0 && r.stopped != nil { // perhaps not the command's own end
+	if code > 128 && r.signalled == 0 && r.stopped != nil { // perhaps not the command's own end
 		switch r.e.Presence(r.live, r.box.ID) {
 		case engine.Removed:
 			return 1, errRemoved
@@ -95,18 +94,18 @@ func (r *running) exit(ctx context.Context, code int) (int, error) {
 			return 1, errors.New("wait for the box: the engine ended it")
 		}
 	}
-	if r.said != nil {
+	if r.outputEnded != nil {
 		r.output.drain(ctx.Done())
 	}
 	return code, ctx.Err()
 }
 
-// reportExhaustion reports what the box ran out of, as the kernel and the engine
-// have it.
+// reportExhaustion reports what the sandbox ran out of, according to the kernel
+// and the engine.
 func (r *running) reportExhaustion() {
-	if r.dead != nil && r.box.Held() {
+	if r.processEnded != nil && r.box.Held() {
 		select {
-		case <-r.dead: // as the engine has said
+		case <-r.processEnded: // as the engine has reported
 			r.exhausted.Add(r.last)
 		case <-time.After(time.Second):
 		}
@@ -114,25 +113,25 @@ func (r *running) reportExhaustion() {
 	if c, err := r.e.Inspect(r.live, r.box.ID); err == nil && c.OOMKilled {
 		r.exhausted.Memory = true
 	}
-	if r.exhausted != (Exhaustion{}) && r.b.Exhausted != nil {
+	if r.exhausted != (engine.Exhaustion{}) && r.b.Exhausted != nil {
 		r.b.Exhausted(r.exhausted)
 	}
 }
 
-// outputEnded ends a box whose output is closed.
-func (r *running) outputEnded(err error) {
-	r.said = nil
+// endWithOutput ends a sandbox whose output has no reader any more.
+func (r *running) endWithOutput(err error) {
+	r.outputEnded = nil
 	if err != nil && r.output.refused.Load() {
-		r.deaf = true
+		r.outputClosed = true
 		r.signal(syscall.SIGPIPE)
 		r.kill = time.After(stopGrace)
 	}
 }
 
-// ask passes a signal on. Who asks twice means it.
-func (r *running) ask(sig os.Signal) {
+// passOn passes a signal of the person's on. The second one kills.
+func (r *running) passOn(sig os.Signal) {
 	if s, ok := sig.(syscall.Signal); ok {
-		if r.asks++; r.asks > 1 {
+		if r.signalled++; r.signalled > 1 {
 			s = syscall.SIGKILL
 		}
 		r.signal(s)
@@ -141,8 +140,8 @@ func (r *running) ask(sig os.Signal) {
 
 func (r *running) signal(sig syscall.Signal) { r.e.Signal(r.live, r.box, sig) }
 
-// flows reports whether output has moved since the last look, or is about to:
-// an engine whose stream is held up does not see a box's end.
+// flows reports whether output has moved since the last call, or is about to: an
+// engine whose stream is held up does not notice the end of a container.
 func (r *running) flows() bool {
 	now := r.output.moved.Load()
 	flows := now != r.moved || r.output.writing.Load() > 0
@@ -150,14 +149,14 @@ func (r *running) flows() bool {
 	return flows
 }
 
-// resize sets the size of the box's terminal to that of ours.
+// resize gives the sandbox's terminal the size of the person's.
 func (r *running) resize() {
 	if h, w, ok := r.term.size(); ok {
 		_ = r.e.Resize(r.live, r.box.ID, h, w)
 	}
 }
 
-// alone reports a box whose gateway has ended.
+// alone reports whether the gateway has ended.
 func (r *running) alone() bool { return r.gateway != nil && r.gateway.Ended() }
 
 func (r *running) withoutGateway() error { return r.e.withoutGateway(r.live, r.box, r.gateway) }

@@ -14,6 +14,8 @@ import (
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/shims"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -46,7 +48,7 @@ func (a *app) runInBox(ctx context.Context, opts *boxOptions, plan boxPlan) erro
 	if err := b.prepare(live); err != nil {
 		return a.interrupted(ctx, err)
 	}
-	defer b.engine.Close()
+	defer b.sandbox.Close()
 	code, err := b.run(live)
 	return b.end(ctx, code, err)
 }
@@ -65,21 +67,26 @@ type boxRun struct {
 	began   bool // the command did
 
 	// From prepare on:
-	engine  *sandbox.Engine
+	sandbox *sandbox.Prepared
 	session *session.Session
 	home    string // the session's
-	conf    config.Config
-	limits  sandbox.Limits
 	ward    *warden
 
-	terminal  *wardTerminal      // nil: the command has none
-	exhausted sandbox.Exhaustion // what the box ran out of
+	terminal  *wardTerminal     // nil: the command has none
+	exhausted engine.Exhaustion // what the box ran out of
 }
 
-// prepare finds the engine, has the image made, and opens the session and its
-// warden. It leaves nothing behind when it fails.
+// prepare prepares the sandbox, and opens the session and its warden. It leaves
+// nothing behind when it fails.
 func (b *boxRun) prepare(ctx context.Context) (err error) {
-	if b.engine, err = b.app.findEngine(ctx, b.opts.sandbox); err != nil {
+	if b.home, err = b.app.Home(); err != nil {
+		return err
+	}
+	conf, err := config.Read(b.home)
+	if err != nil {
+		return err
+	}
+	if b.sandbox, err = sandbox.Prepare(ctx, b.spec(conf.Sandbox)); err != nil {
 		return err
 	}
 	defer func() {
@@ -89,19 +96,13 @@ func (b *boxRun) prepare(ctx context.Context) (err error) {
 		if b.session != nil {
 			b.session.Abandon(context.WithoutCancel(ctx))
 		}
-		b.engine.Close()
+		b.sandbox.Close()
 		if b.stop.Requested() {
 			err = session.ErrStopped
 		}
 	}()
-	if b.plan.image, err = b.engine.EnsureImage(ctx, b.plan.image, b.opts.build, b.app.stderr); err != nil {
-		return err
-	}
-	if b.home, err = b.app.Home(); err != nil {
-		return err
-	}
-	b.session, b.conf, err = b.app.openSession(ctx, sessionPlan{agent: b.plan.agent, mode: b.engine.Kind(), opts: &b.opts.sessionOptions, stop: b.stop})
-	if err != nil {
+	plan := sessionPlan{agent: b.plan.agent, mode: b.sandbox.Engine.Kind(), opts: &b.opts.sessionOptions, stop: b.stop}
+	if b.session, _, err = b.app.openSession(ctx, plan); err != nil {
 		return err
 	}
 	if err := spec.ToolConflict(b.session.Connectors(), b.plan.command[0]); err != nil {
@@ -115,7 +116,7 @@ func (b *boxRun) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	b.ward, err = startWarden(b.binary, b.home, b.engine, b.session.ID(), b.terminal)
+	b.ward, err = startWarden(b.binary, b.home, b.sandbox.Engine, b.session.ID(), b.terminal)
 	return err
 }
 
@@ -134,21 +135,11 @@ func (b *boxRun) run(ctx context.Context) (int, error) {
 		return 1, err
 	}
 	s.Sweep(ctx)
-	if _, err := b.engine.Sweep(ctx, func(id string) bool { return id == s.ID() || session.Alive(b.home, id) }); err != nil {
-		b.app.logger().Warn("leftovers of ended sessions could not be removed", "error", err)
-	}
-	if err := door.listen(ctx, s, b.engine, sockets); err != nil {
+	if err := door.listen(ctx, s, b.sandbox.Engine, sockets); err != nil {
 		return 1, err
 	}
-	box, err := b.box(ctx, door, sockets)
-	if err != nil {
-		return 1, err
-	}
-	if b.limits, err = b.app.boxLimits(ctx, b.engine, b.conf.Sandbox); err != nil {
-		return 1, err
-	}
-	box.Limits, box.Unenforced, box.Exhausted = b.limits, b.sayUnenforced, func(e sandbox.Exhaustion) { b.exhausted = e }
-	return b.engine.Run(ctx, box)
+	b.app.infof("aileron: the box may use %v ([sandbox] memory, cpus in config.toml)", b.sandbox.Limits)
+	return b.sandbox.Run(ctx, b.uplink(door, sockets))
 }
 
 // makeSocketDir makes the directory that the gateway sees.
@@ -161,25 +152,39 @@ func makeSocketDir(s *session.Session) (string, error) {
 	return dir, nil
 }
 
-// box is the box behind a door.
-func (b *boxRun) box(ctx context.Context, door door, sockets string) (sandbox.Box, error) {
-	var files []sandbox.File
-	if door.kind != unmediated {
-		var err error
-		if files, err = b.app.boxFiles(ctx, b.session, b.engine, b.plan.image); err != nil {
-			return sandbox.Box{}, err
-		}
+// spec describes the sandbox.
+func (b *boxRun) spec(conf config.Sandbox) sandbox.Spec {
+	s := sandbox.Spec{
+		Engine: b.opts.sandbox, Patience: b.app.patience(conf),
+		Image: b.plan.image, Build: b.opts.build, Progress: b.app.stderr,
+		Command: b.plan.command, Needs: b.plan.needs, Dir: b.dir, Mask: b.hide, ReadOnly: b.opts.fixed,
+		Limit: func(machine engine.Limits) engine.Limits { return boxLimits(machine, conf) },
+		Alive: func(id string) bool { return session.Alive(b.home, id) },
+		Log:   b.app.logger(),
 	}
-	return sandbox.Box{
-		Session: b.session.ID(), Image: b.plan.image, Command: b.plan.command, Needs: b.plan.needs, Dir: b.dir, Hide: b.hide,
-		Env:      append(boxEnv(b.session, b.engine.Kind(), b.plan.image, door), b.plan.env...),
+	if b.opts.proxy != "off" {
+		s.UplinkRoot = filepath.Join(b.home, "sessions")
+	}
+	return s
+}
+
+// uplink is the sandbox's way to the proxy, behind a door.
+func (b *boxRun) uplink(door door, sockets string) sandbox.Uplink {
+	u := sandbox.Uplink{
+		Session: b.session.ID(), Sockets: sockets, Binary: b.binary,
+		Env:      append(boxEnv(b.session, b.sandbox.Engine.Kind(), b.sandbox.Image, door), b.plan.env...),
 		AppendTo: []string{"JAVA_TOOL_OPTIONS"},
-		ReadOnly: b.opts.fixed, Unsealed: door.kind != sealed,
-		SocketDir: sockets, Binary: b.binary, Files: files,
-		Stdin: b.app.stdin, Stdout: b.app.child.stdout, Stderr: b.app.child.stderr,
+		Stdin:    b.app.stdin, Stdout: b.app.child.stdout, Stderr: b.app.child.stderr,
 		TTY: b.hasTerminal(), Terminal: b.noteTerminal,
 		Signals: b.signals.forward, Starting: b.signals.started, Began: func() { b.began = true },
-	}, nil
+		Unenforced: b.sayUnenforced, Exhausted: func(e engine.Exhaustion) { b.exhausted = e },
+	}
+	if door.kind != unmediated {
+		u.Trust = func(image *sandbox.ImageFS) ([]sandbox.File, error) {
+			return trustFiles(image, b.sandbox.Image, b.session.RootPEM(), shims.ToolsFile(b.session.Connectors()), b.app.logger())
+		}
+	}
+	return u
 }
 
 // hasTerminal reports whether the command in the box has the person's terminal.

@@ -9,19 +9,20 @@ import (
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // end writes down how the command in the box ended, closes the session, and
 // gives what aileron ends with.
 func (b *boxRun) end(ctx context.Context, code int, err error) error {
-	if errors.Is(err, sandbox.ErrInterrupted) {
+	if errors.Is(err, engine.ErrInterrupted) {
 		b.signals.interrupt()
 	}
 	if err = boxMend(err); failedPreflight(err) {
 		b.session.RecordDisabled(context.WithoutCancel(ctx), reasonPreflight, oneLine(err))
 	}
 	var bad *sandbox.CommandError
-	left := errors.Is(err, sandbox.ErrLeft)
+	left := errors.Is(err, engine.ErrLeft)
 	stopped := b.stopped(ctx, err)
 	switch {
 	case stopped && b.began:
@@ -35,7 +36,7 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 	if !stopped {
 		cause = causeOf(ctx, err)
 	}
-	exhausted := exhaustedCause(b.exhausted, b.limits, code)
+	exhausted := exhaustedCause(b.exhausted, b.sandbox.Limits, code)
 	if exhausted != "" {
 		cause += "; " + exhausted
 	}
@@ -55,10 +56,10 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 		_ = b.app.exitCode(err) // says it; the code is a shell's
 		return exitError{bad.Code}
 	case left && ctx.Err() != nil:
-		b.app.infof("aileron: interrupted; %s still has some of the box, which aileron's warden removes when it can", b.engine.Kind())
+		b.app.infof("aileron: interrupted; %s still has some of the box, which aileron's warden removes when it can", b.sandbox.Engine.Kind())
 		return exitError{interruptedCode}
 	case left:
-		return hint.New(err, "start %s again: the next session, or aileron sandbox prune, removes what is left", b.engine.Kind())
+		return hint.New(err, "start %s again: the next session, or aileron sandbox prune, removes what is left", b.sandbox.Engine.Kind())
 	case err != nil:
 		return b.app.interrupted(ctx, err)
 	case code != 0:
@@ -71,7 +72,7 @@ func (b *boxRun) end(ctx context.Context, code int, err error) error {
 // of a command which has begun is a cancelled context, and a start that is
 // broken off fails in any step of it.
 func (b *boxRun) stopped(ctx context.Context, err error) bool {
-	if !b.stop.Requested() || ctx.Err() != nil || errors.Is(err, sandbox.ErrLeft) || failedPreflight(err) {
+	if !b.stop.Requested() || ctx.Err() != nil || errors.Is(err, engine.ErrLeft) || failedPreflight(err) {
 		return false
 	}
 	return err == nil || !b.began || errors.Is(err, context.Canceled)

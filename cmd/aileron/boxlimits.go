@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -10,12 +9,8 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-// boxLimits returns the limits of a box on an engine, and prints them.
-func (a *app) boxLimits(ctx context.Context, engine *sandbox.Engine, conf config.Sandbox) (sandbox.Limits, error) {
-	machine, err := engine.Machine(ctx)
-	if err != nil {
-		return sandbox.Limits{}, err
-	}
+// boxLimits returns the limits of a box on a machine.
+func boxLimits(machine engine.Limits, conf config.Sandbox) engine.Limits {
 	limits := sandbox.Share(machine)
 	if conf.Memory != nil {
 		limits.Memory = int64(*conf.Memory)
@@ -23,20 +18,18 @@ func (a *app) boxLimits(ctx context.Context, engine *sandbox.Engine, conf config
 	if conf.CPUs != nil {
 		limits.CPUs = float64(*conf.CPUs)
 	}
-	limits = limits.Within(machine)
-	a.infof("aileron: the box may use %v ([sandbox] memory, cpus in config.toml)", limits)
-	return limits, nil
+	return limits.Within(machine)
 }
 
 // sayUnenforced warns of limits that do not hold.
 func (b *boxRun) sayUnenforced(limits []string) {
 	b.app.infof("aileron: warning: [sandbox] %s not enforced: %s has no control group of its own for this box (rootless engines need delegated cgroups of version 2)",
-		strings.Join(limits, ", "), b.engine.Kind())
+		strings.Join(limits, ", "), b.sandbox.Engine.Kind())
 }
 
 // exhaustedCause is how a box ended that ran out of something, with code; ""
 // for one that did not.
-func exhaustedCause(e sandbox.Exhaustion, limits sandbox.Limits, code int) string {
+func exhaustedCause(e engine.Exhaustion, limits engine.Limits, code int) string {
 	var causes []string
 	if e.Memory {
 		what := "a process of the box"

@@ -35,14 +35,11 @@ type door struct {
 // sealed: a reviewer must not learn it from a row alone.
 func (b *boxRun) openDoor(ctx context.Context) (door, error) {
 	if b.opts.proxy == "off" {
-		b.app.infof("aileron: NOT MEDIATED: --sandbox-proxy=off gives the box the network of %s; it gets no credential, and nothing that it sends is judged or written down", b.engine.Kind())
+		b.app.infof("aileron: NOT MEDIATED: --sandbox-proxy=off gives the box the network of %s; it gets no credential, and nothing that it sends is judged or written down", b.sandbox.Engine.Kind())
 		return door{kind: unmediated}, nil
 	}
-	ok, why, err := b.engine.Sealable(ctx, b.plan.image, b.session.Dir())
-	if err != nil {
-		return door{}, err
-	}
-	if ok {
+	why := b.sandbox.Unsealable
+	if b.sandbox.Sealed {
 		return door{kind: sealed, proxyURL: "http://127.0.0.1:3128", apiHost: proxy.APIHost, apiURL: "http://" + proxy.APIHost + "/v1"}, nil
 	}
 	if b.opts.proxy == "on" {

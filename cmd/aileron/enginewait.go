@@ -7,10 +7,11 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // findEngine finds an engine of a kind, with the patience that is configured
-// for it, and shows what it is waited for.
+// for it.
 func (a *app) findEngine(ctx context.Context, kind string) (*sandbox.Engine, error) {
 	home, err := a.Home()
 	if err != nil {
@@ -20,7 +21,13 @@ func (a *app) findEngine(ctx context.Context, kind string) (*sandbox.Engine, err
 	if err != nil {
 		return nil, err
 	}
-	return sandbox.Patience{Limit: time.Duration(conf.Sandbox.EngineTimeout), Report: a.newWaitLine().report}.Find(ctx, kind)
+	return sandbox.Find(ctx, kind, a.patience(conf.Sandbox))
+}
+
+// patience is the patience that is configured for engines. It shows what one is
+// waited for.
+func (a *app) patience(conf config.Sandbox) engine.Patience {
+	return engine.Patience{Limit: time.Duration(conf.EngineTimeout), Report: a.newWaitLine().report}
 }
 
 // waitLine shows the waits for an engine: on a terminal one line that is
@@ -37,7 +44,7 @@ const laterWaits = 10 * time.Second
 func (a *app) newWaitLine() *waitLine { return &waitLine{app: a} }
 
 // report shows a wait. The engine calls it for one wait at a time.
-func (l *waitLine) report(w sandbox.Wait) {
+func (l *waitLine) report(w engine.Wait) {
 	text := fmt.Sprintf("aileron: waiting for %s to %s (%v; Ctrl-C ends it)", w.Engine, w.Step, w.For.Truncate(time.Second))
 	switch {
 	case w.Over:

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 func TestWaitsAreFewLinesWhereThereIsNoTerminal(t *testing.T) {
@@ -16,9 +16,9 @@ func TestWaitsAreFewLinesWhereThereIsNoTerminal(t *testing.T) {
 		takes int
 	}{{"make a container", 4}, {"start the gateway", 5}, {"start a container", 12}} {
 		for s := 2; s <= wait.takes; s++ {
-			line.report(sandbox.Wait{Engine: "podman", Step: wait.step, For: time.Duration(s) * time.Second})
+			line.report(engine.Wait{Engine: "podman", Step: wait.step, For: time.Duration(s) * time.Second})
 		}
-		line.report(sandbox.Wait{Engine: "podman", Step: wait.step, Over: true})
+		line.report(engine.Wait{Engine: "podman", Step: wait.step, Over: true})
 	}
 	want := "aileron: waiting for podman to make a container (2s; Ctrl-C ends it)\n" +
 		"aileron: waiting for podman to start a container (10s; Ctrl-C ends it)\n"

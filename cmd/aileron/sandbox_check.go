@@ -75,7 +75,7 @@ func (a *app) checkSandbox(ctx context.Context, opts *boxOptions, name string) e
 	if err := a.canTrust(ctx, engine, image); err != nil && !errors.As(err, &untrusted) {
 		return err
 	}
-	found, err := engine.Check(ctx, sandbox.Box{Image: image, Command: []string{command}, Needs: needs, Dir: dir, Hide: hide})
+	found, err := engine.Check(ctx, sandbox.Spec{Image: image, Command: []string{command}, Needs: needs, Dir: dir, Mask: hide})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // needEngine skips where no engine runs, but for CI.
@@ -14,7 +15,7 @@ func needEngine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: needs an engine")
 	}
-	e, err := sandbox.Find(t.Context(), "podman")
+	e, err := sandbox.Find(t.Context(), "podman", engine.Patience{})
 	switch {
 	case err == nil:
 		e.Close()

@@ -7,49 +7,41 @@ import (
 	"log/slog"
 
 	"github.com/ALRubinger/aileron/ca"
-	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
-	"github.com/ALRubinger/aileron/shims"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 const toolsFile = "/etc/aileron/tools.txt"
 
-// boxFiles returns what goes into the box before it starts: the session's CA
-// wherever some runtime looks for roots, and the list of tools that tells the
-// agent what it may do. All of it is public.
-func (a *app) boxFiles(
-	ctx context.Context, s *session.Session, engine *sandbox.Engine, image sandbox.Image,
-) ([]sandbox.File, error) {
-	return trustFiles(ctx, engine, image, s.RootPEM(), shims.ToolsFile(s.Connectors()), a.logger())
-}
-
 // canTrust checks whether an image could be made to trust a session. Its errors
-// are those of trustFiles.
-func (a *app) canTrust(ctx context.Context, engine *sandbox.Engine, image sandbox.Image) error {
+// are those of trustFiles, and a sandbox.ArchitectureError if the image is made
+// for other machines.
+func (a *app) canTrust(ctx context.Context, e *sandbox.Engine, image sandbox.Image) error {
 	trial, err := ca.NewSession(ca.Options{Session: "check"})
 	if err != nil {
 		return err
 	}
-	_, err = trustFiles(ctx, engine, image, trial.RootPEM(), nil, a.logger())
+	opened, err := e.OpenImage(ctx, image)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	_, err = trustFiles(opened, image, trial.RootPEM(), nil, a.logger())
 	return err
 }
 
-// trustFiles returns the files that make an image trust a root. The error is a
-// trust.Error if the image stands in the way, and a sandbox.ArchitectureError
-// if it is made for other machines.
+// trustFiles returns what is put into an image's container before it starts: a
+// root wherever some runtime looks for roots, and the list of tools from which
+// the agent learns what it may do. All of it is public. The error is a
+// trust.Error if the image stands in the way.
 func trustFiles(
-	ctx context.Context, engine *sandbox.Engine, image sandbox.Image, root, tools []byte, log *slog.Logger,
+	opened *sandbox.ImageFS, image sandbox.Image, root, tools []byte, log *slog.Logger,
 ) ([]sandbox.File, error) {
-	opened, err := engine.OpenImage(ctx, image)
-	if err != nil {
-		return nil, err
-	}
-	defer opened.Close()
 	files, err := trust.Install(opened, root, trust.Options{
 		Getenv: opened.Getenv, Mounted: sandbox.Mounted(), Extra: []trust.File{{Path: toolsFile, Data: tools}}, Log: log,
 	})
-	if blamed, ok := errors.AsType[*trust.Error](err); ok && errors.Is(err, sandbox.ErrEngine) {
+	if blamed, ok := errors.AsType[*trust.Error](err); ok && errors.Is(err, engine.ErrEngine) {
 		return nil, blamed.Cause // the engine's fault, not the image's
 	}
 	if err != nil {

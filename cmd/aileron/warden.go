@@ -14,6 +14,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/procid"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // A box outlives an aileron that was killed: its containers belong to the
@@ -33,9 +34,9 @@ const dismissed = "."
 
 // startWarden starts the warden of a session's box. terminal is nil where the
 // box has none.
-func startWarden(binary, home string, engine *sandbox.Engine, session string, terminal *wardTerminal) (*warden, error) {
-	cmd := exec.Command(binary, "--home", home, "sandbox", "warden", "--sandbox", engine.Kind(), "--session", session, "--service", engine.Service()) //nolint:gosec,noctx // our own file; it must outlive us
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}                                                                                              // a signal for our process group is not for it
+func startWarden(binary, home string, e *sandbox.Engine, session string, terminal *wardTerminal) (*warden, error) {
+	cmd := exec.Command(binary, "--home", home, "sandbox", "warden", "--sandbox", e.Kind(), "--session", session, "--service", e.Service()) //nolint:gosec,noctx // our own file; it must outlive us
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}                                                                                    // a signal for our process group is not for it
 	if terminal != nil {
 		cmd.Args = append(cmd.Args, "--terminal")
 		cmd.ExtraFiles = []*os.File{wardTTY - 3: terminal.tty, wardRecord - 3: terminal.record}
@@ -125,10 +126,10 @@ const (
 
 // sweepBoxes removes what ended sessions left, and returns how many containers
 // of this one were there.
-func sweepBoxes(ctx context.Context, home, engine, ended string) (int, error) {
+func sweepBoxes(ctx context.Context, home, kind, ended string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
-	e, err := sandbox.Find(ctx, engine)
+	e, err := sandbox.Find(ctx, kind, engine.Patience{})
 	if err != nil {
 		return 0, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 //go:embed testdata
@@ -62,8 +63,8 @@ func Agent(name string) Image {
 
 // ensure builds an image of aileron's own, as aileron does.
 func ensure(img sandbox.Image) func(context.Context, *Store, string) ([]byte, error) {
-	return func(ctx context.Context, _ *Store, engine string) ([]byte, error) {
-		e, err := sandbox.Find(ctx, engine)
+	return func(ctx context.Context, _ *Store, kind string) ([]byte, error) {
+		e, err := sandbox.Find(ctx, kind, engine.Patience{})
 		if err != nil {
 			return nil, err
 		}

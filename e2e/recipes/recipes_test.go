@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// engine is a podman and a docker whose images are names in a file: what is
+// stub is a podman and a docker whose images are names in a file: what is
 // tried here is which images are built, where, and what is said.
-const engine = `#!/bin/sh
+const stub = `#!/bin/sh
 me=$(basename "$0"); store=$STORES/$me
 echo "$me $*" >>"$STORES/calls"
 case "$1 $2" in
@@ -39,7 +39,7 @@ func engines(t *testing.T, images ...string) string {
 		if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "bin", name), []byte(engine), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "bin", name), []byte(stub), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(append(images, ""), "\n")), 0o600); err != nil {

@@ -199,7 +199,8 @@ func (s *podmanService) stop() {
 func podmanConf() []byte {
 	var b strings.Builder
 	files, procs := hardLimits()
-	fmt.Fprintf(&b, "[containers]\ndefault_ulimits = [\"nofile=%d:%d\", \"nproc=%d:%d\"]\n[engine]\n", files, files, procs, procs)
+	fmt.Fprintf(&b, "[containers]\ndefault_ulimits = [\"nofile=%d:%d\", \"nproc=%d:%d\"]\n", files, files, procs, procs)
+	b.WriteString("[engine]\n")
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		b.WriteString("cgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n")
 	}

@@ -1,0 +1,167 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"github.com/ALRubinger/aileron/sandbox/engine"
+)
+
+// Spec describes a sandbox: the command, its image and its project, and the
+// engine that is to run it.
+type Spec struct {
+	Engine   string          // podman, docker, or auto for the first that responds
+	Patience engine.Patience // for the engine
+
+	Image    Image
+	Build    string    // when the image is built: auto, always or never
+	Progress io.Writer // gets the output of a build
+
+	Command []string
+	Needs   []string // commands that the image must have besides
+	Dir     string   // the project; at Workspace in the sandbox
+	Mask    []string // directories below Dir that are empty in the sandbox
+	// ReadOnly keeps the command from changing the image's files: it may write
+	// to the project, its home, /tmp, /var/tmp and /run.
+	ReadOnly bool
+	// Limit returns the limits of the sandbox on a machine; nil is no limit.
+	Limit func(machine engine.Limits) engine.Limits
+
+	// UplinkRoot is a directory of this host that will have the sockets of the
+	// [Uplink] somewhere below. "" is for a sandbox without an uplink, which is
+	// not sealed.
+	UplinkRoot string
+	// Alive reports whether a session lives. The containers of others are
+	// removed.
+	Alive func(session string) bool
+	// Log gets a warning about containers that could not be removed.
+	Log *slog.Logger
+}
+
+// Prepared is a sandbox that can be run on an engine.
+type Prepared struct {
+	Engine *Engine
+	Image  Image         // its id is that of what will run
+	Limits engine.Limits // what the command may use
+
+	// Sealed reports whether the uplink is the only way out of the sandbox. Where
+	// it is not, the sandbox has the engine's own network, and Unsealable is the
+	// reason, for people; it is "" without an uplink.
+	Sealed     bool
+	Unsealable string
+
+	spec Spec
+}
+
+// Prepare finds the engine, looks up or builds the image, removes what sessions
+// that were killed have left, and finds out whether the sandbox can be sealed.
+// No container remains. The caller closes what is returned.
+func Prepare(ctx context.Context, s Spec) (_ *Prepared, err error) {
+	e, err := Find(ctx, s.Engine, s.Patience)
+	if err != nil {
+		return nil, err
+	}
+	p := &Prepared{Engine: e, spec: s}
+	defer func() {
+		if err != nil {
+			e.Close()
+		}
+	}()
+	if p.Image, err = e.EnsureImage(ctx, s.Image, s.Build, s.Progress); err != nil {
+		return nil, err
+	}
+	if _, err := e.Sweep(ctx, s.Alive); err != nil {
+		s.Log.Warn("leftovers of ended sessions could not be removed", "error", err)
+	}
+	if s.UplinkRoot != "" {
+		if p.Sealed, p.Unsealable, err = e.sealable(ctx, p.Image, s.UplinkRoot); err != nil {
+			return nil, err
+		}
+	}
+	if s.Limit != nil {
+		machine, err := e.machine(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.Limits = s.Limit(machine)
+	}
+	return p, nil
+}
+
+// Close releases the engine.
+func (p *Prepared) Close() { p.Engine.Close() }
+
+// Uplink is how a sandbox reaches the proxy of its session, and how its command
+// reaches the person who runs it.
+type Uplink struct {
+	Session string // names and labels the containers
+	// Sockets is the directory of proxy.sock and redirect.sock, at which all that
+	// a sealed sandbox sends ends. Only its gateway sees it.
+	Sockets string
+	Binary  string // a static aileron, for the gateway
+
+	Env      []string // what the command needs to use the proxy
+	AppendTo []string // names of Env: ours is appended to the image's own value, after a space
+	Files    []File   // put into the sandbox before its command starts
+	// Trust, when set, returns more of them: those by which the image's programs
+	// trust the proxy. It is called before anything is made.
+	Trust func(image *ImageFS) ([]File, error)
+
+	Stdin   io.Reader // nil: none
+	Stdout  io.Writer
+	Stderr  io.Writer // with a TTY, Stdout gets all
+	TTY     bool      // Stdin and Stdout are terminals
+	Signals <-chan os.Signal
+
+	// Starting, when set, is called when the command is about to begin. From
+	// then on Signals are passed on, and end a start that hangs, with
+	// engine.ErrInterrupted; before, only ctx ends the preparation.
+	Starting func()
+	// Began, when set, is called when the command has begun: from then on Run
+	// returns the command's exit code when ctx ends.
+	Began func()
+	// Terminal, when set, is called when what restores the person's terminal
+	// changes, before it does: a process that outlives this one can do it.
+	Terminal func(TerminalState)
+	// Unenforced, when set, is called before the command has written anything
+	// when the kernel does not enforce the limits that are named.
+	Unenforced func(limits []string)
+	// Exhausted, when set, is called at the end of a sandbox that ran out of
+	// something.
+	Exhausted func(engine.Exhaustion)
+}
+
+// Run runs the sandbox from its creation to its removal and returns the
+// command's exit code, 128+N when signal N ended it. When ctx ends, the command
+// is stopped. The error is about the sandbox, never about the command's work: it
+// is what ended the sandbox when the command did not. It is engine.ErrLeft when
+// containers are left, which happens only where their engine went away; a
+// [CommandError] or an [ImageError] when the image cannot run the command; a
+// [ProjectError] when the project has what no sandbox may see.
+func (p *Prepared) Run(ctx context.Context, u Uplink) (code int, err error) {
+	b := box{Spec: p.spec, Uplink: u, Limits: p.Limits, Unsealed: !p.Sealed}
+	b.Image = p.Image
+	if u.Trust != nil {
+		image, err := p.Engine.OpenImage(ctx, p.Image)
+		if err != nil {
+			return 1, err
+		}
+		files, err := u.Trust(image)
+		image.Close()
+		if err != nil {
+			return 1, err
+		}
+		b.Files = append(b.Files, files...)
+	}
+	return p.Engine.run(ctx, b)
+}
+
+// File is one file, or directory, that is put into a sandbox before it starts.
+type File struct {
+	Path string
+	Mode fs.FileMode
+	Data []byte
+}
