@@ -105,7 +105,7 @@ func TestDamageAndChangesAreLogged(t *testing.T) {
 	r.Damaged(nil)
 	r.Broken(audit.Row{ID: "01BROKEN", Event: audit.EventBroken, Reason: "rows_missing"})
 	for _, want := range []string{
-		"level=ERROR msg=\"the audit log is damaged: requests are refused; end this session, then run: aileron audit recover\" row=7",
+		"level=ERROR msg=\"the audit log is damaged: requests are refused;", " row=7 ",
 		"level=WARN msg=\"the audit log can be read again: requests are served\"",
 		"audit_id=01BROKEN reason=rows_missing",
 	} {
@@ -118,14 +118,14 @@ func TestDamageAndChangesAreLogged(t *testing.T) {
 // What to do depends on why the log cannot be written.
 func TestAnOutageNamesItsRemedy(t *testing.T) {
 	for _, c := range []struct {
-		name             string
-		err              error
-		hint, line, loss string
+		name       string
+		err        error
+		hint, loss string
 	}{
-		{"locked", locked(t), "end it and try again", "end it and try again", "end the process that holds a lock on audit.db"},
-		{"damaged", damaged(t), "aileron audit recover", "aileron audit recover", "aileron audit recover"},
-		{"newer", &audit.SchemaError{}, "use the aileron that wrote it", "use the aileron that wrote it", "the next command of the aileron"},
-		{"disk full", errors.New("disk full"), "", "", "free space on the disk of /h"},
+		{"locked", locked(t), "end it and try again", "end the process that holds a lock on audit.db"},
+		{"damaged", damaged(t), "aileron audit recover", "aileron audit recover"},
+		{"newer", &audit.SchemaError{}, "use the aileron that wrote it", "the next command of the aileron"},
+		{"disk full", errors.New("disk full"), "", "free space on the disk of /h"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := hint.Of(auditlog.Hint(c.err)); !strings.Contains(got, c.hint) || (got == "") != (c.hint == "") {
@@ -133,10 +133,11 @@ func TestAnOutageNamesItsRemedy(t *testing.T) {
 			}
 			r, out := reporting()
 			r.Outage(audit.Outage{Err: c.err})
-			if got := out.String(); !strings.Contains(got, c.line) || strings.Contains(got, "hint=") != (c.line != "") {
-				t.Errorf("the line of %v is %q, want the hint %q", c.err, got, c.line)
+			if got := out.String(); !strings.Contains(got, c.hint) || strings.Contains(got, "hint=") != (c.hint != "") {
+				t.Errorf("the line of %v is %q, want the hint %q", c.err, got, c.hint)
 			}
-			if err := auditlog.LossHint(&audit.LostError{Kept: 1, Err: c.err}, "/h"); !strings.Contains(hint.Of(err), c.loss) {
+			err := auditlog.LossHint(&audit.LostError{Kept: 1, Err: c.err}, "/h")
+			if !strings.Contains(hint.Of(err), c.loss) {
 				t.Errorf("the hint of lost rows is %q, want %q", hint.Of(err), c.loss)
 			}
 		})

@@ -15,26 +15,16 @@ import (
 	"github.com/ALRubinger/aileron/internal/unixsocket"
 )
 
-// serveControl serves the owner's endpoints on sessions/<id>/control.sock. No box
-// ever sees this socket; its mode is what guards it. While the session is
-// still being opened only the stop is served.
+// serveControl serves the owner's endpoints on sessions/<id>/control.sock. No
+// sandbox ever sees this socket; its mode is what guards it. While the session
+// is still being opened only the stop is served.
 func (s *Session) serveControl() error {
 	path := filepath.Join(s.dir, "control.sock")
 	l, err := unixsocket.Listen(path, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the control socket: %w", err)
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", s.whenReady(func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, map[string]string{"status": "ok"}) }))
-	mux.HandleFunc("GET /v1/session", s.whenReady(func(w http.ResponseWriter, _ *http.Request) { answer(w, 200, s.plane.Describe()) }))
-	mux.HandleFunc("POST /v1/session/stop", s.controlStop)
-	mux.HandleFunc("GET /v1/audit", s.whenReady(s.controlAudit))
-	mux.HandleFunc("GET /v1/audit/{id}", s.whenReady(s.controlAuditRow))
-	mux.HandleFunc("GET /v1/vault/status", s.whenReady(func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, 200, map[string]bool{"initialised": s.vault.Initialised(), "locked": !s.vault.Unlocked() || s.vault.LockedForAll()})
-	}))
-	mux.HandleFunc("POST /v1/vault/unlock", s.whenReady(s.controlUnlock))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: nil}
+	server := &http.Server{Handler: s.controlHandler(), ReadHeaderTimeout: 5 * time.Second, ErrorLog: nil}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -52,6 +42,19 @@ func (s *Session) serveControl() error {
 	return nil
 }
 
+// controlHandler returns the endpoints of the control socket.
+func (s *Session) controlHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.whenReady(s.controlHealth))
+	mux.HandleFunc("GET /v1/session", s.whenReady(s.controlDescription))
+	mux.HandleFunc("POST /v1/session/stop", s.controlStop)
+	mux.HandleFunc("GET /v1/audit", s.whenReady(s.controlAudit))
+	mux.HandleFunc("GET /v1/audit/{id}", s.whenReady(s.controlAuditRow))
+	mux.HandleFunc("GET /v1/vault/status", s.whenReady(s.controlVault))
+	mux.HandleFunc("POST /v1/vault/unlock", s.whenReady(s.controlUnlock))
+	return mux
+}
+
 // whenReady refuses requests while the session is still being opened.
 func (s *Session) whenReady(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -59,15 +62,23 @@ func (s *Session) whenReady(serve http.HandlerFunc) http.HandlerFunc {
 		case <-s.ready:
 			serve(w, r)
 		default:
-			answerError(w, http.StatusServiceUnavailable, "unavailable", "starting", "the session is still starting")
+			respondError(w, http.StatusServiceUnavailable, "unavailable", "starting", "the session is still starting")
 		}
 	}
 }
 
-// controlStop ends the session once the response has been sent: the end does
-// not wait for it.
+func (s *Session) controlHealth(w http.ResponseWriter, _ *http.Request) {
+	respond(w, 200, map[string]string{"status": "ok"})
+}
+
+func (s *Session) controlDescription(w http.ResponseWriter, _ *http.Request) {
+	respond(w, 200, s.plane.Describe())
+}
+
+// controlStop requests the end of the session once the response has been sent:
+// the end does not wait for the client.
 func (s *Session) controlStop(w http.ResponseWriter, _ *http.Request) {
-	answer(w, 202, map[string]string{"status": "stopping"})
+	respond(w, 202, map[string]string{"status": "stopping"})
 	_ = http.NewResponseController(w).Flush() // the client may be gone
 	s.opts.Stop.Request()
 }
@@ -75,10 +86,10 @@ func (s *Session) controlStop(w http.ResponseWriter, _ *http.Request) {
 func (s *Session) controlAuditRow(w http.ResponseWriter, r *http.Request) {
 	row, err := s.audit.Get(r.Context(), r.PathValue("id"))
 	if err != nil {
-		answerError(w, 404, "invalid_request", "not_found", "there is no such audit row")
+		respondError(w, 404, "invalid_request", "not_found", "there is no such audit row")
 		return
 	}
-	answer(w, 200, row)
+	respond(w, 200, row)
 }
 
 func (s *Session) controlAudit(w http.ResponseWriter, r *http.Request) {
@@ -86,20 +97,25 @@ func (s *Session) controlAudit(w http.ResponseWriter, r *http.Request) {
 	if raw := r.URL.Query().Get("limit"); raw != "" {
 		n, err := strconv.Atoi(raw)
 		if err != nil || n < 0 {
-			answerError(w, 400, "invalid_request", "malformed_request", "limit is not a number")
+			respondError(w, 400, "invalid_request", "malformed_request", "limit is not a number")
 			return
 		}
 		limit = n
 	}
 	rows, err := s.audit.List(r.Context(), audit.Filter{Session: s.id, Limit: limit, Newest: true})
 	if err != nil {
-		answerError(w, 503, "unavailable", "audit_unavailable", "the audit log cannot be read")
+		respondError(w, 503, "unavailable", "audit_unavailable", "the audit log cannot be read")
 		return
 	}
 	if rows == nil {
 		rows = []audit.Row{}
 	}
-	answer(w, 200, rows)
+	respond(w, 200, rows)
+}
+
+func (s *Session) controlVault(w http.ResponseWriter, _ *http.Request) {
+	locked := !s.vault.Unlocked() || s.vault.LockedForAll()
+	respond(w, 200, map[string]bool{"initialised": s.vault.Initialised(), "locked": locked})
 }
 
 // controlUnlock opens the vault of a running session again after a lock.
@@ -108,18 +124,20 @@ func (s *Session) controlUnlock(w http.ResponseWriter, r *http.Request) {
 		Passphrase string `json:"passphrase"`
 	}
 	if err := json.NewDecoder(io.LimitReader(r.Body, 64<<10)).Decode(&body); err != nil {
-		answerError(w, 400, "invalid_request", "malformed_request", "the body is not {\"passphrase\":…}")
+		respondError(w, 400, "invalid_request", "malformed_request", "the body is not {\"passphrase\":…}")
 		return
 	}
 	if err := s.vault.Unlock([]byte(body.Passphrase)); err != nil {
-		answerError(w, 403, "capability_denied", "vault_locked", "the passphrase is wrong")
+		respondError(w, 403, "capability_denied", "vault_locked", "the passphrase is wrong")
 		return
 	}
 	s.loader.refresh(r.Context(), true)
-	answer(w, 200, map[string]bool{"locked": false})
+	respond(w, 200, map[string]bool{"locked": false})
 }
 
-func answer(w http.ResponseWriter, status int, v any) {
+// respond writes a response with v as JSON. It is written whole, with its
+// length: the client can tell that it was not cut short.
+func respond(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte("{}")
@@ -130,8 +148,9 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-func answerError(w http.ResponseWriter, status int, class, reason, message string) {
-	answer(w, status, map[string]any{"error": map[string]any{
+// respondError writes an error of CONTRACT section 4.
+func respondError(w http.ResponseWriter, status int, class, reason, message string) {
+	respond(w, status, map[string]any{"error": map[string]any{
 		"class": class, "message": message, "requested": "", "granted": []string{}, "audit_id": "",
 		"retriable": false, "details": map[string]string{"reason": reason},
 	}})

@@ -23,9 +23,8 @@ func TestTheControlSocketShowsTheNewestRowsOfItsSession(t *testing.T) {
 	s := open(t, newOptions(t))
 	for i := range 5 {
 		for _, id := range []string{s.ID(), "01THEIRS"} {
-			if _, err := s.audit.Append(t.Context(), audit.Row{Event: audit.EventProxyStarted, SessionID: id, Status: i}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := s.audit.Append(t.Context(), audit.Row{Event: audit.EventProxyStarted, SessionID: id, Status: i})
+			fatal(t, err)
 		}
 	}
 	raw, err := call(t, s, "GET", "/v1/audit?limit=2", "")
@@ -42,7 +41,9 @@ func TestTheControlSocketShowsTheNewestRowsOfItsSession(t *testing.T) {
 	if raw, err := call(t, s, "GET", "/v1/audit/"+list[0].ID, ""); err != nil || !strings.Contains(raw, list[0].ID) {
 		t.Errorf("GET /v1/audit/{id}: %s, %v", raw, err)
 	}
-	for path, want := range map[string]string{"/v1/audit?limit=-1": "400", "/v1/audit?limit=x": "400", "/v1/audit/01NONE": "404"} {
+	for path, want := range map[string]string{
+		"/v1/audit?limit=-1": "400", "/v1/audit?limit=x": "400", "/v1/audit/01NONE": "404",
+	} {
 		if _, err := call(t, s, "GET", path, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("GET %s: %v, want a refusal with %s", path, err, want)
 		}
@@ -55,13 +56,14 @@ func TestASessionThatStartsRefusesAllButItsStop(t *testing.T) {
 	s := newSession(newOptions(t))
 	s.dir = filepath.Join(sessionsDir(s.opts.Home), s.id)
 	fatal(t, s.makeDir(t.Context()))
-	defer s.release() //nolint:errcheck // it has no log
+	defer s.release()
 	for _, path := range []string{"/healthz", "/v1/session", "/v1/audit", "/v1/audit/01X", "/v1/vault/status"} {
 		if _, err := call(t, s, "GET", path, ""); err == nil || !strings.Contains(err.Error(), "503") {
 			t.Errorf("GET %s: %v, want a refusal with 503", path, err)
 		}
 	}
-	if err := Unlock(t.Context(), s.opts.Home, s.id, []byte(testPassphrase)); err == nil || !strings.Contains(err.Error(), "503") {
+	err := Unlock(t.Context(), s.opts.Home, s.id, []byte(testPassphrase))
+	if err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("Unlock: %v, want a refusal with 503", err)
 	}
 	out, err := call(t, s, "POST", "/v1/session/stop", "{}")
@@ -120,7 +122,8 @@ func TestAVaultIsUnlockedForARunningSession(t *testing.T) {
 		t.Errorf("locked: the vault is %s, want %s", got, want)
 	}
 	fatal(t, s.vault.SetLocked(false))
-	if err := Unlock(t.Context(), o.Home, s.ID(), []byte("wrong horse")); err == nil || !strings.Contains(err.Error(), "403") {
+	err := Unlock(t.Context(), o.Home, s.ID(), []byte("wrong horse"))
+	if err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("a wrong passphrase: %v, want a refusal with 403", err)
 	}
 	fatal(t, Unlock(t.Context(), o.Home, s.ID(), []byte(testPassphrase)))

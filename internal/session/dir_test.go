@@ -10,7 +10,9 @@ import (
 
 func TestASessionsFilesAreItsOwners(t *testing.T) {
 	s := open(t, newOptions(t))
-	for name, want := range map[string]os.FileMode{"": 0o700, "control.sock": 0o600, "session.json": 0o600, "lock": 0o600} {
+	for name, want := range map[string]os.FileMode{
+		"": 0o700, "control.sock": 0o600, "session.json": 0o600, "lock": 0o600,
+	} {
 		info, err := os.Stat(filepath.Join(s.Dir(), name))
 		if err != nil || info.Mode().Perm() != want {
 			t.Errorf("%q: %v, %v; want %v", name, info.Mode(), err, want)
@@ -57,7 +59,7 @@ func TestASessionThatWasSweptBeforeItsLockHasADirectory(t *testing.T) {
 	fatal(t, os.Rename(dir, filepath.Join(t.TempDir(), "swept")))
 	_ = sweep.Close()
 	fatal(t, <-made)
-	defer s.release() //nolint:errcheck // it has no log
+	defer s.release()
 	if _, err := os.Stat(filepath.Join(dir, "session.json")); err != nil || !Alive(s.opts.Home, s.id) {
 		t.Errorf("its description: %v; alive: %v", err, Alive(s.opts.Home, s.id))
 	}

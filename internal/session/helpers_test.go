@@ -59,7 +59,8 @@ func bind(t *testing.T, o Options, identities ...string) {
 		fatal(t, err)
 		secret, err := vault.NewSecret([]byte(testToken))
 		fatal(t, err)
-		fatal(t, o.Vault.Bind(vault.Binding{Name: name, Kind: "bearer", Connector: string(githubFQN), Identity: identity}, secret))
+		b := vault.Binding{Name: name, Kind: "bearer", Connector: string(githubFQN), Identity: identity}
+		fatal(t, o.Vault.Bind(b, secret))
 	}
 	o.Vault.Lock()
 }

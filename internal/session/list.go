@@ -64,7 +64,7 @@ func (l Lister) Find(ctx context.Context, id string) (State, error) {
 			return l.withOpen(ctx, s)
 		}
 	}
-	return State{}, hint.New(&NotFoundError{}, "aileron session list shows the ids")
+	return State{}, hint.New(&NotFoundError{}, "see the ids with: aileron session list")
 }
 
 // NotFoundError is returned for an id that no session has.

@@ -23,7 +23,9 @@ import (
 // The steps of [Open], in their order.
 
 func newSession(opts Options) *Session {
-	return &Session{opts: opts.withDefaults(), id: audit.NewID(), vault: opts.Vault, start: time.Now(), ready: make(chan struct{})}
+	return &Session{
+		opts: opts.withDefaults(), id: audit.NewID(), vault: opts.Vault, start: time.Now(), ready: make(chan struct{}),
+	}
 }
 
 // makeToken makes the secret by which clients of a listener that proves nothing
@@ -40,7 +42,7 @@ func (s *Session) makeToken(context.Context) error {
 // noteHome remembers which directory the home is, see homeMissing.
 func (s *Session) noteHome(context.Context) (err error) {
 	if s.home, err = os.Stat(s.opts.Home); err != nil {
-		return fmt.Errorf("look at the home: %w", err)
+		return fmt.Errorf("check the home: %w", err)
 	}
 	return nil
 }

@@ -17,18 +17,30 @@ type Options struct {
 	Agent string // name of the command; "" for the proxy alone
 	Mode  string // podman, docker, off or proxy
 
-	Config      config.Config
-	Upstream    upstream.Options                            // how upstreams are reached
-	Passthrough bool                                        // forward what no connector names, unmodified
-	Bindings    map[spec.FQN]string                         // the identity to use, by connector; needed where several are bound
-	Stop        *StopRequest                                // ends the session from the moment it is listed; nil: none but its own
-	Locks       filelock.Locker                             // of the session's directory
-	Vault       *vault.Vault                                // of the home, locked
-	Unlock      func(context.Context) (*vault.Vault, error) // returns the vault unlocked; called if a credential is bound
+	Config   config.Config
+	Upstream upstream.Options // how upstreams are reached
+	// Passthrough forwards requests that no connector allows, unmodified.
+	Passthrough bool
+	// Bindings is the identity to use, by connector. It is needed for a connector
+	// with several.
+	Bindings map[spec.FQN]string
 
-	Log    *slog.Logger                     // nil: discard
-	Infof  func(format string, args ...any) // prints a line for the user; nil: discard
-	Report func(error)                      // prints an error that does not decide how the session ends; nil: discard
+	// Vault is that of the home. Unlock returns it unlocked; it is called if a
+	// credential is bound, and may ask for a passphrase until its context ends.
+	Vault  *vault.Vault
+	Unlock func(context.Context) (*vault.Vault, error)
+
+	// Stop ends the session from the moment it is listed; nil means that only its
+	// control socket does.
+	Stop  *StopRequest
+	Locks filelock.Locker // of the session's directory
+
+	Log *slog.Logger // nil: discard
+	// Infof prints a line for the user; nil means to discard it.
+	Infof func(format string, args ...any)
+	// Report prints an error that does not decide how the session ends; nil means
+	// to discard it.
+	Report func(error)
 }
 
 // withDefaults returns the options with every callback set.

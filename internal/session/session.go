@@ -80,9 +80,8 @@ type Session struct {
 	closeControl func() // ends the control socket
 }
 
-// Open opens a session. If it fails, nothing is left of the session but audit
-// events that say so. The error is [ErrStopped] if opts.Stop is requested
-// meanwhile.
+// Open opens a session. If it fails, nothing is left of the session but its
+// audit events. The error is [ErrStopped] if opts.Stop is requested meanwhile.
 func Open(ctx context.Context, opts Options) (opened *Session, err error) {
 	s := newSession(opts)
 	ctx, cancel := s.opts.Stop.WithStop(ctx)
@@ -153,7 +152,7 @@ func (s *Session) Abandon(ctx context.Context) {
 	}
 }
 
-// drain lets exchanges under way end, and then ends what is left of them. When
+// drain waits for exchanges under way, and then ends those that are left. When
 // it returns, nothing of the session is served.
 func (s *Session) drain(ctx context.Context) {
 	if s.plane != nil {

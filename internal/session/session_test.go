@@ -135,8 +135,10 @@ func TestASessionThatCannotOpenLeavesNothing(t *testing.T) {
 			"audit", "without it no request is sent"},
 		"store": {func(o *Options) { fatal(t, os.WriteFile(filepath.Join(o.Home, "store"), nil, 0o600)) },
 			"open the connector store", ""},
-		"tunnel":  {func(o *Options) { o.Config.Tunnel = []string{"192.0.2.1"} }, "no plain HOST or HOST:PORT", "write it as"},
-		"covered": {func(o *Options) { o.Config.Tunnel = []string{"api.github.com"} }, "an installed connector does too", "remove it from the list"},
+		"tunnel": {func(o *Options) { o.Config.Tunnel = []string{"192.0.2.1"} },
+			"no plain HOST or HOST:PORT", "write it as"},
+		"covered": {func(o *Options) { o.Config.Tunnel = []string{"api.github.com"} },
+			"an installed connector does too", "remove it from the list"},
 		"binding": {func(o *Options) { o.Bindings = map[spec.FQN]string{"github://acme/none": "work"} },
 			"no such connector is installed", "aileron connector list"},
 		"vault": {func(o *Options) {

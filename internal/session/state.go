@@ -46,7 +46,8 @@ var ErrEnded = errors.New("the session has ended meanwhile")
 // end.
 func (s State) Stop(ctx context.Context, home string) error {
 	if s.State != "running" {
-		return hint.New(fmt.Errorf("stop the session %s: it is not running", s.ID), "aileron session list shows what is")
+		return hint.New(fmt.Errorf("stop the session %s: it is not running", s.ID),
+			"see what runs with: aileron session list")
 	}
 	if s.newer != nil {
 		return fmt.Errorf("stop the session %s: %w", s.ID, s.newer)
@@ -68,7 +69,9 @@ type states map[string]*State
 // loggedEvents returns the events that describe sessions, in the order in which
 // [states.add] takes their rows.
 func loggedEvents() []audit.Event {
-	return []audit.Event{audit.EventSessionStarted, audit.EventSandboxDisabled, audit.EventSessionEnded, audit.EventProxyUnknown}
+	return []audit.Event{
+		audit.EventSessionStarted, audit.EventSandboxDisabled, audit.EventSessionEnded, audit.EventProxyUnknown,
+	}
 }
 
 // add adds what a row records of its session. The rows of an event come after

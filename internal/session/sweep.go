@@ -35,7 +35,8 @@ func (s *Session) Sweep(ctx context.Context) {
 		}
 		dir := filepath.Join(sessionsDir(s.opts.Home), e.Name())
 		info, err := e.Info()
-		if err != nil || !isDescribed(dir) && time.Since(info.ModTime()).Abs() < lockGrace { // negative: the clock was set back
+		// The absolute value: a clock that was set back makes the age negative.
+		if err != nil || !isDescribed(dir) && time.Since(info.ModTime()).Abs() < lockGrace {
 			continue
 		}
 		s.sweep(ctx, dir)

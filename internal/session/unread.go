@@ -14,67 +14,90 @@ import (
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// unreadGrants is what a session could not read of its grants. It is not known
-// whether that was changed, so it is neither used nor forgotten.
+// unreadGrants is what a load could not read. Whether that was changed is not
+// known, so the session neither uses it nor forgets it: requests that need it
+// are denied until it can be read.
 type unreadGrants struct {
-	connectors map[spec.FQN]proxy.Reason // with their reasons
+	connectors map[spec.FQN]proxy.Reason
 	vault      bool
 	cause      error // the first one
 }
 
+func newUnreadGrants() *unreadGrants {
+	return &unreadGrants{connectors: map[spec.FQN]proxy.Reason{}}
+}
+
+// any reports whether something could not be read.
 func (u *unreadGrants) any() bool { return u.vault || len(u.connectors) > 0 }
 
-func (u *unreadGrants) add(err error) {
+// addVault adds err if it is about a vault that could not be read, and reports
+// whether it is.
+func (u *unreadGrants) addVault(err error) bool {
+	if !errors.As(err, new(*vault.UnreadableError)) && !errors.As(err, new(*format.Error)) {
+		return false
+	}
+	u.vault = true
+	u.addCause(err)
+	return true
+}
+
+func (u *unreadGrants) addCause(err error) {
 	if u.cause == nil {
 		u.cause = err
 	}
 }
 
-// noteVault reports whether err is a vault that could not be read, and takes
-// it down.
-func (u *unreadGrants) noteVault(err error) bool {
-	if !errors.As(err, new(*vault.UnreadableError)) && !errors.As(err, new(*format.Error)) {
-		return false
-	}
-	u.vault = true
-	u.add(err)
-	return true
-}
-
-// keepUnread returns connectors with those of before that could not be read
-// again in their places, and takes down which they are.
-func (u *unreadGrants) keepUnread(connectors, before []*spec.Connector, faults []error) []*spec.Connector {
+// keep returns connectors with those of before that could not be read again in
+// their places, which it adds. faults are the errors of the load that returned
+// connectors.
+func (u *unreadGrants) keep(connectors, before []*spec.Connector, faults []error) []*spec.Connector {
 	for _, fault := range faults {
 		reason, unread := store.Unreadable(fault)
 		if !unread {
 			continue
 		}
-		u.add(fault)
-		var entry *store.EntryError
+		u.addCause(fault)
+		var one *store.EntryError
+		all := !errors.As(fault, &one) // the fault is one of the store
 		for _, c := range before {
-			one := errors.As(fault, &entry)
-			if one && entry.Entry.Hash != c.Hash && entry.Entry.FQN != c.FQN {
-				continue
+			if all || one.Entry.Hash == c.Hash || one.Entry.FQN == c.FQN {
+				connectors = slices.DeleteFunc(connectors, func(o *spec.Connector) bool { return o.FQN == c.FQN })
+				connectors = append(connectors, c)
+				u.connectors[c.FQN] = proxy.Reason(reason)
 			}
-			connectors = slices.DeleteFunc(connectors, func(o *spec.Connector) bool { return o.FQN == c.FQN })
-			connectors = append(connectors, c)
-			u.connectors[c.FQN] = proxy.Reason(reason)
 		}
 	}
 	return connectors
 }
 
-// homeMissing returns an error when the home is not the directory any more that
-// it was at the session's start: it was moved away, or unmounted.
+// waitsForRead reports whether the load under way is the first in a row that
+// could not read everything. That may be a moment without descriptors, and the
+// next tick is soon enough for a revocation, so the plane keeps its grants.
+func (l *loader) waitsForRead() bool {
+	if !l.unread.any() {
+		l.unreadLoads = 0
+		return false
+	}
+	if l.unreadLoads++; l.unreadLoads == 1 {
+		l.fingerprint = ""
+		return true
+	}
+	l.warnOnce("what this session may do could not be read; requests that need it are refused until it can",
+		l.unread.cause)
+	return false
+}
+
+// homeMissing returns an error if the home is no longer the directory that it
+// was when the session opened: it was moved away, replaced or unmounted.
 func (s *Session) homeMissing() error {
 	now, err := os.Stat(s.opts.Home)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s is not there: it was moved or unmounted", s.opts.Home)
+		return fmt.Errorf("%s does not exist: it was moved or unmounted", s.opts.Home)
 	case err == nil && s.home != nil && !os.SameFile(now, s.home):
 		return fmt.Errorf("%s is another directory now: it was replaced or unmounted", s.opts.Home)
 	}
-	return nil // what else is wrong with it shows where it is read
+	return nil // any other error shows where the home is read
 }
 
 // withhold denies every operation of a connector while the home is missing.
@@ -83,23 +106,11 @@ func (l *loader) withhold(missing error) {
 	if l.warned[missing.Error()] {
 		return
 	}
-	l.unread = &unreadGrants{connectors: map[spec.FQN]proxy.Reason{}}
+	l.unread = newUnreadGrants()
 	for _, c := range l.connectors {
 		l.unread.connectors[c.FQN] = proxy.ReasonHomeMissing
 	}
 	if grants, err := l.grants(l.connectors, nil); err == nil {
 		l.s.plane.SetGrants(grants)
 	}
-}
-
-// missed counts a load that could not read everything, and reports whether it
-// is the first one: that may be a moment without descriptors.
-func (l *loader) missed() bool {
-	l.misses++
-	if l.misses == 1 {
-		l.fingerprint = ""
-		return true
-	}
-	l.warnOnce("what this session may do could not be read; requests that need it are refused until it can", l.unread.cause)
-	return false
 }

@@ -1,0 +1,131 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/scrub"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// bindings are the bindings that a session uses, by connector.
+type bindings map[spec.FQN]vault.Binding
+
+// choose returns the binding of each connector that has one: the only one, or
+// that of the identity in [Options.Bindings]. It chooses nothing that its user
+// has not decided.
+func (l *loader) choose(connectors []*spec.Connector) (bindings, error) {
+	all, err := l.s.vault.Bindings()
+	if err != nil && !errors.Is(err, vault.ErrNotInitialised) {
+		return nil, fmt.Errorf("read the bindings: %w", err)
+	}
+	chosen, unused := bindings{}, maps.Clone(l.s.opts.Bindings)
+	for _, c := range connectors {
+		if c.Credential() == nil {
+			continue
+		}
+		delete(unused, c.FQN)
+		b, err := l.chooseFor(c, all)
+		if err != nil {
+			return nil, err
+		}
+		if b != nil {
+			chosen[c.FQN] = *b
+		}
+	}
+	for fqn := range unused {
+		return nil, hint.New(
+			fmt.Errorf("use the binding of %s: no such connector is installed, or it needs no credential", fqn),
+			"see what is installed with: aileron connector list")
+	}
+	return chosen, nil
+}
+
+// chooseFor returns the binding of one connector, nil if it has none.
+func (l *loader) chooseFor(c *spec.Connector, all []vault.Binding) (*vault.Binding, error) {
+	identity, named := l.s.opts.Bindings[c.FQN]
+	var fitting []vault.Binding
+	var identities []string
+	for _, b := range all {
+		if b.Connector == string(c.FQN) && spec.Kind(b.Kind) == c.Credential().Kind {
+			fitting, identities = append(fitting, b), append(identities, b.Identity)
+		}
+	}
+	at := slices.Index(identities, identity)
+	switch {
+	case named && at < 0:
+		return nil, hint.New(fmt.Errorf("use %s with the identity %q: it is not bound", c.FQN, identity),
+			"see what is bound with: aileron binding list")
+	case named:
+		return &fitting[at], nil
+	case len(fitting) > 1:
+		return nil, hint.New(
+			fmt.Errorf("choose a credential for %s: it has the identities %s", c.FQN, strings.Join(identities, ", ")),
+			"choose one with --bind %s=%s", c.FQN, identities[0])
+	case len(fitting) == 1:
+		return &fitting[0], nil
+	}
+	return nil, nil //nolint:nilnil // the connector has no binding
+}
+
+// warnUnbound names the connectors whose operations will be refused.
+func (l *loader) warnUnbound(connectors []*spec.Connector, chosen bindings) {
+	for _, c := range connectors {
+		if _, ok := chosen[c.FQN]; c.Credential() != nil && !ok {
+			l.s.opts.Infof("aileron: %s has no credential bound, so its operations will be refused; "+
+				"bind one with: aileron binding setup %s", c.FQN, c.FQN)
+		}
+	}
+}
+
+// grants returns what connectors grant with the credentials of the chosen
+// bindings, and remembers connectors as the installed ones. The plane redacts
+// every secret that the session ever held: one that was revoked or replaced may
+// still be in a response.
+func (l *loader) grants(connectors []*spec.Connector, chosen bindings) (*proxy.Grants, error) {
+	index, err := spec.NewIndex(connectors)
+	if err != nil {
+		return nil, hint.New(fmt.Errorf("combine the installed connectors: %w", err),
+			"remove one of the two with: aileron connector remove FQN")
+	}
+	locked := l.s.vault.LockedForAll() || len(chosen) > 0 && !l.s.vault.Unlocked()
+	bound := map[spec.FQN]proxy.Bound{}
+	if !locked {
+		if bound, err = l.openCredentials(chosen); err != nil {
+			return nil, err
+		}
+	}
+	if l.unread.vault {
+		clear(bound)
+	}
+	l.connectors = connectors
+	return &proxy.Grants{
+		Index: index, Bound: bound, Locked: locked, Scrub: scrub.NewSet(slices.Collect(maps.Values(l.secrets))),
+		Unreadable: l.unread.connectors, VaultUnreadable: l.unread.vault,
+	}, nil
+}
+
+// openCredentials returns the credentials of bindings. One that was revoked just
+// now, or cannot be read, is left out.
+func (l *loader) openCredentials(chosen bindings) (map[spec.FQN]proxy.Bound, error) {
+	bound := map[spec.FQN]proxy.Bound{}
+	for fqn, b := range chosen {
+		cred, err := l.s.vault.Credential(b.Name)
+		if errors.Is(err, vault.ErrNotBound) || l.unread.addVault(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open the credential %s: %w", b.Name, err)
+		}
+		bound[fqn] = proxy.Bound{Binding: b.Name, Credential: cred}
+		secret := cred.Secret.Reveal()
+		l.secrets[cred.Username+"\x00"+secret] = scrub.Needle{Secret: []byte(secret), Username: cred.Username}
+	}
+	return bound, nil
+}
