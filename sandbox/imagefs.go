@@ -92,7 +92,9 @@ func (e *Engine) readEtc(ctx context.Context, id string) (imagefs.Tree, error) {
 	return imagefs.ReadTree(r)
 }
 
-// filesOf returns the source of a container's single files.
+// filesOf returns the source of a container's single files. Podman does not find
+// a link outside of /etc that leads to nothing: its name counts as absent, and the
+// engine refuses a file that is put below it.
 func (e *Engine) filesOf(ctx context.Context, id string) imagefs.Source {
 	return imagefs.Source{
 		Lstat: func(name string) (_ imagefs.Node, err error) {

@@ -30,11 +30,12 @@ func TestFilesOfAnImageAreReadThroughLinks(t *testing.T) {
 			{"bin/awk", "usr/bin/mawk", true, ""}, // three links, the first of a directory
 			{"etc/alternatives/awk", "usr/bin/mawk", true, ""},
 			{"etc/ssl/certs/ca-certificates.crt", "etc/ssl/certs/ca-certificates.crt", true, ""},
-			{"etc/aileron/proxy/deeper/and/a.pem", "etc/aileron/proxy/deeper/and/a.pem", false, "etc/aileron/proxy/deeper etc/aileron/proxy/deeper/and"},
+			{"etc/aileron/deeper/and/a.pem", "etc/aileron/deeper/and/a.pem", false, "etc/aileron/deeper etc/aileron/deeper/and"},
 			{"opt/none/and/a.pem", "opt/none/and/a.pem", false, "opt/none opt/none/and"},
 		} {
 			got, err := imagefs.Resolve(files, want.name)
-			if err != nil || got.Path != want.path || got.Exists() != want.exists || strings.Join(got.Missing, " ") != want.missing {
+			missing := strings.Join(got.Missing, " ")
+			if err != nil || got.Path != want.path || got.Exists() != want.exists || missing != want.missing {
 				t.Errorf("Resolve(%s) = %+v, %v; want %+v", want.name, got, err, want)
 			}
 		}

@@ -159,6 +159,7 @@ func TestAnImageThatCannotBeTrustedWithIsRefusedBeforeItStarts(t *testing.T) {
 			{"cut", []string{"cut off", "rebuild the image"}},
 			{"huge", []string{"larger than 8 MiB", "rebuild the image"}},
 			{"escape", []string{"/home/agent/workspace/x", "something else", "rebuild the image"}},
+			{"parents", []string{"/home/agent/workspace/ca-certificates/aileron-session.crt", "something else", "rebuild the image"}},
 			{"shm", []string{"/dev/shm/x", "something else", "rebuild the image"}},
 			{"foreign", []string{recipes.Foreign(), runtime.GOARCH, "pull or build it"}},
 			{"ghost", []string{"ghost", "/etc/passwd", "USER"}},

@@ -73,8 +73,10 @@ RUN mkdir -p /etc/firefox/policies && echo '{"policies": {"DisableTelemetry": tr
 	"broken": "FROM PARTS\nRUN mkdir -p /etc/firefox/policies && echo '{' >/etc/firefox/policies/policies.json\n",
 	"null":   "FROM PARTS\nRUN mkdir -p /etc/firefox/policies && echo null >/etc/firefox/policies/policies.json\n",
 	"escape": "FROM PARTS\nRUN ln -s /home/agent/workspace/x /etc/aileron\n",
-	"shm":    "FROM PARTS\nRUN ln -s /dev/shm/x /etc/aileron\n",
-	"jdk":    "FROM PARTS\nCOPY cacerts /opt/jdk/lib/security/cacerts\nENV PATH=/opt/jdk/bin:/usr/local/bin:/usr/bin:/bin\n",
+	// A link into the project among the parents of a file that is not in /etc.
+	"parents": "FROM PARTS\nRUN mkdir -p /home/agent/workspace && rm -rf /usr/local/share && ln -s /home/agent/workspace /usr/local/share\n",
+	"shm":     "FROM PARTS\nRUN ln -s /dev/shm/x /etc/aileron\n",
+	"jdk":     "FROM PARTS\nCOPY cacerts /opt/jdk/lib/security/cacerts\nENV PATH=/opt/jdk/bin:/usr/local/bin:/usr/bin:/bin\n",
 	// More Javas than are looked at, the last of them without a store.
 	"javas": `FROM PARTS
 COPY cacerts /opt/java7/lib/security/cacerts
