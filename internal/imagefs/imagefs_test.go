@@ -216,15 +216,21 @@ func TestReadFileRefusesWhatIsNoFileOrTooLarge(t *testing.T) {
 	}
 }
 
-// What an archive keeps is bounded; the rest is asked for when it is read.
+// What a tree keeps is bounded; the rest is asked for when it is read.
 func TestATreeKeepsABoundedAmount(t *testing.T) {
-	entries := []entry{{name: "etc/"}}
-	for _, base := range strings.Split("abcdefghij", "") { // 80 MiB
-		entries = append(entries, entry{name: "etc/" + base, data: strings.Repeat(base, maxFile)})
+	entries := []entry{{name: "etc/"}, {name: "etc/large", data: "nine bytes"[:9]}}
+	for _, base := range strings.Split("abcdefghij", "") {
+		entries = append(entries, entry{name: "etc/" + base, data: strings.Repeat(base, 8)})
 	}
-	etc := tree(t, entries...)
-	asked := 0
-	image := New(etc, Source{ReadFile: func(name string) ([]byte, error) { asked++; return []byte(name), nil }})
+	etc, err := readTree(archive(t, entries...), bounds{file: 8, kept: 64, archive: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	image := New(etc, Source{ReadFile: func(name string) ([]byte, error) {
+		asked = append(asked, name)
+		return []byte(name), nil
+	}})
 	kept := 0
 	for _, e := range entries[1:] {
 		place, err := Resolve(image, e.name)
@@ -238,8 +244,8 @@ func TestATreeKeepsABoundedAmount(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if kept != maxKept || asked != 2 {
-		t.Errorf("%d bytes are kept and %d files asked for, want %d and 2", kept, asked, maxKept)
+	if want := []string{"etc/large", "etc/i", "etc/j"}; kept != 64 || !slices.Equal(asked, want) {
+		t.Errorf("%d bytes are kept, and %v are asked for; want 64 and %v", kept, asked, want)
 	}
 	if _, err := New(etc, Source{}).ReadFile("etc/j"); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("without a source: %v, want ErrUnsupported", err)
@@ -254,7 +260,8 @@ func TestReadTreeRefusesABrokenArchive(t *testing.T) {
 		}
 	}
 	endless := io.MultiReader(hugeFile(t), zeros{})
-	if _, err := ReadTree(endless); err == nil || !strings.Contains(err.Error(), "larger than 512 MiB") {
+	_, err := readTree(endless, bounds{file: 8, kept: 64, archive: 2 << 20})
+	if err == nil || !strings.Contains(err.Error(), "larger than 2 MiB") {
 		t.Errorf("an endless file: %v", err)
 	}
 }

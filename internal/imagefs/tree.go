@@ -21,6 +21,9 @@ const (
 	maxArchive = 512 << 20 // /etc as a whole
 )
 
+// bounds are the sizes up to which an archive is read.
+type bounds struct{ file, kept, archive int64 }
+
 // A Node is what an image has under one name.
 type Node struct {
 	Mode fs.FileMode
@@ -42,17 +45,21 @@ type Tree struct {
 // contents of files up to 8 MiB, and up to 64 MiB of all files; the others are
 // left to the Source. An archive above 512 MiB is an error.
 func ReadTree(archive io.Reader) (Tree, error) {
+	return readTree(archive, bounds{file: maxFile, kept: maxKept, archive: maxArchive})
+}
+
+func readTree(archive io.Reader, limit bounds) (Tree, error) {
 	t := Tree{nodes: map[string]Node{}, children: map[string][]string{}}
-	bounded := &io.LimitedReader{R: archive, N: maxArchive}
+	bounded := &io.LimitedReader{R: archive, N: limit.archive}
 	tr := tar.NewReader(bufio.NewReader(bounded))
-	for room := int64(maxKept); ; {
+	for room := limit.kept; ; {
 		h, err := tr.Next()
 		switch {
 		case err == io.EOF:
 			t.list()
 			return t, nil
 		case err != nil && bounded.N <= 0:
-			return Tree{}, fmt.Errorf("/etc is larger than %d MiB", maxArchive>>20)
+			return Tree{}, fmt.Errorf("/etc is larger than %d MiB", limit.archive>>20)
 		case err != nil:
 			return Tree{}, fmt.Errorf("read /etc: %w", err)
 		}
@@ -63,7 +70,7 @@ func ReadTree(archive io.Reader) (Tree, error) {
 		case tar.TypeLink:
 			n = t.nodes[nameOf(h.Linkname)]
 		case tar.TypeReg:
-			if h.Size <= maxFile && h.Size <= room {
+			if h.Size <= limit.file && h.Size <= room {
 				if n.data, err = io.ReadAll(tr); err != nil {
 					return Tree{}, fmt.Errorf("read /etc: %w", err)
 				}
