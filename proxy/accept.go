@@ -14,7 +14,7 @@ import (
 
 // Serve accepts connections on l until ctx ends, and returns when all that it
 // started has ended.
-func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
+func (p *Plane) Serve(ctx context.Context, l net.Listener, listener Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	p.serving.Add(1)
@@ -24,8 +24,8 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, door Door) error {
 	var conns sync.WaitGroup
 	defer conns.Wait()
 	p.files.start()
-	open := p.front(ctx, door)
-	open.refuseOver()
+	open := p.newProxyHandler(ctx, listener)
+	open.withOverflow()
 	for {
 		conn := p.accept(ctx, l)
 		if conn == nil {
@@ -77,7 +77,7 @@ func (p *Plane) accept(ctx context.Context, l net.Listener) net.Conn {
 
 // seat is how a connection is served: as a client, or to be refused.
 type seat struct {
-	front   *front
+	front   *proxyHandler
 	options wire.Options
 	leave   func()
 }
@@ -87,7 +87,7 @@ const refusedWithin = 2 * time.Second
 
 // seat finds a seat for conn. A client holds a descriptor and one of the
 // session's connections; who gets neither is refused, in the lobby.
-func (p *Plane) seat(conn net.Conn, open *front) (seat, bool) {
+func (p *Plane) seat(conn net.Conn, open *proxyHandler) (seat, bool) {
 	s := seat{front: open, options: wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: p.draining, Log: p.cfg.Log}}
 	if p.draining.Err() != nil { // it came too late, and is refused
 		s.options.Drain = nil

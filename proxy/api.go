@@ -13,9 +13,13 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
+// APIHost is the name under which a sandbox reaches its own session's API. It is
+// never resolved.
+const APIHost = "aileron.internal"
+
 // api answers a request to the session's own endpoints, the box's view of
 // its session. The token opens these and nothing else.
-func (p *Plane) api(door Door, r *http.Request) *http.Response {
+func (p *Plane) api(listener Listener, r *http.Request) *http.Response {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	if i := strings.Index(path, "://"); i >= 0 {
 		path = path[i+3:]
@@ -23,34 +27,34 @@ func (p *Plane) api(door Door, r *http.Request) *http.Response {
 	}
 	if path == "/healthz" || path == "/v1/healthz" {
 		if p.draining.Err() != nil {
-			return p.refuseAPI(door, r, deny(reasonDraining, "the session is ending"))
+			return p.rejectAPI(listener, r, deny(reasonDraining, "the session is ending"))
 		}
 		return jsonResponse(r, map[string]string{"status": "ok"})
 	}
 	// A web page in the user's browser can reach a loopback port; it cannot
 	// leave these out (Fetch standard, section 3.2).
 	if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
-		return p.refuseAPI(door, r, deny(reasonCrossSite, "the request comes from a web page"))
+		return p.rejectAPI(listener, r, deny(reasonCrossSite, "the request comes from a web page"))
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "bearer") || !p.isToken(strings.TrimSpace(token)) {
 		d := deny(reasonToken, "the API wants this session's token")
 		d.status = http.StatusUnauthorized // 407 is a proxy's
-		return p.refuseAPI(door, r, d)
+		return p.rejectAPI(listener, r, d)
 	}
 	switch {
 	case path == "/v1/session" && r.Method == http.MethodGet:
 		return jsonResponse(r, p.Describe())
 	case path == "/v1/session":
-		return p.refuseAPI(door, r, deny(reasonMethod, "%s is not what this endpoint answers", r.Method))
+		return p.rejectAPI(listener, r, deny(reasonMethod, "%s is not what this endpoint answers", r.Method))
 	case strings.HasPrefix(path, "/v1/audit"), strings.HasPrefix(path, "/v1/vault"), path == "/v1/session/stop":
-		return p.refuseAPI(door, r, deny(reasonOwnerOnly, "this endpoint is the owner's"))
+		return p.rejectAPI(listener, r, deny(reasonOwnerOnly, "this endpoint is the owner's"))
 	}
-	return p.refuseAPI(door, r, deny(reasonNotFound, "there is no such endpoint"))
+	return p.rejectAPI(listener, r, deny(reasonNotFound, "there is no such endpoint"))
 }
 
-func (p *Plane) refuseAPI(door Door, r *http.Request, d *Denial) *http.Response {
-	x := p.newExchange(door, audit.SourceRequestBoundary, Authority{Host: APIHost, Port: 80}, "http", r)
+func (p *Plane) rejectAPI(listener Listener, r *http.Request, d *Denial) *http.Response {
+	x := p.newExchange(listener, audit.SourceRequestBoundary, Authority{Host: APIHost, Port: 80}, "http", r)
 	return x.reject(d).Response(r)
 }
 

@@ -20,7 +20,7 @@ var errUnread = errors.New("read TLS: the client's messages are too large")
 
 // ciphertext is a client's connection below TLS.
 type ciphertext struct {
-	*peeked
+	*prefixedConn
 	established bool
 	came        int // bytes since plain text came out last
 	whole       int // of them, those of records that have ended
@@ -37,7 +37,7 @@ func (c *ciphertext) Read(p []byte) (int, error) {
 	if c.came >= most || c.established && c.whole > mostWhole {
 		return 0, errUnread
 	}
-	n, err := c.peeked.Read(p[:min(len(p), most-c.came)])
+	n, err := c.prefixedConn.Read(p[:min(len(p), most-c.came)])
 	c.came += n
 	c.follow(p[:n])
 	return n, err

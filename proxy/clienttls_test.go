@@ -34,7 +34,7 @@ func TestCiphertextWithoutPlaintextIsBounded(t *testing.T) {
 		"a record and another":      {true, append(record(2000), record(2000)...), 2005, 2005 + 1024},
 	} {
 		for how, reader := range map[string]func(io.Reader) io.Reader{"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader} {
-			below := &ciphertext{peeked: &peeked{}, established: c.established}
+			below := &ciphertext{prefixedConn: &prefixedConn{}, established: c.established}
 			client, server := net.Pipe()
 			go func() { _, _ = client.Write(c.data) }()
 			below.Conn = piecesOf{server, reader(server)}

@@ -38,9 +38,10 @@ type Question struct {
 // Decision is the policy's decision about one request.
 type Decision struct {
 	Verdict Verdict
-	Target  spec.Target
+	Reason  Reason     // why, for Deny; "" otherwise
 	Match   spec.Match // the operation that the request is; zero when it is none
-	Denial  *Denial    // why, for Deny
+	Target  spec.Target
+	Denial  *Denial // what the client is told, for Deny; nil otherwise
 }
 
 // Decide returns the decision about a request. Every path to it leads here: a
@@ -70,16 +71,17 @@ func Decide(q Question) Decision {
 	case named && doubt != "" && !(no == nil && m.Operation.AnyPath()):
 		return denied(deny(reasonMalformed, "%s", doubt))
 	case no != nil:
-		return denied(q.noMatch(no))
+		return denied(q.denyNoMatch(no))
 	}
 	return q.judge(Decision{Verdict: Allow, Target: t, Match: m})
 }
 
-func denied(d *Denial) Decision { return Decision{Denial: d} }
+func denied(d *Denial) Decision { return Decision{Reason: d.Reason, Denial: d} }
 
-// noMatch is the denial of a request that is no operation.
-func (q Question) noMatch(no *spec.NoMatch) *Denial {
-	d := denyNoMatch(no)
+// denyNoMatch returns the denial of a request that is no operation.
+func (q Question) denyNoMatch(no *spec.NoMatch) *Denial {
+	d := &Denial{Reason: Reason(no.Reason), Message: strings.TrimSuffix(no.Error(), "."),
+		Requested: no.Requested, Granted: no.Granted}
 	if q.Upgrade {
 		// Agents retry a 403 of a WebSocket for seconds; 426 sends them to HTTPS.
 		d.Reason = reasonUpgrade
@@ -87,24 +89,23 @@ func (q Question) noMatch(no *spec.NoMatch) *Denial {
 	return d
 }
 
-// denyNoMatch says a spec's refusal as ours.
-func denyNoMatch(no *spec.NoMatch) *Denial {
-	return &Denial{Reason: Reason(no.Reason), Message: strings.TrimSuffix(no.Error(), "."), Requested: no.Requested, Granted: no.Granted}
-}
-
-// judge checks what a match does not: what the operation demands beside its
-// method, path and query, and that the target can be sent as it was judged.
+// judge denies what a match does not: a request that does not meet what the
+// operation demands beside its method, path and query, and a target that cannot
+// be sent as it was judged.
 func (q Question) judge(out Decision) Decision {
-	if d := q.demands(out.Match.Operation); d != nil {
-		out.Verdict, out.Denial = Deny, d
-	} else if d := sendable(out); d != nil {
-		out.Verdict, out.Denial = Deny, d
+	d := q.denyUndeclared(out.Match.Operation)
+	if d == nil {
+		d = denyUnsendable(out)
+	}
+	if d != nil {
+		out.Verdict, out.Reason, out.Denial = Deny, d.Reason, d
 	}
 	return out
 }
 
-// demands checks a request against its operation, nil for passthrough.
-func (q Question) demands(op *spec.Operation) *Denial {
+// denyUndeclared denies a request that its operation, nil for passthrough, does
+// not allow.
+func (q Question) denyUndeclared(op *spec.Operation) *Denial {
 	switch {
 	case op != nil && op.Approval == "required":
 		return deny(reasonApproval, "%s %s asks for an approval", op.Tool, op.Name)
@@ -112,19 +113,19 @@ func (q Question) demands(op *spec.Operation) *Denial {
 		return deny(reasonUpgrade, "%s %s does not declare an upgrade", op.Tool, op.Name)
 	case q.Upgrade && q.Body:
 		return deny(reasonBody, "a request for an upgrade carries a body")
-	case op != nil && q.Body && bodyless(q.Method):
+	case op != nil && q.Body && hasNoBody(q.Method):
 		return deny(reasonBody, "a %s request carries a body", q.Method)
 	}
 	return nil
 }
 
-func bodyless(method string) bool {
+func hasNoBody(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete
 }
 
-// sendable denies a target that would not be sent byte by byte as it was
-// judged, and a query out of which the box's own credentials cannot be taken.
-func sendable(out Decision) *Denial {
+// denyUnsendable denies a target that would not be sent byte by byte as it was
+// judged, and a query out of which the sandbox's own credentials cannot be taken.
+func denyUnsendable(out Decision) *Denial {
 	path, err := url.PathUnescape(out.Target.Path)
 	if err != nil {
 		return deny(reasonMalformed, "the path has a broken escape")

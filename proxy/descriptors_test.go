@@ -205,7 +205,7 @@ func TestAProcessOutOfDescriptorsAnswers(t *testing.T) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = w.plane.Serve(ctx, starved{l, w.plane.files}, Door{})
+		_ = w.plane.Serve(ctx, starved{l, w.plane.files}, Listener{})
 	}()
 	defer func() { cancel(); <-served }()
 	conn, err := net.Dial("tcp", l.Addr().String())

@@ -2,9 +2,37 @@ package proxy
 
 import (
 	"errors"
+	"net/http"
 
+	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/modify"
+	"github.com/ALRubinger/aileron/proxy/upstream"
+	"github.com/ALRubinger/aileron/proxy/wire"
 )
+
+// denyFault returns the denial of a request whose head the wire rejected.
+func denyFault(f *wire.Fault) *Denial {
+	reason := reasonMalformed
+	switch {
+	case f.Memory:
+		reason = reasonMemory
+	case f.Status == http.StatusRequestTimeout:
+		reason = reasonSlow
+	case f.Status == http.StatusRequestHeaderFieldsTooLarge:
+		reason = reasonHeadTooLarge
+	case f.Status == http.StatusRequestEntityTooLarge:
+		reason = reasonTooLarge
+	case f.Status == http.StatusTooManyRequests:
+		reason = reasonConcurrency
+	case f.Status == http.StatusServiceUnavailable:
+		reason = reasonDraining
+	}
+	d := deny(reason, "%s", f.Reason)
+	if d.Status() == http.StatusBadRequest {
+		d.status = f.Status // 414, 417, 501 and 505 are closer than 400
+	}
+	return d
+}
 
 // stepReasons is the table of the reasons for which a step ends an exchange.
 var stepReasons = map[modify.Kind]Reason{
@@ -35,4 +63,70 @@ func cutReason(err error) Reason {
 		return stepReasons[failed.Kind]
 	}
 	return reasonTruncated
+}
+
+// upstreamReasons is the table of what the kinds of upstream errors mean to a
+// client: the reason, and a message about the host (%[1]s) and the error's detail
+// (%[2]s). [upstream.RequestBody] is not among them: it is about the client.
+var upstreamReasons = map[upstream.Kind]struct {
+	reason  Reason
+	message string
+}{
+	upstream.AddressDenied:    {reasonAddress, "%[1]s resolves to no address that may be reached (%[2]s)"},
+	upstream.NameNotResolved:  {reasonName, "the name %[1]s cannot be resolved"},
+	upstream.OutOfDescriptors: {reasonDescriptors, "the process has no file descriptor left for a connection to %[1]s"},
+	upstream.Unreachable:      {reasonDial, "no connection to %[1]s could be made"},
+	upstream.NotTLS:           {reasonTLSUpstream, "%[1]s does not speak TLS"},
+	upstream.NotVerified: {reasonTLSUpstream, "TLS with %[1]s could not be set up: " +
+		"its certificates are not trusted for that name or too weak, or it speaks no TLS 1.2"},
+	upstream.Timeout:       {reasonTimeout, "%[1]s did not respond in time"},
+	upstream.BodyStalled:   {reasonTimeout, "%[1]s does not take the request's body"},
+	upstream.HeadTooSlow:   {reasonUpstreamSlow, "the head of the response of %[1]s did not end in time"},
+	upstream.HeadTooLarge:  {reasonUpstreamHead, "the head of the response of %[1]s %[2]s"},
+	upstream.HeadMalformed: {reasonUpstream, "the head of the response of %[1]s %[2]s"},
+	upstream.NotHTTP:       {reasonUpstreamHTTP, "the head of the response of %[1]s %[2]s"},
+	upstream.NotHTTP2:      {reasonUpstreamHTTP, "%[1]s does not speak HTTP/2 as it agreed to"},
+	upstream.InvalidStatus: {reasonUpstream, "%[1]s responded with a status that does not exist"},
+	upstream.FramingLookalike: {reasonFieldName,
+		"%[1]s sent a field whose name can be taken for one of framing or coding"},
+	upstream.Reset: {reasonUpstreamRST, "%[1]s reset the connection or the stream before it responded"},
+	upstream.Closed: {reasonUpstreamEnd,
+		"%[1]s closed the connection before the head of its response had ended"},
+	upstream.Broken:   {reasonUpstream, "the connection to %[1]s broke before it responded"},
+	upstream.Canceled: {reasonClientGone, "the client went away before %[1]s responded"},
+}
+
+// denyUpstream returns the denial of a request to host that failed with err, an
+// error of [upstream.Client]. It is the one place where a kind of upstream errors
+// becomes a reason.
+func denyUpstream(host string, err error) *Denial {
+	var e *upstream.Error
+	if !errors.As(err, &e) {
+		return deny(reasonPanic, "the connection to %s failed", host)
+	}
+	if e.Kind == upstream.RequestBody {
+		return denyBody(e.Err)
+	}
+	row := upstreamReasons[e.Kind]
+	d := deny(row.reason, row.message, host, e.Detail)
+	switch {
+	case e.Kind == upstream.AddressDenied:
+		d.Requested = "network:" + e.Host
+	case e.Kind == upstream.Canceled && e.Sent: // what was sent cannot be taken back
+		d.Reason = reasonUndelivered
+	}
+	return d
+}
+
+// denyBody returns the denial of a request whose body could not be read.
+func denyBody(err error) *Denial {
+	switch {
+	case errors.Is(err, wire.ErrBodyTooLarge):
+		return deny(reasonTooLarge, "the request body is too large")
+	case errors.Is(err, wire.ErrBodyStalled):
+		return deny(reasonSlow, "the request body came too slowly")
+	case errors.Is(err, budget.ErrShed):
+		return denyMemory()
+	}
+	return deny(reasonClientBody, "the request body broke off or its framing is broken")
 }

@@ -11,8 +11,8 @@ import (
 // handshake each, and no more: beyond these bounds they are counted, and each
 // second has one row with their number.
 const (
-	floodsAtOnce  = 2000
-	floodsASecond = 20
+	floodsAtOnce    = 2000
+	floodsPerSecond = 20
 )
 
 // flood counts denials that have no row of their own.
@@ -24,7 +24,7 @@ type flood struct {
 
 // floods reports whether the denial of x gets no row of its own: as many wait as
 // may, and more come than rows may be made.
-func (x *Exchange) floods() bool {
+func (x *Exchange) isFlood() bool {
 	p := x.p
 	return len(p.waiters) == cap(p.waiters) && p.refusing.Tokens() < 1 && !p.flooding.Allow()
 }
@@ -46,7 +46,7 @@ func (x *Exchange) count() (id string) {
 // connection has ended, so that no count is lost.
 func (p *Plane) countFlood() {
 	p.flood.flush(func(f flood) {
-		x := p.newExchange(Door{}, audit.SourceRequestBoundary, Authority{Host: f.hosts.only()}, "", nil)
+		x := p.newExchange(Listener{}, audit.SourceRequestBoundary, Authority{Host: f.hosts.only()}, "", nil)
 		x.row.Decision, x.row.Reason = audit.DecisionRejected, commonest(f.reasons)
 		x.row.Status = Reason(x.row.Reason).meaning().status
 		requests := 0
@@ -55,7 +55,7 @@ func (p *Plane) countFlood() {
 		}
 		x.row.Fields["requests"], x.row.Fields["hosts"], x.row.Fields["reasons"] = requests, f.hosts.listed(), f.reasons
 		x.attribute()
-		x.noteAs(f.id)
+		x.recordAsyncAs(f.id)
 	})
 }
 

@@ -119,12 +119,12 @@ func TestACountIsRecordedWithoutHoldingUpConnections(t *testing.T) {
 	w := newWorldWith(t, false, func(c *Config) { log.Recorder = c.Audit; c.Audit = log }, hello)
 	w.plane.silence = rate.NewLimiter(rate.Every(time.Hour), 1)
 	w.plane.silence.Reserve()
-	door, a := Door{Redirected: true}, Authority{Host: "198.51.100.7", Port: 22}
-	w.plane.silent(door, a)
+	listener, a := Listener{Redirected: true}, Authority{Host: "198.51.100.7", Port: 22}
+	w.plane.recordSilent(listener, a)
 	<-log.waits // the timer's count
 	if w.plane.unasked.mu.TryLock() {
 		w.plane.unasked.mu.Unlock()
-		w.plane.silent(door, a)
+		w.plane.recordSilent(listener, a)
 	} else {
 		t.Error("a connection waits for the audit log")
 	}

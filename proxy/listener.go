@@ -8,16 +8,32 @@ import (
 	"github.com/ALRubinger/aileron/internal/hostport"
 )
 
-// named reports whether host, the Host field of a request, is a name of the
+// Listener describes who can reach a listener and what may be trusted because
+// of that.
+type Listener struct {
+	// Sealed: only this session's own sandbox can reach the listener, so that no
+	// token is required, and https:// requests in absolute form are accepted
+	// (BusyBox wget sends them).
+	Sealed bool
+	// Redirected: the gateway opens every connection with a CONNECT of its own,
+	// for a client that ignored the proxy. A bare address may then be named by the
+	// client's SNI.
+	Redirected bool
+	// Names are names of the listener, as "host:port", beside its own address:
+	// those under which a gateway or an engine makes it reachable.
+	Names []string
+}
+
+// isNamed reports whether host, the Host field of a request, is a name of the
 // listener at which its connection arrived: its own address, on loopback the
-// names of loopback too, the session's name, and Door.Names. A web page whose
-// own name resolves to this machine cannot send any of them.
-func (d Door) named(host string, at net.Addr) bool {
+// names of loopback too, the session's name, and Names. A web page whose own
+// name resolves to this machine cannot send any of them.
+func (l Listener) isNamed(host string, at net.Addr) bool {
 	a, err := hostport.Parse(host, 80)
 	switch {
 	case err != nil:
 		return false
-	case a.Host == APIHost, slices.Contains(d.Names, a.String()):
+	case a.Host == APIHost, slices.Contains(l.Names, a.String()):
 		return true
 	}
 	local, ok := at.(*net.TCPAddr)

@@ -16,41 +16,41 @@ func TestAListenerKnowsItsNames(t *testing.T) {
 	loopback := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3199}
 	bridge := &net.TCPAddr{IP: net.ParseIP("::ffff:172.17.0.1"), Port: 3199}
 	unix := &net.UnixAddr{Name: "/x/proxy.sock", Net: "unix"}
-	sealed, alias := Door{Names: []string{"127.0.0.1:3128", "localhost:3128"}}, Door{Names: []string{"host.docker.internal:3199"}}
+	sealed, alias := Listener{Names: []string{"127.0.0.1:3128", "localhost:3128"}}, Listener{Names: []string{"host.docker.internal:3199"}}
 	for _, c := range []struct {
-		door Door
-		at   net.Addr
-		host string
-		want bool
+		listener Listener
+		at       net.Addr
+		host     string
+		want     bool
 	}{
-		{Door{}, loopback, "127.0.0.1:3199", true},
-		{Door{}, loopback, "localhost:3199", true},
-		{Door{}, loopback, "LOCALHOST:3199", true},
-		{Door{}, loopback, "[::1]:3199", true},
-		{Door{}, loopback, "aileron.internal", true},
-		{Door{}, loopback, "127.0.0.1", false},
-		{Door{}, loopback, "127.0.0.1:80", false},
-		{Door{}, loopback, "127.0.0.2:3199", false},
-		{Door{}, loopback, "0.0.0.0:3199", false},
-		{Door{}, loopback, "[::]:3199", false},
-		{Door{}, loopback, "[::ffff:127.0.0.1]:3199", false},
-		{Door{}, loopback, "127.0.0.1.nip.io:3199", false},
-		{Door{}, loopback, "rebind.network:3199", false},
-		{Door{}, loopback, "aileron.internal.evil.test", false},
-		{Door{}, loopback, "localhost.:3199", false},
-		{Door{}, loopback, "u@localhost:3199", false},
-		{Door{}, bridge, "172.17.0.1:3199", true},
-		{Door{}, bridge, "127.0.0.1:3199", false},
+		{Listener{}, loopback, "127.0.0.1:3199", true},
+		{Listener{}, loopback, "localhost:3199", true},
+		{Listener{}, loopback, "LOCALHOST:3199", true},
+		{Listener{}, loopback, "[::1]:3199", true},
+		{Listener{}, loopback, "aileron.internal", true},
+		{Listener{}, loopback, "127.0.0.1", false},
+		{Listener{}, loopback, "127.0.0.1:80", false},
+		{Listener{}, loopback, "127.0.0.2:3199", false},
+		{Listener{}, loopback, "0.0.0.0:3199", false},
+		{Listener{}, loopback, "[::]:3199", false},
+		{Listener{}, loopback, "[::ffff:127.0.0.1]:3199", false},
+		{Listener{}, loopback, "127.0.0.1.nip.io:3199", false},
+		{Listener{}, loopback, "rebind.network:3199", false},
+		{Listener{}, loopback, "aileron.internal.evil.test", false},
+		{Listener{}, loopback, "localhost.:3199", false},
+		{Listener{}, loopback, "u@localhost:3199", false},
+		{Listener{}, bridge, "172.17.0.1:3199", true},
+		{Listener{}, bridge, "127.0.0.1:3199", false},
 		{alias, bridge, "host.docker.internal:3199", true},
 		{alias, bridge, "host.docker.internal:3198", false},
 		{sealed, unix, "127.0.0.1:3128", true},
 		{sealed, unix, "localhost:3128", true},
 		{sealed, unix, "aileron.internal", true},
 		{sealed, unix, "evil.test:3128", false},
-		{Door{}, unix, "127.0.0.1:3128", false},
+		{Listener{}, unix, "127.0.0.1:3128", false},
 	} {
-		if got := c.door.named(c.host, c.at); got != c.want {
-			t.Errorf("named(%q) at %v with %v = %v, want %v", c.host, c.at, c.door.Names, got, c.want)
+		if got := c.listener.isNamed(c.host, c.at); got != c.want {
+			t.Errorf("named(%q) at %v with %v = %v, want %v", c.host, c.at, c.listener.Names, got, c.want)
 		}
 	}
 }

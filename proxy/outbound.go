@@ -12,9 +12,9 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// outbound makes the upstream's request: a new one, serialised anew from what
-// was judged.
-func (x *Exchange) outbound(bound *Bound) (*http.Request, *Denial) {
+// modifyRequest returns the request for the upstream: a new one, made of what was
+// judged, behind the request steps.
+func (x *Exchange) modifyRequest(bound *Bound) (*http.Request, *Denial) {
 	t := x.target
 	path, err := url.PathUnescape(t.Path)
 	if err != nil {
@@ -44,10 +44,12 @@ func (x *Exchange) outbound(bound *Bound) (*http.Request, *Denial) {
 	return out, nil
 }
 
-// inbound makes the response fit for the client.
-func (x *Exchange) inbound(res *http.Response) *Denial {
+// modifyResponse makes the response fit for the client, by the response steps.
+// The body of one that is denied is closed.
+func (x *Exchange) modifyResponse(res *http.Response) *Denial {
 	x.row.Status = res.StatusCode
 	if err := x.responseSteps(res).ModifyResponse(res); err != nil {
+		_ = res.Body.Close()
 		return denyStep(err)
 	}
 	return nil

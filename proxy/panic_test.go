@@ -164,9 +164,9 @@ func TestARefusalThatPanicsIsUnderWayNoMore(t *testing.T) {
 		t.Errorf("got %d, want an end", res.StatusCode)
 	}
 	w.eventually(func() bool {
-		w.plane.under.mu.Lock()
-		defer w.plane.under.mu.Unlock()
-		return w.plane.under.n == 0
+		w.plane.inflight.mu.Lock()
+		defer w.plane.inflight.mu.Unlock()
+		return w.plane.inflight.n == 0
 	})
 }
 

@@ -146,7 +146,7 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	served := make(chan struct{})
 	seen := &seenListener{Listener: l}
 	w.listeners = append(w.listeners, seen)
-	go func() { defer close(served); _ = w.plane.Serve(ctx, seen, Door{}) }()
+	go func() { defer close(served); _ = w.plane.Serve(ctx, seen, Listener{}) }()
 	trusted := x509.NewCertPool()
 	trusted.AddCert(w.ca.Root())
 	proxyURL := &url.URL{Scheme: "http", Host: w.addr, User: url.UserPassword("x", testToken)}
@@ -689,7 +689,7 @@ func TestAnUpgradeNobodyDeclaredIsRefused(t *testing.T) {
 
 func TestGoproxyNeverDialsOrVerifiesForUs(t *testing.T) {
 	w := newWorld(t, hello)
-	f := w.plane.front(t.Context(), Door{})
+	f := w.plane.newProxyHandler(t.Context(), Listener{})
 	if _, err := f.gp.Tr.DialContext(t.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err, errNeverDial) {
 		t.Errorf("Tr dials: %v", err)
 	}

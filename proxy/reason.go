@@ -81,8 +81,8 @@ const (
 	reasonSwitch    Reason = "switching_protocols"
 )
 
-// noteTunnel is the reason column of a row that is no denial.
-const noteTunnel = "tunnel_host"
+// tunnelHostNote is the reason column of a row that is no denial.
+const tunnelHostNote = "tunnel_host"
 
 // class is the class of an error: CONTRACT section 4.
 type class string

@@ -11,8 +11,8 @@ import (
 // something, and has a row. A port scan makes many of them: beyond these bounds
 // they are counted, and each second has one row with their number.
 const (
-	silencesAtOnce  = 100
-	silencesASecond = 10
+	silencesAtOnce    = 100
+	silencesPerSecond = 10
 )
 
 // silences counts redirected connections that have no row of their own.
@@ -24,9 +24,9 @@ type silences struct {
 
 // silent records that a client connected to a and sent no request. A client's own
 // CONNECT alone is no request and has no row.
-func (p *Plane) silent(door Door, a Authority) {
+func (p *Plane) recordSilent(listener Listener, a Authority) {
 	switch {
-	case !door.Redirected:
+	case !listener.Redirected:
 	case p.silence.Allow():
 		p.recordSilence(a, nil)
 	default:
@@ -58,7 +58,7 @@ func (p *Plane) countSilence() {
 
 // recordSilence records one connection, or as many as fields counts.
 func (p *Plane) recordSilence(a Authority, fields map[string]any) {
-	x := p.newExchange(Door{Redirected: true}, audit.SourceConnectTLS, a, "", nil)
+	x := p.newExchange(Listener{Redirected: true}, audit.SourceConnectTLS, a, "", nil)
 	x.row.Method = http.MethodConnect
 	x.row.Decision, x.row.Reason = audit.DecisionRejected, string(reasonNoRequest)
 	x.row.Status = reasonNoRequest.meaning().status
@@ -66,5 +66,5 @@ func (p *Plane) recordSilence(a Authority, fields map[string]any) {
 		x.row.Fields[name] = value
 	}
 	x.attribute()
-	x.note()
+	x.recordAsync()
 }

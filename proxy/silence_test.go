@@ -31,7 +31,7 @@ func (w *world) redirected() (open func(target string) net.Conn, end func()) {
 	served := make(chan struct{})
 	seen := &seenListener{Listener: l}
 	w.listeners = append(w.listeners, seen)
-	go func() { defer close(served); _ = w.plane.Serve(ctx, seen, Door{Sealed: true, Redirected: true}) }()
+	go func() { defer close(served); _ = w.plane.Serve(ctx, seen, Listener{Sealed: true, Redirected: true}) }()
 	end = sync.OnceFunc(func() { cancel(); <-served })
 	w.t.Cleanup(end)
 	return func(target string) net.Conn {

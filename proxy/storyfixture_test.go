@@ -61,7 +61,7 @@ func newFixture(t *testing.T, session, operation string) *fixture {
 	f.plane, err = proxy.New(cfg)
 	check(t, err)
 	f.grant(set, operation)
-	f.serve(proxy.Door{Sealed: set["listener"] == "sealed"})
+	f.serve(proxy.Listener{Sealed: set["listener"] == "sealed"})
 	return f
 }
 
@@ -91,7 +91,7 @@ func (f *fixture) grant(set map[string]string, operation string) {
 		Scrub: scrub.NewSet([]scrub.Needle{{Secret: []byte(storySecret), Username: "ann"}})})
 }
 
-func (f *fixture) serve(listener proxy.Door) {
+func (f *fixture) serve(listener proxy.Listener) {
 	f.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(f.t, err)

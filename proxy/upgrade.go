@@ -78,11 +78,11 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 		}
 		x.row.ResponseBytes, x.row.Reason = relay.Received, string(reason)
 		x.redactions.Add(relay.Hits)
-		x.note()
+		x.recordAsync()
 	}()
 	if !relay.ToClient.Take(websocket.Idle) || !relay.ToUpstream.Take(websocket.Idle) {
 		reason = reasonMemory
-		_ = w.Respond(exhausted().Response(x.request))
+		_ = w.Respond(denyMemory().Response(x.request))
 		return
 	}
 	conn, _, err := w.Hijack()

@@ -57,7 +57,7 @@ func (d *door) listen(ctx context.Context, s *session.Session, engine *sandbox.E
 	case sealed:
 		// What a client in the box calls the gateway's proxy (sandbox/gateway).
 		names := []string{"127.0.0.1:3128", "localhost:3128"}
-		for name, door := range map[string]proxy.Door{"proxy.sock": {Sealed: true, Names: names}, "redirect.sock": {Sealed: true, Redirected: true}} {
+		for name, door := range map[string]proxy.Listener{"proxy.sock": {Sealed: true, Names: names}, "redirect.sock": {Sealed: true, Redirected: true}} {
 			// The gateway's user is not ours: the socket is open, its directory
 			// is inside one that nobody else may enter.
 			l, err := unixsocket.Listen(filepath.Join(sockets, name), 0o666)
@@ -75,7 +75,7 @@ func (d *door) listen(ctx context.Context, s *session.Session, engine *sandbox.E
 		d.apiHost = engine.HostAlias()
 		host := net.JoinHostPort(d.apiHost, strconv.Itoa(at.Port))
 		d.proxyURL, d.apiURL = "http://aileron:"+s.Token()+"@"+host, "http://"+host+"/v1"
-		s.Listen(ctx, l, proxy.Door{Names: []string{host}})
+		s.Listen(ctx, l, proxy.Listener{Names: []string{host}})
 	case unmediated:
 		s.RecordDisabled(ctx, reasonOptOut, "--sandbox-proxy=off")
 	}

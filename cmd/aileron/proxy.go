@@ -156,7 +156,7 @@ func (a *app) openHostSession(ctx context.Context, plan sessionPlan, addr, caOut
 	if err = s.Serve(ctx, false); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	s.Listen(ctx, l, proxy.Door{Names: listenNames(addr, l.Addr())})
+	s.Listen(ctx, l, proxy.Listener{Names: listenNames(addr, l.Addr())})
 	s.Sweep(ctx)
 	return h, nil
 }

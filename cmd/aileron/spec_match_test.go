@@ -90,7 +90,7 @@ func newDecisions(t *testing.T) decisions {
 	fatal(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
-	go func() { defer close(served); _ = plane.Serve(ctx, l, proxy.Door{Sealed: true}) }()
+	go func() { defer close(served); _ = plane.Serve(ctx, l, proxy.Listener{Sealed: true}) }()
 	t.Cleanup(func() { cancel(); <-served; plane.Drain(context.Background()); fatal(t, log.Close()) })
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.Root())

@@ -18,7 +18,7 @@ import (
 // themselves are started elsewhere; here their bytes come to the plane as the
 // gateway sends them.
 func env() category {
-	redirected := &fixture{door: proxy.Door{Sealed: true, Redirected: true}}
+	redirected := &fixture{door: proxy.Listener{Sealed: true, Redirected: true}}
 	return category{name: "ENV", unrun: map[string]string{
 		"ENV-01": "run elsewhere: TestNothingLeavesABox in e2e/seal, TestWhatIsNeitherTCPNorDNSFailsAtOnce and its neighbours in sandbox/gateway",
 		"ENV-04": "run elsewhere: TestNothingLeavesABox in e2e/seal; metadata addresses are IPX-07's",

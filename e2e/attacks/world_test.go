@@ -71,7 +71,7 @@ type fixture struct {
 	extra      []*spec.Connector
 	unbound    []string // connectors without their credential
 	set        func(*proxy.Config)
-	door       proxy.Door
+	door       proxy.Listener
 }
 
 // world is a session of the real plane: connector files from testdata, a real

@@ -22,7 +22,7 @@ var owners = []owner{
 	{"github.com/creack/pty", "e2e/*_test.go e2e/faults/*_test.go", "terminals for tests"},
 	{"github.com/docker/docker", "sandbox/engine/*.go", "the API of both engines"},
 	{"github.com/docker/go-units", "sandbox/engine/*.go", "ulimits of the engine's API"},
-	{"github.com/elazarl/goproxy", "proxy/front.go e2e/bench/*.go", "the front: it never dials or verifies for us"},
+	{"github.com/elazarl/goproxy", "proxy/proxyhandler.go e2e/bench/*.go", "it never dials or verifies for us"},
 	{"github.com/google/martian/v3", "proxy/modify/*.go e2e/bench/*.go", "header modifiers"},
 	{"github.com/google/nftables", "sandbox/gateway/*.go", "the gateway's rules without tools in the image"},
 	{"github.com/oklog/ulid/v2", "audit/row.go audit/unknown.go", "ids of rows and sessions"},

@@ -43,7 +43,7 @@ func Example() {
 		s.Abandon(ctx)
 		return
 	}
-	s.Listen(ctx, l, proxy.Door{})
+	s.Listen(ctx, l, proxy.Listener{})
 
 	lister := session.Lister{
 		Home:    home,

@@ -101,7 +101,7 @@ func (s *Session) makePlane(ctx context.Context) error {
 	limitGarbage(limits)
 	s.plane, err = proxy.New(proxy.Config{
 		Session: s.id, Agent: s.opts.Agent, Token: s.token, CA: s.ca, Audit: s.audit,
-		Passthrough: s.opts.Passthrough, Tunnel: tunnel, Upstream: s.opts.Upstream, Limits: limits,
+		Passthrough: s.opts.Passthrough, TLSPassthrough: tunnel, Upstream: s.opts.Upstream, Limits: limits,
 		Log: s.opts.Log, Started: s.start,
 	})
 	if err != nil {

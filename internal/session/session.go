@@ -26,7 +26,7 @@
 //		s.Abandon(ctx)
 //		return err
 //	}
-//	s.Listen(ctx, l, proxy.Door{})
+//	s.Listen(ctx, l, proxy.Listener{})
 //	code, cause := run(ctx)
 //	return s.Close(ctx, code, cause)
 //
@@ -122,11 +122,11 @@ func (s *Session) Serve(ctx context.Context, sealed bool) error {
 }
 
 // Listen serves the plane on l until the session closes. Serve comes first.
-func (s *Session) Listen(ctx context.Context, l net.Listener, door proxy.Door) {
+func (s *Session) Listen(ctx context.Context, l net.Listener, listener proxy.Listener) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := s.stop
 	s.stop = func() { cancel(); stop() }
-	s.serving.Go(func() { _ = s.plane.Serve(ctx, l, door) })
+	s.serving.Go(func() { _ = s.plane.Serve(ctx, l, listener) })
 }
 
 // Close drains the plane, ends everything that is served, records session.ended

@@ -55,7 +55,7 @@ func TestAListenerIsServedUntilClose(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		fatal(t, err)
 		addresses = append(addresses, l.Addr().String())
-		s.Listen(t.Context(), l, proxy.Door{})
+		s.Listen(t.Context(), l, proxy.Listener{})
 	}
 	for _, at := range addresses {
 		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+at+"/healthz", nil)

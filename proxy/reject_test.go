@@ -29,7 +29,8 @@ func TestARefusalThatWaitsHoldsNoHead(t *testing.T) {
 	r.Header.Set("X-Long", strings.Repeat("0123456789", 5000))
 	refused := make(chan *http.Response)
 	go func() {
-		in := &inside{p: w.plane, ctx: t.Context(), a: Authority{Host: "other.example", Port: 443}, scheme: "https", source: audit.SourceConnectTLS}
+		in := &tunnelHandler{p: w.plane, ctx: t.Context(),
+			authority: Authority{Host: "other.example", Port: 443}, scheme: "https", source: audit.SourceConnectTLS}
 		refused <- in.Answer(r)
 	}()
 	for end := time.Now().Add(time.Minute); len(w.plane.waiters) == 0; time.Sleep(time.Millisecond) {

@@ -15,12 +15,15 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// reject commits the outcome row of a refusal, puts its id on d, and slows
-// down who is refused too often.
+// reject commits the outcome row of a denial, puts its id on d, and delays the
+// response of a client that is denied too often.
 func (x *Exchange) reject(d *Denial) *Denial {
+	if d.Reason == reasonUndelivered {
+		return x.recordUndelivered(d)
+	}
 	defer x.leave() // a log that panics too
 	if d.Reason == reasonClientGone && x.shed() {
-		d = exhausted()
+		d = denyMemory()
 	}
 	x.row.Decision, x.row.Reason = audit.DecisionRejected, string(d.Reason)
 	x.row.Status = d.Status()
@@ -28,25 +31,25 @@ func (x *Exchange) reject(d *Denial) *Denial {
 	d.subject = x.subject(d.Reason)
 	switch {
 	case x.intended:
-		x.settle()
+		x.recordSettled()
 		d.AuditID = x.row.ID
-	case x.floods():
+	case x.isFlood():
 		d.AuditID = x.count()
-	case x.record() != nil:
+	case x.recordNow() != nil:
 		d = deny(reasonAudit, "the audit log cannot be written")
 	default:
 		d.AuditID = x.row.ID
 	}
-	x.leave() // who waits is under way no more
-	d.ends = !x.slowDown()
+	x.leave() // a denial that is delayed is under way no more
+	d.ends = !x.delay()
 	return d
 }
 
-// settle adds the outcome of an intent, and waits until it is committed. Where the
-// log cannot be written now, the log holds it: an intent must not lose its
-// outcome.
-func (x *Exchange) settle() {
-	x.note()
+// recordSettled adds the outcome of an intent, and waits until it is committed.
+// Where the log cannot be written now, the log holds it: an intent must not lose
+// its outcome.
+func (x *Exchange) recordSettled() {
+	x.recordAsync()
 	if log, ok := x.p.cfg.Audit.(interface{ Settle(ctx context.Context) }); ok {
 		ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 		defer cancel()
@@ -54,9 +57,14 @@ func (x *Exchange) settle() {
 	}
 }
 
-// exhausted is the refusal of an exchange for which there is no memory.
-func exhausted() *Denial {
+// denyMemory returns the denial of an exchange for which there is no memory.
+func denyMemory() *Denial {
 	return deny(reasonMemory, "the session's memory budget is exhausted")
+}
+
+// denyRate returns the denial of a request beyond those of a second.
+func (p *Plane) denyRate() *Denial {
+	return deny(reasonRate, "the session takes %d requests a second at most", p.cfg.Limits.Rate)
 }
 
 // shed reports whether the exchange ended because it had to make room.
@@ -64,23 +72,23 @@ func (x *Exchange) shed() bool {
 	return x.request != nil && errors.Is(context.Cause(x.request.Context()), budget.ErrShed)
 }
 
-// A refusal costs its sender nothing, and us a row for good. So a sandbox that
-// is refused again and again waits for its answers: its rows fill the disk, on
-// which every session's log is, only slowly. Beyond maxWaiters each refusal costs
-// it a connection and a handshake, and rows count them (flood.go).
+// A denial costs its sender nothing, and the session a row for good. So a sandbox
+// that is denied again and again waits for its responses: its rows fill the disk,
+// on which every session's log is, only slowly. Beyond maxWaiters each denial
+// costs it a connection and a handshake, and rows count them (flood.go).
 const (
-	refusalsASecond = 200
-	refusalsAtOnce  = 2000
-	refusalWait     = 10 * time.Minute // the most that one waits, if its client does
+	denialsPerSecond = 200
+	denialsAtOnce    = 2000
+	maxDelay         = 10 * time.Minute // the most that one waits, if its client does
 
-	// maxWaiters is how many answers wait at a time. One more is sent at once,
-	// and its connection ends.
+	// maxWaiters is how many denials wait at a time. One more is sent at once, and
+	// its connection ends.
 	maxWaiters = 256
 )
 
-// slowDown waits until a refusal may be answered, and reports whether its
-// connection may go on. What waits holds neither request nor head.
-func (x *Exchange) slowDown() bool {
+// delay waits until a denial may be sent, and reports whether its connection may
+// go on. What waits holds neither request nor head.
+func (x *Exchange) delay() bool {
 	p := x.p
 	if p.refusing.Allow() {
 		return true
@@ -99,12 +107,12 @@ func (x *Exchange) slowDown() bool {
 	ctx := context.Background()
 	if x.request != nil {
 		ctx = x.request.Context()
-		forget(x.request)
+		dropHead(x.request)
 		wire.Park(x.request)
 	}
 	x.row = audit.Row{ID: x.row.ID, Status: x.row.Status}
 	x.decision, x.target, x.match = Decision{}, spec.Target{}, spec.Match{}
-	timer := time.NewTimer(min(wait, refusalWait))
+	timer := time.NewTimer(min(wait, maxDelay))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -114,9 +122,9 @@ func (x *Exchange) slowDown() bool {
 	return true
 }
 
-// forget drops what a refused request holds, wherever it is still referred to:
-// all its strings are parts of one head. What the answer depends on stays.
-func forget(r *http.Request) {
+// dropHead drops what a denied request holds, wherever it is still referred to:
+// all its strings are parts of one head. What the response depends on stays.
+func dropHead(r *http.Request) {
 	kept := http.Header{}
 	if modify.IsGRPC(r.Header) {
 		kept["Content-Type"] = []string{"application/grpc"}

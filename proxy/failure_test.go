@@ -14,7 +14,7 @@ import (
 func TestEveryKindOfUpstreamErrorHasAReason(t *testing.T) {
 	for k := range upstream.Kinds {
 		err := &upstream.Error{Kind: k, Host: "api.good.example:443", Detail: "detail", Err: errors.New("secret")}
-		d := upstreamDenial("api.good.example", err)
+		d := denyUpstream("api.good.example", err)
 		if _, ok := meanings[d.Reason]; !ok || d.Reason == reasonPanic {
 			t.Errorf("%v: the reason is %q", k, d.Reason)
 		}
@@ -39,7 +39,7 @@ func TestAnUpstreamErrorIsDeniedWithItsReason(t *testing.T) {
 		{&upstream.Error{Kind: upstream.RequestBody, Err: errors.New("broken pipe")}, reasonClientBody},
 		{errors.New("not an upstream error"), reasonPanic},
 	} {
-		if d := upstreamDenial("h", c.err); d.Reason != c.reason {
+		if d := denyUpstream("h", c.err); d.Reason != c.reason {
 			t.Errorf("%v (%#v): the reason is %s, want %s", c.err, c.err, d.Reason, c.reason)
 		}
 	}

@@ -32,7 +32,7 @@ func (w *world) pinned(host, sni string) (*tls.Conn, error) {
 }
 
 func TestATunnelHostIsNotDecryptedAndIsWrittenDown(t *testing.T) {
-	w := newWorldWith(t, false, func(c *Config) { c.Tunnel = []string{"other.example:443"} }, hello)
+	w := newWorldWith(t, false, func(c *Config) { c.TLSPassthrough = []string{"other.example:443"} }, hello)
 	secure, err := w.pinned("other.example", "other.example") // only the origin's own root is trusted
 	must(t, err)
 	fmt.Fprintf(secure, "GET /v1/items HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n")
@@ -51,14 +51,14 @@ func TestATunnelHostIsNotDecryptedAndIsWrittenDown(t *testing.T) {
 		t.Errorf("the row of its beginning is %+v", first)
 	}
 	r := w.last()
-	if r.Event != audit.EventSandboxPassthrough || r.Decision != audit.DecisionPassthrough || r.Reason != noteTunnel ||
+	if r.Event != audit.EventSandboxPassthrough || r.Decision != audit.DecisionPassthrough || r.Reason != tunnelHostNote ||
 		r.Host != "other.example" || r.RequestBytes == 0 || r.ResponseBytes == 0 {
 		t.Errorf("the row is %+v", r)
 	}
 }
 
 func TestATunnelHostIsOnlyThatHost(t *testing.T) {
-	w := newWorldWith(t, false, func(c *Config) { c.Tunnel = []string{"other.example:443", "api.good.example:443"} }, hello)
+	w := newWorldWith(t, false, func(c *Config) { c.TLSPassthrough = []string{"other.example:443", "api.good.example:443"} }, hello)
 	if _, err := w.pinned("other.example", "api.good.example"); err == nil {
 		t.Error("another SNI passed")
 	}

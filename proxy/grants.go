@@ -1,0 +1,63 @@
+package proxy
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/ALRubinger/aileron/proxy/scrub"
+	"github.com/ALRubinger/aileron/proxy/upstream"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// Grants is what the plane may do at one moment: the verified operations,
+// the credentials bound to them, and the set that redacts those. A plane's
+// grants are replaced as a whole; an exchange keeps those that it began with.
+type Grants struct {
+	Index  *spec.Index
+	Bound  map[spec.FQN]Bound
+	Scrub  *scrub.Set // of every secret that this session ever held
+	Locked bool       // the vault is locked: Bound is empty and may fill again
+
+	// Unreadable holds the connectors that could not be read again, each with
+	// its reason: ReasonConnectorUnreadable, ReasonStoreUnreadable or
+	// ReasonHomeMissing. What they grant now is not known, so their operations are
+	// denied.
+	Unreadable map[spec.FQN]Reason
+	// VaultUnreadable is a vault that could not be read: Bound is empty and may
+	// fill again.
+	VaultUnreadable bool
+
+	current context.Context //nolint:containedctx // ends when other grants take their place
+	retire  context.CancelFunc
+	keys    map[spec.FQN]upstream.Key // of the upstream connections of Bound's credentials
+}
+
+// Bound is a connector's credential and the name of its binding.
+type Bound struct {
+	Binding    string
+	Credential vault.Credential
+}
+
+// SetGrants replaces what the plane may do from the next request on, on
+// connections that are already open too. Those of them that are idle end.
+func (p *Plane) SetGrants(g *Grants) {
+	g.current, g.retire = context.WithCancel(context.Background())
+	g.keys = p.upstreamKeys(g.Bound)
+	p.upstream.Keep(slices.Collect(maps.Values(g.keys))...) // before an exchange asks for one of them
+	if old := p.grants.Swap(g); old != nil {
+		old.retire()
+	}
+}
+
+// upstreamKeys returns the keys of the upstream connections that the connectors'
+// requests use.
+func (p *Plane) upstreamKeys(bound map[spec.FQN]Bound) map[spec.FQN]upstream.Key {
+	keys := make(map[spec.FQN]upstream.Key, len(bound))
+	for fqn, b := range bound {
+		c := b.Credential
+		keys[fqn] = p.upstream.Key(c.Kind, c.Username, c.Secret.Reveal())
+	}
+	return keys
+}
