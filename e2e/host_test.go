@@ -177,7 +177,7 @@ func TestTheProgramOfTheTestsIsNoRelease(t *testing.T) {
 	if r := run("--version"); strings.Contains(r.out, "test") {
 		t.Errorf("a release calls itself %q", r.out)
 	}
-	if r := run("vault", "unlock"); r.code != 1 || !strings.Contains(r.err, `the work factor "10", and only 16 to 20 are believed`) {
+	if r := run("vault", "unlock"); r.code != 1 || !strings.Contains(r.err, `the work factor "10", and only 16 to 20 are accepted`) {
 		t.Errorf("a release opens a vault that the tests made: exit %d, %q", r.code, r.err)
 	}
 }
