@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Bundle appends a root to a PEM bundle, once.
+// Bundle returns a PEM bundle with a root at its end, unless the bundle has it already.
 func Bundle(existing, rootPEM []byte) []byte {
 	if bytes.Contains(existing, bytes.TrimSpace(rootPEM)) {
 		return existing
@@ -26,9 +26,8 @@ func Bundle(existing, rootPEM []byte) []byte {
 	return append(out, rootPEM...)
 }
 
-// CheckBundle looks whether a file is a bundle that roots can be added to:
-// PEM, with at least one certificate, and not cut off in the middle of one.
-// Blank is an empty bundle.
+// CheckBundle returns an error unless data is a bundle to which roots can be added:
+// PEM with at least one certificate, not truncated within one, or blank.
 func CheckBundle(data []byte) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil
@@ -45,13 +44,13 @@ func CheckBundle(data []byte) error {
 	return nil
 }
 
-// systemBundles are where distributions keep their roots.
+// systemBundles are the files in which distributions keep their roots.
 var systemBundles = [...]string{
 	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
 	"/etc/pki/tls/cacert.pem", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
 }
 
-// SystemBundle is this host's bundle of roots.
+// SystemBundle returns this host's bundle of roots.
 func SystemBundle() ([]byte, error) {
 	for _, path := range systemBundles {
 		data, err := os.ReadFile(path)
@@ -65,7 +64,7 @@ func SystemBundle() ([]byte, error) {
 	return nil, errors.New("read the system's roots: this host has no bundle of them")
 }
 
-// HashLink is the name under which OpenSSL looks for a root in a directory of
+// HashLink returns the name under which OpenSSL looks for a root in a directory of
 // hash links: X509_NAME_hash of the subject, and ".0".
 func HashLink(rootPEM []byte) (string, error) {
 	block, _ := pem.Decode(rootPEM)
@@ -89,8 +88,8 @@ type attribute struct {
 	Value asn1.RawValue
 }
 
-// canonicalName is OpenSSL's canonical encoding of a name: the sets without
-// the outer sequence, strings as UTF-8, lower case, white space collapsed.
+// canonicalName returns OpenSSL's canonical encoding of a name: the sets without the
+// outer sequence, strings as UTF-8 in lower case with white space collapsed.
 func canonicalName(raw []byte) ([]byte, error) {
 	var sets []asn1.RawValue
 	if _, err := asn1.Unmarshal(raw, &sets); err != nil {
@@ -122,8 +121,8 @@ func canonicalName(raw []byte) ([]byte, error) {
 	return out, nil
 }
 
-// holdsRoot reports whether a bundle has a certificate. OpenSSL's trusted ones
-// have more in them than a parser takes.
+// holdsRoot reports whether a bundle has a certificate. OpenSSL's trusted certificates
+// count, although the parser does not accept them.
 func holdsRoot(bundle []byte) bool {
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
 		_, err := x509.ParseCertificate(block.Bytes)

@@ -25,7 +25,7 @@ func newTest(t testing.TB, o Options) *Session {
 	return s
 }
 
-// serve answers HTTPS for name with s's leaf on loopback and gives the port.
+// serve serves HTTPS for name with a leaf of s on loopback, and returns the port.
 func serve(t *testing.T, s *Session, name string) string {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12,
@@ -33,8 +33,8 @@ func serve(t *testing.T, s *Session, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "trusted") }),
-		ReadHeaderTimeout: time.Minute, ErrorLog: nil}
+	handler := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "trusted") }
+	server := &http.Server{Handler: http.HandlerFunc(handler), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
 	_, port, _ := net.SplitHostPort(l.Addr().String())
@@ -63,11 +63,14 @@ func TestRealClientsTrustALeaf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, argv := range map[string][]string{
-		"curl":    {"curl", "-sS", "--cacert", pemFile, url},
-		"openssl": {"sh", "-c", "openssl s_client -x509_strict -verify_return_error -CAfile " + pemFile + " -servername localhost -connect localhost:" + port + " </dev/null >/dev/null 2>&1 && printf trusted"},
-		"node":    {"node", "-e", "require('https').get('" + url + "',r=>r.pipe(process.stdout))"},
-		"python3": {"python3", "-c", "import ssl,urllib.request as u;print(u.urlopen('" + url + "',context=ssl.create_default_context(cafile='" + pemFile + "')).read().decode(),end='')"},
-		"java":    {"java", "-Djavax.net.ssl.trustStore=" + p12, "-Djavax.net.ssl.trustStoreType=PKCS12", "-Djavax.net.ssl.trustStorePassword=changeit", java, url},
+		"curl": {"curl", "-sS", "--cacert", pemFile, url},
+		"openssl": {"sh", "-c", "openssl s_client -x509_strict -verify_return_error -CAfile " + pemFile +
+			" -servername localhost -connect localhost:" + port + " </dev/null >/dev/null 2>&1 && printf trusted"},
+		"node": {"node", "-e", "require('https').get('" + url + "',r=>r.pipe(process.stdout))"},
+		"python3": {"python3", "-c", "import ssl,urllib.request as u; c=ssl.create_default_context(cafile='" + pemFile +
+			"'); print(u.urlopen('" + url + "',context=c).read().decode(),end='')"},
+		"java": {"java", "-Djavax.net.ssl.trustStore=" + p12, "-Djavax.net.ssl.trustStoreType=PKCS12",
+			"-Djavax.net.ssl.trustStorePassword=changeit", java, url},
 	} {
 		t.Run(name, func(t *testing.T) {
 			need(t, name)
@@ -132,10 +135,11 @@ func TestAConstrainedCAVouchesForItsNamesOnly(t *testing.T) {
 func setClock() (now func() time.Time, move func(time.Duration)) {
 	var ahead atomic.Int64
 	start := time.Now()
-	return func() time.Time { return start.Add(time.Duration(ahead.Load())) }, func(d time.Duration) { ahead.Add(int64(d)) }
+	now = func() time.Time { return start.Add(time.Duration(ahead.Load())) }
+	return now, func(d time.Duration) { ahead.Add(int64(d)) }
 }
 
-// leafOf returns a leaf that clients which have the CA take now.
+// leafOf returns a leaf, which clients that trust the CA accept now.
 func leafOf(t *testing.T, s *Session, host string) *x509.Certificate {
 	t.Helper()
 	made, err := s.Leaf(host)
@@ -145,8 +149,9 @@ func leafOf(t *testing.T, s *Session, host string) *x509.Certificate {
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	roots.AddCert(s.Root())
 	between.AddCert(s.intermediate)
-	if _, err := made.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: roots, Intermediates: between, CurrentTime: s.now()}); err != nil {
-		t.Errorf("a client whose clock is ours does not take the leaf: %v", err)
+	options := x509.VerifyOptions{DNSName: host, Roots: roots, Intermediates: between, CurrentTime: s.now()}
+	if _, err := made.Leaf.Verify(options); err != nil {
+		t.Errorf("a client with the same clock does not accept the leaf: %v", err)
 	}
 	return made.Leaf
 }
@@ -198,7 +203,9 @@ func TestALeafIsMadeAnewWhenTheClockIsSetBack(t *testing.T) {
 func TestCertificatesBeginBeforeNowAndEndWithTheirCA(t *testing.T) {
 	now, move := setClock()
 	s := newTest(t, Options{Now: now})
-	for what, c := range map[string]*x509.Certificate{"root": s.Root(), "intermediate": s.intermediate, "leaf": leafOf(t, s, "a.example")} {
+	for what, c := range map[string]*x509.Certificate{
+		"root": s.Root(), "intermediate": s.intermediate, "leaf": leafOf(t, s, "a.example"),
+	} {
 		if early := now().Sub(c.NotBefore); early < 15*time.Minute || early > time.Hour+time.Second {
 			t.Errorf("the %s begins %v before now, want 15 to 60 minutes", what, early)
 		}
@@ -246,8 +253,11 @@ func TestOnlyTheLeavesUsedLastAreKept(t *testing.T) {
 func TestABundleHoldsTheRootOnce(t *testing.T) {
 	s := newTest(t, Options{})
 	once := Bundle([]byte("# roots, no newline at the end"), s.RootPEM())
-	if twice := Bundle(once, s.RootPEM()); string(twice) != string(once) || !strings.Contains(string(once), "end\n-----BEGIN") {
-		t.Errorf("bundle: %q", once)
+	if !strings.Contains(string(once), "end\n-----BEGIN") {
+		t.Errorf("the bundle with the root is %q, want the root on a line of its own", once)
+	}
+	if twice := Bundle(once, s.RootPEM()); string(twice) != string(once) {
+		t.Errorf("the bundle with the root twice is %q, want %q", twice, once)
 	}
 }
 

@@ -17,13 +17,12 @@ import (
 	"software.sslmate.com/src/go-pkcs12"
 )
 
-// javaPassword is the password of every trust store that Java ships: it keeps
-// nothing secret.
+// javaPassword is the password of every trust store that Java ships. It protects no
+// secret.
 const javaPassword = "changeit"
 
-// JavaTrustStore is a PEM bundle as the PKCS#12 file that Java reads, with
-// the password "changeit". What a bundle holds beside certificates is left
-// out; a certificate that does not parse is too.
+// JavaTrustStore returns a PEM bundle as a PKCS#12 file for Java, with the password
+// "changeit". It ignores everything in the bundle but certificates that parse.
 func JavaTrustStore(bundlePEM []byte) ([]byte, error) {
 	var entries []pkcs12.TrustStoreEntry
 	for rest := bundlePEM; ; {
@@ -32,21 +31,21 @@ func JavaTrustStore(bundlePEM []byte) ([]byte, error) {
 			break
 		}
 		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
-			entries = append(entries, pkcs12.TrustStoreEntry{Cert: cert, FriendlyName: fmt.Sprintf("root-%d", len(entries))})
+			name := fmt.Sprintf("root-%d", len(entries))
+			entries = append(entries, pkcs12.TrustStoreEntry{Cert: cert, FriendlyName: name})
 		}
 	}
 	// The integrity algorithm of this encoder is read by Java 8 and later.
 	data, err := pkcs12.LegacyDES.EncodeTrustStoreEntries(entries, javaPassword)
 	if err != nil {
-		return nil, fmt.Errorf("make the Java trust store: %w", err)
+		return nil, fmt.Errorf("encode the Java trust store: %w", err)
 	}
 	return data, nil
 }
 
-// JavaRoots are the certificates that a Java trust store (cacerts) holds, as
-// PEM: a JKS file or a PKCS#12 file with the password "changeit", or with
-// none. Another password, a broken file and one without certificates are
-// errors.
+// JavaRoots returns the certificates in a Java trust store (cacerts) as PEM. The store
+// is a JKS file, or a PKCS#12 file with the password "changeit" or none. Another
+// password, a broken file and a file without certificates are errors.
 func JavaRoots(store []byte) ([]byte, error) {
 	certs, err := javaCertificates(store)
 	if err != nil {
@@ -67,7 +66,8 @@ func javaCertificates(store []byte) ([][]byte, error) {
 		return jksCertificates(store)
 	}
 	if n := iterations(store); n > maxIterations {
-		return nil, fmt.Errorf("its password is iterated %d times, and %d are enough for what keeps no secret", n, maxIterations)
+		return nil, fmt.Errorf("its password is iterated %d times, more than the %d that are accepted",
+			n, maxIterations)
 	}
 	found, err := pkcs12.DecodeTrustStore(store, javaPassword)
 	if err != nil { // from Java 18 on, the JDK's own has no password
@@ -83,14 +83,14 @@ func javaCertificates(store []byte) ([][]byte, error) {
 	return certs, nil
 }
 
-// maxIterations bounds the work that a store of somebody else's may ask for.
-// Java's own have 10000.
+// maxIterations bounds the work that a foreign store may ask for. Java's own stores
+// have 10000.
 const maxIterations = 1 << 20
 
-// iterations is the highest count that a PKCS#12 file asks for. All of them,
-// in the MAC's and in each cipher's parameters, follow their salt: an INTEGER
-// after an OCTET STRING (RFC 7292 section 4 and appendix B, RFC 8018 appendix A).
-// Strings are looked into, because contents are packed in them.
+// iterations returns the highest iteration count in a PKCS#12 file. Each, in the
+// parameters of the MAC and of the ciphers, follows its salt: an INTEGER after an
+// OCTET STRING (RFC 7292 section 4 and appendix B, RFC 8018 appendix A). Strings are
+// searched too, as contents are packed in them.
 func iterations(der []byte) int64 {
 	highest, salted := int64(0), false
 	for len(der) > 0 {
@@ -122,9 +122,9 @@ const (
 	jksCertificate = 2
 )
 
-// jksCertificates reads the trusted certificates of a JKS file (version 1 and
-// 2), whose last 20 bytes are a digest over the password and all the rest.
-// Keys are passed over: a trust store has none that is ours to read.
+// jksCertificates returns the trusted certificates of a JKS file (version 1 or 2),
+// whose last 20 bytes are a digest of the password and everything before. It skips
+// keys, which a trust store does not need.
 func jksCertificates(store []byte) ([][]byte, error) {
 	if len(store) < 12+sha1.Size {
 		return nil, errors.New("it is cut off")
@@ -142,7 +142,7 @@ func jksCertificates(store []byte) ([][]byte, error) {
 	return jksEntries(body[4:])
 }
 
-// jksEntries reads what follows the file's first number.
+// jksEntries returns the certificates in what follows the first number of a file.
 func jksEntries(data []byte) ([][]byte, error) {
 	r := jksReader{rest: data}
 	version, count := r.number(), r.number()
@@ -180,8 +180,8 @@ func jksEntries(data []byte) ([][]byte, error) {
 	return certs, nil
 }
 
-// jksReader reads big-endian numbers and what follows them. Past the end all
-// is zero, and short is set.
+// jksReader reads big-endian numbers and what follows them. Beyond the end it returns
+// zeros and sets short.
 type jksReader struct {
 	rest  []byte
 	short bool

@@ -43,7 +43,9 @@ func TestTheRootsOfJavasOwnStoresAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, store := range map[string][]byte{"JKS": keytoolStore(t, "changeit.jks"), "PKCS12": keytoolStore(t, "changeit.p12"), "passwordless": bare} {
+	for name, store := range map[string][]byte{
+		"JKS": keytoolStore(t, "changeit.jks"), "PKCS12": keytoolStore(t, "changeit.p12"), "passwordless": bare,
+	} {
 		t.Run(name, func(t *testing.T) {
 			roots, err := JavaRoots(store)
 			if err != nil {
@@ -122,11 +124,14 @@ func TestAJavaStoreThatAsksForTooMuchWorkIsNotRead(t *testing.T) {
 	}
 }
 
-func TestABundleThatCannotBeAddedToIsToldApart(t *testing.T) {
+func TestABundleThatCannotBeAddedToIsRecognised(t *testing.T) {
 	root := string(newTest(t, Options{}).RootPEM())
 	for name, c := range map[string]struct{ data, want string }{
-		"roots": {"# a comment\n" + root, ""}, "empty": {" \n", ""},
-		"text": {"these are no roots\n", "not PEM"}, "rubbish": {"-----BEGIN RUBBISH-----\nAAAA\n-----END RUBBISH-----\n", "no certificate"}, "cut": {root + root[:len(root)/2], "cut off"},
+		"roots":   {"# a comment\n" + root, ""},
+		"empty":   {" \n", ""},
+		"text":    {"these are no roots\n", "not PEM"},
+		"rubbish": {"-----BEGIN RUBBISH-----\nAAAA\n-----END RUBBISH-----\n", "no certificate"},
+		"cut":     {root + root[:len(root)/2], "cut off"},
 	} {
 		err := CheckBundle([]byte(c.data))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
