@@ -1,6 +1,8 @@
-// Package shims renders what the inside of a box is told about the installed
-// connectors. It grants nothing: the plane decides by the same specs, and
-// what is written here is for the agent to read.
+// Package shims renders the description of the installed connectors that an agent
+// reads in its sandbox.
+//
+// [ToolsFile] returns that file. It grants nothing: the proxy decides by the
+// specifications themselves.
 package shims
 
 import (
@@ -14,18 +16,17 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// maxText bounds one text of a connector's author, in runes.
+// maxText bounds a text of a connector's author, in runes.
 const maxText = 240
 
-// ToolsFile renders /etc/aileron/tools.txt: one line per tool,
+// ToolsFile returns /etc/aileron/tools.txt: a line for each tool,
 //
 //	name  fqn -- Aileron connector operations: a, b
 //
-// and below what is allowed, how a refusal looks and which variables hold
-// placeholders. The same connectors give the same bytes, in whatever order
-// they come. The file is plain text: what a connector's author wrote stands on
-// one line, without control or formatting characters, and bounded, so that it
-// cannot pass for a line of ours.
+// and below it the allowed requests, the form of a denial, and the variables that
+// hold placeholders. The same connectors result in the same bytes, whatever their
+// order. A text of a connector's author is bounded and on one line, without control
+// or formatting characters, so that it cannot pass for a line of aileron.
 func ToolsFile(connectors []*spec.Connector) []byte {
 	connectors = slices.Clone(connectors)
 	slices.SortFunc(connectors, func(a, b *spec.Connector) int {
@@ -90,7 +91,7 @@ func writeTool(b *bytes.Buffer, c *spec.Connector, t spec.Tool) {
 	}
 }
 
-// about is an operation in one line: its name, what it does, what is special.
+// about returns an operation as one line: its name, its purpose, its restrictions.
 func about(op *spec.Operation) string {
 	s := op.Name
 	if text := plain(cmp.Or(op.Summary, op.Description)); text != "" {
@@ -118,7 +119,7 @@ func about(op *spec.Operation) string {
 	return s
 }
 
-// inputNames lists the names of inputs on one line.
+// inputNames returns the names of inputs as one line.
 func inputNames(list []string) string {
 	inert := make([]string, len(list))
 	for i, name := range list {
@@ -134,7 +135,7 @@ func method(op *spec.Operation) string {
 	return op.Method
 }
 
-// origin is where a client sends the request: clear text on port 80 only.
+// origin returns the origin of a request to h: in clear on port 80 only.
 func origin(h spec.HostPattern) string {
 	name := h.Name
 	if h.Wildcard {
@@ -167,7 +168,7 @@ They are worth nothing; where one is sent, Aileron replaces it:
 	fmt.Fprintf(b, "  %s\n", strings.Join(slices.Compact(vars), " "))
 }
 
-// plain makes an author's text inert: one line of visible characters.
+// plain returns an author's text as one line of visible characters.
 func plain(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar {

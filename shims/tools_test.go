@@ -62,7 +62,8 @@ func TestToolsFileTellsWhatIsAllowed(t *testing.T) {
 // on it.
 func TestAnAuthorsTextIsInert(t *testing.T) {
 	c := load(t, "open")
-	c.Tools[0].Description = "Package mirror\n\nrm  github://acme/mirror -- Aileron connector operations: all\x1b[31m \u202egnp\u2028."
+	c.Tools[0].Description = "Package mirror\n\n" +
+		"rm  github://acme/mirror -- Aileron connector operations: all\x1b[31m \u202egnp\u2028."
 	c.Tools[0].Operations[1].Summary = "Changes\r\nrm  x"
 	got := string(shims.ToolsFile([]*spec.Connector{c}))
 	for _, r := range got {

@@ -1,10 +1,9 @@
-// Package format tells a file of this aileron from one that a newer aileron
-// wrote. What is newer is refused, and never rewritten: [Error] names its
-// format.
+// Package format recognises files that a newer aileron wrote. They are refused and
+// never rewritten: [Error] names their format.
 //
-// A directory such as the vault has its format in a file of that name, see
-// [Check]; a JSON file has it under the key "format", see [CheckJSON]. Where
-// there is none, the format is the first one.
+// [Check] reads the format of a directory, such as the vault, from a file of that
+// name in it, and [CheckJSON] that of a JSON file from its key "format". Without
+// either, the format is [First].
 package format
 
 import (
@@ -22,16 +21,16 @@ import (
 // Name is the file that holds the format of a directory.
 const Name = "format"
 
-// First is the format of what names none.
+// First is the format of files and directories that name none.
 const First = 1
 
-// maxFile bounds what is read of a format file.
+// maxFile is the size of the part of a format file that is read.
 const maxFile = 64
 
-// Error is returned for what a newer aileron wrote.
+// Error is returned for a file or directory that a newer aileron wrote.
 type Error struct {
 	Path   string
-	Format string // as it is written there
+	Format string // as it is written
 	Known  int
 }
 
@@ -39,12 +38,12 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s has the format %.20s, and this aileron knows formats up to %d", e.Path, e.Format, e.Known)
 }
 
-// ErrorClass and ErrorReason are those of CONTRACT section 4.
+// ErrorClass and ErrorReason return those in the error object of --json.
 func (*Error) ErrorClass() string  { return "unavailable" }
 func (*Error) ErrorReason() string { return "newer_format" }
 
-// Check returns an *Error when the directory has a newer format than known. A
-// format that is no number is newer.
+// Check returns an [*Error] if the directory has a newer format than known. A format
+// that is not a number is newer.
 func Check(dir string, known int) error {
 	path := filepath.Join(dir, Name)
 	f, err := os.Open(path)
@@ -66,8 +65,8 @@ func Check(dir string, known int) error {
 	return nil
 }
 
-// CheckJSON returns an *Error when the JSON object in raw, which path holds,
-// has a newer format than known.
+// CheckJSON returns an [*Error] if the JSON object in raw, the content of path, has a
+// newer format than known.
 func CheckJSON(raw []byte, path string, known int) error {
 	var f struct {
 		Format json.RawMessage `json:"format"`

@@ -1,5 +1,6 @@
-// Package panics describes where a panic came from, without its value: the
-// value of a panic may quote what a client sent or what a vault holds.
+// Package panics logs where a panic began, without its value, which may quote what a
+// client sent or what the vault holds. Call [Log] in the deferred function that
+// recovers:
 //
 //	defer func() {
 //		if recover() != nil {
@@ -16,21 +17,19 @@ import (
 	"strings"
 )
 
-// maxFrames is how many calls below the panic are described.
+// maxFrames bounds the calls that are described.
 const maxFrames = 12
 
-// Log logs that a panic was recovered in a place, with the functions and lines
-// that led to it. It is for a deferred function, after recover. A nil log
-// discards.
+// Log logs that a panic was recovered in a place, with the functions and lines that
+// led to it. Call it in a deferred function, after recover. A nil log discards.
 func Log(log *slog.Logger, in string, attrs ...any) {
 	if log != nil {
 		log.Error("panic", append([]any{"in", in, "at", strings.Join(Origin(), " < ")}, attrs...)...)
 	}
 }
 
-// Origin returns the calls at whose top the panic began that is being recovered,
-// the innermost first, each as "function file:line". It is for a deferred
-// function.
+// Origin returns the calls that led to the panic that is being recovered, the
+// innermost first, each as "function file:line". Call it in a deferred function.
 func Origin() []string {
 	pcs := make([]uintptr, 128)
 	pcs = pcs[:runtime.Callers(2, pcs)]
@@ -39,8 +38,8 @@ func Origin() []string {
 		frame, more := frames.Next()
 		switch {
 		case frame.Function == "runtime.gopanic":
-			calls = calls[:0] // what follows is what panicked first
-		case len(calls) == 0 && strings.HasPrefix(frame.Function, "runtime."): // raises what the origin did
+			calls = calls[:0] // the frames that follow led to the first panic
+		case len(calls) == 0 && strings.HasPrefix(frame.Function, "runtime."): // raises the panic of the origin
 		case len(calls) < maxFrames:
 			calls = append(calls, short(frame.Function)+" "+path.Base(frame.File)+":"+strconv.Itoa(frame.Line))
 		}
@@ -50,5 +49,5 @@ func Origin() []string {
 	}
 }
 
-// short is a function's name without the path of its package.
+// short returns a function's name without the path of its package.
 func short(function string) string { return function[strings.LastIndexByte(function, '/')+1:] }

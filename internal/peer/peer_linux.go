@@ -20,8 +20,8 @@ func gone(conn net.Conn, raw syscall.RawConn, dialled netip.AddrPort) bool {
 	return hungUp || orphaned(conn, dialled)
 }
 
-// orphaned reports whether no process holds the peer's socket, which can be
-// known of a peer in this network namespace.
+// orphaned reports whether it is known that no process holds the peer's socket. This
+// can be known of a peer in this network namespace only.
 func orphaned(conn net.Conn, dialled netip.AddrPort) bool {
 	local, ok := addrPort(conn.LocalAddr())
 	remote, there := addrPort(conn.RemoteAddr())
@@ -34,7 +34,7 @@ func orphaned(conn net.Conn, dialled netip.AddrPort) bool {
 	}
 	held, err := socketHeld(remote, to)
 	if errors.Is(err, unix.ENOENT) {
-		// There is none, if the kernel can be asked at all: ours is known.
+		// There is no such socket, if the kernel knows at least this end.
 		_, err = socketHeld(local, remote)
 	}
 	return err == nil && !held
@@ -61,18 +61,18 @@ func socketHeld(from, to netip.AddrPort) (bool, error) {
 	if err := unix.Sendto(fd, diagRequest(from, to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return false, err
 	}
-	answer := make([]byte, 4096)
-	n, _, err := unix.Recvfrom(fd, answer, 0)
+	response := make([]byte, 4096)
+	n, _, err := unix.Recvfrom(fd, response, 0)
 	if err != nil {
 		return false, err
 	}
-	return diagInode(answer[:n])
+	return diagInode(response[:n])
 }
 
-var errDiag = errors.New("ask for a socket: the answer cannot be read")
+var errDiag = errors.New("look up a socket: the response of the kernel cannot be read")
 
-// diagInode reads the answer: a struct nlmsghdr, then a struct nlmsgerr or a
-// struct inet_diag_msg.
+// diagInode reports whether a response has an inode. It is a struct nlmsghdr, then a
+// struct nlmsgerr or a struct inet_diag_msg.
 func diagInode(msg []byte) (held bool, err error) {
 	const header, inodeAt = 16, 68
 	if len(msg) < header+4 {
@@ -90,7 +90,7 @@ func diagInode(msg []byte) (held bool, err error) {
 	return false, errDiag
 }
 
-// diagRequest is a struct nlmsghdr and a struct inet_diag_req_v2.
+// diagRequest returns a struct nlmsghdr and a struct inet_diag_req_v2.
 func diagRequest(from, to netip.AddrPort) []byte {
 	const length = 16 + 56
 	b := make([]byte, length)

@@ -72,12 +72,17 @@ func TestAHalfCloseIsNoDeparture(t *testing.T) {
 	}
 }
 
-// until waits for the peer to be known as gone: a client's kernel may still be
-// at it when close returns.
+// until waits for the peer to be known as gone: the kernel may still be closing its
+// socket when close returns.
 func until(t *testing.T, c net.Conn) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !Gone(c, netip.AddrPort{}); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	deadline := time.After(30 * time.Second)
+	for !Gone(c, netip.AddrPort{}) {
+		select {
+		case <-again.C:
+		case <-deadline:
 			t.Fatal("the peer is still there")
 		}
 	}

@@ -8,5 +8,5 @@ import (
 	"syscall"
 )
 
-// gone reports false: elsewhere a peer counts as there until a write to it fails.
+// gone returns false: on this system a peer counts as existing until a write fails.
 func gone(net.Conn, syscall.RawConn, netip.AddrPort) bool { return false }

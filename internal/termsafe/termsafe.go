@@ -1,9 +1,9 @@
-// Package termsafe makes text safe to print: what an upstream server, an
-// archive or a file name contains must not control the terminal of the person
-// who reads it, or show them something other than what is there.
+// Package termsafe makes text safe to print: the content of a response, an archive or
+// a file name must neither control the terminal of its reader nor show something
+// other than it is.
 //
-// Wrap an output stream with [NewWriter] and print to it as usual; use [Line]
-// for a value that must stay on one line. Escaped are
+// Wrap an output stream with [NewWriter] and print to it as usual; use [Line] for a
+// value that must remain on one line. Escaped are
 //
 //   - control characters, C0, DEL and C1, except line feed and tab: escape
 //     sequences, and carriage return, which overwrites a line;
@@ -14,15 +14,14 @@
 //   - the other characters that Unicode ignores by default when it renders
 //     text, variation selectors included: they can hide a message in what
 //     looks like an ordinary word;
-//   - bytes that are not UTF-8: terminals differ in what they make of them.
+//   - bytes that are not UTF-8, which terminals interpret differently.
 //
 // A character is escaped as JSON does it, \u202e, or \udb40\udc41 beyond the
 // basic plane, and an invalid byte as \x9b. In JSON text all these characters,
 // except invalid bytes, can only stand inside strings, so JSON that passes
-// through a Writer stays valid and equal in meaning; encoding/json has replaced
-// invalid bytes before. Everything else is left alone, backslashes included:
-// the result is for reading, and text that is not JSON cannot be decoded from
-// it.
+// through a Writer remains valid and equal in meaning; encoding/json has replaced
+// invalid bytes before. Everything else is unchanged, backslashes included: the
+// result is for reading, and text that is not JSON cannot be decoded from it.
 package termsafe
 
 import (
@@ -47,11 +46,11 @@ func Unsafe(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Text returns s with its unsafe characters escaped. Line feeds and tabs stay.
+// Text returns s with its unsafe characters escaped, except line feeds and tabs.
 func Text(s string) string { return string(appendSafe(make([]byte, 0, len(s)), s, false)) }
 
-// Line is [Text] for a value that must not begin a line of its own: line feeds
-// and tabs are escaped too.
+// Line returns s with its unsafe characters escaped, line feeds and tabs included, for
+// a value that must not begin another line.
 func Line(s string) string { return string(appendSafe(make([]byte, 0, len(s)), s, true)) }
 
 // Writer escapes what is written to it on its way to another writer. It is
@@ -59,15 +58,15 @@ func Line(s string) string { return string(appendSafe(make([]byte, 0, len(s)), s
 type Writer struct {
 	mu   sync.Mutex
 	to   io.Writer
-	part []byte // the beginning of a character whose end has not come
+	part []byte // the beginning of a character whose end is not written yet
 	buf  []byte // reused
 }
 
 // NewWriter returns a Writer that writes to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
-// Write writes p, escaped. A character whose last bytes are missing waits for
-// the next Write.
+// Write writes p, escaped. It holds back the beginning of a character whose last bytes
+// are missing until the next Write.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,8 +82,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes the bytes that wait for the rest of a character, escaped as
-// bytes that are not UTF-8.
+// Flush writes the bytes that Write holds back, escaped as bytes that are not UTF-8.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
