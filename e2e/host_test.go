@@ -147,7 +147,7 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	if r.code != 0 {
 		t.Fatalf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
-	contains(t, "the demo", r.out+r.err, "the_secret_was_right", "Bearer ****", "operation_not_matched", "NOT sealed", "audit chain holds")
+	contains(t, "the demo", r.out+r.err, "the_secret_was_right", "Bearer ****", "operation_not_matched", "NOT sealed", "audit events verified")
 	needPodman(t)
 	r = u.run("demo", "--sandbox=podman")
 	if r.code != 0 {

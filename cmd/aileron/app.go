@@ -14,6 +14,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/filelock"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -106,7 +107,7 @@ func (a *app) infof(format string, args ...any) {
 // restore.
 func (a *app) childTerminal() *os.File {
 	tty, ok := a.child.stdout.(*os.File)
-	if !ok || !isTerminal(tty) || a.getenv("TERM") == "dumb" {
+	if !ok || !launch.IsTerminal(tty) || a.getenv("TERM") == "dumb" {
 		return nil
 	}
 	return tty
@@ -115,7 +116,7 @@ func (a *app) childTerminal() *os.File {
 // showStatus writes a line to stderr that the next one overwrites; "" clears it. It reports whether stderr is a terminal
 // that can do that.
 func (a *app) showStatus(text string) bool {
-	if !isTerminal(a.child.stderr) || a.getenv("TERM") == "dumb" {
+	if !launch.IsTerminal(a.child.stderr) || a.getenv("TERM") == "dumb" {
 		return false
 	}
 	fmt.Fprintf(a.child.stderr, "\r%s\x1b[K", termsafe.Line(text))

@@ -86,7 +86,7 @@ func TestARowSaysWhatItIsAbout(t *testing.T) {
 		audit.Row{Event: audit.EventProxyProxied, Decision: audit.DecisionProxied, Method: "GET", Host: "api.tracker.example", Port: 8443, Path: "/v1", Status: 200},
 		audit.Row{Event: audit.EventBindingCreated, Binding: "bearer/tracker/work", ConnectorFQN: "github://acme/tracker"},
 		audit.Row{Event: audit.EventConnectorRemoved, ConnectorFQN: "github://acme/tracker", ConnectorVersion: "1.0.0"},
-		audit.Row{Event: audit.EventSandboxDisabled, Decision: audit.DecisionDisabled, Reason: reasonOptOut, Fields: map[string]any{"cause": "--sandbox-proxy=off"}},
+		audit.Row{Event: audit.EventSandboxDisabled, Decision: audit.DecisionDisabled, Reason: "user_opt_out", Fields: map[string]any{"cause": "--sandbox-proxy=off"}},
 		audit.Row{Event: audit.EventSessionEnded, Fields: map[string]any{"cause": "asked\x1b[2J to stop"}},
 		refusedRow("CONNECT", "api.tracker.example", 443, "api.tracker.example", "malformed_request", nil),
 		refusedRow("GET", "api.tracker.example", 80, "/v1", "host_not_allowed", nil),

@@ -19,6 +19,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
@@ -106,7 +107,7 @@ func runDemo(ctx context.Context, a *app, engine string) error {
 	}
 	a.infof("aileron demo: an origin at https://%s (on this machine) requires a secret; "+
 		"the vault has it, the sandbox will not", demoHost)
-	boxed := a.canBoxDemo(ctx, engine)
+	boxed := a.canSandboxDemo(ctx, engine)
 	if err := d.play(ctx, &sub, engine, boxed); err != nil {
 		return err
 	}
@@ -117,8 +118,8 @@ func runDemo(ctx context.Context, a *app, engine string) error {
 	return d.verdict(ctx, &sub, boxed)
 }
 
-// canBoxDemo reports whether there is an engine, and prints where the demo runs.
-func (a *app) canBoxDemo(ctx context.Context, engine string) bool {
+// canSandboxDemo reports whether there is an engine, and prints where the demo runs.
+func (a *app) canSandboxDemo(ctx context.Context, engine string) bool {
 	if engine == "off" {
 		a.infof("aileron demo: running on the host, cooperatively: it is NOT sealed")
 		return false
@@ -136,17 +137,17 @@ func (a *app) canBoxDemo(ctx context.Context, engine string) bool {
 
 // play runs the script without the secret.
 func (d *demo) play(ctx context.Context, a *app, engine string, boxed bool) error {
-	opts := &boxOptions{sandbox: engine, build: "auto", dir: filepath.Join(d.dir, "project")}
+	opts := &sandboxOptions{sandbox: engine, build: "auto", dir: filepath.Join(d.dir, "project")}
 	opts.egress, opts.resolve, opts.upstreamCA = "deny", []string{demoHost + ":443:" + d.addr}, d.roots
 	if boxed {
 		image := sandbox.BaseImage(thisBuild().release)
-		return a.runInBox(ctx, opts, boxPlan{agent: "demo", image: image, command: []string{"sh", "-c", demoScript}})
+		return a.runSandboxed(ctx, opts, launch.Sandbox{Agent: "demo", Image: image, Command: []string{"sh", "-c", demoScript}})
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
 		return hint.New(fmt.Errorf("run the demo on the host: there is no curl"), "install curl, or Podman for a sandbox")
 	}
 	command := []string{"sh", "-c", "cooperative=1; " + demoScript}
-	return runOnHost(ctx, a, &opts.sessionOptions, "off", "demo", command, nil)
+	return a.runOnHost(ctx, &opts.sessionOptions, launch.HostCommand{Agent: "demo", Args: command})
 }
 
 // demoScript does what an agent would do, with curl alone.

@@ -9,13 +9,14 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// exitError ends the program with the code of the command that it ran, and prints nothing.
+// exitError ends the program with a code, and prints nothing: what the command printed is the verdict.
 type exitError struct{ code int }
 
 func (e exitError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
@@ -45,11 +46,14 @@ func notFound(err error) bool {
 // exitCode prints err, and returns the exit code of CONTRACT section 1. It is the only place that does either.
 func (a *app) exitCode(err error) int {
 	var exit exitError
+	var ended *launch.ExitError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &exit):
 		return exit.code
+	case errors.As(err, &ended) && ended.Err == nil:
+		return ended.Code
 	}
 	f := describeFailure(err)
 	if a.json {

@@ -8,19 +8,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
 func newLaunchCommand(a *app) *cobra.Command {
-	opts := &boxOptions{}
+	opts := &sandboxOptions{}
 	cmd := &cobra.Command{
 		Use:   "launch AGENT [flags] [-- ARG…]",
-		Short: "Run a coding agent in a sealed box",
-		Long: `Run a coding agent in a container that has no network: all that it sends ends at
-this session's plane. The project directory is mounted at /home/agent/workspace;
-the agent's exit code is aileron's.`,
+		Short: "Run a coding agent in a sealed sandbox",
+		Long: `Run a coding agent in a container that has no network: everything that it sends
+goes to the proxy of this session. The project directory is mounted at
+/home/agent/workspace; the agent's exit code is aileron's.`,
 		Example: `  aileron launch --sandbox=podman opencode
   aileron launch --sandbox=docker claude
   aileron launch opencode -- run "explain this repository"`,
@@ -31,12 +32,12 @@ the agent's exit code is aileron's.`,
 				return err
 			}
 			if len(args) == 0 {
-				return usagef("launch wants an agent: %s", agentNames())
+				return usagef("launch takes an agent: %s", agentNames())
 			}
 			if at := cmd.ArgsLenAtDash(); at == 0 || at > 1 || at < 0 && len(args) > 1 {
-				return usagef("launch wants one agent; its arguments stand behind --: aileron launch %s -- ARG…", args[0])
+				return usagef("launch takes one agent; its arguments follow --: aileron launch %s -- ARG…", args[0])
 			}
-			return runLaunch(cmd.Context(), a, opts, args[0], args[1:])
+			return a.launchAgent(cmd.Context(), opts, args[0], args[1:])
 		},
 	}
 	opts.register(cmd, "auto, podman, docker, or off (cooperative, on this host)")
@@ -58,7 +59,7 @@ func agentNames() string {
 	return names
 }
 
-func runLaunch(ctx context.Context, a *app, opts *boxOptions, name string, args []string) error {
+func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string, args []string) error {
 	agent, ok := agents.Find(name)
 	if !ok {
 		return hint.New(usagef("there is no agent %q; known: %s", name, agentNames()), "for any other command use: aileron sandbox run -- CMD")
@@ -70,14 +71,13 @@ func runLaunch(ctx context.Context, a *app, opts *boxOptions, name string, args 
 	}
 	if opts.sandbox == "off" {
 		a.infof("aileron: --sandbox=off: mediation is by convention only; the agent can read and reach what you can")
-		return runOnHost(ctx, a, &opts.sessionOptions, "off", agent.Name, command, env)
+		return a.runOnHost(ctx, &opts.sessionOptions, launch.HostCommand{Agent: agent.Name, Args: command, Env: env})
 	}
-	image := sandbox.Image{Ref: opts.image}
-	if opts.image == "" {
-		image = sandbox.AgentImage(thisBuild().release, agent.Name, agent.Recipe)
-	}
-	return a.runInBox(ctx, opts, boxPlan{agent: agent.Name, image: image, command: command, needs: agentNeeds(agent), env: env,
-		opened: func(s *session.Session) { a.adviseModel(agent, s) }})
+	return a.runSandboxed(ctx, opts, launch.Sandbox{
+		Agent: agent.Name, Image: sandbox.AgentImage(thisBuild().release, agent.Name, agent.Recipe),
+		Command: command, Needs: agentNeeds(agent), Env: env,
+		Opened: func(s *session.Session) { a.adviseModel(agent, s) },
+	})
 }
 
 // adviseModel says what an agent without a model provider would find out the

@@ -7,10 +7,11 @@ import (
 func newSandboxCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sandbox",
-		Short: "Run commands in sealed boxes",
+		Short: "Run commands in sealed sandboxes",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  subcommandNeeded,
 	}
-	cmd.AddCommand(newSandboxRunCommand(a), newSandboxBuildCommand(a), newSandboxCheckCommand(a), newSandboxPruneCommand(a), newSandboxWardenCommand(a), newRunWardenCommand(a))
+	cmd.AddCommand(newSandboxRunCommand(a), newSandboxBuildCommand(a), newSandboxCheckCommand(a), newSandboxPruneCommand(a),
+		newSandboxReaperCommand(a), newHostReaperCommand(a))
 	return cmd
 }

@@ -3,14 +3,15 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
 func newSandboxRunCommand(a *app) *cobra.Command {
-	opts := &boxOptions{}
+	opts := &sandboxOptions{}
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- CMD [ARG…]",
-		Short: "Run any command in a sealed box",
+		Short: "Run any command in a sealed sandbox",
 		Example: `  aileron sandbox run -- curl https://api.github.com/user
   aileron sandbox run --image localhost/my/tools -- bash`,
 		Args: cobra.ArbitraryArgs,
@@ -19,13 +20,11 @@ func newSandboxRunCommand(a *app) *cobra.Command {
 				return err
 			}
 			if len(args) == 0 {
-				return usagef("sandbox run wants a command: aileron sandbox run -- CMD")
+				return usagef("sandbox run takes a command: aileron sandbox run -- CMD")
 			}
-			image := sandbox.Image{Ref: opts.image}
-			if opts.image == "" {
-				image = sandbox.BaseImage(thisBuild().release)
-			}
-			return a.runInBox(cmd.Context(), opts, boxPlan{agent: args[0], image: image, command: args})
+			return a.runSandboxed(cmd.Context(), opts, launch.Sandbox{
+				Agent: args[0], Image: sandbox.BaseImage(thisBuild().release), Command: args,
+			})
 		},
 	}
 	opts.register(cmd, "auto, podman or docker")

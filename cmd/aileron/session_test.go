@@ -27,9 +27,9 @@ func TestSessionShowSaysTheCause(t *testing.T) {
 			Fields: map[string]any{"agent": "curl", "mode": "podman", "cause": cause}}
 	}
 	c.write(
-		disabled("01REFUSED", reasonUnsealed, "the engine runs elsewhere"),
-		started("01OPTOUT"), disabled("01OPTOUT", reasonOptOut, "--sandbox-proxy=off"), ended("01OPTOUT", "", "the command ended"),
-		started("01LACKS"), disabled("01LACKS", reasonPreflight, "there is no sh"), ended("01LACKS", "", "there is no sh"),
+		disabled("01REFUSED", "unsupported_sandbox_mode", "the engine runs elsewhere"),
+		started("01OPTOUT"), disabled("01OPTOUT", "user_opt_out", "--sandbox-proxy=off"), ended("01OPTOUT", "", "the command ended"),
+		started("01LACKS"), disabled("01LACKS", "preflight_failed", "there is no sh"), ended("01LACKS", "", "there is no sh"),
 		started("01SWEPT"), ended("01SWEPT", "unclean", unclean),
 		started("01KILLED"),
 	)
@@ -48,7 +48,7 @@ func TestSessionShowSaysTheCause(t *testing.T) {
 		}
 	}
 	s := decode[session.State](t, c.ok("session", "show", "01REFUSED", "--json"))
-	if s.State != "refused" || s.Disabled == nil || s.Disabled.Reason != reasonUnsealed || s.Disabled.Cause != "the engine runs elsewhere" {
+	if s.State != "refused" || s.Disabled == nil || s.Disabled.Reason != "unsupported_sandbox_mode" || s.Disabled.Cause != "the engine runs elsewhere" {
 		t.Errorf("as JSON it is %+v, %+v", s, s.Disabled)
 	}
 	if s := decode[session.State](t, c.ok("session", "show", "01SWEPT", "--json")); s.State != "unclean" || s.Cause != unclean || s.Disabled != nil {

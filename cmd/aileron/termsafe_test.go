@@ -133,7 +133,7 @@ func TestNothingIsPrintedPastTheEscapes(t *testing.T) {
 		if got := direct.Find(raw); got != nil && name != "app.go" && name != "main.go" {
 			t.Errorf("%s uses %s; print to the app's stdout or stderr", name, got)
 		}
-		if child.Match(raw) && !strings.Contains(" app.go box.go run.go proxy.go ", " "+name+" ") {
+		if child.Match(raw) && !strings.Contains(" app.go launcher.go proxy.go ", " "+name+" ") {
 			t.Errorf("%s uses the streams of the command that aileron runs; print to the app's", name)
 		}
 	}

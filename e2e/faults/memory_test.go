@@ -20,8 +20,8 @@ func TestABoxThatRunsOutOfMemorySaysSo(t *testing.T) {
 			want string
 		}{
 			// What happens before a box is looked at for the first time is not seen.
-			"sleep 3; exec tail /dev/zero":        {137, "out of memory: the kernel killed the command: the box reached its limit of 32 MiB; raise [sandbox] memory in config.toml"},
-			"sleep 3; tail /dev/zero; sleep 1; :": {0, "out of memory: the kernel killed a process of the box: the box reached its limit of 32 MiB; raise [sandbox] memory in config.toml"},
+			"sleep 3; exec tail /dev/zero":        {137, "out of memory: the kernel killed the command: the sandbox reached its limit of 32 MiB; raise [sandbox] memory in config.toml"},
+			"sleep 3; tail /dev/zero; sleep 1; :": {0, "out of memory: the kernel killed a process of the sandbox: the sandbox reached its limit of 32 MiB; raise [sandbox] memory in config.toml"},
 			"exit 5":                              {5, ""},
 		} {
 			r := u.begin(u.boxArgs(script)...)
@@ -32,7 +32,7 @@ func TestABoxThatRunsOutOfMemorySaysSo(t *testing.T) {
 			if res.code != c.code || c.want != "" != strings.Contains(res.err, "aileron: "+c.want+"\n") {
 				t.Errorf("%s: exit %d with %q, want %d and %q", script, res.code, res.err, c.code, c.want)
 			}
-			if said := r.errs.String(); !strings.Contains(said, "aileron: the box may use 32 MiB of memory, without swap, and 1 CPUs") {
+			if said := r.errs.String(); !strings.Contains(said, "aileron: the sandbox may use 32 MiB of memory, without swap, and 1 CPUs") {
 				t.Errorf("%s: the limits are not named at the start: %q", script, said)
 			}
 			rows := u.rows("--event", "session.ended")

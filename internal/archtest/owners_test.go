@@ -37,7 +37,7 @@ var owners = []owner{
 	{"golang.org/x/net", "e2e/bench/*.go e2e/harness/*.go", "HTTP/2 and packet filters for tests"},
 	{"golang.org/x/sync", "*", "standard in all but name"},
 	{"golang.org/x/sys", "*", "standard in all but name"},
-	{"golang.org/x/term", "cmd/aileron/*.go sandbox/terminal.go", "prompts and raw terminals"},
+	{"golang.org/x/term", "cmd/aileron/*.go internal/launch/launch.go sandbox/terminal.go", "prompts and raw terminals"},
 	{"golang.org/x/time", "proxy/plane.go", "the token bucket of requests in a second"},
 	{"google.golang.org/grpc", "e2e/protocol/*_test.go", "a gRPC client and server of other people"},
 	{"modernc.org/sqlite", "audit/*.go", "the audit log"},

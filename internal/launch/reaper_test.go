@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"errors"
@@ -9,11 +9,11 @@ import (
 
 // A sweep takes as long as a busy engine needs; only the pauses between two
 // sweeps are counted.
-func TestAWardenGoesOnAsLongAsItsEngineWorks(t *testing.T) {
+func TestAReaperGoesOnAsLongAsItsEngineWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left := 5
 		err := untilNothingIsLeft(func() (int, error) {
-			time.Sleep(wardenTime)
+			<-time.After(reaperTime)
 			left = max(left-1, 0)
 			return left, nil
 		})
@@ -23,14 +23,14 @@ func TestAWardenGoesOnAsLongAsItsEngineWorks(t *testing.T) {
 	})
 }
 
-func TestAWardenGivesUpAnEngineThatDoesNotComeBack(t *testing.T) {
+func TestAReaperGivesUpAnEngineThatDoesNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone, began := errors.New("docker: no daemon runs"), time.Now()
 		if err := untilNothingIsLeft(func() (int, error) { return 0, gone }); !errors.Is(err, gone) {
 			t.Errorf("untilNothingIsLeft = %v, want %v", err, gone)
 		}
-		if took := time.Since(began); took < wardenTime || took > wardenTime+sweepPause {
-			t.Errorf("it gave up after %v, want %v", took, wardenTime)
+		if took := time.Since(began); took < reaperTime || took > reaperTime+sweepPause {
+			t.Errorf("it gave up after %v, want %v", took, reaperTime)
 		}
 	})
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-// findEngine finds an engine of a kind, with the patience that is configured
-// for it.
+// findEngine finds an engine of a kind, within the timeouts of config.toml, and prints what it waits for.
 func (a *app) findEngine(ctx context.Context, kind string) (*sandbox.Engine, error) {
 	home, err := a.Home()
 	if err != nil {
@@ -24,15 +23,13 @@ func (a *app) findEngine(ctx context.Context, kind string) (*sandbox.Engine, err
 	return sandbox.Find(ctx, kind, a.patience(conf.Sandbox))
 }
 
-// patience is the patience that is configured for engines. It shows what one is
-// waited for.
+// patience returns how long engines are waited for, and prints the waits.
 func (a *app) patience(conf config.Sandbox) engine.Patience {
 	return engine.Patience{Limit: time.Duration(conf.EngineTimeout), Report: a.newWaitLine().report}
 }
 
-// waitLine shows the waits for an engine: on a terminal one line that is
-// updated and cleared; else a line for the first wait, and for each one after
-// it that takes longer than laterWaits.
+// waitLine prints the waits for an engine: on a terminal one line that is updated and cleared; else a line for the first
+// wait, and for each later one that takes longer than laterWaits.
 type waitLine struct {
 	app     *app
 	printed bool // the present wait
@@ -43,9 +40,10 @@ const laterWaits = 10 * time.Second
 
 func (a *app) newWaitLine() *waitLine { return &waitLine{app: a} }
 
-// report shows a wait. The engine calls it for one wait at a time.
+// report prints a wait. The engine calls it for one wait at a time.
 func (l *waitLine) report(w engine.Wait) {
-	text := fmt.Sprintf("aileron: waiting for %s to %s (%v; Ctrl-C ends it)", w.Engine, w.Step, w.For.Truncate(time.Second))
+	text := fmt.Sprintf("aileron: waiting for %s to %s (%v; Ctrl-C ends it)",
+		w.Engine, w.Step, w.For.Truncate(time.Second))
 	switch {
 	case w.Over:
 		l.app.showStatus("")

@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"context"
@@ -14,10 +14,9 @@ import (
 
 const toolsFile = "/etc/aileron/tools.txt"
 
-// canTrust checks whether an image could be made to trust a session. Its errors
-// are those of trustFiles, and a sandbox.ArchitectureError if the image is made
-// for other machines.
-func (a *app) canTrust(ctx context.Context, e *sandbox.Engine, image sandbox.Image) error {
+// CanTrust returns an error unless an image can be made to trust a session: a [*trust.Error] if the image prevents it,
+// and a [*sandbox.ArchitectureError] if it is made for other machines.
+func CanTrust(ctx context.Context, e *sandbox.Engine, image sandbox.Image, log *slog.Logger) error {
 	trial, err := ca.NewSession(ca.Options{Session: "check"})
 	if err != nil {
 		return err
@@ -27,14 +26,13 @@ func (a *app) canTrust(ctx context.Context, e *sandbox.Engine, image sandbox.Ima
 		return err
 	}
 	defer opened.Close()
-	_, err = trustFiles(opened, image, trial.RootPEM(), nil, a.logger())
+	_, err = trustFiles(opened, image, trial.RootPEM(), nil, log)
 	return err
 }
 
-// trustFiles returns what is put into an image's container before it starts: a
-// root wherever some runtime looks for roots, and the list of tools from which
-// the agent learns what it may do. All of it is public. The error is a
-// trust.Error if the image stands in the way.
+// trustFiles returns what is put into the container of an image before it starts: a root wherever some runtime looks
+// for roots, and the list of tools, by which an agent knows what it may do. All of it is public. The error is a
+// [*trust.Error] if the image prevents it.
 func trustFiles(
 	opened *sandbox.ImageFS, image sandbox.Image, root, tools []byte, log *slog.Logger,
 ) ([]sandbox.File, error) {

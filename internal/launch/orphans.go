@@ -1,10 +1,8 @@
-package main
+package launch
 
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,26 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startTied starts a command that gets a SIGTERM when this process ends without
-// waiting for it. The kernel sends it at the end of the thread that started the
-// command, so that thread is kept until the command has ended.
-func (p *protection) startTied(cmd *exec.Cmd) (ended <-chan error, err error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	started, done := make(chan error), make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // the thread ends with this goroutine
-		err := p.start(cmd)
-		started <- err
-		if err == nil {
-			done <- cmd.Wait()
-		}
-	}()
-	return done, <-started
-}
-
-// orphans are the processes that are left of a killed session's command. They
-// carry the session's id in their environment and have not left its session of
-// processes: what a command detached on purpose is not one.
+// orphans are the processes that are left of a killed session's command. They have the session's id in their
+// environment and have not left its session of processes: a process that the command detached on purpose is not one.
 type orphans struct {
 	session string
 	sid     int
@@ -40,14 +20,12 @@ type orphans struct {
 }
 
 const (
-	// hangupAfter is when processes get SIGHUP that go on after SIGTERM, as
-	// interactive shells do.
+	// hangupAfter is when processes get SIGHUP that ignore SIGTERM, as interactive shells do.
 	hangupAfter = time.Second
 	orphanPause = 50 * time.Millisecond
 )
 
-// end ends the processes: SIGTERM, SIGHUP after a second, SIGKILL after
-// stopGrace.
+// end ends the processes: with SIGTERM, SIGHUP after a second, and SIGKILL after stopGrace.
 func (o orphans) end() {
 	sent := map[int]syscall.Signal{o.child: syscall.SIGTERM}
 	for waited := time.Duration(0); waited < 2*stopGrace; waited += orphanPause {
@@ -73,15 +51,15 @@ func (o orphans) end() {
 	}
 }
 
-// orphan is a process, held by a descriptor of the kernel's.
-type orphan struct{ pid, fd int }
+// orphan is a process, held by its pidfd.
+type orphan struct{ pid, pidfd int }
 
-func (p orphan) release() { _ = unix.Close(p.fd) }
+func (p orphan) release() { _ = unix.Close(p.pidfd) }
 
-// signal sends a signal, which a stopped process gets too.
+// signal sends a signal, and continues the process if it is stopped.
 func (p orphan) signal(sig syscall.Signal) {
-	_ = unix.PidfdSendSignal(p.fd, sig, nil, 0)
-	_ = unix.PidfdSendSignal(p.fd, unix.SIGCONT, nil, 0)
+	_ = unix.PidfdSendSignal(p.pidfd, sig, nil, 0)
+	_ = unix.PidfdSendSignal(p.pidfd, unix.SIGCONT, nil, 0)
 }
 
 // find returns the orphans that live.
@@ -92,12 +70,12 @@ func (o orphans) find() (left []orphan) {
 		if err != nil {
 			continue
 		}
-		fd, err := unix.PidfdOpen(pid, 0)
+		pidfd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
 			continue
 		}
-		// Looked at after the descriptor was opened: it is this process.
-		if p := (orphan{pid, fd}); o.owns(pid) {
+		// Checked after the pidfd was opened: it is this process.
+		if p := (orphan{pid, pidfd}); o.owns(pid) {
 			left = append(left, p)
 		} else {
 			p.release()

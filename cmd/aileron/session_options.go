@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/proxy/upstream"
+	"github.com/ALRubinger/aileron/spec"
 )
 
 // sessionOptions are the flags of every verb that opens a session.
@@ -47,6 +48,16 @@ func (o *sessionOptions) check() error {
 		}
 	}
 	return nil
+}
+
+// bindings returns the identities that --bind chooses.
+func (o *sessionOptions) bindings() map[spec.FQN]string {
+	chosen := map[spec.FQN]string{}
+	for _, b := range o.binds {
+		fqn, identity, _ := strings.Cut(b, "=")
+		chosen[spec.FQN(fqn)] = identity
+	}
+	return chosen
 }
 
 // upstream merges flags and config into the plane's settings. Flags come

@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"debug/elf"
@@ -10,8 +10,8 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
-// staticBinary is this program's own file, which the gateway container runs:
-// it must need nothing from an image.
+// staticBinary returns the path of this program's own file, which the gateway's container runs: it must not need
+// anything of an image.
 func staticBinary() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -22,12 +22,13 @@ func staticBinary() (string, error) {
 	}
 	f, err := elf.Open(path)
 	if err != nil {
-		return "", hint.New(fmt.Errorf("read aileron's own file: %w", err), "boxes need a Linux build of aileron")
+		return "", hint.New(fmt.Errorf("read aileron's own file: %w", err), "sandboxes need a Linux build of aileron")
 	}
 	defer f.Close()
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			return "", hint.New(errors.New("use aileron as the gateway: this build is not static"), "build it with CGO_ENABLED=0 (just build)")
+			return "", hint.New(errors.New("use aileron as the gateway: this build is not static"),
+				"build it with CGO_ENABLED=0 (just build)")
 		}
 	}
 	return path, nil

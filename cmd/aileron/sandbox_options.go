@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+// sandsandboxOptions are the flags of the commands that run something in a sandbox.
+type sandboxOptions struct {
+	sessionOptions
+	sandbox  string
+	build    string
+	image    string
+	dir      string
+	proxy    string // auto, on or off
+	readOnly bool   // the root file system is read-only
+}
+
+func (o *sandboxOptions) register(cmd *cobra.Command, sandboxes string) {
+	o.sessionOptions.register(cmd)
+	o.registerImage(cmd, sandboxes)
+	f := cmd.Flags()
+	f.StringVar(&o.proxy, "sandbox-proxy", "auto", "mediation: on (sealed, or no sandbox), "+
+		"auto (by convention where the engine cannot seal) or off (none)")
+	f.BoolVar(&o.readOnly, "read-only", false, "allow the command to write only to the project, its home, /tmp, /var/tmp and /run")
+}
+
+// registerImage adds the flags of a sandbox without a session.
+func (o *sandboxOptions) registerImage(cmd *cobra.Command, sandboxes string) {
+	f := cmd.Flags()
+	f.StringVar(&o.sandbox, "sandbox", "auto", "the engine that runs the sandbox: "+sandboxes)
+	f.StringVar(&o.build, "sandbox-build", "auto", "when to build the image: auto (if it is missing), always or never")
+	f.StringVar(&o.image, "image", "", "run this image instead of aileron's own")
+	f.StringVar(&o.dir, "dir", "", "project directory, at "+sandbox.Workspace+" in the sandbox (default: the current one)")
+}
+
+func (o *sandboxOptions) check(off bool) error {
+	if err := o.sessionOptions.check(); err != nil {
+		return err
+	}
+	if err := oneOf("sandbox-proxy", o.proxy, "auto", "on", "off"); err != nil {
+		return err
+	}
+	if err := o.checkImage(off); err != nil {
+		return err
+	}
+	if o.sandbox == "off" && (o.proxy != "auto" || o.readOnly) {
+		return usagef("--sandbox-proxy and --read-only are for a sandbox, and --sandbox=off is none")
+	}
+	return nil
+}
+
+func (o *sandboxOptions) checkImage(off bool) error {
+	engines := knownEngines()
+	switch {
+	case off:
+		engines = append(engines, "off")
+	case o.sandbox == "off":
+		return usagef("--sandbox is off; use aileron run -- CMD for a command without a sandbox")
+	}
+	if err := oneOf("sandbox", o.sandbox, engines...); err != nil {
+		return err
+	}
+	return oneOf("sandbox-build", o.build, "auto", "always", "never")
+}
+
+// knownEngines returns the values of --sandbox that name an engine.
+func knownEngines() []string { return []string{"auto", "podman", "docker"} }
+
+// runSandboxed runs a command in a sandbox with a session of its own. The flags complete what s says.
+func (a *app) runSandboxed(ctx context.Context, opts *sandboxOptions, s launch.Sandbox) error {
+	l, err := a.launcher(&opts.sessionOptions)
+	if err != nil {
+		return err
+	}
+	s.Engine, s.Build, s.Dir, s.Proxy, s.ReadOnly = opts.sandbox, opts.build, opts.dir, opts.proxy, opts.readOnly
+	if opts.image != "" {
+		s.Image = sandbox.Image{Ref: opts.image}
+	}
+	return l.Sandboxed(ctx, s)
+}

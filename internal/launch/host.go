@@ -1,0 +1,130 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/ALRubinger/aileron/internal/session"
+)
+
+// HostCommand describes a command on this host.
+type HostCommand struct {
+	Agent string   // names the command in the audit log
+	Args  []string // the command and its arguments
+	Env   []string // further variables
+}
+
+// stopGrace is how long a command on this host has between SIGTERM and SIGKILL when its session is stopped, like one in
+// a sandbox.
+const stopGrace = 5 * time.Second
+
+// OnHost runs a command on this host with a session of its own. The error is an [ExitError] with the command's exit
+// code if that is not 0, or with a shell's code if the command cannot run.
+func (l *Launcher) OnHost(ctx context.Context, c HostCommand) error {
+	path, err := findCommand(c.Args[0])
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+
+	stop := session.NewStopRequest()
+	host, err := l.OpenHost(ctx, Host{Agent: c.Agent, Mode: "off", Listen: "127.0.0.1:0", Stop: stop})
+	if err != nil {
+		return err
+	}
+	reaper, err := l.startHostReaper(host.ID())
+	if err != nil {
+		_ = l.unrecorded(1, host.Close(ctx, 1, "the command did not start"))
+		return err
+	}
+	defer reaper.dismiss()
+	child := l.command(path, c, host)
+	ended, err := l.startTied(child)
+	if err != nil {
+		_ = l.unrecorded(1, host.Close(ctx, 1, "the command did not start"))
+		return startError(c.Args[0], err)
+	}
+	reaper.watch(child.Process.Pid)
+	code, cause := l.await(child.Process, ended, signals, stop)
+	err = host.Close(ctx, code, cause)
+	if stop.Requested() {
+		l.Infof("aileron: %s", session.StoppedCause)
+	}
+	return l.unrecorded(code, err)
+}
+
+// command returns the command with its environment and streams.
+func (l *Launcher) command(path string, c HostCommand, host *HostSession) *exec.Cmd {
+	child := exec.Command(path, c.Args[1:]...) //nolint:gosec,noctx // the person's own; it ends by signals, like a shell's
+	child.Args[0] = c.Args[0]
+	child.Env = append(append(append([]string{}, l.Environ...), host.Environment()...), c.Env...)
+	child.Stdin, child.Stdout, child.Stderr = l.Stdin, l.Stdout, l.Stderr
+	return child
+}
+
+// await passes signals to a command until it has ended, and returns its exit code and the cause of its end. A stop
+// request is a SIGTERM, and after stopGrace a SIGKILL.
+func (l *Launcher) await(
+	child *os.Process, ended <-chan error, signals <-chan os.Signal, stop *session.StopRequest,
+) (code int, cause string) {
+	stopped, cause, kill := stop.Done(), "the command ended", (<-chan time.Time)(nil)
+	for {
+		select {
+		case err := <-ended:
+			return exitCodeOf(err), cause
+		case sig := <-signals:
+			// On a terminal the command has the key's signal already.
+			if !IsTerminal(l.Stdin) || sig == syscall.SIGTERM || sig == syscall.SIGHUP {
+				_ = child.Signal(sig)
+			}
+		case <-stopped:
+			cause, stopped, kill = session.StoppedCause, nil, time.After(stopGrace)
+			_ = child.Signal(syscall.SIGTERM)
+		case <-kill:
+			_ = child.Kill()
+		}
+	}
+}
+
+// startTied starts a command that gets a SIGTERM when this process ends without waiting for it. The kernel sends that
+// at the end of the thread that started the command, so the thread is kept until the command has ended.
+func (l *Launcher) startTied(cmd *exec.Cmd) (ended <-chan error, err error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	start := l.Start
+	if start == nil {
+		start = (*exec.Cmd).Start
+	}
+	started, done := make(chan error), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the thread ends with this goroutine
+		err := start(cmd)
+		started <- err
+		if err == nil {
+			done <- cmd.Wait()
+		}
+	}()
+	return done, <-started
+}
+
+// exitCodeOf returns the exit code of a command that ended with err: 128+N if signal N ended it.
+func exitCodeOf(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case !errors.As(err, &exit):
+		return 1
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return exit.ExitCode()
+}

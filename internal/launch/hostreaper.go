@@ -1,0 +1,119 @@
+package launch
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The command of aileron run outlives an aileron that was killed. The kernel then sends it a SIGTERM (see startTied),
+// but not its children, and nothing restores its terminal. So a reaper waits at the end of a pipe as that of a sandbox
+// does, ends what is left of the command, and restores the terminal.
+
+// hostReaper is the other process, seen from aileron. A nil one does nothing.
+type hostReaper struct{ *reaper }
+
+// startHostReaper starts the reaper of a command that is about to run on this host.
+func (l *Launcher) startHostReaper(session string) (*hostReaper, error) {
+	if l.WithoutReaper {
+		return nil, nil //nolint:nilnil // none
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find aileron's own file: %w", err)
+	}
+	sid, err := unix.Getsid(0)
+	if err != nil {
+		return nil, fmt.Errorf("look up aileron's own process: %w", err)
+	}
+	//nolint:gosec,noctx // our own file; it must outlive us
+	cmd := exec.Command(binary, "sandbox", "run-warden",
+		"--session", session, "--sid", strconv.Itoa(sid), "--pgid", strconv.Itoa(unix.Getpgrp()))
+	cmd.Dir = "/"
+	var terminal *sharedTerminal
+	if l.Terminal != nil {
+		if terminal, err = shareTerminal(l.Terminal); err != nil {
+			return nil, err
+		}
+		defer terminal.close()
+	}
+	r, err := startReaper(cmd, terminal)
+	if err != nil {
+		return nil, err
+	}
+	return &hostReaper{r}, nil
+}
+
+// watch names the command's process to the reaper.
+func (r *hostReaper) watch(pid int) {
+	if r != nil {
+		_, _ = fmt.Fprintln(r.in, pid)
+	}
+}
+
+// dismiss ends the reaper.
+func (r *hostReaper) dismiss() {
+	if r != nil {
+		r.reaper.dismiss(false)
+	}
+}
+
+// CommandRemains is what a killed launch may leave of a command on this host.
+type CommandRemains struct {
+	Session  string
+	SID      int  // the session of processes that the command belongs to
+	PGID     int  // the process group of the launch
+	Terminal bool // the reaper shares the launch's terminal
+}
+
+// ReapCommand is the reaper's process. It waits until the launch has ended, which its end of pipe shows, and ends the
+// processes that remain unless it was dismissed.
+func ReapCommand(pipe io.Reader, r CommandRemains) error {
+	child, isDismissed, err := readChild(pipe)
+	if err != nil || isDismissed {
+		return err
+	}
+	left := orphans{session: r.Session, sid: r.SID, child: child}
+	left.end()
+	if r.Terminal {
+		restoreHostTerminal(foregroundOf(r.SID) == r.PGID)
+	}
+	return nil
+}
+
+// readChild reads the pipe to its end. It returns the process id of the command, and whether the reaper was dismissed
+// after it.
+func readChild(r io.Reader) (child int, isDismissed bool, err error) {
+	in := bufio.NewScanner(io.LimitReader(r, 64))
+	for in.Scan() {
+		if in.Text() == dismissed {
+			return child, true, nil
+		}
+		if child, err = strconv.Atoi(in.Text()); err != nil {
+			return 0, false, fmt.Errorf("read the command's process: %w", err)
+		}
+	}
+	return child, false, in.Err()
+}
+
+// foregroundOf returns the process group to which the terminal of a session belongs, or 0 if the session's leader has
+// ended.
+func foregroundOf(sid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", sid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
+	fields := strings.Fields(rest)
+	if len(fields) < 6 { // proc(5): tpgid is the eighth
+		return 0
+	}
+	group, _ := strconv.Atoi(fields[5])
+	return group
+}

@@ -1,0 +1,117 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/internal/trust"
+	"github.com/ALRubinger/aileron/internal/unixsocket"
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+// mediationKind is how the traffic of a sandbox reaches the proxy.
+type mediationKind int
+
+const (
+	sealed     mediationKind = iota // by its only uplink
+	byAlias                         // by the proxy variables: by convention
+	unmediated                      // not at all, as the user asked for
+)
+
+// mediation is how a sandbox reaches the proxy, and what its command is told about that.
+type mediation struct {
+	kind     mediationKind
+	proxyURL string
+	apiURL   string
+	apiHost  string
+}
+
+// chooseMediation decides how the sandbox is mediated. It prints that where the sandbox is not sealed: a person must
+// not learn it from the audit log alone.
+func (b *sandboxed) chooseMediation(ctx context.Context) (mediation, error) {
+	if b.Proxy == "off" {
+		b.Infof("aileron: NOT MEDIATED: --sandbox-proxy=off gives the sandbox the network of %s; it gets no credential, "+
+			"and nothing that it sends is checked or recorded", b.prepared.Engine.Kind())
+		return mediation{kind: unmediated}, nil
+	}
+	why := b.prepared.Unsealable
+	if b.prepared.Sealed {
+		return mediation{kind: sealed, proxyURL: "http://127.0.0.1:3128",
+			apiHost: proxy.APIHost, apiURL: "http://" + proxy.APIHost + "/v1"}, nil
+	}
+	if b.Proxy == "on" {
+		b.session.RecordDisabled(ctx, reasonUnsealed, why)
+		return mediation{}, hint.New(fmt.Errorf("seal the sandbox: %s", why),
+			"use an engine that runs on this host, or --sandbox-proxy=auto for mediation by convention")
+	}
+	b.Infof("aileron: NOT SEALED: %s", why)
+	b.Infof("aileron: the sandbox has the engine's own network. What uses the proxy variables is mediated; what ignores " +
+		"them reaches the network past aileron, without a credential and without an audit event. " +
+		"--sandbox-proxy=on refuses such a sandbox.")
+	return mediation{kind: byAlias}, nil
+}
+
+// listen serves the session where the sandbox reaches it.
+func (m *mediation) listen(ctx context.Context, s *session.Session, engine *sandbox.Engine, sockets string) error {
+	switch m.kind {
+	case sealed:
+		// What a client in the sandbox calls the gateway's proxy (sandbox/gateway).
+		names := []string{"127.0.0.1:3128", "localhost:3128"}
+		for name, listener := range map[string]proxy.Listener{
+			"proxy.sock":    {Sealed: true, Names: names},
+			"redirect.sock": {Sealed: true, Redirected: true},
+		} {
+			// The gateway's user is another one: the socket is open to all, its directory is inside one that only this
+			// user may enter.
+			l, err := unixsocket.Listen(filepath.Join(sockets, name), 0o666)
+			if err != nil {
+				return fmt.Errorf("open the sandbox's socket: %w", err)
+			}
+			s.Listen(ctx, l, listener)
+		}
+	case byAlias:
+		l, err := engine.ListenForAlias(ctx)
+		if err != nil {
+			return err
+		}
+		at, _ := l.Addr().(*net.TCPAddr)
+		m.apiHost = engine.HostAlias()
+		host := net.JoinHostPort(m.apiHost, strconv.Itoa(at.Port))
+		m.proxyURL, m.apiURL = "http://aileron:"+s.Token()+"@"+host, "http://"+host+"/v1"
+		s.Listen(ctx, l, proxy.Listener{Names: []string{host}})
+	case unmediated:
+		s.RecordDisabled(ctx, reasonOptOut, "--sandbox-proxy=off")
+	}
+	return nil
+}
+
+// environment returns the variables of CONTRACT section 3. A sandbox that is not mediated gets those that describe it,
+// and no others.
+func (m *mediation) environment(s *session.Session, runtime string, image sandbox.Image) []string {
+	env := []string{"AILERON_SESSION_ID=" + s.ID(), "AILERON_SANDBOX_TIER=" + Tier(image),
+		"AILERON_SANDBOX_RUNTIME=" + runtime, "AILERON_SANDBOX_IMAGE=" + image.Ref}
+	if m.kind == unmediated {
+		return env
+	}
+	env = append(env, trust.Environment{
+		Proxy: m.proxyURL, NoProxy: []string{"localhost", "127.0.0.1", "::1", m.apiHost},
+		CA: trust.CAFile, Bundle: trust.BundleFile, JavaStore: trust.JavaStoreFile,
+	}.Variables()...)
+	env = append(env, "AILERON_API_URL="+m.apiURL, "AILERON_TOKEN="+s.Token(),
+		"AILERON_TOOLS_FILE="+toolsFile, "AILERON_SHIMS_DIR=/usr/local/bin")
+	return append(env, s.Placeholders()...)
+}
+
+// Tier returns the value of AILERON_SANDBOX_TIER: base for an image of aileron's own, byo for the user's.
+func Tier(image sandbox.Image) string {
+	if image.Dockerfile == nil {
+		return "byo"
+	}
+	return "base"
+}

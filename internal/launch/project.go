@@ -1,0 +1,46 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+// Project returns a project directory as an absolute path, "" being the current one, and the directories of it that a
+// sandbox must not see. A sandbox may write to its project, and aileron's own home decides what a sandbox may do: a
+// home inside a project is masked, and a project inside a home is refused.
+func Project(project, home string) (dir string, mask []string, err error) {
+	if project == "" {
+		project = "."
+	}
+	if dir, err = filepath.Abs(project); err != nil {
+		return "", nil, hint.New(fmt.Errorf("find the project directory: %w", err),
+			"this directory was removed; go into one that exists, or name one with --dir")
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", nil, hint.New(fmt.Errorf("use the project directory: %w", err), "--dir names a directory that exists")
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", nil, hint.New(fmt.Errorf("use the project directory: %s is not a directory", dir),
+			"--dir names a directory that exists")
+	}
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
+	inside := dir == home
+	for _, part := range []string{"actions", "sessions", "store", "trust", "vault"} {
+		inside = inside || sandbox.Within(dir, filepath.Join(home, part))
+	}
+	switch {
+	case inside:
+		return "", nil, hint.New(
+			fmt.Errorf("use the project directory %s: it is aileron's own home %s, which a sandbox must not have", dir, home),
+			"go into a project's directory, or name one with --dir")
+	case sandbox.Within(home, dir):
+		return dir, []string{home}, nil
+	}
+	return dir, nil, nil
+}

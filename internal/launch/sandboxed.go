@@ -1,0 +1,189 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/shims"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// Sandbox describes a command in a sandbox.
+type Sandbox struct {
+	Agent   string        // names the command in the audit log
+	Engine  string        // podman, docker, or auto for the first that responds
+	Image   sandbox.Image // that holds the command
+	Build   string        // when the image is built: auto, always or never
+	Command []string
+	Needs   []string // further commands that the image must have
+	Env     []string // variables of the command
+	Dir     string   // the project directory; "" is the current one
+	// ReadOnly keeps the command from changing the image's files.
+	ReadOnly bool
+	// Proxy is on to refuse a sandbox that cannot be sealed, auto to mediate it by convention, off for no mediation.
+	Proxy string
+	// Opened is called with the session before the sandbox is created. Nil is nothing.
+	Opened func(*session.Session)
+}
+
+// Sandboxed runs a command in a sandbox with a session of its own, from preparation to removal. The error is an
+// [ExitError] with the command's exit code if that is not 0.
+func (l *Launcher) Sandboxed(ctx context.Context, s Sandbox) error {
+	b := &sandboxed{Launcher: l, Sandbox: s, stop: session.NewStopRequest()}
+	var err error
+	if b.dir, b.mask, err = Project(s.Dir, l.Home); err != nil {
+		return err
+	}
+	if b.binary, err = staticBinary(); err != nil {
+		return err
+	}
+	ctx, b.signals = receiveSignals(ctx)
+	defer b.signals.stop()
+	live, cancel := b.stop.WithStop(ctx)
+	defer cancel()
+	defer func() { b.terminal.close() }()
+	if err := b.prepare(live); err != nil {
+		return l.interrupted(ctx, err)
+	}
+	defer b.prepared.Close()
+	code, err := b.run(live)
+	return b.end(ctx, code, err)
+}
+
+// sandboxed is one command in a sandbox: prepared, run and ended, in this order and once.
+type sandboxed struct {
+	*Launcher
+	Sandbox
+	dir     string   // the project
+	mask    []string // directories of it that the sandbox does not see
+	binary  string   // aileron's own file
+	signals *signals
+	stop    *session.StopRequest
+	began   bool // the command did
+
+	// From prepare on:
+	prepared *sandbox.Prepared
+	session  *session.Session
+	reaper   *reaper
+
+	terminal  *sharedTerminal   // nil: the command has none
+	exhausted engine.Exhaustion // what the sandbox ran out of
+	unclosed  error             // of closing the session
+}
+
+// prepare prepares the sandbox, and opens the session and its reaper. It leaves nothing behind when it fails.
+func (b *sandboxed) prepare(ctx context.Context) (err error) {
+	if b.prepared, err = sandbox.Prepare(ctx, b.spec()); err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		if b.session != nil {
+			b.session.Abandon(context.WithoutCancel(ctx))
+		}
+		b.prepared.Close()
+		if b.stop.Requested() {
+			err = session.ErrStopped
+		}
+	}()
+	if b.session, err = b.Open(ctx, b.Agent, b.prepared.Engine.Kind(), b.stop); err != nil {
+		return err
+	}
+	if err := spec.ToolConflict(b.session.Connectors(), b.Command[0]); err != nil {
+		return hint.New(err, "remove one of them with: aileron connector remove FQN")
+	}
+	if b.Opened != nil {
+		b.Opened(b.session)
+	}
+	if tty, ok := b.Stdout.(*os.File); ok && b.hasTerminal() {
+		if b.terminal, err = shareTerminal(tty); err != nil {
+			return err
+		}
+	}
+	b.reaper, err = startSandboxReaper(b.binary, b.Home, b.prepared.Engine, b.session.ID(), b.terminal)
+	return err
+}
+
+// run serves the session where the sandbox reaches it, and runs the command in the sandbox.
+func (b *sandboxed) run(ctx context.Context) (int, error) {
+	s := b.session
+	sockets, err := makeSocketDir(s)
+	if err != nil {
+		return 1, err
+	}
+	m, err := b.chooseMediation(ctx)
+	if err != nil {
+		return 1, err
+	}
+	if err := s.Serve(ctx, m.kind == sealed); err != nil {
+		return 1, err
+	}
+	s.Sweep(ctx)
+	if err := m.listen(ctx, s, b.prepared.Engine, sockets); err != nil {
+		return 1, err
+	}
+	b.Infof("aileron: the sandbox may use %v ([sandbox] memory, cpus in config.toml)", b.prepared.Limits)
+	return b.prepared.Run(ctx, b.uplink(m, sockets))
+}
+
+// makeSocketDir creates the directory that the gateway sees.
+func makeSocketDir(s *session.Session) (string, error) {
+	dir := filepath.Join(s.Dir(), "box")
+	// Whatever the umask: the gateway's user is another one.
+	if err := errors.Join(os.Mkdir(dir, 0o711), os.Chmod(dir, 0o711)); err != nil { //nolint:gosec // only to be entered
+		return "", fmt.Errorf("create the sandbox's socket directory: %w", err)
+	}
+	return dir, nil
+}
+
+// spec returns what is to be prepared.
+func (b *sandboxed) spec() sandbox.Spec {
+	s := sandbox.Spec{
+		Engine: b.Engine, Patience: b.Patience,
+		Image: b.Image, Build: b.Build, Progress: b.Progress,
+		Command: b.Command, Needs: b.Needs, Dir: b.dir, Mask: b.mask, ReadOnly: b.ReadOnly,
+		Limit: b.limit,
+		Alive: func(id string) bool { return session.Alive(b.Home, id) },
+		Log:   b.Log,
+	}
+	if b.Proxy != "off" {
+		s.UplinkRoot = filepath.Join(b.Home, "sessions")
+	}
+	return s
+}
+
+// uplink returns how the sandbox reaches the session's proxy, and its command the person.
+func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
+	u := sandbox.Uplink{
+		Session: b.session.ID(), Sockets: sockets, Binary: b.binary,
+		Env:      append(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image), b.Env...),
+		AppendTo: []string{"JAVA_TOOL_OPTIONS"},
+		Stdin:    b.Stdin, Stdout: b.Stdout, Stderr: b.Stderr,
+		TTY: b.hasTerminal(), Terminal: b.noteTerminal,
+		Signals: b.signals.forward, Starting: b.signals.started, Began: func() { b.began = true },
+		Unenforced: b.warnUnenforced, Exhausted: func(e engine.Exhaustion) { b.exhausted = e },
+	}
+	if m.kind != unmediated {
+		u.Trust = func(image *sandbox.ImageFS) ([]sandbox.File, error) {
+			tools := shims.ToolsFile(b.session.Connectors())
+			return trustFiles(image, b.prepared.Image, b.session.RootPEM(), tools, b.Log)
+		}
+	}
+	return u
+}
+
+// noteTerminal shares with the reaper how to restore the terminal.
+func (b *sandboxed) noteTerminal(state sandbox.TerminalState) {
+	if b.terminal != nil {
+		b.terminal.note(state)
+	}
+}
