@@ -54,6 +54,18 @@ func TestALockOfARemovedFileIsRefused(t *testing.T) {
 	if _, err := replacing(path, 1).Lock(path, unix.LOCK_EX); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Lock: %v, want ErrNotExist", err)
 	}
+	replaced := filelock.Locker{Flock: func(fd, how int) error {
+		if err := os.Rename(path, path+".old"); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			return err
+		}
+		return unix.Flock(fd, how)
+	}}
+	if _, err := replaced.Lock(path, unix.LOCK_EX); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Lock of a file that was replaced: %v, want ErrNotExist", err)
+	}
 	lock, err := replacing(path, 3).LockNew(path)
 	if err != nil || !filelock.Held(path) {
 		t.Fatalf("LockNew: %v; held: %v", err, filelock.Held(path))

@@ -115,7 +115,7 @@ func (s *Session) Serve(ctx context.Context, sealed bool) error {
 		"agent": s.opts.Agent, "mode": s.opts.Mode, "sealed": sealed, "pid": os.Getpid(), "egress": s.opts.egress(),
 	})
 	if _, err := s.audit.Append(ctx, row); err != nil {
-		return hint.New(fmt.Errorf("write the first audit row: %w", err), "check the disk and the rights on %s", s.opts.Home)
+		return hint.New(fmt.Errorf("record session.started: %w", err), "check the disk and the rights on %s", s.opts.Home)
 	}
 	s.serving.Go(func() { s.loader.watch(ctx) })
 	return nil

@@ -163,10 +163,30 @@ func TestASessionThatCannotOpenLeavesNothing(t *testing.T) {
 	}
 }
 
-// Rows that did not reach the log keep the directory: the next session's sweep
-// records what is not known.
-func TestASessionThatLostRowsKeepsItsDirectory(t *testing.T) {
+// Only rows that are nowhere make the next session's sweep record that outcomes
+// are unknown: those in a spill file are added to the log.
+func TestKeptRowsAreNotLost(t *testing.T) {
 	if lostRows(nil) || lostRows(&audit.LostError{Kept: 1}) || !lostRows(&audit.LostError{Lost: 1}) {
 		t.Error("lostRows is not about rows that are nowhere")
+	}
+}
+
+// A session whose first row cannot be written does not serve.
+func TestASessionDoesNotServeWithoutItsFirstRow(t *testing.T) {
+	o := newOptions(t)
+	s := open(t, o)
+	path, away := filepath.Join(o.Home, "audit.db"), filepath.Join(o.Home, "away.db")
+	fatal(t, os.Rename(path, away))
+	fatal(t, os.Mkdir(path, 0o700)) // nothing can be written here
+	err := s.Serve(t.Context(), false)
+	if err == nil || !strings.Contains(err.Error(), "record session.started") ||
+		!strings.Contains(hint.Of(err), o.Home) {
+		t.Errorf("Serve: %v (%s)", err, hint.Of(err))
+	}
+	fatal(t, os.Remove(path))
+	fatal(t, os.Rename(away, path))
+	s.Abandon(t.Context())
+	if got := left(t, o.Home); len(got) != 0 {
+		t.Errorf("the directories %q are left", got)
 	}
 }
