@@ -16,7 +16,7 @@ default:
 demo: prepare build
     bin/aileron demo
 
-# everything: lint, unit and end-to-end tests with -race, and nothing left behind; or `just test attacks`
+# everything: lint, unit tests with -race, end-to-end tests, and nothing left behind; or `just test attacks`
 test *names: prepare-tests
     @JUST={{ quote(just_executable()) }} scripts/test {{ names }}
 

@@ -2,10 +2,13 @@
 // test that was skipped with its reason, which go test prints only with -v.
 //
 //	scripts/gotest -race -count=1 ./...
+//	scripts/gotest -race ./proxy :: CGO_ENABLED=0 -p 2 ./e2e/...
 //
-// The arguments are those of go test. A package that passes is its ok line; of
-// one that fails everything is printed that its failed tests and its processes
-// wrote. The exit code is that of go test.
+// The arguments are those of go test; a "::" separates runs that go on side by
+// side and share one report, and assignments before the arguments of a run are
+// its environment. A package that passes is its ok line; of one that fails
+// everything is printed that its failed tests and its processes wrote. The exit
+// code is that of the run that failed.
 package main
 
 import (
@@ -14,9 +17,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -32,9 +39,56 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs go test with these arguments and returns its exit code.
+// run runs go test with these arguments, or several at once, and returns the exit code.
 func run(ctx context.Context, args []string, w io.Writer) (int, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
+	p := printer{w: w, packages: map[string]*results{}}
+	var mu sync.Mutex // of p and of what follows
+	var worst int
+	var failed error
+	var running sync.WaitGroup
+	for group := range groups(args) {
+		running.Go(func() {
+			code, err := goTest(ctx, group, func(line []byte) {
+				mu.Lock()
+				defer mu.Unlock()
+				p.line(line)
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			worst, failed = max(worst, code), errors.Join(failed, err)
+		})
+	}
+	running.Wait()
+	return worst, errors.Join(failed, p.end())
+}
+
+// groups returns the arguments of each run.
+func groups(args []string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for {
+			at := slices.Index(args, "::")
+			if at < 0 {
+				yield(args)
+				return
+			}
+			if !yield(args[:at]) {
+				return
+			}
+			args = args[at+1:]
+		}
+	}
+}
+
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
+// goTest runs go test once, passes on each line of its events, and returns its exit code.
+func goTest(ctx context.Context, args []string, line func([]byte)) (int, error) {
+	first := slices.IndexFunc(args, func(arg string) bool { return !assignment.MatchString(arg) })
+	if first < 0 {
+		first = len(args)
+	}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args[first:]...)...)
+	cmd.Env = append(os.Environ(), args[:first]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test ends its tests
 	cmd.WaitDelay = time.Minute
 	cmd.Stderr = os.Stderr
@@ -45,7 +99,7 @@ func run(ctx context.Context, args []string, w io.Writer) (int, error) {
 	if err := cmd.Start(); err != nil {
 		return 1, fmt.Errorf("start go test: %w", err)
 	}
-	readErr := report(bufio.NewReader(out), w)
+	readErr := eachLine(bufio.NewReader(out), line)
 	err = cmd.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -54,17 +108,16 @@ func run(ctx context.Context, args []string, w io.Writer) (int, error) {
 	return 0, errors.Join(readErr, err)
 }
 
-// report reads the events of go test -json and prints the report of them.
-func report(r *bufio.Reader, w io.Writer) error {
-	p := printer{w: w, packages: map[string]*results{}}
+// eachLine calls line with each line of r until its end.
+func eachLine(r *bufio.Reader, line func([]byte)) error {
 	for {
-		line, err := r.ReadBytes('\n')
-		p.line(line)
+		text, err := r.ReadBytes('\n')
+		line(text)
 		if err == io.EOF {
-			return p.end()
+			return nil
 		}
 		if err != nil {
-			return errors.Join(fmt.Errorf("read what go test prints: %w", err), p.end())
+			return fmt.Errorf("read what go test prints: %w", err)
 		}
 	}
 }

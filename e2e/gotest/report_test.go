@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,6 +85,25 @@ func TestAllGreenIsOneLineAPackage(t *testing.T) {
 	}
 }
 
+func TestRunsSideBySideShareAReport(t *testing.T) {
+	module(t, map[string]string{
+		"one":   `func TestA(t *testing.T) { t.Skip(os.Getenv("REASON")) }`,
+		"two":   `func TestB(t *testing.T) { t.Skip(os.Getenv("REASON")) }`,
+		"three": `func TestC(t *testing.T) { t.Fail() }`,
+	})
+	var out strings.Builder
+	args := "REASON=first A_2= -count=1 ./one :: REASON=second ./two ::  -count=1 ./three"
+	code, err := run(t.Context(), strings.Fields(args), &out)
+	if err != nil || code != 1 {
+		t.Errorf("run = %d, %v; want the 1 of the run that fails", code, err)
+	}
+	want := "skipped: 2\n\texample.test/m/one TestA: first\n\texample.test/m/two TestB: second\n" +
+		"failed: 1\n\texample.test/m/three TestC\n"
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("printed %q, want at its end %q", out.String(), want)
+	}
+}
+
 func TestNoPackageIsNoSuccess(t *testing.T) {
 	module(t, nil)
 	if code, err := run(t.Context(), []string{"./nowhere"}, &strings.Builder{}); err != nil || code != 1 {
@@ -103,7 +123,8 @@ func TestWhatHasNotEndedCountsAsFailed(t *testing.T) {
 		}
 	}
 	in.WriteString("no event at all\n{\"half\":")
-	if err := report(bufio.NewReader(strings.NewReader(in.String())), &out); err != nil {
+	p := printer{w: &out, packages: map[string]*results{}}
+	if err := errors.Join(eachLine(bufio.NewReader(strings.NewReader(in.String())), p.line), p.end()); err != nil {
 		t.Fatal(err)
 	}
 	if want := "no event at all\n{\"half\":    a_test.go:1: so far\nfailed: 1\n\tm/p TestA\n"; out.String() != want {
