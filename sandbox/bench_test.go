@@ -26,9 +26,9 @@ func (f *first) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkStart tells what the gateway adds to the start of a box: the time
-// until its command says a word, with the gateway and with no network at all,
-// taken in turns. The medians are the result:
+// BenchmarkStart measures what the gateway adds to the start of a sandbox: the
+// time until its command writes a word, with the gateway and with no network at
+// all, taken in turns. The medians are the result:
 //
 //	go test -run - -bench Start -benchtime 10x ./sandbox
 func BenchmarkStart(b *testing.B) {

@@ -11,13 +11,13 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-// CommandError says that an image cannot run a command, with the exit code
-// that a shell would give: 127 for a command that is not there, 126 for one
-// that cannot be executed.
+// CommandError is returned for a command that an image cannot run. Code is what a
+// shell would exit with: 127 for a command that does not exist, 126 for one that
+// cannot be executed.
 type CommandError struct {
 	Command, Image string
 	Code           int
-	Engine         string // what the engine says
+	Engine         string // the engine's reason
 }
 
 // ErrorClass and ErrorReason are for --json.
@@ -40,10 +40,9 @@ func startError(b box, err error) error {
 	return fmt.Errorf("start the box: %w", err)
 }
 
-// findCommand looks for a command in a box's file system and says where it is,
-// because an init hides from the engine, each in its own way, that a command
-// cannot be executed. Where it cannot know (the project, links) it lets the
-// command pass.
+// findCommand returns where a command is in a sandbox's file system, because an
+// init hides from the engine, each in its own way, that a command cannot be
+// executed. Where it cannot be known (the project, links) the command passes.
 func (e *Engine) findCommand(ctx context.Context, b box, id, name, dirs string) (string, error) {
 	places := []string{name}
 	if !strings.Contains(name, "/") {

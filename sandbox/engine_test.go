@@ -46,8 +46,9 @@ func TestAServiceTakesAwayWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
 	named := func(pid int, start, namespace string) string {
 		return filepath.Join(dir, fmt.Sprintf("aileron-engine-%d-%s-%s-1", pid, start, namespace))
 	}
-	killed, reused := named(ended.Process.Pid, "1", namespace), named(os.Getpid(), "1", namespace) // its number is ours now
-	living, apart := named(os.Getpid(), start, namespace), named(ended.Process.Pid, "1", "1")      // of another namespace
+	killed := named(ended.Process.Pid, "1", namespace)
+	reused := named(os.Getpid(), "1", namespace)                                              // its number is ours now
+	living, apart := named(os.Getpid(), start, namespace), named(ended.Process.Pid, "1", "1") // of another namespace
 	for _, d := range []string{killed, reused, living, apart} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			t.Fatal(err)
@@ -65,7 +66,8 @@ func TestAServiceTakesAwayWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
 		t.Skip("an engine that runs here already needs no service of ours")
 	}
 	e.Close()
-	if left, _ := filepath.Glob(filepath.Join(dir, "aileron-*")); len(left) != 2 || !slices.Contains(left, living) || !slices.Contains(left, apart) {
+	left, _ := filepath.Glob(filepath.Join(dir, "aileron-*"))
+	if len(left) != 2 || !slices.Contains(left, living) || !slices.Contains(left, apart) {
 		t.Errorf("left: %v, want all but those of processes that have ended", left)
 	}
 }

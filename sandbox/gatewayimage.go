@@ -11,9 +11,9 @@ import (
 )
 
 // gatewayRef is the image of every gateway: an empty place for a file and a
-// directory. It is not the box's, because an image may bring its own program
+// directory. It is not the sandbox's, because an image may bring its own program
 // to where ours is mounted (a link and a VOLUME), its environment, its health
-// check, and the gateway starts with rights that the box never has.
+// check, and the gateway starts with rights that the sandbox never has.
 const gatewayRef = "localhost/aileron/gateway:1"
 
 // gatewayImage returns the id of the gateway's image, which it makes where it is

@@ -21,7 +21,7 @@ import (
 //go:embed image/Dockerfile
 var baseRecipe []byte
 
-// Image is an image that a box runs, and how it is made. Without a recipe it
+// Image is an image that a sandbox runs, and how it is made. Without a recipe it
 // must be there.
 type Image struct {
 	Ref        string // what people call it
@@ -43,7 +43,8 @@ func BaseImage(version string) Image {
 // AgentImage is an agent's image on top of the base.
 func AgentImage(version, agent string, recipe []byte) Image {
 	base := BaseImage(version)
-	return Image{Ref: "localhost/aileron/agent-" + agent + ":" + version + "-" + digest(baseRecipe, recipe), Dockerfile: recipe, Base: &base}
+	ref := "localhost/aileron/agent-" + agent + ":" + version + "-" + digest(baseRecipe, recipe)
+	return Image{Ref: ref, Dockerfile: recipe, Base: &base}
 }
 
 func digest(parts ...[]byte) string {

@@ -22,7 +22,8 @@ func unenforced(t *testing.T, limits []string) {
 func TestABoxHasItsLimitsAndNoSwap(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, idleGateway, "sh", "-c", `cd /sys/fs/cgroup
-			cat memory.max memory/memory.limit_in_bytes 2>/dev/null; cat memory.swap.max memory/memory.memsw.limit_in_bytes 2>/dev/null
+			cat memory.max memory/memory.limit_in_bytes 2>/dev/null
+			cat memory.swap.max memory/memory.memsw.limit_in_bytes 2>/dev/null
 			cat cpu.max 2>/dev/null || cat cpu/cpu.cfs_quota_us cpu,cpuacct/cpu.cfs_quota_us 2>/dev/null; exit 0`)
 		b.Limits = engine.Limits{Memory: 96 << 20, CPUs: 0.5}
 		var missing []string

@@ -12,12 +12,13 @@ import (
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
-// A project's path is whatever an archive or a repository says.
+// A project's path may be that of an archive or a repository.
 func TestAProjectsPathIsNothingButAPath(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		for name, refused := range map[string]bool{
-			"with spaces and 'quotes'": false, "a,b": false, `a"b`: false, "a:b": false, "x,source=/etc": false, "x,readonly=false,source=/etc": false,
+			"with spaces and 'quotes'": false, "a,b": false, `a"b`: false, "a:b": false,
+			"x,source=/etc": false, "x,readonly=false,source=/etc": false,
 			"a,b:c": true, "a\nb": e.Kind() == "podman",
 		} {
 			b, out, errs := box(t, idleGateway, "ls")
@@ -32,7 +33,7 @@ func TestAProjectsPathIsNothingButAPath(t *testing.T) {
 			switch {
 			case refused && e.Kind() == "podman":
 				if err == nil || !strings.Contains(err.Error(), "rename") || out.Len() > 0 {
-					t.Errorf("%q: Run = %d, %v with %q; want a refusal with its mend", name, code, err, out)
+					t.Errorf("%q: Run = %d, %v with %q; want a refusal with a remedy", name, code, err, out)
 				}
 			case err != nil || out.String() != "mine\n":
 				t.Errorf("%q: Run = %d, %v, %s with %q; want its own file", name, code, err, errs, out)
@@ -78,7 +79,8 @@ func TestAnImagesVolumeMakesNothingInAProject(t *testing.T) {
 		b, out, _ := box(t, idleGateway, "ls", "-A")
 		b.Image = derived(t, e, "volume", "VOLUME "+sandbox.Workspace+"/.git")
 		var lacks *sandbox.ImageError
-		if _, err := e.Run(t.Context(), b); !errors.As(err, &lacks) || !strings.Contains(err.Error(), ".git") || out.Len() > 0 {
+		_, err := e.Run(t.Context(), b)
+		if !errors.As(err, &lacks) || !strings.Contains(err.Error(), ".git") || out.Len() > 0 {
 			t.Errorf("Run = %v with %q; want a refusal", err, out)
 		}
 		if entries, err := os.ReadDir(b.Dir); err != nil || len(entries) > 0 {
@@ -99,7 +101,8 @@ func TestAProjectThatHoldsASocketOfOursIsRefused(t *testing.T) {
 		for _, dir := range []string{filepath.Dir(b.Sockets), b.Sockets, os.TempDir(), "/"} {
 			b.Dir = dir
 			var holds *sandbox.ProjectError
-			if code, err := e.Run(t.Context(), b); code != 1 || !errors.As(err, &holds) || !sandbox.Within(holds.Holds, dir) || out.Len() > 0 {
+			code, err := e.Run(t.Context(), b)
+			if code != 1 || !errors.As(err, &holds) || !sandbox.Within(holds.Holds, dir) || out.Len() > 0 {
 				t.Errorf("%s: Run = %d, %v with %q; want a refusal", dir, code, err, out)
 			}
 		}
@@ -111,7 +114,8 @@ func TestSweepLeavesContainersThatOnlyLookLikeOurs(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		name := "foreign" + strings.ToLower(filepath.Base(filepath.Dir(t.TempDir())))
-		create := exec.Command(e.Kind(), "create", "--name", name, "--label", "aileron.session=../../x", "--label", "aileron.role=box", "--label", "aileron.owner=1/1/x", testImage.Ref, "true")
+		create := exec.Command(e.Kind(), "create", "--name", name, "--label", "aileron.session=../../x",
+			"--label", "aileron.role=box", "--label", "aileron.owner=1/1/x", testImage.Ref, "true")
 		if out, err := create.CombinedOutput(); err != nil {
 			t.Fatalf("create: %v\n%s", err, out)
 		}
@@ -131,7 +135,8 @@ func TestAnImageBringsNoGatewayOfItsOwn(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, _ := box(t, "complain the real one\nexit 9\n", "true")
 		b.Image = derived(t, e, "impostor", `USER root
-RUN mkdir -p /b/a && printf '#!/bin/sh\necho ready\nexec /bin/sleep 600\n' >/b/a/aileron && chmod +x /b/a/aileron && ln -s /b/a/aileron /aileron
+RUN mkdir -p /b/a && printf '#!/bin/sh\necho ready\nexec /bin/sleep 600\n' >/b/a/aileron
+RUN chmod +x /b/a/aileron && ln -s /b/a/aileron /aileron
 VOLUME /b/a`)
 		if _, err := e.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "the real one") || out.Len() > 0 {
 			t.Errorf("Run = %v with %q; want what the real gateway said", err, out)
@@ -144,8 +149,10 @@ VOLUME /b/a`)
 func TestAnImagesHealthCheckIsNeverRun(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
-		b, _, errs := box(t, idleGateway, "sh", "-c", "echo up > up; until [ -e enough ]; do sleep 0.1; done; ls checked 2>&1; cat /proc/1/environ | tr '\\0' '\\n' | grep GODEBUG")
-		b.Image = derived(t, e, "health", "HEALTHCHECK --interval=1s CMD touch "+sandbox.Workspace+"/checked\nENV GODEBUG=http2debug=2")
+		b, _, errs := box(t, idleGateway, "sh", "-c", `echo up > up; until [ -e enough ]; do sleep 0.1; done
+			ls checked 2>&1; cat /proc/1/environ | tr '\0' '\n' | grep GODEBUG`)
+		b.Image = derived(t, e, "health",
+			"HEALTHCHECK --interval=1s CMD touch "+sandbox.Workspace+"/checked\nENV GODEBUG=http2debug=2")
 		ended := make(chan error, 1)
 		go func() { _, err := e.Run(t.Context(), b); ended <- err }()
 		harness.WaitFor(t, "the box is up", func() bool {
@@ -158,7 +165,8 @@ func TestAnImagesHealthCheckIsNeverRun(t *testing.T) {
 			return err == nil
 		})
 		for _, role := range []string{"gw", "box"} {
-			cmd := exec.Command(e.Kind(), "inspect", "--format", "{{json .Config.Healthcheck}} {{.Config.Env}}", "aileron-"+b.Session+"-"+role)
+			cmd := exec.Command(e.Kind(), "inspect", "--format", "{{json .Config.Healthcheck}} {{.Config.Env}}",
+				"aileron-"+b.Session+"-"+role)
 			out, err := cmd.CombinedOutput()
 			if err != nil || strings.Contains(string(out), "touch") {
 				t.Errorf("the %s has the health check %s, %v", role, out, err)

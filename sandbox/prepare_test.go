@@ -48,7 +48,8 @@ func TestASandboxIsPreparedAndThenRun(t *testing.T) {
 			return []sandbox.File{{Path: "/etc/aileron/from", Mode: 0o644, Data: []byte(first + "\n")}}, err
 		}
 		code, err := p.Run(t.Context(), b.Uplink)
-		if err != nil || code != 4 || !strings.Contains(out.String(), "Debian") || !strings.HasSuffix(out.String(), "\ngiven\n") {
+		if err != nil || code != 4 ||
+			!strings.Contains(out.String(), "Debian") || !strings.HasSuffix(out.String(), "\ngiven\n") {
 			t.Errorf("Run = %d, %v: %q %q", code, err, out, errs)
 		}
 	})

@@ -18,7 +18,9 @@ func TestAReadOnlyBoxWritesOnlyWhereItMay(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				b, out, errs := box(t, idleGateway, "sh", "-c", `cat /etc/aileron/deep/note; cat /etc/ssl/certs/ca-certificates.crt
-					for at in /etc /usr/local/bin /root / /tmp /var/tmp "$HOME" .; do touch "$at/mark" 2>/dev/null && echo "wrote $at"; done
+					for at in /etc /usr/local/bin /root / /tmp /var/tmp "$HOME" .; do
+						touch "$at/mark" 2>/dev/null && echo "wrote $at"
+					done
 					printf '#!/bin/sh\necho ran %s\n' home > "$HOME/tool" && chmod +x "$HOME/tool" && "$HOME/tool"; rm -f mark`)
 				b.ReadOnly = true
 				b.Files = []sandbox.File{
@@ -41,13 +43,15 @@ func TestAReadOnlyBoxWritesOnlyWhereItMay(t *testing.T) {
 func TestAnUnsealedBoxHasNoGateway(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
-		b, out, errs := box(t, "exit 9\n", "sh", "-c", "cat /etc/hosts; ls /run/aileron /aileron 2>/dev/null; grep CapEff /proc/self/status")
+		b, out, errs := box(t, "exit 9\n", "sh", "-c",
+			"cat /etc/hosts; ls /run/aileron /aileron 2>/dev/null; grep CapEff /proc/self/status")
 		b.Unsealed = true
 		code, err := e.Run(t.Context(), b)
 		if err != nil && strings.Contains(err.Error(), "host-gateway") {
 			t.Skip("this daemon has no bridge, so no address for the alias; TestABoxThatCannotBeSealedSaysSo has one")
 		}
-		if err != nil || code != 0 || !strings.Contains(out.String(), e.HostAlias()) || !strings.Contains(out.String(), "CapEff:\t0000000000000000") {
+		if err != nil || code != 0 || !strings.Contains(out.String(), e.HostAlias()) ||
+			!strings.Contains(out.String(), "CapEff:\t0000000000000000") {
 			t.Errorf("Run = %d, %v, %s with %q; want the alias and no capability", code, err, errs, out)
 		}
 	})

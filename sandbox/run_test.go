@@ -2,7 +2,6 @@ package sandbox_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/recipes"
@@ -25,7 +23,7 @@ import (
 // testImage is the base, made once for all tests of an engine.
 var testImage = sandbox.BaseImage("0.1.0-dev")
 
-// idleGateway says that it is ready and waits: these tests are about
+// idleGateway reports that it is ready and waits: these tests are about
 // containers, and the real gateway has its own.
 const idleGateway = "say ready\nwait 10m\n"
 
@@ -47,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// engines gives each engine of this machine. In CI both must be there.
+// engines runs a test with each engine of this machine. In CI both must be there.
 func engines(t *testing.T, test func(t *testing.T, e *sandbox.Engine)) {
 	if testing.Short() {
 		t.Skip("-short: needs an engine")
@@ -86,7 +84,8 @@ func box(t *testing.T, gateway string, command ...string) (sandbox.Box, *bytes.B
 	if err := os.WriteFile(filepath.Join(sockets, "play"), []byte(gateway), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	session := "test" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(filepath.Base(dir)+filepath.Base(filepath.Dir(dir))))
+	unique := filepath.Base(dir) + filepath.Base(filepath.Dir(dir))
+	session := "test" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(unique))
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
 	t.Cleanup(func() { noContainers(t, session) })
 	return sandbox.Box{
@@ -119,7 +118,10 @@ func TestABoxIsSealedAndItsCodeIsTheCommands(t *testing.T) {
 		if err != nil || code != 7 {
 			t.Fatalf("Run = %d, %v; want 7\n%s", code, err, errs)
 		}
-		for _, want := range []string{sandbox.Workspace + "\nbox\n", "\n127.0.0.1\tlocalhost box\n::1\tlocalhost ip6-localhost ip6-loopback\na note\n", "nameserver 127.0.0.53\n", "a note\n", "\nlo\n", "wrote\n", "no namespaces\n",
+		for _, want := range []string{
+			sandbox.Workspace + "\nbox\n", "nameserver 127.0.0.53\n",
+			"\n127.0.0.1\tlocalhost box\n::1\tlocalhost ip6-localhost ip6-loopback\na note\n",
+			"a note\n", "\nlo\n", "wrote\n", "no namespaces\n",
 			"CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"} {
 			if !strings.Contains("\n"+out.String(), want) {
 				t.Errorf("the output has no %q:\n%s", want, out)
@@ -168,11 +170,13 @@ func TestAMissingImageIsNamed(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		none := sandbox.Image{Ref: "localhost/aileron/none:1"}
-		if _, err := e.EnsureImage(t.Context(), none, "auto", io.Discard); err == nil || !strings.Contains(err.Error(), none.Ref) {
+		_, err := e.EnsureImage(t.Context(), none, "auto", io.Discard)
+		if err == nil || !strings.Contains(err.Error(), none.Ref) {
 			t.Errorf("EnsureImage = %v", err)
 		}
 		none.Dockerfile = []byte("FROM " + testImage.Ref + "\n")
-		if _, err := e.EnsureImage(t.Context(), none, "never", io.Discard); err == nil || !strings.Contains(err.Error(), "never") {
+		_, err = e.EnsureImage(t.Context(), none, "never", io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "never") {
 			t.Errorf("EnsureImage with never = %v", err)
 		}
 		b, _, _ := box(t, idleGateway, "true")
@@ -187,8 +191,10 @@ func TestAFailedBuildNamesTheStepsFault(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		var progress bytes.Buffer
-		img := sandbox.Image{Ref: "localhost/aileron/failing:1", Dockerfile: []byte("FROM " + testImage.Ref + "\nCOPY nothing /\n")}
-		if _, err := e.EnsureImage(t.Context(), img, "auto", &progress); err == nil || !strings.Contains(err.Error(), img.Ref) || !strings.Contains(err.Error(), "nothing") {
+		dockerfile := []byte("FROM " + testImage.Ref + "\nCOPY nothing /\n")
+		img := sandbox.Image{Ref: "localhost/aileron/failing:1", Dockerfile: dockerfile}
+		_, err := e.EnsureImage(t.Context(), img, "auto", &progress)
+		if err == nil || !strings.Contains(err.Error(), img.Ref) || !strings.Contains(err.Error(), "nothing") {
 			t.Errorf("EnsureImage = %v", err)
 		}
 		if !strings.Contains(progress.String(), "COPY nothing") {
@@ -208,94 +214,6 @@ func TestAGatewayThatFailsTakesTheBoxWithIt(t *testing.T) {
 		_, err := e.Run(t.Context(), b)
 		if err == nil || !strings.Contains(err.Error(), "gateway ended") {
 			t.Errorf("Run = %v with %q; want that the gateway ended", err, out)
-		}
-	})
-}
-
-// notice is a stream that tells when a word has been said.
-type notice struct {
-	mu   sync.Mutex
-	text strings.Builder
-	word string
-	once sync.Once
-	said chan struct{}
-}
-
-func (n *notice) Write(p []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.text.Write(p)
-	if strings.Contains(n.text.String(), n.word) {
-		n.once.Do(func() { close(n.said) })
-	}
-	return len(p), nil
-}
-
-func TestSignalsAndCancellationEndABox(t *testing.T) {
-	t.Parallel()
-	engines(t, func(t *testing.T, e *sandbox.Engine) {
-		for name, c := range map[string]struct {
-			command string
-			end     func(cancel func(), signals chan<- os.Signal)
-			want    int
-		}{
-			"a handled signal":   {"trap 'exit 42' USR1; echo up; while :; do sleep 0.1; done", func(_ func(), s chan<- os.Signal) { s <- syscall.SIGUSR1 }, 42},
-			"a second signal":    {"trap '' TERM; echo up; while :; do sleep 0.1; done", func(_ func(), s chan<- os.Signal) { s <- syscall.SIGTERM; s <- syscall.SIGTERM }, 137},
-			"a cancelled box":    {"trap 'exit 43' TERM; echo up; while :; do sleep 0.1; done", func(cancel func(), _ chan<- os.Signal) { cancel() }, 43},
-			"a box without ears": {"trap '' TERM; echo up; while :; do sleep 0.1; done", func(cancel func(), _ chan<- os.Signal) { cancel() }, 137},
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				signals := make(chan os.Signal, 2)
-				b, _, _ := box(t, idleGateway, "sh", "-c", c.command)
-				up := &notice{word: "up", said: make(chan struct{})}
-				b.Stdout, b.Signals = up, signals
-				go func() {
-					<-up.said
-					c.end(cancel, signals)
-				}()
-				if code, err := e.Run(ctx, b); code != c.want || err != nil && !errors.Is(err, context.Canceled) {
-					t.Errorf("Run = %d, %v; want %d", code, err, c.want)
-				}
-			})
-		}
-	})
-}
-
-// closed is a reader's end that went away.
-type closed struct{}
-
-func (closed) Write([]byte) (int, error) { return 0, syscall.EPIPE }
-
-func TestAReaderThatGoesAwayEndsTheBox(t *testing.T) {
-	t.Parallel()
-	engines(t, func(t *testing.T, e *sandbox.Engine) {
-		b, _, _ := box(t, idleGateway, "yes")
-		b.Stdout = closed{}
-		if code, err := e.Run(t.Context(), b); code != 128+int(syscall.SIGPIPE) || err != nil {
-			t.Errorf("Run = %d, %v; want 141", code, err)
-		}
-	})
-}
-
-// slow takes its time for each piece.
-type slow struct{ bytes.Buffer }
-
-func (s *slow) Write(p []byte) (int, error) {
-	time.Sleep(time.Millisecond) // a slow reader is the subject
-	return s.Buffer.Write(p)
-}
-
-func TestASlowReaderGetsAll(t *testing.T) {
-	t.Parallel()
-	engines(t, func(t *testing.T, e *sandbox.Engine) {
-		b, _, _ := box(t, idleGateway, "head", "-c", "2000000", "/dev/zero")
-		out := &slow{}
-		b.Stdout = out
-		if code, err := e.Run(t.Context(), b); code != 0 || err != nil || out.Len() != 2000000 {
-			t.Errorf("Run = %d, %v with %d bytes; want 2000000", code, err, out.Len())
 		}
 	})
 }
@@ -333,7 +251,8 @@ func TestCheckTellsWhatAnImageLacks(t *testing.T) {
 			t.Errorf("Check(curl) = %+v, %v", r, err)
 		}
 		b.Command = []string{"no-such-agent"}
-		if r, err := e.Check(t.Context(), b.Spec); err != nil || len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "no-such-agent") {
+		r, err := e.Check(t.Context(), b.Spec)
+		if err != nil || len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "no-such-agent") {
 			t.Errorf("Check(no-such-agent) = %+v, %v", r, err)
 		}
 	})

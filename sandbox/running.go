@@ -20,7 +20,10 @@ func (e *Engine) runBox(ctx context.Context, b box, command, gateway *engine.Con
 	// The sandbox outlives ctx by its grace.
 	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r := &running{e: e, b: b, box: command, gateway: gateway, live: live, term: openTerminal(b), stopped: ctx.Done(), moved: -1}
+	r := &running{
+		e: e, b: b, box: command, gateway: gateway, live: live,
+		term: openTerminal(b), stopped: ctx.Done(), moved: -1,
+	}
 	defer func() { r.close(err == nil && code == 0) }()
 	if r.term.out != nil {
 		r.b.Stdout = r.term

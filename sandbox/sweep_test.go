@@ -13,7 +13,7 @@ import (
 )
 
 // A sweep may list a gateway whose box is made a moment later, and which Podman
-// does not give without it. That is for the next sweep, and no fault to tell of.
+// does not remove without it. That is for the next sweep, and not an error.
 func TestASweepThatMeetsABoxInTheMakingSaysNothing(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
@@ -39,7 +39,8 @@ func TestASweepThatMeetsABoxInTheMakingSaysNothing(t *testing.T) {
 		})
 		// Another test's session may sweep the gateway before it has a box.
 		harness.WaitFor(t, "both are made", func() bool {
-			if err := call("create", "--name", gateway, "--network", "none", "--label", "aileron.session="+session, "--label", "aileron.role=gateway",
+			if err := call("create", "--name", gateway, "--network", "none",
+				"--label", "aileron.session="+session, "--label", "aileron.role=gateway",
 				"--label", fmt.Sprintf("aileron.owner=%d/1/%s", ended.Process.Pid, namespace), testImage.Ref, "true"); err != nil {
 				t.Fatal(err)
 			}
@@ -49,8 +50,8 @@ func TestASweepThatMeetsABoxInTheMakingSaysNothing(t *testing.T) {
 			}
 			return err == nil
 		})
-		nobody := func(string) bool { return false }
-		if _, err := e.Sweep(t.Context(), nobody); err != nil {
+		none := func(string) bool { return false }
+		if _, err := e.Sweep(t.Context(), none); err != nil {
 			t.Errorf("Sweep = %v, want nothing said", err)
 		}
 		if err := call("inspect", box); err != nil {
@@ -59,7 +60,7 @@ func TestASweepThatMeetsABoxInTheMakingSaysNothing(t *testing.T) {
 		if err := call("rm", box); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Sweep(t.Context(), nobody); err != nil {
+		if _, err := e.Sweep(t.Context(), none); err != nil {
 			t.Error(err)
 		}
 		if call("inspect", "--type", "container", gateway) == nil {

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/term"
 )
 
-// TerminalState is how far a person's terminal is from what it was before its
-// box began. The zero value is not at all.
+// TerminalState is what has changed of a person's terminal since its sandbox
+// began. The zero value is nothing.
 type TerminalState struct {
 	Raw  bool   // its line discipline is off
-	Undo string // switches off what the program in the box switched on
+	Undo string // switches off what the program in the sandbox switched on
 }
 
-// terminal is the person's, which a box has while it is in raw mode. The zero
-// value is no terminal. The box's output passes through it.
+// terminal is the person's, which a sandbox uses while it is in raw mode. The
+// zero value is no terminal. The sandbox's output passes through it.
 type terminal struct {
 	in, out *os.File
 	changed func(TerminalState)
@@ -26,7 +26,7 @@ type terminal struct {
 	winch   chan os.Signal
 
 	turn     chan struct{} // held while something is written, or restored
-	restored bool          // what comes now is not written
+	restored bool          // output that arrives now is not written
 	modes    modes
 	last     TerminalState // that changed was called with
 }
@@ -44,7 +44,7 @@ func openTerminal(b box) *terminal {
 	return t
 }
 
-// raw gives the terminal to the box, until it is restored.
+// raw puts the terminal into raw mode for the sandbox, until it is restored.
 func (t *terminal) raw() error {
 	if t.in == nil {
 		return nil
@@ -54,12 +54,12 @@ func (t *terminal) raw() error {
 		return fmt.Errorf("prepare the terminal: %w", err)
 	}
 	t.state, t.winch = state, make(chan os.Signal, 1)
-	t.tell(TerminalState{Raw: true})
+	t.report(TerminalState{Raw: true})
 	signal.Notify(t.winch, syscall.SIGWINCH)
 	return nil
 }
 
-// Write writes the box's output to the terminal, and follows its modes.
+// Write writes the sandbox's output to the terminal, and tracks its modes.
 func (t *terminal) Write(p []byte) (int, error) {
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
@@ -69,19 +69,19 @@ func (t *terminal) Write(p []byte) (int, error) {
 	t.modes.seen = false
 	t.modes.scan(p)
 	if t.modes.seen {
-		t.tell(TerminalState{Raw: true, Undo: t.modes.undo()})
+		t.report(TerminalState{Raw: true, Undo: t.modes.undo()})
 	}
 	return t.out.Write(p)
 }
 
-func (t *terminal) tell(now TerminalState) {
+func (t *terminal) report(now TerminalState) {
 	if now != t.last {
 		t.last = now
 		t.changed(now)
 	}
 }
 
-// restore takes the terminal back. A program that did not end cleanly may have
+// restore restores the terminal. A program that did not end cleanly may have
 // left the alternate screen, mouse reporting or a hidden cursor behind:
 // what it switched on is switched off. A terminal that takes no output for
 // stopGrace gets its line discipline back, and nothing more.
@@ -96,7 +96,7 @@ func (t *terminal) restore(clean bool) {
 		if undo := t.modes.undo(); !clean && undo != "" {
 			_, _ = t.out.WriteString(undo)
 		}
-		defer func() { t.tell(TerminalState{}); <-t.turn }()
+		defer func() { t.report(TerminalState{}); <-t.turn }()
 	case <-time.After(stopGrace):
 	}
 	_ = term.Restore(int(t.in.Fd()), t.state)
@@ -110,5 +110,5 @@ func (t *terminal) size() (height, width uint, ok bool) {
 	return uint(max(h, 0)), uint(max(w, 0)), err == nil
 }
 
-// resized tells of a new size; without a terminal, never.
+// resized receives a signal for each new size; without a terminal, none.
 func (t *terminal) resized() <-chan os.Signal { return t.winch }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// socketNames are the sockets of Box.SocketDir at which all that a sealed
+// socketNames are the sockets in Uplink.Sockets at which all that a sealed
 // sandbox sends ends.
 var socketNames = []string{"proxy.sock", "redirect.sock"}
 

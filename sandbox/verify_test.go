@@ -32,7 +32,10 @@ func TestAFileThatDidNotArriveIsNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = e.Remove(t.Context(), id) }()
-			files := []File{{Path: "/etc/aileron/a.pem", Mode: 0o644, Data: []byte("a root")}, {Path: "/usr/local/share/b.pem", Mode: 0o644, Data: []byte("a root")}}
+			files := []File{
+				{Path: "/etc/aileron/a.pem", Mode: 0o644, Data: []byte("a root")},
+				{Path: "/usr/local/share/b.pem", Mode: 0o644, Data: []byte("a root")},
+			}
 			if err := e.put(t.Context(), id, files); err != nil {
 				t.Fatalf("put: %v", err)
 			}

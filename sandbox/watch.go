@@ -149,7 +149,7 @@ func (r *running) flows() bool {
 	return flows
 }
 
-// resize gives the sandbox's terminal the size of the person's.
+// resize sets the size of the sandbox's terminal to that of the person's.
 func (r *running) resize() {
 	if h, w, ok := r.term.size(); ok {
 		_ = r.e.Resize(r.live, r.box.ID, h, w)

@@ -62,8 +62,6 @@ var unclean = map[string]string{
 	"proxy/websocket":                      "docs lines",
 	"proxy/wire":                           "docs lines sleep words",
 	"proxy/wire/h2":                        "docs lines words",
-	"sandbox":                              "docs lines sleep words",
-	"sandbox/engine":                       "lines sleep words",
 }
 
 func TestWordsAndLines(t *testing.T) {

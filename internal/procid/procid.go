@@ -1,5 +1,5 @@
-// Package procid identifies a process of this machine in a text, so that
-// another process can tell later whether it still lives. Call [Of] for the
+// Package procid identifies a process of this machine by a text from which
+// another process can find out later whether it still lives. Call [Of] for the
 // text and [Lives] for the question. A process number alone will not do: it is
 // soon another process's, and counts in one namespace only.
 package procid

@@ -16,7 +16,7 @@ type About struct {
 	Machine Limits // all that the machine has
 	Kernel  string // the release that its containers run on
 	// Rootless reports that the engine is a person's own, so that user 0 of its
-	// containers is that person. It says nothing of this process: an ordinary
+	// containers is that person. This process may be another's: an ordinary
 	// user may be allowed to use root's engine.
 	Rootless bool
 }

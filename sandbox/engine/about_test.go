@@ -35,8 +35,8 @@ func TestAnEngineMayBeReachedByTCP(t *testing.T) {
 	}
 }
 
-// Podman 4 names it beside the security options, Docker among them.
-func TestARootlessEngineIsToldByItsOwnWord(t *testing.T) {
+// Podman 4 reports it beside the security options, Docker among them.
+func TestARootlessEngineIsRecognised(t *testing.T) {
 	for info, want := range map[string]bool{
 		`{"SecurityOptions":["name=seccomp,profile=default"],"Rootless":true}`:  true,
 		`{"SecurityOptions":["name=seccomp,profile=default","name=rootless"]}`:  true,
@@ -44,7 +44,10 @@ func TestARootlessEngineIsToldByItsOwnWord(t *testing.T) {
 		`{"SecurityOptions":["name=seccomp,profile=default"]}`:                  false,
 	} {
 		asked := 0
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { asked++; _, _ = w.Write([]byte(info)) })}
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			_, _ = w.Write([]byte(info))
+		})}
 		socket := filepath.Join(t.TempDir(), "s")
 		l, err := net.Listen("unix", socket)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/docker/go-units"
 )
 
-// Config describes a container to make. Whatever it says, the container has no
+// Config describes a container to make. In any case the container has no
 // capability but those of CapAdd, gains none by running a program, and its
 // image's health check is not run.
 type Config struct {
@@ -158,7 +158,7 @@ func securityOptions(seccomp string) []string {
 	if seccomp != "" {
 		opts = append(opts, "seccomp="+seccomp)
 	}
-	// SELinux would keep the box from the project and the gateway from the
+	// SELinux would keep a sandbox from the project and the gateway from the
 	// session's sockets; relabelling a person's files is worse than no label.
 	if _, err := os.Stat("/sys/fs/selinux/enforce"); err == nil {
 		opts = append(opts, "label=disable")

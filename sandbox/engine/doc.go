@@ -7,8 +7,8 @@
 // which podman.go and docker.go implement. No other file asks which engine it
 // talks to.
 //
-// No call has a time-out while the engine shows that it lives. One that gives
-// no sign of life is given up, and the error is a [WaitError]; one that ended
+// No call has a time-out while the engine shows that it lives. One that shows no
+// sign of life is given up, and the error is a [WaitError]; one that ended
 // is a [GoneError]. The package knows nothing of sandboxes, sessions or
 // proxies: what a container is asked for is its caller's decision, in a
 // [Config].

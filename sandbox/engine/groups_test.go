@@ -27,10 +27,13 @@ func TestLimitsThatTheKernelDoesNotEnforceAreFound(t *testing.T) {
 		g    groups
 		want []string
 	}{
-		{"version 1", both(false, map[string]string{"memory.limit_in_bytes": "1048576\n", "cpu.cfs_quota_us": "50000\n"}), nil},
-		{"version 1, without limits", both(false, map[string]string{"memory.limit_in_bytes": "9223372036854771712\n", "cpu.cfs_quota_us": "-1\n"}), []string{"memory", "cpus"}},
+		{"version 1", both(false, map[string]string{
+			"memory.limit_in_bytes": "1048576\n", "cpu.cfs_quota_us": "50000\n"}), nil},
+		{"version 1, without limits", both(false, map[string]string{
+			"memory.limit_in_bytes": "9223372036854771712\n", "cpu.cfs_quota_us": "-1\n"}), []string{"memory", "cpus"}},
 		{"version 2", both(true, map[string]string{"memory.max": "1048576\n", "cpu.max": "50000 100000\n"}), nil},
-		{"version 2, without limits", both(true, map[string]string{"memory.max": "max\n", "cpu.max": "max 100000\n"}), []string{"memory", "cpus"}},
+		{"version 2, without limits", both(true, map[string]string{
+			"memory.max": "max\n", "cpu.max": "max 100000\n"}), []string{"memory", "cpus"}},
 		{"version 2, without the controllers", both(true, nil), []string{"memory", "cpus"}},
 		{"the groups are of others", groupsOf("4:memory:/user\n1:cpu:/user\n", "c0ffee"), []string{"memory", "cpus"}},
 		{"not known", nil, nil},
@@ -51,10 +54,14 @@ func TestWhatABoxRunsOutOfIsRead(t *testing.T) {
 		files   map[string]string
 		want    Exhaustion
 	}{
-		{"nothing", false, map[string]string{"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n", "pids.events": "max 0\n"}, Exhaustion{}},
-		{"memory, version 1", false, map[string]string{"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"}, Exhaustion{Memory: true}},
-		{"memory, version 2", true, map[string]string{"memory.events": "low 0\nhigh 0\nmax 12\noom 1\noom_kill 1\noom_group_kill 0\n"}, Exhaustion{Memory: true}},
-		{"a limit that was met without a kill", true, map[string]string{"memory.events": "max 12\noom 0\noom_kill 0\n"}, Exhaustion{}},
+		{"nothing", false, map[string]string{
+			"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n", "pids.events": "max 0\n"}, Exhaustion{}},
+		{"memory, version 1", false, map[string]string{
+			"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"}, Exhaustion{Memory: true}},
+		{"memory, version 2", true, map[string]string{
+			"memory.events": "low 0\nhigh 0\nmax 12\noom 1\noom_kill 1\noom_group_kill 0\n"}, Exhaustion{Memory: true}},
+		{"a limit that was met without a kill", true, map[string]string{
+			"memory.events": "max 12\noom 0\noom_kill 0\n"}, Exhaustion{}},
 		{"processes", true, map[string]string{"pids.events": "max 7\n"}, Exhaustion{Processes: true}},
 	} {
 		dir := t.TempDir()

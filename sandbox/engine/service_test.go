@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -60,7 +61,7 @@ func TestAHeldServiceStaysAndOneThatIsReleasedEnds(t *testing.T) {
 		}
 	}
 	defer conn.Close()
-	// Two that nobody holds, one after the other, take longer than it would.
+	// Two that are not held, one after the other, take longer than it would.
 	for _, name := range []string{"first", "second"} {
 		_, over := serve(name)
 		<-over
@@ -72,4 +73,75 @@ func TestAHeldServiceStaysAndOneThatIsReleasedEnds(t *testing.T) {
 	}
 	_ = conn.Close()
 	<-ended
+}
+
+// fakePodman puts a program called podman first on the PATH.
+func fakePodman(t *testing.T, script string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fake-") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.WriteFile(filepath.Join(dir, "podman"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("TMPDIR", dir)
+	t.Cleanup(func() {
+		if left, _ := filepath.Glob(filepath.Join(dir, "aileron-*")); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
+
+func TestAServiceThatDoesNotStartIsExplained(t *testing.T) {
+	for _, c := range []struct{ name, script, want string }{
+		{"it ends", "echo 'starting' >&2; echo 'Error: database is broken' >&2; exit 125",
+			"its service ended (exit status 125): Error: database is broken"},
+		{"it is killed, without a word", "kill -KILL $$", "its service ended (signal: killed): it said nothing"},
+		{"it is stopped", "echo 'Error: half a word' >&2; kill -STOP $$", "is stopped (SIGSTOP); kill -CONT"},
+		{"it is stopped, and said why", "echo 'Error: half a word' >&2; kill -STOP $$", "its last error: Error: half a word"},
+		{"it never listens", "exec sleep 600", "podman answers, but does not get on: waited"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && !strings.HasPrefix(c.want, "its service ended") {
+				t.Skip("-short: a service that is silent is given up after three seconds")
+			}
+			fakePodman(t, c.script)
+			_, err := startService(t.Context(), Patience{Silent: 3 * time.Second, Limit: 4 * time.Second})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("startPodman = %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// A service that waits for the locks of another Podman is waited for, and the
+// person sees that.
+func TestASlowServiceIsWaitedFor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: needs an engine")
+	}
+	real, err := exec.LookPath("podman")
+	if err != nil {
+		t.Skip("there is no podman: scripts/prepare installs it")
+	}
+	gate := filepath.Join(t.TempDir(), "gate")
+	fakePodman(t, "until [ -e "+gate+" ]; do sleep 0.1; done; exec "+real+" \"$@\"")
+	var steps []string
+	e, err := startService(t.Context(), Patience{Report: func(w Wait) {
+		if steps = append(steps, w.Step); len(steps) == 1 {
+			if err := os.WriteFile(gate, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Close()
+	if len(steps) == 0 || steps[0] != "start its service" {
+		t.Errorf("reported %q, want the start of the service first", steps)
+	}
 }

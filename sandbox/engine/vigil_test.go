@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -30,11 +29,16 @@ func TestAnEngineIsWaitedForAsLongAsItLives(t *testing.T) {
 		min  time.Duration // it is not given up before
 		want string
 	}{
-		{"it answers", answers, Patience{}, "", DefaultLimit, "podman answers, but does not get on: waited 2m0s for it to make a container, and [sandbox] engine_timeout"},
-		{"it answers, and little is allowed", answers, Patience{Limit: 7 * time.Second}, "", 7 * time.Second, "waited 7s for it to make a container"},
-		{"it does not answer", silent, Patience{}, "", time.Minute, "podman does not answer: waited 1m0s for it to make a container, and for 1m0s there was no sign of life"},
-		{"it refuses connections", refuses, Patience{}, "", time.Minute, "no sign of life; its last error: connection refused"},
-		{"it said why", refuses, Patience{}, "no space left on device", time.Minute, "its last error: no space left on device"},
+		{"it answers", answers, Patience{}, "", DefaultLimit, "podman answers, but does not get on: " +
+			"waited 2m0s for it to make a container, and [sandbox] engine_timeout"},
+		{"it answers, and little is allowed", answers, Patience{Limit: 7 * time.Second}, "", 7 * time.Second,
+			"waited 7s for it to make a container"},
+		{"it does not answer", silent, Patience{}, "", time.Minute, "podman does not answer: " +
+			"waited 1m0s for it to make a container, and for 1m0s there was no sign of life"},
+		{"it refuses connections", refuses, Patience{}, "", time.Minute,
+			"no sign of life; its last error: connection refused"},
+		{"it logged the cause", refuses, Patience{}, "no space left on device", time.Minute,
+			"its last error: no space left on device"},
 		{"it has not opened its socket, and is no process", nil, Patience{}, "", time.Minute, "no sign of life"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -86,7 +90,7 @@ func TestATimeWithoutALookIsNoSilence(t *testing.T) {
 			report := func(w Wait) {
 				if !held {
 					held = true
-					time.Sleep(10 * time.Minute)
+					<-time.After(10 * time.Minute)
 				}
 			}
 			p := &pulse{kind: "podman", patience: Patience{Report: report}, ping: func(context.Context) error { return nil }}
@@ -124,13 +128,15 @@ func TestAStoppedProcessIsNamed(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	for activityOf(cmd.Process.Pid).state != 'T' {
-		time.Sleep(time.Millisecond)
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("the process is not stopped: %v, %v", status, err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		p := &pulse{kind: "podman", pid: cmd.Process.Pid}
 		err := p.await(t.Context(), "start its service", forever)
-		if want := fmt.Sprintf("its process %d is stopped (SIGSTOP)", cmd.Process.Pid); err == nil || !strings.Contains(err.Error(), want) {
+		want := fmt.Sprintf("its process %d is stopped (SIGSTOP)", cmd.Process.Pid)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("await = %v, want %q", err, want)
 		}
 	})
@@ -181,7 +187,8 @@ func TestAWaitIsReportedWhenItTakesLong(t *testing.T) {
 				}
 				p := &pulse{kind: "podman", patience: Patience{Report: report}, ping: func(context.Context) error { return nil }}
 				p.muted.Store(c.muted)
-				if err := p.await(t.Context(), "make a container", func(context.Context) error { time.Sleep(c.takes); return nil }); err != nil {
+				call := func(context.Context) error { <-time.After(c.takes); return nil }
+				if err := p.await(t.Context(), "make a container", call); err != nil {
 					t.Fatal(err)
 				}
 				if !slices.Equal(got, c.want) {
@@ -203,74 +210,4 @@ func TestACancelledWaitEndsAtOnce(t *testing.T) {
 			t.Errorf("await = %v after %v, want context.Canceled with the cancellation", err, time.Since(began))
 		}
 	})
-}
-
-// fakePodman puts a program called podman first on the PATH.
-func fakePodman(t *testing.T, script string) {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "fake-") // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.WriteFile(filepath.Join(dir, "podman"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	t.Setenv("TMPDIR", dir)
-	t.Cleanup(func() {
-		if left, _ := filepath.Glob(filepath.Join(dir, "aileron-*")); len(left) > 0 {
-			t.Errorf("left: %v", left)
-		}
-	})
-}
-
-func TestAServiceThatDoesNotStartIsExplained(t *testing.T) {
-	for _, c := range []struct{ name, script, want string }{
-		{"it ends", "echo 'starting' >&2; echo 'Error: database is broken' >&2; exit 125", "its service ended (exit status 125): Error: database is broken"},
-		{"it is killed, without a word", "kill -KILL $$", "its service ended (signal: killed): it said nothing"},
-		{"it is stopped", "echo 'Error: half a word' >&2; kill -STOP $$", "is stopped (SIGSTOP); kill -CONT"},
-		{"it is stopped, and said why", "echo 'Error: half a word' >&2; kill -STOP $$", "its last error: Error: half a word"},
-		{"it never listens", "exec sleep 600", "podman answers, but does not get on: waited"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if testing.Short() && !strings.HasPrefix(c.want, "its service ended") {
-				t.Skip("-short: a service that is silent is given up after three seconds")
-			}
-			fakePodman(t, c.script)
-			_, err := startService(t.Context(), Patience{Silent: 3 * time.Second, Limit: 4 * time.Second})
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("startPodman = %v, want %q", err, c.want)
-			}
-		})
-	}
-}
-
-// A service that waits for the locks of another Podman is waited for, and the
-// person sees that.
-func TestASlowServiceIsWaitedFor(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: needs an engine")
-	}
-	real, err := exec.LookPath("podman")
-	if err != nil {
-		t.Skip("there is no podman: scripts/prepare installs it")
-	}
-	gate := filepath.Join(t.TempDir(), "gate")
-	fakePodman(t, "until [ -e "+gate+" ]; do sleep 0.1; done; exec "+real+" \"$@\"")
-	var steps []string
-	e, err := startService(t.Context(), Patience{Report: func(w Wait) {
-		if steps = append(steps, w.Step); len(steps) == 1 {
-			if err := os.WriteFile(gate, nil, 0o600); err != nil {
-				t.Error(err)
-			}
-		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.Close()
-	if len(steps) == 0 || steps[0] != "start its service" {
-		t.Errorf("reported %q, want the start of the service first", steps)
-	}
 }

@@ -1,6 +1,7 @@
 // Command gateway stands in a gateway's place where tests are about
-// containers. It does what the file play beside the sockets says, a line at a
-// time: say and complain words, wait for a time, exit with a code.
+// containers. It performs the file play beside the sockets, a line at a time:
+// print words to stdout (say) or stderr (complain), wait for a time, exit with a
+// code.
 package main
 
 import (
