@@ -9,26 +9,26 @@ import (
 )
 
 // acknowledge completes a commit of the group that ended with err. The first
-// held rows of the group are those that nothing waits for, and one behind them
-// counts counted refusals. It returns how many of the held rows are done with,
+// deferred rows of the group are those that nothing waits for, and one behind them
+// counts counted refusals. It returns how many of the deferred rows are done with,
 // and the error for the rows that are waited for.
-func (w *writer) acknowledge(err error, held, counted int) (done int, waited error) {
+func (w *writer) acknowledge(err error, deferred, counted int) (done int, waited error) {
 	switch {
 	case err == nil:
-		done = held
-	case !passing(err) && held > 0 && time.Since(w.salvaged) > retryEvery:
-		done, err = w.salvage(err, held)
+		done = deferred
+	case !isTransient(err) && deferred > 0 && time.Since(w.salvaged) > retryEvery:
+		done, err = w.salvage(err, deferred)
 	}
 	if err != nil {
-		if held == 0 || done < held { // else it is the fault of one row
+		if deferred == 0 || done < deferred { // else it is the fault of one row
 			w.beginOutage(err)
 		}
-		w.keep(w.group[done:held])
+		w.keep(w.group[done:deferred])
 		return done, err
 	}
 	if w.log.spill != nil {
 		w.log.spill.reset()
-		w.keep(w.group[done:held])
+		w.keep(w.group[done:deferred])
 	}
 	if counted > 0 {
 		w.mu.Lock()
@@ -42,21 +42,21 @@ func (w *writer) acknowledge(err error, held, counted int) (done int, waited err
 }
 
 // salvage commits a group in parts after a commit of all failed by the fault of
-// a row: first what is waited for, then each of the held rows alone. A row that
+// a row: first what is waited for, then each of the deferred rows alone. A row that
 // fails where others do not can never be committed. Where all of them fail, it
-// is not the rows' fault, and they stay held. The error is nil when what is waited
+// is not the rows' fault, and they stay deferred. The error is nil when what is waited
 // for is committed.
-func (w *writer) salvage(cause error, held int) (done int, err error) {
+func (w *writer) salvage(cause error, deferred int) (done int, err error) {
 	w.salvaged = time.Now()
 	writable := false
-	if len(w.group) > held {
-		cause = w.log.commitOrFail(w.group[held:])
+	if len(w.group) > deferred {
+		cause = w.log.commitOrFail(w.group[deferred:])
 		writable = cause == nil
 	}
 	lost := 0
-	for i := range held {
+	for i := range deferred {
 		err := w.log.commitOrFail(w.group[i : i+1 : i+1])
-		if err != nil && passing(err) {
+		if err != nil && isTransient(err) {
 			if cause != nil {
 				cause = err
 			}
@@ -89,7 +89,7 @@ func (w *writer) lose(n int) {
 }
 
 // keep writes rows that nothing waits for to the spill file. Those for which it
-// has no space are held in memory only, and the end of the session is written
+// has no space stay in memory only, and the end of the session is written
 // behind all others, by close.
 func (w *writer) keep(rows []*Row) {
 	l := w.log
@@ -103,8 +103,8 @@ func (w *writer) keep(rows []*Row) {
 	}
 }
 
-// passing reports an error that is not the rows' own fault.
-func passing(err error) bool {
+// isTransient reports whether err is not the fault of the rows themselves.
+func isTransient(err error) bool {
 	var fault *sqlite.Error
 	if !errors.As(err, &fault) {
 		return true

@@ -96,8 +96,8 @@ func (l *Log) dropCommitted(ctx context.Context, seq int64, rows map[string]*Row
 	return found.Err()
 }
 
-// setAside records that a spill file cannot be trusted, and gives it a name
-// under which it is kept and never read.
+// setAside records that a spill file cannot be trusted, and renames it so that
+// it is kept and never read.
 func (l *Log) setAside(ctx context.Context, s Spill) error {
 	r := Row{ID: NewID(), Event: EventBroken, SessionID: s.Session, Source: SourceCLI, Reason: reasonSpillChanged}
 	aside := keptAside + r.ID

@@ -30,14 +30,14 @@ func (l *Log) examine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if fault := known.fault(newest.seq > 0); fault != "" {
+	if fault := known.inconsistency(newest.seq > 0); fault != "" {
 		found = append(found, breach{reason: known.reason(), expected: known.expected(), found: fault})
 	}
 	if len(found) == 0 {
 		l.known = known.expected()
 		return nil
 	}
-	return l.taint(found)
+	return l.recordBreaches(found)
 }
 
 // contradictions returns the heads that the log does not have. Where it has
@@ -127,7 +127,7 @@ func (l *Log) newestHead(ctx context.Context) (head, error) {
 // unless it did so just now. It is cheap: two lookups by key and four of
 // files.
 func (l *Log) attest() error {
-	if time.Since(l.attested) <= lingering {
+	if time.Since(l.attested) <= groupDelay {
 		return nil
 	}
 	var found []breach
@@ -146,14 +146,14 @@ func (l *Log) attest() error {
 		found = append(found, *b)
 	}
 	if len(found) > 0 {
-		return l.taint(append(found, l.others(found)...))
+		return l.recordBreaches(append(found, l.others(found)...))
 	}
 	l.attested = time.Now()
 	return nil
 }
 
-// taint keeps breaches in audit.head and queues the event that reports them.
-func (l *Log) taint(found []breach) error {
+// recordBreaches keeps breaches in audit.head and queues the event that reports them.
+func (l *Log) recordBreaches(found []breach) error {
 	newest, _ := l.newestHead(context.Background()) // 0 where it cannot be read
 	found[0].newest = newest.seq
 	if err := l.head.keep(found); err != nil {
@@ -172,11 +172,11 @@ func (l *Log) taint(found []breach) error {
 	return nil
 }
 
-// reported acknowledges the event that taint queued: it is committed.
+// reported acknowledges the event that recordBreaches queued: it is committed.
 func (l *Log) reported() {
 	r := *l.broken
 	l.broken = nil
-	l.head.tell()
+	l.head.markReported()
 	if l.opts.OnBroken != nil {
 		l.opts.OnBroken(r)
 	}

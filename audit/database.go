@@ -24,12 +24,12 @@ func (l *Log) connect() (*sql.DB, error) {
 	}
 	db, err := sql.Open("sqlite", dsn(l.path)+fmt.Sprintf("?_txlock=immediate&_pragma=busy_timeout(%d)"+
 		"&_pragma=journal_mode(WAL)&_pragma=wal_autocheckpoint(0)&_pragma=synchronous(%s)",
-		l.patience.span().Milliseconds(), synchronous))
+		l.lockWait.span().Milliseconds(), synchronous))
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
 	db.SetMaxOpenConns(4)
-	err = create(db, l.patience.span())
+	err = create(db, l.lockWait.span())
 	if err == nil {
 		l.file, err = os.Stat(l.path)
 	}
@@ -76,7 +76,7 @@ var sidecars = [...]string{"-wal", "-shm"}
 // are open: rows written to an unlinked file would be lost.
 func (l *Log) sameFile() error {
 	now, err := os.Stat(l.path)
-	if err == nil && os.SameFile(now, l.file) && (time.Since(l.attested) <= lingering || l.sameSidecars()) {
+	if err == nil && os.SameFile(now, l.file) && (time.Since(l.attested) <= groupDelay || l.sameSidecars()) {
 		return nil
 	}
 	if l.tx != nil {

@@ -39,7 +39,7 @@ func Follow(ctx context.Context, path string, filter Filter, show func(Row) erro
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		err := f.look(ctx)
+		err := f.poll(ctx)
 		var failed showError
 		switch {
 		case ctx.Err() != nil:
@@ -50,7 +50,7 @@ func Follow(ctx context.Context, path string, filter Filter, show func(Row) erro
 			return fmt.Errorf("read the audit log: %w", err)
 		case err != nil:
 			f.close() // the next connection may read what this one cannot
-			f.say(Notice{"audit.db cannot be read: trying again", err})
+			f.notify(Notice{"audit.db cannot be read: trying again", err})
 		}
 		select {
 		case <-ctx.Done():
@@ -62,7 +62,7 @@ func Follow(ctx context.Context, path string, filter Filter, show func(Row) erro
 
 // Follow is the function Follow for the log's own path.
 func (l *Log) Follow(ctx context.Context, filter Filter, show func(Row) error) error {
-	l.settle(ctx)
+	l.flush(ctx)
 	return Follow(ctx, l.path, filter, show, nil)
 }
 
@@ -76,12 +76,12 @@ type follower struct {
 	show   func(Row) error
 	notice func(Notice)
 
-	log      *Log        // nil: none is open
-	file     os.FileInfo // of log
-	sidecars [len(sidecars)]os.FileInfo
-	leaving  bool   // file is not at path any more, and is read for the last time
-	said     string // the notice that is true now
-	began    bool   // the first rows were shown
+	log        *Log        // nil: none is open
+	file       os.FileInfo // of log
+	sidecars   [len(sidecars)]os.FileInfo
+	leaving    bool   // file is not at path any more, and is read for the last time
+	lastNotice string // the notice that is true now
+	began      bool   // the first rows were shown
 
 	cursor  int64    // the rows up to this one were looked at
 	highest int64    // the highest cursor so far
@@ -89,7 +89,7 @@ type follower struct {
 }
 
 // look shows what is new.
-func (f *follower) look(ctx context.Context) error {
+func (f *follower) poll(ctx context.Context) error {
 	if f.log == nil {
 		if opened, err := f.open(ctx); err != nil || !opened {
 			return err
@@ -107,14 +107,14 @@ func (f *follower) look(ctx context.Context) error {
 	switch {
 	case same:
 		f.leaving = false
-		f.say(Notice{})
+		f.notify(Notice{})
 	case !there:
-		f.say(Notice{Text: "audit.db was removed: waiting for a new one"})
+		f.notify(Notice{Text: "audit.db was removed: waiting for a new one"})
 	case !f.leaving: // a commit that was under way may still end in the old file
 		f.leaving = true
 	default:
 		f.close()
-		return f.look(ctx)
+		return f.poll(ctx)
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (f *follower) open(ctx context.Context) (opened bool, err error) {
 	before, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if f.began {
-			f.say(Notice{Text: "audit.db was removed: waiting for a new one"})
+			f.notify(Notice{Text: "audit.db was removed: waiting for a new one"})
 		}
 		return false, nil
 	}
@@ -159,8 +159,8 @@ func (f *follower) replaced(now os.FileInfo) bool {
 	if f.file == nil || os.SameFile(f.file, now) {
 		return false
 	}
-	f.say(Notice{Text: "audit.db was replaced: following the new file"})
-	f.said = ""
+	f.notify(Notice{Text: "audit.db was replaced: following the new file"})
+	f.lastNotice = ""
 	return true
 }
 
@@ -169,8 +169,8 @@ func (f *follower) goBack(ctx context.Context, same bool) error {
 	before := f.cursor
 	after, err := f.rewind(ctx)
 	if err == nil && same && after < before {
-		f.say(Notice{Text: fmt.Sprintf("audit.db does not have row %d any more: following it from row %d on", before, after+1)})
-		f.said = ""
+		f.notify(Notice{Text: fmt.Sprintf("audit.db does not have row %d any more: following it from row %d on", before, after+1)})
+		f.lastNotice = ""
 	}
 	return err
 }

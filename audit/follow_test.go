@@ -231,7 +231,7 @@ func TestFollowShowsRowsOfAnEarlierClock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.settle(t.Context())
+	l.flush(t.Context())
 	rows, _ := all(t, path)
 	if got := f.until(rows[len(rows)-1].Hash); len(got) != 2*followChunk {
 		t.Errorf("%d rows are shown, want %d", len(got), 2*followChunk)

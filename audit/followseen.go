@@ -108,7 +108,7 @@ func (f *follower) chunk(ctx context.Context) ([]Row, error) {
 		}
 		f.cursor = r.Seq
 		if err != nil { // its content was changed
-			f.say(Notice{Text: fmt.Sprintf("row %d is not shown", r.Seq), Err: err})
+			f.notify(Notice{Text: fmt.Sprintf("row %d is not shown", r.Seq), Err: err})
 		}
 		old := f.seen.has(r.Hash) || r.Seq <= f.highest && f.seen.forgot(r)
 		if selected && err == nil && !old {
@@ -150,12 +150,12 @@ func (f *follower) print(r Row) error {
 	return nil
 }
 
-// say reports n, unless it did so last.
-func (f *follower) say(n Notice) {
-	if n.Text == f.said {
+// notify reports n, unless it was the last notice.
+func (f *follower) notify(n Notice) {
+	if n.Text == f.lastNotice {
 		return
 	}
-	if f.said = n.Text; n.Text != "" && f.notice != nil {
+	if f.lastNotice = n.Text; n.Text != "" && f.notice != nil {
 		f.notice(n)
 	}
 }

@@ -28,10 +28,10 @@ type headFile struct {
 	written time.Time   // when line was
 	checked time.Time   // when line was in the file, as it was left
 	behind  bool        // line is older than next
-	lost    []headLine  // lines that keep recorded and tell has to acknowledge
+	lost    []headLine  // lines that keep recorded and markReported has to acknowledge
 	kept    int         // breaches that keep recorded
 
-	patience patience
+	lockWait lockWait
 }
 
 func newHeadFile(db string) *headFile {
@@ -67,30 +67,30 @@ func (h *headFile) begin(newest head) error {
 // advance records a commit's head, and writes it unless it did so just now.
 func (h *headFile) advance(newest head) {
 	h.next, h.behind = newest, true
-	if time.Since(h.written) > lingering {
-		h.settle()
+	if time.Since(h.written) > groupDelay {
+		h.flush()
 	}
 }
 
-// settle writes what advance left, but never over a line of others. Failing is
+// flush writes what advance left, but never over a line of others. Failing is
 // no harm now: the next commit writes it again.
-func (h *headFile) settle() {
+func (h *headFile) flush() {
 	if !h.behind || h.line.number == 0 {
 		return
 	}
 	h.written = time.Now()
-	err := flock(h.open, unix.LOCK_EX, h.patience.span())
-	if h.patience.learn(err); err != nil {
+	err := flock(h.open, unix.LOCK_EX, h.lockWait.span())
+	if h.lockWait.learn(err); err != nil {
 		return
 	}
 	defer unlock(h.open)
 	line := h.line
 	line.head = h.next
-	if time.Since(h.checked) > lingering && h.check() != nil || h.writeLine(line) != nil {
+	if time.Since(h.checked) > groupDelay && h.check() != nil || h.writeLine(line) != nil {
 		return
 	}
 	h.line, h.behind = line, false
-	_ = h.testify()
+	_ = h.updateWitness()
 }
 
 // check returns a breach when audit.head, or the line of this writer in it, is
@@ -169,8 +169,8 @@ func (h *headFile) locked(f func() error) error {
 			return err
 		}
 	}
-	err = flock(h.open, unix.LOCK_EX, h.patience.span())
-	if h.patience.learn(err); err != nil {
+	err = flock(h.open, unix.LOCK_EX, h.lockWait.span())
+	if h.lockWait.learn(err); err != nil {
 		return fmt.Errorf("lock audit.head: %w", err)
 	}
 	defer unlock(h.open)

@@ -99,7 +99,7 @@ func TestAMarkedLineIsReportedByTheNextProcess(t *testing.T) {
 	path := history(t, home, "first", 10)
 	l := openSession(t, path, "killed")
 	appendNumbered(t, l, "killed", 0)
-	l.settle(t.Context())
+	l.flush(t.Context())
 	execSQL(t, path, "DELETE FROM events WHERE seq > 8")
 	unled(l, func() { l.attested = time.Time{} })
 	if err := l.attest(); err != nil || l.broken == nil {
@@ -117,7 +117,7 @@ func TestAMarkedLineIsReportedByTheNextProcess(t *testing.T) {
 		t.Errorf("audit.broken is %+v; Verify = %+v", broken, report)
 	}
 	known, err := readHeads(filepath.Join(home, headName), filepath.Join(home, witnessName))
-	if err != nil || len(known.lines) != 4 || known.lines[0].state != lineTold || known.lines[1].state != lineTold {
+	if err != nil || len(known.lines) != 4 || known.lines[0].state != lineReported || known.lines[1].state != lineReported {
 		t.Errorf("audit.head has %+v, %v; want two acknowledged lines and two heads", known.lines, err)
 	}
 }
@@ -127,12 +127,12 @@ func TestALineOfAnotherFileStays(t *testing.T) {
 	dir := t.TempDir()
 	l := openSession(t, filepath.Join(dir, database), "mine")
 	appendNumbered(t, l, "mine", 0)
-	l.settle(t.Context())
+	l.flush(t.Context())
 	other := t.TempDir()
 	history(t, other, "other", 30)
 	copyFile(t, filepath.Join(other, headName), filepath.Join(dir, headName)) // truncates and writes
 	l.head.checked, l.head.behind = time.Time{}, true
-	l.head.settle()
+	l.head.flush()
 	want, err := os.ReadFile(filepath.Join(other, headName))
 	if err != nil {
 		t.Fatal(err)

@@ -65,15 +65,15 @@ func (h *headFile) keepLine(line headLine) (err error) {
 	return err
 }
 
-// tell acknowledges the lines of keep: the event that reports them is
-// committed. Where it fails, the next Open reports them again.
-func (h *headFile) tell() {
+// markReported marks the lines of keep: the event that reports them is
+// committed. If this fails, the next Open reports them again.
+func (h *headFile) markReported() {
 	lost := h.lost
 	h.lost = nil
 	_ = h.locked(func() error {
 		for _, line := range lost {
 			if h.holds(line) {
-				line.state = lineTold
+				line.state = lineReported
 				_ = h.writeLine(line)
 			}
 		}

@@ -23,9 +23,9 @@ type lineState string
 
 // The states of a line.
 const (
-	lineHead lineState = "head" // the log had this row
-	lineLost lineState = "lost" // the log did not have this row, and no event reports it yet
-	lineTold lineState = "told" // the log did not have this row, and audit.broken reports it
+	lineHead     lineState = "head" // the log had this row
+	lineLost     lineState = "lost" // the log did not have this row, and no event reports it yet
+	lineReported lineState = "told" // the log did not have this row, and audit.broken reports it
 )
 
 // headLine is one line of audit.head: the newest row that one writer committed.
@@ -59,7 +59,7 @@ func parseLine(raw []byte) (h headLine, ok bool) {
 		return h, false
 	}
 	h.number, h.writer, h.state = number, fields[3], lineState(fields[4])
-	known := h.state == lineHead || h.state == lineLost || h.state == lineTold
+	known := h.state == lineHead || h.state == lineLost || h.state == lineReported
 	return h, known && bytes.Equal(h.append(nil), raw)
 }
 

@@ -99,7 +99,7 @@ func (h *heads) newest() (newest headLine, ok bool) {
 // whether the log had any before the heads were read: the first writer of a
 // home may come meanwhile.
 // Garbled lines are not among the reasons: they stay, and Verify names them.
-func (h *heads) fault(rows bool) string {
+func (h *heads) inconsistency(rows bool) string {
 	expected := h.witness.line.number
 	switch {
 	case !h.exists && (rows || expected > 0):

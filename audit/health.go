@@ -135,7 +135,7 @@ func (h *health) examine(ctx context.Context) {
 	h.foreign.Store(foreign)
 	var found *DamageError
 	for range 2 {
-		err := h.look(ctx)
+		err := h.readPart(ctx)
 		if ctx.Err() != nil || err != nil && !errors.As(err, &found) {
 			return // that is not known now: a lock, a full table of files
 		}
@@ -155,7 +155,7 @@ func (h *health) examine(ctx context.Context) {
 
 // look reads the newest rows, and further ones for about healthSpan. The error
 // is a *DamageError for what is damaged.
-func (h *health) look(ctx context.Context) error {
+func (h *health) readPart(ctx context.Context) error {
 	if _, err := os.Stat(h.path); errors.Is(err, fs.ErrNotExist) {
 		return nil // the next commit finds that
 	}

@@ -45,7 +45,7 @@ func TestDamageUnderASessionRefusesIntents(t *testing.T) {
 			if err := intent(); err != nil {
 				t.Fatal(err)
 			}
-			l.settle(t.Context())
+			l.flush(t.Context())
 			execSQL(t, path, "PRAGMA wal_checkpoint(TRUNCATE)")
 			whole, err := os.ReadFile(path)
 			if err != nil {
@@ -107,7 +107,7 @@ func TestALookReadsABoundedPartOfTheLog(t *testing.T) {
 	passes := 0
 	for range 8 { // at least a chunk each
 		before := h.cursor
-		if err := h.look(t.Context()); err != nil {
+		if err := h.readPart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if h.cursor < before || h.cursor == 0 {

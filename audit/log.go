@@ -39,7 +39,7 @@ const selectHead = `SELECT seq, ts, hash FROM events ORDER BY seq DESC LIMIT 1`
 // not do what it wanted to record.
 var ErrUnavailable = errors.New("the audit log cannot be written")
 
-// Options say how the log is kept. The zero value works.
+// Options configure a log. The zero value works.
 type Options struct {
 	// Durability is "normal" (default: a committed row survives the death of
 	// the process) or "full" (and a power cut).
@@ -67,18 +67,18 @@ type Log struct {
 	path    string
 	opts    Options
 	db      *sql.DB
-	reading sync.RWMutex // db, for others than whoever leads
+	reading sync.RWMutex // db, for goroutines other than the leader
 	head    *headFile
 
 	// Of the leading goroutine.
 	file     os.FileInfo                // what db has open
 	sidecars [len(sidecars)]os.FileInfo // and beside it
-	tx       *transactor                // nil: made at the next commit
+	tx       *batchWriter               // nil: made at the next commit
 	known    head                       // a row that the log has to have; seq 0: none
 	attested time.Time                  // when the log had it
 	replaced bool                       // another file came into the place of file
 	broken   *Row                       // to be committed before any other row
-	patience patience
+	lockWait lockWait
 	spill    *spillFile // nil: the log is no session's
 
 	writer
@@ -102,7 +102,7 @@ func Open(path string, opts Options) (*Log, error) {
 		return nil, fmt.Errorf("open the audit log: %w", errors.Join(err, l.Close()))
 	}
 	if l.broken != nil {
-		l.writer.settle(context.Background()) // where it fails, the first row that follows brings it
+		l.writer.flush(context.Background()) // where it fails, the first row that follows brings it
 	}
 	l.Adopt(context.Background())
 	if spillable(opts.Session) {
@@ -115,7 +115,7 @@ func Open(path string, opts Options) (*Log, error) {
 }
 
 // OpenReader opens the log for reading. It never creates it: a log that is
-// not there gives an error that wraps fs.ErrNotExist.
+// not there is an error that wraps fs.ErrNotExist.
 func OpenReader(path string) (*Log, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
@@ -135,7 +135,7 @@ func OpenReader(path string) (*Log, error) {
 // [LostError] when rows could not be committed.
 func (l *Log) Close() error {
 	l.health.close()
-	l.patience.last.Store(true)
+	l.lockWait.last.Store(true)
 	lost := l.writer.close()
 	if l.spill != nil {
 		l.spill.close(lost != nil)
@@ -155,7 +155,7 @@ func (l *Log) Close() error {
 // removed or replaced is noticed here, and opened anew.
 func (l *Log) commit(group []*Row) (err error) {
 	defer func() {
-		l.patience.learn(err)
+		l.lockWait.learn(err)
 		if err != nil && l.tx != nil {
 			l.tx.close() // whatever was wrong with it, the next one is new
 			l.tx = nil
@@ -168,14 +168,14 @@ func (l *Log) commit(group []*Row) (err error) {
 	var b *breach
 	if errors.As(err, &b) {
 		found := []breach{*b}
-		if err = l.taint(append(found, l.others(found)...)); err == nil {
+		if err = l.recordBreaches(append(found, l.others(found)...)); err == nil {
 			err = l.write(group)
 		}
 	}
 	return err
 }
 
-// ready makes the transactor, compares the log with what is known of it, and
+// ready makes the batchWriter, compares the log with what is known of it, and
 // begins this writer's line of audit.head.
 func (l *Log) ready() error {
 	if err := l.changed(); err != nil {
@@ -185,14 +185,14 @@ func (l *Log) ready() error {
 		return err
 	}
 	if l.tx == nil {
-		tx, err := newTransactor(l.db)
+		tx, err := newBatchWriter(l.db)
 		if err != nil {
 			return err
 		}
 		tx.head, l.tx = l.known, tx
 		l.attested = time.Time{}
 	}
-	if err := l.tx.wait(l.patience.span()); err != nil {
+	if err := l.tx.wait(l.lockWait.span()); err != nil {
 		return err
 	}
 	if err := l.attest(); err != nil {

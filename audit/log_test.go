@@ -136,7 +136,7 @@ func TestTamperingIsFoundAndNamed(t *testing.T) {
 			for range 5 {
 				appendTest(t, l, EventProxyProxied)
 			}
-			l.settle(t.Context())
+			l.flush(t.Context())
 			db, err := sql.Open("sqlite", path)
 			if err != nil {
 				t.Fatal(err)
@@ -286,7 +286,7 @@ func TestARowThatNobodyWaitsForOutlivesAFullDisk(t *testing.T) {
 	if _, err := l.tx.conn.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.AppendSoon(t.Context(), Row{Event: "held", Fields: map[string]any{"x": strings.Repeat("y", 100_000)}}); err != nil {
+	if err := l.AppendSoon(t.Context(), Row{Event: "deferred", Fields: map[string]any{"x": strings.Repeat("y", 100_000)}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) {
@@ -297,8 +297,8 @@ func TestARowThatNobodyWaitsForOutlivesAFullDisk(t *testing.T) {
 	}
 	l.db.SetMaxOpenConns(4)
 	appendTest(t, l, EventProxyStarted)
-	if rows, err := l.List(t.Context(), Filter{Event: "held"}); err != nil || len(rows) != 1 {
-		t.Errorf("List gives %d rows, %v; want the one that was held", len(rows), err)
+	if rows, err := l.List(t.Context(), Filter{Event: "deferred"}); err != nil || len(rows) != 1 {
+		t.Errorf("List gives %d rows, %v; want the one that was deferred", len(rows), err)
 	}
 }
 
@@ -375,7 +375,7 @@ func TestTheWriteAheadLogIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.settle(t.Context())
+	l.flush(t.Context())
 	info, err := os.Stat(path + "-wal")
 	if err != nil {
 		t.Fatal(err)
@@ -415,6 +415,6 @@ func TestADatabaseReplacedByGarbageIsUnavailableAndRecovers(t *testing.T) {
 	appendTest(t, l, EventProxyStarted)
 	rows, err := l.List(t.Context(), Filter{})
 	if err != nil || len(rows) != 3 || rows[0].Event != EventBroken || rows[1].Event != "soon" {
-		t.Errorf("List returns %d rows, %v; want what was lost, the held one and the last", len(rows), err)
+		t.Errorf("List returns %d rows, %v; want what was lost, the deferred one and the last", len(rows), err)
 	}
 }

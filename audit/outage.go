@@ -119,19 +119,19 @@ func (w *writer) endOutage(quiet time.Duration) {
 	}
 }
 
-// resume arms the timer for what the leading goroutine, which gives the lead
-// away, leaves behind. w.mu is locked.
+// resume arms the timer for what the leader leaves behind when no other follows
+// it. w.mu is locked.
 func (w *writer) resume() {
 	switch {
-	case w.closed || len(w.held) == 0 && w.refused == 0 && !w.log.head.behind && w.outage == nil:
+	case w.closed || len(w.deferred) == 0 && w.refused == 0 && !w.log.head.behind && w.outage == nil:
 	case w.outage != nil:
 		w.timer.Reset(retryEvery)
 	default:
-		w.timer.Reset(lingering)
+		w.timer.Reset(groupDelay)
 	}
 }
 
-// close commits what is held, lets no more rows in, and returns a *LostError
+// close commits what is deferred, accepts no more rows, and returns a *LostError
 // when rows are not in the log.
 func (w *writer) close() error {
 	if w.log == nil {
@@ -145,7 +145,7 @@ func (w *writer) close() error {
 	w.endOutage(0)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.held) == 0 && w.refused == 0 && w.lost == 0 {
+	if len(w.deferred) == 0 && w.refused == 0 && w.lost == 0 {
 		return nil
 	}
 	lost := &LostError{Lost: w.lost, Err: err}
@@ -153,11 +153,11 @@ func (w *writer) close() error {
 	return lost
 }
 
-// keepAll writes all that is held to the spill file, which nothing else uses
+// keepAll writes all that is deferred to the spill file, which nothing else uses
 // any more, and counts it. The rows that count come before the last one, which
 // ends the session.
 func (w *writer) keepAll(lost *LostError) {
-	rows := w.held
+	rows := w.deferred
 	if w.refused > 0 {
 		last := max(0, len(rows)-1)
 		rows = append(append(append([]*Row(nil), rows[:last]...), w.log.refusedRow(w.refused)), rows[last:]...)

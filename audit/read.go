@@ -61,7 +61,7 @@ func (f Filter) terms() (string, []any) {
 
 // Each calls f for every selected row, oldest first, and stops at its error.
 func (l *Log) Each(ctx context.Context, filter Filter, f func(Row) error) error {
-	l.settle(ctx)
+	l.flush(ctx)
 	where, args := filter.where()
 	query := "SELECT " + columns + " FROM events" + where
 	switch {
@@ -94,7 +94,7 @@ func (l *Log) Each(ctx context.Context, filter Filter, f func(Row) error) error 
 	return nil
 }
 
-// List gives the selected rows, oldest first.
+// List returns the selected rows, oldest first.
 func (l *Log) List(ctx context.Context, filter Filter) ([]Row, error) {
 	var all []Row
 	err := l.Each(ctx, filter, func(r Row) error { all = append(all, r); return nil })
@@ -104,9 +104,9 @@ func (l *Log) List(ctx context.Context, filter Filter) ([]Row, error) {
 // ErrNotFound is an id that no row has.
 var ErrNotFound = errors.New("there is no audit row with that id")
 
-// Get gives one row.
+// Get returns one row.
 func (l *Log) Get(ctx context.Context, id string) (Row, error) {
-	l.settle(ctx)
+	l.flush(ctx)
 	made, ok := idTime(id)
 	if !ok {
 		return Row{}, ErrNotFound

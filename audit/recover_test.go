@@ -161,7 +161,7 @@ func TestRecoverReadsTheWriteAheadLog(t *testing.T) {
 	for i := range 20 {
 		appendNumbered(t, l, "second", i)
 	}
-	l.settle(t.Context())
+	l.flush(t.Context())
 	for _, name := range []string{database, "audit.db-wal", headName, witnessName} {
 		copyFile(t, filepath.Join(running, name), filepath.Join(dir, name))
 	}

@@ -1,11 +1,3 @@
-// Package audit is the session's memory: one append-only table of events in
-// SQLite, each row chained to the one before it by a hash.
-//
-// A row is in the log when Append returns, and stays there when the process
-// is killed the next moment. Rows are never changed. The package refuses
-// nothing and interprets nothing; what may stand in a row (never a
-// credential's byte, a header's value, a query or a body) is its callers'
-// promise, kept by what they put into the columns.
 package audit
 
 import (
@@ -53,11 +45,11 @@ type Row struct {
 	Hash             string         `json:"hash"`
 }
 
-// NewID gives a ULID; those of one process in one millisecond are random, not
-// ordered: seq is what orders rows.
+// NewID returns a ULID. Those of one process in one millisecond are not ordered:
+// rows are ordered by seq.
 func NewID() string { return ulid.Make().String() }
 
-// idTime is when NewID gave id.
+// idTime returns the time of an id of NewID.
 func idTime(id string) (time.Time, bool) {
 	u, err := ulid.ParseStrict(id)
 	return ulid.Time(u.Time()), err == nil
@@ -72,8 +64,8 @@ const timeFormat = "2006-01-02T15:04:05.000000000Z"
 func (r *Row) stamp() string { return r.TS.UTC().Format(timeFormat) }
 
 // complete fills in what the writer of a row left open, chains it to the
-// newest row of the log and gives its fields as JSON. A clock that stands
-// before that row's is marked, not mended.
+// newest row of the log and returns its fields as JSON. A clock that is behind
+// that row's is marked and not corrected.
 func (r *Row) complete(newest head) (fields string, err error) {
 	r.Seq = newest.seq + 1
 	if r.ID == "" {

@@ -58,7 +58,7 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 			for i := range 4 {
 				appendNumbered(t, l, "mine", i)
 			}
-			l.settle(t.Context())
+			l.flush(t.Context())
 			for _, name := range append(sides, database, headName, witnessName) {
 				copyFile(t, filepath.Join(home, name), filepath.Join(older, name))
 			}
@@ -66,12 +66,12 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 			for i := range 10 {
 				before = appendNumbered(t, l, "mine", i)
 			}
-			l.settle(t.Context())
+			l.flush(t.Context())
 			m.do(t, home, older)
 			if m.name == "witness removed" {
 				return // hides nothing from a session that runs, which makes it anew
 			}
-			unled(l, func() { l.attested = l.attested.Add(-lingering) }) // as if the session had been idle
+			unled(l, func() { l.attested = l.attested.Add(-groupDelay) }) // as if the session had been idle
 			unavailable := 0
 			for i := range 6 {
 				if _, err := l.Append(t.Context(), Row{Event: EventProxyProxied, SessionID: "mine", Status: i}); err != nil {
@@ -121,7 +121,7 @@ func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
 		for i := range 10 {
 			last = appendNumbered(t, l, "mine", i)
 		}
-		l.settle(t.Context()) // nothing is left to be written meanwhile
+		l.flush(t.Context()) // nothing is left to be written meanwhile
 		unled(l, func() { l.attested = time.Now().Add(time.Hour) })
 		if cut {
 			execSQL(t, path, "DELETE FROM events WHERE seq > 8")
@@ -130,7 +130,7 @@ func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tx, err := newTransactor(other)
+		tx, err := newBatchWriter(other)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestNoRowIsWrittenToAnUnlinkedLog(t *testing.T) {
 	for i := range 10 {
 		appendNumbered(t, l, "mine", i)
 	}
-	l.settle(t.Context())
+	l.flush(t.Context())
 	remove(t, dir, "audit.db-wal", "audit.db-shm")
 	unled(l, func() { l.attested = time.Time{} })
 	appendNumbered(t, l, "mine", 10)

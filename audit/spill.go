@@ -92,7 +92,7 @@ type spillFile struct {
 }
 
 // keep adds a row, unless the file holds it already. after is the newest row
-// that this process knows of, for the header. It marks the row.
+// that this process headValid of, for the header. It marks the row.
 func (s *spillFile) keep(r *Row, after head) error {
 	if s.removed() {
 		return errSpillGone
@@ -152,7 +152,7 @@ func (s *spillFile) removed() bool {
 	return ok && st.Nlink == 0
 }
 
-// markSpilled adds the mark of a row that a spill file held.
+// markSpilled marks a row that a spill file held.
 func markSpilled(r *Row) {
 	marked := make(map[string]any, len(r.Fields)+1)
 	for name, v := range r.Fields {
@@ -162,7 +162,7 @@ func markSpilled(r *Row) {
 	r.Fields = marked
 }
 
-// fieldSpilled marks rows that a spill file held before the log did.
+// fieldSpilled marks rows that a spill file held before the log had them.
 const fieldSpilled = "spilled"
 
 func chainSpill(sum, row []byte) []byte {

@@ -334,7 +334,7 @@ func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
 	}
 }
 
-// What is held is tried again although no other row comes.
+// What is deferred is tried again although no other row comes.
 func TestAHeldRowIsTriedAgainByItself(t *testing.T) {
 	path := filepath.Join(t.TempDir(), database)
 	synctest.Test(t, func(t *testing.T) {
@@ -349,7 +349,7 @@ func TestAHeldRowIsTriedAgainByItself(t *testing.T) {
 		if err := l.AppendSoon(t.Context(), outcomeOf(session, 1)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * lingering) // of the bubble's clock, which waits for nothing
+		time.Sleep(2 * groupDelay) // of the bubble's clock, which waits for nothing
 		admit(t, path)
 		time.Sleep(2 * retryEvery)
 		if len(seen) != 2 || (<-seen).Over || !(<-seen).Over {
@@ -446,7 +446,7 @@ func TestARowThatCannotBeCommittedTakesNoOtherWithIt(t *testing.T) {
 	}
 }
 
-// What is waited for was committed before a held row failed for another reason
+// What is waited for was committed before a deferred row failed for another reason
 // than its own.
 func TestACommittedRowIsNotReportedAsFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), database)
@@ -461,7 +461,7 @@ func TestACommittedRowIsNotReportedAsFailed(t *testing.T) {
 		if i == 2 {
 			r.Fields = map[string]any{"n": make(chan int)} // no fault of the database
 		}
-		l.held = append(l.held, &r)
+		l.deferred = append(l.deferred, &r)
 	}
 	l.refused = 3
 	l.mu.Unlock()
@@ -476,8 +476,8 @@ func TestACommittedRowIsNotReportedAsFailed(t *testing.T) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.refused != 0 || len(l.held) != 2 || l.lost != 2 {
-		t.Errorf("%d refusals are still counted, %d rows held, %d lost; want 0, 2, 2", l.refused, len(l.held), l.lost)
+	if l.refused != 0 || len(l.deferred) != 2 || l.lost != 2 {
+		t.Errorf("%d refusals are still counted, %d rows deferred, %d lost; want 0, 2, 2", l.refused, len(l.deferred), l.lost)
 	}
 }
 
@@ -565,7 +565,7 @@ func groupOf(t testing.TB, l *Log, n int) map[string]error {
 	leader := l.waiting[0]
 	l.waiting = l.waiting[1:]
 	l.mu.Unlock()
-	leader.told <- outcome{lead: true}
+	leader.result <- outcome{lead: true}
 	told := map[string]error{}
 	for range n {
 		a := next(t, answers, "Append returns")

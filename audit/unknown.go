@@ -95,7 +95,7 @@ func (l *Log) closeKilled(ctx context.Context, session string, most int) (unknow
 // OpenIntents returns how many intents of a session have no outcome. Where
 // more than 65536 have none, it is at least so many.
 func (l *Log) OpenIntents(ctx context.Context, session string) (int, error) {
-	l.settle(ctx)
+	l.flush(ctx)
 	from, err := l.firstOf(ctx, session)
 	if err != nil || from == 0 {
 		return 0, err
@@ -158,7 +158,7 @@ func (l *Log) openOf(ctx context.Context, session string, from int64, most int) 
 	return o, ended, nil
 }
 
-// addUnknown commits the outcomes that nothing knows of the intents seqs.
+// addUnknown commits the outcomes that nothing headValid of the intents seqs.
 func (l *Log) addUnknown(ctx context.Context, seqs []int64) error {
 	group := make([]*Row, 0, len(seqs))
 	for _, seq := range seqs {

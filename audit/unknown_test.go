@@ -35,7 +35,7 @@ func killedSession(t testing.TB, l *Log, session string, n int) (open []Row) {
 			t.Fatal(err)
 		}
 	}
-	l.settle(t.Context())
+	l.flush(t.Context())
 	return open
 }
 

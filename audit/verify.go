@@ -56,7 +56,7 @@ func (l *Log) Verify(ctx context.Context) (Report, error) {
 	if err := checkSchema(l.path); err != nil {
 		return Report{}, err // its rows may be chained in another way
 	}
-	l.settle(ctx)
+	l.flush(ctx)
 	newest, err := l.newestHead(ctx)
 	if err != nil && !isDamage(err) {
 		return Report{}, fmt.Errorf("read the audit log: %w", err)
@@ -199,7 +199,7 @@ func (w *walk) heads(known heads, rows bool) {
 	for _, fault := range known.faults {
 		w.report.add(Finding{Why: fault})
 	}
-	switch fault := known.fault(rows); fault {
+	switch fault := known.inconsistency(rows); fault {
 	case "":
 	case foundHeadMissing:
 		const why = "the head outside the database is missing, so that a cut tail would not show"

@@ -44,8 +44,8 @@ func (h *headFile) makeWitness() error {
 	return h.writeWitness(headLine{head: head{hash: zeroHash}, writer: h.writer, state: lineHead})
 }
 
-// testify makes the line of this writer the witness, unless that is newer.
-func (h *headFile) testify() error {
+// updateWitness makes the line of this writer the witness, unless that is newer.
+func (h *headFile) updateWitness() error {
 	f, err := os.OpenFile(h.witnessPath, os.O_RDWR|os.O_CREATE|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the witness of audit.head: %w", err)

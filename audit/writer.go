@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// lingering is how long a row that nobody waits for may wait for company. A
-// commit costs more than the rows in it.
-const lingering = 2 * time.Millisecond
+// groupDelay is how long a row that no goroutine waits for may wait for others
+// to share its commit, which costs more than the rows in it.
+const groupDelay = 2 * time.Millisecond
 
 // maxGroup is the most rows in one transaction.
 const maxGroup = 256
 
-// maxHeld bounds the rows that wait for a database that can be written again.
+// maxDeferred bounds the rows that wait for a database that can be written again.
 // It is hardly reached: without a database no request is admitted.
-const maxHeld = 4096
+const maxDeferred = 4096
 
-// writer gathers rows into transactions. There is no goroutine of its own:
-// the first of those that wait leads. It commits its row and all others that
-// are there, and then hands the lead to the next that came meanwhile. A row
-// alone is committed where it comes from, without a change of goroutines.
+// writer commits rows in groups (group commit). It has no goroutine of its own:
+// the first goroutine that waits is the leader. It commits its row and all
+// others that are queued, and then makes the next one in the queue the leader.
+// A single row is committed by its own goroutine, without a switch.
 type writer struct {
 	log *Log // nil: it is open for reading
 
-	mu      sync.Mutex
-	waiting []*pending
-	held    []*Row // nobody waits for these
-	leading bool   // a goroutine commits
-	closed  bool
-	timer   *time.Timer // commits what is held, when nothing else does
-	refused int         // requests whose denial could not be recorded, and that no row counts
-	lost    int         // rows that are neither in the log nor held
+	mu       sync.Mutex
+	waiting  []*pending
+	deferred []*Row // no goroutine waits for these
+	leading  bool   // a goroutine commits
+	closed   bool
+	timer    *time.Timer // commits what is deferred, when nothing else does
+	refused  int         // requests whose denial could not be recorded, and that no row counts
+	lost     int         // rows that are neither in the log nor deferred
 
 	// Of the leading goroutine.
 	group    []*Row
@@ -48,12 +48,12 @@ type writer struct {
 type pending struct {
 	row     Row
 	rows    []*Row       // several, in place of row
-	told    chan outcome // nil: its writer leads
+	result  chan outcome // nil: its writer leads
 	barrier bool         // no row: its writer wants those before it committed
 }
 
-// outcome is what a waiting writer hears: how its row's commit ended, or that
-// it leads now.
+// outcome is sent to a waiting goroutine: the error of its row's commit, or that
+// it is the leader now.
 type outcome struct {
 	err  error
 	lead bool
@@ -104,10 +104,10 @@ func (p *pending) addTo(group []*Row) []*Row {
 }
 
 // AppendSoon adds one row that nothing waits for: it is committed together
-// with the next one, at the latest after lingering, and before any read
+// with the next one, at the latest after groupDelay, and before any read
 // through this Log. A row whose commit fails is kept in the spill file, and tried
 // again with every later one and every retryEvery. The death of the process may
-// take the rows of its last lingering.
+// take the rows of its last groupDelay.
 func (w *writer) AppendSoon(ctx context.Context, r Row) error {
 	if r.ID == "" {
 		r.ID = NewID()
@@ -120,37 +120,37 @@ func (w *writer) AppendSoon(ctx context.Context, r Row) error {
 		w.mu.Unlock()
 		return fmt.Errorf("%w: %w", ErrUnavailable, errClosed)
 	}
-	if len(w.held) >= maxHeld && r.Event != EventSessionEnded {
+	if len(w.deferred) >= maxDeferred && r.Event != EventSessionEnded {
 		w.lost++
 		w.mu.Unlock()
-		return fmt.Errorf("%w: %d rows wait for it", ErrUnavailable, maxHeld)
+		return fmt.Errorf("%w: %d rows wait for it", ErrUnavailable, maxDeferred)
 	}
-	w.held = append(w.held, &r)
-	if len(w.held) == 1 {
-		w.timer.Reset(lingering)
+	w.deferred = append(w.deferred, &r)
+	if len(w.deferred) == 1 {
+		w.timer.Reset(groupDelay)
 	}
-	full := len(w.held)%maxGroup == 0
+	full := len(w.deferred)%maxGroup == 0
 	w.mu.Unlock()
 	if full {
-		_ = w.await(ctx, &pending{barrier: true}, false) // the rows stay held if it fails
+		_ = w.await(ctx, &pending{barrier: true}, false) // the rows stay deferred if it fails
 	}
 	return nil
 }
 
-// settle waits until what was added before is committed, or cannot be.
-func (w *writer) settle(ctx context.Context) {
+// flush waits until what was added before is committed, or cannot be.
+func (w *writer) flush(ctx context.Context) {
 	if w.log != nil {
 		_ = w.await(ctx, &pending{barrier: true}, false)
 	}
 }
 
-// Settle waits until the rows that AppendSoon took are committed, or cannot be
+// Flush waits until the rows that AppendSoon took are committed, or cannot be
 // now.
-func (w *writer) Settle(ctx context.Context) { w.settle(ctx) }
+func (w *writer) Flush(ctx context.Context) { w.flush(ctx) }
 
 var errClosed = errors.New("it is closed, or open for reading")
 
-// await commits p, or waits for whoever leads to do it.
+// await commits p, or waits for the leader to do it.
 func (w *writer) await(ctx context.Context, p *pending, always bool) error {
 	w.mu.Lock()
 	if w.log == nil || w.closed && !always {
@@ -161,27 +161,27 @@ func (w *writer) await(ctx context.Context, p *pending, always bool) error {
 		w.leading = true
 		return w.lead(p)
 	}
-	p.told = make(chan outcome, 1)
+	p.result = make(chan outcome, 1)
 	w.waiting = append(w.waiting, p)
 	w.mu.Unlock()
-	var heard outcome
+	var got outcome
 	select {
-	case heard = <-p.told:
+	case got = <-p.result:
 	case <-ctx.Done():
-		if w.leave(p) {
+		if w.withdraw(p) {
 			return ctx.Err()
 		}
-		heard = <-p.told // it is being committed, or leads
+		got = <-p.result // it is being committed, or leads
 	}
-	if !heard.lead {
-		return heard.err
+	if !got.lead {
+		return got.err
 	}
 	w.mu.Lock()
 	return w.lead(p)
 }
 
-// leave takes p back, unless somebody has taken it on.
-func (w *writer) leave(p *pending) bool {
+// withdraw removes p from the queue, unless a leader has taken it.
+func (w *writer) withdraw(p *pending) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, other := range w.waiting {
@@ -193,26 +193,26 @@ func (w *writer) leave(p *pending) bool {
 	return false
 }
 
-// lead commits p, what is held, and those that wait, in this order: an outcome
-// is held before another intent of its connection comes. It gives the lead
-// away before it returns. w.mu is locked when it is called.
+// lead commits p, what is deferred, and those that wait, in this order: an outcome
+// is deferred before another intent of its connection comes. It makes another
+// goroutine the leader before it returns. w.mu is locked when it is called.
 func (w *writer) lead(p *pending) error {
 	// Whatever else can run now does, and may have a row for this commit. On an
 	// idle machine this is nothing; on a busy one it makes large groups.
 	for range 4 {
-		before := len(w.waiting) + len(w.held)
+		before := len(w.waiting) + len(w.deferred)
 		w.mu.Unlock()
 		runtime.Gosched()
 		w.mu.Lock()
-		if now := len(w.waiting) + len(w.held); now == before || now >= maxGroup {
+		if now := len(w.waiting) + len(w.deferred); now == before || now >= maxGroup {
 			break
 		}
 	}
 	most := min(len(w.waiting), maxGroup)
 	waits := append([]*pending(nil), w.waiting[:most]...)
 	w.waiting = append(w.waiting[:0], w.waiting[most:]...)
-	held := len(w.held)
-	w.group = append(w.group[:0], w.held...)
+	deferred := len(w.deferred)
+	w.group = append(w.group[:0], w.deferred...)
 	counted := w.refused
 	w.mu.Unlock()
 
@@ -220,40 +220,40 @@ func (w *writer) lead(p *pending) error {
 		w.group = append(w.group, w.log.refusedRow(counted))
 	}
 	w.group = p.addTo(w.group)
-	settle := p.barrier
+	flush := p.barrier
 	for _, q := range waits {
-		settle = settle || q.barrier
+		flush = flush || q.barrier
 		w.group = q.addTo(w.group)
 	}
 	var err error
 	switch {
 	case len(w.group) > 0 || w.log.broken != nil:
 		err = w.log.commitOrFail(w.group)
-		held, err = w.acknowledge(err, held, counted)
-	case settle && w.log.head.behind:
+		deferred, err = w.acknowledge(err, deferred, counted)
+	case flush && w.log.head.behind:
 		err = w.log.commitOrFail(nil)
 	default:
 		w.endOutage(retryEvery)
 	}
-	if settle {
-		w.log.head.settle()
+	if flush {
+		w.log.head.flush()
 	}
 	clear(w.group)
 
 	w.mu.Lock()
-	w.held = append(w.held[:0], w.held[held:]...)
-	clear(w.held[len(w.held):cap(w.held)])
+	w.deferred = append(w.deferred[:0], w.deferred[deferred:]...)
+	clear(w.deferred[len(w.deferred):cap(w.deferred)])
 	if len(w.waiting) > 0 {
 		next := w.waiting[0]
 		w.waiting = append(w.waiting[:0], w.waiting[1:]...)
-		next.told <- outcome{lead: true}
+		next.result <- outcome{lead: true}
 	} else {
 		w.leading = false
 		w.resume()
 	}
 	w.mu.Unlock()
 	for _, q := range waits {
-		q.told <- outcome{err: err}
+		q.result <- outcome{err: err}
 	}
 	return err
 }

@@ -34,7 +34,7 @@ var (
 // list may only shrink: a finding that is gone makes its row fail until the row is shortened or removed. When files
 // move to a package of their own, what is excused moves with them.
 var unclean = map[string]string{
-	"audit":                                "docs lines sleep words",
+	"audit":                                "lines sleep words",
 	"cmd/aileron":                          "docs lines sleep words",
 	"docs/testing.md":                      "lines words",
 	"e2e":                                  "docs lines words",

@@ -18,18 +18,18 @@ const (
 	stuckTimeout = 25 * time.Millisecond
 )
 
-// patience is how long commits wait for locks of other processes: once for
+// lockWait is how long commits wait for locks of other processes: once for
 // long, and then briefly until one of them gets the lock. So requests that
 // queue behind a lock which persists do not add their waits up, and the first
 // commit behind a lock that is released ends the state.
-type patience struct {
+type lockWait struct {
 	long  time.Duration // 0: busyTimeout
 	stuck bool          // the last commit did not get a lock
 	last  atomic.Bool   // what cannot be committed now is lost: it waits for long
 }
 
 // span returns how long the next commit waits.
-func (p *patience) span() time.Duration {
+func (p *lockWait) span() time.Duration {
 	switch {
 	case p.stuck && !p.last.Load():
 		return stuckTimeout
@@ -40,7 +40,7 @@ func (p *patience) span() time.Duration {
 }
 
 // learn takes note of how a commit ended.
-func (p *patience) learn(err error) { p.stuck = IsLocked(err) }
+func (p *lockWait) learn(err error) { p.stuck = IsLocked(err) }
 
 // IsLocked reports whether err is the fault of a lock of another process.
 func IsLocked(err error) bool {

@@ -56,12 +56,12 @@ func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
 			l := openSession(t, filepath.Join(home, database), "mine")
 			defer l.Close()
 			release := w.hold(t, home)
-			l.patience.long, l.head.patience.long = 50*time.Millisecond, 50*time.Millisecond
+			l.lockWait.long, l.head.lockWait.long = 50*time.Millisecond, 50*time.Millisecond
 			if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) || !IsLocked(err) {
 				t.Fatalf("Append = %v; want %v because of a lock", err, ErrUnavailable)
 			}
 			// Whatever waits for long from now on does not end before the test.
-			l.patience.long, l.head.patience.long = time.Hour, time.Hour
+			l.lockWait.long, l.head.lockWait.long = time.Hour, time.Hour
 			var requests sync.WaitGroup
 			failed := make(chan error, 64)
 			for i := range cap(failed) {
@@ -85,8 +85,8 @@ func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
 			requests.Wait()
 			release()
 			appendNumbered(t, l, "mine", 1)
-			if l.patience.span() != time.Hour {
-				t.Errorf("with the lock released a commit waits %v for the next one", l.patience.span())
+			if l.lockWait.span() != time.Hour {
+				t.Errorf("with the lock released a commit waits %v for the next one", l.lockWait.span())
 			}
 			rows, report := all(t, filepath.Join(home, database))
 			if !report.OK || len(rows) != 4 {
@@ -101,17 +101,17 @@ func TestALockedHeadDelaysOneCommit(t *testing.T) {
 	home := t.TempDir()
 	l := openSession(t, filepath.Join(home, database), "mine")
 	appendNumbered(t, l, "mine", 0)
-	l.settle(t.Context())
+	l.flush(t.Context())
 	release := lockedHomes()[1].hold(t, home)
-	l.head.patience.long = 50 * time.Millisecond
+	l.head.lockWait.long = 50 * time.Millisecond
 	l.head.written = time.Time{}
 	appendNumbered(t, l, "mine", 1)
-	l.head.patience.long = time.Hour
+	l.head.lockWait.long = time.Hour
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := range 5 {
-			l.settle(t.Context()) // which writes the head
+			l.flush(t.Context()) // which writes the head
 			appendNumbered(t, l, "mine", 2+i)
 		}
 	}()
@@ -135,17 +135,17 @@ func TestTheLastCommitWaitsForALock(t *testing.T) {
 	l := openSession(t, path, "mine")
 	appendNumbered(t, l, "mine", 0)
 	release := lockedHomes()[0].hold(t, home)
-	l.patience.long = time.Millisecond
+	l.lockWait.long = time.Millisecond
 	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !IsLocked(err) {
 		t.Fatalf("Append = %v", err)
 	}
-	l.patience.long = time.Hour
+	l.lockWait.long = time.Hour
 	if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Path: strings.Repeat("/", 9)}); err != nil {
 		t.Fatal(err)
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- l.Close() }()
-	for !l.patience.last.Load() {
+	for !l.lockWait.last.Load() {
 		time.Sleep(time.Millisecond)
 	}
 	release()

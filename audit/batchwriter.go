@@ -13,17 +13,17 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// transactor writes transactions on one connection with statements that are
-// prepared once. It speaks to the driver: preparing and converting cost more
+// batchWriter writes transactions on one connection with statements that are
+// prepared once. It calls the driver directly: preparing and converting cost more
 // than the rows do, and every request waits for one of them.
-type transactor struct {
+type batchWriter struct {
 	conn                          *sql.Conn
 	begin, commit, rollback, last driver.Stmt
 	hashOf, shrink                driver.Stmt
 	one, two                      driver.Stmt // insert so many rows
 	args                          [2 * columnCount]driver.NamedValue
 	head                          head          // a row that the log has to have; seq 0: none
-	knows                         bool          // head was the newest row after our last commit
+	headValid                     bool          // head was the newest row after our last commit
 	span                          time.Duration // how long it waits for locks
 }
 
@@ -34,12 +34,12 @@ type head struct {
 	hash string
 }
 
-func newTransactor(db *sql.DB) (*transactor, error) {
+func newBatchWriter(db *sql.DB) (*batchWriter, error) {
 	conn, err := db.Conn(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	t := &transactor{conn: conn}
+	t := &batchWriter{conn: conn}
 	for i := range t.args {
 		t.args[i].Ordinal = i + 1
 	}
@@ -67,7 +67,7 @@ func newTransactor(db *sql.DB) (*transactor, error) {
 }
 
 // wait makes span the time that a transaction waits for locks.
-func (t *transactor) wait(span time.Duration) error {
+func (t *batchWriter) wait(span time.Duration) error {
 	if t.span == span {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (t *transactor) wait(span time.Duration) error {
 	return err
 }
 
-func (t *transactor) close() {
+func (t *batchWriter) close() {
 	_ = t.conn.Raw(func(any) error {
 		for _, s := range []driver.Stmt{t.begin, t.commit, t.rollback, t.last, t.one, t.two, t.hashOf, t.shrink} {
 			if s != nil {
@@ -90,39 +90,39 @@ func (t *transactor) close() {
 
 // write chains rows to the newest one and commits them, all or none.
 //
-// Which one is the newest is known as long as nobody else writes. If somebody
-// did, then its row has the seq that the first of ours claims, SQLite refuses
-// ours, and all is done again from what the table says. The row that was the
-// newest has to be there then: if it is not, the error is a *breach.
-func (t *transactor) write(rows []*Row) error {
+// The newest row is known as long as no other process writes. If one did, its
+// row has the seq that our first one claims, SQLite refuses ours, and the newest
+// row is read from the table. The row that was the newest must still be there:
+// if it is not, the error is a *breach.
+func (t *batchWriter) write(rows []*Row) error {
 	return t.conn.Raw(func(any) error {
-		if t.knows {
+		if t.headValid {
 			err := t.add(rows)
-			if !taken(err) {
+			if !isSeqConflict(err) {
 				return err
 			}
-			t.knows = false
+			t.headValid = false
 		}
 		return t.addToNewest(rows)
 	})
 }
 
-// taken reports that another row has the seq already.
-func taken(err error) bool {
+// isSeqConflict reports whether err means that another row has the seq already.
+func isSeqConflict(err error) bool {
 	var fault *sqlite.Error
 	return errors.As(err, &fault) && fault.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 }
 
 // add commits rows behind the row that is known as the newest. One or two need
 // no transaction around their one statement.
-func (t *transactor) add(rows []*Row) error {
+func (t *batchWriter) add(rows []*Row) error {
 	if len(rows) > 2 {
 		return t.within(func() error { return t.insert(rows) })
 	}
 	return t.insert(rows)
 }
 
-func (t *transactor) addToNewest(rows []*Row) error {
+func (t *batchWriter) addToNewest(rows []*Row) error {
 	return t.within(func() (err error) {
 		if err := t.holds(); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (t *transactor) addToNewest(rows []*Row) error {
 }
 
 // within runs f in one transaction.
-func (t *transactor) within(f func() error) error {
+func (t *batchWriter) within(f func() error) error {
 	if err := run(t.begin, nil); err != nil {
 		return err
 	}
@@ -144,14 +144,14 @@ func (t *transactor) within(f func() error) error {
 		err = run(t.commit, nil)
 	}
 	if err != nil {
-		t.knows = false
+		t.headValid = false
 		_ = run(t.rollback, nil)
 	}
 	return err
 }
 
 // insert chains rows to t.head and inserts them.
-func (t *transactor) insert(rows []*Row) error {
+func (t *batchWriter) insert(rows []*Row) error {
 	h := t.head
 	for len(rows) > 0 {
 		n := min(len(rows), 2)
@@ -172,13 +172,13 @@ func (t *transactor) insert(rows []*Row) error {
 		}
 		rows = rows[n:]
 	}
-	t.head, t.knows = h, true
+	t.head, t.headValid = h, true
 	return nil
 }
 
 // attest returns a *breach when the files of the database do not hold the row
-// that this process knows. Pages that SQLite has in memory are not asked.
-func (t *transactor) attest() error {
+// that this process headValid. Pages that SQLite has in memory are not asked.
+func (t *batchWriter) attest() error {
 	return t.conn.Raw(func(any) error {
 		if err := run(t.shrink, nil); err != nil {
 			return err
@@ -188,10 +188,10 @@ func (t *transactor) attest() error {
 }
 
 // forget drops what is known of the log.
-func (t *transactor) forget() { t.head, t.knows = head{}, false }
+func (t *batchWriter) forget() { t.head, t.headValid = head{}, false }
 
 // holds returns a *breach when the log does not have the row of head.
-func (t *transactor) holds() error {
+func (t *batchWriter) holds() error {
 	if t.head.seq == 0 {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (t *transactor) holds() error {
 	return compare(t.head, found, exists, err)
 }
 
-func (t *transactor) hash(seq int64) (hash string, exists bool, err error) {
+func (t *batchWriter) hash(seq int64) (hash string, exists bool, err error) {
 	args := []driver.NamedValue{{Ordinal: 1, Value: seq}}
 	rows, err := t.hashOf.(driver.StmtQueryContext).QueryContext(context.Background(), args)
 	if err != nil {
@@ -219,7 +219,7 @@ func (t *transactor) hash(seq int64) (hash string, exists bool, err error) {
 	return hash, true, nil
 }
 
-func (t *transactor) newest() (head, error) {
+func (t *batchWriter) newest() (head, error) {
 	rows, err := t.last.(driver.StmtQueryContext).QueryContext(context.Background(), nil)
 	if err != nil {
 		return head{}, err
@@ -237,12 +237,12 @@ func (t *transactor) newest() (head, error) {
 	if !ok || !isText || !isHash {
 		return head{}, fmt.Errorf("read the newest row: %w", errDamaged)
 	}
-	when, _ := time.Parse(timeFormat, ts) // of a row that somebody changed: verify finds it
+	when, _ := time.Parse(timeFormat, ts) // of a row that was changed: verify finds it
 	return head{seq: seq, ts: when, hash: hash}, nil
 }
 
 // bind makes r the i-th row of the next insert.
-func (t *transactor) bind(i int, r *Row, fields string) {
+func (t *batchWriter) bind(i int, r *Row, fields string) {
 	args := t.args[i*columnCount:]
 	for i, v := range [columnCount]driver.Value{r.Seq, r.ID, r.stamp(), string(r.Event), r.SessionID, string(r.Source), string(r.Decision), r.Reason, r.ConnectorFQN, r.ConnectorVersion,
 		r.Tool, r.Operation, r.Binding, r.Method, r.Scheme, r.Host, int64(r.Port), r.Path, r.HTTPVersion, int64(r.Status), r.RequestBytes, r.ResponseBytes,
