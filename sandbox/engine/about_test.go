@@ -22,7 +22,7 @@ func TestAnEngineMayBeReachedByTCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{dialect: docker{}, cli: cli, pulse: p}
+	e := &Engine{dialect: docker{}, cli: cli, liveness: p}
 	defer e.Close()
 	if err := p.ping(t.Context()); err != nil {
 		t.Errorf("its ping: %v", err)
@@ -59,7 +59,7 @@ func TestARootlessEngineIsRecognised(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &Engine{dialect: podman{}, cli: cli, pulse: p}
+		e := &Engine{dialect: podman{}, cli: cli, liveness: p}
 		t.Cleanup(e.Close)
 		for range 2 {
 			if got, err := e.About(t.Context()); got.Rootless != want || err != nil {

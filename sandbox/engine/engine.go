@@ -9,19 +9,23 @@ import (
 	"strings"
 	"sync"
 
-	// docker/docker's client, and not its successor moby/moby: docs/testing.md
-	// has the comparison.
+	// github.com/moby/moby/client is the successor of this module, which ends with
+	// v28.5.2. It would do: it negotiates down to API 1.40, and Podman 4 and Docker
+	// 20.10 have 1.41. But it is v0.6.2, whose minor versions may break its calls,
+	// it needs the same modules, and nothing here asks for an API after 1.41. Move
+	// when it is v1, or when this one needs a fix that only it gets; no package but
+	// this one imports either.
 	"github.com/docker/docker/client"
 )
 
 // Engine is Podman or Docker, behind the Docker API.
 type Engine struct {
-	dialect dialect
-	version string
-	cli     *client.Client
-	pulse   *pulse
-	service *podmanService // nil: the engine was running
-	dir     string         // private files for this engine
+	dialect  dialect
+	version  string
+	cli      *client.Client
+	liveness *liveness
+	service  *podmanService // nil: the engine was running
+	dir      string         // private files for this engine
 
 	mu   sync.Mutex
 	info *About // nil: it was not asked
@@ -76,7 +80,7 @@ func (e *Engine) Describe() string { return e.Kind() + " " + e.version }
 
 // Close releases the engine, and ends the service that Find started.
 func (e *Engine) Close() {
-	_ = errors.Join(e.cli.Close(), e.pulse.plain.Close())
+	_ = errors.Join(e.cli.Close(), e.liveness.plain.Close())
 	if e.service != nil {
 		e.service.stop()
 	}
@@ -132,7 +136,7 @@ func connect(ctx context.Context, d dialect, host string, patience Patience) (_ 
 	if !d.made(components) {
 		return nil, fmt.Errorf("%s: another engine answers at %s", d.name(), host)
 	}
-	return &Engine{dialect: d, version: v.Version, cli: cli, pulse: p}, nil
+	return &Engine{dialect: d, version: v.Version, cli: cli, liveness: p}, nil
 }
 
 // reconnect returns the engine as it is now: the one behind the same socket, or
@@ -142,9 +146,9 @@ func connect(ctx context.Context, d dialect, host string, patience Patience) (_ 
 func (e *Engine) reconnect(ctx context.Context) (*Engine, error) {
 	if e.service != nil {
 		e.service.stop()
-		return startService(ctx, e.pulse.patience)
+		return startService(ctx, e.liveness.patience)
 	}
-	return connect(ctx, e.dialect, e.cli.DaemonHost(), e.pulse.patience)
+	return connect(ctx, e.dialect, e.cli.DaemonHost(), e.liveness.patience)
 }
 
 // Address is where the engine listens: unix://PATH, or tcp://HOST:PORT.

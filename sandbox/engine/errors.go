@@ -62,7 +62,7 @@ func (e *Engine) WentAway() string {
 		case <-e.service.done:
 			state := e.service.cmd.ProcessState
 			how := "the service of podman that aileron had started was ended (" + state.String() + ")"
-			if last := e.pulse.said(); last != "" && state.Exited() { // else a signal ended it
+			if last := e.liveness.said(); last != "" && state.Exited() { // else a signal ended it
 				how += ", its last error: " + last + ","
 			}
 			return how

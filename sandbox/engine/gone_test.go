@@ -19,7 +19,7 @@ func TestAnEngineThatHasEndedIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{dialect: docker{}, cli: cli, pulse: p}
+	e := &Engine{dialect: docker{}, cli: cli, liveness: p}
 	defer e.Close()
 	broken := []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}
 	for _, cause := range broken {

@@ -72,7 +72,7 @@ func startService(ctx context.Context, patience Patience) (_ *Engine, err error)
 			s.stop()
 		}
 	}()
-	starting := &pulse{kind: "podman", patience: patience, pid: cmd.Process.Pid, said: logs.LastError}
+	starting := &liveness{kind: "podman", patience: patience, pid: cmd.Process.Pid, said: logs.LastError}
 	err = starting.await(ctx, "start its service", func(ctx context.Context) error { return s.listens(ctx, socket, logs) })
 	if err != nil {
 		return nil, err
@@ -82,12 +82,12 @@ func startService(ctx context.Context, patience Patience) (_ *Engine, err error)
 		return nil, s.explain(err, logs)
 	}
 	if s.held, err = holdService(ctx, socket); err != nil {
-		_ = errors.Join(e.cli.Close(), e.pulse.plain.Close())
+		_ = errors.Join(e.cli.Close(), e.liveness.plain.Close())
 		return nil, fmt.Errorf("podman: its service does not answer: %w", err)
 	}
-	e.service, e.dir, e.pulse.said = s, dir, logs.LastError
-	if e.pulse.pid == 0 {
-		e.pulse.pid = cmd.Process.Pid
+	e.service, e.dir, e.liveness.said = s, dir, logs.LastError
+	if e.liveness.pid == 0 {
+		e.liveness.pid = cmd.Process.Pid
 	}
 	return e, nil
 }
@@ -211,7 +211,7 @@ func connectOwn(ctx context.Context, host string, patience Patience) (*Engine, e
 		return nil, fmt.Errorf("podman: its service does not answer: %w", rootCause(err))
 	}
 	cli.NegotiateAPIVersion(ctx)
-	return &Engine{dialect: podman{}, version: version, cli: cli, pulse: p}, nil
+	return &Engine{dialect: podman{}, version: version, cli: cli, liveness: p}, nil
 }
 
 // pingPodman returns the version in the header of the response to a ping.

@@ -14,13 +14,13 @@ import (
 
 // dial makes a client for the engine behind an address, each of whose calls is
 // waited for as long as the engine lives.
-func dial(kind, host string, patience Patience) (*client.Client, *pulse, error) {
+func dial(kind, host string, patience Patience) (*client.Client, *liveness, error) {
 	plain, err := client.NewClientWithOpts(client.WithHost(host))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	hc := plain.HTTPClient()
-	p := newPulse(kind, host, patience, plain)
+	p := newLiveness(kind, host, patience, plain)
 	hc.Transport = patient{hc.Transport, p}
 	cli, err := client.NewClientWithOpts(
 		client.WithHost(host), client.WithHTTPClient(hc), client.WithAPIVersionNegotiation())
@@ -33,7 +33,7 @@ func dial(kind, host string, patience Patience) (*client.Client, *pulse, error) 
 // patient is a transport with the engine's Patience in place of a time-out.
 type patient struct {
 	http.RoundTripper
-	p *pulse
+	p *liveness
 }
 
 // RoundTrip sends a request, and watches over the engine until the response
@@ -49,33 +49,33 @@ func (t patient) RoundTrip(req *http.Request) (*http.Response, error) {
 		limit = 0
 	}
 	ctx, giveUp := context.WithCancelCause(req.Context())
-	v := t.p.watch(ctx, step, limit, giveUp)
+	w := t.p.watch(ctx, step, limit, giveUp)
 	res, err := t.RoundTripper.RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		v.end()
+		w.end()
 		if given := givenUp(ctx); given != nil {
 			err = unworded{given}
 		}
 		giveUp(nil)
 		return nil, err
 	}
-	v.quiet.Store(building) // the output of a build is shown
-	end := sync.OnceFunc(func() { v.end(); giveUp(nil) })
-	res.Body = &watchedBody{ReadCloser: res.Body, v: v, ctx: ctx, end: end}
+	w.quiet.Store(building) // the output of a build is shown
+	end := sync.OnceFunc(func() { w.end(); giveUp(nil) })
+	res.Body = &watchedBody{ReadCloser: res.Body, w: w, ctx: ctx, end: end}
 	return res, nil
 }
 
 // watchedBody is the body of a response whose bytes are signs of life.
 type watchedBody struct {
 	io.ReadCloser
-	v   *vigil
+	w   *watchdog
 	ctx context.Context //nolint:containedctx // the request's, to know why a read failed
 	end func()
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.v.moved.Add(int64(n))
+	b.w.moved.Add(int64(n))
 	if err != nil {
 		if given := givenUp(b.ctx); given != nil && err != io.EOF {
 			err = unworded{given}

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pulse watches for signs of life of an engine, and reports the waits for it.
-type pulse struct {
+// liveness watches for signs of life of an engine, and reports the waits for it.
+type liveness struct {
 	kind     string
 	patience Patience
 	ping     func(ctx context.Context) error // nil while the engine starts: a process that lives is a sign then
@@ -30,12 +30,12 @@ type pulse struct {
 	muted atomic.Bool // a program has the person's terminal
 
 	mu    sync.Mutex
-	shown *vigil // whose wait is being reported
+	shown *watchdog // whose wait is being reported
 }
 
-// newPulse is the pulse of an engine behind an address.
-func newPulse(kind, host string, patience Patience, plain *client.Client) *pulse {
-	p := &pulse{kind: kind, patience: patience, plain: plain}
+// newLiveness is the liveness of an engine behind an address.
+func newLiveness(kind, host string, patience Patience, plain *client.Client) *liveness {
+	p := &liveness{kind: kind, patience: patience, plain: plain}
 	p.ping = func(ctx context.Context) error { return ping(ctx, plain) }
 	if path, ok := strings.CutPrefix(host, "unix://"); ok {
 		p.pid = listenerPID(path)
@@ -129,11 +129,11 @@ func activityOf(pid int) activity {
 
 // await calls do, and waits for it as long as the engine lives. do must end
 // when its context does. The error of a wait that was given up is a WaitError.
-func (p *pulse) await(ctx context.Context, step string, do func(context.Context) error) error {
+func (l *liveness) await(ctx context.Context, step string, do func(context.Context) error) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	v := p.watch(ctx, step, p.patience.limit(), giveUp)
-	defer v.end()
+	w := l.watch(ctx, step, l.patience.limit(), giveUp)
+	defer w.end()
 	err := do(ctx)
 	if given := givenUp(ctx); err != nil && given != nil {
 		return given
@@ -144,7 +144,7 @@ func (p *pulse) await(ctx context.Context, step string, do func(context.Context)
 // Await calls do, and waits for it as long as the engine lives. do must end when
 // its context does. The error of a wait that was given up is a [WaitError].
 func (e *Engine) Await(ctx context.Context, step string, do func(context.Context) error) error {
-	return e.pulse.await(ctx, step, do)
+	return e.liveness.await(ctx, step, do)
 }
 
 // Expect begins to wait for something that the engine is to do: givenUp is
@@ -152,16 +152,16 @@ func (e *Engine) Await(ctx context.Context, step string, do func(context.Context
 // returns why it was given up, or the end of ctx.
 func (e *Engine) Expect(ctx context.Context, step string) (givenUp <-chan struct{}, end func() error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
-	v := e.pulse.watch(ctx, step, e.pulse.patience.limit(), giveUp)
+	w := e.liveness.watch(ctx, step, e.liveness.patience.limit(), giveUp)
 	return ctx.Done(), sync.OnceValue(func() error {
 		defer giveUp(nil)
-		v.end()
+		w.end()
 		return context.Cause(ctx)
 	})
 }
 
 // Mute stops the reports of waits while a program has the person's terminal.
-func (e *Engine) Mute(muted bool) { e.pulse.muted.Store(muted) }
+func (e *Engine) Mute(muted bool) { e.liveness.muted.Store(muted) }
 
 // givenUp is the WaitError with which ctx was cancelled; nil for none.
 func givenUp(ctx context.Context) error {
@@ -172,20 +172,20 @@ func givenUp(ctx context.Context) error {
 }
 
 // report passes on a wait, unless another one is being reported.
-func (p *pulse) report(v *vigil, w Wait) {
-	if p.patience.Report == nil || p.muted.Load() && !w.Over {
+func (l *liveness) report(d *watchdog, w Wait) {
+	if l.patience.Report == nil || l.muted.Load() && !w.Over {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.shown == nil && !w.Over {
-		p.shown = v
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shown == nil && !w.Over {
+		l.shown = d
 	}
-	if p.shown != v {
+	if l.shown != d {
 		return
 	}
 	if w.Over {
-		p.shown = nil
+		l.shown = nil
 	}
-	p.patience.Report(w)
+	l.patience.Report(w)
 }

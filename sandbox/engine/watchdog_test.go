@@ -43,7 +43,7 @@ func TestAnEngineIsWaitedForAsLongAsItLives(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &pulse{kind: "podman", patience: c.p, ping: c.ping, said: func() string { return c.said }}
+				p := &liveness{kind: "podman", patience: c.p, ping: c.ping, said: func() string { return c.said }}
 				began := time.Now()
 				err := p.await(t.Context(), "make a container", forever)
 				if waited := (*WaitError)(nil); !errors.As(err, &waited) || !strings.Contains(err.Error(), c.want) {
@@ -67,7 +67,7 @@ func TestASignOfLifeNowAndThenIsEnough(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		p := &pulse{kind: "docker", ping: slowly}
+		p := &liveness{kind: "docker", ping: slowly}
 		err := p.await(t.Context(), "start a container", func(ctx context.Context) error {
 			select {
 			case <-time.After(DefaultLimit - 10*time.Second):
@@ -93,7 +93,7 @@ func TestATimeWithoutALookIsNoSilence(t *testing.T) {
 					<-time.After(10 * time.Minute)
 				}
 			}
-			p := &pulse{kind: "podman", patience: Patience{Report: report}, ping: func(context.Context) error { return nil }}
+			p := &liveness{kind: "podman", patience: Patience{Report: report}, ping: func(context.Context) error { return nil }}
 			err := p.await(t.Context(), "start a container", func(ctx context.Context) error {
 				select {
 				case <-time.After(11 * time.Minute):
@@ -111,7 +111,7 @@ func TestATimeWithoutALookIsNoSilence(t *testing.T) {
 
 func TestAProcessThatStartsIsASignOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pulse{kind: "podman", pid: os.Getpid(), patience: Patience{Silent: 3 * time.Second, Limit: time.Minute}}
+		p := &liveness{kind: "podman", pid: os.Getpid(), patience: Patience{Silent: 3 * time.Second, Limit: time.Minute}}
 		err := p.await(t.Context(), "start its service", forever)
 		if waited := (*WaitError)(nil); !errors.As(err, &waited) || !waited.Lives || waited.Waited < time.Minute {
 			t.Errorf("await = %v, want it to wait for the whole limit", err)
@@ -133,7 +133,7 @@ func TestAStoppedProcessIsNamed(t *testing.T) {
 		t.Fatalf("the process is not stopped: %v, %v", status, err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		p := &pulse{kind: "podman", pid: cmd.Process.Pid}
+		p := &liveness{kind: "podman", pid: cmd.Process.Pid}
 		err := p.await(t.Context(), "start its service", forever)
 		want := fmt.Sprintf("its process %d is stopped (SIGSTOP)", cmd.Process.Pid)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -145,7 +145,7 @@ func TestAStoppedProcessIsNamed(t *testing.T) {
 func TestALostEngineIsGivenUpSooner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dead := true
-		p := &pulse{kind: "docker", ping: func(context.Context) error {
+		p := &liveness{kind: "docker", ping: func(context.Context) error {
 			if dead {
 				return errors.New("no answer")
 			}
@@ -185,7 +185,7 @@ func TestAWaitIsReportedWhenItTakesLong(t *testing.T) {
 					}
 					got = append(got, line)
 				}
-				p := &pulse{kind: "podman", patience: Patience{Report: report}, ping: func(context.Context) error { return nil }}
+				p := &liveness{kind: "podman", patience: Patience{Report: report}, ping: func(context.Context) error { return nil }}
 				p.muted.Store(c.muted)
 				call := func(context.Context) error { <-time.After(c.takes); return nil }
 				if err := p.await(t.Context(), "make a container", call); err != nil {
@@ -202,7 +202,7 @@ func TestAWaitIsReportedWhenItTakesLong(t *testing.T) {
 func TestACancelledWaitEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		p := &pulse{kind: "podman", ping: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		p := &liveness{kind: "podman", ping: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		began := time.Now()
 		time.AfterFunc(2500*time.Millisecond, cancel)
 		err := p.await(ctx, "make a container", forever)

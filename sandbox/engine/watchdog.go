@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// vigil watches over an engine while something of it is waited for.
-type vigil struct {
-	p      *pulse
+// watchdog watches over an engine while something of it is waited for.
+type watchdog struct {
+	p      *liveness
 	step   string
 	limit  time.Duration // 0: none
 	giveUp context.CancelCauseFunc
@@ -21,25 +21,27 @@ type vigil struct {
 	done chan struct{}
 }
 
-// watch starts a vigil. It calls giveUp with a WaitError when it makes no sense
+// watch starts a watchdog. It calls giveUp with a WaitError when it makes no sense
 // to wait any longer, and lasts until end is called.
-func (p *pulse) watch(ctx context.Context, step string, limit time.Duration, giveUp context.CancelCauseFunc) *vigil {
+func (l *liveness) watch(
+	ctx context.Context, step string, limit time.Duration, giveUp context.CancelCauseFunc,
+) *watchdog {
 	ctx, stop := context.WithCancel(ctx)
-	v := &vigil{p: p, step: step, limit: limit, giveUp: giveUp, stop: stop, done: make(chan struct{})}
+	w := &watchdog{p: l, step: step, limit: limit, giveUp: giveUp, stop: stop, done: make(chan struct{})}
 	go func() {
-		defer close(v.done)
-		v.keep(ctx)
+		defer close(w.done)
+		w.run(ctx)
 	}()
-	return v
+	return w
 }
 
-// end ends the vigil, and its report.
-func (v *vigil) end() {
-	v.stop()
-	<-v.done
+// end ends the watchdog, and its report.
+func (w *watchdog) end() {
+	w.stop()
+	<-w.done
 }
 
-// signs are what a vigil has seen of its engine.
+// signs are what a watchdog has seen of its engine.
 type signs struct {
 	began   time.Time
 	looked  time.Time // the last look
@@ -51,19 +53,19 @@ type signs struct {
 	fault   error // of the last ping
 }
 
-// lookEvery is the time between two looks.
-const lookEvery = time.Second
+// checkInterval is the time between two looks.
+const checkInterval = time.Second
 
-// keep looks for signs of life each second.
-func (v *vigil) keep(ctx context.Context) {
+// run looks for signs of life each second.
+func (w *watchdog) run(ctx context.Context) {
 	now := time.Now()
-	s := signs{began: now, looked: now, alive: now, moved: now, last: activityOf(v.p.pid)}
-	pings := pinger{p: v.p, result: make(chan error, 1)}
+	s := signs{began: now, looked: now, alive: now, moved: now, last: activityOf(w.p.pid)}
+	pings := pinger{p: w.p, result: make(chan error, 1)}
 	defer pings.end()
 	defer func() {
-		v.p.report(v, Wait{Engine: v.p.kind, Step: v.step, For: time.Since(s.began), Over: true})
+		w.p.report(w, Wait{Engine: w.p.kind, Step: w.step, For: time.Since(s.began), Over: true})
 	}()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -73,50 +75,50 @@ func (v *vigil) keep(ctx context.Context) {
 			pings.busy = false
 			if s.fault == nil {
 				s.alive = time.Now()
-				v.p.lost.Store(false)
+				w.p.lost.Store(false)
 			}
 			continue
 		case <-tick.C:
 		}
 		pings.start(ctx)
-		v.look(&s)
-		if err := v.judge(s); err != nil {
-			v.p.lost.Store(!err.Lives)
-			v.giveUp(err)
+		w.look(&s)
+		if err := w.verdict(s); err != nil {
+			w.p.lost.Store(!err.Lives)
+			w.giveUp(err)
 			return
 		}
-		if waited := time.Since(s.began); waited >= noticeAfter && !v.quiet.Load() {
-			v.p.report(v, Wait{Engine: v.p.kind, Step: v.step, For: waited})
+		if waited := time.Since(s.began); waited >= noticeAfter && !w.quiet.Load() {
+			w.p.report(w, Wait{Engine: w.p.kind, Step: w.step, For: waited})
 		}
 	}
 }
 
 // look notes what can be seen of the engine without asking it.
-func (v *vigil) look(s *signs) {
+func (w *watchdog) look(s *signs) {
 	now := time.Now()
-	s.blind(now.Sub(s.looked) - lookEvery)
+	s.skip(now.Sub(s.looked) - checkInterval)
 	s.looked = now
-	if bytes := v.moved.Load(); bytes != s.bytes {
+	if bytes := w.moved.Load(); bytes != s.bytes {
 		s.bytes, s.alive, s.moved = bytes, now, now
 	}
-	seen := activityOf(v.p.pid)
+	seen := activityOf(w.p.pid)
 	switch {
 	case seen.stopped() && s.stopped.IsZero():
 		s.stopped = now
 	case seen.stopped():
 	default:
 		s.stopped = time.Time{}
-		if seen.state != 0 && (v.p.ping == nil || seen.works(s.last)) {
+		if seen.state != 0 && (w.p.ping == nil || seen.works(s.last)) {
 			s.alive = now
 		}
 	}
 	s.last = seen
 }
 
-// blind takes out a time without a look, in which this process was stopped, or
+// skip disregards a time without a look, in which this process was stopped, or
 // wrote to a terminal that was: what the engine did meanwhile was not seen.
-func (s *signs) blind(away time.Duration) {
-	if away < lookEvery {
+func (s *signs) skip(away time.Duration) {
+	if away < checkInterval {
 		return
 	}
 	s.alive, s.moved = s.alive.Add(away), s.moved.Add(away)
@@ -125,20 +127,20 @@ func (s *signs) blind(away time.Duration) {
 	}
 }
 
-// judge returns why the engine is not waited for any longer; nil: it is.
-func (v *vigil) judge(s signs) *WaitError {
+// verdict returns why the engine is not waited for any longer; nil: it is.
+func (w *watchdog) verdict(s signs) *WaitError {
 	now := time.Now()
-	silent := v.p.patience.silent()
-	if v.p.lost.Load() {
+	silent := w.p.patience.silent()
+	if w.p.lost.Load() {
 		silent = min(silent, lostTime)
 	}
-	e := &WaitError{Engine: v.p.kind, Step: v.step, Waited: now.Sub(s.began)}
+	e := &WaitError{Engine: w.p.kind, Step: w.step, Waited: now.Sub(s.began)}
 	switch {
 	case !s.stopped.IsZero() && (now.Sub(s.stopped) >= stoppedTime || now.Sub(s.alive) >= silent):
-		e.Why = fmt.Sprintf("its process %d is stopped (SIGSTOP); kill -CONT %d lets it go on", v.p.pid, v.p.pid)
+		e.Why = fmt.Sprintf("its process %d is stopped (SIGSTOP); kill -CONT %d lets it go on", w.p.pid, w.p.pid)
 	case now.Sub(s.alive) >= silent:
 		e.Why = fmt.Sprintf("for %v there was no sign of life", now.Sub(s.alive).Round(time.Second))
-	case v.limit > 0 && now.Sub(s.moved) >= v.limit:
+	case w.limit > 0 && now.Sub(s.moved) >= w.limit:
 		e.Why, e.Lives = "[sandbox] engine_timeout allows no more", true
 	default:
 		return nil
@@ -146,8 +148,8 @@ func (v *vigil) judge(s signs) *WaitError {
 	if s.fault != nil {
 		e.Last = s.fault.Error()
 	}
-	if v.p.said != nil {
-		if line := v.p.said(); line != "" {
+	if w.p.said != nil {
+		if line := w.p.said(); line != "" {
 			e.Last = line
 		}
 	}
@@ -156,7 +158,7 @@ func (v *vigil) judge(s signs) *WaitError {
 
 // pinger pings an engine, once at a time.
 type pinger struct {
-	p      *pulse
+	p      *liveness
 	busy   bool
 	result chan error
 	cancel context.CancelFunc
