@@ -24,8 +24,7 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, listener Listener) er
 	var conns sync.WaitGroup
 	defer conns.Wait()
 	p.files.start()
-	open := p.newProxyHandler(ctx, listener)
-	open.withOverflow()
+	open := p.newProxyHandler(ctx, listener).withOverflow()
 	for {
 		conn := p.accept(ctx, l)
 		if conn == nil {
@@ -33,13 +32,13 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, listener Listener) er
 		}
 		s, ok := p.seat(conn, open)
 		if !ok {
-			_ = conn.Close() // there is not even room to refuse it
+			_ = conn.Close() // there is not even room to deny it
 			continue
 		}
 		conns.Go(func() {
 			defer s.leave()
 			defer p.recovered("a connection")
-			wire.Serve(ctx, conn, s.options, s.front)
+			wire.Serve(ctx, conn, s.options, s.handler)
 		})
 	}
 }
@@ -54,7 +53,7 @@ func (p *Plane) awaitUploads() {
 }
 
 // accept returns the next connection, nil when there will be none. While the
-// process has no descriptor for it, idle ones are given up.
+// process has no descriptor for it, idle upstream connections are closed.
 func (p *Plane) accept(ctx context.Context, l net.Listener) net.Conn {
 	for wait := time.Duration(0); ; {
 		conn, err := l.Accept()
@@ -75,21 +74,23 @@ func (p *Plane) accept(ctx context.Context, l net.Listener) net.Conn {
 	}
 }
 
-// seat is how a connection is served: as a client, or to be refused.
+// seat is how a connection is served: as a client, or only to be denied.
 type seat struct {
-	front   *proxyHandler
+	handler *proxyHandler
 	options wire.Options
 	leave   func()
 }
 
-// refusedWithin bounds a connection that is only refused.
-const refusedWithin = 2 * time.Second
+// deniedWithin bounds a connection that is only denied.
+const deniedWithin = 2 * time.Second
 
-// seat finds a seat for conn. A client holds a descriptor and one of the
-// session's connections; who gets neither is refused, in the lobby.
+// seat returns how conn is served, and false when there is no room at all. A
+// client holds a descriptor and one of the session's connections; a connection
+// that gets neither is denied, in the lobby.
 func (p *Plane) seat(conn net.Conn, open *proxyHandler) (seat, bool) {
-	s := seat{front: open, options: wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: p.draining, Log: p.cfg.Log}}
-	if p.draining.Err() != nil { // it came too late, and is refused
+	s := seat{handler: open, options: wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: p.draining,
+		Log: p.cfg.Log}}
+	if p.draining.Err() != nil { // it came too late, and is denied
 		s.options.Drain = nil
 		s.once()
 	}
@@ -102,17 +103,17 @@ func (p *Plane) seat(conn net.Conn, open *proxyHandler) (seat, bool) {
 		return seat{}, false
 	}
 	s.once()
-	s.front, s.leave = open.full[reason], func() { p.lobby.leave(conn) }
+	s.handler, s.leave = open.full[reason], func() { p.lobby.leave(conn) }
 	return s, true
 }
 
-// once ends the connection after one exchange, which must not be slow.
+// once makes the connection end after one exchange, which must not be slow.
 func (s *seat) once() {
 	s.options.Once = true
-	s.options.Limits.Idle, s.options.Limits.Header = refusedWithin, refusedWithin
+	s.options.Limits.Idle, s.options.Limits.Header = deniedWithin, deniedWithin
 }
 
-// takeSeat counts a client in, or returns why it is refused.
+// takeSeat counts a client in, or returns why it is denied.
 func (p *Plane) takeSeat() Reason {
 	select {
 	case p.slots <- struct{}{}:
@@ -126,8 +127,8 @@ func (p *Plane) takeSeat() Reason {
 	return ""
 }
 
-// lobby is the connections over a limit, which are refused. When it is full, the
-// oldest makes room: most likely it sends nothing that could be refused.
+// lobby is the connections over a limit, whose requests are denied. When it is
+// full, the oldest makes room: most likely it sends no request.
 type lobby struct {
 	places chan struct{}
 
@@ -139,7 +140,7 @@ type lobby struct {
 // others makes room, and after that.
 const lobbyWait = 50 * time.Millisecond
 
-// enter reports whether conn has a place.
+// enter adds conn, and reports whether there was a place for it.
 func (l *lobby) enter(conn net.Conn) bool {
 	if !l.place() {
 		l.evict()

@@ -17,8 +17,8 @@ import (
 // never resolved.
 const APIHost = "aileron.internal"
 
-// api answers a request to the session's own endpoints, the box's view of
-// its session. The token opens these and nothing else.
+// api answers a request to the session's own endpoints, the sandbox's view of its
+// session. The token opens these and nothing else.
 func (p *Plane) api(listener Listener, r *http.Request) *http.Response {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	if i := strings.Index(path, "://"); i >= 0 {
@@ -58,7 +58,7 @@ func (p *Plane) rejectAPI(listener Listener, r *http.Request, d *Denial) *http.R
 	return x.reject(d).Response(r)
 }
 
-// Description is the answer of GET /v1/session: what this session is and what
+// Description is the response to GET /v1/session: what this session is and what
 // it allows, never a binding's value.
 type Description struct {
 	ID         string                 `json:"id"`
@@ -90,7 +90,7 @@ type OperationDescription struct {
 	Bound        bool     `json:"bound"`
 }
 
-// Describe says what the session is and allows at this moment.
+// Describe returns what the session is and allows at this moment.
 func (p *Plane) Describe() Description {
 	g := p.grants.Load()
 	d := Description{ID: p.cfg.Session, Agent: p.cfg.Agent, Started: p.cfg.Started, Egress: "deny",

@@ -24,36 +24,43 @@ func TestARefusalNamesTheConnectorOfItsHost(t *testing.T) {
 		do     func()
 		reason Reason
 	}{
-		"method":              {inside("PUT /v1/items HTTP/1.1\r\n" + host), "operation_not_matched"},
-		"query":               {inside("GET /v1/items?z=1 HTTP/1.1\r\n" + host), "query_not_declared"},
-		"path in doubt":       {inside("GET /v1//items HTTP/1.1\r\n" + host), reasonMalformed},
-		"framing":             {inside("POST /v1/items HTTP/1.1\r\n" + host + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), reasonMalformed},
-		"a head too large":    {inside("GET /v1/items HTTP/1.1\r\n" + host + "X: " + strings.Repeat("x", 70<<10) + "\r\n"), reasonHeadTooLarge},
-		"another Host":        {inside("GET /v1/items HTTP/1.1\r\nHost: evil.test\r\n"), reasonAuthority},
-		"a WebSocket":         {inside("GET /v1/echo HTTP/1.1\r\n" + host + "Connection: Upgrade\r\nUpgrade: websocket\r\n"), reasonUpgrade},
-		"no such WebSocket":   {inside("GET /none HTTP/1.1\r\n" + host + "Connection: Upgrade\r\nUpgrade: websocket\r\n"), reasonUpgrade},
-		"a CONNECT inside":    {inside("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n"), reasonMalformed},
-		"SNI":                 {func() { w.shake("api.good.example", "evil.test", "x") }, reasonAuthority},
-		"no trust":            {func() { w.shake("api.good.example", "api.good.example", "") }, reasonTLSClient},
-		"no TLS":              {func() { w.shake("api.good.example", "-", "") }, reasonNotTLS},
-		"clear text":          {outside("GET http://api.good.example/v1/items HTTP/1.1\r\n" + host), spec403},
-		"https in clear":      {outside("GET https://api.good.example/v1/items HTTP/1.1\r\n" + host), reasonScheme},
-		"framing in clear":    {outside("POST http://api.good.example/ HTTP/1.1\r\nContent-Length: x\r\n" + host), reasonMalformed},
-		"CONNECT with a body": {outside("CONNECT api.good.example:443 HTTP/1.1\r\nContent-Length: 1\r\n" + host), reasonMalformed},
-		"no token":            {func() { w.say("CONNECT api.good.example:443 HTTP/1.1\r\n" + host + "\r\n") }, reasonToken},
-		"another port":        {func() { w.do("GET", "https://api.good.example:8443/", "") }, "host_not_allowed"},
+		"method":        {inside("PUT /v1/items HTTP/1.1\r\n" + host), "operation_not_matched"},
+		"query":         {inside("GET /v1/items?z=1 HTTP/1.1\r\n" + host), "query_not_declared"},
+		"path in doubt": {inside("GET /v1//items HTTP/1.1\r\n" + host), reasonMalformed},
+		"framing": {inside("POST /v1/items HTTP/1.1\r\n" + host +
+			"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), reasonMalformed},
+		"a head too large": {inside("GET /v1/items HTTP/1.1\r\n" + host + "X: " + strings.Repeat("x", 70<<10) + "\r\n"),
+			reasonHeadTooLarge},
+		"another Host": {inside("GET /v1/items HTTP/1.1\r\nHost: evil.test\r\n"), reasonAuthority},
+		"a WebSocket": {inside("GET /v1/echo HTTP/1.1\r\n" + host +
+			"Connection: Upgrade\r\nUpgrade: websocket\r\n"), reasonUpgrade},
+		"no such WebSocket": {inside("GET /none HTTP/1.1\r\n" + host + "Connection: Upgrade\r\nUpgrade: websocket\r\n"),
+			reasonUpgrade},
+		"a CONNECT inside": {inside("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n"), reasonMalformed},
+		"SNI":              {func() { w.shake("api.good.example", "evil.test", "x") }, reasonAuthority},
+		"no trust":         {func() { w.shake("api.good.example", "api.good.example", "") }, reasonTLSClient},
+		"no TLS":           {func() { w.shake("api.good.example", "-", "") }, reasonNotTLS},
+		"clear text":       {outside("GET http://api.good.example/v1/items HTTP/1.1\r\n" + host), spec403},
+		"https in clear":   {outside("GET https://api.good.example/v1/items HTTP/1.1\r\n" + host), reasonScheme},
+		"framing in clear": {outside("POST http://api.good.example/ HTTP/1.1\r\nContent-Length: x\r\n" + host),
+			reasonMalformed},
+		"CONNECT with a body": {outside("CONNECT api.good.example:443 HTTP/1.1\r\nContent-Length: 1\r\n" + host),
+			reasonMalformed},
+		"no token":     {func() { w.say("CONNECT api.good.example:443 HTTP/1.1\r\n" + host + "\r\n") }, reasonToken},
+		"another port": {func() { w.do("GET", "https://api.good.example:8443/", "") }, "host_not_allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(w.rows())
 			c.do()
 			row := w.untilRows(func(rows []audit.Row) bool { return len(rows) > before })[before]
-			if Reason(row.Reason) != c.reason || row.ConnectorFQN != fqn || row.ConnectorVersion != "1.2.0" || row.Decision != audit.DecisionRejected {
+			if Reason(row.Reason) != c.reason || row.ConnectorFQN != fqn || row.ConnectorVersion != "1.2.0" ||
+				row.Decision != audit.DecisionRejected {
 				t.Errorf("row %+v, want reason %s of %s", row, c.reason, fqn)
 			}
 		})
 	}
 	before := len(w.rows())
-	w.do("GET", "https://nobody.example/", "")
+	w.do("GET", "https://unnamed.example/", "")
 	if row := w.rows()[before]; row.ConnectorFQN != "" || row.Reason != "host_not_allowed" {
 		t.Errorf("a host that no connector names: %+v", row)
 	}
@@ -62,7 +69,7 @@ func TestARefusalNamesTheConnectorOfItsHost(t *testing.T) {
 const spec403 = "host_not_allowed"
 
 // shake opens a tunnel to host and begins TLS for name, without trust in the
-// session's CA unless roots says so; "-" speaks no TLS.
+// session's CA if roots is empty; the name "-" stands for no TLS.
 func (w *world) shake(host, name, roots string) {
 	w.t.Helper()
 	conn := w.connect(host)
@@ -82,7 +89,8 @@ func TestTheHintNamesTheConnectorToBind(t *testing.T) {
 	g := *w.plane.grants.Load()
 	w.plane.SetGrants(&Grants{Index: g.Index, Scrub: g.Scrub})
 	_, body := w.do("GET", "https://api.good.example/v1/items", "")
-	if _, why := reason(t, body); why != reasonUnbound || !strings.Contains(body, `aileron binding setup github://acme/tracker"`) {
+	if _, why := reason(t, body); why != reasonUnbound || !strings.Contains(body,
+		`aileron binding setup github://acme/tracker"`) {
 		t.Errorf("got %s", body)
 	}
 	bound := Bound{Binding: "bearer/tracker/test"}

@@ -7,5 +7,5 @@ import "github.com/ALRubinger/aileron/internal/hostport"
 // is from then on the only input to policy, name resolution, dialling, SNI,
 // certificate verification, the Host header, the choice of a credential and
 // the audit row. Everything else that claims to name a host (SNI, Host,
-// :authority) must agree with it or the exchange is refused.
+// :authority) must agree with it or the request is denied.
 type Authority = hostport.Authority

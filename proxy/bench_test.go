@@ -35,14 +35,16 @@ func cpu(b *testing.B) int64 {
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 
-var benchBody = []byte(`{"id":1,"title":"an answer of an ordinary length, as an API gives it","state":"open","labels":["a","b"]}`)
+var benchBody = []byte(`{"id":1,"title":"a response of an ordinary length, as APIs have it",` +
+	`"state":"open","labels":["a","b"]}`)
 
 func get(b *testing.B, conn *tls.Conn, br *bufio.Reader, n int) {
 	b.Helper()
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range n {
-		_, err := io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n")
+		_, err := io.WriteString(conn,
+			"GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n")
 		must(b, err)
 		res, err := http.ReadResponse(br, nil)
 		must(b, err)

@@ -52,12 +52,13 @@ func TestWhatAnUpstreamDidInsteadOfRespondingIsNamed(t *testing.T) {
 		status int
 		reason Reason
 	}{
-		"SSH":               {write("SSH-2.0-OpenSSH_9.2\r\n"), 502, reasonUpstreamHTTP},
-		"bytes":             {write("\x00\x01\xff\xfe\x16\x03"), 502, reasonUpstreamHTTP},
-		"HTTP/2 to all":     {write("\x00\x00\x00\x04\x00\x00\x00\x00\x00"), 502, reasonUpstreamHTTP},
-		"HTTP/0.9":          {write("<html>hello</html>"), 502, reasonUpstreamHTTP},
-		"no status":         {write("HTTP/1.1 fine\r\n\r\n"), 502, reasonUpstreamHTTP},
-		"a field of 400 KB": {write("HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("0123456789", 40<<10)), 502, reasonUpstreamHead},
+		"SSH":           {write("SSH-2.0-OpenSSH_9.2\r\n"), 502, reasonUpstreamHTTP},
+		"bytes":         {write("\x00\x01\xff\xfe\x16\x03"), 502, reasonUpstreamHTTP},
+		"HTTP/2 to all": {write("\x00\x00\x00\x04\x00\x00\x00\x00\x00"), 502, reasonUpstreamHTTP},
+		"HTTP/0.9":      {write("<html>hello</html>"), 502, reasonUpstreamHTTP},
+		"no status":     {write("HTTP/1.1 fine\r\n\r\n"), 502, reasonUpstreamHTTP},
+		"a field of 400 KB": {write("HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("0123456789", 40<<10)), 502,
+			reasonUpstreamHead},
 		"fields without end": {func(c net.Conn) {
 			_, err := io.WriteString(c, "HTTP/1.1 200 OK\r\n")
 			for i := byte(0); err == nil; i++ {
@@ -77,7 +78,8 @@ func TestWhatAnUpstreamDidInsteadOfRespondingIsNamed(t *testing.T) {
 		"the end":               {func(c net.Conn) { _ = c.Close() }, 502, reasonUpstreamEnd},
 		"the end inside a head": {write("HTTP/1.1 200 OK\r\nContent-Le"), 502, reasonUpstreamEnd},
 		"a reset":               {reset, 502, reasonUpstreamRST},
-		"a reset inside a head": {func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 O"); reset(c) }, 502, reasonUpstreamRST},
+		"a reset inside a head": {func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 O"); reset(c) }, 502,
+			reasonUpstreamRST},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, _ := speak(t, func(cfg *Config) {
@@ -124,16 +126,32 @@ func TestWhatAnUpstreamOfHTTP2DidInsteadOfRespondingIsNamed(t *testing.T) {
 		"HTTP/1.1": {func(c net.Conn, _ *http2.Framer, _ uint32) {
 			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
 		}, reasonUpstreamHTTP},
-		"bytes":                   {func(c net.Conn, _ *http2.Framer, _ uint32) { _, _ = io.WriteString(c, "\x7f\xff\xff garbage") }, reasonUpstreamHTTP},
-		"a frame of no stream":    {func(_ net.Conn, fr *http2.Framer, _ uint32) { _ = fr.WriteRawFrame(http2.FrameData, 0, 0, []byte("x")) }, reasonUpstreamHTTP},
-		"a section of no HPACK":   {func(_ net.Conn, fr *http2.Framer, id uint32) { respond(fr, id, []byte("\xff\xff\xff\xff\xff\xff")) }, reasonUpstreamHTTP},
-		"no status":               {func(_ net.Conn, fr *http2.Framer, id uint32) { respond(fr, id, blockOf("x-a", "b")) }, reasonUpstreamHTTP},
-		"a name in upper case":    {func(_ net.Conn, fr *http2.Framer, id uint32) { respond(fr, id, blockOf(":status", "200", "X-A", "b")) }, reasonUpstreamHTTP},
-		"a list that is too long": {func(_ net.Conn, fr *http2.Framer, id uint32) { respond(fr, id, blockOf(repeated...)) }, reasonUpstreamHead},
-		"a head without end":      {func(_ net.Conn, fr *http2.Framer, id uint32) { respond(fr, id, blockOf(varied...)) }, reasonUpstreamHead},
+		"bytes": {func(c net.Conn, _ *http2.Framer, _ uint32) {
+			_,
+				_ = io.WriteString(c, "\x7f\xff\xff garbage")
+		}, reasonUpstreamHTTP},
+		"a frame of no stream": {func(_ net.Conn, fr *http2.Framer,
+			_ uint32) {
+			_ = fr.WriteRawFrame(http2.FrameData, 0, 0, []byte("x"))
+		}, reasonUpstreamHTTP},
+		"a section of no HPACK": {func(_ net.Conn, fr *http2.Framer,
+			id uint32) {
+			respond(fr, id, []byte("\xff\xff\xff\xff\xff\xff"))
+		}, reasonUpstreamHTTP},
+		"no status": {func(_ net.Conn, fr *http2.Framer, id uint32) { respond(fr, id, blockOf("x-a", "b")) },
+			reasonUpstreamHTTP},
+		"a name in upper case": {func(_ net.Conn, fr *http2.Framer,
+			id uint32) {
+			respond(fr, id, blockOf(":status", "200", "X-A", "b"))
+		}, reasonUpstreamHTTP},
+		"a list that is too long": {func(_ net.Conn, fr *http2.Framer, id uint32) { respond(fr, id, blockOf(repeated...)) },
+			reasonUpstreamHead},
+		"a head without end": {func(_ net.Conn, fr *http2.Framer, id uint32) { respond(fr, id, blockOf(varied...)) },
+			reasonUpstreamHead},
 		"interim responses without end": {func(_ net.Conn, fr *http2.Framer, id uint32) {
 			for range 5000 {
-				_ = fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: blockOf(":status", "103", "link", "</x>"), EndHeaders: true})
+				_ = fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id,
+					BlockFragment: blockOf(":status", "103", "link", "</x>"), EndHeaders: true})
 			}
 		}, reasonUpstreamHead},
 		"the end": {func(c net.Conn, _ *http2.Framer, _ uint32) { end(c) }, reasonUpstreamEnd},
@@ -141,8 +159,11 @@ func TestWhatAnUpstreamOfHTTP2DidInsteadOfRespondingIsNamed(t *testing.T) {
 			_, _ = io.WriteString(c, "\x00\x00\x10\x01\x04")
 			end(c)
 		}, reasonUpstreamEnd},
-		"a reset":               {func(c net.Conn, _ *http2.Framer, _ uint32) { reset(c) }, reasonUpstreamRST},
-		"a reset of the stream": {func(_ net.Conn, fr *http2.Framer, id uint32) { _ = fr.WriteRSTStream(id, http2.ErrCodeInternal) }, reasonUpstreamRST},
+		"a reset": {func(c net.Conn, _ *http2.Framer, _ uint32) { reset(c) }, reasonUpstreamRST},
+		"a reset of the stream": {func(_ net.Conn, fr *http2.Framer,
+			id uint32) {
+			_ = fr.WriteRSTStream(id, http2.ErrCodeInternal)
+		}, reasonUpstreamRST},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldWith(t, true, scripted(t, "h2", func(_ int, conn *tls.Conn) {

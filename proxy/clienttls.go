@@ -7,9 +7,9 @@ import (
 
 // crypto/tls puts handshake messages of up to 64 KiB together, during the
 // handshake and at any time after it, which the memory budget does not see.
-// These are the most that it takes of a client without plain text to show for
-// it: all in all, and in whole records once the handshake is over. A hello with
-// post-quantum key shares may have 16 KiB.
+// These are the most that is read from a client without any plain text coming of
+// it: all in all, and in whole records once the handshake is over. A ClientHello
+// with post-quantum key shares may have 16 KiB.
 const (
 	mostHandshake = 20 << 10
 	mostRecord    = 5 + 16<<10 + 256 // RFC 8446 section 5.2; what TLS 1.2 adds is less
@@ -22,10 +22,10 @@ var errUnread = errors.New("read TLS: the client's messages are too large")
 type ciphertext struct {
 	*prefixedConn
 	established bool
-	came        int // bytes since plain text came out last
+	came        int // bytes since the last plain text
 	whole       int // of them, those of records that have ended
 
-	head [5]byte // of the record under way
+	head [5]byte // of the current record
 	n    int     // how much of it has come, its head included
 }
 
@@ -60,10 +60,10 @@ func (c *ciphertext) follow(data []byte) {
 	}
 }
 
-// size returns the length of the record under way, whose head is there.
+// size returns the length of the current record, whose head is there.
 func (c *ciphertext) size() int { return len(c.head) + int(c.head[3])<<8 + int(c.head[4]) }
 
-// understood notes that plain text came out, or that the handshake is over.
+// understood starts the counts anew: plain text came, or the handshake is over.
 func (c *ciphertext) understood() { c.established, c.came, c.whole = true, 0, 0 }
 
 // plaintext is a client's connection whose ciphertext is bounded.

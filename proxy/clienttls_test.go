@@ -33,7 +33,8 @@ func TestCiphertextWithoutPlaintextIsBounded(t *testing.T) {
 		"many records":              {true, small, mostWhole, mostWhole + 1024},
 		"a record and another":      {true, append(record(2000), record(2000)...), 2005, 2005 + 1024},
 	} {
-		for how, reader := range map[string]func(io.Reader) io.Reader{"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader} {
+		for how, reader := range map[string]func(io.Reader) io.Reader{"whole": func(r io.Reader) io.Reader { return r },
+			"bytes": iotest.OneByteReader} {
 			below := &ciphertext{prefixedConn: &prefixedConn{}, established: c.established}
 			client, server := net.Pipe()
 			go func() { _, _ = client.Write(c.data) }()
@@ -55,7 +56,7 @@ func TestCiphertextWithoutPlaintextIsBounded(t *testing.T) {
 	}
 }
 
-// A hello that is too large to be one ends its tunnel, and its row says why.
+// A ClientHello that is too large ends its tunnel, and its row has the reason.
 func TestALargeHandshakeIsRefused(t *testing.T) {
 	w := newWorld(t, nil)
 	conn := w.connect("api.good.example")

@@ -18,7 +18,8 @@ import (
 // setClock returns a clock that a test sets.
 func setClock() (now func() time.Time, move func(time.Duration)) {
 	var ahead atomic.Int64
-	return func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, func(d time.Duration) { ahead.Add(int64(d)) }
+	return func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		func(d time.Duration) { ahead.Add(int64(d)) }
 }
 
 // lockedBuffer is a log that may be written to and read at once.
@@ -40,7 +41,7 @@ func (b *lockedBuffer) String() string {
 }
 
 // A clock that is set while a session runs ends no tunnel. A client that comes
-// while it is outside the CA's lifetime cannot be served, and the row says why.
+// while it is outside the CA's lifetime cannot be served, and the row has the reason.
 func TestAClockOutsideTheCAsLifetimeIsNamed(t *testing.T) {
 	now, move := setClock()
 	var log lockedBuffer

@@ -10,7 +10,7 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// Verdict is what becomes of a request. The zero value is Deny.
+// Verdict is what is done with a request. The zero value is Deny.
 type Verdict int
 
 const (
@@ -41,7 +41,7 @@ type Decision struct {
 	Reason  Reason     // why, for Deny; "" otherwise
 	Match   spec.Match // the operation that the request is; zero when it is none
 	Target  spec.Target
-	Denial  *Denial // what the client is told, for Deny; nil otherwise
+	Denial  *Denial // the response to the client, for Deny; nil otherwise
 }
 
 // Decide returns the decision about a request. Every path to it leads here: a

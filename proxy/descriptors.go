@@ -13,7 +13,7 @@ import (
 // descriptors divides the file descriptors of the process. A reserve comes
 // first, for what must work however many connections there are: the audit log,
 // the connector store, the vault, the control socket, and the connections that
-// are only refused. Of the rest, clients have one half and upstreams the other.
+// are only denied. Of the rest, clients have one half and upstreams the other.
 type descriptors struct {
 	limit  int         // of the process
 	giveUp func() bool // closes an idle upstream connection, and reports whether there was one to close at once
@@ -23,8 +23,8 @@ type descriptors struct {
 	half      int
 	clients   int
 	upstreams int
-	room      chan struct{} // closed when an upstream's descriptor is free; nil: none is waited for
-	spare     *os.File      // see squeeze; nil: it was given away
+	room      chan struct{} // closed when an upstream's descriptor is free; nil: no connection waits
+	spare     *os.File      // see squeeze; nil: it is in use
 	open      func() (*os.File, error)
 }
 
@@ -48,7 +48,7 @@ func descriptorLimit() int {
 	return int(min(l.Cur, most))
 }
 
-// lobbySize returns how many connections may be refused at a time.
+// lobbySize returns how many connections may be denied at a time.
 func (d *descriptors) lobbySize() int { return min(max(d.limit/10, 4), 64) }
 
 // start counts what the process has open before its first connection.
@@ -134,7 +134,7 @@ func (d *descriptors) tryUpstream(n int) (room <-chan struct{}) {
 	return d.room
 }
 
-// Release gives n descriptors of an upstream connection back.
+// Release counts n descriptors of an upstream connection out.
 func (d *descriptors) Release(n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,9 +146,9 @@ func (d *descriptors) Release(n int) {
 	d.restore()
 }
 
-// squeeze makes room for a connection that could not be accepted: what is not
-// ours has taken the reserve. The connection then has the spare descriptor, and
-// is refused. It reports whether to accept again is worth it.
+// squeeze makes room for a connection that could not be accepted: other parts of
+// the process have used up the reserve. The connection then gets the spare
+// descriptor, and is denied. squeeze reports whether accepting again is worth it.
 func (d *descriptors) squeeze() bool {
 	d.start()
 	if d.giveUp != nil && d.giveUp() {

@@ -77,14 +77,16 @@ func (w *world) leave(n int) {
 func connectHead(host string) string {
 	r, _ := http.NewRequest(http.MethodConnect, "http://"+host+":443", nil)
 	r.SetBasicAuth("x", testToken)
-	return "CONNECT " + host + ":443 HTTP/1.1\r\nHost: " + host + ":443\r\nProxy-Authorization: " + r.Header.Get("Authorization") + "\r\n\r\n"
+	return "CONNECT " + host + ":443 HTTP/1.1\r\nHost: " + host + ":443\r\nProxy-Authorization: " +
+		r.Header.Get("Authorization") + "\r\n\r\n"
 }
 
 // exhausted fails unless got is the denial of a request for which there was no
 // descriptor, with a row of its own.
 func (w *world) exhausted(got string) {
 	w.t.Helper()
-	if !strings.Contains(got, "503") || !strings.Contains(got, string(reasonDescriptors)) || !strings.Contains(got, "Retry-After") {
+	if !strings.Contains(got, "503") || !strings.Contains(got, string(reasonDescriptors)) ||
+		!strings.Contains(got, "Retry-After") {
 		w.t.Errorf("got %.600q, want a 503 with the reason %s", got, reasonDescriptors)
 	}
 	if row := w.last(); Reason(row.Reason) != reasonDescriptors || row.Status != 503 || row.Host != "api.good.example" {

@@ -11,8 +11,8 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// Exchange is one request on its way, with the decision about it and the
-// audit row that grows with it.
+// Exchange is one request, the decision about it, and its audit row, which grows
+// with it.
 type Exchange struct {
 	p          *Plane
 	grants     *Grants
@@ -35,7 +35,8 @@ type Exchange struct {
 }
 
 // newExchange starts an exchange's row. Nothing is decided yet.
-func (p *Plane) newExchange(listener Listener, source audit.Source, a Authority, scheme string, r *http.Request) *Exchange {
+func (p *Plane) newExchange(listener Listener, source audit.Source, a Authority, scheme string,
+	r *http.Request) *Exchange {
 	x := &Exchange{p: p, grants: p.grants.Load(), request: r, authority: a, started: time.Now()}
 	x.row = audit.Row{
 		Event: audit.EventSandboxRejected, SessionID: p.cfg.Session, Source: source,

@@ -13,8 +13,8 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// maxFieldBody is how much of a JSON answer is kept to read declared audit
-// fields from. A longer answer has none: fields.body_fields says so.
+// maxFieldBody is how much of a JSON response is kept to read declared audit
+// fields from. A longer one has none, and fields.body_fields in its row.
 const maxFieldBody = 1 << 20
 
 // maxField is the longest value of one declared field in an audit row.
@@ -38,15 +38,15 @@ func (x *Exchange) pathFields() {
 
 func (x *Exchange) fieldValue(f spec.AuditField, v string) string {
 	if f.Redact {
-		// Salted by the session, so that equal values can be told to be equal
-		// within it and cannot be looked up in a table.
+		// Salted by the session, so that equal values are seen to be equal within it
+		// and cannot be looked up in a table.
 		sum := sha256.Sum256([]byte(x.p.cfg.Token + "\x00" + f.Name + "\x00" + v))
 		return "sha256:" + hex.EncodeToString(sum[:])
 	}
 	return strings.ToValidUTF8(v[:min(len(v), maxField)], "\ufffd")
 }
 
-// watchFields keeps a copy of the scrubbed JSON answer when the operation
+// watchFields keeps a copy of the scrubbed JSON response when the operation
 // declares fields of it.
 func (x *Exchange) watchFields(res *http.Response) error {
 	declared := false
@@ -63,8 +63,8 @@ func (x *Exchange) watchFields(res *http.Response) error {
 }
 
 // fieldReader keeps a copy of a body as it is read. Where the budget is short it
-// keeps none: to wait for room would hold up the exchange, which may be what has
-// to make it.
+// keeps none: waiting for room would hold up the exchange, which may be the one
+// that has to make room.
 type fieldReader struct {
 	io.ReadCloser
 	hold *budget.Hold // of seen
@@ -90,8 +90,8 @@ func (r *fieldReader) drop() {
 	r.hold.Release()
 }
 
-// bodyFields puts the declared fields of the answer into the row. gjson wants
-// valid input, and gets no say in any decision.
+// bodyFields puts the declared fields of the response into the row. gjson requires
+// valid input, and takes part in no decision.
 func (x *Exchange) bodyFields() {
 	if x.fields == nil {
 		return

@@ -22,7 +22,7 @@ type flood struct {
 	hosts   someHosts
 }
 
-// floods reports whether the denial of x gets no row of its own: as many wait as
+// isFlood reports whether the denial of x gets no row of its own: as many wait as
 // may, and more come than rows may be made.
 func (x *Exchange) isFlood() bool {
 	p := x.p

@@ -35,7 +35,8 @@ func FuzzTarget(f *testing.F) {
 		}
 		u := url.URL{Path: decoded, RawPath: got.Path, RawQuery: got.Query}
 		if u.EscapedPath() == got.Path { // else outbound refuses it
-			if sent := u.RequestURI(); !strings.HasSuffix(strings.TrimSuffix(raw, "?"), sent) && raw != sent && !strings.HasSuffix(raw, "://"+strings.TrimSuffix(sent, "/")) && !strings.HasPrefix(raw, "https://") {
+			if sent := u.RequestURI(); !strings.HasSuffix(strings.TrimSuffix(raw, "?"), sent) && raw != sent &&
+				!strings.HasSuffix(raw, "://"+strings.TrimSuffix(sent, "/")) && !strings.HasPrefix(raw, "https://") {
 				t.Errorf("judged %q and would send %q", raw, sent)
 			}
 		}

@@ -25,8 +25,8 @@ type Grants struct {
 	// ReasonHomeMissing. What they grant now is not known, so their operations are
 	// denied.
 	Unreadable map[spec.FQN]Reason
-	// VaultUnreadable is a vault that could not be read: Bound is empty and may
-	// fill again.
+	// VaultUnreadable: the vault could not be read. Bound is empty and may fill
+	// again.
 	VaultUnreadable bool
 
 	current context.Context //nolint:containedctx // ends when other grants take their place

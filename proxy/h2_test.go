@@ -74,20 +74,22 @@ func TestAnOriginOfHTTP2OnlyIsReachedByAll(t *testing.T) {
 	must(t, err)
 	var only http.Protocols
 	only.SetHTTP2(true)
-	origin := &http.Server{Protocols: &only, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		n, _ := io.Copy(io.Discard, r.Body)
-		_, _ = fmt.Fprint(rw, r.Proto, " ", n)
-	}), TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-		leaf, err := authority.Leaf(h.ServerName)
-		if err != nil {
-			return nil, err
-		}
-		cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{*leaf}}
-		if !slices.Contains(h.SupportedProtos, "h2") {
-			cfg.NextProtos = []string{"none of them"} // crypto/tls would let HTTP/1.1 alone pass as no ALPN
-		}
-		return cfg, nil
-	}}}
+	origin := &http.Server{Protocols: &only, ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			n, _ := io.Copy(io.Discard, r.Body)
+			_, _ = fmt.Fprint(rw, r.Proto, " ", n)
+		}), TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12,
+			GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+				leaf, err := authority.Leaf(h.ServerName)
+				if err != nil {
+					return nil, err
+				}
+				cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{*leaf}}
+				if !slices.Contains(h.SupportedProtos, "h2") {
+					cfg.NextProtos = []string{"none of them"} // crypto/tls would let HTTP/1.1 alone pass as no ALPN
+				}
+				return cfg, nil
+			}}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	go func() { _ = origin.ServeTLS(l, "", "") }()
@@ -107,7 +109,8 @@ func TestAnOriginOfHTTP2OnlyIsReachedByAll(t *testing.T) {
 }
 
 func TestH2CarriesBodiesBothWays(t *testing.T) {
-	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<15) // 512 KiB, over every stream's window, and together over the connection's
+	// 512 KiB, over every stream's window, and together over the connection's
+	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<15)
 	w := newWorldOf(t, true, func(rw http.ResponseWriter, r *http.Request) { _, _ = rw.Write(big) })
 	w.client = w.h2client()
 	var wait sync.WaitGroup
@@ -237,7 +240,8 @@ func (c *h2raw) open(id uint32, fields ...string) error {
 	for i := 0; i+1 < len(fields); i += 2 {
 		_ = c.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
 	}
-	return c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.buf.Bytes(), EndStream: true, EndHeaders: true})
+	return c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.buf.Bytes(), EndStream: true,
+		EndHeaders: true})
 }
 
 // verdict is how the stream ended: its status, or "reset" or "goaway" with the code.
@@ -285,26 +289,27 @@ func TestMalformedH2IsRefusedAndWrittenDown(t *testing.T) {
 		"empty path":           {instead(":path", ""), "reset PROTOCOL_ERROR"},
 		"star":                 {instead(":path", "*"), "400"},
 		"no slash":             {instead(":path", "v1/items"), "reset PROTOCOL_ERROR"},
-		"smuggled line":        {instead(":path", "/v1/items HTTP/1.1\r\nHost: evil\r\n\r\nGET /admin"), "reset PROTOCOL_ERROR"},
-		"smuggled method":      {instead(":method", "GET /admin HTTP/1.1\r\nX:"), "reset PROTOCOL_ERROR"},
-		"line in a value":      {with("x", "a\r\nb: c"), "reset PROTOCOL_ERROR"},
-		"upper case":           {with("X-Upper", "1"), "reset PROTOCOL_ERROR"},
-		"connection field":     {with("connection", "close"), "reset PROTOCOL_ERROR"},
-		"transfer-encoding":    {with("transfer-encoding", "chunked"), "reset PROTOCOL_ERROR"},
-		"te":                   {with("te", "gzip"), "reset PROTOCOL_ERROR"},
-		"http":                 {instead(":scheme", "http"), "reset PROTOCOL_ERROR"},
-		"ftp":                  {instead(":scheme", "ftp"), "reset PROTOCOL_ERROR"},
-		"two lengths":          {with("content-length", "0", "content-length", "0"), "reset PROTOCOL_ERROR"},
-		"length without body":  {with("content-length", "5"), "reset PROTOCOL_ERROR"},
-		"another host":         {with("host", "evil.example"), "reset PROTOCOL_ERROR"},
-		"other authority":      {instead(":authority", "q.good.example"), "421"},
-		"userinfo":             {instead(":authority", "a@api.good.example"), "421"},
-		"dot segments":         {instead(":path", "/v1/items/../../admin"), "400"},
-		"absolute form":        {instead(":path", "https://evil.example/v1/items"), "421"},
-		"method unknown":       {instead(":method", "PURGE"), "403"},
-		"connect":              {instead(":method", "CONNECT"), "reset PROTOCOL_ERROR"},
-		"too many fields":      {with(strings.Split(strings.Repeat("a,b,", 300), ",")[:600]...), "431"},
-		"too large":            {with("x", strings.Repeat("x", 15<<10)), "200"},
+		"smuggled line": {instead(":path", "/v1/items HTTP/1.1\r\nHost: evil\r\n\r\nGET /admin"),
+			"reset PROTOCOL_ERROR"},
+		"smuggled method":     {instead(":method", "GET /admin HTTP/1.1\r\nX:"), "reset PROTOCOL_ERROR"},
+		"line in a value":     {with("x", "a\r\nb: c"), "reset PROTOCOL_ERROR"},
+		"upper case":          {with("X-Upper", "1"), "reset PROTOCOL_ERROR"},
+		"connection field":    {with("connection", "close"), "reset PROTOCOL_ERROR"},
+		"transfer-encoding":   {with("transfer-encoding", "chunked"), "reset PROTOCOL_ERROR"},
+		"te":                  {with("te", "gzip"), "reset PROTOCOL_ERROR"},
+		"http":                {instead(":scheme", "http"), "reset PROTOCOL_ERROR"},
+		"ftp":                 {instead(":scheme", "ftp"), "reset PROTOCOL_ERROR"},
+		"two lengths":         {with("content-length", "0", "content-length", "0"), "reset PROTOCOL_ERROR"},
+		"length without body": {with("content-length", "5"), "reset PROTOCOL_ERROR"},
+		"another host":        {with("host", "evil.example"), "reset PROTOCOL_ERROR"},
+		"other authority":     {instead(":authority", "q.good.example"), "421"},
+		"userinfo":            {instead(":authority", "a@api.good.example"), "421"},
+		"dot segments":        {instead(":path", "/v1/items/../../admin"), "400"},
+		"absolute form":       {instead(":path", "https://evil.example/v1/items"), "421"},
+		"method unknown":      {instead(":method", "PURGE"), "403"},
+		"connect":             {instead(":method", "CONNECT"), "reset PROTOCOL_ERROR"},
+		"too many fields":     {with(strings.Split(strings.Repeat("a,b,", 300), ",")[:600]...), "431"},
+		"too large":           {with("x", strings.Repeat("x", 15<<10)), "200"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "ok") })
@@ -326,11 +331,13 @@ func TestAHeadTooLargeForH2IsAnswered(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {})
 	raw := w.h2raw("api.good.example")
 	raw.buf.Reset()
-	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "api.good.example"}, {":path", "/v1/items"}} {
+	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "api.good.example"},
+		{":path", "/v1/items"}} {
 		_ = raw.enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 	}
 	for i := range 70 {
-		_ = raw.enc.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat(string(rune('!'+i)), 1<<10), Sensitive: true})
+		_ = raw.enc.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat(string(rune('!'+i)), 1<<10),
+			Sensitive: true})
 	}
 	block := raw.buf.Bytes()
 	must(t, raw.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:16<<10], EndStream: true}))
@@ -386,29 +393,34 @@ func (w *world) outcomes() []audit.Row {
 
 func (w *world) eventually(holds func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if holds() {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Minute); !holds(); <-tick.C {
+		if time.Now().After(end) {
+			w.t.Error("it did not come to be within a minute")
 			return
 		}
 	}
-	w.t.Error("it did not come to be within a minute")
 }
 
 func TestAGRPCClientIsRefusedInItsOwnWords(t *testing.T) {
 	w := newWorldOf(t, true, func(http.ResponseWriter, *http.Request) { t.Error("the origin was reached") })
 	w.client = w.h2client()
 	for path, want := range map[string]string{"/pkg.Service/Method": "7", "/v1/%2e%2e/items": "3"} {
-		r, err := http.NewRequestWithContext(t.Context(), "POST", "https://api.good.example"+path, strings.NewReader("\x00\x00\x00\x00\x00"))
+		r, err := http.NewRequestWithContext(t.Context(), "POST", "https://api.good.example"+path,
+			strings.NewReader("\x00\x00\x00\x00\x00"))
 		must(t, err)
 		r.Header.Set("Content-Type", "application/grpc+proto")
 		res, err := w.client.Do(r)
 		must(t, err)
 		body, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()
-		if res.StatusCode != 200 || res.Header.Get("Grpc-Status") != want || len(body) > 0 || res.Header.Get("Content-Type") != "application/grpc" {
+		if res.StatusCode != 200 || res.Header.Get("Grpc-Status") != want || len(body) > 0 ||
+			res.Header.Get("Content-Type") != "application/grpc" {
 			t.Errorf("%s: %d %v %q, want the status %s", path, res.StatusCode, res.Header, body, want)
 		}
-		if m := res.Header.Get("Grpc-Message"); !strings.HasPrefix(m, "aileron: ") || res.Header.Get("X-Aileron-Audit-Id") == "" {
+		if m := res.Header.Get("Grpc-Message"); !strings.HasPrefix(m, "aileron: ") ||
+			res.Header.Get("X-Aileron-Audit-Id") == "" {
 			t.Errorf("%s: the message is %q", path, m)
 		}
 	}

@@ -30,10 +30,12 @@ func (c *crowd) another() {
 		method, path = "POST", "/denied"
 	}
 	c.buf.Reset()
-	for _, f := range [][2]string{{":method", method}, {":scheme", "https"}, {":authority", "api.good.example"}, {":path", path}} {
+	for _, f := range [][2]string{{":method", method}, {":scheme", "https"}, {":authority", "api.good.example"},
+		{":path", path}} {
 		_ = c.enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 	}
-	must(c.t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.buf.Bytes(), EndStream: !upload, EndHeaders: true}))
+	must(c.t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.buf.Bytes(), EndStream: !upload,
+		EndHeaders: true}))
 	c.open[id] = upload
 	if id/2%40 == 1 {
 		must(c.t, c.WriteRSTStream(id, http2.ErrCodeCancel))
@@ -77,7 +79,7 @@ func (c *crowd) frame(f http2.Frame) {
 	c.end(id)
 }
 
-// A client that always has as many streams open as it was told that it may is
+// A client that always has as many streams open as it may is
 // never refused one.
 func TestAClientAtTheStreamLimitIsNotRefused(t *testing.T) {
 	for name, originH2 := range map[string]bool{"origin of HTTP/1.1": false, "origin of HTTP/2": true} {

@@ -56,7 +56,8 @@ func TestAHalfClosedClientGetsItsResponse(t *testing.T) {
 			t.Errorf("%s: %d %q, %v", method, res.StatusCode, body, err)
 		}
 		_ = conn.Close()
-		if row := w.last(); row.Event != audit.EventProxyProxied || row.Decision != audit.DecisionProxied || row.Reason != "" || row.Status != 200 {
+		if row := w.last(); row.Event != audit.EventProxyProxied || row.Decision != audit.DecisionProxied ||
+			row.Reason != "" || row.Status != 200 {
 			t.Errorf("%s: row %+v", method, row)
 		}
 	}
@@ -132,7 +133,8 @@ func TestADepartureCancelsAndIsToldFromARefusal(t *testing.T) {
 	})
 	open, _ := w.redirected()
 	overUnix := func() *tls.Conn {
-		s := tls.Client(open("api.good.example:443"), &tls.Config{ServerName: "api.good.example", RootCAs: w.trusted(), MinVersion: tls.VersionTLS12})
+		s := tls.Client(open("api.good.example:443"), &tls.Config{ServerName: "api.good.example", RootCAs: w.trusted(),
+			MinVersion: tls.VersionTLS12})
 		must(t, s.Handshake())
 		return s
 	}
@@ -159,7 +161,8 @@ func TestADepartureCancelsAndIsToldFromARefusal(t *testing.T) {
 		c.leave(conn)
 		take(t, cancelled, name+": the request was cancelled")
 		row := w.untilRows(func(rows []audit.Row) bool { return len(rows) == before+2 })[before+1]
-		if row.Event != audit.EventProxyProxied || row.Decision != audit.DecisionProxied || Reason(row.Reason) != reasonUndelivered || row.Status != 0 {
+		if row.Event != audit.EventProxyProxied || row.Decision != audit.DecisionProxied ||
+			Reason(row.Reason) != reasonUndelivered || row.Status != 0 {
 			t.Errorf("%s: row %+v", name, row)
 		}
 	}
@@ -180,7 +183,8 @@ func TestADepartureBeforeAnythingWasSentIsARefusal(t *testing.T) {
 	defer silent.Close()
 	_ = conn.Close()
 	row := w.untilRows(func(rows []audit.Row) bool { return len(rows) == 2 })[1]
-	if row.Event != audit.EventProxyRejected || row.Decision != audit.DecisionRejected || Reason(row.Reason) != reasonClientGone {
+	if row.Event != audit.EventProxyRejected || row.Decision != audit.DecisionRejected ||
+		Reason(row.Reason) != reasonClientGone {
 		t.Errorf("row %+v", row)
 	}
 }
@@ -202,7 +206,8 @@ func TestAResponseThatIsNotTakenHasItsStatus(t *testing.T) {
 	_ = res.Body.Close()
 	cancel()
 	row := w.untilRows(func(rows []audit.Row) bool { return len(rows) == 2 })[1]
-	if row.Event != audit.EventProxyProxied || Reason(row.Reason) != reasonUndelivered || row.Status != http.StatusAccepted {
+	if row.Event != audit.EventProxyProxied || Reason(row.Reason) != reasonUndelivered ||
+		row.Status != http.StatusAccepted {
 		t.Errorf("row %+v", row)
 	}
 }

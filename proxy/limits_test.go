@@ -21,11 +21,13 @@ func TestABodyThatTricklesIsRefused(t *testing.T) {
 	_, err := io.WriteString(conn, "POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nContent-Length: 100000\r\n\r\n")
 	must(t, err)
 	go func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
 		for range 100 {
 			if _, err := io.WriteString(conn, "x"); err != nil {
 				return
 			}
-			time.Sleep(20 * time.Millisecond)
+			<-tick.C
 		}
 	}()
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -38,8 +40,10 @@ func TestABodyThatTricklesIsRefused(t *testing.T) {
 
 func TestABodyWithBrokenFramingIsRefused(t *testing.T) {
 	w := newWorld(t, hello)
-	for _, chunks := range []string{"0x5\r\nhello\r\n0\r\n\r\n", "5\r\nhelloXX0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n"} {
-		got := w.raw("api.good.example", "POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nTransfer-Encoding: chunked\r\n\r\n"+chunks)
+	for _, chunks := range []string{"0x5\r\nhello\r\n0\r\n\r\n", "5\r\nhelloXX0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n",
+		"-5\r\nhello\r\n0\r\n\r\n"} {
+		got := w.raw("api.good.example",
+			"POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nTransfer-Encoding: chunked\r\n\r\n"+chunks)
 		if !strings.HasPrefix(got, "HTTP/1.1 400") || !strings.Contains(got, string(reasonClientBody)) {
 			t.Errorf("%q: got %.300q", chunks, got)
 		}
@@ -55,7 +59,8 @@ func TestConnectionsOverTheCapAreTold(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	fmt.Fprintf(conn, "GET http://plain.good.example/ HTTP/1.1\r\nHost: plain.good.example\r\n\r\nGET http://plain.good.example/ HTTP/1.1\r\nHost: plain.good.example\r\n\r\n")
+	fmt.Fprintf(conn, "GET http://plain.good.example/ HTTP/1.1\r\nHost: plain.good.example\r\n\r\nGET "+
+		"http://plain.good.example/ HTTP/1.1\r\nHost: plain.good.example\r\n\r\n")
 	all, err := io.ReadAll(conn)
 	if n := strings.Count(string(all), "HTTP/1.1 429"); n != 1 || !strings.Contains(string(all), "Retry-After") {
 		t.Errorf("got %d answers (%v): %.400q", n, err, all)
@@ -76,7 +81,8 @@ func TestRequestsOverTheCapAreTold(t *testing.T) {
 	res, body := w.do("GET", "https://api.good.example/v1/items", "")
 	close(let)
 	wait.Wait()
-	if class, why := reason(t, body); res.StatusCode != 503 || class != "unavailable" || why != reasonOverload || res.Header.Get("Retry-After") == "" {
+	if class, why := reason(t, body); res.StatusCode != 503 || class != "unavailable" || why != reasonOverload ||
+		res.Header.Get("Retry-After") == "" {
 		t.Errorf("got %d %s", res.StatusCode, body)
 	}
 	if res, _ := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 {
@@ -114,7 +120,8 @@ func TestRequestsOverTheRateAreTold(t *testing.T) {
 		}
 	}
 	class, why := reason(t, body)
-	if last.StatusCode != 429 || class != "resource_limit_exceeded" || why != reasonRate || last.Header.Get("Retry-After") == "" {
+	if last.StatusCode != 429 || class != "resource_limit_exceeded" || why != reasonRate ||
+		last.Header.Get("Retry-After") == "" {
 		t.Errorf("got %d %s", last.StatusCode, body)
 	}
 }
@@ -185,7 +192,7 @@ func TestRefusalsWithoutEndAreSlowedDown(t *testing.T) {
 	if len(answered) > 0 {
 		t.Error("the fourth refusal did not wait")
 	}
-	w.plane.Drain(t.Context()) // the end waits for nobody
+	w.plane.Drain(t.Context()) // nothing is left to wait for
 	<-answered
 }
 

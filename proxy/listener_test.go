@@ -16,7 +16,8 @@ func TestAListenerKnowsItsNames(t *testing.T) {
 	loopback := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3199}
 	bridge := &net.TCPAddr{IP: net.ParseIP("::ffff:172.17.0.1"), Port: 3199}
 	unix := &net.UnixAddr{Name: "/x/proxy.sock", Net: "unix"}
-	sealed, alias := Listener{Names: []string{"127.0.0.1:3128", "localhost:3128"}}, Listener{Names: []string{"host.docker.internal:3199"}}
+	sealed, alias := Listener{Names: []string{"127.0.0.1:3128", "localhost:3128"}},
+		Listener{Names: []string{"host.docker.internal:3199"}}
 	for _, c := range []struct {
 		listener Listener
 		at       net.Addr
@@ -82,7 +83,8 @@ func TestTheAPIAnswersOnlyItsOwnHosts(t *testing.T) {
 	port := w.addr[strings.LastIndexByte(w.addr, ':'):]
 	for host, want := range map[string]int{
 		"127.0.0.1" + port: 200, "localhost" + port: 200, "[::1]" + port: 200, APIHost: 200,
-		"evil.test": 421, "rebind.network" + port: 421, "0.0.0.0" + port: 421, "[::]" + port: 421, "127.0.0.1.nip.io" + port: 421,
+		"evil.test": 421, "rebind.network" + port: 421, "0.0.0.0" + port: 421, "[::]" + port: 421, "127.0.0.1.nip.io" +
+			port: 421,
 	} {
 		for _, path := range []string{"/v1/session", "/healthz"} {
 			before := len(w.rows())
@@ -94,7 +96,8 @@ func TestTheAPIAnswersOnlyItsOwnHosts(t *testing.T) {
 				continue
 			}
 			row := w.last()
-			if len(w.rows()) != before+1 || Reason(row.Reason) != reasonAuthority || row.Source != audit.SourceRequestBoundary || res.Header.Get("X-Aileron-Audit-Id") != row.ID {
+			if len(w.rows()) != before+1 || Reason(row.Reason) != reasonAuthority ||
+				row.Source != audit.SourceRequestBoundary || res.Header.Get("X-Aileron-Audit-Id") != row.ID {
 				t.Errorf("%s at %s: row %+v", path, host, row)
 			}
 		}
@@ -114,7 +117,8 @@ func TestTheRequestTargetOfAConnectDecides(t *testing.T) {
 		if res.StatusCode != want {
 			t.Errorf("a CONNECT with the Host %s: %d, want %d", host, res.StatusCode, want)
 		}
-		if row := res.Header.Get("X-Aileron-Audit-Id"); want == 421 && (row != w.last().ID || Reason(w.last().Reason) != reasonAuthority || w.last().ConnectorFQN == "") {
+		if row := res.Header.Get("X-Aileron-Audit-Id"); want == 421 &&
+			(row != w.last().ID || Reason(w.last().Reason) != reasonAuthority || w.last().ConnectorFQN == "") {
 			t.Errorf("a CONNECT with the Host %s: row %+v", host, w.last())
 		}
 	}

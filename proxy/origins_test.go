@@ -38,9 +38,10 @@ func scripted(t *testing.T, alpn string, f func(n int, c *tls.Conn)) func(*Confi
 				return
 			}
 			go func() {
-				s := tls.Server(c, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{alpn}, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
-					return authority.Leaf(h.ServerName)
-				}})
+				s := tls.Server(c, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{alpn},
+					GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+						return authority.Leaf(h.ServerName)
+					}})
 				defer s.Close()
 				if s.Handshake() == nil {
 					f(n, s)
@@ -59,8 +60,8 @@ func scripted(t *testing.T, alpn string, f func(n int, c *tls.Conn)) func(*Confi
 	}
 }
 
-// h2Heads reads an HTTP/2 connection's requests and gives their streams to f,
-// until f says that it is enough.
+// h2Heads reads an HTTP/2 connection's requests and calls f with their streams,
+// until f returns false.
 func h2Heads(c net.Conn, f func(fr *http2.Framer, stream uint32) (more bool)) {
 	if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
 		return
@@ -89,7 +90,11 @@ func h2Heads(c net.Conn, f func(fr *http2.Framer, stream uint32) (more bool)) {
 // net/http repeats these by itself, over HTTP/2 for as long as it is let.
 func TestAnOriginThatTakesNothingGetsARequestOnce(t *testing.T) {
 	for name, answer := range map[string]func(fr *http2.Framer, stream uint32) bool{
-		"GOAWAY before the stream": func(fr *http2.Framer, _ uint32) bool { _ = fr.WriteGoAway(0, http2.ErrCodeNo, nil); return false },
+		"GOAWAY before the stream": func(fr *http2.Framer, _ uint32) bool {
+			_ = fr.WriteGoAway(0, http2.ErrCodeNo,
+				nil)
+			return false
+		},
 		"REFUSED_STREAM": func(fr *http2.Framer, stream uint32) bool {
 			_ = fr.WriteRSTStream(stream, http2.ErrCodeRefusedStream)
 			return true
@@ -147,7 +152,9 @@ func TestAnAnswerInClearThatBreaksOffIsNotTakenForWhole(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	_, err = fmt.Fprintf(conn, "GET http://plain.good.example/ HTTP/1.1\r\nHost: plain.good.example\r\nProxy-Authorization: Bearer %s\r\n\r\n", testToken)
+	_, err = fmt.Fprintf(conn,
+		"GET http://plain.good.example/ HTTP/1.1\r\nHost: plain.good.example\r\nProxy-Authorization: Bearer %s\r\n\r\n",
+		testToken)
 	must(t, err)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	must(t, err)
@@ -164,7 +171,7 @@ func TestASecretThatIsBoundWhileAnAnswerStreamsIsWipedOutOfIt(t *testing.T) {
 		_, _ = io.WriteString(rw, "data: first\n\n")
 		rw.(http.Flusher).Flush()
 		<-gate
-		_, _ = fmt.Fprintf(rw, "data: somebody signed in with %s\n\n", fresh)
+		_, _ = fmt.Fprintf(rw, "data: a user signed in with %s\n\n", fresh)
 	})
 	res, err := w.client.Get("https://api.good.example/v1/echo")
 	must(t, err)
@@ -172,10 +179,12 @@ func TestASecretThatIsBoundWhileAnAnswerStreamsIsWipedOutOfIt(t *testing.T) {
 	_, err = io.ReadFull(res.Body, make([]byte, len("data: first\n\n")))
 	must(t, err)
 	g := w.plane.grants.Load()
-	w.plane.SetGrants(&Grants{Index: g.Index, Bound: g.Bound, Scrub: scrub.NewSet([]scrub.Needle{{Secret: []byte(testSecret)}, {Secret: []byte(fresh)}})})
+	w.plane.SetGrants(&Grants{Index: g.Index, Bound: g.Bound,
+		Scrub: scrub.NewSet([]scrub.Needle{{Secret: []byte(testSecret)}, {Secret: []byte(fresh)}})})
 	close(gate)
 	body, err := io.ReadAll(res.Body)
-	if want := "data: somebody signed in with " + strings.Repeat("*", len(fresh)) + "\n\n"; err != nil || string(body) != want {
+	if want := "data: a user signed in with " + strings.Repeat("*", len(fresh)) + "\n\n"; err != nil ||
+		string(body) != want {
 		t.Errorf("the box reads %q, %v", body, err)
 	}
 }
@@ -212,7 +221,8 @@ func TestNothingPassesThatCannotBeRecorded(t *testing.T) {
 func TestFieldsWithASpaceInTheirNameAreDropped(t *testing.T) {
 	set := scripted(t, "http/1.1", func(_ int, c *tls.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nSet-Cookie : sid=1\r\nAlt-Svc : h3=\":443\"\r\nFoo bar: x\r\nContent-Length: 5\r\n\r\nhello")
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nSet-Cookie : sid=1\r\nAlt-Svc : h3=\":443\"\r\nFoo bar: "+
+				"x\r\nContent-Length: 5\r\n\r\nhello")
 		}
 	})
 	w := newWorldWith(t, false, set, nil)

@@ -58,7 +58,8 @@ func (x *Exchange) modifyResponse(res *http.Response) *Denial {
 // acceptedFields returns the step that removes the client's fields which a
 // credentialed operation does not accept.
 func (x *Exchange) acceptedFields() modify.KeepAccepted {
-	return modify.KeepAccepted{Operation: x.match.Operation, GRPC: modify.IsGRPC(x.request.Header), WebSocket: x.websocket != nil}
+	return modify.KeepAccepted{Operation: x.match.Operation, GRPC: modify.IsGRPC(x.request.Header),
+		WebSocket: x.websocket != nil}
 }
 
 // Bounds of the names in an audit row, which the client chooses.
@@ -107,7 +108,8 @@ const (
 // rejectPacked returns the step that judges the body of a response to a
 // credential.
 func (x *Exchange) rejectPacked() *modify.RejectPacked {
-	return &modify.RejectPacked{Method: x.request.Method, Declared: x.match.Operation.Packed, Wait: x.p.peek, StreamWait: x.p.peekStream}
+	return &modify.RejectPacked{Method: x.request.Method, Declared: x.match.Operation.Packed, Wait: x.p.peek,
+		StreamWait: x.p.peekStream}
 }
 
 // uploaded reports whether the request's body has been sent.

@@ -46,7 +46,8 @@ func TestAPackedResponseIsRefusedUnlessTheOperationDeclaresIt(t *testing.T) {
 			}
 			continue
 		}
-		if class, why := reason(t, got); res.StatusCode != 502 || class != "response_unsafe" || why != c.reason || row.Status != 502 || row.Decision != "rejected" {
+		if class, why := reason(t, got); res.StatusCode != 502 || class != "response_unsafe" || why != c.reason ||
+			row.Status != 502 || row.Decision != "rejected" {
 			t.Errorf("%s: %d %s %s, row %+v", c.url, res.StatusCode, class, why, row)
 		}
 	}
@@ -56,7 +57,8 @@ func TestAPackedResponseIsRefusedUnlessTheOperationDeclaresIt(t *testing.T) {
 // own form.
 func TestPackedResponsesAreRefusedOverH2(t *testing.T) {
 	message := append([]byte{1, 0, 0, 0, 40}, zipped(testSecret)...)
-	for _, c := range []struct{ kind, body string }{{"application/json", zipped(testSecret)}, {"application/grpc", string(message)}} {
+	for _, c := range []struct{ kind, body string }{{"application/json", zipped(testSecret)},
+		{"application/grpc", string(message)}} {
 		w := newWorldOf(t, true, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Content-Type", c.kind)
 			_, _ = io.WriteString(rw, c.body)
@@ -126,13 +128,17 @@ func TestWideCharactersAreRefusedWithoutACharset(t *testing.T) {
 	}
 }
 
-// A stream whose head is out is cut before what is packed, and the row says why.
+// A stream whose head is out is cut before what is packed, and the row has the
+// reason.
 func TestAPackedPartCutsTheStream(t *testing.T) {
 	for name, c := range map[string]struct{ kind, before, packed string }{
-		"part":    {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Type: application/x\r\n\r\n" + zipped(testSecret) + "\r\n--b--"},
-		"base64":  {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Transfer-Encoding: base64\r\n\r\n" + base64.StdEncoding.EncodeToString([]byte(zipped(testSecret)))},
-		"coding":  {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Encoding: br\r\n\r\nrest"},
-		"charset": {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Type: text/plain; charset=utf-16\r\n\r\nrest"},
+		"part": {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Type: application/x\r\n\r\n" +
+			zipped(testSecret) + "\r\n--b--"},
+		"base64": {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n",
+			"--b\r\nContent-Transfer-Encoding: base64\r\n\r\n" + base64.StdEncoding.EncodeToString([]byte(zipped(testSecret)))},
+		"coding": {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Encoding: br\r\n\r\nrest"},
+		"charset": {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n",
+			"--b\r\nContent-Type: text/plain; charset=utf-16\r\n\r\nrest"},
 		"odd":     {"multipart/mixed; boundary=b", "--b\r\n\r\nplain\r\n", "--b\r\nContent-Encoding : gzip\r\n\r\nrest"},
 		"gRPC":    {"application/grpc+proto", "\x00\x00\x00\x00\x05plain", "\x01\x00\x00\x00\x20" + zipped(testSecret)},
 		"blank":   {"application/json", "\n", zipped(testSecret)},
@@ -155,7 +161,8 @@ func TestAPackedPartCutsTheStream(t *testing.T) {
 			must(t, err)
 			close(read)
 			rest, err := io.ReadAll(res.Body)
-			if err == nil || string(first) != c.before || strings.Contains(string(rest), "\x1f\x8b") || strings.Contains(string(rest), "rest") || strings.Contains(string(rest), "H4sI") {
+			if err == nil || string(first) != c.before || strings.Contains(string(rest), "\x1f\x8b") ||
+				strings.Contains(string(rest), "rest") || strings.Contains(string(rest), "H4sI") {
 				t.Errorf("after %q came %q, %v", first, rest, err)
 			}
 			want := map[string]Reason{"coding": "content_encoding", "charset": "charset", "odd": "odd_field_name"}[name]
@@ -177,7 +184,8 @@ func TestACompressedMessageInBase64IsRefused(t *testing.T) {
 		_, _ = io.WriteString(rw, base64.StdEncoding.EncodeToString([]byte("\x01\x00\x00\x00\x20"+zipped(testSecret))))
 	})
 	_, body := w.do("GET", "https://api.good.example/v1/echo", "")
-	if class, why := reason(t, body); class != "response_unsafe" || why != "packed_body" || w.last().Reason != "packed_body" {
+	if class, why := reason(t, body); class != "response_unsafe" || why != "packed_body" ||
+		w.last().Reason != "packed_body" {
 		t.Errorf("got %s %s", class, why)
 	}
 }
@@ -199,7 +207,8 @@ func TestAStreamThatIsSilentHasItsHead(t *testing.T) {
 	must(t, err)
 	defer res.Body.Close()
 	close(read)
-	if body, err := io.ReadAll(res.Body); err != nil || string(body) != "data: "+strings.Repeat("*", len(testSecret))+"\n\n" {
+	if body, err := io.ReadAll(res.Body); err != nil || string(body) != "data: "+strings.Repeat("*",
+		len(testSecret))+"\n\n" {
 		t.Errorf("got %q, %v", body, err)
 	}
 }

@@ -48,16 +48,22 @@ kind = "bearer"
 intents = ["test"]
 `
 
-const testSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://acme/tracker","version":"1.2.0"},"headers":["X-Declared","acme-*","session_id"],
+const testSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://acme/tracker",
+   "version":"1.2.0"},"headers":["X-Declared","acme-*","session_id"],
 "tools":[{"name":"tracker","operations":[
- {"name":"items","method":"GET","path":"/v1/items","hosts":["api.good.example"],"credential":"bearer","idempotency":"idempotent","inputs":[{"name":"q"},{"name":"limit"}]},
+ {"name":"items","method":"GET","path":"/v1/items","hosts":["api.good.example"],"credential":"bearer",
+   "idempotency":"idempotent","inputs":[{"name":"q"},{"name":"limit"}]},
  {"name":"create","method":"POST","path":"/v1/items","hosts":["api.good.example"],"credential":"bearer"},
  {"name":"item","method":"GET","path":"/v1/items/{id}","hosts":["api.good.example"],"credential":"bearer",
-  "audit":[{"name":"id","source":"path.id"},{"name":"title","source":"response.body.title"},{"name":"owner","source":"response.body.owner","redact":true}]},
- {"name":"file","method":"GET","path":"/v1/files/{name}","hosts":["api.good.example"],"credential":"bearer","packed":true},
+  "audit":[{"name":"id","source":"path.id"},{"name":"title","source":"response.body.title"},{"name":"owner",
+   "source":"response.body.owner","redact":true}]},
+ {"name":"file","method":"GET","path":"/v1/files/{name}","hosts":["api.good.example"],"credential":"bearer",
+   "packed":true},
  {"name":"echo","method":"GET","path":"/v1/echo","hosts":["api.good.example"],"credential":"bearer"},
- {"name":"live","method":"GET","path":"/v1/live","hosts":["api.good.example"],"credential":"bearer","upgrade":"websocket"},
- {"name":"q","method":"GET","path":"/v1/items","hosts":["q.good.example"],"credential":{"kind":"bearer","inject":{"in":"query","name":"api_key"}},"inputs":[{"name":"x"}]},
+ {"name":"live","method":"GET","path":"/v1/live","hosts":["api.good.example"],"credential":"bearer",
+   "upgrade":"websocket"},
+ {"name":"q","method":"GET","path":"/v1/items","hosts":["q.good.example"],"credential":{"kind":"bearer",
+   "inject":{"in":"query","name":"api_key"}},"inputs":[{"name":"x"}]},
  {"name":"plain","hosts":["plain.good.example","plain.good.example:80"]}]}]}`
 
 // world is a plane in front of a scripted origin, and a client behind it.
@@ -106,7 +112,8 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	}))
 	authority, err := ca.NewSession(ca.Options{Session: "origin"})
 	must(t, err)
-	origin.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }}
+	origin.TLS = &tls.Config{MinVersion: tls.VersionTLS12,
+		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }}
 	plain := httptest.NewServer(origin.Config.Handler)
 	origin.EnableHTTP2 = h2
 	origin.StartTLS()
@@ -137,7 +144,8 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	secret, err := vault.NewSecret([]byte(testSecret))
 	must(t, err)
 	w.plane.SetGrants(&Grants{Index: index, Scrub: scrub.NewSet([]scrub.Needle{{Secret: []byte(testSecret)}}),
-		Bound: map[spec.FQN]Bound{"github://acme/tracker": {Binding: "bearer/tracker/test", Credential: vault.Credential{Kind: "bearer", Secret: secret}}}})
+		Bound: map[spec.FQN]Bound{"github://acme/tracker": {Binding: "bearer/tracker/test",
+			Credential: vault.Credential{Kind: "bearer", Secret: secret}}}})
 
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -150,7 +158,8 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	trusted := x509.NewCertPool()
 	trusted.AddCert(w.ca.Root())
 	proxyURL := &url.URL{Scheme: "http", Host: w.addr, User: url.UserPassword("x", testToken)}
-	transport := &http.Transport{Proxy: http.ProxyURL(proxyURL), TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableCompression: true}
+	transport := &http.Transport{Proxy: http.ProxyURL(proxyURL),
+		TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableCompression: true}
 	w.client = &http.Client{Transport: transport, Timeout: time.Minute}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
@@ -195,7 +204,7 @@ func (w *world) rows() []audit.Row {
 	return rows
 }
 
-// last gives the newest row.
+// last returns the newest row.
 func (w *world) last() audit.Row {
 	w.t.Helper()
 	rows := w.rows()
@@ -211,7 +220,7 @@ func (w *world) requests() []*http.Request {
 	return w.seen
 }
 
-// raw sends bytes inside a tunnel to host and gives all that comes back.
+// raw sends bytes inside a tunnel to host and returns all that comes back.
 func (w *world) raw(host, data string) string {
 	w.t.Helper()
 	conn := w.tunnel(host)
@@ -229,7 +238,8 @@ func (w *world) tunnelOf(host, protocol string) *tls.Conn {
 	conn := w.connect(host)
 	trusted := x509.NewCertPool()
 	trusted.AddCert(w.ca.Root())
-	secure := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: trusted, MinVersion: tls.VersionTLS12, NextProtos: []string{protocol}})
+	secure := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: trusted, MinVersion: tls.VersionTLS12,
+		NextProtos: []string{protocol}})
 	must(w.t, secure.Handshake())
 	return secure
 }
@@ -248,7 +258,8 @@ func (w *world) connect(host string) net.Conn {
 	must(w.t, err)
 	conn := &sentConn{Conn: raw}
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\nProxy-Authorization: Basic %s\r\n\r\n", host, host, base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
+	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\nProxy-Authorization: Basic %s\r\n\r\n", host, host,
+		base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
 	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 1), &http.Request{Method: http.MethodConnect})
 	must(w.t, err)
 	if res.StatusCode != 200 {
@@ -281,7 +292,8 @@ func reason(t testing.TB, body string) (class string, why Reason) {
 
 func TestAnAllowedRequestGetsTheCredentialAndTwoRows(t *testing.T) {
 	w := newWorld(t, hello)
-	res, body := w.do("GET", "https://api.good.example/v1/items?q=QCANARY", "", "Authorization", "Bearer ATTACKER", "X-Api-Key", "ATTACKER", "Cookie", "a=ATTACKER")
+	res, body := w.do("GET", "https://api.good.example/v1/items?q=QCANARY", "", "Authorization", "Bearer ATTACKER",
+		"X-Api-Key", "ATTACKER", "Cookie", "a=ATTACKER")
 	if res.StatusCode != 200 || body != "hello" {
 		t.Fatalf("got %d %q", res.StatusCode, body)
 	}
@@ -289,7 +301,8 @@ func TestAnAllowedRequestGetsTheCredentialAndTwoRows(t *testing.T) {
 	if auth := got.Header["Authorization"]; len(auth) != 1 || auth[0] != "Bearer "+testSecret {
 		t.Errorf("the origin saw Authorization %q", auth)
 	}
-	if got.Host != "api.good.example" || got.RequestURI != "/v1/items?q=QCANARY" || got.Header.Get("Accept-Encoding") != "identity" {
+	if got.Host != "api.good.example" || got.RequestURI != "/v1/items?q=QCANARY" ||
+		got.Header.Get("Accept-Encoding") != "identity" {
 		t.Errorf("the origin saw %s %s %v", got.Host, got.RequestURI, got.Header)
 	}
 	if raw := fmt.Sprint(got.Header); strings.Contains(raw, "ATTACKER") {
@@ -298,7 +311,8 @@ func TestAnAllowedRequestGetsTheCredentialAndTwoRows(t *testing.T) {
 	rows := w.rows()
 	if len(rows) != 2 || rows[0].Event != audit.EventProxyStarted || rows[1].Event != audit.EventProxyProxied ||
 		rows[0].Fields["request_id"] != rows[1].Fields["request_id"] || rows[1].Binding != "bearer/tracker/test" ||
-		rows[1].Source != audit.SourceConnectTLS || rows[1].Decision != "proxied" || rows[1].Status != 200 || rows[1].ResponseBytes != 5 || rows[1].Path != "/v1/items" {
+		rows[1].Source != audit.SourceConnectTLS || rows[1].Decision != "proxied" || rows[1].Status != 200 ||
+		rows[1].ResponseBytes != 5 || rows[1].Path != "/v1/items" {
 		t.Errorf("rows: %+v", rows)
 	}
 	if text := fmt.Sprintf("%+v", rows); strings.Contains(text, "CANARY") || strings.Contains(text, testSecret) {
@@ -377,7 +391,8 @@ func TestAFailureAfterTheIntentIsNotLostOnAFullDisk(t *testing.T) {
 	w.plane.cfg.Audit = log
 	res, body := w.do("POST", "https://api.good.example/v1/items", "{}")
 	if len(log.committed) != 1 || len(log.held) != 1 {
-		t.Fatalf("committed: %+v\nheld: %+v\nwant the intent and its outcome; the client got %d %s", log.committed, log.held, res.StatusCode, body)
+		t.Fatalf("committed: %+v\nheld: %+v\nwant the intent and its outcome; the client got %d %s", log.committed,
+			log.held, res.StatusCode, body)
 	}
 	intent, outcome := log.committed[0], log.held[0]
 	if intent.Event != audit.EventProxyStarted || outcome.Event != audit.EventProxyRejected || outcome.Status != 502 ||
@@ -407,7 +422,8 @@ func TestWhatNoOperationNamesIsRefusedInsideTheTunnel(t *testing.T) {
 	} {
 		res, body := w.do(c.method, c.url, "")
 		class, why := reason(t, body)
-		if res.StatusCode != 403 || class != c.class || why != c.reason || res.Header.Get("X-Aileron-Audit-Id") != w.last().ID || Reason(w.last().Reason) != c.reason {
+		if res.StatusCode != 403 || class != c.class || why != c.reason ||
+			res.Header.Get("X-Aileron-Audit-Id") != w.last().ID || Reason(w.last().Reason) != c.reason {
 			t.Errorf("%s %s = %d %s %s, row %s %s", c.method, c.url, res.StatusCode, class, why, w.last().ID, w.last().Reason)
 		}
 	}
@@ -436,7 +452,8 @@ func TestAnEchoedSecretDoesNotComeBack(t *testing.T) {
 	if body != want || res.Header.Get("X-Echo") != "Bearer "+strings.Repeat("*", len(testSecret)) {
 		t.Errorf("got %q, X-Echo %q", body, res.Header.Get("X-Echo"))
 	}
-	if all := fmt.Sprint(res.Header, res.Trailer); strings.Contains(all, "fresh") || strings.Contains(all, "Md5") || strings.Contains(all, "0123456789") {
+	if all := fmt.Sprint(res.Header, res.Trailer); strings.Contains(all, "fresh") || strings.Contains(all, "Md5") ||
+		strings.Contains(all, "0123456789") {
 		t.Errorf("headers: %s", all)
 	}
 	if row := w.last(); row.Redactions != 3 {
@@ -449,15 +466,17 @@ func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
 		set    func(http.ResponseWriter)
 		reason Reason
 	}{
-		"gzip":    {func(w http.ResponseWriter) { w.Header().Set("Content-Encoding", "gzip") }, reasonEncoding},
-		"utf-16":  {func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/html; charset=utf-16le") }, reasonCharset},
+		"gzip": {func(w http.ResponseWriter) { w.Header().Set("Content-Encoding", "gzip") }, reasonEncoding},
+		"utf-16": {func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/html; charset=utf-16le") },
+			reasonCharset},
 		"partial": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusPartialContent) }, reasonPartial},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) { c.set(rw); hello(rw, r) })
 			res, body := w.do("GET", "https://api.good.example/v1/echo", "", "Range", "bytes=0-1")
 			class, why := reason(t, body)
-			if res.StatusCode != 502 || class != "response_unsafe" || why != c.reason || w.last().Event != audit.EventProxyRejected {
+			if res.StatusCode != 502 || class != "response_unsafe" || why != c.reason ||
+				w.last().Event != audit.EventProxyRejected {
 				t.Errorf("got %d %s %s", res.StatusCode, class, why)
 			}
 			if w.requests()[0].Header.Get("Range") != "" {
@@ -498,7 +517,9 @@ func TestADifferentHostInsideATunnelIsRefused(t *testing.T) {
 	if n := len(w.requests()); n != 0 {
 		t.Errorf("%d requests left", n)
 	}
-	if got := w.raw("api.good.example", "GET /v1/items HTTP/1.1\r\nHost: API.Good.EXAMPLE\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 200") {
+	if got := w.raw("api.good.example",
+		"GET /v1/items HTTP/1.1\r\nHost: API.Good.EXAMPLE\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(got,
+		"HTTP/1.1 200") {
 		t.Errorf("a host in capitals: %.60q", got)
 	}
 }
@@ -506,21 +527,24 @@ func TestADifferentHostInsideATunnelIsRefused(t *testing.T) {
 func TestAQueryCredentialIsThereOnce(t *testing.T) {
 	w := newWorld(t, hello)
 	w.do("GET", "https://q.good.example/v1/items?x=1&api_key=ATTACKER", "")
-	if got := w.requests()[0].URL.Query(); len(got["api_key"]) != 1 || got.Get("api_key") != testSecret || got.Get("x") != "1" {
+	if got := w.requests()[0].URL.Query(); len(got["api_key"]) != 1 || got.Get("api_key") != testSecret ||
+		got.Get("x") != "1" {
 		t.Errorf("the origin saw %v", got)
 	}
 }
 
 func TestAMissingTokenIsAskedForAndWrittenDown(t *testing.T) {
 	w := newWorld(t, hello)
-	for _, auth := range []string{"", "Proxy-Authorization: Basic eDp3cm9uZw==\r\n", "Proxy-Authorization: Bearer wrong\r\n"} {
+	for _, auth := range []string{"", "Proxy-Authorization: Basic eDp3cm9uZw==\r\n",
+		"Proxy-Authorization: Bearer wrong\r\n"} {
 		before := len(w.rows())
 		conn, err := net.Dial("tcp", w.addr)
 		must(t, err)
 		fmt.Fprintf(conn, "CONNECT api.good.example:443 HTTP/1.1\r\nHost: api.good.example:443\r\n%s\r\n", auth)
 		res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodGet})
 		must(t, err)
-		if res.StatusCode != 407 || res.Header.Get("Proxy-Authenticate") == "" || len(w.rows()) != before+1 || Reason(w.last().Reason) != reasonToken {
+		if res.StatusCode != 407 || res.Header.Get("Proxy-Authenticate") == "" || len(w.rows()) != before+1 ||
+			Reason(w.last().Reason) != reasonToken {
 			t.Errorf("%q: %d, %d rows", auth, res.StatusCode, len(w.rows())-before)
 		}
 		conn.Close()
@@ -551,7 +575,8 @@ func TestAnUnboundOrLockedCredentialSendsNothing(t *testing.T) {
 func TestAnUploadStreamsAndIsCounted(t *testing.T) {
 	w := newWorld(t, hello)
 	body := strings.Repeat("0123456789", 1<<18)
-	res, _ := w.do("POST", "https://api.good.example/v1/items", body, "Idempotency-Key", "k", "X-Http-Method-Override", "DELETE")
+	res, _ := w.do("POST", "https://api.good.example/v1/items", body, "Idempotency-Key", "k", "X-Http-Method-Override",
+		"DELETE")
 	if res.StatusCode != 200 || w.bodies[0] != body || w.last().RequestBytes != int64(len(body)) {
 		t.Errorf("got %d, %d bytes, row %d", res.StatusCode, len(w.bodies[0]), w.last().RequestBytes)
 	}
@@ -567,7 +592,8 @@ func TestDeclaredFieldsReachTheRow(t *testing.T) {
 	})
 	w.do("GET", "https://api.good.example/v1/items/42", "")
 	f := w.last().Fields
-	if f["id"] != "42" || f["title"] != "A title" || !strings.HasPrefix(fmt.Sprint(f["owner"]), "sha256:") || strings.Contains(fmt.Sprint(f), "unseen") {
+	if f["id"] != "42" || f["title"] != "A title" || !strings.HasPrefix(fmt.Sprint(f["owner"]), "sha256:") ||
+		strings.Contains(fmt.Sprint(f), "unseen") {
 		t.Errorf("fields: %v", f)
 	}
 }
@@ -597,10 +623,12 @@ func TestTheAPITellsWhatIsAllowedAndNothingMore(t *testing.T) {
 		return res.StatusCode, string(body)
 	}
 	token := []string{"Authorization", "Bearer " + testToken}
-	if code, body := ask("/v1/session", token...); code != 200 || !strings.Contains(body, `"operation":"items"`) || strings.Contains(body, testSecret) {
+	if code, body := ask("/v1/session", token...); code != 200 || !strings.Contains(body, `"operation":"items"`) ||
+		strings.Contains(body, testSecret) {
 		t.Errorf("session: %d %s", code, body)
 	}
-	for path, want := range map[string]int{"/v1/audit": 403, "/v1/vault/unlock": 403, "/v1/nothing": 404, "/debug/pprof": 404, "/healthz": 200} {
+	for path, want := range map[string]int{"/v1/audit": 403, "/v1/vault/unlock": 403, "/v1/nothing": 404,
+		"/debug/pprof": 404, "/healthz": 200} {
 		if code, body := ask(path, token...); code != want {
 			t.Errorf("%s: %d %s, want %d", path, code, body, want)
 		}
@@ -616,7 +644,8 @@ func TestTheAPITellsWhatIsAllowedAndNothingMore(t *testing.T) {
 func TestAPassthroughSessionForwardsUnnamedHostsOnly(t *testing.T) {
 	w := newWorld(t, hello)
 	w.plane.cfg.Passthrough = true
-	if res, _ := w.do("GET", "https://other.example/any/path", "", "Authorization", "Bearer its-own"); res.StatusCode != 200 || w.last().Event != audit.EventSandboxPassthrough {
+	if res, _ := w.do("GET", "https://other.example/any/path", "", "Authorization",
+		"Bearer its-own"); res.StatusCode != 200 || w.last().Event != audit.EventSandboxPassthrough {
 		t.Errorf("got %d, %s", res.StatusCode, w.last().Event)
 	}
 	if got := w.requests()[0].Header.Get("Authorization"); got != "Bearer its-own" {
@@ -679,9 +708,11 @@ func TestATruncatedAnswerIsNoCleanEnd(t *testing.T) {
 	}
 }
 
-func TestAnUpgradeNobodyDeclaredIsRefused(t *testing.T) {
+func TestAnUndeclaredUpgradeIsDenied(t *testing.T) {
 	w := newWorld(t, hello)
-	got := w.raw("api.good.example", "GET /v1/echo HTTP/1.1\r\nHost: api.good.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x\r\n\r\nGET / HTTP/1.0\r\n\r\n")
+	got := w.raw("api.good.example",
+		"GET /v1/echo HTTP/1.1\r\nHost: api.good.example\r\nConnection: Upgrade\r\nUpgrade: "+
+			"websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x\r\n\r\nGET / HTTP/1.0\r\n\r\n")
 	if !strings.HasPrefix(got, "HTTP/1.1 426") || len(w.requests()) != 0 {
 		t.Errorf("got %.80q, %d requests left", got, len(w.requests()))
 	}

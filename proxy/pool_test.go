@@ -39,7 +39,8 @@ func keepLedger(t *testing.T, h2 bool, bound map[spec.FQN]Bound, more ...string)
 	protocols.SetHTTP1(!h2)
 	protocols.SetHTTP2(h2)
 	origin := &http.Server{ReadHeaderTimeout: time.Minute, Protocols: &protocols, Handler: led, ConnState: led.note,
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate,
+			error) {
 			return authority.Leaf(h.ServerName)
 		}}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -151,7 +152,8 @@ const (
 
 // tracker is the test connector's binding with this secret.
 func tracker(t *testing.T, secret string) map[spec.FQN]Bound {
-	return map[spec.FQN]Bound{"github://acme/tracker": {Binding: "bearer/tracker/test", Credential: credentialOf(t, "", secret)}}
+	return map[spec.FQN]Bound{"github://acme/tracker": {Binding: "bearer/tracker/test",
+		Credential: credentialOf(t, "", secret)}}
 }
 
 var ways = map[string]struct {
@@ -171,7 +173,8 @@ func TestAConnectionCarriesOneValueOfACredential(t *testing.T) {
 			w, led := keepLedger(t, way.h2, tracker(t, oldSecret))
 			ask := func() {
 				t.Helper()
-				if res, body := w.do(way.method, "https://api.good.example/v1/items", way.body); res.StatusCode != 200 || body != "first\nsecond" {
+				if res, body := w.do(way.method, "https://api.good.example/v1/items", way.body); res.StatusCode != 200 ||
+					body != "first\nsecond" {
 					t.Fatalf("%d %q", res.StatusCode, body)
 				}
 			}
@@ -254,7 +257,8 @@ func TestThePoolIsTheValuesNotTheBindings(t *testing.T) {
 	w, led := keepLedger(t, false, tracker(t, oldSecret))
 	w.do("GET", "https://api.good.example/v1/items", "")
 	again := tracker(t, oldSecret)
-	again["github://acme/tracker"] = Bound{Binding: "bearer/tracker/other", Credential: again["github://acme/tracker"].Credential}
+	again["github://acme/tracker"] = Bound{Binding: "bearer/tracker/other",
+		Credential: again["github://acme/tracker"].Credential}
 	w.bind(again)
 	w.do("GET", "https://api.good.example/v1/items", "")
 	if conns, _ := led.of(oldSecret); len(conns) != 1 {

@@ -35,7 +35,8 @@ func (x *Exchange) attribute() {
 	if x.row.ConnectorFQN != "" || x.row.Host == "" {
 		return
 	}
-	t := spec.Target{Host: x.row.Host, Port: uint16(x.row.Port), Method: x.row.Method, Path: x.row.Path} //nolint:gosec // a port
+	port := uint16(x.row.Port) //nolint:gosec // it is one
+	t := spec.Target{Host: x.row.Host, Port: port, Method: x.row.Method, Path: x.row.Path}
 	if c := x.grants.Index.Naming(t); c != nil {
 		x.row.ConnectorFQN, x.row.ConnectorVersion = string(c.FQN), c.Version
 	}

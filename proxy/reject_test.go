@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,16 +34,13 @@ func TestARefusalThatWaitsHoldsNoHead(t *testing.T) {
 			authority: Authority{Host: "other.example", Port: 443}, scheme: "https", source: audit.SourceConnectTLS}
 		refused <- in.Answer(r)
 	}()
-	for end := time.Now().Add(time.Minute); len(w.plane.waiters) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("no refusal waits")
-		}
-	}
+	w.eventually(func() bool { return len(w.plane.waiters) > 0 })
 	cancel()
 	res := <-refused
 	defer res.Body.Close()
 	if len(r.Header) > 0 || r.RequestURI != "" || r.URL.Path != "" {
-		t.Errorf("a refusal that waits keeps the header fields %v and %d bytes of target", len(r.Header), len(r.RequestURI)+len(r.URL.Path))
+		t.Errorf("a refusal that waits keeps the header fields %v and %d bytes of target", len(r.Header),
+			len(r.RequestURI)+len(r.URL.Path))
 	}
 	if res.StatusCode != http.StatusForbidden {
 		t.Errorf("it was answered with %d", res.StatusCode)
@@ -163,7 +161,7 @@ func TestAnAnswerIsNotReadAheadOfItsClient(t *testing.T) {
 		before := int64(-1)
 		for now := sent.Load(); now != before; now = sent.Load() { // until it stands still
 			before = now
-			time.Sleep(300 * time.Millisecond)
+			<-time.After(300 * time.Millisecond)
 		}
 		if h2 && before > 1<<20 {
 			t.Errorf("the origin has sent %d KiB to a client that reads nothing", before>>10)
@@ -174,43 +172,32 @@ func TestAnAnswerIsNotReadAheadOfItsClient(t *testing.T) {
 		cancel()
 		_ = res.Body.Close()
 		<-ended
-		for end := time.Now().Add(time.Minute); w.plane.budget.Used() > 0; time.Sleep(time.Millisecond) {
-			if tr.CloseIdleConnections(); time.Now().After(end) {
-				t.Fatalf("%d bytes are held when all is over", w.plane.budget.Used())
-			}
-		}
+		w.eventually(func() bool { tr.CloseIdleConnections(); return w.plane.budget.Used() == 0 })
 	}
 }
 
-// An exchange that is shed says so in its row.
+// An exchange that is shed has the reason in its row.
 func TestAnExchangeThatIsShedIsRecordedAsSuch(t *testing.T) {
-	w := newWorldWith(t, false, func(cfg *Config) { cfg.Limits.Memory = 512 << 10 }, func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v1/echo" {
-			return
-		}
-		for r.Context().Err() == nil {
-			if _, err := rw.Write(make([]byte, 16<<10)); err != nil {
+	w := newWorldWith(t, false, func(cfg *Config) { cfg.Limits.Memory = 512 << 10 },
+		func(rw http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/echo" {
 				return
 			}
-		}
-	})
+			for r.Context().Err() == nil {
+				if _, err := rw.Write(make([]byte, 16<<10)); err != nil {
+					return
+				}
+			}
+		})
 	for range 12 {
 		conn := w.tunnel("api.good.example")
 		defer conn.Close()
 		_, err := io.WriteString(conn, "GET /v1/echo HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
 		must(t, err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		for _, row := range w.rows() {
-			if Reason(row.Reason) == reasonMemory {
-				if row.Decision != "proxied" {
-					t.Errorf("the row says %+v", row)
-				}
-				return
-			}
-		}
-		if time.Now().After(end) {
-			t.Fatal("no row says that an exchange was shed")
-		}
+	isShed := func(row audit.Row) bool { return Reason(row.Reason) == reasonMemory }
+	rows := w.untilRows(func(rows []audit.Row) bool { return slices.ContainsFunc(rows, isShed) })
+	if row := rows[slices.IndexFunc(rows, isShed)]; row.Decision != audit.DecisionProxied {
+		t.Errorf("the row is %+v", row)
 	}
 }

@@ -70,9 +70,11 @@ func TestARequestReachesAnUpstreamThatDiesAtMostOnceUnlessIdempotent(t *testing.
 		status             int
 		reads              int64
 	}{
-		"POST":                         {"POST", "/v1/items", "x", nil, 502, 1},
-		"POST with a key":              {"POST", "/v1/items", "x", []string{"Idempotency-Key", "k", "X-Idempotency-Key", "k"}, 502, 1},
-		"empty POST with a key":        {"POST", "/v1/items", "", []string{"Idempotency-Key", "k", "X-Idempotency-Key", "k"}, 502, 1},
+		"POST": {"POST", "/v1/items", "x", nil, 502, 1},
+		"POST with a key": {"POST", "/v1/items", "x",
+			[]string{"Idempotency-Key", "k", "X-Idempotency-Key", "k"}, 502, 1},
+		"empty POST with a key": {"POST", "/v1/items", "",
+			[]string{"Idempotency-Key", "k", "X-Idempotency-Key", "k"}, 502, 1},
 		"GET, not idempotent":          {"GET", "/v1/items/7", "", nil, 502, 1},
 		"GET, not idempotent, key":     {"GET", "/v1/items/7", "", []string{"X-Idempotency-Key", "k"}, 502, 1},
 		"GET that declares idempotent": {"GET", "/v1/items", "", nil, 200, 2},
@@ -88,7 +90,8 @@ func TestARequestReachesAnUpstreamThatDiesAtMostOnceUnlessIdempotent(t *testing.
 			if c.body != "" {
 				first, path = "first", ""
 			}
-			if res, body := w.do(map[bool]string{true: "GET", false: "POST"}[first == ""], "https://api.good.example/v1/items"+path, first); body != "ok" {
+			if res, body := w.do(map[bool]string{true: "GET", false: "POST"}[first == ""],
+				"https://api.good.example/v1/items"+path, first); body != "ok" {
 				t.Fatalf("the first request: %d %q", res.StatusCode, body)
 			}
 			res, body := w.do(c.method, "https://api.good.example"+c.path, c.body, c.header...)
@@ -104,7 +107,8 @@ func TestARequestReachesAnUpstreamThatDiesAtMostOnceUnlessIdempotent(t *testing.
 
 func TestAHostAllowedAsItIsTakesEveryPath(t *testing.T) {
 	w := newWorld(t, hello)
-	for _, path := range []string{"/@scope%2fname", "/pool/main/f/foo_1.2%7erc1.deb", "/a;b=c/d", "/x?a=1;b=2", "//double//slash/", "/a/../b"} {
+	for _, path := range []string{"/@scope%2fname", "/pool/main/f/foo_1.2%7erc1.deb", "/a;b=c/d", "/x?a=1;b=2",
+		"//double//slash/", "/a/../b"} {
 		got := w.raw("plain.good.example", "GET "+path+" HTTP/1.1\r\nHost: plain.good.example\r\nConnection: close\r\n\r\n")
 		if !strings.HasPrefix(got, "HTTP/1.1 200") {
 			t.Errorf("%s: %.200q", path, got)

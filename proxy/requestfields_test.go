@@ -45,7 +45,8 @@ var accepted = strings.Fields(`
 	Content-Range Content-Digest Repr-Digest Digest
 	Content-Md5 If-Match If-None-Match If-Modified-Since If-Unmodified-Since Last-Event-Id Cache-Control Pragma Traceparent
 	Tracestate User-Agent Date Sec-Ch-Ua
-	Sec-Ch-Ua-Mobile Sec-Ch-Ua-Platform Sec-Fetch-Dest Sec-Fetch-Mode Sec-Fetch-Site Sec-Fetch-User X-Declared Acme-One Acme-Two_three Session_id`)
+	Sec-Ch-Ua-Mobile Sec-Ch-Ua-Platform Sec-Fetch-Dest Sec-Fetch-Mode Sec-Fetch-Site Sec-Fetch-User
+	X-Declared Acme-One Acme-Two_three Session_id`)
 
 func TestACredentialedOperationTakesAcceptedAndDeclaredFieldsOnly(t *testing.T) {
 	for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
@@ -98,8 +99,10 @@ func (w *world) rowsName(dropped []string) {
 
 func TestNoSpellingOfAFieldPassesForAnother(t *testing.T) {
 	w := newWorld(t, hello)
-	head := "POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nConnection: close, x-nominated\r\nContent-Length: 0\r\naCCEPT: text/a\r\nACCEPT: text/b\r\nx-DECLARED: yes\r\n" +
-		"SUDO: CANARY\r\nsudo: CANARY\r\nSuDo: CANARY\r\nx-forwarded-host: CANARY\r\nX-FORWARDED-HOST: CANARY\r\nx.forwarded.host: CANARY\r\n" +
+	head := "POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nConnection: close, x-nominated\r\nContent-Length: " +
+		"0\r\naCCEPT: text/a\r\nACCEPT: text/b\r\nx-DECLARED: yes\r\n" +
+		"SUDO: CANARY\r\nsudo: CANARY\r\nSuDo: CANARY\r\nx-forwarded-host: CANARY\r\nX-FORWARDED-HOST: " +
+		"CANARY\r\nx.forwarded.host: CANARY\r\n" +
 		"X-Nominated: CANARY\r\nauthorization: Bearer CANARY\r\nAUTHORIZATION: Bearer CANARY\r\n" + strings.Repeat("n", 200) +
 		": CANARY\r\n\r\n"
 	if got := w.raw("api.good.example", head); !strings.HasPrefix(got, "HTTP/1.1 200") {
@@ -117,7 +120,8 @@ func TestNoSpellingOfAFieldPassesForAnother(t *testing.T) {
 func TestTrailersOfARequestAreNotSent(t *testing.T) {
 	w := newWorld(t, hello)
 	got := w.raw("api.good.example",
-		"POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: X-Declared, Sudo\r\n\r\n"+
+		"POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nConnection: close\r\nTransfer-Encoding: "+
+			"chunked\r\nTrailer: X-Declared, Sudo\r\n\r\n"+
 			"1\r\nx\r\n0\r\nX-Declared: CANARY\r\nSudo: CANARY\r\nX-Real-Ip: CANARY\r\n\r\n")
 	seen := w.requests()
 	if len(seen) == 0 { // refusing them is as good

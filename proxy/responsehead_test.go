@@ -81,7 +81,8 @@ func TestAHeadOfTwoReadingsIsRefusedOnEveryWay(t *testing.T) {
 
 // With a credential and without, since it is the connection that suffers.
 func TestAFramingFieldWithAnOddNameIsRefused(t *testing.T) {
-	for _, field := range []string{"Content-Length : 5", "Transfer-Encoding : chunked", "Transfer-Encoding\t: chunked", "Content_Length: 5", "transfer-encoding\xa0: chunked"} {
+	for _, field := range []string{"Content-Length : 5", "Transfer-Encoding : chunked", "Transfer-Encoding\t: chunked",
+		"Content_Length: 5", "transfer-encoding\xa0: chunked"} {
 		w, s := speak(t, func(c *Config) {
 			c.Upstream.Resolve["plain.good.example:443"] = c.Upstream.Resolve["api.good.example:443"]
 		},

@@ -22,7 +22,7 @@ type silences struct {
 	first, last uint16 // the lowest and the highest port
 }
 
-// silent records that a client connected to a and sent no request. A client's own
+// recordSilent records that a client connected to a and sent no request. A client's own
 // CONNECT alone is no request and has no row.
 func (p *Plane) recordSilent(listener Listener, a Authority) {
 	switch {

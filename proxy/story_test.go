@@ -49,7 +49,8 @@ func TestExchanges(t *testing.T) {
 }
 
 // inputs are the sections that a story begins with; the others are what must happen.
-var inputs = []string{"session", "operation", "tunnel", "client", "client, on the same connection", "client over HTTP/2", "origin sends"}
+var inputs = []string{"session", "operation", "tunnel", "client", "client, on the same connection",
+	"client over HTTP/2", "origin sends"}
 
 // run does what a story's inputs say, and returns the story with what happened in its other sections.
 func run(t *testing.T, story *txtar.Archive) *txtar.Archive {
@@ -97,7 +98,7 @@ func run(t *testing.T, story *txtar.Archive) *txtar.Archive {
 	return happened
 }
 
-// noSecret fails the test when the sandbox or the audit log holds the credential, whatever the story says.
+// noSecret fails the test when the sandbox or the audit log holds the credential, whatever the story expects.
 func noSecret(t *testing.T, section, text string) {
 	t.Helper()
 	if strings.Contains(text, storySecret) {

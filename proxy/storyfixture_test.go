@@ -56,8 +56,9 @@ func newFixture(t *testing.T, session, operation string) *fixture {
 	f.roots.AddCert(mitm.Root())
 	f.log, err = audit.Open(f.path, audit.Options{})
 	check(t, err)
-	cfg := proxy.Config{Session: "01STORY", Token: storyToken, CA: mitm, Audit: f.log, Passthrough: set["egress"] == "passthrough",
-		Upstream: upstream.Options{Roots: f.origin.roots, Resolve: f.origin.pins()}}
+	cfg := proxy.Config{Session: "01STORY", Token: storyToken, CA: mitm, Audit: f.log,
+		Passthrough: set["egress"] == "passthrough",
+		Upstream:    upstream.Options{Roots: f.origin.roots, Resolve: f.origin.pins()}}
 	f.plane, err = proxy.New(cfg)
 	check(t, err)
 	f.grant(set, operation)
@@ -157,7 +158,7 @@ func rowText(t *testing.T, r audit.Row) string {
 	return strings.Join(parts, " ") + "\n"
 }
 
-// send sends what a client section says, in a tunnel of its own unless how says otherwise, and returns what came.
+// send sends what a client section holds, in a tunnel of its own unless how names another, and returns what came.
 func (f *fixture) send(how, tunnel, text string) string {
 	f.t.Helper()
 	set := settings(f.t, tunnel, "CONNECT", "SNI", "TLS", "Host", "Proxy-Authorization")
@@ -204,7 +205,8 @@ func (f *fixture) dial(ctx context.Context, set map[string]string, host string) 
 	_, err = io.WriteString(conn, head+"\r\n")
 	check(f.t, err)
 	var answer bytes.Buffer
-	res, err := http.ReadResponse(bufio.NewReader(io.TeeReader(f.reader, &answer)), &http.Request{Method: http.MethodConnect})
+	res, err := http.ReadResponse(bufio.NewReader(io.TeeReader(f.reader, &answer)),
+		&http.Request{Method: http.MethodConnect})
 	check(f.t, err)
 	if res.StatusCode != http.StatusOK {
 		return "[in response to CONNECT]\n" + readResponse(bufio.NewReader(io.MultiReader(&answer, f.reader)), "GET")
@@ -214,7 +216,8 @@ func (f *fixture) dial(ctx context.Context, set map[string]string, host string) 
 	}
 	name, _, err := net.SplitHostPort(target)
 	check(f.t, err)
-	client := tls.Client(conn, &tls.Config{RootCAs: f.roots, ServerName: cmp.Or(set["SNI"], name), MinVersion: tls.VersionTLS12,
+	client := tls.Client(conn, &tls.Config{RootCAs: f.roots, ServerName: cmp.Or(set["SNI"], name),
+		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"}, InsecureSkipVerify: set["SNI"] != ""})
 	if err := client.HandshakeContext(ctx); err != nil {
 		return "[the TLS handshake failed]\n"

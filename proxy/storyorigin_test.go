@@ -158,7 +158,7 @@ func write(t *testing.T, conn net.Conn, text string) string {
 	}
 	for _, piece := range pieces {
 		if _, err := io.WriteString(conn, piece); err != nil {
-			break // the plane may have hung up: what it sent says why
+			break // the plane may have hung up: what it sent has the reason
 		}
 	}
 	first, _, _ := strings.Cut(head, " ")
@@ -193,7 +193,8 @@ func readResponse(in *bufio.Reader, method string) string {
 		if err != nil {
 			return text + "[the connection is closed]\n"
 		}
-		res, err := http.ReadResponse(bufio.NewReader(io.MultiReader(strings.NewReader(head), in)), &http.Request{Method: method})
+		res, err := http.ReadResponse(bufio.NewReader(io.MultiReader(strings.NewReader(head), in)),
+			&http.Request{Method: method})
 		if err != nil {
 			return text + lines(head) + "[this is no response]\n"
 		}

@@ -35,8 +35,10 @@ func chainOf(t *testing.T, links ...link) (tls.Certificate, *x509.Certificate) {
 	var issuerKey crypto.Signer
 	for i, l := range links {
 		template := &x509.Certificate{
-			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: []string{"root", "between", "leaf"}[i]}, SignatureAlgorithm: l.by,
-			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: []string{"root", "between", "leaf"}[i]},
+			SignatureAlgorithm: l.by,
+			NotBefore:          time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+			KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 			BasicConstraintsValid: true, IsCA: i < len(links)-1, DNSNames: []string{"api.good.example"},
 		}
 		if issuer == nil {
@@ -125,7 +127,8 @@ func TestAWeakChainGetsNothingOnAnyWay(t *testing.T) {
 
 		oidP256, oidP192  = []byte{0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7}, []byte{0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 1}
 		oidECKey, oidDSA  = []byte{0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1}, []byte{0x2a, 0x86, 0x48, 0xce, 0x38, 4, 1}
-		oidSHA256, oidMD5 = []byte{0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, 11}, []byte{0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, 4}
+		oidSHA256, oidMD5 = []byte{0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, 11},
+			[]byte{0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, 4}
 	)
 	for name, c := range map[string]struct {
 		links    []link
@@ -146,7 +149,8 @@ func TestAWeakChainGetsNothingOnAnyWay(t *testing.T) {
 		"RSA-2048 throughout":   {links: []link{{key: rsa2048}, {key: rsa2048}, {key: rsa2048}}, fine: true},
 		"P-384 and P-256":       {links: []link{{key: p384}, {key: p384}, {key: p256}}, fine: true},
 		"Ed25519":               {links: []link{{key: edwards}, {key: edwards}, {key: edwards}}, fine: true},
-		"SHA-1 on the root":     {links: []link{{key: rsa2048, by: x509.SHA1WithRSA}, {key: rsa2048}, {key: p256}}, fine: true},
+		"SHA-1 on the root": {links: []link{{key: rsa2048, by: x509.SHA1WithRSA}, {key: rsa2048}, {key: p256}},
+			fine: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chain, root := chainOf(t, c.links...)
@@ -154,7 +158,8 @@ func TestAWeakChainGetsNothingOnAnyWay(t *testing.T) {
 				chain = patched(t, chain, c.from, c.to)
 			}
 			for _, alpn := range []string{"http/1.1", "h2"} {
-				w, sent := presenting(t, root, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{chain}, NextProtos: []string{alpn}})
+				w, sent := presenting(t, root, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{chain},
+					NextProtos: []string{alpn}})
 				for way, ask := range upstreamWays {
 					status, body := ask(w)
 					_, why := reason(t, body)
@@ -164,7 +169,8 @@ func TestAWeakChainGetsNothingOnAnyWay(t *testing.T) {
 						}
 						break
 					}
-					if status != 502 || why != reasonTLSUpstream || w.last().Event != audit.EventProxyRejected || Reason(w.last().Reason) != reasonTLSUpstream {
+					if status != 502 || why != reasonTLSUpstream || w.last().Event != audit.EventProxyRejected ||
+						Reason(w.last().Reason) != reasonTLSUpstream {
 						t.Errorf("%s, %s: %d %s", way, alpn, status, body)
 					}
 					if bytes.Contains([]byte(body), []byte("x509")) {

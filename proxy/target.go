@@ -9,12 +9,12 @@ import (
 
 // target makes the target of a request under its authority, or a denial. It
 // never repairs: the bytes that it accepts are the bytes that are judged, sent
-// and written down. raw is the request target as it came.
+// and recorded. raw is the request target as it came.
 //
-// doubt says what in the target two servers might read differently, "" when
-// it is canonical. Only a host that is allowed as it is may get one in doubt:
-// where every path is allowed there is nothing to be led around, and real
-// clients send such (npm an encoded slash, apt an escaped tilde).
+// doubt is what in the target two servers might read differently, "" when it is
+// canonical. Only a host that is allowed with all its paths may get such a
+// target: no rule about paths can be evaded there, and real clients send them
+// (npm an encoded slash, apt an escaped tilde).
 func target(a Authority, scheme, method, raw, host string) (t spec.Target, doubt string, d *Denial) {
 	path, absolute, ok := originForm(raw, scheme)
 	if !ok {
@@ -42,8 +42,8 @@ func target(a Authority, scheme, method, raw, host string) (t spec.Target, doubt
 
 const maxPath = 4096
 
-// originForm takes "/path?query", or the absolute form of the same scheme
-// (RFC 9112 section 3.2.2) apart into its authority and the rest.
+// originForm splits a request target into path and query, and the authority where
+// it is in the absolute form of the same scheme (RFC 9112 section 3.2.2).
 func originForm(raw, scheme string) (path, authority string, ok bool) {
 	if strings.HasPrefix(raw, "/") {
 		return raw, "", true
@@ -62,8 +62,8 @@ func originForm(raw, scheme string) (path, authority string, ok bool) {
 	return rest[i:], rest[:i], i > 0
 }
 
-// ambiguous says what in an escaped path two servers might read differently,
-// "" when nothing. See SECURITY cases PTH-*: dot segments in any spelling,
+// ambiguous returns what in an escaped path two servers might read differently,
+// "" when there is nothing. See SECURITY cases PTH-*: dot segments in any spelling,
 // empty segments, encoded slashes, backslashes, NULs and control characters,
 // path parameters that hide dots, broken or double escapes, escapes of
 // characters that need none.
@@ -117,8 +117,8 @@ func ambiguousSegment(s string) string {
 	return ""
 }
 
-// overlong reports escapes that do not decode to valid UTF-8, overlong forms
-// such as %c0%ae among them.
+// overlong reports whether the escapes of s do not decode to valid UTF-8; overlong
+// forms such as %c0%ae are among those.
 func overlong(s string) bool {
 	if strings.IndexByte(s, '%') < 0 {
 		return false
@@ -157,7 +157,7 @@ func unhex(c byte) byte {
 	return c - '0'
 }
 
-// plainPath is a refused target's path for the audit row: without the query,
+// plainPath returns a denied target's path for the audit row: without the query,
 // up to the first character that is not plain.
 func plainPath(raw string) string {
 	if i := strings.Index(raw, "://"); i >= 0 {

@@ -12,13 +12,18 @@ func TestAPathThatCouldBeReadInTwoWaysIsNamed(t *testing.T) {
 		needless, utf8          = "needs no escape", "not UTF-8"
 	)
 	for path, want := range map[string]string{
-		"": "begin with a slash", "v1": "begin with a slash", "/..": dot, "/.": dot, "/a/../b": dot, "/a/./b": dot, "//a": empty, "/a//b": empty, "///": empty,
-		`/a\b`: odd, "/a;b": odd, "/a#b": odd, "/a|b": odd, "/a^b": odd, "/a`b": odd, "/a{b": odd, "/a}b": odd, "/a<b": odd, "/a>b": odd, `/a"b`: odd, "/a b": odd, "/a\tb": odd, "/a\x7fb": odd, "/\xc3\xa4": odd,
+		"": "begin with a slash", "v1": "begin with a slash", "/..": dot, "/.": dot, "/a/../b": dot, "/a/./b": dot,
+		"//a": empty, "/a//b": empty, "///": empty,
+		`/a\b`: odd, "/a;b": odd, "/a#b": odd, "/a|b": odd, "/a^b": odd, "/a`b": odd, "/a{b": odd, "/a}b": odd,
+		"/a<b": odd, "/a>b": odd, `/a"b`: odd, "/a b": odd, "/a\tb": odd, "/a\x7fb": odd, "/\xc3\xa4": odd,
 		"/a%": broken, "/a%2": broken, "/a%zz": broken, "/a%2g": broken,
-		"/a%00": control, "/a%0d%0a": control, "/a%1f": control, "/a%7F": control, "/a%2fb": slash, "/a%2Fb": slash, "/a%5cb": slash, "/a%25": percent, "/a%252e": percent,
-		"/%2e%2e": needless, "/%2E": needless, "/%41": needless, "/%7a": needless, "/%30": needless, "/a%2d": needless, "/a%5f": needless, "/a%7e": needless,
+		"/a%00": control, "/a%0d%0a": control, "/a%1f": control, "/a%7F": control, "/a%2fb": slash, "/a%2Fb": slash,
+		"/a%5cb": slash, "/a%25": percent, "/a%252e": percent,
+		"/%2e%2e": needless, "/%2E": needless, "/%41": needless, "/%7a": needless, "/%30": needless, "/a%2d": needless,
+		"/a%5f": needless, "/a%7e": needless,
 		"/%c0%ae": utf8, "/%e0%80%ae": utf8, "/a%ff": utf8,
-		"/": "", "/a": "", "/a/": "", "/...": "", "/a.b": "", "/a%20b": "", "/a%3fb": "", "/a%23b": "", "/%c3%a4": "", "/a:b@c!$&'()*+,=~": "", "/.a": "",
+		"/": "", "/a": "", "/a/": "", "/...": "", "/a.b": "", "/a%20b": "", "/a%3fb": "", "/a%23b": "", "/%c3%a4": "",
+		"/a:b@c!$&'()*+,=~": "", "/.a": "",
 	} {
 		got := ambiguous(path)
 		if want == "" && got != "" || !strings.Contains(got, want) {
@@ -69,7 +74,8 @@ func TestATargetIsItsTunnels(t *testing.T) {
 
 func TestARefusedPathIsWrittenUpToItsFirstOddCharacter(t *testing.T) {
 	for raw, want := range map[string]string{
-		"/v1/items?q=secret": "/v1/items", "/v1/%zz": "/v1/", "https://h/a b": "/a", "https://h?q": "", "/a\nb": "/a", "/" + strings.Repeat("a", 5000): "/" + strings.Repeat("a", maxPath-1),
+		"/v1/items?q=secret": "/v1/items", "/v1/%zz": "/v1/", "https://h/a b": "/a", "https://h?q": "",
+		"/a\nb": "/a", "/" + strings.Repeat("a", 5000): "/" + strings.Repeat("a", maxPath-1),
 	} {
 		if got := plainPath(raw); got != want {
 			t.Errorf("plainPath(%.40q) = %.40q, want %.40q", raw, got, want)

@@ -91,7 +91,8 @@ func clientHello(c net.Conn) (helloRead, error) {
 		name = h.ServerName
 		return nil, errHelloRead
 	}
-	err := tls.Server(rec, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: read}).Handshake() //nolint:noctx // the caller has set a deadline
+	server := tls.Server(rec, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: read})
+	err := server.Handshake() //nolint:noctx // the caller has set a deadline
 	if !errors.Is(err, errHelloRead) {
 		return helloRead{}, err
 	}

@@ -21,7 +21,8 @@ func (w *world) pinned(host, sni string) (*tls.Conn, error) {
 	must(w.t, err)
 	w.t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\nProxy-Authorization: Basic %s\r\n\r\n", host, host, base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
+	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\nProxy-Authorization: Basic %s\r\n\r\n", host, host,
+		base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
 	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 1), &http.Request{Method: http.MethodConnect})
 	must(w.t, err)
 	if res.StatusCode != 200 {
@@ -47,7 +48,8 @@ func TestATunnelHostIsNotDecryptedAndIsWrittenDown(t *testing.T) {
 	}
 	_ = secure.Close()
 	w.eventually(func() bool { return len(w.rows()) > 1 })
-	if first := w.rows()[0]; first.Event != audit.EventProxyStarted || first.Fields["request_id"] != w.last().Fields["request_id"] {
+	if first := w.rows()[0]; first.Event != audit.EventProxyStarted ||
+		first.Fields["request_id"] != w.last().Fields["request_id"] {
 		t.Errorf("the row of its beginning is %+v", first)
 	}
 	r := w.last()
@@ -58,7 +60,10 @@ func TestATunnelHostIsNotDecryptedAndIsWrittenDown(t *testing.T) {
 }
 
 func TestATunnelHostIsOnlyThatHost(t *testing.T) {
-	w := newWorldWith(t, false, func(c *Config) { c.TLSPassthrough = []string{"other.example:443", "api.good.example:443"} }, hello)
+	w := newWorldWith(t, false, func(c *Config) {
+		c.TLSPassthrough = []string{"other.example:443",
+			"api.good.example:443"}
+	}, hello)
 	if _, err := w.pinned("other.example", "api.good.example"); err == nil {
 		t.Error("another SNI passed")
 	}
@@ -66,7 +71,7 @@ func TestATunnelHostIsOnlyThatHost(t *testing.T) {
 	if len(w.requests()) > 0 {
 		t.Error("the origin heard of it")
 	}
-	// A connector names this one: it is decrypted, whatever the list says.
+	// A connector names this one: it is decrypted, whatever the list has.
 	_, err := w.pinned("api.good.example", "api.good.example")
 	if _, ok := err.(*tls.CertificateVerificationError); !ok {
 		t.Errorf("the handshake ended with %v, want one with the session's CA", err)

@@ -55,8 +55,8 @@ func (p *Plane) serveTunnel(ctx context.Context, client net.Conn, a Authority, l
 
 // serveTLS terminates the client's TLS and serves what is inside. The client's
 // SNI must be the tunnel's authority. A client that dialled a bare address, and
-// was redirected, says with it which name it means: the name is what the proxy
-// resolves, and the address is forgotten.
+// was redirected, names its host with it: the proxy resolves the name, and the
+// address is forgotten.
 func (p *Plane) serveTLS(ctx context.Context, conn *prefixedConn, h *tunnelHandler) {
 	h.scheme, h.source = "https", audit.SourceConnectTLS
 	cfg := p.tls.Clone()

@@ -14,8 +14,8 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// asksForUpgrade reports a request that wants to leave HTTP for a WebSocket
-// or something else. An h2c offer (RFC 7540 section 3.2) is only dropped.
+// asksForUpgrade reports whether the request asks to leave HTTP for a WebSocket or
+// something else. An h2c offer (RFC 7540 section 3.2) is only dropped.
 func (x *Exchange) asksForUpgrade() bool {
 	return wire.HasToken(x.request.Header, "Connection", "upgrade") && x.request.Header.Get("Upgrade") != "" &&
 		!wire.HasToken(x.request.Header, "Upgrade", "h2c") && x.request.Method == http.MethodGet
@@ -27,7 +27,8 @@ func (x *Exchange) admitUpgrade() *Denial {
 	h := x.request.Header
 	key, err := base64.StdEncoding.DecodeString(h.Get("Sec-Websocket-Key"))
 	switch {
-	case x.row.Source == audit.SourceForwardHTTP, x.request.ProtoMajor != 1, len(h["Upgrade"]) != 1 || !strings.EqualFold(h["Upgrade"][0], "websocket"):
+	case x.row.Source == audit.SourceForwardHTTP, x.request.ProtoMajor != 1, len(h["Upgrade"]) != 1 ||
+		!strings.EqualFold(h["Upgrade"][0], "websocket"):
 		return deny(reasonUpgrade, "the only upgrade that is relayed is that to a WebSocket, inside a tunnel")
 	case len(h["Sec-Websocket-Version"]) != 1 || h["Sec-Websocket-Version"][0] != "13":
 		return deny(reasonUpgrade, "the WebSocket's version is not 13")
@@ -39,7 +40,7 @@ func (x *Exchange) admitUpgrade() *Denial {
 	return nil
 }
 
-// switched makes the answer one that relays, when it is written.
+// switched returns the response with a body that relays, when it is written.
 func (x *Exchange) switched(res *http.Response) *http.Response {
 	x.row.Event, x.row.Decision = audit.EventProxyProxied, audit.DecisionUpgrade
 	if x.match.Operation == nil {
@@ -49,14 +50,14 @@ func (x *Exchange) switched(res *http.Response) *http.Response {
 	return res
 }
 
-// upgraded is the body of an answer that switched protocols.
+// upgraded is the body of a response that switched protocols.
 type upgraded struct {
 	io.ReadWriteCloser
 	x *Exchange
 }
 
-// serve takes the client's connection over and relays until it is over: one
-// side ends it, or the session does, or what granted it is granted no more.
+// serve takes over the client's connection and relays until one side ends it, the
+// session does, or its grant is withdrawn.
 func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 	x := u.x
 	relay := &websocket.Relay{Upstream: u.ReadWriteCloser}
@@ -108,8 +109,8 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 	<-watched
 }
 
-// watch ends the relay when the session ends, when it must make room, or when a change of the grants
-// takes away what the relay stands on.
+// watch ends the relay when the session ends, when it must free memory, or when a
+// change of the grants withdraws what the relay was allowed by.
 func (x *Exchange) watch(relay *websocket.Relay, over, shed <-chan struct{}) {
 	g := x.grants
 	for {
@@ -134,7 +135,7 @@ func (x *Exchange) watch(relay *websocket.Relay, over, shed <-chan struct{}) {
 	}
 }
 
-// stillGranted reports whether g would let the exchange begin as it did.
+// stillGranted reports whether g allows the exchange with the same credential.
 func (x *Exchange) stillGranted(g *Grants) bool {
 	op := x.match.Operation
 	if op == nil { // passthrough
@@ -151,7 +152,7 @@ func (x *Exchange) stillGranted(g *Grants) bool {
 	return x.grants.Bound[fqn].Binding == g.Bound[fqn].Binding && x.grants.keys[fqn] == g.keys[fqn]
 }
 
-// switchHead is the client's 101.
+// switchHead returns the head of the 101 for the client.
 func switchHead(h http.Header) []byte {
 	out := []byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
 	for name, values := range h {

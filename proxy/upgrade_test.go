@@ -16,7 +16,7 @@ import (
 )
 
 // live answers a handshake and then repeats the payload of each frame, which
-// it finds masked, and on "who" tells the Authorization in two pieces.
+// it finds masked, and on "who" sends the Authorization in two pieces.
 func live(rw http.ResponseWriter, r *http.Request) {
 	auth := r.Header.Get("Authorization")
 	conn, rest, err := rw.(http.Hijacker).Hijack()
@@ -24,7 +24,8 @@ func live(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\nX-Echo: %s\r\nSet-Cookie: sid=1\r\n\r\n",
+	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: "+
+		"Upgrade\r\nSec-WebSocket-Accept: %s\r\nX-Echo: %s\r\nSet-Cookie: sid=1\r\n\r\n",
 		modify.AcceptKey(r.Header.Get("Sec-WebSocket-Key")), auth)
 	for {
 		var h [6]byte
@@ -48,8 +49,10 @@ func live(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-const handshake = "GET /v1/live HTTP/1.1\r\nHost: api.good.example\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n" +
-	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: permessage-deflate\r\n" +
+const handshake = "GET /v1/live HTTP/1.1\r\nHost: api.good.example\r\nConnection: keep-alive, Upgrade\r\nUpgrade: " +
+	"websocket\r\n" +
+	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: " +
+	"permessage-deflate\r\n" +
 	"Sec-WebSocket-Protocol: realtime, my-api-key.ATTACKER\r\n\r\n"
 
 func (w *world) websocket() (*tls.Conn, *bufio.Reader, *http.Response) {
@@ -102,10 +105,12 @@ func TestADeclaredWebSocketIsInjectedRelayedAndScrubbed(t *testing.T) {
 	if res.StatusCode != 101 || res.Header.Get("Sec-WebSocket-Accept") != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" {
 		t.Fatalf("got %d %v", res.StatusCode, res.Header)
 	}
-	if got := res.Header.Get("X-Echo"); got != "Bearer "+strings.Repeat("*", len(testSecret)) || res.Header.Get("Set-Cookie") != "" {
+	if got := res.Header.Get("X-Echo"); got != "Bearer "+strings.Repeat("*", len(testSecret)) ||
+		res.Header.Get("Set-Cookie") != "" {
 		t.Errorf("the head of the 101 holds %v", res.Header)
 	}
-	if rows := w.rows(); rows[len(rows)-1].Event != audit.EventProxyStarted || rows[len(rows)-1].Decision != audit.DecisionUpgrade {
+	if rows := w.rows(); rows[len(rows)-1].Event != audit.EventProxyStarted ||
+		rows[len(rows)-1].Decision != audit.DecisionUpgrade {
 		t.Errorf("the handshake's row is %+v", rows[len(rows)-1])
 	}
 	sendText(t, conn, "hello")
@@ -117,15 +122,18 @@ func TestADeclaredWebSocketIsInjectedRelayedAndScrubbed(t *testing.T) {
 		t.Errorf("the told secret came as %q, want %q", got, want)
 	}
 	seen := w.requests()[0]
-	if got := seen.Header.Get("Sec-WebSocket-Protocol"); got != "realtime" || seen.Header.Get("Sec-WebSocket-Extensions") != "" {
-		t.Errorf("the origin was offered the protocols %q and the extensions %q", got, seen.Header.Get("Sec-WebSocket-Extensions"))
+	if got := seen.Header.Get("Sec-WebSocket-Protocol"); got != "realtime" ||
+		seen.Header.Get("Sec-WebSocket-Extensions") != "" {
+		t.Errorf("the origin was offered the protocols %q and the extensions %q", got,
+			seen.Header.Get("Sec-WebSocket-Extensions"))
 	}
 	if seen.Header.Get("Sec-WebSocket-Key") == "dGhlIHNhbXBsZSBub25jZQ==" {
 		t.Error("the client's own key reached the origin")
 	}
 	_ = conn.Close()
 	w.eventually(func() bool { r := w.last(); return r.Event == audit.EventProxyProxied })
-	if r := w.last(); r.Decision != audit.DecisionUpgrade || r.Status != 101 || r.Redactions < 2 || r.RequestBytes != 8 || r.ResponseBytes == 0 {
+	if r := w.last(); r.Decision != audit.DecisionUpgrade || r.Status != 101 || r.Redactions < 2 ||
+		r.RequestBytes != 8 || r.ResponseBytes == 0 {
 		t.Errorf("the outcome row is %+v", r)
 	}
 }
@@ -183,7 +191,7 @@ func TestBrokenFramesEndAWebSocket(t *testing.T) {
 	}
 }
 
-func TestAnUpgradeNobodyAskedForIsNotRelayed(t *testing.T) {
+func TestAnUnaskedUpgradeIsNotRelayed(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		conn, _, err := rw.(http.Hijacker).Hijack()
 		if err != nil {
@@ -194,7 +202,8 @@ func TestAnUpgradeNobodyAskedForIsNotRelayed(t *testing.T) {
 		if r.Header.Get("Upgrade") == "" {
 			protocol = "websocket" // for no key at all, and so with the right proof
 		}
-		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: %s\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\nRAW %s",
+		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: %s\r\nConnection: "+
+			"Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\nRAW %s",
 			protocol, modify.AcceptKey(r.Header.Get("Sec-WebSocket-Key")), r.Header.Get("Authorization"))
 	})
 	for _, path := range []string{"/v1/items", "/v1/live"} {
@@ -224,15 +233,16 @@ func TestAWebSocketIsAcceptedAsItWasOffered(t *testing.T) {
 		head   string
 		status int
 	}{
-		"plain":                 {right, 101},
-		"offered subprotocol":   {right + "Sec-WebSocket-Protocol: realtime\r\n", 101},
-		"extension":             {right + "Sec-WebSocket-Extensions: permessage-deflate\r\n", 502},
-		"unknown extension":     {right + "Sec-WebSocket-Extensions: x-mux\r\n", 502},
-		"other subprotocol":     {right + "Sec-WebSocket-Protocol: chat\r\n", 502},
-		"withheld subprotocol":  {right + "Sec-WebSocket-Protocol: my-api-key.ATTACKER\r\n", 502},
-		"two subprotocols":      {right + "Sec-WebSocket-Protocol: realtime\r\nSec-WebSocket-Protocol: realtime\r\n", 502},
-		"list of subprotocols":  {right + "Sec-WebSocket-Protocol: realtime, chat\r\n", 502},
-		"key of another":        {"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nX: %s\r\n", 502},
+		"plain":                {right, 101},
+		"offered subprotocol":  {right + "Sec-WebSocket-Protocol: realtime\r\n", 101},
+		"extension":            {right + "Sec-WebSocket-Extensions: permessage-deflate\r\n", 502},
+		"unknown extension":    {right + "Sec-WebSocket-Extensions: x-mux\r\n", 502},
+		"other subprotocol":    {right + "Sec-WebSocket-Protocol: chat\r\n", 502},
+		"withheld subprotocol": {right + "Sec-WebSocket-Protocol: my-api-key.ATTACKER\r\n", 502},
+		"two subprotocols":     {right + "Sec-WebSocket-Protocol: realtime\r\nSec-WebSocket-Protocol: realtime\r\n", 502},
+		"list of subprotocols": {right + "Sec-WebSocket-Protocol: realtime, chat\r\n", 502},
+		"key of another": {"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " +
+			"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nX: %s\r\n", 502},
 		"no key":                {"Upgrade: websocket\r\nConnection: Upgrade\r\nX: %s\r\n", 502},
 		"two keys":              {right + "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n", 502},
 		"another protocol":      {"Upgrade: foo\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n", 502},
@@ -248,7 +258,8 @@ func TestAWebSocketIsAcceptedAsItWasOffered(t *testing.T) {
 					return
 				}
 				defer conn.Close()
-				fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\n"+c.head+"\r\n", modify.AcceptKey(r.Header.Get("Sec-WebSocket-Key")))
+				fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\n"+c.head+"\r\n",
+					modify.AcceptKey(r.Header.Get("Sec-WebSocket-Key")))
 				_, _ = io.Copy(io.Discard, conn)
 				close(gone)
 			})
@@ -260,7 +271,8 @@ func TestAWebSocketIsAcceptedAsItWasOffered(t *testing.T) {
 				return
 			}
 			body, _ := io.ReadAll(res.Body)
-			if class, why := reason(t, string(body)); class != "response_unsafe" || why != reasonSwitch || Reason(w.last().Reason) != reasonSwitch {
+			if class, why := reason(t, string(body)); class != "response_unsafe" || why != reasonSwitch ||
+				Reason(w.last().Reason) != reasonSwitch {
 				t.Errorf("refused with %s, the row says %s", body, w.last().Reason)
 			}
 			<-gone // the upstream connection is closed

@@ -56,7 +56,6 @@ var unclean = map[string]string{
 	"e2e/seal/testdata/rootless.sh":        "lines",
 	"e2e/standin":                          "lines",
 	"examples/connectors/github/README.md": "lines",
-	"proxy":                                "docs lines sleep words",
 	"proxy/opaque":                         "lines",
 	"proxy/scrub":                          "docs lines words",
 	"proxy/websocket":                      "docs lines",
