@@ -177,7 +177,7 @@ func (t *batchWriter) insert(rows []*Row) error {
 }
 
 // attest returns a *breach when the files of the database do not hold the row
-// that this process headValid. Pages that SQLite has in memory are not asked.
+// that this process committed last. Pages that SQLite has in memory are not asked.
 func (t *batchWriter) attest() error {
 	return t.conn.Raw(func(any) error {
 		if err := run(t.shrink, nil); err != nil {

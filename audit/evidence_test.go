@@ -40,7 +40,7 @@ func manipulations() []manipulation {
 		{"cut and filled up", func(t *testing.T, home, _ string) {
 			path := filepath.Join(home, database)
 			execSQL(t, path, "DELETE FROM events WHERE seq > 18")
-			dir := t.TempDir() // a writer elsewhere, which headValid no head
+			dir := t.TempDir() // a writer elsewhere, which has no head
 			copyFile(t, path, filepath.Join(dir, database))
 			l := openSession(t, filepath.Join(dir, database), "forger")
 			for i := range 9 {

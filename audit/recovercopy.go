@@ -77,7 +77,7 @@ func (r *recovery) report(ctx context.Context, tx *sql.Tx) error {
 }
 
 // lost counts the numbers that no row has, up to the newest one that
-// audit.head, the witness or the new log headValid, and returns that.
+// audit.head, the witness or the new log has, and returns that.
 func (r *recovery) lost(ctx context.Context, tx *sql.Tx) (newest int64, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT seq FROM events ORDER BY seq")
 	if err != nil {

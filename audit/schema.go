@@ -25,7 +25,7 @@ func (e *SchemaError) Error() string {
 	case len(e.Lacks) > 0:
 		return fmt.Sprintf("audit.db is of another version of aileron: it lacks the columns %s", strings.Join(e.Lacks, ", "))
 	case e.Version > schemaVersion:
-		return fmt.Sprintf("audit.db is of a newer aileron: its schema is %d, and this aileron headValid %d", e.Version, schemaVersion)
+		return fmt.Sprintf("audit.db is of a newer aileron: its schema is %d, and this aileron knows %d", e.Version, schemaVersion)
 	}
 	return "audit.db is of another version of aileron: it has columns that this one does not know"
 }

@@ -16,7 +16,7 @@ func TestADatabaseOfANewerAileronIsLeftAlone(t *testing.T) {
 		name, change, want string
 		readable           bool
 	}{
-		{"a higher version", "PRAGMA user_version = 2", "its schema is 2, and this aileron headValid 1", true},
+		{"a higher version", "PRAGMA user_version = 2", "its schema is 2, and this aileron knows 1", true},
 		{"one column more", "ALTER TABLE events ADD COLUMN tenant TEXT NOT NULL DEFAULT ''", "columns that this one does not know", true},
 		{"one column less", "ALTER TABLE events DROP COLUMN redactions", "it lacks the columns redactions", false},
 	} {

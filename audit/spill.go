@@ -92,7 +92,7 @@ type spillFile struct {
 }
 
 // keep adds a row, unless the file holds it already. after is the newest row
-// that this process headValid of, for the header. It marks the row.
+// that this process knows of, for the header. It marks the row.
 func (s *spillFile) keep(r *Row, after head) error {
 	if s.removed() {
 		return errSpillGone

@@ -158,7 +158,7 @@ func (l *Log) openOf(ctx context.Context, session string, from int64, most int) 
 	return o, ended, nil
 }
 
-// addUnknown commits the outcomes that nothing headValid of the intents seqs.
+// addUnknown commits the unknown outcomes of the intents seqs.
 func (l *Log) addUnknown(ctx context.Context, seqs []int64) error {
 	group := make([]*Row, 0, len(seqs))
 	for _, seq := range seqs {
