@@ -113,8 +113,8 @@ func (a *app) childTerminal() *os.File {
 	return tty
 }
 
-// showStatus writes a line to stderr that the next one overwrites; "" clears it. It reports whether stderr is a terminal
-// that can do that.
+// showStatus writes a line to stderr that the next one overwrites; "" clears it. It reports whether stderr is a
+// terminal that can do that.
 func (a *app) showStatus(text string) bool {
 	if !launch.IsTerminal(a.child.stderr) || a.getenv("TERM") == "dumb" {
 		return false
@@ -123,7 +123,8 @@ func (a *app) showStatus(text string) bool {
 	return true
 }
 
-// escapeOutput makes stdout and stderr escape what must not reach a terminal. The function that it returns flushes them.
+// escapeOutput makes stdout and stderr escape what must not reach a terminal. The function that it returns flushes
+// them.
 func (a *app) escapeOutput() (flush func()) {
 	a.child = childStreams{a.stdout, a.stderr}
 	out, errs := termsafe.NewWriter(a.stdout), termsafe.NewWriter(a.stderr)

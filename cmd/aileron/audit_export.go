@@ -47,8 +47,8 @@ func newAuditExportCommand(a *app) *cobra.Command {
 func auditCSV(ctx context.Context, a *app, l *audit.Log, filter audit.Filter) error {
 	w := csv.NewWriter(a.stdout)
 	columns := "seq,id,ts,event,session_id,source,decision,reason,connector_fqn,connector_version,tool,operation," +
-		"binding,method,scheme,host,port,path,http_version,status,request_bytes,response_bytes,redactions,duration_us,fields," +
-		"prev_hash,hash"
+		"binding,method,scheme,host,port,path,http_version,status,request_bytes,response_bytes,redactions,duration_us," +
+		"fields,prev_hash,hash"
 	if err := w.Write(strings.Split(columns, ",")); err != nil {
 		return err
 	}

@@ -14,7 +14,8 @@ import (
 // A spreadsheet executes a cell that begins like a formula.
 func TestNoCellOfTheCSVIsAFormula(t *testing.T) {
 	c := newCLI(t)
-	formulas := []string{"=HYPERLINK(\"http://evil.example\")", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1"}
+	formulas := []string{"=HYPERLINK(\"http://evil.example\")", "+1+cmd", "-2+3", "@SUM(A1)",
+		"\t=1", "\r=1", "\n=1", "＝1"}
 	for _, f := range formulas {
 		c.write(audit.Row{Event: audit.EventSandboxRejected, Decision: audit.DecisionRejected, Method: f, Host: f, Path: f,
 			Tool: f, ConnectorFQN: f, Port: 8443, Status: 403, RequestBytes: -1, Fields: map[string]any{"x": f}})
@@ -49,14 +50,16 @@ func TestNoCellOfTheCSVIsAFormula(t *testing.T) {
 func TestAuditOutputIsEscaped(t *testing.T) {
 	c := newCLI(t)
 	const bad = "a\u202eb\u009b2Jc\x1b]0;t\ad\u2066e\u200ff"
-	c.write(audit.Row{Event: audit.EventProxyRejected, Decision: audit.DecisionRejected, Reason: bad, Method: bad, Host: bad,
+	c.write(audit.Row{Event: audit.EventProxyRejected, Decision: audit.DecisionRejected, Reason: bad, Method: bad,
+		Host: bad,
 		Path: "/" + bad, Fields: map[string]any{"title" + bad: bad}})
 	row := decode[audit.Row](t, c.ok("audit", "list", "--json"))
 	if row.Host != bad {
 		t.Errorf("the JSON object has the host %q, want %q", row.Host, bad)
 	}
 	for _, args := range []string{
-		"list", "list --json", "tail", "tail --json", "show " + row.ID, "show --json " + row.ID, "export", "export --format csv",
+		"list", "list --json", "tail", "tail --json", "show " + row.ID, "show --json " +
+			row.ID, "export", "export --format csv",
 	} {
 		out := c.ok(append([]string{"audit"}, strings.Fields(args)...)...)
 		if i := strings.IndexFunc(out, termsafe.Unsafe); i >= 0 || !strings.Contains(out, `\u202e`) {

@@ -16,7 +16,8 @@ import (
 // filterRows are rows that differ in all that can be filtered, a minute apart.
 func filterRows(start time.Time) (rows []audit.Row) {
 	for i := range 24 {
-		row := audit.Row{TS: start.Add(time.Duration(i) * time.Minute), Event: audit.EventProxyProxied, Decision: audit.DecisionProxied,
+		row := audit.Row{TS: start.Add(time.Duration(i) * time.Minute), Event: audit.EventProxyProxied,
+			Decision:  audit.DecisionProxied,
 			SessionID: fmt.Sprintf("S%d", i%2), ConnectorFQN: fmt.Sprintf("github://acme/c%d", i%3),
 			Method: "GET", Host: fmt.Sprintf("h%d.example", i%4), Port: 443, Path: fmt.Sprintf("/items/%d", i), Status: 200}
 		if i%5 == 0 {
@@ -41,7 +42,8 @@ func TestEveryReaderHonoursEveryFilter(t *testing.T) {
 	}{
 		{"", func(int, audit.Row) bool { return true }},
 		{"--session S1", func(_ int, r audit.Row) bool { return r.SessionID == "S1" }},
-		{"--event " + string(audit.EventProxyRejected), func(_ int, r audit.Row) bool { return r.Event == audit.EventProxyRejected }},
+		{"--event " + string(audit.EventProxyRejected),
+			func(_ int, r audit.Row) bool { return r.Event == audit.EventProxyRejected }},
 		{"--decision proxied", func(_ int, r audit.Row) bool { return r.Decision == audit.DecisionProxied }},
 		{"--host h2.example", func(_ int, r audit.Row) bool { return r.Host == "h2.example" }},
 		{"--connector github://acme/c1", func(_ int, r audit.Row) bool { return r.ConnectorFQN == "github://acme/c1" }},
@@ -74,7 +76,8 @@ func TestEveryReaderHonoursEveryFilter(t *testing.T) {
 		if strings.Contains(w.flags, "--limit") {
 			continue
 		}
-		summary := decode[audit.Summary](t, c.ok(append([]string{"audit", "summary", "--json"}, strings.Fields(w.flags)...)...))
+		summary := decode[audit.Summary](t, c.ok(append([]string{"audit", "summary", "--json"},
+			strings.Fields(w.flags)...)...))
 		if summary.Rows != int64(len(want)) {
 			t.Errorf("audit summary %s counts %d rows, want %d", w.flags, summary.Rows, len(want))
 		}
@@ -141,7 +144,7 @@ func (c *countedLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What tail -f says beside rows goes to standard error, with --json too.
+// The notices of tail -f go to stderr, with --json too.
 func TestTailFollowsAReplacedLogAndSaysIt(t *testing.T) {
 	for _, flags := range []string{"", "--json"} {
 		c := newCLI(t)
@@ -159,7 +162,8 @@ func TestTailFollowsAReplacedLogAndSaysIt(t *testing.T) {
 		a := &app{stdout: out, stderr: &errs, getenv: func(string) string { return "" }}
 		code := Main(ctx, append([]string{"--home", c.home, "audit", "tail", "-f", "-n", "2"}, strings.Fields(flags)...), a)
 		cancel()
-		if lines := strings.Count(out.text.String(), "\n"); code != 0 || lines != 2+9 || strings.Contains(out.text.String(), "replaced") {
+		if lines := strings.Count(out.text.String(), "\n"); code != 0 || lines != 2+9 || strings.Contains(out.text.String(),
+			"replaced") {
 			t.Errorf("tail -f %s ends with %d and prints %d lines: %s", flags, code, lines, out.text.String())
 		}
 		if errs.String() != "aileron: audit.db was replaced: following the new file\n" {
@@ -178,10 +182,12 @@ func TestVerifyWithoutADatabaseIsShort(t *testing.T) {
 	replaceFile(t, filepath.Join(c.home, "audit.db"), filepath.Join(t.TempDir(), "away"))
 	out, errs, code := c.run("audit", "verify")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if code != 1 || len(lines) != maxPrinted+2 || !strings.HasPrefix(lines[0], "broken  audit.db is missing, and what is kept beside it names rows: 30 findings") {
+	if code != 1 || len(lines) != maxPrinted+2 || !strings.HasPrefix(lines[0],
+		"broken  audit.db is missing, and what is kept beside it names rows: 30 findings") {
 		t.Errorf("audit verify ends with %d and prints %d lines: %s", code, len(lines), out)
 	}
-	if !strings.Contains(lines[1], "once had row 60") || !strings.Contains(errs, "once had row 60") || !strings.Contains(lines[len(lines)-1], "10 findings more") {
+	if !strings.Contains(lines[1], "once had row 60") || !strings.Contains(errs, "once had row 60") ||
+		!strings.Contains(lines[len(lines)-1], "10 findings more") {
 		t.Errorf("audit verify begins with %q, ends with %q and says %q", lines[1], lines[len(lines)-1], errs)
 	}
 	out, _, _ = c.run("audit", "verify", "--json")

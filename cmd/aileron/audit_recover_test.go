@@ -37,7 +37,8 @@ func TestADamagedLogIsRecovered(t *testing.T) {
 	c.overwrite()
 	const way = "aileron audit recover"
 	for _, args := range []string{"list", "list --limit 0", "export", "verify"} {
-		if _, errs, code := c.run(append([]string{"audit"}, strings.Fields(args)...)...); code != 1 && args != "list" || code == 1 && !strings.Contains(errs, way) {
+		if _, errs, code := c.run(append([]string{"audit"}, strings.Fields(args)...)...); code != 1 && args != "list" ||
+			code == 1 && !strings.Contains(errs, way) {
 			t.Errorf("audit %s ends with %d: %s; want the hint %q", args, code, errs, way)
 		}
 	}
@@ -49,12 +50,14 @@ func TestADamagedLogIsRecovered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := c.run("audit", "recover"); code != 1 || !strings.Contains(errs, "session "+filepath.Base(dir)+" runs") || !strings.Contains(errs, "aileron session stop ID") {
+	if _, errs, code := c.run("audit", "recover"); code != 1 || !strings.Contains(errs,
+		"session "+filepath.Base(dir)+" runs") || !strings.Contains(errs, "aileron session stop ID") {
 		t.Errorf("beside a session audit recover ends with %d: %s", code, errs)
 	}
 	_ = lock.Close()
 	out, _, code := c.run("audit", "recover")
-	if code != 0 || !strings.HasPrefix(out, "recovered  ") || !strings.Contains(out, "the old file is audit.db.damaged-") || !strings.Contains(out, "  lost: ") {
+	if code != 0 || !strings.HasPrefix(out, "recovered  ") || !strings.Contains(out,
+		"the old file is audit.db.damaged-") || !strings.Contains(out, "  lost: ") {
 		t.Errorf("audit recover ends with %d: %s", code, out)
 	}
 	if out := c.ok("audit", "recover"); out != "nothing to recover: every row of audit.db can be read\n" {
@@ -64,7 +67,8 @@ func TestADamagedLogIsRecovered(t *testing.T) {
 	if row.Seq != 201 || row.Fields["lost"] == 0.0 {
 		t.Errorf("audit.recovered is %+v", row)
 	}
-	if out := c.ok("audit", "list", "--event", string(audit.EventRecovered)); !strings.Contains(out, " lost, the old file is audit.db.damaged-") {
+	if out := c.ok("audit", "list", "--event", string(audit.EventRecovered)); !strings.Contains(out,
+		" lost, the old file is audit.db.damaged-") {
 		t.Errorf("audit list shows %q", out)
 	}
 	if out, _, code := c.run("audit", "verify"); code != 1 || !strings.Contains(out, "are missing before it") {
@@ -82,11 +86,13 @@ func TestALogOfANewerAileronIsReadAndNotWritten(t *testing.T) {
 	c.write(requests(5)...)
 	c.tamper("PRAGMA user_version = 2")
 	const newer = "audit.db is of a newer aileron: its schema is 2, and this aileron knows 1"
-	if out, errs, code := c.run("audit", "list"); code != 0 || strings.Count(out, "\n") != 5 || !strings.Contains(errs, newer) {
+	if out, errs, code := c.run("audit", "list"); code != 0 || strings.Count(out, "\n") != 5 || !strings.Contains(errs,
+		newer) {
 		t.Errorf("audit list ends with %d: %q, %q", code, out, errs)
 	}
 	for _, args := range []string{"audit verify", "audit recover", "run -- true"} {
-		if _, errs, code := c.run(strings.Fields(args)...); code != 1 || !strings.Contains(errs, newer) || !strings.Contains(errs, "use the aileron that wrote it") {
+		if _, errs, code := c.run(strings.Fields(args)...); code != 1 || !strings.Contains(errs, newer) ||
+			!strings.Contains(errs, "use the aileron that wrote it") {
 			t.Errorf("%s ends with %d: %s", args, code, errs)
 		}
 	}
@@ -99,7 +105,8 @@ func TestNoSessionBeginsOnADamagedLog(t *testing.T) {
 	c.overwrite()
 	for range 2 {
 		_, errs, code := c.run("run", "--", "true")
-		if code != 1 || !strings.Contains(errs, "audit.db is damaged: row ") || !strings.Contains(errs, "aileron audit recover") {
+		if code != 1 || !strings.Contains(errs, "audit.db is damaged: row ") || !strings.Contains(errs,
+			"aileron audit recover") {
 			t.Errorf("it ends with %d: %s", code, errs)
 		}
 	}
@@ -117,7 +124,8 @@ func TestWhatRunsBesideADamagedLogIsShown(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() {
-		a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }}
+		a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
+			getenv: func(string) string { return "" }}
 		ended <- Main(ctx, []string{"--home", o.home, "proxy"}, a)
 	}()
 	id := o.listed()
@@ -126,7 +134,8 @@ func TestWhatRunsBesideADamagedLogIsShown(t *testing.T) {
 	for _, args := range [][]string{{"session", "list"}, {"session", "show", id}} {
 		out, errs, code := o.run(args...)
 		if code != 0 || !strings.Contains(out, id) || !strings.Contains(out, "running") ||
-			!strings.Contains(errs, "warning: the audit log cannot be read") || !strings.Contains(errs, "aileron audit recover") {
+			!strings.Contains(errs, "warning: the audit log cannot be read") || !strings.Contains(errs,
+			"aileron audit recover") {
 			t.Errorf("%q ends with %d: %s%s", args, code, out, errs)
 		}
 	}

@@ -13,13 +13,15 @@ import (
 func TestUnknownOutcomesAreCounted(t *testing.T) {
 	c := newCLI(t)
 	row := func(event audit.Event, decision audit.Decision, session, request string) audit.Row {
-		return audit.Row{Event: event, Decision: decision, SessionID: session, Host: "api.example", Fields: map[string]any{"request_id": request}}
+		return audit.Row{Event: event, Decision: decision, SessionID: session, Host: "api.example",
+			Fields: map[string]any{"request_id": request}}
 	}
 	counted := row(audit.EventSandboxRejected, audit.DecisionRejected, "01KILLED", "05")
 	counted.Reason, counted.Fields["requests"] = audit.ReasonUnavailable, 40
 	c.write(
 		audit.Row{Event: audit.EventSessionStarted, SessionID: "01KILLED"},
-		row(audit.EventProxyStarted, "", "01KILLED", "01"), row(audit.EventProxyProxied, audit.DecisionProxied, "01KILLED", "01"),
+		row(audit.EventProxyStarted, "", "01KILLED", "01"), row(audit.EventProxyProxied, audit.DecisionProxied, "01KILLED",
+			"01"),
 		row(audit.EventProxyStarted, "", "01KILLED", "02"), row(audit.EventProxyUnknown, "", "01KILLED", "02"),
 		row(audit.EventProxyStarted, "", "01KILLED", "03"),
 		audit.Row{Event: audit.EventSessionStarted, SessionID: "01OTHER"},
@@ -31,8 +33,10 @@ func TestUnknownOutcomesAreCounted(t *testing.T) {
 		unknown int64
 		open    int
 	}{
-		{nil, 1, 2}, {[]string{"--session", "01KILLED"}, 1, 1}, {[]string{"--session", "01OTHER"}, 0, 1}, {[]string{"--until", "1h"}, 0, 0},
-		{[]string{"--host", "api.example"}, 1, 2}, {[]string{"--host", "other.example"}, 0, 0}, {[]string{"--decision", "rejected"}, 0, 0},
+		{nil, 1, 2}, {[]string{"--session", "01KILLED"}, 1, 1}, {[]string{"--session", "01OTHER"}, 0, 1}, {[]string{"--until",
+			"1h"}, 0, 0},
+		{[]string{"--host", "api.example"}, 1, 2}, {[]string{"--host", "other.example"}, 0, 0}, {[]string{"--decision",
+			"rejected"}, 0, 0},
 	} {
 		s := decode[audit.Summary](t, c.ok(append([]string{"audit", "summary", "--json"}, w.args...)...))
 		if s.Unknown != w.unknown || s.Open != w.open {
@@ -40,7 +44,8 @@ func TestUnknownOutcomesAreCounted(t *testing.T) {
 		}
 	}
 	s := decode[audit.Summary](t, c.ok("audit", "summary", "--json"))
-	if s.Rows != 9 || s.Events[string(audit.EventProxyStarted)] != 4 || s.Decisions["proxied"] != 1 || s.Reasons[audit.ReasonUnavailable] != 1 || s.Counted != 40 {
+	if s.Rows != 9 || s.Events[string(audit.EventProxyStarted)] != 4 || s.Decisions["proxied"] != 1 ||
+		s.Reasons[audit.ReasonUnavailable] != 1 || s.Counted != 40 {
 		t.Errorf("audit summary counts %+v", s)
 	}
 	verify := decode[audit.Report](t, c.ok("audit", "verify", "--json"))

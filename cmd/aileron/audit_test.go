@@ -36,7 +36,8 @@ func TestAFilterThatCannotBeIsAWrongUsage(t *testing.T) {
 			flags []string
 			want  string
 		}{
-			{[]string{"--decision", "foo"}, `--decision is "foo"; it must be proxied, passthrough, rejected, upgrade or disabled`},
+			{[]string{"--decision", "foo"},
+				`--decision is "foo"; it must be proxied, passthrough, rejected, upgrade or disabled`},
 			{[]string{"--event", "foo"}, "session.started, session.ended, binding.created"},
 			{[]string{"--since", "garbage"}, `--since is "garbage"; it must be RFC 3339 or a duration such as 10m`},
 			{[]string{"--until", "yesterday"}, `--until is "yesterday"; it must be RFC 3339`},
@@ -47,13 +48,16 @@ func TestAFilterThatCannotBeIsAWrongUsage(t *testing.T) {
 				t.Errorf("audit %s %q ends with %d: %q, %q; want 2 and %q", verb, w.flags, code, out, errs, w.want)
 			}
 		}
-		for _, flags := range [][]string{{"--decision", "upgrade"}, {"--event", string(audit.EventBindingRevoked)}, {"--host", "nowhere.example"}} {
-			if out, _, code := c.run(append([]string{"audit", verb}, flags...)...); code != 0 || strings.Contains(out, "vault.locked") {
+		for _, flags := range [][]string{{"--decision", "upgrade"}, {"--event", string(audit.EventBindingRevoked)},
+			{"--host", "nowhere.example"}} {
+			if out, _, code := c.run(append([]string{"audit", verb}, flags...)...); code != 0 ||
+				strings.Contains(out, "vault.locked") {
 				t.Errorf("audit %s %q ends with %d and prints %q", verb, flags, code, out)
 			}
 		}
 	}
-	for flags, want := range map[string]string{"audit tail -n -4": "--lines is -4", "audit tail -n 0": "--lines is 0", "audit export --format har": `--format is "har"; it must be jsonl or csv`} {
+	for flags, want := range map[string]string{"audit tail -n -4": "--lines is -4", "audit tail -n 0": "--lines is 0",
+		"audit export --format har": `--format is "har"; it must be jsonl or csv`} {
 		if _, errs, code := c.run(strings.Fields(flags)...); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("%s ends with %d: %s", flags, code, errs)
 		}
@@ -62,7 +66,8 @@ func TestAFilterThatCannotBeIsAWrongUsage(t *testing.T) {
 
 func TestAnEmptyAnswerSaysSo(t *testing.T) {
 	c := newCLI(t)
-	for _, args := range []string{"audit list", "audit tail", "audit export", "session list", "connector list", "binding list"} {
+	for _, args := range []string{"audit list", "audit tail", "audit export", "session list", "connector list",
+		"binding list"} {
 		if out, errs, code := c.run(strings.Fields(args)...); code != 0 || out != "" || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s ends with %d: %q, %q; want one line on stderr", args, code, out, errs)
 		}
@@ -83,10 +88,12 @@ func TestARowSaysWhatItIsAbout(t *testing.T) {
 	c := newCLI(t)
 	c.write(
 		audit.Row{Event: audit.EventSessionStarted, Fields: map[string]any{"agent": "opencode", "mode": "podman"}},
-		audit.Row{Event: audit.EventProxyProxied, Decision: audit.DecisionProxied, Method: "GET", Host: "api.tracker.example", Port: 8443, Path: "/v1", Status: 200},
+		audit.Row{Event: audit.EventProxyProxied, Decision: audit.DecisionProxied, Method: "GET", Host: "api.tracker.example",
+			Port: 8443, Path: "/v1", Status: 200},
 		audit.Row{Event: audit.EventBindingCreated, Binding: "bearer/tracker/work", ConnectorFQN: "github://acme/tracker"},
 		audit.Row{Event: audit.EventConnectorRemoved, ConnectorFQN: "github://acme/tracker", ConnectorVersion: "1.0.0"},
-		audit.Row{Event: audit.EventSandboxDisabled, Decision: audit.DecisionDisabled, Reason: "user_opt_out", Fields: map[string]any{"cause": "--sandbox-proxy=off"}},
+		audit.Row{Event: audit.EventSandboxDisabled, Decision: audit.DecisionDisabled, Reason: "user_opt_out",
+			Fields: map[string]any{"cause": "--sandbox-proxy=off"}},
 		audit.Row{Event: audit.EventSessionEnded, Fields: map[string]any{"cause": "asked\x1b[2J to stop"}},
 		refusedRow("CONNECT", "api.tracker.example", 443, "api.tracker.example", "malformed_request", nil),
 		refusedRow("GET", "api.tracker.example", 80, "/v1", "host_not_allowed", nil),
@@ -97,8 +104,10 @@ func TestARowSaysWhatItIsAbout(t *testing.T) {
 			map[string]any{"connections": 41, "ports": "1-65535", "hosts": []string{"192.0.2.1", "b.example"}}),
 	)
 	lines := strings.Split(c.ok("audit", "list"), "\n")
-	for i, want := range []string{"session.started      podman opencode", "proxied   200  GET api.tracker.example:8443/v1", "binding.created      bearer/tracker/work",
-		"connector.removed      github://acme/tracker@1.0.0", "disabled       --sandbox-proxy=off  user_opt_out", `session.ended      asked\u001b[2J to stop`,
+	for i, want := range []string{"session.started      podman opencode", "proxied   200  GET api.tracker.example:8443/v1",
+		"binding.created      bearer/tracker/work",
+		"connector.removed      github://acme/tracker@1.0.0", "disabled       --sandbox-proxy=off  user_opt_out",
+		`session.ended      asked\u001b[2J to stop`,
 		"CONNECT api.tracker.example  malformed_request", "GET api.tracker.example:80/v1  host_not_allowed",
 		"EHLO mail.example:25 relay  malformed_request",
 		"CONNECT api.tracker.example  no_request  296 connections, ports 96-400",
@@ -117,7 +126,8 @@ func TestADamagedAuditLogIsNamedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errs, code := c.run("run", "--", "true")
-	if code != 1 || strings.Count(errs, "open the audit log") != 1 || !strings.Contains(errs, "move a damaged audit.db away") {
+	if code != 1 || strings.Count(errs, "open the audit log") != 1 || !strings.Contains(errs,
+		"move a damaged audit.db away") {
 		t.Errorf("it ends with %d: %q", code, errs)
 	}
 }

@@ -65,7 +65,8 @@ func TestVerifyEndsWithOneForWhatDoesNotFit(t *testing.T) {
 				want = 1
 			}
 			out, errs, code := c.run("audit", "verify")
-			listed := strings.Contains(out, w.want) && strings.Contains(errs, w.want) && strings.HasPrefix(out, "ok  6 rows  ") == (want == 0)
+			listed := strings.Contains(out, w.want) && strings.Contains(errs, w.want) && strings.HasPrefix(out,
+				"ok  6 rows  ") == (want == 0)
 			if code != want || !listed || (errs != "") != (want == 1) {
 				t.Errorf("audit verify ends with %d: %q, %q; want %d and %q", code, out, errs, want, w.want)
 			}
@@ -103,7 +104,8 @@ func TestACommandReportsAChangedLog(t *testing.T) {
 		t.Errorf("the second command logs it again: %q", errs)
 	}
 	row := decode[audit.Row](t, c.ok("audit", "list", "--event", string(audit.EventBroken), "--json"))
-	if row.Seq != 5 || row.Source != audit.SourceCLI || row.Fields["expected_seq"] != 6.0 || row.Fields["found"] != "missing" {
+	if row.Seq != 5 || row.Source != audit.SourceCLI || row.Fields["expected_seq"] != 6.0 ||
+		row.Fields["found"] != "missing" {
 		t.Errorf("audit.broken is %+v", row)
 	}
 	line := c.ok("audit", "list", "--event", string(audit.EventBroken))

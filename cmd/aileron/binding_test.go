@@ -29,9 +29,14 @@ func withConnectors(t *testing.T, kinds ...string) owner {
 			declared = `,"credential":"` + kind + `"`
 		}
 		for name, text := range map[string]string{
-			"manifest.toml": "[connector]\nname = \"github://acme/" + kind + "\"\nversion = \"1.0.0\"\n[capabilities.network]\nhosts = [\"api." + strings.ReplaceAll(kind, "_", "-") + ".example:443\"]\n" + credential + "[provides]\nintents = [\"read\"]\n",
-			"aileron.connector.v1.json": `{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://acme/` + kind + `","version":"1.0.0"},"tools":[{"name":"tool-` + kind + `","description":"d","operations":[
-				{"name":"get","summary":"s","method":"GET","path":"/x","hosts":["api.` + strings.ReplaceAll(kind, "_", "-") + `.example"],"idempotency":"idempotent"` + declared + `}]}]}`,
+			"manifest.toml": "[connector]\nname = \"github://acme/" + kind +
+				"\"\nversion = \"1.0.0\"\n[capabilities.network]\nhosts = [\"api." + strings.ReplaceAll(kind, "_", "-") +
+				".example:443\"]\n" + credential + "[provides]\nintents = [\"read\"]\n",
+			"aileron.connector.v1.json": `{"schema_version":"aileron.connector.v1",
+				"connector":{"fqn":"github://acme/` + kind + `","version":"1.0.0"},
+				"tools":[{"name":"tool-` + kind + `","description":"d","operations":[
+				{"name":"get","summary":"s","method":"GET","path":"/x","idempotency":"idempotent",
+				 "hosts":["api.` + strings.ReplaceAll(kind, "_", "-") + `.example"]` + declared + `}]}]}`,
 		} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -51,12 +56,14 @@ func TestBindingVerbs(t *testing.T) {
 	if got := o.ok("binding", "setup", githubFQN, "--secret-file", token); got != githubBinding+"default\n" {
 		t.Errorf("setup prints %q", got)
 	}
-	if out, errs, code := o.runWith(strings.NewReader(testToken), "binding", "setup", githubFQN, "--identity", "work@acme", "--secret-stdin", "--json"); code != 0 || !strings.Contains(out, `"name":"`+githubBinding+`work@acme"`) {
+	if out, errs, code := o.runWith(strings.NewReader(testToken), "binding", "setup", githubFQN, "--identity", "work@acme",
+		"--secret-stdin", "--json"); code != 0 || !strings.Contains(out, `"name":"`+githubBinding+`work@acme"`) {
 		t.Errorf("setup from stdin ends with %d: %s%s", code, out, errs)
 	}
 	o.fails("aileron binding rebind "+githubBinding+"default", "binding", "setup", githubFQN, "--secret-file", token)
 	all := decode[[]vault.Binding](t, o.ok("binding", "list", "--json"))
-	if len(all) != 2 || all[0].Name != githubBinding+"default" || all[0].Connector != githubFQN || all[1].Identity != "work@acme" {
+	if len(all) != 2 || all[0].Name != githubBinding+"default" || all[0].Connector != githubFQN ||
+		all[1].Identity != "work@acme" {
 		t.Errorf("the list is %+v", all)
 	}
 	if got := decode[vault.Binding](t, o.ok("binding", "inspect", all[1].Name, "--json")); got != all[1] {
@@ -99,14 +106,17 @@ func TestSecretStandsNowhere(t *testing.T) {
 		{"binding", "setup", "github://acme/basic", "--username", "ann", "--secret-file", token},
 		{"binding", "rebind", githubBinding + "default", "--secret-file", token},
 		{"binding", "setup", githubFQN, "--secret-file", token},
-		{"binding", "list", "--json"}, {"binding", "inspect", "basic/basic/default"}, {"audit", "list", "--json"}, {"vault", "status"},
+		{"binding", "list", "--json"}, {"binding", "inspect", "basic/basic/default"}, {"audit", "list", "--json"}, {"vault",
+			"status"},
 	} {
 		out, errs, _ := o.run(args...)
 		said += out + errs
 	}
 	raw := []byte(testToken)
-	forms := []string{testToken, testPassphrase, hex.EncodeToString(raw), base64.StdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw),
-		base64.StdEncoding.EncodeToString([]byte("ann:" + testToken)), base64.StdEncoding.EncodeToString([]byte(testPassphrase)), testToken[8:24]}
+	forms := []string{testToken, testPassphrase, hex.EncodeToString(raw), base64.StdEncoding.EncodeToString(raw),
+		base64.URLEncoding.EncodeToString(raw),
+		base64.StdEncoding.EncodeToString([]byte("ann:" +
+			testToken)), base64.StdEncoding.EncodeToString([]byte(testPassphrase)), testToken[8:24]}
 	look := func(where, text string) {
 		for _, form := range forms {
 			if strings.Contains(strings.ToLower(text), strings.ToLower(form)) {
@@ -150,7 +160,8 @@ func TestBindingKinds(t *testing.T) {
 	if b := decode[vault.Binding](t, o.ok("binding", "inspect", "basic/basic/default", "--json")); b.Username != "ann" {
 		t.Errorf("the username is %q", b.Username)
 	}
-	o.fails("--username is for", "binding", "rebind", "api_key/api_key/default", "--username", "ann", "--secret-file", token)
+	o.fails("--username is for", "binding", "rebind", "api_key/api_key/default", "--username", "ann", "--secret-file",
+		token)
 }
 
 func TestBadSecretsAreRefused(t *testing.T) {
@@ -158,7 +169,8 @@ func TestBadSecretsAreRefused(t *testing.T) {
 	o.ok("vault", "init")
 	setup := func(args ...string) []string { return append([]string{"binding", "setup", githubFQN}, args...) }
 	for want, text := range map[string]string{
-		"fewer than 8": "abc", "not printable ASCII": "two-lines\nof-text", "begins or ends with a space": " spaces around ", "more than 16384": strings.Repeat("ab", 10000),
+		"fewer than 8": "abc", "not printable ASCII": "two-lines\nof-text",
+		"begins or ends with a space": " spaces around ", "more than 16384": strings.Repeat("ab", 10000),
 	} {
 		o.fails(want, setup("--secret-file", o.file("bad", text))...)
 	}
@@ -183,7 +195,8 @@ func TestReadableSecretFileIsWarnedOf(t *testing.T) {
 	if err := os.Chmod(token, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := o.run("binding", "setup", githubFQN, "--secret-file", token); code != 0 || !strings.Contains(errs, "chmod 600 "+token) {
+	if _, errs, code := o.run("binding", "setup", githubFQN, "--secret-file", token); code != 0 || !strings.Contains(errs,
+		"chmod 600 "+token) {
 		t.Errorf("it ends with %d: %s", code, errs)
 	}
 }
@@ -191,12 +204,14 @@ func TestReadableSecretFileIsWarnedOf(t *testing.T) {
 func TestAPersonBindsWithoutFlags(t *testing.T) {
 	o := withConnectors(t, "basic")
 	o.env = nil
-	errs, code := o.person([]string{"ann", testToken, testPassphrase, testPassphrase}, "binding", "setup", "github://acme/basic")
+	errs, code := o.person([]string{"ann", testToken, testPassphrase, testPassphrase}, "binding", "setup",
+		"github://acme/basic")
 	if code != 0 || strings.Contains(errs, testToken) {
 		t.Fatalf("setup ends with %d: %s", code, errs)
 	}
 	name := "basic/basic/default"
-	if errs, code := o.person([]string{"n"}, "binding", "revoke", name); code != 1 || !strings.Contains(errs, "not confirmed") {
+	if errs, code := o.person([]string{"n"}, "binding", "revoke", name); code != 1 || !strings.Contains(errs,
+		"not confirmed") {
 		t.Errorf("no ends with %d: %s", code, errs)
 	}
 	if errs, code := o.person([]string{"y"}, "binding", "revoke", name); code != 0 {
@@ -213,8 +228,10 @@ func TestUnsafeVaultIsRefusedWithTheMend(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"vault", "status"}, {"vault", "status", "--json"}, {"vault", "lock"}, {"vault", "unlock"}, {"vault", "passwd", "--new-passphrase-file", o.file("p", "a new passphrase")},
-		{"binding", "list"}, {"binding", "list", "--json"}, {"binding", "setup", githubFQN, "--secret-file", o.file("token", testToken)},
+		{"vault", "status"}, {"vault", "status", "--json"}, {"vault", "lock"}, {"vault", "unlock"}, {"vault", "passwd",
+			"--new-passphrase-file", o.file("p", "a new passphrase")},
+		{"binding", "list"}, {"binding", "list", "--json"}, {"binding", "setup", githubFQN, "--secret-file",
+			o.file("token", testToken)},
 	} {
 		o.fails("chmod 700 "+dir, args...)
 	}
@@ -231,7 +248,8 @@ func TestBrokenBindingCanBeRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, code := o.run("binding", "list", "--json")
-	if all := decode[[]vault.Binding](t, out); code != 1 || len(all) != 1 || !strings.Contains(errs, "binding revoke "+githubBinding+"work") {
+	if all := decode[[]vault.Binding](t, out); code != 1 || len(all) != 1 || !strings.Contains(errs,
+		"binding revoke "+githubBinding+"work") {
 		t.Errorf("the list ends with %d: %s%s", code, out, errs)
 	}
 	o.ok("binding", "revoke", githubBinding+"work")

@@ -13,17 +13,16 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
-// change is an act of a command on what is in force. The columns and fields
-// of about are in every row of it.
+// change is what a command changes of what is in force: a connector, a binding, the vault. All of its audit events have
+// the columns and fields of about.
 type change struct {
 	what   audit.Change
 	about  audit.Row
 	before string // digest of what the act replaces, "" where there is none
 }
 
-// enact records the intent of c, acts, and records the outcome. Without a
-// committed intent it does not act. When aileron is killed in between, the
-// next command records the outcome: see [app.settleChanges].
+// enact records the intent of c, calls act, and records the outcome. Without a committed intent it does not call act.
+// If aileron is killed in between, the next command records the outcome: see [app.settleChanges].
 func (a *app) enact(ctx context.Context, c change, act func() error) error {
 	home, err := a.Home()
 	if err != nil {
@@ -34,7 +33,7 @@ func (a *app) enact(ctx context.Context, c change, act func() error) error {
 	log, p, err := a.recordIntent(ctx, home, c)
 	if err != nil {
 		return hint.New(&unrecordedError{c.what, err},
-			"nothing was changed; check the disk and the rights on %s, then try again", home)
+			"nothing was changed; check the disk and the permissions of %s, then try again", home)
 	}
 	actErr := act()
 	err = p.end(ctx, log, actErr)
@@ -51,9 +50,8 @@ func (a *app) enact(ctx context.Context, c change, act func() error) error {
 	return nil
 }
 
-// openLog opens the audit log of the home for appending. A config.toml that
-// cannot be read is no reason to refuse a vault lock: the log is then flushed
-// after every row.
+// openLog opens the audit log of the home for appending. A config.toml that cannot be read is not a reason to refuse to
+// lock the vault: the log is then flushed after every row.
 func (a *app) openLog(home string) (*audit.Log, error) {
 	conf, err := config.Read(home)
 	if err != nil {
@@ -77,8 +75,7 @@ func (a *app) recordIntent(ctx context.Context, home string, c change) (*audit.L
 	return log, p, nil
 }
 
-// unrecordedError is a change that was not made because its intent could not
-// be recorded.
+// unrecordedError is returned for a change that was not made because its intent could not be recorded.
 type unrecordedError struct {
 	what  audit.Change
 	cause error

@@ -14,9 +14,8 @@ import (
 // changeFormat is the version of <home>/changes/*.json.
 const changeFormat = 1
 
-// changeFile is <home>/changes/<id>.json: a change whose outcome is not in the
-// audit log yet. The process that makes the change holds a lock on the file;
-// one that no process holds is a killed command's.
+// changeFile is <home>/changes/<id>.json: a change whose outcome is not in the audit log yet. The process that makes
+// the change holds a lock on the file; a file that no process has locked is a killed command's.
 type changeFile struct {
 	Format    int          `json:"format"`
 	Change    audit.Change `json:"change"`
@@ -38,9 +37,10 @@ func newChangeFile(c change) changeFile {
 		Binding: c.about.Binding, Before: c.before}
 }
 
-// change is the reverse of newChangeFile.
+// change returns the change that the file describes: the reverse of newChangeFile.
 func (f changeFile) change() change {
-	about := audit.Row{ConnectorFQN: f.Connector, ConnectorVersion: f.Version, Binding: f.Binding, Fields: map[string]any{}}
+	about := audit.Row{ConnectorFQN: f.Connector, ConnectorVersion: f.Version, Binding: f.Binding,
+		Fields: map[string]any{}}
 	c := change{what: f.Change, before: f.Before, about: about}
 	if f.Hash != "" {
 		c.about.Fields["hash"] = f.Hash
@@ -48,8 +48,7 @@ func (f changeFile) change() change {
 	return c
 }
 
-// pendingChange is a change under way: its file, locked, and its intent in the
-// log.
+// pendingChange is a change under way: its file is locked, and its intent is in the log.
 type pendingChange struct {
 	changeFile
 	c    change
@@ -88,8 +87,8 @@ func beginChange(ctx context.Context, a *app, log *audit.Log, home string, c cha
 	return p, nil
 }
 
-// end commits the outcome of an act that returned err, and removes the file.
-// An outcome that cannot be committed leaves the file to the next command.
+// end commits the outcome of an act that returned actErr, and removes the file. If the outcome cannot be committed, it
+// leaves the file to the next command.
 func (p *pendingChange) end(ctx context.Context, log *audit.Log, actErr error) error {
 	event, reason := p.c.what.Done(), ""
 	if actErr != nil {
@@ -101,7 +100,7 @@ func (p *pendingChange) end(ctx context.Context, log *audit.Log, actErr error) e
 	return p.drop()
 }
 
-// drop removes the file before its lock goes.
+// drop removes the file, and only then releases its lock.
 func (p *pendingChange) drop() error {
 	return errors.Join(os.Remove(p.path), p.lock.Close())
 }

@@ -18,13 +18,11 @@ import (
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// reasonInterrupted is the reason of a change whose command was killed before
-// it acted.
+// reasonInterrupted is the reason of a change whose command was killed before it acted.
 const reasonInterrupted = "interrupted"
 
-// settleChanges records the outcome of changes whose command was killed: what
-// is in force then shows whether it had acted. Every command begins with it.
-// What cannot be settled now is left to the next one.
+// settleChanges records the outcome of changes whose command was killed: what is in force then shows whether it had
+// acted. Every command begins with it. What cannot be settled now is left to the next command.
 func (a *app) settleChanges(ctx context.Context) {
 	home, err := a.homePath()
 	if err != nil {
@@ -64,8 +62,8 @@ func (a *app) settleChange(ctx context.Context, home, path string) error {
 // maxChangeFile bounds what is read of a change's file.
 const maxChangeFile = 64 << 10
 
-// readChangeFile reads the file of a change. begun is false when it is not
-// whole: then the intent was not recorded either.
+// readChangeFile reads the file of a change. begun is false if the file is incomplete: then the intent was not recorded
+// either.
 func readChangeFile(from io.Reader, path string) (f changeFile, begun bool, err error) {
 	raw, err := io.ReadAll(io.LimitReader(from, maxChangeFile))
 	if err != nil {
@@ -80,8 +78,8 @@ func readChangeFile(from io.Reader, path string) (f changeFile, begun bool, err 
 	return f, true, nil
 }
 
-// recordInterrupted records the outcome of a change whose command was killed,
-// unless the log has it, or has not even the intent.
+// recordInterrupted records the outcome of a change whose command was killed, unless the log has it, or lacks even the
+// intent.
 func (a *app) recordInterrupted(ctx context.Context, home string, f changeFile) error {
 	log, err := a.openLog(home)
 	if err != nil {
@@ -106,8 +104,8 @@ func (a *app) recordInterrupted(ctx context.Context, home string, f changeFile) 
 	if _, err := log.Append(context.WithoutCancel(ctx), row); err != nil {
 		return err
 	}
-	a.infof("aileron: %s was interrupted and %s; the audit log has its outcome now", strings.TrimSpace(string(f.Change)+" "+
-		first(f.Connector, f.Binding)), state)
+	a.infof("aileron: %s was interrupted and %s; its outcome is recorded now",
+		strings.TrimSpace(string(f.Change)+" "+first(f.Connector, f.Binding)), state)
 	return nil
 }
 
@@ -119,7 +117,7 @@ func hasRow(ctx context.Context, log *audit.Log, id string) (bool, error) {
 	return err == nil, err
 }
 
-// tookEffect reports whether what a change does to what is in force is there.
+// tookEffect reports whether a change is in force.
 func (a *app) tookEffect(f changeFile) (bool, error) {
 	if f.Hash != "" {
 		s, err := a.openStore()
@@ -150,7 +148,7 @@ func (a *app) tookEffect(f changeFile) (bool, error) {
 	return false, fmt.Errorf("settle %s: it is no change of this version", f.Change)
 }
 
-// globLiteral makes a path mean itself in a pattern.
+// globLiteral returns a pattern that matches exactly path.
 func globLiteral(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

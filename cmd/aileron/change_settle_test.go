@@ -42,22 +42,26 @@ func (o owner) changesOf() []interruptedChange {
 	}
 	binding := func(name string) audit.Row { return audit.Row{ConnectorFQN: githubFQN, Binding: name} }
 	return []interruptedChange{
-		{change{what: audit.ChangeConnectorInstall, about: aboutConnector(string(other.FQN), other.Version, other.Hash)}, func() error {
-			_, err := s.Install(o.t.Context(), anthropic, store.InstallOptions{})
-			return err
-		}},
+		{change{what: audit.ChangeConnectorInstall, about: aboutConnector(string(other.FQN), other.Version, other.Hash)},
+			func() error {
+				_, err := s.Install(o.t.Context(), anthropic, store.InstallOptions{})
+				return err
+			}},
 		{change{what: audit.ChangeBindingSetup, about: binding(fresh)}, func() error {
 			return v.Bind(vault.Binding{Name: fresh, Kind: "bearer", Connector: githubFQN, Identity: "home"}, secret)
 		}},
-		{change{what: audit.ChangeBindingRebind, about: binding(bound), before: digest(bound)}, func() error { return v.Rebind(bound, "", secret) }},
+		{change{what: audit.ChangeBindingRebind, about: binding(bound), before: digest(bound)},
+			func() error { return v.Rebind(bound, "", secret) }},
 		{change{what: audit.ChangeBindingRevoke, about: binding(bound)}, func() error { return v.Revoke(bound) }},
 		{change{what: audit.ChangeVaultLock}, func() error { return v.SetLocked(true) }},
 		{change{what: audit.ChangeVaultUnlock}, func() error { return v.SetLocked(false) }},
-		{change{what: audit.ChangeVaultPasswd, before: digest(vault.Identity)}, func() error { return v.ChangePassphrase([]byte("another long passphrase")) }},
-		{change{what: audit.ChangeConnectorRemove, about: aboutConnector(githubFQN, github.Version, github.Hash)}, func() error {
-			_, err := s.Remove(githubFQN, "", nil)
-			return err
-		}},
+		{change{what: audit.ChangeVaultPasswd, before: digest(vault.Identity)},
+			func() error { return v.ChangePassphrase([]byte("another long passphrase")) }},
+		{change{what: audit.ChangeConnectorRemove, about: aboutConnector(githubFQN, github.Version, github.Hash)},
+			func() error {
+				_, err := s.Remove(githubFQN, "", nil)
+				return err
+			}},
 	}
 }
 
@@ -94,7 +98,8 @@ func TestTheNextCommandRecordsTheOutcomeOfAKilledOne(t *testing.T) {
 				event, reason, said = c.what.Done(), "", "was interrupted and took effect"
 			}
 			if outcome.Event != event || outcome.Reason != reason || outcome.Fields["interrupted"] != true ||
-				outcome.Fields["request_id"] != p.Request || outcome.Binding != c.about.Binding || outcome.ConnectorFQN != c.about.ConnectorFQN {
+				outcome.Fields["request_id"] != p.Request || outcome.Binding != c.about.Binding ||
+				outcome.ConnectorFQN != c.about.ConnectorFQN {
 				t.Errorf("%s, acted %v: the outcome is %+v, want %s %q", c.what, acted, outcome, event, reason)
 			}
 			if code != 0 || !strings.Contains(errs, said) || len(o.pendingFiles()) != 0 {
@@ -136,7 +141,8 @@ func TestAChangeUnderWayIsLeftAlone(t *testing.T) {
 	a := &app{stderr: os.Stderr, home: o.home, getenv: os.Getenv, logLevel: "warn"}
 	fatal(t, a.enact(t.Context(), change{what: audit.ChangeVaultLock}, func() error {
 		_, errs, code := o.run("session", "list")
-		if got := o.pendingFiles(); len(got) != 1 || len(o.rows()) != 1 || code != 0 || strings.Contains(errs, "interrupted") {
+		if got := o.pendingFiles(); len(got) != 1 || len(o.rows()) != 1 || code != 0 || strings.Contains(errs,
+			"interrupted") {
 			t.Errorf("another command left %q and %q: exit %d, %q", got, o.events(), code, errs)
 		}
 		return nil

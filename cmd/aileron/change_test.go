@@ -63,10 +63,12 @@ func TestEveryChangeHasAnIntentAndAnOutcome(t *testing.T) {
 		intent, outcome := rows[2*i], rows[2*i+1]
 		if intent.Event != what.Started() || outcome.Event != what.Done() || outcome.Source != audit.SourceCLI ||
 			intent.Fields["request_id"] == nil || intent.Fields["request_id"] != outcome.Fields["request_id"] ||
-			intent.Binding != outcome.Binding || intent.ConnectorFQN != outcome.ConnectorFQN || intent.Fields["hash"] != outcome.Fields["hash"] {
+			intent.Binding != outcome.Binding || intent.ConnectorFQN != outcome.ConnectorFQN ||
+			intent.Fields["hash"] != outcome.Fields["hash"] {
 			t.Errorf("%s has the rows\n%+v\n%+v", what, intent, outcome)
 		}
-		if strings.HasPrefix(string(what), "connector.") && (intent.ConnectorFQN != githubFQN || intent.Fields["hash"] == nil) ||
+		if strings.HasPrefix(string(what), "connector.") && (intent.ConnectorFQN != githubFQN ||
+			intent.Fields["hash"] == nil) ||
 			strings.HasPrefix(string(what), "binding.") && intent.Binding != githubBinding+"work" {
 			t.Errorf("the intent of %s does not name what it changes: %+v", what, intent)
 		}
@@ -120,7 +122,8 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 		{"vault", "passwd", "--new-passphrase-file", o.file("fresh", "another long passphrase")},
 	} {
 		_, errs, code := o.run(append(args, "--json")...)
-		if code != 1 || !strings.Contains(errs, `"reason":"audit_unavailable"`) || !strings.Contains(errs, "was not done, because it could not be recorded") {
+		if code != 1 || !strings.Contains(errs, `"reason":"audit_unavailable"`) || !strings.Contains(errs,
+			"was not done, because it could not be recorded") {
 			t.Errorf("%q ends with %d: %s", args, code, errs)
 		}
 		if now := o.inForce(); now != before {

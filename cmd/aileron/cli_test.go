@@ -33,7 +33,8 @@ func (c cli) run(args ...string) (stdout, stderr string, code int) {
 func (c cli) runWith(stdin io.Reader, args ...string) (stdout, stderr string, code int) {
 	c.t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(string) string { return "" }, vaultOptions: cheapVaults()}
+	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(string) string { return "" },
+		vaultOptions: cheapVaults()}
 	code = Main(c.t.Context(), append([]string{"--home", c.home}, args...), a)
 	return out.String(), errs.String(), code
 }
@@ -78,7 +79,8 @@ func newOwner(t *testing.T) owner {
 func (o owner) runWith(stdin io.Reader, args ...string) (stdout, stderr string, code int) {
 	o.t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(k string) string { return o.env[k] }, vaultOptions: cheapVaults()}
+	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(k string) string { return o.env[k] },
+		vaultOptions: cheapVaults()}
 	code = Main(o.t.Context(), append([]string{"--home", o.home}, args...), a)
 	return out.String(), errs.String(), code
 }

@@ -51,7 +51,8 @@ func (a *app) sourceError(src string, err error) error {
 	for _, f := range faults {
 		a.infof("%s", f)
 	}
-	return hint.New(fmt.Errorf("read the connector %s: %d faults, the first: %w", src, len(faults), faults[0]), seeConnectors)
+	return hint.New(fmt.Errorf("read the connector %s: %d faults, the first: %w", src, len(faults), faults[0]),
+		seeConnectors)
 }
 
 // seeConnectors is the hint for faults of a manifest or a spec.

@@ -16,7 +16,8 @@ func TestConnectorLife(t *testing.T) {
 		t.Errorf("an empty list is %q", got)
 	}
 	in := decode[connectorJSON](t, c.ok("connector", "install", exampleGitHub, "--yes", "--json"))
-	if in.FQN != githubFQN || in.Already || in.Credential.Kind != "bearer" || !slices.Equal(in.Hosts, []string{"api.github.com:443"}) || len(in.Operations) < 20 {
+	if in.FQN != githubFQN || in.Already || in.Credential.Kind != "bearer" || !slices.Equal(in.Hosts,
+		[]string{"api.github.com:443"}) || len(in.Operations) < 20 {
 		t.Errorf("install prints %+v", in)
 	}
 	if again := decode[connectorJSON](t, c.ok("connector", "install", exampleGitHub, "--json")); !again.Already {
@@ -27,7 +28,8 @@ func TestConnectorLife(t *testing.T) {
 	if len(list) != 1 || list[0].Hash != in.Hash || !list[0].OK {
 		t.Errorf("the list is %+v", list)
 	}
-	if got := c.ok("connector", "show", githubFQN); !strings.Contains(got, "GH_TOKEN") || !strings.Contains(got, "unsigned") || !strings.Contains(got, "bearer in header Authorization") || !strings.Contains(got, "request fields") {
+	if got := c.ok("connector", "show", githubFQN); !strings.Contains(got, "GH_TOKEN") || !strings.Contains(got,
+		"unsigned") || !strings.Contains(got, "bearer in header Authorization") || !strings.Contains(got, "request fields") {
 		t.Errorf("show prints %s", got)
 	}
 	c.ok("connector", "verify")
@@ -38,10 +40,11 @@ func TestConnectorLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, code := c.run("connector", "verify", githubFQN, "--json")
-	if broken := decode[[]entryJSON](t, out); code != 1 || broken[0].OK || !strings.Contains(broken[0].Error, "manifest.toml has other bytes") || !strings.Contains(errs, "hash_mismatch") {
+	if broken := decode[[]entryJSON](t, out); code != 1 || broken[0].OK || !strings.Contains(broken[0].Error,
+		"manifest.toml has other bytes") || !strings.Contains(errs, "hash_mismatch") {
 		t.Errorf("verify ends with %d and prints %s%s", code, out, errs)
 	}
-	c.ok("connector", "install", exampleGitHub, "--yes") // mends it
+	c.ok("connector", "install", exampleGitHub, "--yes") // repairs it
 	c.ok("connector", "verify")
 	if gone := decode[[]entryJSON](t, c.ok("connector", "remove", githubFQN+"@0.1.0", "--json")); len(gone) != 1 {
 		t.Errorf("remove prints %+v", gone)
@@ -84,7 +87,8 @@ func TestAPersonIsAsked(t *testing.T) {
 func TestInstallHoldsTheHash(t *testing.T) {
 	c := newCLI(t)
 	checked := decode[connectorJSON](t, c.ok("connector", "check", exampleGitHub, "--json"))
-	_, errs, code := c.run("connector", "install", exampleGitHub, "--yes", "--json", "--hash", "sha256:"+strings.Repeat("0", 64))
+	_, errs, code := c.run("connector", "install", exampleGitHub, "--yes", "--json", "--hash",
+		"sha256:"+strings.Repeat("0", 64))
 	if code != 1 || !strings.Contains(errs, `"hash_mismatch"`) {
 		t.Errorf("another hash ends with %d: %s", code, errs)
 	}

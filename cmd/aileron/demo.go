@@ -47,7 +47,8 @@ const demoSpec = `{"schema_version": "aileron.connector.v1",
  "placeholders": [{"env": "TRACKER_TOKEN", "value": "tracker-placeholder"}],
  "tools": [{"name": "tracker", "description": "Issue tracker of the demo", "operations": [
   {"name": "issues.get", "summary": "Read one issue", "method": "GET", "path": "/v1/issues/{id}",
-   "hosts": ["api.tracker.example"],   "idempotency": "idempotent", "credential": "bearer", "audit": [{"name": "issue", "source": "path.id"}]},
+   "hosts": ["api.tracker.example"], "idempotency": "idempotent", "credential": "bearer",
+   "audit": [{"name": "issue", "source": "path.id"}]},
   {"name": "echo", "summary": "Return the request's headers", "method": "GET", "path": "/v1/echo",
    "hosts": ["api.tracker.example"], "credential": "bearer"}]}]}
 `
@@ -141,7 +142,8 @@ func (d *demo) play(ctx context.Context, a *app, engine string, boxed bool) erro
 	opts.egress, opts.resolve, opts.upstreamCA = "deny", []string{demoHost + ":443:" + d.addr}, d.roots
 	if boxed {
 		image := sandbox.BaseImage(thisBuild().release)
-		return a.runSandboxed(ctx, opts, launch.Sandbox{Agent: "demo", Image: image, Command: []string{"sh", "-c", demoScript}})
+		return a.runSandboxed(ctx, opts, launch.Sandbox{Agent: "demo", Image: image, Command: []string{"sh", "-c",
+			demoScript}})
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
 		return hint.New(fmt.Errorf("run the demo on the host: there is no curl"), "install curl, or Podman for a sandbox")

@@ -28,8 +28,8 @@ func (a *app) patience(conf config.Sandbox) engine.Patience {
 	return engine.Patience{Limit: time.Duration(conf.EngineTimeout), Report: a.newWaitLine().report}
 }
 
-// waitLine prints the waits for an engine: on a terminal one line that is updated and cleared; else a line for the first
-// wait, and for each later one that takes longer than laterWaits.
+// waitLine prints the waits for an engine: on a terminal one line that is updated and cleared; else a line for the
+// first wait, and for each later one that takes longer than laterWaits.
 type waitLine struct {
 	app     *app
 	printed bool // the present wait

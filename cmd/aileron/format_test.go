@@ -20,7 +20,8 @@ func TestWhatANewerAileronWroteIsRefusedAndKept(t *testing.T) {
 		calls          func(o owner) [][]string
 	}{
 		"store": {"store/format", "", "2\n", func(owner) [][]string {
-			return [][]string{{"connector", "list"}, {"connector", "install", exampleGitHub, "--yes"}, {"connector", "remove", githubFQN},
+			return [][]string{{"connector", "list"}, {"connector", "install", exampleGitHub, "--yes"}, {"connector", "remove",
+				githubFQN},
 				{"run", "--", "true"}}
 		}},
 		"vault": {"vault/format", "", "3\n", func(o owner) [][]string {
@@ -29,7 +30,8 @@ func TestWhatANewerAileronWroteIsRefusedAndKept(t *testing.T) {
 				{"binding", "setup", githubFQN, "--identity", "home", "--secret-file", secret(o)}, {"run", "--", "true"}}
 		}},
 		"binding": {binding, "{\n", "{\n  \"format\": 2,\n", func(o owner) [][]string {
-			return [][]string{{"binding", "inspect", githubBinding + "work"}, {"binding", "revoke", githubBinding + "work", "--yes"},
+			return [][]string{{"binding", "inspect", githubBinding + "work"}, {"binding", "revoke", githubBinding + "work",
+				"--yes"},
 				{"binding", "rebind", githubBinding + "work", "--secret-file", secret(o)}, {"run", "--", "true"}}
 		}},
 		"config": {"config.toml", "", "format = 2\n[limits]\nlater = \"x\"\n", func(owner) [][]string {
@@ -50,8 +52,10 @@ func TestWhatANewerAileronWroteIsRefusedAndKept(t *testing.T) {
 			before := o.inForce()
 			for _, args := range c.calls(o) {
 				_, errs, code := o.run(append([]string{"--json"}, args...)...)
-				if code != 1 || !strings.Contains(errs, `"reason":"newer_format"`) || !strings.Contains(errs, path[len(o.home):][:len("/vault")]) ||
-					!strings.Contains(errs, "has the format ") || !strings.Contains(errs, "use the aileron that wrote it, or a newer one") {
+				if code != 1 || !strings.Contains(errs, `"reason":"newer_format"`) || !strings.Contains(errs,
+					path[len(o.home):][:len("/vault")]) ||
+					!strings.Contains(errs, "has the format ") || !strings.Contains(errs,
+					"use the aileron that wrote it, or a newer one") {
 					t.Errorf("%q ends with %d: %s", args, code, errs)
 				}
 				if now := o.inForce(); now != before {

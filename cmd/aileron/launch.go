@@ -44,8 +44,7 @@ goes to the proxy of this session. The project directory is mounted at
 	return cmd
 }
 
-// agentNeeds are the commands that an agent's image must have: its own, and
-// the shell in which its tools run.
+// agentNeeds returns the further commands that an agent's image must have, and the shell in which its tools run.
 func agentNeeds(agent agents.Agent) []string { return append(slices.Clone(agent.Commands[1:]), "sh") }
 
 func agentNames() string {
@@ -62,7 +61,8 @@ func agentNames() string {
 func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string, args []string) error {
 	agent, ok := agents.Find(name)
 	if !ok {
-		return hint.New(usagef("there is no agent %q; known: %s", name, agentNames()), "for any other command use: aileron sandbox run -- CMD")
+		return hint.New(usagef("there is no agent %q; known: %s", name, agentNames()),
+			"for any other command use: aileron sandbox run -- CMD")
 	}
 	command := append(append([]string{agent.Commands[0]}, agent.Args...), args...)
 	var env []string
@@ -80,8 +80,7 @@ func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string
 	})
 }
 
-// adviseModel says what an agent without a model provider would find out the
-// hard way.
+// adviseModel warns about an agent without a connector for its model provider: its requests would be denied.
 func (a *app) adviseModel(agent agents.Agent, s *session.Session) {
 	for _, c := range s.Connectors() {
 		for _, name := range agent.Connectors {
@@ -90,6 +89,6 @@ func (a *app) adviseModel(agent agents.Agent, s *session.Session) {
 			}
 		}
 	}
-	a.infof("aileron: no connector for a model provider that %s is known to use (%s) is installed; examples/connectors has them",
+	a.infof("aileron: no connector for a model provider of %s (%s) is installed; see examples/connectors",
 		agent.Name, strings.Join(agent.Connectors, ", "))
 }

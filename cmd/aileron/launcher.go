@@ -35,7 +35,7 @@ func (a *app) launcher(opts *sessionOptions) (*launch.Launcher, error) {
 	}, nil
 }
 
-// openSession opens the session that s describes, with what the flags and config.toml say about sessions.
+// openSession opens the session that s describes, with the flags and config.toml.
 func (a *app) openSession(
 	ctx context.Context, opts *sessionOptions, conf config.Config, s session.Options,
 ) (*session.Session, error) {

@@ -1,10 +1,14 @@
-// Command aileron runs AI agents in sealed boxes whose only way out is a
-// mediating HTTPS proxy, the plane.
+// Command aileron runs AI agents in sealed sandboxes whose only way out is an HTTPS proxy that injects credentials,
+// redacts them from responses, and records every request.
 //
 //	aileron launch --sandbox=podman opencode
 //	aileron audit tail -f
 //
-// See README.md for the life of a request and docs/ for the manual.
+// This package has the flags, the words and the exit codes; a file is a command, named noun_verb.go. root.go has the
+// tree of commands, app.go what they share, errors.go how an error becomes text and an exit code, usage.go the errors
+// of arguments, launcher.go how flags and config.toml become a session, and change.go how a command that changes what
+// is in force is recorded. What a session is, is in internal/session; how a command runs behind one, in
+// internal/launch.
 package main
 
 import (
@@ -23,8 +27,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "aileron:", err)
 		os.Exit(1)
 	}
-	// net/http's transport prints the bytes of an answer that nobody asked for,
-	// and those may echo a credential. What aileron has to say goes elsewhere.
+	// net/http's transport prints the bytes of a response to no request, and those may echo a credential. aileron's own
+	// messages do not use package log.
 	log.SetOutput(io.Discard)
 	cobra.EnableCommandSorting = false // help begins with the main job
 	os.Exit(Main(context.Background(), os.Args[1:], osApp(protected)))

@@ -34,8 +34,8 @@ func exitOn(err error) {
 }
 
 // writeRows is the program audit-rows: it appends the JSON rows of its input to
-// the audit log of AILERON_HOME, so that a story can tell of a log with times
-// and ids that are always the same.
+// the audit log of AILERON_HOME, so that a story can have a log with times
+// and ids that never change.
 func writeRows(r io.Reader) error {
 	home := os.Getenv("AILERON_HOME")
 	if err := os.MkdirAll(home, 0o700); err != nil {

@@ -12,9 +12,10 @@ import (
 
 func newManCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "man DIR",
-		Short:   "Write the manual pages and the completions of shells into a directory",
-		Long:    "Write what a package installs beside the program: DIR/man/man1/*.1, and\nDIR/completions/ with a file for bash, zsh and fish.",
+		Use:   "man DIR",
+		Short: "Write the manual pages and the completions of shells into a directory",
+		Long: "Write what a package installs beside the program: DIR/man/man1/*.1, and\n" +
+			"DIR/completions/ with a file for bash, zsh and fish.",
 		Example: "  aileron man build/share",
 		Hidden:  true,
 		Args:    usageArgs(cobra.ExactArgs(1)),

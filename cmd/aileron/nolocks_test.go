@@ -19,10 +19,12 @@ func TestAHomeWithoutFileLocksIsRefused(t *testing.T) {
 	before := o.inForce()
 	for _, errno := range []unix.Errno{unix.ENOLCK, unix.EOPNOTSUPP} {
 		for _, args := range [][]string{
-			{"vault", "lock"}, {"binding", "revoke", githubBinding + "work", "--yes"}, {"connector", "remove", githubFQN}, {"run", "--", "true"},
+			{"vault", "lock"}, {"binding", "revoke", githubBinding + "work", "--yes"}, {"connector", "remove",
+				githubFQN}, {"run", "--", "true"},
 		} {
 			var out, errs bytes.Buffer
-			a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, getenv: func(k string) string { return o.env[k] },
+			a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs,
+				getenv:       func(k string) string { return o.env[k] },
 				vaultOptions: cheapVaults(), locks: filelock.Locker{Flock: func(int, int) error { return errno }}}
 			code := Main(t.Context(), append([]string{"--home", o.home, "--json"}, args...), a)
 			if code != 1 || !strings.Contains(errs.String(), errno.Error()) || !strings.Contains(errs.String(), "--home") {

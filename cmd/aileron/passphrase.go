@@ -87,7 +87,8 @@ func (a *app) awaitPassphraseFile(ctx context.Context, file string) ([]byte, err
 func (a *app) readPassphraseFile(file string) ([]byte, error) {
 	raw, err := a.readSecretFile(file, vault.MaxPassphrase)
 	if err != nil {
-		return nil, hint.New(fmt.Errorf("read the passphrase: %w", err), "name a readable file that holds only the passphrase")
+		return nil, hint.New(fmt.Errorf("read the passphrase: %w", err),
+			"name a readable file that holds only the passphrase")
 	}
 	if line, ok := bytes.CutSuffix(raw, []byte("\n")); ok {
 		raw = bytes.TrimSuffix(line, []byte("\r"))
@@ -138,8 +139,9 @@ func wrongPassphrase(err error, source passphraseSource) error {
 	case !errors.Is(err, vault.ErrWrongPassphrase):
 		return err
 	case source == fromKeyring:
-		return hint.New(fmt.Errorf("open the vault: %w", err), "it came from %s; give the right one with AILERON_VAULT_PASSPHRASE"+
-			" or --passphrase-file, and store it with: aileron vault unlock --keyring", source)
+		return hint.New(fmt.Errorf("open the vault: %w", err),
+			"it came from %s; give the right one with AILERON_VAULT_PASSPHRASE"+
+				" or --passphrase-file, and store it with: aileron vault unlock --keyring", source)
 	}
 	return hint.New(fmt.Errorf("open the vault: %w", err), "it came from %s", source)
 }

@@ -14,26 +14,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// protection is what a process has after [protectProcess] and its children
-// have not, or have again.
+// protection is what [protectProcess] took from the process: its children do not get it, or get it back.
 type protection struct {
 	secrets map[string]string // variables that are no longer in the environment
 	core    unix.Rlimit       // the core limit that aileron was started with
 }
 
-// secretVariables are the environment variables that carry a secret.
+// secretVariables returns the names of the environment variables that hold a secret.
 func secretVariables() []string {
 	return []string{"AILERON_VAULT_PASSPHRASE", "AILERON_VAULT_NEW_PASSPHRASE"}
 }
 
-// protectProcess keeps other processes of the same user, those that aileron
-// starts above all, from the secrets of this one, and must be called first in
-// main. The process is not dumpable: only a process with CAP_SYS_PTRACE can
-// read its environment and memory, attach to it or take its descriptors, and
-// no core file of it is written. The secrets in its environment move into the
-// result, so no child inherits them, whichever package starts it.
+// protectProcess keeps the secrets of this process from other processes of the same user, above all from those that
+// aileron starts. It must be called first in main. The process is made undumpable: only a process with CAP_SYS_PTRACE
+// can read its environment and memory, attach to it or take its descriptors, and no core file of it is written. The
+// secrets in its environment move into the result, so that no child inherits them, whichever package starts it.
 //
-// Dumpable is what execve resets: the programs that aileron starts are as ever.
+// execve resets the dumpable attribute: the programs that aileron starts are not affected.
 func protectProcess() (*protection, error) {
 	p := &protection{secrets: map[string]string{}}
 	// An undumpable process's /proc files are root's: opened before.
@@ -62,13 +59,12 @@ func protectProcess() (*protection, error) {
 	return p, nil
 }
 
-// limitCore sets the soft limit. The hard one stays: the child of aileron run
-// gets the original limits back.
+// limitCore sets the soft limit. The hard one stays: the child of aileron run gets the original limits back.
 func (p *protection) limitCore(soft uint64) error {
 	return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: soft, Max: p.core.Max})
 }
 
-// getenv is os.Getenv for a protected process.
+// getenv is [os.Getenv] for a protected process.
 func (p *protection) getenv(name string) string {
 	if value, ok := p.secrets[name]; ok {
 		return value
@@ -76,9 +72,8 @@ func (p *protection) getenv(name string) string {
 	return os.Getenv(name)
 }
 
-// start starts a command of the person's with the core limit of the shell that
-// aileron was started from. This process stays undumpable meanwhile. A nil
-// protection changes nothing.
+// start starts a person's command with the core limit of the shell from which aileron was started. This process stays
+// undumpable meanwhile. A nil protection changes nothing.
 func (p *protection) start(cmd *exec.Cmd) error {
 	if p == nil {
 		return cmd.Start()
@@ -90,8 +85,8 @@ func (p *protection) start(cmd *exec.Cmd) error {
 	return errors.Join(err, p.limitCore(0))
 }
 
-// eraseEnvironment overwrites the values of variables in the block that the
-// kernel shows as /proc/PID/environ. os.Unsetenv works on a copy of it.
+// eraseEnvironment overwrites the values of variables in the block that the kernel shows as /proc/PID/environ.
+// os.Unsetenv changes a copy of it.
 func eraseEnvironment(mem *os.File, names []string) error {
 	at, size, err := environmentBlock()
 	if err != nil {
@@ -114,8 +109,8 @@ func eraseEnvironment(mem *os.File, names []string) error {
 	return nil
 }
 
-// environmentBlock is where the kernel put the environment at the start of
-// this process: env_start and env_end of proc(5), the fields 50 and 51.
+// environmentBlock returns where the kernel put the environment at the start of this process: env_start and env_end of
+// proc(5), the fields 50 and 51.
 func environmentBlock() (at, size int64, err error) {
 	stat, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
@@ -133,8 +128,8 @@ func environmentBlock() (at, size int64, err error) {
 	return at, end - at, nil
 }
 
-// keepFromChildren closes the descriptor that path names, as /dev/fd/3 does,
-// when a child is started: a secret that was read from it could be read again.
+// keepFromChildren makes the descriptor that path names, as /dev/fd/3 does, close when a child is started: a secret
+// that was read from it could be read again.
 func keepFromChildren(path string) {
 	for _, dir := range []string{"/dev/fd", "/proc/self/fd"} {
 		if filepath.Dir(path) != dir {

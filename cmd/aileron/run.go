@@ -19,7 +19,7 @@ sandbox: a program that ignores the variables is not mediated, and it can read
 what you can read. The exit code is the command's, 127 if there is no such
 command, and 126 if it cannot be executed.`,
 		Example: `  aileron run -- gh api user
-  aileron run --resolve api.github.com:443:127.0.0.1:8443 --upstream-ca test-ca.pem -- curl https://api.github.com/user`,
+  aileron run --resolve api.github.com:443:127.0.0.1:8443 --upstream-ca ca.pem -- curl https://api.github.com/user`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opts.check(); err != nil {

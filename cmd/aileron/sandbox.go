@@ -11,7 +11,8 @@ func newSandboxCommand(a *app) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  subcommandNeeded,
 	}
-	cmd.AddCommand(newSandboxRunCommand(a), newSandboxBuildCommand(a), newSandboxCheckCommand(a), newSandboxPruneCommand(a),
+	cmd.AddCommand(newSandboxRunCommand(a), newSandboxBuildCommand(a), newSandboxCheckCommand(a),
+		newSandboxPruneCommand(a),
 		newSandboxReaperCommand(a), newHostReaperCommand(a))
 	return cmd
 }

@@ -85,7 +85,8 @@ func (o *sandboxCheckOptions) run(ctx context.Context, a *app) error {
 	if err := launch.CanTrust(ctx, engine, image, a.logger()); err != nil && !errors.As(err, &untrusted) {
 		return err
 	}
-	found, err := engine.Check(ctx, sandbox.Spec{Image: image, Command: []string{command}, Needs: needs, Dir: dir, Mask: mask})
+	found, err := engine.Check(ctx, sandbox.Spec{Image: image, Command: []string{command}, Needs: needs, Dir: dir,
+		Mask: mask})
 	if err != nil {
 		return err
 	}

@@ -30,19 +30,23 @@ func TestSandboxCheckSaysWhatAnImageLacks(t *testing.T) {
 	needEngine(t)
 	c := newCLI(t)
 	out := c.ok("sandbox", "check", "--sandbox=podman", "--dir", t.TempDir(), "--agent=curl")
-	for _, want := range []string{"tier: base\n", "runtime: podman ", "image: localhost/aileron/sandbox-base:", "command: /usr/bin/curl\n", "support: ok\n"} {
+	for _, want := range []string{"tier: base\n", "runtime: podman ", "image: localhost/aileron/sandbox-base:",
+		"command: /usr/bin/curl\n", "support: ok\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output has no %q:\n%s", want, out)
 		}
 	}
 	out, _, code := c.run("sandbox", "check", "--sandbox=podman", "--dir", t.TempDir(), "--agent=no-such-agent", "--json")
-	if r := decode[sandboxReport](t, out); code != 1 || len(r.Missing) != 1 || !strings.Contains(r.Support, "no-such-agent") {
+	if r := decode[sandboxReport](t, out); code != 1 || len(r.Missing) != 1 || !strings.Contains(r.Support,
+		"no-such-agent") {
 		t.Errorf("it ends with %d: %+v", code, r)
 	}
-	if _, errs, code := c.run("sandbox", "check", "--sandbox=podman", "--dir", t.TempDir(), "--image=localhost/aileron/none:1", "--agent=sh"); code != 1 || !strings.Contains(errs, "localhost/aileron/none:1") {
+	if _, errs, code := c.run("sandbox", "check", "--sandbox=podman", "--dir", t.TempDir(),
+		"--image=localhost/aileron/none:1", "--agent=sh"); code != 1 || !strings.Contains(errs, "localhost/aileron/none:1") {
 		t.Errorf("a missing image ends with %d: %s", code, errs)
 	}
-	for _, args := range [][]string{{"sandbox", "check"}, {"sandbox", "check", "--agent=sh", "--sandbox=off"}, {"sandbox", "check", "sh"}} {
+	for _, args := range [][]string{{"sandbox", "check"}, {"sandbox", "check", "--agent=sh", "--sandbox=off"},
+		{"sandbox", "check", "sh"}} {
 		if _, _, code := c.run(args...); code != 2 {
 			t.Errorf("%q ends with %d, want 2", args, code)
 		}

@@ -26,7 +26,8 @@ func (o *sandboxOptions) register(cmd *cobra.Command, sandboxes string) {
 	f := cmd.Flags()
 	f.StringVar(&o.proxy, "sandbox-proxy", "auto", "mediation: on (sealed, or no sandbox), "+
 		"auto (by convention where the engine cannot seal) or off (none)")
-	f.BoolVar(&o.readOnly, "read-only", false, "allow the command to write only to the project, its home, /tmp, /var/tmp and /run")
+	f.BoolVar(&o.readOnly, "read-only", false,
+		"allow the command to write only to the project, its home, /tmp, /var/tmp and /run")
 }
 
 // registerImage adds the flags of a sandbox without a session.
@@ -71,7 +72,7 @@ func (o *sandboxOptions) checkImage(off bool) error {
 // knownEngines returns the values of --sandbox that name an engine.
 func knownEngines() []string { return []string{"auto", "podman", "docker"} }
 
-// runSandboxed runs a command in a sandbox with a session of its own. The flags complete what s says.
+// runSandboxed runs a command in a sandbox with a session of its own. The flags complete s.
 func (a *app) runSandboxed(ctx context.Context, opts *sandboxOptions, s launch.Sandbox) error {
 	l, err := a.launcher(&opts.sessionOptions)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/ALRubinger/aileron/internal/launch"
 )
 
-// newSandboxReaperCommand returns the hidden command that aileron starts beside a sandbox, see [launch.ReapSandbox]. Its
-// name and flags stay: an older aileron whose file was replaced starts this one.
+// newSandboxReaperCommand returns the hidden command that aileron starts beside a sandbox, see [launch.ReapSandbox].
+// Its name and flags stay: an older aileron whose file was replaced starts this one.
 func newSandboxReaperCommand(a *app) *cobra.Command {
 	remains := launch.SandboxRemains{}
 	cmd := &cobra.Command{

@@ -19,8 +19,8 @@ import (
 //
 //   - AILERON_HOME is $WORK/home, which does not exist yet, and there is no keyring and no passphrase;
 //   - tracker/ is the connector github://acme/tracker, of which testdata/tracker has the files;
-//   - "origin" starts https://api.tracker.example on this machine, whose only valid token is in the file token, and sets
-//     $RESOLVE and $ORIGIN_CA for --resolve and --upstream-ca;
+//   - "origin" starts https://api.tracker.example on this machine, whose only valid token is in the file token, and
+//     sets $RESOLVE and $ORIGIN_CA for --resolve and --upstream-ca;
 //   - "await FILE" waits until a program in the background has written FILE;
 //   - get and audit-rows are programs, see [TestMain].
 //

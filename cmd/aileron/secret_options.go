@@ -50,7 +50,8 @@ func (o *secretOptions) read(ctx context.Context, a *app, what string) (vault.Se
 	switch {
 	case o.file != "":
 		if raw, err = a.readSecretFile(o.file, vault.MaxSecret); err != nil {
-			return vault.Secret{}, hint.New(fmt.Errorf("read the secret: %w", err), "name a readable file that holds only the secret")
+			return vault.Secret{}, hint.New(fmt.Errorf("read the secret: %w", err),
+				"name a readable file that holds only the secret")
 		}
 	case o.stdin:
 		if raw, err = io.ReadAll(io.LimitReader(a.stdin, vault.MaxSecret+3)); err != nil {

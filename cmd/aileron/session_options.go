@@ -88,7 +88,8 @@ func (o *sessionOptions) upstream(c config.Config) (upstream.Options, error) {
 			roots = x509.NewCertPool()
 		}
 		if !roots.AppendCertsFromPEM(pem) {
-			return up, hint.New(fmt.Errorf("read the upstream roots: %s holds no PEM certificate", ca), "--upstream-ca names a PEM file")
+			return up, hint.New(fmt.Errorf("read the upstream roots: %s holds no PEM certificate", ca),
+				"--upstream-ca names a PEM file")
 		}
 		up.Roots = roots
 	}

@@ -40,10 +40,12 @@ kind = "bearer"
 intents = ["test"]
 `
 
-const decideSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://acme/tracker","version":"1.2.0"},
+const decideSpec = `{"schema_version":"aileron.connector.v1",
+"connector":{"fqn":"github://acme/tracker","version":"1.2.0"},
 "tools":[{"name":"tracker","operations":[
  {"name":"list","method":"GET","path":"/repos/{owner}/{repo}/issues","hosts":["api.good.test"],"credential":"bearer"},
- {"name":"search","method":"GET","path":"/search","hosts":["api.good.test"],"credential":"bearer","inputs":[{"name":"q"}]},
+ {"name":"search","method":"GET","path":"/search","hosts":["api.good.test"],
+  "credential":"bearer","inputs":[{"name":"q"}]},
  {"name":"merge","method":"POST","path":"/merge","hosts":["api.good.test"],"credential":"bearer","approval":"required"},
  {"name":"wild","method":"GET","path":"/v1/{rest...}","hosts":["*.wild.test"]},
  {"name":"any","hosts":["any.good.test","plain.good.test:80"]}]}]}`
@@ -81,11 +83,14 @@ func newDecisions(t *testing.T) decisions {
 	log, err := audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{})
 	fatal(t, err)
 	closed := netip.MustParseAddrPort("127.0.0.1:1")
-	pins := map[string]netip.AddrPort{"x.wild.test:443": closed, "any.good.test:443": closed, "plain.good.test:80": closed, "api.good.test:443": closed}
-	plane, err := proxy.New(proxy.Config{Session: "01TABLE", Token: "t", CA: authority, Audit: log, Upstream: upstream.Options{Resolve: pins}})
+	pins := map[string]netip.AddrPort{"x.wild.test:443": closed, "any.good.test:443": closed, "plain.good.test:80": closed,
+		"api.good.test:443": closed}
+	plane, err := proxy.New(proxy.Config{Session: "01TABLE", Token: "t", CA: authority, Audit: log,
+		Upstream: upstream.Options{Resolve: pins}})
 	fatal(t, err)
 	plane.SetGrants(&proxy.Grants{Index: index, Bound: map[spec.FQN]proxy.Bound{
-		"github://acme/tracker": {Binding: "bearer/tracker/x", Credential: vault.Credential{Kind: "bearer", Secret: secret}}}})
+		"github://acme/tracker": {Binding: "bearer/tracker/x", Credential: vault.Credential{Kind: "bearer",
+			Secret: secret}}}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	fatal(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -198,7 +203,11 @@ func (d decisions) asked(method, raw string) string {
 func TestSpecMatchIsTheProxysDecision(t *testing.T) {
 	d := newDecisions(t)
 	type row struct{ method, raw, want string }
-	const malformed, host, operation = "invalid_request malformed_request", "capability_denied host_not_allowed", "capability_denied operation_not_matched"
+	const (
+		malformed = "invalid_request malformed_request"
+		host      = "capability_denied host_not_allowed"
+		operation = "capability_denied operation_not_matched"
+	)
 	rows := []row{
 		{"GET", "https://api.good.test/repos/a/b/issues", "allowed"},
 		{"GET", "https://api.good.test/repos/%41/b/issues", malformed},
@@ -253,7 +262,8 @@ func TestSpecMatchIsTheProxysDecision(t *testing.T) {
 		{"GET", "http://api.good.test/search", host},
 	}
 	for _, target := range fuzzedTargets(t) {
-		rows = append(rows, row{"GET", "https://api.good.test" + target, ""}, row{"GET", "https://any.good.test" + target, ""})
+		rows = append(rows, row{"GET", "https://api.good.test" + target, ""}, row{"GET", "https://any.good.test" + target,
+			""})
 	}
 	if len(rows) < 70 {
 		t.Fatalf("the table has %d rows: the corpus was not read", len(rows))

@@ -38,8 +38,8 @@ func listed[T ~string](names []T) string {
 	return strings.Join(all, ", ")
 }
 
-// usageArgs turns the error of check into a usageError. It has the number of arguments and not the arguments: one may be
-// a secret in the wrong place.
+// usageArgs turns the error of check into a usageError. It has the number of arguments and not the arguments: one may
+// be a secret in the wrong place.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check(cmd, args) == nil {

@@ -15,7 +15,8 @@ func TestAWrongCallSaysWhatIsRight(t *testing.T) {
 		{"help nonsense", `"nonsense" is not a command of aileron`},
 		{"completion nonsense", `"nonsense" is not a command of aileron completion`},
 		{"help audit nonsense", `"nonsense" is not a command of aileron audit`},
-		{"audit list --log-level foo", `--log-level is "foo"; it must be debug, info, warn or error` + "\nhint: aileron audit list --help\n"},
+		{"audit list --log-level foo", `--log-level is "foo"; it must be debug, info, warn or error` +
+			"\nhint: aileron audit list --help\n"},
 		{"audit list --limit many", `invalid argument "many" for "--limit" flag: invalid syntax`},
 		{"audit list extra", "audit list takes no arguments; got 1 argument"},
 		{"audit show", "audit show takes ID; got none"},
@@ -28,7 +29,7 @@ func TestAWrongCallSaysWhatIsRight(t *testing.T) {
 		{"sandbox run --sandbox-build=foo -- true", `--sandbox-build is "foo"; it must be auto, always or never`},
 		{"launch opencode --sandbox=foo", `--sandbox is "foo"; it must be auto, podman, docker or off`},
 		{"launch opencode --sandbox-proxy=foo", `--sandbox-proxy is "foo"; it must be auto, on or off`},
-		{"launch nobody", "known: claude, codex, opencode\nhint: for any other command use: aileron sandbox run -- CMD"},
+		{"launch emacs", "known: claude, codex, opencode\nhint: for any other command use: aileron sandbox run -- CMD"},
 		{"run --egress=foo -- true", `--egress is "foo"; it must be deny or passthrough`},
 		{"binding setup tracker", "does not begin with github://"},
 		{"gateway extra", "gateway takes no arguments"},
@@ -43,7 +44,8 @@ func TestAWrongCallSaysWhatIsRight(t *testing.T) {
 // An argument in the wrong place may be a secret.
 func TestAWrongArgumentIsNotRepeated(t *testing.T) {
 	c := newCLI(t)
-	if _, errs, code := c.run("binding", "setup", githubFQN, "ghp-secret"); code != 2 || strings.Contains(errs, "ghp-secret") {
+	if _, errs, code := c.run("binding", "setup", githubFQN, "ghp-secret"); code != 2 || strings.Contains(errs,
+		"ghp-secret") {
 		t.Errorf("it ends with %d and says %q", code, errs)
 	}
 }
@@ -63,7 +65,7 @@ func TestErrorsAreObjectsWithJSON(t *testing.T) {
 		{"connector show --json " + githubFQN, "invalid_request", "not_found"},
 		{"connector remove --json " + githubFQN, "invalid_request", "not_found"},
 		{"binding setup --json " + githubFQN, "invalid_request", "not_found"},
-		{"launch --json nobody", "invalid_request", "invalid_request"},
+		{"launch --json emacs", "invalid_request", "invalid_request"},
 		{"run --json -- no-such-command", "connector_runtime_error", "connector_runtime_error"},
 	} {
 		out, errs, code := c.run(strings.Fields(w.call)...)
@@ -79,7 +81,8 @@ func TestErrorsAreObjectsWithJSON(t *testing.T) {
 				Details                   struct{ Reason string }
 			}
 		}](t, errs).Error
-		if e.Class != w.class || e.Details.Reason != w.reason || e.Message == "" || e.Granted == nil || e.AuditID == nil || e.Retriable == nil {
+		if e.Class != w.class || e.Details.Reason != w.reason || e.Message == "" || e.Granted == nil || e.AuditID == nil ||
+			e.Retriable == nil {
 			t.Errorf("aileron %s says %s", w.call, errs)
 		}
 	}
@@ -101,7 +104,8 @@ func TestEveryVerbHasHelp(t *testing.T) {
 		if help, _, code := c.run(append([]string{"help"}, args...)...); code != 0 || help != long {
 			t.Errorf("help %s ends with %d and differs from --help: %q", cmd.CommandPath(), code, help)
 		}
-		if cobras := strings.Contains(cmd.CommandPath(), "completion") || cmd.Name() == "help"; !cobras && !cmd.Hidden && !cmd.HasSubCommands() && (cmd.Example == "" || !strings.Contains(long, "aileron "+strings.Join(args, " "))) {
+		if cobras := strings.Contains(cmd.CommandPath(), "completion") || cmd.Name() == "help"; !cobras && !cmd.Hidden &&
+			!cmd.HasSubCommands() && (cmd.Example == "" || !strings.Contains(long, "aileron "+strings.Join(args, " "))) {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
 		for _, sub := range cmd.Commands() {

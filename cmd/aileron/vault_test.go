@@ -55,7 +55,8 @@ func TestAChangedPassphraseHasARow(t *testing.T) {
 	o := newOwner(t)
 	rekeyed := func() int {
 		t.Helper()
-		return len(decode[[]map[string]any](t, "["+strings.ReplaceAll(strings.TrimSpace(o.ok("audit", "list", "--json", "--event", "vault.rekeyed")), "\n", ",")+"]"))
+		return len(decode[[]map[string]any](t, "["+strings.ReplaceAll(strings.TrimSpace(o.ok("audit", "list", "--json",
+			"--event", "vault.rekeyed")), "\n", ",")+"]"))
 	}
 	fresh, short := o.file("fresh", "a new passphrase\n"), o.file("short", "short\n")
 	o.fails("it is not initialised", "vault", "passwd", "--new-passphrase-file", fresh)
@@ -81,7 +82,8 @@ func TestVaultNeedsAPassphrase(t *testing.T) {
 	o.fails("more than 1024 bytes", "vault", "init", "--passphrase-file", o.file("long", strings.Repeat("x", 1<<20)))
 	o.fails("is a directory", "vault", "init", "--passphrase-file", t.TempDir())
 	o.fails("no such file", "vault", "init", "--passphrase-file", "/nonexistent")
-	if _, errs, code := o.run("vault", "init", "--keyring", "--passphrase-file", o.file("good", testPassphrase)); code != 1 || !strings.Contains(errs, "no OS keyring") {
+	if _, errs, code := o.run("vault", "init", "--keyring", "--passphrase-file",
+		o.file("good", testPassphrase)); code != 1 || !strings.Contains(errs, "no OS keyring") {
 		t.Errorf("init without a keyring ends with %d: %s", code, errs)
 	}
 	if got := decode[statusJSON](t, o.ok("vault", "status", "--json")); got.Initialised != true {
@@ -111,13 +113,16 @@ func (o owner) person(answers []string, args ...string) (stderr string, code int
 func TestAPersonIsAskedForThePassphrase(t *testing.T) {
 	o := newOwner(t)
 	o.env = nil
-	if errs, code := o.person([]string{testPassphrase, testPassphrase + "x"}, "vault", "init"); code != 1 || !strings.Contains(errs, "the two entries differ") {
+	if errs, code := o.person([]string{testPassphrase, testPassphrase + "x"}, "vault", "init"); code != 1 ||
+		!strings.Contains(errs, "the two entries differ") {
 		t.Errorf("two that differ end with %d: %s", code, errs)
 	}
-	if errs, code := o.person([]string{testPassphrase, testPassphrase}, "vault", "init"); code != 0 || strings.Contains(errs, testPassphrase) {
+	if errs, code := o.person([]string{testPassphrase, testPassphrase}, "vault", "init"); code != 0 ||
+		strings.Contains(errs, testPassphrase) {
 		t.Errorf("init ends with %d: %s", code, errs)
 	}
-	if errs, code := o.person([]string{"mistyped it", testPassphrase}, "vault", "unlock"); code != 0 || strings.Contains(errs, testPassphrase) {
+	if errs, code := o.person([]string{"mistyped it", testPassphrase}, "vault", "unlock"); code != 0 ||
+		strings.Contains(errs, testPassphrase) {
 		t.Errorf("unlock ends with %d: %s", code, errs)
 	}
 }
@@ -131,7 +136,7 @@ func TestInterruptedPromptGivesTheEchoBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer terminal.Close()
-	defer keyboard.Close() // first, so that whoever still reads hears of the end
+	defer keyboard.Close() // first, so that a reader sees the end
 	fd := int(terminal.Fd())
 	before, err := term.GetState(fd)
 	if err != nil {
@@ -164,7 +169,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// What changes something and has no answer says on stderr that it is done.
+// A command that changes something and prints no data confirms it on stderr.
 func TestAChangeIsSaid(t *testing.T) {
 	o := newOwner(t)
 	o.ok("connector", "install", exampleGitHub, "--yes")

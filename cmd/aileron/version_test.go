@@ -17,7 +17,8 @@ func TestTheVersionComesFromTheBuild(t *testing.T) {
 		{"go install at a release", "", "v1.2.3", nil, "1.2.3", "1.2.3"},
 		{"go install at a release candidate", "", "v1.2.3-rc.1", nil, "1.2.3-rc.1", "1.2.3-rc.1"},
 		{"go install at a commit", "", "v0.0.0-20261122150000-0123456789ab", nil, devVersion, devVersion},
-		{"a clean work tree", "", "v0.0.0-20261122150000-0123456789ab", commit, devVersion + " (commit 0123456789ab)", devVersion},
+		{"a clean work tree", "", "v0.0.0-20261122150000-0123456789ab", commit, devVersion + " (commit 0123456789ab)",
+			devVersion},
 		{"a changed work tree", "", "(devel)", modified, devVersion + " (commit 0123456789ab, modified)", devVersion},
 		{"no version control", "", "", nil, devVersion, devVersion},
 	} {

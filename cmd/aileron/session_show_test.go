@@ -17,10 +17,12 @@ const unclean = "the process ended without closing the session"
 func TestSessionShowSaysTheCause(t *testing.T) {
 	c := newCLI(t)
 	started := func(id string) audit.Row {
-		return audit.Row{Event: audit.EventSessionStarted, SessionID: id, Fields: map[string]any{"agent": "curl", "mode": "podman", "sealed": true}}
+		return audit.Row{Event: audit.EventSessionStarted, SessionID: id, Fields: map[string]any{"agent": "curl",
+			"mode": "podman", "sealed": true}}
 	}
 	ended := func(id, reason, cause string) audit.Row {
-		return audit.Row{Event: audit.EventSessionEnded, SessionID: id, Reason: reason, Fields: map[string]any{"exit_code": 1, "cause": cause}}
+		return audit.Row{Event: audit.EventSessionEnded, SessionID: id, Reason: reason, Fields: map[string]any{"exit_code": 1,
+			"cause": cause}}
 	}
 	disabled := func(id, reason, cause string) audit.Row {
 		return audit.Row{Event: audit.EventSandboxDisabled, SessionID: id, Decision: audit.DecisionDisabled, Reason: reason,
@@ -28,17 +30,19 @@ func TestSessionShowSaysTheCause(t *testing.T) {
 	}
 	c.write(
 		disabled("01REFUSED", "unsupported_sandbox_mode", "the engine runs elsewhere"),
-		started("01OPTOUT"), disabled("01OPTOUT", "user_opt_out", "--sandbox-proxy=off"), ended("01OPTOUT", "", "the command ended"),
+		started("01OPTOUT"), disabled("01OPTOUT", "user_opt_out", "--sandbox-proxy=off"), ended("01OPTOUT", "",
+			"the command ended"),
 		started("01LACKS"), disabled("01LACKS", "preflight_failed", "there is no sh"), ended("01LACKS", "", "there is no sh"),
 		started("01SWEPT"), ended("01SWEPT", "unclean", unclean),
 		started("01KILLED"),
 	)
 	for id, want := range map[string][]string{
-		"01REFUSED": {"state    refused\n", "agent    curl\n", "mode     podman\n", "disabled unsupported_sandbox_mode: the engine runs elsewhere\n"},
-		"01OPTOUT":  {"state    ended\n", "disabled user_opt_out: --sandbox-proxy=off\n", "cause    the command ended\n"},
-		"01LACKS":   {"state    ended\n", "disabled preflight_failed: there is no sh\n", "cause    there is no sh\n"},
-		"01SWEPT":   {"state    unclean\n", "cause    " + unclean + "\n"},
-		"01KILLED":  {"state    unclean\n", "cause    " + unclean + "\n"},
+		"01REFUSED": {"state    refused\n", "agent    curl\n", "mode     podman\n",
+			"disabled unsupported_sandbox_mode: the engine runs elsewhere\n"},
+		"01OPTOUT": {"state    ended\n", "disabled user_opt_out: --sandbox-proxy=off\n", "cause    the command ended\n"},
+		"01LACKS":  {"state    ended\n", "disabled preflight_failed: there is no sh\n", "cause    there is no sh\n"},
+		"01SWEPT":  {"state    unclean\n", "cause    " + unclean + "\n"},
+		"01KILLED": {"state    unclean\n", "cause    " + unclean + "\n"},
 	} {
 		out := c.ok("session", "show", id)
 		for _, line := range want {
@@ -48,10 +52,12 @@ func TestSessionShowSaysTheCause(t *testing.T) {
 		}
 	}
 	s := decode[session.State](t, c.ok("session", "show", "01REFUSED", "--json"))
-	if s.State != "refused" || s.Disabled == nil || s.Disabled.Reason != "unsupported_sandbox_mode" || s.Disabled.Cause != "the engine runs elsewhere" {
+	if s.State != "refused" || s.Disabled == nil || s.Disabled.Reason != "unsupported_sandbox_mode" ||
+		s.Disabled.Cause != "the engine runs elsewhere" {
 		t.Errorf("as JSON it is %+v, %+v", s, s.Disabled)
 	}
-	if s := decode[session.State](t, c.ok("session", "show", "01SWEPT", "--json")); s.State != "unclean" || s.Cause != unclean || s.Disabled != nil {
+	if s := decode[session.State](t, c.ok("session", "show", "01SWEPT", "--json")); s.State != "unclean" ||
+		s.Cause != unclean || s.Disabled != nil {
 		t.Errorf("as JSON it is %+v", s)
 	}
 }
@@ -63,10 +69,12 @@ func TestASessionOfWhichOnlyTheDirectoryIsLeftIsUnclean(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "session.json"), []byte(`{"id":"01LEFT","pid":1,"agent":"curl","mode":"podman"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "session.json"),
+		[]byte(`{"id":"01LEFT","pid":1,"agent":"curl","mode":"podman"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := c.ok("session", "show", "01LEFT"); !strings.Contains(out, "state    unclean\n") || !strings.Contains(out, "cause    "+unclean+"\n") {
+	if out := c.ok("session", "show", "01LEFT"); !strings.Contains(out, "state    unclean\n") || !strings.Contains(out,
+		"cause    "+unclean+"\n") {
 		t.Errorf("session show prints\n%s", out)
 	}
 }

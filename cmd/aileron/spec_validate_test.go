@@ -27,7 +27,8 @@ func TestSpecValidateTellsEveryFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, code := c.run("spec", "validate", good, bad)
-	if code != 1 || !strings.Contains(out, bad+": extra: unknown key\n") || !strings.Contains(out, bad+": tools[0].operations[0].hosts[0]: ") || !strings.Contains(errs, "found 2 faults") {
+	if code != 1 || !strings.Contains(out, bad+": extra: unknown key\n") || !strings.Contains(out,
+		bad+": tools[0].operations[0].hosts[0]: ") || !strings.Contains(errs, "found 2 faults") {
 		t.Errorf("it ends with %d: %s%s", code, out, errs)
 	}
 	out, _, code = c.run("spec", "validate", bad, "--json")
@@ -35,7 +36,8 @@ func TestSpecValidateTellsEveryFault(t *testing.T) {
 	if code != 1 || len(faults) != 2 || faults[0].File != bad || faults[0].Path != "extra" {
 		t.Errorf("it ends with %d: %+v", code, faults)
 	}
-	if out, _, code := c.run("spec", "validate", "/nonexistent"); code != 1 || out != "/nonexistent: no such file or directory\n" {
+	if out, _, code := c.run("spec", "validate", "/nonexistent"); code != 1 ||
+		out != "/nonexistent: no such file or directory\n" {
 		t.Errorf("a missing file ends with %d: %q", code, out)
 	}
 	if _, _, code := c.run("spec", "validate"); code != 2 {
@@ -49,14 +51,16 @@ func TestSpecMatchSaysWhy(t *testing.T) {
 		out, _, code := c.run("spec", "match", method, url, "--json")
 		return decode[matchJSON](t, out), code
 	}
-	if m, code := ask("GET", "https://api.github.com/user"); code != 1 || m.Verdict != "refused" || m.Reason != "host_not_allowed" {
+	if m, code := ask("GET", "https://api.github.com/user"); code != 1 || m.Verdict != "refused" ||
+		m.Reason != "host_not_allowed" {
 		t.Errorf("with nothing installed: %d, %+v", code, m)
 	}
 	c.ok("connector", "install", exampleGitHub, "--yes")
 	for _, w := range []struct{ method, url, verdict, reason, operation string }{
 		{"GET", "https://api.github.com/user", "allowed", "", "user.get"},
 		{"GET", "https://API.github.com:443/repos/cli/cli/issues?state=open", "allowed", "", "issues.list"},
-		{"POST", "https://api.github.com/graphql", "refused", "operation_not_matched", ""}, // a mutation may do whatever the token may
+		{"POST", "https://api.github.com/graphql", "refused", "operation_not_matched",
+			""}, // a mutation may do whatever the token may
 		{"GET", "https://api.github.com/", "allowed", "", "meta.root"},
 		{"DELETE", "https://api.github.com/repos/cli/cli", "refused", "operation_not_matched", ""},
 		{"GET", "https://api.github.com/user?access_token=x", "refused", "operation_not_matched", ""},
@@ -69,18 +73,22 @@ func TestSpecMatchSaysWhy(t *testing.T) {
 		if w.operation == "" && strings.Contains(w.url, "access_token") {
 			w.reason = "query_not_declared"
 		}
-		if m.Verdict != w.verdict || m.Reason != w.reason || m.Operation != w.operation || (code == 0) != (w.verdict == "allowed") {
+		if m.Verdict != w.verdict || m.Reason != w.reason || m.Operation != w.operation ||
+			(code == 0) != (w.verdict == "allowed") {
 			t.Errorf("%s %s: %d, %+v; want %+v", w.method, w.url, code, m, w)
 		}
-		if m.Verdict == "allowed" && (m.Credential == nil || m.Credential.In != "header" || m.Credential.Name != "Authorization" || m.Connector != githubFQN) {
+		if m.Verdict == "allowed" && (m.Credential == nil || m.Credential.In != "header" ||
+			m.Credential.Name != "Authorization" || m.Connector != githubFQN) {
 			t.Errorf("%s %s: the credential is %+v of %s", w.method, w.url, m.Credential, m.Connector)
 		}
 	}
 	out, _, code := c.run("spec", "match", "PUT", "https://api.github.com/repos/cli/cli/issues/1")
-	if code != 1 || !strings.Contains(out, "verdict:    refused") || !strings.Contains(out, "granted:    operation:GET api.github.com/repos/{owner}/{repo}/issues/{issue_number}") {
+	if code != 1 || !strings.Contains(out, "verdict:    refused") || !strings.Contains(out,
+		"granted:    operation:GET api.github.com/repos/{owner}/{repo}/issues/{issue_number}") {
 		t.Errorf("it ends with %d: %s", code, out)
 	}
-	for _, args := range [][]string{{"get", "https://api.github.com/"}, {"GET", "api.github.com/user"}, {"GET", "https://api.github.com/#top"}, {"GET"}} {
+	for _, args := range [][]string{{"get", "https://api.github.com/"}, {"GET", "api.github.com/user"},
+		{"GET", "https://api.github.com/#top"}, {"GET"}} {
 		if _, _, code := c.run(append([]string{"spec", "match"}, args...)...); code != 2 {
 			t.Errorf("spec match %q ends with %d, want 2", args, code)
 		}

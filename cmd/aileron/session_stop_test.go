@@ -17,11 +17,15 @@ type result struct {
 	code      int
 }
 
-// until polls for what only a defect keeps from happening.
+// until polls for what happens unless there is a defect.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
+	tick, end := time.NewTicker(5*time.Millisecond), time.After(2*time.Minute)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-end:
 			t.Fatalf("it did not happen: %s", what)
 		}
 	}
@@ -65,12 +69,14 @@ func TestASessionIsStoppedWhileItWaitsForAPassphrase(t *testing.T) {
 		if list := o.ok("session", "list"); !strings.Contains(list, id+"  running") {
 			t.Errorf("%q: session list prints %q", args, list)
 		}
-		if out, errs, code := o.run("session", "stop", id); code != 0 || out != "" || errs != "aileron: "+id+" was asked to end\n" {
+		if out, errs, code := o.run("session", "stop", id); code != 0 || out != "" ||
+			errs != "aileron: "+id+" was asked to end\n" {
 			t.Errorf("%q: session stop ends with %d: %q, %q", args, code, out, errs)
 		}
 		r := <-ended
 		if r.code != session.StoppedCode || r.out != "" || !strings.Contains(r.errs, session.StoppedCause) {
-			t.Errorf("%q: the session ends with %d: %q, %q; want %d and the cause", args, r.code, r.out, r.errs, session.StoppedCode)
+			t.Errorf("%q: the session ends with %d: %q, %q; want %d and the cause", args, r.code, r.out, r.errs,
+				session.StoppedCode)
 		}
 		show := o.ok("session", "show", id)
 		for _, line := range []string{"state    ended\n", "cause    " + session.StoppedCause + "\n", "exit     143\n"} {

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/session"
+)
+
+func newSessionCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "session",
+		Short: "See and end sessions",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  subcommandNeeded,
+	}
+	cmd.AddCommand(newSessionListCommand(a), newSessionShowCommand(a), newSessionStopCommand(a))
+	return cmd
+}
+
+// lister returns what lists the sessions of a home.
+func (a *app) lister(home string) session.Lister {
+	return session.Lister{Home: home, OpenLog: a.auditReader, Warn: a.auditNotice}
+}
+
+// sessionNotes returns what the readers of a session's requests have to know.
+func sessionNotes(s session.State) (notes []string) {
+	if s.Unknown > 0 {
+		notes = append(notes, fmt.Sprintf("unknown outcomes: %d (the session was killed)", s.Unknown))
+	}
+	switch {
+	case s.Open > 0 && s.State == "running":
+		notes = append(notes, fmt.Sprintf("requests under way: %d", s.Open))
+	case s.Open > 0:
+		notes = append(notes, fmt.Sprintf("requests without an outcome: %d "+
+			"(the next session's start records them as unknown)", s.Open))
+	}
+	if s.Spilled > 0 {
+		notes = append(notes, fmt.Sprintf("rows in a spill file: %d "+
+			"(added as soon as the audit log can be written)", s.Spilled))
+	}
+	return notes
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+)
+
+func newSessionListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the sessions, running and ended",
+		Example: "  aileron session list --json",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return sessionList(cmd.Context(), a) },
+	}
+}
+
+func sessionList(ctx context.Context, a *app) error {
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	all, err := a.lister(home).List(ctx)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(append([]session.State{}, all...)) // [] and not null
+	}
+	if len(all) == 0 {
+		a.infof("aileron: no sessions; start one with: aileron launch AGENT")
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, s := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s",
+			s.ID, s.State, s.Mode, termsafe.Line(first(s.Agent, "-")), s.Started.Local().Format(time.DateTime))
+		if notes := sessionNotes(s); len(notes) > 0 {
+			fmt.Fprintf(w, "\t%s", strings.Join(notes, "; "))
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}

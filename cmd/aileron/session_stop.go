@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/session"
+)
+
+func newSessionStopCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "stop ID",
+		Short:   "Ask a running session to end",
+		Example: "  aileron session stop 01J…",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE:    func(cmd *cobra.Command, args []string) error { return sessionStop(cmd.Context(), a, args[0]) },
+	}
+}
+
+func sessionStop(ctx context.Context, a *app, id string) error {
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	s, err := a.lister(home).Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch err := s.Stop(ctx, home); {
+	case errors.Is(err, session.ErrEnded):
+		a.infof("aileron: the session %s has ended meanwhile", id)
+		return nil
+	case err != nil:
+		return err
+	}
+	a.infof("aileron: %s was asked to end", id)
+	return nil
+}
