@@ -1,22 +1,24 @@
 // Package session runs one session: a plane, the connectors and credentials
 // that it grants, and the directory by which other processes find it.
 //
-// A session is this process. The key of its CA and the opened vault exist only
-// in its memory; what it shares with other sessions is on disk and guarded by
-// locks. Its life has four steps, which are four methods in this file:
+// A session lives in one process. The key of its CA and the unlocked vault exist
+// only in the memory of that process; what it shares with other sessions is on
+// disk and guarded by locks. The four steps of its life are in this file:
 //
-//   - [Open] creates the session's directory, lock and control socket, verifies
-//     the installed connectors, opens the vault if a credential is bound, and
-//     makes the plane. It fails rather than open with less than was asked for.
-//   - [Session.Serve] records session.started and follows changes on disk: what
-//     is revoked is not granted a second later. [Session.Listen] then serves the
-//     plane on a listener.
-//   - [Session.Close] drains: exchanges under way may end, new ones are refused.
-//   - It then records session.ended and releases everything. A session ends in
-//     this method and nowhere else; [Session.Abandon] calls it if a later step of
-//     the caller fails, and Open if one of its own does.
+//   - Open: [Open] creates the session's directory, lock and control socket,
+//     verifies the installed connectors, unlocks the vault if a credential is
+//     bound, and makes the plane. It fails rather than open with less than was
+//     asked for.
+//   - Serve: [Session.Serve] records session.started and follows changes on disk,
+//     so that a revocation takes effect within a second. [Session.Listen] serves
+//     the plane on a listener.
+//   - Drain: [Session.Close] first waits for exchanges under way. New ones are
+//     refused.
+//   - Close: it then records session.ended and releases everything. A session
+//     ends in this method and nowhere else: Open calls it if one of its own steps
+//     fails, and [Session.Abandon] if a later step of the caller does.
 //
-// So a command uses it like this:
+// A command uses it like this:
 //
 //	s, err := session.Open(ctx, session.Options{Home: home, Mode: "proxy", Vault: v, Unlock: unlock})
 //	if err != nil {
@@ -30,11 +32,12 @@
 //	code, cause := run(ctx)
 //	return s.Close(ctx, code, cause)
 //
-// Other processes see a session through its directory: [Lister] lists sessions,
-// [Alive] reports whether one runs, [State.Stop] and [Unlock] reach its control
-// socket, and [Session.Sweep] records the end of those that were killed.
+// Other processes find a session by its directory: [Lister] lists sessions,
+// [Alive] reports whether one runs, [State.Stop] and [Unlock] call its control
+// socket, and [Session.Sweep] records the end of sessions that were killed.
 //
-// The package prints nothing, exits nowhere and knows no engine.
+// The package does not print or exit, and it does not depend on a container
+// engine: callbacks in [Options] carry messages for people.
 package session
 
 import (
@@ -107,8 +110,8 @@ func Open(ctx context.Context, opts Options) (opened *Session, err error) {
 }
 
 // Serve records session.started and starts to follow the store and the vault.
-// sealed is whether the sandbox has no other way out; else mediation is by
-// convention.
+// sealed is true if the session's command has no other way to the network;
+// otherwise mediation is by convention.
 func (s *Session) Serve(ctx context.Context, sealed bool) error {
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	row := s.row(audit.EventSessionStarted, map[string]any{
@@ -121,7 +124,8 @@ func (s *Session) Serve(ctx context.Context, sealed bool) error {
 	return nil
 }
 
-// Listen serves the plane on l until the session closes. Serve comes first.
+// Listen serves the plane on l until the session closes. It must be called after
+// Serve.
 func (s *Session) Listen(ctx context.Context, l net.Listener, listener proxy.Listener) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := s.stop
@@ -129,19 +133,19 @@ func (s *Session) Listen(ctx context.Context, l net.Listener, listener proxy.Lis
 	s.serving.Go(func() { _ = s.plane.Serve(ctx, l, listener) })
 }
 
-// Close drains the plane, ends everything that is served, records session.ended
-// with the exit code of the session's command and why it ended, and removes the
-// session's directory. A session that has not served has no such event unless
-// it was stopped: then it was listed. The error is about events that are not in
-// the audit log; whatever it is, the session is closed.
+// Close drains the plane, stops serving, records session.ended with the exit code
+// of the session's command and the cause of its end, and removes the session's
+// directory. The end of a session that has not served is recorded only if it was
+// stopped. The error is about events that are not in the audit log; the session
+// is closed in any case. Close must be called once.
 func (s *Session) Close(ctx context.Context, exitCode int, cause string) error {
 	s.drain(ctx)
 	err := s.recordEnd(ctx, exitCode, cause)
 	return errors.Join(err, s.release())
 }
 
-// Abandon closes a session whose command did not begin. Why it did not is the
-// error that the caller returns, so what Close returns is reported beside it.
+// Abandon closes a session whose command did not begin. The caller returns why
+// it did not, so the error of Close goes to [Options.Report].
 func (s *Session) Abandon(ctx context.Context) {
 	code, cause := 1, "failed to start"
 	if s.opts.Stop.Requested() {
@@ -152,8 +156,8 @@ func (s *Session) Abandon(ctx context.Context) {
 	}
 }
 
-// drain waits for exchanges under way, and then ends those that are left. When
-// it returns, nothing of the session is served.
+// drain waits for exchanges under way, up to the drain time-out, and then ends
+// those that are left. Nothing is served when it returns.
 func (s *Session) drain(ctx context.Context) {
 	if s.plane != nil {
 		s.plane.Drain(ctx)
@@ -176,8 +180,8 @@ func (s *Session) recordEnd(ctx context.Context, exitCode int, cause string) err
 	return s.audit.AppendSoon(context.WithoutCancel(ctx), row)
 }
 
-// release releases what Open took. The directory of a session that lost rows
-// stays, so that the next session's sweep records what is not known.
+// release releases what Open acquired. The directory of a session that lost rows
+// stays, so that the next session's sweep records their outcomes as unknown.
 func (s *Session) release() (err error) {
 	if s.closeControl != nil {
 		s.closeControl()
@@ -200,7 +204,8 @@ func (s *Session) release() (err error) {
 	return auditlog.LossHint(err, s.opts.Home)
 }
 
-// lostRows reports whether err is about rows of outcomes that are nowhere.
+// lostRows reports whether err is about outcomes that are neither in the log nor
+// in a spill file.
 func lostRows(err error) bool {
 	var lost *audit.LostError
 	return errors.As(err, &lost) && lost.Lost > 0

@@ -6,14 +6,15 @@ import (
 	"sync"
 )
 
-// StopRequest is a request to end a session, as aileron session stop makes. It
-// can be made at any time in a session's life, and is made once.
+// StopRequest is a request to end a session, such as that of aileron session
+// stop. It can be made at any time, before the session is open too, and cannot
+// be withdrawn.
 type StopRequest struct {
 	requested chan struct{}
 	once      sync.Once
 }
 
-// NewStopRequest returns a request that is not made yet.
+// NewStopRequest returns a request that has not been made.
 func NewStopRequest() *StopRequest { return &StopRequest{requested: make(chan struct{})} }
 
 // Request makes the request.
