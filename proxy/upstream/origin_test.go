@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -42,6 +43,7 @@ func newOrigin(t testing.TB, alpn string, serve func(n int64, c *tls.Conn)) *ori
 	o.opts.Roots = x509.NewCertPool()
 	o.opts.Roots.AddCert(certificate)
 	o.opts.Resolve = map[string]netip.AddrPort{originHost: netip.MustParseAddrPort(l.Addr().String())}
+	over, end := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() {
 		for {
@@ -50,7 +52,9 @@ func newOrigin(t testing.TB, alpn string, serve func(n int64, c *tls.Conn)) *ori
 				return
 			}
 			n := o.conns.Add(1)
+			stop := context.AfterFunc(over, func() { _ = c.Close() }) // of a test that failed
 			group.Go(func() {
+				defer stop()
 				defer func() { _ = c.Close(); o.gone <- struct{}{} }()
 				if secure := c.(*tls.Conn); secure.HandshakeContext(t.Context()) == nil {
 					serve(n, secure)
@@ -58,8 +62,7 @@ func newOrigin(t testing.TB, alpn string, serve func(n int64, c *tls.Conn)) *ori
 			})
 		}
 	})
-	t.Cleanup(group.Wait)
-	t.Cleanup(func() { _ = l.Close() })
+	t.Cleanup(func() { _ = l.Close(); end(); group.Wait() })
 	return o
 }
 
