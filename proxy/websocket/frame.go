@@ -25,7 +25,7 @@ const (
 	TryAgainLater = 1013 // of IANA's registry
 )
 
-// violation is a broken rule of the protocol, and the code that says so.
+// violation is a violation of the protocol, with its status code.
 type violation struct {
 	code int
 	why  string

@@ -50,8 +50,9 @@ func TestThePiecesOfAMessageAreInOrder(t *testing.T) {
 		frames []header
 		ok     bool
 	}{
-		"whole":              {[]header{piece(opText, true), piece(opBinary, true)}, true},
-		"pieces":             {[]header{piece(opText, false), piece(opContinuation, false), piece(opContinuation, true), piece(opText, true)}, true},
+		"whole": {[]header{piece(opText, true), piece(opBinary, true)}, true},
+		"pieces": {[]header{piece(opText, false), piece(opContinuation, false), piece(opContinuation, true),
+			piece(opText, true)}, true},
 		"control between":    {[]header{piece(opText, false), piece(opPing, true), piece(opContinuation, true)}, true},
 		"lone continuation":  {[]header{piece(opContinuation, true)}, false},
 		"after the end":      {[]header{piece(opText, true), piece(opContinuation, true)}, false},

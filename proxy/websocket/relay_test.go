@@ -81,14 +81,16 @@ func TestMessagesAreScrubbedInAnyChunking(t *testing.T) {
 	big := strings.Repeat("x", 40<<10)
 	upstream := bytes.Join([][]byte{
 		frame(true, opText, false, "before "+told+" after"),
-		frame(false, opBinary, false, "pie"+told[:11]), frame(true, opPing, false, told), frame(false, opContinuation, false, told[11:30]), frame(true, opContinuation, false, told[30:]+"ces"),
+		frame(false, opBinary, false, "pie"+told[:11]), frame(true, opPing, false, told),
+		frame(false, opContinuation, false, told[11:30]), frame(true, opContinuation, false, told[30:]+"ces"),
 		frame(true, opText, false, ""),
 		frame(true, opBinary, false, big+told+big),
 	}, nil)
 	stars := strings.Repeat("*", len(told))
 	want := []string{"before " + stars + " after", "control " + stars, "pie" + stars + "ces", "", big + stars + big}
 	for name, in := range map[string]io.Reader{
-		"whole": bytes.NewReader(upstream), "bytes": iotest.OneByteReader(bytes.NewReader(upstream)), "halves": iotest.HalfReader(bytes.NewReader(upstream)),
+		"whole": bytes.NewReader(upstream), "bytes": iotest.OneByteReader(bytes.NewReader(upstream)),
+		"halves": iotest.HalfReader(bytes.NewReader(upstream)),
 	} {
 		client, origin := &side{Reader: strings.NewReader("")}, &side{Reader: in}
 		r := Relay{Client: client, Upstream: origin, NewScanner: func() Scanner { return set.NewScanner() }}
@@ -112,7 +114,8 @@ func TestMessagesAreScrubbedInAnyChunking(t *testing.T) {
 
 func TestTheClientsMaskDoesNotReachTheUpstream(t *testing.T) {
 	big := strings.Repeat("0123456789abcdef", 5000)
-	client := &side{Reader: bytes.NewReader(append(frame(true, opBinary, true, big), frame(true, opText, true, "grüße")...))}
+	client := &side{Reader: bytes.NewReader(append(frame(true, opBinary, true, big),
+		frame(true, opText, true, "grüße")...))}
 	origin := &side{Reader: strings.NewReader("")}
 	r := Relay{Client: client, Upstream: origin}
 	if err := r.outward(); err != io.EOF {
@@ -176,10 +179,13 @@ func FuzzUTF8(f *testing.F) {
 func TestCloseFramesThatNobodyMaySendEndTheRelay(t *testing.T) {
 	for payload, ok := range map[string]bool{
 		"": true, "\x03\xe8": true, "\x03\xe8bye": true, "\x0b\xb8": true,
-		"\x03": false, "\x03\xe7": false, "\x03\xed": false, "\x03\xee": false, "\x07\xd0": false, "\x13\x88": false, "\x03\xe8\xff": false,
+		"\x03": false, "\x03\xe7": false, "\x03\xed": false, "\x03\xee": false, "\x07\xd0": false, "\x13\x88": false,
+		"\x03\xe8\xff": false,
 	} {
-		inward := Relay{Client: &side{Reader: strings.NewReader("")}, Upstream: &side{Reader: bytes.NewReader(frame(true, opClose, false, payload))}}
-		outward := Relay{Client: &side{Reader: bytes.NewReader(frame(true, opClose, true, payload))}, Upstream: &side{Reader: strings.NewReader("")}}
+		inward := Relay{Client: &side{Reader: strings.NewReader("")},
+			Upstream: &side{Reader: bytes.NewReader(frame(true, opClose, false, payload))}}
+		outward := Relay{Client: &side{Reader: bytes.NewReader(frame(true, opClose, true, payload))},
+			Upstream: &side{Reader: strings.NewReader("")}}
 		for name, err := range map[string]error{"inward": inward.inward(), "outward": outward.outward()} {
 			var bad violation
 			if refused := errors.As(err, &bad); refused == ok {
