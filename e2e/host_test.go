@@ -20,8 +20,11 @@ func TestProxyServesWhoeverHoldsTheToken(t *testing.T) {
 	curl := func(args ...string) result {
 		return finish(t, exec.Command("curl", append([]string{"-sS", "--max-time", "300"}, args...)...))
 	}
-	contains(t, "the answer", curl("-x", ready.ProxyURL, "--cacert", ready.CAFile, "https://api.github.com/user").out, "octo-stand-in")
-	contains(t, "without a token", curl("-x", strings.Replace(ready.ProxyURL, "aileron:", "aileron:wrong", 1), "--cacert", ready.CAFile, "https://api.github.com/user").err, "407")
+	contains(t, "the answer", curl("-x", ready.ProxyURL, "--cacert", ready.CAFile, "https://api.github.com/user").out,
+		"octo-stand-in")
+	contains(t, "without a token",
+		curl("-x", strings.Replace(ready.ProxyURL, "aileron:", "aileron:wrong", 1), "--cacert", ready.CAFile,
+			"https://api.github.com/user").err, "407")
 	contains(t, "healthz", curl(strings.TrimSuffix(ready.APIURL, "/v1")+"/healthz").out, "ok")
 	contains(t, "session list", u.must("session", "list").out, ready.SessionID, "running")
 
@@ -29,7 +32,8 @@ func TestProxyServesWhoeverHoldsTheToken(t *testing.T) {
 	name := strings.TrimSpace(strings.Fields(u.must("binding", "list").out)[0])
 	u.must("binding", "revoke", name)
 	waitFor(t, func() bool {
-		return strings.Contains(curl("-x", ready.ProxyURL, "--cacert", ready.CAFile, "https://api.github.com/user").out, "credential_not_bound")
+		return strings.Contains(curl("-x", ready.ProxyURL, "--cacert", ready.CAFile, "https://api.github.com/user").out,
+			"credential_not_bound")
 	})
 	u.must("session", "stop", ready.SessionID)
 	if err := ready.cmd.Wait(); err != nil {
@@ -77,9 +81,11 @@ func TestBadInputIsOneLineWithItsMend(t *testing.T) {
 		want string
 	}{
 		{"unknown agent", []string{"launch", "nobody"}, "", 2, "sandbox run -- CMD"},
-		{"no engine", []string{"sandbox", "run", "--sandbox=docker", "--", "true"}, "DOCKER_HOST=unix://" + none, 1, "unset DOCKER_HOST"},
+		{"no engine", []string{"sandbox", "run", "--sandbox=docker", "--", "true"}, "DOCKER_HOST=unix://" + none, 1,
+			"unset DOCKER_HOST"},
 		{"unreadable spec", []string{"connector", "install", broken, "--yes"}, "", 1, "manifest.toml"},
-		{"wrong passphrase", []string{"run", "--", "true"}, "AILERON_VAULT_PASSPHRASE=wrong-but-long", 1, "passphrase is wrong"},
+		{"wrong passphrase", []string{"run", "--", "true"}, "AILERON_VAULT_PASSPHRASE=wrong-but-long", 1,
+			"passphrase is wrong"},
 		{"port in use", []string{"proxy", "--listen", busy.Addr().String()}, "", 1, "--listen"},
 		{"no such command", []string{"run", "--", "no-such-command"}, "", 127, "no such command"},
 		{"unknown flag", []string{"run", "--nonsense"}, "", 2, "nonsense"},
@@ -125,7 +131,9 @@ func TestAFullDiskSendsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := u.run(append(append([]string{"run"}, u.reach()...), "--", "sh", "-c",
-		"curl -sS https://api.github.com/user; dd if=/dev/zero of="+u.home+"/fill bs=1k 2>/dev/null; for i in 1 2 3; do curl -sS https://api.github.com/user; done; rm "+u.home+"/fill; sleep 1; curl -sS https://api.github.com/user")...)
+		"curl -sS https://api.github.com/user; dd if=/dev/zero of="+u.home+
+			"/fill bs=1k 2>/dev/null; for i in 1 2 3; do curl -sS https://api.github.com/user; done; rm "+u.home+
+			"/fill; sleep 1; curl -sS https://api.github.com/user")...)
 	contains(t, "the output", r.out, "audit_unavailable")
 	if n := strings.Count(r.out, "octo-stand-in"); n < 2 || n != len(u.origin.Seen()) {
 		t.Errorf("%d answers, %d requests left:\n%s", n, len(u.origin.Seen()), r.out)
@@ -147,7 +155,8 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 	if r.code != 0 {
 		t.Fatalf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
-	contains(t, "the demo", r.out+r.err, "the_secret_was_right", "Bearer ****", "operation_not_matched", "NOT sealed", "audit events verified")
+	contains(t, "the demo", r.out+r.err, "the_secret_was_right", "Bearer ****", "operation_not_matched", "NOT sealed",
+		"audit events verified")
 	needPodman(t)
 	r = u.run("demo", "--sandbox=podman")
 	if r.code != 0 {
@@ -177,7 +186,8 @@ func TestTheProgramOfTheTestsIsNoRelease(t *testing.T) {
 	if r := run("--version"); strings.Contains(r.out, "test") {
 		t.Errorf("a release calls itself %q", r.out)
 	}
-	if r := run("vault", "unlock"); r.code != 1 || !strings.Contains(r.err, `the work factor "10", and only 16 to 20 are accepted`) {
+	if r := run("vault", "unlock"); r.code != 1 ||
+		!strings.Contains(r.err, `the work factor "10", and only 16 to 20 are accepted`) {
 		t.Errorf("a release opens a vault that the tests made: exit %d, %q", r.code, r.err)
 	}
 }

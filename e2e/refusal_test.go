@@ -34,7 +34,8 @@ func TestARefusalIsSaidInTheTunnelAndNothingLeaves(t *testing.T) {
 		{"in clear", "host_not_allowed", 403, []string{"http://api.github.com/user"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			args := append([]string{"-sS", "--max-time", "300", "-w", "\n%{http_code} %header{x-aileron-audit-id}", "-x", p.ProxyURL, "--cacert", p.CAFile, "-H", "Authorization: Bearer placeholder"}, tt.curl...)
+			args := append([]string{"-sS", "--max-time", "300", "-w", "\n%{http_code} %header{x-aileron-audit-id}", "-x",
+				p.ProxyURL, "--cacert", p.CAFile, "-H", "Authorization: Bearer placeholder"}, tt.curl...)
 			r := finish(t, exec.Command("curl", args...))
 			at := strings.LastIndexByte(r.out, '\n')
 			body, tail := r.out[:max(at, 0)], r.out[at+1:]

@@ -22,7 +22,8 @@ import (
 // ipx: ways to make the plane reach an address that nobody may reach.
 func ipx() category {
 	return category{name: "IPX", cases: []attack{
-		{id: "IPX-01", does: "this machine, by address or by name, is neither granted nor reached where unnamed hosts may pass", run: func(c *trial) {
+		{id: "IPX-01", does: "this machine, by address or by name, is neither granted nor reached where unnamed hosts may " +
+			"pass", run: func(c *trial) {
 			targets := []string{"127.0.0.1:443", "localhost:443", "0.0.0.0:443", "[::1]:443", "[::]:443", "127.255.255.254:443"}
 			c.each("denied", func(c *trial) { c.nowhere(hostNotAllowed, targets...) })
 			c.elsewhere("passing", *passing(), func(c *trial) {
@@ -33,24 +34,29 @@ func ipx() category {
 				c.nowhere(addressNotAllowed, targets...)
 			})
 		}},
-		{id: "IPX-02", does: "numbers that only inet_aton takes for addresses are no host", f: passing(), run: func(c *trial) {
-			for _, host := range []string{"2130706433", "0x7f000001", "017700000001", "0177.0.0.1", "127.1", "127.0.1", "0x7f.1", "127.0.0.1.", "127.0.0.01", "127.0.0.1%25lo"} {
-				c.each(host, func(c *trial) {
-					c.rows++
-					_, a := c.connect(host + ":443")
-					c.refused("CONNECT", a, malformed.as("no plain host:port"))
-					a = c.fwd("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n" + c.authorization() + "\r\n")
-					c.refused("the absolute form", a, malformed.as("no plain host"))
-				})
-			}
-		}},
+		{id: "IPX-02", does: "numbers that only inet_aton takes for addresses are no host", f: passing(),
+			run: func(c *trial) {
+				for _, host := range []string{"2130706433", "0x7f000001", "017700000001", "0177.0.0.1", "127.1", "127.0.1",
+					"0x7f.1",
+					"127.0.0.1.", "127.0.0.01", "127.0.0.1%25lo"} {
+					c.each(host, func(c *trial) {
+						c.rows++
+						_, a := c.connect(host + ":443")
+						c.refused("CONNECT", a, malformed.as("no plain host:port"))
+						a = c.fwd("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n" + c.authorization() + "\r\n")
+						c.refused("the absolute form", a, malformed.as("no plain host"))
+					})
+				}
+			}},
 		{id: "IPX-04", does: "IPv4 written as IPv6 is judged as what it is", f: passing(), run: func(c *trial) {
-			c.nowhere(addressNotAllowed, "[::ffff:169.254.169.254]:443", "[::ffff:7f00:1]:443", "[::127.0.0.1]:443", "[0:0:0:0:0:ffff:0a00:0001]:443")
+			c.nowhere(addressNotAllowed, "[::ffff:169.254.169.254]:443", "[::ffff:7f00:1]:443", "[::127.0.0.1]:443",
+				"[0:0:0:0:0:ffff:0a00:0001]:443")
 		}},
-		{id: "IPX-05", does: "IPv6 that carries an IPv4 address to a translator is not reached", f: passing(), run: func(c *trial) {
-			c.nowhere(addressNotAllowed, "[64:ff9b::a9fe:a9fe]:443", "[64:ff9b:1::a00:1]:443", "[2002:a9fe:a9fe::1]:443",
-				"[2001:0:4136:e378:8000:63bf:3fff:fdd2]:443", "[2606::5efe:a00:1]:443")
-		}},
+		{id: "IPX-05", does: "IPv6 that carries an IPv4 address to a translator is not reached", f: passing(),
+			run: func(c *trial) {
+				c.nowhere(addressNotAllowed, "[64:ff9b::a9fe:a9fe]:443", "[64:ff9b:1::a00:1]:443", "[2002:a9fe:a9fe::1]:443",
+					"[2001:0:4136:e378:8000:63bf:3fff:fdd2]:443", "[2606::5efe:a00:1]:443")
+			}},
 		{id: "IPX-07", does: "an allowed name that leads inside is not followed", run: func(c *trial) {
 			for _, addr := range []string{"169.254.169.254", "127.0.0.1", "10.0.0.5", "fd00:ec2::254"} {
 				c.elsewhere(addr, fixture{}, func(c *trial) { // where no connection is open yet
@@ -74,27 +80,30 @@ func ipx() category {
 			c.refused("the request", a, unreachable)
 		}},
 		{id: "IPX-10", does: "aliases, mapped addresses and answers without end lead nowhere inside", run: ipxAnswers},
-		{id: "IPX-11", does: "the names that engines give to their host do not lead to the plane", f: passing(), run: func(c *trial) {
-			_, port, err := net.SplitHostPort(c.s.addr)
-			c.must(err)
-			inside := map[string]string{"host.docker.internal": "192.168.65.2", "host.containers.internal": "10.88.0.1", "gateway.example": "172.17.0.1", "self.example": "127.0.0.1"}
-			c.also = func(name string) bool { return inside[name] != "" }
-			for name, addr := range inside {
-				c.each(name, func(c *trial) {
-					c.also = func(name string) bool { return inside[name] != "" }
-					on.names.answers(always(netip.MustParseAddr(addr)))
-					c.nowhere(addressNotAllowed, name+":"+port)
+		{id: "IPX-11", does: "the names that engines give to their host do not lead to the plane", f: passing(),
+			run: func(c *trial) {
+				_, port, err := net.SplitHostPort(c.s.addr)
+				c.must(err)
+				inside := map[string]string{"host.docker.internal": "192.168.65.2", "host.containers.internal": "10.88.0.1",
+					"gateway.example": "172.17.0.1", "self.example": "127.0.0.1"}
+				c.also = func(name string) bool { return inside[name] != "" }
+				for name, addr := range inside {
+					c.each(name, func(c *trial) {
+						c.also = func(name string) bool { return inside[name] != "" }
+						on.names.answers(always(netip.MustParseAddr(addr)))
+						c.nowhere(addressNotAllowed, name+":"+port)
+					})
+				}
+				c.each("by address", func(c *trial) {
+					c.nowhere(addressNotAllowed, "172.17.0.1:"+port, "192.168.1.20:"+port, c.s.addr)
 				})
-			}
-			c.each("by address", func(c *trial) {
-				c.nowhere(addressNotAllowed, "172.17.0.1:"+port, "192.168.1.20:"+port, c.s.addr)
-			})
-		}},
+			}},
 		{id: "IPX-13", does: "hundreds of names that carry data are resolved by nobody", run: func(c *trial) {
 			c.bulk = true
 			const tunnels, conns, each = 25, 5, 55
 			name := func(i int) string {
-				return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(fmt.Appendf(nil, "stolen %04d", i))) + ".evil.test"
+				return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(fmt.Appendf(nil,
+					"stolen %04d", i))) + ".evil.test"
 			}
 			for i := range tunnels {
 				c.refused("a tunnel", c.get(name(i), "/"), hostNotAllowed)
@@ -113,23 +122,24 @@ func ipx() category {
 			}
 			c.untouched()
 		}},
-		{id: "IPX-14", does: "a name server that says nothing holds a request for a bounded time, and gives its place back", run: func(c *trial) {
-			odd := startOdd(c)
-			defer odd.stop()
-			c.elsewhere("silent", fixture{set: func(cfg *proxy.Config) {
-				odd.serves(cfg)
-				cfg.Upstream.Dial = time.Second
-				cfg.Limits.Requests = 2
-			}}, func(c *trial) {
-				odd.says(func(*dnsmessage.Message) bool { return false })
-				for range 5 { // more than there are places
-					a := c.get("api.good.test", "/v1/items")
-					c.refused("the request", a, upstreamTimeout)
-				}
-				c.untouched()
-				odd.says(nil)
-			})
-		}},
+		{id: "IPX-14", does: "a name server that says nothing holds a request for a bounded time, and gives its place back",
+			run: func(c *trial) {
+				odd := startOdd(c)
+				defer odd.stop()
+				c.elsewhere("silent", fixture{set: func(cfg *proxy.Config) {
+					odd.serves(cfg)
+					cfg.Upstream.Dial = time.Second
+					cfg.Limits.Requests = 2
+				}}, func(c *trial) {
+					odd.says(func(*dnsmessage.Message) bool { return false })
+					for range 5 { // more than there are places
+						a := c.get("api.good.test", "/v1/items")
+						c.refused("the request", a, upstreamTimeout)
+					}
+					c.untouched()
+					odd.says(nil)
+				})
+			}},
 	}}
 }
 
@@ -300,9 +310,10 @@ func (s *oddServer) says(script func(*dnsmessage.Message) bool) {
 // serves makes a plane ask s: it keeps the resolver that it finds when it is
 // made.
 func (s *oddServer) serves(*proxy.Config) {
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, s.tcp.Addr().String())
-	}}
+	net.DefaultResolver = &net.Resolver{PreferGo: true,
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, s.tcp.Addr().String())
+		}}
 }
 
 // truncated is the head of an answer that is too long for a datagram.
@@ -347,7 +358,8 @@ func (s *oddServer) reply(raw []byte) []byte {
 	if m.Unpack(raw) != nil || len(m.Questions) != 1 {
 		return nil
 	}
-	out := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionDesired: m.RecursionDesired, RecursionAvailable: true}, Questions: m.Questions}
+	out := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionDesired: m.RecursionDesired,
+		RecursionAvailable: true}, Questions: m.Questions}
 	if !script(&out) {
 		return nil
 	}

@@ -31,15 +31,18 @@ func aud() category {
 				raw  string
 				want refusal
 			}{
-				"allowed":                {"GET /v1/items HTTP/1.1\r\n" + h + "\r\n", taken},
-				"denied":                 {"GET /nothing HTTP/1.1\r\n" + h + "\r\n", operationNone},
-				"options of the server":  {"OPTIONS * HTTP/1.1\r\n" + h + "\r\n", malformed.as("not a path")},
-				"strange expectation":    {"POST /v1/items HTTP/1.1\r\n" + h + "Expect: the-unexpected\r\nContent-Length: 1\r\n\r\nx", malformed.at(417).as("expectation")},
-				"two hosts":              {"GET /v1/items HTTP/1.1\r\n" + h + h + "\r\n", malformed.as("more than one Host")},
-				"unknown coding":         {"POST /v1/items HTTP/1.1\r\n" + h + "Transfer-Encoding: cow\r\n\r\n", malformed.at(501).as("transfer coding")},
-				"unknown version":        {"GET /v1/items HTTP/3.0\r\n" + h + "\r\n", malformed.at(505).as("version")},
-				"too many fields":        {"GET /v1/items HTTP/1.1\r\n" + h + repeated("A: b\r\n", 5000) + "\r\n", headTooLarge},
-				"a body that is too big": {"POST /v1/items HTTP/1.1\r\n" + h + "Content-Length: 99999999999999\r\n\r\n", bodyTooLarge},
+				"allowed":               {"GET /v1/items HTTP/1.1\r\n" + h + "\r\n", taken},
+				"denied":                {"GET /nothing HTTP/1.1\r\n" + h + "\r\n", operationNone},
+				"options of the server": {"OPTIONS * HTTP/1.1\r\n" + h + "\r\n", malformed.as("not a path")},
+				"strange expectation": {"POST /v1/items HTTP/1.1\r\n" + h +
+					"Expect: the-unexpected\r\nContent-Length: 1\r\n\r\nx", malformed.at(417).as("expectation")},
+				"two hosts": {"GET /v1/items HTTP/1.1\r\n" + h + h + "\r\n", malformed.as("more than one Host")},
+				"unknown coding": {"POST /v1/items HTTP/1.1\r\n" + h + "Transfer-Encoding: cow\r\n\r\n",
+					malformed.at(501).as("transfer coding")},
+				"unknown version": {"GET /v1/items HTTP/3.0\r\n" + h + "\r\n", malformed.at(505).as("version")},
+				"too many fields": {"GET /v1/items HTTP/1.1\r\n" + h + repeated("A: b\r\n", 5000) + "\r\n", headTooLarge},
+				"a body that is too big": {"POST /v1/items HTTP/1.1\r\n" + h + "Content-Length: 99999999999999\r\n\r\n",
+					bodyTooLarge},
 			} {
 				c.each(name, func(c *trial) { c.judged(name, c.tun("api.good.test", r.raw), r.want) })
 			}
@@ -52,35 +55,42 @@ func aud() category {
 				c.say(l, "\x16\x03\x01\x00\x05hello")
 			})
 		}},
-		{id: "AUD-02", does: "nothing of queries, header fields, bodies and passwords is in any file or log", f: &fixture{}, run: audCanaries},
-		{id: "AUD-04", does: "while the log cannot be written nothing leaves, and the session recovers by itself", run: audUnwritable},
+		{id: "AUD-02", does: "nothing of queries, header fields, bodies and passwords is in any file or log", f: &fixture{},
+			run: audCanaries},
+		{id: "AUD-04", does: "while the log cannot be written nothing leaves, and the session recovers by itself",
+			run: audUnwritable},
 		{id: "AUD-05", does: "killed at any point, the log tells what may have happened, and is whole", run: audKilled},
 		{id: "AUD-07", does: "two hundred writers at once make one chain without a gap", run: audCrowd},
-		{id: "AUD-08", does: "a clock that goes back an hour is told of, and the order stays", f: &fixture{}, run: func(c *trial) {
-			// As if the row before had been written while the clock was right.
-			_, err := c.s.plane.log.Append(context.Background(), audit.Row{TS: time.Now().Add(time.Hour), Event: audit.EventSandboxRejected,
-				Decision: audit.DecisionRejected, Reason: "host_not_allowed", Fields: map[string]any{"request_id": audit.NewID()}})
-			c.must(err)
-			c.rows++
-			c.is("the request", c.get("api.good.test", "/v1/items"), 200)
-			rows := c.settledRows()
-			for i, r := range rows[1:] {
-				if r.Fields["clock"] != "backwards" && i == 0 || r.Seq != rows[i].Seq+1 {
-					c.failf("row %d after %d says of the clock: %v", r.Seq, rows[i].Seq, r.Fields["clock"])
+		{id: "AUD-08", does: "a clock that goes back an hour is told of, and the order stays", f: &fixture{},
+			run: func(c *trial) {
+				// As if the row before had been written while the clock was right.
+				_, err := c.s.plane.log.Append(context.Background(),
+					audit.Row{TS: time.Now().Add(time.Hour), Event: audit.EventSandboxRejected,
+						Decision: audit.DecisionRejected, Reason: "host_not_allowed",
+						Fields: map[string]any{"request_id": audit.NewID()}})
+				c.must(err)
+				c.rows++
+				c.is("the request", c.get("api.good.test", "/v1/items"), 200)
+				rows := c.settledRows()
+				for i, r := range rows[1:] {
+					if r.Fields["clock"] != "backwards" && i == 0 || r.Seq != rows[i].Seq+1 {
+						c.failf("row %d after %d says of the clock: %v", r.Seq, rows[i].Seq, r.Fields["clock"])
+					}
 				}
-			}
-		}},
+			}},
 		{id: "AUD-10", does: "the box neither reads nor changes the log, and other users neither", run: func(c *trial) {
 			bearer := "Authorization: Bearer " + c.s.token
-			for route, want := range map[string]refusal{"/v1/audit?limit=0": ownerOnly, "/v1/audit/export?format=jsonl": ownerOnly,
-				"/v1/audit/" + audit.NewID(): ownerOnly, "/audit.db": notFound, "/../audit.db": notFound} {
+			for route, want := range map[string]refusal{"/v1/audit?limit=0": ownerOnly,
+				"/v1/audit/export?format=jsonl": ownerOnly,
+				"/v1/audit/" + audit.NewID():    ownerOnly, "/audit.db": notFound, "/../audit.db": notFound} {
 				for _, method := range []string{"GET", "DELETE", "PATCH"} {
 					for name, a := range c.doors(method, route, bearer) {
 						c.refused(method+" "+route+" "+name, a, want)
 					}
 				}
 			}
-			c.refused("a file", c.fwd("GET file://"+c.s.plane.home+"/audit.db HTTP/1.1\r\nHost: x\r\n"+c.authorization()+"\r\n"), malformed.as("scheme"))
+			c.refused("a file", c.fwd("GET file://"+c.s.plane.home+"/audit.db HTTP/1.1\r\nHost: x\r\n"+c.authorization()+"\r\n"),
+				malformed.as("scheme"))
 			c.must(filepath.WalkDir(c.s.plane.home, func(path string, d fs.DirEntry, err error) error {
 				if err != nil || d.IsDir() {
 					return err
@@ -99,17 +109,20 @@ func aud() category {
 				target string
 				want   string
 			}{
-				"redacted": {func(v *visit) { v.reply(200, v.credential()+" "+v.credential(), "X-Echo", v.credential()) }, "/v1/echo", "connector.proxy.proxied proxied  200 3"},
-				"unsafe":   {func(v *visit) { v.reply(200, v.credential(), "Content-Encoding", "gzip") }, "/v1/echo", "connector.proxy.rejected rejected content_encoding 502 0"},
-				"denied":   {nil, "/v1/none", "sandbox.proxy.rejected rejected operation_not_matched 403 0"},
-				"query":    {nil, "/v1/items?other=1", "sandbox.proxy.rejected rejected query_not_declared 403 0"},
+				"redacted": {func(v *visit) { v.reply(200, v.credential()+" "+v.credential(), "X-Echo", v.credential()) },
+					"/v1/echo", "connector.proxy.proxied proxied  200 3"},
+				"unsafe": {func(v *visit) { v.reply(200, v.credential(), "Content-Encoding", "gzip") }, "/v1/echo",
+					"connector.proxy.rejected rejected content_encoding 502 0"},
+				"denied": {nil, "/v1/none", "sandbox.proxy.rejected rejected operation_not_matched 403 0"},
+				"query":  {nil, "/v1/items?other=1", "sandbox.proxy.rejected rejected query_not_declared 403 0"},
 			} {
 				c.each(name, func(c *trial) {
 					api.plays(row.plays)
 					c.get("api.good.test", row.target)
 					rows := c.settledRows()
 					last := rows[len(rows)-1]
-					if got := fmt.Sprintf("%s %s %s %d %d", last.Event, last.Decision, last.Reason, last.Status, last.Redactions); got != row.want {
+					if got := fmt.Sprintf("%s %s %s %d %d", last.Event, last.Decision, last.Reason, last.Status,
+						last.Redactions); got != row.want {
 						c.failf("the row says %q, want %q", got, row.want)
 					}
 				})
@@ -121,7 +134,8 @@ func aud() category {
 // audCanaries says a word in every place that must not be kept.
 func audCanaries(c *trial) {
 	c.origin("q.good.test").plays(func(v *visit) {
-		v.reply(200, "BCANARY of the origin", "X-Thing", "HCANARY", "Set-Cookie", "a=HCANARY", "Location", "/v1/HCANARY?QCANARY")
+		v.reply(200, "BCANARY of the origin", "X-Thing", "HCANARY", "Set-Cookie", "a=HCANARY", "Location",
+			"/v1/HCANARY?QCANARY")
 	})
 	c.origin("api.good.test").plays(func(v *visit) { v.reply(500, `{"error":"BCANARY"}`, "X-Thing", "HCANARY") })
 	const fields = "X-Own: HCANARY\r\nAuthorization: Bearer HCANARY\r\nCookie: HCANARY=HCANARY\r\nX-HCANARY: 1"
@@ -130,12 +144,16 @@ func audCanaries(c *trial) {
 	c.relayed("a body", c.post("api.good.test", "/v1/items", `{"a":"BCANARY"}`, fields), 500)
 	c.refused("a body to nowhere", c.post("api.good.test", "/v1/none?QCANARY", "BCANARY", fields), operationNone)
 	c.refused("an escape", c.get("api.good.test", "/v1/%zz?QCANARY", fields), malformed)
-	c.refused("two hosts", c.get("api.good.test", "/v1/items?QCANARY", "Host: HCANARY", fields), malformed.as("more than one Host"))
-	c.refused("an expectation", c.post("api.good.test", "/v1/items?QCANARY", "BCANARY", "Expect: HCANARY"), malformed.at(417))
+	c.refused("two hosts", c.get("api.good.test", "/v1/items?QCANARY", "Host: HCANARY", fields),
+		malformed.as("more than one Host"))
+	c.refused("an expectation", c.post("api.good.test", "/v1/items?QCANARY", "BCANARY", "Expect: HCANARY"),
+		malformed.at(417))
 	for _, password := range []string{"Basic " + basicAuth("PCANARY", "PCANARY"), "Bearer PCANARY", "PCANARY"} {
-		c.refused("a password", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\nProxy-Authorization: "+password+"\r\n\r\n"), noToken)
+		c.refused("a password", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: "+
+			"api.good.test:443\r\nProxy-Authorization: "+password+"\r\n\r\n"), noToken)
 	}
-	c.refused("a user", c.fwd("GET http://PCANARY:PCANARY@plain.good.test/?QCANARY HTTP/1.1\r\nHost: plain.good.test\r\n"+c.authorization()+"\r\n"), malformed.as("no plain host"))
+	c.refused("a user", c.fwd("GET http://PCANARY:PCANARY@plain.good.test/?QCANARY HTTP/1.1\r\nHost: plain.good.test\r\n"+
+		c.authorization()+"\r\n"), malformed.as("no plain host"))
 	c.settledRows()
 	if bytes.Contains(c.s.logs(), []byte("CANARY")) {
 		c.failf("the log says it")
@@ -217,7 +235,8 @@ func audUnwritable(c *trial) {
 		c.is("with room again", c.get("plain.good.test", "/v1/items"), 200)
 		c.rows++ // the row that counts the refused ones
 		counted := slices.ContainsFunc(c.settledRows(), func(r audit.Row) bool {
-			return r.Event == audit.EventSandboxRejected && r.Reason == auditUnavailable.reason && fmt.Sprint(r.Fields["requests"]) == "1"
+			return r.Event == audit.EventSandboxRejected && r.Reason == auditUnavailable.reason &&
+				fmt.Sprint(r.Fields["requests"]) == "1"
 		})
 		if !counted {
 			c.failf("no row counts the one request that was refused meanwhile")
@@ -376,7 +395,8 @@ func audCrowd(c *trial) {
 	if want := crowd*each + crowd*each/2; len(rows) != want {
 		c.failf("%d rows, want %d", len(rows), want)
 	}
-	if !slices.IsSortedFunc(rows, func(a, b audit.Row) int { return int(a.Seq - b.Seq) }) || len(rows) > 0 && rows[len(rows)-1].Seq != int64(len(rows)) {
+	if !slices.IsSortedFunc(rows, func(a, b audit.Row) int { return int(a.Seq - b.Seq) }) || len(rows) > 0 &&
+		rows[len(rows)-1].Seq != int64(len(rows)) {
 		c.failf("the sequence has a gap")
 	}
 	w.stop()

@@ -25,8 +25,10 @@ import (
 // run it, with its own store, vault, log and standard error.
 func TestTheBinaryHolds(t *testing.T) {
 	s, stop := startBinary(t)
-	want := []string{"LEK-01", "LEK-02", "LEK-13", "LEK-17", "LEK-18", "LEK-20", "LEK-38", "SMG-01", "SMG-11", "SMG-14", "SMG-22", "SMG-23", "SMG-25",
-		"PTH-01", "PTH-02", "PTH-20", "PTH-22", "AUT-01", "AUT-05", "AUT-23", "HST-01", "HST-02", "HST-07", "CRD-01", "CRD-05", "CRD-06", "CRD-22", "UPG-04",
+	want := []string{"LEK-01", "LEK-02", "LEK-13", "LEK-17", "LEK-18", "LEK-20", "LEK-38", "SMG-01", "SMG-11", "SMG-14",
+		"SMG-22", "SMG-23", "SMG-25",
+		"PTH-01", "PTH-02", "PTH-20", "PTH-22", "AUT-01", "AUT-05", "AUT-23", "HST-01", "HST-02", "HST-07", "CRD-01",
+		"CRD-05", "CRD-06", "CRD-22", "UPG-04",
 		"RED-01", "CON-01", "AUD-01"}
 	for _, cat := range suite() {
 		for _, a := range cat.cases {
@@ -102,7 +104,8 @@ var furnished = sync.OnceValues(func() (string, error) {
 		if c.secret == "" {
 			continue
 		}
-		if err := run(on.secrets[c.secret]+"\n", "binding", "setup", "github://attacks/"+c.name, "--identity", "test", "--secret-stdin"); err != nil {
+		if err := run(on.secrets[c.secret]+"\n", "binding", "setup", "github://attacks/"+c.name, "--identity", "test",
+			"--secret-stdin"); err != nil {
 			return "", err
 		}
 	}

@@ -30,19 +30,23 @@ func cas() category {
 		{id: "CA-01", does: "a leaf is for one host, for servers, and as strict clients want it", run: func(c *trial) {
 			chain := c.presented("api.good.test")
 			leaf, issuer := chain[0], chain[1]
-			if len(leaf.DNSNames) != 1 || leaf.DNSNames[0] != "api.good.test" || len(leaf.IPAddresses)+len(leaf.EmailAddresses)+len(leaf.URIs) != 0 {
+			if len(leaf.DNSNames) != 1 || leaf.DNSNames[0] != "api.good.test" ||
+				len(leaf.IPAddresses)+len(leaf.EmailAddresses)+len(leaf.URIs) != 0 {
 				c.failf("the leaf is for %v %v", leaf.DNSNames, leaf.IPAddresses)
 			}
-			if leaf.IsCA || len(leaf.ExtKeyUsage) != 1 || leaf.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth || leaf.KeyUsage != x509.KeyUsageDigitalSignature {
+			if leaf.IsCA || len(leaf.ExtKeyUsage) != 1 || leaf.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth ||
+				leaf.KeyUsage != x509.KeyUsageDigitalSignature {
 				c.failf("the leaf may do more: %v %v %v", leaf.IsCA, leaf.ExtKeyUsage, leaf.KeyUsage)
 			}
 			if len(leaf.AuthorityKeyId) == 0 || !bytes.Equal(leaf.AuthorityKeyId, issuer.SubjectKeyId) {
 				c.failf("the leaf does not name its issuer's key")
 			}
-			if key, ok := leaf.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() || leaf.SignatureAlgorithm != x509.ECDSAWithSHA256 {
+			if key, ok := leaf.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() ||
+				leaf.SignatureAlgorithm != x509.ECDSAWithSHA256 {
 				c.failf("the leaf is of %T, signed with %v", leaf.PublicKey, leaf.SignatureAlgorithm)
 			}
-			if leaf.NotAfter.After(issuer.NotAfter) || leaf.NotBefore.Before(issuer.NotBefore) || time.Since(leaf.NotBefore) < 14*time.Minute {
+			if leaf.NotAfter.After(issuer.NotAfter) || leaf.NotBefore.Before(issuer.NotBefore) ||
+				time.Since(leaf.NotBefore) < 14*time.Minute {
 				c.failf("the leaf is valid from %v to %v", leaf.NotBefore, leaf.NotAfter)
 			}
 			serials := map[string]bool{}
@@ -56,31 +60,35 @@ func cas() category {
 				serials[serial.String()] = true
 			}
 		}},
-		{id: "CA-02", does: "the signing CA signs leaves only, for as long as a day, under a root without a key", run: func(c *trial) {
-			chain := c.presented("api.good.test")
-			if len(chain) != 2 {
-				c.failf("%d certificates were sent, not the leaf and its issuer", len(chain))
-				return
-			}
-			signer, root := chain[1], c.s.plane.ca.Root()
-			for what, cert := range map[string]*x509.Certificate{"the signing CA": signer, "the root": root} {
-				if !cert.IsCA || !cert.BasicConstraintsValid || cert.KeyUsage&x509.KeyUsageCertSign == 0 || len(cert.SubjectKeyId) == 0 {
-					c.failf("%s: %v %v %x", what, cert.IsCA, cert.KeyUsage, cert.SubjectKeyId)
+		{id: "CA-02", does: "the signing CA signs leaves only, for as long as a day, under a root without a key",
+			run: func(c *trial) {
+				chain := c.presented("api.good.test")
+				if len(chain) != 2 {
+					c.failf("%d certificates were sent, not the leaf and its issuer", len(chain))
+					return
 				}
-				if cert.NotAfter.Sub(cert.NotBefore) > 25*time.Hour+time.Minute {
-					c.failf("%s is valid for %v", what, cert.NotAfter.Sub(cert.NotBefore))
+				signer, root := chain[1], c.s.plane.ca.Root()
+				for what, cert := range map[string]*x509.Certificate{"the signing CA": signer, "the root": root} {
+					if !cert.IsCA || !cert.BasicConstraintsValid || cert.KeyUsage&x509.KeyUsageCertSign == 0 ||
+						len(cert.SubjectKeyId) == 0 {
+						c.failf("%s: %v %v %x", what, cert.IsCA, cert.KeyUsage, cert.SubjectKeyId)
+					}
+					if cert.NotAfter.Sub(cert.NotBefore) > 25*time.Hour+time.Minute {
+						c.failf("%s is valid for %v", what, cert.NotAfter.Sub(cert.NotBefore))
+					}
 				}
-			}
-			if signer.MaxPathLen != 0 || !signer.MaxPathLenZero {
-				c.failf("the signing CA may have issuers below it")
-			}
-			other, err := ca.NewSession(ca.Options{Session: "another"})
-			c.must(err)
-			if root.Subject.CommonName == other.Root().Subject.CommonName || root.Subject.CommonName == chain[0].Subject.CommonName {
-				c.failf("the root's name %q is not its own", root.Subject.CommonName)
-			}
-		}},
-		{id: "CA-03", does: "every TLS stack of this machine takes the session's leaf with its CA, strictly too, and refuses it without", run: casClients},
+				if signer.MaxPathLen != 0 || !signer.MaxPathLenZero {
+					c.failf("the signing CA may have issuers below it")
+				}
+				other, err := ca.NewSession(ca.Options{Session: "another"})
+				c.must(err)
+				if root.Subject.CommonName == other.Root().Subject.CommonName ||
+					root.Subject.CommonName == chain[0].Subject.CommonName {
+					c.failf("the root's name %q is not its own", root.Subject.CommonName)
+				}
+			}},
+		{id: "CA-03", does: "every TLS stack of this machine takes the session's leaf with its CA, strictly too, and " +
+			"refuses it without", run: casClients},
 		{id: "CA-04", does: "what strict clients refuse is refused still", run: func(c *trial) {
 			bad := func(change func(*x509.Certificate)) *x509.Certificate {
 				t := honest(victim)
@@ -105,7 +113,8 @@ func cas() category {
 				c.t.Log("openssl is not here to be asked")
 				return
 			}
-			unnamed, _, err := sign(&x509.Certificate{Subject: pkix.Name{CommonName: "same"}, DNSNames: []string{victim}}, on.roots.cert, on.roots.key)
+			unnamed, _, err := sign(&x509.Certificate{Subject: pkix.Name{CommonName: "same"}, DNSNames: []string{victim}},
+				on.roots.cert, on.roots.key)
 			c.must(err)
 			if c.openssl(on.roots.cert, nil, unnamed, victim) != nil {
 				c.failf("the harness's own leaf does not verify: what follows proves nothing")
@@ -120,14 +129,16 @@ func cas() category {
 			c.must(err)
 			roots := x509.NewCertPool()
 			roots.AddCert(stolen.Root())
-			for host, good := range map[string]bool{"api.good.test": true, "evil.test": false, "api.good.test.evil.test": false, "good.test": false} {
+			for host, good := range map[string]bool{"api.good.test": true, "evil.test": false, "api.good.test.evil.test": false,
+				"good.test": false} {
 				made, err := stolen.Leaf(host)
 				c.must(err)
 				signer, err := x509.ParseCertificate(made.Certificate[1])
 				c.must(err)
 				between := x509.NewCertPool()
 				between.AddCert(signer)
-				if _, err := made.Leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: host}); (err == nil) != good {
+				if _, err := made.Leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between,
+					DNSName: host}); (err == nil) != good {
 					c.failf("Go on %s: %v", host, err)
 				}
 				if harness.Has(c.t, "openssl") {
@@ -159,12 +170,14 @@ func cas() category {
 			}
 		}},
 		{id: "CA-10", does: "clocks that are some minutes wrong are no matter", run: func(c *trial) {
-			for off, good := range map[time.Duration]bool{-10 * time.Minute: true, 10 * time.Minute: true, -25 * time.Hour: false, 25 * time.Hour: false} {
+			for off, good := range map[time.Duration]bool{-10 * time.Minute: true, 10 * time.Minute: true,
+				-25 * time.Hour: false, 25 * time.Hour: false} {
 				c.each(off.String(), func(c *trial) {
 					l, a := c.connect("api.good.test")
 					c.is("CONNECT", a, 200)
 					c.rows++
-					in, err := c.secure(l, &tls.Config{ServerName: "api.good.test", Time: func() time.Time { return time.Now().Add(off) }})
+					in, err := c.secure(l, &tls.Config{ServerName: "api.good.test",
+						Time: func() time.Time { return time.Now().Add(off) }})
 					if (err == nil) != good {
 						c.failf("the client says %v", err)
 					}
@@ -177,7 +190,8 @@ func cas() category {
 		}},
 		{id: "CA-11", does: "hosts that are longer than a common name may be", run: func(c *trial) {
 			label := strings.Repeat("a", 60)
-			for _, host := range []string{label + "." + label[:30] + ".good.test", strings.Join([]string{label, label, label, label[:58], "test"}, "."), strings.Repeat("a.", 122) + "good.test"} {
+			for _, host := range []string{label + "." + label[:30] + ".good.test",
+				strings.Join([]string{label, label, label, label[:58], "test"}, "."), strings.Repeat("a.", 122) + "good.test"} {
 				c.each(fmt.Sprint(len(host)), func(c *trial) {
 					leaf := c.presented(host)[0]
 					if leaf.Subject.CommonName != "" && len(leaf.Subject.CommonName) > 64 {
@@ -203,7 +217,8 @@ func cas() category {
 					c.failf("the leaf has the key of %v", issuer.Subject)
 				}
 			}
-			if bytes.Equal(one[0].RawSubjectPublicKeyInfo, foreign.Leaf.RawSubjectPublicKeyInfo) || bytes.Equal(two[0].RawSubjectPublicKeyInfo, foreign.Leaf.RawSubjectPublicKeyInfo) {
+			if bytes.Equal(one[0].RawSubjectPublicKeyInfo, foreign.Leaf.RawSubjectPublicKeyInfo) ||
+				bytes.Equal(two[0].RawSubjectPublicKeyInfo, foreign.Leaf.RawSubjectPublicKeyInfo) {
 				c.failf("two sessions have one leaf key")
 			}
 		}},
@@ -221,7 +236,8 @@ func (c *trial) presented(host string) []*x509.Certificate {
 }
 
 // openssl asks its strict verifier about a chain.
-func (c *trial) openssl(root *x509.Certificate, between []*x509.Certificate, leaf *x509.Certificate, host string) error {
+func (c *trial) openssl(root *x509.Certificate, between []*x509.Certificate, leaf *x509.Certificate,
+	host string) error {
 	file := func(name string, certs ...*x509.Certificate) string {
 		var text []byte
 		for _, cert := range certs {
@@ -231,7 +247,8 @@ func (c *trial) openssl(root *x509.Certificate, between []*x509.Certificate, lea
 		c.must(os.WriteFile(path, text, 0o600))
 		return path
 	}
-	args := []string{"verify", "-x509_strict", "-purpose", "sslserver", "-verify_hostname", host, "-CAfile", file("root.pem", root)}
+	args := []string{"verify", "-x509_strict", "-purpose", "sslserver", "-verify_hostname", host, "-CAfile",
+		file("root.pem", root)}
 	if len(between) > 0 {
 		args = append(args, "-untrusted", file("between.pem", between...))
 	}
@@ -264,7 +281,8 @@ func casKilled(c *trial) {
 			if err != nil {
 				return err
 			}
-			if info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSocket == 0 && filepath.Base(path) != "ca.pem" { // which is there to be read
+			// which is there to be read
+			if info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSocket == 0 && filepath.Base(path) != "ca.pem" {
 				c.failf("others may use %s: %v", filepath.Base(path), info.Mode())
 			}
 			if d.Type().IsRegular() {

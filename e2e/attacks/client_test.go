@@ -216,7 +216,8 @@ func (c *trial) get(hostport, target string, fields ...string) answer {
 
 // post sends a body to a path in a tunnel of its own.
 func (c *trial) post(hostport, target, body string, fields ...string) answer {
-	return c.tun(hostport, head("POST", hostport, target, append(fields, fmt.Sprintf("Content-Length: %d", len(body)))...)+body)
+	return c.tun(hostport, head("POST", hostport, target, append(fields, fmt.Sprintf("Content-Length: %d", len(body)))...)+
+		body)
 }
 
 // readAnswer reads one answer to its end, and drops the interim ones.
@@ -230,7 +231,8 @@ func readAnswer(br *bufio.Reader, method string) answer {
 			continue
 		}
 		a := answer{status: res.StatusCode, header: res.Header, interim: interim, last: res.Close}
-		if res.StatusCode != http.StatusSwitchingProtocols && (method != http.MethodConnect || res.StatusCode != http.StatusOK) {
+		if res.StatusCode != http.StatusSwitchingProtocols &&
+			(method != http.MethodConnect || res.StatusCode != http.StatusOK) {
 			var body []byte
 			body, a.err = io.ReadAll(res.Body)
 			_ = res.Body.Close()

@@ -84,34 +84,41 @@ func clients() map[string]client {
 			return []string{"curl", "-sS", "--max-time", "30", "-x", x.proxyURL(), "--cacert", x.ca, clientURL}
 		}},
 		"openssl -x509_strict": {program: "openssl", prepared: true, argv: func(x exchange) []string {
-			return []string{"openssl", "s_client", "-quiet", "-x509_strict", "-verify_return_error", "-verify_hostname", "api.good.test", "-CAfile", x.ca, "-no-CApath", "-no-CAstore",
+			return []string{"openssl", "s_client", "-quiet", "-x509_strict", "-verify_return_error", "-verify_hostname",
+				"api.good.test", "-CAfile", x.ca, "-no-CApath", "-no-CAstore",
 				"-servername", "api.good.test", "-connect", x.relay}
 		}},
 		"gnutls-cli": {program: "gnutls-cli", prepared: true, argv: func(x exchange) []string {
 			host, port, _ := net.SplitHostPort(x.relay)
-			return []string{"gnutls-cli", "--x509cafile", x.ca, "--sni-hostname", "api.good.test", "--verify-hostname", "api.good.test", "-p", port, host}
+			return []string{"gnutls-cli", "--x509cafile", x.ca, "--sni-hostname", "api.good.test", "--verify-hostname",
+				"api.good.test", "-p", port, host}
 		}},
 		"python, strict": {program: "python3", prepared: true, argv: func(x exchange) []string {
 			return []string{"python3", "-c", pythonClient, x.proxy, x.token, x.ca}
 		}},
 		"git (curl, GnuTLS)": {program: "git", prepared: true, argv: func(x exchange) []string {
-			return []string{"git", "-c", "http.proxy=" + x.proxyURL(), "ls-remote", clientURL} // which asks for what is not allowed, and must say so
+			// which asks for what is not allowed, and must say so
+			return []string{"git", "-c", "http.proxy=" + x.proxyURL(), "ls-remote", clientURL}
 		}, env: func(x exchange) []string { return []string{"GIT_SSL_CAINFO=" + x.ca, "GIT_TERMINAL_PROMPT=0"} }},
 		"wget": {program: "wget", prepared: true, argv: func(x exchange) []string {
-			return []string{"wget", "-qO-", "--tries=1", "--timeout=30", "-e", "use_proxy=yes", "-e", "https_proxy=http://" + x.proxy, "--proxy-user=s", "--proxy-password=" + x.token,
+			return []string{"wget", "-qO-", "--tries=1", "--timeout=30", "-e", "use_proxy=yes", "-e",
+				"https_proxy=http://" + x.proxy, "--proxy-user=s", "--proxy-password=" + x.token,
 				"--ca-certificate=" + x.ca, clientURL}
 		}},
-		"node": {program: "node", argv: func(x exchange) []string { return []string{"node", "-e", nodeClient, x.proxy, x.token} },
-			env: func(x exchange) []string { return []string{"NODE_EXTRA_CA_CERTS=" + x.ca} }},
+		"node": {program: "node",
+			argv: func(x exchange) []string { return []string{"node", "-e", nodeClient, x.proxy, x.token} },
+			env:  func(x exchange) []string { return []string{"NODE_EXTRA_CA_CERTS=" + x.ca} }},
 		"java": {program: "java", argv: func(x exchange) []string {
 			host, port, _ := net.SplitHostPort(x.proxy)
-			return []string{"java", "-Djdk.http.auth.tunneling.disabledSchemes=", "-Djavax.net.ssl.trustStore=" + x.store, "-Djavax.net.ssl.trustStoreType=PKCS12",
+			return []string{"java", "-Djdk.http.auth.tunneling.disabledSchemes=", "-Djavax.net.ssl.trustStore=" + x.store,
+				"-Djavax.net.ssl.trustStoreType=PKCS12",
 				"-Djavax.net.ssl.trustStorePassword=changeit", filepath.Join(x.dir, "Get.java"), host, port, x.token}
 		}},
 		"gh (Go)": {program: "gh", prepared: true, argv: func(exchange) []string {
 			return []string{"gh", "api", clientURL} // to another host than its own it sends no token
 		}, env: func(x exchange) []string {
-			return []string{"SSL_CERT_FILE=" + x.ca, "SSL_CERT_DIR=/nonexistent", "HTTPS_PROXY=" + x.proxyURL(), "GH_TOKEN=placeholder", "GH_NO_UPDATE_NOTIFIER=1"}
+			return []string{"SSL_CERT_FILE=" + x.ca, "SSL_CERT_DIR=/nonexistent", "HTTPS_PROXY=" + x.proxyURL(),
+				"GH_TOKEN=placeholder", "GH_NO_UPDATE_NOTIFIER=1"}
 		}},
 	}
 }

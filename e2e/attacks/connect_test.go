@@ -32,10 +32,13 @@ func con() category {
 				raw  string
 				want refusal
 			}{
-				"SSH": {"SSH-2.0-OpenSSH_9.9\r\n", protocolViolation}, "SOCKS": {"\x05\x01\x00", protocolViolation}, "SMTP": {"EHLO x\r\n", protocolViolation},
-				"noise": {strings.Repeat("\x80\x01\xff", 340), protocolViolation}, "alert": {"\x15\x03\x03\x00\x02\x02\x28", protocolViolation},
-				"HTTP/2": {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", protocolViolation}, "SSLv2": {"\x80\x2e\x01\x03\x01", protocolViolation},
-				"data": {"\x17\x03\x03\x00\x05hello", protocolViolation},
+				"SSH": {"SSH-2.0-OpenSSH_9.9\r\n", protocolViolation}, "SOCKS": {"\x05\x01\x00", protocolViolation},
+				"SMTP":   {"EHLO x\r\n", protocolViolation},
+				"noise":  {strings.Repeat("\x80\x01\xff", 340), protocolViolation},
+				"alert":  {"\x15\x03\x03\x00\x02\x02\x28", protocolViolation},
+				"HTTP/2": {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", protocolViolation},
+				"SSLv2":  {"\x80\x2e\x01\x03\x01", protocolViolation},
+				"data":   {"\x17\x03\x03\x00\x05hello", protocolViolation},
 			} {
 				c.each(name, func(c *trial) {
 					c.rows++
@@ -49,7 +52,8 @@ func con() category {
 		{id: "CON-04", does: "a ClientHello in pieces, or of a size that nobody needs", run: conHello},
 		{id: "CON-05", does: "versions and ciphers of before TLS 1.2", run: conOld},
 		{id: "CON-07", does: "a CONNECT inside a tunnel", run: func(c *trial) {
-			c.refused("CONNECT", c.tun("api.good.test", "CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n"), malformed.as("CONNECT inside a tunnel"))
+			c.refused("CONNECT", c.tun("api.good.test", "CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n"),
+				malformed.as("CONNECT inside a tunnel"))
 			c.untouched()
 		}},
 		{id: "CON-08", does: "early data and renegotiation", run: conReplay},
@@ -91,8 +95,11 @@ func con() category {
 			}
 		}},
 		{id: "CON-11", does: "other protocols at the proxy's port", run: func(c *trial) {
-			for name, raw := range map[string]string{"TLS": "\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03\r\n\r\n", "SOCKS4": "\x04\x01\x01\xbb\x5d\xb8\xd7\x0e\x00\r\n\r\n", "SOCKS5": "\x05\x01\x00\r\n\r\n",
-				"PROXY": "PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n" + head("GET", "x", "/"), "PROXY v2": "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + strings.Repeat("\x7f", 12) + "\r\n\r\n", "letters": strings.Repeat("A", 70<<10)} {
+			for name, raw := range map[string]string{"TLS": "\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03\r\n\r\n",
+				"SOCKS4": "\x04\x01\x01\xbb\x5d\xb8\xd7\x0e\x00\r\n\r\n", "SOCKS5": "\x05\x01\x00\r\n\r\n",
+				"PROXY":    "PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n" + head("GET", "x", "/"),
+				"PROXY v2": "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + strings.Repeat("\x7f", 12) + "\r\n\r\n",
+				"letters":  strings.Repeat("A", 70<<10)} {
 				c.each(name, func(c *trial) {
 					c.rows++
 					c.ended(name, c.say(c.dial(), raw, "GET")[0], malformed)
@@ -102,9 +109,11 @@ func con() category {
 		}},
 		{id: "CON-13", does: "the way by which the bytes came changes no decision", run: conRelay},
 		{id: "CON-14", does: "a CONNECT with a head that is too large", run: func(c *trial) {
-			for name, fields := range map[string]string{"large": "X: " + strings.Repeat("y", 200<<10) + "\r\n", "many": repeated("X: y\r\n", 5000)} {
+			for name, fields := range map[string]string{"large": "X: " + strings.Repeat("y", 200<<10) + "\r\n",
+				"many": repeated("X: y\r\n", 5000)} {
 				c.each(name, func(c *trial) {
-					c.refused("CONNECT", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+fields+"\r\n"), headTooLarge)
+					c.refused("CONNECT", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+
+						fields+"\r\n"), headTooLarge)
 				})
 			}
 		}},
@@ -194,7 +203,9 @@ func conHello(c *trial) {
 			if split == nil {
 				split = func(p []byte) [][]byte { return [][]byte{p} }
 			}
-			conn := tls.Client(&splitter{Conn: l, split: split}, &tls.Config{ServerName: "api.good.test", RootCAs: c.s.roots, NextProtos: append([]string{"http/1.1"}, h.protocols...), MinVersion: tls.VersionTLS12})
+			conn := tls.Client(&splitter{Conn: l, split: split},
+				&tls.Config{ServerName: "api.good.test", RootCAs: c.s.roots,
+					NextProtos: append([]string{"http/1.1"}, h.protocols...), MinVersion: tls.VersionTLS12})
 			err := conn.Handshake()
 			c.rows++
 			if err != nil {
@@ -210,9 +221,13 @@ func conHello(c *trial) {
 
 func conOld(c *trial) {
 	for name, cfg := range map[string]*tls.Config{
-		"TLS 1.0": {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10}, "TLS 1.1": {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
-		"RC4":  {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_RC4_128_SHA, tls.TLS_ECDHE_RSA_WITH_RC4_128_SHA, tls.TLS_ECDHE_ECDSA_WITH_RC4_128_SHA}},
-		"3DES": {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA, tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA}},
+		"TLS 1.0": {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10},
+		"TLS 1.1": {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
+		"RC4": {MaxVersion: tls.VersionTLS12,
+			CipherSuites: []uint16{tls.TLS_RSA_WITH_RC4_128_SHA, tls.TLS_ECDHE_RSA_WITH_RC4_128_SHA,
+				tls.TLS_ECDHE_ECDSA_WITH_RC4_128_SHA}},
+		"3DES": {MaxVersion: tls.VersionTLS12,
+			CipherSuites: []uint16{tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA, tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA}},
 	} {
 		c.each(name, func(c *trial) {
 			l, a := c.connect("api.good.test")
@@ -251,7 +266,8 @@ func conReplay(c *trial) {
 		tickets := &oneTicket{}
 		l, a := c.connect("api.good.test")
 		c.is("CONNECT", a, 200)
-		in, err := c.secure(l, &tls.Config{ServerName: "api.good.test", ClientSessionCache: tickets, MinVersion: tls.VersionTLS13})
+		in, err := c.secure(l, &tls.Config{ServerName: "api.good.test", ClientSessionCache: tickets,
+			MinVersion: tls.VersionTLS13})
 		c.must(err)
 		c.rows++
 		c.is("the request", c.say(in, head("GET", "api.good.test", "/v1/items"), "GET")[0], 200)
@@ -272,7 +288,8 @@ func conReplay(c *trial) {
 	c.each("renegotiation", func(c *trial) {
 		root := filepath.Join(on.dir, "session.pem")
 		c.must(os.WriteFile(root, c.s.plane.ca.RootPEM(), 0o600))
-		cmd := exec.Command("openssl", "s_client", "-proxy", c.s.addr, "-proxy_user", "s", "-proxy_pass", "pass:"+c.s.token, "-connect", "api.good.test:443", "-servername", "api.good.test", "-CAfile", root, "-tls1_2")
+		cmd := exec.Command("openssl", "s_client", "-proxy", c.s.addr, "-proxy_user", "s", "-proxy_pass", "pass:"+c.s.token,
+			"-connect", "api.good.test:443", "-servername", "api.good.test", "-CAfile", root, "-tls1_2")
 		in, err := cmd.StdinPipe()
 		c.must(err)
 		var out safeBuffer
@@ -285,7 +302,8 @@ func conReplay(c *trial) {
 		_ = in.Close()
 		c.rows = -1
 		c.plain(string(out.bytes()))
-		if text := string(out.bytes()); !strings.Contains(text, "RENEGOTIATING") || !strings.Contains(text, "renegotiation") && !strings.Contains(text, "alert") && !strings.Contains(text, "error") {
+		if text := string(out.bytes()); !strings.Contains(text, "RENEGOTIATING") ||
+			!strings.Contains(text, "renegotiation") && !strings.Contains(text, "alert") && !strings.Contains(text, "error") {
 			c.failf("openssl says %s", text)
 		}
 	})

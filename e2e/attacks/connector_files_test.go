@@ -21,13 +21,16 @@ import (
 // spc: connectors made or changed by somebody who means harm.
 func spc() category {
 	return category{name: "SPC", cases: []attack{
-		{id: "SPC-01", does: "what is not byte for byte what was installed grants nothing, and never what it was changed to", run: func(c *trial) {
-			spcChanged(c)
-			spcSwapped(c)
-		}},
+		{id: "SPC-01", does: "what is not byte for byte what was installed grants nothing, and never what it was changed to",
+			run: func(c *trial) {
+				spcChanged(c)
+				spcSwapped(c)
+			}},
 		{id: "SPC-02", does: "a host is a plain public name with a port, in one spelling", run: func(c *trial) {
-			for _, host := range []string{"https://x.test", "x.test/path", "u@x.test", "*", "*.test", "", "x.test:0", "x.test:99999", "127.0.0.1", "169.254.169.254", "localhost", "a.localhost",
-				"host.docker.internal", "aileron.internal", "x.test.", "[::1]", "0x7f.1", "2130706433", "x_y.test", "x.test ", "*.good.test"} {
+			for _, host := range []string{"https://x.test", "x.test/path", "u@x.test", "*", "*.test", "", "x.test:0",
+				"x.test:99999", "127.0.0.1", "169.254.169.254", "localhost", "a.localhost",
+				"host.docker.internal", "aileron.internal", "x.test.", "[::1]", "0x7f.1", "2130706433", "x_y.test", "x.test ",
+				"*.good.test"} {
 				if _, err := draw(func(d *drawn) { d.host = host }).load(); err == nil {
 					c.failf("the host %q is taken", host)
 				}
@@ -38,7 +41,8 @@ func spc() category {
 			}
 		}},
 		{id: "SPC-04", does: "a command's name leads nowhere else and hides no other command", run: func(c *trial) {
-			for _, tool := range []string{"..", ".", "-rf", ".profile", "sh", "SH", "bash", "wget", "env", "sudo", "git", "claude", "ld.so", "a/b", "a\\b", "CON", repeated("a", 300), "", "a b", "$(id)", "aileron"} {
+			for _, tool := range []string{"..", ".", "-rf", ".profile", "sh", "SH", "bash", "wget", "env", "sudo", "git",
+				"claude", "ld.so", "a/b", "a\\b", "CON", repeated("a", 300), "", "a b", "$(id)", "aileron"} {
 				if _, err := draw(func(d *drawn) { d.tool = tool }).load(); err == nil {
 					c.failf("the command %q is taken", tool)
 				}
@@ -50,12 +54,17 @@ func spc() category {
 				c.failf("a plain name with a colon is refused: %v", err)
 			}
 		}},
-		{id: "SPC-05", does: "what an author writes is shown on one line, run by nobody, and steers no terminal", run: spcShown},
+		{id: "SPC-05", does: "what an author writes is shown on one line, run by nobody, and steers no terminal",
+			run: spcShown},
 		{id: "SPC-07", does: "only this version of the format is read, and no key in two ways", run: func(c *trial) {
 			for _, change := range [][2]string{
-				{`"aileron.connector.v1"`, `"aileron.connector.v2"`}, {`"aileron.connector.v1"`, `" aileron.connector.v1"`}, {`"aileron.connector.v1"`, `"Aileron.Connector.V1"`},
-				{`"aileron.connector.v1"`, `""`}, {`"aileron.connector.v1"`, `1`}, {`"schema_version"`, `"Schema_Version"`}, {`"schema_version"`, `"schema"`},
-				{`"hosts":`, `"HOSTS":["evil.test"],"hosts":`}, {`"hosts":`, `"hosts":["evil.test"],"hosts":`}, {`"hosts":`, `"Hosts":`}, {`"name":"items.list"`, `"extra":1,"name":"items.list"`}, {`"method":"GET"`, `"method":"GET","METHOD":"POST"`},
+				{`"aileron.connector.v1"`, `"aileron.connector.v2"`}, {`"aileron.connector.v1"`, `" aileron.connector.v1"`},
+				{`"aileron.connector.v1"`, `"Aileron.Connector.V1"`},
+				{`"aileron.connector.v1"`, `""`}, {`"aileron.connector.v1"`, `1`}, {`"schema_version"`, `"Schema_Version"`},
+				{`"schema_version"`, `"schema"`},
+				{`"hosts":`, `"HOSTS":["evil.test"],"hosts":`}, {`"hosts":`, `"hosts":["evil.test"],"hosts":`},
+				{`"hosts":`, `"Hosts":`}, {`"name":"items.list"`, `"extra":1,"name":"items.list"`},
+				{`"method":"GET"`, `"method":"GET","METHOD":"POST"`},
 			} {
 				manifest, description := draw(nil).files()
 				changed := bytes.Replace(description, []byte(change[0]), []byte(change[1]), 1)
@@ -72,7 +81,8 @@ func spc() category {
 			p.install("api")
 			rival := p.write(draw(func(d *drawn) { d.fqn, d.host, d.tool = "github://rival/api", "api.good.test", "rival" }))
 			p.must("connector", "install", rival, "--yes")
-			if e := p.run("proxy", "--json"); e.code != 1 || !strings.Contains(e.err, "rival") || !strings.Contains(e.err, "attacks/api") {
+			if e := p.run("proxy", "--json"); e.code != 1 || !strings.Contains(e.err, "rival") ||
+				!strings.Contains(e.err, "attacks/api") {
 				c.failf("a session with both: %s", e)
 			}
 			p.must("connector", "remove", "github://rival/api")
@@ -81,7 +91,8 @@ func spc() category {
 			c.must(err)
 			two, err := draw(func(d *drawn) { d.fqn, d.tool = "github://rival/drawn", "DRAWN" }).load()
 			c.must(err)
-			if err := spec.ToolConflict([]*spec.Connector{one, two}); err == nil || !strings.Contains(err.Error(), "attacks/drawn") {
+			if err := spec.ToolConflict([]*spec.Connector{one, two}); err == nil ||
+				!strings.Contains(err.Error(), "attacks/drawn") {
 				c.failf("one command of two connectors: %v", err)
 			}
 		}},
@@ -103,12 +114,14 @@ func draw(change func(*drawn)) drawn {
 }
 
 func (d drawn) files() (manifest, description []byte) {
-	operation := map[string]any{"name": "items.list", "method": "GET", "path": d.path, "hosts": []string{d.host}, "credential": "bearer", "summary": d.summary}
+	operation := map[string]any{"name": "items.list", "method": "GET", "path": d.path, "hosts": []string{d.host},
+		"credential": "bearer", "summary": d.summary}
 	var tools []any
 	for _, name := range append([]string{d.tool}, d.more...) {
 		tools = append(tools, map[string]any{"name": name, "description": d.summary, "operations": []any{operation}})
 	}
-	description, err := json.Marshal(map[string]any{"schema_version": spec.Schema, "connector": map[string]any{"fqn": d.fqn, "version": "1.0.0"}, "tools": tools})
+	description, err := json.Marshal(map[string]any{"schema_version": spec.Schema,
+		"connector": map[string]any{"fqn": d.fqn, "version": "1.0.0"}, "tools": tools})
 	if err != nil {
 		panic(err)
 	}
@@ -116,7 +129,8 @@ func (d drawn) files() (manifest, description []byte) {
 	if err != nil {
 		panic(err)
 	}
-	return fmt.Appendf(nil, "[connector]\nname = %q\nversion = \"1.0.0\"\n[capabilities.network]\nhosts = [%q]\n[capabilities.credential]\nkind = \"bearer\"\nscope = %s\n[provides]\nintents = [\"a\"]\n",
+	return fmt.Appendf(nil, "[connector]\nname = %q\nversion = \"1.0.0\"\n[capabilities.network]\nhosts = "+
+		"[%q]\n[capabilities.credential]\nkind = \"bearer\"\nscope = %s\n[provides]\nintents = [\"a\"]\n",
 		d.fqn, d.host, scope), description
 }
 
@@ -174,9 +188,16 @@ func spcChanged(c *trial) {
 		"another path": {func() error {
 			return os.WriteFile(description, bytes.ReplaceAll(honest, []byte("/v1/items"), []byte("/v1/admin")), 0o600)
 		}, func() error { return os.WriteFile(description, honest, 0o600) }},
-		"one byte of the manifest": {func() error { return flip(filepath.Join(dir, spec.ManifestFile)) }, func() error { return flip(filepath.Join(dir, spec.ManifestFile)) }},
-		"a binary":                 {func() error { return os.WriteFile(filepath.Join(dir, "connector.bin"), []byte("x"), 0o600) }, func() error { return os.Remove(filepath.Join(dir, "connector.bin")) }},
-		"a link to a file": {func() error { return errors.Join(os.Rename(description, aside), os.Symlink(aside, description)) },
+		"one byte of the manifest": {func() error { return flip(filepath.Join(dir, spec.ManifestFile)) },
+			func() error { return flip(filepath.Join(dir, spec.ManifestFile)) }},
+		"a binary": {func() error {
+			return os.WriteFile(filepath.Join(dir, "connector.bin"), []byte("x"),
+				0o600)
+		}, func() error { return os.Remove(filepath.Join(dir, "connector.bin")) }},
+		"a link to a file": {func() error {
+			return errors.Join(os.Rename(description, aside),
+				os.Symlink(aside, description))
+		},
 			func() error { return errors.Join(os.Remove(description), os.Rename(aside, description)) }},
 		"a link to the directory": {func() error { return errors.Join(os.Rename(dir, aside), os.Symlink(aside, dir)) },
 			func() error { return errors.Join(os.Remove(dir), os.Rename(aside, dir)) }},
@@ -225,7 +246,8 @@ func spcSwapped(c *trial) {
 	c.must(err)
 	in, err := s.Install(c.t.Context(), p.write(draw(nil)), store.InstallOptions{})
 	c.must(err)
-	file := filepath.Join(p.dir, "store", "connectors", "sha256", strings.TrimPrefix(in.Connector.Hash, "sha256:"), spec.SpecFile)
+	file := filepath.Join(p.dir, "store", "connectors", "sha256", strings.TrimPrefix(in.Connector.Hash, "sha256:"),
+		spec.SpecFile)
 	_, honest := draw(nil).files()
 	_, evil := draw(func(d *drawn) { d.path = "/v1/admin" }).files()
 	done, swapped := make(chan struct{}), make(chan struct{})
@@ -263,7 +285,8 @@ func spcSwapped(c *trial) {
 // spcShown puts into every text what a shell, a terminal or a reader could
 // take for more.
 func spcShown(c *trial) {
-	for _, text := range []string{"a\nb", "a\rb", "\x1b[2J", "a\x00b", "a\u0085b", "a\u007fb", "a\u202eb", "a\u2028b", "a\u2066b", "a\u200bb"} {
+	for _, text := range []string{"a\nb", "a\rb", "\x1b[2J", "a\x00b", "a\u0085b", "a\u007fb", "a\u202eb", "a\u2028b",
+		"a\u2066b", "a\u200bb"} {
 		if _, err := draw(func(d *drawn) { d.summary = text }).load(); err == nil {
 			c.failf("the text %q is taken", text)
 		}
@@ -279,7 +302,8 @@ func spcShown(c *trial) {
 	dir := p.write(d)
 	told := p.must("spec", "validate", filepath.Join(dir, spec.SpecFile)).out
 	told += p.must("connector", "install", dir, "--yes").String()
-	told += p.must("connector", "show", "github://attacks/drawn").String() + p.must("connector", "list").String() + p.must("connector", "verify").String()
+	told += p.must("connector", "show", "github://attacks/drawn").String() + p.must("connector", "list").String() +
+		p.must("connector", "verify").String()
 	s := p.start("--env=false")
 	told += string(s.logs())
 	s.stop()
@@ -295,7 +319,8 @@ func spcShown(c *trial) {
 	if n := strings.Count(tools, "EOF"); n != 2 { // the tool's description and its operation's summary
 		c.failf("the text stands %d times in tools.txt", n)
 	}
-	lines := slices.DeleteFunc(strings.Split(tools, "\n"), func(line string) bool { return !strings.Contains(line, "drawn") })
+	lines := slices.DeleteFunc(strings.Split(tools, "\n"),
+		func(line string) bool { return !strings.Contains(line, "drawn") })
 	if len(lines) != 2 { // the list, and its own paragraph
 		c.failf("%d lines of tools.txt are of the tool: %q", len(lines), lines)
 	}

@@ -23,9 +23,12 @@ func crd() category {
 		}},
 		{id: "CRD-02", does: "however it is written and repeated", run: func(c *trial) {
 			for name, fields := range map[string][]string{
-				"two": {"Authorization: Bearer ATTACKER1", "Authorization: Basic ATTACKER2"}, "lower case": {"authorization: Bearer ATTACKER"}, "upper case": {"AUTHORIZATION: Bearer ATTACKER"},
-				"blanks": {"Authorization:   Bearer ATTACKER \t "}, "empty": {"Authorization:"}, "other carriers": {"X-Api-Key: ATTACKER", "Cookie: sid=ATTACKER", "X-Auth-Token: ATTACKER",
-					"Private-Token: ATTACKER", "X-Amz-Security-Token: ATTACKER", "Proxy-Authorization: Bearer ATTACKER", "X-Goog-Api-Key: ATTACKER", "X-Vault-Token: ATTACKER", "X-Csrf-Token: ATTACKER"},
+				"two":        {"Authorization: Bearer ATTACKER1", "Authorization: Basic ATTACKER2"},
+				"lower case": {"authorization: Bearer ATTACKER"}, "upper case": {"AUTHORIZATION: Bearer ATTACKER"},
+				"blanks": {"Authorization:   Bearer ATTACKER \t "}, "empty": {"Authorization:"},
+				"other carriers": {"X-Api-Key: ATTACKER", "Cookie: sid=ATTACKER", "X-Auth-Token: ATTACKER",
+					"Private-Token: ATTACKER", "X-Amz-Security-Token: ATTACKER", "Proxy-Authorization: Bearer ATTACKER",
+					"X-Goog-Api-Key: ATTACKER", "X-Vault-Token: ATTACKER", "X-Csrf-Token: ATTACKER"},
 			} {
 				c.each(name, func(c *trial) {
 					c.is("the request", c.get("api.good.test", "/v1/items", fields...), 200)
@@ -34,8 +37,10 @@ func crd() category {
 			}
 		}},
 		{id: "CRD-04", does: "the box's own credentials in the query are refused or taken off", run: func(c *trial) {
-			for _, name := range []string{"access_token", "key", "api_key", "oauth_token", "ACCESS_TOKEN", "access%5ftoken", "access_token[]"} {
-				for path, want := range map[string]refusal{"/v1/items": queryNotDeclared, "/v1/echo": taken} { // the one declares its names
+			for _, name := range []string{"access_token", "key", "api_key", "oauth_token", "ACCESS_TOKEN", "access%5ftoken",
+				"access_token[]"} {
+				// the one declares its names
+				for path, want := range map[string]refusal{"/v1/items": queryNotDeclared, "/v1/echo": taken} {
 					c.each(path+"?"+name, func(c *trial) {
 						a := c.get("api.good.test", path+"?"+name+"=ATTACKER")
 						c.judged("the request", a, want)
@@ -51,10 +56,14 @@ func crd() category {
 		{id: "CRD-05", does: "the credential's query name is there once, for every parser", run: func(c *trial) {
 			doubt := queryNotDeclared.as("cannot be read without doubt")
 			for query, want := range map[string]refusal{
-				"api_key=ATTACKER": taken, "api_key=ATTACKER&api_key=ATTACKER": taken, "api%5fkey=ATTACKER": taken, "%61pi_key=ATTACKER": taken, "api_key": taken,
-				"x=1%26api_key=ATTACKER": taken, "x=1%3bapi_key=ATTACKER": taken, "x=%zz&api_key=ATTACKER": taken, "x=1;api_key=ATTACKER": malformed.as("';'"),
-				"API_KEY=ATTACKER": queryNotDeclared, "api_key[]=ATTACKER": queryNotDeclared, "api_key%5b%5d=ATTACKER": queryNotDeclared, "api.key=ATTACKER": queryNotDeclared,
-				"api+key=ATTACKER": queryNotDeclared, "api_key%00=ATTACKER": doubt, "&api_key=ATTACKER": doubt, "x=1&&api_key=ATTACKER": doubt,
+				"api_key=ATTACKER": taken, "api_key=ATTACKER&api_key=ATTACKER": taken, "api%5fkey=ATTACKER": taken,
+				"%61pi_key=ATTACKER": taken, "api_key": taken,
+				"x=1%26api_key=ATTACKER": taken, "x=1%3bapi_key=ATTACKER": taken, "x=%zz&api_key=ATTACKER": taken,
+				"x=1;api_key=ATTACKER": malformed.as("';'"),
+				"API_KEY=ATTACKER":     queryNotDeclared, "api_key[]=ATTACKER": queryNotDeclared,
+				"api_key%5b%5d=ATTACKER": queryNotDeclared, "api.key=ATTACKER": queryNotDeclared,
+				"api+key=ATTACKER": queryNotDeclared, "api_key%00=ATTACKER": doubt, "&api_key=ATTACKER": doubt,
+				"x=1&&api_key=ATTACKER": doubt,
 			} {
 				c.each(query, func(c *trial) {
 					c.permits = func(h hit) bool { return h.origin == "q.good.test:443" && h.Method == "GET" }
@@ -80,9 +89,11 @@ func crd() category {
 			c.is("the request", c.get("api.good.test", "/v1/items", "Connection: authorization, x-api-key, host"), 200)
 		}},
 		{id: "CRD-07", does: "fields of the hop, and those that Connection names, do not arrive", run: func(c *trial) {
-			c.is("the request", c.get("api.good.test", "/v1/items", "Connection: close, keep-alive, x-foo", "X-Foo: HOPONLY", "Keep-Alive: HOPONLY", "Proxy-Connection: HOPONLY",
+			c.is("the request", c.get("api.good.test", "/v1/items", "Connection: close, keep-alive, x-foo", "X-Foo: HOPONLY",
+				"Keep-Alive: HOPONLY", "Proxy-Connection: HOPONLY",
 				"TE: trailers, gzip", "Trailer: X-HopOnly", "Upgrade: h2c"), 200)
-			c.absent("api.good.test", "HOPONLY", "\r\nTE:", "\r\nTrailer:", "\r\nUpgrade:", "\r\nConnection:", "\r\nKeep-Alive:", "\r\nProxy-Connection:")
+			c.absent("api.good.test", "HOPONLY", "\r\nTE:", "\r\nTrailer:", "\r\nUpgrade:", "\r\nConnection:", "\r\nKeep-Alive:",
+				"\r\nProxy-Connection:")
 		}},
 		{id: "CRD-08", does: "the proxy's own authorization goes nowhere", run: func(c *trial) {
 			c.each("inside", func(c *trial) {
@@ -96,19 +107,23 @@ func crd() category {
 				c.unwritten(c.s.token, basicAuth("s", c.s.token))
 			})
 			c.each("folded", func(c *trial) {
-				c.refused("the request", c.tun("api.good.test", "GET /v1/items HTTP/1.1\r\nHost: api.good.test\r\nX: y\r\n proxy-authorization: PCANARY\r\n\r\n"), malformed.as("not a token"))
+				c.refused("the request", c.tun("api.good.test",
+					"GET /v1/items HTTP/1.1\r\nHost: api.good.test\r\nX: y\r\n proxy-authorization: PCANARY\r\n\r\n"),
+					malformed.as("not a token"))
 				c.untouched()
 				c.unwritten("PCANARY")
 			})
 		}},
 		{id: "CRD-10", does: "names that servers fold into a credential's", run: func(c *trial) {
-			for _, field := range []string{"X_Api_Key: ATTACKER", "Authorization_: ATTACKER", "X-Api_Key: ATTACKER", "authorization-: ATTACKER"} {
+			for _, field := range []string{"X_Api_Key: ATTACKER", "Authorization_: ATTACKER", "X-Api_Key: ATTACKER",
+				"authorization-: ATTACKER"} {
 				c.each(field, func(c *trial) {
 					c.is("the request", c.get("api.good.test", "/v1/items", field), 200)
 					c.absent("api.good.test", "ATTACKER")
 				})
 			}
-			for _, field := range []string{"X-Api-Key : ATTACKER", "X-Api-Key\t: ATTACKER", "Authorization\x0b: ATTACKER", " Authorization: ATTACKER"} {
+			for _, field := range []string{"X-Api-Key : ATTACKER", "X-Api-Key\t: ATTACKER", "Authorization\x0b: ATTACKER",
+				" Authorization: ATTACKER"} {
 				c.each(fmt.Sprintf("%q", field), func(c *trial) {
 					c.refused("the request", c.get("api.good.test", "/v1/items", field), malformed.as("not a token"))
 					c.untouched()
@@ -116,7 +131,8 @@ func crd() category {
 			}
 		}},
 		{id: "CRD-11", does: "a secret that does not fit a header field is not taken, and not quoted", run: func(c *trial) {
-			for _, bad := range []string{"SCANARY-0123\r\nX: y", "SCANARY-\x000123", "SCANARY-\x7f0123", " SCANARY-0123", "SCANARY-0123 ", "SCANARY-é-0123", "SCANARY\n\n0123", "\tSCANARY-0123"} {
+			for _, bad := range []string{"SCANARY-0123\r\nX: y", "SCANARY-\x000123", "SCANARY-\x7f0123", " SCANARY-0123",
+				"SCANARY-0123 ", "SCANARY-é-0123", "SCANARY\n\n0123", "\tSCANARY-0123"} {
 				if _, err := vault.NewSecret([]byte(bad)); err == nil || strings.Contains(err.Error(), "CANARY") {
 					c.failf("%q: %v", bad, err)
 				}
@@ -134,26 +150,28 @@ func crd() category {
 				}
 			}
 		}},
-		{id: "CRD-14", does: "an operation whose credential is not bound sends nothing", f: &fixture{unbound: []string{"api", "q"}}, run: func(c *trial) {
-			c.unfit = true
-			c.refused("api", c.get("api.good.test", "/v1/items"), notBound)
-			c.refused("q", c.get("q.good.test", "/v1/items?x=1"), notBound)
-			c.untouched()
-			c.is("another connector", c.get("key.good.test", "/v1/items"), 200)
-			for _, d := range on.dials.take() {
-				if d.to.Addr() == places["api.good.test"] || d.to.Addr() == places["q.good.test"] {
-					c.failf("%s was dialled", d)
+		{id: "CRD-14", does: "an operation whose credential is not bound sends nothing",
+			f: &fixture{unbound: []string{"api", "q"}}, run: func(c *trial) {
+				c.unfit = true
+				c.refused("api", c.get("api.good.test", "/v1/items"), notBound)
+				c.refused("q", c.get("q.good.test", "/v1/items?x=1"), notBound)
+				c.untouched()
+				c.is("another connector", c.get("key.good.test", "/v1/items"), 200)
+				for _, d := range on.dials.take() {
+					if d.to.Addr() == places["api.good.test"] || d.to.Addr() == places["q.good.test"] {
+						c.failf("%s was dialled", d)
+					}
 				}
-			}
-		}},
+			}},
 		{id: "CRD-16", does: "who has not this session's token is sent away", run: crdTokens},
 		{id: "CRD-17", does: "a client that authenticates only when it is asked to gets through", run: crdReactive},
-		{id: "CRD-20", does: "where no credential is declared, none is added, and the box's own may pass", run: func(c *trial) {
-			c.is("the request", c.get("plain.good.test", "/v1/items", "Authorization: Bearer its-own"), 200)
-			if h := c.hits("plain.good.test"); len(h) == 1 && h[0].Header.Get("Authorization") != "Bearer its-own" {
-				c.failf("Authorization is %q", h[0].Header["Authorization"])
-			}
-		}},
+		{id: "CRD-20", does: "where no credential is declared, none is added, and the box's own may pass",
+			run: func(c *trial) {
+				c.is("the request", c.get("plain.good.test", "/v1/items", "Authorization: Bearer its-own"), 200)
+				if h := c.hits("plain.good.test"); len(h) == 1 && h[0].Header.Get("Authorization") != "Bearer its-own" {
+					c.failf("Authorization is %q", h[0].Header["Authorization"])
+				}
+			}},
 		{id: "CRD-22", does: "no field makes the plane send a POST twice when a pooled connection dies", run: func(c *trial) {
 			for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key", "idempotency-key"} {
 				c.each(name, func(c *trial) {
@@ -203,10 +221,16 @@ func crdTokens(c *trial) {
 	other := newWorld(c.t, fixture{})
 	other.stop()
 	bad := map[string]string{
-		"none": "", "wrong": "Proxy-Authorization: Basic " + basicAuth("s", "wrong") + "\r\n", "of another session": "Proxy-Authorization: Basic " + basicAuth("s", other.token) + "\r\n",
-		"wrong bearer": "Proxy-Authorization: Bearer wrong\r\n", "prefix": "Proxy-Authorization: Bearer " + c.s.token[:10] + "\r\n", "as user": "Proxy-Authorization: Basic " + basicAuth(c.s.token, "") + "\r\n",
-		"digest": "Proxy-Authorization: Digest " + c.s.token + "\r\n", "twice": c.authorization() + c.authorization(), "no base64": "Proxy-Authorization: Basic !!!\r\n",
-		"in Authorization": "Authorization: Bearer " + c.s.token + "\r\n", "in a cookie": "Cookie: token=" + c.s.token + "\r\n",
+		"none": "", "wrong": "Proxy-Authorization: Basic " + basicAuth("s", "wrong") + "\r\n",
+		"of another session": "Proxy-Authorization: Basic " + basicAuth("s", other.token) + "\r\n",
+		"wrong bearer":       "Proxy-Authorization: Bearer wrong\r\n",
+		"prefix":             "Proxy-Authorization: Bearer " + c.s.token[:10] + "\r\n",
+		"as user":            "Proxy-Authorization: Basic " + basicAuth(c.s.token, "") + "\r\n",
+		"digest":             "Proxy-Authorization: Digest " + c.s.token + "\r\n",
+		"twice":              c.authorization() + c.authorization(),
+		"no base64":          "Proxy-Authorization: Basic !!!\r\n",
+		"in Authorization":   "Authorization: Bearer " + c.s.token + "\r\n",
+		"in a cookie":        "Cookie: token=" + c.s.token + "\r\n",
 	}
 	for name, field := range bad {
 		c.each(name, func(c *trial) {
@@ -215,17 +239,21 @@ func crdTokens(c *trial) {
 			if a.header.Get("Proxy-Authenticate") == "" {
 				c.failf("a 407 without Proxy-Authenticate")
 			}
-			c.refused("in clear", c.fwd("GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n"+field+"\r\n"), noToken)
+			c.refused("in clear", c.fwd("GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n"+field+
+				"\r\n"), noToken)
 			c.untouched()
 			c.unwritten(c.s.token)
 		})
 	}
 	for name, field := range map[string]string{
-		"empty user": "Proxy-Authorization: Basic " + basicAuth("", c.s.token), "bearer": "Proxy-Authorization: Bearer " + c.s.token,
-		"lower case": "proxy-authorization: basic " + basicAuth("x", c.s.token), "blanks": "Proxy-Authorization:  Basic  " + basicAuth("x", c.s.token) + " ",
+		"empty user": "Proxy-Authorization: Basic " + basicAuth("", c.s.token),
+		"bearer":     "Proxy-Authorization: Bearer " + c.s.token,
+		"lower case": "proxy-authorization: basic " + basicAuth("x", c.s.token),
+		"blanks":     "Proxy-Authorization:  Basic  " + basicAuth("x", c.s.token) + " ",
 	} {
 		c.each(name, func(c *trial) {
-			c.is("in clear", c.fwd("GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n"+field+"\r\n\r\n"), 200)
+			c.is("in clear", c.fwd("GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n"+field+"\r\n\r\n"),
+				200)
 		})
 	}
 }
@@ -245,9 +273,11 @@ func crdReactive(c *trial) {
 			root := filepath.Join(on.dir, "session.pem")
 			c.must(os.WriteFile(root, c.s.plane.ca.RootPEM(), 0o600))
 			proxy := "http://s:" + c.s.token + "@" + c.s.addr
-			cmd := exec.Command("curl", "-sS", "--max-time", "20", "--proxy-anyauth", "-x", proxy, "--cacert", root, "https://api.good.test/v1/items")
+			cmd := exec.Command("curl", "-sS", "--max-time", "20", "--proxy-anyauth", "-x", proxy, "--cacert", root,
+				"https://api.good.test/v1/items")
 			if program == "git" {
-				cmd = exec.Command("git", "-c", "http.proxy="+proxy, "-c", "http.proxyAuthMethod=anyauth", "-c", "http.sslCAInfo="+root, "ls-remote", "https://api.good.test/v1/items")
+				cmd = exec.Command("git", "-c", "http.proxy="+proxy, "-c", "http.proxyAuthMethod=anyauth", "-c",
+					"http.sslCAInfo="+root, "ls-remote", "https://api.good.test/v1/items")
 			}
 			cmd.Env = append(os.Environ(), "HOME="+on.dir, "GIT_TERMINAL_PROMPT=0", "GIT_SSL_CAINFO="+root)
 			out, err := cmd.CombinedOutput()

@@ -214,7 +214,8 @@ func TestARunningSessionKeepsItsEvidence(t *testing.T) {
 		{"head removed", func(p *person, _ string) { p.drop("audit.head") }, "head_missing"},
 		{"database removed", func(p *person, _ string) { p.drop(logFiles[:3]...) }, "row_missing"},
 		{"both removed", func(p *person, _ string) { p.drop(logFiles...) }, "row_missing"},
-		{"older database by rename", func(p *person, old string) { copyLog(p.t, old, p.home, byRename, "audit.db") }, "database_replaced"},
+		{"older database by rename", func(p *person, old string) { copyLog(p.t, old, p.home, byRename, "audit.db") },
+			"database_replaced"},
 		{"older database by rename, without its log and index", func(p *person, old string) {
 			p.drop(sides...)
 			copyLog(p.t, old, p.home, byRename, "audit.db")
@@ -300,7 +301,8 @@ func TestHonestSessionsRaiseNoAlarm(t *testing.T) {
 		killed.kill()
 		asking.Wait()
 		stays.stop()
-		if said := string(killed.said.bytes()) + string(stays.said.bytes()); strings.Contains(said, "the audit log was changed") {
+		if said := string(killed.said.bytes()) +
+			string(stays.said.bytes()); strings.Contains(said, "the audit log was changed") {
 			t.Errorf("round %d: %s", round, said)
 		}
 		if err := p.whole(); err != nil {

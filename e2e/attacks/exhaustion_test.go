@@ -23,50 +23,53 @@ func dos() category {
 		"DOS-04": "e2e/protocol opens ten thousand idle tunnels",
 		"DOS-13": "there is no endpoint yet that runs an operation by name",
 	}, cases: []attack{
-		{id: "DOS-01", does: "heads that never end are ended, and others are served meanwhile", f: limits(func(l *proxy.Limits) { l.Wire.Header, l.Handshake = 3*time.Second, 3*time.Second }), run: func(c *trial) {
-			slow := map[*line]string{} // all at once: each takes as long as the limit
-			for name, begin := range map[string]string{"a head": "GET http://plain.good.test/ HTTP/1.1\r\nX: ", "a request line": "GE", "one byte": "C"} {
-				for range 25 {
-					l := c.dial()
-					_, _ = io.WriteString(l, begin)
-					slow[l] = name
-				}
-			}
-			l, a := c.connect("api.good.test")
-			c.is("CONNECT", a, 200)
-			_, _ = io.WriteString(l, "\x16\x03\x01")
-			slow[l] = "no handshake"
-			c.rows = len(slow)
-			c.is("a request meanwhile", c.get("api.good.test", "/v1/items"), 200)
-			for l, name := range slow {
-				if _, err := io.Copy(io.Discard, l); err != nil && !strings.Contains(err.Error(), "reset") {
-					c.failf("%s: a slow connection was kept: %v", name, err)
-				}
-			}
-		}},
-		{id: "DOS-02", does: "a body that comes byte by byte is ended", f: limits(func(l *proxy.Limits) { l.Wire.Progress = 400 * time.Millisecond }), run: func(c *trial) {
-			c.strays = true
-			l := c.tunnel("api.good.test")
-			c.rows++
-			_, _ = io.WriteString(l, head("POST", "api.good.test", "/v1/items", "Content-Length: 1000000"))
-			stop := make(chan struct{})
-			stopped := make(chan struct{})
-			go func() {
-				defer close(stopped)
-				for {
-					select {
-					case <-stop:
-						return
-					case <-time.After(20 * time.Millisecond):
-						_, _ = io.WriteString(l, "x")
+		{id: "DOS-01", does: "heads that never end are ended, and others are served meanwhile",
+			f: limits(func(l *proxy.Limits) { l.Wire.Header, l.Handshake = 3*time.Second, 3*time.Second }), run: func(c *trial) {
+				slow := map[*line]string{} // all at once: each takes as long as the limit
+				for name, begin := range map[string]string{"a head": "GET http://plain.good.test/ HTTP/1.1\r\nX: ",
+					"a request line": "GE", "one byte": "C"} {
+					for range 25 {
+						l := c.dial()
+						_, _ = io.WriteString(l, begin)
+						slow[l] = name
 					}
 				}
-			}()
-			a := readAnswer(bufio.NewReader(l), "POST")
-			close(stop)
-			<-stopped
-			c.ended("the request", a, requestTooSlow)
-		}},
+				l, a := c.connect("api.good.test")
+				c.is("CONNECT", a, 200)
+				_, _ = io.WriteString(l, "\x16\x03\x01")
+				slow[l] = "no handshake"
+				c.rows = len(slow)
+				c.is("a request meanwhile", c.get("api.good.test", "/v1/items"), 200)
+				for l, name := range slow {
+					if _, err := io.Copy(io.Discard, l); err != nil && !strings.Contains(err.Error(), "reset") {
+						c.failf("%s: a slow connection was kept: %v", name, err)
+					}
+				}
+			}},
+		{id: "DOS-02", does: "a body that comes byte by byte is ended",
+			f: limits(func(l *proxy.Limits) { l.Wire.Progress = 400 * time.Millisecond }), run: func(c *trial) {
+				c.strays = true
+				l := c.tunnel("api.good.test")
+				c.rows++
+				_, _ = io.WriteString(l, head("POST", "api.good.test", "/v1/items", "Content-Length: 1000000"))
+				stop := make(chan struct{})
+				stopped := make(chan struct{})
+				go func() {
+					defer close(stopped)
+					for {
+						select {
+						case <-stop:
+							return
+						case <-time.After(20 * time.Millisecond):
+							_, _ = io.WriteString(l, "x")
+						}
+					}
+				}()
+				a := readAnswer(bufio.NewReader(l), "POST")
+				close(stop)
+				<-stopped
+				c.ended("the request", a, requestTooSlow)
+			}},
 		{id: "DOS-05", does: "over a limit a client is told so, and under it again served", run: dosCaps},
 		{id: "DOS-07", does: "CONNECTs to names without number resolve and keep nothing", run: func(c *trial) {
 			before := heap()
@@ -86,7 +89,11 @@ func dos() category {
 				c.is("CONNECT", a, 200)
 				c.rows++
 				_, err := c.secure(l, &tls.Config{ServerName: fmt.Sprintf("rand%d.good.test", i), InsecureSkipVerify: true,
-					VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error { c.failf("a certificate came"); return errors.New("no") }})
+					VerifyPeerCertificate: func([][]byte,
+						[][]*x509.Certificate) error {
+						c.failf("a certificate came")
+						return errors.New("no")
+					}})
 				if err == nil {
 					c.failf("the handshake was taken")
 				}
@@ -98,9 +105,13 @@ func dos() category {
 				raw  string
 				want refusal
 			}{
-				"64 KiB and one": {get + "X: " + strings.Repeat("y", 64<<10-len(get)-6) + "\r\n\r\n", headTooLarge}, "1001 fields": {get + repeated("X: y\r\n", 1001) + "\r\n", headTooLarge.as("too many header fields")},
-				"one field": {get + "X: " + strings.Repeat("y", 64<<10) + "\r\n\r\n", headTooLarge}, "a million fields": {get + repeated("a:\r\n", 1_000_000) + "\r\n", headTooLarge},
-				"target": {"GET /v1/items?" + strings.Repeat("q", 20<<10) + " HTTP/1.1\r\nHost: api.good.test\r\n\r\n", malformed.at(414)}, "method": {strings.Repeat("G", 70<<10) + " / HTTP/1.1\r\n\r\n", malformed.as("the method is not a token")},
+				"64 KiB and one":   {get + "X: " + strings.Repeat("y", 64<<10-len(get)-6) + "\r\n\r\n", headTooLarge},
+				"1001 fields":      {get + repeated("X: y\r\n", 1001) + "\r\n", headTooLarge.as("too many header fields")},
+				"one field":        {get + "X: " + strings.Repeat("y", 64<<10) + "\r\n\r\n", headTooLarge},
+				"a million fields": {get + repeated("a:\r\n", 1_000_000) + "\r\n", headTooLarge},
+				"target": {"GET /v1/items?" + strings.Repeat("q", 20<<10) + " HTTP/1.1\r\nHost: api.good.test\r\n\r\n",
+					malformed.at(414)}, "method": {strings.Repeat("G", 70<<10) + " / HTTP/1.1\r\n\r\n",
+					malformed.as("the method is not a token")},
 			} {
 				c.each(name, func(c *trial) {
 					c.refused("the request", c.tun("api.good.test", large.raw), large.want)
@@ -111,23 +122,27 @@ func dos() category {
 				c.is("the request", c.tun("api.good.test", get+"X: "+strings.Repeat("y", 64<<10-len(get)-8)+"\r\n\r\n"), 200)
 			})
 		}},
-		{id: "DOS-11", does: "a body over the limit is refused, before it is read where its length is announced", f: limits(func(l *proxy.Limits) { l.Wire.Body = 1 << 20 }), run: func(c *trial) {
-			c.each("length", func(c *trial) {
-				c.refused("the request", c.tun("api.good.test", head("POST", "api.good.test", "/v1/items", "Content-Length: 10737418240")), bodyTooLarge)
-				c.untouched()
-			})
-			c.each("chunked", func(c *trial) {
-				c.strays, c.anew = true, true
-				c.ended("the request", c.tun("api.good.test", head("POST", "api.good.test", "/v1/items", "Transfer-Encoding: chunked")+repeated("1000\r\n"+strings.Repeat("x", 4096)+"\r\n", 600)), bodyTooLarge)
-			})
-			c.each("HTTP/2", func(c *trial) {
-				h := c.h2("api.good.test")
-				c.rows++
-				h.post("10737418240")
-				c.ended("the request", h.answer(1), bodyTooLarge)
-				c.untouched()
-			})
-		}},
+		{id: "DOS-11", does: "a body over the limit is refused, before it is read where its length is announced",
+			f: limits(func(l *proxy.Limits) { l.Wire.Body = 1 << 20 }), run: func(c *trial) {
+				c.each("length", func(c *trial) {
+					c.refused("the request", c.tun("api.good.test",
+						head("POST", "api.good.test", "/v1/items", "Content-Length: 10737418240")), bodyTooLarge)
+					c.untouched()
+				})
+				c.each("chunked", func(c *trial) {
+					c.strays, c.anew = true, true
+					c.ended("the request", c.tun("api.good.test",
+						head("POST", "api.good.test", "/v1/items", "Transfer-Encoding: chunked")+
+							repeated("1000\r\n"+strings.Repeat("x", 4096)+"\r\n", 600)), bodyTooLarge)
+				})
+				c.each("HTTP/2", func(c *trial) {
+					h := c.h2("api.good.test")
+					c.rows++
+					h.post("10737418240")
+					c.ended("the request", h.answer(1), bodyTooLarge)
+					c.untouched()
+				})
+			}},
 		{id: "DOS-14", does: "of a flood of refusals no row is lost", run: func(c *trial) {
 			c.bulk = true
 			const conns, each = 8, 150

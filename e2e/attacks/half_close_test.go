@@ -19,9 +19,10 @@ func conHalfClosed(c *trial) {
 		"both":         func(l *line) { l.end(); l.Conn.(*tls.Conn).NetConn().(*line).end() },
 	}
 	for request, raw := range map[string]string{
-		"GET":            head("GET", "api.good.test", "/v1/items"),
-		"a body":         head("POST", "api.good.test", "/v1/items", "Content-Length: 5") + "hello",
-		"chunked":        head("POST", "api.good.test", "/v1/items", "Transfer-Encoding: chunked") + "5\r\nhello\r\n0\r\n\r\n",
+		"GET":    head("GET", "api.good.test", "/v1/items"),
+		"a body": head("POST", "api.good.test", "/v1/items", "Content-Length: 5") + "hello",
+		"chunked": head("POST", "api.good.test", "/v1/items", "Transfer-Encoding: chunked") +
+			"5\r\nhello\r\n0\r\n\r\n",
 		"to be the last": head("GET", "api.good.test", "/v1/items", "Connection: close"),
 	} {
 		method, _, _ := strings.Cut(raw, " ")
@@ -82,7 +83,8 @@ func (c *trial) halfCloses(method, raw string, end func(*line)) {
 // to its end.
 func (c *trial) whollyProxied() {
 	rows := c.settledRows()
-	if r := rows[len(rows)-1]; r.Decision != "proxied" || r.Reason != "" || r.Status != 200 || len(c.hits("api.good.test")) != 1 {
+	if r := rows[len(rows)-1]; r.Decision != "proxied" || r.Reason != "" || r.Status != 200 ||
+		len(c.hits("api.good.test")) != 1 {
 		c.failf("the row says %s %q, status %d, of %d requests", r.Decision, r.Reason, r.Status, len(c.hits("api.good.test")))
 	}
 }
@@ -92,8 +94,10 @@ func (c *trial) whollyProxied() {
 func apiHosts(c *trial) {
 	port := c.s.addr[strings.LastIndexByte(c.s.addr, ':'):]
 	bearer := "Authorization: Bearer " + c.s.token
-	for _, host := range []string{"evil.test", "evil.test" + port, "rebind.network", "0.0.0.0", "0.0.0.0" + port, "[::]", "[::]" + port,
-		"127.0.0.1.nip.io", "127.0.0.1.nip.io" + port, "aileron.internal.evil.test", "127.0.0.1:1", "2130706433" + port, "0x7f000001" + port, "localhost.evil.test" + port} {
+	for _, host := range []string{"evil.test", "evil.test" + port, "rebind.network", "0.0.0.0", "0.0.0.0" + port, "[::]",
+		"[::]" + port,
+		"127.0.0.1.nip.io", "127.0.0.1.nip.io" + port, "aileron.internal.evil.test", "127.0.0.1:1", "2130706433" + port,
+		"0x7f000001" + port, "localhost.evil.test" + port} {
 		for _, route := range []string{"/v1/session", "/healthz", "/v1/none"} {
 			c.rows++
 			a := c.say(c.dial(), head("GET", host, route, bearer), "GET")[0]

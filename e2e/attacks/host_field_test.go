@@ -15,7 +15,8 @@ func hst() category {
 		{id: "HST-01", does: "the Host of a host that is not allowed", run: otherHost("evil.test")},
 		{id: "HST-02", does: "the Host of a host that is allowed with another credential", run: otherHost("key.good.test")},
 		{id: "HST-04", does: "the SNI and Host of one host in the tunnel to another", run: func(c *trial) {
-			for _, pair := range [][2]string{{"plain.good.test", "api.good.test"}, {"api.good.test", "plain.good.test"}, {"evil.test", "api.good.test"},
+			for _, pair := range [][2]string{{"plain.good.test", "api.good.test"}, {"api.good.test", "plain.good.test"},
+				{"evil.test", "api.good.test"},
 				{places["evil.test"].String(), "api.good.test"}} { // a name counts for an address only behind the gateway
 				c.each(strings.Join(pair[:], " as "), func(c *trial) {
 					l, a := c.connect(pair[0])
@@ -46,7 +47,8 @@ func hst() category {
 		}},
 		{id: "HST-07", does: "each request on a connection is judged by itself", run: func(c *trial) {
 			c.rows = 2
-			got := c.say(c.tunnel("api.good.test"), head("GET", "api.good.test", "/v1/items")+head("GET", "evil.test", "/v1/items"), "GET", "GET")
+			got := c.say(c.tunnel("api.good.test"),
+				head("GET", "api.good.test", "/v1/items")+head("GET", "evil.test", "/v1/items"), "GET", "GET")
 			c.is("the first", got[0], 200)
 			c.refused("the second", got[1], otherAuthority)
 			if n := len(c.hits("api.good.test")); n != 1 {
@@ -55,8 +57,10 @@ func hst() category {
 		}},
 		{id: "HST-08", does: "an absolute target inside a tunnel must be the tunnel's", run: func(c *trial) {
 			for target, want := range map[string]refusal{
-				"https://evil.test/v1/items": otherAuthority, "http://api.good.test/v1/items": malformed.as("not a path"), "https://api.good.test:8443/v1/items": otherAuthority,
-				"https://key.good.test/v1/items": otherAuthority, "https://x@api.good.test/v1/items": otherAuthority, "https://api.good.test/v1/items": taken,
+				"https://evil.test/v1/items": otherAuthority, "http://api.good.test/v1/items": malformed.as("not a path"),
+				"https://api.good.test:8443/v1/items": otherAuthority,
+				"https://key.good.test/v1/items":      otherAuthority, "https://x@api.good.test/v1/items": otherAuthority,
+				"https://api.good.test/v1/items": taken,
 			} {
 				c.each(target, func(c *trial) {
 					a := c.tun("api.good.test", head("GET", "api.good.test", target))
@@ -75,7 +79,8 @@ func hst() category {
 		}},
 		{id: "HST-11", does: "a dot at the end of a host", run: func(c *trial) {
 			c.each("CONNECT", func(c *trial) {
-				c.refused("CONNECT", c.fwd("CONNECT api.good.test.:443 HTTP/1.1\r\nHost: api.good.test.:443\r\n"+c.authorization()+"\r\n"), malformed.as("no plain host:port"))
+				c.refused("CONNECT", c.fwd("CONNECT api.good.test.:443 HTTP/1.1\r\nHost: api.good.test.:443\r\n"+c.authorization()+
+					"\r\n"), malformed.as("no plain host:port"))
 			})
 			c.each("Host", func(c *trial) {
 				c.refused("the request", c.tun("api.good.test", head("GET", "api.good.test.", "/v1/items")), otherAuthority)
@@ -128,7 +133,8 @@ func hstResumption(c *trial) {
 		c.is("the request to "+host, readAnswer(bufio.NewReader(in), "GET"), 200) // whose credential it got is O2's
 		return in.Conn.(*tls.Conn).ConnectionState().DidResume
 	}
-	for _, pair := range [][2]string{{"plain.good.test", "api.good.test"}, {"api.good.test", "plain.good.test"}, {"api.good.test", "key.good.test"}} {
+	for _, pair := range [][2]string{{"plain.good.test", "api.good.test"}, {"api.good.test", "plain.good.test"},
+		{"api.good.test", "key.good.test"}} {
 		c.each(strings.Join(pair[:], " then "), func(c *trial) {
 			tickets := &oneTicket{}
 			ask(c, tickets, pair[0])
@@ -171,7 +177,8 @@ func hstCoalescing(c *trial) {
 	c.each("upstream", func(c *trial) {
 		cert, key, err := sign(wide("api.good.test", "key.good.test"), on.roots.cert, on.roots.key)
 		c.must(err)
-		own := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+		own := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}},
+			MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 		c.origin("api.good.test").cut()
 		c.origin("key.good.test").cut()
 		c.origin("api.good.test").presents(own)
@@ -182,7 +189,8 @@ func hstCoalescing(c *trial) {
 		c.is("api", c.get("api.good.test", "/v1/items"), 200)
 		c.is("key", c.get("key.good.test", "/v1/items"), 200)
 		hits := c.hits("api.good.test")
-		if len(hits) != 2 || hits[0].conn == hits[1].conn || hits[1].sni != "key.good.test" || hits[1].Host != "key.good.test" {
+		if len(hits) != 2 || hits[0].conn == hits[1].conn || hits[1].sni != "key.good.test" ||
+			hits[1].Host != "key.good.test" {
 			c.failf("the two came as %+v", hits)
 		}
 		if len(hits) == 2 && strings.Contains(string(hits[1].Raw), on.secrets["S1"]) {

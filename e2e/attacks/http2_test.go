@@ -53,14 +53,24 @@ func h2() category {
 		{id: "H2-03", does: "pseudo-fields that are missing, repeated, late, unknown or no request's", run: func(c *trial) {
 			const m, s, a, p = ":method", ":scheme", ":authority", ":path"
 			for name, fields := range map[string][]string{
-				"two paths": {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", p, "/admin"}, "two authorities": {m, "GET", s, "https", a, "api.good.test", a, "evil.test", p, "/v1/items"},
-				"two methods": {m, "GET", m, "POST", s, "https", a, "api.good.test", p, "/v1/items"}, "late": {m, "GET", s, "https", a, "api.good.test", "accept", "*/*", p, "/v1/items"},
-				"unknown": {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", ":x", "y"}, "empty path": {m, "GET", s, "https", a, "api.good.test", p, ""},
-				"asterisk": {m, "GET", s, "https", a, "api.good.test", p, "*"}, "absolute": {m, "GET", s, "https", a, "api.good.test", p, "http://evil/v1/items"},
-				"relative": {m, "GET", s, "https", a, "api.good.test", p, "v1/items"}, "no method": {s, "https", a, "api.good.test", p, "/v1/items"}, "no scheme": {m, "GET", a, "api.good.test", p, "/v1/items"},
-				"no path": {m, "GET", s, "https", a, "api.good.test"}, "no authority": {m, "GET", s, "https", p, "/v1/items"}, "a status": {":status", "200", m, "GET", s, "https", a, "api.good.test", p, "/v1/items"},
-				"another host": {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", "host", "evil.test"}, "another authority": {m, "GET", s, "https", a, "evil.test", p, "/v1/items"},
-				"userinfo": {m, "GET", s, "https", a, "x@api.good.test", p, "/v1/items"}, "protocol": {m, "CONNECT", ":protocol", "websocket", s, "https", a, "api.good.test", p, "/v1/live"},
+				"two paths":         {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", p, "/admin"},
+				"two authorities":   {m, "GET", s, "https", a, "api.good.test", a, "evil.test", p, "/v1/items"},
+				"two methods":       {m, "GET", m, "POST", s, "https", a, "api.good.test", p, "/v1/items"},
+				"late":              {m, "GET", s, "https", a, "api.good.test", "accept", "*/*", p, "/v1/items"},
+				"unknown":           {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", ":x", "y"},
+				"empty path":        {m, "GET", s, "https", a, "api.good.test", p, ""},
+				"asterisk":          {m, "GET", s, "https", a, "api.good.test", p, "*"},
+				"absolute":          {m, "GET", s, "https", a, "api.good.test", p, "http://evil/v1/items"},
+				"relative":          {m, "GET", s, "https", a, "api.good.test", p, "v1/items"},
+				"no method":         {s, "https", a, "api.good.test", p, "/v1/items"},
+				"no scheme":         {m, "GET", a, "api.good.test", p, "/v1/items"},
+				"no path":           {m, "GET", s, "https", a, "api.good.test"},
+				"no authority":      {m, "GET", s, "https", p, "/v1/items"},
+				"a status":          {":status", "200", m, "GET", s, "https", a, "api.good.test", p, "/v1/items"},
+				"another host":      {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", "host", "evil.test"},
+				"another authority": {m, "GET", s, "https", a, "evil.test", p, "/v1/items"},
+				"userinfo":          {m, "GET", s, "https", a, "x@api.good.test", p, "/v1/items"},
+				"protocol":          {m, "CONNECT", ":protocol", "websocket", s, "https", a, "api.good.test", p, "/v1/live"},
 			} {
 				want := malformed
 				if name == "another authority" || name == "userinfo" {
@@ -75,10 +85,14 @@ func h2() category {
 				return append([]string{m, "GET", s, "https", a, "api.good.test", p, "/v1/items"}, more...)
 			}
 			for name, fields := range map[string][]string{
-				"path": {m, "GET", s, "https", a, "api.good.test", p, "/v1/items HTTP/1.1\r\nHost: evil\r\n\r\nGET /admin"}, "method": {m, "GET /admin HTTP/1.1\r\nX:", s, "https", a, "api.good.test", p, "/v1/items"},
-				"authority": {m, "GET", s, "https", a, "api.good.test\r\nX: y", p, "/v1/items"}, "value": whole("x", "a\r\nTransfer-Encoding: chunked"), "LF": whole("x", "a\nb"), "NUL": whole("x", "a\x00b"),
-				"name": whole("x: y\r\nz", "a"), "colon": whole("x:y", "a"), "upper case": whole("Xy", "a"), "blank": whole("x y", "a"), "empty name": whole("", "a"),
-				"coding": whole("transfer-encoding", "chunked"), "connection": whole("connection", "close"), "upgrade": whole("upgrade", "h2c"), "te": whole("te", "gzip"),
+				"path":      {m, "GET", s, "https", a, "api.good.test", p, "/v1/items HTTP/1.1\r\nHost: evil\r\n\r\nGET /admin"},
+				"method":    {m, "GET /admin HTTP/1.1\r\nX:", s, "https", a, "api.good.test", p, "/v1/items"},
+				"authority": {m, "GET", s, "https", a, "api.good.test\r\nX: y", p, "/v1/items"},
+				"value":     whole("x", "a\r\nTransfer-Encoding: chunked"), "LF": whole("x", "a\nb"), "NUL": whole("x", "a\x00b"),
+				"name": whole("x: y\r\nz", "a"), "colon": whole("x:y", "a"), "upper case": whole("Xy", "a"),
+				"blank": whole("x y", "a"), "empty name": whole("", "a"),
+				"coding": whole("transfer-encoding", "chunked"), "connection": whole("connection", "close"),
+				"upgrade": whole("upgrade", "h2c"), "te": whole("te", "gzip"),
 			} {
 				c.each(name, func(c *trial) { c.refusedFields(malformed, fields...) })
 			}
@@ -88,14 +102,23 @@ func h2() category {
 				want refusal
 				send func(h *h2conn)
 			}{ // refusal{}: the stream is reset while its request is on its way
-				"longer":    {refusal{}, func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, []byte("0123456789")) }},
-				"shorter":   {refusal{}, func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, []byte("01")) }},
-				"none":      {refusal{}, func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, nil) }},
-				"two":       {malformed, func(h *h2conn) { h.post("5", "content-length", "6"); _ = h.f.WriteData(1, true, []byte("01234")) }},
-				"equal":     {malformed, func(h *h2conn) { h.post("5", "content-length", "5"); _ = h.f.WriteData(1, true, []byte("01234")) }},
+				"longer":  {refusal{}, func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, []byte("0123456789")) }},
+				"shorter": {refusal{}, func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, []byte("01")) }},
+				"none":    {refusal{}, func(h *h2conn) { h.post("5"); _ = h.f.WriteData(1, true, nil) }},
+				"two": {malformed, func(h *h2conn) {
+					h.post("5", "content-length", "6")
+					_ = h.f.WriteData(1, true,
+						[]byte("01234"))
+				}},
+				"equal": {malformed, func(h *h2conn) {
+					h.post("5", "content-length", "5")
+					_ = h.f.WriteData(1, true,
+						[]byte("01234"))
+				}},
 				"no number": {malformed, func(h *h2conn) { h.post("+5"); _ = h.f.WriteData(1, true, []byte("01234")) }},
 				"head only": {malformed, func(h *h2conn) {
-					h.send(1, true, ":method", "POST", ":scheme", "https", ":authority", "api.good.test", ":path", "/v1/items", "content-length", "5")
+					h.send(1, true, ":method", "POST", ":scheme", "https", ":authority", "api.good.test", ":path", "/v1/items",
+						"content-length", "5")
 				}},
 			} {
 				c.each(name, func(c *trial) {
@@ -115,47 +138,50 @@ func h2() category {
 		{id: "H2-07", does: "schemes other than https", run: func(c *trial) {
 			for _, scheme := range []string{"http", "ftp", "HTTPS", "wss", ""} {
 				c.each(scheme, func(c *trial) {
-					c.refusedFields(malformed, ":method", "GET", ":scheme", scheme, ":authority", "api.good.test", ":path", "/v1/items")
+					c.refusedFields(malformed, ":method", "GET", ":scheme", scheme, ":authority", "api.good.test", ":path",
+						"/v1/items")
 				})
 			}
 		}},
 		{id: "H2-09", does: "streams that are opened and reset without end", run: h2Resets},
 		{id: "H2-10", does: "floods of frames that cost their sender nothing", run: h2Floods},
 		{id: "H2-12", does: "an origin that misuses HTTP/2", f: &fixture{}, run: h2Origin},
-		{id: "H2-13", does: "a hundred streams whose client does not read", f: &fixture{set: func(cfg *proxy.Config) { cfg.Limits.Wire.Stalled = 300 * time.Millisecond }}, run: func(c *trial) {
-			c.bulk, c.rows = true, -1
-			big := bytes.Repeat([]byte("x"), 1<<20)
-			c.origin("api.good.test").plays(func(v *visit) { // without a copy for each: what is measured is the plane's
-				v.send("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(big))
-				_, _ = v.conn.Write(big)
-			})
-			before := heap()
-			h := c.h2("api.good.test")
-			_ = h.f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-			for i := range uint32(100) {
-				h.request(2*i+1, "GET", "api.good.test", "/v1/items")
-			}
-			_ = h.l.SetReadDeadline(time.Now().Add(c.s.patience))
-			most := uint64(0)
-			for h.err == nil && h.gone == nil && len(h.resets) < 100 {
-				h.read()
-				if len(h.answers) == 100 && len(h.resets)%25 == 0 {
-					most = max(most, heap())
+		{id: "H2-13", does: "a hundred streams whose client does not read",
+			f: &fixture{set: func(cfg *proxy.Config) { cfg.Limits.Wire.Stalled = 300 * time.Millisecond }}, run: func(c *trial) {
+				c.bulk, c.rows = true, -1
+				big := bytes.Repeat([]byte("x"), 1<<20)
+				c.origin("api.good.test").plays(func(v *visit) { // without a copy for each: what is measured is the plane's
+					v.send("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(big))
+					_, _ = v.conn.Write(big)
+				})
+				before := heap()
+				h := c.h2("api.good.test")
+				_ = h.f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+				for i := range uint32(100) {
+					h.request(2*i+1, "GET", "api.good.test", "/v1/items")
 				}
-			}
-			if h.err == nil && h.gone == nil && len(h.resets) < 100 {
-				c.failf("the streams were kept")
-			}
-			if most > before+32<<20 {
-				c.failf("the heap grew by %d MiB", (most-before)>>20)
-			}
-		}},
+				_ = h.l.SetReadDeadline(time.Now().Add(c.s.patience))
+				most := uint64(0)
+				for h.err == nil && h.gone == nil && len(h.resets) < 100 {
+					h.read()
+					if len(h.answers) == 100 && len(h.resets)%25 == 0 {
+						most = max(most, heap())
+					}
+				}
+				if h.err == nil && h.gone == nil && len(h.resets) < 100 {
+					c.failf("the streams were kept")
+				}
+				if most > before+32<<20 {
+					c.failf("the heap grew by %d MiB", (most-before)>>20)
+				}
+			}},
 	}}
 }
 
 // post begins a POST whose content-length is as given.
 func (h *h2conn) post(length string, pairs ...string) {
-	h.send(1, false, append([]string{":method", "POST", ":scheme", "https", ":authority", "api.good.test", ":path", "/v1/items", "content-length", length}, pairs...)...)
+	h.send(1, false, append([]string{":method", "POST", ":scheme", "https", ":authority", "api.good.test", ":path",
+		"/v1/items", "content-length", length}, pairs...)...)
 }
 
 // refusedFields sends one request of these fields, which must be refused: by
@@ -232,12 +258,15 @@ func h2Floods(c *trial) {
 			return h.f.WriteContinuation(3, false, nil)
 		}},
 		"HPACK bomb": {false, func(h *h2conn, i int) error {
-			block := headers(":method", "GET", ":scheme", "https", ":authority", "api.good.test", ":path", "/v1/items", "bomb", strings.Repeat("z", 3000))
+			block := headers(":method", "GET", ":scheme", "https", ":authority", "api.good.test", ":path", "/v1/items", "bomb",
+				strings.Repeat("z", 3000))
 			block = append(block, bytes.Repeat([]byte{0x80 | 62}, 6000)...) // 62: the newest entry of the table
-			return h.f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 3), BlockFragment: block, EndHeaders: true, EndStream: true})
+			return h.f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 3), BlockFragment: block, EndHeaders: true,
+				EndStream: true})
 		}},
 		"empty names": {false, func(h *h2conn, i int) error {
-			return h.f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 3), BlockFragment: headers("", ""), EndHeaders: true, EndStream: true})
+			return h.f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 3), BlockFragment: headers("", ""),
+				EndHeaders: true, EndStream: true})
 		}},
 		"PING": {false, func(h *h2conn, _ int) error { return h.f.WritePing(false, [8]byte{}) }},
 		"SETTINGS": {false, func(h *h2conn, _ int) error {
@@ -246,10 +275,16 @@ func h2Floods(c *trial) {
 		"PRIORITY": {false, func(h *h2conn, i int) error {
 			return h.f.WritePriority(uint32(2*i+3), http2.PriorityParam{StreamDep: 1})
 		}},
-		"empty DATA":    {false, func(h *h2conn, _ int) error { return h.f.WriteData(1, false, nil) }},
-		"padding":       {false, func(h *h2conn, _ int) error { return h.f.WriteDataPadded(1, false, nil, make([]byte, 255)) }},
+		"empty DATA": {false, func(h *h2conn, _ int) error { return h.f.WriteData(1, false, nil) }},
+		"padding": {false, func(h *h2conn,
+			_ int) error {
+			return h.f.WriteDataPadded(1, false, nil, make([]byte, 255))
+		}},
 		"WINDOW_UPDATE": {true, func(h *h2conn, _ int) error { return h.f.WriteWindowUpdate(0, 1<<30) }},
-		"large frame":   {true, func(h *h2conn, _ int) error { return h.f.WriteRawFrame(http2.FrameData, 0, 1, make([]byte, 1<<20)) }},
+		"large frame": {true, func(h *h2conn,
+			_ int) error {
+			return h.f.WriteRawFrame(http2.FrameData, 0, 1, make([]byte, 1<<20))
+		}},
 	} {
 		c.each(name, func(c *trial) {
 			c.rows, c.strays, c.bulk = -1, true, true
@@ -289,7 +324,9 @@ func h2Origin(c *trial) {
 			respond(f, id, "ok")
 		}},
 		"push": {upstreamNotHTTP, func(f *http2.Framer, id uint32) {
-			_ = f.WritePushPromise(http2.PushPromiseParam{StreamID: id, PromiseID: 2, BlockFragment: headers(":method", "GET", ":scheme", "https", ":authority", "api.good.test", ":path", "/admin"), EndHeaders: true})
+			_ = f.WritePushPromise(http2.PushPromiseParam{StreamID: id, PromiseID: 2,
+				BlockFragment: headers(":method", "GET", ":scheme", "https", ":authority", "api.good.test", ":path", "/admin"),
+				EndHeaders:    true})
 			respond(f, id, "ok")
 		}},
 		"GOAWAY": {upstreamClosed, func(f *http2.Framer, id uint32) {
@@ -298,16 +335,19 @@ func h2Origin(c *trial) {
 		"reset": {upstreamReset, func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeInternal) }},
 		"interim flood": {upstreamHead, func(f *http2.Framer, id uint32) {
 			for range 5000 {
-				if f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers(":status", "103", "link", on.secrets["S1"]), EndHeaders: true}) != nil {
+				if f.WriteHeaders(http2.HeadersFrameParam{StreamID: id,
+					BlockFragment: headers(":status", "103", "link", on.secrets["S1"]), EndHeaders: true}) != nil {
 					return
 				}
 			}
 			respond(f, id, "ok")
 		}},
 		"trailers": {taken, func(f *http2.Framer, id uint32) {
-			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers(":status", "200", "trailer", "x-late", "x-early", on.secrets["S1"]), EndHeaders: true})
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id,
+				BlockFragment: headers(":status", "200", "trailer", "x-late", "x-early", on.secrets["S1"]), EndHeaders: true})
 			_ = f.WriteData(id, false, []byte("body "+on.secrets["S1"]))
-			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers("x-late", on.secrets["S1"]), EndHeaders: true, EndStream: true})
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers("x-late", on.secrets["S1"]),
+				EndHeaders: true, EndStream: true})
 		}},
 		"in pieces": {taken, func(f *http2.Framer, id uint32) {
 			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers(":status", "200"), EndHeaders: true})
@@ -326,7 +366,8 @@ func h2Origin(c *trial) {
 			})
 			c.rows, c.strays, c.anew = 1, true, true
 			h := c.h2("api.good.test")
-			h.request(1, "GET", "api.good.test", "/v1/items", "te", "trailers") // which may be repeated: the pool may hold the last variant's connection
+			// which may be repeated: the pool may hold the last variant's connection
+			h.request(1, "GET", "api.good.test", "/v1/items", "te", "trailers")
 			a := h.answer(1)
 			if a.interim > 0 {
 				c.failf("%d interim answers arrived", a.interim)
@@ -342,7 +383,8 @@ func (c *trial) speaksH2(o *origin, answer func(f *http2.Framer, id uint32) bool
 	leaf, err := on.roots.leaf(o.host)
 	c.must(err)
 	o.takes(func(raw net.Conn) {
-		conn := tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
+		conn := tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12,
+			NextProtos: []string{"h2", "http/1.1"}})
 		preface := make([]byte, len(http2.ClientPreface))
 		if _, err := io.ReadFull(conn, preface); err != nil || string(preface) != http2.ClientPreface {
 			return
@@ -386,7 +428,8 @@ func (c *trial) h2(host string) *h2conn {
 	c.is("CONNECT", a, 200)
 	in, err := c.secure(l, &tls.Config{ServerName: strings.Split(host, ":")[0], NextProtos: []string{"h2"}})
 	c.must(err)
-	h := &h2conn{c: c, l: in, f: http2.NewFramer(in, in), reply: http2.NewFramer(in, nil), answers: map[uint32]*answer{}, resets: map[uint32]http2.ErrCode{}}
+	h := &h2conn{c: c, l: in, f: http2.NewFramer(in, in), reply: http2.NewFramer(in, nil), answers: map[uint32]*answer{},
+		resets: map[uint32]http2.ErrCode{}}
 	h.f.AllowIllegalWrites = true
 	h.f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	_, _ = io.WriteString(in, http2.ClientPreface)
@@ -408,12 +451,14 @@ func headers(pairs ...string) []byte {
 }
 
 func (h *h2conn) send(id uint32, end bool, pairs ...string) {
-	_ = h.f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers(pairs...), EndHeaders: true, EndStream: end})
+	_ = h.f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers(pairs...), EndHeaders: true,
+		EndStream: end})
 }
 
 // request sends a whole request without a body.
 func (h *h2conn) request(id uint32, method, authority, path string, pairs ...string) {
-	h.send(id, true, append([]string{":method", method, ":scheme", "https", ":authority", authority, ":path", path}, pairs...)...)
+	h.send(id, true, append([]string{":method", method, ":scheme", "https", ":authority", authority, ":path", path},
+		pairs...)...)
 }
 
 // answer reads until the stream has ended: with an answer, a reset (status 0)

@@ -236,10 +236,14 @@ func TestTheLeakIndexFindsEveryForm(t *testing.T) {
 	_, _ = io.WriteString(z, "x"+s)
 	_ = z.Close()
 	for name, text := range map[string]string{
-		"raw": s, "a fragment": s[7 : 7+fragment], "hex": hex.EncodeToString([]byte(s)), "upper hex": strings.ToUpper(hex.EncodeToString([]byte(s))),
-		"hex dump": fmt.Sprintf("% x", s), "base64": base64.StdEncoding.EncodeToString([]byte(s)), "base64 shifted": base64.URLEncoding.EncodeToString([]byte("xx" + s + "y")),
-		"base64 in lines": base64.StdEncoding.EncodeToString([]byte(s))[:20] + "\r\n" + base64.StdEncoding.EncodeToString([]byte(s))[20:],
-		"percent":         percent, "JSON": escaped, "HTML": entities, "double percent": strings.ReplaceAll(percent, "%", "%25"), "gzip": zipped.String(),
+		"raw": s, "a fragment": s[7 : 7+fragment], "hex": hex.EncodeToString([]byte(s)),
+		"upper hex": strings.ToUpper(hex.EncodeToString([]byte(s))),
+		"hex dump":  fmt.Sprintf("% x", s), "base64": base64.StdEncoding.EncodeToString([]byte(s)),
+		"base64 shifted": base64.URLEncoding.EncodeToString([]byte("xx" + s + "y")),
+		"base64 in lines": base64.StdEncoding.EncodeToString([]byte(s))[:20] + "\r\n" +
+			base64.StdEncoding.EncodeToString([]byte(s))[20:],
+		"percent": percent, "JSON": escaped, "HTML": entities,
+		"double percent": strings.ReplaceAll(percent, "%", "%25"), "gzip": zipped.String(),
 	} {
 		if on.leaks.find([]byte("before "+text+" after")) == "" {
 			t.Errorf("%s was not found", name)

@@ -28,103 +28,117 @@ import (
 // flt: faults of everything that the plane stands on.
 func flt() category {
 	return category{name: "FLT", unrun: map[string]string{
-		"FLT-07": "the program takes its time from the kernel, and there is no namespace for the wall clock; AUD-08 has a clock that went back between two rows",
+		"FLT-07": "the program takes its time from the kernel, and there is no namespace for the wall clock; AUD-08 has a " +
+			"clock that went back between two rows",
 		"FLT-14": "it takes a day",
 	}, cases: []attack{
-		{id: "FLT-01", does: "killed at any point of a request, under load: nothing is sent twice, nothing was sent that no row tells of, and it starts again", run: fltKilled},
-		{id: "FLT-02", does: "asked to end with a hundred requests under way, it finishes them and takes no other", run: fltDrained},
+		{id: "FLT-01", does: "killed at any point of a request, under load: nothing is sent twice, nothing was sent that " +
+			"no row tells of, and it starts again", run: fltKilled},
+		{id: "FLT-02", does: "asked to end with a hundred requests under way, it finishes them and takes no other",
+			run: fltDrained},
 		{id: "FLT-04", does: "an answer that breaks off is no whole one to the client, and the row says so", run: fltBroken},
-		{id: "FLT-05", does: "a pooled connection that the origin ends just now costs a POST, never two", run: func(c *trial) {
-			api := c.origin("api.good.test")
-			c.strays = true
-			posted := 0
-			api.plays(func(v *visit) {
-				if v.Method == "POST" {
-					time.Sleep(2 * time.Millisecond) // some are cut off while they are at work
-				}
-				v.reply(200, "done")
-			})
-			for i := range 20 {
-				c.is("what fills the pool", c.get("api.good.test", "/v1/items"), 200)
-				cut := make(chan struct{})
-				go func() {
-					defer close(cut)
-					time.Sleep(time.Duration(i) * 200 * time.Microsecond) // before, while and after the POST comes
-					api.cut()
-				}()
-				a := c.post("api.good.test", "/v1/items", "once")
-				if a.status != 200 { // it was cut off
-					want := upstreamClosed
-					if a.reason == upstreamReset.reason {
-						want = upstreamReset // what had come was not read yet: the kernel says so
+		{id: "FLT-05", does: "a pooled connection that the origin ends just now costs a POST, never two",
+			run: func(c *trial) {
+				api := c.origin("api.good.test")
+				c.strays = true
+				posted := 0
+				api.plays(func(v *visit) {
+					if v.Method == "POST" {
+						time.Sleep(2 * time.Millisecond) // some are cut off while they are at work
 					}
-					c.refused("the POST", a, want)
-				}
-				<-cut // what comes next is not in its way
-				if a.status == 200 {
-					posted++
-				}
-				got := 0
-				for _, h := range api.seen() {
-					if h.Method == "POST" {
-						got++
-					}
-				}
-				if got > i+1 {
-					c.failf("the origin got %d POSTs of %d", got, i+1)
-				}
-				if got < posted {
-					c.failf("%d POSTs were answered, and %d arrived", posted, got)
-				}
-			}
-		}},
-		{id: "FLT-08", does: "a name server that fails, in whatever way, is asked again by the next request", run: func(c *trial) {
-			odd := startOdd(c)
-			defer odd.stop()
-			for name, server := range map[string]struct {
-				says func(*dnsmessage.Message) bool
-				want refusal
-			}{
-				"silent":  {func(*dnsmessage.Message) bool { return false }, upstreamTimeout},
-				"failing": {func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeServerFailure; return true }, nameNotResolved},
-				"denying": {func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeNameError; return true }, nameNotResolved},
-				"refused": {func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeRefused; return true }, nameNotResolved},
-			} {
-				c.elsewhere(name, fixture{set: func(cfg *proxy.Config) { odd.serves(cfg); cfg.Upstream.Dial = 2 * time.Second }}, func(c *trial) {
-					odd.says(server.says)
-					c.refused("while it is down", c.get("api.good.test", "/v1/items"), server.want)
-					c.untouched()
-					odd.says(nil)
-					c.is("when it is up", c.get("api.good.test", "/v1/items"), 200)
+					v.reply(200, "done")
 				})
-			}
-		}},
-		{id: "FLT-10", does: "idle tunnels, half heads and compression bombs together stay in a quarter of a gigabyte", run: fltMemory},
-		{id: "FLT-11", does: "a process that slept through its connections' ends serves what waited for it, once each", run: fltSlept},
+				for i := range 20 {
+					c.is("what fills the pool", c.get("api.good.test", "/v1/items"), 200)
+					cut := make(chan struct{})
+					go func() {
+						defer close(cut)
+						time.Sleep(time.Duration(i) * 200 * time.Microsecond) // before, while and after the POST comes
+						api.cut()
+					}()
+					a := c.post("api.good.test", "/v1/items", "once")
+					if a.status != 200 { // it was cut off
+						want := upstreamClosed
+						if a.reason == upstreamReset.reason {
+							want = upstreamReset // what had come was not read yet: the kernel says so
+						}
+						c.refused("the POST", a, want)
+					}
+					<-cut // what comes next is not in its way
+					if a.status == 200 {
+						posted++
+					}
+					got := 0
+					for _, h := range api.seen() {
+						if h.Method == "POST" {
+							got++
+						}
+					}
+					if got > i+1 {
+						c.failf("the origin got %d POSTs of %d", got, i+1)
+					}
+					if got < posted {
+						c.failf("%d POSTs were answered, and %d arrived", posted, got)
+					}
+				}
+			}},
+		{id: "FLT-08", does: "a name server that fails, in whatever way, is asked again by the next request",
+			run: func(c *trial) {
+				odd := startOdd(c)
+				defer odd.stop()
+				for name, server := range map[string]struct {
+					says func(*dnsmessage.Message) bool
+					want refusal
+				}{
+					"silent": {func(*dnsmessage.Message) bool { return false }, upstreamTimeout},
+					"failing": {func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeServerFailure; return true },
+						nameNotResolved},
+					"denying": {func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeNameError; return true },
+						nameNotResolved},
+					"refused": {func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeRefused; return true }, nameNotResolved},
+				} {
+					c.elsewhere(name, fixture{set: func(cfg *proxy.Config) { odd.serves(cfg); cfg.Upstream.Dial = 2 * time.Second }},
+						func(c *trial) {
+							odd.says(server.says)
+							c.refused("while it is down", c.get("api.good.test", "/v1/items"), server.want)
+							c.untouched()
+							odd.says(nil)
+							c.is("when it is up", c.get("api.good.test", "/v1/items"), 200)
+						})
+				}
+			}},
+		{id: "FLT-10", does: "idle tunnels, half heads and compression bombs together stay in a quarter of a gigabyte",
+			run: fltMemory},
+		{id: "FLT-11", does: "a process that slept through its connections' ends serves what waited for it, once each",
+			run: fltSlept},
 		{id: "FLT-13", does: "a panic in one request ends that request, with a row, and tells nothing", run: fltPanics},
-		{id: "FLT-16", does: "what is revoked, removed or ended is so on tunnels that are open, from the next request on", run: fltRevoked},
-		{id: "FLT-17", does: "a box of a session that is gone is refused by the next one at the same address", run: func(c *trial) {
-			p := newPerson(c.t)
-			p.install("plain")
-			old := p.start()
-			old.kill()
-			fresh := p.start("--listen", old.addr)
-			defer fresh.stop()
-			fresh.on(c, "its token", func(c *trial) {
-				for _, raw := range []string{"CONNECT plain.good.test:443 HTTP/1.1\r\nHost: plain.good.test:443\r\n", "GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n"} {
-					c.refused("the old token", c.fwd(raw+"Proxy-Authorization: Basic "+basicAuth("aileron", old.token)+"\r\n\r\n"), noToken)
-				}
-				c.untouched()
-			})
-			fresh.on(c, "its CA", func(c *trial) {
-				l, a := c.connect("plain.good.test:443")
-				c.rows++
-				c.is("a tunnel", a, 200)
-				if _, err := c.secure(l, &tls.Config{ServerName: "plain.good.test", RootCAs: old.roots}); err == nil {
-					c.failf("who trusts the old CA trusts the new one")
-				}
-			})
-		}},
+		{id: "FLT-16", does: "what is revoked, removed or ended is so on tunnels that are open, from the next request on",
+			run: fltRevoked},
+		{id: "FLT-17", does: "a box of a session that is gone is refused by the next one at the same address",
+			run: func(c *trial) {
+				p := newPerson(c.t)
+				p.install("plain")
+				old := p.start()
+				old.kill()
+				fresh := p.start("--listen", old.addr)
+				defer fresh.stop()
+				fresh.on(c, "its token", func(c *trial) {
+					for _, raw := range []string{"CONNECT plain.good.test:443 HTTP/1.1\r\nHost: plain.good.test:443\r\n",
+						"GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n"} {
+						c.refused("the old token", c.fwd(raw+"Proxy-Authorization: Basic "+basicAuth("aileron", old.token)+"\r\n\r\n"),
+							noToken)
+					}
+					c.untouched()
+				})
+				fresh.on(c, "its CA", func(c *trial) {
+					l, a := c.connect("plain.good.test:443")
+					c.rows++
+					c.is("a tunnel", a, 200)
+					if _, err := c.secure(l, &tls.Config{ServerName: "plain.good.test", RootCAs: old.roots}); err == nil {
+						c.failf("who trusts the old CA trusts the new one")
+					}
+				})
+			}},
 	}}
 }
 
@@ -136,7 +150,8 @@ func fltKilled(c *trial) {
 	p.install("plain")
 	api, plain := c.origin("api.good.test"), c.origin("plain.good.test")
 	posts, others := 0, 0
-	for _, point := range []string{"the tunnel's answer", "the handshake", "the request's body", "the origin's work", "the answer's body"} {
+	for _, point := range []string{"the tunnel's answer", "the handshake", "the request's body", "the origin's work",
+		"the answer's body"} {
 		arrived, release := make(chan struct{}, 8), make(chan struct{})
 		api.reset()
 		plain.reset()
@@ -162,7 +177,9 @@ func fltKilled(c *trial) {
 					if err != nil {
 						return
 					}
-					_, _ = io.WriteString(conn, "GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\nConnection: close\r\nProxy-Authorization: Basic "+basicAuth("s", s.token)+"\r\n\r\n")
+					_, _ = io.WriteString(conn,
+						"GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\nConnection: "+
+							"close\r\nProxy-Authorization: Basic "+basicAuth("s", s.token)+"\r\n\r\n")
 					_, err = io.Copy(io.Discard, conn)
 					_ = conn.Close()
 					if err != nil {
@@ -235,7 +252,8 @@ func fltDrained(c *trial) {
 	release := make(chan struct{})
 	plain.plays(func(v *visit) { <-release; v.reply(200, "finished") })
 	const many = 100
-	request := "GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\nProxy-Authorization: Basic " + basicAuth("s", s.token) + "\r\n\r\n"
+	request := "GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\nProxy-Authorization: Basic " +
+		basicAuth("s", s.token) + "\r\n\r\n"
 	var finished atomic.Int64
 	var asking sync.WaitGroup
 	for range many {
@@ -307,7 +325,8 @@ func fltBroken(c *trial) {
 				c.failf("the client takes it for whole: %s", a)
 			}
 			rows := c.settledRows()
-			if last := rows[len(rows)-1]; last.Reason != "upstream_truncated" || last.ResponseBytes > int64(len(half)) || last.ResponseBytes == 0 && name != "a reset" {
+			if last := rows[len(rows)-1]; last.Reason != "upstream_truncated" || last.ResponseBytes > int64(len(half)) ||
+				last.ResponseBytes == 0 && name != "a reset" {
 				c.failf("the row says %q and %d bytes", last.Reason, last.ResponseBytes)
 			}
 		})
@@ -431,7 +450,8 @@ func (s startled) AppendSoon(ctx context.Context, r audit.Row) error {
 
 func fltPanics(c *trial) {
 	quiet := func(c *trial, a answer) {
-		if text := a.body + string(c.s.logs()); strings.Contains(text, "PANIC-VALUE") || strings.Contains(a.body, "goroutine") || strings.Contains(a.body, ".go:") {
+		if text := a.body + string(c.s.logs()); strings.Contains(text, "PANIC-VALUE") ||
+			strings.Contains(a.body, "goroutine") || strings.Contains(a.body, ".go:") {
 			c.failf("what it panicked with is told: %s", text)
 		}
 	}
@@ -442,35 +462,37 @@ func fltPanics(c *trial) {
 		quiet(c, a)
 		c.s.plane.plane.SetGrants(c.s.plane.grants)
 	})
-	for event, status := range map[audit.Event]int{audit.EventProxyStarted: 502, audit.EventProxyRejected: 0, audit.EventProxyProxied: 0} {
+	for event, status := range map[audit.Event]int{audit.EventProxyStarted: 502, audit.EventProxyRejected: 0,
+		audit.EventProxyProxied: 0} {
 		for version, ask := range map[string]func(c *trial) answer{
 			"HTTP/1.1": func(c *trial) answer { return c.get("api.good.test", "/v1/items/startle") },
 			"HTTP/2":   func(c *trial) answer { return c.getH2("api.good.test", "/v1/items/startle") },
 		} {
 			lost := make(chan audit.Row, 4)
-			c.elsewhere("at "+string(event)+" of "+version, fixture{set: func(cfg *proxy.Config) { cfg.Audit = startled{cfg.Audit, event, lost} }}, func(c *trial) {
-				if event == audit.EventProxyRejected {
-					on.names.answers(func(name string, _ bool) ([]netip.Addr, bool) { return nil, name == "api.good.test" })
-				}
-				in := c.tunnel("plain.good.test")
-				a := ask(c)
-				if status != 0 {
-					c.refused("the request", a, internalError)
-				} else if a.status != 0 && a.err == nil {
-					c.failf("got %s, want an end", a)
-				}
-				quiet(c, a)
-				if status == 0 && event == audit.EventProxyRejected {
-					c.untouched()
-				}
-				on.names.answers(nil)
-				c.rows++
-				c.is("a tunnel that was open", c.say(in, head("GET", "plain.good.test", "/v1/items"), "GET")[0], 200)
-				if row := <-lost; event != audit.EventProxyStarted { // which has an outcome all the same
-					_, err := c.s.plane.log.Append(context.Background(), row)
-					c.must(err)
-				}
-			})
+			c.elsewhere("at "+string(event)+" of "+version,
+				fixture{set: func(cfg *proxy.Config) { cfg.Audit = startled{cfg.Audit, event, lost} }}, func(c *trial) {
+					if event == audit.EventProxyRejected {
+						on.names.answers(func(name string, _ bool) ([]netip.Addr, bool) { return nil, name == "api.good.test" })
+					}
+					in := c.tunnel("plain.good.test")
+					a := ask(c)
+					if status != 0 {
+						c.refused("the request", a, internalError)
+					} else if a.status != 0 && a.err == nil {
+						c.failf("got %s, want an end", a)
+					}
+					quiet(c, a)
+					if status == 0 && event == audit.EventProxyRejected {
+						c.untouched()
+					}
+					on.names.answers(nil)
+					c.rows++
+					c.is("a tunnel that was open", c.say(in, head("GET", "plain.good.test", "/v1/items"), "GET")[0], 200)
+					if row := <-lost; event != audit.EventProxyStarted { // which has an outcome all the same
+						_, err := c.s.plane.log.Append(context.Background(), row)
+						c.must(err)
+					}
+				})
 		}
 	}
 }
@@ -535,7 +557,8 @@ func fltRevoked(c *trial) {
 		c.failf("%d requests left after that", n-before)
 	}
 	p.must("session", "stop", s.id)
-	if rest, err := io.ReadAll(api.br); len(rest) > 0 || err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
+	if rest, err := io.ReadAll(api.br); len(rest) > 0 || err != nil && !errors.Is(err, io.ErrUnexpectedEOF) &&
+		!errors.Is(err, syscall.ECONNRESET) {
 		c.failf("the tunnel is not ended with its session: %q, %v", rest, err)
 	}
 	if err := s.wait(); err != nil {

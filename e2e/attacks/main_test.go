@@ -67,7 +67,9 @@ func settle(dir string) error {
 		return err
 	}
 	conf := filepath.Join(dir, "resolv.conf")
-	if err := os.WriteFile(conf, []byte("nameserver "+places["dns"].String()+"\nsearch evil.test\noptions timeout:2 attempts:1\n"), 0o600); err != nil {
+	if err := os.WriteFile(conf,
+		[]byte("nameserver "+places["dns"].String()+"\nsearch evil.test\noptions timeout:2 attempts:1\n"),
+		0o600); err != nil {
 		return err
 	}
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {

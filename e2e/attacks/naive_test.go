@@ -83,7 +83,8 @@ func newNaive(t *testing.T) *subject {
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(on.roots.cert)
-	n := &naive{ca: authority, transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+	n := &naive{ca: authority,
+		transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +101,9 @@ func newNaive(t *testing.T) *subject {
 		}
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 		host, _, _ := net.SplitHostPort(r.RequestURI)
-		secure := tls.Server(conn, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(host) }})
+		secure := tls.Server(conn,
+			&tls.Config{MinVersion: tls.VersionTLS12,
+				GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(host) }})
 		inner := &http.Server{Handler: n.handler(r.RequestURI), ErrorLog: quiet}
 		_ = inner.Serve(&oneConn{conn: secure})
 	})}
@@ -108,7 +111,8 @@ func newNaive(t *testing.T) *subject {
 	t.Cleanup(func() { _ = outer.Close(); n.transport.CloseIdleConnections() })
 	trusted := x509.NewCertPool()
 	trusted.AddCert(authority.Root())
-	return &subject{patience: 3 * time.Second, forgets: true, addr: l.Addr().String(), token: "t", roots: trusted, logs: func() []byte { return nil }, files: func() []string { return nil },
+	return &subject{patience: 3 * time.Second, forgets: true, addr: l.Addr().String(), token: "t", roots: trusted,
+		logs: func() []byte { return nil }, files: func() []string { return nil },
 		last: func() int64 {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -149,8 +153,9 @@ func (n *naive) write(r audit.Row) {
 }
 
 func (n *naive) refuse(w http.ResponseWriter, r *http.Request, host string) {
-	n.write(audit.Row{Event: audit.EventSandboxRejected, Decision: audit.DecisionRejected, Reason: "denied", Host: host, Method: r.Method,
-		Path: r.URL.Path, Fields: map[string]any{"request_id": audit.NewID()}})
+	n.write(audit.Row{Event: audit.EventSandboxRejected, Decision: audit.DecisionRejected, Reason: "denied", Host: host,
+		Method: r.Method,
+		Path:   r.URL.Path, Fields: map[string]any{"request_id": audit.NewID()}})
 	http.Error(w, "denied", http.StatusForbidden)
 }
 
@@ -195,7 +200,8 @@ func (n *naive) handler(hostport string) http.Handler {
 			n.refuse(w, r, host)
 			return
 		}
-		row := audit.Row{Event: audit.EventProxyStarted, Host: host, Port: number, Method: r.Method, Path: r.URL.EscapedPath(), Fields: map[string]any{"request_id": audit.NewID()}}
+		row := audit.Row{Event: audit.EventProxyStarted, Host: host, Port: number, Method: r.Method,
+			Path: r.URL.EscapedPath(), Fields: map[string]any{"request_id": audit.NewID()}}
 		n.write(row)
 		row.Event, row.Decision = audit.EventProxyProxied, audit.DecisionProxied
 		defer n.write(row)

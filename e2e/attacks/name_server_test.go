@@ -79,7 +79,8 @@ func (s *nameServer) reply(raw []byte) []byte {
 	q := msg.Questions[0]
 	name := strings.ToLower(strings.TrimSuffix(q.Name.String(), "."))
 	addrs, known := s.resolve(name, q.Type == dnsmessage.TypeAAAA)
-	out := dnsmessage.Message{Header: dnsmessage.Header{ID: msg.ID, Response: true, RecursionAvailable: true, RecursionDesired: msg.RecursionDesired}, Questions: msg.Questions}
+	out := dnsmessage.Message{Header: dnsmessage.Header{ID: msg.ID, Response: true, RecursionAvailable: true,
+		RecursionDesired: msg.RecursionDesired}, Questions: msg.Questions}
 	if !known {
 		out.RCode = dnsmessage.RCodeNameError
 	}

@@ -134,7 +134,8 @@ func startOrigin(r *roots, host string, at netip.AddrPort) (*origin, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+			return &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12,
+				NextProtos: []string{"http/1.1"}}, nil
 		}
 	}
 	go func() {
@@ -188,7 +189,8 @@ func (o *origin) serve(raw *watched) {
 			}
 			return
 		}
-		h := &hit{origin: o.name, conn: number, sni: sni, Method: req.Method, Target: req.RequestURI, Host: req.Host, Header: req.Header}
+		h := &hit{origin: o.name, conn: number, sni: sni, Method: req.Method, Target: req.RequestURI, Host: req.Host,
+			Header: req.Header}
 		h.Raw = bytes.Clone(kept.Bytes()[before : kept.Len()-br.Buffered()])
 		o.mu.Lock()
 		o.hits = append(o.hits, h)

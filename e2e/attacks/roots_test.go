@@ -26,8 +26,9 @@ type roots struct {
 func newRoots() (*roots, error) {
 	r := &roots{leaves: map[string]*tls.Certificate{}}
 	var err error
-	r.cert, r.key, err = sign(&x509.Certificate{Subject: pkix.Name{CommonName: "attacks root"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}, nil, nil)
+	r.cert, r.key, err = sign(&x509.Certificate{Subject: pkix.Name{CommonName: "attacks root"}, IsCA: true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign}, nil, nil)
 	return r, err
 }
 
@@ -66,7 +67,8 @@ func sign(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.C
 
 // honest is the template of a leaf that every client takes for host.
 func honest(host string) *x509.Certificate {
-	return &x509.Certificate{Subject: pkix.Name{CommonName: host}, DNSNames: []string{host}, KeyUsage: x509.KeyUsageDigitalSignature,
+	return &x509.Certificate{Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 }
 

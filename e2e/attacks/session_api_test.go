@@ -15,31 +15,36 @@ func api() category {
 	return category{name: "API", unrun: map[string]string{
 		"API-08": "not built yet: the endpoint that runs an operation by its name; it is not found, which API-02 tries",
 	}, cases: []attack{
-		{id: "API-01", does: "no endpoint answers without this session's token, wherever else a token stands", run: func(c *trial) {
-			old := newWorld(c.t, fixture{connectors: []string{"plain"}})
-			expired := old.token
-			old.stop()
-			for name, field := range map[string]string{
-				"no token": "", "garbage": "Authorization: Bearer garbage", "an ended session's": "Authorization: Bearer " + expired,
-				"another scheme": "Authorization: Token " + c.s.token, "basic": "Authorization: Basic " + basicAuth("s", c.s.token),
-				"in a cookie": "Cookie: token=" + c.s.token, "in a field of its own": "X-Api-Key: " + c.s.token, "half of it": "Authorization: Bearer " + c.s.token[:20],
-				"the proxy's field": "Proxy-Authorization: Bearer " + c.s.token, "two of them": "Authorization: Bearer x\r\nAuthorization: Bearer " + c.s.token,
-			} {
-				c.each(name, func(c *trial) { c.strangers(field, "") })
-			}
-			for _, parameter := range []string{"token", "access_token", "key"} {
-				c.each("in the query as "+parameter, func(c *trial) { c.strangers("", "?"+parameter+"="+c.s.token) })
-			}
-			c.each("nothing of them is kept", func(c *trial) {
-				text, err := json.Marshal(c.s.rows(0))
-				c.must(err)
-				for what, kept := range map[string]string{"the log": string(c.s.logs()), "the audit rows": string(text)} {
-					if strings.Contains(kept, expired) || strings.Contains(kept, c.s.token) {
-						c.failf("%s hold a token", what)
-					}
+		{id: "API-01", does: "no endpoint answers without this session's token, wherever else a token stands",
+			run: func(c *trial) {
+				old := newWorld(c.t, fixture{connectors: []string{"plain"}})
+				expired := old.token
+				old.stop()
+				for name, field := range map[string]string{
+					"no token": "", "garbage": "Authorization: Bearer garbage",
+					"an ended session's": "Authorization: Bearer " + expired,
+					"another scheme":     "Authorization: Token " + c.s.token,
+					"basic":              "Authorization: Basic " + basicAuth("s", c.s.token),
+					"in a cookie":        "Cookie: token=" + c.s.token, "in a field of its own": "X-Api-Key: " + c.s.token,
+					"half of it":        "Authorization: Bearer " + c.s.token[:20],
+					"the proxy's field": "Proxy-Authorization: Bearer " + c.s.token,
+					"two of them":       "Authorization: Bearer x\r\nAuthorization: Bearer " + c.s.token,
+				} {
+					c.each(name, func(c *trial) { c.strangers(field, "") })
 				}
-			})
-		}},
+				for _, parameter := range []string{"token", "access_token", "key"} {
+					c.each("in the query as "+parameter, func(c *trial) { c.strangers("", "?"+parameter+"="+c.s.token) })
+				}
+				c.each("nothing of them is kept", func(c *trial) {
+					text, err := json.Marshal(c.s.rows(0))
+					c.must(err)
+					for what, kept := range map[string]string{"the log": string(c.s.logs()), "the audit rows": string(text)} {
+						if strings.Contains(kept, expired) || strings.Contains(kept, c.s.token) {
+							c.failf("%s hold a token", what)
+						}
+					}
+				})
+			}},
 		{id: "API-02", does: "the box's token opens nothing of the owner's, and nothing happens", run: func(c *trial) {
 			for route, want := range owners {
 				for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
@@ -48,8 +53,10 @@ func api() category {
 					}
 				}
 			}
-			for route, want := range map[string]refusal{"//v1/audit": notFound, "/v1/%61udit": notFound, "/v1/./audit": notFound, "/v1/session/../audit": notFound,
-				"/V1/audit": notFound, "/v1/audit/": ownerOnly, "/v1/session/": notFound, "/v1/session;/audit": notFound, "/v1/session%2f..%2faudit": notFound} {
+			for route, want := range map[string]refusal{"//v1/audit": notFound, "/v1/%61udit": notFound, "/v1/./audit": notFound,
+				"/v1/session/../audit": notFound,
+				"/V1/audit":            notFound, "/v1/audit/": ownerOnly, "/v1/session/": notFound, "/v1/session;/audit": notFound,
+				"/v1/session%2f..%2faudit": notFound} {
 				for name, a := range c.doors("GET", route, "Authorization: Bearer "+c.s.token) {
 					c.refused(route+" "+name, a, want)
 				}
@@ -57,28 +64,33 @@ func api() category {
 			c.untouched()
 		}},
 		{id: "API-03", does: "the endpoints answer under no other name than their listener's", run: apiHosts},
-		{id: "API-04", does: "a web page is refused even with the token, and no page may read an answer", run: func(c *trial) {
-			bearer := "Authorization: Bearer " + c.s.token
-			for _, page := range []string{"Origin: https://evil.test", "Origin: null", "Origin: http://" + c.s.addr, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: none"} {
-				for name, a := range c.doors("GET", "/v1/session", bearer, page) {
-					c.refused(page+" "+name, a, crossSite)
-					c.unshared(a)
+		{id: "API-04", does: "a web page is refused even with the token, and no page may read an answer",
+			run: func(c *trial) {
+				bearer := "Authorization: Bearer " + c.s.token
+				for _, page := range []string{"Origin: https://evil.test", "Origin: null", "Origin: http://" + c.s.addr,
+					"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: none"} {
+					for name, a := range c.doors("GET", "/v1/session", bearer, page) {
+						c.refused(page+" "+name, a, crossSite)
+						c.unshared(a)
+					}
 				}
-			}
-			for kind, body := range map[string]string{"text/plain": `{"connector_fqn":"github://attacks/api"}`, "application/x-www-form-urlencoded": "tool=api&operation=items.list"} {
-				for _, route := range []string{"/v1/session/stop", "/v1/connector-operations/run", "/v1/session"} {
-					c.rows++
-					a := c.ask("POST", route, body, "Content-Type: "+kind, "Referer: https://evil.test/")
-					c.refused("a form", a, noToken.at(401))
-					c.unshared(a)
+				for kind, body := range map[string]string{"text/plain": `{"connector_fqn":"github://attacks/api"}`,
+					"application/x-www-form-urlencoded": "tool=api&operation=items.list"} {
+					for _, route := range []string{"/v1/session/stop", "/v1/connector-operations/run", "/v1/session"} {
+						c.rows++
+						a := c.ask("POST", route, body, "Content-Type: "+kind, "Referer: https://evil.test/")
+						c.refused("a form", a, noToken.at(401))
+						c.unshared(a)
+					}
 				}
-			}
-		}},
+			}},
 		{id: "API-05", does: "a preflight is granted nothing, that of a private network included", run: func(c *trial) {
 			for _, route := range []string{"/v1/session", "/v1/session/stop", "/v1/connector-operations/run", "/healthz"} {
-				for _, more := range []string{"", "Access-Control-Request-Private-Network: true", "Authorization: Bearer " + c.s.token} {
+				for _, more := range []string{"", "Access-Control-Request-Private-Network: true",
+					"Authorization: Bearer " + c.s.token} {
 					c.rows = -1 // healthz writes none
-					fields := []string{"Origin: https://evil.test", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization"}
+					fields := []string{"Origin: https://evil.test", "Access-Control-Request-Method: POST",
+						"Access-Control-Request-Headers: authorization"}
 					if more != "" {
 						fields = append(fields, more)
 					}
@@ -99,12 +111,14 @@ func api() category {
 				c.rows = 3
 				for what, a := range map[string]answer{
 					"in the query": c.ask("GET", "/v1/session?session_id="+theirs, "", bearer),
-					"in a field":   c.ask("GET", "/v1/session", "", bearer, "X-Aileron-Session: "+theirs, "Aileron-Session-Id: "+theirs),
-					"in the path":  c.ask("GET", "/v1/session/"+theirs, "", bearer),
-					"in the list":  c.ask("GET", "/v1/sessions/"+theirs, "", bearer),
-					"in a body":    c.ask("POST", "/v1/session/stop", `{"session_id":"`+theirs+`"}`, bearer),
+					"in a field": c.ask("GET", "/v1/session", "", bearer, "X-Aileron-Session: "+theirs,
+						"Aileron-Session-Id: "+theirs),
+					"in the path": c.ask("GET", "/v1/session/"+theirs, "", bearer),
+					"in the list": c.ask("GET", "/v1/sessions/"+theirs, "", bearer),
+					"in a body":   c.ask("POST", "/v1/session/stop", `{"session_id":"`+theirs+`"}`, bearer),
 				} {
-					if strings.Contains(a.body, theirs) || a.status == 200 && !strings.Contains(a.body, c.s.plane.plane.Describe().ID) {
+					if strings.Contains(a.body, theirs) || a.status == 200 &&
+						!strings.Contains(a.body, c.s.plane.plane.Describe().ID) {
 						c.failf("%s: %s", what, a)
 					}
 				}
@@ -112,12 +126,15 @@ func api() category {
 			c.elsewhere("its token on the other", fixture{connectors: []string{"api", "plain"}}, func(d *trial) {
 				d.strangers(bearer, "")
 				d.rows++
-				d.refused("a tunnel", d.say(d.dial(), "CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+"\r\n", "CONNECT")[0], noToken)
+				d.refused("a tunnel", d.say(d.dial(),
+					"CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+"\r\n", "CONNECT")[0],
+					noToken)
 			})
 		}},
 		{id: "API-10", does: "the session listens where it was told to, and there it wants the token", run: apiListens},
 		{id: "API-11", does: "there are no profiles, variables or metrics to read", run: func(c *trial) {
-			for _, route := range []string{"/debug/pprof", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/vars", "/metrics", "/v1/metrics", "/v1/debug/pprof/heap", "/debug/requests"} {
+			for _, route := range []string{"/debug/pprof", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/vars",
+				"/metrics", "/v1/metrics", "/v1/debug/pprof/heap", "/debug/requests"} {
 				for name, a := range c.doors("GET", route, "Authorization: Bearer "+c.s.token) {
 					c.refused(route+" "+name, a, notFound)
 				}
@@ -132,14 +149,19 @@ func api() category {
 				raw  string
 				want refusal
 			}{
-				"two lengths":       {"POST /v1/session HTTP/1.1\r\n" + bearer + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG", malformed.as("both a Content-Length and a Transfer-Encoding")},
-				"bare line feeds":   {"GET /v1/session HTTP/1.1\nHost: x\n\n", malformed.as("request line")},
-				"a bare return":     {"GET /v1/session HTTP/1.1\r\nHost: x\rA: b\r\n\r\n", malformed.as("control character")},
-				"returns":           {"GET /v1/session HTTP/1.1\r\nHost: x\r\r\n\r\n", malformed.as("control character")},
-				"a head too large":  {"GET /v1/session HTTP/1.1\r\n" + bearer + "A: " + repeated("x", 65<<10) + "\r\n\r\n", headTooLarge},
-				"too many fields":   {"GET /v1/session HTTP/1.1\r\n" + bearer + repeated("A: b\r\n", 1001) + "\r\n", headTooLarge.as("too many header fields")},
+				"two lengths": {"POST /v1/session HTTP/1.1\r\n" + bearer +
+					"Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG",
+					malformed.as("both a Content-Length and a Transfer-Encoding")},
+				"bare line feeds": {"GET /v1/session HTTP/1.1\nHost: x\n\n", malformed.as("request line")},
+				"a bare return":   {"GET /v1/session HTTP/1.1\r\nHost: x\rA: b\r\n\r\n", malformed.as("control character")},
+				"returns":         {"GET /v1/session HTTP/1.1\r\nHost: x\r\r\n\r\n", malformed.as("control character")},
+				"a head too large": {"GET /v1/session HTTP/1.1\r\n" + bearer + "A: " + repeated("x", 65<<10) + "\r\n\r\n",
+					headTooLarge},
+				"too many fields": {"GET /v1/session HTTP/1.1\r\n" + bearer + repeated("A: b\r\n", 1001) + "\r\n",
+					headTooLarge.as("too many header fields")},
 				"fields by million": {"GET /v1/session HTTP/1.1\r\n" + bearer + repeated("a:\r\n", 1<<18) + "\r\n", headTooLarge},
-				"a huge body":       {"POST /v1/connector-operations/run HTTP/1.1\r\n" + bearer + "Content-Length: 999999999999999\r\n\r\n", bodyTooLarge},
+				"a huge body": {"POST /v1/connector-operations/run HTTP/1.1\r\n" + bearer +
+					"Content-Length: 999999999999999\r\n\r\n", bodyTooLarge},
 			} {
 				c.each(name, func(c *trial) { c.refused(name, c.fwd(r.raw), r.want) })
 			}
@@ -151,17 +173,23 @@ func api() category {
 				c.refused("the second", answers[1], ownerOnly)
 			})
 		}},
-		{id: "API-14", does: "no refusal of any class tells paths, addresses, queries or the program's inside", run: apiErrors},
+		{id: "API-14", does: "no refusal of any class tells paths, addresses, queries or the program's inside",
+			run: apiErrors},
 	}}
 }
 
 // owners are the endpoints that only the owner's socket may have, and those
 // that other programs of this kind have.
-var owners = map[string]refusal{"/v1/audit": ownerOnly, "/v1/audit/01ARZ3NDEKTSV4RRFFQ69G5FAV": ownerOnly, "/v1/audit/export": ownerOnly,
-	"/v1/vault/status": ownerOnly, "/v1/vault/unlock": ownerOnly, "/v1/vault/lock": ownerOnly, "/v1/session/stop": ownerOnly,
-	"/v1/sessions": notFound, "/v1/approvals": notFound, "/v1/connectors": notFound, "/v1/connectors/install": notFound, "/v1/bindings": notFound,
-	"/v1/config": notFound, "/v1/reload": notFound, "/v1/shutdown": notFound, "/v1/connector-operations/run": notFound,
-	"/v1/sandbox-proxy/requests": notFound, "/shutdown": notFound, "/": notFound}
+var owners = map[string]refusal{"/v1/audit": ownerOnly, "/v1/audit/01ARZ3NDEKTSV4RRFFQ69G5FAV": ownerOnly,
+	"/v1/audit/export": ownerOnly,
+	"/v1/vault/status": ownerOnly, "/v1/vault/unlock": ownerOnly, "/v1/vault/lock": ownerOnly,
+	"/v1/session/stop": ownerOnly,
+	"/v1/sessions":     notFound, "/v1/approvals": notFound, "/v1/connectors": notFound,
+	"/v1/connectors/install": notFound,
+	"/v1/bindings":           notFound,
+	"/v1/config":             notFound, "/v1/reload": notFound, "/v1/shutdown": notFound,
+	"/v1/connector-operations/run": notFound,
+	"/v1/sandbox-proxy/requests":   notFound, "/shutdown": notFound, "/": notFound}
 
 // ask sends one request to the listener itself.
 func (c *trial) ask(method, target, body string, fields ...string) answer {
@@ -176,7 +204,8 @@ func (c *trial) doors(method, target string, fields ...string) map[string]answer
 	c.rows += 3
 	all := map[string]answer{"directly": c.ask(method, target, "", fields...)}
 	through := append([]string{strings.TrimSuffix(c.authorization(), "\r\n")}, fields...)
-	all["in the absolute form"] = c.say(c.dial(), head(method, "aileron.internal", "http://aileron.internal"+target, through...), method)[0]
+	all["in the absolute form"] = c.say(c.dial(),
+		head(method, "aileron.internal", "http://aileron.internal"+target, through...), method)[0]
 	if l, a := c.connect("aileron.internal:80"); a.status == 200 {
 		all["in a tunnel"] = c.say(l, head(method, "aileron.internal", target, fields...), method)[0]
 	} else {
@@ -191,7 +220,8 @@ func (c *trial) strangers(field, query string) {
 	if field != "" {
 		fields = []string{field}
 	}
-	for _, route := range []string{"/v1/session", "/v1/audit", "/v1/vault/unlock", "/v1/session/stop", "/v1/connector-operations/run", "/v1/none", "/"} {
+	for _, route := range []string{"/v1/session", "/v1/audit", "/v1/vault/unlock", "/v1/session/stop",
+		"/v1/connector-operations/run", "/v1/none", "/"} {
 		c.rows++
 		a := c.ask("GET", route+query, "", fields...)
 		c.refused("GET "+route, a, noToken.at(401))
@@ -261,24 +291,30 @@ func apiErrors(c *trial) {
 		want refusal
 		ask  func(c *trial) answer
 	}{
-		"not granted":     {hostNotAllowed, func(c *trial) answer { return c.get("evil.test", "/QCANARY?QCANARY=1") }},
-		"no operation":    {operationNone, func(c *trial) answer { return c.get("api.good.test", "/none?q=QCANARY") }},
-		"query":           {queryNotDeclared, func(c *trial) answer { return c.get("api.good.test", "/v1/items?other=QCANARY") }},
-		"malformed":       {malformed, func(c *trial) answer { return c.get("api.good.test", "/v1/%zz?QCANARY") }},
-		"other authority": {otherAuthority, func(c *trial) answer { return c.tun("api.good.test", head("GET", "QCANARY.test", "/v1/items")) }},
+		"not granted":  {hostNotAllowed, func(c *trial) answer { return c.get("evil.test", "/QCANARY?QCANARY=1") }},
+		"no operation": {operationNone, func(c *trial) answer { return c.get("api.good.test", "/none?q=QCANARY") }},
+		"query": {queryNotDeclared,
+			func(c *trial) answer { return c.get("api.good.test", "/v1/items?other=QCANARY") }},
+		"malformed": {malformed, func(c *trial) answer { return c.get("api.good.test", "/v1/%zz?QCANARY") }},
+		"other authority": {otherAuthority,
+			func(c *trial) answer { return c.tun("api.good.test", head("GET", "QCANARY.test", "/v1/items")) }},
 		"a version": {malformed.at(505), func(c *trial) answer {
 			return c.tun("api.good.test", "GET /v1/items HTTP/9.9\r\nHost: QCANARY\r\n\r\n")
 		}},
-		"upgrade": {upgradeUndeclared, func(c *trial) answer { return c.get("api.good.test", q, "Connection: upgrade", "Upgrade: websocket") }},
+		"upgrade": {upgradeUndeclared,
+			func(c *trial) answer { return c.get("api.good.test", q, "Connection: upgrade", "Upgrade: websocket") }},
 		"no token": {noToken, func(c *trial) answer {
 			return c.fwd("GET http://api.good.test" + q + " HTTP/1.1\r\nHost: api.good.test\r\n\r\n")
 		}},
 		"scheme": {insecureScheme, func(c *trial) answer {
 			return c.fwd("GET https://api.good.test" + q + " HTTP/1.1\r\nHost: api.good.test\r\n" + authorized + "\r\n")
 		}},
-		"a body with a GET": {bodyUndeclared, func(c *trial) answer { return c.get("api.good.test", q, "Content-Length: 7") }},
-		"endpoint":          {notFound, func(c *trial) answer { c.rows++; return c.ask("GET", "/v1/none?QCANARY", "", bearer) }},
-		"owner's":           {ownerOnly, func(c *trial) answer { c.rows++; return c.ask("GET", "/v1/audit?QCANARY", "", bearer) }},
+		"a body with a GET": {bodyUndeclared,
+			func(c *trial) answer { return c.get("api.good.test", q, "Content-Length: 7") }},
+		"endpoint": {notFound,
+			func(c *trial) answer { c.rows++; return c.ask("GET", "/v1/none?QCANARY", "", bearer) }},
+		"owner's": {ownerOnly,
+			func(c *trial) answer { c.rows++; return c.ask("GET", "/v1/audit?QCANARY", "", bearer) }},
 		"coding": {unsafeEncoding, func(c *trial) answer {
 			api.plays(func(v *visit) { v.reply(200, "QCANARY", "Content-Encoding", "gzip") })
 			return c.get("api.good.test", q)

@@ -20,9 +20,11 @@ func smg() category {
 			"": {post + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG", twoFramings},
 		})},
 		{id: "SMG-02", does: "the same the other way round, and a coding in HTTP/1.0", run: refusedHeads(map[string]oddHead{
-			"reversed":  {post + "Transfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nG", twoFramings},
-			"1.0":       {"POST /v1/items HTTP/1.0\r\nHost: api.good.test\r\nTransfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nG", twoFramings},
-			"1.0 alone": {"POST /v1/items HTTP/1.0\r\nHost: api.good.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG", malformed.as("Transfer-Encoding in HTTP/1.0")},
+			"reversed": {post + "Transfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nG", twoFramings},
+			"1.0": {"POST /v1/items HTTP/1.0\r\nHost: api.good.test\r\nTransfer-Encoding: chunked\r\nContent-Length: " +
+				"6\r\n\r\n0\r\n\r\nG", twoFramings},
+			"1.0 alone": {"POST /v1/items HTTP/1.0\r\nHost: api.good.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG",
+				malformed.as("Transfer-Encoding in HTTP/1.0")},
 		})},
 		{id: "SMG-04", does: "more than one transfer coding is refused", run: refusedHeads(map[string]oddHead{
 			"identity": {post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n", strangeTE},
@@ -32,22 +34,25 @@ func smg() category {
 			"empty":    {post + "Transfer-Encoding:\r\n\r\n0\r\n\r\n", strangeTE},
 			"vtab":     {post + "Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n", oddValue},
 		})},
-		{id: "SMG-05", does: "a transfer coding with white space where none may be is refused", run: refusedHeads(map[string]oddHead{
-			"before the colon": {post + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n", oddName},
-			"first field":      {"POST /v1/items HTTP/1.1\r\n Transfer-Encoding: chunked\r\nHost: api.good.test\r\n\r\n0\r\n\r\n", oddName},
-			"tab":              {post + "Transfer-Encoding\t: chunked\r\n\r\n0\r\n\r\n", oddName},
-			"folded":           {post + "Foo: x\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", oddName},
-		})},
-		{id: "SMG-07", does: "two lengths are refused, equal ones too, and what is no number", run: refusedHeads(map[string]oddHead{
-			"different": {post + "Content-Length: 6\r\nContent-Length: 7\r\n\r\n1234567", twoLengths},
-			"equal":     {post + "Content-Length: 6\r\nContent-Length: 6\r\n\r\n123456", twoLengths},
-			"list":      {post + "Content-Length: 6, 6\r\n\r\n123456", noNumber},
-			"plus":      {post + "Content-Length: +6\r\n\r\n123456", noNumber},
-			"hex":       {post + "Content-Length: 0x6\r\n\r\n123456", noNumber},
-			"spaces":    {post + "Content-Length: 6 6\r\n\r\n123456", noNumber},
-			"zeros":     {post + "Content-Length: 06\r\n\r\n123456", noNumber},
-			"huge":      {post + "Content-Length: 18446744073709551622\r\n\r\n123456", noNumber},
-		})},
+		{id: "SMG-05", does: "a transfer coding with white space where none may be is refused",
+			run: refusedHeads(map[string]oddHead{
+				"before the colon": {post + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n", oddName},
+				"first field": {"POST /v1/items HTTP/1.1\r\n Transfer-Encoding: chunked\r\nHost: " +
+					"api.good.test\r\n\r\n0\r\n\r\n", oddName},
+				"tab":    {post + "Transfer-Encoding\t: chunked\r\n\r\n0\r\n\r\n", oddName},
+				"folded": {post + "Foo: x\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", oddName},
+			})},
+		{id: "SMG-07", does: "two lengths are refused, equal ones too, and what is no number",
+			run: refusedHeads(map[string]oddHead{
+				"different": {post + "Content-Length: 6\r\nContent-Length: 7\r\n\r\n1234567", twoLengths},
+				"equal":     {post + "Content-Length: 6\r\nContent-Length: 6\r\n\r\n123456", twoLengths},
+				"list":      {post + "Content-Length: 6, 6\r\n\r\n123456", noNumber},
+				"plus":      {post + "Content-Length: +6\r\n\r\n123456", noNumber},
+				"hex":       {post + "Content-Length: 0x6\r\n\r\n123456", noNumber},
+				"spaces":    {post + "Content-Length: 6 6\r\n\r\n123456", noNumber},
+				"zeros":     {post + "Content-Length: 06\r\n\r\n123456", noNumber},
+				"huge":      {post + "Content-Length: 18446744073709551622\r\n\r\n123456", noNumber},
+			})},
 		{id: "SMG-08", does: "a head whose lines do not end in CRLF is refused", run: refusedHeads(map[string]oddHead{
 			"bare LF":    {"GET /v1/items HTTP/1.1\r\nHost: api.good.test\nX: y\r\n\r\n", oddValue},
 			"LF LF":      {"GET /v1/items HTTP/1.1\nHost: api.good.test\n\n", requestParts},
@@ -59,22 +64,30 @@ func smg() category {
 		{id: "SMG-10", does: "field names that are no tokens, and values with control characters", run: func(c *trial) {
 			const get = "GET /v1/items HTTP/1.1\r\nHost: api.good.test\r\n"
 			refusedHeads(map[string]oddHead{
-				"space": {get + "X Y: 1\r\n\r\n", oddName}, "NUL in name": {get + "X\x00: 1\r\n\r\n", oddName}, "empty": {get + ": 1\r\n\r\n", oddName}, "high": {get + "X\xff: 1\r\n\r\n", oddName},
-				"brackets": {get + "(X): 1\r\n\r\n", oddName}, "NUL": {get + "X: a\x00b\r\n\r\n", oddValue}, "DEL": {get + "X: a\x7fb\r\n\r\n", oddValue}, "CR": {get + "X: a\rb\r\n\r\n", oddValue}, "no colon": {get + "X\r\n\r\n", oddName},
+				"space": {get + "X Y: 1\r\n\r\n", oddName}, "NUL in name": {get + "X\x00: 1\r\n\r\n", oddName},
+				"empty": {get + ": 1\r\n\r\n", oddName}, "high": {get + "X\xff: 1\r\n\r\n", oddName},
+				"brackets": {get + "(X): 1\r\n\r\n", oddName}, "NUL": {get + "X: a\x00b\r\n\r\n", oddValue},
+				"DEL": {get + "X: a\x7fb\r\n\r\n", oddValue}, "CR": {get + "X: a\rb\r\n\r\n", oddValue},
+				"no colon": {get + "X\r\n\r\n", oddName},
 			})(c)
-			c.each("a colon in the value", func(c *trial) { c.is("the request", c.tun("api.good.test", get+"X:Y: 1\r\n\r\n"), 200) })
+			c.each("a colon in the value",
+				func(c *trial) { c.is("the request", c.tun("api.good.test", get+"X:Y: 1\r\n\r\n"), 200) })
 		}},
-		{id: "SMG-11", does: "chunk sizes that two servers may read differently end the request", run: brokenChunks(map[string]string{
-			"0x": "0x5\r\nhello\r\n0\r\n\r\n", "space": "5 \r\nhello\r\n0\r\n\r\n", "plus": "+5\r\nhello\r\n0\r\n\r\n", "minus": "-5\r\nhello\r\n0\r\n\r\n",
-			"extension": "5;a=\"\n\"\r\nhello\r\n0\r\n\r\n", "zeros": "00000000000000005\r\nhello\r\n0\r\n\r\n", "huge": "FFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n",
-			"empty": "\r\nhello\r\n0\r\n\r\n", "LF": "5\nhello\r\n0\r\n\r\n", "second": "5\r\nhello\r\n0x1\r\nX\r\n0\r\n\r\n",
-		})},
+		{id: "SMG-11", does: "chunk sizes that two servers may read differently end the request",
+			run: brokenChunks(map[string]string{
+				"0x": "0x5\r\nhello\r\n0\r\n\r\n", "space": "5 \r\nhello\r\n0\r\n\r\n", "plus": "+5\r\nhello\r\n0\r\n\r\n",
+				"minus":     "-5\r\nhello\r\n0\r\n\r\n",
+				"extension": "5;a=\"\n\"\r\nhello\r\n0\r\n\r\n", "zeros": "00000000000000005\r\nhello\r\n0\r\n\r\n",
+				"huge":  "FFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n",
+				"empty": "\r\nhello\r\n0\r\n\r\n", "LF": "5\nhello\r\n0\r\n\r\n", "second": "5\r\nhello\r\n0x1\r\nX\r\n0\r\n\r\n",
+			})},
 		{id: "SMG-13", does: "a chunk that does not end where it says ends the request", run: brokenChunks(map[string]string{
 			"longer": "1\r\nAXX\r\n0\r\n\r\n", "shorter": "5\r\nhe\r\n0\r\n\r\n", "no CRLF": "5\r\nhello0\r\n\r\n",
 		})},
 		{id: "SMG-14", does: "each of two requests in one packet has its own decision", run: func(c *trial) {
 			c.rows = 2
-			got := c.say(c.tunnel("api.good.test"), head("GET", "api.good.test", "/v1/items")+head("GET", "api.good.test", "/admin"), "GET", "GET")
+			got := c.say(c.tunnel("api.good.test"),
+				head("GET", "api.good.test", "/v1/items")+head("GET", "api.good.test", "/admin"), "GET", "GET")
 			c.is("the first", got[0], 200)
 			c.refused("the second", got[1], operationNone)
 			if n := len(c.hits("api.good.test")); n != 1 {
@@ -87,7 +100,8 @@ func smg() category {
 				v.keep = nil // it reads no body of a GET
 				v.reply(200, "hello")
 			})
-			a := c.tun("api.good.test", head("GET", "api.good.test", "/v1/items", fmt.Sprintf("Content-Length: %d", len(smuggled)))+smuggled)
+			a := c.tun("api.good.test",
+				head("GET", "api.good.test", "/v1/items", fmt.Sprintf("Content-Length: %d", len(smuggled)))+smuggled)
 			c.refused("the request", a, bodyUndeclared)
 			c.untouched()
 		}},
@@ -95,11 +109,13 @@ func smg() category {
 		{id: "SMG-19", does: "interim answers are dropped, and a flood of them ends the exchange", run: func(c *trial) {
 			c.each("some", func(c *trial) {
 				c.origin("api.good.test").plays(func(v *visit) {
-					v.send("HTTP/1.1 100 Continue\r\nX: y\r\n\r\nHTTP/1.1 102 Processing\r\nX: y\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+					v.send("HTTP/1.1 100 Continue\r\nX: y\r\n\r\nHTTP/1.1 102 Processing\r\nX: y\r\n\r\nHTTP/1.1 103 Early " +
+						"Hints\r\nLink: </x>\r\n\r\n")
 					v.reply(200, "the answer")
 				})
 				c.rows = 2
-				for _, a := range c.say(c.tunnel("api.good.test"), head("GET", "api.good.test", "/v1/items")+head("GET", "api.good.test", "/v1/items"), "GET", "GET") {
+				for _, a := range c.say(c.tunnel("api.good.test"),
+					head("GET", "api.good.test", "/v1/items")+head("GET", "api.good.test", "/v1/items"), "GET", "GET") {
 					c.is("the answer", a, 200)
 					if a.interim != 0 || a.body != "the answer" {
 						c.failf("%d interim answers, then %q", a.interim, a.body)
@@ -120,28 +136,34 @@ func smg() category {
 				c.refused("the answer", c.get("api.good.test", "/v1/items"), upstreamHead)
 			})
 		}},
-		{id: "SMG-20", does: "an answer before the end of the request leaves no half request in the pool", run: func(c *trial) {
-			c.anew = true
-			answered := make(chan struct{})
-			c.origin("api.good.test").plays(func(v *visit) {
-				v.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly")
-				<-answered
-			})
-			l := c.tunnel("api.good.test")
-			c.rows++
-			_, _ = io.WriteString(l, post+"Content-Length: 1000\r\n\r\n"+strings.Repeat("x", 100))
-			a := readAnswer(bufio.NewReader(l), "POST")
-			c.is("the answer", a, 200)
-			close(answered)
-			c.say(l, "GET /admin HTTP/1.1\r\nHost: api.good.test\r\n\r\n")
-		}},
-		{id: "SMG-21", does: "an answer whose head frames it in two ways is refused on every way upstream, and its connection is closed", run: func(c *trial) {
+		{id: "SMG-20", does: "an answer before the end of the request leaves no half request in the pool",
+			run: func(c *trial) {
+				c.anew = true
+				answered := make(chan struct{})
+				c.origin("api.good.test").plays(func(v *visit) {
+					v.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly")
+					<-answered
+				})
+				l := c.tunnel("api.good.test")
+				c.rows++
+				_, _ = io.WriteString(l, post+"Content-Length: 1000\r\n\r\n"+strings.Repeat("x", 100))
+				a := readAnswer(bufio.NewReader(l), "POST")
+				c.is("the answer", a, 200)
+				close(answered)
+				c.say(l, "GET /admin HTTP/1.1\r\nHost: api.good.test\r\n\r\n")
+			}},
+		{id: "SMG-21", does: "an answer whose head frames it in two ways is refused on every way upstream, and its " +
+			"connection is closed", run: func(c *trial) {
 			for name, head := range map[string]string{
-				"length and coding": "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked", "coding and length": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 15",
-				"two lengths": "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6", "plus": "HTTP/1.1 200 OK\r\nContent-Length: +5",
-				"unknown coding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked", "coding in HTTP/1.0": "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked",
-				"204 with coding": "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked", "folded length": "HTTP/1.1 200 OK\r\nContent-Length:\r\n 5",
-				"bare LF": "HTTP/1.1 200 OK\nContent-Length: 5", "no HTTP/1": "HTTP/2.0 200 OK\r\nContent-Length: 5",
+				"length and coding":  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked",
+				"coding and length":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 15",
+				"two lengths":        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6",
+				"plus":               "HTTP/1.1 200 OK\r\nContent-Length: +5",
+				"unknown coding":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked",
+				"coding in HTTP/1.0": "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked",
+				"204 with coding":    "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked",
+				"folded length":      "HTTP/1.1 200 OK\r\nContent-Length:\r\n 5",
+				"bare LF":            "HTTP/1.1 200 OK\nContent-Length: 5", "no HTTP/1": "HTTP/2.0 200 OK\r\nContent-Length: 5",
 			} {
 				want := upstreamBroken
 				if name == "no HTTP/1" {
@@ -160,7 +182,8 @@ func smg() category {
 		{id: "SMG-22", does: "a second answer that nobody asked for reaches nobody", run: func(c *trial) {
 			c.anew = true
 			poison := func(v *visit) {
-				v.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 46\r\n\r\nPOISON%s", v.credential())
+				v.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 46\r\n\r\nPOISON%s",
+					v.credential())
 			}
 			c.origin("api.good.test").plays(poison)
 			c.is("the first", c.get("api.good.test", "/v1/items"), 200)
@@ -189,64 +212,87 @@ func smg() category {
 			}
 		}},
 		{id: "SMG-25", does: "a CONNECT with a body is refused, and the body goes nowhere", run: func(c *trial) {
-			for name, framing := range map[string]string{"length": "Content-Length: 4\r\n\r\nABCD", "chunked": "Transfer-Encoding: chunked\r\n\r\n4\r\nABCD\r\n0\r\n\r\n"} {
+			for name, framing := range map[string]string{"length": "Content-Length: 4\r\n\r\nABCD",
+				"chunked": "Transfer-Encoding: chunked\r\n\r\n4\r\nABCD\r\n0\r\n\r\n"} {
 				c.each(name, func(c *trial) {
-					c.refused("CONNECT", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+framing), malformed.as("CONNECT has no body"))
+					c.refused("CONNECT", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+
+						framing), malformed.as("CONNECT has no body"))
 					c.untouched()
 				})
 			}
 			c.each("early bytes", func(c *trial) { // what comes with the CONNECT is the tunnel's, and no TLS
 				c.rows++
-				c.say(c.dial(), "CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+"\r\nABCD", "CONNECT")
+				c.say(c.dial(), "CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+"\r\nABCD",
+					"CONNECT")
 				c.untouched()
 			})
 		}},
-		{id: "SMG-26", does: "what follows a CONNECT that was refused is never forwarded on its account", run: func(c *trial) {
-			next := "GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n"
-			c.each("not allowed", func(c *trial) { // the tunnel opens, and what is in it is not TLS
-				c.rows++
-				c.is("CONNECT", c.say(c.dial(), "CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n"+c.authorization()+"\r\n"+next+c.authorization()+"\r\n", "CONNECT")[0], 200)
-				c.untouched()
-			})
-			c.each("no token", func(c *trial) {
-				c.rows++
-				c.refused("CONNECT", c.say(c.dial(), "CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n"+next+c.authorization()+"\r\n", "CONNECT")[0], noToken)
-				c.untouched()
-			})
-			c.each("malformed", func(c *trial) {
-				c.rows++
-				c.refused("CONNECT", c.say(c.dial(), "CONNECT /evil HTTP/1.1\r\nHost: evil.test:443\r\n"+c.authorization()+"\r\n"+next+c.authorization()+"\r\n", "CONNECT")[0], malformed.as("no plain host:port"))
-				c.untouched()
-			})
-		}},
+		{id: "SMG-26", does: "what follows a CONNECT that was refused is never forwarded on its account",
+			run: func(c *trial) {
+				next := "GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n"
+				c.each("not allowed", func(c *trial) { // the tunnel opens, and what is in it is not TLS
+					c.rows++
+					c.is("CONNECT", c.say(c.dial(),
+						"CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n"+c.authorization()+"\r\n"+next+c.authorization()+
+							"\r\n", "CONNECT")[0], 200)
+					c.untouched()
+				})
+				c.each("no token", func(c *trial) {
+					c.rows++
+					c.refused("CONNECT", c.say(c.dial(),
+						"CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n"+next+c.authorization()+"\r\n", "CONNECT")[0],
+						noToken)
+					c.untouched()
+				})
+				c.each("malformed", func(c *trial) {
+					c.rows++
+					c.refused("CONNECT", c.say(c.dial(),
+						"CONNECT /evil HTTP/1.1\r\nHost: evil.test:443\r\n"+c.authorization()+"\r\n"+next+c.authorization()+"\r\n",
+						"CONNECT")[0], malformed.as("no plain host:port"))
+					c.untouched()
+				})
+			}},
 		{id: "SMG-28", does: "empty lines before a request are bounded", run: func(c *trial) {
-			for n, want := range map[int]refusal{1: taken, 2: taken, 3: requestParts, 1000: requestParts, 500_000: requestParts} {
+			for n, want := range map[int]refusal{1: taken, 2: taken, 3: requestParts, 1000: requestParts,
+				500_000: requestParts} {
 				c.each(fmt.Sprint(n), func(c *trial) {
-					c.judged("the request", c.tun("api.good.test", strings.Repeat("\r\n", n)+head("GET", "api.good.test", "/v1/items")), want)
+					c.judged("the request", c.tun("api.good.test",
+						strings.Repeat("\r\n", n)+head("GET", "api.good.test", "/v1/items")), want)
 				})
 			}
 		}},
-		{id: "SMG-30", does: "an answer whose length can be read in two ways is refused, or read in one, and poisons nothing", run: func(c *trial) {
-			for name, fields := range map[string]string{
-				"two lengths": "Content-Length: 5\r\nContent-Length: 6", "a list": "Content-Length: 5, 6", "negative": "Content-Length: -5", "plus": "Content-Length: +5", "no number": "Content-Length: 5x",
-				"length and chunked": "Content-Length: 5\r\nTransfer-Encoding: chunked", "gzip, chunked": "Transfer-Encoding: gzip, chunked", "chunked twice": "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
-				"unknown coding": "Transfer-Encoding: cow", "coding and a blank": "Transfer-Encoding : chunked", "huge": "Content-Length: 99999999999999999999",
-			} {
-				c.each(name, func(c *trial) {
-					c.strays, c.anew = true, true
-					c.origin("api.good.test").plays(func(v *visit) {
-						v.send("HTTP/1.1 200 OK\r\n%s\r\n\r\n5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", fields)
-						v.close = true
+		{id: "SMG-30", does: "an answer whose length can be read in two ways is refused, or read in one, and poisons nothing",
+			run: func(c *trial) {
+				for name, fields := range map[string]string{
+					"two lengths": "Content-Length: 5\r\nContent-Length: 6", "a list": "Content-Length: 5, 6",
+					"negative": "Content-Length: -5", "plus": "Content-Length: +5", "no number": "Content-Length: 5x",
+					"length and chunked": "Content-Length: 5\r\nTransfer-Encoding: chunked",
+					"gzip, chunked":      "Transfer-Encoding: gzip, chunked",
+					"chunked twice":      "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+					"unknown coding":     "Transfer-Encoding: cow", "coding and a blank": "Transfer-Encoding : chunked",
+					"huge": "Content-Length: 99999999999999999999",
+				} {
+					c.each(name, func(c *trial) {
+						c.strays, c.anew = true, true
+						c.origin("api.good.test").plays(func(v *visit) {
+							v.send("HTTP/1.1 200 OK\r\n%s\r\n\r\n5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON",
+								fields)
+							v.close = true
+						})
+						// which has no length then, and ends with the connection
+						if a := c.get("api.good.test", "/v1/echo"); a.status == 200 && a.err == nil && a.body != "hello" &&
+							name != "coding and a blank" {
+							c.failf("the client got %q", a.body)
+						}
+						c.unpoisoned("api.good.test")
 					})
-					if a := c.get("api.good.test", "/v1/echo"); a.status == 200 && a.err == nil && a.body != "hello" && name != "coding and a blank" { // which has no length then, and ends with the connection
-						c.failf("the client got %q", a.body)
-					}
-					c.unpoisoned("api.good.test")
-				})
-			}
-		}},
+				}
+			}},
 		{id: "SMG-31", does: "a field of an answer cannot become two", run: func(c *trial) {
-			for name, field := range map[string]string{"CR": "X-Echo: a\rX-Injected: b", "NUL": "X-Echo: a\x00b", "folded": "X-Echo: a\r\n X-Injected: b", "a blank in the name": "X-Echo : a", "a coding": "Transfer-Encoding : chunked", "no token": "X(Echo): a", "LF": "X-Echo: a\nX-Other: b", "a name with CR": "X-E\rcho: a", "reason": ""} {
+			for name, field := range map[string]string{"CR": "X-Echo: a\rX-Injected: b", "NUL": "X-Echo: a\x00b",
+				"folded": "X-Echo: a\r\n X-Injected: b", "a blank in the name": "X-Echo : a",
+				"a coding": "Transfer-Encoding : chunked", "no token": "X(Echo): a", "LF": "X-Echo: a\nX-Other: b",
+				"a name with CR": "X-E\rcho: a", "reason": ""} {
 				c.each(name, func(c *trial) {
 					c.origin("api.good.test").plays(func(v *visit) {
 						if field == "" {
@@ -326,7 +372,9 @@ func brokenChunks(bodies map[string]string) func(*trial) {
 		for name, body := range bodies {
 			c.each(name, func(c *trial) {
 				c.anew, c.strays = true, true
-				a := c.tun("api.good.test", head("POST", "api.good.test", "/v1/items", "Transfer-Encoding: chunked")+body+head("GET", "api.good.test", "/v1/items"))
+				a := c.tun("api.good.test",
+					head("POST", "api.good.test", "/v1/items", "Transfer-Encoding: chunked")+body+
+						head("GET", "api.good.test", "/v1/items"))
 				c.ended("the request", a, bodyBroken)
 				for _, h := range c.hits("api.good.test") {
 					if h.Method == "GET" {
@@ -393,7 +441,8 @@ func smgExpect(c *trial) {
 }
 
 // strictHead is a request head as only one reader can read it.
-var strictHead = regexp.MustCompile("^[A-Z]+ /[!-~]* HTTP/1\\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\\x00-\\x08\\x0a-\\x1f\\x7f]*\r\n)+\r\n")
+var strictHead = regexp.MustCompile("^[A-Z]+ /[!-~]* HTTP/1\\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: " +
+	"[^\\x00-\\x08\\x0a-\\x1f\\x7f]*\r\n)+\r\n")
 
 // smgMutations changes requests at random and compares what the plane takes
 // with what it sends.
@@ -405,8 +454,10 @@ func smgMutations(c *trial) {
 		head("POST", "api.good.test", "/v1/echo", "Transfer-Encoding: chunked") + "5\r\nhello\r\n0\r\n\r\n",
 		head("GET", "api.good.test", "/v1/items/42", "Connection: close", "X-Thing: a, b"),
 	}
-	pieces := []string{"\r\n", "\n", "\r", " ", "\t", ":", ";", ",", "\x00", "\x0b", "%0d%0a", "Content-Length: 0\r\n", "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: x\r\n",
-		"Host: evil.test\r\n", " HTTP/1.1\r\n", "GET /admin HTTP/1.1\r\n", "0\r\n\r\n", "#", "\xff", "HTTP/1.0", "?", "//", "Connection: x\r\n", "X_Y: 1\r\n"}
+	pieces := []string{"\r\n", "\n", "\r", " ", "\t", ":", ";", ",", "\x00", "\x0b", "%0d%0a", "Content-Length: 0\r\n",
+		"Transfer-Encoding: chunked\r\n", "Transfer-Encoding: x\r\n",
+		"Host: evil.test\r\n", " HTTP/1.1\r\n", "GET /admin HTTP/1.1\r\n", "0\r\n\r\n", "#", "\xff", "HTTP/1.0", "?", "//",
+		"Connection: x\r\n", "X_Y: 1\r\n"}
 	random := rand.New(rand.NewPCG(1, 2))
 	var all []string
 	for i := range 150 {
@@ -439,7 +490,8 @@ func smgMutations(c *trial) {
 		if raw := string(h.Raw); strings.Contains(raw, "Content-Length") && strings.Contains(raw, "Transfer-Encoding") {
 			c.failf("this was sent with two framings: %q", h.Raw)
 		}
-		if !slices.ContainsFunc(all, func(raw string) bool { return strings.Contains(raw, h.Method+" "+h.Target+" HTTP/1.") }) {
+		if !slices.ContainsFunc(all,
+			func(raw string) bool { return strings.Contains(raw, h.Method+" "+h.Target+" HTTP/1.") }) {
 			c.failf("nobody said %s %s, and it was sent", h.Method, h.Target)
 		}
 	}

@@ -25,7 +25,8 @@ var places = map[string]netip.Addr{
 // ports are what the origins listen on.
 var ports = map[string][]uint16{
 	"api.good.test": {443}, "key.good.test": {443}, "q.good.test": {443}, "basic.good.test": {443},
-	"oauth.good.test": {443}, "idp.good.test": {443}, "plain.good.test": {443, 80}, "alt.good.test": {8443}, "evil.test": {443, 80},
+	"oauth.good.test": {443}, "idp.good.test": {443}, "plain.good.test": {443, 80}, "alt.good.test": {8443},
+	"evil.test": {443, 80},
 }
 
 // stage is what stands around a plane: origins, the name server, the watch

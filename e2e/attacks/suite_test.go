@@ -155,7 +155,8 @@ func TestTheManualListsWhatIsNotRun(t *testing.T) {
 	}
 	ids := map[string]bool{}
 	for _, cat := range suite() {
-		if row := fmt.Sprintf("| %d | %d |", len(cat.cases), len(cat.unrun)); !regexp.MustCompile(`(?m)^\| ` + cat.name + ` \|.*` + regexp.QuoteMeta(row)).Match(manual) {
+		if row := fmt.Sprintf("| %d | %d |", len(cat.cases),
+			len(cat.unrun)); !regexp.MustCompile(`(?m)^\| ` + cat.name + ` \|.*` + regexp.QuoteMeta(row)).Match(manual) {
 			t.Errorf("docs/attacks.md does not say that of %s %s are run and not run", cat.name, row)
 		}
 		for _, a := range cat.cases {

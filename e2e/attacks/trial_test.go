@@ -263,7 +263,8 @@ func permitted(h hit) bool {
 }
 
 // holders are the origins that may see a secret.
-var holders = map[string]string{"S1": "api.good.test:443", "S2": "key.good.test:443", "S3": "q.good.test:443", "S4": "basic.good.test:443",
+var holders = map[string]string{"S1": "api.good.test:443", "S2": "key.good.test:443", "S3": "q.good.test:443",
+	"S4":  "basic.good.test:443",
 	"S5a": "oauth.good.test:443", "S6": "alt.good.test:8443"}
 
 // judgeHits is the other half of O2: what reached an origin was allowed, is
@@ -281,7 +282,8 @@ func (c *trial) judgeHits(hits []hit, rows []audit.Row) {
 		if !permitted(h) && (c.permits == nil || !c.permits(h)) {
 			c.failf("O2: %s got %s %s", h.origin, h.Method, h.Target)
 		}
-		if host, port, _ := strings.Cut(h.origin, ":"); h.Host != host && h.Host != h.origin || port != "80" && h.sni != host {
+		if host, port, _ := strings.Cut(h.origin, ":"); h.Host != host && h.Host != h.origin || port != "80" &&
+			h.sni != host {
 			c.failf("O2: %s was asked for Host %q with SNI %q", h.origin, h.Host, h.sni)
 		}
 		k := key{h.Method, h.origin, path}
@@ -378,7 +380,8 @@ func (c *trial) control() {
 	if a.status != 200 {
 		c.failf("O5: the control request after it got %d %s", a.status, a.reason)
 	}
-	hits := slices.DeleteFunc(on.origins["api.good.test:443"].seen(), func(h hit) bool { return h.Header.Get("X-Control") == "" })
+	hits := slices.DeleteFunc(on.origins["api.good.test:443"].seen(),
+		func(h hit) bool { return h.Header.Get("X-Control") == "" })
 	if len(hits) != 1 { // what the case has on its way still is not counted
 		c.failf("O5: the control request was %d requests to the origin", len(hits))
 		return

@@ -19,7 +19,8 @@ func upg() category {
 	ws := []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", key}
 	return category{name: "UPG", cases: []attack{
 		{id: "UPG-01", does: "an offer of h2c is only dropped", run: func(c *trial) {
-			c.is("the request", c.get("api.good.test", "/v1/items", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__"), 200)
+			c.is("the request", c.get("api.good.test", "/v1/items", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c",
+				"HTTP2-Settings: AAMAAABkAAQAAP__"), 200)
 			c.absent("api.good.test", "h2c", "HTTP2-Settings", "Upgrade")
 		}},
 		{id: "UPG-02", does: "a WebSocket where the operation does not declare it", run: func(c *trial) {
@@ -46,11 +47,15 @@ func upg() category {
 				fields []string
 				live   refusal // where the operation declares WebSockets
 			}{
-				"another token": {[]string{"Connection: notupgrade", "Upgrade: websocket", key}, taken}, "no Connection": {[]string{"Upgrade: websocket", "Sec-WebSocket-Version: 13", key}, taken},
-				"version 12": {[]string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 12", key}, upgradeUndeclared.as("version is not 13")},
-				"no key":     {[]string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"}, badKey},
-				"short key":  {[]string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAA"}, badKey}, "two keys": {append([]string{key}, ws...), badKey},
-				"two protocols": {[]string{"Connection: Upgrade", "Upgrade: websocket, foo", "Sec-WebSocket-Version: 13", key}, upgradeUndeclared.as("only upgrade that is relayed")},
+				"another token": {[]string{"Connection: notupgrade", "Upgrade: websocket", key}, taken},
+				"no Connection": {[]string{"Upgrade: websocket", "Sec-WebSocket-Version: 13", key}, taken},
+				"version 12": {[]string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 12", key},
+					upgradeUndeclared.as("version is not 13")},
+				"no key": {[]string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"}, badKey},
+				"short key": {[]string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+					"Sec-WebSocket-Key: AAAA"}, badKey}, "two keys": {append([]string{key}, ws...), badKey},
+				"two protocols": {[]string{"Connection: Upgrade", "Upgrade: websocket, foo", "Sec-WebSocket-Version: 13", key},
+					upgradeUndeclared.as("only upgrade that is relayed")},
 			} {
 				items := upgradeUndeclared.as("does not declare an upgrade")
 				if half.live == taken { // it is no offer of an upgrade
@@ -121,7 +126,8 @@ func upg() category {
 // accept answers a WebSocket's handshake.
 func (v *visit) accept(fields ...string) {
 	sum := sha1.Sum([]byte(v.Header.Get("Sec-Websocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-	v.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n", base64.StdEncoding.EncodeToString(sum[:]))
+	v.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n",
+		base64.StdEncoding.EncodeToString(sum[:]))
 	for _, f := range fields {
 		v.send("%s\r\n", f)
 	}
@@ -190,7 +196,8 @@ func (c *trial) websocket() (*line, *bufio.Reader) {
 		return nil, nil
 	}
 	c.rows++
-	_, _ = io.WriteString(l, head("GET", "api.good.test", "/v1/live", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="))
+	_, _ = io.WriteString(l, head("GET", "api.good.test", "/v1/live", "Connection: Upgrade", "Upgrade: websocket",
+		"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="))
 	br := bufio.NewReader(l)
 	a := readAnswer(br, "GET")
 	if a.status != 101 {
@@ -254,10 +261,16 @@ func upgEnds(c *trial) {
 func upgFrames(c *trial) {
 	long := strings.Repeat("x", 200)
 	bad := map[string][]byte{
-		"reserved bit": frame(0xc1, "a", true), "reserved opcode": frame(0x83, "a", true), "reserved control": frame(0x8b, "a", true), "long control": frame(0x89, long, true),
-		"control in parts": frame(0x09, "a", true), "part of nothing": frame(0x80, "a", true), "two beginnings": append(frame(0x01, "a", true), frame(0x81, "b", true)...),
-		"no UTF-8": frame(0x81, "\xc3\x28", true), "no UTF-8 in parts": append(frame(0x01, "\xc3", true), frame(0x80, "\x28", true)...), "length of two spellings": {0x81, 0x80 | 126, 0, 1, 0, 0, 0, 0, 'a'},
-		"length of 2^63": {0x82, 0x80 | 127, 0x80, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0}, "close of one byte": frame(0x88, "a", true), "close code": frame(0x88, "\x03\xed", true), "close without UTF-8": frame(0x88, "\x03\xe8\xff", true),
+		"reserved bit": frame(0xc1, "a", true), "reserved opcode": frame(0x83, "a", true),
+		"reserved control": frame(0x8b, "a", true), "long control": frame(0x89, long, true),
+		"control in parts": frame(0x09, "a", true), "part of nothing": frame(0x80, "a", true),
+		"two beginnings":          append(frame(0x01, "a", true), frame(0x81, "b", true)...),
+		"no UTF-8":                frame(0x81, "\xc3\x28", true),
+		"no UTF-8 in parts":       append(frame(0x01, "\xc3", true), frame(0x80, "\x28", true)...),
+		"length of two spellings": {0x81, 0x80 | 126, 0, 1, 0, 0, 0, 0, 'a'},
+		"length of 2^63":          {0x82, 0x80 | 127, 0x80, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0},
+		"close of one byte":       frame(0x88, "a", true), "close code": frame(0x88, "\x03\xed", true),
+		"close without UTF-8": frame(0x88, "\x03\xe8\xff", true),
 	}
 	c.each("unmasked", func(c *trial) { c.badFrame(frame(0x81, "a", false), false) })
 	for name, raw := range bad {
@@ -327,7 +340,8 @@ func (c *trial) badFrame(raw []byte, ofOrigin bool) {
 			c.failf("the client got the frame %x %q", op, payload)
 			told = true
 		case len(payload) >= 2:
-			if code := binary.BigEndian.Uint16(payload); code != 1002 && code != 1007 && code != 1009 && code != 1001 && code != 1011 {
+			if code := binary.BigEndian.Uint16(payload); code != 1002 && code != 1007 && code != 1009 && code != 1001 &&
+				code != 1011 {
 				c.failf("it was closed with %d", code)
 			}
 		}

@@ -34,7 +34,8 @@ const victim = "api.good.test"
 // utl: origins that TLS should not be spoken with.
 func utl() category {
 	return category{name: "UTL", unrun: map[string]string{
-		"UTL-10": "Go asks nobody whether a certificate was revoked, and so the plane does not; short-lived certificates are the answer of the web",
+		"UTL-10": "Go asks nobody whether a certificate was revoked, and so the plane does not; short-lived certificates " +
+			"are the answer of the web",
 	}, cases: []attack{
 		{id: "UTL-01", does: "a certificate that is expired, or not valid yet, or another host's", run: func(c *trial) {
 			for name, change := range map[string]func(*x509.Certificate){
@@ -61,7 +62,8 @@ func utl() category {
 		}},
 		{id: "UTL-04", does: "a chain that is strange or incomplete; one in another order is fine", run: func(c *trial) {
 			between := func() *x509.Certificate {
-				return &x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+				return &x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true,
+					KeyUsage: x509.KeyUsageCertSign}
 			}
 			c.each("strange root", func(c *trial) {
 				strange, err := newRoots()
@@ -85,10 +87,12 @@ func utl() category {
 			c.must(err)
 			c.refusesChain(*leaf)
 		}},
-		{id: "UTL-06", does: "keys and signatures of another age, anywhere in the chain, on every way upstream", run: utlWeak},
+		{id: "UTL-06", does: "keys and signatures of another age, anywhere in the chain, on every way upstream",
+			run: utlWeak},
 		{id: "UTL-07", does: "certificates for another use, and issuers that may not issue", run: utlChains},
 		{id: "UTL-08", does: "versions and ciphers of before TLS 1.2", run: utlOld},
-		{id: "UTL-11", does: "handshakes that stall, drip or are huge", f: &fixture{set: func(cfg *proxy.Config) { cfg.Upstream.Dial = 2 * time.Second }}, run: utlSlow},
+		{id: "UTL-11", does: "handshakes that stall, drip or are huge",
+			f: &fixture{set: func(cfg *proxy.Config) { cfg.Upstream.Dial = 2 * time.Second }}, run: utlSlow},
 		{id: "UTL-13", does: "the environment cannot make the program talk", run: utlEnvironment},
 		{id: "UTL-14", does: "a TLS session of one session, or of one credential, is no other's", run: utlResumption},
 	}}
@@ -142,7 +146,8 @@ func (c *trial) unverified() {
 
 func utlChains(c *trial) {
 	ca := func(change func(*x509.Certificate)) *x509.Certificate {
-		t := &x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+		t := &x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true,
+			KeyUsage: x509.KeyUsageCertSign}
 		change(t)
 		return t
 	}
@@ -158,11 +163,13 @@ func utlChains(c *trial) {
 		"name constraint": {ca(func(t *x509.Certificate) {
 			t.PermittedDNSDomains, t.PermittedDNSDomainsCritical = []string{"other.test"}, true
 		}), leaf(plain)},
-		"excluded name":     {ca(func(t *x509.Certificate) { t.ExcludedDNSDomains = []string{"good.test"} }), leaf(plain)},
-		"path length":       {ca(func(t *x509.Certificate) { t.MaxPathLenZero = true }), ca(func(t *x509.Certificate) { t.Subject.CommonName = "too deep" }), leaf(plain)},
+		"excluded name": {ca(func(t *x509.Certificate) { t.ExcludedDNSDomains = []string{"good.test"} }), leaf(plain)},
+		"path length": {ca(func(t *x509.Certificate) { t.MaxPathLenZero = true }),
+			ca(func(t *x509.Certificate) { t.Subject.CommonName = "too deep" }), leaf(plain)},
 		"issuer of clients": {ca(func(t *x509.Certificate) { t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }), leaf(plain)},
 		"unknown extension": {leaf(func(l *x509.Certificate) {
-			l.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 99999, 1}, Critical: true, Value: []byte{5, 0}}}
+			l.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 99999, 1}, Critical: true,
+				Value: []byte{5, 0}}}
 		})},
 		"expired issuer": {ca(func(t *x509.Certificate) { t.NotAfter = time.Now().Add(-time.Minute) }), leaf(plain)},
 	} {
@@ -188,7 +195,8 @@ func utlWeak(c *trial) {
 		"P-224 intermediate":    {short, on.roots.key, 0},
 		"SHA-1":                 {strong, on.roots.key, x509.SHA1WithRSA},
 	} {
-		between := &x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+		between := &x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true,
+			KeyUsage: x509.KeyUsageCertSign}
 		leaf := honest(victim)
 		leaf.SignatureAlgorithm = l.by
 		chain := tls.Certificate{PrivateKey: l.leaf}
@@ -197,7 +205,8 @@ func utlWeak(c *trial) {
 			template *x509.Certificate
 			key      crypto.Signer
 		}{{between, l.between}, {leaf, l.leaf}} {
-			t.template.SerialNumber, t.template.NotBefore, t.template.NotAfter = big.NewInt(7), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+			t.template.SerialNumber, t.template.NotBefore, t.template.NotAfter = big.NewInt(7), time.Now().Add(-time.Hour),
+				time.Now().Add(time.Hour)
 			der, err := x509.CreateCertificate(rand.Reader, t.template, by, t.key.Public(), key)
 			c.must(err)
 			by, err = x509.ParseCertificate(der)
@@ -205,7 +214,8 @@ func utlWeak(c *trial) {
 			key, chain.Certificate = t.key, append([][]byte{der}, chain.Certificate...)
 		}
 		c.onEveryWay(name, func(c *trial) {
-			c.presents(&tls.Config{Certificates: []tls.Certificate{chain}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
+			c.presents(&tls.Config{Certificates: []tls.Certificate{chain}, MinVersion: tls.VersionTLS12,
+				NextProtos: []string{"h2", "http/1.1"}})
 		}, notVerified)
 	}
 }
@@ -223,7 +233,8 @@ func (c *trial) onEveryWay(name string, prepare func(*trial), want refusal) {
 			return h.answer(1)
 		},
 		"WebSocket": func(c *trial) answer {
-			return c.get(victim, "/v1/live", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")
+			return c.get(victim, "/v1/live", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+				"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")
 		},
 	} {
 		c.each(name+", "+way, func(c *trial) {
@@ -245,16 +256,20 @@ func utlOld(c *trial) {
 	c.must(err)
 	template := honest(victim)
 	template.KeyUsage |= x509.KeyUsageKeyEncipherment
-	template.SerialNumber, template.NotBefore, template.NotAfter = on.roots.cert.SerialNumber, time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	template.SerialNumber, template.NotBefore, template.NotAfter = on.roots.cert.SerialNumber, time.Now().Add(-time.Hour),
+		time.Now().Add(time.Hour)
 	der, err := x509.CreateCertificate(rand.Reader, template, on.roots.cert, &key.PublicKey, on.roots.key)
 	c.must(err)
 	both := []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
 	for name, cfg := range map[string]*tls.Config{
-		"TLS 1.0":    {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10},
-		"TLS 1.1":    {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
-		"RC4":        {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_RC4_128_SHA, tls.TLS_RSA_WITH_RC4_128_SHA}},
-		"3DES":       {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA, tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA}},
-		"static RSA": {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_RSA_WITH_AES_128_CBC_SHA}},
+		"TLS 1.0": {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10},
+		"TLS 1.1": {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
+		"RC4": {MaxVersion: tls.VersionTLS12,
+			CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_RC4_128_SHA, tls.TLS_RSA_WITH_RC4_128_SHA}},
+		"3DES": {MaxVersion: tls.VersionTLS12,
+			CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA, tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA}},
+		"static RSA": {MaxVersion: tls.VersionTLS12,
+			CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_RSA_WITH_AES_128_CBC_SHA}},
 	} {
 		c.each(name, func(c *trial) {
 			cfg.Certificates = both
@@ -268,7 +283,8 @@ func utlOld(c *trial) {
 		o.cut()
 		o.takes(func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 4096))
-			_, _ = conn.Write([]byte("\x16\x03\x00\x00\x2a\x02\x00\x00\x26\x03\x00" + strings.Repeat("r", 32) + "\x00\x00\x05\x00"))
+			_, _ = conn.Write([]byte("\x16\x03\x00\x00\x2a\x02\x00\x00\x26\x03\x00" + strings.Repeat("r", 32) +
+				"\x00\x00\x05\x00"))
 			_, _ = io.Copy(io.Discard, conn)
 		})
 		a := c.get(victim, "/v1/items")
@@ -324,7 +340,8 @@ func utlSlow(c *trial) {
 			c.presents(&tls.Config{Certificates: []tls.Certificate{chain}, MinVersion: tls.VersionTLS12})
 		}},
 		"many names": {taken, func(c *trial) { // honest, if strange
-			c.presents(&tls.Config{Certificates: []tls.Certificate{c.chain(on.roots.issuer(), many)}, MinVersion: tls.VersionTLS12})
+			c.presents(&tls.Config{Certificates: []tls.Certificate{c.chain(on.roots.issuer(), many)},
+				MinVersion: tls.VersionTLS12})
 		}},
 	} {
 		c.each(name, func(c *trial) {
@@ -393,7 +410,8 @@ func utlResumption(c *trial) {
 	leaf, err := on.roots.leaf(victim)
 	c.must(err)
 	var resumed, full atomic.Int64
-	cfg := &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+	cfg := &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"http/1.1"},
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if s.DidResume {
 				resumed.Add(1)

@@ -108,7 +108,8 @@ func vltDumps(c *trial) {
 	if env, err := os.ReadFile(procFile(s, "environ")); err == nil && bytes.Contains(env, []byte(passphrase)) {
 		c.failf("the kernel shows the passphrase in the environment of the session")
 	}
-	if limits, err := os.ReadFile(procFile(s, "limits")); err != nil || !strings.Contains(strings.Join(strings.Fields(string(limits)), " "), "Max core file size 0 ") {
+	if limits, err := os.ReadFile(procFile(s, "limits")); err != nil ||
+		!strings.Contains(strings.Join(strings.Fields(string(limits)), " "), "Max core file size 0 ") {
 		c.failf("the session has another core limit than 0: %v\n%s", err, limits)
 	}
 	c.must(s.cmd.Process.Signal(syscall.SIGQUIT))

@@ -37,15 +37,20 @@ import (
 // vlt: the vault's files, and what stands around them.
 func vlt() category {
 	return category{name: "VLT", cases: []attack{
-		{id: "VLT-01", does: "all is the owner's alone whatever the umask is, and nothing is read that others could have put there", run: vltModes},
+		{id: "VLT-01", does: "all is the owner's alone whatever the umask is, and nothing is read that others could have " +
+			"put there", run: vltModes},
 		{id: "VLT-02", does: "every wrong passphrase gets the same answer, at the same price", run: vltWrong},
 		{id: "VLT-04", does: "a work factor that is too low or too high is refused before any work", run: vltFactors},
-		{id: "VLT-05", does: "killed at any system call that changes a file, the vault is the old one or the new one", run: vltKilled},
+		{id: "VLT-05", does: "killed at any system call that changes a file, the vault is the old one or the new one",
+			run: vltKilled},
 		{id: "VLT-07", does: "of many who write at once none loses anything", run: vltCrowd},
 		{id: "VLT-08", does: "no secret stands in any file, argument, environment or dump but sealed", run: vltTraces},
-		{id: "VLT-09", does: "no other process of the user reads a session, and one that crashes leaves no core file and no secret in its stacks", run: vltUndumpable},
-		{id: "VLT-10", does: "without a keyring, or with one that fails, nothing is kept in the clear and the reason is said", run: vltKeyring},
-		{id: "VLT-11", does: "a lock lets what is under way end, refuses what comes, and is undone without a restart", run: vltLocked},
+		{id: "VLT-09", does: "no other process of the user reads a session, and one that crashes leaves no core file and " +
+			"no secret in its stacks", run: vltUndumpable},
+		{id: "VLT-10", does: "without a keyring, or with one that fails, nothing is kept in the clear and the reason is said",
+			run: vltKeyring},
+		{id: "VLT-11", does: "a lock lets what is under way end, refuses what comes, and is undone without a restart",
+			run: vltLocked},
 	}}
 }
 
@@ -73,15 +78,26 @@ func vltModes(c *trial) {
 		return func() error { return errors.Join(os.RemoveAll(path), os.Rename(aside, path)) }
 	}
 	for name, change := range map[string]struct{ do, undo func() error }{
-		"everybody may write to the home":    {func() error { return os.Chmod(p.home, 0o777) }, func() error { return os.Chmod(p.home, 0o700) }},
-		"everybody may write to the vault":   {func() error { return os.Chmod(dir, 0o777) }, func() error { return os.Chmod(dir, 0o700) }},
-		"everybody may write to the binding": {func() error { return os.Chmod(binding, 0o666) }, func() error { return os.Chmod(binding, 0o600) }},
-		"the vault is a link":                {func() error { return errors.Join(away(dir), os.Symlink(aside, dir)) }, back(dir)},
-		"the vault is a file":                {func() error { return errors.Join(away(dir), os.WriteFile(dir, nil, 0o600)) }, back(dir)},
-		"the binding is a link":              {func() error { return errors.Join(away(binding), os.Symlink(aside, binding)) }, back(binding)},
-		"the binding has a second name":      {func() error { return os.Link(binding, aside) }, func() error { return os.Remove(aside) }},
-		"the binding is a pipe":              {func() error { return errors.Join(away(binding), syscall.Mkfifo(binding, 0o600)) }, back(binding)},
-		"the binding is a directory":         {func() error { return errors.Join(away(binding), os.Mkdir(binding, 0o700)) }, back(binding)},
+		"everybody may write to the home": {func() error { return os.Chmod(p.home, 0o777) },
+			func() error { return os.Chmod(p.home, 0o700) }},
+		"everybody may write to the vault": {func() error { return os.Chmod(dir, 0o777) },
+			func() error { return os.Chmod(dir, 0o700) }},
+		"everybody may write to the binding": {func() error { return os.Chmod(binding, 0o666) },
+			func() error { return os.Chmod(binding, 0o600) }},
+		"the vault is a link": {func() error { return errors.Join(away(dir), os.Symlink(aside, dir)) },
+			back(dir)},
+		"the vault is a file": {func() error { return errors.Join(away(dir), os.WriteFile(dir, nil, 0o600)) },
+			back(dir)},
+		"the binding is a link": {func() error { return errors.Join(away(binding), os.Symlink(aside, binding)) },
+			back(binding)},
+		"the binding has a second name": {func() error { return os.Link(binding, aside) },
+			func() error { return os.Remove(aside) }},
+		"the binding is a pipe": {func() error {
+			return errors.Join(away(binding),
+				syscall.Mkfifo(binding, 0o600))
+		}, back(binding)},
+		"the binding is a directory": {func() error { return errors.Join(away(binding), os.Mkdir(binding, 0o700)) },
+			back(binding)},
 	} {
 		c.must(change.do())
 		if name == "the vault is a file" {
@@ -100,7 +116,8 @@ func vltWrong(c *trial) {
 	p := newPerson(c.t)
 	p.newVault()
 	said := map[string]bool{}
-	for _, wrong := range []string{"wrong but long", passphrase + " ", passphrase[:len(passphrase)-1], repeated("x", 100<<10)} {
+	for _, wrong := range []string{"wrong but long", passphrase + " ", passphrase[:len(passphrase)-1],
+		repeated("x", 100<<10)} {
 		p.env = append(p.env, "AILERON_VAULT_PASSPHRASE="+wrong)
 		e := p.run("vault", "unlock")
 		if e.code != 1 || !strings.Contains(e.err, "passphrase is wrong") {
@@ -170,7 +187,8 @@ func vltKilled(c *trial) {
 	v := vault.Open(dir)
 	c.must(v.Unlock([]byte(passphrase)))
 	const name = "bearer/api/test"
-	changes := map[uint64]bool{unix.SYS_FSYNC: true, unix.SYS_FDATASYNC: true, unix.SYS_RENAMEAT: true, unix.SYS_RENAMEAT2: true, unix.SYS_UNLINKAT: true, unix.SYS_MKDIRAT: true}
+	changes := map[uint64]bool{unix.SYS_FSYNC: true, unix.SYS_FDATASYNC: true, unix.SYS_RENAMEAT: true,
+		unix.SYS_RENAMEAT2: true, unix.SYS_UNLINKAT: true, unix.SYS_MKDIRAT: true}
 	old, seen := on.secrets["S1"], map[string]int{}
 	for at := 1; ; at++ {
 		fresh := fmt.Sprintf("%s-%d", on.secrets["S1"], at)
@@ -232,7 +250,8 @@ func vltCrowd(c *trial) {
 			v := vault.Open(dir)
 			for i := range each {
 				identity := fmt.Sprintf("w%d-%d", w, i)
-				b := vault.Binding{Name: "bearer/api/" + identity, Kind: "bearer", Connector: "github://attacks/api", Identity: identity}
+				b := vault.Binding{Name: "bearer/api/" + identity, Kind: "bearer", Connector: "github://attacks/api",
+					Identity: identity}
 				if err := errors.Join(v.Bind(b, fresh), v.Rebind("bearer/api/test", "", fresh)); err != nil {
 					c.failf("writer %d: %v", w, err)
 				}
@@ -241,7 +260,8 @@ func vltCrowd(c *trial) {
 	}
 	for i := range 2 {
 		writing.Go(func() {
-			if e := p.tell(on.secrets["S1"], "binding", "setup", "github://attacks/api", "--identity", fmt.Sprint("process-", i), "--secret-stdin"); e.code != 0 {
+			if e := p.tell(on.secrets["S1"], "binding", "setup", "github://attacks/api", "--identity", fmt.Sprint("process-", i),
+				"--secret-stdin"); e.code != 0 {
 				c.failf("process %d: %s", i, e)
 			}
 		})
@@ -287,14 +307,16 @@ func vltKeyring(c *trial) {
 	c.must(err)
 	defer silent.Close()
 	for name, env := range map[string][]string{
-		"no bus":       {"XDG_RUNTIME_DIR=" + on.dir + "/none"},
-		"a dead bus":   {"XDG_RUNTIME_DIR=" + on.dir + "/none", "DBUS_SESSION_BUS_ADDRESS=unix:path=" + on.dir + "/dead"},
-		"a silent bus": {"XDG_RUNTIME_DIR=" + on.dir + "/none", "DBUS_SESSION_BUS_ADDRESS=unix:path=" + silent.Addr().String()},
+		"no bus":     {"XDG_RUNTIME_DIR=" + on.dir + "/none"},
+		"a dead bus": {"XDG_RUNTIME_DIR=" + on.dir + "/none", "DBUS_SESSION_BUS_ADDRESS=unix:path=" + on.dir + "/dead"},
+		"a silent bus": {"XDG_RUNTIME_DIR=" + on.dir + "/none",
+			"DBUS_SESSION_BUS_ADDRESS=unix:path=" + silent.Addr().String()},
 	} {
 		p := newPerson(c.t)
 		p.install("api")
 		p.env = append(append(p.env, env...), "AILERON_VAULT_PASSPHRASE=")
-		if e := p.tell(on.secrets["S1"], "binding", "setup", "github://attacks/api", "--secret-stdin"); e.code != 1 || !strings.Contains(e.err, "AILERON_VAULT_PASSPHRASE") {
+		if e := p.tell(on.secrets["S1"], "binding", "setup", "github://attacks/api", "--secret-stdin"); e.code != 1 ||
+			!strings.Contains(e.err, "AILERON_VAULT_PASSPHRASE") {
 			c.failf("%s: binding setup: %s", name, e)
 		}
 		p.env = append(p.env, "AILERON_VAULT_PASSPHRASE="+passphrase)
@@ -338,7 +360,8 @@ func vltLocked(c *trial) {
 	go func() { slow <- d.get("api.good.test", "/v1/echo") }()
 	c.wait("the request at the origin", arrived)
 	p.must("vault", "lock")
-	d.eventually("new requests are refused", func() bool { return d.get("api.good.test", "/v1/items").reason == "vault_locked" })
+	d.eventually("new requests are refused",
+		func() bool { return d.get("api.good.test", "/v1/items").reason == "vault_locked" })
 	before := len(api.seen())
 	a := d.get("api.good.test", "/v1/items")
 	d.refused("while it is locked", a, vaultLocked)
@@ -387,7 +410,8 @@ func killAt(cmd *exec.Cmd, n int, counts func(nr uint64) bool) (killed bool, err
 		case status.StopSignal() == syscall.SIGTRAP|0x80:
 			// PTRACE_GET_SYSCALL_INFO: struct ptrace_syscall_info of ptrace(2).
 			var info [88]byte
-			_, _, failed := syscall.Syscall6(syscall.SYS_PTRACE, 0x420e, uintptr(tid), uintptr(len(info)), uintptr(unsafe.Pointer(&info[0])), 0, 0)
+			_, _, failed := syscall.Syscall6(syscall.SYS_PTRACE, 0x420e, uintptr(tid), uintptr(len(info)),
+				uintptr(unsafe.Pointer(&info[0])), 0, 0)
 			const entry = 1
 			if failed == 0 && info[0] == entry && counts(binary.NativeEndian.Uint64(info[24:])) {
 				if n--; n == 0 {
@@ -420,7 +444,8 @@ func newPerson(t testing.TB) *person {
 		t.Fatal(err)
 	}
 	p := &person{t: t, dir: dir, home: filepath.Join(dir, "h")}
-	p.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + filepath.Join(dir, "tmp"), "AILERON_HOME=" + p.home, "AILERON_VAULT_PASSPHRASE=" + passphrase}
+	p.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + filepath.Join(dir, "tmp"),
+		"AILERON_HOME=" + p.home, "AILERON_VAULT_PASSPHRASE=" + passphrase}
 	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -515,7 +540,8 @@ func (p *person) newVault() {
 		p.t.Fatal(err)
 	}
 	dir := filepath.Join(p.home, "vault")
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "recipient"), files[1], 0o600), os.WriteFile(filepath.Join(dir, "identity.age"), files[0], 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "recipient"), files[1], 0o600),
+		os.WriteFile(filepath.Join(dir, "identity.age"), files[0], 0o600)); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -596,7 +622,8 @@ type session struct {
 func (p *person) start(flags ...string) *session {
 	p.t.Helper()
 	s := &session{said: &safeBuffer{}, t: p.t}
-	s.cmd = p.command(append([]string{"proxy", "--json", "--log-level", "debug", "--upstream-ca", on.rootsFile}, flags...)...)
+	s.cmd = p.command(append([]string{"proxy", "--json", "--log-level", "debug", "--upstream-ca", on.rootsFile},
+		flags...)...)
 	s.cmd.Stderr = s.said
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -633,7 +660,8 @@ func (p *person) start(flags ...string) *session {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	s.subject = subject{addr: at.Host, token: token, roots: roots, rows: p.rows, last: p.last, patience: patience,
-		logs: s.said.bytes, files: func() []string { return []string{p.dir} }, plane: &world{crippled: true}} // no control request: not every session has its connector
+		// no control request: not every session has its connector
+		logs: s.said.bytes, files: func() []string { return []string{p.dir} }, plane: &world{crippled: true}}
 	return s
 }
 

@@ -91,7 +91,8 @@ type world struct {
 
 // connectors are the fixture's, with the secret that each is bound to.
 var connectors = []struct{ name, kind, secret, user string }{
-	{"api", "bearer", "S1", ""}, {"key", "api_key", "S2", ""}, {"q", "api_key", "S3", ""}, {"basic", "basic", "S4", "user"},
+	{"api", "bearer", "S1", ""}, {"key", "api_key", "S2", ""}, {"q", "api_key", "S3", ""},
+	{"basic", "basic", "S4", "user"},
 	{"oauth", "oauth2", "S5a", ""}, {"plain", "", "", ""}, {"alt", "bearer", "S6", ""},
 }
 
@@ -114,7 +115,8 @@ var bound = sync.OnceValues(func() (map[spec.FQN]proxy.Bound, error) {
 			return nil, err
 		}
 		fqn := "github://attacks/" + c.name
-		b := vault.Binding{Name: c.kind + "/" + c.name + "/test", Kind: c.kind, Connector: fqn, Identity: "test", Username: c.user}
+		b := vault.Binding{Name: c.kind + "/" + c.name + "/test", Kind: c.kind, Connector: fqn, Identity: "test",
+			Username: c.user}
 		if err := v.Bind(b, secret); err != nil {
 			return nil, fmt.Errorf("bind %s: %w", c.name, err)
 		}
@@ -167,7 +169,8 @@ func grantsOf(f fixture) (*proxy.Grants, error) {
 		all = append(all, c)
 		if b, ok := credentials[c.FQN]; ok {
 			g.Bound[c.FQN] = b
-			needles = append(needles, scrub.Needle{Secret: []byte(b.Credential.Secret.Reveal()), Username: b.Credential.Username})
+			needles = append(needles,
+				scrub.Needle{Secret: []byte(b.Credential.Secret.Reveal()), Username: b.Credential.Username})
 		}
 	}
 	for _, name := range f.unbound {
@@ -198,7 +201,8 @@ func newWorld(t testing.TB, f fixture) *world {
 	roots := x509.NewCertPool()
 	roots.AddCert(on.roots.cert)
 	cfg := proxy.Config{Session: audit.NewID(), Token: "token-of-this-session-" + audit.NewID(), CA: w.ca, Audit: w.log,
-		Upstream: upstream.Options{Roots: roots}, Log: slog.New(slog.NewTextHandler(w.said, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		Upstream: upstream.Options{Roots: roots},
+		Log:      slog.New(slog.NewTextHandler(w.said, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	if f.set != nil {
 		f.set(&cfg)
 	}
@@ -233,7 +237,8 @@ func newWorld(t testing.TB, f fixture) *world {
 	t.Cleanup(w.stop)
 	trusted := x509.NewCertPool()
 	trusted.AddCert(w.ca.Root())
-	w.subject = subject{patience: patience, addr: l.Addr().String(), token: cfg.Token, roots: trusted, plane: w, logs: w.said.bytes,
+	w.subject = subject{patience: patience, addr: l.Addr().String(), token: cfg.Token, roots: trusted, plane: w,
+		logs: w.said.bytes,
 		rows: func(after int64) []audit.Row {
 			rows, err := w.log.List(context.Background(), audit.Filter{AfterSeq: after})
 			if err != nil {

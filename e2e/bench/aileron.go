@@ -31,7 +31,8 @@ intents = ["bench"]
 `
 
 // connectorSpec injects a bearer into every operation.
-const connectorSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"` + connectorFQN + `","version":"1.0.0"},
+const connectorSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"` + connectorFQN +
+	`","version":"1.0.0"},
 "tools":[{"name":"api","description":"The API of the bench","operations":[
  {"name":"items","summary":"A small answer","method":"GET","path":"/v1/items","hosts":["` + apiHost + `"],"credential":"bearer","idempotency":"idempotent"},
  {"name":"echo","summary":"The credential","method":"GET","path":"/v1/echo","hosts":["` + apiHost + `"],"credential":"bearer","idempotency":"idempotent"},
@@ -50,7 +51,8 @@ type home struct {
 // newHome sets aileron up as a user does. Its settings are the defaults but
 // for the pins that lead the bench's names to the origin, and the rate.
 func newHome(ctx context.Context, binary, dir, originAddr, originRoots, durability string) (*home, error) {
-	h := &home{binary: binary, dir: filepath.Join(dir, "home"), passphrase: "a passphrase of the bench", profile: filepath.Join(dir, "cpu.pprof")}
+	h := &home{binary: binary, dir: filepath.Join(dir, "home"), passphrase: "a passphrase of the bench",
+		profile: filepath.Join(dir, "cpu.pprof")}
 	connector := filepath.Join(dir, "connector")
 	for _, d := range []string{h.dir, connector} {
 		if err := os.Mkdir(d, 0o700); err != nil {
@@ -62,7 +64,8 @@ func newHome(ctx context.Context, binary, dir, originAddr, originRoots, durabili
 		pins = append(pins, fmt.Sprintf("%q", manyHost(i)+":443:"+originAddr))
 	}
 	// The default rate is a bound on an agent, and below what this load reaches.
-	config := "[limits]\nrate = 1000000\n[upstream]\nca = \"" + originRoots + "\"\nresolve = [" + strings.Join(pins, ", ") + "]\n"
+	config := "[limits]\nrate = 1000000\n[upstream]\nca = \"" + originRoots + "\"\nresolve = [" +
+		strings.Join(pins, ", ") + "]\n"
 	if durability != "" {
 		config += "[audit]\ndurability = \"" + durability + "\"\n"
 	}
@@ -79,7 +82,8 @@ func newHome(ctx context.Context, binary, dir, originAddr, originRoots, durabili
 	if _, err := h.run(ctx, "connector", "install", connector, "--yes"); err != nil {
 		return nil, err
 	}
-	if _, err := h.run(ctx, "binding", "setup", connectorFQN, "--identity", "bench", "--secret-file", filepath.Join(dir, "secret")); err != nil {
+	if _, err := h.run(ctx, "binding", "setup", connectorFQN, "--identity", "bench", "--secret-file",
+		filepath.Join(dir, "secret")); err != nil {
 		return nil, err
 	}
 	return h, nil

@@ -32,7 +32,8 @@ func TestEverySubjectAnswersEveryScenarioRightly(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the bench reads /proc: it measures on Linux only")
 	}
-	o := &options{aileron: filepath.Join(t.TempDir(), "aileron"), markdown: filepath.Join(t.TempDir(), "out.md"), turns: 1, window: time.Millisecond, share: 10}
+	o := &options{aileron: filepath.Join(t.TempDir(), "aileron"), markdown: filepath.Join(t.TempDir(), "out.md"), turns: 1,
+		window: time.Millisecond, share: 10}
 	if err := harness.Build(filepath.Dir(o.aileron), map[string]string{"aileron": "../../cmd/aileron"}); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,8 @@ func TestTheTableGoesToItsPlaceInADocument(t *testing.T) {
 	}
 	got, _ := os.ReadFile(path)
 	text := string(got)
-	if !strings.HasPrefix(text, "above\n"+markerBegin+"Measured ") || !strings.HasSuffix(text, markerEnd+"below\n") || strings.Contains(text, "old") {
+	if !strings.HasPrefix(text, "above\n"+markerBegin+"Measured ") || !strings.HasSuffix(text, markerEnd+"below\n") ||
+		strings.Contains(text, "old") {
 		t.Errorf("the document is now:\n%s", text)
 	}
 }

@@ -29,7 +29,8 @@ func downloads(c *conn) func(mib int) error {
 
 func uploads(c *conn) func(mib int) error {
 	return func(mib int) error {
-		return c.upload(request("POST", apiHost, "/v1/upload", "Content-Type: application/json", fmt.Sprintf("Content-Length: %d", mib<<20)), uploadBody, mib)
+		return c.upload(request("POST", apiHost, "/v1/upload", "Content-Type: application/json",
+			fmt.Sprintf("Content-Length: %d", mib<<20)), uploadBody, mib)
 	}
 }
 
@@ -144,7 +145,8 @@ func streams(ctx context.Context, s *subject, t turn) (figures, error) {
 // old each was.
 func (c *conn) stream(n int) (first time.Duration, ages []time.Duration, err error) {
 	began := time.Now()
-	if err := c.send(request("GET", apiHost, fmt.Sprintf("/v1/events/%d/%v", n, eventGap), "Accept: text/event-stream")); err != nil {
+	if err := c.send(request("GET", apiHost, fmt.Sprintf("/v1/events/%d/%v", n, eventGap),
+		"Accept: text/event-stream")); err != nil {
 		return 0, nil, err
 	}
 	body, err := c.answer()

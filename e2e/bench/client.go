@@ -44,7 +44,9 @@ func (s *subject) open(ctx context.Context, authority, protocol string, tickets 
 		}
 	}
 	host, _, _ := net.SplitHostPort(authority)
-	secure := tls.Client(raw, &tls.Config{ServerName: host, RootCAs: s.roots, MinVersion: tls.VersionTLS12, NextProtos: []string{protocol}, ClientSessionCache: tickets})
+	secure := tls.Client(raw,
+		&tls.Config{ServerName: host, RootCAs: s.roots, MinVersion: tls.VersionTLS12, NextProtos: []string{protocol},
+			ClientSessionCache: tickets})
 	if err := secure.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, fmt.Errorf("handshake with %s through %s: %w", host, s.name, err)
@@ -75,7 +77,8 @@ func (s *subject) connect(raw net.Conn, authority string) error {
 
 // request is a head as a client sends it. more are further lines.
 func request(method, host, path string, more ...string) string {
-	return method + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: bench\r\nAccept: */*\r\nAuthorization: Bearer " + placeholder + "\r\n" +
+	return method + " " + path + " HTTP/1.1\r\nHost: " + host +
+		"\r\nUser-Agent: bench\r\nAccept: */*\r\nAuthorization: Bearer " + placeholder + "\r\n" +
 		strings.Join(append(more, ""), "\r\n") + "\r\n"
 }
 

@@ -82,8 +82,9 @@ func matchTime(n int, t turn) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		c.Tools[0].Operations = append(c.Tools[0].Operations, &spec.Operation{Connector: c, Tool: "api", Name: fmt.Sprint("op", i), Path: path, Method: "GET",
-			Hosts: []spec.HostPattern{{Name: apiHost, Port: 443}}, Injection: &spec.Injection{Kind: "bearer"}})
+		c.Tools[0].Operations = append(c.Tools[0].Operations,
+			&spec.Operation{Connector: c, Tool: "api", Name: fmt.Sprint("op", i), Path: path, Method: "GET",
+				Hosts: []spec.HostPattern{{Name: apiHost, Port: 443}}, Injection: &spec.Injection{Kind: "bearer"}})
 	}
 	index, err := spec.NewIndex([]*spec.Connector{c})
 	if err != nil {

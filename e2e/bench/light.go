@@ -34,7 +34,8 @@ func serveLight(ctx context.Context, cfg partConfig, ready func(announcement) er
 	}
 	transport.ForceAttemptHTTP2 = h2
 	return cfg.intercept(ctx, name, ready, func(a *authority) func(net.Conn) {
-		l := &light{transport: transport, tls: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.forHello, NextProtos: []string{"h2", "http/1.1"}}}
+		l := &light{transport: transport,
+			tls: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.forHello, NextProtos: []string{"h2", "http/1.1"}}}
 		return l.serve
 	})
 }

@@ -27,7 +27,8 @@ import (
 
 func main() {
 	// SIGPIPE: `bench | head` ends the bench, not its processes.
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
+		syscall.SIGPIPE)
 	err := command(ctx, os.Args[1:])
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -48,7 +49,8 @@ func command(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&opts.aileron, "aileron", "bin/aileron", "the binary to measure (just build)")
 	f.StringVar(&opts.markdown, "markdown", "", "file to write the table to, as Markdown")
-	f.StringVar(&opts.profile, "profile", "", "directory for CPU profiles of aileron; its figures are then not those of bin/aileron")
+	f.StringVar(&opts.profile, "profile", "",
+		"directory for CPU profiles of aileron; its figures are then not those of bin/aileron")
 	f.BoolVar(&opts.quick, "quick", false, "fewer and shorter turns: a minute and a half instead of six")
 	f.StringVar(&only, "scenario", "", "which scenarios, with commas between (default all)")
 	f.StringVar(&subjects, "subject", "", "which subjects, with commas between (default all; light is always there)")

@@ -136,7 +136,8 @@ func events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(w)
 	for range n {
-		fmt.Fprintf(w, "data: {\"sent\":%d,\"type\":\"content_block_delta\",\"delta\":{\"text\":\" some words of an answer\"}}\n\n", time.Now().UnixNano())
+		fmt.Fprintf(w, "data: {\"sent\":%d,\"type\":\"content_block_delta\",\"delta\":{\"text\":\" some words of an "+
+			"answer\"}}\n\n", time.Now().UnixNano())
 		if flush.Flush() != nil {
 			return
 		}
@@ -151,7 +152,8 @@ func events(w http.ResponseWriter, r *http.Request) {
 // blobs is one MiB of JSON as an API lists it, and one of base64.
 func blobs() map[string][]byte {
 	r := rand.New(rand.NewPCG(1, 2))
-	words := strings.Fields("the proxy shall stream what arrives and wipe every trace of a credential out of answers headers trailers events archives and lists of issues")
+	words := strings.Fields("the proxy shall stream what arrives and wipe every trace of a credential out of answers " +
+		"headers trailers events archives and lists of issues")
 	var text bytes.Buffer
 	for id := 0; text.Len() < 1<<20; id++ {
 		fmt.Fprintf(&text, `{"id":%d,"node":"I_kwDO%08x","title":"`, id, r.Uint32())

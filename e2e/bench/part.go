@@ -48,7 +48,8 @@ func (c partConfig) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // intercept listens with a CA of its own, and serves each connection.
-func (c partConfig) intercept(ctx context.Context, name string, ready func(announcement) error, serve func(*authority) func(net.Conn)) error {
+func (c partConfig) intercept(ctx context.Context, name string, ready func(announcement) error,
+	serve func(*authority) func(net.Conn)) error {
 	a, err := newAuthority(name)
 	if err != nil {
 		return err

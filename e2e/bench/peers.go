@@ -37,8 +37,12 @@ func serveGoproxy(ctx context.Context, cfg partConfig, ready func(announcement) 
 	p.AllowHTTP2 = true
 	p.CertStore = &leafStore{leaves: map[string]*tls.Certificate{}}
 	action := &goproxy.ConnectAction{Action: goproxy.ConnectMitm,
-		TLSConfig: goproxy.TLSConfigFromCA(&tls.Certificate{Certificate: [][]byte{a.cert.Raw}, PrivateKey: a.key, Leaf: a.cert})}
-	p.OnRequest().HandleConnect(goproxy.FuncHttpsHandler(func(host string, _ *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) { return action, host }))
+		TLSConfig: goproxy.TLSConfigFromCA(&tls.Certificate{Certificate: [][]byte{a.cert.Raw}, PrivateKey: a.key,
+			Leaf: a.cert})}
+	p.OnRequest().HandleConnect(goproxy.FuncHttpsHandler(func(host string, _ *goproxy.ProxyCtx) (*goproxy.ConnectAction,
+		string) {
+		return action, host
+	}))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -92,7 +96,8 @@ func serveMartian(ctx context.Context, cfg partConfig, ready func(announcement) 
 	if err != nil {
 		return err
 	}
-	config.SetH2Config(&martianh2.Config{RootCAs: transport.TLSClientConfig.RootCAs, AllowedHostsFilter: func(string) bool { return true }})
+	config.SetH2Config(&martianh2.Config{RootCAs: transport.TLSClientConfig.RootCAs,
+		AllowedHostsFilter: func(string) bool { return true }})
 	p := martian.NewProxy()
 	p.SetMITM(config)
 	p.SetRoundTripper(transport)

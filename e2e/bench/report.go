@@ -177,8 +177,10 @@ func (r *report) summary() string {
 func (r *report) markdown() string {
 	cpu, kernel := machine()
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured %s UTC at commit %s: %s, %d cores, %s, %s; medians of %d turns of %v, interleaved; %v in all.\n\n",
-		r.began.UTC().Format("2006-01-02 15:04"), commit(), cpu, runtime.NumCPU(), kernel, runtime.Version(), r.options.turns, r.options.window, time.Since(r.began).Round(time.Second))
+	fmt.Fprintf(&b, "Measured %s UTC at commit %s: %s, %d cores, %s, %s; medians of %d turns of %v, interleaved; %v in "+
+		"all.\n\n",
+		r.began.UTC().Format("2006-01-02 15:04"), commit(), cpu, runtime.NumCPU(), kernel, runtime.Version(), r.options.turns,
+		r.options.window, time.Since(r.began).Round(time.Second))
 	b.WriteString("| scenario | figure |")
 	for _, s := range r.subjects {
 		fmt.Fprintf(&b, " %s |", s.name)

@@ -91,4 +91,5 @@ var scenarios = []scenario{
 		metrics: []metric{{name: matchFew}, {name: matchMany}, {matchGrowth, 1.5, "", false}}},
 }
 
-var bodyMetrics = []metric{{cpuPerGiB, 1.25, "lighth1", false}, {name: speed, of: "lighth1"}, {name: peak, of: "lighth1"}, {growth, 16, "", false}}
+var bodyMetrics = []metric{{cpuPerGiB, 1.25, "lighth1", false}, {name: speed, of: "lighth1"},
+	{name: peak, of: "lighth1"}, {growth, 16, "", false}}

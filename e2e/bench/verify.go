@@ -42,7 +42,8 @@ func (y *yard) verify(ctx context.Context, chosen []scenario, r *report) error {
 			want = sent
 		}
 		if after.Total-before.Total != sent || after.Credentialed-before.Credentialed != want {
-			return fmt.Errorf("through %s %d requests were sent; %d arrived, %d with the credential", s.name, sent, after.Total-before.Total, after.Credentialed-before.Credentialed)
+			return fmt.Errorf("through %s %d requests were sent; %d arrived, %d with the credential", s.name, sent,
+				after.Total-before.Total, after.Credentialed-before.Credentialed)
 		}
 		if s.name == "aileron" {
 			intents, outcomes, err := y.home.outcomes(ctx)
@@ -102,7 +103,8 @@ func (y *yard) settle(ctx context.Context) error {
 		return err
 	}
 	if sent := y.subjects[i].sent.Load(); !chain.OK || chain.Rows < 2*sent || seen.Credentialed != sent {
-		return fmt.Errorf("aileron carried %d requests; the origin saw %d with the credential, the audit log has %d rows, its chain holds: %v", sent, seen.Credentialed, chain.Rows, chain.OK)
+		return fmt.Errorf("aileron carried %d requests; the origin saw %d with the credential, the audit log has %d rows, "+
+			"its chain holds: %v", sent, seen.Credentialed, chain.Rows, chain.OK)
 	}
 	return nil
 }

@@ -36,8 +36,10 @@ func certificate(t *testing.T) (tls.Certificate, string) {
 		t.Fatal(err)
 	}
 	about := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
-		NotBefore: time.Now().AddDate(-1, 0, 0), NotAfter: time.Now().AddDate(1, 0, 0), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+		NotBefore: time.Now().AddDate(-1, 0, 0), NotAfter: time.Now().AddDate(1, 0, 0), IsCA: true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +54,8 @@ func certificate(t *testing.T) (tls.Certificate, string) {
 // rows returns the session's rows.
 func (s *session) rows(flags ...string) []audit.Row {
 	s.t.Helper()
-	out, code := s.aileron(append([]string{"audit", "list", "--json", "--limit", "0", "--session", s.ready.Session}, flags...)...)
+	out, code := s.aileron(append([]string{"audit", "list", "--json", "--limit", "0", "--session", s.ready.Session},
+		flags...)...)
 	if code != 0 {
 		s.t.Fatalf("audit list: exit %d", code)
 	}
@@ -156,7 +159,8 @@ func TestAnIdleConnectionEndsThoughTheClockIsSetBack(t *testing.T) {
 // SIGSTOP is a sleep in which clocks go on: when the process wakes, the time of
 // each wait is over, and what came meanwhile lies unread.
 func TestASleepEndsNoHonestStream(t *testing.T) {
-	s := open(t, "[limits]\nidle_timeout = \"1s\"\nupstream_idle_timeout = \"1s\"\nbody_timeout = \"1s\"\nwrite_timeout = \"1s\"\nhead_timeout = \"1s\"\n")
+	s := open(t, "[limits]\nidle_timeout = \"1s\"\nupstream_idle_timeout = \"1s\"\nbody_timeout = "+
+		"\"1s\"\nwrite_timeout = \"1s\"\nhead_timeout = \"1s\"\n")
 	event := s.stream()
 	event("before")
 	s.ok("before", s.client)

@@ -100,16 +100,19 @@ func (o *output) String() string {
 // open starts a session with these limits in its config.toml.
 func open(t *testing.T, limits string) *session {
 	t.Helper()
-	s := &session{t: t, home: filepath.Join(t.TempDir(), "h"), clock: filepath.Join(t.TempDir(), "clock"), stderr: &output{}, tick: make(chan string)}
+	s := &session{t: t, home: filepath.Join(t.TempDir(), "h"), clock: filepath.Join(t.TempDir(), "clock"),
+		stderr: &output{}, tick: make(chan string)}
 	s.set(0)
-	if err := harness.Bind(program, s.home, passphrase, harness.Connector{Dir: "../testdata/connectors/echo", FQN: fqn, Secret: secret}); err != nil {
+	if err := harness.Bind(program, s.home, passphrase,
+		harness.Connector{Dir: "../testdata/connectors/echo", FQN: fqn, Secret: secret}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(s.home, "config.toml"), []byte(limits), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	addr, roots := s.origin()
-	s.cmd = s.command("proxy", "--json", "--ca-out", filepath.Join(t.TempDir(), "ca.pem"), "--upstream-ca", roots, "--resolve", host+":443:"+addr)
+	s.cmd = s.command("proxy", "--json", "--ca-out", filepath.Join(t.TempDir(), "ca.pem"), "--upstream-ca", roots,
+		"--resolve", host+":443:"+addr)
 	s.cmd.Stderr = s.stderr
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -187,7 +190,8 @@ func (s *session) newClient() *http.Client {
 		}
 		return time.Now().Add(time.Duration(binary.NativeEndian.Uint64(raw)) * time.Second)
 	}
-	tr := &http.Transport{Proxy: http.ProxyURL(s.proxy), TLSClientConfig: &tls.Config{RootCAs: s.roots, MinVersion: tls.VersionTLS12, Time: now}}
+	tr := &http.Transport{Proxy: http.ProxyURL(s.proxy),
+		TLSClientConfig: &tls.Config{RootCAs: s.roots, MinVersion: tls.VersionTLS12, Time: now}}
 	s.t.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr, Timeout: 5 * time.Minute}
 }

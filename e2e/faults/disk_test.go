@@ -84,7 +84,8 @@ func (u *user) serve() *served {
 		u.t.Fatal(err)
 	}
 	defer out.Close()
-	r := u.beginTo(out, "proxy", "--json", "--upstream-ca", u.origin.Roots, "--resolve", standin.Echo+":443:"+u.origin.Addr)
+	r := u.beginTo(out, "proxy", "--json", "--upstream-ca", u.origin.Roots, "--resolve",
+		standin.Echo+":443:"+u.origin.Addr)
 	var about struct {
 		SessionID string `json:"session_id"`
 		ProxyURL  string `json:"proxy_url"`
@@ -108,7 +109,8 @@ func (u *user) serve() *served {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
-	transport := &http.Transport{Proxy: http.ProxyURL(proxy), TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	transport := &http.Transport{Proxy: http.ProxyURL(proxy),
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 	u.t.Cleanup(transport.CloseIdleConnections)
 	return &served{r, &http.Client{Transport: transport}}
 }
@@ -187,8 +189,10 @@ func TestTheLastRowsOfASessionOutliveAFullDisk(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	res := p.end()
 	lines := strings.Split(strings.TrimSuffix(res.err, "\n"), "\n")
-	if res.code != 1 || len(lines) != 2 || !strings.Contains(lines[0], "the audit log cannot be written: requests are refused") ||
-		!strings.Contains(lines[1], "close the session: the audit log cannot be written: 3 rows are kept in ") || !strings.Contains(lines[1], "free space") {
+	if res.code != 1 || len(lines) != 2 ||
+		!strings.Contains(lines[0], "the audit log cannot be written: requests are refused") ||
+		!strings.Contains(lines[1], "close the session: the audit log cannot be written: 3 rows are kept in ") ||
+		!strings.Contains(lines[1], "free space") {
 		t.Errorf("exit %d with\n%s", res.code, res.err)
 	}
 	for _, name := range u.spills() {
@@ -250,7 +254,8 @@ func TestAKilledSessionsSpilledRowsAreItsOutcomes(t *testing.T) {
 		fields, _ := r["fields"].(map[string]any)
 		events = append(events, fmt.Sprintf("%v %v %v", r["event"], r["reason"], fields["spilled"]))
 	}
-	want := "session.started  <nil>\nconnector.proxy.started  <nil>\nconnector.proxy.proxied  true\nsession.ended unclean <nil>"
+	want := "session.started  <nil>\nconnector.proxy.started  <nil>\nconnector.proxy.proxied  true\nsession.ended " +
+		"unclean <nil>"
 	if got := strings.Join(events, "\n"); got != want {
 		t.Errorf("rows\n%s\nwant\n%s", got, want)
 	}
@@ -269,7 +274,8 @@ func TestAFullDiskHasOneLineAtItsStartAndOneAtItsEnd(t *testing.T) {
 	const requests = 60
 	p.refused(requests)
 	u.free()
-	harness.WaitFor(t, "the row that counts them", func() bool { return len(u.rows("--session", p.session, "--decision", "rejected")) > 0 })
+	harness.WaitFor(t, "the row that counts them",
+		func() bool { return len(u.rows("--session", p.session, "--decision", "rejected")) > 0 })
 	rows := u.rows("--session", p.session, "--decision", "rejected")
 	fields, _ := rows[0]["fields"].(map[string]any)
 	if len(rows) != 1 || fields["requests"] != float64(requests) || rows[0]["reason"] != "audit_unavailable" {
@@ -282,7 +288,8 @@ func TestAFullDiskHasOneLineAtItsStartAndOneAtItsEnd(t *testing.T) {
 	res := p.end()
 	lines := strings.Split(strings.TrimSuffix(res.err, "\n"), "\n")
 	if res.code != 0 || len(lines) != 2 || !strings.Contains(lines[0], "the audit log cannot be written") ||
-		!strings.Contains(lines[1], "the audit log can be written again") || !strings.Contains(lines[1], fmt.Sprintf("refused_requests=%d", requests)) {
+		!strings.Contains(lines[1], "the audit log can be written again") ||
+		!strings.Contains(lines[1], fmt.Sprintf("refused_requests=%d", requests)) {
 		t.Errorf("exit %d with\n%s", res.code, res.err)
 	}
 	p.closed(0, "terminated")
@@ -295,7 +302,8 @@ func TestRowsThatAreNotInTheLogAreAFailure(t *testing.T) {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			u := smallHome(t)
 			r := u.run("run", "--", "sh", "-c", fmt.Sprintf("cat /dev/zero > %s/fill 2>/dev/null; exit %d", u.home, code))
-			if r.code != want || !strings.Contains(r.err, "aileron: close the session: the audit log cannot be written: 1 row is kept in ") {
+			if r.code != want || !strings.Contains(r.err,
+				"aileron: close the session: the audit log cannot be written: 1 row is kept in ") {
 				t.Errorf("exit %d: %s", r.code, r.err)
 			}
 			u.free()

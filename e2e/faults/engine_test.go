@@ -29,7 +29,8 @@ var podmanConf = sync.OnceValue(func() string {
 	if conf := os.Getenv("CONTAINERS_CONF"); conf != "" {
 		return conf
 	}
-	text := "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n[engine]\nevents_logger = \"file\"\n"
+	text := "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n[engine]\nevents_logger = " +
+		"\"file\"\n"
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		text += "cgroup_manager = \"cgroupfs\"\n"
 	}
@@ -132,9 +133,11 @@ func (d *daemon) start() error {
 		return err
 	}
 	// Programs that die with it, and no network: boxes have none.
-	d.cmd = exec.Command("dockerd", "--data-root", filepath.Join(d.dir, "data"), "--exec-root", filepath.Join(d.dir, "exec"),
+	d.cmd = exec.Command("dockerd", "--data-root", filepath.Join(d.dir, "data"), "--exec-root",
+		filepath.Join(d.dir, "exec"),
 		"--pidfile", filepath.Join(d.dir, "pid"), "--host", "unix://"+d.socket(), "--config-file", conf,
-		"--default-ulimit", fmt.Sprintf("nofile=%d:%d", files.Max, files.Max), "--iptables=false", "--ip6tables=false", "--bridge=none")
+		"--default-ulimit", fmt.Sprintf("nofile=%d:%d", files.Max, files.Max), "--iptables=false", "--ip6tables=false",
+		"--bridge=none")
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := d.cmd.Start(); err != nil {
@@ -272,7 +275,8 @@ func TestAServiceThatHangsDoesNotKeepTheBox(t *testing.T) {
 // The containers of a killed Docker daemon live on under their shims. These
 // tests are not parallel: all others need the daemon.
 func TestAKilledDockerDaemonEndsTheBox(t *testing.T) {
-	for name, warden := range map[string]bool{"the warden removes the rest": true, "the next session removes the rest": false} {
+	for name, warden := range map[string]bool{"the warden removes the rest": true,
+		"the next session removes the rest": false} {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t, "docker")
 			r := u.start("curl -s https://api.echo.example/stall")

@@ -49,7 +49,8 @@ func gatewayOf(u *user, ready bool) (process, bool) {
 		}
 		mounts, _ := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if strings.Contains(string(mounts), filepath.Dir(u.home)[len(os.TempDir()):]+"/h/sessions/") && (!ready || strings.Contains(string(status), "\nUid:\t65532\t")) {
+		if strings.Contains(string(mounts), filepath.Dir(u.home)[len(os.TempDir()):]+"/h/sessions/") &&
+			(!ready || strings.Contains(string(status), "\nUid:\t65532\t")) {
 			return process{pid, startOf(pid)}, true
 		}
 	}
@@ -124,7 +125,8 @@ func TestAFloodFromABoxIsSurvived(t *testing.T) {
 			return strings.HasSuffix(string(said), "\n")
 		})
 		var open, closed, failed int
-		if _, err := fmt.Sscanf(string(said), "open %d closed %d failed %d\n", &open, &closed, &failed); err != nil || open+closed != 10_000 || failed != 0 {
+		if _, err := fmt.Sscanf(string(said), "open %d closed %d failed %d\n", &open, &closed, &failed); err != nil ||
+			open+closed != 10_000 || failed != 0 {
 			t.Errorf("the flood says %q, %v: want 10000 open or closed", said, err)
 		}
 		peak := r.status("VmHWM")
@@ -145,7 +147,8 @@ func TestAFloodFromABoxIsSurvived(t *testing.T) {
 func TestNoThreadOfARealGatewayHasAPrivilege(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, u *user) {
-		r := u.start("for i in 1 2 3 4 5 6 7 8; do " + get + " >/dev/null & done; wait; echo asked > asked; " + until("enough"))
+		r := u.start("for i in 1 2 3 4 5 6 7 8; do " + get + " >/dev/null & done; wait; echo asked > asked; " +
+			until("enough"))
 		harness.WaitFor(t, "the box's requests", func() bool { return u.made("asked") })
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", r.gateway.pid))
 		if len(files) < 2 {

@@ -31,7 +31,8 @@ type slow struct {
 // newSlow stands in front of a person's engine.
 func newSlow(t *testing.T, u *user, call string, after int32) *slow {
 	t.Helper()
-	s := &slow{socket: filepath.Join(filepath.Dir(u.home), "s"), behind: docker.socket(), call: call, after: after, let: make(chan struct{}), passed: make(chan struct{}), over: make(chan struct{})}
+	s := &slow{socket: filepath.Join(filepath.Dir(u.home), "s"), behind: docker.socket(), call: call, after: after,
+		let: make(chan struct{}), passed: make(chan struct{}), over: make(chan struct{})}
 	name := "DOCKER_HOST"
 	if u.engine == "podman" {
 		name, s.behind = "CONTAINER_HOST", servePodman(t, filepath.Dir(u.home))

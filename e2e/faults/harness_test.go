@@ -25,7 +25,8 @@ import (
 var binary string // the built aileron: harness.Build
 
 func TestMain(m *testing.M) {
-	os.Exit(harness.Run(m, "faults", map[string]string{"aileron": "../../cmd/aileron", "flood": "./testdata/flood"}, func(dir string) { binary = filepath.Join(dir, "aileron") }, docker.close))
+	os.Exit(harness.Run(m, "faults", map[string]string{"aileron": "../../cmd/aileron", "flood": "./testdata/flood"},
+		func(dir string) { binary = filepath.Join(dir, "aileron") }, docker.close))
 }
 
 const (
@@ -61,7 +62,8 @@ type user struct {
 // slow on purpose.
 var bound = sync.OnceValues(func() (string, error) {
 	home := filepath.Join(filepath.Dir(binary), "home")
-	return home, harness.Bind(binary, home, passphrase, harness.Connector{Dir: "../testdata/connectors/echo", FQN: echoFQN, Secret: secret})
+	return home, harness.Bind(binary, home, passphrase,
+		harness.Connector{Dir: "../testdata/connectors/echo", FQN: echoFQN, Secret: secret})
 })
 
 // newUser is a person with an engine that answers and has the base image.
@@ -87,7 +89,8 @@ func newHome(t *testing.T, engine string) *user {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &user{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"), origin: standin.Start(t, standin.Script{Token: secret})}
+	u := &user{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"),
+		origin: standin.Start(t, standin.Script{Token: secret})}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if err := os.Mkdir(u.project, 0o755); err != nil {
 		t.Fatal(err)
@@ -254,7 +257,8 @@ func (r *running) signal(sig syscall.Signal) {
 // isFailure reports whether text is what a failed command prints: its error in one line, and at most one hint below.
 func isFailure(text string) bool {
 	message, hint, _ := strings.Cut(text, "\n")
-	return strings.HasPrefix(message, "aileron: ") && strings.Count(hint, "\n") <= 1 && (hint == "" || strings.HasPrefix(hint, "hint: "))
+	return strings.HasPrefix(message, "aileron: ") && strings.Count(hint, "\n") <= 1 &&
+		(hint == "" || strings.HasPrefix(hint, "hint: "))
 }
 
 // fails requires the exit code 1, and an error that contains all of wants.
@@ -337,7 +341,8 @@ func (r *running) child(word string) process {
 	r.u.t.Helper()
 	for _, pid := range pids() {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", r.cmd.Process.Pid)) && slices.Contains(args(pid), word) {
+		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", r.cmd.Process.Pid)) &&
+			slices.Contains(args(pid), word) {
 			return process{pid, startOf(pid)}
 		}
 	}
@@ -413,7 +418,8 @@ func (u *user) looking(owners map[string]bool) (left []string) {
 	if len(ids) == 0 {
 		return nil
 	}
-	for line := range strings.Lines(u.ask(append([]string{"inspect", "--type", "container", "--format", `{{.Name}} {{index .Config.Labels "aileron.owner"}}`}, ids...)...)) {
+	for line := range strings.Lines(u.ask(append([]string{"inspect", "--type", "container", "--format",
+		`{{.Name}} {{index .Config.Labels "aileron.owner"}}`}, ids...)...)) {
 		name, owner, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if at := strings.LastIndex(owner, "/"); at > 0 && owners[owner[:at]] {
 			left = append(left, name+" of "+owner)
@@ -433,7 +439,8 @@ func (r *running) nothing() {
 			r.u.t.Errorf("the %s still runs", what)
 		}
 	}
-	if dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), fmt.Sprintf("aileron-engine-%d-%s-*", r.self.pid, r.self.start))); len(dirs) > 0 {
+	if dirs, _ := filepath.Glob(filepath.Join(os.TempDir(),
+		fmt.Sprintf("aileron-engine-%d-%s-*", r.self.pid, r.self.start))); len(dirs) > 0 {
 		r.u.t.Errorf("left: %v", dirs)
 	}
 }

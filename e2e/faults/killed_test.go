@@ -27,7 +27,8 @@ func TestTheRequestsOfAKilledSessionHaveAnUnknownOutcome(t *testing.T) {
 	harness.WaitFor(t, "the requests arrive", func() bool { return len(u.origin.Seen()) == requests+others })
 	killed.signal(syscall.SIGKILL)
 	<-killed.ended
-	if s := u.showSession(killed.session); s["state"] != "unclean" || s["without_outcome"] != float64(requests) || s["unknown_outcomes"] != nil {
+	if s := u.showSession(killed.session); s["state"] != "unclean" || s["without_outcome"] != float64(requests) ||
+		s["unknown_outcomes"] != nil {
 		t.Errorf("before the sweep, session show tells %v", s)
 	}
 	var starts []*running
@@ -52,18 +53,21 @@ func TestTheRequestsOfAKilledSessionHaveAnUnknownOutcome(t *testing.T) {
 		intent := intents[fields["intent_id"]]
 		delete(intents, fields["intent_id"]) // each has one
 		of, _ := intent["fields"].(map[string]any)
-		if r["session_id"] != killed.session || of == nil || fields["request_id"] != of["request_id"] || r["path"] != "/stall" ||
+		if r["session_id"] != killed.session || of == nil || fields["request_id"] != of["request_id"] ||
+			r["path"] != "/stall" ||
 			r["binding"] != intent["binding"] || fields["sent"] != "none, a part or all of the request, with its credential" {
 			t.Errorf("row %v of the intent %v", r, intent)
 		}
 	}
-	if ended := u.rows("--session", killed.session, "--event", "session.ended"); len(ended) != 1 || ended[0]["reason"] != "unclean" {
+	if ended := u.rows("--session", killed.session, "--event", "session.ended"); len(ended) != 1 ||
+		ended[0]["reason"] != "unclean" {
 		t.Errorf("session.ended: %v", ended)
 	}
 	if s := u.showSession(killed.session); s["without_outcome"] != nil || s["unknown_outcomes"] != float64(requests) {
 		t.Errorf("after the sweep, session show tells %v", s)
 	}
-	if s := u.showSession(lives.session); s["state"] != "running" || s["without_outcome"] != float64(others) || s["unknown_outcomes"] != nil {
+	if s := u.showSession(lives.session); s["state"] != "running" || s["without_outcome"] != float64(others) ||
+		s["unknown_outcomes"] != nil {
 		t.Errorf("of a session that runs, session show tells %v", s)
 	}
 	close(u.origin.Release)

@@ -82,7 +82,8 @@ func TestManyStartsLeaveNothing(t *testing.T) {
 		}
 		for _, dir := range temporary() {
 			var pid, start uint64
-			if _, err := fmt.Sscanf(filepath.Base(dir), "aileron-engine-%d-%d-", &pid, &start); err == nil && owners[fmt.Sprintf("%d/%d", pid, start)] {
+			if _, err := fmt.Sscanf(filepath.Base(dir), "aileron-engine-%d-%d-", &pid, &start); err == nil &&
+				owners[fmt.Sprintf("%d/%d", pid, start)] {
 				t.Errorf("left: %s", dir)
 			}
 		}

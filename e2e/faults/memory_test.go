@@ -12,7 +12,8 @@ import (
 // limit, on stderr and in the row of the session's end.
 func TestABoxThatRunsOutOfMemorySaysSo(t *testing.T) {
 	engines(t, func(t *testing.T, u *user) {
-		if err := os.WriteFile(filepath.Join(u.home, "config.toml"), []byte("[sandbox]\nmemory = \"32m\"\ncpus = 1\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(u.home, "config.toml"), []byte("[sandbox]\nmemory = \"32m\"\ncpus = 1\n"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		for script, c := range map[string]struct {
@@ -20,9 +21,13 @@ func TestABoxThatRunsOutOfMemorySaysSo(t *testing.T) {
 			want string
 		}{
 			// What happens before a box is looked at for the first time is not seen.
-			"sleep 3; exec tail /dev/zero":        {137, "out of memory: the kernel killed the command: the sandbox reached its limit of 32 MiB; raise [sandbox] memory in config.toml"},
-			"sleep 3; tail /dev/zero; sleep 1; :": {0, "out of memory: the kernel killed a process of the sandbox: the sandbox reached its limit of 32 MiB; raise [sandbox] memory in config.toml"},
-			"exit 5":                              {5, ""},
+			"sleep 3; exec tail /dev/zero": {137,
+				"out of memory: the kernel killed the command: the sandbox reached its limit of 32 MiB; raise [sandbox] memory " +
+					"in config.toml"},
+			"sleep 3; tail /dev/zero; sleep 1; :": {0,
+				"out of memory: the kernel killed a process of the sandbox: the sandbox reached its limit of 32 MiB; raise " +
+					"[sandbox] memory in config.toml"},
+			"exit 5": {5, ""},
 		} {
 			r := u.begin(u.boxArgs(script)...)
 			res := r.end()
@@ -32,12 +37,14 @@ func TestABoxThatRunsOutOfMemorySaysSo(t *testing.T) {
 			if res.code != c.code || c.want != "" != strings.Contains(res.err, "aileron: "+c.want+"\n") {
 				t.Errorf("%s: exit %d with %q, want %d and %q", script, res.code, res.err, c.code, c.want)
 			}
-			if said := r.errs.String(); !strings.Contains(said, "aileron: the sandbox may use 32 MiB of memory, without swap, and 1 CPUs") {
+			if said := r.errs.String(); !strings.Contains(said,
+				"aileron: the sandbox may use 32 MiB of memory, without swap, and 1 CPUs") {
 				t.Errorf("%s: the limits are not named at the start: %q", script, said)
 			}
 			rows := u.rows("--event", "session.ended")
 			fields, _ := rows[len(rows)-1]["fields"].(map[string]any)
-			if cause := fmt.Sprint(fields["cause"]); strings.Contains(cause, "out of memory") != (c.want != "") || !strings.Contains(cause, c.want) {
+			if cause := fmt.Sprint(fields["cause"]); strings.Contains(cause, "out of memory") != (c.want != "") ||
+				!strings.Contains(cause, c.want) {
 				t.Errorf("%s: session.ended has the cause %q, want %q in it", script, cause, c.want)
 			}
 		}

@@ -35,11 +35,13 @@ func TestAKilledRunLeavesNoProcess(t *testing.T) {
 		all          bool // the command's child ends too
 	}{
 		{"a command and its child", "sleep 600 & echo $! > child; echo $$ > command; wait", true, true},
-		{"they ignore what asks for their end", "trap '' TERM HUP; sleep 600 & echo $! > child; echo $$ > command; while :; do sleep 0.1; done", true, true},
+		{"they ignore what asks for their end",
+			"trap '' TERM HUP; sleep 600 & echo $! > child; echo $$ > command; while :; do sleep 0.1; done", true, true},
 		{"the child is stopped", "sleep 600 & kill -STOP $!; echo $! > child; echo $$ > command; wait", true, true},
 		{"the command ends first", "sh -c 'echo $$ > child; exec sleep 600' & echo $$ > command; exec sleep 600", true, true},
 		{"the warden is killed too", "sleep 600 & echo $! > child; echo $$ > command; exec sleep 600", false, false},
-		{"the child is detached on purpose", "setsid sh -c 'echo $$ > child; exec sleep 600' & echo $$ > command; wait", true, false},
+		{"the child is detached on purpose", "setsid sh -c 'echo $$ > child; exec sleep 600' & echo $$ > command; wait", true,
+			false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -102,11 +104,13 @@ func newRunner(t *testing.T) *user {
 // A full-screen program that a killed aileron run leaves ends, and its terminal
 // is restored, where no shell does that: the session's leader is a script.
 func TestAKilledRunRestoresItsTerminal(t *testing.T) {
-	for name, trap := range map[string]string{"a program that ends when it is asked to": "", "one that does not": "trap '' TERM HUP; "} {
+	for name, trap := range map[string]string{"a program that ends when it is asked to": "",
+		"one that does not": "trap '' TERM HUP; "} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			u, d := newRunner(t), newDisplay(t)
-			inner := trap + `printf '\033[?1049h\033[?1000h\033[?25l'; stty raw -echo; echo $$ > ` + u.project + `/command; printf drawn; while :; do sleep 0.1; done`
+			inner := trap + `printf '\033[?1049h\033[?1000h\033[?25l'; stty raw -echo; echo $$ > ` + u.project +
+				`/command; printf drawn; while :; do sleep 0.1; done`
 			cmd := exec.Command("sh", "-c", `"$@"; sleep 600`, "sh", binary, "run", "--", "sh", "-c", inner)
 			cmd.Env = append(u.command().Env, "TERM=xterm")
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = d.tty, d.tty, d.tty

@@ -23,12 +23,14 @@ func TestAKilledAileronsBoxEnds(t *testing.T) {
 		}
 		r.end()
 		harness.WaitFor(t, "the box ends", func() bool { return !r.box.lives() && !r.gateway.lives() })
-		harness.WaitFor(t, "its containers go", func() bool { return !strings.Contains(u.left(), "container") && !strings.Contains(u.left(), "process") })
+		harness.WaitFor(t, "its containers go",
+			func() bool { return !strings.Contains(u.left(), "container") && !strings.Contains(u.left(), "process") })
 		if list := u.must("session", "list").out; !strings.Contains(list, "unclean") {
 			t.Errorf("session list says %q, want an unclean end", list)
 		}
 		u.must(u.boxArgs("true")...)
-		harness.WaitFor(t, "the directory goes with the next session", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
+		harness.WaitFor(t, "the directory goes with the next session",
+			func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
 		r.nothing()
 		u.must("audit", "verify")
 	})
@@ -42,8 +44,10 @@ func TestAKilledAileronsRemovalIsFinished(t *testing.T) {
 		harness.WaitFor(t, "the removal begins", func() bool { return !r.box.lives() })
 		r.signal(syscall.SIGKILL)
 		r.end()
-		harness.WaitFor(t, "its containers go", func() bool { return !strings.Contains(u.left(), "container") && !strings.Contains(u.left(), "process") })
-		harness.WaitFor(t, "the directory goes with the next session", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
+		harness.WaitFor(t, "its containers go",
+			func() bool { return !strings.Contains(u.left(), "container") && !strings.Contains(u.left(), "process") })
+		harness.WaitFor(t, "the directory goes with the next session",
+			func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
 		r.nothing()
 	})
 }
@@ -58,7 +62,8 @@ func TestTheNextSessionCleansUpAfterAKilledWarden(t *testing.T) {
 		r.end()
 		u.say("go")
 		harness.WaitFor(t, "the box finds its line cut", func() bool { return u.made("cut") })
-		if code, err := os.ReadFile(filepath.Join(u.project, "cut")); err != nil || string(code) == "0\n" || len(u.origin.Seen()) != 0 {
+		if code, err := os.ReadFile(filepath.Join(u.project, "cut")); err != nil || string(code) == "0\n" ||
+			len(u.origin.Seen()) != 0 {
 			t.Errorf("curl ended with %q, %v, and the stand-in saw %d requests", code, err, len(u.origin.Seen()))
 		}
 		harness.WaitFor(t, "the next sessions clean up", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })

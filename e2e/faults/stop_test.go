@@ -49,7 +49,8 @@ func TestASessionIsStoppedInEveryPhaseOfItsStart(t *testing.T) {
 			}
 			r.closed(float64(res.code), stopped)
 			r.nothing()
-			if show := u.must("session", "show", r.session).out; !strings.Contains(show, "cause    "+stopped+"\n") || !strings.Contains(show, fmt.Sprintf("exit     %d\n", res.code)) {
+			if show := u.must("session", "show", r.session).out; !strings.Contains(show, "cause    "+stopped+"\n") ||
+				!strings.Contains(show, fmt.Sprintf("exit     %d\n", res.code)) {
 				u.t.Errorf("after %v: session show prints\n%s", wait, show)
 			}
 		}

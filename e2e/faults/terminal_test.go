@@ -101,9 +101,12 @@ func TestATerminalIsRestoredWhenAFullScreenProgramIsCutOff(t *testing.T) {
 		last         string // after what is undone
 		code         int
 	}{
-		{"the gateway is killed", "sleep 600", func(r *running) { kill(r.u.t, r.gateway, syscall.SIGKILL) }, "aileron: run the box: its gateway ended (killed), so the box was ended too\r\n", 1},
-		{"aileron is asked to end", "trap 'exit 42' TERM; while :; do sleep 0.1; done", func(r *running) { r.signal(syscall.SIGTERM) }, "", 42},
-		{"the session is stopped", "trap 'exit 42' TERM; while :; do sleep 0.1; done", func(r *running) { r.u.must("session", "stop", r.session) }, "aileron: " + stopped + "\r\n", 42},
+		{"the gateway is killed", "sleep 600", func(r *running) { kill(r.u.t, r.gateway, syscall.SIGKILL) },
+			"aileron: run the box: its gateway ended (killed), so the box was ended too\r\n", 1},
+		{"aileron is asked to end", "trap 'exit 42' TERM; while :; do sleep 0.1; done",
+			func(r *running) { r.signal(syscall.SIGTERM) }, "", 42},
+		{"the session is stopped", "trap 'exit 42' TERM; while :; do sleep 0.1; done",
+			func(r *running) { r.u.must("session", "stop", r.session) }, "aileron: " + stopped + "\r\n", 42},
 		{"aileron is killed", "sleep 600", func(r *running) { r.signal(syscall.SIGKILL) }, "", -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,7 +16,8 @@ func module(t *testing.T, packages map[string]string) {
 	dir := t.TempDir()
 	files := map[string]string{"go.mod": "module example.test/m\n\ngo 1.26\n"}
 	for name, body := range packages {
-		files[name+"/x_test.go"] = "package " + name + "\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = fmt.Sprint(os.Args)\n\n" + body
+		files[name+"/x_test.go"] = "package " + name +
+			"\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = fmt.Sprint(os.Args)\n\n" + body
 	}
 	for name, text := range files {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
@@ -55,18 +56,24 @@ func TestF(t *testing.T) { t.Log("calm") }`,
 	got := out.String()
 	for _, want := range []string{
 		"ok  \texample.test/m/quiet\t", "ok  \texample.test/m/bare\t", "ok  \texample.test/m/skips\t",
-		"    x_test.go:13: what led to it\n    x_test.go:13: the cause:\n        two lines\n", "--- FAIL: TestD/ill (0.00s)\n", "--- FAIL: TestD (0.00s)\n",
-		"WARNING: from a process\n", "FAIL\texample.test/m/red\t", "panic: it broke", "    x_test.go:11: before\n", "FAIL\texample.test/m/dies\t",
-		"left something behind\n", "FAIL\texample.test/m/exits\t", "undefined: undefined\n", "FAIL\texample.test/m/wrong [build failed]\n", "--- FAIL: TestJ (0.00s)\n",
-		"skipped: 7\n\texample.test/m/bare TestB: no reason\n\texample.test/m/short: 4 tests: too long\n\texample.test/m/skips TestC/case: there is no frobnicator\n\twhole: no namespaces\n",
-		"failed: 6\n\texample.test/m/dies TestG\n\texample.test/m/exits\n\texample.test/m/red TestD\n\texample.test/m/red TestD/ill\n" +
+		"    x_test.go:13: what led to it\n    x_test.go:13: the cause:\n        two lines\n",
+		"--- FAIL: TestD/ill (0.00s)\n", "--- FAIL: TestD (0.00s)\n",
+		"WARNING: from a process\n", "FAIL\texample.test/m/red\t", "panic: it broke", "    x_test.go:11: before\n",
+		"FAIL\texample.test/m/dies\t",
+		"left something behind\n", "FAIL\texample.test/m/exits\t", "undefined: undefined\n",
+		"FAIL\texample.test/m/wrong [build failed]\n", "--- FAIL: TestJ (0.00s)\n",
+		"skipped: 7\n\texample.test/m/bare TestB: no reason\n\texample.test/m/short: 4 tests: too " +
+			"long\n\texample.test/m/skips TestC/case: there is no frobnicator\n\twhole: no namespaces\n",
+		"failed: 6\n\texample.test/m/dies TestG\n\texample.test/m/exits\n\texample.test/m/red TestD\n\texample.test/m/red " +
+			"TestD/ill\n" +
 			"\texample.test/m/silent TestJ\n\texample.test/m/wrong\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("it does not print %q", want)
 		}
 	}
-	for _, noise := range []string{"not needed", "of no interest", "calm", "=== RUN", "=== NAME", "TestF", "--- PASS: TestD/well"} {
+	for _, noise := range []string{"not needed", "of no interest", "calm", "=== RUN", "=== NAME", "TestF",
+		"--- PASS: TestD/well"} {
 		if strings.Contains(got, noise) {
 			t.Errorf("it prints %q", noise)
 		}
@@ -80,7 +87,8 @@ func TestAllGreenIsOneLineAPackage(t *testing.T) {
 	module(t, map[string]string{"one": `func TestA(t *testing.T) {}`, "two": `func TestB(t *testing.T) {}`})
 	var out strings.Builder
 	code, err := run(t.Context(), []string{"-count=1", "./..."}, &out)
-	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); err != nil || code != 0 || len(lines) != 2 || !strings.HasPrefix(lines[0], "ok  \t") {
+	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); err != nil || code != 0 || len(lines) != 2 ||
+		!strings.HasPrefix(lines[0], "ok  \t") {
 		t.Errorf("run = %d, %v with %q; want 0 and two lines", code, err, out.String())
 	}
 }
@@ -116,7 +124,8 @@ func TestWhatHasNotEndedCountsAsFailed(t *testing.T) {
 	var in, out strings.Builder
 	enc := json.NewEncoder(&in)
 	for _, e := range []event{
-		{Action: "run", Package: "m/p", Test: "TestA"}, {Action: "output", Package: "m/p", Test: "TestA", Output: "    a_test.go:1: so far\n"},
+		{Action: "run", Package: "m/p", Test: "TestA"},
+		{Action: "output", Package: "m/p", Test: "TestA", Output: "    a_test.go:1: so far\n"},
 	} {
 		if err := enc.Encode(e); err != nil {
 			t.Fatal(err)

@@ -226,7 +226,8 @@ func EngineEnv(t testing.TB) []string {
 
 // PodmanConf is the containers.conf of EngineEnv.
 func PodmanConf() string {
-	text := "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n"
+	text := "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n[engine]\ncgroup_manager = " +
+		"\"cgroupfs\"\nevents_logger = \"file\"\n"
 	if _, err := exec.LookPath("runc"); err == nil {
 		text += "runtime = \"runc\"\n"
 	}

@@ -65,7 +65,8 @@ func record(sources, program string) string { return sources + " " + program + "
 func takeProgram(program, path string) error {
 	want, err := os.ReadFile(recordOf(program))
 	if err != nil {
-		return fmt.Errorf("take aileron from %s: %w\nhint: unset %s, and each suite builds its own", ProgramsEnv, err, ProgramsEnv)
+		return fmt.Errorf("take aileron from %s: %w\nhint: unset %s, and each suite builds its own", ProgramsEnv, err,
+			ProgramsEnv)
 	}
 	// A copy: a suite may do to its program what it likes.
 	if err := copyProgram(program, path); err != nil {
@@ -145,7 +146,8 @@ func sourcesDigest(dir string) (string, error) {
 // sourceDir reports whether a directory may hold what aileron is built from.
 func sourceDir(name string) bool {
 	base := filepath.Base(name)
-	return base != "testdata" && !strings.HasPrefix(base, ".") && !slices.Contains([]string{"e2e", "docs", "scripts", "bin"}, name)
+	return base != "testdata" && !strings.HasPrefix(base, ".") &&
+		!slices.Contains([]string{"e2e", "docs", "scripts", "bin"}, name)
 }
 
 func fileDigest(path string) (string, error) {

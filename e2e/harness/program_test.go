@@ -100,7 +100,8 @@ func TestAProgramOfOtherSourcesIsRefused(t *testing.T) {
 			}
 			t.Setenv(ProgramsEnv, all)
 			change(t, all)
-			if got, err := says(t); err == nil || !strings.Contains(err.Error(), "was not built from the sources that are here now") {
+			if got, err := says(t); err == nil ||
+				!strings.Contains(err.Error(), "was not built from the sources that are here now") {
 				t.Errorf("Build = %v, and the program prints %q; want that it is refused as of other sources", err, got)
 			}
 		})

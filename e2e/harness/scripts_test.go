@@ -78,7 +78,8 @@ func TestLeftoversSeesWhatTestsAndBuildsLeave(t *testing.T) {
 	others := started(t, []string{"AILERON_TEST_TMP=" + dir + "-other"}, sleep)
 	want := []string{
 		"podman container 1111 aileron-box", "docker container 1111 aileron-box", "podman container 2222 of-our-image",
-		"podman volume " + strings.Repeat("0", 63) + "4", "podman image 5555 <none>:<none>", "docker image 6666 localhost/aileron/test-volume:1",
+		"podman volume " + strings.Repeat("0", 63) + "4", "podman image 5555 <none>:<none>",
+		"docker image 6666 localhost/aileron/test-volume:1",
 		"file " + filepath.Join(dir, "suite-123"), "directory " + outside,
 		started(t, []string{"AILERON_TEST_TMP=" + dir}, sleep), started(t, nil, own),
 	}
@@ -89,7 +90,8 @@ func TestLeftoversSeesWhatTestsAndBuildsLeave(t *testing.T) {
 		}
 	}
 	for _, line := range got {
-		if strings.Contains(line, "7777") || strings.Contains(line, "go-build") || strings.HasSuffix(line, " volume data") || line == others {
+		if strings.Contains(line, "7777") || strings.Contains(line, "go-build") || strings.HasSuffix(line, " volume data") ||
+			line == others {
 			t.Errorf("it sees %q, which nothing of ours left", line)
 		}
 	}
@@ -98,7 +100,8 @@ func TestLeftoversSeesWhatTestsAndBuildsLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = leftovers(t, "--in", dir, "--but", before)
-	if !slices.Contains(got, want[0]) || slices.ContainsFunc(want[1:], func(line string) bool { return slices.Contains(got, line) }) {
+	if !slices.Contains(got, want[0]) ||
+		slices.ContainsFunc(want[1:], func(line string) bool { return slices.Contains(got, line) }) {
 		t.Errorf("but for what was there before it sees:\n%s", strings.Join(got, "\n"))
 	}
 }
@@ -140,7 +143,8 @@ func TestEachStepBeforeTheTestsFailsTheRun(t *testing.T) {
 	for _, fails := range []string{"go list ./...", "prepare programs", "just build", "just lint", "list -race"} {
 		ran := t.TempDir()
 		cmd := exec.CommandContext(t.Context(), scripts+"test")
-		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+t.TempDir(), "AILERON_TEST_INSIDE=1", "JUST=just",
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+t.TempDir(),
+			"AILERON_TEST_INSIDE=1", "JUST=just",
 			"FAILS="+fails, "RAN="+ran)
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
@@ -150,7 +154,8 @@ func TestEachStepBeforeTheTestsFailsTheRun(t *testing.T) {
 		if strings.HasPrefix(fails, "go list") {
 			continue // what it prints is its own
 		}
-		if !strings.Contains(string(out), "it is broken\n") || !strings.Contains(string(out), " failed; the lines above say why\n") {
+		if !strings.Contains(string(out), "it is broken\n") ||
+			!strings.Contains(string(out), " failed; the lines above say why\n") {
 			t.Errorf("where %q fails it does not say so:\n%s", fails, out)
 		}
 		if _, err := os.Stat(filepath.Join(ran, "gotest")); err == nil {

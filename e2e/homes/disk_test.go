@@ -101,7 +101,8 @@ func TestAFullHomeLosesNothing(t *testing.T) {
 	for _, args := range append(u.changesOf(), []string{"run", "--", "true"}) {
 		u.refused(args, "disk")
 	}
-	for _, args := range [][]string{{"connector", "list"}, {"connector", "verify"}, {"binding", "list"}, {"vault", "status"}} {
+	for _, args := range [][]string{{"connector", "list"}, {"connector", "verify"}, {"binding", "list"},
+		{"vault", "status"}} {
 		u.must(args...)
 	}
 	if err := os.Remove(fill); err != nil {
@@ -125,7 +126,8 @@ func TestAReadOnlyHomeIsReadAndNotChanged(t *testing.T) {
 		u.refused(args)
 	}
 	for _, args := range [][]string{
-		{"connector", "list"}, {"connector", "verify"}, {"binding", "list"}, {"binding", "inspect", echoWork}, {"vault", "status"},
+		{"connector", "list"}, {"connector", "verify"}, {"binding", "list"}, {"binding", "inspect", echoWork},
+		{"vault", "status"},
 		{"spec", "match", "GET", "https://api.echo.example/echo"}, {"session", "list"}, {"audit", "verify"},
 	} {
 		if r := u.must(args...); r.err != "" && args[0] != "session" {

@@ -59,7 +59,8 @@ func (u *user) serve(prelude string) *session {
 	s := &session{user: u, origin: standin.Start(u.t, standin.Script{Token: secret}), errs: &said{}}
 	s.cmd = u.command("")
 	s.cmd.Path = "/bin/sh"
-	s.cmd.Args = []string{"sh", "-c", prelude + ` exec "$@"`, "sh", program(), "proxy", "--json", "--upstream-ca", s.origin.Roots,
+	s.cmd.Args = []string{"sh", "-c", prelude + ` exec "$@"`, "sh", program(), "proxy", "--json", "--upstream-ca",
+		s.origin.Roots,
 		"--resolve", standin.Echo + ":443:" + s.origin.Addr}
 	s.cmd.Stderr = s.errs
 	out, err := s.cmd.StdoutPipe()
@@ -194,9 +195,12 @@ func TestWhatCannotBeReadIsNotCalledChanged(t *testing.T) {
 		reason string
 		rows   string
 	}{
-		"manifest": {func(u *user) string { return u.connectorFile("manifest.toml") }, "connector_unreadable", "connector_unreadable " + echoFQN},
-		"spec":     {func(u *user) string { return u.connectorFile("aileron.connector.v1.json") }, "connector_unreadable", "connector_unreadable " + echoFQN},
-		"binding":  {func(u *user) string { return filepath.Join(u.home, "vault/bindings", echoWork+".json") }, "vault_unreadable", ""},
+		"manifest": {func(u *user) string { return u.connectorFile("manifest.toml") }, "connector_unreadable",
+			"connector_unreadable " + echoFQN},
+		"spec": {func(u *user) string { return u.connectorFile("aileron.connector.v1.json") }, "connector_unreadable",
+			"connector_unreadable " + echoFQN},
+		"binding": {func(u *user) string { return filepath.Join(u.home, "vault/bindings", echoWork+".json") },
+			"vault_unreadable", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t)
@@ -259,7 +263,8 @@ func TestACommandNamesWhatCouldNotBeRead(t *testing.T) {
 		{"connector", "verify", "--json"}, {"connector", "show", echoFQN, "--json"}, {"run", "--json", "--", "true"},
 	} {
 		r := u.run(args...)
-		if r.code != 1 || !strings.Contains(r.err, `"reason":"connector_unreadable"`) || !strings.Contains(r.err, "manifest.toml: input/output error") ||
+		if r.code != 1 || !strings.Contains(r.err, `"reason":"connector_unreadable"`) ||
+			!strings.Contains(r.err, "manifest.toml: input/output error") ||
 			!strings.Contains(r.err, "check the disk") || strings.Contains(r.err, "install the connector again") {
 			t.Errorf("%q: exit %d: %s", args, r.code, r.err)
 		}
@@ -275,7 +280,8 @@ func TestACommandNamesWhatCouldNotBeRead(t *testing.T) {
 	} {
 		restore := eio(t, filepath.Join(u.home, file))
 		r := u.run(args...)
-		if r.code != 1 || !strings.Contains(r.err, `"reason":"vault_unreadable"`) || !strings.Contains(r.err, "check the disk") {
+		if r.code != 1 || !strings.Contains(r.err, `"reason":"vault_unreadable"`) ||
+			!strings.Contains(r.err, "check the disk") {
 			t.Errorf("%s: exit %d: %s", file, r.code, r.err)
 		}
 		restore()
@@ -293,7 +299,8 @@ func TestACommandWithoutDescriptorsAccusesNoConnector(t *testing.T) {
 	for limit := 8; limit <= 24; limit++ { // with fewer, no Go program starts
 		cmd := u.command("", "connector", "verify")
 		cmd.Path = "/bin/sh"
-		cmd.Args = []string{"sh", "-c", "ulimit -n " + strconv.Itoa(limit) + `; exec "$@"`, "sh", program(), "connector", "verify"}
+		cmd.Args = []string{"sh", "-c", "ulimit -n " + strconv.Itoa(limit) + `; exec "$@"`, "sh", program(), "connector",
+			"verify"}
 		out, errs, code := harness.Finish(t, cmd, patience)
 		if strings.Contains(out+errs, "changed: ") || strings.Contains(out, "broken") || code == 0 != (errs == "") {
 			t.Errorf("with %d descriptors: exit %d, %s%s", limit, code, out, errs)

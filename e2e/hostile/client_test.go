@@ -41,7 +41,8 @@ func newClient(t *testing.T, s *session) *client {
 	must(t, err)
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(raw)
-	c := &client{t: t, s: s, base: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(16)}}
+	c := &client{t: t, s: s, base: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12,
+		ClientSessionCache: tls.NewLRUClientSessionCache(16)}}
 	t.Cleanup(c.close)
 	return c
 }
@@ -166,7 +167,8 @@ func (f *frames) ask(method, host, path string, end bool, extra ...string) error
 	block := f.block.Bytes()
 	first := block[:min(len(block), 16<<10)]
 	block = block[len(first):]
-	err := f.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.next, BlockFragment: first, EndStream: end, EndHeaders: len(block) == 0})
+	err := f.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.next, BlockFragment: first, EndStream: end,
+		EndHeaders: len(block) == 0})
 	for len(block) > 0 && err == nil {
 		part := block[:min(len(block), 16<<10)]
 		block = block[len(part):]
@@ -191,7 +193,8 @@ func newHonest(t *testing.T, s *session) *honest {
 	u, err := url.Parse(s.Proxy)
 	must(t, err)
 	via := func(h2, keep bool) *http.Client {
-		tr := &http.Transport{Proxy: http.ProxyURL(u), TLSClientConfig: c.base.Clone(), ForceAttemptHTTP2: h2, DisableKeepAlives: !keep}
+		tr := &http.Transport{Proxy: http.ProxyURL(u), TLSClientConfig: c.base.Clone(), ForceAttemptHTTP2: h2,
+			DisableKeepAlives: !keep}
 		t.Cleanup(tr.CloseIdleConnections)
 		return &http.Client{Transport: tr, Timeout: harness.Patience}
 	}
@@ -210,10 +213,12 @@ func (h *honest) round() {
 	}
 	const n = 300_000
 	for name, c := range map[string]*http.Client{"HTTP/1.1": h.keeps, "HTTP/2": h.second} {
-		if body, err := h.do(c, http.MethodGet, fmt.Sprintf("https://%s/v1/get?n=%d", hostH2, n), ""); err != nil || len(body) != n {
+		if body, err := h.do(c, http.MethodGet, fmt.Sprintf("https://%s/v1/get?n=%d", hostH2, n), ""); err != nil ||
+			len(body) != n {
 			h.t.Errorf("%s: a body of %d bytes came with %d, %v", name, n, len(body), err)
 		}
-		if body, err := h.do(c, http.MethodPost, "https://"+hostH2+"/v1/put", strings.Repeat("honest ", n/7)); err != nil || body != fmt.Sprint(n/7*7) {
+		if body, err := h.do(c, http.MethodPost, "https://"+hostH2+"/v1/put", strings.Repeat("honest ", n/7)); err != nil ||
+			body != fmt.Sprint(n/7*7) {
 			h.t.Errorf("%s: the upload got %q, %v", name, short(body), err)
 		}
 	}

@@ -29,7 +29,8 @@ func TestASwarmTakesNoMoreThanItsDescriptors(t *testing.T) {
 				_, _ = swarm.door()                                // and silent
 			}
 			for range 10 {
-				if status, reason := swarm.refused(t); status != http.StatusServiceUnavailable || reason != "descriptors_exhausted" {
+				if status, reason := swarm.refused(t); status != http.StatusServiceUnavailable ||
+					reason != "descriptors_exhausted" {
 					t.Errorf("a client of a full session gets %d %q", status, reason)
 				}
 			}

@@ -84,12 +84,14 @@ func setUp(dir string) error {
 			return err
 		}
 	}
-	if err := harness.Bind(program, home, passphrase, harness.Connector{Dir: connector, FQN: fqn, Secret: secret}); err != nil {
+	if err := harness.Bind(program, home, passphrase,
+		harness.Connector{Dir: connector, FQN: fqn, Secret: secret}); err != nil {
 		return err
 	}
 	// An upload that its origin does not read is under way until it times out,
 	// and the end of a session would wait for it.
-	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte("[limits]\ndrain_timeout = \"1s\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte("[limits]\ndrain_timeout = \"1s\"\n"),
+		0o600); err != nil {
 		return err
 	}
 	var err error

@@ -52,7 +52,8 @@ func loads() []load {
 				if err != nil {
 					return err
 				}
-				err = f.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: hpackLiteral("x-long", long[:15<<10]), EndHeaders: false})
+				err = f.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: hpackLiteral("x-long", long[:15<<10]),
+					EndHeaders: false})
 				for i := 0; i < 3 && err == nil; i++ {
 					err = f.fr.WriteContinuation(1, false, hpackLiteral("x-long", long[:15<<10]))
 				}
@@ -71,7 +72,8 @@ func loads() []load {
 				}
 				_ = conn.SetWriteDeadline(time.Now().Add(2 * time.Second)) // which a session that reads no more lets pass
 				for range 8 {
-					if _, err = fmt.Fprintf(conn, "GET /refused HTTP/1.1\r\nHost: %s\r\nX-Long: %s\r\n\r\n", hostH1, long); err != nil {
+					if _, err = fmt.Fprintf(conn, "GET /refused HTTP/1.1\r\nHost: %s\r\nX-Long: %s\r\n\r\n", hostH1,
+						long); err != nil {
 						return err
 					}
 				}
@@ -175,7 +177,8 @@ func loads() []load {
 	}
 }
 
-const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " +
+	"dGhlIHNhbXBsZSBub25jZQ==\r\n"
 
 type neverEnding struct{}
 

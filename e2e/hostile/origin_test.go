@@ -35,7 +35,8 @@ func startServer(dir string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{roots: filepath.Join(dir, "roots.pem"), resolve: map[string]string{}, payload: payload(false), hard: payload(true)}
+	s := &server{roots: filepath.Join(dir, "roots.pem"), resolve: map[string]string{}, payload: payload(false),
+		hard: payload(true)}
 	root := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Root().Raw})
 	if err := os.WriteFile(s.roots, root, 0o600); err != nil {
 		return nil, err
@@ -61,9 +62,11 @@ func startServer(dir string) (*server, error) {
 		var protocols http.Protocols
 		protocols.SetHTTP1(true)
 		protocols.SetHTTP2(h2)
-		srv := &http.Server{Handler: mux, Protocols: &protocols, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
-			HTTP2:     &http.HTTP2Config{MaxConcurrentStreams: 2000},
-			TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }}}
+		srv := &http.Server{Handler: mux, Protocols: &protocols, ReadHeaderTimeout: time.Minute,
+			ErrorLog: log.New(io.Discard, "", 0),
+			HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 2000},
+			TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12,
+				GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }}}
 		s.servers = append(s.servers, srv)
 		s.resolve[host+":443"] = at.String()
 		go func() { _ = srv.ServeTLS(l, "", "") }()
@@ -153,7 +156,8 @@ func (s *server) socket(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	}
 	defer conn.Close()
 	sum := sha1.Sum([]byte(r.Header.Get("Sec-Websocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-	_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n\r\n",
+	_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+
+		"websocket\r\nSec-WebSocket-Accept: %s\r\n\r\n",
 		base64.StdEncoding.EncodeToString(sum[:]))
 	if r.URL.Query().Has("quiet") {
 		<-ctx.Done()

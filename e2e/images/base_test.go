@@ -74,7 +74,8 @@ func searchFiles(t *testing.T, engine, image string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	wanted := map[string]bool{"etc/ssl/certs/ca-certificates.crt": false, "usr/bin/curl": false, "usr/bin/wget": false, "usr/sbin/update-ca-certificates": false}
+	wanted := map[string]bool{"etc/ssl/certs/ca-certificates.crt": false, "usr/bin/curl": false, "usr/bin/wget": false,
+		"usr/sbin/update-ca-certificates": false}
 	tr := tar.NewReader(pipe)
 	for {
 		h, err := tr.Next()

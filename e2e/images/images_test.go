@@ -69,7 +69,8 @@ func engines(t *testing.T, test func(t *testing.T, engine string)) {
 func needEngine(t *testing.T, engine string) {
 	t.Helper()
 	if out, err := tool(engine, "version"); err != nil {
-		reason := fmt.Sprintf("%s does not answer (scripts/prepare --tests installs it, scripts/with-docker runs Docker's daemon): %s", engine, out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:])
+		reason := fmt.Sprintf("%s does not answer (scripts/prepare --tests installs it, scripts/with-docker runs Docker's "+
+			"daemon): %s", engine, out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:])
 		if os.Getenv("CI") != "" {
 			t.Fatal(reason)
 		}
@@ -96,7 +97,8 @@ func newPerson(t *testing.T, engine string) *person {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	p := &person{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"), origin: standin.Start(t, standin.Script{Token: secret})}
+	p := &person{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"),
+		origin: standin.Start(t, standin.Script{Token: secret})}
 	if err := os.Mkdir(p.project, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +174,8 @@ func (p *person) works(r result) {
 		if at < 0 {
 			p.t.Fatalf("%s was not tried:\n%s%s", way, r.out, r.err)
 		}
-		if line, _, _ := strings.Cut(r.out[at:], "\n"); !strings.Contains(line, ": 200 ") || !strings.Contains(line, "octo-stand-in") {
+		if line, _, _ := strings.Cut(r.out[at:], "\n"); !strings.Contains(line, ": 200 ") ||
+			!strings.Contains(line, "octo-stand-in") {
 			p.t.Errorf("%s", line)
 		}
 	}

@@ -48,7 +48,8 @@ func trustsItsOwn(t *testing.T, engine, image string) {
 	for _, c := range roots {
 		names = append(names, c.Subject.CommonName)
 	}
-	if len(names) != 2 || !slices.Contains(names, recipes.OwnRoot) || !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(strings.ToLower(n), "aileron") }) {
+	if len(names) != 2 || !slices.Contains(names, recipes.OwnRoot) ||
+		!slices.ContainsFunc(names, func(n string) bool { return strings.Contains(strings.ToLower(n), "aileron") }) {
 		t.Errorf("Java trusts %q, want its own root and the session's", names)
 	}
 }

@@ -24,14 +24,21 @@ func TestADistributionKeepsItsLinksAndItsAnchors(t *testing.T) {
 			image, anchors, bundle, links, want string
 			others                              []string // of other families
 		}{
-			{"alpine", "/usr/local/share/ca-certificates", "/etc/ssl/cert.pem", "/etc/ssl/cert.pem", "certs/ca-certificates.crt", []string{"/etc/pki", "/etc/ca-certificates/trust-source", "/etc/apt"}},
-			{"rhel", "/etc/pki/ca-trust/source/anchors", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs /etc/pki/tls/cert.pem /etc/pki/tls/certs/ca-bundle.crt",
-				"../pki/tls/certs certs/ca-bundle.crt /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", []string{"/usr/local/share/ca-certificates", "/etc/pki/trust", "/etc/apt"}},
+			{"alpine", "/usr/local/share/ca-certificates", "/etc/ssl/cert.pem", "/etc/ssl/cert.pem", "certs/ca-certificates.crt",
+				[]string{"/etc/pki", "/etc/ca-certificates/trust-source", "/etc/apt"}},
+			{"rhel", "/etc/pki/ca-trust/source/anchors", "/etc/pki/tls/certs/ca-bundle.crt",
+				"/etc/ssl/certs /etc/pki/tls/cert.pem /etc/pki/tls/certs/ca-bundle.crt",
+				"../pki/tls/certs certs/ca-bundle.crt /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+				[]string{"/usr/local/share/ca-certificates", "/etc/pki/trust", "/etc/apt"}},
 			{"suse", "/etc/pki/trust/anchors", "/etc/ssl/ca-bundle.pem", "/etc/ssl/certs /etc/ssl/ca-bundle.pem",
-				"/var/lib/ca-certificates/pem /var/lib/ca-certificates/ca-bundle.pem", []string{"/usr/local/share/ca-certificates", "/etc/pki/ca-trust", "/etc/ca-certificates"}},
-			{"arch", "/etc/ca-certificates/trust-source/anchors", "/etc/ssl/cert.pem", "/etc/ssl/certs/ca-certificates.crt /etc/ssl/cert.pem",
-				"../../ca-certificates/extracted/tls-ca-bundle.pem ../ca-certificates/extracted/tls-ca-bundle.pem", []string{"/usr/local/share/ca-certificates", "/etc/pki"}},
-			{"debian", "/usr/local/share/ca-certificates", "/etc/ssl/certs/ca-certificates.crt", "", "", []string{"/etc/pki", "/etc/ca-certificates/trust-source"}},
+				"/var/lib/ca-certificates/pem /var/lib/ca-certificates/ca-bundle.pem",
+				[]string{"/usr/local/share/ca-certificates", "/etc/pki/ca-trust", "/etc/ca-certificates"}},
+			{"arch", "/etc/ca-certificates/trust-source/anchors", "/etc/ssl/cert.pem",
+				"/etc/ssl/certs/ca-certificates.crt /etc/ssl/cert.pem",
+				"../../ca-certificates/extracted/tls-ca-bundle.pem ../ca-certificates/extracted/tls-ca-bundle.pem",
+				[]string{"/usr/local/share/ca-certificates", "/etc/pki"}},
+			{"debian", "/usr/local/share/ca-certificates", "/etc/ssl/certs/ca-certificates.crt", "", "",
+				[]string{"/etc/pki", "/etc/ca-certificates/trust-source"}},
 		} {
 			t.Run(c.image, func(t *testing.T) {
 				t.Parallel()
@@ -46,7 +53,8 @@ func TestADistributionKeepsItsLinksAndItsAnchors(t *testing.T) {
 					for n in `+strings.Join(c.others, " ")+`; do [ ! -e "$n" ] || echo "foreign $n"; done`))
 				p.works(r)
 				rest := strings.Fields(r.out[strings.LastIndex(r.out, `"}`)+2:])
-				if got, want := strings.Join(rest, " "), strings.TrimSpace(c.want+" anchored same bundle"); !strings.HasSuffix(got, want) || strings.HasSuffix(got, "/"+want) {
+				if got, want := strings.Join(rest, " "), strings.TrimSpace(c.want+" anchored same bundle"); !strings.HasSuffix(got,
+					want) || strings.HasSuffix(got, "/"+want) {
 					t.Errorf("the links and files are %q, want %q at the end", got, want)
 				}
 			})
@@ -58,7 +66,8 @@ func TestADistributionKeepsItsLinksAndItsAnchors(t *testing.T) {
 func TestARebuiltStoreKeepsTheCA(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
-		for image, rebuild := range map[string]string{"debian": "update-ca-certificates >/dev/null 2>&1", "rhel": "update-ca-trust"} {
+		for image, rebuild := range map[string]string{"debian": "update-ca-certificates >/dev/null 2>&1",
+			"rhel": "update-ca-trust"} {
 			t.Run(image, func(t *testing.T) {
 				t.Parallel()
 				p := newPerson(t, engine)
@@ -99,7 +108,8 @@ func TestOddImagesWork(t *testing.T) {
 		}{
 			{image: "named", open: true, ask: `id -un; touch "$HOME/made"; echo "$HOME"`, want: "app /home/app"},
 			{image: "named", ask: "id -u; touch made", want: "0"}, // the project is root's
-			{image: "number", open: true, ask: `id -u; id -g; touch made "$HOME/made"; echo "$HOME"`, want: "4321 4321 /home/agent"},
+			{image: "number", open: true, ask: `id -u; id -g; touch made "$HOME/made"; echo "$HOME"`,
+				want: "4321 4321 /home/agent"},
 			{image: "noroots"},
 			{image: "blank"},
 			{image: "linked", ask: "readlink /etc/ssl", want: "/opt/tls"},
@@ -107,16 +117,22 @@ func TestOddImagesWork(t *testing.T) {
 			{image: "entry"},
 			{image: "elsewhere", open: true, ask: `touch "$HOME/made"; echo "$HOME"`, want: "/data/home"},
 			{image: "volumes", ask: `touch "$HOME/made" && ls -d /etc/ssl/openssl.cnf`, want: "/etc/ssl/openssl.cnf"},
-			{image: "debian", flags: []string{"--read-only"}, ask: "touch /etc/x 2>/dev/null; [ -e /etc/x ] || echo fixed", want: "fixed"},
+			{image: "debian", flags: []string{"--read-only"}, ask: "touch /etc/x 2>/dev/null; [ -e /etc/x ] || echo fixed",
+				want: "fixed"},
 			{image: "scratch", flags: []string{"--read-only"}},
-			{image: "volumes", flags: []string{"--read-only"}, ask: `touch "$HOME/made" && ls -d /etc/ssl/openssl.cnf`, want: "/etc/ssl/openssl.cnf"},
+			{image: "volumes", flags: []string{"--read-only"}, ask: `touch "$HOME/made" && ls -d /etc/ssl/openssl.cnf`,
+				want: "/etc/ssl/openssl.cnf"},
 			{image: "linked", flags: []string{"--read-only"}},
 			{image: "dangling", flags: []string{"--read-only"}},
-			{image: "rhel", flags: []string{"--read-only"}, ask: "touch /etc/x 2>/dev/null; [ -e /etc/x ] || echo fixed", want: "fixed"},
-			{image: "policies", ask: "cat /etc/firefox/policies/policies.json", want: `{"policies":{"Certificates":{"Install":["/opt/own.pem","/etc/aileron/proxy/ca.pem"]},"DisableTelemetry":true}}`},
+			{image: "rhel", flags: []string{"--read-only"}, ask: "touch /etc/x 2>/dev/null; [ -e /etc/x ] || echo fixed",
+				want: "fixed"},
+			{image: "policies", ask: "cat /etc/firefox/policies/policies.json",
+				want: `{"policies":{"Certificates":{"Install":["/opt/own.pem","/etc/aileron/proxy/ca.pem"]},"DisableTelemetry":true}}`},
 			{image: "null", ask: "cat /etc/firefox/policies/policies.json", want: `["/etc/aileron/proxy/ca.pem"]}}}`},
-			{image: "broken", ask: "cat /etc/firefox/policies/policies.json", want: "{", warns: "Firefox in the sandbox will not trust the session"},
-			{image: "java", warns: "a Java trust store of the image is not read", ask: "wc -c </etc/aileron/proxy/trust.p12 >/dev/null && echo store", want: "store"},
+			{image: "broken", ask: "cat /etc/firefox/policies/policies.json", want: "{",
+				warns: "Firefox in the sandbox will not trust the session"},
+			{image: "java", warns: "a Java trust store of the image is not read",
+				ask: "wc -c </etc/aileron/proxy/trust.p12 >/dev/null && echo store", want: "store"},
 		} {
 			t.Run(strings.Join(append([]string{c.image}, c.flags...), " "), func(t *testing.T) {
 				t.Parallel()
@@ -159,7 +175,8 @@ func TestAnImageThatCannotBeTrustedWithIsRefusedBeforeItStarts(t *testing.T) {
 			{"cut", []string{"cut off", "rebuild the image"}},
 			{"huge", []string{"larger than 8 MiB", "rebuild the image"}},
 			{"escape", []string{"/home/agent/workspace/x", "something else", "rebuild the image"}},
-			{"parents", []string{"/home/agent/workspace/ca-certificates/aileron-session.crt", "something else", "rebuild the image"}},
+			{"parents", []string{"/home/agent/workspace/ca-certificates/aileron-session.crt", "something else",
+				"rebuild the image"}},
 			{"shm", []string{"/dev/shm/x", "something else", "rebuild the image"}},
 			{"foreign", []string{recipes.Foreign(), runtime.GOARCH, "pull or build it"}},
 			{"ghost", []string{"ghost", "/etc/passwd", "USER"}},
@@ -176,7 +193,8 @@ func TestAnImageThatCannotBeTrustedWithIsRefusedBeforeItStarts(t *testing.T) {
 				}
 				p.refused(p.box(ref(c.image), nil, command), append(c.says, ref(c.image))...)
 				// The same, looked for without a session.
-				r := p.run(nil, "sandbox", "check", "--sandbox="+engine, "--image", ref(c.image), "--dir", p.project, "--agent", command[0])
+				r := p.run(nil, "sandbox", "check", "--sandbox="+engine, "--image", ref(c.image), "--dir", p.project, "--agent",
+					command[0])
 				if r.code != 1 || !strings.Contains(r.out+r.err, c.says[0]) {
 					t.Errorf("sandbox check: exit %d, want 1 and %q\n%s%s", r.code, c.says[0], r.out, r.err)
 				}

@@ -11,11 +11,12 @@ import (
 // bindConnectors installs what the clients may do, and binds the credentials.
 func (p *person) bindConnectors() {
 	p.t.Helper()
-	p.install("api", "bearer", []string{"x-github-api-version", "time-zone"}, []string{"api.github.com:443"}, []map[string]any{
-		operation("repos.get", "GET", "/repos/{owner}/{repo}", "api.github.com", "bearer"),
-		operation("repos.tarball", "GET", "/repos/{owner}/{repo}/tarball", "api.github.com", "bearer"),
-		operation("repos.events", "GET", "/repos/{owner}/{repo}/events", "api.github.com", "bearer"),
-	}, "GH_TOKEN")
+	p.install("api", "bearer", []string{"x-github-api-version", "time-zone"}, []string{"api.github.com:443"},
+		[]map[string]any{
+			operation("repos.get", "GET", "/repos/{owner}/{repo}", "api.github.com", "bearer"),
+			operation("repos.tarball", "GET", "/repos/{owner}/{repo}/tarball", "api.github.com", "bearer"),
+			operation("repos.events", "GET", "/repos/{owner}/{repo}/events", "api.github.com", "bearer"),
+		}, "GH_TOKEN")
 	p.bind("api", token)
 	p.install("git", "basic", []string{"git-protocol"}, []string{"github.com:443"}, []map[string]any{
 		operation("info.refs", "GET", "/{owner}/{repo}/info/refs", "github.com", "basic"),
@@ -25,7 +26,8 @@ func (p *person) bindConnectors() {
 	p.bind("git", password, "--username", gitUser)
 	var open []string
 	for authority := range p.origin.authorities() {
-		if host, _, _ := strings.Cut(authority, ":"); host != "api.github.com" && host != "github.com" && !strings.HasSuffix(host, ".invalid") {
+		if host, _, _ := strings.Cut(authority, ":"); host != "api.github.com" && host != "github.com" &&
+			!strings.HasSuffix(host, ".invalid") {
 			open = append(open, authority)
 		}
 	}
@@ -33,12 +35,14 @@ func (p *person) bindConnectors() {
 }
 
 func operation(name, method, path, host, credential string) map[string]any {
-	return map[string]any{"query": "any", "name": name, "summary": name, "method": method, "path": path, "hosts": []string{host}, "credential": credential}
+	return map[string]any{"query": "any", "name": name, "summary": name, "method": method, "path": path,
+		"hosts": []string{host}, "credential": credential}
 }
 
 func fqn(name string) string { return "github://aileron-tests/matrix-" + name }
 
-func (p *person) install(name, kind string, fields, hosts []string, operations []map[string]any, placeholders ...string) {
+func (p *person) install(name, kind string, fields, hosts []string, operations []map[string]any,
+	placeholders ...string) {
 	p.t.Helper()
 	stand := []map[string]string{}
 	for _, env := range placeholders {
@@ -49,7 +53,8 @@ func (p *person) install(name, kind string, fields, hosts []string, operations [
 		"connector":      map[string]string{"fqn": fqn(name), "version": "0.1.0"},
 		"placeholders":   stand,
 		"headers":        fields,
-		"tools":          []map[string]any{{"name": "matrix-" + name, "description": "What the matrix's clients call", "operations": operations}},
+		"tools": []map[string]any{{"name": "matrix-" + name, "description": "What the matrix's clients call",
+			"operations": operations}},
 	})
 	if err != nil {
 		p.t.Fatal(err)
@@ -58,7 +63,8 @@ func (p *person) install(name, kind string, fields, hosts []string, operations [
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	manifest := fmt.Sprintf("[connector]\nname = %q\nversion = \"0.1.0\"\n\n[capabilities.network]\nhosts = %s\n\n", fqn(name), quoted)
+	manifest := fmt.Sprintf("[connector]\nname = %q\nversion = \"0.1.0\"\n\n[capabilities.network]\nhosts = %s\n\n",
+		fqn(name), quoted)
 	if kind != "" {
 		manifest += fmt.Sprintf("[capabilities.credential]\nkind = %q\nscope = \"What the matrix's clients call\"\n\n", kind)
 	}
@@ -78,7 +84,8 @@ func (p *person) install(name, kind string, fields, hosts []string, operations [
 // installOpen allows registries as they are: nothing of anybody's goes there.
 func (p *person) installOpen(authorities ...string) {
 	p.t.Helper()
-	p.install("registries", "", []string{}, authorities, []map[string]any{{"name": "fetch", "summary": "Fetch packages", "hosts": authorities}})
+	p.install("registries", "", []string{}, authorities,
+		[]map[string]any{{"name": "fetch", "summary": "Fetch packages", "hosts": authorities}})
 }
 
 func (p *person) bind(name, secret string, more ...string) {

@@ -27,8 +27,11 @@ func (o *origin) newGit(t *testing.T) *gitSite {
 	g := &gitSite{root: t.TempDir()}
 	// No configuration of this machine, and nothing that wants to be clever
 	// with what nothing compresses.
-	env := []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + filepath.Join(g.root, "config"), "GIT_PROJECT_ROOT=" + g.root, "GIT_HTTP_EXPORT_ALL=1"}
-	config := "[core]\n\tcompression = 0\n\tbigFileThreshold = 1m\n[pack]\n\tcompression = 0\n[http]\n\treceivepack = true\n[user]\n\tname = matrix\n\temail = matrix@example.com\n[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[init]\n\tdefaultBranch = main\n"
+	env := []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + filepath.Join(g.root, "config"),
+		"GIT_PROJECT_ROOT=" + g.root, "GIT_HTTP_EXPORT_ALL=1"}
+	config := "[core]\n\tcompression = 0\n\tbigFileThreshold = 1m\n[pack]\n\tcompression = 0\n[http]\n\treceivepack = " +
+		"true\n[user]\n\tname = matrix\n\temail = matrix@example.com\n[safe]\n\tdirectory = *\n[gc]\n\tauto = " +
+		"0\n[init]\n\tdefaultBranch = main\n"
 	if err := os.WriteFile(filepath.Join(g.root, "config"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,8 @@ import (
 var binary string // the built aileron: harness.Build
 
 func TestMain(m *testing.M) {
-	os.Exit(harness.Run(m, "matrix", map[string]string{"aileron": "../../cmd/aileron"}, func(dir string) { binary = filepath.Join(dir, "aileron") }))
+	os.Exit(harness.Run(m, "matrix", map[string]string{"aileron": "../../cmd/aileron"},
+		func(dir string) { binary = filepath.Join(dir, "aileron") }))
 }
 
 // Nobody's: they exist to be looked for.
@@ -89,7 +90,8 @@ func (p *person) drive(images map[string]string, flags, only []string) map[strin
 		results[name] = of
 		for i := range of {
 			running.Go(func() {
-				of[i] = p.box(image, flags, append([]string{"python3", "driver.py", name, fmt.Sprintf("%d/%d", i, len(of))}, only...)...)
+				of[i] = p.box(image, flags,
+					append([]string{"python3", "driver.py", name, fmt.Sprintf("%d/%d", i, len(of))}, only...)...)
 			})
 		}
 	}
@@ -147,7 +149,8 @@ func runMatrix(t *testing.T, engine string, names ...string) []cell {
 	}
 	for at := range p.origin.authorities() {
 		host, _, _ := strings.Cut(at, ":")
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(rows)), func(path string) bool { return strings.HasPrefix(path, host+"/") }) && only == nil && names[0] == "image" {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(rows)),
+			func(path string) bool { return strings.HasPrefix(path, host+"/") }) && only == nil && names[0] == "image" {
 			t.Errorf("the audit log has no row of %s", host)
 		}
 	}
@@ -235,7 +238,8 @@ func newPerson(t *testing.T) *person {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := &person{t: t, engine: "podman", home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p")}
 	for _, name := range []string{"driver.py", "clients"} {
-		if out, err := exec.Command("sh", "-c", `mkdir -p "$2" && cp -r "$1" "$2"`, "-", filepath.Join("testdata", name), p.project).CombinedOutput(); err != nil {
+		if out, err := exec.Command("sh", "-c", `mkdir -p "$2" && cp -r "$1" "$2"`, "-", filepath.Join("testdata", name),
+			p.project).CombinedOutput(); err != nil {
 			t.Fatalf("copy %s: %v\n%s", name, err, out)
 		}
 	}
@@ -279,7 +283,8 @@ func (p *person) proxied() map[string]int {
 		Status     int
 	}
 	found := map[string]int{}
-	for _, r := range harness.Rows[row](p.t, p.must("audit", "list", "--json", "--limit", "0", "--event", "connector.proxy.proxied").out) {
+	for _, r := range harness.Rows[row](p.t,
+		p.must("audit", "list", "--json", "--limit", "0", "--event", "connector.proxy.proxied").out) {
 		if r.Status == 200 {
 			found[r.Host+r.Path]++
 		}

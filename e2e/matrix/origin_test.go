@@ -64,7 +64,8 @@ type wanted struct {
 
 func startOrigin(t *testing.T, acks string, at registries) *origin {
 	t.Helper()
-	o := &origin{roots: filepath.Join(t.TempDir(), "roots.pem"), big: make([]byte, bigBytes), acks: acks, late: map[string]int{}}
+	o := &origin{roots: filepath.Join(t.TempDir(), "roots.pem"), big: make([]byte, bigBytes), acks: acks,
+		late: map[string]int{}}
 	_, _ = mathrand.NewChaCha8([32]byte{50}).Read(o.big)
 	o.sum = sha256hex(o.big)
 	o.git = o.newGit(t)
@@ -102,7 +103,8 @@ func serve(t *testing.T, h http.Handler, config *tls.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: h, TLSConfig: config, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	server := &http.Server{Handler: h, TLSConfig: config, ReadHeaderTimeout: time.Minute,
+		ErrorLog: log.New(io.Discard, "", 0)}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -239,7 +241,8 @@ func newRoot(t *testing.T, file string) *tls.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Root of the matrix's stand-ins"}, NotBefore: time.Now().Add(-time.Hour),
+	root := &x509.Certificate{SerialNumber: big.NewInt(1),
+		Subject: pkix.Name{CommonName: "Root of the matrix's stand-ins"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true}
 	der, err := x509.CreateCertificate(rand.Reader, root, root, key.Public(), key)
 	if err != nil {
@@ -248,17 +251,19 @@ func newRoot(t *testing.T, file string) *tls.Config {
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-		if err != nil {
-			return nil, err
-		}
-		leaf := &x509.Certificate{SerialNumber: serial, NotBefore: root.NotBefore, NotAfter: root.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, DNSNames: []string{hello.ServerName}}
-		der, err := x509.CreateCertificate(rand.Reader, leaf, root, key.Public(), key)
-		if err != nil {
-			return nil, err
-		}
-		return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
-	}}
+	return &tls.Config{MinVersion: tls.VersionTLS12,
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+			if err != nil {
+				return nil, err
+			}
+			leaf := &x509.Certificate{SerialNumber: serial, NotBefore: root.NotBefore, NotAfter: root.NotAfter,
+				KeyUsage:    x509.KeyUsageDigitalSignature,
+				ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, DNSNames: []string{hello.ServerName}}
+			der, err := x509.CreateCertificate(rand.Reader, leaf, root, key.Public(), key)
+			if err != nil {
+				return nil, err
+			}
+			return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+		}}
 }

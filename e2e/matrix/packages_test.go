@@ -33,7 +33,8 @@ func (o *origin) blob(size string) []byte {
 
 // packaged are the clients that bring a package, or an object, of their own
 // service.
-var packaged = map[string]struct{}{"git": {}, "npm": {}, "npm11-node24": {}, "bun-add": {}, "pip": {}, "go-mod": {}, "cargo": {}, "apt": {}, "boto3": {}, "aws": {}}
+var packaged = map[string]struct{}{"git": {}, "npm": {}, "npm11-node24": {}, "bun-add": {}, "pip": {}, "go-mod": {},
+	"cargo": {}, "apt": {}, "boto3": {}, "aws": {}}
 
 var sizes = []string{"small", "big"}
 
@@ -46,7 +47,8 @@ func tgz(t *testing.T, files ...file) []byte {
 	}
 	tw := tar.NewWriter(zw)
 	for _, f := range files {
-		if err := tw.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.data)), Format: tar.FormatUSTAR}); err != nil {
+		if err := tw.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.data)),
+			Format: tar.FormatUSTAR}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := tw.Write(f.data); err != nil {
@@ -118,7 +120,8 @@ func (o *origin) npm(t *testing.T, host string) files {
 	served := files{}
 	for _, size := range sizes {
 		name := "matrix-" + size
-		archive := tgz(t, file{"package/package.json", fmt.Appendf(nil, `{"name":%q,"version":"1.0.0"}`, name)}, file{"package/blob.bin", o.blob(size)})
+		archive := tgz(t, file{"package/package.json", fmt.Appendf(nil, `{"name":%q,"version":"1.0.0"}`, name)},
+			file{"package/blob.bin", o.blob(size)})
 		path := "/" + name + "/-/" + name + "-1.0.0.tgz"
 		one, strong := sha1.Sum(archive), sha512.Sum512(archive)
 		served[path] = archive
@@ -139,10 +142,12 @@ func (o *origin) pypi(t *testing.T) (index, wheels files) {
 		wheel := zipped(t, file{module + "/__init__.py", nil}, file{module + "/blob.bin", o.blob(size)},
 			file{info + "METADATA", []byte("Metadata-Version: 2.1\nName: matrix-" + size + "\nVersion: 1.0\n")},
 			file{info + "WHEEL", []byte("Wheel-Version: 1.0\nGenerator: matrix\nRoot-Is-Purelib: true\nTag: py3-none-any\n")},
-			file{info + "RECORD", []byte(module + "/__init__.py,,\n" + module + "/blob.bin,,\n" + info + "METADATA,,\n" + info + "WHEEL,,\n" + info + "RECORD,,\n")})
+			file{info + "RECORD", []byte(module + "/__init__.py,,\n" + module + "/blob.bin,,\n" + info + "METADATA,,\n" + info +
+				"WHEEL,,\n" + info + "RECORD,,\n")})
 		path := "/packages/" + module + "-1.0-py3-none-any.whl"
 		wheels[path] = wheel
-		index["/simple/matrix-"+size+"/"] = fmt.Appendf(nil, `<!DOCTYPE html><html><body><a href="https://files.pythonhosted.org%s#sha256=%s">%s</a></body></html>`,
+		index["/simple/matrix-"+size+"/"] = fmt.Appendf(nil,
+			`<!DOCTYPE html><html><body><a href="https://files.pythonhosted.org%s#sha256=%s">%s</a></body></html>`,
 			path, sha256hex(wheel), path[len("/packages/"):])
 	}
 	return index, wheels
@@ -157,22 +162,26 @@ func (o *origin) goproxy(t *testing.T) files {
 		at := name + "@v1.0.0/"
 		served["/"+name+"/@v/v1.0.0.info"] = []byte(`{"Version":"v1.0.0","Time":"2026-01-01T00:00:00Z"}`)
 		served["/"+name+"/@v/v1.0.0.mod"] = mod
-		served["/"+name+"/@v/v1.0.0.zip"] = zipped(t, file{at + "go.mod", mod}, file{at + "matrix.go", []byte("package matrix\n")}, file{at + "blob.bin", o.blob(size)})
+		served["/"+name+"/@v/v1.0.0.zip"] = zipped(t, file{at + "go.mod", mod},
+			file{at + "matrix.go", []byte("package matrix\n")}, file{at + "blob.bin", o.blob(size)})
 	}
 	return served
 }
 
 // crates is crates.io: its sparse index, and its crates.
 func (o *origin) crates(t *testing.T) (index, crates files) {
-	index, crates = files{"/config.json": []byte(`{"dl":"https://static.crates.io/crates","api":"https://crates.io"}`)}, files{}
+	index, crates = files{"/config.json": []byte(`{"dl":"https://static.crates.io/crates","api":"https://crates.io"}`)},
+		files{}
 	for _, size := range sizes {
 		name := "matrix-" + size
 		dir := name + "-1.0.0/"
-		crate := tgz(t, file{dir + "Cargo.toml", fmt.Appendf(nil, "[package]\nname = %q\nversion = \"1.0.0\"\nedition = \"2021\"\n", name)},
+		crate := tgz(t, file{dir + "Cargo.toml",
+			fmt.Appendf(nil, "[package]\nname = %q\nversion = \"1.0.0\"\nedition = \"2021\"\n", name)},
 			file{dir + "src/lib.rs", nil}, file{dir + "blob.bin", o.blob(size)})
 		crates["/crates/"+name+"/1.0.0/download"] = crate
-		index["/ma/tr/"+name] = append(marshal(t, map[string]any{"name": name, "vers": "1.0.0", "deps": []any{}, "cksum": sha256hex(crate),
-			"features": map[string]any{}, "yanked": false}), '\n')
+		index["/ma/tr/"+name] = append(marshal(t,
+			map[string]any{"name": name, "vers": "1.0.0", "deps": []any{}, "cksum": sha256hex(crate),
+				"features": map[string]any{}, "yanked": false}), '\n')
 	}
 	return index, crates
 }
@@ -185,10 +194,12 @@ func (o *origin) debian() http.Handler {
 	for _, size := range sizes {
 		path := "pool/main/m/matrix-" + size + "_1.0_all.deb"
 		served["/debian/"+path] = o.blob(size)
-		fmt.Fprintf(&packages, "Package: matrix-%s\nVersion: 1.0\nArchitecture: all\nMaintainer: matrix <matrix@example.com>\nDescription: matrix\nFilename: %s\nSize: %d\nSHA256: %s\n\n",
+		fmt.Fprintf(&packages, "Package: matrix-%s\nVersion: 1.0\nArchitecture: all\nMaintainer: matrix "+
+			"<matrix@example.com>\nDescription: matrix\nFilename: %s\nSize: %d\nSHA256: %s\n\n",
 			size, path, len(o.blob(size)), sha256hex(o.blob(size)))
 	}
-	release := "Origin: Debian\nSuite: matrix\nCodename: matrix\nDate: Thu, 01 Jan 2026 00:00:00 UTC\nArchitectures: amd64 arm64 all\nComponents: main\nSHA256:\n"
+	release := "Origin: Debian\nSuite: matrix\nCodename: matrix\nDate: Thu, 01 Jan 2026 00:00:00 UTC\nArchitectures: " +
+		"amd64 arm64 all\nComponents: main\nSHA256:\n"
 	for _, arch := range []string{"amd64", "arm64"} {
 		path := "main/binary-" + arch + "/Packages"
 		served["/debian/dists/matrix/"+path] = []byte(packages.String())

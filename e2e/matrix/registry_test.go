@@ -20,8 +20,10 @@ func TestRealPackagesComeThroughThePlane(t *testing.T) {
 	for _, c := range []struct {
 		name, ask, probe, script, want string
 	}{
-		{"npm install", "npm config get registry", "ms", `npm install --no-audit --no-fund --no-update-notifier --registry "$1" ms@2.1.3; node -e 'console.log(require("ms")("2 days"))'`, "172800000"},
-		{"go mod download", "go env GOPROXY | cut -d, -f1", "rsc.io/quote/@v/v1.5.2.info", `GOPATH=$PWD/go GOFLAGS=-modcacherw GOPROXY=$1 go mod download -json rsc.io/quote@v1.5.2`, "h1:w5fcysjrx7yqtD/aO+QwRjYZOKnaM9Uh2b40tElTs3Y="},
+		{"npm install", "npm config get registry", "ms",
+			`npm install --no-audit --no-fund --no-update-notifier --registry "$1" ms@2.1.3; node -e 'console.log(require("ms")("2 days"))'`, "172800000"},
+		{"go mod download", "go env GOPROXY | cut -d, -f1", "rsc.io/quote/@v/v1.5.2.info",
+			`GOPATH=$PWD/go GOFLAGS=-modcacherw GOPROXY=$1 go mod download -json rsc.io/quote@v1.5.2`, "h1:w5fcysjrx7yqtD/aO+QwRjYZOKnaM9Uh2b40tElTs3Y="},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -32,7 +34,8 @@ func TestRealPackagesComeThroughThePlane(t *testing.T) {
 			p.installOpen(authority)
 			// A mirror inside a network has a private address, which is reached only
 			// when its owner says so, as here.
-			r := p.box(image, []string{"--resolve", authority + ":" + addr}, "sh", "-euc", "cd /tmp; export HOME=/tmp; "+c.script, "-", registry.String())
+			r := p.box(image, []string{"--resolve", authority + ":" + addr}, "sh", "-euc",
+				"cd /tmp; export HOME=/tmp; "+c.script, "-", registry.String())
 			if r.code != 0 || !strings.Contains(r.out, c.want) {
 				t.Errorf("exit %d, and it does not say %q:\n%s\n%s", r.code, c.want, r.out, r.err)
 			}
@@ -59,13 +62,14 @@ func reach(t *testing.T, ask, probe string) (*url.URL, string) {
 		t.Skipf("no registry over https: %s", ask)
 	}
 	var addr string
-	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, DialContext: func(ctx context.Context, network, to string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, to)
-		if err == nil {
-			addr, _, _ = net.SplitHostPort(conn.RemoteAddr().String())
-		}
-		return conn, err
-	}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		DialContext: func(ctx context.Context, network, to string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, to)
+			if err == nil {
+				addr, _, _ = net.SplitHostPort(conn.RemoteAddr().String())
+			}
+			return conn, err
+		}}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: harness.Patience}
 	res, err := client.Get(registry.JoinPath(probe).String())

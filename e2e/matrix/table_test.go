@@ -59,7 +59,8 @@ func table(cells []cell) string {
 	return b.String()
 }
 
-var titles = map[string]string{"small": "small GET", "big": "50 MB", "events": "SSE", "push": "push 100 MB", "fetch": "fetch"}
+var titles = map[string]string{"small": "small GET", "big": "50 MB", "events": "SSE", "push": "push 100 MB",
+	"fetch": "fetch"}
 
 func mark(c cell) string {
 	if c.trouble == "" {

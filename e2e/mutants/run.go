@@ -54,7 +54,8 @@ func (r runner) test(ctx context.Context, pkg, run string) (verdict, string) {
 	within, cancel := context.WithTimeout(ctx, r.bound)
 	defer cancel()
 	timeout := fmt.Sprintf("-timeout=%v", r.bound*3/4)
-	cmd := exec.CommandContext(within, "nice", "-n", strconv.Itoa(r.nice), "go", "test", "-count=1", "-vet=off", "-v", timeout, "-run", run, pkg)
+	cmd := exec.CommandContext(within, "nice", "-n", strconv.Itoa(r.nice), "go", "test", "-count=1", "-vet=off", "-v",
+		timeout, "-run", run, pkg)
 	cmd.Dir = r.root
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

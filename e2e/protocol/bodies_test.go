@@ -108,7 +108,9 @@ func (s *session) client(t *testing.T, h2 bool) *http.Client {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(!h2)
 	protocols.SetHTTP2(h2)
-	tr := &http.Transport{Proxy: http.ProxyURL(u), TLSClientConfig: &tls.Config{RootCAs: s.trusted(t), MinVersion: tls.VersionTLS12}, Protocols: protocols, DisableCompression: true}
+	tr := &http.Transport{Proxy: http.ProxyURL(u),
+		TLSClientConfig: &tls.Config{RootCAs: s.trusted(t), MinVersion: tls.VersionTLS12}, Protocols: protocols,
+		DisableCompression: true}
 	t.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr}
 }
@@ -129,7 +131,8 @@ func (s *session) connect(ctx context.Context, at string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nProxy-Authorization: Basic %s\r\n\r\n", at, at, base64.StdEncoding.EncodeToString([]byte("x:"+token)))
+	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nProxy-Authorization: Basic %s\r\n\r\n", at, at,
+		base64.StdEncoding.EncodeToString([]byte("x:"+token)))
 	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), &http.Request{Method: http.MethodConnect}) //nolint:bodyclose // the connection is the tunnel now
 	if err == nil && res.StatusCode != http.StatusOK {
 		err = fmt.Errorf("CONNECT %s: %s", at, res.Status)
@@ -146,7 +149,8 @@ func (s *session) secure(t *testing.T, host, protocol string) *tls.Conn {
 	conn, err := s.connect(t.Context(), host+":443")
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	c := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: s.trusted(t), MinVersion: tls.VersionTLS12, NextProtos: []string{protocol}})
+	c := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: s.trusted(t), MinVersion: tls.VersionTLS12,
+		NextProtos: []string{protocol}})
 	must(t, c.HandshakeContext(t.Context()))
 	return c
 }
@@ -237,7 +241,8 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	go func() {
 		var all strings.Builder
 		for i := range n {
-			fmt.Fprintf(&all, "POST /v1/put HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", hostH1, i+1, strings.Repeat("x", i+1))
+			fmt.Fprintf(&all, "POST /v1/put HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", hostH1, i+1,
+				strings.Repeat("x", i+1))
 		}
 		_, _ = io.WriteString(conn, all.String())
 	}()

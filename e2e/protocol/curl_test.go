@@ -39,8 +39,9 @@ func (s *session) curl(t *testing.T, args ...string) got {
 
 func (s *session) curlCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	return exec.CommandContext(t.Context(), need(t, "curl"), append([]string{"-sSv", "--max-time", "300", "--noproxy", "", "-x", s.Proxy, "--suppress-connect-headers",
-		"--cacert", s.CA}, args...)...)
+	return exec.CommandContext(t.Context(), need(t, "curl"),
+		append([]string{"-sSv", "--max-time", "300", "--noproxy", "", "-x", s.Proxy, "--suppress-connect-headers",
+			"--cacert", s.CA}, args...)...)
 }
 
 func (s *session) tryCurl(t *testing.T, args ...string) (got, error) {
@@ -78,7 +79,8 @@ func TestEachLegNegotiatesItsOwnVersion(t *testing.T) {
 			if g.Status != 200 || g.Body != "hello" || g.Version != c.client {
 				t.Errorf("curl got HTTP/%s %d %q, want HTTP/%s", g.Version, g.Status, g.Body, c.client)
 			}
-			if saw := origin.take("/v1/hello/versions"); len(saw) != 1 || saw[0].Proto != c.upstream || saw[0].Auth != "Bearer "+secret {
+			if saw := origin.take("/v1/hello/versions"); len(saw) != 1 || saw[0].Proto != c.upstream ||
+				saw[0].Auth != "Bearer "+secret {
 				t.Errorf("the origin saw %+v, want %s and the credential", saw, c.upstream)
 			}
 		})
@@ -108,7 +110,8 @@ func TestTrailersAreDeliveredScrubbed(t *testing.T) {
 	versions(t, func(t *testing.T, flag, base string) {
 		g := shared.curl(t, flag, base+"/v1/trailers")
 		lower := strings.ToLower(g.Heads)
-		if g.Body != "body" || !strings.Contains(lower, "x-checksum: abc") || !strings.Contains(lower, "x-echo: bearer "+strings.Repeat("*", len(secret))) {
+		if g.Body != "body" || !strings.Contains(lower, "x-checksum: abc") ||
+			!strings.Contains(lower, "x-echo: bearer "+strings.Repeat("*", len(secret))) {
 			t.Errorf("got %q\n%s", g.Body, g.Heads)
 		}
 	})
@@ -117,17 +120,20 @@ func TestTrailersAreDeliveredScrubbed(t *testing.T) {
 func TestAnswersWithoutABodyHaveNone(t *testing.T) {
 	versions(t, func(t *testing.T, flag, base string) {
 		lines := func(g got) string { return strings.ToLower(g.Heads) }
-		if g := shared.curl(t, flag, "-I", base+"/v1/length"); g.Status != 200 || g.Body != g.Heads || !strings.Contains(lines(g), "content-length: 12345\r\n") || g.Received != 0 {
+		if g := shared.curl(t, flag, "-I", base+"/v1/length"); g.Status != 200 || g.Body != g.Heads ||
+			!strings.Contains(lines(g), "content-length: 12345\r\n") || g.Received != 0 {
 			t.Errorf("HEAD: %d, %q", g.Status, g.Body)
 		}
 		if g := shared.curl(t, flag, "-I", base+"/v1/length", base+"/v1/length"); g.Status != 200 || g.Connects != 0 {
 			t.Errorf("the second HEAD: %d on %d new connections", g.Status, g.Connects)
 		}
-		if g := shared.curl(t, flag, base+"/v1/204"); g.Status != 204 || g.Body != "" || strings.Contains(lines(g), "content-length") || strings.Contains(lines(g), "transfer-encoding") {
+		if g := shared.curl(t, flag, base+"/v1/204"); g.Status != 204 || g.Body != "" ||
+			strings.Contains(lines(g), "content-length") || strings.Contains(lines(g), "transfer-encoding") {
 			t.Errorf("204: %d %q\n%s", g.Status, g.Body, g.Heads)
 		}
 		g := shared.curl(t, flag, "-H", `If-None-Match: "v1"`, base+"/v1/304")
-		if g.Status != 304 || g.Body != "" || !strings.Contains(lines(g), `etag: "v1"`) || strings.Contains(lines(g), "transfer-encoding") {
+		if g.Status != 304 || g.Body != "" || !strings.Contains(lines(g), `etag: "v1"`) ||
+			strings.Contains(lines(g), "transfer-encoding") {
 			t.Errorf("304: %d %q\n%s", g.Status, g.Body, g.Heads)
 		}
 		// What follows on the same connection is not read as their body.
@@ -183,7 +189,8 @@ func TestUploadsArriveWhole(t *testing.T) {
 			length int64
 		}{
 			"with a length": {[]string{"-H", "Expect:", "-T", file}, int64(len(data))},
-			"in chunks":     {[]string{"-H", "Expect:", "-H", "Content-Length:", "-H", "Transfer-Encoding: chunked", "-X", "PUT", "--data-binary", "@" + file}, -1},
+			"in chunks": {[]string{"-H", "Expect:", "-H", "Content-Length:", "-H", "Transfer-Encoding: chunked", "-X", "PUT",
+				"--data-binary", "@" + file}, -1},
 		} {
 			if flag == "--http2" && c.length < 0 {
 				c.args = []string{"-H", "Expect:", "-X", "PUT", "-H", "Content-Length:", "--data-binary", "@" + file}
@@ -210,7 +217,8 @@ func TestAClientThatAsksIsToldToContinue(t *testing.T) {
 		// What is not allowed is said before a byte of the body is sent.
 		g = shared.curl(t, flag, "-H", "Expect: 100-continue", "--expect100-timeout", "60", "-T", file, base+"/elsewhere")
 		// curl's HTTP/2 sends what the first window holds without waiting.
-		if g.Status != 403 || flag == "--http1.1" && g.Sent != 0 || g.Sent > 64<<10 || !strings.Contains(g.Body, "operation_not_matched") {
+		if g.Status != 403 || flag == "--http1.1" && g.Sent != 0 || g.Sent > 64<<10 ||
+			!strings.Contains(g.Body, "operation_not_matched") {
 			t.Errorf("refused: %d %q, %.0f bytes sent", g.Status, g.Body, g.Sent)
 		}
 	})
@@ -248,7 +256,8 @@ func TestAnEarlyAnswerArrives(t *testing.T) {
 func TestPartsComeWhereTheOperationAllowsThem(t *testing.T) {
 	versions(t, func(t *testing.T, flag, base string) {
 		g := shared.curl(t, flag, "-r", "5-14", base+"/parts/blob")
-		if g.Status != 206 || g.Body != "5678901234" || !strings.Contains(strings.ToLower(g.Heads), "content-range: bytes 5-14/10000") {
+		if g.Status != 206 || g.Body != "5678901234" ||
+			!strings.Contains(strings.ToLower(g.Heads), "content-range: bytes 5-14/10000") {
 			t.Errorf("got %d %q\n%s", g.Status, g.Body, g.Heads)
 		}
 		// Elsewhere the range is not asked for, and the whole comes.
@@ -280,7 +289,8 @@ func TestPlainHTTPIsForwardedAndTunnelled(t *testing.T) {
 		t.Errorf("the origin read %q", g.Body)
 	}
 	// A host with a credential is never spoken to in clear.
-	if g := shared.curl(t, "http://"+hostH1+"/v1/hello/clear"); g.Status != 403 || len(origin.take("/v1/hello/clear")) != 0 {
+	if g := shared.curl(t, "http://"+hostH1+"/v1/hello/clear"); g.Status != 403 ||
+		len(origin.take("/v1/hello/clear")) != 0 {
 		t.Errorf("in clear: %d %q", g.Status, g.Body)
 	}
 }
@@ -291,7 +301,8 @@ func TestADeclaredPortIsReachedAndNoOther(t *testing.T) {
 		if saw := origin.take("/v1/hello/port"); g.Status != 200 || len(saw) != 1 || saw[0].Auth != "Bearer "+secret {
 			t.Errorf("%s: %d, the origin saw %+v", flag, g.Status, saw)
 		}
-		if g := shared.curl(t, flag, "https://"+hostPort+"/v1/hello"); g.Status != 403 || !strings.Contains(g.Body, "host_not_allowed") {
+		if g := shared.curl(t, flag, "https://"+hostPort+"/v1/hello"); g.Status != 403 ||
+			!strings.Contains(g.Body, "host_not_allowed") {
 			t.Errorf("%s, port 443: %d %s", flag, g.Status, g.Body)
 		}
 	}

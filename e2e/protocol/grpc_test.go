@@ -40,7 +40,8 @@ func (s *server) serveGRPC() error {
 		return nil
 	}
 	h := grpc.NewServer(grpc.Creds(credentials.NewTLS(s.tls)),
-		grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any,
+			error) {
 			if err := admit(ctx); err != nil {
 				return nil, err
 			}
@@ -162,7 +163,8 @@ func runGRPC(name string) int {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
-	cc, err := grpc.NewClient(hostGRPC+":443", grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})),
+	cc, err := grpc.NewClient(hostGRPC+":443",
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})),
 		grpc.WithPerRPCCredentials(placeholder{}))
 	if err != nil {
 		fail("%v", err)
@@ -193,7 +195,8 @@ func (s *session) interop(t *testing.T, name string) {
 	self, err := os.Executable()
 	must(t, err)
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), "PROTOCOL_CLIENT="+name, "PROTOCOL_CA="+s.CA, "HTTPS_PROXY="+s.Proxy, "NO_PROXY=", "no_proxy=", "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), "PROTOCOL_CLIENT="+name, "PROTOCOL_CA="+s.CA, "HTTPS_PROXY="+s.Proxy, "NO_PROXY=",
+		"no_proxy=", "GORACE=atexit_sleep_ms=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s", name, err, out)
 	}
@@ -205,7 +208,8 @@ func TestACancelledGRPCStreamEndsAtTheServer(t *testing.T) {
 	began := time.Now()
 	shared.interop(t, "cancel_after_first_response")
 	eventually(t, "the server is told", func() bool { return origin.gone.Load() > gone })
-	if r := shared.row(t, path, began); r["reason"] != "response_not_delivered" || r["operation"] != "grpc" || r["http_version"] != "HTTP/2.0" {
+	if r := shared.row(t, path, began); r["reason"] != "response_not_delivered" || r["operation"] != "grpc" ||
+		r["http_version"] != "HTTP/2.0" {
 		t.Errorf("the row is %v", r)
 	}
 }

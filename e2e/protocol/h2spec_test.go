@@ -81,7 +81,8 @@ func TestH2specPasses(t *testing.T) {
 	// An origin that reads the whole request before it answers: an answer that
 	// comes before the fault is right as well, and h2spec takes it for a failure.
 	report := filepath.Join(t.TempDir(), "report.xml")
-	out, err := exec.CommandContext(t.Context(), program, "-S", "-t", "-k", "-h", "127.0.0.1", "-p", port, "-P", "/v1/put", "-o", "5", "-j", report).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), program, "-S", "-t", "-k", "-h", "127.0.0.1", "-p", port, "-P", "/v1/put",
+		"-o", "5", "-j", report).CombinedOutput()
 	raw, rerr := os.ReadFile(report)
 	if rerr != nil {
 		t.Fatalf("h2spec: %v\n%s", err, out)

@@ -112,7 +112,8 @@ func setUp(dir string) error {
 	if err := os.Mkdir(connector, 0o700); err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"connector/manifest.toml": manifest, "connector/aileron.connector.v1.json": spec, "secret": secret + "\n"} {
+	for name, text := range map[string]string{"connector/manifest.toml": manifest,
+		"connector/aileron.connector.v1.json": spec, "secret": secret + "\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return err
 		}
@@ -225,7 +226,8 @@ type row = map[string]any
 // rows are the outcome rows of a path, of requests that began after since.
 func (s *session) rows(t *testing.T, path string, since time.Time) []row {
 	t.Helper()
-	out, err := aileron("audit", "list", "--json", "--limit", "0", "--session", s.ID, "--since", since.Format(time.RFC3339Nano)).Output()
+	out, err := aileron("audit", "list", "--json", "--limit", "0", "--session", s.ID, "--since",
+		since.Format(time.RFC3339Nano)).Output()
 	must(t, err)
 	return slices.DeleteFunc(harness.Rows[row](t, string(out)), func(r row) bool {
 		return r["path"] != path || r["event"] == "connector.proxy.started"
@@ -282,7 +284,8 @@ func packaged(t *testing.T, program string) string {
 	_, err := exec.LookPath(program)
 	_, debian := os.Stat("/etc/debian_version")
 	if err != nil && debian == nil && os.Geteuid() == 0 {
-		install := exec.CommandContext(t.Context(), "sh", "-c", "apt-get update -qq && apt-get install -y -qq --no-install-recommends "+program)
+		install := exec.CommandContext(t.Context(), "sh", "-c",
+			"apt-get update -qq && apt-get install -y -qq --no-install-recommends "+program)
 		install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		if out, err := install.CombinedOutput(); err != nil {
 			t.Logf("%s cannot be installed: %v\n%s", program, err, out)

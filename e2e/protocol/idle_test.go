@@ -24,13 +24,15 @@ func TestIdleTunnelsAreCheap(t *testing.T) {
 		t.Logf("the limit of open files is %d: %d tunnels instead of %d", files.Cur, most, n)
 		n = most
 	}
-	s := newSession(t, fmt.Sprintf("[limits]\nconnections = %d\nidle_timeout = \"10m\"\nhandshake_timeout = \"1m\"\n", n+100))
+	s := newSession(t, fmt.Sprintf("[limits]\nconnections = %d\nidle_timeout = \"10m\"\nhandshake_timeout = \"1m\"\n",
+		n+100))
 	status := fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid)
 	if g := s.curl(t, "https://"+hostH1+"/v1/hello"); g.Status != 200 {
 		t.Fatalf("before: %d", g.Status)
 	}
 	before := memory(t, status, "VmRSS:")
-	cfg := &tls.Config{ServerName: hostH1, RootCAs: s.trusted(t), MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	cfg := &tls.Config{ServerName: hostH1, RootCAs: s.trusted(t), MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"http/1.1"}}
 	conns := make([]*tls.Conn, n)
 	defer func() {
 		for _, c := range conns {
@@ -63,7 +65,8 @@ func TestIdleTunnelsAreCheap(t *testing.T) {
 		return
 	}
 	after := memory(t, status, "VmRSS:")
-	t.Logf("%d idle tunnels, opened in %v: %d MiB before, %d MiB now, %.1f KiB each", n, time.Since(began).Round(time.Millisecond), before/mib, after/mib, float64(after-before)/1024/float64(n))
+	t.Logf("%d idle tunnels, opened in %v: %d MiB before, %d MiB now, %.1f KiB each", n,
+		time.Since(began).Round(time.Millisecond), before/mib, after/mib, float64(after-before)/1024/float64(n))
 	// About twice what they take, what waits for the collector included.
 	if each := (after - before) / int64(n); each > 100<<10 {
 		t.Errorf("an idle tunnel takes %d KiB", each>>10)

@@ -84,7 +84,8 @@ func TestGRPCForNodeInteroperates(t *testing.T) {
 		t.Run(variable, func(t *testing.T) {
 			const path = "/grpc.testing.TestService/UnaryCall"
 			began := time.Now()
-			out, err := node(t, []string{"grpc_proxy=", "https_proxy=", "no_proxy=", "no_grpc_proxy=", variable + "=" + shared.Proxy},
+			out, err := node(t, []string{"grpc_proxy=", "https_proxy=", "no_proxy=", "no_grpc_proxy=",
+				variable + "=" + shared.Proxy},
 				"grpc.js", hostGRPC+":443", shared.CA, strconv.Itoa(len(secret)))
 			if err != nil || out != "all is well\n" {
 				t.Errorf("%v, %q", err, out)
@@ -104,19 +105,21 @@ func (s *server) serveSocket() error {
 		return err
 	}
 	s.resolve[hostWS+":443"] = l.Addr().String()
-	h := &http.Server{TLSConfig: s.tls.Clone(), ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		auth := r.Header.Get("Authorization")
-		if auth != "Bearer "+secret {
-			http.Error(w, "no", http.StatusUnauthorized)
-			return
-		}
-		// It would compress, if anyone asked it to.
-		conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"echo"}, CompressionMode: websocket.CompressionContextTakeover})
-		if err != nil {
-			return
-		}
-		closed <- echo(r.Context(), conn, auth)
-	})}
+	h := &http.Server{TLSConfig: s.tls.Clone(), ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			auth := r.Header.Get("Authorization")
+			if auth != "Bearer "+secret {
+				http.Error(w, "no", http.StatusUnauthorized)
+				return
+			}
+			// It would compress, if anyone asked it to.
+			conn, err := websocket.Accept(w, r,
+				&websocket.AcceptOptions{Subprotocols: []string{"echo"}, CompressionMode: websocket.CompressionContextTakeover})
+			if err != nil {
+				return
+			}
+			closed <- echo(r.Context(), conn, auth)
+		})}
 	h.Protocols = &http.Protocols{}
 	h.Protocols.SetHTTP1(true)
 	done := make(chan struct{})
@@ -205,7 +208,8 @@ func TestWebSocketsCarryEveryKindOfMessage(t *testing.T) {
 			}
 		}
 	}
-	if got, want := strings.Join(echoes, ", "), "text, binary, empty, large, large text, fragments, pong, ping"; got != want {
+	if got, want := strings.Join(echoes,
+		", "), "text, binary, empty, large, large text, fragments, pong, ping"; got != want {
 		t.Errorf("echoes: %s; want %s", got, want)
 	}
 	if last := all[len(all)-1]; last.Event != "close" || last.Code != 4001 {
@@ -215,7 +219,8 @@ func TestWebSocketsCarryEveryKindOfMessage(t *testing.T) {
 	if err := <-closed; !errors.As(err, &end) || end.Code != 4001 || end.Reason != "by the client" {
 		t.Errorf("the origin's end: %v", err)
 	}
-	if r := shared.row(t, "/socket", began); r["decision"] != "upgrade" || r["operation"] != "socket" || r["status"] != float64(101) || r["request_bytes"].(float64) < 2<<20 || r["response_bytes"].(float64) < 2<<20 {
+	if r := shared.row(t, "/socket", began); r["decision"] != "upgrade" || r["operation"] != "socket" ||
+		r["status"] != float64(101) || r["request_bytes"].(float64) < 2<<20 || r["response_bytes"].(float64) < 2<<20 {
 		t.Errorf("the row is %v", r)
 	}
 }
@@ -250,7 +255,8 @@ func TestAWebSocketsClientThatGoesAwayEndsTheOrigin(t *testing.T) {
 
 func TestAWebSocketThatIsNotDeclaredIsRefused(t *testing.T) {
 	all := socket(t, "wss://"+hostH1+"/v1/hello", "messages")
-	if len(all) == 0 || all[0].Event != "refused" || all[0].Status != 426 || !strings.Contains(all[0].Text, "upgrade_not_declared") {
+	if len(all) == 0 || all[0].Event != "refused" || all[0].Status != 426 ||
+		!strings.Contains(all[0].Text, "upgrade_not_declared") {
 		t.Errorf("got %+v", all)
 	}
 }
@@ -261,7 +267,8 @@ func TestNodesOwnConnectIsAccepted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	began := time.Now()
-	cmd := exec.CommandContext(ctx, need(t, "node"), "testdata/node/connect.js", hostH1, "/v1/hello", shared.Proxy, shared.CA)
+	cmd := exec.CommandContext(ctx, need(t, "node"), "testdata/node/connect.js", hostH1, "/v1/hello", shared.Proxy,
+		shared.CA)
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "200 hello\n" {
 		t.Fatalf("%v: %s", err, out)

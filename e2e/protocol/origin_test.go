@@ -56,9 +56,10 @@ func startServer(dir string) (*server, error) {
 	if err := os.WriteFile(s.roots, authority.RootPEM(), 0o600); err != nil {
 		return nil, err
 	}
-	s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		return authority.Leaf(cmp.Or(h.ServerName, "127.0.0.1"))
-	}}
+	s.tls = &tls.Config{MinVersion: tls.VersionTLS12,
+		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return authority.Leaf(cmp.Or(h.ServerName, "127.0.0.1"))
+		}}
 	for _, door := range []struct {
 		hosts     []string
 		protocols string
@@ -82,11 +83,12 @@ func startServer(dir string) (*server, error) {
 
 // serve answers on l with TLS and these versions of HTTP; none is in clear.
 func (s *server) serve(l net.Listener, protocols string) {
-	h := &http.Server{Handler: s, TLSConfig: s.tls.Clone(), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0), ConnState: func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			s.conns.Add(1)
-		}
-	}}
+	h := &http.Server{Handler: s, TLSConfig: s.tls.Clone(), ReadHeaderTimeout: time.Minute,
+		ErrorLog: log.New(io.Discard, "", 0), ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				s.conns.Add(1)
+			}
+		}}
 	done := make(chan struct{})
 	if protocols == "" {
 		go func() { defer close(done); _ = h.Serve(l) }()
@@ -156,10 +158,12 @@ func (s *server) wait(r *http.Request) {
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	s.seen = append(s.seen, seen{r.Method, r.URL.Path, r.Proto, r.Header.Get("Authorization"), r.Header.Get("Expect"), r.Header.Get("Accept-Encoding"),
+	s.seen = append(s.seen, seen{r.Method, r.URL.Path, r.Proto, r.Header.Get("Authorization"), r.Header.Get("Expect"),
+		r.Header.Get("Accept-Encoding"),
 		r.ContentLength, len(r.TransferEncoding) > 0})
 	s.mu.Unlock()
-	if !strings.HasPrefix(r.Host, hostOpen) && !strings.HasPrefix(r.Host, "127.0.0.1:") && r.Header.Get("Authorization") != "Bearer "+secret {
+	if !strings.HasPrefix(r.Host, hostOpen) && !strings.HasPrefix(r.Host, "127.0.0.1:") &&
+		r.Header.Get("Authorization") != "Bearer "+secret {
 		http.Error(w, "no", http.StatusUnauthorized)
 		return
 	}

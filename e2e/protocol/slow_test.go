@@ -19,7 +19,8 @@ func TestSlowClientsAreClosedAndHinderNobody(t *testing.T) {
 	t.Parallel()
 	program := packaged(t, "slowhttptest")
 	l, port := listen(t)
-	s := newSession(t, "[limits]\nhead_timeout = \"2s\"\nbody_timeout = \"2s\"\nwrite_timeout = \"2s\"\nidle_timeout = \"5s\"\n",
+	s := newSession(t, "[limits]\nhead_timeout = \"2s\"\nbody_timeout = \"2s\"\nwrite_timeout = \"2s\"\nidle_timeout = "+
+		"\"5s\"\n",
 		"--egress", "passthrough", "--resolve", "127.0.0.1:"+port+":"+origin.resolve[hostH1+":443"])
 	s.forwarder(t, l, "127.0.0.1:"+port)
 	door, _ := s.addr()
@@ -30,10 +31,12 @@ func TestSlowClientsAreClosedAndHinderNobody(t *testing.T) {
 		path   string // in the rows; a head that never came whole has none
 		reason string
 	}{
-		"heads at the door":  {[]string{"-H", "-u", "http://" + door + "/healthz"}, "", "request_too_slow"},
-		"heads in a tunnel":  {[]string{"-H", "-u", inside + "/v1/hello/slow"}, "", "request_too_slow"},
-		"bodies in a tunnel": {[]string{"-B", "-u", inside + "/v1/put/slow", "-s", "100000"}, "/v1/put/slow", "request_too_slow"},
-		"reads in a tunnel":  {[]string{"-X", "-u", inside + "/v1/get/slow?n=100000000", "-z", "10"}, "/v1/get/slow", "response_not_delivered"},
+		"heads at the door": {[]string{"-H", "-u", "http://" + door + "/healthz"}, "", "request_too_slow"},
+		"heads in a tunnel": {[]string{"-H", "-u", inside + "/v1/hello/slow"}, "", "request_too_slow"},
+		"bodies in a tunnel": {[]string{"-B", "-u", inside + "/v1/put/slow", "-s", "100000"}, "/v1/put/slow",
+			"request_too_slow"},
+		"reads in a tunnel": {[]string{"-X", "-u", inside + "/v1/get/slow?n=100000000", "-z", "10"}, "/v1/get/slow",
+			"response_not_delivered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
@@ -53,7 +56,8 @@ func TestSlowClientsAreClosedAndHinderNobody(t *testing.T) {
 				}
 			}()
 			n := strconv.Itoa(clients)
-			cmd := exec.CommandContext(ctx, program, append([]string{"-c", n, "-r", n, "-i", "1", "-x", "8", "-p", "10", "-l", "30", "-v", "1"}, c.args...)...)
+			cmd := exec.CommandContext(ctx, program,
+				append([]string{"-c", n, "-r", n, "-i", "1", "-x", "8", "-p", "10", "-l", "30", "-v", "1"}, c.args...)...)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
 			must(t, cmd.Start())

@@ -34,11 +34,13 @@ func (r *running) kill() {
 
 // An event is only told when the one before has arrived.
 func TestEventsArriveOneByOne(t *testing.T) {
-	types := []string{"text/event-stream", "text/event-stream; charset=utf-8", "application/x-ndjson", "application/json-seq", "application/json", "text/plain", "application/octet-stream", ""}
+	types := []string{"text/event-stream", "text/event-stream; charset=utf-8", "application/x-ndjson",
+		"application/json-seq", "application/json", "text/plain", "application/octet-stream", ""}
 	versions(t, func(t *testing.T, flag, base string) {
 		for _, kind := range types {
 			c := shared.stream(t, flag, base+"/v1/stream/events?type="+url.QueryEscape(kind))
-			for _, event := range []string{"event: message_start\ndata: {\"n\":1}\n\n", "data: x\n", "data: " + strings.Repeat("long ", 5000) + "\n\n", ": ping\n\n", "{\"n\": 2}\n"} {
+			for _, event := range []string{"event: message_start\ndata: {\"n\":1}\n\n", "data: x\n",
+				"data: " + strings.Repeat("long ", 5000) + "\n\n", ": ping\n\n", "{\"n\": 2}\n"} {
 				say <- event
 				got := make([]byte, len(event))
 				if _, err := io.ReadFull(c.out, got); err != nil || string(got) != event {
@@ -46,7 +48,8 @@ func TestEventsArriveOneByOne(t *testing.T) {
 				}
 			}
 			say <- "data: " + "Bearer " + secret + " ends\n"
-			if line, err := c.out.ReadString('\n'); err != nil || line != "data: Bearer "+strings.Repeat("*", len(secret))+" ends\n" {
+			if line, err := c.out.ReadString('\n'); err != nil ||
+				line != "data: Bearer "+strings.Repeat("*", len(secret))+" ends\n" {
 				t.Errorf("%q: the secret came as %q, %v", kind, line, err)
 			}
 			say <- ""
@@ -118,7 +121,8 @@ func TestAnOriginThatBreaksOffIsNotTakenForWhole(t *testing.T) {
 			began := time.Now()
 			g, err := shared.tryCurl(t, flag, base+path)
 			// 18: a part of the file; 92: the stream was reset.
-			if want := map[string]int{"--http1.1": 18, "--http2": 92}[flag]; err == nil || g.Code != want || !strings.HasPrefix(g.Body, "half") {
+			if want := map[string]int{"--http1.1": 18, "--http2": 92}[flag]; err == nil || g.Code != want ||
+				!strings.HasPrefix(g.Body, "half") {
 				t.Errorf("%s: curl ended with %d and %q, want %d", path, g.Code, g.Body, want)
 			}
 			plain, _, _ := strings.Cut(path, "?")

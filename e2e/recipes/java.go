@@ -22,8 +22,9 @@ func cacerts() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	root := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: OwnRoot}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().AddDate(100, 0, 0), IsCA: true, BasicConstraintsValid: true}
+	root := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: OwnRoot},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().AddDate(100, 0, 0), IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, root, root, key.Public(), key)
 	if err != nil {
 		return nil, err

@@ -62,7 +62,8 @@ RUN mv /etc/ssl/certs/ca-certificates.crt /opt/roots.pem && ln -s /var/lib/none/
 	"circle":    "FROM PARTS\nRUN rm -rf /etc/ssl/certs && ln -s certs /etc/ssl/certs\n",
 	"notpem":    "FROM PARTS\nRUN echo these are no roots >/etc/ssl/certs/ca-certificates.crt\n",
 	"cut":       "FROM PARTS\nRUN truncate -s -100 /etc/ssl/certs/ca-certificates.crt\n",
-	"huge":      "FROM PARTS\nRUN for i in $(seq 50); do cat /etc/ssl/certs/ca-certificates.crt; done >/tmp/b && mv /tmp/b /etc/ssl/certs/ca-certificates.crt\n",
+	"huge": "FROM PARTS\nRUN for i in $(seq 50); do cat /etc/ssl/certs/ca-certificates.crt; done >/tmp/b && mv " +
+		"/tmp/b /etc/ssl/certs/ca-certificates.crt\n",
 	"entry":     "FROM PARTS\nENTRYPOINT [\"/bin/false\"]\nCMD [\"no\"]\n",
 	"elsewhere": "FROM PARTS\nRUN mkdir -p /data/home && chmod 777 /data/home\nENV HOME=/data/home\nUSER 4321:4321\n",
 	"volumes":   "FROM PARTS\nRUN mkdir -p /home/agent && chmod 777 /home/agent\nVOLUME /etc/ssl /home/agent\n",
@@ -74,9 +75,11 @@ RUN mkdir -p /etc/firefox/policies && echo '{"policies": {"DisableTelemetry": tr
 	"null":   "FROM PARTS\nRUN mkdir -p /etc/firefox/policies && echo null >/etc/firefox/policies/policies.json\n",
 	"escape": "FROM PARTS\nRUN ln -s /home/agent/workspace/x /etc/aileron\n",
 	// A link into the project among the parents of a file that is not in /etc.
-	"parents": "FROM PARTS\nRUN mkdir -p /home/agent/workspace && rm -rf /usr/local/share && ln -s /home/agent/workspace /usr/local/share\n",
-	"shm":     "FROM PARTS\nRUN ln -s /dev/shm/x /etc/aileron\n",
-	"jdk":     "FROM PARTS\nCOPY cacerts /opt/jdk/lib/security/cacerts\nENV PATH=/opt/jdk/bin:/usr/local/bin:/usr/bin:/bin\n",
+	"parents": "FROM PARTS\nRUN mkdir -p /home/agent/workspace && rm -rf /usr/local/share && ln -s " +
+		"/home/agent/workspace /usr/local/share\n",
+	"shm": "FROM PARTS\nRUN ln -s /dev/shm/x /etc/aileron\n",
+	"jdk": "FROM PARTS\nCOPY cacerts /opt/jdk/lib/security/cacerts\nENV " +
+		"PATH=/opt/jdk/bin:/usr/local/bin:/usr/bin:/bin\n",
 	// More Javas than are looked at, the last of them without a store.
 	"javas": `FROM PARTS
 COPY cacerts /opt/java7/lib/security/cacerts

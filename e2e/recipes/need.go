@@ -23,7 +23,8 @@ func Need(t testing.TB, engine string, images ...Image) {
 	t.Helper()
 	found.Lock()
 	defer found.Unlock()
-	images = slices.DeleteFunc(slices.Clone(images), func(img Image) bool { return found.names[[2]string{engine, img.Ref}] })
+	images = slices.DeleteFunc(slices.Clone(images),
+		func(img Image) bool { return found.names[[2]string{engine, img.Ref}] })
 	if len(images) == 0 {
 		return
 	}

@@ -80,7 +80,8 @@ func TestAMissingImageIsBuiltByPodmanOnceAndHandedToDocker(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := lines(t, filepath.Join(dir, "docker")); !slices.Contains(got, want[0].Ref) || !slices.Contains(got, want[1].Ref) {
+	if got := lines(t, filepath.Join(dir, "docker")); !slices.Contains(got, want[0].Ref) ||
+		!slices.Contains(got, want[1].Ref) {
 		t.Errorf("Docker has %q", got)
 	}
 	if got := lines(t, filepath.Join(dir, "podman")); !slices.Equal(got, []string{want[0].Ref}) {
@@ -101,7 +102,8 @@ func TestTheErrorOfABuildHasAllThatItPrinted(t *testing.T) {
 	}
 	s, _ := openStore(t)
 	err := s.Ensure(t.Context(), "podman", parts())
-	if err == nil || !strings.Contains(err.Error(), parts().Ref) || !strings.Contains(err.Error(), "\n1\n2\n") || !strings.Contains(err.Error(), "\n199\n200\n") {
+	if err == nil || !strings.Contains(err.Error(), parts().Ref) || !strings.Contains(err.Error(), "\n1\n2\n") ||
+		!strings.Contains(err.Error(), "\n199\n200\n") {
 		t.Errorf("Ensure = %v; want the image, and all 200 lines", err)
 	}
 }
@@ -140,9 +142,12 @@ func TestInCIAMissingImageIsAFailureAndNoBuild(t *testing.T) {
 
 func TestOnlySupersededImagesOfSuitesAreRemoved(t *testing.T) {
 	stay := []string{parts().Ref, tools().Ref, Base().Ref, Agent("codex").Ref, Clients("few").Ref, Kind("alpine").Ref,
-		"localhost/aileron/sandbox-base:0.1.0-a4f103866262", "localhost/aileron/agent-claude:0.1.0-0123456789ab", "localhost/aileron/gateway:1",
-		"docker.io/library/debian:bookworm-slim", "localhost/somebody/aileron-matrix:e0f5376d7069", "docker.io/aileron-matrix:1"}
-	old := []string{"localhost/aileron-matrix:e0f5376d7069", "localhost/aileron-images/parts:000000000000", "localhost/aileron-images/alpine:test",
+		"localhost/aileron/sandbox-base:0.1.0-a4f103866262", "localhost/aileron/agent-claude:0.1.0-0123456789ab",
+		"localhost/aileron/gateway:1",
+		"docker.io/library/debian:bookworm-slim", "localhost/somebody/aileron-matrix:e0f5376d7069",
+		"docker.io/aileron-matrix:1"}
+	old := []string{"localhost/aileron-matrix:e0f5376d7069", "localhost/aileron-images/parts:000000000000",
+		"localhost/aileron-images/alpine:test",
 		"localhost/aileron/sandbox-base:0.1.0-dev-000000000000", "localhost/aileron/agent-claude:0.1.0-dev-000000000000"}
 	dir := engines(t, append(slices.Clone(old), stay...)...)
 	s, said := openStore(t)
@@ -153,7 +158,8 @@ func TestOnlySupersededImagesOfSuitesAreRemoved(t *testing.T) {
 		if got := lines(t, filepath.Join(dir, name)); !slices.Equal(got, stay) {
 			t.Errorf("%s has %q, want %q\n%s", name, got, stay, said)
 		}
-		if call := name + " image prune --force --filter label=aileron.image=1"; !slices.Contains(lines(t, filepath.Join(dir, "calls")), call) {
+		if call := name + " image prune --force --filter label=aileron.image=1"; !slices.Contains(lines(t,
+			filepath.Join(dir, "calls")), call) {
 			t.Errorf("it did not run %s", call)
 		}
 	}
@@ -194,7 +200,8 @@ func TestEachSuiteNamesWhatItNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{Base().Ref, Clients("browsers").Ref, Clients("image").Ref}
-	if got := lines(t, filepath.Join(dir, "podman")); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+	if got := lines(t, filepath.Join(dir, "podman")); !slices.Equal(slices.Sorted(slices.Values(got)),
+		slices.Sorted(slices.Values(want))) {
 		t.Errorf("Podman has %q, want %q", got, want)
 	}
 }

@@ -126,7 +126,8 @@ func (s *Store) ensure(ctx context.Context, engine string, img Image) error {
 // build builds an image with Podman, of one layer above the one that it is
 // built from.
 func (s *Store) build(ctx context.Context, ref, network, dir string, flags ...string) ([]byte, error) {
-	args := []string{"build", "--network", network, "--layers=false", "--format", "docker", "--label", "aileron.image=1", "-t", ref}
+	args := []string{"build", "--network", network, "--layers=false", "--format", "docker", "--label", "aileron.image=1",
+		"-t", ref}
 	return s.tool(ctx, "podman", append(append(args, flags...), dir)...)
 }
 

@@ -63,7 +63,8 @@ func (s *Store) EnsureFor(ctx context.Context, dirs ...string) error {
 }
 
 func (c chain) needed(dirs []string) bool {
-	return len(dirs) == 0 || slices.ContainsFunc(strings.Fields(c.suites), func(suite string) bool { return slices.Contains(dirs, suite) })
+	return len(dirs) == 0 || slices.ContainsFunc(strings.Fields(c.suites),
+		func(suite string) bool { return slices.Contains(dirs, suite) })
 }
 
 func (s *Store) ensureSteps(ctx context.Context, engines []string, steps []step) error {

@@ -100,21 +100,24 @@ var rules = []struct {
 	{"mount, remount, umount, fsopen, open_tree, pivot_root, chroot", []rule{
 		{`(mount|remount|umount)[ ,].*|mount_setattr|fsopen|open_tree|pivot_root|chroot`, refused, false},
 	}},
-	{"bpf, perf_event_open, keyrings, userfaultfd, io_uring, kexec, modules, open_by_handle_at, clocks, and every system call that the profile does not name", []rule{
+	{"bpf, perf_event_open, keyrings, userfaultfd, io_uring, kexec, modules, open_by_handle_at, clocks, and every " +
+		"system call that the profile does not name", []rule{
 		{`(io_uring_setup|bpf|perf_event_open|keyctl|add_key|request_key|userfaultfd|kexec_load|kexec_file_load|init_module|finit_module|delete_module|open_by_handle_at|process_vm_readv|kcmp|syslog|reboot|sethostname|settimeofday|clock_settime|swapon|acct|quotactl|fanotify_init|personality, 32 bits)`, refused, false},
 		{`every system call that is not on the list`, `0 of \d+ are let through`, false},
 	}},
 	{"32-bit (int 0x80) and x32 system calls", []rule{
 		{`other numbers: .*`, `killed|` + refused, true}, // amd64 has them
 	}},
-	{"writing to /proc/sys, /sys, /proc/sysrq-trigger and cgroups; devices, mknod; kernel memory and logs (ENV-04)", []rule{
-		{`write to .*`, noWrite, false},
-		{`open /.*`, refused + `|` + absent, false},
-		{`read /.*`, refused + `|` + absent + `|closed`, false}, // masked: there, and empty
-		{`mknod of .*`, refused, false},
-		{`devices beyond the usual`, `0 found`, false},
-	}},
-	{"privileges: every set of capabilities of every thread, no-new-privileges, the filter, setuid programs, other users (ENV-04)", []rule{
+	{"writing to /proc/sys, /sys, /proc/sysrq-trigger and cgroups; devices, mknod; kernel memory and logs (ENV-04)",
+		[]rule{
+			{`write to .*`, noWrite, false},
+			{`open /.*`, refused + `|` + absent, false},
+			{`read /.*`, refused + `|` + absent + `|closed`, false}, // masked: there, and empty
+			{`mknod of .*`, refused, false},
+			{`devices beyond the usual`, `0 found`, false},
+		}},
+	{"privileges: every set of capabilities of every thread, no-new-privileges, the filter, setuid programs, other " +
+		"users (ENV-04)", []rule{
 		{`threads with a capability.*`, `0 found`, false},
 		{`setuid programs that give a user`, `0 of some`, false},
 		{`(setuid|setgid|chown) to another .*`, refused + `|EINVAL`, false},
@@ -128,7 +131,8 @@ var rules = []struct {
 	{"mounts: the project and nothing else of the host's (ENV-04)", []rule{
 		{`mounts`, `\d+ seen`, false},
 	}},
-	{"the secret (plain, base64, hexadecimal, as in URLs), the passphrase, a CA key, the vault's path: in files, names, environments, command lines and memory (ENV-04, ENV-05)", []rule{
+	{"the secret (plain, base64, hexadecimal, as in URLs), the passphrase, a CA key, the vault's path: in files, " +
+		"names, environments, command lines and memory (ENV-04, ENV-05)", []rule{
 		{`(files|memory) searched`, `ok`, false},
 		{`found`, `\d+ found`, false},
 	}},
@@ -190,7 +194,8 @@ var (
 	ownProcess = whole(`\d+ (\S+ -- )?\./probe`)
 	mayBeFound = whole(`the canary in ` + sandbox.Workspace + `/canary|the control in /proc/\d+/(environ|mem)`)
 	// That the search finds what is there: in files, in environments, in memory.
-	mustBeFound = []*regexp.Regexp{regexp.MustCompile(`the canary in \S+/canary\n`), regexp.MustCompile(`the control in /proc/1/environ\n`), regexp.MustCompile(`the control in /proc/\d+/mem\n`)}
+	mustBeFound = []*regexp.Regexp{regexp.MustCompile(`the canary in \S+/canary\n`),
+		regexp.MustCompile(`the control in /proc/1/environ\n`), regexp.MustCompile(`the control in /proc/\d+/mem\n`)}
 )
 
 func (p *person) look(attempts []attempt) {
@@ -260,8 +265,10 @@ func (p *person) account(attempts []attempt, sent map[string]int) {
 		p.t.Errorf("%d rows of the audit log say %q, and nobody heard that", n, key)
 	}
 	// Who was meant: the name that the client asked DNS for, else the address.
-	for _, target := range []string{"169.254.169.254:80", "100.100.100.200:80", "metadata.google.internal:80", "1.1.1.1:443", "1.1.1.1:8443", "evil.example:443", "evil.example:2222",
-		"cloudflare-dns.com:443", "one.one.one.one:853", "192.0.2.1:80", "evil.example:80", "c2vjcmv0.evil.example:80", "192.0.2.7:80", "192.0.2.3:80"} {
+	for _, target := range []string{"169.254.169.254:80", "100.100.100.200:80", "metadata.google.internal:80",
+		"1.1.1.1:443", "1.1.1.1:8443", "evil.example:443", "evil.example:2222",
+		"cloudflare-dns.com:443", "one.one.one.one:853", "192.0.2.1:80", "evil.example:80", "c2vjcmv0.evil.example:80",
+		"192.0.2.7:80", "192.0.2.3:80"} {
 		if targets[target] != "host_not_allowed" {
 			p.t.Errorf("no row says that %s was refused: %v", target, targets)
 		}
@@ -317,7 +324,8 @@ func source(name string) string {
 // leftovers are the containers that the engine has of this person's sessions.
 func (p *person) leftovers() string {
 	p.t.Helper()
-	words := append(append([]string{}, p.as...), p.engine, "ps", "-a", "--filter", "label=aileron.session", "--format", "{{.Names}}")
+	words := append(append([]string{}, p.as...), p.engine, "ps", "-a", "--filter", "label=aileron.session", "--format",
+		"{{.Names}}")
 	cmd := exec.Command(words[0], words[1:]...)
 	out, err := cmd.Output()
 	if err != nil {

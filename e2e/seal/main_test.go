@@ -74,8 +74,10 @@ func settle() error {
 	if err != nil {
 		return err
 	}
-	for _, all := range []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}} {
-		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: all, Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: unix.RT_SCOPE_HOST}); err != nil {
+	for _, all := range []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)},
+		{IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}} {
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: all, Type: unix.RTN_LOCAL,
+			Table: unix.RT_TABLE_LOCAL, Scope: unix.RT_SCOPE_HOST}); err != nil {
 			return fmt.Errorf("make %s local: %w", all, err)
 		}
 	}

@@ -41,7 +41,8 @@ type person struct {
 // opening a vault is slow on purpose.
 var vault = sync.OnceValues(func() (string, error) {
 	home := filepath.Join(os.Getenv(inside), "home")
-	return home, harness.Bind(program("aileron"), home, passphrase, harness.Connector{Dir: "testdata/connectors/echo", FQN: connector, Secret: secret})
+	return home, harness.Bind(program("aileron"), home, passphrase,
+		harness.Connector{Dir: "testdata/connectors/echo", FQN: connector, Secret: secret})
 })
 
 // newPerson is a person of that engine whose project belongs to owner.
@@ -51,14 +52,16 @@ func newPerson(t *testing.T, engine string, owner int, dir string, as ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &person{t: t, engine: engine, home: filepath.Join(dir, "vault"), project: filepath.Join(dir, "p"), roots: filepath.Join(dir, "roots.pem"), as: as}
+	p := &person{t: t, engine: engine, home: filepath.Join(dir, "vault"), project: filepath.Join(dir, "p"),
+		roots: filepath.Join(dir, "roots.pem"), as: as}
 	p.origin = standin.Start(t, standin.Script{Token: secret})
 	user := 0 // that runs aileron
 	if len(as) > 0 {
 		user = owner
 	}
 	for _, c := range [][]string{
-		{"cp", "-a", template, p.home}, {"cp", p.origin.Roots, p.roots}, {"mkdir", "-m", "755", p.project}, {"cp", program("probe"), p.project},
+		{"cp", "-a", template, p.home}, {"cp", p.origin.Roots, p.roots}, {"mkdir", "-m", "755", p.project},
+		{"cp", program("probe"), p.project},
 		{"chown", "-R", strconv.Itoa(user) + ":" + strconv.Itoa(user), p.home, p.roots},
 	} {
 		if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {

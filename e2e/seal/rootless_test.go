@@ -29,7 +29,8 @@ func rootless(t *testing.T, engine string) *person {
 	for _, program := range needs {
 		if _, err := exec.LookPath(program); err != nil {
 			if os.Getenv("CI") != "" {
-				t.Fatalf("there is no %s, and in CI the seal must be tried without root; scripts/prepare --tests installs it", program)
+				t.Fatalf("there is no %s, and in CI the seal must be tried without root; scripts/prepare --tests installs it",
+					program)
 			}
 			t.Skipf("there is no %s: scripts/prepare --tests installs it", program)
 		}

@@ -56,7 +56,8 @@ func needEngine(t *testing.T, engine string) {
 		return
 	}
 	if os.Getenv("CI") != "" {
-		t.Fatalf("%s: %v, and in CI the seal must be tried on both engines; scripts/prepare --tests installs them", engine, err)
+		t.Fatalf("%s: %v, and in CI the seal must be tried on both engines; scripts/prepare --tests installs them", engine,
+			err)
 	}
 	t.Skipf("%s: %v; scripts/prepare --tests installs both engines, scripts/with-docker runs Docker's daemon", engine, err)
 }
@@ -66,8 +67,10 @@ func (p *person) tryEverything(owner int, flood bool) {
 	t := p.t
 	host := listenOnTheHost(t)
 	plan := map[string]any{
-		"Name": standin.Echo, "Ports": ports, "Hosts": host.addresses, "Abstract": host.abstract, "Processes": []int{os.Getpid(), os.Getppid()},
-		"Paths": []string{filepath.Dir(p.home), host.socket}, "Denied": deniedCalls(t), "Needles": p.needles(), "Flood": flood,
+		"Name": standin.Echo, "Ports": ports, "Hosts": host.addresses, "Abstract": host.abstract,
+		"Processes": []int{os.Getpid(), os.Getppid()},
+		"Paths":     []string{filepath.Dir(p.home), host.socket}, "Denied": deniedCalls(t), "Needles": p.needles(),
+		"Flood": flood,
 	}
 	data, err := json.Marshal(plan)
 	if err != nil {
@@ -78,7 +81,8 @@ func (p *person) tryEverything(owner int, flood bool) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", owner, owner), p.project).CombinedOutput(); err != nil {
+	if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", owner, owner),
+		p.project).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	w := watchAll(t)
@@ -99,7 +103,8 @@ func (p *person) tryEverything(owner int, flood bool) {
 	}
 	sent := w.take(t)
 	if path := os.Getenv("AILERON_SEAL_RAW"); path != "" {
-		_ = os.WriteFile(filepath.Join(path, strings.ReplaceAll(t.Name(), "/", "_")), []byte(r.out+fmt.Sprint(sent)+"\n"+r.err), 0o600)
+		_ = os.WriteFile(filepath.Join(path, strings.ReplaceAll(t.Name(), "/", "_")),
+			[]byte(r.out+fmt.Sprint(sent)+"\n"+r.err), 0o600)
 	}
 	p.judge(attempts)
 	p.look(attempts)
@@ -125,7 +130,8 @@ type host struct {
 
 func listenOnTheHost(t *testing.T) *host {
 	t.Helper()
-	h := &host{abstract: fmt.Sprintf("aileron-seal-%d-%s", os.Getpid(), filepath.Base(t.TempDir())), socket: filepath.Join(t.TempDir(), "agent.sock")}
+	h := &host{abstract: fmt.Sprintf("aileron-seal-%d-%s", os.Getpid(), filepath.Base(t.TempDir())),
+		socket: filepath.Join(t.TempDir(), "agent.sock")}
 	listen := func(network, at string) net.Listener {
 		l, err := net.Listen(network, at)
 		if err != nil {
@@ -151,7 +157,8 @@ func listenOnTheHost(t *testing.T) *host {
 	listen("unix", h.socket)
 	listen("unix", "@"+h.abstract)
 	// It can be reached from here, so that it is the box that cannot.
-	for _, c := range [][2]string{{"unix", "@" + h.abstract}, {"unix", h.socket}, {"tcp", h.addresses[2]}, {"tcp", h.addresses[3]}} {
+	for _, c := range [][2]string{{"unix", "@" + h.abstract}, {"unix", h.socket}, {"tcp", h.addresses[2]},
+		{"tcp", h.addresses[3]}} {
 		conn, err := net.Dial(c[0], c[1])
 		if err != nil {
 			t.Fatal(err)

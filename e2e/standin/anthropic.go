@@ -35,7 +35,8 @@ func message(model string, c *call) map[string]any {
 	if c == nil {
 		m["content"], m["stop_reason"] = []any{map[string]any{"type": "text", "text": final}}, "end_turn"
 	} else {
-		m["content"] = []any{map[string]any{"type": "tool_use", "id": "toolu_1", "name": c.name, "input": json.RawMessage(c.arguments)}}
+		m["content"] = []any{map[string]any{"type": "tool_use", "id": "toolu_1", "name": c.name,
+			"input": json.RawMessage(c.arguments)}}
 		m["stop_reason"] = "tool_use"
 	}
 	return m
@@ -48,7 +49,8 @@ func streamMessage(out stream, model string, c *call) {
 	block, stop := map[string]any{"type": "text", "text": ""}, "end_turn"
 	delta, field, text := "text_delta", "text", final
 	if c != nil {
-		block, stop = map[string]any{"type": "tool_use", "id": "toolu_1", "name": c.name, "input": map[string]any{}}, "tool_use"
+		block, stop = map[string]any{"type": "tool_use", "id": "toolu_1", "name": c.name, "input": map[string]any{}},
+			"tool_use"
 		delta, field, text = "input_json_delta", "partial_json", c.arguments
 	}
 	out.event("content_block_start", map[string]any{"index": 0, "content_block": block})

@@ -95,7 +95,8 @@ func (s *Server) arguments(params schema) string {
 func readPrompt(w http.ResponseWriter, r *http.Request) (prompt, bool) {
 	var p prompt
 	if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
-		answer(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"type": "invalid_request_error", "message": err.Error()}})
+		answer(w, http.StatusBadRequest,
+			map[string]any{"error": map[string]any{"type": "invalid_request_error", "message": err.Error()}})
 		return p, false
 	}
 	return p, true

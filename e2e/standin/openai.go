@@ -26,7 +26,8 @@ func (s *Server) openai() http.Handler {
 
 func streamCompletion(out stream, model string, c *call) {
 	chunk := func(choices []any, more map[string]any) {
-		v := map[string]any{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_770_000_000, "model": model, "choices": choices}
+		v := map[string]any{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_770_000_000, "model": model,
+			"choices": choices}
 		for k, m := range more {
 			v[k] = m
 		}
@@ -43,14 +44,17 @@ func streamCompletion(out stream, model string, c *call) {
 		}
 	} else {
 		finish = "tool_calls"
-		delta(map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{"index": 0, "id": "call_1", "type": "function",
-			"function": map[string]any{"name": c.name, "arguments": ""}}}}, nil)
+		delta(map[string]any{"role": "assistant", "content": nil,
+			"tool_calls": []any{map[string]any{"index": 0, "id": "call_1", "type": "function",
+				"function": map[string]any{"name": c.name, "arguments": ""}}}}, nil)
 		for _, half := range halves(c.arguments) {
-			delta(map[string]any{"tool_calls": []any{map[string]any{"index": 0, "function": map[string]any{"arguments": half}}}}, nil)
+			delta(map[string]any{"tool_calls": []any{map[string]any{"index": 0, "function": map[string]any{"arguments": half}}}},
+				nil)
 		}
 	}
 	delta(map[string]any{}, finish)
-	chunk([]any{}, map[string]any{"usage": map[string]any{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}})
+	chunk([]any{}, map[string]any{"usage": map[string]any{"prompt_tokens": 10, "completion_tokens": 5,
+		"total_tokens": 15}})
 	say(out.w, "data: [DONE]\n\n")
 }
 
@@ -62,7 +66,8 @@ func streamResponse(out stream, model string, c *call) {
 		out.event(name, v)
 	}
 	response := func(status string, output []any) map[string]any {
-		r := map[string]any{"id": "resp_1", "object": "response", "created_at": 1_770_000_000, "model": model, "status": status, "output": output}
+		r := map[string]any{"id": "resp_1", "object": "response", "created_at": 1_770_000_000, "model": model,
+			"status": status, "output": output}
 		if status == "completed" {
 			r["usage"] = map[string]any{"input_tokens": 10, "input_tokens_details": map[string]int{"cached_tokens": 0},
 				"output_tokens": 5, "output_tokens_details": map[string]int{"reasoning_tokens": 0}, "total_tokens": 15}
@@ -84,13 +89,15 @@ func streamResponse(out stream, model string, c *call) {
 // sendCall sends the parts of a function call, and returns it whole.
 func sendCall(send func(string, map[string]any), c *call) map[string]any {
 	item := func(status, arguments string) map[string]any {
-		return map[string]any{"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": c.name, "arguments": arguments, "status": status}
+		return map[string]any{"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": c.name,
+			"arguments": arguments, "status": status}
 	}
 	send("response.output_item.added", map[string]any{"output_index": 0, "item": item("in_progress", "")})
 	for _, half := range halves(c.arguments) {
 		send("response.function_call_arguments.delta", map[string]any{"item_id": "fc_1", "output_index": 0, "delta": half})
 	}
-	send("response.function_call_arguments.done", map[string]any{"item_id": "fc_1", "output_index": 0, "arguments": c.arguments})
+	send("response.function_call_arguments.done",
+		map[string]any{"item_id": "fc_1", "output_index": 0, "arguments": c.arguments})
 	return item("completed", c.arguments)
 }
 

@@ -128,11 +128,13 @@ func (s *Server) handler() http.Handler {
 		return len(auth) == 1 && (auth[0] == "Bearer "+s.script.Token || auth[0] == "token "+s.script.Token)
 	}
 	services := map[string]http.Handler{
-		GitHub:    guard(s.github(), bearer),
-		Echo:      guard(s.echo(), bearer),
-		OpenAI:    guard(s.openai(), func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+s.script.Key }),
-		Anthropic: guard(s.anthropic(), func(r *http.Request) bool { return open(r) || r.Header.Get("X-Api-Key") == s.script.Key }),
-		Claude:    guard(s.anthropic(), open),
+		GitHub: guard(s.github(), bearer),
+		Echo:   guard(s.echo(), bearer),
+		OpenAI: guard(s.openai(),
+			func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+s.script.Key }),
+		Anthropic: guard(s.anthropic(),
+			func(r *http.Request) bool { return open(r) || r.Header.Get("X-Api-Key") == s.script.Key }),
+		Claude: guard(s.anthropic(), open),
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.record(r)
@@ -166,7 +168,8 @@ func (s *Server) record(r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = append(s.seen, Seen{Method: r.Method, Host: r.Host, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header.Clone(), Body: string(body)})
+	s.seen = append(s.seen, Seen{Method: r.Method, Host: r.Host, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,
+		Header: r.Header.Clone(), Body: string(body)})
 }
 
 func reply(w http.ResponseWriter, v any) { answer(w, http.StatusOK, v) }

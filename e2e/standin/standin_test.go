@@ -35,7 +35,8 @@ func client(t *testing.T, s *Server) *http.Client {
 		TLSClientConfig: &tls.Config{RootCAs: roots},
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 type answered struct {
@@ -108,7 +109,8 @@ func TestEveryRequestIsKeptAsItArrived(t *testing.T) {
 		t.Fatalf("saw %d requests, want 2", len(seen))
 	}
 	got := seen[0]
-	if got.Method != "PUT" || got.Host != Echo || got.Path != "/echo" || got.Query != "a=b%20c" || got.Auth() != "Bearer the-real/token" || got.Body != body[:1<<20] {
+	if got.Method != "PUT" || got.Host != Echo || got.Path != "/echo" || got.Query != "a=b%20c" ||
+		got.Auth() != "Bearer the-real/token" || got.Body != body[:1<<20] {
 		got.Body = ""
 		t.Errorf("saw %+v", got)
 	}
@@ -137,7 +139,8 @@ func TestTheCredentialIsEchoed(t *testing.T) {
 	if echo.header.Get("X-Echo-Authorization") != value || !strings.Contains(echo.body, value) {
 		t.Errorf("/echo: %+v", echo)
 	}
-	chunks := strings.Split(strings.TrimSpace(ask(t, c, "GET", "https://api.echo.example/echo-chunks", bearer, "").body), "\n")
+	chunks := strings.Split(strings.TrimSpace(ask(t, c, "GET", "https://api.echo.example/echo-chunks", bearer, "").body),
+		"\n")
 	if len(chunks) != len(value)+2 {
 		t.Errorf("/echo-chunks: %d lines, want %d", len(chunks), len(value)+2)
 	}
@@ -188,7 +191,8 @@ func TestGhShowsAnAccountARepositoryAndItsIssues(t *testing.T) {
 		{[]string{"auth", "status"}, "Logged in to github.com as octo-stand-in"},
 	} {
 		cmd := exec.CommandContext(t.Context(), gh, tt.args...)
-		cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "GH_TOKEN=" + script.Token, "HTTPS_PROXY=" + tunnel.URL, "SSL_CERT_FILE=" + s.Roots, "GH_NO_UPDATE_NOTIFIER=1"}
+		cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "GH_TOKEN=" + script.Token,
+			"HTTPS_PROXY=" + tunnel.URL, "SSL_CERT_FILE=" + s.Roots, "GH_NO_UPDATE_NOTIFIER=1"}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), tt.want) {
 			t.Errorf("gh %s: %v, %q, want %q", strings.Join(tt.args, " "), err, out, tt.want)
@@ -214,16 +218,21 @@ func TestTheModelCallsOneToolAndThenEnds(t *testing.T) {
 		name, url, header, body string
 		call                    string // the joined pieces of the call's arguments; "" for a final text
 	}{
-		{"messages", "https://api.anthropic.com/v1/messages", "X-Api-Key: the-real-key", `{"stream":true,"messages":[{"role":"user","content":"go"}],` + tools + `}`,
+		{"messages", "https://api.anthropic.com/v1/messages", "X-Api-Key: the-real-key",
+			`{"stream":true,"messages":[{"role":"user","content":"go"}],` + tools + `}`,
 			`{"command":"echo \"hello\"","description":"Runs the test's command"}`},
 		{"messages with a result", "https://api.anthropic.com/v1/messages", "X-Api-Key: the-real-key",
-			`{"stream":true,"messages":[{"role":"user","content":[{"type": "tool_result","tool_use_id":"toolu_1"}]}],` + tools + `}`, ""},
-		{"messages without tools", "https://api.anthropic.com/v1/messages", "X-Api-Key: the-real-key", `{"stream":true,"messages":[]}`, ""},
-		{"completions", "https://api.openai.com/v1/chat/completions", "Authorization: Bearer the-real-key", `{"stream":true,"messages":[],` + functions + `}`,
+			`{"stream":true,"messages":[{"role":"user","content":[{"type": "tool_result","tool_use_id":"toolu_1"}]}],` + tools +
+				`}`, ""},
+		{"messages without tools", "https://api.anthropic.com/v1/messages", "X-Api-Key: the-real-key",
+			`{"stream":true,"messages":[]}`, ""},
+		{"completions", "https://api.openai.com/v1/chat/completions", "Authorization: Bearer the-real-key",
+			`{"stream":true,"messages":[],` + functions + `}`,
 			`{"command":["sh","-c","echo \"hello\""]}`},
 		{"completions with a result", "https://api.openai.com/v1/chat/completions", "Authorization: Bearer the-real-key",
 			`{"stream":true,"messages":[{"role":"tool","content":"hello"}],` + functions + `}`, ""},
-		{"responses", "https://api.openai.com/v1/responses", "Authorization: Bearer the-real-key", `{"stream":true,"input":[],` + flat + `}`,
+		{"responses", "https://api.openai.com/v1/responses", "Authorization: Bearer the-real-key",
+			`{"stream":true,"input":[],` + flat + `}`,
 			`{"cmd":"echo \"hello\""}`},
 		{"responses with a result", "https://api.openai.com/v1/responses", "Authorization: Bearer the-real-key",
 			`{"stream":true,"input":[{"type":"function_call_output","call_id":"call_1","output":"hello"}],` + flat + `}`, ""},
@@ -242,7 +251,8 @@ func TestTheModelCallsOneToolAndThenEnds(t *testing.T) {
 			}
 		})
 	}
-	whole := ask(t, c, "POST", "https://api.anthropic.com/v1/messages", "X-Api-Key: the-real-key", `{"messages":[],`+tools+`}`).body
+	whole := ask(t, c, "POST", "https://api.anthropic.com/v1/messages", "X-Api-Key: the-real-key",
+		`{"messages":[],`+tools+`}`).body
 	if !strings.Contains(whole, `"stop_reason":"tool_use"`) || !json.Valid([]byte(whole)) {
 		t.Errorf("not streamed: %s", whole)
 	}

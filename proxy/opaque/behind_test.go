@@ -22,9 +22,11 @@ func TestWhatIsBehindWhiteSpaceIsJudged(t *testing.T) {
 			if how != "whole" && o.want == "deflate" {
 				continue
 			}
-			for _, before := range []string{"\n", " ", "\r\n\r\n", "\t  \n", utf8Mark, utf8Mark + "\r\n", strings.Repeat("\n", 2*headSize)} {
+			for _, before := range []string{"\n", " ", "\r\n\r\n", "\t  \n", utf8Mark, utf8Mark + "\r\n",
+				strings.Repeat("\n", 2*headSize)} {
 				data := append([]byte(before), o.data...)
-				if how == "bytes" && len(before) > headSize || o.data[0] == '\n' || o.data[0] == 0 && o.want == UTF32 { // what is skipped may be a part of it
+				// what is skipped may be a part of it
+				if how == "bytes" && len(before) > headSize || o.data[0] == '\n' || o.data[0] == 0 && o.want == UTF32 {
 					continue
 				}
 				for _, length := range []int64{-1, int64(len(data))} {
@@ -62,8 +64,10 @@ func TestBase64WithEscapesIsRead(t *testing.T) {
 	o := opaques()["gzip 9"]
 	text := base64.StdEncoding.EncodeToString(o.data)
 	for name, s := range map[string]string{
-		"line ends": `"` + text[:8] + `\n` + text[8:16] + `\r\n` + text[16:] + `"`, "slashes": `"` + strings.ReplaceAll(text, "/", `\/`) + `"`,
-		"a slash": `"H4sIAAAA\/` + text[9:] + `"`, "numbers": fmt.Sprintf(`"\u%04x\u%04X%s"`, text[0], text[1], text[2:]), "single quotes": "'" + text + "'",
+		"line ends": `"` + text[:8] + `\n` + text[8:16] + `\r\n` + text[16:] + `"`,
+		"slashes":   `"` + strings.ReplaceAll(text, "/", `\/`) + `"`,
+		"a slash":   `"H4sIAAAA\/` + text[9:] + `"`, "numbers": fmt.Sprintf(`"\u%04x\u%04X%s"`, text[0], text[1], text[2:]),
+		"single quotes": "'" + text + "'",
 	} {
 		for how, reader := range readings {
 			var got []Format
@@ -89,14 +93,17 @@ func TestAPartThatIsAMessageHasAHeader(t *testing.T) {
 		header, content string
 		want            []string // values of X-Is
 	}{
-		"message":     {"Content-Type: message/rfc822\r\nX-Is: outer\r\n\r\nX-Is: inner\r\n", "\x1f\x8b\x08", []string{"outer", "inner"}},
-		"long header": {"X-Is: long\r\nX-Long: " + strings.Repeat("a", 2*maxHeader) + "\r\nX-More: 1\r\n", "\x1f\x8b\x08", []string{"long"}},
+		"message": {"Content-Type: message/rfc822\r\nX-Is: outer\r\n\r\nX-Is: inner\r\n", "\x1f\x8b\x08",
+			[]string{"outer", "inner"}},
+		"long header": {"X-Is: long\r\nX-Long: " + strings.Repeat("a", 2*maxHeader) + "\r\nX-More: 1\r\n", "\x1f\x8b\x08",
+			[]string{"long"}},
 	} {
 		for how, reader := range readings {
 			var got []Format
 			var seen []string
 			body := "--b\r\n" + c.header + "\r\n" + c.content
-			p := Parts(io.NopCloser(reader(strings.NewReader(body))), func(h textproto.MIMEHeader) error { seen = append(seen, h["X-Is"]...); return nil }, refuse(&got))
+			p := Parts(io.NopCloser(reader(strings.NewReader(body))),
+				func(h textproto.MIMEHeader) error { seen = append(seen, h["X-Is"]...); return nil }, refuse(&got))
 			out, err := io.ReadAll(p)
 			if len(out) != len(body)-len(c.content) || !errors.Is(err, errRefused) || fmt.Sprint(seen) != fmt.Sprint(c.want) {
 				t.Errorf("%s, %s: %d of %d bytes left, %v; headers %v", name, how, len(out), len(body), err, seen)
@@ -110,17 +117,20 @@ func TestACompressedMessageInBase64EndsTheBody(t *testing.T) {
 		for _, message := range []string{"", "m", "me", strings.Repeat("message ", 3000)} {
 			for name, body := range map[string]string{
 				"at once": base64.StdEncoding.EncodeToString(envelopes([]byte{0, 1}, message)),
-				"padded":  base64.StdEncoding.EncodeToString(envelopes([]byte{0}, message)) + "\r\n" + base64.URLEncoding.EncodeToString(envelopes([]byte{1}, message)),
+				"padded": base64.StdEncoding.EncodeToString(envelopes([]byte{0}, message)) + "\r\n" +
+					base64.URLEncoding.EncodeToString(envelopes([]byte{1}, message)),
 			} {
 				var got []Format
 				out, err := io.ReadAll(TextMessages(io.NopCloser(reader(strings.NewReader(body))), refuse(&got)))
-				if most := (5+len(message))*4/3 + 8; !errors.Is(err, errRefused) || len(out) > most || !strings.HasPrefix(body, string(out)) {
+				if most := (5+len(message))*4/3 + 8; !errors.Is(err, errRefused) || len(out) > most ||
+					!strings.HasPrefix(body, string(out)) {
 					t.Errorf("%s, %s, messages of %d: %d bytes left, %v", name, how, len(message), len(out), err)
 				}
 			}
 		}
 		whole := base64.StdEncoding.EncodeToString(envelopes([]byte{0, 0, 0x80}, "plain"))
-		if out, err := io.ReadAll(TextMessages(io.NopCloser(reader(strings.NewReader(whole))), refuse(new([]Format)))); string(out) != whole || err != nil {
+		if out, err := io.ReadAll(TextMessages(io.NopCloser(reader(strings.NewReader(whole))),
+			refuse(new([]Format)))); string(out) != whole || err != nil {
 			t.Errorf("%s: %q, %v", how, out, err)
 		}
 	}

@@ -24,7 +24,8 @@ import (
 	"unicode/utf16"
 )
 
-const document = `{"url":"/v1/echo","headers":{"Authorization":"Bearer q7Wz/K+p2=Xn%4&r\"s\\t-ZpW3rTq8vLm2NcBf6HsJd","Accept":"*/*"}}`
+const document = `{"url":"/v1/echo","headers":{"Authorization":` +
+	`"Bearer q7Wz/K+p2=Xn%4&r\"s\\t-ZpW3rTq8vLm2NcBf6HsJd","Accept":"*/*"}}`
 
 func deflatedBy(open func(io.Writer) io.WriteCloser) []byte {
 	var b bytes.Buffer
@@ -63,12 +64,24 @@ func opaques() map[string]struct {
 	}
 	all["utf-32le"], all["utf-32be"] = found{le, UTF32}, found{be, UTF32}
 	for level := flate.HuffmanOnly; level <= flate.BestCompression; level++ {
-		all[fmt.Sprint("gzip ", level)] = found{deflatedBy(func(w io.Writer) io.WriteCloser { z, _ := gzip.NewWriterLevel(w, level); return z }), "gzip"}
-		all[fmt.Sprint("zlib ", level)] = found{deflatedBy(func(w io.Writer) io.WriteCloser { z, _ := zlib.NewWriterLevel(w, level); return z }), "zlib"}
+		all[fmt.Sprint("gzip ", level)] = found{deflatedBy(func(w io.Writer) io.WriteCloser {
+			z, _ := gzip.NewWriterLevel(w,
+				level)
+			return z
+		}), "gzip"}
+		all[fmt.Sprint("zlib ", level)] = found{deflatedBy(func(w io.Writer) io.WriteCloser {
+			z, _ := zlib.NewWriterLevel(w,
+				level)
+			return z
+		}), "zlib"}
 		if level == flate.NoCompression || level == flate.HuffmanOnly || level == flate.BestSpeed {
 			continue // they leave so short a text as it is, and it is searched
 		}
-		all[fmt.Sprint("deflate ", level)] = found{deflatedBy(func(w io.Writer) io.WriteCloser { z, _ := flate.NewWriter(w, level); return z }), "deflate"}
+		all[fmt.Sprint("deflate ", level)] = found{deflatedBy(func(w io.Writer) io.WriteCloser {
+			z, _ := flate.NewWriter(w,
+				level)
+			return z
+		}), "deflate"}
 	}
 	all["zlib with a dictionary"] = found{deflatedBy(func(w io.Writer) io.WriteCloser {
 		z, _ := zlib.NewWriterLevelDict(w, 6, []byte("Authorization Accept"))
@@ -83,21 +96,29 @@ func opaques() map[string]struct {
 		}{f, z}
 	}), "zip"}
 	for i, m := range magics {
-		all[fmt.Sprintf("%s %d", m.format, i)] = found{append([]byte(m.bytes), "\x00\x01\x02\xff and something behind the mark"...), m.format}
+		all[fmt.Sprintf("%s %d", m.format, i)] = found{append([]byte(m.bytes),
+			"\x00\x01\x02\xff and something behind the mark"...), m.format}
 	}
 	return all
 }
 
 // searchable is what must pass as it is.
 var searchable = map[string]string{
-	"json": `{"ok":true}`, "an array": `[1,2,3]`, "html": "<!doctype html><p>x", "empty": "", "a word": "H", "x": "x^2 + 1 = y", "only x^": "x^",
+	"json": `{"ok":true}`, "an array": `[1,2,3]`, "html": "<!doctype html><p>x", "empty": "", "a word": "H",
+	"x": "x^2 + 1 = y", "only x^": "x^",
 	"base64": base64.StdEncoding.EncodeToString([]byte(document)), "a string": `"Hello"`, "hex": "1f8b0800",
-	"event": "data: {}\n\n", "heartbeat": "\n", "tar": "a.txt" + strings.Repeat("\x00", 95) + "0000644\x00", "png": "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\x00\x10",
-	"pdf": "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<</Length 4>>", "jpeg": "\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01", "woff2": "wOF2\x00\x01\x00\x00",
-	"git": "001e# service=git-upload-pack\n0000", "pack": "PACK\x00\x00\x00\x02\x00\x00\x00\x03\x9f\x0bx\x9c\x9d", "P": "PK is a brand", "BZh": "BZh9 is how bzip2 begins",
-	"latin": "caf\xe9 au lait, s'il vous pla\xeet", "utf-8": "Zürich — 東京 — 서울: a line of many scripts", "mark": "\xef\xbb\xbf{}",
-	"digits": strings.Repeat("0123456789", 60), "letters": strings.Repeat("abcdefghijklmnopqrstuvwxyz", 30), "one letter": strings.Repeat("x", 600), "zeros": strings.Repeat("0", 600),
-	"protobuf": "\x0a\x05hello\x12\x05world\x18\x96\x01", "numbers": "\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00", "Rar": "Rar things are rare",
+	"event": "data: {}\n\n", "heartbeat": "\n", "tar": "a.txt" + strings.Repeat("\x00", 95) + "0000644\x00",
+	"png": "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\x00\x10",
+	"pdf": "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<</Length 4>>", "jpeg": "\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01",
+	"woff2": "wOF2\x00\x01\x00\x00",
+	"git":   "001e# service=git-upload-pack\n0000", "pack": "PACK\x00\x00\x00\x02\x00\x00\x00\x03\x9f\x0bx\x9c\x9d",
+	"P": "PK is a brand", "BZh": "BZh9 is how bzip2 begins",
+	"latin": "caf\xe9 au lait, s'il vous pla\xeet", "utf-8": "Zürich — 東京 — 서울: a line of many scripts",
+	"mark":   "\xef\xbb\xbf{}",
+	"digits": strings.Repeat("0123456789", 60), "letters": strings.Repeat("abcdefghijklmnopqrstuvwxyz", 30),
+	"one letter": strings.Repeat("x", 600), "zeros": strings.Repeat("0", 600),
+	"protobuf": "\x0a\x05hello\x12\x05world\x18\x96\x01", "numbers": "\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00",
+	"Rar": "Rar things are rare",
 }
 
 func TestEveryFormatIsRecognised(t *testing.T) {
@@ -108,7 +129,8 @@ func TestEveryFormatIsRecognised(t *testing.T) {
 		if o.want.Charset() || o.want == "deflate" {
 			continue
 		}
-		for _, text := range []string{base64.StdEncoding.EncodeToString(o.data), base64.RawURLEncoding.EncodeToString(o.data), fmt.Sprintf("%q", base64.StdEncoding.EncodeToString(o.data))} {
+		for _, text := range []string{base64.StdEncoding.EncodeToString(o.data), base64.RawURLEncoding.EncodeToString(o.data),
+			fmt.Sprintf("%q", base64.StdEncoding.EncodeToString(o.data))} {
 			if got, _ := Sniff([]byte(text), true); got != o.want {
 				t.Errorf("base64 of %s (%.40s): got %q, want %q", name, text, got, o.want)
 			}
@@ -179,7 +201,8 @@ func refuse(got *[]Format) Judge {
 
 // readings are the ways in which a body may come.
 var readings = map[string]func(io.Reader) io.Reader{
-	"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader, "with its end": iotest.DataErrReader,
+	"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader,
+	"with its end": iotest.DataErrReader,
 }
 
 func TestNothingOfAPackedBodyLeaves(t *testing.T) {
@@ -263,7 +286,8 @@ func TestACompressedMessageEndsTheBody(t *testing.T) {
 		for name, c := range map[string]struct {
 			flags []byte
 			left  int // whole messages that pass
-		}{"none": {[]byte{0, 0, 0}, 3}, "first": {[]byte{1, 0}, 0}, "last": {[]byte{0, 0, 1}, 2}, "end of stream": {[]byte{0, 2, 0x80}, 3}, "compressed trailers": {[]byte{0, 0x81}, 1}} {
+		}{"none": {[]byte{0, 0, 0}, 3}, "first": {[]byte{1, 0}, 0}, "last": {[]byte{0, 0, 1}, 2},
+			"end of stream": {[]byte{0, 2, 0x80}, 3}, "compressed trailers": {[]byte{0, 0x81}, 1}} {
 			for _, message := range []string{"", "m", strings.Repeat("message ", 3000)} {
 				data := envelopes(c.flags, message)
 				var got []Format
@@ -303,7 +327,8 @@ func TestAPackedPartEndsTheBody(t *testing.T) {
 			w.Binary = true
 			_, _ = w.Write(o.data)
 			_ = w.Close()
-			encoded := map[string][]byte{"": o.data, "base64": []byte(base64.StdEncoding.EncodeToString(o.data)), "quoted-printable": qp.Bytes()}
+			encoded := map[string][]byte{"": o.data, "base64": []byte(base64.StdEncoding.EncodeToString(o.data)),
+				"quoted-printable": qp.Bytes()}
 			if o.want.Charset() || o.want == "deflate" || o.want == "zlib" || o.want == "deb" {
 				encoded = map[string][]byte{"": o.data} // what begins with letters has nothing to decode
 			}
@@ -317,7 +342,8 @@ func TestAPackedPartEndsTheBody(t *testing.T) {
 				}
 				body := multipartOf(h, data)
 				var got []Format
-				p := Parts(io.NopCloser(reader(bytes.NewReader(body))), func(textproto.MIMEHeader) error { return nil }, refuse(&got))
+				p := Parts(io.NopCloser(reader(bytes.NewReader(body))), func(textproto.MIMEHeader) error { return nil },
+					refuse(&got))
 				out, err := io.ReadAll(p)
 				if at := bytes.Index(body, data); !bytes.Equal(out, body[:at]) || !errors.Is(err, errRefused) || got[0] != o.want {
 					t.Errorf("%s in %q, %s: %d bytes left, want %d; %v, %q", name, coding, how, len(out), at, err, got)
@@ -351,7 +377,8 @@ func TestPartsPassUnchanged(t *testing.T) {
 func TestAPartIsRefusedForItsHeader(t *testing.T) {
 	body := "--b\r\nContent-Encoding : gzip\r\nnonsense\r\n\r\ndata\r\n--b--"
 	var seen textproto.MIMEHeader
-	p := Parts(io.NopCloser(strings.NewReader(body)), func(h textproto.MIMEHeader) error { seen = h; return errRefused }, nil)
+	p := Parts(io.NopCloser(strings.NewReader(body)), func(h textproto.MIMEHeader) error { seen = h; return errRefused },
+		nil)
 	out, err := io.ReadAll(p)
 	if want := body[:strings.Index(body, "data")]; string(out) != want || !errors.Is(err, errRefused) {
 		t.Errorf("got %q, %v", out, err)
@@ -364,8 +391,10 @@ func TestAPartIsRefusedForItsHeader(t *testing.T) {
 // A refusal that comes with the first piece is known before the head leaves.
 func TestAnEarlyRefusalIsAwaited(t *testing.T) {
 	for name, src := range map[string]io.ReadCloser{
-		"messages": Messages(io.NopCloser(bytes.NewReader(envelopes([]byte{0, 1}, "m"))), func(Format) error { return errRefused }),
-		"parts": Parts(io.NopCloser(bytes.NewReader(multipartOf(nil, []byte("\x1f\x8b\x08")))), func(textproto.MIMEHeader) error { return nil },
+		"messages": Messages(io.NopCloser(bytes.NewReader(envelopes([]byte{0, 1}, "m"))),
+			func(Format) error { return errRefused }),
+		"parts": Parts(io.NopCloser(bytes.NewReader(multipartOf(nil, []byte("\x1f\x8b\x08")))),
+			func(textproto.MIMEHeader) error { return nil },
 			func(Format) error { return errRefused }),
 	} {
 		if err := NewBody(src, -1, nil).Await(context.Background(), time.Minute); !errors.Is(err, errRefused) {

@@ -24,7 +24,8 @@ func main() {
 		cmd := exec.Command("/proc/self/exe", os.Args[1]) //nolint:noctx // the box ends it
 		for _, pair := range os.Environ() {
 			name, _, _ := strings.Cut(strings.ToUpper(pair), "=")
-			if strings.HasSuffix(name, "_PROXY") && strings.Contains(way, "past") || name == "SSL_CERT_FILE" && strings.Contains(way, "store") {
+			if strings.HasSuffix(name, "_PROXY") && strings.Contains(way, "past") || name == "SSL_CERT_FILE" &&
+				strings.Contains(way, "store") {
 				continue
 			}
 			cmd.Env = append(cmd.Env, pair)

@@ -37,9 +37,13 @@ func identity() string {
 // files tries to write where the kernel listens and to read where it talks.
 func files(p plan) {
 	for _, path := range []string{
-		"/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/ping_group_range",
-		"/proc/sys/net/ipv4/ip_unprivileged_port_start", "/proc/sys/net/ipv4/conf/all/route_localnet", "/proc/sys/vm/drop_caches", "/proc/sys/fs/binfmt_misc/register", "/proc/irq/0/smp_affinity", "/proc/bus/pci/devices",
-		"/sys/kernel/uevent_helper", "/sys/class/net/lo/mtu", "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/power/state", "/sys/fs/cgroup/release_agent", "/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/release_agent", "/sys/fs/cgroup/devices/devices.allow",
+		"/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/net/ipv4/ip_forward",
+		"/proc/sys/net/ipv4/ping_group_range",
+		"/proc/sys/net/ipv4/ip_unprivileged_port_start", "/proc/sys/net/ipv4/conf/all/route_localnet",
+		"/proc/sys/vm/drop_caches", "/proc/sys/fs/binfmt_misc/register", "/proc/irq/0/smp_affinity", "/proc/bus/pci/devices",
+		"/sys/kernel/uevent_helper", "/sys/class/net/lo/mtu", "/sys/kernel/mm/transparent_hugepage/enabled",
+		"/sys/power/state", "/sys/fs/cgroup/release_agent", "/sys/fs/cgroup/cgroup.procs",
+		"/sys/fs/cgroup/memory/release_agent", "/sys/fs/cgroup/devices/devices.allow",
 		"/etc/resolv.conf",
 	} {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -48,7 +52,9 @@ func files(p plan) {
 		}
 		tell("write to "+path, err)
 	}
-	for _, path := range []string{"/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/dm-0", "/dev/fuse", "/dev/net/tun", "/dev/kvm", "/dev/vsock", "/dev/vhost-vsock", "/dev/vhost-net", "/dev/uinput", "/dev/loop-control", "/dev/ppp", "/dev/mapper/control",
+	for _, path := range []string{"/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/dev/vda", "/dev/sda",
+		"/dev/nvme0n1", "/dev/dm-0", "/dev/fuse", "/dev/net/tun", "/dev/kvm", "/dev/vsock", "/dev/vhost-vsock",
+		"/dev/vhost-net", "/dev/uinput", "/dev/loop-control", "/dev/ppp", "/dev/mapper/control",
 		"/proc/kmsg", "/sys/kernel/debug/tracing", "/sys/kernel/security/apparmor/policy"} {
 		tell("open "+path, firstByte(path))
 	}
@@ -72,7 +78,8 @@ func files(p plan) {
 	entries, _ := os.ReadDir("/dev")
 	var more []string
 	for _, e := range entries {
-		if !slices.Contains(strings.Fields("console core fd full init mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero"), e.Name()) {
+		if !slices.Contains(strings.Fields("console core fd full init mqueue null ptmx pts random shm stderr stdin stdout "+
+			"tty urandom zero"), e.Name()) {
 			more = append(more, e.Name())
 		}
 	}
@@ -106,7 +113,8 @@ func privileges() {
 			first = path + ": " + string(data)
 		}
 	}
-	said("threads with a capability, without the filter, or with a way to more", fmt.Sprint(more, " found"), fmt.Sprint("of ", len(statuses), " ", first))
+	said("threads with a capability, without the filter, or with a way to more", fmt.Sprint(more, " found"),
+		fmt.Sprint("of ", len(statuses), " ", first))
 
 	var risen []string
 	tried := 0
@@ -133,7 +141,8 @@ func privileges() {
 		_, _ = cmd.Process.Kill(), cmd.Wait()
 		return nil
 	})
-	said("setuid programs that give a user", fmt.Sprint(len(risen), " of some"), fmt.Sprint("of ", tried, ": ", strings.Join(risen, " ")))
+	said("setuid programs that give a user", fmt.Sprint(len(risen), " of some"),
+		fmt.Sprint("of ", tried, ": ", strings.Join(risen, " ")))
 	for name, err := range map[string]error{
 		"setuid to another user": setAnother(unix.SYS_SETRESUID), "setgid to another group": setAnother(unix.SYS_SETRESGID),
 		"chown to another user": chownAnother(),
@@ -174,7 +183,8 @@ func processes(p plan) {
 		tell(fmt.Sprint("a handle of a process of the host's, ", i), err)
 	}
 	// Those of the box are its own; the memory of none may be beyond it.
-	for _, path := range []string{"/proc/1/root/run/aileron", "/proc/1/cwd/../../../run/aileron", "/proc/self/root/../run/aileron"} {
+	for _, path := range []string{"/proc/1/root/run/aileron", "/proc/1/cwd/../../../run/aileron",
+		"/proc/self/root/../run/aileron"} {
 		_, err := os.Stat(path)
 		tell("the gateway's files at "+path, err)
 	}
@@ -315,7 +325,8 @@ func lookAtMemory(dir string, look func(string, io.Reader) int) (total int) {
 	for line := range strings.Lines(string(maps)) {
 		var from, to int64
 		var perms string
-		if _, err := fmt.Sscanf(line, "%x-%x %s", &from, &to, &perms); err != nil || perms[0] != 'r' || to-from > 512<<20 || strings.Contains(line, "[v") {
+		if _, err := fmt.Sscanf(line, "%x-%x %s", &from, &to, &perms); err != nil || perms[0] != 'r' || to-from > 512<<20 ||
+			strings.Contains(line, "[v") {
 			continue
 		}
 		total += look(dir+"/mem", io.NewSectionReader(f, from, to-from))

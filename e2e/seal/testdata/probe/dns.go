@@ -14,7 +14,8 @@ import (
 // ask sends one question and gives what the answer is, in words.
 func ask(network, server, name string, kind dnsmessage.Type) (string, string, error) {
 	q, err := (&dnsmessage.Message{Header: dnsmessage.Header{ID: 7, RecursionDesired: true},
-		Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name), Type: kind, Class: dnsmessage.ClassINET}}}).Pack()
+		Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name), Type: kind,
+			Class: dnsmessage.ClassINET}}}).Pack()
 	if err != nil {
 		return "", "", err
 	}
@@ -118,7 +119,8 @@ func flood() {
 	given := map[string]bool{}
 	for i := range 40000 {
 		name := fmt.Sprintf("n%d.evil.example.", i)
-		q, _ := (&dnsmessage.Message{Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}}}).Pack()
+		q, _ := (&dnsmessage.Message{Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name),
+			Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}}}).Pack()
 		_ = conn.SetDeadline(time.Now().Add(patience))
 		words, at, err := exchange("tcp4", conn, q)
 		if err != nil {

@@ -207,7 +207,8 @@ func child(what string) {
 			if err != nil {
 				continue
 			}
-			_, _, errno := syscall.RawSyscall6(uintptr(trap), ^uintptr(0), ^uintptr(0), ^uintptr(0), ^uintptr(0), ^uintptr(0), ^uintptr(0))
+			_, _, errno := syscall.RawSyscall6(uintptr(trap), ^uintptr(0), ^uintptr(0), ^uintptr(0), ^uintptr(0), ^uintptr(0),
+				^uintptr(0))
 			if errno != unix.ENOSYS && errno != unix.EPERM {
 				fmt.Printf("%s gave %s; ", name, unix.ErrnoName(errno))
 				let++

@@ -12,7 +12,8 @@ func int80(trap, a1, a2, a3 uintptr) (r uintptr)
 // legacy tries the other numbers that an amd64 kernel has for its calls: a
 // filter that does not know them does not look at their arguments.
 func legacy() {
-	for _, what := range []string{"int80-getpid", "int80-socketcall", "int80-socket", "int80-unshare", "x32-getpid", "x32-socket", "x32-unshare"} {
+	for _, what := range []string{"int80-getpid", "int80-socketcall", "int80-socket", "int80-unshare", "x32-getpid",
+		"x32-socket", "x32-unshare"} {
 		tell("other numbers: "+what, inChild("legacy "+what))
 	}
 }

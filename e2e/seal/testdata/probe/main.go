@@ -70,7 +70,8 @@ func word(err error) string {
 	switch {
 	case err == nil:
 		return "ok"
-	case errors.As(err, &n) && n.Timeout() && !errors.Is(err, unix.EAGAIN), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, unix.ETIMEDOUT), errors.Is(err, unix.EAGAIN):
+	case errors.As(err, &n) && n.Timeout() && !errors.Is(err, unix.EAGAIN), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.Is(err, unix.ETIMEDOUT), errors.Is(err, unix.EAGAIN):
 		return "timeout"
 	case errors.Is(err, errKilled):
 		return "killed"

@@ -68,7 +68,8 @@ var reasons = regexp.MustCompile(`"reason":"([a-z_]+)"`)
 
 // request tells the status of the answer, and its reason where it has one.
 func request(name string, conn net.Conn, host, path string) {
-	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nMetadata-Flavor: Google\r\nConnection: close\r\n\r\n", path, host); err != nil {
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nMetadata-Flavor: Google\r\nConnection: close\r\n\r\n",
+		path, host); err != nil {
 		tell(name, err)
 		return
 	}
@@ -160,7 +161,8 @@ func connections(p plan) {
 		plain("tcp to "+name, name+":2375", name, "/containers/json")
 	}
 
-	for _, at := range []string{"[2606:4700:4700::1111]:443", "[2001:4860:4860::8888]:53", "[fe80::1%lo]:80", "[ff02::1%lo]:80", "[64:ff9b::101:101]:443", "[2002:101:101::1]:443"} {
+	for _, at := range []string{"[2606:4700:4700::1111]:443", "[2001:4860:4860::8888]:53", "[fe80::1%lo]:80",
+		"[ff02::1%lo]:80", "[64:ff9b::101:101]:443", "[2002:101:101::1]:443"} {
 		words("tcp6 to "+at, at, "hello")
 	}
 	plain("tcp6 to a mapped address", "[::ffff:192.0.2.7]:80", "192.0.2.7", "/")

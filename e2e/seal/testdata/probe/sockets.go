@@ -46,7 +46,8 @@ func sockets() {
 	}
 	open("AF_VSOCK stream to the host", unix.AF_VSOCK, unix.SOCK_STREAM, 0, connect(&unix.SockaddrVM{CID: 2, Port: 22}))
 	open("AF_VSOCK dgram to the host", unix.AF_VSOCK, unix.SOCK_DGRAM, 0, connect(&unix.SockaddrVM{CID: 2, Port: 22}))
-	open("AF_VSOCK to the box's own machine", unix.AF_VSOCK, unix.SOCK_STREAM, 0, connect(&unix.SockaddrVM{CID: 1, Port: 22}))
+	open("AF_VSOCK to the box's own machine", unix.AF_VSOCK, unix.SOCK_STREAM, 0,
+		connect(&unix.SockaddrVM{CID: 1, Port: 22}))
 	open("AF_PACKET raw", unix.AF_PACKET, unix.SOCK_RAW, 0x0300, nil)
 	open("AF_PACKET dgram", unix.AF_PACKET, unix.SOCK_DGRAM, 0x0300, nil)
 	open("AF_ALG", unix.AF_ALG, unix.SOCK_SEQPACKET, 0, nil)
@@ -63,9 +64,11 @@ func sockets() {
 	open("raw GRE", unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_GRE, nil)
 	open("raw IPv6", unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_RAW, nil)
 	open("ICMP, raw", unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP, ping(to4, "\x08\x00\xf7\xff\x00\x00\x00\x00"))
-	open("ICMP, a ping socket", unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP, ping(to4, "\x08\x00\xf7\xff\x00\x00\x00\x00"))
+	open("ICMP, a ping socket", unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP,
+		ping(to4, "\x08\x00\xf7\xff\x00\x00\x00\x00"))
 	open("ICMPv6, raw", unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_ICMPV6, ping(to6, "\x80\x00\x00\x00\x00\x00\x00\x00"))
-	open("ICMPv6, a ping socket", unix.AF_INET6, unix.SOCK_DGRAM, unix.IPPROTO_ICMPV6, ping(to6, "\x80\x00\x00\x00\x00\x00\x00\x00"))
+	open("ICMPv6, a ping socket", unix.AF_INET6, unix.SOCK_DGRAM, unix.IPPROTO_ICMPV6,
+		ping(to6, "\x80\x00\x00\x00\x00\x00\x00\x00"))
 	open("SCTP, one to one", unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP, connect(to4))
 	open("SCTP, one to many", unix.AF_INET, unix.SOCK_SEQPACKET, unix.IPPROTO_SCTP, connect(to4))
 	open("DCCP", unix.AF_INET, unix.SOCK_DCCP, unix.IPPROTO_DCCP, connect(to4))
@@ -78,8 +81,10 @@ func sockets() {
 	for _, o := range []struct {
 		name          string
 		level, option int
-	}{{"a packet mark", unix.SOL_SOCKET, unix.SO_MARK}, {"a transparent socket", unix.SOL_IP, unix.IP_TRANSPARENT}, {"any receive buffer", unix.SOL_SOCKET, unix.SO_RCVBUFFORCE}} {
-		open(o.name, unix.AF_INET, unix.SOCK_STREAM, 0, func(fd int) error { return unix.SetsockoptInt(fd, o.level, o.option, 1) })
+	}{{"a packet mark", unix.SOL_SOCKET, unix.SO_MARK}, {"a transparent socket", unix.SOL_IP, unix.IP_TRANSPARENT},
+		{"any receive buffer", unix.SOL_SOCKET, unix.SO_RCVBUFFORCE}} {
+		open(o.name, unix.AF_INET, unix.SOCK_STREAM, 0,
+			func(fd int) error { return unix.SetsockoptInt(fd, o.level, o.option, 1) })
 	}
 
 	// And every other family there is, of every kind.
@@ -134,7 +139,8 @@ func over(name string, protocol int, send func(fd int, to *unix.SockaddrInet4, h
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: int64(patience.Seconds())})
-	if err := send(fd, &unix.SockaddrInet4{Port: 80, Addr: [4]byte{192, 0, 2, 3}}, "GET / HTTP/1.1\r\nHost: 192.0.2.3\r\nConnection: close\r\n\r\n"); err != nil {
+	if err := send(fd, &unix.SockaddrInet4{Port: 80, Addr: [4]byte{192, 0, 2, 3}},
+		"GET / HTTP/1.1\r\nHost: 192.0.2.3\r\nConnection: close\r\n\r\n"); err != nil {
 		tell(name, err)
 		return
 	}
@@ -161,7 +167,8 @@ func over(name string, protocol int, send func(fd int, to *unix.SockaddrInet4, h
 func message(kind, flags uint16, payload []byte) []byte {
 	b := make([]byte, unix.NLMSG_HDRLEN, unix.NLMSG_HDRLEN+len(payload))
 	h := (*unix.NlMsghdr)(unsafe.Pointer(&b[0]))
-	h.Len, h.Type, h.Flags, h.Seq = uint32(unix.NLMSG_HDRLEN+len(payload)), kind, unix.NLM_F_REQUEST|unix.NLM_F_ACK|flags, 1
+	h.Len, h.Type, h.Flags, h.Seq = uint32(unix.NLMSG_HDRLEN+len(payload)), kind, unix.NLM_F_REQUEST|unix.NLM_F_ACK|flags,
+		1
 	b = append(b, payload...)
 	for len(b)%4 != 0 {
 		b = append(b, 0)
@@ -188,9 +195,11 @@ func netlink() {
 	const create = unix.NLM_F_CREATE | unix.NLM_F_EXCL
 	lo := int32(1)
 	addr := func(bits byte) []byte {
-		return append(bytesOf(unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: bits, Index: uint32(lo)}), attribute(unix.IFA_LOCAL, []byte{198, 19, 255, 254})...)
+		return append(bytesOf(unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: bits, Index: uint32(lo)}),
+			attribute(unix.IFA_LOCAL, []byte{198, 19, 255, 254})...)
 	}
-	route := append(bytesOf(unix.RtMsg{Family: unix.AF_INET, Table: unix.RT_TABLE_MAIN, Protocol: unix.RTPROT_BOOT, Scope: unix.RT_SCOPE_LINK, Type: unix.RTN_UNICAST}), attribute(unix.RTA_OIF, bytesOf(lo))...)
+	route := append(bytesOf(unix.RtMsg{Family: unix.AF_INET, Table: unix.RT_TABLE_MAIN, Protocol: unix.RTPROT_BOOT,
+		Scope: unix.RT_SCOPE_LINK, Type: unix.RTN_UNICAST}), attribute(unix.RTA_OIF, bytesOf(lo))...)
 	link := func(kind, name string) []byte {
 		b := append(bytesOf(unix.IfInfomsg{}), attribute(unix.IFLA_IFNAME, append([]byte(name), 0))...)
 		return append(b, attribute(unix.IFLA_LINKINFO, attribute(unix.IFLA_INFO_KIND, []byte(kind)))...)
@@ -202,7 +211,8 @@ func netlink() {
 			attrs = attribute(unix.NFTA_TABLE_NAME, append([]byte(table), 0))
 		}
 		all := message(unix.NFNL_MSG_BATCH_BEGIN, 0, batch)
-		all = append(all, message(unix.NFNL_SUBSYS_NFTABLES<<8|kind, 0, append(bytesOf([4]byte{unix.AF_INET, 0, 0, 0}), attrs...))...)
+		all = append(all, message(unix.NFNL_SUBSYS_NFTABLES<<8|kind, 0,
+			append(bytesOf([4]byte{unix.AF_INET, 0, 0, 0}), attrs...))...)
 		return append(all, message(unix.NFNL_MSG_BATCH_END, 0, batch)...)
 	}
 	for _, c := range []struct {
@@ -213,17 +223,24 @@ func netlink() {
 		{"netlink: nft flush ruleset", unix.NETLINK_NETFILTER, nft(unix.NFT_MSG_DELTABLE, "")},
 		{"netlink: nft delete table", unix.NETLINK_NETFILTER, nft(unix.NFT_MSG_DELTABLE, "aileron")},
 		{"netlink: nft add table", unix.NETLINK_NETFILTER, nft(unix.NFT_MSG_NEWTABLE, "mine")},
-		{"netlink: nft list tables", unix.NETLINK_NETFILTER, message(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETTABLE, unix.NLM_F_DUMP, bytesOf([4]byte{}))},
+		{"netlink: nft list tables", unix.NETLINK_NETFILTER,
+			message(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETTABLE, unix.NLM_F_DUMP, bytesOf([4]byte{}))},
 		{"netlink: flush conntrack", unix.NETLINK_NETFILTER, message(1<<8|2, 0, bytesOf([4]byte{unix.AF_INET, 0, 0, 0}))},
 		{"netlink: ip link add dummy", unix.NETLINK_ROUTE, message(unix.RTM_NEWLINK, create, link("dummy", "probe0"))},
 		{"netlink: ip link add veth", unix.NETLINK_ROUTE, message(unix.RTM_NEWLINK, create, link("veth", "probe1"))},
-		{"netlink: ip link set lo down", unix.NETLINK_ROUTE, message(unix.RTM_NEWLINK, 0, bytesOf(unix.IfInfomsg{Index: lo, Change: unix.IFF_UP}))},
-		{"netlink: ip route add", unix.NETLINK_ROUTE, message(unix.RTM_NEWROUTE, unix.NLM_F_CREATE, append(slices.Clone(route), attribute(unix.RTA_PRIORITY, bytesOf(uint32(7)))...))},
+		{"netlink: ip link set lo down", unix.NETLINK_ROUTE,
+			message(unix.RTM_NEWLINK, 0, bytesOf(unix.IfInfomsg{Index: lo, Change: unix.IFF_UP}))},
+		{"netlink: ip route add", unix.NETLINK_ROUTE,
+			message(unix.RTM_NEWROUTE, unix.NLM_F_CREATE,
+				append(slices.Clone(route), attribute(unix.RTA_PRIORITY, bytesOf(uint32(7)))...))},
 		{"netlink: ip route del default", unix.NETLINK_ROUTE, message(unix.RTM_DELROUTE, 0, route)},
 		{"netlink: ip addr add", unix.NETLINK_ROUTE, message(unix.RTM_NEWADDR, create, addr(24))},
 		{"netlink: ip addr del", unix.NETLINK_ROUTE, message(unix.RTM_DELADDR, 0, addr(32))},
-		{"netlink: ip rule add", unix.NETLINK_ROUTE, message(unix.RTM_NEWRULE, create, bytesOf(unix.RtMsg{Family: unix.AF_INET, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_UNICAST}))},
-		{"netlink: ip neigh add", unix.NETLINK_ROUTE, message(unix.RTM_NEWNEIGH, create, bytesOf([12]byte{unix.AF_INET, 4: 1, 8: 0x80}))},
+		{"netlink: ip rule add", unix.NETLINK_ROUTE,
+			message(unix.RTM_NEWRULE, create,
+				bytesOf(unix.RtMsg{Family: unix.AF_INET, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_UNICAST}))},
+		{"netlink: ip neigh add", unix.NETLINK_ROUTE,
+			message(unix.RTM_NEWNEIGH, create, bytesOf([12]byte{unix.AF_INET, 4: 1, 8: 0x80}))},
 		{"netlink: flush xfrm", unix.NETLINK_XFRM, message(0x1c, 0, []byte{0})},
 		{"netlink: audit", unix.NETLINK_AUDIT, message(1000, 0, nil)},
 	} {
@@ -264,13 +281,16 @@ func unixSockets(p plan) {
 	home, _ := os.UserHomeDir()
 	for _, path := range []string{
 		"/run/aileron/proxy.sock", "/run/aileron/redirect.sock", "/run/aileron/control.sock", filepath.Join(home, ".aileron"),
-		"/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock",
-		"/run/user/0/podman/podman.sock", "/run/user/1000/podman/podman.sock", "/run/user/1000/bus", "/run/dbus/system_bus_socket", "/run/systemd/private", "/run/systemd/notify",
+		"/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock",
+		"/run/crio/crio.sock",
+		"/run/user/0/podman/podman.sock", "/run/user/1000/podman/podman.sock", "/run/user/1000/bus",
+		"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/systemd/notify",
 		"/run/systemd/journal/socket", "/dev/log", "/tmp/.X11-unix/X0", "/run/host-services/ssh-auth.sock",
 	} {
 		dial("the socket "+path, path)
 	}
-	for _, name := range []string{"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "CONTAINER_HOST", "XDG_RUNTIME_DIR", "WAYLAND_DISPLAY", "DISPLAY"} {
+	for _, name := range []string{"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "CONTAINER_HOST",
+		"XDG_RUNTIME_DIR", "WAYLAND_DISPLAY", "DISPLAY"} {
 		said("the variable "+name, fmt.Sprintf("%q", os.Getenv(name)), "")
 	}
 }
