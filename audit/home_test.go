@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 const database, headName, witnessName = "audit.db", "audit.head", ".audit.witness"
@@ -152,4 +153,18 @@ func whys(r Report) string {
 		fmt.Fprintln(&b, f.Why)
 	}
 	return b.String()
+}
+
+// unled calls f while no goroutine of the log's commits: its timer's may.
+func unled(l *Log, f func()) {
+	for {
+		l.writer.mu.Lock()
+		if !l.writer.leading {
+			f()
+			l.writer.mu.Unlock()
+			return
+		}
+		l.writer.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
 }

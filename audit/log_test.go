@@ -5,12 +5,9 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -51,69 +48,6 @@ func TestARowIsThereWhenAppendReturns(t *testing.T) {
 	}
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, want 0600", info.Mode().Perm())
-	}
-}
-
-func TestWritersOfSeveralProcessesMakeOneChain(t *testing.T) {
-	if path := os.Getenv("AUDIT_TEST_WRITER"); path != "" {
-		l := openTest(t, path)
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				for range 25 {
-					appendTest(t, l, EventProxyProxied)
-				}
-			})
-		}
-		all.Wait()
-		return
-	}
-	path := filepath.Join(t.TempDir(), "audit.db")
-	var all sync.WaitGroup
-	for range 3 {
-		all.Go(func() {
-			cmd := exec.Command(os.Args[0], "-test.run", "^TestWritersOfSeveralProcessesMakeOneChain$")
-			cmd.Env = append(os.Environ(), "AUDIT_TEST_WRITER="+path)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("writer: %v\n%s", err, out)
-			}
-		})
-	}
-	all.Wait()
-	report, err := openTest(t, path).Verify(context.Background())
-	if err != nil || !report.OK || report.Rows != 600 {
-		t.Errorf("Verify = %+v, %v; want 600 rows", report, err)
-	}
-}
-
-func TestAKilledWritersRowsStand(t *testing.T) {
-	if path := os.Getenv("AUDIT_TEST_KILLED"); path != "" {
-		l := openTest(t, path)
-		for i := range 1000 {
-			appendTest(t, l, EventProxyStarted)
-			if i == 20 {
-				fmt.Println("twenty")
-			}
-		}
-		return
-	}
-	path := filepath.Join(t.TempDir(), "audit.db")
-	cmd := exec.Command(os.Args[0], "-test.run", "^TestAKilledWritersRowsStand$")
-	cmd.Env = append(os.Environ(), "AUDIT_TEST_KILLED="+path)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	buf := make([]byte, 6)
-	_, _ = out.Read(buf)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	report, err := openTest(t, path).Verify(context.Background())
-	if err != nil || !report.OK || report.Rows < 21 {
-		t.Errorf("Verify = %+v, %v; want at least the 21 committed rows", report, err)
 	}
 }
 
@@ -217,91 +151,6 @@ func TestFollowSeesEveryRowOnce(t *testing.T) {
 	}
 }
 
-func BenchmarkAppend(b *testing.B) {
-	for _, durability := range []string{"normal", "full"} {
-		for _, writers := range []int{1, 64} {
-			b.Run(fmt.Sprintf("%s/%d", durability, writers), func(b *testing.B) {
-				l, err := Open(filepath.Join(b.TempDir(), "audit.db"), Options{Durability: durability})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer l.Close()
-				b.SetParallelism(writers)
-				b.RunParallel(func(pb *testing.PB) {
-					for pb.Next() {
-						if _, err := l.Append(context.Background(), Row{Event: EventProxyProxied, Host: "api.example.com", Fields: map[string]any{"request_id": "x"}}); err != nil {
-							b.Error(err)
-						}
-					}
-				})
-			})
-		}
-	}
-}
-
-func TestARowThatNobodyWaitsForIsReadAndChainedLikeAnyOther(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.db")
-	l := openTest(t, path)
-	for i := range 600 {
-		if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Status: i}); err != nil {
-			t.Fatal(err)
-		}
-		if i%7 == 0 {
-			appendTest(t, l, EventProxyStarted)
-		}
-	}
-	rows, err := l.List(t.Context(), Filter{Event: EventProxyProxied})
-	if err != nil || len(rows) != 600 {
-		t.Fatalf("List gives %d rows, %v; want 600", len(rows), err)
-	}
-	for i, r := range rows {
-		if r.Status != i {
-			t.Fatalf("row %d has the status %d", i, r.Status)
-		}
-	}
-	if report, err := l.Verify(t.Context()); err != nil || !report.OK {
-		t.Errorf("Verify = %+v, %v", report, err)
-	}
-	// Another process sees them without being told.
-	other, err := OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	if err := l.AppendSoon(t.Context(), Row{Event: "soon"}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	found := errors.New("found")
-	if err := other.Follow(ctx, Filter{Event: "soon"}, func(Row) error { return found }); !errors.Is(err, found) {
-		t.Errorf("the other process waited in vain: %v", err)
-	}
-}
-
-func TestARowThatNobodyWaitsForOutlivesAFullDisk(t *testing.T) {
-	l := openTest(t, filepath.Join(t.TempDir(), "audit.db"))
-	appendTest(t, l, EventSessionStarted)
-	l.db.SetMaxOpenConns(1)
-	if _, err := l.tx.conn.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.AppendSoon(t.Context(), Row{Event: "deferred", Fields: map[string]any{"x": strings.Repeat("y", 100_000)}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) {
-		t.Fatalf("Append on a full disk = %v, want ErrUnavailable", err)
-	}
-	if _, err := l.db.Exec("PRAGMA max_page_count = 1073741823"); err != nil {
-		t.Fatal(err)
-	}
-	l.db.SetMaxOpenConns(4)
-	appendTest(t, l, EventProxyStarted)
-	if rows, err := l.List(t.Context(), Filter{Event: "deferred"}); err != nil || len(rows) != 1 {
-		t.Errorf("List gives %d rows, %v; want the one that was deferred", len(rows), err)
-	}
-}
-
 func TestARowIsFoundByItsID(t *testing.T) {
 	l := openTest(t, filepath.Join(t.TempDir(), "audit.db"))
 	start := time.Now().Add(-time.Hour)
@@ -330,62 +179,6 @@ func TestARowIsFoundByItsID(t *testing.T) {
 		if _, err := l.Get(t.Context(), id); !errors.Is(err, ErrNotFound) {
 			t.Errorf("Get(%q) = %v, want ErrNotFound", id, err)
 		}
-	}
-}
-
-func TestTheWriteAheadLogIsWorkedOffWhileRowsCome(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.db")
-	l := openTest(t, path)
-	before, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 3 * checkpointRows {
-		if err := l.AppendSoon(t.Context(), Row{Event: "e", Path: strings.Repeat("p", 500)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if now, err := os.Stat(path); err == nil && now.Size() > before.Size()+checkpointRows*500 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the database does not grow: nothing was moved to it")
-		}
-	}
-	if report, err := l.Verify(t.Context()); err != nil || !report.OK || report.Rows != 3*checkpointRows {
-		t.Errorf("Verify = %+v, %v", report, err)
-	}
-}
-
-// Commits that never pause keep the checkpoints behind from beginning the
-// write-ahead log anew: beyond its limit a commit does so.
-func TestTheWriteAheadLogIsBounded(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.db")
-	l := openTest(t, path)
-	appendTest(t, l, EventSessionStarted)
-	close(l.checkpoints.due)
-	l.checkpoints.ends.Wait()
-	l.checkpoints.due = make(chan *sql.DB) // no checkpoint happens beside the commits
-	const limit, row = 1 << 20, 4000
-	l.checkpoints.limit = limit
-	const rounds = 4
-	for range rounds * checkpointRows {
-		if err := l.AppendSoon(t.Context(), Row{Event: "e", Path: strings.Repeat("p", row)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.flush(t.Context())
-	info, err := os.Stat(path + "-wal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// What may come before it is looked at again, with what SQLite adds to it.
-	if most := int64(limit + 2*checkpointRows*row); info.Size() > most {
-		t.Errorf("the write-ahead log has %d bytes after %d rows of %d, want at most %d", info.Size(), rounds*checkpointRows, row, most)
-	}
-	if report, err := l.Verify(t.Context()); err != nil || !report.OK || report.Rows != rounds*checkpointRows+1 {
-		t.Errorf("Verify = %+v, %v", report, err)
 	}
 }
 

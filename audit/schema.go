@@ -63,3 +63,28 @@ func checkSchema(path string) error {
 // Foreign returns a *SchemaError for a log that can be read, and must not be
 // written or verified by this version.
 func (l *Log) Foreign() error { return checkSchema(l.path) }
+
+// There is no index but seq's: each would double the pages that a commit
+// writes, and every request waits for one. Get finds an id by its time.
+const schema = `
+CREATE TABLE IF NOT EXISTS events (
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL, ts TEXT NOT NULL, event TEXT NOT NULL, session_id TEXT NOT NULL,
+  source TEXT NOT NULL, decision TEXT NOT NULL, reason TEXT NOT NULL, connector_fqn TEXT NOT NULL, connector_version TEXT NOT NULL,
+  tool TEXT NOT NULL, operation TEXT NOT NULL, binding TEXT NOT NULL, method TEXT NOT NULL, scheme TEXT NOT NULL, host TEXT NOT NULL,
+  port INTEGER NOT NULL, path TEXT NOT NULL, http_version TEXT NOT NULL, status INTEGER NOT NULL, request_bytes INTEGER NOT NULL,
+  response_bytes INTEGER NOT NULL, redactions INTEGER NOT NULL, duration_us INTEGER NOT NULL, fields TEXT NOT NULL,
+  prev_hash TEXT NOT NULL, hash TEXT NOT NULL
+) STRICT`
+
+const columns = `seq, id, ts, event, session_id, source, decision, reason, connector_fqn, connector_version, tool, operation, binding,
+  method, scheme, host, port, path, http_version, status, request_bytes, response_bytes, redactions, duration_us, fields, prev_hash, hash`
+
+const columnCount = 27
+
+const placeholders = `(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
+
+const insertRow = `INSERT INTO events (` + columns + `) VALUES ` + placeholders
+
+const selectHash = `SELECT hash FROM events WHERE seq = ?`
+
+const selectHead = `SELECT seq, ts, hash FROM events ORDER BY seq DESC LIMIT 1`

@@ -1,0 +1,143 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// One row that can never be committed takes no other with it, and is counted.
+func TestARowThatCannotBeCommittedTakesNoOtherWithIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	session := NewID()
+	lostRows := 0
+	l, err := Open(path, Options{Session: session, OnLost: func(n int) { lostRows += n }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendNumbered(t, l, session, 0)
+	refuse(t, path, "NEW.host = 'host-2.example'")
+	for i := range 5 {
+		if err := l.AppendSoon(t.Context(), outcomeOf(session, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Append(t.Context(), outcomeOf(session, 9)); err != nil {
+		t.Errorf("Append = %v", err)
+	}
+	var lost *LostError
+	if err := l.Close(); !errors.As(err, &lost) || lost.Lost != 1 || lost.Kept != 0 || lostRows != 1 {
+		t.Errorf("Close = %v, %d rows were reported as lost", err, lostRows)
+	}
+	if rows, report := all(t, path); len(rows) != 6 || !report.OK {
+		t.Errorf("%d rows, Verify = %+v", len(rows), report)
+	}
+}
+
+// What is waited for was committed before a deferred row failed for another reason
+// than its own.
+func TestACommittedRowIsNotReportedAsFailed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	session := NewID()
+	l := openSession(t, path, session)
+	appendNumbered(t, l, session, 0)
+	refuse(t, path, "NEW.path LIKE '/items/0%' OR NEW.path LIKE '/items/1%'")
+	l.mu.Lock()
+	for i := range 4 {
+		r := outcomeOf(session, i)
+		r.ID, r.TS = NewID(), time.Now()
+		if i == 2 {
+			r.Fields = map[string]any{"n": make(chan int)} // no fault of the database
+		}
+		l.deferred = append(l.deferred, &r)
+	}
+	l.refused = 3
+	l.mu.Unlock()
+	intent := outcomeOf(session, 9)
+	intent.Event, intent.Decision = EventProxyStarted, ""
+	if _, err := l.Append(t.Context(), intent); err != nil {
+		t.Errorf("Append = %v, want nil", err)
+	}
+	rows, err := l.List(t.Context(), Filter{Session: session})
+	if err != nil || len(rows) != 3 || rows[1].Fields["requests"] != 3.0 || rows[2].Event != EventProxyStarted {
+		t.Fatalf("the log has %+v, %v", rows, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refused != 0 || len(l.deferred) != 2 || l.lost != 2 {
+		t.Errorf("%d refusals are still counted, %d rows deferred, %d lost; want 0, 2, 2", l.refused, len(l.deferred), l.lost)
+	}
+}
+
+// Every member of a group is told how the commit of its own row ended.
+func TestMembersOfAGroupAreToldWhatBecameOfTheirRows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	l := openTest(t, path)
+	appendTest(t, l, EventSessionStarted)
+	for _, broken := range []string{"1", "NEW.host = 'host-17.example'", "0"} {
+		refuse(t, path, broken)
+		const members = 64
+		told := groupOf(t, l, members)
+		admit(t, path)
+		rows, err := l.List(t.Context(), Filter{Event: EventProxyProxied})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := map[string]bool{}
+		for _, r := range rows {
+			stored[r.ID] = true
+		}
+		committed := 0
+		for id, err := range told {
+			if err == nil {
+				committed++
+			}
+			if stored[id] != (err == nil) {
+				t.Fatalf("with %s refused: Append = %v, and the row is in the log: %v", broken, err, stored[id])
+			}
+		}
+		if (broken == "0") != (committed == members) {
+			t.Errorf("with %s refused: %d of %d are committed", broken, committed, members)
+		}
+	}
+}
+
+// groupOf appends n rows that are committed as one group, and returns what
+// Append returned for each.
+func groupOf(t testing.TB, l *Log, n int) map[string]error {
+	t.Helper()
+	type answer struct {
+		id  string
+		err error
+	}
+	l.mu.Lock()
+	l.leading = true // as if a commit were under way
+	l.mu.Unlock()
+	answers := make(chan answer, n)
+	for i := range n {
+		go func() {
+			r := outcomeOf("s", i)
+			r.ID = NewID()
+			_, err := l.Append(context.Background(), r)
+			answers <- answer{r.ID, err}
+		}()
+	}
+	for waiting := 0; waiting < n; time.Sleep(time.Millisecond) {
+		l.mu.Lock()
+		waiting = len(l.waiting)
+		l.mu.Unlock()
+	}
+	l.mu.Lock()
+	leader := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	l.mu.Unlock()
+	leader.result <- outcome{lead: true}
+	told := map[string]error{}
+	for range n {
+		a := next(t, answers, "Append returns")
+		told[a.id] = a.err
+	}
+	return told
+}

@@ -1,0 +1,157 @@
+package audit
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// outages returns options that report outages, and where they are reported.
+func outages(session string) (Options, chan Outage) {
+	seen := make(chan Outage, 16)
+	return Options{Session: session, OnOutage: func(o Outage) { seen <- o }}, seen
+}
+
+func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	session := NewID()
+	opts, seen := outages(session)
+	l, err := Open(path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendNumbered(t, l, session, 0)
+	refuse(t, path, "1")
+	row := outcomeOf(session, 1)
+	row.ID = NewID()
+	if err := l.AppendSoon(t.Context(), row); err != nil {
+		t.Fatal(err)
+	}
+	if o := next(t, seen, "the outage"); o.Over || o.Err == nil {
+		t.Errorf("outage %+v", o)
+	}
+	for end := time.Now().Add(time.Minute); len(spilled(t, path)) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the row is not in the spill file")
+		}
+	}
+	const denials = 5
+	for i := range denials {
+		r := outcomeOf(session, i)
+		r.Decision, r.Event = DecisionRejected, EventProxyRejected
+		intent := outcomeOf(session, i)
+		intent.Event, intent.Decision = EventProxyStarted, ""
+		for _, r := range []Row{intent, r} {
+			if _, err := l.Append(t.Context(), r); !errors.Is(err, ErrUnavailable) {
+				t.Fatalf("Append = %v", err)
+			}
+		}
+	}
+	admit(t, path)
+	o := next(t, seen, "the end of the outage")
+	if !o.Over || o.Refused != denials || o.Until.Before(o.Since) {
+		t.Errorf("the end of the outage: %+v", o)
+	}
+	closeLog(t, l)
+	if names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), spillPrefix+"*")); len(names) > 0 {
+		t.Errorf("left: %v", names)
+	}
+	rows, report := all(t, path)
+	if !report.OK || len(rows) != 3 || rows[1].ID != row.ID || rows[1].Fields[fieldSpilled] != true {
+		t.Fatalf("%d rows, Verify = %+v", len(rows), report)
+	}
+	r := rows[2]
+	if r.Event != EventSandboxRejected || r.Decision != DecisionRejected || r.Reason != ReasonUnavailable || r.Fields["requests"] != float64(denials) ||
+		r.SessionID != session || r.Status != 503 || r.Fields["since"] == nil {
+		t.Errorf("the row that counts: %+v", r)
+	}
+	if len(seen) > 0 {
+		t.Errorf("reported besides: %+v", <-seen)
+	}
+}
+
+// What is deferred is tried again although no other row comes.
+func TestAHeldRowIsTriedAgainByItself(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	synctest.Test(t, func(t *testing.T) {
+		session := NewID()
+		opts, seen := outages(session)
+		l, err := Open(path, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		refuse(t, path, "1")
+		if err := l.AppendSoon(t.Context(), outcomeOf(session, 1)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * groupDelay) // of the bubble's clock, which waits for nothing
+		admit(t, path)
+		time.Sleep(2 * retryEvery)
+		if len(seen) != 2 || (<-seen).Over || !(<-seen).Over {
+			t.Fatalf("the row is not tried again")
+		}
+	})
+}
+
+// A disk that is full now and then has one outage, with all that was refused.
+func TestAnOutageWithPausesIsOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	synctest.Test(t, func(t *testing.T) {
+		session := NewID()
+		opts, seen := outages(session)
+		l, err := Open(path, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		denial := outcomeOf(session, 1)
+		denial.Event, denial.Decision = EventSandboxRejected, DecisionRejected
+		const pauses = 20
+		for range pauses {
+			refuse(t, path, "1")
+			if _, err := l.Append(t.Context(), denial); err == nil {
+				t.Fatal("a row that is refused is committed")
+			}
+			admit(t, path)
+			if _, err := l.Append(t.Context(), denial); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(retryEvery / 10) // of the bubble's clock
+		}
+		time.Sleep(3 * retryEvery)
+		if len(seen) != 2 {
+			t.Fatalf("%d reports of %d outages, want one's start and its end", len(seen), pauses)
+		}
+		if first, last := <-seen, <-seen; first.Over || !last.Over || last.Refused != pauses {
+			t.Errorf("reported: %+v, %+v", first, last)
+		}
+	})
+}
+
+// A count that cannot be committed before the end is kept with the last rows.
+func TestTheNumberOfRefusedRequestsOutlivesTheSession(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	session := NewID()
+	l := openSession(t, path, session)
+	appendNumbered(t, l, session, 0)
+	refuse(t, path, "1")
+	for range 3 {
+		_, _ = l.Append(t.Context(), Row{Event: EventSandboxRejected, Decision: DecisionRejected, SessionID: session})
+	}
+	if err := l.AppendSoon(t.Context(), Row{Event: EventSessionEnded, SessionID: session}); err != nil {
+		t.Fatal(err)
+	}
+	var lost *LostError
+	if err := l.Close(); !errors.As(err, &lost) || lost.Kept != 2 || lost.Lost != 0 || lost.Refused != 0 {
+		t.Fatalf("Close = %v", err)
+	}
+	admit(t, path)
+	closeLog(t, openSession(t, path, ""))
+	rows, _ := all(t, path)
+	if len(rows) != 3 || rows[1].Fields["requests"] != 3.0 || rows[2].Event != EventSessionEnded {
+		t.Errorf("rows %+v", rows)
+	}
+}
