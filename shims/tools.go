@@ -55,9 +55,9 @@ func ToolsFile(connectors []*spec.Connector) []byte {
 	return b.Bytes()
 }
 
-const rules = `Everything that this box sends passes Aileron, with or without proxy settings.
+const rules = `Everything that this sandbox sends passes Aileron, with or without proxy settings.
 The requests below are allowed; send them with any HTTP client. Where a
-credential is needed, Aileron adds it after the request has left the box:
+credential is needed, Aileron adds it after the request has left the sandbox:
 there is none to find in here, and none to ask for.
 
 Any other request is refused with status 403 and a JSON body (unless the person

@@ -64,7 +64,7 @@ type Operation struct {
 	Upgrade           string // "" or "websocket"
 	Ranges            bool
 	Packed            bool           // a credentialed response may be an archive or compressed data
-	Headers           []FieldPattern // accepted beside the registered fields; the connector's first
+	Headers           []FieldPattern // accepted in addition to the registered fields; the connector's first
 }
 
 // String returns "fqn tool operation", for people.
@@ -84,7 +84,7 @@ type Injection struct {
 	Format string // with {secret} once
 }
 
-// AuditField is a value that an audit event may hold beside its columns.
+// AuditField is a value that an audit event may hold in addition to its columns.
 type AuditField struct {
 	Name, Source, Description string
 	Redact                    bool

@@ -6,7 +6,7 @@ import (
 )
 
 // FieldPattern is a request field that operations with a credential accept
-// beside the registered ones: a name, or all names that begin with a prefix.
+// in addition to the registered ones: a name, or all names that begin with a prefix.
 type FieldPattern struct {
 	Name   string // lower case; a prefix ends in a dash
 	Prefix bool
@@ -28,7 +28,7 @@ func (p FieldPattern) covers(lower string) bool {
 }
 
 // AcceptsField reports whether the operation, or its connector, declares the
-// request field, whatever its case. A declared prefix never covers a reserved
+// request field, in any case. A declared prefix never covers a reserved
 // name, and none is loaded that covers the place of the credential.
 func (op *Operation) AcceptsField(name string) bool {
 	lower := strings.ToLower(name)

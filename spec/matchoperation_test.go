@@ -2,8 +2,9 @@ package spec
 
 import "testing"
 
-// Match finds an operation by host, port, method and path in its trees; what
-// names one asks MatchOperation, which has to hold by itself.
+// Match has found an operation by host, port, method and path before it calls
+// MatchOperation. A caller that names an operation calls MatchOperation alone, so
+// it must check all of them itself.
 func TestANamedOperationTakesOnlyItsOwnRequests(t *testing.T) {
 	c := connector(t, "github://acme/named",
 		"GET api.good.test/v1/items/{id} bearer", "GET *.wild.test:8443/v1/items bearer wild", "* any.good.test/v1/items")

@@ -36,9 +36,9 @@ func badToolName(s string) string {
 		return "is not a command name: at most 64 letters, digits, dots, dashes, underscores and colons, " +
 			"a letter or digit first"
 	case slices.Contains(reservedTools, lower):
-		return "is the name of a command that boxes need; choose another"
+		return "is the name of a command that sandboxes need; choose another"
 	case slices.ContainsFunc(reservedToolPrefixes, func(p string) bool { return strings.HasPrefix(lower, p) }):
-		return "begins like a command that boxes need; choose another"
+		return "begins like a command that sandboxes need; choose another"
 	}
 	return ""
 }

@@ -43,6 +43,11 @@ func (c *Connector) read(v any, d *diagnostics) {
 	c.readPlaceholders(top)
 	c.readTools(top)
 	c.shareHeaders(top)
+	c.checkOneKind(top)
+}
+
+// checkOneKind records the first operation whose credential is of a second kind.
+func (c *Connector) checkOneKind(top node) {
 	kinds := map[Kind]bool{}
 	for i, t := range c.Tools {
 		for j, op := range t.Operations {
@@ -50,7 +55,7 @@ func (c *Connector) read(v any, d *diagnostics) {
 				continue
 			}
 			if kinds[op.Injection.Kind] = true; len(kinds) == 2 {
-				d.add(top.item("tools", i)+top.within("operations", j)+".credential",
+				top.diags.add(top.item("tools", i)+top.within("operations", j)+".credential",
 					"it is the second kind; a connector has at most one")
 				return
 			}
@@ -62,38 +67,38 @@ func (c *Connector) read(v any, d *diagnostics) {
 func (n node) within(key string, i int) string { return "." + node{}.item(key, i) }
 
 func (c *Connector) readTools(top node) {
-	seen := map[string]bool{}
+	seen := map[string]bool{} // names in lower case
 	for i, v := range top.list("tools", true, 0) {
-		n, ok := top.diags.open(v, top.item("tools", i), "name", "description", "operations")
-		if !ok {
-			c.Tools = append(c.Tools, Tool{})
-			continue
-		}
-		t := Tool{Name: n.text("name", true), Description: n.text("description", false)}
-		lower := strings.ToLower(t.Name)
-		switch {
-		case t.Name == "":
-		case seen[lower]:
-			n.diags.add(n.at("name"), "%q appears twice", t.Name)
-		default:
-			if why := badToolName(t.Name); why != "" {
-				n.diags.add(n.at("name"), "%q %s", t.Name, why)
-			}
-		}
-		seen[lower] = true
-		names := map[string]bool{}
-		for j, v := range n.list("operations", true, 0) {
-			op := c.readOperation(n, v, n.item("operations", j))
-			op.Tool = t.Name
-			if lower := strings.ToLower(op.Name); names[lower] && lower != "" {
-				n.diags.add(n.item("operations", j)+".name", "%q appears twice", op.Name)
-			} else {
-				names[lower] = true
-			}
-			t.Operations = append(t.Operations, op)
-		}
-		c.Tools = append(c.Tools, t)
+		c.Tools = append(c.Tools, c.readTool(top, v, top.item("tools", i), seen))
 	}
+}
+
+// readTool reads a tool whose name is not among those seen, and adds it to them.
+func (c *Connector) readTool(top node, v any, path string, seen map[string]bool) Tool {
+	n, ok := top.diags.open(v, path, "name", "description", "operations")
+	if !ok {
+		return Tool{}
+	}
+	t := Tool{Name: n.text("name", true), Description: n.text("description", false)}
+	lower := strings.ToLower(t.Name)
+	if t.Name != "" && seen[lower] {
+		n.diags.add(n.at("name"), "%q appears twice", t.Name)
+	} else if why := badToolName(t.Name); t.Name != "" && why != "" {
+		n.diags.add(n.at("name"), "%q %s", t.Name, why)
+	}
+	seen[lower] = true
+	names := map[string]bool{}
+	for i, v := range n.list("operations", true, 0) {
+		op := c.readOperation(n, v, n.item("operations", i))
+		op.Tool = t.Name
+		if lower := strings.ToLower(op.Name); names[lower] && lower != "" {
+			n.diags.add(n.item("operations", i)+".name", "%q appears twice", op.Name)
+		} else {
+			names[lower] = true
+		}
+		t.Operations = append(t.Operations, op)
+	}
+	return t
 }
 
 // readOperation never returns nil, so that indices remain those of the file.

@@ -19,11 +19,11 @@ const keyringService = "aileron"
 // keyringWait bounds the wait for a keyring, which may prompt an absent person.
 const keyringWait = 2 * time.Second
 
-// ErrNoKeyring is returned on a host without a keyring, or if it does not answer.
-var ErrNoKeyring = errors.New("this host has no OS keyring that answers")
+// ErrNoKeyring is returned on a host without a keyring, or if it does not respond.
+var ErrNoKeyring = errors.New("this host has no OS keyring that responds")
 
 // FromKeyring returns the passphrase in the OS keyring for the vault of home. It
-// returns nil if there is none, no keyring, or no answer in time.
+// returns nil if there is none, no keyring, or no response in time.
 func FromKeyring(home string) []byte {
 	found := make(chan string, 1)
 	err := bounded(func() error {

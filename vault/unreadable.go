@@ -65,5 +65,5 @@ func (v *Vault) there(name string) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return false, nil
 	}
-	return false, markUnreadable(fmt.Errorf("look at %s: %w", v.path(name), errors.Unwrap(err)))
+	return false, markUnreadable(fmt.Errorf("stat %s: %w", v.path(name), errors.Unwrap(err)))
 }

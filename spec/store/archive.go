@@ -47,7 +47,7 @@ func readArchive(r io.Reader) (contents, error) {
 		case len(c) == 0 && strings.Count(dir, "/") <= 1:
 			home = dir
 		case dir != home:
-			return nil, fmt.Errorf("the entry %q does not stand beside the others", h.Name)
+			return nil, fmt.Errorf("the entry %q is not in the same directory as the others", h.Name)
 		}
 		if !slices.Contains(hashedFiles, name) && name != signatureFile {
 			if isDocument(name) {

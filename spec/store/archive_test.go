@@ -56,8 +56,8 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		{"a file twice by another spelling", []entry{m, sp, {name: "./" + spec.ManifestFile, data: manifest}},
 			"appears twice"},
 		{"an unknown file", []entry{m, sp, {name: "install.sh", data: "x"}}, "is no file of a connector"},
-		{"two directories", []entry{in("a/", m), in("b/", sp)}, "does not stand beside"},
-		{"too deep", []entry{in("a/b/", m)}, "does not stand beside"},
+		{"two directories", []entry{in("a/", m), in("b/", sp)}, "not in the same directory"},
+		{"too deep", []entry{in("a/b/", m)}, "not in the same directory"},
 		{"too many", slices.Repeat([]entry{{name: "d/", kind: tar.TypeDir}}, maxEntries+1), "more than 64 entries"},
 		{"a large spec", []entry{m, {name: spec.SpecFile, data: strings.Repeat(" ", maxText+1)}}, "larger than"},
 	} {
