@@ -136,7 +136,7 @@ func (s *Session) controlUnlock(w http.ResponseWriter, r *http.Request) {
 }
 
 // respond writes a response with v as JSON. It is written whole, with its
-// length: the client can tell that it was not cut short.
+// length, so that the client detects a truncated one.
 func respond(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
