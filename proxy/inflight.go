@@ -20,16 +20,18 @@ type inflight struct {
 // free memory still counts until it has ended, which takes a moment.
 const enterWait = 2 * time.Second
 
-// What enter returns.
+// admission is whether an exchange may begin.
+type admission int
+
 const (
-	entered = iota
-	closed
-	full
+	entered admission = iota
+	closed            // the session is ending
+	full              // too many are under way
 )
 
 // enter counts an exchange in, unless the count is closed, or stays full for
 // enterWait or until ctx ends.
-func (f *inflight) enter(ctx context.Context) int {
+func (f *inflight) enter(ctx context.Context) admission {
 	result, room := f.tryEnter()
 	if result != full {
 		return result
@@ -49,7 +51,7 @@ func (f *inflight) enter(ctx context.Context) int {
 
 // tryEnter counts an exchange in. When the count is full, room is closed as soon as
 // another try is worthwhile.
-func (f *inflight) tryEnter() (result int, room <-chan struct{}) {
+func (f *inflight) tryEnter() (result admission, room <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {

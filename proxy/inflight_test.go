@@ -10,7 +10,7 @@ import (
 func TestAFullSessionWaitsForOneThatLeaves(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(*inflight, context.CancelFunc)
-		want      int
+		want      admission
 		after     time.Duration
 	}{
 		"one leaves":       {func(t *inflight, _ context.CancelFunc) { t.leave() }, entered, time.Second},
