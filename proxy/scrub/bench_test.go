@@ -20,7 +20,8 @@ func BenchmarkScrub(b *testing.B) {
 		for _, k := range []int{1, 8, 64} {
 			var needles []Needle
 			for i := range k {
-				needles = append(needles, Needle{Secret: []byte(fmt.Sprintf("s%04d-with-forty-bytes-in-all-0123456789ab", i*7919)[:size])})
+				needles = append(needles,
+					Needle{Secret: []byte(fmt.Sprintf("s%04d-with-forty-bytes-in-all-0123456789ab", i*7919)[:size])})
 			}
 			set := NewSet(needles)
 			near := needles[0].Secret[:min(size-1, Window-1)]

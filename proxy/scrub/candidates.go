@@ -55,7 +55,8 @@ var classOf = func() (c [256]uint8) {
 		if b == 'x' || b == 'X' || b == '%' || bytes.IndexByte([]byte(hexGaps), byte(b)) >= 0 {
 			c[b] |= hexDump
 		}
-		if letter || digit || b == '+' || b == '/' || b == '-' || b == '_' || b == '=' || b == '\\' || b == '%' || b == '&' || b == ';' {
+		if letter || digit || b == '+' || b == '/' || b == '-' || b == '_' || b == '=' || b == '\\' || b == '%' || b == '&' ||
+			b == ';' {
 			c[b] |= base64Char
 		}
 		if b == ' ' || b == '\t' || b == '\r' || b == '\n' {
@@ -83,7 +84,8 @@ func (s *Scanner) survey() {
 	s.blocks = slices.Grow(s.blocks[:0], n)[:n]
 	clear(s.blocks)
 	s.surveyGrams()
-	s.each('%', func(i int) bool { return i+1 >= len(data) || classOf[data[i+1]]&hexDigit != 0 || data[i+1]|0x20 == 'u' }, escaped)
+	s.each('%', func(i int) bool { return i+1 >= len(data) || classOf[data[i+1]]&hexDigit != 0 || data[i+1]|0x20 == 'u' },
+		escaped)
 	s.each('&', func(i int) bool { return i+1 >= len(data) || classOf[data[i+1]]&nameStart != 0 }, escaped)
 	s.each('=', func(i int) bool {
 		return i+1 >= len(data) || data[i+1] == '\r' || data[i+1] == '\n' ||

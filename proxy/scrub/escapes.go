@@ -109,9 +109,12 @@ func symbol(value int) byte {
 // entities are the named ones for ASCII that servers write.
 var entities = map[string]byte{
 	"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\'', "plus": '+', "sol": '/', "equals": '=', "percnt": '%',
-	"bsol": '\\', "num": '#', "semi": ';', "colon": ':', "comma": ',', "period": '.', "lowbar": '_', "excl": '!', "dollar": '$',
-	"lpar": '(', "rpar": ')', "ast": '*', "quest": '?', "commat": '@', "lsqb": '[', "rsqb": ']', "Hat": '^', "grave": '`',
-	"lcub": '{', "verbar": '|', "vert": '|', "rcub": '}', "nbsp": ' ', "Tab": '\t', "NewLine": '\n', "hyphen": '-', "dash": '-',
+	"bsol": '\\', "num": '#', "semi": ';', "colon": ':', "comma": ',', "period": '.', "lowbar": '_', "excl": '!',
+	"dollar": '$',
+	"lpar":   '(', "rpar": ')', "ast": '*', "quest": '?', "commat": '@', "lsqb": '[', "rsqb": ']', "Hat": '^',
+	"grave": '`',
+	"lcub":  '{', "verbar": '|', "vert": '|', "rcub": '}', "nbsp": ' ', "Tab": '\t', "NewLine": '\n', "hyphen": '-',
+	"dash": '-',
 }
 
 // maxEntity is the longest reference that is read, with & and ;.
@@ -121,7 +124,8 @@ const maxEntity = 12
 // the oldest names, without the semicolon.
 func entity(s []byte, final bool) (byte, int) {
 	end := 1
-	for end < len(s) && end < maxEntity && (s[end] == '#' || isHex(s[end]) || s[end] >= 'g' && s[end] <= 'z' || s[end] >= 'G' && s[end] <= 'Z') {
+	for end < len(s) && end < maxEntity &&
+		(s[end] == '#' || isHex(s[end]) || s[end] >= 'g' && s[end] <= 'z' || s[end] >= 'G' && s[end] <= 'Z') {
 		end++
 	}
 	if end == len(s) && end < maxEntity && !final {

@@ -15,7 +15,8 @@ func textForms(secret []byte) []needle {
 	if bytes.ContainsRune(secret, ' ') { // form encoding
 		forms = append(forms, needle{symbols: bytes.ReplaceAll(secret, []byte(" "), []byte("+")), short: short})
 	}
-	if digits := bytes.ReplaceAll(secret, []byte("-"), nil); len(digits) < len(secret) && len(digits) >= Window && allHex(digits) {
+	digits := bytes.ReplaceAll(secret, []byte("-"), nil) // a UUID is also written without its dashes
+	if len(digits) < len(secret) && len(digits) >= Window && allHex(digits) {
 		forms = append(forms, needle{symbols: digits})
 	}
 	return forms

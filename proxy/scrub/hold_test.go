@@ -36,10 +36,12 @@ func TestAStreamThatWaitsHoldsNoPiece(t *testing.T) {
 			}
 		}
 		if s := r.scan; s.workspace != nil || cap(s.data) > smallPiece || cap(s.rest) > smallPiece {
-			t.Errorf("reads of %d bytes: a stream that waits holds %d and %d bytes, and a workspace: %t", size, cap(s.data), cap(s.rest), s.workspace != nil)
+			t.Errorf("reads of %d bytes: a stream that waits holds %d and %d bytes, and a workspace: %t", size, cap(s.data),
+				cap(s.rest), s.workspace != nil)
 		}
 	}
-	if got := set.pieces.Get(); got != nil && bytes.ContainsFunc((*got.(*[]byte))[:cap(*got.(*[]byte))], func(c rune) bool { return c != 0 }) {
+	if got := set.pieces.Get(); got != nil &&
+		bytes.ContainsFunc((*got.(*[]byte))[:cap(*got.(*[]byte))], func(c rune) bool { return c != 0 }) {
 		t.Error("a buffer that was given back still has what was in it")
 	}
 }

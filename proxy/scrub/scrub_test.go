@@ -55,13 +55,17 @@ func spellings(s string) map[string]string {
 	std := base64.StdEncoding.EncodeToString([]byte(s))
 	forms := map[string]string{
 		"raw": s, "query": url.QueryEscape(s), "path": url.PathEscape(s), "every": every.String(),
-		"double percent": url.QueryEscape(url.QueryEscape(s)), "json": inJSON, "json in json": string(twice[1 : len(twice)-1]),
-		"slashes": strings.ReplaceAll(inJSON, "/", `\/`), "unicode": unicode.String(), "html": html.EscapeString(s),
+		"double percent": url.QueryEscape(url.QueryEscape(s)), "json": inJSON,
+		"json in json": string(twice[1 : len(twice)-1]),
+		"slashes":      strings.ReplaceAll(inJSON, "/", `\/`), "unicode": unicode.String(), "html": html.EscapeString(s),
 		"decimal entities": decimal.String(), "hex entities": hexEntity.String(), "quoted-printable": qp.String(),
-		"hex": digits, "HEX": strings.ToUpper(digits), "mixed hex": mixed.String(), "hex colons": pairs(":", ""), "hex spaces": pairs(" ", ""),
-		"hex 0x": pairs(", ", "0x"), "hex backslash": pairs("", `\x`),
-		"base64": std, "base64url": base64.URLEncoding.EncodeToString([]byte(s)), "raw base64": base64.RawStdEncoding.EncodeToString([]byte(s)),
-		"reflowed": std[:len(std)/2] + "\r\n" + std[len(std)/2:], "reflowed json": std[:len(std)/2] + `\n` + std[len(std)/2:],
+		"hex": digits, "HEX": strings.ToUpper(digits), "mixed hex": mixed.String(), "hex colons": pairs(":", ""),
+		"hex spaces": pairs(" ", ""),
+		"hex 0x":     pairs(", ", "0x"), "hex backslash": pairs("", `\x`),
+		"base64": std, "base64url": base64.URLEncoding.EncodeToString([]byte(s)),
+		"raw base64":     base64.RawStdEncoding.EncodeToString([]byte(s)),
+		"reflowed":       std[:len(std)/2] + "\r\n" + std[len(std)/2:],
+		"reflowed json":  std[:len(std)/2] + `\n` + std[len(std)/2:],
 		"percent base64": url.QueryEscape(std), "json base64": strings.ReplaceAll(std, "/", `\/`),
 	}
 	var decimals []string
@@ -76,7 +80,8 @@ func spellings(s string) map[string]string {
 	forms["braces"], forms["percent u"] = braces.String(), percentU.String()
 	forms["lower"], forms["UPPER"] = strings.ToLower(s), strings.ToUpper(s)
 	forms["lower base64"] = strings.ToLower(std)
-	forms["base32"], forms["base32 lower"] = base32.StdEncoding.EncodeToString([]byte(s)), strings.ToLower(base32.StdEncoding.EncodeToString([]byte(s)))
+	forms["base32"], forms["base32 lower"] = base32.StdEncoding.EncodeToString([]byte(s)),
+		strings.ToLower(base32.StdEncoding.EncodeToString([]byte(s)))
 	forms["base32hex"] = base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte(s))
 	forms["base64 with tabs"] = inGroups(std, "\t", 16)
 	for i, prefix := range []string{"x", "xx", "Bearer "} {
@@ -123,8 +128,9 @@ func TestEveryFormIsWipedOutUnderAnyChunking(t *testing.T) {
 	for name, form := range spellings(longSecret) {
 		text := `{"before":"value","header":"` + form + `","after":[1,2,3]} the end.`
 		for trial, size := range map[string]func() int{
-			"whole": func() int { return 1 << 20 }, "bytes": func() int { return 1 }, "random": func() int { return 1 + random.IntN(9) },
-			"large": func() int { return 20 + random.IntN(30) },
+			"whole": func() int { return 1 << 20 }, "bytes": func() int { return 1 },
+			"random": func() int { return 1 + random.IntN(9) },
+			"large":  func() int { return 20 + random.IntN(30) },
 		} {
 			got := scrubbed(t, set, text, size)
 			// What is left of a form is less than one window of its symbols;
@@ -161,7 +167,8 @@ func TestAShortSecretIsFoundWholeOnly(t *testing.T) {
 func TestAUUIDIsFoundInItsUsualSpellings(t *testing.T) {
 	const uuid = "550e8400-e29b-41d4-a716-446655440a0f"
 	set := NewSet([]Needle{{Secret: []byte(uuid)}})
-	for _, form := range []string{uuid, strings.ToUpper(uuid), strings.ReplaceAll(uuid, "-", ""), strings.ToUpper(strings.ReplaceAll(uuid, "-", "")), uuid[:20], strings.ReplaceAll(uuid, "-", "")[7:23]} {
+	for _, form := range []string{uuid, strings.ToUpper(uuid), strings.ReplaceAll(uuid, "-", ""),
+		strings.ToUpper(strings.ReplaceAll(uuid, "-", "")), uuid[:20], strings.ReplaceAll(uuid, "-", "")[7:23]} {
 		if got, hits := set.Text("{" + form + "}"); hits == 0 || got != "{"+strings.Repeat("*", len(form))+"}" {
 			t.Errorf("%q became %q", form, got)
 		}
@@ -206,7 +213,8 @@ func TestBoundariesHideNothing(t *testing.T) {
 
 func TestATruncatedSecretIsWipedOut(t *testing.T) {
 	set := NewSet([]Needle{{Secret: []byte(longSecret)}})
-	if got := scrubbed(t, set, "x"+longSecret[:len(longSecret)-1], func() int { return 7 }); got != "x"+strings.Repeat("*", len(longSecret)-1) {
+	if got := scrubbed(t, set, "x"+longSecret[:len(longSecret)-1], func() int { return 7 }); got != "x"+
+		strings.Repeat("*", len(longSecret)-1) {
 		t.Errorf("got %q", got)
 	}
 }
@@ -215,7 +223,8 @@ func TestGuessesOfAFewBytesAreNoOracle(t *testing.T) {
 	set := NewSet([]Needle{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
 	var text strings.Builder
 	for i := 0; i+4 <= len(longSecret); i++ {
-		text.WriteString(longSecret[i:i+4] + "," + longSecret[i:min(i+8, len(longSecret))] + "," + longSecret[i:min(i+15, len(longSecret))] + "!")
+		text.WriteString(longSecret[i:i+4] + "," + longSecret[i:min(i+8, len(longSecret))] + "," +
+			longSecret[i:min(i+15, len(longSecret))] + "!")
 	}
 	r := set.Reader(io.NopCloser(strings.NewReader(text.String())))
 	out, _ := io.ReadAll(r)
@@ -269,8 +278,10 @@ func TestBasicCredentialsAreFoundAndTheNameAloneIsNot(t *testing.T) {
 
 func TestHeadersAreScrubbedByNameAndValue(t *testing.T) {
 	set := NewSet([]Needle{{Secret: []byte("abcdefgh-ijklmnop-0123")}})
-	h := http.Header{"X-Echo": {"one", "Bearer abcdefgh-ijklmnop-0123"}, "X-Abcdefgh-Ijklmnop-0123": {"1"}, "Etag": {`"v1"`}}
-	if n := set.Header(h); n != 2 || h["X-Echo"][1] != "Bearer **********************" || len(h) != 2 || h.Get("Etag") != `"v1"` {
+	h := http.Header{"X-Echo": {"one", "Bearer abcdefgh-ijklmnop-0123"}, "X-Abcdefgh-Ijklmnop-0123": {"1"},
+		"Etag": {`"v1"`}}
+	if n := set.Header(h); n != 2 || h["X-Echo"][1] != "Bearer **********************" || len(h) != 2 ||
+		h.Get("Etag") != `"v1"` {
 		t.Errorf("%d hits, %v", n, h)
 	}
 }

@@ -33,7 +33,8 @@ func jsons(r *rand.Rand, c byte, all bool) string {
 }
 
 func entitiesOf(r *rand.Rand, c byte, all bool) string {
-	named := map[byte]string{'&': "&amp;", '"': "&quot;", '<': "&lt;", '>': "&gt;", '\'': "&#39;", '+': "&plus;", '/': "&#x2F;"}
+	named := map[byte]string{'&': "&amp;", '"': "&quot;", '<': "&lt;", '>': "&gt;", '\'': "&#39;", '+': "&plus;",
+		'/': "&#x2F;"}
 	if n, ok := named[c]; ok {
 		return n
 	}
@@ -156,7 +157,8 @@ func spell(r *rand.Rand, secret string) (form string, slack int, name string) {
 		}
 		return form, 18, "base32"
 	}
-	enc := []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding}[r.IntN(4)]
+	enc := []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding,
+		base64.RawURLEncoding}[r.IntN(4)]
 	form = enc.EncodeToString([]byte(strings.Repeat("x", r.IntN(3)) + secret + strings.Repeat("\xff", r.IntN(3))))
 	switch r.IntN(6) {
 	case 0:
@@ -177,13 +179,15 @@ func spell(r *rand.Rand, secret string) (form string, slack int, name string) {
 // TestEverySpellingAnywhereIsWipedOutAndNothingElse writes secrets in random
 // spellings at random places, most of them near the ends of pieces.
 func TestEverySpellingAnywhereIsWipedOutAndNothingElse(t *testing.T) {
-	secrets := []string{longSecret, "sk+ant/Q9=other&tail of \"the\" same beginning", `k\7-ZpW3rTq8 overlaps`, "a secret with blanks+plus", shortSecret, "0123456789abcdef"}
+	secrets := []string{longSecret, "sk+ant/Q9=other&tail of \"the\" same beginning", `k\7-ZpW3rTq8 overlaps`,
+		"a secret with blanks+plus", shortSecret, "0123456789abcdef"}
 	var needles []Needle
 	for _, s := range secrets {
 		needles = append(needles, Needle{Secret: []byte(s)})
 	}
 	set := NewSet(needles)
-	filler := `{"id": 1234, "text": "Some words, a \"quote\" & 100% more.\n", "url":"https:\/\/x.example\/?a=1&b=2"},` + "\r\n"
+	filler := `{"id": 1234, "text": "Some words, a \"quote\" & 100% more.\n", "url":"https:\/\/x.example\/?a=1&b=2"},` +
+		"\r\n"
 	for seed := range uint64(250) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		at := []int{1, 64, 500, 4096, 32768, 65536}[r.IntN(6)]
@@ -200,7 +204,8 @@ func TestEverySpellingAnywhereIsWipedOutAndNothingElse(t *testing.T) {
 		to := text.Len()
 		text.WriteString("> " + filler)
 		in := text.String()
-		for _, size := range []func() int{func() int { return 1 << 20 }, func() int { return 4096 }, func() int { return 1 + r.IntN(9) }, func() int { return 1 }} {
+		for _, size := range []func() int{func() int { return 1 << 20 }, func() int { return 4096 },
+			func() int { return 1 + r.IntN(9) }, func() int { return 1 }} {
 			if len(in) > 5000 && size() < 10 {
 				continue
 			}
@@ -228,7 +233,8 @@ func TestTheWorstGuessesAreNoOracle(t *testing.T) {
 		form, _, name := spell(r, longSecret[at:at+Window-1])
 		if strings.HasPrefix(name, "base") { // a neighbour's bits may be right by chance
 			text14 := []byte("xxxx"[:r.IntN(5)] + longSecret[at:at+Window-2] + "\xff")
-			form = []string{base64.StdEncoding.EncodeToString(text14), base32.StdEncoding.EncodeToString(text14), base32.HexEncoding.EncodeToString(text14)}[r.IntN(3)]
+			form = []string{base64.StdEncoding.EncodeToString(text14), base32.StdEncoding.EncodeToString(text14),
+				base32.HexEncoding.EncodeToString(text14)}[r.IntN(3)]
 			form = inCase(r, form)
 		}
 		text.WriteString("<" + form + "~>")

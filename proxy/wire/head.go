@@ -97,7 +97,8 @@ func judgeRequestLine(line []byte, limits Limits) (framing, *Fault) {
 	case "HTTP/1.0":
 		return framing{minor: 0}, nil
 	}
-	return framing{}, &Fault{Status: http.StatusHTTPVersionNotSupported, Reason: "the version is neither HTTP/1.1 nor HTTP/1.0"}
+	return framing{}, &Fault{Status: http.StatusHTTPVersionNotSupported,
+		Reason: "the version is neither HTTP/1.1 nor HTTP/1.0"}
 }
 
 func judgeFields(rest []byte, limits Limits, method string, f *framing) *Fault {

@@ -33,7 +33,8 @@ func (h *teller) Refuse(f *Fault) *http.Response {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.refused = append(h.refused, f)
-	return &http.Response{StatusCode: f.Status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(f.Reason)), ContentLength: int64(len(f.Reason))}
+	return &http.Response{StatusCode: f.Status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(f.Reason)),
+		ContentLength: int64(len(f.Reason))}
 }
 
 // sharing serves connections that have one budget.
@@ -112,7 +113,8 @@ func TestAnAnswerThatNobodyReadsMakesRoom(t *testing.T) {
 		if r.RequestURI == "/x" {
 			return
 		}
-		err := w.Respond(&http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(neverEnding{}), ContentLength: -1})
+		err := w.Respond(&http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(neverEnding{}),
+			ContentLength: -1})
 		causes <- fmt.Errorf("%w, for %w", err, context.Cause(r.Context()))
 	}}
 	b := budget.New(160 << 10)

@@ -30,7 +30,8 @@ func (e echo) Refuse(f *Fault) *http.Response {
 	if e.faults != nil {
 		e.faults <- f
 	}
-	return &http.Response{StatusCode: f.Status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(f.Reason)), ContentLength: int64(len(f.Reason))}
+	return &http.Response{StatusCode: f.Status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(f.Reason)),
+		ContentLength: int64(len(f.Reason))}
 }
 
 // refused returns the fault of a head whose refusal has been answered.
@@ -120,11 +121,16 @@ func TestAmbiguousHeadsAreRefusedWithTheirReason(t *testing.T) {
 		status     int
 		reason     string
 	}{
-		{"two lengths", "POST / HTTP/1.1\r\n" + ok + "Content-Length: 6\r\nContent-Length: 6\r\n\r\n", 400, "more than one Content-Length"},
-		{"length and coding", "POST / HTTP/1.1\r\n" + ok + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "both a Content-Length and a Transfer-Encoding"},
-		{"two codings", "POST / HTTP/1.1\r\n" + ok + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "more than one Transfer-Encoding"},
-		{"unknown coding", "POST / HTTP/1.1\r\n" + ok + "Transfer-Encoding: gzip, chunked\r\n\r\n", 501, "not \"chunked\" alone"},
-		{"coding in 1.0", "POST / HTTP/1.0\r\n" + ok + "Transfer-Encoding: chunked\r\n\r\n", 400, "Transfer-Encoding in HTTP/1.0"},
+		{"two lengths", "POST / HTTP/1.1\r\n" + ok + "Content-Length: 6\r\nContent-Length: 6\r\n\r\n", 400,
+			"more than one Content-Length"},
+		{"length and coding", "POST / HTTP/1.1\r\n" + ok + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n", 400,
+			"both a Content-Length and a Transfer-Encoding"},
+		{"two codings", "POST / HTTP/1.1\r\n" + ok + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400,
+			"more than one Transfer-Encoding"},
+		{"unknown coding", "POST / HTTP/1.1\r\n" + ok + "Transfer-Encoding: gzip, chunked\r\n\r\n", 501,
+			"not \"chunked\" alone"},
+		{"coding in 1.0", "POST / HTTP/1.0\r\n" + ok + "Transfer-Encoding: chunked\r\n\r\n", 400,
+			"Transfer-Encoding in HTTP/1.0"},
 		{"space before colon", "GET / HTTP/1.1\r\nHost : h\r\n\r\n", 400, "not a token followed by a colon"},
 		{"obs-fold", "GET / HTTP/1.1\r\n" + ok + "Foo: x\r\n bar\r\n\r\n", 400, "not a token followed by a colon"},
 		{"bare LF", "GET / HTTP/1.1\nHost: h\n\n", 400, "request line"},
@@ -140,7 +146,8 @@ func TestAmbiguousHeadsAreRefusedWithTheirReason(t *testing.T) {
 		{"fragment", "GET /#x HTTP/1.1\r\n" + ok + "\r\n", 400, "fragment"},
 		{"raw UTF-8", "GET /\xc3\xaf HTTP/1.1\r\n" + ok + "\r\n", 400, "plain ASCII"},
 		{"connect with a body", "CONNECT h:443 HTTP/1.1\r\n" + ok + "Content-Length: 4\r\n\r\n", 400, "CONNECT has no body"},
-		{"strange expectation", "POST / HTTP/1.1\r\n" + ok + "Expect: y 100-continue\r\nContent-Length: 1\r\n\r\n", 417, "expectation"},
+		{"strange expectation", "POST / HTTP/1.1\r\n" + ok + "Expect: y 100-continue\r\nContent-Length: 1\r\n\r\n", 417,
+			"expectation"},
 		{"signed length", "POST / HTTP/1.1\r\n" + ok + "Content-Length: +6\r\n\r\n", 400, "not a number"},
 		{"many fields", "GET / HTTP/1.1\r\n" + ok + strings.Repeat("A: b\r\n", 300) + "\r\n", 431, "too many"},
 		{"large head", "GET / HTTP/1.1\r\n" + ok + "A: " + strings.Repeat("b", 70<<10) + "\r\n\r\n", 431, "too large"},
@@ -168,9 +175,11 @@ func TestAmbiguousHeadsAreRefusedWithTheirReason(t *testing.T) {
 func TestPipelinedRequestsAreServedInOrder(t *testing.T) {
 	client := dial(t, Options{}, echo{})
 	go func() {
-		_, _ = io.WriteString(client, "GET /a HTTP/1.1\r\nHost: h\r\n\r\nPOST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nxyz"+
-			"POST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\nTrailer: dropped\r\n\r\n"+
-			"\r\nGET /d HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+		_, _ = io.WriteString(client,
+			"GET /a HTTP/1.1\r\nHost: h\r\n\r\nPOST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nxyz"+
+				"POST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\nTrailer: "+
+				"dropped\r\n\r\n"+
+				"\r\nGET /d HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
 	}()
 	br := bufio.NewReader(client)
 	for _, want := range []string{`GET /a h ""`, `POST /b h "xyz"`, `POST /c h "hello"`, `GET /d h ""`} {
@@ -191,7 +200,8 @@ func TestPipelinedRequestsAreServedInOrder(t *testing.T) {
 func TestBrokenChunksAreNeverABody(t *testing.T) {
 	for _, chunks := range []string{
 		"0x5\r\nhello\r\n0\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n",
-		"FFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n", "\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "1\r\nAXX\r\n0\r\n\r\n", "5\r\nhelloX0\r\n\r\n",
+		"FFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n", "\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "1\r\nAXX\r\n0\r\n\r\n",
+		"5\r\nhelloX0\r\n\r\n",
 	} {
 		client := dial(t, Options{}, echo{})
 		go func() {
@@ -251,7 +261,8 @@ func TestAClientThatGoesAwayCancelsItsRequest(t *testing.T) {
 func TestEveryPartOfABodyLeavesAtOnce(t *testing.T) {
 	events, source := io.Pipe()
 	client := dial(t, Options{}, handlerFunc(func(w *ResponseWriter, _ *http.Request) {
-		_ = w.Respond(&http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: events, ContentLength: -1})
+		_ = w.Respond(&http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}},
+			Body: events, ContentLength: -1})
 	}))
 	_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 	res, err := http.ReadResponse(bufio.NewReader(client), nil) // the head comes before any event
@@ -276,7 +287,8 @@ func TestABodyThatBreaksOffIsNoCleanEnd(t *testing.T) {
 	for _, length := range []int64{-1, 100} {
 		client := dial(t, Options{}, handlerFunc(func(w *ResponseWriter, _ *http.Request) {
 			body := io.MultiReader(strings.NewReader("half"), errReader{})
-			_ = w.Respond(&http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(body), ContentLength: length})
+			_ = w.Respond(&http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(body),
+				ContentLength: length})
 		}))
 		_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 		res, err := http.ReadResponse(bufio.NewReader(client), nil)
@@ -295,11 +307,13 @@ func (errReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestAnUnreadUploadDoesNotBecomeTheNextRequest(t *testing.T) {
 	client := dial(t, Options{}, handlerFunc(func(w *ResponseWriter, r *http.Request) {
-		_ = w.Respond(&http.Response{StatusCode: 403, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(r.RequestURI)), ContentLength: int64(len(r.RequestURI))})
+		_ = w.Respond(&http.Response{StatusCode: 403, Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader(r.RequestURI)), ContentLength: int64(len(r.RequestURI))})
 	}))
 	smuggled := "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n"
 	go func() {
-		fmt.Fprintf(client, "POST /one HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%sGET /two HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", len(smuggled), smuggled)
+		fmt.Fprintf(client, "POST /one HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%sGET /two HTTP/1.1\r\nHost: "+
+			"h\r\nConnection: close\r\n\r\n", len(smuggled), smuggled)
 	}()
 	br := bufio.NewReader(client)
 	for _, want := range []string{"/one", "/two"} {
@@ -349,7 +363,8 @@ func FuzzJudge(f *testing.F) {
 
 // draining serves echo on a connection whose time is the test's own, and gives
 // the client's end and what makes it drain. ask sends one request.
-func draining(t *testing.T) (stop context.CancelFunc, ask func(request string) (*http.Response, string), br *bufio.Reader) {
+func draining(t *testing.T) (stop context.CancelFunc, ask func(request string) (*http.Response, string),
+	br *bufio.Reader) {
 	t.Helper()
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close() })
@@ -472,7 +487,8 @@ func TestDrainingCutsNoRequestShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	drain, stop := context.WithCancel(t.Context())
-	late := &lateConn{Conn: conn, drain: drain, read: make(chan string, 100), entered: make(chan struct{}), served: make(chan struct{}), set: make(chan struct{})}
+	late := &lateConn{Conn: conn, drain: drain, read: make(chan string, 100), entered: make(chan struct{}),
+		served: make(chan struct{}), set: make(chan struct{})}
 	deadlines := make(chan time.Time, 1)
 	h := handlerFunc(func(w *ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/1" {

@@ -25,10 +25,12 @@ func TestAFloodOfFramesThatAreAnsweredEndsTheConnection(t *testing.T) {
 		}
 		c.block.Reset()
 		enc := hpack.NewEncoder(&c.block)
-		for _, h := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "a.example"}, {":path", "/x"}} {
+		for _, h := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "a.example"},
+			{":path", "/x"}} {
 			_ = enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
 		}
-		_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(i/1000*2 + 1), BlockFragment: c.block.Bytes(), EndStream: true, EndHeaders: true})
+		_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(i/1000*2 + 1), BlockFragment: c.block.Bytes(),
+			EndStream: true, EndHeaders: true})
 	}
 	for name, c := range map[string]struct {
 		send func(c *client, i int)

@@ -185,7 +185,8 @@ func (c *connection) hello() error {
 		}
 		c.frameHead(6*len(settings), http2.FrameSettings, 0, 0)
 		for _, s := range settings {
-			_, _ = c.bw.Write([]byte{byte(s.ID >> 8), byte(s.ID), byte(s.Val >> 24), byte(s.Val >> 16), byte(s.Val >> 8), byte(s.Val)})
+			_, _ = c.bw.Write([]byte{byte(s.ID >> 8), byte(s.ID), byte(s.Val >> 24), byte(s.Val >> 16), byte(s.Val >> 8),
+				byte(s.Val)})
 		}
 		c.windowUpdate(0, connWindow-65535)
 	})
@@ -231,7 +232,8 @@ func (c *connection) survives(err error) bool {
 func (c *connection) streamFault(e http2.StreamError) error {
 	c.mu.Lock()
 	st := c.streams[e.StreamID]
-	over := st != nil && (st.left || st.closed && slices.Contains(c.resets[:], e.StreamID)) // either side has reset it already
+	// either side has reset it already
+	over := st != nil && (st.left || st.closed && slices.Contains(c.resets[:], e.StreamID))
 	if st != nil && !over {
 		c.shut(st) // before its handler is woken, which would reset it with another code
 	}

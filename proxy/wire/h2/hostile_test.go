@@ -56,7 +56,8 @@ func (c *frames) open(id uint32, end bool, fields ...string) {
 	for i := 0; i+1 < len(fields); i += 2 {
 		_ = c.encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
 	}
-	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block.Bytes(), EndStream: end, EndHeaders: true})
+	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block.Bytes(), EndStream: end,
+		EndHeaders: true})
 }
 
 // await reads until a frame is what f waits for.
@@ -141,10 +142,11 @@ func TestResetUploadsGiveTheWindowBack(t *testing.T) {
 
 func TestAWindowThatStaysClosedEndsItsStreamWhateverElseHappens(t *testing.T) {
 	ended := make(chan struct{})
-	c := newFrames(t, wire.Options{Limits: wire.Limits{Stalled: 300 * time.Millisecond}}, handler(func(r *http.Request) *http.Response {
-		go func() { <-r.Context().Done(); close(ended) }()
-		return status(200, r, io.NopCloser(strings.NewReader(strings.Repeat("x", 100_000))), -1)
-	}))
+	c := newFrames(t, wire.Options{Limits: wire.Limits{Stalled: 300 * time.Millisecond}},
+		handler(func(r *http.Request) *http.Response {
+			go func() { <-r.Context().Done(); close(ended) }()
+			return status(200, r, io.NopCloser(strings.NewReader(strings.Repeat("x", 100_000))), -1)
+		}))
 	_ = c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	go func() {
 		for {
@@ -166,12 +168,13 @@ func TestAWindowThatStaysClosedEndsItsStreamWhateverElseHappens(t *testing.T) {
 }
 
 func TestABodyThatStallsIsAnswered(t *testing.T) {
-	c := newFrames(t, wire.Options{Limits: wire.Limits{Progress: 300 * time.Millisecond}}, handler(func(r *http.Request) *http.Response {
-		if _, err := io.Copy(io.Discard, r.Body); err != wire.ErrBodyStalled || r.Context().Err() != nil {
-			t.Errorf("the body ends with %v, its request with %v", err, r.Context().Err())
-		}
-		return status(408, r, http.NoBody, 0)
-	}))
+	c := newFrames(t, wire.Options{Limits: wire.Limits{Progress: 300 * time.Millisecond}},
+		handler(func(r *http.Request) *http.Response {
+			if _, err := io.Copy(io.Discard, r.Body); err != wire.ErrBodyStalled || r.Context().Err() != nil {
+				t.Errorf("the body ends with %v, its request with %v", err, r.Context().Err())
+			}
+			return status(408, r, http.NoBody, 0)
+		}))
 	_ = c.WriteSettings()
 	c.open(1, false, append(asks("POST", "/"), "content-length", "5")...)
 	c.await(t, func(f http2.Frame) bool {
@@ -202,7 +205,8 @@ func TestTrailersThatCrossAResetAreIgnored(t *testing.T) {
 func TestADrainThatIsOverTheConnectionBeginsWithSettings(t *testing.T) {
 	drain, stop := context.WithCancel(t.Context())
 	stop()
-	c := newFrames(t, wire.Options{Drain: drain}, handler(func(r *http.Request) *http.Response { return status(200, r, http.NoBody, 0) }))
+	c := newFrames(t, wire.Options{Drain: drain},
+		handler(func(r *http.Request) *http.Response { return status(200, r, http.NoBody, 0) }))
 	_ = c.WriteSettings()
 	frame, err := c.ReadFrame()
 	if _, ok := frame.(*http2.SettingsFrame); !ok {

@@ -183,7 +183,8 @@ func TestAnswersToAFloodCountAndMakeRoom(t *testing.T) {
 			go func() {
 				defer close(served)
 				opts := wire.Options{Budget: b, Limits: wire.Limits{Stalled: 10 * time.Second}}
-				Serve(t.Context(), server, opts, handler(func(r *http.Request) *http.Response { return status(200, r, http.NoBody, 0) }))
+				Serve(t.Context(), server, opts,
+					handler(func(r *http.Request) *http.Response { return status(200, r, http.NoBody, 0) }))
 			}()
 			_, err := io.WriteString(client, http2.ClientPreface)
 			must(t, err)

@@ -58,9 +58,11 @@ func TestAClosedStreamCountsNoLonger(t *testing.T) {
 		method string
 		shut   func(*frames, uint32)
 	}{
-		"END_STREAM of the response":                  {"GET", func(*frames, uint32) {}},
-		"END_STREAM after a response that came early": {"POST", func(c *frames, id uint32) { _ = c.WriteData(id, true, nil) }},
-		"trailers after a response that came early":   {"POST", func(c *frames, id uint32) { c.open(id, true, "x-trailer", "1") }},
+		"END_STREAM of the response": {"GET", func(*frames, uint32) {}},
+		"END_STREAM after a response that came early": {"POST",
+			func(c *frames, id uint32) { _ = c.WriteData(id, true, nil) }},
+		"trailers after a response that came early": {"POST",
+			func(c *frames, id uint32) { c.open(id, true, "x-trailer", "1") }},
 		"RST_STREAM": {"POST", func(c *frames, id uint32) { _ = c.WriteRSTStream(id, http2.ErrCodeCancel) }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,14 +37,16 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	}
 	c.lastID = id
 	if f.HasPriority() && f.Priority.StreamDep == id {
-		return c.refuseStream(id, &wire.Fault{Status: http.StatusBadRequest, Reason: "a stream depends on itself"}, http2.ErrCodeProtocol)
+		return c.refuseStream(id, &wire.Fault{Status: http.StatusBadRequest, Reason: "a stream depends on itself"},
+			http2.ErrCodeProtocol)
 	}
 	if crowded {
 		return c.refuseCrowd(id)
 	}
 	r, fault := c.request(f)
 	if fault == nil && c.limits.Body > 0 && r.ContentLength > c.limits.Body {
-		fault = &wire.Fault{Status: http.StatusRequestEntityTooLarge, Reason: "the request body is too large", Method: r.Method, Target: r.URL.Path}
+		fault = &wire.Fault{Status: http.StatusRequestEntityTooLarge, Reason: "the request body is too large",
+			Method: r.Method, Target: r.URL.Path}
 	}
 	if fault != nil && fault.Status == http.StatusBadRequest {
 		return c.refuseStream(id, fault, http2.ErrCodeProtocol)
@@ -123,7 +125,9 @@ func (c *connection) refuseCrowd(id uint32) error {
 	if c.refused++; c.refused > maxRefused {
 		return connError{http2.ErrCodeEnhanceYourCalm, "the client opens more streams than it may"}
 	}
-	return c.refuseStream(id, &wire.Fault{Status: http.StatusTooManyRequests, Reason: "the connection has too many requests under way"}, http2.ErrCodeRefusedStream)
+	return c.refuseStream(id,
+		&wire.Fault{Status: http.StatusTooManyRequests, Reason: "the connection has too many requests under way"},
+		http2.ErrCodeRefusedStream)
 }
 
 // errEnded is a frame on a stream that both sides have ended.

@@ -128,7 +128,8 @@ var errShort = errors.New("write the response: the body is shorter than announce
 func (st *stream) respond(res *http.Response) error {
 	defer res.Body.Close()
 	length := res.ContentLength
-	bare := res.Request != nil && res.Request.Method == http.MethodHead || res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified
+	bare := res.Request != nil && res.Request.Method == http.MethodHead || res.StatusCode == http.StatusNoContent ||
+		res.StatusCode == http.StatusNotModified
 	announced := length
 	if res.StatusCode == http.StatusNoContent || bare && length == 0 {
 		announced = -1

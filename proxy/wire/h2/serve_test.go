@@ -20,11 +20,13 @@ import (
 type echo struct{}
 
 func (e *echo) Answer(r *http.Request) *http.Response {
-	return &http.Response{StatusCode: 200, Header: http.Header{"X-Path": {r.RequestURI}}, Body: r.Body, ContentLength: -1, Request: r}
+	return &http.Response{StatusCode: 200, Header: http.Header{"X-Path": {r.RequestURI}}, Body: r.Body, ContentLength: -1,
+		Request: r}
 }
 
 func (e *echo) Refuse(f *wire.Fault) *http.Response {
-	return &http.Response{StatusCode: f.Status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(f.Reason)), ContentLength: int64(len(f.Reason))}
+	return &http.Response{StatusCode: f.Status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(f.Reason)),
+		ContentLength: int64(len(f.Reason))}
 }
 
 // script is a connection that says all it has, and then nothing.
@@ -48,7 +50,8 @@ func FuzzServe(f *testing.F) {
 	fr := http2.NewFramer(&b, nil)
 	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
-	for _, h := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "a.example"}, {":path", "/x"}, {"content-length", "5"}} {
+	for _, h := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "a.example"}, {":path", "/x"},
+		{"content-length", "5"}} {
 		_ = enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
 	}
 	_ = fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100})
@@ -84,7 +87,8 @@ func TestABodyStopsAtItsWindow(t *testing.T) {
 		Serve(t.Context(), server, wire.Options{}, handler(func(r *http.Request) *http.Response {
 			<-released
 			n, _ := io.Copy(io.Discard, r.Body)
-			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("")), ContentLength: 0, Request: r,
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("")),
+				ContentLength: 0, Request: r,
 				Trailer: http.Header{"X-Read": {strings.Repeat("x", int(n>>10))}}}
 		}))
 	}()
@@ -107,7 +111,8 @@ func TestABodyStopsAtItsWindow(t *testing.T) {
 	_ = fr.WriteSettings()
 	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
-	for _, h := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "a.example"}, {":path", "/x"}} {
+	for _, h := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "a.example"},
+		{":path", "/x"}} {
 		_ = enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
 	}
 	_ = fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true})
