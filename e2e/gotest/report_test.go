@@ -10,14 +10,15 @@ import (
 	"testing"
 )
 
+const imports = "\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = fmt.Sprint(os.Args)\n\n"
+
 // module writes a module of packages, each a test file, and goes there.
 func module(t *testing.T, packages map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
 	files := map[string]string{"go.mod": "module example.test/m\n\ngo 1.26\n"}
 	for name, body := range packages {
-		files[name+"/x_test.go"] = "package " + name +
-			"\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = fmt.Sprint(os.Args)\n\n" + body
+		files[name+"/x_test.go"] = "package " + name + imports + body
 	}
 	for name, text := range files {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
@@ -34,18 +35,21 @@ func TestWhatAReaderNeedsIsPrinted(t *testing.T) {
 	module(t, map[string]string{
 		"quiet": `func TestA(t *testing.T) { fmt.Println("not needed"); t.Log("not needed either") }`,
 		"bare":  `func TestB(t *testing.T) { t.Skip() }`,
-		"skips": `func TestC(t *testing.T) { t.Run("case", func(t *testing.T) { t.Log("looking"); t.Skip("there is no\n  frobnicator") }) }`,
+		"skips": `func TestC(t *testing.T) { t.Run("case", skip) }
+func skip(t *testing.T) { t.Log("looking"); t.Skip("there is no\n  frobnicator") }`,
 		"red": `func TestD(t *testing.T) {
 	t.Run("well", func(t *testing.T) { t.Log("of no interest") })
 	t.Run("ill", func(t *testing.T) { t.Log("what led to it"); t.Error("the cause:\ntwo lines") })
 }
 func TestE(t *testing.T) { fmt.Println("WARNING: from a process"); t.Log("beside it") }
 func TestF(t *testing.T) { t.Log("calm") }`,
-		"dies":   `func TestG(t *testing.T) { t.Log("before"); panic("it broke") }`,
-		"exits":  `func TestMain(m *testing.M) { m.Run(); fmt.Println("left something behind"); os.Exit(3) }; func TestH(t *testing.T) {}`,
-		"wrong":  `func TestI(t *testing.T) { undefined() }`,
-		"whole":  `func TestMain(m *testing.M) { fmt.Fprintln(os.Stderr, "whole: not run: no namespaces") }`,
-		"short":  `func TestK(t *testing.T) { for _, n := range []string{"a", "b", "c", "d"} { t.Run(n, func(t *testing.T) { t.Skip("too long") }) } }`,
+		"dies": `func TestG(t *testing.T) { t.Log("before"); panic("it broke") }`,
+		"exits": `func TestMain(m *testing.M) { m.Run(); fmt.Println("left something behind"); os.Exit(3) }
+func TestH(t *testing.T) {}`,
+		"wrong": `func TestI(t *testing.T) { undefined() }`,
+		"whole": `func TestMain(m *testing.M) { fmt.Fprintln(os.Stderr, "whole: not run: no namespaces") }`,
+		"short": `func TestK(t *testing.T) { for _, n := range []string{"a", "b", "c", "d"} { t.Run(n, skip) } }
+func skip(t *testing.T) { t.Skip("too long") }`,
 		"silent": `func TestJ(t *testing.T) { t.Fail() }`,
 	})
 	var out strings.Builder
@@ -58,22 +62,23 @@ func TestF(t *testing.T) { t.Log("calm") }`,
 		"ok  \texample.test/m/quiet\t", "ok  \texample.test/m/bare\t", "ok  \texample.test/m/skips\t",
 		"    x_test.go:13: what led to it\n    x_test.go:13: the cause:\n        two lines\n",
 		"--- FAIL: TestD/ill (0.00s)\n", "--- FAIL: TestD (0.00s)\n",
-		"WARNING: from a process\n", "FAIL\texample.test/m/red\t", "panic: it broke", "    x_test.go:11: before\n",
-		"FAIL\texample.test/m/dies\t",
-		"left something behind\n", "FAIL\texample.test/m/exits\t", "undefined: undefined\n",
-		"FAIL\texample.test/m/wrong [build failed]\n", "--- FAIL: TestJ (0.00s)\n",
-		"skipped: 7\n\texample.test/m/bare TestB: no reason\n\texample.test/m/short: 4 tests: too " +
-			"long\n\texample.test/m/skips TestC/case: there is no frobnicator\n\twhole: no namespaces\n",
-		"failed: 6\n\texample.test/m/dies TestG\n\texample.test/m/exits\n\texample.test/m/red TestD\n\texample.test/m/red " +
-			"TestD/ill\n" +
+		"WARNING: from a process\n", "FAIL\texample.test/m/red\t",
+		"panic: it broke", "    x_test.go:11: before\n", "FAIL\texample.test/m/dies\t",
+		"left something behind\n", "FAIL\texample.test/m/exits\t",
+		"undefined: undefined\n", "FAIL\texample.test/m/wrong [build failed]\n", "--- FAIL: TestJ (0.00s)\n",
+		"skipped: 7\n\texample.test/m/bare TestB: no reason\n\texample.test/m/short: 4 tests: too long\n" +
+			"\texample.test/m/skips TestC/case: there is no frobnicator\n\twhole: no namespaces\n",
+		"failed: 6\n\texample.test/m/dies TestG\n\texample.test/m/exits\n" +
+			"\texample.test/m/red TestD\n\texample.test/m/red TestD/ill\n" +
 			"\texample.test/m/silent TestJ\n\texample.test/m/wrong\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("it does not print %q", want)
 		}
 	}
-	for _, noise := range []string{"not needed", "of no interest", "calm", "=== RUN", "=== NAME", "TestF",
-		"--- PASS: TestD/well"} {
+	for _, noise := range []string{
+		"not needed", "of no interest", "calm", "=== RUN", "=== NAME", "TestF", "--- PASS: TestD/well",
+	} {
 		if strings.Contains(got, noise) {
 			t.Errorf("it prints %q", noise)
 		}
@@ -87,8 +92,8 @@ func TestAllGreenIsOneLineAPackage(t *testing.T) {
 	module(t, map[string]string{"one": `func TestA(t *testing.T) {}`, "two": `func TestB(t *testing.T) {}`})
 	var out strings.Builder
 	code, err := run(t.Context(), []string{"-count=1", "./..."}, &out)
-	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); err != nil || code != 0 || len(lines) != 2 ||
-		!strings.HasPrefix(lines[0], "ok  \t") {
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if err != nil || code != 0 || len(lines) != 2 || !strings.HasPrefix(lines[0], "ok  \t") {
 		t.Errorf("run = %d, %v with %q; want 0 and two lines", code, err, out.String())
 	}
 }

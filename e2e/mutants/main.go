@@ -136,8 +136,8 @@ func scratch(ctx context.Context) (root string, remove func(), err error) {
 		_ = os.RemoveAll(dir)
 		_ = exec.Command("git", "worktree", "prune").Run()
 	}
-	if out, err := exec.CommandContext(ctx, "git", "worktree", "add", "--quiet", "--detach", root,
-		"HEAD").CombinedOutput(); err != nil {
+	add := exec.CommandContext(ctx, "git", "worktree", "add", "--quiet", "--detach", root, "HEAD")
+	if out, err := add.CombinedOutput(); err != nil {
 		remove()
 		return "", nil, fmt.Errorf("make a work tree: %w: %s", err, out)
 	}
@@ -156,8 +156,8 @@ func (r runner) all(ctx context.Context, mutants []mutant) error {
 			return fmt.Errorf("%s: %w", m.id, err)
 		}
 		counts[v]++
-		fmt.Fprintf(os.Stderr, "mutants: %d of %d: %s: %s (%v)\n", i+1, len(mutants), m.id, v,
-			time.Since(began).Round(time.Second))
+		took := time.Since(began).Round(time.Second)
+		fmt.Fprintf(os.Stderr, "mutants: %d of %d: %s: %s (%v)\n", i+1, len(mutants), m.id, v, took)
 		if v != killed {
 			fmt.Fprintf(os.Stderr, "    %s %s\n    %s\n", m.pkg, m.run, why)
 		}
@@ -165,8 +165,8 @@ func (r runner) all(ctx context.Context, mutants []mutant) error {
 	}
 	_ = w.Flush()
 	fmt.Print(table.String())
-	fmt.Printf("%d killed, %d survived, %d stale, %d hung, %d untried\n", counts[killed], counts[survived], counts[stale],
-		counts[hung], counts[untried])
+	fmt.Printf("%d killed, %d survived, %d stale, %d hung, %d untried\n",
+		counts[killed], counts[survived], counts[stale], counts[hung], counts[untried])
 	if counts[killed] != len(mutants) {
 		return errors.New("some defences can be taken away unseen")
 	}

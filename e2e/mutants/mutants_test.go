@@ -36,15 +36,17 @@ func hasTests(dir string) bool {
 
 func TestAnEntryIsWhole(t *testing.T) {
 	const good = "A a defence\nfile a.go\n- x\n+ y\ntest ./a TestA"
-	if all, err := parse("# about\n\n" + good + "\n"); err != nil || len(all) != 1 ||
-		all[0] != (mutant{"A", "a defence", "a.go", "x", "y", "./a", "TestA"}) {
+	want := mutant{"A", "a defence", "a.go", "x", "y", "./a", "TestA"}
+	if all, err := parse("# about\n\n" + good + "\n"); err != nil || len(all) != 1 || all[0] != want {
 		t.Errorf("got %+v, %v", all, err)
 	}
 	for name, bad := range map[string]string{
-		"twice": good + "\n\n" + good, "no test": strings.Replace(good, "test ./a TestA", "test ./a", 1),
-		"no edit":    strings.Replace(good, "+ y", "+ x", 1),
-		"no defence": strings.Replace(good, "A a defence", "A", 1), "a line too many": good + "\nmore",
-		"another order": strings.Replace(good, "file a.go", "+ y", 1),
+		"twice":           good + "\n\n" + good,
+		"no test":         strings.Replace(good, "test ./a TestA", "test ./a", 1),
+		"no edit":         strings.Replace(good, "+ y", "+ x", 1),
+		"no defence":      strings.Replace(good, "A a defence", "A", 1),
+		"a line too many": good + "\nmore",
+		"another order":   strings.Replace(good, "file a.go", "+ y", 1),
 	} {
 		if _, err := parse(bad); err == nil {
 			t.Errorf("%s is taken", name)
@@ -111,8 +113,11 @@ func TestWhatGoTestSaysIsJudged(t *testing.T) {
 }
 
 func TestShardsAndUnionsLoseNothing(t *testing.T) {
-	all := []mutant{{id: "a", pkg: "./p", run: "TestA"}, {id: "b", pkg: "./p", run: "TestB"},
-		{id: "c", pkg: "./p", run: "TestC/x"}, {id: "d", pkg: "./p", run: "TestC/y"}, {id: "e", pkg: "./q", run: "TestA"}}
+	all := []mutant{
+		{id: "a", pkg: "./p", run: "TestA"}, {id: "b", pkg: "./p", run: "TestB"},
+		{id: "c", pkg: "./p", run: "TestC/x"}, {id: "d", pkg: "./p", run: "TestC/y"},
+		{id: "e", pkg: "./q", run: "TestA"},
+	}
 	seen := map[string]bool{}
 	for k := 1; k <= 3; k++ {
 		for _, m := range shard(all, k, 3) {

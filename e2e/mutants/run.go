@@ -49,13 +49,13 @@ func (r runner) try(ctx context.Context, m mutant) (verdict, string, error) {
 	return v, why, errors.Join(ctx.Err(), undo())
 }
 
-// test runs go test and judges what it says.
+// test runs go test and judges what it prints.
 func (r runner) test(ctx context.Context, pkg, run string) (verdict, string) {
 	within, cancel := context.WithTimeout(ctx, r.bound)
 	defer cancel()
 	timeout := fmt.Sprintf("-timeout=%v", r.bound*3/4)
-	cmd := exec.CommandContext(within, "nice", "-n", strconv.Itoa(r.nice), "go", "test", "-count=1", "-vet=off", "-v",
-		timeout, "-run", run, pkg)
+	cmd := exec.CommandContext(within, "nice", "-n", strconv.Itoa(r.nice),
+		"go", "test", "-count=1", "-vet=off", "-v", timeout, "-run", run, pkg)
 	cmd.Dir = r.root
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -4,10 +4,13 @@
 set -eu
 if [ "${1:-}" != inside ]; then
 	echo '{}' >"$HOME/daemon.json"
-	exec rootlesskit --state-dir="$XDG_RUNTIME_DIR/kit" --net=host --copy-up=/etc --copy-up=/run --propagation=rslave --pidns "$0" inside
+	exec rootlesskit --state-dir="$XDG_RUNTIME_DIR/kit" --net=host --copy-up=/etc --copy-up=/run \
+		--propagation=rslave --pidns "$0" inside
 fi
 rm -f /run/docker /run/containerd /run/xtables.lock # links to the machine's
 limit=$(ulimit -Hn)
-exec dockerd --rootless --data-root "$HOME/docker" --exec-root "$XDG_RUNTIME_DIR/docker" --pidfile "$XDG_RUNTIME_DIR/docker.pid" \
-	--host "unix://$XDG_RUNTIME_DIR/docker.sock" --config-file "$HOME/daemon.json" --default-ulimit "nofile=$limit:$limit" \
+exec dockerd --rootless --data-root "$HOME/docker" --exec-root "$XDG_RUNTIME_DIR/docker" \
+	--pidfile "$XDG_RUNTIME_DIR/docker.pid" \
+	--host "unix://$XDG_RUNTIME_DIR/docker.sock" --config-file "$HOME/daemon.json" \
+	--default-ulimit "nofile=$limit:$limit" \
 	--iptables=false --ip6tables=false --bridge=none

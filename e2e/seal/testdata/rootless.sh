@@ -25,4 +25,5 @@ chown -R "$uid:$uid" "$dir/home/.config"
 chown "$uid:$uid" "$dir/home" "$dir/run" "$dir/tmp"
 chmod 700 "$dir/home" "$dir/run"
 exec setpriv --reuid "$uid" --regid "$uid" --clear-groups env -i PATH="$PATH" USER=sealed LOGNAME=sealed \
-	HOME="$dir/home" XDG_RUNTIME_DIR="$dir/run" TMPDIR="$dir/tmp" AILERON_HOME="${AILERON_HOME:-}" AILERON_VAULT_PASSPHRASE="${AILERON_VAULT_PASSPHRASE:-}" "$@"
+	HOME="$dir/home" XDG_RUNTIME_DIR="$dir/run" TMPDIR="$dir/tmp" \
+	AILERON_HOME="${AILERON_HOME:-}" AILERON_VAULT_PASSPHRASE="${AILERON_VAULT_PASSPHRASE:-}" "$@"
