@@ -62,7 +62,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	plane.SetGrants(&proxy.Grants{Index: trackerIndex()})
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // an example
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func Example() {
 		Proxy:           http.ProxyURL(through),
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 	}}
-	res, err := client.Get("https://api.tracker.example/admin") //nolint:noctx // an example
+	res, err := client.Get("https://api.tracker.example/admin")
 	if err != nil {
 		log.Fatal(err)
 	}

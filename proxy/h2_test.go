@@ -391,18 +391,6 @@ func (w *world) outcomes() []audit.Row {
 	return out
 }
 
-func (w *world) eventually(holds func() bool) {
-	w.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(time.Minute); !holds(); <-tick.C {
-		if time.Now().After(end) {
-			w.t.Error("it did not come to be within a minute")
-			return
-		}
-	}
-}
-
 func TestAGRPCClientIsRefusedInItsOwnWords(t *testing.T) {
 	w := newWorldOf(t, true, func(http.ResponseWriter, *http.Request) { t.Error("the origin was reached") })
 	w.client = w.h2client()

@@ -49,18 +49,6 @@ func (w *world) redirected() (open func(target string) net.Conn, end func()) {
 	}, end
 }
 
-// untilRows waits for rows that f finds enough.
-func (w *world) untilRows(f func([]audit.Row) bool) []audit.Row {
-	w.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-time.After(5 * time.Millisecond) {
-		if rows := w.rows(); f(rows) {
-			return rows
-		}
-	}
-	w.t.Fatalf("rows: %+v", w.rows())
-	return nil
-}
-
 func TestARedirectedConnectionThatAsksForNothingHasARow(t *testing.T) {
 	w := newWorld(t, hello)
 	open, end := w.redirected()

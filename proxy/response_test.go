@@ -1,0 +1,145 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+func TestAnEchoedSecretDoesNotComeBack(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		auth := r.Header.Get("Authorization")
+		rw.Header().Set("X-Echo", auth)
+		rw.Header().Set("Set-Cookie", "sid=fresh")
+		rw.Header().Set("Content-Md5", "x")
+		rw.Header().Set("Trailer", "X-Trailer")
+		rw.WriteHeader(http.StatusEarlyHints)
+		rw.WriteHeader(200)
+		for _, c := range []byte("body " + auth + " end") {
+			_, _ = rw.Write([]byte{c})
+			rw.(http.Flusher).Flush()
+		}
+		rw.Header().Set("X-Trailer", auth)
+	})
+	res, body := w.do("GET", "https://api.good.example/v1/echo", "")
+	want := "body Bearer " + strings.Repeat("*", len(testSecret)) + " end"
+	if body != want || res.Header.Get("X-Echo") != "Bearer "+strings.Repeat("*", len(testSecret)) {
+		t.Errorf("got %q, X-Echo %q", body, res.Header.Get("X-Echo"))
+	}
+	if all := fmt.Sprint(res.Header, res.Trailer); strings.Contains(all, "fresh") || strings.Contains(all, "Md5") ||
+		strings.Contains(all, "0123456789") {
+		t.Errorf("headers: %s", all)
+	}
+	if row := w.last(); row.Redactions != 3 {
+		t.Errorf("redactions %d, want 3", row.Redactions)
+	}
+}
+
+func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		set    func(http.ResponseWriter)
+		reason Reason
+	}{
+		"gzip": {func(w http.ResponseWriter) { w.Header().Set("Content-Encoding", "gzip") }, reasonEncoding},
+		"utf-16": {func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/html; charset=utf-16le") },
+			reasonCharset},
+		"partial": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusPartialContent) }, reasonPartial},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) { c.set(rw); hello(rw, r) })
+			res, body := w.do("GET", "https://api.good.example/v1/echo", "", "Range", "bytes=0-1")
+			class, why := reason(t, body)
+			if res.StatusCode != 502 || class != "response_unsafe" || why != c.reason ||
+				w.last().Event != audit.EventProxyRejected {
+				t.Errorf("got %d %s %s", res.StatusCode, class, why)
+			}
+			if w.requests()[0].Header.Get("Range") != "" {
+				t.Error("the Range left")
+			}
+		})
+	}
+}
+
+func TestAStreamLeavesEventByEvent(t *testing.T) {
+	next := make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		for i := range 5 {
+			fmt.Fprintf(rw, "data: %d\n\n", i)
+			rw.(http.Flusher).Flush()
+			select {
+			case <-next:
+			case <-time.After(time.Minute):
+				return
+			}
+		}
+	})
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://api.good.example/v1/echo", nil)
+	res, err := w.client.Do(req)
+	must(t, err)
+	defer res.Body.Close()
+	lines := bufio.NewReader(res.Body)
+	for i := range 5 {
+		line, err := lines.ReadString('\n')
+		if err != nil || line != fmt.Sprintf("data: %d\n", i) {
+			t.Fatalf("event %d: %q, %v", i, line, err)
+		}
+		_, _ = lines.ReadString('\n')
+		select {
+		case next <- struct{}{}:
+		case <-time.After(time.Minute):
+		}
+	}
+}
+
+func TestATruncatedAnswerIsNoCleanEnd(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(rw, "half")
+		rw.(http.Flusher).Flush()
+		conn, _, _ := rw.(http.Hijacker).Hijack()
+		conn.Close()
+	})
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://api.good.example/v1/echo", nil)
+	res, err := w.client.Do(req)
+	must(t, err)
+	if got, err := io.ReadAll(res.Body); err == nil {
+		t.Errorf("the client took %q for the whole", got)
+	}
+	res.Body.Close()
+	if row := w.last(); Reason(row.Reason) != reasonTruncated {
+		t.Errorf("row reason %q", row.Reason)
+	}
+}
+
+func TestAnUploadStreamsAndIsCounted(t *testing.T) {
+	w := newWorld(t, hello)
+	body := strings.Repeat("0123456789", 1<<18)
+	res, _ := w.do("POST", "https://api.good.example/v1/items", body, "Idempotency-Key", "k", "X-Http-Method-Override",
+		"DELETE")
+	if res.StatusCode != 200 || w.bodies[0] != body || w.last().RequestBytes != int64(len(body)) {
+		t.Errorf("got %d, %d bytes, row %d", res.StatusCode, len(w.bodies[0]), w.last().RequestBytes)
+	}
+	if h := w.requests()[0].Header; h.Get("Idempotency-Key") != "" || h.Get("X-Http-Method-Override") != "" {
+		t.Errorf("headers left: %v", h)
+	}
+}
+
+func TestDeclaredFieldsReachTheRow(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(rw, `{"title":"A title","owner":"someone","other":"unseen"}`)
+	})
+	w.do("GET", "https://api.good.example/v1/items/42", "")
+	f := w.last().Fields
+	if f["id"] != "42" || f["title"] != "A title" || !strings.HasPrefix(fmt.Sprint(f["owner"]), "sha256:") ||
+		strings.Contains(fmt.Sprint(f), "unseen") {
+		t.Errorf("fields: %v", f)
+	}
+}
