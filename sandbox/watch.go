@@ -39,8 +39,7 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			r.box.Look(&r.exhausted)
 			if socket := r.uplink.removed(); socket != "" {
 				r.signal(syscall.SIGKILL)
-				return 1, fmt.Errorf("run the box: %s was removed, and with it the only line of the box, so the box was ended",
-					socket)
+				return 1, fmt.Errorf("run the box: %s was removed, and with it the box's only uplink, so the box was ended", socket)
 			}
 		case sig := <-r.b.Signals:
 			r.passOn(sig)

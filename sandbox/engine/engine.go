@@ -69,7 +69,7 @@ func (*FindError) ErrorClass() string  { return "unavailable" }
 func (*FindError) ErrorReason() string { return "engine_not_found" }
 
 func (e *FindError) Error() string {
-	return "find an engine: " + strings.Join(e.causes, "; ") + "; docs/sandbox.md tells more"
+	return "find an engine: " + strings.Join(e.causes, "; ") + "; see docs/sandbox.md"
 }
 
 // Kind is podman or docker.
