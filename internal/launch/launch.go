@@ -9,6 +9,13 @@
 //   - [Launcher.OnHost] runs a command on this host, which uses the proxy if it honours its environment.
 //   - [Launcher.OpenHost] serves a session on a TCP port without any command.
 //
+// So a program that has filled a Launcher runs a command like this:
+//
+//	err := l.Sandboxed(ctx, launch.Sandbox{Engine: "auto", Image: image, Build: "auto", Command: []string{"sh"}})
+//	if exit, ok := errors.AsType[*launch.ExitError](err); ok {
+//		return exit.Code // the command's
+//	}
+//
 // A launch that is killed leaves a container or processes behind, and perhaps a terminal in raw mode. So each starts a
 // second process beforehand, its reaper: [ReapSandbox] and [ReapCommand] are what that process does.
 //
