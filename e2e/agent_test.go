@@ -56,7 +56,10 @@ func TestAgentsFinishAPromptWithKeysThatTheyNeverSee(t *testing.T) {
 
 func finishesAPrompt(t *testing.T, engine string, a prompted) {
 	harness.NeedEngine(t, engine)
-	u := newUser(t, standin.Script{Command: `curl -sS https://api.github.com/user | tee out.txt; cat /proc/1/environ >/tmp/found; echo TOOL-RAN`, Hold: true}, a.connector, "github")
+	u := newUser(t, standin.Script{
+		Command: "curl -sS https://api.github.com/user | tee out.txt; cat /proc/1/environ >/tmp/found; echo TOOL-RAN",
+		Hold:    true,
+	}, a.connector, "github")
 	u.engine = engine
 	if a.config != "" {
 		if err := os.WriteFile(filepath.Join(u.project, a.agent+".json"), []byte(a.config), 0o644); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
-// apart tells this test binary that it runs in namespaces of its own.
+// apart is set in the environment of a test binary that runs in namespaces of its own.
 const apart = "AILERON_E2E_APART"
 
 // Docker Desktop cannot run here. What it lacks can: a daemon that does not

@@ -26,8 +26,10 @@ func TestCurlInABoxGetsTheCredentialAndNeverSeesIt(t *testing.T) {
 		curl -sS https://api.echo.example/echo-chunks
 		env -u HTTPS_PROXY -u https_proxy curl -sS --noproxy '*' https://api.github.com/user
 		curl -sS https://api.github.com/orgs/none; curl -sS https://evil.example/x
-		curl -sS -H "Authorization: Bearer $AILERON_TOKEN" $AILERON_API_URL/session; curl -sS $AILERON_API_URL/audit -H "Authorization: Bearer $AILERON_TOKEN"
-		cat /etc/aileron/tools.txt; echo "GH_TOKEN=$GH_TOKEN"; env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\0' '\n'
+		curl -sS -H "Authorization: Bearer $AILERON_TOKEN" $AILERON_API_URL/session
+		curl -sS $AILERON_API_URL/audit -H "Authorization: Bearer $AILERON_TOKEN"
+		cat /etc/aileron/tools.txt; echo "GH_TOKEN=$GH_TOKEN"; env
+		cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\0' '\n'
 		grep -c . /etc/ssl/certs/ca-certificates.crt; echo done > made-in-the-box; exit 7`)
 	if r.code != 7 {
 		t.Fatalf("exit %d\n%s%s", r.code, r.out, r.err)
@@ -35,7 +37,8 @@ func TestCurlInABoxGetsTheCredentialAndNeverSeesIt(t *testing.T) {
 	contains(t, "the output", r.out, "octo-stand-in", "x-echo-authorization: Bearer "+strings.Repeat("*", len(secret)),
 		`"Authorization":"Bearer `+strings.Repeat("*", len(secret)),
 		"cut at 20: Bearer "+strings.Repeat("*", len(secret))+" end",
-		`"reason":"operation_not_matched"`, `"reason":"host_not_allowed"`, `"reason":"owner_only"`, `"operation":"user.get"`, "GH_TOKEN=placeholder")
+		`"reason":"operation_not_matched"`, `"reason":"host_not_allowed"`, `"reason":"owner_only"`,
+		`"operation":"user.get"`, "GH_TOKEN=placeholder")
 	if strings.Contains(r.out+r.err, secret[:16]) {
 		t.Error("the secret is in the output")
 	}
@@ -284,7 +287,7 @@ func TestAProjectThatIsAileronsHomeIsRefused(t *testing.T) {
 	for _, dir := range []string{u.home, filepath.Join(u.home, "vault"), filepath.Join(u.home, "store")} {
 		r := u.run("sandbox", "run", "--sandbox=podman", "--dir", dir, "--", "true")
 		if r.code != 1 || !strings.Contains(r.err, "aileron's own home") || !strings.Contains(r.err, "--dir") {
-			t.Errorf("--dir %s: exit %d, %q; want a refusal with its mend", dir, r.code, r.err)
+			t.Errorf("--dir %s: exit %d, %q; want a refusal with its hint", dir, r.code, r.err)
 		}
 	}
 	if r := u.run("sandbox", "run", "--sandbox=podman", "--dir", "/", "--", "true"); r.code != 1 ||
@@ -301,7 +304,11 @@ func TestAileronsHomeIsEmptyInABoxOfAProjectAroundIt(t *testing.T) {
 			t.Parallel()
 			u := newUser(t, standin.Script{}, "echo")
 			u.engine, u.project = engine, filepath.Dir(u.home)
-			r := u.box(`ls; echo "in it:" h/*; find h; curl -sS --max-time 5 --unix-socket h/sessions/$AILERON_SESSION_ID/control.sock http://x/v1/session; touch h/x; rmdir h; mv h g; umount h; curl -sS https://api.echo.example/echo; echo mine > mine`)
+			r := u.box(`
+				ls; echo "in it:" h/*; find h
+				curl -sS --max-time 5 --unix-socket h/sessions/$AILERON_SESSION_ID/control.sock http://x/v1/session
+				touch h/x; rmdir h; mv h g; umount h
+				curl -sS https://api.echo.example/echo; echo mine > mine`)
 			if r.code != 0 || strings.Contains(r.out, "vault") || strings.Contains(r.out, "audit.db") ||
 				!strings.Contains(r.out, "in it: h/*\nh\n") {
 				t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)

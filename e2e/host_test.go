@@ -13,7 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/standin"
 )
 
-func TestProxyServesWhoeverHoldsTheToken(t *testing.T) {
+func TestProxyServesTheHolderOfTheToken(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, standin.Script{}, "github")
 	ready := u.serve()
@@ -60,7 +60,7 @@ func TestALockedVaultInjectsNothingUntilItIsUnlocked(t *testing.T) {
 	}
 }
 
-func TestBadInputIsOneLineWithItsMend(t *testing.T) {
+func TestBadInputIsOneErrorWithItsHint(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, standin.Script{}, "github")
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
@@ -80,7 +80,7 @@ func TestBadInputIsOneLineWithItsMend(t *testing.T) {
 		code int
 		want string
 	}{
-		{"unknown agent", []string{"launch", "nobody"}, "", 2, "sandbox run -- CMD"},
+		{"unknown agent", []string{"launch", "no-such-agent"}, "", 2, "sandbox run -- CMD"},
 		{"no engine", []string{"sandbox", "run", "--sandbox=docker", "--", "true"}, "DOCKER_HOST=unix://" + none, 1,
 			"unset DOCKER_HOST"},
 		{"unreadable spec", []string{"connector", "install", broken, "--yes"}, "", 1, "manifest.toml"},
@@ -104,8 +104,12 @@ func TestBadInputIsOneLineWithItsMend(t *testing.T) {
 			if r.code != c.code || !strings.Contains(said, c.want) {
 				t.Errorf("exit %d, want %d; said %q, want %q", r.code, c.code, said, c.want)
 			}
-			if c.name != "unreadable spec" && strings.Contains(said, "\n") {
-				t.Errorf("more than one line: %q", said)
+			problem, hint, hinted := strings.Cut(said, "\n")
+			switch {
+			case c.name == "unreadable spec": // its faults come first, each on a line of its own
+			case !strings.HasPrefix(problem, "aileron: "),
+				hinted && (!strings.HasPrefix(hint, "hint: ") || strings.Contains(hint, "\n")):
+				t.Errorf("want one line with the error, and at most one with its hint: %q", said)
 			}
 			if entries, _ := os.ReadDir(filepath.Join(u.home, "sessions")); len(entries) != 0 {
 				t.Errorf("a session's directory is left: %v", entries)

@@ -19,7 +19,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy"
 )
 
-// ipx: ways to make the plane reach an address that nobody may reach.
+// ipx: ways to make the plane reach a forbidden address.
 func ipx() category {
 	return category{name: "IPX", cases: []attack{
 		{id: "IPX-01", does: "this machine, by address or by name, is neither granted nor reached where unnamed hosts may " +
@@ -98,7 +98,7 @@ func ipx() category {
 					c.nowhere(addressNotAllowed, "172.17.0.1:"+port, "192.168.1.20:"+port, c.s.addr)
 				})
 			}},
-		{id: "IPX-13", does: "hundreds of names that carry data are resolved by nobody", run: func(c *trial) {
+		{id: "IPX-13", does: "hundreds of names that carry data are not resolved", run: func(c *trial) {
 			c.bulk = true
 			const tunnels, conns, each = 25, 5, 55
 			name := func(i int) string {

@@ -131,7 +131,7 @@ func aud() category {
 	}}
 }
 
-// audCanaries says a word in every place that must not be kept.
+// audCanaries sends a canary in every place that must not be kept.
 func audCanaries(c *trial) {
 	c.origin("q.good.test").plays(func(v *visit) {
 		v.reply(200, "BCANARY of the origin", "X-Thing", "HCANARY", "Set-Cookie", "a=HCANARY", "Location",

@@ -49,7 +49,8 @@ context = ssl.create_default_context(cafile=ca)
 context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
 host, port = proxy.split(":")
 c = http.client.HTTPSConnection(host, int(port), context=context, timeout=30)
-c.set_tunnel("api.good.test", 443, {"Proxy-Authorization": "Basic " + base64.b64encode(b"s:" + token.encode()).decode()})
+basic = base64.b64encode(b"s:" + token.encode()).decode()
+c.set_tunnel("api.good.test", 443, {"Proxy-Authorization": "Basic " + basic})
 c.request("GET", "/v1/items")
 print(c.getresponse().read().decode(), end="")
 `
@@ -67,7 +68,9 @@ import java.net.*;
 public class Get {
   public static void main(String[] a) throws Exception {
     Authenticator.setDefault(new Authenticator() {
-      protected PasswordAuthentication getPasswordAuthentication() { return new PasswordAuthentication("s", a[2].toCharArray()); }
+      protected PasswordAuthentication getPasswordAuthentication() {
+        return new PasswordAuthentication("s", a[2].toCharArray());
+      }
     });
     var proxy = new Proxy(Proxy.Type.HTTP, new InetSocketAddress(a[0], Integer.parseInt(a[1])));
     System.out.write(new URL("https://api.good.test/v1/items").openConnection(proxy).getInputStream().readAllBytes());

@@ -49,7 +49,7 @@ func con() category {
 				})
 			}
 		}},
-		{id: "CON-04", does: "a ClientHello in pieces, or of a size that nobody needs", run: conHello},
+		{id: "CON-04", does: "a ClientHello in pieces, or of an absurd size", run: conHello},
 		{id: "CON-05", does: "versions and ciphers of before TLS 1.2", run: conOld},
 		{id: "CON-07", does: "a CONNECT inside a tunnel", run: func(c *trial) {
 			c.refused("CONNECT", c.tun("api.good.test", "CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n"),

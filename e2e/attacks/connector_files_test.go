@@ -18,7 +18,7 @@ import (
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
-// spc: connectors made or changed by somebody who means harm.
+// spc: connectors made or changed by an attacker.
 func spc() category {
 	return category{name: "SPC", cases: []attack{
 		{id: "SPC-01", does: "what is not byte for byte what was installed grants nothing, and never what it was changed to",
@@ -54,7 +54,7 @@ func spc() category {
 				c.failf("a plain name with a colon is refused: %v", err)
 			}
 		}},
-		{id: "SPC-05", does: "what an author writes is shown on one line, run by nobody, and steers no terminal",
+		{id: "SPC-05", does: "what an author writes is shown on one line, is never run, and steers no terminal",
 			run: spcShown},
 		{id: "SPC-07", does: "only this version of the format is read, and no key in two ways", run: func(c *trial) {
 			for _, change := range [][2]string{
@@ -313,7 +313,9 @@ func spcShown(c *trial) {
 	if _, err := os.Stat(pwned); err == nil {
 		c.failf("a text was run")
 	}
-	if odd := regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{200b}-\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]`).FindString(told + tools); odd != "" {
+	invisible := regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}` +
+		`\x{200b}-\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]`)
+	if odd := invisible.FindString(told + tools); odd != "" {
 		c.failf("%q reaches a terminal or the box", odd)
 	}
 	if n := strings.Count(tools, "EOF"); n != 2 { // the tool's description and its operation's summary

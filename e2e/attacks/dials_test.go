@@ -7,7 +7,7 @@ import (
 )
 
 // dialWatch sees every connection that anyone in the namespace attempts, and
-// every datagram, whether somebody listens there or not.
+// every datagram, whether anything listens there or not.
 type dialWatch struct{ packets *harness.Packets }
 
 // dial is one attempt.
@@ -24,7 +24,7 @@ func watchDials() (*dialWatch, error) {
 	return &dialWatch{packets}, err
 }
 
-// take gives the attempts since the last time.
+// take returns the attempts since the last time.
 func (w *dialWatch) take() []dial {
 	packets, err := w.packets.Take()
 	if err != nil {

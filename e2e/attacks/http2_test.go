@@ -414,7 +414,7 @@ type h2conn struct {
 	c       *trial
 	l       *line
 	f       *http2.Framer
-	reply   *http2.Framer // of whoever reads, while another may write with f
+	reply   *http2.Framer // of the goroutine that reads, while another may write with f
 	answers map[uint32]*answer
 	resets  map[uint32]http2.ErrCode
 	gone    *http2.GoAwayFrame

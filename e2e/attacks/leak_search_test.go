@@ -103,7 +103,7 @@ func (x *leakIndex) scan(data []byte) string {
 	return ""
 }
 
-// find says which secret stands in data, in which reading; "" is none.
+// find names the secret that data contains and its encoding; "" if there is none.
 func (x *leakIndex) find(data []byte) string {
 	seen := map[string]bool{}
 	readings := []struct {

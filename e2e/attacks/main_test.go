@@ -60,8 +60,8 @@ func again() int {
 	return harness.RunApart("attacks", inside+"="+dir, kinds)
 }
 
-// settle gives the namespace its loopback, the addresses of the fixture and
-// the fixture's name server.
+// settle sets up the namespace: its loopback interface, the addresses of the
+// fixture and the fixture's name server.
 func settle(dir string) error {
 	if _, err := harness.Loopback(slices.Collect(maps.Values(places))...); err != nil {
 		return err
@@ -80,7 +80,7 @@ func settle(dir string) error {
 		return err
 	}
 	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"} {
-		_ = os.Setenv(name, "http://"+places["evil.test"].String()) // whoever obeys them is seen, see AUT-31
+		_ = os.Setenv(name, "http://"+places["evil.test"].String()) // a client that obeys them is seen, see AUT-31
 	}
 	_ = os.Unsetenv("NO_PROXY")
 	_ = os.Unsetenv("no_proxy")

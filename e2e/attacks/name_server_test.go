@@ -118,7 +118,7 @@ func (s *nameServer) resolve(name string, v6 bool) ([]netip.Addr, bool) {
 	return nil, false
 }
 
-// take gives the names asked for since the last time.
+// take returns the names asked for since the last time.
 func (s *nameServer) take() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

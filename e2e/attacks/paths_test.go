@@ -111,7 +111,8 @@ hosts = ["api.good.test"]
 kind = "bearer"
 [provides]
 intents = ["attacks"]
-`), []byte(`{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://attacks/wide","version":"1.0.0"},"tools":[{"name":"wide","operations":[
+`), []byte(`{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://attacks/wide","version":"1.0.0"},
+"tools":[{"name":"wide","operations":[
 {"name":"all","method":"GET","path":"/v1/{rest...}","hosts":["api.good.test"],"credential":"bearer"}]}]}`))
 				c.must(err)
 				narrow, err := loadConnector("api")

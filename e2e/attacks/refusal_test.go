@@ -142,7 +142,7 @@ func (c *trial) refused(what string, a answer, want refusal) {
 }
 
 // ended fails the trial unless the request was refused for this reason and a
-// row says so. The answer may have been lost with its connection or stream,
+// row records that. The answer may have been lost with its connection or stream,
 // which ends with such a refusal; when it arrived, it is this refusal.
 func (c *trial) ended(what string, a answer, want refusal) {
 	c.t.Helper()

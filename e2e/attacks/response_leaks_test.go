@@ -31,7 +31,7 @@ func lek() category {
 	return category{name: "LEK", unrun: map[string]string{
 		"LEK-29": "answers have no cap to be cut at",
 	}, cases: append(lekPacked(), []attack{
-		{id: "LEK-01", does: "an echo of every header gives the answer with the credential wiped out", run: func(c *trial) {
+		{id: "LEK-01", does: "an echo of every header gives the answer with the credential redacted", run: func(c *trial) {
 			c.origin("api.good.test").plays((*visit).echo)
 			a := c.get("api.good.test", "/v1/echo")
 			c.is("the echo", a, 200)
@@ -95,7 +95,7 @@ func lek() category {
 			for i, a := range c.say(l, raw, methods...) {
 				c.is("the answer", a, 200)
 				if n := strings.Count(a.body, stars(40)); n < 36 {
-					c.failf("answer %d has %d credentials wiped out", i, n)
+					c.failf("answer %d has %d credentials redacted", i, n)
 				}
 			}
 		}},
@@ -382,7 +382,7 @@ func lek() category {
 				c.failf("it is found now: the manual promises too little")
 			}
 		}},
-		{id: "LEK-34", does: "the secrets of other connectors of the session are wiped out too", run: func(c *trial) {
+		{id: "LEK-34", does: "the secrets of other connectors of the session are redacted too", run: func(c *trial) {
 			c.origin("api.good.test").plays(func(v *visit) {
 				v.reply(200,
 					on.secrets["S2"]+" "+on.secrets["S6"]+" "+on.secrets["S5a"])
@@ -721,7 +721,7 @@ func (c *trial) refusedCoding(codings []string, body func(string) []byte) {
 	c.refused("the answer", a, unsafeEncoding)
 }
 
-// redacted fails the trial unless a row counts what was wiped out.
+// redacted fails the trial unless a row counts what was redacted.
 func (c *trial) redacted() {
 	for _, r := range c.settledRows() {
 		if r.Redactions > 0 {

@@ -110,7 +110,8 @@ func lekPacked() []attack {
 				}
 				for _, kind := range []string{`text/html; charset="utf-16"`, `text/html; charset*=utf-8''utf-16`,
 					`text/html; charset*0=utf; charset*1=-16`, `text/html; x="; charset=utf-16"`,
-					`text/html;charset =utf-16`, `text/html; CharSet=UTF-16LE`, "text/html; charset=utf-8; charset=utf-16", "text/html, text/plain; charset=utf-16", `text/html; charset='utf-16'`} {
+					`text/html;charset =utf-16`, `text/html; CharSet=UTF-16LE`, "text/html; charset=utf-8; charset=utf-16",
+					"text/html, text/plain; charset=utf-16", `text/html; charset='utf-16'`} {
 					c.each(kind, func(c *trial) {
 						c.refusedBody(kind, unsafeCharset, func(s string) []byte { return []byte("here: " + s) })
 					})

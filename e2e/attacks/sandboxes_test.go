@@ -29,7 +29,8 @@ func env() category {
 		{id: "ENV-02", does: "other resolvers, other addresses for a name, and other kinds of proxy change no decision",
 			f: redirected, run: func(c *trial) {
 				evil := places["evil.test"].String()
-				query := base64.RawURLEncoding.EncodeToString([]byte("\x00\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x06stolen\x04evil\x04test\x00\x00\x01\x00\x01"))
+				query := base64.RawURLEncoding.EncodeToString([]byte("\x00\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" +
+					"\x06stolen\x04evil\x04test\x00\x00\x01\x00\x01"))
 				for name, t := range map[string]struct {
 					connect, sni, host, target string
 					want                       refusal

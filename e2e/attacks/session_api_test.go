@@ -280,7 +280,8 @@ func apiListens(c *trial) {
 }
 
 // inside is what tells of the machine or of the program.
-var insides = regexp.MustCompile(`/(tmp|root|home|work|proc|etc|var)/|\.go:\d|goroutine|0x[0-9a-f]{6}|93\.184\.|169\.254|\b10\.0\.0|attacks root|x509|sql|tls:|dial |QCANARY`)
+var insides = regexp.MustCompile(`/(tmp|root|home|work|proc|etc|var)/|\.go:\d|goroutine|0x[0-9a-f]{6}|` +
+	`93\.184\.|169\.254|\b10\.0\.0|attacks root|x509|sql|tls:|dial |QCANARY`)
 
 func apiErrors(c *trial) {
 	api := c.origin("api.good.test")

@@ -179,7 +179,7 @@ func smg() category {
 				}, want)
 			}
 		}},
-		{id: "SMG-22", does: "a second answer that nobody asked for reaches nobody", run: func(c *trial) {
+		{id: "SMG-22", does: "a second answer without a request is not delivered", run: func(c *trial) {
 			c.anew = true
 			poison := func(v *visit) {
 				v.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 46\r\n\r\nPOISON%s",
@@ -189,7 +189,7 @@ func smg() category {
 			c.is("the first", c.get("api.good.test", "/v1/items"), 200)
 			c.unpoisoned("api.good.test")
 		}},
-		{id: "SMG-23", does: "a body where none may be reaches nobody", run: func(c *trial) {
+		{id: "SMG-23", does: "a body where none may be is not delivered", run: func(c *trial) {
 			for status, line := range map[int]string{204: "204 No Content", 304: "304 Not Modified"} {
 				for _, framing := range []string{"Content-Length: 44\r\n", "Transfer-Encoding: chunked\r\n", ""} {
 					c.each(fmt.Sprint(status, " ", framing), func(c *trial) {
@@ -414,7 +414,7 @@ func smgExpect(c *trial) {
 			c.rows++
 			_, _ = io.WriteString(l, head("POST", "api.good.test", "/v1/items", "Expect: 100-continue", "Content-Length: 5"))
 			br := bufio.NewReader(l)
-			// The answer may come before the body is asked for: then nobody asks.
+			// The answer may come before the body is asked for: then there is no 100.
 			if asked, _ := br.Peek(len("HTTP/1.1 100")); string(asked) == "HTTP/1.1 100" {
 				_, _ = br.ReadString('\n')
 				_, _ = br.ReadString('\n')
@@ -492,7 +492,7 @@ func smgMutations(c *trial) {
 		}
 		if !slices.ContainsFunc(all,
 			func(raw string) bool { return strings.Contains(raw, h.Method+" "+h.Target+" HTTP/1.") }) {
-			c.failf("nobody said %s %s, and it was sent", h.Method, h.Target)
+			c.failf("no client asked for %s %s, and it was sent", h.Method, h.Target)
 		}
 	}
 	if len(hits) < 15 {

@@ -38,7 +38,7 @@ func suite() []category {
 }
 
 // knownGap are cases, or variants, that the plane does not hold today, with
-// the reason. They run and must fail, so that the mend is noticed.
+// the reason. They run and must fail, so that a fix is noticed.
 var knownGap = map[string]string{}
 
 func TestAttacks(t *testing.T) {

@@ -256,7 +256,8 @@ func permitted(h hit) bool {
 		return isItem && (h.Method == "GET" || h.Method == "DELETE")
 	case "q.good.test:443":
 		return h.Method == "GET" && path == "/v1/items" && only("x", "api_key")
-	case "key.good.test:443", "basic.good.test:443", "oauth.good.test:443", "plain.good.test:443", "plain.good.test:80", "alt.good.test:8443":
+	case "key.good.test:443", "basic.good.test:443", "oauth.good.test:443",
+		"plain.good.test:443", "plain.good.test:80", "alt.good.test:8443":
 		return h.Method == "GET" && path == "/v1/items"
 	}
 	return false

@@ -216,7 +216,9 @@ func upgEnds(c *trial) {
 		"the connector is removed": func(w *world) {
 			w.plane.SetGrants(&proxy.Grants{Index: must(grantsOf(fixture{connectors: []string{"key"}})).Index})
 		},
-		"the binding is revoked": func(w *world) { g := must(grantsOf(fixture{unbound: []string{"api"}})); w.plane.SetGrants(g) },
+		"the binding is revoked": func(w *world) {
+			w.plane.SetGrants(must(grantsOf(fixture{unbound: []string{"api"}})))
+		},
 		"the vault is locked": func(w *world) {
 			w.plane.SetGrants(&proxy.Grants{Index: w.grants.Index, Scrub: w.grants.Scrub, Locked: true})
 		},
@@ -355,7 +357,7 @@ func (c *trial) badFrame(raw []byte, ofOrigin bool) {
 	}
 }
 
-// must gives a value that cannot fail to be made again.
+// must returns v, and panics on an error: the value was made before without one.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

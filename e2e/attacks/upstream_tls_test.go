@@ -34,8 +34,8 @@ const victim = "api.good.test"
 // utl: origins that TLS should not be spoken with.
 func utl() category {
 	return category{name: "UTL", unrun: map[string]string{
-		"UTL-10": "Go asks nobody whether a certificate was revoked, and so the plane does not; short-lived certificates " +
-			"are the answer of the web",
+		"UTL-10": "Go does not check whether a certificate was revoked, and so the plane does not; " +
+			"short-lived certificates are the answer of the web",
 	}, cases: []attack{
 		{id: "UTL-01", does: "a certificate that is expired, or not valid yet, or another host's", run: func(c *trial) {
 			for name, change := range map[string]func(*x509.Certificate){
@@ -158,7 +158,9 @@ func utlChains(c *trial) {
 	}
 	plain := func(*x509.Certificate) {}
 	for name, templates := range map[string][]*x509.Certificate{
-		"of a client":      {leaf(func(l *x509.Certificate) { l.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} })},
+		"of a client": {leaf(func(l *x509.Certificate) {
+			l.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		})},
 		"issued by a leaf": {leaf(plain), leaf(plain)},
 		"name constraint": {ca(func(t *x509.Certificate) {
 			t.PermittedDNSDomains, t.PermittedDNSDomainsCritical = []string{"other.test"}, true
@@ -166,7 +168,9 @@ func utlChains(c *trial) {
 		"excluded name": {ca(func(t *x509.Certificate) { t.ExcludedDNSDomains = []string{"good.test"} }), leaf(plain)},
 		"path length": {ca(func(t *x509.Certificate) { t.MaxPathLenZero = true }),
 			ca(func(t *x509.Certificate) { t.Subject.CommonName = "too deep" }), leaf(plain)},
-		"issuer of clients": {ca(func(t *x509.Certificate) { t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }), leaf(plain)},
+		"issuer of clients": {ca(func(t *x509.Certificate) {
+			t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		}), leaf(plain)},
 		"unknown extension": {leaf(func(l *x509.Certificate) {
 			l.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 99999, 1}, Critical: true,
 				Value: []byte{5, 0}}}

@@ -242,7 +242,7 @@ func vltCrowd(c *trial) {
 	p.bind("api")
 	dir := filepath.Join(p.home, "vault")
 	const writers, each = 4, 20
-	fresh, err := vault.NewSecret([]byte("a-fresh-secret-of-somebody"))
+	fresh, err := vault.NewSecret([]byte("a-fresh-secret-of-a-person"))
 	c.must(err)
 	var writing sync.WaitGroup
 	for w := range writers {
@@ -425,7 +425,7 @@ func killAt(cmd *exec.Cmd, n int, counts func(nr uint64) bool) (killed bool, err
 	}
 }
 
-// person is somebody who runs the built program, with a home of their own.
+// person is a user of the built program, with a home of their own.
 type person struct {
 	t    testing.TB
 	dir  string // HOME, with TMPDIR in it
@@ -532,7 +532,7 @@ var cheapVault = sync.OnceValues(func() ([2][]byte, error) {
 	return [2][]byte{sealed, recipient}, err
 })
 
-// newVault gives the person a vault that is cheap to open.
+// newVault creates a vault for the person that is cheap to open.
 func (p *person) newVault() {
 	p.t.Helper()
 	files, err := cheapVault()
@@ -698,7 +698,7 @@ func (s *session) on(c *trial, name string, run func(*trial)) {
 	}
 }
 
-// listening gives the addresses on which a session's process listens.
+// listening returns the addresses on which a session's process listens.
 func (p *person) listening(s *session) []string {
 	sockets := map[string]bool{}
 	dir := fmt.Sprintf("/proc/%d/fd", s.cmd.Process.Pid)

@@ -64,7 +64,7 @@ func (s *subject) release() {
 	}
 }
 
-// fixture says which connectors a world has, what is bound, and how its
+// fixture describes which connectors a world has, what is bound, and how its
 // plane differs from the default.
 type fixture struct {
 	connectors []string // nil: all

@@ -34,12 +34,18 @@ intents = ["bench"]
 const connectorSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"` + connectorFQN +
 	`","version":"1.0.0"},
 "tools":[{"name":"api","description":"The API of the bench","operations":[
- {"name":"items","summary":"A small answer","method":"GET","path":"/v1/items","hosts":["` + apiHost + `"],"credential":"bearer","idempotency":"idempotent"},
- {"name":"echo","summary":"The credential","method":"GET","path":"/v1/echo","hosts":["` + apiHost + `"],"credential":"bearer","idempotency":"idempotent"},
- {"name":"blob","summary":"A large answer","method":"GET","path":"/v1/blob/{kind}/{mib}","hosts":["` + apiHost + `"],"credential":"bearer","idempotency":"idempotent"},
- {"name":"upload","summary":"A large request","method":"POST","path":"/v1/upload","hosts":["` + apiHost + `"],"credential":"bearer","idempotency":"none"},
- {"name":"events","summary":"A stream","method":"GET","path":"/v1/events/{n}/{gap}","hosts":["` + apiHost + `"],"credential":"bearer","idempotency":"none"},
- {"name":"many","summary":"A small answer of many hosts","method":"GET","path":"/v1/items","hosts":["*.` + manyDomain + `"],"wildcard_credential":true,"credential":"bearer","idempotency":"idempotent"}]}]}`
+ {"name":"items","summary":"A small answer","method":"GET","path":"/v1/items",
+   "hosts":["` + apiHost + `"],"credential":"bearer","idempotency":"idempotent"},
+ {"name":"echo","summary":"The credential","method":"GET","path":"/v1/echo",
+   "hosts":["` + apiHost + `"],"credential":"bearer","idempotency":"idempotent"},
+ {"name":"blob","summary":"A large answer","method":"GET","path":"/v1/blob/{kind}/{mib}",
+   "hosts":["` + apiHost + `"],"credential":"bearer","idempotency":"idempotent"},
+ {"name":"upload","summary":"A large request","method":"POST","path":"/v1/upload",
+   "hosts":["` + apiHost + `"],"credential":"bearer","idempotency":"none"},
+ {"name":"events","summary":"A stream","method":"GET","path":"/v1/events/{n}/{gap}",
+   "hosts":["` + apiHost + `"],"credential":"bearer","idempotency":"none"},
+ {"name":"many","summary":"A small answer of many hosts","method":"GET","path":"/v1/items",
+   "hosts":["*.` + manyDomain + `"],"wildcard_credential":true,"credential":"bearer","idempotency":"idempotent"}]}]}`
 
 // home is an aileron home with a connector, a bound secret and pins.
 type home struct {

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 
 // TestEverySubjectAnswersEveryScenarioRightly runs the whole bench with turns
 // that are too short to measure anything: what it asserts is that all answers
-// are right, that the origin saw the credential from aileron and from nobody
-// else, and that each request has its audit rows.
+// are right, that the origin saw the credential from aileron and from no
+// other, and that each request has its audit rows.
 func TestEverySubjectAnswersEveryScenarioRightly(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the bench reads /proc: it measures on Linux only")

@@ -51,7 +51,7 @@ func measure(ctx context.Context, o *options, out, progress io.Writer) error {
 	return r.write(o.markdown)
 }
 
-// play gives every subject its turns in one scenario.
+// play runs one scenario with every subject, turn by turn.
 func (y *yard) play(ctx context.Context, sc scenario, progress io.Writer) (*result, error) {
 	res := newResult(sc)
 	turns := y.options.turns

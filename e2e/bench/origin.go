@@ -26,7 +26,8 @@ const (
 )
 
 // item is an answer of an ordinary length, as an API gives it.
-var item = []byte(`{"id":1,"title":"an answer of an ordinary length, as an API gives it","state":"open","labels":["a","b"]}`)
+var item = []byte(`{"id":1,"title":"an answer of an ordinary length, as an API gives it",` +
+	`"state":"open","labels":["a","b"]}`)
 
 // counts is what the origin saw.
 type counts struct {

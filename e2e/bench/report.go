@@ -72,7 +72,7 @@ func (r *result) cell(subject string, m metric) string {
 	return number(v) + " (" + number(v/base) + "×)"
 }
 
-// goal says the goal, and verdict whether aileron meets it.
+// goal is the goal in words, and verdict whether aileron meets it.
 func (m metric) goal() string {
 	if m.bound == 0 {
 		return ""

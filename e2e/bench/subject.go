@@ -102,7 +102,7 @@ func startPart(ctx context.Context, name string, cfg partConfig) (*process, erro
 	return start(ctx, cmd)
 }
 
-// partEnv tells a test binary that it runs as a part.
+// partEnv is set in the environment of a test binary that runs as a part.
 const partEnv = "AILERON_BENCH_PART"
 
 // subjectOf is the way through a running proxy.

@@ -288,7 +288,7 @@ func TestAKilledDockerDaemonEndsTheBox(t *testing.T) {
 			docker.kill()
 			r.fails("docker does not answer on its socket", "start docker again")
 			if r.box.lives() || r.gateway.lives() {
-				t.Error("the box or its gateway still runs, and nobody looks after it")
+				t.Error("the box or its gateway still runs, and nothing looks after it")
 			}
 			r.closed(1, "docker does not answer")
 			if err := docker.start(); err != nil {

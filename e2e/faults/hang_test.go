@@ -113,7 +113,7 @@ func (s *slow) serve(client net.Conn) {
 				return
 			}
 			close(held)
-			defer func() { <-s.passed }() // it does it, whoever hears of it
+			defer func() { <-s.passed }() // the engine does it, and its answer may have no reader
 		}
 		if n > 0 {
 			if _, err := engine.Write(piece[:n]); err != nil {
@@ -150,7 +150,7 @@ func (r *running) interrupted() {
 	}
 }
 
-// An engine that takes a call and never answers it keeps nobody from going.
+// An engine that takes a call and never answers does not keep the person waiting.
 func TestCtrlCEndsAStartInWhichTheEngineHangs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -225,7 +225,7 @@ func (u *user) start(script string) *running {
 
 func (r *running) name(role string) string { return "aileron-" + r.session + "-" + role }
 
-// over tells whether it has ended, and how.
+// over reports whether it has ended, and how.
 func (r *running) over() (result, bool) {
 	select {
 	case <-r.ended:

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A box without its line can do nothing, and nobody in it could tell why.
+// A box without its line can do nothing, and no program in it could report why.
 func TestARemovedLineEndsTheBox(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"box/proxy.sock", "box/redirect.sock", ""} {
@@ -66,7 +66,7 @@ func TestAPausedContainerHearsAnEndAndElseGoesOn(t *testing.T) {
 	}
 }
 
-func TestAContainerThatSomebodyElseRemovesIsNamed(t *testing.T) {
+func TestAContainerThatAnotherProgramRemovesIsNamed(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, u *user) {
 		r := u.start("sleep 600")

@@ -72,7 +72,7 @@ func TestManyStartsLeaveNothing(t *testing.T) {
 		t.Logf("%d sessions: %v", n, counts)
 		harness.WaitFor(t, "wardens end", func() bool { return !strings.Contains(u.left(), "process") })
 		// What only the next session can remove, it does, once a directory is
-		// old enough that nobody is about to lock it.
+		// old enough that no session is about to lock it.
 		harness.WaitFor(t, "the next session cleans up", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
 		if left := u.looking(owners); len(left) > 0 {
 			t.Errorf("left: %v", left)

@@ -10,7 +10,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
-// Nobody has to come after a killed aileron: its box goes by itself. This test
+// A killed aileron needs no cleanup by hand: its box goes by itself. This test
 // and others after a kill are not parallel: each session that starts on the
 // same engine removes what killed ones left, and what shall do so here is the
 // warden.
@@ -84,7 +84,7 @@ func TestAKilledWardenIsNotMissedByTheSession(t *testing.T) {
 	})
 }
 
-// A stopped aileron is a living one: nobody takes its box away, and it goes on
+// A stopped aileron is a living one: nothing removes its box, and it goes on
 // where it was.
 func TestAStoppedAileronGoesOn(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 )
 
 // Apart is this program once more in namespaces of its own, the kinds of
-// which are given as CLONE_NEW… flags; in a new CLONE_NEWUSER whoever we are is
+// which are given as CLONE_NEW… flags; in a new CLONE_NEWUSER the current user is
 // root. setting, a NAME=VALUE of its environment, is how it knows. It does not
 // outlive the thread that starts it.
 func Apart(setting string, kinds uintptr, args ...string) *exec.Cmd {

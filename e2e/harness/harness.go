@@ -213,8 +213,8 @@ func NeedEngine(t testing.TB, engine string) {
 	}
 }
 
-// EngineEnv lets Podman's own command line run where its defaults fail; see
-// docs/sandbox.md.
+// EngineEnv is the environment for Podman's own command line, which with it
+// runs even where its defaults fail; see docs/sandbox.md.
 func EngineEnv(t testing.TB) []string {
 	t.Helper()
 	conf := filepath.Join(t.TempDir(), "containers.conf")

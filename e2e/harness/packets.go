@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Packets sees what anyone in the namespace sends, whether somebody listens
+// Packets sees what anyone in the namespace sends, whether anything listens
 // there or not: of a TCP connection the first packet, of what IPv6 says to
 // itself nothing.
 type Packets struct{ fd int }
@@ -76,7 +76,7 @@ func skipStreams(fd int) error {
 // Close ends the watch.
 func (w *Packets) Close() error { return unix.Close(w.fd) }
 
-// Take gives the packets since the last time. The kernel queued each before
+// Take returns the packets since the last time. The kernel queued each before
 // its sender went on, so that none is late.
 func (w *Packets) Take() ([]Packet, error) {
 	var all []Packet

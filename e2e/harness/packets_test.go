@@ -11,7 +11,7 @@ import (
 )
 
 // A watch that saw less would make every suite that trusts it green.
-func TestPacketsAreSeenWhetherSomebodyListensOrNot(t *testing.T) {
+func TestPacketsAreSeenWithAndWithoutAListener(t *testing.T) {
 	const inside = "AILERON_HARNESS_INSIDE"
 	if os.Getenv(inside) == "" {
 		TestApart(t, inside+"=1", syscall.CLONE_NEWNET)
@@ -55,7 +55,7 @@ func TestPacketsAreSeenWhetherSomebodyListensOrNot(t *testing.T) {
 	}
 	var got []string
 	for _, p := range packets {
-		if p.Network != "protocol 1" { // the kernel's own "nobody listens"
+		if p.Network != "protocol 1" { // the kernel's own "port unreachable"
 			got = append(got, p.String())
 		}
 	}

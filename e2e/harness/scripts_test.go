@@ -23,7 +23,10 @@ case "$*" in
 "image ls"*)
 	echo "5555 <none>:<none>"
 	echo "6666 localhost/aileron/test-volume:1"
-	for kept in aileron-matrix:few-1 aileron-images/alpine:2 aileron/gateway:1 aileron/sandbox-base:3 aileron/agent-codex:4; do echo "7777 localhost/$kept"; done ;;
+	for kept in aileron-matrix:few-1 aileron-images/alpine:2 aileron/gateway:1 aileron/sandbox-base:3 \
+		aileron/agent-codex:4; do
+		echo "7777 localhost/$kept"
+	done ;;
 esac
 `
 

@@ -50,10 +50,13 @@ intents = ["test"]
 
 const spec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"` + fqn + `","version":"1.0.0"},
 "tools":[{"name":"hostile","operations":[
- {"name":"read","method":"GET","path":"/v1/{rest...}","hosts":["one.hostile.example","two.hostile.example"],"credential":"bearer",
+ {"name":"read","method":"GET","path":"/v1/{rest...}",
+  "hosts":["one.hostile.example","two.hostile.example"],"credential":"bearer",
   "audit":[{"name":"title","source":"response.body.title"}]},
- {"name":"send","method":"POST","path":"/v1/{rest...}","hosts":["one.hostile.example","two.hostile.example"],"credential":"bearer"},
- {"name":"socket","method":"GET","path":"/socket","hosts":["one.hostile.example"],"credential":"bearer","upgrade":"websocket"},
+ {"name":"send","method":"POST","path":"/v1/{rest...}",
+  "hosts":["one.hostile.example","two.hostile.example"],"credential":"bearer"},
+ {"name":"socket","method":"GET","path":"/socket",
+  "hosts":["one.hostile.example"],"credential":"bearer","upgrade":"websocket"},
  {"name":"open","hosts":["open.hostile.example:80"]}]}]}`
 
 // Set by TestMain, for all tests.

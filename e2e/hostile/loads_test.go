@@ -39,8 +39,8 @@ var long = strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz-", 58<<10/37)
 
 func loads() []load {
 	return []load{
-		{"h2: one connection, 100 answers that nobody reads", func(c *client) { unread(c, 1, hostH2, "/v1/endless?hard") }},
-		{"h2: ten connections, 1000 answers that nobody reads", func(c *client) { unread(c, 10, hostH2, "/v1/endless") }},
+		{"h2: one connection, 100 unread answers", func(c *client) { unread(c, 1, hostH2, "/v1/endless?hard") }},
+		{"h2: ten connections, 1000 unread answers", func(c *client) { unread(c, 10, hostH2, "/v1/endless") }},
 		{"h2: ten connections, 1000 answers of an h1 origin", func(c *client) { unread(c, 10, hostH1, "/v1/endless?hard") }},
 		{"h2: ten connections, open windows and no reader", func(c *client) {
 			unread(c, 10, hostH2, "/v1/endless", http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1<<31 - 1})
@@ -121,7 +121,7 @@ func loads() []load {
 				return err
 			})
 		}},
-		{"h1: 600 answers that nobody reads", func(c *client) {
+		{"h1: 600 unread answers", func(c *client) {
 			c.many(600, func(int) error { return c.request(hostH1, "GET", "/v1/endless", "") })
 		}},
 		{"h1: 200 answers that are read slowly", func(c *client) {
@@ -155,7 +155,7 @@ func loads() []load {
 				return nil
 			})
 		}},
-		{"WebSocket: 300 connections that nobody reads", func(c *client) {
+		{"WebSocket: 300 unread connections", func(c *client) {
 			c.many(300, func(int) error { return c.request(hostH1, "GET", "/socket", upgrade) })
 		}},
 		{"WebSocket: 300 connections, large frames that never come", func(c *client) {

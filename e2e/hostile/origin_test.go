@@ -102,10 +102,12 @@ func payload(hard bool) []byte {
 			raw[j] = byte(r.IntN(256))
 		}
 		if !hard {
-			fmt.Fprintf(&b, `{"id":%d,"name":"item %d","state":"open","count":%d,"text":"one of many items of this list, the way that APIs give them"},`+"\n", i, r.Uint32(), r.IntN(100))
+			fmt.Fprintf(&b, `{"id":%d,"name":"item %d","state":"open","count":%d,`+
+				`"text":"one of many items of this list, the way that APIs give them"},`+"\n", i, r.Uint32(), r.IntN(100))
 			continue
 		}
-		fmt.Fprintf(&b, `{"id":%d,"sha":"%x","blob":"%s","url":"https:\/\/x.example\/%%2F%d?q=%%20\u00e9&amp;v=%d","text":"line\none \"%d\" of many"},`+"\n",
+		fmt.Fprintf(&b, `{"id":%d,"sha":"%x","blob":"%s",`+
+			`"url":"https:\/\/x.example\/%%2F%d?q=%%20\u00e9&amp;v=%d","text":"line\none \"%d\" of many"},`+"\n",
 			i, raw, base64.StdEncoding.EncodeToString(raw[:]), r.Uint32(), r.Uint32(), r.Uint64())
 	}
 	return b.Bytes()[:mib]

@@ -52,7 +52,8 @@ func TestTheBaseImageIsSmallAndHasNoSecret(t *testing.T) {
 }
 
 // left is what a build leaves behind, and what people keep credentials in.
-var left = regexp.MustCompile(`^(root|home/agent)/\.(ssh|netrc|npmrc|aws|config|docker|bash_history|git-credentials)|^var/lib/apt/lists/.+_Packages|^var/cache/apt/.+bin$`)
+var left = regexp.MustCompile(`^(root|home/agent)/\.(ssh|netrc|npmrc|aws|config|docker|bash_history|git-credentials)|` +
+	`^var/lib/apt/lists/.+_Packages|^var/cache/apt/.+bin$`)
 
 // searchFiles looks into every file of an image, and at what must be there.
 func searchFiles(t *testing.T, engine, image string) {

@@ -53,7 +53,7 @@ func tool(engine string, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// engines gives each engine, with all the images in its store.
+// engines runs test with each engine, with all the images in its store.
 func engines(t *testing.T, test func(t *testing.T, engine string)) {
 	for _, engine := range []string{"podman", "docker"} {
 		t.Run(engine, func(t *testing.T) {

@@ -27,7 +27,7 @@ func TestJavaTrustsWhatItDidAndTheSession(t *testing.T) {
 }
 
 // trustsItsOwn wants a Java that trusts its image's own root, the session, and
-// nobody else.
+// no other.
 func trustsItsOwn(t *testing.T, engine, image string) {
 	t.Helper()
 	p := newPerson(t, engine)

@@ -47,7 +47,9 @@ func TestADistributionKeepsItsLinksAndItsAnchors(t *testing.T) {
 					for l in `+c.links+`; do readlink "$l"; done
 					ca=$(cat /etc/aileron/proxy/ca.pem); [ "$(cat `+c.anchors+`/aileron-session.crt)" = "$ca" ] && echo anchored
 					for d in /etc/ssl/certs /etc/pki/tls/certs; do
-						[ ! -d $d ] || ! [ -x /usr/bin/openssl ] || openssl verify -no-CAfile -no-CAstore -CApath $d /etc/aileron/proxy/ca.pem >/dev/null || echo no hash link in $d
+						[ ! -d $d ] || ! [ -x /usr/bin/openssl ] ||
+							openssl verify -no-CAfile -no-CAstore -CApath $d /etc/aileron/proxy/ca.pem >/dev/null ||
+							echo no hash link in $d
 					done
 					[ "$(cat `+c.bundle+`)" = "$(cat /etc/aileron/proxy/bundle.pem)" ] && echo same bundle
 					for n in `+strings.Join(c.others, " ")+`; do [ ! -e "$n" ] || echo "foreign $n"; done`))
@@ -73,7 +75,8 @@ func TestARebuiltStoreKeepsTheCA(t *testing.T) {
 				p := newPerson(t, engine)
 				p.works(p.box(ref(image), nil, []string{"sh", "-euc", rebuild + `
 					get "$@"; bundle=/etc/ssl/certs/ca-certificates.crt; [ -e $bundle ] || bundle=/etc/pki/tls/certs/ca-bundle.crt
-					env -u CURL_CA_BUNDLE -u SSL_CERT_FILE curl -sSf --cacert $bundle ` + url, "-", url, ways[0], ways[1], ways[2], ways[3]}))
+					env -u CURL_CA_BUNDLE -u SSL_CERT_FILE curl -sSf --cacert $bundle ` + url,
+					"-", url, ways[0], ways[1], ways[2], ways[3]}))
 			})
 		}
 	})
@@ -127,7 +130,8 @@ func TestOddImagesWork(t *testing.T) {
 			{image: "rhel", flags: []string{"--read-only"}, ask: "touch /etc/x 2>/dev/null; [ -e /etc/x ] || echo fixed",
 				want: "fixed"},
 			{image: "policies", ask: "cat /etc/firefox/policies/policies.json",
-				want: `{"policies":{"Certificates":{"Install":["/opt/own.pem","/etc/aileron/proxy/ca.pem"]},"DisableTelemetry":true}}`},
+				want: `{"policies":{"Certificates":{"Install":["/opt/own.pem","/etc/aileron/proxy/ca.pem"]},` +
+					`"DisableTelemetry":true}}`},
 			{image: "null", ask: "cat /etc/firefox/policies/policies.json", want: `["/etc/aileron/proxy/ca.pem"]}}}`},
 			{image: "broken", ask: "cat /etc/firefox/policies/policies.json", want: "{",
 				warns: "Firefox in the sandbox will not trust the session"},

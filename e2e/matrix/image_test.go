@@ -39,8 +39,8 @@ func need(t *testing.T, reason string) {
 	t.Skip(reason)
 }
 
-// registries are where the image's clients go when nobody tells them
-// otherwise. They are asked, so that it is really their own configuration
+// registries are where the image's clients go by
+// default. They are asked, so that it is really their own configuration
 // that works in a box, and mirrors that an image was made with are no matter.
 // A client that an image has not is a name that leads nowhere.
 type registries struct{ npm, goproxy, apt *url.URL }
@@ -48,7 +48,9 @@ type registries struct{ npm, goproxy, apt *url.URL }
 func registriesOf(t *testing.T, engine, image string) registries {
 	t.Helper()
 	cmd := exec.Command(engine, "run", "--rm", "--network", "none", image, "sh", "-euc",
-		`npm config get registry 2>/dev/null || echo https://npm.invalid; { go env GOPROXY 2>/dev/null || echo https://go.invalid; } | cut -d, -f1; grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list* | head -n 1`)
+		`npm config get registry 2>/dev/null || echo https://npm.invalid
+		{ go env GOPROXY 2>/dev/null || echo https://go.invalid; } | cut -d, -f1
+		grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list* | head -n 1`)
 	cmd.Env = harness.EngineEnv(t)
 	out, err := cmd.Output()
 	if err != nil {

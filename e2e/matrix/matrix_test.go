@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		func(dir string) { binary = filepath.Join(dir, "aileron") }))
 }
 
-// Nobody's: they exist to be looked for.
+// Canaries that open nothing: they exist to be searched for.
 const (
 	token      = "ghp-matrix/TOKEN+0123456789abcdefXYZ" // of api.github.com
 	password   = "ghp-matrix/GIT+9876543210fedcbaZYX"   // of github.com, for git
@@ -186,8 +186,8 @@ func manual(t *testing.T, cells []cell) {
 	}
 }
 
-// judge says what is wrong with a cell: with what came through, with the way
-// it took, or with what the audit log says of it.
+// judge describes what is wrong with a cell: with what came through, with the
+// way it took, or with its events in the audit log.
 func (p *person) judge(c cell, rows map[string]int) string {
 	want := p.origin.want(p.t, c)
 	switch {

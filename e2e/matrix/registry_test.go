@@ -21,9 +21,11 @@ func TestRealPackagesComeThroughThePlane(t *testing.T) {
 		name, ask, probe, script, want string
 	}{
 		{"npm install", "npm config get registry", "ms",
-			`npm install --no-audit --no-fund --no-update-notifier --registry "$1" ms@2.1.3; node -e 'console.log(require("ms")("2 days"))'`, "172800000"},
+			`npm install --no-audit --no-fund --no-update-notifier --registry "$1" ms@2.1.3
+			node -e 'console.log(require("ms")("2 days"))'`, "172800000"},
 		{"go mod download", "go env GOPROXY | cut -d, -f1", "rsc.io/quote/@v/v1.5.2.info",
-			`GOPATH=$PWD/go GOFLAGS=-modcacherw GOPROXY=$1 go mod download -json rsc.io/quote@v1.5.2`, "h1:w5fcysjrx7yqtD/aO+QwRjYZOKnaM9Uh2b40tElTs3Y="},
+			`GOPATH=$PWD/go GOFLAGS=-modcacherw GOPROXY=$1 go mod download -json rsc.io/quote@v1.5.2`,
+			"h1:w5fcysjrx7yqtD/aO+QwRjYZOKnaM9Uh2b40tElTs3Y="},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -133,7 +133,8 @@ func (s *session) connect(ctx context.Context, at string) (net.Conn, error) {
 	}
 	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nProxy-Authorization: Basic %s\r\n\r\n", at, at,
 		base64.StdEncoding.EncodeToString([]byte("x:"+token)))
-	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), &http.Request{Method: http.MethodConnect}) //nolint:bodyclose // the connection is the tunnel now
+	res, err := http.ReadResponse( //nolint:bodyclose // the connection is the tunnel now
+		bufio.NewReaderSize(conn, 16), &http.Request{Method: http.MethodConnect})
 	if err == nil && res.StatusCode != http.StatusOK {
 		err = fmt.Errorf("CONNECT %s: %s", at, res.Status)
 	}

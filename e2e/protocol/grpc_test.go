@@ -24,8 +24,8 @@ import (
 	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
-// serveGRPC runs grpc-go's interoperability server. It answers nobody but
-// the holder of the secret, and tells everyone the secret in a trailer.
+// serveGRPC runs grpc-go's interoperability server. It answers only
+// the holder of the secret, and sends everyone the secret in a trailer.
 func (s *server) serveGRPC() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -131,7 +131,9 @@ var interopCases = map[string]func(context.Context, *grpc.ClientConn){
 			go func() {
 				stream, err := testgrpc.NewTestServiceClient(cc).FullDuplexCall(ctx)
 				for i := 0; err == nil && i < 20; i++ {
-					if err = stream.Send(&testgrpc.StreamingOutputCallRequest{ResponseParameters: []*testgrpc.ResponseParameters{{Size: int32(100 * i)}}}); err == nil {
+					size := []*testgrpc.ResponseParameters{{Size: int32(100 * i)}}
+					err = stream.Send(&testgrpc.StreamingOutputCallRequest{ResponseParameters: size})
+					if err == nil {
 						var res *testgrpc.StreamingOutputCallResponse
 						if res, err = stream.Recv(); err == nil && len(res.GetPayload().GetBody()) != 100*i {
 							err = errors.New("a message of another size")
@@ -154,7 +156,7 @@ func fail(format string, args ...any) {
 	os.Exit(1)
 }
 
-// runGRPC is a program of somebody's: it knows HTTPS_PROXY, the session's CA
+// runGRPC is a client's program: it knows HTTPS_PROXY, the session's CA
 // and the origin's name, and has a token that is worth nothing.
 func runGRPC(name string) int {
 	pem, err := os.ReadFile(os.Getenv("PROTOCOL_CA"))

@@ -46,7 +46,8 @@ const manifest = `
 name = "` + fqn + `"
 version = "1.0.0"
 [capabilities.network]
-hosts = ["one.protocol.example", "two.protocol.example", "only.protocol.example", "odd.protocol.example", "grpc.protocol.example", "socket.protocol.example",
+hosts = ["one.protocol.example", "two.protocol.example", "only.protocol.example", "odd.protocol.example",
+  "grpc.protocol.example", "socket.protocol.example",
   "open.protocol.example:80", "port.protocol.example:8443"]
 [capabilities.credential]
 kind = "bearer"
@@ -57,10 +58,14 @@ intents = ["test"]
 const spec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"` + fqn + `","version":"1.0.0"},
 "headers":["x-grpc-test-*"],
 "tools":[{"name":"protocol","operations":[
- {"name":"any","method":"*","path":"/v1/{rest...}","hosts":["one.protocol.example","two.protocol.example","only.protocol.example","odd.protocol.example","port.protocol.example:8443"],"credential":"bearer"},
- {"name":"parts","method":"GET","path":"/parts/{name}","hosts":["one.protocol.example","two.protocol.example"],"credential":"bearer","ranges":true},
+ {"name":"any","method":"*","path":"/v1/{rest...}",
+  "hosts":["one.protocol.example","two.protocol.example","only.protocol.example","odd.protocol.example",
+   "port.protocol.example:8443"],"credential":"bearer"},
+ {"name":"parts","method":"GET","path":"/parts/{name}",
+  "hosts":["one.protocol.example","two.protocol.example"],"credential":"bearer","ranges":true},
  {"name":"grpc","method":"POST","path":"/{service}/{method}","hosts":["grpc.protocol.example"],"credential":"bearer"},
- {"name":"socket","method":"GET","path":"/socket","hosts":["socket.protocol.example"],"credential":"bearer","upgrade":"websocket"},
+ {"name":"socket","method":"GET","path":"/socket",
+  "hosts":["socket.protocol.example"],"credential":"bearer","upgrade":"websocket"},
  {"name":"open","hosts":["open.protocol.example:80"]}]}]}`
 
 // Set by TestMain, for all tests.

@@ -119,7 +119,7 @@ func (s *server) close() {
 	}
 }
 
-// take gives the requests of a path that were seen since the last call.
+// take returns the requests of a path that were seen since the last call.
 func (s *server) take(path string) []seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // slowhttptest's clients send a head or a body byte by byte, or read an answer
 // like that. The plane closes all of them, writes each down, and serves
 // others meanwhile.
-func TestSlowClientsAreClosedAndHinderNobody(t *testing.T) {
+func TestSlowClientsAreClosedAndHinderNoOthers(t *testing.T) {
 	t.Parallel()
 	program := packaged(t, "slowhttptest")
 	l, port := listen(t)

@@ -3,13 +3,18 @@ package recipes
 // kinds are the images of e2e/images, by name. PARTS is Debian with a few
 // programs, its own roots, and testdata/get as /usr/bin/get. None is built with
 // a network.
+// An image's tag is a hash of its recipe, so a long line is broken here in Go:
+// the recipe keeps its bytes, and machines keep their images.
 var kinds = map[string]string{
 	// Where Alpine has its files, with BusyBox and no Debian.
 	"alpine": `FROM PARTS AS parts
-RUN mkdir -p /alpine/bin /alpine/tmp /alpine/etc/ssl/certs /alpine/usr/local/share/ca-certificates /alpine/usr/share/ca-certificates && \
+RUN mkdir -p /alpine/bin /alpine/tmp /alpine/etc/ssl/certs /alpine/usr/local/share/ca-certificates ` +
+		`/alpine/usr/share/ca-certificates && \
     cp /bin/busybox /alpine/bin && for p in sh cat ls readlink grep id env; do ln -s busybox /alpine/bin/$p; done && \
-    cp /etc/ssl/certs/ca-certificates.crt /alpine/etc/ssl/certs/ && ln -s certs/ca-certificates.crt /alpine/etc/ssl/cert.pem && \
-    echo 3.22.1 >/alpine/etc/alpine-release && : >/alpine/etc/ca-certificates.conf && echo root:x:0:0:root:/root:/bin/sh >/alpine/etc/passwd
+    cp /etc/ssl/certs/ca-certificates.crt /alpine/etc/ssl/certs/ && ` +
+		`ln -s certs/ca-certificates.crt /alpine/etc/ssl/cert.pem && \
+    echo 3.22.1 >/alpine/etc/alpine-release && : >/alpine/etc/ca-certificates.conf && ` +
+		`echo root:x:0:0:root:/root:/bin/sh >/alpine/etc/passwd
 FROM scratch
 COPY --from=parts /alpine /
 COPY get /bin/get
@@ -18,31 +23,46 @@ COPY get /bin/get
 	// bundle in PEM, with the same program.
 	"rhel": `FROM PARTS
 RUN set -eu; ext=/etc/pki/ca-trust/extracted; \
-    mkdir -p /etc/pki/ca-trust/source/anchors $ext/pem $ext/java /etc/pki/tls/certs /usr/share/pki/ca-trust-source/anchors; \
-    mv /etc/ssl/certs/ca-certificates.crt $ext/pem/tls-ca-bundle.pem; cp $ext/pem/tls-ca-bundle.pem /usr/share/pki/ca-trust-source/anchors/mozilla.pem; \
-    rm -rf /etc/ssl/certs /etc/ca-certificates.conf /etc/ca-certificates /etc/debian_version /usr/local/share/ca-certificates /usr/share/ca-certificates /etc/apt; \
-    ln -s ../pki/tls/certs /etc/ssl/certs; ln -s $ext/pem/tls-ca-bundle.pem /etc/pki/tls/certs/ca-bundle.crt; ln -s certs/ca-bundle.crt /etc/pki/tls/cert.pem; \
-    mkdir -p /etc/pkcs11/modules; printf 'module: p11-kit-trust.so\ntrust-policy: yes\npriority: 1\nx-init-reserved: paths=/etc/pki/ca-trust/source:/usr/share/pki/ca-trust-source\n' >/etc/pkcs11/modules/p11-kit-trust.module; \
+    mkdir -p /etc/pki/ca-trust/source/anchors $ext/pem $ext/java /etc/pki/tls/certs ` +
+		`/usr/share/pki/ca-trust-source/anchors; \
+    mv /etc/ssl/certs/ca-certificates.crt $ext/pem/tls-ca-bundle.pem; ` +
+		`cp $ext/pem/tls-ca-bundle.pem /usr/share/pki/ca-trust-source/anchors/mozilla.pem; \
+    rm -rf /etc/ssl/certs /etc/ca-certificates.conf /etc/ca-certificates /etc/debian_version ` +
+		`/usr/local/share/ca-certificates /usr/share/ca-certificates /etc/apt; \
+    ln -s ../pki/tls/certs /etc/ssl/certs; ln -s $ext/pem/tls-ca-bundle.pem /etc/pki/tls/certs/ca-bundle.crt; ` +
+		`ln -s certs/ca-bundle.crt /etc/pki/tls/cert.pem; \
+    mkdir -p /etc/pkcs11/modules; printf 'module: p11-kit-trust.so\ntrust-policy: yes\npriority: ` +
+		`1\nx-init-reserved: paths=/etc/pki/ca-trust/source:/usr/share/pki/ca-trust-source\n' ` +
+		`>/etc/pkcs11/modules/p11-kit-trust.module; \
     rm -f /usr/share/p11-kit/modules/p11-kit-trust.module; \
-    printf '#!/bin/sh\nexec trust extract --format=pem-bundle --filter=ca-anchors --overwrite --comment --purpose=server-auth %s/pem/tls-ca-bundle.pem\n' $ext >/usr/bin/update-ca-trust; \
+    printf '#!/bin/sh\nexec trust extract --format=pem-bundle --filter=ca-anchors --overwrite --comment ` +
+		`--purpose=server-auth %s/pem/tls-ca-bundle.pem\n' $ext >/usr/bin/update-ca-trust; \
     chmod 755 /usr/bin/update-ca-trust; update-ca-trust
 `,
 	"suse": `FROM PARTS
-RUN set -eu; mkdir -p /etc/pki/trust/anchors /var/lib/ca-certificates/pem; mv /etc/ssl/certs/ca-certificates.crt /var/lib/ca-certificates/ca-bundle.pem; \
-    rm -rf /etc/ssl/certs /etc/ca-certificates.conf /etc/ca-certificates /etc/debian_version /usr/local/share/ca-certificates /usr/share/ca-certificates /etc/apt; \
-    ln -s /var/lib/ca-certificates/pem /etc/ssl/certs; ln -s /var/lib/ca-certificates/ca-bundle.pem /etc/ssl/ca-bundle.pem
+RUN set -eu; mkdir -p /etc/pki/trust/anchors /var/lib/ca-certificates/pem; ` +
+		`mv /etc/ssl/certs/ca-certificates.crt /var/lib/ca-certificates/ca-bundle.pem; \
+    rm -rf /etc/ssl/certs /etc/ca-certificates.conf /etc/ca-certificates /etc/debian_version ` +
+		`/usr/local/share/ca-certificates /usr/share/ca-certificates /etc/apt; \
+    ln -s /var/lib/ca-certificates/pem /etc/ssl/certs; ` +
+		`ln -s /var/lib/ca-certificates/ca-bundle.pem /etc/ssl/ca-bundle.pem
 `,
 	"arch": `FROM PARTS
-RUN set -eu; mkdir -p /etc/ca-certificates/trust-source/anchors /etc/ca-certificates/extracted; mv /etc/ssl/certs/ca-certificates.crt /etc/ca-certificates/extracted/tls-ca-bundle.pem; \
-    rm -rf /etc/ssl/certs/* /etc/ca-certificates.conf /etc/debian_version /usr/local/share/ca-certificates /usr/share/ca-certificates /etc/apt; \
-    ln -s ../../ca-certificates/extracted/tls-ca-bundle.pem /etc/ssl/certs/ca-certificates.crt; ln -s ../ca-certificates/extracted/tls-ca-bundle.pem /etc/ssl/cert.pem
+RUN set -eu; mkdir -p /etc/ca-certificates/trust-source/anchors /etc/ca-certificates/extracted; ` +
+		`mv /etc/ssl/certs/ca-certificates.crt /etc/ca-certificates/extracted/tls-ca-bundle.pem; \
+    rm -rf /etc/ssl/certs/* /etc/ca-certificates.conf /etc/debian_version /usr/local/share/ca-certificates ` +
+		`/usr/share/ca-certificates /etc/apt; \
+    ln -s ../../ca-certificates/extracted/tls-ca-bundle.pem /etc/ssl/certs/ca-certificates.crt; ` +
+		`ln -s ../ca-certificates/extracted/tls-ca-bundle.pem /etc/ssl/cert.pem
 `,
 	"debian": "FROM PARTS\n",
 	// Nothing at all, and next to nothing.
 	"scratch": "FROM scratch\nCOPY get /get\n",
 	"distroless": `FROM PARTS AS parts
-RUN mkdir -p /root/etc /out/etc/ssl/certs /out/home/nonroot && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ && \
-    echo 'nonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin' >/out/etc/passwd && chown -R 65532:65532 /out/home/nonroot
+RUN mkdir -p /root/etc /out/etc/ssl/certs /out/home/nonroot && ` +
+		`cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ && \
+    echo 'nonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin' >/out/etc/passwd && ` +
+		`chown -R 65532:65532 /out/home/nonroot
 FROM scratch
 COPY --from=parts /out /
 COPY get /get
@@ -56,7 +76,8 @@ USER 65532
 	"blank":   "FROM PARTS\nRUN : >/etc/ssl/certs/ca-certificates.crt\n",
 	"linked":  "FROM PARTS\nRUN mv /etc/ssl /opt/tls && ln -s /opt/tls /etc/ssl\n",
 	"dangling": `FROM PARTS
-RUN mv /etc/ssl/certs/ca-certificates.crt /opt/roots.pem && ln -s /var/lib/none/roots.pem /etc/ssl/certs/ca-certificates.crt
+RUN mv /etc/ssl/certs/ca-certificates.crt /opt/roots.pem && ` +
+		`ln -s /var/lib/none/roots.pem /etc/ssl/certs/ca-certificates.crt
 `,
 	"directory": "FROM PARTS\nRUN rm /etc/ssl/certs/ca-certificates.crt && mkdir /etc/ssl/certs/ca-certificates.crt\n",
 	"circle":    "FROM PARTS\nRUN rm -rf /etc/ssl/certs && ln -s certs /etc/ssl/certs\n",
@@ -69,7 +90,8 @@ RUN mv /etc/ssl/certs/ca-certificates.crt /opt/roots.pem && ln -s /var/lib/none/
 	"volumes":   "FROM PARTS\nRUN mkdir -p /home/agent && chmod 777 /home/agent\nVOLUME /etc/ssl /home/agent\n",
 	"foreign":   "FROM scratch\nCOPY get /get\n",
 	"policies": `FROM PARTS
-RUN mkdir -p /etc/firefox/policies && echo '{"policies": {"DisableTelemetry": true, "Certificates": {"Install": ["/opt/own.pem"]}}}' >/etc/firefox/policies/policies.json
+RUN mkdir -p /etc/firefox/policies && echo '{"policies": {"DisableTelemetry": true, "Certificates": {"Install": ` +
+		`["/opt/own.pem"]}}}' >/etc/firefox/policies/policies.json
 `,
 	"broken": "FROM PARTS\nRUN mkdir -p /etc/firefox/policies && echo '{' >/etc/firefox/policies/policies.json\n",
 	"null":   "FROM PARTS\nRUN mkdir -p /etc/firefox/policies && echo null >/etc/firefox/policies/policies.json\n",
@@ -84,7 +106,8 @@ RUN mkdir -p /etc/firefox/policies && echo '{"policies": {"DisableTelemetry": tr
 	"javas": `FROM PARTS
 COPY cacerts /opt/java7/lib/security/cacerts
 RUN for n in 8 9 10 11 12; do mkdir -p /opt/java$n/lib/security && echo no store >/opt/java$n/lib/security/cacerts; done
-ENV PATH=/opt/java1/bin:/opt/java2/bin:/opt/java3/bin:/opt/java4/bin:/opt/java5/bin:/opt/java6/bin:/opt/java7/bin:/opt/java8/bin:/opt/java9/bin:/opt/java10/bin:/opt/java11/bin:/opt/java12/bin:/usr/local/bin:/usr/bin:/bin
+ENV PATH=/opt/java1/bin:/opt/java2/bin:/opt/java3/bin:/opt/java4/bin:/opt/java5/bin:/opt/java6/bin:/opt/java7/bin:` +
+		`/opt/java8/bin:/opt/java9/bin:/opt/java10/bin:/opt/java11/bin:/opt/java12/bin:/usr/local/bin:/usr/bin:/bin
 `,
 	"options": "FROM PARTS\nENV JAVA_TOOL_OPTIONS=\"-Xmx64m -Djavax.net.ssl.trustStore=/opt/own.p12\"\n",
 	"java": `FROM PARTS

@@ -144,7 +144,7 @@ func TestOnlySupersededImagesOfSuitesAreRemoved(t *testing.T) {
 	stay := []string{parts().Ref, tools().Ref, Base().Ref, Agent("codex").Ref, Clients("few").Ref, Kind("alpine").Ref,
 		"localhost/aileron/sandbox-base:0.1.0-a4f103866262", "localhost/aileron/agent-claude:0.1.0-0123456789ab",
 		"localhost/aileron/gateway:1",
-		"docker.io/library/debian:bookworm-slim", "localhost/somebody/aileron-matrix:e0f5376d7069",
+		"docker.io/library/debian:bookworm-slim", "localhost/another/aileron-matrix:e0f5376d7069",
 		"docker.io/aileron-matrix:1"}
 	old := []string{"localhost/aileron-matrix:e0f5376d7069", "localhost/aileron-images/parts:000000000000",
 		"localhost/aileron-images/alpine:test",

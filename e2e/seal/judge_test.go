@@ -34,7 +34,7 @@ var rules = []struct {
 	{"what is allowed works, with the proxy and without it, on any port, before and after", []rule{
 		{`control (before|after): .*`, answered, false},
 		{`control: a socket of .*`, `ok`, false},
-		{`tls to an address, the name of somebody allowed`, answered, false},
+		{`tls to an address, an allowed name`, answered, false},
 		{`about this box`, `[a-z0-9]+`, false},
 	}},
 	{"cloud metadata, by address and by name (ENV-04)", []rule{
@@ -85,7 +85,7 @@ var rules = []struct {
 		{`every other socket family`, `0 made`, false},
 	}},
 	{"netlink: nft flush ruleset, ip link, route, addr, rule and neigh, xfrm, audit (ENV-04)", []rule{
-		{`netlink: .*`, refused + `|ECONNREFUSED`, false}, // nobody listens for audit in a user's namespace
+		{`netlink: .*`, refused + `|ECONNREFUSED`, false}, // nothing listens for audit in a user's namespace
 	}},
 	{"unix sockets of others: abstract ones of the host, the session's own, engines', D-Bus, SSH agents (ENV-04)", []rule{
 		{`an abstract socket of the host`, `ECONNREFUSED`, false},
@@ -102,7 +102,10 @@ var rules = []struct {
 	}},
 	{"bpf, perf_event_open, keyrings, userfaultfd, io_uring, kexec, modules, open_by_handle_at, clocks, and every " +
 		"system call that the profile does not name", []rule{
-		{`(io_uring_setup|bpf|perf_event_open|keyctl|add_key|request_key|userfaultfd|kexec_load|kexec_file_load|init_module|finit_module|delete_module|open_by_handle_at|process_vm_readv|kcmp|syslog|reboot|sethostname|settimeofday|clock_settime|swapon|acct|quotactl|fanotify_init|personality, 32 bits)`, refused, false},
+		{`(io_uring_setup|bpf|perf_event_open|keyctl|add_key|request_key|userfaultfd|` +
+			`kexec_load|kexec_file_load|init_module|finit_module|delete_module|open_by_handle_at|` +
+			`process_vm_readv|kcmp|syslog|reboot|sethostname|settimeofday|clock_settime|swapon|acct|` +
+			`quotactl|fanotify_init|personality, 32 bits)`, refused, false},
 		{`every system call that is not on the list`, `0 of \d+ are let through`, false},
 	}},
 	{"32-bit (int 0x80) and x32 system calls", []rule{
@@ -189,7 +192,9 @@ next:
 
 // details of what was seen and found, beyond its number.
 var (
-	hostMounts = whole(`/ \S+ rw|/etc/(resolv\.conf|hosts|hostname) \S+ r[ow]|/run/\.containerenv \S+ r[ow]|/run/secrets \S+ r[ow]|/(run/podman-init|sbin/docker-init|usr/sbin/docker-init|dev/init) \S+ ro|` + sandbox.Workspace + ` \S+ rw`)
+	hostMounts = whole(`/ \S+ rw|/etc/(resolv\.conf|hosts|hostname) \S+ r[ow]|/run/\.containerenv \S+ r[ow]|` +
+		`/run/secrets \S+ r[ow]|/(run/podman-init|sbin/docker-init|usr/sbin/docker-init|dev/init) \S+ ro|` +
+		sandbox.Workspace + ` \S+ rw`)
 	kernels    = whole(`\S+ (proc|sysfs|tmpfs|devpts|devtmpfs|mqueue|cgroup2?) r[ow]`)
 	ownProcess = whole(`\d+ (\S+ -- )?\./probe`)
 	mayBeFound = whole(`the canary in ` + sandbox.Workspace + `/canary|the control in /proc/\d+/(environ|mem)`)
@@ -262,7 +267,7 @@ func (p *person) account(attempts []attempt, sent map[string]int) {
 		delete(got, key)
 	}
 	for key, n := range got {
-		p.t.Errorf("%d rows of the audit log say %q, and nobody heard that", n, key)
+		p.t.Errorf("%d rows of the audit log say %q, and no client received that", n, key)
 	}
 	// Who was meant: the name that the client asked DNS for, else the address.
 	for _, target := range []string{"169.254.169.254:80", "100.100.100.200:80", "metadata.google.internal:80",

@@ -4,7 +4,7 @@
 // promises, with the audit log, and with every packet that left the program.
 //
 // The tests run in a network namespace in which every address is local: what
-// aileron dials is seen whether somebody listens there or not, and nothing of
+// aileron dials is seen whether anything listens there or not, and nothing of
 // it can leave the machine.
 package seal
 

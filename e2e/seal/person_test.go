@@ -17,7 +17,7 @@ import (
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
-// Nobody's: they exist to be looked for.
+// Canaries that open nothing: they exist to be searched for.
 const (
 	secret     = "ghp-seal/in+SECRET0123456789abcdefXYZ"
 	passphrase = "correct horse battery staple of the seal"

@@ -15,8 +15,8 @@ import (
 	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
-// rootlessUser is nobody of this machine's; testdata/rootless.sh makes him
-// somebody for the processes that it starts.
+// rootlessUser is an ID without a user on this machine; testdata/rootless.sh
+// creates the user for the processes that it starts.
 const rootlessUser = 61234
 
 // rootless is a person without rights, whose engine is his own.
@@ -52,7 +52,7 @@ func rootless(t *testing.T, engine string) *person {
 	return p
 }
 
-// handOver gives the person's engine the base image of this machine's Podman.
+// handOver loads the base image of this machine's Podman into the person's engine.
 func (p *person) handOver() {
 	p.t.Helper()
 	recipes.Need(p.t, "podman", recipes.Base())

@@ -19,7 +19,7 @@ func watchAll(t *testing.T) *watch {
 	return &watch{packets}
 }
 
-// take gives where packets went since the last time.
+// take returns where packets went since the last time.
 func (w *watch) take(t *testing.T) map[string]int {
 	t.Helper()
 	packets, err := w.packets.Take()

@@ -208,8 +208,9 @@ func TestGhShowsAnAccountARepositoryAndItsIssues(t *testing.T) {
 const (
 	tools = `"tools":[{"name":"read","input_schema":{"properties":{"path":{"type":"string"}}}},
 		{"name":"bash","input_schema":{"properties":{"command":{"type":"string"},"description":{"type":"string"}}}}]`
-	functions = `"tools":[{"type":"function","function":{"name":"shell","parameters":{"properties":{"command":{"type":"array"}}}}}]`
-	flat      = `"tools":[{"type":"function","name":"exec_command","parameters":{"properties":{"cmd":{"type":"string"}}}}]`
+	functions = `"tools":[{"type":"function","function":{"name":"shell","parameters":{` +
+		`"properties":{"command":{"type":"array"}}}}}]`
+	flat = `"tools":[{"type":"function","name":"exec_command","parameters":{"properties":{"cmd":{"type":"string"}}}}]`
 )
 
 func TestTheModelCallsOneToolAndThenEnds(t *testing.T) {

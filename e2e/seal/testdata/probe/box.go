@@ -190,7 +190,7 @@ func processes(p plan) {
 	}
 }
 
-// mounts tells each mount that is not of the kernel's own making.
+// mounts prints each mount that is not of the kernel's own making.
 func mounts() {
 	data, _ := os.ReadFile("/proc/self/mountinfo")
 	var found []string

@@ -60,7 +60,7 @@ func namespaces() {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: uintptr(s.flag)}
 		tell("clone "+s.name, cmd.Run())
 		// An impossible size: the kernel's own answer would be EINVAL, and
-		// nobody is made where the filter does not hold.
+		// no process is made where the filter does not hold.
 		args := [11]uint64{0: uint64(s.flag)}
 		call("clone3 "+s.name, unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), 1)
 	}

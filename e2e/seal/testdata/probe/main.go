@@ -47,7 +47,7 @@ var begun = time.Now()
 
 var out = json.NewEncoder(os.Stdout)
 
-// tell says what came of an attempt: nil is a success.
+// tell prints the outcome of an attempt: nil is a success.
 func tell(name string, err error, detail ...string) {
 	a := attempt{Name: name, Result: word(err), Detail: strings.Join(detail, " "), Seconds: time.Since(begun).Seconds()}
 	a.Timeout = a.Result == "timeout"
@@ -57,7 +57,7 @@ func tell(name string, err error, detail ...string) {
 	_ = out.Encode(a)
 }
 
-// said tells of an attempt that was answered in words.
+// said prints an attempt that was answered in words.
 func said(name, words, detail string) {
 
 	_ = out.Encode(attempt{Name: name, Result: words, Detail: detail, Seconds: time.Since(begun).Seconds()})

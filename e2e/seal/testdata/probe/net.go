@@ -66,7 +66,7 @@ func speakTLS(name string, conn net.Conn, sni, host, path string) {
 
 var reasons = regexp.MustCompile(`"reason":"([a-z_]+)"`)
 
-// request tells the status of the answer, and its reason where it has one.
+// request prints the status of the answer, and its reason where it has one.
 func request(name string, conn net.Conn, host, path string) {
 	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nMetadata-Flavor: Google\r\nConnection: close\r\n\r\n",
 		path, host); err != nil {
@@ -130,8 +130,8 @@ func connections(p plan) {
 	words("tcp metadata fd00:ec2::254", "[fd00:ec2::254]:80", "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 
 	visit("tls to an address, no server name", "1.1.1.1:443", "", "443")
-	visit("tls to an address, the name of nobody", "1.1.1.1:443", "evil.example", "443")
-	visit("tls to an address, the name of somebody allowed", "1.1.1.1:443", p.Name, "443")
+	visit("tls to an address, a name that is not allowed", "1.1.1.1:443", "evil.example", "443")
+	visit("tls to an address, an allowed name", "1.1.1.1:443", p.Name, "443")
 	visit("tls to an address, another port", "1.1.1.1:8443", "", "8443")
 	visit("tls to a name that is not allowed", "evil.example:443", "evil.example", "443")
 	visit("tls to a name that is not allowed, another port", "evil.example:2222", "evil.example", "2222")
