@@ -8,10 +8,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// acknowledge completes a commit of the group that ended with err. The first
-// deferred rows of the group are those that nothing waits for, and one behind them
-// counts counted refusals. It returns how many of the deferred rows are done with,
-// and the error for the rows that are waited for.
+// acknowledge settles a group whose commit ended with err. The group begins with deferred rows, which no goroutine
+// waits for; if counted is not 0, the row behind them counts that many refused requests. It returns how many of the
+// deferred rows are settled, and the error for the goroutines that wait.
 func (w *writer) acknowledge(err error, deferred, counted int) (done int, waited error) {
 	switch {
 	case err == nil:
@@ -20,7 +19,7 @@ func (w *writer) acknowledge(err error, deferred, counted int) (done int, waited
 		done, err = w.salvage(err, deferred)
 	}
 	if err != nil {
-		if deferred == 0 || done < deferred { // else it is the fault of one row
+		if deferred == 0 || done < deferred { // otherwise only single rows failed
 			w.beginOutage(err)
 		}
 		w.keep(w.group[done:deferred])
@@ -41,11 +40,10 @@ func (w *writer) acknowledge(err error, deferred, counted int) (done int, waited
 	return done, nil
 }
 
-// salvage commits a group in parts after a commit of all failed by the fault of
-// a row: first what is waited for, then each of the deferred rows alone. A row that
-// fails where others do not can never be committed. Where all of them fail, it
-// is not the rows' fault, and they stay deferred. The error is nil when what is waited
-// for is committed.
+// salvage commits a group in parts after its commit failed because of a row: first the rows that are waited for, then
+// each deferred row alone. A row that fails while others succeed can never be committed, and is lost. If all of them
+// fail, the cause is not a row, and they stay deferred. The error is nil if the rows that are waited for are
+// committed.
 func (w *writer) salvage(cause error, deferred int) (done int, err error) {
 	w.salvaged = time.Now()
 	writable := false
@@ -75,7 +73,7 @@ func (w *writer) salvage(cause error, deferred int) (done int, err error) {
 	return done, cause
 }
 
-// lose counts rows that cannot be committed, ever.
+// lose counts rows that can never be committed.
 func (w *writer) lose(n int) {
 	if n == 0 {
 		return
@@ -88,9 +86,8 @@ func (w *writer) lose(n int) {
 	}
 }
 
-// keep writes rows that nothing waits for to the spill file. Those for which it
-// has no space stay in memory only, and the end of the session is written
-// behind all others, by close.
+// keep writes deferred rows to the spill file. Rows for which it has no space stay in memory only. The event that
+// ends the session is not among them: close writes it, behind all others.
 func (w *writer) keep(rows []*Row) {
 	l := w.log
 	if l.spill == nil {
@@ -103,14 +100,15 @@ func (w *writer) keep(rows []*Row) {
 	}
 }
 
-// isTransient reports whether err is not the fault of the rows themselves.
+// isTransient reports whether err has another cause than the rows themselves, so that a retry may succeed.
 func isTransient(err error) bool {
-	var fault *sqlite.Error
-	if !errors.As(err, &fault) {
+	var sqliteErr *sqlite.Error
+	if !errors.As(err, &sqliteErr) {
 		return true
 	}
-	switch fault.Code() & 0xff {
-	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_RANGE:
+	switch sqliteErr.Code() & 0xff {
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH,
+		sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_RANGE:
 		return false
 	}
 	return true

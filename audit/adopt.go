@@ -9,20 +9,18 @@ import (
 	"path/filepath"
 )
 
-// keptAside is what the name of a spill file that is not one begins with, when
-// it is out of the way.
+// keptAside is the prefix of the new name of a spill file that cannot be trusted.
 const keptAside = "audit.not-a-spill-"
 
-// Adopt adds the rows of spill files of ended sessions to the log, each row
-// once, and removes the files. Open does this. A file that another process has
-// locked, and one whose rows cannot be committed now, stays as it is.
+// Adopt adds the rows of spill files of ended sessions to the log, each row once, and removes the files. Open calls
+// it. A file that another process has locked stays, and so does one whose rows cannot be committed now.
 func (l *Log) Adopt(ctx context.Context) {
 	names, err := spillNames(l.path)
 	if err != nil {
 		return
 	}
 	for _, name := range names {
-		_ = l.adopt(ctx, name) // it stays, and commands that read the log show it
+		_ = l.adopt(ctx, name) // the file stays, and readers of the log show its rows
 	}
 }
 
@@ -45,9 +43,9 @@ func (l *Log) adopt(ctx context.Context, path string) error {
 	return os.Remove(path)
 }
 
-// addSpilled commits, in one transaction, the rows of a spill file that the log
-// does not have: the process that wrote it, or one that adopted it, may have
-// been killed between its commit and the removal of the file.
+// addSpilled commits, in one transaction, the rows of a spill file that the log does not have yet. It may have some
+// of them: the process that wrote or adopted the file may have been killed between its commit and the removal of the
+// file.
 func (l *Log) addSpilled(ctx context.Context, s Spill) error {
 	if len(s.Rows) == 0 {
 		return nil
@@ -65,7 +63,7 @@ func (l *Log) addSpilled(ctx context.Context, s Spill) error {
 			rows = append(rows, r)
 		}
 	}
-	// What was committed before the spill has to be there still.
+	// The row that was committed before the spill must still be in the log.
 	if err := l.has(ctx, s.after); err != nil {
 		var b *breach
 		if !errors.As(err, &b) {
@@ -78,8 +76,7 @@ func (l *Log) addSpilled(ctx context.Context, s Spill) error {
 	return l.appendAll(ctx, rows)
 }
 
-// dropCommitted removes from rows, which are by their ids, those that the log
-// has behind the row seq.
+// dropCommitted removes from rows, keyed by id, those that the log has after row seq.
 func (l *Log) dropCommitted(ctx context.Context, seq int64, rows map[string]*Row) error {
 	found, err := l.database().QueryContext(ctx, "SELECT id FROM events WHERE seq > ?", seq)
 	if err != nil {
@@ -96,8 +93,7 @@ func (l *Log) dropCommitted(ctx context.Context, seq int64, rows map[string]*Row
 	return found.Err()
 }
 
-// setAside records that a spill file cannot be trusted, and renames it so that
-// it is kept and never read.
+// setAside records that a spill file cannot be trusted, and renames it: it is kept as evidence and never read again.
 func (l *Log) setAside(ctx context.Context, s Spill) error {
 	r := Row{ID: NewID(), Event: EventBroken, SessionID: s.Session, Source: SourceCLI, Reason: reasonSpillChanged}
 	aside := keptAside + r.ID

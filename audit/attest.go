@@ -8,15 +8,13 @@ import (
 	"time"
 )
 
-// A log that was changed must not look whole again because rows follow. So
-// what is known of it from outside is compared with it before anything is
-// added: when it is opened, the newest line of audit.head and the witness;
-// later, the row that this process committed last, its own line of audit.head
-// and the identity of the files. What does not agree is kept in audit.head for
-// ever and reported by an event, EventBroken, which is committed before any
-// other row of this process.
+// A log that was changed must not look intact again because rows were added later. So the log is compared with what
+// is known of it from outside before anything is added: when it is opened, with the newest line of audit.head and
+// with the witness; later, with the row that this process committed last, with its own line of audit.head and with
+// the identity of the files. A mismatch is kept in audit.head for ever and reported by EventBroken, which is
+// committed before any other row of this process.
 
-// examine compares the log with audit.head and the witness, at Open.
+// examine compares the log with audit.head and the witness when it is opened.
 func (l *Log) examine(ctx context.Context) error {
 	newest, err := l.newestHead(ctx)
 	if err != nil && !isDamage(err) {
@@ -40,12 +38,11 @@ func (l *Log) examine(ctx context.Context) error {
 	return l.recordBreaches(found)
 }
 
-// contradictions returns the heads that the log does not have. Where it has
-// the newest one, the older ones are only looked up when every is true: Verify
-// does that anyway.
+// contradictions returns the heads that the log does not have. If it has the newest one, the older ones are looked up
+// only when every is true: Verify does that in any case.
 func (l *Log) contradictions(ctx context.Context, known heads, every bool) ([]breach, error) {
 	var found []breach
-	look := func(line headLine) error {
+	check := func(line headLine) error {
 		err := l.has(ctx, line.head)
 		var b *breach
 		if errors.As(err, &b) {
@@ -56,16 +53,15 @@ func (l *Log) contradictions(ctx context.Context, known heads, every bool) ([]br
 	}
 	newest, _ := known.newest()
 	if newest.number > 0 {
-		if err := look(newest); err != nil {
+		if err := check(newest); err != nil {
 			return nil, err
 		}
 	}
 	every = every || len(found) > 0
 	for _, line := range slices.Backward(known.lines) {
-		// A line that is lost already: the process that found it was killed
-		// before the event was committed.
+		// The process that marked a line as lost may have been killed before it committed the event.
 		if line.state == lineLost || line.state == lineHead && every && line != newest {
-			if err := look(line); err != nil {
+			if err := check(line); err != nil {
 				return nil, err
 			}
 		}
@@ -73,17 +69,16 @@ func (l *Log) contradictions(ctx context.Context, known heads, every bool) ([]br
 	w := known.witness
 	listed := slices.ContainsFunc(found, func(b breach) bool { return b.expected == w.line.head })
 	if w.readable && !listed {
-		w.line.number = 0 // it has no line of its own
-		if err := look(w.line); err != nil {
+		w.line.number = 0 // the witness is not a line of audit.head
+		if err := check(w.line); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
 }
 
-// others returns the lines of other writers that the log does not have either,
-// so that one event reports all of them. What cannot be read now is found by
-// the next Open.
+// others returns the lines of other writers that the log contradicts too, so that one event reports all of them. If
+// they cannot be read now, the next Open finds them.
 func (l *Log) others(found []breach) []breach {
 	known, err := readHeads(l.head.path, l.head.witnessPath)
 	if err != nil {
@@ -100,7 +95,7 @@ func (l *Log) others(found []breach) []breach {
 	})
 }
 
-// has returns a *breach when the log does not have the row of h.
+// has returns a *breach if the log does not have the row of h.
 func (l *Log) has(ctx context.Context, h head) error {
 	if h.seq == 0 {
 		return nil
@@ -123,9 +118,8 @@ func (l *Log) newestHead(ctx context.Context) (head, error) {
 	return h, err
 }
 
-// attest compares the log and audit.head with what this process left there,
-// unless it did so just now. It is cheap: two lookups by key and four of
-// files.
+// attest compares the log and audit.head with what this process wrote to them last, unless it did so within
+// groupDelay. It is cheap: two lookups by key and four system calls on files.
 func (l *Log) attest() error {
 	if time.Since(l.attested) <= groupDelay {
 		return nil
@@ -139,7 +133,7 @@ func (l *Log) attest() error {
 	switch {
 	case b != nil:
 		found = append(found, *b)
-	case l.replaced && l.known.seq > 0: // it has the row, and perhaps not those before
+	case l.replaced && l.known.seq > 0: // the new file has that row, but perhaps not the rows before it
 		found = append(found, breach{reason: reasonReplaced, expected: l.known, found: foundReplaced})
 	}
 	if b := l.head.check(); b != nil {
@@ -154,14 +148,14 @@ func (l *Log) attest() error {
 
 // recordBreaches keeps breaches in audit.head and queues the event that reports them.
 func (l *Log) recordBreaches(found []breach) error {
-	newest, _ := l.newestHead(context.Background()) // 0 where it cannot be read
+	newest, _ := l.newestHead(context.Background()) // 0 if it cannot be read
 	found[0].newest = newest.seq
 	if err := l.head.keep(found); err != nil {
 		return err
 	}
 	l.known, l.replaced = head{}, false
 	if found[0].reason == reasonRowUnreadable {
-		l.file = nil // new connections may read what these cannot
+		l.file = nil // reopen: new connections may be able to read the row
 	}
 	if l.tx != nil {
 		l.tx.forget()
@@ -172,7 +166,7 @@ func (l *Log) recordBreaches(found []breach) error {
 	return nil
 }
 
-// reported acknowledges the event that recordBreaches queued: it is committed.
+// reported is called when the event that recordBreaches queued is committed.
 func (l *Log) reported() {
 	r := *l.broken
 	l.broken = nil

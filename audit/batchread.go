@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// head is the newest row of the log.
+// head identifies a row that was the newest of the log.
 type head struct {
 	seq  int64
 	ts   time.Time
 	hash string
 }
 
-// attest returns a *breach when the files of the database do not hold the row
-// that this process committed last. Pages that SQLite has in memory are not asked.
+// attest returns a *breach if the files of the database do not have the row that this process committed last.
+// SQLite's page cache is dropped first, so that the files themselves are read.
 func (t *batchWriter) attest() error {
 	return t.conn.Raw(func(any) error {
 		if err := run(t.shrink, nil); err != nil {
@@ -30,7 +30,7 @@ func (t *batchWriter) attest() error {
 // forget drops what is known of the log.
 func (t *batchWriter) forget() { t.head, t.headValid = head{}, false }
 
-// holds returns a *breach when the log does not have the row of head.
+// holds returns a *breach if the log does not have the row of head.
 func (t *batchWriter) holds() error {
 	if t.head.seq == 0 {
 		return nil
@@ -39,6 +39,7 @@ func (t *batchWriter) holds() error {
 	return compare(t.head, found, exists, err)
 }
 
+// hash returns the hash of a row, and whether there is such a row.
 func (t *batchWriter) hash(seq int64) (hash string, exists bool, err error) {
 	args := []driver.NamedValue{{Ordinal: 1, Value: seq}}
 	rows, err := t.hashOf.(driver.StmtQueryContext).QueryContext(context.Background(), args)
@@ -59,6 +60,7 @@ func (t *batchWriter) hash(seq int64) (hash string, exists bool, err error) {
 	return hash, true, nil
 }
 
+// newest returns the newest row of the log, seq 0 if there is none.
 func (t *batchWriter) newest() (head, error) {
 	rows, err := t.last.(driver.StmtQueryContext).QueryContext(context.Background(), nil)
 	if err != nil {
@@ -77,6 +79,6 @@ func (t *batchWriter) newest() (head, error) {
 	if !ok || !isText || !isHash {
 		return head{}, fmt.Errorf("read the newest row: %w", errDamaged)
 	}
-	when, _ := time.Parse(timeFormat, ts) // of a row that was changed: verify finds it
+	when, _ := time.Parse(timeFormat, ts) // it fails only for a row that was changed, which Verify finds
 	return head{seq: seq, ts: when, hash: hash}, nil
 }

@@ -12,18 +12,18 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// batchWriter writes transactions on one connection with statements that are
-// prepared once. It calls the driver directly: preparing and converting cost more
-// than the rows do, and every request waits for one of them.
+// batchWriter writes transactions on one connection with prepared statements. It calls the driver directly: preparing
+// statements and converting values would cost more than the rows themselves, and every request waits for such a
+// commit.
 type batchWriter struct {
 	conn                          *sql.Conn
 	begin, commit, rollback, last driver.Stmt
 	hashOf, shrink                driver.Stmt
-	one, two                      driver.Stmt // insert so many rows
+	one, two                      driver.Stmt // insert one row, or two
 	args                          [2 * columnCount]driver.NamedValue
-	head                          head          // a row that the log has to have; seq 0: none
+	head                          head          // a row that the log must have; seq 0: none
 	headValid                     bool          // head was the newest row after our last commit
-	span                          time.Duration // how long it waits for locks
+	span                          time.Duration // the busy timeout that is set
 }
 
 func newBatchWriter(db *sql.DB) (*batchWriter, error) {
@@ -38,11 +38,12 @@ func newBatchWriter(db *sql.DB) (*batchWriter, error) {
 	err = conn.Raw(func(c any) error {
 		preparer, ok := c.(driver.ConnPrepareContext)
 		if !ok {
-			return errors.New("the driver prepares no statements")
+			return errors.New("the driver cannot prepare statements")
 		}
 		for query, stmt := range map[string]*driver.Stmt{
-			"BEGIN IMMEDIATE": &t.begin, "COMMIT": &t.commit, "ROLLBACK": &t.rollback, selectHead: &t.last, insertRow: &t.one,
-			insertRow + ", " + placeholders: &t.two, selectHash: &t.hashOf, "PRAGMA shrink_memory": &t.shrink,
+			"BEGIN IMMEDIATE": &t.begin, "COMMIT": &t.commit, "ROLLBACK": &t.rollback,
+			selectHead: &t.last, insertRow: &t.one, insertRow + ", " + placeholders: &t.two,
+			selectHash: &t.hashOf, "PRAGMA shrink_memory": &t.shrink,
 		} {
 			var err error
 			if *stmt, err = preparer.PrepareContext(context.Background(), query); err != nil {
@@ -58,7 +59,7 @@ func newBatchWriter(db *sql.DB) (*batchWriter, error) {
 	return t, nil
 }
 
-// wait makes span the time that a transaction waits for locks.
+// wait sets how long a transaction waits for locks.
 func (t *batchWriter) wait(span time.Duration) error {
 	if t.span == span {
 		return nil
@@ -80,12 +81,11 @@ func (t *batchWriter) close() {
 	_ = t.conn.Close()
 }
 
-// write chains rows to the newest one and commits them, all or none.
+// write chains rows to the newest one and commits all of them or none.
 //
-// The newest row is known as long as no other process writes. If one did, its
-// row has the seq that our first one claims, SQLite refuses ours, and the newest
-// row is read from the table. The row that was the newest must still be there:
-// if it is not, the error is a *breach.
+// The newest row is known as long as no other process writes. If one did, its row already has the seq of our first
+// row: SQLite refuses the insert, and the newest row is read from the table. The row that was the newest before must
+// still be in the log: otherwise the error is a *breach.
 func (t *batchWriter) write(rows []*Row) error {
 	return t.conn.Raw(func(any) error {
 		if t.headValid {
@@ -99,14 +99,14 @@ func (t *batchWriter) write(rows []*Row) error {
 	})
 }
 
-// isSeqConflict reports whether err means that another row has the seq already.
+// isSeqConflict reports whether err means that another row already has the seq.
 func isSeqConflict(err error) bool {
-	var fault *sqlite.Error
-	return errors.As(err, &fault) && fault.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+	var sqliteErr *sqlite.Error
+	return errors.As(err, &sqliteErr) && sqliteErr.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 }
 
-// add commits rows behind the row that is known as the newest. One or two need
-// no transaction around their one statement.
+// add commits rows behind the row known as the newest. One statement inserts up to two rows, and needs no explicit
+// transaction.
 func (t *batchWriter) add(rows []*Row) error {
 	if len(rows) > 2 {
 		return t.within(func() error { return t.insert(rows) })
@@ -114,6 +114,7 @@ func (t *batchWriter) add(rows []*Row) error {
 	return t.insert(rows)
 }
 
+// addToNewest reads the newest row, and commits rows behind it.
 func (t *batchWriter) addToNewest(rows []*Row) error {
 	return t.within(func() (err error) {
 		if err := t.holds(); err != nil {
@@ -171,9 +172,12 @@ func (t *batchWriter) insert(rows []*Row) error {
 // bind makes r the i-th row of the next insert.
 func (t *batchWriter) bind(i int, r *Row, fields string) {
 	args := t.args[i*columnCount:]
-	for i, v := range [columnCount]driver.Value{r.Seq, r.ID, r.stamp(), string(r.Event), r.SessionID, string(r.Source), string(r.Decision), r.Reason, r.ConnectorFQN, r.ConnectorVersion,
-		r.Tool, r.Operation, r.Binding, r.Method, r.Scheme, r.Host, int64(r.Port), r.Path, r.HTTPVersion, int64(r.Status), r.RequestBytes, r.ResponseBytes,
-		int64(r.Redactions), r.DurationUS, fields, r.PrevHash, r.Hash} {
+	for i, v := range [columnCount]driver.Value{
+		r.Seq, r.ID, r.stamp(), string(r.Event), r.SessionID, string(r.Source), string(r.Decision), r.Reason,
+		r.ConnectorFQN, r.ConnectorVersion, r.Tool, r.Operation, r.Binding,
+		r.Method, r.Scheme, r.Host, int64(r.Port), r.Path, r.HTTPVersion, int64(r.Status),
+		r.RequestBytes, r.ResponseBytes, int64(r.Redactions), r.DurationUS, fields, r.PrevHash, r.Hash,
+	} {
 		args[i].Value = v
 	}
 }

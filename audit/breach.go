@@ -9,19 +9,19 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// The values of Row.Reason of EventBroken.
+// The values of Row.Reason of EventBroken. docs/audit.md lists them.
 const (
-	reasonRowMissing     = "row_missing"       // the log has no row with that number
+	reasonRowMissing     = "row_missing"       // the log has no row with the expected number
 	reasonRowChanged     = "row_changed"       // the row has another hash
 	reasonRowUnreadable  = "row_unreadable"    // the database is damaged there
-	reasonReplaced       = "database_replaced" // another file is in the place of the database
-	reasonHeadMissing    = "head_missing"      // audit.head is not there
-	reasonHeadChanged    = "head_changed"      // audit.head is not the one that was left
-	reasonWitnessChanged = "witness_changed"   // the witness is not there, or garbled
-	reasonSpillChanged   = "spill_changed"     // a spill file is not one that a session left
+	reasonReplaced       = "database_replaced" // audit.db is another file
+	reasonHeadMissing    = "head_missing"      // audit.head does not exist
+	reasonHeadChanged    = "head_changed"      // audit.head differs from what was written to it
+	reasonWitnessChanged = "witness_changed"   // the witness does not exist, or is garbled
+	reasonSpillChanged   = "spill_changed"     // a spill file differs from what a session wrote to it
 )
 
-// What a breach found where no other hash is.
+// What a breach found instead of a hash.
 const (
 	foundMissing     = "missing"
 	foundUnreadable  = "unreadable"
@@ -29,25 +29,24 @@ const (
 	foundReplaced    = "another audit.db"
 )
 
-// maxAlso bounds the breaches that one event describes beside the gravest.
+// maxAlso bounds the further breaches that one event lists.
 const maxAlso = 8
 
-// breach is a head that the log, or audit.head, does not have any more.
+// breach is a head that the log or audit.head no longer has.
 type breach struct {
 	reason   string
 	expected head
-	found    string   // the hash that is there, or what else was found
-	newest   int64    // the log's newest row, where that is known
-	line     headLine // of audit.head, where one holds expected
+	found    string   // another hash, or what was found instead of one
+	newest   int64    // the number of the log's newest row; 0: not known
+	line     headLine // of audit.head, if one has expected
 }
 
 func (b *breach) Error() string {
 	return fmt.Sprintf("expected row %d with hash %s, found %s", b.expected.seq, b.expected.hash, b.found)
 }
 
-// compare returns the breach when a row that has to have the hash of expected
-// has found, or when reading it failed with err. Other errors, such as that of
-// a busy database, are returned as they are.
+// compare compares the expected head with the hash found, or with the error of reading it, and returns a *breach if
+// they do not match. An error that is no damage, such as that of a busy database, is returned as it is.
 func compare(expected head, found string, exists bool, err error) error {
 	b := &breach{expected: expected}
 	switch {
@@ -65,7 +64,7 @@ func compare(expected head, found string, exists bool, err error) error {
 	return b
 }
 
-// printableHash returns hash, or a word for a text that is none.
+// printableHash returns hash, or foundUnreadable if it is not a hash.
 func printableHash(hash string) string {
 	if _, ok := parseHead("0", hash); !ok {
 		return foundUnreadable
@@ -73,55 +72,58 @@ func printableHash(hash string) string {
 	return hash
 }
 
-// errDamaged is returned for a row whose values are not of the table's types.
-var errDamaged = errors.New("the row is not of the table's types")
+// errDamaged is returned for a row whose values do not have the types of their columns.
+var errDamaged = errors.New("the values of the row do not have the types of the table")
 
-// isDamage reports whether err is the fault of what the database's files hold,
-// and not of a lock, a limit or the caller.
+// isDamage reports whether err is caused by the content of the database's files, and not by a lock, a limit or the
+// caller.
 func isDamage(err error) bool {
-	var fault *sqlite.Error
-	if !errors.As(err, &fault) {
+	var sqliteErr *sqlite.Error
+	if !errors.As(err, &sqliteErr) {
 		return errors.Is(err, errDamaged)
 	}
-	switch fault.Code() {
-	case sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_DATA, sqlite3.SQLITE_IOERR_CORRUPTFS:
-		return true // and not those of a full disk
+	switch sqliteErr.Code() {
+	case sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ,
+		sqlite3.SQLITE_IOERR_DATA, sqlite3.SQLITE_IOERR_CORRUPTFS:
+		return true // unlike the I/O errors of a full disk
 	}
-	switch fault.Code() & 0xff {
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH:
+	switch sqliteErr.Code() & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT,
+		sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH:
 		return true
 	}
 	return false
 }
 
-// IsDamaged reports whether err is the fault of a database that is damaged, so
-// that rows of it cannot be read.
+// IsDamaged reports whether err means that the database is damaged, so that some of its rows cannot be read.
 func IsDamaged(err error) bool { return isDamage(err) && !noTable(err) }
 
-// isMismatch reports whether err is that of a value that is not of its column's
-// type.
+// isMismatch reports whether err means that a value does not have the type of its column.
 func isMismatch(err error) bool {
-	var fault *sqlite.Error
-	if !errors.As(err, &fault) {
+	var sqliteErr *sqlite.Error
+	if !errors.As(err, &sqliteErr) {
 		return false
 	}
-	code := fault.Code() & 0xff
+	code := sqliteErr.Code() & 0xff
 	return code == sqlite3.SQLITE_CONSTRAINT || code == sqlite3.SQLITE_MISMATCH
 }
 
-// noTable reports whether err is that of a database without the table, which
-// a process that creates it is about to make.
+// noTable reports whether err means that the database has no table yet: another process is creating it.
 func noTable(err error) bool {
-	var fault *sqlite.Error
-	return errors.As(err, &fault) && fault.Code() == sqlite3.SQLITE_ERROR && strings.Contains(fault.Error(), "no such table")
+	var sqliteErr *sqlite.Error
+	return errors.As(err, &sqliteErr) && sqliteErr.Code() == sqlite3.SQLITE_ERROR &&
+		strings.Contains(sqliteErr.Error(), "no such table")
 }
 
-// breachRow returns the event that reports breaches, the gravest first.
+// breachRow returns the event that reports breaches, which are ordered by severity.
 func (l *Log) breachRow(found []breach) *Row {
 	b := found[0]
-	r := &Row{Event: EventBroken, SessionID: l.opts.Session, Source: SourceCLI, Reason: b.reason, Fields: map[string]any{
-		"expected_seq": b.expected.seq, "expected_hash": b.expected.hash, "found": b.found, "found_seq": b.newest,
-	}}
+	r := &Row{
+		Event: EventBroken, SessionID: l.opts.Session, Source: SourceCLI, Reason: b.reason,
+		Fields: map[string]any{
+			"expected_seq": b.expected.seq, "expected_hash": b.expected.hash, "found": b.found, "found_seq": b.newest,
+		},
+	}
 	if r.SessionID != "" {
 		r.Source = SourceLauncher
 	}
@@ -139,13 +141,14 @@ func (l *Log) breachRow(found []breach) *Row {
 	return r
 }
 
-// reportedBreak is the finding of an audit.broken row.
+// reportedBreak returns the finding of an EventBroken row.
 func reportedBreak(r Row) Finding {
 	text := func(name string) string { s, _ := r.Fields[name].(string); return s }
 	seq, _ := r.Fields["expected_seq"].(float64)
 	f := Finding{Seq: r.Seq, ID: r.ID, Expected: text("expected_hash"), Found: text("found")}
 	if r.Reason == reasonSpillChanged {
-		f.Why = fmt.Sprintf("audit.broken: %s is not a spill file that a session left (%s) and is kept as %s", text("file"), f.Found, text("kept_as"))
+		f.Why = fmt.Sprintf("audit.broken: %s is not a spill file that a session left (%s) and is kept as %s",
+			text("file"), f.Found, text("kept_as"))
 		return f
 	}
 	f.Why = fmt.Sprintf("audit.broken: expected row %d with hash %s, found %s", int64(seq), f.Expected, f.Found)

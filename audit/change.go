@@ -1,9 +1,8 @@
 package audit
 
-// Change names what a command does to what is in force: connectors, bindings,
-// the vault. Its intent, of the event [Change.Started], is committed before
-// the act, and its outcome, of the event [Change.Done] or [Change.Failed],
-// after it. Both have the same fields.request_id.
+// Change is what a command does to what is in force: connectors, bindings, the vault. Its intent, the event
+// [Change.Started], is committed before the act; its outcome, the event [Change.Done] or [Change.Failed], after it.
+// Both have the same fields.request_id.
 type Change string
 
 // The changes that commands make.
@@ -19,7 +18,7 @@ const (
 	ChangeVaultPasswd      Change = "vault.passwd"
 )
 
-// changeTable has every change, and the event of an act that took place.
+// changeTable has every change, and the event of one that took effect.
 var changeTable = []struct {
 	change Change
 	done   Event
@@ -44,13 +43,13 @@ func Changes() []Change {
 	return all
 }
 
-// Started returns the event of the change's intent.
+// Started returns the event of the intent.
 func (c Change) Started() Event { return Event(c) + ".started" }
 
-// Failed returns the event of an act that did not take place.
+// Failed returns the event of a change that did not take effect.
 func (c Change) Failed() Event { return Event(c) + ".failed" }
 
-// Done returns the event of an act that took place, "" for an unknown change.
+// Done returns the event of a change that took effect; "" for an unknown change.
 func (c Change) Done() Event {
 	for _, row := range changeTable {
 		if row.change == c {

@@ -8,40 +8,39 @@ import (
 	"sync"
 )
 
-// Checkpoints move what was committed from the write-ahead log to the
-// database, and flush both. SQLite would do so in the middle of some commit,
-// with all that wait behind it; here a goroutine does, and commits go on.
+// Checkpoints move commits from the write-ahead log to the database, and flush both. SQLite would do so inside some
+// commit, which would delay every goroutine that waits for it. Here a goroutine of its own does, while commits go on.
 
 const (
-	// checkpointRows is after how many rows one is due.
+	// checkpointRows is the number of rows after which a checkpoint is due.
 	checkpointRows = 1000
-	// walLimit is how large, in bytes, the write-ahead log may grow while
-	// commits never pause: then one of them lets it begin anew.
+	// walLimit is the size, in bytes, that the write-ahead log may reach while commits never pause. Beyond it, a commit
+	// restarts the write-ahead log itself.
 	walLimit = 64 << 20
 )
 
-// checkpointer is the goroutine, nil in a log that is open for reading.
+// checkpointer is the goroutine; nil in a log that is open for reading.
 type checkpointer struct {
 	due  chan *sql.DB
 	ends sync.WaitGroup
 
-	// Of the leading goroutine.
-	rows  int   // since the last one
-	limit int64 // walLimit, but in a test
+	// Owned by the leader.
+	rows  int   // since the last checkpoint
+	limit int64 // walLimit, unless a test lowers it
 }
 
 func (l *Log) startCheckpoints() {
 	c := &checkpointer{due: make(chan *sql.DB, 1), limit: walLimit}
 	c.ends.Go(func() {
 		for db := range c.due {
-			// Failing is no harm: what is committed stays in the write-ahead log.
+			// A failure is harmless: commits stay in the write-ahead log.
 			_, _ = db.Exec("PRAGMA wal_checkpoint(PASSIVE)")
 		}
 	})
 	l.checkpoints = c
 }
 
-// committed counts rows, and asks for a checkpoint when one is due.
+// committed counts rows, and requests a checkpoint when one is due.
 func (l *Log) committed(rows int) {
 	c := l.checkpoints
 	if c.rows += rows; c.rows < checkpointRows {
@@ -49,7 +48,7 @@ func (l *Log) committed(rows int) {
 	}
 	c.rows = 0
 	if info, err := os.Stat(l.path + "-wal"); err == nil && info.Size() > c.limit {
-		// Not for a reader that takes its time: it is tried again.
+		// Do not wait for a slow reader: the next time may succeed.
 		ctx := context.Background()
 		_, _ = l.tx.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0")
 		_, _ = l.tx.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(RESTART)")
@@ -57,7 +56,7 @@ func (l *Log) committed(rows int) {
 	}
 	select {
 	case c.due <- l.db:
-	default: // one is under way, and due again
+	default: // one is under way, and another is already due
 	}
 }
 

@@ -8,9 +8,10 @@ import (
 	"os"
 	"time"
 
-	_ "modernc.org/sqlite" // the only driver; its name is "sqlite"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
+// connect opens the database, and creates it if there is none.
 func (l *Log) connect() (*sql.DB, error) {
 	if err := checkSchema(l.path); err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
@@ -34,7 +35,7 @@ func (l *Log) connect() (*sql.DB, error) {
 		l.file, err = os.Stat(l.path)
 	}
 	for i, suffix := range sidecars {
-		l.sidecars[i], _ = os.Stat(l.path + suffix) // nil: it is not watched
+		l.sidecars[i], _ = os.Stat(l.path + suffix) // nil: it is not compared
 	}
 	if err != nil {
 		_ = db.Close()
@@ -43,9 +44,8 @@ func (l *Log) connect() (*sql.DB, error) {
 	return db, nil
 }
 
-// createFile creates the file with the mode that SQLite would leave to the
-// umask. It never opens a file that is there: closing it would drop the locks
-// that other connections of this process have on it.
+// createFile creates the file with mode 0600, where SQLite would apply the umask. It never opens a file that exists:
+// closing it would release the POSIX locks that other connections of this process hold on it.
 func createFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -57,10 +57,9 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-// create makes the table where it is missing. Of several processes that turn
-// a new file to WAL at once, all but one get SQLITE_BUSY at once, whatever
-// the busy timeout is: waiting for each other they would never end. So it
-// tries again, for at most span.
+// create creates the table if it does not exist. If several processes switch a new file to WAL at the same time, all
+// but one get SQLITE_BUSY immediately, whatever the busy timeout is, because they would deadlock. So create retries,
+// for at most span.
 func create(db *sql.DB, span time.Duration) error {
 	for end := time.Now().Add(span); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := db.Exec(schema); !IsLocked(err) || time.Now().After(end) {
@@ -69,11 +68,11 @@ func create(db *sql.DB, span time.Duration) error {
 	}
 }
 
-// sidecars are what SQLite keeps beside the database.
+// sidecars are the suffixes of the files that SQLite keeps beside the database.
 var sidecars = [...]string{"-wal", "-shm"}
 
-// sameFile reopens the database when the files at its path are not those that
-// are open: rows written to an unlinked file would be lost.
+// sameFile reopens the database if the files at its path are not the open ones: rows written to an unlinked file
+// would be lost.
 func (l *Log) sameFile() error {
 	now, err := os.Stat(l.path)
 	if err == nil && os.SameFile(now, l.file) && (time.Since(l.attested) <= groupDelay || l.sameSidecars()) {
@@ -83,12 +82,12 @@ func (l *Log) sameFile() error {
 		l.tx.close()
 		l.tx = nil
 	}
-	// The old connections go first: SQLite's locks belong to the process, and
-	// those of one file to all connections that have it open.
+	// Close the old connections first: POSIX locks belong to the process, and closing one descriptor of a file releases
+	// the locks of all.
 	l.reading.Lock()
 	defer l.reading.Unlock()
 	l.replaced = l.replaced || err == nil && l.file != nil && !os.SameFile(now, l.file)
-	l.file = nil // if this fails, the next commit tries again
+	l.file = nil // if reopening fails, the next commit tries again
 	_ = l.db.Close()
 	db, err := l.connect()
 	if err != nil {
@@ -104,7 +103,7 @@ func (l *Log) database() *sql.DB {
 	return l.db
 }
 
-// dsn is the path as SQLite's URI filename.
+// dsn returns the path as a URI filename of SQLite.
 func dsn(path string) string {
 	escaped := make([]byte, 0, len(path))
 	for _, c := range []byte(path) {
@@ -117,8 +116,7 @@ func dsn(path string) string {
 	return "file:" + string(escaped)
 }
 
-// sameSidecars reports whether the write-ahead log and its index are still
-// the files that the database has open.
+// sameSidecars reports whether the write-ahead log and its index are still the files that the database has open.
 func (l *Log) sameSidecars() bool {
 	for i, suffix := range sidecars {
 		now, err := os.Stat(l.path + suffix)

@@ -5,7 +5,7 @@ import "slices"
 // Event is what a row records. [Events] lists them all.
 type Event string
 
-// The events. The events of a command's intent and of its failure are made of a [Change]: [Change.Started] and
+// The events. Those of a command's intent and of its failure are derived from a [Change]: [Change.Started] and
 // [Change.Failed].
 const (
 	EventProxyStarted          Event = "connector.proxy.started"
@@ -32,8 +32,8 @@ const (
 	EventRecovered             Event = "audit.recovered"
 )
 
-// eventTable has every event but those of changes, in the order of the manual. docs/audit.md repeats it; a test holds
-// the two together.
+// eventTable has every event but those of changes, in the order of docs/audit.md, which repeats it: a test compares
+// the two.
 var eventTable = []struct {
 	event   Event
 	meaning string
@@ -77,7 +77,7 @@ func Events() []Event {
 // Valid reports whether e is one of [Events].
 func (e Event) Valid() bool { return slices.Contains(Events(), e) }
 
-// Source is the way in which a request or a command came.
+// Source is where a row came from.
 type Source string
 
 // The sources.

@@ -10,26 +10,23 @@ import (
 	"time"
 )
 
-// followEvery is how often Follow looks.
+// followEvery is the interval at which Follow polls.
 const followEvery = 100 * time.Millisecond
 
-// followChunk is how many rows Follow reads before it shows them: a terminal
-// that stands still does not keep the write-ahead log from being worked off.
+// followChunk is how many rows Follow reads before it shows them. A reader holds back checkpoints of the write-ahead
+// log, so none is open while a terminal blocks.
 const followChunk = 256
 
-// Notice is what Follow reports beside rows: the log that it follows is
-// another one now, or cannot be read.
+// Notice is what Follow reports besides rows: the log was replaced, or cannot be read.
 type Notice struct {
 	Text string
-	Err  error // why the log cannot be read; nil: it can
+	Err  error // why the log, or a row, cannot be read; nil: it can
 }
 
-// Follow calls show for the selected rows that are in the log at path (the
-// newest filter.Limit of them when Newest is set) and then for each new one,
-// of any process, until ctx ends: then it returns nil. The log may be created
-// later, and be replaced or restored meanwhile: Follow reports that to notice
-// (nil: none is reported), goes on with what stands at path, and shows no row twice.
-// Errors of show are returned, as is that of a log that cannot be read at first.
+// Follow calls show for the selected rows of the log at path (the newest filter.Limit of them if Newest is set), and
+// then for each new row, of any process, until ctx ends; then it returns nil. The log may be created later, and may
+// be replaced or restored meanwhile: Follow calls notice, unless it is nil, continues with the file that is at path
+// then, and shows no row twice. It returns errors of show, and that of a log that cannot be read at the start.
 func Follow(ctx context.Context, path string, filter Filter, show func(Row) error, notice func(Notice)) error {
 	if !filter.Newest {
 		filter.Limit = 0
@@ -49,7 +46,7 @@ func Follow(ctx context.Context, path string, filter Filter, show func(Row) erro
 		case err != nil && !f.began:
 			return fmt.Errorf("read the audit log: %w", err)
 		case err != nil:
-			f.close() // the next connection may read what this one cannot
+			f.close() // a new connection may be able to read it
 			f.notify(Notice{"audit.db cannot be read: trying again", err})
 		}
 		select {
@@ -60,7 +57,7 @@ func Follow(ctx context.Context, path string, filter Filter, show func(Row) erro
 	}
 }
 
-// Follow is the function Follow for the log's own path.
+// Follow calls the function [Follow] with the log's own path, and without notices.
 func (l *Log) Follow(ctx context.Context, filter Filter, show func(Row) error) error {
 	l.flush(ctx)
 	return Follow(ctx, l.path, filter, show, nil)
@@ -69,7 +66,7 @@ func (l *Log) Follow(ctx context.Context, filter Filter, show func(Row) error) e
 // showError is an error of show.
 type showError struct{ error }
 
-// follower is one Follow.
+// follower is the state of one Follow.
 type follower struct {
 	path   string
 	filter Filter
@@ -79,16 +76,16 @@ type follower struct {
 	log        *Log        // nil: none is open
 	file       os.FileInfo // of log
 	sidecars   [len(sidecars)]os.FileInfo
-	leaving    bool   // file is not at path any more, and is read for the last time
-	lastNotice string // the notice that is true now
+	leaving    bool   // file is no longer at path, and is read for the last time
+	lastNotice string // the current notice
 	began      bool   // the first rows were shown
 
-	cursor  int64    // the rows up to this one were looked at
+	cursor  int64    // the rows up to this one were read
 	highest int64    // the highest cursor so far
-	seen    seenRows // the rows that were looked at
+	seen    seenRows // the rows that were read
 }
 
-// look shows what is new.
+// poll shows new rows.
 func (f *follower) poll(ctx context.Context) error {
 	if f.log == nil {
 		if opened, err := f.open(ctx); err != nil || !opened {
@@ -97,7 +94,7 @@ func (f *follower) poll(ctx context.Context) error {
 	}
 	there, same := f.inPlace()
 	err := f.read(ctx)
-	if noTable(err) { // it is being made
+	if noTable(err) { // it is being created
 		f.close()
 		return nil
 	}
@@ -110,7 +107,7 @@ func (f *follower) poll(ctx context.Context) error {
 		f.notify(Notice{})
 	case !there:
 		f.notify(Notice{Text: "audit.db was removed: waiting for a new one"})
-	case !f.leaving: // a commit that was under way may still end in the old file
+	case !f.leaving: // a commit under way may still go to the old file
 		f.leaving = true
 	default:
 		f.close()
@@ -119,8 +116,7 @@ func (f *follower) poll(ctx context.Context) error {
 	return nil
 }
 
-// open opens the log at path. It is not opened while there is none, or while
-// it is being replaced.
+// open opens the log at path, unless there is none or it is being replaced.
 func (f *follower) open(ctx context.Context) (opened bool, err error) {
 	before, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +133,7 @@ func (f *follower) open(ctx context.Context) (opened bool, err error) {
 	newest, err := l.newestHead(ctx)
 	now, gone := os.Stat(f.path)
 	if noTable(err) || gone != nil || !os.SameFile(before, now) {
-		return false, l.Close() // it is being made, or replaced once more
+		return false, l.Close() // it is being created, or replaced again
 	}
 	if err != nil {
 		return false, errors.Join(err, l.Close())
@@ -145,7 +141,7 @@ func (f *follower) open(ctx context.Context) (opened bool, err error) {
 	another := f.replaced(now)
 	f.log, f.file, f.leaving = l, now, false
 	for i, suffix := range sidecars {
-		f.sidecars[i], _ = os.Stat(f.path + suffix) // nil: it is not watched
+		f.sidecars[i], _ = os.Stat(f.path + suffix) // nil: it is not compared
 	}
 	if !f.began {
 		return true, f.begin(ctx, newest.seq)
@@ -153,8 +149,7 @@ func (f *follower) open(ctx context.Context) (opened bool, err error) {
 	return true, f.goBack(ctx, !another)
 }
 
-// replaced reports whether another file than the one before is followed, and
-// so to notice.
+// replaced reports whether the file is another one than before, and sends the notice.
 func (f *follower) replaced(now os.FileInfo) bool {
 	if f.file == nil || os.SameFile(f.file, now) {
 		return false
@@ -164,19 +159,19 @@ func (f *follower) replaced(now os.FileInfo) bool {
 	return true
 }
 
-// goBack is rewind, with a notice where rows are gone from the same file.
+// goBack calls rewind, and sends a notice if the same file has lost rows.
 func (f *follower) goBack(ctx context.Context, same bool) error {
 	before := f.cursor
 	after, err := f.rewind(ctx)
 	if err == nil && same && after < before {
-		f.notify(Notice{Text: fmt.Sprintf("audit.db does not have row %d any more: following it from row %d on", before, after+1)})
+		const text = "audit.db does not have row %d any more: following it from row %d on"
+		f.notify(Notice{Text: fmt.Sprintf(text, before, after+1)})
 		f.lastNotice = ""
 	}
 	return err
 }
 
-// inPlace reports whether there is a file at path, and whether it is the open
-// one with its write-ahead log.
+// inPlace reports whether there is a file at path, and whether it and its write-ahead log are the open ones.
 func (f *follower) inPlace() (there, same bool) {
 	now, err := os.Stat(f.path)
 	if err != nil {
@@ -191,7 +186,7 @@ func (f *follower) inPlace() (there, same bool) {
 	return true, os.SameFile(now, f.file)
 }
 
-// begin shows the rows that the log has, newest being the last of them.
+// begin shows the rows up to newest.
 func (f *follower) begin(ctx context.Context, newest int64) error {
 	if err := f.seen.load(ctx, f.log, newest); err != nil {
 		return err
@@ -206,10 +201,10 @@ func (f *follower) begin(ctx context.Context, newest int64) error {
 	return nil
 }
 
-// read shows the rows behind the cursor. A log that does not have the last row
-// that was looked at is another one.
+// read shows the rows behind the cursor. If the log no longer has the row at the cursor, its rows were replaced.
 func (f *follower) read(ctx context.Context) error {
-	_, _ = f.log.db.ExecContext(ctx, "PRAGMA shrink_memory") // what is in memory may not be in the file any more
+	// Drop the page cache: the file may no longer have what it holds.
+	_, _ = f.log.db.ExecContext(ctx, "PRAGMA shrink_memory")
 	var hash string
 	err := f.log.db.QueryRowContext(ctx, selectHash, f.cursor).Scan(&hash)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -9,17 +9,16 @@ import (
 const (
 	// maxSeen bounds the rows that Follow remembers.
 	maxSeen = 1 << 16
-	// maxLoaded bounds those of them that were there before it began.
+	// maxLoaded bounds those of them that were in the log before it began.
 	maxLoaded = 1 << 14
 )
 
-// seenRows are the hashes of the rows that Follow looked at, the newest
-// maxSeen of them.
+// seenRows is the set of the hashes of the newest maxSeen rows that Follow has read.
 type seenRows struct {
 	hashes  map[string]struct{}
-	order   []seenRow // a ring once it is full
+	order   []seenRow // a ring buffer once it is full
 	next    int
-	horizon time.Time // rows from then and before may be missing here; zero: none is
+	horizon time.Time // rows of this time or before may be missing; zero: none is
 }
 
 type seenRow struct {
@@ -27,10 +26,11 @@ type seenRow struct {
 	ts   time.Time
 }
 
-// load remembers the rows of l up to newest.
+// load adds the rows of l up to newest.
 func (s *seenRows) load(ctx context.Context, l *Log, newest int64) error {
 	*s = seenRows{hashes: map[string]struct{}{}}
-	rows, err := l.db.QueryContext(ctx, "SELECT ts, hash FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT ?", newest, maxLoaded+1)
+	const query = "SELECT ts, hash FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT ?"
+	rows, err := l.db.QueryContext(ctx, query, newest, maxLoaded+1)
 	if err != nil {
 		return err
 	}
@@ -41,14 +41,14 @@ func (s *seenRows) load(ctx context.Context, l *Log, newest int64) error {
 		if err := rows.Scan(&ts, &row.hash); err != nil {
 			return err
 		}
-		row.ts, _ = time.Parse(timeFormat, ts) // of a row that was changed: it has no place in time
+		row.ts, _ = time.Parse(timeFormat, ts) // zero for a row whose time was changed
 		if len(s.order) == maxLoaded {
 			s.horizon = row.ts
 			break
 		}
 		s.add(row)
 	}
-	// The ring forgets the oldest first.
+	// The ring drops its oldest entry first.
 	for i, j := 0, len(s.order)-1; i < j; i, j = i+1, j-1 {
 		s.order[i], s.order[j] = s.order[j], s.order[i]
 	}
@@ -57,9 +57,10 @@ func (s *seenRows) load(ctx context.Context, l *Log, newest int64) error {
 
 func (s *seenRows) has(hash string) bool { _, ok := s.hashes[hash]; return ok }
 
-// forgot reports whether a row that is not remembered may have been.
+// forgot reports whether r may have been read and dropped from the ring.
 func (s *seenRows) forgot(r Row) bool { return !s.horizon.IsZero() && !r.TS.After(s.horizon) }
 
+// add adds a row, in place of the oldest one if the ring is full.
 func (s *seenRows) add(row seenRow) {
 	if s.has(row.hash) {
 		return
@@ -78,7 +79,7 @@ func (s *seenRows) add(row seenRow) {
 	s.next = (s.next + 1) % maxSeen
 }
 
-// flagged scans a row with one more column.
+// flagged scans a row and one more column.
 type flagged struct {
 	scanner
 	flag *bool
@@ -86,15 +87,15 @@ type flagged struct {
 
 func (f flagged) Scan(dest ...any) error { return f.scanner.Scan(append(dest, f.flag)...) }
 
-// chunk returns the next rows behind the cursor that are selected and were not
-// looked at before, those before an error too. Fewer than followChunk are the
-// last ones.
+// chunk returns the next selected rows behind the cursor that were not read before, and with an error those before
+// it. Fewer than followChunk are the last ones.
 func (f *follower) chunk(ctx context.Context) ([]Row, error) {
 	filter := f.filter
 	filter.AfterSeq = 0
 	where, args := filter.terms()
 	//nolint:gosec // columns and terms are constants of ours; values are arguments
-	rows, err := f.log.db.QueryContext(ctx, "SELECT "+columns+", "+where+" FROM events WHERE seq > ? ORDER BY seq", append(args, f.cursor)...)
+	query := "SELECT " + columns + ", " + where + " FROM events WHERE seq > ? ORDER BY seq"
+	rows, err := f.log.db.QueryContext(ctx, query, append(args, f.cursor)...)
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +121,8 @@ func (f *follower) chunk(ctx context.Context) ([]Row, error) {
 	return fresh, rows.Err()
 }
 
-// rewind moves the cursor to the newest row that was looked at before and that
-// the log has: by their hashes, so were all rows before it.
+// rewind moves the cursor to the newest row that the log still has and that was read before. Because rows are
+// chained, all rows before it were read too.
 func (f *follower) rewind(ctx context.Context) (int64, error) {
 	f.cursor = 0
 	rows, err := f.log.db.QueryContext(ctx, "SELECT seq, hash FROM events ORDER BY seq DESC")
@@ -143,6 +144,7 @@ func (f *follower) rewind(ctx context.Context) (int64, error) {
 	return f.cursor, rows.Err()
 }
 
+// print shows one row.
 func (f *follower) print(r Row) error {
 	if err := f.show(r); err != nil {
 		return showError{err}
@@ -150,7 +152,7 @@ func (f *follower) print(r Row) error {
 	return nil
 }
 
-// notify reports n, unless it was the last notice.
+// notify sends n, unless it was the last notice.
 func (f *follower) notify(n Notice) {
 	if n.Text == f.lastNotice {
 		return

@@ -12,24 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// headFile keeps heads of the chain outside the database: a log whose last
-// rows were cut off or chained again does not agree with them. Each writer
-// owns one line of the file, which it rewrites in place after commits. The
-// line may lag behind a commit; it never runs ahead of one.
+// headFile keeps heads of the chain outside the database, so that a log whose last rows were removed or chained again
+// contradicts them. Each writer owns one line of the file, which it rewrites in place after commits. The line may be
+// older than the newest commit, never newer.
 type headFile struct {
 	path, witnessPath string
 	writer            string
 
-	// Of the leading goroutine.
+	// Owned by the leader.
 	open    *os.File
 	info    os.FileInfo // of open
-	line    headLine    // the line that this writer owns; number is 0 before begin
-	next    head        // of the last commit
-	written time.Time   // when line was
-	checked time.Time   // when line was in the file, as it was left
+	line    headLine    // this writer's line; its number is 0 before begin
+	next    head        // the head of the last commit
+	written time.Time   // when line was written
+	checked time.Time   // when the file was last seen to have line
 	behind  bool        // line is older than next
-	lost    []headLine  // lines that keep recorded and markReported has to acknowledge
-	kept    int         // breaches that keep recorded
+	lost    []headLine  // lines of keep that markReported has to mark
+	kept    int         // breaches that keep has recorded
 
 	lockWait lockWait
 }
@@ -41,8 +40,8 @@ func newHeadFile(db string) *headFile {
 	return h
 }
 
-// begin appends the line of this writer, which holds the log's newest row. No
-// row is committed before: a log with rows has a head.
+// begin appends the line of this writer, with the log's newest row. No row is committed before: a log with rows has a
+// head.
 func (h *headFile) begin(newest head) error {
 	if h.line.number > 0 {
 		return nil
@@ -64,7 +63,7 @@ func (h *headFile) begin(newest head) error {
 	})
 }
 
-// advance records a commit's head, and writes it unless it did so just now.
+// advance records the head of a commit, and writes it unless it did so within groupDelay.
 func (h *headFile) advance(newest head) {
 	h.next, h.behind = newest, true
 	if time.Since(h.written) > groupDelay {
@@ -72,15 +71,15 @@ func (h *headFile) advance(newest head) {
 	}
 }
 
-// flush writes what advance left, but never over a line of others. Failing is
-// no harm now: the next commit writes it again.
+// flush writes the head that advance recorded, but never over a line of another writer. A failure is harmless: the
+// next commit writes it again.
 func (h *headFile) flush() {
 	if !h.behind || h.line.number == 0 {
 		return
 	}
 	h.written = time.Now()
 	err := flock(h.open, unix.LOCK_EX, h.lockWait.span())
-	if h.lockWait.learn(err); err != nil {
+	if h.lockWait.observe(err); err != nil {
 		return
 	}
 	defer unlock(h.open)
@@ -93,8 +92,7 @@ func (h *headFile) flush() {
 	_ = h.updateWitness()
 }
 
-// check returns a breach when audit.head, or the line of this writer in it, is
-// not the one that this writer left.
+// check returns a breach if audit.head, or this writer's line in it, is not what this writer wrote.
 func (h *headFile) check() *breach {
 	if h.line.number == 0 {
 		return nil
@@ -123,6 +121,7 @@ func (h *headFile) holds(line headLine) bool {
 	return bytes.Equal(buf[:n], line.append(nil))
 }
 
+// offset returns where the line begins in the file.
 func (h headLine) offset() int64 { return (h.number - 1) * lineSize }
 
 func (h *headFile) writeLine(line headLine) error {
@@ -130,8 +129,8 @@ func (h *headFile) writeLine(line headLine) error {
 	return err
 }
 
-// appendLine writes line behind the last one and returns it with its number. A
-// cut line stays as it is; the file of an earlier version becomes line 1.
+// appendLine writes line behind the last one, and returns it with its number. An incomplete last line stays as it is.
+// The file of an earlier version becomes line 1.
 func (h *headFile) appendLine(line headLine) (headLine, error) {
 	var buf [lineSize]byte
 	n, _ := h.open.ReadAt(buf[:], 0)
@@ -148,7 +147,7 @@ func (h *headFile) appendLine(line headLine) (headLine, error) {
 	return line, h.writeLine(line)
 }
 
-// places returns how many lines the file has room for.
+// places returns the number of lines in the file, an incomplete one included.
 func (h *headFile) places() (int64, error) {
 	info, err := h.open.Stat()
 	if err != nil {
@@ -170,7 +169,7 @@ func (h *headFile) locked(f func() error) error {
 		}
 	}
 	err = flock(h.open, unix.LOCK_EX, h.lockWait.span())
-	if h.lockWait.learn(err); err != nil {
+	if h.lockWait.observe(err); err != nil {
 		return fmt.Errorf("lock audit.head: %w", err)
 	}
 	defer unlock(h.open)
@@ -186,9 +185,9 @@ func (h *headFile) close() {
 
 func unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
-// flock locks f. It waits for span, and no longer.
+// flock locks f. It waits for span at most.
 func flock(f *os.File, how int, span time.Duration) error {
-	for end := time.Now().Add(span); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(span); ; time.Sleep(time.Millisecond) { // flock(2) has no time limit of its own
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(end) {
 			return err

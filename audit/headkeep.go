@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// maxKept bounds the lines that one writer keeps: audit.head must not grow
-// without bound where something takes every row from the log again.
+// maxKept bounds the lines that one writer keeps: audit.head must not grow without limit if something removes every
+// row again and again.
 const maxKept = 256
 
-// errTooManyBreaches is returned when a log loses its rows again and again.
+// errTooManyBreaches is returned when the log loses its rows again and again.
 var errTooManyBreaches = errors.New("the log was changed too often under this process")
 
-// keep records for ever the heads that the log contradicts: in the lines that
-// hold them, or in lines of their own. This writer goes on with a new line.
+// keep records the heads that the log contradicts for ever, in the lines that have them or in new ones. This writer
+// continues with a new line.
 func (h *headFile) keep(found []breach) error {
 	if h.kept += len(found); h.kept > maxKept {
 		return errTooManyBreaches
@@ -39,8 +39,7 @@ func (h *headFile) keep(found []breach) error {
 	})
 }
 
-// lineOf returns the line that records b: the one that holds the head already,
-// or a new one.
+// lineOf returns the line that records b: the one that already has the head, or a new one.
 func (h *headFile) lineOf(b breach) headLine {
 	if b.line.number > 0 && h.holds(b.line) {
 		b.line.state = lineLost
@@ -49,6 +48,7 @@ func (h *headFile) lineOf(b breach) headLine {
 	return headLine{head: b.expected, writer: h.writer, state: lineLost}
 }
 
+// keepLine writes a line as lost, unless its head is recorded already.
 func (h *headFile) keepLine(line headLine) (err error) {
 	same := func(l headLine) bool { return l.seq == line.seq && l.hash == line.hash }
 	switch {
@@ -65,8 +65,8 @@ func (h *headFile) keepLine(line headLine) (err error) {
 	return err
 }
 
-// markReported marks the lines of keep: the event that reports them is
-// committed. If this fails, the next Open reports them again.
+// markReported marks the lines of keep, because the event that reports them is committed. If it fails, the next Open
+// reports them again.
 func (h *headFile) markReported() {
 	lost := h.lost
 	h.lost = nil

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// lineSize is the size in bytes of one line of audit.head. A line never
-// crosses a sector, so that neither SIGKILL nor a power cut tears one.
+// lineSize is the size in bytes of one line of audit.head. It divides the size of a sector, so that neither SIGKILL
+// nor a power cut leaves half a line.
 const lineSize = 128
 
-// formerSize is the size of audit.head as earlier versions wrote it: the
-// sequence number and the hash alone.
+// formerSize is the size of audit.head as earlier versions wrote it: only a sequence number and a hash.
 const formerSize = 86
 
-// unknownWriter stands where earlier versions recorded no writer.
+// unknownWriter is the writer of a line of an earlier version, which recorded none.
 const unknownWriter = "-"
 
 // lineState is what is known about a line of audit.head.
@@ -28,24 +27,21 @@ const (
 	lineReported lineState = "told" // the log did not have this row, and audit.broken reports it
 )
 
-// headLine is one line of audit.head: the newest row that one writer committed.
-// A line is written in place by its own writer while that runs. The line of an
-// earlier writer is never changed, but for the state of a line that the log
-// contradicts.
+// headLine is one line of audit.head: the newest row that one writer committed. Only its own writer changes it, in
+// place, while that runs. Afterwards it never changes, except for the state of a line that the log contradicts.
 type headLine struct {
 	head
-	number int64 // its place in the file, from 1
+	number int64 // its position in the file, from 1
 	writer string
 	state  lineState
 }
 
-// append appends the line in its stored form.
+// append appends the line as it is stored.
 func (h headLine) append(out []byte) []byte {
 	return fmt.Appendf(out, "%020d %s %09d %-26s %s\n", h.seq, h.hash, h.number, h.writer, h.state)
 }
 
-// parseLine parses one stored line; ok is false for anything that append does
-// not write.
+// parseLine parses one stored line; ok is false for anything that append does not produce.
 func parseLine(raw []byte) (h headLine, ok bool) {
 	fields := strings.Fields(string(raw))
 	if len(raw) != lineSize || len(fields) != 5 {
@@ -74,6 +70,7 @@ func parseFormer(raw []byte) (h headLine, ok bool) {
 	return h, ok
 }
 
+// parseHead parses a sequence number and a hash.
 func parseHead(seq, hash string) (h head, ok bool) {
 	n, err := strconv.ParseInt(seq, 10, 64)
 	if err != nil || n < 0 || len(hash) != len(zeroHash) || strings.Trim(hash, "0123456789abcdef") != "" {

@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxHeads bounds what is read of audit.head: half a million writers.
+// maxHeads is the number of bytes that are read of audit.head: half a million writers.
 const maxHeads = 64 << 20
 
-// heads is what audit.head and the witness hold at one moment.
+// heads is the content of audit.head and the witness at one moment.
 type heads struct {
 	exists  bool
 	former  bool       // written by an earlier version
-	places  int64      // lines that the file has room for, readable or not
+	places  int64      // how many lines the file has, readable or not
 	lines   []headLine // the readable ones, in the file's order
-	faults  []string   // what is wrong with the others, a sentence each
+	faults  []string   // what is wrong with the others, one sentence each
 	witness witness
 }
 
 // readHeads reads audit.head and the witness while no writer changes them.
 func readHeads(path, witnessPath string) (found heads, err error) {
-	// Before it is known that there is no audit.head: a witness that counts
-	// lines, and then no audit.head, is not a home that is new.
+	// Read the witness before looking for audit.head: if it counts lines and audit.head is missing afterwards, the home
+	// is not a new one.
 	before, err := readWitness(witnessPath)
 	if err != nil {
 		return found, err
@@ -84,8 +84,8 @@ func parseHeads(from io.Reader) (heads, error) {
 	return found, nil
 }
 
-// newest returns the line with the highest row; ok is false without a line
-// that the log has to agree with.
+// newest returns the line with the highest row among those that the log must agree with; ok is false if there is
+// none.
 func (h *heads) newest() (newest headLine, ok bool) {
 	for _, line := range h.lines {
 		if line.state == lineHead && (!ok || line.seq >= newest.seq) {
@@ -95,10 +95,9 @@ func (h *heads) newest() (newest headLine, ok bool) {
 	return newest, ok
 }
 
-// fault returns why audit.head cannot be what its writers left, or "". rows is
-// whether the log had any before the heads were read: the first writer of a
-// home may come meanwhile.
-// Garbled lines are not among the reasons: they stay, and Verify names them.
+// inconsistency returns why audit.head cannot be what its writers wrote, or "". rows reports whether the log had any
+// rows before the heads were read: the first writer of a home may begin meanwhile. Garbled lines are not among the
+// reasons: they stay, and Verify lists them.
 func (h *heads) inconsistency(rows bool) string {
 	expected := h.witness.line.number
 	switch {
@@ -116,7 +115,7 @@ func (h *heads) inconsistency(rows bool) string {
 	return ""
 }
 
-// reason returns the reason of the breach that fault describes.
+// reason returns the reason of the breach that inconsistency describes.
 func (h *heads) reason() string {
 	switch {
 	case !h.exists:
@@ -127,7 +126,7 @@ func (h *heads) reason() string {
 	return reasonHeadChanged
 }
 
-// expected returns the newest head that the log has to have.
+// expected returns the newest head that the log must have.
 func (h *heads) expected() head {
 	newest, ok := h.newest()
 	switch {

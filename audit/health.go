@@ -12,25 +12,22 @@ import (
 	"time"
 )
 
-// A page that is overwritten under a running session is seen by no commit:
-// these only touch the newest rows. So a session reads the log, a bounded part
-// of it at a time, on a connection of its own that has nothing in memory: at
-// the start, and then at intervals, from the first row to the last and again.
+// Commits only touch the newest rows, so none of them notices a page that is overwritten under a running session.
+// Therefore a session reads the log on a connection of its own with an empty page cache: a bounded part at the start
+// and then at intervals, from the first row to the last, over and over.
 
 const (
-	// healthEvery is the time between two looks, of which the first pass
-	// takes every tenth.
+	// healthEvery is the time between two checks; a tenth of it until the first pass is complete.
 	healthEvery = 2 * time.Second
-	// healthSpan is about how long one look reads.
+	// healthSpan is about how long one check reads.
 	healthSpan = 25 * time.Millisecond
-	// healthTail is how many of the newest rows every look reads.
+	// healthTail is how many of the newest rows every check reads.
 	healthTail = 256
-	// healthChunk is how many further rows are read between two looks at the
-	// clock.
+	// healthChunk is how many further rows are read between two looks at the time.
 	healthChunk = 1024
 )
 
-// DamageError is a row that cannot be read, because the database is damaged.
+// DamageError is returned when a row cannot be read because the database is damaged.
 type DamageError struct {
 	Seq int64 // the first row that cannot be read; 0: the database cannot be opened
 	Err error
@@ -45,21 +42,21 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// health reads the log of a session in the background.
+// health checks the log of a session in the background.
 type health struct {
 	path    string
 	report  func(*DamageError) // nil: it is not reported
 	found   atomic.Pointer[DamageError]
-	foreign atomic.Pointer[SchemaError] // the database is of another version now
-	now     chan struct{}               // asks for a look
+	foreign atomic.Pointer[SchemaError] // the database is now of another version
+	now     chan struct{}               // requests a check
 	stop    context.CancelFunc
 	ends    sync.WaitGroup
 
-	cursor int64 // the rows up to it were read in this pass
+	cursor int64 // the rows up to this one were read in this pass
 	passed bool  // a pass is complete
 }
 
-// startHealth looks at the log once, and then in the background until Close.
+// startHealth checks the log once, and then in the background until Close.
 func (l *Log) startHealth() {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &health{path: l.path, report: l.opts.OnDamage, stop: cancel, now: make(chan struct{}, 1)}
@@ -75,8 +72,8 @@ func (h *health) close() {
 	}
 }
 
-// Damage returns a *DamageError while a row of the log cannot be read. No
-// intent is committed then. It is nil for a log that no session writes.
+// Damage returns a *DamageError while a row of the log cannot be read: no intent is committed then. It is nil for a
+// log that is not a session's.
 func (l *Log) Damage() error {
 	if l.health == nil {
 		return nil
@@ -87,8 +84,8 @@ func (l *Log) Damage() error {
 	return nil
 }
 
-// changed returns a *SchemaError when the database became one of another
-// version while a session runs: nothing is written to it then.
+// changed returns a *SchemaError once the database has become one of another version under a running session: nothing
+// is written to it then.
 func (l *Log) changed() error {
 	if l.health == nil {
 		return nil
@@ -99,8 +96,8 @@ func (l *Log) changed() error {
 	return nil
 }
 
-// refuses returns why r must not be committed: it is an intent, and the log
-// under it is damaged. Outcomes are committed as long as they can be.
+// refuses returns why r must not be committed: it is an intent, and the log is damaged. Outcomes are committed as
+// long as possible.
 func (l *Log) refuses(r Row) error {
 	if l == nil || r.Event != EventProxyStarted {
 		return nil
@@ -108,6 +105,7 @@ func (l *Log) refuses(r Row) error {
 	return l.Damage()
 }
 
+// run checks the log at intervals until ctx ends.
 func (h *health) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -127,8 +125,8 @@ func (h *health) run(ctx context.Context) {
 	}
 }
 
-// examine takes one look, and reports what changed. A file that is being
-// replaced may look damaged once.
+// examine checks once, and reports a change. It tries twice, because a file that is being replaced may look damaged
+// once.
 func (h *health) examine(ctx context.Context) {
 	var foreign *SchemaError
 	_ = errors.As(checkSchema(h.path), &foreign)
@@ -137,7 +135,7 @@ func (h *health) examine(ctx context.Context) {
 	for range 2 {
 		err := h.readPart(ctx)
 		if ctx.Err() != nil || err != nil && !errors.As(err, &found) {
-			return // that is not known now: a lock, a full table of files
+			return // undecided: a lock, or no file descriptors
 		}
 		if err == nil {
 			found = nil
@@ -146,18 +144,18 @@ func (h *health) examine(ctx context.Context) {
 	}
 	before := h.found.Swap(found)
 	if found != nil {
-		h.cursor = max(0, found.Seq-1) // where it is looked at again
+		h.cursor = max(0, found.Seq-1) // the next check begins there
 	}
 	if (before == nil) != (found == nil) && h.report != nil {
 		h.report(found)
 	}
 }
 
-// look reads the newest rows, and further ones for about healthSpan. The error
-// is a *DamageError for what is damaged.
+// readPart reads the newest rows, and further ones for about healthSpan. The error is a *DamageError if the database
+// is damaged.
 func (h *health) readPart(ctx context.Context) error {
 	if _, err := os.Stat(h.path); errors.Is(err, fs.ErrNotExist) {
-		return nil // the next commit finds that
+		return nil // the next commit notices that
 	}
 	db, err := sql.Open("sqlite", dsn(h.path)+"?mode=ro&_pragma=busy_timeout(1000)")
 	if err != nil {
@@ -167,7 +165,7 @@ func (h *health) readPart(ctx context.Context) error {
 	db.SetMaxOpenConns(1)
 	end := time.Now().Add(healthSpan)
 	_, _, err = readable(ctx, db, "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT ?", healthTail)
-	if isDamage(err) { // which row it is shows from the front
+	if isDamage(err) { // find the row, from the front
 		last, _, front := readable(ctx, db, "SELECT seq, hash FROM events WHERE seq > ? ORDER BY seq", h.cursor)
 		if last = max(last, h.cursor); last > 0 && front != nil {
 			return damageAt(last+1, front)
@@ -177,7 +175,8 @@ func (h *health) readPart(ctx context.Context) error {
 		return damageAt(0, err)
 	}
 	for {
-		last, n, err := readable(ctx, db, "SELECT seq, hash FROM events WHERE seq > ? ORDER BY seq LIMIT ?", h.cursor, healthChunk)
+		const query = "SELECT seq, hash FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+		last, n, err := readable(ctx, db, query, h.cursor, healthChunk)
 		if err != nil {
 			return damageAt(max(last, h.cursor)+1, err)
 		}
@@ -191,8 +190,8 @@ func (h *health) readPart(ctx context.Context) error {
 	}
 }
 
-// readable reads rows with their last column, and so all of them. It returns
-// the last one, and how many there were.
+// readable reads the last column of rows, and therefore all of each row. It returns the number of the last row, and
+// how many there were.
 func readable(ctx context.Context, db *sql.DB, query string, args ...any) (last int64, n int, err error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -209,11 +208,11 @@ func readable(ctx context.Context, db *sql.DB, query string, args ...any) (last 
 	return last, n, rows.Err()
 }
 
-// damageAt returns err, as a *DamageError where it is one.
+// damageAt returns err, as a *DamageError if it means damage.
 func damageAt(seq int64, err error) error {
 	switch {
 	case noTable(err):
-		return nil // it is being made
+		return nil // it is being created
 	case isDamage(err):
 		return &DamageError{Seq: max(seq, 0), Err: err}
 	}

@@ -13,41 +13,39 @@ import (
 const (
 	// busyTimeout is how long a commit waits for another process's lock.
 	busyTimeout = 3 * time.Second
-	// stuckTimeout is how long it waits when the commit before it waited and
-	// did not get the lock.
+	// stuckTimeout is how long a commit waits if the one before it did not get the lock.
 	stuckTimeout = 25 * time.Millisecond
 )
 
-// lockWait is how long commits wait for locks of other processes: once for
-// long, and then briefly until one of them gets the lock. So requests that
-// queue behind a lock which persists do not add their waits up, and the first
-// commit behind a lock that is released ends the state.
+// lockWait decides how long commits wait for locks of other processes: once for long, then only briefly until a
+// commit gets the lock. So requests that queue behind a lock that persists do not add up their waits, and the first
+// commit after its release ends this state.
 type lockWait struct {
 	long  time.Duration // 0: busyTimeout
 	stuck bool          // the last commit did not get a lock
-	last  atomic.Bool   // what cannot be committed now is lost: it waits for long
+	last  atomic.Bool   // the log is being closed: its last commit waits for long
 }
 
 // span returns how long the next commit waits.
-func (p *lockWait) span() time.Duration {
+func (w *lockWait) span() time.Duration {
 	switch {
-	case p.stuck && !p.last.Load():
+	case w.stuck && !w.last.Load():
 		return stuckTimeout
-	case p.long > 0:
-		return p.long
+	case w.long > 0:
+		return w.long
 	}
 	return busyTimeout
 }
 
-// learn takes note of how a commit ended.
-func (p *lockWait) learn(err error) { p.stuck = IsLocked(err) }
+// observe records how a commit ended.
+func (w *lockWait) observe(err error) { w.stuck = IsLocked(err) }
 
-// IsLocked reports whether err is the fault of a lock of another process.
+// IsLocked reports whether err means that another process holds a lock.
 func IsLocked(err error) bool {
-	var fault *sqlite.Error
-	if !errors.As(err, &fault) {
+	var sqliteErr *sqlite.Error
+	if !errors.As(err, &sqliteErr) {
 		return errors.Is(err, unix.EWOULDBLOCK)
 	}
-	code := fault.Code() & 0xff
+	code := sqliteErr.Code() & 0xff
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }

@@ -10,55 +10,52 @@ import (
 	"time"
 )
 
-// ErrUnavailable is returned when the log cannot be written. The caller must
-// not do what it wanted to record.
+// ErrUnavailable is returned when the log cannot be written. The caller must not do what it wanted to record.
 var ErrUnavailable = errors.New("the audit log cannot be written")
 
-// Options configure a log. The zero value works.
+// Options configure a log. The zero value is valid.
 type Options struct {
-	// Durability is "normal" (default: a committed row survives the death of
-	// the process) or "full" (and a power cut).
+	// Durability is "normal" (the default: a committed row survives the death of the process) or "full" (it survives a
+	// power cut too).
 	Durability string
-	// Session is the session that writes, for the events of the log itself. ""
-	// is a command outside any session.
+	// Session is the id of the session that writes, for the events of the log itself. It is empty for a command outside
+	// any session.
 	Session string
-	// OnBroken is called after an EventBroken is committed; nil: nothing is.
-	// It must not use the log.
+	// OnBroken, if not nil, is called after an EventBroken is committed. It must not use the log.
 	OnBroken func(Row)
-	// OnOutage is called when the log cannot be written, and when it can be
-	// again; nil: nothing is. It must not use the log.
+	// OnOutage, if not nil, is called when the log cannot be written, and when it can be again. It must not use the log.
 	OnOutage func(Outage)
-	// OnLost is called with the number of rows that cannot be committed although
-	// others can; nil: nothing is. It must not use the log.
+	// OnLost, if not nil, is called with the number of rows that can never be committed although others can. It must not
+	// use the log.
 	OnLost func(rows int)
-	// OnDamage is called when a row of the database cannot be read, and with nil
-	// when all can be again; nil: nothing is. It must not use the log.
+	// OnDamage, if not nil, is called when a row of the database cannot be read, and with nil when all can be again. It
+	// must not use the log.
 	OnDamage func(*DamageError)
 }
 
-// Log appends to and reads one audit.db. Several processes may have the same
-// file open. All methods are safe for concurrent use.
+// Log appends to and reads one audit.db. Several processes may have the same file open. All methods are safe for
+// concurrent use.
 type Log struct {
 	path    string
 	opts    Options
 	db      *sql.DB
-	reading sync.RWMutex // db, for goroutines other than the leader
+	reading sync.RWMutex // guards db for goroutines other than the leader
 	head    *headFile
 
-	// Of the leading goroutine.
-	file     os.FileInfo                // what db has open
-	sidecars [len(sidecars)]os.FileInfo // and beside it
-	tx       *batchWriter               // nil: made at the next commit
-	known    head                       // a row that the log has to have; seq 0: none
-	attested time.Time                  // when the log had it
-	replaced bool                       // another file came into the place of file
-	broken   *Row                       // to be committed before any other row
+	// Owned by the leader.
+	file     os.FileInfo                // the file that db has open
+	sidecars [len(sidecars)]os.FileInfo // the files beside it
+	tx       *batchWriter               // nil: the next commit creates it
+	known    head                       // a row that the log must have; seq 0: none
+	attested time.Time                  // when the log was last seen to have it
+	replaced bool                       // file was replaced by another one
+	broken   *Row                       // the event to commit before any other row
 	lockWait lockWait
-	spill    *spillFile // nil: the log is no session's
+	spill    *spillFile // nil: the log is not a session's
 
 	writer
 	checkpoints *checkpointer
-	health      *health // nil: the log is no session's
+	health      *health // nil: the log is not a session's
 }
 
 // Open opens or creates the log for appending.
@@ -77,7 +74,7 @@ func Open(path string, opts Options) (*Log, error) {
 		return nil, fmt.Errorf("open the audit log: %w", errors.Join(err, l.Close()))
 	}
 	if l.broken != nil {
-		l.writer.flush(context.Background()) // where it fails, the first row that follows brings it
+		l.writer.flush(context.Background()) // if it fails, the next commit includes the event
 	}
 	l.Adopt(context.Background())
 	if spillable(opts.Session) {
@@ -89,8 +86,7 @@ func Open(path string, opts Options) (*Log, error) {
 	return l, nil
 }
 
-// OpenReader opens the log for reading. It never creates it: a log that is
-// not there is an error that wraps fs.ErrNotExist.
+// OpenReader opens the log for reading. It never creates it: if there is no log, the error wraps fs.ErrNotExist.
 func OpenReader(path string) (*Log, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
@@ -106,8 +102,7 @@ func OpenReader(path string) (*Log, error) {
 	return &Log{path: path, db: db, head: newHeadFile(path)}, nil
 }
 
-// Close commits what is queued and closes the log. The error wraps a
-// [LostError] when rows could not be committed.
+// Close commits queued rows and closes the log. The error wraps a [LostError] if rows could not be committed.
 func (l *Log) Close() error {
 	l.health.close()
 	l.lockWait.last.Store(true)
@@ -125,14 +120,13 @@ func (l *Log) Close() error {
 	return errors.Join(lost, l.db.Close())
 }
 
-// commit writes a group in one transaction: all rows or none. A log that is
-// not the one that this process left is reported first. A database that was
-// removed or replaced is noticed here, and opened anew.
+// commit writes a group in one transaction: all rows or none. It first reports a log that is not the one that this
+// process wrote, and reopens a database that was removed or replaced.
 func (l *Log) commit(group []*Row) (err error) {
 	defer func() {
-		l.lockWait.learn(err)
+		l.lockWait.observe(err)
 		if err != nil && l.tx != nil {
-			l.tx.close() // whatever was wrong with it, the next one is new
+			l.tx.close() // the next commit begins with a new one
 			l.tx = nil
 		}
 	}()
@@ -150,8 +144,8 @@ func (l *Log) commit(group []*Row) (err error) {
 	return err
 }
 
-// ready makes the batchWriter, compares the log with what is known of it, and
-// begins this writer's line of audit.head.
+// ready creates the batchWriter, compares the log with what is known of it, and begins this writer's line of
+// audit.head.
 func (l *Log) ready() error {
 	if err := l.changed(); err != nil {
 		return err
@@ -187,8 +181,7 @@ func (l *Log) ready() error {
 	return l.head.begin(newest)
 }
 
-// write commits a group behind the event that reports a broken log, if one is
-// due.
+// write commits a group, behind the event that reports a broken log if there is one.
 func (l *Log) write(group []*Row) error {
 	rows := group
 	if l.broken != nil {

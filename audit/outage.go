@@ -6,31 +6,29 @@ import (
 	"time"
 )
 
-// Outage is a time in which the log could not be written.
+// Outage is a period in which the log could not be written.
 type Outage struct {
 	Since time.Time
 	Err   error // of the first commit that failed
-	// Over reports that the log can be written again. The other fields are set
-	// then.
+	// Over is set when the log can be written again; the fields below are set only then.
 	Over    bool
 	Until   time.Time
-	Refused int // requests that were refused without a row of their own
+	Refused int // requests that were refused and have no row of their own
 }
 
-// ReasonUnavailable is the Row.Reason of a denial because the log could not be
-// written, and of the row that counts those without a row.
+// ReasonUnavailable is the Row.Reason of a denial because the log could not be written, and of the row that counts
+// such denials.
 const ReasonUnavailable = "audit_unavailable"
 
-// retryEvery is how long rows that could not be committed wait before that is
-// tried again, when no other row comes.
+// retryEvery is the interval at which deferred rows are retried while no other row is appended.
 const retryEvery = time.Second
 
-// LostError is returned by Close when rows are not in the log.
+// LostError is returned by Close if rows are not in the log.
 type LostError struct {
-	Kept    int    // rows that the spill file holds: the next Open adds them
+	Kept    int    // rows in the spill file: the next Open adds them to the log
 	Path    string // of the spill file
-	Lost    int    // rows that are nowhere
-	Refused int    // requests that were refused without a row, and that no row counts
+	Lost    int    // rows that are stored nowhere
+	Refused int    // refused requests that have no row and that no row counts
 	Err     error
 }
 
@@ -51,6 +49,7 @@ func (e *LostError) Error() string {
 	return text
 }
 
+// rowCount returns n with its noun and verb.
 func rowCount(n int) string {
 	if n == 1 {
 		return "1 row is"
@@ -61,7 +60,7 @@ func rowCount(n int) string {
 // Unwrap returns ErrUnavailable and the cause.
 func (e *LostError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }
 
-// countRefusal counts the denial of a request that could not be recorded.
+// countRefusal counts a denial that could not be recorded.
 func (w *writer) countRefusal(r Row) {
 	if r.Decision != DecisionRejected {
 		return
@@ -76,17 +75,19 @@ func (w *writer) countRefusal(r Row) {
 	}
 }
 
-// refusedRow returns the row that counts n requests which were refused without
-// a row of their own.
+// refusedRow returns the row that counts n refused requests without a row of their own.
 func (l *Log) refusedRow(n int) *Row {
 	fields := map[string]any{"requests": n}
 	if l.outage != nil {
 		fields["since"] = l.outage.Since.UTC().Format(timeFormat)
 	}
-	return &Row{ID: NewID(), TS: time.Now(), Event: EventSandboxRejected, SessionID: l.opts.Session, Source: SourceRequestBoundary,
-		Decision: DecisionRejected, Reason: ReasonUnavailable, Status: 503, Fields: fields}
+	return &Row{
+		ID: NewID(), TS: time.Now(), Event: EventSandboxRejected, SessionID: l.opts.Session,
+		Source: SourceRequestBoundary, Decision: DecisionRejected, Reason: ReasonUnavailable, Status: 503, Fields: fields,
+	}
 }
 
+// beginOutage records that a commit failed, and reports the first failure.
 func (w *writer) beginOutage(err error) {
 	w.failed, w.eased = time.Now(), false
 	if w.outage != nil {
@@ -98,15 +99,15 @@ func (w *writer) beginOutage(err error) {
 	}
 }
 
-// easeOutage notes that a commit succeeded, which may be one among others that
-// fail: the outage is over when none has failed for retryEvery.
+// easeOutage records that a commit succeeded. Others may still fail, so the outage is over only when none has failed
+// for retryEvery.
 func (w *writer) easeOutage(refused int) {
 	w.eased = true
 	w.outage.Refused += refused
 	w.endOutage(retryEvery)
 }
 
-// endOutage ends the outage when commits succeed, and none has failed for quiet.
+// endOutage ends the outage if a commit has succeeded since the last failure, and that is quiet ago.
 func (w *writer) endOutage(quiet time.Duration) {
 	if w.outage == nil || !w.eased || time.Since(w.failed) < quiet {
 		return
@@ -119,8 +120,7 @@ func (w *writer) endOutage(quiet time.Duration) {
 	}
 }
 
-// resume arms the timer for what the leader leaves behind when no other follows
-// it. w.mu is locked.
+// resume sets the timer for rows that are left when no goroutine leads any more. w.mu is locked.
 func (w *writer) resume() {
 	switch {
 	case w.closed || len(w.deferred) == 0 && w.refused == 0 && !w.log.head.behind && w.outage == nil:
@@ -131,8 +131,7 @@ func (w *writer) resume() {
 	}
 }
 
-// close commits what is deferred, accepts no more rows, and returns a *LostError
-// when rows are not in the log.
+// close commits deferred rows, accepts no more, and returns a *LostError if rows are not in the log.
 func (w *writer) close() error {
 	if w.log == nil {
 		return nil
@@ -153,9 +152,8 @@ func (w *writer) close() error {
 	return lost
 }
 
-// keepAll writes all that is deferred to the spill file, which nothing else uses
-// any more, and counts it. The rows that count come before the last one, which
-// ends the session.
+// keepAll writes all deferred rows to the spill file, which nothing else uses any more, and counts them. The row that
+// counts refused requests comes before the last one, which ends the session.
 func (w *writer) keepAll(lost *LostError) {
 	rows := w.deferred
 	if w.refused > 0 {

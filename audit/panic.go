@@ -7,8 +7,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/panics"
 )
 
-// commitOrFail is commit with a panic turned into an error, so that the lead is
-// handed over all the same.
+// commitOrFail calls commit and returns a panic as an error, so that the leader passes the lead on in any case.
 func (l *Log) commitOrFail(group []*Row) (err error) {
 	defer func() {
 		if recover() == nil {

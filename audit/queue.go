@@ -2,22 +2,21 @@ package audit
 
 import "context"
 
-// pending is a row on its way, and where its writer waits.
+// pending is a row that is to be committed, and the channel on which its goroutine waits.
 type pending struct {
 	row     Row
-	rows    []*Row       // several, in place of row
-	result  chan outcome // nil: its writer leads
-	barrier bool         // no row: its writer wants those before it committed
+	rows    []*Row       // several rows, instead of row
+	result  chan outcome // nil: its goroutine is the leader
+	barrier bool         // no row: its goroutine waits for the rows before it
 }
 
-// outcome is sent to a waiting goroutine: the error of its row's commit, or that
-// it is the leader now.
+// outcome is sent to a waiting goroutine: the error of the commit of its row, or that it is the leader now.
 type outcome struct {
 	err  error
 	lead bool
 }
 
-// addTo appends p's rows to a group.
+// addTo appends the rows of p to a group.
 func (p *pending) addTo(group []*Row) []*Row {
 	switch {
 	case p.barrier:
@@ -28,7 +27,8 @@ func (p *pending) addTo(group []*Row) []*Row {
 	return append(group, &p.row)
 }
 
-// await commits p, or waits for the leader to do it.
+// await commits p as the leader, or waits until another leader has done so. It accepts p after close only if always
+// is set.
 func (w *writer) await(ctx context.Context, p *pending, always bool) error {
 	w.mu.Lock()
 	if w.log == nil || w.closed && !always {
@@ -49,7 +49,7 @@ func (w *writer) await(ctx context.Context, p *pending, always bool) error {
 		if w.withdraw(p) {
 			return ctx.Err()
 		}
-		got = <-p.result // it is being committed, or leads
+		got = <-p.result // it is being committed, or is the leader now
 	}
 	if !got.lead {
 		return got.err
@@ -58,7 +58,7 @@ func (w *writer) await(ctx context.Context, p *pending, always bool) error {
 	return w.lead(p)
 }
 
-// withdraw removes p from the queue, unless a leader has taken it.
+// withdraw removes p from the queue, and reports whether it was there: a leader may have taken it.
 func (w *writer) withdraw(p *pending) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Filter selects rows. Empty fields select everything.
+// Filter selects rows. An empty field selects all.
 type Filter struct {
 	Session         string
 	Event           Event
@@ -23,19 +23,20 @@ type Filter struct {
 	throughSeq      int64
 }
 
-// where returns the clause that selects the rows.
+// where returns the clause that selects the rows, and its arguments.
 func (f Filter) where() (string, []any) {
 	terms, args := f.terms()
 	return " WHERE " + terms, args
 }
 
-// terms returns the condition of the selected rows.
+// terms returns the condition of the clause, and its arguments.
 func (f Filter) terms() (string, []any) {
 	var terms []string
 	var args []any
 	add := func(term string, arg any) { terms, args = append(terms, term), append(args, arg) }
 	for column, value := range map[string]string{
-		"session_id": f.Session, "event": string(f.Event), "decision": string(f.Decision), "host": f.Host, "connector_fqn": f.Connector,
+		"session_id": f.Session, "event": string(f.Event), "decision": string(f.Decision),
+		"host": f.Host, "connector_fqn": f.Connector,
 	} {
 		if value != "" {
 			add(column+" = ?", value)
@@ -59,7 +60,7 @@ func (f Filter) terms() (string, []any) {
 	return strings.Join(terms, " AND "), args
 }
 
-// Each calls f for every selected row, oldest first, and stops at its error.
+// Each calls f for every selected row, oldest first, and stops at the first error of f, which it returns.
 func (l *Log) Each(ctx context.Context, filter Filter, f func(Row) error) error {
 	l.flush(ctx)
 	where, args := filter.where()
@@ -101,10 +102,10 @@ func (l *Log) List(ctx context.Context, filter Filter) ([]Row, error) {
 	return all, err
 }
 
-// ErrNotFound is an id that no row has.
+// ErrNotFound is returned by Get if no row has the id.
 var ErrNotFound = errors.New("there is no audit row with that id")
 
-// Get returns one row.
+// Get returns the row with the id.
 func (l *Log) Get(ctx context.Context, id string) (Row, error) {
 	l.flush(ctx)
 	made, ok := idTime(id)
@@ -115,9 +116,10 @@ func (l *Log) Get(ctx context.Context, id string) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	r, _, err := scan(l.database().QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE seq >= ? AND id = ? ORDER BY seq LIMIT 1", from, id))
+	const query = "SELECT " + columns + " FROM events WHERE "
+	r, _, err := scan(l.database().QueryRowContext(ctx, query+"seq >= ? AND id = ? ORDER BY seq LIMIT 1", from, id))
 	if errors.Is(err, sql.ErrNoRows) && from > 1 { // a clock was set meanwhile
-		r, _, err = scan(l.database().QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE seq < ? AND id = ? ORDER BY seq DESC LIMIT 1", from, id))
+		r, _, err = scan(l.database().QueryRowContext(ctx, query+"seq < ? AND id = ? ORDER BY seq DESC LIMIT 1", from, id))
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return Row{}, ErrNotFound
@@ -125,15 +127,15 @@ func (l *Log) Get(ctx context.Context, id string) (Row, error) {
 	return r, err
 }
 
-// idSlack is what a row's ts may be before its id's, or out of the order of
-// seq.
+// idSlack is how far the ts of a row may be before the time of its id, or out of the order of seq.
 const idSlack = 10 * time.Second
 
-// seqAt finds by halving the first row at or after t. Where clocks ran
-// backwards it is a guess.
+// seqAt returns, by binary search, the number of the first row at or after t. If clocks ran backwards, it is a guess.
 func (l *Log) seqAt(ctx context.Context, t time.Time) (int64, error) {
 	var low, high int64
-	err := l.database().QueryRowContext(ctx, "SELECT COALESCE(MIN(seq), 1), COALESCE(MAX(seq), 1) FROM events").Scan(&low, &high)
+	const ends = "SELECT COALESCE(MIN(seq), 1), COALESCE(MAX(seq), 1) FROM events"
+	const next = "SELECT seq, ts FROM events WHERE seq >= ? ORDER BY seq LIMIT 1"
+	err := l.database().QueryRowContext(ctx, ends).Scan(&low, &high)
 	if err != nil {
 		return 0, fmt.Errorf("read the audit log: %w", err)
 	}
@@ -141,7 +143,7 @@ func (l *Log) seqAt(ctx context.Context, t time.Time) (int64, error) {
 		var seq int64
 		var ts string
 		middle := low + (high-low)/2
-		if err := l.database().QueryRowContext(ctx, "SELECT seq, ts FROM events WHERE seq >= ? ORDER BY seq LIMIT 1", middle).Scan(&seq, &ts); err != nil {
+		if err := l.database().QueryRowContext(ctx, next, middle).Scan(&seq, &ts); err != nil {
 			return 0, fmt.Errorf("read the audit log: %w", err)
 		}
 		if ts < t.UTC().Format(timeFormat) {
@@ -155,13 +157,14 @@ func (l *Log) seqAt(ctx context.Context, t time.Time) (int64, error) {
 
 type scanner interface{ Scan(dest ...any) error }
 
-// scan reads one row and its fields as stored.
+// scan returns one row, and its fields as stored.
 func scan(s scanner) (Row, string, error) {
 	var r Row
 	var ts, fields string
-	err := s.Scan(&r.Seq, &r.ID, &ts, &r.Event, &r.SessionID, &r.Source, &r.Decision, &r.Reason, &r.ConnectorFQN, &r.ConnectorVersion,
-		&r.Tool, &r.Operation, &r.Binding, &r.Method, &r.Scheme, &r.Host, &r.Port, &r.Path, &r.HTTPVersion, &r.Status, &r.RequestBytes,
-		&r.ResponseBytes, &r.Redactions, &r.DurationUS, &fields, &r.PrevHash, &r.Hash)
+	err := s.Scan(&r.Seq, &r.ID, &ts, &r.Event, &r.SessionID, &r.Source, &r.Decision, &r.Reason,
+		&r.ConnectorFQN, &r.ConnectorVersion, &r.Tool, &r.Operation, &r.Binding,
+		&r.Method, &r.Scheme, &r.Host, &r.Port, &r.Path, &r.HTTPVersion, &r.Status,
+		&r.RequestBytes, &r.ResponseBytes, &r.Redactions, &r.DurationUS, &fields, &r.PrevHash, &r.Hash)
 	if err != nil {
 		return r, "", err
 	}

@@ -13,31 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Recovery is what Recover did.
+// Recovery describes what Recover did.
 type Recovery struct {
-	Needed  bool     `json:"needed"`            // false: every row can be read, and nothing was done
-	Rows    int64    `json:"rows"`              // that the log has, without the one that reports the recovery
-	Lost    int64    `json:"lost"`              // numbers of rows that the old log had, and the new one has not
+	Needed  bool     `json:"needed"`            // false: every row can be read, nothing was done
+	Rows    int64    `json:"rows"`              // rows of the new log, without EventRecovered
+	Lost    int64    `json:"lost"`              // numbers of rows that only the old log had
 	Missing []string `json:"missing,omitempty"` // their ranges, such as "213-220"; at most maxRanges
 	Kept    string   `json:"kept,omitempty"`    // the name of the old file
 }
 
-// maxRanges bounds the ranges of lost rows that are named.
+// maxRanges bounds the ranges of lost rows that are listed.
 const maxRanges = 32
 
 // ErrInUse is returned by Recover while another process uses the log.
 var ErrInUse = errors.New("another process uses the audit log")
 
-// Recover puts a new database into the place of a damaged one at path. It
-// copies every row that can be read, byte for byte, in order and with its
-// number and hashes, and adds EventRecovered, which names the old file and the
-// rows that are lost. The old file is kept beside it under a name of its own.
-// audit.head and the witness stay as they are: what they name and the new log
-// does not have is found by Verify as before. busy is asked, with the log
-// locked, whether a session uses it.
+// Recover replaces a damaged database at path by a new one. It copies every row that can be read, byte for byte, in
+// order and with its number and hashes, and adds EventRecovered, which has the name of the old file and the numbers
+// of the rows that are lost. The old file is kept beside the new one under that name. audit.head and the witness are
+// not changed: Verify still finds what they name and the new log does not have. Recover calls busy, with the log
+// locked, and returns its error: it reports whether a session uses the log.
 //
-// A recovery that is interrupted leaves the old log, and is done anew by the
-// next call.
+// An interrupted recovery leaves the old log in place, and the next call does it again.
 func Recover(ctx context.Context, path string, opts Options, busy func() error) (Recovery, error) {
 	if _, err := os.Stat(path); err != nil {
 		return Recovery{}, fmt.Errorf("recover the audit log: %w", err)
@@ -55,8 +52,7 @@ func Recover(ctx context.Context, path string, opts Options, busy func() error) 
 	if err != nil || !r.done.Needed {
 		return r.done, wrap("recover the audit log", err)
 	}
-	// Opening the log compares it with audit.head: what is lost is reported by
-	// EventBroken, and marked for ever.
+	// Opening the log compares it with audit.head: lost rows are reported by EventBroken, and marked for ever.
 	l, err := Open(path, opts)
 	if err != nil {
 		return r.done, err
@@ -64,6 +60,7 @@ func Recover(ctx context.Context, path string, opts Options, busy func() error) 
 	return r.done, l.Close()
 }
 
+// wrap adds what failed to err, if there is one.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil
@@ -71,15 +68,14 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// recovery is one Recover.
+// recovery is the state of one Recover.
 type recovery struct {
 	path, work string
 	kept       string // the path of the old file
 	done       Recovery
 }
 
-// lock keeps other recoveries away, and processes that begin to write: these
-// read audit.head first.
+// lock excludes other recoveries, and processes that begin to write: these lock audit.head first.
 func (r *recovery) lock() (unlock func(), err error) {
 	var open []*os.File
 	unlock = func() {
@@ -90,7 +86,7 @@ func (r *recovery) lock() (unlock func(), err error) {
 	for _, path := range []string{filepath.Dir(r.path), newHeadFile(r.path).path} {
 		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it is not created: that it is missing is a finding
+			continue // not created: that audit.head is missing is a finding
 		}
 		if err == nil {
 			open = append(open, f)
@@ -107,6 +103,7 @@ func (r *recovery) lock() (unlock func(), err error) {
 	return unlock, nil
 }
 
+// run recovers the log if it is damaged.
 func (r *recovery) run(ctx context.Context) error {
 	if err := checkSchema(r.path); err != nil {
 		return err
@@ -120,7 +117,7 @@ func (r *recovery) run(ctx context.Context) error {
 		return err
 	}
 	for _, suffix := range append(sidecars[:], "") {
-		_ = os.Remove(r.work + suffix) // of a recovery that was interrupted
+		_ = os.Remove(r.work + suffix) // left by an interrupted recovery
 	}
 	if err := r.copy(ctx); err != nil {
 		return err
@@ -146,26 +143,26 @@ func isDamagedAnywhere(ctx context.Context, path string) (bool, error) {
 	var rows int64
 	err = db.QueryRowContext(ctx, "SELECT count(*) FROM events").Scan(&rows)
 	if isDamage(err) {
-		return true, nil // there is no such table
+		return true, nil // for example, there is no such table
 	}
 	return false, err
 }
 
-// keep links the old files to a name of their own. They are at path as well
-// until the new database takes their place: a process that is killed meanwhile
-// loses nothing.
+// keep links the old files to their new name. They also stay at path until the new database replaces them, so a
+// process that is killed meanwhile loses nothing.
 func (r *recovery) keep() error {
 	kept, err := r.keptBefore()
 	if err != nil {
 		return err
 	}
-	if kept != "" { // a recovery was interrupted: its name has the write-ahead log too
+	if kept != "" { // by an interrupted recovery, with the write-ahead log
 		r.kept = kept
 		r.done.Kept = filepath.Base(kept)
 		return nil
 	}
 	stamp := r.path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000Z")
-	for _, suffix := range append(sidecars[:1:1], "") { // the database last: what has its name is whole
+	// Link the database last: if its new name exists, the write-ahead log has one too.
+	for _, suffix := range append(sidecars[:1:1], "") {
 		err := os.Link(r.path+suffix, stamp+suffix)
 		if suffix != "" && errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -178,7 +175,7 @@ func (r *recovery) keep() error {
 	return nil
 }
 
-// keptBefore returns the name under which the file at path is kept already.
+// keptBefore returns the name under which the file at path has been kept already; "" if there is none.
 func (r *recovery) keptBefore() (string, error) {
 	now, err := os.Stat(r.path)
 	if err != nil {
@@ -196,8 +193,8 @@ func (r *recovery) keptBefore() (string, error) {
 	return "", nil
 }
 
-// replace puts the new database into the place of the old one. The old
-// write-ahead log goes first: SQLite would take it for the new database's.
+// replace replaces the old database by the new one. It removes the old write-ahead log first: SQLite would apply it
+// to the new database.
 func (r *recovery) replace() error {
 	for _, suffix := range sidecars {
 		if err := os.Remove(r.path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {

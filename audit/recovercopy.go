@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// copy writes what can be read of the kept file to a new database, and the
-// event that reports it.
+// copy writes the rows of the kept file that can be read to a new database, and the event that reports the recovery.
 func (r *recovery) copy(ctx context.Context) (err error) {
 	if err := createFile(r.work); err != nil {
 		return err
@@ -45,8 +44,7 @@ func (r *recovery) copy(ctx context.Context) (err error) {
 	return tx.Commit()
 }
 
-// report adds EventRecovered behind every number that the old log used: no
-// number stands for two rows.
+// report adds EventRecovered with a number above all numbers of the old log, so that no number is used for two rows.
 func (r *recovery) report(ctx context.Context, tx *sql.Tx) error {
 	newest, err := r.lost(ctx, tx)
 	if err != nil {
@@ -70,14 +68,16 @@ func (r *recovery) report(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, insertRow, row.Seq, row.ID, row.stamp(), row.Event, row.SessionID, row.Source, row.Decision, row.Reason,
-		row.ConnectorFQN, row.ConnectorVersion, row.Tool, row.Operation, row.Binding, row.Method, row.Scheme, row.Host, row.Port, row.Path,
-		row.HTTPVersion, row.Status, row.RequestBytes, row.ResponseBytes, row.Redactions, row.DurationUS, fields, row.PrevHash, row.Hash)
+	_, err = tx.ExecContext(ctx, insertRow,
+		row.Seq, row.ID, row.stamp(), row.Event, row.SessionID, row.Source, row.Decision, row.Reason,
+		row.ConnectorFQN, row.ConnectorVersion, row.Tool, row.Operation, row.Binding,
+		row.Method, row.Scheme, row.Host, row.Port, row.Path, row.HTTPVersion, row.Status,
+		row.RequestBytes, row.ResponseBytes, row.Redactions, row.DurationUS, fields, row.PrevHash, row.Hash)
 	return err
 }
 
-// lost counts the numbers that no row has, up to the newest one that
-// audit.head, the witness or the new log has, and returns that.
+// lost counts the numbers without a row, up to the highest one in audit.head, the witness or the new log, which it
+// returns.
 func (r *recovery) lost(ctx context.Context, tx *sql.Tx) (newest int64, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT seq FROM events ORDER BY seq")
 	if err != nil {
@@ -106,17 +106,17 @@ func (r *recovery) lost(ctx context.Context, tx *sql.Tx) (newest int64, err erro
 	return top, nil
 }
 
-// maxSeq bounds what is believed of a head that is outside the log.
+// maxSeq is the highest number that is believed if it does not come from the table itself.
 const maxSeq = 1 << 53
 
-// heads returns the rows that the log had to have, as audit.head and the
-// witness know them. What cannot be read of them is left to Verify.
+// heads returns the rows that the log should have, according to audit.head and the witness. Lines that cannot be read
+// are left to Verify.
 func (r *recovery) heads() (list []head) {
 	h := newHeadFile(r.path)
 	if w, err := readWitness(h.witnessPath); err == nil && w.readable {
 		list = append(list, w.line.head)
 	}
-	f, err := os.Open(h.path) // this process has locked it already
+	f, err := os.Open(h.path) // this process holds its lock already
 	if err != nil {
 		return list
 	}
@@ -133,7 +133,7 @@ func (r *recovery) heads() (list []head) {
 	return list
 }
 
-// gap adds a range of lost rows, if it is one.
+// gap records the lost rows from and to, if there are any.
 func (r *recovery) gap(from, to int64) {
 	if from > to {
 		return
@@ -153,21 +153,21 @@ func (r *recovery) gap(from, to int64) {
 
 // rowCopier copies rows as they are stored.
 type rowCopier struct {
-	ctx context.Context //nolint:containedctx // the recovery's own; the copier lives as long
+	ctx context.Context //nolint:containedctx // of the recovery, whose lifetime the copier shares
 	to  *sql.Tx
 }
 
-// add copies one row, unless there is one with its number.
+// add copies one row, unless there is already one with its number.
 func (c *rowCopier) add(values []any) error {
 	_, err := c.to.ExecContext(c.ctx, "INSERT OR IGNORE INTO events ("+columns+") VALUES "+placeholders, values...)
 	if isMismatch(err) {
-		return nil // a value is not of its column's type: the row cannot be read
+		return nil // a value does not have its column's type: the row cannot be read
 	}
 	return err
 }
 
-// readable copies what can be read: by the table from both ends, and where it
-// is damaged by looking at every page.
+// readable copies the rows that can be read: through the table, from both ends; and, where the table is damaged, from
+// every page.
 func (c *rowCopier) readable(r *recovery) error {
 	source, close, err := r.source(c.ctx)
 	if err != nil {
@@ -181,8 +181,7 @@ func (c *rowCopier) readable(r *recovery) error {
 	if _, err := c.table(source, "ORDER BY seq DESC"); err != nil {
 		return err
 	}
-	// Those that have their hash first: a page that is not in use any more may
-	// hold an older form of a row.
+	// Copy rows that match their hash first: a page that is no longer in use may have an older version of a row.
 	for _, whole := range []bool{true, false} {
 		if err := c.pages(source, whole); err != nil {
 			return err
@@ -191,12 +190,12 @@ func (c *rowCopier) readable(r *recovery) error {
 	return nil
 }
 
-// table copies rows in an order until one cannot be read.
+// table copies rows in the given order until one cannot be read.
 func (c *rowCopier) table(source *sql.DB, order string) (damaged bool, err error) {
 	//nolint:gosec // constants of ours
 	rows, err := source.QueryContext(c.ctx, "SELECT "+columns+" FROM events "+order)
 	if err != nil {
-		return true, unlessDamage(err)
+		return true, ignoreDamage(err)
 	}
 	defer rows.Close()
 	values, dest := make([]any, columnCount), make([]any, columnCount)
@@ -205,23 +204,24 @@ func (c *rowCopier) table(source *sql.DB, order string) (damaged bool, err error
 	}
 	for rows.Next() {
 		if err := rows.Scan(dest...); err != nil {
-			return true, unlessDamage(err)
+			return true, ignoreDamage(err)
 		}
 		if err := c.add(values); err != nil {
 			return false, err
 		}
 	}
-	return rows.Err() != nil, unlessDamage(rows.Err())
+	return rows.Err() != nil, ignoreDamage(rows.Err())
 }
 
-func unlessDamage(err error) error {
+// ignoreDamage returns err, or nil if it means damage.
+func ignoreDamage(err error) error {
 	if isDamage(err) {
 		return nil
 	}
 	return err
 }
 
-// globEscape escapes what filepath.Glob takes for a pattern.
+// globEscape escapes the characters that are special to filepath.Glob.
 func globEscape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }

@@ -5,9 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// A damaged database may hold rows that its table does not lead to any more:
-// a page above them is overwritten. Their own pages are looked at one by one
-// (SQLite file format, 1.6 "B-tree Pages" and 2.1 "Record Format").
+// A damaged database may have rows that its table no longer leads to, because a page above them is overwritten.
+// Therefore every page is examined by itself (SQLite file format, 1.6 "B-tree Pages" and 2.1 "Record Format").
 
 const (
 	pageSize    = 4096 // of every audit.db: SQLite's default
@@ -18,23 +17,23 @@ const (
 	sizeValidAt = 92
 )
 
-// pages copies the rows of every page that looks like one of the table's:
-// those that have their hash, or all.
+// pages copies the rows of every page that looks like a leaf of the table: if whole, only those that match their
+// hash.
 func (c *rowCopier) pages(source *sql.DB, whole bool) error {
 	rows, err := source.QueryContext(c.ctx, "SELECT pgno, data FROM sqlite_dbpage")
 	if err != nil {
-		return unlessDamage(err)
+		return ignoreDamage(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var number int64
 		var page []byte
 		if err := rows.Scan(&number, &page); err != nil {
-			return unlessDamage(err)
+			return ignoreDamage(err)
 		}
 		for _, cell := range leafCells(page) {
 			values, ok := c.record(source, page, cell)
-			if !ok || whole && !hasItsHash(values) {
+			if !ok || whole && !matchesHash(values) {
 				continue
 			}
 			if err := c.add(values); err != nil {
@@ -42,11 +41,10 @@ func (c *rowCopier) pages(source *sql.DB, whole bool) error {
 			}
 		}
 	}
-	return unlessDamage(rows.Err())
+	return ignoreDamage(rows.Err())
 }
 
-// leafCells returns where the cells of a page begin; none, if it is no leaf of
-// a table.
+// leafCells returns where the cells of a page begin; none if the page is not a leaf of a table.
 func leafCells(page []byte) (cells []int) {
 	if len(page) != pageSize || page[0] != leafPage {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// record returns the values of the row in a cell.
+// record returns the values of the row in the cell at an offset of a page.
 func (c *rowCopier) record(source *sql.DB, page []byte, at int) ([]any, bool) {
 	size, n := varint(page[at:])
 	at += n
@@ -36,7 +36,7 @@ func (c *rowCopier) record(source *sql.DB, page []byte, at int) ([]any, bool) {
 	return values(seq, payload)
 }
 
-// localSize returns how much of a payload is on the leaf itself.
+// localSize returns how many bytes of a payload are on the leaf itself; the rest is on overflow pages.
 func localSize(size int) int {
 	const most, least = pageSize - 35, (pageSize-12)*32/255 - 23
 	if size <= most {
@@ -62,7 +62,7 @@ func values(seq int64, payload []byte) ([]any, bool) {
 			return nil, false
 		}
 		header = header[n:]
-		if first { // seq is the key, and NULL in the record
+		if first { // seq is the key, so the record has NULL
 			if kind != 0 {
 				return nil, false
 			}
@@ -77,7 +77,7 @@ func values(seq int64, payload []byte) ([]any, bool) {
 	return list, len(list) == columnCount
 }
 
-// decode decodes one value, an integer or a text.
+// decode decodes one integer or text of the given serial type, and returns its size.
 func decode(kind int64, body []byte) (value any, size int, ok bool) {
 	sizes := [...]int{1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 	switch {
@@ -97,7 +97,7 @@ func decode(kind int64, body []byte) (value any, size int, ok bool) {
 	return nil, 0, false
 }
 
-// varint decodes SQLite's variable-length integer; n is 0 when it is cut.
+// varint decodes SQLite's variable-length integer; n is 0 if it is cut off.
 func varint(b []byte) (value int64, n int) {
 	for i := range min(len(b), 9) {
 		if i == 8 {
@@ -111,7 +111,7 @@ func varint(b []byte) (value int64, n int) {
 	return 0, 0
 }
 
-// stored are the values of a row as they are stored.
+// stored is a row's values as they are stored, which scan can read.
 type stored []any
 
 func (s stored) Scan(dest ...any) error {
@@ -133,8 +133,8 @@ func (s stored) Scan(dest ...any) error {
 	return nil
 }
 
-// hasItsHash reports whether the row is the one that its hash was made of.
-func hasItsHash(values []any) bool {
+// matchesHash reports whether the hash of a row is that of its content.
+func matchesHash(values []any) bool {
 	r, fields, err := scan(stored(values))
 	if err != nil {
 		return false

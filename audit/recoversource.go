@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// source opens the kept file for reading. Where its first page is damaged, it
-// is that of an empty log in a copy.
+// source opens the kept file for reading. If its first page is damaged, it opens a copy with the first page of an
+// empty log.
 func (r *recovery) source(ctx context.Context) (db *sql.DB, done func(), err error) {
 	path, scratch := r.kept, r.work+".source"
 	db, err = openKept(ctx, path)
@@ -34,7 +34,7 @@ func (r *recovery) source(ctx context.Context) (db *sql.DB, done func(), err err
 func openKept(ctx context.Context, path string) (*sql.DB, error) {
 	mode := "?mode=ro"
 	if _, err := os.Stat(path + "-wal"); err != nil {
-		mode = "?mode=ro&immutable=1" // SQLite creates none
+		mode = "?mode=ro&immutable=1" // SQLite would have to create it
 	}
 	db, err := sql.Open("sqlite", dsn(path)+mode)
 	if err != nil {
@@ -47,12 +47,12 @@ func openKept(ctx context.Context, path string) (*sql.DB, error) {
 	return db, rows.Close()
 }
 
-// transplant copies the kept file to scratch, with the first page of an empty
-// log.
+// transplant copies the kept file to scratch, and replaces its first page by that of an empty log.
 func (r *recovery) transplant(scratch string) error {
 	for _, suffix := range []string{"", "-wal"} {
 		_ = os.Remove(scratch + suffix)
-		if err := copyWhole(r.kept+suffix, scratch+suffix); err != nil && (suffix == "" || !errors.Is(err, os.ErrNotExist)) {
+		err := copyWhole(r.kept+suffix, scratch+suffix)
+		if err != nil && (suffix == "" || !errors.Is(err, os.ErrNotExist)) {
 			return err
 		}
 	}
@@ -60,7 +60,7 @@ func (r *recovery) transplant(scratch string) error {
 	if err != nil {
 		return err
 	}
-	first[sizeValidAt]++ // the number of pages is that of the file, not that of the header
+	first[sizeValidAt]++ // SQLite then ignores the number of pages in the header
 	if _, err := os.Stat(scratch + "-wal"); err == nil {
 		first[18], first[19] = 2, 2 // WAL
 	}
@@ -90,6 +90,7 @@ func emptyFirstPage(scratch string) ([]byte, error) {
 	return raw[:pageSize], nil
 }
 
+// copyWhole copies a file to one that does not exist.
 func copyWhole(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Row is one event. Its fields are the columns of the table events, in their
-// order.
+// Row is one event. Its fields are the columns of the table, in their order.
 type Row struct {
 	Seq              int64          `json:"seq"`
 	ID               string         `json:"id"` // a ULID
@@ -45,27 +44,25 @@ type Row struct {
 	Hash             string         `json:"hash"`
 }
 
-// NewID returns a ULID. Those of one process in one millisecond are not ordered:
-// rows are ordered by seq.
+// NewID returns a ULID. The ids that one process creates in one millisecond are not ordered: rows are ordered by seq.
 func NewID() string { return ulid.Make().String() }
 
-// idTime returns the time of an id of NewID.
+// idTime returns the time of an id of NewID, and false if it is not one.
 func idTime(id string) (time.Time, bool) {
 	u, err := ulid.ParseStrict(id)
 	return ulid.Time(u.Time()), err == nil
 }
 
-// zeroHash stands before the first row.
+// zeroHash is the prev_hash of the first row.
 const zeroHash = "0000000000000000000000000000000000000000000000000000000000000000"
 
 const timeFormat = "2006-01-02T15:04:05.000000000Z"
 
-// stamp is the row's time as it is stored and hashed.
+// stamp returns the time of the row as it is stored and hashed.
 func (r *Row) stamp() string { return r.TS.UTC().Format(timeFormat) }
 
-// complete fills in what the writer of a row left open, chains it to the
-// newest row of the log and returns its fields as JSON. A clock that is behind
-// that row's is marked and not corrected.
+// complete sets the columns that are still empty, chains the row to the newest row of the log, and returns its fields
+// as JSON. If its time is before that row's, the row is marked and its time kept.
 func (r *Row) complete(newest head) (fields string, err error) {
 	r.Seq = newest.seq + 1
 	if r.ID == "" {
@@ -75,7 +72,7 @@ func (r *Row) complete(newest head) (fields string, err error) {
 		r.TS = time.Now()
 	}
 	r.TS = r.TS.UTC()
-	// A second is what two processes' rows may be out of order by.
+	// Rows of two processes may be out of order by a second.
 	if r.TS.Before(newest.ts.Add(-time.Second)) && r.Fields[fieldSpilled] != true {
 		marked := make(map[string]any, len(r.Fields)+1)
 		maps.Copy(marked, r.Fields)
@@ -91,18 +88,17 @@ func (r *Row) complete(newest head) (fields string, err error) {
 	return fields, nil
 }
 
-// chain sets the row's hashes after prev: SHA-256 of the 64 hexadecimal
-// digits of prev and the canonical row. fields is the stored JSON.
+// chain sets the hashes of the row after prev: SHA-256 of the 64 hexadecimal digits of prev and the canonical row.
+// fields is the stored JSON.
 func (r *Row) chain(prev, fields string) {
 	r.PrevHash, r.Hash = prev, ""
 	sum := sha256.Sum256(r.canonical(append(make([]byte, 0, 1024), prev...), fields))
 	r.Hash = hex.EncodeToString(sum[:])
 }
 
-// canonical appends the row as it is hashed: one JSON object without white
-// space, every column but ts, fields, prev_hash and hash in the table's order,
-// then ts (RFC 3339, nine digits, UTC) and fields (keys sorted). Strings are
-// escaped as encoding/json does: <, > and & as \u003c, \u003e and \u0026.
+// canonical appends the row as it is hashed: one JSON object without white space, with every column but ts, fields,
+// prev_hash and hash in the order of the table, then ts (RFC 3339, nine digits, UTC) and fields (keys sorted).
+// Strings are escaped as encoding/json does it: <, > and & as \u003c, \u003e and \u0026.
 func (r *Row) canonical(out []byte, fields string) []byte {
 	number := func(name string, n int64) {
 		out = append(append(append(out, ',', '"'), name...), '"', ':')
@@ -142,7 +138,7 @@ func (r *Row) canonical(out []byte, fields string) []byte {
 	return append(out, '}')
 }
 
-// appendObject appends m as encoding/json writes it.
+// appendObject appends m as encoding/json would.
 func appendObject(out []byte, m map[string]any) ([]byte, error) {
 	names := make([]string, 0, 8)
 	for name := range m {
@@ -168,11 +164,11 @@ func appendObject(out []byte, m map[string]any) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// appendString appends s as encoding/json writes it.
+// appendString appends s as encoding/json would.
 func appendString(out []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			raw, _ := json.Marshal(s) // a string has no error
+			raw, _ := json.Marshal(s) // a string never fails
 			return append(out, raw...)
 		}
 	}

@@ -10,28 +10,30 @@ import (
 	"strings"
 )
 
-// schemaVersion is the user_version of a database with the table events as
-// this package writes it; 0 is the same. A later schema has a higher one.
+// schemaVersion is the user_version of a database whose table events is the one of this package; 0 means the same.
+// Later schemas have higher numbers.
 const schemaVersion = 1
 
-// SchemaError is a database of another version of aileron. It is never written.
+// SchemaError is returned for a database of another version of aileron. Such a database is never written.
 type SchemaError struct {
 	Version int64    // its user_version
-	Lacks   []string // columns that it does not have: it cannot be read either
+	Lacks   []string // missing columns: it cannot be read either
 }
 
 func (e *SchemaError) Error() string {
 	switch {
 	case len(e.Lacks) > 0:
-		return fmt.Sprintf("audit.db is of another version of aileron: it lacks the columns %s", strings.Join(e.Lacks, ", "))
+		return fmt.Sprintf("audit.db is of another version of aileron: it lacks the columns %s",
+			strings.Join(e.Lacks, ", "))
 	case e.Version > schemaVersion:
-		return fmt.Sprintf("audit.db is of a newer aileron: its schema is %d, and this aileron knows %d", e.Version, schemaVersion)
+		return fmt.Sprintf("audit.db is of a newer aileron: its schema is %d, and this aileron knows %d",
+			e.Version, schemaVersion)
 	}
 	return "audit.db is of another version of aileron: it has columns that this one does not know"
 }
 
-// checkSchema returns a *SchemaError for a database that this package must not
-// write. What cannot be read is left to those who open it.
+// checkSchema returns a *SchemaError for a database that this package must not write. Errors of reading it are left
+// to the code that opens it.
 func checkSchema(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -43,7 +45,8 @@ func checkSchema(path string) error {
 	defer db.Close()
 	var found SchemaError
 	var list sql.NullString
-	const query = "SELECT (SELECT user_version FROM pragma_user_version), (SELECT group_concat(name) FROM pragma_table_info('events'))"
+	const query = "SELECT (SELECT user_version FROM pragma_user_version), " +
+		"(SELECT group_concat(name) FROM pragma_table_info('events'))"
 	if db.QueryRow(query).Scan(&found.Version, &list) != nil {
 		return nil
 	}
@@ -60,24 +63,26 @@ func checkSchema(path string) error {
 	return nil
 }
 
-// Foreign returns a *SchemaError for a log that can be read, and must not be
-// written or verified by this version.
+// Foreign returns a *SchemaError for a log of another version: it must not be written or verified, but may be
+// readable.
 func (l *Log) Foreign() error { return checkSchema(l.path) }
 
-// There is no index but seq's: each would double the pages that a commit
-// writes, and every request waits for one. Get finds an id by its time.
+// There is no index but that of seq: each would double the pages that a commit writes, and every request waits for
+// one. Get finds an id by its time.
 const schema = `
 CREATE TABLE IF NOT EXISTS events (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL, ts TEXT NOT NULL, event TEXT NOT NULL, session_id TEXT NOT NULL,
-  source TEXT NOT NULL, decision TEXT NOT NULL, reason TEXT NOT NULL, connector_fqn TEXT NOT NULL, connector_version TEXT NOT NULL,
-  tool TEXT NOT NULL, operation TEXT NOT NULL, binding TEXT NOT NULL, method TEXT NOT NULL, scheme TEXT NOT NULL, host TEXT NOT NULL,
-  port INTEGER NOT NULL, path TEXT NOT NULL, http_version TEXT NOT NULL, status INTEGER NOT NULL, request_bytes INTEGER NOT NULL,
+  source TEXT NOT NULL, decision TEXT NOT NULL, reason TEXT NOT NULL,
+  connector_fqn TEXT NOT NULL, connector_version TEXT NOT NULL, tool TEXT NOT NULL, operation TEXT NOT NULL,
+  binding TEXT NOT NULL, method TEXT NOT NULL, scheme TEXT NOT NULL, host TEXT NOT NULL, port INTEGER NOT NULL,
+  path TEXT NOT NULL, http_version TEXT NOT NULL, status INTEGER NOT NULL, request_bytes INTEGER NOT NULL,
   response_bytes INTEGER NOT NULL, redactions INTEGER NOT NULL, duration_us INTEGER NOT NULL, fields TEXT NOT NULL,
   prev_hash TEXT NOT NULL, hash TEXT NOT NULL
 ) STRICT`
 
-const columns = `seq, id, ts, event, session_id, source, decision, reason, connector_fqn, connector_version, tool, operation, binding,
-  method, scheme, host, port, path, http_version, status, request_bytes, response_bytes, redactions, duration_us, fields, prev_hash, hash`
+const columns = `seq, id, ts, event, session_id, source, decision, reason, connector_fqn, connector_version,
+  tool, operation, binding, method, scheme, host, port, path, http_version, status, request_bytes, response_bytes,
+  redactions, duration_us, fields, prev_hash, hash`
 
 const columnCount = 27
 

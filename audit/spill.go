@@ -12,25 +12,22 @@ import (
 	"time"
 )
 
-// A spill file holds the last rows of a session whose log cannot be written,
-// such as those of a stream that ends when the disk is full. Its blocks are
-// allocated when the session opens the log, so that writing it needs no space.
+// A spill file has the last rows of a session whose log cannot be written, such as that of a stream that ends while
+// the disk is full. Its blocks are allocated when the session opens the log, so that writing to it needs no space.
 //
-// The file is a header, rows, and zeros, each of the first two a line of JSON.
-// The header names the session and the row that the session committed last. The
-// sum of a row is the SHA-256 of the sum before it and the row's JSON; that of
-// the header begins the chain. A file of zeros holds nothing.
+// The file is a header, rows and zeros; the header and each row are a line of JSON. The header has the session, and
+// the row that the session committed last. The sum of a row is the SHA-256 of the sum before it and the row's JSON;
+// the chain begins with the SHA-256 of the header. A file of zeros has no rows.
 
 const (
 	spillSize = 64 << 10
-	// spillEnd is the part of the file that only session.ended, and what was
-	// refused until then, may use.
+	// spillEnd is the part of the file that is reserved for session.ended and for the count of refused requests.
 	spillEnd    = 4 << 10
 	spillPrefix = "audit.spill-"
 )
 
-// errNoSpill is returned for rows that the spill file has no space for, and
-// errSpillGone when it was removed: what it holds ends with this process.
+// errNoSpill is returned for a row for which the spill file has no space, and errSpillGone if the file was removed:
+// its rows are lost when this process ends.
 var (
 	errNoSpill   = errors.New("the spill file is full")
 	errSpillGone = errors.New("the spill file was removed")
@@ -44,13 +41,13 @@ type spillHeader struct {
 	AfterHash string `json:"after_hash"`
 }
 
-// spillLine is any other line.
+// spillLine is any other line of a spill file.
 type spillLine struct {
 	Sum string          `json:"sum"`
 	Row json.RawMessage `json:"row"`
 }
 
-// spillRow is a Row without the columns that are empty.
+// spillRow is a Row that omits empty columns.
 type spillRow struct {
 	Seq              int64          `json:"seq,omitempty"`
 	ID               string         `json:"id"`
@@ -81,18 +78,17 @@ type spillRow struct {
 	Hash             string         `json:"hash,omitempty"`
 }
 
-// spillFile is the spill file of one session that runs: it is locked for as
-// long as it is open. Of the leading goroutine.
+// spillFile is the spill file of a running session, locked as long as it is open. It is owned by the leader.
 type spillFile struct {
 	path, session string
 	file          *os.File
 	used          int64
 	sum           []byte          // of the last line
-	ids           map[string]bool // of the rows that it holds
+	ids           map[string]bool // of the rows in the file
 }
 
-// keep adds a row, unless the file holds it already. after is the newest row
-// that this process knows of, for the header. It marks the row.
+// keep adds a row, unless the file has it already, and marks it. after is the newest row of the log that this process
+// knows, for the header.
 func (s *spillFile) keep(r *Row, after head) error {
 	if s.removed() {
 		return errSpillGone
@@ -141,8 +137,8 @@ func (s *spillFile) keep(r *Row, after head) error {
 	return nil
 }
 
-// removed reports whether the file has no name any more, such as when the home
-// was removed. One that was moved with its home keeps its rows.
+// removed reports whether the file has no name any more, for example because the home was removed. A file that was
+// moved with its home still keeps its rows.
 func (s *spillFile) removed() bool {
 	info, err := s.file.Stat()
 	if err != nil {
@@ -152,7 +148,7 @@ func (s *spillFile) removed() bool {
 	return ok && st.Nlink == 0
 }
 
-// markSpilled marks a row that a spill file held.
+// markSpilled sets fieldSpilled of a row.
 func markSpilled(r *Row) {
 	marked := make(map[string]any, len(r.Fields)+1)
 	for name, v := range r.Fields {
@@ -162,26 +158,27 @@ func markSpilled(r *Row) {
 	r.Fields = marked
 }
 
-// fieldSpilled marks rows that a spill file held before the log had them.
+// fieldSpilled is the field of a row that was in a spill file before it was in the log.
 const fieldSpilled = "spilled"
 
+// chainSpill returns the sum of a row after the sum before it.
 func chainSpill(sum, row []byte) []byte {
 	next := sha256.Sum256(append(bytes.Clone(sum), row...))
 	return next[:]
 }
 
-// reset drops what the file holds and keeps its blocks.
+// reset removes the rows of the file and keeps its blocks.
 func (s *spillFile) reset() {
 	if s.used == 0 {
 		return
 	}
 	if _, err := s.file.WriteAt(make([]byte, s.used), 0); err != nil {
-		return // the rows are in the log: the next session's look finds them there
+		return // harmless: the rows are in the log, and adopting the file skips them
 	}
 	s.used, s.sum, s.ids = 0, nil, nil
 }
 
-// close removes the file, unless rows of it are not in the log.
+// close removes the file, unless it has rows that are not in the log.
 func (s *spillFile) close(needed bool) {
 	if !needed || s.used == 0 {
 		s.remove()
@@ -195,7 +192,7 @@ func (s *spillFile) remove() {
 	_ = s.file.Close()
 }
 
-// spillable reports whether a session's id may be part of a file's name.
+// spillable reports whether the id of a session can be part of a file name.
 func spillable(session string) bool {
 	return session != "" && len(session) <= 64 && strings.Trim(session, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }

@@ -16,21 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spill is a spill file: the rows of a session that are not in the log yet.
+// Spill is the content of a spill file: the rows of a session that are not in the log yet.
 type Spill struct {
 	Path    string
 	Session string
 	Rows    []Row
-	Err     error // why it cannot be read; nil: it can
+	Err     error // why the file cannot be read; nil: it can
 
 	after head // the row that the session had committed last
 }
 
-// maxSpills bounds how many spill files are looked at.
+// maxSpills bounds the spill files that are read.
 const maxSpills = 4096
 
-// Spills returns the spill files beside the database at path that hold rows, or
-// cannot be read.
+// Spills returns the spill files beside the database at path that have rows or cannot be read.
 func Spills(path string) ([]Spill, error) {
 	names, err := spillNames(path)
 	if err != nil {
@@ -40,7 +39,7 @@ func Spills(path string) ([]Spill, error) {
 	for _, name := range names {
 		f, err := openSpill(name)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // the log has it now
+			continue // it was adopted meanwhile
 		}
 		s := Spill{Path: name, Session: spillSession(name), Err: err}
 		if err == nil {
@@ -80,7 +79,7 @@ func spillNames(path string) ([]string, error) {
 	return names, nil
 }
 
-// spillSession returns the session of a spill file's name; "" for other names.
+// spillSession returns the session in the name of a spill file; "" for other names.
 func spillSession(path string) string {
 	rest, ok := strings.CutPrefix(filepath.Base(path), spillPrefix)
 	session, writer, both := strings.Cut(rest, "-")
@@ -90,7 +89,7 @@ func spillSession(path string) string {
 	return session
 }
 
-// openSpill opens what has to be a regular file.
+// openSpill opens a spill file, which must be a regular file.
 func openSpill(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -103,9 +102,8 @@ func openSpill(path string) (*os.File, error) {
 	return f, nil
 }
 
-// readSpill reads a spill file as strictly as it was written. A last line
-// without its end is that of a process that was killed while it wrote, and is
-// dropped.
+// readSpill reads a spill file, and accepts only what keep writes. An incomplete last line is that of a process that
+// was killed while it wrote, and is dropped.
 func readSpill(f *os.File, path string) Spill {
 	s := Spill{Path: path, Session: spillSession(path)}
 	raw := make([]byte, spillSize+1)
@@ -124,6 +122,7 @@ func readSpill(f *os.File, path string) Spill {
 	return s
 }
 
+// parseSpill parses the content of a spill file.
 func parseSpill(raw []byte, session string) (rows []Row, after head, err error) {
 	raw = bytes.TrimRight(raw, "\x00")
 	if len(raw) == 0 {
@@ -134,7 +133,7 @@ func parseSpill(raw []byte, session string) (rows []Row, after head, err error) 
 	}
 	end := bytes.LastIndexByte(raw, '\n')
 	if end < 0 {
-		return nil, after, nil // killed in its first line
+		return nil, after, nil // its writer was killed in the first line
 	}
 	lines := bytes.Split(raw[:end], []byte{'\n'})
 	var h spillHeader
@@ -161,6 +160,7 @@ func parseSpill(raw []byte, session string) (rows []Row, after head, err error) 
 	return rows, after, nil
 }
 
+// parseSpillLine parses a line behind the header, and returns its sum.
 func parseSpillLine(line, sum []byte, session string) (Row, []byte, error) {
 	var l spillLine
 	var row spillRow
@@ -183,7 +183,7 @@ func parseSpillLine(line, sum []byte, session string) (Row, []byte, error) {
 	return r, next, nil
 }
 
-// strictJSON decodes one JSON value without unknown names.
+// strictJSON decodes one JSON value, and rejects unknown names and anything behind the value.
 func strictJSON(raw []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -196,13 +196,14 @@ func strictJSON(raw []byte, into any) error {
 	return nil
 }
 
-// spills counts the rows that are not in the log yet.
+// spills counts the rows of spill files, and adds a finding for each file that cannot be read.
 func (w *walk) spills(path string) error {
 	all, err := Spills(path)
 	for _, s := range all {
 		w.report.Spilled += len(s.Rows)
 		if s.Err != nil {
-			w.report.add(Finding{Found: foundUnreadable, Why: fmt.Sprintf("%s is not a spill file that a session left: %v", filepath.Base(s.Path), s.Err)})
+			why := fmt.Sprintf("%s is not a spill file that a session left: %v", filepath.Base(s.Path), s.Err)
+			w.report.add(Finding{Found: foundUnreadable, Why: why})
 		}
 	}
 	return err

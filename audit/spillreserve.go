@@ -11,20 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spillPatience is how long a new spill file may be locked by processes that
-// look whether it is left over.
-const spillPatience = 4 * time.Second
+// spillLockTimeout is how long a new spill file may be locked by processes that check whether it can be adopted.
+const spillLockTimeout = 4 * time.Second
 
 // reserveSpill creates the spill file of a session beside the database.
 func reserveSpill(db, session, writer string) (*spillFile, error) {
 	s := &spillFile{session: session, path: filepath.Join(filepath.Dir(db), spillPrefix+session+"-"+writer)}
-	for end := time.Now().Add(spillPatience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(spillLockTimeout); ; time.Sleep(time.Millisecond) {
 		err := s.create()
 		if err == nil {
 			break
 		}
-		// Another process looked at the file, and perhaps removed it, before
-		// it was locked.
+		// Another process may have locked the file, and perhaps removed it, before this one did.
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, fs.ErrNotExist) || time.Now().After(end) {
 			return nil, fmt.Errorf("reserve %s: %w", filepath.Base(s.path), err)
 		}
@@ -36,6 +34,7 @@ func reserveSpill(db, session, writer string) (*spillFile, error) {
 	return s, nil
 }
 
+// create opens and locks the file.
 func (s *spillFile) create() error {
 	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -49,8 +48,8 @@ func (s *spillFile) create() error {
 	return nil
 }
 
-// lockNamed locks f, which was opened at path. The error wraps EWOULDBLOCK when
-// another process has the lock, and fs.ErrNotExist when f is at path no more.
+// lockNamed locks f, which was opened at path. The error wraps EWOULDBLOCK if another process has the lock, and
+// fs.ErrNotExist if f is no longer at path.
 func lockNamed(f *os.File, path string) error {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return err
@@ -66,8 +65,7 @@ func lockNamed(f *os.File, path string) error {
 	return err
 }
 
-// allocate makes the file system set size bytes aside for f. Where it cannot
-// do so by itself, zeros are written.
+// allocate makes the file system reserve size bytes for f. If it cannot, zeros are written.
 func allocate(f *os.File, size int64) error {
 	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
 	if err == nil && allocated(f) >= size {
@@ -82,7 +80,7 @@ func allocate(f *os.File, size int64) error {
 	return f.Sync()
 }
 
-// allocated returns how many bytes of the disk f has.
+// allocated returns how many bytes of f have blocks on the disk.
 func allocated(f *os.File) int64 {
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// maxNames bounds the names of one kind that a summary counts.
+// maxNames bounds the names of one kind that a summary counts one by one.
 const maxNames = 256
 
-// otherNames is where a summary counts the names beyond maxNames.
+// otherNames is the name under which a summary counts those beyond maxNames.
 const otherNames = "others"
 
 // Summary counts the rows that a filter selects.
@@ -20,21 +20,20 @@ type Summary struct {
 	Decisions map[string]int64 `json:"decisions"`
 	Reasons   map[string]int64 `json:"reasons"`
 
-	Counted int64 `json:"counted_requests"` // refused requests that rows count: they have none of their own
+	Counted int64 `json:"counted_requests"` // refused requests that only a count in a row records
 	Unknown int64 `json:"unknown_outcomes"` // rows of EventProxyUnknown
 	Open    int   `json:"without_outcome"`  // intents without any outcome; at most 65536 are counted
-	Spilled int   `json:"spilled_rows"`     // rows that spill files hold, and the log does not have yet
+	Spilled int   `json:"spilled_rows"`     // rows of spill files that the log does not have yet
 }
 
-// Summarize counts the selected rows. Whether a request has an outcome is asked
-// of the whole log.
+// Summarize counts the selected rows. The outcome of a selected intent is looked for in the whole log.
 func (l *Log) Summarize(ctx context.Context, filter Filter) (Summary, error) {
 	s := Summary{Events: map[string]int64{}, Decisions: map[string]int64{}, Reasons: map[string]int64{}}
 	if err := l.Each(ctx, filter, func(r Row) error { s.add(r); return nil }); err != nil {
 		return s, err
 	}
 	s.Unknown = s.Events[string(EventProxyUnknown)]
-	// Intents have no decision, and outcomes another event and a later time.
+	// An intent has no decision, and its outcome has another event and a later time.
 	intents := Filter{Session: filter.Session, Host: filter.Host, Connector: filter.Connector, Since: filter.Since}
 	if filter.Decision == "" && (filter.Event == "" || filter.Event == EventProxyStarted) {
 		open := newOpenIntents(maxOpen)
@@ -59,6 +58,7 @@ func (l *Log) Summarize(ctx context.Context, filter Filter) (Summary, error) {
 	return s, err
 }
 
+// add counts one row.
 func (s *Summary) add(r Row) {
 	s.Rows++
 	if s.First == nil {
@@ -73,7 +73,7 @@ func (s *Summary) add(r Row) {
 	}
 }
 
-// count counts a name that a row has.
+// count counts a name, unless it is empty.
 func count(names map[string]int64, name string) {
 	if name == "" {
 		return

@@ -13,29 +13,29 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// maxOpen bounds the intents without an outcome that are held in memory.
+// maxOpen bounds the intents without an outcome that are in memory.
 const maxOpen = 1 << 16
 
 // ReasonSessionKilled is the Row.Reason of EventProxyUnknown.
 const ReasonSessionKilled = "session_killed"
 
-// notKnown lists what a row of EventProxyUnknown cannot have.
+// notKnown returns the columns that a row of EventProxyUnknown cannot have.
 func notKnown() []string {
 	return []string{"sent", "status", "request_bytes", "response_bytes", "redactions", "duration_us"}
 }
 
-// openIntents is the set of the intents that have had no outcome yet.
+// openIntents is the set of the intents without an outcome so far.
 type openIntents struct {
 	seqs map[[16]byte]int64
 	most int
-	full int64 // the first intent for which there was no space; 0: there was for all
+	full int64 // the first intent that did not fit; 0: all did
 }
 
 func newOpenIntents(most int) *openIntents {
 	return &openIntents{seqs: map[[16]byte]int64{}, most: most}
 }
 
-// add takes the next row of the log into account.
+// add processes the next row of the log.
 func (o *openIntents) add(seq int64, event Event, request string) {
 	if request == "" {
 		return
@@ -52,7 +52,7 @@ func (o *openIntents) add(seq int64, event Event, request string) {
 	}
 }
 
-// requestKey is a request's id in 16 bytes.
+// requestKey returns a request's id in 16 bytes.
 func requestKey(id string) [16]byte {
 	if u, err := ulid.ParseStrict(id); err == nil {
 		return u
@@ -61,11 +61,9 @@ func requestKey(id string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// CloseKilled adds an EventProxyUnknown for each intent without an outcome of
-// a session whose process is gone, and returns their number and whether the
-// session has its EventSessionEnded. The caller makes sure that the session has
-// ended and that nothing else closes it meanwhile. After an error, calling it
-// again adds what is missing.
+// CloseKilled adds an EventProxyUnknown for each intent without an outcome of a session whose process is gone. It
+// returns their number, and whether the session has its EventSessionEnded. The caller must make sure that the session
+// has ended and that no other process closes it meanwhile. After an error, calling it again adds the missing rows.
 func (l *Log) CloseKilled(ctx context.Context, session string) (unknown int, ended bool, err error) {
 	return l.closeKilled(ctx, session, maxOpen)
 }
@@ -92,8 +90,7 @@ func (l *Log) closeKilled(ctx context.Context, session string, most int) (unknow
 	return unknown, ended, nil
 }
 
-// OpenIntents returns how many intents of a session have no outcome. Where
-// more than 65536 have none, it is at least so many.
+// OpenIntents returns how many intents of a session have no outcome. Above 65536, it returns at least that number.
 func (l *Log) OpenIntents(ctx context.Context, session string) (int, error) {
 	l.flush(ctx)
 	from, err := l.firstOf(ctx, session)
@@ -107,8 +104,8 @@ func (l *Log) OpenIntents(ctx context.Context, session string) (int, error) {
 	return len(o.seqs), nil
 }
 
-// firstOf returns the number of a session's first row; 0: it has none. There
-// is no index: the session's id is its start, from where rows are looked at.
+// firstOf returns the number of a session's first row; 0 if there is none. There is no index: the search begins at
+// the time in the session's id.
 func (l *Log) firstOf(ctx context.Context, session string) (int64, error) {
 	const query = "SELECT seq, event FROM events WHERE seq >= ? AND session_id = ? ORDER BY seq LIMIT 1"
 	from := int64(1)
@@ -121,7 +118,8 @@ func (l *Log) firstOf(ctx context.Context, session string) (int64, error) {
 	var seq int64
 	var event Event
 	err := l.database().QueryRowContext(ctx, query, from, session).Scan(&seq, &event)
-	if from > 1 && (errors.Is(err, sql.ErrNoRows) || err == nil && event != EventSessionStarted) { // a clock was set meanwhile
+	notFirst := errors.Is(err, sql.ErrNoRows) || err == nil && event != EventSessionStarted
+	if from > 1 && notFirst { // a clock was set meanwhile
 		err = l.database().QueryRowContext(ctx, query, 1, session).Scan(&seq, &event)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
@@ -133,10 +131,13 @@ func (l *Log) firstOf(ctx context.Context, session string) (int64, error) {
 	return seq, nil
 }
 
-// openOf returns the intents of a session without an outcome, from a row on.
-func (l *Log) openOf(ctx context.Context, session string, from int64, most int) (o *openIntents, ended bool, err error) {
-	rows, err := l.database().QueryContext(ctx, "SELECT seq, event, COALESCE(CASE WHEN json_valid(fields) THEN "+
-		"json_extract(fields, '$.request_id') END, '') FROM events WHERE seq >= ? AND session_id = ? ORDER BY seq", from, session)
+// openOf returns the intents of a session without an outcome, from row from on.
+func (l *Log) openOf(
+	ctx context.Context, session string, from int64, most int,
+) (o *openIntents, ended bool, err error) {
+	const query = "SELECT seq, event, COALESCE(CASE WHEN json_valid(fields) THEN " +
+		"json_extract(fields, '$.request_id') END, '') FROM events WHERE seq >= ? AND session_id = ? ORDER BY seq"
+	rows, err := l.database().QueryContext(ctx, query, from, session)
 	if err != nil {
 		return nil, false, fmt.Errorf("read the audit log: %w", err)
 	}
@@ -158,7 +159,7 @@ func (l *Log) openOf(ctx context.Context, session string, from int64, most int) 
 	return o, ended, nil
 }
 
-// addUnknown commits the unknown outcomes of the intents seqs.
+// addUnknown commits unknown outcomes of the intents with these numbers.
 func (l *Log) addUnknown(ctx context.Context, seqs []int64) error {
 	group := make([]*Row, 0, len(seqs))
 	for _, seq := range seqs {
@@ -171,7 +172,7 @@ func (l *Log) addUnknown(ctx context.Context, seqs []int64) error {
 	return l.appendAll(ctx, group)
 }
 
-// unknownOutcome is the outcome of an intent that its session took with it.
+// unknownOutcome returns the outcome of an intent whose session was killed.
 func unknownOutcome(intent Row) *Row {
 	r := intent
 	r.Seq, r.PrevHash, r.Hash = 0, "", ""

@@ -11,22 +11,22 @@ import (
 // maxFindings bounds the findings that a report lists.
 const maxFindings = 100
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
 	OK        bool      `json:"ok"`
-	Rows      int64     `json:"rows"`                 // that hold
-	Head      string    `json:"head"`                 // the hash of the last one that holds
+	Rows      int64     `json:"rows"`                 // up to the first finding
+	Head      string    `json:"head"`                 // the hash of the last of them
 	BrokenSeq int64     `json:"broken_seq,omitempty"` // of the first finding
 	BrokenID  string    `json:"broken_id,omitempty"`
 	Why       string    `json:"why,omitempty"`
 	Findings  []Finding `json:"findings,omitempty"`
-	More      int       `json:"more_findings,omitempty"` // that are not listed
+	More      int       `json:"more_findings,omitempty"` // findings that are not listed
 	Missing   bool      `json:"missing,omitempty"`       // there is no database
-	Damaged   bool      `json:"damaged,omitempty"`       // it cannot be read to the end
+	Damaged   bool      `json:"damaged,omitempty"`       // the database cannot be read to the end
 
 	Unknown int64 `json:"unknown_outcomes"` // intents whose session was killed: rows of EventProxyUnknown
 	Open    int   `json:"without_outcome"`  // intents without any outcome; at most 65536 are counted
-	Spilled int   `json:"spilled_rows"`     // rows that spill files hold, and the log does not have yet
+	Spilled int   `json:"spilled_rows"`     // rows of spill files that the log does not have yet
 }
 
 // Finding is one thing that is wrong with the log or with audit.head.
@@ -49,20 +49,18 @@ func (r *Report) add(f Finding) {
 	r.Findings = append(r.Findings, f)
 }
 
-// Verify walks the chain from the first row and compares the log with every
-// line of audit.head and with the witness. What is wrong is in the report; an
-// error is returned when it cannot be known.
+// Verify walks the chain from the first row, and compares the log with every line of audit.head and with the witness.
+// The report has what is wrong; an error means that this cannot be determined.
 func (l *Log) Verify(ctx context.Context) (Report, error) {
 	if err := checkSchema(l.path); err != nil {
-		return Report{}, err // its rows may be chained in another way
+		return Report{}, err // its rows may be chained differently
 	}
 	l.flush(ctx)
 	newest, err := l.newestHead(ctx)
 	if err != nil && !isDamage(err) {
 		return Report{}, fmt.Errorf("read the audit log: %w", err)
 	}
-	// The heads before the rows: those that are committed meanwhile are behind
-	// them.
+	// Read the heads before the rows: rows that are committed meanwhile come after the heads.
 	known, err := readHeads(l.head.path, l.head.witnessPath)
 	if err != nil {
 		return Report{}, err
@@ -81,8 +79,8 @@ func (l *Log) Verify(ctx context.Context) (Report, error) {
 	return w.report, w.spills(l.path)
 }
 
-// VerifyMissing is Verify where there is no database at path. It returns an
-// error that wraps fs.ErrNotExist when there never was one.
+// VerifyMissing returns the report of Verify if there is no database at path. The error wraps fs.ErrNotExist if there
+// never was one.
 func VerifyMissing(path string) (Report, error) {
 	h := newHeadFile(path)
 	known, err := readHeads(h.path, h.witnessPath)
@@ -102,8 +100,8 @@ func VerifyMissing(path string) (Report, error) {
 type walk struct {
 	report Report
 	last   Row              // the row before
-	at     map[int64]string // the hashes of the rows that a head names
-	ended  bool             // the rows cannot be read to the end
+	at     map[int64]string // the hashes of the rows that heads name, by number
+	ended  bool             // the rows could not be read to the end
 	broken bool             // a row did not fit the chain
 	open   *openIntents
 }
@@ -144,9 +142,8 @@ func (w *walk) rows(ctx context.Context, l *Log) error {
 	return nil
 }
 
-// check compares a row with the one before it, and its content with its hash.
-// Behind a row that does not fit, the chain is checked from that row on: what
-// was added to a log with a gap is as good as its own links.
+// check compares a row with the one before it, and its content with its hash. Behind a row that does not fit, the
+// chain is checked from that row on: rows that were added to a log with a gap are judged by their own links.
 func (w *walk) check(r Row, fields string) {
 	fits := true
 	switch next := w.last.Seq + 1; {
@@ -166,7 +163,7 @@ func (w *walk) check(r Row, fields string) {
 	}
 }
 
-// breaks adds a row that does not fit the chain, and returns false.
+// breaks adds a finding for a row that does not fit the chain, and returns false.
 func (w *walk) breaks(r Row, why, expected, found string) bool {
 	if expected != "" {
 		why += fmt.Sprintf(": expected %s, found %s", expected, found)
@@ -176,7 +173,7 @@ func (w *walk) breaks(r Row, why, expected, found string) bool {
 	return false
 }
 
-// unreadable adds a finding for a damaged database; other errors are returned.
+// unreadable adds a finding for a damaged database, and returns other errors.
 func (w *walk) unreadable(err error) error {
 	if !isDamage(err) {
 		return fmt.Errorf("read the audit log: %w", err)
@@ -189,11 +186,11 @@ func (w *walk) unreadable(err error) error {
 
 // heads compares the lines of audit.head and the witness with the rows.
 func (w *walk) heads(known heads, rows bool) {
-	told := map[head]bool{}
+	reported := map[head]bool{}
 	for _, line := range known.lines {
-		told[line.head] = w.line(line, fmt.Sprintf("line %d of audit.head", line.number)) || told[line.head]
+		reported[line.head] = w.line(line, fmt.Sprintf("line %d of audit.head", line.number)) || reported[line.head]
 	}
-	if known.witness.readable && !told[known.witness.line.head] {
+	if known.witness.readable && !reported[known.witness.line.head] {
 		w.line(known.witness.line, "the witness of audit.head")
 	}
 	for _, fault := range known.faults {
@@ -209,7 +206,7 @@ func (w *walk) heads(known heads, rows bool) {
 	}
 }
 
-// line reports whether a line of the name does not fit the rows.
+// line adds a finding if a line of the given name does not fit the rows, and reports whether it did.
 func (w *walk) line(line headLine, name string) (added bool) {
 	found, named := w.at[line.seq]
 	f := Finding{Seq: line.seq, Expected: line.hash, Found: foundMissing}

@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// witness is a second copy of the newest head, in a file of its own: audit.db
-// and audit.head that are both replaced by an older pair do not agree with it.
+// witness is a second copy of the newest head, in a file of its own: an older pair of audit.db and audit.head does
+// not match it.
 type witness struct {
 	exists, readable bool
-	line             headLine // number: how many lines audit.head had
+	line             headLine // its number is how many lines audit.head had
 }
 
+// readWitness reads the witness at path, if there is one.
 func readWitness(path string) (witness, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +29,7 @@ func readWitness(path string) (witness, error) {
 	return readWitnessLine(f), nil
 }
 
-// readWitnessLine reads a witness; what cannot be read is garbled.
+// readWitnessLine reads a witness; it is not readable if its line is garbled.
 func readWitnessLine(f *os.File) witness {
 	raw := make([]byte, lineSize+1)
 	n, _ := f.ReadAt(raw, 0)
@@ -36,7 +37,7 @@ func readWitnessLine(f *os.File) witness {
 	return witness{exists: true, readable: ok, line: line}
 }
 
-// makeWitness creates the witness, before any line that it has to count.
+// makeWitness creates the witness before audit.head gets its first line.
 func (h *headFile) makeWitness() error {
 	if _, err := os.Lstat(h.witnessPath); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -44,7 +45,7 @@ func (h *headFile) makeWitness() error {
 	return h.writeWitness(headLine{head: head{hash: zeroHash}, writer: h.writer, state: lineHead})
 }
 
-// updateWitness makes the line of this writer the witness, unless that is newer.
+// updateWitness makes the line of this writer the witness, unless the witness is newer.
 func (h *headFile) updateWitness() error {
 	f, err := os.OpenFile(h.witnessPath, os.O_RDWR|os.O_CREATE|unix.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -60,7 +61,7 @@ func (h *headFile) updateWitness() error {
 	return errors.Join(err, f.Close())
 }
 
-// writeWitness makes line the witness, whatever it was.
+// writeWitness makes line the witness, whatever it was before.
 func (h *headFile) writeWitness(line headLine) error {
 	f, err := os.OpenFile(h.witnessPath, os.O_WRONLY|os.O_CREATE|unix.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -69,7 +70,7 @@ func (h *headFile) writeWitness(line headLine) error {
 	return errors.Join(overwrite(f, line), f.Close())
 }
 
-// overwrite makes line all that f holds.
+// overwrite replaces the content of f by line.
 func overwrite(f *os.File, line headLine) error {
 	if _, err := f.WriteAt(line.append(nil), 0); err != nil {
 		return err

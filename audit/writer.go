@@ -9,39 +9,38 @@ import (
 	"time"
 )
 
-// groupDelay is how long a row that no goroutine waits for may wait for others
-// to share its commit, which costs more than the rows in it.
+// groupDelay is how long a deferred row may wait for others to share its commit, which costs more than the rows in
+// it.
 const groupDelay = 2 * time.Millisecond
 
-// maxGroup is the most rows in one transaction.
+// maxGroup is about how many rows share one transaction.
 const maxGroup = 256
 
-// maxDeferred bounds the rows that wait for a database that can be written again.
-// It is hardly reached: without a database no request is admitted.
+// maxDeferred bounds the rows that wait until the database can be written again. It is hardly ever reached: without
+// the log, no request is admitted.
 const maxDeferred = 4096
 
-// writer commits rows in groups (group commit). It has no goroutine of its own:
-// the first goroutine that waits is the leader. It commits its row and all
-// others that are queued, and then makes the next one in the queue the leader.
-// A single row is committed by its own goroutine, without a switch.
+// writer commits rows in groups (group commit). It has no goroutine of its own: the first goroutine that waits
+// becomes the leader. The leader commits its own row and all others in the queue, and then makes the next goroutine
+// in the queue the leader. A single row is committed by its own goroutine, without a switch.
 type writer struct {
-	log *Log // nil: it is open for reading
+	log *Log // nil: the log is open for reading
 
 	mu       sync.Mutex
 	waiting  []*pending
-	deferred []*Row // no goroutine waits for these
-	leading  bool   // a goroutine commits
+	deferred []*Row // rows that no goroutine waits for
+	leading  bool   // there is a leader
 	closed   bool
-	timer    *time.Timer // commits what is deferred, when nothing else does
-	refused  int         // requests whose denial could not be recorded, and that no row counts
-	lost     int         // rows that are neither in the log nor deferred
+	timer    *time.Timer // commits deferred rows if nothing else does
+	refused  int         // denials that could not be recorded, and that no row counts
+	lost     int         // rows that will never be in the log
 
-	// Of the leading goroutine.
+	// Owned by the leader.
 	group    []*Row
 	outage   *Outage   // nil: the log can be written
-	failed   time.Time // when a commit did last
-	eased    bool      // one has succeeded since
-	salvaged time.Time // when a row that cannot be committed was looked for
+	failed   time.Time // when a commit failed last
+	eased    bool      // a commit has succeeded since
+	salvaged time.Time // when salvage ran last
 }
 
 func (w *writer) init(l *Log) {
@@ -50,10 +49,8 @@ func (w *writer) init(l *Log) {
 	w.timer.Stop()
 }
 
-// Append adds one row and returns it, complete, when it is committed. ID and
-// TS are filled in when they are empty; Seq and the hashes always are. When
-// ctx ends first, the row may or may not be committed. Errors wrap
-// ErrUnavailable.
+// Append adds one row, waits until it is committed, and returns it complete. ID and TS are set if they are empty, Seq
+// and the hashes always. If ctx ends first, the row may or may not be committed. Errors wrap ErrUnavailable.
 func (w *writer) Append(ctx context.Context, r Row) (Row, error) {
 	if err := w.log.refuses(r); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -66,7 +63,7 @@ func (w *writer) Append(ctx context.Context, r Row) (Row, error) {
 	return p.row, nil
 }
 
-// appendAll is Append for several rows, which are committed together.
+// appendAll appends several rows, which are committed together.
 func (w *writer) appendAll(ctx context.Context, rows []*Row) error {
 	if len(rows) == 0 {
 		return nil
@@ -77,11 +74,10 @@ func (w *writer) appendAll(ctx context.Context, rows []*Row) error {
 	return nil
 }
 
-// AppendSoon adds one row that nothing waits for: it is committed together
-// with the next one, at the latest after groupDelay, and before any read
-// through this Log. A row whose commit fails is kept in the spill file, and tried
-// again with every later one and every retryEvery. The death of the process may
-// take the rows of its last groupDelay.
+// AppendSoon adds one row without waiting for its commit. The row is deferred: it is committed with the next one,
+// after groupDelay at the latest, and before any read through this Log. If the commit fails, the row is kept in the
+// spill file, and retried with every later commit and every retryEvery. If the process dies, the rows of its last
+// groupDelay may be lost.
 func (w *writer) AppendSoon(ctx context.Context, r Row) error {
 	if r.ID == "" {
 		r.ID = NewID()
@@ -106,30 +102,29 @@ func (w *writer) AppendSoon(ctx context.Context, r Row) error {
 	full := len(w.deferred)%maxGroup == 0
 	w.mu.Unlock()
 	if full {
-		_ = w.await(ctx, &pending{barrier: true}, false) // the rows stay deferred if it fails
+		_ = w.await(ctx, &pending{barrier: true}, false) // if it fails, the rows stay deferred
 	}
 	return nil
 }
 
-// flush waits until what was added before is committed, or cannot be.
+// flush waits until the rows added before are committed, or cannot be.
 func (w *writer) flush(ctx context.Context) {
 	if w.log != nil {
 		_ = w.await(ctx, &pending{barrier: true}, false)
 	}
 }
 
-// Flush waits until the rows that AppendSoon took are committed, or cannot be
-// now.
+// Flush waits until the rows of AppendSoon are committed, or cannot be now.
 func (w *writer) Flush(ctx context.Context) { w.flush(ctx) }
 
 var errClosed = errors.New("it is closed, or open for reading")
 
-// lead commits p, what is deferred, and those that wait, in this order: an outcome
-// is deferred before another intent of its connection comes. It makes another
-// goroutine the leader before it returns. w.mu is locked when it is called.
+// lead commits deferred rows, p, and the rows that wait, in this order: an outcome is deferred before the next intent
+// of its connection is appended. It makes another goroutine the leader before it returns. w.mu is locked when it is
+// called.
 func (w *writer) lead(p *pending) error {
-	// Whatever else can run now does, and may have a row for this commit. On an
-	// idle machine this is nothing; on a busy one it makes large groups.
+	// Let other goroutines run that may have a row for this commit. On an idle machine this costs nothing; on a busy one
+	// it makes large groups.
 	for range 4 {
 		before := len(w.waiting) + len(w.deferred)
 		w.mu.Unlock()
