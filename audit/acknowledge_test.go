@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// One row that can never be committed takes no other with it, and is counted.
+// A row that can never be committed takes no other with it, and is counted.
 func TestARowThatCannotBeCommittedTakesNoOtherWithIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), database)
 	session := NewID()
@@ -36,8 +36,7 @@ func TestARowThatCannotBeCommittedTakesNoOtherWithIt(t *testing.T) {
 	}
 }
 
-// What is waited for was committed before a deferred row failed for another reason
-// than its own.
+// A row that is waited for was committed before a deferred row failed for a reason of its own.
 func TestACommittedRowIsNotReportedAsFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), database)
 	session := NewID()
@@ -49,7 +48,7 @@ func TestACommittedRowIsNotReportedAsFailed(t *testing.T) {
 		r := outcomeOf(session, i)
 		r.ID, r.TS = NewID(), time.Now()
 		if i == 2 {
-			r.Fields = map[string]any{"n": make(chan int)} // no fault of the database
+			r.Fields = map[string]any{"n": make(chan int)} // the database is not the cause
 		}
 		l.deferred = append(l.deferred, &r)
 	}
@@ -71,15 +70,15 @@ func TestACommittedRowIsNotReportedAsFailed(t *testing.T) {
 	}
 }
 
-// Every member of a group is told how the commit of its own row ended.
-func TestMembersOfAGroupAreToldWhatBecameOfTheirRows(t *testing.T) {
+// Every member of a group gets the result of the commit of its own row.
+func TestEachMemberOfAGroupGetsTheResultOfItsOwnRow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), database)
 	l := openTest(t, path)
 	appendTest(t, l, EventSessionStarted)
 	for _, broken := range []string{"1", "NEW.host = 'host-17.example'", "0"} {
 		refuse(t, path, broken)
 		const members = 64
-		told := groupOf(t, l, members)
+		results := groupOf(t, l, members)
 		admit(t, path)
 		rows, err := l.List(t.Context(), Filter{Event: EventProxyProxied})
 		if err != nil {
@@ -90,7 +89,7 @@ func TestMembersOfAGroupAreToldWhatBecameOfTheirRows(t *testing.T) {
 			stored[r.ID] = true
 		}
 		committed := 0
-		for id, err := range told {
+		for id, err := range results {
 			if err == nil {
 				committed++
 			}
@@ -104,40 +103,39 @@ func TestMembersOfAGroupAreToldWhatBecameOfTheirRows(t *testing.T) {
 	}
 }
 
-// groupOf appends n rows that are committed as one group, and returns what
-// Append returned for each.
+// groupOf appends n rows that are committed as one group, and returns what Append returned for each, by id.
 func groupOf(t testing.TB, l *Log, n int) map[string]error {
 	t.Helper()
-	type answer struct {
+	type result struct {
 		id  string
 		err error
 	}
 	l.mu.Lock()
 	l.leading = true // as if a commit were under way
 	l.mu.Unlock()
-	answers := make(chan answer, n)
+	ended := make(chan result, n)
 	for i := range n {
 		go func() {
 			r := outcomeOf("s", i)
 			r.ID = NewID()
 			_, err := l.Append(context.Background(), r)
-			answers <- answer{r.ID, err}
+			ended <- result{r.ID, err}
 		}()
 	}
-	for waiting := 0; waiting < n; time.Sleep(time.Millisecond) {
+	poll(t, "the rows do not wait for the leader", func() bool {
 		l.mu.Lock()
-		waiting = len(l.waiting)
-		l.mu.Unlock()
-	}
+		defer l.mu.Unlock()
+		return len(l.waiting) == n
+	})
 	l.mu.Lock()
 	leader := l.waiting[0]
 	l.waiting = l.waiting[1:]
 	l.mu.Unlock()
 	leader.result <- outcome{lead: true}
-	told := map[string]error{}
+	results := map[string]error{}
 	for range n {
-		a := next(t, answers, "Append returns")
-		told[a.id] = a.err
+		r := next(t, ended, "Append returns")
+		results[r.id] = r.err
 	}
-	return told
+	return results
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 )
 
+// A process may be killed between the commit of the rows of a file and its removal.
 func TestSpilledRowsAreAddedOnce(t *testing.T) {
 	for _, committed := range []int{0, 2, 4} {
 		dir := t.TempDir()
@@ -40,7 +41,7 @@ func TestSpilledRowsAreAddedOnce(t *testing.T) {
 	}
 }
 
-func TestASpillFileThatASessionDidNotLeaveIsKeptAside(t *testing.T) {
+func TestASpillFileThatASessionDidNotWriteIsKeptAside(t *testing.T) {
 	edit := func(old, with string) func([]byte) []byte {
 		return func(raw []byte) []byte { return bytes.Replace(raw, []byte(old), []byte(with), 1) }
 	}
@@ -64,7 +65,9 @@ func TestASpillFileThatASessionDidNotLeaveIsKeptAside(t *testing.T) {
 		{"no hash", edit(`"after_hash":"`, `"after_hash":"x`), "not the header"},
 		{"a zero inside", edit(`"status":201`, "\"status\":\x00201"), "a zero is between"},
 		{"garbage", func([]byte) []byte { return []byte("garbage\nand more of it\n") }, "not the header"},
-		{"too large", func(raw []byte) []byte { return append(raw, bytes.Repeat([]byte("x\n"), spillSize)...) }, "larger than"},
+		{"too large", func(raw []byte) []byte {
+			return append(raw, bytes.Repeat([]byte("x\n"), spillSize)...)
+		}, "larger than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), database)
@@ -84,7 +87,8 @@ func TestASpillFileThatASessionDidNotLeaveIsKeptAside(t *testing.T) {
 				closeLog(t, openSession(t, path, ""))
 			}
 			rows, report := all(t, path)
-			if len(rows) != 2 || rows[1].Event != EventBroken || rows[1].Reason != reasonSpillChanged || !strings.Contains(fmt.Sprint(rows[1].Fields["found"]), c.why) {
+			if len(rows) != 2 || rows[1].Event != EventBroken || rows[1].Reason != reasonSpillChanged ||
+				!strings.Contains(fmt.Sprint(rows[1].Fields["found"]), c.why) {
 				t.Fatalf("%d rows, the last is %+v", len(rows), rows[len(rows)-1])
 			}
 			if report.OK || !strings.Contains(report.Why, "is kept as "+keptAside) {
@@ -98,7 +102,7 @@ func TestASpillFileThatASessionDidNotLeaveIsKeptAside(t *testing.T) {
 	}
 }
 
-// A killed session's reserved file is removed, and one that is locked is not.
+// The unused file of a killed session is removed; one that is locked is not.
 func TestOnlyTheSpillFilesOfEndedSessionsAreAdopted(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, database)

@@ -10,9 +10,12 @@
 //	defer log.Close()
 //	_, err = log.Append(ctx, audit.Row{Event: audit.EventSessionStarted, SessionID: id, Source: audit.SourceLauncher})
 //
-// A row is in the log when Append returns, and survives a SIGKILL at that moment. Rows are never changed.
-// [Log.Verify] detects rows that were changed, removed or added from outside: it compares the chain with heads that
-// are kept outside the database. Several processes may write to one log.
+// A row is in the log when Append returns, and survives a SIGKILL at that moment. Several processes may write to one
+// log. If it cannot be written, the error wraps [ErrUnavailable], and the caller must not do what it wanted to record.
+//
+// Rows are never changed. [Log.Verify] compares the chain with heads that are kept outside the database, and so finds
+// rows that were changed or removed, the last ones too. It does not find that a process with the same rights
+// recomputed the chain and all heads while no other process wrote: to detect that, keep a head elsewhere.
 //
 // The package does not interpret rows. Callers are responsible for what must never be in one: a byte of a credential,
 // a header's value, a query, a body.

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Filters know an event, a source or a decision by its table, and reviewers by the manual.
+// Filters take events, sources and decisions from the tables; reviewers look them up in the manual.
 func TestEveryConstantHasARowInItsTableAndInTheManual(t *testing.T) {
 	rows := map[string]map[string]string{"Event": {}, "Source": {}, "Decision": {}}
 	for _, e := range eventTable {

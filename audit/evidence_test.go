@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// manipulation is a change to a home that holds 20 rows of "mine"
-// and had an older copy taken after ten.
+// manipulation is a change of a home that has 20 rows of "mine", and of which an older copy was made after ten.
 type manipulation struct {
 	name   string
 	do     func(t *testing.T, home, older string)
@@ -17,8 +16,8 @@ type manipulation struct {
 	why    string // in Verify's report
 }
 
-// restored stands in manipulation.why where SQLite brings every row back from
-// its write-ahead log: nothing is lost, and nothing is reported.
+// restored is manipulation.why if SQLite restores every row from its write-ahead log: nothing is lost, and nothing is
+// reported.
 const restored = "restored"
 
 func manipulations() []manipulation {
@@ -87,7 +86,7 @@ func manipulations() []manipulation {
 	}
 }
 
-// aged is a home with 20 rows of two sessions, and a copy of it after ten.
+// aged returns a home with 20 rows of two sessions, and a copy of it after ten.
 func aged(t *testing.T) (home, older string) {
 	t.Helper()
 	home, older = t.TempDir(), t.TempDir()
@@ -99,8 +98,8 @@ func aged(t *testing.T) (home, older string) {
 	return home, older
 }
 
-// What is changed between two sessions is reported before anything else, and
-// no number of rows behind it makes the log whole again.
+// A change between two sessions is reported before anything else, and no number of later rows makes the log look
+// intact again.
 func TestAChangedLogNeverLooksWholeAgain(t *testing.T) {
 	for _, m := range manipulations() {
 		t.Run(m.name, func(t *testing.T) {
@@ -113,8 +112,8 @@ func TestAChangedLogNeverLooksWholeAgain(t *testing.T) {
 			if report := verifyPath(t, path); report.OK {
 				t.Error("Verify finds nothing before a session begins")
 			}
-			var told []Row
-			l, err := Open(path, Options{Session: "third", OnBroken: func(r Row) { told = append(told, r) }})
+			var reported []Row
+			l, err := Open(path, Options{Session: "third", OnBroken: func(r Row) { reported = append(reported, r) }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,14 +127,15 @@ func TestAChangedLogNeverLooksWholeAgain(t *testing.T) {
 
 			rows, report := all(t, path)
 			broken := wantOneBroken(t, rows, m)
-			if broken.Seq != first.Seq-1 || broken.SessionID != "third" || len(told) != 1 || told[0].Hash != broken.Hash {
-				t.Errorf("audit.broken is row %d of %q, and %d were told; the session's first row is %d",
-					broken.Seq, broken.SessionID, len(told), first.Seq)
+			if broken.Seq != first.Seq-1 || broken.SessionID != "third" ||
+				len(reported) != 1 || reported[0].Hash != broken.Hash {
+				t.Errorf("audit.broken is row %d of %q, and %d were reported; the session's first row is %d",
+					broken.Seq, broken.SessionID, len(reported), first.Seq)
 			}
 			if report.OK || !strings.Contains(whys(report), m.why) {
 				t.Errorf("Verify = %+v; want %q", report, m.why)
 			}
-			// Without the event, what audit.head keeps is still against it.
+			// Without the event, the lines kept in audit.head still contradict the log.
 			execSQL(t, path, "DELETE FROM events WHERE event = ?", EventBroken)
 			const kept = "when a session looked for it"
 			if _, report := all(t, path); report.OK || !strings.Contains(whys(report), kept) {
@@ -164,27 +164,30 @@ func wantOneBroken(t testing.TB, rows []Row, m manipulation) Row {
 	return r
 }
 
-// A head that was removed is a finding, and the row that it named is none.
+// A removed head is a finding; the row that it named is not.
 func TestARemovedHeadDoesNotBreakItsRow(t *testing.T) {
 	home, _ := aged(t)
 	path := filepath.Join(home, database)
 	remove(t, home, headName)
 	history(t, home, "third", 6)
 	report := verifyPath(t, path)
-	if text := whys(report); report.OK || !strings.Contains(text, "is in the log, but") || strings.Contains(text, "was not in the log") {
+	text := whys(report)
+	if report.OK || !strings.Contains(text, "is in the log, but") || strings.Contains(text, "was not in the log") {
 		t.Errorf("Verify = %+v; want that row 20 is in the log and its head was not", report)
 	}
 }
 
-// Behind a row that does not fit, the chain is checked from that row on: every
-// break is named, and rows between two of them are not.
+// Behind a row that does not fit, the chain is checked from that row on: every break is listed, and no row between
+// two of them.
 func TestVerifyNamesEveryBreakAndNoOtherRow(t *testing.T) {
 	path := history(t, t.TempDir(), "first", 40)
 	execSQL(t, path, "DELETE FROM events WHERE seq BETWEEN 5 AND 8")
 	execSQL(t, path, "UPDATE events SET host = 'innocent.example' WHERE seq = 20")
 	execSQL(t, path, "DELETE FROM events WHERE seq = 30")
 	_, report := all(t, path)
-	want := []string{"rows 5 to 8 are missing before it", "its content does not have its hash", "row 30 is missing before it"}
+	want := []string{
+		"rows 5 to 8 are missing before it", "its content does not have its hash", "row 30 is missing before it",
+	}
 	if len(report.Findings) != len(want) || report.Rows != 4 {
 		t.Fatalf("Verify = %+v", report)
 	}

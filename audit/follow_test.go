@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// follow is a Follow under way.
+// follow is a running Follow.
 type follow struct {
 	t       *testing.T
 	rows    chan Row
@@ -37,10 +37,10 @@ func startFollow(t *testing.T, path string, filter Filter) *follow {
 	return f
 }
 
-// until takes rows until one has the hash, and checks that none comes twice.
+// until receives rows up to the one with the hash, and checks that none comes twice.
 func (f *follow) until(hash string) (rows []Row) {
 	f.t.Helper()
-	patient := time.After(30 * time.Second)
+	timeout := time.After(30 * time.Second)
 	for {
 		select {
 		case r := <-f.rows:
@@ -51,30 +51,29 @@ func (f *follow) until(hash string) (rows []Row) {
 			if rows = append(rows, r); r.Hash == hash {
 				return rows
 			}
-		case <-patient:
+		case <-timeout:
 			f.t.Fatalf("%d rows came, and not the last one; notices: %d", len(rows), len(f.notices))
 		}
 	}
 }
 
-// noticed waits for a notice that has text.
+// noticed waits for a notice that contains text.
 func (f *follow) noticed(text string) Notice {
 	f.t.Helper()
-	patient := time.After(30 * time.Second)
+	timeout := time.After(30 * time.Second)
 	for {
 		select {
 		case n := <-f.notices:
 			if strings.Contains(n.Text, text) {
 				return n
 			}
-		case <-patient:
+		case <-timeout:
 			f.t.Fatalf("no notice has %q", text)
 		}
 	}
 }
 
-// replacement puts another log into the place of one with ten rows, of which
-// five were there when older was made.
+// replacement replaces a log with ten rows by another one; older is a copy from when it had five.
 type replacement struct {
 	name   string
 	do     func(t *testing.T, home, older string)
@@ -92,7 +91,9 @@ func replacements() []replacement {
 	}
 	return []replacement{
 		{"renamed and made anew", away, "was replaced"},
-		{"removed and made anew", func(t *testing.T, home, _ string) { remove(t, home, append(sides, database)...) }, "was replaced"},
+		{"removed and made anew", func(t *testing.T, home, _ string) {
+			remove(t, home, append(sides, database)...)
+		}, "was replaced"},
 		{"another home's by rename", func(t *testing.T, home, _ string) {
 			dir := t.TempDir()
 			from := history(t, dir, "other", 30)
@@ -101,7 +102,9 @@ func replacements() []replacement {
 				t.Fatal(err)
 			}
 		}, "was replaced"},
-		{"older copy by rename", func(t *testing.T, home, older string) { replaceFiles(t, older, home, database) }, "was replaced"},
+		{"older copy by rename", func(t *testing.T, home, older string) {
+			replaceFiles(t, older, home, database)
+		}, "was replaced"},
 		{"older rows in place", func(t *testing.T, home, _ string) {
 			execSQL(t, filepath.Join(home, database), "DELETE FROM events WHERE seq > 5")
 		}, "does not have row 10 any more"},
@@ -111,11 +114,13 @@ func replacements() []replacement {
 	}
 }
 
-// A log that is replaced is followed, whatever its rows are numbered: none is
-// shown twice, none is left out, and the user is told.
+// Follow continues in a log that replaces another, whatever its rows are numbered: no row is shown twice, none is
+// left out, and the user gets a notice.
 func TestFollowGoesOnInAReplacedLog(t *testing.T) {
 	for _, w := range replacements() {
-		for _, filter := range []Filter{{}, {Session: "mine"}, {Event: EventProxyProxied, Decision: DecisionProxied, Limit: 2, Newest: true}} {
+		for _, filter := range []Filter{
+			{}, {Session: "mine"}, {Event: EventProxyProxied, Decision: DecisionProxied, Limit: 2, Newest: true},
+		} {
 			t.Run(w.name, func(t *testing.T) {
 				home, older := t.TempDir(), t.TempDir()
 				path := history(t, home, "mine", 5)
@@ -145,7 +150,8 @@ func TestFollowGoesOnInAReplacedLog(t *testing.T) {
 				rows, _ := all(t, path)
 				var want []string
 				for _, r := range rows {
-					if !old[r.Hash] && (filter.Session == "" || r.SessionID == "mine") && (filter.Event == "" || r.Event == filter.Event) {
+					mine := filter.Session == "" || r.SessionID == "mine"
+					if !old[r.Hash] && mine && (filter.Event == "" || r.Event == filter.Event) {
 						want = append(want, r.Hash)
 					}
 				}
@@ -162,8 +168,8 @@ func TestFollowGoesOnInAReplacedLog(t *testing.T) {
 	}
 }
 
-// The rows of a log that is away for a while are not shown again when it
-// comes back, nor are those that came meanwhile.
+// The rows of a log that is moved away for a while are not shown again when it returns, nor are those written
+// meanwhile.
 func TestFollowShowsNothingTwiceWhenALogComesBack(t *testing.T) {
 	home := t.TempDir()
 	path := history(t, home, "first", 20)
@@ -189,7 +195,7 @@ func TestFollowShowsNothingTwiceWhenALogComesBack(t *testing.T) {
 	}
 }
 
-// A log that cannot be read for a while is reported once, and followed again.
+// A log that cannot be read for a while is reported once, and followed again afterwards.
 func TestFollowWaitsForALogThatCanBeRead(t *testing.T) {
 	home := t.TempDir()
 	path := history(t, home, "first", 20)
@@ -227,7 +233,8 @@ func TestFollowShowsRowsOfAnEarlierClock(t *testing.T) {
 	l := openSession(t, path, "second")
 	defer l.Close()
 	for i := range 2 * followChunk {
-		if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, TS: time.Now().Add(-time.Duration(i) * time.Hour), Status: i}); err != nil {
+		r := Row{Event: EventProxyProxied, TS: time.Now().Add(-time.Duration(i) * time.Hour), Status: i}
+		if err := l.AppendSoon(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}

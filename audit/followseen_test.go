@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// What is remembered is bounded, and a row that is not remembered any more is
-// told from a new one by its time.
+// The number of remembered rows is bounded. A row that was dropped is distinguished from a new one by its time.
 func TestFollowRemembersABoundedNumberOfRows(t *testing.T) {
 	s := seenRows{hashes: map[string]struct{}{}}
 	start := time.Unix(1_800_000_000, 0)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// audit.head as earlier versions wrote it is the first line of the new file.
+// The audit.head of an earlier version becomes the first line of the new file.
 func TestTheFormerHeadIsTheFirstLine(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		dir := t.TempDir()
@@ -38,7 +38,7 @@ func TestTheFormerHeadIsTheFirstLine(t *testing.T) {
 	}
 }
 
-// Each thing that can be wrong with audit.head has a sentence of its own.
+// Each fault of audit.head has a sentence of its own.
 func TestEveryFaultOfAHeadFileIsNamed(t *testing.T) {
 	change := func(f func(raw []byte) []byte) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
@@ -92,8 +92,7 @@ func TestEveryFaultOfAHeadFileIsNamed(t *testing.T) {
 	}
 }
 
-// A process that is killed after it has marked a line and before it has
-// committed the event leaves that to the next one.
+// If a process is killed after it has marked a line and before it has committed the event, the next one commits it.
 func TestAMarkedLineIsReportedByTheNextProcess(t *testing.T) {
 	home := t.TempDir()
 	path := history(t, home, "first", 10)
@@ -101,11 +100,11 @@ func TestAMarkedLineIsReportedByTheNextProcess(t *testing.T) {
 	appendNumbered(t, l, "killed", 0)
 	l.flush(t.Context())
 	execSQL(t, path, "DELETE FROM events WHERE seq > 8")
-	unled(l, func() { l.attested = time.Time{} })
+	whileIdle(t, l, func() { l.attested = time.Time{} })
 	if err := l.attest(); err != nil || l.broken == nil {
 		t.Fatalf("attest = %v, and reports %v", err, l.broken)
 	}
-	l.checkpoints.stop() // and nothing more comes of it
+	l.checkpoints.stop() // the process is killed here
 	l.tx.close()
 	_ = l.db.Close()
 
@@ -117,12 +116,13 @@ func TestAMarkedLineIsReportedByTheNextProcess(t *testing.T) {
 		t.Errorf("audit.broken is %+v; Verify = %+v", broken, report)
 	}
 	known, err := readHeads(filepath.Join(home, headName), filepath.Join(home, witnessName))
-	if err != nil || len(known.lines) != 4 || known.lines[0].state != lineReported || known.lines[1].state != lineReported {
+	if err != nil || len(known.lines) != 4 ||
+		known.lines[0].state != lineReported || known.lines[1].state != lineReported {
 		t.Errorf("audit.head has %+v, %v; want two acknowledged lines and two heads", known.lines, err)
 	}
 }
 
-// A file that came into the place of audit.head is not written over.
+// A file that replaced audit.head is not written to.
 func TestALineOfAnotherFileStays(t *testing.T) {
 	dir := t.TempDir()
 	l := openSession(t, filepath.Join(dir, database), "mine")

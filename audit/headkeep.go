@@ -12,8 +12,8 @@ const maxKept = 256
 // errTooManyBreaches is returned when the log loses its rows again and again.
 var errTooManyBreaches = errors.New("the log was changed too often under this process")
 
-// keep records the heads that the log contradicts for ever, in the lines that have them or in new ones. This writer
-// continues with a new line.
+// keep permanently records the heads that the log contradicts, in the lines that have them or in new ones. This
+// writer continues with a new line.
 func (h *headFile) keep(found []breach) error {
 	if h.kept += len(found); h.kept > maxKept {
 		return errTooManyBreaches

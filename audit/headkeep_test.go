@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A log that loses its rows again and again is none: nothing is admitted
-// then, and audit.head does not grow for ever.
+// A log that loses its rows again and again is unavailable: no request is admitted, and audit.head does not grow
+// without limit.
 func TestALogThatNeverKeepsItsRowsIsUnavailable(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, database)
@@ -19,7 +19,7 @@ func TestALogThatNeverKeepsItsRowsIsUnavailable(t *testing.T) {
 	var err error
 	rows := 0
 	for ; err == nil && rows < 2*maxKept; rows++ {
-		unled(l, func() { l.attested = time.Time{} })
+		whileIdle(t, l, func() { l.attested = time.Time{} })
 		_, err = l.Append(t.Context(), Row{Event: EventProxyStarted, Status: rows})
 	}
 	if !errors.Is(err, ErrUnavailable) || !errors.Is(err, errTooManyBreaches) || rows < maxKept/2 {

@@ -6,25 +6,22 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
-// eventually takes looks until ok holds.
+// eventually requests checks until ok reports true.
 func (h *health) eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+	poll(t, what, func() bool {
 		select {
 		case h.now <- struct{}{}:
 		default:
 		}
-		if time.Now().After(end) {
-			t.Fatal(what)
-		}
-	}
+		return ok()
+	})
 }
 
-// Pages that are overwritten under a session end its requests, not its
-// outcomes: the row is named, once, and whole pages bring the requests back.
+// Pages that are overwritten under a session stop its requests, but not its outcomes. The row is reported once, and
+// requests are served again when the pages are restored.
 func TestDamageUnderASessionRefusesIntents(t *testing.T) {
 	for _, d := range damages() {
 		t.Run(d.name, func(t *testing.T) {
@@ -71,8 +68,7 @@ func TestDamageUnderASessionRefusesIntents(t *testing.T) {
 	}
 }
 
-// Outcomes of what is under way are committed as long as the database takes
-// them.
+// Outcomes of requests under way are committed as long as the database accepts them.
 func TestOutcomesAreCommittedToADamagedLog(t *testing.T) {
 	path := longHistory(t, t.TempDir(), 400)
 	damages()[0].apply(t, path)
@@ -90,7 +86,7 @@ func TestOutcomesAreCommittedToADamagedLog(t *testing.T) {
 	}
 }
 
-// A look is bounded, and looks come to every row.
+// A check is bounded, and successive checks cover every row.
 func TestALookReadsABoundedPartOfTheLog(t *testing.T) {
 	path := longHistory(t, t.TempDir(), 10)
 	l, err := Open(path, Options{})

@@ -43,9 +43,11 @@ func closeLog(t testing.TB, l *Log) {
 
 func appendNumbered(t testing.TB, l *Log, session string, i int) Row {
 	t.Helper()
-	r, err := l.Append(context.Background(), Row{Event: EventProxyProxied, SessionID: session,
-		Decision: DecisionProxied, Method: "GET", Host: fmt.Sprintf("host-%d.%s.example", i, session), Port: 443, Path: fmt.Sprintf("/items/%d", i), Status: 200,
-		Fields: map[string]any{"request_id": NewID(), "attempt": i}})
+	r, err := l.Append(context.Background(), Row{
+		Event: EventProxyProxied, SessionID: session, Decision: DecisionProxied, Method: "GET",
+		Host: fmt.Sprintf("host-%d.%s.example", i, session), Port: 443, Path: fmt.Sprintf("/items/%d", i), Status: 200,
+		Fields: map[string]any{"request_id": NewID(), "attempt": i},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +73,7 @@ func all(t testing.TB, path string) ([]Row, Report) {
 	return rows, report
 }
 
-// execSQL changes a database behind the log's back.
+// execSQL changes a database without the package.
 func execSQL(t testing.TB, path, query string, args ...any) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -124,7 +126,7 @@ func remove(t testing.TB, dir string, names ...string) {
 	}
 }
 
-// replaceFiles puts files of one home into another.
+// replaceFiles copies files of one home over those of another.
 func replaceFiles(t testing.TB, from, to string, names ...string) {
 	t.Helper()
 	remove(t, to, "audit.db-wal", "audit.db-shm")
@@ -155,16 +157,30 @@ func whys(r Report) string {
 	return b.String()
 }
 
-// unled calls f while no goroutine of the log's commits: its timer's may.
-func unled(l *Log, f func()) {
-	for {
+// whileIdle calls f while no goroutine commits: that of the timer may.
+func whileIdle(t testing.TB, l *Log, f func()) {
+	t.Helper()
+	poll(t, "commits do not end", func() bool {
 		l.writer.mu.Lock()
-		if !l.writer.leading {
-			f()
-			l.writer.mu.Unlock()
-			return
+		defer l.writer.mu.Unlock()
+		if l.writer.leading {
+			return false
 		}
-		l.writer.mu.Unlock()
-		time.Sleep(time.Millisecond)
+		f()
+		return true
+	})
+}
+
+// poll waits until ok reports true, and fails with what if it does not within a minute.
+func poll(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for timeout := time.After(time.Minute); !ok(); {
+		select {
+		case <-ticker.C:
+		case <-timeout:
+			t.Fatal(what)
+		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// locked is a way to hold a lock that a writer needs, as another process does.
+// locked is a lock that a writer needs, held as by another process.
 type locked struct {
 	name string
 	hold func(t *testing.T, home string) (release func())
@@ -46,8 +46,8 @@ func lockedHomes() []locked {
 	}
 }
 
-// A lock that persists costs one long wait in all: every later request fails
-// at once, and the log works again as soon as the lock is released.
+// A lock that persists costs one long wait in all: later requests fail immediately, and the log works again as soon
+// as the lock is released.
 func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
 	for _, w := range lockedHomes() {
 		t.Run(w.name, func(t *testing.T) {
@@ -57,10 +57,11 @@ func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
 			defer l.Close()
 			release := w.hold(t, home)
 			l.lockWait.long, l.head.lockWait.long = 50*time.Millisecond, 50*time.Millisecond
-			if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) || !IsLocked(err) {
+			_, err := l.Append(t.Context(), Row{Event: EventProxyStarted})
+			if !errors.Is(err, ErrUnavailable) || !IsLocked(err) {
 				t.Fatalf("Append = %v; want %v because of a lock", err, ErrUnavailable)
 			}
-			// Whatever waits for long from now on does not end before the test.
+			// A long wait that begins now does not end before the test.
 			l.lockWait.long, l.head.lockWait.long = time.Hour, time.Hour
 			var requests sync.WaitGroup
 			failed := make(chan error, 64)
@@ -70,14 +71,14 @@ func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
 					failed <- err
 				})
 			}
-			patient := time.After(30 * time.Second)
+			timeout := time.After(30 * time.Second)
 			for range cap(failed) {
 				select {
 				case err := <-failed:
 					if !errors.Is(err, ErrUnavailable) || !IsLocked(err) {
 						t.Errorf("Append = %v; want %v because of a lock", err, ErrUnavailable)
 					}
-				case <-patient:
+				case <-timeout:
 					release()
 					t.Fatal("a request behind a lock that persists waits for it again")
 				}
@@ -96,7 +97,7 @@ func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
 	}
 }
 
-// A head that cannot be locked delays no commit for long but the first.
+// A head that cannot be locked delays only the first commit for long.
 func TestALockedHeadDelaysOneCommit(t *testing.T) {
 	home := t.TempDir()
 	l := openSession(t, filepath.Join(home, database), "mine")
@@ -111,7 +112,7 @@ func TestALockedHeadDelaysOneCommit(t *testing.T) {
 	go func() {
 		defer close(done)
 		for i := range 5 {
-			l.flush(t.Context()) // which writes the head
+			l.flush(t.Context()) // writes the head
 			appendNumbered(t, l, "mine", 2+i)
 		}
 	}()
@@ -128,7 +129,7 @@ func TestALockedHeadDelaysOneCommit(t *testing.T) {
 	}
 }
 
-// The last commit of a session waits for long: what it does not write is lost.
+// The last commit of a session waits for long: rows that it does not write are lost.
 func TestTheLastCommitWaitsForALock(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, database)
@@ -145,9 +146,7 @@ func TestTheLastCommitWaitsForALock(t *testing.T) {
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- l.Close() }()
-	for !l.lockWait.last.Load() {
-		time.Sleep(time.Millisecond)
-	}
+	poll(t, "Close does not begin its last commit", l.lockWait.last.Load)
 	release()
 	if err := <-closed; err != nil {
 		t.Errorf("Close = %v", err)

@@ -26,7 +26,8 @@ func openTest(t testing.TB, path string) *Log {
 
 func appendTest(t testing.TB, l *Log, event Event) Row {
 	t.Helper()
-	r, err := l.Append(context.Background(), Row{Event: event, SessionID: "s", Host: "<h&>", Fields: map[string]any{"n": 1, "b": "<x>"}})
+	row := Row{Event: event, SessionID: "s", Host: "<h&>", Fields: map[string]any{"n": 1, "b": "<x>"}}
+	r, err := l.Append(context.Background(), row)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,8 @@ func TestTamperingIsFoundAndNamed(t *testing.T) {
 		{"edit fields", "UPDATE events SET fields = '{}' WHERE seq = 3", 3, "content"},
 		{"delete", "DELETE FROM events WHERE seq = 3", 4, "missing"},
 		{"cut", "DELETE FROM events WHERE seq > 3", 4, "once had row 5"},
-		{"reorder", "UPDATE events SET seq = 100 WHERE seq = 2; UPDATE events SET seq = 2 WHERE seq = 3; UPDATE events SET seq = 3 WHERE seq = 100", 2, "prev_hash"},
+		{"reorder", "UPDATE events SET seq = 100 WHERE seq = 2; UPDATE events SET seq = 2 WHERE seq = 3; " +
+			"UPDATE events SET seq = 3 WHERE seq = 100", 2, "prev_hash"},
 		{"empty", "DELETE FROM events", 1, "once had"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -96,7 +98,8 @@ func TestAFullDiskIsUnavailableAndRecovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	big := map[string]any{"x": strings.Repeat("y", 100_000)}
-	if _, err := l.Append(context.Background(), Row{Event: EventProxyStarted, Fields: big}); !errors.Is(err, ErrUnavailable) {
+	_, err := l.Append(context.Background(), Row{Event: EventProxyStarted, Fields: big})
+	if !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("Append on a full disk = %v, want ErrUnavailable", err)
 	}
 	if _, err := l.db.Exec("PRAGMA max_page_count = 1073741823"); err != nil {
@@ -182,8 +185,7 @@ func TestARowIsFoundByItsID(t *testing.T) {
 	}
 }
 
-// Whatever stands in the place of the database, rows wait for a better one and
-// nobody waits for ever.
+// Whatever replaces the database, rows wait for a valid one and no caller waits for ever.
 func TestADatabaseReplacedByGarbageIsUnavailableAndRecovers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	l := openTest(t, path)

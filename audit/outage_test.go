@@ -32,11 +32,7 @@ func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
 	if o := next(t, seen, "the outage"); o.Over || o.Err == nil {
 		t.Errorf("outage %+v", o)
 	}
-	for end := time.Now().Add(time.Minute); len(spilled(t, path)) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the row is not in the spill file")
-		}
-	}
+	poll(t, "the row is not in the spill file", func() bool { return len(spilled(t, path)) > 0 })
 	const denials = 5
 	for i := range denials {
 		r := outcomeOf(session, i)
@@ -63,8 +59,8 @@ func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
 		t.Fatalf("%d rows, Verify = %+v", len(rows), report)
 	}
 	r := rows[2]
-	if r.Event != EventSandboxRejected || r.Decision != DecisionRejected || r.Reason != ReasonUnavailable || r.Fields["requests"] != float64(denials) ||
-		r.SessionID != session || r.Status != 503 || r.Fields["since"] == nil {
+	if r.Event != EventSandboxRejected || r.Decision != DecisionRejected || r.Reason != ReasonUnavailable ||
+		r.Fields["requests"] != float64(denials) || r.SessionID != session || r.Status != 503 || r.Fields["since"] == nil {
 		t.Errorf("the row that counts: %+v", r)
 	}
 	if len(seen) > 0 {
@@ -72,8 +68,8 @@ func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
 	}
 }
 
-// What is deferred is tried again although no other row comes.
-func TestAHeldRowIsTriedAgainByItself(t *testing.T) {
+// A deferred row is retried although no other row is appended.
+func TestADeferredRowIsRetriedByItself(t *testing.T) {
 	path := filepath.Join(t.TempDir(), database)
 	synctest.Test(t, func(t *testing.T) {
 		session := NewID()
@@ -87,16 +83,16 @@ func TestAHeldRowIsTriedAgainByItself(t *testing.T) {
 		if err := l.AppendSoon(t.Context(), outcomeOf(session, 1)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * groupDelay) // of the bubble's clock, which waits for nothing
+		<-time.After(2 * groupDelay) // on the clock of the bubble
 		admit(t, path)
-		time.Sleep(2 * retryEvery)
+		<-time.After(2 * retryEvery)
 		if len(seen) != 2 || (<-seen).Over || !(<-seen).Over {
 			t.Fatalf("the row is not tried again")
 		}
 	})
 }
 
-// A disk that is full now and then has one outage, with all that was refused.
+// A disk that is full intermittently has one outage, with all refused requests.
 func TestAnOutageWithPausesIsOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), database)
 	synctest.Test(t, func(t *testing.T) {
@@ -119,9 +115,9 @@ func TestAnOutageWithPausesIsOne(t *testing.T) {
 			if _, err := l.Append(t.Context(), denial); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(retryEvery / 10) // of the bubble's clock
+			<-time.After(retryEvery / 10) // on the clock of the bubble
 		}
-		time.Sleep(3 * retryEvery)
+		<-time.After(3 * retryEvery)
 		if len(seen) != 2 {
 			t.Fatalf("%d reports of %d outages, want one's start and its end", len(seen), pauses)
 		}

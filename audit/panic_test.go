@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// A commit that panics is an error that says where it did.
-func TestAPanicOfACommitSaysWhereItBegan(t *testing.T) {
+// A commit that panics returns an error with the place of the panic.
+func TestAPanicOfACommitIsAnErrorWithItsOrigin(t *testing.T) {
 	l := &Log{path: filepath.Join(t.TempDir(), "audit.db")} // without a database
 	err := l.commitOrFail(nil)
-	if err == nil || !strings.HasPrefix(err.Error(), "commit: it panicked at ") || !strings.Contains(err.Error(), "audit.(*Log).") {
+	if err == nil || !strings.HasPrefix(err.Error(), "commit: it panicked at ") ||
+		!strings.Contains(err.Error(), "audit.(*Log).") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// TestHelperWriter is a process that writes rows until it is killed or, with
-// AUDIT_HELPER_ROWS, has written so many. Each committed row is a line of its
-// output.
+// TestHelperWriter is run as a process that writes 300 rows in each of four goroutines or, with AUDIT_HELPER_ENDLESS,
+// writes until it is killed. Each committed row is a line of its output.
 func TestHelperWriter(t *testing.T) {
 	path := os.Getenv("AUDIT_HELPER_WRITER")
 	if path == "" {
@@ -47,8 +46,7 @@ func TestHelperWriter(t *testing.T) {
 	closeLog(t, l)
 }
 
-// startWriter starts a process that writes; its output is read from the
-// scanner.
+// startWriter starts a process that writes, and returns a scanner of its output.
 func startWriter(t testing.TB, path string, env ...string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestHelperWriter$", "-test.v")
@@ -63,7 +61,7 @@ func startWriter(t testing.TB, path string, env ...string) (*exec.Cmd, *bufio.Sc
 	return cmd, bufio.NewScanner(out)
 }
 
-// Processes that write at once never take each other's rows for a change.
+// Processes that write at the same time never take each other's rows for tampering.
 func TestHonestProcessesRaiseNoAlarm(t *testing.T) {
 	path := filepath.Join(t.TempDir(), database)
 	var running sync.WaitGroup
@@ -94,8 +92,8 @@ func TestHonestProcessesRaiseNoAlarm(t *testing.T) {
 	}
 }
 
-// Writers that begin a home at once do not take each other's files for a
-// change, nor does a reader beside them.
+// Writers that create a home at the same time do not take each other's files for tampering, nor does a reader beside
+// them.
 func TestTheFirstWritersOfAHomeRaiseNoAlarm(t *testing.T) {
 	for round := range 60 {
 		path := filepath.Join(t.TempDir(), database)
@@ -136,8 +134,7 @@ func TestTheFirstWritersOfAHomeRaiseNoAlarm(t *testing.T) {
 	}
 }
 
-// A process that is killed at any moment leaves a whole log, and the next one
-// finds nothing to report.
+// A process that is killed at any moment leaves an intact log, and the next one has nothing to report.
 func TestAKillIsNoBreach(t *testing.T) {
 	path := filepath.Join(t.TempDir(), database)
 	var last string
@@ -181,8 +178,8 @@ func TestAKillIsNoBreach(t *testing.T) {
 	}
 }
 
-// BenchmarkAppendAfterAPause compares the log with what is known of it before
-// every row, as for requests that are more than two milliseconds apart.
+// BenchmarkAppendAfterAPause compares the log with what is known of it before every row, as for requests more than
+// groupDelay apart.
 func BenchmarkAppendAfterAPause(b *testing.B) {
 	l, err := Open(filepath.Join(b.TempDir(), database), Options{})
 	if err != nil {
@@ -190,7 +187,7 @@ func BenchmarkAppendAfterAPause(b *testing.B) {
 	}
 	defer l.Close()
 	for b.Loop() {
-		unled(l, func() { l.attested, l.head.written = time.Time{}, time.Time{} })
+		whileIdle(b, l, func() { l.attested, l.head.written = time.Time{}, time.Time{} })
 		appendNumbered(b, l, "bench", 1)
 	}
 }

@@ -65,14 +65,17 @@ func recoverLog(t *testing.T, path string) Recovery {
 	return done
 }
 
-// longHistory writes rows of which some need more than a page.
+// longHistory writes rows, some of which need more than a page.
 func longHistory(t *testing.T, dir string, n int) string {
 	t.Helper()
 	path := filepath.Join(dir, database)
 	l := openSession(t, path, "first")
 	for i := range n {
-		row := Row{Event: EventProxyProxied, SessionID: "first", Host: fmt.Sprintf("h%d.example", i), Port: 443 + i<<(i%20), Path: "/" + strings.Repeat("x", i%700),
-			Status: 200, ResponseBytes: int64(i) << (i % 40), Fields: map[string]any{"request_id": NewID()}}
+		row := Row{
+			Event: EventProxyProxied, SessionID: "first", Host: fmt.Sprintf("h%d.example", i), Port: 443 + i<<(i%20),
+			Path: "/" + strings.Repeat("x", i%700), Status: 200, ResponseBytes: int64(i) << (i % 40),
+			Fields: map[string]any{"request_id": NewID()},
+		}
 		if i%37 == 0 {
 			row.Fields["hosts"] = strings.Repeat("é", 100*i)
 		}
@@ -84,9 +87,8 @@ func longHistory(t *testing.T, dir string, n int) string {
 	return path
 }
 
-// Every row that is not on an overwritten page is in the new log, unchanged;
-// the others are named, by the event and by Verify, and what is added later is
-// as good as any row.
+// Every row that is not on an overwritten page is in the new log, unchanged. The others are listed by the event and
+// by Verify, and later rows are checked like any others.
 func TestRecoverCopiesEveryReadableRow(t *testing.T) {
 	home := t.TempDir()
 	origin := longHistory(t, home, 400)
@@ -143,8 +145,8 @@ func checkRecovered(t *testing.T, done Recovery, before, rows []Row) {
 	}
 	event := rows[done.Rows]
 	missing, _ := event.Fields["missing"].([]any)
-	if event.Event != EventRecovered || event.Seq != 401 || event.Fields["kept"] != done.Kept || event.Fields["lost"] != float64(done.Lost) ||
-		len(missing) != len(done.Missing) {
+	if event.Event != EventRecovered || event.Seq != 401 || event.Fields["kept"] != done.Kept ||
+		event.Fields["lost"] != float64(done.Lost) || len(missing) != len(done.Missing) {
 		t.Errorf("the row behind them is %+v", event)
 	}
 	later := rows[len(rows)-1]
@@ -153,7 +155,7 @@ func checkRecovered(t *testing.T, done Recovery, before, rows []Row) {
 	}
 }
 
-// What is committed and not yet in the database itself is recovered too.
+// Rows that are committed but not yet in the database file are recovered too.
 func TestRecoverReadsTheWriteAheadLog(t *testing.T) {
 	dir, running := t.TempDir(), t.TempDir()
 	path := longHistory(t, running, 200)
@@ -175,8 +177,7 @@ func TestRecoverReadsTheWriteAheadLog(t *testing.T) {
 	}
 }
 
-// Evidence is not healed: who cuts or edits rows, damages the log and recovers
-// it is seen as before.
+// A recovery hides no tampering: rows that were cut or edited before the log was damaged are found as before.
 func TestRecoverHealsNoEvidence(t *testing.T) {
 	for _, w := range []struct{ name, change, want string }{
 		{"a cut tail", "DELETE FROM events WHERE seq > 380", "381"},
@@ -198,7 +199,7 @@ func TestRecoverHealsNoEvidence(t *testing.T) {
 	}
 }
 
-// A log that is in use, or that another recovery holds, is left alone.
+// A log that is in use, or that another recovery has locked, is left alone.
 func TestRecoverLeavesALogInUseAlone(t *testing.T) {
 	path := longHistory(t, t.TempDir(), 100)
 	damages()[0].apply(t, path)
@@ -224,8 +225,7 @@ func TestRecoverLeavesALogInUseAlone(t *testing.T) {
 	}
 }
 
-// A recovery that is killed at any step is done by the next one, and loses no
-// row more.
+// A recovery that is killed at any step is finished by the next one, without losing further rows.
 func TestRecoverAfterAnInterruptedRecovery(t *testing.T) {
 	for step := range 3 {
 		dir := t.TempDir()

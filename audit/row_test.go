@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// The row that is hashed is what encoding/json would write, whatever stands
-// in it.
+// The row that is hashed is what encoding/json would write, whatever its columns are.
 func TestTheCanonicalRowIsPlainJSON(t *testing.T) {
 	same := func(r Row, name, value string, n int) bool {
 		r.TS = time.Unix(int64(n), int64(n)).UTC()
@@ -16,11 +15,12 @@ func TestTheCanonicalRowIsPlainJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want, err := json.Marshal(map[string]any{name: value, "n": n, "list": []string{value}}); err != nil || string(want) != string(fields) {
+		want, err := json.Marshal(map[string]any{name: value, "n": n, "list": []string{value}})
+		if err != nil || string(want) != string(fields) {
 			t.Errorf("the fields are %s, want %s", fields, want)
 		}
 		type plain Row
-		want, err := json.Marshal(struct {
+		want, err = json.Marshal(struct {
 			plain
 			TS       string          `json:"ts"`
 			Fields   json.RawMessage `json:"fields"`
@@ -36,10 +36,11 @@ func TestTheCanonicalRowIsPlainJSON(t *testing.T) {
 		}
 		return string(got) == string(want)
 	}
-	gives := func(id, host, path, name, value string, seq, bytes int64, port, n int) bool {
-		return same(Row{Seq: seq, ID: id, Host: host, Path: path, Event: Event(value), ResponseBytes: bytes, Port: port}, name, value, n)
+	property := func(id, host, path, name, value string, seq, bytes int64, port, n int) bool {
+		r := Row{Seq: seq, ID: id, Host: host, Path: path, Event: Event(value), ResponseBytes: bytes, Port: port}
+		return same(r, name, value, n)
 	}
-	if err := quick.Check(gives, nil); err != nil {
+	if err := quick.Check(property, nil); err != nil {
 		t.Error(err)
 	}
 	for _, s := range []string{"", `a"b\c`, "<&>", "\x00\x1f\x7f", "é\u2028", "\xff\xfe", "/plain?x=~"} {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A session that runs remembers what it wrote, whatever is done to the files.
+// A running session remembers what it wrote, whatever is done to the files.
 func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 	inPlace := func(names ...string) func(*testing.T, string, string) {
 		return func(t *testing.T, home, older string) {
@@ -40,7 +40,8 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 		{name: "older database in place", do: inPlace(database), why: restored},
 		{name: "older database, log and index in place", do: inPlace(append(sides, database)...)},
 		{name: "older database and log in place", do: inPlace(database, sides[0])},
-		{name: "older database in place, log and index removed", do: both(inPlace(database), without(sides...)), why: restored},
+		{name: "older database in place, log and index removed",
+			do: both(inPlace(database), without(sides...)), why: restored},
 		{name: "older database by rename", do: renamed(database)},
 		{name: "older database, log and index by rename", do: renamed(append(sides, database)...)},
 		{name: "older database by rename, log and index removed", do: both(renamed(database), without(sides...))},
@@ -68,9 +69,9 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 			l.flush(t.Context())
 			m.do(t, home, older)
 			if m.name == "witness removed" {
-				return // hides nothing from a session that runs, which makes it anew
+				return // a running session is not misled, and recreates it
 			}
-			unled(l, func() { l.attested = l.attested.Add(-groupDelay) }) // as if the session had been idle
+			whileIdle(t, l, func() { l.attested = l.attested.Add(-groupDelay) }) // as if the session had been idle
 			unavailable := 0
 			for i := range 6 {
 				if _, err := l.Append(t.Context(), Row{Event: EventProxyProxied, SessionID: "mine", Status: i}); err != nil {
@@ -110,8 +111,7 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 	}
 }
 
-// Between two comparisons a writer that meets another's row still looks for
-// its own.
+// A writer that meets the row of another looks for its own even if a comparison is not due.
 func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), database)
@@ -120,8 +120,8 @@ func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
 		for i := range 10 {
 			last = appendNumbered(t, l, "mine", i)
 		}
-		l.flush(t.Context()) // nothing is left to be written meanwhile
-		unled(l, func() { l.attested = time.Now().Add(time.Hour) })
+		l.flush(t.Context()) // no write is left for later
+		whileIdle(t, l, func() { l.attested = time.Now().Add(time.Hour) })
 		if cut {
 			execSQL(t, path, "DELETE FROM events WHERE seq > 8")
 		}
@@ -133,7 +133,7 @@ func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows := []*Row{{Event: "a"}, {Event: "b"}, {Event: "c"}} // of a writer that compares nothing
+		rows := []*Row{{Event: "a"}, {Event: "b"}, {Event: "c"}} // by a writer that compares nothing
 		if err := tx.write(rows); err != nil {
 			t.Fatal(err)
 		}
@@ -142,14 +142,14 @@ func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
 		appendNumbered(t, l, "mine", 10)
 		closeLog(t, l)
 		got, report := all(t, path)
-		if report.OK == cut || cut && (len(got) != 13 || got[11].Event != EventBroken || got[11].Fields["expected_hash"] != last.Hash) {
+		reported := len(got) == 13 && got[11].Event == EventBroken && got[11].Fields["expected_hash"] == last.Hash
+		if report.OK == cut || cut && !reported {
 			t.Errorf("cut: %v: %d rows; Verify = %+v", cut, len(got), report)
 		}
 	}
 }
 
-// Without its write-ahead log on disk, a session would go on in a file that no
-// other process sees.
+// Without its write-ahead log on disk, a session would continue in a file that no other process sees.
 func TestNoRowIsWrittenToAnUnlinkedLog(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, database)
@@ -159,7 +159,7 @@ func TestNoRowIsWrittenToAnUnlinkedLog(t *testing.T) {
 	}
 	l.flush(t.Context())
 	remove(t, dir, "audit.db-wal", "audit.db-shm")
-	unled(l, func() { l.attested = time.Time{} })
+	whileIdle(t, l, func() { l.attested = time.Time{} })
 	appendNumbered(t, l, "mine", 10)
 	rows, report := all(t, path)
 	if len(rows) != 11 || !report.OK {
@@ -171,7 +171,7 @@ func TestNoRowIsWrittenToAnUnlinkedLog(t *testing.T) {
 	}
 }
 
-// A damaged page is a finding, for Verify and for a session.
+// A damaged page is a finding for Verify and for a session.
 func TestADamagedDatabaseIsAFinding(t *testing.T) {
 	dir := t.TempDir()
 	path := history(t, dir, "first", 400)

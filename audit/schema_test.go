@@ -9,15 +9,16 @@ import (
 	"testing"
 )
 
-// A database of another version is not written, by a session, a command or a
-// recovery, and is read as far as its columns are known.
+// A database of another version is not written by a session, a command or a recovery; it is read as far as its
+// columns are known.
 func TestADatabaseOfANewerAileronIsLeftAlone(t *testing.T) {
 	for _, w := range []struct {
 		name, change, want string
 		readable           bool
 	}{
 		{"a higher version", "PRAGMA user_version = 2", "its schema is 2, and this aileron knows 1", true},
-		{"one column more", "ALTER TABLE events ADD COLUMN tenant TEXT NOT NULL DEFAULT ''", "columns that this one does not know", true},
+		{"one column more", "ALTER TABLE events ADD COLUMN tenant TEXT NOT NULL DEFAULT ''",
+			"columns that this one does not know", true},
 		{"one column less", "ALTER TABLE events DROP COLUMN redactions", "it lacks the columns redactions", false},
 	} {
 		t.Run(w.name, func(t *testing.T) {
@@ -74,9 +75,8 @@ func TestADatabaseOfAnEarlierAileronIsUsed(t *testing.T) {
 	}
 }
 
-// A newer aileron that takes a log over while a session runs is not written
-// into: no request is served, and the session's last rows wait in its spill
-// file.
+// A session does not write to a log that a newer aileron has upgraded meanwhile: no request is served, and the last
+// rows of the session wait in its spill file.
 func TestASessionDoesNotWriteToALogOfANewerAileron(t *testing.T) {
 	path := history(t, t.TempDir(), "first", 3)
 	session := NewID()
@@ -89,10 +89,12 @@ func TestASessionDoesNotWriteToALogOfANewerAileron(t *testing.T) {
 	execSQL(t, path, "PRAGMA user_version = 2")
 	l.health.eventually(t, "it is not noticed", func() bool { return l.changed() != nil })
 	var foreign *SchemaError
-	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) || !errors.As(err, &foreign) {
+	_, err = l.Append(t.Context(), Row{Event: EventProxyStarted})
+	if !errors.Is(err, ErrUnavailable) || !errors.As(err, &foreign) {
 		t.Errorf("Append = %v; want %v because of the version", err, ErrUnavailable)
 	}
-	if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, SessionID: session, Host: "late.example"}); err != nil {
+	late := Row{Event: EventProxyProxied, SessionID: session, Host: "late.example"}
+	if err := l.AppendSoon(t.Context(), late); err != nil {
 		t.Fatal(err)
 	}
 	var lost *LostError

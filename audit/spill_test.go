@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// refuse makes every insert that condition selects fail, as far as a log can
-// tell, until admit.
+// refuse makes every insert that the condition selects fail until admit is called.
 func refuse(t testing.TB, path, condition string) {
 	t.Helper()
 	execSQL(t, path, "CREATE TRIGGER refuse BEFORE INSERT ON events WHEN "+condition+
@@ -25,13 +24,15 @@ func admit(t testing.TB, path string) {
 }
 
 func outcomeOf(session string, i int) Row {
-	return Row{Event: EventProxyProxied, SessionID: session, Source: SourceConnectTLS, Decision: DecisionProxied, Method: "GET",
-		Scheme: "https", Host: fmt.Sprintf("host-%d.example", i), Port: 443, Path: fmt.Sprintf("/items/%d?<&>", i), Status: 200 + i,
-		ResponseBytes: int64(i), Fields: map[string]any{"request_id": NewID(), "n": i, "dropped_headers": []string{"a", "b"}}}
+	return Row{
+		Event: EventProxyProxied, SessionID: session, Source: SourceConnectTLS, Decision: DecisionProxied,
+		Method: "GET", Scheme: "https", Host: fmt.Sprintf("host-%d.example", i), Port: 443,
+		Path: fmt.Sprintf("/items/%d?<&>", i), Status: 200 + i, ResponseBytes: int64(i),
+		Fields: map[string]any{"request_id": NewID(), "n": i, "dropped_headers": []string{"a", "b"}},
+	}
 }
 
-// spillRows ends a session whose log refuses its last n rows, and returns the
-// error of Close.
+// spillRows ends a session whose log refuses its last n rows, and returns the error of Close.
 func spillRows(t testing.TB, path, session string, n int) *LostError {
 	t.Helper()
 	l := openSession(t, path, session)
@@ -42,7 +43,10 @@ func spillRows(t testing.TB, path, session string, n int) *LostError {
 			t.Fatal(err)
 		}
 	}
-	ended := Row{Event: EventSessionEnded, SessionID: session, Source: SourceLauncher, Fields: map[string]any{"exit_code": 0, "cause": "terminated"}}
+	ended := Row{
+		Event: EventSessionEnded, SessionID: session, Source: SourceLauncher,
+		Fields: map[string]any{"exit_code": 0, "cause": "terminated"},
+	}
 	if err := l.AppendSoon(t.Context(), ended); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +79,8 @@ func TestTheLastRowsOfASessionOutliveALogThatCannotBeWritten(t *testing.T) {
 		t.Errorf("the spill file: %v, %v", info, err)
 	}
 	pending := spilled(t, path)
-	if len(pending) != 1 || pending[0].Session != session || len(pending[0].Rows) != 4 || pending[0].Rows[3].Event != EventSessionEnded {
+	if len(pending) != 1 || pending[0].Session != session || len(pending[0].Rows) != 4 ||
+		pending[0].Rows[3].Event != EventSessionEnded {
 		t.Fatalf("Spills = %+v", pending)
 	}
 	history(t, filepath.Dir(path), NewID(), 1)
@@ -85,8 +90,8 @@ func TestTheLastRowsOfASessionOutliveALogThatCannotBeWritten(t *testing.T) {
 	}
 	for i, r := range rows[1:5] {
 		want := pending[0].Rows[i]
-		if r.ID != want.ID || r.Fields[fieldSpilled] != true || !r.TS.Equal(want.TS) || r.Status != want.Status || r.Path != want.Path ||
-			r.Fields["clock"] != nil || fmt.Sprint(r.Fields) != fmt.Sprint(want.Fields) {
+		if r.ID != want.ID || r.Fields[fieldSpilled] != true || !r.TS.Equal(want.TS) || r.Status != want.Status ||
+			r.Path != want.Path || r.Fields["clock"] != nil || fmt.Sprint(r.Fields) != fmt.Sprint(want.Fields) {
 			t.Errorf("row %d is %+v, want %+v", r.Seq, r, want)
 		}
 	}
@@ -95,11 +100,9 @@ func TestTheLastRowsOfASessionOutliveALogThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// What is killed between the commit of a file's rows and its removal does so
-// again.
-// A spill file that was removed, as with its whole home, keeps nothing, also of
-// what it was given before; one that was moved does.
-func TestRowsInASpillFileThatWasRemovedAreCalledLost(t *testing.T) {
+// The rows of a spill file that was removed, for example with its whole home, are lost, and so are those written to
+// it before. The rows of a file that was moved are kept.
+func TestRowsInASpillFileThatWasRemovedAreReportedAsLost(t *testing.T) {
 	for name, away := range map[string]func(string) error{
 		"removed": os.Remove,
 		"moved":   func(path string) error { return os.Rename(path, path+".moved") },
@@ -113,7 +116,8 @@ func TestRowsInASpillFileThatWasRemovedAreCalledLost(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := l.Append(t.Context(), outcomeOf(session, 3)); !errors.Is(err, ErrUnavailable) { // the rows are in the file by then
+		// When Append returns, the rows are in the file.
+		if _, err := l.Append(t.Context(), outcomeOf(session, 3)); !errors.Is(err, ErrUnavailable) {
 			t.Fatalf("Append = %v", err)
 		}
 		if got := spilled(t, path); len(got) != 1 || len(got[0].Rows) != 3 {
@@ -150,13 +154,13 @@ func TestATornLastLineOfASpillFileIsDropped(t *testing.T) {
 	}
 }
 
-// A full spill file has space for the end of the session, and what it does not
-// hold is counted.
+// A full spill file still has space for the end of the session, and the rows that do not fit are counted.
 func TestASpillFileIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), database)
 	const rows = 500
 	lost := spillRows(t, path, NewID(), rows)
-	if lost.Kept < 50 || lost.Lost < 50 || lost.Kept+lost.Lost != rows || !strings.Contains(lost.Error(), fmt.Sprintf("%d rows are lost", lost.Lost)) {
+	if lost.Kept < 50 || lost.Lost < 50 || lost.Kept+lost.Lost != rows ||
+		!strings.Contains(lost.Error(), fmt.Sprintf("%d rows are lost", lost.Lost)) {
 		t.Errorf("Close = %v", lost)
 	}
 	s := spilled(t, path)
@@ -168,7 +172,7 @@ func TestASpillFileIsBounded(t *testing.T) {
 	}
 }
 
-// next waits for a value.
+// next receives a value, and fails with what if none comes within a minute.
 func next[T any](t testing.TB, c <-chan T, what string) (v T) {
 	t.Helper()
 	select {

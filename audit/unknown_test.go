@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// killedSession writes the rows of a session that was killed with every third
-// of its n requests under way, among rows of another that runs.
+// killedSession writes the rows of a session that was killed with every third of its n requests under way, among rows
+// of another, running session.
 func killedSession(t testing.TB, l *Log, session string, n int) (open []Row) {
 	t.Helper()
 	if _, err := l.Append(t.Context(), Row{Event: EventSessionStarted, SessionID: session}); err != nil {
@@ -39,7 +39,7 @@ func killedSession(t testing.TB, l *Log, session string, n int) (open []Row) {
 	return open
 }
 
-// unknown returns the rows of unknown outcomes.
+// unknown returns the rows of EventProxyUnknown.
 func unknown(t testing.TB, path string) (found []Row) {
 	t.Helper()
 	rows, _ := all(t, path)
@@ -53,7 +53,7 @@ func unknown(t testing.TB, path string) (found []Row) {
 
 func TestTheRequestsOfAKilledSessionGetAnUnknownOutcome(t *testing.T) {
 	const requests = 60
-	for _, most := range []int{maxOpen, 7, 1} { // whatever fits into memory
+	for _, most := range []int{maxOpen, 7, 1} { // however many fit into memory
 		path := filepath.Join(t.TempDir(), database)
 		l := openSession(t, path, NewID())
 		session := NewID()
@@ -74,23 +74,24 @@ func TestTheRequestsOfAKilledSessionGetAnUnknownOutcome(t *testing.T) {
 		}
 		for i, r := range rows {
 			intent := open[i]
-			if r.SessionID != session || r.Fields["request_id"] != intent.Fields["request_id"] || r.Fields["intent_id"] != intent.ID || r.Host != intent.Host ||
-				r.Binding != intent.Binding || r.Reason != ReasonSessionKilled || r.Decision != "" || r.Status != 0 || r.Fields["sent"] == nil ||
+			if r.SessionID != session || r.Fields["request_id"] != intent.Fields["request_id"] ||
+				r.Fields["intent_id"] != intent.ID || r.Host != intent.Host || r.Binding != intent.Binding ||
+				r.Reason != ReasonSessionKilled || r.Decision != "" || r.Status != 0 || r.Fields["sent"] == nil ||
 				fmt.Sprint(r.Fields["not_known"]) != fmt.Sprint(notKnown()) {
 				t.Errorf("row %+v for the intent %+v", r, intent)
 			}
 		}
 		report, err := l.Verify(t.Context())
 		if err != nil || !report.OK || report.Unknown != int64(len(open)) || report.Open != requests {
-			t.Errorf("Verify = %+v, %v; want %d unknown outcomes, and %d intents of the other session", report, err, len(open), requests)
+			t.Errorf("Verify = %+v, %v; want %d unknown outcomes, and %d intents of the other session",
+				report, err, len(open), requests)
 		}
 		closeLog(t, l)
 	}
 }
 
-// A sweep that is killed half-way is made again, and a session that said how it
-// ended is left at that.
-func TestASweepThatWasBrokenOffGoesOn(t *testing.T) {
+// A sweep that was interrupted is repeated, and a session that has its EventSessionEnded gets no second one.
+func TestAnInterruptedSweepIsResumed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), database)
 	l := openSession(t, path, NewID())
 	session := NewID()

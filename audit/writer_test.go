@@ -88,7 +88,10 @@ func BenchmarkAppend(b *testing.B) {
 				b.SetParallelism(writers)
 				b.RunParallel(func(pb *testing.PB) {
 					for pb.Next() {
-						if _, err := l.Append(context.Background(), Row{Event: EventProxyProxied, Host: "api.example.com", Fields: map[string]any{"request_id": "x"}}); err != nil {
+						row := Row{
+							Event: EventProxyProxied, Host: "api.example.com", Fields: map[string]any{"request_id": "x"},
+						}
+						if _, err := l.Append(context.Background(), row); err != nil {
 							b.Error(err)
 						}
 					}
@@ -98,7 +101,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-func TestARowThatNobodyWaitsForIsReadAndChainedLikeAnyOther(t *testing.T) {
+func TestADeferredRowIsReadAndChainedLikeAnyOther(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	l := openTest(t, path)
 	for i := range 600 {
@@ -111,7 +114,7 @@ func TestARowThatNobodyWaitsForIsReadAndChainedLikeAnyOther(t *testing.T) {
 	}
 	rows, err := l.List(t.Context(), Filter{Event: EventProxyProxied})
 	if err != nil || len(rows) != 600 {
-		t.Fatalf("List gives %d rows, %v; want 600", len(rows), err)
+		t.Fatalf("List returns %d rows, %v; want 600", len(rows), err)
 	}
 	for i, r := range rows {
 		if r.Status != i {
@@ -121,7 +124,7 @@ func TestARowThatNobodyWaitsForIsReadAndChainedLikeAnyOther(t *testing.T) {
 	if report, err := l.Verify(t.Context()); err != nil || !report.OK {
 		t.Errorf("Verify = %+v, %v", report, err)
 	}
-	// Another process sees them without being told.
+	// Another process sees them too.
 	other, err := OpenReader(path)
 	if err != nil {
 		t.Fatal(err)
@@ -134,18 +137,19 @@ func TestARowThatNobodyWaitsForIsReadAndChainedLikeAnyOther(t *testing.T) {
 	defer cancel()
 	found := errors.New("found")
 	if err := other.Follow(ctx, Filter{Event: "soon"}, func(Row) error { return found }); !errors.Is(err, found) {
-		t.Errorf("the other process waited in vain: %v", err)
+		t.Errorf("the other process does not see the row: %v", err)
 	}
 }
 
-func TestARowThatNobodyWaitsForOutlivesAFullDisk(t *testing.T) {
+func TestADeferredRowSurvivesAFullDisk(t *testing.T) {
 	l := openTest(t, filepath.Join(t.TempDir(), "audit.db"))
 	appendTest(t, l, EventSessionStarted)
 	l.db.SetMaxOpenConns(1)
 	if _, err := l.tx.conn.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.AppendSoon(t.Context(), Row{Event: "deferred", Fields: map[string]any{"x": strings.Repeat("y", 100_000)}}); err != nil {
+	big := Row{Event: "deferred", Fields: map[string]any{"x": strings.Repeat("y", 100_000)}}
+	if err := l.AppendSoon(t.Context(), big); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) {
@@ -157,6 +161,6 @@ func TestARowThatNobodyWaitsForOutlivesAFullDisk(t *testing.T) {
 	l.db.SetMaxOpenConns(4)
 	appendTest(t, l, EventProxyStarted)
 	if rows, err := l.List(t.Context(), Filter{Event: "deferred"}); err != nil || len(rows) != 1 {
-		t.Errorf("List gives %d rows, %v; want the one that was deferred", len(rows), err)
+		t.Errorf("List returns %d rows, %v; want the one that was deferred", len(rows), err)
 	}
 }
