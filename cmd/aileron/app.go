@@ -113,10 +113,13 @@ func (a *app) childTerminal() *os.File {
 	return tty
 }
 
+// messagesOnTerminal reports whether stderr is a terminal.
+func (a *app) messagesOnTerminal() bool { return launch.IsTerminal(a.child.stderr) }
+
 // showStatus writes a line to stderr that the next one overwrites; "" clears it. It reports whether stderr is a
 // terminal that can do that.
 func (a *app) showStatus(text string) bool {
-	if !launch.IsTerminal(a.child.stderr) || a.getenv("TERM") == "dumb" {
+	if !a.messagesOnTerminal() || a.getenv("TERM") == "dumb" {
 		return false
 	}
 	fmt.Fprintf(a.child.stderr, "\r%s\x1b[K", termsafe.Line(text))

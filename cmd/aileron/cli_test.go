@@ -99,10 +99,10 @@ func (o owner) ok(args ...string) string {
 	return out
 }
 
-// isFailure reports whether text is what a failed command prints: its error in one line, and at most one hint below; or
-// an object with --json.
+// isFailure reports whether text is what a failed command prints: its error and its hint in one line, or an object with
+// --json.
 func isFailure(text string) bool {
-	return regexp.MustCompile(`^aileron: [^\n]+\n(hint: [^\n]+\n)?$|^\{"error":[^\n]+\}\n$`).MatchString(text)
+	return regexp.MustCompile(`^aileron: [^\n]+\n$|^\{"error":[^\n]+\}\n$`).MatchString(text)
 }
 
 // fails runs what must fail with want in its error or its hint.

@@ -59,7 +59,7 @@ func (a *app) exitCode(err error) int {
 	if a.json {
 		f.printJSON(a.stderr)
 	} else {
-		f.print(a.stderr)
+		f.print(a.stderr, a.messagesOnTerminal())
 	}
 	return f.code
 }
@@ -109,12 +109,18 @@ func describeFailure(err error) failure {
 // asLine returns text as one line, whatever the errors below have put in: people read it, and grep.
 func asLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// print writes the failure for a person: what failed and why, and on a line of its own what to do about it.
-func (f failure) print(w io.Writer) {
-	fmt.Fprintln(w, termsafe.Line("aileron: "+f.message))
+// print writes what failed, why, and what to do about it: in one line, as scripts expect it (CONTRACT section 1), and
+// on a terminal with the hint on a line of its own.
+func (f failure) print(w io.Writer, terminal bool) {
+	text := termsafe.Line("aileron: " + f.message)
 	if f.hint != "" {
-		fmt.Fprintln(w, termsafe.Line("hint: "+f.hint))
+		separator := "; "
+		if terminal {
+			separator = "\n"
+		}
+		text += separator + termsafe.Line("hint: "+f.hint)
 	}
+	fmt.Fprintln(w, text)
 }
 
 // printJSON writes the failure as the object of CONTRACT section 4.

@@ -30,13 +30,13 @@ func TestACommandThatCannotRunHasAShellsExitCode(t *testing.T) {
 	}{
 		{script, 3, ""},
 		{"script", 3, ""},
-		{"no-such-command", 127, "run no-such-command: there is no such command on PATH\nhint: install it"},
-		{filepath.Join(dir, "none"), 127, "there is no such file\nhint: install it"},
+		{"no-such-command", 127, "run no-such-command: there is no such command on PATH; hint: install it"},
+		{filepath.Join(dir, "none"), 127, "there is no such file; hint: install it"},
 		{orphan, 127, "its interpreter is not there"},
-		{plain, 126, "plain is not executable\nhint: check"},
-		{"plain", 126, "plain is not executable\nhint: check"},
-		{dir, 126, "is not executable\nhint: check"},
-		{foreign, 126, "exec format error\nhint: check"},
+		{plain, 126, "plain is not executable; hint: check"},
+		{"plain", 126, "plain is not executable; hint: check"},
+		{dir, 126, "is not executable; hint: check"},
+		{foreign, 126, "exec format error; hint: check"},
 	} {
 		_, errs, code := o.run("run", "--", c.name)
 		if code != c.code || !strings.Contains(errs, c.said) || errs != "" && !isFailure(errs) {

@@ -11,12 +11,12 @@ import (
 func TestAWrongCallSaysWhatIsRight(t *testing.T) {
 	c := newCLI(t)
 	for _, w := range []struct{ call, want string }{
-		{"nonsense", `"nonsense" is not a command of aileron` + "\nhint: aileron --help\n"},
+		{"nonsense", `"nonsense" is not a command of aileron` + "; hint: aileron --help\n"},
 		{"help nonsense", `"nonsense" is not a command of aileron`},
 		{"completion nonsense", `"nonsense" is not a command of aileron completion`},
 		{"help audit nonsense", `"nonsense" is not a command of aileron audit`},
 		{"audit list --log-level foo", `--log-level is "foo"; it must be debug, info, warn or error` +
-			"\nhint: aileron audit list --help\n"},
+			"; hint: aileron audit list --help\n"},
 		{"audit list --limit many", `invalid argument "many" for "--limit" flag: invalid syntax`},
 		{"audit list extra", "audit list takes no arguments; got 1 argument"},
 		{"audit show", "audit show takes ID; got none"},
@@ -29,7 +29,7 @@ func TestAWrongCallSaysWhatIsRight(t *testing.T) {
 		{"sandbox run --sandbox-build=foo -- true", `--sandbox-build is "foo"; it must be auto, always or never`},
 		{"launch opencode --sandbox=foo", `--sandbox is "foo"; it must be auto, podman, docker or off`},
 		{"launch opencode --sandbox-proxy=foo", `--sandbox-proxy is "foo"; it must be auto, on or off`},
-		{"launch emacs", "known: claude, codex, opencode\nhint: for any other command use: aileron sandbox run -- CMD"},
+		{"launch emacs", "known: claude, codex, opencode; hint: for any other command use: aileron sandbox run -- CMD"},
 		{"run --egress=foo -- true", `--egress is "foo"; it must be deny or passthrough`},
 		{"binding setup tracker", "does not begin with github://"},
 		{"gateway extra", "gateway takes no arguments"},

@@ -41,7 +41,7 @@ func TestVaultVerbs(t *testing.T) {
 	}
 	fresh := o.file("fresh", "a new passphrase\r\n")
 	o.ok("vault", "passwd", "--new-passphrase-file", fresh)
-	o.fails("the passphrase is wrong\nhint: it came from AILERON_VAULT_PASSPHRASE", "vault", "unlock")
+	o.fails("the passphrase is wrong; hint: it came from AILERON_VAULT_PASSPHRASE", "vault", "unlock")
 	o.env["AILERON_VAULT_NEW_PASSPHRASE"] = testPassphrase
 	o.ok("vault", "passwd", "--passphrase-file", fresh)
 	events := o.ok("audit", "list", "--json")

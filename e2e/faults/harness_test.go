@@ -254,11 +254,9 @@ func (r *running) signal(sig syscall.Signal) {
 	}
 }
 
-// isFailure reports whether text is what a failed command prints: its error in one line, and at most one hint below.
+// isFailure reports whether text is what a failed command prints: its error and its hint in one line.
 func isFailure(text string) bool {
-	message, hint, _ := strings.Cut(text, "\n")
-	return strings.HasPrefix(message, "aileron: ") && strings.Count(hint, "\n") <= 1 &&
-		(hint == "" || strings.HasPrefix(hint, "hint: "))
+	return strings.HasPrefix(text, "aileron: ") && strings.Count(strings.TrimSuffix(text, "\n"), "\n") == 0
 }
 
 // fails requires the exit code 1, and an error that contains all of wants.
