@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -14,32 +13,6 @@ import (
 
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
-
-// Handler answers the exchanges of one connection. Its methods are called
-// one at a time for a connection, and at the same time for several.
-type Handler interface {
-	// ServeHTTP answers one request. w is a *ResponseWriter; r's context
-	// ends when the client goes away, and not when it ends its outbound half.
-	ServeHTTP(w http.ResponseWriter, r *http.Request)
-	// Refuse gives the answer to a refused head. The connection ends with it.
-	Refuse(f *Fault) *http.Response
-}
-
-// Options is what Serve needs beside a connection. The zero value works.
-type Options struct {
-	Limits Limits
-	// Drain, when done, ends the connection once it has been idle for four
-	// seconds since. A request that comes before is answered and told that it
-	// was the last (RFC 9112 section 9.6): a client cannot know whether one that
-	// was never answered was served. nil: never.
-	Drain context.Context //nolint:containedctx // longer than any one connection
-	// Once ends the connection after one exchange.
-	Once bool
-	// Log gets where a panic came from that ends a stream; nil discards.
-	Log *slog.Logger
-	// Budget bounds what the connection holds; nil: nothing does.
-	Budget *budget.Budget
-}
 
 // Serve speaks HTTP/1.1 on conn until the client ends it, a limit or ctx
 // does, or the handler hijacks it. It closes conn unless it was hijacked, and

@@ -1,0 +1,80 @@
+package budget
+
+// room sheds what stands still until n more bytes fit, the
+// connection's own first where it is its share that is short. b.mu is held.
+func (h *Hold) room(n int64) (victims []*Hold, ok bool) {
+	if n <= 0 {
+		return nil, true
+	}
+	b, c := h.conn.b, h.conn
+	if c.used+n > c.share {
+		victims = h.shedStill(n, func(v *Hold) bool { return v.conn == c })
+	}
+	if c.used+n > c.share {
+		return victims, false
+	}
+	// Connections that hold more than an equal part make room first, then those
+	// that hold no less than the one that asks. A client that takes its answers
+	// holds little, and may still stand still for a moment: only one that holds
+	// as little may end it.
+	little := b.size / 64
+	most := max(b.size/max(b.active, 1), little)
+	victims = append(victims, h.shedStill(n, func(v *Hold) bool { return v.conn.used > most })...)
+	victims = append(victims, h.shedStill(n, func(v *Hold) bool { return v.conn != c && v.conn.used >= c.used })...)
+	if c.used <= little {
+		victims = append(victims, h.shedStill(n, func(*Hold) bool { return true })...)
+	}
+	return victims, b.used+n <= b.size
+}
+
+// shedStill sheds such of the others that stand still, the longest first, until
+// n more bytes fit. b.mu is held.
+func (h *Hold) shedStill(n int64, such func(*Hold) bool) (victims []*Hold) {
+	b, c := h.conn.b, h.conn
+	for e := b.still.Front(); e != nil && (c.used+n > c.share || b.used+n > b.size); {
+		v, next := e.Value.(*Hold), e.Next()
+		if v != h && v.n > 0 && v.shed != nil && such(v) {
+			v.move()
+			v.doomed = v.n
+			b.doomed += v.n
+			v.add(-v.n)
+			v.over = true
+			victims = append(victims, v)
+		}
+		e = next
+	}
+	if len(victims) > 0 {
+		b.wake() // a victim that waits for others must end instead
+	}
+	return victims
+}
+
+// wake makes those that wait in settle look again. b.mu is held.
+func (b *Budget) wake() {
+	if b.ended != nil {
+		close(b.ended)
+		b.ended = nil
+	}
+}
+
+// add counts n bytes. b.mu is held.
+func (h *Hold) add(n int64) {
+	b, was := h.conn.b, h.conn.used
+	h.n += n
+	h.conn.used += n
+	b.used += n
+	switch {
+	case was == 0 && h.conn.used > 0:
+		b.active++
+	case was > 0 && h.conn.used == 0:
+		b.active--
+	}
+}
+
+// move takes the hold off the list of what stands still. b.mu is held.
+func (h *Hold) move() {
+	if h.at != nil {
+		h.conn.b.still.Remove(h.at)
+		h.at = nil
+	}
+}

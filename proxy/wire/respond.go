@@ -1,0 +1,155 @@
+package wire
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// largePiece is the most that is read of a body at once: a TLS record.
+const largePiece = 16 << 10
+
+// Two sizes of buffers: what comes in small pieces, and may come slowly, needs
+// no large one.
+var (
+	copyBuffers  = sync.Pool{New: func() any { b := make([]byte, largePiece+chunkHead+2); return &b }}
+	smallBuffers = sync.Pool{New: func() any { b := make([]byte, 8<<10); return &b }}
+)
+
+// headWait is how long a head waits for the first bytes of its body, so that
+// a small response leaves in one write.
+const headWait = 2 * time.Millisecond
+
+// chunkHead is room for a chunk's size line: up to 4 digits and CRLF.
+const chunkHead = 6
+
+// Respond writes res, body and all, and closes its Body. Each read of the
+// body leaves as one write, as soon as it is there. An error means that the
+// client did not get all of it, and the connection ends.
+func (w *ResponseWriter) Respond(res *http.Response) error {
+	defer res.Body.Close()
+	w.close, w.proto = w.close || res.Close, res.ProtoMajor
+	pool := &smallBuffers
+	pooled := pool.Get().(*[]byte)
+	defer func() { pool.Put(pooled) }()
+	buf := *pooled
+	head := w.head(buf[:0], res.StatusCode, res.Header, res.ContentLength)
+	if w.bare || res.ContentLength == 0 {
+		w.send(head)
+		return w.err
+	}
+	if cap(head) != cap(buf) || len(head) > len(buf)/2 {
+		w.send(head) // a large head leaves alone
+		head = nil
+	}
+	pending := &pendingHead{w: w, head: head}
+	timer := time.AfterFunc(headWait, pending.flush)
+	defer func() {
+		timer.Stop()
+		pending.taken() // it must not write from a buffer that is given back
+	}()
+	for first := true; ; first = false {
+		at := 0
+		if first {
+			at = len(head)
+		}
+		data := buf[at+chunkHead : len(buf)-2]
+		if w.left > 0 && int64(len(data)) > w.left {
+			data = data[:w.left]
+		}
+		n, err := res.Body.Read(data)
+		if first {
+			timer.Stop()
+			if pending.taken() {
+				at = 0
+				copy(buf[chunkHead:], data[:n])
+			}
+		}
+		w.part(buf, at, n)
+		if pool == &smallBuffers && n >= len(data)/2 { // there is more than a little
+			pool.Put(pooled)
+			pool = &copyBuffers
+			pooled = pool.Get().(*[]byte)
+			buf = *pooled
+		}
+		switch {
+		case w.err != nil:
+			return w.err
+		case w.left == 0:
+			return nil
+		case err == io.EOF:
+			w.trailer = res.Trailer
+			return w.finish()
+		case err != nil:
+			w.err = err
+			return err
+		}
+	}
+}
+
+// part sends buf[:at], the pending head, together with the n bytes of body
+// that stand at buf[at+chunkHead:].
+func (w *ResponseWriter) part(buf []byte, at, n int) {
+	if n == 0 {
+		if at > 0 {
+			w.send(buf[:at])
+		}
+		return
+	}
+	from := at + chunkHead
+	if !w.chunked {
+		if w.left > 0 {
+			w.left -= int64(n)
+		}
+		if at > 0 {
+			copy(buf[at:], buf[from:from+n])
+			w.send(buf[:at+n])
+		} else {
+			w.send(buf[from : from+n])
+		}
+		return
+	}
+	var line [chunkHead]byte
+	size := append(strconv.AppendInt(line[:0], int64(n), 16), "\r\n"...)
+	gap := chunkHead - len(size) // keep head and chunk together
+	if at > 0 {
+		copy(buf[at+len(size):], buf[from:from+n])
+		from -= gap
+		copy(buf[at:], size)
+		end := from + n
+		copy(buf[end:], "\r\n")
+		w.send(buf[:end+2])
+		return
+	}
+	copy(buf[gap:], size)
+	copy(buf[from+n:], "\r\n")
+	w.send(buf[gap : from+n+2])
+}
+
+// pendingHead is a head that waits for its body, but not for long.
+type pendingHead struct {
+	mu   sync.Mutex
+	w    *ResponseWriter
+	head []byte
+	gone bool
+}
+
+func (p *pendingHead) flush() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.gone && len(p.head) > 0 {
+		p.w.send(p.head)
+	}
+	p.gone = true
+}
+
+// taken claims the head and reports whether it had left before.
+func (p *pendingHead) taken() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.gone || len(p.head) == 0
+	p.gone = true
+	return was
+}
