@@ -11,7 +11,7 @@ import (
 )
 
 // denyFault returns the denial of a request whose head the wire rejected.
-func denyFault(f *wire.Fault) *Denial {
+func denyFault(f *wire.ProtocolError) *Denial {
 	reason := reasonMalformed
 	switch {
 	case f.Memory:

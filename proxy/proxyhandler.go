@@ -98,7 +98,7 @@ func (h *proxyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Refuse implements wire.Handler: it records and answers a head that the wire
 // rejected.
-func (h *proxyHandler) Refuse(fault *wire.Fault) *http.Response {
+func (h *proxyHandler) Refuse(fault *wire.ProtocolError) *http.Response {
 	source := audit.SourceForwardHTTP
 	if fault.Method == http.MethodConnect {
 		source = audit.SourceConnectTLS
@@ -110,7 +110,7 @@ func (h *proxyHandler) Refuse(fault *wire.Fault) *http.Response {
 
 // faultAuthority returns what a rejected head names as far as it can be read:
 // the zero value when that is nothing.
-func faultAuthority(fault *wire.Fault) (Authority, string) {
+func faultAuthority(fault *wire.ProtocolError) (Authority, string) {
 	if fault.Method == http.MethodConnect {
 		a, _ := hostport.Parse(fault.Target, 0)
 		return a, ""

@@ -70,7 +70,7 @@ func (h *tunnelHandler) Answer(r *http.Request) (res *http.Response) {
 
 // Refuse implements wire.Handler and h2.Handler: it records and answers a head
 // that the wire rejected.
-func (h *tunnelHandler) Refuse(f *wire.Fault) *http.Response {
+func (h *tunnelHandler) Refuse(f *wire.ProtocolError) *http.Response {
 	h.asked.Store(true)
 	x := h.p.newExchange(h.listener, h.source, h.authority, h.scheme, nil)
 	x.row.Method, x.row.Path = f.Method, plainPath(f.Target)

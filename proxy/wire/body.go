@@ -10,7 +10,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
-// What reading a request body gives besides io errors.
+// Errors that reading a request body returns besides those of io.
 var (
 	ErrBodyTooLarge = errors.New("read the request body: it is too large")
 	ErrBodyStalled  = errors.New("read the request body: it comes too slowly")
@@ -18,7 +18,7 @@ var (
 
 // lengthReader reads a body of a known length.
 type lengthReader struct {
-	src  *source
+	src  *connReader
 	left int64
 }
 
@@ -37,36 +37,36 @@ func (r *lengthReader) Read(p []byte) (int, error) {
 	return n, unexpected(err)
 }
 
-// requestBody lends the connection's inbound half to whoever sends the body
-// upstream. net/http's Transport may still be reading when its response is
-// long here, so the loan ends with release, not with Close.
+// requestBody lends the connection's inbound half to the transport that sends the
+// body upstream. net/http's Transport may still read after its response has
+// arrived, so the loan ends with detach, not with Close.
 type requestBody struct {
 	from  io.Reader
 	conn  net.Conn
 	limit int64
-	pace  pace
-	ready func() error // says 100 Continue before the first read; nil: nobody waits
-	ended func()       // called once, when the whole body was read
+	rate  minDataRate
+	ready func() error // sends 100 Continue before the first read; nil: the client does not wait
+	ended func()       // called once, when the whole body has been read
 	hold  *budget.Hold
-	took  int64 // what hold has for the upload
+	took  int64 // bytes that hold has for the upload
 
 	mu       sync.Mutex
 	read     int64
 	err      error // sticky
 	detached bool
 
-	// state guards detached, ready and unasked, and is not held over a read.
+	// state guards detached, ready and skipped, and is not held over a read.
 	state   sync.Mutex
-	unasked bool // the answer came before the body was asked for
+	skipped bool // the response came first, and 100 Continue is never sent
 }
 
-// ask lets a client that waits for 100 Continue begin, unless nobody is to
-// read its body any more. The 100 is written under state, so that it never
-// comes after, or inside, the head of the answer.
-func (b *requestBody) ask() error {
+// sendContinue sends 100 Continue to a client that waits for it, unless its body will not
+// be read any more. The 100 is written under state, so that it never comes after,
+// or inside, the head of the response.
+func (b *requestBody) sendContinue() error {
 	b.state.Lock()
 	defer b.state.Unlock()
-	if b.detached || b.unasked {
+	if b.detached || b.skipped {
 		return errDetached
 	}
 	if b.ready == nil {
@@ -77,15 +77,15 @@ func (b *requestBody) ask() error {
 	return ready()
 }
 
-// forgo reports a body that its client still keeps back, and keeps it from
-// being asked for.
-func (b *requestBody) forgo() bool {
+// skipContinue makes sure that 100 Continue is not sent from now on, and reports whether
+// the client still waits for it.
+func (b *requestBody) skipContinue() bool {
 	b.state.Lock()
 	defer b.state.Unlock()
 	if b.ready != nil {
-		b.ready, b.unasked = nil, true
+		b.ready, b.skipped = nil, true
 	}
-	return b.unasked
+	return b.skipped
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {
@@ -94,34 +94,35 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	if b.err = b.ask(); b.err != nil {
+	if b.err = b.sendContinue(); b.err != nil {
 		err := b.err
 		if errors.Is(err, errDetached) {
-			b.err = nil // release looks for itself
+			b.err = nil // detach checks the state itself
 		}
 		return 0, err
 	}
-	// From here on either the client is waited for, or who reads the body.
-	if !b.hold.Stall(0) { // who sends it upstream answers
+	// From here on the exchange waits either for the client or for the reader of
+	// the body.
+	if !b.hold.Stall(0) { // the reader's exchange sends the response
 		b.err = budget.ErrShed
 		return 0, b.err
 	}
-	b.pace.begin(b.conn)
+	b.rate.begin(b.conn)
 	n, err := b.from.Read(p)
-	if err != nil && err != io.EOF && b.pace.over(err) && !b.gone() {
+	if err != nil && err != io.EOF && b.rate.over(err) && !b.gone() {
 		err = ErrBodyStalled
 	}
-	b.pace.came(n)
+	b.rate.came(n)
 	b.read += int64(n)
 	if b.limit > 0 && b.read > b.limit {
 		err = ErrBodyTooLarge
 	}
 	if err == io.EOF {
-		_ = b.conn.SetReadDeadline(time.Time{}) // what comes next has its own
+		_ = b.conn.SetReadDeadline(time.Time{}) // the next read sets its own
 	}
 	if b.err = err; err == io.EOF {
 		b.hold.Give(b.took)
-		b.hold.Stall(0) // since now
+		b.hold.Stall(0) // from now on
 		b.ended()
 		return n, err
 	}
@@ -129,40 +130,40 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pace demands Progressing bytes in each span of time, or the body's end: a
-// client that sends a byte now and then would hold its upstream connection
-// for as long as it likes.
-type pace struct {
+// minDataRate enforces a minimum data rate: MinProgress bytes in each span of time, or
+// the body's end. A client that sends a byte now and then would otherwise hold its
+// upstream connection for as long as it likes.
+type minDataRate struct {
 	span  time.Duration
-	until time.Time // of this span; zero: none has begun
-	bytes int       // still to come in it
+	until time.Time // end of this span; zero: none has begun
+	bytes int       // still required in it
 }
 
-// Progressing is how many bytes a request body must bring in Limits.Progress.
-const Progressing = 1 << 10
+// MinProgress is how many bytes a request body must deliver in Limits.Progress.
+const MinProgress = 1 << 10
 
-// begin sets the deadline of a span that has not begun.
-func (p *pace) begin(c net.Conn) {
+// begin starts a span, if none has begun, and sets its deadline.
+func (p *minDataRate) begin(c net.Conn) {
 	if p.until.IsZero() {
-		p.until, p.bytes = time.Now().Add(p.span), Progressing
+		p.until, p.bytes = time.Now().Add(p.span), MinProgress
 		_ = c.SetReadDeadline(p.until)
 	}
 }
 
-// came counts what was read, and ends a span that has brought enough once a
-// fourth of it is over: not every read of a fast body sets a deadline.
-func (p *pace) came(n int) {
+// came counts n bytes that were read. It ends a span that has its bytes once a
+// fourth of it is over: not every read of a fast body needs to set a deadline.
+func (p *minDataRate) came(n int) {
 	if p.bytes -= n; p.bytes <= 0 && time.Until(p.until) < p.span*3/4 {
 		p.until = time.Time{}
 	}
 }
 
-func (p *pace) over(err error) bool {
+func (p *minDataRate) over(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout() && !time.Now().Before(p.until)
 }
 
-// Close leaves the rest of the body unread; release deals with it.
+// Close leaves the rest of the body unread; detach deals with it.
 func (b *requestBody) Close() error { return nil }
 
 func (b *requestBody) gone() bool {
@@ -171,10 +172,10 @@ func (b *requestBody) gone() bool {
 	return b.detached
 }
 
-// release takes the connection back. It ends a read that is under way,
-// throws away up to most bytes that were not read, and reports whether the
-// connection stands at the next request's first byte.
-func (b *requestBody) release(most int64) bool {
+// detach takes the connection back. It interrupts a read in progress, discards up
+// to most unread bytes, and reports whether the connection is at the next
+// request's first byte.
+func (b *requestBody) detach(most int64) bool {
 	b.state.Lock()
 	b.detached = true
 	b.state.Unlock()
@@ -187,8 +188,8 @@ func (b *requestBody) release(most int64) bool {
 	if b.err != nil {
 		return b.err == io.EOF
 	}
-	if b.forgo() {
-		return false // the client waits for a 100 that never comes
+	if b.skipContinue() {
+		return false // the client waits for a 100 Continue that is never sent
 	}
 	_ = b.conn.SetReadDeadline(time.Now().Add(time.Second))
 	defer func() { _ = b.conn.SetReadDeadline(time.Time{}) }()

@@ -8,13 +8,13 @@ import (
 
 const bufferSize = 4 << 10
 
-// buffers are those of the connections that have something to read. An idle
-// one has none.
+// buffers holds those of connections that have something to read. An idle
+// connection has none.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// midSize and largeSize are those of buffers that a head has outgrown the first
-// of; the larger holds the largest head that is taken by default, and what shows
-// that one is larger.
+// midSize and largeSize are the sizes of buffers for heads that do not fit into
+// bufferSize. The larger one holds the largest head that is accepted by default,
+// and enough more to detect one that is larger.
 const (
 	midSize   = 16 << 10
 	largeSize = 64<<10 + bufferSize
@@ -50,8 +50,8 @@ func recycle(buf []byte) {
 	}
 }
 
-// rest gives the buffer back while there is nothing in it.
-func (s *source) rest() {
+// freeEmpty returns the buffer to its pool while it is empty.
+func (s *connReader) freeEmpty() {
 	if s.r == s.w && s.buf != nil {
 		recycle(s.buf)
 		s.buf, s.r, s.w = nil, 0, 0
@@ -60,18 +60,18 @@ func (s *source) rest() {
 	}
 }
 
-// discard drops what was read and not used.
-func (s *source) discard() {
+// discard drops what was read but not consumed.
+func (s *connReader) discard() {
 	s.r = s.w
-	s.rest()
+	s.freeEmpty()
 	s.hold.Release()
 }
 
-// shrink drops a buffer that is larger than what is left in it needs.
-func (s *source) shrink() {
+// shrink replaces a buffer that is larger than its unread bytes need.
+func (s *connReader) shrink() {
 	left := s.buf[s.r:s.w]
 	if len(left) == 0 {
-		s.rest()
+		s.freeEmpty()
 		return
 	}
 	if len(s.buf) == bufferSize || len(left) > bufferSize {
@@ -84,8 +84,8 @@ func (s *source) shrink() {
 	s.held = bufferSize
 }
 
-// grow makes the buffer larger: soon as large as the largest head is.
-func (s *source) grow() error {
+// grow enlarges the buffer, in few steps up to the size of the largest head.
+func (s *connReader) grow() error {
 	size := max(min(4*len(s.buf), s.most), len(s.buf)+bufferSize)
 	more := int64(size - len(s.buf))
 	if !s.records {

@@ -9,11 +9,10 @@ var errChunk = errors.New("read the request body: the chunked framing is broken"
 
 // chunkedReader decodes the chunked coding of RFC 9112 section 7.1 strictly:
 // a size is one to fifteen hexadecimal digits and CRLF, extensions are
-// refused, data ends with CRLF, trailer fields are read, bounded, and thrown
-// away (a request's trailers never go upstream). It reads not one byte more
-// than the body's.
+// rejected, data ends with CRLF, trailer fields are read, bounded, and discarded
+// (a request's trailers are never forwarded). It never reads beyond the body.
 type chunkedReader struct {
-	src  *source
+	src  *connReader
 	left int64 // of the current chunk
 	open bool  // a chunk's CRLF is still to be read
 	err  error
@@ -97,7 +96,8 @@ func hexSize(b []byte) (int64, bool) {
 	return n, true
 }
 
-// unexpected turns the end of the connection inside a body into an error.
+// unexpected returns err, with io.EOF inside a body turned into
+// io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -10,40 +10,40 @@ import (
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
-// source is a connection's inbound half: a buffer that can be searched for
+// connReader is a connection's inbound half: a buffer that can be searched for
 // the end of a head and then read as a stream, one reader at a time.
 //
-// While an exchange runs, and is not over soon, a read ahead goes on in the
-// background. That is how a client's going away is noticed; what it reads is
-// the next request's. The end of the client's outbound half alone is no going
-// away: the client waits for its response, and is looked for from then on.
-type source struct {
+// During an exchange that takes longer than watchDelay, a background read detects
+// that the client disconnects; what it reads belongs to the next request. A
+// half-close alone is no disconnect: the client still waits for its response, and
+// is polled from then on.
+type connReader struct {
 	conn net.Conn
 	buf  []byte // unread bytes are buf[r:w]; nil while there are none
 	r, w int
 	one  [1]byte
 
 	hold    *budget.Hold // of the buffer
-	held    int64        // what it has of it
-	most    int          // the largest buffer that is of use
-	records bool         // whole TLS records have come, and have left their buffer
+	held    int64        // bytes that hold has for it
+	most    int          // size of the largest useful buffer
+	records bool         // TLS has received whole records, and keeps a buffer for them
 
 	mu       sync.Mutex
 	timer    *time.Timer   // starts the background read
-	gone     func()        // is told of its end; nil: nothing is to be watched
+	gone     func()        // called when the client disconnects; nil: there is no exchange to cancel
 	watching chan struct{} // closed when the background read has ended
 	watchErr error
 
-	watched bool          // an exchange runs whose client is watched
-	half    bool          // that client has ended its outbound half
-	pause   time.Duration // until it is looked for again
+	watched bool          // an exchange is in progress whose client may disconnect
+	half    bool          // that client has half-closed the connection
+	pause   time.Duration // until it is polled again
 }
 
-func newSource(c net.Conn) *source { return &source{conn: c} }
+func newConnReader(c net.Conn) *connReader { return &connReader{conn: c} }
 
-// fill reads once into the buffer's free space, making room first. Without a
-// buffer it reads one byte, and then has one: what waits needs none.
-func (s *source) fill() error {
+// fill reads once into the buffer's free space, and makes room first. Without a
+// buffer it reads one byte and then allocates one: an idle connection needs none.
+func (s *connReader) fill() error {
 	if s.buf == nil {
 		n, err := s.conn.Read(s.one[:])
 		if n == 1 {
@@ -83,9 +83,10 @@ func (s *source) fill() error {
 	return err
 }
 
-// Read gives buffered bytes first, then reads straight into p.
-func (s *source) Read(p []byte) (int, error) {
-	if err := s.settle(); err != nil && s.r == s.w {
+// Read implements io.Reader. It returns buffered bytes first, then reads directly
+// into p.
+func (s *connReader) Read(p []byte) (int, error) {
+	if err := s.waitRead(); err != nil && s.r == s.w {
 		return 0, err
 	}
 	if s.r < s.w {
@@ -93,14 +94,14 @@ func (s *source) Read(p []byte) (int, error) {
 		s.r += n
 		return n, nil
 	}
-	s.rest()
+	s.freeEmpty()
 	return s.conn.Read(p)
 }
 
-// line reads up to CRLF, of at most limit bytes with it, and returns it
-// without. The slice is valid until the next call.
-func (s *source) line(limit int) ([]byte, error) {
-	if err := s.settle(); err != nil && s.r == s.w {
+// line reads a line of at most limit bytes, its CRLF included, and returns it
+// without the CRLF. The slice is valid until the next call.
+func (s *connReader) line(limit int) ([]byte, error) {
+	if err := s.waitRead(); err != nil && s.r == s.w {
 		return nil, unexpected(err)
 	}
 	for {

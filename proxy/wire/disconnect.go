@@ -8,18 +8,18 @@ import (
 	"github.com/ALRubinger/aileron/internal/peer"
 )
 
-// How often a client that has ended its outbound half is looked for.
+// How often a client that has half-closed its connection is polled.
 const (
-	firstLook = 10 * time.Millisecond
-	lastLook  = time.Second
+	firstPoll = 10 * time.Millisecond
+	lastPoll  = time.Second
 )
 
-// patience is how long an exchange runs before its client is watched. Most
-// are over by then, and two changes of goroutines cheaper.
-const patience = 20 * time.Millisecond
+// watchDelay is how long an exchange lasts before the background read begins. Most
+// are over by then, which saves two goroutine switches.
+const watchDelay = 20 * time.Millisecond
 
-// settle waits for the background read, if there is one.
-func (s *source) settle() error {
+// waitRead waits for the background read, if there is one, and returns its error.
+func (s *connReader) waitRead() error {
 	s.mu.Lock()
 	s.gone, s.watched = nil, false
 	watching := s.watching
@@ -34,9 +34,9 @@ func (s *source) settle() error {
 	return s.watchErr
 }
 
-// watch reads ahead, after some patience, until something comes, and calls
-// gone when that is the end of the connection.
-func (s *source) watch(gone func()) {
+// detectDisconnect starts a background read after watchDelay, and calls gone if
+// that read ends with the connection.
+func (s *connReader) detectDisconnect(gone func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.watching != nil || s.w > s.r {
@@ -44,19 +44,19 @@ func (s *source) watch(gone func()) {
 	}
 	s.gone, s.watched = gone, true
 	if s.timer == nil {
-		s.timer = time.AfterFunc(patience, s.readAhead)
+		s.timer = time.AfterFunc(watchDelay, s.readAhead)
 		return
 	}
-	s.timer.Reset(patience)
+	s.timer.Reset(watchDelay)
 }
 
-// readAhead is the background read, if there is still something to watch: the
-// timer of an exchange that is over may have begun that of the next.
-func (s *source) readAhead() {
+// readAhead performs the background read, if there is still an exchange to
+// cancel: the timer of a finished exchange may have started that of the next.
+func (s *connReader) readAhead() {
 	s.mu.Lock()
 	gone := s.gone
 	if gone != nil && s.half {
-		s.look(gone)
+		s.poll(gone)
 		return
 	}
 	if gone == nil || s.watching != nil {
@@ -72,15 +72,15 @@ func (s *source) readAhead() {
 		return
 	}
 	s.watchErr = err // read after done
-	if err == io.EOF && s.keepLooking(gone) {
+	if err == io.EOF && s.startPolling(gone) {
 		return
 	}
 	gone()
 }
 
-// keepLooking begins to look for a client that has ended its outbound half,
-// unless it is known to be gone already.
-func (s *source) keepLooking(gone func()) bool {
+// startPolling starts to poll a client that has half-closed its connection, and
+// reports false if that client has already disconnected.
+func (s *connReader) startPolling(gone func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.watched { // the exchange is over
@@ -89,19 +89,18 @@ func (s *source) keepLooking(gone func()) bool {
 	if peer.Gone(s.conn, netip.AddrPort{}) {
 		return false
 	}
-	s.gone, s.half, s.pause = gone, true, firstLook
+	s.gone, s.half, s.pause = gone, true, firstPoll
 	s.timer.Reset(s.pause)
 	return true
 }
 
-// look looks once for a client that has ended its outbound half. It releases
-// s.mu.
-func (s *source) look(gone func()) {
+// poll polls a client that has half-closed its connection once. It releases s.mu.
+func (s *connReader) poll(gone func()) {
 	left := peer.Gone(s.conn, netip.AddrPort{})
 	if left {
 		s.gone = nil
 	} else {
-		s.pause = min(2*s.pause, lastLook)
+		s.pause = min(2*s.pause, lastPoll)
 		s.timer.Reset(s.pause)
 	}
 	s.mu.Unlock()
@@ -110,10 +109,10 @@ func (s *source) look(gone func()) {
 	}
 }
 
-// close stops the timer and waits for the background read, whose connection
-// is closed.
-func (s *source) close() {
-	_ = s.settle()
+// close stops the timer and waits for the background read. The connection is
+// already closed.
+func (s *connReader) close() {
+	_ = s.waitRead()
 	if s.timer != nil {
 		s.timer.Stop()
 	}

@@ -1,42 +1,46 @@
-// Package wire speaks HTTP/1.1 to the box: it reads requests strictly and
-// writes responses plainly.
+// Package wire serves HTTP/1.1 to the sandbox. It parses requests strictly and
+// writes every response with framing of its own.
 //
-// The peer is hostile. A head is read raw, at most Limits.Head bytes of it,
-// judged byte by byte, and only then parsed with net/http; what is in any way
-// ambiguous (two lengths, a bare line feed, a folded line, a strange version)
-// is refused and never repaired, because every repair is a chance for two
-// programs to understand one request differently. Every refusal reaches the
-// Handler, so that it can be written down: net/http's own server answers
-// several of them without telling anyone.
+// [Serve] serves one connection. It calls [Handler.ServeHTTP] for each request,
+// with a [ResponseWriter] whose Respond streams a response from upstream, and
+// [Handler.Refuse] with a [ProtocolError] for each request head that it rejects.
+// [Limits] bounds what one connection may send.
 //
-// Bodies stream in both directions, with the socket's own back-pressure.
-// While an exchange runs the connection is watched, so that a client that
-// goes away cancels its request's context.
+// The client is hostile. A head is read raw, up to Limits.Head bytes, validated
+// byte by byte, and only then parsed with net/http. Anything ambiguous (two
+// lengths, a bare line feed, a folded line, an unknown version) is rejected and
+// never repaired: every repair is a chance for two programs to interpret one
+// request differently. Every rejection reaches the Handler, so that it can be
+// recorded: net/http's own server answers several of them itself, and no
+// handler sees them.
+//
+// Bodies stream in both directions, with the socket's own back-pressure. A
+// client that disconnects during an exchange cancels its request's context.
 package wire
 
-// What an exchange costs while it is under way, as its hold in the session's
-// budget has it. They are estimates of what the process grows by.
+// The memory that an exchange in progress takes from the session's budget.
+// These are estimates of how much the process grows.
 const (
-	// Exchange is a request in a handler's hands: the goroutines, the parsed
-	// head beside its bytes, the connection upstream.
+	// Exchange is the cost of a request that a handler serves: the goroutines,
+	// the parsed head beside its bytes, the upstream connection.
 	Exchange = 12 << 10
-	// Upload is what is on its way between a client and an upstream that does
+	// Upload is what is in transit between a client and an upstream that does
 	// not read: the goroutines, pieces and buffers of net/http's transport, and
 	// those of TLS.
 	Upload = 48 << 10
-	// Ahead is what comes of an answer before its client takes it, at most:
+	// Ahead is the most that is read of a response before its client takes it:
 	// over HTTP/1.1 a TLS record and the reader's buffer, over HTTP/2 the
 	// stream's receive window, in the pieces that net/http keeps it in.
 	Ahead   = 24 << 10
 	AheadH2 = Window + 24<<10
 	// Window is the receive window of a stream upstream.
 	Window = 64 << 10
-	// record is what a connection's TLS keeps once a whole record has come.
+	// record is what a connection's TLS keeps once it has received a whole record.
 	record = 18 << 10
 )
 
-// AheadOf returns what may be held of an answer whose body has left bytes to
-// come, -1 when that is not known.
+// AheadOf returns how many bytes may be held of a response whose body has left
+// bytes to go; left is -1 when the length is unknown.
 func AheadOf(protoMajor int, left int64) int64 {
 	most := int64(Ahead)
 	if protoMajor == 2 {

@@ -5,20 +5,21 @@ import (
 	"strings"
 )
 
-// framingNames holds the fields that decide how a body is read, folded.
+// framingNames holds the folded names of the fields that decide how a body is
+// read.
 var framingNames = map[string]bool{
 	"contentencoding": true, "transferencoding": true, "contentlength": true, "contenttype": true, "contentrange": true,
 	"contenttransferencoding": true, "grpcencoding": true, "connectcontentencoding": true, "connection": true,
 	"trailer": true, "te": true, "upgrade": true,
 }
 
-// IsFramingName reports whether name, folded, is that of a field that decides
+// IsFramingName reports whether name, folded, is the name of a field that decides
 // how a body is read.
 func IsFramingName(name string) bool { return framingNames[FoldFieldName(name)] }
 
-// ResemblesFraming reports whether name is not that of a framing field by its
-// spelling, and may be taken for one by a lenient recipient: "Content-Encoding "
-// with a blank in front of the colon, Content_Encoding.
+// ResemblesFraming reports whether name is not spelled like a framing field but
+// may be taken for one by a lenient recipient, as "Content-Encoding " with a blank
+// in front of the colon, or Content_Encoding.
 func ResemblesFraming(name string) bool { return !IsPlainFieldName(name) && IsFramingName(name) }
 
 // IsPlainFieldName reports whether name consists of letters, digits and dashes

@@ -7,27 +7,28 @@ import (
 	"strings"
 )
 
-// Fault is a request head that was refused before it was parsed.
-type Fault struct {
-	Status int    // the answer's status code
-	Reason string // what is wrong, in words that hold no byte of the request
-	Method string // the method, when it was readable
-	Target string // the request target up to its first strange byte, when readable
+// ProtocolError is why a request head was rejected before it was parsed.
+type ProtocolError struct {
+	Status int    // the response's status code
+	Reason string // what is wrong; contains no byte of the request
+	Method string // the method, if readable
+	Target string // the request target up to its first invalid byte, if readable
 	Memory bool   // the session's memory budget is exhausted
 }
 
-// Exhausted returns the refusal of a request for which there is no memory.
-func Exhausted() *Fault {
-	return &Fault{Status: http.StatusTooManyRequests, Reason: "the session's memory budget is exhausted", Memory: true}
+// Exhausted returns the rejection of a request for which there is no memory.
+func Exhausted() *ProtocolError {
+	return &ProtocolError{Status: http.StatusTooManyRequests, Reason: "the session's memory budget is exhausted",
+		Memory: true}
 }
 
-func (f *Fault) Error() string { return "refuse the request head: " + f.Reason }
+func (f *ProtocolError) Error() string { return "refuse the request head: " + f.Reason }
 
-func malformed(format string, args ...any) *Fault {
-	return &Fault{Status: http.StatusBadRequest, Reason: fmt.Sprintf(format, args...)}
+func malformed(format string, args ...any) *ProtocolError {
+	return &ProtocolError{Status: http.StatusBadRequest, Reason: fmt.Sprintf(format, args...)}
 }
 
-// framing is how a validated head says that its body is delimited.
+// framing is what a validated head announces about its body.
 type framing struct {
 	chunked bool
 	length  int64  // when not chunked; 0: no body
@@ -36,28 +37,29 @@ type framing struct {
 	host    string // the Host field
 }
 
-// judge checks a raw head, its final empty line included, against RFC 9112
-// read strictly, and returns how the body is framed. It accepts less than
+// validate checks a raw head, its final empty line included, against a strict
+// reading of RFC 9112, and returns how the body is framed. It accepts less than
 // net/http does: no bare LF (section 2.2), no obs-fold (5.2), no white space
 // before a colon (5.1), exactly one Host (3.2), no Content-Length beside
 // Transfer-Encoding and no repeated Content-Length (6.3), no coding but a
 // single "chunked" (6.1), no version but 1.0 and 1.1.
-func judge(head []byte, limits Limits) (framing, *Fault) {
+func validate(head []byte, limits Limits) (framing, *ProtocolError) {
 	line, rest, _ := bytes.Cut(head, []byte("\r\n"))
-	f, fault := judgeRequestLine(line, limits)
+	f, perr := validateRequestLine(line, limits)
 	method, target := readable(line)
-	if fault == nil {
-		fault = judgeFields(rest, limits, method, &f)
+	if perr == nil {
+		perr = validateFields(rest, limits, method, &f)
 	}
-	if fault != nil {
-		fault.Method, fault.Target = method, target
+	if perr != nil {
+		perr.Method, perr.Target = method, target
 	}
-	return f, fault
+	return f, perr
 }
 
-// beginning looks at the beginning of a head whose end has not come: certain
-// once its first line is one of a request, at fault as soon as it cannot be.
-func beginning(data []byte, limits Limits) (certain bool, _ *Fault) {
+// checkPrefix checks an incomplete head. It reports whether the first line is
+// complete and valid, and returns an error as soon as data cannot become a
+// request.
+func checkPrefix(data []byte, limits Limits) (certain bool, _ *ProtocolError) {
 	line, _, whole := bytes.Cut(data, []byte("\n"))
 	if !whole {
 		method, _, spaced := bytes.Cut(line, []byte(" "))
@@ -70,16 +72,16 @@ func beginning(data []byte, limits Limits) (certain bool, _ *Fault) {
 		return false, nil
 	}
 	line = bytes.TrimSuffix(line, []byte("\r"))
-	if _, fault := judgeRequestLine(line, limits); fault != nil {
-		fault.Method, fault.Target = readable(line)
-		return false, fault
+	if _, perr := validateRequestLine(line, limits); perr != nil {
+		perr.Method, perr.Target = readable(line)
+		return false, perr
 	}
 	return true, nil
 }
 
-func judgeRequestLine(line []byte, limits Limits) (framing, *Fault) {
+func validateRequestLine(line []byte, limits Limits) (framing, *ProtocolError) {
 	if len(line) > limits.Target+64 {
-		return framing{}, &Fault{Status: http.StatusRequestURITooLong, Reason: "the request target is too long"}
+		return framing{}, &ProtocolError{Status: http.StatusRequestURITooLong, Reason: "the request target is too long"}
 	}
 	parts := bytes.Split(line, []byte(" "))
 	if len(parts) != 3 {
@@ -88,8 +90,8 @@ func judgeRequestLine(line []byte, limits Limits) (framing, *Fault) {
 	if !isToken(parts[0]) || len(parts[0]) > 32 {
 		return framing{}, malformed("the method is not a token")
 	}
-	if fault := judgeTarget(parts[1]); fault != nil {
-		return framing{}, fault
+	if perr := validateTarget(parts[1]); perr != nil {
+		return framing{}, perr
 	}
 	switch string(parts[2]) {
 	case "HTTP/1.1":
@@ -97,11 +99,11 @@ func judgeRequestLine(line []byte, limits Limits) (framing, *Fault) {
 	case "HTTP/1.0":
 		return framing{minor: 0}, nil
 	}
-	return framing{}, &Fault{Status: http.StatusHTTPVersionNotSupported,
+	return framing{}, &ProtocolError{Status: http.StatusHTTPVersionNotSupported,
 		Reason: "the version is neither HTTP/1.1 nor HTTP/1.0"}
 }
 
-func judgeFields(rest []byte, limits Limits, method string, f *framing) *Fault {
+func validateFields(rest []byte, limits Limits, method string, f *framing) *ProtocolError {
 	fields, hosts, lengths, codings := 0, 0, 0, 0
 	for {
 		line, after, found := bytes.Cut(rest, []byte("\r\n"))
@@ -113,7 +115,7 @@ func judgeFields(rest []byte, limits Limits, method string, f *framing) *Fault {
 		}
 		rest = after
 		if fields++; fields > limits.Fields {
-			return &Fault{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "there are too many header fields"}
+			return &ProtocolError{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "there are too many header fields"}
 		}
 		name, value, colon := bytes.Cut(line, []byte(":"))
 		if !colon || !isToken(name) {
@@ -139,12 +141,12 @@ func judgeFields(rest []byte, limits Limits, method string, f *framing) *Fault {
 		case "transfer-encoding":
 			codings++
 			if !strings.EqualFold(text, "chunked") {
-				return &Fault{Status: http.StatusNotImplemented, Reason: "a transfer coding is not \"chunked\" alone"}
+				return &ProtocolError{Status: http.StatusNotImplemented, Reason: "a transfer coding is not \"chunked\" alone"}
 			}
 			f.chunked = true
 		case "expect":
 			if !strings.EqualFold(text, "100-continue") {
-				return &Fault{Status: http.StatusExpectationFailed, Reason: "an expectation is not \"100-continue\""}
+				return &ProtocolError{Status: http.StatusExpectationFailed, Reason: "an expectation is not \"100-continue\""}
 			}
 			f.expects = f.minor == 1
 		}
@@ -167,24 +169,25 @@ func judgeFields(rest []byte, limits Limits, method string, f *framing) *Fault {
 	case method == http.MethodConnect && (lengths > 0 || codings > 0):
 		return malformed("CONNECT has no body, and this one announces one")
 	case limits.Body > 0 && f.length > limits.Body:
-		return &Fault{Status: http.StatusRequestEntityTooLarge, Reason: "the request body is too large"}
+		return &ProtocolError{Status: http.StatusRequestEntityTooLarge, Reason: "the request body is too large"}
 	}
 	return nil
 }
 
-// Readable is the method and the target of a refused request for the audit
-// row: each stops at its first byte that is not plain.
+// Readable returns the method and the target of a rejected request for the audit
+// event: each is cut at its first byte that is not printable ASCII.
 func Readable(method, target string) (string, string) {
 	return readable([]byte(method + " " + target))
 }
 
-// IsMethod reports a method that is taken: a token of at most 32 bytes.
+// IsMethod reports whether s is an accepted method: a token of at most 32 bytes.
 func IsMethod(s string) bool { return len(s) <= 32 && isToken([]byte(s)) }
 
-// IsTarget reports a request target of plain ASCII without a fragment.
-func IsTarget(s string) bool { return judgeTarget([]byte(s)) == nil }
+// IsTarget reports whether s is a request target of plain ASCII without a
+// fragment.
+func IsTarget(s string) bool { return validateTarget([]byte(s)) == nil }
 
-func judgeTarget(target []byte) *Fault {
+func validateTarget(target []byte) *ProtocolError {
 	if len(target) == 0 {
 		return malformed("the request target is empty")
 	}
@@ -216,7 +219,7 @@ func readable(line []byte) (method, target string) {
 	return method, string(t)
 }
 
-// Digits reads 1*DIGIT without sign or leading zeros, up to 18 of them.
+// Digits parses 1*DIGIT without sign or leading zeros, up to 18 of them.
 func Digits(s string) (int64, bool) {
 	if s == "" || len(s) > 18 || s[0] == '0' && len(s) > 1 {
 		return 0, false
@@ -231,10 +234,10 @@ func Digits(s string) (int64, bool) {
 	return n, true
 }
 
-// IsToken reports a name that a header field may have.
+// IsToken reports whether s is a valid header field name.
 func IsToken(s string) bool { return isToken([]byte(s)) }
 
-// isToken reports a non-empty RFC 9110 section 5.6.2 token.
+// isToken reports whether b is a token (RFC 9110 section 5.6.2).
 func isToken(b []byte) bool {
 	for _, c := range b {
 		switch {

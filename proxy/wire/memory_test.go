@@ -16,20 +16,20 @@ import (
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
-// teller answers with nothing, and remembers what was refused.
-type teller struct {
+// recorder sends empty responses, and records what was rejected.
+type recorder struct {
 	mu      sync.Mutex
-	refused []*Fault
+	refused []*ProtocolError
 	serve   func(w *ResponseWriter, r *http.Request)
 }
 
-func (h *teller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.serve != nil {
 		h.serve(w.(*ResponseWriter), r)
 	}
 }
 
-func (h *teller) Refuse(f *Fault) *http.Response {
+func (h *recorder) Refuse(f *ProtocolError) *http.Response {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.refused = append(h.refused, f)
@@ -37,7 +37,7 @@ func (h *teller) Refuse(f *Fault) *http.Response {
 		ContentLength: int64(len(f.Reason))}
 }
 
-// sharing serves connections that have one budget.
+// sharing returns a function that dials a connection served with the budget b.
 func sharing(t *testing.T, b *budget.Budget, h Handler) (dial func() net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -62,13 +62,30 @@ func sharing(t *testing.T, b *budget.Budget, h Handler) (dial func() net.Conn) {
 	}
 }
 
+// await polls the budget until its used bytes are as wanted.
+func await(t *testing.T, b *budget.Budget, wanted func(used int64) bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	late := time.After(time.Minute)
+	for !wanted(b.Used()) {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("the budget has %d bytes in use, which stays so", b.Used())
+		}
+	}
+}
+
+// headOf returns an incomplete head of about size bytes.
 func headOf(size int) string {
 	return "GET /x HTTP/1.1\r\nHost: a.example\r\nX-Long: " + strings.Repeat("0123456789", size/10)
 }
 
-// The heads that have grown for longest make room, and are told why.
+// The heads that have grown for longest are shed, with a response that has the
+// reason.
 func TestHeadsThatDoNotEndMakeRoom(t *testing.T) {
-	h := &teller{}
+	h := &recorder{}
 	b := budget.New(400 << 10)
 	dial := sharing(t, b, h)
 	var ends []net.Conn
@@ -78,11 +95,7 @@ func TestHeadsThatDoNotEndMakeRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		ends = append(ends, conn)
-		for deadline := time.Now().Add(time.Minute); b.Used() < int64(min(i+1, 4))*80<<10; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%d heads hold %d bytes", i+1, b.Used())
-			}
-		}
+		await(t, b, func(used int64) bool { return used >= int64(min(i+1, 4))*80<<10 })
 	}
 	for i, conn := range ends[:4] {
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -107,9 +120,9 @@ func TestHeadsThatDoNotEndMakeRoom(t *testing.T) {
 }
 
 // A response that is not read ends when others need what it holds.
-func TestAnAnswerThatNobodyReadsMakesRoom(t *testing.T) {
+func TestAnUnreadResponseMakesRoom(t *testing.T) {
 	causes := make(chan error, 1)
-	h := &teller{serve: func(w *ResponseWriter, r *http.Request) {
+	h := &recorder{serve: func(w *ResponseWriter, r *http.Request) {
 		if r.RequestURI == "/x" {
 			return
 		}
@@ -119,8 +132,8 @@ func TestAnAnswerThatNobodyReadsMakesRoom(t *testing.T) {
 	}}
 	b := budget.New(160 << 10)
 	dial := sharing(t, b, h)
-	deaf := dial()
-	if _, err := io.WriteString(deaf, "GET /endless HTTP/1.1\r\nHost: a.example\r\n\r\n"); err != nil {
+	unread := dial()
+	if _, err := io.WriteString(unread, "GET /endless HTTP/1.1\r\nHost: a.example\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; ; i++ { // until it stands still
@@ -146,9 +159,9 @@ type neverEnding struct{}
 
 func (neverEnding) Read(p []byte) (int, error) { return len(p), nil }
 
-// Between two requests a connection holds nothing, however large the last was.
+// Between two requests a connection holds nothing, however large the last one was.
 func TestAnIdleConnectionHoldsNothing(t *testing.T) {
-	h := &teller{}
+	h := &recorder{}
 	b := budget.New(0)
 	conn := sharing(t, b, h)()
 	br := bufio.NewReader(conn)
@@ -161,20 +174,16 @@ func TestAnIdleConnectionHoldsNothing(t *testing.T) {
 			t.Fatal(res, err)
 		}
 		_, _ = io.Copy(io.Discard, res.Body)
-		for deadline := time.Now().Add(time.Minute); b.Used() > record; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("an idle connection holds %d bytes", b.Used())
-			}
-		}
+		await(t, b, func(used int64) bool { return used <= record })
 	}
 }
 
-// A request whose upstream does not answer makes room for another that comes,
-// also when its response has begun.
+// A request whose upstream does not respond makes room for a new one, even when its
+// own response has begun.
 func TestExchangesThatAreKeptWaitingMakeRoom(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		asked, ended := make(chan struct{}, 5), make(chan error, 5)
-		h := &teller{serve: func(w *ResponseWriter, r *http.Request) {
+		h := &recorder{serve: func(w *ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/quick" {
 				return
 			}

@@ -9,34 +9,35 @@ import (
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
-// Handler answers the exchanges of one connection. Its methods are called
-// one at a time for a connection, and at the same time for several.
+// Handler serves the requests of connections. Its methods are called one at a
+// time for a connection, and concurrently for several.
 type Handler interface {
-	// ServeHTTP answers one request. w is a *ResponseWriter; r's context
-	// ends when the client goes away, and not when it ends its outbound half.
+	// ServeHTTP serves one request. w is a *ResponseWriter; r's context is
+	// canceled when the client disconnects, but not when it only half-closes.
 	ServeHTTP(w http.ResponseWriter, r *http.Request)
-	// Refuse gives the answer to a refused head. The connection ends with it.
-	Refuse(f *Fault) *http.Response
+	// Refuse returns the response to a rejected head; nil: none is sent. The
+	// connection is closed after it.
+	Refuse(f *ProtocolError) *http.Response
 }
 
-// Options is what Serve needs beside a connection. The zero value works.
+// Options configures [Serve]. The zero value works.
 type Options struct {
 	Limits Limits
-	// Drain, when done, ends the connection once it has been idle for four
-	// seconds since. A request that comes before is answered and told that it
-	// was the last (RFC 9112 section 9.6): a client cannot know whether one that
-	// was never answered was served. nil: never.
+	// Drain, when done, closes the connection once it has been idle for another
+	// four seconds. A request that arrives before that is served with
+	// Connection: close (RFC 9112 section 9.6): a client cannot know whether a
+	// request without a response was served. nil: never.
 	Drain context.Context //nolint:containedctx // longer than any one connection
-	// Once ends the connection after one exchange.
+	// Once closes the connection after one exchange.
 	Once bool
-	// Log gets where a panic came from that ends a stream; nil discards.
+	// Log receives the origin of a panic that ends a stream; nil discards it.
 	Log *slog.Logger
-	// Budget bounds what the connection holds; nil: nothing does.
+	// Budget bounds the memory that the connection holds; nil: no bound.
 	Budget *budget.Budget
 }
 
-// Limits bounds what one connection may ask for. The zero value of a field
-// means its default.
+// Limits bounds what one connection may send. The zero value of a field means
+// its default.
 type Limits struct {
 	Head    int           // bytes of one request head; default 64 KiB
 	Fields  int           // header fields of one request; default 200
@@ -44,16 +45,16 @@ type Limits struct {
 	Header  time.Duration // from a head's first byte to its last; default 10 s
 	Idle    time.Duration // between two requests; default 60 s
 	Body    int64         // bytes of one request body; default 1 GiB
-	Stalled time.Duration // for one write to be taken by the client; default 2 min
+	Stalled time.Duration // for the client to take one write; default 2 min
 
-	// Progress is the time in which a request body must bring another
-	// Progressing bytes, or its end; default 30 s. It holds for HTTP/1.1 and
-	// for bodies of an announced length: an HTTP/2 stream without one may be a
-	// conversation.
+	// Progress is the time within which a request body must deliver another
+	// MinProgress bytes, or its end; default 30 s. It applies to HTTP/1.1 and to
+	// HTTP/2 bodies with a Content-Length: a stream without one may be
+	// bidirectional.
 	Progress time.Duration
 }
 
-// WithDefaults fills the zero fields.
+// WithDefaults returns l with its zero fields set to their defaults.
 func (l Limits) WithDefaults() Limits {
 	set := func(v *int, def int) {
 		if *v == 0 {

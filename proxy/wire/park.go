@@ -9,7 +9,7 @@ import (
 
 type headKey struct{}
 
-// headHold is what a request's head takes of its hold.
+// headHold is how many bytes of a hold a request's head takes.
 type headHold struct {
 	hold *budget.Hold
 	n    int64
@@ -21,9 +21,9 @@ func WithHead(ctx context.Context, hold *budget.Hold, n int64) context.Context {
 	return context.WithValue(ctx, headKey{}, headHold{hold, n})
 }
 
-// Park returns what r's head took of the session's budget, and lets the exchange
-// make room for others from now on: its context ends then. A handler calls it
-// once, before it waits without referring to anything of the head.
+// Park returns to the session's budget what r's head took of it, and allows the
+// exchange to be shed for others from now on, which cancels its context. A handler
+// calls it once, before a wait during which it does not refer to the head.
 func Park(r *http.Request) {
 	if h, ok := r.Context().Value(headKey{}).(headHold); ok {
 		h.hold.Give(h.n)

@@ -13,9 +13,9 @@ import (
 
 var errHeadTooLarge = errors.New("read the request head: it is too large")
 
-// until sets the read deadline, which is over when ended is true: whoever
-// ends the connection may have set one before.
-func (s *source) until(at time.Time, ended func() bool) {
+// setReadDeadline sets the read deadline, to the past if ended returns true: the end of the
+// connection may already have set one, which must stay in force.
+func (s *connReader) setReadDeadline(at time.Time, ended func() bool) {
 	_ = s.conn.SetReadDeadline(at)
 	if ended() {
 		_ = s.conn.SetReadDeadline(aLongTimeAgo)
@@ -23,19 +23,20 @@ func (s *source) until(at time.Time, ended func() bool) {
 }
 
 // head reads one request head: up to two empty lines before it (RFC 9112
-// section 2.2 asks for one), then everything up to and with CRLFCRLF. io.EOF
-// means that the client ended between two requests. The slice is valid until
-// the next read. A head that has begun is read to its end though drains.
-func (s *source) head(limits Limits, ended, drains func() bool) ([]byte, error) {
-	s.until(time.Now().Add(limits.Idle), ended)
+// section 2.2 asks for one), then everything up to and including CRLFCRLF. io.EOF
+// means that the client closed the connection between two requests. The slice is
+// valid until the next read. A head that has begun is read to its end even if
+// drains returns true.
+func (s *connReader) head(limits Limits, ended, drains func() bool) ([]byte, error) {
+	s.setReadDeadline(time.Now().Add(limits.Idle), ended)
 	if drains() {
-		s.until(time.Now().Add(min(drainWait, limits.Idle)), ended)
+		s.setReadDeadline(time.Now().Add(min(drainWait, limits.Idle)), ended)
 	}
-	var last time.Time // for the end of the head
-	if err := s.settle(); err != nil && s.r == s.w {
+	var last time.Time // deadline for the end of the head
+	if err := s.waitRead(); err != nil && s.r == s.w {
 		return nil, err
 	}
-	s.rest()
+	s.freeEmpty()
 	started, promising := false, false
 	for scanned, skipped := 0, 0; ; {
 		for skipped < 2 && s.w-s.r >= 2 && s.buf[s.r] == '\r' && s.buf[s.r+1] == '\n' {
@@ -53,26 +54,26 @@ func (s *source) head(limits Limits, ended, drains func() bool) ([]byte, error) 
 		if len(data) > limits.Head {
 			return nil, errHeadTooLarge
 		}
-		// What cannot become a request is refused at once, and not when its end
-		// has not come in time: clients of other protocols hear why.
+		// Bytes that cannot become a request are rejected at once rather than after
+		// a timeout: clients of other protocols are sent the reason.
 		if !promising {
-			var fault *Fault
-			if promising, fault = beginning(data, limits); fault != nil {
-				return data, fault
+			var perr *ProtocolError
+			if promising, perr = checkPrefix(data, limits); perr != nil {
+				return data, perr
 			}
 		}
 		scanned = max(0, len(data)-3)
 		if !started && len(data) > 0 {
 			started = true
-			s.hold.Stall(0) // until the head is there
+			s.hold.Stall(0) // until the head is complete
 			defer s.hold.Move(0)
 			last = time.Now().Add(limits.Header)
-			s.until(last, ended)
+			s.setReadDeadline(last, ended)
 		}
 		if err := s.fill(); err != nil {
 			var timeout net.Error
 			if started && drains() && !ended() && errors.As(err, &timeout) && timeout.Timeout() && time.Now().Before(last) {
-				s.until(last, ended)
+				s.setReadDeadline(last, ended)
 				continue
 			}
 			if err == io.EOF && len(data) > 0 {
@@ -83,8 +84,8 @@ func (s *source) head(limits Limits, ended, drains func() bool) ([]byte, error) 
 	}
 }
 
-// headEnd is the index after the empty line that ends a head, or -1. A bare
-// LF LF ends it too: judge refuses it then, at once and not by time-out.
+// headEnd returns the index after the empty line that ends a head, or -1. A bare
+// LF LF ends it too, so that validate rejects it at once, without a timeout.
 func headEnd(data []byte, from int) int {
 	crlf := bytes.Index(data[from:], []byte("\r\n\r\n"))
 	lf := bytes.Index(data[from:], []byte("\n\n"))
@@ -97,22 +98,22 @@ func headEnd(data []byte, from int) int {
 	return -1
 }
 
-// faultOf says a failed read of a head as a refusal, nil when there is
-// nobody to say it to.
-func faultOf(err error, data []byte) *Fault {
+// protocolErrorOf returns the rejection for a failed read of a head, or nil when no client
+// is left to send it to.
+func protocolErrorOf(err error, data []byte) *ProtocolError {
 	var timeout net.Error
-	var fault *Fault
+	var perr *ProtocolError
 	switch {
-	case errors.As(err, &fault):
-		return fault
+	case errors.As(err, &perr):
+		return perr
 	case errors.Is(err, budget.ErrShed):
 		return Exhausted()
 	case errors.Is(err, errHeadTooLarge):
-		return &Fault{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "the request head is too large"}
+		return &ProtocolError{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "the request head is too large"}
 	case len(data) == 0:
 		return nil
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return &Fault{Status: http.StatusRequestTimeout, Reason: "the request head did not come in time"}
+		return &ProtocolError{Status: http.StatusRequestTimeout, Reason: "the request head did not come in time"}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return malformed("the connection ended inside the request head")
 	}

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// largePiece is the most that is read of a body at once: a TLS record.
+// largePiece is the most that is read of a body at once: one TLS record.
 const largePiece = 16 << 10
 
-// Two sizes of buffers: what comes in small pieces, and may come slowly, needs
-// no large one.
+// Two sizes of buffers: a body that arrives in small pieces, and perhaps slowly,
+// needs no large one.
 var (
 	copyBuffers  = sync.Pool{New: func() any { b := make([]byte, largePiece+chunkHead+2); return &b }}
 	smallBuffers = sync.Pool{New: func() any { b := make([]byte, 8<<10); return &b }}
 )
 
-// headWait is how long a head waits for the first bytes of its body, so that
-// a small response leaves in one write.
+// headWait is how long a head waits for the first bytes of its body, so that a
+// small response is sent in one write.
 const headWait = 2 * time.Millisecond
 
-// chunkHead is room for a chunk's size line: up to 4 digits and CRLF.
+// chunkHead is the size of a chunk's size line: up to 4 digits and CRLF.
 const chunkHead = 6
 
-// Respond writes res, body and all, and closes its Body. Each read of the
-// body leaves as one write, as soon as it is there. An error means that the
-// client did not get all of it, and the connection ends.
+// Respond writes res with its body, and closes the body. Each read of the body is
+// sent at once, in one write. An error means that the client did not receive all
+// of it; the connection is then closed.
 func (w *ResponseWriter) Respond(res *http.Response) error {
 	defer res.Body.Close()
 	w.close, w.proto = w.close || res.Close, res.ProtoMajor
@@ -41,14 +41,14 @@ func (w *ResponseWriter) Respond(res *http.Response) error {
 		return w.err
 	}
 	if cap(head) != cap(buf) || len(head) > len(buf)/2 {
-		w.send(head) // a large head leaves alone
+		w.send(head) // a large head is sent alone
 		head = nil
 	}
 	pending := &pendingHead{w: w, head: head}
 	timer := time.AfterFunc(headWait, pending.flush)
 	defer func() {
 		timer.Stop()
-		pending.taken() // it must not write from a buffer that is given back
+		pending.taken() // it must not write from a buffer that has returned to its pool
 	}()
 	for first := true; ; first = false {
 		at := 0
@@ -89,8 +89,8 @@ func (w *ResponseWriter) Respond(res *http.Response) error {
 	}
 }
 
-// part sends buf[:at], the pending head, together with the n bytes of body
-// that stand at buf[at+chunkHead:].
+// part sends buf[:at], the pending head, together with the n bytes of body at
+// buf[at+chunkHead:].
 func (w *ResponseWriter) part(buf []byte, at, n int) {
 	if n == 0 {
 		if at > 0 {
@@ -128,7 +128,7 @@ func (w *ResponseWriter) part(buf []byte, at, n int) {
 	w.send(buf[gap : from+n+2])
 }
 
-// pendingHead is a head that waits for its body, but not for long.
+// pendingHead is a head that waits up to headWait for its body.
 type pendingHead struct {
 	mu   sync.Mutex
 	w    *ResponseWriter
@@ -145,7 +145,7 @@ func (p *pendingHead) flush() {
 	p.gone = true
 }
 
-// taken claims the head and reports whether it had left before.
+// taken claims the head and reports whether it had already been sent.
 func (p *pendingHead) taken() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

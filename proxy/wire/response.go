@@ -11,24 +11,24 @@ import (
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
-// ResponseWriter writes one response. It serves net/http handlers as an
-// http.ResponseWriter that sends every Write at once, and ours with Respond.
+// ResponseWriter writes one response. It is an http.ResponseWriter that sends every
+// Write at once; [ResponseWriter.Respond] streams a whole http.Response.
 type ResponseWriter struct {
-	c     *serving
+	c     *serverConn
 	req   *http.Request
 	minor int
 	body  *requestBody
-	close bool   // the connection ends with this response
-	gone  func() // ends the request's context; nil: there is no request
+	close bool   // the connection is closed after this response
+	gone  func() // cancels the request's context; nil: there is no request
 
 	header  http.Header
 	trailer http.Header // of a chunked response, at its end
 	started bool
-	done    bool // finish was here
+	done    bool // finish was called
 	chunked bool
 	bare    bool  // the response has no body
-	left    int64 // of a known length; -1: not known
-	proto   int   // the major version of the upstream's answer
+	left    int64 // bytes left of a known length; -1: unknown
+	proto   int   // the major version of the upstream's response
 	err     error
 }
 
@@ -38,7 +38,7 @@ var (
 	_ http.Hijacker       = (*ResponseWriter)(nil)
 )
 
-// errShort is a body that ended before its announced length.
+// errShort is returned for a body that ended before its announced length.
 var errShort = errors.New("write the response: the body is shorter than announced")
 
 // Header implements http.ResponseWriter.
@@ -87,11 +87,11 @@ func (w *ResponseWriter) Write(p []byte) (int, error) {
 	return len(p), w.err
 }
 
-// Flush implements http.Flusher. Nothing is ever held back.
+// Flush implements http.Flusher. Only an unsent head remains to be sent.
 func (w *ResponseWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// Hijack implements http.Hijacker. The connection first gives the bytes that
-// were read ahead. Its deadlines are cleared.
+// Hijack implements http.Hijacker. The connection returns the bytes that were read
+// ahead first. Its deadlines are cleared.
 func (w *ResponseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.started {
 		return nil, nil, errors.New("hijack: the response has begun")
@@ -103,21 +103,21 @@ func (w *ResponseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, bufio.NewReadWriter(bufio.NewReaderSize(conn, 512), bufio.NewWriterSize(conn, 512)), nil
 }
 
-// LocalAddr is the connection's own address.
+// LocalAddr returns the connection's local address.
 func (w *ResponseWriter) LocalAddr() net.Addr { return w.c.conn.LocalAddr() }
 
 // hijacked is a connection with the bytes that the wire had read ahead.
 type hijacked struct {
 	net.Conn
-	src *source
+	src *connReader
 }
 
 func (h *hijacked) Read(p []byte) (int, error) { return h.src.Read(p) }
 
-// NetConn is the connection below.
+// NetConn returns the underlying connection.
 func (h *hijacked) NetConn() net.Conn { return h.Conn }
 
-// CloseWrite ends the outbound half where the connection can.
+// CloseWrite half-closes the connection, if it supports that.
 func (h *hijacked) CloseWrite() error {
 	if half, ok := h.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -125,8 +125,8 @@ func (h *hijacked) CloseWrite() error {
 	return nil
 }
 
-// finish ends the response: it sends a head that nobody sent and the last
-// chunk, and reports whether the response is whole.
+// finish ends the response: it sends the head, if that was not sent, and the last
+// chunk. It returns an error unless the response is complete.
 func (w *ResponseWriter) finish() error {
 	w.WriteHeader(http.StatusOK)
 	if w.done {
@@ -142,7 +142,7 @@ func (w *ResponseWriter) finish() error {
 	return w.err
 }
 
-// last is the last chunk, with the trailers of RFC 9112 section 7.1.2.
+// last returns the last chunk, with its trailers (RFC 9112 section 7.1.2).
 func (w *ResponseWriter) last() []byte {
 	out := []byte("0\r\n")
 	for name, values := range w.trailer {
@@ -156,8 +156,8 @@ func (w *ResponseWriter) last() []byte {
 	return append(out, "\r\n"...)
 }
 
-// Connection-level fields belong to one hop (RFC 9110 section 7.6.1), framing
-// is this hop's own.
+// ownFields are not forwarded: connection-level fields belong to one hop (RFC 9110
+// section 7.6.1), and this hop has its own framing.
 var ownFields = map[string]bool{
 	"Connection": true, "Content-Length": true, "Keep-Alive": true, "Proxy-Connection": true,
 	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
@@ -175,8 +175,8 @@ func (w *ResponseWriter) head(out []byte, code int, h http.Header, length int64)
 			w.close = true
 		}
 	}
-	if w.body != nil && w.body.forgo() {
-		w.close = true // the body was announced, not asked for, and may come or not
+	if w.body != nil && w.body.skipContinue() {
+		w.close = true // 100 Continue was not sent, so the announced body may follow or not
 	}
 	if w.c.drain.Err() != nil {
 		w.close = true
@@ -208,7 +208,7 @@ func (w *ResponseWriter) send(p []byte) {
 	if w.err != nil {
 		return
 	}
-	// Twice: what is written, and what TLS makes of it.
+	// Twice: what is written, and its copy in TLS.
 	n := 2 * int64(len(p))
 	if w.left != 0 && !w.bare && !w.done {
 		n += AheadOf(w.proto, w.left)
@@ -219,11 +219,11 @@ func (w *ResponseWriter) send(p []byte) {
 		return
 	}
 	_ = w.c.conn.SetWriteDeadline(time.Now().Add(w.c.limits.Stalled))
-	if w.gone != nil && w.c.ended() { // which has set a deadline before
+	if w.gone != nil && w.c.ended() { // the end has set a deadline, which must stay in force
 		_ = w.c.conn.SetWriteDeadline(aLongTimeAgo)
 	}
 	if _, w.err = w.c.conn.Write(p); w.err != nil && w.gone != nil {
 		w.gone()
 	}
-	w.c.hold.Give(n) // and the next piece is waited for
+	w.c.hold.Give(n) // the exchange now waits for the next piece
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// echo answers with the method, the target and the body it got.
-type echo struct{ faults chan *Fault }
+// echo responds with the method, the target and the body of the request.
+type echo struct{ rejected chan *ProtocolError }
 
 func (echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -26,19 +26,19 @@ func (echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %s %s %q", r.Method, r.RequestURI, r.Host, body)
 }
 
-func (e echo) Refuse(f *Fault) *http.Response {
-	if e.faults != nil {
-		e.faults <- f
+func (e echo) Refuse(f *ProtocolError) *http.Response {
+	if e.rejected != nil {
+		e.rejected <- f
 	}
 	return &http.Response{StatusCode: f.Status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(f.Reason)),
 		ContentLength: int64(len(f.Reason))}
 }
 
-// refused returns the fault of a head whose refusal has been answered.
-func refused(t *testing.T, faults <-chan *Fault, head string) *Fault {
+// refused returns why a head was rejected, once its response has been read.
+func refused(t *testing.T, rejected <-chan *ProtocolError, head string) *ProtocolError {
 	t.Helper()
 	select {
-	case f := <-faults:
+	case f := <-rejected:
 		return f
 	default:
 		t.Fatalf("%q was not refused", head)
@@ -46,7 +46,7 @@ func refused(t *testing.T, faults <-chan *Fault, head string) *Fault {
 	}
 }
 
-// dial serves h on a loopback connection and gives the client's end.
+// dial serves h on a loopback connection and returns the client's end.
 func dial(t *testing.T, opts Options, h Handler) net.Conn {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,8 +75,8 @@ func dial(t *testing.T, opts Options, h Handler) net.Conn {
 	return client
 }
 
-// Clients of other protocols wait for an answer and send no empty line. The
-// limits are longer than the client's patience: a refusal is not a time-out.
+// Clients of other protocols wait for a response and send no empty line. The limits
+// are longer than the client waits: a rejection is no timeout.
 func TestWhatCannotBecomeARequestIsRefusedBeforeItsEnd(t *testing.T) {
 	never := Options{Limits: Limits{Header: time.Hour, Idle: time.Hour}}
 	for _, c := range []struct{ head, reason, method string }{
@@ -89,14 +89,14 @@ func TestWhatCannotBecomeARequestIsRefusedBeforeItsEnd(t *testing.T) {
 		{strings.Repeat("G", 33), "not a token", ""},
 		{" GET", "not a token", ""},
 	} {
-		faults := make(chan *Fault, 1)
-		client := dial(t, never, echo{faults})
+		rejected := make(chan *ProtocolError, 1)
+		client := dial(t, never, echo{rejected})
 		_, _ = io.WriteString(client, c.head)
 		if _, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil {
 			t.Errorf("%q: read the refusal: %v", c.head, err)
 			continue
 		}
-		if f := refused(t, faults, c.head); !strings.Contains(f.Reason, c.reason) || f.Method != c.method {
+		if f := refused(t, rejected, c.head); !strings.Contains(f.Reason, c.reason) || f.Method != c.method {
 			t.Errorf("%q = %q of %q, want %q of %q", c.head, f.Reason, f.Method, c.reason, c.method)
 		}
 	}
@@ -154,16 +154,16 @@ func TestAmbiguousHeadsAreRefusedWithTheirReason(t *testing.T) {
 		{"not HTTP", "\x05\x01\x00 hello there\r\n\r\n", 400, "not a token"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			faults := make(chan *Fault, 1)
-			client := dial(t, Options{}, echo{faults})
+			rejected := make(chan *ProtocolError, 1)
+			client := dial(t, Options{}, echo{rejected})
 			go func() { _, _ = io.WriteString(client, c.head) }()
 			res, err := http.ReadResponse(bufio.NewReader(client), nil)
 			if err != nil {
 				t.Fatalf("read the refusal: %v", err)
 			}
-			fault := refused(t, faults, c.head)
-			if res.StatusCode != c.status || !strings.Contains(fault.Reason, c.reason) {
-				t.Errorf("%q = %d %q, want %d with %q", c.head, res.StatusCode, fault.Reason, c.status, c.reason)
+			perr := refused(t, rejected, c.head)
+			if res.StatusCode != c.status || !strings.Contains(perr.Reason, c.reason) {
+				t.Errorf("%q = %d %q, want %d with %q", c.head, res.StatusCode, perr.Reason, c.status, c.reason)
 			}
 			if !res.Close {
 				t.Error("the connection goes on after a refused head")
@@ -241,7 +241,7 @@ func TestAWaitingClientIsToldToContinue(t *testing.T) {
 type handlerFunc func(w *ResponseWriter, r *http.Request)
 
 func (f handlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) { f(w.(*ResponseWriter), r) }
-func (handlerFunc) Refuse(*Fault) *http.Response                       { return nil }
+func (handlerFunc) Refuse(*ProtocolError) *http.Response               { return nil }
 
 func TestAClientThatGoesAwayCancelsItsRequest(t *testing.T) {
 	cancelled := make(chan struct{})
@@ -327,8 +327,9 @@ func TestAnUnreadUploadDoesNotBecomeTheNextRequest(t *testing.T) {
 	}
 }
 
-// The corpus in testdata/fuzz holds the heads that net/http takes and we don't.
-func FuzzJudge(f *testing.F) {
+// The corpus in testdata/fuzz holds heads that net/http accepts and this package
+// rejects.
+func FuzzValidate(f *testing.F) {
 	for _, head := range []string{
 		"GET / HTTP/1.1\r\nHost: h\r\n\r\n", "POST /a?b HTTP/1.1\r\nHost: h:1\r\nContent-Length: 3\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n", "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -339,17 +340,17 @@ func FuzzJudge(f *testing.F) {
 		if !strings.HasSuffix(string(head), "\r\n\r\n") {
 			return
 		}
-		frame, fault := judge(head, Limits{}.WithDefaults())
-		if fault != nil {
-			if fault.Status < 400 || fault.Reason == "" {
-				t.Fatalf("a fault without status or reason: %+v", fault)
+		frame, perr := validate(head, Limits{}.WithDefaults())
+		if perr != nil {
+			if perr.Status < 400 || perr.Reason == "" {
+				t.Fatalf("a rejection without status or reason: %+v", perr)
 			}
 			return
 		}
-		// What we take, net/http must read in the same way.
+		// A head that is accepted here must mean the same to net/http.
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(string(head))))
 		if err != nil {
-			return // refused there: refused in the end
+			return // rejected by parse
 		}
 		if !frame.chunked && r.ContentLength != frame.length || frame.chunked && r.ContentLength != -1 {
 			t.Fatalf("%q: length %d, %+v", head, r.ContentLength, frame)
@@ -361,8 +362,8 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// draining serves echo on a connection whose time is the test's own, and gives
-// the client's end and what makes it drain. ask sends one request.
+// draining serves echo on a connection in a synctest bubble. stop makes it drain,
+// ask sends one request and returns its response, br is the client's end.
 func draining(t *testing.T) (stop context.CancelFunc, ask func(request string) (*http.Response, string),
 	br *bufio.Reader) {
 	t.Helper()
@@ -400,7 +401,7 @@ func TestADrainingConnectionAnswersWhatIsOnItsWay(t *testing.T) {
 				}
 				synctest.Wait()
 				stop()
-				time.Sleep(drainWait - time.Millisecond)
+				<-time.After(drainWait - time.Millisecond) // of the bubble's clock
 				res, body := ask("POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
 				if want := `POST /1 x "a"`; res.StatusCode != 200 || body != want || !res.Close {
 					t.Errorf("got %d %q, close %v; want %q and a close", res.StatusCode, body, res.Close, want)
@@ -425,8 +426,8 @@ func TestADrainingConnectionEndsWhenItStaysIdle(t *testing.T) {
 	})
 }
 
-// lateConn is a connection on which the deadline of its draining is set as
-// late as it can be: when the request is served, if that does not wait for it.
+// lateConn is a connection that sets the deadline of its draining as late as
+// possible: when the request is served, if that does not wait for it.
 type lateConn struct {
 	net.Conn
 	drain   context.Context

@@ -28,7 +28,7 @@ type Handler interface {
 	Answer(r *http.Request) *http.Response
 	// Refuse is told of a stream that was refused before it became a request,
 	// and gives the answer, which is sent where HTTP/2 has room for one.
-	Refuse(f *wire.Fault) *http.Response
+	Refuse(f *wire.ProtocolError) *http.Response
 }
 
 const (

@@ -73,7 +73,8 @@ func (c *connection) streamFault(e http2.StreamError) error {
 	c.mu.Unlock()
 	if st == nil && e.StreamID > c.lastID && e.StreamID%2 == 1 {
 		c.lastID = e.StreamID
-		c.refuse(&wire.Fault{Status: http.StatusBadRequest, Reason: "the fields of the request are not well-formed HTTP/2"})
+		c.refuse(&wire.ProtocolError{Status: http.StatusBadRequest,
+			Reason: "the fields of the request are not well-formed HTTP/2"})
 	}
 	if st != nil {
 		st.end(errReset)
@@ -90,12 +91,12 @@ func (c *connection) streamFault(e http2.StreamError) error {
 // refuseConn writes down a connection that broke while no stream was there to
 // tell of it.
 func (c *connection) refuseConn(why string) {
-	c.handler.Refuse(&wire.Fault{Status: http.StatusBadRequest, Reason: why})
+	c.handler.Refuse(&wire.ProtocolError{Status: http.StatusBadRequest, Reason: why})
 }
 
 // refuse writes a refusal down that is not answered, and ends the connection
 // when its client is refused too often.
-func (c *connection) refuse(f *wire.Fault) {
+func (c *connection) refuse(f *wire.ProtocolError) {
 	if res := c.handler.Refuse(f); res != nil && res.Close {
 		c.endForRefusals()
 	}

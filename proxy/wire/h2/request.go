@@ -37,7 +37,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	}
 	c.lastID = id
 	if f.HasPriority() && f.Priority.StreamDep == id {
-		return c.refuseStream(id, &wire.Fault{Status: http.StatusBadRequest, Reason: "a stream depends on itself"},
+		return c.refuseStream(id, &wire.ProtocolError{Status: http.StatusBadRequest, Reason: "a stream depends on itself"},
 			http2.ErrCodeProtocol)
 	}
 	if crowded {
@@ -45,7 +45,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	}
 	r, fault := c.request(f)
 	if fault == nil && c.limits.Body > 0 && r.ContentLength > c.limits.Body {
-		fault = &wire.Fault{Status: http.StatusRequestEntityTooLarge, Reason: "the request body is too large",
+		fault = &wire.ProtocolError{Status: http.StatusRequestEntityTooLarge, Reason: "the request body is too large",
 			Method: r.Method, Target: r.URL.Path}
 	}
 	if fault != nil && fault.Status == http.StatusBadRequest {
@@ -86,7 +86,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 }
 
 // refuseStream writes a refused stream down and resets it.
-func (c *connection) refuseStream(id uint32, fault *wire.Fault, code http2.ErrCode) error {
+func (c *connection) refuseStream(id uint32, fault *wire.ProtocolError, code http2.ErrCode) error {
 	c.refuse(fault)
 	return c.answer(func() { c.reset(id, code) })
 }
@@ -126,7 +126,7 @@ func (c *connection) refuseCrowd(id uint32) error {
 		return connError{http2.ErrCodeEnhanceYourCalm, "the client opens more streams than it may"}
 	}
 	return c.refuseStream(id,
-		&wire.Fault{Status: http.StatusTooManyRequests, Reason: "the connection has too many requests under way"},
+		&wire.ProtocolError{Status: http.StatusTooManyRequests, Reason: "the connection has too many requests under way"},
 		http2.ErrCodeRefusedStream)
 }
 
@@ -159,7 +159,7 @@ func (st *stream) trailers(f *http2.MetaHeadersFrame) error {
 // 8.3.1 for the pseudo-fields, 8.2 for the rest, and for the target what the
 // HTTP/1.1 reader takes. The framer has refused bad names, bad values, and
 // pseudo-fields that are unknown, repeated or late.
-func (c *connection) request(f *http2.MetaHeadersFrame) (*http.Request, *wire.Fault) {
+func (c *connection) request(f *http2.MetaHeadersFrame) (*http.Request, *wire.ProtocolError) {
 	r := &http.Request{
 		Method: f.PseudoValue("method"), RequestURI: f.PseudoValue("path"), Host: f.PseudoValue("authority"),
 		Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header, len(f.Fields)), ContentLength: -1,
@@ -183,19 +183,19 @@ func (c *connection) request(f *http2.MetaHeadersFrame) (*http.Request, *wire.Fa
 	return r, nil
 }
 
-func malformed(why string) *wire.Fault {
-	return &wire.Fault{Status: http.StatusBadRequest, Reason: why}
+func malformed(why string) *wire.ProtocolError {
+	return &wire.ProtocolError{Status: http.StatusBadRequest, Reason: why}
 }
 
 // judge checks the pseudo-fields and the sizes.
-func (c *connection) judge(r *http.Request, f *http2.MetaHeadersFrame) *wire.Fault {
+func (c *connection) judge(r *http.Request, f *http2.MetaHeadersFrame) *wire.ProtocolError {
 	switch {
 	case f.Truncated:
-		return &wire.Fault{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "the request head is too large"}
+		return &wire.ProtocolError{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "the request head is too large"}
 	case len(f.RegularFields()) > c.limits.Fields:
-		return &wire.Fault{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "there are too many header fields"}
+		return &wire.ProtocolError{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "there are too many header fields"}
 	case len(r.RequestURI) > c.limits.Target:
-		return &wire.Fault{Status: http.StatusRequestURITooLong, Reason: "the request target is too long"}
+		return &wire.ProtocolError{Status: http.StatusRequestURITooLong, Reason: "the request target is too long"}
 	case !wire.IsMethod(r.Method):
 		return malformed("the method is not a token")
 	case r.Method == http.MethodConnect:
@@ -209,7 +209,7 @@ func (c *connection) judge(r *http.Request, f *http2.MetaHeadersFrame) *wire.Fau
 }
 
 // addFields takes the regular fields over, and what they say of the body.
-func addFields(r *http.Request, f *http2.MetaHeadersFrame) *wire.Fault {
+func addFields(r *http.Request, f *http2.MetaHeadersFrame) *wire.ProtocolError {
 	lengths := 0
 	for _, field := range f.RegularFields() {
 		switch field.Name {
@@ -235,7 +235,7 @@ func addFields(r *http.Request, f *http2.MetaHeadersFrame) *wire.Fault {
 			continue
 		case "expect":
 			if !strings.EqualFold(field.Value, "100-continue") {
-				return &wire.Fault{Status: http.StatusExpectationFailed, Reason: "an expectation is not \"100-continue\""}
+				return &wire.ProtocolError{Status: http.StatusExpectationFailed, Reason: "an expectation is not \"100-continue\""}
 			}
 		case "cookie": // may come in crumbs: RFC 9113 section 8.2.3
 			if have := r.Header["Cookie"]; len(have) == 1 {

@@ -24,7 +24,7 @@ func (e *echo) Answer(r *http.Request) *http.Response {
 		Request: r}
 }
 
-func (e *echo) Refuse(f *wire.Fault) *http.Response {
+func (e *echo) Refuse(f *wire.ProtocolError) *http.Response {
 	return &http.Response{StatusCode: f.Status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(f.Reason)),
 		ContentLength: int64(len(f.Reason))}
 }
@@ -129,5 +129,5 @@ func TestABodyStopsAtItsWindow(t *testing.T) {
 
 type handler func(*http.Request) *http.Response
 
-func (h handler) Answer(r *http.Request) *http.Response { return h(r) }
-func (h handler) Refuse(*wire.Fault) *http.Response     { return nil }
+func (h handler) Answer(r *http.Request) *http.Response     { return h(r) }
+func (h handler) Refuse(*wire.ProtocolError) *http.Response { return nil }
