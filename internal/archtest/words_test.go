@@ -42,7 +42,6 @@ var unclean = map[string]string{
 	"e2e/seal":                             "sleep",
 	"examples/connectors/github/README.md": "lines",
 	"proxy/scrub":                          "docs lines words",
-	"proxy/wire/h2":                        "docs words",
 }
 
 func TestWordsAndLines(t *testing.T) {

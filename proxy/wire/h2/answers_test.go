@@ -11,8 +11,8 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// A client that only makes the session answer frames costs it processor time.
-// One whose requests move on may send any number of them.
+// A client that only sends frames to be answered costs the session processor time.
+// One whose requests make progress may send any number of them.
 func TestAFloodOfFramesThatAreAnsweredEndsTheConnection(t *testing.T) {
 	type client struct {
 		*http2.Framer

@@ -19,31 +19,31 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// Handler answers the requests of one connection, several at a time.
+// Handler serves the requests of one connection, several at a time.
 type Handler interface {
-	// Answer returns the response to a request, whose context ends when the
-	// client resets the stream or goes away. The response's body is read and
-	// closed; its Trailer is read after that. Close ends the whole connection,
-	// with ENHANCE_YOUR_CALM.
+	// Answer returns the response to a request, whose context is canceled when
+	// the client resets the stream or disconnects. The response's body is read and
+	// closed; its Trailer is read after that. If Close is set, the whole
+	// connection is closed with ENHANCE_YOUR_CALM.
 	Answer(r *http.Request) *http.Response
-	// Refuse is told of a stream that was refused before it became a request,
-	// and gives the answer, which is sent where HTTP/2 has room for one.
+	// Refuse records a stream that was rejected before it became a request. It
+	// returns the response, which is sent if the stream can still carry one.
 	Refuse(f *wire.ProtocolError) *http.Response
 }
 
 const (
 	maxStreams   = 100      // open at a time on one connection
-	maxEnding    = 100      // closed ones whose handlers have not returned
+	maxEnding    = 100      // closed streams whose handlers have not returned
 	streamWindow = 64 << 10 // bytes of a request body that wait for their reader
-	connWindow   = 1 << 20  // bytes of all request bodies of a connection
-	maxFrame     = 16 << 10 // of a frame that we read (RFC 9113 section 4.2: the least there is)
-	maxRefused   = 1000     // streams over these bounds, before the connection ends
+	connWindow   = 1 << 20  // the same, for all request bodies of a connection
+	maxFrame     = 16 << 10 // largest frame that is read (RFC 9113 section 4.2: the minimum)
+	maxRefused   = 1000     // streams over these bounds before the connection is closed
 	windowLimit  = 1<<31 - 1
 )
 
-// Serve speaks HTTP/2 on conn, whose client chose it by ALPN, until the client
-// ends it or a limit or ctx does. It closes conn, and returns when everything
-// that it started has ended.
+// Serve serves HTTP/2 on conn, whose client chose it by ALPN, until the client
+// closes it, a limit is exceeded, or ctx is done. It closes conn, and returns when
+// every goroutine that it started has ended.
 func Serve(ctx context.Context, conn net.Conn, opts wire.Options, h Handler) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c := &connection{
@@ -69,10 +69,11 @@ func Serve(ctx context.Context, conn net.Conn, opts wire.Options, h Handler) {
 	c.read()
 }
 
-// connection is one client. The goroutine of Serve reads; all write, in turn.
+// connection serves one client. The goroutine of Serve reads; any may write, in
+// turn.
 type connection struct {
 	conn    net.Conn
-	ctx     context.Context //nolint:containedctx // the connection's own life
+	ctx     context.Context //nolint:containedctx // the connection's lifetime
 	handler Handler
 	log     *slog.Logger
 	limits  wire.Limits
@@ -81,17 +82,17 @@ type connection struct {
 	account *budget.Conn
 	cancel  context.CancelCauseFunc
 
-	// Of the reading goroutine alone.
+	// Used by the reading goroutine alone.
 	framer  *http2.Framer
 	decoder *hpack.Decoder
 	in      inbox
-	large   bool // the framer has read a frame that its buffer had to grow for
+	large   bool // the framer's buffer had to grow for a frame
 	lastID  uint32
 	refused int
-	settled bool // the client's first SETTINGS came
+	settled bool // the client's first SETTINGS arrived
 	answers int  // see maxAnswers
 
-	flushing atomic.Bool  // a write to the client lasts
+	flushing atomic.Bool  // a write to the client is in progress
 	waiting  atomic.Int32 // writers that hold or wait for mu; the last one flushes
 	mu       sync.Mutex
 	bw       *bufio.Writer // nil while there is nothing in it
@@ -99,7 +100,7 @@ type connection struct {
 	block    bytes.Buffer // what encoder writes to
 	header   [9]byte
 	grown    *sync.Cond         // a send window grew, or a stream ended
-	streams  map[uint32]*stream // open, or closed and with a handler
+	streams  map[uint32]*stream // open, or closed with a handler that has not returned
 	open     int                // how many of them are not closed
 	gone     error              // sticky: nothing can be written any more
 
@@ -107,10 +108,10 @@ type connection struct {
 	initialSend int64 // a new stream's send window
 	sendWindow  int64
 	recvWindow  int64       // bytes that the client may still send
-	recvOwed    int64       // bytes read, to be given back
+	recvOwed    int64       // bytes read and not yet returned by WINDOW_UPDATE
 	closing     bool        // GOAWAY was sent
-	moved       bool        // a piece of a request or a response came or left since the last answer
-	resets      [128]uint32 // the streams that we have reset last
+	moved       bool        // a piece of a request or a response was received or sent since the last answer
+	resets      [128]uint32 // the streams that we reset most recently
 	nextReset   int
 }
 
@@ -121,7 +122,7 @@ func (w deadlineWriter) Write(p []byte) (int, error) {
 	w.c.flushing.Store(true)
 	defer w.c.flushing.Store(false)
 	span := w.c.limits.Stalled
-	if w.c.ctx.Err() != nil { // what is left to write is why
+	if w.c.ctx.Err() != nil { // only the reason is left to write
 		span = min(span, time.Second)
 	}
 	_ = w.c.conn.SetWriteDeadline(time.Now().Add(span))
@@ -134,7 +135,7 @@ func (c *connection) read() {
 	preface := make([]byte, len(http2.ClientPreface))
 	switch n, err := io.ReadFull(&c.in, preface); {
 	case n == 0:
-		return // a tunnel opened in advance, and not needed
+		return // a tunnel opened in advance and never used
 	case err != nil, string(preface) != http2.ClientPreface:
 		c.refuseConn("the connection does not begin with HTTP/2's preface")
 		return
@@ -144,7 +145,7 @@ func (c *connection) read() {
 	if c.hello() != nil {
 		return
 	}
-	// Not before our SETTINGS, which come first (RFC 9113 section 3.4).
+	// Not before our SETTINGS, which must be first (RFC 9113 section 3.4).
 	defer context.AfterFunc(c.drain, c.goAwayGently)()
 	for {
 		c.in.next()
@@ -160,7 +161,7 @@ func (c *connection) read() {
 	}
 }
 
-// hello sends our side of the preface.
+// hello sends our connection preface.
 func (c *connection) hello() error {
 	return c.write(func() {
 		settings := []http2.Setting{
@@ -177,7 +178,7 @@ func (c *connection) hello() error {
 	})
 }
 
-// awaitFrame sets the deadline for the time between two frames.
+// awaitFrame sets the read deadline between two frames.
 func (c *connection) awaitFrame() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +190,7 @@ func (c *connection) awaitFrame() {
 	default:
 		_ = c.conn.SetReadDeadline(time.Now().Add(c.limits.Idle))
 	}
-	if c.ctx.Err() != nil { // whose end has set one before
+	if c.ctx.Err() != nil { // its end has set a deadline, which must stay in force
 		_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 	}
 }

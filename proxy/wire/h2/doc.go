@@ -1,19 +1,24 @@
-// Package h2 speaks HTTP/2 (RFC 9113) to the box: it reads requests strictly
-// and writes responses plainly, as package wire does for HTTP/1.1.
+// Package h2 serves HTTP/2 (RFC 9113) to the sandbox. It parses requests strictly
+// and writes every response with framing of its own, as package wire does for
+// HTTP/1.1.
 //
-// golang.org/x/net/http2 reads the frames and decodes the fields; its server
-// is not used, because it resets a malformed stream, and answers a field
-// section that is too large, without telling anyone. Here every stream that a
-// client opens reaches the Handler, as a request or as a refusal, so that it
-// can be written down.
+// [Serve] serves one connection. It calls [Handler.Answer] for each request, and
+// [Handler.Refuse] for each stream that it rejects before that.
 //
-// An answer is read from upstream only as far as its client's windows reach.
+// golang.org/x/net/http2 reads the frames and decodes the fields. Its server is
+// not used, because it resets a malformed stream, and responds to a field section
+// that is too large, without a call to any handler. Here every stream that a
+// client opens reaches the [Handler], as a request or as a rejection, so that it
+// can be recorded.
+//
+// A response is read from upstream only as far as the client's windows allow.
 // Nothing is queued for a client that does not read: settings and pings are
-// acknowledged by the goroutine that reads, so a flood of them stops itself, and
-// what its connection then holds counts in the session's budget,
-// and streams that are closed before their handlers have returned are bounded
-// like open ones, so a flood of resets (CVE-2023-44487, CVE-2025-8671) is
-// refused. A client that keeps to the limit is not: a stream stops counting
-// before the frame that closes it leaves.
+// acknowledged by the goroutine that reads, so a flood of them blocks itself, and
+// what its connection then holds counts in the session's budget. Streams that are
+// closed before their handlers have returned are bounded like open ones, so a
+// flood of resets (CVE-2023-44487, CVE-2025-8671) is rejected. A client that keeps
+// to the limit is not: a stream stops counting before the frame that closes it is
+// sent.
+//
 // Server push, extended CONNECT (RFC 8441) and priorities are not offered.
 package h2

@@ -13,7 +13,8 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// connError ends a connection with a GOAWAY (RFC 9113 section 5.4.1).
+// connError is an error that ends a connection with GOAWAY (RFC 9113 section
+// 5.4.1).
 type connError struct {
 	code http2.ErrCode
 	why  string
@@ -25,8 +26,8 @@ func protocolError(format string, args ...any) error {
 	return connError{http2.ErrCodeProtocol, fmt.Sprintf(format, args...)}
 }
 
-// survives deals with an error of reading or of a frame, and reports whether
-// the connection goes on.
+// survives handles an error of reading or of a frame, and reports whether the
+// connection continues.
 func (c *connection) survives(err error) bool {
 	var (
 		ofStream http2.StreamError
@@ -41,7 +42,7 @@ func (c *connection) survives(err error) bool {
 		}
 		c.goAway(http2.ErrCodeEnhanceYourCalm)
 	case errors.As(err, &ofStream):
-		return c.streamFault(ofStream) == nil
+		return c.streamError(ofStream) == nil
 	case errors.As(err, &ours):
 		c.refuseConn(ours.why)
 		c.goAway(ours.code)
@@ -60,12 +61,12 @@ func (c *connection) survives(err error) bool {
 	return false
 }
 
-// streamFault resets a stream that a frame has broken. A stream that had not
-// become a request is written down here; any other by its handler.
-func (c *connection) streamFault(e http2.StreamError) error {
+// streamError resets a stream whose frame is invalid. A stream that had not become
+// a request is recorded here; any other by its handler.
+func (c *connection) streamError(e http2.StreamError) error {
 	c.mu.Lock()
 	st := c.streams[e.StreamID]
-	// either side has reset it already
+	// Either side has already reset it.
 	over := st != nil && (st.left || st.closed && slices.Contains(c.resets[:], e.StreamID))
 	if st != nil && !over {
 		c.shut(st) // before its handler is woken, which would reset it with another code
@@ -88,31 +89,30 @@ func (c *connection) streamFault(e http2.StreamError) error {
 	})
 }
 
-// refuseConn writes down a connection that broke while no stream was there to
-// tell of it.
+// refuseConn records the failure of a connection that has no stream to record it.
 func (c *connection) refuseConn(why string) {
 	c.handler.Refuse(&wire.ProtocolError{Status: http.StatusBadRequest, Reason: why})
 }
 
-// refuse writes a refusal down that is not answered, and ends the connection
-// when its client is refused too often.
+// refuse records a rejection that is sent without a response, and closes the
+// connection if its client is rejected too often.
 func (c *connection) refuse(f *wire.ProtocolError) {
 	if res := c.handler.Refuse(f); res != nil && res.Close {
 		c.endForRefusals()
 	}
 }
 
-// endForRefusals ends the connection of a client whose refusals are more than
-// may wait for their answers.
+// endForRefusals closes the connection of a client that has more rejections than
+// may be delayed at a time.
 func (c *connection) endForRefusals() {
 	c.goAway(http2.ErrCodeEnhanceYourCalm)
 	c.cancel(errRefused)
 }
 
-// shed ends the connection because there is no memory for it.
+// shed cancels the connection because there is no memory for it.
 func (c *connection) shed() { c.cancel(budget.ErrShed) }
 
-// abandon ends all streams: the connection is gone.
+// abandon ends all streams after the connection is closed.
 func (c *connection) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,3 +131,23 @@ var (
 
 	errRefused = errors.New("serve HTTP/2: the client is refused too often")
 )
+
+// refuseStream records a rejected stream and resets it.
+func (c *connection) refuseStream(id uint32, perr *wire.ProtocolError, code http2.ErrCode) error {
+	c.refuse(perr)
+	return c.answer(func() { c.reset(id, code) })
+}
+
+// refuseCrowd rejects a stream over the limit, and after many of them the
+// connection: a client that has received the limit does not exceed it so often.
+func (c *connection) refuseCrowd(id uint32) error {
+	if c.refused++; c.refused > maxRefused {
+		return connError{http2.ErrCodeEnhanceYourCalm, "the client opens more streams than it may"}
+	}
+	return c.refuseStream(id,
+		&wire.ProtocolError{Status: http.StatusTooManyRequests, Reason: "the connection has too many requests under way"},
+		http2.ErrCodeRefusedStream)
+}
+
+// errEnded is returned for a frame on a stream that both sides have ended.
+var errEnded = connError{http2.ErrCodeStreamClosed, "a stream that has ended is opened again"}

@@ -4,8 +4,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// frame does what one frame asks for. An http2.StreamError ends the stream, a
-// connError the connection.
+// frame handles one frame. An http2.StreamError ends the stream, a connError the
+// connection.
 func (c *connection) frame(f http2.Frame) error {
 	if !c.settled {
 		if _, ok := f.(*http2.SettingsFrame); !ok {
@@ -59,7 +59,7 @@ func (c *connection) settings(f *http2.SettingsFrame) error {
 	return err
 }
 
-// setting takes one of the client's settings. c.mu is held.
+// setting applies one of the client's settings. c.mu is held.
 func (c *connection) setting(s http2.Setting) error {
 	if err := s.Valid(); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (c *connection) grow(f *http2.WindowUpdateFrame) error {
 	st := c.streams[f.StreamID]
 	switch {
 	case st == nil && c.idle(f.StreamID):
-		return protocolError("a window grows on a stream that nobody opened")
+		return protocolError("a window grows on a stream that was never opened")
 	case st == nil:
 		return nil
 	}
@@ -114,16 +114,16 @@ func (c *connection) grow(f *http2.WindowUpdateFrame) error {
 	return nil
 }
 
-// errLeft is a frame on a stream that the client itself has reset: it is
-// closed for both from then on (RFC 9113 section 5.1).
+// errLeft is returned for a frame on a stream that the client itself has reset:
+// from then on the stream is closed for both sides (RFC 9113 section 5.1).
 var errLeft = connError{http2.ErrCodeStreamClosed, "the client goes on with a stream that it has reset"}
 
-// idle reports a stream that the client has not opened yet.
+// idle reports whether the client has not opened the stream yet.
 func (c *connection) idle(id uint32) bool { return id%2 == 0 || id > c.lastID }
 
 func (c *connection) resetByPeer(f *http2.RSTStreamFrame) error {
 	if c.idle(f.StreamID) {
-		return protocolError("a stream that nobody opened is reset")
+		return protocolError("a stream that was never opened is reset")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,12 +136,12 @@ func (c *connection) resetByPeer(f *http2.RSTStreamFrame) error {
 	return nil
 }
 
-// data takes a piece of a request body. Flow control counts the padding too
-// (RFC 9113 section 6.9.1).
+// data handles a piece of a request body. Flow control counts padding too (RFC
+// 9113 section 6.9.1).
 func (c *connection) data(f *http2.DataFrame) error {
 	size := int64(f.Length)
 	if c.idle(f.StreamID) {
-		return protocolError("data comes on a stream that nobody opened")
+		return protocolError("data comes on a stream that was never opened")
 	}
 	c.mu.Lock()
 	st := c.streams[f.StreamID]
@@ -164,7 +164,7 @@ func (c *connection) data(f *http2.DataFrame) error {
 	switch {
 	case !kept:
 		c.giveBack(nil, size)
-	case padding > 0: // which is never read
+	case padding > 0: // no reader ever consumes it
 		c.giveBack(st, padding)
 	}
 	if code != http2.ErrCodeNo {
@@ -176,8 +176,8 @@ func (c *connection) data(f *http2.DataFrame) error {
 	return nil
 }
 
-// giveBack returns n read bytes to the client's windows, in large steps. st
-// is nil for bytes of a stream that reads no more.
+// giveBack returns n consumed bytes to the client's windows, in large steps. st is
+// nil for bytes of a stream that is not read any more.
 func (c *connection) giveBack(st *stream, n int64) {
 	c.mu.Lock()
 	c.recvOwed += n

@@ -11,11 +11,10 @@ import (
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
-// inbox is the connection's inbound half. It sets the read deadline that fits:
-// none while streams are open and no frame has begun, the idle time without
-// streams, and the head time from a frame's first byte to its last,
-// continuations included. It has a buffer, and takes bytes of the budget, only
-// while there is something in it.
+// inbox is the connection's inbound half. It chooses the read deadline: none while
+// streams are open and no frame has begun, the idle time without streams, and the
+// head time from a frame's first byte to its last, continuations included. It has
+// a buffer, and takes bytes of the budget, only while it has unread bytes.
 type inbox struct {
 	c      *connection
 	inside bool // a frame has begun
@@ -25,7 +24,7 @@ type inbox struct {
 	r, w int
 
 	hold *budget.Hold
-	held int64 // what hold has
+	held int64 // bytes that hold has
 	got  int64 // bytes of this frame
 }
 
@@ -33,7 +32,7 @@ const bufferSize = maxFrame + 9
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// next ends a frame. What comes now begins another.
+// next ends a frame. The next byte begins another.
 func (i *inbox) next() {
 	i.inside, i.armed, i.got = i.r < i.w, false, 0
 	i.release()
@@ -46,8 +45,9 @@ func (i *inbox) next() {
 	}
 }
 
-// release returns what the frame took. It comes before the frame is acted on:
-// the reader may then wait for what was shed, of which it must have nothing.
+// release returns the frame's bytes to the budget. It is called before the frame
+// is handled: the reader may then wait for what was shed, and must not itself be
+// part of that.
 func (i *inbox) release() {
 	if i.held > 0 {
 		i.hold.Move(i.held)
@@ -62,14 +62,14 @@ func (i *inbox) free() {
 	}
 }
 
-// close releases what is held, after the last read.
+// close frees the buffer and the hold, after the last read.
 func (i *inbox) close() {
 	i.free()
 	i.hold.Release()
 }
 
-// Read implements io.Reader for the framer. The first byte of a frame is waited
-// for without a buffer.
+// Read implements io.Reader for the framer. It waits for the first byte of a frame
+// without a buffer.
 func (i *inbox) Read(p []byte) (int, error) {
 	if i.r < i.w {
 		n := copy(p, i.buf[i.r:i.w])
@@ -78,7 +78,7 @@ func (i *inbox) Read(p []byte) (int, error) {
 	}
 	i.deadline()
 	if i.c.ctx.Err() != nil {
-		return 0, errGone // its deadline may have been set over
+		return 0, errGone // its deadline may have been overwritten
 	}
 	if !i.inside {
 		n, err := i.c.conn.Read(p[:1])
@@ -103,9 +103,9 @@ func (i *inbox) Read(p []byte) (int, error) {
 	return i.r, nil
 }
 
-// room takes what another read of this frame may need: the buffer, the framer's
-// own, and for a field section what becomes of it. From its first byte to its
-// last the client is waited for.
+// room takes from the budget what another read of this frame may need: the buffer,
+// the framer's own, and for a field section its decoded fields. Until its last
+// byte a frame stands still: it waits for the client.
 func (i *inbox) room() bool {
 	if need := 2*bufferSize + 3*i.got; need > i.held {
 		if !i.hold.Stall(need - i.held) {
@@ -121,7 +121,7 @@ func (i *inbox) deadline() {
 	case i.inside && !i.armed:
 		i.armed = true
 		_ = i.c.conn.SetReadDeadline(time.Now().Add(i.c.limits.Header))
-		if i.c.ctx.Err() != nil { // whose end has set one before
+		if i.c.ctx.Err() != nil { // its end has set a deadline, which must stay in force
 			_ = i.c.conn.SetReadDeadline(time.Unix(1, 0))
 		}
 	case !i.inside:
@@ -129,8 +129,8 @@ func (i *inbox) deadline() {
 	}
 }
 
-// renew replaces the framer. What is to be kept of a connection is the state of
-// its compression.
+// renew replaces the framer. Only the state of the header compression must be
+// kept.
 func (c *connection) renew() {
 	c.large = false
 	c.framer = http2.NewFramer(nil, &c.in)
@@ -147,5 +147,5 @@ func (c *connection) idleNow() bool {
 	return len(c.streams) == 0
 }
 
-// isShed reports whether ctx ended because there was no memory for what it is of.
+// isShed reports whether ctx was canceled because its connection or stream was shed.
 func isShed(ctx context.Context) bool { return errors.Is(context.Cause(ctx), budget.ErrShed) }

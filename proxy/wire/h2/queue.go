@@ -1,18 +1,18 @@
 package h2
 
-// queue is the bytes of a body that came and were not read, in pieces of at
+// queue holds the bytes of a body that were received and not read, in pieces of at
 // least pieceSize: however small the frames are, the queue takes little more
-// than the bytes themselves.
+// memory than the bytes themselves.
 type queue struct {
 	pieces [][]byte
-	read   int // how much of the first piece was read
+	read   int // bytes of the first piece that were read
 	size   int // bytes to be read
-	held   int // bytes of all pieces
+	held   int // capacity of all pieces
 }
 
 const pieceSize = 2 << 10
 
-// cost returns how much the queue grows by n more bytes.
+// cost returns by how much the queue grows for n more bytes.
 func (q *queue) cost(n int) int64 {
 	if room := q.room(); n > room {
 		return int64(max(n-room, pieceSize))
@@ -20,7 +20,7 @@ func (q *queue) cost(n int) int64 {
 	return 0
 }
 
-// room returns what the last piece has left.
+// room returns the unused capacity of the last piece.
 func (q *queue) room() int {
 	if len(q.pieces) == 0 {
 		return 0
@@ -43,8 +43,8 @@ func (q *queue) put(data []byte) {
 	}
 }
 
-// take copies what there is into p, and returns how much, and by how much the
-// queue has become smaller.
+// take moves bytes into p, and returns how many, and by how much the queue has
+// shrunk.
 func (q *queue) take(p []byte) (n int, freed int64) {
 	for q.size > 0 && n < len(p) {
 		k := copy(p[n:], q.pieces[0][q.read:])
@@ -63,7 +63,7 @@ func (q *queue) take(p []byte) (n int, freed int64) {
 	return n, freed
 }
 
-// drop empties the queue, and returns by how much it has become smaller.
+// drop empties the queue, and returns by how much it has shrunk.
 func (q *queue) drop() int64 {
 	n := q.held
 	*q = queue{}

@@ -12,8 +12,8 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// headers opens a stream, or ends one with trailers, which are thrown away: a
-// request's trailers never go upstream.
+// headers opens a stream, or ends one with trailers, which are discarded: a
+// request's trailers are never forwarded.
 func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	id := f.StreamID
 	if id%2 == 0 {
@@ -30,7 +30,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 		return st.trailers(f)
 	}
 	if id <= c.lastID && ours {
-		return nil // trailers that were on their way when we ended it: RFC 9113 section 5.1
+		return nil // trailers that were in transit when we ended it: RFC 9113 section 5.1
 	}
 	if id <= c.lastID {
 		return errEnded
@@ -43,13 +43,13 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	if crowded {
 		return c.refuseCrowd(id)
 	}
-	r, fault := c.request(f)
-	if fault == nil && c.limits.Body > 0 && r.ContentLength > c.limits.Body {
-		fault = &wire.ProtocolError{Status: http.StatusRequestEntityTooLarge, Reason: "the request body is too large",
+	r, perr := c.request(f)
+	if perr == nil && c.limits.Body > 0 && r.ContentLength > c.limits.Body {
+		perr = &wire.ProtocolError{Status: http.StatusRequestEntityTooLarge, Reason: "the request body is too large",
 			Method: r.Method, Target: r.URL.Path}
 	}
-	if fault != nil && fault.Status == http.StatusBadRequest {
-		return c.refuseStream(id, fault, http2.ErrCodeProtocol)
+	if perr != nil && perr.Status == http.StatusBadRequest {
+		return c.refuseStream(id, perr, http2.ErrCodeProtocol)
 	}
 	length := int64(-1)
 	if r != nil {
@@ -57,22 +57,22 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	}
 	st = c.newStream(id, length, f.StreamEnded())
 	up := uploadOf(f, length)
-	if fault == nil && !st.hold.Take(wire.Exchange+sizeOf(f)+up) {
-		// Not on a goroutine of its own: there may be many of these.
+	if perr == nil && !st.hold.Take(wire.Exchange+sizeOf(f)+up) {
+		// No goroutine is started: there may be many of these.
 		st.cancel(nil)
-		fault = wire.Exhausted()
-		fault.Method, fault.Target = wire.Readable(r.Method, r.RequestURI)
-		return c.refuseStream(id, fault, http2.ErrCodeRefusedStream)
+		perr = wire.Exhausted()
+		perr.Method, perr.Target = wire.Readable(r.Method, r.RequestURI)
+		return c.refuseStream(id, perr, http2.ErrCodeRefusedStream)
 	}
-	st.hold.Stall(0) // whom the upstream keeps waiting makes room for others
+	st.hold.Stall(0) // a stream that waits for its upstream makes room for others
 	c.mu.Lock()
 	c.streams[id] = st
 	c.open++
 	c.moved = true
 	c.mu.Unlock()
-	if fault != nil {
-		c.running.Go(func() { st.serve(func() *http.Response { return c.handler.Refuse(fault) }) })
-		return nil //nolint:nilerr // the stream is refused; the connection goes on
+	if perr != nil {
+		c.running.Go(func() { st.serve(func() *http.Response { return c.handler.Refuse(perr) }) })
+		return nil //nolint:nilerr // the stream is rejected; the connection continues
 	}
 	st.expect = strings.EqualFold(r.Header.Get("Expect"), "100-continue")
 	st.request = r.WithContext(wire.WithHead(st.ctx, st.hold, sizeOf(f)))
@@ -85,21 +85,15 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	return nil
 }
 
-// refuseStream writes a refused stream down and resets it.
-func (c *connection) refuseStream(id uint32, fault *wire.ProtocolError, code http2.ErrCode) error {
-	c.refuse(fault)
-	return c.answer(func() { c.reset(id, code) })
-}
-
-// answer asks the handler. The stream does not keep the request: an answer may
-// take longer than its request is of use.
+// answer calls the handler. The stream does not keep the request, which the
+// response may outlive.
 func (st *stream) answer() *http.Response {
 	r := st.request
 	st.request = nil
 	return st.c.handler.Answer(r)
 }
 
-// uploadOf returns what the upload of a request may hold.
+// uploadOf returns how many bytes the upload of a request may hold.
 func uploadOf(f *http2.MetaHeadersFrame, length int64) int64 {
 	switch {
 	case f.StreamEnded():
@@ -110,7 +104,7 @@ func uploadOf(f *http2.MetaHeadersFrame, length int64) int64 {
 	return wire.Upload
 }
 
-// sizeOf returns what a field section takes.
+// sizeOf returns the size of a field section in memory.
 func sizeOf(f *http2.MetaHeadersFrame) int64 {
 	n := 0
 	for _, field := range f.Fields {
@@ -119,23 +113,9 @@ func sizeOf(f *http2.MetaHeadersFrame) int64 {
 	return int64(n)
 }
 
-// refuseCrowd refuses a stream over the limit, and after many of them the
-// connection: a client that was told the limit does not exceed it so often.
-func (c *connection) refuseCrowd(id uint32) error {
-	if c.refused++; c.refused > maxRefused {
-		return connError{http2.ErrCodeEnhanceYourCalm, "the client opens more streams than it may"}
-	}
-	return c.refuseStream(id,
-		&wire.ProtocolError{Status: http.StatusTooManyRequests, Reason: "the connection has too many requests under way"},
-		http2.ErrCodeRefusedStream)
-}
-
-// errEnded is a frame on a stream that both sides have ended.
-var errEnded = connError{http2.ErrCodeStreamClosed, "a stream that has ended is opened again"}
-
 func (st *stream) trailers(f *http2.MetaHeadersFrame) error {
 	st.c.mu.Lock()
-	closed := st.closed // also while its handler is on its way out
+	closed := st.closed // also while its handler returns
 	st.c.mu.Unlock()
 	st.mu.Lock()
 	whole := st.whole
@@ -155,9 +135,9 @@ func (st *stream) trailers(f *http2.MetaHeadersFrame) error {
 	return nil
 }
 
-// request makes the request of a field section, strictly: RFC 9113 section
-// 8.3.1 for the pseudo-fields, 8.2 for the rest, and for the target what the
-// HTTP/1.1 reader takes. The framer has refused bad names, bad values, and
+// request returns the request of a field section, read strictly: RFC 9113 section
+// 8.3.1 for the pseudo-fields, 8.2 for the rest, and the targets that package wire
+// accepts over HTTP/1.1. The framer has rejected invalid names, invalid values, and
 // pseudo-fields that are unknown, repeated or late.
 func (c *connection) request(f *http2.MetaHeadersFrame) (*http.Request, *wire.ProtocolError) {
 	r := &http.Request{
@@ -165,19 +145,19 @@ func (c *connection) request(f *http2.MetaHeadersFrame) (*http.Request, *wire.Pr
 		Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header, len(f.Fields)), ContentLength: -1,
 		RemoteAddr: c.conn.RemoteAddr().String(),
 	}
-	fault := c.judge(r, f)
-	if fault == nil {
-		fault = addFields(r, f)
+	perr := c.validate(r, f)
+	if perr == nil {
+		perr = addFields(r, f)
 	}
-	if fault != nil {
-		fault.Method, fault.Target = wire.Readable(r.Method, r.RequestURI)
-		return nil, fault
+	if perr != nil {
+		perr.Method, perr.Target = wire.Readable(r.Method, r.RequestURI)
+		return nil, perr
 	}
 	u, err := url.ParseRequestURI(r.RequestURI)
 	if err != nil {
-		fault := malformed("the request target is not a path")
-		fault.Method, fault.Target = wire.Readable(r.Method, r.RequestURI)
-		return nil, fault
+		perr := malformed("the request target is not a path")
+		perr.Method, perr.Target = wire.Readable(r.Method, r.RequestURI)
+		return nil, perr
 	}
 	r.URL = u
 	return r, nil
@@ -187,8 +167,8 @@ func malformed(why string) *wire.ProtocolError {
 	return &wire.ProtocolError{Status: http.StatusBadRequest, Reason: why}
 }
 
-// judge checks the pseudo-fields and the sizes.
-func (c *connection) judge(r *http.Request, f *http2.MetaHeadersFrame) *wire.ProtocolError {
+// validate checks the pseudo-fields and the sizes.
+func (c *connection) validate(r *http.Request, f *http2.MetaHeadersFrame) *wire.ProtocolError {
 	switch {
 	case f.Truncated:
 		return &wire.ProtocolError{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "the request head is too large"}
@@ -208,7 +188,7 @@ func (c *connection) judge(r *http.Request, f *http2.MetaHeadersFrame) *wire.Pro
 	return nil
 }
 
-// addFields takes the regular fields over, and what they say of the body.
+// addFields copies the regular fields to r, and sets its Host and ContentLength.
 func addFields(r *http.Request, f *http2.MetaHeadersFrame) *wire.ProtocolError {
 	lengths := 0
 	for _, field := range f.RegularFields() {
@@ -237,7 +217,7 @@ func addFields(r *http.Request, f *http2.MetaHeadersFrame) *wire.ProtocolError {
 			if !strings.EqualFold(field.Value, "100-continue") {
 				return &wire.ProtocolError{Status: http.StatusExpectationFailed, Reason: "an expectation is not \"100-continue\""}
 			}
-		case "cookie": // may come in crumbs: RFC 9113 section 8.2.3
+		case "cookie": // may be split: RFC 9113 section 8.2.3
 			if have := r.Header["Cookie"]; len(have) == 1 {
 				have[0] += "; " + field.Value
 				continue

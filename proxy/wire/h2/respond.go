@@ -11,18 +11,19 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// Two sizes of buffers: what comes in small pieces, and may come slowly, needs
-// no large one.
+// Two sizes of buffers: a body that arrives in small pieces, and perhaps slowly,
+// needs no large one.
 var (
 	copyBuffers  = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
 	smallBuffers = sync.Pool{New: func() any { b := make([]byte, 4<<10); return &b }}
 )
 
-// spareSize is how much is read of an answer whose client has no window: that
-// it goes on, or has ended, is seen; a client that reads nothing holds no more.
+// spareSize is how much is read of a response whose client has no window: enough
+// to detect that it continues or has ended, and all that a client that reads
+// nothing can hold.
 const spareSize = 512
 
-// buffer returns what the next piece of the answer is read into.
+// buffer returns the buffer for the next piece of the response.
 func (st *stream) buffer(large bool) (buf []byte, free func()) {
 	c := st.c
 	c.mu.Lock()
@@ -39,25 +40,26 @@ func (st *stream) buffer(large bool) (buf []byte, free func()) {
 	return *pooled, func() { pool.Put(pooled) }
 }
 
-// deliver is data, with what it holds while the client does not take it.
+// deliver calls data, and holds the piece in the budget until the client has taken
+// it.
 func (st *stream) deliver(head func(), p []byte, end bool, ahead int64) error {
 	n := 2*int64(len(p)) + ahead
 	if !st.hold.Stall(n) {
 		st.cancel(budget.ErrShed)
 		return budget.ErrShed
 	}
-	defer st.hold.Give(n) // and the next piece is waited for
+	defer st.hold.Give(n) // the stream then waits for the next piece
 	return st.data(head, p, end)
 }
 
-// headWait is how long a head waits for the first bytes of its body, so that
-// a small response leaves in one write.
+// headWait is how long a head waits for the first bytes of its body, so that a
+// small response is sent in one write.
 const headWait = 2 * time.Millisecond
 
 var errShort = errors.New("write the response: the body is shorter than announced")
 
-// respond writes res, body, trailers and all, and closes its body. Each read
-// of the body leaves as soon as it is there.
+// respond writes res with its body and trailers, and closes the body. Each read of
+// the body is sent at once.
 func (st *stream) respond(res *http.Response) error {
 	defer res.Body.Close()
 	length := res.ContentLength
@@ -99,7 +101,7 @@ func (st *stream) respond(res *http.Response) error {
 		}
 		trailers := end && len(res.Trailer) > 0
 		ahead := int64(0)
-		if !end && n >= len(buf)/2 { // else upstream has no more for now
+		if !end && n >= len(buf)/2 { // otherwise upstream has no more for now
 			ahead = wire.AheadOf(res.ProtoMajor, left)
 		}
 		werr := st.deliver(pending.take(), data, end && !trailers, ahead)
@@ -116,7 +118,7 @@ func (st *stream) respond(res *http.Response) error {
 	}
 }
 
-// pendingHead is a head that waits for its body, but not for long.
+// pendingHead is a head that waits up to headWait for its body.
 type pendingHead struct {
 	mu   sync.Mutex
 	st   *stream
@@ -132,7 +134,7 @@ func (p *pendingHead) flush() {
 	}
 }
 
-// take gives the head when it has not left.
+// take returns the head, or nil if it has been sent.
 func (p *pendingHead) take() func() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +143,8 @@ func (p *pendingHead) take() func() {
 	return head
 }
 
-// fail is an answer that broke off: the client must not take it for whole.
+// fail sends the head of a response whose body failed, and returns err: the stream
+// is reset, so that the client does not take the response for complete.
 func (p *pendingHead) fail(err error) error {
 	p.flush()
 	return err

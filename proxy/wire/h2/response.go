@@ -11,7 +11,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/panics"
 )
 
-// serve answers the stream with what answer gives, and forgets it.
+// serve sends the response that answer returns, and removes the stream.
 func (st *stream) serve(answer func() *http.Response) {
 	c := st.c
 	code := http2.ErrCodeInternal // of a handler that panics
@@ -53,13 +53,13 @@ func (st *stream) serve(answer func() *http.Response) {
 		c.shut(st) // both sides have ended it: nothing to reset
 	}
 	c.mu.Unlock()
-	// The answer is complete, and the rest of the request is not wanted (RFC
+	// The response is complete, and the rest of the request is not needed (RFC
 	// 9113 section 8.1).
 	code = http2.ErrCodeNo
 }
 
-// idled ends the connection after its last stream, when it is to end, and
-// else lets the idle time begin.
+// idled is called after a stream has ended. After the last one it closes a
+// connection that is closing, and starts the idle time of any other.
 func (c *connection) idled() {
 	c.mu.Lock()
 	last, closing := len(c.streams) == 0, c.closing
@@ -90,8 +90,8 @@ func (st *stream) send(f func(), end bool) error {
 	return errors.Join(werr, err)
 }
 
-// ended notes that END_STREAM is in the buffer. When the client has sent its
-// own, the stream's place is free before the client can know. c.mu is held.
+// ended records that END_STREAM is in the buffer. If the client has sent its own,
+// the stream stops counting before the client can receive ours. c.mu is held.
 func (st *stream) ended() {
 	st.sent = true
 	st.mu.Lock()
@@ -102,7 +102,7 @@ func (st *stream) ended() {
 	}
 }
 
-// endedByPeer notes that the client has sent END_STREAM. It may open another
+// endedByPeer records that the client has sent END_STREAM. It may open another
 // stream with its next frame if the response is complete.
 func (c *connection) endedByPeer(st *stream) {
 	c.mu.Lock()
@@ -122,7 +122,7 @@ func (c *connection) shut(st *stream) {
 	}
 }
 
-// data writes p as DATA frames, as the windows allow, with head before the
+// data writes p as DATA frames, as far as the windows allow, with head before the
 // first of them.
 func (st *stream) data(head func(), p []byte, end bool) error {
 	c := st.c
@@ -132,10 +132,10 @@ func (st *stream) data(head func(), p []byte, end bool) error {
 	whole := false
 	defer c.unlessWhole(&whole)
 	defer func() {
-		if st.patience != nil {
-			st.patience.Stop()
-			st.watched()
-			st.patience = nil
+		if st.stallTimer != nil {
+			st.stallTimer.Stop()
+			st.stopWaking()
+			st.stallTimer = nil
 		}
 	}()
 	for first := true; ; first = false {
@@ -156,7 +156,7 @@ func (st *stream) data(head func(), p []byte, end bool) error {
 		// A window may be below zero: RFC 9113 section 6.9.2.
 		n := int(max(0, min(int64(len(p)), c.sendWindow, st.sendWindow, int64(c.peerFrame))))
 		if n == 0 && len(p) > 0 {
-			// What is there leaves before we wait for the client.
+			// The buffer is flushed before we wait for the client.
 			if err := c.written(); err != nil {
 				whole = true
 				return err
@@ -183,16 +183,16 @@ func (st *stream) data(head func(), p []byte, end bool) error {
 	}
 }
 
-// awaitWindow waits until something changes, but not forever: a client that
-// opens no window holds the upstream's answer. Its patience is for one call of
-// data, whatever else happens on the connection. c.mu is held.
+// awaitWindow waits until something changes, but not forever: a client that opens
+// no window holds the upstream's response. The timeout is for one call of data,
+// whatever else happens on the connection. c.mu is held.
 func (st *stream) awaitWindow() {
-	if st.patience == nil {
-		st.patience = time.AfterFunc(st.c.limits.Stalled, func() {
+	if st.stallTimer == nil {
+		st.stallTimer = time.AfterFunc(st.c.limits.Stalled, func() {
 			st.end(errStalled)
 			st.c.wake()
 		})
-		st.watched = context.AfterFunc(st.ctx, st.c.wake)
+		st.stopWaking = context.AfterFunc(st.ctx, st.c.wake)
 	}
 	st.c.grown.Wait()
 }

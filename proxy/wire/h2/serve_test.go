@@ -16,7 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// echo answers with the request's body, and counts.
+// echo responds with the request's body.
 type echo struct{}
 
 func (e *echo) Answer(r *http.Request) *http.Response {
@@ -29,7 +29,7 @@ func (e *echo) Refuse(f *wire.ProtocolError) *http.Response {
 		ContentLength: int64(len(f.Reason))}
 }
 
-// script is a connection that says all it has, and then nothing.
+// script is a connection that delivers its input, and then io.EOF.
 type script struct {
 	net.Conn
 	in  *bytes.Reader
@@ -44,7 +44,7 @@ func (s *script) SetReadDeadline(time.Time) error  { return nil }
 func (s *script) SetWriteDeadline(time.Time) error { return nil }
 func (s *script) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 
-// Whatever frames come, serving ends, and what was written is frames.
+// Whatever frames arrive, Serve returns, and its output consists of frames.
 func FuzzServe(f *testing.F) {
 	var b bytes.Buffer
 	fr := http2.NewFramer(&b, nil)
@@ -116,7 +116,7 @@ func TestABodyStopsAtItsWindow(t *testing.T) {
 		_ = enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
 	}
 	_ = fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true})
-	for range streamWindow/(16<<10) + 1 { // one frame more than was allowed, while nobody reads
+	for range streamWindow/(16<<10) + 1 { // one frame more than was allowed, while nothing reads
 		_ = fr.WriteData(1, false, make([]byte, 16<<10))
 	}
 	if code := <-got; code != "FLOW_CONTROL_ERROR" {

@@ -27,24 +27,24 @@ type stream struct {
 
 	// Guarded by c.mu.
 	sendWindow int64
-	recvOwed   int64 // read bytes that the client does not know of
-	sent       bool  // our END_STREAM is written, or waits for the flush
-	closed     bool  // no frame of this stream is sent any more; see shut
-	left       bool  // the client has reset it
-	patience   *time.Timer
-	watched    func() bool // ends the watch over ctx
+	recvOwed   int64       // bytes read and not yet returned by WINDOW_UPDATE
+	sent       bool        // our END_STREAM is written, or waits for the flush
+	closed     bool        // no frame of this stream is sent any more; see shut
+	left       bool        // the client has reset it
+	stallTimer *time.Timer // of awaitWindow
+	stopWaking func() bool // stops waking the writer when ctx ends
 
 	mu     sync.Mutex
 	came   sync.Cond
-	body   queue // received, not read
+	body   queue // received and not read
 	window int64 // bytes that the client may still send
-	length int64 // announced; -1: not
+	length int64 // Content-Length; -1: none
 	got    int64
-	paced  int64           // got, when it last was enough for a while
+	paced  int64           // got, when the minimum data rate was last met
 	waited time.Duration   // for more, since then
-	whole  bool            // END_STREAM came
-	err    error           // why no more will come, or be read
-	spare  [spareSize]byte // what is read of the answer while the client has no window
+	whole  bool            // END_STREAM was received
+	err    error           // why no more will be received, or read
+	spare  [spareSize]byte // buffer for the response while the client has no window
 }
 
 func (c *connection) newStream(id uint32, length int64, whole bool) *stream {
@@ -54,8 +54,8 @@ func (c *connection) newStream(id uint32, length int64, whole bool) *stream {
 	st.ctx, st.cancel = ctx, cancel
 	st.hold = c.account.Hold(func() {
 		cancel(budget.ErrShed)
-		// It cannot end while another's write to the client lasts.
-		time.AfterFunc(shedPatience, func() {
+		// It cannot end while another stream's write to the client blocks.
+		time.AfterFunc(shedTimeout, func() {
 			if !st.over.Load() && c.flushing.Load() {
 				c.shed()
 			}
@@ -64,11 +64,12 @@ func (c *connection) newStream(id uint32, length int64, whole bool) *stream {
 	return st
 }
 
-// shedPatience is how long a stream that must make room takes to end before its
-// connection ends with it, if that is in a write.
-const shedPatience = 250 * time.Millisecond
+// shedTimeout is how long a shed stream may take to end. If a write to the client
+// still blocks then, the whole connection is shed.
+const shedTimeout = 250 * time.Millisecond
 
-// end wakes whoever waits for the stream: nothing more will come.
+// end cancels the stream and wakes the reader of its body: nothing more will be
+// received.
 func (st *stream) end(why error) {
 	st.cancel(why)
 	st.mu.Lock()
@@ -79,9 +80,8 @@ func (st *stream) end(why error) {
 	}
 }
 
-// take puts a frame's data into the body. It returns the code with which the
-// stream must be reset, and reports whether the data was kept: a frame that was
-// not will never be read.
+// take appends a frame's data to the body. It returns the code with which the
+// stream must be reset, and reports whether the data was kept and can be read.
 func (st *stream) take(data []byte, size int64, end bool) (code http2.ErrCode, kept bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -96,7 +96,7 @@ func (st *stream) take(data []byte, size int64, end bool) (code http2.ErrCode, k
 	defer st.came.Broadcast()
 	if st.length >= 0 && (st.got > st.length || end && st.got != st.length) {
 		if st.err == nil {
-			st.err = errReset // and not the end, for the reader of the body
+			st.err = errReset // the reader of the body must not see a regular end
 		}
 		return http2.ErrCodeProtocol, false // RFC 9113 section 8.1.1
 	}
@@ -111,8 +111,8 @@ func (st *stream) take(data []byte, size int64, end bool) (code http2.ErrCode, k
 	return http2.ErrCodeNo, true
 }
 
-// keep puts data behind what was received and not read, and reports whether
-// there was room for it. What is not read soon stands still. st.mu is held.
+// keep appends data to the unread body, and reports whether there was room for it.
+// A body that is not read counts as standing still. st.mu is held.
 func (st *stream) keep(data []byte) bool {
 	if len(data) == 0 {
 		return true
@@ -128,19 +128,20 @@ func (st *stream) keep(data []byte) bool {
 	return true
 }
 
-// allow grows the window that the client was told of.
+// allow grows the receive window by n bytes, as a WINDOW_UPDATE announces.
 func (st *stream) allow(n int64) {
 	st.mu.Lock()
 	st.window += n
 	st.mu.Unlock()
 }
 
-// requestBody is the stream's inbound half for whoever sends it upstream.
+// requestBody is the stream's inbound half for the transport that sends it
+// upstream.
 type requestBody struct {
 	st    *stream
 	limit int64
 	total int64
-	took  int64 // what the stream's hold has for the upload
+	took  int64 // bytes that the stream's hold has for the upload
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {
@@ -153,7 +154,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 			}
 		})
 	}
-	// From here on either the client is waited for, or who reads the body.
+	// From here on the stream waits either for the client or for the reader of the
+	// body.
 	if !st.hold.Stall(0) {
 		return 0, budget.ErrShed
 	}
@@ -162,7 +164,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		st.wait()
 	}
 	n, err := 0, st.err
-	if err == nil { // else what is left is abandonBody's, windows and all
+	if err == nil { // otherwise abandonBody returns the rest to the windows
 		var freed int64
 		n, freed = st.body.take(p)
 		if st.body.size == 0 && st.whole {
@@ -171,7 +173,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 			b.took = 0
 		}
 		st.hold.Give(freed)
-		st.hold.Stall(0) // since now
+		st.hold.Stall(0) // from now on
 	}
 	st.mu.Unlock()
 	if n > 0 {
@@ -183,23 +185,21 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// progress is what must come of a body in limits.Progress of waiting.
-const progress = 1 << 10
-
-// wait waits for the next piece of the body. One whose length was announced
-// must keep coming; a stream without a length may be a conversation. st.mu is
-// held.
+// wait waits for the next piece of the body. A body with a Content-Length must
+// keep the minimum data rate of wire.MinProgress; a stream without one may be
+// bidirectional. st.mu is held.
 func (st *stream) wait() {
 	if st.length < 0 {
 		st.came.Wait()
 		return
 	}
-	if st.got-st.paced >= progress {
+	if st.got-st.paced >= wire.MinProgress {
 		st.paced, st.waited = st.got, 0
 	}
 	started := time.Now()
 	timer := time.AfterFunc(st.c.limits.Progress-st.waited, func() {
-		// The exchange is told, and not cancelled: it says why.
+		// The body fails and the exchange is not canceled, so that it can respond
+		// with the reason.
 		st.mu.Lock()
 		defer st.mu.Unlock()
 		if st.err == nil {
@@ -218,7 +218,7 @@ func (b *requestBody) Close() error {
 	return nil
 }
 
-// abandonBody throws away what was received, and what will be.
+// abandonBody discards the unread body and everything that follows.
 func (st *stream) abandonBody() {
 	st.mu.Lock()
 	n := int64(st.body.size)

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// write runs f, which puts whole frames into the buffer, alone. The buffer
-// leaves when no other writer waits for its turn: many small answers leave as
-// one TLS record.
+// write runs f, which writes whole frames to the buffer, while it holds c.mu. The
+// buffer is flushed when no other writer waits for its turn: many small responses
+// are sent in one TLS record.
 func (c *connection) write(f func()) error {
 	c.waiting.Add(1)
 	c.mu.Lock()
@@ -30,13 +30,13 @@ func (c *connection) write(f func()) error {
 	return c.written()
 }
 
-// blocked is what a connection holds while its reader waits for the client to
-// take something: the buffers of both directions, and a TLS record.
+// blocked is how many bytes a connection holds while its reader waits for the
+// client to read: the buffers of both directions, and a TLS record.
 const blocked = writeSize + 18<<10 + bufferSize
 
-// answer is write for the goroutine that reads. A client that does not take what
-// it writes stands still: the connection's buffers then count in the session's
-// budget, and may have to make room.
+// answer calls write for the goroutine that reads. While the client does not read
+// what it writes, the connection's buffers count in the session's budget, and may
+// be shed.
 func (c *connection) answer(f func()) error {
 	c.mu.Lock()
 	if c.answers++; c.moved {
@@ -61,12 +61,12 @@ func (c *connection) answer(f func()) error {
 	return err
 }
 
-// maxAnswers bounds what the goroutine that reads has to answer (PING, SETTINGS,
-// frames that a reset answers) while no stream moves on: a flood of them costs
-// processor time (CVE-2019-9512, CVE-2019-9515).
+// maxAnswers bounds the frames that the reading goroutine has to answer (PING,
+// SETTINGS, frames that are answered with a reset) while no stream makes progress:
+// a flood of them costs processor time (CVE-2019-9512, CVE-2019-9515).
 const maxAnswers = 10_000
 
-// stallsAfter is how long a write lasts before its client counts as one that
+// stallsAfter is how long a write may take before its client counts as one that
 // does not read.
 const stallsAfter = 20 * time.Millisecond
 
@@ -74,7 +74,7 @@ const writeSize = 32 << 10
 
 var writeBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, writeSize) }}
 
-// begin makes sure of the buffer. c.mu is held.
+// begin allocates the buffer, if there is none. c.mu is held.
 func (c *connection) begin() {
 	if c.bw == nil {
 		c.bw = writeBuffers.Get().(*bufio.Writer)
@@ -82,8 +82,8 @@ func (c *connection) begin() {
 	}
 }
 
-// unlessWhole ends the connection when a writer panicked in its turn: it may
-// have left half a frame. c.mu is held.
+// unlessWhole closes the connection if a writer panicked in its turn: it may have
+// written half a frame. c.mu is held.
 func (c *connection) unlessWhole(whole *bool) {
 	if *whole {
 		return
@@ -94,7 +94,7 @@ func (c *connection) unlessWhole(whole *bool) {
 	_ = c.conn.Close()
 }
 
-// written ends a writer's turn. c.mu is held.
+// written ends a writer's turn, and flushes after the last one. c.mu is held.
 func (c *connection) written() error {
 	if c.waiting.Add(-1) == 0 && c.gone == nil && c.bw != nil {
 		if err := c.bw.Flush(); err != nil {
@@ -110,7 +110,7 @@ func (c *connection) written() error {
 	return c.gone
 }
 
-// frameHead writes a frame's nine bytes (RFC 9113 section 4.1).
+// frameHead writes a frame header (RFC 9113 section 4.1).
 func (c *connection) frameHead(length int, t http2.FrameType, flags http2.Flags, id uint32) {
 	binary.BigEndian.PutUint32(c.header[:4], uint32(length)<<8) //nolint:gosec // at most a frame
 	c.header[3], c.header[4] = byte(t), byte(flags)
@@ -137,7 +137,7 @@ func (c *connection) reset(id uint32, code http2.ErrCode) {
 	c.number(uint32(code))
 }
 
-// goAway says that the connection ends, and why.
+// goAway sends GOAWAY with the reason for which the connection ends.
 func (c *connection) goAway(code http2.ErrCode) {
 	_ = c.write(func() {
 		c.frameHead(8, http2.FrameGoAway, 0, 0)
@@ -146,8 +146,8 @@ func (c *connection) goAway(code http2.ErrCode) {
 	})
 }
 
-// goAwayGently asks the client to open no more streams here. Those that are
-// open go on; after the last one the connection ends.
+// goAwayGently asks the client to open no more streams. Open ones continue; after
+// the last one the connection is closed.
 func (c *connection) goAwayGently() {
 	c.mu.Lock()
 	already := c.closing
@@ -156,18 +156,18 @@ func (c *connection) goAwayGently() {
 	if already {
 		return
 	}
-	// The highest number: streams that are on their way are answered, with a
-	// refusal (RFC 9113 section 6.8).
+	// The highest number: streams that are in transit still get a response, a
+	// rejection (RFC 9113 section 6.8).
 	_ = c.write(func() {
 		c.frameHead(8, http2.FrameGoAway, 0, 0)
 		c.number(windowLimit)
 		c.number(uint32(http2.ErrCodeNo))
 	})
-	c.awaitFrame() // with no stream open, the reader ends soon
+	c.awaitFrame() // without open streams the reader ends soon
 }
 
-// fields encodes one field section into c.block and sends it. c.mu is held,
-// from the first field to the last byte: the compression has a state.
+// fields encodes one field section into c.block and sends it. c.mu is held from
+// the first field to the last byte: the compression is stateful.
 func (c *connection) fields(id uint32, end bool, status int, h http.Header, length int64) {
 	c.block.Reset()
 	if status > 0 {
@@ -210,14 +210,14 @@ func (c *connection) field(name, value string) {
 	_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value})
 }
 
-// Fields of one HTTP/1.1 hop have no place in HTTP/2 (RFC 9113 section 8.2.2);
-// the length is ours to say.
+// hopFields are not sent: fields of one HTTP/1.1 hop are invalid in HTTP/2 (RFC
+// 9113 section 8.2.2), and Content-Length is set by fields.
 var hopFields = map[string]bool{
 	"Connection": true, "Content-Length": true, "Keep-Alive": true, "Proxy-Connection": true,
 	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-// common are the lower-case names of fields that most answers have.
+// common maps the fields that most responses have to their lower-case names.
 var common = map[string]string{
 	"Content-Type": "content-type", "Date": "date", "Server": "server", "Cache-Control": "cache-control", "Vary": "vary",
 	"Etag": "etag", "Last-Modified": "last-modified", "Grpc-Status": "grpc-status", "Grpc-Message": "grpc-message",
