@@ -27,7 +27,7 @@ func (*ProjectError) ErrorClass() string  { return "invalid_request" }
 func (*ProjectError) ErrorReason() string { return "project_not_allowed" }
 
 func (e *ProjectError) Error() string {
-	return fmt.Sprintf("use the project directory %s: it holds %s, which a box must not have", e.Dir, e.Holds)
+	return fmt.Sprintf("use the project directory %s: it holds %s, which a sandbox must not have", e.Dir, e.Holds)
 }
 
 // name is that of one of its containers.
@@ -47,7 +47,7 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 	// Not the session's directory: a sandbox can read where its mounts come from,
 	// and the path of the vault is not for the agent.
 	if b.mounts, err = engine.MakeDir(); err != nil {
-		return 1, fmt.Errorf("make a directory for the box's files: %w", err)
+		return 1, fmt.Errorf("make a directory for the sandbox's files: %w", err)
 	}
 	defer os.RemoveAll(b.mounts)
 	if inside := e.forbiddenMount(b); inside != "" {
@@ -115,7 +115,7 @@ func (e *Engine) removeRun(ctx context.Context, made containers, err error) erro
 	waited := errors.Is(err, engine.ErrInterrupted) || errors.As(err, new(*engine.WaitError))
 	if err != nil && ctx.Err() == nil && !waited {
 		if why := e.WentAway(); why != "" {
-			err = fmt.Errorf("run the box: %s, and without it the box cannot go on", why)
+			err = fmt.Errorf("run the sandbox: %s, and without it the sandbox cannot go on", why)
 		}
 	}
 	var all []*engine.Container

@@ -130,7 +130,7 @@ func (e *Engine) output(ctx context.Context, b box, id string) (string, error) {
 		if ending.Err() != nil && ctx.Err() == nil {
 			return "", fmt.Errorf("check the image %s: its shell does not end", b.Image.Ref)
 		}
-		return "", fmt.Errorf("wait for the box: the engine went away: %w", err)
+		return "", fmt.Errorf("wait for the sandbox: the engine went away: %w", err)
 	}
 	return e.Logs(ctx, id, maxShellOutput)
 }

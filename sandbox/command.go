@@ -26,9 +26,9 @@ func (*CommandError) ErrorReason() string { return "preflight_failed" }
 
 func (e *CommandError) Error() string {
 	if e.Code == 127 {
-		return fmt.Sprintf("run %s in the box: the image %s has no such command (%s)", e.Command, e.Image, e.Engine)
+		return fmt.Sprintf("run %s in the sandbox: the image %s has no such command (%s)", e.Command, e.Image, e.Engine)
 	}
-	return fmt.Sprintf("run %s in the box: the image %s cannot execute it (%s)", e.Command, e.Image, e.Engine)
+	return fmt.Sprintf("run %s in the sandbox: the image %s cannot execute it (%s)", e.Command, e.Image, e.Engine)
 }
 
 // startError is the error of a start: a CommandError when the command cannot be
@@ -37,7 +37,7 @@ func startError(b box, err error) error {
 	if code, text, ok := engine.ExecFailure(err); ok {
 		return &CommandError{Command: b.Command[0], Image: b.Image.Ref, Code: code, Engine: text}
 	}
-	return fmt.Errorf("start the box: %w", err)
+	return fmt.Errorf("start the sandbox: %w", err)
 }
 
 // findCommand returns where a command is in a sandbox's file system, because an

@@ -27,12 +27,12 @@ func (e *Engine) notStarted(b box, gateway *engine.Container, err error) (int, e
 	// Its own end is the reason, whatever the engine reports.
 	c, inspectErr := e.Inspect(context.Background(), gateway.ID) // it ends with the engine
 	if engine.IsNotFound(inspectErr) || inspectErr == nil && !c.Running {
-		return 1, fmt.Errorf("run the box: its gateway ended before the box began: %w", err)
+		return 1, fmt.Errorf("run the sandbox: its gateway ended before the sandbox began: %w", err)
 	}
 	return 1, err
 }
 
-var errRemoved = errors.New("run the box: its container was removed by another process")
+var errRemoved = errors.New("run the sandbox: its container was removed by another process")
 
 // withoutGateway ends a sandbox whose gateway has ended, and returns how that
 // ended.
@@ -49,5 +49,5 @@ func (e *Engine) withoutGateway(ctx context.Context, box, gateway *engine.Contai
 	case err == nil && c.ExitCode > 128:
 		how = " (" + syscall.Signal(c.ExitCode-128).String() + ")"
 	}
-	return fmt.Errorf("run the box: its gateway ended%s, so the box was ended too", how)
+	return fmt.Errorf("run the sandbox: its gateway ended%s, so the sandbox was ended too", how)
 }

@@ -25,7 +25,7 @@ func mergeEnv(env, image, appendTo []string) ([]string, error) {
 		switch {
 		case own == "" || !slices.Contains(appendTo, name):
 		case len(own) > maxOwnValue:
-			return nil, fmt.Errorf("a short %s: its own has %d bytes, and what a box adds needs room behind at most %d",
+			return nil, fmt.Errorf("a short %s: its own has %d bytes, and what a sandbox adds needs room behind at most %d",
 				name, len(own), maxOwnValue)
 		default:
 			env[i] = name + "=" + own + " " + ours

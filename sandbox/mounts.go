@@ -27,7 +27,7 @@ func nameFiles(b box) ([]engine.Mount, error) {
 	} {
 		at := filepath.Join(b.mounts, name)
 		if err := writePublic(at, []byte(text), 0o644); err != nil {
-			return nil, fmt.Errorf("write the box's %s: %w", name, err)
+			return nil, fmt.Errorf("write the sandbox's %s: %w", name, err)
 		}
 		mounts = append(mounts, engine.Mount{Source: at, Target: "/etc/" + name, ReadOnly: true})
 	}
@@ -39,7 +39,7 @@ func nameFiles(b box) ([]engine.Mount, error) {
 func mountFiles(b box) ([]engine.Mount, error) {
 	dir := filepath.Join(b.mounts, "files")
 	if err := os.Mkdir(dir, 0o711); err != nil { //nolint:gosec // the box's user reads them
-		return nil, fmt.Errorf("put the session's files beside the box: %w", err)
+		return nil, fmt.Errorf("put the session's files beside the sandbox: %w", err)
 	}
 	var mounts []engine.Mount
 	for i, f := range b.Files {
@@ -48,7 +48,7 @@ func mountFiles(b box) ([]engine.Mount, error) {
 		}
 		at := filepath.Join(dir, strconv.Itoa(i))
 		if err := writePublic(at, f.Data, f.Mode.Perm()); err != nil {
-			return nil, fmt.Errorf("put the session's files beside the box: %w", err)
+			return nil, fmt.Errorf("put the session's files beside the sandbox: %w", err)
 		}
 		mounts = append(mounts, engine.Mount{Source: at, Target: f.Path, ReadOnly: true})
 	}

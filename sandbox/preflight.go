@@ -24,7 +24,7 @@ func (*ImageError) ErrorClass() string  { return "invalid_request" }
 func (*ImageError) ErrorReason() string { return "preflight_failed" }
 
 func (e *ImageError) Error() string {
-	return fmt.Sprintf("use the image %s for a box: it lacks %s", e.Image, strings.Join(e.Missing, "; "))
+	return fmt.Sprintf("use the image %s for a sandbox: it lacks %s", e.Image, strings.Join(e.Missing, "; "))
 }
 
 // preflight inspects a sandbox that is made and not started. What its image
@@ -33,7 +33,7 @@ func (e *Engine) preflight(ctx context.Context, b box, id string) (Report, error
 	var r Report
 	c, err := e.Inspect(ctx, id)
 	if err != nil {
-		return r, fmt.Errorf("look at the box: %w", err)
+		return r, fmt.Errorf("look at the sandbox: %w", err)
 	}
 	r.User = c.User
 	missing, err := e.findUser(ctx, b.Image, r.User)

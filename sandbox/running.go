@@ -89,7 +89,7 @@ func (r *running) start(ctx context.Context) (int, error) {
 		if err := r.e.Start(ctx, r.box.ID); err != nil {
 			return r.e.notStarted(r.b, r.gateway, err)
 		}
-		return 1, fmt.Errorf("attach to the box: %w", attachErr)
+		return 1, fmt.Errorf("attach to the sandbox: %w", attachErr)
 	}
 	if r.e.SizesCreated() {
 		r.resize()

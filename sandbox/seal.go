@@ -85,7 +85,7 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 	config.Name = b.name("box")
 	id, err := e.Create(ctx, config)
 	if err != nil {
-		return "", fmt.Errorf("make the box: %w", err)
+		return "", fmt.Errorf("make the sandbox: %w", err)
 	}
 	if !ownHome {
 		return id, nil

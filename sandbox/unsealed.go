@@ -99,7 +99,7 @@ func (e *Engine) ListenForAlias(ctx context.Context) (net.Listener, error) {
 	}
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("open a port for the box: %w", err)
+		return nil, fmt.Errorf("open a port for the sandbox: %w", err)
 	}
 	return l, nil
 }

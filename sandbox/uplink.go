@@ -31,7 +31,7 @@ func watchUplink(dir string) (*uplinkSockets, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("watch the box's sockets: %w", err)
+			return nil, fmt.Errorf("watch the sandbox's sockets: %w", err)
 		}
 		u.paths, u.files = append(u.paths, path), append(u.files, info)
 	}

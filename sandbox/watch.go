@@ -27,7 +27,7 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			if r.e.Presence(r.live, r.box.ID) == engine.Removed {
 				return 1, errRemoved
 			}
-			return 1, fmt.Errorf("wait for the box: %w", err)
+			return 1, fmt.Errorf("wait for the sandbox: %w", err)
 		case <-r.gatewayExit:
 			return 1, r.withoutGateway()
 		case <-r.gatewayErrs:
@@ -39,7 +39,8 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			r.box.Look(&r.exhausted)
 			if socket := r.uplink.removed(); socket != "" {
 				r.signal(syscall.SIGKILL)
-				return 1, fmt.Errorf("run the box: %s was removed, and with it the box's only uplink, so the box was ended", socket)
+				return 1, fmt.Errorf("run the sandbox: %s was removed, and with it the sandbox's only uplink, "+
+					"so the sandbox was ended", socket)
 			}
 		case sig := <-r.b.Signals:
 			r.passOn(sig)
@@ -60,7 +61,7 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			r.expectEnd()
 		case <-r.givenUp:
 			if err := r.endWait(); !r.flows() {
-				return 1, fmt.Errorf("wait for the box: %w", err)
+				return 1, fmt.Errorf("wait for the sandbox: %w", err)
 			}
 			r.givenUp = nil
 			r.expectEnd()
@@ -90,7 +91,7 @@ func (r *running) exit(ctx context.Context, code int) (int, error) {
 		case engine.Removed:
 			return 1, errRemoved
 		case engine.Unreachable:
-			return 1, errors.New("wait for the box: the engine ended it")
+			return 1, errors.New("wait for the sandbox: the engine ended it")
 		}
 	}
 	if r.outputEnded != nil {

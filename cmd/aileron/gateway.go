@@ -16,7 +16,7 @@ func newGatewayCommand(a *app) *cobra.Command {
 	cfg := gateway.Config{}
 	cmd := &cobra.Command{
 		Use:    "gateway",
-		Short:  "Serve a box that shares this network namespace (started by aileron itself)",
+		Short:  "Serve a sandbox that shares this network namespace (started by aileron itself)",
 		Hidden: true,
 		Args:   usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

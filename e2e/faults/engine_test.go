@@ -267,8 +267,8 @@ func TestAServiceThatHangsDoesNotKeepTheBox(t *testing.T) {
 	}
 	t.Logf("it holds a lock: %v", locked)
 	r.signal(syscall.SIGTERM)
-	r.fails("podman does not answer")
-	r.closed(1, "podman does not answer")
+	r.fails("podman does not respond")
+	r.closed(1, "podman does not respond")
 	r.nothing()
 }
 
@@ -286,11 +286,11 @@ func TestAKilledDockerDaemonEndsTheBox(t *testing.T) {
 				kill(t, ward, syscall.SIGKILL)
 			}
 			docker.kill()
-			r.fails("docker does not answer on its socket", "start docker again")
+			r.fails("docker does not respond on its socket", "start docker again")
 			if r.box.lives() || r.gateway.lives() {
 				t.Error("the box or its gateway still runs, and nothing looks after it")
 			}
-			r.closed(1, "docker does not answer")
+			r.closed(1, "docker does not respond")
 			if err := docker.start(); err != nil {
 				t.Fatal(err)
 			}
@@ -315,7 +315,7 @@ func TestARemovedDockerSocketKeepsNothingAlive(t *testing.T) {
 	}
 	r.signal(syscall.SIGTERM)
 	res := r.end()
-	if res.code != 42 && !strings.Contains(res.err, "docker does not answer on its socket") {
+	if res.code != 42 && !strings.Contains(res.err, "docker does not respond on its socket") {
 		t.Errorf("exit %d: %s", res.code, res.err)
 	}
 	if r.box.lives() {

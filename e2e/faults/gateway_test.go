@@ -21,7 +21,7 @@ func TestAKilledGatewayEndsTheBox(t *testing.T) {
 		r := u.start("curl -s https://api.echo.example/stall")
 		harness.WaitFor(t, "an exchange", func() bool { return len(u.origin.Seen()) == 1 })
 		kill(t, r.gateway, syscall.SIGKILL)
-		r.fails("its gateway ended (killed)", "the box was ended")
+		r.fails("its gateway ended (killed)", "the sandbox was ended")
 		r.closed(1, "its gateway ended")
 		r.nothing()
 		// The exchange that was under way has its intent and one outcome.

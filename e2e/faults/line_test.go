@@ -19,7 +19,7 @@ func TestARemovedLineEndsTheBox(t *testing.T) {
 				if err := os.RemoveAll(filepath.Join(u.home, "sessions", r.session, what)); err != nil {
 					t.Fatal(err)
 				}
-				r.fails("sock was removed", "only uplink", "the box was ended")
+				r.fails("sock was removed", "only uplink", "the sandbox was ended")
 				r.closed(1, "sock was removed")
 				r.nothing()
 			})

@@ -57,7 +57,7 @@ func TestAStoppedDockerDaemonIsNamedInAStart(t *testing.T) {
 	kill(t, daemon, syscall.SIGSTOP)
 	r := u.run(u.boxArgs("true")...)
 	kill(t, daemon, syscall.SIGCONT)
-	if r.code != 1 || !strings.Contains(r.err, "docker does not answer: waited") || !isFailure(r.err) {
+	if r.code != 1 || !strings.Contains(r.err, "docker does not respond: waited") || !isFailure(r.err) {
 		t.Errorf("exit %d: %q, want an error with the wait", r.code, r.err)
 	}
 	u.must(u.boxArgs("true")...)

@@ -102,7 +102,7 @@ func TestATerminalIsRestoredWhenAFullScreenProgramIsCutOff(t *testing.T) {
 		code         int
 	}{
 		{"the gateway is killed", "sleep 600", func(r *running) { kill(r.u.t, r.gateway, syscall.SIGKILL) },
-			"aileron: run the box: its gateway ended (killed), so the box was ended too\r\n", 1},
+			"aileron: run the sandbox: its gateway ended (killed), so the sandbox was ended too\r\n", 1},
 		{"aileron is asked to end", "trap 'exit 42' TERM; while :; do sleep 0.1; done",
 			func(r *running) { r.signal(syscall.SIGTERM) }, "", 42},
 		{"the session is stopped", "trap 'exit 42' TERM; while :; do sleep 0.1; done",

@@ -127,7 +127,7 @@ func connect(ctx context.Context, d dialect, host string, patience Patience) (_ 
 		if why := p.ping(ctx); why != nil { // the client's own words hide it
 			err = rootCause(why)
 		}
-		return nil, fmt.Errorf("%s does not answer at %s: %w", d.name(), host, err)
+		return nil, fmt.Errorf("%s does not respond at %s: %w", d.name(), host, err)
 	}
 	var components []string
 	for _, c := range v.Components {

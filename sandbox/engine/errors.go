@@ -24,7 +24,7 @@ func (*GoneError) ErrorReason() string { return "engine_not_responding" }
 // Is reports that a GoneError is an ErrEngine.
 func (*GoneError) Is(target error) bool { return target == ErrEngine }
 
-func (e *GoneError) Error() string { return "prepare the box: " + e.why }
+func (e *GoneError) Error() string { return "prepare the sandbox: " + e.why }
 
 // Explain replaces an error by a [GoneError] or a [WaitError] where the engine's
 // end, or its silence, is its cause.
@@ -69,5 +69,5 @@ func (e *Engine) WentAway() string {
 		case <-time.After(time.Second): // a dead one is seen at once
 		}
 	}
-	return e.Kind() + " does not answer on its socket any more"
+	return e.Kind() + " does not respond on its socket any more"
 }

@@ -31,7 +31,7 @@ func TestAnEngineThatHasEndedIsNamed(t *testing.T) {
 	server.Close()
 	for _, cause := range broken {
 		err := fmt.Errorf("make a container: %w", cause)
-		const want = "prepare the box: docker does not answer on its socket any more"
+		const want = "prepare the sandbox: docker does not respond on its socket any more"
 		if e.Explain(&err); !errors.Is(err, ErrEngine) || err.Error() != want {
 			t.Errorf("the engine has ended, and %v became %v", cause, err)
 		}

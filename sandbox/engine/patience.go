@@ -65,9 +65,9 @@ func (*WaitError) ErrorReason() string { return "engine_not_responding" }
 func (*WaitError) Is(target error) bool { return target == ErrEngine }
 
 func (e *WaitError) Error() string {
-	what := e.Engine + " does not answer"
+	what := e.Engine + " does not respond"
 	if e.Lives {
-		what = e.Engine + " answers, but does not get on"
+		what = e.Engine + " responds, but makes no progress"
 	}
 	text := fmt.Sprintf("%s: waited %v for it to %s, and %s", what, e.Waited.Round(time.Second), e.Step, e.Why)
 	if e.Last != "" {

@@ -83,7 +83,7 @@ func startService(ctx context.Context, patience Patience) (_ *Engine, err error)
 	}
 	if s.held, err = holdService(ctx, socket); err != nil {
 		_ = errors.Join(e.cli.Close(), e.liveness.plain.Close())
-		return nil, fmt.Errorf("podman: its service does not answer: %w", err)
+		return nil, fmt.Errorf("podman: its service does not respond: %w", err)
 	}
 	e.service, e.dir, e.liveness.said = s, dir, logs.LastError
 	if e.liveness.pid == 0 {
@@ -125,7 +125,7 @@ func (s *podmanService) listens(ctx context.Context, socket string, logs *Tail) 
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-s.done:
-			return s.explain(errors.New("podman: its service does not answer"), logs)
+			return s.explain(errors.New("podman: its service does not respond"), logs)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -208,7 +208,7 @@ func connectOwn(ctx context.Context, host string, patience Patience) (*Engine, e
 		if waited := (*WaitError)(nil); errors.As(err, &waited) {
 			return nil, waited
 		}
-		return nil, fmt.Errorf("podman: its service does not answer: %w", rootCause(err))
+		return nil, fmt.Errorf("podman: its service does not respond: %w", rootCause(err))
 	}
 	cli.NegotiateAPIVersion(ctx)
 	return &Engine{dialect: podman{}, version: version, cli: cli, liveness: p}, nil

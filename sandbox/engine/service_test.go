@@ -102,7 +102,7 @@ func TestAServiceThatDoesNotStartIsExplained(t *testing.T) {
 		{"it is killed, without a word", "kill -KILL $$", "its service ended (signal: killed): it said nothing"},
 		{"it is stopped", "echo 'Error: half a word' >&2; kill -STOP $$", "is stopped (SIGSTOP); kill -CONT"},
 		{"it is stopped, and said why", "echo 'Error: half a word' >&2; kill -STOP $$", "its last error: Error: half a word"},
-		{"it never listens", "exec sleep 600", "podman answers, but does not get on: waited"},
+		{"it never listens", "exec sleep 600", "podman responds, but makes no progress: waited"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() && !strings.HasPrefix(c.want, "its service ended") {

@@ -11,7 +11,7 @@ import (
 
 // ErrInterrupted is returned when a signal ended a start with which the engine
 // did not get on.
-var ErrInterrupted = errors.New("start the box: interrupted")
+var ErrInterrupted = errors.New("start the sandbox: interrupted")
 
 // Start starts a container.
 func (e *Engine) Start(ctx context.Context, id string) error {

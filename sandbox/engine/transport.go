@@ -125,8 +125,8 @@ func stepOf(method, at string) (step string, endless bool) {
 		return "make an image", false
 	}
 	words := map[string]string{
-		"_ping": "answer", "version": "tell its version", "info": "tell about itself", "create": "make a container",
-		"start": "start a container", "kill": "signal a container", "unpause": "let a container go on",
+		"_ping": "respond", "version": "report its version", "info": "describe itself", "create": "make a container",
+		"start": "start a container", "kill": "signal a container", "unpause": "resume a container",
 		"resize": "resize a terminal", "logs": "read a container's output",
 	}
 	if word, ok := words[name]; ok {

@@ -137,7 +137,7 @@ func (w *watchdog) verdict(s signs) *WaitError {
 	e := &WaitError{Engine: w.p.kind, Step: w.step, Waited: now.Sub(s.began)}
 	switch {
 	case !s.stopped.IsZero() && (now.Sub(s.stopped) >= stoppedTime || now.Sub(s.alive) >= silent):
-		e.Why = fmt.Sprintf("its process %d is stopped (SIGSTOP); kill -CONT %d lets it go on", w.p.pid, w.p.pid)
+		e.Why = fmt.Sprintf("its process %d is stopped (SIGSTOP); kill -CONT %d resumes it", w.p.pid, w.p.pid)
 	case now.Sub(s.alive) >= silent:
 		e.Why = fmt.Sprintf("for %v there was no sign of life", now.Sub(s.alive).Round(time.Second))
 	case w.limit > 0 && now.Sub(s.moved) >= w.limit:

@@ -29,11 +29,11 @@ func TestAnEngineIsWaitedForAsLongAsItLives(t *testing.T) {
 		min  time.Duration // it is not given up before
 		want string
 	}{
-		{"it answers", answers, Patience{}, "", DefaultLimit, "podman answers, but does not get on: " +
+		{"it answers", answers, Patience{}, "", DefaultLimit, "podman responds, but makes no progress: " +
 			"waited 2m0s for it to make a container, and [sandbox] engine_timeout"},
 		{"it answers, and little is allowed", answers, Patience{Limit: 7 * time.Second}, "", 7 * time.Second,
 			"waited 7s for it to make a container"},
-		{"it does not answer", silent, Patience{}, "", time.Minute, "podman does not answer: " +
+		{"it does not respond", silent, Patience{}, "", time.Minute, "podman does not respond: " +
 			"waited 1m0s for it to make a container, and for 1m0s there was no sign of life"},
 		{"it refuses connections", refuses, Patience{}, "", time.Minute,
 			"no sign of life; its last error: connection refused"},
