@@ -66,7 +66,7 @@ var rules = []struct {
 		{`udp.*`, refused, false},
 		{`UDP-Lite`, noKind, false},
 	}},
-	{"DNS at any resolver, over UDP and TCP: answered in the box, TXT and its like empty (ENV-01)", []rule{
+	{"DNS at any resolver, over UDP and TCP: answered in the sandbox, TXT and its like empty (ENV-01)", []rule{
 		{`DNS A .*`, `Success, an address of 198.18.0.0/15`, false},
 		{`DNS ANY at the stub`, `Success, an address of 198.18.0.0/15|Success, nothing`, false},
 		{`DNS (TXT|AAAA|NULL|AXFR) .*`, `Success, nothing`, false},
