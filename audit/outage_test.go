@@ -10,7 +10,7 @@ import (
 
 // outages returns options that report outages, and where they are reported.
 func outages(session string) (Options, chan Outage) {
-	seen := make(chan Outage, 16)
+	seen := make(chan Outage, 64) // more than a test expects: a report must not block the log
 	return Options{Session: session, OnOutage: func(o Outage) { seen <- o }}, seen
 }
 
