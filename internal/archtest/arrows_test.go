@@ -169,6 +169,20 @@ func TestArrowsRefuseWhatTheDesignForbids(t *testing.T) {
 	}
 }
 
+// TestArrowsRunDown checks that no package imports one in whose directory it is, but for those that
+// docs/architecture.md names: what is inside is what the outer one is made of.
+func TestArrowsRunDown(t *testing.T) {
+	up := map[string]string{
+		"proxy/wire/h2": "proxy/wire", // heads and bodies are judged by the same rules in both versions
+		"spec/store":    "spec",       // it stores what spec parses
+	}
+	for _, a := range arrows {
+		if strings.HasPrefix(a.from, a.to+"/") && up[a.from] != a.to {
+			t.Errorf("%s imports %s, which it is a part of (%s)", a.from, a.to, a.why)
+		}
+	}
+}
+
 func TestAnArrowStandsForItsTree(t *testing.T) {
 	for _, c := range []struct {
 		pattern, pkg string
