@@ -11,7 +11,7 @@ import (
 // known. Any other error of a connector reports what was found in it.
 func Unreadable(err error) (reason string, unreadable bool) {
 	var entry *UnreadableError
-	var all *StoreError
+	var all *ListError
 	switch {
 	case errors.As(err, &entry):
 		return entry.ErrorReason(), true

@@ -21,8 +21,8 @@ func TestTheHintDependsOnWhatIsKnown(t *testing.T) {
 	}{
 		{changed, "", "install the connector again"},
 		{unread, "connector_unreadable", "nothing is known to be changed: check the rights on that file"},
-		{&StoreError{syscall.EIO}, "store_unreadable", "nothing is known to be changed: check the disk"},
-		{&StoreError{errors.New("no names")}, "store_unreadable",
+		{&ListError{syscall.EIO}, "store_unreadable", "nothing is known to be changed: check the disk"},
+		{&ListError{errors.New("no names")}, "store_unreadable",
 			"nothing is known to be changed: check the disk and the rights on the home"},
 		{errors.Join(unread, changed), "connector_unreadable", "install the connector again"},
 	} {

@@ -180,11 +180,11 @@ func (e Entry) String() string {
 func (s *Store) List() ([]Entry, error) {
 	err := format.Check(s.dir, storeFormat)
 	if err != nil {
-		return nil, &StoreError{err}
+		return nil, &ListError{err}
 	}
 	dirs, err := os.ReadDir(s.connectors())
 	if err != nil {
-		return nil, &StoreError{err}
+		return nil, &ListError{err}
 	}
 	var all []Entry
 	for _, d := range dirs {
@@ -217,7 +217,7 @@ func (s *Store) List() ([]Entry, error) {
 // Current returns the newest version of every connector, by name. It omits entries
 // that could not be read or fail their verification, and versions that appear
 // twice with different bytes, and returns an [*EntryError] for each. If the store
-// could not be listed, the only error is a [*StoreError].
+// could not be listed, the only error is a [*ListError].
 func (s *Store) Current() ([]*spec.Connector, []error) {
 	entries, err := s.List()
 	if err != nil {

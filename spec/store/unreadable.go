@@ -29,18 +29,18 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 func (*UnreadableError) ErrorClass() string  { return "unavailable" }
 func (*UnreadableError) ErrorReason() string { return "connector_unreadable" }
 
-// StoreError is returned when the store could not be listed.
-type StoreError struct{ Err error }
+// ListError is returned when the store could not be listed.
+type ListError struct{ Err error }
 
-func (e *StoreError) Error() string {
+func (e *ListError) Error() string {
 	return fmt.Sprintf("the connector store could not be read: %v", e.Err)
 }
 
-func (e *StoreError) Unwrap() error { return e.Err }
+func (e *ListError) Unwrap() error { return e.Err }
 
 // ErrorClass and ErrorReason return those in the error object of --json.
-func (*StoreError) ErrorClass() string  { return "unavailable" }
-func (*StoreError) ErrorReason() string { return "store_unreadable" }
+func (*ListError) ErrorClass() string  { return "unavailable" }
+func (*ListError) ErrorReason() string { return "store_unreadable" }
 
 // EntryError is the reason why an installed connector cannot be used.
 type EntryError struct {
