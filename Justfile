@@ -12,7 +12,7 @@ tools := env("XDG_CACHE_HOME", env("HOME") / ".cache") / "aileron/bin"
 default:
     @{{ quote(just_executable()) }} --justfile {{ quote(justfile()) }} --list --unsorted
 
-# a real agent's box, a stand-in for the API it calls, a credential it never sees
+# a real sandbox, a stub of the API that it calls, a credential that it never sees
 demo: prepare build
     bin/aileron demo
 
@@ -20,7 +20,7 @@ demo: prepare build
 test *names: prepare-tests
     @JUST={{ quote(just_executable()) }} scripts/test {{ names }}
 
-# bin/aileron, static, for this machine and for the boxes alike
+# bin/aileron, static, for this machine and for sandboxes alike
 build:
     CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version={{ version }}" -o bin/aileron ./cmd/aileron
 
@@ -28,7 +28,7 @@ build:
 bench *flags: build
     go run ./e2e/bench {{ flags }}
 
-# real clients in a sealed box, with the proxy variables and without: a table in Markdown
+# real clients in a sealed sandbox, with the proxy variables and without: a table in Markdown
 matrix: prepare-tests
     #!/usr/bin/env bash
     set -euo pipefail
@@ -64,7 +64,7 @@ lint: linter
 fmt:
     gofmt -w .
 
-# programs and base image that boxes need; installs them where it may
+# programs and base image that sandboxes need; installs them where it may
 prepare:
     @scripts/prepare >/dev/null
 

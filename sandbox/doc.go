@@ -2,10 +2,24 @@
 // network but the loopback device, shared with a gateway that carries every
 // connection to one unix socket of the host.
 //
-// It decides what the containers of a sandbox are, and knows nothing of
-// proxies: what stands behind the socket is its caller's. Package engine makes
-// and watches them. Whatever happens, a run leaves no container behind; what a
-// killed process left, Sweep finds by label.
+// [Prepare] finds an engine and makes the image ready, and [Prepared.Run] runs
+// the command and returns its exit code:
+//
+//	p, err := sandbox.Prepare(ctx, sandbox.Spec{Engine: "auto", Image: image, Build: "auto", Dir: dir,
+//		Command: []string{"sh"}, UplinkRoot: sockets, Alive: alive, Progress: os.Stderr, Log: log})
+//	if err != nil {
+//		return err
+//	}
+//	defer p.Close()
+//	code, err := p.Run(ctx, sandbox.Uplink{Session: id, Sockets: sockets, Binary: aileron, Stdout: os.Stdout})
+//
+// [Prepared.Sealed] reports whether the sandbox can be sealed. One that cannot
+// has the engine's own network, so its caller decides whether to run it.
+//
+// The package decides what the containers of a sandbox are; package engine makes
+// and watches them. It knows nothing of proxies: what listens on the sockets is
+// the caller's. Run leaves no container behind unless the engine goes away, and
+// [Engine.Sweep] finds by label what a killed process left.
 package sandbox
 
 // Workspace is where the project is mounted in a sandbox.

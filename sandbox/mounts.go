@@ -38,7 +38,7 @@ func nameFiles(b box) ([]engine.Mount, error) {
 // Docker copies nothing into a root that is read-only.
 func mountFiles(b box) ([]engine.Mount, error) {
 	dir := filepath.Join(b.mounts, "files")
-	if err := os.Mkdir(dir, 0o711); err != nil { //nolint:gosec // the box's user reads them
+	if err := os.Mkdir(dir, 0o711); err != nil { //nolint:gosec // the sandbox's user reads them
 		return nil, fmt.Errorf("put the session's files beside the sandbox: %w", err)
 	}
 	var mounts []engine.Mount

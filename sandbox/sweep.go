@@ -53,7 +53,7 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ 
 	}
 	removed := 0
 	var faults []error
-	// A gateway cannot be removed before the box that shares its network. One
+	// A gateway cannot be removed before the sandbox that shares its network. One
 	// without a role has no container any more, only files.
 	for _, role := range []string{"box", "gateway", ""} {
 		for _, c := range list {
@@ -62,7 +62,7 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ 
 			}
 			switch err := e.RemoveOnce(ctx, c.ID); {
 			case errors.Is(err, engine.ErrRemoving): // another process sweeps too
-			case errors.Is(err, engine.ErrDependents): // its box was made meanwhile; the next sweep has both
+			case errors.Is(err, engine.ErrDependents): // its sandbox was made meanwhile; the next sweep has both
 			case err != nil:
 				faults = append(faults, err)
 			default:

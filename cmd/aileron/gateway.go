@@ -38,7 +38,7 @@ func runGateway(ctx context.Context, a *app, cfg gateway.Config) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	// Bytes move in the kernel; what the heap holds is small and worth
-	// keeping small beside every box.
+	// keeping small beside every sandbox.
 	debug.SetGCPercent(50)
 	cfg.Ready = a.stdout
 	cfg.Log = slog.New(slog.NewTextHandler(a.stderr, nil))

@@ -9,7 +9,7 @@ import (
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
-// sandsandboxOptions are the flags of the commands that run something in a sandbox.
+// sandboxOptions are the flags of the commands that run something in a sandbox.
 type sandboxOptions struct {
 	sessionOptions
 	sandbox  string
