@@ -55,8 +55,8 @@ func (l *light) serve(conn net.Conn) {
 	}
 	if secure.ConnectionState().NegotiatedProtocol == "h2" {
 		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { l.answer(w, r, connect.Host) })
-		h2 := &http2.Server{}
-		h2.ServeConn(secure, &http2.ServeConnOpts{Handler: handler}) //nolint:staticcheck // x/net's own loop is compared
+		h2 := &http2.Server{} //nolint:staticcheck // the yardstick is x/net's own loop
+		h2.ServeConn(secure, &http2.ServeConnOpts{Handler: handler})
 		return
 	}
 	r, w := bufio.NewReader(secure), bufio.NewWriterSize(secure, 32<<10)
