@@ -143,7 +143,7 @@ func (s *splitter) Write(p []byte) (int, error) {
 			if _, err = s.Conn.Write(piece); err != nil {
 				return
 			}
-			time.Sleep(2 * time.Millisecond) // so that each is a packet of its own
+			<-time.After(2 * time.Millisecond) // so that each is a packet of its own
 		}
 	})
 	if first {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/shims"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -154,11 +155,8 @@ func (p *person) write(d drawn) string {
 
 // eventually asks until it is so.
 func (c *trial) eventually(what string, so func() bool) {
-	for end := time.Now().Add(c.s.patience); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			c.failf("it never happened: %s", what)
-			return
-		}
+	if !harness.Poll(c.s.patience, 10*time.Millisecond, so) {
+		c.failf("it never happened: %s", what)
 	}
 }
 

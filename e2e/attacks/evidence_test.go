@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // logFiles are what the audit log consists of.
@@ -265,17 +266,18 @@ func TestARunningSessionKeepsItsEvidence(t *testing.T) {
 // is written.
 func (p *person) settled() []audit.Row {
 	p.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		rows := p.rows(0)
+	var rows []audit.Row
+	var err error
+	if !harness.Poll(patience, 5*time.Millisecond, func() bool {
+		rows = p.rows(0)
 		last := rows[len(rows)-1]
-		head, err := os.ReadFile(filepath.Join(p.home, "audit.head"))
-		if err == nil && strings.Contains(string(head), last.Hash) && last.Decision != "" {
-			return rows
-		}
-		if time.Now().After(end) {
-			p.t.Fatalf("audit.head does not get row %d: %v", last.Seq, err)
-		}
+		var head []byte
+		head, err = os.ReadFile(filepath.Join(p.home, "audit.head"))
+		return err == nil && strings.Contains(string(head), last.Hash) && last.Decision != ""
+	}) {
+		p.t.Fatalf("audit.head does not get row %d: %v", rows[len(rows)-1].Seq, err)
 	}
+	return rows
 }
 
 // TestHonestSessionsRaiseNoAlarm runs sessions beside each other under load,

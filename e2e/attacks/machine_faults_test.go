@@ -44,7 +44,7 @@ func flt() category {
 				posted := 0
 				api.plays(func(v *visit) {
 					if v.Method == "POST" {
-						time.Sleep(2 * time.Millisecond) // some are cut off while they are at work
+						<-time.After(2 * time.Millisecond) // work, in which some are cut off
 					}
 					v.reply(200, "done")
 				})
@@ -53,7 +53,7 @@ func flt() category {
 					cut := make(chan struct{})
 					go func() {
 						defer close(cut)
-						time.Sleep(time.Duration(i) * 200 * time.Microsecond) // before, while and after the POST comes
+						<-time.After(time.Duration(i) * 200 * time.Microsecond) // before, while and after the POST comes
 						api.cut()
 					}()
 					a := c.post("api.good.test", "/v1/items", "once")

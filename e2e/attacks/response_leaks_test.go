@@ -57,7 +57,7 @@ func lek() category {
 							} else {
 								_, _ = v.conn.Write([]byte{b})
 							}
-							time.Sleep(time.Millisecond) // so that each is a read of its own
+							<-time.After(time.Millisecond) // so that each is a read of its own
 						}
 						if chunked {
 							v.send("0\r\n\r\n")

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // places are the addresses of the fixture. They look public to the address
@@ -79,13 +81,11 @@ func newStage(dir string) (*stage, error) {
 // settle waits until the origins have noted all that was sent to them. What
 // the plane does not wait for may still lie in their sockets.
 func (s *stage) settle(patience time.Duration) {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	harness.Poll(patience, time.Millisecond, func() bool {
 		settled := true
 		for _, o := range s.origins {
 			settled = settled && o.settled()
 		}
-		if settled {
-			return
-		}
-	}
+		return settled
+	})
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // attack is one case.
@@ -113,11 +115,12 @@ func report(t *testing.T, a attack, found map[string][]string) {
 func settlesAt(t *testing.T, what string, before int, count func() int) {
 	t.Helper()
 	n := 0
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	if harness.Poll(patience, 20*time.Millisecond, func() bool {
 		runtime.GC() // the pipes of splice(2) wait for it in a pool
-		if n = count(); n <= before+before/20+2 {
-			return
-		}
+		n = count()
+		return n <= before+before/20+2
+	}) {
+		return
 	}
 	t.Errorf("O5: %d %s, and %d before the category", n, what, before)
 	if what == "open files" {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // trial is one case, or one of its variants, under way. What it finds is
@@ -150,8 +151,9 @@ func (c *trial) settledRows() []audit.Row {
 	case c.failed():
 		wait = min(wait, 3*time.Second) // what did not hold may never come
 	}
-	for end := time.Now().Add(wait); ; time.Sleep(2 * time.Millisecond) {
-		rows := c.s.rows(c.after)
+	var rows []audit.Row
+	harness.Poll(wait, 2*time.Millisecond, func() bool {
+		rows = c.s.rows(c.after)
 		started, ended := map[any]bool{}, 0
 		for _, r := range rows {
 			if r.Event == audit.EventProxyStarted {
@@ -164,10 +166,9 @@ func (c *trial) settledRows() []audit.Row {
 				delete(started, r.Fields["request_id"])
 			}
 		}
-		if len(started) == 0 && ended >= c.rows || time.Now().After(end) {
-			return rows
-		}
-	}
+		return len(started) == 0 && ended >= c.rows
+	})
+	return rows
 }
 
 // judgeLeaks is O1: nothing that the box received holds a form of a secret,

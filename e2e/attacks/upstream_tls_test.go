@@ -25,6 +25,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -102,9 +103,8 @@ func utl() category {
 func (c *trial) presents(cfg *tls.Config) {
 	o := c.origin(victim)
 	o.cut()
-	for end := time.Now().Add(c.s.patience); o.serving() && time.Now().Before(end); {
-		time.Sleep(time.Millisecond) // until the plane can see that its idle connections are closed
-	}
+	// Until the plane can see that its idle connections are closed.
+	harness.Poll(c.s.patience, time.Millisecond, func() bool { return !o.serving() })
 	o.presents(cfg)
 }
 
@@ -311,11 +311,13 @@ func utlSlow(c *trial) {
 		"drip": {upstreamTimeout, func(c *trial) {
 			c.origin(victim).takes(func(conn net.Conn) {
 				hello := "\x16\x03\x03\x00\x7a\x02\x00\x00\x76\x03\x03" + strings.Repeat("r", 100)
+				drip := time.NewTicker(50 * time.Millisecond) // too slow for any handshake: that is the attack
+				defer drip.Stop()
 				for i := range hello {
 					if _, err := conn.Write([]byte{hello[i]}); err != nil {
 						return
 					}
-					time.Sleep(50 * time.Millisecond)
+					<-drip.C
 				}
 			})
 		}},

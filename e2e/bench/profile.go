@@ -55,11 +55,13 @@ func (p *profiler) end(scenario string) error {
 	if err := syscall.Kill(p.pid, syscall.SIGUSR2); err != nil {
 		return err
 	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	for range 500 { // the one of the CPU is there last
 		if _, err := os.Stat(p.out); err == nil {
 			return p.keep(scenario)
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-tick.C
 	}
 	return errors.New("aileron wrote no profile")
 }

@@ -83,7 +83,9 @@ func idle(ctx context.Context, s *subject, t turn) (figures, error) {
 			return nil, err
 		}
 	}
-	time.Sleep(settling)
+	if err := settle(ctx); err != nil {
+		return nil, err
+	}
 	before, _, err := memory(s.pid)
 	if err != nil {
 		return nil, err
@@ -97,7 +99,9 @@ func idle(ctx context.Context, s *subject, t turn) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	time.Sleep(settling)
+	if err := settle(ctx); err != nil {
+		return nil, err
+	}
 	after, _, err := memory(s.pid)
 	if err != nil {
 		return nil, err
@@ -115,7 +119,16 @@ func idle(ctx context.Context, s *subject, t turn) (figures, error) {
 	return figures{perTunnel: float64(after-before) / float64(n) / 1024}, nil
 }
 
-const settling = 300 * time.Millisecond
+// settle waits until what aileron does after a request is done, before its
+// memory is measured.
+func settle(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(300 * time.Millisecond):
+		return nil
+	}
+}
 
 // openMany opens n tunnels and sends one request through each.
 func (s *subject) openMany(ctx context.Context, n int) ([]*conn, error) {

@@ -168,7 +168,7 @@ func TestASleepEndsNoHonestStream(t *testing.T) {
 		if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second) // it sleeps: that is the subject
+		<-time.After(2 * time.Second) // the session is asleep for longer than its limits: that is the subject
 		if err := s.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}

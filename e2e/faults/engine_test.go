@@ -145,18 +145,24 @@ func (d *daemon) start() error {
 	}
 	d.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) { _ = cmd.Wait(); close(ended) }(d.cmd, d.ended)
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	answers, ended := false, false
+	harness.Poll(patience, 50*time.Millisecond, func() bool {
 		ask := exec.Command("docker", "version", "--format", "{{.Server.Version}}")
 		ask.Env = engineEnv()
-		if ask.Run() == nil {
-			return nil
-		}
+		answers = ask.Run() == nil
 		select {
 		case <-d.ended:
-			said, _ := os.ReadFile(filepath.Join(d.dir, "log"))
-			return fmt.Errorf("dockerd ended: %s", said[max(0, len(said)-1000):])
+			ended = true
 		default:
 		}
+		return answers || ended
+	})
+	switch {
+	case answers:
+		return nil
+	case ended:
+		said, _ := os.ReadFile(filepath.Join(d.dir, "log"))
+		return fmt.Errorf("dockerd ended: %s", said[max(0, len(said)-1000):])
 	}
 	return errors.New("dockerd does not answer")
 }
@@ -172,9 +178,7 @@ func (d *daemon) kill() {
 	file := filepath.Join(d.dir, "exec", "containerd", "containerd.pid")
 	data, _ := os.ReadFile(file)
 	if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
-		for end := time.Now().Add(patience); startOf(pid) != "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			continue
-		}
+		harness.Poll(patience, 10*time.Millisecond, func() bool { return startOf(pid) == "" })
 	}
 	_ = os.Remove(file)
 }

@@ -64,15 +64,18 @@ func TestAGatewayThatDiesBeforeTheBoxEndsTheStart(t *testing.T) {
 			t.Parallel()
 			engines(t, func(t *testing.T, u *user) {
 				r := u.begin(u.boxArgs("echo up > up; sleep 600")...)
-				for killed := false; !killed; time.Sleep(time.Millisecond) {
+				var found process
+				if !harness.Poll(patience, time.Millisecond, func() bool {
 					if res, ended := r.over(); ended {
 						t.Fatalf("it ended with %d before its gateway was seen: %s", res.code, res.err)
 					}
-					if p, ok := gatewayOf(u, ready); ok {
-						_ = syscall.Kill(p.pid, syscall.SIGKILL)
-						killed = true
-					}
+					var ok bool
+					found, ok = gatewayOf(u, ready)
+					return ok
+				}) {
+					t.Fatal("its gateway was not seen")
 				}
+				_ = syscall.Kill(found.pid, syscall.SIGKILL)
 				r.fails("gateway")
 				if u.made("up") {
 					t.Error("the box has begun")

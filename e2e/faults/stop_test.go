@@ -36,7 +36,7 @@ func TestASessionIsStoppedInEveryPhaseOfItsStart(t *testing.T) {
 		for wait := time.Duration(0); wait <= 1200*time.Millisecond; wait += 150 * time.Millisecond {
 			r := u.begin(args...)
 			r.listed()
-			time.Sleep(wait) // nothing is judged by it: it chooses the phase
+			<-time.After(wait) // nothing is judged by it: it chooses the phase
 			if res := u.must("session", "stop", r.session); res.err != "aileron: "+r.session+" was asked to end\n" {
 				u.t.Errorf("after %v: session stop prints %q", wait, res.err)
 			}

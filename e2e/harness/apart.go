@@ -109,11 +109,12 @@ func Loopback(addresses ...netip.Addr) (netlink.Link, error) {
 // waitForRoute waits until an address is a local one: the kernel makes an IPv6
 // address that in its own time, and loses what is sent to it until then.
 func waitForRoute(to netip.Addr) error {
-	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	local := func() bool {
 		routes, err := netlink.RouteGet(to.AsSlice())
-		if err == nil && len(routes) == 1 && routes[0].Type == unix.RTN_LOCAL {
-			return nil
-		}
+		return err == nil && len(routes) == 1 && routes[0].Type == unix.RTN_LOCAL
+	}
+	if Poll(Patience, time.Millisecond, local) {
+		return nil
 	}
 	return fmt.Errorf("%s did not become a local address in %v", to, Patience)
 }

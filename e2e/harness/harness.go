@@ -242,10 +242,24 @@ const Patience = 5 * time.Minute
 // WaitFor waits until done, for as long as only a defect takes.
 func WaitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if done() {
-			return
+	if !Poll(Patience, 20*time.Millisecond, done) {
+		t.Fatalf("it did not happen in %v: %s", Patience, what)
+	}
+}
+
+// Poll calls done until it reports true or patience has passed, with a pause
+// between two calls. It reports whether done did.
+func Poll(patience, pause time.Duration, done func() bool) bool {
+	end, next := time.NewTimer(patience), time.NewTimer(pause)
+	defer end.Stop()
+	defer next.Stop()
+	for !done() {
+		next.Reset(pause)
+		select {
+		case <-next.C:
+		case <-end.C:
+			return done()
 		}
 	}
-	t.Fatalf("it did not happen in %v: %s", Patience, what)
+	return true
 }

@@ -74,15 +74,15 @@ func (c *client) refused(t *testing.T) (status int, reason string) {
 // its requests.
 func recovered(t *testing.T, good *honest) {
 	t.Helper()
-	end := time.Now().Add(2 * time.Minute)
-	for time.Now().Before(end) {
-		if body, err := good.try(good.one, http.MethodGet, "https://"+hostH1+"/v1/hello", ""); err == nil && body == "hello" {
-			good.round()
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
+	served := func() bool {
+		body, err := good.try(good.one, http.MethodGet, "https://"+hostH1+"/v1/hello", "")
+		return err == nil && body == "hello"
 	}
-	t.Error("an honest client is not served again within two minutes")
+	if !harness.Poll(2*time.Minute, 50*time.Millisecond, served) {
+		t.Error("an honest client is not served again within two minutes")
+		return
+	}
+	good.round()
 }
 
 // reasons are those of the session's rows so far.

@@ -187,11 +187,13 @@ func (neverEnding) Read(p []byte) (int, error) { return copy(p, long), nil }
 // trickle reads as long as the connection lasts, and slowly.
 func trickle(r io.Reader) {
 	var small [64]byte
+	pace := time.NewTicker(50 * time.Millisecond) // slower than any client that wants its answer
+	defer pace.Stop()
 	for {
 		if _, err := r.Read(small[:]); err != nil {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-pace.C
 	}
 }
 

@@ -187,9 +187,15 @@ func event(n int) string {
 func (o *origin) came(client context.Context, id string, n int) bool {
 	client, cancel := context.WithTimeout(client, harness.Patience)
 	defer cancel()
-	for ; client.Err() == nil; time.Sleep(5 * time.Millisecond) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for client.Err() == nil {
 		if _, err := os.Stat(filepath.Join(o.acks, fmt.Sprintf("%s.%d", id, n))); err == nil {
 			return true
+		}
+		select {
+		case <-tick.C:
+		case <-client.Done():
 		}
 	}
 	return false

@@ -100,20 +100,15 @@ func startDocker(t *testing.T, dir string, as []string) {
 			<-ended
 		}
 	})
-	for end := time.Now().Add(harness.Patience); ; time.Sleep(50 * time.Millisecond) {
-		version := exec.Command("docker", "-H", "unix://"+filepath.Join(dir, "run/docker.sock"), "version")
-		if version.Run() == nil {
-			return
-		}
+	harness.WaitFor(t, "the user's Docker daemon answers", func() bool {
 		select {
 		case <-ended:
 			t.Fatalf("the user's Docker daemon ended:\n%s", said.String())
 		default:
 		}
-		if time.Now().After(end) {
-			t.Fatal("the user's Docker daemon does not answer")
-		}
-	}
+		version := exec.Command("docker", "-H", "unix://"+filepath.Join(dir, "run/docker.sock"), "version")
+		return version.Run() == nil
+	})
 }
 
 // endPause ends the process with which Podman keeps the user's namespaces.

@@ -171,17 +171,26 @@ func onItsOwnThread(f func() error) error {
 		done <- f()
 	}()
 	task := fmt.Sprintf("/proc/self/task/%d/status", <-id)
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	tick, end := time.NewTicker(time.Millisecond), time.After(patience)
+	defer tick.Stop()
+	for {
 		select {
 		case err := <-done:
 			return err
-		default:
+		case <-end:
+			return unix.ETIMEDOUT
+		case <-tick.C:
 		}
-		if status, err := os.ReadFile(task); err != nil || strings.Contains(string(status), "State:\tZ") {
+		if status, err := os.ReadFile(task); err == nil && !strings.Contains(string(status), "State:\tZ") {
+			continue
+		}
+		select {
+		case err := <-done: // the thread ended because the call returned
+			return err
+		default:
 			os.Exit(threadKilled)
 		}
 	}
-	return unix.ETIMEDOUT
 }
 
 // child does one thing and ends with its error number.
