@@ -93,7 +93,7 @@ func TestABoxHasNoOtherWayOut(t *testing.T) {
 
 func TestTheExitCodeIsTheCommands(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{}) // boxes tell theirs in the tests around this one
+	u := newUser(t, standin.Script{}) // the exit codes of boxes: see the tests around this one
 	if r := u.run("run", "--", "sh", "-c", "exit 9"); r.code != 9 {
 		t.Errorf("on the host: exit %d, want 9", r.code)
 	}

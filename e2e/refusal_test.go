@@ -11,7 +11,7 @@ import (
 )
 
 // What no operation names is refused inside the tunnel, with an answer that an
-// agent can read and a row that says why, and no packet of it leaves.
+// agent can read and a row with the reason, and no packet of it leaves.
 func TestARefusalIsSaidInTheTunnelAndNothingLeaves(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, standin.Script{}, "github")

@@ -184,7 +184,7 @@ func present(pagemap io.ReaderAt, from, to int64) iter.Seq2[int64, int64] {
 	}
 }
 
-// search reads r to its end and gives the pieces that are in it, also where
+// search reads r to its end and returns the pieces that are in it, also where
 // they span two reads.
 func search(t *testing.T, buf []byte, where string, r io.Reader, pieces ...string) []string {
 	t.Helper()

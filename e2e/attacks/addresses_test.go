@@ -251,8 +251,8 @@ func ipxAnswers(c *trial) {
 	})
 }
 
-// oddServer is a second name server, which says what a message can hold and
-// the fixture's own cannot: aliases, thousands of records, nothing at all.
+// oddServer is a second name server, for what a message can hold and the
+// fixture's own server cannot send: aliases, thousands of records, nothing at all.
 type oddServer struct {
 	udp    net.PacketConn
 	tcp    net.Listener

@@ -186,7 +186,7 @@ func refusedConnects(targets ...string) func(*trial) {
 	}
 }
 
-// tunClear sends bytes without TLS in a tunnel, and gives the answer in it.
+// tunClear sends bytes without TLS in a tunnel, and returns the response.
 func (c *trial) tunClear(hostport, raw string) answer {
 	c.rows++
 	l, a := c.connect(hostport)

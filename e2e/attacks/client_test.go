@@ -49,7 +49,7 @@ func (l *line) forget() {
 	l.got.Reset()
 }
 
-// end closes the writing half, as a client does that has no more to say.
+// end closes the writing half, as a client does that has no more to send.
 func (l *line) end() {
 	if half, ok := l.Conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
@@ -97,8 +97,8 @@ func (c *trial) dial() *line {
 	return l
 }
 
-// connect asks for a tunnel to "host" or "host:port" and gives the answer to
-// that; nothing is in the tunnel yet.
+// connect asks for a tunnel to "host" or "host:port" and returns the response
+// to that; nothing is in the tunnel yet.
 func (c *trial) connect(hostport string) (*line, answer) {
 	if !strings.Contains(hostport, ":") {
 		hostport += ":443"
@@ -116,8 +116,8 @@ func (c *trial) connectRaw(head string) (*line, answer) {
 	return l, a
 }
 
-// secure wraps a tunnel in TLS as cfg says; what cfg leaves out is a client's
-// that trusts the session.
+// secure wraps a tunnel in TLS with cfg; the defaults are those of a client that
+// trusts the session.
 func (c *trial) secure(l *line, cfg *tls.Config) (*line, error) {
 	if cfg.RootCAs == nil {
 		cfg.RootCAs = c.s.roots
@@ -140,7 +140,7 @@ func (c *trial) secure(l *line, cfg *tls.Config) (*line, error) {
 }
 
 // tunnel opens a TLS connection to host through the proxy: TUN(h) of the
-// cases. It gives nil, and fails the trial, when there is none.
+// cases. It returns nil, and fails the trial, when there is none.
 func (c *trial) tunnel(hostport string) *line {
 	l, a := c.connect(hostport)
 	if a.status != 200 {
@@ -186,14 +186,14 @@ func (c *trial) say(l *line, raw string, methods ...string) []answer {
 	return answers
 }
 
-// tun sends bytes in a tunnel of their own and gives the one answer to them.
+// tun sends bytes in a tunnel of their own and returns the one response to them.
 func (c *trial) tun(hostport, raw string) answer {
 	c.rows++
 	method, _, _ := strings.Cut(raw, " ")
 	return c.say(c.tunnel(hostport), raw, method)[0]
 }
 
-// fwd sends bytes to the proxy itself and gives the one answer: FWD.
+// fwd sends bytes to the proxy itself and returns the one response: FWD.
 func (c *trial) fwd(raw string) answer {
 	c.rows++
 	method, _, _ := strings.Cut(raw, " ")

@@ -27,7 +27,7 @@ type client struct {
 	env      func(x exchange) []string
 }
 
-// exchange is what a client is told.
+// exchange is the configuration of a client.
 type exchange struct {
 	proxy, token string // host:port and the session's token
 	relay        string // host:port of a tunnel to the origin's name, for those that know no proxy
@@ -100,7 +100,7 @@ func clients() map[string]client {
 			return []string{"python3", "-c", pythonClient, x.proxy, x.token, x.ca}
 		}},
 		"git (curl, GnuTLS)": {program: "git", prepared: true, argv: func(x exchange) []string {
-			// which asks for what is not allowed, and must say so
+			// which asks for what is not allowed, and must report that
 			return []string{"git", "-c", "http.proxy=" + x.proxyURL(), "ls-remote", clientURL}
 		}, env: func(x exchange) []string { return []string{"GIT_SSL_CAINFO=" + x.ca, "GIT_TERMINAL_PROMPT=0"} }},
 		"wget": {program: "wget", prepared: true, argv: func(x exchange) []string {
@@ -201,7 +201,7 @@ func trusts(name, out string) bool {
 }
 
 // runClient runs a client, with a request on its standard input for those
-// that only do TLS, and returns all that it says.
+// that only do TLS, and returns its output.
 func runClient(ctx context.Context, client client, x exchange) (string, error) {
 	argv := client.argv(x)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

@@ -79,7 +79,7 @@ func (c *trial) halfCloses(method, raw string, end func(*line)) {
 	c.whollyProxied()
 }
 
-// whollyProxied fails the trial unless its row says that the response was taken
+// whollyProxied fails the trial unless its row records that the response was read
 // to its end.
 func (c *trial) whollyProxied() {
 	rows := c.settledRows()

@@ -409,7 +409,7 @@ func respond(f *http2.Framer, id uint32, body string) {
 	_ = f.WriteData(id, true, []byte(body))
 }
 
-// h2conn is an HTTP/2 client that sends what it is told.
+// h2conn is an HTTP/2 client that sends any frames.
 type h2conn struct {
 	c       *trial
 	l       *line

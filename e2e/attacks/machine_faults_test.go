@@ -60,7 +60,7 @@ func flt() category {
 					if a.status != 200 { // it was cut off
 						want := upstreamClosed
 						if a.reason == upstreamReset.reason {
-							want = upstreamReset // what had come was not read yet: the kernel says so
+							want = upstreamReset // the kernel resets: what had come was not read yet
 						}
 						c.refused("the POST", a, want)
 					}

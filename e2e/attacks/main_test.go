@@ -1,7 +1,7 @@
 // Package attacks runs known attacks on mediating proxies against the real
 // plane: real connector files, a real vault, the real audit log, the address
 // floor on. Everything happens in a network namespace of its own, which has
-// addresses that look public and no way out. docs/attacks.md says what is
+// addresses that look public and no way out. docs/attacks.md lists what is
 // run, by which oracles it is judged, and what is not run and why.
 //
 // A category of attacks is one file with one table; suite_test.go joins them.

@@ -127,7 +127,7 @@ func (s *nameServer) take() []string {
 	return asked
 }
 
-// answers sets what the zone says beside its own names; nil takes it back.
+// answers sets the answers for names outside the zone; nil resets them.
 func (s *nameServer) answers(f func(name string, v6 bool) ([]netip.Addr, bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 )
 
 // origin is one scripted server. It keeps the raw bytes of every request, as
-// they came out of TLS, and answers what the case says.
+// they came out of TLS, and answers as the case scripts it.
 type origin struct {
 	name   string // "host:port"
 	host   string
@@ -216,8 +216,8 @@ func (o *origin) serve(raw *watched) {
 	}
 }
 
-// watched is an origin's connection, of which it can be told whether all that
-// came on it has been taken.
+// watched is an origin's connection, which records whether all that
+// came on it has been read.
 type watched struct {
 	*net.TCPConn
 	serving bool // a request that has been noted; guarded by the origin's mu
@@ -291,7 +291,7 @@ func (o *origin) plays(script func(*visit)) {
 	o.script = script
 }
 
-// reset takes back what a case set, and gives what came in.
+// reset undoes what a case set, and returns what came in.
 func (o *origin) reset() (hits []hit, strays [][]byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -163,7 +163,7 @@ func (c *trial) rowSays(what string, want refusal) {
 	}
 }
 
-// undelivered fails the trial unless a row says that the client had left:
+// undelivered fails the trial unless a row records that the client had left:
 // before its request, or after that. Which of the two is a race that the
 // client has made, and each has one decision and one reason.
 func (c *trial) undelivered(what string) {

@@ -10,7 +10,7 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// fld: what a request says besides its operation: fields, methods, query
+// fld: what a request carries besides its operation: fields, methods, query
 // names.
 func fld() category {
 	return category{name: "FLD", cases: []attack{

@@ -565,7 +565,7 @@ func readHello(conn net.Conn) {
 	}
 }
 
-// lekErrors: what the plane says of a request that carries a key in its URL
+// lekErrors: how the plane reports a request that carries a key in its URL
 // and does not arrive.
 func lekErrors(c *trial) {
 	silent := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }

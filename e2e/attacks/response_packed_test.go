@@ -19,7 +19,7 @@ import (
 )
 
 // lekPacked: answers in which a search finds nothing although the secret is
-// there, and whose head does not say so.
+// there, and whose head does not show it.
 func lekPacked() []attack {
 	return []attack{
 		{id: "LEK-15", does: "a packed body without Content-Encoding is refused, and nothing of it arrives",

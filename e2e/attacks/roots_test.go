@@ -36,8 +36,8 @@ func (r *roots) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.cert.Raw})
 }
 
-// sign makes a certificate as template says, by the parent or by itself. What
-// the template leaves out is what an honest one has.
+// sign makes a certificate from template, by the parent or by itself. The
+// defaults are those of an honest one.
 func sign(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -93,7 +93,7 @@ func env() category {
 	}}
 }
 
-// named is a client that says this name, or none when it is an address.
+// named is a client that sends this server name, or none for an address.
 func named(host string) *tls.Config {
 	host, _, _ = strings.Cut(host, ":")
 	return &tls.Config{ServerName: host}

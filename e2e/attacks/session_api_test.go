@@ -279,7 +279,7 @@ func apiListens(c *trial) {
 	}
 }
 
-// inside is what tells of the machine or of the program.
+// insides match what discloses the machine or the program.
 var insides = regexp.MustCompile(`/(tmp|root|home|work|proc|etc|var)/|\.go:\d|goroutine|0x[0-9a-f]{6}|` +
 	`93\.184\.|169\.254|\b10\.0\.0|attacks root|x509|sql|tls:|dial |QCANARY`)
 

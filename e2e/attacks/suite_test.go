@@ -80,7 +80,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// runCase runs a case with its variants, and gives what was found, by variant.
+// runCase runs a case with its variants, and returns the failures by variant.
 func runCase(t *testing.T, s *subject, a attack) map[string][]string {
 	found := map[string][]string{}
 	var variant func(prefix string) func(string, func(*trial))

@@ -52,7 +52,7 @@ type trial struct {
 func (c *trial) failf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.fails) < 10 { // more of them say no more
+	if len(c.fails) < 10 { // more of them add nothing
 		c.fails = append(c.fails, fmt.Sprintf(format, args...))
 	}
 }
@@ -72,7 +72,7 @@ func (c *trial) must(err error) {
 	}
 }
 
-// try runs one trial against s with all oracles, and gives what it found.
+// try runs one trial against s with all oracles, and returns its failures.
 // variant runs its variants as trials of their own.
 func try(t testing.TB, s *subject, name string, run func(*trial), variant func(string, func(*trial))) []string {
 	t.Helper()
@@ -270,7 +270,7 @@ var holders = map[string]string{"S1": "api.good.test:443", "S2": "key.good.test:
 	"S5a": "oauth.good.test:443", "S6": "alt.good.test:8443"}
 
 // judgeHits is the other half of O2: what reached an origin was allowed, is
-// what the audit row says, and carried its own credential once.
+// what the audit row records, and carried its own credential once.
 func (c *trial) judgeHits(hits []hit, rows []audit.Row) {
 	type key struct{ method, host, path string }
 	intended := map[key]int{}

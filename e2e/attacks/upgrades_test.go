@@ -134,7 +134,7 @@ func (v *visit) accept(fields ...string) {
 	v.send("\r\n")
 }
 
-// finish reads what the client still says, and ends the connection.
+// finish reads what the client still sends, and ends the connection.
 func (v *visit) finish() {
 	_ = v.conn.SetReadDeadline(time.Now().Add(patience))
 	_, _ = io.Copy(io.Discard, v.conn)
@@ -304,7 +304,7 @@ func unmasked(raw []byte) []byte {
 	return out
 }
 
-// badFrame has one side send what it may not. The client must be told so by a
+// badFrame has one side send what it may not. The client must receive a
 // close frame or the connection's end, and the other side must not see it.
 func (c *trial) badFrame(raw []byte, ofOrigin bool) {
 	c.strays = true

@@ -99,7 +99,7 @@ func utl() category {
 	}}
 }
 
-// presents has the victim's origin speak TLS as cfg says, on new connections.
+// presents has the victim's origin speak TLS with cfg, on new connections.
 func (c *trial) presents(cfg *tls.Config) {
 	o := c.origin(victim)
 	o.cut()
@@ -368,7 +368,7 @@ func utlSlow(c *trial) {
 	}
 }
 
-// utlEnvironment: no line of ours turns verification off, and the binary says
+// utlEnvironment: no line of ours turns verification off, and the binary prints
 // nothing because of its environment.
 func utlEnvironment(c *trial) {
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

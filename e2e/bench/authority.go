@@ -50,7 +50,7 @@ func newAuthority(name string) (*authority, error) {
 	return &authority{cert: cert, key: key, leaf: leaf, leaves: map[string]*tls.Certificate{}}, nil
 }
 
-// writePEM writes the certificate into dir and gives the file's name.
+// writePEM writes the certificate into dir and returns the file's name.
 func (a *authority) writePEM(dir, name string) (string, error) {
 	path := filepath.Join(dir, name+".pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})

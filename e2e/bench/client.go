@@ -102,7 +102,7 @@ func (c *conn) send(request string) error {
 	return err
 }
 
-// answer reads an answer's head and gives its body, to be read to the end.
+// answer reads a response's head and returns its body, to be read to the end.
 func (c *conn) answer() (io.Reader, error) {
 	res, err := http.ReadResponse(c.r, nil) //nolint:bodyclose // its end is the next answer's beginning; there is no pool
 	if err != nil {

@@ -34,8 +34,8 @@ func checkH2(ctx context.Context, s *subject) error {
 	return get()
 }
 
-// openH2 opens a tunnel to a client of HTTP/2, and gives what makes one
-// request in it.
+// openH2 opens a tunnel to a client of HTTP/2, and returns a function that
+// makes one request in it.
 func (s *subject) openH2(ctx context.Context) (get func() error, end func(), err error) {
 	authority := apiHost + ":443"
 	if s.name == "martian" {

@@ -97,7 +97,7 @@ func list(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// part serves one process of the bench until its context ends. It says ready
+// part serves one process of the bench until its context ends. It calls ready
 // once, when it can be used.
 type part func(ctx context.Context, cfg partConfig, ready func(announcement) error) error
 
@@ -130,7 +130,7 @@ func runPart(ctx context.Context, serve part, args []string) error {
 	go func() { _, _ = io.Copy(io.Discard, os.Stdin); cancel() }()
 	err := serve(ctx, cfg, func(a announcement) error { return a.print(os.Stdout) })
 	if ctx.Err() != nil {
-		return nil // whatever it says, it was asked to end
+		return nil // whatever its error, it was asked to end
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// partConfig is what a part of the bench is told.
+// partConfig is the configuration of a part of the bench.
 type partConfig struct {
 	dir    string // for certificates; the origin's is origin.pem
 	origin string // its address, whatever the name that is asked for

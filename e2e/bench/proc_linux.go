@@ -13,7 +13,7 @@ import (
 )
 
 // cpuTime is the user and system time that a process has used: what
-// /proc/PID/stat says in ticks of 10 ms, in nanoseconds.
+// /proc/PID/stat shows in ticks of 10 ms, in nanoseconds.
 func cpuTime(pid int) (time.Duration, error) {
 	const schedClock = 2 // CPUCLOCK_SCHED, as clock_getcpuclockid(3) makes it
 	var ts unix.Timespec

@@ -13,8 +13,8 @@ type scenario struct {
 	turns    int  // at most; 0: as many as were asked for
 	// run measures one turn of a subject.
 	run func(ctx context.Context, s *subject, t turn) (figures, error)
-	// check does once what run does often, and says what is wrong; nil: there
-	// is nothing to ask.
+	// check does once what run does often, and returns what is wrong; nil:
+	// there is nothing to ask.
 	check func(ctx context.Context, s *subject) error
 }
 

@@ -58,7 +58,7 @@ func (y *yard) verify(ctx context.Context, chosen []scenario, r *report) error {
 	return nil
 }
 
-// checkEcho asks the origin to say the credential that it got.
+// checkEcho asks the origin for the credential that it got.
 func (s *subject) checkEcho(ctx context.Context) error {
 	c, err := s.open(ctx, apiHost+":443", "http/1.1", nil)
 	if err != nil {

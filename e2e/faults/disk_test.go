@@ -149,7 +149,7 @@ func (u *user) spills() []string {
 	return names
 }
 
-// sessionOf returns what session list tells of a session.
+// sessionOf returns the entry of a session in session list.
 func (u *user) sessionOf(id string) (found row) {
 	u.t.Helper()
 	var all []row

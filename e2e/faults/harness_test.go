@@ -1,6 +1,6 @@
 // Package faults breaks what a sealed box stands on, while it stands: its
-// gateway, its engine, its line, its containers, aileron itself. Each time the
-// person must be told what happened, and nothing may be left.
+// gateway, its engine, its line, its containers, aileron itself. Each time a
+// message must name what happened, and nothing may be left.
 package faults
 
 import (
@@ -138,7 +138,7 @@ func (u *user) rows(flags ...string) []row {
 	return harness.Rows[row](u.t, u.must(append([]string{"audit", "list", "--json", "--limit", "0"}, flags...)...).out)
 }
 
-// ask runs the engine's own command line, and gives nothing where it fails.
+// ask runs the engine's own command line, and returns "" where it fails.
 func (u *user) ask(args ...string) string {
 	cmd := exec.Command(u.engine, args...)
 	cmd.Env = engineEnv()

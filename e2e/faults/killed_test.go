@@ -79,7 +79,7 @@ func TestTheRequestsOfAKilledSessionHaveAnUnknownOutcome(t *testing.T) {
 	u.must("audit", "verify")
 }
 
-// showSession returns what session show tells.
+// showSession returns the output of session show.
 func (u *user) showSession(id string) row {
 	u.t.Helper()
 	rows := harness.Rows[row](u.t, u.must("session", "show", id, "--json").out)

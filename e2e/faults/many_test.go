@@ -93,8 +93,8 @@ func TestManyStartsLeaveNothing(t *testing.T) {
 	})
 }
 
-// oneEnd is one session, and tells how it ended, and which process it was: its
-// number is soon another's.
+// oneEnd runs one session, and returns how it ended and which process it was:
+// its number is soon another's.
 func oneEnd(u *user, rng *rand.Rand) (how, owner string) {
 	code := rng.IntN(3)
 	cmd := u.command(u.boxArgs(fmt.Sprintf("sleep 0.%d; exit %d", rng.IntN(10), code))...)

@@ -28,8 +28,8 @@ func (r *running) listed() {
 	})
 }
 
-// A session that is listed can be stopped, whatever it is doing, and says that
-// it was: the stop comes at moments all over a start.
+// A session that is listed can be stopped, whatever it is doing, and reports
+// it: the stop comes at moments all over a start.
 func TestASessionIsStoppedInEveryPhaseOfItsStart(t *testing.T) {
 	t.Parallel()
 	stopsAt := func(u *user, code func(began bool) int, args ...string) {

@@ -32,7 +32,7 @@ func Apart(setting string, kinds uintptr, args ...string) *exec.Cmd {
 }
 
 // RunApart runs a whole suite Apart, with the flags that this run has, and
-// gives its exit code. Where a namespace cannot be made nothing is proved: in
+// returns its exit code. Where a namespace cannot be made nothing is proved: in
 // CI that is a failure.
 func RunApart(suite, setting string, kinds uintptr) int {
 	cmd := Apart(setting, kinds, os.Args[1:]...)

@@ -146,7 +146,7 @@ func Copy(t testing.TB, from, to string) {
 }
 
 // Finish runs a command to its end, which must come within patience, and
-// gives what it said.
+// returns its output.
 func Finish(t testing.TB, cmd *exec.Cmd, patience time.Duration) (out, errs string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer

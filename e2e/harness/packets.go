@@ -11,8 +11,8 @@ import (
 )
 
 // Packets sees what anyone in the namespace sends, whether anything listens
-// there or not: of a TCP connection the first packet, of what IPv6 says to
-// itself nothing.
+// there or not: of a TCP connection the first packet, of IPv6's own
+// housekeeping nothing.
 type Packets struct{ fd int }
 
 // Packet is one of them.
@@ -108,7 +108,7 @@ func readPacket(raw []byte) (p Packet, ok bool) {
 		protocol, rest = raw[6], raw[40:]
 		src, dst = netip.AddrFrom16([16]byte(raw[8:24])), netip.AddrFrom16([16]byte(raw[24:40]))
 		if protocol == unix.IPPROTO_ICMPV6 || protocol == unix.IPPROTO_HOPOPTS {
-			return p, false // what IPv6 says to itself
+			return p, false // IPv6's own housekeeping
 		}
 	case len(raw) >= 20 && raw[0]>>4 == 4:
 		protocol, rest = raw[9], raw[min(int(raw[0]&0xf)*4, len(raw)):]

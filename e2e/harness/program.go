@@ -54,7 +54,7 @@ func BuildForAll(dir string) error {
 	return err
 }
 
-// recordOf is the file that says what a program was built from.
+// recordOf is the file that records what a program was built from.
 func recordOf(program string) string { return program + ".sources" }
 
 func record(sources, program string) string { return sources + " " + program + "\n" }

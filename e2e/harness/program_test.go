@@ -28,7 +28,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// says is what the aileron that a suite gets prints.
+// says returns the output of the aileron that a suite gets.
 func says(t *testing.T) (string, error) {
 	t.Helper()
 	dir := t.TempDir()

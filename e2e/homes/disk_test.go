@@ -145,7 +145,7 @@ func TestAReadOnlyHomeIsReadAndNotChanged(t *testing.T) {
 }
 
 // The home goes away under a session: by a rename, or with the file system that
-// it is on. No credential leaves, the session says so once, and ends as ever.
+// it is on. No credential leaves, the session reports it once, and ends as ever.
 func TestASessionWhoseHomeVanishesSendsNoCredential(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string

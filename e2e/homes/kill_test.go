@@ -91,7 +91,7 @@ func (u *user) begins(ended <-chan struct{}) {
 	}
 }
 
-// standing is what the log says about one thing: whether it is in force, and
+// standing is the state of one thing in the log: whether it is in force, and
 // whether an intent makes that uncertain.
 type standing struct{ inForce, open bool }
 

@@ -117,7 +117,7 @@ func (s *session) reason() string {
 	return denied.Error.Details.Reason
 }
 
-// until waits for a reason, and wants the session never to give another one
+// until waits for a reason, and wants the session never to return another one
 // than those that are allowed on the way.
 func (s *session) until(want string, onTheWay ...string) {
 	s.t.Helper()
@@ -255,7 +255,7 @@ func TestWhatDiffersIsCalledChanged(t *testing.T) {
 	s.stop()
 }
 
-// The commands that read a home say what could not be read, and what to do.
+// The commands that read a home name what could not be read, and what to do.
 func TestACommandNamesWhatCouldNotBeRead(t *testing.T) {
 	u := newUser(t)
 	restore := eio(t, u.connectorFile("manifest.toml"))

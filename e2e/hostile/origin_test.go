@@ -150,7 +150,7 @@ func (s *server) events(ctx context.Context, w http.ResponseWriter, r *http.Requ
 }
 
 // socket accepts a WebSocket and sends binary frames of 60000 bytes, however
-// much the client reads; with ?quiet it says nothing.
+// much the client reads; with ?quiet it sends nothing.
 func (s *server) socket(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -187,8 +187,8 @@ func (p *person) works(r result) {
 	}
 }
 
-// refused demands that nothing of the image ran, and that the error says each
-// of these.
+// refused demands that nothing of the image ran, and that the error contains
+// each of these.
 func (p *person) refused(r result, says ...string) {
 	p.t.Helper()
 	if r.code == 0 || r.out != "" {

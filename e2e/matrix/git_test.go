@@ -70,7 +70,7 @@ func (g *gitSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // pushed is the file that a client has pushed to the mode's branch, as it
-// arrived: the driver says what it sent.
+// arrived: the driver reports what it sent.
 func (g *gitSite) pushed(t *testing.T, mode string) wanted {
 	t.Helper()
 	cmd := exec.Command("git", "-C", filepath.Join(g.root, "acme", "push.git"), "cat-file", "blob", mode+":blob.bin")

@@ -36,7 +36,7 @@ const (
 	passphrase = "correct horse battery"
 )
 
-// cell is what one client did, as the driver tells it.
+// cell is what one client did, as the driver reports it.
 type cell struct {
 	At                     int // the client's place among those of its image
 	Client, Mode, Transfer string

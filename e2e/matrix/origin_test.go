@@ -44,7 +44,7 @@ type origin struct {
 	git   *gitSite
 
 	tls, plain string // 127.0.0.1:port
-	acks       string // where the driver says which events have come
+	acks       string // where the driver marks which events have come
 
 	mu   sync.Mutex
 	late map[string]int // events that went before the one before had come
@@ -240,7 +240,7 @@ func wantOf(data []byte, path string) wanted {
 	return wanted{int64(len(data)), hex.EncodeToString(sum[:]), path}
 }
 
-// newRoot writes a root that lasts as long as the test, and gives leaves of it.
+// newRoot writes a root that lasts as long as the test, and returns a configuration with leaves of it.
 func newRoot(t *testing.T, file string) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -35,7 +35,7 @@ func TestRealPackagesComeThroughThePlane(t *testing.T) {
 			authority := registry.Hostname() + ":443"
 			p.installOpen(authority)
 			// A mirror inside a network has a private address, which is reached only
-			// when its owner says so, as here.
+			// when its owner asks for it, as here.
 			r := p.box(image, []string{"--resolve", authority + ":" + addr}, "sh", "-euc",
 				"cd /tmp; export HOME=/tmp; "+c.script, "-", registry.String())
 			if r.code != 0 || !strings.Contains(r.out, c.want) {

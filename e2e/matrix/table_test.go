@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// fails is what does not work, and why; docs/trust.md says it to people. A
+// fails is what does not work, and why; docs/trust.md lists it for people. A
 // key is a cell's name, CLIENT/TRANSFER/MODE.
 var fails = map[string]string{}
 

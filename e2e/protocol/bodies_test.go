@@ -26,8 +26,8 @@ import (
 
 const mib = 1 << 20
 
-// peak resets, when told to, and gives the most memory that the session's
-// process has held since, in bytes.
+// peak resets the peak if asked to, and returns the most memory that the
+// session's process has held since, in bytes.
 func (s *session) peak(t *testing.T, reset bool) int64 {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/", s.cmd.Process.Pid)
@@ -160,7 +160,7 @@ func (s *session) secure(t *testing.T, host, protocol string) *tls.Conn {
 // than the bodies here.
 const most = 48 * mib
 
-// stalled waits until n does not grow any more, and gives it.
+// stalled waits until n does not grow any more, and returns it.
 func stalled(t *testing.T, n *atomic.Int64) int64 {
 	t.Helper()
 	last, since := n.Load(), time.Now()
@@ -223,7 +223,7 @@ func TestAnOriginThatDoesNotReadHoldsTheClient(t *testing.T) {
 	}
 }
 
-// answer reads one response, and gives its body.
+// answer reads one response, and returns its body.
 func answer(t *testing.T, br *bufio.Reader) string {
 	t.Helper()
 	res, err := http.ReadResponse(br, nil)

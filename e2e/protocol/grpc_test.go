@@ -109,7 +109,7 @@ var interopCases = map[string]func(context.Context, *grpc.ClientConn){
 	"unimplemented_service": func(ctx context.Context, cc *grpc.ClientConn) {
 		interop.DoUnimplementedService(ctx, testgrpc.NewUnimplementedServiceClient(cc))
 	},
-	// Ours: the trailer that tells the secret, and what a refusal looks like.
+	// Ours: the trailer that contains the secret, and what a refusal looks like.
 	"scrubbed_trailer": func(ctx context.Context, cc *grpc.ClientConn) {
 		var trailer metadata.MD
 		if _, err := testgrpc.NewTestServiceClient(cc).EmptyCall(ctx, &testgrpc.Empty{}, grpc.Trailer(&trailer)); err != nil {

@@ -46,7 +46,7 @@ func (s *session) forwarder(t *testing.T, l net.Listener, at string) {
 	t.Cleanup(func() { _ = l.Close(); running.Wait() })
 }
 
-// pipe copies until from ends, and says so to to.
+// pipe copies until from ends, and then ends to.
 func pipe(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

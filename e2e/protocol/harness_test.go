@@ -1,6 +1,6 @@
 // Package protocol holds the built binary to HTTP with the clients and the
 // conformance suites that others wrote: curl, grpc-go, @grpc/grpc-js, ws,
-// h2spec, slowhttptest. docs/protocols.md says what each of them shows.
+// h2spec, slowhttptest. docs/protocols.md lists what each of them shows.
 package protocol
 
 import (

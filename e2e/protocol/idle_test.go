@@ -13,7 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
-// Each tunnel is open to the end of its TLS handshake, and says nothing.
+// Each tunnel is open to the end of its TLS handshake, and sends nothing.
 func TestIdleTunnelsAreCheap(t *testing.T) {
 	t.Parallel()
 	n := idleTunnels

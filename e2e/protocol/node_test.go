@@ -98,7 +98,7 @@ func TestGRPCForNodeInteroperates(t *testing.T) {
 }
 
 // serveSocket answers what a WebSocket's text asks for, and echoes the rest.
-// Its own ends are told on closed.
+// It reports its own ends on closed.
 func (s *server) serveSocket() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -175,7 +175,7 @@ type happened struct {
 	Status      int
 }
 
-// socket runs ws behind the session and tells what happened.
+// socket runs ws behind the session and returns what happened.
 func socket(t *testing.T, url, what string) []happened {
 	t.Helper()
 	out, err := node(t, nil, "socket.js", url, shared.Proxy, shared.CA, what)

@@ -219,7 +219,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// put reads the body and says what came.
+// put reads the body and reports what came.
 func (s *server) put(w http.ResponseWriter, r *http.Request) {
 	s.wait(r)
 	sum := sha256.New()

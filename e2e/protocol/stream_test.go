@@ -32,7 +32,7 @@ func (r *running) kill() {
 	_ = r.cmd.Wait()
 }
 
-// An event is only told when the one before has arrived.
+// An event is only sent when the one before has arrived.
 func TestEventsArriveOneByOne(t *testing.T) {
 	types := []string{"text/event-stream", "text/event-stream; charset=utf-8", "application/x-ndjson",
 		"application/json-seq", "application/json", "text/plain", "application/octet-stream", ""}
@@ -105,7 +105,7 @@ func TestAClientThatGoesAwayEndsTheOrigin(t *testing.T) {
 				t.Logf("the origin was told after %v", time.Since(at).Round(time.Millisecond))
 				want := "response_not_delivered"
 				if name == "in its body" && flag == "--http1.1" {
-					want = "body_broken" // the end of the connection is all that HTTP/1.1 says
+					want = "body_broken" // the end of the connection is all that HTTP/1.1 has
 				}
 				if r := shared.row(t, path, began); r["reason"] != want {
 					t.Errorf("the row has reason %v, want %s: %v", r["reason"], want, r)

@@ -59,7 +59,7 @@ func need(t testing.TB, engine string, images []Image) {
 	}
 }
 
-// absent is what a test says in CI of images that are not there.
+// absent is the message of a test in CI about images that are not there.
 func absent(engine string, missing []Image) string {
 	var refs []string
 	for _, img := range missing {

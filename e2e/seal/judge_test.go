@@ -24,7 +24,7 @@ const (
 	noWrite   = refused + `|EROFS|` + absent
 )
 
-// rules say what must come of each attempt, by its name: the first rule that
+// rules hold what must come of each attempt, by its name: the first rule that
 // matches counts. A section is a line of the table in docs/sandbox.md; the
 // ids are those of the list of attacks.
 var rules = []struct {

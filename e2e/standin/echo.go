@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// echo is a service that tells its clients what they sent, as careless
+// echo is a service that repeats to its clients what they sent, as careless
 // debugging endpoints do, and one that never answers.
 func (s *Server) echo() http.Handler {
 	mux := http.NewServeMux()

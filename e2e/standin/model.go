@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// final is what the model says when it has nothing to call.
+// final is the model's text when it has nothing to call.
 const final = "All done, says the stand-in."
 
 // prompt is what the three protocols have in common, as far as the rule below

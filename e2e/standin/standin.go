@@ -1,6 +1,6 @@
 // Package standin holds a server that stands in, in tests, for services that
 // a test machine cannot reach: the GitHub API, two model providers, and an
-// API that repeats whatever it is told. It serves TLS on loopback under the
+// API that repeats whatever it is sent. It serves TLS on loopback under the
 // services' real names and a throwaway root, demands the real credential, and
 // keeps what it saw: that a request was never sent is asked here.
 //

@@ -117,7 +117,7 @@ func TestEveryRequestIsKeptAsItArrived(t *testing.T) {
 	if seen[1].Auth() != "" || seen[1].Path != "/user" {
 		t.Errorf("a refused request is kept as %+v", seen[1])
 	}
-	// Two names, two connections; a connection that says nothing counts too.
+	// Two names, two connections; a silent connection counts too.
 	if n := s.Connections(); n != 2 {
 		t.Errorf("%d connections, want 2", n)
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// ask sends one question and gives what the answer is, in words.
+// ask sends one question and returns the answer in words.
 func ask(network, server, name string, kind dnsmessage.Type) (string, string, error) {
 	q, err := (&dnsmessage.Message{Header: dnsmessage.Header{ID: 7, RecursionDesired: true},
 		Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name), Type: kind,

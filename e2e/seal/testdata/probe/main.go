@@ -1,7 +1,7 @@
 // Command probe is the hostile agent. It stands in the project of a box and
 // tries every way out of it that its author knows, by system calls of its
 // own. It prints one JSON object a line, one for each attempt, and decides
-// nothing: what may come of an attempt is the test's to say.
+// nothing: what may come of an attempt is for the test to decide.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 // patience is for what must not wait at all: who needs it has timed out.
 const patience = 20 * time.Second
 
-// plan is what the test tells: it knows the host.
+// plan is the input from the test, which knows the host.
 type plan struct {
 	Name      string            // that is allowed
 	Ports     []string          // on which it is

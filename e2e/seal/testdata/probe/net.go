@@ -122,7 +122,7 @@ func connections(p plan) {
 			said(name, "closed", "")
 		}
 	}
-	// Clouds tell their machines' credentials at these.
+	// Clouds serve their machines' credentials at these.
 	for _, at := range []string{"169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192"} {
 		plain("tcp metadata "+at, at+":80", at, "/latest/meta-data/iam/security-credentials/")
 	}
