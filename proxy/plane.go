@@ -60,7 +60,7 @@ type Config struct {
 }
 
 // Recorder writes audit rows. Append returns when the row is committed;
-// AppendSoon may return a moment before. Settle, where a Recorder has it, waits
+// AppendSoon may return a moment before. Flush, where a Recorder has it, waits
 // for that moment.
 type Recorder interface {
 	Append(ctx context.Context, r audit.Row) (audit.Row, error)

@@ -39,7 +39,7 @@ type fullDisk struct {
 	settled   int // how many were held when that was waited for
 }
 
-func (d *fullDisk) Settle(context.Context) {
+func (d *fullDisk) Flush(context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.settled = len(d.held)

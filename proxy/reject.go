@@ -45,15 +45,21 @@ func (x *Exchange) reject(d *Denial) *Denial {
 	return d
 }
 
+// flusher is a Recorder that can wait until the rows of AppendSoon are committed.
+type flusher interface{ Flush(ctx context.Context) }
+
+// Without this line a method of another name would turn the wait off in silence.
+var _ flusher = (*audit.Log)(nil)
+
 // recordSettled adds the outcome of an intent, and waits until it is committed.
 // Where the log cannot be written now, the log holds it: an intent must not lose
 // its outcome.
 func (x *Exchange) recordSettled() {
 	x.recordAsync()
-	if log, ok := x.p.cfg.Audit.(interface{ Settle(ctx context.Context) }); ok {
+	if log, ok := x.p.cfg.Audit.(flusher); ok {
 		ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 		defer cancel()
-		log.Settle(ctx)
+		log.Flush(ctx)
 	}
 }
 
