@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,7 +56,7 @@ func (s *conflictSearch) checkTrees(host string, a, b *tree) error {
 	case x != nil:
 		return fmt.Errorf("the operations %q (%s %s) and %q (%s %s) can be the same request on %s "+
 			"and use different credentials",
-			x, first(x.Method, "*"), x.Path, y, first(y.Method, "*"), y.Path, host)
+			x, cmp.Or(x.Method, "*"), x.Path, y, cmp.Or(y.Method, "*"), y.Path, host)
 	case s.budget < 0:
 		return fmt.Errorf("the operations of %s on %s are too entangled to show that no two of them "+
 			"are the same request with different credentials",

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -53,7 +54,7 @@ func (in *Injection) read(n node, v object, path string) {
 		return
 	}
 	if i, ok := n.diags.open(inject, path+".inject", "in", "name", "format"); ok {
-		in.In = first(i.choice("in", "header", "query", "path"), "header")
+		in.In = cmp.Or(i.choice("in", "header", "query", "path"), "header")
 		in.Name, in.Format = i.text("name", false), i.text("format", false)
 	}
 }

@@ -1,6 +1,9 @@
 package spec
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // The places of an input in a request, the values of Input.In.
 const (
@@ -39,7 +42,7 @@ func (op *Operation) readInputs(n node) {
 			in.diags.add(in.at("name"), "%q appears twice", input.Name)
 		}
 		seen[input.Name] = true
-		input.In = first(in.choice("in", InPath, InQuery, InBody), op.placeOf(input.Name))
+		input.In = cmp.Or(in.choice("in", InPath, InQuery, InBody), op.placeOf(input.Name))
 		if why := op.badPlace(input); why != "" && input.Name != "" {
 			in.diags.add(in.at("in"), "%s", why)
 		}

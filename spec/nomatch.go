@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -53,7 +54,7 @@ func (ix *Index) noOperation(t Target) *NoMatch {
 			if len(granted) == maxGranted {
 				break
 			}
-			method, path := first(op.Method, "*"), first(op.Path.String(), "/{path...}")
+			method, path := cmp.Or(op.Method, "*"), cmp.Or(op.Path.String(), "/{path...}")
 			if entry := "operation:" + method + " " + t.Host + path; !slices.Contains(granted, entry) {
 				granted = append(granted, entry)
 				near = append(near, method+" "+path)

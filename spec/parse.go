@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -118,7 +119,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op.readPath(n)
 	op.readHosts(n)
 	op.Idempotent = n.choice("idempotency", "idempotent", "none") == "idempotent"
-	op.Approval = first(n.choice("approval", "none", "required"), "none")
+	op.Approval = cmp.Or(n.choice("approval", "none", "required"), "none")
 	op.Upgrade, op.Ranges, op.Packed = n.choice("upgrade", "websocket"), n.flag("ranges"), n.flag("packed")
 	op.readInputs(n)
 	switch n.choice("query", "declared", "any") {

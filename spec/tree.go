@@ -1,6 +1,9 @@
 package spec
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // tree holds the operations of one host pattern by path segment.
 type tree struct {
@@ -27,7 +30,7 @@ func (s *slots) add(op *Operation) {
 	if *s == nil {
 		*s = slots{}
 	}
-	method := first(op.Method, "*")
+	method := cmp.Or(op.Method, "*")
 	list := (*s)[method]
 	at := len(list)
 	if op.Injection != nil {

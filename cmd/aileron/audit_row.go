@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,7 +15,7 @@ func (a *app) printRow(r audit.Row) error {
 	if a.json {
 		return a.printJSON(r)
 	}
-	decision := first(string(r.Decision), "-")
+	decision := cmp.Or(string(r.Decision), "-")
 	if r.Event == audit.EventProxyStarted {
 		decision = "started"
 	} else if r.Decision == "" {
@@ -63,7 +64,7 @@ func subject(r audit.Row) string {
 	case r.ConnectorFQN != "":
 		return strings.TrimSuffix(r.ConnectorFQN+"@"+r.ConnectorVersion, "@")
 	}
-	return first(field("cause"), field("error"))
+	return cmp.Or(field("cause"), field("error"))
 }
 
 // trail returns the path, to be appended to the host. A target that is not a path is set apart, and the host itself,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,7 +106,7 @@ func (a *app) recordInterrupted(ctx context.Context, home string, f changeFile) 
 		return err
 	}
 	a.infof("aileron: %s was interrupted and %s; its outcome is recorded now",
-		strings.TrimSpace(string(f.Change)+" "+first(f.Connector, f.Binding)), state)
+		strings.TrimSpace(string(f.Change)+" "+cmp.Or(f.Connector, f.Binding)), state)
 	return nil
 }
 

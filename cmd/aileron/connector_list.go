@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -54,7 +55,7 @@ func (a *app) printEntries(entries []store.Entry) error {
 				state = "unreadable: " + j.Error
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", first(j.FQN, "-"), first(j.Version, "-"), shortHash(j.Hash), state)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", cmp.Or(j.FQN, "-"), cmp.Or(j.Version, "-"), shortHash(j.Hash), state)
 	}
 	return w.Flush()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,5 +147,5 @@ func reasonOf(err error) string {
 		return c.ErrorClass()
 	}
 	fault, _ := hint.System(err)
-	return first(fault, "failed")
+	return cmp.Or(fault, "failed")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func (o *sandboxCheckOptions) run(ctx context.Context, a *app) error {
 	}
 	r := sandboxReport{
 		Tier: launch.Tier(image), Runtime: engine.Describe(), Image: image.Ref,
-		Command: first(found.Command, command), Missing: append([]string{}, found.Missing...), Support: "ok",
+		Command: cmp.Or(found.Command, command), Missing: append([]string{}, found.Missing...), Support: "ok",
 	}
 	if len(r.Missing) > 0 {
 		r.Support = "missing " + strings.Join(r.Missing, "; ")

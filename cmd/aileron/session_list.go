@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -41,7 +42,7 @@ func sessionList(ctx context.Context, a *app) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s",
-			s.ID, s.State, s.Mode, termsafe.Line(first(s.Agent, "-")), s.Started.Local().Format(time.DateTime))
+			s.ID, s.State, s.Mode, termsafe.Line(cmp.Or(s.Agent, "-")), s.Started.Local().Format(time.DateTime))
 		if notes := sessionNotes(s); len(notes) > 0 {
 			fmt.Fprintf(w, "\t%s", strings.Join(notes, "; "))
 		}

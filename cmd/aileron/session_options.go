@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/x509"
 	"fmt"
 	"net/netip"
@@ -77,7 +78,7 @@ func (o *sessionOptions) upstream(c config.Config) (upstream.Options, error) {
 		pins[at] = to
 	}
 	up.Resolve = pins
-	ca := first(o.upstreamCA, c.Upstream.CA)
+	ca := cmp.Or(o.upstreamCA, c.Upstream.CA)
 	if ca != "" {
 		pem, err := readBounded(ca, 16<<20)
 		if err != nil {
@@ -93,7 +94,7 @@ func (o *sessionOptions) upstream(c config.Config) (upstream.Options, error) {
 		}
 		up.Roots = roots
 	}
-	if raw := first(o.upstreamProxy, c.Upstream.Proxy); raw != "" {
+	if raw := cmp.Or(o.upstreamProxy, c.Upstream.Proxy); raw != "" {
 		u, err := url.Parse(raw)
 		if err != nil || u.Scheme != "http" || u.Host == "" {
 			return up, usagef("--upstream-proxy is not an http://HOST:PORT URL") // not quoted: it may hold a password
@@ -124,16 +125,6 @@ func parseResolve(s string) (string, netip.AddrPort, error) {
 		to = netip.AddrPortFrom(addr, a.Port)
 	}
 	return a.String(), to, nil
-}
-
-// first is the first value that is not empty.
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 // readBounded reads a file of at most most bytes.

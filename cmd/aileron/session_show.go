@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -36,8 +37,8 @@ func sessionShow(ctx context.Context, a *app, id string) error {
 	line := func(name, value string) { fmt.Fprintf(a.stdout, "%-9s%s\n", name, termsafe.Line(value)) }
 	line("id", s.ID)
 	line("state", s.State)
-	line("agent", first(s.Agent, "-"))
-	line("mode", first(s.Mode, "-"))
+	line("agent", cmp.Or(s.Agent, "-"))
+	line("mode", cmp.Or(s.Mode, "-"))
 	line("sealed", strconv.FormatBool(s.Sealed))
 	line("started", s.Started.Format(time.RFC3339))
 	if s.Disabled != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,7 +54,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 		case 1:
 			got = "1 argument"
 		}
-		return usagef("%s takes %s; got %s", commandName(cmd), first(wants, "no arguments"), got)
+		return usagef("%s takes %s; got %s", commandName(cmd), cmp.Or(wants, "no arguments"), got)
 	}
 }
 
