@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -71,7 +70,7 @@ func entriesAsJSON(entries []store.Entry) []entryJSON {
 func entryAsJSON(e store.Entry) entryJSON {
 	j := entryJSON{FQN: string(e.FQN), Version: e.Version, Hash: e.Hash, OK: e.Err == nil}
 	if e.Err != nil {
-		j.Error, j.Reason = strings.Join(strings.Fields(e.Err.Error()), " "), reasonOf(e.Err)
+		j.Error, j.Reason = asLine(e.Err.Error()), reasonOf(e.Err)
 	}
 	return j
 }

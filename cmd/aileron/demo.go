@@ -34,7 +34,7 @@ proxy. Without an engine the same happens on this host, where nothing is sealed.
 			return runDemo(cmd.Context(), a, engine)
 		},
 	}
-	cmd.Flags().StringVar(&engine, "sandbox", engine, "auto, podman, docker, or off")
+	cmd.Flags().StringVar(&engine, "sandbox", engine, alternatives(append(knownEngines(), "off")))
 	return cmd
 }
 

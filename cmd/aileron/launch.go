@@ -40,7 +40,7 @@ goes to the proxy of this session. The project directory is mounted at
 			return a.launchAgent(cmd.Context(), opts, args[0], args[1:])
 		},
 	}
-	opts.register(cmd, "auto, podman, docker, or off (cooperative, on this host)")
+	opts.register(cmd, alternatives(append(knownEngines(), "off (cooperative, on this host)")))
 	return cmd
 }
 

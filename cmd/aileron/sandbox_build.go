@@ -47,7 +47,7 @@ func newSandboxBuildCommand(a *app) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: auto, podman or docker")
+	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: "+alternatives(knownEngines()))
 	cmd.Flags().StringVar(&agent, "agent", "", "build this agent's image")
 	cmd.Flags().BoolVar(&missing, "if-missing", false, "only when it is not there")
 	return cmd

@@ -42,7 +42,7 @@ project. The exit code is 1 if something is missing.`,
 			return opts.run(cmd.Context(), a)
 		},
 	}
-	opts.registerImage(cmd, "auto, podman or docker")
+	opts.registerImage(cmd, alternatives(knownEngines()))
 	cmd.Flags().StringVar(&opts.agent, "agent", "", "an agent by name, or any command")
 	return cmd
 }

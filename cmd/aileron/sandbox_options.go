@@ -20,6 +20,7 @@ type sandboxOptions struct {
 	readOnly bool   // the root file system is read-only
 }
 
+// register adds the flags. sandboxes are the values of --sandbox, for its help.
 func (o *sandboxOptions) register(cmd *cobra.Command, sandboxes string) {
 	o.sessionOptions.register(cmd)
 	o.registerImage(cmd, sandboxes)
@@ -69,7 +70,7 @@ func (o *sandboxOptions) checkImage(off bool) error {
 	return oneOf("sandbox-build", o.build, "auto", "always", "never")
 }
 
-// knownEngines returns the values of --sandbox that name an engine.
+// knownEngines returns the values of --sandbox that name an engine: auto is the first that responds.
 func knownEngines() []string { return []string{"auto", "podman", "docker"} }
 
 // runSandboxed runs a command in a sandbox with a session of its own. The flags complete s.

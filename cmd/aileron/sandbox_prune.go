@@ -36,6 +36,6 @@ func newSandboxPruneCommand(a *app) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: auto, podman or docker")
+	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: "+alternatives(knownEngines()))
 	return cmd
 }

@@ -27,7 +27,7 @@ func newSandboxRunCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	opts.register(cmd, "auto, podman or docker")
+	opts.register(cmd, alternatives(knownEngines()))
 	cmd.Flags().SetInterspersed(false)
 	return cmd
 }

@@ -26,8 +26,13 @@ func oneOf[T ~string](flag string, value T, known ...T) error {
 	if slices.Contains(known, value) {
 		return nil
 	}
-	last := len(known) - 1
-	return usagef("--%s is %q; it must be %s or %s", flag, value, listed(known[:last]), known[last])
+	return usagef("--%s is %q; it must be %s", flag, value, alternatives(known))
+}
+
+// alternatives returns names, of which there are two or more, as a list that ends in "or".
+func alternatives[T ~string](names []T) string {
+	last := len(names) - 1
+	return listed(names[:last]) + " or " + string(names[last])
 }
 
 // listed returns names as a list in a sentence.
