@@ -180,7 +180,7 @@ func TestASecretThatIsBoundWhileAnAnswerStreamsIsWipedOutOfIt(t *testing.T) {
 	must(t, err)
 	g := w.plane.grants.Load()
 	w.plane.SetGrants(&Grants{Index: g.Index, Bound: g.Bound,
-		Scrub: scrub.NewSet([]scrub.Needle{{Secret: []byte(testSecret)}, {Secret: []byte(fresh)}})})
+		Scrub: scrub.NewSet([]scrub.Credential{{Secret: []byte(testSecret)}, {Secret: []byte(fresh)}})})
 	close(gate)
 	body, err := io.ReadAll(res.Body)
 	if want := "data: a user signed in with " + strings.Repeat("*", len(fresh)) + "\n\n"; err != nil ||

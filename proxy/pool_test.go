@@ -138,11 +138,11 @@ func (w *world) bind(bound map[spec.FQN]Bound, more ...string) {
 	}
 	index, err := spec.NewIndex(all)
 	must(w.t, err)
-	var needles []scrub.Needle
+	var credentials []scrub.Credential
 	for _, b := range bound {
-		needles = append(needles, scrub.Needle{Secret: []byte(b.Credential.Secret.Reveal())})
+		credentials = append(credentials, scrub.Credential{Secret: []byte(b.Credential.Secret.Reveal())})
 	}
-	w.plane.SetGrants(&Grants{Index: index, Bound: bound, Scrub: scrub.NewSet(needles)})
+	w.plane.SetGrants(&Grants{Index: index, Bound: bound, Scrub: scrub.NewSet(credentials)})
 }
 
 const (

@@ -89,7 +89,7 @@ func (f *fixture) grant(set map[string]string, operation string) {
 	index, err := spec.NewIndex(connectors)
 	check(f.t, err)
 	f.plane.SetGrants(&proxy.Grants{Index: index, Bound: bound, Locked: set["vault"] == "locked",
-		Scrub: scrub.NewSet([]scrub.Needle{{Secret: []byte(storySecret), Username: "ann"}})})
+		Scrub: scrub.NewSet([]scrub.Credential{{Secret: []byte(storySecret), Username: "ann"}})})
 }
 
 func (f *fixture) serve(listener proxy.Listener) {

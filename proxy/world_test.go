@@ -140,7 +140,7 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	must(t, err)
 	secret, err := vault.NewSecret([]byte(testSecret))
 	must(t, err)
-	w.plane.SetGrants(&Grants{Index: index, Scrub: scrub.NewSet([]scrub.Needle{{Secret: []byte(testSecret)}}),
+	w.plane.SetGrants(&Grants{Index: index, Scrub: scrub.NewSet([]scrub.Credential{{Secret: []byte(testSecret)}}),
 		Bound: map[spec.FQN]Bound{"github://acme/tracker": {Binding: "bearer/tracker/test",
 			Credential: vault.Credential{Kind: "bearer", Secret: secret}}}})
 

@@ -159,7 +159,7 @@ func grantsOf(f fixture) (*proxy.Grants, error) {
 		return nil, err
 	}
 	g := &proxy.Grants{Bound: map[spec.FQN]proxy.Bound{}}
-	var needles []scrub.Needle
+	var redacted []scrub.Credential
 	all := append([]*spec.Connector{}, f.extra...)
 	for _, name := range names {
 		c, err := loadConnector(name)
@@ -169,14 +169,14 @@ func grantsOf(f fixture) (*proxy.Grants, error) {
 		all = append(all, c)
 		if b, ok := credentials[c.FQN]; ok {
 			g.Bound[c.FQN] = b
-			needles = append(needles,
-				scrub.Needle{Secret: []byte(b.Credential.Secret.Reveal()), Username: b.Credential.Username})
+			redacted = append(redacted,
+				scrub.Credential{Secret: []byte(b.Credential.Secret.Reveal()), Username: b.Credential.Username})
 		}
 	}
 	for _, name := range f.unbound {
 		delete(g.Bound, spec.FQN("github://attacks/"+name))
 	}
-	g.Scrub = scrub.NewSet(needles)
+	g.Scrub = scrub.NewSet(redacted)
 	g.Index, err = spec.NewIndex(all)
 	return g, err
 }

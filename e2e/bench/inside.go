@@ -36,12 +36,12 @@ func scanning(_ context.Context, s *subject, t turn) (figures, error) {
 	}
 	f := figures{}
 	for name, size := range map[string]int{scanLong: 32, scanShort: 8} {
-		var needles []scrub.Needle
+		var credentials []scrub.Credential
 		for i := range 64 {
 			secret := fmt.Sprintf("s%04d-with-forty-bytes-in-all-0123456789ab", i*7919)[:size]
-			needles = append(needles, scrub.Needle{Secret: []byte(secret)})
+			credentials = append(credentials, scrub.Credential{Secret: []byte(secret)})
 		}
-		scanner := scrub.NewSet(needles).NewScanner()
+		scanner := scrub.NewSet(credentials).NewScanner()
 		const piece = 32 << 10
 		var done int
 		took, err := busy(func() error {

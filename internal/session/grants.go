@@ -125,7 +125,7 @@ func (l *loader) openCredentials(chosen bindings) (map[spec.FQN]proxy.Bound, err
 		}
 		bound[fqn] = proxy.Bound{Binding: b.Name, Credential: cred}
 		secret := cred.Secret.Reveal()
-		l.secrets[cred.Username+"\x00"+secret] = scrub.Needle{Secret: []byte(secret), Username: cred.Username}
+		l.secrets[cred.Username+"\x00"+secret] = scrub.Credential{Secret: []byte(secret), Username: cred.Username}
 	}
 	return bound, nil
 }

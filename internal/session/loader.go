@@ -28,10 +28,10 @@ type loader struct {
 	mu          sync.Mutex // guards all below
 	fingerprint string     // of store and vault at the last load; "": load again
 	connectors  []*spec.Connector
-	secrets     map[string]scrub.Needle // every secret that this session ever held: all stay redacted
-	recorded    map[string]bool         // faults of connectors that are in the audit log
-	unread      *unreadGrants           // of the load under way
-	unreadLoads int                     // loads in a row that could not read everything
+	secrets     map[string]scrub.Credential // every secret that this session ever held: all stay redacted
+	recorded    map[string]bool             // faults of connectors that are in the audit log
+	unread      *unreadGrants               // of the load under way
+	unreadLoads int                         // loads in a row that could not read everything
 
 	warned  map[string]bool // what the last load failed for
 	warning map[string]bool // what the load under way failed for
@@ -45,7 +45,7 @@ const reloadEvery = 300 * time.Millisecond
 func (l *loader) load(ctx context.Context) (*proxy.Grants, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.secrets, l.recorded = map[string]scrub.Needle{}, map[string]bool{}
+	l.secrets, l.recorded = map[string]scrub.Credential{}, map[string]bool{}
 	l.unread = newUnreadGrants()
 	l.fingerprint = l.readFingerprint()
 	connectors, faults := l.s.store.Current()

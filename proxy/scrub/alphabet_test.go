@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// A secret whose encodings in the two alphabets of base64 differ in each
-// group, so that neither is found by the other's form.
+// A secret whose encodings in the two alphabets of base64 differ in each group, so
+// that neither is found by the other's encoding.
 func TestBothAlphabetsOfBase64AreFound(t *testing.T) {
 	const secret = "~~~?>>~~?~>>~~?>~~~?>>~~?~>>~~?>"
-	set := NewSet([]Needle{{Secret: []byte(secret)}})
+	set := NewSet([]Credential{{Secret: []byte(secret)}})
 	for name, enc := range map[string]*base64.Encoding{"standard": base64.StdEncoding, "URL": base64.URLEncoding} {
 		for _, prefix := range []string{"", "x", "xx"} {
 			form := enc.EncodeToString([]byte(prefix + secret))

@@ -11,20 +11,21 @@ import (
 
 // BenchmarkScrub measures pieces of 32 KiB. The last three kinds of data are
 // what slows the search: escapes, a hexadecimal dump, and the secrets' own
-// beginnings, as somebody would send who wants it slow.
+// beginnings, as an attacker would send them.
 func BenchmarkScrub(b *testing.B) {
 	const piece = 32 << 10
 	fill := func(s string) []byte { return bytes.Repeat([]byte(s), piece/len(s)+1)[:piece] }
-	plain := fill(`{"id":12345,"name":"some name","url":"https://api.example.com/items/1","text":"A line, and one more.","ok":true},`)
+	plain := fill(`{"id":12345,"name":"some name","url":"https://api.example.com/items/1",` +
+		`"text":"A line, and one more.","ok":true},`)
 	for _, size := range []int{8, 12, 20, 40} {
 		for _, k := range []int{1, 8, 64} {
-			var needles []Needle
+			var credentials []Credential
 			for i := range k {
-				needles = append(needles,
-					Needle{Secret: []byte(fmt.Sprintf("s%04d-with-forty-bytes-in-all-0123456789ab", i*7919)[:size])})
+				credentials = append(credentials,
+					Credential{Secret: []byte(fmt.Sprintf("s%04d-with-forty-bytes-in-all-0123456789ab", i*7919)[:size])})
 			}
-			set := NewSet(needles)
-			near := needles[0].Secret[:min(size-1, Window-1)]
+			set := NewSet(credentials)
+			near := credentials[0].Secret[:min(size-1, Window-1)]
 			for _, data := range []struct {
 				name string
 				data []byte
@@ -51,12 +52,13 @@ func BenchmarkScrub(b *testing.B) {
 
 // BenchmarkEvent measures one event of 120 bytes.
 func BenchmarkEvent(b *testing.B) {
-	var needles []Needle
+	var credentials []Credential
 	for i := range 8 {
-		needles = append(needles, Needle{Secret: []byte(fmt.Sprintf("s%04d-with-forty-bytes-in-all-0123456789ab", i))})
+		credentials = append(credentials,
+			Credential{Secret: []byte(fmt.Sprintf("s%04d-with-forty-bytes-in-all-0123456789ab", i))})
 	}
 	event := []byte(fmt.Sprintf("data: {\"delta\":%q}\n\n", strings.Repeat("word ", 20)))
-	sc := NewSet(needles).NewScanner()
+	sc := NewSet(credentials).NewScanner()
 	b.SetBytes(int64(len(event)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -5,38 +5,38 @@ import (
 	"slices"
 )
 
-// Most data hold no trace of a secret, and no escape that could hide one. This
-// file finds the few places where one may be, at the speed of memory; only
-// they, with what stands around them, are decoded and searched.
+// Most data contain no part of a secret, and no escape that could hide one. This
+// file finds the few candidates, at the speed of memory; only they, with their
+// surroundings, are decoded and searched.
 
-// kind says what a block may hold.
+// kind is a set of reasons for which a block is a candidate.
 type kind uint8
 
 const (
-	sampled kind = 1 << iota // a run of a needle as it is
+	sampled kind = 1 << iota // a run of an encoding as it is
 	escaped                  // an escape
 	broken                   // a break between base64 characters
 	dumped                   // hexadecimal digits
 )
 
-// blockSize is how finely candidates are told apart. A candidate takes the
-// blocks before and behind it along, and so all of a hit that it is part of:
-// the rest of the hit is candidates too, or less than a block.
+// blockSize is the granularity of candidates. A candidate includes the blocks
+// before and after it, and so the whole hit that it is part of: the rest of the
+// hit consists of candidates too, or is shorter than a block.
 const blockSize = 64
 
-// context is how far back from the end of the data a beginning can reach
-// that is no hit yet: 31 digits with the largest gaps.
+// context is how far back from the end of the data the longest incomplete hit can
+// begin: 31 digits with the largest gaps.
 const context = 320
 
 // classes of bytes, as bits.
 const (
 	hexDigit = 1 << iota
-	hexDump  // a digit, or what dumps put between them
+	hexDump  // a digit, or a separator of dumps
 	base64Char
 	blank
-	nameStart // what may follow & in an entity
+	nameStart // may follow & in an entity
 	decimalDigit
-	decimalGap // what may stand between the numbers of an array
+	decimalGap // may separate the numbers of an array
 )
 
 var classOf = func() (c [256]uint8) {
@@ -69,21 +69,21 @@ var classOf = func() (c [256]uint8) {
 	return c
 }()
 
-// spot notes a candidate at data[i].
-func (s *Scanner) spot(i int, k kind) {
+// addCandidate records a candidate at data[i].
+func (s *Scanner) addCandidate(i int, k kind) {
 	b := i / blockSize
 	s.blocks[b+1] |= k
 	s.blocks[b] |= k
 	s.blocks[b+2] |= k
 }
 
-// survey notes every candidate in data. blocks[b+1] is block b's kinds.
-func (s *Scanner) survey() {
+// prefilter records every candidate in data. blocks[b+1] has the kinds of block b.
+func (s *Scanner) prefilter() {
 	data := s.data
 	n := len(data)/blockSize + 3
 	s.blocks = slices.Grow(s.blocks[:0], n)[:n]
 	clear(s.blocks)
-	s.surveyGrams()
+	s.prefilterSamples()
 	s.each('%', func(i int) bool { return i+1 >= len(data) || classOf[data[i+1]]&hexDigit != 0 || data[i+1]|0x20 == 'u' },
 		escaped)
 	s.each('&', func(i int) bool { return i+1 >= len(data) || classOf[data[i+1]]&nameStart != 0 }, escaped)
@@ -94,31 +94,31 @@ func (s *Scanner) survey() {
 	s.each('\\', s.backslashed, escaped)
 	s.each('\n', s.between, broken)
 	if end := len(bytes.TrimRight(data, " \t\r\n")); end > 0 && end < len(data) && classOf[data[end-1]]&base64Char != 0 {
-		s.spot(end, broken)
+		s.addCandidate(end, broken)
 	}
-	s.surveyDigits()
+	s.prefilterDigits()
 }
 
-func (s *Scanner) surveyGrams() {
+func (s *Scanner) prefilterSamples() {
 	data, stride, g := s.data, s.set.stride, &s.set.sample
 	i := 0
 	if stride == usualStride {
-		i = s.surveyUsual()
+		i = s.prefilterUsual()
 	}
-	for ; i+3*stride+gram <= len(data); i += 4 * stride {
-		// Four at a time: hits are rare, and their loads do not wait for each other.
+	for ; i+3*stride+gramSize <= len(data); i += 4 * stride {
+		// Four at a time: hits are rare, and the four loads are independent.
 		if (g.bit(data[i:])|g.bit(data[i+stride:])|g.bit(data[i+2*stride:])|g.bit(data[i+3*stride:]))&1 == 0 {
 			continue
 		}
 		for at := i; at < i+4*stride; at += stride {
-			if g.has(data[at:]) {
-				s.spot(at, sampled|broken)
+			if g.contains(data[at:]) {
+				s.addCandidate(at, sampled|broken)
 			}
 		}
 	}
-	for ; i+gram <= len(data); i += stride {
-		if g.has(data[i:]) {
-			s.spot(i, sampled|broken)
+	for ; i+gramSize <= len(data); i += stride {
+		if g.contains(data[i:]) {
+			s.addCandidate(i, sampled|broken)
 		}
 	}
 }
@@ -130,13 +130,14 @@ func (s *Scanner) each(c byte, is func(i int) bool, k kind) {
 			return
 		}
 		if i += n; is(i) {
-			s.spot(i, k)
+			s.addCandidate(i, k)
 		}
 	}
 }
 
-// backslashed leaves out the escapes that every JSON text has and that no
-// secret's needs: \" and \n.
+// backslashed reports whether the backslash at i may escape a part of a secret. It
+// excludes the escapes that every JSON text has and that no secret needs: \" and
+// \n.
 func (s *Scanner) backslashed(i int) bool {
 	if i+1 >= len(s.data) {
 		return true
@@ -148,7 +149,7 @@ func (s *Scanner) backslashed(i int) bool {
 		if !s.between(i) {
 			return false
 		}
-		s.spot(i, broken)
+		s.addCandidate(i, broken)
 		return true
 	case 'u', 'U', 'x', 'X', '/', '\\':
 		return true
@@ -156,8 +157,8 @@ func (s *Scanner) backslashed(i int) bool {
 	return false
 }
 
-// between tells whether the line end at i, or what stands for one, has base64
-// on both sides, as far as is known.
+// between reports whether the line end at i, or the escape of one, has base64 on
+// both sides, as far as the data show.
 func (s *Scanner) between(i int) bool {
 	before, after := i-1, i+1
 	if s.data[i] == '\\' {
@@ -171,10 +172,10 @@ func (s *Scanner) between(i int) bool {
 		(after >= len(s.data) || classOf[s.data[after]]&base64Char != 0)
 }
 
-// surveyDigits looks at two bytes in every shortest dump: they and what is
-// between them must all be of a dump. The one in the middle is asked first,
-// and without a branch: most data fail there.
-func (s *Scanner) surveyDigits() {
+// prefilterDigits samples two bytes of every shortest dump: they and all bytes between
+// them must belong to a dump. The one in the middle is tested first, and without a
+// branch: most data fail there.
+func (s *Scanner) prefilterDigits() {
 	data, stride := s.data, s.set.hexStride
 	before := uint8(hexDump)
 next:
@@ -191,8 +192,8 @@ next:
 			}
 		}
 		if s.manyDigits(i) {
-			s.spot(i-stride, dumped)
-			s.spot(i, dumped)
+			s.addCandidate(i-stride, dumped)
+			s.addCandidate(i, dumped)
 		}
 	}
 	// A dump may begin near the end.
@@ -204,14 +205,14 @@ next:
 	}
 	if n > 0 {
 		for ; i < len(data); i += blockSize {
-			s.spot(i, dumped)
+			s.addCandidate(i, dumped)
 		}
-		s.spot(len(data)-1, dumped)
+		s.addCandidate(len(data)-1, dumped)
 	}
 }
 
-// manyDigits tells whether the dump at data[i] has as many digits as the
-// shortest hit.
+// manyDigits reports whether the dump at data[i] has as many digits as the shortest
+// hit.
 func (s *Scanner) manyDigits(i int) bool {
 	n, least := 0, 2*s.set.hexStride
 	for at := i; at < len(s.data) && at-i < context && n < least && classOf[s.data[at]]&hexDump != 0; at++ {

@@ -15,11 +15,11 @@ const (
 	anywhere = inURL | inJSON | inHTML
 )
 
-// decode undoes one layer of a family's escapes in src.
+// decode decodes one layer of a family's escapes in src.
 func (v *view) decode(src *view, f family) {
 	v.start(src)
 	s := src.symbols
-	plain := 0 // what is not copied yet
+	plain := 0 // start of what is not copied yet
 	for i := nextEscape(s, 0, f); i < len(s); i = nextEscape(s, i, f) {
 		c, n := s[i], 1
 		switch c {
@@ -38,7 +38,7 @@ func (v *view) decode(src *view, f family) {
 			plain = i + n
 		case n == 0 && v.final:
 			n = 1
-		case n == 0: // it goes on behind the stretch
+		case n == 0: // it continues after the region
 			v.take(src, plain, i)
 			v.cut = min(v.cut, int(src.begin(i)))
 			return
@@ -48,7 +48,8 @@ func (v *view) decode(src *view, f family) {
 	v.take(src, plain, len(s))
 }
 
-// nextEscape is where in s, from i on, a byte is that begins an escape of f.
+// nextEscape returns the index of the first byte in s, from i on, that begins an
+// escape of f, or len(s).
 func nextEscape(s []byte, i int, f family) int {
 	if i >= len(s) {
 		return len(s)
@@ -74,7 +75,7 @@ func nextEscape(s []byte, i int, f family) int {
 	return i + n
 }
 
-// quoted undoes quoted-printable (RFC 2045 section 6.7).
+// quoted decodes quoted-printable (RFC 2045 section 6.7).
 func (v *view) quoted(src *view) {
 	v.start(src)
 	s := src.symbols
@@ -110,11 +111,11 @@ func (v *view) quoted(src *view) {
 	v.take(src, plain, len(s))
 }
 
-// maxGap is how much white space or separation inside an encoding is jumped
-// over; it bounds what is held back.
+// maxGap is how much white space or separation inside an encoding is skipped; it
+// bounds what is held back.
 const maxGap = 8
 
-// joined drops white space, as between the lines of base64.
+// joined removes white space, as between the lines of base64.
 func (v *view) joined(src *view) {
 	v.start(src)
 	gap := 0
@@ -130,11 +131,11 @@ func (v *view) joined(src *view) {
 	}
 }
 
-// hexGaps may stand between the digits of a dump.
+// hexGaps may separate the digits of a dump.
 const hexGaps = ": -,;\\\t\r\n\"'"
 
-// digits keeps hexadecimal digits, in lower case, and drops what dumps put
-// between them. Anything else is a separator symbol.
+// digits keeps hexadecimal digits, in lower case, and removes the separators of
+// dumps. Anything else becomes a separator symbol.
 func (v *view) digits(src *view) {
 	v.start(src)
 	gap := 0
@@ -172,7 +173,7 @@ func (v *view) digits(src *view) {
 	}
 }
 
-// skip is the last byte from i on before one of class.
+// skip returns the index of the last byte, from i on, before one of class.
 func skip(s []byte, i int, class uint8) int {
 	for i+1 < len(s) && classOf[s[i+1]]&class == 0 {
 		i++
@@ -180,16 +181,16 @@ func skip(s []byte, i int, class uint8) int {
 	return i
 }
 
-// decimalGaps may stand between the numbers of an array, up to maxDecimalGap
-// of them: as many as an indented line has in front.
+// decimalGaps may separate the numbers of an array, up to maxDecimalGap of them: as
+// many as the indentation of a line.
 const (
 	decimalGaps   = ", \t\r\n;:\"'"
 	maxDecimalGap = 16
 )
 
-// numbers keeps what the numbers of an array of bytes stand for, and drops
-// what is between them. Anything else is a separator symbol. A number at the
-// end may go on behind it.
+// numbers decodes an array of decimal numbers to bytes, and removes what separates
+// them. Anything else becomes a separator symbol. A number at the end may
+// continue after it.
 func (v *view) numbers(src *view) {
 	v.start(src)
 	s := src.symbols
@@ -215,15 +216,15 @@ func (v *view) numbers(src *view) {
 	}
 }
 
-// separate puts one separator symbol for any number of bytes that are none.
+// separate writes one separator symbol for any number of bytes without a symbol.
 func (v *view) separate(src *view, i int) {
 	if n := len(v.symbols); n > 0 && v.symbols[n-1] != separator {
 		v.put(separator, src.begin(i), src.end(i))
 	}
 }
 
-// decimal reads the digits at the beginning of s: how many, and the byte that
-// they stand for.
+// decimal parses the digits at the beginning of s, and returns how many they are and
+// the byte that they encode.
 func decimal(s []byte) (n int, value byte) {
 	v := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Each of these reads one escape at the beginning of s: the byte that it stands
-// for and its length; the byte itself and 1 when it is no escape; 0 and 0 when
-// s ends before that is known.
+// Each of these parses one escape at the beginning of s. It returns the byte that the
+// escape encodes and its length; the byte itself and 1 if it is no escape; 0 and 0 if
+// s ends before that is certain.
 
 func percent(s []byte) (byte, int) {
 	switch {
@@ -38,8 +38,8 @@ func backslash(s []byte) (byte, int) {
 	return '\\', 1
 }
 
-// number16 reads \xNN, \uNNNN, \u{N} and \UNNNNNNNN, or what folding case has
-// made of them.
+// number16 parses \xNN, \uNNNN, \u{N} and \UNNNNNNNN, also after their case was
+// folded.
 func number16(s []byte) (byte, int) {
 	switch {
 	case len(s) == 2:
@@ -60,8 +60,8 @@ func number16(s []byte) (byte, int) {
 
 func zeros(s []byte) bool { return len(bytes.TrimLeft(s, "0")) == 0 }
 
-// hexNumber reads the digits of an escape that begins with c and has its
-// digits behind the first from bytes.
+// hexNumber parses the digits of an escape that begins with c and has its digits
+// after the first from bytes.
 func hexNumber(c byte, s []byte, from, digits int) (byte, int) {
 	value := 0
 	for i := from; i < from+digits; i++ {
@@ -80,7 +80,7 @@ func hexNumber(c byte, s []byte, from, digits int) (byte, int) {
 // zeros in front.
 const maxBraced = 8
 
-// braced reads \u{N}.
+// braced parses \u{N}.
 func braced(s []byte) (byte, int) {
 	const from = len(`\u{`)
 	value := 0
@@ -98,7 +98,7 @@ func braced(s []byte) (byte, int) {
 	return '\\', 1
 }
 
-// symbol is the byte that a number stands for, or a separator.
+// symbol returns the byte that a number encodes, or a separator.
 func symbol(value int) byte {
 	if value >= separator {
 		return separator
@@ -106,7 +106,7 @@ func symbol(value int) byte {
 	return byte(value)
 }
 
-// entities are the named ones for ASCII that servers write.
+// entities are the named character references for ASCII that servers write.
 var entities = map[string]byte{
 	"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\'', "plus": '+', "sol": '/', "equals": '=', "percnt": '%',
 	"bsol": '\\', "num": '#', "semi": ';', "colon": ':', "comma": ',', "period": '.', "lowbar": '_', "excl": '!',
@@ -117,11 +117,11 @@ var entities = map[string]byte{
 	"dash": '-',
 }
 
-// maxEntity is the longest reference that is read, with & and ;.
+// maxEntity is the length of the longest parsed reference, with & and ;.
 const maxEntity = 12
 
-// entity reads a character reference of HTML or XML. HTML allows numbers, and
-// the oldest names, without the semicolon.
+// entity parses a character reference of HTML or XML. HTML allows numbers, and the
+// oldest names, without the semicolon.
 func entity(s []byte, final bool) (byte, int) {
 	end := 1
 	for end < len(s) && end < maxEntity &&
@@ -157,8 +157,8 @@ func entity(s []byte, final bool) (byte, int) {
 	return '&', 1
 }
 
-// number reads decimal digits, or hexadecimal ones behind an x, and gives how
-// many bytes they take.
+// number parses decimal digits, or hexadecimal ones after an x, and returns their
+// value and how many bytes they take.
 func number(s []byte) (value byte, n int) {
 	base, v := 10, 0
 	if s[0] == 'x' || s[0] == 'X' {

@@ -11,10 +11,11 @@ import (
 
 var (
 	percentEscape = regexp.MustCompile(`%([uU]00)?[0-9a-fA-F]{2}`)
-	jsonEscape    = regexp.MustCompile(`\\(u00[0-9a-fA-F]{2}|u\{0{0,6}[0-9a-fA-F]{2}\}|U0000(00[0-9a-fA-F]{2})|[xX][0-9a-fA-F]{2}|["'/\\nrt])`)
+	jsonEscape    = regexp.MustCompile(`\\(u00[0-9a-fA-F]{2}|u\{0{0,6}[0-9a-fA-F]{2}\}|` +
+		`U0000(00[0-9a-fA-F]{2})|[xX][0-9a-fA-F]{2}|["'/\\nrt])`)
 )
 
-// slowly are the decodings of the promise, written the short and slow way.
+// slowly are the specified decodings, in a short and slow implementation.
 var slowly = []func(string) string{
 	func(s string) string { return s },
 	func(s string) string { return percentEscape.ReplaceAllStringFunc(s, hexValue) },
@@ -38,10 +39,10 @@ func hexValue(escape string) string {
 	return string([]byte{byte(n)})
 }
 
-// FuzzScrub looks for what is left of a secret in everything that may be made
-// of the output, whole and in pieces of any size.
+// FuzzScrub searches every decoding of the output for the rest of a secret, with the
+// input whole and in pieces of any size.
 func FuzzScrub(f *testing.F) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
 	r := rand.New(rand.NewPCG(3, 3))
 	for range 40 {
 		form, _, _ := spell(r, longSecret)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// endless is a body of escapes: what takes the most to search.
+// endless is a body of escapes: the most expensive input to search.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) {
@@ -18,10 +18,10 @@ func (endless) Read(p []byte) (int, error) {
 
 func (endless) Close() error { return nil }
 
-// A client that does not read holds its stream between two reads, for as long
-// as it likes.
+// A client that does not read can keep its stream between two reads for as long as
+// it likes.
 func TestAStreamThatWaitsHoldsNoPiece(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte("S1-tok+en/0123456789=abcdefghij%klmnop")}})
+	set := NewSet([]Credential{{Secret: []byte("S1-tok+en/0123456789=abcdefghij%klmnop")}})
 	for _, size := range []int{64, 1 << 10, 16 << 10, 64 << 10} {
 		r := set.Reader(endless{})
 		p := make([]byte, size)

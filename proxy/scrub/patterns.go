@@ -6,68 +6,67 @@ import (
 	"sort"
 )
 
-// patterns is one alphabet's needles, prepared for search whatever the case of
-// their letters: servers that fold case echo secrets too. All symbols in it are
-// in lower case.
+// patterns is the encodings in one alphabet, prepared for a search that ignores the
+// case of letters: servers that fold case echo secrets too. All symbols in it are in
+// lower case.
 type patterns struct {
 	window  int // how many symbols a fragment has
-	widest  int // window, or one more in base64 and base32: see needle.fragment
+	widest  int // window, or one more in base64 and base32: see encoding.fragment
 	windows map[string]struct{}
 	whole   map[string]struct{}
 	lengths []int // of whole, each once
-	grams   grams
-	text    []byte // the long needles, between separators
+	filter  bloomFilter
+	text    []byte // the long encodings, between separators
 	heads   [][]byte
-	longest int // of the beginnings that are no hit yet
-	most    int // of a hit
+	longest int // length of the longest beginning that is no hit yet
+	most    int // length of the longest hit
 	stride  int // how far apart symbols are sampled
 
-	// What may begin or go on at the end of a piece is looked up by its first
-	// one and two symbols before anything is searched for.
-	any              [256]bool // is in some needle
+	// A hit that may begin or continue at the end of a piece is looked up by its
+	// first one and two symbols before it is searched for.
+	any              [256]bool // symbols of some encoding
 	oneIn, oneHead   [256]bool
 	pairIn, pairHead []uint64
 }
 
-// separator stands between needles and for symbols that no needle holds.
+// separator separates encodings, and replaces symbols that no encoding contains.
 const separator = 0xff
 
-// needle is one form of one secret.
-type needle struct {
+// encoding is one encoding of one secret.
+type encoding struct {
 	symbols []byte
-	short   bool // of a secret shorter than Window: matches whole only
-	bits    int  // of the secret in a symbol: 6 in base64, 5 in base32, 0 where bytes are not split
-	bit     int  // the bit of the secret that the first symbol begins with
+	short   bool // the secret is shorter than Window, and matches only as a whole
+	bits    int  // bits of the secret per symbol: 6 in base64, 5 in base32, 0 if bytes are not split
+	bit     int  // the bit of the secret with which the first symbol begins
 }
 
-// fragment is how many symbols from i on are a hit. Twenty characters of
-// base64, or 24 of base32, that begin with a byte are fifteen bytes: one too
-// few.
-func (n *needle) fragment(i, window int) int {
+// fragment returns how many symbols from i on are a hit. Twenty characters of base64,
+// or 24 of base32, that begin with a byte encode fifteen bytes: one too few.
+func (n *encoding) fragment(i, window int) int {
 	if n.bits > 0 && (n.bit+n.bits*i)%8 == 0 {
 		return window + 1
 	}
 	return window
 }
 
-func prepare(window int, needles []needle) patterns {
+func prepare(window int, encodings []encoding) patterns {
 	p := patterns{window: window, widest: window, windows: map[string]struct{}{}, whole: map[string]struct{}{},
 		pairIn: make([]uint64, 1<<16/64), pairHead: make([]uint64, 1<<16/64), text: []byte{separator}}
 	total := 0
-	for _, n := range needles {
+	for _, n := range encodings {
 		total += len(n.symbols)
 	}
-	p.grams = newGrams(total)
-	for _, n := range needles {
+	p.filter = newBloomFilter(total)
+	for _, n := range encodings {
 		p.add(n)
 	}
 	slices.SortFunc(p.heads, bytes.Compare)
-	p.stride = p.shortest() - gram + 1
+	p.stride = p.shortest() - gramSize + 1
 	return p
 }
 
-func (p *patterns) add(form needle) {
-	n := bytes.ToLower(form.symbols)
+func (p *patterns) add(enc encoding) {
+	n := bytes.ToLower(enc.symbols)
 	p.heads = append(p.heads, n)
 	for _, of := range n {
 		for _, c := range cases(of) {
@@ -78,10 +77,10 @@ func (p *patterns) add(form needle) {
 		p.oneHead[c] = true
 	}
 	setPair(p.pairHead, n)
-	for i := 0; i+gram <= len(n); i++ {
-		p.grams.note(n[i:])
+	for i := 0; i+gramSize <= len(n); i++ {
+		p.filter.add(n[i:])
 	}
-	if form.short || len(n) <= p.window {
+	if enc.short || len(n) <= p.window {
 		p.longest = max(p.longest, len(n)-1)
 		p.whole[string(n)] = struct{}{}
 		p.most = max(p.most, len(n))
@@ -90,7 +89,7 @@ func (p *patterns) add(form needle) {
 		}
 		return
 	}
-	if form.bits > 0 {
+	if enc.bits > 0 {
 		p.widest = p.window + 1
 	}
 	p.longest, p.most = max(p.longest, p.widest-1), max(p.most, p.widest)
@@ -101,14 +100,14 @@ func (p *patterns) add(form needle) {
 		if i+1 < len(n) {
 			setPair(p.pairIn, n[i:])
 		}
-		if to := i + form.fragment(i, p.window); to <= len(n) {
+		if to := i + enc.fragment(i, p.window); to <= len(n) {
 			p.windows[string(n[i:to])] = struct{}{}
 		}
 	}
 	p.text = append(append(p.text, n...), separator)
 }
 
-// shortest is how many symbols the shortest hit has; 0 without needles.
+// shortest returns the length of the shortest hit; 0 without encodings.
 func (p *patterns) shortest() int {
 	if len(p.heads) == 0 {
 		return 0
@@ -116,28 +115,28 @@ func (p *patterns) shortest() int {
 	return slices.Min(append([]int{p.window}, p.lengths...))
 }
 
-// find calls hit for every window and short needle in the symbols.
+// find calls hit for every window and every short encoding in the symbols.
 func (p *patterns) find(symbols []byte, hit func(from, to int)) {
 	if len(p.heads) == 0 {
 		return
 	}
-	// Every hit is long enough to hold one of the sampled runs.
+	// Every hit is long enough to contain one of the sampled runs.
 	done := 0
-	for i := 0; i+gram <= len(symbols); i += p.stride {
-		if !p.grams.has(symbols[i:]) {
+	for i := 0; i+gramSize <= len(symbols); i += p.stride {
+		if !p.filter.contains(symbols[i:]) {
 			continue
 		}
 		first, last := max(done, i-p.stride+1, 0), i
 		for at := first; at <= last; at++ {
-			p.match(symbols, at, hit)
+			p.matchAt(symbols, at, hit)
 		}
 		done = last + 1
 	}
 }
 
-// match calls hit for the window and the short needles at symbols[i].
-func (p *patterns) match(symbols []byte, i int, hit func(from, to int)) {
-	if !p.grams.has(symbols[i:]) {
+// matchAt calls hit for the window and the short encodings at symbols[i].
+func (p *patterns) matchAt(symbols []byte, i int, hit func(from, to int)) {
+	if !p.filter.contains(symbols[i:]) {
 		return
 	}
 	var room [maxHit]byte
@@ -156,17 +155,17 @@ func (p *patterns) match(symbols []byte, i int, hit func(from, to int)) {
 	}
 }
 
-// open is how many of the last symbols are a run of a long needle, and how
-// many are the beginning of any needle.
+// open returns how many of the last symbols are a run of a long encoding, and how
+// many are the beginning of any encoding.
 func (p *patterns) open(symbols []byte) (run, head int) {
 	if len(symbols) == 0 || !p.any[symbols[len(symbols)-1]] {
 		return 0, 0
 	}
 	symbols = symbols[max(0, len(symbols)-max(p.widest-1, p.longest)):]
 	var room [maxHit]byte
-	var folded []byte // symbols in lower case, once a first look does not suffice
-	// The end of a run of a needle is a run of it too, so the first length
-	// that is none ends the search.
+	var folded []byte // symbols in lower case, once the lookup by symbols does not suffice
+	// The end of a run is a run too, so the first length that is none ends the
+	// search.
 	for run < min(p.widest-1, len(symbols)) {
 		at := len(symbols) - run - 1
 		if !p.oneIn[symbols[at]] || run > 0 && !hasPair(p.pairIn, symbols[at:]) {
@@ -197,8 +196,8 @@ func (p *patterns) open(symbols []byte) (run, head int) {
 	return run, 0
 }
 
-// maxHit is how many symbols the longest hit has: 32 digits of hexadecimal, or
-// a short secret behind a part of its user's name in base64.
+// maxHit is the length of the longest hit: 32 digits of hexadecimal, or a short secret
+// behind a part of its user name in base64.
 const maxHit = 64
 
 // lower appends symbols to room in lower case.
@@ -222,7 +221,7 @@ func setPair(set []uint64, s []byte) {
 	}
 }
 
-// cases is c, which is in lower case, in either case.
+// cases returns c, which is in lower case, in either case.
 func cases(c byte) [2]byte {
 	if c >= 'a' && c <= 'z' {
 		return [2]byte{c, c - 'a' + 'A'}

@@ -2,8 +2,8 @@ package scrub
 
 import "io"
 
-// Reader wipes a body. It reads one piece of its source at a time, gives what
-// may leave at once, and closes its source.
+// Reader redacts a body. It reads one piece of its source at a time, returns what
+// can be released at once, and closes its source.
 type Reader struct {
 	src   io.ReadCloser
 	set   *Set
@@ -14,12 +14,12 @@ type Reader struct {
 	newer func() *Set
 }
 
-// Follow makes the reader ask, for each piece, for the set that it is to look
-// for from then on: the one that it had, and more. nil: no news.
+// Follow makes the reader call newer for each piece, and use the set that it returns
+// from then on. That set must contain the one before; nil means no change.
 func (r *Reader) Follow(newer func() *Set) { r.newer = newer }
 
-// follow takes a newer set. What is held of the stream is searched again with
-// it, together with what comes.
+// follow switches to a newer set. The bytes that are kept of the stream are searched
+// again with it, together with the next piece.
 func (r *Reader) follow() {
 	if r.newer == nil || r.err != nil {
 		return
@@ -38,12 +38,12 @@ func (r *Reader) follow() {
 const (
 	leastPiece = 512
 	pieceSize  = 16 << 10 // the most that is read at once: one TLS record's
-	// patienceForSource is how often a source may give nothing before it
+	// maxEmptyReads is how often in a row a source may return nothing before it
 	// counts as stuck.
-	patienceForSource = 100
+	maxEmptyReads = 100
 )
 
-// Reader puts the search around src. A nil Set gives the bytes as they are.
+// Reader returns a Reader of src. With a nil Set it returns the bytes unchanged.
 func (s *Set) Reader(src io.ReadCloser) *Reader {
 	r := &Reader{src: src, set: s}
 	if s != nil {
@@ -52,7 +52,7 @@ func (s *Set) Reader(src io.ReadCloser) *Reader {
 	return r
 }
 
-// Read implements io.Reader. The source's error comes behind its last bytes.
+// Read implements io.Reader. It returns the source's error after its last bytes.
 func (r *Reader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -77,11 +77,11 @@ func (r *Reader) Read(p []byte) (int, error) {
 		room := r.scan.room(min(max(len(p), leastPiece), pieceSize))
 		n, err := r.src.Read(room)
 		if n == 0 && err == nil {
-			if empty++; empty == patienceForSource {
+			if empty++; empty == maxEmptyReads {
 				err = io.ErrNoProgress
 			}
 		}
-		r.follow() // the secret may be newer than the wait
+		r.follow() // the set may have changed during the read
 		r.ready, r.err = r.scan.scan(n), err
 	}
 	n := copy(p, r.ready)
@@ -98,20 +98,20 @@ func (r *Reader) Read(p []byte) (int, error) {
 // Close closes the source.
 func (r *Reader) Close() error { return r.src.Close() }
 
-// end gives the scanner back. Only Read does so: Close may come while a Read
-// waits for its source.
+// end returns the scanner to its pool. Only Read calls it: Close may be called while
+// a Read waits for its source.
 func (r *Reader) end() {
 	if r.scan != nil {
-		r.hits = r.scan.hits
+		r.hits = r.scan.count
 		r.set.giveBack(r.scan)
 		r.scan = nil
 	}
 }
 
-// Hits is how many secrets were wiped out so far.
+// Hits returns how many secrets were redacted so far.
 func (r *Reader) Hits() int {
 	if r.scan != nil {
-		return r.scan.hits
+		return r.scan.count
 	}
 	return r.hits
 }

@@ -2,23 +2,23 @@ package scrub
 
 import "slices"
 
-// Scanner wipes one stream, in pieces of any size. Its memory is the largest
-// piece; nothing grows with the stream. What a search needs beyond that, some
-// forty times the piece where much of it must be decoded, is borrowed.
+// Scanner redacts one stream, in pieces of any size. Its memory is bounded by the
+// largest piece and does not grow with the stream. What a search needs beyond that,
+// some forty times the piece if much of it must be decoded, is pooled.
 type Scanner struct {
-	set  *Set
-	hits int
+	set   *Set
+	count int // hits so far
 
-	data  []byte  // original bytes: what has left already and is kept in sight, then what is held, then the piece
-	left  int     // how many of data have left
-	piece *[]byte // what data came from; nil: it is small, and the scanner's own
-	rest  []byte  // what the next piece goes on with, as it was
-	marks []span  // hits in data
+	data  []byte  // original bytes: first released ones that are kept, then held ones, then the piece
+	left  int     // how many bytes of data were released
+	piece *[]byte // the pooled buffer of data; nil: it is small, and the scanner's own
+	rest  []byte  // kept and held bytes for the next search, unredacted
+	hits  []span  // hits in data
 
-	*workspace // while a search lasts
+	*workspace // during a search
 }
 
-// workspace is what a search needs beside the data.
+// workspace is the memory that a search needs besides the data.
 type workspace struct {
 	blocks []kind
 
@@ -31,16 +31,16 @@ type span struct {
 	counted  bool
 }
 
-// NewScanner starts on a new stream.
+// NewScanner returns a scanner for a new stream.
 func (s *Set) NewScanner() *Scanner { return &Scanner{set: s} }
 
 func (s *Scanner) reset() {
 	clear(s.data[:cap(s.data)])
 	clear(s.rest[:cap(s.rest)])
-	s.hits, s.left, s.data, s.rest, s.marks = 0, 0, s.data[:0], s.rest[:0], s.marks[:0]
+	s.count, s.left, s.data, s.rest, s.hits = 0, 0, s.data[:0], s.rest[:0], s.hits[:0]
 }
 
-// Write takes the next piece and gives the bytes that may leave, which are
+// Write scans the next piece and returns the bytes that can be released, which are
 // valid until the next call.
 func (s *Scanner) Write(piece []byte) []byte {
 	if s.set == nil {
@@ -50,11 +50,11 @@ func (s *Scanner) Write(piece []byte) []byte {
 	return s.scan(len(piece))
 }
 
-// smallPiece is the size up to which a scanner keeps a buffer for itself: that
-// of a stream of events, say, which waits for the next one most of the time.
+// smallPiece is the size up to which a scanner keeps a buffer of its own: a stream
+// of events, for example, waits for the next one most of the time.
 const smallPiece = 9 << 10
 
-// room is where the next n bytes of the stream go.
+// room returns the buffer for the next n bytes of the stream.
 func (s *Scanner) room(n int) []byte {
 	if need := len(s.rest) + n; need > cap(s.data) && need > smallPiece && s.piece == nil && s.set != nil {
 		if s.piece, _ = s.set.pieces.Get().(*[]byte); s.piece == nil {
@@ -66,18 +66,18 @@ func (s *Scanner) room(n int) []byte {
 	return s.data[len(s.rest) : len(s.rest)+n]
 }
 
-// scan takes the n bytes that were put in the room.
+// scan scans the n bytes that were written to room.
 func (s *Scanner) scan(n int) []byte {
 	s.data = s.data[:len(s.rest)+n]
 	if n == 0 {
 		return nil
 	}
-	hold, keep := s.search(false)
-	return s.release(hold, keep)
+	holdFrom, keepFrom := s.search(false)
+	return s.release(holdFrom, keepFrom)
 }
 
-// Flush gives what was held at the end of the stream. A beginning that never
-// became a hit is no secret, and leaves as it is.
+// Flush returns the bytes that were held back at the end of the stream. A beginning
+// that never became a hit is no secret, and is released as it is.
 func (s *Scanner) Flush() []byte {
 	if s.set == nil || !s.holds() {
 		return nil
@@ -87,8 +87,8 @@ func (s *Scanner) Flush() []byte {
 	return s.release(len(s.data), len(s.data))
 }
 
-// idle returns the buffer of a stream whose bytes have all been taken. A stream
-// that is not read holds no more than it must.
+// idle returns the buffer to its pool once all bytes have been consumed, so that a
+// stream that is not read holds no more than it must.
 func (s *Scanner) idle() {
 	if s.piece == nil {
 		return
@@ -101,64 +101,64 @@ func (s *Scanner) idle() {
 
 func (s *Scanner) holds() bool { return s.left < len(s.rest) }
 
-// release gives data up to hold, and keeps what the next piece may go on
-// with, from keep.
-func (s *Scanner) release(hold, keep int) []byte {
-	hold = max(hold, s.left)
-	keep = min(keep, hold)
-	s.settle()
-	// A hit that ends where the released bytes do may go on: its last symbols
-	// are kept as they were, to be looked at together with what comes.
-	if n := len(s.marks); n > 0 && s.marks[n-1].to >= keep {
-		keep = min(keep, max(s.marks[n-1].from, hold-context))
+// release returns the data before holdFrom, redacted, and keeps the data from keepFrom on
+// for the next search.
+func (s *Scanner) release(holdFrom, keepFrom int) []byte {
+	holdFrom = max(holdFrom, s.left)
+	keepFrom = min(keepFrom, holdFrom)
+	s.mergeHits()
+	// A hit at the end of the released bytes may continue: its last symbols are
+	// kept unredacted, to be searched together with the next piece.
+	if n := len(s.hits); n > 0 && s.hits[n-1].to >= keepFrom {
+		keepFrom = min(keepFrom, max(s.hits[n-1].from, holdFrom-context))
 	}
-	s.rest = append(s.rest[:0], s.data[keep:]...)
-	out := s.data[s.left:hold]
-	kept := s.marks[:0]
-	for _, m := range s.marks {
-		for i := max(m.from, s.left); i < min(m.to, hold); i++ {
+	s.rest = append(s.rest[:0], s.data[keepFrom:]...)
+	out := s.data[s.left:holdFrom]
+	kept := s.hits[:0]
+	for _, m := range s.hits {
+		for i := max(m.from, s.left); i < min(m.to, holdFrom); i++ {
 			s.data[i] = '*'
 		}
-		if m.to > keep {
-			kept = append(kept, span{max(m.from, keep) - keep, m.to - keep, true})
+		if m.to > keepFrom {
+			kept = append(kept, span{max(m.from, keepFrom) - keepFrom, m.to - keepFrom, true})
 		}
 	}
-	s.marks, s.left = kept, hold-keep
+	s.hits, s.left = kept, holdFrom-keepFrom
 	return out
 }
 
-// settle orders the marks, joins those that touch, and counts the new ones.
-func (s *Scanner) settle() {
-	if len(s.marks) == 0 {
+// mergeHits sorts the hits, merges those that touch, and counts the new ones.
+func (s *Scanner) mergeHits() {
+	if len(s.hits) == 0 {
 		return
 	}
-	slices.SortFunc(s.marks, func(a, b span) int { return a.from - b.from })
+	slices.SortFunc(s.hits, func(a, b span) int { return a.from - b.from })
 	n := 0
-	for _, m := range s.marks[1:] {
-		last := &s.marks[n]
+	for _, m := range s.hits[1:] {
+		last := &s.hits[n]
 		if m.from <= last.to {
 			last.to, last.counted = max(last.to, m.to), last.counted || m.counted
 			continue
 		}
 		n++
-		s.marks[n] = m
+		s.hits[n] = m
 	}
-	s.marks = s.marks[:n+1]
-	for _, m := range s.marks {
+	s.hits = s.hits[:n+1]
+	for _, m := range s.hits {
 		if !m.counted {
-			s.hits++
+			s.count++
 		}
 	}
 }
 
-// mark notes data[from:to] as a hit.
-func (s *Scanner) mark(from, to int) {
-	if n := len(s.marks); n > 0 && from >= s.marks[n-1].from && from <= s.marks[n-1].to {
-		s.marks[n-1].to = max(s.marks[n-1].to, to)
+// addHit records data[from:to] as a hit.
+func (s *Scanner) addHit(from, to int) {
+	if n := len(s.hits); n > 0 && from >= s.hits[n-1].from && from <= s.hits[n-1].to {
+		s.hits[n-1].to = max(s.hits[n-1].to, to)
 		return
 	}
-	s.marks = append(s.marks, span{from: from, to: to})
+	s.hits = append(s.hits, span{from: from, to: to})
 }
 
-// Hits is how many secrets, or runs of one, were wiped out so far.
-func (s *Scanner) Hits() int { return s.hits }
+// Hits returns how many secrets, or runs of one, were redacted so far.
+func (s *Scanner) Hits() int { return s.count }

@@ -23,7 +23,7 @@ const (
 	shortSecret = "hunter2!X9"
 )
 
-// spellings is every form of the promise, written by independent encoders.
+// spellings returns every specified encoding, written by independent encoders.
 func spellings(s string) map[string]string {
 	var every, unicode, decimal, hexEntity, mixed strings.Builder
 	for i, c := range []byte(s) {
@@ -90,7 +90,7 @@ func spellings(s string) map[string]string {
 	return forms
 }
 
-// scrubbed runs text through a Reader that gets it in pieces of the given sizes.
+// scrubbed returns text after a Reader that receives it in pieces of the given sizes.
 func scrubbed(t *testing.T, set *Set, text string, sizes func() int) string {
 	t.Helper()
 	src := iotest.DataErrReader(&pieces{strings.NewReader(text), sizes})
@@ -111,7 +111,7 @@ type pieces struct {
 
 func (p *pieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), max(1, p.size()))]) }
 
-// runs reports the longest run of form that is still in text.
+// runs returns the length of the longest run of form that is still in text.
 func runs(text, form string) int {
 	longest := 0
 	for i := range form {
@@ -122,8 +122,8 @@ func runs(text, form string) int {
 	return longest
 }
 
-func TestEveryFormIsWipedOutUnderAnyChunking(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret)}, {Secret: []byte("another-secret-of-the-session-0042")}})
+func TestEveryEncodingIsRedactedUnderAnyChunking(t *testing.T) {
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}, {Secret: []byte("another-secret-of-the-session-0042")}})
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, form := range spellings(longSecret) {
 		text := `{"before":"value","header":"` + form + `","after":[1,2,3]} the end.`
@@ -133,8 +133,8 @@ func TestEveryFormIsWipedOutUnderAnyChunking(t *testing.T) {
 			"large":  func() int { return 20 + random.IntN(30) },
 		} {
 			got := scrubbed(t, set, text, size)
-			// What is left of a form is less than one window of its symbols;
-			// and two pairs of a dump may leave before it shows.
+			// What is left of an encoding is less than one window of its symbols;
+			// two pairs of a dump may be released before it is recognised.
 			limit := 8
 			switch {
 			case strings.HasPrefix(name, "base64 shifted"):
@@ -153,7 +153,7 @@ func TestEveryFormIsWipedOutUnderAnyChunking(t *testing.T) {
 }
 
 func TestAShortSecretIsFoundWholeOnly(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(shortSecret)}})
+	set := NewSet([]Credential{{Secret: []byte(shortSecret)}})
 	one := func() int { return 1 }
 	if got := scrubbed(t, set, "a hunter2!X9 b", one); got != "a ********** b" {
 		t.Errorf("got %q", got)
@@ -166,7 +166,7 @@ func TestAShortSecretIsFoundWholeOnly(t *testing.T) {
 // A UUID is found without its dashes too, and none of its 16 bytes is an oracle.
 func TestAUUIDIsFoundInItsUsualSpellings(t *testing.T) {
 	const uuid = "550e8400-e29b-41d4-a716-446655440a0f"
-	set := NewSet([]Needle{{Secret: []byte(uuid)}})
+	set := NewSet([]Credential{{Secret: []byte(uuid)}})
 	for _, form := range []string{uuid, strings.ToUpper(uuid), strings.ReplaceAll(uuid, "-", ""),
 		strings.ToUpper(strings.ReplaceAll(uuid, "-", "")), uuid[:20], strings.ReplaceAll(uuid, "-", "")[7:23]} {
 		if got, hits := set.Text("{" + form + "}"); hits == 0 || got != "{"+strings.Repeat("*", len(form))+"}" {
@@ -183,7 +183,7 @@ func TestAUUIDIsFoundInItsUsualSpellings(t *testing.T) {
 // Case is folded for whole secrets and long runs only: fewer bytes, in any
 // case, show nothing.
 func TestShortRunsInAnotherCaseAreNoOracle(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
 	var text strings.Builder
 	for i := 0; i+Window-1 <= len(longSecret); i++ {
 		run := longSecret[i : i+Window-1]
@@ -196,7 +196,7 @@ func TestShortRunsInAnotherCaseAreNoOracle(t *testing.T) {
 }
 
 func TestBoundariesHideNothing(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret)}})
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}})
 	for _, at := range []int{0, 4096, 32768, 65536} {
 		for k := -len(longSecret); k <= 1; k++ {
 			if at+k < 0 {
@@ -211,8 +211,8 @@ func TestBoundariesHideNothing(t *testing.T) {
 	}
 }
 
-func TestATruncatedSecretIsWipedOut(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret)}})
+func TestATruncatedSecretIsRedacted(t *testing.T) {
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}})
 	if got := scrubbed(t, set, "x"+longSecret[:len(longSecret)-1], func() int { return 7 }); got != "x"+
 		strings.Repeat("*", len(longSecret)-1) {
 		t.Errorf("got %q", got)
@@ -220,7 +220,7 @@ func TestATruncatedSecretIsWipedOut(t *testing.T) {
 }
 
 func TestGuessesOfAFewBytesAreNoOracle(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
 	var text strings.Builder
 	for i := 0; i+4 <= len(longSecret); i++ {
 		text.WriteString(longSecret[i:i+4] + "," + longSecret[i:min(i+8, len(longSecret))] + "," +
@@ -234,7 +234,7 @@ func TestGuessesOfAFewBytesAreNoOracle(t *testing.T) {
 }
 
 func TestAnEventLeavesWhenItArrives(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret)}})
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}})
 	pr, pw := io.Pipe()
 	r := set.Reader(pr)
 	buf := make([]byte, 1024)
@@ -251,7 +251,7 @@ func TestAnEventLeavesWhenItArrives(t *testing.T) {
 }
 
 func TestRandomDataIsLeftAlone(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret), Username: "someone"}, {Secret: []byte(shortSecret)}})
+	set := NewSet([]Credential{{Secret: []byte(longSecret), Username: "someone"}, {Secret: []byte(shortSecret)}})
 	random := rand.NewChaCha8([32]byte{1})
 	data := make([]byte, 4<<20)
 	_, _ = random.Read(data)
@@ -264,7 +264,7 @@ func TestRandomDataIsLeftAlone(t *testing.T) {
 }
 
 func TestBasicCredentialsAreFoundAndTheNameAloneIsNot(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret), Username: "a-rather-long-user-name"}})
+	set := NewSet([]Credential{{Secret: []byte(longSecret), Username: "a-rather-long-user-name"}})
 	both := base64.StdEncoding.EncodeToString([]byte("a-rather-long-user-name:" + longSecret))
 	got, hits := set.Text("Basic " + both)
 	if hits == 0 || runs(got, both[34:]) > 2 {
@@ -277,7 +277,7 @@ func TestBasicCredentialsAreFoundAndTheNameAloneIsNot(t *testing.T) {
 }
 
 func TestHeadersAreScrubbedByNameAndValue(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte("abcdefgh-ijklmnop-0123")}})
+	set := NewSet([]Credential{{Secret: []byte("abcdefgh-ijklmnop-0123")}})
 	h := http.Header{"X-Echo": {"one", "Bearer abcdefgh-ijklmnop-0123"}, "X-Abcdefgh-Ijklmnop-0123": {"1"},
 		"Etag": {`"v1"`}}
 	if n := set.Header(h); n != 2 || h["X-Echo"][1] != "Bearer **********************" || len(h) != 2 ||
@@ -287,7 +287,7 @@ func TestHeadersAreScrubbedByNameAndValue(t *testing.T) {
 }
 
 func TestASetDoesNotPrint(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret)}})
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}})
 	if s := fmt.Sprintf("%v %+v %#v %s", set, set, set, set); strings.Contains(s, longSecret) {
 		t.Errorf("printed %q", s)
 	}

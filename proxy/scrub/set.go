@@ -1,15 +1,19 @@
-// Package scrub wipes secrets out of a byte stream as it passes: every byte of
-// a hit becomes '*', so that lengths stay true.
+// Package scrub redacts secrets in a byte stream as it passes: every byte of a hit
+// is replaced by '*', so that lengths stay the same.
 //
-// What is found is an enumerated set of forms: a secret as it is; escaped for
+// [NewSet] prepares the search for the secrets of a session. [Set.Reader] wraps a
+// body, [Set.Header] redacts header fields and [Set.Text] a string;
+// [Set.NewScanner] is for streams that are not an io.Reader.
+//
+// What is found is an enumerated set of encodings: a secret as it is; escaped for
 // URLs, JSON, HTML or quoted-printable, singly or doubly; in hexadecimal with
 // the usual separators; as an array of decimal numbers; in base64 or base32 of
 // either alphabet at any alignment, broken into lines or not; all of these in
 // either case; and every run of Window or more symbols of any of them. A
 // shorter run is never a hit, so that a secret cannot be learned by guessing a
-// few bytes of it at a time. docs/scrubbing.md is the promise in full.
+// few bytes of it at a time. docs/scrubbing.md has the full specification.
 //
-// Nothing is held back but what may be the beginning of a hit.
+// Only bytes that may be the beginning of a hit are held back.
 package scrub
 
 import (
@@ -21,9 +25,10 @@ import (
 	"sync/atomic"
 )
 
-// Window is the shortest run of a secret that is a hit. In base64 and in
-// hexadecimal it takes the symbols that so many bytes take: fewer would let
-// somebody who knows how a secret begins guess it byte by byte.
+// Window is the length in bytes of the shortest run of a secret that is a hit. In
+// base64, base32 and hexadecimal a run needs the symbols that encode so many bytes:
+// with fewer, an attacker who has the beginning of a secret could guess the rest
+// byte by byte.
 const (
 	Window       = 16
 	base64Window = 20 // the characters that 16 bytes have for themselves at every alignment
@@ -31,57 +36,58 @@ const (
 	hexWindow    = 2 * Window
 )
 
-// Needle is one secret to wipe out.
-type Needle struct {
+// Credential is one secret to redact.
+type Credential struct {
 	Secret   []byte
-	Username string // of basic authentication; "" when none
+	Username string // for basic authentication; "": none
 }
 
-// Set is what a session's answers are searched for. It is immutable and safe
-// for concurrent use. A nil Set finds nothing. It never prints its contents.
+// Set is the secrets that a session's responses are searched for. It is immutable
+// and safe for concurrent use. A nil Set finds nothing. It never prints its
+// contents.
 type Set struct {
-	text   patterns // looked for in every decoding
-	base64 patterns // the same, and with white space left out
-	base32 patterns // looked for as it is, and with white space left out
-	hex    patterns // looked for without separators
+	text   patterns // searched for in every decoding
+	base64 patterns // the same, and with white space removed
+	base32 patterns // searched for as it is, and with white space removed
+	hex    patterns // searched for without separators
 
-	// The filter in front: what the scanner samples, and how far apart.
-	sample    grams
+	// The prefilter: what the scanner samples, and how far apart.
+	sample    bloomFilter
 	stride    int
 	hexStride int
-	quote     bool // some secret holds a quotation mark
+	quote     bool // some secret contains a quotation mark
 
 	idle       sync.Pool // of *Scanner
-	pieces     sync.Pool // of *[]byte, for those that are not idle
+	pieces     sync.Pool // of *[]byte, for scanners that are not idle
 	workspaces sync.Pool // of *workspace
 
-	clean  sync.Map // names of fields that hold no secret
+	clean  sync.Map // field names that contain no secret
 	cleans atomic.Int32
 }
 
-// String hides.
+// String returns a placeholder.
 func (*Set) String() string { return "[scrub set]" }
 
-// GoString hides.
+// GoString returns a placeholder.
 func (*Set) GoString() string { return "[scrub set]" }
 
-// NewSet prepares a search. Secrets shorter than 8 bytes are left out: the
-// vault refuses them.
-func NewSet(needles []Needle) *Set {
-	var text, b64, b32, digits []needle
+// NewSet returns the set of these secrets, nil if there are none. It ignores secrets
+// shorter than 8 bytes, which the vault rejects.
+func NewSet(credentials []Credential) *Set {
+	var text, b64, b32, digits []encoding
 	s := &Set{}
-	for _, n := range needles {
-		if len(n.Secret) < gram {
+	for _, n := range credentials {
+		if len(n.Secret) < gramSize {
 			continue
 		}
 		short := len(n.Secret) < Window
-		text = append(text, textForms(n.Secret)...)
-		b64 = append(b64, base64Forms(n.Secret, nil)...)
+		text = append(text, textEncodings(n.Secret)...)
+		b64 = append(b64, base64Encodings(n.Secret, nil)...)
 		if n.Username != "" {
-			b64 = append(b64, base64Forms(n.Secret, []byte(n.Username+":"))...)
+			b64 = append(b64, base64Encodings(n.Secret, []byte(n.Username+":"))...)
 		}
-		b32 = append(b32, base32Forms(n.Secret)...)
-		digits = append(digits, needle{symbols: []byte(hex.EncodeToString(n.Secret)), short: short})
+		b32 = append(b32, base32Encodings(n.Secret)...)
+		digits = append(digits, encoding{symbols: []byte(hex.EncodeToString(n.Secret)), short: short})
 		s.quote = s.quote || bytes.ContainsAny(n.Secret, "\"'")
 	}
 	if len(text) == 0 {
@@ -89,37 +95,37 @@ func NewSet(needles []Needle) *Set {
 	}
 	s.text, s.base64 = prepare(Window, text), prepare(base64Window, b64)
 	s.base32, s.hex = prepare(base32Window, b32), prepare(hexWindow, digits)
-	s.stride = min(s.text.shortest(), s.base64.shortest(), s.base32.shortest()) - gram + 1
+	s.stride = min(s.text.shortest(), s.base64.shortest(), s.base32.shortest()) - gramSize + 1
 	s.hexStride = s.hex.shortest() / 2
 	sampled, size := slices.Concat(text, b64, b32), 0
 	for _, n := range sampled {
 		size += len(n.symbols)
 	}
-	s.sample = newGrams(size)
+	s.sample = newBloomFilter(size)
 	for _, n := range sampled {
-		for i := 0; i+gram <= len(n.symbols); i++ {
-			s.sample.note(n.symbols[i:])
+		for i := 0; i+gramSize <= len(n.symbols); i++ {
+			s.sample.add(n.symbols[i:])
 		}
 	}
 	return s
 }
 
-// Text gives text without secrets, and how many hits there were.
+// Text returns text with its secrets redacted, and the number of hits.
 func (s *Set) Text(text string) (string, int) {
-	if s == nil || len(text) < gram {
+	if s == nil || len(text) < gramSize {
 		return text, 0
 	}
 	sc := s.borrow()
 	defer s.giveBack(sc)
 	first := sc.Write([]byte(text))
-	if sc.hits == 0 && len(first) == len(text) {
+	if sc.count == 0 && len(first) == len(text) {
 		return text, 0
 	}
 	out := string(first)
-	return out + string(sc.Flush()), sc.hits
+	return out + string(sc.Flush()), sc.count
 }
 
-// borrow gives a scanner at the beginning of a stream.
+// borrow returns a scanner for a new stream.
 func (s *Set) borrow() *Scanner {
 	if sc, ok := s.idle.Get().(*Scanner); ok {
 		return sc
@@ -127,14 +133,14 @@ func (s *Set) borrow() *Scanner {
 	return s.NewScanner()
 }
 
-// giveBack makes sc ready for another stream.
+// giveBack resets sc for another stream.
 func (s *Set) giveBack(sc *Scanner) {
 	sc.reset()
 	s.idle.Put(sc)
 }
 
-// Header wipes secrets out of every value. A field whose name holds one is
-// dropped.
+// Header redacts secrets in every value of h, and removes fields whose names contain
+// one. It returns the number of hits.
 func (s *Set) Header(h http.Header) int {
 	if s == nil {
 		return 0
@@ -155,8 +161,8 @@ func (s *Set) Header(h http.Header) int {
 	return hits
 }
 
-// name looks for secrets in the name of a field. Names are few, so that those without any
-// are remembered.
+// name returns the number of hits in a field name. Names are few, so clean ones are
+// cached.
 func (s *Set) name(name string) int {
 	if _, known := s.clean.Load(name); known {
 		return 0
@@ -172,5 +178,5 @@ func (s *Set) name(name string) int {
 	return 0
 }
 
-// maxClean bounds the names that are remembered.
+// maxClean bounds the cached names.
 const maxClean = 1024

@@ -126,8 +126,8 @@ func each(r *rand.Rand, text string, how func(*rand.Rand, byte, bool) string) st
 	return out.String()
 }
 
-// spell writes secret in one of the forms of the promise, chosen at random,
-// and gives how many bytes at both ends may hold some of its neighbours' bits.
+// spell writes secret in one of the specified encodings, chosen at random, and returns
+// how many bytes at both ends may contain some of its neighbours' bits.
 func spell(r *rand.Rand, secret string) (form string, slack int, name string) {
 	escapes := []func(*rand.Rand, byte, bool) string{percents, jsons, entitiesOf, script, unescapes}
 	switch n := r.IntN(14); n {
@@ -176,16 +176,16 @@ func spell(r *rand.Rand, secret string) (form string, slack int, name string) {
 	return form, 7, "base64"
 }
 
-// TestEverySpellingAnywhereIsWipedOutAndNothingElse writes secrets in random
+// TestEverySpellingAnywhereIsRedactedAndNothingElse writes secrets in random
 // spellings at random places, most of them near the ends of pieces.
-func TestEverySpellingAnywhereIsWipedOutAndNothingElse(t *testing.T) {
+func TestEverySpellingAnywhereIsRedactedAndNothingElse(t *testing.T) {
 	secrets := []string{longSecret, "sk+ant/Q9=other&tail of \"the\" same beginning", `k\7-ZpW3rTq8 overlaps`,
 		"a secret with blanks+plus", shortSecret, "0123456789abcdef"}
-	var needles []Needle
+	var credentials []Credential
 	for _, s := range secrets {
-		needles = append(needles, Needle{Secret: []byte(s)})
+		credentials = append(credentials, Credential{Secret: []byte(s)})
 	}
-	set := NewSet(needles)
+	set := NewSet(credentials)
 	filler := `{"id": 1234, "text": "Some words, a \"quote\" & 100% more.\n", "url":"https:\/\/x.example\/?a=1&b=2"},` +
 		"\r\n"
 	for seed := range uint64(250) {
@@ -221,13 +221,14 @@ func TestEverySpellingAnywhereIsWipedOutAndNothingElse(t *testing.T) {
 }
 
 func TestTheWorstGuessesAreNoOracle(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
 	r := rand.New(rand.NewPCG(1, 9))
 	var text strings.Builder
 	for i := range 262144 {
 		fmt.Fprintf(&text, "%04x", uint16(i*40503))
 	}
-	// Whoever knows 15 bytes of a secret learns nothing from its encodings either.
+	// An attacker who has 15 bytes of a secret cannot confirm them by their encodings
+	// either.
 	for range 4000 {
 		at := r.IntN(len(longSecret) - Window)
 		form, _, name := spell(r, longSecret[at:at+Window-1])
@@ -251,7 +252,7 @@ func TestTheWorstGuessesAreNoOracle(t *testing.T) {
 }
 
 func TestSteadyReadingAllocatesNothing(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret)}})
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}})
 	piece := []byte(strings.Repeat(`{"a":"b\/c","d":"100%25 &amp; more"} `, 400))
 	sc := set.NewScanner()
 	for range 10 {
@@ -267,7 +268,7 @@ func TestSteadyReadingAllocatesNothing(t *testing.T) {
 }
 
 func TestTheSourcesErrorComesBehindItsBytes(t *testing.T) {
-	set := NewSet([]Needle{{Secret: []byte(longSecret)}})
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}})
 	r := set.Reader(io.NopCloser(io.MultiReader(strings.NewReader("text "+longSecret[:5]), &failing{})))
 	out, err := io.ReadAll(r)
 	if string(out) != "text "+longSecret[:5] || err != io.ErrUnexpectedEOF {

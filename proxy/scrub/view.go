@@ -5,30 +5,30 @@ import (
 	"sort"
 )
 
-// view is a stretch of the stream as symbols: what one decoding makes of it,
-// and where in the scanner's buffer each symbol came from.
+// view is one decoding of a region of the stream: its symbols, and where in the
+// scanner's buffer each of them came from.
 type view struct {
 	symbols []byte
 	jumps   []jump
 	next    int32 // where the last symbol ended
-	cursor  int   // the jump that was asked for last: most questions go forward
-	cut     int   // where an escape begins that the stretch does not end; its end when none
-	final   bool  // nothing follows the stretch: what looks like an escape and does not end is none
+	cursor  int   // the jump of the last lookup: most lookups go forward
+	cut     int   // where an incomplete escape begins at the end of the region; its end if none
+	final   bool  // nothing follows the region: an incomplete escape is none
 	undone  bool  // there was an escape
 }
 
-// jump says that symbol at came from the bytes from to to. The symbols behind
-// it, up to the next jump, are one byte each.
+// jump maps symbol at to data[from:to]. The symbols after it, up to the next jump,
+// come from one byte each.
 type jump struct{ at, from, to int32 }
 
-// raw is data[from:to] itself, not copied.
+// raw makes v a view of data[from:to] itself, without a copy.
 func (v *view) raw(data []byte, from, to int) {
 	v.symbols, v.cut, v.cursor = data[from:to], to, 0
 	//nolint:gosec // what is searched at once is bounded
 	v.jumps = append(v.jumps[:0], jump{0, int32(from), int32(from + 1)})
 }
 
-// start makes room for what src becomes.
+// start empties v for a decoding of src.
 func (v *view) start(src *view) {
 	v.symbols = slices.Grow(v.symbols[:0], len(src.symbols))
 	v.jumps, v.cursor, v.next = v.jumps[:0], 0, -1
@@ -61,7 +61,7 @@ func (v *view) take(src *view, from, to int) {
 	_, v.next = src.place(to - 1)
 }
 
-// place is where symbol i came from.
+// place returns where symbol i came from.
 func (v *view) place(i int) (from, to int32) {
 	at := int32(i) //nolint:gosec // bounded, as above
 	if v.jumps[v.cursor].at > at || v.cursor+8 < len(v.jumps) && v.jumps[v.cursor+8].at <= at {

@@ -77,7 +77,7 @@ func messages(t *testing.T, heard []byte, masked bool) []string {
 const told = "s3cr3t-s3cr3t-s3cr3t-0123456789-abcdef"
 
 func TestMessagesAreScrubbedInAnyChunking(t *testing.T) {
-	set := scrub.NewSet([]scrub.Needle{{Secret: []byte(told)}})
+	set := scrub.NewSet([]scrub.Credential{{Secret: []byte(told)}})
 	big := strings.Repeat("x", 40<<10)
 	upstream := bytes.Join([][]byte{
 		frame(true, opText, false, "before "+told+" after"),
