@@ -1,10 +1,10 @@
-// Package budget bounds the bytes that a session holds on behalf of its
-// clients: request heads while they arrive, bodies that have not been read yet,
-// and the cost of an exchange while it is under way.
+// Package budget bounds the memory that a session holds on behalf of its clients:
+// request heads while they arrive, bodies that have not been read yet, and the cost
+// of each exchange in progress.
 //
-// There is one [Budget] for a session, a [Conn] for each client connection, and
-// a [Hold] for each part of it that can be ended alone: an HTTP/1.1 connection,
-// an HTTP/2 stream, a WebSocket. A hold takes bytes before it uses them:
+// [New] returns the one [Budget] of a session. It has a [Conn] for each client
+// connection, and that a [Hold] for each part that can be ended alone: an HTTP/1.1
+// connection, an HTTP/2 stream, a WebSocket. A hold takes bytes before it uses them:
 //
 //	hold := b.Conn().Hold(cancel)
 //	defer hold.Release()
@@ -12,11 +12,10 @@
 //		return budget.ErrShed
 //	}
 //
-// Where the budget is short, the holds that have stood still for longest are
-// shed, first those of connections that hold more than an equal part: their
-// bytes count as free, and their shed function is called to end them. So slow
-// clients make room for others, and a client that takes everything harms only
-// itself.
+// If the budget is exhausted, the holds that have stood still for longest are shed,
+// first those of connections that hold more than an equal share: their bytes count
+// as free, and their shed function is called to end them. Slow clients thus make
+// room for others, and a client that takes everything harms only itself.
 package budget
 
 import (
@@ -26,22 +25,22 @@ import (
 )
 
 // Default is the size of a budget when nothing else is configured. With it, a
-// session that is attacked stays within 64 MiB of what it takes when idle.
+// session under attack stays within 64 MiB of its idle size.
 const Default = 20 << 20
 
-// ErrShed is why a hold ended that had to make room.
+// ErrShed is the cause with which a shed hold is canceled.
 var ErrShed = errors.New("serve: the session's memory budget is exhausted")
 
-// Budget is the bytes that one session may hold. A nil Budget has no bounds.
+// Budget bounds the bytes that one session may hold. A nil Budget has no bound.
 type Budget struct {
 	size int64
 
 	mu     sync.Mutex
 	used   int64
 	active int64         // connections that hold anything
-	doomed int64         // bytes that were shed, whose holds have not ended yet
-	ended  chan struct{} // closed when doomed becomes less; nil: nothing waits for it
-	still  list.List     // of *Hold that stand still, the longest first
+	doomed int64         // bytes of shed holds that have not been released yet
+	ended  chan struct{} // closed when doomed shrinks; nil: nothing waits for it
+	still  list.List     // of *Hold that stand still, longest first
 }
 
 // New returns a budget of size bytes; 0 means Default.
@@ -52,22 +51,22 @@ func New(size int64) *Budget {
 	return &Budget{size: size}
 }
 
-// Size returns the bytes that may be taken.
+// Size returns how many bytes may be taken.
 func (b *Budget) Size() int64 { return b.size }
 
-// Reserve takes n bytes out of the budget for good, for what it does not count
-// one by one. It is called before the budget is used.
+// Reserve permanently removes n bytes from the budget, for memory that no hold
+// counts. It must be called before the budget is used.
 func (b *Budget) Reserve(n int64) { b.size -= n }
 
-// Used returns the bytes that are taken.
+// Used returns how many bytes are taken.
 func (b *Budget) Used() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
 }
 
-// Conn returns the account of a new connection, which may take five
-// eighths of the budget.
+// Conn returns the account of a new connection, which may take five eighths of the
+// budget.
 func (b *Budget) Conn() *Conn {
 	if b == nil {
 		return nil
@@ -75,16 +74,15 @@ func (b *Budget) Conn() *Conn {
 	return &Conn{b: b, share: b.size / 8 * 5}
 }
 
-// Conn is the account of one client connection. A nil Conn has no bounds.
+// Conn is the account of one client connection. A nil Conn has no bound.
 type Conn struct {
 	b     *Budget
 	share int64
 	used  int64 // guarded by b.mu
 }
 
-// Hold returns a new hold of nothing. The function shed is called once, when
-// the hold has to make room; it must neither block nor use a hold. The
-// hold is to be released soon after.
+// Hold returns a new, empty hold. If the hold must make room, shed is called once; it
+// must neither block nor use a hold. The hold must be released soon after.
 func (c *Conn) Hold(shed func()) *Hold {
 	if c == nil {
 		return nil

@@ -102,9 +102,9 @@ func TestAllThatIsTakenComesBack(t *testing.T) {
 	}
 }
 
-// A client that takes its answers stands still for a moment, and may be the one
-// that has for longest.
-func TestWhoHoldsLittleMakesRoomLast(t *testing.T) {
+// A client that reads its responses stands still for a moment, and may have done so
+// for longest.
+func TestAConnectionThatHoldsLittleMakesRoomLast(t *testing.T) {
 	b := New(1000)
 	b.Conn().Hold(func() { t.Error("who holds little made room") }).Stall(20)
 	greedy, shed := []*Conn{b.Conn(), b.Conn()}, 0
@@ -119,9 +119,8 @@ func TestWhoHoldsLittleMakesRoomLast(t *testing.T) {
 	}
 }
 
-// What was shed is still there until it is released: those that come wait
-// meanwhile.
-func TestWhoeverComesWaitsForWhatWasShed(t *testing.T) {
+// Shed bytes are in use until they are released: new holds wait for that.
+func TestANewHoldWaitsForWhatWasShed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(800)
 		var first []*Hold
@@ -154,8 +153,8 @@ func TestWhoeverComesWaitsForWhatWasShed(t *testing.T) {
 	})
 }
 
-// The greedy may all be moving when one of them wants more.
-func TestWhoHoldsMuchGetsNothingOfWhoHoldsLittle(t *testing.T) {
+// Connections that hold much may all be moving when one of them wants more.
+func TestALargeConnectionShedsNoSmallOne(t *testing.T) {
 	b := New(1000)
 	b.Conn().Hold(func() { t.Error("who holds little made room") }).Stall(20)
 	first, second := b.Conn(), b.Conn()
@@ -167,9 +166,9 @@ func TestWhoHoldsMuchGetsNothingOfWhoHoldsLittle(t *testing.T) {
 	}
 }
 
-// Holds that wait for what was shed may be shed themselves. They do not wait for
-// each other then.
-func TestWhoeverIsShedWhileItWaitsGivesUp(t *testing.T) {
+// Holds that wait for shed bytes may be shed themselves. They must not wait for each
+// other then.
+func TestAHoldThatIsShedWhileItWaitsGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(800)
 		first := b.Conn().Hold(func() {})

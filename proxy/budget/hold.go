@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Hold is the bytes of one thing that can be ended by itself. All methods of a
-// nil Hold succeed.
+// Hold is the bytes of one thing that can be ended alone. All methods of a nil Hold
+// succeed.
 type Hold struct {
 	conn *Conn
 	shed func()
@@ -14,24 +14,23 @@ type Hold struct {
 	// Guarded by conn.b.mu.
 	n      int64
 	over   bool          // it was shed
-	doomed int64         // what it then had, until it is released
+	doomed int64         // the bytes that it had when it was shed, until it is released
 	at     *list.Element // in Budget.still; nil: it moves
 }
 
-// Take adds n bytes to the hold, and reports whether it may use them. Where the
-// budget is short, others that stand still are shed, and it waits until most of
-// what was shed has ended: so many that come at once do not add up.
+// Take adds n bytes to the hold, and reports whether it may use them. If the budget is
+// exhausted, it sheds others that stand still, and waits until most shed bytes are
+// released: otherwise many concurrent calls would exceed the budget together.
 func (h *Hold) Take(n int64) bool { return h.TryTake(n) && h.settle(n) }
 
-// TryTake is Take without the wait.
+// TryTake is Take without the wait. It reports whether the hold may use n bytes.
 func (h *Hold) TryTake(n int64) bool { return h.change(n, false) }
 
-// Stall is Take for a hold that stands still from then on. Without bytes it does
-// not wait.
+// Stall is Take for a hold that stands still from now on. If n is 0 it does not wait.
 func (h *Hold) Stall(n int64) bool { return h.change(n, true) && h.settle(n) }
 
-// settle waits until what was shed and has not ended is little, but not for
-// ever, and reports whether the hold may go on.
+// settle waits up to maxWait until few shed bytes are unreleased, and reports whether
+// the hold may continue.
 func (h *Hold) settle(n int64) bool {
 	if h == nil || n <= 0 {
 		return true
@@ -67,7 +66,7 @@ func (h *Hold) change(n int64, stall bool) bool {
 	}
 	b := h.conn.b
 	b.mu.Lock()
-	if h.over { // the others make no room for it
+	if h.over { // others are not shed for it
 		b.mu.Unlock()
 		return false
 	}
@@ -109,10 +108,10 @@ func (h *Hold) giveBack(n int64, move bool) {
 	h.add(-min(n, h.n))
 }
 
-// maxWait is the most that a hold waits for what was shed.
+// maxWait is how long a hold waits at most for shed bytes to be released.
 const maxWait = 10 * time.Second
 
-// Release returns all that is held. The hold can be used again, unless it was
+// Release returns all bytes of the hold. The hold can be used again, unless it was
 // shed.
 func (h *Hold) Release() {
 	if h == nil {
@@ -130,7 +129,7 @@ func (h *Hold) Release() {
 	h.doomed = 0
 }
 
-// Shed reports whether the hold had to make room.
+// Shed reports whether the hold was shed.
 func (h *Hold) Shed() bool {
 	if h == nil {
 		return false

@@ -1,7 +1,8 @@
 package budget
 
-// room sheds what stands still until n more bytes fit, the
-// connection's own first where it is its share that is short. b.mu is held.
+// room sheds holds that stand still until n more bytes fit, and first the
+// connection's own if its share is exhausted. It returns the shed holds, and reports
+// whether the bytes fit. b.mu is held.
 func (h *Hold) room(n int64) (victims []*Hold, ok bool) {
 	if n <= 0 {
 		return nil, true
@@ -13,10 +14,10 @@ func (h *Hold) room(n int64) (victims []*Hold, ok bool) {
 	if c.used+n > c.share {
 		return victims, false
 	}
-	// Connections that hold more than an equal part make room first, then those
-	// that hold no less than the one that asks. A client that takes its answers
-	// holds little, and may still stand still for a moment: only one that holds
-	// as little may end it.
+	// Connections that hold more than an equal share make room first, then those
+	// that hold no less than the one that asks. A client that reads its responses
+	// holds little, and may still stand still for a moment: only one that holds as
+	// little may shed it.
 	little := b.size / 64
 	most := max(b.size/max(b.active, 1), little)
 	victims = append(victims, h.shedStill(n, func(v *Hold) bool { return v.conn.used > most })...)
@@ -27,8 +28,8 @@ func (h *Hold) room(n int64) (victims []*Hold, ok bool) {
 	return victims, b.used+n <= b.size
 }
 
-// shedStill sheds such of the others that stand still, the longest first, until
-// n more bytes fit. b.mu is held.
+// shedStill sheds other holds that stand still and for which such returns true,
+// longest first, until n more bytes fit. b.mu is held.
 func (h *Hold) shedStill(n int64, such func(*Hold) bool) (victims []*Hold) {
 	b, c := h.conn.b, h.conn
 	for e := b.still.Front(); e != nil && (c.used+n > c.share || b.used+n > b.size); {
@@ -44,12 +45,12 @@ func (h *Hold) shedStill(n int64, such func(*Hold) bool) (victims []*Hold) {
 		e = next
 	}
 	if len(victims) > 0 {
-		b.wake() // a victim that waits for others must end instead
+		b.wake() // a victim that waits for shed bytes must end instead
 	}
 	return victims
 }
 
-// wake makes those that wait in settle look again. b.mu is held.
+// wake wakes the calls of settle. b.mu is held.
 func (b *Budget) wake() {
 	if b.ended != nil {
 		close(b.ended)
@@ -71,7 +72,7 @@ func (h *Hold) add(n int64) {
 	}
 }
 
-// move takes the hold off the list of what stands still. b.mu is held.
+// move removes the hold from the list of those that stand still. b.mu is held.
 func (h *Hold) move() {
 	if h.at != nil {
 		h.conn.b.still.Remove(h.at)

@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// Judge decides about a format that was found: the error ends the body.
-// nil lets it pass.
+// Judge decides about a recognised format: an error ends the body, nil accepts it.
 type Judge func(Format) error
 
-// Body is a body none of which leaves before its first bytes are judged.
+// Body is a body of which nothing is released before its first bytes are judged.
 // Read and Await must not be called at the same time.
 type Body struct {
 	src    io.ReadCloser
 	judge  Judge // nil: only what src itself refuses counts
 	length int64 // -1: not known
 
-	head    []byte // what was read ahead and has not left
-	err     error  // what src returned behind it
-	refused error  // what judge returned
+	head    []byte // read ahead and not returned yet
+	err     error  // the error of src after head
+	refused error  // the error of judge
 	judged  bool
 	ahead   chan struct{} // closed when the goroutine of Await has ended; nil: there is none
 }

@@ -8,7 +8,7 @@ import (
 
 // Messages is the body of a gRPC, gRPC-Web or Connect response: each message
 // has five bytes in front of it, a flag and a length. judge is asked about
-// "message" when the flag says that a message is compressed; what came before
+// "message" when the flag marks a message as compressed; what came before
 // it has left by then.
 func Messages(src io.ReadCloser, judge Judge) io.ReadCloser {
 	return &messages{ReadCloser: src, judge: judge}

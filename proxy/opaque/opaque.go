@@ -1,20 +1,19 @@
-// Package opaque recognises content in which a search for a secret finds
-// nothing although the secret is there: compressed data, archives, and text
-// in characters wider than a byte.
+// Package opaque recognises content in which a search for a secret finds nothing
+// although it contains the secret: compressed data, archives, and text in characters
+// wider than a byte.
 //
-// [Sniff] judges the first bytes of a body. [NewBody] reads them ahead, so
-// that a response can be refused before anything of it has left. [Parts] and
-// [Messages] look into multipart bodies and into gRPC's, for as long as they
-// last.
+// [Sniff] returns the format of the first bytes of a body. [NewBody] reads them ahead,
+// so that a response can be rejected before any of it is sent. [Parts] checks each
+// part of a multipart body, [Messages] each message of a gRPC body, to the end.
 //
-// What has no mark of its own is not recognised: Brotli, LZ4 blocks, raw
-// DEFLATE that is shorter than 64 bytes, encrypted data.
+// Formats without a magic number are not recognised: Brotli, LZ4 blocks, raw DEFLATE
+// that is shorter than 64 bytes, encrypted data.
 package opaque
 
 import "bytes"
 
-// Format is what content was recognised as: "gzip", "zip", "utf-16". The
-// empty Format is content that can be searched.
+// Format is the name of a recognised format: "gzip", "zip", "utf-16". The empty
+// Format stands for content that can be searched.
 type Format string
 
 // The formats that are no compression.
@@ -28,7 +27,7 @@ const (
 // packed data.
 func (f Format) Charset() bool { return f == UTF16 || f == UTF32 || f == EBCDIC }
 
-// sniffed is how much of a body's beginning is looked at.
+// sniffed is how many bytes at the beginning of a body are examined.
 const sniffed = 512
 
 // Sniff reports the format that head, the beginning of some content, shows
