@@ -63,7 +63,7 @@ func TestTheRootsOfJavasOwnStoresAreRead(t *testing.T) {
 	}
 }
 
-func TestAJavaStoreThatIsNotReadSaysWhy(t *testing.T) {
+func TestAJavaStoreThatIsNotReadHasAReason(t *testing.T) {
 	jks := keytoolStore(t, "changeit.jks")
 	bent := bytes.Clone(jks)
 	bent[len(bent)/2] ^= 1

@@ -10,7 +10,7 @@ import (
 )
 
 // A filter by connector shows every refusal on a host that the connector names.
-func TestARefusalNamesTheConnectorOfItsHost(t *testing.T) {
+func TestADenialNamesTheConnectorOfItsHost(t *testing.T) {
 	w := newWorldWith(t, false, func(c *Config) { c.Limits.Connections = 8 }, hello)
 	const fqn = "github://acme/tracker"
 	inside := func(head string) func() {

@@ -195,7 +195,7 @@ func (l starved) Accept() (net.Conn, error) {
 
 // A connection for which the whole process has no descriptor is refused, and
 // does not wait.
-func TestAProcessOutOfDescriptorsAnswers(t *testing.T) {
+func TestAProcessOutOfDescriptorsResponds(t *testing.T) {
 	w := newWorld(t, hello)
 	w.plane.files.start() // it has the spare one
 	w.plane.files.mu.Lock()

@@ -14,7 +14,7 @@ import (
 
 // Refusals beyond those that may wait are visible with their number, in few
 // rows, and each answer names the row that counts it.
-func TestAFloodOfRefusalsIsCountedInFewRows(t *testing.T) {
+func TestAFloodOfDenialsIsCountedInFewRows(t *testing.T) {
 	w := newWorld(t, hello)
 	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
 	w.plane.refusing.Reserve()
@@ -77,7 +77,7 @@ func TestAFloodOfRefusalsIsCountedInFewRows(t *testing.T) {
 }
 
 // A refusal after the intent is the outcome that the intent waits for.
-func TestARefusalAfterTheIntentIsNotCounted(t *testing.T) {
+func TestADenialAfterTheIntentIsNotCounted(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Encoding", "unheard-of")
 		_, _ = rw.Write([]byte("what cannot be searched"))

@@ -266,7 +266,7 @@ func (c *h2raw) verdict(id uint32) string {
 	}
 }
 
-func TestMalformedH2IsRefusedAndWrittenDown(t *testing.T) {
+func TestMalformedHTTP2IsRejectedAndRecorded(t *testing.T) {
 	good := []string{":method", "GET", ":scheme", "https", ":authority", "api.good.example", ":path", "/v1/items"}
 	with := func(more ...string) []string { return append(append([]string{}, good...), more...) }
 	instead := func(name, value string) []string {
@@ -327,7 +327,7 @@ func TestMalformedH2IsRefusedAndWrittenDown(t *testing.T) {
 	}
 }
 
-func TestAHeadTooLargeForH2IsAnswered(t *testing.T) {
+func TestAHeadTooLargeForHTTP2GetsAResponse(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {})
 	raw := w.h2raw("api.good.example")
 	raw.buf.Reset()
@@ -391,7 +391,7 @@ func (w *world) outcomes() []audit.Row {
 	return out
 }
 
-func TestAGRPCClientIsRefusedInItsOwnWords(t *testing.T) {
+func TestAGRPCClientIsDeniedWithAGRPCStatus(t *testing.T) {
 	w := newWorldOf(t, true, func(http.ResponseWriter, *http.Request) { t.Error("the origin was reached") })
 	w.client = w.h2client()
 	for path, want := range map[string]string{"/pkg.Service/Method": "7", "/v1/%2e%2e/items": "3"} {

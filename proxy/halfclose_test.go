@@ -124,7 +124,7 @@ func TestAStreamToAHalfClosedClientGoesOn(t *testing.T) {
 
 // A client that goes away, whole or after its half-close, ends its request. What
 // was sent is no refusal.
-func TestADepartureCancelsAndIsToldFromARefusal(t *testing.T) {
+func TestADepartureCancelsAndIsDistinguishedFromADenial(t *testing.T) {
 	asked, cancelled := make(chan struct{}, 16), make(chan struct{}, 16)
 	w := newWorld(t, func(_ http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}
@@ -169,7 +169,7 @@ func TestADepartureCancelsAndIsToldFromARefusal(t *testing.T) {
 }
 
 // What never left is refused: the client was gone before there was a connection.
-func TestADepartureBeforeAnythingWasSentIsARefusal(t *testing.T) {
+func TestADepartureBeforeAnythingWasSentIsADenial(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()

@@ -166,7 +166,7 @@ func TestIdleTunnelsEndWhenTheGrantsChange(t *testing.T) {
 	}
 }
 
-func TestRefusalsWithoutEndAreSlowedDown(t *testing.T) {
+func TestEndlessDenialsAreSlowedDown(t *testing.T) {
 	w := newWorld(t, hello)
 	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 3)
 	w.plane.cfg.Limits.Drain = time.Second
@@ -196,7 +196,7 @@ func TestRefusalsWithoutEndAreSlowedDown(t *testing.T) {
 	<-answered
 }
 
-func TestAHeadThatCrossesAChangeOfTheGrantsIsAnswered(t *testing.T) {
+func TestARequestDuringAChangeOfTheGrantsGetsAResponse(t *testing.T) {
 	w := newWorld(t, hello)
 	conn := w.tunnel("api.good.example")
 	defer conn.Close()

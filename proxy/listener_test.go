@@ -78,7 +78,7 @@ func (w *world) sends(request string) net.Conn {
 	return c
 }
 
-func TestTheAPIAnswersOnlyItsOwnHosts(t *testing.T) {
+func TestTheAPIRespondsOnlyToItsOwnHosts(t *testing.T) {
 	w := newWorld(t, hello)
 	port := w.addr[strings.LastIndexByte(w.addr, ':'):]
 	for host, want := range map[string]int{

@@ -142,7 +142,7 @@ func TestAnUpstreamThatDiesUnderABodyIsNamedAsThat(t *testing.T) {
 	}
 }
 
-func TestAnAnswerInClearThatBreaksOffIsNotTakenForWhole(t *testing.T) {
+func TestATruncatedCleartextResponseIsNotTakenForComplete(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(rw, "half of the answer")
 		rw.(http.Flusher).Flush()
@@ -163,7 +163,7 @@ func TestAnAnswerInClearThatBreaksOffIsNotTakenForWhole(t *testing.T) {
 	}
 }
 
-func TestASecretThatIsBoundWhileAnAnswerStreamsIsWipedOutOfIt(t *testing.T) {
+func TestASecretBoundDuringAResponseIsRedactedFromIt(t *testing.T) {
 	const fresh = "S2-a-fresh-secret-0123456789-zyxwvut"
 	gate := make(chan struct{})
 	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
@@ -190,7 +190,7 @@ func TestASecretThatIsBoundWhileAnAnswerStreamsIsWipedOutOfIt(t *testing.T) {
 }
 
 // Whatever becomes of its grants, an answer under way stays searched.
-func TestARevokedSecretIsWipedOutOfWhatIsUnderWay(t *testing.T) {
+func TestARevokedSecretIsRedactedFromOpenResponses(t *testing.T) {
 	gate := make(chan struct{})
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "text/event-stream")
@@ -240,7 +240,7 @@ func TestFieldsWithASpaceInTheirNameAreDropped(t *testing.T) {
 	}
 }
 
-func TestAStatusThatThereIsNotIsRefused(t *testing.T) {
+func TestAnInvalidStatusIsRejected(t *testing.T) {
 	for _, status := range []string{"000", "099", "600", "999"} {
 		set := scripted(t, "http/1.1", func(_ int, c *tls.Conn) {
 			if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {

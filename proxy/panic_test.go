@@ -65,7 +65,7 @@ func (b *logBuffer) String() string {
 
 // Each place that recovers logs which function and line panicked, and never
 // with which value; the session goes on.
-func TestARecoveredPanicSaysWhereItBegan(t *testing.T) {
+func TestARecoveredPanicIsLoggedWithItsOrigin(t *testing.T) {
 	const in = "proxy.(*panickingRecorder)."
 	for name, c := range map[string]struct {
 		in, at string
@@ -149,7 +149,7 @@ func (r refusalPanics) AppendSoon(ctx context.Context, row audit.Row) error {
 
 // What counts as under way holds up the session's end, and takes a place from
 // others.
-func TestARefusalThatPanicsIsUnderWayNoMore(t *testing.T) {
+func TestADenialThatPanicsIsNoLongerInFlight(t *testing.T) {
 	w := newWorldWith(t, false, func(cfg *Config) { cfg.Audit = refusalPanics{cfg.Audit} },
 		func(http.ResponseWriter, *http.Request) {
 			panic(http.ErrAbortHandler) // so that the exchange fails when it is under way

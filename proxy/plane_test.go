@@ -130,7 +130,7 @@ func TestAQueryCredentialIsThereOnce(t *testing.T) {
 	}
 }
 
-func TestAMissingTokenIsAskedForAndWrittenDown(t *testing.T) {
+func TestAMissingTokenIsAskedForAndRecorded(t *testing.T) {
 	w := newWorld(t, hello)
 	for _, auth := range []string{"", "Proxy-Authorization: Basic eDp3cm9uZw==\r\n",
 		"Proxy-Authorization: Bearer wrong\r\n"} {

@@ -19,7 +19,7 @@ import (
 
 // A refusal that waits for its answer is a timer and a goroutine: the head that
 // was refused is gone.
-func TestARefusalThatWaitsHoldsNoHead(t *testing.T) {
+func TestADelayedDenialHoldsNoHead(t *testing.T) {
 	w := newWorld(t, hello)
 	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
 	w.plane.refusing.Reserve()
@@ -48,7 +48,7 @@ func TestARefusalThatWaitsHoldsNoHead(t *testing.T) {
 }
 
 // Refusals that wait hold little of the budget, and make room for what is allowed.
-func TestRefusalsThatWaitMakeRoom(t *testing.T) {
+func TestDelayedDenialsMakeRoom(t *testing.T) {
 	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldWith(t, false, func(c *Config) { c.Limits.Memory = 512 << 10 }, hello)
@@ -98,7 +98,7 @@ func (w *world) refusedSlowly(h2 bool, size int) {
 }
 
 // One more refusal than may wait is answered at once, and ends its connection.
-func TestRefusalsBeyondThoseThatMayWaitEndTheConnection(t *testing.T) {
+func TestDenialsBeyondThoseThatMayWaitEndTheConnection(t *testing.T) {
 	w := newWorld(t, hello)
 	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
 	w.plane.refusing.Reserve()
@@ -135,7 +135,7 @@ func TestRefusalsBeyondThoseThatMayWaitEndTheConnection(t *testing.T) {
 }
 
 // A client that takes nothing of an answer stops its origin, over HTTP/2 too.
-func TestAnAnswerIsNotReadAheadOfItsClient(t *testing.T) {
+func TestAResponseIsNotReadAheadOfItsClient(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		var sent atomic.Int64
 		ended := make(chan struct{})

@@ -98,7 +98,7 @@ func TestAStreamLeavesEventByEvent(t *testing.T) {
 	}
 }
 
-func TestATruncatedAnswerIsNoCleanEnd(t *testing.T) {
+func TestATruncatedResponseIsNoCleanEnd(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Length", "100")
 		_, _ = io.WriteString(rw, "half")

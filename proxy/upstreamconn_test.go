@@ -147,7 +147,7 @@ func TestAnUpstreamThatClosesEndsNoConnectionOfItsClient(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesTakesItsUpstreamConnectionAlong(t *testing.T) {
+func TestAClientThatLeavesClosesItsUpstreamConnection(t *testing.T) {
 	w, s := speak(t, plainly, func(conn net.Conn, _ string) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nsome")
 	})
@@ -230,7 +230,7 @@ func TestAnEarlyRefusalOfABodyArrives(t *testing.T) {
 	}
 }
 
-func TestAClientThatBreaksOffItsBodyTakesItsUpstreamConnectionAlong(t *testing.T) {
+func TestAClientThatBreaksOffItsBodyClosesItsUpstreamConnection(t *testing.T) {
 	w, s := speak(t, plainly, func(net.Conn, string) {})
 	conn := w.tunnel("api.good.example")
 	_, err := io.WriteString(conn, "POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nContent-Length: 1000\r\n\r\nhalf")

@@ -180,7 +180,7 @@ func TestAGatewayIsAskedForWithEachPartOfTheSeal(t *testing.T) {
 	}
 }
 
-func TestABoxIsAskedForWithEachPartOfTheSeal(t *testing.T) {
+func TestASandboxIsAskedForWithEachPartOfTheSeal(t *testing.T) {
 	for _, kind := range []string{"podman", "docker"} {
 		t.Run(kind, func(t *testing.T) {
 			e, made := recorder(t, kind, container.Config{User: "agent", Env: []string{"OF=the image"}})
@@ -218,7 +218,7 @@ func holds(t *testing.T, path, text string) bool {
 	return strings.Contains(string(data), text)
 }
 
-func TestAReadOnlyBoxIsAskedForAsThat(t *testing.T) {
+func TestAReadOnlySandboxIsAskedForAsThat(t *testing.T) {
 	e, made := recorder(t, "podman", container.Config{})
 	b := anyBox(t)
 	b.ReadOnly = true

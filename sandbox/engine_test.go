@@ -13,7 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-func TestAServiceTakesAwayWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
+func TestAServiceRemovesWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: needs an engine")
 	}
@@ -72,7 +72,7 @@ func TestAServiceTakesAwayWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestADeadEngineIsNamedWithItsMend(t *testing.T) {
+func TestADeadEngineIsNamedWithAHint(t *testing.T) {
 	for _, c := range []struct{ kind, variable, value, want string }{
 		{"docker", "DOCKER_HOST", "unix:///nowhere.sock", "unset DOCKER_HOST"},
 		{"docker", "DOCKER_HOST", "ssh://somewhere", "speaks no other"},

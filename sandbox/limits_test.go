@@ -6,7 +6,7 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-func TestABoxLeavesAShareOfTheMachineFree(t *testing.T) {
+func TestASandboxLeavesAShareOfTheMachineFree(t *testing.T) {
 	limits := func(memory int64, cpus float64) engine.Limits { return engine.Limits{Memory: memory, CPUs: cpus} }
 	for _, c := range []struct {
 		machine, want engine.Limits

@@ -19,7 +19,7 @@ func unenforced(t *testing.T, limits []string) {
 	t.Skipf("without root this machine does not enforce %q", limits)
 }
 
-func TestABoxHasItsLimitsAndNoSwap(t *testing.T) {
+func TestASandboxHasItsLimitsAndNoSwap(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, idleGateway, "sh", "-c", `cd /sys/fs/cgroup
 			cat memory.max memory/memory.limit_in_bytes 2>/dev/null
@@ -41,7 +41,7 @@ func TestABoxHasItsLimitsAndNoSwap(t *testing.T) {
 	})
 }
 
-func TestABoxThatRunsOutOfMemoryIsReported(t *testing.T) {
+func TestASandboxThatRunsOutOfMemoryIsReported(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
 		code         int

@@ -187,7 +187,7 @@ func TestAnImagesHealthCheckIsNeverRun(t *testing.T) {
 	})
 }
 
-func TestANumberedUserHasAHomeInAReadOnlyBox(t *testing.T) {
+func TestANumberedUserHasAHomeInAReadOnlySandbox(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, idleGateway, "sh", "-c", "touch $HOME/mark && echo wrote")

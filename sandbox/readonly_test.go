@@ -8,7 +8,7 @@ import (
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
-func TestAReadOnlyBoxWritesOnlyWhereItMay(t *testing.T) {
+func TestAReadOnlySandboxWritesOnlyWhereItMay(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		for name, prepare := range map[string]func(project string) error{
@@ -40,7 +40,7 @@ func TestAReadOnlyBoxWritesOnlyWhereItMay(t *testing.T) {
 	})
 }
 
-func TestAnUnsealedBoxHasNoGateway(t *testing.T) {
+func TestAnUnsealedSandboxHasNoGateway(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, "exit 9\n", "sh", "-c",

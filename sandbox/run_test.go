@@ -105,7 +105,7 @@ func noContainers(t *testing.T, session string) {
 	}
 }
 
-func TestABoxIsSealedAndItsCodeIsTheCommands(t *testing.T) {
+func TestASandboxIsSealedAndItsCodeIsTheCommands(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, idleGateway, "sh", "-c", `
@@ -152,7 +152,7 @@ func TestBytesPassBothWaysUnchanged(t *testing.T) {
 	})
 }
 
-func TestACommandThatCannotRunSaysWhy(t *testing.T) {
+func TestACommandThatCannotRunIsExplained(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		for command, want := range map[string]int{"no-such-command": 127, "/no/such/file": 127, "/etc/passwd": 126} {
@@ -203,7 +203,7 @@ func TestAFailedBuildNamesTheStepsFault(t *testing.T) {
 	})
 }
 
-func TestAGatewayThatFailsTakesTheBoxWithIt(t *testing.T) {
+func TestAGatewayThatFailsEndsItsSandbox(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, "complain no rules today\nexit 1\n", "true")
@@ -243,7 +243,7 @@ func TestTheProjectsOwnerWritesToIt(t *testing.T) {
 	})
 }
 
-func TestCheckTellsWhatAnImageLacks(t *testing.T) {
+func TestCheckReportsWhatAnImageLacks(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, idleGateway, "curl")

@@ -33,7 +33,7 @@ func (n *notice) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestSignalsAndCancellationEndABox(t *testing.T) {
+func TestSignalsAndCancellationEndASandbox(t *testing.T) {
 	t.Parallel()
 	const loop = "echo up; while :; do sleep 0.1; done"
 	stop := func(cancel func(), _ chan<- os.Signal) { cancel() }
@@ -80,7 +80,7 @@ type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
-func TestAReaderThatGoesAwayEndsTheBox(t *testing.T) {
+func TestAReaderThatGoesAwayEndsTheSandbox(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, idleGateway, "yes")

@@ -14,7 +14,7 @@ import (
 
 // A sweep may list a gateway whose box is made a moment later, and which Podman
 // does not remove without it. That is for the next sweep, and not an error.
-func TestASweepThatMeetsABoxInTheMakingSaysNothing(t *testing.T) {
+func TestASweepThatMeetsASandboxInTheMakingReportsNothing(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		ended := exec.Command("true")

@@ -93,7 +93,7 @@ func (s *screen) wait(word string) {
 	}
 }
 
-func TestASweepLeavesTheBoxesOfALivingProcess(t *testing.T) {
+func TestASweepLeavesTheSandboxesOfALivingProcess(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, idleGateway, "sh", "-c", "trap 'exit 5' USR1; echo up; while :; do sleep 0.1; done")

@@ -146,7 +146,7 @@ func TestVaultLife(t *testing.T) {
 }
 
 // SECURITY VLT-02: whatever is wrong with a passphrase, the error is the same.
-func TestWrongPassphraseSaysNothingMore(t *testing.T) {
+func TestWrongPassphraseHasNoDetail(t *testing.T) {
 	v, _ := newVault(t)
 	for _, p := range []string{"", "x", passphrase + " ", strings.Repeat("x", 1<<20)} {
 		if err := v.Unlock([]byte(p)); err == nil || err.Error() != vault.ErrWrongPassphrase.Error() {

@@ -145,7 +145,7 @@ func (c *countedLines) Write(p []byte) (int, error) {
 }
 
 // The notices of tail -f go to stderr, with --json too.
-func TestTailFollowsAReplacedLogAndSaysIt(t *testing.T) {
+func TestTailFollowsAReplacedLogAndReportsIt(t *testing.T) {
 	for _, flags := range []string{"", "--json"} {
 		c := newCLI(t)
 		c.write(requests(6)...)

@@ -64,7 +64,7 @@ func TestAFilterThatCannotBeIsAWrongUsage(t *testing.T) {
 	}
 }
 
-func TestAnEmptyAnswerSaysSo(t *testing.T) {
+func TestAnEmptyResultIsReported(t *testing.T) {
 	c := newCLI(t)
 	for _, args := range []string{"audit list", "audit tail", "audit export", "session list", "connector list",
 		"binding list"} {
@@ -84,7 +84,7 @@ func refusedRow(method, host string, port int, path, reason string, fields map[s
 		Method: method, Host: host, Port: port, Path: path, Fields: fields}
 }
 
-func TestARowSaysWhatItIsAbout(t *testing.T) {
+func TestARowNamesItsSubject(t *testing.T) {
 	c := newCLI(t)
 	c.write(
 		audit.Row{Event: audit.EventSessionStarted, Fields: map[string]any{"agent": "opencode", "mode": "podman"}},

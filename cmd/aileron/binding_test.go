@@ -220,7 +220,7 @@ func TestAPersonBindsWithoutFlags(t *testing.T) {
 }
 
 // A vault that others could change is not said to be empty (SECURITY VLT-01).
-func TestUnsafeVaultIsRefusedWithTheMend(t *testing.T) {
+func TestUnsafeVaultIsRefusedWithAHint(t *testing.T) {
 	o := withConnectors(t)
 	o.ok("vault", "init")
 	dir := filepath.Join(o.home, "vault")

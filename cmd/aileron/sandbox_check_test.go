@@ -26,7 +26,7 @@ func needEngine(t *testing.T) {
 	}
 }
 
-func TestSandboxCheckSaysWhatAnImageLacks(t *testing.T) {
+func TestSandboxCheckReportsWhatAnImageLacks(t *testing.T) {
 	needEngine(t)
 	c := newCLI(t)
 	out := c.ok("sandbox", "check", "--sandbox=podman", "--dir", t.TempDir(), "--agent=curl")

@@ -14,7 +14,7 @@ import (
 const unclean = "the process ended without closing the session"
 
 // Why a session ended, or never began, is what show is asked for.
-func TestSessionShowSaysTheCause(t *testing.T) {
+func TestSessionShowHasTheCause(t *testing.T) {
 	c := newCLI(t)
 	started := func(id string) audit.Row {
 		return audit.Row{Event: audit.EventSessionStarted, SessionID: id, Fields: map[string]any{"agent": "curl",

@@ -45,7 +45,7 @@ func TestSpecValidateTellsEveryFault(t *testing.T) {
 	}
 }
 
-func TestSpecMatchSaysWhy(t *testing.T) {
+func TestSpecMatchHasTheReason(t *testing.T) {
 	c := newCLI(t)
 	ask := func(method, url string) (matchJSON, int) {
 		out, _, code := c.run("spec", "match", method, url, "--json")

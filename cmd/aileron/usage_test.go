@@ -8,7 +8,7 @@ import (
 )
 
 // Each wrong call ends with 2 and with what would be right.
-func TestAWrongCallSaysWhatIsRight(t *testing.T) {
+func TestAUsageErrorNamesWhatIsRight(t *testing.T) {
 	c := newCLI(t)
 	for _, w := range []struct{ call, want string }{
 		{"nonsense", `"nonsense" is not a command of aileron` + "; hint: aileron --help\n"},

@@ -128,7 +128,7 @@ func TestAPersonIsAskedForThePassphrase(t *testing.T) {
 }
 
 // A prompt that is broken off leaves the terminal as it was.
-func TestInterruptedPromptGivesTheEchoBack(t *testing.T) {
+func TestInterruptedPromptRestoresTheEcho(t *testing.T) {
 	o := newOwner(t)
 	o.env = nil
 	keyboard, terminal, err := pty.Open()
@@ -170,7 +170,7 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // A command that changes something and prints no data confirms it on stderr.
-func TestAChangeIsSaid(t *testing.T) {
+func TestAChangeIsReported(t *testing.T) {
 	o := newOwner(t)
 	o.ok("connector", "install", exampleGitHub, "--yes")
 	secret := o.file("token", "ghp-0123456789abcdef\n")

@@ -7,7 +7,7 @@ import (
 )
 
 // What is printed as api_url is a name under which the API answers.
-func TestAListenersAddressIsOneThatItAnswersTo(t *testing.T) {
+func TestAListenersAddressIsOneThatItRespondsTo(t *testing.T) {
 	for _, c := range []struct {
 		asked string
 		at    net.TCPAddr

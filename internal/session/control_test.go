@@ -81,7 +81,7 @@ type flushed struct {
 func (f flushed) Flush() { f.flush() }
 
 // The end of a session does not wait for the client that asked for it.
-func TestAStopIsAnsweredBeforeTheEndBegins(t *testing.T) {
+func TestAStopGetsItsResponseBeforeTheEndBegins(t *testing.T) {
 	s := newSession(Options{})
 	w := flushed{ResponseRecorder: httptest.NewRecorder()}
 	left := ""

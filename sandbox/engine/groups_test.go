@@ -47,7 +47,7 @@ func TestLimitsThatTheKernelDoesNotEnforceAreFound(t *testing.T) {
 	}
 }
 
-func TestWhatABoxRunsOutOfIsRead(t *testing.T) {
+func TestWhatAContainerRunsOutOfIsRead(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		unified bool

@@ -102,7 +102,7 @@ func TestARefusedConnectClosesTheClient(t *testing.T) {
 // A proxy that refuses an upload responds and stops reading. Its response must
 // not be lost in a reset. The client reads only when it has sent everything, so
 // that most of the response is still on its way when the proxy is gone.
-func TestAnEarlyAnswerReachesAClientThatStillSends(t *testing.T) {
+func TestAnEarlyResponseReachesAClientThatStillSends(t *testing.T) {
 	const words = 1 << 20
 	sealed(t, func(t *testing.T, b *box) {
 		b.redirect = func(conn net.Conn, r *bufio.Reader) {

@@ -45,7 +45,7 @@ func TestTheSealDropsByPolicyToo(t *testing.T) {
 }
 
 // RFC 6761 section 6.3.
-func TestLocalhostIsTheBoxItself(t *testing.T) {
+func TestLocalhostIsTheSandboxItself(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
 		for _, name := range []string{"localhost", "app.localhost", "APP.LocalHost"} {

@@ -49,7 +49,7 @@ func TestNoThreadKeepsAPrivilege(t *testing.T) {
 	})
 }
 
-func TestAKilledGatewayCutsTheLine(t *testing.T) {
+func TestAKilledGatewayEndsItsConnections(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
 		if line := b.launch(); line != "ready\n" {
 			t.Fatalf("%q, %s", line, b.stderr)

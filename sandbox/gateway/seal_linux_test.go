@@ -148,7 +148,7 @@ func send(network, to string) error {
 	return err
 }
 
-func TestLoopbackIsTheBoxsOwn(t *testing.T) {
+func TestLoopbackIsTheSandboxsOwn(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
 		for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
