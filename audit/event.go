@@ -100,7 +100,7 @@ var sourceTable = []struct {
 	{SourceConnectHTTP, "a request in a cleartext tunnel"},
 	{SourceForwardHTTP, "a request in absolute form, without a tunnel"},
 	{SourceConnectorShim, "a connector's command; reserved, not recorded yet"},
-	{SourceRequestBoundary, "a request by the session's API; reserved, not recorded yet"},
+	{SourceRequestBoundary, "a denied request to the session's API, or the number of denials without a row of their own"},
 	{SourceLauncher, "the session itself"},
 	{SourceCLI, "a command"},
 }
