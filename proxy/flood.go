@@ -26,7 +26,7 @@ type flood struct {
 // may, and more come than rows may be made.
 func (x *Exchange) isFlood() bool {
 	p := x.p
-	return len(p.waiters) == cap(p.waiters) && p.refusing.Tokens() < 1 && !p.flooding.Allow()
+	return len(p.waiters) == cap(p.waiters) && p.denialRate.Tokens() < 1 && !p.floodRate.Allow()
 }
 
 // count counts the denial of x, and returns the id of the row that will count it.

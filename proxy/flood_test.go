@@ -16,10 +16,10 @@ import (
 // rows, and each answer names the row that counts it.
 func TestAFloodOfDenialsIsCountedInFewRows(t *testing.T) {
 	w := newWorld(t, hello)
-	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
-	w.plane.refusing.Reserve()
+	w.plane.denialRate = rate.NewLimiter(rate.Every(time.Hour), 1)
+	w.plane.denialRate.Reserve()
 	const own, requests = 5, 120
-	w.plane.flooding = rate.NewLimiter(rate.Every(time.Hour), own)
+	w.plane.floodRate = rate.NewLimiter(rate.Every(time.Hour), own)
 	for range cap(w.plane.waiters) {
 		w.plane.waiters <- struct{}{}
 	}
@@ -82,10 +82,10 @@ func TestADenialAfterTheIntentIsNotCounted(t *testing.T) {
 		rw.Header().Set("Content-Encoding", "unheard-of")
 		_, _ = rw.Write([]byte("what cannot be searched"))
 	})
-	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
-	w.plane.refusing.Reserve()
-	w.plane.flooding = rate.NewLimiter(rate.Every(time.Hour), 1)
-	w.plane.flooding.Reserve()
+	w.plane.denialRate = rate.NewLimiter(rate.Every(time.Hour), 1)
+	w.plane.denialRate.Reserve()
+	w.plane.floodRate = rate.NewLimiter(rate.Every(time.Hour), 1)
+	w.plane.floodRate.Reserve()
 	for range cap(w.plane.waiters) {
 		w.plane.waiters <- struct{}{}
 	}
@@ -117,13 +117,13 @@ func (s slowLog) AppendSoon(ctx context.Context, r audit.Row) error {
 func TestACountIsRecordedWithoutHoldingUpConnections(t *testing.T) {
 	log := slowLog{waits: make(chan struct{}, 8), release: make(chan struct{})}
 	w := newWorldWith(t, false, func(c *Config) { log.Recorder = c.Audit; c.Audit = log }, hello)
-	w.plane.silence = rate.NewLimiter(rate.Every(time.Hour), 1)
-	w.plane.silence.Reserve()
+	w.plane.silenceRate = rate.NewLimiter(rate.Every(time.Hour), 1)
+	w.plane.silenceRate.Reserve()
 	listener, a := Listener{Redirected: true}, Authority{Host: "198.51.100.7", Port: 22}
 	w.plane.recordSilent(listener, a)
 	<-log.waits // the timer's count
-	if w.plane.unasked.mu.TryLock() {
-		w.plane.unasked.mu.Unlock()
+	if w.plane.silent.mu.TryLock() {
+		w.plane.silent.mu.Unlock()
 		w.plane.recordSilent(listener, a)
 	} else {
 		t.Error("a connection waits for the audit log")

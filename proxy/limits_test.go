@@ -168,7 +168,7 @@ func TestIdleTunnelsEndWhenTheGrantsChange(t *testing.T) {
 
 func TestEndlessDenialsAreSlowedDown(t *testing.T) {
 	w := newWorld(t, hello)
-	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 3)
+	w.plane.denialRate = rate.NewLimiter(rate.Every(time.Hour), 3)
 	w.plane.cfg.Limits.Drain = time.Second
 	for range 3 {
 		if res, _ := w.do("GET", "https://other.example/", ""); res.StatusCode != 403 {

@@ -102,16 +102,16 @@ type Plane struct {
 	waiters  chan struct{} // denials that are delayed
 	budget   *budget.Budget
 
-	draining  context.Context //nolint:containedctx // ends when the plane begins to drain
-	stopDrain context.CancelFunc
-	inflight  inflight      // exchanges that reach upstream
-	serving   atomic.Int32  // calls of Serve
-	rate      *rate.Limiter // of requests
-	refusing  *rate.Limiter
-	silence   *rate.Limiter // of rows for connections without a request
-	unasked   summary[silences]
-	flooding  *rate.Limiter // of rows for denials beyond those that may wait
-	flood     summary[flood]
+	draining    context.Context //nolint:containedctx // ends when the plane begins to drain
+	stopDrain   context.CancelFunc
+	inflight    inflight      // exchanges that reach upstream
+	serving     atomic.Int32  // calls of Serve
+	rate        *rate.Limiter // of requests
+	denialRate  *rate.Limiter // of denials that are not delayed
+	silenceRate *rate.Limiter // of rows for connections without a request
+	silent      summary[silences]
+	floodRate   *rate.Limiter // of rows for denials beyond those that may wait
+	flood       summary[flood]
 
 	peek, peekStream time.Duration // peekWait and peekWaitStream, except in tests that wait for what comes
 
@@ -137,9 +137,9 @@ func New(cfg Config) (*Plane, error) {
 	p.lobby.places = make(chan struct{}, p.files.lobbySize())
 	p.inflight.most = cfg.Limits.Requests
 	p.peek, p.peekStream = peekWait, peekWaitStream
-	p.refusing = rate.NewLimiter(denialsPerSecond, denialsAtOnce)
-	p.silence = rate.NewLimiter(silencesPerSecond, silencesAtOnce)
-	p.flooding = rate.NewLimiter(floodsPerSecond, floodsAtOnce)
+	p.denialRate = rate.NewLimiter(denialsPerSecond, denialsAtOnce)
+	p.silenceRate = rate.NewLimiter(silencesPerSecond, silencesAtOnce)
+	p.floodRate = rate.NewLimiter(floodsPerSecond, floodsAtOnce)
 	p.rate = rate.NewLimiter(rate.Limit(cfg.Limits.Rate), cfg.Limits.Rate)
 	p.draining, p.stopDrain = context.WithCancel(context.Background())
 	index, err := spec.NewIndex(nil)

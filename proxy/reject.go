@@ -96,7 +96,7 @@ const (
 // go on. What waits holds neither request nor head.
 func (x *Exchange) delay() bool {
 	p := x.p
-	if p.refusing.Allow() {
+	if p.denialRate.Allow() {
 		return true
 	}
 	if x.row.Reason == string(reasonMemory) {
@@ -109,7 +109,7 @@ func (x *Exchange) delay() bool {
 		return false
 	}
 	// Only those that wait add to the wait of those behind them.
-	wait := p.refusing.Reserve().Delay()
+	wait := p.denialRate.Reserve().Delay()
 	ctx := context.Background()
 	if x.request != nil {
 		ctx = x.request.Context()

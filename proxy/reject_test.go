@@ -21,8 +21,8 @@ import (
 // was refused is gone.
 func TestADelayedDenialHoldsNoHead(t *testing.T) {
 	w := newWorld(t, hello)
-	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
-	w.plane.refusing.Reserve()
+	w.plane.denialRate = rate.NewLimiter(rate.Every(time.Hour), 1)
+	w.plane.denialRate.Reserve()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://other.example/"+strings.Repeat("x", 4000), nil)
 	must(t, err)
@@ -52,8 +52,8 @@ func TestDelayedDenialsMakeRoom(t *testing.T) {
 	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldWith(t, false, func(c *Config) { c.Limits.Memory = 512 << 10 }, hello)
-			w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
-			w.plane.refusing.Reserve()
+			w.plane.denialRate = rate.NewLimiter(rate.Every(time.Hour), 1)
+			w.plane.denialRate.Reserve()
 			t.Cleanup(w.plane.stopDrain) // those that wait are answered
 			for i := range 30 {
 				before := len(w.outcomes())
@@ -100,8 +100,8 @@ func (w *world) refusedSlowly(h2 bool, size int) {
 // One more refusal than may wait is answered at once, and ends its connection.
 func TestDenialsBeyondThoseThatMayWaitEndTheConnection(t *testing.T) {
 	w := newWorld(t, hello)
-	w.plane.refusing = rate.NewLimiter(rate.Every(time.Hour), 1)
-	w.plane.refusing.Reserve()
+	w.plane.denialRate = rate.NewLimiter(rate.Every(time.Hour), 1)
+	w.plane.denialRate.Reserve()
 	for range cap(w.plane.waiters) {
 		w.plane.waiters <- struct{}{}
 	}

@@ -27,10 +27,10 @@ type silences struct {
 func (p *Plane) recordSilent(listener Listener, a Authority) {
 	switch {
 	case !listener.Redirected:
-	case p.silence.Allow():
+	case p.silenceRate.Allow():
 		p.recordSilence(a, nil)
 	default:
-		p.unasked.add(p.countSilence, func(s *silences) { s.add(a) })
+		p.silent.add(p.countSilence, func(s *silences) { s.add(a) })
 	}
 }
 
@@ -46,7 +46,7 @@ func (s *silences) add(a Authority) {
 // countSilence records the count, if there is one. Serve calls it when the last
 // connection has ended, so that no count is lost.
 func (p *Plane) countSilence() {
-	p.unasked.flush(func(s silences) {
+	p.silent.flush(func(s silences) {
 		a := Authority{Host: s.hosts.only()}
 		if s.first == s.last {
 			a.Port = s.first

@@ -120,7 +120,8 @@ func TestAConnectAloneHasNoRow(t *testing.T) {
 // A scan is visible with its size, in a bounded number of rows.
 func TestAPortScanIsCountedInFewRows(t *testing.T) {
 	w := newWorld(t, hello)
-	w.plane.silence = rate.NewLimiter(rate.Every(time.Hour), silencesAtOnce) // a scan may take its time on a busy machine
+	// A scan may take its time on a busy machine.
+	w.plane.silenceRate = rate.NewLimiter(rate.Every(time.Hour), silencesAtOnce)
 	open, end := w.redirected()
 	const ports = 3000
 	for port := 1; port <= ports; port++ {

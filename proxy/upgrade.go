@@ -81,7 +81,7 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 		x.redactions.Add(relay.Hits)
 		x.recordAsync()
 	}()
-	if !relay.ToClient.Take(websocket.Idle) || !relay.ToUpstream.Take(websocket.Idle) {
+	if !relay.ToClient.Take(websocket.IdleMemory) || !relay.ToUpstream.Take(websocket.IdleMemory) {
 		reason = reasonMemory
 		_ = w.Respond(denyMemory().Response(x.request))
 		return

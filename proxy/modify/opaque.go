@@ -8,8 +8,8 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// RejectOpaque rejects a response in which a secret could hide by its head: E2
-// of the manual's page on scrubbing.
+// RejectOpaque rejects, by its head, a response in which a secret could hide:
+// docs/scrubbing.md lists them.
 //
 // Response: one that is compressed, in a character set that is not searched, or
 // has a field whose name can be taken for one of framing, fails; so does a 206,

@@ -118,11 +118,11 @@ func (m *message) part(p []byte, end bool) error {
 	m.r.toClient.Lock()
 	defer m.r.toClient.Unlock()
 	m.r.Received += n
-	if !m.r.ToClient.Stall(Moving) {
+	if !m.r.ToClient.Stall(MovingMemory) {
 		return budget.ErrShed
 	}
 	_, err := m.r.Client.Write(frame)
-	if m.r.ToClient.Move(Moving); end {
+	if m.r.ToClient.Move(MovingMemory); end {
 		m.out = nil
 	}
 	return err

@@ -41,11 +41,11 @@ const (
 	room  = 14      // for a frame's head
 )
 
-// Idle and Moving are the bytes that a relay takes of its holds: while nothing is
-// in transit, and for a piece that the client has not accepted.
+// IdleMemory and MovingMemory are the bytes that a relay takes of its holds: while
+// nothing is in transit, and for a piece that the client has not accepted.
 const (
-	Idle   = 24 << 10
-	Moving = 72 << 10
+	IdleMemory   = 24 << 10
+	MovingMemory = 72 << 10
 )
 
 // buffers are for frames in transit. A relay has none while it waits for a frame.
