@@ -36,8 +36,12 @@ command, and 126 if it cannot be executed.`,
 	return cmd
 }
 
-// runOnHost runs a command on this host with a session of its own.
-func (a *app) runOnHost(ctx context.Context, opts *sessionOptions, c launch.HostCommand) error {
+// runOnHost runs a command on this host with a session of its own. The command is looked up before the home is opened:
+// the exit code for a missing one is a shell's, whatever the state of the home.
+func (a *app) runOnHost(ctx context.Context, opts *sessionOptions, c launch.HostCommand) (err error) {
+	if c.Path, err = launch.FindCommand(c.Args[0]); err != nil {
+		return err
+	}
 	l, err := a.launcher(opts)
 	if err != nil {
 		return err

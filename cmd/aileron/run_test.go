@@ -45,6 +45,19 @@ func TestACommandThatCannotRunHasAShellsExitCode(t *testing.T) {
 	}
 }
 
+// A script that probes for a command gets the shell's code also where the home
+// cannot be used.
+func TestAMissingCommandIsFoundOutBeforeTheHomeIsOpened(t *testing.T) {
+	o := newOwner(t)
+	fatal(t, os.WriteFile(filepath.Join(o.home, "config.toml"), []byte("unknown = 1\n"), 0o600))
+	if _, errs, code := o.run("run", "--", "no-such-command"); code != 127 || !strings.Contains(errs, "no such command") {
+		t.Errorf("it ends with %d and says %q, want 127", code, errs)
+	}
+	if _, errs, code := o.run("run", "--", "true"); code != 1 || !strings.Contains(errs, "unknown key") {
+		t.Errorf("a command that exists ends with %d and says %q, want 1 and the key", code, errs)
+	}
+}
+
 // Both keep the passphrase from the command of aileron run: what protects the
 // process, and what makes the command's environment.
 func TestThePassphraseIsNotInherited(t *testing.T) {

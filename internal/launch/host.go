@@ -16,6 +16,7 @@ import (
 // HostCommand describes a command on this host.
 type HostCommand struct {
 	Agent string   // names the command in the audit log
+	Path  string   // of the program, as FindCommand returned it
 	Args  []string // the command and its arguments
 	Env   []string // further variables
 }
@@ -27,10 +28,6 @@ const stopGrace = 5 * time.Second
 // OnHost runs a command on this host with a session of its own. The error is an [ExitError] with the command's exit
 // code if that is not 0, or with a shell's code if the command cannot run.
 func (l *Launcher) OnHost(ctx context.Context, c HostCommand) error {
-	path, err := findCommand(c.Args[0])
-	if err != nil {
-		return err
-	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
@@ -46,7 +43,7 @@ func (l *Launcher) OnHost(ctx context.Context, c HostCommand) error {
 		return err
 	}
 	defer reaper.dismiss()
-	child := l.command(path, c, host)
+	child := l.command(c, host)
 	ended, err := l.startTied(child)
 	if err != nil {
 		_ = l.unrecorded(1, host.Close(ctx, 1, "the command did not start"))
@@ -62,8 +59,8 @@ func (l *Launcher) OnHost(ctx context.Context, c HostCommand) error {
 }
 
 // command returns the command with its environment and streams.
-func (l *Launcher) command(path string, c HostCommand, host *HostSession) *exec.Cmd {
-	child := exec.Command(path, c.Args[1:]...) //nolint:gosec,noctx // the person's own; it ends by signals, like a shell's
+func (l *Launcher) command(c HostCommand, host *HostSession) *exec.Cmd {
+	child := exec.Command(c.Path, c.Args[1:]...) //nolint:gosec,noctx // the person's own; it ends by signals, as a shell's
 	child.Args[0] = c.Args[0]
 	child.Env = append(append(append([]string{}, l.Environ...), host.Environment()...), c.Env...)
 	child.Stdin, child.Stdout, child.Stderr = l.Stdin, l.Stdout, l.Stderr

@@ -20,8 +20,9 @@ const (
 	codeNotFound      = 127
 )
 
-// findCommand returns the path of a command of this host.
-func findCommand(name string) (string, error) {
+// FindCommand returns the path of a command of this host. The error is an [ExitError] with a shell's code: 127 if there
+// is no such command, 126 if it is not executable.
+func FindCommand(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
 	case err == nil:
