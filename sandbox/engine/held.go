@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -20,10 +21,6 @@ type Container struct {
 	process *pidfd // its first process, while it runs; nil: not known
 	groups  groups // of that process
 }
-
-// leavingTime is how long the end of a process may take that has left its
-// groups, on a busy machine.
-const leavingTime = 250 * time.Millisecond
 
 // Hold takes hold of a running container's first process, and reports whether
 // the engine reports that it runs. It has no hold afterwards where that is not
@@ -49,9 +46,9 @@ func (e *Engine) Hold(ctx context.Context, c *Container) (runs bool) {
 	// hands since, if it still is what it should be.
 	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", s.PID))
 	own := err == nil && strings.Contains(string(list), c.ID)
-	// A process that ends leaves its groups a little before the descriptor
-	// reports its end.
-	if own || err == nil && !p.endsWithin(leavingTime) {
+	// A process that exits leaves its groups before the descriptor reports its
+	// end: that it is in no group of its own means nothing then.
+	if own || err == nil && !p.ended() && !exiting(s.PID) {
 		c.groups = groupsOf(string(list), c.ID)
 	}
 	if !own {
@@ -60,6 +57,23 @@ func (e *Engine) Hold(ctx context.Context, c *Container) (runs bool) {
 	}
 	c.process = p
 	return true
+}
+
+// exiting reports whether a process exits or has ended: its flag PF_EXITING is
+// set before it leaves its groups (proc_pid_stat(5), kernel/exit.c).
+func exiting(pid int) bool {
+	const flagExiting = 0x4
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(stat[max(0, bytes.LastIndexByte(stat, ')')):]), " ")
+	fields := strings.Fields(rest) // from the state on; the flags are the seventh
+	if len(fields) < 7 {
+		return true
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err != nil || flags&flagExiting != 0
 }
 
 // stillRuns asks the engine about a process that cannot be seen from here.

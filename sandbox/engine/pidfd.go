@@ -43,14 +43,11 @@ func (p *pidfd) poll(milliseconds int) (int, error) {
 }
 
 // ended reports whether the process has ended.
-func (p *pidfd) ended() bool { return p.endsWithin(0) }
-
-// endsWithin is ended, and waits for the end.
-func (p *pidfd) endsWithin(d time.Duration) bool {
+func (p *pidfd) ended() bool {
 	if p == nil {
 		return false
 	}
-	n, _ := p.poll(int(d.Milliseconds()))
+	n, _ := p.poll(0)
 	return n > 0
 }
 
