@@ -228,7 +228,10 @@ def stream(cmd, env, cwd, limit, ack, ways):
     words.seek(0)
     text = words.read().decode(errors="replace")
     text = "\n".join(l for l in text.splitlines() if not l.startswith("Picked up JAVA_TOOL_OPTIONS"))
-    return p.returncode, size, out.hexdigest(), text.strip()[-400:]
+    text = text.strip()
+    if len(text) > 900:  # what failed is at one end or the other: a Java trace begins with it
+        text = text[:500] + " … " + text[-400:]
+    return p.returncode, size, out.hexdigest(), text
 
 
 def digest(path):
