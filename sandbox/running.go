@@ -51,6 +51,7 @@ type running struct {
 	term    *terminal
 	stream  *engine.Stream // the command's three streams
 	early   []os.Signal    // arrived while it started
+	began   time.Time      // when it had started
 	output  *output
 	sigpipe chan os.Signal // a reader of ours went away
 	uplink  *uplinkSockets
@@ -104,6 +105,7 @@ func (r *running) start(ctx context.Context) (int, error) {
 	if r.alone() {
 		return 1, r.withoutGateway()
 	}
+	r.began = time.Now()
 	r.e.Hold(ctx, r.box)
 	if missing := r.box.Unenforced(r.b.Limits); len(missing) > 0 && r.b.Unenforced != nil {
 		r.b.Unenforced(missing)

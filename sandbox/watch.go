@@ -128,11 +128,17 @@ func (r *running) endWithOutput(err error) {
 	}
 }
 
+// handlerWait is how long after its start the command's init may not be ready for
+// signals yet.
+const handlerWait = 2 * time.Second
+
 // passOn passes a signal of the person's on. The second one kills.
 func (r *running) passOn(sig os.Signal) {
 	if s, ok := sig.(syscall.Signal); ok {
 		if r.signalled++; r.signalled > 1 {
 			s = syscall.SIGKILL
+		} else {
+			r.box.AwaitHandler(r.live, s, handlerWait-time.Since(r.began))
 		}
 		r.signal(s)
 	}

@@ -19,6 +19,7 @@ type Container struct {
 	ID string
 
 	process *pidfd // its first process, while it runs; nil: not known
+	pid     int    // of process
 	groups  groups // of that process
 }
 
@@ -55,8 +56,48 @@ func (e *Engine) Hold(ctx context.Context, c *Container) (runs bool) {
 		p.release()
 		return true
 	}
-	c.process = p
+	c.process, c.pid = p, s.PID
 	return true
+}
+
+// AwaitHandler waits until the container's first process blocks, catches or
+// ignores a signal, for patience at most. Until then the kernel drops the signal:
+// the first process of a namespace gets none of which it has the default
+// (pid_namespaces(7)), and an init that has just started has not asked for any
+// yet. It returns at once for a process that is not held.
+func (c *Container) AwaitHandler(ctx context.Context, sig syscall.Signal, patience time.Duration) {
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for c.Held() && !c.Ended() && !handles(c.pid, sig) {
+		select {
+		case <-tick.C:
+		case <-end.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// handles reports whether a process blocks, catches or ignores a signal
+// (proc_pid_status(5)). One that cannot be read does.
+func handles(pid int, sig syscall.Signal) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return true
+	}
+	for line := range strings.Lines(string(status)) {
+		switch name, value, _ := strings.Cut(line, ":"); name {
+		case "SigBlk", "SigIgn", "SigCgt":
+			mask, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+			if err != nil || mask&(1<<(uint(sig)-1)) != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // exiting reports whether a process exits or has ended: its flag PF_EXITING is

@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"bufio"
+	"io"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,5 +38,42 @@ func TestAProcessThatEndsIsExiting(t *testing.T) {
 	}
 	if !exiting(cmd.Process.Pid) {
 		t.Error("a process that is gone is said to run")
+	}
+}
+
+// An init that has no handler yet would lose the signal.
+func TestASignalWaitsForItsHandler(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `echo none; read x; trap 'exit 3' TERM; echo trapped; read x`)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	for _, step := range []struct {
+		line string
+		want bool
+	}{{"none\n", false}, {"trapped\n", true}} {
+		if line, err := lines.ReadString('\n'); line != step.line || err != nil {
+			t.Fatalf("sh printed %q, %v, want %q", line, err, step.line)
+		}
+		if got := handles(cmd.Process.Pid, syscall.SIGTERM); got != step.want {
+			t.Errorf("%q: handles = %v, want %v", step.line, got, step.want)
+		}
+		if handles(cmd.Process.Pid, syscall.SIGHUP) {
+			t.Error("it handles SIGHUP")
+		}
+		if _, err := io.WriteString(in, "go on\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// order is the subjects, as the tables show them.
+var order = []string{"direct", "connect", "goproxy", "martian", "lighth1", "light", "aileron"}
+
+// fixture is the bench set up: the origin, the subjects, and what they need.
+type fixture struct {
+	options  *options
+	cfg      partConfig
+	origin   *process
+	home     *home
+	subjects []*subject
+}
+
+// setUp starts the origin and the subjects. The caller tears down, whatever
+// the error.
+func setUp(ctx context.Context, o *options) (y *fixture, err error) {
+	y = &fixture{options: o}
+	if y.cfg.dir, err = os.MkdirTemp("", "aileron-bench-"); err != nil {
+		return y, err
+	}
+	if y.origin, err = startPart(ctx, "origin", y.cfg); err != nil {
+		return y, err
+	}
+	y.cfg.origin = y.origin.Addr
+	for _, name := range order {
+		if !o.wants(name) {
+			continue
+		}
+		s, err := y.launch(ctx, name)
+		if err != nil {
+			return y, err
+		}
+		y.subjects = append(y.subjects, s)
+	}
+	return y, nil
+}
+
+func (o *options) wants(subject string) bool {
+	return len(o.subjects) == 0 || subject == "light" || slices.Contains(o.subjects, subject)
+}
+
+// launch starts a subject.
+func (y *fixture) launch(ctx context.Context, name string) (*subject, error) {
+	if name == "direct" {
+		roots, err := rootsOf(y.origin.CAFile)
+		return &subject{name: name, addr: y.origin.Addr, origin: y.origin.Addr, roots: roots}, err
+	}
+	start := func() (*process, error) { return startPart(ctx, name, y.cfg) }
+	if name == "aileron" {
+		if err := y.makeHome(ctx); err != nil {
+			return nil, err
+		}
+		start = func() (*process, error) { return y.home.serve(ctx) }
+	}
+	p, err := start()
+	if err != nil {
+		return nil, err
+	}
+	s, err := subjectOf(name, y.origin.Addr, p)
+	if err != nil {
+		p.stop()
+	}
+	return s, err
+}
+
+// makeHome sets aileron up, once.
+func (y *fixture) makeHome(ctx context.Context) error {
+	if y.home != nil {
+		return nil
+	}
+	binary, err := filepath.Abs(y.options.aileron)
+	if y.options.profile != "" {
+		binary, err = buildProfiled(ctx, y.cfg.dir)
+	}
+	if err != nil {
+		return err
+	}
+	y.home, err = newHome(ctx, binary, y.cfg.dir, y.origin.Addr, y.origin.CAFile, y.options.durability)
+	return err
+}
+
+func (y *fixture) tearDown() {
+	for _, s := range y.subjects {
+		s.stop()
+	}
+	if y.origin != nil {
+		y.origin.stop()
+	}
+	if y.cfg.dir != "" {
+		_ = os.RemoveAll(y.cfg.dir)
+	}
+}
+
+// counts asks the origin what it saw, past every subject.
+func (y *fixture) counts(ctx context.Context) (counts, error) {
+	roots, err := rootsOf(y.origin.CAFile)
+	if err != nil {
+		return counts{}, err
+	}
+	direct := &subject{name: "direct", addr: y.origin.Addr, roots: roots}
+	c, err := direct.open(ctx, apiHost+":443", "http/1.1", nil)
+	if err != nil {
+		return counts{}, err
+	}
+	defer c.Close()
+	raw, err := c.get(request("GET", apiHost, "/counts"))
+	if err != nil {
+		return counts{}, err
+	}
+	var n counts
+	return n, json.Unmarshal(raw, &n)
+}

@@ -1,0 +1,64 @@
+package stub
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// anthropic is the Messages API, streamed or not.
+func (s *Server) anthropic() http.Handler {
+	mux := http.NewServeMux()
+	hello := func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]string{"message": "hello"}) }
+	mux.HandleFunc("GET /api/hello", hello)
+	mux.HandleFunc("GET /v1/oauth/hello", hello)
+	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, map[string]int{"input_tokens": 10})
+	})
+	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) {
+		p, ok := readPrompt(w, r)
+		if !ok {
+			return
+		}
+		call := s.decide(r.Context(), p)
+		if !p.Stream {
+			reply(w, message(p.Model, call))
+			return
+		}
+		streamMessage(startStream(w), p.Model, call)
+	})
+	return mux
+}
+
+func message(model string, c *call) map[string]any {
+	m := map[string]any{"id": "msg_1", "type": "message", "role": "assistant", "model": model, "stop_sequence": nil,
+		"usage": map[string]int{"input_tokens": 10, "output_tokens": 5}}
+	if c == nil {
+		m["content"], m["stop_reason"] = []any{map[string]any{"type": "text", "text": final}}, "end_turn"
+	} else {
+		m["content"] = []any{map[string]any{"type": "tool_use", "id": "toolu_1", "name": c.name,
+			"input": json.RawMessage(c.arguments)}}
+		m["stop_reason"] = "tool_use"
+	}
+	return m
+}
+
+func streamMessage(out stream, model string, c *call) {
+	start := message(model, c)
+	start["content"], start["stop_reason"] = []any{}, nil
+	out.event("message_start", map[string]any{"message": start})
+	block, stop := map[string]any{"type": "text", "text": ""}, "end_turn"
+	delta, field, text := "text_delta", "text", final
+	if c != nil {
+		block, stop = map[string]any{"type": "tool_use", "id": "toolu_1", "name": c.name, "input": map[string]any{}},
+			"tool_use"
+		delta, field, text = "input_json_delta", "partial_json", c.arguments
+	}
+	out.event("content_block_start", map[string]any{"index": 0, "content_block": block})
+	for _, half := range halves(text) {
+		out.event("content_block_delta", map[string]any{"index": 0, "delta": map[string]any{"type": delta, field: half}})
+	}
+	out.event("content_block_stop", map[string]any{"index": 0})
+	out.event("message_delta", map[string]any{"delta": map[string]any{"stop_reason": stop, "stop_sequence": nil},
+		"usage": map[string]int{"output_tokens": 5}})
+	out.event("message_stop", map[string]any{})
+}

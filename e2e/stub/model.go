@@ -1,0 +1,129 @@
+package stub
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// final is the model's text when it has nothing to call.
+const final = "All done, says the stub."
+
+// prompt is what the three protocols have in common, as far as the rule below
+// asks.
+type prompt struct {
+	Model    string          `json:"model"`
+	Stream   bool            `json:"stream"`
+	Messages json.RawMessage `json:"messages"` // chat completions, messages
+	Input    json.RawMessage `json:"input"`    // responses
+	Tools    []tool          `json:"tools"`
+}
+
+// tool is a tool in any of the three: a schema under its own name, or inside
+// "function".
+type tool struct {
+	Name        string `json:"name"`
+	InputSchema schema `json:"input_schema"`
+	Parameters  schema `json:"parameters"`
+	Function    struct {
+		Name       string `json:"name"`
+		Parameters schema `json:"parameters"`
+	} `json:"function"`
+}
+
+type schema struct {
+	Properties map[string]struct {
+		Type any `json:"type"`
+	} `json:"properties"`
+}
+
+// call is the one tool call that the model makes.
+type call struct{ name, arguments string }
+
+// decide is the whole model: a conversation with a tool's result gets its
+// final text; one that offers a shell gets the script's command; any other (a
+// title is wanted) gets a short text, which is a nil call as well.
+func (s *Server) decide(ctx context.Context, p prompt) *call {
+	said := string(p.Messages) + string(p.Input)
+	for _, result := range []string{`"tool_result"`, `"role":"tool"`, `_call_output"`} {
+		if strings.Contains(strings.ReplaceAll(said, `": "`, `":"`), result) {
+			if s.script.Hold {
+				select {
+				case <-s.Release:
+				case <-ctx.Done():
+				}
+			}
+			return nil
+		}
+	}
+	for _, t := range p.Tools {
+		name, params := t.Name, t.Parameters
+		if t.Function.Name != "" {
+			name, params = t.Function.Name, t.Function.Parameters
+		} else if t.InputSchema.Properties != nil {
+			params = t.InputSchema
+		}
+		switch strings.ToLower(name) {
+		case "bash", "shell", "exec_command":
+			return &call{name, s.arguments(params)}
+		}
+	}
+	return nil
+}
+
+// arguments fits the command to the tool's own schema.
+func (s *Server) arguments(params schema) string {
+	args := map[string]any{}
+	for name, p := range params.Properties {
+		switch {
+		case (name == "command" || name == "cmd") && p.Type == "array":
+			args[name] = []string{"sh", "-c", s.script.Command}
+		case name == "command" || name == "cmd":
+			args[name] = s.script.Command
+		case name == "description":
+			args[name] = "Runs the test's command"
+		}
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		panic(err) // strings marshal
+	}
+	return string(raw)
+}
+
+func readPrompt(w http.ResponseWriter, r *http.Request) (prompt, bool) {
+	var p prompt
+	if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
+		answer(w, http.StatusBadRequest,
+			map[string]any{"error": map[string]any{"type": "invalid_request_error", "message": err.Error()}})
+		return p, false
+	}
+	return p, true
+}
+
+// stream sends server-sent events, each as soon as it is there.
+type stream struct{ w http.ResponseWriter }
+
+func startStream(w http.ResponseWriter) stream {
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache")
+	return stream{w}
+}
+
+// event sends v; with a name, it is the event's and v's type.
+func (s stream) event(name string, v map[string]any) {
+	head := ""
+	if name != "" {
+		v["type"] = name
+		head = "event: " + name + "\n"
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // maps of plain values marshal
+	}
+	say(s.w, head+"data: "+string(raw)+"\n\n")
+}
+
+// halves cuts text in two, as models send it in pieces.
+func halves(text string) [2]string { return [2]string{text[:len(text)/2], text[len(text)/2:]} }
