@@ -57,7 +57,7 @@ func TestSlowClientsAreClosedAndHinderNoOthers(t *testing.T) {
 			}()
 			n := strconv.Itoa(clients)
 			cmd := exec.CommandContext(ctx, program,
-				append([]string{"-c", n, "-r", n, "-i", "1", "-x", "8", "-p", "10", "-l", "30", "-v", "1"}, c.args...)...)
+				append([]string{"-c", n, "-r", n, "-i", "1", "-x", "8", "-p", "10", "-l", "240", "-v", "1"}, c.args...)...)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
 			must(t, cmd.Start())
