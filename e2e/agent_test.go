@@ -13,7 +13,7 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/recipes"
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 // prompted is a real agent and what makes it take a prompt without a person.
@@ -56,7 +56,7 @@ func TestAgentsFinishAPromptWithKeysThatTheyNeverSee(t *testing.T) {
 
 func finishesAPrompt(t *testing.T, engine string, a prompted) {
 	harness.NeedEngine(t, engine)
-	u := newUser(t, standin.Script{
+	u := newUser(t, stub.Script{
 		Command: "curl -sS https://api.github.com/user | tee out.txt; cat /proc/1/environ >/tmp/found; echo TOOL-RAN",
 		Hold:    true,
 	}, a.connector, "github")
@@ -90,7 +90,7 @@ func finishesAPrompt(t *testing.T, engine string, a prompted) {
 	if r.code != 0 {
 		t.Fatalf("exit %d\n%s\n%s", r.code, r.out, r.err)
 	}
-	contains(t, "what the agent said", r.out, "All done, says the stand-in.")
+	contains(t, "what the agent said", r.out, "All done, says the stub.")
 	if strings.Contains(r.out+r.err, secret[:16]) || strings.Contains(r.out+r.err, modelKey[:16]) {
 		t.Error("a secret is in the output")
 	}
@@ -112,7 +112,7 @@ func (u *user) modelIsTold(text string, ended chan struct{}) bool {
 	for {
 		for _, s := range u.origin.Seen() {
 			// The command holds it too; its result does without the word before.
-			if s.Host != standin.GitHub && strings.Contains(strings.ReplaceAll(s.Body, "echo "+text, ""), text) {
+			if s.Host != stub.GitHub && strings.Contains(strings.ReplaceAll(s.Body, "echo "+text, ""), text) {
 				return true
 			}
 		}
@@ -124,7 +124,7 @@ func (u *user) modelIsTold(text string, ended chan struct{}) bool {
 	}
 }
 
-// checkWhatArrived asks the stand-in: the real keys where they belong, the
+// checkWhatArrived asks the stub: the real keys where they belong, the
 // tool ran once, and no key stands in what was said.
 func (u *user) checkWhatArrived(a prompted) {
 	u.t.Helper()
@@ -136,7 +136,7 @@ func (u *user) checkWhatArrived(a prompted) {
 			if s.APIKey() != modelKey && s.Auth() != "Bearer "+modelKey {
 				u.t.Errorf("the provider saw %v", s.Header)
 			}
-		case s.Host == standin.GitHub && s.Path == "/user":
+		case s.Host == stub.GitHub && s.Path == "/user":
 			tools++
 			if s.Auth() != "Bearer "+secret {
 				u.t.Errorf("GitHub saw %q", s.Auth())
@@ -183,7 +183,7 @@ func TestGhInABoxWorksWithItsPlaceholder(t *testing.T) {
 	if err != nil {
 		t.Fatal("there is no gh; scripts/prepare installs it")
 	}
-	u := newUser(t, standin.Script{}, "github")
+	u := newUser(t, stub.Script{}, "github")
 	// A box sees nothing of the host but the project.
 	if out, err := exec.Command("cp", gh, filepath.Join(u.project, "gh")).CombinedOutput(); err != nil {
 		t.Fatalf("copy gh: %v\n%s", err, out)
@@ -192,14 +192,14 @@ func TestGhInABoxWorksWithItsPlaceholder(t *testing.T) {
 		"title=New; " +
 		"for c in 'issue list -R o/r' 'repo view o/r' 'auth status'; do gh $c && echo UNEXPECTED; done 2>&1; env | grep " +
 		"GH_TOKEN")
-	contains(t, "gh", r.out, "octo-stand-in", `"full_name":"o/r"`, `"title":"An issue of the stand-in"`, `"number":8`,
+	contains(t, "gh", r.out, "octo-stand-in", `"full_name":"o/r"`, `"title":"An issue of the stub"`, `"number":8`,
 		"GH_TOKEN=placeholder", "HTTP 403", "api.github.com/graphql")
 	if strings.Contains(r.out, "UNEXPECTED") {
 		t.Errorf("a command that needs GraphQL succeeded\n%s", r.out)
 	}
 	for _, s := range u.origin.Seen() {
 		if s.Auth() != "Bearer "+secret || s.Path == "/graphql" {
-			t.Errorf("the stand-in saw %q at %s", s.Auth(), s.Path)
+			t.Errorf("the stub saw %q at %s", s.Auth(), s.Path)
 		}
 	}
 	u.dropsOnly()

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 // apart is set in the environment of a test binary that runs in namespaces of its own.
@@ -31,7 +31,7 @@ func TestABoxThatCannotBeSealedSaysSo(t *testing.T) {
 	if _, err := harness.Loopback(); err != nil {
 		t.Fatal(err)
 	}
-	u := newUser(t, standin.Script{}, "echo")
+	u := newUser(t, stub.Script{}, "echo")
 	startHiddenDocker(t, filepath.Join(u.home, "sessions"))
 	const image = "localhost/aileron-tests/get:1"
 	importImage(t, image)

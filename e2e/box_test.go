@@ -13,12 +13,12 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 func TestCurlInABoxGetsTheCredentialAndNeverSeesIt(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{}, "github", "echo")
+	u := newUser(t, stub.Script{}, "github", "echo")
 	r := u.box(`
 		set -e
 		curl -sSi https://api.github.com/user
@@ -46,12 +46,12 @@ func TestCurlInABoxGetsTheCredentialAndNeverSeesIt(t *testing.T) {
 		t.Errorf("the project's file: %q, %v", data, err)
 	}
 	for _, s := range u.origin.Seen() {
-		if s.Host != standin.GitHub && s.Host != standin.Echo || s.Auth() != "Bearer "+secret || s.Path == "/orgs/none" {
-			t.Errorf("the stand-in saw %+v", s)
+		if s.Host != stub.GitHub && s.Host != stub.Echo || s.Auth() != "Bearer "+secret || s.Path == "/orgs/none" {
+			t.Errorf("the stub saw %+v", s)
 		}
 	}
 	if n := len(u.origin.Seen()); n != 4 {
-		t.Errorf("the stand-in saw %d requests, want 4", n)
+		t.Errorf("the stub saw %d requests, want 4", n)
 	}
 	if n := len(u.rows("--decision", "proxied")); n != 4 {
 		t.Errorf("%d proxied rows, want 4", n)
@@ -71,7 +71,7 @@ func TestCurlInABoxGetsTheCredentialAndNeverSeesIt(t *testing.T) {
 
 func TestABoxHasNoOtherWayOut(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{})
+	u := newUser(t, stub.Script{})
 	r := u.box(`
 		curl -sS --max-time 5 --noproxy '*' http://1.1.1.1/ ; echo
 		curl -sS --max-time 3 -6 --noproxy '*' 'http://[2606:4700::1111]/' ; echo "v6 $?"
@@ -93,7 +93,7 @@ func TestABoxHasNoOtherWayOut(t *testing.T) {
 
 func TestTheExitCodeIsTheCommands(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{}) // the exit codes of boxes: see the tests around this one
+	u := newUser(t, stub.Script{}) // the exit codes of boxes: see the tests around this one
 	if r := u.run("run", "--", "sh", "-c", "exit 9"); r.code != 9 {
 		t.Errorf("on the host: exit %d, want 9", r.code)
 	}
@@ -105,7 +105,7 @@ func TestTheExitCodeIsTheCommands(t *testing.T) {
 func TestATerminalIsTheBoxs(t *testing.T) {
 	t.Parallel()
 	needPodman(t)
-	u := newUser(t, standin.Script{})
+	u := newUser(t, stub.Script{})
 	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c",
 		`stty size; read line; echo "got $line"; trap 'stty size; exit 3' WINCH; echo waiting; while :; do sleep 0.1; done`)
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 41, Cols: 121})
@@ -155,7 +155,7 @@ func TestATerminalIsTheBoxs(t *testing.T) {
 func TestASignalEndsTheBoxAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	needPodman(t)
-	u := newUser(t, standin.Script{})
+	u := newUser(t, stub.Script{})
 	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c",
 		`trap 'exit 42' TERM; echo up > up; while :; do sleep 0.1; done`)
 	if err := cmd.Start(); err != nil {
@@ -178,7 +178,7 @@ func TestASignalEndsTheBoxAndLeavesNothing(t *testing.T) {
 func TestASecondInterruptEndsWhatIgnoresTheFirst(t *testing.T) {
 	t.Parallel()
 	needPodman(t)
-	u := newUser(t, standin.Script{})
+	u := newUser(t, stub.Script{})
 	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c",
 		`trap 'echo no >> ignored' INT; echo up > up; while :; do sleep 0.1; done`)
 	if err := cmd.Start(); err != nil {
@@ -199,7 +199,7 @@ func TestASecondInterruptEndsWhatIgnoresTheFirst(t *testing.T) {
 
 func TestAKilledSessionKeepsItsIntentAndIsSwept(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{}, "echo")
+	u := newUser(t, stub.Script{}, "echo")
 	needPodman(t)
 	cmd := u.command(append(append([]string{"sandbox", "run", "--sandbox=podman", "--dir", u.project}, u.reach()...), "--",
 		"curl", "-sS", "https://api.echo.example/stall")...)
@@ -227,7 +227,7 @@ func TestAKilledSessionKeepsItsIntentAndIsSwept(t *testing.T) {
 
 func TestAuditTailFollowsAsItHappens(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{}, "github")
+	u := newUser(t, stub.Script{}, "github")
 	tail := u.command("audit", "tail", "-f", "--json", "--decision", "proxied")
 	out, err := tail.StdoutPipe()
 	if err != nil {
@@ -262,7 +262,7 @@ func waitFor(t *testing.T, done func() bool) {
 func TestAStartThatTheImageForbidsIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	needPodman(t)
-	u := newUser(t, standin.Script{})
+	u := newUser(t, stub.Script{})
 	for command, code := range map[string]int{"no-such-command": 127, "/etc/passwd": 126} {
 		r := u.run("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", command)
 		if r.code != code || r.out != "" || !strings.Contains(r.err, command) {
@@ -283,7 +283,7 @@ func TestAStartThatTheImageForbidsIsWrittenDown(t *testing.T) {
 func TestAProjectThatIsAileronsHomeIsRefused(t *testing.T) {
 	t.Parallel()
 	needPodman(t)
-	u := newUser(t, standin.Script{}, "echo")
+	u := newUser(t, stub.Script{}, "echo")
 	for _, dir := range []string{u.home, filepath.Join(u.home, "vault"), filepath.Join(u.home, "store")} {
 		r := u.run("sandbox", "run", "--sandbox=podman", "--dir", dir, "--", "true")
 		if r.code != 1 || !strings.Contains(r.err, "aileron's own home") || !strings.Contains(r.err, "--dir") {
@@ -302,7 +302,7 @@ func TestAileronsHomeIsEmptyInABoxOfAProjectAroundIt(t *testing.T) {
 	for _, engine := range []string{"podman", "docker"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			u := newUser(t, standin.Script{}, "echo")
+			u := newUser(t, stub.Script{}, "echo")
 			u.engine, u.project = engine, filepath.Dir(u.home)
 			r := u.box(`
 				ls; echo "in it:" h/*; find h
@@ -327,7 +327,7 @@ func TestAileronsHomeIsEmptyInABoxOfAProjectAroundIt(t *testing.T) {
 func TestABoxStartsUnderAnyUmask(t *testing.T) {
 	t.Parallel()
 	needPodman(t)
-	u := newUser(t, standin.Script{}, "echo")
+	u := newUser(t, stub.Script{}, "echo")
 	if err := os.Chmod(u.project, 0o777); err != nil { // so that the box is another user
 		t.Fatal(err)
 	}

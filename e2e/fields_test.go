@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 // An author whose client misses a field finds its name in the audit log and
 // declares it.
 func TestADroppedFieldIsFoundInTheAuditLog(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{}, "github")
+	u := newUser(t, stub.Script{}, "github")
 	p := u.serve()
 	args := []string{"-sS", "--max-time", "300", "-x", p.ProxyURL, "--cacert", p.CAFile, "https://api.github.com/user"}
 	for _, name := range []string{"Sudo", "X-HTTP-Method-Override", "X-GitHub-Api-Version", "If-None-Match",
@@ -26,7 +26,7 @@ func TestADroppedFieldIsFoundInTheAuditLog(t *testing.T) {
 	h := u.origin.Seen()[0].Header
 	if h.Get("X-Github-Api-Version") != "CANARY" || h.Get("If-None-Match") != "CANARY" || h.Get("Sudo") != "" ||
 		h.Get("X-Http-Method-Override") != "" || h.Get("X-Acme-Trace") != "" {
-		t.Errorf("the stand-in got %v", h)
+		t.Errorf("the stub got %v", h)
 	}
 	rows := u.rows("--event", "connector.proxy.started")
 	if len(rows) != 1 {
@@ -45,7 +45,7 @@ func TestSpecValidateNamesTheFieldsThatCannotBeDeclared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := newUser(t, standin.Script{})
+	u := newUser(t, stub.Script{})
 	for declared, wants := range map[string][]string{
 		`"x-acme-*", "X-Acme"`: nil,
 		`"x-acme-trace", "Sudo", "x-*"`: {"headers[1]", "makes the server act for someone else", "headers[2]",

@@ -1,5 +1,5 @@
 // Package e2e runs the built binary as a user would: real clients, real
-// boxes, stand-ins only for services that a test machine cannot reach.
+// sandboxes, stubs only for services that a test machine cannot reach.
 package e2e
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 var binary string // the built aileron: harness.Build
@@ -46,17 +46,17 @@ var (
 	templatesMu sync.Mutex
 )
 
-// user is one person's home, project and stand-in.
+// user is one person's home, project and stub.
 type user struct {
 	t       *testing.T
 	home    string
 	project string
 	engine  string // podman, or docker
-	origin  *standin.Server
+	origin  *stub.Server
 }
 
 // newUser is a person for whom those connectors are installed and bound.
-func newUser(t *testing.T, script standin.Script, bound ...string) *user {
+func newUser(t *testing.T, script stub.Script, bound ...string) *user {
 	t.Helper()
 	script.Token, script.Key = secret, modelKey
 	// Below the shortest directory there is: socket paths are bounded.
@@ -66,7 +66,7 @@ func newUser(t *testing.T, script standin.Script, bound ...string) *user {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	u := &user{t: t, home: filepath.Join(home, "h"), project: filepath.Join(home, "p"), engine: "podman",
-		origin: standin.Start(t, script)}
+		origin: stub.Start(t, script)}
 	if err := os.Mkdir(u.project, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -94,10 +94,10 @@ func (u *user) copyHome(bound []string) {
 	harness.Copy(u.t, templates[key], u.home)
 }
 
-// reach are the flags that lead the real names to the stand-in.
+// reach are the flags that lead the real names to the stub.
 func (u *user) reach() []string {
 	flags := []string{"--upstream-ca", u.origin.Roots}
-	for _, name := range []string{standin.GitHub, standin.Anthropic, standin.OpenAI, standin.Echo} {
+	for _, name := range []string{stub.GitHub, stub.Anthropic, stub.OpenAI, stub.Echo} {
 		flags = append(flags, "--resolve", name+":443:"+u.origin.Addr)
 	}
 	return flags

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 func TestProxyServesTheHolderOfTheToken(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{}, "github")
+	u := newUser(t, stub.Script{}, "github")
 	ready := u.serve()
 	curl := func(args ...string) result {
 		return finish(t, exec.Command("curl", append([]string{"-sS", "--max-time", "300"}, args...)...))
@@ -44,7 +44,7 @@ func TestProxyServesTheHolderOfTheToken(t *testing.T) {
 
 func TestALockedVaultInjectsNothingUntilItIsUnlocked(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{}, "github")
+	u := newUser(t, stub.Script{}, "github")
 	script := `get() { curl -sS https://api.github.com/user; }
 		until_says() { for i in $(seq 1000); do get | grep -q "$1" && return; sleep 0.1; done; echo "never said $1"; exit 1; }
 		until_says octo-stand-in; touch one; until_says vault_locked; touch two; until_says octo-stand-in`
@@ -62,7 +62,7 @@ func TestALockedVaultInjectsNothingUntilItIsUnlocked(t *testing.T) {
 
 func TestBadInputIsOneErrorWithItsHint(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{}, "github")
+	u := newUser(t, stub.Script{}, "github")
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestAFullDiskSendsNothing(t *testing.T) {
 	if os.Geteuid() != 0 {
 		harness.Need(t, "root, who may mount a small file system to fill")
 	}
-	u := newUser(t, standin.Script{})
+	u := newUser(t, stub.Script{})
 	if err := os.Mkdir(u.home, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestTheBinaryIsStatic(t *testing.T) {
 
 func TestTheDemoTellsItsStory(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{})
+	u := newUser(t, stub.Script{})
 	r := u.run("demo", "--sandbox=off")
 	if r.code != 0 {
 		t.Fatalf("exit %d\n%s%s", r.code, r.out, r.err)
@@ -172,7 +172,7 @@ func TestTheDemoTellsItsStory(t *testing.T) {
 // What the suites build has cheap vaults, and cannot pass for a release.
 func TestTheProgramOfTheTestsIsNoRelease(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{})
+	u := newUser(t, stub.Script{})
 	contains(t, "aileron --version", u.must("--version").out, "for tests only")
 	u.must("vault", "init")
 	u.must("vault", "unlock")

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 // What no operation names is refused inside the tunnel, with an answer that an
 // agent can read and a row with the reason, and no packet of it leaves.
 func TestARefusalIsSaidInTheTunnelAndNothingLeaves(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, standin.Script{}, "github")
-	elsewhere := standin.Start(t, standin.Script{Token: secret})
+	u := newUser(t, stub.Script{}, "github")
+	elsewhere := stub.Start(t, stub.Script{Token: secret})
 	p := u.serve("--resolve", "evil.example:443:"+elsewhere.Addr, "--resolve", "api.github.com:8443:"+u.origin.Addr)
 	for _, tt := range []struct {
 		name, reason string
@@ -67,9 +67,9 @@ func TestARefusalIsSaidInTheTunnelAndNothingLeaves(t *testing.T) {
 		})
 	}
 	if n := elsewhere.Connections() + u.origin.Connections(); n != 0 {
-		t.Errorf("%d connections reached the stand-ins, want none: %+v %+v", n, u.origin.Seen(), elsewhere.Seen())
+		t.Errorf("%d connections reached the stubs, want none: %+v %+v", n, u.origin.Seen(), elsewhere.Seen())
 	}
-	// The stand-in can be reached: what is counted is not nothing.
+	// The stub can be reached: what is counted is not nothing.
 	finish(t, exec.Command("curl", "-sS", "-x", p.ProxyURL, "--cacert", p.CAFile, "https://api.github.com/user"))
 	if n := u.origin.Connections(); n != 1 {
 		t.Errorf("%d connections for an allowed request, want 1", n)

@@ -23,10 +23,10 @@ import (
 func ipx() category {
 	return category{name: "IPX", cases: []attack{
 		{id: "IPX-01", does: "this machine, by address or by name, is neither granted nor reached where unnamed hosts may " +
-			"pass", run: func(c *trial) {
+			"pass", run: func(c *testCase) {
 			targets := []string{"127.0.0.1:443", "localhost:443", "0.0.0.0:443", "[::1]:443", "[::]:443", "127.255.255.254:443"}
-			c.each("denied", func(c *trial) { c.nowhere(hostNotAllowed, targets...) })
-			c.elsewhere("passing", *passing(), func(c *trial) {
+			c.each("denied", func(c *testCase) { c.nowhere(hostNotAllowed, targets...) })
+			c.elsewhere("passing", *passing(), func(c *testCase) {
 				c.also = func(name string) bool { return name == "localhost" }
 				on.names.answers(func(name string, _ bool) ([]netip.Addr, bool) {
 					return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, name == "localhost" // where the hosts file is silent
@@ -35,11 +35,11 @@ func ipx() category {
 			})
 		}},
 		{id: "IPX-02", does: "numbers that only inet_aton takes for addresses are no host", f: passing(),
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				for _, host := range []string{"2130706433", "0x7f000001", "017700000001", "0177.0.0.1", "127.1", "127.0.1",
 					"0x7f.1",
 					"127.0.0.1.", "127.0.0.01", "127.0.0.1%25lo"} {
-					c.each(host, func(c *trial) {
+					c.each(host, func(c *testCase) {
 						c.rows++
 						_, a := c.connect(host + ":443")
 						c.refused("CONNECT", a, malformed.as("no plain host:port"))
@@ -48,18 +48,18 @@ func ipx() category {
 					})
 				}
 			}},
-		{id: "IPX-04", does: "IPv4 written as IPv6 is judged as what it is", f: passing(), run: func(c *trial) {
+		{id: "IPX-04", does: "IPv4 written as IPv6 is judged as what it is", f: passing(), run: func(c *testCase) {
 			c.nowhere(addressNotAllowed, "[::ffff:169.254.169.254]:443", "[::ffff:7f00:1]:443", "[::127.0.0.1]:443",
 				"[0:0:0:0:0:ffff:0a00:0001]:443")
 		}},
 		{id: "IPX-05", does: "IPv6 that carries an IPv4 address to a translator is not reached", f: passing(),
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				c.nowhere(addressNotAllowed, "[64:ff9b::a9fe:a9fe]:443", "[64:ff9b:1::a00:1]:443", "[2002:a9fe:a9fe::1]:443",
 					"[2001:0:4136:e378:8000:63bf:3fff:fdd2]:443", "[2606::5efe:a00:1]:443")
 			}},
-		{id: "IPX-07", does: "an allowed name that leads inside is not followed", run: func(c *trial) {
+		{id: "IPX-07", does: "an allowed name that leads inside is not followed", run: func(c *testCase) {
 			for _, addr := range []string{"169.254.169.254", "127.0.0.1", "10.0.0.5", "fd00:ec2::254"} {
-				c.elsewhere(addr, fixture{}, func(c *trial) { // where no connection is open yet
+				c.elsewhere(addr, fixture{}, func(c *testCase) { // where no connection is open yet
 					on.names.answers(always(netip.MustParseAddr(addr)))
 					a := c.get("api.good.test", "/v1/items")
 					c.refused("the request", a, addressNotAllowed)
@@ -69,7 +69,7 @@ func ipx() category {
 				})
 			}
 		}},
-		{id: "IPX-08", does: "of a mixed answer only the public half is tried", f: &fixture{}, run: func(c *trial) {
+		{id: "IPX-08", does: "of a mixed answer only the public half is tried", f: &fixture{}, run: func(c *testCase) {
 			l, err := net.Listen("tcp", "127.0.0.1:443")
 			c.must(err)
 			defer l.Close()
@@ -81,24 +81,24 @@ func ipx() category {
 		}},
 		{id: "IPX-10", does: "aliases, mapped addresses and answers without end lead nowhere inside", run: ipxAnswers},
 		{id: "IPX-11", does: "the names that engines give to their host do not lead to the plane", f: passing(),
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				_, port, err := net.SplitHostPort(c.s.addr)
 				c.must(err)
 				inside := map[string]string{"host.docker.internal": "192.168.65.2", "host.containers.internal": "10.88.0.1",
 					"gateway.example": "172.17.0.1", "self.example": "127.0.0.1"}
 				c.also = func(name string) bool { return inside[name] != "" }
 				for name, addr := range inside {
-					c.each(name, func(c *trial) {
+					c.each(name, func(c *testCase) {
 						c.also = func(name string) bool { return inside[name] != "" }
 						on.names.answers(always(netip.MustParseAddr(addr)))
 						c.nowhere(addressNotAllowed, name+":"+port)
 					})
 				}
-				c.each("by address", func(c *trial) {
+				c.each("by address", func(c *testCase) {
 					c.nowhere(addressNotAllowed, "172.17.0.1:"+port, "192.168.1.20:"+port, c.s.addr)
 				})
 			}},
-		{id: "IPX-13", does: "hundreds of names that carry data are not resolved", run: func(c *trial) {
+		{id: "IPX-13", does: "hundreds of names that carry data are not resolved", run: func(c *testCase) {
 			c.bulk = true
 			const tunnels, conns, each = 25, 5, 55
 			name := func(i int) string {
@@ -123,14 +123,14 @@ func ipx() category {
 			c.untouched()
 		}},
 		{id: "IPX-14", does: "a name server that says nothing holds a request for a bounded time, and gives its place back",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				odd := startOdd(c)
 				defer odd.stop()
 				c.elsewhere("silent", fixture{set: func(cfg *proxy.Config) {
 					odd.serves(cfg)
 					cfg.Upstream.Dial = time.Second
 					cfg.Limits.Requests = 2
-				}}, func(c *trial) {
+				}}, func(c *testCase) {
 					odd.says(func(*dnsmessage.Message) bool { return false })
 					for range 5 { // more than there are places
 						a := c.get("api.good.test", "/v1/items")
@@ -150,7 +150,7 @@ func passing() *fixture {
 }
 
 // elsewhere runs a variant in a world of its own.
-func (c *trial) elsewhere(name string, f fixture, run func(*trial)) {
+func (c *testCase) elsewhere(name string, f fixture, run func(*testCase)) {
 	c.t.Helper()
 	w := newWorld(c.t, f)
 	defer w.stop()
@@ -165,7 +165,7 @@ func always(addrs ...netip.Addr) func(string, bool) ([]netip.Addr, bool) {
 
 // nowhere asks for each target in a tunnel, as a client does, and in the
 // absolute form.
-func (c *trial) nowhere(want refusal, targets ...string) {
+func (c *testCase) nowhere(want refusal, targets ...string) {
 	for _, target := range targets {
 		host, _, err := net.SplitHostPort(target)
 		c.must(err)
@@ -186,7 +186,7 @@ func (c *trial) nowhere(want refusal, targets ...string) {
 	c.untouched()
 }
 
-func ipxAnswers(c *trial) {
+func ipxAnswers(c *testCase) {
 	odd := startOdd(c)
 	defer odd.stop()
 	corp, inside := "internal.corp.", netip.MustParseAddr("10.0.0.5")
@@ -225,7 +225,7 @@ func ipxAnswers(c *trial) {
 			}
 		},
 	} {
-		c.elsewhere(name, fixture{set: odd.serves}, func(c *trial) {
+		c.elsewhere(name, fixture{set: odd.serves}, func(c *testCase) {
 			odd.says(func(m *dnsmessage.Message) bool { says(m); return true })
 			a := c.get("api.good.test", "/v1/items")
 			want := addressNotAllowed
@@ -236,7 +236,7 @@ func ipxAnswers(c *trial) {
 			odd.says(nil)
 		})
 	}
-	c.elsewhere("no end of public records", fixture{set: odd.serves}, func(c *trial) {
+	c.elsewhere("no end of public records", fixture{set: odd.serves}, func(c *testCase) {
 		deaf := netip.AddrPortFrom(places["alt.good.test"], 443)
 		tried := 0
 		c.reaches = func(d dial) bool { tried++; return d.to == deaf && tried <= 16 }
@@ -262,7 +262,7 @@ type oddServer struct {
 	script func(*dnsmessage.Message) bool // completes the answer; false: there is none
 }
 
-func startOdd(c *trial) *oddServer {
+func startOdd(c *testCase) *oddServer {
 	at := netip.AddrPortFrom(places["dns"], 5353).String()
 	s := &oddServer{honest: net.DefaultResolver}
 	var err error

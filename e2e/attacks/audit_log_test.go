@@ -25,7 +25,7 @@ import (
 // aud: what the audit log must and must not hold.
 func aud() category {
 	return category{name: "AUD", cases: []attack{
-		{id: "AUD-01", does: "one outcome row for each request, whatever became of it", run: func(c *trial) {
+		{id: "AUD-01", does: "one outcome row for each request, whatever became of it", run: func(c *testCase) {
 			const h = "Host: api.good.test\r\n"
 			for name, r := range map[string]struct {
 				raw  string
@@ -44,12 +44,12 @@ func aud() category {
 				"a body that is too big": {"POST /v1/items HTTP/1.1\r\n" + h + "Content-Length: 99999999999999\r\n\r\n",
 					bodyTooLarge},
 			} {
-				c.each(name, func(c *trial) { c.judged(name, c.tun("api.good.test", r.raw), r.want) })
+				c.each(name, func(c *testCase) { c.judged(name, c.tun("api.good.test", r.raw), r.want) })
 			}
-			c.each("no token", func(c *trial) {
+			c.each("no token", func(c *testCase) {
 				c.refused("no token", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n\r\n"), noToken)
 			})
-			c.each("a handshake that fails", func(c *trial) {
+			c.each("a handshake that fails", func(c *testCase) {
 				l, _ := c.connect("api.good.test")
 				c.rows++
 				c.say(l, "\x16\x03\x01\x00\x05hello")
@@ -62,7 +62,7 @@ func aud() category {
 		{id: "AUD-05", does: "killed at any point, the log tells what may have happened, and is whole", run: audKilled},
 		{id: "AUD-07", does: "two hundred writers at once make one chain without a gap", run: audCrowd},
 		{id: "AUD-08", does: "a clock that goes back an hour is told of, and the order stays", f: &fixture{},
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				// As if the row before had been written while the clock was right.
 				_, err := c.s.plane.log.Append(context.Background(),
 					audit.Row{TS: time.Now().Add(time.Hour), Event: audit.EventSandboxRejected,
@@ -78,7 +78,7 @@ func aud() category {
 					}
 				}
 			}},
-		{id: "AUD-10", does: "the box neither reads nor changes the log, and other users neither", run: func(c *trial) {
+		{id: "AUD-10", does: "the box neither reads nor changes the log, and other users neither", run: func(c *testCase) {
 			bearer := "Authorization: Bearer " + c.s.token
 			for route, want := range map[string]refusal{"/v1/audit?limit=0": ownerOnly,
 				"/v1/audit/export?format=jsonl": ownerOnly,
@@ -102,7 +102,7 @@ func aud() category {
 				return err
 			}))
 		}},
-		{id: "AUD-11", does: "a row says that, how much and why, and never what", run: func(c *trial) {
+		{id: "AUD-11", does: "a row says that, how much and why, and never what", run: func(c *testCase) {
 			api := c.origin("api.good.test")
 			for name, row := range map[string]struct {
 				plays  func(*visit)
@@ -116,7 +116,7 @@ func aud() category {
 				"denied": {nil, "/v1/none", "sandbox.proxy.rejected rejected operation_not_matched 403 0"},
 				"query":  {nil, "/v1/items?other=1", "sandbox.proxy.rejected rejected query_not_declared 403 0"},
 			} {
-				c.each(name, func(c *trial) {
+				c.each(name, func(c *testCase) {
 					api.plays(row.plays)
 					c.get("api.good.test", row.target)
 					rows := c.settledRows()
@@ -132,7 +132,7 @@ func aud() category {
 }
 
 // audCanaries sends a canary in every place that must not be kept.
-func audCanaries(c *trial) {
+func audCanaries(c *testCase) {
 	c.origin("q.good.test").plays(func(v *visit) {
 		v.reply(200, "BCANARY of the origin", "X-Thing", "HCANARY", "Set-Cookie", "a=HCANARY", "Location",
 			"/v1/HCANARY?QCANARY")
@@ -175,8 +175,8 @@ func audCanaries(c *trial) {
 }
 
 // audUnwritable: another process's lock, a full disk, a database that is gone.
-func audUnwritable(c *trial) {
-	c.elsewhere("locked", fixture{}, func(c *trial) {
+func audUnwritable(c *testCase) {
+	c.elsewhere("locked", fixture{}, func(c *testCase) {
 		unlock := lockLog(c.t, c.s.plane.home)
 		in := c.tunnel("api.good.test")
 		c.rows++
@@ -187,7 +187,7 @@ func audUnwritable(c *trial) {
 		unlock()
 		c.is("the request", readAnswer(bufio.NewReader(in), "GET"), 200)
 	})
-	c.elsewhere("removed", fixture{}, func(c *trial) {
+	c.elsewhere("removed", fixture{}, func(c *testCase) {
 		c.is("before", c.get("api.good.test", "/v1/items"), 200)
 		c.settledRows()
 		c.rows, c.broken, c.permits = 1, 1, func(hit) bool { return true } // the first request's rows are gone with the file
@@ -212,7 +212,7 @@ func audUnwritable(c *trial) {
 	p.install("plain")
 	s := p.start()
 	defer s.stop()
-	s.on(c, "full", func(c *trial) {
+	s.on(c, "full", func(c *testCase) {
 		fill, err := os.Create(filepath.Join(p.home, "fill"))
 		c.must(err)
 		for size := 64 << 10; size > 0; size /= 2 {
@@ -278,7 +278,7 @@ func (p *person) whole() error {
 
 // audKilled kills the built program before the intent is committed, after it,
 // and in the middle of the answer.
-func audKilled(c *trial) {
+func audKilled(c *testCase) {
 	p := newPerson(c.t)
 	p.install("plain")
 	plain := c.origin("plain.good.test")
@@ -297,7 +297,7 @@ func audKilled(c *trial) {
 			v.close = true
 		})
 		s := p.start()
-		d := &trial{t: c.t, s: &s.subject, name: c.name}
+		d := &testCase{t: c.t, s: &s.subject, name: c.name}
 		unlock := func() {}
 		in := d.tunnel("plain.good.test")
 		if point == "before the intent" {
@@ -363,10 +363,10 @@ func audKilled(c *trial) {
 }
 
 // audCrowd has two hundred connections ask at once, and looks at the chain.
-func audCrowd(c *trial) {
+func audCrowd(c *testCase) {
 	w := newWorld(c.t, fixture{connectors: []string{"plain"}})
 	const crowd, each = 200, 5
-	d := &trial{t: c.t, s: &w.subject, name: c.name}
+	d := &testCase{t: c.t, s: &w.subject, name: c.name}
 	var asking sync.WaitGroup
 	for i := range crowd {
 		asking.Go(func() {

@@ -27,7 +27,7 @@ import (
 // cas: the session's certificate authority.
 func cas() category {
 	return category{name: "CA", cases: []attack{
-		{id: "CA-01", does: "a leaf is for one host, for servers, and as strict clients want it", run: func(c *trial) {
+		{id: "CA-01", does: "a leaf is for one host, for servers, and as strict clients want it", run: func(c *testCase) {
 			chain := c.presented("api.good.test")
 			leaf, issuer := chain[0], chain[1]
 			if len(leaf.DNSNames) != 1 || leaf.DNSNames[0] != "api.good.test" ||
@@ -61,7 +61,7 @@ func cas() category {
 			}
 		}},
 		{id: "CA-02", does: "the signing CA signs leaves only, for as long as a day, under a root without a key",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				chain := c.presented("api.good.test")
 				if len(chain) != 2 {
 					c.failf("%d certificates were sent, not the leaf and its issuer", len(chain))
@@ -89,7 +89,7 @@ func cas() category {
 			}},
 		{id: "CA-03", does: "every TLS stack of this machine takes the session's leaf with its CA, strictly too, and " +
 			"refuses it without", run: casClients},
-		{id: "CA-04", does: "what strict clients refuse is refused still", run: func(c *trial) {
+		{id: "CA-04", does: "what strict clients refuse is refused still", run: func(c *testCase) {
 			bad := func(change func(*x509.Certificate)) *x509.Certificate {
 				t := honest(victim)
 				change(t)
@@ -124,7 +124,7 @@ func cas() category {
 				c.failf("openssl in its strict mode refuses the session's leaf: %v", err)
 			}
 		}},
-		{id: "CA-05", does: "a constrained CA's stolen key signs for no other host", run: func(c *trial) {
+		{id: "CA-05", does: "a constrained CA's stolen key signs for no other host", run: func(c *testCase) {
 			stolen, err := ca.NewSession(ca.Options{Session: "constrained", PermittedNames: []string{"api.good.test"}})
 			c.must(err)
 			roots := x509.NewCertPool()
@@ -149,7 +149,7 @@ func cas() category {
 			}
 		}},
 		{id: "CA-07", does: "a killed session leaves no key, and nothing that others may read", run: casKilled},
-		{id: "CA-08", does: "every session has its own CA, and none has goproxy's", run: func(c *trial) {
+		{id: "CA-08", does: "every session has its own CA, and none has goproxy's", run: func(c *testCase) {
 			other := newWorld(c.t, fixture{})
 			defer other.stop()
 			mine := c.presented("api.good.test")
@@ -169,10 +169,10 @@ func cas() category {
 				}
 			}
 		}},
-		{id: "CA-10", does: "clocks that are some minutes wrong are no matter", run: func(c *trial) {
+		{id: "CA-10", does: "clocks that are some minutes wrong are no matter", run: func(c *testCase) {
 			for off, good := range map[time.Duration]bool{-10 * time.Minute: true, 10 * time.Minute: true,
 				-25 * time.Hour: false, 25 * time.Hour: false} {
-				c.each(off.String(), func(c *trial) {
+				c.each(off.String(), func(c *testCase) {
 					l, a := c.connect("api.good.test")
 					c.is("CONNECT", a, 200)
 					c.rows++
@@ -188,11 +188,11 @@ func cas() category {
 				})
 			}
 		}},
-		{id: "CA-11", does: "hosts that are longer than a common name may be", run: func(c *trial) {
+		{id: "CA-11", does: "hosts that are longer than a common name may be", run: func(c *testCase) {
 			label := strings.Repeat("a", 60)
 			for _, host := range []string{label + "." + label[:30] + ".good.test",
 				strings.Join([]string{label, label, label, label[:58], "test"}, "."), strings.Repeat("a.", 122) + "good.test"} {
-				c.each(fmt.Sprint(len(host)), func(c *trial) {
+				c.each(fmt.Sprint(len(host)), func(c *testCase) {
 					leaf := c.presented(host)[0]
 					if leaf.Subject.CommonName != "" && len(leaf.Subject.CommonName) > 64 {
 						c.failf("the common name has %d characters", len(leaf.Subject.CommonName))
@@ -206,7 +206,7 @@ func cas() category {
 				})
 			}
 		}},
-		{id: "CA-13", does: "a leaf's key is not the CA's, nor another session's", run: func(c *trial) {
+		{id: "CA-13", does: "a leaf's key is not the CA's, nor another session's", run: func(c *testCase) {
 			one, two := c.presented("api.good.test"), c.presented("key.good.test")
 			other := newWorld(c.t, fixture{})
 			defer other.stop()
@@ -226,7 +226,7 @@ func cas() category {
 }
 
 // presented is the chain that the plane shows for a host.
-func (c *trial) presented(host string) []*x509.Certificate {
+func (c *testCase) presented(host string) []*x509.Certificate {
 	l, a := c.connect(host)
 	c.is("CONNECT", a, 200)
 	in, err := c.secure(l, &tls.Config{ServerName: host})
@@ -236,7 +236,7 @@ func (c *trial) presented(host string) []*x509.Certificate {
 }
 
 // openssl asks its strict verifier about a chain.
-func (c *trial) openssl(root *x509.Certificate, between []*x509.Certificate, leaf *x509.Certificate,
+func (c *testCase) openssl(root *x509.Certificate, between []*x509.Certificate, leaf *x509.Certificate,
 	host string) error {
 	file := func(name string, certs ...*x509.Certificate) string {
 		var text []byte
@@ -259,7 +259,7 @@ func (c *trial) openssl(root *x509.Certificate, between []*x509.Certificate, lea
 }
 
 // casKilled kills the program and looks at what it leaves.
-func casKilled(c *trial) {
+func casKilled(c *testCase) {
 	t, ok := c.t.(*testing.T)
 	if !ok {
 		return

@@ -81,12 +81,12 @@ func basicAuth(user, password string) string {
 }
 
 // authorization is the field by which the box proves its session.
-func (c *trial) authorization() string {
+func (c *testCase) authorization() string {
 	return "Proxy-Authorization: Basic " + basicAuth("s", c.s.token) + "\r\n"
 }
 
 // dial opens a connection to the proxy.
-func (c *trial) dial() *line {
+func (c *testCase) dial() *line {
 	conn, err := net.DialTimeout("tcp", c.s.addr, c.s.patience)
 	c.must(err)
 	_ = conn.SetDeadline(time.Now().Add(c.s.patience))
@@ -99,14 +99,14 @@ func (c *trial) dial() *line {
 
 // connect asks for a tunnel to "host" or "host:port" and returns the response
 // to that; nothing is in the tunnel yet.
-func (c *trial) connect(hostport string) (*line, answer) {
+func (c *testCase) connect(hostport string) (*line, answer) {
 	if !strings.Contains(hostport, ":") {
 		hostport += ":443"
 	}
 	return c.connectRaw("CONNECT " + hostport + " HTTP/1.1\r\nHost: " + hostport + "\r\n" + c.authorization() + "\r\n")
 }
 
-func (c *trial) connectRaw(head string) (*line, answer) {
+func (c *testCase) connectRaw(head string) (*line, answer) {
 	l := c.dial()
 	_, err := io.WriteString(l, head)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *trial) connectRaw(head string) (*line, answer) {
 
 // secure wraps a tunnel in TLS with cfg; the defaults are those of a client that
 // trusts the session.
-func (c *trial) secure(l *line, cfg *tls.Config) (*line, error) {
+func (c *testCase) secure(l *line, cfg *tls.Config) (*line, error) {
 	if cfg.RootCAs == nil {
 		cfg.RootCAs = c.s.roots
 	}
@@ -140,8 +140,8 @@ func (c *trial) secure(l *line, cfg *tls.Config) (*line, error) {
 }
 
 // tunnel opens a TLS connection to host through the proxy: TUN(h) of the
-// cases. It returns nil, and fails the trial, when there is none.
-func (c *trial) tunnel(hostport string) *line {
+// cases. It returns nil, and fails the case, when there is none.
+func (c *testCase) tunnel(hostport string) *line {
 	l, a := c.connect(hostport)
 	if a.status != 200 {
 		c.failf("CONNECT %s: %s", hostport, a)
@@ -158,8 +158,8 @@ func (c *trial) tunnel(hostport string) *line {
 
 // say sends bytes on a connection, reads as many answers as there are
 // methods, then ends it and reads to its end. An answer beyond those fails
-// the trial.
-func (c *trial) say(l *line, raw string, methods ...string) []answer {
+// the case.
+func (c *testCase) say(l *line, raw string, methods ...string) []answer {
 	answers := make([]answer, len(methods))
 	if l == nil {
 		return answers
@@ -187,14 +187,14 @@ func (c *trial) say(l *line, raw string, methods ...string) []answer {
 }
 
 // tun sends bytes in a tunnel of their own and returns the one response to them.
-func (c *trial) tun(hostport, raw string) answer {
+func (c *testCase) tun(hostport, raw string) answer {
 	c.rows++
 	method, _, _ := strings.Cut(raw, " ")
 	return c.say(c.tunnel(hostport), raw, method)[0]
 }
 
 // fwd sends bytes to the proxy itself and returns the one response: FWD.
-func (c *trial) fwd(raw string) answer {
+func (c *testCase) fwd(raw string) answer {
 	c.rows++
 	method, _, _ := strings.Cut(raw, " ")
 	return c.say(c.dial(), raw, method)[0]
@@ -210,12 +210,12 @@ func head(method, host, target string, fields ...string) string {
 }
 
 // get asks for a path in a tunnel of its own.
-func (c *trial) get(hostport, target string, fields ...string) answer {
+func (c *testCase) get(hostport, target string, fields ...string) answer {
 	return c.tun(hostport, head("GET", hostport, target, fields...))
 }
 
 // post sends a body to a path in a tunnel of its own.
-func (c *trial) post(hostport, target, body string, fields ...string) answer {
+func (c *testCase) post(hostport, target, body string, fields ...string) answer {
 	return c.tun(hostport, head("POST", hostport, target, append(fields, fmt.Sprintf("Content-Length: %d", len(body)))...)+
 		body)
 }
@@ -260,7 +260,7 @@ func readError(a *answer) {
 
 // plain notes text that the box received in a form that the leak oracle
 // cannot read in the bytes: HPACK.
-func (c *trial) plain(text string) {
+func (c *testCase) plain(text string) {
 	l := &line{}
 	l.got.WriteString(text)
 	c.mu.Lock()

@@ -128,7 +128,7 @@ func clients() map[string]client {
 
 // casClients: every TLS stack that this machine has takes the session's leaf
 // when it is given the session's CA, and refuses it when it is not.
-func casClients(c *trial) {
+func casClients(c *testCase) {
 	x := exchange{proxy: c.s.addr, token: c.s.token, dir: filepath.Join(on.dir, "clients")}
 	c.must(os.MkdirAll(x.dir, 0o700))
 	file := func(name string, data []byte) string {
@@ -157,14 +157,14 @@ func casClients(c *trial) {
 		}
 		return err != nil
 	})
-	c.each("with its CA", func(c *trial) {
+	c.each("with its CA", func(c *testCase) {
 		c.runClients(here, x, func(name, out string, err error) {
 			if !trusts(name, out) {
 				c.failf("%s: %v: %.400q", name, err, out)
 			}
 		})
 	})
-	c.each("with a stranger's CA", func(c *trial) {
+	c.each("with a stranger's CA", func(c *testCase) {
 		c.runClients(here, without, func(name, out string, err error) {
 			if err == nil || trusts(name, out) {
 				c.failf("%s takes a leaf whose CA it does not have: %.400q", name, out)
@@ -175,7 +175,7 @@ func casClients(c *trial) {
 }
 
 // runClients runs all of them at once.
-func (c *trial) runClients(all map[string]client, x exchange, judge func(name, out string, err error)) {
+func (c *testCase) runClients(all map[string]client, x exchange, judge func(name, out string, err error)) {
 	c.rows = -1 // a handshake that fails is a row, a CONNECT that is asked for a token is one
 	ctx, cancel := context.WithTimeout(c.t.Context(), c.s.patience)
 	defer cancel()
@@ -223,7 +223,7 @@ func runClient(ctx context.Context, client client, x exchange) (string, error) {
 
 // relay listens until ctx ends, and makes of each connection a tunnel to
 // the origin's name.
-func (c *trial) relay(ctx context.Context) string {
+func (c *testCase) relay(ctx context.Context) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	c.must(err)
 	context.AfterFunc(ctx, func() { _ = l.Close() })

@@ -20,14 +20,14 @@ import (
 // con: what may come in a tunnel, or instead of one.
 func con() category {
 	return category{name: "CON", cases: []attack{
-		{id: "CON-01", does: "a request in clear in a tunnel to port 443", run: func(c *trial) {
+		{id: "CON-01", does: "a request in clear in a tunnel to port 443", run: func(c *testCase) {
 			c.rows++
 			l, a := c.connect("api.good.test")
 			c.is("CONNECT", a, 200)
 			c.ended("the request", c.say(l, head("GET", "api.good.test", "/v1/items"), "GET")[0], protocolViolation)
 			c.untouched()
 		}},
-		{id: "CON-02", does: "other protocols in a tunnel", run: func(c *trial) {
+		{id: "CON-02", does: "other protocols in a tunnel", run: func(c *testCase) {
 			for name, other := range map[string]struct {
 				raw  string
 				want refusal
@@ -40,7 +40,7 @@ func con() category {
 				"SSLv2":  {"\x80\x2e\x01\x03\x01", protocolViolation},
 				"data":   {"\x17\x03\x03\x00\x05hello", protocolViolation},
 			} {
-				c.each(name, func(c *trial) {
+				c.each(name, func(c *testCase) {
 					c.rows++
 					l, a := c.connect("api.good.test")
 					c.is("CONNECT", a, 200)
@@ -51,14 +51,14 @@ func con() category {
 		}},
 		{id: "CON-04", does: "a ClientHello in pieces, or of an absurd size", run: conHello},
 		{id: "CON-05", does: "versions and ciphers of before TLS 1.2", run: conOld},
-		{id: "CON-07", does: "a CONNECT inside a tunnel", run: func(c *trial) {
+		{id: "CON-07", does: "a CONNECT inside a tunnel", run: func(c *testCase) {
 			c.refused("CONNECT", c.tun("api.good.test", "CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n"),
 				malformed.as("CONNECT inside a tunnel"))
 			c.untouched()
 		}},
 		{id: "CON-08", does: "early data and renegotiation", run: conReplay},
 		{id: "CON-09", does: "a client that half-closes gets its response", run: conHalfClosed},
-		{id: "CON-10", does: "an answer that breaks off is no whole one", run: func(c *trial) {
+		{id: "CON-10", does: "an answer that breaks off is no whole one", run: func(c *testCase) {
 			for name, broken := range map[string]string{
 				"length":      "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
 				"chunked":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
@@ -66,7 +66,7 @@ func con() category {
 				"in the head": "HTTP/1.1 200 OK\r\nContent-Len",
 			} {
 				for _, method := range []string{"GET", "POST"} { // which travel by different ways
-					c.each(method+" "+name, func(c *trial) {
+					c.each(method+" "+name, func(c *testCase) {
 						c.anew = true
 						c.origin("api.good.test").plays(func(v *visit) {
 							v.body()
@@ -94,13 +94,13 @@ func con() category {
 				}
 			}
 		}},
-		{id: "CON-11", does: "other protocols at the proxy's port", run: func(c *trial) {
+		{id: "CON-11", does: "other protocols at the proxy's port", run: func(c *testCase) {
 			for name, raw := range map[string]string{"TLS": "\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03\r\n\r\n",
 				"SOCKS4": "\x04\x01\x01\xbb\x5d\xb8\xd7\x0e\x00\r\n\r\n", "SOCKS5": "\x05\x01\x00\r\n\r\n",
 				"PROXY":    "PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n" + head("GET", "x", "/"),
 				"PROXY v2": "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + strings.Repeat("\x7f", 12) + "\r\n\r\n",
 				"letters":  strings.Repeat("A", 70<<10)} {
-				c.each(name, func(c *trial) {
+				c.each(name, func(c *testCase) {
 					c.rows++
 					c.ended(name, c.say(c.dial(), raw, "GET")[0], malformed)
 					c.untouched()
@@ -108,10 +108,10 @@ func con() category {
 			}
 		}},
 		{id: "CON-13", does: "the way by which the bytes came changes no decision", run: conRelay},
-		{id: "CON-14", does: "a CONNECT with a head that is too large", run: func(c *trial) {
+		{id: "CON-14", does: "a CONNECT with a head that is too large", run: func(c *testCase) {
 			for name, fields := range map[string]string{"large": "X: " + strings.Repeat("y", 200<<10) + "\r\n",
 				"many": repeated("X: y\r\n", 5000)} {
-				c.each(name, func(c *trial) {
+				c.each(name, func(c *testCase) {
 					c.refused("CONNECT", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+
 						fields+"\r\n"), headTooLarge)
 				})
@@ -120,9 +120,9 @@ func con() category {
 	}}
 }
 
-// violates fails the trial unless its row is this refusal, and nothing was
+// violates fails the case unless its row is this refusal, and nothing was
 // sent.
-func (c *trial) violates(want refusal) {
+func (c *testCase) violates(want refusal) {
 	c.untouched()
 	c.rowSays("the connection", want)
 }
@@ -152,7 +152,7 @@ func (s *splitter) Write(p []byte) (int, error) {
 	return s.Conn.Write(p)
 }
 
-func conHello(c *trial) {
+func conHello(c *testCase) {
 	wide := func(size int) []string {
 		protocols := []string{"http/1.1"}
 		for n := 0; n < size; n += 250 {
@@ -160,7 +160,7 @@ func conHello(c *trial) {
 		}
 		return protocols
 	}
-	c.each("64 KiB", func(c *trial) {
+	c.each("64 KiB", func(c *testCase) {
 		l, a := c.connect("api.good.test")
 		c.is("CONNECT", a, 200)
 		c.rows++
@@ -196,7 +196,7 @@ func conHello(c *trial) {
 		}},
 		"16 KiB": {wide(15 << 10), nil},
 	} {
-		c.each(name, func(c *trial) {
+		c.each(name, func(c *testCase) {
 			l, a := c.connect("api.good.test")
 			c.is("CONNECT", a, 200)
 			split := h.split
@@ -219,7 +219,7 @@ func conHello(c *trial) {
 	}
 }
 
-func conOld(c *trial) {
+func conOld(c *testCase) {
 	for name, cfg := range map[string]*tls.Config{
 		"TLS 1.0": {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10},
 		"TLS 1.1": {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
@@ -229,7 +229,7 @@ func conOld(c *trial) {
 		"3DES": {MaxVersion: tls.VersionTLS12,
 			CipherSuites: []uint16{tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA, tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA}},
 	} {
-		c.each(name, func(c *trial) {
+		c.each(name, func(c *testCase) {
 			l, a := c.connect("api.good.test")
 			c.is("CONNECT", a, 200)
 			cfg.ServerName = "api.good.test"
@@ -242,7 +242,7 @@ func conOld(c *trial) {
 		})
 	}
 	for name, suites := range map[string]string{"SSLv3": "", "NULL": "\x00\x02\x00\x01", "export": "\x00\x03\x00\x08"} {
-		c.each(name, func(c *trial) {
+		c.each(name, func(c *testCase) {
 			version := "\x03\x03"
 			if suites == "" {
 				version, suites = "\x03\x00", "\x00\x2f\x00\x35"
@@ -261,8 +261,8 @@ func conOld(c *trial) {
 	}
 }
 
-func conReplay(c *trial) {
-	c.each("early data", func(c *trial) {
+func conReplay(c *testCase) {
+	c.each("early data", func(c *testCase) {
 		tickets := &oneTicket{}
 		l, a := c.connect("api.good.test")
 		c.is("CONNECT", a, 200)
@@ -285,7 +285,7 @@ func conReplay(c *trial) {
 		c.t.Log("openssl is not here to ask for a renegotiation")
 		return
 	}
-	c.each("renegotiation", func(c *trial) {
+	c.each("renegotiation", func(c *testCase) {
 		root := filepath.Join(on.dir, "session.pem")
 		c.must(os.WriteFile(root, c.s.plane.ca.RootPEM(), 0o600))
 		cmd := exec.Command("openssl", "s_client", "-proxy", c.s.addr, "-proxy_user", "s", "-proxy_pass", "pass:"+c.s.token,
@@ -310,7 +310,7 @@ func conReplay(c *trial) {
 }
 
 // conRelay asks through a relay what was asked directly.
-func conRelay(c *trial) {
+func conRelay(c *testCase) {
 	relay, err := net.Listen("tcp", "127.0.0.1:0")
 	c.must(err)
 	defer relay.Close()
@@ -330,15 +330,15 @@ func conRelay(c *trial) {
 			go func() { _, _ = io.Copy(in, out); _ = in.Close(); _ = out.Close() }()
 		}
 	}()
-	for name, ask := range map[string]func(c *trial) answer{
-		"allowed": func(c *trial) answer { return c.get("api.good.test", "/v1/items") },
-		"denied":  func(c *trial) answer { return c.get("api.good.test", "/admin") },
-		"no host": func(c *trial) answer { return c.get("evil.test", "/") },
-		"no token": func(c *trial) answer {
+	for name, ask := range map[string]func(c *testCase) answer{
+		"allowed": func(c *testCase) answer { return c.get("api.good.test", "/v1/items") },
+		"denied":  func(c *testCase) answer { return c.get("api.good.test", "/admin") },
+		"no host": func(c *testCase) answer { return c.get("evil.test", "/") },
+		"no token": func(c *testCase) answer {
 			return c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n\r\n")
 		},
 	} {
-		c.each(name, func(c *trial) {
+		c.each(name, func(c *testCase) {
 			direct := ask(c)
 			through := *c.s
 			through.addr = relay.Addr().String()

@@ -23,11 +23,11 @@ import (
 func spc() category {
 	return category{name: "SPC", cases: []attack{
 		{id: "SPC-01", does: "what is not byte for byte what was installed grants nothing, and never what it was changed to",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				spcChanged(c)
 				spcSwapped(c)
 			}},
-		{id: "SPC-02", does: "a host is a plain public name with a port, in one spelling", run: func(c *trial) {
+		{id: "SPC-02", does: "a host is a plain public name with a port, in one spelling", run: func(c *testCase) {
 			for _, host := range []string{"https://x.test", "x.test/path", "u@x.test", "*", "*.test", "", "x.test:0",
 				"x.test:99999", "127.0.0.1", "169.254.169.254", "localhost", "a.localhost",
 				"host.docker.internal", "aileron.internal", "x.test.", "[::1]", "0x7f.1", "2130706433", "x_y.test", "x.test ",
@@ -41,7 +41,7 @@ func spc() category {
 				c.failf("upper case: %v", err)
 			}
 		}},
-		{id: "SPC-04", does: "a command's name leads nowhere else and hides no other command", run: func(c *trial) {
+		{id: "SPC-04", does: "a command's name leads nowhere else and hides no other command", run: func(c *testCase) {
 			for _, tool := range []string{"..", ".", "-rf", ".profile", "sh", "SH", "bash", "wget", "env", "sudo", "git",
 				"claude", "ld.so", "a/b", "a\\b", "CON", repeated("a", 300), "", "a b", "$(id)", "aileron"} {
 				if _, err := draw(func(d *drawn) { d.tool = tool }).load(); err == nil {
@@ -57,7 +57,7 @@ func spc() category {
 		}},
 		{id: "SPC-05", does: "what an author writes is shown on one line, is never run, and steers no terminal",
 			run: spcShown},
-		{id: "SPC-07", does: "only this version of the format is read, and no key in two ways", run: func(c *trial) {
+		{id: "SPC-07", does: "only this version of the format is read, and no key in two ways", run: func(c *testCase) {
 			for _, change := range [][2]string{
 				{`"aileron.connector.v1"`, `"aileron.connector.v2"`}, {`"aileron.connector.v1"`, `" aileron.connector.v1"`},
 				{`"aileron.connector.v1"`, `"Aileron.Connector.V1"`},
@@ -77,26 +77,27 @@ func spc() category {
 				}
 			}
 		}},
-		{id: "SPC-08", does: "two connectors that claim one request or one command are refused by name", run: func(c *trial) {
-			p := newPerson(c.t)
-			p.install("api")
-			rival := p.write(draw(func(d *drawn) { d.fqn, d.host, d.tool = "github://rival/api", "api.good.test", "rival" }))
-			p.must("connector", "install", rival, "--yes")
-			if e := p.run("proxy", "--json"); e.code != 1 || !strings.Contains(e.err, "rival") ||
-				!strings.Contains(e.err, "attacks/api") {
-				c.failf("a session with both: %s", e)
-			}
-			p.must("connector", "remove", "github://rival/api")
-			p.start().stop()
-			one, err := draw(nil).load()
-			c.must(err)
-			two, err := draw(func(d *drawn) { d.fqn, d.tool = "github://rival/drawn", "DRAWN" }).load()
-			c.must(err)
-			if err := spec.ToolConflict([]*spec.Connector{one, two}); err == nil ||
-				!strings.Contains(err.Error(), "attacks/drawn") {
-				c.failf("one command of two connectors: %v", err)
-			}
-		}},
+		{id: "SPC-08", does: "two connectors that claim one request or one command are refused by name",
+			run: func(c *testCase) {
+				p := newPerson(c.t)
+				p.install("api")
+				rival := p.write(draw(func(d *drawn) { d.fqn, d.host, d.tool = "github://rival/api", "api.good.test", "rival" }))
+				p.must("connector", "install", rival, "--yes")
+				if e := p.run("proxy", "--json"); e.code != 1 || !strings.Contains(e.err, "rival") ||
+					!strings.Contains(e.err, "attacks/api") {
+					c.failf("a session with both: %s", e)
+				}
+				p.must("connector", "remove", "github://rival/api")
+				p.start().stop()
+				one, err := draw(nil).load()
+				c.must(err)
+				two, err := draw(func(d *drawn) { d.fqn, d.tool = "github://rival/drawn", "DRAWN" }).load()
+				c.must(err)
+				if err := spec.ToolConflict([]*spec.Connector{one, two}); err == nil ||
+					!strings.Contains(err.Error(), "attacks/drawn") {
+					c.failf("one command of two connectors: %v", err)
+				}
+			}},
 	}}
 }
 
@@ -154,7 +155,7 @@ func (p *person) write(d drawn) string {
 }
 
 // eventually asks until it is so.
-func (c *trial) eventually(what string, so func() bool) {
+func (c *testCase) eventually(what string, so func() bool) {
 	if !harness.Poll(c.s.patience, 10*time.Millisecond, so) {
 		c.failf("it never happened: %s", what)
 	}
@@ -171,13 +172,13 @@ func (p *person) installed() string {
 }
 
 // spcChanged changes an installed connector under a running session.
-func spcChanged(c *trial) {
+func spcChanged(c *testCase) {
 	p := newPerson(c.t)
 	p.install("plain")
 	dir := p.installed()
 	s := p.start()
 	defer s.stop()
-	d := &trial{t: c.t, s: &s.subject, name: c.name}
+	d := &testCase{t: c.t, s: &s.subject, name: c.name}
 	description := filepath.Join(dir, spec.SpecFile)
 	honest, err := os.ReadFile(description)
 	c.must(err)
@@ -238,7 +239,7 @@ func flip(path string) error {
 
 // spcSwapped exchanges a file again and again while it is loaded: what is
 // parsed must be what was hashed.
-func spcSwapped(c *trial) {
+func spcSwapped(c *testCase) {
 	p := newPerson(c.t)
 	s, err := store.Open(filepath.Join(p.dir, "store"))
 	c.must(err)
@@ -282,7 +283,7 @@ func spcSwapped(c *trial) {
 
 // spcShown puts into every text what a shell, a terminal or a reader could
 // take for more.
-func spcShown(c *trial) {
+func spcShown(c *testCase) {
 	for _, text := range []string{"a\nb", "a\rb", "\x1b[2J", "a\x00b", "a\u0085b", "a\u007fb", "a\u202eb", "a\u2028b",
 		"a\u2066b", "a\u200bb"} {
 		if _, err := draw(func(d *drawn) { d.summary = text }).load(); err == nil {

@@ -33,7 +33,7 @@ func (s *session) ask(n int) error {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
-	c, br := &trial{s: &s.subject}, bufio.NewReader(conn)
+	c, br := &testCase{s: &s.subject}, bufio.NewReader(conn)
 	for i := range n {
 		host, path, want := "plain.good.test", "/v1/items", 200
 		if i%3 == 2 {

@@ -24,7 +24,8 @@ func dos() category {
 		"DOS-13": "there is no endpoint yet that runs an operation by name",
 	}, cases: []attack{
 		{id: "DOS-01", does: "heads that never end are ended, and others are served meanwhile",
-			f: limits(func(l *proxy.Limits) { l.Wire.Header, l.Handshake = 3*time.Second, 3*time.Second }), run: func(c *trial) {
+			f: limits(func(l *proxy.Limits) { l.Wire.Header, l.Handshake = 3*time.Second, 3*time.Second }),
+			run: func(c *testCase) {
 				slow := map[*line]string{} // all at once: each takes as long as the limit
 				for name, begin := range map[string]string{"a head": "GET http://plain.good.test/ HTTP/1.1\r\nX: ",
 					"a request line": "GE", "one byte": "C"} {
@@ -47,7 +48,7 @@ func dos() category {
 				}
 			}},
 		{id: "DOS-02", does: "a body that comes byte by byte is ended",
-			f: limits(func(l *proxy.Limits) { l.Wire.Progress = 400 * time.Millisecond }), run: func(c *trial) {
+			f: limits(func(l *proxy.Limits) { l.Wire.Progress = 400 * time.Millisecond }), run: func(c *testCase) {
 				c.strays = true
 				l := c.tunnel("api.good.test")
 				c.rows++
@@ -71,7 +72,7 @@ func dos() category {
 				c.ended("the request", a, requestTooSlow)
 			}},
 		{id: "DOS-05", does: "over a limit a client is told so, and under it again served", run: dosCaps},
-		{id: "DOS-07", does: "CONNECTs to names without number resolve and keep nothing", run: func(c *trial) {
+		{id: "DOS-07", does: "CONNECTs to names without number resolve and keep nothing", run: func(c *testCase) {
 			before := heap()
 			for i := range 1500 {
 				l, a := c.connect(fmt.Sprintf("r%d.good.test", i))
@@ -83,7 +84,7 @@ func dos() category {
 				c.failf("the heap grew by %d MiB", (after-before)>>20)
 			}
 		}},
-		{id: "DOS-08", does: "SNIs that are not the tunnel's get no certificate", run: func(c *trial) {
+		{id: "DOS-08", does: "SNIs that are not the tunnel's get no certificate", run: func(c *testCase) {
 			for i := range 150 {
 				l, a := c.connect("api.good.test")
 				c.is("CONNECT", a, 200)
@@ -99,7 +100,7 @@ func dos() category {
 				}
 			}
 		}},
-		{id: "DOS-10", does: "heads that are too large, in any of the ways", run: func(c *trial) {
+		{id: "DOS-10", does: "heads that are too large, in any of the ways", run: func(c *testCase) {
 			const get = "GET /v1/items HTTP/1.1\r\nHost: api.good.test\r\n"
 			for name, large := range map[string]struct {
 				raw  string
@@ -113,29 +114,29 @@ func dos() category {
 					malformed.at(414)}, "method": {strings.Repeat("G", 70<<10) + " / HTTP/1.1\r\n\r\n",
 					malformed.as("the method is not a token")},
 			} {
-				c.each(name, func(c *trial) {
+				c.each(name, func(c *testCase) {
 					c.refused("the request", c.tun("api.good.test", large.raw), large.want)
 					c.untouched()
 				})
 			}
-			c.each("just under", func(c *trial) {
+			c.each("just under", func(c *testCase) {
 				c.is("the request", c.tun("api.good.test", get+"X: "+strings.Repeat("y", 64<<10-len(get)-8)+"\r\n\r\n"), 200)
 			})
 		}},
 		{id: "DOS-11", does: "a body over the limit is refused, before it is read where its length is announced",
-			f: limits(func(l *proxy.Limits) { l.Wire.Body = 1 << 20 }), run: func(c *trial) {
-				c.each("length", func(c *trial) {
+			f: limits(func(l *proxy.Limits) { l.Wire.Body = 1 << 20 }), run: func(c *testCase) {
+				c.each("length", func(c *testCase) {
 					c.refused("the request", c.tun("api.good.test",
 						head("POST", "api.good.test", "/v1/items", "Content-Length: 10737418240")), bodyTooLarge)
 					c.untouched()
 				})
-				c.each("chunked", func(c *trial) {
+				c.each("chunked", func(c *testCase) {
 					c.strays, c.anew = true, true
 					c.ended("the request", c.tun("api.good.test",
 						head("POST", "api.good.test", "/v1/items", "Transfer-Encoding: chunked")+
 							repeated("1000\r\n"+strings.Repeat("x", 4096)+"\r\n", 600)), bodyTooLarge)
 				})
-				c.each("HTTP/2", func(c *trial) {
+				c.each("HTTP/2", func(c *testCase) {
 					h := c.h2("api.good.test")
 					c.rows++
 					h.post("10737418240")
@@ -143,7 +144,7 @@ func dos() category {
 					c.untouched()
 				})
 			}},
-		{id: "DOS-14", does: "of a flood of refusals no row is lost", run: func(c *trial) {
+		{id: "DOS-14", does: "of a flood of refusals no row is lost", run: func(c *testCase) {
 			c.bulk = true
 			const conns, each = 8, 150
 			c.rows = conns * each
@@ -168,7 +169,7 @@ func dos() category {
 			c.waitAll("the refusals of a flood", &group)
 			c.untouched()
 		}},
-		{id: "DOS-16", does: "one session's flood is not another's", run: func(c *trial) {
+		{id: "DOS-16", does: "one session's flood is not another's", run: func(c *testCase) {
 			other := newWorld(c.t, fixture{set: func(cfg *proxy.Config) { cfg.Limits.Connections = 50 }})
 			defer other.stop()
 			c.reaches = func(d dial) bool { return d.to.String() == other.addr }
@@ -176,7 +177,7 @@ func dos() category {
 			var flood sync.WaitGroup
 			for range 4 {
 				flood.Go(func() {
-					hostile := &trial{t: c.t, s: &other.subject, name: c.name}
+					hostile := &testCase{t: c.t, s: &other.subject, name: c.name}
 					for {
 						select {
 						case <-stop:
@@ -201,14 +202,14 @@ func dos() category {
 	}}
 }
 
-func dosCaps(c *trial) {
-	told := func(c *trial, a answer, want refusal) {
+func dosCaps(c *testCase) {
+	told := func(c *testCase, a answer, want refusal) {
 		c.refused("over the limit", a, want)
 		if a.header.Get("Retry-After") == "" {
 			c.failf("a %d without Retry-After", want.status)
 		}
 	}
-	with := func(c *trial, set func(*proxy.Limits)) (*world, func()) {
+	with := func(c *testCase, set func(*proxy.Limits)) (*world, func()) {
 		w := newWorld(c.t, fixture{set: func(cfg *proxy.Config) { set(&cfg.Limits) }})
 		mine := c.s
 		c.s, c.rows = &w.subject, -1
@@ -221,7 +222,7 @@ func dosCaps(c *trial) {
 			w.stop()
 		}
 	}
-	c.each("connections", func(c *trial) {
+	c.each("connections", func(c *testCase) {
 		_, done := with(c, func(l *proxy.Limits) { l.Connections = 4 })
 		defer done()
 		var held []*line
@@ -236,7 +237,7 @@ func dosCaps(c *trial) {
 		}
 		c.eventually("a connection is free again", func() bool { return c.get2("api.good.test").status == 200 })
 	})
-	c.each("requests", func(c *trial) {
+	c.each("requests", func(c *testCase) {
 		_, done := with(c, func(l *proxy.Limits) { l.Requests = 2 })
 		defer done()
 		let := make(chan struct{})
@@ -257,7 +258,7 @@ func dosCaps(c *trial) {
 		c.waitAll("the answers to the requests under the limit", &busy)
 		c.eventually("there is room again", func() bool { return c.get2("key.good.test").status == 200 })
 	})
-	c.each("rate", func(c *trial) {
+	c.each("rate", func(c *testCase) {
 		_, done := with(c, func(l *proxy.Limits) { l.Rate = 1 }) // which not even twenty slow requests keep
 		defer done()
 		for range 20 {
@@ -271,7 +272,7 @@ func dosCaps(c *trial) {
 }
 
 // get2 asks as get does, but does not mind when there is no tunnel.
-func (c *trial) get2(host string) answer {
+func (c *testCase) get2(host string) answer {
 	l, a := c.connect(host)
 	if a.status != 200 {
 		return a

@@ -12,7 +12,7 @@ import (
 
 // conHalfClosed has clients that end their outbound half behind a whole request
 // and wait: RFC 9112 section 9.6.
-func conHalfClosed(c *trial) {
+func conHalfClosed(c *testCase) {
 	ends := map[string]func(*line){
 		"close_notify": func(l *line) { l.end() },
 		"FIN":          func(l *line) { l.Conn.(*tls.Conn).NetConn().(*line).end() },
@@ -27,10 +27,10 @@ func conHalfClosed(c *trial) {
 	} {
 		method, _, _ := strings.Cut(raw, " ")
 		for how, end := range ends {
-			c.each(request+", "+how, func(c *trial) { c.halfCloses(method, raw, end) })
+			c.each(request+", "+how, func(c *testCase) { c.halfCloses(method, raw, end) })
 		}
 	}
-	c.each("a stream", func(c *trial) {
+	c.each("a stream", func(c *testCase) {
 		next := make(chan struct{})
 		release := sync.OnceFunc(func() { close(next) })
 		defer release()
@@ -58,7 +58,7 @@ func conHalfClosed(c *trial) {
 // longerThanWatched is longer than the plane waits before it watches a client.
 const longerThanWatched = 150 * time.Millisecond
 
-func (c *trial) halfCloses(method, raw string, end func(*line)) {
+func (c *testCase) halfCloses(method, raw string, end func(*line)) {
 	ended := make(chan struct{})
 	c.origin("api.good.test").plays(func(v *visit) {
 		v.body()
@@ -79,9 +79,9 @@ func (c *trial) halfCloses(method, raw string, end func(*line)) {
 	c.whollyProxied()
 }
 
-// whollyProxied fails the trial unless its row records that the response was read
+// whollyProxied fails the case unless its row records that the response was read
 // to its end.
-func (c *trial) whollyProxied() {
+func (c *testCase) whollyProxied() {
 	rows := c.settledRows()
 	if r := rows[len(rows)-1]; r.Decision != "proxied" || r.Reason != "" || r.Status != 200 ||
 		len(c.hits("api.good.test")) != 1 {
@@ -91,7 +91,7 @@ func (c *trial) whollyProxied() {
 
 // apiHosts asks the endpoints under names that are not their listener's, as a
 // page does whose own name resolves to this machine.
-func apiHosts(c *trial) {
+func apiHosts(c *testCase) {
 	port := c.s.addr[strings.LastIndexByte(c.s.addr, ':'):]
 	bearer := "Authorization: Bearer " + c.s.token
 	for _, host := range []string{"evil.test", "evil.test" + port, "rebind.network", "0.0.0.0", "0.0.0.0" + port, "[::]",

@@ -14,11 +14,11 @@ func hst() category {
 	return category{name: "HST", cases: []attack{
 		{id: "HST-01", does: "the Host of a host that is not allowed", run: otherHost("evil.test")},
 		{id: "HST-02", does: "the Host of a host that is allowed with another credential", run: otherHost("key.good.test")},
-		{id: "HST-04", does: "the SNI and Host of one host in the tunnel to another", run: func(c *trial) {
+		{id: "HST-04", does: "the SNI and Host of one host in the tunnel to another", run: func(c *testCase) {
 			for _, pair := range [][2]string{{"plain.good.test", "api.good.test"}, {"api.good.test", "plain.good.test"},
 				{"evil.test", "api.good.test"},
 				{places["evil.test"].String(), "api.good.test"}} { // a name counts for an address only behind the gateway
-				c.each(strings.Join(pair[:], " as "), func(c *trial) {
+				c.each(strings.Join(pair[:], " as "), func(c *testCase) {
 					l, a := c.connect(pair[0])
 					c.is("CONNECT", a, 200)
 					c.rows++
@@ -31,7 +31,7 @@ func hst() category {
 				})
 			}
 		}},
-		{id: "HST-05", does: "a client without SNI gets the tunnel's leaf, and its service", run: func(c *trial) {
+		{id: "HST-05", does: "a client without SNI gets the tunnel's leaf, and its service", run: func(c *testCase) {
 			l, a := c.connect("api.good.test")
 			c.is("CONNECT", a, 200)
 			in, err := c.secure(l, &tls.Config{InsecureSkipVerify: true})
@@ -45,7 +45,7 @@ func hst() category {
 			c.rows++
 			c.is("the request", c.say(in, head("GET", "api.good.test", "/v1/items"), "GET")[0], 200)
 		}},
-		{id: "HST-07", does: "each request on a connection is judged by itself", run: func(c *trial) {
+		{id: "HST-07", does: "each request on a connection is judged by itself", run: func(c *testCase) {
 			c.rows = 2
 			got := c.say(c.tunnel("api.good.test"),
 				head("GET", "api.good.test", "/v1/items")+head("GET", "evil.test", "/v1/items"), "GET", "GET")
@@ -55,14 +55,14 @@ func hst() category {
 				c.failf("the origin saw %d requests", n)
 			}
 		}},
-		{id: "HST-08", does: "an absolute target inside a tunnel must be the tunnel's", run: func(c *trial) {
+		{id: "HST-08", does: "an absolute target inside a tunnel must be the tunnel's", run: func(c *testCase) {
 			for target, want := range map[string]refusal{
 				"https://evil.test/v1/items": otherAuthority, "http://api.good.test/v1/items": malformed.as("not a path"),
 				"https://api.good.test:8443/v1/items": otherAuthority,
 				"https://key.good.test/v1/items":      otherAuthority, "https://x@api.good.test/v1/items": otherAuthority,
 				"https://api.good.test/v1/items": taken,
 			} {
-				c.each(target, func(c *trial) {
+				c.each(target, func(c *testCase) {
 					a := c.tun("api.good.test", head("GET", "api.good.test", target))
 					c.judged("the request", a, want)
 					if want != taken {
@@ -71,18 +71,18 @@ func hst() category {
 				})
 			}
 		}},
-		{id: "HST-10", does: "the case of a Host's letters is nothing, and is not passed on", run: func(c *trial) {
-			c.each("Host", func(c *trial) {
+		{id: "HST-10", does: "the case of a Host's letters is nothing, and is not passed on", run: func(c *testCase) {
+			c.each("Host", func(c *testCase) {
 				c.is("the request", c.tun("api.good.test", head("GET", "API.Good.TEST", "/v1/items")), 200) // Host and row: O2
 			})
-			c.each("CONNECT", func(c *trial) { c.is("the request", c.get("API.Good.test", "/v1/items"), 200) })
+			c.each("CONNECT", func(c *testCase) { c.is("the request", c.get("API.Good.test", "/v1/items"), 200) })
 		}},
-		{id: "HST-11", does: "a dot at the end of a host", run: func(c *trial) {
-			c.each("CONNECT", func(c *trial) {
+		{id: "HST-11", does: "a dot at the end of a host", run: func(c *testCase) {
+			c.each("CONNECT", func(c *testCase) {
 				c.refused("CONNECT", c.fwd("CONNECT api.good.test.:443 HTTP/1.1\r\nHost: api.good.test.:443\r\n"+c.authorization()+
 					"\r\n"), malformed.as("no plain host:port"))
 			})
-			c.each("Host", func(c *trial) {
+			c.each("Host", func(c *testCase) {
 				c.refused("the request", c.tun("api.good.test", head("GET", "api.good.test.", "/v1/items")), otherAuthority)
 			})
 		}},
@@ -91,8 +91,8 @@ func hst() category {
 	}}
 }
 
-func otherHost(host string) func(*trial) {
-	return func(c *trial) {
+func otherHost(host string) func(*testCase) {
+	return func(c *testCase) {
 		a := c.tun("api.good.test", head("GET", host, "/v1/items"))
 		c.refused("the request", a, otherAuthority)
 		c.untouched()
@@ -119,8 +119,8 @@ func (o *oneTicket) Put(_ string, s *tls.ClientSessionState) {
 	}
 }
 
-func hstResumption(c *trial) {
-	ask := func(c *trial, tickets *oneTicket, host string) (resumed bool) {
+func hstResumption(c *testCase) {
+	ask := func(c *testCase, tickets *oneTicket, host string) (resumed bool) {
 		l, a := c.connect(host)
 		c.is("CONNECT", a, 200)
 		in, err := c.secure(l, &tls.Config{ServerName: host, ClientSessionCache: tickets, InsecureSkipVerify: true})
@@ -135,13 +135,13 @@ func hstResumption(c *trial) {
 	}
 	for _, pair := range [][2]string{{"plain.good.test", "api.good.test"}, {"api.good.test", "plain.good.test"},
 		{"api.good.test", "key.good.test"}} {
-		c.each(strings.Join(pair[:], " then "), func(c *trial) {
+		c.each(strings.Join(pair[:], " then "), func(c *testCase) {
 			tickets := &oneTicket{}
 			ask(c, tickets, pair[0])
 			ask(c, tickets, pair[1])
 		})
 	}
-	c.each("another session", func(c *trial) {
+	c.each("another session", func(c *testCase) {
 		tickets := &oneTicket{}
 		ask(c, tickets, "api.good.test")
 		if tickets.session == nil {
@@ -166,15 +166,15 @@ func hstResumption(c *trial) {
 }
 
 // hstCoalescing: api and key share an address and a certificate.
-func hstCoalescing(c *trial) {
-	c.each("client", func(c *trial) {
+func hstCoalescing(c *testCase) {
+	c.each("client", func(c *testCase) {
 		conn := c.h2("api.good.test")
 		c.rows++
 		conn.request(1, "GET", "key.good.test", "/v1/items")
 		c.refused("the request to the other host", conn.answer(1), otherAuthority)
 		c.untouched()
 	})
-	c.each("upstream", func(c *trial) {
+	c.each("upstream", func(c *testCase) {
 		cert, key, err := sign(wide("api.good.test", "key.good.test"), on.roots.cert, on.roots.key)
 		c.must(err)
 		own := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}},

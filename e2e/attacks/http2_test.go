@@ -22,9 +22,9 @@ func h2() category {
 	return category{name: "H2", unrun: map[string]string{
 		"H2-01": "e2e/protocol runs h2spec, all of it",
 	}, cases: []attack{
-		{id: "H2-01b", does: "a client gets the version that it offers, HTTP/2 before HTTP/1.1", run: func(c *trial) {
+		{id: "H2-01b", does: "a client gets the version that it offers, HTTP/2 before HTTP/1.1", run: func(c *testCase) {
 			for want, offers := range map[string][]string{"h2": {"h2", "http/1.1"}, "http/1.1": {"http/1.1"}} {
-				c.each(want, func(c *trial) {
+				c.each(want, func(c *testCase) {
 					l, a := c.connect("api.good.test")
 					c.is("CONNECT", a, 200)
 					in, err := c.secure(l, &tls.Config{ServerName: "api.good.test", NextProtos: offers})
@@ -35,13 +35,13 @@ func h2() category {
 					}
 				})
 			}
-			c.each("h2 alone", func(c *trial) {
+			c.each("h2 alone", func(c *testCase) {
 				conn := c.h2("api.good.test")
 				c.rows++
 				conn.request(1, "GET", "api.good.test", "/v1/items")
 				c.is("the request", conn.answer(1), 200)
 			})
-			c.each("neither", func(c *trial) {
+			c.each("neither", func(c *testCase) {
 				l, a := c.connect("api.good.test")
 				c.is("CONNECT", a, 200)
 				c.rows++
@@ -50,36 +50,37 @@ func h2() category {
 				}
 			})
 		}},
-		{id: "H2-03", does: "pseudo-fields that are missing, repeated, late, unknown or no request's", run: func(c *trial) {
-			const m, s, a, p = ":method", ":scheme", ":authority", ":path"
-			for name, fields := range map[string][]string{
-				"two paths":         {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", p, "/admin"},
-				"two authorities":   {m, "GET", s, "https", a, "api.good.test", a, "evil.test", p, "/v1/items"},
-				"two methods":       {m, "GET", m, "POST", s, "https", a, "api.good.test", p, "/v1/items"},
-				"late":              {m, "GET", s, "https", a, "api.good.test", "accept", "*/*", p, "/v1/items"},
-				"unknown":           {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", ":x", "y"},
-				"empty path":        {m, "GET", s, "https", a, "api.good.test", p, ""},
-				"asterisk":          {m, "GET", s, "https", a, "api.good.test", p, "*"},
-				"absolute":          {m, "GET", s, "https", a, "api.good.test", p, "http://evil/v1/items"},
-				"relative":          {m, "GET", s, "https", a, "api.good.test", p, "v1/items"},
-				"no method":         {s, "https", a, "api.good.test", p, "/v1/items"},
-				"no scheme":         {m, "GET", a, "api.good.test", p, "/v1/items"},
-				"no path":           {m, "GET", s, "https", a, "api.good.test"},
-				"no authority":      {m, "GET", s, "https", p, "/v1/items"},
-				"a status":          {":status", "200", m, "GET", s, "https", a, "api.good.test", p, "/v1/items"},
-				"another host":      {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", "host", "evil.test"},
-				"another authority": {m, "GET", s, "https", a, "evil.test", p, "/v1/items"},
-				"userinfo":          {m, "GET", s, "https", a, "x@api.good.test", p, "/v1/items"},
-				"protocol":          {m, "CONNECT", ":protocol", "websocket", s, "https", a, "api.good.test", p, "/v1/live"},
-			} {
-				want := malformed
-				if name == "another authority" || name == "userinfo" {
-					want = otherAuthority
+		{id: "H2-03", does: "pseudo-fields that are missing, repeated, late, unknown or no request's",
+			run: func(c *testCase) {
+				const m, s, a, p = ":method", ":scheme", ":authority", ":path"
+				for name, fields := range map[string][]string{
+					"two paths":         {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", p, "/admin"},
+					"two authorities":   {m, "GET", s, "https", a, "api.good.test", a, "evil.test", p, "/v1/items"},
+					"two methods":       {m, "GET", m, "POST", s, "https", a, "api.good.test", p, "/v1/items"},
+					"late":              {m, "GET", s, "https", a, "api.good.test", "accept", "*/*", p, "/v1/items"},
+					"unknown":           {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", ":x", "y"},
+					"empty path":        {m, "GET", s, "https", a, "api.good.test", p, ""},
+					"asterisk":          {m, "GET", s, "https", a, "api.good.test", p, "*"},
+					"absolute":          {m, "GET", s, "https", a, "api.good.test", p, "http://evil/v1/items"},
+					"relative":          {m, "GET", s, "https", a, "api.good.test", p, "v1/items"},
+					"no method":         {s, "https", a, "api.good.test", p, "/v1/items"},
+					"no scheme":         {m, "GET", a, "api.good.test", p, "/v1/items"},
+					"no path":           {m, "GET", s, "https", a, "api.good.test"},
+					"no authority":      {m, "GET", s, "https", p, "/v1/items"},
+					"a status":          {":status", "200", m, "GET", s, "https", a, "api.good.test", p, "/v1/items"},
+					"another host":      {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", "host", "evil.test"},
+					"another authority": {m, "GET", s, "https", a, "evil.test", p, "/v1/items"},
+					"userinfo":          {m, "GET", s, "https", a, "x@api.good.test", p, "/v1/items"},
+					"protocol":          {m, "CONNECT", ":protocol", "websocket", s, "https", a, "api.good.test", p, "/v1/live"},
+				} {
+					want := malformed
+					if name == "another authority" || name == "userinfo" {
+						want = otherAuthority
+					}
+					c.each(name, func(c *testCase) { c.refusedFields(want, fields...) })
 				}
-				c.each(name, func(c *trial) { c.refusedFields(want, fields...) })
-			}
-		}},
-		{id: "H2-04", does: "nothing of a field becomes a line of HTTP/1.1", run: func(c *trial) {
+			}},
+		{id: "H2-04", does: "nothing of a field becomes a line of HTTP/1.1", run: func(c *testCase) {
 			const m, s, a, p = ":method", ":scheme", ":authority", ":path"
 			whole := func(more ...string) []string {
 				return append([]string{m, "GET", s, "https", a, "api.good.test", p, "/v1/items"}, more...)
@@ -94,10 +95,10 @@ func h2() category {
 				"coding": whole("transfer-encoding", "chunked"), "connection": whole("connection", "close"),
 				"upgrade": whole("upgrade", "h2c"), "te": whole("te", "gzip"),
 			} {
-				c.each(name, func(c *trial) { c.refusedFields(malformed, fields...) })
+				c.each(name, func(c *testCase) { c.refusedFields(malformed, fields...) })
 			}
 		}},
-		{id: "H2-06", does: "a body that is not as long as announced", run: func(c *trial) {
+		{id: "H2-06", does: "a body that is not as long as announced", run: func(c *testCase) {
 			for name, body := range map[string]struct {
 				want refusal
 				send func(h *h2conn)
@@ -121,7 +122,7 @@ func h2() category {
 						"content-length", "5")
 				}},
 			} {
-				c.each(name, func(c *trial) {
+				c.each(name, func(c *testCase) {
 					c.anew, c.strays, c.rows = true, true, 1
 					h := c.h2("api.good.test")
 					body.send(h)
@@ -135,9 +136,9 @@ func h2() category {
 				})
 			}
 		}},
-		{id: "H2-07", does: "schemes other than https", run: func(c *trial) {
+		{id: "H2-07", does: "schemes other than https", run: func(c *testCase) {
 			for _, scheme := range []string{"http", "ftp", "HTTPS", "wss", ""} {
-				c.each(scheme, func(c *trial) {
+				c.each(scheme, func(c *testCase) {
 					c.refusedFields(malformed, ":method", "GET", ":scheme", scheme, ":authority", "api.good.test", ":path",
 						"/v1/items")
 				})
@@ -147,7 +148,8 @@ func h2() category {
 		{id: "H2-10", does: "floods of frames that cost their sender nothing", run: h2Floods},
 		{id: "H2-12", does: "an origin that misuses HTTP/2", f: &fixture{}, run: h2Origin},
 		{id: "H2-13", does: "a hundred streams whose client does not read",
-			f: &fixture{set: func(cfg *proxy.Config) { cfg.Limits.Wire.Stalled = 300 * time.Millisecond }}, run: func(c *trial) {
+			f: &fixture{set: func(cfg *proxy.Config) { cfg.Limits.Wire.Stalled = 300 * time.Millisecond }},
+			run: func(c *testCase) {
 				c.bulk, c.rows = true, -1
 				big := bytes.Repeat([]byte("x"), 1<<20)
 				c.origin("api.good.test").plays(func(v *visit) { // without a copy for each: what is measured is the plane's
@@ -186,7 +188,7 @@ func (h *h2conn) post(length string, pairs ...string) {
 
 // refusedFields sends one request of these fields, which must be refused: by
 // an answer, a reset or the connection's end.
-func (c *trial) refusedFields(want refusal, fields ...string) {
+func (c *testCase) refusedFields(want refusal, fields ...string) {
 	h := c.h2("api.good.test")
 	c.rows++
 	h.send(1, true, fields...)
@@ -194,8 +196,8 @@ func (c *trial) refusedFields(want refusal, fields ...string) {
 	c.untouched()
 }
 
-func h2Resets(c *trial) {
-	c.each("by the client", func(c *trial) {
+func h2Resets(c *testCase) {
+	c.each("by the client", func(c *testCase) {
 		c.rows, c.strays = -1, true
 		h := c.h2("api.good.test")
 		before := heap()
@@ -217,7 +219,7 @@ func h2Resets(c *trial) {
 			c.failf("the heap grew by %d MiB", (after-before)>>20)
 		}
 	})
-	c.each("by the server", func(c *trial) { // made to reset them: a window that grows by nothing
+	c.each("by the server", func(c *testCase) { // made to reset them: a window that grows by nothing
 		c.rows, c.strays = -1, true
 		h := c.h2("api.good.test")
 		go func() {
@@ -237,7 +239,7 @@ func h2Resets(c *trial) {
 	})
 }
 
-func h2Floods(c *trial) {
+func h2Floods(c *testCase) {
 	begin := func(h *h2conn) { // an open stream, for frames that need one
 		h.send(1, false, ":method", "POST", ":scheme", "https", ":authority", "api.good.test", ":path", "/v1/items")
 	}
@@ -286,7 +288,7 @@ func h2Floods(c *trial) {
 			return h.f.WriteRawFrame(http2.FrameData, 0, 1, make([]byte, 1<<20))
 		}},
 	} {
-		c.each(name, func(c *trial) {
+		c.each(name, func(c *testCase) {
 			c.rows, c.strays, c.bulk = -1, true, true
 			h := c.h2("api.good.test")
 			begin(h)
@@ -314,7 +316,7 @@ func h2Floods(c *trial) {
 }
 
 // h2Origin has the origin speak HTTP/2 by hand.
-func h2Origin(c *trial) {
+func h2Origin(c *testCase) {
 	for name, misuse := range map[string]struct {
 		want   refusal
 		answer func(f *http2.Framer, id uint32) // the connection ends after a refusal
@@ -357,7 +359,7 @@ func h2Origin(c *trial) {
 			_ = f.WriteData(id, true, nil)
 		}},
 	} {
-		c.each(name, func(c *trial) {
+		c.each(name, func(c *testCase) {
 			o := c.origin("api.good.test")
 			o.cut()
 			c.speaksH2(o, func(f *http2.Framer, id uint32) bool {
@@ -379,7 +381,7 @@ func h2Origin(c *trial) {
 
 // speaksH2 has an origin speak HTTP/2 by hand, until answer says that it is
 // over.
-func (c *trial) speaksH2(o *origin, answer func(f *http2.Framer, id uint32) bool) {
+func (c *testCase) speaksH2(o *origin, answer func(f *http2.Framer, id uint32) bool) {
 	leaf, err := on.roots.leaf(o.host)
 	c.must(err)
 	o.takes(func(raw net.Conn) {
@@ -411,7 +413,7 @@ func respond(f *http2.Framer, id uint32, body string) {
 
 // h2conn is an HTTP/2 client that sends any frames.
 type h2conn struct {
-	c       *trial
+	c       *testCase
 	l       *line
 	f       *http2.Framer
 	reply   *http2.Framer // of the goroutine that reads, while another may write with f
@@ -423,7 +425,7 @@ type h2conn struct {
 }
 
 // h2 opens a tunnel whose client offers h2 alone, and greets.
-func (c *trial) h2(host string) *h2conn {
+func (c *testCase) h2(host string) *h2conn {
 	l, a := c.connect(host)
 	c.is("CONNECT", a, 200)
 	in, err := c.secure(l, &tls.Config{ServerName: strings.Split(host, ":")[0], NextProtos: []string{"h2"}})

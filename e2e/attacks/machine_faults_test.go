@@ -38,7 +38,7 @@ func flt() category {
 			run: fltDrained},
 		{id: "FLT-04", does: "an answer that breaks off is no whole one to the client, and the row says so", run: fltBroken},
 		{id: "FLT-05", does: "a pooled connection that the origin ends just now costs a POST, never two",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				api := c.origin("api.good.test")
 				c.strays = true
 				posted := 0
@@ -83,7 +83,7 @@ func flt() category {
 				}
 			}},
 		{id: "FLT-08", does: "a name server that fails, in whatever way, is asked again by the next request",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				odd := startOdd(c)
 				defer odd.stop()
 				for name, server := range map[string]struct {
@@ -98,7 +98,7 @@ func flt() category {
 					"refused": {func(m *dnsmessage.Message) bool { m.RCode = dnsmessage.RCodeRefused; return true }, nameNotResolved},
 				} {
 					c.elsewhere(name, fixture{set: func(cfg *proxy.Config) { odd.serves(cfg); cfg.Upstream.Dial = 2 * time.Second }},
-						func(c *trial) {
+						func(c *testCase) {
 							odd.says(server.says)
 							c.refused("while it is down", c.get("api.good.test", "/v1/items"), server.want)
 							c.untouched()
@@ -115,14 +115,14 @@ func flt() category {
 		{id: "FLT-16", does: "what is revoked, removed or ended is so on tunnels that are open, from the next request on",
 			run: fltRevoked},
 		{id: "FLT-17", does: "a box of a session that is gone is refused by the next one at the same address",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				p := newPerson(c.t)
 				p.install("plain")
 				old := p.start()
 				old.kill()
 				fresh := p.start("--listen", old.addr)
 				defer fresh.stop()
-				fresh.on(c, "its token", func(c *trial) {
+				fresh.on(c, "its token", func(c *testCase) {
 					for _, raw := range []string{"CONNECT plain.good.test:443 HTTP/1.1\r\nHost: plain.good.test:443\r\n",
 						"GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n"} {
 						c.refused("the old token", c.fwd(raw+"Proxy-Authorization: Basic "+basicAuth("aileron", old.token)+"\r\n\r\n"),
@@ -130,7 +130,7 @@ func flt() category {
 					}
 					c.untouched()
 				})
-				fresh.on(c, "its CA", func(c *trial) {
+				fresh.on(c, "its CA", func(c *testCase) {
 					l, a := c.connect("plain.good.test:443")
 					c.rows++
 					c.is("a tunnel", a, 200)
@@ -144,7 +144,7 @@ func flt() category {
 
 // fltKilled kills the built program while it does each of the things that
 // make a request up, beside others.
-func fltKilled(c *trial) {
+func fltKilled(c *testCase) {
 	p := newPerson(c.t)
 	p.bind("api")
 	p.install("plain")
@@ -188,7 +188,7 @@ func fltKilled(c *trial) {
 				}
 			})
 		}
-		d := &trial{t: c.t, s: &s.subject, name: c.name}
+		d := &testCase{t: c.t, s: &s.subject, name: c.name}
 		switch raw, a := d.connect("api.good.test"); {
 		case a.status != 200:
 			c.failf("%s: %s", point, a)
@@ -236,14 +236,14 @@ func fltKilled(c *trial) {
 		c.failf("%d and %d requests arrived, and rows tell of %v", posts, others, told)
 	}
 	s := p.start()
-	s.on(c, "afterwards", func(c *trial) { c.is("a request", c.get("api.good.test", "/v1/items"), 200) })
+	s.on(c, "afterwards", func(c *testCase) { c.is("a request", c.get("api.good.test", "/v1/items"), 200) })
 	s.stop()
 	if err := p.whole(); err != nil {
 		c.failf("%v", err)
 	}
 }
 
-func fltDrained(c *trial) {
+func fltDrained(c *testCase) {
 	p := newPerson(c.t)
 	p.install("plain")
 	s := p.start()
@@ -270,7 +270,7 @@ func fltDrained(c *trial) {
 			}
 		})
 	}
-	d := &trial{t: c.t, s: &s.subject, name: c.name}
+	d := &testCase{t: c.t, s: &s.subject, name: c.name}
 	d.eventually("all are at the origin", func() bool { return len(plain.seen()) == many })
 	c.must(s.cmd.Process.Signal(syscall.SIGTERM))
 	d.eventually("another is refused", func() bool {
@@ -305,7 +305,7 @@ func fltDrained(c *trial) {
 	c.fails = append(c.fails, d.fails...)
 }
 
-func fltBroken(c *trial) {
+func fltBroken(c *testCase) {
 	api := c.origin("api.good.test")
 	half := repeated("half ", 100)
 	for name, breaks := range map[string]func(v *visit){
@@ -319,7 +319,7 @@ func fltBroken(c *trial) {
 		},
 		"half a chunk": func(v *visit) { v.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1000\r\n%s", half) },
 	} {
-		c.each(name, func(c *trial) {
+		c.each(name, func(c *testCase) {
 			api.plays(func(v *visit) { breaks(v); v.close = true })
 			if a := c.get("api.good.test", "/v1/echo"); a.err == nil && a.status < 500 {
 				c.failf("the client takes it for whole: %s", a)
@@ -331,7 +331,7 @@ func fltBroken(c *trial) {
 			}
 		})
 	}
-	c.each("a stall", func(c *trial) {
+	c.each("a stall", func(c *testCase) {
 		release := make(chan struct{})
 		api.plays(func(v *visit) { breaksAt(v, half, release); v.close = true })
 		l := c.tunnel("api.good.test")
@@ -368,13 +368,13 @@ func reset(conn net.Conn) {
 	}
 }
 
-func fltMemory(c *trial) {
+func fltMemory(c *testCase) {
 	p := newPerson(c.t)
 	p.bind("api")
 	s := p.start()
 	defer s.stop()
 	bomb := gzipped(repeated("\x00", 4<<20))
-	s.on(c, "together", func(c *trial) {
+	s.on(c, "together", func(c *testCase) {
 		c.bulk = true
 		for range 80 {
 			c.tunnel("api.good.test")
@@ -395,13 +395,13 @@ func fltMemory(c *trial) {
 	}
 }
 
-func fltSlept(c *trial) {
+func fltSlept(c *testCase) {
 	p := newPerson(c.t)
 	p.bind("api")
 	s := p.start()
 	defer s.stop()
 	api := c.origin("api.good.test")
-	s.on(c, "asleep", func(c *trial) {
+	s.on(c, "asleep", func(c *testCase) {
 		c.is("before", c.get("api.good.test", "/v1/items"), 200)
 		var lines []*line
 		for range 10 {
@@ -448,14 +448,14 @@ func (s startled) AppendSoon(ctx context.Context, r audit.Row) error {
 	return s.Recorder.AppendSoon(ctx, r)
 }
 
-func fltPanics(c *trial) {
-	quiet := func(c *trial, a answer) {
+func fltPanics(c *testCase) {
+	quiet := func(c *testCase, a answer) {
 		if text := a.body + string(c.s.logs()); strings.Contains(text, "PANIC-VALUE") ||
 			strings.Contains(a.body, "goroutine") || strings.Contains(a.body, ".go:") {
 			c.failf("what it panicked with is told: %s", text)
 		}
 	}
-	c.elsewhere("in the policy", fixture{}, func(c *trial) {
+	c.elsewhere("in the policy", fixture{}, func(c *testCase) {
 		c.s.plane.plane.SetGrants(&proxy.Grants{}) // no index to ask
 		a := c.get("api.good.test", "/v1/items")
 		c.refused("the request", a, internalError)
@@ -464,13 +464,13 @@ func fltPanics(c *trial) {
 	})
 	for event, status := range map[audit.Event]int{audit.EventProxyStarted: 502, audit.EventProxyRejected: 0,
 		audit.EventProxyProxied: 0} {
-		for version, ask := range map[string]func(c *trial) answer{
-			"HTTP/1.1": func(c *trial) answer { return c.get("api.good.test", "/v1/items/startle") },
-			"HTTP/2":   func(c *trial) answer { return c.getH2("api.good.test", "/v1/items/startle") },
+		for version, ask := range map[string]func(c *testCase) answer{
+			"HTTP/1.1": func(c *testCase) answer { return c.get("api.good.test", "/v1/items/startle") },
+			"HTTP/2":   func(c *testCase) answer { return c.getH2("api.good.test", "/v1/items/startle") },
 		} {
 			lost := make(chan audit.Row, 4)
 			c.elsewhere("at "+string(event)+" of "+version,
-				fixture{set: func(cfg *proxy.Config) { cfg.Audit = startled{cfg.Audit, event, lost} }}, func(c *trial) {
+				fixture{set: func(cfg *proxy.Config) { cfg.Audit = startled{cfg.Audit, event, lost} }}, func(c *testCase) {
 					if event == audit.EventProxyRejected {
 						on.names.answers(func(name string, _ bool) ([]netip.Addr, bool) { return nil, name == "api.good.test" })
 					}
@@ -498,7 +498,7 @@ func fltPanics(c *trial) {
 }
 
 // getH2 asks for a path in a tunnel of its own that speaks HTTP/2.
-func (c *trial) getH2(host, target string) answer {
+func (c *testCase) getH2(host, target string) answer {
 	c.rows++
 	h := c.h2(host)
 	h.request(1, "GET", host, target)
@@ -508,13 +508,13 @@ func (c *trial) getH2(host, target string) answer {
 // kept is a tunnel that is used again and again, and opened anew when the
 // plane has ended it: what was granted has changed.
 type kept struct {
-	c    *trial
+	c    *testCase
 	host string
 	l    *line
 	br   *bufio.Reader
 }
 
-func (c *trial) keep(host string) *kept { return &kept{c: c, host: host} }
+func (c *testCase) keep(host string) *kept { return &kept{c: c, host: host} }
 
 func (k *kept) get(target string) answer {
 	for range 2 {
@@ -534,13 +534,13 @@ func (k *kept) get(target string) answer {
 	return answer{}
 }
 
-func fltRevoked(c *trial) {
+func fltRevoked(c *testCase) {
 	p := newPerson(c.t)
 	p.bind("api")
 	p.install("plain")
 	s := p.start()
 	defer s.stop()
-	d := &trial{t: c.t, s: &s.subject, name: c.name}
+	d := &testCase{t: c.t, s: &s.subject, name: c.name}
 	api, plain := d.keep("api.good.test"), d.keep("plain.good.test")
 	d.is("bound", api.get("/v1/items"), 200)
 	d.is("installed", plain.get("/v1/items"), 200)

@@ -54,7 +54,7 @@ func TestTheNaiveProxyFails(t *testing.T) {
 	}
 	t.Run("otherwise it serves", func(t *testing.T) {
 		n := newNaive(t)
-		if fails := try(t, n, "plain", func(c *trial) {
+		if fails := try(t, n, "plain", func(c *testCase) {
 			if a := c.get("api.good.test", "/v1/items?q=1"); a.status != 200 || strings.Contains(a.body, on.secrets["S1"]) {
 				c.failf("got %s", a)
 			}

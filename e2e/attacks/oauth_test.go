@@ -14,7 +14,7 @@ func oau() category {
 		"OAU-14": "not built yet: a warning, when a connector is installed, of operations that issue credentials; " +
 			"docs/scrubbing.md says that what they issue arrives",
 	}, cases: []attack{
-		{id: "OAU-07", does: "an access token that no header can hold is refused when it is bound", run: func(c *trial) {
+		{id: "OAU-07", does: "an access token that no header can hold is refused when it is bound", run: func(c *testCase) {
 			p := newPerson(c.t)
 			p.install("oauth")
 			p.newVault()
@@ -30,7 +30,7 @@ func oau() category {
 			}
 		}},
 		{id: "OAU-11", does: "where tokens are issued is no place that the box may ask, by name or by address",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				for _, target := range []string{"/token", "/oauth2/token", "/v1/items"} {
 					for _, host := range []string{"idp.good.test", places["idp.good.test"].String()} {
 						l, a := c.connect(host)

@@ -21,7 +21,7 @@ func pth() category {
 			run: refusedPaths(escapedSlash, "/v1/..%2fadmin", "/v1/items/42%2F..%2F..%2Fadmin", "/v1%2fitems")},
 		{id: "PTH-05", does: "dot segments that are escaped twice",
 			run: refusedPaths(escapedPercent, "/v1/%252e%252e/admin", "/v1/items/%252e%252e%252fadmin")},
-		{id: "PTH-07", does: "backslashes, as they are and escaped", run: func(c *trial) {
+		{id: "PTH-07", does: "backslashes, as they are and escaped", run: func(c *testCase) {
 			refusedPaths(oddCharacter, `/v1\..\admin`, `/v1/items/..\admin`)(c)
 			refusedPaths(escapedSlash, "/v1/items%5c..%5c..%5cadmin")(c)
 		}},
@@ -36,34 +36,34 @@ func pth() category {
 		{id: "PTH-14", does: "overlong UTF-8",
 			run: refusedPaths(notUTF8, "/v1/%c0%ae%c0%ae/admin", "/v1/%e0%80%ae/admin", "/v1/items/%c0%af")},
 		{id: "PTH-16", does: "another case is another path", run: refusedPaths(operationNone, "/V1/ITEMS", "/v1/Items")},
-		{id: "PTH-17", does: "a slash or a dot at the end is another path", run: func(c *trial) {
+		{id: "PTH-17", does: "a slash or a dot at the end is another path", run: func(c *testCase) {
 			refusedPaths(operationNone, "/v1/items/", "/v1/items/42/")(c)
 			refusedPaths(dotSegment, "/v1/items/.")(c)
 			refusedPaths(needlessEscape, "/v1/items/%2e")(c)
 		}},
 		{id: "PTH-19", does: "escapes of what needs none",
 			run: refusedPaths(needlessEscape, "/%76%31/items", "/v1/item%73", "/v1/items/%34%32")},
-		{id: "PTH-20", does: "a method that no operation names", run: func(c *trial) {
+		{id: "PTH-20", does: "a method that no operation names", run: func(c *testCase) {
 			for _, method := range []string{"PUT", "PATCH", "COPY", "MOVE", "PROPFIND", "PURGE", "FOO", "HEAD", "OPTIONS",
 				"TRACE", "GETS"} {
-				c.each(method, func(c *trial) {
+				c.each(method, func(c *testCase) {
 					a := c.tun("api.good.test", head(method, "api.good.test", "/v1/items"))
 					c.refused(method, a, operationNone)
 					c.untouched()
 				})
 			}
 		}},
-		{id: "PTH-22", does: "OPTIONS * is refused, and written down", run: func(c *trial) {
-			c.each("inside", func(c *trial) {
+		{id: "PTH-22", does: "OPTIONS * is refused, and written down", run: func(c *testCase) {
+			c.each("inside", func(c *testCase) {
 				c.refused("OPTIONS *", c.tun("api.good.test", head("OPTIONS", "api.good.test", "*")), malformed.as("not a path"))
 			})
-			c.each("outside", func(c *trial) {
+			c.each("outside", func(c *testCase) {
 				// the API's door, which answers to its own names
 				c.refused("OPTIONS *", c.fwd("OPTIONS * HTTP/1.1\r\nHost: api.good.test\r\n"+c.authorization()+"\r\n"),
 					otherAuthority)
 			})
 		}},
-		{id: "PTH-23", does: "fields that override the method do not arrive", run: func(c *trial) {
+		{id: "PTH-23", does: "fields that override the method do not arrive", run: func(c *testCase) {
 			names := []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X_HTTP_METHOD_OVERRIDE",
 				"X-Http_Method-Override"}
 			var fields []string
@@ -73,7 +73,7 @@ func pth() category {
 			c.is("the POST", c.post("api.good.test", "/v1/items", "x", fields...), 200)
 			c.absent("api.good.test", "method", "delete")
 		}},
-		{id: "PTH-25", does: "fields that override the path do not arrive", run: func(c *trial) {
+		{id: "PTH-25", does: "fields that override the path do not arrive", run: func(c *testCase) {
 			var fields []string
 			for _, n := range []string{"X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Path", "X-Accel-Redirect", "X-Sendfile",
 				"X-Override-URL", "X-Original-URI", "X-Forwarded-Prefix", "X-Forwarded-Uri"} {
@@ -82,7 +82,7 @@ func pth() category {
 			c.is("the GET", c.get("api.good.test", "/v1/items", fields...), 200)
 			c.absent("api.good.test", "the-other-path")
 		}},
-		{id: "PTH-26", does: "a template variable is one plain segment", run: func(c *trial) {
+		{id: "PTH-26", does: "a template variable is one plain segment", run: func(c *testCase) {
 			for id, want := range map[string]refusal{
 				"42": taken, "~": taken, "*": taken, "a.b": taken, "a:b": taken, "a%20b": taken, "a%3fb": taken, "a%23b": taken,
 				"..": dotSegment, ".": dotSegment, "%2e%2e": needlessEscape, "a%2fb": escapedSlash, "a%5cb": escapedSlash,
@@ -91,7 +91,7 @@ func pth() category {
 				";..": oddCharacter, "..;x=y": oddCharacter,
 				"a;b": oddCharacter, "a%": malformed, "%zz": malformed, "%25": escapedPercent,
 			} {
-				c.each(fmt.Sprintf("%.12q", id), func(c *trial) {
+				c.each(fmt.Sprintf("%.12q", id), func(c *testCase) {
 					c.permits = func(h hit) bool { return want == taken && h.Target == "/v1/items/"+id }
 					c.judged("the request", c.get("api.good.test", "/v1/items/"+id), want)
 					if want != taken {
@@ -101,7 +101,7 @@ func pth() category {
 			}
 		}},
 		{id: "PTH-28", does: "two credentials for one request: the session does not start, and both are named",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				wide, err := spec.Load([]byte(`[connector]
 name = "github://attacks/wide"
 version = "1.0.0"
@@ -128,11 +128,11 @@ intents = ["attacks"]
 			run: pthSurface},
 		{id: "PTH-31", does: "whatever is taken of mutated paths, is an operation's and is sent as it was judged",
 			run: pthMutations},
-		{id: "PTH-32", does: "a GET, HEAD or DELETE with a body is refused", run: func(c *trial) {
+		{id: "PTH-32", does: "a GET, HEAD or DELETE with a body is refused", run: func(c *testCase) {
 			for name, framing := range map[string]string{"length": "Content-Length: 5\r\n\r\nhello",
 				"chunked": "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"} {
 				for method, path := range map[string]string{"GET": "/v1/items", "DELETE": "/v1/items/42", "HEAD": "/v1/items"} {
-					c.each(method+" "+name, func(c *trial) {
+					c.each(method+" "+name, func(c *testCase) {
 						a := c.tun("api.good.test", method+" "+path+" HTTP/1.1\r\nHost: api.good.test\r\n"+framing)
 						c.refused(method, a, map[string]refusal{"GET": bodyUndeclared, "DELETE": bodyUndeclared,
 							"HEAD": operationNone}[method])
@@ -160,10 +160,10 @@ var (
 
 // refusedPaths asks for each, which must be this refusal; none may reach the
 // origin.
-func refusedPaths(want refusal, targets ...string) func(*trial) {
-	return func(c *trial) {
+func refusedPaths(want refusal, targets ...string) func(*testCase) {
+	return func(c *testCase) {
 		for _, target := range targets {
-			c.each(fmt.Sprintf("%q", target), func(c *trial) {
+			c.each(fmt.Sprintf("%q", target), func(c *testCase) {
 				a := c.get("api.good.test", target)
 				c.refused("the request", a, want)
 				c.untouched()
@@ -172,9 +172,9 @@ func refusedPaths(want refusal, targets ...string) func(*trial) {
 	}
 }
 
-// absent fails the trial when a request to host holds one of these words, in
+// absent fails the case when a request to host holds one of these words, in
 // any case, anywhere.
-func (c *trial) absent(host string, words ...string) {
+func (c *testCase) absent(host string, words ...string) {
 	hits := c.hits(host)
 	if len(hits) == 0 {
 		c.failf("%s got no request", host)
@@ -188,7 +188,7 @@ func (c *trial) absent(host string, words ...string) {
 	}
 }
 
-func pthSurface(c *trial) {
+func pthSurface(c *testCase) {
 	for _, op := range []struct{ secret, host, method, path string }{
 		{"S1", "api.good.test", "GET", "/v1/items"}, {"S1", "api.good.test", "POST", "/v1/items"},
 		{"S1", "api.good.test", "GET", "/v1/items/7"},
@@ -198,17 +198,17 @@ func pthSurface(c *trial) {
 		{"S4", "basic.good.test", "GET", "/v1/items"},
 		{"S5a", "oauth.good.test", "GET", "/v1/items"}, {"S6", "alt.good.test:8443", "GET", "/v1/items"},
 	} {
-		ask := func(c *trial, method, hostport, path string) answer {
+		ask := func(c *testCase, method, hostport, path string) answer {
 			fields := []string{}
 			if method == "POST" {
 				fields = append(fields, "Content-Length: 0")
 			}
 			return c.tun(hostport, head(method, hostport, path, fields...))
 		}
-		c.each(op.method+" "+op.host+op.path, func(c *trial) {
+		c.each(op.method+" "+op.host+op.path, func(c *testCase) {
 			c.is("the operation", ask(c, op.method, op.host, op.path), 200) // that it carries its secret is O2's
 		})
-		c.each(op.method+" "+op.host+op.path+", beside", func(c *trial) {
+		c.each(op.method+" "+op.host+op.path+", beside", func(c *testCase) {
 			host, _, _ := strings.Cut(op.host, ":")
 			c.refused("another method", ask(c, "PATCH", op.host, op.path), operationNone)
 			c.refused("another path", ask(c, op.method, op.host, op.path+"x/y"), operationNone)
@@ -221,7 +221,7 @@ func pthSurface(c *trial) {
 
 // pthMutations asks for paths that are changed at random, many in a tunnel.
 // O2 judges what arrives: it must be an operation's, and equal to its row.
-func pthMutations(c *trial) {
+func pthMutations(c *testCase) {
 	c.rows, c.bulk = -1, true
 	seeds := []string{"/v1/items", "/v1/items/42", "/v1/echo", "/v1/items?q=1&limit=2", "/v1/items/a-b_c.d"}
 	pieces := []string{".", "..", "/", "//", "/.", "/..", "%2e", "%2E%2e", "%2f", "%5c", "%00", "%25", "%252e", ";",

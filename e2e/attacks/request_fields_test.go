@@ -15,20 +15,20 @@ import (
 func fld() category {
 	return category{name: "FLD", cases: []attack{
 		{id: "AUT-30", does: "fields by which proxies are steered do not arrive, and steer nothing here",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				c.dropped("api.good.test", "X-Unix-Socket: /var/run/docker.sock", "X-Upstream-Https-Proxy: http://evil.test:3128",
 					"X-Aileron-Upstream: evil.test",
 					"X-Aileron-Host: evil.test", "X-Proxy-Url: http://evil.test", "X-Envoy-Original-Dst-Host: evil.test",
 					"X-Smokescreen-Role: admin")
 			}},
-		{id: "HST-12", does: "fields by which servers read another host do not arrive", run: func(c *trial) {
+		{id: "HST-12", does: "fields by which servers read another host do not arrive", run: func(c *testCase) {
 			c.dropped("api.good.test", "X-Forwarded-Host: evil.test", "X-Host: evil.test", "X-Original-Host: evil.test",
 				"Forwarded: host=evil.test", "X-Forwarded-Server: evil.test",
 				"X-HTTP-Host-Override: evil.test", "X-Real-Host: evil.test", "X-Forwarded_Host: evil.test",
 				"x.forwarded.host: evil.test")
 		}},
 		{id: "CRD-15", does: "a session is who comes by its door, and not who it claims to be", run: fldOtherSession},
-		{id: "FLD-01", does: "fields by which a server acts for someone else do not arrive", run: func(c *trial) {
+		{id: "FLD-01", does: "fields by which a server acts for someone else do not arrive", run: func(c *testCase) {
 			for name, fields := range map[string][]string{
 				"another user": {"Sudo: root", "Impersonate-User: admin", "Impersonate-Group: system:masters",
 					"Impersonate-Extra-Scopes: all", "Remote-User: admin", "X-Remote-User: admin",
@@ -42,10 +42,10 @@ func fld() category {
 				"spellings": {"SUDO: root", "sudo: root", "X_Forwarded_For: 127.0.0.1", "Remote_User: admin",
 					"remote.user: admin", "Sudo_: root"},
 			} {
-				c.each(name, func(c *trial) { c.dropped("api.good.test", fields...) })
+				c.each(name, func(c *testCase) { c.dropped("api.good.test", fields...) })
 			}
 		}},
-		{id: "FLD-02", does: "a WebSocket's handshake is no way around it", run: func(c *trial) {
+		{id: "FLD-02", does: "a WebSocket's handshake is no way around it", run: func(c *testCase) {
 			c.origin("api.good.test").plays(func(v *visit) { v.accept(); v.close = true })
 			c.relayed("the handshake", c.get("api.good.test", "/v1/live", "Connection: Upgrade", "Upgrade: websocket",
 				"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
@@ -54,42 +54,42 @@ func fld() category {
 			c.absent("api.good.test", "FIELDCANARY")
 			c.names("cookie", "origin", "sudo", "x-forwarded-for")
 		}},
-		{id: "FLD-03", does: "an operation of any method takes registered ones only", run: func(c *trial) {
+		{id: "FLD-03", does: "an operation of any method takes registered ones only", run: func(c *testCase) {
 			for method, why := range map[string]string{"TRACE": "never forwarded", "TRACK": "never forwarded",
 				"PRI": "never forwarded", "trace": "never forwarded", "FOO": "is not in the IANA HTTP Method Registry",
 				"PURGE": "is not in the IANA HTTP Method Registry",
 				"GETS":  "is not in the IANA HTTP Method Registry", "POST_": "is not in the IANA HTTP Method Registry",
 				"*": "is not in the IANA HTTP Method Registry", "get": `use "GET"`, "Get": `use "GET"`} {
-				c.each(method, func(c *trial) {
+				c.each(method, func(c *testCase) {
 					c.refused(method, c.tun("api.good.test", head(method, "api.good.test", "/v1/any/7")), operationNone.as(why))
 					c.untouched()
 				})
 			}
-			c.each("CONNECT", func(c *trial) { // which is no request of a tunnel
+			c.each("CONNECT", func(c *testCase) { // which is no request of a tunnel
 				c.refused("CONNECT", c.tun("api.good.test", head("CONNECT", "api.good.test", "/v1/any/7")), malformed)
 				c.untouched()
 			})
-			c.each("PUT", func(c *trial) {
+			c.each("PUT", func(c *testCase) {
 				c.permits = func(h hit) bool { return h.Target == "/v1/any/7" && h.Method == "PUT" }
 				c.is("PUT", c.tun("api.good.test", head("PUT", "api.good.test", "/v1/any/7")), 200)
 			})
 		}},
-		{id: "FLD-04", does: "inputs of the path and the body are no query names", run: func(c *trial) {
+		{id: "FLD-04", does: "inputs of the path and the body are no query names", run: func(c *testCase) {
 			for query, why := range map[string]string{"id=4": "an input of the path", "title=x": "an input of the body",
 				"notify=1&id=4": "an input of the path", "%69d=4": "an input of the path",
 				"ID=4": "does not declare", "id[]=4": "does not declare", "notify=1&title": "an input of the body"} {
-				c.each(query, func(c *trial) {
+				c.each(query, func(c *testCase) {
 					c.refused("?"+query, c.post("api.good.test", "/v1/any/7?"+query, "x"), queryNotDeclared.as(why))
 					c.untouched()
 				})
 			}
-			c.each("notify=1", func(c *trial) {
+			c.each("notify=1", func(c *testCase) {
 				c.permits = func(h hit) bool { return h.Target == "/v1/any/7?notify=1" }
 				c.is("the declared one", c.post("api.good.test", "/v1/any/7?notify=1", "x"), 200)
 			})
 		}},
 		{id: "FLD-05", does: "an operation without a credential gets what the client sends, but for the fields of the hop",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				c.is("the request", c.get("plain.good.test", "/v1/items", "Sudo: root", "Authorization: Bearer its-own",
 					"Connection: x-nominated", "X-Nominated: HOPONLY",
 					"Proxy-Authorization: Basic HOPONLY", "Proxy-Connection: HOPONLY", "Keep-Alive: HOPONLY"), 200)
@@ -104,9 +104,9 @@ func fld() category {
 	}}
 }
 
-// dropped asks with fields and fails the trial unless the request arrives
+// dropped asks with fields and fails the case unless the request arrives
 // without each of them, and the row names them.
-func (c *trial) dropped(host string, fields ...string) {
+func (c *testCase) dropped(host string, fields ...string) {
 	c.is("the request", c.get(host, "/v1/items", append(fields, "Accept: text/kept")...), 200)
 	hits := c.hits(host)
 	if len(hits) != 1 || hits[0].Header.Get("Accept") != "text/kept" {
@@ -129,8 +129,8 @@ func (c *trial) dropped(host string, fields ...string) {
 	c.names(names...)
 }
 
-// names fails the trial unless each of its rows names these fields as dropped.
-func (c *trial) names(dropped ...string) {
+// names fails the case unless each of its rows names these fields as dropped.
+func (c *testCase) names(dropped ...string) {
 	slices.Sort(dropped)
 	want := fmt.Sprint(slices.Compact(dropped))
 	rows := c.settledRows()
@@ -146,16 +146,16 @@ func (c *trial) names(dropped ...string) {
 
 // fldOtherSession claims to be of another session, in every place where a
 // name could stand.
-func fldOtherSession(c *trial) {
+func fldOtherSession(c *testCase) {
 	other := newWorld(c.t, fixture{connectors: []string{"key"}})
 	defer other.stop()
 	const id = "of-another-session"
-	c.each("fields", func(c *trial) {
+	c.each("fields", func(c *testCase) {
 		c.dropped("api.good.test", "X-Aileron-Session: "+id, "X-Aileron-Session-Id: "+id, "Aileron-Session: "+id,
 			"Aileron-Session-Id: "+id, "X-Session-Id: "+id)
 		c.ownRows(id)
 	})
-	c.each("a body", func(c *trial) {
+	c.each("a body", func(c *testCase) {
 		c.is("the request", c.post("api.good.test", "/v1/items", `{"AILERON_SESSION_ID":"`+id+`"}`,
 			"Content-Type: application/json"), 200)
 		c.ownRows(id)
@@ -167,9 +167,9 @@ func fldOtherSession(c *trial) {
 	}
 }
 
-// ownRows fails the trial unless its rows are of one session, which is not
+// ownRows fails the case unless its rows are of one session, which is not
 // id, and use this session's binding.
-func (c *trial) ownRows(id string) {
+func (c *testCase) ownRows(id string) {
 	rows := c.settledRows()
 	for _, r := range rows {
 		if r.SessionID == "" || r.SessionID == id || r.SessionID != rows[0].SessionID || r.Binding != "bearer/api/test" {
@@ -180,7 +180,7 @@ func (c *trial) ownRows(id string) {
 
 // fldDeclared loads connectors that differ from an honest one in a path or a
 // method; each must be refused at its place.
-func fldDeclared(c *trial) {
+func fldDeclared(c *testCase) {
 	refused := func(place, old, changed string) {
 		manifest, description := draw(nil).files()
 		text := strings.Replace(string(description), old, changed, 1)

@@ -31,7 +31,7 @@ func lek() category {
 	return category{name: "LEK", unrun: map[string]string{
 		"LEK-29": "answers have no cap to be cut at",
 	}, cases: append(lekPacked(), []attack{
-		{id: "LEK-01", does: "an echo of every header gives the answer with the credential redacted", run: func(c *trial) {
+		{id: "LEK-01", does: "an echo of every header gives the answer with the credential redacted", run: func(c *testCase) {
 			c.origin("api.good.test").plays((*visit).echo)
 			a := c.get("api.good.test", "/v1/echo")
 			c.is("the echo", a, 200)
@@ -41,9 +41,9 @@ func lek() category {
 			c.redacted()
 		}},
 		{id: "LEK-02", does: "a head that repeats the credential in any of its parts", run: lekHead},
-		{id: "LEK-04", does: "a body that comes byte by byte, in packets, records or chunks", run: func(c *trial) {
+		{id: "LEK-04", does: "a body that comes byte by byte, in packets, records or chunks", run: func(c *testCase) {
 			for name, chunked := range map[string]bool{"records": false, "chunks": true} {
-				c.each(name, func(c *trial) {
+				c.each(name, func(c *testCase) {
 					c.origin("api.good.test").plays(func(v *visit) {
 						body := "before " + v.credential() + " after"
 						if chunked {
@@ -71,7 +71,7 @@ func lek() category {
 				})
 			}
 		}},
-		{id: "LEK-05", does: "a credential on every edge that a buffer may have", run: func(c *trial) {
+		{id: "LEK-05", does: "a credential on every edge that a buffer may have", run: func(c *testCase) {
 			c.bulk = true
 			c.origin("api.good.test").plays(func(v *visit) {
 				s := v.credential()
@@ -100,7 +100,7 @@ func lek() category {
 			}
 		}},
 		{id: "LEK-07", does: "base64 of the credential, alone, with its scheme or user, at each alignment",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				for _, host := range []string{"api.good.test", "basic.good.test"} {
 					var forms []string
 					s := on.secrets["S1"]
@@ -115,17 +115,17 @@ func lek() category {
 							}
 						}
 					}
-					c.each(host, func(c *trial) { c.wiped(host, forms) })
+					c.each(host, func(c *testCase) { c.wiped(host, forms) })
 				}
 			}},
-		{id: "LEK-08", does: "base64 of a document that holds the credential", run: func(c *trial) {
+		{id: "LEK-08", does: "base64 of a document that holds the credential", run: func(c *testCase) {
 			doc, _ := json.Marshal(map[string]any{"url": "/v1/echo",
 				"headers": map[string]string{"Accept": "*/*", "Authorization": "Bearer " + on.secrets["S1"],
 					"Host": "api.good.test"}})
 			c.wiped("api.good.test", []string{base64.StdEncoding.EncodeToString(doc), base64.URLEncoding.EncodeToString(doc),
 				inLines(base64.StdEncoding.EncodeToString(doc), 76)})
 		}},
-		{id: "LEK-10", does: "hexadecimal in either case, with what dumps put between bytes", run: func(c *trial) {
+		{id: "LEK-10", does: "hexadecimal in either case, with what dumps put between bytes", run: func(c *testCase) {
 			var forms []string
 			for _, format := range []string{"%02x", "%02X"} {
 				for _, between := range []string{"", ":", " ", "-", ", ", "0x", ", 0x", `\x`, "\n"} {
@@ -138,11 +138,11 @@ func lek() category {
 			}
 			c.wiped("api.good.test", forms)
 		}},
-		{id: "LEK-11", does: "percent-encoding of some or all characters, once or twice", run: func(c *trial) {
-			c.each("header", func(c *trial) { c.wiped("basic.good.test", percents(on.secrets["S4"])) })
-			c.each("query", func(c *trial) { c.wiped("q.good.test", percents(on.secrets["S3"])) })
+		{id: "LEK-11", does: "percent-encoding of some or all characters, once or twice", run: func(c *testCase) {
+			c.each("header", func(c *testCase) { c.wiped("basic.good.test", percents(on.secrets["S4"])) })
+			c.each("query", func(c *testCase) { c.wiped("q.good.test", percents(on.secrets["S3"])) })
 		}},
-		{id: "LEK-13", does: "a coding that was not asked for hides nothing", run: func(c *trial) {
+		{id: "LEK-13", does: "a coding that was not asked for hides nothing", run: func(c *testCase) {
 			for name, coded := range map[string]struct {
 				fields []string
 				body   func(string) []byte
@@ -160,10 +160,10 @@ func lek() category {
 				"zstd":       {[]string{"zstd"}, func(s string) []byte { return []byte("\x28\xb5\x2f\xfd\x04\x00" + s) }},
 				"br, gzip":   {[]string{"br, gzip"}, gzipped},
 			} {
-				c.each(name, func(c *trial) { c.refusedCoding(coded.fields, coded.body) })
+				c.each(name, func(c *testCase) { c.refusedCoding(coded.fields, coded.body) })
 			}
 		}},
-		{id: "LEK-14", does: "codings that are unknown, false or broken off", run: func(c *trial) {
+		{id: "LEK-14", does: "codings that are unknown, false or broken off", run: func(c *testCase) {
 			for name, coded := range map[string]struct {
 				coding string
 				body   func(string) []byte
@@ -180,16 +180,16 @@ func lek() category {
 				"odd case": {"GZip", gzipped},
 				"a list":   {"identity, identity", func(s string) []byte { return []byte(s) }},
 			} {
-				c.each(name, func(c *trial) { c.refusedCoding([]string{coded.coding}, coded.body) })
+				c.each(name, func(c *testCase) { c.refusedCoding([]string{coded.coding}, coded.body) })
 			}
 		}},
-		{id: "LEK-16", does: "a decompression bomb is refused unread", run: func(c *trial) {
+		{id: "LEK-16", does: "a decompression bomb is refused unread", run: func(c *testCase) {
 			bomb := gzipped(strings.Repeat("\x00", 16<<20))
 			for range 3 {
 				bomb = gzipped(string(bomb))
 			}
 			for _, coding := range []string{"gzip", "gzip, gzip, gzip, gzip", "br", "zstd"} {
-				c.each(coding, func(c *trial) {
+				c.each(coding, func(c *testCase) {
 					before := heap()
 					c.refusedCoding([]string{coding}, func(string) []byte { return bomb })
 					if after := heap(); after > before+16<<20 {
@@ -198,9 +198,9 @@ func lek() category {
 				})
 			}
 		}},
-		{id: "LEK-17", does: "an interim answer does not arrive", run: func(c *trial) {
+		{id: "LEK-17", does: "an interim answer does not arrive", run: func(c *testCase) {
 			for _, status := range []string{"100 Continue", "102 Processing", "103 Early Hints"} {
-				c.each(status[:3], func(c *trial) {
+				c.each(status[:3], func(c *testCase) {
 					c.origin("api.good.test").plays(func(v *visit) {
 						v.send("HTTP/1.1 %s\r\nLink: <%s>; rel=preload\r\nX-Early: %s\r\n\r\n", status, v.credential(), v.credential())
 						v.reply(200, "fine")
@@ -213,9 +213,9 @@ func lek() category {
 				})
 			}
 		}},
-		{id: "LEK-18", does: "a trailer arrives wiped or not at all, announced or not", run: func(c *trial) {
+		{id: "LEK-18", does: "a trailer arrives wiped or not at all, announced or not", run: func(c *testCase) {
 			for name, announced := range map[string]string{"announced": "Trailer: X-Late\r\n", "not announced": ""} {
-				c.each(name, func(c *trial) {
+				c.each(name, func(c *testCase) {
 					c.origin("api.good.test").plays(func(v *visit) {
 						v.send("HTTP/1.1 200 OK\r\n%sTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Late: %s\r\n\r\n", announced,
 							v.credential())
@@ -224,7 +224,7 @@ func lek() category {
 				})
 			}
 		}},
-		{id: "LEK-19", does: "a chunk's extension does not arrive", run: func(c *trial) {
+		{id: "LEK-19", does: "a chunk's extension does not arrive", run: func(c *testCase) {
 			c.origin("api.good.test").plays(func(v *visit) {
 				v.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=%s\r\nok\r\n0;last=%s\r\n\r\n", v.credential(),
 					v.credential())
@@ -235,7 +235,7 @@ func lek() category {
 				c.failf("got %q", a.body)
 			}
 		}},
-		{id: "LEK-20", does: "a cookie for the credential's owner does not arrive", run: func(c *trial) {
+		{id: "LEK-20", does: "a cookie for the credential's owner does not arrive", run: func(c *testCase) {
 			c.origin("api.good.test").plays(func(v *visit) {
 				v.reply(200, "ok", "Set-Cookie", "sid="+v.credential(), "Set-Cookie", "sid=a-fresh-session; Secure", "Set-Cookie2",
 					"sid=a-fresh-session")
@@ -246,7 +246,7 @@ func lek() category {
 				c.failf("a cookie arrived: %s", text)
 			}
 		}},
-		{id: "LEK-22", does: "every header field is searched", run: func(c *trial) {
+		{id: "LEK-22", does: "every header field is searched", run: func(c *testCase) {
 			names := []string{"Content-Disposition", "ETag", "Link", "Server-Timing", "Content-Location", "Refresh",
 				"Access-Control-Expose-Headers",
 				"Sec-Thing", "X-Request-Headers", "Location", "Www-Authenticate", "Server", "Warning", "Content-Language",
@@ -264,56 +264,58 @@ func lek() category {
 				c.failf("Link is %q", a.header.Get("Link"))
 			}
 		}},
-		{id: "LEK-23", does: "a changed body has no digest of the unchanged one, and its framing holds", run: func(c *trial) {
-			c.origin("api.good.test").plays(func(v *visit) {
-				v.reply(200, "secret: "+v.credential(), "Content-MD5", "x", "Digest", "sha-256=x", "Repr-Digest", "sha-256=:x:",
-					"Content-Digest", "sha-256=:x:", "x-goog-hash", "crc32c=x")
-			})
-			one := head("GET", "api.good.test", "/v1/items")
-			c.rows += 2
-			for _, a := range c.say(c.tunnel("api.good.test"), one+one, "GET", "GET") {
-				c.is("the answer", a, 200)
-				if text := fmt.Sprint(a.header); strings.Contains(text, "Digest") || strings.Contains(text, "Md5") ||
-					strings.Contains(text, "Goog") {
-					c.failf("a digest arrived: %s", text)
+		{id: "LEK-23", does: "a changed body has no digest of the unchanged one, and its framing holds",
+			run: func(c *testCase) {
+				c.origin("api.good.test").plays(func(v *visit) {
+					v.reply(200, "secret: "+v.credential(), "Content-MD5", "x", "Digest", "sha-256=x", "Repr-Digest", "sha-256=:x:",
+						"Content-Digest", "sha-256=:x:", "x-goog-hash", "crc32c=x")
+				})
+				one := head("GET", "api.good.test", "/v1/items")
+				c.rows += 2
+				for _, a := range c.say(c.tunnel("api.good.test"), one+one, "GET", "GET") {
+					c.is("the answer", a, 200)
+					if text := fmt.Sprint(a.header); strings.Contains(text, "Digest") || strings.Contains(text, "Md5") ||
+						strings.Contains(text, "Goog") {
+						c.failf("a digest arrived: %s", text)
+					}
+					if a.body != "secret: "+stars(40) {
+						c.failf("got %q", a.body)
+					}
 				}
-				if a.body != "secret: "+stars(40) {
-					c.failf("got %q", a.body)
+			}},
+		{id: "LEK-25", does: "the length of an answer does not depend on how well a guess compresses",
+			run: func(c *testCase) {
+				c.origin("api.good.test").plays(func(v *visit) {
+					text := v.Target + " " + v.credential()
+					if strings.Contains(v.Header.Get("Accept-Encoding"), "gzip") {
+						v.reply(200, string(gzipped(text)), "Content-Encoding", "gzip")
+						return
+					}
+					v.reply(200, text)
+				})
+				lengths := map[string]int{}
+				raw, methods := "", []string{}
+				for i := range 64 {
+					guess := fmt.Sprintf("%02d%s", i, on.secrets["S1"][:i%8])
+					guess = url.QueryEscape((guess + "__________")[:10])
+					raw += head("GET", "api.good.test", "/v1/items?q="+guess, "Accept-Encoding: gzip")
+					methods = append(methods, "GET")
+					c.rows++
 				}
-			}
-		}},
-		{id: "LEK-25", does: "the length of an answer does not depend on how well a guess compresses", run: func(c *trial) {
-			c.origin("api.good.test").plays(func(v *visit) {
-				text := v.Target + " " + v.credential()
-				if strings.Contains(v.Header.Get("Accept-Encoding"), "gzip") {
-					v.reply(200, string(gzipped(text)), "Content-Encoding", "gzip")
-					return
+				for i, a := range c.say(c.tunnel("api.good.test"), raw, methods...) {
+					c.is("the answer", a, 200)
+					lengths[fmt.Sprint(len(a.body)-strings.Count(a.body, "%")*2)]++
+					if a.header.Get("Content-Encoding") != "" {
+						c.failf("answer %d is compressed", i)
+					}
 				}
-				v.reply(200, text)
-			})
-			lengths := map[string]int{}
-			raw, methods := "", []string{}
-			for i := range 64 {
-				guess := fmt.Sprintf("%02d%s", i, on.secrets["S1"][:i%8])
-				guess = url.QueryEscape((guess + "__________")[:10])
-				raw += head("GET", "api.good.test", "/v1/items?q="+guess, "Accept-Encoding: gzip")
-				methods = append(methods, "GET")
-				c.rows++
-			}
-			for i, a := range c.say(c.tunnel("api.good.test"), raw, methods...) {
-				c.is("the answer", a, 200)
-				lengths[fmt.Sprint(len(a.body)-strings.Count(a.body, "%")*2)]++
-				if a.header.Get("Content-Encoding") != "" {
-					c.failf("answer %d is compressed", i)
+				if len(lengths) != 1 {
+					c.failf("there are %d lengths", len(lengths))
 				}
-			}
-			if len(lengths) != 1 {
-				c.failf("there are %d lengths", len(lengths))
-			}
-		}},
-		{id: "LEK-26", does: "short guesses in an echo are never answered with a redaction", run: func(c *trial) {
+			}},
+		{id: "LEK-26", does: "short guesses in an echo are never answered with a redaction", run: func(c *testCase) {
 			for _, size := range []int{4, 8, 15} {
-				c.each(fmt.Sprint(size, " bytes"), func(c *trial) {
+				c.each(fmt.Sprint(size, " bytes"), func(c *testCase) {
 					c.bulk = true
 					var body strings.Builder
 					s := on.secrets["S1"]
@@ -336,10 +338,10 @@ func lek() category {
 			}
 		}},
 		{id: "LEK-28", does: "the beginning of a credential, at an end of any kind, is not let go", run: lekHeld},
-		{id: "LEK-31", does: "character sets that cannot be searched are refused", run: func(c *trial) {
+		{id: "LEK-31", does: "character sets that cannot be searched are refused", run: func(c *testCase) {
 			for _, charset := range []string{"utf-16le", "utf-16be", "UTF-16", "utf-7", "utf-32", "ibm037", "gb18030", "unknown",
 				`"utf-8" ; charset=utf-7`} {
-				c.each(charset, func(c *trial) {
+				c.each(charset, func(c *testCase) {
 					c.origin("api.good.test").plays(func(v *visit) {
 						var wide []byte
 						for _, b := range []byte(v.credential()) {
@@ -351,14 +353,14 @@ func lek() category {
 					c.refused("the answer", a, unsafeCharset)
 				})
 			}
-			c.each("two types", func(c *trial) {
+			c.each("two types", func(c *testCase) {
 				c.origin("api.good.test").plays(func(v *visit) {
 					v.reply(200, v.credential(), "Content-Type", "text/plain", "Content-Type", "text/html; charset=utf-7")
 				})
 				c.refused("the answer", c.get("api.good.test", "/v1/echo"), unsafeCharset)
 			})
 		}},
-		{id: "LEK-32", does: "what a server computes is not found, and the manual says so", run: func(c *trial) {
+		{id: "LEK-32", does: "what a server computes is not found, and the manual says so", run: func(c *testCase) {
 			manual, err := os.ReadFile("../../docs/scrubbing.md")
 			c.must(err)
 			_, residual, _ := strings.Cut(strings.Join(strings.Fields(string(manual)), " "), "## What is not found")
@@ -382,7 +384,7 @@ func lek() category {
 				c.failf("it is found now: the manual promises too little")
 			}
 		}},
-		{id: "LEK-34", does: "the secrets of other connectors of the session are redacted too", run: func(c *trial) {
+		{id: "LEK-34", does: "the secrets of other connectors of the session are redacted too", run: func(c *testCase) {
 			c.origin("api.good.test").plays(func(v *visit) {
 				v.reply(200,
 					on.secrets["S2"]+" "+on.secrets["S6"]+" "+on.secrets["S5a"])
@@ -395,7 +397,7 @@ func lek() category {
 		}},
 		{id: "LEK-35", does: "the plane's own errors quote nothing of the request",
 			f: &fixture{set: func(cfg *proxy.Config) { cfg.Upstream.ResponseHeader = 2 * time.Second }}, run: lekErrors},
-		{id: "LEK-37", does: "debug pages that dump the request", run: func(c *trial) {
+		{id: "LEK-37", does: "debug pages that dump the request", run: func(c *testCase) {
 			for name, page := range map[string]func(*visit) string{
 				"html": func(v *visit) string {
 					return "<h1>Internal Server Error</h1><table><tr><td>HTTP_AUTHORIZATION</td><td>&#x27;" +
@@ -408,7 +410,7 @@ func lek() category {
 				"node": func(v *visit) string { return fmt.Sprintf("Error: x\n  at f (%q)\n", v.credential()) },
 				"raw":  func(v *visit) string { return string(v.Raw) },
 			} {
-				c.each(name, func(c *trial) {
+				c.each(name, func(c *testCase) {
 					c.origin("api.good.test").plays(func(v *visit) {
 						v.reply(500, page(v), "Content-Type",
 							"text/html; charset=utf-8")
@@ -417,9 +419,9 @@ func lek() category {
 				})
 			}
 		}},
-		{id: "LEK-38", does: "error pages that quote a URL with a key in its query", run: func(c *trial) {
+		{id: "LEK-38", does: "error pages that quote a URL with a key in its query", run: func(c *testCase) {
 			for _, status := range []int{404, 405, 413, 431} {
-				c.each(fmt.Sprint(status), func(c *trial) {
+				c.each(fmt.Sprint(status), func(c *testCase) {
 					c.origin("q.good.test").plays(func(v *visit) {
 						v.reply(status, "The requested URL "+html.EscapeString(v.Target)+" or "+v.Target, "Content-Type", "text/html",
 							"Location", v.Target)
@@ -428,13 +430,13 @@ func lek() category {
 				})
 			}
 		}},
-		{id: "LEK-40", does: "HEAD is not implied by GET, so its lengths tell nothing", run: func(c *trial) {
+		{id: "LEK-40", does: "HEAD is not implied by GET, so its lengths tell nothing", run: func(c *testCase) {
 			a := c.tun("api.good.test", head("HEAD", "api.good.test", "/v1/echo"))
 			c.refused("HEAD", a, operationNone)
 			c.untouched()
 		}},
 		{id: "LEK-41", does: "clean data pass unchanged, and an event leaves when it comes", run: lekClean},
-		{id: "LEK-43", does: "a client that leaves while a window is held gets nothing of it", run: func(c *trial) {
+		{id: "LEK-43", does: "a client that leaves while a window is held gets nothing of it", run: func(c *testCase) {
 			gone := make(chan struct{})
 			c.origin("api.good.test").plays(func(v *visit) {
 				v.send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nstart %s", v.credential()[:30])
@@ -459,21 +461,22 @@ func lek() category {
 				c.failf("O4: the log holds %s", of)
 			}
 		}},
-		{id: "LEK-44", does: "what replaces a secret is the same for all of them: a star for each byte", run: func(c *trial) {
-			c.origin("api.good.test").plays(func(v *visit) {
-				v.reply(200,
-					v.credential()+"|"+on.secrets["S3"]+"|"+on.secrets["S2"][:20])
-			})
-			a := c.get("api.good.test", "/v1/items")
-			c.is("the answer", a, 200)
-			if want := stars(40) + "|" + stars(40) + "|" + stars(20); a.body != want {
-				c.failf("got %q, want %q", a.body, want)
-			}
-		}},
+		{id: "LEK-44", does: "what replaces a secret is the same for all of them: a star for each byte",
+			run: func(c *testCase) {
+				c.origin("api.good.test").plays(func(v *visit) {
+					v.reply(200,
+						v.credential()+"|"+on.secrets["S3"]+"|"+on.secrets["S2"][:20])
+				})
+				a := c.get("api.good.test", "/v1/items")
+				c.is("the answer", a, 200)
+				if want := stars(40) + "|" + stars(40) + "|" + stars(20); a.body != want {
+					c.failf("got %q, want %q", a.body, want)
+				}
+			}},
 	}...)}
 }
 
-func lekHead(c *trial) {
+func lekHead(c *testCase) {
 	for name, answer := range map[string]func(s string) string{
 		"reason": func(s string) string { return "HTTP/1.1 200 OK " + s + "\r\nContent-Length: 2\r\n\r\nok" },
 		"value":  func(s string) string { return "HTTP/1.1 200 OK\r\nX-Echo: " + s + "\r\nContent-Length: 2\r\n\r\nok" },
@@ -495,7 +498,7 @@ func lekHead(c *trial) {
 		},
 		"name, as it is": func(s string) string { return "HTTP/1.1 200 OK\r\nX-" + s + ": 1\r\nContent-Length: 2\r\n\r\nok" },
 	} {
-		c.each(name, func(c *trial) {
+		c.each(name, func(c *testCase) {
 			c.origin("api.good.test").plays(func(v *visit) { v.send("%s", answer(v.credential())) })
 			want := taken
 			// which has characters that no name may have, or a line that is none
@@ -508,10 +511,10 @@ func lekHead(c *trial) {
 }
 
 // lekHeld: the origin ends, breaks off or stalls in the middle of a secret.
-func lekHeld(c *trial) {
+func lekHeld(c *testCase) {
 	for _, n := range []int{16, 17, 39} {
 		for _, end := range []string{"clean", "length", "reset", "stall"} {
-			c.each(fmt.Sprintf("%d bytes, %s", n, end), func(c *trial) {
+			c.each(fmt.Sprintf("%d bytes, %s", n, end), func(c *testCase) {
 				done := make(chan struct{})
 				c.origin("api.good.test").plays(func(v *visit) {
 					part := "data " + v.credential()[:n]
@@ -567,31 +570,31 @@ func readHello(conn net.Conn) {
 
 // lekErrors: how the plane reports a request that carries a key in its URL
 // and does not arrive.
-func lekErrors(c *trial) {
+func lekErrors(c *testCase) {
 	silent := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 	for name, failure := range map[string]struct {
 		want    refusal
-		arrange func(c *trial)
+		arrange func(c *testCase)
 	}{
-		"refused": {unreachable, func(c *trial) {
+		"refused": {unreachable, func(c *testCase) {
 			on.names.answers(func(name string, v6 bool) ([]netip.Addr, bool) {
 				return []netip.Addr{places["alt.good.test"]}, name == "q.good.test"
 			})
 			c.reaches = func(d dial) bool { return d.to == netip.AddrPortFrom(places["alt.good.test"], 443) }
 		}},
-		"not TLS": {notVerified, func(c *trial) {
+		"not TLS": {notVerified, func(c *testCase) {
 			c.origin("q.good.test").takes(func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 no\r\n\r\n") })
 		}},
-		"closed":   {upstreamClosed, func(c *trial) { c.origin("q.good.test").takes(readHello) }},
-		"time-out": {upstreamTimeout, func(c *trial) { c.origin("q.good.test").plays(func(v *visit) { silent(v.conn) }) }},
-		"garbage": {upstreamNotHTTP, func(c *trial) {
+		"closed":   {upstreamClosed, func(c *testCase) { c.origin("q.good.test").takes(readHello) }},
+		"time-out": {upstreamTimeout, func(c *testCase) { c.origin("q.good.test").plays(func(v *visit) { silent(v.conn) }) }},
+		"garbage": {upstreamNotHTTP, func(c *testCase) {
 			c.origin("q.good.test").plays(func(v *visit) { v.send("no HTTP at all %s\r\n\r\n", v.Target); v.close = true })
 		}},
-		"no name": {nameNotResolved, func(*trial) {
+		"no name": {nameNotResolved, func(*testCase) {
 			on.names.answers(func(name string, v6 bool) ([]netip.Addr, bool) { return nil, name == "q.good.test" })
 		}},
 	} {
-		c.each(name, func(c *trial) {
+		c.each(name, func(c *testCase) {
 			c.strays = true
 			c.origin("q.good.test").cut()
 			failure.arrange(c)
@@ -607,8 +610,8 @@ func lekErrors(c *trial) {
 }
 
 // lekClean: what holds no secret is not touched, however much it is.
-func lekClean(c *trial) {
-	c.each("random data", func(c *trial) {
+func lekClean(c *testCase) {
+	c.each("random data", func(c *testCase) {
 		c.bulk = true
 		piece := make([]byte, 1<<20)
 		_, _ = rand.Read(piece)
@@ -639,7 +642,7 @@ func lekClean(c *trial) {
 		}
 		_ = l.Close()
 	})
-	c.each("events", func(c *trial) {
+	c.each("events", func(c *testCase) {
 		next := make(chan struct{})
 		c.origin("api.good.test").plays(func(v *visit) {
 			v.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -675,7 +678,7 @@ func lekClean(c *trial) {
 
 // wiped has an origin answer with each form in turn, by itself and inside
 // text, and in a header field where it fits.
-func (c *trial) wiped(host string, forms []string) {
+func (c *testCase) wiped(host string, forms []string) {
 	c.origin(host).plays(func(v *visit) {
 		var i int
 		_, _ = fmt.Sscanf(v.Header.Get("X-Form"), "%d", &i)
@@ -706,7 +709,7 @@ func (c *trial) wiped(host string, forms []string) {
 
 // refusedCoding has an origin send a coded answer although it was asked for
 // identity.
-func (c *trial) refusedCoding(codings []string, body func(string) []byte) {
+func (c *testCase) refusedCoding(codings []string, body func(string) []byte) {
 	c.origin("api.good.test").plays(func(v *visit) {
 		fields := []string{"Content-Type", "text/plain"}
 		for _, coding := range codings {
@@ -721,8 +724,8 @@ func (c *trial) refusedCoding(codings []string, body func(string) []byte) {
 	c.refused("the answer", a, unsafeEncoding)
 }
 
-// redacted fails the trial unless a row counts what was redacted.
-func (c *trial) redacted() {
+// redacted fails the case unless a row counts what was redacted.
+func (c *testCase) redacted() {
 	for _, r := range c.settledRows() {
 		if r.Redactions > 0 {
 			return

@@ -23,33 +23,33 @@ import (
 func lekPacked() []attack {
 	return []attack{
 		{id: "LEK-15", does: "a packed body without Content-Encoding is refused, and nothing of it arrives",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				for name, pack := range packers {
 					for _, kind := range []string{"", "application/json", "application/octet-stream", "text/plain; charset=utf-8"} {
-						c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, packedBody, pack) })
+						c.each(name+" as "+kind, func(c *testCase) { c.refusedBody(kind, packedBody, pack) })
 					}
 					if name == "deflate" {
 						continue // in base64 it has no mark: docs/scrubbing.md
 					}
-					c.each(name+" in base64", func(c *trial) {
+					c.each(name+" in base64", func(c *testCase) {
 						c.refusedBody("text/plain", packedBody, func(s string) []byte {
 							return []byte(base64.StdEncoding.EncodeToString(pack(s)))
 						})
 					})
-					c.each(name+" in a part", func(c *trial) {
+					c.each(name+" in a part", func(c *testCase) {
 						c.refusedBody("multipart/mixed; boundary=b", packedBody, func(s string) []byte {
 							return fmt.Appendf(nil, "--b\r\nContent-Type: text/plain\r\n\r\nfirst\r\n--b\r\nContent-Type: "+
 								"application/json\r\n\r\n%s\r\n--b--\r\n", pack(s))
 						})
 					})
-					c.each(name+" in a part, base64", func(c *trial) {
+					c.each(name+" in a part, base64", func(c *testCase) {
 						c.refusedBody("multipart/form-data; boundary=b", packedBody, func(s string) []byte {
 							return fmt.Appendf(nil, "--b\r\nContent-Transfer-Encoding: base64\r\n\r\n%s\r\n--b--\r\n",
 								inLines(base64.StdEncoding.EncodeToString(pack(s)), 76))
 						})
 					})
 				}
-				c.each("byte by byte", func(c *trial) {
+				c.each("byte by byte", func(c *testCase) {
 					c.origin("api.good.test").plays(func(v *visit) {
 						body := gzipped("here: " + v.credential())
 						v.send("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(body))
@@ -59,17 +59,17 @@ func lekPacked() []attack {
 					})
 					c.refusedWhole(packedBody)
 				})
-				c.each("a later part", func(c *trial) { c.cutPart() })
+				c.each("a later part", func(c *testCase) { c.cutPart() })
 			}},
 		{id: "LEK-15b", does: "a field name that a lenient client takes for a coding is refused with its answer",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				for _, field := range []string{"Content-Encoding : gzip", "Content-Encoding\t: gzip", "Content_Encoding: gzip",
 					"Content Encoding: gzip",
 					"Transfer-Encoding : gzip", "Transfer_Encoding: gzip, chunked", "Content-Length : 4",
 					"Content-Type : text/plain; charset=utf-16", "Grpc-Encoding : gzip", "Content_Range: bytes 0-1/9",
 					"Content-Encoding\x00: gzip", "\x0bContent-Encoding: gzip", "Content-Encoding\u00a0: gzip",
 					"Content\x1f-Encoding: gzip"} {
-					c.each(field, func(c *trial) {
+					c.each(field, func(c *testCase) {
 						c.origin("api.good.test").plays(func(v *visit) {
 							body := "here: " + v.credential()
 							v.send("HTTP/1.1 200 OK\r\n%s\r\nContent-Length: %d\r\n\r\n%s", field, len(body), body)
@@ -78,24 +78,25 @@ func lekPacked() []attack {
 					})
 				}
 			}},
-		{id: "LEK-15c", does: "a compressed gRPC message is not delivered, whatever grpc-encoding says", run: func(c *trial) {
-			message := func(flag byte, data []byte) []byte {
-				return append(binary.BigEndian.AppendUint32([]byte{flag}, uint32(len(data))), data...)
-			}
-			for _, kind := range []string{"application/grpc", "application/grpc+proto", "application/grpc-web+proto",
-				"application/connect+proto"} {
-				for _, field := range []string{"X-Other", "Grpc-Encoding"} {
-					c.each(kind+" "+field, func(c *trial) {
-						c.origin("api.good.test").plays(func(v *visit) {
-							v.reply(200, string(message(1, gzipped("here: "+v.credential()))), "Content-Type", kind, field, "identity")
-						})
-						c.refusedWhole(packedBody)
-					})
+		{id: "LEK-15c", does: "a compressed gRPC message is not delivered, whatever grpc-encoding says",
+			run: func(c *testCase) {
+				message := func(flag byte, data []byte) []byte {
+					return append(binary.BigEndian.AppendUint32([]byte{flag}, uint32(len(data))), data...)
 				}
-			}
-		}},
+				for _, kind := range []string{"application/grpc", "application/grpc+proto", "application/grpc-web+proto",
+					"application/connect+proto"} {
+					for _, field := range []string{"X-Other", "Grpc-Encoding"} {
+						c.each(kind+" "+field, func(c *testCase) {
+							c.origin("api.good.test").plays(func(v *visit) {
+								v.reply(200, string(message(1, gzipped("here: "+v.credential()))), "Content-Type", kind, field, "identity")
+							})
+							c.refusedWhole(packedBody)
+						})
+					}
+				}
+			}},
 		{id: "LEK-31b", does: "wide characters without a charset, or with one that is hidden, are refused",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				for name, wide := range map[string]func(string) []byte{
 					"utf-16le":    func(s string) []byte { return wideText(binary.LittleEndian, 2, s) },
 					"utf-16be":    func(s string) []byte { return wideText(binary.BigEndian, 2, s) },
@@ -105,19 +106,19 @@ func lekPacked() []attack {
 				} {
 					for _, kind := range []string{"", "text/plain", "text/html; charset=utf-8", "application/json",
 						"text/event-stream"} {
-						c.each(name+" as "+kind, func(c *trial) { c.refusedBody(kind, unsafeCharset, wide) })
+						c.each(name+" as "+kind, func(c *testCase) { c.refusedBody(kind, unsafeCharset, wide) })
 					}
 				}
 				for _, kind := range []string{`text/html; charset="utf-16"`, `text/html; charset*=utf-8''utf-16`,
 					`text/html; charset*0=utf; charset*1=-16`, `text/html; x="; charset=utf-16"`,
 					`text/html;charset =utf-16`, `text/html; CharSet=UTF-16LE`, "text/html; charset=utf-8; charset=utf-16",
 					"text/html, text/plain; charset=utf-16", `text/html; charset='utf-16'`} {
-					c.each(kind, func(c *trial) {
+					c.each(kind, func(c *testCase) {
 						c.refusedBody(kind, unsafeCharset, func(s string) []byte { return []byte("here: " + s) })
 					})
 				}
 			}},
-		{id: "LEK-45", does: "an echo in another case of its letters is redacted like any other", run: func(c *trial) {
+		{id: "LEK-45", does: "an echo in another case of its letters is redacted like any other", run: func(c *testCase) {
 			s := on.secrets["S1"]
 			title := ""
 			for i, r := range s {
@@ -134,7 +135,7 @@ func lekPacked() []attack {
 				hex.EncodeToString([]byte(s)))
 		}},
 		{id: "LEK-45b", does: "base32, arrays of numbers, base64 with blanks, and the newer escapes of scripts",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				s := on.secrets["S1"]
 				var numbers, octets []string
 				braces, percentU, python := "", "", ""
@@ -159,9 +160,9 @@ func lekPacked() []attack {
 }
 
 // covered has an origin answer with each form in a body and a header field, and
-// fails the trial where 16 characters of one are left, or a run of 16 of a
+// fails the case where 16 characters of one are left, or a run of 16 of a
 // secret's encodings in whatever case.
-func (c *trial) covered(forms []string, encodings ...string) {
+func (c *testCase) covered(forms []string, encodings ...string) {
 	c.origin("api.good.test").plays(func(v *visit) {
 		var i int
 		_, _ = fmt.Sscanf(v.Target, "/v1/items/%d", &i)
@@ -252,7 +253,7 @@ func wideText(order binary.ByteOrder, width int, s string) []byte {
 }
 
 // refusedBody has an origin answer with a body that hides the credential.
-func (c *trial) refusedBody(kind string, want refusal, body func(string) []byte) {
+func (c *testCase) refusedBody(kind string, want refusal, body func(string) []byte) {
 	c.origin("api.good.test").plays(func(v *visit) {
 		fields := []string{"X-Other", "1"}
 		if kind != "" {
@@ -265,7 +266,7 @@ func (c *trial) refusedBody(kind string, want refusal, body func(string) []byte)
 
 // refusedWhole asks for an answer that must be refused, in the answer and in
 // its row, without a byte of the origin's.
-func (c *trial) refusedWhole(want refusal) {
+func (c *testCase) refusedWhole(want refusal) {
 	a := c.get("api.good.test", "/v1/echo")
 	c.refused("the answer", a, want)
 	if !strings.HasPrefix(a.body, `{"error":{`) || !strings.HasSuffix(a.body, "}\n") || a.header.Get("X-Other") != "" {
@@ -274,7 +275,7 @@ func (c *trial) refusedWhole(want refusal) {
 }
 
 // cutPart: a part that comes when the head is out ends the answer before it.
-func (c *trial) cutPart() {
+func (c *testCase) cutPart() {
 	first := make(chan struct{})
 	c.origin("api.good.test").plays(func(v *visit) {
 		v.send("HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=b\r\nConnection: " +

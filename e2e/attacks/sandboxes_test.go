@@ -27,7 +27,7 @@ func env() category {
 			"in e2e search a box's files, environments and memory",
 	}, cases: []attack{
 		{id: "ENV-02", does: "other resolvers, other addresses for a name, and other kinds of proxy change no decision",
-			f: redirected, run: func(c *trial) {
+			f: redirected, run: func(c *testCase) {
 				evil := places["evil.test"].String()
 				query := base64.RawURLEncoding.EncodeToString([]byte("\x00\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" +
 					"\x06stolen\x04evil\x04test\x00\x00\x01\x00\x01"))
@@ -45,7 +45,7 @@ func env() category {
 					"the address of a name": {places["api.good.test"].String() + ":443", "", places["api.good.test"].String(),
 						"/v1/items", hostNotAllowed},
 				} {
-					c.each(name, func(c *trial) {
+					c.each(name, func(c *testCase) {
 						l, a := c.connect(t.connect)
 						c.rows++
 						c.is("CONNECT", a, 200)
@@ -61,7 +61,7 @@ func env() category {
 					})
 				}
 				// curl --resolve, or a line in /etc/hosts: the name is what counts.
-				c.each("an allowed name at a foreign address", func(c *trial) {
+				c.each("an allowed name at a foreign address", func(c *testCase) {
 					l, a := c.connect(evil + ":443")
 					c.rows++
 					c.is("CONNECT", a, 200)
@@ -74,7 +74,7 @@ func env() category {
 				})
 				for name, hello := range map[string]string{"SOCKS 5": "\x05\x01\x00",
 					"SOCKS 4": "\x04\x01\x01\xbb\x5d\xb8\xd7\x42\x00"} {
-					c.each(name, func(c *trial) {
+					c.each(name, func(c *testCase) {
 						l := c.dial()
 						c.rows++
 						_, err := io.WriteString(l, hello+"\r\n\r\n")
@@ -103,10 +103,10 @@ func first(values ...string) string {
 	return values[slices.IndexFunc(values, func(v string) bool { return v != "" })]
 }
 
-func envOwnCA(c *trial) {
+func envOwnCA(c *testCase) {
 	own, err := newRoots()
 	c.must(err)
-	c.each("it reads along", func(c *trial) {
+	c.each("it reads along", func(c *testCase) {
 		c.origin("api.good.test").plays((*visit).echo)
 		leaf, err := own.leaf("api.good.test")
 		c.must(err)
@@ -145,7 +145,7 @@ func envOwnCA(c *trial) {
 		}
 		_ = in.Close()
 	})
-	c.elsewhere("it vouches for an origin", fixture{}, func(c *trial) {
+	c.elsewhere("it vouches for an origin", fixture{}, func(c *testCase) {
 		leaf, err := own.leaf("api.good.test")
 		c.must(err)
 		c.origin("api.good.test").presents(&tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12})
@@ -156,7 +156,7 @@ func envOwnCA(c *trial) {
 }
 
 // envVariables asks a command on the host what it was given.
-func envVariables(c *trial) {
+func envVariables(c *testCase) {
 	p := newPerson(c.t)
 	p.install("plain")
 	given := map[string]string{}

@@ -16,7 +16,7 @@ func api() category {
 		"API-08": "not built yet: the endpoint that runs an operation by its name; it is not found, which API-02 tries",
 	}, cases: []attack{
 		{id: "API-01", does: "no endpoint answers without this session's token, wherever else a token stands",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				old := newWorld(c.t, fixture{connectors: []string{"plain"}})
 				expired := old.token
 				old.stop()
@@ -30,12 +30,12 @@ func api() category {
 					"the proxy's field": "Proxy-Authorization: Bearer " + c.s.token,
 					"two of them":       "Authorization: Bearer x\r\nAuthorization: Bearer " + c.s.token,
 				} {
-					c.each(name, func(c *trial) { c.strangers(field, "") })
+					c.each(name, func(c *testCase) { c.strangers(field, "") })
 				}
 				for _, parameter := range []string{"token", "access_token", "key"} {
-					c.each("in the query as "+parameter, func(c *trial) { c.strangers("", "?"+parameter+"="+c.s.token) })
+					c.each("in the query as "+parameter, func(c *testCase) { c.strangers("", "?"+parameter+"="+c.s.token) })
 				}
-				c.each("nothing of them is kept", func(c *trial) {
+				c.each("nothing of them is kept", func(c *testCase) {
 					text, err := json.Marshal(c.s.rows(0))
 					c.must(err)
 					for what, kept := range map[string]string{"the log": string(c.s.logs()), "the audit rows": string(text)} {
@@ -45,7 +45,7 @@ func api() category {
 					}
 				})
 			}},
-		{id: "API-02", does: "the box's token opens nothing of the owner's, and nothing happens", run: func(c *trial) {
+		{id: "API-02", does: "the box's token opens nothing of the owner's, and nothing happens", run: func(c *testCase) {
 			for route, want := range owners {
 				for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
 					for name, a := range c.doors(method, route, "Authorization: Bearer "+c.s.token) {
@@ -65,7 +65,7 @@ func api() category {
 		}},
 		{id: "API-03", does: "the endpoints answer under no other name than their listener's", run: apiHosts},
 		{id: "API-04", does: "a web page is refused even with the token, and no page may read an answer",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				bearer := "Authorization: Bearer " + c.s.token
 				for _, page := range []string{"Origin: https://evil.test", "Origin: null", "Origin: http://" + c.s.addr,
 					"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: none"} {
@@ -84,7 +84,7 @@ func api() category {
 					}
 				}
 			}},
-		{id: "API-05", does: "a preflight is granted nothing, that of a private network included", run: func(c *trial) {
+		{id: "API-05", does: "a preflight is granted nothing, that of a private network included", run: func(c *testCase) {
 			for _, route := range []string{"/v1/session", "/v1/session/stop", "/v1/connector-operations/run", "/healthz"} {
 				for _, more := range []string{"", "Access-Control-Request-Private-Network: true",
 					"Authorization: Bearer " + c.s.token} {
@@ -102,12 +102,12 @@ func api() category {
 				}
 			}
 		}},
-		{id: "API-07", does: "a session's token tells and stops nothing of another session", run: func(c *trial) {
+		{id: "API-07", does: "a session's token tells and stops nothing of another session", run: func(c *testCase) {
 			other := newWorld(c.t, fixture{connectors: []string{"alt"}})
 			defer other.stop()
 			theirs := other.plane.Describe().ID
 			bearer := "Authorization: Bearer " + c.s.token
-			c.each("its name on its own", func(c *trial) {
+			c.each("its name on its own", func(c *testCase) {
 				c.rows = 3
 				for what, a := range map[string]answer{
 					"in the query": c.ask("GET", "/v1/session?session_id="+theirs, "", bearer),
@@ -123,7 +123,7 @@ func api() category {
 					}
 				}
 			})
-			c.elsewhere("its token on the other", fixture{connectors: []string{"api", "plain"}}, func(d *trial) {
+			c.elsewhere("its token on the other", fixture{connectors: []string{"api", "plain"}}, func(d *testCase) {
 				d.strangers(bearer, "")
 				d.rows++
 				d.refused("a tunnel", d.say(d.dial(),
@@ -132,7 +132,7 @@ func api() category {
 			})
 		}},
 		{id: "API-10", does: "the session listens where it was told to, and there it wants the token", run: apiListens},
-		{id: "API-11", does: "there are no profiles, variables or metrics to read", run: func(c *trial) {
+		{id: "API-11", does: "there are no profiles, variables or metrics to read", run: func(c *testCase) {
 			for _, route := range []string{"/debug/pprof", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/vars",
 				"/metrics", "/v1/metrics", "/v1/debug/pprof/heap", "/debug/requests"} {
 				for name, a := range c.doors("GET", route, "Authorization: Bearer "+c.s.token) {
@@ -143,7 +143,7 @@ func api() category {
 				}
 			}
 		}},
-		{id: "API-13", does: "the endpoints read requests as strictly as the proxy", run: func(c *trial) {
+		{id: "API-13", does: "the endpoints read requests as strictly as the proxy", run: func(c *testCase) {
 			bearer := "Host: " + c.s.addr + "\r\nAuthorization: Bearer " + c.s.token + "\r\n"
 			for name, r := range map[string]struct {
 				raw  string
@@ -163,9 +163,9 @@ func api() category {
 				"a huge body": {"POST /v1/connector-operations/run HTTP/1.1\r\n" + bearer +
 					"Content-Length: 999999999999999\r\n\r\n", bodyTooLarge},
 			} {
-				c.each(name, func(c *trial) { c.refused(name, c.fwd(r.raw), r.want) })
+				c.each(name, func(c *testCase) { c.refused(name, c.fwd(r.raw), r.want) })
 			}
-			c.each("one after the other", func(c *trial) {
+			c.each("one after the other", func(c *testCase) {
 				c.rows = 1
 				raw := "GET /v1/session HTTP/1.1\r\n" + bearer + "\r\nGET /v1/audit HTTP/1.1\r\n" + bearer + "\r\n"
 				answers := c.say(c.dial(), raw, "GET", "GET")
@@ -192,7 +192,7 @@ var owners = map[string]refusal{"/v1/audit": ownerOnly, "/v1/audit/01ARZ3NDEKTSV
 	"/v1/sandbox-proxy/requests":   notFound, "/shutdown": notFound, "/": notFound}
 
 // ask sends one request to the listener itself.
-func (c *trial) ask(method, target, body string, fields ...string) answer {
+func (c *testCase) ask(method, target, body string, fields ...string) answer {
 	if body != "" {
 		fields = append(fields, fmt.Sprintf("Content-Length: %d", len(body)))
 	}
@@ -200,7 +200,7 @@ func (c *trial) ask(method, target, body string, fields ...string) answer {
 }
 
 // doors sends one request by each way that leads to the endpoints.
-func (c *trial) doors(method, target string, fields ...string) map[string]answer {
+func (c *testCase) doors(method, target string, fields ...string) map[string]answer {
 	c.rows += 3
 	all := map[string]answer{"directly": c.ask(method, target, "", fields...)}
 	through := append([]string{strings.TrimSuffix(c.authorization(), "\r\n")}, fields...)
@@ -215,7 +215,7 @@ func (c *trial) doors(method, target string, fields ...string) map[string]answer
 }
 
 // strangers asks for everything with what is not the token.
-func (c *trial) strangers(field, query string) {
+func (c *testCase) strangers(field, query string) {
 	var fields []string
 	if field != "" {
 		fields = []string{field}
@@ -229,8 +229,8 @@ func (c *trial) strangers(field, query string) {
 	}
 }
 
-// unshared fails the trial when a web page could read the answer.
-func (c *trial) unshared(a answer) {
+// unshared fails the case when a web page could read the answer.
+func (c *testCase) unshared(a answer) {
 	for name := range a.header {
 		if strings.HasPrefix(name, "Access-Control-") {
 			c.failf("the answer has %s", name)
@@ -239,7 +239,7 @@ func (c *trial) unshared(a answer) {
 }
 
 // apiListens asks the kernel where the built program listens.
-func apiListens(c *trial) {
+func apiListens(c *testCase) {
 	p := newPerson(c.t)
 	p.install("plain")
 	elsewhere := places["plain.good.test"].String()
@@ -283,58 +283,60 @@ func apiListens(c *trial) {
 var insides = regexp.MustCompile(`/(tmp|root|home|work|proc|etc|var)/|\.go:\d|goroutine|0x[0-9a-f]{6}|` +
 	`93\.184\.|169\.254|\b10\.0\.0|attacks root|x509|sql|tls:|dial |QCANARY`)
 
-func apiErrors(c *trial) {
+func apiErrors(c *testCase) {
 	api := c.origin("api.good.test")
 	const q = "/v1/items?q=QCANARY"
 	bearer := "Authorization: Bearer " + c.s.token
 	authorized := c.authorization()
 	for name, fail := range map[string]struct {
 		want refusal
-		ask  func(c *trial) answer
+		ask  func(c *testCase) answer
 	}{
-		"not granted":  {hostNotAllowed, func(c *trial) answer { return c.get("evil.test", "/QCANARY?QCANARY=1") }},
-		"no operation": {operationNone, func(c *trial) answer { return c.get("api.good.test", "/none?q=QCANARY") }},
+		"not granted":  {hostNotAllowed, func(c *testCase) answer { return c.get("evil.test", "/QCANARY?QCANARY=1") }},
+		"no operation": {operationNone, func(c *testCase) answer { return c.get("api.good.test", "/none?q=QCANARY") }},
 		"query": {queryNotDeclared,
-			func(c *trial) answer { return c.get("api.good.test", "/v1/items?other=QCANARY") }},
-		"malformed": {malformed, func(c *trial) answer { return c.get("api.good.test", "/v1/%zz?QCANARY") }},
+			func(c *testCase) answer { return c.get("api.good.test", "/v1/items?other=QCANARY") }},
+		"malformed": {malformed, func(c *testCase) answer { return c.get("api.good.test", "/v1/%zz?QCANARY") }},
 		"other authority": {otherAuthority,
-			func(c *trial) answer { return c.tun("api.good.test", head("GET", "QCANARY.test", "/v1/items")) }},
-		"a version": {malformed.at(505), func(c *trial) answer {
+			func(c *testCase) answer { return c.tun("api.good.test", head("GET", "QCANARY.test", "/v1/items")) }},
+		"a version": {malformed.at(505), func(c *testCase) answer {
 			return c.tun("api.good.test", "GET /v1/items HTTP/9.9\r\nHost: QCANARY\r\n\r\n")
 		}},
 		"upgrade": {upgradeUndeclared,
-			func(c *trial) answer { return c.get("api.good.test", q, "Connection: upgrade", "Upgrade: websocket") }},
-		"no token": {noToken, func(c *trial) answer {
+			func(c *testCase) answer {
+				return c.get("api.good.test", q, "Connection: upgrade", "Upgrade: websocket")
+			}},
+		"no token": {noToken, func(c *testCase) answer {
 			return c.fwd("GET http://api.good.test" + q + " HTTP/1.1\r\nHost: api.good.test\r\n\r\n")
 		}},
-		"scheme": {insecureScheme, func(c *trial) answer {
+		"scheme": {insecureScheme, func(c *testCase) answer {
 			return c.fwd("GET https://api.good.test" + q + " HTTP/1.1\r\nHost: api.good.test\r\n" + authorized + "\r\n")
 		}},
 		"a body with a GET": {bodyUndeclared,
-			func(c *trial) answer { return c.get("api.good.test", q, "Content-Length: 7") }},
+			func(c *testCase) answer { return c.get("api.good.test", q, "Content-Length: 7") }},
 		"endpoint": {notFound,
-			func(c *trial) answer { c.rows++; return c.ask("GET", "/v1/none?QCANARY", "", bearer) }},
+			func(c *testCase) answer { c.rows++; return c.ask("GET", "/v1/none?QCANARY", "", bearer) }},
 		"owner's": {ownerOnly,
-			func(c *trial) answer { c.rows++; return c.ask("GET", "/v1/audit?QCANARY", "", bearer) }},
-		"coding": {unsafeEncoding, func(c *trial) answer {
+			func(c *testCase) answer { c.rows++; return c.ask("GET", "/v1/audit?QCANARY", "", bearer) }},
+		"coding": {unsafeEncoding, func(c *testCase) answer {
 			api.plays(func(v *visit) { v.reply(200, "QCANARY", "Content-Encoding", "gzip") })
 			return c.get("api.good.test", q)
 		}},
-		"charset": {unsafeCharset, func(c *trial) answer {
+		"charset": {unsafeCharset, func(c *testCase) answer {
 			api.plays(func(v *visit) { v.reply(200, "QCANARY", "Content-Type", "text/plain; charset=utf-16") })
 			return c.get("api.good.test", q)
 		}},
-		"garbage": {upstreamNotHTTP, func(c *trial) answer {
+		"garbage": {upstreamNotHTTP, func(c *testCase) answer {
 			c.strays = true
 			api.plays(func(v *visit) { v.send("QCANARY\r\n\r\n"); v.close = true })
 			return c.get("api.good.test", q)
 		}},
-		"no name": {nameNotResolved, func(c *trial) answer {
+		"no name": {nameNotResolved, func(c *testCase) answer {
 			on.names.answers(func(name string, _ bool) ([]netip.Addr, bool) { return nil, name == "basic.good.test" })
 			return c.get("basic.good.test", "/v1/items?QCANARY") // which has no connection open
 		}},
 	} {
-		c.each(name, func(d *trial) {
+		c.each(name, func(d *testCase) {
 			a := fail.ask(d)
 			d.refused(name, a, fail.want)
 			if told := insides.FindString(a.body + fmt.Sprint(a.header)); told != "" {

@@ -61,7 +61,7 @@ func smg() category {
 			"CR CR LF":   {"GET /v1/items HTTP/1.1\r\nHost: api.good.test\r\r\n\r\n", oddValue},
 			"in request": {"GET /v1/items HTTP/1.1\nHost: api.good.test\r\n\r\n", requestParts},
 		})},
-		{id: "SMG-10", does: "field names that are no tokens, and values with control characters", run: func(c *trial) {
+		{id: "SMG-10", does: "field names that are no tokens, and values with control characters", run: func(c *testCase) {
 			const get = "GET /v1/items HTTP/1.1\r\nHost: api.good.test\r\n"
 			refusedHeads(map[string]oddHead{
 				"space": {get + "X Y: 1\r\n\r\n", oddName}, "NUL in name": {get + "X\x00: 1\r\n\r\n", oddName},
@@ -71,7 +71,7 @@ func smg() category {
 				"no colon": {get + "X\r\n\r\n", oddName},
 			})(c)
 			c.each("a colon in the value",
-				func(c *trial) { c.is("the request", c.tun("api.good.test", get+"X:Y: 1\r\n\r\n"), 200) })
+				func(c *testCase) { c.is("the request", c.tun("api.good.test", get+"X:Y: 1\r\n\r\n"), 200) })
 		}},
 		{id: "SMG-11", does: "chunk sizes that two servers may read differently end the request",
 			run: brokenChunks(map[string]string{
@@ -84,7 +84,7 @@ func smg() category {
 		{id: "SMG-13", does: "a chunk that does not end where it says ends the request", run: brokenChunks(map[string]string{
 			"longer": "1\r\nAXX\r\n0\r\n\r\n", "shorter": "5\r\nhe\r\n0\r\n\r\n", "no CRLF": "5\r\nhello0\r\n\r\n",
 		})},
-		{id: "SMG-14", does: "each of two requests in one packet has its own decision", run: func(c *trial) {
+		{id: "SMG-14", does: "each of two requests in one packet has its own decision", run: func(c *testCase) {
 			c.rows = 2
 			got := c.say(c.tunnel("api.good.test"),
 				head("GET", "api.good.test", "/v1/items")+head("GET", "api.good.test", "/admin"), "GET", "GET")
@@ -94,7 +94,7 @@ func smg() category {
 				c.failf("the origin saw %d requests", n)
 			}
 		}},
-		{id: "SMG-16", does: "a request hidden in the body of a GET is not sent", run: func(c *trial) {
+		{id: "SMG-16", does: "a request hidden in the body of a GET is not sent", run: func(c *testCase) {
 			smuggled := head("GET", "api.good.test", "/admin")
 			c.origin("api.good.test").plays(func(v *visit) {
 				v.keep = nil // it reads no body of a GET
@@ -106,8 +106,8 @@ func smg() category {
 			c.untouched()
 		}},
 		{id: "SMG-17", does: "an answer in place of 100 Continue does not shift the ones after it", run: smgExpect},
-		{id: "SMG-19", does: "interim answers are dropped, and a flood of them ends the exchange", run: func(c *trial) {
-			c.each("some", func(c *trial) {
+		{id: "SMG-19", does: "interim answers are dropped, and a flood of them ends the exchange", run: func(c *testCase) {
+			c.each("some", func(c *testCase) {
 				c.origin("api.good.test").plays(func(v *visit) {
 					v.send("HTTP/1.1 100 Continue\r\nX: y\r\n\r\nHTTP/1.1 102 Processing\r\nX: y\r\n\r\nHTTP/1.1 103 Early " +
 						"Hints\r\nLink: </x>\r\n\r\n")
@@ -122,7 +122,7 @@ func smg() category {
 					}
 				}
 			})
-			c.each("a flood", func(c *trial) {
+			c.each("a flood", func(c *testCase) {
 				c.anew, c.strays = true, true
 				c.origin("api.good.test").plays(func(v *visit) {
 					hints := strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 100)
@@ -137,7 +137,7 @@ func smg() category {
 			})
 		}},
 		{id: "SMG-20", does: "an answer before the end of the request leaves no half request in the pool",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				c.anew = true
 				answered := make(chan struct{})
 				c.origin("api.good.test").plays(func(v *visit) {
@@ -153,7 +153,7 @@ func smg() category {
 				c.say(l, "GET /admin HTTP/1.1\r\nHost: api.good.test\r\n\r\n")
 			}},
 		{id: "SMG-21", does: "an answer whose head frames it in two ways is refused on every way upstream, and its " +
-			"connection is closed", run: func(c *trial) {
+			"connection is closed", run: func(c *testCase) {
 			for name, head := range map[string]string{
 				"length and coding":  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked",
 				"coding and length":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 15",
@@ -169,7 +169,7 @@ func smg() category {
 				if name == "no HTTP/1" {
 					want = upstreamNotHTTP
 				}
-				c.onEveryWay(name, func(c *trial) {
+				c.onEveryWay(name, func(c *testCase) {
 					c.anew, c.strays = true, true
 					c.origin(victim).plays(func(v *visit) {
 						v.body()
@@ -179,7 +179,7 @@ func smg() category {
 				}, want)
 			}
 		}},
-		{id: "SMG-22", does: "a second answer without a request is not delivered", run: func(c *trial) {
+		{id: "SMG-22", does: "a second answer without a request is not delivered", run: func(c *testCase) {
 			c.anew = true
 			poison := func(v *visit) {
 				v.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 46\r\n\r\nPOISON%s",
@@ -189,10 +189,10 @@ func smg() category {
 			c.is("the first", c.get("api.good.test", "/v1/items"), 200)
 			c.unpoisoned("api.good.test")
 		}},
-		{id: "SMG-23", does: "a body where none may be is not delivered", run: func(c *trial) {
+		{id: "SMG-23", does: "a body where none may be is not delivered", run: func(c *testCase) {
 			for status, line := range map[int]string{204: "204 No Content", 304: "304 Not Modified"} {
 				for _, framing := range []string{"Content-Length: 44\r\n", "Transfer-Encoding: chunked\r\n", ""} {
-					c.each(fmt.Sprint(status, " ", framing), func(c *trial) {
+					c.each(fmt.Sprint(status, " ", framing), func(c *testCase) {
 						c.anew, c.strays = true, true
 						c.origin("api.good.test").plays(func(v *visit) {
 							v.send("HTTP/1.1 %s\r\n%s\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", line, framing)
@@ -211,16 +211,16 @@ func smg() category {
 				}
 			}
 		}},
-		{id: "SMG-25", does: "a CONNECT with a body is refused, and the body goes nowhere", run: func(c *trial) {
+		{id: "SMG-25", does: "a CONNECT with a body is refused, and the body goes nowhere", run: func(c *testCase) {
 			for name, framing := range map[string]string{"length": "Content-Length: 4\r\n\r\nABCD",
 				"chunked": "Transfer-Encoding: chunked\r\n\r\n4\r\nABCD\r\n0\r\n\r\n"} {
-				c.each(name, func(c *trial) {
+				c.each(name, func(c *testCase) {
 					c.refused("CONNECT", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+
 						framing), malformed.as("CONNECT has no body"))
 					c.untouched()
 				})
 			}
-			c.each("early bytes", func(c *trial) { // what comes with the CONNECT is the tunnel's, and no TLS
+			c.each("early bytes", func(c *testCase) { // what comes with the CONNECT is the tunnel's, and no TLS
 				c.rows++
 				c.say(c.dial(), "CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+"\r\nABCD",
 					"CONNECT")
@@ -228,23 +228,23 @@ func smg() category {
 			})
 		}},
 		{id: "SMG-26", does: "what follows a CONNECT that was refused is never forwarded on its account",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				next := "GET http://plain.good.test/v1/items HTTP/1.1\r\nHost: plain.good.test\r\n"
-				c.each("not allowed", func(c *trial) { // the tunnel opens, and what is in it is not TLS
+				c.each("not allowed", func(c *testCase) { // the tunnel opens, and what is in it is not TLS
 					c.rows++
 					c.is("CONNECT", c.say(c.dial(),
 						"CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n"+c.authorization()+"\r\n"+next+c.authorization()+
 							"\r\n", "CONNECT")[0], 200)
 					c.untouched()
 				})
-				c.each("no token", func(c *trial) {
+				c.each("no token", func(c *testCase) {
 					c.rows++
 					c.refused("CONNECT", c.say(c.dial(),
 						"CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n"+next+c.authorization()+"\r\n", "CONNECT")[0],
 						noToken)
 					c.untouched()
 				})
-				c.each("malformed", func(c *trial) {
+				c.each("malformed", func(c *testCase) {
 					c.rows++
 					c.refused("CONNECT", c.say(c.dial(),
 						"CONNECT /evil HTTP/1.1\r\nHost: evil.test:443\r\n"+c.authorization()+"\r\n"+next+c.authorization()+"\r\n",
@@ -252,17 +252,17 @@ func smg() category {
 					c.untouched()
 				})
 			}},
-		{id: "SMG-28", does: "empty lines before a request are bounded", run: func(c *trial) {
+		{id: "SMG-28", does: "empty lines before a request are bounded", run: func(c *testCase) {
 			for n, want := range map[int]refusal{1: taken, 2: taken, 3: requestParts, 1000: requestParts,
 				500_000: requestParts} {
-				c.each(fmt.Sprint(n), func(c *trial) {
+				c.each(fmt.Sprint(n), func(c *testCase) {
 					c.judged("the request", c.tun("api.good.test",
 						strings.Repeat("\r\n", n)+head("GET", "api.good.test", "/v1/items")), want)
 				})
 			}
 		}},
 		{id: "SMG-30", does: "an answer whose length can be read in two ways is refused, or read in one, and poisons nothing",
-			run: func(c *trial) {
+			run: func(c *testCase) {
 				for name, fields := range map[string]string{
 					"two lengths": "Content-Length: 5\r\nContent-Length: 6", "a list": "Content-Length: 5, 6",
 					"negative": "Content-Length: -5", "plus": "Content-Length: +5", "no number": "Content-Length: 5x",
@@ -272,7 +272,7 @@ func smg() category {
 					"unknown coding":     "Transfer-Encoding: cow", "coding and a blank": "Transfer-Encoding : chunked",
 					"huge": "Content-Length: 99999999999999999999",
 				} {
-					c.each(name, func(c *trial) {
+					c.each(name, func(c *testCase) {
 						c.strays, c.anew = true, true
 						c.origin("api.good.test").plays(func(v *visit) {
 							v.send("HTTP/1.1 200 OK\r\n%s\r\n\r\n5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON",
@@ -288,12 +288,12 @@ func smg() category {
 					})
 				}
 			}},
-		{id: "SMG-31", does: "a field of an answer cannot become two", run: func(c *trial) {
+		{id: "SMG-31", does: "a field of an answer cannot become two", run: func(c *testCase) {
 			for name, field := range map[string]string{"CR": "X-Echo: a\rX-Injected: b", "NUL": "X-Echo: a\x00b",
 				"folded": "X-Echo: a\r\n X-Injected: b", "a blank in the name": "X-Echo : a",
 				"a coding": "Transfer-Encoding : chunked", "no token": "X(Echo): a", "LF": "X-Echo: a\nX-Other: b",
 				"a name with CR": "X-E\rcho: a", "reason": ""} {
-				c.each(name, func(c *trial) {
+				c.each(name, func(c *testCase) {
 					c.origin("api.good.test").plays(func(v *visit) {
 						if field == "" {
 							v.send("HTTP/1.1 200 OK\rX-Injected: b\r\nContent-Length: 5\r\n\r\nhello")
@@ -353,10 +353,10 @@ var (
 
 // refusedHeads sends each in a tunnel of its own. All must be refused, with
 // the connection closed and nothing sent.
-func refusedHeads(heads map[string]oddHead) func(*trial) {
-	return func(c *trial) {
+func refusedHeads(heads map[string]oddHead) func(*testCase) {
+	return func(c *testCase) {
 		for name, odd := range heads {
-			c.each(name, func(c *trial) {
+			c.each(name, func(c *testCase) {
 				a := c.tun("api.good.test", odd.raw+head("GET", "api.good.test", "/v1/items"))
 				c.refused("the request", a, odd.want)
 				c.untouched()
@@ -367,10 +367,10 @@ func refusedHeads(heads map[string]oddHead) func(*trial) {
 
 // brokenChunks sends each as a body. The request must fail, and nothing of it
 // may stay on an upstream connection that is used again.
-func brokenChunks(bodies map[string]string) func(*trial) {
-	return func(c *trial) {
+func brokenChunks(bodies map[string]string) func(*testCase) {
+	return func(c *testCase) {
 		for name, body := range bodies {
-			c.each(name, func(c *trial) {
+			c.each(name, func(c *testCase) {
 				c.anew, c.strays = true, true
 				a := c.tun("api.good.test",
 					head("POST", "api.good.test", "/v1/items", "Transfer-Encoding: chunked")+body+
@@ -387,7 +387,7 @@ func brokenChunks(bodies map[string]string) func(*trial) {
 }
 
 // unpoisoned asks a few times more, and none of the answers may be another's.
-func (c *trial) unpoisoned(host string) {
+func (c *testCase) unpoisoned(host string) {
 	c.origin(host).plays(nil)
 	for range 3 {
 		a := c.get(host, "/v1/items")
@@ -398,9 +398,9 @@ func (c *trial) unpoisoned(host string) {
 	}
 }
 
-func smgExpect(c *trial) {
+func smgExpect(c *testCase) {
 	for _, status := range []int{417, 401, 200} {
-		c.each(fmt.Sprint(status), func(c *trial) {
+		c.each(fmt.Sprint(status), func(c *testCase) {
 			first := true
 			c.origin("api.good.test").plays(func(v *visit) {
 				if first {
@@ -446,7 +446,7 @@ var strictHead = regexp.MustCompile("^[A-Z]+ /[!-~]* HTTP/1\\.1\r\n(?:[!#$%&'*+.
 
 // smgMutations changes requests at random and compares what the plane takes
 // with what it sends.
-func smgMutations(c *trial) {
+func smgMutations(c *testCase) {
 	c.rows, c.strays = -1, true
 	seeds := []string{
 		head("GET", "api.good.test", "/v1/items?q=1", "Accept: */*"),

@@ -21,7 +21,7 @@ type attack struct {
 	id   string
 	does string   // what is tried, and what must come of it
 	f    *fixture // a world of its own; nil: the category's
-	run  func(*trial)
+	run  func(*testCase)
 }
 
 // category is one file of attacks.
@@ -83,9 +83,9 @@ func TestAttacks(t *testing.T) {
 // runCase runs a case with its variants, and returns the failures by variant.
 func runCase(t *testing.T, s *subject, a attack) map[string][]string {
 	found := map[string][]string{}
-	var variant func(prefix string) func(string, func(*trial))
-	variant = func(prefix string) func(string, func(*trial)) {
-		return func(name string, run func(*trial)) {
+	var variant func(prefix string) func(string, func(*testCase))
+	variant = func(prefix string) func(string, func(*testCase)) {
+		return func(name string, run func(*testCase)) {
 			name = prefix + "/" + name
 			found[name] = try(t, s, name, run, variant(name))
 		}

@@ -18,21 +18,21 @@ func upg() category {
 	const key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
 	ws := []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", key}
 	return category{name: "UPG", cases: []attack{
-		{id: "UPG-01", does: "an offer of h2c is only dropped", run: func(c *trial) {
+		{id: "UPG-01", does: "an offer of h2c is only dropped", run: func(c *testCase) {
 			c.is("the request", c.get("api.good.test", "/v1/items", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c",
 				"HTTP2-Settings: AAMAAABkAAQAAP__"), 200)
 			c.absent("api.good.test", "h2c", "HTTP2-Settings", "Upgrade")
 		}},
-		{id: "UPG-02", does: "a WebSocket where the operation does not declare it", run: func(c *trial) {
+		{id: "UPG-02", does: "a WebSocket where the operation does not declare it", run: func(c *testCase) {
 			for _, host := range []string{"api.good.test", "key.good.test", "evil.test"} {
-				c.each(host, func(c *trial) {
+				c.each(host, func(c *testCase) {
 					a := c.get(host, "/v1/items", ws...)
 					c.refused("the handshake", a, upgradeUndeclared)
 					c.untouched()
 				})
 			}
 		}},
-		{id: "UPG-04", does: "an upgrade to something unknown is refused before anything is sent", run: func(c *trial) {
+		{id: "UPG-04", does: "an upgrade to something unknown is refused before anything is sent", run: func(c *testCase) {
 			c.origin("api.good.test").plays(func(v *visit) {
 				v.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\nRAW %s", v.credential())
 				v.close = true
@@ -41,7 +41,7 @@ func upg() category {
 			c.refused("the upgrade", a, upgradeUndeclared)
 			c.untouched()
 		}},
-		{id: "UPG-05", does: "half a handshake opens nothing", run: func(c *trial) {
+		{id: "UPG-05", does: "half a handshake opens nothing", run: func(c *testCase) {
 			badKey := malformed.as("key is not one of 16 bytes")
 			for name, half := range map[string]struct {
 				fields []string
@@ -62,7 +62,7 @@ func upg() category {
 					items = taken
 				}
 				for path, want := range map[string]refusal{"/v1/items": items, "/v1/live": half.live} {
-					c.each(name+" "+path, func(c *trial) {
+					c.each(name+" "+path, func(c *testCase) {
 						c.origin("api.good.test").plays(func(v *visit) {
 							if v.Header.Get("Upgrade") != "" {
 								v.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
@@ -80,12 +80,12 @@ func upg() category {
 					})
 				}
 			}
-			c.each("POST", func(c *trial) {
+			c.each("POST", func(c *testCase) {
 				c.is("the request", c.post("api.good.test", "/v1/items", "", ws...), 200)
 				c.absent("api.good.test", "\r\nUpgrade")
 			})
 		}},
-		{id: "UPG-07", does: "the head of a 101 is searched as any other, and so are the frames", run: func(c *trial) {
+		{id: "UPG-07", does: "the head of a 101 is searched as any other, and so are the frames", run: func(c *testCase) {
 			c.origin("api.good.test").plays(func(v *visit) {
 				s := v.credential()
 				v.accept("Set-Cookie: sid="+s, "X-Echo: "+s, "Set-Cookie: sid=fresh")
@@ -190,7 +190,7 @@ func readFrame(br *bufio.Reader) (op byte, payload []byte, err error) {
 }
 
 // websocket opens one on the operation that declares it; nil when refused.
-func (c *trial) websocket() (*line, *bufio.Reader) {
+func (c *testCase) websocket() (*line, *bufio.Reader) {
 	l := c.tunnel("api.good.test")
 	if l == nil {
 		return nil, nil
@@ -210,7 +210,7 @@ func (c *trial) websocket() (*line, *bufio.Reader) {
 	return l, br
 }
 
-func upgEnds(c *trial) {
+func upgEnds(c *testCase) {
 	for name, end := range map[string]func(w *world){
 		"the session ends": func(w *world) { w.stop() },
 		"the connector is removed": func(w *world) {
@@ -223,7 +223,7 @@ func upgEnds(c *trial) {
 			w.plane.SetGrants(&proxy.Grants{Index: w.grants.Index, Scrub: w.grants.Scrub, Locked: true})
 		},
 	} {
-		c.each(name, func(c *trial) {
+		c.each(name, func(c *testCase) {
 			c.unfit = true
 			w := newWorld(c.t, fixture{})
 			defer w.stop()
@@ -260,7 +260,7 @@ func upgEnds(c *trial) {
 	}
 }
 
-func upgFrames(c *trial) {
+func upgFrames(c *testCase) {
 	long := strings.Repeat("x", 200)
 	bad := map[string][]byte{
 		"reserved bit": frame(0xc1, "a", true), "reserved opcode": frame(0x83, "a", true),
@@ -274,14 +274,14 @@ func upgFrames(c *trial) {
 		"close of one byte":       frame(0x88, "a", true), "close code": frame(0x88, "\x03\xed", true),
 		"close without UTF-8": frame(0x88, "\x03\xe8\xff", true),
 	}
-	c.each("unmasked", func(c *trial) { c.badFrame(frame(0x81, "a", false), false) })
+	c.each("unmasked", func(c *testCase) { c.badFrame(frame(0x81, "a", false), false) })
 	for name, raw := range bad {
-		c.each(name, func(c *trial) { c.badFrame(raw, false) })
+		c.each(name, func(c *testCase) { c.badFrame(raw, false) })
 		if !strings.Contains(name, "UTF-8") && name != "close code" { // an origin's words are the client's to judge
-			c.each(name+", of the origin", func(c *trial) { c.badFrame(unmasked(raw), true) })
+			c.each(name+", of the origin", func(c *testCase) { c.badFrame(unmasked(raw), true) })
 		}
 	}
-	c.each("masked, of the origin", func(c *trial) { c.badFrame(frame(0x81, "a", true), true) })
+	c.each("masked, of the origin", func(c *testCase) { c.badFrame(frame(0x81, "a", true), true) })
 }
 
 // unmasked takes the mask, which is zero, out of one or two frames.
@@ -306,7 +306,7 @@ func unmasked(raw []byte) []byte {
 
 // badFrame has one side send what it may not. The client must receive a
 // close frame or the connection's end, and the other side must not see it.
-func (c *trial) badFrame(raw []byte, ofOrigin bool) {
+func (c *testCase) badFrame(raw []byte, ofOrigin bool) {
 	c.strays = true
 	var seen []byte // the first bytes of the frames that arrived
 	done := make(chan struct{})

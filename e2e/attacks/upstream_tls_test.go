@@ -38,7 +38,7 @@ func utl() category {
 		"UTL-10": "Go does not check whether a certificate was revoked, and so the plane does not; " +
 			"short-lived certificates are the answer of the web",
 	}, cases: []attack{
-		{id: "UTL-01", does: "a certificate that is expired, or not valid yet, or another host's", run: func(c *trial) {
+		{id: "UTL-01", does: "a certificate that is expired, or not valid yet, or another host's", run: func(c *testCase) {
 			for name, change := range map[string]func(*x509.Certificate){
 				"expired": func(l *x509.Certificate) {
 					l.NotBefore, l.NotAfter = time.Now().Add(-48*time.Hour), time.Now().Add(-time.Minute)
@@ -51,39 +51,39 @@ func utl() category {
 				"too wide":   func(l *x509.Certificate) { l.DNSNames = []string{"*.test", "*"} },
 				"too deep":   func(l *x509.Certificate) { l.DNSNames = []string{"*.api.good.test"} },
 			} {
-				c.each(name, func(c *trial) {
+				c.each(name, func(c *testCase) {
 					leaf := honest(victim)
 					change(leaf)
 					c.refusesChain(c.chain(on.roots.issuer(), leaf))
 				})
 			}
 		}},
-		{id: "UTL-02", does: "a certificate that signed itself", run: func(c *trial) {
+		{id: "UTL-02", does: "a certificate that signed itself", run: func(c *testCase) {
 			c.refusesChain(c.chain(nil, honest(victim)))
 		}},
-		{id: "UTL-04", does: "a chain that is strange or incomplete; one in another order is fine", run: func(c *trial) {
+		{id: "UTL-04", does: "a chain that is strange or incomplete; one in another order is fine", run: func(c *testCase) {
 			between := func() *x509.Certificate {
 				return &x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true,
 					KeyUsage: x509.KeyUsageCertSign}
 			}
-			c.each("strange root", func(c *trial) {
+			c.each("strange root", func(c *testCase) {
 				strange, err := newRoots()
 				c.must(err)
 				c.refusesChain(c.chain(strange.issuer(), honest(victim)))
 			})
-			c.each("incomplete", func(c *trial) {
+			c.each("incomplete", func(c *testCase) {
 				chain := c.chain(on.roots.issuer(), between(), honest(victim))
 				chain.Certificate = chain.Certificate[:1]
 				c.refusesChain(chain)
 			})
-			c.each("another order", func(c *trial) {
+			c.each("another order", func(c *testCase) {
 				chain := c.chain(on.roots.issuer(), between(), honest(victim))
 				chain.Certificate = append(chain.Certificate[:1], on.roots.cert.Raw, chain.Certificate[1])
 				c.presents(&tls.Config{Certificates: []tls.Certificate{chain}, MinVersion: tls.VersionTLS12})
 				c.is("the request", c.get(victim, "/v1/items"), 200)
 			})
 		}},
-		{id: "UTL-05", does: "a certificate of the session's own CA", run: func(c *trial) {
+		{id: "UTL-05", does: "a certificate of the session's own CA", run: func(c *testCase) {
 			leaf, err := c.s.plane.ca.Leaf(victim)
 			c.must(err)
 			c.refusesChain(*leaf)
@@ -100,7 +100,7 @@ func utl() category {
 }
 
 // presents has the victim's origin speak TLS with cfg, on new connections.
-func (c *trial) presents(cfg *tls.Config) {
+func (c *testCase) presents(cfg *tls.Config) {
 	o := c.origin(victim)
 	o.cut()
 	// Until the plane can see that its idle connections are closed.
@@ -110,7 +110,7 @@ func (c *trial) presents(cfg *tls.Config) {
 
 // chain signs templates, each by the one before it, the first by the issuer;
 // the last is the leaf.
-func (c *trial) chain(by *issuer, templates ...*x509.Certificate) tls.Certificate {
+func (c *testCase) chain(by *issuer, templates ...*x509.Certificate) tls.Certificate {
 	var out tls.Certificate
 	for _, t := range templates {
 		next := &issuer{}
@@ -130,12 +130,12 @@ func (c *trial) chain(by *issuer, templates ...*x509.Certificate) tls.Certificat
 
 // refusesChain has the victim present a chain. The request must fail as TLS
 // does, and nothing of it may be sent.
-func (c *trial) refusesChain(chain tls.Certificate) {
+func (c *testCase) refusesChain(chain tls.Certificate) {
 	c.presents(&tls.Config{Certificates: []tls.Certificate{chain}, MinVersion: tls.VersionTLS12})
 	c.unverified()
 }
 
-func (c *trial) unverified() {
+func (c *testCase) unverified() {
 	a := c.get(victim, "/v1/items?q=QCANARY")
 	c.refused("the request", a, notVerified)
 	if strings.Contains(a.body, "QCANARY") || strings.Contains(a.body, "x509") || strings.Contains(a.body, "93.184") {
@@ -144,7 +144,7 @@ func (c *trial) unverified() {
 	c.untouched()
 }
 
-func utlChains(c *trial) {
+func utlChains(c *testCase) {
 	ca := func(change func(*x509.Certificate)) *x509.Certificate {
 		t := &x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true,
 			KeyUsage: x509.KeyUsageCertSign}
@@ -177,13 +177,13 @@ func utlChains(c *trial) {
 		})},
 		"expired issuer": {ca(func(t *x509.Certificate) { t.NotAfter = time.Now().Add(-time.Minute) }), leaf(plain)},
 	} {
-		c.each(name, func(c *trial) { c.refusesChain(c.chain(on.roots.issuer(), templates...)) })
+		c.each(name, func(c *testCase) { c.refusesChain(c.chain(on.roots.issuer(), templates...)) })
 	}
 }
 
 // utlWeak presents chains that verify and are weak. The fixture's root signs
 // their intermediate; weak roots are tried in package proxy.
-func utlWeak(c *trial) {
+func utlWeak(c *testCase) {
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
 	c.must(err)
 	strong, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -217,7 +217,7 @@ func utlWeak(c *trial) {
 			c.must(err)
 			key, chain.Certificate = t.key, append([][]byte{der}, chain.Certificate...)
 		}
-		c.onEveryWay(name, func(c *trial) {
+		c.onEveryWay(name, func(c *testCase) {
 			c.presents(&tls.Config{Certificates: []tls.Certificate{chain}, MinVersion: tls.VersionTLS12,
 				NextProtos: []string{"h2", "http/1.1"}})
 		}, notVerified)
@@ -226,22 +226,22 @@ func utlWeak(c *trial) {
 
 // onEveryWay asks for each kind of upstream connection: without and with a
 // body, by clients of both versions, and for a WebSocket. All must be refused.
-func (c *trial) onEveryWay(name string, prepare func(*trial), want refusal) {
-	for way, ask := range map[string]func(c *trial) answer{
-		"GET":  func(c *trial) answer { return c.get(victim, "/v1/items?q=QCANARY") },
-		"POST": func(c *trial) answer { return c.post(victim, "/v1/items", "QCANARY") },
-		"h2": func(c *trial) answer {
+func (c *testCase) onEveryWay(name string, prepare func(*testCase), want refusal) {
+	for way, ask := range map[string]func(c *testCase) answer{
+		"GET":  func(c *testCase) answer { return c.get(victim, "/v1/items?q=QCANARY") },
+		"POST": func(c *testCase) answer { return c.post(victim, "/v1/items", "QCANARY") },
+		"h2": func(c *testCase) answer {
 			h := c.h2(victim)
 			c.rows++
 			h.request(1, "GET", victim, "/v1/items")
 			return h.answer(1)
 		},
-		"WebSocket": func(c *trial) answer {
+		"WebSocket": func(c *testCase) answer {
 			return c.get(victim, "/v1/live", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
 				"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")
 		},
 	} {
-		c.each(name+", "+way, func(c *trial) {
+		c.each(name+", "+way, func(c *testCase) {
 			prepare(c)
 			a := ask(c)
 			c.refused("the request", a, want)
@@ -255,7 +255,7 @@ func (c *trial) onEveryWay(name string, prepare func(*trial), want refusal) {
 	}
 }
 
-func utlOld(c *trial) {
+func utlOld(c *testCase) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	c.must(err)
 	template := honest(victim)
@@ -275,13 +275,13 @@ func utlOld(c *trial) {
 		"static RSA": {MaxVersion: tls.VersionTLS12,
 			CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_RSA_WITH_AES_128_CBC_SHA}},
 	} {
-		c.each(name, func(c *trial) {
+		c.each(name, func(c *testCase) {
 			cfg.Certificates = both
 			c.presents(cfg)
 			c.unverified()
 		})
 	}
-	c.each("SSLv3", func(c *trial) {
+	c.each("SSLv3", func(c *testCase) {
 		c.strays = true
 		o := c.origin(victim)
 		o.cut()
@@ -296,19 +296,19 @@ func utlOld(c *trial) {
 	})
 }
 
-func utlSlow(c *trial) {
+func utlSlow(c *testCase) {
 	many := honest(victim)
 	for i := range 6000 {
 		many.DNSNames = append(many.DNSNames, fmt.Sprintf("n%d.good.test", i))
 	}
 	for name, slow := range map[string]struct {
 		want refusal
-		take func(c *trial)
+		take func(c *testCase)
 	}{
-		"stall": {upstreamTimeout, func(c *trial) {
+		"stall": {upstreamTimeout, func(c *testCase) {
 			c.origin(victim).takes(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 		}},
-		"drip": {upstreamTimeout, func(c *trial) {
+		"drip": {upstreamTimeout, func(c *testCase) {
 			c.origin(victim).takes(func(conn net.Conn) {
 				hello := "\x16\x03\x03\x00\x7a\x02\x00\x00\x76\x03\x03" + strings.Repeat("r", 100)
 				drip := time.NewTicker(50 * time.Millisecond) // too slow for any handshake: that is the attack
@@ -321,13 +321,13 @@ func utlSlow(c *trial) {
 				}
 			})
 		}},
-		"huge record": {notVerified, func(c *trial) {
+		"huge record": {notVerified, func(c *testCase) {
 			c.origin(victim).takes(func(conn net.Conn) {
 				_, _ = conn.Write(append([]byte{0x16, 3, 3, 0xff, 0xff}, make([]byte, 1<<16)...))
 				_, _ = io.Copy(io.Discard, conn)
 			})
 		}},
-		"huge message": {notVerified, func(c *trial) {
+		"huge message": {notVerified, func(c *testCase) {
 			c.origin(victim).takes(func(conn net.Conn) {
 				record := append([]byte{0x16, 3, 3, 0x40, 0}, append([]byte{2, 0xff, 0xff, 0xff}, make([]byte, 16380)...)...)
 				for range 1000 {
@@ -337,7 +337,7 @@ func utlSlow(c *trial) {
 				}
 			})
 		}},
-		"long chain": {notVerified, func(c *trial) {
+		"long chain": {notVerified, func(c *testCase) {
 			chain := c.chain(on.roots.issuer(), honest(victim))
 			link := bytes.Repeat([]byte{0x30}, 40_000)
 			for range 200 {
@@ -345,12 +345,12 @@ func utlSlow(c *trial) {
 			}
 			c.presents(&tls.Config{Certificates: []tls.Certificate{chain}, MinVersion: tls.VersionTLS12})
 		}},
-		"many names": {taken, func(c *trial) { // honest, if strange
+		"many names": {taken, func(c *testCase) { // honest, if strange
 			c.presents(&tls.Config{Certificates: []tls.Certificate{c.chain(on.roots.issuer(), many)},
 				MinVersion: tls.VersionTLS12})
 		}},
 	} {
-		c.each(name, func(c *trial) {
+		c.each(name, func(c *testCase) {
 			c.strays = true
 			c.origin(victim).cut()
 			slow.take(c)
@@ -370,7 +370,7 @@ func utlSlow(c *trial) {
 
 // utlEnvironment: no line of ours turns verification off, and the binary prints
 // nothing because of its environment.
-func utlEnvironment(c *trial) {
+func utlEnvironment(c *testCase) {
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
@@ -409,7 +409,7 @@ func utlEnvironment(c *trial) {
 	}
 }
 
-func utlResumption(c *trial) {
+func utlResumption(c *testCase) {
 	other := newWorld(c.t, fixture{})
 	defer other.stop()
 	c.reaches = func(d dial) bool { return d.to.String() == other.addr }
@@ -452,7 +452,7 @@ func utlResumption(c *trial) {
 
 // rebound asks again with another value in the same binding: no connection and
 // no TLS session of the first one may carry it.
-func (c *trial) rebound(resumed *atomic.Int64) {
+func (c *testCase) rebound(resumed *atomic.Int64) {
 	const fqn = "github://attacks/api"
 	grants := must(grantsOf(fixture{}))
 	b := grants.Bound[fqn]

@@ -22,7 +22,7 @@ const ordinary = 65534
 
 // newOrdinary is a person without privileges, with the named credentials
 // bound: what root can read proves nothing.
-func newOrdinary(c *trial, names ...string) *person {
+func newOrdinary(c *testCase, names ...string) *person {
 	c.t.Helper()
 	as := &syscall.Credential{Uid: ordinary, Gid: ordinary, NoSetGroups: true}
 	try := exec.Command("/bin/true")
@@ -43,13 +43,13 @@ func newOrdinary(c *trial, names ...string) *person {
 	return p
 }
 
-func vltUndumpable(c *trial) {
+func vltUndumpable(c *testCase) {
 	vltReadByAChild(c)
 	vltDumps(c)
 }
 
 // vltReadByAChild runs a program behind aileron run that tries to read it.
-func vltReadByAChild(c *trial) {
+func vltReadByAChild(c *testCase) {
 	p := newOrdinary(c, "api")
 	peek := filepath.Join(p.dir, "peek")
 	build := exec.Command("go", "build", "-o", peek, "./testdata/peek")
@@ -90,7 +90,7 @@ func vltReadByAChild(c *trial) {
 }
 
 // vltDumps breaks a session off with all that makes a program leave traces.
-func vltDumps(c *trial) {
+func vltDumps(c *testCase) {
 	p := newOrdinary(c, "api")
 	p.cores, p.env = true, append(p.env, "GOTRACEBACK=crash")
 	control := exec.Command("/bin/sh", "-c", "ulimit -c unlimited; kill -ABRT $$")
@@ -101,7 +101,7 @@ func vltDumps(c *trial) {
 	}
 	before, _ := filepath.Glob(filepath.Join(p.dir, "core*"))
 	s := p.start()
-	s.on(c, "traffic", func(c *trial) {
+	s.on(c, "traffic", func(c *testCase) {
 		c.origin("api.good.test").plays((*visit).echo)
 		c.is("an echo", c.get("api.good.test", "/v1/echo"), 200)
 	})

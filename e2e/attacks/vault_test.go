@@ -54,7 +54,7 @@ func vlt() category {
 	}}
 }
 
-func vltModes(c *trial) {
+func vltModes(c *testCase) {
 	p := newPerson(c.t)
 	p.mask = true
 	p.bind("api")
@@ -112,7 +112,7 @@ func vltModes(c *trial) {
 	p.must("binding", "list")
 }
 
-func vltWrong(c *trial) {
+func vltWrong(c *testCase) {
 	p := newPerson(c.t)
 	p.newVault()
 	said := map[string]bool{}
@@ -151,7 +151,7 @@ func vltWrong(c *trial) {
 	}
 }
 
-func vltFactors(c *trial) {
+func vltFactors(c *testCase) {
 	p := newPerson(c.t)
 	p.newVault()
 	dir := filepath.Join(p.home, "vault")
@@ -180,7 +180,7 @@ func vltFactors(c *trial) {
 	}
 }
 
-func vltKilled(c *trial) {
+func vltKilled(c *testCase) {
 	p := newPerson(c.t)
 	p.bind("api")
 	dir := filepath.Join(p.home, "vault")
@@ -237,7 +237,7 @@ func vltKilled(c *trial) {
 	}
 }
 
-func vltCrowd(c *trial) {
+func vltCrowd(c *testCase) {
 	p := newPerson(c.t)
 	p.bind("api")
 	dir := filepath.Join(p.home, "vault")
@@ -273,11 +273,11 @@ func vltCrowd(c *trial) {
 	}
 }
 
-func vltTraces(c *trial) {
+func vltTraces(c *testCase) {
 	p := newPerson(c.t)
 	p.bind("api", "basic", "q")
 	s := p.start()
-	s.on(c, "traffic", func(c *trial) {
+	s.on(c, "traffic", func(c *testCase) {
 		c.origin("api.good.test").plays((*visit).echo)
 		c.origin("basic.good.test").plays((*visit).echo)
 		c.is("an echo", c.get("api.good.test", "/v1/echo"), 200)
@@ -302,7 +302,7 @@ func vltTraces(c *trial) {
 	searchFiles(p.t.(*testing.T), &s.subject) // HOME and TMPDIR, what the crash left included
 }
 
-func vltKeyring(c *trial) {
+func vltKeyring(c *testCase) {
 	silent, err := net.Listen("unix", filepath.Join(on.dir, "bus"))
 	c.must(err)
 	defer silent.Close()
@@ -341,7 +341,7 @@ func vltKeyring(c *trial) {
 	}
 }
 
-func vltLocked(c *trial) {
+func vltLocked(c *testCase) {
 	p := newPerson(c.t)
 	p.bind("api")
 	s := p.start()
@@ -355,7 +355,7 @@ func vltLocked(c *trial) {
 		}
 		v.reply(200, "it went on")
 	})
-	d := &trial{t: c.t, s: &s.subject, name: c.name}
+	d := &testCase{t: c.t, s: &s.subject, name: c.name}
 	slow := make(chan answer, 1)
 	go func() { slow <- d.get("api.good.test", "/v1/echo") }()
 	c.wait("the request at the origin", arrived)
@@ -692,7 +692,7 @@ func (s *session) kill() {
 
 // on runs a variant against the session, with all oracles but the control
 // request.
-func (s *session) on(c *trial, name string, run func(*trial)) {
+func (s *session) on(c *testCase, name string, run func(*testCase)) {
 	for _, fail := range try(c.t, &s.subject, c.name+"/"+name, run, nil) {
 		c.failf("%s: %s", name, fail)
 	}

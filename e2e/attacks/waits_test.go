@@ -8,8 +8,8 @@ import (
 )
 
 // wait waits for a channel, no longer than what must come may take, and fails
-// the trial with the name of what did not come.
-func (c *trial) wait(what string, ch <-chan struct{}) {
+// the case with the name of what did not come.
+func (c *testCase) wait(what string, ch <-chan struct{}) {
 	timer := time.NewTimer(c.s.patience)
 	defer timer.Stop()
 	select {
@@ -20,7 +20,7 @@ func (c *trial) wait(what string, ch <-chan struct{}) {
 }
 
 // waitAll is wait for a group.
-func (c *trial) waitAll(what string, group *sync.WaitGroup) {
+func (c *testCase) waitAll(what string, group *sync.WaitGroup) {
 	done := make(chan struct{})
 	go func() { defer close(done); group.Wait() }()
 	c.wait(what, done)
@@ -29,15 +29,15 @@ func (c *trial) waitAll(what string, group *sync.WaitGroup) {
 // caseLimit is more than any case takes: each wait in it is bounded by less.
 const caseLimit = 4 * patience
 
-// limited runs a trial, and fails the test when it hangs in spite of the bounds
+// limited runs a case, and fails the test when it hangs in spite of the bounds
 // of its waits, with its name and what everything waits for. What hangs is left
 // behind: the test ends, and so does the suite, which then cleans up.
-func limited(t testing.TB, name string, trial func()) {
+func limited(t testing.TB, name string, testCase func()) {
 	t.Helper()
 	ended, whole := make(chan struct{}), false
 	go func() {
 		defer close(ended)
-		trial()
+		testCase()
 		whole = true // else a t.Fatal has ended it
 	}()
 	timer := time.NewTimer(caseLimit)

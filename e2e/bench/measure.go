@@ -52,7 +52,7 @@ func measure(ctx context.Context, o *options, out, progress io.Writer) error {
 }
 
 // play runs one scenario with every subject, turn by turn.
-func (y *yard) play(ctx context.Context, sc scenario, progress io.Writer) (*result, error) {
+func (y *fixture) play(ctx context.Context, sc scenario, progress io.Writer) (*result, error) {
 	res := newResult(sc)
 	turns := y.options.turns
 	if sc.turns > 0 {
@@ -84,7 +84,7 @@ func (y *yard) play(ctx context.Context, sc scenario, progress io.Writer) (*resu
 }
 
 // turn is one subject's turn, with profiles where they are asked for.
-func (y *yard) turn(ctx context.Context, sc scenario, s *subject, t turn) (figures, error) {
+func (y *fixture) turn(ctx context.Context, sc scenario, s *subject, t turn) (figures, error) {
 	p := y.profilerOf(s)
 	if sc.fresh {
 		fresh, err := y.launch(ctx, s.name)
@@ -107,7 +107,7 @@ func (y *yard) turn(ctx context.Context, sc scenario, s *subject, t turn) (figur
 	return f, errors.Join(err, p.end(sc.id))
 }
 
-func (y *yard) profilerOf(s *subject) *profiler {
+func (y *fixture) profilerOf(s *subject) *profiler {
 	if s.name != "aileron" || y.options.profile == "" {
 		return nil
 	}

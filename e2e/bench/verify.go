@@ -11,7 +11,7 @@ import (
 
 // verify does each scenario once with each subject, and asks the origin and
 // the audit log whether what happened is what is to be measured.
-func (y *yard) verify(ctx context.Context, chosen []scenario, r *report) error {
+func (y *fixture) verify(ctx context.Context, chosen []scenario, r *report) error {
 	for _, s := range y.subjects {
 		before, err := y.counts(ctx)
 		if err != nil {
@@ -81,7 +81,7 @@ func (s *subject) checkEcho(ctx context.Context) error {
 
 // settle ends aileron's session and asks whether every request of the run
 // has its rows, in a chain that holds.
-func (y *yard) settle(ctx context.Context) error {
+func (y *fixture) settle(ctx context.Context) error {
 	i := slices.IndexFunc(y.subjects, func(s *subject) bool { return s.name == "aileron" })
 	if i < 0 {
 		return nil

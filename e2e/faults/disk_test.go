@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 // smallHome is a person without an engine, whose home is a file system that a
@@ -75,7 +75,7 @@ type served struct {
 	client *http.Client
 }
 
-// serve starts aileron proxy with a way to the stand-in.
+// serve starts aileron proxy with a way to the stub.
 func (u *user) serve() *served {
 	u.t.Helper()
 	ready := filepath.Join(u.project, "ready")
@@ -85,7 +85,7 @@ func (u *user) serve() *served {
 	}
 	defer out.Close()
 	r := u.beginTo(out, "proxy", "--json", "--upstream-ca", u.origin.Roots, "--resolve",
-		standin.Echo+":443:"+u.origin.Addr)
+		stub.Echo+":443:"+u.origin.Addr)
 	var about struct {
 		SessionID string `json:"session_id"`
 		ProxyURL  string `json:"proxy_url"`
@@ -117,7 +117,7 @@ func (u *user) serve() *served {
 
 // get returns the status and the reason of a refusal.
 func (s *served) get(path string) (int, string, error) {
-	res, err := s.client.Get("https://" + standin.Echo + path)
+	res, err := s.client.Get("https://" + stub.Echo + path)
 	if err != nil {
 		return 0, "", err
 	}
@@ -128,7 +128,7 @@ func (s *served) get(path string) (int, string, error) {
 			Details struct{ Reason string } `json:"details"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(raw, &refusal) // a response of the stand-in has none
+	_ = json.Unmarshal(raw, &refusal) // a response of the stub has none
 	return res.StatusCode, refusal.Error.Details.Reason, err
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 func TestAKilledGatewayEndsTheBox(t *testing.T) {
@@ -114,7 +114,7 @@ func TestAFloodFromABoxIsSurvived(t *testing.T) {
 	engines(t, func(t *testing.T, u *user) {
 		harness.Copy(t, filepath.Join(filepath.Dir(binary), "flood"), u.project)
 		r := u.start(until("go") + `
-			a=$(getent ahostsv4 ` + standin.Echo + ` | cut -d' ' -f1 | head -n 1)
+			a=$(getent ahostsv4 ` + stub.Echo + ` | cut -d' ' -f1 | head -n 1)
 			until [ -e enough ]; do sleep 0.1; done | ./flood 10000 127.0.0.1:3128 "$a:443" 192.0.2.1:80 > flooded
 			for i in $(seq 100); do ` + get + ` >/dev/null && echo served > served && exit 7; sleep 0.1; done`)
 		rest := r.status("VmRSS")

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 var binary string // the built aileron: harness.Build
@@ -48,13 +48,13 @@ func engines(t *testing.T, test func(t *testing.T, u *user)) {
 	}
 }
 
-// user is one person's home, project and stand-in, with an engine.
+// user is one person's home, project and stub, with an engine.
 type user struct {
 	t       *testing.T
 	engine  string
 	home    string
 	project string
-	origin  *standin.Server
+	origin  *stub.Server
 	env     []string // of aileron's, besides
 }
 
@@ -90,7 +90,7 @@ func newHome(t *testing.T, engine string) *user {
 		t.Fatal(err)
 	}
 	u := &user{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"),
-		origin: standin.Start(t, standin.Script{Token: secret})}
+		origin: stub.Start(t, stub.Script{Token: secret})}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if err := os.Mkdir(u.project, 0o755); err != nil {
 		t.Fatal(err)
@@ -105,10 +105,10 @@ func (u *user) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// boxArgs is a shell script in a box with a way to the stand-in.
+// boxArgs is a shell script in a box with a way to the stub.
 func (u *user) boxArgs(script string) []string {
 	return []string{"sandbox", "run", "--sandbox=" + u.engine, "--dir", u.project, "--upstream-ca", u.origin.Roots,
-		"--resolve", standin.Echo + ":443:" + u.origin.Addr, "--", "sh", "-c", script}
+		"--resolve", stub.Echo + ":443:" + u.origin.Addr, "--", "sh", "-c", script}
 }
 
 type result struct {
@@ -446,7 +446,7 @@ func (r *running) nothing() {
 // until is a script's wait for a file, by a program that needs no network.
 func until(name string) string { return "until [ -e " + name + " ]; do sleep 0.1; done; " }
 
-// get is a script's exchange with the stand-in.
-const get = "curl -sS --max-time 300 https://" + standin.Echo + "/echo"
+// get is a script's exchange with the stub.
+const get = "curl -sS --max-time 300 https://" + stub.Echo + "/echo"
 
 func isGone(err error) bool { return errors.Is(err, os.ErrNotExist) }

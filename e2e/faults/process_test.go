@@ -64,7 +64,7 @@ func TestTheNextSessionCleansUpAfterAKilledWarden(t *testing.T) {
 		harness.WaitFor(t, "the box finds its line cut", func() bool { return u.made("cut") })
 		if code, err := os.ReadFile(filepath.Join(u.project, "cut")); err != nil || string(code) == "0\n" ||
 			len(u.origin.Seen()) != 0 {
-			t.Errorf("curl ended with %q, %v, and the stand-in saw %d requests", code, err, len(u.origin.Seen()))
+			t.Errorf("curl ended with %q, %v, and the stub saw %d requests", code, err, len(u.origin.Seen()))
 		}
 		harness.WaitFor(t, "the next sessions clean up", func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
 		r.nothing()

@@ -22,14 +22,14 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 // session is an aileron proxy that runs, and a way through it.
 type session struct {
 	*user
 	cmd    *exec.Cmd
-	origin *standin.Server
+	origin *stub.Server
 	errs   *said
 	proxy  *url.URL
 	roots  *x509.CertPool
@@ -56,12 +56,12 @@ func (s *said) String() string {
 // serve starts a session of u, in a shell that runs prelude first.
 func (u *user) serve(prelude string) *session {
 	u.t.Helper()
-	s := &session{user: u, origin: standin.Start(u.t, standin.Script{Token: secret}), errs: &said{}}
+	s := &session{user: u, origin: stub.Start(u.t, stub.Script{Token: secret}), errs: &said{}}
 	s.cmd = u.command("")
 	s.cmd.Path = "/bin/sh"
 	s.cmd.Args = []string{"sh", "-c", prelude + ` exec "$@"`, "sh", program(), "proxy", "--json", "--upstream-ca",
 		s.origin.Roots,
-		"--resolve", standin.Echo + ":443:" + s.origin.Addr}
+		"--resolve", stub.Echo + ":443:" + s.origin.Addr}
 	s.cmd.Stderr = s.errs
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *session) reason() string {
 		TLSClientConfig: &tls.Config{RootCAs: s.roots, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Timeout: patience, Transport: transport}
-	res, err := client.Get("https://" + standin.Echo + "/echo-chunks")
+	res, err := client.Get("https://" + stub.Echo + "/echo-chunks")
 	if err != nil {
 		return "no response: " + err.Error()
 	}

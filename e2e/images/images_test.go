@@ -19,7 +19,7 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/recipes"
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 var (
@@ -87,7 +87,7 @@ type person struct {
 	t             *testing.T
 	engine        string
 	home, project string
-	origin        *standin.Server
+	origin        *stub.Server
 }
 
 func newPerson(t *testing.T, engine string) *person {
@@ -98,7 +98,7 @@ func newPerson(t *testing.T, engine string) *person {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := &person{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"),
-		origin: standin.Start(t, standin.Script{Token: secret})}
+		origin: stub.Start(t, stub.Script{Token: secret})}
 	if err := os.Mkdir(p.project, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -153,11 +153,11 @@ func (p *person) must(args ...string) result {
 func (p *person) box(image string, flags, command []string, env ...string) result {
 	p.t.Helper()
 	args := append([]string{"sandbox", "run", "--sandbox=" + p.engine, "--image", image, "--dir", p.project,
-		"--upstream-ca", p.origin.Roots, "--resolve", standin.GitHub + ":443:" + p.origin.Addr}, flags...)
+		"--upstream-ca", p.origin.Roots, "--resolve", stub.GitHub + ":443:" + p.origin.Addr}, flags...)
 	return p.run(env, append(append(args, "--"), command...)...)
 }
 
-const url = "https://" + standin.GitHub + "/user"
+const url = "https://" + stub.GitHub + "/user"
 
 // ways are those of the client, e2e/recipes/testdata/get.
 var ways = []string{"proxy,variables", "past,variables", "proxy,store", "past,store"}
@@ -179,7 +179,7 @@ func (p *person) works(r result) {
 			p.t.Errorf("%s", line)
 		}
 	}
-	if n := len(p.rows("--decision", "proxied", "--host", standin.GitHub)); n < len(ways) {
+	if n := len(p.rows("--decision", "proxied", "--host", stub.GitHub)); n < len(ways) {
 		p.t.Errorf("%d proxied rows, want one for each way", n)
 	}
 	if strings.Contains(r.out+r.err, secret[:16]) {

@@ -236,7 +236,7 @@ func (p *person) look(attempts []attempt) {
 	}
 }
 
-// account compares what was tried with the audit log, with what the stand-in
+// account compares what was tried with the audit log, with what the stub
 // got and with every packet that aileron sent.
 func (p *person) account(attempts []attempt, sent map[string]int) {
 	p.t.Helper()
@@ -288,7 +288,7 @@ func (p *person) account(attempts []attempt, sent map[string]int) {
 	for _, s := range p.origin.Seen() {
 		answers++
 		if s.Auth() != "Bearer "+secret || s.Path != "/echo" {
-			p.t.Errorf("the stand-in saw %+v", s)
+			p.t.Errorf("the stub saw %+v", s)
 		}
 	}
 	allowed := 0
@@ -302,7 +302,7 @@ func (p *person) account(attempts []attempt, sent map[string]int) {
 		}
 	}
 	if answers != allowed {
-		p.t.Errorf("the stand-in saw %d requests, and %d were answered", answers, allowed)
+		p.t.Errorf("the stub saw %d requests, and %d were answered", answers, allowed)
 	}
 	for to, n := range sent {
 		if to != "tcp "+p.origin.Addr {
@@ -310,7 +310,7 @@ func (p *person) account(attempts []attempt, sent map[string]int) {
 		}
 	}
 	if sent["tcp "+p.origin.Addr] == 0 {
-		p.t.Error("the watch did not see the connections to the stand-in: it would see nothing else")
+		p.t.Error("the watch did not see the connections to the stub: it would see nothing else")
 	}
 }
 

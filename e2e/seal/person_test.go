@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -33,7 +33,7 @@ type person struct {
 	home, project string
 	engine        string
 	as            []string // the words before a command; none: this process's user
-	origin        *standin.Server
+	origin        *stub.Server
 	roots         string
 }
 
@@ -54,7 +54,7 @@ func newPerson(t *testing.T, engine string, owner int, dir string, as ...string)
 	}
 	p := &person{t: t, engine: engine, home: filepath.Join(dir, "vault"), project: filepath.Join(dir, "p"),
 		roots: filepath.Join(dir, "roots.pem"), as: as}
-	p.origin = standin.Start(t, standin.Script{Token: secret})
+	p.origin = stub.Start(t, stub.Script{Token: secret})
 	user := 0 // that runs aileron
 	if len(as) > 0 {
 		user = owner
@@ -128,7 +128,7 @@ func (p *person) must(args ...string) result {
 	return r
 }
 
-// ports are those on which the stand-in's name is allowed.
+// ports are those on which the stub's name is allowed.
 var ports = []string{"443", "22", "8443"}
 
 // box runs a command in a sealed box.
@@ -136,7 +136,7 @@ func (p *person) box(command ...string) result {
 	p.t.Helper()
 	args := []string{"sandbox", "run", "--sandbox=" + p.engine, "--dir", p.project, "--upstream-ca", p.roots}
 	for _, port := range ports {
-		args = append(args, "--resolve", standin.Echo+":"+port+":"+p.origin.Addr)
+		args = append(args, "--resolve", stub.Echo+":"+port+":"+p.origin.Addr)
 	}
 	return p.run(append(append(args, "--"), command...)...)
 }

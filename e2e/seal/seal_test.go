@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ALRubinger/aileron/e2e/standin"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 // attempt is one line of the probe's.
@@ -67,7 +67,7 @@ func (p *person) tryEverything(owner int, flood bool) {
 	t := p.t
 	host := listenOnTheHost(t)
 	plan := map[string]any{
-		"Name": standin.Echo, "Ports": ports, "Hosts": host.addresses, "Abstract": host.abstract,
+		"Name": stub.Echo, "Ports": ports, "Hosts": host.addresses, "Abstract": host.abstract,
 		"Processes": []int{os.Getpid(), os.Getppid()},
 		"Paths":     []string{filepath.Dir(p.home), host.socket}, "Denied": deniedCalls(t), "Needles": p.needles(),
 		"Flood": flood,
