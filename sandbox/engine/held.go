@@ -149,7 +149,9 @@ func (c *Container) Look(e *Exhaustion) { c.groups.look(e) }
 // removed with it.
 func (c *Container) Unenforced(l Limits) []string {
 	missing := c.groups.unenforced(l)
-	if c.process.ended() {
+	// While a process exits, it is in no group of version 1 any more, but still in
+	// that of version 2: it is recognised, and seems to have no limits.
+	if c.process.ended() || c.Held() && exiting(c.pid) {
 		return nil
 	}
 	return missing

@@ -30,8 +30,18 @@ func TestAProcessThatEndsIsExiting(t *testing.T) {
 	}
 	_ = in.Close()
 	// It is a zombie until Wait.
-	if !harness.Poll(harness.Patience, time.Millisecond, func() bool { return exiting(cmd.Process.Pid) }) {
+	if !harness.Poll(time.Minute, time.Millisecond, func() bool { return exiting(cmd.Process.Pid) }) {
 		t.Error("a zombie is said to run")
+	}
+	// As a hybrid host shows it: the group of version 2 is still the container's.
+	c := &Container{ID: "c0ffee", process: &pidfd{-1}, pid: cmd.Process.Pid,
+		groups: groupsOf("4:memory:/\n1:cpu:/\n0::/c0ffee\n", "c0ffee")}
+	if missing := c.Unenforced(Limits{Memory: 1 << 30, CPUs: 1}); missing != nil {
+		t.Errorf("%q are said not to be enforced for a process that exits", missing)
+	}
+	c.pid = os.Getpid()
+	if missing := c.Unenforced(Limits{Memory: 1 << 30, CPUs: 1}); len(missing) != 2 {
+		t.Errorf("%q are said not to be enforced for a process that runs, want both", missing)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
