@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func (c *crowd) frame(f http2.Frame) {
 func TestAClientAtTheStreamLimitIsNotRefused(t *testing.T) {
 	for name, originH2 := range map[string]bool{"origin of HTTP/1.1": false, "origin of HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorldOf(t, originH2, func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(benchBody) })
+			w := newWorldOf(t, originH2, func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, fixedBody) })
 			w.quiet = true
 			c := &crowd{h2raw: w.h2raw("api.good.example"), t: t, next: 1, open: map[uint32]bool{}}
 			must(t, c.conn.SetDeadline(time.Now().Add(10*time.Minute)))

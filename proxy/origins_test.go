@@ -24,7 +24,7 @@ import (
 
 // scripted leads every host to a TLS origin whose connections f serves, the
 // n-th as it likes.
-func scripted(t *testing.T, alpn string, f func(n int, c *tls.Conn)) func(*Config) {
+func scripted(t testing.TB, alpn string, f func(n int, c *tls.Conn)) func(*Config) {
 	t.Helper()
 	authority, err := ca.NewSession(ca.Options{Session: "origin"})
 	must(t, err)
