@@ -1,13 +1,10 @@
 package session
 
 import (
-	"math"
-	"runtime/debug"
 	"time"
 
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/proxy"
-	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
@@ -23,29 +20,4 @@ func planeLimits(l config.Limits) proxy.Limits {
 		Handshake: time.Duration(l.HandshakeTimeout),
 		Drain:     time.Duration(l.DrainTimeout),
 	}
-}
-
-// What a session's process needs beside its budget: the program and its caches,
-// the connections that the budget does not count, and room for the collector.
-const (
-	ownMemory     = 28 << 20
-	memoryPerConn = 64 << 10 // of those above usualConns
-	usualConns    = 1024
-)
-
-// limitGarbage makes the collector run more often as the process nears what its
-// limits allow it to hold: the budget bounds what is alive, and without this as
-// much again could be garbage. A GOMEMLIMIT that is set is kept.
-func limitGarbage(l proxy.Limits) {
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(memoryLimit(l))
-	}
-}
-
-func memoryLimit(l proxy.Limits) int64 {
-	size := l.Memory
-	if size == 0 {
-		size = budget.Default
-	}
-	return ownMemory + size + int64(max(l.Connections-usualConns, 0))*memoryPerConn
 }

@@ -121,6 +121,9 @@ func (s *Session) Serve(ctx context.Context, sealed bool) error {
 		return hint.New(fmt.Errorf("record session.started: %w", err), "check the disk and the rights on %s", s.opts.Home)
 	}
 	s.serving.Go(func() { s.loader.watch(ctx) })
+	if c := newCollector(); c != nil {
+		s.serving.Go(func() { c.run(ctx) })
+	}
 	return nil
 }
 

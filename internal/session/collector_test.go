@@ -1,0 +1,93 @@
+package session
+
+import (
+	"context"
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"testing/synctest"
+
+	"github.com/ALRubinger/aileron/proxy"
+)
+
+const mib = 1 << 20
+
+func TestTheHeapIsNotCollectedBelowTheFloor(t *testing.T) {
+	c := &collector{floor: 32 * mib}
+	for _, test := range []struct {
+		name string
+		h    heap
+		want int
+	}{
+		{"nothing is alive: the runtime's own floor is raised to ours", heap{}, 800},
+		{"a small heap grows to the floor", heap{live: 5 * mib}, 540},
+		{"stacks count", heap{live: 5 * mib, roots: 5 * mib}, 270},
+		{"half the floor: GOGC's default reaches it", heap{live: 16 * mib}, 100},
+		{"more than the floor", heap{live: 40 * mib}, 100},
+	} {
+		if got := c.percentFor(test.h); got != test.want {
+			t.Errorf("%s: GOGC is %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+func TestGarbageOfAnIdleSessionIsReturned(t *testing.T) {
+	c := &collector{floor: 32 * mib, allocs: 1000 * mib}
+	for _, test := range []struct {
+		name string
+		h    heap
+		want bool
+	}{
+		{"garbage, and next to no allocation", heap{live: 5 * mib, used: 14 * mib, allocs: 1000*mib + 1<<10}, true},
+		{"requests come", heap{live: 5 * mib, used: 14 * mib, allocs: 1001 * mib}, false},
+		{"little garbage", heap{live: 5 * mib, used: 12 * mib, allocs: 1000 * mib}, false},
+	} {
+		if got := c.idle(test.h); got != test.want {
+			t.Errorf("%s: idle is %t, want %t", test.name, got, test.want)
+		}
+	}
+}
+
+func TestTheCollectorIsSetAndRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go newCollector().run(ctx)
+		synctest.Wait()
+		if got := gogc(); got <= defaultPercent {
+			t.Errorf("GOGC is %d while the heap is below its floor, want more", got)
+		}
+		if newCollector() != nil {
+			t.Error("a GOGC that is set already is not kept")
+		}
+		cancel()
+		synctest.Wait()
+		if got := gogc(); got != defaultPercent {
+			t.Errorf("GOGC is %d after the session, want the default", got)
+		}
+	})
+}
+
+func TestAMemoryLimitThatIsSetIsKept(t *testing.T) {
+	before := debug.SetMemoryLimit(300 * mib)
+	defer debug.SetMemoryLimit(before)
+	limitGarbage(proxy.Limits{})
+	if got := debug.SetMemoryLimit(-1); got != 300*mib {
+		t.Errorf("the memory limit is %d MiB, want the 300 MiB that were set", got/mib)
+	}
+	if got := newCollector().floor; got != largestFloor {
+		t.Errorf("the floor is %d MiB, want %d", got/mib, largestFloor/mib)
+	}
+	debug.SetMemoryLimit(math.MaxInt64)
+	limitGarbage(proxy.Limits{})
+	if got := newCollector().floor; got != 32*mib {
+		t.Errorf("the floor is %d MiB with the default budget, want 32: within the memory limit", got/mib)
+	}
+}
+
+func gogc() uint64 {
+	s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
