@@ -95,7 +95,7 @@ func rechain(t testing.TB, path string, seq int64) {
 		if r.Seq == seq {
 			r.Host = "innocent.example"
 		}
-		fields, err := appendObject(nil, r.Fields)
+		fields, err := appendObject(nil, r.Fields, "")
 		if err != nil {
 			t.Fatal(err)
 		}

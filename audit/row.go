@@ -2,10 +2,12 @@ package audit
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -42,10 +44,23 @@ type Row struct {
 	Fields           map[string]any `json:"fields"`
 	PrevHash         string         `json:"prev_hash"`
 	Hash             string         `json:"hash"`
+
+	// RequestID, if not empty, is written as Fields["request_id"]. It saves the map of a row that has no other field. A
+	// row that was read has it in Fields only.
+	RequestID string `json:"-"`
 }
 
 // NewID returns a ULID. The ids that one process creates in one millisecond are not ordered: rows are ordered by seq.
-func NewID() string { return ulid.Make().String() }
+func NewID() string {
+	var id ulid.ULID
+	_ = id.SetTime(ulid.Now()) // it fails only after the year 10889
+	//nolint:gosec // ids must be unique, not secret: the generator of the runtime is seeded by the system
+	binary.BigEndian.PutUint16(id[6:], uint16(rand.Uint32()))
+	binary.BigEndian.PutUint64(id[8:], rand.Uint64()) //nolint:gosec // as above
+	var text [ulid.EncodedSize]byte
+	_ = id.MarshalTextTo(text[:])
+	return string(text[:])
+}
 
 // idTime returns the time of an id of NewID, and false if it is not one.
 func idTime(id string) (time.Time, bool) {
@@ -59,7 +74,32 @@ const zeroHash = "00000000000000000000000000000000000000000000000000000000000000
 const timeFormat = "2006-01-02T15:04:05.000000000Z"
 
 // stamp returns the time of the row as it is stored and hashed.
-func (r *Row) stamp() string { return r.TS.UTC().Format(timeFormat) }
+func (r *Row) stamp() string { return string(appendTime(make([]byte, 0, len(timeFormat)), r.TS)) }
+
+// appendTime appends t in timeFormat.
+func appendTime(out []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.AppendFormat(out, timeFormat)
+	}
+	hour, minute, second := t.Clock()
+	digits := func(n, width int, end byte) {
+		out = append(out, "000000000"[:width]...)
+		for at := len(out) - 1; n > 0; at-- {
+			out[at], n = byte('0'+n%10), n/10
+		}
+		out = append(out, end)
+	}
+	digits(year, 4, '-')
+	digits(int(month), 2, '-')
+	digits(day, 2, 'T')
+	digits(hour, 2, ':')
+	digits(minute, 2, ':')
+	digits(second, 2, '.')
+	digits(t.Nanosecond(), 9, 'Z')
+	return out
+}
 
 // complete sets the columns that are still empty, chains the row to the newest row of the log, and returns its fields
 // as JSON. If its time is before that row's, the row is marked and its time kept.
@@ -79,9 +119,9 @@ func (r *Row) complete(newest head) (fields string, err error) {
 		marked["clock"] = "backwards"
 		r.Fields = marked
 	}
-	raw, err := appendObject(nil, r.Fields)
+	raw, err := r.appendFields(make([]byte, 0, 256))
 	if err != nil {
-		return "", fmt.Errorf("write the fields of an audit row: %w", err)
+		return "", err
 	}
 	fields = string(raw)
 	r.chain(newest.hash, fields)
@@ -133,16 +173,34 @@ func (r *Row) canonical(out []byte, fields string) []byte {
 	number("response_bytes", r.ResponseBytes)
 	number("redactions", int64(r.Redactions))
 	number("duration_us", r.DurationUS)
-	text("ts", r.stamp())
-	out = append(append(out, `,"fields":`...), fields...)
+	out = append(appendTime(append(out, `,"ts":"`...), r.TS), `","fields":`...)
+	out = append(out, fields...)
 	return append(out, '}')
 }
 
-// appendObject appends m as encoding/json would.
-func appendObject(out []byte, m map[string]any) ([]byte, error) {
-	names := make([]string, 0, 8)
+// appendFields appends the fields as they are stored.
+func (r *Row) appendFields(out []byte) ([]byte, error) {
+	out, err := appendObject(out, r.Fields, r.RequestID)
+	if err != nil {
+		return nil, fmt.Errorf("write the fields of an audit row: %w", err)
+	}
+	return out, nil
+}
+
+// requestIDName is the name of the field that has Row.RequestID.
+const requestIDName = "request_id"
+
+// appendObject appends m as encoding/json would, with request, unless it is empty, as its request_id.
+func appendObject(out []byte, m map[string]any, request string) ([]byte, error) {
+	var space [16]string
+	names := space[:0]
 	for name := range m {
-		names = append(names, name)
+		if name != requestIDName || request == "" {
+			names = append(names, name)
+		}
+	}
+	if request != "" {
+		names = append(names, requestIDName)
 	}
 	slices.Sort(names)
 	out = append(out, '{')
@@ -151,17 +209,47 @@ func appendObject(out []byte, m map[string]any) ([]byte, error) {
 			out = append(out, ',')
 		}
 		out = append(appendString(out, name), ':')
-		if s, ok := m[name].(string); ok {
-			out = appendString(out, s)
+		if request != "" && name == requestIDName {
+			out = appendString(out, request)
 			continue
 		}
-		raw, err := json.Marshal(m[name])
-		if err != nil {
+		var err error
+		if out, err = appendValue(out, m[name]); err != nil {
 			return nil, err
 		}
-		out = append(out, raw...)
 	}
 	return append(out, '}'), nil
+}
+
+// appendValue appends v as encoding/json would.
+func appendValue(out []byte, v any) ([]byte, error) {
+	switch v := v.(type) {
+	case string:
+		return appendString(out, v), nil
+	case bool:
+		return strconv.AppendBool(out, v), nil
+	case int:
+		return strconv.AppendInt(out, int64(v), 10), nil
+	case int64:
+		return strconv.AppendInt(out, v, 10), nil
+	case []string:
+		if v == nil {
+			break
+		}
+		out = append(out, '[')
+		for i, s := range v {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = appendString(out, s)
+		}
+		return append(out, ']'), nil
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return append(out, raw...), nil
 }
 
 // appendString appends s as encoding/json would.

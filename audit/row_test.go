@@ -7,15 +7,52 @@ import (
 	"time"
 )
 
+// Times are stored as the time package formats them.
+func TestTheTimeOfARowIsPlainRFC3339(t *testing.T) {
+	check := func(at time.Time) bool { return string(appendTime(nil, at)) == at.UTC().Format(timeFormat) }
+	if err := quick.Check(func(sec uint32, ns uint32) bool { return check(time.Unix(int64(sec), int64(ns))) },
+		nil); err != nil {
+		t.Error(err)
+	}
+	east := time.FixedZone("", 9*3600)
+	for _, at := range []time.Time{{}, time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC),
+		time.Date(2026, 1, 1, 1, 0, 0, 1, east),
+		time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		if !check(at) {
+			t.Errorf("%s, want %s", appendTime(nil, at), at.UTC().Format(timeFormat))
+		}
+	}
+}
+
+func TestAnIDIsOneAllocation(t *testing.T) {
+	seen := map[string]bool{}
+	for range 10000 {
+		id := NewID()
+		at, ok := idTime(id)
+		if !ok || seen[id] || time.Since(at).Abs() > time.Minute {
+			t.Fatalf("%s: %v, %v; seen before: %v", id, at, ok, seen[id])
+		}
+		seen[id] = true
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = NewID() }); n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // The row that is hashed is what encoding/json would write, whatever its columns are.
 func TestTheCanonicalRowIsPlainJSON(t *testing.T) {
 	same := func(r Row, name, value string, n int) bool {
 		r.TS = time.Unix(int64(n), int64(n)).UTC()
-		fields, err := appendObject(nil, map[string]any{name: value, "n": n, "list": []string{value}})
+		m := map[string]any{name: value, "n": n, "list": []string{value}, "none": []string(nil), "int64": int64(n),
+			"yes": true}
+		fields, err := appendObject(nil, m, value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := json.Marshal(map[string]any{name: value, "n": n, "list": []string{value}})
+		if value != "" {
+			m[requestIDName] = value
+		}
+		want, err := json.Marshal(m)
 		if err != nil || string(want) != string(fields) {
 			t.Errorf("the fields are %s, want %s", fields, want)
 		}

@@ -76,6 +76,7 @@ type spillRow struct {
 	Fields           map[string]any `json:"fields,omitempty"`
 	PrevHash         string         `json:"prev_hash,omitempty"`
 	Hash             string         `json:"hash,omitempty"`
+	RequestID        string         `json:"-"`
 }
 
 // spillFile is the spill file of a running session, locked as long as it is open. It is owned by the leader.
@@ -155,6 +156,9 @@ func markSpilled(r *Row) {
 		marked[name] = v
 	}
 	marked[fieldSpilled] = true
+	if r.RequestID != "" {
+		marked[requestIDName] = r.RequestID
+	}
 	r.Fields = marked
 }
 
