@@ -21,6 +21,8 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, listener Listener) er
 	defer p.awaitUploads()
 	defer p.countFlood()
 	defer p.countSilence()
+	p.workers.open()
+	defer p.workers.close()
 	var conns sync.WaitGroup
 	defer conns.Wait()
 	p.files.start()
@@ -35,7 +37,9 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, listener Listener) er
 			_ = conn.Close() // there is not even room to deny it
 			continue
 		}
-		conns.Go(func() {
+		conns.Add(1)
+		p.workers.run(func() {
+			defer conns.Done()
 			defer s.leave()
 			defer p.recovered("a connection")
 			wire.Serve(ctx, conn, s.options, s.handler)

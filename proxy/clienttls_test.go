@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 type piecesOf struct {
@@ -66,5 +68,62 @@ func TestALargeHandshakeIsRefused(t *testing.T) {
 	w.eventually(func() bool { return len(w.outcomes()) == 1 })
 	if row := w.outcomes()[0]; Reason(row.Reason) != reasonTLSClient || row.Host != "api.good.example" {
 		t.Errorf("the row says %s for %s", row.Reason, row.Host)
+	}
+}
+
+// A handshake has no context of its own: the end of the session must end it all the
+// same, long before its time-out.
+func TestTheEndOfASessionEndsHandshakes(t *testing.T) {
+	var open []net.Conn
+	t.Cleanup(func() { // after that of the world, which waits for Serve
+		for _, conn := range open {
+			_ = conn.Close()
+		}
+	})
+	w := newWorldWith(t, false, func(c *Config) { c.Limits.Handshake = time.Hour }, hello)
+	for _, sent := range []string{"", "\x16", "\x16\x03\x01\x02\x00\x01"} {
+		conn := w.connect("api.good.example")
+		open = append(open, conn)
+		_, err := io.WriteString(conn, sent)
+		must(t, err)
+	}
+	w.tunnel("api.good.example")
+}
+
+// addressedConn is a connection from an address.
+type addressedConn struct {
+	net.Conn
+	at net.Addr
+}
+
+func (c addressedConn) RemoteAddr() net.Addr { return c.at }
+
+func TestOnlyClientsOnThisMachineGoWithoutPostQuantum(t *testing.T) {
+	c := newClientTLS()
+	for at, local := range map[net.Addr]bool{
+		&net.UnixAddr{Name: "proxy.sock"}:                 true,
+		&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}: true,
+		&net.TCPAddr{IP: net.IPv6loopback, Port: 1}:       true,
+		&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}: false,
+		&net.TCPAddr{IP: net.ParseIP("fe80::1"), Port: 1}: false,
+		&net.IPAddr{IP: net.IPv4(127, 0, 0, 1)}:           false,
+	} {
+		if got := c.forClient(addressedConn{at: at}) == c.local; got != local {
+			t.Errorf("a client at %s %s is local: %t, want %t", at.Network(), at, got, local)
+		}
+	}
+	w := newWorld(t, hello)
+	for offered, want := range map[tls.CurveID]tls.CurveID{0: tls.X25519, tls.X25519MLKEM768: tls.X25519MLKEM768,
+		tls.CurveP256: tls.CurveP256} {
+		cfg := &tls.Config{ServerName: "api.good.example", RootCAs: w.trusted(), MinVersion: tls.VersionTLS12}
+		if offered != 0 {
+			cfg.CurvePreferences = []tls.CurveID{offered}
+		}
+		conn := tls.Client(w.connect("api.good.example"), cfg)
+		must(t, conn.Handshake())
+		if got := conn.ConnectionState().CurveID; got != want {
+			t.Errorf("with a client that offers %v, the key exchange is %v, want %v", offered, got, want)
+		}
+		_ = conn.Close()
 	}
 }

@@ -29,7 +29,7 @@ type Grants struct {
 	// again.
 	VaultUnreadable bool
 
-	current context.Context //nolint:containedctx // ends when other grants take their place
+	current context.Context //nolint:containedctx // ends when other grants take their place, or the plane drains
 	retire  context.CancelFunc
 	keys    map[spec.FQN]upstream.Key // of the upstream connections of Bound's credentials
 }
@@ -43,7 +43,7 @@ type Bound struct {
 // SetGrants replaces what the plane may do from the next request on, on
 // connections that are already open too. Those of them that are idle end.
 func (p *Plane) SetGrants(g *Grants) {
-	g.current, g.retire = context.WithCancel(context.Background())
+	g.current, g.retire = context.WithCancel(p.draining)
 	g.keys = p.upstreamKeys(g.Bound)
 	p.upstream.Keep(slices.Collect(maps.Values(g.keys))...) // before an exchange asks for one of them
 	if old := p.grants.Swap(g); old != nil {

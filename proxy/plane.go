@@ -24,7 +24,6 @@ package proxy
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -95,7 +94,9 @@ type Plane struct {
 	cfg      Config
 	grants   atomic.Pointer[Grants]
 	upstream *upstream.Client
-	tls      *tls.Config   // what every client's handshake starts from
+	tls      *clientTLS
+	workers  workers
+	firsts   firsts
 	slots    chan struct{} // connections
 	lobby    lobby         // connections over a limit, which are denied
 	files    *descriptors
@@ -125,7 +126,7 @@ func New(cfg Config) (*Plane, error) {
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
 	p := &Plane{
-		cfg: cfg, tls: clientTLS(), budget: budget.New(cfg.Limits.Memory), files: newDescriptors(descriptorLimit()),
+		cfg: cfg, tls: newClientTLS(), budget: budget.New(cfg.Limits.Memory), files: newDescriptors(descriptorLimit()),
 		slots: make(chan struct{}, cfg.Limits.Connections), waiters: make(chan struct{}, maxWaiters),
 	}
 	cfg.Upstream.Descriptors, cfg.Upstream.Memory = p.files, p.budget

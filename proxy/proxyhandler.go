@@ -157,6 +157,9 @@ func (h *proxyHandler) connect(r *http.Request, client net.Conn) {
 		return
 	}
 	_ = client.SetDeadline(time.Now().Add(h.p.cfg.Limits.Handshake))
+	if h.ctx.Err() != nil {
+		return // the deadline that ends the connection was just replaced
+	}
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection Established\r\n\r\n"); err != nil {
 		return
 	}

@@ -2,45 +2,47 @@ package proxy
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
-	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/internal/panics"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/proxy/wire/h2"
 )
 
-// clientTLS returns what every handshake with a client starts from. The ticket
-// keys are the session's, so that clients resume; every exchange is judged by its
-// tunnel's authority all the same, resumed or not.
-func clientTLS() *tls.Config {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1", "http/1.0"}}
-	var key [32]byte
-	_, _ = rand.Read(key[:])
-	cfg.SetSessionTicketKeys([][32]byte{key})
-	return cfg
-}
+// firstRead is how much of what a client sends first is read at once: a usual
+// ClientHello.
+const firstRead = 2 << 10
 
-var errServerName = errors.New("the client's SNI is not the authority of its tunnel")
+// firsts holds buffers of that size, which tunnels need for a moment.
+type firsts struct{ pool sync.Pool }
+
+func (f *firsts) get() *[firstRead]byte {
+	if buf, ok := f.pool.Get().(*[firstRead]byte); ok {
+		return buf
+	}
+	return new([firstRead]byte)
+}
 
 // serveTunnel serves what a client sends after its CONNECT was answered.
 func (p *Plane) serveTunnel(ctx context.Context, client net.Conn, a Authority, listener Listener) {
-	first := make([]byte, 1)
-	if _, err := io.ReadFull(client, first); err != nil {
+	buf := p.firsts.get()
+	n, err := io.ReadAtLeast(client, buf[:], 1)
+	if err != nil {
+		p.firsts.pool.Put(buf)
 		p.recordSilent(listener, a)
 		return
 	}
-	conn := &prefixedConn{Conn: client, prefix: first}
+	conn := &prefixedConn{Conn: client, prefix: buf[:n], consumed: func() { p.firsts.pool.Put(buf) }}
 	h := &tunnelHandler{p: p, ctx: ctx, authority: a, listener: listener}
+	first := buf[:1]
 	const tlsHandshake = 0x16
 	switch {
 	case first[0] == tlsHandshake:
@@ -53,30 +55,12 @@ func (p *Plane) serveTunnel(ctx context.Context, client net.Conn, a Authority, l
 	}
 }
 
-// serveTLS terminates the client's TLS and serves what is inside. The client's
-// SNI must be the tunnel's authority. A client that dialled a bare address, and
-// was redirected, names its host with it: the proxy resolves the name, and the
-// address is forgotten.
+// serveTLS terminates the client's TLS and serves what is inside.
 func (p *Plane) serveTLS(ctx context.Context, conn *prefixedConn, h *tunnelHandler) {
 	h.scheme, h.source = "https", audit.SourceConnectTLS
-	cfg := p.tls.Clone()
-	cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if hello.ServerName == "" {
-			return nil, nil
-		}
-		named, err := hostport.Parse(hello.ServerName, h.authority.Port)
-		if err == nil && h.listener.Redirected && h.authority.Addr.IsValid() && !named.Addr.IsValid() {
-			h.authority = named
-		}
-		if err != nil || named != h.authority {
-			return nil, errServerName
-		}
-		return nil, nil
-	}
-	cfg.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.cfg.CA.Leaf(h.authority.Host) }
-	below := &ciphertext{prefixedConn: conn}
-	secure := &plaintext{tls.Server(below, cfg), below}
-	if err := handshakeTLS(ctx, secure.Conn, p.cfg.Log); err != nil {
+	below := &ciphertext{prefixedConn: conn, tunnel: h}
+	secure := &plaintext{tls.Server(below, p.tls.forClient(conn)), below}
+	if err := p.handshake(secure.Conn); err != nil {
 		if d := p.denyHandshake(ctx, err); d != nil {
 			p.rejectTunnel(h.listener, h.authority, d)
 		}
@@ -92,42 +76,38 @@ func (p *Plane) serveTLS(ctx context.Context, conn *prefixedConn, h *tunnelHandl
 
 func (p *Plane) serveHTTP2(ctx context.Context, conn net.Conn, h *tunnelHandler) {
 	_ = conn.SetDeadline(time.Time{})
-	drain, stop := p.drain()
-	defer stop()
-	h2.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: drain, Log: p.cfg.Log}, h)
+	h2.Serve(ctx, conn, p.wireOptions(), h)
 	h.ended()
 }
 
 func (p *Plane) serveHTTP1(ctx context.Context, conn net.Conn, h *tunnelHandler) {
 	_ = conn.SetDeadline(time.Time{})
-	drain, stop := p.drain()
-	defer stop()
-	wire.Serve(ctx, conn, wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: drain, Log: p.cfg.Log}, h)
+	wire.Serve(ctx, conn, p.wireOptions(), h)
 	h.ended()
 }
 
-// drain returns a context that is done when a tunnel is to end as soon as it is
-// idle: because the session ends, or because what its client may do has changed.
-func (p *Plane) drain() (context.Context, func()) {
-	ctx, cancel := context.WithCancel(p.draining)
-	stop := context.AfterFunc(p.grants.Load().current, cancel)
-	return ctx, func() { stop(); cancel() }
+// wireOptions returns how what is inside a tunnel is served. The tunnel ends as
+// soon as it is idle when the session ends, or when what its client may do has
+// changed.
+func (p *Plane) wireOptions() wire.Options {
+	return wire.Options{Limits: p.cfg.Limits.Wire, Budget: p.budget, Drain: p.grants.Load().current, Log: p.cfg.Log}
 }
 
-// handshakeTLS does the handshake in a goroutine of its own: it is what needs
-// the most stack, and the tunnel's goroutine would keep that for its life.
-func handshakeTLS(ctx context.Context, conn *tls.Conn, log *slog.Logger) error {
-	ended := make(chan error)
-	go func() {
+// handshake does the handshake on a goroutine of its own: it is what needs the
+// most stack, and the tunnel's goroutine would keep that for its life. The
+// connection's deadline bounds it, and is in the past once the session has ended.
+func (p *Plane) handshake(conn *tls.Conn) error {
+	ended := make(chan error, 1)
+	p.workers.run(func() {
 		err := errPanicked
 		defer func() {
 			if recover() != nil {
-				panics.Log(log, "a handshake")
+				panics.Log(p.cfg.Log, "a handshake")
 			}
 			ended <- err
 		}()
-		err = conn.HandshakeContext(ctx)
-	}()
+		err = conn.Handshake() //nolint:noctx // a context would cost a goroutine for each tunnel
+	})
 	return <-ended
 }
 

@@ -87,13 +87,20 @@ func (h *tunnelHandler) ended() {
 // prefixedConn is a connection of which some bytes have been read already.
 type prefixedConn struct {
 	net.Conn
-	prefix []byte
+	prefix   []byte
+	consumed func() // called once prefix has been read; nil: nothing has to be done then
 }
 
 func (c *prefixedConn) Read(p []byte) (int, error) {
 	if len(c.prefix) > 0 {
 		n := copy(p, c.prefix)
 		c.prefix = c.prefix[n:]
+		if len(c.prefix) == 0 {
+			c.prefix = nil
+			if c.consumed != nil {
+				c.consumed()
+			}
+		}
 		return n, nil
 	}
 	return c.Conn.Read(p)
