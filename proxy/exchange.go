@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -23,30 +24,38 @@ type Exchange struct {
 	match      spec.Match  // the decision's; zero for passthrough
 	started    time.Time
 	row        audit.Row
+	bound      Bound          // the operation's credential; zero: it needs none
 	sent       *upstream.Body // the request body, when there is one
+	out        http.Request   // for the upstream
+	url        url.URL        // of out
+	came       outcome        // of the response's body
 	redactions modify.Redactions
-	fields     *fieldReader         // declared fields of the response; nil: none
-	packed     *modify.RejectPacked // judges the response's body; nil: it is not judged
-	entered    bool                 // counted among the exchanges under way
-	intended   bool                 // its intent is committed
+	fields     *fieldReader // declared fields of the response; nil: none
+	grpc       bool         // the request is one of gRPC
+	entered    bool         // counted among the exchanges under way
+	intended   bool         // its intent is committed
 
 	tunnel    context.Context   //nolint:containedctx // the life of the tunnel that it came by; nil: it came by none
 	websocket *modify.WebSocket // the handshake that was asked for; nil: none was
+
+	*kept
 }
 
 // newExchange starts an exchange's row. Nothing is decided yet.
 func (p *Plane) newExchange(listener Listener, source audit.Source, a Authority, scheme string,
 	r *http.Request) *Exchange {
-	x := &Exchange{p: p, grants: p.grants.Load(), request: r, authority: a, started: time.Now()}
+	x := p.exchanges.take()
+	x.p, x.grants, x.request, x.authority, x.started = p, p.grants.Load(), r, a, time.Now()
 	x.row = audit.Row{
 		Event: audit.EventSandboxRejected, SessionID: p.cfg.Session, Source: source,
 		Scheme: scheme, Host: a.Host, Port: int(a.Port),
 		Fields: map[string]any{"request_id": audit.NewID()},
 	}
 	if listener.Redirected {
-		x.row.Fields["redirected"] = true
+		x.setField("redirected", true)
 	}
 	if r != nil {
+		x.grpc = modify.IsGRPC(r.Header)
 		x.row.Method, x.row.HTTPVersion = r.Method, r.Proto
 		x.row.Path = plainPath(r.RequestURI)
 		if r.Body != nil && r.Body != http.NoBody {
@@ -55,6 +64,12 @@ func (p *Plane) newExchange(listener Listener, source audit.Source, a Authority,
 	}
 	return x
 }
+
+// setField puts a value into the row's fields.
+func (x *Exchange) setField(name string, value any) { x.row.Fields[name] = value }
+
+// requestID returns what ties the rows of the exchange together.
+func (x *Exchange) requestID() any { return x.row.Fields["request_id"] }
 
 // question returns what Decide needs about the exchange's request.
 func (x *Exchange) question(r *http.Request) Question {
@@ -142,26 +157,26 @@ func (x *Exchange) leave() {
 	}
 }
 
-// credential returns what the operation needs, nil when it needs none. An
-// operation that needs one never goes without.
-func (x *Exchange) credential() (*Bound, *Denial) {
+// bindCredential finds the credential that the operation needs. An operation that
+// needs one never goes without.
+func (x *Exchange) bindCredential() *Denial {
 	if !x.credentialed() {
-		return nil, nil
+		return nil
 	}
 	fqn := x.match.Operation.Connector.FQN
 	bound, ok := x.grants.Bound[fqn]
 	switch {
 	case ok && !bound.Credential.Secret.IsZero():
-		x.row.Binding = bound.Binding
-		return &bound, nil
+		x.row.Binding, x.bound = bound.Binding, bound
+		return nil
 	case x.grants.VaultUnreadable:
-		return nil, deny(reasonVaultUnread, "the vault could not be read, so the credential of %s is out of reach", fqn)
+		return deny(reasonVaultUnread, "the vault could not be read, so the credential of %s is out of reach", fqn)
 	case x.grants.Locked:
-		return nil, deny(reasonVaultLocked, "the vault is locked, so the credential of %s is out of reach", fqn)
+		return deny(reasonVaultLocked, "the vault is locked, so the credential of %s is out of reach", fqn)
 	}
 	d := deny(reasonUnbound, "no credential is bound for %s", fqn)
 	d.Requested = "credential:" + string(x.match.Operation.Injection.Kind) + ":" + string(fqn)
-	return nil, d
+	return d
 }
 
 // subject returns what the hint of a denial is about: the connector to bind, or the

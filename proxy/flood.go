@@ -53,7 +53,9 @@ func (p *Plane) countFlood() {
 		for _, n := range f.reasons {
 			requests += n
 		}
-		x.row.Fields["requests"], x.row.Fields["hosts"], x.row.Fields["reasons"] = requests, f.hosts.listed(), f.reasons
+		x.setField("requests", requests)
+		x.setField("hosts", f.hosts.listed())
+		x.setField("reasons", f.reasons)
 		x.attribute()
 		x.recordAsyncAs(f.id)
 	})

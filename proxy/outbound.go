@@ -5,40 +5,40 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/ALRubinger/aileron/proxy/modify"
-	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
 // modifyRequest returns the request for the upstream: a new one, made of what was
-// judged, behind the request steps.
-func (x *Exchange) modifyRequest(bound *Bound) (*http.Request, *Denial) {
-	t := x.target
+// judged, behind the request steps. Its header is the client's own map, which from
+// here on may hold the credential: no response is made of it.
+func (x *Exchange) modifyRequest() (*http.Request, *Denial) {
+	t := &x.target
 	path, err := url.PathUnescape(t.Path)
 	if err != nil {
 		return nil, deny(reasonMalformed, "the path has a broken escape")
 	}
-	out := (&http.Request{
+	x.url = url.URL{Scheme: t.Scheme, Host: x.authority.String(), Path: path, RawPath: t.Path,
+		RawQuery: t.Query, ForceQuery: t.Query == "" && strings.HasSuffix(x.request.RequestURI, "?")}
+	if x.url.EscapedPath() != t.Path {
+		return nil, deny(reasonMalformed, "the path has more than one spelling")
+	}
+	out := &x.out
+	*out = *(&http.Request{
 		Method: x.request.Method,
-		URL: &url.URL{Scheme: t.Scheme, Host: x.authority.String(), Path: path, RawPath: t.Path,
-			RawQuery: t.Query, ForceQuery: t.Query == "" && strings.HasSuffix(x.request.RequestURI, "?")},
+		URL:    &x.url,
 		Host:   x.authority.HostHeader(t.Scheme),
-		Header: x.request.Header.Clone(),
+		Header: x.request.Header,
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(x.request.Context())
-	out.Header.Del("Host")
+	delete(out.Header, "Host")
 	if x.sent != nil {
 		out.Body, out.ContentLength = x.sent, x.request.ContentLength
 	}
 	if _, has := out.Header["User-Agent"]; !has {
 		out.Header["User-Agent"] = nil // net/http: a missing key would add its own
 	}
-	if out.URL.EscapedPath() != t.Path {
-		return nil, deny(reasonMalformed, "the path has more than one spelling")
-	}
-	if err := x.requestSteps(bound).ModifyRequest(out); err != nil {
+	if err := apply(requestSteps, x, out); err != nil {
 		return nil, denyStep(err)
 	}
 	return out, nil
@@ -48,18 +48,11 @@ func (x *Exchange) modifyRequest(bound *Bound) (*http.Request, *Denial) {
 // The body of one that is denied is closed.
 func (x *Exchange) modifyResponse(res *http.Response) *Denial {
 	x.row.Status = res.StatusCode
-	if err := x.responseSteps(res).ModifyResponse(res); err != nil {
+	if err := apply(x.stepsOf(res), x, res); err != nil {
 		_ = res.Body.Close()
 		return denyStep(err)
 	}
 	return nil
-}
-
-// acceptedFields returns the step that removes the client's fields which a
-// credentialed operation does not accept.
-func (x *Exchange) acceptedFields() modify.KeepAccepted {
-	return modify.KeepAccepted{Operation: x.match.Operation, GRPC: modify.IsGRPC(x.request.Header),
-		WebSocket: x.websocket != nil}
 }
 
 // Bounds of the names in an audit row, which the client chooses.
@@ -80,9 +73,9 @@ func (x *Exchange) recordDropped() {
 		return
 	}
 	listed := names[:min(len(names), maxDroppedFields)]
-	x.row.Fields["dropped_headers"] = listed
+	x.setField("dropped_headers", listed)
 	if n := len(names) - len(listed); n > 0 {
-		x.row.Fields["dropped_headers_omitted"] = n
+		x.setField("dropped_headers_omitted", n)
 	}
 }
 
@@ -97,32 +90,4 @@ func plainNames(names []string) []string {
 	}
 	slices.Sort(plain)
 	return slices.Compact(plain)
-}
-
-// How long a response's head waits for the first bytes of its body.
-const (
-	peekWait       = time.Second
-	peekWaitStream = 100 * time.Millisecond
-)
-
-// rejectPacked returns the step that judges the body of a response to a
-// credential.
-func (x *Exchange) rejectPacked() *modify.RejectPacked {
-	return &modify.RejectPacked{Method: x.request.Method, Declared: x.match.Operation.Packed, Wait: x.p.peek,
-		StreamWait: x.p.peekStream}
-}
-
-// uploaded reports whether the request's body has been sent.
-func (x *Exchange) uploaded() bool {
-	length := x.request.ContentLength
-	return x.sent == nil || length >= 0 && x.sent.Sent() >= length || x.sent.Ended()
-}
-
-// scrub returns the secrets to look for now. The set only grows, and a response
-// that began before a credential was bound must not reveal it either.
-func (x *Exchange) scrub() *scrub.Set {
-	if now := x.p.grants.Load().Scrub; now != nil {
-		return now
-	}
-	return x.grants.Scrub
 }

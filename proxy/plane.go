@@ -106,6 +106,7 @@ type Plane struct {
 	draining    context.Context //nolint:containedctx // ends when the plane begins to drain
 	stopDrain   context.CancelFunc
 	inflight    inflight      // exchanges that reach upstream
+	exchanges   exchanges     // their memory
 	serving     atomic.Int32  // calls of Serve
 	rate        *rate.Limiter // of requests
 	denialRate  *rate.Limiter // of denials that are not delayed
@@ -172,14 +173,13 @@ func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	if d := x.admit(); d != nil {
 		return nil, x.reject(d)
 	}
-	bound, d := x.credential()
-	if d != nil {
+	if d := x.bindCredential(); d != nil {
 		return nil, x.reject(d)
 	}
 	if d := x.recordIntent(); d != nil {
 		return nil, x.reject(d)
 	}
-	out, d := x.modifyRequest(bound)
+	out, d := x.modifyRequest()
 	if d != nil {
 		return nil, x.reject(d)
 	}

@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"context"
-	"io"
 	"net/http"
 	"time"
 
@@ -19,9 +17,8 @@ func (x *Exchange) recordIntent() *Denial {
 	x.recordDropped()
 	row := x.row
 	row.Event = audit.EventProxyStarted
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.request.Context()), recordTimeout)
-	defer cancel()
-	if _, err := x.p.cfg.Audit.Append(ctx, row); err != nil {
+	defer x.wait.end()
+	if _, err := x.p.cfg.Audit.Append(x.wait.begin(recordTimeout), row); err != nil {
 		x.p.cfg.Log.Debug("the intent row could not be written", "error", err) // the log itself reports an outage, once
 		return deny(reasonAudit, "the audit log cannot be written")
 	}
@@ -44,11 +41,10 @@ func (x *Exchange) attribute() {
 
 // recordNow commits the outcome row of a denial, which is sent only then.
 func (x *Exchange) recordNow() error {
-	x.finalize()
+	x.finalize(audit.NewID())
 	// The client may be gone; its row is written all the same.
-	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
-	defer cancel()
-	if _, err := x.p.cfg.Audit.Append(ctx, x.row); err != nil {
+	defer x.wait.end()
+	if _, err := x.p.cfg.Audit.Append(x.wait.begin(recordTimeout), x.row); err != nil {
 		x.p.cfg.Log.Debug("an outcome row could not be written", "error", err)
 		return err
 	}
@@ -61,25 +57,23 @@ func (x *Exchange) recordAsync() { x.recordAsyncAs(audit.NewID()) }
 
 // recordAsyncAs is recordAsync for a row whose id is given.
 func (x *Exchange) recordAsyncAs(id string) {
-	x.finalize()
-	x.row.ID = id
-	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
-	defer cancel()
-	if err := x.p.cfg.Audit.AppendSoon(ctx, x.row); err != nil {
+	x.finalize(id)
+	defer x.wait.end()
+	if err := x.p.cfg.Audit.AppendSoon(x.wait.begin(recordTimeout), x.row); err != nil {
 		x.p.cfg.Log.Debug("an outcome row could not be written", "error", err) // the log counts it as lost
 	}
 }
 
-// finalize puts the sums into the outcome row.
-func (x *Exchange) finalize() {
-	x.row.ID = audit.NewID()
+// finalize puts the id and the sums into the outcome row.
+func (x *Exchange) finalize(id string) {
+	x.row.ID = id
 	x.row.DurationUS = time.Since(x.started).Microseconds()
 	if x.sent != nil {
 		x.row.RequestBytes = x.sent.Sent()
 	}
 	x.row.Redactions = x.redactions.Total()
-	if x.packed != nil && x.packed.Found() != "" {
-		x.row.Fields["packed"] = string(x.packed.Found())
+	if found := x.packed.Found(); found != "" {
+		x.setField("packed", string(found))
 	}
 }
 
@@ -112,74 +106,4 @@ func (x *Exchange) recordOutcome(res *http.Response) *http.Response {
 		return x.switched(res)
 	}
 	return x.recordAtEnd(res)
-}
-
-// recordAtEnd makes the body commit the outcome row when it ends, however it
-// ends, and before the client sees the end of it.
-func (x *Exchange) recordAtEnd(res *http.Response) *http.Response {
-	x.markSent()
-	length := res.ContentLength
-	if x.request.Method == http.MethodHead ||
-		res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified {
-		length = 0
-	}
-	body := &outcomeBody{src: res.Body, left: length, client: x.request.Context()}
-	body.end = func(n int64, reason Reason) {
-		defer x.leave()
-		if reason == reasonUndelivered && x.shed() {
-			reason = reasonMemory
-		}
-		x.row.ResponseBytes, x.row.Reason = n, string(reason)
-		x.bodyFields()
-		x.recordAsync()
-	}
-	switch {
-	case length != 0:
-	case x.request.Context().Err() != nil:
-		body.finish(reasonUndelivered)
-	default:
-		body.finish("")
-	}
-	res.Body = body
-	return res
-}
-
-// outcomeBody calls end, once, when a response body has ended.
-type outcomeBody struct {
-	src    io.ReadCloser
-	left   int64 // of the announced length; -1: not announced
-	n      int64
-	client context.Context //nolint:containedctx // the request's own
-	end    func(n int64, reason Reason)
-	ended  bool
-}
-
-func (b *outcomeBody) Read(p []byte) (int, error) {
-	n, err := b.src.Read(p)
-	b.n += int64(n)
-	if b.left > 0 {
-		b.left -= int64(n)
-	}
-	switch {
-	case b.left == 0 || err == io.EOF && b.left < 0 && b.client.Err() == nil:
-		b.finish("")
-	case err != nil && b.client.Err() != nil:
-		b.finish(reasonUndelivered)
-	case err != nil:
-		b.finish(cutReason(err))
-	}
-	return n, err
-}
-
-// Close before the end means that the client stopped reading.
-func (b *outcomeBody) Close() error {
-	b.finish(reasonUndelivered)
-	return b.src.Close()
-}
-
-func (b *outcomeBody) finish(reason Reason) {
-	if !b.ended {
-		b.ended = true
-		b.end(b.n, reason)
-	}
 }

@@ -63,7 +63,7 @@ func (p *Plane) recordSilence(a Authority, fields map[string]any) {
 	x.row.Decision, x.row.Reason = audit.DecisionRejected, string(reasonNoRequest)
 	x.row.Status = reasonNoRequest.meaning().status
 	for name, value := range fields {
-		x.row.Fields[name] = value
+		x.setField(name, value)
 	}
 	x.attribute()
 	x.recordAsync()

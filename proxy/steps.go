@@ -6,66 +6,96 @@ import (
 	"github.com/ALRubinger/aileron/proxy/modify"
 )
 
-// requestSteps returns what happens to a request on its way upstream, in order.
-func (x *Exchange) requestSteps(bound *Bound) modify.Requests {
-	op := x.match.Operation
-	steps := append(make(modify.Requests, 0, 8), modify.StripHopByHop{})
-	if op != nil {
-		steps = append(steps, modify.StripHandled{})
-	}
-	if x.credentialed() {
-		steps = append(steps,
-			x.acceptedFields(),
-			modify.RequestIdentity{},
-			modify.StripQueryCredentials{Operation: op},
-			modify.InjectCredential{Operation: op, Credential: bound.Credential},
-		)
-	}
-	if op != nil && modify.IsGRPC(x.request.Header) {
-		steps = append(steps, modify.AcceptTrailers{})
-	}
-	if x.websocket != nil {
-		steps = append(steps, x.websocket)
-	}
-	return steps
+// step is one thing that is done to a message of an exchange, where it applies. A
+// list of steps is the same for all exchanges: none is made for one.
+type step[Message any] struct {
+	when func(*Exchange) bool
+	do   func(*Exchange, Message) error
 }
 
-// responseSteps returns what happens to a response on its way to the client, in
-// order.
-func (x *Exchange) responseSteps(res *http.Response) modify.Responses {
+// apply does the steps that apply, in order, until one fails.
+func apply[Message any](steps []step[Message], x *Exchange, m Message) error {
+	for i := range steps {
+		if !steps[i].when(x) {
+			continue
+		}
+		if err := steps[i].do(x, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// requestSteps is what happens to a request on its way upstream, in order.
+var requestSteps = []step[*http.Request]{
+	{always, request(modify.StripHopByHop{})},
+	{isOperation, request(modify.StripHandled{})},
+	{(*Exchange).credentialed, (*Exchange).keepAccepted},
+	{(*Exchange).credentialed, request(modify.RequestIdentity{})},
+	{(*Exchange).credentialed, (*Exchange).stripQueryCredentials},
+	{(*Exchange).credentialed, (*Exchange).injectCredential},
+	{isGRPCOperation, request(modify.AcceptTrailers{})},
+	{isWebSocket, (*Exchange).offerWebSocket},
+}
+
+// responseSteps is what happens to an operation's response on its way to the
+// client, in order.
+var responseSteps = []step[*http.Response]{
+	{(*Exchange).credentialed, (*Exchange).rejectOpaque},
+	{always, response(modify.StripNonTokens{})},
+	{always, response(modify.StripHopByHop{})},
+	{always, response(modify.StripAltSvc{})},
+	{(*Exchange).credentialed, response(modify.StripIssuedCredentials{})},
+	{(*Exchange).credentialed, response(modify.StripDigests{})},
+	{(*Exchange).credentialed, (*Exchange).rejectPacked},
+	{always, (*Exchange).redactHeader},
+	{always, (*Exchange).redactBody},
+	{always, (*Exchange).redactTrailers},
+	{always, (*Exchange).watchFields},
+	{(*Exchange).credentialed, (*Exchange).awaitJudgement},
+}
+
+// switchingSteps is what happens to a response that leaves HTTP, in order. Its
+// messages are redacted by the relay.
+var switchingSteps = []step[*http.Response]{
+	{always, response(modify.StripNonTokens{})},
+	{always, (*Exchange).checkSwitch},
+	{always, response(modify.StripHopByHop{})},
+	{always, response(modify.StripAltSvc{})},
+	{(*Exchange).credentialed, response(modify.StripIssuedCredentials{})},
+	{always, (*Exchange).redactHeader},
+}
+
+// passthroughSteps is what happens to the response to a request that was passed
+// through, and nothing else: the bytes are the upstream's own.
+var passthroughSteps = []step[*http.Response]{
+	{always, response(modify.StripNonTokens{})},
+}
+
+// stepsOf returns what happens to a response.
+func (x *Exchange) stepsOf(res *http.Response) []step[*http.Response] {
 	switch {
 	case res.StatusCode == http.StatusSwitchingProtocols:
-		return x.switchingSteps()
+		return switchingSteps
 	case x.decision.Verdict == Passthrough:
-		return modify.Responses{modify.StripNonTokens{}} // and nothing else: the bytes are the upstream's own
+		return passthroughSteps
 	}
-	steps := make(modify.Responses, 0, 12)
-	if x.credentialed() {
-		steps = append(steps, modify.RejectOpaque{Ranges: x.match.Operation.Ranges})
-	}
-	steps = append(steps, modify.StripNonTokens{}, modify.StripHopByHop{}, modify.StripAltSvc{})
-	if x.credentialed() {
-		x.packed = x.rejectPacked()
-		steps = append(steps, modify.StripIssuedCredentials{}, modify.StripDigests{}, x.packed)
-	}
-	steps = append(steps,
-		modify.RedactHeader{Secrets: x.scrub(), Count: &x.redactions},
-		modify.RedactBody{Secrets: x.scrub, Count: &x.redactions},
-		modify.RedactTrailers{Secrets: x.scrub, Count: &x.redactions},
-		modify.ResponseFunc(x.watchFields),
-	)
-	if x.packed != nil {
-		steps = append(steps, x.packed.Await(x.request.Context(), x.uploaded))
-	}
-	return steps
+	return responseSteps
 }
 
-// switchingSteps returns what happens to a response that leaves HTTP, in order.
-// Its messages are redacted by the relay.
-func (x *Exchange) switchingSteps() modify.Responses {
-	steps := modify.Responses{modify.StripNonTokens{}, x.websocket, modify.StripHopByHop{}, modify.StripAltSvc{}}
-	if x.credentialed() {
-		steps = append(steps, modify.StripIssuedCredentials{})
-	}
-	return append(steps, modify.RedactHeader{Secrets: x.scrub(), Count: &x.redactions})
+func always(*Exchange) bool            { return true }
+func isOperation(x *Exchange) bool     { return x.match.Operation != nil }
+func isGRPCOperation(x *Exchange) bool { return x.match.Operation != nil && x.grpc }
+func isWebSocket(x *Exchange) bool     { return x.websocket != nil }
+
+// request returns the step of a modifier that needs nothing of the exchange.
+func request(m interface{ ModifyRequest(r *http.Request) error }) func(*Exchange, *http.Request) error {
+	return func(_ *Exchange, r *http.Request) error { return m.ModifyRequest(r) }
+}
+
+// response is request for a modifier of responses.
+func response(m interface {
+	ModifyResponse(res *http.Response) error
+}) func(*Exchange, *http.Response) error {
+	return func(_ *Exchange, res *http.Response) error { return m.ModifyResponse(res) }
 }

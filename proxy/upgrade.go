@@ -61,7 +61,7 @@ type upgraded struct {
 func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 	x := u.x
 	relay := &websocket.Relay{Upstream: u.ReadWriteCloser}
-	relay.NewScanner = func() websocket.Scanner { return x.scrub().NewScanner() }
+	relay.NewScanner = func() websocket.Scanner { return x.secrets().NewScanner() }
 	reason := Reason("")
 	shed := make(chan struct{})
 	account, once := x.p.budget.Conn(), sync.OnceFunc(func() { close(shed) })

@@ -8,30 +8,25 @@ import (
 	"github.com/ALRubinger/aileron/proxy/modify"
 )
 
-// A list applies its modifiers in order.
-func ExampleRequests() {
+// The fields of one hop do not travel on.
+func ExampleStripHopByHop() {
 	req, err := http.NewRequest(http.MethodGet, "https://api.tracker.example/v1/issues", nil)
 	if err != nil {
 		panic(err)
 	}
 	req.Header.Set("Connection", "X-Nominated")
 	req.Header.Set("X-Nominated", "1")
-	req.Header.Set("Accept-Encoding", "gzip")
+	req.Header.Set("Accept", "text/html")
 
-	steps := modify.Requests{modify.StripHopByHop{}, modify.RequestIdentity{}}
-	fmt.Println(steps.ModifyRequest(req), req.Header)
-	// Output: <nil> map[Accept-Encoding:[identity]]
+	fmt.Println(modify.StripHopByHop{}.ModifyRequest(req), req.Header)
+	// Output: <nil> map[Accept:[text/html]]
 }
 
-// A response in which a credential could hide ends the list.
-func ExampleResponses() {
-	res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{
-		"Content-Encoding": {"gzip"},
-		"Alt-Svc":          {`h3=":443"`},
-	}}
-	steps := modify.Responses{modify.RejectOpaque{}, modify.StripAltSvc{}}
-	err := steps.ModifyResponse(res)
+// A response in which a credential could hide is an error.
+func ExampleRejectOpaque() {
+	res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Encoding": {"gzip"}}}
+	err := modify.RejectOpaque{}.ModifyResponse(res)
 	var rejected *modify.Error
-	fmt.Println(errors.As(err, &rejected) && rejected.Kind == modify.ContentCoding, len(res.Header))
-	// Output: true 2
+	fmt.Println(errors.As(err, &rejected) && rejected.Kind == modify.ContentCoding)
+	// Output: true
 }

@@ -13,12 +13,18 @@ type RequestIdentity struct{}
 
 // ModifyRequest implements martian.RequestModifier.
 func (RequestIdentity) ModifyRequest(r *http.Request) error {
-	r.Header.Set("Accept-Encoding", "identity")
+	r.Header["Accept-Encoding"] = identity
 	if IsGRPC(r.Header) {
-		r.Header["Grpc-Accept-Encoding"] = []string{"identity"}
+		r.Header["Grpc-Accept-Encoding"] = identity
 	}
 	return nil
 }
+
+// Values that all requests share: no modifier changes a value in place.
+var (
+	identity = []string{"identity"}
+	trailers = []string{"trailers"}
+)
 
 // AcceptTrailers announces that the response's trailers are taken: a gRPC
 // server refuses a client that does not.
@@ -28,7 +34,7 @@ type AcceptTrailers struct{}
 
 // ModifyRequest implements martian.RequestModifier.
 func (AcceptTrailers) ModifyRequest(r *http.Request) error {
-	r.Header["Te"] = []string{"trailers"}
+	r.Header["Te"] = trailers
 	return nil
 }
 

@@ -1,53 +1,20 @@
 // Package modify holds the steps that change an exchange's request on its way
 // upstream and its response on its way back. Each is a modifier of its own, in
-// martian's words, whose comment states its effect. [Requests] and [Responses]
-// are lists of them, applied in order:
+// martian's words, whose comment states its effect:
 //
-//	steps := modify.Requests{modify.StripHopByHop{}, modify.RequestIdentity{}}
-//	err := steps.ModifyRequest(req)
+//	err := modify.StripHopByHop{}.ModifyRequest(req)
 //
 // A modifier holds only what it needs, passed to it as values. It does not
 // decide whether it applies: the proxy's lists do. One that cannot do its work,
 // or that finds a response in which a credential could hide, returns an
 // [*Error], and the exchange ends there.
+//
+// A modifier is called as the type that it is and not through an interface,
+// which would allocate it. Those that keep something for the length of an
+// exchange ([RejectPacked], [Redactions]) are part of the exchange.
 package modify
 
-import (
-	"fmt"
-	"net/http"
-
-	"github.com/google/martian/v3"
-)
-
-// Requests is an ordered list of modifiers of a request. Unlike martian's
-// fifo.Group it takes no lock, logs nothing and allocates nothing.
-type Requests []martian.RequestModifier
-
-// ModifyRequest applies each modifier until one fails.
-func (l Requests) ModifyRequest(r *http.Request) error {
-	for _, m := range l {
-		if err := m.ModifyRequest(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Responses is an ordered list of modifiers of a response.
-type Responses []martian.ResponseModifier
-
-// ModifyResponse applies each modifier until one fails.
-func (l Responses) ModifyResponse(res *http.Response) error {
-	for _, m := range l {
-		if err := m.ModifyResponse(res); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ResponseFunc is a function that is a modifier of a response.
-type ResponseFunc = martian.ResponseModifierFunc
+import "fmt"
 
 // Kind is why a modifier failed.
 type Kind int

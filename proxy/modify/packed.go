@@ -13,7 +13,8 @@ import (
 
 // RejectPacked makes a response fail whose body shows that it is packed or in
 // wide characters. The list has it twice: as itself, where the body is still as
-// the upstream sent it, and as [RejectPacked.Await], at the end.
+// the upstream sent it, and as [RejectPacked.Await], at the end. It must not be
+// copied after that.
 //
 // Response: the body ends with an error where it shows itself to be packed. A
 // format that the operation declares passes, and Found returns it.
@@ -27,10 +28,15 @@ type RejectPacked struct {
 	// StreamWait is for a stream, whose first event may be long in coming.
 	Wait, StreamWait time.Duration
 
-	body  *opaque.Body // nil: the response has none
+	body  opaque.Body
+	looks bool // the response has a body, which is judged
 	wait  time.Duration
 	found atomic.Value // an opaque.Format; a body may be read ahead
+	asked opaque.Judge // judge of this RejectPacked; nil: not bound yet
 }
+
+// Reset prepares m for another exchange. No goroutine may use it any more.
+func (m *RejectPacked) Reset() { *m = RejectPacked{asked: m.asked} }
 
 // Found returns the format that the response passed as although it is packed,
 // "" when it is not packed as far as is known.
@@ -45,39 +51,39 @@ func (m *RejectPacked) ModifyResponse(res *http.Response) error {
 		return nil
 	}
 	media := mediaType(res.Header)
-	body, judge := res.Body, opaque.Judge(m.judge)
+	if m.asked == nil {
+		m.asked = m.judge
+	}
+	body, judge := res.Body, m.asked
 	m.wait = m.Wait
 	switch {
 	case hasEnvelopes(media) && strings.HasPrefix(media, grpcWebText):
-		body, judge, m.wait = opaque.TextMessages(body, m.judge), nil, m.StreamWait
+		body, judge, m.wait = opaque.TextMessages(body, judge), nil, m.StreamWait
 	case hasEnvelopes(media):
-		body, judge, m.wait = opaque.Messages(body, m.judge), nil, m.StreamWait
+		body, judge, m.wait = opaque.Messages(body, judge), nil, m.StreamWait
 	case strings.HasPrefix(media, "multipart/"):
-		body = opaque.Parts(body, rejectOpaquePart, m.judge)
+		body = opaque.Parts(body, rejectOpaquePart, judge)
 	case media == "text/event-stream":
 		m.wait = m.StreamWait
 	}
-	m.body = opaque.NewBody(body, res.ContentLength, judge)
-	res.Body = m.body
+	m.body.Reset(body, res.ContentLength, judge)
+	m.looks, res.Body = true, &m.body
 	return nil
 }
 
-// Await returns the modifier that reads the beginning of the body. It is the
-// last: a short body ends with it, and brings its trailers, for which the other
-// modifiers must be ready.
+// Await reads the beginning of the body. It is the last step: a short body ends
+// with it, and brings its trailers, for which the other modifiers must be ready.
 //
 // Response: one that is found to be packed fails, before any of it leaves.
 //
-// uploaded reports whether the request's body has been sent. An upstream that
-// responds before does not want the rest, and the client must learn so at once:
-// such a response is judged when its body is read, and cut.
-func (m *RejectPacked) Await(ctx context.Context, uploaded func() bool) ResponseFunc {
-	return func(*http.Response) error {
-		if m.body == nil || !uploaded() {
-			return nil
-		}
-		return m.body.Await(ctx, m.wait)
+// uploaded is whether the request's body has been sent. An upstream that responds
+// before does not want the rest, and the client must learn so at once: such a
+// response is judged when its body is read, and cut.
+func (m *RejectPacked) Await(ctx context.Context, uploaded bool) error {
+	if !m.looks || !uploaded {
+		return nil
 	}
+	return m.body.Await(ctx, m.wait)
 }
 
 // judge decides about a format that a body was found to have.

@@ -27,6 +27,9 @@ type StripQueryCredentials struct {
 
 // ModifyRequest implements martian.RequestModifier.
 func (m StripQueryCredentials) ModifyRequest(r *http.Request) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
 	declared := m.Operation.QueryInputs()
 	injected := ""
 	if m.Operation.Injection.In == "query" {
@@ -58,5 +61,7 @@ func (m StripQueryCredentials) ModifyRequest(r *http.Request) error {
 func foldQueryName(name string) string {
 	name, _, _ = strings.Cut(strings.ToLower(name), "\x00")
 	name, _, _ = strings.Cut(strings.TrimLeft(name, " "), "[")
-	return strings.NewReplacer(".", "_", " ", "_", "-", "_").Replace(name)
+	return underscores.Replace(name)
 }
+
+var underscores = strings.NewReplacer(".", "_", " ", "_", "-", "_")

@@ -7,10 +7,12 @@ import (
 )
 
 // Redactions counts the occurrences of secrets that the steps of one exchange
-// have redacted. The zero value is ready for use.
+// have redacted, and holds what these steps keep until the body has ended. The
+// zero value is ready for use.
 type Redactions struct {
 	head, trailers, elsewhere int
 	body                      *scrub.Reader
+	trailed                   trailedBody
 }
 
 // Total returns how many occurrences have been redacted so far.

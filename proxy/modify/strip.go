@@ -94,8 +94,9 @@ func (StripDigests) ModifyResponse(res *http.Response) error {
 	return nil
 }
 
+// strip removes fields by their canonical names.
 func strip(h http.Header, names ...string) {
 	for _, name := range names {
-		h.Del(name)
+		delete(h, name)
 	}
 }

@@ -22,14 +22,21 @@ type RedactTrailers struct {
 func (m RedactTrailers) ModifyResponse(res *http.Response) error {
 	// What is announced before the end has no values yet.
 	res.Trailer = nil
-	res.Body = &trailedBody{ReadCloser: res.Body, atEnd: func() {
-		stripNonTokens(res.Trailer)
-		for _, name := range notInTrailers {
-			res.Trailer.Del(name)
-		}
-		m.Count.trailers = m.Secrets().Header(res.Trailer)
-	}}
+	m.Count.trailed = trailedBody{ReadCloser: res.Body, res: res, step: m}
+	res.Body = &m.Count.trailed
 	return nil
+}
+
+// atEnd makes the trailers of res fit for the sandbox.
+func (m RedactTrailers) atEnd(res *http.Response) {
+	if len(res.Trailer) == 0 {
+		return
+	}
+	stripNonTokens(res.Trailer)
+	for _, name := range notInTrailers {
+		res.Trailer.Del(name)
+	}
+	m.Count.trailers = m.Secrets().Header(res.Trailer)
 }
 
 var notInTrailers = []string{
@@ -41,10 +48,11 @@ var notInTrailers = []string{
 	"X-Aileron-Audit-Id", "X-Goog-Hash",
 }
 
-// trailedBody calls atEnd when the body ends.
+// trailedBody calls atEnd of its step when the body ends.
 type trailedBody struct {
 	io.ReadCloser
-	atEnd func()
+	res   *http.Response
+	step  RedactTrailers
 	ended bool
 }
 
@@ -52,7 +60,7 @@ func (b *trailedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF && !b.ended {
 		b.ended = true
-		b.atEnd()
+		b.step.atEnd(b.res)
 	}
 	return n, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -17,32 +18,53 @@ type Body struct {
 	judge  Judge // nil: only what src itself refuses counts
 	length int64 // -1: not known
 
-	head    []byte // read ahead and not returned yet
-	err     error  // the error of src after head
-	refused error  // the error of judge
+	head    []byte          // read ahead and not returned yet
+	buf     *[headSize]byte // what head is a part of; nil: there is none
+	err     error           // the error of src after head
+	refused error           // the error of judge
 	judged  bool
+	tries   int           // reads in a row that brought nothing
 	ahead   chan struct{} // closed when the goroutine of Await has ended; nil: there is none
 }
 
-// headSize is the most that is read ahead.
-const headSize = 4 << 10
+const (
+	headSize      = 4 << 10 // the most that is read ahead
+	maxEmptyReads = 100     // how often in a row src may return nothing before it counts as stuck
+)
+
+// heads holds the buffers of bodies that have nothing read ahead.
+var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 
 // NewBody returns src with a look at its first bytes. length is the length of
 // src, or -1.
 func NewBody(src io.ReadCloser, length int64, judge Judge) *Body {
-	return &Body{src: src, length: length, judge: judge}
+	b := &Body{}
+	b.Reset(src, length, judge)
+	return b
+}
+
+// Reset makes b, which has been closed or never been used, what [NewBody] returns.
+func (b *Body) Reset(src io.ReadCloser, length int64, judge Judge) {
+	*b = Body{src: src, length: length, judge: judge}
 }
 
 // Await reads ahead until the first bytes are judged, at most as long as wait
 // and ctx last, and returns the refusal, if there is one. What comes later is
 // judged by Read. A failure of src is no refusal: Read returns it.
 func (b *Body) Await(ctx context.Context, wait time.Duration) error {
-	b.ahead = make(chan struct{})
-	go func() { defer close(b.ahead); b.fill() }()
+	for src, ok := b.src.(buffered); ok && !b.filled() && src.Buffered() > 0; {
+		b.readAhead()
+	}
+	if b.filled() {
+		return b.refused
+	}
+	ahead := make(chan struct{})
+	b.ahead = ahead
+	go func() { defer close(ahead); b.fill() }()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-b.ahead:
+	case <-ahead:
 		return b.refused
 	case <-timer.C:
 	case <-ctx.Done():
@@ -50,21 +72,50 @@ func (b *Body) Await(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
+// buffered is a source that knows how many bytes it returns without waiting. The
+// beginning of such a body is judged without a goroutine.
+type buffered interface{ Buffered() int }
+
 // fill reads until the first bytes are judged, or are white space, which does
 // not wait: the judgement is about what comes behind it.
 func (b *Body) fill() {
-	size := int64(headSize)
-	if b.length >= 0 {
-		size = min(size, b.length)
+	for !b.filled() {
+		b.readAhead()
 	}
-	b.head = make([]byte, 0, max(size, 1))
-	for tries := 0; !b.judged && !b.leaves(); tries++ {
-		n, err := b.src.Read(b.head[len(b.head):cap(b.head)])
-		b.head = b.head[:len(b.head)+n]
-		if b.err = err; err == nil && n == 0 && tries > 100 {
-			b.err = io.ErrNoProgress
+}
+
+// filled reports that nothing needs to be read ahead any more.
+func (b *Body) filled() bool { return b.judged || b.leaves() }
+
+// readAhead reads src once, and judges what has come.
+func (b *Body) readAhead() {
+	if b.buf == nil {
+		size := int64(headSize)
+		if b.length >= 0 {
+			size = min(size, b.length)
 		}
-		b.look()
+		b.buf = heads.Get().(*[headSize]byte)
+		b.head = b.buf[:0:max(size, 1)]
+	}
+	n, err := b.src.Read(b.head[len(b.head):cap(b.head)])
+	b.head = b.head[:len(b.head)+n]
+	if b.tries++; n > 0 {
+		b.tries = 0
+	}
+	if b.err = err; err == nil && b.tries > maxEmptyReads {
+		b.err = io.ErrNoProgress
+	}
+	b.look()
+}
+
+// free returns the buffer of head, which is not referred to any more. Bytes of a
+// response, which may contain a secret, do not stay in it.
+func (b *Body) free() {
+	b.head = nil
+	if b.buf != nil {
+		clear(b.buf[:])
+		heads.Put(b.buf)
+		b.buf = nil
 	}
 }
 
@@ -91,10 +142,17 @@ func (b *Body) look() {
 	if format != "" {
 		b.refused = b.judge(format)
 	}
-	var refusal *Refusal
-	if errors.As(b.err, &refusal) {
+	if isRefusal(b.err) {
 		b.refused = b.err
 	}
+}
+
+func isRefusal(err error) bool {
+	if err == nil || err == io.EOF { // errors.As allocates
+		return false
+	}
+	var refusal *Refusal
+	return errors.As(err, &refusal)
 }
 
 // Read implements io.Reader.
@@ -115,7 +173,7 @@ func (b *Body) Read(p []byte) (int, error) {
 			b.length -= int64(n)
 		}
 		if b.head = b.head[n:]; len(b.head) == 0 {
-			b.head = nil
+			b.free()
 			return n, b.err
 		}
 		return n, nil

@@ -1,0 +1,25 @@
+package proxy
+
+import (
+	"testing"
+)
+
+// mostAllocations is how many allocations an exchange may take: one credentialed
+// GET on a warm tunnel, its two audit rows included.
+const mostAllocations = 200
+
+func TestAnExchangeAllocatesLittle(t *testing.T) {
+	if poisonAll {
+		t.Skip("the race detector allocates too, and nothing is recycled")
+	}
+	w := newWorldWith(t, false, scripted(t, "http/1.1", serveFixed), nil)
+	w.plane.exchanges.poison = false
+	conn := w.tunnel("api.good.example")
+	defer conn.Close()
+	must(t, exchangeFixed(conn, 50))
+	n := testing.AllocsPerRun(50, func() { must(t, exchangeFixed(conn, 10)) }) / 10
+	if n > mostAllocations {
+		t.Errorf("%.1f allocations, want %d at most", n, mostAllocations)
+	}
+	t.Logf("%.1f allocations", n)
+}

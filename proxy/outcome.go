@@ -1,0 +1,95 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+)
+
+// recordAtEnd makes the body commit the outcome row when it ends, however it
+// ends, and before the client sees the end of it.
+func (x *Exchange) recordAtEnd(res *http.Response) *http.Response {
+	x.markSent()
+	length := res.ContentLength
+	if x.request.Method == http.MethodHead ||
+		res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified {
+		length = 0
+	}
+	x.came = outcome{src: res.Body, left: length, client: x.request.Context(), last: x.endsWith(res)}
+	switch {
+	case length != 0:
+	case x.came.client.Err() != nil:
+		x.bodyEnded(reasonUndelivered)
+	default:
+		x.bodyEnded("")
+	}
+	res.Body, res.Request = &outcomeBody{x}, x.request
+	return res
+}
+
+// outcome is what has become of a response's body.
+type outcome struct {
+	src    io.ReadCloser
+	left   int64 // of the announced length; -1: not announced
+	n      int64
+	client context.Context //nolint:containedctx // the request's own
+	ended  bool
+	last   bool // nothing refers to the exchange when the body is closed
+}
+
+// bodyEnded records the outcome, once.
+func (x *Exchange) bodyEnded(reason Reason) {
+	if x.came.ended {
+		return
+	}
+	x.came.ended = true
+	defer x.leave()
+	if reason == reasonUndelivered && x.shed() {
+		reason = reasonMemory
+	}
+	x.row.ResponseBytes, x.row.Reason = x.came.n, string(reason)
+	x.bodyFields()
+	x.recordAsync()
+}
+
+// outcomeBody is the body of a response for the client. It is not a part of its
+// exchange, whose memory may be another's once the body is closed: a late call
+// finds none.
+type outcomeBody struct{ x *Exchange }
+
+func (b *outcomeBody) Read(p []byte) (int, error) {
+	x := b.x
+	if x == nil {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	o := &x.came
+	n, err := o.src.Read(p)
+	o.n += int64(n)
+	if o.left > 0 {
+		o.left -= int64(n)
+	}
+	switch {
+	case o.left == 0 || err == io.EOF && o.left < 0 && o.client.Err() == nil:
+		x.bodyEnded("")
+	case err != nil && o.client.Err() != nil:
+		x.bodyEnded(reasonUndelivered)
+	case err != nil:
+		x.bodyEnded(cutReason(err))
+	}
+	return n, err
+}
+
+// Close before the end means that the client stopped reading.
+func (b *outcomeBody) Close() error {
+	x := b.x
+	if x == nil {
+		return nil
+	}
+	b.x = nil
+	x.bodyEnded(reasonUndelivered)
+	err := x.came.src.Close()
+	if x.came.last {
+		x.p.exchanges.give(x)
+	}
+	return err
+}

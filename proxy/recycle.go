@@ -1,0 +1,51 @@
+package proxy
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/ALRubinger/aileron/proxy/modify"
+	"github.com/ALRubinger/aileron/proxy/scrub"
+)
+
+// exchanges recycles the memory of exchanges. The zero value is ready for use.
+type exchanges struct {
+	pool   sync.Pool // of *Exchange
+	poison bool      // in tests: what is given back is overwritten and not used again
+}
+
+// kept is what an exchange leaves to the next one in its memory.
+type kept struct {
+	secrets func() *scrub.Set // the exchange's own method, bound once
+	packed  modify.RejectPacked
+	wait    patience
+}
+
+// take returns the memory for an exchange.
+func (e *exchanges) take() *Exchange {
+	if x, ok := e.pool.Get().(*Exchange); ok {
+		return x
+	}
+	x := &Exchange{kept: &kept{}}
+	x.kept.secrets = x.secrets
+	return x
+}
+
+// give takes back an exchange that has ended. Nothing may refer to it any more.
+func (e *exchanges) give(x *Exchange) {
+	k := x.kept
+	k.packed.Reset()
+	*x = Exchange{kept: k}
+	if e.poison || poisonAll {
+		*x, *k = Exchange{}, kept{} // a late use of it is a panic, and a data race
+		return
+	}
+	e.pool.Put(x)
+}
+
+// endsWith reports whether the exchange has certainly ended when the body of res,
+// its response, is closed. What reads a request's body, a transport of HTTP/2 or a
+// relay may refer to an exchange for longer than that.
+func (x *Exchange) endsWith(res *http.Response) bool {
+	return x.sent == nil && res.ProtoMajor == 1 && res.StatusCode != http.StatusSwitchingProtocols
+}

@@ -1,0 +1,77 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"testing"
+)
+
+// recycled makes an exchange with w's origin, and returns its response's body,
+// read to the end and closed, and the exchange.
+func recycled(t *testing.T, w *world, p *exchanges) (io.ReadCloser, *Exchange) {
+	t.Helper()
+	x := p.take()
+	x.p, x.row.Host, x.grpc = w.plane, "api.good.example", true
+	x.request, _ = http.NewRequest(http.MethodGet, "https://api.good.example/v1/items", nil)
+	x.came = outcome{src: http.NoBody, ended: true, last: true}
+	return &outcomeBody{x}, x
+}
+
+// An exchange begins with nothing of the one that had its memory before.
+func TestARecycledExchangeIsEmpty(t *testing.T) {
+	w := newWorld(t, hello)
+	w.plane.exchanges.poison = false
+	body, x := recycled(t, w, &w.plane.exchanges)
+	must(t, body.Close())
+	if poisonAll {
+		return // nothing is recycled
+	}
+	want := &Exchange{kept: x.kept}
+	if !reflect.DeepEqual(x, want) {
+		t.Errorf("it has %+v", x)
+	}
+	if x.packed.Method != "" || x.packed.Found() != "" {
+		t.Errorf("it judges %+v", &x.packed)
+	}
+}
+
+// A body that is closed is its exchange's no more: a late Read or Close must not
+// reach an exchange that another request has by now.
+func TestALateCallFindsNoExchange(t *testing.T) {
+	w := newWorld(t, hello)
+	body, x := recycled(t, w, &w.plane.exchanges)
+	must(t, body.Close())
+	if x.p != nil || x.kept != nil {
+		t.Error("an exchange that has ended is not overwritten")
+	}
+	if _, err := body.Read(make([]byte, 1)); !errors.Is(err, http.ErrBodyReadAfterClose) {
+		t.Errorf("a late Read returns %v", err)
+	}
+	must(t, body.Close())
+}
+
+// Where something may outlive the response's body, its exchange is not recycled.
+func TestAnExchangeThatMayGoOnIsNotRecycled(t *testing.T) {
+	upload, err := http.NewRequest(http.MethodPost, "https://api.good.example/v1/items", http.NoBody)
+	must(t, err)
+	upload.Body = io.NopCloser(http.NoBody)
+	w := newWorld(t, hello)
+	for name, c := range map[string]struct {
+		request *http.Request
+		status  int
+		major   int
+		want    bool
+	}{
+		"a GET":            {&http.Request{}, 200, 1, true},
+		"an upload":        {upload, 200, 1, false},
+		"HTTP/2 upstream":  {&http.Request{}, 200, 2, false},
+		"another protocol": {&http.Request{}, 101, 1, false},
+	} {
+		x := w.plane.newExchange(Listener{}, "", Authority{}, "https", c.request)
+		if got := x.endsWith(&http.Response{StatusCode: c.status, ProtoMajor: c.major}); got != c.want {
+			t.Errorf("%s: recycled is %v, want %v", name, got, c.want)
+		}
+	}
+}
