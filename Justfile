@@ -24,7 +24,7 @@ test *names: prepare-tests
 build:
     CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version={{ version }}" -o bin/aileron ./cmd/aileron
 
-# aileron beside its peers, as ratios: six minutes, or `just bench --quick --scenario A1,D`
+# aileron beside its peers, as ratios to a proxy without policy: eight minutes, or `just bench --quick --scenario A1,D`
 bench *flags: build
     go run ./e2e/bench {{ flags }}
 

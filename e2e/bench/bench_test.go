@@ -55,27 +55,41 @@ func TestEverySubjectAnswersEveryScenarioRightly(t *testing.T) {
 	}
 }
 
-func TestTheTableGoesToItsPlaceInADocument(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "doc.md")
-	if err := os.WriteFile(path, []byte("above\n"+markerBegin+"old\n"+markerEnd+"below\n"), 0o600); err != nil {
+func TestTheRunGoesToItsPlacesInTheDocuments(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"docs/performance.md", "README.md"} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("above\n"+markerBegin+"old\n"+markerEnd+"below\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := sampleReport().publish(root); err != nil {
 		t.Fatal(err)
 	}
-	r := &report{options: &options{}}
-	if err := r.write(path); err != nil {
+	for name, begins := range map[string]string{
+		"docs/performance.md": "above\n" + markerBegin + "![",
+		"README.md":           "above\n" + markerBegin + "`just bench`, 2026-01-02",
+	} {
+		raw, _ := os.ReadFile(filepath.Join(root, name))
+		text := string(raw)
+		if !strings.HasPrefix(text, begins) || !strings.HasSuffix(text, markerEnd+"below\n") ||
+			strings.Contains(text, "old") {
+			t.Errorf("%s is now:\n%s", name, text)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "README.md"), []byte("no place\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, _ := os.ReadFile(path)
-	text := string(got)
-	if !strings.HasPrefix(text, "above\n"+markerBegin+"Measured ") || !strings.HasSuffix(text, markerEnd+"below\n") ||
-		strings.Contains(text, "old") {
-		t.Errorf("the document is now:\n%s", text)
+	if err := sampleReport().publish(root); err == nil || !strings.Contains(err.Error(), "README.md lacks the lines") {
+		t.Errorf("without its place in the README: %v", err)
 	}
 }
 
 func TestAVerdictIsTheMediansRatio(t *testing.T) {
-	ratio := metric{"m", 1.25, "light", false}
-	floor := metric{"m", 0.8, "light", true}
-	itself := metric{"m", 45, "", false}
+	ratio, floor, itself := times("m", 1.25), timesAtLeast("m", 0.8), atMost("m", 45)
 	for _, c := range []struct {
 		m       metric
 		aileron []float64

@@ -1,42 +1,42 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
 	"time"
 )
 
-const (
-	bodyMiB  = 10
-	largeMiB = 128 // to see whether memory grows with a body
-)
+const largeMiB = 128 // to see whether memory grows with a body
 
-// uploadBody is what uploads repeat, a MiB of JSON.
-var uploadBody = blobs()["json"]
+// mover moves bodies of mib MiB on a connection.
+type mover func(c *conn) func(mib int) error
 
-func downloads(c *conn) func(mib int) error {
-	buf := make([]byte, 64<<10)
-	return func(mib int) error {
-		return c.download(request("GET", apiHost, "/v1/blob/json/"+strconv.Itoa(mib)), int64(mib)<<20, buf)
+// downloads returns a mover of bodies of a kind from the origin.
+func downloads(kind string) mover {
+	chunk := chunks()[kind]
+	return func(c *conn) func(mib int) error {
+		buf := make([]byte, 64<<10)
+		return func(mib int) error {
+			return c.download(request("GET", apiHost, "/v1/blob/"+kind+"/"+strconv.Itoa(mib)), chunk, int64(mib)<<20, buf)
+		}
 	}
 }
 
-func uploads(c *conn) func(mib int) error {
-	return func(mib int) error {
-		return c.upload(request("POST", apiHost, "/v1/upload", "Content-Type: application/json",
-			fmt.Sprintf("Content-Length: %d", mib<<20)), uploadBody, mib)
+// uploads returns a mover of bodies of a kind to the origin, which compares them.
+func uploads(kind string) mover {
+	chunk := chunks()[kind]
+	return func(c *conn) func(mib int) error {
+		return func(mib int) error {
+			return c.upload(request("POST", apiHost, "/v1/upload/"+kind, "Content-Type: application/octet-stream",
+				fmt.Sprintf("Content-Length: %d", mib<<20)), chunk, int64(mib)<<20)
+		}
 	}
 }
 
-// bodies moves bodies of 10 MiB one after the other on one connection. move
-// makes what moves one.
-func bodies(move func(*conn) func(mib int) error) func(context.Context, *subject, turn) (figures, error) {
+// bodies moves bodies of so many MiB, one after the other on one connection.
+func bodies(move mover, mib int) func(context.Context, *subject, turn) (figures, error) {
 	return func(ctx context.Context, s *subject, t turn) (figures, error) {
 		c, err := s.open(ctx, apiHost+":443", "http/1.1", nil)
 		if err != nil {
@@ -54,8 +54,8 @@ func bodies(move func(*conn) func(mib int) error) func(context.Context, *subject
 		}
 		var moved int
 		cpu, wall, err := s.spent(func() error {
-			for until := time.Now().Add(t.length); moved == 0 || time.Now().Before(until); moved += bodyMiB {
-				if err := one(bodyMiB); err != nil {
+			for until := time.Now().Add(t.length); moved == 0 || time.Now().Before(until); moved += mib {
+				if err := one(mib); err != nil {
 					return err
 				}
 			}
@@ -76,7 +76,7 @@ func bodies(move func(*conn) func(mib int) error) func(context.Context, *subject
 	}
 }
 
-// grows adds the memory that bodies take, and what a large one of so many MiB takes more.
+// grows adds the memory that bodies take, and how much more a large one of so many MiB takes.
 func (s *subject) grows(f figures, move func(mib int) error, mib int) error {
 	_, before, err := memory(s.pid)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *subject) grows(f figures, move func(mib int) error, mib int) error {
 	return err
 }
 
-func checkBodies(move func(*conn) func(mib int) error) func(context.Context, *subject) error {
+func checkBodies(move mover) func(context.Context, *subject) error {
 	return func(ctx context.Context, s *subject) error {
 		c, err := s.open(ctx, apiHost+":443", "http/1.1", nil)
 		if err != nil {
@@ -98,98 +98,26 @@ func checkBodies(move func(*conn) func(mib int) error) func(context.Context, *su
 		}
 		defer c.Close()
 		one := move(c)
-		return errors.Join(one(2), one(1)) // the connection must stay usable
+		return errors.Join(one(3), one(1)) // the connection must stay usable
 	}
 }
 
-const (
-	streamEvents = 25
-	eventGap     = 2 * time.Millisecond
-)
-
-// streams reads streams of server-sent events, and how old each event is when
-// it is there.
-func streams(ctx context.Context, s *subject, t turn) (figures, error) {
-	c, err := s.open(ctx, apiHost+":443", "http/1.1", nil)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	if err := c.item(getItems); err != nil {
-		return nil, err
-	}
-	var firsts, ages []time.Duration
-	cpu, _, err := s.spent(func() error {
-		for until := time.Now().Add(t.length); len(firsts) == 0 || time.Now().Before(until); {
-			first, age, err := c.stream(streamEvents)
-			if err != nil {
-				return err
-			}
-			firsts, ages = append(firsts, first), append(ages, age...)
+// checkDownloads also asks for a body of the kind with the secret in it, which aileron has to redact and all others
+// have to leave alone.
+func checkDownloads(kind string) func(context.Context, *subject) error {
+	return func(ctx context.Context, s *subject) error {
+		if err := checkBodies(downloads(kind))(ctx, s); err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(firsts)
-	slices.Sort(ages)
-	f := figures{firstEvent: micros(percentile(firsts, 50)), perEvent: micros(percentile(ages, 50))}
-	if !s.direct() {
-		f[cpuPerEvents] = float64(cpu.Microseconds()) / float64(len(ages))
-	}
-	return f, nil
-}
-
-// stream reads n events: how long the first took from the request, and how
-// old each was.
-func (c *conn) stream(n int) (first time.Duration, ages []time.Duration, err error) {
-	began := time.Now()
-	if err := c.send(request("GET", apiHost, fmt.Sprintf("/v1/events/%d/%v", n, eventGap),
-		"Accept: text/event-stream")); err != nil {
-		return 0, nil, err
-	}
-	body, err := c.answer()
-	if err != nil {
-		return 0, nil, err
-	}
-	lines := bufio.NewReader(body)
-	for {
-		line, err := lines.ReadBytes('\n')
-		now := time.Now()
-		if err == io.EOF {
-			break
-		}
+		c, err := s.open(ctx, apiHost+":443", "http/1.1", nil)
 		if err != nil {
-			return 0, nil, err
+			return err
 		}
-		data, ok := bytes.CutPrefix(line, []byte(`data: {"sent":`))
-		if !ok {
-			continue
+		defer c.Close()
+		want, redacted := leaking(chunks()[kind])
+		if s.name == "aileron" {
+			want = redacted
 		}
-		digits, _, _ := bytes.Cut(data, []byte(","))
-		sent, err := strconv.ParseInt(string(digits), 10, 64)
-		if err != nil {
-			return 0, nil, err
-		}
-		if ages = append(ages, time.Duration(now.UnixNano()-sent)); first == 0 {
-			first = now.Sub(began)
-		}
+		return c.download(request("GET", apiHost, "/v1/leak/"+kind), want, int64(len(want)), make([]byte, 64<<10))
 	}
-	if len(ages) != n {
-		return 0, nil, fmt.Errorf("%s gave %d events of %d", c.s.name, len(ages), n)
-	}
-	return first, ages, nil
-}
-
-func checkStreams(ctx context.Context, s *subject) error {
-	c, err := s.open(ctx, apiHost+":443", "http/1.1", nil)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if _, _, err := c.stream(5); err != nil {
-		return err
-	}
-	return c.item(getItems)
 }

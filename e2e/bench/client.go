@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,11 +76,13 @@ func (s *subject) connect(raw net.Conn, authority string) error {
 	return nil
 }
 
-// request is a head as a client sends it. more are further lines.
+// request returns a head as a client of an API sends it. more are further lines.
 func request(method, host, path string, more ...string) string {
-	return method + " " + path + " HTTP/1.1\r\nHost: " + host +
-		"\r\nUser-Agent: bench\r\nAccept: */*\r\nAuthorization: Bearer " + placeholder + "\r\n" +
-		strings.Join(append(more, ""), "\r\n") + "\r\n"
+	head := method + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\n"
+	for _, f := range requestFields {
+		head += f[0] + ": " + f[1] + "\r\n"
+	}
+	return head + strings.Join(append(more, ""), "\r\n") + "\r\n"
 }
 
 var getItems = request("GET", apiHost, "/v1/items")
@@ -104,28 +107,60 @@ func (c *conn) send(request string) error {
 
 // answer reads a response's head and returns its body, to be read to the end.
 func (c *conn) answer() (io.Reader, error) {
-	res, err := http.ReadResponse(c.r, nil) //nolint:bodyclose // its end is the next answer's beginning; there is no pool
+	_, body, err := c.response()
+	return body, err
+}
+
+// response reads a response's head, which must be a 200, and returns its fields and its body.
+func (c *conn) response() (http.Header, io.Reader, error) {
+	res, err := http.ReadResponse(c.r, nil) //nolint:bodyclose // its end is where the next response begins
 	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", c.s.name, err)
+		return nil, nil, fmt.Errorf("read the response of %s: %w", c.s.name, err)
 	}
 	if res.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10))
-		return nil, fmt.Errorf("%s answered %s: %s", c.s.name, res.Status, text)
+		return nil, nil, fmt.Errorf("%s responded %s: %s", c.s.name, res.Status, text)
 	}
-	return res.Body, nil
+	return res.Header, res.Body, nil
 }
 
-// item asks for the small answer and compares it.
+// item asks for the small response and compares its body.
 func (c *conn) item(request string) error {
 	got, err := c.get(request)
 	if err == nil && string(got) != string(item) {
-		err = fmt.Errorf("%s gave another body: %.60q", c.s.name, got)
+		err = fmt.Errorf("%s returned another body: %.60q", c.s.name, got)
 	}
 	return err
 }
 
-// download asks for n bytes and counts what comes.
-func (c *conn) download(request string, n int64, buf []byte) error {
+// wholeItem asks for the small response and compares its body and its head.
+func (c *conn) wholeItem(request string) error {
+	if err := c.send(request); err != nil {
+		return err
+	}
+	head, body, err := c.response()
+	if err != nil {
+		return err
+	}
+	got, err := io.ReadAll(body)
+	if err == nil && string(got) != string(item) {
+		err = fmt.Errorf("%s returned another body: %.60q", c.s.name, got)
+	}
+	return errors.Join(err, c.s.checkHead(head))
+}
+
+// checkHead compares a small response's head with the origin's.
+func (s *subject) checkHead(h http.Header) error {
+	for name, want := range itemHead {
+		if got := h[name]; !slices.Equal(got, want) {
+			return fmt.Errorf("%s returned %s: %q, want %q", s.name, name, got, want)
+		}
+	}
+	return nil
+}
+
+// download asks for n bytes, which must be chunk over and over.
+func (c *conn) download(request string, chunk []byte, n int64, buf []byte) error {
 	if err := c.send(request); err != nil {
 		return err
 	}
@@ -133,24 +168,30 @@ func (c *conn) download(request string, n int64, buf []byte) error {
 	if err != nil {
 		return err
 	}
-	got, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{body}, buf)
-	if err == nil && got != n {
-		err = fmt.Errorf("%s gave %d bytes of %d", c.s.name, got, n)
+	got := &repeating{chunk: chunk}
+	_, err = io.CopyBuffer(struct{ io.Writer }{got}, struct{ io.Reader }{body}, buf)
+	if err == nil && got.n != n {
+		err = fmt.Errorf("%d bytes came of %d", got.n, n)
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("the body through %s: %w", c.s.name, err)
+	}
+	return nil
 }
 
-// upload sends the body and asks whether the origin got all of it.
-func (c *conn) upload(head string, body []byte, times int) error {
+// upload sends n bytes, which are chunk over and over, and asks whether the origin got them.
+func (c *conn) upload(head string, chunk []byte, n int64) error {
 	if err := c.send(head); err != nil {
 		return err
 	}
-	for range times {
-		if _, err := c.Write(body); err != nil {
+	for left := n; left > 0; {
+		piece := chunk[:min(int64(len(chunk)), left)]
+		if _, err := c.Write(piece); err != nil {
 			return err
 		}
+		left -= int64(len(piece))
 	}
-	return c.uploaded(int64(len(body) * times))
+	return c.uploaded(n)
 }
 
 func (c *conn) uploaded(n int64) error {

@@ -9,7 +9,14 @@ import (
 )
 
 // order is the subjects, as the tables show them.
-var order = []string{"direct", "connect", "goproxy", "martian", "lighth1", "light", "aileron"}
+var order = []string{"direct", "connect", "goproxy", "martian", "lighth2", reference, "aileron"}
+
+// reference is the subject that verdicts compare aileron with: a MITM proxy without policy that speaks HTTP/1.1
+// upstream. It carries the same bytes through TLS twice, which no proxy that terminates TLS can avoid.
+const reference = "light"
+
+// strangers are the subjects that other people wrote.
+var strangers = []string{"goproxy", "martian"}
 
 // fixture is the bench set up: the origin, the subjects, and what they need.
 type fixture struct {
@@ -45,7 +52,7 @@ func setUp(ctx context.Context, o *options) (y *fixture, err error) {
 }
 
 func (o *options) wants(subject string) bool {
-	return len(o.subjects) == 0 || subject == "light" || slices.Contains(o.subjects, subject)
+	return len(o.subjects) == 0 || subject == reference || slices.Contains(o.subjects, subject)
 }
 
 // launch starts a subject.

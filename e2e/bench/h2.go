@@ -67,7 +67,9 @@ func (s *subject) openH2(ctx context.Context) (get func() error, end func(), err
 		if err != nil {
 			return err
 		}
-		req.Header.Set("Authorization", "Bearer "+placeholder)
+		for _, f := range requestFields {
+			req.Header.Set(f[0], f[1])
+		}
 		s.sent.Add(1)
 		res, err := transport.RoundTrip(req)
 		if err != nil {
@@ -76,9 +78,9 @@ func (s *subject) openH2(ctx context.Context) (get func() error, end func(), err
 		defer res.Body.Close()
 		got, err := io.ReadAll(res.Body)
 		if err == nil && (res.StatusCode != http.StatusOK || res.ProtoMajor != 2 || string(got) != string(item)) {
-			err = fmt.Errorf("%s answered %s %s: %.200s", s.name, res.Proto, res.Status, got)
+			return fmt.Errorf("%s responded %s %s: %.200s", s.name, res.Proto, res.Status, got)
 		}
-		return err
+		return errors.Join(err, s.checkHead(res.Header))
 	}
 	return get, func() { transport.CloseIdleConnections(); _ = c.Close() }, nil
 }

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"math"
 	"os"
 	"runtime"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/corpus"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -29,43 +33,75 @@ func busy(f func() error) (time.Duration, error) {
 	return after - before, err
 }
 
-// scanning searches JSON for 64 secrets, in pieces of 32 KiB.
-func scanning(_ context.Context, s *subject, t turn) (figures, error) {
-	if s.name != "aileron" {
-		return figures{}, nil
+// searchedSecrets is how many secrets a session is searched for, and manySecrets a large session's.
+const (
+	searchedSecrets = 64
+	manySecrets     = 1024
+)
+
+// searched returns the metric of a kind of body, and searchMetrics all of them, with the goals of each kind.
+func searched(kind string) string { return "GB/s, " + kind }
+
+const (
+	searchShort  = "GB/s, plain JSON, 8 bytes a secret"
+	searchMany   = "GB/s, plain JSON, 1024 secrets"
+	searchGrowth = "growth × at 1024 secrets"
+)
+
+func searchMetrics() []metric {
+	goals := map[string]float64{"repeated": 3, "code-host": 1, "registry": 1, "random": 1.5}
+	var all []metric
+	for _, k := range corpus.Kinds() {
+		all = append(all, atLeast(searched(k.Name), cmp.Or(goals[k.Name], 0.4)))
 	}
+	return append(all, atLeast(searchShort, 0.5), figure(searchMany), atMost(searchGrowth, 1.5))
+}
+
+// searching searches each kind of body for secrets that are not in it, in pieces of 32 KiB.
+func searching(_ context.Context, _ *subject, t turn) (figures, error) {
+	t.length /= 4 // there are many kinds
 	f := figures{}
-	for name, size := range map[string]int{scanLong: 32, scanShort: 8} {
-		var credentials []scrub.Credential
-		for i := range 64 {
-			secret := fmt.Sprintf("s%04d-with-forty-bytes-in-all-0123456789ab", i*7919)[:size]
-			credentials = append(credentials, scrub.Credential{Secret: []byte(secret)})
+	plain := chunks()["repeated"]
+	var err error
+	measure := func(name string, body []byte, n, size int) {
+		if err == nil {
+			f[name], err = searchSpeed(body, n, size, t.length)
 		}
-		scanner := scrub.NewSet(credentials).NewScanner()
-		const piece = 32 << 10
-		var done int
-		took, err := busy(func() error {
-			for until := time.Now().Add(t.length); done == 0 || time.Now().Before(until); {
-				for at := 0; at+piece <= len(uploadBody); at += piece {
-					_ = scanner.Write(uploadBody[at : at+piece])
-					done += piece
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		f[name] = float64(done) / took.Seconds() / 1e9
 	}
-	return f, nil
+	for _, k := range corpus.Kinds() {
+		measure(searched(k.Name), chunks()[k.Name], searchedSecrets, 40)
+	}
+	measure(searchShort, plain, searchedSecrets, 8)
+	measure(searchMany, plain, manySecrets, 40)
+	f[searchGrowth] = f[searched("repeated")] / f[searchMany]
+	return f, err
+}
+
+// searchSpeed returns how many GB of body a second of CPU time searches for n secrets of so many bytes.
+func searchSpeed(body []byte, n, size int, length time.Duration) (float64, error) {
+	var credentials []scrub.Credential
+	for i := range n {
+		sum := sha256.Sum256([]byte{byte(i), byte(i >> 8)})
+		token := "bx_" + base64.RawURLEncoding.EncodeToString(sum[:])
+		credentials = append(credentials, scrub.Credential{Secret: []byte(token[len(token)-min(size, len(token)):])})
+	}
+	scanner := scrub.NewSet(credentials).NewScanner()
+	const piece = 32 << 10
+	var done int
+	took, err := busy(func() error {
+		for until := time.Now().Add(length); done == 0 || time.Now().Before(until); {
+			for at := 0; at+piece <= len(body) && (at == 0 || time.Now().Before(until)); at += piece {
+				_ = scanner.Write(body[at : at+piece])
+				done += piece
+			}
+		}
+		return nil
+	})
+	return float64(done) / took.Seconds() / 1e9, err
 }
 
 // matching finds a request's operation among few and among many.
-func matching(_ context.Context, s *subject, t turn) (figures, error) {
-	if s.name != "aileron" {
-		return figures{}, nil
-	}
+func matching(_ context.Context, _ *subject, t turn) (figures, error) {
 	few, err := matchTime(10, t)
 	if err != nil {
 		return nil, err

@@ -22,12 +22,9 @@ type light struct {
 	transport *http.Transport
 }
 
-// serveLight serves light. h2 is whether it speaks HTTP/2 upstream when it can.
-func serveLight(ctx context.Context, cfg partConfig, ready func(announcement) error, h2 bool) error {
-	name := "lighth1"
-	if h2 {
-		name = "light"
-	}
+// serveLight serves light. Over HTTP/1.1 upstream it is the reference of all verdicts; with h2 it speaks HTTP/2
+// upstream where the origin does.
+func serveLight(ctx context.Context, cfg partConfig, ready func(announcement) error, name string, h2 bool) error {
 	transport, err := cfg.transport()
 	if err != nil {
 		return err
@@ -176,7 +173,7 @@ func writeResponse(w *bufio.Writer, res *http.Response) error {
 	return w.Flush()
 }
 
-// lightBody is a request body that says when the transport has let it go.
+// lightBody is a request body that closes done when the transport has released it.
 type lightBody struct {
 	io.ReadCloser
 	interim *bufio.Writer // gets a 100 before the first read, when it is asked for

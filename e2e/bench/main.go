@@ -1,15 +1,14 @@
-// Command bench measures aileron beside its peers on this machine: a direct
-// client, a plain CONNECT tunnel, vanilla goproxy and martian, and `light`, a
-// hand-written MITM without any policy. All of them run at the same time, as
-// processes of their own, with the origin in one more and the load in this
-// one; what is compared was measured in turns, minutes apart at most.
+// Command bench measures aileron beside other proxies on this machine: a direct client, a plain CONNECT tunnel,
+// vanilla goproxy and martian, and `light`, a hand-written MITM proxy without policy, to which goals are relative. All
+// of them run at the same time, as processes of their own, with the origin in one more and the load in this one; what
+// is compared was measured in turns, minutes apart at most.
 //
-//	go run ./e2e/bench                      # all scenarios, below six minutes
+//	go run ./e2e/bench                      # all scenarios
 //	go run ./e2e/bench --quick --scenario A1,D --markdown out.md
 //
-// It refuses to measure a path that it has not checked: each subject must
-// answer every scenario rightly first, and of aileron it asks that the origin
-// saw the credential, the client never did, and the audit rows are there.
+// It refuses to measure a path that it has not checked: each subject must first respond correctly in every scenario;
+// and through aileron the origin must have seen the credential, the client never, and every request must have its
+// events in the audit log.
 package main
 
 import (
@@ -26,9 +25,9 @@ import (
 )
 
 func main() {
-	// SIGPIPE: `bench | head` ends the bench, not its processes.
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
-		syscall.SIGPIPE)
+	// A connection that its peer has closed raises SIGPIPE too, so the signal itself must not end the bench.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	err := command(ctx, os.Args[1:])
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -49,9 +48,11 @@ func command(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&opts.aileron, "aileron", "bin/aileron", "the binary to measure (just build)")
 	f.StringVar(&opts.markdown, "markdown", "", "file to write the table to, as Markdown")
+	f.StringVar(&opts.plot, "plot", "", "file to draw every goal and every subject to, as SVG")
+	f.BoolVar(&opts.docs, "docs", false, "write docs/performance.md, docs/performance.svg and the figures of README.md")
 	f.StringVar(&opts.profile, "profile", "",
 		"directory for CPU profiles of aileron; its figures are then not those of bin/aileron")
-	f.BoolVar(&opts.quick, "quick", false, "fewer and shorter turns: a minute and a half instead of six")
+	f.BoolVar(&opts.quick, "quick", false, "fewer and shorter turns: two minutes instead of eight")
 	f.StringVar(&only, "scenario", "", "which scenarios, with commas between (default all)")
 	f.StringVar(&subjects, "subject", "", "which subjects, with commas between (default all; light is always there)")
 	f.IntVar(&opts.turns, "turns", 0, "turns of each subject in each scenario (default 5, quick 3)")
@@ -65,11 +66,29 @@ func command(ctx context.Context, args []string) error {
 	}
 	opts.scenarios, opts.subjects = list(only), list(subjects)
 	opts.settle()
-	return measure(ctx, &opts, os.Stdout, os.Stderr)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	return measure(ctx, &opts, untilClosed{os.Stdout, stop}, untilClosed{os.Stderr, stop})
+}
+
+// untilClosed is an output that ends the bench when its reader has gone: `just bench | head` leaves no process behind.
+type untilClosed struct {
+	io.Writer
+	stop func()
+}
+
+func (u untilClosed) Write(p []byte) (int, error) {
+	n, err := u.Writer.Write(p)
+	if err != nil {
+		u.stop()
+	}
+	return n, err
 }
 
 type options struct {
-	aileron, markdown   string
+	aileron             string
+	markdown, plot      string
+	docs                bool // write the repository's documents
 	profile             string
 	durability          string
 	quick               bool
@@ -108,10 +127,10 @@ var parts = map[string]part{
 	"goproxy": serveGoproxy,
 	"martian": serveMartian,
 	"light": func(ctx context.Context, c partConfig, r func(announcement) error) error {
-		return serveLight(ctx, c, r, true)
+		return serveLight(ctx, c, r, "light", false)
 	},
-	"lighth1": func(ctx context.Context, c partConfig, r func(announcement) error) error {
-		return serveLight(ctx, c, r, false)
+	"lighth2": func(ctx context.Context, c partConfig, r func(announcement) error) error {
+		return serveLight(ctx, c, r, "lighth2", true)
 	},
 }
 

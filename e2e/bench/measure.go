@@ -22,13 +22,13 @@ func measure(ctx context.Context, o *options, out, progress io.Writer) error {
 			return err
 		}
 	}
-	began := time.Now()
+	began, load := time.Now(), loadAverage()
 	y, err := setUp(ctx, o)
 	defer y.tearDown()
 	if err != nil {
 		return err
 	}
-	r := &report{began: began, options: o, subjects: y.subjects}
+	r := &report{began: began, load: load, options: o, subjects: y.subjects}
 	if err := y.verify(ctx, chosen, r); err != nil {
 		return err
 	}
@@ -45,10 +45,7 @@ func measure(ctx context.Context, o *options, out, progress io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "\n%s\n", r.summary())
-	if o.markdown == "" {
-		return nil
-	}
-	return r.write(o.markdown)
+	return r.save()
 }
 
 // play runs one scenario with every subject, turn by turn.
@@ -70,7 +67,7 @@ func (y *fixture) play(ctx context.Context, sc scenario, progress io.Writer) (*r
 		for i := range y.subjects {
 			// No subject always has the same one before it.
 			s := y.subjects[(i+n)%len(y.subjects)]
-			if res.left[s.name] != "" {
+			if res.left[s.name] != "" || sc.alone && s.name != "aileron" {
 				continue
 			}
 			f, err := y.turn(ctx, sc, s, t)

@@ -1,18 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -25,10 +23,6 @@ const (
 	placeholder = "placeholder"
 )
 
-// item is an answer of an ordinary length, as an API gives it.
-var item = []byte(`{"id":1,"title":"an answer of an ordinary length, as an API gives it",` +
-	`"state":"open","labels":["a","b"]}`)
-
 // counts is what the origin saw.
 type counts struct {
 	Total        int64 `json:"total"`
@@ -37,7 +31,6 @@ type counts struct {
 
 type origin struct {
 	total, credentialed atomic.Int64
-	blobs               map[string][]byte // one MiB of each kind
 }
 
 // serveOrigin is the API that all requests are for: TLS, HTTP/1.1 and HTTP/2.
@@ -59,7 +52,7 @@ func serveOrigin(ctx context.Context, cfg partConfig, ready func(announcement) e
 	if err != nil {
 		return err
 	}
-	o := &origin{blobs: blobs()}
+	o := &origin{}
 	server := &http.Server{Handler: o.routes(), ReadHeaderTimeout: time.Minute,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*leaf}}}
 	defer server.Close()
@@ -76,23 +69,15 @@ func serveOrigin(ctx context.Context, cfg partConfig, ready func(announcement) e
 func (o *origin) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/items", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(item)))
+		maps.Copy(w.Header(), itemHead)
 		_, _ = w.Write(item)
 	})
 	mux.HandleFunc("GET /v1/echo", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Header.Get("Authorization"))
 	})
-	mux.HandleFunc("GET /v1/blob/{kind}/{mib}", o.blob)
-	mux.HandleFunc("POST /v1/upload", func(w http.ResponseWriter, r *http.Request) {
-		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, r.Body, make([]byte, 64<<10))
-		if err != nil {
-			http.Error(w, "the body broke off", http.StatusBadRequest)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"bytes":%d}`, n)
-	})
+	mux.HandleFunc("GET /v1/blob/{kind}/{mib}", blob)
+	mux.HandleFunc("GET /v1/leak/{kind}", leak)
+	mux.HandleFunc("POST /v1/upload/{kind}", upload)
 	mux.HandleFunc("GET /v1/events/{n}/{gap}", events)
 	count := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.total.Add(1)
@@ -109,64 +94,55 @@ func (o *origin) routes() http.Handler {
 	return outer
 }
 
-// blob answers with mib MiB of a kind.
-func (o *origin) blob(w http.ResponseWriter, r *http.Request) {
-	chunk, ok := o.blobs[r.PathValue("kind")]
-	n, err := strconv.Atoi(r.PathValue("mib"))
+// blob responds with mib MiB of a kind.
+func blob(w http.ResponseWriter, r *http.Request) {
+	kind := r.PathValue("kind")
+	chunk, ok := chunks()[kind]
+	mib, err := strconv.Atoi(r.PathValue("mib"))
 	if !ok || err != nil {
 		http.NotFound(w, r)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(n<<20))
-	for range n {
-		if _, err := w.Write(chunk); err != nil {
+	w.Header().Set("Content-Type", contentType(kind))
+	w.Header().Set("Content-Length", strconv.Itoa(mib<<20))
+	for left := mib << 20; left > 0; {
+		n, err := w.Write(chunk[:min(len(chunk), left)])
+		if err != nil {
 			return
 		}
+		left -= n
 	}
 }
 
-// events sends n events, gap apart, each with the moment of its sending.
-func events(w http.ResponseWriter, r *http.Request) {
-	n, err := strconv.Atoi(r.PathValue("n"))
-	gap, wrong := time.ParseDuration(r.PathValue("gap"))
-	if err = errors.Join(err, wrong); err != nil {
+// leak responds with a body of a kind that has the secret in it.
+func leak(w http.ResponseWriter, r *http.Request) {
+	kind := r.PathValue("kind")
+	chunk, ok := chunks()[kind]
+	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	flush := http.NewResponseController(w)
-	for range n {
-		fmt.Fprintf(w, "data: {\"sent\":%d,\"type\":\"content_block_delta\",\"delta\":{\"text\":\" some words of an "+
-			"answer\"}}\n\n", time.Now().UnixNano())
-		if flush.Flush() != nil {
-			return
-		}
-		select {
-		case <-time.After(gap):
-		case <-r.Context().Done():
-			return
-		}
-	}
+	leaky, _ := leaking(chunk)
+	w.Header().Set("Content-Type", contentType(kind))
+	w.Header().Set("Content-Length", strconv.Itoa(len(leaky)))
+	_, _ = w.Write(leaky)
 }
 
-// blobs is one MiB of JSON as an API lists it, and one of base64.
-func blobs() map[string][]byte {
-	r := rand.New(rand.NewPCG(1, 2))
-	words := strings.Fields("the proxy shall stream what arrives and wipe every trace of a credential out of answers " +
-		"headers trailers events archives and lists of issues")
-	var text bytes.Buffer
-	for id := 0; text.Len() < 1<<20; id++ {
-		fmt.Fprintf(&text, `{"id":%d,"node":"I_kwDO%08x","title":"`, id, r.Uint32())
-		for range 6 + r.IntN(8) {
-			text.WriteString(words[r.IntN(len(words))] + " ")
-		}
-		fmt.Fprintf(&text, `","url":"https://%s/issues/%d?page=%d","closed":false},`+"\n", apiHost, id, r.IntN(9))
+// upload compares what arrives with a kind of body and responds with its length.
+func upload(w http.ResponseWriter, r *http.Request) {
+	chunk, ok := chunks()[r.PathValue("kind")]
+	if r.PathValue("kind") == "item" {
+		chunk, ok = item, true
 	}
-	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-	packed := make([]byte, 1<<20)
-	for i := range packed {
-		packed[i] = alphabet[r.IntN(64)]
+	if !ok {
+		http.NotFound(w, r)
+		return
 	}
-	return map[string][]byte{"json": text.Bytes()[:1<<20], "base64": packed}
+	got := &repeating{chunk: chunk}
+	if _, err := io.CopyBuffer(struct{ io.Writer }{got}, r.Body, make([]byte, 64<<10)); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"bytes":%d}`, got.n)
 }

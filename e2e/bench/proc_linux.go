@@ -71,3 +71,13 @@ func machine() (cpu, kernel string) {
 	}
 	return cpu, kernel
 }
+
+// loadAverage returns how busy the machine was in the last minute, five and fifteen.
+func loadAverage() string {
+	raw, err := os.ReadFile("/proc/loadavg")
+	fields := strings.Fields(string(raw))
+	if err != nil || len(fields) < 3 {
+		return "unknown"
+	}
+	return strings.Join(fields[:3], " ")
+}

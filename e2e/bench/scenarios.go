@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// scenario is one kind of load, and what is asked of a proxy under it.
+// scenario is one kind of load, with the figures that are measured under it.
 type scenario struct {
 	id, what string
 	metrics  []metric
+	alone    bool // aileron is the only subject: there is nothing to compare it with
 	fresh    bool // each turn has a process of its own
 	turns    int  // at most; 0: as many as were asked for
 	// run measures one turn of a subject.
 	run func(ctx context.Context, s *subject, t turn) (figures, error)
-	// check does once what run does often, and returns what is wrong; nil:
-	// there is nothing to ask.
+	// check does once what run does often, and returns what is wrong; nil: there is nothing to check.
 	check func(ctx context.Context, s *subject) error
 }
 
@@ -22,24 +22,15 @@ type scenario struct {
 type turn struct {
 	length time.Duration
 	share  int          // of what is counted, not timed: 1 all, 3 a third, 10 a tenth
-	rest   func() error // nil, or what a subject at rest is asked for
+	rest   func() error // nil, or called while a subject is at rest
 	last   bool         // of its scenario: what need not be repeated is measured now
 }
 
-// many is the turn's share of n.
-func (t turn) many(n int) int { return n / max(t.share, 1) }
+// many returns the turn's share of n.
+func (t turn) many(n int) int { return max(1, n/max(t.share, 1)) }
 
 // figures are what a turn measured, by the name of the metric.
 type figures map[string]float64
-
-// metric is one figure of a scenario. A goal is a bound on the figure's ratio
-// to another subject's, or on the figure itself.
-type metric struct {
-	name    string
-	bound   float64 // 0: there is no goal
-	of      string  // the subject that the ratio is to; "": the figure itself
-	atLeast bool    // bound is a lower one
-}
 
 const (
 	cpuPer1000   = "CPU ms/1000"
@@ -56,40 +47,48 @@ const (
 	perTunnel    = "KiB per tunnel"
 	resumed      = "resumed %"
 	wait         = "wait ms"
-	scanLong     = "GB/s, 32 bytes"
-	scanShort    = "GB/s, 8 bytes"
 	matchFew     = "ns, 10 operations"
 	matchMany    = "ns, 100000"
 	matchGrowth  = "growth ×"
 )
 
-// scenarios are the table of goals, in its order.
+// scenarios are all loads. Their goals are those of docs/performance.md.
 var scenarios = []scenario{
 	{id: "A1", what: "small GETs, 1 connection", run: small(1), check: checkSmall,
-		metrics: []metric{{cpuPer1000, 1.25, "light", false}, {name: rate}, {name: median}, {name: tail}}},
+		metrics: requestMetrics(times(cpuPer1000, 1.3), figure(rate))},
 	{id: "A64", what: "small GETs, 64 connections", run: small(64), check: checkSmall,
-		metrics: []metric{{cpuPer1000, 1.3, "light", false}, {rate, 0.8, "light", true}, {name: median}, {name: tail}}},
+		metrics: requestMetrics(times(cpuPer1000, 1.3), timesAtLeast(rate, 0.8))},
 	{id: "B", what: "a tunnel per request, same host", run: sameHost, check: checkSmall,
-		metrics: []metric{{cpuPer1000, 1.15, "light", false}, {name: rate}, {name: median}, {name: tail}}},
+		metrics: requestMetrics(times(cpuPer1000, 1.15), figure(rate))},
 	{id: "C", what: "a tunnel per request, new host", run: newHost, check: checkNewHost,
-		metrics: []metric{{cpuPer1000, 1.15, "light", false}, {name: rate}, {name: median}, {name: tail}}},
-	{id: "D", what: "10 MiB down", run: bodies(downloads), check: checkBodies(downloads), metrics: bodyMetrics},
-	{id: "E", what: "10 MiB up", run: bodies(uploads), check: checkBodies(uploads), metrics: bodyMetrics},
-	{id: "F", what: "server-sent events, one in 2 ms", run: streams, check: checkStreams,
-		metrics: []metric{{firstEvent, 1.5, "light", false}, {perEvent, 1.3, "light", false}, {name: cpuPerEvents}}},
+		metrics: requestMetrics(times(cpuPer1000, 1.15), figure(rate))},
+	{id: "D", what: "10 MiB of random bytes down", run: bodies(downloads("random"), 10),
+		check: checkBodies(downloads("random")), metrics: bodyMetrics(1.5)},
+	{id: "J", what: "2 MiB of a code host's JSON down", run: bodies(downloads("code-host"), 2),
+		check: checkDownloads("code-host"), metrics: bodyMetrics(2)},
+	{id: "E", what: "10 MiB of random bytes up", run: bodies(uploads("random"), 10),
+		check: checkBodies(uploads("random")), metrics: bodyMetrics(1.05)},
+	{id: "F", what: "events of a model, one in 2 ms", run: streams, check: checkStreams,
+		metrics: []metric{times(firstEvent, 1.3), times(perEvent, 1.3), figure(cpuPerEvents)}},
 	{id: "G", what: "an idle tunnel", run: idle, check: checkSmall, fresh: true, turns: 2,
-		metrics: []metric{{perTunnel, 45, "", false}}},
+		metrics: []metric{atMost(perTunnel, 32)}},
 	{id: "H", what: "HTTP/2 client, 64 streams", run: overH2, check: checkH2,
-		metrics: []metric{{cpuPer1000, 1.3, "light", false}, {name: rate}, {name: median}, {name: tail}}},
+		metrics: requestMetrics(times(cpuPer1000, 1.3), figure(rate))},
 	{id: "R", what: "TLS resumption by clients", run: resumption, check: checkSmall, turns: 2,
-		metrics: []metric{{resumed, 99, "", true}}},
+		metrics: []metric{atLeast(resumed, 99)}},
 	{id: "X", what: "wait for 100-continue", run: expectation, check: checkExpectation, turns: 3,
-		metrics: []metric{{wait, 5, "", false}}},
-	{id: "S", what: "the search for 64 secrets, alone", run: scanning, turns: 3,
-		metrics: []metric{{scanLong, 5, "", true}, {scanShort, 0.5, "", true}}},
-	{id: "M", what: "the match of an operation, alone", run: matching, turns: 3,
-		metrics: []metric{{name: matchFew}, {name: matchMany}, {matchGrowth, 1.5, "", false}}},
+		metrics: []metric{atMost(wait, 5)}},
+	{id: "S", what: "the search for 64 secrets", run: searching, alone: true, turns: 3, metrics: searchMetrics()},
+	{id: "M", what: "the match of an operation", run: matching, alone: true, turns: 3,
+		metrics: []metric{figure(matchFew), figure(matchMany), atMost(matchGrowth, 1.5)}},
 }
 
-var bodyMetrics = []metric{{cpuPerGiB, 1.25, "lighth1", false}, {name: speed, of: "lighth1"},
-	{name: peak, of: "lighth1"}, {growth, 16, "", false}}
+// requestMetrics are those of small requests.
+func requestMetrics(cpu, speed metric) []metric {
+	return []metric{cpu, speed, figure(median), figure(tail)}
+}
+
+// bodyMetrics are those of large bodies, whose CPU may be so many times the reference's.
+func bodyMetrics(bound float64) []metric {
+	return []metric{times(cpuPerGiB, bound), figure(speed), figure(peak), atMost(growth, 16)}
+}

@@ -93,7 +93,7 @@ func checkSmall(ctx context.Context, s *subject) error {
 		return err
 	}
 	defer c.Close()
-	return c.item(getItems)
+	return c.wholeItem(getItems)
 }
 
 func percentile(sorted []time.Duration, p int) time.Duration {

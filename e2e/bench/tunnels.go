@@ -192,7 +192,7 @@ func expectation(ctx context.Context, s *subject, t turn) (figures, error) {
 // uploadExpecting sends a body after 100 Continue, or after expecting.
 func (c *conn) uploadExpecting(body []byte) (time.Duration, error) {
 	began := time.Now()
-	if err := c.send(request("POST", apiHost, "/v1/upload", fmt.Sprintf("Content-Length: %d", len(body)),
+	if err := c.send(request("POST", apiHost, "/v1/upload/item", fmt.Sprintf("Content-Length: %d", len(body)),
 		"Expect: 100-continue")); err != nil {
 		return 0, err
 	}
