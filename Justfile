@@ -45,11 +45,15 @@ mutants *flags: prepare-tests
     scripts/mutants {{ flags }}
 
 # what runs once a night and not in CI, or a part of the mutants: `just nightly --shard 2/20`
-nightly *flags: clock (mutants flags)
+nightly *flags: clock placements (mutants flags)
 
 # sets the clock of a running session by a day, ahead and back, and puts it to sleep
 clock:
     AILERON_CLOCK=1 scripts/gotest -count=1 -timeout 20m ./e2e/clock
+
+# holds the search for secrets to docs/scrubbing.md, with a million of them in random forms and places
+placements:
+    AILERON_SCRUB_PLACEMENTS=1000000 scripts/gotest -count=1 -timeout 2h -run TestTheSearchKeepsThePromise ./proxy/scrub
 
 # what every commit passes, in less than a minute: gofmt, vet, lint, import rules, unit tests
 check: linter

@@ -112,8 +112,8 @@ var entities = map[string]byte{
 	"bsol": '\\', "num": '#', "semi": ';', "colon": ':', "comma": ',', "period": '.', "lowbar": '_', "excl": '!',
 	"dollar": '$',
 	"lpar":   '(', "rpar": ')', "ast": '*', "quest": '?', "commat": '@', "lsqb": '[', "rsqb": ']', "Hat": '^',
-	"grave": '`',
-	"lcub":  '{', "verbar": '|', "vert": '|', "rcub": '}', "nbsp": ' ', "Tab": '\t', "NewLine": '\n', "hyphen": '-',
+	"grave": '`', "lbrack": '[', "rbrack": ']', "lbrace": '{', "rbrace": '}', "midast": '*', "UnderBar": '_',
+	"lcub": '{', "verbar": '|', "vert": '|', "rcub": '}', "nbsp": ' ', "Tab": '\t', "NewLine": '\n', "hyphen": '-',
 	"dash": '-',
 }
 
@@ -151,6 +151,9 @@ func entity(s []byte, final bool) (byte, int) {
 	}
 	for _, old := range [...]string{"amp", "lt", "gt", "quot", "AMP", "LT", "GT", "QUOT"} {
 		if bytes.HasPrefix(name, []byte(old)) {
+			if len(old) == len(name) {
+				return entities[strings.ToLower(old)], length
+			}
 			return entities[strings.ToLower(old)], 1 + len(old)
 		}
 	}
