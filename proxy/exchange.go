@@ -49,7 +49,7 @@ func (p *Plane) newExchange(listener Listener, source audit.Source, a Authority,
 	x.row = audit.Row{
 		Event: audit.EventSandboxRejected, SessionID: p.cfg.Session, Source: source,
 		Scheme: scheme, Host: a.Host, Port: int(a.Port),
-		Fields: map[string]any{"request_id": audit.NewID()},
+		RequestID: audit.NewID(),
 	}
 	if listener.Redirected {
 		x.setField("redirected", true)
@@ -65,11 +65,13 @@ func (p *Plane) newExchange(listener Listener, source audit.Source, a Authority,
 	return x
 }
 
-// setField puts a value into the row's fields.
-func (x *Exchange) setField(name string, value any) { x.row.Fields[name] = value }
-
-// requestID returns what ties the rows of the exchange together.
-func (x *Exchange) requestID() any { return x.row.Fields["request_id"] }
+// setField puts a value into the row's fields. Most rows have none.
+func (x *Exchange) setField(name string, value any) {
+	if x.row.Fields == nil {
+		x.row.Fields = map[string]any{}
+	}
+	x.row.Fields[name] = value
+}
 
 // question returns what Decide needs about the exchange's request.
 func (x *Exchange) question(r *http.Request) Question {

@@ -18,7 +18,7 @@ func (x *Exchange) modifyRequest() (*http.Request, *Denial) {
 	if err != nil {
 		return nil, deny(reasonMalformed, "the path has a broken escape")
 	}
-	x.url = url.URL{Scheme: t.Scheme, Host: x.authority.String(), Path: path, RawPath: t.Path,
+	x.url = url.URL{Scheme: t.Scheme, Host: x.address(), Path: path, RawPath: t.Path,
 		RawQuery: t.Query, ForceQuery: t.Query == "" && strings.HasSuffix(x.request.RequestURI, "?")}
 	if x.url.EscapedPath() != t.Path {
 		return nil, deny(reasonMalformed, "the path has more than one spelling")

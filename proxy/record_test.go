@@ -77,7 +77,7 @@ func TestAFailureAfterTheIntentIsNotLostOnAFullDisk(t *testing.T) {
 	}
 	intent, outcome := log.committed[0], log.held[0]
 	if intent.Event != audit.EventProxyStarted || outcome.Event != audit.EventProxyRejected || outcome.Status != 502 ||
-		Reason(outcome.Reason) != reasonUpstreamEnd || outcome.Fields["request_id"] != intent.Fields["request_id"] {
+		Reason(outcome.Reason) != reasonUpstreamEnd || outcome.RequestID != intent.RequestID || intent.RequestID == "" {
 		t.Errorf("the intent is %+v, its outcome %+v", intent, outcome)
 	}
 	if log.settled != 1 {

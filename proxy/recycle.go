@@ -19,6 +19,17 @@ type kept struct {
 	secrets func() *scrub.Set // the exchange's own method, bound once
 	packed  modify.RejectPacked
 	wait    patience
+
+	authority Authority // whose String is hostport: most exchanges have the same one
+	hostport  string
+}
+
+// address returns the exchange's authority as "host:port".
+func (x *Exchange) address() string {
+	if k := x.kept; k.authority != x.authority {
+		k.authority, k.hostport = x.authority, x.authority.String()
+	}
+	return x.hostport
 }
 
 // take returns the memory for an exchange.

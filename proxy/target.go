@@ -21,7 +21,7 @@ func target(a Authority, scheme, method, raw, host string) (t spec.Target, doubt
 		return spec.Target{}, "", deny(reasonMalformed, "the request target is not a path")
 	}
 	for _, named := range []string{host, absolute} {
-		if named == "" {
+		if named == "" || named == a.Host && !a.Addr.IsValid() { // without a port: the authority's own name
 			continue
 		}
 		if got, err := hostport.Parse(named, a.Port); err != nil || got != a {
@@ -71,9 +71,9 @@ func ambiguous(path string) string {
 	if path == "" || path[0] != '/' {
 		return "the path does not begin with a slash"
 	}
-	segments := strings.Split(path[1:], "/")
-	for i, s := range segments {
-		if s == "" && i < len(segments)-1 {
+	for rest, more := path[1:], true; more; {
+		var s string
+		if s, rest, more = strings.Cut(rest, "/"); s == "" && more {
 			return "the path has an empty segment"
 		}
 		if why := ambiguousSegment(s); why != "" {

@@ -46,7 +46,7 @@ func (h *tunnelHandler) Answer(r *http.Request) (res *http.Response) {
 	x.tunnel = h.ctx
 	defer func() {
 		if recover() != nil {
-			panics.Log(p.cfg.Log, "an exchange", "request_id", x.requestID())
+			panics.Log(p.cfg.Log, "an exchange", "request_id", x.row.RequestID)
 			res = x.reject(deny(reasonPanic, "aileron failed while it served this request")).Response(r)
 		}
 	}()

@@ -68,22 +68,24 @@ func (ix *Index) tree(h HostPattern) *tree {
 }
 
 // trees returns the tree of the host itself and that of the wildcard of its
-// parent, as far as they exist, in the order in which they are searched.
-func (ix *Index) trees(host string, port uint16) []*tree {
-	var found []*tree
-	if t := ix.exact[hostPort(host, port)]; t != nil {
-		found = append(found, t)
-	}
+// parent in the order in which they are searched, each nil if there is none.
+func (ix *Index) trees(host string, port uint16) (found [2]*tree) {
+	found[0] = lookUp(ix.exact, host, port)
 	if label, parent, ok := strings.Cut(host, "."); ok && label != "" {
-		if t := ix.wildcard[hostPort(parent, port)]; t != nil {
-			found = append(found, t)
-		}
+		found[1] = lookUp(ix.wildcard, parent, port)
 	}
 	return found
 }
 
+// lookUp returns the tree of a host, nil if there is none. It runs for each request.
+func lookUp(in map[string]*tree, host string, port uint16) *tree {
+	var room [256 + len(":65535")]byte
+	key := append(append(room[:0], host...), ':')
+	return in[string(strconv.AppendUint(key, uint64(port), 10))]
+}
+
 // Covers reports whether some operation names the host and port.
-func (ix *Index) Covers(host string, port uint16) bool { return len(ix.trees(host, port)) > 0 }
+func (ix *Index) Covers(host string, port uint16) bool { return ix.trees(host, port) != [2]*tree{} }
 
 // Hosts returns all named hosts as "host:port", sorted.
 func (ix *Index) Hosts() []string { return slices.Clone(ix.hosts) }

@@ -43,14 +43,18 @@ func (m Match) Param(name string) (string, bool) {
 // operations declares is refused, and never tried on a wider template.
 func (ix *Index) Match(t Target) (Match, *NoMatch) {
 	trees := ix.trees(t.Host, t.Port)
-	if len(trees) == 0 {
+	if trees == [2]*tree{} {
 		return Match{}, ix.noHost(t)
 	}
 	if !strings.HasPrefix(t.Path, "/") {
 		return Match{}, ix.noOperation(t)
 	}
-	parts := strings.Split(t.Path[1:], "/")
+	var room [16]string
+	parts := appendSegments(room[:0], t.Path)
 	for _, tr := range trees {
+		if tr == nil {
+			continue
+		}
 		steps := maxSteps
 		ops := tr.root.find(parts, t.Method, &steps)
 		if ops == nil {

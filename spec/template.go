@@ -98,7 +98,8 @@ func (t Template) match(path string) ([]Param, bool) {
 	if t.IsZero() {
 		return nil, true
 	}
-	parts := strings.Split(path[1:], "/")
+	var room [16]string
+	parts := appendSegments(room[:0], path)
 	var params []Param
 	for i, s := range t.segments {
 		if i >= len(parts) {
@@ -123,6 +124,17 @@ func (t Template) match(path string) ([]Param, bool) {
 		}
 	}
 	return params, len(parts) == len(t.segments)
+}
+
+// appendSegments appends the segments of path, which begins with a slash. Each
+// request is split, most in a few segments: the caller's room spares an allocation.
+func appendSegments(parts []string, path string) []string {
+	for rest, more := path[1:], true; more; {
+		var part string
+		part, rest, more = strings.Cut(rest, "/")
+		parts = append(parts, part)
+	}
+	return parts
 }
 
 // isValue reports whether a segment may be the value of a variable: whatever a

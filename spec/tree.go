@@ -133,8 +133,11 @@ func (b *branch) find(parts []string, method string, steps *int) []*Operation {
 }
 
 // near returns up to limit operations of any method, those that have the most
-// segments in common with the path first.
+// segments in common with the path first. A nil tree has none.
 func (t *tree) near(parts []string, limit int) []*Operation {
+	if t == nil {
+		return nil
+	}
 	way := []*branch{&t.root}
 	for _, p := range parts {
 		last := way[len(way)-1]

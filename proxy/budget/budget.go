@@ -19,7 +19,6 @@
 package budget
 
 import (
-	"container/list"
 	"errors"
 	"sync"
 )
@@ -40,7 +39,7 @@ type Budget struct {
 	active int64         // connections that hold anything
 	doomed int64         // bytes of shed holds that have not been released yet
 	ended  chan struct{} // closed when doomed shrinks; nil: nothing waits for it
-	still  list.List     // of *Hold that stand still, longest first
+	still  queue         // the holds that stand still, longest first
 }
 
 // New returns a budget of size bytes; 0 means Default.

@@ -97,8 +97,8 @@ func TestAllThatIsTakenComesBack(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if b.Used() != 0 || b.still.Len() != 0 {
-		t.Errorf("%d bytes and %d holds are left", b.Used(), b.still.Len())
+	if b.Used() != 0 || b.still != (queue{}) {
+		t.Errorf("%d bytes and the holds %+v are left", b.Used(), b.still)
 	}
 }
 
@@ -186,4 +186,44 @@ func TestAHoldThatIsShedWhileItWaitsGivesUp(t *testing.T) {
 			t.Errorf("it was shed, and went on waiting for %v", time.Since(began))
 		}
 	})
+}
+
+// Holds leave the queue from its beginning, its middle and its end.
+func TestTheQueueKeepsItsOrder(t *testing.T) {
+	holds := make([]*Hold, 5)
+	var q queue
+	for i := range holds {
+		holds[i] = &Hold{}
+		q.push(holds[i])
+	}
+	for _, left := range [][]int{{0, 1, 2, 3, 4}, {0, 1, 3, 4}, {1, 3, 4}, {1, 3}, {3}, {}} {
+		var forth, back []*Hold
+		for h := q.first; h != nil; h = h.next {
+			forth = append(forth, h)
+		}
+		for h := q.last; h != nil; h = h.prev {
+			back = append(back, h)
+		}
+		slices.Reverse(back)
+		want := []*Hold(nil)
+		for _, i := range left {
+			want = append(want, holds[i])
+		}
+		if !slices.Equal(forth, want) || !slices.Equal(back, want) {
+			t.Fatalf("%d and %d holds, want those of %v", len(forth), len(back), left)
+		}
+		for _, gone := range []int{2, 0, 4, 1, 3} {
+			if holds[gone].still {
+				q.remove(holds[gone])
+				break
+			}
+		}
+	}
+}
+
+func TestStandingStillAllocatesNothing(t *testing.T) {
+	h := New(0).Conn().Hold(nil)
+	if n := testing.AllocsPerRun(100, func() { h.Stall(10); h.Move(10) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
 }

@@ -1,9 +1,6 @@
 package budget
 
-import (
-	"container/list"
-	"time"
-)
+import "time"
 
 // Hold is the bytes of one thing that can be ended alone. All methods of a nil Hold
 // succeed.
@@ -13,9 +10,11 @@ type Hold struct {
 
 	// Guarded by conn.b.mu.
 	n      int64
-	over   bool          // it was shed
-	doomed int64         // the bytes that it had when it was shed, until it is released
-	at     *list.Element // in Budget.still; nil: it moves
+	over   bool  // it was shed
+	doomed int64 // the bytes that it had when it was shed, until it is released
+
+	still      bool  // it is in Budget.still
+	prev, next *Hold // there
 }
 
 // Take adds n bytes to the hold, and reports whether it may use them. If the budget is
@@ -78,7 +77,7 @@ func (h *Hold) change(n int64, stall bool) bool {
 		h.add(n)
 	}
 	if stall {
-		h.at = b.still.PushBack(h)
+		b.still.push(h)
 	}
 	b.mu.Unlock()
 	for _, v := range victims {

@@ -32,8 +32,8 @@ func (h *Hold) room(n int64) (victims []*Hold, ok bool) {
 // longest first, until n more bytes fit. b.mu is held.
 func (h *Hold) shedStill(n int64, such func(*Hold) bool) (victims []*Hold) {
 	b, c := h.conn.b, h.conn
-	for e := b.still.Front(); e != nil && (c.used+n > c.share || b.used+n > b.size); {
-		v, next := e.Value.(*Hold), e.Next()
+	for v := b.still.first; v != nil && (c.used+n > c.share || b.used+n > b.size); {
+		next := v.next
 		if v != h && v.n > 0 && v.shed != nil && such(v) {
 			v.move()
 			v.doomed = v.n
@@ -42,7 +42,7 @@ func (h *Hold) shedStill(n int64, such func(*Hold) bool) (victims []*Hold) {
 			v.over = true
 			victims = append(victims, v)
 		}
-		e = next
+		v = next
 	}
 	if len(victims) > 0 {
 		b.wake() // a victim that waits for shed bytes must end instead
@@ -72,10 +72,40 @@ func (h *Hold) add(n int64) {
 	}
 }
 
-// move removes the hold from the list of those that stand still. b.mu is held.
+// move removes the hold from the queue of those that stand still. b.mu is held.
 func (h *Hold) move() {
-	if h.at != nil {
-		h.conn.b.still.Remove(h.at)
-		h.at = nil
+	if h.still {
+		h.conn.b.still.remove(h)
 	}
+}
+
+// queue is a doubly linked list of holds, whose links are the holds' own: each
+// exchange stands still several times, which must not allocate. The zero value is
+// empty.
+type queue struct{ first, last *Hold }
+
+// push adds h, which is in no queue, behind the others.
+func (q *queue) push(h *Hold) {
+	h.still, h.prev, h.next = true, q.last, nil
+	if q.last == nil {
+		q.first = h
+	} else {
+		q.last.next = h
+	}
+	q.last = h
+}
+
+// remove takes h out of the queue, which it is in.
+func (q *queue) remove(h *Hold) {
+	if h.prev == nil {
+		q.first = h.next
+	} else {
+		h.prev.next = h.next
+	}
+	if h.next == nil {
+		q.last = h.prev
+	} else {
+		h.next.prev = h.prev
+	}
+	h.still, h.prev, h.next = false, nil, nil
 }

@@ -10,7 +10,8 @@ import (
 // inBase64 recognises text that begins as the base64 of something packed or of
 // wide characters, in either alphabet, in quotes or not, in lines or not.
 func inBase64(head []byte, final bool) (f Format, more bool) {
-	text, whole := base64Text(head)
+	var room [sniffed]byte
+	text, whole := base64Text(room[:0], head)
 	if !whole || len(text) == 0 && head[0] != '"' {
 		return "", false
 	}
@@ -34,12 +35,12 @@ func inBase64(head []byte, final bool) (f Format, more bool) {
 // fewer may be a word.
 const leastBase64 = 16
 
-// base64Text returns the characters of head in the standard alphabet, without
-// line ends, quotes and padding, and whether head holds nothing else.
-func base64Text(head []byte) (text []byte, whole bool) {
+// base64Text appends the characters of head in the standard alphabet to text,
+// without line ends, quotes and padding, and reports whether head holds nothing
+// else.
+func base64Text(text, head []byte) (_ []byte, whole bool) {
 	head = bytes.Trim(head, "\"' \t\r\n")
 	head = bytes.TrimRight(head, "=")
-	text = make([]byte, 0, len(head))
 	for i := 0; i < len(head); i++ {
 		c := head[i]
 		if c == '\\' { // in a JSON string
