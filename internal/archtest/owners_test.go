@@ -25,6 +25,7 @@ var owners = []owner{
 	{"github.com/elazarl/goproxy", "proxy/proxyhandler.go e2e/bench/*.go", "it never dials or verifies for us"},
 	{"github.com/google/martian/v3", "proxy/modify/*.go e2e/bench/*.go", "header modifiers"},
 	{"github.com/google/nftables", "sandbox/gateway/*.go", "the gateway's rules without tools in the image"},
+	{"github.com/mmcloughlin/avo", "proxy/scrub/internal/asm/*.go", "generates assembly, in a module of its own"},
 	{"github.com/oklog/ulid/v2", "audit/row.go audit/unknown.go", "ids of rows and sessions"},
 	{"github.com/rogpeppe/go-internal", "cmd/aileron/*_test.go proxy/story_test.go", "stories in txtar"},
 	{"github.com/spf13/cobra", "cmd/aileron/*.go", "the command tree"},

@@ -11,13 +11,17 @@ import (
 // zero value is ready for use.
 type Redactions struct {
 	head, trailers, elsewhere int
-	body                      scrub.Reader
+	body                      *scrub.Reader
 	trailed                   trailedBody
 }
 
 // Total returns how many occurrences have been redacted so far.
 func (n *Redactions) Total() int {
-	return n.head + n.trailers + n.elsewhere + n.body.Hits()
+	total := n.head + n.trailers + n.elsewhere
+	if n.body != nil {
+		total += n.body.Hits()
+	}
+	return total
 }
 
 // Add counts n more, found elsewhere than in a response's head, body or trailers.
@@ -48,9 +52,8 @@ type RedactBody struct {
 
 // ModifyResponse implements martian.ResponseModifier.
 func (m RedactBody) ModifyResponse(res *http.Response) error {
-	r := &m.Count.body
-	r.Reset(m.Secrets(), res.Body)
+	r := m.Secrets().Reader(res.Body)
 	r.Follow(m.Secrets)
-	res.Body = r
+	res.Body, m.Count.body = r, r
 	return nil
 }

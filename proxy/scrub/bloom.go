@@ -9,81 +9,94 @@ import (
 const gramSize = 8
 
 // bloomFilter is a Bloom filter of all runs of 8 bytes in some encodings, in any case of
-// their letters.
+// their letters. Both bits of a run are in one word, so that a lookup is one load.
 type bloomFilter struct {
-	bitmap []uint64
-	shift  uint
+	words []uint64 // a power of two
+	mask  uint64   // their number less one
 }
 
-// newBloomFilter returns a filter for n runs, with two bits for each. Few of its bits are
-// set, and that of many secrets still fits a processor's second-level cache.
-func newBloomFilter(n int) bloomFilter {
-	size := min(max(bits.Len(uint(n))+6, 15), maxFilterBits)
-	return bloomFilter{bitmap: make([]uint64, 1<<size/64), shift: uint(64 - size)}
+// newBloomFilter returns a filter for n runs with so many bits for each. At most 2 MiB
+// are used, which fits a second- or third-level cache; beyond that, more runs seem to be in it.
+func newBloomFilter(n, bitsEach int) bloomFilter {
+	size := min(max(bits.Len(uint(n*bitsEach/64)), 6), maxFilterBits)
+	return bloomFilter{words: make([]uint64, 1<<size), mask: 1<<size - 1}
 }
 
-// add adds the run at the beginning of at.
-func (g *bloomFilter) add(at []byte) {
-	h := (binary.LittleEndian.Uint64(at) | oneCase) * spread
-	first, second := h>>g.shift, h<<second>>g.shift
-	g.bitmap[first/64] |= 1 << (first % 64)
-	g.bitmap[second/64] |= 1 << (second % 64)
-}
-
-// bit returns the first of a run's two bits, in the lowest place.
-func (g *bloomFilter) bit(at []byte) uint64 {
-	h := (binary.LittleEndian.Uint64(at) | oneCase) * spread >> (g.shift & 63)
-	return g.bitmap[h/64] >> (h % 64)
-}
-
-// contains reports whether the run at the beginning of at may have been added.
-func (g *bloomFilter) contains(at []byte) bool {
-	h := (binary.LittleEndian.Uint64(at) | oneCase) * spread
-	first := h >> g.shift
-	if g.bitmap[first/64]&(1<<(first%64)) == 0 {
-		return false
-	}
-	second := h << second >> g.shift
-	return g.bitmap[second/64]&(1<<(second%64)) != 0
-}
-
-// maxFilterBits bounds the bitmap to 256 KiB.
-const maxFilterBits = 21
+// maxFilterBits bounds the number of words of a filter, as a power of two.
+const maxFilterBits = 18
 
 // oneCase converts eight letters to lower case at once. That it also merges some
 // other characters costs the filter little.
 const oneCase = 0x2020202020202020
 
-// second is the offset of the second bit's index in the product.
-const second = 20
-
 // spread is 2^64 divided by the golden ratio.
 const spread = 0x9e3779b97f4a7c15
 
-// usualStride is the stride of sets whose secrets all have Window bytes or more.
-const usualStride = Window - gramSize + 1
+// hash mixes eight bytes, whatever their case, so that every bit depends on all of them.
+func hash(gram uint64) uint64 {
+	high, low := bits.Mul64(gram|oneCase, spread)
+	return high ^ low
+}
 
-// prefilterUsual is the first loop of prefilterSamples at the usual stride, for which the
-// compiler omits the bounds checks. It returns the index that it has reached.
-func (s *Scanner) prefilterUsual() int {
-	const reach = 3*usualStride + gramSize
-	data, g := s.data, &s.set.sample
-	bitmap, shift := g.bitmap, g.shift&63
-	i := 0
-	for ; i+reach <= len(data); i += 4 * usualStride {
-		four := (*[reach]byte)(data[i:])
-		a := (binary.LittleEndian.Uint64(four[0:]) | oneCase) * spread >> shift
-		b := (binary.LittleEndian.Uint64(four[usualStride:]) | oneCase) * spread >> shift
-		c := (binary.LittleEndian.Uint64(four[2*usualStride:]) | oneCase) * spread >> shift
-		d := (binary.LittleEndian.Uint64(four[3*usualStride:]) | oneCase) * spread >> shift
-		if (bitmap[a/64]>>(a%64)|bitmap[b/64]>>(b%64)|bitmap[c/64]>>(c%64)|bitmap[d/64]>>(d%64))&1 == 0 {
-			continue
-		}
-		for at := i; at < i+4*usualStride; at += usualStride {
-			if g.contains(data[at:]) {
-				s.addCandidate(at, sampled|broken)
+// pair returns the two bits of a hash.
+func pair(h uint64) uint64 { return 1<<(h>>58) | 1<<(h>>52&63) }
+
+// add adds the run at the beginning of at.
+func (g *bloomFilter) add(at []byte) {
+	h := hash(binary.LittleEndian.Uint64(at))
+	g.words[h&g.mask] |= pair(h)
+}
+
+// contains reports whether the run at the beginning of at may have been added.
+func (g *bloomFilter) contains(at []byte) bool {
+	h := hash(binary.LittleEndian.Uint64(at))
+	both := pair(h)
+	return g.words[h&g.mask]&both == both
+}
+
+// addShort adds the run of four bytes at the beginning of at, to a filter of such runs.
+func (g *bloomFilter) addShort(at []byte) {
+	h := hash(uint64(binary.LittleEndian.Uint32(at)))
+	g.words[h&g.mask] |= pair(h)
+}
+
+// hasShort reports whether the run of four bytes at the beginning of at may have been added.
+func (g *bloomFilter) hasShort(at []byte) bool {
+	h := hash(uint64(binary.LittleEndian.Uint32(at)))
+	both := pair(h)
+	return g.words[h&g.mask]&both == both
+}
+
+// next returns the index, from i on in steps of stride, of the first run in data that may
+// have been added, or a larger index than that of any run.
+func (g *bloomFilter) next(data []byte, i, stride int) int {
+	if stride == usualStride {
+		words, mask := g.words, g.mask
+		const reach = 3*usualStride + gramSize
+		for ; i+reach <= len(data); i += 4 * usualStride {
+			// Four at a time: hits are rare, and the four loads are independent.
+			four := (*[reach]byte)(data[i:])
+			a := hash(binary.LittleEndian.Uint64(four[0:]))
+			b := hash(binary.LittleEndian.Uint64(four[usualStride:]))
+			c := hash(binary.LittleEndian.Uint64(four[2*usualStride:]))
+			d := hash(binary.LittleEndian.Uint64(four[3*usualStride:]))
+			if (words[a&mask]>>(a>>58)|words[b&mask]>>(b>>58)|words[c&mask]>>(c>>58)|words[d&mask]>>(d>>58))&1 == 0 {
+				continue
 			}
+			for at := i; at < i+4*usualStride; at += usualStride {
+				if g.contains(data[at:]) {
+					return at
+				}
+			}
+		}
+	}
+	for ; i+gramSize <= len(data); i += stride {
+		if g.contains(data[i:]) {
+			break
 		}
 	}
 	return i
 }
+
+// usualStride is the stride of sets whose secrets all have Window bytes or more.
+const usualStride = Window - gramSize + 1

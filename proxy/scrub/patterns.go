@@ -16,7 +16,8 @@ type patterns struct {
 	whole   map[string]struct{}
 	lengths []int // of whole, each once
 	filter  bloomFilter
-	text    []byte // the long encodings, between separators
+	quads   bloomFilter // of runs of four symbols
+	text    []byte      // the long encodings, between separators
 	heads   [][]byte
 	longest int // length of the longest beginning that is no hit yet
 	most    int // length of the longest hit
@@ -56,7 +57,7 @@ func prepare(window int, encodings []encoding) patterns {
 	for _, n := range encodings {
 		total += len(n.symbols)
 	}
-	p.filter = newBloomFilter(total)
+	p.filter, p.quads = newBloomFilter(total, 32), newBloomFilter(total, 8)
 	for _, n := range encodings {
 		p.add(n)
 	}
@@ -97,6 +98,9 @@ func (p *patterns) add(enc encoding) {
 		for _, c := range cases(n[i]) {
 			p.oneIn[c] = true
 		}
+		if i+4 <= len(n) {
+			p.quads.addShort(n[i:])
+		}
 		if i+1 < len(n) {
 			setPair(p.pairIn, n[i:])
 		}
@@ -120,25 +124,30 @@ func (p *patterns) find(symbols []byte, hit func(from, to int)) {
 	if len(p.heads) == 0 {
 		return
 	}
-	// Every hit is long enough to contain one of the sampled runs.
-	done := 0
-	for i := 0; i+gramSize <= len(symbols); i += p.stride {
-		if !p.filter.contains(symbols[i:]) {
-			continue
+	// Every hit is long enough to contain one of the sampled runs, and all other runs of
+	// it are in the filter too. Fragments that are too short end here.
+	for i := 0; ; {
+		if i = p.filter.next(symbols, i, p.stride); i+gramSize > len(symbols) {
+			return
 		}
-		first, last := max(done, i-p.stride+1, 0), i
-		for at := first; at <= last; at++ {
+		first, last := i, i
+		for first > max(0, i-p.stride+1) && p.filter.contains(symbols[first-1:]) {
+			first--
+		}
+		for last < i+p.stride-1 && last+1+gramSize <= len(symbols) && p.filter.contains(symbols[last+1:]) {
+			last++
+		}
+		for at := first; at <= i && at+p.stride-1 <= last; at++ {
 			p.matchAt(symbols, at, hit)
 		}
-		done = last + 1
+		if i += p.stride; last < i-1 { // no hit contains the run at last+1
+			i = last + 1 + p.stride
+		}
 	}
 }
 
 // matchAt calls hit for the window and the short encodings at symbols[i].
 func (p *patterns) matchAt(symbols []byte, i int, hit func(from, to int)) {
-	if !p.filter.contains(symbols[i:]) {
-		return
-	}
 	var room [maxHit]byte
 	at := lower(room[:0], symbols[i:min(len(symbols), i+p.most)])
 	for n := p.window; n <= p.widest && n <= len(at); n++ {
@@ -165,23 +174,27 @@ func (p *patterns) open(symbols []byte) (run, head int) {
 	var room [maxHit]byte
 	var folded []byte // symbols in lower case, once the lookup by symbols does not suffice
 	// The end of a run is a run too, so the first length that is none ends the
-	// search.
+	// search. Runs of less than four symbols are not held back: pairs suffice.
 	for run < min(p.widest-1, len(symbols)) {
 		at := len(symbols) - run - 1
-		if !p.oneIn[symbols[at]] || run > 0 && !hasPair(p.pairIn, symbols[at:]) {
-			break
-		}
-		if folded == nil {
-			folded = lower(room[:0], symbols)
-		}
-		if run > 0 && !bytes.Contains(p.text, folded[at:]) {
+		if !p.oneIn[symbols[at]] || run > 0 && !hasPair(p.pairIn, symbols[at:]) || run >= 3 &&
+			!p.quads.hasShort(symbols[at:]) {
 			break
 		}
 		run++
 	}
+	if run >= minHeldRun {
+		folded = lower(room[:0], symbols)
+		for run >= minHeldRun && !bytes.Contains(p.text, folded[len(folded)-run:]) {
+			run--
+		}
+	}
 	for n := min(p.longest, len(symbols)); n > 0; n-- {
 		at := len(symbols) - n
 		if !p.oneHead[symbols[at]] || n > 1 && !hasPair(p.pairHead, symbols[at:]) {
+			continue
+		}
+		if n >= gramSize && !p.filter.contains(symbols[at:]) {
 			continue
 		}
 		if folded == nil {

@@ -20,9 +20,12 @@ type Scanner struct {
 
 // workspace is the memory that a search needs besides the data.
 type workspace struct {
-	blocks []kind
+	masks                      []masks
+	regions                    []span // of hits in some decoding, in any order
+	until                      int    // line ends before this index were searched
+	once, twice, flat, numbers layer
 
-	raws, once, twice, qp, flat, hexes, decimals view
+	raws, onceView, twiceView, qpView, flatView, hexes, decimals view
 }
 
 // span is data[from:to].

@@ -1,6 +1,9 @@
 package scrub
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // A line of text that happens to end in some letters of a secret is released at
 // once, and kept for the next search: only a beginning of a secret, or a run of at
@@ -27,38 +30,61 @@ func (s *Scanner) search(final bool) (holdFrom, keepFrom int) {
 		set.workspaces.Put(s.workspace)
 		s.workspace = nil
 	}()
+	s.regions = s.regions[:0]
+	set.text.find(s.data, s.addRegion)
+	s.mark()
+	s.walk()
+	s.searchRegions(final)
 	end := len(s.data)
 	t := tail{end, end}
-	s.prefilter()
-	for b := 1; b < len(s.blocks)-1; b++ {
-		if s.blocks[b] == 0 {
-			continue
-		}
-		from, kinds := b, kind(0)
-		for ; b < len(s.blocks)-1 && s.blocks[b] != 0; b++ {
-			kinds |= s.blocks[b]
-		}
-		s.searchRegion((from-1)*blockSize, min((b-1)*blockSize, end), kinds, final, &t)
-	}
-	if !final {
-		last := s.data[max(0, end-hexWindow):]
-		for _, p := range []*patterns{&s.set.text, &s.set.base64, &s.set.base32} {
-			run, head := p.open(last)
-			t.keepFrom = min(t.keepFrom, end-max(run, head))
-			if run < minHeldRun {
-				run = 0
-			}
-			t.holdFrom = min(t.holdFrom, end-max(run, head))
-		}
-	}
+	s.searchTail(final, &t)
 	return t.holdFrom, t.keepFrom
 }
+
+// addRegion records that a decoding of data[from:to] contains a hit.
+func (s *Scanner) addRegion(from, to int) {
+	from, to = max(0, from-margin), min(len(s.data), to+margin)
+	if n := len(s.regions); n > 0 && s.regions[n-1].from <= from && s.regions[n-1].to >= from {
+		s.regions[n-1].to = max(s.regions[n-1].to, to)
+		return
+	}
+	s.regions = append(s.regions, span{from: from, to: to})
+}
+
+// margin is how much of the data around a hit is searched with it: the rest of the secret
+// may be there in another encoding.
+const margin = 128
+
+// searchRegions finds the hits in all regions.
+func (s *Scanner) searchRegions(final bool) {
+	if len(s.regions) == 0 {
+		return
+	}
+	slices.SortFunc(s.regions, func(a, b span) int { return a.from - b.from })
+	for i := 0; i < len(s.regions); {
+		r := s.regions[i]
+		for i++; i < len(s.regions) && s.regions[i].from <= r.to; i++ {
+			r.to = max(r.to, s.regions[i].to)
+		}
+		var ignored tail
+		s.searchRegion(r.from, r.to, escaped|broken|dumped, final, &ignored)
+	}
+}
+
+// kind is a set of decodings.
+type kind uint8
+
+const (
+	escaped kind = 1 << iota // of escapes
+	broken                   // of encodings in lines or groups
+	dumped                   // of dumps
+)
 
 // searchRegion searches data[from:to] in every decoding that its kinds
 // require.
 func (s *Scanner) searchRegion(from, to int, kinds kind, final bool, t *tail) {
 	final = final || to < len(s.data)
-	for _, v := range [...]*view{&s.raws, &s.once, &s.twice, &s.qp, &s.flat, &s.hexes, &s.decimals} {
+	for _, v := range [...]*view{&s.raws, &s.onceView, &s.twiceView, &s.qpView, &s.flatView, &s.hexes, &s.decimals} {
 		v.final = final
 	}
 	set := s.set
@@ -70,9 +96,9 @@ func (s *Scanner) searchRegion(from, to int, kinds kind, final bool, t *tail) {
 		last = s.unescape(s.data[from:to], t)
 	}
 	if kinds&broken != 0 {
-		s.flat.joined(last)
-		s.match(&s.flat, &set.base64, t)
-		s.match(&s.flat, &set.base32, t)
+		s.flatView.joined(last)
+		s.match(&s.flatView, &set.base64, t)
+		s.match(&s.flatView, &set.base32, t)
 	}
 	if kinds&dumped != 0 {
 		s.undump(&s.raws, t)
@@ -101,33 +127,33 @@ func (s *Scanner) unescape(data []byte, t *tail) *view {
 		if outer&f == 0 || f == anywhere && outer&(outer-1) == 0 {
 			continue
 		}
-		if s.once.decode(&s.raws, f); !s.once.undone && s.once.cut == s.raws.cut {
+		if s.onceView.decode(&s.raws, f); !s.onceView.undone && s.onceView.cut == s.raws.cut {
 			continue
 		}
-		s.match(&s.once, &set.text, t)
-		s.match(&s.once, &set.base64, t)
-		inner := familiesIn(s.once.symbols)
+		s.match(&s.onceView, &set.text, t)
+		s.match(&s.onceView, &set.base64, t)
+		inner := familiesIn(s.onceView.symbols)
 		for _, g := range [...]family{inURL, inJSON, inHTML, anywhere} {
 			if inner&g == 0 || g == anywhere && inner&(inner-1) == 0 {
 				continue
 			}
-			if s.twice.decode(&s.once, g); !s.twice.undone && s.twice.cut == s.once.cut {
+			if s.twiceView.decode(&s.onceView, g); !s.twiceView.undone && s.twiceView.cut == s.onceView.cut {
 				continue
 			}
-			s.match(&s.twice, &set.text, t)
-			s.match(&s.twice, &set.base64, t)
+			s.match(&s.twiceView, &set.text, t)
+			s.match(&s.twiceView, &set.base64, t)
 		}
 	}
 	if bytes.IndexByte(data, '=') >= 0 {
-		if s.qp.quoted(&s.raws); s.qp.undone || s.qp.cut < s.raws.cut {
-			s.match(&s.qp, &set.text, t)
-			s.match(&s.qp, &set.base64, t)
+		if s.qpView.quoted(&s.raws); s.qpView.undone || s.qpView.cut < s.raws.cut {
+			s.match(&s.qpView, &set.text, t)
+			s.match(&s.qpView, &set.base64, t)
 		}
 	}
 	if outer == 0 {
 		return &s.raws
 	}
-	return &s.once
+	return &s.onceView
 }
 
 // familiesIn returns the syntaxes whose escapes text may contain.
@@ -186,5 +212,6 @@ func (s *Scanner) atLineEnd(v *view) bool {
 		return false
 	}
 	skipped := s.data[min(int(v.end(n-1)), v.cut):v.cut]
-	return bytes.IndexByte(skipped, '\n') >= 0 && bytes.IndexByte(skipped, '=') < 0
+	lineEnd := bytes.IndexByte(skipped, '\n') >= 0 || v == &s.flatView && bytes.IndexByte(skipped, '\r') >= 0
+	return lineEnd && bytes.IndexByte(skipped, '=') < 0
 }

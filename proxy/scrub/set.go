@@ -14,10 +14,28 @@
 // few bytes of it at a time. docs/scrubbing.md has the full specification.
 //
 // Only bytes that may be the beginning of a hit are held back.
+//
+// The search has two parts. The first passes over all data once, and asks where some decoding
+// may contain a hit; it keeps no account of which byte came from where:
+//
+//   - What stands in the data as it is, is sampled: one run of 8 bytes in 9 is looked up in a
+//     Bloom filter of all such runs of the secrets (bloom.go, patterns.go).
+//   - Each block of 64 bytes is turned into masks of the classes of its bytes (masks.go). From
+//     them follow the long tokens, the line ends between tokens, and the long dumps of
+//     digits (walk.go); all else cannot contain an encoding or an escape that matters.
+//   - A token is sampled for base64, base32 and hexadecimal digits. If escapes are in it, it
+//     is decoded and the result sampled; so are tokens that continue after a line end
+//     (tokens.go, layer.go) and the numbers of dumps (dumps.go).
+//
+// A sample that is in the filter is followed by a look at its neighbours, and then by a
+// comparison with the secrets. The second part runs where a hit was found, and over the
+// few bytes at the end of a piece that may be the beginning of one (tail.go): it decodes
+// the surroundings in every way, with the place of each symbol, and records what to redact
+// and what to hold back (search.go, view.go, decode.go). Its work is bounded for each byte, and so is
+// that of the first.
 package scrub
 
 import (
-	"bytes"
 	"encoding/hex"
 	"net/http"
 	"slices"
@@ -51,11 +69,12 @@ type Set struct {
 	base32 patterns // searched for as it is, and with white space removed
 	hex    patterns // searched for without separators
 
-	// The prefilter: what the scanner samples, and how far apart.
-	sample    bloomFilter
-	stride    int
-	hexStride int
-	quote     bool // some secret contains a quotation mark
+	// What the scanner looks for in data as it is: the other encodings' runs, the
+	// classes of bytes, and the lengths of the shortest token and dump with a hit.
+	coded       bloomFilter
+	classes     *classTables
+	leastToken  int
+	leastDigits int
 
 	idle       sync.Pool // of *Scanner
 	pieces     sync.Pool // of *[]byte, for scanners that are not idle
@@ -88,23 +107,23 @@ func NewSet(credentials []Credential) *Set {
 		}
 		b32 = append(b32, base32Encodings(n.Secret)...)
 		digits = append(digits, encoding{symbols: []byte(hex.EncodeToString(n.Secret)), short: short})
-		s.quote = s.quote || bytes.ContainsAny(n.Secret, "\"'")
 	}
 	if len(text) == 0 {
 		return nil
 	}
 	s.text, s.base64 = prepare(Window, text), prepare(base64Window, b64)
 	s.base32, s.hex = prepare(base32Window, b32), prepare(hexWindow, digits)
-	s.stride = min(s.text.shortest(), s.base64.shortest(), s.base32.shortest()) - gramSize + 1
-	s.hexStride = s.hex.shortest() / 2
-	sampled, size := slices.Concat(text, b64, b32), 0
+	s.leastToken = min(Window, s.text.shortest(), s.base64.shortest(), s.base32.shortest())
+	s.leastDigits = s.hex.shortest()
+	s.classes = tables(&s.text, &s.base64, &s.base32)
+	sampled, size := slices.Concat(b64, b32, digits), 0
 	for _, n := range sampled {
 		size += len(n.symbols)
 	}
-	s.sample = newBloomFilter(size)
+	s.coded = newBloomFilter(size, 32)
 	for _, n := range sampled {
 		for i := 0; i+gramSize <= len(n.symbols); i++ {
-			s.sample.add(n.symbols[i:])
+			s.coded.add(n.symbols[i:])
 		}
 	}
 	return s

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"crypto/tls"
 	"net/http/httptrace"
 	"sync/atomic"
@@ -14,7 +15,7 @@ import (
 // it.
 type attempt struct {
 	h2            bool
-	cancel        func()             // ends the attempt
+	cancel        context.CancelFunc
 	conn          *countedConn       // nil: it got none
 	writtenBefore int64              // bytes written on conn before, for HTTP/1.1
 	readBefore    int64              // bytes read on conn before, for HTTP/2

@@ -1,12 +1,13 @@
 package wire
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,17 +18,14 @@ import (
 // ctx is done, or the handler hijacks it. It closes conn unless it was hijacked,
 // and returns when every goroutine that it started has ended.
 func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
-	parked := new(Head)
-	ctx, cancel := context.WithCancelCause(WithHead(ctx, parked))
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	shed := func() { cancel(budget.ErrShed) }
 	account := opts.Budget.Conn()
 	c := &serverConn{
 		conn: conn, src: newConnReader(conn), handler: h, hold: account.Hold(shed), shed: shed,
 		limits: opts.Limits.WithDefaults(), drain: opts.Drain, once: opts.Once,
-		parked: parked, gone: func() { cancel(nil) }, remote: conn.RemoteAddr().String(),
 	}
-	parked.Hold = c.hold
 	c.src.hold, c.src.most = account.Hold(shed), c.limits.Head+bufferSize
 	defer c.hold.Release()
 	defer c.src.hold.Release()
@@ -69,13 +67,6 @@ type serverConn struct {
 	drain    context.Context //nolint:containedctx // see Drain
 	once     bool
 	hijacked bool
-	parked   *Head  // what the exchange's head takes of hold
-	remote   string // the client's address
-
-	// gone cancels the context, which is that of all the connection's requests: one
-	// whose client has disconnected is the last of its connection. A cause that the
-	// context already has stays.
-	gone func()
 
 	ended    func() bool // reports whether the session has ended, and the connection with it
 	draining func() bool // reports whether the connection closes once it is idle
@@ -113,16 +104,15 @@ func (c *serverConn) exchange(ctx context.Context) (more bool) {
 		}
 		return false
 	}
-	text := string(head)
-	frame, perr := validate(text, c.limits)
+	frame, perr := validate(head, c.limits)
 	if perr != nil {
 		c.refuse(perr)
 		return false
 	}
-	req, err := parse(ctx, text, frame)
+	req, err := parse(head)
 	if err != nil {
 		perr := malformed("the request head cannot be parsed")
-		line, _, _ := strings.Cut(text, "\r\n")
+		line, _, _ := bytes.Cut(head, []byte("\r\n"))
 		perr.Method, perr.Target = readable(line)
 		c.refuse(perr)
 		return false
@@ -144,14 +134,20 @@ func (c *serverConn) exchange(ctx context.Context) (more bool) {
 		return false // its deadline was just cleared
 	}
 
-	req.RemoteAddr = c.remote
-	c.parked.Size = int64(len(head))
-	body := c.body(req, frame)
-	w := &ResponseWriter{c: c, req: req, minor: frame.minor, body: body, gone: c.gone,
+	connection := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	// The cause is what ended the connection, however the end is noticed.
+	gone := func() { cancel(context.Cause(connection)) }
+	defer gone()
+	req = req.WithContext(WithHead(ctx, c.hold, int64(len(head))))
+	req.Host = frame.host // net/http drops it beside an absolute target; a handler must see both
+	req.RemoteAddr = c.conn.RemoteAddr().String()
+	body := c.body(req, frame, gone)
+	w := &ResponseWriter{c: c, req: req, minor: frame.minor, body: body, gone: gone,
 		close: c.once || frame.minor == 0 || HasToken(req.Header, "Connection", "close")}
 
 	if req.Method != http.MethodConnect && body == nil {
-		c.src.detectDisconnect(c.gone)
+		c.src.detectDisconnect(gone)
 	}
 	c.handler.ServeHTTP(w, req)
 	if c.hijacked {
@@ -167,8 +163,20 @@ func (c *serverConn) exchange(ctx context.Context) (more bool) {
 	return !w.close
 }
 
+// parsers holds the readers that net/http needs to parse a head.
+var parsers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
+
+// parse returns the request of a validated head. It does not refer to head.
+func parse(head []byte) (*http.Request, error) {
+	r := parsers.Get().(*bufio.Reader)
+	defer parsers.Put(r)
+	r.Reset(bytes.NewReader(head))
+	defer r.Reset(nil)
+	return http.ReadRequest(r)
+}
+
 // body sets the body of req and returns it, or nil when the request has none.
-func (c *serverConn) body(req *http.Request, f framing) *requestBody {
+func (c *serverConn) body(req *http.Request, f framing, gone func()) *requestBody {
 	req.Body, req.GetBody = http.NoBody, nil
 	req.TransferEncoding, req.Trailer = nil, nil
 	req.ContentLength = f.length
@@ -184,7 +192,7 @@ func (c *serverConn) body(req *http.Request, f framing) *requestBody {
 	}
 	b := &requestBody{from: from, conn: c.conn, limit: c.limits.Body, rate: minDataRate{span: c.limits.Progress},
 		hold:  c.hold,
-		ended: func() { c.src.detectDisconnect(c.gone) }, took: uploadOf(f)}
+		ended: func() { c.src.detectDisconnect(gone) }, took: uploadOf(f)}
 	if f.expects {
 		b.ready = func() error {
 			_ = c.conn.SetWriteDeadline(time.Now().Add(c.limits.Stalled))

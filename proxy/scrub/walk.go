@@ -1,0 +1,122 @@
+package scrub
+
+import "math/bits"
+
+// longRuns finds the long runs of one class in a sequence of masks.
+type longRuns struct {
+	least  int       // the length of a long run, 8 to 32
+	stages [5]uint64 // of the mask before: where runs of 1, 2, 4, 8 and 16 bytes end
+	from   int       // where the run began that reaches the end of the mask before; -1: none
+}
+
+// ends returns the bytes of m behind which a run of the least length has been seen.
+func (r *longRuns) ends(m uint64) uint64 {
+	s := &r.stages
+	two := m & (m<<1 | s[0]>>63)
+	four := two & (two<<2 | s[1]>>62)
+	eight := four & (four<<4 | s[2]>>60)
+	s[0], s[1], s[2] = m, two, four
+	if r.least <= 16 {
+		k := uint(r.least-8) & 63
+		long := eight & (eight<<k | s[3]>>(64-k))
+		s[3] = eight
+		return long
+	}
+	sixteen := eight & (eight<<8 | s[3]>>56)
+	k := uint(r.least-16) & 63
+	long := sixteen & (sixteen<<k | s[4]>>(64-k))
+	s[3], s[4] = eight, sixteen
+	return long
+}
+
+// each calls found for every long run that ends in m, the mask of the block at base, given
+// what ends returned.
+func (r *longRuns) each(m, long uint64, base int, found func(from, to int)) {
+	if r.from >= 0 {
+		length := bits.TrailingZeros64(^m)
+		if length == blockSize {
+			return
+		}
+		found(r.from, base+length)
+		r.from = -1
+		long &^= 1<<length - 1
+	}
+	for long != 0 {
+		first := bits.TrailingZeros64(long)
+		from, to := base+first-r.least+1, first+bits.TrailingZeros64(^(m>>first))
+		if to >= blockSize {
+			r.from = from
+			return
+		}
+		found(from, base+to)
+		long &^= 1<<to - 1
+	}
+}
+
+// walk searches the data for everything but what the sampling of plain text finds, by its
+// masks.
+func (s *Scanner) walk() {
+	set := s.set
+	tokens, dumps := longRuns{least: set.leastToken, from: -1}, longRuns{least: set.leastDigits, from: -1}
+	token, dump := s.token, s.dump
+	s.until = 0
+	gap, before := uint64(0), uint64(0)
+	for b := range s.masks {
+		m, base := &s.masks[b], b*blockSize
+		if long := tokens.ends(m[inToken]); long != 0 || tokens.from >= 0 {
+			tokens.each(m[inToken], long, base, token)
+		}
+		// The first of some line ends behind a token, perhaps with a blank between.
+		word := m[inToken] | m[inBlank]
+		for ends := m[inLineEnd] &^ (m[inLineEnd]<<1 | gap>>63) & (word<<1 | before>>63); ends != 0; ends &= ends - 1 {
+			s.lineEnd(base + bits.TrailingZeros64(ends))
+		}
+		gap, before = m[inLineEnd], word
+		if long := dumps.ends(m[inDump]); long != 0 || dumps.from >= 0 {
+			dumps.each(m[inDump], long, base, dump)
+		}
+	}
+	if tokens.from >= 0 {
+		s.token(tokens.from, len(s.data))
+	}
+	if dumps.from >= 0 {
+		s.dump(dumps.from, len(s.data))
+	}
+}
+
+// mark writes the masks of the data.
+func (s *Scanner) mark() {
+	data, blocks := s.data, (len(s.data)+blockSize-1)/blockSize
+	if cap(s.masks) < blocks {
+		s.masks = make([]masks, blocks+blocks/4)
+	}
+	s.masks = s.masks[:blocks]
+	full := len(data) / blockSize
+	classify(s.masks[:full], data[:full*blockSize], s.set.classes)
+	if rest := len(data) % blockSize; rest > 0 {
+		var padded [blockSize]byte
+		copy(padded[:], data[full*blockSize:])
+		last := s.masks[full:]
+		classify(last, padded[:], s.set.classes)
+		for k := range last[0] {
+			last[0][k] &= 1<<rest - 1
+		}
+	}
+}
+
+// number returns how many bytes of data[from:to] are of class k.
+func (s *Scanner) number(k, from, to int) int {
+	if from >= to {
+		return 0
+	}
+	first, last := from/blockSize, (to-1)/blockSize
+	head, tail := ^uint64(0)<<(from%blockSize), ^uint64(0)>>(blockSize-1-(to-1)%blockSize)
+	if first == last {
+		return bits.OnesCount64(s.masks[first][k] & head & tail)
+	}
+	n := bits.OnesCount64(s.masks[first][k]&head) + bits.OnesCount64(s.masks[last][k]&tail)
+	for b := first + 1; b < last; b++ {
+		n += bits.OnesCount64(s.masks[b][k])
+	}
+	return n
+}
