@@ -55,7 +55,8 @@ type Log struct {
 
 	writer
 	checkpoints *checkpointer
-	health      *health // nil: the log is not a session's
+	health      *health  // nil: the log is not a session's
+	index       *indexer // nil: the log is not a session's
 }
 
 // Open opens or creates the log for appending.
@@ -82,6 +83,7 @@ func Open(path string, opts Options) (*Log, error) {
 			return nil, fmt.Errorf("open the audit log: %w", errors.Join(err, l.Close()))
 		}
 		l.startHealth()
+		l.startIndex()
 	}
 	return l, nil
 }
@@ -105,6 +107,7 @@ func OpenReader(path string) (*Log, error) {
 // Close commits queued rows and closes the log. The error wraps a [LostError] if rows could not be committed.
 func (l *Log) Close() error {
 	l.health.close()
+	l.index.close()
 	l.lockWait.last.Store(true)
 	lost := l.writer.close()
 	if l.spill != nil {
@@ -200,5 +203,6 @@ func (l *Log) write(group []*Row) error {
 	}
 	l.head.advance(l.known)
 	l.committed(len(rows))
+	l.index.add(rows)
 	return nil
 }

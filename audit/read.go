@@ -23,13 +23,7 @@ type Filter struct {
 	throughSeq      int64
 }
 
-// where returns the clause that selects the rows, and its arguments.
-func (f Filter) where() (string, []any) {
-	terms, args := f.terms()
-	return " WHERE " + terms, args
-}
-
-// terms returns the condition of the clause, and its arguments.
+// terms returns the condition that selects the rows, and its arguments.
 func (f Filter) terms() (string, []any) {
 	var terms []string
 	var args []any
@@ -63,36 +57,13 @@ func (f Filter) terms() (string, []any) {
 // Each calls f for every selected row, oldest first, and stops at the first error of f, which it returns.
 func (l *Log) Each(ctx context.Context, filter Filter, f func(Row) error) error {
 	l.flush(ctx)
-	where, args := filter.where()
-	query := "SELECT " + columns + " FROM events" + where
-	switch {
-	case filter.Limit > 0 && filter.Newest:
-		query = "SELECT * FROM (" + query + " ORDER BY seq DESC LIMIT ?) ORDER BY seq"
-		args = append(args, filter.Limit)
-	case filter.Limit > 0:
-		query += " ORDER BY seq LIMIT ?"
-		args = append(args, filter.Limit)
-	default:
-		query += " ORDER BY seq"
-	}
-	rows, err := l.database().QueryContext(ctx, query, args...)
-	if err != nil {
-		return fmt.Errorf("read the audit log: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		r, _, err := scan(rows)
+	return l.each(ctx, filter, columns, func(s scanner) error {
+		r, _, err := scan(s)
 		if err != nil {
 			return err
 		}
-		if err := f(r); err != nil {
-			return err
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("read the audit log: %w", err)
-	}
-	return nil
+		return f(r)
+	})
 }
 
 // List returns the selected rows, oldest first.
@@ -112,38 +83,36 @@ func (l *Log) Get(ctx context.Context, id string) (Row, error) {
 	if !ok {
 		return Row{}, ErrNotFound
 	}
-	from, err := l.seqAt(ctx, made.Add(-idSlack))
+	s, err := l.snapshot(ctx)
 	if err != nil {
 		return Row{}, err
 	}
-	const query = "SELECT " + columns + " FROM events WHERE "
-	r, _, err := scan(l.database().QueryRowContext(ctx, query+"seq >= ? AND id = ? ORDER BY seq LIMIT 1", from, id))
-	if errors.Is(err, sql.ErrNoRows) && from > 1 { // a clock was set meanwhile
-		r, _, err = scan(l.database().QueryRowContext(ctx, query+"seq < ? AND id = ? ORDER BY seq DESC LIMIT 1", from, id))
+	defer s.close()
+	for span := range s.spansOfID(ctx, id, made) {
+		const query = "SELECT " + columns + " FROM events WHERE seq BETWEEN ? AND ? AND id = ? ORDER BY seq LIMIT 1"
+		r, _, err := scan(s.conn.QueryRowContext(ctx, query, span.from, span.to, id))
+		if !errors.Is(err, sql.ErrNoRows) {
+			return r, err
+		}
 	}
-	if errors.Is(err, sql.ErrNoRows) {
-		return Row{}, ErrNotFound
+	if s.err != nil {
+		return Row{}, s.err
 	}
-	return r, err
+	return Row{}, ErrNotFound
 }
 
 // idSlack is how far the ts of a row may be before the time of its id, or out of the order of seq.
 const idSlack = 10 * time.Second
 
 // seqAt returns, by binary search, the number of the first row at or after t. If clocks ran backwards, it is a guess.
-func (l *Log) seqAt(ctx context.Context, t time.Time) (int64, error) {
-	var low, high int64
-	const ends = "SELECT COALESCE(MIN(seq), 1), COALESCE(MAX(seq), 1) FROM events"
+func (s *snapshot) seqAt(ctx context.Context, t time.Time) (int64, error) {
+	low, high := int64(1), max(1, s.newest)
 	const next = "SELECT seq, ts FROM events WHERE seq >= ? ORDER BY seq LIMIT 1"
-	err := l.database().QueryRowContext(ctx, ends).Scan(&low, &high)
-	if err != nil {
-		return 0, fmt.Errorf("read the audit log: %w", err)
-	}
 	for low < high {
 		var seq int64
 		var ts string
 		middle := low + (high-low)/2
-		if err := l.database().QueryRowContext(ctx, next, middle).Scan(&seq, &ts); err != nil {
+		if err := s.conn.QueryRowContext(ctx, next, middle).Scan(&seq, &ts); err != nil {
 			return 0, fmt.Errorf("read the audit log: %w", err)
 		}
 		if ts < t.UTC().Format(timeFormat) {

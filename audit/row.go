@@ -255,10 +255,18 @@ func appendValue(out []byte, v any) ([]byte, error) {
 // appendString appends s as encoding/json would.
 func appendString(out []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+		if needsEscape[s[i]] {
 			raw, _ := json.Marshal(s) // a string never fails
 			return append(out, raw...)
 		}
 	}
 	return append(append(append(out, '"'), s...), '"')
 }
+
+// needsEscape reports whether appendString may write a byte otherwise than it is.
+var needsEscape = func() (escaped [256]bool) {
+	for c := range escaped {
+		escaped[c] = c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&'
+	}
+	return escaped
+}()

@@ -3,8 +3,6 @@ package audit
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -104,59 +102,46 @@ func (l *Log) OpenIntents(ctx context.Context, session string) (int, error) {
 	return len(o.seqs), nil
 }
 
-// firstOf returns the number of a session's first row; 0 if there is none. There is no index: the search begins at
-// the time in the session's id.
-func (l *Log) firstOf(ctx context.Context, session string) (int64, error) {
-	const query = "SELECT seq, event FROM events WHERE seq >= ? AND session_id = ? ORDER BY seq LIMIT 1"
+// firstOf returns the number of a session's first row; 0 if there is none. The search begins at the time in the
+// session's id.
+func (l *Log) firstOf(ctx context.Context, session string) (seq int64, err error) {
+	var event Event
+	search := func(after int64) error {
+		filter := Filter{Session: session, AfterSeq: after, Limit: 1}
+		return l.each(ctx, filter, "seq, event", func(s scanner) error { return s.Scan(&seq, &event) })
+	}
 	from := int64(1)
 	if began, ok := idTime(session); ok {
-		var err error
 		if from, err = l.seqAt(ctx, began.Add(-idSlack)); err != nil {
 			return 0, err
 		}
 	}
-	var seq int64
-	var event Event
-	err := l.database().QueryRowContext(ctx, query, from, session).Scan(&seq, &event)
-	notFirst := errors.Is(err, sql.ErrNoRows) || err == nil && event != EventSessionStarted
-	if from > 1 && notFirst { // a clock was set meanwhile
-		err = l.database().QueryRowContext(ctx, query, 1, session).Scan(&seq, &event)
+	err = search(from - 1)
+	if err == nil && from > 1 && event != EventSessionStarted { // a clock was set meanwhile
+		err = search(0)
 	}
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read the audit log: %w", err)
-	}
-	return seq, nil
+	return seq, err
 }
 
 // openOf returns the intents of a session without an outcome, from row from on.
 func (l *Log) openOf(
 	ctx context.Context, session string, from int64, most int,
 ) (o *openIntents, ended bool, err error) {
-	const query = "SELECT seq, event, COALESCE(CASE WHEN json_valid(fields) THEN " +
-		"json_extract(fields, '$.request_id') END, '') FROM events WHERE seq >= ? AND session_id = ? ORDER BY seq"
-	rows, err := l.database().QueryContext(ctx, query, from, session)
-	if err != nil {
-		return nil, false, fmt.Errorf("read the audit log: %w", err)
-	}
-	defer rows.Close()
+	const what = "seq, event, COALESCE(CASE WHEN json_valid(fields) THEN " +
+		"json_extract(fields, '$.request_id') END, '')"
 	o = newOpenIntents(most)
-	for rows.Next() {
+	err = l.each(ctx, Filter{Session: session, AfterSeq: from - 1}, what, func(s scanner) error {
 		var seq int64
 		var event Event
 		var request string
-		if err := rows.Scan(&seq, &event, &request); err != nil {
-			return nil, false, fmt.Errorf("read the audit log: %w", err)
+		if err := s.Scan(&seq, &event, &request); err != nil {
+			return fmt.Errorf("read the audit log: %w", err)
 		}
 		ended = ended || event == EventSessionEnded
 		o.add(seq, event, request)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, false, fmt.Errorf("read the audit log: %w", err)
-	}
-	return o, ended, nil
+		return nil
+	})
+	return o, ended, err
 }
 
 // addUnknown commits unknown outcomes of the intents with these numbers.

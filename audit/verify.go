@@ -65,14 +65,20 @@ func (l *Log) Verify(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	w := walk{report: Report{OK: true, Head: zeroHash}, at: map[int64]string{0: zeroHash}, last: Row{Hash: zeroHash},
-		open: newOpenIntents(maxOpen)}
+	w := walk{report: Report{OK: true, Head: zeroHash}, at: map[int64]string{0: zeroHash}, last: head{hash: zeroHash},
+		open: newOpenIntents(maxOpen), index: newIndexCheck(l.path)}
+	if w.index != nil {
+		w.index.found = w.report.add
+	}
 	for _, line := range append(known.lines, known.witness.line) {
 		w.at[line.seq] = ""
 	}
 	w.at[0] = zeroHash
 	if err := w.rows(ctx, l); err != nil {
 		return Report{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Report{}, fmt.Errorf("read the audit log: %w", err)
 	}
 	w.heads(known, newest.seq > 0)
 	w.report.Open = len(w.open.seqs)
@@ -96,83 +102,6 @@ func VerifyMissing(path string) (Report, error) {
 	return w.report, w.spills(path)
 }
 
-// walk is one pass over the rows.
-type walk struct {
-	report Report
-	last   Row              // the row before
-	at     map[int64]string // the hashes of the rows that heads name, by number
-	ended  bool             // the rows could not be read to the end
-	broken bool             // a row did not fit the chain
-	open   *openIntents
-}
-
-func (w *walk) rows(ctx context.Context, l *Log) error {
-	rows, err := l.database().QueryContext(ctx, "SELECT "+columns+" FROM events ORDER BY seq")
-	if err != nil {
-		return w.unreadable(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		r, fields, err := scan(rows)
-		if err != nil {
-			w.breaks(r, "the row cannot be read", "", foundUnreadable)
-		} else {
-			w.check(r, fields)
-		}
-		if request, ok := r.Fields["request_id"].(string); ok {
-			w.open.add(r.Seq, r.Event, request)
-		}
-		if r.Event == EventProxyUnknown {
-			w.report.Unknown++
-		}
-		if r.Event == EventBroken {
-			w.report.add(reportedBreak(r))
-		}
-		if _, named := w.at[r.Seq]; named {
-			w.at[r.Seq] = r.Hash
-			if err != nil {
-				w.at[r.Seq] = foundUnreadable
-			}
-		}
-		w.last = r
-	}
-	if err := rows.Err(); err != nil {
-		return w.unreadable(err)
-	}
-	return nil
-}
-
-// check compares a row with the one before it, and its content with its hash. Behind a row that does not fit, the
-// chain is checked from that row on: rows that were added to a log with a gap are judged by their own links.
-func (w *walk) check(r Row, fields string) {
-	fits := true
-	switch next := w.last.Seq + 1; {
-	case r.Seq > next+1:
-		fits = w.breaks(r, fmt.Sprintf("rows %d to %d are missing before it", next, r.Seq-1), "", foundMissing)
-	case r.Seq != next:
-		fits = w.breaks(r, fmt.Sprintf("row %d is missing before it", next), "", foundMissing)
-	case r.PrevHash != w.last.Hash:
-		fits = w.breaks(r, "its prev_hash is not the hash of the row before it", w.last.Hash, printableHash(r.PrevHash))
-	}
-	again := r
-	if again.chain(r.PrevHash, fields); r.Hash != again.Hash {
-		fits = w.breaks(r, "its content does not have its hash", printableHash(r.Hash), again.Hash)
-	}
-	if fits && !w.broken {
-		w.report.Rows, w.report.Head = r.Seq, r.Hash
-	}
-}
-
-// breaks adds a finding for a row that does not fit the chain, and returns false.
-func (w *walk) breaks(r Row, why, expected, found string) bool {
-	if expected != "" {
-		why += fmt.Sprintf(": expected %s, found %s", expected, found)
-	}
-	w.report.add(Finding{Seq: r.Seq, ID: r.ID, Expected: expected, Found: found, Why: why})
-	w.broken = true
-	return false
-}
-
 // unreadable adds a finding for a damaged database, and returns other errors.
 func (w *walk) unreadable(err error) error {
 	if !isDamage(err) {
@@ -180,7 +109,7 @@ func (w *walk) unreadable(err error) error {
 	}
 	w.ended, w.report.Damaged = true, true
 	const why = "the database is damaged and cannot be read from here on"
-	w.report.add(Finding{Seq: w.last.Seq + 1, Found: foundUnreadable, Why: why})
+	w.report.add(Finding{Seq: w.last.seq + 1, Found: foundUnreadable, Why: why})
 	return nil
 }
 
@@ -218,15 +147,15 @@ func (w *walk) line(line headLine, name string) (added bool) {
 	case line.state != lineHead:
 		f.Why = fmt.Sprintf("%s: row %d with hash %s was not in the log when a session looked for it",
 			name, line.seq, line.hash)
-	case w.ended && line.seq > w.last.Seq, named && found == line.hash:
+	case w.ended && line.seq > w.last.seq, named && found == line.hash:
 		return false
 	case found != "":
 		f.Found = printableHash(found)
 		f.Why = fmt.Sprintf("%s has another hash for row %d: expected %s, found %s", name, line.seq, line.hash, f.Found)
-	case line.seq > w.last.Seq:
-		f.Seq = w.last.Seq + 1
+	case line.seq > w.last.seq:
+		f.Seq = w.last.seq + 1
 		f.Why = fmt.Sprintf("the log ends at row %d, and once had row %d: %s has its hash %s, found missing",
-			w.last.Seq, line.seq, name, line.hash)
+			w.last.seq, line.seq, name, line.hash)
 	default:
 		f.Why = fmt.Sprintf("%s has row %d with hash %s, found missing", name, line.seq, line.hash)
 	}

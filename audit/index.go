@@ -1,0 +1,133 @@
+package audit
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The index is a file beside the database from which readers learn which rows can match a filter, so that they need
+// not read all of them. For each complete block of blockRows numbers it has a record of fixed size and at a fixed
+// place: a salted hash of each column that a filter or an id selects by, and the time, of each row. So its size is
+// bounded whatever the rows have in their columns.
+//
+// It is a cache and never evidence. A row that it selects is still compared with the filter by SQLite. A record is
+// used only if its checksums fit and the row of the database that ends its block has the hash that the record names;
+// any other block is read from the database, and its record is written anew. Verify compares every record with the
+// rows, because a record that omits a value would hide a row from a filter.
+
+const (
+	indexName     = "audit.index"
+	indexMagic    = "aileron index 1\n"
+	indexHead     = 4096 // where the first record begins
+	indexHeadSize = len(indexMagic) + 8
+)
+
+// indexFile is an open index.
+type indexFile struct {
+	file *os.File
+	salt uint64
+}
+
+// indexPath returns the path of the index of the database at path.
+func indexPath(path string) string { return filepath.Join(filepath.Dir(path), indexName) }
+
+var errNoIndex = errors.New("there is no index")
+
+// openIndex opens the index of the database at path for reading.
+func openIndex(path string) (*indexFile, error) {
+	f, err := os.OpenFile(indexPath(path), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	x := &indexFile{file: f}
+	if err := x.readHead(); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+func (x *indexFile) readHead() error {
+	if info, err := x.file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return errNoIndex
+	}
+	var head [indexHeadSize]byte
+	if _, err := x.file.ReadAt(head[:], 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if string(head[:len(indexMagic)]) != indexMagic {
+		return errNoIndex
+	}
+	x.salt = binary.LittleEndian.Uint64(head[len(indexMagic):])
+	return nil
+}
+
+// writeIndex opens the index for writing, locked, and creates it if there is none. Only the owner of the database
+// does so: a file of root beside it could not be written by its sessions.
+func writeIndex(path string) (*indexFile, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || int(stat.Uid) != os.Geteuid() {
+		return nil, fmt.Errorf("write %s: the database is of another user", indexName)
+	}
+	flags := os.O_RDWR | os.O_CREATE | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	f, err := os.OpenFile(indexPath(path), flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	x := &indexFile{file: f}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	err = x.readHead()
+	if errors.Is(err, errNoIndex) {
+		err = x.begin()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return x, nil
+}
+
+// begin makes the file an index without records.
+func (x *indexFile) begin() error {
+	if info, err := x.file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return errors.Join(errNoIndex, err)
+	}
+	var salt [8]byte
+	if _, err := rand.Read(salt[:]); err != nil {
+		return err
+	}
+	if err := x.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := x.file.WriteAt(append([]byte(indexMagic), salt[:]...), 0)
+	x.salt = binary.LittleEndian.Uint64(salt[:])
+	return err
+}
+
+func (x *indexFile) close() {
+	if x != nil {
+		_ = x.file.Close()
+	}
+}
+
+// mark returns a hash of a column's value. The salt keeps a value from being chosen that collides with another.
+func mark[T string | []byte](salt uint64, value T) uint32 {
+	h := 14695981039346656037 ^ salt // FNV-1a, with the finalizer of MurmurHash3
+	for i := range len(value) {
+		h = (h ^ uint64(value[i])) * 1099511628211
+	}
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	return uint32(h ^ h>>33) //nolint:gosec // the lower half
+}

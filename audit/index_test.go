@@ -1,0 +1,237 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// indexedLog writes a log of three blocks and a part of a fourth, and returns its rows. The clock jumps forth and back
+// while it is written.
+func indexedLog(t *testing.T) (path string, rows []Row) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "audit.db")
+	l, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := make(chan []*Row, 64)
+	generate(3*blockRows+500, groups)
+	close(groups)
+	jumps := rand.New(rand.NewPCG(3, 4))
+	var jump time.Duration
+	for group := range groups {
+		for i, r := range group {
+			if jumps.IntN(300) == 0 {
+				jump = time.Duration(jumps.IntN(120)-60) * time.Minute
+			}
+			if r.TS = r.TS.Add(jump); i%7 == 0 {
+				r.Path = "/a&b\"c/é/" + r.Path // needs escapes
+			}
+		}
+		l.mustWrite(t, group)
+		for _, r := range group {
+			rows = append(rows, *r)
+		}
+	}
+	closeLog(t, l)
+	return path, rows
+}
+
+// completeIndex writes the records of all complete blocks.
+func completeIndex(t *testing.T, path string) {
+	t.Helper()
+	l := openReader(t, path)
+	for n := range int64(3) {
+		if err := l.indexBlock(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := l.unindexed(t.Context()); len(left) > 0 {
+		t.Fatalf("the blocks %v have no record", left)
+	}
+}
+
+func openReader(t testing.TB, path string) *Log {
+	t.Helper()
+	l, err := OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// selected returns the numbers of the rows that a filter selects, without SQLite and without an index.
+func selected(rows []Row, f Filter) (seqs []int64) {
+	for _, r := range rows {
+		if (f.Session == "" || r.SessionID == f.Session) && (f.Event == "" || r.Event == f.Event) &&
+			(f.Decision == "" || r.Decision == f.Decision) && (f.Host == "" || r.Host == f.Host) &&
+			(f.Connector == "" || r.ConnectorFQN == f.Connector) && (f.Since.IsZero() || !r.TS.Before(f.Since)) &&
+			(f.Until.IsZero() || r.TS.Before(f.Until)) && r.Seq > f.AfterSeq {
+			seqs = append(seqs, r.Seq)
+		}
+	}
+	if f.Limit > 0 && len(seqs) > f.Limit {
+		if f.Newest {
+			return seqs[len(seqs)-f.Limit:]
+		}
+		return seqs[:f.Limit]
+	}
+	return seqs
+}
+
+// someFilters returns filters with values of the rows and without.
+func someFilters(rows []Row, n int) []Filter {
+	random := rand.New(rand.NewPCG(5, 6))
+	all := []Filter{{}, {Limit: 7}, {Limit: 7, Newest: true}, {Until: time.Unix(0, 0)}, {Since: time.Unix(1<<40, 0)}}
+	for len(all) < n {
+		r, other := rows[random.IntN(len(rows))], rows[random.IntN(len(rows))]
+		if random.IntN(2) == 0 {
+			other = r
+		}
+		var f Filter
+		for bit, set := range []func(){
+			func() { f.Session = r.SessionID }, func() { f.Event = other.Event }, func() { f.Decision = other.Decision },
+			func() { f.Host = r.Host }, func() { f.Connector = other.ConnectorFQN }, func() { f.Since = r.TS },
+			func() { f.Until = other.TS.Add(time.Nanosecond) }, func() { f.AfterSeq = other.Seq - 100 },
+			func() { f.Limit = 1 + random.IntN(50) }, func() { f.Newest = true }, func() { f.Host = "never.example" },
+		} {
+			if random.IntN(11) < 3 && (bit != 10 || random.IntN(4) == 0) {
+				set()
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// damageIndex changes the index of a log.
+func damageIndex(t *testing.T, path string, change func(raw []byte) []byte) {
+	t.Helper()
+	raw, err := os.ReadFile(indexPath(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(indexPath(path), change(raw), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFiltersSelectTheSameRowsWithAnyIndex is the claim on which everything else rests: whatever the index is, a
+// reader returns what a look at every row returns.
+func TestFiltersSelectTheSameRowsWithAnyIndex(t *testing.T) {
+	path, rows := indexedLog(t)
+	completeIndex(t, path)
+	whole, err := os.ReadFile(indexPath(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		change func(raw []byte) []byte
+	}{
+		{"whole", func(raw []byte) []byte { return raw }},
+		{"empty", func([]byte) []byte { return nil }},
+		{"without the second record", func(raw []byte) []byte {
+			clear(raw[blockAt(1):blockAt(2)])
+			return raw
+		}},
+		{"ends in half a record", func(raw []byte) []byte { return raw[:blockAt(2)+5000] }},
+		{"a flipped bit in every column", func(raw []byte) []byte {
+			for n := range int64(3) {
+				for column := range int64(markColumns + 1) {
+					raw[blockAt(n)+blockHead+column*markSize+1000] ^= 4
+				}
+			}
+			return raw
+		}},
+		{"a flipped bit in a head", func(raw []byte) []byte { raw[blockAt(1)+20] ^= 1; return raw }},
+		{"records of other blocks", func(raw []byte) []byte {
+			return append(append(slices.Clone(raw[:blockAt(1)]), raw[blockAt(2):]...), raw[blockAt(1):blockAt(2)]...)
+		}},
+		{"a newer format", func(raw []byte) []byte { raw[len(indexMagic)-2] = '2'; return raw }},
+		{"another salt", func(raw []byte) []byte {
+			// As if a process had made the file anew between two looks at it.
+			clear(raw[indexHead:])
+			raw[len(indexMagic)]++
+			return raw
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := os.WriteFile(indexPath(path), slices.Clone(whole), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			damageIndex(t, path, c.change)
+			checkReaders(t, path, rows)
+			if report, err := openReader(t, path).Verify(t.Context()); err != nil || !report.OK {
+				t.Errorf("Verify = %+v, %v", report, err)
+			}
+		})
+	}
+}
+
+// checkReaders compares every reader with the rows.
+func checkReaders(t *testing.T, path string, rows []Row) {
+	t.Helper()
+	l := openReader(t, path)
+	for _, f := range someFilters(rows, 60) {
+		var got []int64
+		err := l.Each(t.Context(), f, func(r Row) error { got = append(got, r.Seq); return nil })
+		if want := selected(rows, f); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%+v selects %d rows %.60s, %v; want %d %.60s", f, len(got), fmt.Sprint(got), err, len(want),
+				fmt.Sprint(want))
+		}
+	}
+	for seq := 0; seq < len(rows); seq += 997 {
+		if got, err := l.Get(t.Context(), rows[seq].ID); err != nil || got.Hash != rows[seq].Hash {
+			t.Errorf("Get of row %d = row %d, %v", rows[seq].Seq, got.Seq, err)
+		}
+	}
+	if _, err := l.Get(t.Context(), NewID()); !errors.Is(err, ErrNotFound) {
+		t.Errorf("Get of an id that no row has: %v", err)
+	}
+	session := rows[len(rows)/2].SessionID
+	want := newOpenIntents(maxOpen)
+	for _, r := range rows {
+		if request, _ := r.Fields["request_id"].(string); r.SessionID == session {
+			want.add(r.Seq, r.Event, request)
+		}
+	}
+	if n, err := l.OpenIntents(t.Context(), session); err != nil || n != len(want.seqs) {
+		t.Errorf("OpenIntents = %d, %v; want %d", n, err, len(want.seqs))
+	}
+}
+
+// TestAnIndexOfAnotherLogIsNotUsed restores an older log and continues it differently: records of rows that are no
+// longer there must not hide the new ones.
+func TestAnIndexOfAnotherLogIsNotUsed(t *testing.T) {
+	path, _ := indexedLog(t)
+	completeIndex(t, path)
+	other, rows := indexedLog(t)
+	extra := openTest(t, other)
+	for i := range 2 * blockRows / 1024 {
+		group := make([]*Row, 1024)
+		for j := range group {
+			group[j] = &Row{Event: EventVaultLocked, SessionID: "s", Host: fmt.Sprintf("new-%d.example", i)}
+		}
+		extra.mustWrite(t, group)
+		for _, r := range group {
+			rows = append(rows, *r)
+		}
+	}
+	raw, err := os.ReadFile(indexPath(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The ids of both logs are the same, but one jump of their clocks is not: no block has the same last hash.
+	if err := os.WriteFile(indexPath(other), raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checkReaders(t, other, rows)
+}

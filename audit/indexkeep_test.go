@@ -1,0 +1,181 @@
+package audit
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestVerifyFindsAnIndexThatHidesRows forges a record: its checksums and its hash fit.
+func TestVerifyFindsAnIndexThatHidesRows(t *testing.T) {
+	path, rows := indexedLog(t)
+	completeIndex(t, path)
+	hidden := rows[blockRows+77]
+	x, err := writeIndex(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newIndexBlock(1)
+	if !x.load(b) {
+		t.Fatal("there is no record")
+	}
+	for n := range markColumns + 1 {
+		if !x.loadColumn(b, n) {
+			t.Fatal("a column is damaged")
+		}
+	}
+	binary.LittleEndian.PutUint32(b.column(markID)[4*77:], 0)
+	binary.LittleEndian.PutUint32(b.column(markSession)[4*77:], 0)
+	b.seal(b.hash)
+	if err := x.store(b); err != nil {
+		t.Fatal(err)
+	}
+	x.close()
+	l := openReader(t, path)
+	if _, err := l.Get(t.Context(), hidden.ID); !errors.Is(err, ErrNotFound) {
+		t.Fatalf("the forged record hides nothing: %v", err)
+	}
+	report, err := l.Verify(t.Context())
+	if err != nil || report.OK || len(report.Findings) != 1 ||
+		!strings.Contains(report.Why, "audit.index does not have what rows 4097 to 8192 have") {
+		t.Errorf("Verify = %+v, %v", report, err)
+	}
+	if report.Rows != int64(len(rows)) {
+		t.Errorf("the chain is whole, and Verify reports %d rows of %d", report.Rows, len(rows))
+	}
+	checkReaders(t, path, rows)
+	if report, err = l.Verify(t.Context()); err != nil || !report.OK {
+		t.Errorf("Verify, once it has written the record anew: %+v, %v", report, err)
+	}
+}
+
+// TestARowThatComesBackIsListed removes a row and restores it, as a backup does: a record without it would hide it.
+func TestARowThatComesBackIsListed(t *testing.T) {
+	path, rows := indexedLog(t)
+	l := openTest(t, path)
+	if _, err := l.db.Exec("DELETE FROM events WHERE seq = 5000"); err != nil {
+		t.Fatal(err)
+	}
+	for n := range int64(3) {
+		if err := l.indexBlock(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := l.unindexed(t.Context()); len(left) > 0 {
+		t.Errorf("the blocks %v have no record, and every reader would try to write it", left)
+	}
+	checkReaders(t, path, slices.Delete(slices.Clone(rows), 4999, 5000))
+	lost := rows[4999]
+	_, err := l.db.Exec("INSERT INTO events SELECT 5000, ?, ts, ?, session_id, source, decision, reason, connector_fqn, "+
+		"connector_version, tool, operation, binding, method, scheme, ?, port, path, http_version, status, "+
+		"request_bytes, response_bytes, redactions, duration_us, fields, prev_hash, hash FROM events WHERE seq = 5001",
+		lost.ID, string(lost.Event), "back.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.List(t.Context(), Filter{Host: "back.example"}); err != nil || len(got) != 1 {
+		t.Errorf("the row that came back is not listed: %v, %v", got, err)
+	}
+}
+
+// TestASessionKeepsTheIndex commits rows as a session does, from one process and from two.
+func TestASessionKeepsTheIndex(t *testing.T) {
+	for _, writers := range []int{1, 2} {
+		t.Run(fmt.Sprint(writers), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.db")
+			var logs []*Log
+			for range writers {
+				l := openTest(t, path)
+				l.startIndex()
+				logs = append(logs, l)
+			}
+			groups := make(chan []*Row, 64)
+			generate(2*blockRows+100, groups)
+			close(groups)
+			i := 0
+			for group := range groups {
+				for part := range slices.Chunk(group, 300) {
+					logs[i%writers].mustWrite(t, part)
+					i++
+				}
+			}
+			l := logs[0]
+			if writers > 1 { // as its goroutine does, which may be doing it
+				l.index.close()
+				logs[1].index.close()
+				l.index.catchUp(t.Context())
+			}
+			if left := l.unindexed(t.Context()); len(left) > 0 {
+				t.Fatalf("the blocks %v have no record", left)
+			}
+			kept, err := os.ReadFile(indexPath(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(kept) != int(blockAt(2)) {
+				t.Errorf("the index has %d bytes, want %d", len(kept), blockAt(2))
+			}
+			s, err := l.snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.close()
+			for n := range int64(2) {
+				b, err := s.build(t.Context(), n)
+				if err != nil || !slices.Equal(b.raw, kept[blockAt(n):blockAt(n+1)]) {
+					t.Errorf("the record of block %d is not what its rows make: %v", n, err)
+				}
+			}
+		})
+	}
+}
+
+// TestTheIndexIsOfTheOwner keeps a command of another user, such as root, from making a file that the sessions of the
+// home cannot write.
+func TestTheIndexIsOfTheOwner(t *testing.T) {
+	path, rows := indexedLog(t)
+	if os.Chown(path, 12345, -1) != nil {
+		t.Skip("only root can give files away")
+	}
+	checkReaders(t, path, rows)
+	if _, err := os.Lstat(indexPath(path)); err == nil {
+		t.Error("it was made by a reader")
+	}
+	if err := os.Chown(path, 0, -1); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("elsewhere", indexPath(path)); err != nil {
+		t.Fatal(err)
+	}
+	checkReaders(t, path, rows)
+	if _, err := os.Lstat(filepath.Join(filepath.Dir(path), "elsewhere")); err == nil {
+		t.Error("a link was followed")
+	}
+}
+
+// TestReadersNeedNoIndex reads a log whose index cannot be a file.
+func TestReadersNeedNoIndex(t *testing.T) {
+	path, rows := indexedLog(t)
+	if err := os.Mkdir(indexPath(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	checkReaders(t, path, rows)
+}
+
+// TestASmallLogHasNoIndex: the rows of one block are read as fast without it.
+func TestASmallLogHasNoIndex(t *testing.T) {
+	path := history(t, t.TempDir(), "s", 20)
+	l := openReader(t, path)
+	if rows, err := l.List(context.Background(), Filter{Host: "host-3.s.example"}); err != nil || len(rows) != 1 {
+		t.Errorf("List = %v, %v", rows, err)
+	}
+	if _, err := os.Lstat(indexPath(path)); err == nil {
+		t.Error("there is an index")
+	}
+}

@@ -1,0 +1,196 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"iter"
+	"math"
+	"slices"
+	"time"
+)
+
+// probe is what the index knows of a filter.
+type probe struct {
+	values      map[int]string // by column
+	from, until int64          // the interval of times, in ns
+}
+
+// probe returns what the index knows of the filter, and false if it selects by nothing but seq.
+func (f Filter) probe() (p probe, ok bool) {
+	p = probe{values: map[int]string{}, from: math.MinInt64, until: math.MaxInt64}
+	for column, value := range map[int]string{
+		markSession: f.Session, markEvent: string(f.Event), markDecision: string(f.Decision), markHost: f.Host,
+		markConnector: f.Connector,
+	} {
+		if value != "" {
+			p.values[column] = value
+		}
+	}
+	if !f.Since.IsZero() {
+		p.from = nanos(f.Since)
+	}
+	if !f.Until.IsZero() {
+		p.until = nanos(f.Until)
+	}
+	return p, len(p.values) > 0 || !f.Since.IsZero() || !f.Until.IsZero()
+}
+
+// seqSpan is an interval of numbers, with both ends.
+type seqSpan struct{ from, to int64 }
+
+// spans returns the numbers among which all selected rows are, in the given order.
+func (s *snapshot) spans(ctx context.Context, filter Filter, descending bool) iter.Seq[seqSpan] {
+	all := seqSpan{max(1, filter.AfterSeq+1), s.newest}
+	if filter.throughSeq > 0 {
+		all.to = min(all.to, filter.throughSeq)
+	}
+	p, selective := filter.probe()
+	return func(yield func(seqSpan) bool) {
+		first := (all.from - 1) / blockRows
+		last := min(s.complete(), (all.to+blockRows-1)/blockRows) // exclusive
+		if !selective || first >= last {
+			_ = all.from <= all.to && yield(all)
+			return
+		}
+		tail := seqSpan{last*blockRows + 1, all.to}
+		if descending && tail.from <= tail.to && !yield(tail) {
+			return
+		}
+		for i := range last - first {
+			n := first + i
+			if descending {
+				n = last - 1 - i
+			}
+			if !s.spansOfBlock(ctx, n, p, all, descending, yield) {
+				return
+			}
+		}
+		if !descending && tail.from <= tail.to {
+			yield(tail)
+		}
+	}
+}
+
+// maxGap is the number of rows between two selected ones that are read with them.
+const maxGap = 16
+
+// spansOfBlock calls yield for the spans of one block that are in all, and reports whether to continue.
+func (s *snapshot) spansOfBlock(
+	ctx context.Context, n int64, p probe, all seqSpan, descending bool, yield func(seqSpan) bool,
+) bool {
+	if s.err = ctx.Err(); s.err != nil {
+		return false
+	}
+	selected, ok := s.consult(ctx, n, p)
+	if !ok {
+		s.missing = append(s.missing, n)
+		selected.all()
+	}
+	var found []seqSpan
+	for slot := selected.next(0); slot >= 0; slot = selected.next(slot + 1) {
+		seq := n*blockRows + int64(slot) + 1
+		if seq < all.from || seq > all.to {
+			continue
+		}
+		if len(found) > 0 && seq-found[len(found)-1].to <= maxGap {
+			found[len(found)-1].to = seq
+			continue
+		}
+		found = append(found, seqSpan{seq, seq})
+	}
+	if descending {
+		slices.Reverse(found)
+	}
+	for _, span := range found {
+		if !yield(span) {
+			return false
+		}
+	}
+	return true
+}
+
+// consult returns the rows of a block that may fit p, and false if the block has no record that can be used.
+func (s *snapshot) consult(ctx context.Context, n int64, p probe) (found slots, ok bool) {
+	b := s.block
+	if b.number = n; s.index == nil || !s.index.load(b) {
+		return found, false
+	}
+	if !b.void && (p.until <= b.first || p.from > b.last) {
+		return found, s.bound(ctx, b)
+	}
+	found.all()
+	if b.void {
+		return found, s.bound(ctx, b)
+	}
+	for column, value := range p.values {
+		if !s.index.loadColumn(b, column) {
+			return found, false
+		}
+		found.keep(b.column(column), mark(s.index.salt, value))
+	}
+	if p.from > b.first || p.until <= b.last {
+		if !s.index.loadColumn(b, markColumns) {
+			return found, false
+		}
+		found.within(b.column(markColumns), p.from, p.until)
+	}
+	return found, s.bound(ctx, b)
+}
+
+// bound reports whether the block of the record is the one of this log: its last row has the hash, and so all rows
+// before it are those that the record was made of.
+func (s *snapshot) bound(ctx context.Context, b *indexBlock) bool {
+	var hash string
+	err := s.hashOf.QueryRowContext(ctx, (b.number+1)*blockRows).Scan(&hash)
+	return err == nil && hash == hex.EncodeToString(b.hash[:])
+}
+
+// spansOfID returns the numbers among which the row with the id is: first those that are likely by its time.
+func (s *snapshot) spansOfID(ctx context.Context, id string, made time.Time) iter.Seq[seqSpan] {
+	p := probe{values: map[int]string{markID: id}, from: math.MinInt64, until: math.MaxInt64}
+	return func(yield func(seqSpan) bool) {
+		all := seqSpan{1, s.newest}
+		tail := seqSpan{s.complete()*blockRows + 1, s.newest}
+		var far, unknown []int64
+		for n := s.complete() - 1; n >= 0; n-- {
+			switch b := s.block; {
+			case s.index == nil || !s.loads(n):
+				unknown = append(unknown, n)
+			case !b.mayHave(made):
+				far = append(far, n)
+			case !s.spansOfBlock(ctx, n, p, all, false, yield):
+				return
+			}
+		}
+		if tail.from <= tail.to && !yield(tail) {
+			return
+		}
+		if len(unknown) > 0 {
+			likely, err := s.seqAt(ctx, made)
+			if err != nil {
+				s.err = err
+				return
+			}
+			distance := func(n int64) int64 { return max(n*blockRows-likely, likely-(n+1)*blockRows) }
+			slices.SortFunc(unknown, func(a, b int64) int { return cmp.Compare(distance(a), distance(b)) })
+		}
+		for _, n := range slices.Concat(far, unknown) {
+			if !s.spansOfBlock(ctx, n, p, all, false, yield) {
+				return
+			}
+		}
+	}
+}
+
+// mayHave reports whether a row of the block may have an id that was made then.
+func (b *indexBlock) mayHave(made time.Time) bool {
+	first, last := time.Unix(0, b.first).Add(-idSlack), time.Unix(0, b.last).Add(idSlack)
+	return b.void || !made.Before(first) && !made.After(last)
+}
+
+// loads reads the head of a block's record, and reports whether there is one.
+func (s *snapshot) loads(n int64) bool {
+	s.block.number = n
+	return s.index.load(s.block)
+}

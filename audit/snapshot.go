@@ -1,0 +1,148 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"time"
+)
+
+// snapshot is the log as it is at one moment.
+type snapshot struct {
+	log     *Log
+	conn    *sql.Conn
+	newest  int64      // the number of the newest row; 0 if there is none
+	index   *indexFile // nil: there is none
+	hashOf  *sql.Stmt
+	block   *indexBlock
+	missing []int64 // blocks without a record that were read
+	err     error   // why an iterator ended early
+}
+
+// snapshot begins to read the log.
+func (l *Log) snapshot(ctx context.Context) (*snapshot, error) {
+	conn, err := l.database().Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	s := &snapshot{log: l, conn: conn}
+	if err = s.begin(ctx); err != nil {
+		s.close()
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	return s, nil
+}
+
+func (s *snapshot) begin(ctx context.Context) (err error) {
+	if _, err := s.conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	if err := s.conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM events").Scan(&s.newest); err != nil {
+		return err
+	}
+	if s.complete() == 0 {
+		return nil
+	}
+	if s.hashOf, err = s.conn.PrepareContext(ctx, selectHash); err != nil {
+		return err
+	}
+	s.index, _ = openIndex(s.log.path) // without one, all rows are read
+	s.block = newIndexBlock(0)
+	return nil
+}
+
+// complete returns the number of blocks of which the log has the last row.
+func (s *snapshot) complete() int64 { return s.newest / blockRows }
+
+func (s *snapshot) close() {
+	if s.hashOf != nil {
+		_ = s.hashOf.Close()
+	}
+	s.index.close()
+	_, _ = s.conn.ExecContext(context.Background(), "ROLLBACK")
+	_ = s.conn.Close()
+}
+
+// each calls f for the selected columns of every selected row, oldest first, until the first error, which it returns.
+func (l *Log) each(ctx context.Context, filter Filter, what string, f func(scanner) error) error {
+	s, err := l.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		s.close()
+		l.indexMissing(ctx, s.missing)
+	}()
+	if filter.Limit > 0 && filter.Newest {
+		var oldest int64
+		seq := func(row scanner) error { return row.Scan(&oldest) }
+		if err := s.rows(ctx, filter, "seq", true, seq); err != nil {
+			return err
+		}
+		if oldest == 0 {
+			return nil
+		}
+		s.missing = nil // they are read again
+		filter.Limit, filter.AfterSeq = 0, oldest-1
+	}
+	return s.rows(ctx, filter, what, false, f)
+}
+
+// rows calls f for the selected rows in the given order, filter.Limit at most.
+func (s *snapshot) rows(
+	ctx context.Context, filter Filter, what string, descending bool, f func(scanner) error,
+) error {
+	terms, args := filter.terms()
+	//nolint:gosec // what and terms are constants of ours; values are arguments
+	query := "SELECT " + what + " FROM events WHERE seq BETWEEN ? AND ? AND " + terms + " ORDER BY seq"
+	if descending {
+		query += " DESC"
+	}
+	stmt, err := s.conn.PrepareContext(ctx, query)
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	defer stmt.Close()
+	left := cmp.Or(filter.Limit, math.MaxInt)
+	for span := range s.spans(ctx, filter, descending) {
+		read, err := readSpan(ctx, stmt, append([]any{span.from, span.to}, args...), left, f)
+		if err != nil {
+			return err
+		}
+		if left -= read; left == 0 {
+			return nil
+		}
+	}
+	return s.err
+}
+
+// readSpan calls f for the rows of one statement, limit at most, and returns their number.
+func readSpan(ctx context.Context, stmt *sql.Stmt, args []any, limit int, f func(scanner) error) (n int, err error) {
+	rows, err := stmt.QueryContext(ctx, args...)
+	if err != nil {
+		return 0, fmt.Errorf("read the audit log: %w", err)
+	}
+	defer rows.Close()
+	for n < limit && rows.Next() {
+		if err := f(rows); err != nil {
+			return n, err
+		}
+		n++
+	}
+	if err := rows.Err(); err != nil {
+		return n, fmt.Errorf("read the audit log: %w", err)
+	}
+	return n, nil
+}
+
+// seqAt returns the number of the first row at or after t, or a guess if clocks ran backwards.
+func (l *Log) seqAt(ctx context.Context, t time.Time) (int64, error) {
+	s, err := l.snapshot(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	return s.seqAt(ctx, t)
+}
