@@ -24,7 +24,7 @@ func (x *Exchange) stripQueryCredentials(r *http.Request) error {
 }
 
 func (x *Exchange) injectCredential(r *http.Request) error {
-	return modify.InjectCredential{Operation: x.match.Operation, Credential: x.bound.Credential}.ModifyRequest(r)
+	return x.grants.injection(x.match.Operation, &x.bound).ModifyRequest(r)
 }
 
 func (x *Exchange) offerWebSocket(r *http.Request) error { return x.websocket.ModifyRequest(r) }

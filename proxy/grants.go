@@ -4,7 +4,9 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 
+	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
@@ -32,6 +34,8 @@ type Grants struct {
 	current context.Context //nolint:containedctx // ends when other grants take their place, or the plane drains
 	retire  context.CancelFunc
 	keys    map[spec.FQN]upstream.Key // of the upstream connections of Bound's credentials
+
+	injections sync.Map // *spec.Operation → *modify.InjectCredential, of operations that were requested
 }
 
 // Bound is a connector's credential and the name of its binding.
@@ -49,6 +53,16 @@ func (p *Plane) SetGrants(g *Grants) {
 	if old := p.grants.Swap(g); old != nil {
 		old.retire()
 	}
+}
+
+// injection returns the step that injects the credential of an operation.
+func (g *Grants) injection(op *spec.Operation, b *Bound) *modify.InjectCredential {
+	if m, ok := g.injections.Load(op); ok {
+		return m.(*modify.InjectCredential)
+	}
+	m := modify.NewInjectCredential(op, b.Credential)
+	g.injections.Store(op, m)
+	return m
 }
 
 // upstreamKeys returns the keys of the upstream connections that the connectors'

@@ -39,7 +39,7 @@ func TestACredentialReplacesWhatIsInItsSlot(t *testing.T) {
 		r, err := http.NewRequest(http.MethodGet, "https://api.good.example/", nil)
 		must(t, err)
 		r.Header[c.field] = []string{"Bearer ATTACKER", "Basic ATTACKER"}
-		must(t, InjectCredential{Operation: &spec.Operation{Injection: &c.how}, Credential: credential}.ModifyRequest(r))
+		must(t, NewInjectCredential(&spec.Operation{Injection: &c.how}, credential).ModifyRequest(r))
 		if got := r.Header[c.field]; len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s: %d values of %s, want the credential alone", name, len(got), c.field)
 		}

@@ -17,18 +17,25 @@ import (
 // its only value, whatever the client sent; or the query has one more pair,
 // behind the others; or the path's variable is replaced.
 type InjectCredential struct {
-	Operation  *spec.Operation // has an Injection
-	Credential vault.Credential
+	operation *spec.Operation
+	name      string     // of the field, canonical
+	value     *[1]string // a pointer, so that no format prints it
+}
+
+// NewInjectCredential returns the modifier for a credential of an operation that
+// has an Injection. It is made once for many requests.
+func NewInjectCredential(op *spec.Operation, c vault.Credential) *InjectCredential {
+	secret := op.Injection.Kind.Compose(c.Username, c.Secret.Reveal())
+	value := strings.ReplaceAll(op.Injection.Format, "{secret}", secret)
+	return &InjectCredential{operation: op, name: canonical(op.Injection.Name), value: &[1]string{value}}
 }
 
 // ModifyRequest implements martian.RequestModifier.
-func (m InjectCredential) ModifyRequest(r *http.Request) error {
-	how := m.Operation.Injection
-	secret := how.Kind.Compose(m.Credential.Username, m.Credential.Secret.Reveal())
-	value := strings.ReplaceAll(how.Format, "{secret}", secret)
+func (m *InjectCredential) ModifyRequest(r *http.Request) error {
+	how, value := m.operation.Injection, m.value[0]
 	switch how.In {
 	case "header":
-		r.Header[canonical(how.Name)] = []string{value}
+		r.Header[m.name] = m.value[:] // no modifier changes a value in place
 	case "query":
 		pair := url.QueryEscape(how.Name) + "=" + url.QueryEscape(value)
 		if r.URL.RawQuery != "" {
@@ -38,20 +45,20 @@ func (m InjectCredential) ModifyRequest(r *http.Request) error {
 	case "path":
 		return m.replaceInPath(r, value)
 	default:
-		return fail(NoPlace, "the connector %s names an unknown place for its credential", m.Operation.Connector.FQN)
+		return fail(NoPlace, "the connector %s names an unknown place for its credential", m.operation.Connector.FQN)
 	}
 	return nil
 }
 
-func (m InjectCredential) replaceInPath(r *http.Request, value string) error {
-	name := m.Operation.Injection.Name
-	escaped, ok := m.Operation.Path.Replace(r.URL.EscapedPath(), name, url.PathEscape(value))
+func (m *InjectCredential) replaceInPath(r *http.Request, value string) error {
+	name := m.operation.Injection.Name
+	escaped, ok := m.operation.Path.Replace(r.URL.EscapedPath(), name, url.PathEscape(value))
 	if !ok {
-		return fail(NoPlace, "the credential of %s has no place in the path", m.Operation.Connector.FQN)
+		return fail(NoPlace, "the credential of %s has no place in the path", m.operation.Connector.FQN)
 	}
 	path, err := url.PathUnescape(escaped)
 	if err != nil {
-		return fail(NoPlace, "the credential of %s cannot stand in a path", m.Operation.Connector.FQN)
+		return fail(NoPlace, "the credential of %s cannot stand in a path", m.operation.Connector.FQN)
 	}
 	r.URL.Path, r.URL.RawPath = path, escaped
 	return nil

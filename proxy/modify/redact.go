@@ -11,17 +11,13 @@ import (
 // zero value is ready for use.
 type Redactions struct {
 	head, trailers, elsewhere int
-	body                      *scrub.Reader
+	body                      scrub.Reader
 	trailed                   trailedBody
 }
 
 // Total returns how many occurrences have been redacted so far.
 func (n *Redactions) Total() int {
-	total := n.head + n.trailers + n.elsewhere
-	if n.body != nil {
-		total += n.body.Hits()
-	}
-	return total
+	return n.head + n.trailers + n.elsewhere + n.body.Hits()
 }
 
 // Add counts n more, found elsewhere than in a response's head, body or trailers.
@@ -52,8 +48,9 @@ type RedactBody struct {
 
 // ModifyResponse implements martian.ResponseModifier.
 func (m RedactBody) ModifyResponse(res *http.Response) error {
-	r := m.Secrets().Reader(res.Body)
+	r := &m.Count.body
+	r.Reset(m.Secrets(), res.Body)
 	r.Follow(m.Secrets)
-	res.Body, m.Count.body = r, r
+	res.Body = r
 	return nil
 }

@@ -45,11 +45,17 @@ const (
 
 // Reader returns a Reader of src. With a nil Set it returns the bytes unchanged.
 func (s *Set) Reader(src io.ReadCloser) *Reader {
-	r := &Reader{src: src, set: s}
+	r := &Reader{}
+	r.Reset(s, src)
+	return r
+}
+
+// Reset makes r what [Set.Reader] returns for src. It follows no set.
+func (r *Reader) Reset(s *Set, src io.ReadCloser) {
+	*r = Reader{src: src, set: s}
 	if s != nil {
 		r.scan = s.borrow()
 	}
-	return r
 }
 
 // Read implements io.Reader. It returns the source's error after its last bytes.

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"crypto/tls"
 	"net/http/httptrace"
 	"sync/atomic"
@@ -15,7 +14,7 @@ import (
 // it.
 type attempt struct {
 	h2            bool
-	cancel        context.CancelFunc
+	cancel        func()             // ends the attempt
 	conn          *countedConn       // nil: it got none
 	writtenBefore int64              // bytes written on conn before, for HTTP/1.1
 	readBefore    int64              // bytes read on conn before, for HTTP/2

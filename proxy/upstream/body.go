@@ -29,6 +29,12 @@ func (b *Body) Read(p []byte) (int, error) { return b.src.Read(p) }
 // Close implements io.Closer.
 func (b *Body) Close() error { return b.src.Close() }
 
+// ready reports whether a read of the body returns at once.
+func (b *Body) ready() bool {
+	src, ok := b.src.(interface{ Ready() bool })
+	return ok && src.Ready()
+}
+
 // Sent returns how many bytes of the body were taken to be sent.
 func (b *Body) Sent() int64 {
 	if b == nil {
@@ -79,6 +85,8 @@ type attemptBody struct {
 // begin demands the first read within the attempt's timeout: a host that takes no
 // head is noticed too.
 func (a *attemptBody) begin() { a.stall.Reset(a.timeout) }
+
+func (a *attemptBody) ready() bool { return a.body.ready() }
 
 var errAttemptClosed = errors.New("read the request body: the attempt to send it is over")
 

@@ -44,8 +44,6 @@ func kindOf(ctx context.Context, err error, a *attempt) (kind Kind, detail strin
 		return NotTLS, ""
 	case errors.As(err, &unsafe), errors.As(err, &network) && network.Op == "remote error":
 		return NotVerified, ""
-	case isMalformedFraming(err):
-		return FramingLookalike, ""
 	case errors.As(err, &head):
 		return head.kind(), head.rule
 	case errors.As(err, &timeout) && timeout.Timeout() && a != nil && a.gotByte.Load():

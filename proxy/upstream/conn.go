@@ -3,6 +3,7 @@ package upstream
 import (
 	"errors"
 	"net"
+	"os"
 	"sync/atomic"
 	"syscall"
 )
@@ -14,6 +15,7 @@ type countedConn struct {
 	written atomic.Int64
 	read    atomic.Int64
 	reset   atomic.Bool // its peer reset it, which only one of reading and writing sees
+	shut    bool        // Read reads nothing, as after a deadline; its reader's own
 	release func()      // releases its descriptor; nil: it has none
 	onClose func()      // nil: nothing is to be done
 }
@@ -40,6 +42,9 @@ func (c *countedConn) CloseWrite() error {
 
 // Read implements net.Conn.
 func (c *countedConn) Read(p []byte) (int, error) {
+	if c.shut {
+		return 0, os.ErrDeadlineExceeded // TLS does not keep this error
+	}
 	n, err := c.Conn.Read(p)
 	c.read.Add(int64(n))
 	c.noteReset(err)

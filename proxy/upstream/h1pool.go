@@ -19,7 +19,7 @@ type h1Pool struct {
 	uploads  *tasks
 
 	mu     sync.Mutex
-	idle   map[string][]*persistConn // by scheme and "host:port", newest last
+	idle   map[string][]*persistConn // by poolKey, newest last
 	n      int
 	expiry *time.Timer // closes what has been idle for too long; nil: nothing is idle
 	closed bool
@@ -31,17 +31,18 @@ const (
 	maxIdlePerHost = 128
 )
 
-// roundTrip sends r and returns the head of its response. The response's body
-// returns the connection to the pool when it has been read to the end.
-func (h *h1Pool) roundTrip(r *http.Request, a *attempt) (*http.Response, error) {
+// roundTrip sends r with body, nil for none, and returns the head of its response.
+// The response's body returns the connection to the pool when it has been read to
+// the end.
+func (h *h1Pool) roundTrip(r *http.Request, body *attemptBody, a *attempt) (*http.Response, error) {
 	ctx := r.Context()
-	pc, err := h.get(ctx, r)
+	pc, err := h.get(ctx, r, body != nil)
 	if err != nil {
 		return nil, err
 	}
-	a.conn, a.writtenBefore = pc.counted, pc.counted.written.Load()
-	stop := context.AfterFunc(ctx, func() { _ = pc.conn.SetDeadline(aLongTimeAgo) })
-	sent, res, err := pc.exchange(r, a)
+	a.conn, a.writtenBefore, a.cancel = pc.counted, pc.counted.written.Load(), pc.onCancel
+	stop := context.AfterFunc(ctx, pc.onCancel)
+	sent, res, err := pc.exchange(ctx, r, body, a)
 	if err != nil {
 		stop()
 		_ = pc.conn.Close()
@@ -50,33 +51,50 @@ func (h *h1Pool) roundTrip(r *http.Request, a *attempt) (*http.Response, error) 
 		}
 		return nil, err
 	}
+	a.gotHeader.Store(true)
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		if !stop() {
 			_ = pc.conn.Close()
 			return nil, ctx.Err()
 		}
+		pc.clearDeadline()
 		res.Body = &switchedConn{Conn: pc.conn, r: pc.r}
 		return res, nil
 	}
-	b := &h1Body{ReadCloser: res.Body, pc: pc, stop: stop, sent: sent, reuse: !res.Close}
+	reuse := !res.Close
 	res.Close = false // concerns the connection to the host only (RFC 9110 section 7.6.1)
-	if res.Body == http.NoBody {
-		b.release(b.reuse)
-		return res, nil
+	b, has := res.Body.(*h1Body)
+	if !has {
+		b = &h1Body{pc: pc}
 	}
-	res.Body = b
+	b.stop, b.sent, b.reuse = stop, sent, reuse
+	if !has {
+		b.release(reuse)
+	}
 	return res, nil
 }
 
-// get returns a connection that is idle and alive, or a new one.
-func (h *h1Pool) get(ctx context.Context, r *http.Request) (*persistConn, error) {
-	key := r.URL.Scheme + "://" + r.URL.Host
+// get returns a connection that is idle and alive, or a new one, for an exchange
+// that begins.
+func (h *h1Pool) get(ctx context.Context, r *http.Request, upload bool) (*persistConn, error) {
+	key := poolKey(r.URL.Scheme, r.URL.Host)
 	for pc := h.pop(key); pc != nil; pc = h.pop(key) {
+		pc.begin(upload)
 		if pc.alive() {
 			return pc, nil
 		}
 		_ = pc.conn.Close()
 	}
+	pc, err := h.open(ctx, key, r)
+	if err != nil {
+		return nil, err
+	}
+	pc.begin(upload)
+	return pc, nil
+}
+
+// open returns a new connection to the host of r.
+func (h *h1Pool) open(ctx context.Context, key string, r *http.Request) (*persistConn, error) {
 	hostport := r.URL.Host
 	if r.URL.Port() == "" {
 		hostport = net.JoinHostPort(r.URL.Hostname(), map[string]string{"http": "80", "https": "443"}[r.URL.Scheme])
@@ -93,6 +111,15 @@ func (h *h1Pool) get(ctx context.Context, r *http.Request) (*persistConn, error)
 		return nil, err
 	}
 	return h.newConn(key, raw, raw), nil
+}
+
+// poolKey returns the key of a host's connections. The host alone is that of
+// https.
+func poolKey(scheme, host string) string {
+	if scheme == "https" {
+		return host
+	}
+	return scheme + "://" + host
 }
 
 func (h *h1Pool) pop(key string) *persistConn {

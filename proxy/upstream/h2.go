@@ -72,7 +72,7 @@ func (p *pool) dialH2(ctx context.Context, _, hostport string) (net.Conn, error)
 		return nil, err
 	}
 	if secure.ConnectionState().NegotiatedProtocol != "h2" {
-		p.h1.put(p.h1.newConn("https://"+hostport, secure, counted))
+		p.h1.put(p.h1.newConn(poolKey("https", hostport), secure, counted))
 		return nil, errChoseH1
 	}
 	p.mu.Lock()
@@ -99,13 +99,13 @@ func (p *pool) roundTripH2(r *http.Request, a *attempt) (*http.Response, error) 
 	p.mu.Unlock()
 	a.onConn = p.join
 	transport, release := p.widest()
-	end := sync.OnceFunc(func() { release(); p.leave(a.conn) })
+	end := sync.OnceFunc(func() { release(); p.leave(a.conn); a.cancel() })
 	res, err := transport.RoundTrip(r)
 	if err != nil {
 		end()
 		return nil, err
 	}
-	if res.Body == http.NoBody {
+	if res.Body == http.NoBody && r.Body == nil {
 		end()
 		return res, nil
 	}

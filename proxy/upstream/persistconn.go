@@ -2,8 +2,9 @@ package upstream
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"errors"
-	"io"
 	"math"
 	"net"
 	"net/http"
@@ -23,12 +24,18 @@ type persistConn struct {
 	counted   *countedConn
 	conn      net.Conn // counted, or TLS on it
 	r         *bufio.Reader
-	w         *bufio.Writer
 	headLeft  int64 // bytes that may still be read for a head
 	idleSince time.Time
+	onCancel  func()          // abort
+	socket    syscall.RawConn // of counted; nil: not asked for yet
+	peek      func(fd uintptr) bool
+	quiet     bool    // peek found nothing
+	one       [1]byte // what drained reads into
 
 	mu      sync.Mutex
 	gotHead bool // the head of the response is there
+	timed   bool // the connection has a deadline of the head
+	aborted bool // the exchange is canceled: the deadline is in the past, and stays there
 }
 
 // aLongTimeAgo is a deadline that ends a read or a write at once.
@@ -41,7 +48,14 @@ const (
 
 func (h *h1Pool) newConn(key string, conn net.Conn, counted *countedConn) *persistConn {
 	pc := &persistConn{pool: h, key: key, counted: counted, conn: conn}
-	pc.r, pc.w = bufio.NewReaderSize(pc, connBuffer), bufio.NewWriterSize(unbuffered{conn}, connBuffer)
+	pc.r = bufio.NewReaderSize(pc, connBuffer)
+	pc.onCancel = pc.abort
+	pc.peek = func(fd uintptr) bool {
+		var one [1]byte
+		_, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		pc.quiet = errors.Is(err, unix.EAGAIN)
+		return true
+	}
 	return pc
 }
 
@@ -50,48 +64,99 @@ func (pc *persistConn) Read(p []byte) (int, error) {
 	if pc.headLeft <= 0 {
 		return 0, &headError{rule: tooLarge}
 	}
+	pc.clearDeadline()
 	n, err := pc.conn.Read(p)
 	pc.headLeft -= int64(n)
 	return n, err
 }
 
-// exchange sends r and reads the head of its response. The upload is nil when r
-// has no body.
-func (pc *persistConn) exchange(r *http.Request, a *attempt) (*upload, *http.Response, error) {
-	pc.gotHead, pc.headLeft = false, maxResponseHead
+// begin sets the deadline of the response's head for a new exchange, whose request
+// has no body. That of an upload begins when the body has left.
+func (pc *persistConn) begin(upload bool) {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	pc.gotHead, pc.aborted, pc.timed = false, false, !upload
+	until := time.Time{}
+	if !upload {
+		until = time.Now().Add(pc.pool.opts.ResponseHeader)
+	}
+	_ = pc.conn.SetDeadline(until)
+}
+
+// abort ends what the exchange reads and writes. Its deadline is not undone.
+func (pc *persistConn) abort() {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	pc.aborted = true
+	_ = pc.conn.SetDeadline(aLongTimeAgo)
+}
+
+// startHeadTimeout sets the deadline of the response's head, now that the request
+// has left.
+func (pc *persistConn) startHeadTimeout() {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	if !pc.gotHead && !pc.aborted {
+		pc.timed = true
+		_ = pc.conn.SetReadDeadline(time.Now().Add(pc.pool.opts.ResponseHeader))
+	}
+}
+
+// endHead records that the head of the response is there. Its deadline is taken
+// back by the next read, of which a small response needs none.
+func (pc *persistConn) endHead() {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	pc.gotHead = true
+}
+
+// clearDeadline takes back the deadline of a head that is there.
+func (pc *persistConn) clearDeadline() {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	if pc.gotHead && pc.timed && !pc.aborted {
+		pc.timed = false
+		_ = pc.conn.SetDeadline(time.Time{})
+	}
+}
+
+// exchange sends r with body, nil for none, and reads the head of its response.
+// The upload is nil when r has no body.
+func (pc *persistConn) exchange(
+	ctx context.Context, r *http.Request, body *attemptBody, a *attempt,
+) (*upload, *http.Response, error) {
+	pc.headLeft = maxResponseHead
 	var up *upload
-	if r.Body != nil {
-		up = pc.startUpload(r)
-	} else if err := pc.write(r); err != nil {
+	if body != nil {
+		var err error
+		if up, err = pc.startUpload(r, body); err != nil {
+			return nil, nil, err
+		}
+	} else if err := pc.write(ctx, r); err != nil {
 		return nil, nil, err
 	}
 	res, err := pc.readResponse(r, a)
 	if err == nil {
 		pc.headLeft = math.MaxInt64
-		pc.clearDeadline()
-		err = r.Context().Err() // whose deadline that must not undo
+		pc.endHead()
+		err = ctx.Err()
 	}
 	return up, res, err
 }
 
-// write sends a request without a body.
-func (pc *persistConn) write(r *http.Request) error {
-	_ = pc.conn.SetDeadline(time.Now().Add(pc.pool.opts.ResponseHeader))
-	if err := r.Context().Err(); err != nil {
-		return err // its end may have set a deadline before
-	}
-	if err := r.Write(pc.w); err != nil {
+// write sends a request without a body, in one piece.
+func (pc *persistConn) write(ctx context.Context, r *http.Request) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return pc.w.Flush()
-}
-
-// clearDeadline takes back the deadline of the response's head.
-func (pc *persistConn) clearDeadline() {
-	pc.mu.Lock()
-	defer pc.mu.Unlock()
-	pc.gotHead = true
-	_ = pc.conn.SetDeadline(time.Time{})
+	pooled := writeBuffers.Get().(*[]byte)
+	defer writeBuffers.Put(pooled)
+	head, err := appendRequestHead((*pooled)[:0], r, false)
+	if err != nil {
+		return err
+	}
+	_, err = pc.conn.Write(head)
+	return err
 }
 
 // alive reports whether the connection can carry a request: the host has neither
@@ -100,47 +165,37 @@ func (pc *persistConn) alive() bool {
 	if elapsed(pc.idleSince) > pc.pool.opts.Idle {
 		return false
 	}
-	tcp, ok := pc.counted.Conn.(syscall.Conn)
-	if !ok {
-		return false
+	if pc.socket == nil {
+		tcp, ok := pc.counted.Conn.(syscall.Conn)
+		if !ok {
+			return false
+		}
+		socket, err := tcp.SyscallConn()
+		if err != nil {
+			return false
+		}
+		pc.socket = socket
 	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return false
-	}
-	quiet := false
-	err = raw.Read(func(fd uintptr) bool {
-		var one [1]byte
-		_, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		quiet = errors.Is(err, unix.EAGAIN)
-		return true
-	})
-	return err == nil && quiet && pc.drained()
+	pc.quiet = false
+	err := pc.socket.Read(pc.peek)
+	return err == nil && pc.quiet && pc.drained()
 }
 
 // drained reports whether TLS holds nothing back either: a record behind the
-// response would be taken for the next one's.
+// response would be taken for the next one's. The socket, which has been peeked
+// at, is not read for that.
 func (pc *persistConn) drained() bool {
-	if pc.conn == net.Conn(pc.counted) {
+	secure, ok := pc.conn.(*tls.Conn)
+	if !ok {
 		return true
 	}
-	defer pc.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // it is set again before it matters
-	_ = pc.conn.SetReadDeadline(aLongTimeAgo)
-	var one [1]byte
-	n, err := pc.conn.Read(one[:])
+	pc.counted.shut = true
+	defer func() { pc.counted.shut = false }()
+	n, err := secure.Read(pc.one[:])
 	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 func (pc *persistConn) close() { _ = pc.conn.Close() }
-
-// unbuffered sends each piece of a body as it comes, where a bufio.Writer would
-// wait until it is full.
-type unbuffered struct{ net.Conn }
-
-// ReadFrom implements io.ReaderFrom.
-func (u unbuffered) ReadFrom(r io.Reader) (int64, error) {
-	return io.Copy(struct{ io.Writer }{u.Conn}, r)
-}
 
 // switchedConn is a connection that has left HTTP.
 type switchedConn struct {

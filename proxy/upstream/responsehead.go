@@ -1,13 +1,6 @@
 package upstream
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
-	"io"
-	"net/http"
-	"net/textproto"
-	"strconv"
 	"strings"
 
 	"github.com/ALRubinger/aileron/proxy/wire"
@@ -51,70 +44,6 @@ const (
 // headPrefix is how a head begins.
 const headPrefix = "HTTP/1."
 
-// readResponse reads the final response's head.
-func (pc *persistConn) readResponse(r *http.Request, a *attempt) (*http.Response, error) {
-	for range maxInterim {
-		if _, err := pc.r.Peek(1); err != nil {
-			return nil, err
-		}
-		a.gotByte.Store(true)
-		if err := pc.checkHead(); err != nil {
-			return nil, err
-		}
-		res, err := http.ReadResponse(pc.r, r)
-		if err != nil {
-			return nil, err
-		}
-		interim := res.StatusCode >= http.StatusContinue && res.StatusCode < http.StatusOK
-		if !interim || res.StatusCode == http.StatusSwitchingProtocols {
-			return res, nil
-		}
-	}
-	return nil, &headError{rule: interimOnly}
-}
-
-// checkHead waits for a whole head and validates it before net/http parses it.
-// It takes nothing from pc.r, whose buffer grows with the head.
-func (pc *persistConn) checkHead() error {
-	var h headValidator
-	for start, seen := 0, 0; ; {
-		buf, err := pc.peekBeyond(seen)
-		if err != nil {
-			return err
-		}
-		for n := bytes.IndexByte(buf[seen:], '\n'); n >= 0; n = bytes.IndexByte(buf[seen:], '\n') {
-			seen += n + 1
-			h.line(buf[start:seen])
-			start = seen
-			if h.broken != "" {
-				return &headError{h.broken, h.lookalike}
-			}
-			if h.ended {
-				return nil
-			}
-		}
-		seen = len(buf)
-		if start == 0 && !bytes.HasPrefix(buf, []byte(headPrefix)[:min(seen, len(headPrefix))]) {
-			return &headError{rule: notHTTP}
-		}
-	}
-}
-
-// peekBeyond returns what has come, once that is more than seen bytes.
-func (pc *persistConn) peekBeyond(seen int) ([]byte, error) {
-	if seen >= maxResponseHead {
-		return nil, &headError{rule: tooLarge}
-	}
-	if seen == pc.r.Size() {
-		whole, _ := pc.r.Peek(seen)
-		pc.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(whole)), pc), 2*seen)
-	}
-	if _, err := pc.r.Peek(seen + 1); err != nil {
-		return nil, err
-	}
-	return pc.r.Peek(pc.r.Buffered())
-}
-
 // headValidator validates a head line by line: RFC 9112 sections 4 to 6. Where a
 // recipient may repair or reject, it rejects.
 type headValidator struct {
@@ -122,23 +51,24 @@ type headValidator struct {
 	ended     bool
 	broken    string // the rule that the head breaks; "": none so far
 	lookalike bool   // see headError
-	http10    bool
+	minor     int    // HTTP/1.minor
+	fields    int
 	status    string
 	length    string // "": not announced
 	chunked   bool
 }
 
-func (h *headValidator) line(l []byte) {
-	if !h.started && !bytes.HasPrefix(l, []byte(headPrefix)) {
+func (h *headValidator) line(l string) {
+	if !h.started && !strings.HasPrefix(l, headPrefix) {
 		h.broken = notHTTP // whatever else is wrong with it
 		return
 	}
-	l, ok := bytes.CutSuffix(l, []byte("\r\n"))
+	l, ok := strings.CutSuffix(l, "\r\n")
 	switch {
 	case !ok:
 		h.broken = "has a line that does not end in CRLF"
-	case bytes.ContainsFunc(l, isControl):
-		name, _, _ := strings.Cut(string(l), ":")
+	case hasControl(l):
+		name, _, _ := strings.Cut(l, ":")
 		h.broken, h.lookalike = "has a control character", wire.ResemblesFraming(name)
 	case !h.started:
 		h.started = true
@@ -150,33 +80,47 @@ func (h *headValidator) line(l []byte) {
 	}
 }
 
-func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+func hasControl(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return true
+		}
+	}
+	return false
+}
 
 // statusLine takes "HTTP/1.x NNN", with or without a reason behind it.
-func (h *headValidator) statusLine(l []byte) {
-	version, rest, _ := strings.Cut(string(l), " ")
+func (h *headValidator) statusLine(l string) {
+	version, rest, _ := strings.Cut(l, " ")
 	status, _, _ := strings.Cut(rest, " ")
 	minor, ok := strings.CutPrefix(version, headPrefix)
 	if !ok || len(minor) != 1 || !isLength(minor) || len(status) != 3 || !isLength(status) {
 		h.broken = notHTTP
 		return
 	}
-	h.http10, h.status = minor == "0", status
+	h.minor, h.status = int(minor[0]-'0'), status
 }
 
-func (h *headValidator) field(l []byte) {
-	name, value, ok := bytes.Cut(l, []byte(":"))
+func (h *headValidator) field(l string) {
+	name, value, ok := strings.Cut(l, ":")
 	if l[0] == ' ' || l[0] == '\t' || !ok || len(name) == 0 {
 		h.broken = "has a line that is no field"
 		return
 	}
-	value = bytes.Trim(value, " \t")
+	h.fields++
+	value = strings.Trim(value, " \t")
 	switch {
-	case isFramingLookalike(string(name)):
+	case wire.IsPlainFieldName(name):
+	case isFramingLookalike(name):
 		h.broken, h.lookalike = "has a framing field with an odd name", true
-	case bytes.EqualFold(name, []byte("Content-Length")):
-		h.lengthField(string(value))
-	case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+	case !wire.IsToken(strings.ReplaceAll(name, " ", "_")):
+		// "Set-Cookie " passes: the proxy strips it.
+		h.broken, h.lookalike = "has a field whose name is no token", wire.IsFramingName(name)
+	}
+	switch {
+	case strings.EqualFold(name, "Content-Length"):
+		h.lengthField(value)
+	case strings.EqualFold(name, "Transfer-Encoding"):
 		h.codingField(value)
 	}
 }
@@ -198,8 +142,8 @@ func (h *headValidator) lengthField(value string) {
 	h.length = value
 }
 
-func (h *headValidator) codingField(value []byte) {
-	if h.chunked || !bytes.EqualFold(value, []byte("chunked")) {
+func (h *headValidator) codingField(value string) {
+	if h.chunked || !strings.EqualFold(value, "chunked") {
 		h.broken = "has an unknown transfer coding"
 	}
 	h.chunked = true
@@ -212,7 +156,7 @@ func (h *headValidator) end() {
 	switch {
 	case h.chunked && h.length != "":
 		h.broken = "has a length and a transfer coding"
-	case h.chunked && h.http10:
+	case h.chunked && h.minor == 0:
 		h.broken = "has a transfer coding in HTTP/1.0"
 	case h.chunked && (empty || h.status == "304"), empty && strings.Trim(h.length, "0") != "":
 		h.broken = "announces a body that its status does not have"
@@ -227,21 +171,4 @@ func isLength(s string) bool {
 		}
 	}
 	return len(s) > 0 && len(s) <= 18
-}
-
-// isMalformedFraming reports whether err is net/http's about a field with a
-// control character in its name, or with one that is not ASCII, where the rest is
-// the name of a field of framing or coding.
-func isMalformedFraming(err error) bool {
-	var malformed textproto.ProtocolError
-	if !errors.As(err, &malformed) {
-		return false
-	}
-	_, quoted, _ := strings.Cut(string(malformed), "line: ")
-	line, err := strconv.Unquote(quoted)
-	if err != nil {
-		return false
-	}
-	name, _, _ := strings.Cut(line, ":")
-	return wire.IsFramingName(name)
 }

@@ -31,6 +31,9 @@ func TestAResponseHeadHasOneReading(t *testing.T) {
 			return nil, err
 		}
 		c.headLeft = 1 << 20
+		if b, ok := res.Body.(*h1Body); ok {
+			b.stop = func() bool { return false }
+		}
 		body, err := io.ReadAll(res.Body)
 		if err == nil && string(body) != "hello" {
 			err = fmt.Errorf("the body is %q", body)
@@ -70,16 +73,20 @@ func TestAResponseHeadHasOneReading(t *testing.T) {
 // readHeads returns the heads of a file, by name.
 func readHeads(t *testing.T, path string) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(path)
+	heads, err := readHeadsFile(path)
 	must(t, err)
+	return heads
+}
+
+func readHeadsFile(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
 	heads := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		name, quoted, ok := strings.Cut(strings.TrimSpace(line), ": ")
-		if !ok || strings.HasPrefix(line, "#") {
+		if !ok || err != nil || strings.HasPrefix(line, "#") {
 			continue
 		}
 		heads[name], err = strconv.Unquote(quoted)
-		must(t, err)
 	}
-	return heads
+	return heads, err
 }

@@ -55,7 +55,6 @@ func (c *Client) RoundTrip(r *http.Request, route Route) (*http.Response, error)
 // accepts any three digits.
 func checkStatus(res *http.Response, host string, a *attempt) (*http.Response, error) {
 	if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols || res.StatusCode > 599 {
-		a.cancel()
 		_ = res.Body.Close()
 		return nil, &Error{Kind: InvalidStatus, Host: host, Sent: true}
 	}
@@ -64,25 +63,31 @@ func checkStatus(res *http.Response, host string, a *attempt) (*http.Response, e
 
 // send makes one attempt.
 func (c *Client) send(r *http.Request, p *pool, a *attempt, h2 bool) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(r.Context()) // of a response, it ends with the exchange
-	a.cancel, a.h2 = cancel, h2
+	a.h2 = h2
 	if h2 {
-		ctx = httptrace.WithClientTrace(ctx, a.trace())
+		return c.sendH2(r, p, a)
 	}
-	out := r.WithContext(ctx)
-	if body, ok := r.Body.(*Body); ok {
-		out.Body = body.newAttempt(c.opts.ResponseHeader, func() {
-			if !a.gotHeader.Load() { // a host that has responded may take its time with the rest
-				a.stalled.Store(true)
-				cancel()
-			}
-		})
+	var body *attemptBody
+	if from, ok := r.Body.(*Body); ok {
+		body = from.newAttempt(c.opts.ResponseHeader, a.stall)
 	}
-	roundTrip := p.h1.roundTrip
-	if h2 {
-		roundTrip = p.roundTripH2
+	res, err := p.h1.roundTrip(r, body, a)
+	if err != nil && body != nil {
+		_ = body.Close()
 	}
-	res, err := roundTrip(out, a)
+	return res, err
+}
+
+// sendH2 makes one attempt over HTTP/2.
+func (c *Client) sendH2(r *http.Request, p *pool, a *attempt) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context()) // of a response, it ends with its body
+	a.cancel = cancel
+	out := r.WithContext(httptrace.WithClientTrace(ctx, a.trace()))
+	out.Header = r.Header.Clone() // net/http may read it after it has returned a response
+	if from, ok := r.Body.(*Body); ok {
+		out.Body = from.newAttempt(c.opts.ResponseHeader, a.stall)
+	}
+	res, err := p.roundTripH2(out, a)
 	if err != nil {
 		cancel()
 		if out.Body != nil {
@@ -91,8 +96,15 @@ func (c *Client) send(r *http.Request, p *pool, a *attempt, h2 bool) (*http.Resp
 		return nil, err
 	}
 	a.gotHeader.Store(true)
-	if h2 {
-		c.versions.remember(r.URL.Host, choseH2)
-	}
+	c.versions.remember(r.URL.Host, choseH2)
 	return res, nil
+}
+
+// stall ends an attempt whose host does not take the body. One that has responded
+// may take its time with the rest.
+func (a *attempt) stall() {
+	if !a.gotHeader.Load() {
+		a.stalled.Store(true)
+		a.cancel()
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 )
@@ -198,4 +199,82 @@ func TestACanceledRequestIsToldFromOneThatLeft(t *testing.T) {
 			}
 		})
 	}
+}
+
+// readyBody is a body that has come whole.
+type readyBody struct{ io.Reader }
+
+func (readyBody) Close() error { return nil }
+func (readyBody) Ready() bool  { return true }
+
+// A connection in clear gets a record for each write.
+func TestABodyThatIsThereLeavesWithItsHead(t *testing.T) {
+	for name, c := range map[string]struct {
+		length int64
+		body   string
+		want   string
+	}{
+		"a length":  {5, "hello", "Content-Length: 5\r\n\r\nhello"},
+		"chunked":   {-1, "hello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"},
+		"no length": {-1, "", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			first := make(chan string, 1)
+			u := pipeClient(t, func(conn net.Conn) {
+				buf := make([]byte, 64<<10)
+				n, _ := conn.Read(buf)
+				first <- string(buf[:n])
+				_, _ = io.WriteString(conn, okResponse)
+			})
+			defer u.Close()
+			r := clearRequest(t.Context(), nil)
+			r.Body, r.ContentLength = NewBody(readyBody{iotest.DataErrReader(strings.NewReader(c.body))}), c.length
+			if status, _, err := roundTrip(u, r, Route{}); status != 200 {
+				t.Fatalf("%s: %d, %v", name, status, err)
+			}
+			u.Wait()
+			want := "POST / HTTP/1.1\r\nHost: example.com\r\n" + c.want
+			if got := <-first; got != want {
+				t.Errorf("%s: the first write was %q, want %q", name, got, want)
+			}
+		})
+	}
+}
+
+// A host may reject a GET that announces a body and has none.
+func TestAnEmptyBodyOfAGetIsNotAnnounced(t *testing.T) {
+	for want, body := range map[string]io.Reader{
+		"\r\n":                               strings.NewReader(""),
+		"Transfer-Encoding: chunked\r\n\r\n": slowEnd{},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			first := make(chan string, 1)
+			u := pipeClient(t, func(conn net.Conn) {
+				buf := make([]byte, 64<<10)
+				n, _ := conn.Read(buf)
+				first <- string(buf[:n])
+				go func() { _, _ = io.Copy(io.Discard, conn) }()
+				<-time.After(2 * time.Second)
+				_, _ = io.WriteString(conn, okResponse)
+			})
+			defer u.Close()
+			r := clearRequest(t.Context(), body)
+			r.Method = http.MethodGet
+			if status, _, err := roundTrip(u, r, Route{}); status != 200 {
+				t.Fatalf("%d, %v", status, err)
+			}
+			u.Wait()
+			if got, want := <-first, "GET / HTTP/1.1\r\nHost: example.com\r\n"+want; got != want {
+				t.Errorf("the first write was %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// slowEnd is an empty body that ends after a second.
+type slowEnd struct{}
+
+func (slowEnd) Read([]byte) (int, error) {
+	<-time.After(time.Second)
+	return 0, io.EOF
 }

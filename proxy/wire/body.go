@@ -130,6 +130,13 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Ready reports whether a read returns at once, because a piece of the body has
+// been read with the head.
+func (b *requestBody) Ready() bool {
+	from, ok := b.from.(*lengthReader)
+	return ok && from.src.w > from.src.r
+}
+
 // minDataRate enforces a minimum data rate: MinProgress bytes in each span of time, or
 // the body's end. A client that sends a byte now and then would otherwise hold its
 // upstream connection for as long as it likes.

@@ -1,13 +1,12 @@
 package wire
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,14 +17,17 @@ import (
 // ctx is done, or the handler hijacks it. It closes conn unless it was hijacked,
 // and returns when every goroutine that it started has ended.
 func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	parked := new(Head)
+	ctx, cancel := context.WithCancelCause(WithHead(ctx, parked))
 	defer cancel(nil)
 	shed := func() { cancel(budget.ErrShed) }
 	account := opts.Budget.Conn()
 	c := &serverConn{
 		conn: conn, src: newConnReader(conn), handler: h, hold: account.Hold(shed), shed: shed,
 		limits: opts.Limits.WithDefaults(), drain: opts.Drain, once: opts.Once,
+		parked: parked, gone: func() { cancel(nil) }, remote: conn.RemoteAddr().String(),
 	}
+	parked.Hold = c.hold
 	c.src.hold, c.src.most = account.Hold(shed), c.limits.Head+bufferSize
 	defer c.hold.Release()
 	defer c.src.hold.Release()
@@ -67,6 +69,13 @@ type serverConn struct {
 	drain    context.Context //nolint:containedctx // see Drain
 	once     bool
 	hijacked bool
+	parked   *Head  // what the exchange's head takes of hold
+	remote   string // the client's address
+
+	// gone cancels the context, which is that of all the connection's requests: one
+	// whose client has disconnected is the last of its connection. A cause that the
+	// context already has stays.
+	gone func()
 
 	ended    func() bool // reports whether the session has ended, and the connection with it
 	draining func() bool // reports whether the connection closes once it is idle
@@ -104,15 +113,16 @@ func (c *serverConn) exchange(ctx context.Context) (more bool) {
 		}
 		return false
 	}
-	frame, perr := validate(head, c.limits)
+	text := string(head)
+	frame, perr := validate(text, c.limits)
 	if perr != nil {
 		c.refuse(perr)
 		return false
 	}
-	req, err := parse(head)
+	req, err := parse(ctx, text, frame)
 	if err != nil {
 		perr := malformed("the request head cannot be parsed")
-		line, _, _ := bytes.Cut(head, []byte("\r\n"))
+		line, _, _ := strings.Cut(text, "\r\n")
 		perr.Method, perr.Target = readable(line)
 		c.refuse(perr)
 		return false
@@ -134,20 +144,14 @@ func (c *serverConn) exchange(ctx context.Context) (more bool) {
 		return false // its deadline was just cleared
 	}
 
-	connection := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	// The cause is what ended the connection, however the end is noticed.
-	gone := func() { cancel(context.Cause(connection)) }
-	defer gone()
-	req = req.WithContext(WithHead(ctx, c.hold, int64(len(head))))
-	req.Host = frame.host // net/http drops it beside an absolute target; a handler must see both
-	req.RemoteAddr = c.conn.RemoteAddr().String()
-	body := c.body(req, frame, gone)
-	w := &ResponseWriter{c: c, req: req, minor: frame.minor, body: body, gone: gone,
+	req.RemoteAddr = c.remote
+	c.parked.Size = int64(len(head))
+	body := c.body(req, frame)
+	w := &ResponseWriter{c: c, req: req, minor: frame.minor, body: body, gone: c.gone,
 		close: c.once || frame.minor == 0 || HasToken(req.Header, "Connection", "close")}
 
 	if req.Method != http.MethodConnect && body == nil {
-		c.src.detectDisconnect(gone)
+		c.src.detectDisconnect(c.gone)
 	}
 	c.handler.ServeHTTP(w, req)
 	if c.hijacked {
@@ -163,20 +167,8 @@ func (c *serverConn) exchange(ctx context.Context) (more bool) {
 	return !w.close
 }
 
-// parsers holds the readers that net/http needs to parse a head.
-var parsers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
-
-// parse returns the request of a validated head. It does not refer to head.
-func parse(head []byte) (*http.Request, error) {
-	r := parsers.Get().(*bufio.Reader)
-	defer parsers.Put(r)
-	r.Reset(bytes.NewReader(head))
-	defer r.Reset(nil)
-	return http.ReadRequest(r)
-}
-
 // body sets the body of req and returns it, or nil when the request has none.
-func (c *serverConn) body(req *http.Request, f framing, gone func()) *requestBody {
+func (c *serverConn) body(req *http.Request, f framing) *requestBody {
 	req.Body, req.GetBody = http.NoBody, nil
 	req.TransferEncoding, req.Trailer = nil, nil
 	req.ContentLength = f.length
@@ -192,7 +184,7 @@ func (c *serverConn) body(req *http.Request, f framing, gone func()) *requestBod
 	}
 	b := &requestBody{from: from, conn: c.conn, limit: c.limits.Body, rate: minDataRate{span: c.limits.Progress},
 		hold:  c.hold,
-		ended: func() { c.src.detectDisconnect(gone) }, took: uploadOf(f)}
+		ended: func() { c.src.detectDisconnect(c.gone) }, took: uploadOf(f)}
 	if f.expects {
 		b.ready = func() error {
 			_ = c.conn.SetWriteDeadline(time.Now().Add(c.limits.Stalled))

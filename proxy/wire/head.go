@@ -35,6 +35,7 @@ type framing struct {
 	minor   int    // HTTP/1.minor
 	expects bool   // Expect: 100-continue
 	host    string // the Host field
+	fields  int    // how many header fields there are
 }
 
 // validate checks a raw head, its final empty line included, against a strict
@@ -43,15 +44,15 @@ type framing struct {
 // before a colon (5.1), exactly one Host (3.2), no Content-Length beside
 // Transfer-Encoding and no repeated Content-Length (6.3), no coding but a
 // single "chunked" (6.1), no version but 1.0 and 1.1.
-func validate(head []byte, limits Limits) (framing, *ProtocolError) {
-	line, rest, _ := bytes.Cut(head, []byte("\r\n"))
+func validate(head string, limits Limits) (framing, *ProtocolError) {
+	line, rest, _ := strings.Cut(head, "\r\n")
 	f, perr := validateRequestLine(line, limits)
-	method, target := readable(line)
 	if perr == nil {
+		method, _, _ := strings.Cut(line, " ")
 		perr = validateFields(rest, limits, method, &f)
 	}
 	if perr != nil {
-		perr.Method, perr.Target = method, target
+		perr.Method, perr.Target = readable(line)
 	}
 	return f, perr
 }
@@ -71,29 +72,29 @@ func checkPrefix(data []byte, limits Limits) (certain bool, _ *ProtocolError) {
 		}
 		return false, nil
 	}
-	line = bytes.TrimSuffix(line, []byte("\r"))
-	if _, perr := validateRequestLine(line, limits); perr != nil {
-		perr.Method, perr.Target = readable(line)
+	text := string(bytes.TrimSuffix(line, []byte("\r")))
+	if _, perr := validateRequestLine(text, limits); perr != nil {
+		perr.Method, perr.Target = readable(text)
 		return false, perr
 	}
 	return true, nil
 }
 
-func validateRequestLine(line []byte, limits Limits) (framing, *ProtocolError) {
+func validateRequestLine(line string, limits Limits) (framing, *ProtocolError) {
 	if len(line) > limits.Target+64 {
 		return framing{}, &ProtocolError{Status: http.StatusRequestURITooLong, Reason: "the request target is too long"}
 	}
-	parts := bytes.Split(line, []byte(" "))
-	if len(parts) != 3 {
+	method, target, version, ok := splitRequestLine(line)
+	if !ok {
 		return framing{}, malformed("the request line is not METHOD SP TARGET SP VERSION")
 	}
-	if !isToken(parts[0]) || len(parts[0]) > 32 {
+	if !isToken(method) || len(method) > 32 {
 		return framing{}, malformed("the method is not a token")
 	}
-	if perr := validateTarget(parts[1]); perr != nil {
+	if perr := validateTarget(target); perr != nil {
 		return framing{}, perr
 	}
-	switch string(parts[2]) {
+	switch version {
 	case "HTTP/1.1":
 		return framing{minor: 1}, nil
 	case "HTTP/1.0":
@@ -103,10 +104,18 @@ func validateRequestLine(line []byte, limits Limits) (framing, *ProtocolError) {
 		Reason: "the version is neither HTTP/1.1 nor HTTP/1.0"}
 }
 
-func validateFields(rest []byte, limits Limits, method string, f *framing) *ProtocolError {
-	fields, hosts, lengths, codings := 0, 0, 0, 0
+// splitRequestLine splits a request line at its two spaces, and reports false when
+// it has fewer or more.
+func splitRequestLine(line string) (method, target, version string, ok bool) {
+	method, rest, _ := strings.Cut(line, " ")
+	target, version, ok = strings.Cut(rest, " ")
+	return method, target, version, ok && strings.IndexByte(version, ' ') < 0
+}
+
+func validateFields(rest string, limits Limits, method string, f *framing) *ProtocolError {
+	hosts, lengths, codings := 0, 0, 0
 	for {
-		line, after, found := bytes.Cut(rest, []byte("\r\n"))
+		line, after, found := strings.Cut(rest, "\r\n")
 		if !found {
 			return malformed("the head does not end with an empty line")
 		}
@@ -114,37 +123,37 @@ func validateFields(rest []byte, limits Limits, method string, f *framing) *Prot
 			break
 		}
 		rest = after
-		if fields++; fields > limits.Fields {
+		if f.fields++; f.fields > limits.Fields {
 			return &ProtocolError{Status: http.StatusRequestHeaderFieldsTooLarge, Reason: "there are too many header fields"}
 		}
-		name, value, colon := bytes.Cut(line, []byte(":"))
+		name, value, colon := strings.Cut(line, ":")
 		if !colon || !isToken(name) {
 			return malformed("a header field's name is not a token followed by a colon")
 		}
-		for _, c := range value {
-			if c < ' ' && c != '\t' || c == 0x7f {
+		for i := range len(value) {
+			if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
 				return malformed("a header field's value has a control character")
 			}
 		}
-		text := strings.Trim(string(value), " \t")
-		switch strings.ToLower(string(name)) {
-		case "host":
+		text := strings.Trim(value, " \t")
+		switch {
+		case strings.EqualFold(name, "Host"):
 			hosts++
 			f.host = text
-		case "content-length":
+		case strings.EqualFold(name, "Content-Length"):
 			lengths++
 			n, ok := Digits(text)
 			if !ok {
 				return malformed("Content-Length is not a number")
 			}
 			f.length = n
-		case "transfer-encoding":
+		case strings.EqualFold(name, "Transfer-Encoding"):
 			codings++
 			if !strings.EqualFold(text, "chunked") {
 				return &ProtocolError{Status: http.StatusNotImplemented, Reason: "a transfer coding is not \"chunked\" alone"}
 			}
 			f.chunked = true
-		case "expect":
+		case strings.EqualFold(name, "Expect"):
 			if !strings.EqualFold(text, "100-continue") {
 				return &ProtocolError{Status: http.StatusExpectationFailed, Reason: "an expectation is not \"100-continue\""}
 			}
@@ -177,21 +186,22 @@ func validateFields(rest []byte, limits Limits, method string, f *framing) *Prot
 // Readable returns the method and the target of a rejected request for the audit
 // event: each is cut at its first byte that is not printable ASCII.
 func Readable(method, target string) (string, string) {
-	return readable([]byte(method + " " + target))
+	return readable(method + " " + target)
 }
 
 // IsMethod reports whether s is an accepted method: a token of at most 32 bytes.
-func IsMethod(s string) bool { return len(s) <= 32 && isToken([]byte(s)) }
+func IsMethod(s string) bool { return len(s) <= 32 && isToken(s) }
 
 // IsTarget reports whether s is a request target of plain ASCII without a
 // fragment.
-func IsTarget(s string) bool { return validateTarget([]byte(s)) == nil }
+func IsTarget(s string) bool { return validateTarget(s) == nil }
 
-func validateTarget(target []byte) *ProtocolError {
+func validateTarget(target string) *ProtocolError {
 	if len(target) == 0 {
 		return malformed("the request target is empty")
 	}
-	for _, c := range target {
+	for i := range len(target) {
+		c := target[i]
 		if c <= ' ' || c >= 0x7f {
 			return malformed("the request target has a byte that is not plain ASCII")
 		}
@@ -204,19 +214,19 @@ func validateTarget(target []byte) *ProtocolError {
 
 // readable is the method and the target of a request line for the audit row:
 // each stops at its first byte that is not plain.
-func readable(line []byte) (method, target string) {
-	m, rest, _ := bytes.Cut(line, []byte(" "))
+func readable(line string) (method, target string) {
+	m, rest, _ := strings.Cut(line, " ")
 	if isToken(m) && len(m) <= 32 {
-		method = string(m)
+		method = m
 	}
-	t, _, _ := bytes.Cut(rest, []byte(" "))
-	for i, c := range t {
-		if c <= ' ' || c >= 0x7f || i >= 4096 {
-			t = t[:i]
+	target, _, _ = strings.Cut(rest, " ")
+	for i := range len(target) {
+		if c := target[i]; c <= ' ' || c >= 0x7f || i >= 4096 {
+			target = target[:i]
 			break
 		}
 	}
-	return method, string(t)
+	return strings.Clone(method), strings.Clone(target) // they outlive the head
 }
 
 // Digits parses 1*DIGIT without sign or leading zeros, up to 18 of them.
@@ -232,20 +242,4 @@ func Digits(s string) (int64, bool) {
 		n = n*10 + int64(c-'0')
 	}
 	return n, true
-}
-
-// IsToken reports whether s is a valid header field name.
-func IsToken(s string) bool { return isToken([]byte(s)) }
-
-// isToken reports whether b is a token (RFC 9110 section 5.6.2).
-func isToken(b []byte) bool {
-	for _, c := range b {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return len(b) > 0
 }

@@ -327,41 +327,6 @@ func TestAnUnreadUploadDoesNotBecomeTheNextRequest(t *testing.T) {
 	}
 }
 
-// The corpus in testdata/fuzz holds heads that net/http accepts and this package
-// rejects.
-func FuzzValidate(f *testing.F) {
-	for _, head := range []string{
-		"GET / HTTP/1.1\r\nHost: h\r\n\r\n", "POST /a?b HTTP/1.1\r\nHost: h:1\r\nContent-Length: 3\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n", "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n",
-	} {
-		f.Add([]byte(head))
-	}
-	f.Fuzz(func(t *testing.T, head []byte) {
-		if !strings.HasSuffix(string(head), "\r\n\r\n") {
-			return
-		}
-		frame, perr := validate(head, Limits{}.WithDefaults())
-		if perr != nil {
-			if perr.Status < 400 || perr.Reason == "" {
-				t.Fatalf("a rejection without status or reason: %+v", perr)
-			}
-			return
-		}
-		// A head that is accepted here must mean the same to net/http.
-		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(string(head))))
-		if err != nil {
-			return // rejected by parse
-		}
-		if !frame.chunked && r.ContentLength != frame.length || frame.chunked && r.ContentLength != -1 {
-			t.Fatalf("%q: length %d, %+v", head, r.ContentLength, frame)
-		}
-		line, _, _ := strings.Cut(string(head), "\r\n")
-		if got := r.Method + " " + r.RequestURI + " " + r.Proto; got != line {
-			t.Fatalf("%q was read as %q", line, got)
-		}
-	})
-}
-
 // draining serves echo on a connection in a synctest bubble. stop makes it drain,
 // ask sends one request and returns its response, br is the client's end.
 func draining(t *testing.T) (stop context.CancelFunc, ask func(request string) (*http.Response, string),

@@ -75,7 +75,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 		return nil //nolint:nilerr // the stream is rejected; the connection continues
 	}
 	st.expect = strings.EqualFold(r.Header.Get("Expect"), "100-continue")
-	st.request = r.WithContext(wire.WithHead(st.ctx, st.hold, sizeOf(f)))
+	st.request = r.WithContext(wire.WithHead(st.ctx, &wire.Head{Hold: st.hold, Size: sizeOf(f)}))
 	r = st.request
 	r.Body = http.NoBody
 	if !f.StreamEnded() {

@@ -185,6 +185,13 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Ready reports whether a read returns at once.
+func (b *requestBody) Ready() bool {
+	b.st.mu.Lock()
+	defer b.st.mu.Unlock()
+	return b.st.body.size > 0
+}
+
 // wait waits for the next piece of the body. A body with a Content-Length must
 // keep the minimum data rate of wire.MinProgress; a stream without one may be
 // bidirectional. st.mu is held.
