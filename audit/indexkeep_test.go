@@ -14,7 +14,7 @@ import (
 
 // TestVerifyFindsAnIndexThatHidesRows forges a record: its checksums and its hash fit.
 func TestVerifyFindsAnIndexThatHidesRows(t *testing.T) {
-	path, rows := indexedLog(t)
+	path, rows := indexedLog(t, 1)
 	completeIndex(t, path)
 	hidden := rows[blockRows+77]
 	x, err := writeIndex(path)
@@ -57,7 +57,7 @@ func TestVerifyFindsAnIndexThatHidesRows(t *testing.T) {
 
 // TestARowThatComesBackIsListed removes a row and restores it, as a backup does: a record without it would hide it.
 func TestARowThatComesBackIsListed(t *testing.T) {
-	path, rows := indexedLog(t)
+	path, rows := indexedLog(t, 1)
 	l := openTest(t, path)
 	if _, err := l.db.Exec("DELETE FROM events WHERE seq = 5000"); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestASessionKeepsTheIndex(t *testing.T) {
 				logs = append(logs, l)
 			}
 			groups := make(chan []*Row, 64)
-			generate(2*blockRows+100, groups)
+			generate(1, 2*blockRows+100, groups)
 			close(groups)
 			i := 0
 			for group := range groups {
@@ -139,7 +139,7 @@ func TestASessionKeepsTheIndex(t *testing.T) {
 // TestTheIndexIsOfTheOwner keeps a command of another user, such as root, from making a file that the sessions of the
 // home cannot write.
 func TestTheIndexIsOfTheOwner(t *testing.T) {
-	path, rows := indexedLog(t)
+	path, rows := indexedLog(t, 1)
 	if os.Chown(path, 12345, -1) != nil {
 		t.Skip("only root can give files away")
 	}
@@ -161,7 +161,7 @@ func TestTheIndexIsOfTheOwner(t *testing.T) {
 
 // TestReadersNeedNoIndex reads a log whose index cannot be a file.
 func TestReadersNeedNoIndex(t *testing.T) {
-	path, rows := indexedLog(t)
+	path, rows := indexedLog(t, 1)
 	if err := os.Mkdir(indexPath(path), 0o700); err != nil {
 		t.Fatal(err)
 	}

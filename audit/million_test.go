@@ -135,7 +135,7 @@ func largeLog(t testing.TB, path string, n int) {
 	}
 	defer closeLog(t, l)
 	rows := make(chan []*Row, 4)
-	go func() { defer close(rows); generate(n, rows) }()
+	go func() { defer close(rows); generate(1, n, rows) }()
 	for group := range rows {
 		l.mustWrite(t, group)
 	}
@@ -149,9 +149,9 @@ func (l *Log) mustWrite(t testing.TB, group []*Row) {
 	}
 }
 
-// generate sends n rows in groups.
-func generate(n int, to chan<- []*Row) {
-	random := rand.New(rand.NewPCG(1, 2))
+// generate sends n rows in groups, others for each seed.
+func generate(seed uint64, n int, to chan<- []*Row) {
+	random := rand.New(rand.NewPCG(seed, 2))
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	entropy := ulid.Monotonic(testRandom{random}, 0)
 	id := func() string { return ulid.MustNew(ulid.Timestamp(now), entropy).String() }
