@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"sync/atomic"
+	"time"
 )
 
 // h1Body is the body of a response over HTTP/1.1. It holds its connection until
@@ -22,6 +23,29 @@ type h1Body struct {
 	reuse    bool
 	err      error // sticky
 	released atomic.Bool
+}
+
+// plainBody is a body without a coding: each of its bytes is one of the
+// connection's.
+type plainBody struct{ h1Body }
+
+// Buffered returns how many bytes Read returns without waiting for the host.
+func (b *plainBody) Buffered() int {
+	if b.err != nil || b.released.Load() {
+		return 0
+	}
+	n := b.pc.r.Buffered()
+	if b.left >= 0 {
+		n = int(min(int64(n), b.left))
+	}
+	return n
+}
+
+// WaitData waits until Read returns without waiting for the host, at most until
+// then, and reports whether it does. It must not be called while another goroutine
+// reads.
+func (b *plainBody) WaitData(until time.Time) bool {
+	return b.err != nil || b.released.Load() || b.pc.awaitBytes(until)
 }
 
 // Read implements io.Reader.

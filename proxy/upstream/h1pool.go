@@ -63,13 +63,13 @@ func (h *h1Pool) roundTrip(r *http.Request, body *attemptBody, a *attempt) (*htt
 	}
 	reuse := !res.Close
 	res.Close = false // concerns the connection to the host only (RFC 9110 section 7.6.1)
-	b, has := res.Body.(*h1Body)
-	if !has {
-		b = &h1Body{pc: pc}
-	}
-	b.stop, b.sent, b.reuse = stop, sent, reuse
-	if !has {
-		b.release(reuse)
+	switch b := res.Body.(type) {
+	case *h1Body:
+		b.stop, b.sent, b.reuse = stop, sent, reuse
+	case *plainBody:
+		b.stop, b.sent, b.reuse = stop, sent, reuse
+	default:
+		(&h1Body{pc: pc, stop: stop, sent: sent}).release(reuse)
 	}
 	return res, nil
 }

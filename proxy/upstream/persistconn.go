@@ -31,6 +31,7 @@ type persistConn struct {
 	peek      func(fd uintptr) bool
 	quiet     bool    // peek found nothing
 	one       [1]byte // what drained reads into
+	failed    error   // what awaitBytes read in place of bytes; the next read returns it
 
 	mu      sync.Mutex
 	gotHead bool // the head of the response is there
@@ -63,6 +64,9 @@ func (h *h1Pool) newConn(key string, conn net.Conn, counted *countedConn) *persi
 func (pc *persistConn) Read(p []byte) (int, error) {
 	if pc.headLeft <= 0 {
 		return 0, &headError{rule: tooLarge}
+	}
+	if pc.failed != nil {
+		return 0, pc.failed
 	}
 	pc.clearDeadline()
 	n, err := pc.conn.Read(p)
@@ -110,6 +114,32 @@ func (pc *persistConn) endHead() {
 	pc.gotHead = true
 }
 
+// awaitBytes waits until there is something to read, at most until then, and
+// reports whether there is: bytes or an error.
+func (pc *persistConn) awaitBytes(until time.Time) bool {
+	if pc.r.Buffered() > 0 {
+		return true
+	}
+	pc.mu.Lock()
+	if !pc.aborted {
+		pc.timed = false
+		_ = pc.conn.SetDeadline(until)
+	}
+	pc.mu.Unlock()
+	_, err := pc.r.Peek(1)
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	if pc.aborted {
+		return true
+	}
+	_ = pc.conn.SetDeadline(time.Time{})
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	pc.failed = err
+	return true
+}
+
 // clearDeadline takes back the deadline of a head that is there.
 func (pc *persistConn) clearDeadline() {
 	pc.mu.Lock()
@@ -135,7 +165,7 @@ func (pc *persistConn) exchange(
 	} else if err := pc.write(ctx, r); err != nil {
 		return nil, nil, err
 	}
-	res, err := pc.readResponse(r, a)
+	res, err := pc.readResponse(r.Method, a)
 	if err == nil {
 		pc.headLeft = math.MaxInt64
 		pc.endHead()

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// readResponse reads the final response's head. Its body is a *h1Body, or
-// http.NoBody.
-func (pc *persistConn) readResponse(r *http.Request, a *attempt) (*http.Response, error) {
+// readResponse reads the head of the final response to a request with method. Its
+// body is a *h1Body, a *plainBody, or http.NoBody.
+func (pc *persistConn) readResponse(method string, a *attempt) (*http.Response, error) {
 	for range maxInterim {
 		if _, err := pc.r.Peek(1); err != nil {
 			return nil, err
@@ -21,7 +21,7 @@ func (pc *persistConn) readResponse(r *http.Request, a *attempt) (*http.Response
 		if err != nil {
 			return nil, err
 		}
-		res, err := pc.parseResponse(head, &h, r)
+		res, err := pc.parseResponse(head, &h, method)
 		if err != nil {
 			return nil, err
 		}

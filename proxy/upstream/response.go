@@ -10,10 +10,10 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// parseResponse returns the response to r whose validated head is given, with the
-// meaning that net/http gives it: a test holds the two against each other. All its
-// strings are parts of head.
-func (pc *persistConn) parseResponse(head string, h *headValidator, r *http.Request) (*http.Response, error) {
+// parseResponse returns the response to a request with method whose validated head
+// is given, with the meaning that net/http gives it: a test holds the two against
+// each other. All its strings are parts of head. It does not refer to the request.
+func (pc *persistConn) parseResponse(head string, h *headValidator, method string) (*http.Response, error) {
 	line, fields, _ := strings.Cut(head, "\r\n")
 	version, status, _ := strings.Cut(line, " ")
 	code, err := strconv.Atoi(h.status)
@@ -25,19 +25,18 @@ func (pc *persistConn) parseResponse(head string, h *headValidator, r *http.Requ
 		header["Cache-Control"] = []string{"no-cache"} // RFC 9111 section 5.4
 	}
 	res := &http.Response{Status: status, StatusCode: code, Proto: version, ProtoMajor: 1, ProtoMinor: h.minor,
-		Header:  header,
-		Request: r, Close: wire.HasToken(header, "Connection", "close"), Body: http.NoBody}
+		Header: header, Close: wire.HasToken(header, "Connection", "close"), Body: http.NoBody}
 	switch {
 	case h.minor == 0:
 		res.Close = res.Close || !wire.HasToken(header, "Connection", "keep-alive")
 	case res.Close:
 		delete(header, "Connection")
 	}
-	return res, pc.frame(res, h)
+	return res, pc.frame(res, h, method)
 }
 
 // frame sets the body of res and what announces it: RFC 9112 section 6.3.
-func (pc *persistConn) frame(res *http.Response, h *headValidator) error {
+func (pc *persistConn) frame(res *http.Response, h *headValidator, method string) error {
 	length := int64(-1)
 	if h.length != "" {
 		length, _ = strconv.ParseInt(h.length, 10, 64) // isLength
@@ -52,8 +51,8 @@ func (pc *persistConn) frame(res *http.Response, h *headValidator) error {
 			return err
 		}
 	}
-	switch head := res.Request != nil && res.Request.Method == http.MethodHead; {
-	case head:
+	switch {
+	case method == http.MethodHead:
 		res.ContentLength = length
 		return nil
 	case res.StatusCode/100 == 1, res.StatusCode == http.StatusNoContent, res.StatusCode == http.StatusNotModified:
@@ -63,10 +62,10 @@ func (pc *persistConn) frame(res *http.Response, h *headValidator) error {
 		res.Body = &h1Body{pc: pc, res: res, chunks: httputil.NewChunkedReader(pc.r), left: -1}
 	case length < 0:
 		res.ContentLength, res.Close = -1, true // the body ends with the connection
-		res.Body = &h1Body{pc: pc, res: res, left: -1}
+		res.Body = &plainBody{h1Body{pc: pc, res: res, left: -1}}
 	case length > 0:
 		res.ContentLength = length
-		res.Body = &h1Body{pc: pc, res: res, left: length}
+		res.Body = &plainBody{h1Body{pc: pc, res: res, left: length}}
 	}
 	return nil
 }

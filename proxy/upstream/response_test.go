@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // inMemory is a connection that reads a text and discards what is written.
@@ -28,7 +31,7 @@ func readsAsNetHTTPDoes(t *testing.T, method, raw string) bool {
 	r := &http.Request{Method: method}
 	pc := (&h1Pool{}).newConn("", inMemory{Reader: strings.NewReader(raw)}, nil)
 	pc.headLeft = maxResponseHead
-	got, err := pc.readResponse(r, &attempt{})
+	got, err := pc.readResponse(method, &attempt{})
 	if err != nil {
 		return false
 	}
@@ -44,9 +47,7 @@ func readsAsNetHTTPDoes(t *testing.T, method, raw string) bool {
 	if want, got := responseOf(want), responseOf(got); !reflect.DeepEqual(want, got) {
 		t.Fatalf("%q was read as %+v, want %+v", raw, got, want)
 	}
-	if b, ok := got.Body.(*h1Body); ok {
-		b.stop = func() bool { return true }
-	}
+	watch(got.Body, true)
 	body, err := io.ReadAll(got.Body)
 	wantBody, wantErr := io.ReadAll(want.Body)
 	if string(body) != string(wantBody) || (err == nil) != (wantErr == nil) {
@@ -161,12 +162,12 @@ func TestAResponseIsParsedInFewAllocations(t *testing.T) {
 		"content-length: 5\r\nServer: x\r\nVary: Accept\r\n\r\nhello"
 	from := strings.NewReader(raw)
 	pc := (&h1Pool{}).newConn("", inMemory{Reader: from}, nil)
-	r, a := &http.Request{Method: http.MethodGet}, &attempt{}
+	a := &attempt{}
 	const most = 6 // string, values, map and its group, response, body
 	if n := testing.AllocsPerRun(100, func() {
 		from.Reset(raw)
 		pc.headLeft = maxResponseHead
-		res, err := pc.readResponse(r, a)
+		res, err := pc.readResponse(http.MethodGet, a)
 		if err != nil || res.ContentLength != 5 {
 			t.Fatal(res, err)
 		}
@@ -202,4 +203,70 @@ func (o *oneByte) Read(p []byte) (int, error) {
 	}
 	o.reads++
 	return copy(p[:1], o.text[o.reads-1:]), nil
+}
+
+// watch makes a body end without a request. over is what the end of the watch over
+// the request's context reports.
+func watch(body io.ReadCloser, over bool) {
+	stop := func() bool { return over }
+	switch b := body.(type) {
+	case *h1Body:
+		b.stop = stop
+	case *plainBody:
+		b.stop = stop
+	}
+}
+
+func TestTheFirstBytesOfABodyCanBeAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, end := range []string{"hello", ""} {
+			more := make(chan struct{})
+			u := pipeClient(t, func(conn net.Conn) {
+				_, _ = conn.Read(make([]byte, 4<<10))
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+				<-more
+				_, _ = io.WriteString(conn, end)
+			})
+			defer u.Close()
+			res, err := u.RoundTrip(clearRequest(t.Context(), nil), Route{})
+			must(t, err)
+			body := res.Body.(interface {
+				WaitData(until time.Time) bool
+				Buffered() int
+			})
+			if body.WaitData(time.Now().Add(time.Second)) || body.Buffered() != 0 {
+				t.Error("a body that has not begun is there")
+			}
+			close(more)
+			if !body.WaitData(time.Now().Add(time.Second)) || body.Buffered() != len(end) {
+				t.Errorf("%d bytes of the body are there, want %d", body.Buffered(), len(end))
+			}
+			got, err := io.ReadAll(res.Body)
+			if string(got) != end || (err == nil) != (end != "") {
+				t.Errorf("the body is %q, %v", got, err)
+			}
+		}
+	})
+}
+
+func TestAnAwaitedBodyEndsWithItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := pipeClient(t, func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 4<<10))
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+			_, _ = io.Copy(io.Discard, conn)
+		})
+		defer u.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		res, err := u.RoundTrip(clearRequest(ctx, nil), Route{})
+		must(t, err)
+		time.AfterFunc(time.Second, cancel)
+		started := time.Now()
+		if !res.Body.(*plainBody).WaitData(started.Add(time.Hour)) || time.Since(started) != time.Second {
+			t.Errorf("the wait ended after %v", time.Since(started))
+		}
+		if _, err := res.Body.Read(make([]byte, 5)); err == nil {
+			t.Error("a canceled request's body can be read")
+		}
+	})
 }

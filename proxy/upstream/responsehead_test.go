@@ -26,14 +26,12 @@ func TestAResponseHeadHasOneReading(t *testing.T) {
 		go func() { _, _ = io.Copy(out, raw); _ = out.Close() }()
 		c := (&h1Pool{}).newConn("", in, nil)
 		c.headLeft = maxResponseHead
-		res, err := c.readResponse(&http.Request{Method: http.MethodGet}, &attempt{})
+		res, err := c.readResponse(http.MethodGet, &attempt{})
 		if err != nil {
 			return nil, err
 		}
 		c.headLeft = 1 << 20
-		if b, ok := res.Body.(*h1Body); ok {
-			b.stop = func() bool { return false }
-		}
+		watch(res.Body, false)
 		body, err := io.ReadAll(res.Body)
 		if err == nil && string(body) != "hello" {
 			err = fmt.Errorf("the body is %q", body)

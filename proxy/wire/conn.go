@@ -69,6 +69,7 @@ type serverConn struct {
 	drain    context.Context //nolint:containedctx // see Drain
 	once     bool
 	hijacked bool
+	pending  pendingHead
 	parked   *Head  // what the exchange's head takes of hold
 	remote   string // the client's address
 

@@ -28,11 +28,19 @@ func (s *connReader) setReadDeadline(at time.Time, ended func() bool) {
 // valid until the next read. A head that has begun is read to its end even if
 // drains returns true.
 func (s *connReader) head(limits Limits, ended, drains func() bool) ([]byte, error) {
+	var last time.Time // deadline for the end of the head; zero: none has begun
+	head, err := s.readHead(limits, &last, ended, drains)
+	if !last.IsZero() {
+		s.hold.Move(0)
+	}
+	return head, err
+}
+
+func (s *connReader) readHead(limits Limits, last *time.Time, ended, drains func() bool) ([]byte, error) {
 	s.setReadDeadline(time.Now().Add(limits.Idle), ended)
 	if drains() {
 		s.setReadDeadline(time.Now().Add(min(drainWait, limits.Idle)), ended)
 	}
-	var last time.Time // deadline for the end of the head
 	if err := s.waitRead(); err != nil && s.r == s.w {
 		return nil, err
 	}
@@ -66,14 +74,13 @@ func (s *connReader) head(limits Limits, ended, drains func() bool) ([]byte, err
 		if !started && len(data) > 0 {
 			started = true
 			s.hold.Stall(0) // until the head is complete
-			defer s.hold.Move(0)
-			last = time.Now().Add(limits.Header)
-			s.setReadDeadline(last, ended)
+			*last = time.Now().Add(limits.Header)
+			s.setReadDeadline(*last, ended)
 		}
 		if err := s.fill(); err != nil {
 			var timeout net.Error
-			if started && drains() && !ended() && errors.As(err, &timeout) && timeout.Timeout() && time.Now().Before(last) {
-				s.setReadDeadline(last, ended)
+			if started && drains() && !ended() && errors.As(err, &timeout) && timeout.Timeout() && time.Now().Before(*last) {
+				s.setReadDeadline(*last, ended)
 				continue
 			}
 			if err == io.EOF && len(data) > 0 {

@@ -44,12 +44,9 @@ func (w *ResponseWriter) Respond(res *http.Response) error {
 		w.send(head) // a large head is sent alone
 		head = nil
 	}
-	pending := &pendingHead{w: w, head: head}
-	timer := time.AfterFunc(headWait, pending.flush)
-	defer func() {
-		timer.Stop()
-		pending.taken() // it must not write from a buffer that has returned to its pool
-	}()
+	pending := &w.c.pending
+	pending.hold(w, head)
+	defer pending.taken() // it must not write from a buffer that has returned to its pool
 	for first := true; ; first = false {
 		at := 0
 		if first {
@@ -60,12 +57,9 @@ func (w *ResponseWriter) Respond(res *http.Response) error {
 			data = data[:w.left]
 		}
 		n, err := res.Body.Read(data)
-		if first {
-			timer.Stop()
-			if pending.taken() {
-				at = 0
-				copy(buf[chunkHead:], data[:n])
-			}
+		if first && pending.taken() {
+			at = 0
+			copy(buf[chunkHead:], data[:n])
 		}
 		w.part(buf, at, n)
 		if pool == &smallBuffers && n >= len(data)/2 { // there is more than a little
@@ -128,28 +122,46 @@ func (w *ResponseWriter) part(buf []byte, at, n int) {
 	w.send(buf[gap : from+n+2])
 }
 
-// pendingHead is a head that waits up to headWait for its body.
+// pendingHead is a head that waits up to headWait for its body. A connection has
+// one, which its responses use in turn.
 type pendingHead struct {
-	mu   sync.Mutex
-	w    *ResponseWriter
-	head []byte
-	gone bool
+	mu    sync.Mutex
+	timer *time.Timer // nil: no response has used it
+	w     *ResponseWriter
+	head  []byte // nil: none waits
+}
+
+// hold makes head wait.
+func (p *pendingHead) hold(w *ResponseWriter, head []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.w, p.head = w, head
+	switch {
+	case len(head) == 0:
+	case p.timer == nil:
+		p.timer = time.AfterFunc(headWait, p.flush)
+	default:
+		p.timer.Reset(headWait)
+	}
 }
 
 func (p *pendingHead) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.gone && len(p.head) > 0 {
+	if len(p.head) > 0 {
 		p.w.send(p.head)
 	}
-	p.gone = true
+	p.w, p.head = nil, nil
 }
 
 // taken claims the head and reports whether it had already been sent.
 func (p *pendingHead) taken() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	was := p.gone || len(p.head) == 0
-	p.gone = true
+	was := len(p.head) == 0
+	if !was {
+		p.timer.Stop()
+	}
+	p.w, p.head = nil, nil
 	return was
 }
