@@ -1,0 +1,233 @@
+package scrub
+
+import (
+	"bytes"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const huntedSize = 64 << 10
+
+// TestHuntSlowest looks for a text that is slow to search, as an attacker would who makes an upstream send it: it
+// combines escapes, digits, line ends and parts of the secrets, keeps what takes the most processor time, and varies
+// that further. AILERON_SCRUB_HUNT is how long, as in "10m"; the default only tries the hunter itself. What it finds
+// becomes a row of slowest. With AILERON_SCRUB_HITS=1 the texts may contain whole secrets, as an upstream that knows
+// them could send.
+func TestHuntSlowest(t *testing.T) {
+	length, err := time.ParseDuration(os.Getenv("AILERON_SCRUB_HUNT"))
+	if err != nil {
+		length = 200 * time.Millisecond
+	}
+	h := newHunter(1, os.Getenv("AILERON_SCRUB_HITS") != "")
+	for until := time.Now().Add(length); time.Now().Before(until); {
+		h.step()
+	}
+	best := h.herd[0]
+	t.Logf("%.3f GB/s of processor time after %d texts:\n%#q", best.speed, h.tried, best.parts)
+	if len(best.text()) != huntedSize {
+		t.Errorf("the text has %d bytes, want %d", len(best.text()), huntedSize)
+	}
+}
+
+// hunter keeps the slowest texts that it has tried.
+type hunter struct {
+	r       *rand.Rand
+	set     *Set
+	secrets []Credential
+	hits    bool   // whole secrets are allowed
+	herd    []prey // the slowest first
+	tried   int
+}
+
+// prey is a text: its parts are repeated until they fill it.
+type prey struct {
+	parts []string
+	speed float64 // in gigabytes per second
+}
+
+func (p prey) text() []byte {
+	period := strings.Join(p.parts, "")
+	return []byte(strings.Repeat(period, huntedSize/len(period)+1)[:huntedSize])
+}
+
+const (
+	herdSize = 12
+	mostPart = 200
+)
+
+func newHunter(seed uint64, hits bool) *hunter {
+	credentials := tokens(64, 40)
+	h := &hunter{r: rand.New(rand.NewPCG(seed, 77)), secrets: credentials, set: NewSet(credentials), hits: hits}
+	for len(h.herd) < herdSize {
+		h.add([]string{h.part(), h.part(), h.part()})
+	}
+	return h
+}
+
+// step tries a variation of one of the herd.
+func (h *hunter) step() {
+	r := h.r
+	parts := slices.Clone(h.herd[min(r.IntN(len(h.herd)), r.IntN(len(h.herd)))].parts)
+	for range 1 + r.IntN(3) {
+		at := r.IntN(len(parts))
+		switch r.IntN(7) {
+		case 0, 1:
+			parts[at] = h.part()
+		case 2:
+			parts = slices.Insert(parts, at, h.part())
+		case 3:
+			if len(parts) > 1 {
+				parts = slices.Delete(parts, at, at+1)
+			}
+		case 4: // a part of a part
+			from := r.IntN(len(parts[at]))
+			parts[at] = parts[at][from : from+1+r.IntN(len(parts[at])-from)]
+		case 5:
+			parts = slices.Insert(parts, at, parts[r.IntN(len(parts))])
+		case 6:
+			other := h.herd[r.IntN(len(h.herd))].parts
+			parts = append(parts[:at+1:at+1], other[r.IntN(len(other)):]...)
+		}
+	}
+	if len(parts) <= mostPart {
+		h.add(parts)
+	}
+}
+
+// add measures a text, and keeps it if it is among the slowest.
+func (h *hunter) add(parts []string) {
+	p := prey{parts: parts}
+	h.tried++
+	if p.speed = h.measure(p.text()); p.speed < 0 {
+		return
+	}
+	h.herd = append(h.herd, p)
+	slices.SortStableFunc(h.herd, func(a, b prey) int {
+		if a.speed < b.speed {
+			return -1
+		}
+		return 1
+	})
+	h.herd = h.herd[:min(len(h.herd), herdSize)]
+}
+
+// measure returns how many bytes of text are searched in a nanosecond of processor time, in the fastest of some runs:
+// what disturbs one only makes it slower. It returns -1 for a text with a hit that is not allowed.
+func (h *hunter) measure(text []byte) float64 {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	sc := h.set.borrow()
+	defer h.set.giveBack(sc)
+	best := int64(1 << 62)
+	for range 5 {
+		sc.reset()
+		before := threadTime()
+		for piece := range slices.Chunk(text, benchPiece) {
+			_ = sc.Write(piece)
+		}
+		if best = min(best, threadTime()-before); sc.count > 0 && !h.hits {
+			return -1
+		}
+	}
+	return float64(len(text)) / float64(max(best, 1))
+}
+
+// threadTime returns the nanoseconds of processor time of this thread.
+func threadTime() int64 {
+	var used unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used)
+	return used.Nano()
+}
+
+// part returns a random piece of text that may make a search look closer.
+func (h *hunter) part() string {
+	r := h.r
+	switch r.IntN(12) {
+	case 0:
+		return pick(r, "%", "%2", "%25", `\`, `\\`, `\u00`, `\u{`, `\U0000`, "&", "&#", "&#x", "&amp;", "&amp", "=", "=\n",
+			"=3D", "=\r\n", "%u00", "&quot;", `\"`, `\/`)
+	case 1:
+		return pick(r, "\n", "\r\n", `\n`, `\r\n`, " ", "\t", ",", ", ", ":", `"`, "-", ";", "'", ".", "<", "{", "}")
+	case 2:
+		one := pick(r, "a", "0", "%", `\`, "&", "=", "\n", " ", ",", "0x", "1,", "%25", `\u`, "A=")
+		return strings.Repeat(one, 1+r.IntN(40))
+	case 3:
+		return hex.EncodeToString([]byte(h.fragment()))
+	case 4:
+		return base64.StdEncoding.EncodeToString([]byte(h.fragment()))
+	case 5:
+		return base32.StdEncoding.EncodeToString([]byte(h.fragment()))
+	case 6:
+		return numbers(r, h.fragment())
+	case 7:
+		return dump(r, h.fragment())
+	case 8: // escaped once
+		return each(r, h.fragment(), pick(r, percents, jsons, entitiesOf, script, unescapes, quotedPrintable))
+	case 9: // escaped twice
+		how := []func(*rand.Rand, byte, bool) string{percents, jsons, entitiesOf, script, unescapes}
+		return each(r, each(r, h.fragment(), pick(r, how...)), pick(r, how...))
+	case 10:
+		const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
+		var s bytes.Buffer
+		for range 1 + r.IntN(40) {
+			s.WriteByte(alphabet[r.IntN(len(alphabet))])
+		}
+		return s.String()
+	}
+	return inCase(r, h.fragment())
+}
+
+// fragment returns a part of a secret that is too short to be a hit, or a secret if hits are allowed.
+func (h *hunter) fragment() string {
+	secret := h.secrets[h.r.IntN(len(h.secrets))].Secret
+	n := 1 + h.r.IntN(Window-1)
+	if h.hits && h.r.IntN(6) == 0 {
+		n = len(secret)
+	}
+	from := 0
+	if h.r.IntN(2) == 0 {
+		from = h.r.IntN(len(secret) - n + 1)
+	}
+	return string(secret[from : from+n])
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// BenchmarkSlowest measures the texts that TestHuntSlowest has found.
+func BenchmarkSlowest(b *testing.B) {
+	set := NewSet(tokens(64, 40))
+	for _, found := range slowest() {
+		b.Run(found.name, func(b *testing.B) { benchmarkBody(b, set, prey{parts: found.parts}.text()) })
+	}
+}
+
+// find is a text that a hunt has found.
+type find struct {
+	name  string
+	parts []string
+}
+
+// slowest returns what the hunts have found, and what is slow in it by itself.
+func slowest() []find {
+	return []find{
+		{"leads", []string{`%\&`}},
+		{"references", []string{"&a"}},
+		{"backslashes", []string{`\`}},
+		{"percents", []string{"%25"}},
+		{"line-ends", []string{`a\n`}},
+		{"base64-in-all", []string{`43794b`, `eG94Yi1ZUXdkVmdKaWcz`, `SK-`, `%25`, `63`, `M5UHAX3KKZ4USMLNINIDGRLY`,
+			`eG94Yi1ZUXdkVmdKaWcz`, `&amp`, `63`, `eG94Yi1ZUXdkVmdKaWcz`, `Z2hwX0NWSQ==`, `%25`, `PBRC2RKYLB3XOZDVNVKUC===`,
+			"\r\n=62=2", `eG94Yi1ZUXdkVmdKaWcz`, `%25`, `PBRC2RKYLB3XOZDVNVKUC===`, "\r\n=62=2", `eG94Yi1ZUXdkVmdKaWcz`,
+			`\\\\\\\\\\\\\\\\\\\\\\\\\\\\`, `eG94Yi1ZUXdkVmdKaWcz`, `\n`, `%25`}},
+	}
+}
