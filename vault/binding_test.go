@@ -14,6 +14,25 @@ import (
 	"github.com/ALRubinger/aileron/vault"
 )
 
+// Several connectors are named before one of them is bound.
+func TestNamesOfSeveralConnectorsDiffer(t *testing.T) {
+	v, _ := newVault(t)
+	names, err := v.Names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ connector, identity, want string }{
+		{"github://acme/google", "work", "bearer/google/work"},
+		{"github://other/google", "work", "bearer/other.google/work"},
+		{"github://acme/google", "home", "bearer/google/home"},
+		{"hub://other/google", "work", "bearer/hub.other.google/work"},
+	} {
+		if got, err := names.Of("bearer", c.connector, c.identity); err != nil || got != c.want {
+			t.Errorf("the name for %s is %s, want %s: %v", c.connector, got, c.want, err)
+		}
+	}
+}
+
 func TestBindingNames(t *testing.T) {
 	v, _ := newVault(t)
 	name := func(connector, identity string) string {

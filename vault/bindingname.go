@@ -17,32 +17,76 @@ var ErrBadName = errors.New("it is not a name")
 // then the registry (hub.acme.google). All bindings of one connector have the
 // same service.
 func (v *Vault) BindingName(kind, connector, identity string) (string, error) {
-	if !isIdentity(identity) {
-		return "", fmt.Errorf("the identity %.100q must be at most %d letters, digits and ._-@+: %w",
-			identity, maxPart, ErrBadName)
-	}
-	all, err := v.Bindings()
-	if err != nil && len(all) == 0 && !errors.Is(err, ErrNotInitialised) {
+	if err := checkIdentity(identity); err != nil {
 		return "", err
 	}
-	taken := map[string]string{} // service: its connector
+	names, err := v.Names()
+	if err != nil {
+		return "", err
+	}
+	return names.Of(kind, connector, identity)
+}
+
+// Names names the bindings of several connectors, each as [Vault.BindingName]
+// does, and as if those named before were bound. It reads the vault once.
+type Names struct {
+	services   map[string]string // by connector
+	connectors map[string]string // by service
+}
+
+// Names returns the names that are taken.
+func (v *Vault) Names() (*Names, error) {
+	all, err := v.Bindings()
+	if err != nil && len(all) == 0 && !errors.Is(err, ErrNotInitialised) {
+		return nil, err
+	}
+	n := &Names{services: map[string]string{}, connectors: map[string]string{}}
 	for _, b := range all {
 		service := strings.Split(b.Name, "/")[1]
-		if b.Connector == connector {
-			return kind + "/" + service + "/" + identity, nil
+		n.connectors[service] = b.Connector
+		if n.services[b.Connector] == "" {
+			n.services[b.Connector] = service
 		}
-		taken[service] = b.Connector
 	}
+	return n, nil
+}
+
+// Of returns the name of a connector's binding of an identity.
+func (n *Names) Of(kind, connector, identity string) (string, error) {
+	if err := checkIdentity(identity); err != nil {
+		return "", err
+	}
+	service := n.services[connector]
+	if service == "" {
+		var err error
+		if service, err = n.free(connector); err != nil {
+			return "", err
+		}
+		n.services[connector], n.connectors[service] = service, connector
+	}
+	return kind + "/" + service + "/" + identity, nil
+}
+
+// free returns a service's name that no other connector has.
+func (n *Names) free(connector string) (string, error) {
 	registry, path, _ := strings.Cut(connector, "://")
 	parts := append([]string{registry}, strings.Split(path, "/")...)
 	service := parts[len(parts)-1]
-	for i := len(parts) - 2; i >= 0 && taken[service] != ""; i-- {
+	for i := len(parts) - 2; i >= 0 && n.connectors[service] != ""; i-- {
 		service = parts[i] + "." + service
 	}
-	if taken[service] != "" {
-		return "", fmt.Errorf("name the binding of %s: %s has every name that it could have", connector, taken[service])
+	if taken := n.connectors[service]; taken != "" {
+		return "", fmt.Errorf("name the binding of %s: %s has every name that it could have", connector, taken)
 	}
-	return kind + "/" + service + "/" + identity, nil
+	return service, nil
+}
+
+func checkIdentity(identity string) error {
+	if !isIdentity(identity) {
+		return fmt.Errorf("the identity %.100q must be at most %d letters, digits and ._-@+: %w",
+			identity, maxPart, ErrBadName)
+	}
+	return nil
 }
 
 // maxPart bounds each part of a name, so that it can be a file.

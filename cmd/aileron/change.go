@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -24,30 +23,72 @@ type change struct {
 // enact records the intent of c, calls act, and records the outcome. Without a committed intent it does not call act.
 // If aileron is killed in between, the next command records the outcome: see [app.settleChanges].
 func (a *app) enact(ctx context.Context, c change, act func() error) error {
-	home, err := a.Home()
+	changes := a.newChanges()
+	err := changes.enact(ctx, c, act)
+	return changes.close(err)
+}
+
+// changes are several changes of one command, each of which is recorded as by [app.enact]. They share the open audit
+// log.
+type changes struct {
+	a    *app
+	log  *audit.Log   // nil: no change was recorded yet
+	last audit.Change // the last one that is in force
+}
+
+func (a *app) newChanges() *changes { return &changes{a: a} }
+
+func (l *changes) enact(ctx context.Context, c change, act func() error) error {
+	home, err := l.a.Home()
 	if err != nil {
 		return err
 	}
 	// A signal that comes now must not part the act from its rows.
 	ctx = context.WithoutCancel(ctx)
-	log, p, err := a.recordIntent(ctx, home, c)
+	p, err := l.recordIntent(ctx, home, c)
 	if err != nil {
 		return hint.New(&unrecordedError{c.what, err},
 			"nothing was changed; check the disk and the permissions of %s, then try again", home)
 	}
 	actErr := act()
-	err = p.end(ctx, log, actErr)
-	if closeErr := log.Close(); err == nil {
-		err = closeErr
-	}
+	err = p.end(ctx, l.log, actErr)
 	if actErr != nil {
 		return actErr // its outcome is recorded now or later: it changed nothing
 	}
-	if err != nil {
-		return hint.New(fmt.Errorf("%s is in force, and its outcome could not be recorded: %w", c.what, err),
-			"check the disk; the next aileron command records it")
+	l.last = c.what
+	return l.unrecorded(err)
+}
+
+// close closes the log, and returns err, or else the error of that.
+func (l *changes) close(err error) error {
+	if l.log == nil {
+		return err
 	}
-	return nil
+	if closeErr := l.log.Close(); err == nil && l.last != "" {
+		err = l.unrecorded(closeErr)
+	}
+	return err
+}
+
+// unrecorded adds to err that the last change is in force.
+func (l *changes) unrecorded(err error) error {
+	if err == nil {
+		return nil
+	}
+	return hint.New(fmt.Errorf("%s is in force, and its outcome could not be recorded: %w", l.last, err),
+		"check the disk; the next aileron command records it")
+}
+
+// recordIntent commits the intent of c.
+func (l *changes) recordIntent(ctx context.Context, home string, c change) (*pendingChange, error) {
+	if l.log == nil {
+		log, err := l.a.openLog(home)
+		if err != nil {
+			return nil, err
+		}
+		l.log = log
+	}
+	return beginChange(ctx, l.a, l.log, home, c)
 }
 
 // openLog opens the audit log of the home for appending. A config.toml that cannot be read is not a reason to refuse to
@@ -60,19 +101,6 @@ func (a *app) openLog(home string) (*audit.Log, error) {
 	}
 	opts := audit.Options{Durability: conf.Audit.Durability, OnBroken: auditlog.Reporter{Log: a.logger()}.Broken}
 	return audit.Open(filepath.Join(home, "audit.db"), opts)
-}
-
-// recordIntent opens the log and commits the intent of c.
-func (a *app) recordIntent(ctx context.Context, home string, c change) (*audit.Log, *pendingChange, error) {
-	log, err := a.openLog(home)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := beginChange(ctx, a, log, home, c)
-	if err != nil {
-		return nil, nil, errors.Join(err, log.Close())
-	}
-	return log, p, nil
 }
 
 // unrecordedError is returned for a change that was not made because its intent could not be recorded.

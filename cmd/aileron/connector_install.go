@@ -13,12 +13,14 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
+	"github.com/ALRubinger/aileron/vault"
 )
 
 type connectorInstallOptions struct {
-	src  string
-	hash string
-	yes  bool
+	sources []string
+	hash    string
+	yes     bool
+	bind    bindingSetupOptions // for --secrets-file
 }
 
 // isContentHash reports whether text is a content hash of a connector.
@@ -30,22 +32,27 @@ func isContentHash(text string) bool {
 func newConnectorInstallCommand(a *app) *cobra.Command {
 	opts := &connectorInstallOptions{}
 	cmd := &cobra.Command{
-		Use:   "install SRC",
-		Short: "Install a connector, after showing what it grants",
-		Long: "Install a connector from a directory or an aileron.tar.gz. It prints what the\n" +
-			"connector grants and asks for confirmation; scripts pass --yes. FQN@VERSION is\n" +
-			"accepted only if that version is installed already: this release fetches\n" +
-			"nothing from the network.",
+		Use:   "install SRC...",
+		Short: "Install connectors, after showing what they grant",
+		Long: "Install connectors, each from a directory or an aileron.tar.gz. It prints what they\n" +
+			"grant and asks for confirmation; scripts pass --yes. FQN@VERSION is accepted only\n" +
+			"if that version is installed already: this release fetches nothing from the\n" +
+			"network. --secrets-file binds credentials too, as binding setup does.",
 		Example: "  aileron connector install ./examples/connectors/github\n" +
-			"  aileron connector install aileron.tar.gz --hash sha256:… --yes",
-		Args: usageArgs(cobra.ExactArgs(1)),
+			"  aileron connector install aileron.tar.gz --hash sha256:… --yes\n" +
+			"  aileron connector install ./connectors/* --yes --secrets-file secrets.txt",
+		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.src = args[0]
+			opts.sources = args
 			return opts.run(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().StringVar(&opts.hash, "hash", "", "the content hash that the connector must have (sha256:…)")
-	cmd.Flags().BoolVarP(&opts.yes, "yes", "y", false, "grant what the connector asks for, without confirmation")
+	f := cmd.Flags()
+	f.StringVar(&opts.hash, "hash", "", "the content hash that the connector must have (sha256:…)")
+	f.BoolVarP(&opts.yes, "yes", "y", false, "grant what the connectors ask for, without confirmation")
+	f.StringVar(&opts.bind.list, "secrets-file", "", listUsage)
+	f.StringVar(&opts.bind.identity, "identity", "default", "with --secrets-file: name of the credentials")
+	passphraseFlag(cmd, &opts.bind.passphraseFile)
 	return cmd
 }
 
@@ -53,53 +60,122 @@ func (o *connectorInstallOptions) run(ctx context.Context, a *app) error {
 	if o.hash != "" && !isContentHash(o.hash) {
 		return usagef("--hash %q is not sha256: and 64 hexadecimal digits", o.hash)
 	}
+	if o.hash != "" && len(o.sources) > 1 {
+		return usagef("--hash is of one connector, and %d are named", len(o.sources))
+	}
 	s, err := a.openStore()
 	if err != nil {
 		return err
 	}
-	expected := o.hash
-	if !strings.Contains(o.src, "://") {
-		c, err := store.Read(o.src)
-		if err != nil {
-			return a.sourceError(o.src, err)
+	if o.bind.list != "" {
+		if o.bind.secrets, err = a.readSecrets(o.bind.list); err != nil {
+			return err
 		}
-		if o.hash != "" && o.hash != c.Hash {
-			return hint.New(&store.HashError{What: o.src, Want: o.hash, Got: c.Hash},
-				"nothing was installed; get the connector and its hash from its publisher again")
-		}
-		if _, err := s.Load(c.Hash); err != nil {
-			if err := o.confirm(a, c); err != nil {
-				return err
-			}
-		}
-		expected = c.Hash // the bytes that were printed are the bytes that are installed
 	}
-	record := func(c *spec.Connector, install func() error) error {
-		about := aboutConnector(string(c.FQN), c.Version, c.Hash)
-		return a.enact(ctx, change{what: audit.ChangeConnectorInstall, about: about}, install)
+	sources, err := o.confirm(a, s)
+	if err != nil {
+		return err
 	}
-	in, err := s.Install(ctx, o.src, store.InstallOptions{Hash: expected, Around: record})
-	var version *store.VersionError
-	if errors.As(err, &version) {
-		return hint.New(err, "raise the version, or remove it first with: aileron connector remove %s", version.Entry)
+	installed, err := o.install(ctx, a, s, sources)
+	if !a.json {
+		a.printInstalled(installed, o.bind.list == "")
 	}
 	if err != nil {
-		return a.sourceError(o.src, err)
+		return err
+	}
+	var bound []vault.Binding
+	if o.bind.list != "" {
+		if bound, err = o.bind.bind(ctx, a); err != nil {
+			return err
+		}
 	}
 	if a.json {
-		j := describeConnector(in.Connector)
-		j.Already = in.Already
-		return a.printJSON(j)
-	}
-	verb := "installed"
-	if in.Already {
-		verb = "already installed"
-	}
-	fmt.Fprintf(a.stdout, "%s %s %s %s\n", verb, in.Connector.FQN, in.Connector.Version, in.Connector.Hash)
-	if in.Connector.Credential() != nil && !in.Already {
-		a.infof("next: aileron binding setup %s", in.Connector.FQN)
+		return o.printJSON(a, installed, bound)
 	}
 	return nil
+}
+
+// confirm returns what is to be installed, which is valid, after it was printed and granted.
+func (o *connectorInstallOptions) confirm(a *app, s *store.Store) (sources []store.Source, err error) {
+	var fresh []*spec.Connector
+	for _, src := range o.sources {
+		expected := o.hash
+		if !strings.Contains(src, "://") {
+			c, err := store.Read(src)
+			if err != nil {
+				return nil, a.sourceError(src, err)
+			}
+			if o.hash != "" && o.hash != c.Hash {
+				return nil, hint.New(&store.HashError{What: src, Want: o.hash, Got: c.Hash},
+					"nothing was installed; get the connector and its hash from its publisher again")
+			}
+			if _, err := s.Load(c.Hash); err != nil {
+				fresh = append(fresh, c)
+			}
+			expected = c.Hash // the bytes that are printed are the bytes that are installed
+		}
+		sources = append(sources, store.Source{Src: src, Hash: expected})
+	}
+	return sources, o.ask(a, fresh)
+}
+
+// install installs connectors, and returns those that are installed with the error of the next.
+func (o *connectorInstallOptions) install(ctx context.Context, a *app, s *store.Store, sources []store.Source,
+) (installed []store.Installed, err error) {
+	changes := a.newChanges()
+	defer func() { err = changes.close(err) }()
+	record := func(c *spec.Connector, install func() error) error {
+		about := aboutConnector(string(c.FQN), c.Version, c.Hash)
+		return changes.enact(ctx, change{what: audit.ChangeConnectorInstall, about: about}, install)
+	}
+	installed, err = s.InstallAll(ctx, sources, record)
+	var version *store.VersionError
+	if errors.As(err, &version) {
+		return installed, hint.New(err, "raise the version, or remove it first with: aileron connector remove %s",
+			version.Entry)
+	}
+	if err != nil {
+		return installed, a.sourceError(sources[len(installed)].Src, err)
+	}
+	return installed, nil
+}
+
+// printInstalled prints connectors that were installed, and with next what to do then.
+func (a *app) printInstalled(installed []store.Installed, next bool) {
+	var unbound []string
+	for _, in := range installed {
+		verb := "installed"
+		if in.Already {
+			verb = "already installed"
+		} else if in.Connector.Credential() != nil {
+			unbound = append(unbound, string(in.Connector.FQN))
+		}
+		fmt.Fprintf(a.stdout, "%s %s %s %s\n", verb, in.Connector.FQN, in.Connector.Version, in.Connector.Hash)
+	}
+	switch {
+	case !next || len(unbound) == 0:
+	case len(unbound) == 1:
+		a.infof("next: aileron binding setup %s", unbound[0])
+	default:
+		a.infof("next: aileron binding setup --all, for a credential that all share, or --secrets-file FILE")
+	}
+}
+
+// printJSON prints one connector as an object, several as an array, and connectors with bindings as an object of both.
+func (o *connectorInstallOptions) printJSON(a *app, installed []store.Installed, bound []vault.Binding) error {
+	all := []connectorJSON{}
+	for _, in := range installed {
+		j := describeConnector(in.Connector)
+		j.Already = in.Already
+		all = append(all, j)
+	}
+	switch {
+	case o.bind.list != "":
+		return a.printJSON(map[string]any{"connectors": all, "bindings": bound})
+	case len(all) == 1:
+		return a.printJSON(all[0])
+	}
+	return a.printJSON(all)
 }
 
 // aboutConnector returns what the audit events of every change to a connector have.
@@ -107,16 +183,24 @@ func aboutConnector(fqn, version, hash string) audit.Row {
 	return audit.Row{ConnectorFQN: fqn, ConnectorVersion: version, Fields: map[string]any{"hash": hash}}
 }
 
-// confirm prints what c grants, and returns an error unless --yes or the person at the terminal grants it.
-func (o *connectorInstallOptions) confirm(a *app, c *spec.Connector) error {
-	printConnector(a.stderr, c)
-	if o.yes {
+// ask prints what connectors grant, and returns an error unless --yes or the person at the terminal grants it.
+func (o *connectorInstallOptions) ask(a *app, fresh []*spec.Connector) error {
+	out := bufio.NewWriter(a.stderr)
+	for _, c := range fresh {
+		printConnector(out, c)
+	}
+	_ = out.Flush()
+	if o.yes || len(fresh) == 0 {
 		return nil
 	}
 	if !a.interactive() {
 		return usagef("there is no terminal to ask for confirmation on; pass --yes to grant this")
 	}
-	fmt.Fprint(a.stderr, "install it and grant this? [y/N] ")
+	what := "it"
+	if len(fresh) > 1 {
+		what = fmt.Sprintf("these %d connectors", len(fresh))
+	}
+	fmt.Fprintf(a.stderr, "install %s and grant this? [y/N] ", what)
 	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":

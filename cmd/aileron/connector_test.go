@@ -114,7 +114,7 @@ func TestWrongCallsOfConnector(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"connector", "install"}, 2, "connector install takes SRC; got none"},
+		{[]string{"connector", "install"}, 2, "connector install takes SRC...; got none"},
 		{[]string{"connector", "bogus"}, 2, `"bogus" is not a command of aileron connector`},
 		{[]string{"connector", "install", "--bogus", "x"}, 2, "unknown flag"},
 		{[]string{"connector", "show", "tracker"}, 2, "does not begin with github://"},

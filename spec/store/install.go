@@ -45,10 +45,65 @@ func Read(src string) (*spec.Connector, error) {
 // the connector does not have the expected hash, and a [*VersionError] if the
 // version is installed with other bytes: versions do not change.
 func (s *Store) Install(ctx context.Context, src string, opts InstallOptions) (Installed, error) {
-	if strings.Contains(src, "://") {
-		return s.installed(src, opts)
+	all, err := s.InstallAll(ctx, []Source{{Src: src, Hash: opts.Hash}}, opts.Around)
+	if err != nil {
+		return Installed{}, err
 	}
-	c, err := readSource(src)
+	return all[0], nil
+}
+
+// Source is one of the connectors that [Store.InstallAll] installs.
+type Source struct {
+	Src  string // as for [Store.Install]
+	Hash string // the expected "sha256:…"; "" accepts any
+}
+
+// InstallAll installs connectors as [Store.Install] does, in their order, and
+// verifies what is installed already only once. It stops at the first that fails;
+// those before it are installed, and are returned with the error.
+func (s *Store) InstallAll(ctx context.Context, sources []Source, around func(*spec.Connector, func() error) error,
+) (all []Installed, err error) {
+	i := &installation{s: s, around: around}
+	defer i.unlock()
+	for _, src := range sources {
+		var in Installed
+		if strings.Contains(src.Src, "://") {
+			in, err = s.installed(src)
+		} else {
+			in, err = i.add(ctx, src)
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, in)
+	}
+	return all, nil
+}
+
+// installation is a call of InstallAll.
+type installation struct {
+	s       *Store
+	around  func(c *spec.Connector, install func() error) error
+	release func()  // of the store's lock; nil: it is not held
+	entries []Entry // what is installed; nil: it has not been listed
+}
+
+func (i *installation) lock() (err error) {
+	if i.release == nil {
+		i.release, err = i.s.lock()
+	}
+	return err
+}
+
+func (i *installation) unlock() {
+	if i.release != nil {
+		i.release()
+	}
+}
+
+// add installs one connector.
+func (i *installation) add(ctx context.Context, src Source) (Installed, error) {
+	c, err := readSource(src.Src)
 	if err != nil {
 		return Installed{}, err
 	}
@@ -56,42 +111,51 @@ func (s *Store) Install(ctx context.Context, src string, opts InstallOptions) (I
 	if err != nil {
 		return Installed{}, err
 	}
-	if opts.Hash != "" && opts.Hash != connector.Hash {
-		return Installed{}, &HashError{What: src, Want: opts.Hash, Got: connector.Hash}
+	if src.Hash != "" && src.Hash != connector.Hash {
+		return Installed{}, &HashError{What: src.Src, Want: src.Hash, Got: connector.Hash}
 	}
 	if err := ctx.Err(); err != nil {
 		return Installed{}, err
 	}
-	unlock, err := s.lock()
-	if err != nil {
+	if err := i.lock(); err != nil {
 		return Installed{}, err
 	}
-	defer unlock()
 	_, signed := c[signatureFile]
 	out := Installed{Connector: connector, Signed: signed}
-	if _, err := s.Load(connector.Hash); err == nil {
+	if _, err := i.s.Load(connector.Hash); err == nil {
 		out.Already = true
 		return out, nil
 	}
-	entries, err := s.List()
-	if err != nil {
+	if err := i.checkVersion(connector); err != nil {
 		return Installed{}, err
 	}
-	for _, e := range entries {
-		if e.FQN == connector.FQN && e.Version == connector.Version && e.Hash != connector.Hash {
-			return Installed{}, &VersionError{Entry: e, New: connector.Hash}
-		}
-	}
-	put := func() error { return s.put(connector.Hash, c) }
-	if opts.Around != nil {
+	put := func() error { return i.s.put(connector.Hash, c) }
+	if i.around != nil {
 		inner := put
-		put = func() error { return opts.Around(connector, inner) }
+		put = func() error { return i.around(connector, inner) }
 	}
 	if err := put(); err != nil {
 		return Installed{}, fmt.Errorf("install %s: %w", connector.FQN, err)
 	}
-	s.writeCache(connector, c)
+	i.s.writeCache(connector, c)
+	i.entries = append(i.entries, Entry{FQN: connector.FQN, Version: connector.Version, Hash: connector.Hash})
 	return out, nil
+}
+
+// checkVersion returns a [*VersionError] if the version of c is installed with
+// other bytes.
+func (i *installation) checkVersion(c *spec.Connector) (err error) {
+	if i.entries == nil {
+		if i.entries, err = i.s.List(); err != nil {
+			return err
+		}
+	}
+	for _, e := range i.entries {
+		if e.FQN == c.FQN && e.Version == c.Version && e.Hash != c.Hash {
+			return &VersionError{Entry: e, New: c.Hash}
+		}
+	}
+	return nil
 }
 
 // VersionError is returned when a version is installed already, with other bytes.
@@ -111,8 +175,9 @@ func (*VersionError) ErrorClass() string { return "hash_mismatch" }
 // ErrNoNetwork is returned for a source that would have to be fetched.
 var ErrNoNetwork = errors.New("this release fetches nothing from a network; give a directory or an aileron.tar.gz")
 
-// installed returns the installed connector that src, FQN@VERSION, names.
-func (s *Store) installed(src string, opts InstallOptions) (Installed, error) {
+// installed returns the installed connector that a source, FQN@VERSION, names.
+func (s *Store) installed(source Source) (Installed, error) {
+	src := source.Src
 	name, version, ok := strings.Cut(src, "@")
 	fqn, err := spec.ParseFQN(name)
 	if err != nil {
@@ -132,8 +197,8 @@ func (s *Store) installed(src string, opts InstallOptions) (Installed, error) {
 		if e.Err != nil {
 			return Installed{}, fmt.Errorf("install %s: %w", src, e.Err)
 		}
-		if opts.Hash != "" && opts.Hash != e.Hash {
-			return Installed{}, &HashError{What: "the installed " + src, Want: opts.Hash, Got: e.Hash}
+		if source.Hash != "" && source.Hash != e.Hash {
+			return Installed{}, &HashError{What: "the installed " + src, Want: source.Hash, Got: e.Hash}
 		}
 		return Installed{Connector: e.connector, Already: true}, nil
 	}

@@ -405,3 +405,22 @@ func TestAStoreWithoutFileLocksIsNotChanged(t *testing.T) {
 		t.Errorf("the store has %v, %v", entries, err)
 	}
 }
+
+// Versions do not change between the connectors of one call either, and those before
+// the one that fails are installed.
+func TestInstallAllStopsAtAVersionWithOtherBytes(t *testing.T) {
+	s := open(t)
+	first := source(t, "1.2.0", nil)
+	other := source(t, "1.2.0", map[string]string{spec.SpecFile: connectorSpec + "\n"})
+	var recorded int
+	all, err := s.InstallAll(t.Context(), []Source{{Src: first}, {Src: first}, {Src: other}},
+		func(_ *spec.Connector, install func() error) error { recorded++; return install() })
+	var version *VersionError
+	if !errors.As(err, &version) || len(all) != 2 || all[0].Already || !all[1].Already || recorded != 1 {
+		t.Errorf("%d are installed, %d changes were recorded: %v; want 2, the second one already, 1 and a VersionError",
+			len(all), recorded, err)
+	}
+	if current, faults := s.Current(); len(current) != 1 || current[0].Hash != all[0].Connector.Hash || len(faults) > 0 {
+		t.Errorf("%d connectors are installed: %v", len(current), faults)
+	}
+}

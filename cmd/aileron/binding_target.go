@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/store"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// bindingTarget is a binding to be made.
+type bindingTarget struct {
+	vault.Binding
+	version string // of its connector
+	secret  vault.Secret
+}
+
+// connectors returns the installed connectors of those names, which it reads once.
+func (a *app) connectors(fqns []string) ([]*spec.Connector, error) {
+	s, err := a.openStore()
+	if err != nil {
+		return nil, err
+	}
+	current, faults := s.Current()
+	installed := map[string]*spec.Connector{}
+	for _, c := range current {
+		installed[string(c.FQN)] = c
+	}
+	var found []*spec.Connector
+	for _, fqn := range fqns {
+		c := installed[fqn]
+		switch {
+		case c == nil && len(faults) > 0:
+			return nil, store.Hint(fmt.Errorf("find the connector %s: %w", fqn, errors.Join(faults...)))
+		case c == nil:
+			return nil, hint.New(fmt.Errorf("find the connector %s: %w", fqn, store.ErrNotInstalled),
+				"install it with: aileron connector install DIR")
+		}
+		found = append(found, c)
+	}
+	return found, nil
+}
+
+// unbound returns the installed connectors that need a credential and have none.
+func (a *app) unbound(v *vault.Vault) ([]*spec.Connector, error) {
+	s, err := a.openStore()
+	if err != nil {
+		return nil, err
+	}
+	current, faults := s.Current()
+	if len(faults) > 0 {
+		return nil, store.Hint(fmt.Errorf("list the connectors: %w", errors.Join(faults...)))
+	}
+	bindings, err := v.Bindings()
+	if err != nil && !errors.Is(err, vault.ErrNotInitialised) {
+		return nil, err
+	}
+	bound := map[string]bool{}
+	for _, b := range bindings {
+		bound[b.Connector] = true
+	}
+	var found []*spec.Connector
+	for _, c := range current {
+		if c.Credential() != nil && !bound[string(c.FQN)] {
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+// targets returns the bindings that the flags ask for, with the secrets of --secrets-file. All are valid and new.
+func (o *bindingSetupOptions) targets(a *app, v *vault.Vault) ([]bindingTarget, error) {
+	connectors, err := o.connectors(a, v)
+	if err != nil {
+		return nil, err
+	}
+	names, err := v.Names()
+	if err != nil {
+		return nil, err
+	}
+	var all []bindingTarget
+	for i, c := range connectors {
+		t := bindingTarget{version: c.Version}
+		username := o.username
+		if o.list != "" {
+			if username, t.secret, err = o.secrets[i].split(c); err != nil {
+				return nil, err
+			}
+		}
+		if err := o.validate(a, c, username); err != nil {
+			return nil, err
+		}
+		if t.Binding, err = o.binding(a, v, names, c, username); err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// connectors returns the connectors that the flags name, in the order of secrets if there is --secrets-file.
+func (o *bindingSetupOptions) connectors(a *app, v *vault.Vault) (found []*spec.Connector, err error) {
+	if o.all {
+		if found, err = a.unbound(v); err == nil && len(found) == 0 {
+			a.infof("aileron: every connector that needs a credential has one")
+		}
+		return found, err
+	}
+	fqns := o.fqns
+	if o.list != "" {
+		if o.secrets == nil {
+			if o.secrets, err = a.readSecrets(o.list); err != nil {
+				return nil, err
+			}
+		}
+		for _, s := range o.secrets {
+			fqns = append(fqns, s.fqn)
+		}
+	}
+	seen := map[string]bool{}
+	for i, fqn := range fqns {
+		if _, err := spec.ParseFQN(fqn); err != nil && len(fqns) > 1 {
+			// It may be a secret in the wrong place.
+			return nil, usagef("argument %d of binding setup is not the name of a connector", i+1)
+		} else if err != nil {
+			return nil, usageError{err}
+		}
+		if seen[fqn] {
+			return nil, usagef("%s is named twice", fqn)
+		}
+		seen[fqn] = true
+	}
+	return a.connectors(fqns)
+}
+
+// readSecret reads the secret that all of targets share, unless --secrets-file has one for each.
+func (o *bindingSetupOptions) readSecret(ctx context.Context, a *app, targets []bindingTarget) error {
+	if o.list != "" {
+		return nil
+	}
+	what := targets[0].Kind + " secret for " + targets[0].Connector
+	if len(targets) > 1 {
+		what = fmt.Sprintf("secret for %d connectors", len(targets))
+	}
+	secret, err := o.read(ctx, a, what)
+	for i := range targets {
+		targets[i].secret = secret
+	}
+	return err
+}
+
+// validate returns an error unless the flags fit the credential that the connector declares.
+func (o *bindingSetupOptions) validate(a *app, c *spec.Connector, username string) error {
+	need := c.Credential()
+	given := o.given() || o.list != ""
+	switch {
+	case need == nil:
+		return fmt.Errorf("bind a credential to %s: it needs none", c.FQN)
+	case need.Kind.HasUsername() && username == "" && (given || !a.interactive()):
+		return usagef("a %s credential needs --username", need.Kind)
+	case !need.Kind.HasUsername() && username != "":
+		return usagef("--username is for credentials of kind basic; %s needs %s", c.FQN, need.Kind)
+	case need.Kind.NeedsLogin() && !given:
+		return hint.New(fmt.Errorf("bind an %s credential to %s: this release opens no browser", need.Kind, c.FQN),
+			"give an access token with --secret-file or --secret-stdin")
+	}
+	return nil
+}
+
+// binding returns a new binding for the connector. It asks for the username where the kind has one.
+func (o *bindingSetupOptions) binding(a *app, v *vault.Vault, names *vault.Names, c *spec.Connector, username string,
+) (vault.Binding, error) {
+	b := vault.Binding{
+		Kind: string(c.Credential().Kind), Connector: string(c.FQN), Identity: o.identity, Username: username,
+	}
+	var err error
+	if b.Name, err = names.Of(b.Kind, b.Connector, o.identity); errors.Is(err, vault.ErrBadName) {
+		return b, usageError{err}
+	} else if err != nil {
+		return b, err
+	}
+	if _, err := v.Binding(b.Name); err == nil {
+		return b, boundAlready(fmt.Errorf("bind %s: it is already bound", b.Name), b.Name)
+	}
+	if spec.Kind(b.Kind).HasUsername() && b.Username == "" {
+		if b.Username, err = a.promptLine("user name for " + b.Connector + ":"); err != nil {
+			return b, err
+		}
+	}
+	if err := b.Check(); err != nil {
+		return b, usageError{err}
+	}
+	return b, nil
+}
+
+func boundAlready(err error, name string) error {
+	return hint.New(err, "replace its secret with: aileron binding rebind %s", name)
+}
