@@ -6,18 +6,18 @@ import (
 
 // mostAllocations is how many allocations an exchange may take: one credentialed
 // GET on a warm tunnel, its two audit rows included.
-const mostAllocations = 162
+const mostAllocations = 112
 
 func TestAnExchangeAllocatesLittle(t *testing.T) {
 	if poisonAll {
 		t.Skip("the race detector allocates too, and nothing is recycled")
 	}
-	w := newWorldWith(t, false, scripted(t, "http/1.1", serveFixed), nil)
+	w := newWorldWith(t, false, scripted(t, "http/1.1", plainHeads.serve), nil)
 	w.plane.exchanges.poison = false
 	conn := w.tunnel("api.good.example")
 	defer conn.Close()
-	must(t, exchangeFixed(conn, 50))
-	n := testing.AllocsPerRun(50, func() { must(t, exchangeFixed(conn, 10)) }) / 10
+	must(t, plainHeads.exchange(conn, 50))
+	n := testing.AllocsPerRun(50, func() { must(t, plainHeads.exchange(conn, 10)) }) / 10
 	if n > mostAllocations {
 		t.Errorf("%.1f allocations, want %d at most", n, mostAllocations)
 	}

@@ -3,36 +3,35 @@ package proxy
 import (
 	"bytes"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
-	"net"
+	"strings"
 	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/ALRubinger/aileron/ca"
 )
 
 // BenchmarkExchange is one credentialed GET on a warm tunnel: match, intent
 // row, inject, scrub, outcome row. Client and origin run beside it in this
 // process, and write and read fixed bytes: what is allocated, the proxy
 // allocates.
-func BenchmarkExchange(b *testing.B) { benchmarkExchange(b, 1) }
+func BenchmarkExchange(b *testing.B) { benchmarkExchange(b, 1, plainHeads) }
 
 // BenchmarkExchange64 is BenchmarkExchange on 64 tunnels at a time.
-func BenchmarkExchange64(b *testing.B) { benchmarkExchange(b, 64) }
+func BenchmarkExchange64(b *testing.B) { benchmarkExchange(b, 64, plainHeads) }
 
-func benchmarkExchange(b *testing.B, clients int) {
-	w := newWorldWith(b, false, scripted(b, "http/1.1", serveFixed), nil)
+// BenchmarkExchangeHeads is BenchmarkExchange with heads as a command line client
+// and a code host send them.
+func BenchmarkExchangeHeads(b *testing.B) { benchmarkExchange(b, 1, realHeads) }
+
+func benchmarkExchange(b *testing.B, clients int, h heads) {
+	w := newWorldWith(b, false, scripted(b, "http/1.1", h.serve), nil)
 	conns := make([]*tls.Conn, clients)
 	for i := range conns {
 		conns[i] = w.tunnel("api.good.example")
 		defer conns[i].Close() //nolint:revive // they are few
-		must(b, exchangeFixed(conns[i], 10))
+		must(b, h.exchange(conns[i], 10))
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -40,7 +39,7 @@ func benchmarkExchange(b *testing.B, clients int) {
 	var all sync.WaitGroup
 	for i, conn := range conns {
 		all.Go(func() {
-			if err := exchangeFixed(conn, (b.N+i)/clients); err != nil {
+			if err := h.exchange(conn, (b.N+i)/clients); err != nil {
 				b.Error(err)
 			}
 		})
@@ -58,85 +57,60 @@ func cpu(b *testing.B) int64 {
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 
-// BenchmarkTunnel is a new tunnel for one credentialed GET: CONNECT, a handshake
-// without resumption, the exchange, the end. Its client runs in this process, and
-// what it allocates and computes counts too: BenchmarkHandshake is the same
-// client, and a server that does nothing but the handshake.
-func BenchmarkTunnel(b *testing.B) {
-	w := newWorldWith(b, false, scripted(b, "http/1.1", serveFixed), nil)
-	trusted := x509.NewCertPool()
-	trusted.AddCert(w.ca.Root())
-	benchmarkTunnel(b, w.addr, trusted)
-}
+const fixedBody = `{"id":1,"title":"a response of an ordinary length, as APIs have it",` +
+	`"state":"open","labels":["a","b"]}`
 
-func BenchmarkHandshake(b *testing.B) {
-	authority, err := ca.NewSession(ca.Options{Session: "handshake"})
-	must(b, err)
-	trusted := x509.NewCertPool()
-	trusted.AddCert(authority.Root())
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(b, err)
-	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				_, _ = conn.Read(make([]byte, 4<<10))
-				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
-				serveFixed(0, tls.Server(conn, cfg))
-			}()
-		}
-	}()
-	benchmarkTunnel(b, l.Addr().String(), trusted)
-}
+// heads are the fields of a fixed request and its fixed response.
+type heads struct{ request, response string }
 
-func benchmarkTunnel(b *testing.B, addr string, trusted *x509.CertPool) {
-	cfg := &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12, ServerName: "api.good.example",
-		NextProtos: []string{"http/1.1"}}
-	connect := fmt.Appendf(nil, "CONNECT api.good.example:443 HTTP/1.1\r\nHost: api.good.example:443\r\n"+
-		"Proxy-Authorization: Basic %s\r\n\r\n", base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
-	once := func() {
-		conn, err := net.Dial("tcp", addr)
-		must(b, err)
-		defer conn.Close()
-		_, err = conn.Write(connect)
-		must(b, err)
-		buf := make([]byte, 512)
-		n, err := conn.Read(buf)
-		must(b, err)
-		if !bytes.HasPrefix(buf[:n], []byte("HTTP/1.1 200 ")) || !bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")) {
-			b.Fatalf("CONNECT was answered with %q", buf[:n])
-		}
-		must(b, exchangeFixed(tls.Client(conn, cfg), 1))
+var (
+	plainHeads = heads{
+		"User-Agent: bench\nAccept: */*",
+		"Content-Type: application/json\nDate: Mon, 02 Jan 2006 15:04:05 GMT",
 	}
-	once()
-	b.ReportAllocs()
-	before := cpu(b)
-	n := 0
-	for b.Loop() {
-		once()
-		n++
+	realHeads = heads{
+		`Accept: application/vnd.github.merge-info-preview+json, application/vnd.github.nebula-preview
+Accept-Encoding: gzip
+Authorization: token placeholder-of-the-session
+Connection: keep-alive
+Content-Type: application/json; charset=utf-8
+Time-Zone: Europe/Berlin
+User-Agent: GitHub CLI 2.63.0
+X-Gh-Cache-Ttl: 24h0m0s`,
+		`Date: Mon, 02 Jan 2006 15:04:05 GMT
+Content-Type: application/json; charset=utf-8
+Cache-Control: private, max-age=60, s-maxage=60
+Vary: Accept, Authorization, Cookie, X-GitHub-OTP,Accept-Encoding, Accept, X-Requested-With
+ETag: W/"4f3ffb3ad1b2ce6ed1b1cc1b7c4d4d4ea2a3ad5bd8d7d1d2fb4a3c9d7e1f0a5b"
+X-OAuth-Scopes: gist, read:org, repo, workflow
+X-Accepted-OAuth-Scopes: repo
+X-GitHub-Media-Type: github.v3; format=json
+X-GitHub-Api-Version-Selected: 2022-11-28
+X-RateLimit-Limit: 5000
+X-RateLimit-Remaining: 4987
+X-RateLimit-Reset: 1136217845
+X-RateLimit-Used: 13
+X-RateLimit-Resource: core
+Access-Control-Expose-Headers: ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit
+Access-Control-Allow-Origin: *
+Strict-Transport-Security: max-age=31536000; includeSubdomains; preload
+X-Frame-Options: deny
+X-Content-Type-Options: nosniff
+X-XSS-Protection: 0
+Referrer-Policy: origin-when-cross-origin, strict-origin-when-cross-origin
+Content-Security-Policy: default-src 'none'
+Server: github.com
+X-GitHub-Request-Id: C5E2:3A1B2C:11F4E5A:2D3C4B5:6751A2B3`,
 	}
-	b.ReportMetric(float64(cpu(b)-before)/float64(n), "cpu-ns/op")
-}
-
-const (
-	fixedBody = `{"id":1,"title":"a response of an ordinary length, as APIs have it",` +
-		`"state":"open","labels":["a","b"]}`
-	fixedRequest = "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n"
 )
 
 var errNoFixedResponse = errors.New("the response is not the one of the origin")
 
-// exchangeFixed makes n exchanges on conn.
-func exchangeFixed(conn *tls.Conn, n int) error {
-	request, body, buf := []byte(fixedRequest), []byte(fixedBody), make([]byte, 4<<10)
+// exchange makes n exchanges on conn.
+func (h heads) exchange(conn *tls.Conn, n int) error {
+	head := "GET /v1/items HTTP/1.1\nHost: api.good.example\n" + h.request + "\n\n"
+	request := []byte(strings.ReplaceAll(head, "\n", "\r\n"))
+	body, buf := []byte(fixedBody), make([]byte, 8<<10)
 	for range n {
 		if _, err := conn.Write(request); err != nil {
 			return err
@@ -155,10 +129,10 @@ func exchangeFixed(conn *tls.Conn, n int) error {
 	return nil
 }
 
-// serveFixed is an origin that responds to each request with fixed bytes.
-func serveFixed(_ int, conn *tls.Conn) {
-	response := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"+
-		"Date: Mon, 02 Jan 2006 15:04:05 GMT\r\nContent-Length: %d\r\n\r\n%s", len(fixedBody), fixedBody)
+// serve is an origin that responds to each request with fixed bytes.
+func (h heads) serve(_ int, conn *tls.Conn) {
+	response := []byte(strings.ReplaceAll(fmt.Sprintf("HTTP/1.1 200 OK\n%s\nContent-Length: %d\n\n", h.response,
+		len(fixedBody)), "\n", "\r\n") + fixedBody)
 	buf := make([]byte, 4<<10)
 	for got := 0; ; {
 		n, err := conn.Read(buf[got:])

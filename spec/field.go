@@ -20,20 +20,27 @@ func (p FieldPattern) String() string {
 	return p.Name
 }
 
-func (p FieldPattern) covers(lower string) bool {
-	if p.Prefix {
-		return strings.HasPrefix(lower, p.Name) && len(lower) > len(p.Name)
+// covers reports whether p covers a name, in any case. The comparison of lengths,
+// of bytes, leaves only ASCII to EqualFold.
+func (p FieldPattern) covers(name string) bool {
+	if p.Prefix && len(name) > len(p.Name) {
+		name = name[:len(p.Name)]
+	} else if p.Prefix {
+		return false
 	}
-	return lower == p.Name
+	return len(name) == len(p.Name) && strings.EqualFold(name, p.Name)
 }
 
 // AcceptsField reports whether the operation, or its connector, declares the
 // request field, in any case. A declared prefix never covers a reserved
 // name, and none is loaded that covers the place of the credential.
 func (op *Operation) AcceptsField(name string) bool {
-	lower := strings.ToLower(name)
-	covers := func(p FieldPattern) bool { return p.covers(lower) }
-	return slices.ContainsFunc(op.Headers, covers) && reservedField(lower) == ""
+	for _, p := range op.Headers {
+		if p.covers(name) {
+			return reservedField(strings.ToLower(name)) == ""
+		}
+	}
+	return false
 }
 
 // readHeaders reads the list "headers" of a connector or an operation.

@@ -85,7 +85,7 @@ func (m KeepAccepted) accepts(name string) bool {
 func (m KeepAccepted) Dropped(h http.Header) []string {
 	var names []string
 	for name := range h {
-		if !m.accepts(name) && !m.replaces(name) {
+		if !m.replaces(name) && !m.accepts(name) {
 			names = append(names, name)
 		}
 	}

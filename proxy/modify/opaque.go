@@ -63,6 +63,12 @@ func rejectAmbiguousNames(h http.Header) error {
 	return nil
 }
 
+// isMediaType reports whether s is a type and a subtype, without parameters.
+func isMediaType(s string) bool {
+	kind, sub, _ := strings.Cut(s, "/")
+	return wire.IsToken(kind) && wire.IsToken(sub)
+}
+
 // hasSearchableCharset reports whether types, the values of Content-Type, name no
 // charset, or a superset of ASCII in which the scrubber's encodings are written.
 // What two readers could take for different character sets is not searchable.
@@ -73,6 +79,9 @@ func hasSearchableCharset(types []string) bool {
 	lower := strings.ToLower(types[0])
 	if !strings.Contains(lower, "charset") {
 		return true
+	}
+	if media, ok := strings.CutSuffix(lower, "; charset=utf-8"); ok && isMediaType(media) {
+		return true // as nearly all are; mime.ParseMediaType makes a map for the others
 	}
 	_, params, err := mime.ParseMediaType(types[0])
 	if err != nil || strings.Count(lower, "charset") != 1 {
