@@ -28,6 +28,10 @@ build:
 bench *flags: build
     go run ./e2e/bench {{ flags }}
 
+# allocations and instructions beside those of the baseline, which `just costs --baseline` writes anew
+costs *flags:
+    go run ./e2e/costs {{ flags }}
+
 # real clients in a sealed sandbox, with the proxy variables and without: a table in Markdown
 matrix: prepare-tests
     #!/usr/bin/env bash

@@ -19,7 +19,7 @@ const (
 	markerEnd   = "<!-- bench end -->\n"
 )
 
-// save writes the run where the options say.
+// save writes the run to the files of the options.
 func (r *report) save() error {
 	var errs []error
 	if r.options.markdown != "" {
