@@ -29,12 +29,12 @@ func (l *Log) indexBlock(ctx context.Context, n int64) error {
 		return err
 	}
 	defer s.close()
-	if s.complete() <= n || s.index == nil || s.loads(n) && s.bound(ctx, s.block) {
+	if s.complete() <= n || s.index == nil || s.loads(n) && s.bound(s.block) {
 		return nil
 	}
 	b, err := s.build(ctx, n)
 	if errors.Is(err, errNotIndexable) {
-		b, err = s.voidBlock(ctx, n)
+		b, err = s.voidBlock(n)
 	}
 	if err != nil {
 		return err
@@ -43,11 +43,11 @@ func (l *Log) indexBlock(ctx context.Context, n int64) error {
 }
 
 // voidBlock returns the record of a block of which all rows have to be read.
-func (s *snapshot) voidBlock(ctx context.Context, n int64) (*indexBlock, error) {
+func (s *snapshot) voidBlock(n int64) (*indexBlock, error) {
 	b := newIndexBlock(n)
 	b.void = true
-	var text string
-	if err := s.hashOf.QueryRowContext(ctx, (n+1)*blockRows).Scan(&text); err != nil {
+	text, err := s.hash((n + 1) * blockRows)
+	if err != nil {
 		return nil, err
 	}
 	hash, ok := parseHash(text)

@@ -111,7 +111,7 @@ func (l *Log) unindexed(ctx context.Context) (blocks []int64) {
 	}
 	defer s.close()
 	for n := s.complete() - 1; n >= 0 && ctx.Err() == nil; n-- {
-		if s.index == nil || !s.loads(n) || !s.bound(ctx, s.block) {
+		if s.index == nil || !s.loads(n) || !s.bound(s.block) {
 			blocks = append(blocks, n)
 		}
 	}

@@ -82,7 +82,7 @@ func (s *snapshot) spansOfBlock(
 	if s.err = ctx.Err(); s.err != nil {
 		return false
 	}
-	selected, ok := s.consult(ctx, n, p)
+	selected, ok := s.consult(n, p)
 	if !ok {
 		s.missing = append(s.missing, n)
 		selected.all()
@@ -111,17 +111,17 @@ func (s *snapshot) spansOfBlock(
 }
 
 // consult returns the rows of a block that may fit p, and false if the block has no record that can be used.
-func (s *snapshot) consult(ctx context.Context, n int64, p probe) (found slots, ok bool) {
+func (s *snapshot) consult(n int64, p probe) (found slots, ok bool) {
 	b := s.block
 	if b.number = n; s.index == nil || !s.index.load(b) {
 		return found, false
 	}
 	if !b.void && (p.until <= b.first || p.from > b.last) {
-		return found, s.bound(ctx, b)
+		return found, s.bound(b)
 	}
 	found.all()
 	if b.void {
-		return found, s.bound(ctx, b)
+		return found, s.bound(b)
 	}
 	for column, value := range p.values {
 		if !s.index.loadColumn(b, column) {
@@ -135,14 +135,13 @@ func (s *snapshot) consult(ctx context.Context, n int64, p probe) (found slots, 
 		}
 		found.within(b.column(markColumns), p.from, p.until)
 	}
-	return found, s.bound(ctx, b)
+	return found, s.bound(b)
 }
 
 // bound reports whether the block of the record is the one of this log: its last row has the hash, and so all rows
 // before it are those that the record was made of.
-func (s *snapshot) bound(ctx context.Context, b *indexBlock) bool {
-	var hash string
-	err := s.hashOf.QueryRowContext(ctx, (b.number+1)*blockRows).Scan(&hash)
+func (s *snapshot) bound(b *indexBlock) bool {
+	hash, err := s.hash((b.number + 1) * blockRows)
 	return err == nil && hash == hex.EncodeToString(b.hash[:])
 }
 

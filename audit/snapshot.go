@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"math"
 	"time"
@@ -13,9 +14,9 @@ import (
 type snapshot struct {
 	log     *Log
 	conn    *sql.Conn
-	newest  int64      // the number of the newest row; 0 if there is none
-	index   *indexFile // nil: there is none
-	hashOf  *sql.Stmt
+	newest  int64       // the number of the newest row; 0 if there is none
+	index   *indexFile  // nil: there is none
+	hashOf  driver.Stmt // selectHash; called directly, because a look at each block needs it
 	block   *indexBlock
 	missing []int64 // blocks without a record that were read
 	err     error   // why an iterator ended early
@@ -45,7 +46,11 @@ func (s *snapshot) begin(ctx context.Context) (err error) {
 	if s.complete() == 0 {
 		return nil
 	}
-	if s.hashOf, err = s.conn.PrepareContext(ctx, selectHash); err != nil {
+	err = s.conn.Raw(func(c any) (err error) {
+		s.hashOf, err = c.(driver.ConnPrepareContext).PrepareContext(ctx, selectHash)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	s.index, _ = openIndex(s.log.path) // without one, all rows are read
@@ -58,11 +63,30 @@ func (s *snapshot) complete() int64 { return s.newest / blockRows }
 
 func (s *snapshot) close() {
 	if s.hashOf != nil {
-		_ = s.hashOf.Close()
+		_ = s.conn.Raw(func(any) error { return s.hashOf.Close() })
 	}
 	s.index.close()
 	_, _ = s.conn.ExecContext(context.Background(), "ROLLBACK")
 	_ = s.conn.Close()
+}
+
+// hash returns the hash of a row.
+func (s *snapshot) hash(seq int64) (hash string, err error) {
+	err = s.conn.Raw(func(any) error {
+		args := []driver.NamedValue{{Ordinal: 1, Value: seq}}
+		rows, err := s.hashOf.(driver.StmtQueryContext).QueryContext(context.Background(), args)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		var v [1]driver.Value
+		if err := rows.Next(v[:]); err != nil {
+			return err
+		}
+		hash, _ = v[0].(string)
+		return nil
+	})
+	return hash, err
 }
 
 // each calls f for the selected columns of every selected row, oldest first, until the first error, which it returns.
