@@ -4,6 +4,7 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,12 @@ type encoding struct {
 	in        alphabet
 	symbols   string
 	must, may []part
+}
+
+// equal reports whether both encodings are the same.
+func (e encoding) equal(other encoding) bool {
+	return e.in == other.in && e.symbols == other.symbols && slices.Equal(e.must, other.must) &&
+		slices.Equal(e.may, other.may)
 }
 
 // part is symbols[from:to].

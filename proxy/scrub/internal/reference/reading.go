@@ -35,6 +35,11 @@ func (r reading) ahead(i, n int) (at []int, text string) {
 	return at, string(symbols)
 }
 
+// hasAny reports whether some symbol is one of chars.
+func (r reading) hasAny(chars string) bool {
+	return slices.ContainsFunc(r, func(s symbol) bool { return s.is && strings.IndexByte(chars, s.c) >= 0 })
+}
+
 // longestEscape is the length of &#x0000000; and more than that of any other escape.
 const longestEscape = 13
 
@@ -129,6 +134,9 @@ func (k reading) over(r reading, gaps string, most int, prefixes bool) reading {
 
 // isPrefix reports whether 0x or \x begins at i.
 func (r reading) isPrefix(i int) bool {
+	if !r[i].is || r[i].c != '0' && r[i].c != '\\' {
+		return false
+	}
 	_, text := r.ahead(i, 2)
 	return len(text) == 2 && (text[0] == '0' || text[0] == '\\') && text[1]|0x20 == 'x'
 }
@@ -159,15 +167,16 @@ func (r reading) numbers() reading {
 	digit := func(c byte) bool { return c >= '0' && c <= '9' }
 	n := make(reading, len(r))
 	for i := range r {
+		if !r[i].is || !digit(r[i].c) {
+			continue
+		}
 		at, text := r.ahead(i, 40)
 		length := 0
 		for length < len(text) && digit(text[length]) {
 			length++
 		}
-		if length > 0 {
-			last := r[at[length-1]]
-			n[i] = symbol{is: true, c: byte(digitsOf(text, length, 10)), end: last.end, next: last.next}
-		}
+		last := r[at[length-1]]
+		n[i] = symbol{is: true, c: byte(digitsOf(text, length, 10)), end: last.end, next: last.next}
 	}
 	for i := 0; i < len(r); i = max(i+1, r[i].next) { // the rest of a number is none
 		if n[i].natural = n[i].is && r[i].natural; n[i].natural {

@@ -46,6 +46,9 @@ func ways(text string) []way {
 		once := raw.decoded(outer.parse)
 		all = append(all, way{name: outer.name, reading: once, in: asText | asBase64})
 		for _, inner := range escapes {
+			if !once.hasAny(inner.first) {
+				continue
+			}
 			twice := once.decoded(inner.parse)
 			all = append(all, way{name: inner.name + " in " + outer.name, reading: twice, in: asText | asBase64})
 		}
@@ -82,7 +85,11 @@ type wanted struct {
 func New(secrets []Secret) *Search {
 	f := &Search{beginning: map[[2]byte][]wanted{}}
 	for _, c := range secrets {
-		f.encodings = append(f.encodings, encodingsOf(c)...)
+		for _, e := range encodingsOf(c) {
+			if !slices.ContainsFunc(f.encodings, e.equal) { // most are the same in both alphabets of base64
+				f.encodings = append(f.encodings, e)
+			}
+		}
 	}
 	for i := range f.encodings {
 		e := &f.encodings[i]
@@ -146,12 +153,15 @@ func (f *Search) Judge(text string) Verdict {
 			}
 			second := w.reading[first.next]
 			for _, p := range f.beginning[[2]byte{lowered(first.c), lowered(second.c)}] {
+				if p.has && !first.natural {
+					continue
+				}
 				at, ok := w.reading.match(i, p.symbols[p.from:p.to])
 				switch {
 				case p.in&w.in == 0 || !ok:
 				case !p.has:
 					mark(v.May, i, w.reading[at[len(at)-1]].end)
-				case first.natural:
+				default:
 					runs = extend(runs, Run{Way: w.name, r: w.reading, at: at, wanted: p})
 				}
 			}
@@ -210,13 +220,15 @@ func (n *Run) promised(text string) bool {
 
 // match returns where the symbols from i on begin if they are those of want.
 func (r reading) match(i int, want string) (at []int, ok bool) {
+	place := i
 	for n := range len(want) {
-		if i < 0 || !r[i].is || lowered(r[i].c) != want[n] {
+		if place < 0 || !r[place].is || lowered(r[place].c) != want[n] {
 			return nil, false
 		}
-		if n == 0 {
-			at = make([]int, 0, len(want))
-		}
+		place = r[place].next
+	}
+	at = make([]int, 0, len(want))
+	for range len(want) {
 		at, i = append(at, i), r[i].next
 	}
 	return at, true
