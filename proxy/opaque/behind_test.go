@@ -135,3 +135,69 @@ func TestACompressedMessageInBase64EndsTheBody(t *testing.T) {
 		}
 	}
 }
+
+// slowly is a source of pieces. Each but the first comes only when it was waited
+// for, and none after them.
+type slowly struct {
+	pieces []string
+	come   bool
+	waited []time.Time
+}
+
+func (s *slowly) Buffered() int {
+	if !s.come {
+		return 0
+	}
+	return len(s.pieces[0])
+}
+
+func (s *slowly) WaitData(until time.Time) bool {
+	s.waited = append(s.waited, until)
+	s.come = len(s.pieces) > 0
+	return s.come
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	if !s.come {
+		return 0, errors.New("read although nothing has come")
+	}
+	n := copy(p, s.pieces[0])
+	s.pieces, s.come = s.pieces[1:], false
+	return n, nil
+}
+
+func (s *slowly) Close() error { return nil }
+
+// A source that can be waited for is read only when it has something, and is
+// waited for no longer than asked for, all in all.
+func TestASourceIsWaitedForWithoutAGoroutine(t *testing.T) {
+	for name, c := range map[string]struct {
+		pieces []string
+		come   bool // the first is there
+		waits  int
+		want   error
+	}{
+		"there already":       {[]string{"\x1f\x8b\x08"}, true, 0, errRefused},
+		"in the next record":  {[]string{"\x1f\x8b\x08"}, false, 1, errRefused},
+		"a byte at a time":    {[]string{"\x1f", "\x8b", "\x08"}, true, 2, errRefused},
+		"plain text":          {[]string{"{\"a\":1}"}, false, 1, nil},
+		"too little to judge": {[]string{"\x1f", "\x8b"}, true, 2, nil},
+		"nothing at all":      {nil, false, 1, nil},
+	} {
+		var got []Format
+		src := &slowly{pieces: c.pieces, come: c.come}
+		b := NewBody(src, -1, refuse(&got))
+		before := time.Now()
+		if err := b.Await(context.Background(), time.Minute); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if b.ahead != nil || len(src.waited) != c.waits {
+			t.Errorf("%s: it waited %d times, want %d; a goroutine is %v", name, len(src.waited), c.waits, b.ahead != nil)
+		}
+		for _, until := range src.waited {
+			if until != src.waited[0] || until.Before(before.Add(time.Minute)) || until.After(time.Now().Add(time.Minute)) {
+				t.Errorf("%s: it waited until %v", name, src.waited)
+			}
+		}
+	}
+}

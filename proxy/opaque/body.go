@@ -52,11 +52,8 @@ func (b *Body) Reset(src io.ReadCloser, length int64, judge Judge) {
 // and ctx last, and returns the refusal, if there is one. What comes later is
 // judged by Read. A failure of src is no refusal: Read returns it.
 func (b *Body) Await(ctx context.Context, wait time.Duration) error {
-	for src, ok := b.src.(buffered); ok && !b.filled() && src.Buffered() > 0; {
-		b.readAhead()
-	}
-	if b.filled() {
-		return b.refused
+	if src, ok := b.src.(patient); ok {
+		return b.await(src, wait)
 	}
 	ahead := make(chan struct{})
 	b.ahead = ahead
@@ -72,9 +69,29 @@ func (b *Body) Await(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// buffered is a source that knows how many bytes it returns without waiting. The
-// beginning of such a body is judged without a goroutine.
-type buffered interface{ Buffered() int }
+// patient is a source whose reader can wait for it with a bound: Buffered is how
+// many bytes Read returns without waiting, and WaitData reports whether Read
+// returns without waiting at some time before until. Both end with the exchange.
+type patient interface {
+	Buffered() int
+	WaitData(until time.Time) bool
+}
+
+// await is Await without a goroutine.
+func (b *Body) await(src patient, wait time.Duration) error {
+	for until := (time.Time{}); !b.filled(); b.readAhead() {
+		if src.Buffered() > 0 {
+			continue
+		}
+		if until.IsZero() {
+			until = time.Now().Add(wait)
+		}
+		if !src.WaitData(until) {
+			return nil
+		}
+	}
+	return b.refused
+}
 
 // fill reads until the first bytes are judged, or are white space, which does
 // not wait: the judgement is about what comes behind it.
