@@ -49,7 +49,7 @@ mutants *flags: prepare-tests
     scripts/mutants {{ flags }}
 
 # what runs once a night and not in CI, or a part of the mutants: `just nightly --shard 2/20`
-nightly *flags: clock placements (mutants flags)
+nightly *flags: clock placements kills (mutants flags)
 
 # sets the clock of a running session by a day, ahead and back, and puts it to sleep
 clock:
@@ -58,6 +58,10 @@ clock:
 # holds the search for secrets to docs/scrubbing.md, with a million of them in random forms and places
 placements:
     AILERON_SCRUB_PLACEMENTS=1000000 scripts/gotest -count=1 -timeout 2h -run TestTheSearchKeepsThePromise ./proxy/scrub
+
+# kills a thousand sessions under load, and compares what an origin got with the intents in the log
+kills:
+    AILERON_AUDIT_KILLS=1000 scripts/gotest -count=1 -timeout 1h -run TestNoRequestIsSentWithoutAnIntent ./e2e/homes
 
 # what every commit passes, in less than a minute: gofmt, vet, lint, import rules, unit tests
 check: linter
