@@ -22,12 +22,7 @@ func (w *writer) acknowledge(err error, deferred, counted int) (done int, waited
 		if deferred == 0 || done < deferred { // otherwise only single rows failed
 			w.beginOutage(err)
 		}
-		w.keep(w.group[done:deferred])
 		return done, err
-	}
-	if w.log.spill != nil {
-		w.log.spill.reset()
-		w.keep(w.group[done:deferred])
 	}
 	if counted > 0 {
 		w.mu.Lock()
@@ -48,12 +43,12 @@ func (w *writer) salvage(cause error, deferred int) (done int, err error) {
 	w.salvaged = time.Now()
 	writable := false
 	if len(w.group) > deferred {
-		cause = w.log.commitOrFail(w.group[deferred:])
+		cause = w.log.commitOrFail(w.group[deferred:], w.states)
 		writable = cause == nil
 	}
 	lost := 0
 	for i := range deferred {
-		err := w.log.commitOrFail(w.group[i : i+1 : i+1])
+		err := w.log.commitOrFail(w.group[i:i+1:i+1], nil)
 		if err != nil && isTransient(err) {
 			if cause != nil {
 				cause = err
@@ -83,20 +78,6 @@ func (w *writer) lose(n int) {
 	w.mu.Unlock()
 	if f := w.log.opts.OnLost; f != nil {
 		f(n)
-	}
-}
-
-// keep writes deferred rows to the spill file. Rows for which it has no space stay in memory only. The event that
-// ends the session is not among them: close writes it, behind all others.
-func (w *writer) keep(rows []*Row) {
-	l := w.log
-	if l.spill == nil {
-		return
-	}
-	for _, r := range rows {
-		if r.Event != EventSessionEnded && l.spill.keep(r, l.known) != nil {
-			return
-		}
 	}
 }
 

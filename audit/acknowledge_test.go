@@ -18,6 +18,7 @@ func TestARowThatCannotBeCommittedTakesNoOtherWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	appendNumbered(t, l, session, 0)
+	l.flush(t.Context())
 	refuse(t, path, "NEW.host = 'host-2.example'")
 	for i := range 5 {
 		if err := l.AppendSoon(t.Context(), outcomeOf(session, i)); err != nil {
@@ -42,6 +43,7 @@ func TestACommittedRowIsNotReportedAsFailed(t *testing.T) {
 	session := NewID()
 	l := openSession(t, path, session)
 	appendNumbered(t, l, session, 0)
+	l.flush(t.Context())
 	refuse(t, path, "NEW.path LIKE '/items/0%' OR NEW.path LIKE '/items/1%'")
 	l.mu.Lock()
 	for i := range 4 {
@@ -60,7 +62,7 @@ func TestACommittedRowIsNotReportedAsFailed(t *testing.T) {
 		t.Errorf("Append = %v, want nil", err)
 	}
 	rows, err := l.List(t.Context(), Filter{Session: session})
-	if err != nil || len(rows) != 3 || rows[1].Fields["requests"] != 3.0 || rows[2].Event != EventProxyStarted {
+	if err != nil || len(rows) != 3 || rows[1].Event != EventProxyStarted || rows[2].Fields["requests"] != 3.0 {
 		t.Fatalf("the log has %+v, %v", rows, err)
 	}
 	l.mu.Lock()

@@ -12,10 +12,11 @@ import (
 // keptAside is the prefix of the new name of a spill file that cannot be trusted.
 const keptAside = "audit.not-a-spill-"
 
-// Adopt adds the rows of spill files of ended sessions to the log, each row once, and removes the files. Open calls
-// it. A file that another process has locked stays, and so does one whose rows cannot be committed now.
+// Adopt adds the rows of journals and spill files of ended sessions to the log, each row once, and removes the files.
+// Open calls it. A file that another process has locked stays, and so does one whose rows cannot be committed now.
 func (l *Log) Adopt(ctx context.Context) {
-	names, err := spillNames(l.path)
+	l.adoptJournals(ctx)
+	names, err := filesBeside(l.path, spillSession)
 	if err != nil {
 		return
 	}

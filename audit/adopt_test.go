@@ -15,18 +15,18 @@ func TestSpilledRowsAreAddedOnce(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, database)
 		session := NewID()
-		lost := spillRows(t, path, session, 4)
-		copyFile(t, lost.Path, filepath.Join(dir, "copy"))
+		file := oldSpill(t, path, session, 4)
+		copyFile(t, file, filepath.Join(dir, "copy"))
 		if committed > 0 {
 			l := openSession(t, path, "")
 			closeLog(t, l)
 			execSQL(t, path, "DELETE FROM events WHERE seq > ?", committed+1)
 			remove(t, dir, headName, witnessName)
-			copyFile(t, filepath.Join(dir, "copy"), lost.Path)
+			copyFile(t, filepath.Join(dir, "copy"), file)
 		}
 		for range 2 {
 			closeLog(t, openSession(t, path, ""))
-			copyFile(t, filepath.Join(dir, "copy"), lost.Path)
+			copyFile(t, filepath.Join(dir, "copy"), file)
 		}
 		rows, _ := all(t, path)
 		count := 0
@@ -71,13 +71,13 @@ func TestASpillFileThatASessionDidNotWriteIsKeptAside(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), database)
-			lost := spillRows(t, path, NewID(), 4)
-			raw, err := os.ReadFile(lost.Path)
+			file := oldSpill(t, path, NewID(), 4)
+			raw, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
 			raw = bytes.TrimRight(raw, "\x00")
-			if err := os.WriteFile(lost.Path, c.do(raw), 0o600); err != nil {
+			if err := os.WriteFile(file, c.do(raw), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if s := spilled(t, path); len(s) != 1 || s[0].Err == nil || len(s[0].Rows) > 0 {
@@ -103,20 +103,25 @@ func TestASpillFileThatASessionDidNotWriteIsKeptAside(t *testing.T) {
 }
 
 // The unused file of a killed session is removed; one that is locked is not.
-func TestOnlyTheSpillFilesOfEndedSessionsAreAdopted(t *testing.T) {
+func TestOnlyTheFilesOfEndedSessionsAreAdopted(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, database)
 	l := openSession(t, path, NewID())
-	killed := filepath.Join(dir, spillPrefix+NewID()+"-"+NewID())
-	if err := os.WriteFile(killed, make([]byte, spillSize), 0o600); err != nil {
-		t.Fatal(err)
+	spill := filepath.Join(dir, spillPrefix+NewID()+"-"+NewID())
+	journal := filepath.Join(dir, journalPrefix+NewID()+"-"+NewID())
+	for _, killed := range []string{spill, journal} {
+		if err := os.WriteFile(killed, make([]byte, spillSize), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	closeLog(t, openSession(t, path, ""))
-	if _, err := os.Stat(killed); !os.IsNotExist(err) {
-		t.Errorf("the file of a killed session is left: %v", err)
+	for _, killed := range []string{spill, journal} {
+		if _, err := os.Stat(killed); !os.IsNotExist(err) {
+			t.Errorf("the file of a killed session is left: %v", err)
+		}
 	}
-	if _, err := os.Stat(l.spill.path); err != nil || allocated(l.spill.file) < spillSize {
-		t.Errorf("the file of a session that runs: %v, %d bytes", err, allocated(l.spill.file))
+	if _, err := os.Stat(l.journal.path); err != nil || allocated(l.journal.file) < journalAhead {
+		t.Errorf("the file of a session that runs: %v, %d bytes", err, allocated(l.journal.file))
 	}
 	closeLog(t, l)
 	if all, _ := os.ReadDir(dir); len(all) > 3+len(sidecars) {

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"modernc.org/sqlite"
@@ -19,12 +20,17 @@ type batchWriter struct {
 	conn                          *sql.Conn
 	begin, commit, rollback, last driver.Stmt
 	hashOf, shrink                driver.Stmt
-	one, two                      driver.Stmt // insert one row, or two
-	args                          [2 * columnCount]driver.NamedValue
-	head                          head          // a row that the log must have; seq 0: none
-	headValid                     bool          // head was the newest row after our last commit
-	span                          time.Duration // the busy timeout that is set
+	setJournal, dropJournal       driver.Stmt
+	one, two, many                driver.Stmt // insert one row, two, or manyRows
+	args                          [manyRows * columnCount]driver.NamedValue
+	states                        []journalState // to be recorded with the next rows
+	head                          head           // a row that the log must have; seq 0: none
+	headValid                     bool           // head was the newest row after our last commit
+	span                          time.Duration  // the busy timeout that is set
 }
+
+// manyRows is how many rows one statement inserts at most.
+const manyRows = 16
 
 func newBatchWriter(db *sql.DB) (*batchWriter, error) {
 	conn, err := db.Conn(context.Background())
@@ -43,7 +49,8 @@ func newBatchWriter(db *sql.DB) (*batchWriter, error) {
 		for query, stmt := range map[string]*driver.Stmt{
 			"BEGIN IMMEDIATE": &t.begin, "COMMIT": &t.commit, "ROLLBACK": &t.rollback,
 			selectHead: &t.last, insertRow: &t.one, insertRow + ", " + placeholders: &t.two,
-			selectHash: &t.hashOf, "PRAGMA shrink_memory": &t.shrink,
+			insertRow + strings.Repeat(", "+placeholders, manyRows-1): &t.many,
+			selectHash: &t.hashOf, "PRAGMA shrink_memory": &t.shrink, setJournal: &t.setJournal, dropJournal: &t.dropJournal,
 		} {
 			var err error
 			if *stmt, err = preparer.PrepareContext(context.Background(), query); err != nil {
@@ -71,7 +78,9 @@ func (t *batchWriter) wait(span time.Duration) error {
 
 func (t *batchWriter) close() {
 	_ = t.conn.Raw(func(any) error {
-		for _, s := range []driver.Stmt{t.begin, t.commit, t.rollback, t.last, t.one, t.two, t.hashOf, t.shrink} {
+		for _, s := range []driver.Stmt{
+			t.begin, t.commit, t.rollback, t.last, t.one, t.two, t.many, t.hashOf, t.shrink, t.setJournal, t.dropJournal,
+		} {
 			if s != nil {
 				_ = s.Close()
 			}
@@ -108,7 +117,7 @@ func isSeqConflict(err error) bool {
 // add commits rows behind the row known as the newest. One statement inserts up to two rows, and needs no explicit
 // transaction.
 func (t *batchWriter) add(rows []*Row) error {
-	if len(rows) > 2 {
+	if len(rows) > 2 || len(t.states) > 0 {
 		return t.within(func() error { return t.insert(rows) })
 	}
 	return t.insert(rows)
@@ -134,6 +143,9 @@ func (t *batchWriter) within(f func() error) error {
 	}
 	err := f()
 	if err == nil {
+		err = t.record()
+	}
+	if err == nil {
 		err = run(t.commit, nil)
 	}
 	if err != nil {
@@ -147,7 +159,13 @@ func (t *batchWriter) within(f func() error) error {
 func (t *batchWriter) insert(rows []*Row) error {
 	h := t.head
 	for len(rows) > 0 {
-		n := min(len(rows), 2)
+		s, n := t.one, 1
+		switch {
+		case len(rows) >= manyRows:
+			s, n = t.many, manyRows
+		case len(rows) >= 2:
+			s, n = t.two, 2
+		}
 		for i, r := range rows[:n] {
 			fields, err := r.complete(h)
 			if err != nil {
@@ -156,16 +174,28 @@ func (t *batchWriter) insert(rows []*Row) error {
 			t.bind(i, r, fields)
 			h = head{seq: r.Seq, ts: r.TS, hash: r.Hash}
 		}
-		s := t.one
-		if n == 2 {
-			s = t.two
-		}
 		if err := run(s, t.args[:n*columnCount]); err != nil {
 			return err
 		}
 		rows = rows[n:]
 	}
 	t.head, t.headValid = h, true
+	return nil
+}
+
+// record records the states of journals.
+func (t *batchWriter) record() error {
+	for _, j := range t.states {
+		s, args := t.setJournal, []driver.NamedValue{
+			{Ordinal: 1, Value: j.name}, {Ordinal: 2, Value: j.folded}, {Ordinal: 3, Value: j.state},
+		}
+		if j.state == journalRemoved {
+			s, args = t.dropJournal, args[:1]
+		}
+		if err := run(s, args); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

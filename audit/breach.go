@@ -19,6 +19,7 @@ const (
 	reasonHeadChanged    = "head_changed"      // audit.head differs from what was written to it
 	reasonWitnessChanged = "witness_changed"   // the witness does not exist, or is garbled
 	reasonSpillChanged   = "spill_changed"     // a spill file differs from what a session wrote to it
+	reasonJournalChanged = "journal_changed"   // a journal differs from what its session wrote, or does not exist
 )
 
 // What a breach found instead of a hash.
@@ -149,6 +150,15 @@ func reportedBreak(r Row) Finding {
 	if r.Reason == reasonSpillChanged {
 		f.Why = fmt.Sprintf("audit.broken: %s is not a spill file that a session left (%s) and is kept as %s",
 			text("file"), f.Found, text("kept_as"))
+		return f
+	}
+	if r.Reason == reasonJournalChanged {
+		at, _ := r.Fields["offset"].(float64)
+		f.Why = fmt.Sprintf("audit.broken: %s is not what its session wrote, from byte %d on: %s", text("file"), int64(at),
+			f.Found)
+		if kept := text("kept_as"); kept != "" {
+			f.Why += "; it is kept as " + kept
+		}
 		return f
 	}
 	f.Why = fmt.Sprintf("audit.broken: expected row %d with hash %s, found %s", int64(seq), f.Expected, f.Found)

@@ -57,12 +57,12 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-// create creates the table if it does not exist. If several processes switch a new file to WAL at the same time, all
+// create creates the tables that do not exist. If several processes switch a new file to WAL at the same time, all
 // but one get SQLITE_BUSY immediately, whatever the busy timeout is, because they would deadlock. So create retries,
 // for at most span.
 func create(db *sql.DB, span time.Duration) error {
 	for end := time.Now().Add(span); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := db.Exec(schema); !IsLocked(err) || time.Now().After(end) {
+		if _, err := db.Exec(schema + ";" + journalSchema); !IsLocked(err) || time.Now().After(end) {
 			return err
 		}
 	}

@@ -96,11 +96,14 @@ func (l *Log) changed() error {
 	return nil
 }
 
-// refuses returns why r must not be committed: it is an intent, and the log is damaged. Outcomes are committed as
-// long as possible.
-func (l *Log) refuses(r Row) error {
-	if l == nil || r.Event != EventProxyStarted {
+// refuses returns why a row must not be committed: it is an intent, and the log is damaged or of another version.
+// Outcomes are committed as long as possible.
+func (l *Log) refuses(e Event) error {
+	if l == nil || e != EventProxyStarted {
 		return nil
+	}
+	if err := l.changed(); err != nil {
+		return err
 	}
 	return l.Damage()
 }

@@ -36,11 +36,12 @@ type Options struct {
 // Log appends to and reads one audit.db. Several processes may have the same file open. All methods are safe for
 // concurrent use.
 type Log struct {
-	path    string
-	opts    Options
-	db      *sql.DB
-	reading sync.RWMutex // guards db for goroutines other than the leader
-	head    *headFile
+	path     string
+	opts     Options
+	db       *sql.DB
+	reading  sync.RWMutex // guards db for goroutines other than the leader
+	head     *headFile
+	unfolded int // see Unfolded
 
 	// Owned by the leader.
 	file     os.FileInfo                // the file that db has open
@@ -51,7 +52,7 @@ type Log struct {
 	replaced bool                       // file was replaced by another one
 	broken   *Row                       // the event to commit before any other row
 	lockWait lockWait
-	spill    *spillFile // nil: the log is not a session's
+	journal  *journal // nil: the log is not a session's, and its rows are committed by the goroutines that append them
 
 	writer
 	checkpoints *checkpointer
@@ -79,7 +80,7 @@ func Open(path string, opts Options) (*Log, error) {
 	}
 	l.Adopt(context.Background())
 	if spillable(opts.Session) {
-		if l.spill, err = reserveSpill(path, opts.Session, l.head.writer); err != nil {
+		if err := l.startJournal(); err != nil {
 			return nil, fmt.Errorf("open the audit log: %w", errors.Join(err, l.Close()))
 		}
 		l.startHealth()
@@ -88,11 +89,13 @@ func Open(path string, opts Options) (*Log, error) {
 	return l, nil
 }
 
-// OpenReader opens the log for reading. It never creates it: if there is no log, the error wraps fs.ErrNotExist.
+// OpenReader opens the log for reading. It never creates it: if there is no log, the error wraps fs.ErrNotExist. Rows
+// that sessions have in their journals are added to it before, if that is possible.
 func OpenReader(path string) (*Log, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
+	left := settle(path)
 	readOnly, err := immutable(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
@@ -101,8 +104,16 @@ func OpenReader(path string) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	return &Log{path: path, db: db, head: newHeadFile(path)}, nil
+	l := &Log{path: path, db: db, head: newHeadFile(path)}
+	for _, u := range left {
+		l.unfolded += len(u.Rows)
+	}
+	return l, nil
 }
+
+// Unfolded returns how many rows were in journals, and not in the database, when the log was opened for reading: they
+// could not be added to it, for example because the file system is read-only.
+func (l *Log) Unfolded() int { return l.unfolded }
 
 // Close commits queued rows and closes the log. The error wraps a [LostError] if rows could not be committed.
 func (l *Log) Close() error {
@@ -110,8 +121,8 @@ func (l *Log) Close() error {
 	l.index.close()
 	l.lockWait.last.Store(true)
 	lost := l.writer.close()
-	if l.spill != nil {
-		l.spill.close(lost != nil)
+	if l.journal != nil {
+		l.endJournal(lost == nil)
 	}
 	if l.checkpoints != nil {
 		l.checkpoints.stop()
@@ -123,9 +134,9 @@ func (l *Log) Close() error {
 	return errors.Join(lost, l.db.Close())
 }
 
-// commit writes a group in one transaction: all rows or none. It first reports a log that is not the one that this
-// process wrote, and reopens a database that was removed or replaced.
-func (l *Log) commit(group []*Row) (err error) {
+// commit writes a group, and the states of journals whose rows it has, in one transaction: all or nothing. It first
+// reports a log that is not the one that this process wrote, and reopens a database that was removed or replaced.
+func (l *Log) commit(group []*Row, states []journalState) (err error) {
 	defer func() {
 		l.lockWait.observe(err)
 		if err != nil && l.tx != nil {
@@ -136,12 +147,12 @@ func (l *Log) commit(group []*Row) (err error) {
 	if err := l.ready(); err != nil {
 		return err
 	}
-	err = l.write(group)
+	err = l.write(group, states)
 	var b *breach
 	if errors.As(err, &b) {
 		found := []breach{*b}
 		if err = l.recordBreaches(append(found, l.others(found)...)); err == nil {
-			err = l.write(group)
+			err = l.write(group, states)
 		}
 	}
 	return err
@@ -158,6 +169,12 @@ func (l *Log) ready() error {
 	}
 	if l.tx == nil {
 		tx, err := newBatchWriter(l.db)
+		if noTable(err) { // another database was copied over the file
+			if err := create(l.db, l.lockWait.span()); err != nil {
+				return err
+			}
+			tx, err = newBatchWriter(l.db)
+		}
 		if err != nil {
 			return err
 		}
@@ -185,16 +202,26 @@ func (l *Log) ready() error {
 }
 
 // write commits a group, behind the event that reports a broken log if there is one.
-func (l *Log) write(group []*Row) error {
+func (l *Log) write(group []*Row, states []journalState) error {
 	rows := group
 	if l.broken != nil {
 		rows = append([]*Row{l.broken}, group...)
 	}
-	if len(rows) == 0 {
+	if l.journal != nil && !l.journal.registered && len(states) == 0 {
+		states = l.journal.states(l.journal.folded)
+	}
+	if len(rows) == 0 && len(states) == 0 {
 		return nil
 	}
+	l.tx.states = states
 	if err := l.tx.write(rows); err != nil {
 		return err
+	}
+	if l.journal != nil {
+		l.journal.registered, l.journal.former = true, ""
+	}
+	if len(rows) == 0 {
+		return nil
 	}
 	last := rows[len(rows)-1]
 	l.known = head{seq: last.Seq, hash: last.Hash}

@@ -144,7 +144,7 @@ func largeLog(t testing.TB, path string, n int) {
 // mustWrite commits a group in one transaction.
 func (l *Log) mustWrite(t testing.TB, group []*Row) {
 	t.Helper()
-	if err := l.commit(group); err != nil {
+	if err := l.commit(group, nil); err != nil {
 		t.Fatal(err)
 	}
 }

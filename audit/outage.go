@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -25,8 +26,8 @@ const retryEvery = time.Second
 
 // LostError is returned by Close if rows are not in the log.
 type LostError struct {
-	Kept    int    // rows in the spill file: the next Open adds them to the log
-	Path    string // of the spill file
+	Kept    int    // rows in the journal: the next Open adds them to the log
+	Path    string // of the journal
 	Lost    int    // rows that are stored nowhere
 	Refused int    // refused requests that have no row and that no row counts
 	Err     error
@@ -61,7 +62,7 @@ func rowCount(n int) string {
 func (e *LostError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }
 
 // countRefusal counts a denial that could not be recorded.
-func (w *writer) countRefusal(r Row) {
+func (w *writer) countRefusal(r *Row) {
 	if r.Decision != DecisionRejected {
 		return
 	}
@@ -75,14 +76,14 @@ func (w *writer) countRefusal(r Row) {
 	}
 }
 
-// refusedRow returns the row that counts n refused requests without a row of their own.
-func (l *Log) refusedRow(n int) *Row {
+// refusedRow returns the row that counts n refused requests without a row of their own. w.mu is locked.
+func (w *writer) refusedRow(n int) *Row {
 	fields := map[string]any{"requests": n}
-	if l.outage != nil {
-		fields["since"] = l.outage.Since.UTC().Format(timeFormat)
+	if !w.since.IsZero() {
+		fields["since"] = w.since.UTC().Format(timeFormat)
 	}
 	return &Row{
-		ID: NewID(), TS: time.Now(), Event: EventSandboxRejected, SessionID: l.opts.Session,
+		ID: NewID(), TS: time.Now(), Event: EventSandboxRejected, SessionID: w.log.opts.Session,
 		Source: SourceRequestBoundary, Decision: DecisionRejected, Reason: ReasonUnavailable, Status: 503, Fields: fields,
 	}
 }
@@ -94,6 +95,9 @@ func (w *writer) beginOutage(err error) {
 		return
 	}
 	w.outage = &Outage{Since: w.failed, Err: err}
+	w.mu.Lock()
+	w.since = w.failed
+	w.mu.Unlock()
 	if f := w.log.opts.OnOutage; f != nil {
 		f(*w.outage)
 	}
@@ -103,7 +107,10 @@ func (w *writer) beginOutage(err error) {
 // for retryEvery.
 func (w *writer) easeOutage(refused int) {
 	w.eased = true
-	w.outage.Refused += refused
+	w.mu.Lock()
+	w.outage.Refused += refused + w.noted
+	w.noted = 0
+	w.mu.Unlock()
 	w.endOutage(retryEvery)
 }
 
@@ -114,6 +121,9 @@ func (w *writer) endOutage(quiet time.Duration) {
 	}
 	o := *w.outage
 	w.outage = nil
+	w.mu.Lock()
+	w.since = time.Time{}
+	w.mu.Unlock()
 	o.Over, o.Until = true, time.Now()
 	if f := w.log.opts.OnOutage; f != nil {
 		f(o)
@@ -123,11 +133,57 @@ func (w *writer) endOutage(quiet time.Duration) {
 // resume sets the timer for rows that are left when no goroutine leads any more. w.mu is locked.
 func (w *writer) resume() {
 	switch {
-	case w.closed || len(w.deferred) == 0 && w.refused == 0 && !w.log.head.behind && w.outage == nil:
+	case w.closed || w.isIdle():
 	case w.outage != nil:
+		w.armed.Store(true) // rows that come now are folded by the retry
 		w.timer.Reset(retryEvery)
+	case w.log.journal != nil:
+		w.armed.Store(true)
+		w.timer.Reset(foldDelay)
 	default:
 		w.timer.Reset(groupDelay)
+	}
+}
+
+// isIdle reports whether nothing is left to do. w.mu is locked.
+func (w *writer) isIdle() bool {
+	return len(w.deferred) == 0 && w.refused == 0 && !w.log.head.behind && w.outage == nil &&
+		(w.log.journal == nil || w.log.journal.unfolded() == 0)
+}
+
+// wake requests a fold, after foldDelay or at once.
+func (w *writer) wake(soon bool) {
+	switch {
+	case soon && !w.hurried.Swap(true):
+		w.timer.Reset(0)
+	case !w.armed.Swap(true):
+		w.timer.Reset(foldDelay)
+	}
+}
+
+// journalFailed begins an outage because the journal does not accept a row: the fold that it requests finds that too.
+func (w *writer) journalFailed(err error) {
+	if errors.Is(err, errClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return
+	}
+	w.down.Store(true)
+	w.timer.Reset(0)
+}
+
+// noteRefusals adds the row that counts refused requests to the journal, before the row that ends the session.
+func (w *writer) noteRefusals(ctx context.Context) {
+	w.mu.Lock()
+	n := w.refused
+	r := w.refusedRow(n)
+	w.mu.Unlock()
+	if n == 0 {
+		return
+	}
+	if w.log.journal.add(ctx, r, true) == nil {
+		w.mu.Lock()
+		w.refused -= n
+		w.noted += n
+		w.mu.Unlock()
 	}
 }
 
@@ -139,12 +195,16 @@ func (w *writer) close() error {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
+	if w.log.journal != nil {
+		w.log.journal.close()
+	}
 	err := w.await(context.Background(), &pending{barrier: true}, true)
 	w.timer.Stop()
 	w.endOutage(0)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.deferred) == 0 && w.refused == 0 && w.lost == 0 {
+	kept := w.log.journal.keptRows()
+	if len(w.deferred) == 0 && w.refused == 0 && w.lost == 0 && kept == 0 {
 		return nil
 	}
 	lost := &LostError{Lost: w.lost, Err: err}
@@ -152,31 +212,27 @@ func (w *writer) close() error {
 	return lost
 }
 
-// keepAll writes all deferred rows to the spill file, which nothing else uses any more, and counts them. The row that
-// counts refused requests comes before the last one, which ends the session.
+// keepAll writes all deferred rows to the journal, which nothing else uses any more, and counts what it has. The row
+// that counts refused requests comes before the last one, which ends the session.
 func (w *writer) keepAll(lost *LostError) {
 	rows := w.deferred
 	if w.refused > 0 {
 		last := max(0, len(rows)-1)
-		rows = append(append(append([]*Row(nil), rows[:last]...), w.log.refusedRow(w.refused)), rows[last:]...)
+		rows = append(append(append([]*Row(nil), rows[:last]...), w.refusedRow(w.refused)), rows[last:]...)
 	}
+	j := w.log.journal
 	for _, r := range rows {
-		switch err := w.log.keepLast(r); {
-		case err == nil:
-			lost.Kept++
-			lost.Path = w.log.spill.path
+		switch {
+		case j != nil && j.addLast(r) == nil:
 		case r.Reason == ReasonUnavailable && r.Fields["requests"] != nil:
 			lost.Refused = w.refused
 		default:
 			lost.Lost++
 		}
 	}
-}
-
-// keepLast writes a row to the spill file, if there is one.
-func (l *Log) keepLast(r *Row) error {
-	if l.spill == nil {
-		return errNoSpill
+	if kept := j.keptRows(); kept > 0 && j.gone() {
+		lost.Lost += kept
+	} else if kept > 0 {
+		lost.Kept, lost.Path = kept, j.path
 	}
-	return l.spill.keep(r, l.known)
 }

@@ -23,6 +23,7 @@ func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	appendNumbered(t, l, session, 0)
+	l.flush(t.Context())
 	refuse(t, path, "1")
 	row := outcomeOf(session, 1)
 	row.ID = NewID()
@@ -32,7 +33,7 @@ func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
 	if o := next(t, seen, "the outage"); o.Over || o.Err == nil {
 		t.Errorf("outage %+v", o)
 	}
-	poll(t, "the row is not in the spill file", func() bool { return len(spilled(t, path)) > 0 })
+	poll(t, "the row is not in the journal", func() bool { return len(spilled(t, path)) > 0 })
 	const denials = 5
 	for i := range denials {
 		r := outcomeOf(session, i)
@@ -83,7 +84,7 @@ func TestADeferredRowIsRetriedByItself(t *testing.T) {
 		if err := l.AppendSoon(t.Context(), outcomeOf(session, 1)); err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(2 * groupDelay) // on the clock of the bubble
+		<-time.After(2 * foldDelay) // on the clock of the bubble
 		admit(t, path)
 		<-time.After(2 * retryEvery)
 		if len(seen) != 2 || (<-seen).Over || !(<-seen).Over {
@@ -108,8 +109,12 @@ func TestAnOutageWithPausesIsOne(t *testing.T) {
 		const pauses = 20
 		for range pauses {
 			refuse(t, path, "1")
+			if err := l.AppendSoon(t.Context(), outcomeOf(session, 2)); err != nil {
+				t.Fatal(err)
+			}
+			l.flush(t.Context())
 			if _, err := l.Append(t.Context(), denial); err == nil {
-				t.Fatal("a row that is refused is committed")
+				t.Fatal("a denial is accepted while rows cannot be committed")
 			}
 			admit(t, path)
 			if _, err := l.Append(t.Context(), denial); err != nil {
@@ -133,7 +138,12 @@ func TestTheNumberOfRefusedRequestsOutlivesTheSession(t *testing.T) {
 	session := NewID()
 	l := openSession(t, path, session)
 	appendNumbered(t, l, session, 0)
+	l.flush(t.Context())
 	refuse(t, path, "1")
+	if err := l.AppendSoon(t.Context(), outcomeOf(session, 1)); err != nil {
+		t.Fatal(err)
+	}
+	l.flush(t.Context())
 	for range 3 {
 		_, _ = l.Append(t.Context(), Row{Event: EventSandboxRejected, Decision: DecisionRejected, SessionID: session})
 	}
@@ -141,13 +151,13 @@ func TestTheNumberOfRefusedRequestsOutlivesTheSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lost *LostError
-	if err := l.Close(); !errors.As(err, &lost) || lost.Kept != 2 || lost.Lost != 0 || lost.Refused != 0 {
+	if err := l.Close(); !errors.As(err, &lost) || lost.Kept != 3 || lost.Lost != 0 || lost.Refused != 0 {
 		t.Fatalf("Close = %v", err)
 	}
 	admit(t, path)
 	closeLog(t, openSession(t, path, ""))
 	rows, _ := all(t, path)
-	if len(rows) != 3 || rows[1].Fields["requests"] != 3.0 || rows[2].Event != EventSessionEnded {
+	if len(rows) != 4 || rows[2].Fields["requests"] != 3.0 || rows[3].Event != EventSessionEnded {
 		t.Errorf("rows %+v", rows)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // commitOrFail calls commit and returns a panic as an error, so that the leader passes the lead on in any case.
-func (l *Log) commitOrFail(group []*Row) (err error) {
+func (l *Log) commitOrFail(group []*Row, states []journalState) (err error) {
 	defer func() {
 		if recover() == nil {
 			return
@@ -19,5 +19,5 @@ func (l *Log) commitOrFail(group []*Row) (err error) {
 			l.tx = nil
 		}
 	}()
-	return l.commit(group)
+	return l.commit(group, states)
 }

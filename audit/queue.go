@@ -5,7 +5,9 @@ import "context"
 // pending is a row that is to be committed, and the channel on which its goroutine waits.
 type pending struct {
 	row     Row
-	rows    []*Row       // several rows, instead of row
+	several bool // rows and states are committed instead of row
+	rows    []*Row
+	states  []journalState
 	result  chan outcome // nil: its goroutine is the leader
 	barrier bool         // no row: its goroutine waits for the rows before it
 }
@@ -21,7 +23,7 @@ func (p *pending) addTo(group []*Row) []*Row {
 	switch {
 	case p.barrier:
 		return group
-	case p.rows != nil:
+	case p.several:
 		return append(group, p.rows...)
 	}
 	return append(group, &p.row)

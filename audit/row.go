@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -48,6 +47,8 @@ type Row struct {
 	// RequestID, if not empty, is written as Fields["request_id"]. It saves the map of a row that has no other field. A
 	// row that was read has it in Fields only.
 	RequestID string `json:"-"`
+
+	raw *rawRow // what a row of a journal has instead of Fields; nil: it is not one
 }
 
 // NewID returns a ULID. The ids that one process creates in one millisecond are not ordered: rows are ordered by seq.
@@ -105,19 +106,20 @@ func appendTime(out []byte, t time.Time) []byte {
 // as JSON. If its time is before that row's, the row is marked and its time kept.
 func (r *Row) complete(newest head) (fields string, err error) {
 	r.Seq = newest.seq + 1
-	if r.ID == "" {
-		r.ID = NewID()
-	}
-	if r.TS.IsZero() {
-		r.TS = time.Now()
-	}
-	r.TS = r.TS.UTC()
+	r.begin()
 	// Rows of two processes may be out of order by a second.
-	if r.TS.Before(newest.ts.Add(-time.Second)) && r.Fields[fieldSpilled] != true {
-		marked := make(map[string]any, len(r.Fields)+1)
-		maps.Copy(marked, r.Fields)
-		marked["clock"] = "backwards"
-		r.Fields = marked
+	slack := time.Second
+	if r.raw != nil {
+		slack += r.raw.late
+	}
+	if r.TS.Before(newest.ts.Add(-slack)) && r.Fields[fieldSpilled] != true {
+		if err := r.setField("clock", "backwards"); err != nil {
+			return "", err
+		}
+	}
+	if r.raw != nil {
+		r.chainBody(newest.hash, r.raw.body)
+		return r.raw.fields, nil
 	}
 	raw, err := r.appendFields(make([]byte, 0, 256))
 	if err != nil {
@@ -128,6 +130,17 @@ func (r *Row) complete(newest head) (fields string, err error) {
 	return fields, nil
 }
 
+// begin sets the columns that a row has when it is appended.
+func (r *Row) begin() {
+	if r.ID == "" {
+		r.ID = NewID()
+	}
+	if r.TS.IsZero() {
+		r.TS = time.Now()
+	}
+	r.TS = r.TS.UTC()
+}
+
 // chain sets the hashes of the row after prev: SHA-256 of the 64 hexadecimal digits of prev and the canonical row.
 // fields is the stored JSON.
 func (r *Row) chain(prev, fields string) {
@@ -136,46 +149,55 @@ func (r *Row) chain(prev, fields string) {
 	r.Hash = hex.EncodeToString(sum[:])
 }
 
+// chainBody is chain for a row of which body is the canonical form without its seq.
+func (r *Row) chainBody(prev, body string) {
+	r.PrevHash = prev
+	out := strconv.AppendInt(append(append(make([]byte, 0, 1536), prev...), `{"seq":`...), r.Seq, 10)
+	sum := sha256.Sum256(append(append(out, ','), body[1:]...))
+	r.Hash = hex.EncodeToString(sum[:])
+}
+
 // canonical appends the row as it is hashed: one JSON object without white space, with every column but ts, fields,
 // prev_hash and hash in the order of the table, then ts (RFC 3339, nine digits, UTC) and fields (keys sorted).
 // Strings are escaped as encoding/json does it: <, > and & as \u003c, \u003e and \u0026.
 func (r *Row) canonical(out []byte, fields string) []byte {
-	number := func(name string, n int64) {
-		out = append(append(append(out, ',', '"'), name...), '"', ':')
-		out = strconv.AppendInt(out, n, 10)
-	}
-	text := func(name, value string) {
-		out = append(append(append(out, ',', '"'), name...), '"', ':')
-		out = appendString(out, value)
-	}
-	start := len(out)
-	number("seq", r.Seq)
-	out[start] = '{'
-	text("id", r.ID)
-	text("event", string(r.Event))
-	text("session_id", r.SessionID)
-	text("source", string(r.Source))
-	text("decision", string(r.Decision))
-	text("reason", r.Reason)
-	text("connector_fqn", r.ConnectorFQN)
-	text("connector_version", r.ConnectorVersion)
-	text("tool", r.Tool)
-	text("operation", r.Operation)
-	text("binding", r.Binding)
-	text("method", r.Method)
-	text("scheme", r.Scheme)
-	text("host", r.Host)
-	number("port", int64(r.Port))
-	text("path", r.Path)
-	text("http_version", r.HTTPVersion)
-	number("status", int64(r.Status))
-	number("request_bytes", r.RequestBytes)
-	number("response_bytes", r.ResponseBytes)
-	number("redactions", int64(r.Redactions))
-	number("duration_us", r.DurationUS)
-	out = append(appendTime(append(out, `,"ts":"`...), r.TS), `","fields":`...)
-	out = append(out, fields...)
-	return append(out, '}')
+	out = strconv.AppendInt(append(out, `{"seq":`...), r.Seq, 10)
+	out = r.appendColumns(append(out, ','))
+	return append(append(out, fields...), '}')
+}
+
+// appendBody appends the canonical row from its second column on.
+func (r *Row) appendBody(out []byte) ([]byte, error) {
+	out, err := r.appendFields(r.appendColumns(out))
+	return append(out, '}'), err
+}
+
+// appendColumns appends the columns of the canonical row behind seq, and the name of the fields.
+func (r *Row) appendColumns(out []byte) []byte {
+	out = appendString(append(out, `"id":`...), r.ID)
+	out = appendString(append(out, `,"event":`...), string(r.Event))
+	out = appendString(append(out, `,"session_id":`...), r.SessionID)
+	out = appendString(append(out, `,"source":`...), string(r.Source))
+	out = appendString(append(out, `,"decision":`...), string(r.Decision))
+	out = appendString(append(out, `,"reason":`...), r.Reason)
+	out = appendString(append(out, `,"connector_fqn":`...), r.ConnectorFQN)
+	out = appendString(append(out, `,"connector_version":`...), r.ConnectorVersion)
+	out = appendString(append(out, `,"tool":`...), r.Tool)
+	out = appendString(append(out, `,"operation":`...), r.Operation)
+	out = appendString(append(out, `,"binding":`...), r.Binding)
+	out = appendString(append(out, `,"method":`...), r.Method)
+	out = appendString(append(out, `,"scheme":`...), r.Scheme)
+	out = appendString(append(out, `,"host":`...), r.Host)
+	out = strconv.AppendInt(append(out, `,"port":`...), int64(r.Port), 10)
+	out = appendString(append(out, `,"path":`...), r.Path)
+	out = appendString(append(out, `,"http_version":`...), r.HTTPVersion)
+	out = strconv.AppendInt(append(out, `,"status":`...), int64(r.Status), 10)
+	out = strconv.AppendInt(append(out, `,"request_bytes":`...), r.RequestBytes, 10)
+	out = strconv.AppendInt(append(out, `,"response_bytes":`...), r.ResponseBytes, 10)
+	out = strconv.AppendInt(append(out, `,"redactions":`...), int64(r.Redactions), 10)
+	out = strconv.AppendInt(append(out, `,"duration_us":`...), r.DurationUS, 10)
+	out = appendTime(append(out, `,"ts":"`...), r.TS)
+	return append(out, `","fields":`...)
 }
 
 // appendFields appends the fields as they are stored.

@@ -76,7 +76,7 @@ func TestADatabaseOfAnEarlierAileronIsUsed(t *testing.T) {
 }
 
 // A session does not write to a log that a newer aileron has upgraded meanwhile: no request is served, and the last
-// rows of the session wait in its spill file.
+// rows of the session wait in its journal.
 func TestASessionDoesNotWriteToALogOfANewerAileron(t *testing.T) {
 	path := history(t, t.TempDir(), "first", 3)
 	session := NewID()

@@ -11,12 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// Spill is the content of a spill file: the rows of a session that are not in the log yet.
+// Spill is the content of a spill file or of a journal: the rows of a session that are not in the log yet.
 type Spill struct {
 	Path    string
 	Session string
@@ -29,9 +28,10 @@ type Spill struct {
 // maxSpills bounds the spill files that are read.
 const maxSpills = 4096
 
-// Spills returns the spill files beside the database at path that have rows or cannot be read.
+// Spills returns the journals and spill files beside the database at path that have rows which are not in the log, or
+// that cannot be read. It waits a moment for running sessions, which fold their journals all the time.
 func Spills(path string) ([]Spill, error) {
-	names, err := spillNames(path)
+	names, err := filesBeside(path, spillSession)
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +50,15 @@ func Spills(path string) ([]Spill, error) {
 			all = append(all, s)
 		}
 	}
+	for _, u := range unfoldedJournals(path) {
+		all = append(all, u.Spill)
+	}
 	return all, nil
 }
 
-// spillNames returns the paths of spill files, the oldest session first.
-func spillNames(path string) ([]string, error) {
+// filesBeside returns the paths of the files beside the database of which sessionOf returns the session, the oldest
+// session first.
+func filesBeside(path string, sessionOf func(string) string) ([]string, error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return nil, err
@@ -64,7 +68,7 @@ func spillNames(path string) ([]string, error) {
 	for len(names) < maxSpills {
 		entries, err := dir.ReadDir(256)
 		for _, e := range entries {
-			if spillSession(e.Name()) != "" {
+			if sessionOf(e.Name()) != "" {
 				names = append(names, filepath.Join(filepath.Dir(path), e.Name()))
 			}
 		}
@@ -80,14 +84,7 @@ func spillNames(path string) ([]string, error) {
 }
 
 // spillSession returns the session in the name of a spill file; "" for other names.
-func spillSession(path string) string {
-	rest, ok := strings.CutPrefix(filepath.Base(path), spillPrefix)
-	session, writer, both := strings.Cut(rest, "-")
-	if !ok || !both || !spillable(session) || !spillable(writer) {
-		return ""
-	}
-	return session
-}
+func spillSession(path string) string { return fileSession(path, spillPrefix) }
 
 // openSpill opens a spill file, which must be a regular file.
 func openSpill(path string) (*os.File, error) {
@@ -196,13 +193,17 @@ func strictJSON(raw []byte, into any) error {
 	return nil
 }
 
-// spills counts the rows of spill files, and adds a finding for each file that cannot be read.
+// spills counts the rows of journals and spill files, and adds a finding for each file that cannot be read.
 func (w *walk) spills(path string) error {
 	all, err := Spills(path)
 	for _, s := range all {
 		w.report.Spilled += len(s.Rows)
 		if s.Err != nil {
-			why := fmt.Sprintf("%s is not a spill file that a session left: %v", filepath.Base(s.Path), s.Err)
+			kind := "a spill file"
+			if spillSession(s.Path) == "" {
+				kind = "a journal"
+			}
+			why := fmt.Sprintf("%s is not %s that a session left: %v", filepath.Base(s.Path), kind, s.Err)
 			w.report.add(Finding{Found: foundUnreadable, Why: why})
 		}
 	}

@@ -67,6 +67,7 @@ func (l *Log) CloseKilled(ctx context.Context, session string) (unknown int, end
 }
 
 func (l *Log) closeKilled(ctx context.Context, session string, most int) (unknown int, ended bool, err error) {
+	l.flush(ctx)
 	from, err := l.firstOf(ctx, session)
 	for err == nil && from > 0 {
 		var o *openIntents
@@ -163,6 +164,7 @@ func unknownOutcome(intent Row) *Row {
 	r.Seq, r.PrevHash, r.Hash = 0, "", ""
 	r.ID, r.TS, r.Event, r.Reason = NewID(), time.Now(), EventProxyUnknown, ReasonSessionKilled
 	r.Fields = maps.Clone(intent.Fields)
+	delete(r.Fields, fieldSpilled) // it is the intent's
 	r.Fields["intent_id"], r.Fields["intent_seq"] = intent.ID, intent.Seq
 	r.Fields["sent"] = "none, a part or all of the request"
 	if intent.Binding != "" {

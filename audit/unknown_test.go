@@ -101,7 +101,15 @@ func TestAnInterruptedSweepIsResumed(t *testing.T) {
 		t.Fatal("a sweep that cannot be committed succeeds")
 	}
 	admit(t, path)
-	if err := l.addUnknown(t.Context(), []int64{open[0].Seq, open[4].Seq}); err != nil {
+	var seqs []int64
+	for _, i := range []int{0, 4} {
+		r, err := l.Get(t.Context(), open[i].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seqs = append(seqs, r.Seq)
+	}
+	if err := l.addUnknown(t.Context(), seqs); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Append(t.Context(), Row{Event: EventSessionEnded, SessionID: session}); err != nil {

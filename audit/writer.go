@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,14 +35,20 @@ type writer struct {
 	closed   bool
 	timer    *time.Timer // commits deferred rows if nothing else does
 	refused  int         // denials that could not be recorded, and that no row counts
+	noted    int         // denials of this outage that a row of the journal counts
 	lost     int         // rows that will never be in the log
+	since    time.Time   // when the outage began; zero: there is none
+
+	down           atomic.Bool // the last fold of the journal failed
+	armed, hurried atomic.Bool // a fold is due, or due at once
 
 	// Owned by the leader.
 	group    []*Row
-	outage   *Outage   // nil: the log can be written
-	failed   time.Time // when a commit failed last
-	eased    bool      // a commit has succeeded since
-	salvaged time.Time // when salvage ran last
+	states   []journalState // to be committed with group
+	outage   *Outage        // nil: the log can be written
+	failed   time.Time      // when a commit failed last
+	eased    bool           // a commit has succeeded since
+	salvaged time.Time      // when salvage ran last
 }
 
 func (w *writer) init(l *Log) {
@@ -49,46 +57,107 @@ func (w *writer) init(l *Log) {
 	w.timer.Stop()
 }
 
-// Append adds one row, waits until it is committed, and returns it complete. ID and TS are set if they are empty, Seq
-// and the hashes always. If ctx ends first, the row may or may not be committed. Errors wrap ErrUnavailable.
+// Append adds one row, waits until it is durable, and returns it. ID and TS are set if they are empty. If ctx ends
+// first, the row may or may not be in the log. Errors wrap ErrUnavailable. Nothing of the row is kept afterwards.
+//
+// A session's row is durable in its journal, and in the database a moment later: its Seq and its hashes are not known
+// yet. EventSessionStarted, a row of another session, and that of a command are committed to the database, and returned
+// with them.
 func (w *writer) Append(ctx context.Context, r Row) (Row, error) {
-	if err := w.log.refuses(r); err != nil {
+	if err := w.log.refuses(r.Event); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
+	if w.isJournaled(&r) {
+		return w.appendJournal(ctx, r)
+	}
+	return w.appendRow(ctx, r)
+}
+
+// isJournaled reports whether Append writes r to the journal. A session begins only if the database can be written, and
+// what it records about others must not depend on its journal.
+func (w *writer) isJournaled(r *Row) bool {
+	return w.log != nil && w.log.journal != nil && r.Event != EventSessionStarted &&
+		(r.SessionID == w.log.opts.Session || r.SessionID == "")
+}
+
+// appendRow commits a row to the database.
+func (w *writer) appendRow(ctx context.Context, r Row) (Row, error) {
 	p := &pending{row: r}
 	if err := w.await(ctx, p, false); err != nil {
-		w.countRefusal(r)
+		w.countRefusal(&r)
 		return r, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return p.row, nil
 }
 
+// appendJournal writes a row to the journal. While the journal cannot be folded, it tries that first.
+func (w *writer) appendJournal(ctx context.Context, r Row) (Row, error) {
+	if w.down.Load() {
+		if err := w.await(ctx, &pending{barrier: true}, false); err != nil {
+			w.countRefusal(&r)
+			return r, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	r.begin()
+	if err := w.log.journal.add(ctx, &r, true); err != nil {
+		w.journalFailed(err)
+		w.countRefusal(&r)
+		return r, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return r, nil
+}
+
 // appendAll appends several rows, which are committed together.
-func (w *writer) appendAll(ctx context.Context, rows []*Row) error {
-	if len(rows) == 0 {
+func (w *writer) appendAll(ctx context.Context, rows []*Row, states ...journalState) error {
+	if len(rows) == 0 && len(states) == 0 {
 		return nil
 	}
-	if err := w.await(ctx, &pending{rows: rows}, false); err != nil {
+	if err := w.await(ctx, &pending{rows: rows, states: states, several: true}, false); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return nil
 }
 
-// AppendSoon adds one row without waiting for its commit. The row is deferred: it is committed with the next one,
-// after groupDelay at the latest, and before any read through this Log. If the commit fails, the row is kept in the
-// spill file, and retried with every later commit and every retryEvery. If the process dies, the rows of its last
-// groupDelay may be lost.
+// AppendSoon adds one row without waiting for its commit. A session's row is written to the journal, at the latest
+// when a write under way has ended. If it cannot be, or the log is a command's, the row is deferred: it is committed
+// with the next one, after groupDelay at the latest, and before any read through this Log. If the commit fails, it is
+// retried with every later commit and every retryEvery. If the process dies, deferred rows are lost.
 func (w *writer) AppendSoon(ctx context.Context, r Row) error {
-	if r.ID == "" {
-		r.ID = NewID()
+	r.begin()
+	if w.log != nil && w.log.journal != nil && !w.isDeferring() {
+		if r.Event == EventSessionEnded {
+			w.noteRefusals(ctx)
+		}
+		err := w.log.journal.add(ctx, &r, false)
+		if err == nil || errors.Is(err, errClosed) {
+			return wrapUnavailable(err)
+		}
+		w.journalFailed(err)
 	}
-	if r.TS.IsZero() {
-		r.TS = time.Now()
+	return w.postpone(ctx, r)
+}
+
+func wrapUnavailable(err error) error {
+	if err == nil {
+		return nil
 	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// isDeferring reports whether rows are deferred: later ones must not overtake them.
+func (w *writer) isDeferring() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.deferred) > 0
+}
+
+// postpone defers a row.
+func (w *writer) postpone(ctx context.Context, r Row) error {
+	r.Fields = maps.Clone(r.Fields)
 	w.mu.Lock()
 	if w.log == nil || w.closed {
 		w.mu.Unlock()
-		return fmt.Errorf("%w: %w", ErrUnavailable, errClosed)
+		return wrapUnavailable(errClosed)
 	}
 	if len(w.deferred) >= maxDeferred && r.Event != EventSessionEnded {
 		w.lost++
@@ -114,14 +183,20 @@ func (w *writer) flush(ctx context.Context) {
 	}
 }
 
-// Flush waits until the rows of AppendSoon are committed, or cannot be now.
-func (w *writer) Flush(ctx context.Context) { w.flush(ctx) }
+// Flush waits until the rows of AppendSoon are durable, or cannot be now.
+func (w *writer) Flush(ctx context.Context) {
+	if w.log != nil && w.log.journal != nil && !w.isDeferring() {
+		w.log.journal.flush(ctx)
+		return
+	}
+	w.flush(ctx)
+}
 
 var errClosed = errors.New("it is closed, or open for reading")
 
-// lead commits deferred rows, p, and the rows that wait, in this order: an outcome is deferred before the next intent
-// of its connection is appended. It makes another goroutine the leader before it returns. w.mu is locked when it is
-// called.
+// lead folds the journal and commits deferred rows, p, and the rows that wait, in this order: an outcome is deferred
+// before the next intent of its connection is appended. It makes another goroutine the leader before it returns. w.mu
+// is locked when it is called.
 func (w *writer) lead(p *pending) error {
 	// Let other goroutines run that may have a row for this commit. On an idle machine this costs nothing; on a busy one
 	// it makes large groups.
@@ -140,24 +215,30 @@ func (w *writer) lead(p *pending) error {
 	deferred := len(w.deferred)
 	w.group = append(w.group[:0], w.deferred...)
 	counted := w.refused
+	if counted > 0 {
+		w.group = append(w.group, w.refusedRow(counted))
+	}
 	w.mu.Unlock()
 
-	if counted > 0 {
-		w.group = append(w.group, w.log.refusedRow(counted))
-	}
+	w.states = p.states
 	w.group = p.addTo(w.group)
 	flush := p.barrier
 	for _, q := range waits {
 		flush = flush || q.barrier
 		w.group = q.addTo(w.group)
+		w.states = append(w.states, q.states...)
 	}
-	var err error
+	folded, err := w.fold()
 	switch {
-	case len(w.group) > 0 || w.log.broken != nil:
-		err = w.log.commitOrFail(w.group)
+	case err != nil:
+		deferred = 0
+	case len(w.group) > 0 || len(w.states) > 0 || w.log.broken != nil:
+		err = w.log.commitOrFail(w.group, w.states)
 		deferred, err = w.acknowledge(err, deferred, counted)
 	case flush && w.log.head.behind:
-		err = w.log.commitOrFail(nil)
+		err = w.log.commitOrFail(nil, nil)
+	case folded && w.outage != nil:
+		w.easeOutage(0)
 	default:
 		w.endOutage(retryEvery)
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -132,20 +133,31 @@ func (s *served) get(path string) (int, string, error) {
 	return res.StatusCode, refusal.Error.Details.Reason, err
 }
 
-// refused makes n requests, all of which have to be refused for want of the
-// log.
+// refused makes n requests that have to be refused for want of the log. Until
+// the session has noticed that the log cannot be written, its journal takes the
+// rows of a request, which is served.
 func (s *served) refused(n int) {
 	s.u.t.Helper()
-	for range n {
+	harness.WaitFor(s.u.t, "a request is refused", func() bool {
+		code, reason, err := s.get("/echo")
+		if code == 200 && err == nil {
+			return false
+		}
+		if code != 503 || reason != "audit_unavailable" {
+			s.u.t.Fatalf("on a full disk: %d %s, %v; want 503 audit_unavailable", code, reason, err)
+		}
+		return true
+	})
+	for range n - 1 {
 		if code, reason, err := s.get("/echo"); code != 503 || reason != "audit_unavailable" {
 			s.u.t.Fatalf("on a full disk: %d %s, %v; want 503 audit_unavailable", code, reason, err)
 		}
 	}
 }
 
-// spills are the spill files of the home.
-func (u *user) spills() []string {
-	names, _ := filepath.Glob(filepath.Join(u.home, "audit.spill-*"))
+// journals are the journals of the home.
+func (u *user) journals() []string {
+	names, _ := filepath.Glob(filepath.Join(u.home, "audit.journal-*"))
 	return names
 }
 
@@ -170,8 +182,8 @@ func (u *user) sessionOf(id string) (found row) {
 func TestTheLastRowsOfASessionOutliveAFullDisk(t *testing.T) {
 	u := smallHome(t)
 	p := u.serve()
-	if left := u.spills(); len(left) != 1 {
-		t.Fatalf("reserved: %v", left)
+	if left := u.journals(); len(left) != 1 {
+		t.Fatalf("the journals: %v", left)
 	}
 	streamed := make(chan string, 1)
 	go func() {
@@ -179,6 +191,9 @@ func TestTheLastRowsOfASessionOutliveAFullDisk(t *testing.T) {
 		streamed <- fmt.Sprint(code, err)
 	}()
 	harness.WaitFor(t, "the request arrives", func() bool { return len(u.origin.Seen()) == 1 })
+	if intents := u.rows("--session", p.session, "--event", "connector.proxy.started"); len(intents) != 1 {
+		t.Errorf("the intents %v", intents)
+	}
 	u.fill()
 	const requests = 40
 	p.refused(requests)
@@ -191,38 +206,46 @@ func TestTheLastRowsOfASessionOutliveAFullDisk(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(res.err, "\n"), "\n")
 	if res.code != 1 || len(lines) != 2 ||
 		!strings.Contains(lines[0], "the audit log cannot be written: requests are refused") ||
-		!strings.Contains(lines[1], "close the session: the audit log cannot be written: 3 rows are kept in ") ||
+		!regexp.MustCompile(`close the session: the audit log cannot be written: \d+ rows are kept in `).
+			MatchString(lines[1]) ||
 		!strings.Contains(lines[1], "free space") {
 		t.Errorf("exit %d with\n%s", res.code, res.err)
 	}
-	for _, name := range u.spills() {
+	for _, name := range u.journals() {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
-	if s := u.sessionOf(p.session); s["state"] != "ended" || s["cause"] != "terminated" || s["spilled_rows"] != 3.0 {
+	// The session's write-ahead log is gone, so that there may be space for the rows.
+	s := u.sessionOf(p.session)
+	if s["state"] != "ended" || s["cause"] != "terminated" {
 		t.Errorf("while the rows wait, session list tells %v", s)
 	}
-	if verify := u.must("audit", "verify", "--json").out; !strings.Contains(verify, `"spilled_rows":3`) {
-		t.Errorf("audit verify: %s", verify)
+	kept, _ := s["spilled_rows"].(float64)
+	want := fmt.Sprintf(`"spilled_rows":%v`, kept)
+	if verify := u.must("audit", "verify", "--json").out; !strings.Contains(verify, want) {
+		t.Errorf("audit verify: %s, want %s", verify, want)
 	}
 	u.free()
 	u.must("run", "--", "true")
-	if left := u.spills(); len(left) > 0 {
+	if left := u.journals(); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 	rows := u.rows("--session", p.session)
 	var events []string
 	for _, r := range rows {
 		fields, _ := r["fields"].(map[string]any)
+		if r["path"] == "/echo" && r["reason"] == "" {
+			continue // served before the session noticed
+		}
 		events = append(events, fmt.Sprintf("%v %v %v %v", r["event"], r["reason"], fields["requests"], fields["spilled"]))
 	}
-	want := []string{
+	wants := []string{
 		"session.started  <nil> <nil>", "connector.proxy.started  <nil> <nil>", "connector.proxy.proxied  <nil> true",
 		fmt.Sprintf("sandbox.proxy.rejected audit_unavailable %d true", requests), "session.ended  <nil> true",
 	}
-	if fmt.Sprint(events) != fmt.Sprint(want) {
-		t.Errorf("rows\n%s\nwant\n%s", strings.Join(events, "\n"), strings.Join(want, "\n"))
+	if fmt.Sprint(events) != fmt.Sprint(wants) {
+		t.Errorf("rows\n%s\nwant\n%s", strings.Join(events, "\n"), strings.Join(wants, "\n"))
 	}
 	p.closed(0, "terminated")
 	if s := u.sessionOf(p.session); s["state"] != "ended" || s["spilled_rows"] != nil {
@@ -238,6 +261,9 @@ func TestAKilledSessionsSpilledRowsAreItsOutcomes(t *testing.T) {
 	streamed := make(chan struct{})
 	go func() { _, _, _ = p.get("/stall"); close(streamed) }()
 	harness.WaitFor(t, "the request arrives", func() bool { return len(u.origin.Seen()) == 1 })
+	if intents := u.rows("--session", p.session, "--event", "connector.proxy.started"); len(intents) != 1 {
+		t.Errorf("the intents %v", intents)
+	}
 	u.fill()
 	close(u.origin.Release)
 	<-streamed
@@ -259,7 +285,7 @@ func TestAKilledSessionsSpilledRowsAreItsOutcomes(t *testing.T) {
 	if got := strings.Join(events, "\n"); got != want {
 		t.Errorf("rows\n%s\nwant\n%s", got, want)
 	}
-	if left := u.spills(); len(left) > 0 {
+	if left := u.journals(); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 	u.must("audit", "verify")
@@ -274,12 +300,21 @@ func TestAFullDiskHasOneLineAtItsStartAndOneAtItsEnd(t *testing.T) {
 	const requests = 60
 	p.refused(requests)
 	u.free()
-	harness.WaitFor(t, "the row that counts them",
-		func() bool { return len(u.rows("--session", p.session, "--decision", "rejected")) > 0 })
-	rows := u.rows("--session", p.session, "--decision", "rejected")
-	fields, _ := rows[0]["fields"].(map[string]any)
-	if len(rows) != 1 || fields["requests"] != float64(requests) || rows[0]["reason"] != "audit_unavailable" {
-		t.Errorf("rows: %v", rows)
+	counted, own := 0.0, 0.0
+	harness.WaitFor(t, "the row that counts them", func() bool {
+		counted, own = 0, 0
+		for _, r := range u.rows("--session", p.session, "--decision", "rejected") {
+			fields, _ := r["fields"].(map[string]any)
+			if n, ok := fields["requests"].(float64); ok {
+				counted += n
+			} else {
+				own++ // its denial still found space
+			}
+		}
+		return counted > 0
+	})
+	if counted+own != requests || own > 1 {
+		t.Errorf("%v requests are counted, and %v have rows; want %d", counted, own, requests)
 	}
 	if code, reason, err := p.get("/echo"); code != 200 {
 		t.Errorf("afterwards: %d %s, %v", code, reason, err)
@@ -289,7 +324,7 @@ func TestAFullDiskHasOneLineAtItsStartAndOneAtItsEnd(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(res.err, "\n"), "\n")
 	if res.code != 0 || len(lines) != 2 || !strings.Contains(lines[0], "the audit log cannot be written") ||
 		!strings.Contains(lines[1], "the audit log can be written again") ||
-		!strings.Contains(lines[1], fmt.Sprintf("refused_requests=%d", requests)) {
+		!strings.Contains(lines[1], fmt.Sprintf("refused_requests=%v", counted)) {
 		t.Errorf("exit %d with\n%s", res.code, res.err)
 	}
 	p.closed(0, "terminated")

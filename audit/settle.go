@@ -1,0 +1,138 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// settleTimeout is how long a reader waits until running sessions have folded the rows that it asks for.
+	settleTimeout = 300 * time.Millisecond
+	settleEvery   = 5 * time.Millisecond
+)
+
+// unfolded is the part of a journal that is not in the database.
+type unfolded struct {
+	Spill
+	live bool    // its session runs
+	ends []int64 // of the frames of Rows
+}
+
+// settle makes rows of journals visible to readers: it waits until running sessions have folded theirs, and folds those
+// of sessions that are gone. What cannot be folded is returned.
+func settle(path string) []unfolded {
+	left := unfoldedJournals(path)
+	for _, u := range left {
+		if u.live {
+			continue
+		}
+		l, err := Open(path, Options{})
+		if err != nil {
+			return left // for example, the home is read-only
+		}
+		_ = l.Close()
+		return unfoldedJournals(path)
+	}
+	return left
+}
+
+// unfoldedJournals returns the journals that have rows that are not in the database. Those of running sessions are
+// among them only if they are not folded within settleTimeout.
+func unfoldedJournals(path string) (left []unfolded) {
+	names, err := filesBeside(path, journalSession)
+	if err != nil || len(names) == 0 {
+		return nil
+	}
+	db, err := sql.Open("sqlite", dsn(path)+"?mode=ro&_pragma=busy_timeout(100)")
+	if err != nil {
+		return nil
+	}
+	defer db.Close()
+	for _, name := range names {
+		if u, err := readUnfolded(db, name); err == nil && (len(u.Rows) > 0 || u.Err != nil) {
+			left = append(left, u)
+		}
+	}
+	for end := time.Now().Add(settleTimeout); waits(left) && time.Now().Before(end); time.Sleep(settleEvery) {
+		left = dropFolded(db, left)
+	}
+	return left
+}
+
+// waits reports whether a running session has rows to fold.
+func waits(left []unfolded) bool {
+	for _, u := range left {
+		if u.live {
+			return true
+		}
+	}
+	return false
+}
+
+// dropFolded drops the rows that are in the database by now.
+func dropFolded(db *sql.DB, left []unfolded) (still []unfolded) {
+	for _, u := range left {
+		if u.live {
+			u.drop(db)
+		}
+		if len(u.Rows) > 0 || u.Err != nil {
+			still = append(still, u)
+		}
+	}
+	return still
+}
+
+// drop drops the rows that are in the database by now. If the journal is gone, all are.
+func (u *unfolded) drop(db *sql.DB) {
+	if _, err := os.Lstat(u.Path); errors.Is(err, os.ErrNotExist) {
+		u.Rows = nil
+		return
+	}
+	state, known, err := journalStateOf(context.Background(), db, filepath.Base(u.Path))
+	if err != nil || !known {
+		return
+	}
+	for len(u.Rows) > 0 && u.ends[0] <= state.folded {
+		u.Rows, u.ends = u.Rows[1:], u.ends[1:]
+	}
+}
+
+// readUnfolded reads a journal from where it is folded. The error is that of a journal that was removed meanwhile.
+func readUnfolded(db *sql.DB, path string) (unfolded, error) {
+	u := unfolded{Spill: Spill{Path: path, Session: journalSession(path)}}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return u, err
+	}
+	defer f.Close()
+	u.live = errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+	j, err := readJournal(f)
+	if err != nil {
+		if !u.live {
+			u.Err = err
+		}
+		return u, nil
+	}
+	folded := j.mark.folded
+	if state, known, err := journalStateOf(context.Background(), db, j.name); err == nil && known {
+		folded = max(folded, state.folded)
+	}
+	for {
+		rows, err := j.rows(folded, 1)
+		for _, r := range rows {
+			u.Rows, u.ends = append(u.Rows, *r), append(u.ends, j.frames.at)
+		}
+		if errors.Is(err, errNoFrame) && !u.live { // a frame of a running session may be incomplete
+			u.Err = changedAt(j.frames.at, err)
+		}
+		if err != nil {
+			return u, nil
+		}
+	}
+}
