@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ALRubinger/aileron/proxy/budget"
@@ -98,29 +99,29 @@ func (p *pool) roundTripH2(r *http.Request, a *attempt) (*http.Response, error) 
 	p.active++
 	p.mu.Unlock()
 	a.onConn = p.join
-	transport, release := p.widest()
-	end := sync.OnceFunc(func() { release(); p.leave(a.conn); a.cancel() })
+	transport, wide := p.widest()
+	b := &h2Body{p: p, a: a, wide: wide}
 	res, err := transport.RoundTrip(r)
 	if err != nil {
-		end()
+		b.end()
 		return nil, err
 	}
 	if res.Body == http.NoBody && r.Body == nil {
-		end()
+		b.end()
 		return res, nil
 	}
-	res.Body = &h2Body{ReadCloser: res.Body, end: end}
+	b.ReadCloser, res.Body = res.Body, b
 	return res, nil
 }
 
 // widest returns the transport with the larger window while the client has one
-// left, and a function that releases the window.
-func (p *pool) widest() (transport *http.Transport, release func()) {
+// left, and reports whether it is.
+func (p *pool) widest() (transport *http.Transport, wide bool) {
 	select {
 	case p.slots <- struct{}{}:
-		return p.wide, func() { <-p.slots }
+		return p.wide, true
 	default:
-		return p.h2, func() {}
+		return p.h2, false
 	}
 }
 
@@ -152,7 +153,22 @@ func (p *pool) leave(conn *countedConn) {
 // h2Body is the body of a response over HTTP/2.
 type h2Body struct {
 	io.ReadCloser
-	end func() // ends the exchange
+	p     *pool
+	a     *attempt
+	wide  bool // it has one of the larger windows
+	ended atomic.Bool
+}
+
+// end ends the exchange.
+func (b *h2Body) end() {
+	if b.ended.Swap(true) {
+		return
+	}
+	if b.wide {
+		<-b.p.slots
+	}
+	b.p.leave(b.a.conn)
+	b.a.cancel()
 }
 
 // Read implements io.Reader.

@@ -47,7 +47,8 @@ const (
 func Serve(ctx context.Context, conn net.Conn, opts wire.Options, h Handler) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c := &connection{
-		conn: conn, ctx: ctx, handler: h, limits: opts.Limits.WithDefaults(), drain: opts.Drain,
+		conn: conn, remote: conn.RemoteAddr().String(), ctx: ctx,
+		handler: h, limits: opts.Limits.WithDefaults(), drain: opts.Drain,
 		cancel: cancel, log: opts.Log, account: opts.Budget.Conn(),
 		streams: map[uint32]*stream{}, peerFrame: maxFrame,
 		sendWindow: 65535, initialSend: 65535, recvWindow: connWindow,
@@ -73,6 +74,7 @@ func Serve(ctx context.Context, conn net.Conn, opts wire.Options, h Handler) {
 // turn.
 type connection struct {
 	conn    net.Conn
+	remote  string          // the client's address
 	ctx     context.Context //nolint:containedctx // the connection's lifetime
 	handler Handler
 	log     *slog.Logger

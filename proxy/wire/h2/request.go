@@ -71,17 +71,20 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	c.moved = true
 	c.mu.Unlock()
 	if perr != nil {
-		c.running.Go(func() { st.serve(func() *http.Response { return c.handler.Refuse(perr) }) })
+		c.running.Add(1)
+		go st.serve(func() *http.Response { return c.handler.Refuse(perr) })
 		return nil //nolint:nilerr // the stream is rejected; the connection continues
 	}
 	st.expect = strings.EqualFold(r.Header.Get("Expect"), "100-continue")
-	st.request = r.WithContext(wire.WithHead(st.ctx, &wire.Head{Hold: st.hold, Size: sizeOf(f)}))
+	st.head = wire.Head{Hold: st.hold, Size: sizeOf(f)}
+	st.request = r.WithContext(wire.WithHead(st.ctx, &st.head))
 	r = st.request
 	r.Body = http.NoBody
 	if !f.StreamEnded() {
 		r.Body = &requestBody{st: st, limit: c.limits.Body, took: up}
 	}
-	c.running.Go(func() { st.serve(st.answer) })
+	c.running.Add(1)
+	go st.serve(st.answer)
 	return nil
 }
 
@@ -143,7 +146,7 @@ func (c *connection) request(f *http2.MetaHeadersFrame) (*http.Request, *wire.Pr
 	r := &http.Request{
 		Method: f.PseudoValue("method"), RequestURI: f.PseudoValue("path"), Host: f.PseudoValue("authority"),
 		Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header, len(f.Fields)), ContentLength: -1,
-		RemoteAddr: c.conn.RemoteAddr().String(),
+		RemoteAddr: c.remote,
 	}
 	perr := c.validate(r, f)
 	if perr == nil {
@@ -191,7 +194,9 @@ func (c *connection) validate(r *http.Request, f *http2.MetaHeadersFrame) *wire.
 // addFields copies the regular fields to r, and sets its Host and ContentLength.
 func addFields(r *http.Request, f *http2.MetaHeadersFrame) *wire.ProtocolError {
 	lengths := 0
-	for _, field := range f.RegularFields() {
+	fields := f.RegularFields()
+	values := make([]string, len(fields)) // of all fields, each of which has its own part
+	for i, field := range fields {
 		switch field.Name {
 		case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
 			return malformed("a header field belongs to HTTP/1.1's connections")
@@ -224,7 +229,12 @@ func addFields(r *http.Request, f *http2.MetaHeadersFrame) *wire.ProtocolError {
 			}
 		}
 		name := textproto.CanonicalMIMEHeaderKey(field.Name)
-		r.Header[name] = append(r.Header[name], field.Value)
+		if more := r.Header[name]; more != nil {
+			r.Header[name] = append(more, field.Value)
+			continue
+		}
+		values[i] = field.Value
+		r.Header[name] = values[i : i+1 : i+1]
 	}
 	if r.Host == "" {
 		return malformed("there is no :authority")

@@ -23,26 +23,27 @@ var (
 // nothing can hold.
 const spareSize = 512
 
-// buffer returns the buffer for the next piece of the response.
-func (st *stream) buffer(large bool) (buf []byte, free func()) {
+// buffer returns the buffer for the next piece of the response, and the pool that
+// it goes back to; nil: it is the stream's own.
+func (st *stream) buffer(large bool) (buf *[]byte, pool *sync.Pool) {
 	c := st.c
 	c.mu.Lock()
 	window := min(c.sendWindow, st.sendWindow)
 	c.mu.Unlock()
 	if window <= 0 {
-		return st.spare[:], func() {}
+		spare := st.spare[:]
+		return &spare, nil
 	}
-	pool := &smallBuffers
+	pool = &smallBuffers
 	if large {
 		pool = &copyBuffers
 	}
-	pooled := pool.Get().(*[]byte)
-	return *pooled, func() { pool.Put(pooled) }
+	return pool.Get().(*[]byte), pool
 }
 
 // deliver calls data, and holds the piece in the budget until the client has taken
 // it.
-func (st *stream) deliver(head func(), p []byte, end bool, ahead int64) error {
+func (st *stream) deliver(head *responseHead, p []byte, end bool, ahead int64) error {
 	n := 2*int64(len(p)) + ahead
 	if !st.hold.Stall(n) {
 		st.cancel(budget.ErrShed)
@@ -69,16 +70,20 @@ func (st *stream) respond(res *http.Response) error {
 	if res.StatusCode == http.StatusNoContent || bare && length == 0 {
 		announced = -1
 	}
-	head := func(end bool) { st.c.fields(st.id, end, res.StatusCode, res.Header, announced) }
+	head := responseHead{status: res.StatusCode, header: res.Header, length: announced}
 	if bare || length == 0 && res.Trailer == nil {
-		return st.send(func() { head(true) }, true)
+		return st.sendHead(&head, true)
 	}
-	pending := &pendingHead{st: st, head: func() { head(false) }}
-	timer := time.AfterFunc(headWait, pending.flush)
-	defer timer.Stop()
+	pending := pendingHeads.Get().(*pendingHead)
+	pending.hold(st, head)
+	defer func() {
+		pending.take()
+		pendingHeads.Put(pending)
+	}()
 	large := false
 	for left := length; ; {
-		buf, free := st.buffer(large)
+		pooled, pool := st.buffer(large)
+		buf := *pooled
 		n, err := res.Body.Read(buf)
 		data := buf[:n]
 		large = large || n >= len(buf)/2 && n > spareSize // the scrubber may hold some back
@@ -104,13 +109,19 @@ func (st *stream) respond(res *http.Response) error {
 		if !end && n >= len(buf)/2 { // otherwise upstream has no more for now
 			ahead = wire.AheadOf(res.ProtoMajor, left)
 		}
-		werr := st.deliver(pending.take(), data, end && !trailers, ahead)
-		free()
+		var first *responseHead
+		if waiting, waits := pending.take(); waits {
+			head, first = waiting, &head
+		}
+		werr := st.deliver(first, data, end && !trailers, ahead)
+		if pool != nil {
+			pool.Put(pooled)
+		}
 		if werr != nil {
 			return werr
 		}
 		if trailers {
-			return st.send(func() { st.c.fields(st.id, true, 0, res.Trailer, -1) }, true)
+			return st.sendHead(&responseHead{header: res.Trailer, length: -1}, true)
 		}
 		if end {
 			return nil
@@ -118,29 +129,58 @@ func (st *stream) respond(res *http.Response) error {
 	}
 }
 
+// responseHead is a field section that is to be sent: a response's, or its
+// trailers, whose status is 0.
+type responseHead struct {
+	status int
+	header http.Header
+	length int64 // -1: not announced
+}
+
 // pendingHead is a head that waits up to headWait for its body.
 type pendingHead struct {
-	mu   sync.Mutex
-	st   *stream
-	head func()
+	mu    sync.Mutex
+	timer *time.Timer // calls flush
+	st    *stream     // nil: no head waits
+	head  responseHead
+}
+
+// pendingHeads holds those of streams that are over. A timer of the last one that
+// still fires sends a head without its body, which costs a write.
+var pendingHeads = sync.Pool{New: func() any { return new(pendingHead) }}
+
+// hold makes head wait.
+func (p *pendingHead) hold(st *stream, head responseHead) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.st, p.head = st, head
+	if p.timer == nil {
+		p.timer = time.AfterFunc(headWait, p.flush)
+		return
+	}
+	p.timer.Reset(headWait)
 }
 
 func (p *pendingHead) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.head != nil {
-		_ = p.st.send(p.head, false)
-		p.head = nil
+	if p.st != nil {
+		_ = p.st.sendHead(&p.head, false)
+		p.st, p.head = nil, responseHead{}
 	}
 }
 
-// take returns the head, or nil if it has been sent.
-func (p *pendingHead) take() func() {
+// take returns the head, and reports whether it has not been sent.
+func (p *pendingHead) take() (head responseHead, waits bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	head := p.head
-	p.head = nil
-	return head
+	if p.st == nil {
+		return responseHead{}, false
+	}
+	p.timer.Stop()
+	head = p.head
+	p.st, p.head = nil, responseHead{}
+	return head, true
 }
 
 // fail sends the head of a response whose body failed, and returns err: the stream

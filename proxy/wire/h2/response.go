@@ -14,6 +14,7 @@ import (
 // serve sends the response that answer returns, and removes the stream.
 func (st *stream) serve(answer func() *http.Response) {
 	c := st.c
+	defer c.running.Done()
 	code := http2.ErrCodeInternal // of a handler that panics
 	defer func() {
 		if isShed(st.ctx) {
@@ -74,15 +75,15 @@ func (c *connection) idled() {
 	c.awaitFrame()
 }
 
-// send writes frames of the stream, unless it was reset.
-func (st *stream) send(f func(), end bool) error {
+// sendHead writes a field section of the stream, unless it was reset.
+func (st *stream) sendHead(head *responseHead, end bool) error {
 	err := errReset
 	werr := st.c.write(func() {
 		if st.closed || st.ctx.Err() != nil {
 			return
 		}
 		err = nil
-		f()
+		st.c.fields(st.id, end, head)
 		if end {
 			st.ended()
 		}
@@ -124,7 +125,7 @@ func (c *connection) shut(st *stream) {
 
 // data writes p as DATA frames, as far as the windows allow, with head before the
 // first of them.
-func (st *stream) data(head func(), p []byte, end bool) error {
+func (st *stream) data(head *responseHead, p []byte, end bool) error {
 	c := st.c
 	c.waiting.Add(1)
 	c.mu.Lock()
@@ -146,7 +147,7 @@ func (st *stream) data(head func(), p []byte, end bool) error {
 		}
 		c.begin()
 		if head != nil {
-			head()
+			c.fields(st.id, false, head)
 			head = nil
 		}
 		if len(p) == 0 && !(first && end) {

@@ -21,6 +21,7 @@ type stream struct {
 	ctx     context.Context //nolint:containedctx // the request's own
 	cancel  context.CancelCauseFunc
 	hold    *budget.Hold
+	head    wire.Head     // what the request's head takes of hold
 	request *http.Request // until the handler has it
 	over    atomic.Bool   // its handler has ended
 	expect  bool          // the client waits for 100 Continue
@@ -150,7 +151,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		st.expect = false
 		_ = st.c.write(func() {
 			if !st.closed {
-				st.c.fields(st.id, false, http.StatusContinue, nil, -1)
+				st.c.fields(st.id, false, &responseHead{status: http.StatusContinue, length: -1})
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package h2
 import (
 	"bufio"
 	"encoding/binary"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -168,12 +167,12 @@ func (c *connection) goAwayGently() {
 
 // fields encodes one field section into c.block and sends it. c.mu is held from
 // the first field to the last byte: the compression is stateful.
-func (c *connection) fields(id uint32, end bool, status int, h http.Header, length int64) {
+func (c *connection) fields(id uint32, end bool, head *responseHead) {
 	c.block.Reset()
-	if status > 0 {
-		c.field(":status", strconv.Itoa(status))
+	if head.status > 0 {
+		c.field(":status", strconv.Itoa(head.status))
 	}
-	for name, values := range h {
+	for name, values := range head.header {
 		if hopFields[name] {
 			continue
 		}
@@ -182,8 +181,8 @@ func (c *connection) fields(id uint32, end bool, status int, h http.Header, leng
 			c.field(lower, v)
 		}
 	}
-	if length >= 0 {
-		c.field("content-length", strconv.FormatInt(length, 10))
+	if head.length >= 0 {
+		c.field("content-length", strconv.FormatInt(head.length, 10))
 	}
 	block := c.block.Bytes()
 	flags := http2.Flags(0)
