@@ -123,11 +123,20 @@ func (x *indexFile) close() {
 }
 
 // mark returns a hash of a column's value. The salt keeps a value from being chosen that collides with another.
-func mark[T string | []byte](salt uint64, value T) uint32 {
-	h := 14695981039346656037 ^ salt // FNV-1a, with the finalizer of MurmurHash3
-	for i := range len(value) {
-		h = (h ^ uint64(value[i])) * 1099511628211
+func mark(salt uint64, value string) uint32 {
+	const prime = 0x9e3779b97f4a7c15
+	h := salt ^ uint64(len(value))*prime
+	for ; len(value) >= 8; value = value[8:] {
+		word := uint64(value[0]) | uint64(value[1])<<8 | uint64(value[2])<<16 | uint64(value[3])<<24 |
+			uint64(value[4])<<32 | uint64(value[5])<<40 | uint64(value[6])<<48 | uint64(value[7])<<56
+		h = (h ^ word) * prime
+		h ^= h >> 29
 	}
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd
-	return uint32(h ^ h>>33) //nolint:gosec // the lower half
+	word := uint64(0)
+	for i := range len(value) {
+		word |= uint64(value[i]) << (8 * i)
+	}
+	h = (h ^ word) * prime
+	h = (h ^ h>>32) * 0xff51afd7ed558ccd // the finalizer of MurmurHash3
+	return uint32(h ^ h>>33)             //nolint:gosec // the lower half
 }

@@ -32,9 +32,12 @@ func (f *blockFiller) add(seq int64, values indexedValues, ts int64, prev, hash 
 	f.next, f.hash = slot+1, hash
 }
 
+// lastTime is the last second of the year 2200, the latest that the index can have: a number of ns ends in 2262.
+const lastTime = 7289654399
+
 // addRow adds the next row, if it is one that the index can have.
 func (f *blockFiller) addRow(r *Row) {
-	if r.TS.Year() < 1970 || r.TS.Year() > 2200 {
+	if at := r.TS.Unix(); at < 0 || at > lastTime {
 		f.next = -1
 		return
 	}

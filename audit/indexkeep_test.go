@@ -179,3 +179,38 @@ func TestASmallLogHasNoIndex(t *testing.T) {
 		t.Error("there is an index")
 	}
 }
+
+// BenchmarkIndexAdd measures what the index costs the writer for each row.
+func BenchmarkIndexAdd(b *testing.B) {
+	x, rows := indexerOf(b)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		r := rows[i%len(rows)]
+		r.Seq = int64(i) + 1
+		x.add([]*Row{r})
+	}
+}
+
+// indexerOf returns an indexer without a goroutine, and rows.
+func indexerOf(t testing.TB) (*indexer, []*Row) {
+	t.Helper()
+	l := openTest(t, filepath.Join(t.TempDir(), "audit.db"))
+	groups := make(chan []*Row, 8)
+	generate(1, 1000, groups)
+	rows := <-groups
+	l.mustWrite(t, rows)
+	for _, r := range rows {
+		r.PrevHash, r.Hash = zeroHash, zeroHash // rows of any number follow each other
+	}
+	return &indexer{log: l, newest: -1, due: make(chan struct{}, 1)}, rows
+}
+
+// TestTheIndexCostsARowNoAllocation: every request waits for the goroutine that calls add, or for the processor.
+func TestTheIndexCostsARowNoAllocation(t *testing.T) {
+	x, rows := indexerOf(t)
+	x.add(rows[:10])
+	n := 10
+	if got := testing.AllocsPerRun(200, func() { x.add(rows[n : n+1]); n++ }); got > 0 || x.filler.next != n {
+		t.Errorf("%v allocations for a row; %d of %d rows are in the block", got, x.filler.next, n)
+	}
+}
