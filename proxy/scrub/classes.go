@@ -52,6 +52,7 @@ const (
 	inLineEnd        // CR or LF
 	inDump           // a digit of a dump, or a separator
 	inBlank          // a blank or a tab
+	inArray          // a digit of an array of decimal numbers, or a separator
 )
 
 // tables returns the classes for a search of these patterns.
@@ -64,7 +65,8 @@ func tables(of ...*patterns) *classTables {
 		}
 		class[b] = bit(inToken, token || isAlnum(c) || bytes.IndexByte([]byte(`\%&=;#{}`), c) >= 0) |
 			bit(inEscape, c == '\\' || c == '%' || c == '&') | bit(inEquals, c == '=') | bit(inHex, isHex(c)) |
-			bit(inLineEnd, c == '\r' || c == '\n') | bit(inDump, classOf[c]&hexDump != 0) | bit(inBlank, c == ' ' || c == '\t')
+			bit(inLineEnd, c == '\r' || c == '\n') | bit(inDump, classOf[c]&hexDump != 0) | bit(inBlank, c == ' ' || c == '\t') |
+			bit(inArray, classOf[c]&(decimalDigit|decimalGap) != 0)
 	}
 	for c := 0x81; c < len(class); c++ { // one class for all bytes that are not ASCII
 		class[0x80] |= class[c]

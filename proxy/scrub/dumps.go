@@ -1,70 +1,94 @@
 package scrub
 
+import "bytes"
+
 // dump searches a long run of the digits and separators of dumps, hexadecimal and decimal.
 func (s *Scanner) dump(from, to int) {
-	n := s.number(inHex, from, to)
-	if n < s.set.leastDigits {
+	if s.number(inHex, from, to) < s.set.leastDigits {
 		return
 	}
-	for !s.is(inHex, from) {
-		from++
-	}
-	for !s.is(inHex, to-1) {
-		to--
-	}
-	if to-from == n {
-		return // in one piece: see token
-	}
-	src := s.data[from:to]
-	s.searchDigits(from, to, src)
-	if startsIn(src)&inURL != 0 && s.once.decode(src, inURL) {
-		s.searchDigits(from, to, s.once.symbols, &s.once)
+	src, array := s.data[from:to], s.hasArray(from, to)
+	s.searchDump(from, to, src, array)
+	if bytes.IndexByte(src, '%') >= 0 {
+		s.once.decode(src, inURL, nil)
+		s.searchDump(from, to, s.once.symbols, array, &s.once)
 	}
 }
 
-// searchDigits searches the bytes that the numbers in src encode, which is data[from:to] or
-// the last of some layers of it.
-func (s *Scanner) searchDigits(from, to int, src []byte, layers ...*layer) {
-	var all [2]*layer
-	layers = append(append(all[:0], layers...), &s.numbers)
+// searchDump searches the bytes that the numbers in src encode, which is data[from:to] or a
+// layer of it, and perhaps an array of decimal ones.
+func (s *Scanner) searchDump(from, to int, src []byte, array bool, layers ...*layer) {
 	hit := func(a, b int) {
 		a, b = s.numbers.source(a, b, len(src))
-		if len(layers) > 1 {
-			a, b = layers[0].source(a, b, to-from)
+		for _, l := range layers {
+			a, b = l.source(a, b, to-from)
 		}
 		s.addRegion(from+a, from+b)
 	}
-	s.numbers.hexadecimal(src)
+	s.numbers.hexadecimal(src, s.set.leastDigits)
 	s.set.hex.find(s.numbers.symbols, hit)
-	s.numbers.decimal(src)
-	s.set.text.find(s.numbers.symbols, hit)
+	if array {
+		s.numbers.decimal(src)
+		s.set.text.find(s.numbers.symbols, hit)
+	}
 }
 
-// hexadecimal decodes src as view.digits does.
-func (l *layer) hexadecimal(src []byte) {
+// hasArray reports whether data[from:to] contains enough digits and separators of an array
+// of decimal numbers in a row.
+func (s *Scanner) hasArray(from, to int) bool {
+	run := longRuns{least: s.set.leastDigits - 1, from: -1}
+	for b := from / blockSize; b*blockSize < to; b++ {
+		if run.ends(s.masks[b][inArray]) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hexadecimal decodes src as view.digits does, but keeps only what may be least digits or
+// more in several groups: those in one group are found as they are.
+func (l *layer) hexadecimal(src []byte, least int) {
 	l.symbols, l.marks = l.symbols[:0], l.marks[:0]
-	gap, last := 0, -markEvery
-	for i := 0; i < len(src); i++ {
-		c := src[i]
-		switch {
-		case (c == '0' || c == '\\') && i+1 < len(src) && src[i+1]|0x20 == 'x':
+	start, groups, last := 0, 0, -markEvery
+	for i, gap := 0, 0; i < len(src); {
+		group := i
+		for i < len(src) && classOf[src[i]]&hexDigit != 0 {
+			i++
+		}
+		if group < i {
+			digits := src[group:i]
+			if i < len(src) && src[i]|0x20 == 'x' && src[i-1] == '0' {
+				digits, i, gap = digits[:len(digits)-1], i+1, gap+2
+			}
+			if len(digits) > 0 {
+				if group-last >= markEvery {
+					l.marks = append(l.marks, mark{group, len(l.symbols)})
+					last = group
+				}
+				l.symbols = append(l.symbols, digits...)
+				if groups++; src[i-1]|0x20 == 'x' {
+					gap = 2
+				} else {
+					gap = 0
+				}
+			}
+			continue
+		}
+		if c := src[i]; c == '\\' && i+1 < len(src) && src[i+1]|0x20 == 'x' {
 			i++
 			gap += 2
-		case classOf[c]&hexDigit != 0:
-			if gap = 0; i-last >= markEvery {
-				l.marks = append(l.marks, mark{i, len(l.symbols)})
-				last = i
-			}
-			l.symbols = append(l.symbols, c)
-		case classOf[c]&hexDump != 0 && c != 'x' && c != 'X' && c != '%':
-			gap++
-		default:
+		} else if gap++; c|0x20 == 'x' || c == '%' {
 			gap = maxGap + 1
 		}
-		if gap > maxGap {
-			l.symbols = append(l.symbols, separator)
-			gap = 0
+		if i++; gap <= maxGap && i < len(src) {
+			continue
 		}
+		if groups < 2 || len(l.symbols)-start < least {
+			l.symbols = l.symbols[:start]
+		} else {
+			l.symbols = append(l.symbols, separator)
+		}
+		start, groups, gap = len(l.symbols), 0, 0
 	}
 }
 

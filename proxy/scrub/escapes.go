@@ -1,9 +1,6 @@
 package scrub
 
-import (
-	"bytes"
-	"strings"
-)
+import "bytes"
 
 // Each of these parses one escape at the beginning of s. It returns the byte that the
 // escape encodes and its length; the byte itself and 1 if it is no escape; 0 and 0 if
@@ -106,15 +103,79 @@ func symbol(value int) byte {
 	return byte(value)
 }
 
-// entities are the named character references for ASCII that servers write.
-var entities = map[string]byte{
-	"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\'', "plus": '+', "sol": '/', "equals": '=', "percnt": '%',
-	"bsol": '\\', "num": '#', "semi": ';', "colon": ':', "comma": ',', "period": '.', "lowbar": '_', "excl": '!',
-	"dollar": '$',
-	"lpar":   '(', "rpar": ')', "ast": '*', "quest": '?', "commat": '@', "lsqb": '[', "rsqb": ']', "Hat": '^',
-	"grave": '`', "lbrack": '[', "rbrack": ']', "lbrace": '{', "rbrace": '}', "midast": '*', "UnderBar": '_',
-	"lcub": '{', "verbar": '|', "vert": '|', "rcub": '}', "nbsp": ' ', "Tab": '\t', "NewLine": '\n', "hyphen": '-',
-	"dash": '-',
+// named returns the byte of a named character reference for ASCII that servers write, or 0.
+func named(name string) byte {
+	switch name {
+	case "amp":
+		return '&'
+	case "lt":
+		return '<'
+	case "gt":
+		return '>'
+	case "quot":
+		return '"'
+	case "apos":
+		return '\''
+	case "plus":
+		return '+'
+	case "sol":
+		return '/'
+	case "equals":
+		return '='
+	case "percnt":
+		return '%'
+	case "bsol":
+		return '\\'
+	case "num":
+		return '#'
+	case "semi":
+		return ';'
+	case "colon":
+		return ':'
+	case "comma":
+		return ','
+	case "period":
+		return '.'
+	case "lowbar", "UnderBar":
+		return '_'
+	case "excl":
+		return '!'
+	case "dollar":
+		return '$'
+	case "lpar":
+		return '('
+	case "rpar":
+		return ')'
+	case "ast", "midast":
+		return '*'
+	case "quest":
+		return '?'
+	case "commat":
+		return '@'
+	case "lsqb", "lbrack":
+		return '['
+	case "rsqb", "rbrack":
+		return ']'
+	case "Hat":
+		return '^'
+	case "grave":
+		return '`'
+	case "lbrace", "lcub":
+		return '{'
+	case "rbrace", "rcub":
+		return '}'
+	case "verbar", "vert":
+		return '|'
+	case "nbsp":
+		return ' '
+	case "Tab":
+		return '\t'
+	case "NewLine":
+		return '\n'
+	case "hyphen", "dash":
+		return '-'
+	}
+	return 0
 }
 
 // maxEntity is the length of the longest parsed reference, with & and ;.
@@ -123,9 +184,11 @@ const maxEntity = 12
 // entity parses a character reference of HTML or XML. HTML allows numbers, and the
 // oldest names, without the semicolon.
 func entity(s []byte, final bool) (byte, int) {
+	if len(s) > 1 && classOf[s[1]]&nameStart == 0 && !isHex(s[1]) {
+		return '&', 1
+	}
 	end := 1
-	for end < len(s) && end < maxEntity &&
-		(s[end] == '#' || isHex(s[end]) || s[end] >= 'g' && s[end] <= 'z' || s[end] >= 'G' && s[end] <= 'Z') {
+	for end < len(s) && end < maxEntity && (s[end] == '#' || isAlnum(s[end])) {
 		end++
 	}
 	if end == len(s) && end < maxEntity && !final {
@@ -146,18 +209,34 @@ func entity(s []byte, final bool) (byte, int) {
 		}
 		return value, length
 	}
-	if c, ok := entities[string(name)]; ok && length > end {
-		return c, length
+	if length > end {
+		if c := named(string(name)); c != 0 {
+			return c, length
+		}
 	}
-	for _, old := range [...]string{"amp", "lt", "gt", "quot", "AMP", "LT", "GT", "QUOT"} {
-		if bytes.HasPrefix(name, []byte(old)) {
-			if len(old) == len(name) {
-				return entities[strings.ToLower(old)], length
-			}
-			return entities[strings.ToLower(old)], 1 + len(old)
+	for n := min(len(name), len("quot")); n >= len("lt"); n-- {
+		if c := old(string(name[:n])); c != 0 && n == len(name) {
+			return c, length
+		} else if c != 0 {
+			return c, 1 + n
 		}
 	}
 	return '&', 1
+}
+
+// old returns the byte of a named character reference that needs no semicolon, or 0.
+func old(name string) byte {
+	switch name {
+	case "amp", "AMP":
+		return '&'
+	case "lt", "LT":
+		return '<'
+	case "gt", "GT":
+		return '>'
+	case "quot", "QUOT":
+		return '"'
+	}
+	return 0
 }
 
 // number parses decimal digits, or hexadecimal ones after an x, and returns their

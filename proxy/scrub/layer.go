@@ -6,13 +6,21 @@ package scrub
 type layer struct {
 	symbols []byte
 	marks   []mark
-	starts  family // the families that the symbols may contain escapes of
+	starts  family   // the families that the symbols may contain escapes of
+	undone  family   // the families of the escapes that were decoded
+	ends    []ending // of escapes, if all families were decoded
 }
 
 // mark records that what begins at from in the source begins at symbol at.
 type mark struct{ from, at int }
 
 const markEvery = 256
+
+// ending is the last byte of an escape, and the index of the symbol after it.
+type ending struct {
+	last byte
+	at   int
+}
 
 // traits are further families, for what a layer contains.
 const (
@@ -32,40 +40,82 @@ func startsIn(text []byte) (f family) {
 	return f
 }
 
-// decode decodes one layer of the escapes of f in src. It reports whether there were any.
-func (l *layer) decode(src []byte, f family) bool {
+// decode decodes one layer of the escapes of f in src, up to the first escape of a byte in
+// stop. It returns the length of what it decoded. With bytes to stop at, src is the data
+// itself, and an interrupted escape is left to the next layer.
+func (l *layer) decode(src []byte, f family, stop *[256]bool) int {
 	if cap(l.symbols) < len(src) {
 		l.symbols = make([]byte, len(src)+len(src)/4)
 	}
-	l.marks, l.starts = l.marks[:0], 0
-	out, n, escapes, all := l.symbols[:len(src)], 0, false, family(0)
-	for i := 0; i < len(src); {
+	l.marks, l.ends = l.marks[:0], l.ends[:0]
+	out, n, undone, all := l.symbols[:len(src)], 0, family(0), family(0)
+	i := 0
+decode:
+	for i < len(src) {
 		l.marks = append(l.marks, mark{i, n})
 		for end := min(i+markEvery, len(src)); i < end; n++ {
-			c := src[i]
-			if traits[c]&f != 0 {
-				var length int
-				c, length = escape(src[i:])
-				escapes = escapes || length > 1
-				soft := src[i] == '=' && length > 1 && !isHex(src[i+1])
-				if i += length; soft { // a soft line break is no symbol
-					n--
-					continue
+			c, at := src[i], i
+			lead := traits[c] & f
+			if i++; lead != 0 {
+				value, length := escape(src[at:])
+				switch {
+				case length == 1:
+				case stop != nil && interrupted(src[at:], length):
+				case stop != nil && stop[value]:
+					i = at
+					break decode
+				default:
+					undone |= lead
+					c, i = value, at+length
+					l.ends = append(l.ends, ending{src[i-1], n + 1})
+					if lead == inQuoted && !isHex(src[at+1]) { // a soft line break is no symbol
+						n--
+						continue
+					}
 				}
-			} else {
-				i++
 			}
 			all |= traits[c]
 			out[n] = c
 		}
 	}
-	l.symbols, l.starts = out[:n], all
-	return escapes
+	l.symbols, l.starts, l.undone = out[:n], all, undone
+	return i
 }
 
+// interrupted reports whether the escape of n bytes at the beginning of s is shorter than
+// what it may become when the escape of another syntax behind it is decoded, as in &#6%35;.
+// Only the next layer shows that.
+func interrupted(s []byte, n int) bool {
+	if n == len(s) {
+		return false
+	}
+	switch next := traits[s[n]]; s[0] {
+	case '&':
+		return s[1] == '#' && s[n-1] != ';' && next&(inURL|inJSON) != 0
+	case '\\':
+		return n == 6 && s[1] == 'U' && zeros(s[2:6]) && next&(inURL|inHTML) != 0
+	}
+	return false
+}
+
+// mixed reports whether escapes of more than one family were decoded.
+func (l *layer) mixed() bool { return l.undone&(l.undone-1) != 0 }
+
 // escape parses the escape at the beginning of s, as the functions of escapes.go do, if
-// nothing follows s.
+// nothing follows s. The usual ones come first.
 func escape(s []byte) (c byte, n int) {
+	if len(s) > 2 {
+		switch s[0] {
+		case '%', '=':
+			if high, low := digit[s[1]], digit[s[2]]; high|low < 16 {
+				return high<<4 | low, 3
+			}
+		case '\\':
+			if c := short[s[1]]; c != 0 {
+				return c, 2
+			}
+		}
+	}
 	switch s[0] {
 	case '%':
 		c, n = percent(s)
@@ -81,6 +131,19 @@ func escape(s []byte) (c byte, n int) {
 	}
 	return c, n
 }
+
+// digit has the values of hexadecimal digits, and 16 for all other bytes.
+var digit = func() (value [256]uint8) {
+	for c := range value {
+		if value[c] = 16; isHex(byte(c)) {
+			value[c] = unhex(byte(c))
+		}
+	}
+	return value
+}()
+
+// short has the bytes that a backslash and one byte encode, as backslash does.
+var short = [256]byte{'/': '/', '"': '"', '\\': '\\', '\'': '\'', 'n': '\n', 'r': '\n', 't': '\t'}
 
 // quoted parses one escape of quoted-printable, as the functions of escapes.go do.
 func quoted(s []byte) (byte, int) {

@@ -16,6 +16,9 @@ type classTables struct{ class [256]uint8 }
 
 func newClassTables(class [256]uint8) *classTables { return &classTables{class} }
 
+// is reports whether c is of class k.
+func (t *classTables) is(k int, c byte) bool { return t.class[c]>>k&1 != 0 }
+
 // classifyPortable writes the masks of src, which has blockSize bytes for each, to dst.
 func classifyPortable(dst []masks, src []byte, t *classTables) {
 	class := &t.class

@@ -73,8 +73,11 @@ type Set struct {
 	// classes of bytes, and the lengths of the shortest token and dump with a hit.
 	coded       bloomFilter
 	classes     *classTables
+	separates   [256]bool // bytes that are in no hit, and in no escape
+	plain       bool      // no secret contains a byte that begins an escape
 	leastToken  int
 	leastDigits int
+	wing        int // how many symbols of a hit are on one side of a line end at most
 
 	idle       sync.Pool // of *Scanner
 	pieces     sync.Pool // of *[]byte, for scanners that are not idle
@@ -115,7 +118,12 @@ func NewSet(credentials []Credential) *Set {
 	s.base32, s.hex = prepare(base32Window, b32), prepare(hexWindow, digits)
 	s.leastToken = min(Window, s.text.shortest(), s.base64.shortest(), s.base32.shortest())
 	s.leastDigits = s.hex.shortest()
+	s.wing = max(s.text.most, s.base64.most, s.base32.most) - 1
 	s.classes = tables(&s.text, &s.base64, &s.base32)
+	for c := range s.separates {
+		s.separates[c] = !s.classes.is(inToken, byte(c)) && classOf[c]&blank == 0
+	}
+	s.plain = !s.text.any['%'] && !s.text.any['\\'] && !s.text.any['&']
 	sampled, size := slices.Concat(b64, b32, digits), 0
 	for _, n := range sampled {
 		size += len(n.symbols)

@@ -1,0 +1,156 @@
+package scrub
+
+import "math/bits"
+
+// unescapeToken searches the token data[from:to] with one and with two layers of escapes decoded.
+//
+// Most escapes are those of bytes that are in no encoding of a secret, such as a quotation
+// mark. No hit extends over one, so they cut the token into segments, and only a segment
+// that contains an escape of another byte is decoded. This holds if no secret contains a
+// byte that begins an escape; otherwise a hit may contain any of them as it is.
+func (s *Scanner) unescapeToken(from, to int) {
+	if !s.set.plain {
+		if s.number(inEscape, from, to) > 0 {
+			s.unescapeAll(from, to)
+		}
+		s.segments(inEquals, from, to, s.unquoteSegment)
+		return
+	}
+	s.segments(inEscape, from, to, s.unescapeSegment)
+	s.segments(inEquals, from, to, s.unquoteSegment)
+}
+
+// segments calls decode for the segments of data[from:to] that need to be decoded, by the
+// escapes that begin with bytes of class k. It returns where the segment ended.
+func (s *Scanner) segments(k, from, to int, decode func(from, to int) int) {
+	separates := &s.set.separates
+	start, last, word := from, from, 0
+	for i := s.next(k, from, to); i < to; {
+		c, n := escape(s.data[i:to])
+		next := s.next(k, i+n, to)
+		live := false
+		switch {
+		case n == 1:
+		case separates[c] && !interrupted(s.data[i:to], n):
+			// In another syntax the escape may be none, and a hit begin in it.
+			start, last, word = i+1, i+n, 0
+		case classOf[c]&blank != 0:
+			// A line end, or a soft one, between encodings that are long enough together.
+			if i > last {
+				word = i - last
+			}
+			live, last = s.data[i] == '=' || next > i+n && word+next-i-n >= s.set.leastToken, i+n
+		default:
+			live = true
+		}
+		if i = next; !live {
+			continue
+		}
+		if i = decode(start, to); i < to {
+			_, n = escape(s.data[i:to])
+			start, last, word = i+1, i+n, 0
+			i = s.next(k, last, to)
+		}
+	}
+}
+
+// next returns the index of the first byte of class k in data[from:to], or to.
+func (s *Scanner) next(k, from, to int) int {
+	if from >= to {
+		return to
+	}
+	b := from / blockSize
+	m := s.masks[b][k] &^ (1<<(from%blockSize) - 1)
+	for m == 0 {
+		if b++; b*blockSize >= to {
+			return to
+		}
+		m = s.masks[b][k]
+	}
+	return min(to, b*blockSize+bits.TrailingZeros64(m))
+}
+
+// unquoteSegment searches data[from:to], up to the first separator, with quoted-printable
+// decoded. It returns where that is.
+func (s *Scanner) unquoteSegment(from, to int) int {
+	to = from + s.once.decode(s.data[from:to], inQuoted, &s.set.separates)
+	s.searchLayers(from, to, &s.once)
+	return to
+}
+
+// unescapeSegment searches data[from:to], up to the first separator, with the escapes of all
+// syntaxes decoded. A hit that is written in one of them has no escapes of the others in
+// it, so that each byte of it is decoded all the same, except where an escape of another
+// syntax seems to end in it.
+func (s *Scanner) unescapeSegment(from, to int) int {
+	to = from + s.once.decode(s.data[from:to], anywhere, &s.set.separates)
+	mixed := s.once.mixed()
+	if mixed && s.ambiguous(&s.once) {
+		s.unescapeAll(from, to)
+		return to
+	}
+	s.searchLayers(from, to, &s.once)
+	if s.once.starts&anywhere == 0 {
+		return to
+	}
+	if s.twice.decode(s.once.symbols, anywhere, nil); s.twice.undone == 0 {
+		return to
+	}
+	if (mixed || s.twice.mixed()) && s.ambiguous(&s.twice) {
+		s.unescapeAll(from, to)
+		return to
+	}
+	s.searchLayers(from, to, &s.once, &s.twice)
+	return to
+}
+
+// ambiguous reports whether a hit may begin in an escape of l and continue behind it: nine
+// bytes of an escape at most can be in a hit as they are, and so at least seven symbols
+// follow its last byte.
+func (s *Scanner) ambiguous(l *layer) bool {
+	var gram [gramSize]byte
+	for _, e := range l.ends {
+		if !s.set.classes.is(inToken, e.last) {
+			continue
+		}
+		gram[0] = e.last
+		if copy(gram[1:], l.symbols[min(e.at, len(l.symbols)):]) == gramSize-1 &&
+			(s.set.text.filter.contains(gram[:]) || s.set.coded.contains(gram[:])) {
+			return true
+		}
+	}
+	return false
+}
+
+// unescapeAll searches data[from:to] with the escapes of each syntax decoded, and with those
+// of all, in one layer and in two.
+func (s *Scanner) unescapeAll(from, to int) {
+	src := s.data[from:to]
+	outer := startsIn(src)
+	for _, f := range combinations {
+		if !f.among(outer) {
+			continue
+		}
+		if s.once.decode(src, f, nil); s.once.undone == 0 {
+			continue
+		}
+		s.searchLayers(from, to, &s.once)
+		for _, g := range combinations {
+			if !g.among(s.once.starts) {
+				continue
+			}
+			if s.twice.decode(s.once.symbols, g, nil); s.twice.undone != 0 {
+				s.searchLayers(from, to, &s.once, &s.twice)
+			}
+		}
+	}
+}
+
+// combinations are the families that are decoded at once.
+var combinations = [...]family{inURL, inJSON, inHTML, anywhere}
+
+// among reports whether f is worth decoding in what contains escapes of these families.
+func (f family) among(present family) bool {
+	present &= anywhere
+	return present&f != 0 && (f != anywhere || present&(present-1) != 0)
+}
