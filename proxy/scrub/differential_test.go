@@ -167,11 +167,19 @@ func (c *sample) place() {
 	if p.alone {
 		c.text = append(c.text, []string{" {", ":{", "\n{", "~{"}[r.IntN(4)]...)
 	}
+	// What stands around it otherwise may be the rest of an escape, and change how it is read.
+	odd := []string{"", "", "&", `\`, `\\`, "%", "%2", "&#", "&#x", "&am", `\u00`, "=", "=\r", "0", "0x", "1,", "\n", " ",
+		`\n`}
+	if !p.alone {
+		c.text = append(c.text, odd[r.IntN(len(odd))]...)
+	}
 	p.from, p.slack, p.form = len(c.text), slack, name
 	c.text = append(c.text, form...)
 	p.to = len(c.text)
 	if p.alone {
 		c.text = append(c.text, '}')
+	} else {
+		c.text = append(c.text, odd[r.IntN(len(odd))]...)
 	}
 	c.placed = append(c.placed, p)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,13 +23,17 @@ const huntedSize = 64 << 10
 // combines escapes, digits, line ends and parts of the secrets, keeps what takes the most processor time, and varies
 // that further. AILERON_SCRUB_HUNT is how long, as in "10m"; the default only tries the hunter itself. What it finds
 // becomes a row of slowest. With AILERON_SCRUB_HITS=1 the texts may contain whole secrets, as an upstream that knows
-// them could send.
+// them could send; AILERON_SCRUB_PIECE is the size of the pieces in which they arrive.
 func TestHuntSlowest(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("AILERON_SCRUB_HUNT"))
 	if err != nil {
 		length = 200 * time.Millisecond
 	}
-	h := newHunter(1, os.Getenv("AILERON_SCRUB_HITS") != "")
+	piece, err := strconv.Atoi(os.Getenv("AILERON_SCRUB_PIECE"))
+	if err != nil {
+		piece = benchPiece
+	}
+	h := newHunter(1, piece, os.Getenv("AILERON_SCRUB_HITS") != "")
 	for until := time.Now().Add(length); time.Now().Before(until); {
 		h.step()
 	}
@@ -44,6 +49,7 @@ type hunter struct {
 	r       *rand.Rand
 	set     *Set
 	secrets []Credential
+	piece   int
 	hits    bool   // whole secrets are allowed
 	herd    []prey // the slowest first
 	tried   int
@@ -65,9 +71,10 @@ const (
 	mostPart = 200
 )
 
-func newHunter(seed uint64, hits bool) *hunter {
+func newHunter(seed uint64, piece int, hits bool) *hunter {
 	credentials := tokens(64, 40)
-	h := &hunter{r: rand.New(rand.NewPCG(seed, 77)), secrets: credentials, set: NewSet(credentials), hits: hits}
+	r := rand.New(rand.NewPCG(seed, 77))
+	h := &hunter{r: r, secrets: credentials, set: NewSet(credentials), piece: piece, hits: hits}
 	for len(h.herd) < herdSize {
 		h.add([]string{h.part(), h.part(), h.part()})
 	}
@@ -132,7 +139,7 @@ func (h *hunter) measure(text []byte) float64 {
 	for range 5 {
 		sc.reset()
 		before := threadTime()
-		for piece := range slices.Chunk(text, benchPiece) {
+		for piece := range slices.Chunk(text, h.piece) {
 			_ = sc.Write(piece)
 		}
 		if best = min(best, threadTime()-before); sc.count > 0 && !h.hits {

@@ -96,9 +96,10 @@ func (s *Scanner) searchRegion(from, to int, kinds kind, final bool, t *tail) {
 		last = s.unescape(s.data[from:to], t)
 	}
 	if kinds&broken != 0 {
-		s.flatView.joined(last)
-		s.match(&s.flatView, &set.base64, t)
-		s.match(&s.flatView, &set.base32, t)
+		s.join(&s.raws, t)
+		if last != &s.raws { // what looks like an escape may take the first characters with it
+			s.join(last, t)
+		}
 	}
 	if kinds&dumped != 0 {
 		s.undump(&s.raws, t)
@@ -106,6 +107,13 @@ func (s *Scanner) searchRegion(from, to int, kinds kind, final bool, t *tail) {
 			s.undump(last, t)
 		}
 	}
+}
+
+// join searches src without white space.
+func (s *Scanner) join(src *view, t *tail) {
+	s.flatView.joined(src)
+	s.match(&s.flatView, &s.set.base64, t)
+	s.match(&s.flatView, &s.set.base32, t)
 }
 
 // undump searches the bytes that the numbers in src encode.
