@@ -42,7 +42,7 @@ func (p *Plane) Serve(ctx context.Context, l net.Listener, listener Listener) er
 			defer conns.Done()
 			defer s.leave()
 			defer p.recovered("a connection")
-			wire.Serve(ctx, conn, s.options, s.handler)
+			s.handler.serve(conn, s.options)
 		})
 	}
 }

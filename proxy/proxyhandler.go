@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -47,7 +48,11 @@ func (p *Plane) newProxyHandler(ctx context.Context, listener Listener) *proxyHa
 	gp.KeepAcceptEncoding = true
 	// Without a CONNECT handler goproxy tunnels unmediated: this one is total.
 	gp.OnRequest().HandleConnectFunc(func(string, *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
-		serve := func(r *http.Request, c net.Conn, _ *goproxy.ProxyCtx) { h.connect(r, c) }
+		serve := func(r *http.Request, c net.Conn, _ *goproxy.ProxyCtx) {
+			if own, ok := c.(*hijackedClient); ok {
+				own.client.tunnel = h.connect(r, c)
+			}
+		}
 		return &goproxy.ConnectAction{Action: goproxy.ConnectHijack, Hijack: serve}, ""
 	})
 	// A nil response would make goproxy dial. ServeHTTP leaves it no such request.
@@ -84,16 +89,57 @@ func (p *Plane) recovered(where string) {
 	}
 }
 
+// clientConn serves one connection of a client.
+type clientConn struct {
+	*proxyHandler
+	tunnel func() // serves the tunnel that a CONNECT opened; nil: none did
+}
+
+// serve serves conn until it ends. A tunnel is served when the wire has returned:
+// most of them are idle most of the time, and what a CONNECT needed, stack
+// included, would be kept for as long.
+func (h *proxyHandler) serve(conn net.Conn, options wire.Options) {
+	c := &clientConn{proxyHandler: h}
+	wire.Serve(h.ctx, conn, options, c)
+	if tunnel := c.tunnel; tunnel != nil {
+		c.tunnel = nil
+		tunnel()
+	}
+}
+
 // ServeHTTP implements wire.Handler. A request in absolute form is answered on
 // the wire itself: goproxy would drop the error of a response that breaks off,
 // and half of it would end as if it were all.
-func (h *proxyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *clientConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	own, ok := w.(*wire.ResponseWriter)
-	if ok && r.Method != http.MethodConnect && r.URL.IsAbs() {
-		_ = own.Respond(h.forward(r))
-		return
+	switch {
+	case ok && r.Method == http.MethodConnect:
+		c.gp.ServeHTTP(&hijacker{own, c}, r)
+	case ok && r.URL.IsAbs():
+		_ = own.Respond(c.forward(r))
+	default:
+		c.gp.ServeHTTP(w, r)
 	}
-	h.gp.ServeHTTP(w, r)
+}
+
+// hijacker is a ResponseWriter whose hijacked connection knows its client.
+type hijacker struct {
+	*wire.ResponseWriter
+	client *clientConn
+}
+
+func (w *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := w.ResponseWriter.Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	return &hijackedClient{conn, w.client}, rw, nil
+}
+
+// hijackedClient is the connection of a client that sent a CONNECT.
+type hijackedClient struct {
+	net.Conn
+	client *clientConn
 }
 
 // Refuse implements wire.Handler: it records and answers a head that the wire
@@ -137,37 +183,44 @@ func (h *proxyHandler) authorize(r *http.Request) *Denial {
 	return nil
 }
 
-// connect serves a CONNECT on the client's hijacked connection. Policy is not
-// applied here: its denials are sent inside the tunnel, where a client shows
+// connect responds to a CONNECT on the client's hijacked connection, and returns
+// what serves its tunnel and closes the connection, nil if there is none. Policy is
+// not applied here: its denials are sent inside the tunnel, where a client shows
 // them.
-func (h *proxyHandler) connect(r *http.Request, client net.Conn) {
-	defer client.Close()
+func (h *proxyHandler) connect(r *http.Request, conn net.Conn) (tunnel func()) {
+	if own, ok := conn.(*hijackedClient); ok {
+		conn = own.Conn
+	}
+	defer func() {
+		if tunnel == nil {
+			_ = conn.Close()
+		}
+	}()
 	a, err := hostport.Parse(r.RequestURI, 0)
 	d := h.authorize(r)
 	if d == nil && err != nil {
 		d = deny(reasonMalformed, "CONNECT names no plain host:port")
 	}
-	if d == nil && !h.hostAgrees(r, a, client.LocalAddr()) {
+	if d == nil && !h.hostAgrees(r, a, conn.LocalAddr()) {
 		d = deny(reasonAuthority, "the Host of the CONNECT is neither its target nor this proxy")
 	}
 	if d != nil {
 		x := h.p.newExchange(h.listener, audit.SourceConnectTLS, a, "", r)
 		x.row.Path = ""
-		writeResponse(client, x.reject(d).Response(r))
-		return
+		writeResponse(conn, x.reject(d).Response(r))
+		return nil
 	}
-	_ = client.SetDeadline(time.Now().Add(h.p.cfg.Limits.Handshake))
+	_ = conn.SetDeadline(time.Now().Add(h.p.cfg.Limits.Handshake))
 	if h.ctx.Err() != nil {
-		return // the deadline that ends the connection was just replaced
+		return nil // the deadline that ends the connection was just replaced
 	}
-	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection Established\r\n\r\n"); err != nil {
-		return
+	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection Established\r\n\r\n"); err != nil {
+		return nil
 	}
 	if h.p.isTLSPassthrough(a) {
-		h.p.passThroughTLS(h.ctx, client, a, h.listener, r)
-		return
+		return func() { h.p.passThroughTLS(h.ctx, conn, a, h.listener, r) }
 	}
-	h.p.serveTunnel(h.ctx, client, a, h.listener)
+	return func() { h.p.serveTunnel(h.ctx, conn, a, h.listener) }
 }
 
 // hostAgrees reports whether the Host of a CONNECT for a may stand beside it.

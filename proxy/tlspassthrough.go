@@ -24,8 +24,12 @@ func (p *Plane) isTLSPassthrough(a Authority) bool {
 
 // passThroughTLS splices the client to the upstream. The only thing that is read
 // is the ClientHello: its SNI must be the tunnel's host, or a shared front end
-// could be asked for another one. Private addresses are denied as everywhere.
+// could be asked for another one. Private addresses are denied as everywhere. It
+// closes the client's connection.
 func (p *Plane) passThroughTLS(ctx context.Context, client net.Conn, a Authority, listener Listener, r *http.Request) {
+	defer client.Close()
+	stop := endsWith(ctx, client)
+	defer stop()
 	x := p.newExchange(listener, audit.SourceConnectTLS, a, "", r)
 	x.row.Path = ""
 	hello, err := clientHello(client)
@@ -65,6 +69,7 @@ func (p *Plane) passThroughTLS(ctx context.Context, client net.Conn, a Authority
 		x.recordAsync()
 		x.leave()
 	}()
+	stop()
 	_ = client.SetDeadline(time.Time{})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

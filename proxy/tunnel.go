@@ -31,8 +31,18 @@ func (f *firsts) get() *[firstRead]byte {
 	return new([firstRead]byte)
 }
 
-// serveTunnel serves what a client sends after its CONNECT was answered.
+// endsWith makes the deadline of a connection pass when ctx ends, until it is
+// stopped.
+func endsWith(ctx context.Context, conn net.Conn) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+}
+
+// serveTunnel serves what a client sends after its CONNECT was answered, and
+// closes its connection.
 func (p *Plane) serveTunnel(ctx context.Context, client net.Conn, a Authority, listener Listener) {
+	defer client.Close()
+	stop := endsWith(ctx, client)
+	defer stop()
 	buf := p.firsts.get()
 	n, err := io.ReadAtLeast(client, buf[:], 1)
 	if err != nil {
@@ -41,7 +51,7 @@ func (p *Plane) serveTunnel(ctx context.Context, client net.Conn, a Authority, l
 		return
 	}
 	conn := &prefixedConn{Conn: client, prefix: buf[:n], consumed: func() { p.firsts.pool.Put(buf) }}
-	h := &tunnelHandler{p: p, ctx: ctx, authority: a, listener: listener}
+	h := &tunnelHandler{p: p, ctx: ctx, authority: a, listener: listener, opened: stop}
 	first := buf[:1]
 	const tlsHandshake = 0x16
 	switch {
@@ -75,13 +85,13 @@ func (p *Plane) serveTLS(ctx context.Context, conn *prefixedConn, h *tunnelHandl
 }
 
 func (p *Plane) serveHTTP2(ctx context.Context, conn net.Conn, h *tunnelHandler) {
-	_ = conn.SetDeadline(time.Time{})
+	h.open(conn)
 	h2.Serve(ctx, conn, p.wireOptions(), h)
 	h.ended()
 }
 
 func (p *Plane) serveHTTP1(ctx context.Context, conn net.Conn, h *tunnelHandler) {
-	_ = conn.SetDeadline(time.Time{})
+	h.open(conn)
 	wire.Serve(ctx, conn, p.wireOptions(), h)
 	h.ended()
 }

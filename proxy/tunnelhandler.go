@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/panics"
@@ -20,7 +21,16 @@ type tunnelHandler struct {
 	scheme    string
 	source    audit.Source
 	listener  Listener
+	opened    func() bool // ends what bounds the handshake; nil: it was called
 	asked     atomic.Bool // a request came
+}
+
+// open ends the bounds of the handshake: from now on the wire has its own, and
+// ends the connection if the tunnel's context has ended meanwhile.
+func (h *tunnelHandler) open(conn net.Conn) {
+	h.opened()
+	h.opened = nil
+	_ = conn.SetDeadline(time.Time{})
 }
 
 // ServeHTTP implements wire.Handler.

@@ -30,7 +30,11 @@ func Serve(ctx context.Context, conn net.Conn, opts Options, h Handler) {
 	parked.Hold = c.hold
 	c.src.hold, c.src.most = account.Hold(shed), c.limits.Head+bufferSize
 	defer c.hold.Release()
-	defer c.src.hold.Release()
+	defer func() {
+		if !c.hijacked { // else when the hijacked connection is closed
+			c.src.hold.Release()
+		}
+	}()
 	if c.drain == nil {
 		c.drain = context.Background()
 	}

@@ -91,7 +91,8 @@ func (w *ResponseWriter) Write(p []byte) (int, error) {
 func (w *ResponseWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
 // Hijack implements http.Hijacker. The connection returns the bytes that were read
-// ahead first. Its deadlines are cleared.
+// ahead first. Its deadlines are cleared. It may be used after [Serve] has returned,
+// which does not close it.
 func (w *ResponseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.started {
 		return nil, nil, errors.New("hijack: the response has begun")
@@ -113,6 +114,12 @@ type hijacked struct {
 }
 
 func (h *hijacked) Read(p []byte) (int, error) { return h.src.Read(p) }
+
+// Close closes the connection, and returns what its buffer took of the budget.
+func (h *hijacked) Close() error {
+	h.src.hold.Release()
+	return h.Conn.Close()
+}
 
 // NetConn returns the underlying connection.
 func (h *hijacked) NetConn() net.Conn { return h.Conn }
