@@ -124,7 +124,8 @@ func (c *Client) newPool() *pool {
 		dial:    c.dial,
 		timeout: c.opts.Dial,
 		config: &tls.Config{RootCAs: c.opts.Roots, MinVersion: tls.VersionTLS12,
-			ClientSessionCache: tls.NewLRUClientSessionCache(256), VerifyConnection: verifyStrength},
+			DynamicRecordSizingDisabled: true, // a request is one write, not one for each 1.2 KiB
+			ClientSessionCache:          tls.NewLRUClientSessionCache(256), VerifyConnection: verifyStrength},
 	}
 	p := &pool{tls: dialer, closings: &c.closings, slots: c.wideSlots, open: map[*countedConn]*h2Conn{}}
 	p.h1 = &h1Pool{dial: c.dial, tls: dialer, opts: c.opts, closings: &c.closings, uploads: &c.uploads,

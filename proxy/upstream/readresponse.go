@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
 // readResponse reads the head of the final response to a request with method. Its
@@ -47,7 +49,8 @@ func (pc *persistConn) checkHead(h *headValidator) (string, error) {
 			end = from + i + len(endOfHead)
 		}
 		if end > seen {
-			head := string(buf[start:end]) // all of it, as a rule
+			wire.CanonicalizeNames(buf[start:end]) // the status line is no field
+			head := string(buf[start:end])         // all of it, as a rule
 			for rest := head; rest != "" && !h.ended; {
 				n := strings.IndexByte(rest, '\n') + 1
 				h.line(rest[:n])

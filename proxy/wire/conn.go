@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -118,6 +119,7 @@ func (c *serverConn) exchange(ctx context.Context) (more bool) {
 		}
 		return false
 	}
+	CanonicalizeNames(head[bytes.IndexByte(head, '\n')+1:])
 	text := string(head)
 	frame, perr := validate(text, c.limits)
 	if perr != nil {

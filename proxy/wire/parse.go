@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -22,8 +23,7 @@ func parse(ctx context.Context, head string, f framing) (*http.Request, error) {
 	if err != nil {
 		return nil, errHead
 	}
-	header := ParseFields(fields, f.fields)
-	delete(header, "Host") // it is in the request's Host alone
+	header := parseFields(fields, f.fields, true) // the Host is in the request's Host alone
 	if f.chunked {
 		delete(header, "Transfer-Encoding")
 		if namesFraming(header["Trailer"]) {
@@ -52,14 +52,24 @@ func parseTarget(method, target string) (*url.URL, error) {
 }
 
 // ParseFields returns the n fields of a validated head under their canonical
-// names. The values share one array.
-func ParseFields(rest string, n int) http.Header {
-	header, values := make(http.Header, n), make([]string, n)
+// names. The values share one array. Names that [CanonicalizeNames] has seen are
+// parts of rest, as values are.
+func ParseFields(rest string, n int) http.Header { return parseFields(rest, n, false) }
+
+func parseFields(rest string, n int, skipHost bool) http.Header {
+	size := n
+	if skipHost {
+		size--
+	}
+	header, values := make(http.Header, max(0, size)), make([]string, n)
 	for i := range values {
 		line, after, _ := strings.Cut(rest, "\r\n")
 		rest = after
 		name, value, _ := strings.Cut(line, ":")
 		name, value = textproto.CanonicalMIMEHeaderKey(name), strings.Trim(value, " \t")
+		if skipHost && name == "Host" {
+			continue
+		}
 		if more := header[name]; more != nil {
 			header[name] = append(more, value)
 			continue
@@ -68,6 +78,32 @@ func ParseFields(rest string, n int) http.Header {
 		header[name] = values[i : i+1 : i+1] // an append to it allocates
 	}
 	return header
+}
+
+// CanonicalizeNames changes the names of fields to their canonical case, in place, so
+// that no copy of a name is needed. It takes the lines of a head before they are
+// validated, from the second on, and leaves what is no field as it is.
+func CanonicalizeNames(lines []byte) {
+	for len(lines) > 0 {
+		line, rest, _ := bytes.Cut(lines, []byte("\n"))
+		lines = rest
+		if colon := bytes.IndexByte(line, ':'); colon > 0 && isToken(line[:colon]) {
+			canonicalize(line[:colon])
+		}
+	}
+}
+
+func canonicalize(name []byte) {
+	upper := true // the next letter
+	for i, c := range name {
+		switch {
+		case upper && c >= 'a' && c <= 'z':
+			name[i] = c - 'a' + 'A'
+		case !upper && c >= 'A' && c <= 'Z':
+			name[i] = c - 'A' + 'a'
+		}
+		upper = c == '-'
+	}
 }
 
 // namesFraming reports whether a Trailer field announces one that would change how

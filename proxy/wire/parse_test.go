@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -75,7 +76,12 @@ func parsesAsNetHTTPDoes(t *testing.T, head string) bool {
 		}
 		return false
 	}
-	got, err := parse(t.Context(), head, frame)
+	raw := []byte(head)
+	CanonicalizeNames(raw[strings.IndexByte(head, '\n')+1:])
+	if again, perr := validate(string(raw), Limits{}.WithDefaults()); perr != nil || again != frame {
+		t.Fatalf("%q with canonical names is %q: %+v, %+v, want %+v", head, raw, perr, again, frame)
+	}
+	got, err := parse(t.Context(), string(raw), frame)
 	want, wantErr := http.ReadRequest(bufio.NewReader(strings.NewReader(head)))
 	if err != nil {
 		return false
@@ -123,10 +129,11 @@ func TestValuesOfFieldsDoNotOverlap(t *testing.T) {
 // string or constants.
 func TestAHeadIsParsedInFewAllocations(t *testing.T) {
 	head := []byte("GET /v1/items?page=2 HTTP/1.1\r\nHost: api.example\r\nuser-agent: client/1.0\r\nAccept: */*\r\n" +
-		"Authorization: Bearer placeholder\r\nAccept-Encoding: gzip\r\nX-Request-Id: 7\r\n\r\n")
+		"Authorization: Bearer placeholder\r\nAccept-Encoding: gzip\r\nX-GitHub-Api-Version-Selected: 7\r\n\r\n")
 	ctx, limits := context.Background(), Limits{}.WithDefaults()
 	const most = 6 // string, values, map and its group, URL, request
 	if n := testing.AllocsPerRun(100, func() {
+		CanonicalizeNames(head[bytes.IndexByte(head, '\n')+1:])
 		text := string(head)
 		frame, perr := validate(text, limits)
 		if perr != nil {
