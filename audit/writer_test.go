@@ -76,28 +76,47 @@ func TestAKilledWritersRowsStand(t *testing.T) {
 	}
 }
 
+// BenchmarkAppend appends the intent and the outcome of requests, in turn, until they are in the database. It reports
+// the CPU time of the process for one row.
 func BenchmarkAppend(b *testing.B) {
-	for _, durability := range []string{"normal", "full"} {
-		for _, writers := range []int{1, 64} {
-			b.Run(fmt.Sprintf("%s/%d", durability, writers), func(b *testing.B) {
-				l, err := Open(filepath.Join(b.TempDir(), "audit.db"), Options{Durability: durability})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer l.Close()
-				b.SetParallelism(writers)
-				b.RunParallel(func(pb *testing.PB) {
-					for pb.Next() {
-						row := Row{
-							Event: EventProxyProxied, Host: "api.example.com", Fields: map[string]any{"request_id": "x"},
-						}
+	for _, c := range []struct {
+		name, session, durability string
+		writers                   int
+	}{
+		{"journal/1", NewID(), "", 1}, {"journal/64", NewID(), "", 64},
+		{"journal-full/1", NewID(), "full", 1}, {"journal-full/64", NewID(), "full", 64},
+		{"commit/1", "", "", 1}, {"commit/64", "", "", 64},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			l, err := Open(filepath.Join(b.TempDir(), database), Options{Durability: c.durability, Session: c.session})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer l.Close()
+			b.ReportAllocs()
+			b.SetParallelism(c.writers)
+			began := cpuTime(b)
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				row := outcomeOf(c.session, 1)
+				row.Fields, row.Path, row.ConnectorFQN = nil, "/repos/acme/tracker/issues/17", "github://acme/tracker"
+				for n := 0; pb.Next(); n++ {
+					row.RequestID, row.Event = "01M829T4PYBZM8H6E56F7TZNX1", EventProxyStarted
+					if n%2 == 0 {
 						if _, err := l.Append(context.Background(), row); err != nil {
 							b.Error(err)
 						}
+						continue
 					}
-				})
+					row.Event = EventProxyProxied
+					if err := l.AppendSoon(context.Background(), row); err != nil {
+						b.Error(err)
+					}
+				}
 			})
-		}
+			l.flush(context.Background())
+			b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N), "cpu-ns/op")
+		})
 	}
 }
 
