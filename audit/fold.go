@@ -87,6 +87,7 @@ func (w *writer) foldedAll() error {
 		return w.unfold(err)
 	}
 	w.log.journal.spilled = false
+	w.log.journal.behind.Store(false)
 	w.down.Store(false)
 	return nil
 }
@@ -182,7 +183,7 @@ func (j *journal) collect() ([]*Row, error) {
 func (j *journal) advance(n int, after head) {
 	end := j.ends[n-1]
 	mark := journalMark{folded: end, after: after}
-	_, err := j.file.WriteAt(mark.append(make([]byte, 0, 128)), journalMarkAt)
+	_, err := j.file.WriteAt(mark.append(make([]byte, 0, 256)), journalMarkAt)
 	j.mu.Lock()
 	j.folded, j.rows = end, j.rows-n
 	j.mu.Unlock()

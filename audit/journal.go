@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,8 @@ const (
 	foldDelay = 50 * time.Millisecond
 	// foldSoon is the number of unfolded bytes at which rows are folded without delay.
 	foldSoon = 1 << 20
+	// foldFirst is the number of unfolded bytes at which rows that are waited for wait until they are folded.
+	foldFirst = 16 << 20
 	// maxUnfolded is the number of unfolded bytes beyond which no intent is accepted.
 	maxUnfolded = 64 << 20
 	// journalAhead is the space that is always allocated behind the last frame, and journalStep by how much more is
@@ -46,9 +49,12 @@ var (
 // added meanwhile are written together afterwards (group commit).
 type journal struct {
 	sync        bool // durability "full"
+	foldFirst   int64
 	maxUnfolded int64
+	behind      atomic.Bool     // there are more unfolded bytes than foldFirst
 	wake        func(soon bool) // called when there is something to fold
 	failed      func([]*Row)    // called with the rows of a batch that nothing waits for, if it cannot be written
+	allocate    func(f *os.File, from, size int64) error
 
 	mu        sync.Mutex
 	next      batch // its rows are not written yet
@@ -162,7 +168,7 @@ func (j *journal) grow(end int64) error {
 		return nil
 	}
 	step := max(journalStep, end+journalAhead-j.allocated)
-	if err := allocate(j.file, j.allocated, step); err != nil {
+	if err := j.allocate(j.file, j.allocated, step); err != nil {
 		return fmt.Errorf("extend the journal: %w", err)
 	}
 	j.allocated += step
@@ -271,6 +277,7 @@ func (j *journal) writeBatch() error {
 			j.oldest = time.Now()
 		}
 		j.written, j.sum, j.rows = at+int64(len(b.frames)-framePrefix), sum, j.rows+rows
+		j.behind.Store(j.written-j.folded > j.foldFirst)
 		j.wake(j.written-j.folded > foldSoon)
 	}
 	j.settle(b, err)

@@ -89,12 +89,13 @@ func (l *Log) adoptJournal(ctx context.Context, path string) error {
 	case !known:
 		state.folded = j.mark.folded
 	}
+	again := !known // rows may be in the log all the same
 	for done := false; !done; {
 		rows, err := j.rows(state.folded, maxFold)
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errNoFrame) {
 			return err
 		}
-		if !known {
+		if again {
 			if rows, err = l.withoutCommitted(ctx, j.mark.after, rows, err); err != nil && !isEnd(err) {
 				return err
 			}

@@ -41,15 +41,19 @@ type journalMark struct {
 	after  head
 }
 
+// append appends the mark as it is stored: with the beginning of its SHA-256.
 func (m journalMark) append(out []byte) []byte {
-	return fmt.Appendf(out, "%020d %020d %s\n", m.folded, m.after.seq, m.after.hash)
+	start := len(out)
+	out = fmt.Appendf(out, "%020d %020d %s ", m.folded, m.after.seq, m.after.hash)
+	sum := sha256.Sum256(out[start:])
+	return fmt.Appendf(out, "%x\n", sum[:8])
 }
 
 // parseMark parses a mark; ok is false for anything that append does not produce.
 func parseMark(raw []byte) (m journalMark, ok bool) {
 	line, _, _ := bytes.Cut(raw, []byte{'\n'})
 	fields := strings.Fields(string(line))
-	if len(fields) != 3 {
+	if len(fields) != 4 {
 		return m, false
 	}
 	folded, ok := parseHead(fields[0], zeroHash)
@@ -64,7 +68,8 @@ func parseMark(raw []byte) (m journalMark, ok bool) {
 // createJournal creates the journal of a session beside the database.
 func createJournal(db, session, suffix string, after head) (*journal, error) {
 	name := journalPrefix + session + "-" + suffix
-	j := &journal{session: session, path: filepath.Join(filepath.Dir(db), name), maxUnfolded: maxUnfolded}
+	j := &journal{session: session, path: filepath.Join(filepath.Dir(db), name)}
+	j.foldFirst, j.maxUnfolded, j.allocate = foldFirst, maxUnfolded, allocate
 	for end := time.Now().Add(journalLockTimeout); ; time.Sleep(time.Millisecond) {
 		err := j.create()
 		if err == nil {
@@ -110,7 +115,7 @@ func (j *journal) format(name string, after head) error {
 	copy(raw[journalMarkAt:], first.append(nil))
 	j.sum = sha256.Sum256(header)
 	copy(raw[journalStart-framePrefix:], append(j.sum[:], '\n'))
-	if err := allocate(j.file, 0, journalStart+journalAhead); err != nil {
+	if err := j.allocate(j.file, 0, journalStart+journalAhead); err != nil {
 		return err
 	}
 	if _, err := j.file.WriteAt(raw, 0); err != nil {

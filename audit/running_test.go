@@ -50,13 +50,17 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 		{name: "older triple by rename", do: both(without(sides...), renamed(database, headName, witnessName))},
 		{name: "all removed", do: without(append(sides, database, headName, witnessName)...)},
 	}...)
-	for _, m := range list {
+	for i := range 2 * len(list) {
+		m, session := list[i/2], "mine"
+		if i%2 == 1 {
+			session = NewID() // it has a journal
+		}
 		t.Run(m.name, func(t *testing.T) {
 			home, older := t.TempDir(), t.TempDir()
 			path := history(t, home, "first", 6)
-			l := openSession(t, path, "mine")
+			l := openSession(t, path, session)
 			for i := range 4 {
-				appendNumbered(t, l, "mine", i)
+				appendNumbered(t, l, session, i)
 			}
 			l.flush(t.Context())
 			for _, name := range append(sides, database, headName, witnessName) {
@@ -64,9 +68,13 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 			}
 			var before Row
 			for i := range 10 {
-				before = appendNumbered(t, l, "mine", i)
+				before = appendNumbered(t, l, session, i)
 			}
 			l.flush(t.Context())
+			before, err := l.Get(t.Context(), before.ID) // with its hash
+			if err != nil {
+				t.Fatal(err)
+			}
 			m.do(t, home, older)
 			if m.name == "witness removed" {
 				return // a running session is not misled, and recreates it
@@ -74,7 +82,7 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 			whileIdle(t, l, func() { l.attested = l.attested.Add(-groupDelay) }) // as if the session had been idle
 			unavailable := 0
 			for i := range 6 {
-				if _, err := l.Append(t.Context(), Row{Event: EventProxyProxied, SessionID: "mine", Status: i}); err != nil {
+				if _, err := l.Append(t.Context(), Row{Event: EventProxyProxied, SessionID: session, Status: i}); err != nil {
 					unavailable++
 				}
 			}

@@ -90,9 +90,10 @@ func (w *writer) appendRow(ctx context.Context, r Row) (Row, error) {
 	return p.row, nil
 }
 
-// appendJournal writes a row to the journal. While the journal cannot be folded, it tries that first.
+// appendJournal writes a row to the journal. While the journal cannot be folded, it tries that first; while too many
+// rows wait for it, it waits until they are folded.
 func (w *writer) appendJournal(ctx context.Context, r Row) (Row, error) {
-	if w.down.Load() {
+	if w.down.Load() || w.log.journal.behind.Load() {
 		if err := w.await(ctx, &pending{barrier: true}, false); err != nil {
 			w.countRefusal(&r)
 			return r, fmt.Errorf("%w: %w", ErrUnavailable, err)

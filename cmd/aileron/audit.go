@@ -97,6 +97,10 @@ func (a *app) auditReader() (*audit.Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n := l.Unfolded(); n > 0 {
+		const lacks = "aileron: warning: audit.db lacks %d rows of sessions: they are in journals, and cannot be added now"
+		a.infof(lacks, n)
+	}
 	var foreign *audit.SchemaError
 	if errors.As(l.Foreign(), &foreign) {
 		if len(foreign.Lacks) > 0 {
