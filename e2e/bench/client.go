@@ -69,9 +69,10 @@ func (s *subject) connect(raw net.Conn, authority string) error {
 	if err != nil {
 		return fmt.Errorf("CONNECT %s through %s: %w", authority, s.name, err)
 	}
-	res.Body.Close()
+	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("CONNECT %s through %s: %s", authority, s.name, res.Status)
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10))
+		return fmt.Errorf("CONNECT %s through %s: %s: %s", authority, s.name, res.Status, text)
 	}
 	return nil
 }

@@ -4,19 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 )
 
 // order is the subjects, as the tables show them.
-var order = []string{"direct", "connect", "goproxy", "martian", "lighth2", reference, "aileron"}
+var order = []string{"direct", "connect", "goproxy", "martian", "mitmproxy", "lighth2", reference, "aileron"}
 
 // reference is the subject that verdicts compare aileron with: a MITM proxy without policy that speaks HTTP/1.1
 // upstream. It carries the same bytes through TLS twice, which no proxy that terminates TLS can avoid.
 const reference = "light"
 
 // strangers are the subjects that other people wrote.
-var strangers = []string{"goproxy", "martian"}
+var strangers = []string{"goproxy", "martian", "mitmproxy"}
 
 // fixture is the bench set up: the origin, the subjects, and what they need.
 type fixture struct {
@@ -24,7 +25,9 @@ type fixture struct {
 	cfg      partConfig
 	origin   *process
 	home     *home
+	wide     *home // with room for many tunnels
 	subjects []*subject
+	absent   []string // subjects that cannot run here, and why
 }
 
 // setUp starts the origin and the subjects. The caller tears down, whatever
@@ -42,6 +45,10 @@ func setUp(ctx context.Context, o *options) (y *fixture, err error) {
 		if !o.wants(name) {
 			continue
 		}
+		if _, err := exec.LookPath("mitmdump"); err != nil && name == "mitmproxy" {
+			y.absent = append(y.absent, "mitmproxy is not measured: mitmdump is not installed.")
+			continue
+		}
 		s, err := y.launch(ctx, name)
 		if err != nil {
 			return y, err
@@ -57,17 +64,19 @@ func (o *options) wants(subject string) bool {
 
 // launch starts a subject.
 func (y *fixture) launch(ctx context.Context, name string) (*subject, error) {
-	if name == "direct" {
+	switch name {
+	case "direct":
 		roots, err := rootsOf(y.origin.CAFile)
 		return &subject{name: name, addr: y.origin.Addr, origin: y.origin.Addr, roots: roots}, err
+	case "mitmproxy":
+		return y.launched(name, func() (*process, error) { return startMitmproxy(ctx, y.cfg) })
+	case "aileron":
+		return y.launchAileron(ctx, false)
 	}
-	start := func() (*process, error) { return startPart(ctx, name, y.cfg) }
-	if name == "aileron" {
-		if err := y.makeHome(ctx); err != nil {
-			return nil, err
-		}
-		start = func() (*process, error) { return y.home.serve(ctx) }
-	}
+	return y.launched(name, func() (*process, error) { return startPart(ctx, name, y.cfg) })
+}
+
+func (y *fixture) launched(name string, start func() (*process, error)) (*subject, error) {
 	p, err := start()
 	if err != nil {
 		return nil, err
@@ -79,20 +88,39 @@ func (y *fixture) launch(ctx context.Context, name string) (*subject, error) {
 	return s, err
 }
 
-// makeHome sets aileron up, once.
-func (y *fixture) makeHome(ctx context.Context) error {
-	if y.home != nil {
-		return nil
+// launchAileron starts a session, on the bench's home or on the wide one.
+func (y *fixture) launchAileron(ctx context.Context, wide bool) (*subject, error) {
+	home, dir, limits := &y.home, y.cfg.dir, ""
+	if wide {
+		home, dir, limits = &y.wide, filepath.Join(y.cfg.dir, "wide"), wideLimits
+	}
+	if *home == nil {
+		made, err := y.makeHome(ctx, dir, limits)
+		if err != nil {
+			return nil, err
+		}
+		*home = made
+	}
+	s, err := y.launched("aileron", func() (*process, error) { return (*home).serve(ctx) })
+	if err == nil {
+		s.another, s.install = y.launchAileron, y.install
+	}
+	return s, err
+}
+
+// makeHome sets aileron up in a directory, with further limits than the bench's own.
+func (y *fixture) makeHome(ctx context.Context, dir, limits string) (*home, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
 	}
 	binary, err := filepath.Abs(y.options.aileron)
 	if y.options.profile != "" {
 		binary, err = buildProfiled(ctx, y.cfg.dir)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	y.home, err = newHome(ctx, binary, y.cfg.dir, y.origin.Addr, y.origin.CAFile, y.options.durability)
-	return err
+	return newHome(ctx, binary, dir, y.origin.Addr, y.origin.CAFile, limits, y.options.durability)
 }
 
 func (y *fixture) tearDown() {

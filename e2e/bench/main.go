@@ -1,7 +1,7 @@
 // Command bench measures aileron beside other proxies on this machine: a direct client, a plain CONNECT tunnel,
-// vanilla goproxy and martian, and `light`, a hand-written MITM proxy without policy, to which goals are relative. All
-// of them run at the same time, as processes of their own, with the origin in one more and the load in this one; what
-// is compared was measured in turns, minutes apart at most.
+// vanilla goproxy, martian and mitmproxy, and `light`, a hand-written MITM proxy without policy, to which goals are
+// relative. All of them run at the same time, as processes of their own, with the origin in one more and the load in
+// this one; what is compared was measured in turns, minutes apart at most.
 //
 //	go run ./e2e/bench                      # all scenarios
 //	go run ./e2e/bench --quick --scenario A1,D --markdown out.md
@@ -56,7 +56,7 @@ func command(ctx context.Context, args []string) error {
 	f.StringVar(&only, "scenario", "", "which scenarios, with commas between (default all)")
 	f.StringVar(&subjects, "subject", "", "which subjects, with commas between (default all; light is always there)")
 	f.IntVar(&opts.turns, "turns", 0, "turns of each subject in each scenario (default 5, quick 3)")
-	f.DurationVar(&opts.window, "window", 0, "how long one turn measures (default 800ms, quick 250ms)")
+	f.DurationVar(&opts.window, "window", 0, "how long one turn measures (default 700ms, quick 250ms)")
 	f.StringVar(&opts.durability, "durability", "", "aileron's [audit] durability (default its own: normal)")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -99,7 +99,7 @@ type options struct {
 }
 
 func (o *options) settle() {
-	turns, window := 5, 800*time.Millisecond
+	turns, window := 5, 700*time.Millisecond
 	if o.quick {
 		turns, window = 3, 250*time.Millisecond
 		o.share = 3

@@ -28,11 +28,14 @@ func measure(ctx context.Context, o *options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := &report{began: began, load: load, options: o, subjects: y.subjects}
+	r := &report{began: began, load: load, options: o, subjects: y.subjects, notes: y.absent}
 	if err := y.verify(ctx, chosen, r); err != nil {
 		return err
 	}
-	fmt.Fprintf(progress, "bench: every subject answers rightly; up to %d turns of %v each\n", o.turns, o.window)
+	for _, why := range y.absent {
+		fmt.Fprintln(progress, "bench:", why)
+	}
+	fmt.Fprintf(progress, "bench: every subject responds correctly; up to %d turns of %v each\n", o.turns, o.window)
 	for _, sc := range chosen {
 		res, err := y.play(ctx, sc, progress)
 		if err != nil {
@@ -88,7 +91,11 @@ func (y *fixture) turn(ctx context.Context, sc scenario, s *subject, t turn) (fi
 		if err != nil {
 			return nil, err
 		}
-		defer func() { s.sent.Add(fresh.sent.Load()); fresh.stop() }()
+		defer func() {
+			s.sent.Add(fresh.sent.Load())
+			s.elsewhere.Add(fresh.elsewhere.Load())
+			fresh.stop()
+		}()
 		if p = y.profilerOf(fresh); p != nil {
 			t.rest = func() error { return errors.Join(p.begin(), p.end(sc.id)) }
 		}

@@ -27,8 +27,14 @@ type subject struct {
 	proc   *process       // nil: there is none between client and origin
 	pid    int
 
-	sent  atomic.Int64 // requests that left for the origin
-	hosts atomic.Int64 // names of scenario C that it has seen
+	// another starts one more session of aileron, on the same home, or on one of its own with room for many tunnels.
+	another func(ctx context.Context, wide bool) (*subject, error)
+	install func(ctx context.Context, connectors int) (time.Duration, error) // in a new home, with bindings
+
+	sent atomic.Int64 // requests that left for the origin
+	// elsewhere is how many requests its sessions on another home sent.
+	elsewhere atomic.Int64
+	hosts     atomic.Int64 // names of scenario C that it has seen
 }
 
 func (s *subject) direct() bool { return s.proc == nil }

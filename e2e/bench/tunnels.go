@@ -77,7 +77,10 @@ func idle(ctx context.Context, s *subject, t turn) (figures, error) {
 	if s.direct() {
 		return figures{}, nil
 	}
-	n := t.many(1000) // aileron's own cap is 1024
+	n := 1000 // aileron's own cap is 1024; of fewer, what is allocated once would be too large a part
+	if t.share > 3 {
+		n = t.many(n)
+	}
 	for range 20 {
 		if _, err := s.once(ctx, apiHost, nil); err != nil {
 			return nil, err
@@ -90,7 +93,7 @@ func idle(ctx context.Context, s *subject, t turn) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, err := s.openMany(ctx, n)
+	open, err := s.openMany(ctx, n, nil)
 	defer func() {
 		for _, c := range open {
 			c.Close()
@@ -131,7 +134,7 @@ func settle(ctx context.Context) error {
 }
 
 // openMany opens n tunnels and sends one request through each.
-func (s *subject) openMany(ctx context.Context, n int) ([]*conn, error) {
+func (s *subject) openMany(ctx context.Context, n int, tickets tls.ClientSessionCache) ([]*conn, error) {
 	var mu sync.Mutex
 	var open []*conn
 	var failed error
@@ -141,7 +144,7 @@ func (s *subject) openMany(ctx context.Context, n int) ([]*conn, error) {
 	for range 8 {
 		group.Go(func() {
 			for left.Add(-1) >= 0 {
-				c, err := s.open(ctx, apiHost+":443", "http/1.1", nil)
+				c, err := s.open(ctx, apiHost+":443", "http/1.1", tickets)
 				if err == nil {
 					err = c.item(getItems)
 				}
