@@ -98,5 +98,18 @@ func (g *bloomFilter) next(data []byte, i, stride int) int {
 	return i
 }
 
+// run returns the first and the last of the runs in a row around the one at data[i] that may
+// have been added: up to stride, itself included, in either direction.
+func (g *bloomFilter) run(data []byte, i, stride int) (first, last int) {
+	first, last = i, i
+	for first > max(0, i-stride+1) && g.contains(data[first-1:]) {
+		first--
+	}
+	for last < i+stride-1 && last+1+gramSize <= len(data) && g.contains(data[last+1:]) {
+		last++
+	}
+	return first, last
+}
+
 // usualStride is the stride of sets whose secrets all have Window bytes or more.
 const usualStride = Window - gramSize + 1

@@ -49,6 +49,23 @@ func (s *Scanner) lineEnd(i int) {
 	}
 }
 
+// group searches the encodings in groups that continue after the blank behind data[from:to].
+func (s *Scanner) group(from, to int) {
+	if to == len(s.data) || !s.is(inBlank, to) || to-from < groupSize {
+		return
+	}
+	next := s.afterGap(to)
+	right := next + min(s.after(next), s.set.wing)
+	if right == next || s.is(inBlank, next) {
+		return
+	}
+	l, start := &s.flat, max(from, to-s.set.wing)
+	l.symbols, l.marks = l.symbols[:0], l.marks[:0]
+	l.appendFrom(s.data, start, start, to)
+	l.appendFrom(s.data, start, next, right)
+	s.searchSymbols(start, right, l.symbols, []*layer{l})
+}
+
 // starts reports whether data[from:to] contains a byte that begins escapes.
 func (s *Scanner) starts(from, to int) bool {
 	return s.number(inEscape, from, to)+s.number(inEquals, from, to) > 0

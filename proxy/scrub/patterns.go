@@ -2,6 +2,7 @@ package scrub
 
 import (
 	"bytes"
+	"hash/maphash"
 	"slices"
 	"sort"
 )
@@ -10,9 +11,10 @@ import (
 // case of letters: servers that fold case echo secrets too. All symbols in it are in
 // lower case.
 type patterns struct {
-	window  int // how many symbols a fragment has
-	widest  int // window, or one more in base64 and base32: see encoding.fragment
-	windows map[string]struct{}
+	seed    maphash.Seed
+	window  int              // how many symbols a fragment has
+	widest  int              // window, or one more in base64 and base32: see encoding.fragment
+	windows map[uint64]int32 // where each fragment is in text, by its hash
 	whole   map[string]struct{}
 	lengths []int // of whole, each once
 	filter  bloomFilter
@@ -51,12 +53,13 @@ func (n *encoding) fragment(i, window int) int {
 }
 
 func prepare(window int, encodings []encoding) patterns {
-	p := patterns{window: window, widest: window, windows: map[string]struct{}{}, whole: map[string]struct{}{},
+	p := patterns{seed: maphash.MakeSeed(), window: window, widest: window, whole: map[string]struct{}{},
 		pairIn: make([]uint64, 1<<16/64), pairHead: make([]uint64, 1<<16/64), text: []byte{separator}}
 	total := 0
 	for _, n := range encodings {
 		total += len(n.symbols)
 	}
+	p.windows = make(map[uint64]int32, total)
 	p.filter, p.quads = newBloomFilter(total, 32), newBloomFilter(total, 8)
 	for _, n := range encodings {
 		p.add(n)
@@ -105,7 +108,7 @@ func (p *patterns) add(enc encoding) {
 			setPair(p.pairIn, n[i:])
 		}
 		if to := i + enc.fragment(i, p.window); to <= len(n) {
-			p.windows[string(n[i:to])] = struct{}{}
+			p.windows[maphash.Bytes(p.seed, n[i:to])] = int32(len(p.text) + i) //nolint:gosec // some megabytes at most
 		}
 	}
 	p.text = append(append(p.text, n...), separator)
@@ -130,13 +133,7 @@ func (p *patterns) find(symbols []byte, hit func(from, to int)) {
 		if i = p.filter.next(symbols, i, p.stride); i+gramSize > len(symbols) {
 			return
 		}
-		first, last := i, i
-		for first > max(0, i-p.stride+1) && p.filter.contains(symbols[first-1:]) {
-			first--
-		}
-		for last < i+p.stride-1 && last+1+gramSize <= len(symbols) && p.filter.contains(symbols[last+1:]) {
-			last++
-		}
+		first, last := p.filter.run(symbols, i, p.stride)
 		for at := first; at <= i && at+p.stride-1 <= last; at++ {
 			p.matchAt(symbols, at, hit)
 		}
@@ -151,7 +148,7 @@ func (p *patterns) matchAt(symbols []byte, i int, hit func(from, to int)) {
 	var room [maxHit]byte
 	at := lower(room[:0], symbols[i:min(len(symbols), i+p.most)])
 	for n := p.window; n <= p.widest && n <= len(at); n++ {
-		if _, ok := p.windows[string(at[:n])]; ok {
+		if place, ok := p.windows[maphash.Bytes(p.seed, at[:n])]; ok && bytes.HasPrefix(p.text[place:], at[:n]) {
 			hit(i, i+n)
 		}
 	}

@@ -34,15 +34,16 @@ func (s *Scanner) tail() (from int, kinds kind) {
 	if start, k := s.linesTail(); k != 0 {
 		from, kinds = start, k|s.escapes(start)
 	}
-	if start, k := s.escapesTail(context); k != 0 {
+	if start, k := s.escapesTail(leastTail); k != 0 {
 		from, kinds = min(from, start), kinds|k
 	}
-	digits, dump := false, len(s.data)
-	for dump > 0 && len(s.data)-dump < context && classOf[s.data[dump-1]]&hexDump != 0 {
-		dump--
-		digits = digits || classOf[s.data[dump]]&hexDigit != 0
+	digits, dump := 0, len(s.data)
+	for dump > 0 && len(s.data)-dump < context && digits < 2*hexWindow && classOf[s.data[dump-1]]&hexDump != 0 {
+		if dump--; classOf[s.data[dump]]&hexDigit != 0 {
+			digits++
+		}
 	}
-	if digits {
+	if digits > 0 {
 		from, kinds = min(from, dump), kinds|dumped
 	}
 	return from, kinds
@@ -90,10 +91,26 @@ func (s *Scanner) escapesTail(limit int) (from int, kinds kind) {
 		return from, 0
 	}
 	kinds = s.escapes(from)
-	if kinds&escaped != 0 && len(s.data)-from >= limit && limit < 1<<14 {
-		return s.escapesTail(2 * limit) // so many escapes that it may have few symbols
+	if kinds&escaped != 0 && len(s.data)-from >= limit && limit < mostTail && s.symbols(from) <= 2*s.set.wing {
+		return s.escapesTail(2 * limit)
 	}
 	return from, kinds
+}
+
+// The end of the data that is searched for escapes is longer the fewer symbols are in it:
+// one of two layers of escapes can take 144 bytes.
+const (
+	leastTail = 128
+	mostTail  = 8 << 10
+)
+
+// symbols returns how many symbols the decoding of data[from:] has that has the fewest.
+func (s *Scanner) symbols(from int) int {
+	s.once.decode(s.data[from:], inQuoted, nil)
+	n := len(s.once.symbols)
+	s.once.decode(s.data[from:], anywhere, nil)
+	s.twice.decode(s.once.symbols, anywhere, nil)
+	return min(n, len(s.twice.symbols))
 }
 
 // softBreak reports whether the line end at data[i] is a soft one of quoted-printable.

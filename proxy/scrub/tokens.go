@@ -7,13 +7,23 @@ const wing = maxHit
 // behind its escapes.
 func (s *Scanner) token(from, to int) {
 	set := s.set
+	stride := set.leastToken - gramSize + 1
 	for i := from; ; {
-		if i = set.coded.next(s.data[:to], i, set.leastToken-gramSize+1); i+gramSize > to {
+		if i = set.coded.next(s.data[:to], i, stride); i+gramSize > to {
 			break
 		}
-		i = s.around(i)
+		// A hit, or a group of one, has as many runs in a row as the stride.
+		switch first, last := set.coded.run(s.data[:to], i, stride); {
+		case last-first+1 >= stride:
+			i = s.around(i)
+		case last < i+stride-1:
+			i = last + 1 + stride
+		default:
+			i += stride
+		}
 	}
 	s.unescapeToken(from, to)
+	s.group(from, to)
 }
 
 // around searches what surrounds a sample at data[i], without white space. It returns the
