@@ -55,6 +55,14 @@ var magics = withBase64([]magic{
 	{format: "xar", bytes: "xar!\x00"},
 })
 
+// magicsByFirst is magics by their first byte.
+var magicsByFirst = func() (by [256][]magic) {
+	for _, m := range magics {
+		by[m.bytes[0]] = append(by[m.bytes[0]], m)
+	}
+	return by
+}()
+
 // withBase64 completes all, and adds the marks that come in many variants.
 func withBase64(all []magic) []magic {
 	for level := '1'; level <= '9'; level++ {
@@ -137,6 +145,10 @@ func inflates(data, dictionary []byte) (out []byte, ok bool) {
 // Compressed data of any length hold some.
 func isText(head []byte) bool {
 	for len(head) > 0 {
+		if c := head[0]; c >= ' ' && c <= '~' { // as nearly all of it is
+			head = head[1:]
+			continue
+		}
 		r, n := utf8.DecodeRune(head)
 		if r == utf8.RuneError && n == 1 && len(head) >= utf8.UTFMax {
 			return false

@@ -64,7 +64,7 @@ func blank(head []byte) int {
 
 // packed recognises compressed data and archives as they are.
 func packed(head []byte, final bool) (f Format, more bool) {
-	for _, m := range magics {
+	for _, m := range magicsByFirst[head[0]] {
 		switch {
 		case bytes.HasPrefix(head, []byte(m.bytes)):
 			return m.format, false
