@@ -15,7 +15,7 @@ func (x *Exchange) recordAtEnd(res *http.Response) *http.Response {
 		res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified {
 		length = 0
 	}
-	x.came = outcome{src: res.Body, left: length, client: x.request.Context(), last: x.endsWith(res)}
+	x.came = outcome{src: res.Body, left: length, client: x.request.Context(), last: endsWithBody(res)}
 	switch {
 	case length != 0:
 	case x.came.client.Err() != nil:

@@ -54,9 +54,8 @@ func (e *exchanges) give(x *Exchange) {
 	e.pool.Put(x)
 }
 
-// endsWith reports whether the exchange has certainly ended when the body of res,
-// its response, is closed. What reads a request's body, a transport of HTTP/2 or a
-// relay may refer to an exchange for longer than that.
-func (x *Exchange) endsWith(res *http.Response) bool {
-	return x.sent == nil && res.ProtoMajor == 1 && res.StatusCode != http.StatusSwitchingProtocols
-}
+// endsWithBody reports whether an exchange has certainly ended when the body of res,
+// its response, is closed. A relay refers to its exchange for longer than that; an
+// upload that goes on does not, as it refers to the request's body alone (see
+// [upstream.Client.RoundTrip]).
+func endsWithBody(res *http.Response) bool { return res.StatusCode != http.StatusSwitchingProtocols }

@@ -77,3 +77,33 @@ func TestOnlyAFewStreamsHaveTheLargerWindow(t *testing.T) {
 	awaitSent(0, wideWindow-streamWindow)
 	must(t, again.Body.Close())
 }
+
+// A caller may use the memory of a request for another one as soon as its response
+// is there, whatever net/http still does with the request.
+func TestARequestIsTheCallersAgain(t *testing.T) {
+	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	origin.EnableHTTP2 = true
+	origin.StartTLS()
+	t.Cleanup(origin.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(origin.Certificate())
+	u, err := New(Options{Roots: roots, Resolve: map[string]netip.AddrPort{
+		"example.com:443": netip.MustParseAddrPort(origin.Listener.Addr().String())}})
+	must(t, err)
+	t.Cleanup(u.Close)
+	for _, h2 := range []bool{false, true} {
+		r := newRequest(t, http.MethodGet, "/", nil)
+		r.URL = &url.URL{Scheme: "https", Host: "example.com:443", Path: "/"}
+		res, err := u.RoundTrip(r, Route{HTTP2: h2})
+		must(t, err)
+		if (res.ProtoMajor == 2) != h2 {
+			t.Fatalf("it is HTTP/%d", res.ProtoMajor)
+		}
+		if kept := res.Request; kept != nil && (kept == r || kept.URL == r.URL) {
+			t.Errorf("HTTP/%d: the caller's request is still referred to", res.ProtoMajor)
+		}
+		must(t, res.Body.Close())
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 )
 
 // Route describes how a request may travel.
@@ -16,13 +17,14 @@ type Route struct {
 // RoundTrip sends r and returns the head of its response. The body of r is nil
 // or a [*Body], and its URL has a host with a port.
 //
-// Over HTTP/2, r and its header may still be read after RoundTrip has returned;
-// over HTTP/1.1 they are not.
-//
 // r is sent a second time, at most, when the connection that was tried turned
 // out dead before a byte of the request was on it, or when it is idempotent and
 // the connection died before a byte of the response; and only while no byte of
 // its body is gone.
+//
+// When RoundTrip has returned, nothing refers to r and its URL any more: they are
+// the caller's again. Over HTTP/2 the header may still be read. An upload that goes
+// on refers to the [*Body].
 //
 // The error is an [*Error].
 func (c *Client) RoundTrip(r *http.Request, route Route) (*http.Response, error) {
@@ -86,6 +88,8 @@ func (c *Client) sendH2(r *http.Request, p *pool, a *attempt) (*http.Response, e
 	ctx, cancel := context.WithCancel(r.Context()) // of a response, it ends with its body
 	a.cancel = cancel
 	out := r.WithContext(httptrace.WithClientTrace(ctx, a.trace()))
+	out.URL = new(url.URL) // net/http may read it after it has returned a response
+	*out.URL = *r.URL
 	if from, ok := r.Body.(*Body); ok {
 		out.Body = from.newAttempt(c.opts.ResponseHeader, a.stall)
 	}
