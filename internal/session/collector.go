@@ -21,11 +21,27 @@ const (
 
 // limitGarbage makes the collector run more often as the process nears what its
 // limits allow it to hold: the budget bounds what is alive, and without this as
-// much again could be garbage. A GOMEMLIMIT that is set is kept.
+// much again could be garbage. A GOMEMLIMIT that is set is kept. It is called when
+// the session has loaded its grants, before its first client.
 func limitGarbage(l proxy.Limits) {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(memoryLimit(l))
+		debug.FreeOSMemory() // of the load; what is left is alive
+		debug.SetMemoryLimit(memoryLimit(l) + grantsMemory(readHeap().live))
 	}
+}
+
+// usualGrants is what a session with a few connectors holds when it starts, which
+// ownMemory includes.
+const usualGrants = 8 << 20
+
+// grantsMemory returns what the grants of a session need beside ownMemory: 100 000
+// operations are 160 MiB, and the collector would run all the time to keep a limit
+// below that. It is twice what they take, as a reload makes new ones beside the old.
+func grantsMemory(live uint64) int64 {
+	if live <= usualGrants {
+		return 0
+	}
+	return int64(2 * (live - usualGrants)) //nolint:gosec // it is less than the machine's memory
 }
 
 func memoryLimit(l proxy.Limits) int64 {

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
@@ -81,8 +82,24 @@ func TestAMemoryLimitThatIsSetIsKept(t *testing.T) {
 	}
 	debug.SetMemoryLimit(math.MaxInt64)
 	limitGarbage(proxy.Limits{})
-	if got := newCollector().floor; got != 32*mib {
-		t.Errorf("the floor is %d MiB with the default budget, want 32: within the memory limit", got/mib)
+	limit := uint64(debug.SetMemoryLimit(-1))
+	if got := newCollector().floor; got != min(limit/3*2, largestFloor) || got < 32*mib {
+		t.Errorf("the floor is %d MiB with a limit of %d MiB, want two thirds of it", got/mib, limit/mib)
+	}
+}
+
+// A limit below what is alive would have the collector run all the time.
+func TestLargeGrantsRaiseTheMemoryLimit(t *testing.T) {
+	before := debug.SetMemoryLimit(math.MaxInt64)
+	defer debug.SetMemoryLimit(before)
+	grants := make([]byte, 160*mib)
+	limitGarbage(proxy.Limits{})
+	if got := debug.SetMemoryLimit(-1); got < memoryLimit(proxy.Limits{})+2*150*mib {
+		t.Errorf("the memory limit is %d MiB with grants of 160 MiB", got/mib)
+	}
+	runtime.KeepAlive(grants)
+	if got := grantsMemory(5 * mib); got != 0 {
+		t.Errorf("grants of usual size raise the memory limit by %d", got)
 	}
 }
 

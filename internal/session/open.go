@@ -98,7 +98,6 @@ func (s *Session) makePlane(ctx context.Context) error {
 		return fmt.Errorf("make the session's CA: %w", err)
 	}
 	limits := planeLimits(s.opts.Config.Limits)
-	limitGarbage(limits)
 	s.plane, err = proxy.New(proxy.Config{
 		Session: s.id, Agent: s.opts.Agent, Token: s.token, CA: s.ca, Audit: s.audit,
 		Passthrough: s.opts.Passthrough, TLSPassthrough: tunnel, Upstream: s.opts.Upstream, Limits: limits,
@@ -108,6 +107,7 @@ func (s *Session) makePlane(ctx context.Context) error {
 		return err
 	}
 	s.plane.SetGrants(first)
+	limitGarbage(limits)
 	return nil
 }
 
