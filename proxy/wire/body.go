@@ -37,9 +37,9 @@ func (r *lengthReader) Read(p []byte) (int, error) {
 	return n, unexpected(err)
 }
 
-// requestBody lends the connection's inbound half to the transport that sends the
-// body upstream. net/http's Transport may still read after its response has
-// arrived, so the loan ends with detach, not with Close.
+// requestBody lends the connection's inbound half to the upload that sends the body
+// upstream. The upload may still read after its response has arrived, so the loan
+// ends with detach, not with Close.
 type requestBody struct {
 	from  io.Reader
 	conn  net.Conn

@@ -7,7 +7,7 @@
 // [Limits] bounds what one connection may send.
 //
 // The client is hostile. A head is read raw, up to Limits.Head bytes, validated
-// byte by byte, and only then parsed with net/http. Anything ambiguous (two
+// byte by byte, and only then parsed, as net/http would. Anything ambiguous (two
 // lengths, a bare line feed, a folded line, an unknown version) is rejected and
 // never repaired: every repair is a chance for two programs to interpret one
 // request differently. Every rejection reaches the Handler, so that it can be

@@ -12,8 +12,10 @@ import (
 // Handler serves the requests of connections. Its methods are called one at a
 // time for a connection, and concurrently for several.
 type Handler interface {
-	// ServeHTTP serves one request. w is a *ResponseWriter; r's context is
-	// canceled when the client disconnects, but not when it only half-closes.
+	// ServeHTTP serves one request. w is a *ResponseWriter; r and its header are
+	// the handler's to change. r's context is the connection's: it is canceled
+	// when the client disconnects, but not when it only half-closes, nor when
+	// ServeHTTP returns.
 	ServeHTTP(w http.ResponseWriter, r *http.Request)
 	// Refuse returns the response to a rejected head; nil: none is sent. The
 	// connection is closed after it.
