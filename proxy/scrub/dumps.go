@@ -48,7 +48,7 @@ func (s *Scanner) hasArray(from, to int) bool {
 // hexadecimal decodes src as view.digits does, but keeps only what may be least digits or
 // more in several groups: those in one group are found as they are.
 func (l *layer) hexadecimal(src []byte, least int) {
-	l.symbols, l.marks = l.symbols[:0], l.marks[:0]
+	l.symbols, l.marks, l.work = l.symbols[:0], l.marks[:0], l.work+len(src)
 	start, groups, last := 0, 0, -markEvery
 	for i, gap := 0, 0; i < len(src); {
 		group := i
@@ -94,7 +94,7 @@ func (l *layer) hexadecimal(src []byte, least int) {
 
 // decimal decodes src as view.numbers does.
 func (l *layer) decimal(src []byte) {
-	l.symbols, l.marks = l.symbols[:0], l.marks[:0]
+	l.symbols, l.marks, l.work = l.symbols[:0], l.marks[:0], l.work+len(src)
 	gap, last := 0, -markEvery
 	for i := 0; i < len(src); i++ {
 		switch class := classOf[src[i]]; {

@@ -2,9 +2,11 @@ package scrub
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -39,8 +41,8 @@ func TestHuntSlowest(t *testing.T) {
 	}
 	best := h.herd[0]
 	t.Logf("%.3f GB/s of processor time after %d texts:\n%#q", best.speed, h.tried, best.parts)
-	if len(best.text()) != huntedSize {
-		t.Errorf("the text has %d bytes, want %d", len(best.text()), huntedSize)
+	if len(best.text(huntedSize)) != huntedSize {
+		t.Errorf("the text has %d bytes, want %d", len(best.text(huntedSize)), huntedSize)
 	}
 }
 
@@ -50,8 +52,9 @@ type hunter struct {
 	set     *Set
 	secrets []Credential
 	piece   int
-	hits    bool   // whole secrets are allowed
-	herd    []prey // the slowest first
+	hits    bool                      // whole secrets are allowed
+	cost    func(text []byte) float64 // the lower, the slower; nil: measure
+	herd    []prey                    // the slowest first
 	tried   int
 }
 
@@ -61,9 +64,9 @@ type prey struct {
 	speed float64 // in gigabytes per second
 }
 
-func (p prey) text() []byte {
+func (p prey) text(size int) []byte {
 	period := strings.Join(p.parts, "")
-	return []byte(strings.Repeat(period, huntedSize/len(period)+1)[:huntedSize])
+	return []byte(strings.Repeat(period, size/len(period)+1)[:size])
 }
 
 const (
@@ -73,12 +76,19 @@ const (
 
 func newHunter(seed uint64, piece int, hits bool) *hunter {
 	credentials := tokens(64, 40)
-	r := rand.New(rand.NewPCG(seed, 77))
-	h := &hunter{r: r, secrets: credentials, set: NewSet(credentials), piece: piece, hits: hits}
+	h := &hunter{r: huntSource(seed), secrets: credentials, set: NewSet(credentials), piece: piece, hits: hits}
+	h.fill()
+	return h
+}
+
+// huntSource returns the random numbers of a hunt.
+func huntSource(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 77)) }
+
+// fill starts with random texts.
+func (h *hunter) fill() {
 	for len(h.herd) < herdSize {
 		h.add([]string{h.part(), h.part(), h.part()})
 	}
-	return h
 }
 
 // step tries a variation of one of the herd.
@@ -115,21 +125,19 @@ func (h *hunter) step() {
 func (h *hunter) add(parts []string) {
 	p := prey{parts: parts}
 	h.tried++
-	if p.speed = h.measure(p.text()); p.speed < 0 {
-		return
+	cost := h.cost
+	if cost == nil {
+		cost = h.measure
 	}
+	p.speed = cost(p.text(huntedSize))
 	h.herd = append(h.herd, p)
-	slices.SortStableFunc(h.herd, func(a, b prey) int {
-		if a.speed < b.speed {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(h.herd, func(a, b prey) int { return cmp.Compare(a.speed, b.speed) })
 	h.herd = h.herd[:min(len(h.herd), herdSize)]
 }
 
 // measure returns how many bytes of text are searched in a nanosecond of processor time, in the fastest of some runs:
-// what disturbs one only makes it slower. It returns -1 for a text with a hit that is not allowed.
+// what disturbs one only makes it slower. A text with a hit
+// that is not allowed is infinitely fast.
 func (h *hunter) measure(text []byte) float64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -143,7 +151,7 @@ func (h *hunter) measure(text []byte) float64 {
 			_ = sc.Write(piece)
 		}
 		if best = min(best, threadTime()-before); sc.count > 0 && !h.hits {
-			return -1
+			return math.Inf(1)
 		}
 	}
 	return float64(len(text)) / float64(max(best, 1))
@@ -214,7 +222,7 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 func BenchmarkSlowest(b *testing.B) {
 	set := NewSet(tokens(64, 40))
 	for _, found := range slowest() {
-		b.Run(found.name, func(b *testing.B) { benchmarkBody(b, set, prey{parts: found.parts}.text()) })
+		b.Run(found.name, func(b *testing.B) { benchmarkBody(b, set, prey{parts: found.parts}.text(huntedSize)) })
 	}
 }
 

@@ -9,6 +9,7 @@ type layer struct {
 	starts  family   // the families that the symbols may contain escapes of
 	undone  family   // the families of the escapes that were decoded
 	ends    []ending // of escapes, if all families were decoded
+	work    int      // the bytes that were decoded so far; a test bounds them
 }
 
 // mark records that what begins at from in the source begins at symbol at.
@@ -79,6 +80,7 @@ decode:
 		}
 	}
 	l.symbols, l.starts, l.undone = out[:n], all, undone
+	l.work += i
 	return i
 }
 
@@ -160,7 +162,7 @@ func quoted(s []byte) (byte, int) {
 
 // join removes the white space of src.
 func (l *layer) join(src []byte) {
-	l.symbols, l.marks = l.symbols[:0], l.marks[:0]
+	l.symbols, l.marks, l.work = l.symbols[:0], l.marks[:0], l.work+len(src)
 	gap, last := 0, -markEvery
 	for i, c := range src {
 		if classOf[c]&blank != 0 {
