@@ -65,7 +65,8 @@ func (s *Scanner) linesTail() (from int, kinds kind) {
 		}
 		// Blanks are between groups only, but may be the beginning of a line end. Of a
 		// group at the beginning of the data some may have been released.
-		if start == word || word < from && from < len(data) && !lineEnd && start > 0 && word-start < groupSize {
+		group := word-start >= groupSize || start == 0 && word-start >= gramSize
+		if start == word || word < from && from < len(data) && !lineEnd && !group {
 			break
 		}
 		if word < from {
@@ -144,7 +145,8 @@ func (s *Scanner) escapes(from int) (kinds kind) {
 			continue
 		}
 		kinds |= escaped
-		if s.data[i] == '\\' && (n == 2 && classOf[c]&blank != 0 || i+1 == len(s.data)) && s.between(i) {
+		lineEnd := s.data[i] == '\\' && (n == 2 && classOf[c]&blank != 0 || i+1 == len(s.data) && s.before(i) >= gramSize)
+		if lineEnd && s.between(i) {
 			kinds |= broken
 		}
 		i += max(n, 1) - 1
