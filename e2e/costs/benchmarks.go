@@ -11,8 +11,10 @@ type benchmark struct {
 // benchmarks are what a request costs, and its parts.
 var benchmarks = []benchmark{
 	{"exchange over HTTP/1.1", "proxy", "^BenchmarkExchange$", 500},
+	{"exchange over HTTP/2", "proxy", "^BenchmarkExchangeH2$", 500},
 	{"tunnel, with one exchange", "proxy", "^BenchmarkTunnel$", 60},
-	{"audit row", "audit", "^BenchmarkAppend$/^normal$/^1$", 1000},
+	{"audit row, in the journal", "audit", "^BenchmarkAppend$/^journal$/^1$", 1000},
+	{"audit row, committed", "audit", "^BenchmarkAppend$/^commit$/^1$", 1000},
 	{"leaf", "ca", "^BenchmarkMint$", 100},
 	{"search of an event", "proxy/scrub", "^BenchmarkEvent$", 5000},
 	{"search of 32 KiB, code-host", "proxy/scrub", "^BenchmarkScrub$/^code-host$", 64},
