@@ -76,9 +76,10 @@ type follower struct {
 	log        *Log        // nil: none is open
 	file       os.FileInfo // of log
 	sidecars   [len(sidecars)]os.FileInfo
-	leaving    bool   // file is no longer at path, and is read for the last time
-	lastNotice string // the current notice
-	began      bool   // the first rows were shown
+	leaving    bool      // file is no longer at path, and is read for the last time
+	lastNotice string    // the current notice
+	settled    time.Time // when journals of killed sessions were looked for
+	began      bool      // the first rows were shown
 
 	cursor  int64    // the rows up to this one were read
 	highest int64    // the highest cursor so far
@@ -92,6 +93,7 @@ func (f *follower) poll(ctx context.Context) error {
 			return err
 		}
 	}
+	f.settleKilled()
 	there, same := f.inPlace()
 	err := f.read(ctx)
 	if noTable(err) { // it is being created

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +14,7 @@ import (
 
 const (
 	// settleTimeout is how long a reader waits until running sessions have folded the rows that it asks for.
-	settleTimeout = 300 * time.Millisecond
+	settleTimeout = 3 * time.Second
 	settleEvery   = 5 * time.Millisecond
 )
 
@@ -25,21 +26,23 @@ type unfolded struct {
 }
 
 // settle makes rows of journals visible to readers: it waits until running sessions have folded theirs, and folds those
-// of sessions that are gone. What cannot be folded is returned.
+// of sessions that are gone. What cannot be folded is returned. Of readers that do so at the same time, those that find
+// a journal locked by another one try again.
 func settle(path string) []unfolded {
-	left := unfoldedJournals(path)
-	for _, u := range left {
-		if u.live {
-			continue
+	for end := time.Now().Add(settleTimeout); ; time.Sleep(settleEvery) {
+		left := unfoldedJournals(path)
+		if !slices.ContainsFunc(left, func(u unfolded) bool { return !u.live }) {
+			return left
 		}
 		l, err := Open(path, Options{})
 		if err != nil {
 			return left // for example, the home is read-only
 		}
 		_ = l.Close()
-		return unfoldedJournals(path)
+		if time.Now().After(end) {
+			return unfoldedJournals(path)
+		}
 	}
-	return left
 }
 
 // unfoldedJournals returns the journals that have rows that are not in the database. Those of running sessions are
@@ -112,6 +115,7 @@ func readUnfolded(db *sql.DB, path string) (unfolded, error) {
 	}
 	defer f.Close()
 	u.live = errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // another reader may want to fold it
 	j, err := readJournal(f)
 	if err != nil {
 		if !u.live {
