@@ -48,8 +48,7 @@ func newBatchWriter(db *sql.DB) (*batchWriter, error) {
 		}
 		for query, stmt := range map[string]*driver.Stmt{
 			"BEGIN IMMEDIATE": &t.begin, "COMMIT": &t.commit, "ROLLBACK": &t.rollback,
-			selectHead: &t.last, insertRow: &t.one, insertRow + ", " + placeholders: &t.two,
-			insertRow + strings.Repeat(", "+placeholders, manyRows-1): &t.many,
+			selectHead: &t.last, insertRows(1): &t.one, insertRows(2): &t.two, insertRows(manyRows): &t.many,
 			selectHash: &t.hashOf, "PRAGMA shrink_memory": &t.shrink, setJournal: &t.setJournal, dropJournal: &t.dropJournal,
 		} {
 			var err error
@@ -203,13 +202,29 @@ func (t *batchWriter) record() error {
 func (t *batchWriter) bind(i int, r *Row, fields string) {
 	args := t.args[i*columnCount:]
 	for i, v := range [columnCount]driver.Value{
-		r.Seq, r.ID, r.stamp(), string(r.Event), r.SessionID, string(r.Source), string(r.Decision), r.Reason,
-		r.ConnectorFQN, r.ConnectorVersion, r.Tool, r.Operation, r.Binding,
+		r.Seq, r.ID, r.stamp(), string(r.Event), r.SessionID, string(r.Source), orNull(string(r.Decision)), orNull(r.Reason),
+		orNull(r.ConnectorFQN), orNull(r.ConnectorVersion), orNull(r.Tool), orNull(r.Operation), orNull(r.Binding),
 		r.Method, r.Scheme, r.Host, int64(r.Port), r.Path, r.HTTPVersion, int64(r.Status),
 		r.RequestBytes, r.ResponseBytes, int64(r.Redactions), r.DurationUS, fields, r.PrevHash, r.Hash,
 	} {
 		args[i].Value = v
 	}
+}
+
+// insertRows returns the statement that inserts n rows.
+func insertRows(n int) string {
+	// The columns that are often empty are bound as NULL: the driver allocates memory for a text, even an empty one.
+	const values = "(?,?,?,?,?,?," + "IFNULL(?,''),IFNULL(?,''),IFNULL(?,''),IFNULL(?,''),IFNULL(?,''),IFNULL(?,'')," +
+		"IFNULL(?,'')," + "?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+	return "INSERT INTO events (" + columns + ") VALUES " + values + strings.Repeat(", "+values, n-1)
+}
+
+// orNull returns a text as insertRows expects it.
+func orNull(text string) driver.Value {
+	if text == "" {
+		return nil
+	}
+	return text
 }
 
 func run(s driver.Stmt, args []driver.NamedValue) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -115,6 +116,10 @@ func (j *journal) add(ctx context.Context, r *Row, wait bool) error {
 	}
 	if !j.writing {
 		j.writing = true
+		// Let goroutines run that may have a row for this batch: a write costs more than a row.
+		j.mu.Unlock()
+		runtime.Gosched()
+		j.mu.Lock()
 		return j.lead()
 	}
 	if !wait {

@@ -101,6 +101,7 @@ func parseSoon(b batch) (rows []*Row) {
 // rawRow is what a row of a journal has instead of Fields.
 type rawRow struct {
 	body   string // the row as it is hashed, without its seq
+	ts     string
 	fields string
 	// late is how long the row may have waited in the journal: rows that other processes wrote meanwhile may precede it.
 	late time.Duration
@@ -123,13 +124,14 @@ func (r *Row) parse(body string, raw *rawRow) error {
 		ResponseBytes: c.number(`,"response_bytes":`), Redactions: int(c.number(`,"redactions":`)),
 		DurationUS: c.number(`,"duration_us":`),
 	}
-	ts, err := time.Parse(timeFormat, c.text(`,"ts":`))
+	stamp := c.text(`,"ts":`)
+	ts, err := time.Parse(timeFormat, stamp)
 	fields, ok := strings.CutPrefix(c.rest, `,"fields":{`)
 	if c.broken || err != nil || !ok || !strings.HasSuffix(fields, "}}") {
 		return errRow
 	}
 	r.TS, r.raw = ts, raw
-	*raw = rawRow{body: body, fields: fields[:len(fields)-1]}
+	*raw = rawRow{body: body, ts: stamp, fields: fields[:len(fields)-1]}
 	raw.fields = body[len(body)-len(raw.fields)-2 : len(body)-1] // with its opening brace
 	if c.escaped {
 		// What a column has instead of bytes that are not UTF-8 is hashed as Verify will find it.

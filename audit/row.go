@@ -75,7 +75,12 @@ const zeroHash = "00000000000000000000000000000000000000000000000000000000000000
 const timeFormat = "2006-01-02T15:04:05.000000000Z"
 
 // stamp returns the time of the row as it is stored and hashed.
-func (r *Row) stamp() string { return string(appendTime(make([]byte, 0, len(timeFormat)), r.TS)) }
+func (r *Row) stamp() string {
+	if r.raw != nil {
+		return r.raw.ts
+	}
+	return string(appendTime(make([]byte, 0, len(timeFormat)), r.TS))
+}
 
 // appendTime appends t in timeFormat.
 func appendTime(out []byte, t time.Time) []byte {
@@ -154,7 +159,9 @@ func (r *Row) chainBody(prev, body string) {
 	r.PrevHash = prev
 	out := strconv.AppendInt(append(append(make([]byte, 0, 1536), prev...), `{"seq":`...), r.Seq, 10)
 	sum := sha256.Sum256(append(append(out, ','), body[1:]...))
-	r.Hash = hex.EncodeToString(sum[:])
+	var digits [2 * sha256.Size]byte
+	hex.Encode(digits[:], sum[:])
+	r.Hash = string(digits[:])
 }
 
 // canonical appends the row as it is hashed: one JSON object without white space, with every column but ts, fields,
