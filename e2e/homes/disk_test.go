@@ -181,7 +181,7 @@ func TestASessionWhoseHomeVanishesSendsNoCredential(t *testing.T) {
 			s := u.serve("")
 			s.until("")
 			back := c.away(u)
-			s.until(c.reason, "", "audit_unavailable")
+			s.until(c.reason, "", "audit_unavailable", "home_missing")
 			missing := "the home is missing; requests that need a connector are refused"
 			harness.WaitFor(t, "the session says it", func() bool { return strings.Contains(s.errs.String(), missing) })
 			sent := len(s.origin.Seen())
