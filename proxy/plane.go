@@ -52,7 +52,7 @@ type Config struct {
 	// TLSPassthrough are the hosts, as "host:port", whose tunnels are not
 	// decrypted: their clients pin certificates.
 	TLSPassthrough []string
-	Upstream       upstream.Options // Descriptors and Memory are the plane's
+	Upstream       upstream.Options // Clients, Descriptors and Memory are the plane's
 	Limits         Limits
 	Log            *slog.Logger // nil: nothing is logged
 	Started        time.Time
@@ -131,6 +131,7 @@ func New(cfg Config) (*Plane, error) {
 		slots: make(chan struct{}, cfg.Limits.Connections), waiters: make(chan struct{}, maxWaiters),
 	}
 	cfg.Upstream.Descriptors, cfg.Upstream.Memory = p.files, p.budget
+	cfg.Upstream.Clients = cfg.Limits.Connections
 	var err error
 	if p.upstream, err = upstream.New(cfg.Upstream); err != nil {
 		return nil, err

@@ -54,6 +54,7 @@ type Options struct {
 	ResponseHeader time.Duration // from the end of a request to the head of its response; default 60 s
 	Idle           time.Duration // of a pooled connection; default 90 s
 
+	Clients     int            // how many client connections may be open; 0: the usual number
 	Descriptors Descriptors    // bounds the connections; nil: they have no bound
 	Memory      *budget.Budget // pays for the larger windows of HTTP/2; nil: there are none
 }

@@ -25,11 +25,18 @@ type h1Pool struct {
 	closed bool
 }
 
-// Bounds of idle connections.
+// Bounds of idle connections, at the usual number of clients.
 const (
 	maxIdle        = 512
 	maxIdlePerHost = 128
 )
+
+// idleBounds returns how many connections may be idle, and how many of one host.
+// Where more clients may be active, more are needed: a connection that is closed
+// when a request ends is a handshake for the next one.
+func (o *Options) idleBounds() (all, perHost int) {
+	return max(maxIdle, o.Clients/4), max(maxIdlePerHost, o.Clients/8)
+}
 
 // roundTrip sends r with body, nil for none, and returns the head of its response.
 // The response's body returns the connection to the pool when it has been read to
@@ -148,7 +155,8 @@ func (h *h1Pool) tryPut(pc *persistConn) bool {
 	pc.idleSince = time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || h.n >= maxIdle || len(h.idle[pc.key]) >= maxIdlePerHost {
+	all, perHost := h.opts.idleBounds()
+	if h.closed || h.n >= all || len(h.idle[pc.key]) >= perHost {
 		return false
 	}
 	h.idle[pc.key] = append(h.idle[pc.key], pc)

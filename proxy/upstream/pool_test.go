@@ -94,3 +94,13 @@ func TestAKeyDependsOnTheValueAlone(t *testing.T) {
 		t.Errorf("two clients derive one key from one value (%v)", err)
 	}
 }
+
+func TestMoreClientsKeepMoreConnections(t *testing.T) {
+	for clients, want := range map[int][2]int{0: {maxIdle, maxIdlePerHost}, 1024: {maxIdle, maxIdlePerHost},
+		10_000: {2500, 1250}} {
+		o := &Options{Clients: clients}
+		if all, perHost := o.idleBounds(); all != want[0] || perHost != want[1] {
+			t.Errorf("with %d clients, %d connections may be idle, and %d of one host; want %v", clients, all, perHost, want)
+		}
+	}
+}
