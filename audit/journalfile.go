@@ -90,6 +90,9 @@ func createJournal(db, session, suffix string, after head) (*journal, error) {
 // create opens and locks the file.
 func (j *journal) create() error {
 	f, err := os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the home is missing: %v", err) //nolint:errorlint // unlike a removed file, it is not tried again
+	}
 	if err != nil {
 		return err
 	}
