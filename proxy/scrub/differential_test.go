@@ -158,6 +158,9 @@ func (c *sample) place() {
 		secret = secret[from : from+Window+r.IntN(len(secret)-from-Window+1)]
 	}
 	form, slack, name := c.form(secret)
+	if name == "base64 with blanks" { // a secret that fills no group need not be found: see the reference
+		slack = len(form)
+	}
 	if p.near && strings.HasPrefix(name, "base") { // a neighbour's bits may be right by chance
 		text := strings.Repeat("\x00", r.IntN(5)) + secret[:len(secret)-1] + "\xff"
 		form = []string{base64.StdEncoding.EncodeToString([]byte(text)), base32.StdEncoding.EncodeToString([]byte(text)),
