@@ -122,7 +122,7 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 
 	w.ca, err = ca.NewSession(ca.Options{Session: "test"})
 	must(t, err)
-	w.log, err = audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{})
+	w.log, err = audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{Session: "01SESSION"})
 	must(t, err)
 	at := netip.MustParseAddrPort(origin.Listener.Addr().String())
 	cfg := Config{Session: "01SESSION", Token: testToken, CA: w.ca, Audit: w.log,
