@@ -200,14 +200,53 @@ func (t *batchWriter) record() error {
 
 // bind makes r the i-th row of the next insert.
 func (t *batchWriter) bind(i int, r *Row, fields string) {
-	args := t.args[i*columnCount:]
-	for i, v := range [columnCount]driver.Value{
-		r.Seq, r.ID, r.stamp(), string(r.Event), r.SessionID, string(r.Source), orNull(string(r.Decision)), orNull(r.Reason),
-		orNull(r.ConnectorFQN), orNull(r.ConnectorVersion), orNull(r.Tool), orNull(r.Operation), orNull(r.Binding),
-		r.Method, r.Scheme, r.Host, int64(r.Port), r.Path, r.HTTPVersion, int64(r.Status),
-		r.RequestBytes, r.ResponseBytes, int64(r.Redactions), r.DurationUS, fields, r.PrevHash, r.Hash,
-	} {
-		args[i].Value = v
+	args := binding{args: t.args[i*columnCount:]}
+	args.number(r.Seq)
+	args.text(r.ID, r.stamp(), string(r.Event), r.SessionID, string(r.Source))
+	args.textOrNull(string(r.Decision), r.Reason, r.ConnectorFQN, r.ConnectorVersion, r.Tool, r.Operation, r.Binding)
+	args.text(r.Method, r.Scheme, r.Host)
+	args.number(int64(r.Port))
+	args.text(r.Path, r.HTTPVersion)
+	args.number(int64(r.Status), r.RequestBytes, r.ResponseBytes, int64(r.Redactions), r.DurationUS)
+	args.text(fields, r.PrevHash, r.Hash)
+}
+
+// binding sets arguments of a statement, one after the other. An argument that has
+// the value already, from the row before, stays: most columns of a session's rows
+// are the same, and a value that is made an interface allocates.
+type binding struct {
+	args []driver.NamedValue
+	n    int
+}
+
+func (b *binding) text(values ...string) {
+	for _, v := range values {
+		if old, ok := b.args[b.n].Value.(string); !ok || old != v {
+			b.args[b.n].Value = v
+		}
+		b.n++
+	}
+}
+
+// textOrNull is text for columns that insertRows expects to be NULL where they are
+// empty.
+func (b *binding) textOrNull(values ...string) {
+	for _, v := range values {
+		if v != "" {
+			b.text(v)
+			continue
+		}
+		b.args[b.n].Value = nil
+		b.n++
+	}
+}
+
+func (b *binding) number(values ...int64) {
+	for _, v := range values {
+		if old, ok := b.args[b.n].Value.(int64); !ok || old != v {
+			b.args[b.n].Value = v
+		}
+		b.n++
 	}
 }
 
@@ -217,14 +256,6 @@ func insertRows(n int) string {
 	const values = "(?,?,?,?,?,?," + "IFNULL(?,''),IFNULL(?,''),IFNULL(?,''),IFNULL(?,''),IFNULL(?,''),IFNULL(?,'')," +
 		"IFNULL(?,'')," + "?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 	return "INSERT INTO events (" + columns + ") VALUES " + values + strings.Repeat(", "+values, n-1)
-}
-
-// orNull returns a text as insertRows expects it.
-func orNull(text string) driver.Value {
-	if text == "" {
-		return nil
-	}
-	return text
 }
 
 func run(s driver.Stmt, args []driver.NamedValue) error {

@@ -5,8 +5,9 @@ import (
 )
 
 // mostAllocations is how many allocations an exchange may take: one credentialed
-// GET on a warm tunnel, its two audit rows included.
-const mostAllocations = 88
+// GET on a warm tunnel, its two audit rows included. It takes about 50, a third of
+// them in the log's own goroutine, where a busy machine makes smaller groups.
+const mostAllocations = 70
 
 func TestAnExchangeAllocatesLittle(t *testing.T) {
 	if poisonAll {
