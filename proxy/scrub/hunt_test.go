@@ -244,5 +244,9 @@ func slowest() []find {
 			`eG94Yi1ZUXdkVmdKaWcz`, `&amp`, `63`, `eG94Yi1ZUXdkVmdKaWcz`, `Z2hwX0NWSQ==`, `%25`, `PBRC2RKYLB3XOZDVNVKUC===`,
 			"\r\n=62=2", `eG94Yi1ZUXdkVmdKaWcz`, `%25`, `PBRC2RKYLB3XOZDVNVKUC===`, "\r\n=62=2", `eG94Yi1ZUXdkVmdKaWcz`,
 			`\\\\\\\\\\\\\\\\\\\\\\\\\\\\`, `eG94Yi1ZUXdkVmdKaWcz`, `\n`, `%25`}},
+		{"all-encodings", []string{"INBE6MCDNM3HE3TBPBVA====", "buiHcC5OE3iJ", "nT=\nL=\r\nZ=46=\nijS=7A=\nq", "\r\n",
+			"375468386b", "MFUXOU3BPBMFQZZWLA======", "PBXXQYRNPI3UCMQ=",
+			"u007500%U0036%U0037%u0068%u0025u0070_%25%u0036eH%u0025U006%u0032aco%u0056%", `\&#117;&#123;67}\x68`,
+			"344170507479323068", "ueltxjcxxpl", "PBXXQYRNPI3UCMQ=", "X", "0x0x0x0x0x0x0x0x0x0x0x0x", "c2stMA=="}},
 	}
 }
