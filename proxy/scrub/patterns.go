@@ -122,7 +122,8 @@ func (p *patterns) shortest() int {
 	return slices.Min(append([]int{p.window}, p.lengths...))
 }
 
-// find calls hit for every window and every short encoding in the symbols.
+// find calls hit for all windows and short encodings in the symbols: once for those in a row that
+// continue each other.
 func (p *patterns) find(symbols []byte, hit func(from, to int)) {
 	if len(p.heads) == 0 {
 		return
@@ -134,22 +135,35 @@ func (p *patterns) find(symbols []byte, hit func(from, to int)) {
 			return
 		}
 		first, last := p.filter.run(symbols, i, p.stride)
-		for at := first; at <= i && at+p.stride-1 <= last; at++ {
-			p.matchAt(symbols, at, hit)
+		at := first
+		for at <= i && at+p.stride-1 <= last {
+			at = p.matchAt(symbols, at, hit)
 		}
-		if i += p.stride; last < i-1 { // no hit contains the run at last+1
+		if at > i { // no other hit begins before at
+			i = at + p.stride - 1
+		} else if i += p.stride; last < i-1 { // no hit contains the run at last+1
 			i = last + 1 + p.stride
 		}
 	}
 }
 
-// matchAt calls hit for the window and the short encodings at symbols[i].
-func (p *patterns) matchAt(symbols []byte, i int, hit func(from, to int)) {
+// matchAt calls hit for what begins at symbols[i]: a window with all that continues it, and the
+// short encodings. It returns the next index at which a hit may begin that is not in these.
+func (p *patterns) matchAt(symbols []byte, i int, hit func(from, to int)) int {
 	var room [maxHit]byte
 	at := lower(room[:0], symbols[i:min(len(symbols), i+p.most)])
+	next := i + 1
 	for n := p.window; n <= p.widest && n <= len(at); n++ {
 		if place, ok := p.windows[maphash.Bytes(p.seed, at[:n])]; ok && bytes.HasPrefix(p.text[place:], at[:n]) {
-			hit(i, i+n)
+			to := i + n
+			for _, c := range p.text[int(place)+n:] {
+				if c == separator || to == len(symbols) || foldedCase[symbols[to]] != c {
+					break
+				}
+				to++
+			}
+			hit(i, to)
+			next = max(next, to-p.most+1)
 		}
 	}
 	for _, n := range p.lengths {
@@ -159,6 +173,7 @@ func (p *patterns) matchAt(symbols []byte, i int, hit func(from, to int)) {
 			}
 		}
 	}
+	return next
 }
 
 // open returns how many of the last symbols are a run of a long encoding, and how
@@ -220,6 +235,14 @@ func lower(room, symbols []byte) []byte {
 	}
 	return room
 }
+
+// foldedCase has every byte in lower case.
+var foldedCase = func() (folded [256]byte) {
+	for c := range folded {
+		folded[c] = lower(nil, []byte{byte(c)})[0]
+	}
+	return folded
+}()
 
 // setPair adds the first two symbols of s in either case.
 func setPair(set []uint64, s []byte) {

@@ -42,13 +42,14 @@ func (s *Scanner) around(i int) int {
 	return max(i+1, to-groups)
 }
 
-// searchLayers searches the last of some layers, the first of which decodes data[from:to].
+// searchLayers searches the last of some layers, the first of which decodes data[from:to]. Lines
+// are joined behind one layer of escapes only, as in [Scanner.searchRegion].
 func (s *Scanner) searchLayers(from, to int, layers ...*layer) {
 	last := layers[len(layers)-1]
 	s.searchSymbols(from, to, last.symbols, layers)
-	if last.starts&inBlanks != 0 {
+	if len(layers) == 1 && last.starts&inBlanks != 0 && last.undone&inQuoted == 0 {
 		s.flat.join(last.symbols)
-		var all [3]*layer
+		var all [2]*layer
 		s.searchSymbols(from, to, s.flat.symbols, append(append(all[:0], layers...), &s.flat))
 	}
 }
