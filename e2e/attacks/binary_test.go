@@ -2,7 +2,6 @@ package attacks
 
 import (
 	"bufio"
-	"context"
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
@@ -164,25 +163,10 @@ func launchBinary(t *testing.T, env []string) (*subject, *exec.Cmd, *safeBuffer)
 	}
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(pem)
-	log, err := audit.Open(filepath.Join(home, "audit.db"), audit.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = log.Close() })
-	list := func(f audit.Filter) []audit.Row {
-		rows, err := log.List(context.Background(), f)
-		if err != nil {
-			t.Errorf("read the audit log: %v", err)
-		}
-		return rows
-	}
+	list := func(f audit.Filter) []audit.Row { return harness.AuditRows(t, home, f) }
 	return &subject{patience: patience, addr: at.Host, token: token, roots: trusted, logs: said.bytes,
 		files: func() []string { return []string{home} },
 		rows:  func(after int64) []audit.Row { return list(audit.Filter{AfterSeq: after}) },
-		get: func(id string) (audit.Row, bool) {
-			row, err := log.Get(context.Background(), id)
-			return row, err == nil
-		},
 		last: func() int64 {
 			rows := list(audit.Filter{Limit: 1, Newest: true})
 			if len(rows) == 0 {

@@ -31,6 +31,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -581,19 +582,7 @@ func (p *person) bind(names ...string) {
 
 // rows reads the audit log as another process does.
 func (p *person) rows(after int64) []audit.Row {
-	log, err := audit.OpenReader(filepath.Join(p.home, "audit.db"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer log.Close()
-	rows, err := log.List(context.Background(), audit.Filter{AfterSeq: after})
-	if err != nil {
-		p.t.Errorf("read the audit log: %v", err)
-	}
-	return rows
+	return harness.AuditRows(p.t, p.home, audit.Filter{AfterSeq: after})
 }
 
 func (p *person) last() int64 {

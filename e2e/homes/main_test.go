@@ -124,14 +124,5 @@ func (u *user) must(args ...string) result {
 // anything before.
 func (u *user) rows() []audit.Row {
 	u.t.Helper()
-	log, err := audit.OpenReader(filepath.Join(u.home, "audit.db"))
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	defer log.Close()
-	rows, err := log.List(u.t.Context(), audit.Filter{})
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	return rows
+	return harness.AuditRows(u.t, u.home, audit.Filter{})
 }
