@@ -189,6 +189,8 @@ func extend(runs []Run, n Run) []Run {
 	return append(runs, n)
 }
 
+const base64Characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
+
 // promised reports whether the lines and groups of a run are long enough.
 func (n *Run) promised(text string) bool {
 	groups, lines := []int{1}, true
@@ -210,11 +212,15 @@ func (n *Run) promised(text string) bool {
 	if lines && n.in == asBase64 {
 		least = 8
 	}
+	// The first group may have begun before the run; the last one of a document may be shorter.
+	before := strings.TrimRight(text[:n.at[0]], base64Characters)
+	groups[0] += n.at[0] - len(before)
 	for i, length := range groups {
-		if i > 0 && i < len(groups)-1 && length < least {
+		if i < len(groups)-1 && length < least {
 			return false
 		}
 	}
+	groups[0] -= n.at[0] - len(before)
 	return len(groups) == 1 || lines || slices.Max(groups) >= 16
 }
 
