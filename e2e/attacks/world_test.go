@@ -196,11 +196,12 @@ func newWorld(t testing.TB, f fixture) *world {
 	check(err)
 	w.ca, err = ca.NewSession(ca.Options{Session: "attacks"})
 	check(err)
-	w.log, err = audit.Open(filepath.Join(w.home, "audit.db"), audit.Options{})
+	session := audit.NewID()
+	w.log, err = audit.Open(filepath.Join(w.home, "audit.db"), audit.Options{Session: session})
 	check(err)
 	roots := x509.NewCertPool()
 	roots.AddCert(on.roots.cert)
-	cfg := proxy.Config{Session: audit.NewID(), Token: "token-of-this-session-" + audit.NewID(), CA: w.ca, Audit: w.log,
+	cfg := proxy.Config{Session: session, Token: "token-of-this-session-" + audit.NewID(), CA: w.ca, Audit: w.log,
 		Upstream: upstream.Options{Roots: roots},
 		Log:      slog.New(slog.NewTextHandler(w.said, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	if f.set != nil {

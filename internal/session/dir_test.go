@@ -1,9 +1,12 @@
 package session
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/internal/filelock"
 )
@@ -28,34 +31,33 @@ func TestASessionsFilesAreItsOwners(t *testing.T) {
 	}
 }
 
-// waitsFor waits until this process has a second descriptor of a locked file
-// open, as it has while it tries to lock the file.
-func waitsFor(t *testing.T, path string) {
-	t.Helper()
-	until(t, "another descriptor of "+path, func() bool {
-		fds, err := filepath.Glob("/proc/self/fd/*")
-		fatal(t, err)
-		open := 0
-		for _, fd := range fds {
-			if at, err := os.Readlink(fd); err == nil && at == path {
-				open++
-			}
-		}
-		return open > 1
-	})
-}
-
 // A process that stood still before it had its lock may find its directory
 // swept away.
 func TestASessionThatWasSweptBeforeItsLockHasADirectory(t *testing.T) {
-	s := newSession(newOptions(t))
+	o := newOptions(t)
+	refused := make(chan struct{}, 1)
+	o.Locks.Flock = func(fd, how int) error {
+		err := unix.Flock(fd, how)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			select {
+			case refused <- struct{}{}:
+			default:
+			}
+		}
+		return err
+	}
+	s := newSession(o)
 	dir := filepath.Join(sessionsDir(s.opts.Home), s.id)
 	fatal(t, os.MkdirAll(dir, 0o700))
 	sweep, err := lockDir(filelock.Locker{}, dir)
 	fatal(t, err)
 	made := make(chan error)
 	go func() { made <- s.makeDir(t.Context()) }()
-	waitsFor(t, filepath.Join(dir, "lock"))
+	select {
+	case <-refused: // the sweep has the lock
+	case err := <-made:
+		t.Fatalf("the directory of another process was taken: %v", err)
+	}
 	fatal(t, os.Rename(dir, filepath.Join(t.TempDir(), "swept")))
 	_ = sweep.Close()
 	fatal(t, <-made)
