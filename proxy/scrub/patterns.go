@@ -2,7 +2,7 @@ package scrub
 
 import (
 	"bytes"
-	"hash/maphash"
+	"math/bits"
 	"slices"
 	"sort"
 )
@@ -11,19 +11,17 @@ import (
 // case of letters: servers that fold case echo secrets too. All symbols in it are in
 // lower case.
 type patterns struct {
-	seed    maphash.Seed
-	window  int              // how many symbols a fragment has
-	widest  int              // window, or one more in base64 and base32: see encoding.fragment
-	windows map[uint64]int32 // where each fragment is in text, by its hash
+	window  int         // how many symbols a fragment has
+	widest  int         // window, or one more in base64 and base32: see encoding.fragment
+	windows windowTable // of the fragments in text
 	whole   map[string]struct{}
 	lengths []int // of whole, each once
-	filter  bloomFilter
+	filter  sieve
 	quads   bloomFilter // of runs of four symbols
 	text    []byte      // the long encodings, between separators
 	heads   [][]byte
 	longest int // length of the longest beginning that is no hit yet
 	most    int // length of the longest hit
-	stride  int // how far apart symbols are sampled
 
 	// A hit that may begin or continue at the end of a piece is looked up by its
 	// first one and two symbols before it is searched for.
@@ -52,38 +50,45 @@ func (n *encoding) fragment(i, window int) int {
 	return window
 }
 
-func prepare(window int, encodings []encoding) patterns {
-	p := patterns{seed: maphash.MakeSeed(), window: window, widest: window, whole: map[string]struct{}{},
+// prepare returns the patterns of these encodings, and adds them to filter.
+func prepare(window int, encodings []encoding, filter sieve) patterns {
+	p := patterns{window: window, widest: window, whole: map[string]struct{}{}, filter: filter,
 		pairIn: make([]uint64, 1<<16/64), pairHead: make([]uint64, 1<<16/64), text: []byte{separator}}
-	total := 0
-	for _, n := range encodings {
-		total += len(n.symbols)
-	}
-	p.windows = make(map[uint64]int32, total)
-	p.filter, p.quads = newBloomFilter(total, 32), newBloomFilter(total, 8)
+	total := symbolsOf(encodings)
+	p.windows, p.quads = newWindowTable(total), newBloomFilter(total, 8)
 	for _, n := range encodings {
 		p.add(n)
 	}
 	slices.SortFunc(p.heads, bytes.Compare)
-	p.stride = p.shortest() - gramSize + 1
+	p.filter.least = p.shortest()
+	for _, set := range []*[256]bool{&p.any, &p.oneIn, &p.oneHead} {
+		addUpperCase(set)
+	}
+	addPairs(p.pairIn)
+	addPairs(p.pairHead)
 	return p
 }
 
-func (p *patterns) add(enc encoding) {
-	n := bytes.ToLower(enc.symbols)
-	p.heads = append(p.heads, n)
-	for _, of := range n {
-		for _, c := range cases(of) {
-			p.any[c] = true
+// symbolsOf returns how many symbols the encodings have.
+func symbolsOf(encodings ...[]encoding) (n int) {
+	for _, all := range encodings {
+		for _, enc := range all {
+			n += len(enc.symbols)
 		}
 	}
-	for _, c := range cases(n[0]) {
-		p.oneHead[c] = true
+	return n
+}
+
+// add adds one encoding, whose symbols it converts to lower case.
+func (p *patterns) add(enc encoding) {
+	n := lower(enc.symbols[:0], enc.symbols)
+	p.heads = append(p.heads, n)
+	for _, c := range n {
+		p.any[c] = true
 	}
+	p.oneHead[n[0]] = true
 	setPair(p.pairHead, n)
-	for i := 0; i+gramSize <= len(n); i++ {
-		p.filter.add(n[i:])
-	}
+	p.filter.add(n)
 	if enc.short || len(n) <= p.window {
 		p.longest = max(p.longest, len(n)-1)
 		p.whole[string(n)] = struct{}{}
@@ -97,10 +102,10 @@ func (p *patterns) add(enc encoding) {
 		p.widest = p.window + 1
 	}
 	p.longest, p.most = max(p.longest, p.widest-1), max(p.most, p.widest)
-	for i := range n {
-		for _, c := range cases(n[i]) {
-			p.oneIn[c] = true
-		}
+	text := len(p.text)
+	p.text = append(append(p.text, n...), separator)
+	for i, c := range n {
+		p.oneIn[c] = true
 		if i+4 <= len(n) {
 			p.quads.addShort(n[i:])
 		}
@@ -108,10 +113,9 @@ func (p *patterns) add(enc encoding) {
 			setPair(p.pairIn, n[i:])
 		}
 		if to := i + enc.fragment(i, p.window); to <= len(n) {
-			p.windows[maphash.Bytes(p.seed, n[i:to])] = int32(len(p.text) + i) //nolint:gosec // some megabytes at most
+			p.windows.add(p.text, text+i, to-i, to-i > p.window)
 		}
 	}
-	p.text = append(append(p.text, n...), separator)
 }
 
 // shortest returns the length of the shortest hit; 0 without encodings.
@@ -128,22 +132,11 @@ func (p *patterns) find(symbols []byte, hit func(from, to int)) {
 	if len(p.heads) == 0 {
 		return
 	}
-	// Every hit is long enough to contain one of the sampled runs, and all other runs of
-	// it are in the filter too. Fragments that are too short end here.
-	for i := 0; ; {
-		if i = p.filter.next(symbols, i, p.stride); i+gramSize > len(symbols) {
+	for at, known := 0, 0; ; {
+		if at, known = p.filter.next(symbols, at, known); at == len(symbols) {
 			return
 		}
-		first, last := p.filter.run(symbols, i, p.stride)
-		at := first
-		for at <= i && at+p.stride-1 <= last {
-			at = p.matchAt(symbols, at, hit)
-		}
-		if at > i { // no other hit begins before at
-			i = at + p.stride - 1
-		} else if i += p.stride; last < i-1 { // no hit contains the run at last+1
-			i = last + 1 + p.stride
-		}
+		at = p.matchAt(symbols, at, hit)
 	}
 }
 
@@ -154,9 +147,9 @@ func (p *patterns) matchAt(symbols []byte, i int, hit func(from, to int)) int {
 	at := lower(room[:0], symbols[i:min(len(symbols), i+p.most)])
 	next := i + 1
 	for n := p.window; n <= p.widest && n <= len(at); n++ {
-		if place, ok := p.windows[maphash.Bytes(p.seed, at[:n])]; ok && bytes.HasPrefix(p.text[place:], at[:n]) {
+		if place := p.windows.find(p.text, at[:n], n > p.window); place > 0 {
 			to := i + n
-			for _, c := range p.text[int(place)+n:] {
+			for _, c := range p.text[place+n:] {
 				if c == separator || to == len(symbols) || foldedCase[symbols[to]] != c {
 					break
 				}
@@ -244,13 +237,30 @@ var foldedCase = func() (folded [256]byte) {
 	return folded
 }()
 
-// setPair adds the first two symbols of s in either case.
+// setPair adds the first two symbols of s.
 func setPair(set []uint64, s []byte) {
-	for _, first := range cases(s[0]) {
-		for _, second := range cases(s[1]) {
-			n := uint(first)<<8 | uint(second)
-			set[n/64] |= 1 << (n % 64)
+	n := uint(s[0])<<8 | uint(s[1])
+	set[n/64] |= 1 << (n % 64)
+}
+
+// addPairs adds every pair of a set, which is in lower case, in either case of both letters.
+func addPairs(set []uint64) {
+	for i, word := range slices.Clone(set) {
+		for ; word != 0; word &= word - 1 {
+			n := i*64 + bits.TrailingZeros64(word)
+			for _, first := range cases(byte(n >> 8)) {
+				for _, second := range cases(byte(n)) {
+					setPair(set, []byte{first, second})
+				}
+			}
 		}
+	}
+}
+
+// addUpperCase adds the letters of a set, which is in lower case, in upper case.
+func addUpperCase(set *[256]bool) {
+	for c := byte('a'); c <= 'z'; c++ {
+		set[c-'a'+'A'] = set[c]
 	}
 }
 

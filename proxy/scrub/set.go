@@ -38,7 +38,6 @@ package scrub
 import (
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -71,7 +70,7 @@ type Set struct {
 
 	// What the scanner looks for in data as it is: the other encodings' runs, the
 	// classes of bytes, and the lengths of the shortest token and dump with a hit.
-	coded       bloomFilter
+	coded       sieve
 	classes     *classTables
 	separates   [256]bool // bytes that are in no hit, and in no escape
 	plain       bool      // no secret contains a byte that begins an escape
@@ -114,8 +113,12 @@ func NewSet(credentials []Credential) *Set {
 	if len(text) == 0 {
 		return nil
 	}
-	s.text, s.base64 = prepare(Window, text), prepare(base64Window, b64)
-	s.base32, s.hex = prepare(base32Window, b32), prepare(hexWindow, digits)
+	s.text = prepare(Window, text, newSieve(symbolsOf(text)))
+	s.coded = newSieve(symbolsOf(b64, b32, digits))
+	s.base64, s.base32 = prepare(base64Window, b64, s.coded), prepare(base32Window, b32, s.coded)
+	s.hex = prepare(hexWindow, digits, s.coded)
+	// A group of base64 has 16 characters.
+	s.coded.least = min(groupSize, s.base64.shortest(), s.base32.shortest(), s.hex.shortest())
 	s.leastToken = min(Window, s.text.shortest(), s.base64.shortest(), s.base32.shortest())
 	s.leastDigits = s.hex.shortest()
 	s.wing = max(s.text.most, s.base64.most, s.base32.most) - 1
@@ -124,16 +127,6 @@ func NewSet(credentials []Credential) *Set {
 		s.separates[c] = !s.classes.is(inToken, byte(c)) && classOf[c]&blank == 0
 	}
 	s.plain = !s.text.any['%'] && !s.text.any['\\'] && !s.text.any['&']
-	sampled, size := slices.Concat(b64, b32, digits), 0
-	for _, n := range sampled {
-		size += len(n.symbols)
-	}
-	s.coded = newBloomFilter(size, 32)
-	for _, n := range sampled {
-		for i := 0; i+gramSize <= len(n.symbols); i++ {
-			s.coded.add(n.symbols[i:])
-		}
-	}
 	return s
 }
 

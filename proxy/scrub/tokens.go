@@ -6,21 +6,11 @@ const wing = maxHit
 // token searches a long run of bytes of tokens: for encodings as they are, and for what is
 // behind its escapes.
 func (s *Scanner) token(from, to int) {
-	set := s.set
-	stride := set.leastToken - gramSize + 1
-	for i := from; ; {
-		if i = set.coded.next(s.data[:to], i, stride); i+gramSize > to {
+	for at, known := from, from; ; known = at {
+		if at, known = s.set.coded.next(s.data[:to], at, known); at == to {
 			break
 		}
-		// A hit, or a group of one, has as many runs in a row as the stride.
-		switch first, last := set.coded.run(s.data[:to], i, stride); {
-		case last-first+1 >= stride:
-			i = s.around(i)
-		case last < i+stride-1:
-			i = last + 1 + stride
-		default:
-			i += stride
-		}
+		at = s.around(at)
 	}
 	s.unescapeToken(from, to)
 	s.group(from, to)
@@ -70,7 +60,7 @@ func (s *Scanner) searchSymbols(from, to int, symbols []byte, layers []*layer) {
 		s.addRegion(from+a, from+b)
 	}
 	set.text.find(symbols, hit)
-	if set.coded.next(symbols, 0, set.leastToken-gramSize+1)+gramSize > len(symbols) {
+	if at, _ := set.coded.next(symbols, 0, 0); at == len(symbols) {
 		return
 	}
 	set.base64.find(symbols, hit)

@@ -1,0 +1,110 @@
+package scrub
+
+import "encoding/binary"
+
+// sieve finds the places where a hit may begin, in two steps. The runs of 5 symbols of all
+// encodings are in one filter, and symbols are looked up in it that are so far apart that
+// every hit contains such a run. Around those that are in it, the runs of 8 symbols are
+// looked up in another one: a hit consists of them.
+type sieve struct {
+	samples bloomFilter // of runs of sampleSize symbols
+	grams   bloomFilter // of runs of gramSize
+	least   int         // the length of the shortest hit
+}
+
+const (
+	sampleSize = 5
+	// sampleMask has the bytes of a sample in a word of eight.
+	sampleMask = 1<<(8*sampleSize) - 1
+	// usualStride is the stride of sets whose secrets all have Window bytes or more.
+	usualStride = Window - sampleSize + 1
+)
+
+// newSieve returns a sieve for n symbols. Its shortest hit is to be set.
+func newSieve(n int) sieve {
+	return sieve{samples: newBloomFilter(n, 16), grams: newBloomFilter(n, 16)}
+}
+
+// add adds an encoding of gramSize symbols or more.
+func (v *sieve) add(symbols []byte) {
+	for i := 0; i+sampleSize <= len(symbols); i++ {
+		v.samples.put(hash(eight(symbols, i) & sampleMask))
+		if i+gramSize <= len(symbols) {
+			v.grams.put(hash(eight(symbols, i)))
+		}
+	}
+}
+
+// contains reports whether the run of gramSize symbols at the beginning of at may have been
+// added.
+func (v *sieve) contains(at []byte) bool { return v.grams.has(hash(binary.LittleEndian.Uint64(at))) }
+
+// eight returns the eight bytes at symbols[i], with zeros behind the end. There are eight
+// symbols or more.
+func eight(symbols []byte, i int) uint64 {
+	if i+8 <= len(symbols) {
+		return binary.LittleEndian.Uint64(symbols[i:])
+	}
+	return binary.LittleEndian.Uint64(symbols[len(symbols)-8:]) >> (8 * (i + 8 - len(symbols)) & 63)
+}
+
+// next returns the first place from at on where a hit may begin, or len(symbols). It also
+// returns where the run of symbols ends that are known to be in the filter of grams from
+// there on: the next call needs to look up only what follows, if it is passed in as known.
+func (v *sieve) next(symbols []byte, at, known int) (place, until int) {
+	stride, last := v.least-sampleSize, v.least-gramSize
+	sampled := at - 1 // a hit may begin before, as far as samples show
+	if known > at {
+		sampled = at
+	}
+	for at+v.least <= len(symbols) {
+		if at > sampled {
+			if sampled = v.sample(symbols, at+stride, stride+1); sampled == len(symbols) {
+				break
+			}
+			at = sampled - stride
+			continue
+		}
+		first, i := max(at, known), at+last
+		for i >= first && v.contains(symbols[i:]) {
+			i--
+		}
+		known = at + last + 1
+		if i < first {
+			return at, known
+		}
+		at = i + 1
+	}
+	return len(symbols), 0
+}
+
+// sample returns the index, from i on in steps of stride, of the first sample in symbols
+// that may have been added, or len(symbols).
+func (v *sieve) sample(symbols []byte, i, stride int) int {
+	if stride == usualStride {
+		words, mask := v.samples.words, v.samples.mask
+		const reach = 3*usualStride + 8
+		for ; i+reach <= len(symbols); i += 4 * usualStride {
+			// Four at a time: hits are rare, and the four loads are independent.
+			four := (*[reach]byte)(symbols[i:])
+			a := hash(binary.LittleEndian.Uint64(four[0:]) & sampleMask)
+			b := hash(binary.LittleEndian.Uint64(four[usualStride:]) & sampleMask)
+			c := hash(binary.LittleEndian.Uint64(four[2*usualStride:]) & sampleMask)
+			d := hash(binary.LittleEndian.Uint64(four[3*usualStride:]) & sampleMask)
+			if (words[a&mask]>>(a>>58)|words[b&mask]>>(b>>58)|words[c&mask]>>(c>>58)|words[d&mask]>>(d>>58))&1 == 0 {
+				continue
+			}
+			for at := i; at < i+4*usualStride; at += usualStride {
+				if v.samples.has(hash(binary.LittleEndian.Uint64(symbols[at:]) & sampleMask)) {
+					return at
+				}
+			}
+		}
+	}
+	for ; i+sampleSize <= len(symbols); i += stride {
+		if v.samples.has(hash(eight(symbols, i) & sampleMask)) {
+			return i
+		}
+	}
+	return len(symbols)
+}
