@@ -55,7 +55,7 @@ func prepare(window int, encodings []encoding, filter sieve) patterns {
 	p := patterns{window: window, widest: window, whole: map[string]struct{}{}, filter: filter,
 		pairIn: make([]uint64, 1<<16/64), pairHead: make([]uint64, 1<<16/64), text: []byte{separator}}
 	total := symbolsOf(encodings)
-	p.windows, p.quads = newWindowTable(total), newBloomFilter(total, 8)
+	p.windows, p.quads = newWindowTable(total), newBloomFilter(total, 32)
 	for _, n := range encodings {
 		p.add(n)
 	}
@@ -180,19 +180,8 @@ func (p *patterns) open(symbols []byte) (run, head int) {
 	var folded []byte // symbols in lower case, once the lookup by symbols does not suffice
 	// The end of a run is a run too, so the first length that is none ends the
 	// search. Runs of less than four symbols are not held back: pairs suffice.
-	for run < min(p.widest-1, len(symbols)) {
-		at := len(symbols) - run - 1
-		if !p.oneIn[symbols[at]] || run > 0 && !hasPair(p.pairIn, symbols[at:]) || run >= 3 &&
-			!p.quads.hasShort(symbols[at:]) {
-			break
-		}
+	for run < min(p.widest-1, len(symbols)) && p.continues(symbols[len(symbols)-run-1:]) {
 		run++
-	}
-	if run >= minHeldRun {
-		folded = lower(room[:0], symbols)
-		for run >= minHeldRun && !bytes.Contains(p.text, folded[len(folded)-run:]) {
-			run--
-		}
 	}
 	for n := min(p.longest, len(symbols)); n > 0; n-- {
 		at := len(symbols) - n
@@ -212,6 +201,22 @@ func (p *patterns) open(symbols []byte) (run, head int) {
 		}
 	}
 	return run, 0
+}
+
+// continues reports whether s may be a run of a long encoding, if all but its first symbol is one.
+// It asks filters: the text of many encodings is too long to search.
+func (p *patterns) continues(s []byte) bool {
+	switch n := len(s); {
+	case n < 2:
+		return p.oneIn[s[0]]
+	case !hasPair(p.pairIn, s):
+		return false
+	case n >= gramSize:
+		return p.filter.contains(s)
+	case n >= sampleSize && !p.filter.containsSample(s):
+		return false
+	}
+	return len(s) < 4 || p.quads.hasShort(s)
 }
 
 // maxHit is the length of the longest hit: 32 digits of hexadecimal, or a short secret

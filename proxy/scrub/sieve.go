@@ -39,6 +39,13 @@ func (v *sieve) add(symbols []byte) {
 // added.
 func (v *sieve) contains(at []byte) bool { return v.grams.has(hash(binary.LittleEndian.Uint64(at))) }
 
+// containsSample reports whether the run of sampleSize symbols at the beginning of at may have
+// been added.
+func (v *sieve) containsSample(at []byte) bool {
+	gram := uint64(binary.LittleEndian.Uint32(at)) | uint64(at[4])<<32
+	return v.samples.has(hash(gram))
+}
+
 // eight returns the eight bytes at symbols[i], with zeros behind the end. There are eight
 // symbols or more.
 func eight(symbols []byte, i int) uint64 {
