@@ -6,8 +6,8 @@ const wing = maxHit
 // token searches a long run of bytes of tokens: for encodings as they are, and for what is
 // behind its escapes.
 func (s *Scanner) token(from, to int) {
-	for at, known := from, from; ; known = at {
-		if at, known = s.set.coded.next(s.data[:to], at, known); at == to {
+	for at := from; ; {
+		if at, _ = s.set.coded.next(s.data[:to], at, at); at == to {
 			break
 		}
 		at = s.around(at)

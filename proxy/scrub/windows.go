@@ -34,7 +34,7 @@ func (t *windowTable) find(text, fragment []byte, wide bool) int {
 // slot returns where a fragment is in the table and in the text. If the table lacks it, it
 // returns the slot for it, and 0.
 func (t *windowTable) slot(text, fragment []byte, wide bool) (slot uint64, place int) {
-	mask := uint64(len(t.slots) - 1)
+	mask := uint64(len(t.slots)) - 1
 	for i := maphash.Bytes(t.seed, fragment) & mask; ; i = (i + 1) & mask {
 		place := int(t.slots[i] / 2)
 		if place == 0 || t.slots[i] == entry(place, wide) && bytes.HasPrefix(text[place:], fragment) {
