@@ -43,7 +43,7 @@ func (pc *persistConn) checkHead(h *headValidator) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		from := max(start, seen-len(endOfHead)+1)
+		from := max(0, seen-len(endOfHead)+1) // the line before may have come, and been validated
 		end := bytes.LastIndexByte(buf[seen:], '\n') + 1 + seen
 		if i := bytes.Index(buf[from:], endOfHead); i >= 0 {
 			end = from + i + len(endOfHead)

@@ -192,6 +192,33 @@ func TestALongHeadIsReadOnce(t *testing.T) {
 	}
 }
 
+// What comes in two pieces, wherever the first one ends, is what comes in one: no
+// line of the body is taken for a part of the head.
+func TestAResponseThatComesInPiecesIsTheSame(t *testing.T) {
+	const body = "x-a: 1\r\n\r\nx-b: 2\nend"
+	for _, raw := range []string{
+		fmt.Sprintf("HTTP/1.1 200 OK\r\nx-y: 1\r\nContent-Length: %d\r\n\r\n%s", len(body), body),
+		"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nx-y: 1\r\n\r\n" + body,
+		fmt.Sprintf("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body),
+		"HTTP/1.1 200 OK\r\n\r\n" + body,
+	} {
+		for cut := range len(raw) {
+			pieces := io.MultiReader(strings.NewReader(raw[:cut]), strings.NewReader(raw[cut:]))
+			pc := (&h1Pool{}).newConn("", inMemory{Reader: pieces}, nil)
+			pc.headLeft = maxResponseHead
+			res, err := pc.readResponse(http.MethodGet, &attempt{})
+			if err != nil {
+				t.Fatalf("%q|%q: %v", raw[:cut], raw[cut:], err)
+			}
+			watch(res.Body, true)
+			pc.headLeft = 1 << 30
+			if got, err := io.ReadAll(res.Body); string(got) != body || err != nil {
+				t.Errorf("%q|%q has the body %q, %v", raw[:cut], raw[cut:], got, err)
+			}
+		}
+	}
+}
+
 type oneByte struct {
 	text  string
 	reads int
