@@ -20,7 +20,7 @@ func (w *writer) acknowledge(err error, deferred, counted int) (done int, waited
 	}
 	if err != nil {
 		if deferred == 0 || done < deferred { // otherwise only single rows failed
-			w.beginOutage(err)
+			w.beginOutage(err, false)
 		}
 		return done, err
 	}

@@ -14,6 +14,9 @@ import (
 // journalKeptAside is the prefix of the new name of a journal that cannot be trusted.
 const journalKeptAside = "audit.not-a-journal-"
 
+// maxAdopt is how many rows of a journal that a session left share one transaction.
+const maxAdopt = 512
+
 // startJournal creates the journal of this session.
 func (l *Log) startJournal() (err error) {
 	if l.journal, err = createJournal(l.path, l.opts.Session, l.head.writer, l.known); err != nil {
@@ -91,7 +94,7 @@ func (l *Log) adoptJournal(ctx context.Context, path string) error {
 	}
 	again := !known // rows may be in the log all the same
 	for done := false; !done; {
-		rows, err := j.rows(state.folded, maxFold)
+		rows, err := j.rows(state.folded, maxAdopt)
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errNoFrame) {
 			return err
 		}

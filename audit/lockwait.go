@@ -18,8 +18,8 @@ const (
 )
 
 // lockWait decides how long commits wait for locks of other processes: once for long, then only briefly until a
-// commit gets the lock. So requests that queue behind a lock that persists do not add up their waits, and the first
-// commit after its release ends this state.
+// commit gets the lock. So rows that queue behind a lock that persists do not add up their waits, and the first commit
+// after its release ends this state.
 type lockWait struct {
 	long  time.Duration // 0: busyTimeout
 	stuck bool          // the last commit did not get a lock
@@ -35,6 +35,15 @@ func (w *lockWait) span() time.Duration {
 		return w.long
 	}
 	return busyTimeout
+}
+
+// turnSpan returns how long the next commit waits for its turn: the rows of a session's journal can wait, and what a
+// command records cannot.
+func (l *Log) turnSpan() time.Duration {
+	if span := l.lockWait.span(); l.journal == nil || span == stuckTimeout {
+		return span
+	}
+	return turnTimeout
 }
 
 // observe records how a commit ended.

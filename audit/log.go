@@ -144,6 +144,7 @@ func (l *Log) commit(group []*Row, states []journalState) (err error) {
 			l.tx = nil
 		}
 	}()
+	defer l.takeTurn(l.turnSpan())()
 	if err := l.ready(); err != nil {
 		return err
 	}

@@ -11,6 +11,9 @@ import (
 type Outage struct {
 	Since time.Time
 	Err   error // of the first commit that failed
+	// Admitting is set if another process has locked the database: requests are served, because their rows are durable
+	// in the journal of the session, until that is full.
+	Admitting bool
 	// Over is set when the log can be written again; the fields below are set only then.
 	Over    bool
 	Until   time.Time
@@ -88,16 +91,21 @@ func (w *writer) refusedRow(n int) *Row {
 	}
 }
 
-// beginOutage records that a commit failed, and reports the first failure.
-func (w *writer) beginOutage(err error) {
+// beginOutage records that a commit failed, and reports the first failure, and the first because of which requests are
+// refused.
+func (w *writer) beginOutage(err error, admitting bool) {
 	w.failed, w.eased = time.Now(), false
-	if w.outage != nil {
+	switch {
+	case w.outage == nil:
+		w.outage = &Outage{Since: w.failed, Err: err, Admitting: admitting}
+		w.mu.Lock()
+		w.since = w.failed
+		w.mu.Unlock()
+	case w.outage.Admitting && !admitting:
+		w.outage.Err, w.outage.Admitting = err, false
+	default:
 		return
 	}
-	w.outage = &Outage{Since: w.failed, Err: err}
-	w.mu.Lock()
-	w.since = w.failed
-	w.mu.Unlock()
 	if f := w.log.opts.OnOutage; f != nil {
 		f(*w.outage)
 	}

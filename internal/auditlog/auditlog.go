@@ -63,13 +63,18 @@ func (r Reporter) Broken(row audit.Row) {
 		"expected_seq", row.Fields["expected_seq"], "expected_hash", row.Fields["expected_hash"])
 }
 
-// Outage logs that the log cannot be written, and that it can be again: one
-// line each, however many requests are refused in between.
+// Outage logs that the log cannot be written, or only to the journal of the
+// session, and that it can be again: one line each, however many requests are
+// refused in between.
 func (r Reporter) Outage(o audit.Outage) {
 	if !o.Over {
 		args := []any{"error", o.Err}
 		if h := hint.Of(Hint(o.Err)); h != "" {
 			args = append(args, "hint", h)
+		}
+		if o.Admitting {
+			r.Log.Warn("the audit log is locked: requests are served until the journal of this session is full", args...)
+			return
 		}
 		r.Log.Error("the audit log cannot be written: requests are refused until it can", args...)
 		return

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -95,6 +97,17 @@ func TestAnOutageHasTwoLines(t *testing.T) {
 	for i, want := range []string{"cannot be written: requests are refused", "refused_requests=41", "rows=2"} {
 		if len(lines) != 3 || !strings.Contains(lines[i], want) {
 			t.Errorf("%q, want %q in line %d", lines, want, i+1)
+		}
+	}
+}
+
+// A locked log does not claim that requests are refused.
+func TestALockedLogServes(t *testing.T) {
+	r, out := reporting()
+	r.Outage(audit.Outage{Err: unix.EWOULDBLOCK, Admitting: true})
+	for _, want := range []string{"level=WARN", "requests are served until", "end it and try again"} {
+		if got := out.String(); !strings.Contains(got, want) || strings.Contains(got, "requests are refused") {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
