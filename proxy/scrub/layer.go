@@ -17,10 +17,10 @@ type mark struct{ from, at int }
 
 const markEvery = 256
 
-// ending is the last byte of an escape, and the index of the symbol after it.
+// ending is the last two bytes of an escape, and the index of its symbol.
 type ending struct {
-	last byte
-	at   int
+	before, last byte
+	at           int
 }
 
 // traits are further families, for what a layer contains.
@@ -68,11 +68,11 @@ decode:
 				default:
 					undone |= lead
 					c, i = value, at+length
-					l.ends = append(l.ends, ending{src[i-1], n + 1})
 					if lead == inQuoted && !isHex(src[at+1]) { // a soft line break is no symbol
 						n--
 						continue
 					}
+					l.ends = append(l.ends, ending{src[i-2], src[i-1], n})
 				}
 			}
 			all |= traits[c]

@@ -21,8 +21,10 @@ type Scanner struct {
 // workspace is the memory that a search needs besides the data.
 type workspace struct {
 	masks                      []masks
-	regions                    []span // of hits in some decoding, in any order
-	until                      int    // line ends before this index were searched
+	regions                    []region // of hits in some decoding, in any order
+	apart                      bool     // those that are found now are to be searched for each syntax
+	doubt                      span     // where hits may begin in what seem to be escapes
+	until                      int      // line ends before this index were searched
 	once, twice, flat, numbers layer
 
 	raws, onceView, twiceView, qpView, flatView, hexes, decimals view

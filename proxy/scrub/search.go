@@ -1,9 +1,6 @@
 package scrub
 
-import (
-	"bytes"
-	"slices"
-)
+import "bytes"
 
 // A line of text that happens to end in some letters of a secret is released at
 // once, and kept for the next search: only a beginning of a secret, or a run of at
@@ -41,36 +38,6 @@ func (s *Scanner) search(final bool) (holdFrom, keepFrom int) {
 	return t.holdFrom, t.keepFrom
 }
 
-// addRegion records that a decoding of data[from:to] contains a hit.
-func (s *Scanner) addRegion(from, to int) {
-	from, to = max(0, from-margin), min(len(s.data), to+margin)
-	if n := len(s.regions); n > 0 && s.regions[n-1].from <= from && s.regions[n-1].to >= from {
-		s.regions[n-1].to = max(s.regions[n-1].to, to)
-		return
-	}
-	s.regions = append(s.regions, span{from: from, to: to})
-}
-
-// margin is how much of the data around a hit is searched with it: the rest of the secret
-// may be there in another encoding.
-const margin = 128
-
-// searchRegions finds the hits in all regions.
-func (s *Scanner) searchRegions(final bool) {
-	if len(s.regions) == 0 {
-		return
-	}
-	slices.SortFunc(s.regions, func(a, b span) int { return a.from - b.from })
-	for i := 0; i < len(s.regions); {
-		r := s.regions[i]
-		for i++; i < len(s.regions) && s.regions[i].from <= r.to; i++ {
-			r.to = max(r.to, s.regions[i].to)
-		}
-		var ignored tail
-		s.searchRegion(r.from, r.to, escaped|broken|dumped, final, &ignored)
-	}
-}
-
 // kind is a set of decodings.
 type kind uint8
 
@@ -78,6 +45,7 @@ const (
 	escaped kind = 1 << iota // of escapes
 	broken                   // of encodings in lines or groups
 	dumped                   // of dumps
+	apart                    // of the escapes of each syntax by themselves
 )
 
 // searchRegion searches data[from:to] in every decoding that its kinds
@@ -93,7 +61,7 @@ func (s *Scanner) searchRegion(from, to int, kinds kind, final bool, t *tail) {
 	s.match(&s.raws, &set.base64, t)
 	last := &s.raws
 	if kinds&escaped != 0 {
-		last = s.unescape(s.data[from:to], t)
+		last = s.unescape(s.data[from:to], kinds&apart != 0 || !set.plain, t)
 	}
 	if kinds&broken != 0 {
 		s.join(&s.raws, t)
@@ -125,28 +93,34 @@ func (s *Scanner) undump(src *view, t *tail) {
 }
 
 // unescape searches data with one and with two layers of escapes decoded, and
-// returns the view with the outer one decoded.
-func (s *Scanner) unescape(data []byte, t *tail) *view {
+// returns the view with the outer one decoded. A secret may itself contain an escape of
+// another syntax, or begin in what looks like one: then each syntax is decoded apart, and
+// finally all together.
+func (s *Scanner) unescape(data []byte, apart bool, t *tail) *view {
 	set := s.set
 	outer := familiesIn(data)
-	// A secret may itself contain an escape of another syntax, so each syntax is
-	// decoded alone, and finally all together.
-	for _, f := range [...]family{inURL, inJSON, inHTML, anywhere} {
-		if outer&f == 0 || f == anywhere && outer&(outer-1) == 0 {
+	for _, f := range combinations {
+		if !f.among(outer, apart) {
 			continue
 		}
-		if s.onceView.decode(&s.raws, f); !s.onceView.undone && s.onceView.cut == s.raws.cut {
+		if s.onceView.decode(&s.raws, f, !apart); !s.onceView.undone && s.onceView.cut == s.raws.cut {
 			continue
+		}
+		if !apart {
+			s.doubtIn(&s.onceView)
 		}
 		s.match(&s.onceView, &set.text, t)
 		s.match(&s.onceView, &set.base64, t)
 		inner := familiesIn(s.onceView.symbols)
-		for _, g := range [...]family{inURL, inJSON, inHTML, anywhere} {
-			if inner&g == 0 || g == anywhere && inner&(inner-1) == 0 {
+		for _, g := range combinations {
+			if !g.among(inner, apart) {
 				continue
 			}
-			if s.twiceView.decode(&s.onceView, g); !s.twiceView.undone && s.twiceView.cut == s.onceView.cut {
+			if s.twiceView.decode(&s.onceView, g, false); !s.twiceView.undone && s.twiceView.cut == s.onceView.cut {
 				continue
+			}
+			if !apart {
+				s.doubtIn(&s.twiceView)
 			}
 			s.match(&s.twiceView, &set.text, t)
 			s.match(&s.twiceView, &set.base64, t)

@@ -108,27 +108,74 @@ func (s *Scanner) unescapeSegment(from, to int) int {
 // bytes of an escape at most can be in a hit as they are, and so at least seven symbols
 // follow its last byte.
 func (s *Scanner) ambiguous(l *layer) bool {
-	var gram [gramSize]byte
 	for _, e := range l.ends {
-		if !s.set.classes.is(inToken, e.last) {
-			continue
-		}
-		gram[0] = e.last
-		if copy(gram[1:], l.symbols[min(e.at, len(l.symbols)):]) == gramSize-1 &&
-			(s.set.text.filter.contains(gram[:]) || s.set.coded.contains(gram[:])) {
+		if s.beginsWith(e.before, e.last, l.symbols[e.at:]) {
 			return true
 		}
 	}
 	return false
 }
 
+// beginsWith reports whether a hit may begin with the last bytes of an escape, which encodes
+// symbols[0], and the symbols behind it. If the last byte is what the escape encodes, as in %37, the
+// hit is found without the byte before it, or that is in it too. The second backslash of two may
+// begin an escape itself.
+func (s *Scanner) beginsWith(before, last byte, symbols []byte) bool {
+	var gram [gramSize]byte
+	first := append(gram[:0], last)
+	switch rest := symbols[1:]; {
+	case !s.set.classes.is(inToken, last):
+		return false
+	case last == '\\':
+		c, n := escape(symbols)
+		if n == 1 {
+			return false
+		}
+		first[0], symbols = c, symbols[n:]
+	case foldedCase[last] == foldedCase[symbols[0]]:
+		first[0], symbols = before, rest
+		first = append(first, last)
+	default:
+		symbols = rest
+	}
+	return len(first)+copy(gram[len(first):], symbols) == gramSize &&
+		(s.set.text.filter.contains(gram[:]) || s.set.coded.contains(gram[:]))
+}
+
+// doubtIn extends the part of the data that must be searched with the escapes of each syntax
+// decoded apart by every place where a hit may begin in an escape of v, as ambiguous says. The
+// last byte of an escape of two layers may be one of the data or of the layer between.
+func (s *Scanner) doubtIn(v *view) {
+	for _, e := range v.ends {
+		if s.beginsWith(e.before, e.last, v.symbols[e.at:]) {
+			s.addDoubt(v, e.at)
+		}
+	}
+	for _, j := range v.jumps {
+		if j.to-j.from > 1 && s.beginsWith(s.data[j.to-2], s.data[j.to-1], v.symbols[j.at:]) {
+			s.addDoubt(v, int(j.at))
+		}
+	}
+}
+
+// addDoubt adds the surroundings of symbol i of v to what must be searched apart.
+func (s *Scanner) addDoubt(v *view, i int) {
+	from, to := max(0, int(v.begin(i))-margin), int(v.end(min(len(v.symbols)-1, i+maxHit)))
+	if s.doubt.to == 0 {
+		s.doubt.from = from
+	}
+	s.doubt.from, s.doubt.to = min(s.doubt.from, from), max(s.doubt.to, to)
+}
+
 // unescapeAll searches data[from:to] with the escapes of each syntax decoded, and with those
 // of all, in one layer and in two.
 func (s *Scanner) unescapeAll(from, to int) {
+	s.apart = true
+	defer func() { s.apart = false }()
 	src := s.data[from:to]
 	outer := startsIn(src)
 	for _, f := range combinations {
-		if !f.among(outer) {
+		if !f.among(outer, true) {
 			continue
 		}
 		if s.once.decode(src, f, nil); s.once.undone == 0 {
@@ -136,7 +183,7 @@ func (s *Scanner) unescapeAll(from, to int) {
 		}
 		s.searchLayers(from, to, &s.once)
 		for _, g := range combinations {
-			if !g.among(s.once.starts) {
+			if !g.among(s.once.starts, true) {
 				continue
 			}
 			if s.twice.decode(s.once.symbols, g, nil); s.twice.undone != 0 {
@@ -149,8 +196,12 @@ func (s *Scanner) unescapeAll(from, to int) {
 // combinations are the families that are decoded at once.
 var combinations = [...]family{inURL, inJSON, inHTML, anywhere}
 
-// among reports whether f is worth decoding in what contains escapes of these families.
-func (f family) among(present family) bool {
+// among reports whether f is worth decoding in what contains escapes of these families, which
+// are decoded apart or not.
+func (f family) among(present family, apart bool) bool {
 	present &= anywhere
+	if !apart {
+		return present != 0 && f == anywhere
+	}
 	return present&f != 0 && (f != anywhere || present&(present-1) != 0)
 }

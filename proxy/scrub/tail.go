@@ -14,7 +14,7 @@ func (s *Scanner) searchTail(final bool, t *tail) {
 	}
 	end := len(s.data)
 	if from, kinds := s.tail(); kinds != 0 {
-		s.searchRegion(from, end, kinds, false, t)
+		s.searchRegion(from, end, kinds|apart, false, t)
 	}
 	last := s.data[max(0, end-hexWindow):]
 	for _, p := range []*patterns{&s.set.text, &s.set.base64, &s.set.base32} {
