@@ -43,7 +43,6 @@ func (x *Exchange) bodyEnded(reason Reason) {
 		return
 	}
 	x.came.ended = true
-	defer x.leave()
 	if reason == reasonUndelivered && x.shed() {
 		reason = reasonMemory
 	}
@@ -86,10 +85,18 @@ func (b *outcomeBody) Close() error {
 		return nil
 	}
 	b.x = nil
-	x.bodyEnded(reasonUndelivered)
-	err := x.came.src.Close()
+	err := x.closeBody()
 	if x.came.last {
 		x.p.exchanges.give(x)
 	}
 	return err
+}
+
+// closeBody ends the exchange. It is under way until then, and not only until the
+// end of the body was read: a session that drains cuts its connections once nothing
+// is under way, and the last piece has to be written before.
+func (x *Exchange) closeBody() error {
+	defer x.leave()
+	x.bodyEnded(reasonUndelivered)
+	return x.came.src.Close()
 }

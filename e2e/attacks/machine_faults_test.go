@@ -265,9 +265,12 @@ func fltDrained(c *testCase) {
 			}
 			defer conn.Close()
 			_, _ = io.WriteString(conn, request)
-			if a := readAnswer(bufio.NewReader(conn), "GET"); a.status == 200 && a.body == "finished" && a.err == nil {
+			a := readAnswer(bufio.NewReader(conn), "GET")
+			if a.status == 200 && a.body == "finished" && a.err == nil {
 				finished.Add(1)
+				return
 			}
+			c.failf("a request under way: %s %q (%v)", a, a.body, a.err)
 		})
 	}
 	d := &testCase{t: c.t, s: &s.subject, name: c.name}
