@@ -123,7 +123,7 @@ func (pc *persistConn) awaitBytes(until time.Time) bool {
 	pc.mu.Lock()
 	if !pc.aborted {
 		pc.timed = false
-		_ = pc.conn.SetDeadline(until)
+		_ = pc.conn.SetReadDeadline(until) // the last piece of an upload may still be on its way
 	}
 	pc.mu.Unlock()
 	_, err := pc.r.Peek(1)

@@ -297,3 +297,36 @@ func TestAnAwaitedBodyEndsWithItsRequest(t *testing.T) {
 		}
 	})
 }
+
+// A host that has responded may take its time with the end of the request, whatever
+// the wait for the first bytes of its response.
+func TestAnAwaitedBodyDoesNotEndItsUpload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const last = "the end\r\n0\r\n\r\n"
+		waited := make(chan struct{})
+		var rest []byte
+		u := pipeClient(t, func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 20))
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+			<-waited
+			for piece := make([]byte, 100); !strings.HasSuffix(string(rest), last); {
+				n, err := conn.Read(piece)
+				if rest = append(rest, piece[:n]...); err != nil {
+					return
+				}
+			}
+			_, _ = io.WriteString(conn, "ok")
+		})
+		defer u.Close()
+		res, err := u.RoundTrip(clearRequest(t.Context(), strings.NewReader("the end")), Route{})
+		must(t, err)
+		if res.Body.(*plainBody).WaitData(time.Now().Add(time.Second)) {
+			t.Error("a body that has not begun is there")
+		}
+		close(waited)
+		got, err := io.ReadAll(res.Body)
+		if string(got) != "ok" || err != nil || !strings.HasSuffix(string(rest), last) {
+			t.Errorf("the body is %q, %v, and the host got %q", got, err, rest)
+		}
+	})
+}
