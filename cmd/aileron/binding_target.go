@@ -25,10 +25,7 @@ func (a *app) connectors(fqns []string) ([]*spec.Connector, error) {
 		return nil, err
 	}
 	current, faults := s.Current()
-	installed := map[string]*spec.Connector{}
-	for _, c := range current {
-		installed[string(c.FQN)] = c
-	}
+	installed := byName(current)
 	var found []*spec.Connector
 	for _, fqn := range fqns {
 		c := installed[fqn]
@@ -116,9 +113,7 @@ func (o *bindingSetupOptions) connectors(a *app, v *vault.Vault) (found []*spec.
 				return nil, err
 			}
 		}
-		for _, s := range o.secrets {
-			fqns = append(fqns, s.fqn)
-		}
+		return a.namedBy(o.secrets)
 	}
 	seen := map[string]bool{}
 	for i, fqn := range fqns {
@@ -134,6 +129,46 @@ func (o *bindingSetupOptions) connectors(a *app, v *vault.Vault) (found []*spec.
 		seen[fqn] = true
 	}
 	return a.connectors(fqns)
+}
+
+// namedBy returns the installed connectors that lines name. Errors name the line: what stands for a name may
+// contain the secret, after another character than "=".
+func (a *app) namedBy(lines []secretLine) (found []*spec.Connector, err error) {
+	seen := map[string]int{}
+	for _, l := range lines {
+		if first := seen[l.fqn]; first > 0 {
+			return nil, hint.New(fmt.Errorf("read the secrets: lines %d and %d name one connector", first, l.n),
+				"remove one of them, or bind it with another --identity")
+		}
+		seen[l.fqn] = l.n
+	}
+	s, err := a.openStore()
+	if err != nil {
+		return nil, err
+	}
+	current, faults := s.Current()
+	installed := byName(current)
+	for _, l := range lines {
+		c := installed[l.fqn]
+		switch {
+		case c == nil && len(faults) > 0:
+			return nil, store.Hint(fmt.Errorf("read the secrets: line %d: find the connector: %w", l.n, errors.Join(faults...)))
+		case c == nil:
+			return nil, hint.New(fmt.Errorf("read the secrets: line %d: find the connector: %w", l.n, store.ErrNotInstalled),
+				"install it with: aileron connector install DIR, or write the line as FQN=SECRET")
+		}
+		found = append(found, c)
+	}
+	return found, nil
+}
+
+// byName returns connectors by their names.
+func byName(connectors []*spec.Connector) map[string]*spec.Connector {
+	named := make(map[string]*spec.Connector, len(connectors))
+	for _, c := range connectors {
+		named[string(c.FQN)] = c
+	}
+	return named
 }
 
 // readSecret reads the secret that all of targets share, unless --secrets-file has one for each.
