@@ -292,3 +292,18 @@ func TestASetDoesNotPrint(t *testing.T) {
 		t.Errorf("printed %q", s)
 	}
 }
+
+// What looks like an escape in front of a secret takes its first character with it, unless the escapes of the
+// secret, here of HTML in two layers, are decoded apart.
+func TestAnEscapeInFrontHidesNothing(t *testing.T) {
+	set := NewSet([]Credential{{Secret: []byte("nine-byte")}})
+	for _, form := range []string{"nine-byte", "ni&#110;e-byte",
+		"ni&amp;&#35;X6E;&amp;#1&#X30;&#X31;&#59;&amp;#45;&#98;y&#x74;&amp;&#X23;101;"} {
+		for _, before := range []string{`\`, `\\`, "&", "%", "="} {
+			if got, hits := set.Text("<" + before + form + "(>"); hits != 1 ||
+				got != "<"+before+strings.Repeat("*", len(form))+"(>" {
+				t.Errorf("%q behind %q became %q", form, before, got)
+			}
+		}
+	}
+}

@@ -96,7 +96,7 @@ func (s *Scanner) unescapeSegment(from, to int) int {
 	if s.twice.decode(s.once.symbols, anywhere, nil); s.twice.undone == 0 {
 		return to
 	}
-	if (mixed || s.twice.mixed()) && s.ambiguous(&s.twice) {
+	if (mixed || s.twice.mixed()) && s.ambiguous(&s.twice) || mixed && s.ambiguousTwice() {
 		s.unescapeAll(from, to)
 		return to
 	}
@@ -110,6 +110,26 @@ func (s *Scanner) unescapeSegment(from, to int) int {
 func (s *Scanner) ambiguous(l *layer) bool {
 	for _, e := range l.ends {
 		if s.beginsWith(e.before, e.last, l.symbols[e.at:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// ambiguousTwice is ambiguous for the escapes of the first layer and the symbols of the second
+// behind them, as for \n in front of i&amp;#110;e.
+func (s *Scanner) ambiguousTwice() bool {
+	var room [2 * gramSize]byte
+	for _, e := range s.once.ends {
+		symbols := append(room[:0], s.once.symbols[e.at])
+		for src := s.once.symbols[e.at+1:]; len(src) > 0 && len(symbols) < len(room); {
+			c, n := src[0], 1
+			if traits[c]&anywhere != 0 {
+				c, n = escape(src)
+			}
+			symbols, src = append(symbols, c), src[n:]
+		}
+		if s.beginsWith(e.before, e.last, symbols) {
 			return true
 		}
 	}
