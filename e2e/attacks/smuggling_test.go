@@ -173,8 +173,8 @@ func smg() category {
 					c.anew, c.strays = true, true
 					c.origin(victim).plays(func(v *visit) {
 						v.body()
+						c.origin(victim).plays(nil) // before the answer: behind it, the next variant may have begun
 						v.send("%s\r\n\r\n5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", head)
-						c.origin(victim).plays(nil)
 					})
 				}, want)
 			}
