@@ -12,6 +12,7 @@ type Scanner struct {
 	data  []byte  // original bytes: first released ones that are kept, then held ones, then the piece
 	left  int     // how many bytes of data were released
 	piece *[]byte // the pooled buffer of data; nil: it is small, and the scanner's own
+	used  int     // how many bytes of data were in use since the last reset, at most
 	rest  []byte  // kept and held bytes for the next search, unredacted
 	hits  []span  // hits in data
 
@@ -40,8 +41,9 @@ type span struct {
 func (s *Set) NewScanner() *Scanner { return &Scanner{set: s} }
 
 func (s *Scanner) reset() {
-	clear(s.data[:cap(s.data)])
-	clear(s.rest[:cap(s.rest)])
+	clear(s.data[:min(s.used, cap(s.data))])
+	clear(s.rest[:min(s.used, cap(s.rest))])
+	s.used = 0
 	s.count, s.left, s.data, s.rest, s.hits = 0, 0, s.data[:0], s.rest[:0], s.hits[:0]
 }
 
@@ -67,6 +69,7 @@ func (s *Scanner) room(n int) []byte {
 		}
 		s.data = *s.piece
 	}
+	s.used = max(s.used, len(s.rest)+n)
 	s.data = slices.Grow(append(s.data[:0], s.rest...), n)
 	return s.data[len(s.rest) : len(s.rest)+n]
 }
@@ -98,7 +101,7 @@ func (s *Scanner) idle() {
 	if s.piece == nil {
 		return
 	}
-	clear(s.data)
+	clear(s.data[:min(s.used, cap(s.data))])
 	*s.piece = s.data[:0]
 	s.set.pieces.Put(s.piece)
 	s.data, s.piece = nil, nil

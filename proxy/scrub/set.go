@@ -132,17 +132,18 @@ func NewSet(credentials []Credential) *Set {
 
 // Text returns text with its secrets redacted, and the number of hits.
 func (s *Set) Text(text string) (string, int) {
-	if s == nil || len(text) < gramSize {
+	if s == nil || len(text) < s.leastToken { // each symbol of a hit takes a byte or more
 		return text, 0
 	}
 	sc := s.borrow()
 	defer s.giveBack(sc)
-	first := sc.Write([]byte(text))
-	if sc.count == 0 && len(first) == len(text) {
+	copy(sc.room(len(text)), text)
+	sc.data = sc.data[:len(text)]
+	sc.search(true)
+	if len(sc.hits) == 0 {
 		return text, 0
 	}
-	out := string(first)
-	return out + string(sc.Flush()), sc.count
+	return string(sc.release(len(text), len(text))), sc.count
 }
 
 // borrow returns a scanner for a new stream.

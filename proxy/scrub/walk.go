@@ -4,29 +4,44 @@ import "math/bits"
 
 // longRuns finds the long runs of one class in a sequence of masks.
 type longRuns struct {
-	least  int       // the length of a long run, 8 to 32
-	stages [5]uint64 // of the mask before: where runs of 1, 2, 4, 8 and 16 bytes end
-	from   int       // where the run began that reaches the end of the mask before; -1: none
+	least  int    // the length of a long run, 8 to 32
+	before uint64 // the mask before
+	full   uint64 // has a bit set if eight bytes of it in a row are of the class, at a multiple of eight
+	from   int    // where the run began that reaches the end of the mask before; -1: none
 }
 
-// ends returns the bytes of m behind which a run of the least length has been seen.
+const (
+	lowBits  = 0x0101010101010101 // the lowest bit of each byte
+	highBits = lowBits << 7       // the highest one
+	// A run of so many bytes contains eight at a multiple of eight.
+	leastFull = 15
+)
+
+// ends returns the bytes of m behind which a run of the least length has been seen. Most masks
+// contain none, as they have no byte with all bits set.
 func (r *longRuns) ends(m uint64) uint64 {
-	s := &r.stages
-	two := m & (m<<1 | s[0]>>63)
-	four := two & (two<<2 | s[1]>>62)
-	eight := four & (four<<4 | s[2]>>60)
-	s[0], s[1], s[2] = m, two, four
+	full := (^m - lowBits) & m & highBits
+	before, seen := r.before, full|r.full
+	r.before, r.full = m, full
+	if seen == 0 && r.least >= leastFull {
+		return 0
+	}
+	return r.after(before, m)
+}
+
+// after returns what ends does for the second of two masks.
+func (r *longRuns) after(before, m uint64) uint64 {
+	// Where runs of 2, 4 and 8 bytes end: in the mask before, those that began in it.
+	two, twoBefore := m&(m<<1|before>>63), before&(before<<1)
+	four, fourBefore := two&(two<<2|twoBefore>>62), twoBefore&(twoBefore<<2)
+	eight, eightBefore := four&(four<<4|fourBefore>>60), fourBefore&(fourBefore<<4)
 	if r.least <= 16 {
 		k := uint(r.least-8) & 63
-		long := eight & (eight<<k | s[3]>>(64-k))
-		s[3] = eight
-		return long
+		return eight & (eight<<k | eightBefore>>(64-k))
 	}
-	sixteen := eight & (eight<<8 | s[3]>>56)
+	sixteen, sixteenBefore := eight&(eight<<8|eightBefore>>56), eightBefore&(eightBefore<<8)
 	k := uint(r.least-16) & 63
-	long := sixteen & (sixteen<<k | s[4]>>(64-k))
-	s[3], s[4] = eight, sixteen
-	return long
+	return sixteen & (sixteen<<k | sixteenBefore>>(64-k))
 }
 
 // each calls found for every long run that ends in m, the mask of the block at base, given
@@ -60,18 +75,14 @@ func (s *Scanner) walk() {
 	tokens, dumps := longRuns{least: set.leastToken, from: -1}, longRuns{least: set.leastDigits, from: -1}
 	token, dump := s.token, s.dump
 	s.until = 0
-	gap, before := uint64(0), uint64(0)
 	for b := range s.masks {
 		m, base := &s.masks[b], b*blockSize
 		if long := tokens.ends(m[inToken]); long != 0 || tokens.from >= 0 {
 			tokens.each(m[inToken], long, base, token)
 		}
-		// The first of some line ends behind a token, perhaps with a blank between.
-		word := m[inToken] | m[inBlank]
-		for ends := m[inLineEnd] &^ (m[inLineEnd]<<1 | gap>>63) & (word<<1 | before>>63); ends != 0; ends &= ends - 1 {
-			s.lineEnd(base + bits.TrailingZeros64(ends))
+		if m[inLineEnd] != 0 {
+			s.lineEnds(b)
 		}
-		gap, before = m[inLineEnd], word
 		if long := dumps.ends(m[inDump]); long != 0 || dumps.from >= 0 {
 			dumps.each(m[inDump], long, base, dump)
 		}
@@ -81,6 +92,20 @@ func (s *Scanner) walk() {
 	}
 	if dumps.from >= 0 {
 		s.dump(dumps.from, len(s.data))
+	}
+}
+
+// lineEnds searches what continues behind the line ends of a block.
+func (s *Scanner) lineEnds(b int) {
+	m := &s.masks[b]
+	word, gap, before := m[inToken]|m[inBlank], uint64(0), uint64(0)
+	if b > 0 {
+		last := &s.masks[b-1]
+		gap, before = last[inLineEnd], last[inToken]|last[inBlank]
+	}
+	// The first of some line ends behind a token, perhaps with a blank between.
+	for ends := m[inLineEnd] &^ (m[inLineEnd]<<1 | gap>>63) & (word<<1 | before>>63); ends != 0; ends &= ends - 1 {
+		s.lineEnd(b*blockSize + bits.TrailingZeros64(ends))
 	}
 }
 
