@@ -36,11 +36,13 @@ func (s *Scanner) searchDump(from, to int, src []byte, array bool, layers ...*la
 // hasArray reports whether data[from:to] contains enough digits and separators of an array
 // of decimal numbers in a row.
 func (s *Scanner) hasArray(from, to int) bool {
-	run := longRuns{least: s.set.leastDigits - 1, from: -1}
+	run, before := longRuns{least: s.set.leastDigits - 1, from: -1}, uint64(0)
 	for b := from / blockSize; b*blockSize < to; b++ {
-		if run.ends(s.masks[b][inArray]) != 0 {
+		m := s.masks[b][inArray]
+		if run.ends(before, m) != 0 {
 			return true
 		}
+		before = m
 	}
 	return false
 }

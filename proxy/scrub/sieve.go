@@ -108,6 +108,11 @@ func (v *sieve) sample(symbols []byte, i, stride int) int {
 			}
 		}
 	}
+	for ; i+8 <= len(symbols); i += stride {
+		if v.samples.has(hash(binary.LittleEndian.Uint64(symbols[i:]) & sampleMask)) {
+			return i
+		}
+	}
 	for ; i+sampleSize <= len(symbols); i += stride {
 		if v.samples.has(hash(eight(symbols, i) & sampleMask)) {
 			return i

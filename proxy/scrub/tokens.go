@@ -12,8 +12,25 @@ func (s *Scanner) token(from, to int) {
 		}
 		at = s.around(at)
 	}
-	s.unescapeToken(from, to)
+	if s.anyEscape(from, to) {
+		s.unescapeToken(from, to)
+	}
 	s.group(from, to)
+}
+
+// anyEscape reports whether data[from:to] contains a byte that begins escapes, of any syntax.
+// Most tokens contain none.
+func (s *Scanner) anyEscape(from, to int) bool {
+	first, last := from/blockSize, (to-1)/blockSize
+	keep := ^uint64(0) << (from % blockSize)
+	for b := first; b < last; b++ {
+		if m := &s.masks[b]; (m[inEscape]|m[inEquals])&keep != 0 {
+			return true
+		}
+		keep = ^uint64(0)
+	}
+	m := &s.masks[last]
+	return (m[inEscape]|m[inEquals])&keep&(^uint64(0)>>(blockSize-1-(to-1)%blockSize)) != 0
 }
 
 // around searches what surrounds a sample at data[i], without white space. It returns the

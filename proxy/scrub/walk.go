@@ -4,33 +4,30 @@ import "math/bits"
 
 // longRuns finds the long runs of one class in a sequence of masks.
 type longRuns struct {
-	least  int    // the length of a long run, 8 to 32
-	before uint64 // the mask before
-	full   uint64 // has a bit set if eight bytes of it in a row are of the class, at a multiple of eight
-	from   int    // where the run began that reaches the end of the mask before; -1: none
+	least int    // the length of a long run, 8 to 32
+	full  uint64 // of the mask before: has a bit set if eight bytes of it, aligned, are of the class
+	from  int    // where the run began that reaches the end of the mask before; -1: none
 }
 
 const (
 	lowBits  = 0x0101010101010101 // the lowest bit of each byte
 	highBits = lowBits << 7       // the highest one
-	// A run of so many bytes contains eight at a multiple of eight.
+	// A run of so many bytes contains eight that begin at a multiple of eight.
 	leastFull = 15
 )
 
-// ends returns the bytes of m behind which a run of the least length has been seen. Most masks
-// contain none, as they have no byte with all bits set.
-func (r *longRuns) ends(m uint64) uint64 {
+// may reports whether a long run may end in m, or a run of before continue in it. Most masks
+// have no byte with all bits set.
+func (r *longRuns) may(m uint64) bool {
 	full := (^m - lowBits) & m & highBits
-	before, seen := r.before, full|r.full
-	r.before, r.full = m, full
-	if seen == 0 && r.least >= leastFull {
-		return 0
-	}
-	return r.after(before, m)
+	seen := full | r.full
+	r.full = full
+	return seen != 0 || r.from >= 0 || r.least < leastFull
 }
 
-// after returns what ends does for the second of two masks.
-func (r *longRuns) after(before, m uint64) uint64 {
+// ends returns the bytes of m behind which a run of the least length has been seen, given the
+// mask before.
+func (r *longRuns) ends(before, m uint64) uint64 {
 	// Where runs of 2, 4 and 8 bytes end: in the mask before, those that began in it.
 	two, twoBefore := m&(m<<1|before>>63), before&(before<<1)
 	four, fourBefore := two&(two<<2|twoBefore>>62), twoBefore&(twoBefore<<2)
@@ -75,17 +72,19 @@ func (s *Scanner) walk() {
 	tokens, dumps := longRuns{least: set.leastToken, from: -1}, longRuns{least: set.leastDigits, from: -1}
 	token, dump := s.token, s.dump
 	s.until = 0
+	before := &masks{}
 	for b := range s.masks {
 		m, base := &s.masks[b], b*blockSize
-		if long := tokens.ends(m[inToken]); long != 0 || tokens.from >= 0 {
-			tokens.each(m[inToken], long, base, token)
+		if t := m[inToken]; tokens.may(t) {
+			tokens.each(t, tokens.ends(before[inToken], t), base, token)
 		}
 		if m[inLineEnd] != 0 {
 			s.lineEnds(b)
 		}
-		if long := dumps.ends(m[inDump]); long != 0 || dumps.from >= 0 {
-			dumps.each(m[inDump], long, base, dump)
+		if d := m[inDump]; dumps.may(d) {
+			dumps.each(d, dumps.ends(before[inDump], d), base, dump)
 		}
+		before = m
 	}
 	if tokens.from >= 0 {
 		s.token(tokens.from, len(s.data))
