@@ -18,8 +18,8 @@
 // The search has two parts. The first passes over all data once, and asks where some decoding
 // may contain a hit; it keeps no account of which byte came from where:
 //
-//   - What stands in the data as it is, is sampled: one run of 8 bytes in 9 is looked up in a
-//     Bloom filter of all such runs of the secrets (bloom.go, patterns.go).
+//   - What stands in the data as it is, is sampled: one run of 5 bytes in 12 is looked up in a
+//     Bloom filter of all such runs of the secrets (sieve.go, patterns.go).
 //   - Each block of 64 bytes is turned into masks of the classes of its bytes (masks.go). From
 //     them follow the long tokens, the line ends between tokens, and the long dumps of
 //     digits (walk.go); all else cannot contain an encoding or an escape that matters.
