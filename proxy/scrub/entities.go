@@ -84,7 +84,7 @@ func entity(s []byte, final bool) (byte, int) {
 	if len(s) > 1 && classOf[s[1]]&nameStart == 0 && !isHex(s[1]) {
 		return '&', 1
 	}
-	end := 1
+	end := min(2, len(s))
 	for end < len(s) && end < maxEntity && (s[end] == '#' || isAlnum(s[end])) {
 		end++
 	}
@@ -111,6 +111,9 @@ func entity(s []byte, final bool) (byte, int) {
 			return c, length
 		}
 	}
+	if len(name) > 0 && !oldLetter[name[0]] {
+		return '&', 1
+	}
 	for n := min(len(name), len("quot")); n >= len("lt"); n-- {
 		if c := old(string(name[:n])); c != 0 && n == len(name) {
 			return c, length
@@ -120,6 +123,9 @@ func entity(s []byte, final bool) (byte, int) {
 	}
 	return '&', 1
 }
+
+// oldLetter has the first letters of the names that old knows.
+var oldLetter = [256]bool{'a': true, 'A': true, 'l': true, 'L': true, 'g': true, 'G': true, 'q': true, 'Q': true}
 
 // old returns the byte of a named character reference that needs no semicolon, or 0.
 func old(name string) byte {

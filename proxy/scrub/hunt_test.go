@@ -25,7 +25,8 @@ const huntedSize = 64 << 10
 // combines escapes, digits, line ends and parts of the secrets, keeps what takes the most processor time, and varies
 // that further. AILERON_SCRUB_HUNT is how long, as in "10m"; the default only tries the hunter itself. What it finds
 // becomes a row of slowest. With AILERON_SCRUB_HITS=1 the texts may contain whole secrets, as an upstream that knows
-// them could send; AILERON_SCRUB_PIECE is the size of the pieces in which they arrive.
+// them could send; with AILERON_SCRUB_STRANGER=1 they contain parts of other secrets, with the same public beginnings,
+// as one who knows no secret could send. AILERON_SCRUB_PIECE is the size of the pieces in which they arrive.
 func TestHuntSlowest(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("AILERON_SCRUB_HUNT"))
 	if err != nil {
@@ -77,6 +78,9 @@ const (
 func newHunter(seed uint64, piece int, hits bool) *hunter {
 	credentials := tokens(64, 40)
 	h := &hunter{r: huntSource(seed), secrets: credentials, set: NewSet(credentials), piece: piece, hits: hits}
+	if os.Getenv("AILERON_SCRUB_STRANGER") != "" {
+		h.secrets = tokens(64, 41)
+	}
 	h.fill()
 	return h
 }
@@ -234,6 +238,8 @@ type find struct {
 
 // slowest returns what the hunts have found, and what is slow in it by itself.
 func slowest() []find {
+	const inPage = `\X4B\&#x78;543&#x0070;&#x73;&#X5C;&#85;004A767\U&#x30;&#x30;&#x37;0&#x5c;&#117;` +
+		`{&#051;&#50;&#125;s\&#85;0&#x30;00&#48;&#X30;33Y&#X68;`
 	return []find{
 		{"leads", []string{`%\&`}},
 		{"references", []string{"&a"}},
@@ -248,5 +254,11 @@ func slowest() []find {
 			"375468386b", "MFUXOU3BPBMFQZZWLA======", "PBXXQYRNPI3UCMQ=",
 			"u007500%U0036%U0037%u0068%u0025u0070_%25%u0036eH%u0025U006%u0032aco%u0056%", `\&#117;&#123;67}\x68`,
 			"344170507479323068", "ueltxjcxxpl", "PBXXQYRNPI3UCMQ=", "X", "0x0x0x0x0x0x0x0x0x0x0x0x", "c2stMA=="}},
+		{"stranger", []string{`WjF0ZGMySVVo`, `eG94Yi15Ug==`, inPage, inPage, `P5PZmi3W92mBDnfO_yO0J1ito7v`,
+			"=78=\n=6F=\r\n=78=\r\n=62=2D=6F=\n=54=59=\n=56=5A=38", `DSHXCVOMO0S`,
+			`31-\\x71-\\x7A-\\x6f-\\x31-\\x46-\\x4a-\\x79-\\x4b-\\x4a-\\x45`, `WjF0ZGMySVVo`, `%25`, `#x37;0&#x5c;&#11`, `2`,
+			`M5UHAXY=`, `sk-6\u006Fp`, `%25`, `g`, `WjF0ZGMySVVo`, `O`, `#x37;0&#x5c;&#11`, `6E`, inPage, `\&#117;&#123;67}\x68`,
+			`M5UHAXY=`, `DSHXCVOMO0S`, `&&&&&&&&&&&&&`, `DSHXCVOMO0S`, `C5OE3i`, "\n", `5f4137`, `%25`, `DSHXCVOMO0S`,
+			`WjF0ZGMySVVo`, `%25`, `#x37;0&#x5c;&#11`, `\&#117;&#123;67}\x68`, `M5UHAXY=`, `sk-6\u006Fp`, `DSHXCVOMO0S`}},
 	}
 }

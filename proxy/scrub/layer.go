@@ -1,5 +1,7 @@
 package scrub
 
+import "bytes"
+
 // A layer is a decoding of a token without the place of every symbol: only one byte in
 // markEvery of the source has its place in it recorded. Most layers contain no hit, and
 // are forgotten; where one does, a view of the surroundings shows where it begins and ends.
@@ -33,6 +35,26 @@ const (
 var traits = [256]family{'%': inURL, '\\': inJSON, '&': inHTML, '=': inQuoted,
 	' ': inBlanks, '\t': inBlanks, '\r': inBlanks, '\n': inBlanks}
 
+// follows has, for each byte, the families with escapes of which it is the second byte.
+var follows = func() (f [256]family) {
+	for c := range f {
+		b := byte(c)
+		if isHex(b) || b|0x20 == 'u' {
+			f[c] |= inURL
+		}
+		if bytes.IndexByte([]byte(`uUxX/"\'nrt`), b) >= 0 {
+			f[c] |= inJSON
+		}
+		if classOf[c]&nameStart != 0 {
+			f[c] |= inHTML
+		}
+		if isHex(b) || b == '\r' || b == '\n' {
+			f[c] |= inQuoted
+		}
+	}
+	return f
+}()
+
 // startsIn returns the families whose escapes text may contain.
 func startsIn(text []byte) (f family) {
 	for _, c := range text {
@@ -58,7 +80,10 @@ decode:
 			c, at := src[i], i
 			lead := traits[c] & f
 			if i++; lead != 0 {
-				value, length := escape(src[at:])
+				value, length := c, 1
+				if i < len(src) && follows[src[i]]&lead != 0 {
+					value, length = escape(src[at:])
+				}
 				switch {
 				case length == 1:
 				case stop != nil && interrupted(src[at:], length):

@@ -54,20 +54,27 @@ func (s *Scanner) segments(k, from, to int, decode func(from, to int) int) {
 	}
 }
 
-// next returns the index of the first byte of class k in data[from:to], or to.
+// next returns the index of the first byte of class k in data[from:to] that may begin an escape, by
+// the byte behind it, or to.
 func (s *Scanner) next(k, from, to int) int {
 	if from >= to {
 		return to
 	}
-	b := from / blockSize
-	m := s.masks[b][k] &^ (1<<(from%blockSize) - 1)
-	for m == 0 {
+	data, b := s.data[:to], from/blockSize
+	for m := s.masks[b][k] &^ (1<<(from%blockSize) - 1); ; m = s.masks[b][k] {
+		for ; m != 0; m &= m - 1 {
+			i := b*blockSize + bits.TrailingZeros64(m)
+			if i+1 >= to {
+				return to
+			}
+			if follows[data[i+1]]&traits[data[i]] != 0 {
+				return i
+			}
+		}
 		if b++; b*blockSize >= to {
 			return to
 		}
-		m = s.masks[b][k]
 	}
-	return min(to, b*blockSize+bits.TrailingZeros64(m))
 }
 
 // unquoteSegment searches data[from:to], up to the first separator, with quoted-printable
@@ -143,15 +150,16 @@ func (s *Scanner) ambiguousTwice() bool {
 func (s *Scanner) beginsWith(before, last byte, symbols []byte) bool {
 	var gram [gramSize]byte
 	first := append(gram[:0], last)
+	set := s.set
 	switch rest := symbols[1:]; {
-	case !s.set.classes.is(inToken, last):
-		return false
 	case last == '\\':
 		c, n := escape(symbols)
 		if n == 1 {
 			return false
 		}
 		first[0], symbols = c, symbols[n:]
+	case !set.text.any[last] && !set.base64.any[last] && !set.base32.any[last] && !set.hex.any[last]:
+		return false
 	case foldedCase[last] == foldedCase[symbols[0]]:
 		first[0], symbols = before, rest
 		first = append(first, last)
@@ -159,7 +167,7 @@ func (s *Scanner) beginsWith(before, last byte, symbols []byte) bool {
 		symbols = rest
 	}
 	return len(first)+copy(gram[len(first):], symbols) == gramSize &&
-		(s.set.text.filter.contains(gram[:]) || s.set.coded.contains(gram[:]))
+		(set.text.filter.contains(gram[:]) || set.coded.contains(gram[:]))
 }
 
 // doubtIn extends the part of the data that must be searched with the escapes of each syntax
