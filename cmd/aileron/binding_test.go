@@ -189,6 +189,16 @@ func TestBadSecretsAreRefused(t *testing.T) {
 	}
 }
 
+// What stands for a connector's name in a file of secrets may contain the secret.
+func TestALineOfSecretsIsNotPrinted(t *testing.T) {
+	o := newOwner(t)
+	path := o.file("secrets", "github://acme/tracker/c3F1ZWFtaXNo==")
+	_, errs, _ := o.run("binding", "setup", "--secrets-file", path)
+	if !strings.Contains(errs, "line 1: find the connector") || strings.Contains(errs, "c3F1") {
+		t.Errorf("the error is %s", errs)
+	}
+}
+
 func TestReadableSecretFileIsWarnedOf(t *testing.T) {
 	o := withConnectors(t)
 	token := o.file("token", testToken)
