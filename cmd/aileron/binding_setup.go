@@ -14,7 +14,6 @@ import (
 type bindingSetupOptions struct {
 	secretOptions
 	fqns     []string
-	all      bool
 	list     string       // file of FQN=SECRET
 	secrets  []secretLine // its content; nil: it has not been read
 	identity string
@@ -42,7 +41,6 @@ func newBindingSetupCommand(a *app) *cobra.Command {
 	opts.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&opts.identity, "identity", "default", "name of this credential among several for one connector")
-	f.BoolVar(&opts.all, "all", false, "every installed connector that needs a credential and has none")
 	f.StringVar(&opts.list, "secrets-file", "", listUsage)
 	return cmd
 }
@@ -52,12 +50,10 @@ func (o *bindingSetupOptions) check() error {
 	switch {
 	case o.list != "" && (o.given() || o.username != ""):
 		return usagef("--secrets-file has the secrets and user names: it excludes --secret-file, --secret-stdin, --username")
-	case o.list != "" && (o.all || len(o.fqns) > 0):
-		return usagef("--secrets-file names the connectors: it excludes FQN and --all")
-	case o.all && len(o.fqns) > 0:
-		return usagef("--all is every connector: it excludes FQN")
-	case o.list == "" && !o.all && len(o.fqns) == 0:
-		return usagef("binding setup needs an FQN, --all or --secrets-file")
+	case o.list != "" && len(o.fqns) > 0:
+		return usagef("--secrets-file names the connectors: it excludes FQN")
+	case o.list == "" && len(o.fqns) == 0:
+		return usagef("binding setup needs an FQN or --secrets-file")
 	}
 	return o.secretOptions.check()
 }

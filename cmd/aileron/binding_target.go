@@ -41,36 +41,9 @@ func (a *app) connectors(fqns []string) ([]*spec.Connector, error) {
 	return found, nil
 }
 
-// unbound returns the installed connectors that need a credential and have none.
-func (a *app) unbound(v *vault.Vault) ([]*spec.Connector, error) {
-	s, err := a.openStore()
-	if err != nil {
-		return nil, err
-	}
-	current, faults := s.Current()
-	if len(faults) > 0 {
-		return nil, store.Hint(fmt.Errorf("list the connectors: %w", errors.Join(faults...)))
-	}
-	bindings, err := v.Bindings()
-	if err != nil && !errors.Is(err, vault.ErrNotInitialised) {
-		return nil, err
-	}
-	bound := map[string]bool{}
-	for _, b := range bindings {
-		bound[b.Connector] = true
-	}
-	var found []*spec.Connector
-	for _, c := range current {
-		if c.Credential() != nil && !bound[string(c.FQN)] {
-			found = append(found, c)
-		}
-	}
-	return found, nil
-}
-
 // targets returns the bindings that the flags ask for, with the secrets of --secrets-file. All are valid and new.
 func (o *bindingSetupOptions) targets(a *app, v *vault.Vault) ([]bindingTarget, error) {
-	connectors, err := o.connectors(a, v)
+	connectors, err := o.connectors(a)
 	if err != nil {
 		return nil, err
 	}
@@ -99,13 +72,7 @@ func (o *bindingSetupOptions) targets(a *app, v *vault.Vault) ([]bindingTarget, 
 }
 
 // connectors returns the connectors that the flags name, in the order of secrets if there is --secrets-file.
-func (o *bindingSetupOptions) connectors(a *app, v *vault.Vault) (found []*spec.Connector, err error) {
-	if o.all {
-		if found, err = a.unbound(v); err == nil && len(found) == 0 {
-			a.infof("aileron: every connector that needs a credential has one")
-		}
-		return found, err
-	}
+func (o *bindingSetupOptions) connectors(a *app) (found []*spec.Connector, err error) {
 	fqns := o.fqns
 	if o.list != "" {
 		if o.secrets == nil {

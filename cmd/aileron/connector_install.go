@@ -157,7 +157,7 @@ func (a *app) printInstalled(installed []store.Installed, next bool) {
 	case len(unbound) == 1:
 		a.infof("next: aileron binding setup %s", unbound[0])
 	default:
-		a.infof("next: aileron binding setup --all, for a credential that all share, or --secrets-file FILE")
+		a.infof("next: aileron binding setup --secrets-file FILE, with a line FQN=SECRET for each")
 	}
 }
 

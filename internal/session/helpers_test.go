@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/spec"
@@ -115,18 +114,6 @@ func checkEvents(t *testing.T, home string, want ...audit.Event) {
 	t.Helper()
 	if got := events(t, home); !slices.Equal(got, want) {
 		t.Errorf("the log has the events %q, want %q", got, want)
-	}
-}
-
-// until polls for what only a defect prevents.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(2 * time.Minute); !done(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("it did not happen: %s", what)
-		}
 	}
 }
 
