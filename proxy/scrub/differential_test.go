@@ -23,20 +23,24 @@ import (
 
 // TestTheSearchKeepsThePromise holds the search to the reference, at random: secrets and parts of secrets in every
 // form, at any offset, in every kind of body, received in pieces of any size. What the reference has to find is
-// redacted, and nothing is redacted that it does not find. AILERON_SCRUB_PLACEMENTS is how many placements to try.
+// redacted, and nothing is redacted that it does not find. AILERON_SCRUB_PLACEMENTS is how many placements to try, from
+// AILERON_SCRUB_SEED on.
 func TestTheSearchKeepsThePromise(t *testing.T) {
 	placements := 2000
 	if n, err := strconv.Atoi(os.Getenv("AILERON_SCRUB_PLACEMENTS")); err == nil {
 		placements = n
 	}
 	fixtures := newFixtures()
-	var seed, hits, near atomic.Int64
+	var seed, hits, near, excused atomic.Int64
+	if n, err := strconv.ParseInt(os.Getenv("AILERON_SCRUB_SEED"), 10, 64); err == nil {
+		seed.Store(n)
+	}
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for hits.Load()+near.Load() < int64(placements) && !t.Failed() {
 				c := newSample(fixtures, uint64(seed.Add(1)))
-				c.check(t)
+				excused.Add(c.check(t))
 				for _, p := range c.placed {
 					if p.near {
 						near.Add(1)
@@ -48,7 +52,11 @@ func TestTheSearchKeepsThePromise(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	t.Logf("%d placements and %d near misses in %d texts", hits.Load(), near.Load(), seed.Load())
+	t.Logf("%d placements and %d near misses, of which %d are hits by chance, up to seed %d", hits.Load(), near.Load(),
+		excused.Load(), seed.Load())
+	if excused.Load() > 2+near.Load()/1000 {
+		t.Errorf("the reference allows %d of %d near misses to be redacted", excused.Load(), near.Load())
+	}
 }
 
 // fixture is what a session knows, with both searches.
@@ -234,12 +242,13 @@ func (s *recorded) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// check compares what the search makes of the text with what the reference allows.
-func (c *sample) check(t *testing.T) {
+// check compares what the search makes of the text with what the reference allows. It returns how many near misses
+// were redacted because they are a hit by chance, such as %35%39… where the secret has a 3 in front of 59….
+func (c *sample) check(t *testing.T) (excused int64) {
 	out, ends, err := c.redacted()
 	if err != nil || len(out) != len(c.text) {
 		t.Errorf("seed %d: %d bytes became %d, %v", c.seed, len(c.text), len(out), err)
-		return
+		return 0
 	}
 	if out[:c.judged] != string(c.text[:c.judged]) {
 		t.Errorf("seed %d: filler was redacted", c.seed)
@@ -250,25 +259,26 @@ func (c *sample) check(t *testing.T) {
 		switch {
 		case must && is != '*':
 			t.Errorf("seed %d: not redacted: %s", c.seed, c.around(i, out, v))
-			return
+			return 0
 		case is != was && !v.May[i]:
 			t.Errorf("seed %d: redacted without a reason: %s", c.seed, c.around(i, out, v))
-			return
+			return 0
 		case is != was && is != '*':
 			t.Errorf("seed %d: %q became %q", c.seed, was, is)
-			return
+			return 0
 		}
 	}
 	for _, p := range c.placed {
 		was, is := string(c.text[p.from:p.to]), out[p.from:p.to]
 		switch {
-		case p.near && is != was:
-			t.Errorf("seed %d: %s: too little of a secret: %q became %q", c.seed, p.form, was, is)
+		case p.near && is != was: // the reference allows it: see above
+			excused++
 		case p.near || !p.alone || c.sizes != nil || 2*p.slack >= len(is):
 		case strings.Trim(is[p.slack:len(is)-p.slack], "*") != "":
 			t.Errorf("seed %d: %s: %q became %q", c.seed, p.form, was, is)
 		}
 	}
+	return excused
 }
 
 // around describes what is at byte i of what was judged.
