@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -67,11 +68,26 @@ func (s *Store) Missing(ctx context.Context, engine string, images ...Image) ([]
 	return missing, nil
 }
 
-// list are the names that an engine's images have.
+// listTries is how often the images are listed before a failure counts.
+const listTries = 5
+
+// list returns the names that an engine's images have.
 func (s *Store) list(ctx context.Context, engine string) (map[string]bool, error) {
-	out, err := s.tool(ctx, engine, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}")
+	// Podman 4 fails if another process removes an image while it lists them.
+	var out []byte
+	err := errors.New("not tried")
+	for try := 0; err != nil && try < listTries; try++ {
+		if try > 0 {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(time.Second):
+			}
+		}
+		out, err = s.tool(ctx, engine, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("list the images of %s: %w\n%s", engine, err, out)
+		return nil, fmt.Errorf("list the images of %s, %d times: %w\n%s", engine, listTries, err, out)
 	}
 	names := map[string]bool{}
 	for name := range strings.FieldsSeq(string(out)) {
