@@ -5,12 +5,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/ALRubinger/aileron/proxy/modify"
+	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
 // Denial is what was denied, why, and what would be allowed. It never holds a
@@ -97,8 +97,41 @@ func (d *Denial) Response(req *http.Request) *http.Response {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		h.Set("Retry-After", "1")
 	}
+	phrase := d.phrase()
 	return &http.Response{
-		StatusCode: d.Status(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Request: req,
-		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Close: d.ends,
+		Status: strconv.Itoa(d.Status()) + " " + phrase, StatusCode: d.Status(),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Request: req,
+		Body: &denialBody{Reader: bytes.NewReader(body), phrase: phrase}, ContentLength: int64(len(body)), Close: d.ends,
 	}
 }
+
+// maxPhrase bounds the reason phrase of a denial, in bytes.
+const maxPhrase = 200
+
+// phrase returns the reason phrase of the denial. npm, pip and others show it in place of the body, so it carries the
+// reason too. It holds printable ASCII only (RFC 9112 section 4), whatever the message quotes.
+func (d *Denial) phrase() string {
+	message, _, _ := strings.Cut(d.Message, ";")
+	text := fmt.Sprintf("%s (aileron: %s: %s", http.StatusText(d.Status()), d.Reason, message)
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
+	return text[:min(len(text), maxPhrase-1)] + ")"
+}
+
+// denialBody is the body of a denial, which has a reason phrase of its own.
+type denialBody struct {
+	*bytes.Reader
+	phrase string
+}
+
+var _ wire.Phrased = (*denialBody)(nil)
+
+// ReasonPhrase implements wire.Phrased.
+func (b *denialBody) ReasonPhrase() string { return b.phrase }
+
+// Close does nothing.
+func (b *denialBody) Close() error { return nil }

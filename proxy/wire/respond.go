@@ -25,6 +25,10 @@ const headWait = 2 * time.Millisecond
 // chunkHead is the size of a chunk's size line: up to 4 digits and CRLF.
 const chunkHead = 6
 
+// Phrased is a body whose response has a reason phrase of its own: printable ASCII, without a line end. Any other
+// response gets the standard phrase of its status, never the upstream's, which is not searched for secrets.
+type Phrased interface{ ReasonPhrase() string }
+
 // Respond writes res with its body, and closes the body. Each read of the body is
 // sent at once, in one write. An error means that the client did not receive all
 // of it; the connection is then closed.
@@ -35,6 +39,9 @@ func (w *ResponseWriter) Respond(res *http.Response) error {
 	pooled := pool.Get().(*[]byte)
 	defer func() { pool.Put(pooled) }()
 	buf := *pooled
+	if own, ok := res.Body.(Phrased); ok {
+		w.phrase = own.ReasonPhrase()
+	}
 	head := w.head(buf[:0], res.StatusCode, res.Header, res.ContentLength)
 	if w.bare || res.ContentLength == 0 {
 		w.send(head)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"net"
 	"net/http"
@@ -23,6 +24,7 @@ type ResponseWriter struct {
 
 	header  http.Header
 	trailer http.Header // of a chunked response, at its end
+	phrase  string      // the reason phrase; "": the status's own
 	started bool
 	done    bool // finish was called
 	chunked bool
@@ -190,7 +192,7 @@ func (w *ResponseWriter) head(out []byte, code int, h http.Header, length int64)
 	}
 	out = append(out, "HTTP/1.1 "...)
 	out = strconv.AppendInt(out, int64(code), 10)
-	out = append(append(append(out, ' '), http.StatusText(code)...), "\r\n"...)
+	out = append(append(append(out, ' '), cmp.Or(w.phrase, http.StatusText(code))...), "\r\n"...)
 	for name, values := range h {
 		if ownFields[name] {
 			continue
