@@ -136,12 +136,17 @@ func (v *Vault) recipient() (age.Recipient, error) {
 		return identity.Recipient(), nil
 	}
 	raw, err := v.read(recipientFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("seal the credential: %s is missing; write it anew with: aileron vault unlock",
+			v.path(recipientFile))
+	}
 	if err != nil {
 		return nil, err
 	}
 	recipient, err := age.ParseX25519Recipient(strings.TrimSpace(string(raw)))
 	if err != nil {
-		return nil, fmt.Errorf("seal the credential: %s is broken; restore it from a backup", v.path(recipientFile))
+		return nil, fmt.Errorf("seal the credential: %[1]s is broken; remove it, and write it anew with: "+
+			"aileron vault unlock", v.path(recipientFile))
 	}
 	return recipient, nil
 }

@@ -244,6 +244,53 @@ func TestExchangedRecipientIsRefused(t *testing.T) {
 	}
 }
 
+// A locked vault seals to the recipient on disk. What the exchange of it can reach ends at the next unlock.
+func TestALockedVaultBinds(t *testing.T) {
+	v, dir := newVault(t)
+	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil || v.Unlocked() {
+		t.Fatalf("binding in a locked vault: %v, unlocked %v", err, v.Unlocked())
+	}
+	if err := v.Rebind("bearer/tracker/work", "", secret(t, secretText+"2")); err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, v)
+	if c, err := v.Credential("bearer/tracker/work"); err != nil || c.Secret.Reveal() != secretText+"2" {
+		t.Errorf("the binding does not hold what was bound: %v", err)
+	}
+	at := filepath.Join(dir, "recipient")
+	put(t, at, []byte("age1nonsense\n"))
+	locked := open(dir)
+	if err := locked.Bind(tracker("home"), secret(t, secretText)); err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("with a broken recipient binding returns %v", err)
+	}
+}
+
+func TestAMissingRecipientIsWrittenAnewByAnUnlock(t *testing.T) {
+	v, dir := newVault(t)
+	at := filepath.Join(dir, "recipient")
+	before, err := os.ReadFile(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(at); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Bind(tracker("work"), secret(t, secretText)); err == nil ||
+		!strings.Contains(err.Error(), "aileron vault unlock") {
+		t.Errorf("without a recipient binding returns %v", err)
+	}
+	if err := v.Unlock([]byte("not the passphrase")); err == nil {
+		t.Error("a wrong passphrase unlocks")
+	}
+	if _, err := os.Lstat(at); err == nil {
+		t.Error("a wrong passphrase writes a recipient")
+	}
+	unlock(t, v)
+	if after, err := os.ReadFile(at); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("the recipient is %q, %v; want %q", after, err, before)
+	}
+}
+
 func TestLockForAllStopsEveryProcess(t *testing.T) {
 	v, dir := newVault(t)
 	unlock(t, v)

@@ -49,8 +49,7 @@ func (o *bindingRebindOptions) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	// To replace a secret takes the passphrase, as to use it does.
-	if v, err = a.openVault(ctx, o.passphraseFile); err != nil {
+	if v, err = a.sealingVault(ctx, o.passphraseFile); err != nil {
 		return err
 	}
 	before, err := v.Digest(o.name)

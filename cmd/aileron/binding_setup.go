@@ -25,7 +25,8 @@ func newBindingSetupCommand(a *app) *cobra.Command {
 		Use:   "setup FQN...",
 		Short: "Bind every credential that connectors declare",
 		Long: "Bind the credential that each of the connectors declares. One secret is read, and is\n" +
-			"bound to all of them; --secrets-file has one for each. The passphrase is needed once.",
+			"bound to all of them; --secrets-file has one for each. Once there is a vault, no\n" +
+			"passphrase is needed.",
 		Example: `  aileron binding setup github://alrubinger/aileron-connector-github --identity work --secret-file token.txt
   pass show work/github | aileron binding setup github://alrubinger/aileron-connector-github --secret-stdin
   aileron binding setup --secrets-file secrets.txt`,
@@ -85,7 +86,7 @@ func (o *bindingSetupOptions) bind(ctx context.Context, a *app) ([]vault.Binding
 	if !v.Initialised() {
 		_, err = a.createVault(ctx, v, o.passphraseFile)
 	} else {
-		v, err = a.openVault(ctx, o.passphraseFile) // to add a secret takes the passphrase, as to use one does
+		v, err = a.sealingVault(ctx, o.passphraseFile)
 	}
 	if err != nil {
 		return nil, err

@@ -189,6 +189,48 @@ func TestBadSecretsAreRefused(t *testing.T) {
 	}
 }
 
+// Binding and rebinding need no passphrase once there is a vault; what was bound is usable with it.
+func TestBindingNeedsNoPassphrase(t *testing.T) {
+	o := withConnectors(t)
+	o.ok("vault", "init")
+	env := o.env
+	o.env = nil
+	name := strings.TrimSpace(o.ok("binding", "setup", githubFQN, "--secret-file", o.file("token", testToken)))
+	o.ok("binding", "rebind", name, "--secret-file", o.file("token2", testToken+"2"))
+	if errs, code := o.person([]string{testToken}, "binding", "setup", githubFQN, "--identity", "home"); code != 0 ||
+		strings.Contains(errs, "passphrase") {
+		t.Errorf("a person who binds is asked for more than the secret: exit %d, %s", code, errs)
+	}
+	o.env = env
+	v := vault.Open(filepath.Join(o.home, "vault"), cheapVaults()...)
+	fatal(t, v.Unlock([]byte(testPassphrase)))
+	if c, err := v.Credential(name); err != nil || c.Secret.Reveal() != testToken+"2" {
+		t.Errorf("%s does not hold what was bound: %v", name, err)
+	}
+}
+
+// A passphrase that is given has to be right, and then the recipient on disk is checked against the vault's identity
+// before a secret is sealed.
+func TestAGivenPassphraseChecksTheRecipient(t *testing.T) {
+	o := withConnectors(t)
+	o.ok("vault", "init")
+	at := filepath.Join(o.home, "vault", "recipient")
+	elsewhere := filepath.Join(t.TempDir(), "vault")
+	other := vault.Open(elsewhere, cheapVaults()...)
+	fatal(t, other.Init([]byte(testPassphrase)))
+	foreign, err := os.ReadFile(filepath.Join(elsewhere, "recipient"))
+	fatal(t, err)
+	fatal(t, os.WriteFile(at, foreign, 0o600))
+	token := o.file("token", testToken)
+	o.fails("was changed", "binding", "setup", githubFQN, "--secret-file", token)
+	o.env = nil
+	o.fails("was changed", "binding", "setup", githubFQN, "--secret-file", token,
+		"--passphrase-file", o.file("passphrase", testPassphrase))
+	if got := o.ok("binding", "list", "--json"); got != "[]\n" {
+		t.Errorf("something was bound: %s", got)
+	}
+}
+
 // What stands for a connector's name in a file of secrets may contain the secret.
 func TestALineOfSecretsIsNotPrinted(t *testing.T) {
 	o := newOwner(t)

@@ -133,6 +133,29 @@ func (a *app) openVaultWith(ctx context.Context, passphraseFile string) (*vault.
 	return v, p, nil
 }
 
+// sealingVault returns the vault of the home, to bind credentials. Sealing a secret takes the vault's public recipient
+// only, so nothing is asked. A passphrase that was given, or is in the keyring, opens the vault all the same: the
+// recipient is then known to be the vault's own, and was not exchanged on disk.
+func (a *app) sealingVault(ctx context.Context, passphraseFile string) (*vault.Vault, error) {
+	if passphraseFile != "" || a.getenv(string(fromEnv)) != "" {
+		return a.openVault(ctx, passphraseFile)
+	}
+	v, err := a.vaultOf()
+	if err != nil {
+		return nil, err
+	}
+	home, err := a.Home()
+	if err != nil {
+		return nil, err
+	}
+	if p := vault.FromKeyring(home); p != nil {
+		if err := v.Unlock(p); err != nil && !errors.Is(err, vault.ErrWrongPassphrase) {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
 // wrongPassphrase adds to the error of an unlock, if it is the passphrase's, where that came from.
 func wrongPassphrase(err error, source passphraseSource) error {
 	switch {
