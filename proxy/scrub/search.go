@@ -18,24 +18,36 @@ type tail struct{ holdFrom, keepFrom int }
 // search records every hit in data, and returns the first byte to hold back and the
 // first to keep.
 func (s *Scanner) search(final bool) (holdFrom, keepFrom int) {
-	set := s.set
-	if s.workspace, _ = set.workspaces.Get().(*workspace); s.workspace == nil {
-		s.workspace = new(workspace)
-	}
-	defer func() {
-		s.raws.symbols = nil // they are the data
-		set.workspaces.Put(s.workspace)
-		s.workspace = nil
-	}()
-	s.regions = s.regions[:0]
-	set.text.find(s.data, s.addRegion)
-	s.mark()
-	s.walk()
+	s.beginSearch()
+	defer s.endSearch()
+	s.scout()
 	s.searchRegions(final)
 	end := len(s.data)
 	t := tail{end, end}
 	s.searchTail(final, &t)
 	return t.holdFrom, t.keepFrom
+}
+
+// beginSearch takes a workspace, which endSearch gives back.
+func (s *Scanner) beginSearch() {
+	if s.workspace, _ = s.set.workspaces.Get().(*workspace); s.workspace == nil {
+		s.workspace = new(workspace)
+	}
+}
+
+func (s *Scanner) endSearch() {
+	s.raws.symbols = nil // they are the data
+	s.set.workspaces.Put(s.workspace)
+	s.workspace = nil
+}
+
+// scout is the first part of a search: it records the regions of data in which some decoding
+// may contain a hit.
+func (s *Scanner) scout() {
+	s.regions = s.regions[:0]
+	s.set.text.find(s.data, s.addRegion)
+	s.mark()
+	s.walk()
 }
 
 // kind is a set of decodings.

@@ -37,9 +37,7 @@ package scrub
 
 import (
 	"encoding/hex"
-	"net/http"
 	"sync"
-	"sync/atomic"
 )
 
 // Window is the length in bytes of the shortest run of a secret that is a hit. In
@@ -73,6 +71,7 @@ type Set struct {
 	coded       sieve
 	classes     *classTables
 	separates   [256]bool // bytes that are in no hit, and in no escape
+	between     int       // a byte that ends every hit; -1: there is none
 	plain       bool      // no secret contains a byte that begins an escape
 	leastToken  int
 	leastDigits int
@@ -81,9 +80,6 @@ type Set struct {
 	idle       sync.Pool // of *Scanner
 	pieces     sync.Pool // of *[]byte, for scanners that are not idle
 	workspaces sync.Pool // of *workspace
-
-	clean  sync.Map // field names that contain no secret
-	cleans atomic.Int32
 }
 
 // String returns a placeholder.
@@ -126,6 +122,7 @@ func NewSet(credentials []Credential) *Set {
 	for c := range s.separates {
 		s.separates[c] = !s.classes.is(inToken, byte(c)) && classOf[c]&blank == 0
 	}
+	s.between = s.findBetween()
 	s.plain = !s.text.any['%'] && !s.text.any['\\'] && !s.text.any['&']
 	return s
 }
@@ -159,45 +156,3 @@ func (s *Set) giveBack(sc *Scanner) {
 	sc.reset()
 	s.idle.Put(sc)
 }
-
-// Header redacts secrets in every value of h, and removes fields whose names contain
-// one. It returns the number of hits.
-func (s *Set) Header(h http.Header) int {
-	if s == nil {
-		return 0
-	}
-	hits := 0
-	for name, values := range h {
-		if n := s.name(name); n > 0 {
-			delete(h, name)
-			hits += n
-			continue
-		}
-		for i, v := range values {
-			clean, n := s.Text(v)
-			values[i] = clean
-			hits += n
-		}
-	}
-	return hits
-}
-
-// name returns the number of hits in a field name. Names are few, so clean ones are
-// cached.
-func (s *Set) name(name string) int {
-	if _, known := s.clean.Load(name); known {
-		return 0
-	}
-	if _, n := s.Text(name); n > 0 {
-		return n
-	}
-	if len(name) <= 64 && s.cleans.Load() < maxClean {
-		if _, known := s.clean.LoadOrStore(name, struct{}{}); !known {
-			s.cleans.Add(1)
-		}
-	}
-	return 0
-}
-
-// maxClean bounds the cached names.
-const maxClean = 1024
