@@ -37,6 +37,7 @@ goes to the proxy of this session. The project directory is mounted at
 			if at := cmd.ArgsLenAtDash(); at == 0 || at > 1 || at < 0 && len(args) > 1 {
 				return usagef("launch takes one agent; its arguments follow --: aileron launch %s -- ARG…", args[0])
 			}
+			opts.reported = true
 			return a.launchAgent(cmd.Context(), opts, args[0], args[1:])
 		},
 	}

@@ -23,6 +23,10 @@ func (a *app) launcher(opts *sessionOptions) (*launch.Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	ended := a.reportEnded
+	if opts.quiet || !opts.reported && !a.messagesOnTerminal() {
+		ended = nil
+	}
 	return &launch.Launcher{
 		Home: home, Config: conf.Sandbox, Patience: a.patience(conf.Sandbox),
 		Open: func(ctx context.Context, agent, mode string, stop *session.StopRequest) (*session.Session, error) {
@@ -31,7 +35,7 @@ func (a *app) launcher(opts *sessionOptions) (*launch.Launcher, error) {
 		Stdin: a.stdin, Stdout: a.child.stdout, Stderr: a.child.stderr, Terminal: a.childTerminal(),
 		Environ: without(os.Environ(), secretVariables()...),
 		Start:   func(cmd *exec.Cmd) error { return a.protected.start(cmd) }, WithoutReaper: a.protected == nil,
-		Progress: a.stderr, Infof: a.infof, Report: a.report, Log: a.logger(),
+		Ended: ended, Progress: a.stderr, Infof: a.infof, Report: a.report, Log: a.logger(),
 	}, nil
 }
 

@@ -32,6 +32,7 @@ command, and 126 if it cannot be executed.`,
 		},
 	}
 	opts.register(cmd)
+	opts.registerQuiet(cmd)
 	cmd.Flags().SetInterspersed(false)
 	return cmd
 }

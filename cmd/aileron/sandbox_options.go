@@ -23,6 +23,7 @@ type sandboxOptions struct {
 // register adds the flags. sandboxes are the values of --sandbox, for its help.
 func (o *sandboxOptions) register(cmd *cobra.Command, sandboxes string) {
 	o.sessionOptions.register(cmd)
+	o.registerQuiet(cmd)
 	o.registerImage(cmd, sandboxes)
 	f := cmd.Flags()
 	f.StringVar(&o.proxy, "sandbox-proxy", "auto", "mediation: on (sealed, or no sandbox), "+

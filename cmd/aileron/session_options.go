@@ -27,6 +27,13 @@ type sessionOptions struct {
 	upstreamProxy  string
 	binds          []string
 	passphraseFile string
+	quiet          bool // no report at the end
+	reported       bool // a report at the end even where nobody watches
+}
+
+// registerQuiet adds the flag of the verbs that report at the end.
+func (o *sessionOptions) registerQuiet(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "do not report at the end what happened in the session")
 }
 
 func (o *sessionOptions) register(cmd *cobra.Command) {

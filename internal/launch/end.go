@@ -24,7 +24,7 @@ func (b *sandboxed) end(ctx context.Context, code int, err error) error {
 	left := errors.Is(err, engine.ErrLeft)
 	stopped := b.stopped(ctx, err)
 	switch {
-	case stopped && b.began:
+	case stopped && b.hasBegun():
 		err = nil // the command's own end, and its code
 	case stopped:
 		err, code = nil, session.StoppedCode
@@ -47,6 +47,9 @@ func (b *sandboxed) closeSession(ctx context.Context, code int, err error, stopp
 	}
 	b.unclosed = b.session.Close(context.WithoutCancel(ctx), code, cause)
 	b.reaper.dismiss(left)
+	if b.hasBegun() {
+		b.ended(b.session, b.Agent, b.began, code, cause)
+	}
 	if exhausted != "" {
 		b.Infof("aileron: %s", exhausted)
 	}
@@ -54,6 +57,9 @@ func (b *sandboxed) closeSession(ctx context.Context, code int, err error, stopp
 		b.Infof("aileron: %s", session.StoppedCause)
 	}
 }
+
+// hasBegun reports whether the command began.
+func (b *sandboxed) hasBegun() bool { return !b.began.IsZero() }
 
 // result returns the end of the launch: the error of the sandbox decides it, then the command's exit code, then the
 // error of closing the session.
@@ -86,7 +92,7 @@ func (b *sandboxed) stopped(ctx context.Context, err error) bool {
 	if !b.stop.Requested() || ctx.Err() != nil || errors.Is(err, engine.ErrLeft) || failedPreflight(err) {
 		return false
 	}
-	return err == nil || !b.began || errors.Is(err, context.Canceled)
+	return err == nil || !b.hasBegun() || errors.Is(err, context.Canceled)
 }
 
 // withHint adds a hint to the error of an image or a project for which there can be no sandbox.

@@ -50,8 +50,10 @@ func (l *Launcher) OnHost(ctx context.Context, c HostCommand) error {
 		return startError(c.Args[0], err)
 	}
 	reaper.watch(child.Process.Pid)
+	began := time.Now()
 	code, cause := l.await(child.Process, ended, signals, stop)
 	err = host.Close(ctx, code, cause)
+	l.ended(host.Session, c.Agent, began, code, cause)
 	if stop.Requested() {
 		l.Infof("aileron: %s", session.StoppedCause)
 	}

@@ -30,6 +30,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"time"
 
 	"golang.org/x/term"
 
@@ -59,10 +60,32 @@ type Launcher struct {
 	// WithoutReaper leaves out the reapers of commands on this host. Tests set it, whose program is not aileron.
 	WithoutReaper bool
 
+	// Ended is called after the end of a session whose command began. Nil is nothing.
+	Ended func(Ended)
+
 	Progress io.Writer                        // gets the output of an image's build
 	Infof    func(format string, args ...any) // prints a line for a person
 	Report   func(err error)                  // prints an error that does not decide the exit code
 	Log      *slog.Logger
+}
+
+// Ended is how a session ended.
+type Ended struct {
+	Session  string
+	Agent    string
+	Duration time.Duration // of the command
+	ExitCode int           // of the command
+	Cause    string        // of the end, as session.ended has it
+	Requests session.Tally
+}
+
+// ended tells how s ended.
+func (l *Launcher) ended(s *session.Session, agent string, began time.Time, code int, cause string) {
+	if l.Ended != nil {
+		l.Ended(Ended{
+			Session: s.ID(), Agent: agent, Duration: time.Since(began), ExitCode: code, Cause: cause, Requests: s.Tally(),
+		})
+	}
 }
 
 // ExitError is the end of a launch with an exit code of the command, or of a shell for a command that cannot run.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/session"
@@ -66,7 +67,7 @@ type sandboxed struct {
 	binary  string   // aileron's own file
 	signals *signals
 	stop    *session.StopRequest
-	began   bool // the command did
+	began   time.Time // when the command did; zero: it did not
 
 	// From prepare on:
 	prepared *sandbox.Prepared
@@ -169,7 +170,7 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 		AppendTo: []string{"JAVA_TOOL_OPTIONS"},
 		Stdin:    b.Stdin, Stdout: b.Stdout, Stderr: b.Stderr,
 		TTY: b.hasTerminal(), Terminal: b.noteTerminal,
-		Signals: b.signals.forward, Starting: b.signals.started, Began: func() { b.began = true },
+		Signals: b.signals.forward, Starting: b.signals.started, Began: func() { b.began = time.Now() },
 		Unenforced: b.warnUnenforced, Exhausted: func(e engine.Exhaustion) { b.exhausted = e },
 	}
 	if m.kind != unmediated {

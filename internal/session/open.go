@@ -99,7 +99,7 @@ func (s *Session) makePlane(ctx context.Context) error {
 	}
 	limits := planeLimits(s.opts.Config.Limits)
 	s.plane, err = proxy.New(proxy.Config{
-		Session: s.id, Agent: s.opts.Agent, Token: s.token, CA: s.ca, Audit: s.audit,
+		Session: s.id, Agent: s.opts.Agent, Token: s.token, CA: s.ca, Audit: tallied{s.audit, &s.tally},
 		Passthrough: s.opts.Passthrough, TLSPassthrough: tunnel, Upstream: s.opts.Upstream, Limits: limits,
 		Log: s.opts.Log, Started: s.start,
 	})

@@ -70,6 +70,7 @@ type Session struct {
 	lock *os.File
 
 	audit  *audit.Log
+	tally  tally // of what the plane records
 	store  *store.Store
 	vault  *vault.Vault
 	loader *loader
@@ -146,6 +147,9 @@ func (s *Session) Close(ctx context.Context, exitCode int, cause string) error {
 	err := s.recordEnd(ctx, exitCode, cause)
 	return errors.Join(err, s.release())
 }
+
+// Tally returns what became of the session's requests so far.
+func (s *Session) Tally() Tally { return s.tally.read() }
 
 // Abandon closes a session whose command did not begin. The caller returns why
 // it did not, so the error of Close goes to [Options.Report].

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/session"
+)
+
+// The most lines of a kind that the report at the end of a session has.
+const maxEndedLines = 12
+
+// reportEnded prints what happened in a session: the requests by verdict, what each credential was used for, and what
+// was refused, with the command that would allow it.
+func (a *app) reportEnded(e launch.Ended) {
+	r := e.Requests
+	a.infof("aileron: session %s of %s ended after %s, exit code %d", e.Session, e.Agent, roundDuration(e.Duration),
+		e.ExitCode)
+	line := func(name, format string, args ...any) { a.infof("  %-11s %s", name, fmt.Sprintf(format, args...)) }
+	line("requests", "%d proxied, %d passed through, %d refused or failed", r.Proxied, r.Passthrough, r.Rejected)
+	for i, use := range usesByBinding(r.Uses) {
+		if i == maxEndedLines {
+			line("", "and more")
+			break
+		}
+		line(first(i, "credentials"), "%s", use)
+	}
+	if r.MoreUses > 0 {
+		line("", "%d further requests with credentials", r.MoreUses)
+	}
+	if r.Redactions > 0 {
+		line("redacted", "%s of secrets in responses", plural(r.Redactions, "occurrence"))
+	}
+	for i, f := range r.Refusals {
+		if i == maxEndedLines {
+			line("", "and %d more kinds", len(r.Refusals)-i)
+			break
+		}
+		line(first(i, "refused"), "%s", refusalText(f))
+		if what := remedy(f); what != "" {
+			line("", "  %s", what)
+		}
+	}
+	line("more", "aileron audit list --session %s", e.Session)
+}
+
+// first returns the name of a group for its first line, and "" for the others.
+func first(i int, name string) string {
+	if i == 0 {
+		return name
+	}
+	return ""
+}
+
+// roundDuration returns d for a person: whole seconds from ten seconds on.
+func roundDuration(d time.Duration) time.Duration {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
+// plural returns "1 noun" or "N nouns".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// usesByBinding returns a line for each credential, in the order of its most frequent operation.
+func usesByBinding(uses []session.Use) []string {
+	var order []string
+	operations, requests := map[string][]string{}, map[string]int{}
+	for _, u := range uses {
+		if requests[u.Binding] == 0 {
+			order = append(order, u.Binding)
+		}
+		requests[u.Binding] += u.Requests
+		operations[u.Binding] = append(operations[u.Binding], fmt.Sprintf("%s %s %d", u.Tool, u.Operation, u.Requests))
+	}
+	var lines []string
+	for _, binding := range order {
+		ops, more := operations[binding], ""
+		if len(ops) > maxEndedLines {
+			ops, more = ops[:maxEndedLines], ", …"
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s (%s%s)", binding, plural(requests[binding], "request"),
+			strings.Join(ops, ", "), more))
+	}
+	return lines
+}
+
+// refusalText returns what was refused, how often, and why.
+func refusalText(f session.Refusal) string {
+	what := f.Host
+	if f.Port != 443 && f.Port != 0 {
+		what += ":" + strconv.Itoa(f.Port)
+	}
+	what = strings.TrimSpace(f.Method + " " + what + f.Path)
+	if what == "" {
+		what = "a client"
+	}
+	return fmt.Sprintf("%d × %s: %s", f.Requests, what, f.Reason)
+}
+
+// remedy returns the command that a person runs to change the verdict, or that shows more of it.
+func remedy(f session.Refusal) string {
+	switch f.Reason {
+	case "credential_not_bound":
+		return "aileron binding setup " + string(f.Connector)
+	case "vault_locked":
+		return "aileron vault unlock"
+	}
+	if f.AuditID == "" {
+		return ""
+	}
+	return "aileron audit show " + f.AuditID
+}

@@ -1,0 +1,189 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// Tally is what became of the requests of a session so far.
+type Tally struct {
+	Proxied     int // sent with what an operation allows
+	Passthrough int // forwarded unmodified
+	Rejected    int // denied, or without a response
+	Redactions  int // occurrences of secrets that were redacted from responses
+
+	Uses       []Use     // of credentials, the most frequent first
+	Refusals   []Refusal // the most frequent first
+	MoreUses   int       // requests that Uses leaves out
+	MoreDenied int       // requests that Refusals leaves out
+}
+
+// Use counts the requests of one operation that carried one credential.
+type Use struct {
+	Binding   string
+	Connector spec.FQN
+	Tool      string
+	Operation string
+	Requests  int
+}
+
+// Refusal counts rejected requests that have their reason and their target in common.
+type Refusal struct {
+	Reason    string
+	Method    string // "" where the host alone decided
+	Host      string
+	Port      int
+	Path      string // "" where the host alone decided
+	Connector spec.FQN
+	AuditID   string // of the first of them
+	Requests  int
+}
+
+// The kinds of uses and refusals that are told apart, and the length of a path in them: a sandbox chooses its requests,
+// and must not fill the memory of its session with them.
+const (
+	maxUses      = 256
+	maxRefusals  = 256
+	maxTallyPath = 200
+)
+
+// tally counts the rows of a session as they are recorded. Its zero value has counted nothing.
+type tally struct {
+	mu       sync.Mutex
+	sum      Tally
+	uses     map[useKey]*Use
+	refusals map[refusalKey]*Refusal
+}
+
+type (
+	useKey     struct{ binding, connector, tool, operation string }
+	refusalKey struct {
+		reason, method, host string
+		port                 int
+		path                 string
+	}
+)
+
+// tallied is the audit log of a session, with the tally of what is recorded.
+type tallied struct {
+	*audit.Log
+	tally *tally
+}
+
+// Append implements proxy.Recorder.
+func (t tallied) Append(ctx context.Context, r audit.Row) (audit.Row, error) {
+	t.tally.add(&r)
+	return t.Log.Append(ctx, r)
+}
+
+// AppendSoon implements proxy.Recorder.
+func (t tallied) AppendSoon(ctx context.Context, r audit.Row) error {
+	t.tally.add(&r)
+	return t.Log.AppendSoon(ctx, r)
+}
+
+// add counts the outcome that r records. An intent is none.
+func (t *tally) add(r *audit.Row) {
+	if r.Decision == "" {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sum.Redactions += r.Redactions
+	switch r.Decision {
+	case audit.DecisionProxied, audit.DecisionUpgrade:
+		t.sum.Proxied++
+		t.use(r)
+	case audit.DecisionPassthrough:
+		t.sum.Passthrough++
+	case audit.DecisionRejected:
+		t.refuse(r)
+	}
+}
+
+func (t *tally) use(r *audit.Row) {
+	if r.Binding == "" {
+		return
+	}
+	key := useKey{r.Binding, r.ConnectorFQN, r.Tool, r.Operation}
+	if u, ok := t.uses[key]; ok {
+		u.Requests++
+		return
+	}
+	if len(t.uses) >= maxUses {
+		t.sum.MoreUses++
+		return
+	}
+	if t.uses == nil {
+		t.uses = map[useKey]*Use{}
+	}
+	t.uses[key] = &Use{
+		Binding: r.Binding, Connector: spec.FQN(r.ConnectorFQN), Tool: r.Tool, Operation: r.Operation, Requests: 1,
+	}
+}
+
+func (t *tally) refuse(r *audit.Row) {
+	n := 1
+	if counted, ok := r.Fields["requests"].(int); ok { // a row that stands for many
+		n = counted
+	}
+	t.sum.Rejected += n
+	key := refusalKey{reason: r.Reason, host: r.Host, port: r.Port}
+	if decidedByRequest(r.Reason) {
+		key.method, key.path = r.Method, r.Path[:min(len(r.Path), maxTallyPath)]
+	}
+	if f, ok := t.refusals[key]; ok {
+		f.Requests += n
+		return
+	}
+	if len(t.refusals) >= maxRefusals {
+		t.sum.MoreDenied += n
+		return
+	}
+	if t.refusals == nil {
+		t.refusals = map[refusalKey]*Refusal{}
+	}
+	// The row's strings are parts of a request's head, which must not stay for as long as the session.
+	key.method, key.host, key.path = strings.Clone(key.method), strings.Clone(key.host), strings.Clone(key.path)
+	t.refusals[key] = &Refusal{
+		Reason: key.reason, Method: key.method, Host: key.host, Port: key.port, Path: key.path,
+		Connector: spec.FQN(r.ConnectorFQN), AuditID: r.ID, Requests: n,
+	}
+}
+
+// decidedByRequest reports whether a denial for the reason depends on method and path, and not on the host alone.
+func decidedByRequest(reason string) bool {
+	switch reason {
+	case "operation_not_matched", "query_not_declared", "approval_required", "upgrade_not_declared", "body_not_declared":
+		return true
+	}
+	return false
+}
+
+// read returns what has been counted.
+func (t *tally) read() Tally {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sum := t.sum
+	for _, u := range t.uses {
+		sum.Uses = append(sum.Uses, *u)
+	}
+	for _, f := range t.refusals {
+		sum.Refusals = append(sum.Refusals, *f)
+	}
+	slices.SortFunc(sum.Uses, func(a, b Use) int {
+		return cmp.Or(b.Requests-a.Requests, cmp.Compare(a.Binding, b.Binding),
+			cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Operation, b.Operation))
+	})
+	slices.SortFunc(sum.Refusals, func(a, b Refusal) int {
+		return cmp.Or(b.Requests-a.Requests, cmp.Compare(a.Host, b.Host), cmp.Compare(a.Path, b.Path),
+			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Method, b.Method))
+	})
+	return sum
+}

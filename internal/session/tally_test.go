@@ -1,0 +1,73 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+func TestATallyGroupsWhatItCounts(t *testing.T) {
+	var sum tally
+	intent := audit.Row{Event: audit.EventProxyStarted, Host: "api.example"}
+	read := audit.Row{Decision: audit.DecisionProxied, Binding: "bearer/tracker/work",
+		ConnectorFQN: "github://acme/tracker",
+		Tool:         "tracker", Operation: "read", Redactions: 2}
+	other := read
+	other.Operation = "write"
+	denied := func(id, host, path string) audit.Row {
+		return audit.Row{ID: id, Decision: audit.DecisionRejected, Reason: "operation_not_matched",
+			Method: "GET", Host: host, Port: 443, Path: path}
+	}
+	byHost := func(path string) audit.Row {
+		r := denied("H", "evil.example", path)
+		r.Reason = "host_not_allowed"
+		return r
+	}
+	flood := audit.Row{Decision: audit.DecisionRejected, Reason: "rate_exceeded", Fields: map[string]any{"requests": 40}}
+	for _, r := range []audit.Row{
+		intent, other, read, read, denied("A", "api.example", "/a"), denied("B", "api.example", "/a"),
+		denied("C", "api.example", "/b"), byHost("/x"), byHost("/y"), byHost("/z"), flood,
+		{Decision: audit.DecisionPassthrough},
+	} {
+		sum.add(&r)
+	}
+	got := sum.read()
+	if got.Proxied != 3 || got.Passthrough != 1 || got.Rejected != 46 || got.Redactions != 6 {
+		t.Errorf("the sums: %+v", got)
+	}
+	if uses := fmt.Sprint(got.Uses); uses != "[{bearer/tracker/work github://acme/tracker tracker read 2} "+
+		"{bearer/tracker/work github://acme/tracker tracker write 1}]" {
+		t.Errorf("the uses: %s", uses)
+	}
+	var refusals []string
+	for _, f := range got.Refusals {
+		refusals = append(refusals, fmt.Sprintf("%d %s %s%s %s", f.Requests, f.Reason, f.Host, f.Path, f.AuditID))
+	}
+	want := "40 rate_exceeded  |3 host_not_allowed evil.example H|2 operation_not_matched api.example/a A|" +
+		"1 operation_not_matched api.example/b C"
+	if strings.Join(refusals, "|") != want {
+		t.Errorf("the refusals: %s\nwant %s", strings.Join(refusals, "|"), want)
+	}
+}
+
+// A sandbox chooses its requests: it must not fill the session's memory with them.
+func TestATallyIsBounded(t *testing.T) {
+	var sum tally
+	for i := range 2 * maxRefusals {
+		sum.add(&audit.Row{Decision: audit.DecisionRejected, Reason: "operation_not_matched", Method: "GET",
+			Host: "api.example", Path: fmt.Sprintf("/%d/%s", i, strings.Repeat("x", 60_000))})
+		sum.add(&audit.Row{Decision: audit.DecisionProxied, Binding: fmt.Sprint("b", i), Operation: "read"})
+	}
+	got := sum.read()
+	if len(got.Refusals) != maxRefusals || got.MoreDenied != maxRefusals || got.Rejected != 2*maxRefusals {
+		t.Errorf("%d refusals and %d more of %d", len(got.Refusals), got.MoreDenied, got.Rejected)
+	}
+	if len(got.Uses) != maxUses || got.MoreUses != maxUses {
+		t.Errorf("%d uses and %d more", len(got.Uses), got.MoreUses)
+	}
+	if n := len(got.Refusals[0].Path); n != maxTallyPath {
+		t.Errorf("a path of %d bytes, want %d", n, maxTallyPath)
+	}
+}
