@@ -28,7 +28,7 @@ type sessionOptions struct {
 	binds          []string
 	passphraseFile string
 	quiet          bool // no report at the end
-	reported       bool // a report at the end even where nobody watches
+	reported       bool // a report at the end even without a terminal
 }
 
 // registerQuiet adds the flag of the verbs that report at the end.

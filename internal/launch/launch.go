@@ -79,7 +79,7 @@ type Ended struct {
 	Requests session.Tally
 }
 
-// ended tells how s ended.
+// ended calls l.Ended with the end of s.
 func (l *Launcher) ended(s *session.Session, agent string, began time.Time, code int, cause string) {
 	if l.Ended != nil {
 		l.Ended(Ended{
