@@ -1,13 +1,17 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // answering is a host in clear that answers whatever it reads with a fixed
@@ -111,3 +115,55 @@ func BenchmarkPooledRoundTrip(b *testing.B) {
 		roundTrip()
 	}
 }
+
+// BenchmarkReadResponse measures the head of a response of a code host's API.
+func BenchmarkReadResponse(b *testing.B) {
+	head := []byte(strings.ReplaceAll(apiHead, "\n", "\r\n"))
+	src := bytes.NewReader(nil)
+	pc := (&h1Pool{}).newConn("", &memoryConn{Reader: src}, nil)
+	b.ReportAllocs()
+	var used, now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &used)
+	for b.Loop() {
+		src.Reset(head)
+		pc.r.Reset(pc)
+		pc.headLeft = maxResponseHead
+		if _, err := pc.readResponse(http.MethodGet, &attempt{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	_ = unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &now)
+	b.ReportMetric(float64(now.Nano()-used.Nano())/float64(b.N), "cpu-ns/op")
+}
+
+// memoryConn is a connection that has a reader alone.
+type memoryConn struct {
+	net.Conn
+	io.Reader
+}
+
+func (c *memoryConn) Read(p []byte) (int, error) { return c.Reader.Read(p) }
+
+const apiHead = `HTTP/1.1 200 OK
+Date: Mon, 17 Feb 2025 16:20:44 GMT
+Content-Type: application/json; charset=utf-8
+Cache-Control: private, max-age=60, s-maxage=60
+Vary: Accept, Authorization, Cookie, Accept-Encoding
+ETag: W/"4f3ffb3ad1b2ce6ed1b1cc1b7c4d4d4ea2a3ad5bd8d7d1d2fb4a3c9d7e1f0a5b"
+Last-Modified: Mon, 17 Feb 2025 16:20:44 GMT
+X-RateLimit-Limit: 5000
+X-RateLimit-Remaining: 4987
+X-RateLimit-Reset: 1136217845
+X-RateLimit-Used: 13
+Access-Control-Expose-Headers: ETag, Link, Location, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining
+Access-Control-Allow-Origin: *
+Strict-Transport-Security: max-age=31536000; includeSubdomains; preload
+X-Frame-Options: deny
+X-Content-Type-Options: nosniff
+Referrer-Policy: origin-when-cross-origin, strict-origin-when-cross-origin
+Content-Security-Policy: default-src 'none'
+Server: bench
+X-Request-Id: E4C2:1F3A7B:2B9C1D5:2D0F8A1:67B36AEC
+Content-Length: 1201
+
+`

@@ -30,7 +30,7 @@ type persistConn struct {
 	socket    syscall.RawConn // of counted; nil: not asked for yet
 	peek      func(fd uintptr) bool
 	quiet     bool    // peek found nothing
-	one       [1]byte // what drained reads into
+	one       [1]byte // what peek and drained read into
 	failed    error   // what awaitBytes read in place of bytes; the next read returns it
 
 	mu      sync.Mutex
@@ -52,8 +52,7 @@ func (h *h1Pool) newConn(key string, conn net.Conn, counted *countedConn) *persi
 	pc.r = bufio.NewReaderSize(pc, connBuffer)
 	pc.onCancel = pc.abort
 	pc.peek = func(fd uintptr) bool {
-		var one [1]byte
-		_, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		_, _, err := unix.Recvfrom(int(fd), pc.one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		pc.quiet = errors.Is(err, unix.EAGAIN)
 		return true
 	}

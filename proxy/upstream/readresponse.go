@@ -43,14 +43,9 @@ func (pc *persistConn) checkHead(h *headValidator) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		from := max(0, seen-len(endOfHead)+1) // the line before may have come, and been validated
-		end := bytes.LastIndexByte(buf[seen:], '\n') + 1 + seen
-		if i := bytes.Index(buf[from:], endOfHead); i >= 0 {
-			end = from + i + len(endOfHead)
-		}
-		if end > seen {
-			wire.CanonicalizeNames(buf[start:end]) // the status line is no field
-			head := string(buf[start:end])         // all of it, as a rule
+		if bytes.IndexByte(buf[seen:], '\n') >= 0 {
+			end := start + wire.CanonicalizeNames(buf[start:]) // the status line is no field
+			head := string(buf[start:end])                     // all of it, as a rule
 			for rest := head; rest != "" && !h.ended; {
 				n := strings.IndexByte(rest, '\n') + 1
 				h.line(rest[:n])
@@ -74,8 +69,6 @@ func (pc *persistConn) checkHead(h *headValidator) (string, error) {
 		}
 	}
 }
-
-var endOfHead = []byte("\r\n\r\n")
 
 // peekBeyond returns what has come, once that is more than seen bytes.
 func (pc *persistConn) peekBeyond(seen int) ([]byte, error) {

@@ -60,7 +60,7 @@ func appendRequestHead(out []byte, r *http.Request, body bool) ([]byte, error) {
 	var few [32]string
 	names := few[:0]
 	for name := range r.Header {
-		if !ownFields[name] && wire.IsToken(name) {
+		if !isOwnField(name) && wire.IsToken(name) {
 			names = append(names, name)
 		}
 	}
@@ -73,9 +73,13 @@ func appendRequestHead(out []byte, r *http.Request, body bool) ([]byte, error) {
 	return append(out, "\r\n"...), nil
 }
 
-// ownFields are written by appendRequestHead itself, or not at all.
-var ownFields = map[string]bool{
-	"Host": true, "User-Agent": true, "Content-Length": true, "Transfer-Encoding": true, "Trailer": true,
+// isOwnField reports whether a field is written by appendRequestHead itself, or not at all.
+func isOwnField(name string) bool {
+	switch name {
+	case "Host", "User-Agent", "Content-Length", "Transfer-Encoding", "Trailer":
+		return true
+	}
+	return false
 }
 
 // appendTarget appends the request target of r.

@@ -67,7 +67,7 @@ func (h *headValidator) line(l string) {
 	switch {
 	case !ok:
 		h.broken = "has a line that does not end in CRLF"
-	case hasControl(l):
+	case wire.HasControl(l):
 		name, _, _ := strings.Cut(l, ":")
 		h.broken, h.lookalike = "has a control character", wire.ResemblesFraming(name)
 	case !h.started:
@@ -78,15 +78,6 @@ func (h *headValidator) line(l string) {
 	default:
 		h.field(l)
 	}
-}
-
-func hasControl(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return true
-		}
-	}
-	return false
 }
 
 // statusLine takes "HTTP/1.x NNN", with or without a reason behind it.
@@ -108,7 +99,7 @@ func (h *headValidator) field(l string) {
 		return
 	}
 	h.fields++
-	value = strings.Trim(value, " \t")
+	value = wire.TrimBlanks(value)
 	switch {
 	case wire.IsPlainFieldName(name):
 	case isFramingLookalike(name):

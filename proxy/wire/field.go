@@ -25,8 +25,21 @@ func ResemblesFraming(name string) bool { return !IsPlainFieldName(name) && IsFr
 // IsPlainFieldName reports whether name consists of letters, digits and dashes
 // alone.
 func IsPlainFieldName(name string) bool {
-	return len(name) > 0 && strings.IndexFunc(name, notPlain) < 0
+	for i := range len(name) {
+		if !plainBytes[name[i]] {
+			return false
+		}
+	}
+	return len(name) > 0
 }
+
+// plainBytes are letters, digits and dashes.
+var plainBytes = func() (table [256]bool) {
+	for c := range table {
+		table[c] = c < 0x80 && !notPlain(rune(c))
+	}
+	return table
+}()
 
 func notPlain(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'

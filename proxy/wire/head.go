@@ -130,12 +130,10 @@ func validateFields(rest string, limits Limits, method string, f *framing) *Prot
 		if !colon || !isToken(name) {
 			return malformed("a header field's name is not a token followed by a colon")
 		}
-		for i := range len(value) {
-			if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
-				return malformed("a header field's value has a control character")
-			}
+		if HasControl(value) {
+			return malformed("a header field's value has a control character")
 		}
-		text := strings.Trim(value, " \t")
+		text := TrimBlanks(value)
 		switch {
 		case strings.EqualFold(name, "Host"):
 			hosts++

@@ -66,7 +66,9 @@ func parseFields(rest string, n int, skipHost bool) http.Header {
 		line, after, _ := strings.Cut(rest, "\r\n")
 		rest = after
 		name, value, _ := strings.Cut(line, ":")
-		name, value = textproto.CanonicalMIMEHeaderKey(name), strings.Trim(value, " \t")
+		if value = TrimBlanks(value); !isCanonical(name) {
+			name = textproto.CanonicalMIMEHeaderKey(name)
+		}
 		if skipHost && name == "Host" {
 			continue
 		}
@@ -82,15 +84,37 @@ func parseFields(rest string, n int, skipHost bool) http.Header {
 
 // CanonicalizeNames changes the names of fields to their canonical case, in place, so
 // that no copy of a name is needed. It takes the lines of a head before they are
-// validated, from the second on, and leaves what is no field as it is.
-func CanonicalizeNames(lines []byte) {
-	for len(lines) > 0 {
-		line, rest, _ := bytes.Cut(lines, []byte("\n"))
-		lines = rest
-		if colon := bytes.IndexByte(line, ':'); colon > 0 && isToken(line[:colon]) {
-			canonicalize(line[:colon])
+// validated, and leaves what is no field as it is. It returns the length of the whole
+// lines, up to the first empty one and with it.
+func CanonicalizeNames(lines []byte) (length int) {
+	for {
+		rest := lines[length:]
+		end := bytes.IndexByte(rest, '\n')
+		if end < 0 {
+			return length
+		}
+		length += end + 1
+		if end == 1 && rest[0] == '\r' {
+			return length
+		}
+		if colon := bytes.IndexByte(rest[:end], ':'); colon > 0 && isToken(rest[:colon]) {
+			canonicalize(rest[:colon])
 		}
 	}
+}
+
+// isCanonical reports whether name is a token in its canonical case, as nearly every name
+// is that [CanonicalizeNames] has seen.
+func isCanonical(name string) bool {
+	upper := true // the next letter
+	for i := range len(name) {
+		c := name[i]
+		if !tokenBytes[c] || upper && c >= 'a' && c <= 'z' || !upper && c >= 'A' && c <= 'Z' {
+			return false
+		}
+		upper = c == '-'
+	}
+	return true
 }
 
 func canonicalize(name []byte) {

@@ -94,15 +94,20 @@ func (s *connReader) readHead(limits Limits, last *time.Time, ended, drains func
 // headEnd returns the index after the empty line that ends a head, or -1. A bare
 // LF LF ends it too, so that validate rejects it at once, without a timeout.
 func headEnd(data []byte, from int) int {
-	crlf := bytes.Index(data[from:], []byte("\r\n\r\n"))
-	lf := bytes.Index(data[from:], []byte("\n\n"))
-	switch {
-	case crlf >= 0 && (lf < 0 || crlf < lf):
-		return from + crlf + 4
-	case lf >= 0:
-		return from + lf + 2
+	for at := from; ; {
+		i := bytes.IndexByte(data[at:], '\n')
+		if i < 0 {
+			return -1
+		}
+		i += at
+		at = i + 1
+		switch next := data[at:]; {
+		case len(next) >= 1 && next[0] == '\n':
+			return at + 1
+		case i > from && data[i-1] == '\r' && len(next) >= 2 && next[0] == '\r' && next[1] == '\n':
+			return at + 2
+		}
 	}
-	return -1
 }
 
 // protocolErrorOf returns the rejection for a failed read of a head, or nil when no client

@@ -155,7 +155,7 @@ func (w *ResponseWriter) finish() error {
 func (w *ResponseWriter) last() []byte {
 	out := []byte("0\r\n")
 	for name, values := range w.trailer {
-		if ownFields[name] {
+		if isOwnField(name) {
 			continue
 		}
 		for _, v := range values {
@@ -165,11 +165,15 @@ func (w *ResponseWriter) last() []byte {
 	return append(out, "\r\n"...)
 }
 
-// ownFields are not forwarded: connection-level fields belong to one hop (RFC 9110
-// section 7.6.1), and this hop has its own framing.
-var ownFields = map[string]bool{
-	"Connection": true, "Content-Length": true, "Keep-Alive": true, "Proxy-Connection": true,
-	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+// isOwnField reports whether a field is not forwarded: connection-level fields belong to
+// one hop (RFC 9110 section 7.6.1), and this hop has its own framing.
+func isOwnField(name string) bool {
+	switch name {
+	case "Connection", "Content-Length", "Keep-Alive", "Proxy-Connection",
+		"Te", "Trailer", "Transfer-Encoding", "Upgrade":
+		return true
+	}
+	return false
 }
 
 // head appends the response head to out and decides the framing.
@@ -194,7 +198,7 @@ func (w *ResponseWriter) head(out []byte, code int, h http.Header, length int64)
 	out = strconv.AppendInt(out, int64(code), 10)
 	out = append(append(append(out, ' '), cmp.Or(w.phrase, http.StatusText(code))...), "\r\n"...)
 	for name, values := range h {
-		if ownFields[name] {
+		if isOwnField(name) {
 			continue
 		}
 		for _, v := range values {
