@@ -45,7 +45,7 @@ func BenchmarkStart(b *testing.B) {
 				b.Skip(err)
 			}
 			defer e.Close()
-			image := BaseImage("0.1.0-dev")
+			image := BaseImage()
 			if _, err := e.EnsureImage(b.Context(), image, "auto", io.Discard); err != nil {
 				b.Fatal(err)
 			}

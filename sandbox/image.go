@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	_ "embed" // the base image's recipe
+	_ "embed" // the recipes
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
@@ -18,8 +18,16 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
+// baseRecipe is the Dockerfile of the base image.
+//
 //go:embed image/Dockerfile
 var baseRecipe []byte
+
+// toolboxRecipe is the Dockerfile of the layer that the images of all agents
+// share.
+//
+//go:embed image/toolbox.Dockerfile
+var toolboxRecipe []byte
 
 // Image is an image that a sandbox runs, and how it is made. Without a recipe it
 // must be there.
@@ -34,17 +42,31 @@ type Image struct {
 	id string
 }
 
-// BaseImage is aileron's own image, the substrate of the others. Its tag
-// holds a digest of the recipe, so that a changed one is built anew.
-func BaseImage(version string) Image {
-	return Image{Ref: "localhost/aileron/sandbox-base:" + version + "-" + digest(baseRecipe), Dockerfile: baseRecipe}
+// BaseImage is aileron's own image, the substrate of the others.
+func BaseImage() Image { return ownImage("sandbox-base", nil, baseRecipe) }
+
+// ToolboxImage is the base with the tools of development: version control,
+// compilers, Python, Node.js, an editor.
+func ToolboxImage() Image {
+	base := BaseImage()
+	return ownImage("toolbox", &base, toolboxRecipe)
 }
 
-// AgentImage is an agent's image on top of the base.
-func AgentImage(version, agent string, recipe []byte) Image {
-	base := BaseImage(version)
-	ref := "localhost/aileron/agent-" + agent + ":" + version + "-" + digest(baseRecipe, recipe)
-	return Image{Ref: ref, Dockerfile: recipe, Base: &base}
+// AgentImage is an agent's image on top of the toolbox.
+func AgentImage(agent string, recipe []byte) Image {
+	base := ToolboxImage()
+	return ownImage("agent-"+agent, &base, recipe)
+}
+
+// ownImage is an image of a recipe that is built on base. Its tag is a digest of
+// the recipes of both and of nothing else: a changed recipe is built anew, and a
+// new aileron whose recipe did not change builds nothing.
+func ownImage(name string, base *Image, recipe []byte) Image {
+	below := ""
+	if base != nil {
+		below = base.Ref
+	}
+	return Image{Ref: "localhost/aileron/" + name + ":" + digest([]byte(below), recipe), Dockerfile: recipe, Base: base}
 }
 
 func digest(parts ...[]byte) string {
@@ -57,8 +79,9 @@ func digest(parts ...[]byte) string {
 
 // EnsureImage makes an image when it is missing (policy auto), in any case
 // (always), or not at all (never). The output of the build goes to progress, as
-// it arrives. The image that is returned stays the same one, whatever becomes of
-// its name.
+// it arrives; a progress with a method BuildEnded(error) learns of the end of each
+// build. The image that is returned stays the same one, whatever becomes of its
+// name.
 func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, progress io.Writer) (_ Image, err error) {
 	defer e.Explain(&err)
 	found, _, err := e.pin(ctx, Image{Ref: img.Ref, Dockerfile: img.Dockerfile, Base: img.Base})
@@ -86,12 +109,22 @@ func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, prog
 			return img, err
 		}
 	}
-	fmt.Fprintf(progress, "aileron: building %s with %s (once)\n", img.Ref, e.Kind())
-	if err := e.Build(ctx, img.Ref, img.Dockerfile, args, map[string]string{"aileron.image": "1"}, progress); err != nil {
+	if err := e.build(ctx, img, args, progress); err != nil {
 		return img, err
 	}
 	found, _, err = e.pin(ctx, img)
 	return found, err
+}
+
+// build builds an image, and reports the end of it to a progress that has a
+// method BuildEnded.
+func (e *Engine) build(ctx context.Context, img Image, args map[string]string, progress io.Writer) error {
+	fmt.Fprintf(progress, "aileron: building %s with %s (once)\n", img.Ref, e.Kind())
+	err := e.Build(ctx, img.Ref, img.Dockerfile, args, map[string]string{"aileron.image": "1"}, progress)
+	if p, ok := progress.(interface{ BuildEnded(err error) }); ok {
+		p.BuildEnded(err)
+	}
+	return err
 }
 
 // pin looks an image up, by its name only when it is looked up for the first

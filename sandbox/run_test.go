@@ -21,7 +21,7 @@ import (
 )
 
 // testImage is the base, made once for all tests of an engine.
-var testImage = sandbox.BaseImage("0.1.0-dev")
+var testImage = sandbox.BaseImage()
 
 // idleGateway reports that it is ready and waits: these tests are about
 // containers, and the real gateway has its own.

@@ -23,7 +23,7 @@ func TestAFileThatDidNotArriveIsNoticed(t *testing.T) {
 				t.Skip(err)
 			}
 			defer e.Close()
-			image := BaseImage("0.1.0-dev")
+			image := BaseImage()
 			if image, err = e.EnsureImage(t.Context(), image, "auto", t.Output()); err != nil {
 				t.Fatal(err)
 			}

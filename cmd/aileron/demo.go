@@ -93,7 +93,7 @@ func (d *demo) play(ctx context.Context, a *app, engine string, boxed bool) erro
 	opts := &sandboxOptions{sandbox: engine, build: "auto", dir: filepath.Join(d.dir, "project")}
 	opts.egress, opts.resolve, opts.upstreamCA = "deny", []string{demoHost + ":443:" + d.addr}, d.roots
 	if boxed {
-		image := sandbox.BaseImage(thisBuild().release)
+		image := sandbox.BaseImage()
 		return a.runSandboxed(ctx, opts, launch.Sandbox{Agent: "demo", Image: image, Command: []string{"sh", "-c",
 			demoScript}})
 	}

@@ -75,7 +75,7 @@ func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string
 		return a.runOnHost(ctx, &opts.sessionOptions, launch.HostCommand{Agent: agent.Name, Args: command, Env: env})
 	}
 	return a.runSandboxed(ctx, opts, launch.Sandbox{
-		Agent: agent.Name, Image: sandbox.AgentImage(thisBuild().release, agent.Name, agent.Recipe),
+		Agent: agent.Name, Image: sandbox.AgentImage(agent.Name, agent.Recipe),
 		Command: command, Needs: agentNeeds(agent), Env: env,
 		Opened: func(s *session.Session) { a.adviseModel(agent, s) },
 	})

@@ -35,7 +35,7 @@ func (a *app) launcher(opts *sessionOptions) (*launch.Launcher, error) {
 		Stdin: a.stdin, Stdout: a.child.stdout, Stderr: a.child.stderr, Terminal: a.childTerminal(),
 		Environ: without(os.Environ(), secretVariables()...),
 		Start:   func(cmd *exec.Cmd) error { return a.protected.start(cmd) }, WithoutReaper: a.protected == nil,
-		Ended: ended, Progress: a.stderr, Infof: a.infof, Report: a.report, Log: a.logger(),
+		Ended: ended, Progress: a.newBuildProgress(), Infof: a.infof, Report: a.report, Log: a.logger(),
 	}, nil
 }
 

@@ -20,13 +20,13 @@ func newSandboxBuildCommand(a *app) *cobra.Command {
 			if err := oneOf("sandbox", engine, knownEngines()...); err != nil {
 				return err
 			}
-			image := sandbox.BaseImage(thisBuild().release)
+			image := sandbox.BaseImage()
 			if agent != "" {
 				found, ok := agents.Find(agent)
 				if !ok {
 					return usagef("there is no agent %q; known: %s", agent, agentNames())
 				}
-				image = sandbox.AgentImage(thisBuild().release, found.Name, found.Recipe)
+				image = sandbox.AgentImage(found.Name, found.Recipe)
 			}
 			policy := "always"
 			if missing {
@@ -37,7 +37,7 @@ func newSandboxBuildCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer e.Close()
-			if _, err := e.EnsureImage(cmd.Context(), image, policy, a.stderr); err != nil {
+			if _, err := e.EnsureImage(cmd.Context(), image, policy, a.newBuildProgress()); err != nil {
 				return err
 			}
 			if a.json {

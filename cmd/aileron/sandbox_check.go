@@ -58,9 +58,9 @@ type sandboxReport struct {
 }
 
 func (o *sandboxCheckOptions) run(ctx context.Context, a *app) error {
-	image, command, needs := sandbox.BaseImage(thisBuild().release), o.agent, []string(nil)
+	image, command, needs := sandbox.BaseImage(), o.agent, []string(nil)
 	if agent, ok := agents.Find(o.agent); ok {
-		image, command = sandbox.AgentImage(thisBuild().release, agent.Name, agent.Recipe), agent.Commands[0]
+		image, command = sandbox.AgentImage(agent.Name, agent.Recipe), agent.Commands[0]
 		needs = agentNeeds(agent)
 	}
 	if o.image != "" {
@@ -79,7 +79,7 @@ func (o *sandboxCheckOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer engine.Close()
-	if image, err = engine.EnsureImage(ctx, image, o.build, a.stderr); err != nil {
+	if image, err = engine.EnsureImage(ctx, image, o.build, a.newBuildProgress()); err != nil {
 		return err
 	}
 	var untrusted *trust.Error

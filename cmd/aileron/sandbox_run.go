@@ -23,7 +23,7 @@ func newSandboxRunCommand(a *app) *cobra.Command {
 				return usagef("sandbox run takes a command: aileron sandbox run -- CMD")
 			}
 			return a.runSandboxed(cmd.Context(), opts, launch.Sandbox{
-				Agent: args[0], Image: sandbox.BaseImage(thisBuild().release), Command: args,
+				Agent: args[0], Image: sandbox.BaseImage(), Command: args,
 			})
 		},
 	}

@@ -76,7 +76,7 @@ func needEngine(t *testing.T, engine string) {
 		}
 		t.Skip(reason)
 	}
-	recipes.Need(t, engine, append(recipes.Kinds(), recipes.Base())...)
+	recipes.Need(t, engine, append(recipes.Kinds(), recipes.Base(), recipes.Toolbox())...)
 }
 
 // ref is the name of a kind of image.

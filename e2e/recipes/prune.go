@@ -9,8 +9,8 @@ import (
 )
 
 // Prune removes the suites' images that no recipe makes any more, and the
-// nameless ones that builds of aileron's images left. Images of a release, and
-// those of other people, stay.
+// nameless ones that builds of aileron's images left. Those of other people
+// stay.
 func (s *Store) Prune(ctx context.Context) error {
 	keep := current()
 	for _, engine := range s.engines(ctx) {
@@ -76,8 +76,8 @@ func current() map[string]bool {
 	return names
 }
 
-// ours reports whether an image is one that only suites make: by its
-// repository, or by the version of a program that is no release.
+// ours reports whether an image is one that suites make. An image of aileron's
+// own may be one of a release that has another recipe: it builds that again.
 func ours(name string) bool {
 	repository, tag, _ := strings.Cut(name, ":")
 	switch repository, ok := strings.CutPrefix(repository, "localhost/"); {
@@ -85,8 +85,10 @@ func ours(name string) bool {
 		return false
 	case repository == "aileron-matrix" || strings.HasPrefix(repository, "aileron-images/"):
 		return true
-	case repository == "aileron/sandbox-base" || strings.HasPrefix(repository, "aileron/agent-"):
-		return strings.HasPrefix(tag, version+"-")
+	case repository == "aileron/sandbox-base" || repository == "aileron/toolbox" ||
+		strings.HasPrefix(repository, "aileron/agent-"):
+		// A tag with a version is of an aileron whose tags were not the recipe's digest.
+		return !strings.Contains(tag, "-") || strings.Contains(tag, "-dev-")
 	}
 	return false
 }

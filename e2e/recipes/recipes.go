@@ -25,10 +25,6 @@ import (
 //go:embed testdata
 var files embed.FS
 
-// version is that of a program that was built without a release's flags, as
-// the suites build it: it is a part of the tags of aileron's own images.
-const version = "0.1.0-dev"
-
 // Image is an image of the suites.
 type Image struct {
 	Ref string
@@ -47,8 +43,14 @@ type Image struct {
 
 // Base is aileron's own base image.
 func Base() Image {
-	base := sandbox.BaseImage(version)
+	base := sandbox.BaseImage()
 	return Image{Ref: base.Ref, native: true, make: ensure(base)}
+}
+
+// Toolbox is the layer that the images of all agents share.
+func Toolbox() Image {
+	img := sandbox.ToolboxImage()
+	return Image{Ref: img.Ref, needs: []Image{Base()}, make: ensure(img)}
 }
 
 // Agent is the image of an agent that sandbox/agents knows.
@@ -57,8 +59,8 @@ func Agent(name string) Image {
 	if !ok {
 		panic("recipes: there is no agent " + name)
 	}
-	img := sandbox.AgentImage(version, name, agent.Recipe)
-	return Image{Ref: img.Ref, needs: []Image{Base()}, make: ensure(img)}
+	img := sandbox.AgentImage(name, agent.Recipe)
+	return Image{Ref: img.Ref, needs: []Image{Toolbox()}, make: ensure(img)}
 }
 
 // ensure builds an image of aileron's own, as aileron does.

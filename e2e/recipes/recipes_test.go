@@ -141,14 +141,17 @@ func TestInCIAMissingImageIsAFailureAndNoBuild(t *testing.T) {
 }
 
 func TestOnlySupersededImagesOfSuitesAreRemoved(t *testing.T) {
-	stay := []string{parts().Ref, tools().Ref, Base().Ref, Agent("codex").Ref, Clients("few").Ref, Kind("alpine").Ref,
+	stay := []string{parts().Ref, tools().Ref, Base().Ref, Toolbox().Ref,
+		Agent("codex").Ref, Clients("few").Ref, Kind("alpine").Ref,
 		"localhost/aileron/sandbox-base:0.1.0-a4f103866262", "localhost/aileron/agent-claude:0.1.0-0123456789ab",
 		"localhost/aileron/gateway:1",
 		"docker.io/library/debian:bookworm-slim", "localhost/another/aileron-matrix:e0f5376d7069",
 		"docker.io/aileron-matrix:1"}
 	old := []string{"localhost/aileron-matrix:e0f5376d7069", "localhost/aileron-images/parts:000000000000",
 		"localhost/aileron-images/alpine:test",
-		"localhost/aileron/sandbox-base:0.1.0-dev-000000000000", "localhost/aileron/agent-claude:0.1.0-dev-000000000000"}
+		"localhost/aileron/sandbox-base:0.1.0-dev-000000000000", "localhost/aileron/agent-claude:0.1.0-dev-000000000000",
+		"localhost/aileron/sandbox-base:000000000000", "localhost/aileron/toolbox:000000000000",
+		"localhost/aileron/agent-claude:000000000000"}
 	dir := engines(t, append(slices.Clone(old), stay...)...)
 	s, said := openStore(t)
 	if err := s.Prune(t.Context()); err != nil {

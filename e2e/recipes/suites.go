@@ -26,6 +26,7 @@ type chain struct {
 // chains are all images that the suites need.
 func chains() []chain {
 	base := []Image{Base()}
+	tools := []Image{Toolbox()}
 	var agentImages []Image
 	for _, name := range agents.Names() {
 		agentImages = append(agentImages, Agent(name))
@@ -33,6 +34,7 @@ func chains() []chain {
 	return []chain{
 		{"e2e", []step{{"podman", agentImages}, {"docker", slices.Concat(base, agentImages)}}},
 		{"cmd/aileron sandbox e2e/faults e2e/images e2e/seal", []step{{"podman", base}, {"docker", base}}},
+		{"e2e/images", []step{{"podman", tools}, {"docker", tools}}},
 		{"e2e/matrix", []step{{"podman", []Image{Clients("image")}}}},
 		{"e2e/matrix", []step{{"docker", []Image{Clients("few")}}, {"podman", []Image{Clients("browsers")}}}},
 		{"e2e/images", []step{{"podman", Kinds()}, {"docker", Kinds()}}},
@@ -48,10 +50,10 @@ func (s *Store) EnsureFor(ctx context.Context, dirs ...string) error {
 	}
 	engines := s.engines(ctx)
 	group, inGroup := errgroup.WithContext(ctx)
-	var first []step // the base image is a part of two chains
+	var shared []step // with images that are a part of another chain too
 	for _, c := range wanted {
-		if c.steps[0].images[0].native {
-			first = c.steps
+		if ref := c.steps[0].images[0].Ref; ref == Base().Ref || ref == Toolbox().Ref {
+			shared = append(shared, c.steps...)
 			continue
 		}
 		group.Go(func() error { return s.ensureSteps(inGroup, engines, c.steps) })
@@ -59,7 +61,7 @@ func (s *Store) EnsureFor(ctx context.Context, dirs ...string) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return s.ensureSteps(ctx, engines, first)
+	return s.ensureSteps(ctx, engines, shared)
 }
 
 func (c chain) needed(dirs []string) bool {

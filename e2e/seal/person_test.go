@@ -25,7 +25,7 @@ const (
 )
 
 // image is the base, as the built program names it.
-var image = sandbox.BaseImage("0.1.0-dev").Ref
+var image = sandbox.BaseImage().Ref
 
 // person is someone with a home, a project and an engine.
 type person struct {

@@ -1,16 +1,11 @@
-# Claude Code on top of the base image: npm brings the binary and stays behind.
+# Claude Code on top of the toolbox, whose npm fetches the binary.
 ARG BASE
 FROM ${BASE} AS install
 USER root
-RUN set -eu; \
-    export DEBIAN_FRONTEND=noninteractive; \
-    apt-get update -qq; \
-    apt-get install -y -qq --no-install-recommends ca-certificates npm >/dev/null
 ARG CLAUDE_VERSION=2.1.329
 # Roots of a network that inspects TLS, as PEM; the final stage never sees them.
 ARG EXTRA_CA=""
-# The npm package claude-code only chooses among these, and wants a newer node
-# than Debian's to do so.
+# The npm package claude-code only chooses among these.
 RUN set -eu; \
     case "$(dpkg --print-architecture)" in \
     amd64) platform=linux-x64 ;; \

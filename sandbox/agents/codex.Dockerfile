@@ -1,11 +1,7 @@
-# Codex on top of the base image: npm brings the binaries and stays behind.
+# Codex on top of the toolbox, whose npm fetches the binaries.
 ARG BASE
 FROM ${BASE} AS install
 USER root
-RUN set -eu; \
-    export DEBIAN_FRONTEND=noninteractive; \
-    apt-get update -qq; \
-    apt-get install -y -qq --no-install-recommends ca-certificates npm >/dev/null
 ARG CODEX_VERSION=0.169.0
 # Roots of a network that inspects TLS, as PEM; the final stage never sees them.
 ARG EXTRA_CA=""

@@ -1,13 +1,7 @@
-# opencode on top of the base image: npm brings the binary and stays behind.
+# opencode on top of the toolbox, whose npm fetches the binary.
 ARG BASE
 FROM ${BASE} AS install
 USER root
-RUN set -eu; \
-    export DEBIAN_FRONTEND=noninteractive; \
-    apt-get update -qq; \
-    apt-get install -y -qq --no-install-recommends ca-certificates npm >/dev/null
-# opencode downloads a ripgrep of its own when there is none.
-RUN apt-get install -y -qq --no-install-recommends ripgrep >/dev/null
 ARG OPENCODE_VERSION=1.18.33
 # Roots of a network that inspects TLS, as PEM; the final stage never sees them.
 ARG EXTRA_CA=""
@@ -30,4 +24,3 @@ RUN set -eu; \
 
 FROM ${BASE}
 COPY --from=install /opt/opencode/opencode /usr/local/bin/opencode
-COPY --from=install /usr/bin/rg /usr/local/bin/rg

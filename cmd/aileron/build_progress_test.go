@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+func TestABuildIsShownAsItIsWhereThereIsNoTerminal(t *testing.T) {
+	var errs bytes.Buffer
+	p := (&app{stderr: &errs, getenv: func(string) string { return "" }}).newBuildProgress()
+	fmt.Fprintf(p, "aileron: building x\nSTEP 1\n")
+	p.BuildEnded(errors.New("failed"))
+	if got, want := errs.String(), "aileron: building x\nSTEP 1\n"; got != want {
+		t.Errorf("stderr is %q, want %q", got, want)
+	}
+}
+
+// screen returns what f writes to a terminal of 40 columns.
+func screen(t *testing.T, f func(p *buildProgress)) string {
+	t.Helper()
+	controller, terminal, err := pty.Open()
+	if err != nil {
+		t.Skip("there are no terminals here: ", err)
+	}
+	defer controller.Close()
+	if err := pty.Setsize(controller, &pty.Winsize{Rows: 10, Cols: 40}); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{stderr: terminal, getenv: func(string) string { return "xterm" }}
+	a.child.stderr = terminal
+	p := a.newBuildProgress()
+	start := time.Unix(0, 0)
+	p.now = func() time.Time { start = start.Add(time.Second); return start }
+	f(p)
+	fmt.Fprint(terminal, "END")
+	var seen strings.Builder
+	for buf := make([]byte, 4096); !strings.Contains(seen.String(), "END"); {
+		n, err := controller.Read(buf)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) {
+			t.Fatal(err)
+		}
+		seen.Write(buf[:n])
+	}
+	_ = terminal.Close()
+	return seen.String()
+}
+
+func TestABuildIsOneLineOnATerminalAndItsEndStaysIfItFails(t *testing.T) {
+	output := "aileron: building x with podman (once)\nSTEP 1\n"
+	for i := range 50 {
+		output += fmt.Sprintf("Unpacking %d %s\n", i, strings.Repeat("x", 100))
+	}
+	output += "\x1b[2Jbad escape\nE: Unable to locate"
+	good := screen(t, func(p *buildProgress) {
+		_, _ = io.WriteString(p, output)
+		p.BuildEnded(nil)
+	})
+	for line := range strings.SplitSeq(good, "\r") {
+		if n := len(strings.ReplaceAll(line, "\x1b[K", "")); n > 40 {
+			t.Errorf("a line has %d columns, and the terminal 40: %q", n, line)
+		}
+	}
+	if !strings.Contains(good, "aileron: building (1s)") || strings.Contains(good, "\n") ||
+		!strings.HasSuffix(good, "\r\x1b[KEND") || strings.Contains(good, "\x1b[2J") {
+		t.Errorf("a build shows %q; want one line that is cleared", good)
+	}
+	bad := screen(t, func(p *buildProgress) {
+		_, _ = io.WriteString(p, output+" package nosuch\n")
+		p.BuildEnded(errors.New("exit 100"))
+	})
+	if !strings.Contains(bad, "E: Unable to locate package nosuch\r\n") || strings.Contains(bad, "Unpacking 20 ") ||
+		!strings.Contains(bad, "Unpacking 40 ") || strings.Contains(bad, "\x1b[2J") {
+		t.Errorf("a failed build shows %q; want its last %d lines", bad, maxBuildLines)
+	}
+}
