@@ -44,6 +44,14 @@ func envValue(env []string, name string) (value string) {
 	return value
 }
 
+// unset are the variables of defaults that an environment does not have.
+func unset(defaults, env []string) []string {
+	return slices.DeleteFunc(slices.Clone(defaults), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return slices.ContainsFunc(env, func(own string) bool { return strings.HasPrefix(own, name+"=") })
+	})
+}
+
 // searchPath is the last PATH of an environment, or what runtimes take without
 // one.
 func searchPath(env []string) string {

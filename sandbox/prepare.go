@@ -104,6 +104,7 @@ type Uplink struct {
 	Binary  string // a static aileron, for the gateway
 
 	Env      []string // what the command needs to use the proxy
+	Defaults []string // variables that the command gets unless the image sets them
 	AppendTo []string // names of Env: ours is appended to the image's own value, after a space
 	Files    []File   // put into the sandbox before its command starts
 	// Trust, when set, returns more of them: those by which the image's programs

@@ -132,6 +132,7 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 	if b.ReadOnly || ownHome || !hasHome(theirs, user) {
 		env = append([]string{"HOME=" + path.Dir(Workspace)}, env...)
 	}
+	env = append(unset(b.Defaults, theirs.Env), env...)
 	if t := os.Getenv("TERM"); b.TTY && t != "" {
 		env = append(env, "TERM="+t)
 	}

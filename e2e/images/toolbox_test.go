@@ -18,7 +18,8 @@ func TestTheToolboxWorks(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		p := newPerson(t, engine)
 		r := p.box(recipes.Toolbox().Ref, nil, []string{"bash", "-euc", `
-			for c in git gh ssh ssh-keygen python3 pip node npm npx make cc gcc g++ jq rg less nano ps unzip curl patch file xz; do
+			for c in git gh ssh ssh-keygen python3 pip node npm npx make cc gcc g++ jq rg less nano ps unzip curl \
+				patch file xz; do
 				command -v $c >/dev/null || echo "no $c"
 			done
 			git init -q repo; cd repo
@@ -26,7 +27,8 @@ func TestTheToolboxWorks(t *testing.T) {
 			printf 'a: a.c\n\tcc -o a a.c\n' >Makefile
 			make -s; ./a
 			git add a.c; git -c user.name=x -c user.email=x@example.org commit -qm first; git log --format=%s
-			python3 -m venv /tmp/v; /tmp/v/bin/python -c 'import sys; print("venv", sys.prefix)'; /tmp/v/bin/pip --version >/dev/null
+			python3 -m venv /tmp/v; /tmp/v/bin/pip --version >/dev/null
+			/tmp/v/bin/python -c 'import sys; print("venv", sys.prefix)'
 			node -e 'console.log(JSON.stringify({node: Number(process.version.slice(1).split(".")[0]) >= 22}))' | jq -r .node
 			mkdir native; cd native
 			echo '{"name":"native","version":"1.0.0","gypfile":true}' >package.json

@@ -167,12 +167,14 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 	u := sandbox.Uplink{
 		Session: b.session.ID(), Sockets: sockets, Binary: b.binary,
 		Env:      append(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image), b.Env...),
+		Defaults: []string{"LANG=C.UTF-8"},
 		AppendTo: []string{"JAVA_TOOL_OPTIONS"},
 		Stdin:    b.Stdin, Stdout: b.Stdout, Stderr: b.Stderr,
 		TTY: b.hasTerminal(), Terminal: b.noteTerminal,
 		Signals: b.signals.forward, Starting: b.signals.started, Began: func() { b.began = time.Now() },
 		Unenforced: b.warnUnenforced, Exhausted: func(e engine.Exhaustion) { b.exhausted = e },
 	}
+	b.addZone(&u, hostZone(os.Getenv("TZ"), "/"))
 	if m.kind != unmediated {
 		u.Trust = func(image *sandbox.ImageFS) ([]sandbox.File, error) {
 			tools := shims.ToolsFile(b.session.Connectors())
