@@ -14,7 +14,6 @@
 package vault
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -153,46 +152,6 @@ func (v *Vault) Unlock(passphrase []byte) error {
 		return err
 	}
 	return v.unlockWith(identity)
-}
-
-// unlockWith unlocks the vault with its identity, after it has checked the recipient to
-// which secrets are sealed while the vault is locked. A missing recipient is written
-// anew: it follows from the identity.
-func (v *Vault) unlockWith(identity *age.X25519Identity) error {
-	recipient, err := v.read(recipientFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return v.restoreRecipient(identity)
-	}
-	if err != nil {
-		return err
-	}
-	// Without a passphrase nothing authenticates this file, so a program that may write
-	// to it could have had new secrets sealed to itself: say so, and open nothing.
-	if string(bytes.TrimSpace(recipient)) != identity.Recipient().String() {
-		return fmt.Errorf("open the vault: %[1]s was changed: it does not belong to %[2]s, and credentials bound since "+
-			"are sealed to another key; remove %[1]s, replace those credentials, and rebind them",
-			v.path(recipientFile), identityFile)
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.identity = identity
-	return nil
-}
-
-// restoreRecipient writes the recipient of the identity, and unlocks the vault.
-func (v *Vault) restoreRecipient(identity *age.X25519Identity) error {
-	unlock, err := v.exclusive()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := v.write(recipientFile, []byte(identity.Recipient().String()+"\n")); err != nil {
-		return err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.identity = identity
-	return nil
 }
 
 // Lock locks the vault for this process.

@@ -291,6 +291,49 @@ func TestAMissingRecipientIsWrittenAnewByAnUnlock(t *testing.T) {
 	}
 }
 
+func TestAKeyOpensItsOwnVaultOnly(t *testing.T) {
+	v, dir := newVault(t)
+	if _, err := v.Key(); !errors.Is(err, vault.ErrLocked) {
+		t.Errorf("a locked vault returns %v instead of its key", err)
+	}
+	unlock(t, v)
+	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
+		t.Fatal(err)
+	}
+	key, err := v.Key()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.ChangePassphrase([]byte("another passphrase")); err != nil {
+		t.Fatal(err)
+	}
+	again := open(dir)
+	if err := again.UnlockWithKey(key); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := again.Credential("bearer/tracker/work"); err != nil || c.Secret.Reveal() != secretText {
+		t.Errorf("with the key the credential is %v", err)
+	}
+	other := open(filepath.Join(t.TempDir(), "vault"))
+	if err := other.Init([]byte(passphrase)); err != nil {
+		t.Fatal(err)
+	}
+	other.Lock()
+	for _, wrong := range [][]byte{key, nil, []byte("AGE-SECRET-KEY-1"), key[:len(key)-1]} {
+		err := other.UnlockWithKey(wrong)
+		if err == nil || other.Unlocked() || strings.Contains(err.Error(), "AGE-SECRET") {
+			t.Errorf("the key of another vault returns %v", err)
+		}
+	}
+	// A key must not restore a recipient: it may be of a vault that was here before.
+	if err := os.Remove(filepath.Join(dir, "recipient")); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(dir).UnlockWithKey(key); err == nil {
+		t.Error("without a recipient to compare it with, a key opens the vault")
+	}
+}
+
 func TestLockForAllStopsEveryProcess(t *testing.T) {
 	v, dir := newVault(t)
 	unlock(t, v)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/vault"
+	"github.com/ALRubinger/aileron/vault/keeper"
 )
 
 // passphraseSource is where a passphrase was found: what to look at when it is wrong.
@@ -96,10 +97,35 @@ func (a *app) readPassphraseFile(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// openVault returns the vault of the home, unlocked.
+// openVault returns the vault of the home, unlocked: with the passphrase that was given, with the key that vault unlock
+// --for left with a process, or else with a passphrase that it finds or asks for.
 func (a *app) openVault(ctx context.Context, passphraseFile string) (*vault.Vault, error) {
-	v, _, err := a.openVaultWith(ctx, passphraseFile)
+	v, held, err := a.heldVault(ctx, passphraseFile)
+	if err != nil || held {
+		return v, err
+	}
+	v, _, err = a.openVaultWith(ctx, passphraseFile)
 	return v, err
+}
+
+// heldVault returns the vault of the home, and unlocks it if a process holds its key and no passphrase was given.
+func (a *app) heldVault(ctx context.Context, passphraseFile string) (v *vault.Vault, held bool, err error) {
+	if v, err = a.vaultOf(); err != nil {
+		return nil, false, err
+	}
+	if passphraseFile != "" || a.getenv(string(fromEnv)) != "" || !v.Initialised() {
+		return v, false, nil
+	}
+	home, err := a.Home()
+	if err != nil {
+		return nil, false, err
+	}
+	key, err := keeper.Fetch(ctx, home)
+	if err != nil {
+		return v, false, nil
+	}
+	defer clear(key)
+	return v, v.UnlockWithKey(key) == nil, nil
 }
 
 // openVaultWith returns the vault of the home, unlocked, and the passphrase that unlocked it.
@@ -134,15 +160,15 @@ func (a *app) openVaultWith(ctx context.Context, passphraseFile string) (*vault.
 }
 
 // sealingVault returns the vault of the home, to bind credentials. Sealing a secret takes the vault's public recipient
-// only, so nothing is asked. A passphrase that was given, or is in the keyring, opens the vault all the same: the
+// only, so nothing is asked. A passphrase that was given, or what needs no question, opens the vault all the same: the
 // recipient is then known to be the vault's own, and was not exchanged on disk.
 func (a *app) sealingVault(ctx context.Context, passphraseFile string) (*vault.Vault, error) {
 	if passphraseFile != "" || a.getenv(string(fromEnv)) != "" {
 		return a.openVault(ctx, passphraseFile)
 	}
-	v, err := a.vaultOf()
-	if err != nil {
-		return nil, err
+	v, held, err := a.heldVault(ctx, "")
+	if err != nil || held {
+		return v, err
 	}
 	home, err := a.Home()
 	if err != nil {

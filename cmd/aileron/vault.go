@@ -19,7 +19,7 @@ func newVaultCommand(a *app) *cobra.Command {
 		RunE:  subcommandNeeded,
 	}
 	cmd.AddCommand(newVaultInitCommand(a), newVaultStatusCommand(a), newVaultUnlockCommand(a), newVaultLockCommand(a),
-		newVaultPasswdCommand(a))
+		newVaultPasswdCommand(a), newVaultKeepCommand(a))
 	return cmd
 }
 

@@ -29,7 +29,8 @@ func newVaultLockCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// run leaves the mark that every session checks. It needs no passphrase: an owner in a hurry may not have it at hand.
+// run leaves the mark that every session checks, and ends the process that holds the key. It needs no passphrase: an
+// owner in a hurry may not have it at hand.
 func (o *vaultLockOptions) run(ctx context.Context, a *app) error {
 	v, err := a.vaultOf()
 	if err != nil {
@@ -39,6 +40,10 @@ func (o *vaultLockOptions) run(ctx context.Context, a *app) error {
 		return notInitialised("lock the vault")
 	}
 	if err := a.enact(ctx, change{what: audit.ChangeVaultLock}, func() error { return v.SetLocked(true) }); err != nil {
+		return err
+	}
+	// After the mark: what still asks for the key from now on is refused.
+	if err := a.endKeeper(ctx); err != nil {
 		return err
 	}
 	a.infof("aileron: vault locked. Running sessions inject no credential until: aileron vault unlock")

@@ -32,7 +32,7 @@ func newVaultPasswdCommand(a *app) *cobra.Command {
 }
 
 func (o *vaultPasswdOptions) run(ctx context.Context, a *app) error {
-	v, err := a.openVault(ctx, o.passphraseFile)
+	v, _, err := a.openVaultWith(ctx, o.passphraseFile) // a held key is no proof of who changes the passphrase
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ var arrows = []arrow{
 	{"cmd/aileron", "spec", "reads connectors"},
 	{"cmd/aileron", "spec/store", "installs, verifies and loads connectors"},
 	{"cmd/aileron", "vault", "binds and resolves credentials"},
+	{"cmd/aileron", "vault/keeper", "holds the key of an unlocked vault, and asks for it"},
 	{"e2e/...", "*", "tests only: nothing that is released imports them"},
 	{"internal/auditlog", "audit", "what its states mean for people"},
 	{"internal/config", "internal/format", "config.toml has a format version"},
@@ -62,6 +63,7 @@ var arrows = []arrow{
 	{"internal/launch", "sandbox/engine", "limits, patience and errors of engines"},
 	{"internal/launch", "shims", "renders the list of tools"},
 	{"internal/launch", "spec", "whether two connectors name one tool"},
+	{"internal/launch", "vault/keeper", "hides the directory of the vault's key from sandboxes"},
 	{"internal/session", "audit", "records its beginning and its end"},
 	{"internal/session", "ca", "makes the session's CA"},
 	{"internal/session", "internal/auditlog", "reports the state of the audit log"},
@@ -114,6 +116,7 @@ var arrows = []arrow{
 	{"spec/store", "internal/format", "the store has a format version"},
 	{"spec/store", "spec", "keeps connectors"},
 	{"vault", "internal/format", "the vault and its bindings have a format version"},
+	{"vault/keeper", "internal/unixsocket", "the socket on which it gives out the key"},
 }
 
 func TestEveryImportOfOursIsAllowed(t *testing.T) {

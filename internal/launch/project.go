@@ -1,17 +1,21 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/vault/keeper"
 )
 
 // Project returns a project directory as an absolute path, "" being the current one, and the directories of it that a
 // sandbox must not see. A sandbox may write to its project, and aileron's own home decides what a sandbox may do: a
-// home inside a project is masked, and a project inside a home is refused.
+// home inside a project is masked, and a project inside a home is refused. So is the directory in which the key of an
+// unlocked vault is held ready.
 func Project(project, home string) (dir string, mask []string, err error) {
 	if project == "" {
 		project = "."
@@ -34,13 +38,26 @@ func Project(project, home string) (dir string, mask []string, err error) {
 	for _, part := range []string{"actions", "sessions", "store", "trust", "vault"} {
 		inside = inside || sandbox.Within(dir, filepath.Join(home, part))
 	}
+	socket := keeper.Dir(home)
+	if real, err := filepath.EvalSymlinks(filepath.Dir(socket)); err == nil {
+		socket = filepath.Join(real, filepath.Base(socket))
+	}
+	inside = inside || sandbox.Within(dir, socket)
 	switch {
 	case inside:
 		return "", nil, hint.New(
 			fmt.Errorf("use the project directory %s: it is aileron's own home %s, which a sandbox must not have", dir, home),
 			"go into a project's directory, or name one with --dir")
 	case sandbox.Within(home, dir):
-		return dir, []string{home}, nil
+		mask = append(mask, home)
 	}
-	return dir, nil, nil
+	// The key of an unlocked vault is behind a socket there, now or while the sandbox runs.
+	if sandbox.Within(socket, dir) && !sandbox.Within(socket, home) {
+		if err := os.Mkdir(socket, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", nil, hint.New(fmt.Errorf("hide %s from the sandbox: %w", socket, err),
+				"go into a project's directory that does not contain it, or name one with --dir")
+		}
+		mask = append(mask, socket)
+	}
+	return dir, mask, nil
 }

@@ -1,0 +1,112 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/ALRubinger/aileron/internal/unixsocket"
+)
+
+// ErrNone is returned if no process of this user holds the key.
+var ErrNone = errors.New("no process holds the key of the vault")
+
+// call is a line that a client sends.
+type call string
+
+const (
+	callKey   call = "key\n"
+	callUntil call = "until\n"
+	callEnd   call = "end\n"
+)
+
+// State describes a keeper.
+type State struct {
+	Until time.Time
+	PID   int
+}
+
+// Fetch returns the key that is held for the vault of home. The caller checks that it is
+// the vault's.
+func Fetch(ctx context.Context, home string) ([]byte, error) {
+	key, _, err := ask(ctx, home, callKey)
+	if err != nil {
+		return nil, err
+	}
+	return key, nil
+}
+
+// Ask returns until when the key of the vault of home is held, and by which process.
+func Ask(ctx context.Context, home string) (State, error) {
+	text, pid, err := ask(ctx, home, callUntil)
+	if err != nil {
+		return State{}, err
+	}
+	until, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		return State{}, fmt.Errorf("ask who holds the vault's key: %w", err)
+	}
+	return State{Until: until, PID: pid}, nil
+}
+
+// End ends the keeper of home's vault, and waits until no process can reach it. It is not
+// an error if there is none.
+func End(ctx context.Context, home string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, _, err := ask(ctx, home, callEnd)
+	for err == nil {
+		var conn net.Conn
+		if conn, err = dial(ctx, home); err == nil {
+			_, _ = io.Copy(io.Discard, conn) // ends when the keeper does
+			_ = conn.Close()
+			err = ctx.Err()
+		}
+	}
+	if errors.Is(err, ErrNone) {
+		return nil
+	}
+	return fmt.Errorf("end the process that holds the vault's key: %w", err)
+}
+
+// ask sends one call, and returns the response and the keeper's process. A response that
+// is empty is a refusal, or of a keeper that ends.
+func ask(ctx context.Context, home string, what call) (response []byte, pid int, err error) {
+	conn, err := dial(ctx, home)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer conn.Close()
+	if pid, err = checkPeer(conn, false); err != nil {
+		return nil, 0, err
+	}
+	if _, err := conn.Write([]byte(what)); err != nil {
+		return nil, 0, ErrNone
+	}
+	response, err = io.ReadAll(io.LimitReader(conn, MaxKey))
+	if err != nil || len(response) == 0 && what != callEnd {
+		return nil, 0, ErrNone
+	}
+	return response, pid, nil
+}
+
+func dial(ctx context.Context, home string) (net.Conn, error) {
+	path := socketPath(home)
+	if checkDir(filepath.Dir(path)) != nil {
+		return nil, ErrNone
+	}
+	conn, err := unixsocket.Dial(ctx, path)
+	if err != nil {
+		return nil, ErrNone
+	}
+	deadline, ok := ctx.Deadline()
+	if limit := time.Now().Add(callTimeout); !ok || deadline.After(limit) {
+		deadline = limit
+	}
+	_ = conn.SetDeadline(deadline)
+	return conn, nil
+}

@@ -1,0 +1,396 @@
+package keeper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const testKey = "AGE-SECRET-KEY-1TEST"
+
+// TestMain is the client of TestAProcessOfAContainerIsRefused, too.
+func TestMain(m *testing.M) {
+	if home := os.Getenv("KEEPER_TEST_HOME"); home != "" {
+		key, err := Fetch(context.Background(), home)
+		if err == nil {
+			_, _ = os.Stdout.Write(key)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// served is a keeper of a test, for its home.
+type served struct {
+	home    string
+	current atomic.Bool
+	ended   chan error
+	key     *Key
+	cancel  context.CancelFunc
+}
+
+func newHome(t *testing.T) string {
+	t.Helper()
+	run := filepath.Join(t.TempDir(), "run")
+	if err := os.Mkdir(run, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	return t.TempDir()
+}
+
+func serve(t *testing.T, home string, o Options) *served {
+	t.Helper()
+	key, err := ReadKey(strings.NewReader(testKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &served{home: home, ended: make(chan error, 1), key: key}
+	s.current.Store(true)
+	ready := make(chan struct{})
+	o.Home, o.Current, o.Ready = s.home, s.current.Load, func() { close(ready) }
+	if o.Until.IsZero() {
+		o.Until = time.Now().Add(time.Hour)
+	}
+	var ctx context.Context
+	ctx, s.cancel = context.WithCancel(t.Context())
+	t.Cleanup(s.cancel)
+	go func() { s.ended <- Serve(ctx, key, o) }()
+	select {
+	case <-ready:
+	case err := <-s.ended:
+		t.Fatal(err)
+	}
+	return s
+}
+
+// gone fails unless the keeper ends, has erased its key, and cannot be reached.
+func (s *served) gone(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-s.ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the keeper does not end")
+	}
+	if s.key.page != nil {
+		t.Error("the key is still in memory")
+	}
+	if _, err := Fetch(t.Context(), s.home); !errors.Is(err, ErrNone) {
+		t.Errorf("after its end the keeper returns %v", err)
+	}
+	if _, err := os.Lstat(socketPath(s.home)); err == nil {
+		t.Error("its socket is left")
+	}
+}
+
+func TestAKeyIsFetchedUntilTheKeeperIsEnded(t *testing.T) {
+	s := serve(t, newHome(t), Options{})
+	for range 3 {
+		if key, err := Fetch(t.Context(), s.home); err != nil || string(key) != testKey {
+			t.Fatalf("fetched %q, %v", key, err)
+		}
+	}
+	state, err := Ask(t.Context(), s.home)
+	if err != nil || state.PID != os.Getpid() || time.Until(state.Until) > time.Hour || time.Until(state.Until) <= 0 {
+		t.Errorf("the state is %+v, %v", state, err)
+	}
+	if _, err := Fetch(t.Context(), t.TempDir()); !errors.Is(err, ErrNone) {
+		t.Errorf("the keeper of another home returns %v", err)
+	}
+	if err := End(t.Context(), s.home); err != nil {
+		t.Fatal(err)
+	}
+	s.gone(t)
+	if err := End(t.Context(), s.home); err != nil {
+		t.Errorf("ending none returns %v", err)
+	}
+}
+
+func TestTheSocketIsTheUsersAlone(t *testing.T) {
+	s := serve(t, newHome(t), Options{})
+	for path, want := range map[string]os.FileMode{socketPath(s.home): 0o600, filepath.Dir(socketPath(s.home)): 0o700} {
+		if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s is %v, %v; want the mode %o", path, info, err, want)
+		}
+	}
+	if !strings.HasPrefix(socketPath(s.home), os.Getenv("XDG_RUNTIME_DIR")) {
+		t.Errorf("the socket %s is not in the runtime directory", socketPath(s.home))
+	}
+}
+
+func TestADirectoryThatOthersMayEnterIsRefused(t *testing.T) {
+	home := newHome(t)
+	dir := Dir(home)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	key, err := ReadKey(strings.NewReader(testKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Serve(t.Context(), key, Options{Home: home, Until: time.Now().Add(time.Hour)})
+	if err == nil || !strings.Contains(err.Error(), "chmod 700") {
+		t.Errorf("serving there returns %v", err)
+	}
+	// A runtime directory that others may write to is not used at all.
+	if err := os.Chmod(os.Getenv("XDG_RUNTIME_DIR"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if got := Dir(home); strings.HasPrefix(got, os.Getenv("XDG_RUNTIME_DIR")) {
+		t.Errorf("the directory is %s", got)
+	}
+}
+
+func TestAKeeperEndsAtItsTime(t *testing.T) {
+	serve(t, newHome(t), Options{Until: time.Now().Add(50 * time.Millisecond)}).gone(t)
+}
+
+// The monotonic clock stands still while a machine sleeps.
+func TestASleepCountsTowardsTheTime(t *testing.T) {
+	var late atomic.Int64
+	o := Options{Until: time.Now().Add(time.Hour), now: func() time.Time {
+		return time.Now().Add(time.Duration(late.Load()))
+	}}
+	s := serve(t, newHome(t), o)
+	late.Store(int64(2 * time.Hour))
+	if _, err := Fetch(t.Context(), s.home); !errors.Is(err, ErrNone) {
+		t.Errorf("after the time the keeper returns %v", err)
+	}
+	s.gone(t)
+}
+
+func TestAClockThatIsSetBackDoesNotProlongTheTime(t *testing.T) {
+	start := time.Now()
+	serve(t, newHome(t), Options{Until: start.Add(50 * time.Millisecond), now: func() time.Time { return start }}).gone(t)
+}
+
+func TestAKeyThatIsNotCurrentIsNotGivenOut(t *testing.T) {
+	s := serve(t, newHome(t), Options{})
+	s.current.Store(false)
+	if key, err := Fetch(t.Context(), s.home); !errors.Is(err, ErrNone) {
+		t.Errorf("fetched %q, %v", key, err)
+	}
+	s.gone(t)
+}
+
+// The runtime directory goes at a logout.
+func TestAKeeperEndsWithItsSocket(t *testing.T) {
+	s := serve(t, newHome(t), Options{})
+	if err := os.RemoveAll(Dir(s.home)); err != nil {
+		t.Fatal(err)
+	}
+	s.gone(t)
+}
+
+func TestAKeeperEndsWithItsContext(t *testing.T) {
+	s := serve(t, newHome(t), Options{})
+	s.cancel()
+	s.gone(t)
+}
+
+func TestTimesAreBounded(t *testing.T) {
+	for _, d := range []time.Duration{-time.Second, 0, MaxTime + time.Minute} {
+		key, err := ReadKey(strings.NewReader(testKey))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Serve(t.Context(), key, Options{Home: newHome(t), Until: time.Now().Add(d)}); err == nil {
+			t.Errorf("a key is held for %v", d)
+		}
+		if key.page != nil {
+			t.Errorf("%v: the key is still in memory", d)
+		}
+	}
+}
+
+func TestOneKeeperForAHome(t *testing.T) {
+	s := serve(t, newHome(t), Options{})
+	key, err := ReadKey(strings.NewReader("another"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Serve(t.Context(), key, Options{Home: s.home, Until: time.Now().Add(time.Hour)})
+	if err == nil || !strings.Contains(err.Error(), "holds it already") {
+		t.Errorf("a second one returns %v", err)
+	}
+	if key, err := Fetch(t.Context(), s.home); err != nil || string(key) != testKey {
+		t.Errorf("fetched %q, %v", key, err)
+	}
+}
+
+func TestASocketOfAKilledKeeperIsReplaced(t *testing.T) {
+	home := newHome(t)
+	if err := makeDir(Dir(home)); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: socketPath(home)}); err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.Close(fd) // as a kill does: the file stays
+	s := serve(t, home, Options{})
+	if key, err := Fetch(t.Context(), s.home); err != nil || string(key) != testKey {
+		t.Errorf("fetched %q, %v", key, err)
+	}
+}
+
+// A container that got the socket by mistake: its processes may have the user's uid, and are in a PID namespace below.
+func TestAProcessOfAContainerIsRefused(t *testing.T) {
+	s := serve(t, newHome(t), Options{})
+	client := func(flags uintptr) (string, error) {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), "KEEPER_TEST_HOME="+s.home)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
+		if flags&unix.CLONE_NEWUSER != 0 {
+			id := []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+			cmd.SysProcAttr.UidMappings = id
+		}
+		out, err := cmd.Output()
+		return string(out), err
+	}
+	if got, err := client(0); err != nil || got != testKey {
+		t.Fatalf("a process beside the keeper fetched %q, %v", got, err)
+	}
+	flags := uintptr(unix.CLONE_NEWPID)
+	if os.Geteuid() != 0 {
+		flags |= unix.CLONE_NEWUSER
+	}
+	got, err := client(flags)
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
+		t.Skipf("this host makes no PID namespaces: %v", err)
+	}
+	if err != nil || got != "" {
+		t.Errorf("a process of a container fetched %q, %v", got, err)
+	}
+}
+
+// The mode of the socket keeps another user away; its uid does so where the directory was opened by mistake.
+func TestAProcessOfAnotherUserIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root becomes another user")
+	}
+	base, err := os.MkdirTemp("/tmp", "keeper-") // not in t.TempDir, which others may not enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	l, err := net.Listen("unix", filepath.Join(base, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, path := range []string{base, filepath.Join(base, "s")} {
+		if err := os.Chmod(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for uid, want := range map[uintptr]bool{0: true, 65534: false} {
+		client := connectAs(t, uid, l.Addr().String())
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := checkPeer(conn, true); (err == nil) != want {
+			t.Errorf("a process of uid %d: %v", uid, err)
+		}
+		_ = conn.Close()
+		_ = unix.Close(client)
+	}
+}
+
+// connectAs connects to the socket at path from a thread of another effective uid, which is what the kernel reports.
+func connectAs(t *testing.T, uid uintptr, path string) (fd int) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	keep := ^uintptr(0)
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, keep, uid, keep); errno != 0 {
+		t.Fatal(errno)
+	}
+	defer func() {
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, keep, 0, keep); errno != 0 {
+			panic(errno)
+		}
+	}()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}
+
+func TestProcessesOfOthersAreNotBeside(t *testing.T) {
+	if !beside(os.Getpid()) {
+		t.Error("this process is not beside itself")
+	}
+	cmd := exec.CommandContext(t.Context(), "true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if beside(cmd.Process.Pid) {
+		t.Error("a process that has ended is beside this one")
+	}
+}
+
+func TestAKeyIsInLockedMemory(t *testing.T) {
+	locked := func() int {
+		status, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(status)) {
+			if f := strings.Fields(line); f[0] == "VmLck:" {
+				n, _ := strconv.Atoi(f[1])
+				return n
+			}
+		}
+		return 0
+	}
+	before := locked()
+	key, err := ReadKey(strings.NewReader(testKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if locked() <= before {
+		t.Errorf("%d kB are locked with a key, %d without", locked(), before)
+	}
+	page := key.page
+	if !bytes.HasPrefix(page, []byte(testKey)) {
+		t.Error("the key is not in its page")
+	}
+	key.Erase()
+	key.Erase()
+	if locked() != before {
+		t.Error("the page stays locked")
+	}
+	for _, text := range []string{"", strings.Repeat("x", MaxKey+1)} {
+		if _, err := ReadKey(strings.NewReader(text)); err == nil {
+			t.Errorf("a key of %d bytes is held", len(text))
+		}
+	}
+}
