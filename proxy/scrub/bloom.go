@@ -50,6 +50,20 @@ func (g *bloomFilter) has(h uint64) bool {
 	return g.words[h&g.mask]&both == both
 }
 
+// sampleHash mixes the sampleSize bytes at the beginning of a word, whatever their case. Only
+// its higher bits depend on all of them: see putSample.
+func sampleHash(gram uint64) uint64 { return (gram&sampleMask | oneCase) * spread }
+
+// putSample adds the run with this hash to a filter of samples. The bits that choose the word,
+// and those in it, are the same for each size of the filter: kernels shift by constants.
+func (g *bloomFilter) putSample(h uint64) { g.words[h>>34&g.mask] |= pair(h) }
+
+// hasSample reports whether the run with this hash may have been added.
+func (g *bloomFilter) hasSample(h uint64) bool {
+	word := g.words[h>>34&g.mask]
+	return word>>(h>>58)&(word>>(h>>52&63))&1 != 0
+}
+
 // addShort adds the run of four bytes at the beginning of at, to a filter of such runs.
 func (g *bloomFilter) addShort(at []byte) { g.put(hash(uint64(binary.LittleEndian.Uint32(at)))) }
 

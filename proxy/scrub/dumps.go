@@ -1,6 +1,10 @@
 package scrub
 
-import "bytes"
+import (
+	"bytes"
+	"math/bits"
+	"slices"
+)
 
 // dump searches a long run of the digits and separators of dumps, hexadecimal and decimal.
 func (s *Scanner) dump(from, to int) {
@@ -8,25 +12,32 @@ func (s *Scanner) dump(from, to int) {
 		return
 	}
 	src, array := s.data[from:to], s.hasArray(from, to)
-	s.searchDump(from, to, src, array)
-	if bytes.IndexByte(src, '%') >= 0 {
-		s.once.decode(src, inURL, nil)
-		s.searchDump(from, to, s.once.symbols, array, &s.once)
-	}
-}
-
-// searchDump searches the bytes that the numbers in src encode, which is data[from:to] or a
-// layer of it, and perhaps an array of decimal ones.
-func (s *Scanner) searchDump(from, to int, src []byte, array bool, layers ...*layer) {
 	hit := func(a, b int) {
+		a, b = s.numbers.source(a, b, to-from)
+		s.addRegion(from+a, from+b)
+	}
+	if s.digits(from, to) {
+		s.set.hex.find(s.numbers.symbols, hit)
+	}
+	s.searchArray(src, array, hit)
+	if bytes.IndexByte(src, '%') < 0 {
+		return
+	}
+	s.once.decode(src, inURL, nil)
+	src = s.once.symbols
+	hit = func(a, b int) {
 		a, b = s.numbers.source(a, b, len(src))
-		for _, l := range layers {
-			a, b = l.source(a, b, to-from)
-		}
+		a, b = s.once.source(a, b, to-from)
 		s.addRegion(from+a, from+b)
 	}
 	s.numbers.hexadecimal(src, s.set.leastDigits)
 	s.set.hex.find(s.numbers.symbols, hit)
+	s.searchArray(src, array, hit)
+}
+
+// searchArray searches the bytes that the decimal numbers in src encode, if it may be an array
+// of them.
+func (s *Scanner) searchArray(src []byte, array bool, hit func(from, to int)) {
 	if array {
 		s.numbers.decimal(src)
 		s.set.text.find(s.numbers.symbols, hit)
@@ -45,6 +56,67 @@ func (s *Scanner) hasArray(from, to int) bool {
 		before = m
 	}
 	return false
+}
+
+// digits decodes data[from:to] as layer.hexadecimal does, by its masks. It reports whether there are
+// several groups of digits. How long a gap is does not matter here: what seems to be a hit across
+// a longer one is none for the views.
+func (s *Scanner) digits(from, to int) bool {
+	first, last := from/blockSize, (to-1)/blockSize
+	keep, groups, before := s.digitMasks[:0], 0, uint64(0)
+	s.numbers.work += to - from
+	for b := first; b <= last; b++ {
+		part := ^uint64(0)
+		if b == first {
+			part <<= from % blockSize
+		}
+		if b == last {
+			part &= ^uint64(0) >> (blockSize - 1 - (to-1)%blockSize)
+		}
+		m := &s.masks[b]
+		digits := m[inHex] & part
+		// The 0 of 0x is none. What else is no digit and in no array is one of - \ %.
+		for odd := m[inDump] &^ m[inHex] &^ m[inArray] & part; odd != 0; odd &= odd - 1 {
+			j := bits.TrailingZeros64(odd)
+			if i := b*blockSize + j; i == from || s.data[i]|0x20 != 'x' || s.data[i-1] != '0' {
+				continue
+			}
+			if j > 0 {
+				digits &^= 1 << (j - 1)
+			} else {
+				keep[len(keep)-1] &^= 1 << (blockSize - 1)
+			}
+		}
+		groups += bits.OnesCount64(digits &^ (digits<<1 | before>>63))
+		keep, before = append(keep, digits), digits
+	}
+	if s.digitMasks = keep; groups < 2 {
+		return false
+	}
+	s.numbers.gather(s.data, first*blockSize, keep, from)
+	return true
+}
+
+// gather makes the bytes of data whose bits are set in the masks of blocks from start on the
+// symbols of a layer of data[from:].
+func (l *layer) gather(data []byte, start int, masks []uint64, from int) {
+	l.symbols, l.marks = l.symbols[:0], l.marks[:0]
+	n := 0
+	for i, m := range masks {
+		if i%(markEvery/blockSize) == 0 {
+			l.marks = append(l.marks, mark{max(start+i*blockSize-from, 0), n})
+		}
+		n += bits.OnesCount64(m)
+	}
+	l.symbols = slices.Grow(l.symbols, n+gatherSlack)[:n+gatherSlack]
+	full := min(len(masks), (len(data)-start)/blockSize)
+	at := gather(l.symbols, data[start:start+full*blockSize], masks[:full])
+	if full < len(masks) { // the last block of the data
+		var padded [blockSize]byte
+		copy(padded[:], data[start+full*blockSize:])
+		gather(l.symbols[at:], padded[:], masks[full:])
+	}
+	l.symbols = l.symbols[:n]
 }
 
 // hexadecimal decodes src as view.digits does, but keeps only what may be least digits or

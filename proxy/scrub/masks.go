@@ -1,6 +1,9 @@
 package scrub
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // blockSize is how many bytes one mask covers.
 const blockSize = 64
@@ -42,4 +45,21 @@ func classifyPortable(dst []masks, src []byte, t *classTables) {
 		}
 		dst[b] = masks{m0, m1, m2, m3, m4, m5, m6, m7}
 	}
+}
+
+// gatherSlack is how many bytes behind those that it gathers a kernel may write.
+const gatherSlack = 8
+
+// gatherPortable writes the bytes of src whose bits are set, which has blockSize bytes for each
+// mask, to dst, one behind the other. It returns their number.
+func gatherPortable(dst, src []byte, masks []uint64) int {
+	n := 0
+	for b, m := range masks {
+		block := src[b*blockSize:]
+		for ; m != 0; m &= m - 1 {
+			dst[n] = block[bits.TrailingZeros64(m)]
+			n++
+		}
+	}
+	return n
 }

@@ -25,6 +25,8 @@ type workspace struct {
 	regions                    []region // of hits in some decoding, in any order
 	apart                      bool     // those that are found now are to be searched for each syntax
 	doubt                      span     // where hits may begin in what seem to be escapes
+	digitMasks                 []uint64 // of the digits of a dump
+	sampled                    span     // tokens that wait to be sampled
 	until                      int      // line ends before this index were searched
 	once, twice, flat, numbers layer
 

@@ -28,7 +28,7 @@ func newSieve(n int) sieve {
 // add adds an encoding of gramSize symbols or more.
 func (v *sieve) add(symbols []byte) {
 	for i := 0; i+sampleSize <= len(symbols); i++ {
-		v.samples.put(hash(eight(symbols, i) & sampleMask))
+		v.samples.putSample(sampleHash(eight(symbols, i)))
 		if i+gramSize <= len(symbols) {
 			v.grams.put(hash(eight(symbols, i)))
 		}
@@ -43,7 +43,7 @@ func (v *sieve) contains(at []byte) bool { return v.grams.has(hash(binary.Little
 // been added.
 func (v *sieve) containsSample(at []byte) bool {
 	gram := uint64(binary.LittleEndian.Uint32(at)) | uint64(at[4])<<32
-	return v.samples.has(hash(gram))
+	return v.samples.hasSample(sampleHash(gram))
 }
 
 // eight returns the eight bytes at symbols[i], with zeros behind the end. There are eight
@@ -89,34 +89,57 @@ func (v *sieve) next(symbols []byte, at, known int) (place, until int) {
 // that may have been added, or len(symbols).
 func (v *sieve) sample(symbols []byte, i, stride int) int {
 	if stride == usualStride {
-		words, mask := v.samples.words, v.samples.mask
-		const reach = 3*usualStride + 8
-		for ; i+reach <= len(symbols); i += 4 * usualStride {
-			// Four at a time: hits are rare, and the four loads are independent.
-			four := (*[reach]byte)(symbols[i:])
-			a := hash(binary.LittleEndian.Uint64(four[0:]) & sampleMask)
-			b := hash(binary.LittleEndian.Uint64(four[usualStride:]) & sampleMask)
-			c := hash(binary.LittleEndian.Uint64(four[2*usualStride:]) & sampleMask)
-			d := hash(binary.LittleEndian.Uint64(four[3*usualStride:]) & sampleMask)
-			if (words[a&mask]>>(a>>58)|words[b&mask]>>(b>>58)|words[c&mask]>>(c>>58)|words[d&mask]>>(d>>58))&1 == 0 {
-				continue
+		// A word is read for each sample, so three more bytes than samples have.
+		const group = samplesAtOnce * usualStride
+		for n := (len(symbols) - i) / group; n > 0; {
+			clean := sampleGroups(symbols[i:], n, &v.samples)
+			i += clean * group
+			if n -= clean; n == 0 {
+				break
 			}
-			for at := i; at < i+4*usualStride; at += usualStride {
-				if v.samples.has(hash(binary.LittleEndian.Uint64(symbols[at:]) & sampleMask)) {
-					return at
+			for end := i + group; i < end; i += stride {
+				if v.samples.hasSample(sampleHash(binary.LittleEndian.Uint64(symbols[i:]))) {
+					return i
 				}
 			}
+			n--
 		}
 	}
 	for ; i+8 <= len(symbols); i += stride {
-		if v.samples.has(hash(binary.LittleEndian.Uint64(symbols[i:]) & sampleMask)) {
+		if v.samples.hasSample(sampleHash(binary.LittleEndian.Uint64(symbols[i:]))) {
 			return i
 		}
 	}
 	for ; i+sampleSize <= len(symbols); i += stride {
-		if v.samples.has(hash(eight(symbols, i) & sampleMask)) {
+		if v.samples.hasSample(sampleHash(eight(symbols, i))) {
 			return i
 		}
 	}
 	return len(symbols)
+}
+
+// samplesAtOnce is how many samples are looked up before the results are: hits are rare, and
+// the loads are independent.
+const samplesAtOnce = 4
+
+// sampleGroupsPortable returns what sampleGroups does.
+func sampleGroupsPortable(src []byte, groups int, filter *bloomFilter) int {
+	words, mask := filter.words, filter.mask
+	const group = samplesAtOnce * usualStride
+	for n := range groups {
+		four := (*[group]byte)(src[n*group:])
+		a := sampleHash(binary.LittleEndian.Uint64(four[0:]))
+		b := sampleHash(binary.LittleEndian.Uint64(four[usualStride:]))
+		c := sampleHash(binary.LittleEndian.Uint64(four[2*usualStride:]))
+		d := sampleHash(binary.LittleEndian.Uint64(four[3*usualStride:]))
+		ab := words[a>>34&mask]>>(a>>58) | words[b>>34&mask]>>(b>>58)
+		cd := words[c>>34&mask]>>(c>>58) | words[d>>34&mask]>>(d>>58)
+		if (ab|cd)&1 == 0 {
+			continue
+		}
+		if filter.hasSample(a) || filter.hasSample(b) || filter.hasSample(c) || filter.hasSample(d) {
+			return n
+		}
+	}
+	return groups
 }

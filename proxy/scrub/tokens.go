@@ -6,12 +6,7 @@ const wing = maxHit
 // token searches a long run of bytes of tokens: for encodings as they are, and for what is
 // behind its escapes.
 func (s *Scanner) token(from, to int) {
-	for at := from; ; {
-		if at, _ = s.set.coded.next(s.data[:to], at, at); at == to {
-			break
-		}
-		at = s.around(at)
-	}
+	s.sample(from, to)
 	if s.anyEscape(from, to) {
 		s.unescapeToken(from, to)
 	}

@@ -71,7 +71,7 @@ func (s *Scanner) walk() {
 	set := s.set
 	tokens, dumps := longRuns{least: set.leastToken, from: -1}, longRuns{least: set.leastDigits, from: -1}
 	token, dump := s.token, s.dump
-	s.until = 0
+	s.until, s.sampled = 0, span{}
 	before := &masks{}
 	for b := range s.masks {
 		m, base := &s.masks[b], b*blockSize
@@ -91,6 +91,27 @@ func (s *Scanner) walk() {
 	}
 	if dumps.from >= 0 {
 		s.dump(dumps.from, len(s.data))
+	}
+	s.sampleTokens()
+}
+
+// sample samples the token data[from:to] for encodings as they are, together with those beside
+// it: a few long stretches cost less than many tokens, even with what is between them.
+func (s *Scanner) sample(from, to int) {
+	if from-s.sampled.to > blockSize {
+		s.sampleTokens()
+		s.sampled.from = from
+	}
+	s.sampled.to = to
+}
+
+// sampleTokens samples the tokens that wait for it.
+func (s *Scanner) sampleTokens() {
+	for at, to := s.sampled.from, s.sampled.to; ; {
+		if at, _ = s.set.coded.next(s.data[:to], at, at); at == to {
+			return
+		}
+		at = s.around(at)
 	}
 }
 
