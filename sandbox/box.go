@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -17,6 +18,7 @@ type box struct {
 	Limits   engine.Limits
 	Unsealed bool   // it has the engine's own network instead of a gateway
 	mounts   string // the directory of the files that are mounted into it
+	covers   []Cover
 }
 
 // ProjectError is returned when a project has what no sandbox may see.
@@ -52,6 +54,11 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 	defer os.RemoveAll(b.mounts)
 	if inside := e.forbiddenMount(b); inside != "" {
 		return 1, &ProjectError{Dir: b.Dir, Holds: inside}
+	}
+	if b.Protect != nil {
+		if b.covers, err = b.Protect(filepath.Join(b.mounts, "protected")); err != nil {
+			return 1, err
+		}
 	}
 	if b.Image, _, err = e.pin(ctx, b.Image); err != nil {
 		return 1, err

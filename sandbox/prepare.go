@@ -110,6 +110,9 @@ type Uplink struct {
 	// Trust, when set, returns more of them: those by which the image's programs
 	// trust the proxy. It is called before anything is made.
 	Trust func(image *ImageFS) ([]File, error)
+	// Protect, when set, copies places of the project into dir, a new path. The
+	// copies lie over them in the sandbox, which cannot change them.
+	Protect func(dir string) ([]Cover, error)
 
 	Stdin   io.Reader // nil: none
 	Stdout  io.Writer
@@ -133,6 +136,12 @@ type Uplink struct {
 	// Exhausted, when set, is called at the end of a sandbox that ran out of
 	// something.
 	Exhausted func(engine.Exhaustion)
+}
+
+// Cover is a file or directory that lies over a place of the project, read-only.
+type Cover struct {
+	Source string // on this host
+	Path   string // relative to the project
 }
 
 // Run runs the sandbox from its creation to its removal and returns the

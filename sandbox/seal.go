@@ -122,6 +122,10 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 		config.Tmpfs = map[string]string{"/tmp": "exec,mode=1777", "/var/tmp": "exec,mode=1777", "/run": "mode=0755"}
 		ownHome = e.mountHome(&config, user, ownHome)
 	}
+	for _, c := range b.covers {
+		config.Mounts = append(config.Mounts,
+			engine.Mount{Source: c.Source, Target: path.Join(Workspace, c.Path), ReadOnly: true})
+	}
 	if config.Masks, err = masks(b); err != nil {
 		return engine.Config{}, false, err
 	}

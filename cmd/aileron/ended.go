@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
 )
@@ -43,6 +44,12 @@ func (a *app) reportEnded(e launch.Ended) {
 		if what := remedy(f); what != "" {
 			line("", "  %s", what)
 		}
+	}
+	for i, text := range hostFileLines(e.Changed) {
+		line(first(i, "host files"), "%s", text)
+	}
+	if e.Incomplete {
+		line("", "the project is larger than what was searched for files that your host runs")
 	}
 	line("more", "aileron audit list --session %s", e.Session)
 }
@@ -105,6 +112,36 @@ func refusalText(f session.Refusal) string {
 		what = "a client"
 	}
 	return fmt.Sprintf("%d × %s: %s", f.Requests, what, f.Reason)
+}
+
+// hostFileLines returns a line for each file that the host would run and that was changed, and one for all programs.
+func hostFileLines(changes []hostfiles.Change) []string {
+	var lines, programs []string
+	for _, c := range changes {
+		if c.IsProgram() {
+			programs = append(programs, c.Path)
+			continue
+		}
+		what, keys := "changed", ""
+		switch {
+		case c.Before == "":
+			what = "new"
+		case c.After == "":
+			what = "removed"
+		}
+		if len(c.Keys) > 0 {
+			keys = " (" + strings.Join(c.Keys[:min(len(c.Keys), 4)], ", ") + ")"
+		}
+		lines = append(lines, fmt.Sprintf("%s is %s: your host runs it when you %s%s", c.Path, what, c.When, keys))
+	}
+	if len(lines) > maxEndedLines {
+		lines = append(lines[:maxEndedLines], fmt.Sprintf("and %d more", len(lines)-maxEndedLines))
+	}
+	if len(programs) > 0 {
+		some := programs[:min(len(programs), 3)]
+		lines = append(lines, plural(len(programs), "program")+", new or changed: "+strings.Join(some, ", "))
+	}
+	return lines
 }
 
 // remedy returns the command that a person runs to change the verdict, or that shows more of it.

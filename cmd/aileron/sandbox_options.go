@@ -18,6 +18,7 @@ type sandboxOptions struct {
 	dir      string
 	proxy    string // auto, on or off
 	readOnly bool   // the root file system is read-only
+	protect  bool   // so are the project's files that the host would run
 }
 
 // register adds the flags. sandboxes are the values of --sandbox, for its help.
@@ -30,6 +31,9 @@ func (o *sandboxOptions) register(cmd *cobra.Command, sandboxes string) {
 		"auto (by convention where the engine cannot seal) or off (none)")
 	f.BoolVar(&o.readOnly, "read-only", false,
 		"allow the command to write only to the project, its home, /tmp, /var/tmp and /run")
+	f.BoolVar(&o.protect, "protect", false,
+		"keep the command from changing those files of the project that your host would run: .git/config, .envrc, "+
+			".vscode and the like (git's hooks are always read-only)")
 }
 
 // registerImage adds the flags of a sandbox without a session.
@@ -51,8 +55,8 @@ func (o *sandboxOptions) check(off bool) error {
 	if err := o.checkImage(off); err != nil {
 		return err
 	}
-	if o.sandbox == "off" && (o.proxy != "auto" || o.readOnly) {
-		return usagef("--sandbox-proxy and --read-only are for a sandbox, and --sandbox=off is none")
+	if o.sandbox == "off" && (o.proxy != "auto" || o.readOnly || o.protect) {
+		return usagef("--sandbox-proxy, --read-only and --protect are for a sandbox, and --sandbox=off is none")
 	}
 	return nil
 }
@@ -81,6 +85,7 @@ func (a *app) runSandboxed(ctx context.Context, opts *sandboxOptions, s launch.S
 		return err
 	}
 	s.Engine, s.Build, s.Dir, s.Proxy, s.ReadOnly = opts.sandbox, opts.build, opts.dir, opts.proxy, opts.readOnly
+	s.Protect = opts.protect
 	if opts.image != "" {
 		s.Image = sandbox.Image{Ref: opts.image}
 	}

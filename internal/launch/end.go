@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/session"
@@ -45,10 +46,14 @@ func (b *sandboxed) closeSession(ctx context.Context, code int, err error, stopp
 	if exhausted != "" {
 		cause += "; " + exhausted
 	}
+	b.session.NoteHostFiles(b.host.changes(ctx, b.hasBegun()))
 	b.unclosed = b.session.Close(context.WithoutCancel(ctx), code, cause)
 	b.reaper.dismiss(left)
 	if b.hasBegun() {
-		b.ended(b.session, b.Agent, b.began, code, cause)
+		b.ended(b.session, Ended{
+			Agent: b.Agent, Duration: time.Since(b.began), ExitCode: code, Cause: cause, Changed: b.host.found,
+			Incomplete: b.host.incomplete,
+		})
 	}
 	if exhausted != "" {
 		b.Infof("aileron: %s", exhausted)

@@ -53,7 +53,7 @@ func (l *Launcher) OnHost(ctx context.Context, c HostCommand) error {
 	began := time.Now()
 	code, cause := l.await(child.Process, ended, signals, stop)
 	err = host.Close(ctx, code, cause)
-	l.ended(host.Session, c.Agent, began, code, cause)
+	l.ended(host.Session, Ended{Agent: c.Agent, Duration: time.Since(began), ExitCode: code, Cause: cause})
 	if stop.Requested() {
 		l.Infof("aileron: %s", session.StoppedCause)
 	}

@@ -35,6 +35,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -77,14 +78,17 @@ type Ended struct {
 	ExitCode int           // of the command
 	Cause    string        // of the end, as session.ended has it
 	Requests session.Tally
+	// Changed are the files of the project that a command in a sandbox changed, and that the host would run. Incomplete
+	// reports whether there may be more: the project is larger than what is looked at.
+	Changed    []hostfiles.Change
+	Incomplete bool
 }
 
 // ended calls l.Ended with the end of s.
-func (l *Launcher) ended(s *session.Session, agent string, began time.Time, code int, cause string) {
+func (l *Launcher) ended(s *session.Session, e Ended) {
 	if l.Ended != nil {
-		l.Ended(Ended{
-			Session: s.ID(), Agent: agent, Duration: time.Since(began), ExitCode: code, Cause: cause, Requests: s.Tally(),
-		})
+		e.Session, e.Requests = s.ID(), s.Tally()
+		l.Ended(e)
 	}
 }
 

@@ -30,6 +30,9 @@ type Sandbox struct {
 	ReadOnly bool
 	// Proxy is on to refuse a sandbox that cannot be sealed, auto to mediate it by convention, off for no mediation.
 	Proxy string
+	// Protect keeps the command from changing those files of the project that the host would run. The hooks of git are
+	// always protected.
+	Protect bool
 	// Opened is called with the session before the sandbox is created. Nil is nothing.
 	Opened func(*session.Session)
 }
@@ -50,6 +53,7 @@ func (l *Launcher) Sandboxed(ctx context.Context, s Sandbox) error {
 	live, cancel := b.stop.WithStop(ctx)
 	defer cancel()
 	defer func() { b.terminal.close() }()
+	b.host = watchHostFiles(live, b.dir)
 	if err := b.prepare(live); err != nil {
 		return l.interrupted(ctx, err)
 	}
@@ -67,6 +71,7 @@ type sandboxed struct {
 	binary  string   // aileron's own file
 	signals *signals
 	stop    *session.StopRequest
+	host    *hostWatch
 	began   time.Time // when the command did; zero: it did not
 
 	// From prepare on:
@@ -133,6 +138,7 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 		return 1, err
 	}
 	b.Infof("aileron: the sandbox may use %v ([sandbox] memory, cpus in config.toml)", b.prepared.Limits)
+	b.host.wait()
 	return b.prepared.Run(ctx, b.uplink(m, sockets))
 }
 
@@ -175,6 +181,9 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 		Unenforced: b.warnUnenforced, Exhausted: func(e engine.Exhaustion) { b.exhausted = e },
 	}
 	b.addZone(&u, hostZone(os.Getenv("TZ"), "/"))
+	if b.prepared.Sealed { // another engine may not see the copies
+		u.Protect = func(to string) ([]sandbox.Cover, error) { return b.host.cover(to, b.Protect) }
+	}
 	if m.kind != unmediated {
 		u.Trust = func(image *sandbox.ImageFS) ([]sandbox.File, error) {
 			tools := shims.ToolsFile(b.session.Connectors())

@@ -46,6 +46,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +54,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
@@ -82,6 +84,8 @@ type Session struct {
 	ready   chan struct{} // closed when the session is open: its fields are set
 
 	closeControl func() // ends the control socket
+
+	hostFiles []hostfiles.Change // for session.ended
 }
 
 // Open opens a session. If it fails, nothing is left of the session but its
@@ -148,6 +152,10 @@ func (s *Session) Close(ctx context.Context, exitCode int, cause string) error {
 	return errors.Join(err, s.release())
 }
 
+// NoteHostFiles puts files that the session's command changed, and that the host would run, into session.ended. It must
+// be called before Close.
+func (s *Session) NoteHostFiles(changes []hostfiles.Change) { s.hostFiles = changes }
+
 // Tally returns what became of the session's requests so far.
 func (s *Session) Tally() Tally { return s.tally.read() }
 
@@ -180,11 +188,29 @@ func (s *Session) recordEnd(ctx context.Context, exitCode int, cause string) err
 	if s.audit == nil || s.stop == nil && !s.opts.Stop.Requested() {
 		return nil
 	}
-	row := s.row(audit.EventSessionEnded, map[string]any{
+	fields := map[string]any{
 		"exit_code": exitCode, "cause": cause, "seconds": int(time.Since(s.start).Seconds()),
 		"agent": s.opts.Agent, "mode": s.opts.Mode,
-	})
+	}
+	if len(s.hostFiles) > 0 {
+		fields["host_files"] = hostFileFields(s.hostFiles)
+		fields["host_files_changed"] = len(s.hostFiles)
+	}
+	row := s.row(audit.EventSessionEnded, fields)
 	return s.audit.AppendSoon(context.WithoutCancel(ctx), row)
+}
+
+// maxHostFiles is how many changed files session.ended names.
+const maxHostFiles = 64
+
+// hostFileFields returns the changes for a row.
+func hostFileFields(changes []hostfiles.Change) []map[string]any {
+	var fields []map[string]any
+	for _, c := range changes[:min(len(changes), maxHostFiles)] {
+		at := strings.ToValidUTF8(c.Path[:min(len(c.Path), maxTallyPath)], "\ufffd")
+		fields = append(fields, map[string]any{"path": at, "before": c.Before, "after": c.After})
+	}
+	return fields
 }
 
 // release releases what Open acquired. The directory of a session that lost rows

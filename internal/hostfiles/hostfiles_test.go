@@ -1,0 +1,254 @@
+package hostfiles
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// write writes files into dir; a name that ends with * is executable.
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		mode := os.FileMode(0o644)
+		if rest, ok := strings.CutSuffix(name, "*"); ok {
+			name, mode = rest, 0o755
+		}
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(at, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const plainConfig = `[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = false
+	logallrefupdates = true
+[remote "origin"]
+	url = https://github.com/acme/tracker.git
+	fetch = +refs/heads/*:refs/remotes/origin/*
+[branch "main"]
+	remote = origin
+	merge = refs/heads/main
+[user]
+	name = Ada Example
+	email = ada@example.org
+`
+
+// project makes a repository without anything that the host would run but a Makefile and a package.json.
+func project(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		".git/config": plainConfig, ".git/HEAD": "ref: refs/heads/main\n", ".git/objects/x": "", ".git/refs/x": "",
+		".git/hooks/pre-commit.sample*": "#!/bin/sh\n", "Makefile": "all:\n\tgo build ./...\n",
+		"package.json": `{"name": "x", "scripts": {"test": "node test.js"}}`, "src/main.go": "package main\n",
+	})
+	return dir
+}
+
+func TestWhatTheHostWouldRunIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		files  map[string]string
+		remove string
+		path   string
+		when   string
+		keys   string
+	}{
+		"hook": {files: map[string]string{".git/hooks/post-checkout*": "x"}, path: ".git/hooks/post-checkout",
+			when: whenGit},
+		"hooks elsewhere": {files: config("[core]\n\thooksPath = tools\n"), path: ".git/config", when: whenGit,
+			keys: "core.hookspath"},
+		"file watcher": {files: config("[Core]\nFSMonitor = ./x\n"), path: ".git/config", when: whenGit,
+			keys: "core.fsmonitor"},
+		"ssh": {files: config("[core] sshCommand = ./x\n"), path: ".git/config", when: whenGit,
+			keys: "user ([core] sshCommand = ./x)"},
+		"filter": {files: config("[filter \"x\"]\n\tclean = ./x\n"), path: ".git/config", when: whenGit,
+			keys: "filter.x.clean"},
+		"alias": {files: config("[alias]\nst = !./x\n"), path: ".git/config", when: whenGit, keys: "alias.st"},
+		"include": {files: config("[include]\npath = ../x\n"), path: ".git/config", when: whenGit,
+			keys: "include.path"},
+		"transport": {files: config("[remote \"o\"]\nurl = ext::sh -c x\n"), path: ".git/config", when: whenGit,
+			keys: "remote.o.url"},
+		"option as host": {files: config("[remote \"o\"]\nurl = ssh://-oProxyCommand=x/y\n"), path: ".git/config",
+			when: whenGit, keys: "remote.o.url"},
+		"quoted": {files: config("[core]\nfsmonitor = \"a b\"\n"), path: ".git/config", when: whenGit,
+			keys: `core (fsmonitor = "a b")`},
+		"harmless, quoted": {files: config("[user]\nname = \"a\\\n[core]\nfsmonitor=x\n"), path: ".git/config",
+			when: whenGit, keys: `core.fsmonitor,user (name = "a\)`},
+		"worktree's config": {files: map[string]string{
+			".git/worktrees/w/HEAD":            "x",
+			".git/worktrees/w/config.worktree": "[core]\npager=x\n"}, path: ".git/worktrees/w/config.worktree", when: whenGit,
+			keys: "core.pager"},
+		"submodule's hook": {files: map[string]string{".git/modules/a/b/HEAD": "x", ".git/modules/a/b/hooks/pre-push*": "x"},
+			path: ".git/modules/a/b/hooks/pre-push", when: whenGit},
+		"nested repository": {files: map[string]string{"sub/.git/config": "[core]\nfsmonitor=x\n"}, path: "sub/.git/config",
+			when: whenGit, keys: "core.fsmonitor"},
+		"bare repository": {files: map[string]string{"doc/HEAD": "x", "doc/objects/x": "", "doc/refs/x": "",
+			"doc/config": "[core]\nfsmonitor=x\n"}, path: "doc/config", when: whenGit, keys: "core.fsmonitor"},
+		"moved repository": {files: map[string]string{"sub/.git": "gitdir: ../evil\n"}, path: "sub/.git", when: whenGit},
+		"shell":            {files: map[string]string{".envrc": "./x"}, path: ".envrc", when: whenShell},
+		"task": {files: map[string]string{".vscode/tasks.json": "{}"}, path: ".vscode/tasks.json",
+			when: whenCode},
+		"jetbrains": {files: map[string]string{".idea/runConfigurations/x.xml": "<x/>"},
+			path: ".idea/runConfigurations/x.xml", when: whenJetBrains},
+		"husky": {files: map[string]string{".husky/pre-commit*": "x"}, path: ".husky/pre-commit",
+			when: whenCommit},
+		"agent's settings": {files: map[string]string{".claude/settings.json": "{}"}, path: ".claude/settings.json",
+			when: whenClaude},
+		"agent's servers": {files: map[string]string{".mcp.json": "{}"}, path: ".mcp.json", when: whenClaude},
+		"scripts": {files: map[string]string{"package.json": `{"scripts": {"test": "node test.js", "postinstall": "./x"}}`},
+			path: "package.json", when: whenNPM},
+		"no JSON":    {files: map[string]string{"package.json": `{"scripts": `}, path: "package.json", when: whenNPM},
+		"makefile":   {files: map[string]string{"Makefile": "all:\n\t./x\n"}, path: "Makefile", when: whenMake},
+		"removed":    {remove: "Makefile", path: "Makefile", when: whenMake},
+		"executable": {files: map[string]string{"tools/lint*": "x"}, path: "tools/lint", when: whenExecuted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := project(t)
+			before := Take(t.Context(), dir)
+			write(t, dir, c.files)
+			if c.remove != "" {
+				if err := os.Remove(filepath.Join(dir, c.remove)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			changes := before.Changes(Take(t.Context(), dir))
+			if len(changes) != 1 {
+				t.Fatalf("the changes: %+v", changes)
+			}
+			got := changes[0]
+			if got.Path != c.path || got.When != c.when || strings.Join(got.Keys, ",") != c.keys {
+				t.Errorf("got %+v, want %s, when you %s, keys %s", got, c.path, c.when, c.keys)
+			}
+			if got.Before == got.After {
+				t.Errorf("the hashes do not differ: %+v", got)
+			}
+		})
+	}
+}
+
+func config(text string) map[string]string {
+	return map[string]string{".git/config": plainConfig + text}
+}
+
+func TestADaysWorkIsNotReported(t *testing.T) {
+	dir := project(t)
+	before := Take(t.Context(), dir)
+	write(t, dir, map[string]string{
+		".git/config": plainConfig + "[branch \"fix/a-b\"]\n\tremote = origin\n\tmerge = refs/heads/fix/a-b\n" +
+			"[remote \"fork\"]\n\turl = git@github.com:ada/tracker.git\n\tfetch = +refs/heads/*:refs/remotes/fork/*\n",
+		".git/objects/y": "", ".git/index": "x", "src/main.go": "package main // changed\n", "src/new.py": "x",
+		"package.json":           `{"scripts":{"test":"node test.js"},"name":"x","dependencies":{"left-pad":"1"}}`,
+		"node_modules/.bin/tsc*": "x", "node_modules/a/package.json": `{"scripts": {"install": "x"}}`, ".venv/bin/pip*": "x",
+	})
+	if changes := before.Changes(Take(t.Context(), dir)); len(changes) != 0 {
+		t.Errorf("the changes: %+v", changes)
+	}
+}
+
+// What git itself writes is read, whatever its release.
+func TestARepositoryThatGitMadeHasNothingToReport(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("there is no git on this machine")
+	}
+	dir := t.TempDir()
+	run := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command(git, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "HOME="+dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	run("init", "-q")
+	before := Take(t.Context(), dir)
+	run("remote", "add", "origin", "https://github.com/acme/tracker.git")
+	run("config", "user.email", "ada@example.org")
+	run("checkout", "-q", "-b", "work")
+	run("commit", "-q", "--allow-empty", "-m", "x", "--author", "a <a@example.org>")
+	run("config", "branch.work.remote", "origin")
+	if changes := before.Changes(Take(t.Context(), dir)); len(changes) != 0 {
+		t.Errorf("the changes: %+v", changes)
+	}
+	run("config", "core.fsmonitor", "./x")
+	if changes := before.Changes(Take(t.Context(), dir)); len(changes) != 1 || changes[0].Keys[0] != "core.fsmonitor" {
+		t.Errorf("the changes: %+v", changes)
+	}
+}
+
+// A sandbox writes the project: no link leads out of it, no pipe holds the reader, and no number of files is too many.
+func TestAHostileProjectIsReadWithinBounds(t *testing.T) {
+	dir, outside := project(t), t.TempDir()
+	write(t, outside, map[string]string{"tasks.json": "secret", ".envrc": "secret"})
+	for name, target := range map[string]string{
+		".vscode": outside, ".envrc": filepath.Join(outside, ".envrc"), ".husky": "../../../../etc", "loop": ".",
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, ".mcp.json"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := Take(t.Context(), dir)
+	write(t, outside, map[string]string{"tasks.json": "other", ".envrc": "other"})
+	if changes := before.Changes(Take(t.Context(), dir)); len(changes) != 0 {
+		t.Errorf("a link was followed: %+v", changes)
+	}
+	deep := dir
+	for range 2 * maxDepth {
+		deep = filepath.Join(deep, "d")
+	}
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if s := Take(t.Context(), dir); !s.Incomplete {
+		t.Error("a tree that is too deep reads as complete")
+	}
+	covers, err := Copy(dir, []string{".vscode", ".envrc", ".mcp.json", "Makefile", ".git/hooks"},
+		filepath.Join(t.TempDir(), "c"))
+	if err != nil || fmt.Sprint(len(covers)) != "2" {
+		t.Errorf("copied %+v, %v: want the Makefile and the hooks only", covers, err)
+	}
+}
+
+func TestAnEndedContextMakesASnapshotIncomplete(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if !Take(ctx, project(t)).Incomplete {
+		t.Error("it reads as complete")
+	}
+}
+
+func TestACopyIsReadableAndExecutableAsItsSource(t *testing.T) {
+	dir := project(t)
+	write(t, dir, map[string]string{".git/hooks/pre-commit*": "#!/bin/sh\n"})
+	to := filepath.Join(t.TempDir(), "c")
+	covers, err := Copy(dir, HookDirs(dir), to)
+	if err != nil || len(covers) != 1 || covers[0].Path != ".git/hooks" {
+		t.Fatalf("%+v, %v", covers, err)
+	}
+	info, err := os.Stat(filepath.Join(covers[0].Source, "pre-commit"))
+	if err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if places := strings.Join(Take(t.Context(), dir).Paths(), " "); places != ".git/hooks Makefile package.json" {
+		t.Errorf("the places to protect: %s", places)
+	}
+}
