@@ -86,7 +86,9 @@ func (p *Plane) serveTLS(ctx context.Context, conn *prefixedConn, h *tunnelHandl
 
 func (p *Plane) serveHTTP2(ctx context.Context, conn net.Conn, h *tunnelHandler) {
 	h.open(conn)
-	h2.Serve(ctx, conn, p.wireOptions(), h)
+	opts := p.wireOptions()
+	opts.Go = p.workers.run
+	h2.Serve(ctx, conn, opts, h)
 	h.ended()
 }
 

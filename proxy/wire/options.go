@@ -34,6 +34,9 @@ type Options struct {
 	Once bool
 	// Log receives the origin of a panic that ends a stream; nil discards it.
 	Log *slog.Logger
+	// Go runs a function on a goroutine of its own, perhaps one that is kept and has
+	// a stack that has grown. nil: a new one.
+	Go func(f func())
 	// Budget bounds the memory that the connection holds; nil: no bound.
 	Budget *budget.Budget
 }

@@ -2,7 +2,6 @@ package h2
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -49,15 +48,17 @@ func Serve(ctx context.Context, conn net.Conn, opts wire.Options, h Handler) {
 	c := &connection{
 		conn: conn, remote: conn.RemoteAddr().String(), ctx: ctx,
 		handler: h, limits: opts.Limits.WithDefaults(), drain: opts.Drain,
-		cancel: cancel, log: opts.Log, account: opts.Budget.Conn(),
+		cancel: cancel, start: opts.Go, log: opts.Log, account: opts.Budget.Conn(),
 		streams: map[uint32]*stream{}, peerFrame: maxFrame,
 		sendWindow: 65535, initialSend: 65535, recvWindow: connWindow,
+	}
+	if c.start == nil {
+		c.start = func(f func()) { go f() }
 	}
 	if c.drain == nil {
 		c.drain = context.Background()
 	}
 	c.grown = sync.NewCond(&c.mu)
-	c.encoder = hpack.NewEncoder(&c.block)
 	defer func() {
 		cancel(nil)
 		_ = conn.Close()
@@ -77,6 +78,7 @@ type connection struct {
 	remote  string          // the client's address
 	ctx     context.Context //nolint:containedctx // the connection's lifetime
 	handler Handler
+	start   func(func()) // starts a stream's goroutine
 	log     *slog.Logger
 	limits  wire.Limits
 	drain   context.Context //nolint:containedctx // the session's
@@ -98,13 +100,13 @@ type connection struct {
 	waiting  atomic.Int32 // writers that hold or wait for mu; the last one flushes
 	mu       sync.Mutex
 	bw       *bufio.Writer // nil while there is nothing in it
-	encoder  *hpack.Encoder
-	block    bytes.Buffer // what encoder writes to
 	header   [9]byte
 	grown    *sync.Cond         // a send window grew, or a stream ended
 	streams  map[uint32]*stream // open, or closed with a handler that has not returned
 	open     int                // how many of them are not closed
 	gone     error              // sticky: nothing can be written any more
+
+	tableless bool // the client has been told that no dynamic table is used
 
 	peerFrame   int   // the largest frame that the client reads
 	initialSend int64 // a new stream's send window

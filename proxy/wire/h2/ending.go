@@ -116,6 +116,7 @@ func (c *connection) shed() { c.cancel(budget.ErrShed) }
 func (c *connection) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	_ = c.flush() // what waits for a writer's turn ends in whole frames
 	if c.gone == nil {
 		c.gone = errGone
 	}

@@ -65,8 +65,6 @@ func (c *connection) setting(s http2.Setting) error {
 		return err
 	}
 	switch s.ID {
-	case http2.SettingHeaderTableSize:
-		c.encoder.SetMaxDynamicTableSize(min(s.Val, 4096))
 	case http2.SettingMaxFrameSize:
 		c.peerFrame = min(int(s.Val), 64<<10)
 	case http2.SettingInitialWindowSize:

@@ -71,26 +71,30 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	c.moved = true
 	c.mu.Unlock()
 	if perr != nil {
+		st.refused = perr
 		c.running.Add(1)
-		go st.serve(func() *http.Response { return c.handler.Refuse(perr) })
+		c.start(st.serve)
 		return nil //nolint:nilerr // the stream is rejected; the connection continues
 	}
 	st.expect = strings.EqualFold(r.Header.Get("Expect"), "100-continue")
 	st.head = wire.Head{Hold: st.hold, Size: sizeOf(f)}
-	st.request = r.WithContext(wire.WithHead(st.ctx, &st.head))
-	r = st.request
+	*r = *r.WithContext(wire.WithHead(st.ctx, &st.head))
+	st.request = r
 	r.Body = http.NoBody
 	if !f.StreamEnded() {
 		r.Body = &requestBody{st: st, limit: c.limits.Body, took: up}
 	}
 	c.running.Add(1)
-	go st.serve(st.answer)
+	c.start(st.serve)
 	return nil
 }
 
 // answer calls the handler. The stream does not keep the request, which the
 // response may outlive.
 func (st *stream) answer() *http.Response {
+	if st.refused != nil {
+		return st.c.handler.Refuse(st.refused)
+	}
 	r := st.request
 	st.request = nil
 	return st.c.handler.Answer(r)

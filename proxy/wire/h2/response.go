@@ -3,7 +3,6 @@ package h2
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -11,8 +10,8 @@ import (
 	"github.com/ALRubinger/aileron/internal/panics"
 )
 
-// serve sends the response that answer returns, and removes the stream.
-func (st *stream) serve(answer func() *http.Response) {
+// serve sends the response that the handler returns, and removes the stream.
+func (st *stream) serve() {
 	c := st.c
 	defer c.running.Done()
 	code := http2.ErrCodeInternal // of a handler that panics
@@ -24,14 +23,7 @@ func (st *stream) serve(answer func() *http.Response) {
 		st.abandonBody()
 		st.over.Store(true)
 		st.hold.Release()
-		_ = c.write(func() {
-			delete(c.streams, st.id)
-			if !st.closed {
-				c.shut(st)
-				c.reset(st.id, code)
-			}
-			c.grown.Broadcast()
-		})
+		st.remove(code)
 		c.idled()
 	}()
 	defer func() { // the stream is reset
@@ -39,7 +31,7 @@ func (st *stream) serve(answer func() *http.Response) {
 			panics.Log(c.log, "a response over HTTP/2")
 		}
 	}()
-	res := answer()
+	res := st.answer()
 	if st.respond(res) != nil {
 		return
 	}
@@ -57,6 +49,30 @@ func (st *stream) serve(answer func() *http.Response) {
 	// The response is complete, and the rest of the request is not needed (RFC
 	// 9113 section 8.1).
 	code = http2.ErrCodeNo
+}
+
+// remove forgets a stream whose handler has returned. One that is still open is
+// reset with code.
+func (st *stream) remove(code http2.ErrCode) {
+	c := st.c
+	c.mu.Lock()
+	closed := st.closed // for good
+	if closed {
+		delete(c.streams, st.id)
+		c.grown.Broadcast()
+	}
+	c.mu.Unlock()
+	if closed {
+		return
+	}
+	_ = c.write(func() {
+		delete(c.streams, st.id)
+		if !st.closed {
+			c.shut(st)
+			c.reset(st.id, code)
+		}
+		c.grown.Broadcast()
+	})
 }
 
 // idled is called after a stream has ended. After the last one it closes a
@@ -179,7 +195,7 @@ func (st *stream) data(head *responseHead, p []byte, end bool) error {
 		if p = p[n:]; last {
 			st.ended()
 			whole = true
-			return c.written()
+			return c.writtenLast()
 		}
 	}
 }

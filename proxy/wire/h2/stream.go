@@ -21,10 +21,11 @@ type stream struct {
 	ctx     context.Context //nolint:containedctx // the request's own
 	cancel  context.CancelCauseFunc
 	hold    *budget.Hold
-	head    wire.Head     // what the request's head takes of hold
-	request *http.Request // until the handler has it
-	over    atomic.Bool   // its handler has ended
-	expect  bool          // the client waits for 100 Continue
+	head    wire.Head           // what the request's head takes of hold
+	request *http.Request       // until the handler has it
+	refused *wire.ProtocolError // why there is none; nil: there is
+	over    atomic.Bool         // its handler has ended
+	expect  bool                // the client waits for 100 Continue
 
 	// Guarded by c.mu.
 	sendWindow int64

@@ -3,13 +3,11 @@ package h2
 import (
 	"bufio"
 	"encoding/binary"
-	"strconv"
-	"strings"
+	"runtime"
 	"sync"
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 )
 
 // write runs f, which writes whole frames to the buffer, while it holds c.mu. The
@@ -95,18 +93,41 @@ func (c *connection) unlessWhole(whole *bool) {
 
 // written ends a writer's turn, and flushes after the last one. c.mu is held.
 func (c *connection) written() error {
-	if c.waiting.Add(-1) == 0 && c.gone == nil && c.bw != nil {
-		if err := c.bw.Flush(); err != nil {
-			c.gone = errGone
-			c.grown.Broadcast()
-			_ = c.conn.Close()
-			return c.gone
-		}
-		c.bw.Reset(nil)
-		writeBuffers.Put(c.bw)
-		c.bw = nil
+	if c.waiting.Add(-1) > 0 {
+		return c.gone
 	}
-	return c.gone
+	return c.flush()
+}
+
+// writtenLast is written for the end of a response. While other streams are open,
+// the goroutines that can run do so first: what they write is sent in the same TLS
+// record. It waits for nothing else. c.mu is held.
+func (c *connection) writtenLast() error {
+	if c.open == 0 {
+		return c.written()
+	}
+	c.mu.Unlock()
+	runtime.Gosched()
+	c.mu.Lock()
+	c.waiting.Add(-1)
+	return c.flush() // although others may wait: they could do so without end
+}
+
+// flush sends what is in the buffer. c.mu is held.
+func (c *connection) flush() error {
+	if c.gone != nil || c.bw == nil {
+		return c.gone
+	}
+	if err := c.bw.Flush(); err != nil {
+		c.gone = errGone
+		c.grown.Broadcast()
+		_ = c.conn.Close()
+		return c.gone
+	}
+	c.bw.Reset(nil)
+	writeBuffers.Put(c.bw)
+	c.bw = nil
+	return nil
 }
 
 // frameHead writes a frame header (RFC 9113 section 4.1).
@@ -165,26 +186,18 @@ func (c *connection) goAwayGently() {
 	c.awaitFrame() // without open streams the reader ends soon
 }
 
-// fields encodes one field section into c.block and sends it. c.mu is held from
-// the first field to the last byte: the compression is stateful.
+// fields sends one field section. c.mu is held from its first frame to its last:
+// no other frame may come between (RFC 9113 section 4.3).
 func (c *connection) fields(id uint32, end bool, head *responseHead) {
-	c.block.Reset()
-	if head.status > 0 {
-		c.field(":status", strconv.Itoa(head.status))
+	pooled := blocks.Get().(*[]byte)
+	block := (*pooled)[:0]
+	if !c.tableless {
+		block, c.tableless = append(block, noTable), true
 	}
-	for name, values := range head.header {
-		if hopFields[name] {
-			continue
-		}
-		lower := lowered(name)
-		for _, v := range values {
-			c.field(lower, v)
-		}
+	block = appendFields(block, head)
+	if *pooled = block; cap(block) <= writeSize {
+		defer blocks.Put(pooled)
 	}
-	if head.length >= 0 {
-		c.field("content-length", strconv.FormatInt(head.length, 10))
-	}
-	block := c.block.Bytes()
 	flags := http2.Flags(0)
 	if end {
 		flags |= http2.FlagHeadersEndStream
@@ -205,27 +218,5 @@ func (c *connection) fields(id uint32, end bool, head *responseHead) {
 	}
 }
 
-func (c *connection) field(name, value string) {
-	_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value})
-}
-
-// hopFields are not sent: fields of one HTTP/1.1 hop are invalid in HTTP/2 (RFC
-// 9113 section 8.2.2), and Content-Length is set by fields.
-var hopFields = map[string]bool{
-	"Connection": true, "Content-Length": true, "Keep-Alive": true, "Proxy-Connection": true,
-	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
-}
-
-// common maps the fields that most responses have to their lower-case names.
-var common = map[string]string{
-	"Content-Type": "content-type", "Date": "date", "Server": "server", "Cache-Control": "cache-control", "Vary": "vary",
-	"Etag": "etag", "Last-Modified": "last-modified", "Grpc-Status": "grpc-status", "Grpc-Message": "grpc-message",
-	"X-Aileron-Audit-Id": "x-aileron-audit-id", "X-Content-Type-Options": "x-content-type-options",
-}
-
-func lowered(name string) string {
-	if l, ok := common[name]; ok {
-		return l
-	}
-	return strings.ToLower(name)
-}
+// blocks holds what field sections are encoded in.
+var blocks = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &b }}
