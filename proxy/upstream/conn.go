@@ -18,6 +18,7 @@ type countedConn struct {
 	shut    bool        // Read reads nothing, as after a deadline; its reader's own
 	release func()      // releases its descriptor; nil: it has none
 	onClose func()      // nil: nothing is to be done
+	outbox  *outbox     // of a connection of HTTP/2; nil: pieces are written as they come
 }
 
 // Close implements net.Conn.
@@ -53,6 +54,27 @@ func (c *countedConn) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *countedConn) Write(p []byte) (int, error) {
+	if c.outbox != nil {
+		if taken, err := c.outbox.put(p); err != nil {
+			return 0, err
+		} else if taken {
+			return len(p), nil
+		}
+	}
+	return c.write(p)
+}
+
+// send writes what waited in the outbox. The writer of a piece does not learn that
+// this failed: the connection is closed, which its reader notices.
+func (c *countedConn) send(p []byte) (int, error) {
+	n, err := c.write(p)
+	if err != nil {
+		_ = c.Conn.Close()
+	}
+	return n, err
+}
+
+func (c *countedConn) write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.written.Add(int64(n))
 	c.noteReset(err)

@@ -83,6 +83,7 @@ func (p *pool) dialH2(ctx context.Context, _, hostport string) (net.Conn, error)
 		return nil, net.ErrClosed
 	}
 	p.open[counted] = &h2Conn{conn: secure}
+	counted.outbox = newOutbox(counted.send)
 	counted.onClose = sync.OnceFunc(func() { p.forget(counted) })
 	return secure, nil
 }
@@ -131,6 +132,7 @@ func (p *pool) join(conn *countedConn) {
 	defer p.mu.Unlock()
 	if open := p.open[conn]; open != nil {
 		open.exchanges++
+		conn.outbox.exchanges.Add(1)
 	}
 }
 
@@ -141,6 +143,7 @@ func (p *pool) leave(conn *countedConn) {
 	p.active--
 	if open := p.open[conn]; open != nil {
 		open.exchanges--
+		conn.outbox.exchanges.Add(-1)
 	}
 	var idle []*tls.Conn
 	if p.retired {
