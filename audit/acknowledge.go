@@ -1,10 +1,8 @@
 package audit
 
 import (
-	"errors"
 	"time"
 
-	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -83,11 +81,11 @@ func (w *writer) lose(n int) {
 
 // isTransient reports whether err has another cause than the rows themselves, so that a retry may succeed.
 func isTransient(err error) bool {
-	var sqliteErr *sqlite.Error
-	if !errors.As(err, &sqliteErr) {
+	code, ok := codeOf(err)
+	if !ok {
 		return true
 	}
-	switch sqliteErr.Code() & 0xff {
+	switch code & 0xff {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH,
 		sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_RANGE:
 		return false

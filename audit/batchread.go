@@ -1,11 +1,7 @@
 package audit
 
 import (
-	"context"
-	"database/sql/driver"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -19,12 +15,10 @@ type head struct {
 // attest returns a *breach if the files of the database do not have the row that this process committed last.
 // SQLite's page cache is dropped first, so that the files themselves are read.
 func (t *batchWriter) attest() error {
-	return t.conn.Raw(func(any) error {
-		if err := run(t.shrink, nil); err != nil {
-			return err
-		}
-		return t.holds()
-	})
+	if err := t.conn.shrink(); err != nil {
+		return err
+	}
+	return t.holds()
 }
 
 // forget drops what is known of the log.
@@ -41,19 +35,15 @@ func (t *batchWriter) holds() error {
 
 // hash returns the hash of a row, and whether there is such a row.
 func (t *batchWriter) hash(seq int64) (hash string, exists bool, err error) {
-	args := []driver.NamedValue{{Ordinal: 1, Value: seq}}
-	rows, err := t.hashOf.(driver.StmtQueryContext).QueryContext(context.Background(), args)
-	if err != nil {
+	if err := t.hashOf.bindNumber(0, seq); err != nil {
 		return "", false, err
 	}
-	defer rows.Close()
-	var v [1]driver.Value
-	if err := rows.Next(v[:]); errors.Is(err, io.EOF) {
-		return "", false, nil
-	} else if err != nil {
+	defer t.hashOf.reset()
+	exists, err = t.hashOf.step()
+	if !exists {
 		return "", false, err
 	}
-	hash, ok := v[0].(string)
+	hash, ok := t.hashOf.string(0)
 	if !ok {
 		return "", true, errDamaged
 	}
@@ -62,20 +52,14 @@ func (t *batchWriter) hash(seq int64) (hash string, exists bool, err error) {
 
 // newest returns the newest row of the log, seq 0 if there is none.
 func (t *batchWriter) newest() (head, error) {
-	rows, err := t.last.(driver.StmtQueryContext).QueryContext(context.Background(), nil)
-	if err != nil {
-		return head{}, err
+	defer t.last.reset()
+	exists, err := t.last.step()
+	if !exists {
+		return head{hash: zeroHash}, err
 	}
-	defer rows.Close()
-	var v [3]driver.Value
-	if err := rows.Next(v[:]); errors.Is(err, io.EOF) {
-		return head{hash: zeroHash}, nil
-	} else if err != nil {
-		return head{}, err
-	}
-	seq, ok := v[0].(int64)
-	ts, isText := v[1].(string)
-	hash, isHash := v[2].(string)
+	seq, ok := t.last.number(0)
+	ts, isText := t.last.string(1)
+	hash, isHash := t.last.string(2)
 	if !ok || !isText || !isHash {
 		return head{}, fmt.Errorf("read the newest row: %w", errDamaged)
 	}

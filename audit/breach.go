@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -79,16 +78,16 @@ var errDamaged = errors.New("the values of the row do not have the types of the 
 // isDamage reports whether err is caused by the content of the database's files, and not by a lock, a limit or the
 // caller.
 func isDamage(err error) bool {
-	var sqliteErr *sqlite.Error
-	if !errors.As(err, &sqliteErr) {
+	code, ok := codeOf(err)
+	if !ok {
 		return errors.Is(err, errDamaged)
 	}
-	switch sqliteErr.Code() {
+	switch code {
 	case sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ,
 		sqlite3.SQLITE_IOERR_DATA, sqlite3.SQLITE_IOERR_CORRUPTFS:
 		return true // unlike the I/O errors of a full disk
 	}
-	switch sqliteErr.Code() & 0xff {
+	switch code & 0xff {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT,
 		sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH:
 		return true
@@ -101,19 +100,14 @@ func IsDamaged(err error) bool { return isDamage(err) && !noTable(err) }
 
 // isMismatch reports whether err means that a value does not have the type of its column.
 func isMismatch(err error) bool {
-	var sqliteErr *sqlite.Error
-	if !errors.As(err, &sqliteErr) {
-		return false
-	}
-	code := sqliteErr.Code() & 0xff
-	return code == sqlite3.SQLITE_CONSTRAINT || code == sqlite3.SQLITE_MISMATCH
+	code, ok := codeOf(err)
+	return ok && (code&0xff == sqlite3.SQLITE_CONSTRAINT || code&0xff == sqlite3.SQLITE_MISMATCH)
 }
 
 // noTable reports whether err means that the database has no table yet: another process is creating it.
 func noTable(err error) bool {
-	var sqliteErr *sqlite.Error
-	return errors.As(err, &sqliteErr) && sqliteErr.Code() == sqlite3.SQLITE_ERROR &&
-		strings.Contains(sqliteErr.Error(), "no such table")
+	code, ok := codeOf(err)
+	return ok && code == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no such table")
 }
 
 // breachRow returns the event that reports breaches, which are ordered by severity.

@@ -1,9 +1,7 @@
 package audit
 
 import (
-	"context"
 	"database/sql"
-	"fmt"
 	"os"
 	"sync"
 )
@@ -49,10 +47,9 @@ func (l *Log) committed(rows int) {
 	c.rows = 0
 	if info, err := os.Stat(l.path + "-wal"); err == nil && info.Size() > c.limit {
 		// Do not wait for a slow reader: the next time may succeed.
-		ctx := context.Background()
-		_, _ = l.tx.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0")
-		_, _ = l.tx.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(RESTART)")
-		_, _ = l.tx.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", l.tx.span.Milliseconds()))
+		_ = l.tx.conn.wait(0)
+		_ = l.tx.conn.exec("PRAGMA wal_checkpoint(RESTART)")
+		_ = l.tx.conn.wait(l.tx.span)
 	}
 	select {
 	case c.due <- l.db:

@@ -19,13 +19,9 @@ func (l *Log) connect() (*sql.DB, error) {
 	if err := createFile(l.path); err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	synchronous := "NORMAL"
-	if l.opts.Durability == "full" {
-		synchronous = "FULL"
-	}
 	db, err := sql.Open("sqlite", dsn(l.path)+fmt.Sprintf("?_txlock=immediate&_pragma=busy_timeout(%d)"+
 		"&_pragma=journal_mode(WAL)&_pragma=wal_autocheckpoint(0)&_pragma=synchronous(%s)",
-		l.lockWait.span().Milliseconds(), synchronous))
+		l.lockWait.span().Milliseconds(), synchronous(l.opts.Durability)))
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
@@ -42,6 +38,14 @@ func (l *Log) connect() (*sql.DB, error) {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
 	return db, nil
+}
+
+// synchronous returns the setting of SQLite for Options.Durability.
+func synchronous(durability string) string {
+	if durability == "full" {
+		return "FULL"
+	}
+	return "NORMAL"
 }
 
 // createFile creates the file with mode 0600, where SQLite would apply the umask. It never opens a file that exists:

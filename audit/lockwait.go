@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -51,10 +50,9 @@ func (w *lockWait) observe(err error) { w.stuck = IsLocked(err) }
 
 // IsLocked reports whether err means that another process holds a lock.
 func IsLocked(err error) bool {
-	var sqliteErr *sqlite.Error
-	if !errors.As(err, &sqliteErr) {
+	code, ok := codeOf(err)
+	if !ok {
 		return errors.Is(err, unix.EWOULDBLOCK)
 	}
-	code := sqliteErr.Code() & 0xff
-	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
+	return code&0xff == sqlite3.SQLITE_BUSY || code&0xff == sqlite3.SQLITE_LOCKED
 }

@@ -169,12 +169,12 @@ func (l *Log) ready() error {
 		return err
 	}
 	if l.tx == nil {
-		tx, err := newBatchWriter(l.db)
+		tx, err := newBatchWriter(l.path, l.opts.Durability, l.lockWait.span())
 		if noTable(err) { // another database was copied over the file
 			if err := create(l.db, l.lockWait.span()); err != nil {
 				return err
 			}
-			tx, err = newBatchWriter(l.db)
+			tx, err = newBatchWriter(l.path, l.opts.Durability, l.lockWait.span())
 		}
 		if err != nil {
 			return err
@@ -191,11 +191,7 @@ func (l *Log) ready() error {
 	if l.head.line.number > 0 {
 		return nil
 	}
-	var newest head
-	err := l.tx.conn.Raw(func(any) (err error) {
-		newest, err = l.tx.newest()
-		return err
-	})
+	newest, err := l.tx.newest()
 	if err != nil {
 		return err
 	}

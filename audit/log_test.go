@@ -94,7 +94,7 @@ func TestAFullDiskIsUnavailableAndRecovers(t *testing.T) {
 	l := openTest(t, path)
 	appendTest(t, l, EventSessionStarted)
 	l.db.SetMaxOpenConns(1) // the pragma is a connection's, and the writer holds one
-	if _, err := l.tx.conn.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil {
+	if err := l.tx.conn.exec("PRAGMA max_page_count = 1"); err != nil {
 		t.Fatal(err)
 	}
 	big := map[string]any{"x": strings.Repeat("y", 100_000)}

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,11 +132,7 @@ func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
 		if cut {
 			execSQL(t, path, "DELETE FROM events WHERE seq > 8")
 		}
-		other, err := sql.Open("sqlite", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tx, err := newBatchWriter(other)
+		tx, err := newBatchWriter(path, "", busyTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +141,6 @@ func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		tx.close()
-		_ = other.Close()
 		appendNumbered(t, l, "mine", 10)
 		closeLog(t, l)
 		got, report := all(t, path)

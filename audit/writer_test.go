@@ -164,7 +164,7 @@ func TestADeferredRowSurvivesAFullDisk(t *testing.T) {
 	l := openTest(t, filepath.Join(t.TempDir(), "audit.db"))
 	appendTest(t, l, EventSessionStarted)
 	l.db.SetMaxOpenConns(1)
-	if _, err := l.tx.conn.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil {
+	if err := l.tx.conn.exec("PRAGMA max_page_count = 1"); err != nil {
 		t.Fatal(err)
 	}
 	big := Row{Event: "deferred", Fields: map[string]any{"x": strings.Repeat("y", 100_000)}}

@@ -41,6 +41,7 @@ var owners = []owner{
 	{"golang.org/x/term", "cmd/aileron/*.go internal/launch/launch.go sandbox/terminal.go", "prompts and raw terminals"},
 	{"golang.org/x/time", "proxy/plane.go", "the token bucket of requests in a second"},
 	{"google.golang.org/grpc", "e2e/protocol/*_test.go", "a gRPC client and server of other people"},
+	{"modernc.org/libc", "audit/*.go", "memory that SQLite is given"},
 	{"modernc.org/sqlite", "audit/*.go", "the audit log"},
 	{"software.sslmate.com/src/go-pkcs12", "ca/java.go e2e/recipes/java.go", "Java's trust stores, theirs and ours"},
 }

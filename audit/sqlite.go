@@ -1,0 +1,139 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+	"unsafe"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// connection is a connection to a database through the C interface of the driver, for the one goroutine that commits
+// rows. database/sql and the driver behind it convert, copy and free every value of every row, which costs more than
+// the row itself. Other connections of this process may have the same file open: all of them share the library, which
+// keeps the locks of a process, so that closing one connection releases no lock of another.
+//
+// All memory that SQLite is given is allocated by libc, outside of Go's heap.
+type connection struct {
+	tls        *libc.TLS
+	db         uintptr
+	statements []*statement
+}
+
+// sqliteError is an error of SQLite with its extended code.
+type sqliteError struct {
+	code int
+	text string
+}
+
+func (e *sqliteError) Error() string { return e.text }
+
+// Code returns the extended result code.
+func (e *sqliteError) Code() int { return e.code }
+
+// codeOf returns the extended result code of an error of SQLite, from a connection or from the driver.
+func codeOf(err error) (code int, ok bool) {
+	var coded interface {
+		error
+		Code() int
+	}
+	if !errors.As(err, &coded) {
+		return 0, false
+	}
+	return coded.Code(), true
+}
+
+// openConnection opens a database that exists.
+func openConnection(path string) (*connection, error) {
+	name, err := libc.CString(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{tls: libc.NewTLS()}
+	defer libc.Xfree(c.tls, name)
+	err = c.output(func(db uintptr) int32 {
+		// NOMUTEX: one goroutine at a time uses it.
+		return sqlite3.Xsqlite3_open_v2(c.tls, name, db, sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_NOMUTEX, 0)
+	}, &c.db)
+	if err == nil {
+		err = c.check(sqlite3.Xsqlite3_extended_result_codes(c.tls, c.db, 1))
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// output calls f with the address of a pointer, and stores what f puts there, even if it fails.
+func (c *connection) output(f func(to uintptr) int32, result *uintptr) error {
+	to := libc.Xcalloc(c.tls, 1, pointerSize)
+	if to == 0 {
+		return c.check(sqlite3.SQLITE_NOMEM)
+	}
+	defer libc.Xfree(c.tls, to)
+	code := f(to)
+	*result = *(*uintptr)(at(to))
+	return c.check(code)
+}
+
+// pointerSize is the size of a pointer of C.
+const pointerSize = libc.Tsize_t(unsafe.Sizeof(uintptr(0)))
+
+// at returns an address outside of Go's heap as a pointer.
+func at(address uintptr) unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&address)) //nolint:gosec // libc has allocated it, or SQLite
+}
+
+// bytesAt returns n bytes of memory outside of Go's heap.
+func bytesAt(address uintptr, n int) []byte {
+	return unsafe.Slice((*byte)(at(address)), n) //nolint:gosec // as above
+}
+
+// check returns the error of a result code; nil for SQLITE_OK.
+func (c *connection) check(code int32) error {
+	if code == sqlite3.SQLITE_OK {
+		return nil
+	}
+	text := libc.GoString(sqlite3.Xsqlite3_errstr(c.tls, code))
+	if c.db != 0 {
+		if why := libc.GoString(sqlite3.Xsqlite3_errmsg(c.tls, c.db)); why != text {
+			text += ": " + why
+		}
+	}
+	return &sqliteError{int(code), fmt.Sprintf("%s (%d)", text, code)}
+}
+
+// wait sets how long a transaction waits for locks.
+func (c *connection) wait(span time.Duration) error {
+	ms := min(span.Milliseconds(), math.MaxInt32)
+	return c.check(sqlite3.Xsqlite3_busy_timeout(c.tls, c.db, int32(ms))) //nolint:gosec // bounded above
+}
+
+// shrink drops the pages that are cached.
+func (c *connection) shrink() error { return c.check(sqlite3.Xsqlite3_db_release_memory(c.tls, c.db)) }
+
+// exec runs one statement, and drops its rows.
+func (c *connection) exec(query string) error {
+	s, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		s.close()
+		c.statements = c.statements[:len(c.statements)-1]
+	}()
+	return s.run()
+}
+
+// close closes the connection and its statements. An open transaction is rolled back.
+func (c *connection) close() {
+	for _, s := range c.statements {
+		s.close()
+	}
+	_ = sqlite3.Xsqlite3_close_v2(c.tls, c.db)
+	c.tls.Close()
+}
