@@ -16,7 +16,7 @@ import (
 type h1Body struct {
 	pc       *persistConn
 	res      *http.Response // gets the trailers
-	chunks   io.Reader      // decodes the chunked coding; nil: the body is not chunked
+	chunks   *chunkedReader // decodes the chunked coding; nil: the body is not chunked
 	left     int64          // of the announced length; -1: the body ends with the connection
 	sent     *upload
 	stop     func() bool // ends the watch over the request's context
@@ -25,16 +25,16 @@ type h1Body struct {
 	released atomic.Bool
 }
 
-// plainBody is a body without a coding: each of its bytes is one of the
-// connection's.
-type plainBody struct{ h1Body }
-
-// Buffered returns how many bytes Read returns without waiting for the host.
-func (b *plainBody) Buffered() int {
-	if b.err != nil || b.released.Load() {
+// Buffered returns how many bytes Read returns without waiting for the host, at least one
+// where that is all that is known.
+func (b *h1Body) Buffered() int {
+	if b.err != nil || b.released.Load() || !b.come() {
 		return 0
 	}
 	n := b.pc.r.Buffered()
+	if b.chunks != nil {
+		return int(max(1, min(int64(n), b.chunks.left)))
+	}
 	if b.left >= 0 {
 		n = int(min(int64(n), b.left))
 	}
@@ -44,8 +44,16 @@ func (b *plainBody) Buffered() int {
 // WaitData waits until Read returns without waiting for the host, at most until
 // then, and reports whether it does. It must not be called while another goroutine
 // reads.
-func (b *plainBody) WaitData(until time.Time) bool {
-	return b.err != nil || b.released.Load() || b.pc.awaitBytes(until)
+func (b *h1Body) WaitData(until time.Time) bool {
+	return b.err != nil || b.released.Load() || b.pc.awaitBytes(until, b.come)
+}
+
+// come reports whether something has come that Read returns.
+func (b *h1Body) come() bool {
+	if b.chunks != nil {
+		return b.chunks.ready()
+	}
+	return b.pc.r.Buffered() > 0
 }
 
 // Read implements io.Reader.

@@ -70,12 +70,9 @@ func (h *h1Pool) roundTrip(r *http.Request, body *attemptBody, a *attempt) (*htt
 	}
 	reuse := !res.Close
 	res.Close = false // concerns the connection to the host only (RFC 9110 section 7.6.1)
-	switch b := res.Body.(type) {
-	case *h1Body:
+	if b, ok := res.Body.(*h1Body); ok {
 		b.stop, b.sent, b.reuse = stop, sent, reuse
-	case *plainBody:
-		b.stop, b.sent, b.reuse = stop, sent, reuse
-	default:
+	} else {
 		(&h1Body{pc: pc, stop: stop, sent: sent}).release(reuse)
 	}
 	return res, nil

@@ -113,10 +113,10 @@ func (pc *persistConn) endHead() {
 	pc.gotHead = true
 }
 
-// awaitBytes waits until there is something to read, at most until then, and
-// reports whether there is: bytes or an error.
-func (pc *persistConn) awaitBytes(until time.Time) bool {
-	if pc.r.Buffered() > 0 {
+// awaitBytes waits until enough has come, at most until then, and reports whether it
+// has: bytes or an error.
+func (pc *persistConn) awaitBytes(until time.Time, enough func() bool) bool {
+	if enough() {
 		return true
 	}
 	pc.mu.Lock()
@@ -125,7 +125,10 @@ func (pc *persistConn) awaitBytes(until time.Time) bool {
 		_ = pc.conn.SetReadDeadline(until) // the last piece of an upload may still be on its way
 	}
 	pc.mu.Unlock()
-	_, err := pc.r.Peek(1)
+	var err error
+	for err == nil && !enough() {
+		_, err = pc.r.Peek(pc.r.Buffered() + 1)
+	}
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
 	if pc.aborted {

@@ -11,7 +11,7 @@ import (
 )
 
 // readResponse reads the head of the final response to a request with method. Its
-// body is a *h1Body, a *plainBody, or http.NoBody.
+// body is an *h1Body or http.NoBody.
 func (pc *persistConn) readResponse(method string, a *attempt) (*http.Response, error) {
 	for range maxInterim {
 		if _, err := pc.r.Peek(1); err != nil {

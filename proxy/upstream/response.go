@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"net/http"
-	"net/http/httputil"
 	"net/textproto"
 	"strconv"
 	"strings"
@@ -59,13 +58,13 @@ func (pc *persistConn) frame(res *http.Response, h *headValidator, method string
 		return nil
 	case h.chunked:
 		res.ContentLength = -1
-		res.Body = &h1Body{pc: pc, res: res, chunks: httputil.NewChunkedReader(pc.r), left: -1}
+		res.Body = &h1Body{pc: pc, res: res, chunks: &chunkedReader{r: pc.r}, left: -1}
 	case length < 0:
 		res.ContentLength, res.Close = -1, true // the body ends with the connection
-		res.Body = &plainBody{h1Body{pc: pc, res: res, left: -1}}
+		res.Body = &h1Body{pc: pc, res: res, left: -1}
 	case length > 0:
 		res.ContentLength = length
-		res.Body = &plainBody{h1Body{pc: pc, res: res, left: length}}
+		res.Body = &h1Body{pc: pc, res: res, left: length}
 	}
 	return nil
 }

@@ -235,12 +235,8 @@ func (o *oneByte) Read(p []byte) (int, error) {
 // watch makes a body end without a request. over is what the end of the watch over
 // the request's context reports.
 func watch(body io.ReadCloser, over bool) {
-	stop := func() bool { return over }
-	switch b := body.(type) {
-	case *h1Body:
-		b.stop = stop
-	case *plainBody:
-		b.stop = stop
+	if b, ok := body.(*h1Body); ok {
+		b.stop = func() bool { return over }
 	}
 }
 
@@ -289,7 +285,7 @@ func TestAnAwaitedBodyEndsWithItsRequest(t *testing.T) {
 		must(t, err)
 		time.AfterFunc(time.Second, cancel)
 		started := time.Now()
-		if !res.Body.(*plainBody).WaitData(started.Add(time.Hour)) || time.Since(started) != time.Second {
+		if !res.Body.(*h1Body).WaitData(started.Add(time.Hour)) || time.Since(started) != time.Second {
 			t.Errorf("the wait ended after %v", time.Since(started))
 		}
 		if _, err := res.Body.Read(make([]byte, 5)); err == nil {
@@ -320,7 +316,7 @@ func TestAnAwaitedBodyDoesNotEndItsUpload(t *testing.T) {
 		defer u.Close()
 		res, err := u.RoundTrip(clearRequest(t.Context(), strings.NewReader("the end")), Route{})
 		must(t, err)
-		if res.Body.(*plainBody).WaitData(time.Now().Add(time.Second)) {
+		if res.Body.(*h1Body).WaitData(time.Now().Add(time.Second)) {
 			t.Error("a body that has not begun is there")
 		}
 		close(waited)
