@@ -16,6 +16,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Connector is a connector whose files are valid and agree.
@@ -59,6 +60,7 @@ type Operation struct {
 	Approval          string     // "none" or "required"
 	Injection         *Injection // nil: no credential
 	Inputs            []Input
+	limited           []*Input // those of Inputs that have Values
 	Audit             []AuditField
 	QueryDeclaredOnly bool   // the query has no names but those of the inputs in it
 	Upgrade           string // "" or "websocket"
@@ -77,11 +79,35 @@ func (o *Operation) AnyPath() bool { return o.Injection == nil && o.Path.String(
 
 // Injection is the place of an operation's credential in its requests.
 type Injection struct {
-	Kind   Kind
-	Scope  string
-	In     string // header, query or path
-	Name   string
-	Format string // with {secret} once
+	Kind     Kind
+	Scope    string
+	In       string // header, query or path
+	Name     string
+	Format   string // with {secret} once
+	Username string // "", or that of Basic credentials whose password is a secret of a kind without one
+}
+
+// Compose returns the value that replaces {secret} in the Format. The username
+// is that of the binding, for a kind that has one. The result is a secret, too.
+func (in *Injection) Compose(username, secret string) string {
+	if in.Username != "" {
+		return basicCredentials(in.Username, secret)
+	}
+	return in.Kind.Compose(username, secret)
+}
+
+// Usernames returns the usernames that operations of c declare for their
+// credential, which are part of the encodings in which a response may hold it.
+func (c *Connector) Usernames() []string {
+	var names []string
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			if in := op.Injection; in != nil && in.Username != "" && !slices.Contains(names, in.Username) {
+				names = append(names, in.Username)
+			}
+		}
+	}
+	return names
 }
 
 // AuditField is a value that an audit event may hold in addition to its columns.

@@ -53,9 +53,10 @@ func (in *Injection) read(n node, v object, path string) {
 	if !has {
 		return
 	}
-	if i, ok := n.diags.open(inject, path+".inject", "in", "name", "format"); ok {
+	if i, ok := n.diags.open(inject, path+".inject", "in", "name", "format", "username"); ok {
 		in.In = cmp.Or(i.choice("in", "header", "query", "path"), "header")
 		in.Name, in.Format = i.text("name", false), i.text("format", false)
+		in.Username = i.text("username", false)
 	}
 }
 
@@ -72,6 +73,8 @@ func (in *Injection) setDefaults() {
 	switch {
 	case in.In != "header" || !strings.EqualFold(in.Name, "Authorization"):
 		in.Format = "{secret}"
+	case in.Username != "":
+		in.Format = "Basic {secret}"
 	default:
 		in.Format = in.Kind.row().scheme + " {secret}"
 	}
@@ -98,6 +101,9 @@ func (op *Operation) badInjection() string {
 	if in.Kind.HasUsername() && in.In != "header" {
 		return "a " + string(in.Kind) + " credential stands in a header"
 	}
+	if why := in.badUsername(); why != "" {
+		return why
+	}
 	switch in.In {
 	case "header":
 		lower := strings.ToLower(in.Name)
@@ -119,6 +125,22 @@ func (op *Operation) badInjection() string {
 			}
 		}
 		return "the path has no variable {" + in.Name + "} of one segment"
+	}
+	return ""
+}
+
+// badUsername returns why the operation cannot declare its username, or "" if it
+// can. The first colon ends a username (RFC 7617 section 2).
+func (in *Injection) badUsername() string {
+	switch {
+	case in.Username == "":
+		return ""
+	case in.Kind.HasUsername():
+		return "the username of a " + string(in.Kind) + " credential is that of its binding"
+	case in.In != "header":
+		return "a credential with a username stands in a header"
+	case !isName(in.Username, "._-"):
+		return "the username " + quote(in.Username) + " is not letters, digits, dots, dashes and underscores"
 	}
 	return ""
 }

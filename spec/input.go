@@ -18,13 +18,19 @@ type Input struct {
 	Name, Type, Description string
 	In                      string // InPath, InQuery or InBody
 	Required                bool
+
+	// Values, unless empty, are all that the input may be, compared with the
+	// request byte by byte. In the path, one may begin with "*", which stands for
+	// any text.
+	Values []string
 }
 
 // readInputs reads the inputs. The method and the path must have been read.
 func (op *Operation) readInputs(n node) {
 	seen := map[string]bool{}
 	for i, v := range n.list("inputs", false, maxItems) {
-		in, ok := n.diags.open(v, n.item("inputs", i), "name", "type", "required", "description", "in")
+		in, ok := n.diags.open(v, n.item("inputs", i), "name", "type", "required", "description", "in",
+			"values")
 		if !ok {
 			continue
 		}
@@ -46,6 +52,7 @@ func (op *Operation) readInputs(n node) {
 		if why := op.badPlace(input); why != "" && input.Name != "" {
 			in.diags.add(in.at("in"), "%s", why)
 		}
+		op.readValues(in, &input)
 		op.Inputs = append(op.Inputs, input)
 	}
 }

@@ -96,12 +96,16 @@ func (ix *Index) MatchOperation(op *Operation, t Target) (Match, *NoMatch) {
 	if !ok || !op.acceptsMethod(t.Method) {
 		return Match{}, ix.noOperation(t)
 	}
+	m := Match{Operation: op, Params: params}
 	if op.QueryDeclaredOnly {
 		if name, ok := op.undeclared(t.Query); !ok {
 			return Match{}, noQuery(op, name)
 		}
 	}
-	return Match{Operation: op, Params: params}, nil
+	if in, value := op.badValue(m, t.Query); in != nil {
+		return Match{}, noValue(op, in, value, t)
+	}
+	return m, nil
 }
 
 func (h HostPattern) covers(host string, port uint16) bool {

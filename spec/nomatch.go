@@ -103,6 +103,21 @@ func noQuery(op *Operation, name string) *NoMatch {
 	return &NoMatch{Reason: ReasonQuery, Requested: "query:" + truncated(name), Granted: granted, message: message}
 }
 
+// noValue denies a request whose input has a value that the operation does not
+// declare.
+func noValue(op *Operation, in *Input, value string, t Target) *NoMatch {
+	no := &NoMatch{Reason: ReasonOperation, Requested: t.requested()}
+	if in.In == InQuery {
+		no.Reason, no.Requested = ReasonQuery, "query:"+truncated(in.Name+"="+value)
+	}
+	for _, v := range in.Values[:min(len(in.Values), maxGranted)] {
+		no.Granted = append(no.Granted, in.In+":"+in.Name+"="+v)
+	}
+	no.message = "the operation " + op.Tool + " " + op.Name + " does not allow the value " + quote(truncated(value)) +
+		" of " + in.Name + "; allowed are " + listed(in.Values)
+	return no
+}
+
 // listed returns the first few entries as one text.
 func listed(list []string) string {
 	s := strings.Join(list[:min(len(list), maxListed)], ", ")

@@ -128,6 +128,10 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	case "":
 		op.QueryDeclaredOnly = len(op.Inputs) > 0
 	}
+	inQuery := func(in *Input) bool { return in.In == InQuery }
+	if !op.QueryDeclaredOnly && slices.ContainsFunc(op.limited, inQuery) {
+		n.diags.add(n.at("query"), "it is \"any\", and an input declares its values: they need \"declared\"")
+	}
 	op.readAudit(n)
 	op.readCredential(n)
 	op.readHeaders(n)

@@ -97,7 +97,7 @@ func (l *loader) grants(connectors []*spec.Connector, chosen bindings) (*proxy.G
 	locked := l.s.vault.LockedForAll() || len(chosen) > 0 && !l.s.vault.Unlocked()
 	bound := map[spec.FQN]proxy.Bound{}
 	if !locked {
-		if bound, err = l.openCredentials(chosen); err != nil {
+		if bound, err = l.openCredentials(connectors, chosen); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +113,7 @@ func (l *loader) grants(connectors []*spec.Connector, chosen bindings) (*proxy.G
 
 // openCredentials returns the credentials of bindings. One that was revoked just
 // now, or cannot be read, is left out.
-func (l *loader) openCredentials(chosen bindings) (map[spec.FQN]proxy.Bound, error) {
+func (l *loader) openCredentials(connectors []*spec.Connector, chosen bindings) (map[spec.FQN]proxy.Bound, error) {
 	bound := map[spec.FQN]proxy.Bound{}
 	for fqn, b := range chosen {
 		cred, err := l.s.vault.Credential(b.Name)
@@ -124,8 +124,21 @@ func (l *loader) openCredentials(chosen bindings) (map[spec.FQN]proxy.Bound, err
 			return nil, fmt.Errorf("open the credential %s: %w", b.Name, err)
 		}
 		bound[fqn] = proxy.Bound{Binding: b.Name, Credential: cred}
-		secret := cred.Secret.Reveal()
-		l.secrets[cred.Username+"\x00"+secret] = scrub.Credential{Secret: []byte(secret), Username: cred.Username}
+		l.redact(cred.Secret.Reveal(), cred.Username)
+		for _, c := range connectors {
+			if c.FQN != fqn {
+				continue
+			}
+			for _, username := range c.Usernames() {
+				l.redact(cred.Secret.Reveal(), username)
+			}
+		}
 	}
 	return bound, nil
+}
+
+// redact adds a secret to those that stay redacted. The username of Basic
+// credentials is part of what their Base64 looks like at its beginning.
+func (l *loader) redact(secret, username string) {
+	l.secrets[username+"\x00"+secret] = scrub.Credential{Secret: []byte(secret), Username: username}
 }

@@ -25,7 +25,7 @@ type InjectCredential struct {
 // NewInjectCredential returns the modifier for a credential of an operation that
 // has an Injection. It is made once for many requests.
 func NewInjectCredential(op *spec.Operation, c vault.Credential) *InjectCredential {
-	secret := op.Injection.Kind.Compose(c.Username, c.Secret.Reveal())
+	secret := op.Injection.Compose(c.Username, c.Secret.Reveal())
 	value := strings.ReplaceAll(op.Injection.Format, "{secret}", secret)
 	return &InjectCredential{operation: op, name: canonical(op.Injection.Name), value: &[1]string{value}}
 }
