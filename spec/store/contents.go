@@ -186,6 +186,33 @@ func withoutPath(err error) error {
 	return err
 }
 
+// read reads the connector's files.
+func (s Source) read() (contents, error) {
+	if s.Files != nil {
+		return readFS(s.Files)
+	}
+	return readSource(s.Src)
+}
+
+// readFS reads a connector's files from the top of a file system.
+func readFS(fsys fs.FS) (contents, error) {
+	c := contents{}
+	for _, name := range append(slices.Clone(hashedFiles), signatureFile) {
+		f, err := fsys.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, &fileError{name, withoutPath(err)}
+		}
+		c[name], err = readLimited(f, name)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, &fileError{name, err}
+		}
+	}
+	return c, nil
+}
+
 // readSource reads a directory or an archive.
 func readSource(src string) (contents, error) {
 	info, err := os.Stat(src)

@@ -39,6 +39,16 @@ func Read(src string) (*spec.Connector, error) {
 	return c.load()
 }
 
+// ReadFS reads and validates a connector from the top of a file system, without
+// installing it.
+func ReadFS(fsys fs.FS) (*spec.Connector, error) {
+	c, err := readFS(fsys)
+	if err != nil {
+		return nil, err
+	}
+	return c.load()
+}
+
 // Install adds a valid connector to the store. Its source is a directory, an
 // aileron.tar.gz, or FQN@VERSION if that version is installed already. Install
 // is atomic and safe beside other installations. It returns a [*HashError] if
@@ -54,8 +64,9 @@ func (s *Store) Install(ctx context.Context, src string, opts InstallOptions) (I
 
 // Source is one of the connectors that [Store.InstallAll] installs.
 type Source struct {
-	Src  string // as for [Store.Install]
-	Hash string // the expected "sha256:…"; "" accepts any
+	Src   string // as for [Store.Install]
+	Hash  string // the expected "sha256:…"; "" accepts any
+	Files fs.FS  // not nil: the connector's files, and Src is their name in errors
 }
 
 // InstallAll installs connectors as [Store.Install] does, in their order, and
@@ -67,7 +78,7 @@ func (s *Store) InstallAll(ctx context.Context, sources []Source, around func(*s
 	defer i.unlock()
 	for _, src := range sources {
 		var in Installed
-		if strings.Contains(src.Src, "://") {
+		if src.Files == nil && strings.Contains(src.Src, "://") {
 			in, err = s.installed(src)
 		} else {
 			in, err = i.add(ctx, src)
@@ -103,7 +114,7 @@ func (i *installation) unlock() {
 
 // add installs one connector.
 func (i *installation) add(ctx context.Context, src Source) (Installed, error) {
-	c, err := readSource(src.Src)
+	c, err := src.read()
 	if err != nil {
 		return Installed{}, err
 	}
