@@ -26,13 +26,13 @@ func (o *auditOptions) register(cmd *cobra.Command) {
 	f.StringVar((*string)(&o.filter.Event), "event", "", "only this event, such as "+string(audit.EventProxyProxied))
 	f.StringVar((*string)(&o.filter.Decision), "decision", "", "only this decision: "+listed(audit.Decisions()))
 	f.StringVar(&o.filter.Host, "host", "", "only this host")
-	f.StringVar(&o.filter.Connector, "connector", "", "only this connector")
+	f.StringVar(&o.filter.Connector, "connector", "", "only this connector, by its FQN or short name")
 	f.StringVar(&o.since, "since", "", "only events since then: RFC 3339, or a duration before now such as 10m")
 	f.StringVar(&o.until, "until", "", "only events before then: RFC 3339, or a duration before now such as 10m")
 	f.IntVar(&o.limit, "limit", o.limit, "at most this number of events, the newest; 0 for all")
 }
 
-func (o *auditOptions) build() (audit.Filter, error) {
+func (o *auditOptions) build(a *app) (audit.Filter, error) {
 	f := o.filter
 	if f.Event != "" {
 		if err := oneOf("event", f.Event, audit.Events()...); err != nil {
@@ -45,6 +45,13 @@ func (o *auditOptions) build() (audit.Filter, error) {
 		}
 	}
 	var err error
+	if isShortName(f.Connector) {
+		fqn, err := a.connectorNames().resolve(f.Connector)
+		if err != nil {
+			return f, err
+		}
+		f.Connector = string(fqn)
+	}
 	if f.Since, err = parseMoment(o.since, "--since"); err != nil {
 		return f, err
 	}

@@ -27,7 +27,7 @@ func newAuditExportCommand(a *app) *cobra.Command {
 			if err := oneOf("format", format, "jsonl", "csv"); err != nil {
 				return err
 			}
-			filter, err := opts.build()
+			filter, err := opts.build(a)
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ func newAuditListCommand(a *app) *cobra.Command {
 		Example: "  aileron audit list --session 01J… --limit 0 --json",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter, err := opts.build()
+			filter, err := opts.build(a)
 			if err != nil {
 				return err
 			}

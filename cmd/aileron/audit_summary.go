@@ -23,7 +23,7 @@ func newAuditSummaryCommand(a *app) *cobra.Command {
 			"  aileron audit summary --session 01J… --json",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter, err := opts.build()
+			filter, err := opts.build(a)
 			if err != nil {
 				return err
 			}

@@ -27,7 +27,7 @@ func newAuditTailCommand(a *app) *cobra.Command {
 				}
 				opts.limit = n
 			}
-			filter, err := opts.build()
+			filter, err := opts.build(a)
 			if err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ func newBindingCommand(a *app) *cobra.Command {
 func bindingError(err error) error {
 	switch {
 	case errors.Is(err, vault.ErrNotInitialised):
-		return hint.New(err, "create it and bind a credential with: aileron binding setup FQN")
+		return hint.New(err, "create it and bind a credential with: aileron binding setup CONNECTOR")
 	case errors.Is(err, vault.ErrNotBound), errors.Is(err, vault.ErrBadName):
 		return hint.New(err, "see what is bound with: aileron binding list")
 	}

@@ -40,7 +40,7 @@ func printBindings(a *app, all []vault.Binding) error {
 		return a.printJSON(append([]vault.Binding{}, all...)) // [] and not null
 	}
 	if len(all) == 0 {
-		a.infof("aileron: no bindings; create one with: aileron binding setup FQN")
+		a.infof("aileron: no bindings; create one with: aileron binding setup CONNECTOR")
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, b := range all {

@@ -14,7 +14,7 @@ import (
 type bindingSetupOptions struct {
 	secretOptions
 	fqns     []string
-	list     string       // file of FQN=SECRET
+	list     string       // file of CONNECTOR=SECRET
 	secrets  []secretLine // its content; nil: it has not been read
 	identity string
 }
@@ -22,13 +22,13 @@ type bindingSetupOptions struct {
 func newBindingSetupCommand(a *app) *cobra.Command {
 	opts := &bindingSetupOptions{}
 	cmd := &cobra.Command{
-		Use:   "setup FQN...",
+		Use:   "setup CONNECTOR...",
 		Short: "Bind every credential that connectors declare",
 		Long: "Bind the credential that each of the connectors declares. One secret is read, and is\n" +
 			"bound to all of them; --secrets-file has one for each. Once there is a vault, no\n" +
 			"passphrase is needed.",
-		Example: `  aileron binding setup github://alrubinger/aileron-connector-github --identity work --secret-file token.txt
-  pass show work/github | aileron binding setup github://alrubinger/aileron-connector-github --secret-stdin
+		Example: `  aileron binding setup github --identity work --secret-file token.txt
+  pass show work/github | aileron binding setup github --secret-stdin
   aileron binding setup --secrets-file secrets.txt`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,9 +52,9 @@ func (o *bindingSetupOptions) check() error {
 	case o.list != "" && (o.given() || o.username != ""):
 		return usagef("--secrets-file has the secrets and user names: it excludes --secret-file, --secret-stdin, --username")
 	case o.list != "" && len(o.fqns) > 0:
-		return usagef("--secrets-file names the connectors: it excludes FQN")
+		return usagef("--secrets-file names the connectors: it excludes CONNECTOR")
 	case o.list == "" && len(o.fqns) == 0:
-		return usagef("binding setup needs an FQN or --secrets-file")
+		return usagef("binding setup needs a CONNECTOR or --secrets-file")
 	}
 	return o.secretOptions.check()
 }

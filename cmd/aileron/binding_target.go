@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
@@ -19,7 +20,7 @@ type bindingTarget struct {
 }
 
 // connectors returns the installed connectors of those names, which it reads once.
-func (a *app) connectors(fqns []string) ([]*spec.Connector, error) {
+func (a *app) connectors(fqns []spec.FQN) ([]*spec.Connector, error) {
 	s, err := a.openStore()
 	if err != nil {
 		return nil, err
@@ -28,13 +29,12 @@ func (a *app) connectors(fqns []string) ([]*spec.Connector, error) {
 	installed := byName(current)
 	var found []*spec.Connector
 	for _, fqn := range fqns {
-		c := installed[fqn]
+		c := installed[string(fqn)]
 		switch {
 		case c == nil && len(faults) > 0:
 			return nil, store.Hint(fmt.Errorf("find the connector %s: %w", fqn, errors.Join(faults...)))
 		case c == nil:
-			return nil, hint.New(fmt.Errorf("find the connector %s: %w", fqn, store.ErrNotInstalled),
-				"install it with: aileron connector install DIR")
+			return nil, notInstalled(string(fqn), fqn)
 		}
 		found = append(found, c)
 	}
@@ -73,7 +73,6 @@ func (o *bindingSetupOptions) targets(a *app, v *vault.Vault) ([]bindingTarget, 
 
 // connectors returns the connectors that the flags name, in the order of secrets if there is --secrets-file.
 func (o *bindingSetupOptions) connectors(a *app) (found []*spec.Connector, err error) {
-	fqns := o.fqns
 	if o.list != "" {
 		if o.secrets == nil {
 			if o.secrets, err = a.readSecrets(o.list); err != nil {
@@ -82,18 +81,20 @@ func (o *bindingSetupOptions) connectors(a *app) (found []*spec.Connector, err e
 		}
 		return a.namedBy(o.secrets)
 	}
-	seen := map[string]bool{}
-	for i, fqn := range fqns {
-		if _, err := spec.ParseFQN(fqn); err != nil && len(fqns) > 1 {
+	var fqns []spec.FQN
+	names := a.connectorNames()
+	for i, name := range o.fqns {
+		fqn, err := names.resolve(name)
+		if err != nil && len(o.fqns) > 1 && !names.isNear(name) {
 			// It may be a secret in the wrong place.
 			return nil, usagef("argument %d of binding setup is not the name of a connector", i+1)
 		} else if err != nil {
-			return nil, usageError{err}
+			return nil, err
 		}
-		if seen[fqn] {
+		if slices.Contains(fqns, fqn) {
 			return nil, usagef("%s is named twice", fqn)
 		}
-		seen[fqn] = true
+		fqns = append(fqns, fqn)
 	}
 	return a.connectors(fqns)
 }
@@ -102,7 +103,17 @@ func (o *bindingSetupOptions) connectors(a *app) (found []*spec.Connector, err e
 // contain the secret, after another character than "=".
 func (a *app) namedBy(lines []secretLine) (found []*spec.Connector, err error) {
 	seen := map[string]int{}
-	for _, l := range lines {
+	names := a.connectorNames()
+	lines = slices.Clone(lines)
+	for i, l := range lines {
+		if isShortName(l.fqn) {
+			if fqn, err := names.resolve(l.fqn); err == nil {
+				l.fqn = string(fqn)
+				lines[i] = l
+			} else if names.isKnown(l.fqn) {
+				return nil, fmt.Errorf("read the secrets: line %d: %w", l.n, err)
+			}
+		}
 		if first := seen[l.fqn]; first > 0 {
 			return nil, hint.New(fmt.Errorf("read the secrets: lines %d and %d name one connector", first, l.n),
 				"remove one of them, or bind it with another --identity")
@@ -122,7 +133,7 @@ func (a *app) namedBy(lines []secretLine) (found []*spec.Connector, err error) {
 			return nil, store.Hint(fmt.Errorf("read the secrets: line %d: find the connector: %w", l.n, errors.Join(faults...)))
 		case c == nil:
 			return nil, hint.New(fmt.Errorf("read the secrets: line %d: find the connector: %w", l.n, store.ErrNotInstalled),
-				"install it with: aileron connector install DIR, or write the line as FQN=SECRET")
+				"see what is installed with: aileron connector list; a line is CONNECTOR=SECRET")
 		}
 		found = append(found, c)
 	}

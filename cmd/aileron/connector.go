@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -44,19 +43,16 @@ func (a *app) installed() (*store.Store, []store.Entry, error) {
 	return s, entries, err
 }
 
-// splitVersion splits FQN[@VERSION].
-func splitVersion(name string) (spec.FQN, string, error) {
-	fqn, version, _ := strings.Cut(name, "@")
-	f, err := spec.ParseFQN(fqn)
-	if err != nil {
-		return "", "", usageError{err}
-	}
-	return f, version, nil
+// splitVersion splits NAME[@VERSION], and returns the FQN that the name stands for.
+func (a *app) splitVersion(name string) (spec.FQN, string, error) {
+	name, version, _ := strings.Cut(name, "@")
+	fqn, err := a.connectorNames().resolve(name)
+	return fqn, version, err
 }
 
-// chosenEntries returns the entries of FQN[@VERSION], at least one, in the order of their versions.
-func chosenEntries(entries []store.Entry, name string) ([]store.Entry, error) {
-	fqn, version, err := splitVersion(name)
+// chosenEntries returns the entries of NAME[@VERSION], at least one, in the order of their versions.
+func (a *app) chosenEntries(entries []store.Entry, name string) ([]store.Entry, error) {
+	fqn, version, err := a.splitVersion(name)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +63,7 @@ func chosenEntries(entries []store.Entry, name string) ([]store.Entry, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, hint.New(fmt.Errorf("find %s: %w", name, store.ErrNotInstalled),
-			"see what is installed with: aileron connector list")
+		return nil, notInstalled(name, fqn)
 	}
 	return chosen, nil
 }

@@ -8,19 +8,18 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
-	"github.com/ALRubinger/aileron/spec/store"
 )
 
 func newConnectorCheckCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check SRC",
 		Short:   "Check a connector's source, and print what it would grant",
-		Example: "  aileron connector check ./examples/connectors/github",
+		Example: "  aileron connector check ./my-connector\n  aileron connector check github",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := store.Read(args[0])
+			c, err := a.readConnector(args[0])
 			if err != nil {
-				return a.sourceError(args[0], err)
+				return err
 			}
 			if _, err := spec.NewIndex([]*spec.Connector{c}); err != nil {
 				return fmt.Errorf("check %s: %w", args[0], err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -30,6 +31,9 @@ type credentialJSON struct {
 	In     string `json:"in,omitempty"`
 	Name   string `json:"name,omitempty"`
 	Format string `json:"format,omitempty"`
+
+	// Username is that of Basic credentials whose password is the secret.
+	Username string `json:"username,omitempty"`
 }
 
 type placeholderJSON struct {
@@ -52,6 +56,9 @@ type operationJSON struct {
 	Headers    []string        `json:"headers,omitempty"` // request fields that are accepted besides the registered ones
 	Packed     bool            `json:"packed,omitempty"`
 	Credential *credentialJSON `json:"credential"`
+
+	// Values are what inputs are limited to, by their names.
+	Values map[string][]string `json:"values,omitempty"`
 }
 
 func describeConnector(c *spec.Connector) connectorJSON {
@@ -83,8 +90,17 @@ func describeOperation(op *spec.Operation) operationJSON {
 	for _, p := range op.Headers {
 		j.Headers = append(j.Headers, p.String())
 	}
+	for _, in := range op.Inputs {
+		if len(in.Values) > 0 && j.Values == nil {
+			j.Values = map[string][]string{}
+		}
+		if len(in.Values) > 0 {
+			j.Values[in.Name] = in.Values
+		}
+	}
 	if in := op.Injection; in != nil {
-		j.Credential = &credentialJSON{Kind: string(in.Kind), Scope: in.Scope, In: in.In, Name: in.Name, Format: in.Format}
+		j.Credential = &credentialJSON{Kind: string(in.Kind), Scope: in.Scope, In: in.In, Name: in.Name, Format: in.Format,
+			Username: in.Username}
 	}
 	return j
 }
@@ -142,6 +158,46 @@ func printConnector(out io.Writer, c *spec.Connector) {
 	_ = w.Flush()
 }
 
+// printAdded prints the operations that a version adds to another one, or changes: a credential that is bound to the
+// connector is used for them, too.
+func printAdded(out io.Writer, old, c *spec.Connector) {
+	had := map[string]bool{}
+	for _, op := range describeConnector(old).Operations {
+		had[grantOf(op)] = true
+	}
+	var added []string
+	for _, op := range describeConnector(c).Operations {
+		if !had[grantOf(op)] {
+			added = append(added, op.Operation)
+		}
+	}
+	if len(added) == 0 {
+		fmt.Fprintf(out, "\nallows no operation that the installed version %s does not allow\n", old.Version)
+		return
+	}
+	fmt.Fprintf(out, "\nadded to the installed version %s, or changed: %s\n", old.Version, strings.Join(added, ", "))
+}
+
+// grantOf returns what an operation grants, as text to compare.
+func grantOf(op operationJSON) string {
+	op.Summary = ""
+	text, err := json.Marshal(op)
+	if err != nil {
+		return err.Error() + op.Operation // strings and booleans can be marshalled
+	}
+	return string(text)
+}
+
+// limits returns what an input may be, in a few words.
+func limits(in spec.Input) string {
+	const most = 5
+	text := in.Name + "=" + strings.Join(in.Values[:min(len(in.Values), most)], "|")
+	if more := len(in.Values) - most; more > 0 {
+		text += fmt.Sprintf("|… (%d more)", more)
+	}
+	return text
+}
+
 // requestFields returns the request fields that the operations with a credential accept beside the registered ones.
 func requestFields(c *spec.Connector) string {
 	var list []string
@@ -160,7 +216,14 @@ func requestFields(c *spec.Connector) string {
 // traits returns what an operation does besides allowing a request.
 func traits(op *spec.Operation) string {
 	var list []string
-	if in := op.Injection; in != nil {
+	for _, in := range op.Inputs {
+		if len(in.Values) > 0 {
+			list = append(list, limits(in))
+		}
+	}
+	if in := op.Injection; in != nil && in.Username != "" {
+		list = append(list, fmt.Sprintf("%s in %s %s, with the user name %s", in.Kind, in.In, in.Name, in.Username))
+	} else if in != nil {
 		list = append(list, fmt.Sprintf("%s in %s %s", in.Kind, in.In, in.Name))
 	}
 	if op.Approval == "required" {

@@ -34,11 +34,13 @@ func newConnectorInstallCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install SRC...",
 		Short: "Install connectors, after showing what they grant",
-		Long: "Install connectors, each from a directory or an aileron.tar.gz. It prints what they\n" +
-			"grant and asks for confirmation; scripts pass --yes. FQN@VERSION is accepted only\n" +
-			"if that version is installed already: this release fetches nothing from the\n" +
-			"network. --secrets-file binds credentials too, as binding setup does.",
-		Example: "  aileron connector install ./examples/connectors/github\n" +
+		Long: "Install connectors, each from the catalogue (connector list --catalog), a directory\n" +
+			"or an aileron.tar.gz. It prints what they grant and asks for confirmation; scripts\n" +
+			"pass --yes. FQN@VERSION of another connector is accepted only if that version is\n" +
+			"installed already: this release fetches nothing from the network.\n" +
+			"--secrets-file binds credentials too, as binding setup does.",
+		Example: "  aileron connector install github npm pypi\n" +
+			"  aileron connector install ./my-connector\n" +
 			"  aileron connector install aileron.tar.gz --hash sha256:… --yes\n" +
 			"  aileron connector install ./connectors/* --yes --secrets-file secrets.txt",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
@@ -97,13 +99,18 @@ func (o *connectorInstallOptions) run(ctx context.Context, a *app) error {
 
 // confirm returns what is to be installed, which is valid, after it was printed and granted.
 func (o *connectorInstallOptions) confirm(a *app, s *store.Store) (sources []store.Source, err error) {
+	installed, _ := s.Current()
 	var fresh []*spec.Connector
 	for _, src := range o.sources {
 		expected := o.hash
-		if !strings.Contains(src, "://") {
-			c, err := store.Read(src)
+		entry, inCatalog, err := catalogSource(src)
+		if err != nil {
+			return nil, err
+		}
+		if inCatalog || !strings.Contains(src, "://") {
+			c, err := a.readConnector(src)
 			if err != nil {
-				return nil, a.sourceError(src, err)
+				return nil, err
 			}
 			if o.hash != "" && o.hash != c.Hash {
 				return nil, hint.New(&store.HashError{What: src, Want: o.hash, Got: c.Hash},
@@ -114,9 +121,25 @@ func (o *connectorInstallOptions) confirm(a *app, s *store.Store) (sources []sto
 			}
 			expected = c.Hash // the bytes that are printed are the bytes that are installed
 		}
-		sources = append(sources, store.Source{Src: src, Hash: expected})
+		sources = append(sources, store.Source{Src: src, Hash: expected, Files: entry.Files})
 	}
-	return sources, o.ask(a, fresh)
+	return sources, o.ask(a, fresh, byName(installed))
+}
+
+// readConnector reads a connector from a directory, an archive or the catalogue.
+func (a *app) readConnector(src string) (*spec.Connector, error) {
+	entry, inCatalog, err := catalogSource(src)
+	if err != nil {
+		return nil, err
+	}
+	if inCatalog {
+		return store.ReadFS(entry.Files)
+	}
+	c, err := store.Read(src)
+	if err != nil {
+		return nil, withNearSource(src, a.sourceError(src, err))
+	}
+	return c, nil
 }
 
 // install installs connectors, and returns those that are installed with the error of the next.
@@ -157,7 +180,7 @@ func (a *app) printInstalled(installed []store.Installed, next bool) {
 	case len(unbound) == 1:
 		a.infof("next: aileron binding setup %s", unbound[0])
 	default:
-		a.infof("next: aileron binding setup --secrets-file FILE, with a line FQN=SECRET for each")
+		a.infof("next: aileron binding setup --secrets-file FILE, with a line CONNECTOR=SECRET for each")
 	}
 }
 
@@ -184,10 +207,13 @@ func aboutConnector(fqn, version, hash string) audit.Row {
 }
 
 // ask prints what connectors grant, and returns an error unless --yes or the person at the terminal grants it.
-func (o *connectorInstallOptions) ask(a *app, fresh []*spec.Connector) error {
+func (o *connectorInstallOptions) ask(a *app, fresh []*spec.Connector, installed map[string]*spec.Connector) error {
 	out := bufio.NewWriter(a.stderr)
 	for _, c := range fresh {
 		printConnector(out, c)
+		if old := installed[string(c.FQN)]; old != nil {
+			printAdded(out, old, c)
+		}
 	}
 	_ = out.Flush()
 	if o.yes || len(fresh) == 0 {

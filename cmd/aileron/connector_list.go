@@ -11,19 +11,25 @@ import (
 )
 
 func newConnectorListCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var inCatalog bool
+	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the installed connectors",
-		Example: "  aileron connector list --json",
+		Short:   "List the installed connectors, or those that can be installed by name",
+		Example: "  aileron connector list --json\n  aileron connector list --catalog",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			_, entries, err := a.installed()
 			if err != nil {
 				return err
 			}
+			if inCatalog {
+				return a.printCatalog(entries)
+			}
 			return a.printEntries(entries)
 		},
 	}
+	cmd.Flags().BoolVar(&inCatalog, "catalog", false, "list what can be installed by name")
+	return cmd
 }
 
 // entryJSON is one installed connector, as connector list, verify and remove print it.
@@ -41,7 +47,8 @@ func (a *app) printEntries(entries []store.Entry) error {
 		return a.printJSON(entriesAsJSON(entries))
 	}
 	if len(entries) == 0 {
-		a.infof("aileron: no connectors installed; install one with: aileron connector install DIR")
+		a.infof("aileron: no connectors installed; install one with: aileron connector install NAME " +
+			"(see aileron connector list --catalog)")
 		return nil
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)

@@ -14,19 +14,21 @@ import (
 
 func newConnectorRemoveCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "remove FQN[@VERSION]",
+		Use:   "remove NAME[@VERSION]",
 		Short: "Remove a connector; running sessions lose it within a second",
 		Long: "Remove one version of a connector, or all of them if none is named. Running\n" +
 			"sessions lose it within a second. A broken connector whose name is no longer\n" +
 			"known can be removed by its hash.",
-		Example: "  aileron connector remove github://alrubinger/aileron-connector-github",
+		Example: "  aileron connector remove github",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, version, _ := strings.Cut(args[0], "@")
 			if !strings.HasPrefix(name, "sha256:") {
-				if _, _, err := splitVersion(args[0]); err != nil {
+				fqn, err := a.connectorNames().resolve(name)
+				if err != nil {
 					return err
 				}
+				name = string(fqn)
 			}
 			s, err := a.openStore()
 			if err != nil {

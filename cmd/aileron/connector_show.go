@@ -9,9 +9,9 @@ import (
 
 func newConnectorShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show FQN[@VERSION]",
+		Use:     "show NAME[@VERSION]",
 		Short:   "Show what an installed connector grants",
-		Example: "  aileron connector show github://alrubinger/aileron-connector-github",
+		Example: "  aileron connector show github",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := a.installedConnector(args[0])
@@ -27,13 +27,13 @@ func newConnectorShowCommand(a *app) *cobra.Command {
 	}
 }
 
-// installedConnector returns FQN[@VERSION] of the store, verified; the newest version if none is named.
+// installedConnector returns NAME[@VERSION] of the store, verified; the newest version if none is named.
 func (a *app) installedConnector(name string) (*spec.Connector, error) {
 	s, entries, err := a.installed()
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := chosenEntries(entries, name)
+	chosen, err := a.chosenEntries(entries, name)
 	if err != nil {
 		return nil, err
 	}

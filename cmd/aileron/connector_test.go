@@ -117,7 +117,7 @@ func TestWrongCallsOfConnector(t *testing.T) {
 		{[]string{"connector", "install"}, 2, "connector install takes SRC...; got none"},
 		{[]string{"connector", "bogus"}, 2, `"bogus" is not a command of aileron connector`},
 		{[]string{"connector", "install", "--bogus", "x"}, 2, "unknown flag"},
-		{[]string{"connector", "show", "tracker"}, 2, "does not begin with github://"},
+		{[]string{"connector", "show", "tracker"}, 1, "hint: see what there is with: aileron connector list --catalog"},
 		{[]string{"connector", "show", "hub://a/b"}, 1, "not installed"},
 		{[]string{"connector", "install", "/nonexistent", "--yes"}, 1, "no such file"},
 		{[]string{"connector", "install", "hub://a/b@1.0.0", "--yes"}, 1, "fetches nothing from a network"},

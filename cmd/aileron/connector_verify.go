@@ -10,7 +10,7 @@ import (
 
 func newConnectorVerifyCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "verify [FQN[@VERSION]]",
+		Use:     "verify [NAME[@VERSION]]",
 		Short:   "Check the installed connectors against their hashes",
 		Example: "  aileron connector verify",
 		Args:    usageArgs(cobra.MaximumNArgs(1)),
@@ -20,7 +20,7 @@ func newConnectorVerifyCommand(a *app) *cobra.Command {
 				return err
 			}
 			if len(args) == 1 {
-				if entries, err = chosenEntries(entries, args[0]); err != nil {
+				if entries, err = a.chosenEntries(entries, args[0]); err != nil {
 					return err
 				}
 			}

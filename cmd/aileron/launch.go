@@ -12,6 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/spec/catalog"
 )
 
 func newLaunchCommand(a *app) *cobra.Command {
@@ -85,11 +86,11 @@ func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string
 func (a *app) adviseModel(agent agents.Agent, s *session.Session) {
 	for _, c := range s.Connectors() {
 		for _, name := range agent.Connectors {
-			if strings.HasSuffix(c.FQN.Service(), name) {
+			if c.FQN == catalog.FQN(name) || strings.HasSuffix(c.FQN.Service(), name) {
 				return
 			}
 		}
 	}
-	a.infof("aileron: no connector for a model provider of %s (%s) is installed; see examples/connectors",
-		agent.Name, strings.Join(agent.Connectors, ", "))
+	a.infof("aileron: no connector for a model provider of %s (%s) is installed; install one with: "+
+		"aileron connector install %s", agent.Name, strings.Join(agent.Connectors, ", "), agent.Connectors[0])
 }

@@ -47,7 +47,11 @@ func (a *app) openSession(
 	if err != nil {
 		return nil, err
 	}
-	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.egress == "passthrough", opts.bindings()
+	chosen, err := opts.bindings(a)
+	if err != nil {
+		return nil, err
+	}
+	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.egress == "passthrough", chosen
 	s.Locks, s.Vault = a.locks, a.vaultAt(s.Home)
 	s.Unlock = func(ctx context.Context) (*vault.Vault, error) { return a.openVault(ctx, opts.passphraseFile) }
 	s.Log, s.Infof, s.Report = a.logger(), a.infof, a.report

@@ -12,7 +12,7 @@ import (
 )
 
 // listUsage is the help of the flag --secrets-file.
-const listUsage = "file of lines FQN=SECRET, for kind basic FQN=USER:SECRET (- for standard input)"
+const listUsage = "file of lines CONNECTOR=SECRET, for kind basic CONNECTOR=USER:SECRET (- for standard input)"
 
 // maxSecretsFile bounds a file of secrets.
 const maxSecretsFile = 16 << 20
@@ -34,7 +34,7 @@ func (a *app) readSecrets(path string) (secrets []secretLine, err error) {
 		raw, err = a.readSecretFile(path, maxSecretsFile)
 	}
 	if err != nil {
-		return nil, hint.New(fmt.Errorf("read the secrets: %w", err), "name a readable file of lines FQN=SECRET")
+		return nil, hint.New(fmt.Errorf("read the secrets: %w", err), "name a readable file of lines CONNECTOR=SECRET")
 	}
 	n := 0
 	for line := range bytes.Lines(raw) {
@@ -44,9 +44,9 @@ func (a *app) readSecrets(path string) (secrets []secretLine, err error) {
 			continue
 		}
 		fqn, value, ok := strings.Cut(text, "=")
-		if _, err := spec.ParseFQN(fqn); !ok || err != nil {
-			return nil, hint.New(fmt.Errorf("read the secrets: line %d is not FQN=SECRET", n),
-				"write it as github://acme/tracker=SECRET")
+		if _, err := spec.ParseFQN(fqn); !ok || err != nil && !isShortName(fqn) {
+			return nil, hint.New(fmt.Errorf("read the secrets: line %d is not CONNECTOR=SECRET", n),
+				"write it as github=SECRET or github://acme/tracker=SECRET")
 		}
 		secrets = append(secrets, secretLine{n, fqn, value})
 	}

@@ -42,7 +42,7 @@ func (o *sessionOptions) register(cmd *cobra.Command) {
 	f.StringArrayVar(&o.resolve, "resolve", nil, "reach HOST:PORT at ADDR, an IP or IP:PORT (repeatable)")
 	f.StringVar(&o.upstreamCA, "upstream-ca", "", "PEM file of roots to trust upstream, besides the system's")
 	f.StringVar(&o.upstreamProxy, "upstream-proxy", "", "http:// proxy through which upstreams are reached")
-	f.StringArrayVar(&o.binds, "bind", nil, "FQN=IDENTITY: which binding of a connector to use (repeatable)")
+	f.StringArrayVar(&o.binds, "bind", nil, "CONNECTOR=IDENTITY: which binding of a connector to use (repeatable)")
 	f.StringVar(&o.passphraseFile, "passphrase-file", "", "file that holds the vault's passphrase")
 }
 
@@ -52,20 +52,27 @@ func (o *sessionOptions) check() error {
 	}
 	for _, b := range o.binds {
 		if fqn, identity, ok := strings.Cut(b, "="); !ok || fqn == "" || identity == "" {
-			return usagef("--bind is %q; it must be FQN=IDENTITY", b)
+			return usagef("--bind is %q; it must be CONNECTOR=IDENTITY", b)
 		}
 	}
 	return nil
 }
 
 // bindings returns the identities that --bind chooses.
-func (o *sessionOptions) bindings() map[spec.FQN]string {
-	chosen := map[spec.FQN]string{}
+func (o *sessionOptions) bindings(a *app) (map[spec.FQN]string, error) {
+	chosen, names := map[spec.FQN]string{}, a.connectorNames()
 	for _, b := range o.binds {
-		fqn, identity, _ := strings.Cut(b, "=")
-		chosen[spec.FQN(fqn)] = identity
+		name, identity, _ := strings.Cut(b, "=")
+		fqn := spec.FQN(name)
+		if isShortName(name) {
+			var err error
+			if fqn, err = names.resolve(name); err != nil {
+				return nil, err
+			}
+		}
+		chosen[fqn] = identity
 	}
-	return chosen
+	return chosen, nil
 }
 
 // upstream merges flags and config into the plane's settings. Flags come

@@ -10,20 +10,26 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/catalog"
 )
 
 func newSpecMatchCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var among []string
+	cmd := &cobra.Command{
 		Use:   "match METHOD URL",
 		Short: "Show what would happen to a request: operation, credential, verdict",
 		Long: "Show what the installed connectors decide about a request: the operation, the\n" +
 			"credential and its place, the verdict and the reason. The decision is the\n" +
 			"proxy's own, for exactly this URL, byte by byte. Nothing is sent. The exit\n" +
 			"code is 1 if the request would be refused.",
-		Example: "  aileron spec match GET https://api.github.com/repos/cli/cli/issues",
-		Args:    usageArgs(cobra.ExactArgs(2)),
-		RunE:    func(_ *cobra.Command, args []string) error { return matchRequest(a, args[0], args[1]) },
+		Example: "  aileron spec match GET https://api.github.com/repos/cli/cli/issues\n" +
+			"  aileron spec match --connector npm GET https://registry.npmjs.org/left-pad",
+		Args: usageArgs(cobra.ExactArgs(2)),
+		RunE: func(_ *cobra.Command, args []string) error { return matchRequest(a, args[0], args[1], among) },
 	}
+	cmd.Flags().StringArrayVar(&among, "connector", nil,
+		"as if only this one were installed, which may be of the catalogue (repeatable)")
+	return cmd
 }
 
 // matchJSON is what spec match prints.
@@ -44,18 +50,13 @@ type matchJSON struct {
 	Granted    []string          `json:"granted,omitempty"`
 }
 
-func matchRequest(a *app, method, raw string) error {
+func matchRequest(a *app, method, raw string, among []string) error {
 	if err := checkRequest(method, raw); err != nil {
 		return usageError{err}
 	}
-	s, err := a.openStore()
+	connectors, err := a.connectorsToMatch(among)
 	if err != nil {
 		return err
-	}
-	connectors, broken := s.Current()
-	if len(broken) > 0 {
-		return hint.New(fmt.Errorf("verify the installed connectors: %w", errors.Join(broken...)),
-			"install the connector again, or remove it with: aileron connector remove FQN")
 	}
 	index, err := spec.NewIndex(connectors)
 	if err != nil {
@@ -79,6 +80,39 @@ func matchRequest(a *app, method, raw string) error {
 		return exitError{1}
 	}
 	return nil
+}
+
+// connectorsToMatch returns the installed connectors, or those with the names of among: installed, else of the
+// catalogue.
+func (a *app) connectorsToMatch(among []string) ([]*spec.Connector, error) {
+	s, err := a.openStore()
+	if err != nil {
+		return nil, err
+	}
+	installed, broken := s.Current()
+	if len(broken) > 0 {
+		return nil, hint.New(fmt.Errorf("verify the installed connectors: %w", errors.Join(broken...)),
+			"install the connector again, or remove it with: aileron connector remove FQN")
+	}
+	if len(among) == 0 {
+		return installed, nil
+	}
+	var chosen []*spec.Connector
+	for _, name := range among {
+		fqn, err := a.connectorNames().resolve(name)
+		if err != nil {
+			return nil, err
+		}
+		c := byName(installed)[string(fqn)]
+		if entry, ok := catalog.Find(string(fqn)); ok && c == nil {
+			c = entry.Connector
+		}
+		if c == nil {
+			return nil, notInstalled(name, fqn)
+		}
+		chosen = append(chosen, c)
+	}
+	return chosen, nil
 }
 
 // judge returns the proxy's own decision in the command's words.

@@ -31,7 +31,7 @@ func TestAUsageErrorNamesWhatIsRight(t *testing.T) {
 		{"launch opencode --sandbox-proxy=foo", `--sandbox-proxy is "foo"; it must be auto, on or off`},
 		{"launch emacs", "known: claude, codex, opencode; hint: for any other command use: aileron sandbox run -- CMD"},
 		{"run --egress=foo -- true", `--egress is "foo"; it must be deny or passthrough`},
-		{"binding setup tracker", "does not begin with github://"},
+		{"binding setup ftp://tracker", "does not begin with github://"},
 		{"gateway extra", "gateway takes no arguments"},
 	} {
 		out, errs, code := c.run(strings.Fields(w.call)...)

@@ -46,6 +46,7 @@ var arrows = []arrow{
 	{"cmd/aileron", "sandbox/engine", "reports the waits for the engine"},
 	{"cmd/aileron", "sandbox/gateway", "the same binary is the gateway of a sandbox"},
 	{"cmd/aileron", "spec", "reads connectors"},
+	{"cmd/aileron", "spec/catalog", "installs connectors by short names, and resolves these"},
 	{"cmd/aileron", "spec/store", "installs, verifies and loads connectors"},
 	{"cmd/aileron", "vault", "binds and resolves credentials"},
 	{"cmd/aileron", "vault/keeper", "holds the key of an unlocked vault, and asks for it"},
@@ -116,6 +117,7 @@ var arrows = []arrow{
 	{"sandbox/engine", "internal/procid", "temporary directories are named after their process"},
 	{"sandbox/gateway", "internal/peer", "whether a client that has closed its outbound half still reads"},
 	{"shims", "spec", "renders what specs declare"},
+	{"spec/catalog", "spec", "reads the connectors that it has"},
 	{"spec/store", "internal/format", "the store has a format version"},
 	{"spec/store", "spec", "keeps connectors"},
 	{"vault", "internal/format", "the vault and its bindings have a format version"},
@@ -180,6 +182,7 @@ func TestArrowsRefuseWhatTheDesignForbids(t *testing.T) {
 func TestArrowsRunDown(t *testing.T) {
 	up := map[string]string{
 		"proxy/wire/h2": "proxy/wire", // heads and bodies are judged by the same rules in both versions
+		"spec/catalog":  "spec",       // it embeds what spec parses
 		"spec/store":    "spec",       // it stores what spec parses
 	}
 	for _, a := range arrows {

@@ -24,6 +24,6 @@ func claude() Agent {
 			"DISABLE_AUTOUPDATER": "1",
 		},
 		Recipe:     []byte(claudeRecipe),
-		Connectors: []string{"anthropic"},
+		Connectors: []string{"anthropic", "anthropic-oauth"},
 	}
 }
