@@ -15,9 +15,8 @@ const (
 	anywhere = inURL | inJSON | inHTML
 )
 
-// decode decodes one layer of a family's escapes in src. It may leave interrupted ones to the
-// next layer.
-func (v *view) decode(src *view, f family, leave bool) {
+// decode decodes one layer of a family's escapes in src.
+func (v *view) decode(src *view, f family) {
 	v.start(src)
 	s := src.symbols
 	plain := 0 // start of what is not copied yet
@@ -32,12 +31,9 @@ func (v *view) decode(src *view, f family, leave bool) {
 			c, n = entity(s[i:], v.final)
 		}
 		switch {
-		case n > 1 && leave && interrupted(s[i:], n):
-			n = 1
 		case n > 1:
 			v.take(src, plain, i)
 			v.put(c, src.begin(i), src.end(i+n-1))
-			v.ends = append(v.ends, ending{s[i+n-2], s[i+n-1], len(v.symbols) - 1})
 			v.undone = true
 			plain = i + n
 		case n == 0 && v.final:

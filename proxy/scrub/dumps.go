@@ -23,7 +23,7 @@ func (s *Scanner) dump(from, to int) {
 	if bytes.IndexByte(src, '%') < 0 {
 		return
 	}
-	s.once.decode(src, inURL, nil)
+	s.once.decode(src, inURL, nil, false, false)
 	src = s.once.symbols
 	hit = func(a, b int) {
 		a, b = s.numbers.source(a, b, len(src))

@@ -68,8 +68,8 @@ func (s *Scanner) addText(text string) bool {
 func (s *Scanner) suspects() bool {
 	s.beginSearch()
 	defer s.endSearch()
-	s.scout()
-	return len(s.regions) > 0
+	s.scout(true)
+	return len(s.regions) > 0 || len(s.hits) > 0
 }
 
 // findBetween returns a byte for [Scanner.addText], -1 if these secrets leave none.

@@ -1,29 +1,26 @@
 package scrub
 
-import "bytes"
+import (
+	"bytes"
+	"sort"
+)
 
-// A layer is a decoding of a token without the place of every symbol: only one byte in
-// markEvery of the source has its place in it recorded. Most layers contain no hit, and
-// are forgotten; where one does, a view of the surroundings shows where it begins and ends.
+// A layer is a decoding of a token.
 type layer struct {
 	symbols []byte
-	marks   []mark
-	starts  family   // the families that the symbols may contain escapes of
-	undone  family   // the families of the escapes that were decoded
-	ends    []ending // of escapes, if all families were decoded
-	work    int      // the bytes that were decoded so far; a test bounds them
+	jumps   []jump // of a decoding, and of what was joined: where symbols came from, as in a view
+	marks   []mark // of a dump: where some symbols came from
+	starts  family // the families that the symbols may contain escapes of
+	undone  family // the families of the escapes that were decoded
+	left    bool   // an interrupted escape was left to the next layer
+	size    int    // how much of the source was decoded
+	work    int    // the bytes that were decoded so far; a test bounds them
 }
 
 // mark records that what begins at from in the source begins at symbol at.
 type mark struct{ from, at int }
 
 const markEvery = 256
-
-// ending is the last two bytes of an escape, and the index of its symbol.
-type ending struct {
-	before, last byte
-	at           int
-}
 
 // traits are further families, for what a layer contains.
 const (
@@ -64,61 +61,78 @@ func startsIn(text []byte) (f family) {
 }
 
 // decode decodes one layer of the escapes of f in src, up to the first escape of a byte in
-// stop. It returns the length of what it decoded. With bytes to stop at, src is the data
-// itself, and an interrupted escape is left to the next layer.
-func (l *layer) decode(src []byte, f family, stop *[256]bool) int {
-	if cap(l.symbols) < len(src) {
-		l.symbols = make([]byte, len(src)+len(src)/4)
-	}
-	l.marks, l.ends = l.marks[:0], l.ends[:0]
-	out, n, undone, all := l.symbols[:len(src)], 0, family(0), family(0)
-	i := 0
+// stop. It returns the length of what it decoded. It may leave interrupted escapes to the
+// next layer. If src is open, more follows, and a character reference at its end may be
+// another one.
+func (l *layer) decode(src []byte, f family, stop *[256]bool, leave, open bool) int {
+	l.start(len(src))
+	out, n, i := l.symbols[:len(src)], 0, 0
+	undone, all := family(0), family(0)
 decode:
 	for i < len(src) {
-		l.marks = append(l.marks, mark{i, n})
-		for end := min(i+markEvery, len(src)); i < end; n++ {
-			c, at := src[i], i
-			lead := traits[c] & f
-			if i++; lead != 0 {
-				value, length := c, 1
-				if i < len(src) && follows[src[i]]&lead != 0 {
-					value, length = escape(src[at:])
+		c, at := src[i], i
+		i++
+		if lead := traits[c] & f; lead != 0 && i < len(src) && follows[src[i]]&lead != 0 {
+			value, length := escape(src[at:])
+			switch {
+			case length == 1:
+			case open && c == '&' && at+maxEntity >= len(src) && unfinished(src[at:]):
+				i = at
+				break decode
+			case leave && interrupted(src[at:], length):
+				l.left = true
+			case stop != nil && stop[value]:
+				i = at
+				break decode
+			default:
+				undone |= lead
+				c, i = value, at+length
+				if lead == inQuoted && !isHex(src[at+1]) { // a soft line break is no symbol
+					l.jump(n, i, i+1)
+					continue
 				}
-				switch {
-				case length == 1:
-				case stop != nil && interrupted(src[at:], length):
-				case stop != nil && stop[value]:
-					i = at
-					break decode
-				default:
-					undone |= lead
-					c, i = value, at+length
-					if lead == inQuoted && !isHex(src[at+1]) { // a soft line break is no symbol
-						n--
-						continue
-					}
-					l.ends = append(l.ends, ending{src[i-2], src[i-1], n})
-				}
+				l.jump(n, at, i)
 			}
-			all |= traits[c]
-			out[n] = c
 		}
+		all |= traits[c]
+		out[n] = c
+		n++
 	}
-	l.symbols, l.starts, l.undone = out[:n], all, undone
+	l.symbols, l.starts, l.undone, l.size = out[:n], all, undone, i
 	l.work += i
 	return i
 }
 
+// unfinished reports whether what follows s may change what its reference is.
+func unfinished(s []byte) bool {
+	_, n := entity(s, false)
+	return n == 0
+}
+
+// start empties l for a decoding of size bytes.
+func (l *layer) start(size int) {
+	if cap(l.symbols) < size {
+		l.symbols = make([]byte, size+size/4)
+	}
+	l.symbols, l.jumps, l.marks, l.left = l.symbols[:0], l.jumps[:0], l.marks[:0], false
+}
+
+// jump records that symbol at is src[from:to], and what follows it the bytes from there on.
+func (l *layer) jump(at, from, to int) {
+	//nolint:gosec // what is searched at once is bounded
+	l.jumps = append(l.jumps, jump{int32(at), int32(from), int32(to)})
+}
+
 // interrupted reports whether the escape of n bytes at the beginning of s is shorter than
-// what it may become when the escape of another syntax behind it is decoded, as in &#6%35;.
-// Only the next layer shows that.
+// what it may become when the escape of another syntax behind it is decoded, as in &#6%35;
+// and &lt%3B. Only the next layer shows that.
 func interrupted(s []byte, n int) bool {
 	if n == len(s) {
 		return false
 	}
 	switch next := traits[s[n]]; s[0] {
 	case '&':
-		return s[1] == '#' && s[n-1] != ';' && next&(inURL|inJSON) != 0
+		return s[n-1] != ';' && next&(inURL|inJSON) != 0
 	case '\\':
 		return n == 6 && s[1] == 'U' && zeros(s[2:6]) && next&(inURL|inHTML) != 0
 	}
@@ -187,28 +201,34 @@ func quoted(s []byte) (byte, int) {
 
 // join removes the white space of src.
 func (l *layer) join(src []byte) {
-	l.symbols, l.marks, l.work = l.symbols[:0], l.marks[:0], l.work+len(src)
-	gap, last := 0, -markEvery
+	l.start(len(src))
+	l.work += len(src)
+	out, n, gap := l.symbols[:len(src)], 0, 0
 	for i, c := range src {
 		if classOf[c]&blank != 0 {
-			if gap++; gap > maxGap {
-				c = separator
-			} else {
+			if gap++; gap <= maxGap {
 				continue
 			}
-		} else {
+			c = separator
+			l.jump(n, i, i+1)
+		} else if gap > 0 {
+			l.jump(n, i, i+1)
 			gap = 0
 		}
-		if i-last >= markEvery {
-			l.marks = append(l.marks, mark{i, len(l.symbols)})
-			last = i
-		}
-		l.symbols = append(l.symbols, c)
+		out[n] = c
+		n++
 	}
+	l.symbols = out[:n]
 }
 
-// source returns the part of the source, of size bytes, that contains symbols from to to.
+// source returns the part of the source, of size bytes, that contains symbols from to to. In a
+// dump it may be longer.
 func (l *layer) source(from, to, size int) (int, int) {
+	if len(l.marks) == 0 {
+		first, _ := l.place(from)
+		_, last := l.place(to - 1)
+		return first, last
+	}
 	first, last := 0, size
 	for i := len(l.marks) - 1; i >= 0; i-- {
 		if m := l.marks[i]; m.at >= to {
@@ -219,4 +239,18 @@ func (l *layer) source(from, to, size int) (int, int) {
 		}
 	}
 	return first, last
+}
+
+// place returns where symbol i came from.
+func (l *layer) place(i int) (from, to int) {
+	k := sort.Search(len(l.jumps), func(k int) bool { return int(l.jumps[k].at) > i }) - 1
+	if k < 0 {
+		return i, i + 1
+	}
+	j := l.jumps[k]
+	if int(j.at) == i {
+		return int(j.from), int(j.to)
+	}
+	from = int(j.to) + i - int(j.at) - 1
+	return from, from + 1
 }

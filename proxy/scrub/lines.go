@@ -22,17 +22,22 @@ func (s *Scanner) lineEnd(i int) {
 	}
 	start := end - min(left, set.wing)
 	l := &s.flat
-	l.symbols, l.marks = l.symbols[:0], l.marks[:0]
+	l.start(right - start)
 	l.appendFrom(s.data, start, start, end)
 	// Short lines are searched together with the next ones, and those with escapes.
 	for {
-		l.appendFrom(s.data, start, next, min(right, next+set.wing))
-		if s.starts(next, right) {
+		escapes := s.starts(next, right)
+		if escapes {
 			right = s.longAfter(right)
-		} else if right-next >= set.wing {
-			break
 		}
-		if !s.lineEndAt(right) {
+		if right-next <= 2*set.wing {
+			l.appendFrom(s.data, start, next, right)
+		} else { // no hit is in all of it
+			l.appendFrom(s.data, start, next, next+set.wing)
+			l.symbols = append(l.symbols, separator)
+			l.appendFrom(s.data, start, right-set.wing, right)
+		}
+		if !escapes && right-next >= set.wing || !s.lineEndAt(right) {
 			break
 		}
 		from := s.afterGap(right)
@@ -43,9 +48,9 @@ func (s *Scanner) lineEnd(i int) {
 		next, right = from, to
 	}
 	s.until = next
-	s.searchSymbols(start, right, l.symbols, []*layer{l})
+	s.searchCoded(start, l.symbols, []*layer{l})
 	if first := end - left; s.starts(first, right) {
-		s.unescapeToken(s.longBefore(first), s.longAfter(right))
+		s.unescape(s.longBefore(first), s.longAfter(right))
 	}
 }
 
@@ -60,10 +65,29 @@ func (s *Scanner) group(from, to int) {
 		return
 	}
 	l, start := &s.flat, max(from, to-s.set.wing)
-	l.symbols, l.marks = l.symbols[:0], l.marks[:0]
+	l.start(right - start)
 	l.appendFrom(s.data, start, start, to)
 	l.appendFrom(s.data, start, next, right)
-	s.searchSymbols(start, right, l.symbols, []*layer{l})
+	s.searchCoded(start, l.symbols, []*layer{l})
+}
+
+// unescape searches data[from:to] for what is behind escapes, together with the tokens
+// that continue it: each is decoded once, however many line ends it is at.
+func (s *Scanner) unescape(from, to int) {
+	if w := &s.waiting; from <= w.to && w.to > 0 {
+		w.from, w.to = min(w.from, from), max(w.to, to)
+		return
+	}
+	s.unescapeWaiting()
+	s.waiting = span{from: from, to: to}
+}
+
+// unescapeWaiting searches the tokens that wait.
+func (s *Scanner) unescapeWaiting() {
+	if w := s.waiting; w.to > 0 {
+		s.waiting = span{}
+		s.unescapeToken(w.from, w.to)
+	}
 }
 
 // starts reports whether data[from:to] contains a byte that begins escapes.
@@ -73,7 +97,7 @@ func (s *Scanner) starts(from, to int) bool {
 
 // appendFrom appends data[from:to] to a layer of data[start:].
 func (l *layer) appendFrom(data []byte, start, from, to int) {
-	l.marks = append(l.marks, mark{from - start, len(l.symbols)})
+	l.jump(len(l.symbols), from-start, from-start+1)
 	l.symbols = append(l.symbols, data[from:to]...)
 }
 

@@ -9,14 +9,14 @@ import (
 // case of letters: servers that fold case echo secrets too. All symbols in it are in
 // lower case.
 type patterns struct {
-	window  int         // how many symbols a fragment has
-	widest  int         // window, or one more in base64 and base32: see encoding.fragment
-	windows windowTable // of the fragments in text
-	whole   map[string]struct{}
-	lengths []int // of whole, each once
+	window  int           // how many symbols a fragment has
+	widest  int           // window, or one more in base64 and base32: see encoding.fragment
+	windows windowTable   // of the fragments in text
+	lengths []int         // of encodings that are a hit only as a whole, each once
+	whole   []windowTable // these, for each length
 	filter  sieve
 	quads   bloomFilter // of runs of four symbols
-	text    []byte      // the long encodings, between separators
+	text    []byte      // the encodings, between separators
 	heads   [][]byte
 	longest int // length of the longest beginning that is no hit yet
 	most    int // length of the longest hit
@@ -50,12 +50,12 @@ func (n *encoding) fragment(i, window int) int {
 
 // prepare returns the patterns of these encodings, and adds them to filter.
 func prepare(window int, encodings []encoding, filter sieve) patterns {
-	p := patterns{window: window, widest: window, whole: map[string]struct{}{}, filter: filter,
+	p := patterns{window: window, widest: window, filter: filter,
 		pairIn: make([]uint64, 1<<16/64), pairHead: make([]uint64, 1<<16/64), text: []byte{separator}}
 	total := symbolsOf(encodings)
 	p.windows, p.quads = newWindowTable(total), newBloomFilter(total, 32)
 	for _, n := range encodings {
-		p.add(n)
+		p.add(n, len(encodings))
 	}
 	slices.SortFunc(p.heads, bytes.Compare)
 	p.filter.least = p.shortest()
@@ -77,8 +77,8 @@ func symbolsOf(encodings ...[]encoding) (n int) {
 	return n
 }
 
-// add adds one encoding, whose symbols it converts to lower case.
-func (p *patterns) add(enc encoding) {
+// add adds one of so many encodings, whose symbols it converts to lower case.
+func (p *patterns) add(enc encoding, total int) {
 	n := lower(enc.symbols[:0], enc.symbols)
 	p.heads = append(p.heads, n)
 	for _, c := range n {
@@ -89,11 +89,14 @@ func (p *patterns) add(enc encoding) {
 	p.filter.add(n)
 	if enc.short || len(n) <= p.window {
 		p.longest = max(p.longest, len(n)-1)
-		p.whole[string(n)] = struct{}{}
+		place := len(p.text)
+		p.text = append(append(p.text, n...), separator)
 		p.most = max(p.most, len(n))
-		if !slices.Contains(p.lengths, len(n)) {
-			p.lengths = append(p.lengths, len(n))
+		k := slices.Index(p.lengths, len(n))
+		if k < 0 {
+			k, p.lengths, p.whole = len(p.lengths), append(p.lengths, len(n)), append(p.whole, newWindowTable(total))
 		}
+		p.whole[k].add(p.text, place, len(n), false)
 		return
 	}
 	if enc.bits > 0 {
@@ -141,8 +144,7 @@ func (p *patterns) find(symbols []byte, hit func(from, to int)) {
 // matchAt calls hit for what begins at symbols[i]: a window with all that continues it, and the
 // short encodings. It returns the next index at which a hit may begin that is not in these.
 func (p *patterns) matchAt(symbols []byte, i int, hit func(from, to int)) int {
-	var room [maxHit]byte
-	at := lower(room[:0], symbols[i:min(len(symbols), i+p.most)])
+	at := symbols[i:min(len(symbols), i+p.most)]
 	next := i + 1
 	for n := p.window; n <= p.widest && n <= len(at); n++ {
 		if place := p.windows.find(p.text, at[:n], n > p.window); place > 0 {
@@ -157,11 +159,9 @@ func (p *patterns) matchAt(symbols []byte, i int, hit func(from, to int)) int {
 			next = max(next, to-p.most+1)
 		}
 	}
-	for _, n := range p.lengths {
-		if n <= len(at) {
-			if _, ok := p.whole[string(at[:n])]; ok {
-				hit(i, i+n)
-			}
+	for k, n := range p.lengths {
+		if n <= len(at) && p.whole[k].find(p.text, at[:n], false) > 0 {
+			hit(i, i+n)
 		}
 	}
 	return next

@@ -22,9 +22,11 @@ type Scanner struct {
 // workspace is the memory that a search needs besides the data.
 type workspace struct {
 	masks                      []masks
-	regions                    []region // of hits in some decoding, in any order
-	apart                      bool     // those that are found now are to be searched for each syntax
-	doubt                      span     // where hits may begin in what seem to be escapes
+	final                      bool     // nothing follows the data
+	regions                    []span   // of hits in dumps, in any order
+	waiting                    span     // tokens that are to be searched for escapes, with what continues them
+	joint                      joint    // of an escape and what follows it
+	surrounded                 int      // data before this index was searched around samples
 	digitMasks                 []uint64 // of the digits of a dump
 	sampled                    span     // tokens that wait to be sampled
 	until                      int      // line ends before this index were searched

@@ -307,3 +307,36 @@ func TestAnEscapeInFrontHidesNothing(t *testing.T) {
 		}
 	}
 }
+
+// What follows an escape may be a part of it in one reading, and text in another: neither reading hides a hit.
+func TestAnInterruptedEscapeHidesNothing(t *testing.T) {
+	set := NewSet([]Credential{{Secret: []byte("nine-byte")}, {Secret: []byte("ab<cdefgh")}, {Secret: []byte("41abcdef")}})
+	for text, want := range map[string]string{
+		`(nine-byt&#101%31;)`:      `(*************%31;)`,
+		`(nine-byt&#101\u0031 )`:   `(*************\u0031 )`,
+		`(nine-byt&#10%31;(`:       `(****************(`, // &#101; in a URL
+		`(ab&lt%3Bcdefgh)`:         `(**************)`,   // &lt; in a URL
+		`(ab&ltcdefgh%20)`:         `(***********%20)`,
+		`(%41ab\u0063def&gt)`:      `(%*************&gt)`, // JSON; of the URL's escape only the first byte is no symbol
+		`(\u0041ab%63def&gt)`:      `(\u00**********&gt)`,
+		`(%5C\nine%2Dbyte&gt)`:     `(%5C\***********&gt)`,
+		`(%5C\nine%2Dbyt%2565&gt)`: `(%5C\***************&gt)`,
+	} {
+		if got, _ := set.Text(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A reference at the end of a piece may be a longer one.
+func TestAReferenceThatIsCutIsNoHit(t *testing.T) {
+	set := NewSet([]Credential{{Secret: []byte("nine-byte")}})
+	for _, pieces := range [][2]string{{"(nine-byt&#101", "0;"}, {"(nine-byt&amp;#101", "0;"}} {
+		sc := set.NewScanner()
+		got := string(sc.Write([]byte(pieces[0])))
+		got += string(sc.Write([]byte(pieces[1])))
+		if got += string(sc.Flush()); got != pieces[0]+pieces[1] || sc.Hits() != 0 {
+			t.Errorf("%q became %q", pieces, got)
+		}
+	}
+}

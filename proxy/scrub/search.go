@@ -20,7 +20,7 @@ type tail struct{ holdFrom, keepFrom int }
 func (s *Scanner) search(final bool) (holdFrom, keepFrom int) {
 	s.beginSearch()
 	defer s.endSearch()
-	s.scout()
+	s.scout(final)
 	s.searchRegions(final)
 	end := len(s.data)
 	t := tail{end, end}
@@ -41,11 +41,10 @@ func (s *Scanner) endSearch() {
 	s.workspace = nil
 }
 
-// scout is the first part of a search: it records the regions of data in which some decoding
-// may contain a hit.
-func (s *Scanner) scout() {
-	s.regions = s.regions[:0]
-	s.set.text.find(s.data, s.addRegion)
+// scout is the first part of a search: it records the hits in data, but of dumps only where they may be.
+func (s *Scanner) scout(final bool) {
+	s.regions, s.final = s.regions[:0], final
+	s.set.text.find(s.data, s.addHit)
 	s.mark()
 	s.walk()
 }
@@ -57,23 +56,20 @@ const (
 	escaped kind = 1 << iota // of escapes
 	broken                   // of encodings in lines or groups
 	dumped                   // of dumps
-	apart                    // of the escapes of each syntax by themselves
 )
 
-// searchRegion searches data[from:to] in every decoding that its kinds
-// require.
-func (s *Scanner) searchRegion(from, to int, kinds kind, final bool, t *tail) {
-	final = final || to < len(s.data)
+// searchEnd searches data[from:], its end, in every decoding that its kinds require.
+func (s *Scanner) searchEnd(from int, kinds kind, t *tail) {
 	for _, v := range [...]*view{&s.raws, &s.onceView, &s.twiceView, &s.qpView, &s.flatView, &s.hexes, &s.decimals} {
-		v.final = final
+		v.final = false
 	}
 	set := s.set
-	s.raws.raw(s.data, from, to)
+	s.raws.raw(s.data, from, len(s.data))
 	s.match(&s.raws, &set.text, t)
 	s.match(&s.raws, &set.base64, t)
 	last := &s.raws
 	if kinds&escaped != 0 {
-		last = s.unescape(s.data[from:to], kinds&apart != 0 || !set.plain, t)
+		last = s.unescapeTail(s.data[from:], t)
 	}
 	if kinds&broken != 0 {
 		s.join(&s.raws, t)
@@ -104,35 +100,28 @@ func (s *Scanner) undump(src *view, t *tail) {
 	s.match(&s.decimals, &s.set.text, t)
 }
 
-// unescape searches data with one and with two layers of escapes decoded, and
-// returns the view with the outer one decoded. A secret may itself contain an escape of
-// another syntax, or begin in what looks like one: then each syntax is decoded apart, and
-// finally all together.
-func (s *Scanner) unescape(data []byte, apart bool, t *tail) *view {
+// unescapeTail searches data with one and with two layers of escapes decoded, those of each syntax
+// apart and those of all together, and returns the view with the outer one decoded: where the
+// data end is not known, and so not which syntax what begins there has.
+func (s *Scanner) unescapeTail(data []byte, t *tail) *view {
 	set := s.set
 	outer := familiesIn(data)
 	for _, f := range combinations {
-		if !f.among(outer, apart) {
+		if !f.among(outer) {
 			continue
 		}
-		if s.onceView.decode(&s.raws, f, !apart); !s.onceView.undone && s.onceView.cut == s.raws.cut {
+		if s.onceView.decode(&s.raws, f); !s.onceView.undone && s.onceView.cut == s.raws.cut {
 			continue
-		}
-		if !apart {
-			s.doubtIn(&s.onceView)
 		}
 		s.match(&s.onceView, &set.text, t)
 		s.match(&s.onceView, &set.base64, t)
 		inner := familiesIn(s.onceView.symbols)
 		for _, g := range combinations {
-			if !g.among(inner, apart) {
+			if !g.among(inner) {
 				continue
 			}
-			if s.twiceView.decode(&s.onceView, g, false); !s.twiceView.undone && s.twiceView.cut == s.onceView.cut {
+			if s.twiceView.decode(&s.onceView, g); !s.twiceView.undone && s.twiceView.cut == s.onceView.cut {
 				continue
-			}
-			if !apart {
-				s.doubtIn(&s.twiceView)
 			}
 			s.match(&s.twiceView, &set.text, t)
 			s.match(&s.twiceView, &set.base64, t)

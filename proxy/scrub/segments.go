@@ -80,142 +80,72 @@ func (s *Scanner) next(k, from, to int) int {
 // unquoteSegment searches data[from:to], up to the first separator, with quoted-printable
 // decoded. It returns where that is.
 func (s *Scanner) unquoteSegment(from, to int) int {
-	to = from + s.once.decode(s.data[from:to], inQuoted, &s.set.separates)
-	s.searchLayers(from, to, &s.once)
+	to = from + s.once.decode(s.data[from:to], inQuoted, &s.set.separates, false, false)
+	s.searchLayers(from, &s.once)
 	return to
 }
 
 // unescapeSegment searches data[from:to], up to the first separator, with the escapes of all
 // syntaxes decoded. A hit that is written in one of them has no escapes of the others in
 // it, so that each byte of it is decoded all the same, except where an escape of another
-// syntax seems to end in it.
+// syntax seems to end in it, or to interrupt it.
 func (s *Scanner) unescapeSegment(from, to int) int {
-	to = from + s.once.decode(s.data[from:to], anywhere, &s.set.separates)
-	mixed := s.once.mixed()
-	if mixed && s.ambiguous(&s.once) {
-		s.unescapeAll(from, to)
-		return to
+	to = from + s.once.decode(s.data[from:to], anywhere, &s.set.separates, true, s.opens(to))
+	left := s.once.left
+	s.unescapeTwice(from, to)
+	if left {
+		s.once.decode(s.data[from:to], anywhere, nil, false, s.opens(to))
+		s.unescapeTwice(from, to)
 	}
-	s.searchLayers(from, to, &s.once)
-	if s.once.starts&anywhere == 0 {
-		return to
-	}
-	if s.twice.decode(s.once.symbols, anywhere, nil); s.twice.undone == 0 {
-		return to
-	}
-	if (mixed || s.twice.mixed()) && s.ambiguous(&s.twice) || mixed && s.ambiguousTwice() {
-		s.unescapeAll(from, to)
-		return to
-	}
-	s.searchLayers(from, to, &s.once, &s.twice)
 	return to
 }
 
-// ambiguous reports whether a hit may begin in an escape of l and continue behind it: nine
-// bytes of an escape at most can be in a hit as they are, and so at least seven symbols
-// follow its last byte.
-func (s *Scanner) ambiguous(l *layer) bool {
-	for _, e := range l.ends {
-		if s.beginsWith(e.before, e.last, l.symbols[e.at:]) {
-			return true
-		}
-	}
-	return false
-}
+// opens reports whether more may follow data[:to].
+func (s *Scanner) opens(to int) bool { return to == len(s.data) && !s.final }
 
-// ambiguousTwice is ambiguous for the escapes of the first layer and the symbols of the second
-// behind them, as for \n in front of i&amp;#110;e.
-func (s *Scanner) ambiguousTwice() bool {
-	var room [2 * gramSize]byte
-	for _, e := range s.once.ends {
-		symbols := append(room[:0], s.once.symbols[e.at])
-		for src := s.once.symbols[e.at+1:]; len(src) > 0 && len(symbols) < len(room); {
-			c, n := src[0], 1
-			if traits[c]&anywhere != 0 {
-				c, n = escape(src)
-			}
-			symbols, src = append(symbols, c), src[n:]
-		}
-		if s.beginsWith(e.before, e.last, symbols) {
-			return true
-		}
+// unescapeTwice searches data[from:to] as it is decoded in once, and with another layer of
+// escapes decoded.
+func (s *Scanner) unescapeTwice(from, to int) {
+	src, once, twice := s.data[from:to], &s.once, &s.twice
+	if once.undone == 0 {
+		return
 	}
-	return false
-}
-
-// beginsWith reports whether a hit may begin with the last bytes of an escape, which encodes
-// symbols[0], and the symbols behind it. If the last byte is what the escape encodes, as in %37, the
-// hit is found without the byte before it, or that is in it too. The second backslash of two may
-// begin an escape itself.
-func (s *Scanner) beginsWith(before, last byte, symbols []byte) bool {
-	var gram [gramSize]byte
-	first := append(gram[:0], last)
-	set := s.set
-	switch rest := symbols[1:]; {
-	case last == '\\':
-		c, n := escape(symbols)
-		if n == 1 {
-			return false
-		}
-		first[0], symbols = c, symbols[n:]
-	case !set.text.any[last] && !set.base64.any[last] && !set.base32.any[last] && !set.hex.any[last]:
-		return false
-	case foldedCase[last] == foldedCase[symbols[0]]:
-		first[0], symbols = before, rest
-		first = append(first, last)
-	default:
-		symbols = rest
+	mixed := once.mixed()
+	if mixed {
+		s.searchSwallowed(from, src, once)
 	}
-	return len(first)+copy(gram[len(first):], symbols) == gramSize &&
-		(set.text.filter.contains(gram[:]) || set.coded.contains(gram[:]))
-}
-
-// doubtIn extends the part of the data that must be searched with the escapes of each syntax
-// decoded apart by every place where a hit may begin in an escape of v, as ambiguous says. The
-// last byte of an escape of two layers may be one of the data or of the layer between.
-func (s *Scanner) doubtIn(v *view) {
-	for _, e := range v.ends {
-		if s.beginsWith(e.before, e.last, v.symbols[e.at:]) {
-			s.addDoubt(v, e.at)
-		}
+	s.searchLayers(from, once)
+	if once.starts&anywhere == 0 {
+		return
 	}
-	for _, j := range v.jumps {
-		if j.to-j.from > 1 && s.beginsWith(s.data[j.to-2], s.data[j.to-1], v.symbols[j.at:]) {
-			s.addDoubt(v, int(j.at))
-		}
+	if twice.decode(once.symbols, anywhere, nil, false, s.opens(to)); twice.undone == 0 {
+		return
 	}
-}
-
-// addDoubt adds the surroundings of symbol i of v to what must be searched apart.
-func (s *Scanner) addDoubt(v *view, i int) {
-	from, to := max(0, int(v.begin(i))-margin), int(v.end(min(len(v.symbols)-1, i+maxHit)))
-	if s.doubt.to == 0 {
-		s.doubt.from = from
+	if mixed || twice.mixed() {
+		s.searchSwallowed(from, src, once, twice)
 	}
-	s.doubt.from, s.doubt.to = min(s.doubt.from, from), max(s.doubt.to, to)
+	s.searchLayers(from, once, twice)
 }
 
 // unescapeAll searches data[from:to] with the escapes of each syntax decoded, and with those
 // of all, in one layer and in two.
 func (s *Scanner) unescapeAll(from, to int) {
-	s.apart = true
-	defer func() { s.apart = false }()
 	src := s.data[from:to]
 	outer := startsIn(src)
 	for _, f := range combinations {
-		if !f.among(outer, true) {
+		if !f.among(outer) {
 			continue
 		}
-		if s.once.decode(src, f, nil); s.once.undone == 0 {
+		if s.once.decode(src, f, nil, false, s.opens(to)); s.once.undone == 0 {
 			continue
 		}
-		s.searchLayers(from, to, &s.once)
+		s.searchLayers(from, &s.once)
 		for _, g := range combinations {
-			if !g.among(s.once.starts, true) {
+			if !g.among(s.once.starts) {
 				continue
 			}
-			if s.twice.decode(s.once.symbols, g, nil); s.twice.undone != 0 {
-				s.searchLayers(from, to, &s.once, &s.twice)
+			if s.twice.decode(s.once.symbols, g, nil, false, s.opens(to)); s.twice.undone != 0 {
+				s.searchLayers(from, &s.once, &s.twice)
 			}
 		}
 	}
@@ -224,12 +154,8 @@ func (s *Scanner) unescapeAll(from, to int) {
 // combinations are the families that are decoded at once.
 var combinations = [...]family{inURL, inJSON, inHTML, anywhere}
 
-// among reports whether f is worth decoding in what contains escapes of these families, which
-// are decoded apart or not.
-func (f family) among(present family, apart bool) bool {
+// among reports whether f is worth decoding in what contains escapes of these families.
+func (f family) among(present family) bool {
 	present &= anywhere
-	if !apart {
-		return present != 0 && f == anywhere
-	}
 	return present&f != 0 && (f != anywhere || present&(present-1) != 0)
 }

@@ -15,8 +15,7 @@
 //
 // Only bytes that may be the beginning of a hit are held back.
 //
-// The search has two parts. The first passes over all data once, and asks where some decoding
-// may contain a hit; it keeps no account of which byte came from where:
+// The search has two parts. The first passes over all data once, and records what to redact:
 //
 //   - What stands in the data as it is, is sampled: one run of 5 bytes in 12 is looked up in a
 //     Bloom filter of all such runs of the secrets (sieve.go, patterns.go).
@@ -28,11 +27,15 @@
 //     (tokens.go, layer.go) and the numbers of dumps (dumps.go).
 //
 // A sample that is in the filter is followed by a look at its neighbours, and then by a
-// comparison with the secrets. The second part runs where a hit was found, and over the
-// few bytes at the end of a piece that may be the beginning of one (tail.go): it decodes
-// the surroundings in every way, with the place of each symbol, and records what to redact
-// and what to hold back (search.go, view.go, decode.go). Its work is bounded for each byte, and so is
-// that of the first.
+// comparison with the secrets. Escapes are decoded in two layers, those of all syntaxes at once
+// (segments.go). That is right for a hit in any syntax, except where what looks like an escape
+// of another one takes the first bytes of the hit with it: such places are searched by
+// themselves (swallowed.go). Only where a dump seems to contain a hit it is decoded once more,
+// with the place of each number (regions.go).
+//
+// The second part searches the few bytes at the end of a piece that may be the beginning of a
+// hit (tail.go): it decodes them in every way, and records what to hold back (search.go, view.go,
+// decode.go). Its work is bounded for each byte, and so is that of the first.
 package scrub
 
 import (
@@ -72,6 +75,7 @@ type Set struct {
 	classes     *classTables
 	separates   [256]bool // bytes that are in no hit, and in no escape
 	between     int       // a byte that ends every hit; -1: there is none
+	symbols     [256]bool // bytes that are in a hit, but for those of dumps
 	plain       bool      // no secret contains a byte that begins an escape
 	leastToken  int
 	leastDigits int
@@ -120,6 +124,7 @@ func NewSet(credentials []Credential) *Set {
 	s.wing = max(s.text.most, s.base64.most, s.base32.most) - 1
 	s.classes = tables(&s.text, &s.base64, &s.base32)
 	for c := range s.separates {
+		s.symbols[c] = s.text.any[c] || s.base64.any[c] || s.base32.any[c]
 		s.separates[c] = !s.classes.is(inToken, byte(c)) && classOf[c]&blank == 0
 	}
 	s.between = s.findBetween()

@@ -14,7 +14,7 @@ func (s *Scanner) searchTail(final bool, t *tail) {
 	}
 	end := len(s.data)
 	if from, kinds := s.tail(); kinds != 0 {
-		s.searchRegion(from, end, kinds|apart, false, t)
+		s.searchEnd(from, kinds, t)
 	}
 	last := s.data[max(0, end-hexWindow):]
 	for _, p := range []*patterns{&s.set.text, &s.set.base64, &s.set.base32} {
@@ -107,10 +107,10 @@ const (
 
 // symbols returns how many symbols the decoding of data[from:] has that has the fewest.
 func (s *Scanner) symbols(from int) int {
-	s.once.decode(s.data[from:], inQuoted, nil)
+	s.once.decode(s.data[from:], inQuoted, nil, false, false)
 	n := len(s.once.symbols)
-	s.once.decode(s.data[from:], anywhere, nil)
-	s.twice.decode(s.once.symbols, anywhere, nil)
+	s.once.decode(s.data[from:], anywhere, nil, false, false)
+	s.twice.decode(s.once.symbols, anywhere, nil, false, false)
 	return min(n, len(s.twice.symbols))
 }
 

@@ -8,7 +8,7 @@ const wing = maxHit
 func (s *Scanner) token(from, to int) {
 	s.sample(from, to)
 	if s.anyEscape(from, to) {
-		s.unescapeToken(from, to)
+		s.unescape(from, to)
 	}
 	s.group(from, to)
 }
@@ -32,49 +32,50 @@ func (s *Scanner) anyEscape(from, to int) bool {
 // index at which sampling continues.
 func (s *Scanner) around(i int) int {
 	const groups = wing + wing/2 // with the blanks between groups of 16
-	from, to := max(0, i-groups), min(len(s.data), i+4*wing)
-	s.set.hex.find(s.data[from:to], func(a, b int) { s.addRegion(from+a, from+b) })
-	s.flat.join(s.data[from:to])
-	hit := func(a, b int) {
-		a, b = s.flat.source(a, b, to-from)
-		s.addRegion(from+a, from+b)
+	from, to := max(0, max(i, s.surrounded)-groups), min(len(s.data), i+4*wing)
+	s.surrounded = to
+	s.searchHits(from, &s.set.hex, s.data[from:to], nil)
+	if s.number(inBlank, from, to)+s.number(inLineEnd, from, to) == 0 {
+		s.searchHits(from, &s.set.base64, s.data[from:to], nil)
+		s.searchHits(from, &s.set.base32, s.data[from:to], nil)
+		return max(i+1, to-groups)
 	}
-	s.set.base64.find(s.flat.symbols, hit)
-	s.set.base32.find(s.flat.symbols, hit)
+	s.flat.join(s.data[from:to])
+	s.searchHits(from, &s.set.base64, s.flat.symbols, []*layer{&s.flat})
+	s.searchHits(from, &s.set.base32, s.flat.symbols, []*layer{&s.flat})
 	return max(i+1, to-groups)
 }
 
-// searchLayers searches the last of some layers, the first of which decodes data[from:to]. Lines
-// are joined behind one layer of escapes only, as in [Scanner.searchRegion].
-func (s *Scanner) searchLayers(from, to int, layers ...*layer) {
+// searchLayers searches the last of some layers, the first of which decodes data[from:]. Lines
+// are joined behind one layer of escapes only, as in [Scanner.searchEnd].
+func (s *Scanner) searchLayers(from int, layers ...*layer) {
 	last := layers[len(layers)-1]
-	s.searchSymbols(from, to, last.symbols, layers)
+	s.searchHits(from, &s.set.text, last.symbols, layers)
+	s.searchCoded(from, last.symbols, layers)
 	if len(layers) == 1 && last.starts&inBlanks != 0 && last.undone&inQuoted == 0 {
 		s.flat.join(last.symbols)
 		var all [2]*layer
-		s.searchSymbols(from, to, s.flat.symbols, append(append(all[:0], layers...), &s.flat))
+		s.searchCoded(from, s.flat.symbols, append(append(all[:0], layers...), &s.flat))
 	}
 }
 
-func (s *Scanner) searchSymbols(from, to int, symbols []byte, layers []*layer) {
+// searchCoded searches the symbols of the last of some layers, the first of which decodes
+// data[from:], for base64 and base32.
+func (s *Scanner) searchCoded(from int, symbols []byte, layers []*layer) {
 	set := s.set
-	if len(symbols) < set.leastToken {
-		return
-	}
-	hit := func(a, b int) {
-		for i := len(layers) - 1; i >= 0; i-- {
-			size := to - from
-			if i > 0 {
-				size = len(layers[i-1].symbols)
-			}
-			a, b = layers[i].source(a, b, size)
-		}
-		s.addRegion(from+a, from+b)
-	}
-	set.text.find(symbols, hit)
 	if at, _ := set.coded.next(symbols, 0, 0); at == len(symbols) {
 		return
 	}
-	set.base64.find(symbols, hit)
-	set.base32.find(symbols, hit)
+	s.searchHits(from, &set.base64, symbols, layers)
+	s.searchHits(from, &set.base32, symbols, layers)
+}
+
+// searchHits records what p finds in the symbols of the last of some layers.
+func (s *Scanner) searchHits(from int, p *patterns, symbols []byte, layers []*layer) {
+	p.find(symbols, func(a, b int) {
+		for i := len(layers) - 1; i >= 0; i-- {
+			a, b = layers[i].source(a, b, 0)
+		}
+		s.addHit(from+a, from+b)
+	})
 }

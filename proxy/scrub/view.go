@@ -10,13 +10,12 @@ import (
 type view struct {
 	symbols []byte
 	jumps   []jump
-	next    int32    // where the last symbol ended
-	cursor  int      // the jump of the last lookup: most lookups go forward
-	ends    []ending // of escapes
-	cut     int      // where an incomplete escape begins at the end of the region; its end if none
-	final   bool     // nothing follows the region: an incomplete escape is none
-	undone  bool     // there was an escape
-	work    int      // the bytes that were decoded so far; a test bounds them
+	next    int32 // where the last symbol ended
+	cursor  int   // the jump of the last lookup: most lookups go forward
+	cut     int   // where an incomplete escape begins at the end of the region; its end if none
+	final   bool  // nothing follows the region: an incomplete escape is none
+	undone  bool  // there was an escape
+	work    int   // the bytes that were decoded so far; a test bounds them
 }
 
 // jump maps symbol at to data[from:to]. The symbols after it, up to the next jump,
@@ -33,7 +32,7 @@ func (v *view) raw(data []byte, from, to int) {
 // start empties v for a decoding of src.
 func (v *view) start(src *view) {
 	v.symbols = slices.Grow(v.symbols[:0], len(src.symbols))
-	v.jumps, v.ends, v.cursor, v.next = v.jumps[:0], v.ends[:0], 0, -1
+	v.jumps, v.cursor, v.next = v.jumps[:0], 0, -1
 	v.cut, v.undone, v.work = src.cut, false, v.work+len(src.symbols)
 }
 

@@ -71,7 +71,7 @@ func (s *Scanner) walk() {
 	set := s.set
 	tokens, dumps := longRuns{least: set.leastToken, from: -1}, longRuns{least: set.leastDigits, from: -1}
 	token, dump := s.token, s.dump
-	s.until, s.sampled = 0, span{}
+	s.until, s.surrounded, s.waiting, s.sampled = 0, 0, span{}, span{}
 	before := &masks{}
 	for b := range s.masks {
 		m, base := &s.masks[b], b*blockSize
@@ -93,6 +93,7 @@ func (s *Scanner) walk() {
 		s.dump(dumps.from, len(s.data))
 	}
 	s.sampleTokens()
+	s.unescapeWaiting()
 }
 
 // sample samples the token data[from:to] for encodings as they are, together with those beside

@@ -1,0 +1,206 @@
+package scrub
+
+// seam is where a hit may begin in an escape and continue behind it: the escape is of another
+// syntax than the hit, and the hit's first bytes only look as if they were a part of it.
+type seam struct {
+	from    int    // what the escapes are in, or what it decodes, is data[from:]
+	escapes []jump // in src
+	src     []byte
+	srcOf   *layer // src is its symbols; nil: src is data
+	mid     []byte // what follows the escapes, in src or in the layer that decodes them
+	midOf   *layer
+	behind  *layer // decodes mid
+}
+
+// joint is the bytes at the end of an escape and the symbols that follow it, with their places
+// in the data.
+type joint struct {
+	symbols []byte
+	places  []span
+}
+
+func (j *joint) put(c byte, from, to int) {
+	j.symbols, j.places = append(j.symbols, c), append(j.places, span{from: from, to: to})
+}
+
+// mostJoint bounds a joint: the longest hit, in lines of the least length.
+const mostJoint = maxHit + maxHit/gramSize*maxGap
+
+// searchSwallowed searches data[from:] for hits that begin in escapes of some layers, of which
+// the second decodes the first.
+func (s *Scanner) searchSwallowed(from int, src []byte, layers ...*layer) {
+	once := layers[0]
+	if len(layers) == 1 {
+		s.searchSeams(&seam{from: from, escapes: once.jumps, src: src, mid: src[:once.size], behind: once})
+		return
+	}
+	twice := layers[1]
+	mid := once.symbols[:twice.size]
+	s.searchSeams(&seam{from, twice.jumps, mid, once, mid, once, twice})
+	if once.mixed() {
+		s.searchSeams(&seam{from: from, escapes: once.jumps, src: src, mid: mid, midOf: once, behind: twice})
+	}
+}
+
+// searchSeams searches for the hits of all seams of one kind.
+func (s *Scanner) searchSeams(v *seam) {
+	at := 0
+	for i := range v.escapes {
+		e := &v.escapes[i]
+		last := v.src[e.to-1]
+		if e.to-e.from == 1 || !s.set.symbols[last] && last != '\\' {
+			continue
+		}
+		r, decoded := reader{seam: v, at: int(e.to), jump: at}, v.behind.symbols
+		if v.srcOf != v.midOf {
+			if r.at, decoded = int(e.at)+1, v.mid; r.at > len(decoded) {
+				return
+			}
+		}
+		r.settle()
+		at = r.jump
+		inside := v.src[e.from+1 : e.to]
+		var room [1]byte
+		if last == '\\' { // the second of two may begin an escape
+			if room[0] = r.backslash(); room[0] == '\\' || !s.set.symbols[room[0]] {
+				continue
+			}
+			inside = room[:]
+		}
+		if s.mayJoin(inside, decoded[e.at], r) {
+			s.searchSeam(e, inside, r)
+		}
+	}
+}
+
+// reader reads the symbols behind an escape.
+type reader struct {
+	*seam
+	at   int // in mid
+	jump int // the first of behind that ends after at
+}
+
+// settle finds the jump.
+func (r *reader) settle() {
+	for jumps := r.behind.jumps; r.jump < len(jumps) && int(jumps[r.jump].to) <= r.at; r.jump++ {
+	}
+}
+
+// next returns the next symbol. What is inside of an escape of behind is read as it is.
+func (r *reader) next() byte {
+	c, n := r.mid[r.at], 1
+	if r.jump < len(r.behind.jumps) {
+		if j := &r.behind.jumps[r.jump]; int(j.from) == r.at {
+			c, n = r.behind.symbols[j.at], int(j.to-j.from)
+		} else if int(j.from) < r.at && traits[c]&anywhere != 0 { // the second backslash of two
+			c, n = escape(r.mid[r.at:])
+		}
+	}
+	r.at += n
+	r.settle()
+	return c
+}
+
+// read appends so many symbols, or as many as there are, to room.
+func (r *reader) read(room []byte, n int) []byte {
+	for ; n > 0 && r.at < len(r.mid); n-- {
+		room = append(room, r.next())
+	}
+	return room
+}
+
+// backslash returns the byte that a backslash and what follows encode, and continues behind it. If
+// they are no escape, it is a backslash.
+func (r *reader) backslash() byte {
+	var room [maxEscape]byte
+	ahead := *r
+	c, n := escape(ahead.read(append(room[:0], '\\'), maxEscape-1))
+	r.read(room[:0], n-1)
+	return c
+}
+
+// maxEscape is the length of the longest escape, \u{00000041}.
+const maxEscape = 12
+
+// mayJoin reports whether the symbols inside of an escape, which encodes is, and those behind it may
+// be a hit. Of a hit of Window symbols or more at least seven are behind it: nine bytes of
+// an escape at most can be in a hit. If the last byte is what the escape encodes, as in %37, the hit
+// is found without the byte before it, or that is in it too.
+func (s *Scanner) mayJoin(inside []byte, is byte, r reader) bool {
+	var room [2 * gramSize]byte
+	n := 1
+	if len(inside) > 1 && foldedCase[inside[len(inside)-1]] == foldedCase[is] {
+		n = 2
+	}
+	most := n
+	if s.set.text.lengths != nil || s.set.base64.lengths != nil || s.set.base32.lengths != nil {
+		most = min(len(inside), gramSize-1) // a short hit may have fewer symbols behind it
+	}
+	inside = inside[len(inside)-most:]
+	symbols := r.read(append(room[:0], inside...), gramSize-n)
+	for ; most >= n; most-- {
+		if gram := symbols[len(inside)-most:]; len(gram) < gramSize {
+			return false
+		} else if s.set.text.filter.contains(gram) || s.set.coded.contains(gram) {
+			return true
+		}
+	}
+	return false
+}
+
+// searchSeam searches for hits in the symbols inside of an escape and behind it, as they are and without
+// white space.
+func (s *Scanner) searchSeam(e *jump, inside []byte, r reader) {
+	j := &s.joint
+	j.symbols, j.places = j.symbols[:0], j.places[:0]
+	for i, c := range inside {
+		at := int(e.to) - len(inside) + i
+		from, to := r.srcOf.origin(at, at+1)
+		j.put(c, from, to)
+	}
+	for len(j.symbols) < mostJoint && r.at < len(r.mid) {
+		at := r.at
+		c := r.next()
+		from, to := r.midOf.origin(at, r.at)
+		j.put(c, from, to)
+	}
+	s.searchJoint(r.from, &s.set.text)
+	for joined := true; joined; joined = j.join() {
+		s.searchJoint(r.from, &s.set.base64)
+		s.searchJoint(r.from, &s.set.base32)
+	}
+}
+
+// searchJoint records what p finds in the joint as hits in data[from:].
+func (s *Scanner) searchJoint(from int, p *patterns) {
+	p.find(s.joint.symbols, func(a, b int) {
+		s.addHit(from+s.joint.places[a].from, from+s.joint.places[b-1].to)
+	})
+}
+
+// join removes the white space. It reports whether there was any.
+func (j *joint) join() bool {
+	n, gap := 0, 0
+	for i, c := range j.symbols {
+		if classOf[c]&blank == 0 {
+			gap = 0
+		} else if gap++; gap <= maxGap {
+			continue
+		} else {
+			c = separator
+		}
+		j.symbols[n], j.places[n] = c, j.places[i]
+		n++
+	}
+	joined := n < len(j.symbols)
+	j.symbols, j.places = j.symbols[:n], j.places[:n]
+	return joined
+}
+
+// origin returns where a part of the symbols of l came from; l is nil for the data itself.
+func (l *layer) origin(from, to int) (int, int) {
+	if l == nil {
+		return from, to
+	}
+	return l.source(from, to, 0)
+}
