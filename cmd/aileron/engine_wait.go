@@ -12,7 +12,7 @@ import (
 
 // findEngine finds an engine of a kind, within the timeouts of config.toml, and prints what it waits for.
 func (a *app) findEngine(ctx context.Context, kind string) (*sandbox.Engine, error) {
-	home, err := a.Home()
+	home, err := a.homePath()
 	if err != nil {
 		return nil, err
 	}

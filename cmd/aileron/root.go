@@ -64,6 +64,7 @@ func commands(a *app) []*cobra.Command {
 		newSpecCommand(a),
 		newSessionCommand(a),
 		newDemoCommand(a),
+		newDoctorCommand(a),
 		newGatewayCommand(a),
 		newManCommand(),
 	}

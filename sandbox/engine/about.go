@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/docker/docker/api/types/system"
 )
@@ -19,6 +20,12 @@ type About struct {
 	// containers is that person. This process may be another's: an ordinary
 	// user may be allowed to use root's engine.
 	Rootless bool
+
+	Storage string // its storage driver
+	Groups  string // "v1" or "v2", with the driver of control groups
+	Seccomp bool   // it applies seccomp profiles
+	// What it can limit.
+	LimitsMemory, LimitsCPUs, LimitsProcesses bool
 }
 
 // About asks the engine once: Podman runs a program for each of its parts to
@@ -54,6 +61,11 @@ func (e *Engine) About(ctx context.Context) (About, error) {
 	})
 	e.info = &About{
 		Machine: Limits{Memory: info.MemTotal, CPUs: float64(info.NCPU)}, Kernel: info.KernelVersion, Rootless: rootless,
+		Storage: info.Driver, Groups: "v" + info.CgroupVersion + " (" + info.CgroupDriver + ")",
+		Seccomp: slices.ContainsFunc(info.SecurityOptions, func(option string) bool {
+			return option == "seccomp" || strings.HasPrefix(option, "name=seccomp")
+		}),
+		LimitsMemory: info.MemoryLimit, LimitsCPUs: info.CPUCfsQuota, LimitsProcesses: info.PidsLimit,
 	}
 	return *e.info, nil
 }

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+)
+
+func newDoctorCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Check everything that a session needs, and name the fix of what is wrong",
+		Long: `Check what a session needs: the home, the disk, the clock, the vault, the
+connectors, the audit log with its chain, sessions that were killed, and the
+engines with their limits. Nothing is changed, and no container is made. The
+exit code is 1 if a line begins with FAIL; a warning needs a look.`,
+		Example: `  aileron doctor
+  aileron doctor --json`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
+	}
+}
+
+// The states of a finding.
+const (
+	stateOK   = "ok"
+	stateWarn = "warn"
+	stateFail = "fail"
+)
+
+// finding is the result of one check.
+type finding struct {
+	Check string `json:"check"`
+	State string `json:"state"` // ok, warn or fail
+	Text  string `json:"text"`
+	Fix   string `json:"fix,omitempty"` // what to do, unless it is ok
+}
+
+func healthy(check, format string, args ...any) finding {
+	return finding{Check: check, State: stateOK, Text: fmt.Sprintf(format, args...)}
+}
+
+func warning(check, fix, format string, args ...any) finding {
+	return finding{Check: check, State: stateWarn, Text: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+// failed returns the finding of an error. fix is for one that has no hint of its own.
+func failed(check string, err error, fix string) finding {
+	return finding{Check: check, State: stateFail, Text: err.Error(), Fix: cmp.Or(hint.Of(err), fix)}
+}
+
+// doctor prints the findings of all checks, as they come in.
+func (a *app) doctor(ctx context.Context) error {
+	d := &doctor{app: a, isHealthy: true}
+	checks := []func(context.Context){d.checkHome, d.checkDisk}
+	if d.hasHome() { // what the others read would create it
+		checks = append(checks, d.checkClock, d.checkKeyring, d.checkVault, d.checkConnectors, d.checkAgents, d.checkLog,
+			d.checkSessions)
+	}
+	for _, check := range append(checks, d.checkEngines) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		check(ctx)
+	}
+	if a.json {
+		if err := a.printJSON(map[string]any{"ok": d.isHealthy, "checks": d.found}); err != nil {
+			return err
+		}
+	}
+	if !d.isHealthy {
+		return exitError{1}
+	}
+	return nil
+}
+
+// doctor collects findings.
+type doctor struct {
+	*app
+	found     []finding
+	isHealthy bool
+}
+
+// add prints the findings, unless they are collected for --json.
+func (d *doctor) add(found ...finding) {
+	for _, f := range found {
+		d.found = append(d.found, f)
+		d.isHealthy = d.isHealthy && f.State != stateFail
+		if d.json {
+			continue
+		}
+		state := f.State
+		if state == stateFail {
+			state = "FAIL"
+		}
+		fmt.Fprintf(d.stdout, "%-4s  %-10s  %s\n", state, f.Check, termsafe.Line(strings.Join(strings.Fields(f.Text), " ")))
+		if f.Fix != "" {
+			fmt.Fprintf(d.stdout, "%-18sfix: %s\n", "", termsafe.Line(f.Fix))
+		}
+	}
+}

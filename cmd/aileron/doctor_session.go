@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// checkConnectors checks what is installed, and whether what needs a credential has one.
+func (d *doctor) checkConnectors(context.Context) {
+	s, err := d.openStore()
+	if err != nil {
+		d.add(failed("connectors", err, ""))
+		return
+	}
+	current, faults := s.Current()
+	for _, fault := range faults {
+		d.add(failed("connectors", fault, "aileron connector verify; then install it again, or remove it"))
+	}
+	if len(current) == 0 {
+		d.add(warning("connectors", "aileron setup, or: aileron connector install SRC",
+			"none is installed: every request is denied"))
+		return
+	}
+	bound, err := d.boundConnectors()
+	if err != nil {
+		return // checkVault has it
+	}
+	unbound := 0
+	for _, c := range current {
+		if c.Credential() != nil && !slices.Contains(bound, c.FQN) {
+			unbound++
+			d.add(warning("connectors", "aileron binding setup "+string(c.FQN), "%s has no credential", c.FQN))
+		}
+	}
+	if len(faults) == 0 {
+		d.add(healthy("connectors", "%s installed, %d without the credential that they need",
+			plural(len(current), "connector"), unbound))
+	}
+}
+
+// boundConnectors returns the connectors that have a binding.
+func (d *doctor) boundConnectors() ([]spec.FQN, error) {
+	v, err := d.vaultOf()
+	if err != nil {
+		return nil, err
+	}
+	bindings, err := v.Bindings()
+	if err != nil && !errors.Is(err, vault.ErrNotInitialised) {
+		return nil, err
+	}
+	var bound []spec.FQN
+	for _, b := range bindings {
+		bound = append(bound, spec.FQN(b.Connector))
+	}
+	return bound, nil
+}
+
+// checkAgents checks for each agent whether a connector for its model provider is installed.
+func (d *doctor) checkAgents(context.Context) {
+	s, err := d.openStore()
+	if err != nil {
+		return
+	}
+	current, _ := s.Current()
+	var ready []string
+	for _, name := range agents.Names() {
+		agent, _ := agents.Find(name)
+		has := func(c *spec.Connector) bool {
+			return slices.ContainsFunc(agent.Connectors, func(n string) bool { return strings.HasSuffix(c.FQN.Service(), n) })
+		}
+		if slices.ContainsFunc(current, has) {
+			ready = append(ready, name)
+			continue
+		}
+		d.add(warning("agents", "aileron setup "+name, "%s has no connector for a model provider (%s)", name,
+			strings.Join(agent.Connectors, ", ")))
+	}
+	if len(ready) > 0 {
+		d.add(healthy("agents", "%s: a connector for the model provider is installed", strings.Join(ready, ", ")))
+	}
+}
+
+// checkSessions looks for sessions that were killed.
+func (d *doctor) checkSessions(ctx context.Context) {
+	home, err := d.Home()
+	if err != nil {
+		return
+	}
+	all, err := d.lister(home).List(ctx)
+	if err != nil {
+		d.add(failed("sessions", err, "aileron audit verify"))
+		return
+	}
+	running, unclean := 0, 0
+	for _, s := range all {
+		switch s.State {
+		case "running":
+			running++
+		case "unclean":
+			unclean++
+		}
+	}
+	if unclean > 0 {
+		d.add(warning("sessions", "the next session records their end; aileron session list shows them, and aileron "+
+			"sandbox prune removes their containers", "%s killed", plural(unclean, "session")+" "+wasWere(unclean)))
+		return
+	}
+	d.add(healthy("sessions", "%d running", running))
+}
+
+func wasWere(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+// checkEngines checks every engine that responds. One is enough.
+func (d *doctor) checkEngines(ctx context.Context) {
+	var missing []error
+	responding := 0
+	for _, kind := range knownEngines() {
+		if kind == "auto" {
+			continue
+		}
+		e, err := d.findEngine(ctx, kind)
+		if err != nil {
+			missing = append(missing, err)
+			continue
+		}
+		responding++
+		d.checkEngine(ctx, e)
+		e.Close()
+	}
+	if responding == 0 {
+		d.add(failed("engine", fmt.Errorf("neither Podman nor Docker responds: %w", errors.Join(missing...)),
+			"install Podman (apt-get install podman), or start Docker"))
+	}
+}
+
+// checkEngine checks what an engine says about itself, and which of aileron's images it has.
+func (d *doctor) checkEngine(ctx context.Context, e *sandbox.Engine) {
+	name := e.Kind()
+	about, err := e.About(ctx)
+	if err != nil {
+		d.add(failed(name, err, "aileron sandbox check --sandbox="+name+" --agent=sh"))
+		return
+	}
+	d.add(healthy(name, "%s, storage %s, control groups %s", e.Describe(), about.Storage, about.Groups))
+	if missing := unlimited(about); len(missing) > 0 {
+		d.add(warning(name, "docs/sandbox.md explains how to delegate control groups",
+			"it does not enforce limits of %s", strings.Join(missing, ", ")))
+	}
+	if !about.Seccomp {
+		d.add(failed(name, errors.New("it has no seccomp: a sandbox could call what aileron's profile forbids"),
+			"use a kernel and an engine with seccomp"))
+	}
+	var built []string
+	for _, agent := range agents.Names() {
+		a, _ := agents.Find(agent)
+		if _, err := e.Image(ctx, sandbox.AgentImage(a.Name, a.Recipe).Ref); err == nil {
+			built = append(built, agent)
+		}
+	}
+	if len(built) == 0 {
+		d.add(warning(name, "aileron sandbox build AGENT, or the first launch, builds it", "no agent's image is built"))
+		return
+	}
+	d.add(healthy(name, "images of %s are built", strings.Join(built, ", ")))
+}
+
+// unlimited returns what an engine cannot limit.
+func unlimited(about engine.About) []string {
+	var missing []string
+	for _, limit := range []struct {
+		name string
+		has  bool
+	}{{"memory", about.LimitsMemory}, {"CPUs", about.LimitsCPUs}, {"processes", about.LimitsProcesses}} {
+		if !limit.has {
+			missing = append(missing, limit.name)
+		}
+	}
+	return missing
+}
