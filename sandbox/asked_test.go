@@ -16,6 +16,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
 
+	"github.com/ALRubinger/aileron/internal/imagefs"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
@@ -222,6 +223,7 @@ func TestAReadOnlySandboxIsAskedForAsThat(t *testing.T) {
 	e, made := recorder(t, "podman", container.Config{})
 	b := anyBox(t)
 	b.ReadOnly = true
+	e.seen.Store(b.Image.id, imagefs.Tree{}) // it was looked into
 	if _, err := e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"); err != nil {
 		t.Fatal(err)
 	}

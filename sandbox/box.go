@@ -109,8 +109,12 @@ func (e *Engine) fill(ctx context.Context, b box, id string) (code int, err erro
 	if bad := (*CommandError)(nil); errors.As(err, &bad) {
 		return bad.Code, err
 	}
-	if err == nil && !b.ReadOnly { // a root that is read-only has them mounted
-		err = e.put(ctx, id, b.Files)
+	if err != nil || b.ReadOnly { // a root that is read-only has the files mounted
+		return 1, err
+	}
+	files, err := e.userFiles(ctx, b.Image, report.User)
+	if err == nil {
+		err = e.put(ctx, id, append(files, b.Files...))
 	}
 	return 1, err
 }

@@ -66,17 +66,12 @@ func (e *Engine) findUser(ctx context.Context, image Image, user string) (missin
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	if _, ok := e.seen.Load(image.id); !ok {
-		files, err := e.OpenImage(ctx, image)
-		if err != nil {
-			return nil, err
-		}
-		files.Close()
+	etc, err := e.etcOf(ctx, image)
+	if err != nil {
+		return nil, err
 	}
-	tree, _ := e.seen.Load(image.id)
-	etc, _ := tree.(imagefs.Tree)
 	for list, who := range wanted {
-		if !lists(imagefs.New(etc, imagefs.Source{}), list, who) {
+		if !lists(etc, list, who) {
 			missing = append(missing, fmt.Sprintf("%s in its /%s, although it says USER %s", who, list, user))
 		}
 	}

@@ -76,6 +76,11 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 		config.Mounts = append(config.Mounts, names...)
 	}
 	if b.ReadOnly {
+		own, err := e.userFiles(ctx, b.Image, config.User)
+		if err != nil {
+			return "", err
+		}
+		b.Files = append(own, b.Files...)
 		files, err := mountFiles(b)
 		if err != nil {
 			return "", err

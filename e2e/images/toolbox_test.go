@@ -2,6 +2,7 @@ package images
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -47,6 +48,58 @@ func TestTheToolboxWorks(t *testing.T) {
 		}
 		if about[0].Size > toolboxBound {
 			t.Errorf("the toolbox has %d MB, want at most %d", about[0].Size>>20, int64(toolboxBound)>>20)
+		}
+	})
+}
+
+// A user that the image does not know has a name, a group and a home that it can
+// write to.
+func TestAnyUserHasANameAndAHome(t *testing.T) {
+	t.Parallel()
+	const ask = `id -un; id -gn; echo "$HOME"; touch "$HOME/made" made; git config --global user.name x;
+		ssh-keygen -q -t ed25519 -N "" -f "$HOME/key" && echo key; awk -F: '{ print $3 }' /etc/passwd | sort | uniq -d`
+	engines(t, func(t *testing.T, engine string) {
+		for _, c := range []struct {
+			owner int
+			want  string
+		}{{0, "root root /home/agent key"}, {1000, "agent agent /home/agent key"}, {4321, "user user /home/agent key"}} {
+			for _, flags := range [][]string{nil, {"--read-only"}} {
+				p := newPerson(t, engine)
+				if err := os.Chown(p.project, c.owner, c.owner); err != nil {
+					t.Skip("only root makes a project of another user: ", err)
+				}
+				r := p.box(recipes.Toolbox().Ref, flags, []string{"sh", "-c", ask})
+				if got := strings.Join(strings.Fields(r.out), " "); r.code != 0 || got != c.want {
+					t.Errorf("owner %d, %q: exit %d, %q, want %q\n%s", c.owner, flags, r.code, got, c.want, r.err)
+				}
+			}
+		}
+	})
+}
+
+// Root installs a package in an image that used apt before, with no capability.
+func TestRootInstallsPackages(t *testing.T) {
+	t.Parallel()
+	const install = `set -eu
+		cap=$(grep CapEff /proc/self/status); echo ${cap##*0}done
+		mkdir -p /tmp/p/hello/DEBIAN /tmp/p/hello/usr/bin; cd /tmp/p
+		printf 'Package: hello-aileron\nVersion: 1\nArchitecture: all\nMaintainer: x <x@example.org>\nDescription: x\n' \
+			>hello/DEBIAN/control
+		printf '#!/bin/sh\necho hello\n' >hello/usr/bin/hello-aileron; chmod 755 hello/usr/bin/hello-aileron
+		chmod 4755 hello/usr/bin/hello-aileron
+		dpkg-deb --build hello >/dev/null
+		{ dpkg-deb -f hello.deb; echo "Filename: ./hello.deb"; echo "Size: $(stat -c %s hello.deb)"
+			echo "SHA256: $(sha256sum hello.deb | cut -d" " -f1)"; } >Packages
+		rm -f /etc/apt/sources.list /etc/apt/sources.list.d/*
+		echo "deb [trusted=yes] file:/tmp/p ./" >/etc/apt/sources.list
+		apt-get update -q 2>&1 | grep -E '^(E|W):' || true
+		apt-get install -y -q hello-aileron >log 2>&1 || cat log
+		hello-aileron`
+	engines(t, func(t *testing.T, engine string) {
+		p := newPerson(t, engine)
+		r := p.box(recipes.Toolbox().Ref, nil, []string{"bash", "-c", install})
+		if r.code != 0 || r.out != "done\nhello\n" {
+			t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 		}
 	})
 }
