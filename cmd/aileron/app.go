@@ -36,6 +36,8 @@ type app struct {
 
 	vaultOptions []vault.Option // none in a release
 
+	asked bool // a prompt was shown
+
 	home     string // --home; use Home()
 	json     bool   // --json
 	logLevel string // --log-level
@@ -146,6 +148,9 @@ func Main(ctx context.Context, args []string, a *app) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	if errors.As(err, new(usageError)) {
 		a.json = a.json || asksJSON(args) // a wrong flag before it keeps it from being read
+	}
+	if a.asked && err != nil && !errors.As(err, new(*launch.ExitError)) {
+		a.discardTyped() // the answers to questions that were not asked any more
 	}
 	return a.exitCode(withUsage(cmd, err))
 }

@@ -53,7 +53,12 @@ func (a *app) openSession(
 	}
 	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.egress == "passthrough", chosen
 	s.Locks, s.Vault = a.locks, a.vaultAt(s.Home)
-	s.Unlock = func(ctx context.Context) (*vault.Vault, error) { return a.openVault(ctx, opts.passphraseFile) }
+	s.Unlock = func(ctx context.Context) (*vault.Vault, error) {
+		if opts.opened != nil {
+			return opts.opened, nil
+		}
+		return a.openVault(ctx, opts.passphraseFile)
+	}
 	s.Log, s.Infof, s.Report = a.logger(), a.infof, a.report
 	return session.Open(ctx, s)
 }

@@ -59,9 +59,24 @@ func (a *app) findPassphrase(ctx context.Context, file string, fresh bool) ([]by
 
 func (a *app) promptPassphrase(ctx context.Context, fresh bool) ([]byte, error) {
 	if fresh {
-		return a.promptSecret(ctx, "new passphrase of the vault", true)
+		return a.promptNewPassphrase(ctx)
 	}
 	return a.promptSecret(ctx, "passphrase of the vault", false)
+}
+
+// promptNewPassphrase asks for a new passphrase, twice, after it has said what one must be, and again if it is not.
+func (a *app) promptNewPassphrase(ctx context.Context) (p []byte, err error) {
+	a.infof("aileron: the vault's passphrase must have %d to %d bytes; it is not shown while you type",
+		vault.MinPassphrase, vault.MaxPassphrase)
+	for try := 1; ; try++ {
+		if p, err = a.promptSecret(ctx, "new passphrase of the vault", true); err == nil {
+			err = vault.CheckPassphrase(p)
+		}
+		if err == nil || try == maxPassphraseTries || errors.As(err, new(exitError)) || errors.Is(err, errInputEnded) {
+			return p, err
+		}
+		a.infof("aileron: %v; try again", err)
+	}
 }
 
 // awaitPassphraseFile is readPassphraseFile until ctx ends: a pipe may have no writer yet. The goroutine that still

@@ -12,11 +12,15 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
+
+// errInputEnded is returned by a prompt that got no line.
+var errInputEnded = errors.New("the input ended")
 
 // promptSecret asks for a secret on the terminal without echoing it, and with confirm twice. A signal restores the
 // echo and ends the command.
@@ -30,12 +34,13 @@ func (a *app) promptSecret(ctx context.Context, what string, confirm bool) ([]by
 		return nil, err
 	}
 	if !bytes.Equal(first, second) {
-		return nil, hint.New(fmt.Errorf("ask for the %s: the two entries differ", what), "try again")
+		return nil, hint.New(fmt.Errorf("ask for the %s: the two entries differ", what), "run the command again")
 	}
 	return first, nil
 }
 
 func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
+	a.asked = true
 	fail := func(err error) error { return fmt.Errorf("ask for the %s: %w", what, err) }
 	in, ok := a.stdin.(*os.File)
 	if !ok {
@@ -62,7 +67,7 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 	case got := <-inputs:
 		fmt.Fprintln(a.stderr)
 		if errors.Is(got.err, io.EOF) {
-			return nil, fail(errors.New("the input ended"))
+			return nil, fail(errInputEnded)
 		}
 		if got.err != nil {
 			return nil, fail(got.err)
@@ -77,10 +82,19 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 
 // promptLine asks for a line on the terminal.
 func (a *app) promptLine(what string) (string, error) {
+	a.asked = true
 	fmt.Fprint(a.stderr, termsafe.Line(what)+" ")
 	line, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if err != nil && line == "" {
-		return "", fmt.Errorf("ask %q: the input ended", what)
+		return "", fmt.Errorf("ask %q: %w", what, errInputEnded)
 	}
 	return strings.TrimSpace(line), nil
+}
+
+// discardTyped discards what a person has typed and no prompt has read: the next reader of the terminal is their
+// shell, which would print it, execute it, and keep it in its history. It may be a passphrase.
+func (a *app) discardTyped() {
+	if f, ok := a.stdin.(*os.File); ok && a.interactive() {
+		_ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH)
+	}
 }

@@ -89,5 +89,8 @@ func (a *app) runSandboxed(ctx context.Context, opts *sandboxOptions, s launch.S
 	if opts.image != "" {
 		s.Image = sandbox.Image{Ref: opts.image}
 	}
+	if err := a.unlockFirst(ctx, &opts.sessionOptions); err != nil {
+		return err
+	}
 	return l.Sandboxed(ctx, s)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
 )
 
 // sessionOptions are the flags of every verb that opens a session.
@@ -27,8 +28,10 @@ type sessionOptions struct {
 	upstreamProxy  string
 	binds          []string
 	passphraseFile string
-	quiet          bool // no report at the end
-	reported       bool // a report at the end even without a terminal
+
+	opened   *vault.Vault // unlocked before the session opens; nil: it unlocks the vault itself
+	quiet    bool         // no report at the end
+	reported bool         // a report at the end even without a terminal
 }
 
 // registerQuiet adds the flag of the verbs that report at the end.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,17 +114,45 @@ func (o owner) person(answers []string, args ...string) (stderr string, code int
 func TestAPersonIsAskedForThePassphrase(t *testing.T) {
 	o := newOwner(t)
 	o.env = nil
-	if errs, code := o.person([]string{testPassphrase, testPassphrase + "x"}, "vault", "init"); code != 1 ||
-		!strings.Contains(errs, "the two entries differ") {
-		t.Errorf("two that differ end with %d: %s", code, errs)
+	differ := []string{testPassphrase, testPassphrase + "x"}
+	if errs, code := o.person(slices.Concat(differ, differ, differ), "vault", "init"); code != 1 ||
+		strings.Count(errs, "the two entries differ") != 3 || !strings.HasPrefix(errs,
+		"aileron: the vault's passphrase must have 8 to 1024 bytes") {
+		t.Errorf("two that differ, three times, end with %d: %s", code, errs)
 	}
-	if errs, code := o.person([]string{testPassphrase, testPassphrase}, "vault", "init"); code != 0 ||
-		strings.Contains(errs, testPassphrase) {
+	if errs, code := o.person(slices.Concat(differ, []string{"short", "short", testPassphrase, testPassphrase}),
+		"vault", "init"); code != 0 || strings.Contains(errs, testPassphrase) ||
+		strings.Count(errs, "try again") != 2 {
 		t.Errorf("init ends with %d: %s", code, errs)
 	}
 	if errs, code := o.person([]string{"mistyped it", testPassphrase}, "vault", "unlock"); code != 0 ||
 		strings.Contains(errs, testPassphrase) {
 		t.Errorf("unlock ends with %d: %s", code, errs)
+	}
+}
+
+// What was typed ahead of a question that is not asked any more is for no shell: it may be a passphrase.
+func TestTypedAheadIsDiscardedByAnError(t *testing.T) {
+	o := newOwner(t)
+	o.env = nil
+	keyboard, terminal, err := pty.Open()
+	fatal(t, err)
+	defer keyboard.Close()
+	defer terminal.Close()
+	o.ok("vault", "init", "--passphrase-file", o.file("passphrase", testPassphrase))
+	for _, line := range []string{"wrong one", "wrong two", "wrong three", testPassphrase} {
+		_, err := keyboard.WriteString(line + "\n")
+		fatal(t, err)
+	}
+	if _, errs, code := o.runWith(terminal, "vault", "unlock"); code != 1 || !strings.Contains(errs, "is wrong") {
+		t.Errorf("three wrong passphrases end with %d: %s", code, errs)
+	}
+	// Now the shell reads.
+	_, err = keyboard.WriteString("ls\n")
+	fatal(t, err)
+	line := make([]byte, 100)
+	if n, err := terminal.Read(line); err != nil || string(line[:n]) != "ls\n" {
+		t.Errorf("the shell reads %q, %v", line[:n], err)
 	}
 }
 
