@@ -24,3 +24,18 @@ func TestBothAlphabetsOfBase64AreFound(t *testing.T) {
 		}
 	}
 }
+
+// The encodings of a long secret at the beginning of a document are those of the secret alone, and those of most
+// secrets are the same in both alphabets of base64. A short one is found as a whole only: each is needed.
+func TestNoEncodingIsPreparedTwice(t *testing.T) {
+	for secret, want := range map[string][2]int{
+		"ghp 16C7e42F292c6912E7710c838347Ae178B4a": {3, 10},
+		"~~~?>>~~?~>>~~?>~~~?>>~~?~>>~~?>":         {6, 10},
+		"eleven-byte":                              {4, 12},
+	} {
+		b64, b32 := base64Encodings([]byte(secret), nil), base32Encodings([]byte(secret))
+		if got := [2]int{len(b64), len(b32)}; got != want {
+			t.Errorf("%q: %d encodings in base64 and base32, want %d", secret, got, want)
+		}
+	}
+}

@@ -40,7 +40,22 @@ func base64Encodings(secret, prefix []byte) []encoding {
 			encs = append(encs, aligned(secret, 3, 6, enc.EncodeToString)...)
 		}
 	}
-	return slices.DeleteFunc(encs, func(e encoding) bool { return len(e.symbols) < gramSize })
+	return distinct(slices.DeleteFunc(encs, func(e encoding) bool { return len(e.symbols) < gramSize }))
+}
+
+// distinct returns the encodings of one secret without those whose hits are hits of another: the
+// alphabets of base64 differ in two characters only, and what a long secret determines behind
+// nothing is the beginning of its whole encoding.
+func distinct(encs []encoding) []encoding {
+	var kept []encoding
+	for _, e := range encs {
+		if !slices.ContainsFunc(kept, func(k encoding) bool {
+			return k.bit == e.bit && bytes.HasPrefix(k.symbols, e.symbols) && (!e.short || len(k.symbols) == len(e.symbols))
+		}) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 // base32Encodings returns the encodings of secret in both alphabets of RFC 4648, whole
@@ -52,7 +67,7 @@ func base32Encodings(secret []byte) []encoding {
 		encs = append(encs, encoding{[]byte(enc.EncodeToString(secret)), len(secret) < Window, 5, 0})
 		encs = append(encs, aligned(secret, 5, 5, enc.EncodeToString)...)
 	}
-	return encs
+	return distinct(encs)
 }
 
 // aligned returns, for each of so many places in a group at which secret may begin,

@@ -27,11 +27,14 @@ func newSieve(n int) sieve {
 
 // add adds an encoding of gramSize symbols or more.
 func (v *sieve) add(symbols []byte) {
-	for i := 0; i+sampleSize <= len(symbols); i++ {
+	i := 0
+	for ; i+gramSize <= len(symbols); i++ {
+		gram := binary.LittleEndian.Uint64(symbols[i:])
+		v.samples.putSample(sampleHash(gram))
+		v.grams.put(hash(gram))
+	}
+	for ; i+sampleSize <= len(symbols); i++ {
 		v.samples.putSample(sampleHash(eight(symbols, i)))
-		if i+gramSize <= len(symbols) {
-			v.grams.put(hash(eight(symbols, i)))
-		}
 	}
 }
 
