@@ -20,7 +20,7 @@ func (s *Scanner) dump(from, to int) {
 		s.set.hex.find(s.numbers.symbols, hit)
 	}
 	s.searchArray(src, array, hit)
-	if bytes.IndexByte(src, '%') < 0 {
+	if bytes.IndexByte(src, '%') < 0 || !array && s.unescapedDigits(from, to) < s.set.leastDigits {
 		return
 	}
 	s.once.decode(src, inURL, nil, false, false)
@@ -42,6 +42,22 @@ func (s *Scanner) searchArray(src []byte, array bool, hit func(from, to int)) {
 		s.numbers.decimal(src)
 		s.set.text.find(s.numbers.symbols, hit)
 	}
+}
+
+// unescapedDigits returns how many hexadecimal digits data[from:to] has with URL escapes decoded.
+func (s *Scanner) unescapedDigits(from, to int) int {
+	n, data := s.number(inHex, from, to), s.data[:to]
+	for i := s.next(inEscape, from, to); i < to; {
+		length := 1
+		if data[i] == '%' && i+2 < to && digit[data[i+1]]|digit[data[i+2]] < 16 {
+			length = 3
+			if n -= 2; isHex(digit[data[i+1]]<<4 | digit[data[i+2]]) {
+				n++
+			}
+		}
+		i = s.next(inEscape, i+length, to)
+	}
+	return n
 }
 
 // hasArray reports whether data[from:to] contains enough digits and separators of an array

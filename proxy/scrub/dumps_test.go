@@ -42,3 +42,31 @@ func TestMasksFindTheDigitsOfDumps(t *testing.T) {
 		t.Errorf("only %d texts have digits in several groups", several)
 	}
 }
+
+// TestDigitsBehindEscapesAreCounted holds the count to a decoding: with fewer digits than a hit has, none is made.
+func TestDigitsBehindEscapesAreCounted(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	set := NewSet(tokens(1, 40))
+	parts := []string{"%25", "%3", "%41", "%", `\x4`, "%3a", "a", "7", "%2C", " ", "%%37", "%61"}
+	for range 2000 {
+		var text strings.Builder
+		for range 1 + r.IntN(60) {
+			text.WriteString(parts[r.IntN(len(parts))])
+		}
+		s := Scanner{set: set, data: []byte(text.String()), workspace: &workspace{}}
+		s.mark()
+		from := r.IntN(len(s.data))
+		to := from + 1 + r.IntN(len(s.data)-from)
+		var decoded layer
+		decoded.decode(s.data[from:to], inURL, nil, false, false)
+		want := 0
+		for _, c := range decoded.symbols {
+			if isHex(c) {
+				want++
+			}
+		}
+		if n := s.unescapedDigits(from, to); n != want {
+			t.Fatalf("%q: %d digits, want %d", s.data[from:to], n, want)
+		}
+	}
+}
