@@ -110,6 +110,7 @@ var errUnread = errors.New("read TLS: the client's messages are too large")
 type ciphertext struct {
 	*prefixedConn
 	tunnel      *tunnelHandler
+	ahead       ahead
 	established bool
 	came        int // bytes since the last plain text
 	whole       int // of them, those of records that have ended
@@ -126,10 +127,16 @@ func (c *ciphertext) Read(p []byte) (int, error) {
 	if c.came >= most || c.established && c.whole > mostWhole {
 		return 0, errUnread
 	}
-	n, err := c.prefixedConn.Read(p[:min(len(p), most-c.came)])
+	n, err := c.ahead.read(p[:min(len(p), most-c.came)], c.prefixedConn)
 	c.came += n
 	c.follow(p[:n])
 	return n, err
+}
+
+// Close implements net.Conn.
+func (c *ciphertext) Close() error {
+	c.ahead.release()
+	return c.prefixedConn.Close()
 }
 
 // follow counts the records that end in data.

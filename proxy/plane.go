@@ -95,6 +95,7 @@ type Plane struct {
 	grants   atomic.Pointer[Grants]
 	upstream *upstream.Client
 	tls      *clientTLS
+	ahead    *readAhead
 	workers  workers
 	firsts   firsts
 	slots    chan struct{} // connections
@@ -130,6 +131,7 @@ func New(cfg Config) (*Plane, error) {
 		cfg: cfg, tls: newClientTLS(), budget: budget.New(cfg.Limits.Memory), files: newDescriptors(descriptorLimit()),
 		slots: make(chan struct{}, cfg.Limits.Connections), waiters: make(chan struct{}, maxWaiters),
 	}
+	p.ahead = newReadAhead(p.budget)
 	cfg.Upstream.Descriptors, cfg.Upstream.Memory = p.files, p.budget
 	cfg.Upstream.Clients = cfg.Limits.Connections
 	var err error

@@ -68,7 +68,7 @@ func (p *Plane) serveTunnel(ctx context.Context, client net.Conn, a Authority, l
 // serveTLS terminates the client's TLS and serves what is inside.
 func (p *Plane) serveTLS(ctx context.Context, conn *prefixedConn, h *tunnelHandler) {
 	h.scheme, h.source = "https", audit.SourceConnectTLS
-	below := &ciphertext{prefixedConn: conn, tunnel: h}
+	below := &ciphertext{prefixedConn: conn, tunnel: h, ahead: ahead{of: p.ahead}}
 	secure := &plaintext{tls.Server(below, p.tls.forClient(conn)), below}
 	if err := p.handshake(secure.Conn); err != nil {
 		if d := p.denyHandshake(ctx, err); d != nil {
