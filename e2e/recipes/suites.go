@@ -35,7 +35,7 @@ func chains() []chain {
 		{"e2e", []step{{"podman", agentImages}, {"docker", slices.Concat(base, agentImages)}}},
 		{"cmd/aileron sandbox e2e/faults e2e/images e2e/seal", []step{{"podman", base}, {"docker", base}}},
 		{"e2e/images", []step{{"podman", tools}, {"docker", tools}}},
-		{"e2e/matrix", []step{{"podman", []Image{Clients("image")}}}},
+		{"e2e/matrix e2e/catalog", []step{{"podman", []Image{Clients("image")}}}},
 		{"e2e/matrix", []step{{"docker", []Image{Clients("few")}}, {"podman", []Image{Clients("browsers")}}}},
 		{"e2e/images", []step{{"podman", Kinds()}, {"docker", Kinds()}}},
 	}

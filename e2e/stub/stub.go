@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -40,6 +41,9 @@ type Script struct {
 	Key     string // the key that the model providers demand
 	Command string // the shell command that the model asks for, once
 	Hold    bool   // the model's answer to the command's result waits for Release
+
+	// Services are further hosts, or others in the place of those above.
+	Services map[string]http.Handler
 }
 
 // Server answers for all the names above.
@@ -136,6 +140,7 @@ func (s *Server) handler() http.Handler {
 			func(r *http.Request) bool { return open(r) || r.Header.Get("X-Api-Key") == s.script.Key }),
 		Claude: guard(s.anthropic(), open),
 	}
+	maps.Copy(services, s.script.Services)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.record(r)
 		host, _, _ := strings.Cut(r.Host, ":") // a service answers on every port

@@ -1,0 +1,117 @@
+package catalog
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/cgi"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func basic(user string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+token))
+}
+
+// basicToken is what the credential of git has in common whatever the user is.
+func basicToken() string { return basic("x-access-token")[len("Basic "):][20:40] }
+
+// addCodeHosts adds GitHub and GitLab, with repositories of the host's own git.
+func (o *origin) addCodeHosts(t *testing.T) {
+	t.Helper()
+	repositories := newRepositories(t, "acme/tool.git", "acme/sub/group/tool.git")
+	o.services["api.github.com"] = guarded("Authorization", "Bearer "+token, githubAPI())
+	github := http.NewServeMux()
+	github.Handle("/", guarded("Authorization", basic("x-access-token"), repositories))
+	github.Handle("POST /{owner}/{repo}/info/lfs/objects/batch", guarded("Authorization", basic("x-access-token"),
+		lfs("https://github-cloud.githubusercontent.com/alambic/media/1/ab/cd?X-Amz-Signature=s")))
+	github.Handle("GET /{owner}/{repo}/releases/download/{tag}/{file}", unguarded(redirect(assetURL)))
+	github.Handle("GET /{owner}/{repo}/archive/{ref...}",
+		unguarded(redirect("https://codeload.github.com/acme/tool/tar.gz/refs/heads/main")))
+	o.services["github.com"] = github
+	o.services["release-assets.githubusercontent.com"] = text("of a release")
+	o.services["codeload.github.com"] = text("of an archive")
+	o.services["raw.githubusercontent.com"] = text("of a file")
+	o.services["github-cloud.githubusercontent.com"] = text("of an LFS object")
+	gitlab := http.NewServeMux()
+	gitlab.Handle("/", guarded("Authorization", basic("oauth2"), repositories))
+	gitlab.Handle("POST /{group}/{project}/info/lfs/objects/batch", guarded("Authorization", basic("oauth2"),
+		lfs("https://gitlab.com/acme/tool.git/gitlab-lfs/objects/abc")))
+	gitlab.Handle("GET /{group}/{project}/gitlab-lfs/objects/{oid}", guarded("Authorization", basic("oauth2"),
+		redirect("https://storage.googleapis.com/gitlab-gprd-lfs-objects/ab/cd?Signature=s")))
+	o.services["gitlab.com"] = gitlab
+}
+
+// redirect answers with another URL.
+func redirect(to string) http.Handler { return http.RedirectHandler(to, http.StatusFound) }
+
+const assetURL = "https://release-assets.githubusercontent.com/github-production-release-asset/1/abc?" +
+	"sp=r&sig=s%2Bt&jwt=x"
+
+// lfs answers a batch request.
+func lfs(href string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/vnd.git-lfs+json")
+		_, _ = io.WriteString(w, `{"objects":[{"oid":"abc","size":1,"actions":{"download":{"href":"`+href+`"}}}]}`)
+	})
+}
+
+// githubAPI is what gh needs to clone a repository and to download a release.
+func githubAPI() http.Handler {
+	mux := http.NewServeMux()
+	reply := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		_ = json.NewEncoder(w).Encode(v)
+	}
+	mux.HandleFunc("GET /user", func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]any{"login": "octo"}) })
+	mux.HandleFunc("POST /graphql", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, map[string]any{"data": map[string]any{"repository": map[string]any{"id": "R_1", "name": "tool",
+			"owner": map[string]any{"login": "acme"}, "hasIssuesEnabled": true, "viewerPermission": "WRITE"}}})
+	})
+	mux.HandleFunc("GET /repos/acme/tool/releases/tags/v1", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, map[string]any{"tag_name": "v1", "assets": []any{map[string]any{"name": "tool.txt", "size": 13,
+			"state": "uploaded", "url": "https://api.github.com/repos/acme/tool/releases/assets/5"}}})
+	})
+	mux.Handle("GET /repos/acme/tool/releases/assets/5", redirect(assetURL))
+	return mux
+}
+
+// newRepositories serves bare repositories of the names by smart HTTP.
+func newRepositories(t *testing.T, names ...string) http.Handler {
+	t.Helper()
+	path, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal("there is no git: scripts/prepare --tests installs it")
+	}
+	root, work := t.TempDir(), t.TempDir()
+	write(t, "[http]\n\treceivepack = true\n[user]\n\tname = a\n\temail = a@example.com\n[safe]\n\tdirectory = *\n[gc]\n"+
+		"\tauto = 0\n[init]\n\tdefaultBranch = main\n", root, "config")
+	write(t, "the first file\n", work, "README")
+	env := []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + filepath.Join(root, "config"),
+		"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}
+	for _, name := range append([]string{""}, names...) {
+		script := `git init -q && git add README && git commit -qm one`
+		if name != "" {
+			script = `git clone -q --bare . "$1"`
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", script, "-", filepath.Join(root, name))
+		cmd.Dir, cmd.Env = work, append(os.Environ(), env...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("make the repository %s: %v\n%s", name, err, out)
+		}
+	}
+	backend := cgi.Handler{Path: path, Args: []string{"http-backend"}, Env: env, Stderr: io.Discard}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.TransferEncoding = nil // net/http/cgi refuses what git http-backend takes: it reads to the end
+		if protocol := r.Header.Get("Git-Protocol"); !strings.HasPrefix(protocol, "version=2") &&
+			strings.HasSuffix(r.URL.Path, "/info/refs") && strings.Contains(r.URL.RawQuery, "upload-pack") {
+			http.Error(w, "the request lacks Git-Protocol", http.StatusBadRequest)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	})
+}

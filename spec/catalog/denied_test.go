@@ -1,0 +1,148 @@
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// What a reviewer of an entry may rely on: the right column is the operation
+// that the proxy finds, or "" where it denies the request.
+func TestWhatEntriesAllowAndDeny(t *testing.T) {
+	for entry, requests := range map[string]map[string]string{
+		"github": {
+			"GET https://api.github.com/user":                                                      "user.get",
+			"POST https://api.github.com/graphql":                                                  "",
+			"DELETE https://api.github.com/repos/o/r":                                              "",
+			"PUT https://api.github.com/repos/o/r/pulls/1/merge":                                   "",
+			"PUT https://api.github.com/repos/o/r/contents/x":                                      "",
+			"POST https://api.github.com/repos/o/r/releases":                                       "",
+			"POST https://uploads.github.com/repos/o/r/releases/1/assets":                          "",
+			"GET https://github.com/o/r.git/info/refs?service=git-upload-pack":                     "git.fetch.refs",
+			"GET https://github.com/o/r/info/refs?service=git-receive-pack":                        "git.push.refs",
+			"GET https://github.com/o/r/info/refs?service=git-upload-archive":                      "",
+			"GET https://github.com/o/r/info/refs?service=git-upload-pack&x=1":                     "",
+			"POST https://github.com/o/r.git/git-upload-pack":                                      "git.fetch",
+			"POST https://github.com/o/r.git/git-receive-pack":                                     "git.push",
+			"POST http://github.com/o/r.git/git-receive-pack":                                      "",
+			"POST https://github.com/o/r.git/info/lfs/objects/batch":                               "git.lfs.batch",
+			"POST https://github.com/o/r.git/info/lfs/locks":                                       "",
+			"PUT https://github-cloud.s3.amazonaws.com/alambic/media/1/2?sig=x":                    "",
+			"GET https://github-cloud.s3.amazonaws.com/other/1/2?sig=x":                            "",
+			"GET https://github.com/settings/tokens":                                               "",
+			"GET https://codeload.github.com/o/r/tar.gz/refs/heads/main":                           "codeload.download",
+			"GET https://objects.githubusercontent.com/other-bucket/x":                             "",
+			"PUT https://release-assets.githubusercontent.com/github-production-release-asset/1/2": "",
+		},
+		"github-public": {
+			"GET https://github.com/o/r/info/refs?service=git-upload-pack":  "git.fetch.refs",
+			"GET https://github.com/o/r/info/refs?service=git-receive-pack": "",
+			"POST https://github.com/o/r/git-receive-pack":                  "",
+			"GET https://api.github.com/user":                               "",
+		},
+		"gitlab": {
+			"GET https://gitlab.com/api/v4/projects/7/issues?state=opened":         "issues.list",
+			"GET https://gitlab.com/api/v4/projects/g%2Fp":                         "",
+			"PUT https://gitlab.com/api/v4/projects/7/merge_requests/1/merge":      "",
+			"DELETE https://gitlab.com/api/v4/projects/7":                          "",
+			"POST https://gitlab.com/api/v4/projects/7/access_tokens":              "",
+			"POST https://gitlab.com/g/s/p.git/git-receive-pack":                   "git.push.subgroup",
+			"POST https://gitlab.com/g/s/p/git-receive-pack":                       "",
+			"PUT https://gitlab.com/g/p.git/gitlab-lfs/objects/0123/5":             "",
+			"GET https://storage.googleapis.com/gitlab-gprd-lfs-objects/a/b?sig=1": "objects.download",
+			"GET https://storage.googleapis.com/attacker/a?sig=1":                  "",
+			"PUT https://storage.googleapis.com/gitlab-gprd-lfs-objects/a/b?sig=1": "",
+			"POST https://storage.googleapis.com/upload/storage/v1/b/attacker/o":   "",
+		},
+		"npm": {
+			"GET https://registry.npmjs.org/@types%2fnode":                      "packages.download",
+			"GET https://registry.npmjs.org/left/-/left-1.0.0.tgz":              "packages.download",
+			"GET https://registry.npmjs.org/-/v1/search?text=data":              "",
+			"PUT https://registry.npmjs.org/left":                               "",
+			"POST https://registry.npmjs.org/-/npm/v1/security/advisories/bulk": "",
+			"GET http://registry.npmjs.org/left":                                "",
+		},
+		"pypi": {
+			"GET https://pypi.org/simple/requests/":                                          "simple.get",
+			"GET https://pypi.org/simple/requests/?data=1":                                   "",
+			"POST https://upload.pypi.org/legacy/":                                           "",
+			"POST https://pypi.org/pypi":                                                     "",
+			"GET https://files.pythonhosted.org/packages/a/b/c/x-1.0%2Bcu1-py3-none-any.whl": "files.download",
+		},
+		"go": {
+			"GET https://proxy.golang.org/github.com/%21burnt%21sushi/toml/@v/list":                   "modules.download",
+			"GET https://proxy.golang.org/github.com/!burnt!sushi/toml/@v/v1.0.0.zip":                 "modules.download",
+			"GET https://proxy.golang.org/data.attacker.example/@v/list":                              "",
+			"GET https://proxy.golang.org/data.attacker.example/github.com/@v/list":                   "",
+			"GET https://sum.golang.org/lookup/golang.org/x/mod@v0.1.0":                               "sumdb.lookup",
+			"GET https://sum.golang.org/lookup/data.attacker.example/x@v0.1.0":                        "",
+			"GET https://proxy.golang.org/sumdb/sum.golang.org/lookup/data.attacker.example/x@v0.1.0": "",
+			"GET https://proxy.golang.org/sumdb/sum.golang.org/supported":                             "sumdb.supported",
+			"GET https://proxy.golang.org/sumdb/sum.attacker.example/supported":                       "",
+			"GET https://sum.golang.org/tile/8/0/x001/123.p/45":                                       "sumdb.tile",
+			"GET https://storage.googleapis.com/attacker/x":                                           "",
+			"GET https://proxy.golang.org/github.com/o/r/@v/list?data=1":                              "",
+		},
+		"crates": {
+			"GET https://index.crates.io/se/rd/serde":           "index.crate",
+			"GET https://index.crates.io/1/a":                   "index.short",
+			"PUT https://crates.io/api/v1/crates/new":           "",
+			"GET https://crates.io/api/v1/crates?q=data":        "",
+			"GET https://static.crates.io/crates/a/a-1.0.crate": "crates.file",
+		},
+		"rubygems": {
+			"HEAD https://index.rubygems.org/versions":                "index.versions.head",
+			"GET https://rubygems.org/quick/Marshal.4.8/a.gemspec.rz": "index.spec",
+			"POST https://rubygems.org/api/v1/gems":                   "",
+			"GET https://rubygems.org/api/v1/search.json?query=data":  "",
+		},
+		"maven": {"HEAD https://repo1.maven.org/maven2/a/b.pom": "artifacts.head",
+			"PUT https://repo1.maven.org/maven2/a": ""},
+		"debian": {"GET http://deb.debian.org/debian/pool/main/f/foo_1%7erc1.deb": "packages.download",
+			"GET http://deb.debian.org/debian/x?data=1": "", "PUT https://deb.debian.org/x": ""},
+		"alpine": {"GET https://dl-cdn.alpinelinux.org/alpine/edge/testing/x86_64/a-1.apk": "packages.download",
+			"GET https://dl-cdn.alpinelinux.org/alpine/edge/data/x86_64/a-1.apk": ""},
+		"google": {
+			"POST https://generativelanguage.googleapis.com/v1beta/models/g:generateContent":               "models.generate",
+			"POST https://generativelanguage.googleapis.com/v1beta/models/g:streamGenerateContent?alt=sse": "models.generate",
+			"POST https://generativelanguage.googleapis.com/v1beta/models/g:batchGenerateContent":          "",
+			"POST https://generativelanguage.googleapis.com/v1beta/models/g:generateContent?key=other":     "",
+			"POST https://generativelanguage.googleapis.com/upload/v1beta/files":                           "",
+			"POST https://generativelanguage.googleapis.com/v1beta/cachedContents":                         "",
+		},
+		"openrouter": {"GET https://openrouter.ai/api/v1/keys": "",
+			"POST https://openrouter.ai/api/v1/messages": "messages.create"},
+		"anthropic-oauth": {"POST https://api.anthropic.com/v1/files": "",
+			"POST https://api.anthropic.com/v1/messages?beta=true": "messages.create"},
+		"local-openai": {"POST http://local-model.test:11434/v1/chat/completions": "chat.completions.create",
+			"POST http://local-model.test:11434/api/pull": "", "POST http://local-model.test/v1/chat/completions": ""},
+	} {
+		e, ok := Find(entry)
+		if !ok {
+			t.Errorf("there is no %s", entry)
+			continue
+		}
+		ix, err := spec.NewIndex([]*spec.Connector{e.Connector})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for request, want := range requests {
+			method, url, _ := strings.Cut(request, " ")
+			authority, scheme, d := proxy.ParseURL(url)
+			if d != nil {
+				t.Fatal(d)
+			}
+			decision := proxy.Decide(proxy.Question{Index: ix, Authority: authority, Scheme: scheme, Method: method,
+				Target: url})
+			got := ""
+			if decision.Verdict == proxy.Allow {
+				got = decision.Match.Operation.Name
+			}
+			if got != want {
+				t.Errorf("%s: %s is %q, want %q (%v)", entry, request, got, want, decision.Denial)
+			}
+		}
+	}
+}
