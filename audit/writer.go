@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,6 +166,8 @@ func (w *writer) isDeferring() bool {
 // postpone defers a row.
 func (w *writer) postpone(ctx context.Context, r Row) error {
 	r.Fields = maps.Clone(r.Fields)
+	// They may be parts of a request's head of up to 64 KiB, which a row that waits must not keep.
+	r.Method, r.Path, r.Host = strings.Clone(r.Method), strings.Clone(r.Path), strings.Clone(r.Host)
 	w.mu.Lock()
 	if w.log == nil || w.closed {
 		w.mu.Unlock()
