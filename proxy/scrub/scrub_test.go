@@ -340,3 +340,12 @@ func TestAReferenceThatIsCutIsNoHit(t *testing.T) {
 		}
 	}
 }
+
+// The beginning of base64 in lines may be taken for the end of an escape too.
+func TestASwallowedBeginningOfLines(t *testing.T) {
+	set := NewSet([]Credential{{Secret: []byte("\x9d a secret of some length")}})
+	const lines = `nSBhIHNlY3JldCBvZi%42\nzb21lIGxlbmd0aA` // of base64: \n takes its first character
+	if got, _ := set.Text(`(\` + lines + `(&gt;`); got != `(\`+strings.Repeat("*", len(lines))+`(&gt;` {
+		t.Errorf("%q became %q", lines, got)
+	}
+}

@@ -28,7 +28,7 @@ func (s *Scanner) search(final bool) (holdFrom, keepFrom int) {
 	return t.holdFrom, t.keepFrom
 }
 
-// beginSearch takes a workspace, which endSearch gives back.
+// beginSearch takes a workspace, which endSearch returns to its pool.
 func (s *Scanner) beginSearch() {
 	if s.workspace, _ = s.set.workspaces.Get().(*workspace); s.workspace == nil {
 		s.workspace = new(workspace)

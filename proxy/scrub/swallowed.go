@@ -13,10 +13,11 @@ type seam struct {
 }
 
 // joint is the bytes at the end of an escape and the symbols that follow it, with their places
-// in the data.
+// in what the escape is in, and in what follows it.
 type joint struct {
 	symbols []byte
 	places  []span
+	inside  int // how many are of the escape
 }
 
 func (j *joint) put(c byte, from, to int) {
@@ -59,15 +60,29 @@ func (s *Scanner) searchSeams(v *seam) {
 		}
 		r.settle()
 		at = r.jump
-		inside := v.src[e.from+1 : e.to]
+		inside, following := v.src[e.from+1:e.to], decoded[e.at+1:]
 		var room [1]byte
 		if last == '\\' { // the second of two may begin an escape
+			if !r.mayEscape() {
+				continue
+			}
 			if room[0] = r.backslash(); room[0] == '\\' || !s.set.symbols[room[0]] {
 				continue
 			}
 			inside = room[:]
 		}
-		if s.mayJoin(inside, decoded[e.at], r) {
+		var ahead [mostAhead]byte
+		peek, read := r, last == '\\' || v.srcOf != v.midOf
+		if read {
+			following = peek.read(ahead[:0], gramSize-1)
+		}
+		if !s.mayJoin(inside, decoded[e.at], following) {
+			continue
+		}
+		if read {
+			following = peek.read(following, mostAhead-gramSize+1)
+		}
+		if s.continues(inside, following) {
 			s.searchSeam(e, inside, r)
 		}
 	}
@@ -109,6 +124,16 @@ func (r *reader) read(room []byte, n int) []byte {
 	return room
 }
 
+// mayEscape reports whether a backslash and what follows may encode another byte than a backslash.
+func (r *reader) mayEscape() bool {
+	if r.at >= len(r.mid) {
+		return false
+	}
+	peek := *r
+	c := peek.next()
+	return c != '\\' && follows[c]&inJSON != 0
+}
+
 // backslash returns the byte that a backslash and what follows encode, and continues behind it. If
 // they are no escape, it is a backslash.
 func (r *reader) backslash() byte {
@@ -126,7 +151,7 @@ const maxEscape = 12
 // be a hit. Of a hit of Window symbols or more at least seven are behind it: nine bytes of
 // an escape at most can be in a hit. If the last byte is what the escape encodes, as in %37, the hit
 // is found without the byte before it, or that is in it too.
-func (s *Scanner) mayJoin(inside []byte, is byte, r reader) bool {
+func (s *Scanner) mayJoin(inside []byte, is byte, following []byte) bool {
 	var room [2 * gramSize]byte
 	n := 1
 	if len(inside) > 1 && foldedCase[inside[len(inside)-1]] == foldedCase[is] {
@@ -137,7 +162,7 @@ func (s *Scanner) mayJoin(inside []byte, is byte, r reader) bool {
 		most = min(len(inside), gramSize-1) // a short hit may have fewer symbols behind it
 	}
 	inside = inside[len(inside)-most:]
-	symbols := r.read(append(room[:0], inside...), gramSize-n)
+	symbols := append(append(room[:0], inside...), following[:min(len(following), gramSize-n)]...)
 	for ; most >= n; most-- {
 		if gram := symbols[len(inside)-most:]; len(gram) < gramSize {
 			return false
@@ -148,33 +173,64 @@ func (s *Scanner) mayJoin(inside []byte, is byte, r reader) bool {
 	return false
 }
 
+// mostAhead is how many symbols behind an escape are looked at before all of a joint is: those of the
+// shortest hit, in two lines.
+const mostAhead = Window + 2*gramSize
+
+// continues reports whether all runs of some hit that begins inside of an escape may be in it and in what
+// follows. One run alone is in the filter by chance often enough to be sent without end.
+func (s *Scanner) continues(inside, following []byte) bool {
+	var room [2*maxEscape + mostAhead]byte
+	symbols := append(append(room[:0], inside...), following[:min(len(following), mostAhead)]...)
+	if at, _ := s.set.text.filter.next(symbols, 0, 0); at < len(inside) {
+		return true
+	}
+	joined := symbols[:len(inside)]
+	for _, c := range symbols[len(inside):] {
+		if classOf[c]&blank == 0 {
+			joined = append(joined, c)
+		}
+	}
+	at, _ := s.set.coded.next(joined, 0, 0)
+	return at < len(inside)
+}
+
 // searchSeam searches for hits in the symbols inside of an escape and behind it, as they are and without
 // white space.
 func (s *Scanner) searchSeam(e *jump, inside []byte, r reader) {
 	j := &s.joint
-	j.symbols, j.places = j.symbols[:0], j.places[:0]
+	j.symbols, j.places, j.inside = j.symbols[:0], j.places[:0], len(inside)
 	for i, c := range inside {
 		at := int(e.to) - len(inside) + i
-		from, to := r.srcOf.origin(at, at+1)
-		j.put(c, from, to)
+		j.put(c, at, at+1)
 	}
 	for len(j.symbols) < mostJoint && r.at < len(r.mid) {
 		at := r.at
-		c := r.next()
-		from, to := r.midOf.origin(at, r.at)
-		j.put(c, from, to)
+		j.put(r.next(), at, r.at)
 	}
-	s.searchJoint(r.from, &s.set.text)
+	s.searchJoint(r.seam, &s.set.text)
 	for joined := true; joined; joined = j.join() {
-		s.searchJoint(r.from, &s.set.base64)
-		s.searchJoint(r.from, &s.set.base32)
+		s.searchJoint(r.seam, &s.set.base64)
+		s.searchJoint(r.seam, &s.set.base32)
 	}
 }
 
-// searchJoint records what p finds in the joint as hits in data[from:].
-func (s *Scanner) searchJoint(from int, p *patterns) {
-	p.find(s.joint.symbols, func(a, b int) {
-		s.addHit(from+s.joint.places[a].from, from+s.joint.places[b-1].to)
+// searchJoint records what p finds in the joint.
+func (s *Scanner) searchJoint(v *seam, p *patterns) {
+	j := &s.joint
+	p.find(j.symbols, func(a, b int) {
+		from, to := j.places[a].from, j.places[b-1].to
+		if a < j.inside {
+			from, _ = v.srcOf.origin(from, from+1)
+		} else {
+			from, _ = v.midOf.origin(from, from+1)
+		}
+		if b <= j.inside {
+			_, to = v.srcOf.origin(to-1, to)
+		} else {
+			_, to = v.midOf.origin(to-1, to)
+		}
+		s.addHit(v.from+from, v.from+to)
 	})
 }
 
