@@ -15,6 +15,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
@@ -35,6 +36,7 @@ type Image struct {
 	Ref        string // what people call it
 	Dockerfile []byte
 	Base       *Image // made first; its name is the build argument BASE
+	Help       string // the hint of the error of a build that fails; "" is none
 
 	// id is what Ref stood for when it was looked up; "" before. A tag may be
 	// another image's a moment later, so what was looked into and what runs are
@@ -105,8 +107,10 @@ func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, prog
 			return img, err
 		}
 		args["BASE"] = base.Ref
-		if args["EXTRA_CA"], err = e.extraRoots(ctx, base); err != nil {
-			return img, err
+		if bytes.Contains(img.Dockerfile, []byte("EXTRA_CA")) {
+			if args["EXTRA_CA"], err = e.extraRoots(ctx, base); err != nil {
+				return img, err
+			}
 		}
 	}
 	if err := e.build(ctx, img, args, progress); err != nil {
@@ -123,6 +127,9 @@ func (e *Engine) build(ctx context.Context, img Image, args map[string]string, p
 	err := e.Build(ctx, img.Ref, img.Dockerfile, args, map[string]string{"aileron.image": "1"}, progress)
 	if p, ok := progress.(interface{ BuildEnded(err error) }); ok {
 		p.BuildEnded(err)
+	}
+	if err != nil && img.Help != "" {
+		return hint.New(err, "%s", img.Help)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
@@ -63,11 +64,15 @@ func (o *sandboxCheckOptions) run(ctx context.Context, a *app) error {
 		image, command = sandbox.AgentImage(agent.Name, agent.Recipe), agent.Commands[0]
 		needs = agentNeeds(agent)
 	}
-	if o.image != "" {
-		image = sandbox.Image{Ref: o.image}
-	}
 	home, err := a.Home()
 	if err != nil {
+		return err
+	}
+	conf, err := config.Read(home)
+	if err != nil {
+		return err
+	}
+	if image, err = a.imageOf(&o.sandboxOptions, image, conf.Sandbox.Packages); err != nil {
 		return err
 	}
 	dir, mask, err := launch.Project(o.dir, home)

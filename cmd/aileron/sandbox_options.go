@@ -19,6 +19,7 @@ type sandboxOptions struct {
 	proxy    string // auto, on or off
 	readOnly bool   // the root file system is read-only
 	protect  bool   // so are the project's files that the host would run
+	custom   customOptions
 }
 
 // register adds the flags. sandboxes are the values of --sandbox, for its help.
@@ -42,6 +43,7 @@ func (o *sandboxOptions) registerImage(cmd *cobra.Command, sandboxes string) {
 	f.StringVar(&o.sandbox, "sandbox", "auto", "the engine that runs the sandbox: "+sandboxes)
 	f.StringVar(&o.build, "sandbox-build", "auto", "when to build the image: auto (if it is missing), always or never")
 	f.StringVar(&o.image, "image", "", "run this image instead of aileron's own")
+	o.custom.register(cmd)
 	f.StringVar(&o.dir, "dir", "", "project directory, at "+sandbox.Workspace+" in the sandbox (default: the current one)")
 }
 
@@ -55,8 +57,9 @@ func (o *sandboxOptions) check(off bool) error {
 	if err := o.checkImage(off); err != nil {
 		return err
 	}
-	if o.sandbox == "off" && (o.proxy != "auto" || o.readOnly || o.protect) {
-		return usagef("--sandbox-proxy, --read-only and --protect are for a sandbox, and --sandbox=off is none")
+	if o.sandbox == "off" && (o.proxy != "auto" || o.readOnly || o.protect || o.custom.asked()) {
+		return usagef("--sandbox-proxy, --read-only, --protect, --packages and --dockerfile are for a sandbox, " +
+			"and --sandbox=off is none")
 	}
 	return nil
 }
@@ -86,8 +89,8 @@ func (a *app) runSandboxed(ctx context.Context, opts *sandboxOptions, s launch.S
 	}
 	s.Engine, s.Build, s.Dir, s.Proxy, s.ReadOnly = opts.sandbox, opts.build, opts.dir, opts.proxy, opts.readOnly
 	s.Protect = opts.protect
-	if opts.image != "" {
-		s.Image = sandbox.Image{Ref: opts.image}
+	if s.Image, err = a.imageOf(opts, s.Image, l.Config.Packages); err != nil {
+		return err
 	}
 	if err := a.unlockFirst(ctx, &opts.sessionOptions); err != nil {
 		return err

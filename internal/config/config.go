@@ -45,6 +45,7 @@ type Sandbox struct {
 	Memory        *MemorySize `toml:"memory"` // nil: the default; 0: no limit
 	CPUs          *CPUCount   `toml:"cpus"`   // likewise
 	EngineTimeout Duration    `toml:"engine_timeout"`
+	Packages      []string    `toml:"packages"` // of Debian, added to aileron's own images
 }
 
 // Limits bounds what clients and upstreams may use. Sizes are in bytes; 0 means

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func check(t *testing.T, text, want string) {
 
 func TestAMissingFileMeansTheDefaults(t *testing.T) {
 	c, err := config.Read(t.TempDir())
-	if err != nil || c.Limits != (config.Limits{}) || c.Sandbox != (config.Sandbox{}) {
+	if err != nil || c.Limits != (config.Limits{}) || !reflect.DeepEqual(c.Sandbox, config.Sandbox{}) {
 		t.Errorf("Read = %+v, %v; want the zero value", c, err)
 	}
 }

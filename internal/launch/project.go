@@ -35,7 +35,7 @@ func Project(project, home string) (dir string, mask []string, err error) {
 		home = real
 	}
 	inside := dir == home
-	for _, part := range []string{"actions", "sessions", "store", "trust", "vault"} {
+	for _, part := range []string{"actions", "consents", "sessions", "store", "trust", "vault"} {
 		inside = inside || sandbox.Within(dir, filepath.Join(home, part))
 	}
 	socket := keeper.Dir(home)

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+// projectDockerfile is the file of a project that is built on top of the image.
+const projectDockerfile = "aileron.Dockerfile"
+
+// customOptions are the flags of what is added to aileron's own images.
+type customOptions struct {
+	packages   []string
+	dockerfile string // a path; "" is the project's, if it has one
+	yes        bool
+}
+
+func (o *customOptions) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&o.packages, "packages", nil, "add these Debian packages to the image: NAME[,NAME]")
+	f.StringVar(&o.dockerfile, "dockerfile", "",
+		"build the image of this Dockerfile, or of none: off (default: "+projectDockerfile+" of the project, if it exists)")
+	f.BoolVarP(&o.yes, "yes", "y", false, "build the Dockerfile without confirmation")
+}
+
+// asked reports whether something is to be added.
+func (o *customOptions) asked() bool {
+	return len(o.packages) > 0 || o.dockerfile != "" && o.dockerfile != "off"
+}
+
+// imageOf returns the image that the flags select: one of the user's, or aileron's own with what is added to it.
+func (a *app) imageOf(opts *sandboxOptions, own sandbox.Image, packages []string) (sandbox.Image, error) {
+	o := opts.custom
+	if opts.image != "" {
+		return sandbox.CustomImage(sandbox.Image{Ref: opts.image}, o.packages, nil)
+	}
+	home, err := a.Home()
+	if err != nil {
+		return own, err
+	}
+	dir, _, err := launch.Project(opts.dir, home)
+	if err != nil {
+		return own, err
+	}
+	path, dockerfile, err := o.read(dir)
+	if err != nil {
+		return own, err
+	}
+	image, err := sandbox.CustomImage(own, slices.Concat(packages, o.packages), dockerfile)
+	if err != nil || dockerfile == nil {
+		return image, err
+	}
+	return image, a.consent(home, path, dockerfile, o.yes)
+}
+
+// read returns the Dockerfile, or nil if there is none. What is read here is what is asked about and built.
+func (o customOptions) read(dir string) (path string, data []byte, err error) {
+	path = o.dockerfile
+	switch {
+	case path == "off":
+		return "", nil, nil
+	case path == "":
+		path = filepath.Join(dir, projectDockerfile)
+	}
+	// A link of a repository may lead to any file of its user.
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) && o.dockerfile == "" {
+		return "", nil, nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a regular file")
+	}
+	if err == nil {
+		data, err = readBounded(path, sandbox.MaxDockerfile)
+	}
+	if err != nil {
+		return "", nil, hint.New(fmt.Errorf("read the Dockerfile %s: %w", path, err),
+			"--dockerfile=off starts without it")
+	}
+	return path, data, nil
+}
+
+// consent asks whether a Dockerfile may be built, unless a person agreed to the same bytes before. The build is no part
+// of the sandbox, and a repository may bring the file.
+func (a *app) consent(home, path string, dockerfile []byte, yes bool) error {
+	sum := sha256.Sum256(dockerfile)
+	digest := hex.EncodeToString(sum[:])
+	record := filepath.Join(home, "consents", "dockerfile-"+digest)
+	if _, err := os.Lstat(record); err == nil {
+		return nil
+	}
+	what := fmt.Sprintf("%s (sha256:%s, %d lines)", path, digest, bytes.Count(dockerfile, []byte("\n")))
+	if !yes {
+		if !a.interactive() {
+			return hint.New(fmt.Errorf("build the image of %s: a person must agree to it first", what),
+				"read the file, then pass --yes; or start without it: --dockerfile=off")
+		}
+		if err := a.askToBuild(what, dockerfile); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(record), 0o700); err != nil {
+		return fmt.Errorf("remember the consent: %w", err)
+	}
+	if err := os.WriteFile(record, []byte(path+"\n"), 0o600); err != nil {
+		return fmt.Errorf("remember the consent: %w", err)
+	}
+	return nil
+}
+
+// askToBuild shows a Dockerfile and asks whether it may be built.
+func (a *app) askToBuild(what string, dockerfile []byte) error {
+	a.infof("aileron: %s adds to the image:", what)
+	for line := range strings.Lines(string(dockerfile)) {
+		fmt.Fprintln(a.stderr, "  | "+termsafe.Line(strings.TrimRight(line, "\r\n")))
+	}
+	a.infof("aileron: building it runs these commands outside of the sandbox: as root of a container, with the network " +
+		"of the engine's machine, without mediation and without a row in the audit log.")
+	answer, err := a.promptLine("build it, and remember this content? [y/N]")
+	if err != nil {
+		return err
+	}
+	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+		return hint.New(errors.New("build the image of the Dockerfile: it was declined"),
+			"start without it: --dockerfile=off")
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package sandbox
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+)
+
+func TestPackagesThatAreNoPackagesAreRefused(t *testing.T) {
+	for _, name := range []string{"", "-y", "--reinstall", "a", "ripgrep-", "Ripgrep", "a b", "a;id", "$(id)", "a\nRUN id",
+		"./x.deb", "/tmp/x.deb", "a=", "a=1 b", "a\\", strings.Repeat("a", 201)} {
+		if _, err := CustomImage(BaseImage(), []string{"jq", name}, nil); err == nil || hint.Of(err) == "" ||
+			!strings.Contains(err.Error(), "is not the name of a Debian package") {
+			t.Errorf("CustomImage with the package %q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"ripgrep", "g++", "golang-1.19-go", "libc6-dev", "jq=1.6-2.1+deb12u1", "0ad"} {
+		if _, err := CustomImage(BaseImage(), []string{name}, nil); err != nil {
+			t.Errorf("CustomImage with the package %q: %v", name, err)
+		}
+	}
+}
+
+func TestAnImagesTagIsItsContents(t *testing.T) {
+	ref := func(base Image, packages []string, dockerfile string) string {
+		t.Helper()
+		var data []byte
+		if dockerfile != "" {
+			data = []byte(dockerfile)
+		}
+		img, err := CustomImage(base, packages, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return img.Ref
+	}
+	const file = "ARG BASE\nFROM ${BASE}\n"
+	agent := AgentImage("a", []byte("ARG BASE\nFROM ${BASE}\n"))
+	if a, b := ref(agent, []string{"jq", "tmux"}, file), ref(agent, []string{"tmux", "jq", "tmux"}, file); a != b {
+		t.Errorf("%s and %s are of the same packages", a, b)
+	}
+	if got := ref(agent, nil, ""); got != agent.Ref {
+		t.Errorf("nothing added to %s makes %s", agent.Ref, got)
+	}
+	seen := map[string]bool{}
+	for _, r := range []string{
+		agent.Ref, ref(agent, []string{"jq"}, ""), ref(agent, []string{"tmux"}, ""), ref(agent, nil, file),
+		ref(agent, []string{"jq"}, file), ref(ToolboxImage(), []string{"jq"}, file),
+		ref(agent, nil, file+"RUN true\n"),
+	} {
+		if seen[r] {
+			t.Errorf("two images are %s", r)
+		}
+		seen[r] = true
+	}
+	if _, err := CustomImage(Image{Ref: "localhost/mine"}, []string{"jq"}, nil); err == nil {
+		t.Error("packages are added to an image of the user's own")
+	}
+}
+
+func TestADockerfileThatIsNotBuiltNamesItsLine(t *testing.T) {
+	const top = "ARG BASE\nFROM ${BASE}\n"
+	for text, want := range map[string]string{
+		"":                                         "no FROM",
+		"RUN id\n":                                 "no FROM",
+		"FROM debian\n":                            "line 1: the last FROM is debian",
+		top + "FROM debian\n":                      "line 3: the last FROM is debian",
+		"# syntax=evil/frontend\n" + top:           "line 1: a directive",
+		"#syntax = evil\n" + top:                   "line 1: a directive",
+		"# plain\n# escape=`\n" + top:              "line 2: a directive",
+		top + "ADD https://x.example/y /y\n":       "line 3: ADD has no files",
+		top + "COPY . /src\n":                      "line 3: COPY has no files",
+		top + "copy a b\n":                         "line 3: copy has no files",
+		top + "RUN --mount=type=bind,from=x id\n":  "line 3: RUN with --mount=type=bind,from=x",
+		top + "RUN \\\n  --security=insecure id\n": "line 3: RUN with --security=insecure",
+		top + "RUN \\\n# x\n\n  --network=host id": "line 3: RUN with --network=host",
+		"FROM --platform=x ${BASE}":                "line 1: FROM with --platform=x",
+		top + "ONBUILD RUN id\n":                   "line 3: ONBUILD",
+		top + "RUN <<EOF\nid\nEOF\n":               `line 4: there is no instruction "id"`,
+		top + "RUN \x00":                           "not text",
+		top + strings.Repeat("# x\n", 1<<15):       "more than 64 KiB",
+	} {
+		_, err := CustomImage(BaseImage(), nil, []byte(text))
+		if err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) || hint.Of(err) == "" {
+			t.Errorf("CustomImage(%.60q) = %v, want %q and a hint", text, err, want)
+		}
+	}
+	for _, text := range []string{
+		top, top + "# syntax=later\nUSER root\nRUN apt-get update && \\\n    apt-get install -y jq\nENV A=b\n",
+		"ARG BASE\nFROM docker.io/library/golang:1.26 AS go\nFROM $BASE\nCOPY --from=go /usr/local/go /usr/local/go\n",
+		top + "ENTRYPOINT [\"x\"]\nCMD y\nVOLUME /x\nHEALTHCHECK NONE\nEXPOSE 80\nSTOPSIGNAL 9\n",
+	} {
+		if _, err := CustomImage(BaseImage(), nil, []byte(text)); err != nil {
+			t.Errorf("CustomImage(%q): %v", text, err)
+		}
+	}
+}
