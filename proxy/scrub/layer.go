@@ -62,8 +62,7 @@ func startsIn(text []byte) (f family) {
 
 // decode decodes one layer of the escapes of f in src, up to the first escape of a byte in
 // stop. It returns the length of what it decoded. It may leave interrupted escapes to the
-// next layer. If src is open, more follows, and a character reference at its end may be
-// another one.
+// next layer. If src is open, more follows, and an escape at its end may be another one.
 func (l *layer) decode(src []byte, f family, stop *[256]bool, leave, open bool) int {
 	l.start(len(src))
 	out, n, i := l.symbols[:len(src)], 0, 0
@@ -72,13 +71,15 @@ decode:
 	for i < len(src) {
 		c, at := src[i], i
 		i++
-		if lead := traits[c] & f; lead != 0 && i < len(src) && follows[src[i]]&lead != 0 {
+		lead := traits[c] & f
+		if open && lead != 0 && at+maxEntity >= len(src) && unfinished(src[at:]) {
+			i = at
+			break
+		}
+		if lead != 0 && i < len(src) && follows[src[i]]&lead != 0 {
 			value, length := escape(src[at:])
 			switch {
 			case length == 1:
-			case open && c == '&' && at+maxEntity >= len(src) && unfinished(src[at:]):
-				i = at
-				break decode
 			case leave && interrupted(src[at:], length):
 				l.left = true
 			case stop != nil && stop[value]:
@@ -103,9 +104,17 @@ decode:
 	return i
 }
 
-// unfinished reports whether what follows s may change what its reference is.
+// unfinished reports whether what follows s may change what escape it begins with.
 func unfinished(s []byte) bool {
-	_, n := entity(s, false)
+	n := 1
+	switch s[0] {
+	case '%':
+		_, n = percent(s)
+	case '\\':
+		_, n = backslash(s)
+	case '&':
+		_, n = entity(s, false)
+	}
 	return n == 0
 }
 
