@@ -30,8 +30,8 @@ type Agent struct {
 	// people to read: nothing is allowed because of them.
 	Hosts []string
 
-	// Connectors are the names of example connectors of which the agent needs
-	// one, for messages.
+	// Connectors are the short names of connectors of the catalogue of which the
+	// agent needs one, for messages.
 	Connectors []string
 }
 

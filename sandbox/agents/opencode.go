@@ -25,6 +25,6 @@ func opencode() Agent {
 		},
 		Recipe:     []byte(opencodeRecipe),
 		Hosts:      []string{"api.github.com"}, // and its package registry
-		Connectors: []string{"anthropic", "openai"},
+		Connectors: []string{"anthropic", "openai", "google", "openrouter", "local-openai"},
 	}
 }
