@@ -181,7 +181,7 @@ func TestBadSecretsAreRefused(t *testing.T) {
 	o.fails("unknown flag", setup("--secret", testToken)...)
 	o.fails("the identity", setup("--identity", "../x", "--secret-file", o.file("token", testToken))...)
 	o.fails("not installed", "binding", "setup", "github://acme/tracker", "--secret-file", o.file("token", testToken))
-	o.fails("does not begin with", "binding", "setup", "tracker", "--secret-file", o.file("token", testToken))
+	o.fails("not installed", "binding", "setup", "tracker", "--secret-file", o.file("token", testToken))
 	o.env["AILERON_VAULT_PASSPHRASE"] = "not the passphrase"
 	o.fails("the passphrase is wrong", setup("--secret-file", o.file("token", testToken))...)
 	if got := o.ok("binding", "list", "--json"); got != "[]\n" {

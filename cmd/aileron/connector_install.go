@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -206,6 +208,22 @@ func aboutConnector(fqn, version, hash string) audit.Row {
 	return audit.Row{ConnectorFQN: fqn, ConnectorVersion: version, Fields: map[string]any{"hash": hash}}
 }
 
+// conflictWith returns why connectors cannot be used together with what is installed, which can be used alone.
+func conflictWith(installed map[string]*spec.Connector, fresh []*spec.Connector) error {
+	together := maps.Clone(installed)
+	for _, c := range fresh {
+		if old := together[string(c.FQN)]; old == nil || spec.CompareVersions(old.Version, c.Version) < 0 {
+			together[string(c.FQN)] = c
+		}
+	}
+	_, before := spec.NewIndex(slices.Collect(maps.Values(installed)))
+	_, after := spec.NewIndex(slices.Collect(maps.Values(together)))
+	if before == nil {
+		return after
+	}
+	return nil
+}
+
 // ask prints what connectors grant, and returns an error unless --yes or the person at the terminal grants it.
 func (o *connectorInstallOptions) ask(a *app, fresh []*spec.Connector, installed map[string]*spec.Connector) error {
 	out := bufio.NewWriter(a.stderr)
@@ -214,6 +232,9 @@ func (o *connectorInstallOptions) ask(a *app, fresh []*spec.Connector, installed
 		if old := installed[string(c.FQN)]; old != nil {
 			printAdded(out, old, c)
 		}
+	}
+	if err := conflictWith(installed, fresh); err != nil {
+		fmt.Fprintf(out, "\nwarning: no session will start while both are installed: %v\n", err)
 	}
 	_ = out.Flush()
 	if o.yes || len(fresh) == 0 {

@@ -13,6 +13,8 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/catalog"
+	"github.com/ALRubinger/aileron/spec/store"
 )
 
 // What is installed is read while the watch over the store replaces it; the
@@ -132,5 +134,23 @@ func TestWhatFailsAtEveryLoadIsLoggedOnce(t *testing.T) {
 	}
 	if logged := out.String(); strings.Count(logged, "\n") != 2 {
 		t.Errorf("two faults, five loads: %q, want two lines", logged)
+	}
+}
+
+// A service that repeats Basic credentials repeats the token behind a username
+// that the connector declares: its Base64 begins in the middle of three bytes.
+func TestADeclaredUsernameIsRedactedWithTheSecret(t *testing.T) {
+	o := newOptions(t)
+	s, err := store.Open(filepath.Join(o.Home, "store"))
+	fatal(t, err)
+	entry, _ := catalog.Find("github")
+	_, err = s.InstallAll(t.Context(), []store.Source{{Src: "github", Files: entry.Files}}, nil)
+	fatal(t, err)
+	bind(t, o, "work")
+	l := open(t, o).loader
+	for _, username := range []string{"", "x-access-token"} {
+		if _, ok := l.secrets[username+"\x00"+testToken]; !ok {
+			t.Errorf("the secret behind %q is not redacted", username)
+		}
 	}
 }
