@@ -78,6 +78,10 @@ func (e *Engine) forbiddenMount(b box) string {
 			continue
 		}
 		real, err := filepath.EvalSymlinks(path)
+		mounted := func(m engine.Mount) bool { return Within(real, m.Source) }
+		if err == nil && slices.ContainsFunc(b.Spec.Mounts, mounted) {
+			return real
+		}
 		masked := func(dir string) bool { return Within(real, dir) }
 		if err == nil && Within(real, b.Dir) && !slices.ContainsFunc(b.Mask, masked) {
 			return real

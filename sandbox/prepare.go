@@ -24,6 +24,8 @@ type Spec struct {
 	Needs   []string // commands that the image must have besides
 	Dir     string   // the project; at Workspace in the sandbox
 	Mask    []string // directories below Dir that are empty in the sandbox
+	// Mounts are further files and directories of this host.
+	Mounts []engine.Mount
 	// ReadOnly keeps the command from changing the image's files: it may write
 	// to the project, its home, /tmp, /var/tmp and /run.
 	ReadOnly bool
@@ -141,7 +143,7 @@ type Uplink struct {
 // Cover is a file or directory that lies over a place of the project, read-only.
 type Cover struct {
 	Source string // on this host
-	Path   string // relative to the project
+	Path   string // relative to the project, or an absolute path in the sandbox
 }
 
 // Run runs the sandbox from its creation to its removal and returns the

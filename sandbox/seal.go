@@ -127,9 +127,13 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 		config.Tmpfs = map[string]string{"/tmp": "exec,mode=1777", "/var/tmp": "exec,mode=1777", "/run": "mode=0755"}
 		ownHome = e.mountHome(&config, user, ownHome)
 	}
+	config.Mounts = append(config.Mounts, b.Spec.Mounts...)
 	for _, c := range b.covers {
-		config.Mounts = append(config.Mounts,
-			engine.Mount{Source: c.Source, Target: path.Join(Workspace, c.Path), ReadOnly: true})
+		at := c.Path
+		if !path.IsAbs(at) {
+			at = path.Join(Workspace, at)
+		}
+		config.Mounts = append(config.Mounts, engine.Mount{Source: c.Source, Target: at, ReadOnly: true})
 	}
 	if config.Masks, err = masks(b); err != nil {
 		return engine.Config{}, false, err

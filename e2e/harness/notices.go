@@ -8,7 +8,8 @@ import "strings"
 func WithoutNotices(stderr string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(stderr) {
-		if !strings.HasPrefix(line, "aileron: the sandbox may use ") && !strings.HasPrefix(line, "aileron: waiting for ") {
+		if !strings.HasPrefix(line, "aileron: the sandbox may use ") && !strings.HasPrefix(line, "aileron: waiting for ") &&
+			!strings.HasPrefix(line, "aileron: git in the sandbox knows you as ") {
 			kept.WriteString(line)
 		}
 	}

@@ -27,8 +27,12 @@ const (
 )
 
 // HookDirs returns the hooks directories of git that a project has at its top.
-func HookDirs(dir string) []string {
-	at := path.Join(".git", "hooks")
+func HookDirs(dir string) []string { return hooksAt(dir, path.Join(".git", "hooks")) }
+
+// CommonHookDirs returns the hooks directories that a directory of git has.
+func CommonHookDirs(dir string) []string { return hooksAt(dir, "hooks") }
+
+func hooksAt(dir, at string) []string {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil

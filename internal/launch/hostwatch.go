@@ -2,6 +2,9 @@ package launch
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/ALRubinger/aileron/internal/hostfiles"
@@ -13,22 +16,23 @@ const hostWatchTime = 10 * time.Second
 
 // hostWatch compares what the host would run of a project before and after the work of a command that may be hostile.
 type hostWatch struct {
-	dir   string
-	taken chan struct{} // closed when before is known
+	dir     string
+	gitDirs []string      // of the repository of a worktree
+	taken   chan struct{} // closed when before is known
 
 	before     hostfiles.Snapshot
 	found      []hostfiles.Change
 	incomplete bool
 }
 
-// watchHostFiles begins to look at the project in dir, beside what else a start has to do.
-func watchHostFiles(ctx context.Context, dir string) *hostWatch {
-	w := &hostWatch{dir: dir, taken: make(chan struct{})}
+// watchHostFiles begins to look at the project in dir and at directories of git, beside what else a start has to do.
+func watchHostFiles(ctx context.Context, dir string, gitDirs ...string) *hostWatch {
+	w := &hostWatch{dir: dir, gitDirs: gitDirs, taken: make(chan struct{})}
 	go func() {
 		defer close(w.taken)
 		ctx, cancel := context.WithTimeout(ctx, hostWatchTime)
 		defer cancel()
-		w.before = hostfiles.Take(ctx, dir)
+		w.before = hostfiles.Take(ctx, dir, gitDirs...)
 	}()
 	return w
 }
@@ -41,7 +45,7 @@ func (w *hostWatch) wait() { <-w.taken }
 func (w *hostWatch) cover(to string, all bool) ([]sandbox.Cover, error) {
 	places := hostfiles.HookDirs(w.dir)
 	if all {
-		places = w.before.Paths()
+		places = slices.DeleteFunc(w.before.Paths(), filepath.IsAbs) // those of gitDirs
 	}
 	copies, err := hostfiles.Copy(w.dir, places, to)
 	if err != nil {
@@ -50,6 +54,15 @@ func (w *hostWatch) cover(to string, all bool) ([]sandbox.Cover, error) {
 	var covers []sandbox.Cover
 	for _, c := range copies {
 		covers = append(covers, sandbox.Cover(c))
+	}
+	for i, dir := range w.gitDirs {
+		copies, err := hostfiles.Copy(dir, hostfiles.CommonHookDirs(dir), fmt.Sprintf("%s-git-%d", to, i))
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range copies {
+			covers = append(covers, sandbox.Cover{Source: c.Source, Path: filepath.Join(dir, c.Path)})
+		}
 	}
 	return covers, nil
 }
@@ -62,7 +75,7 @@ func (w *hostWatch) changes(ctx context.Context, began bool) []hostfiles.Change 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hostWatchTime)
 	defer cancel()
-	after := hostfiles.Take(ctx, w.dir)
+	after := hostfiles.Take(ctx, w.dir, w.gitDirs...)
 	w.found, w.incomplete = w.before.Changes(after), w.before.Incomplete || after.Incomplete
 	return w.found
 }

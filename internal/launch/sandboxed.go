@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -33,6 +34,8 @@ type Sandbox struct {
 	// Protect keeps the command from changing those files of the project that the host would run. The hooks of git are
 	// always protected.
 	Protect bool
+	// Mounts are what the command sees of this host besides the project: see [ParseMount].
+	Mounts []engine.Mount
 	// Opened is called with the session before the sandbox is created. Nil is nothing.
 	Opened func(*session.Session)
 }
@@ -53,7 +56,9 @@ func (l *Launcher) Sandboxed(ctx context.Context, s Sandbox) error {
 	live, cancel := b.stop.WithStop(ctx)
 	defer cancel()
 	defer func() { b.terminal.close() }()
-	b.host = watchHostFiles(live, b.dir)
+	b.mounts = slices.Clone(s.Mounts)
+	b.mountWorktree()
+	b.host = watchHostFiles(live, b.dir, b.gitDirs...)
 	if err := b.prepare(live); err != nil {
 		return l.interrupted(ctx, err)
 	}
@@ -66,9 +71,11 @@ func (l *Launcher) Sandboxed(ctx context.Context, s Sandbox) error {
 type sandboxed struct {
 	*Launcher
 	Sandbox
-	dir     string   // the project
-	mask    []string // directories of it that the sandbox does not see
-	binary  string   // aileron's own file
+	dir     string         // the project
+	mounts  []engine.Mount // what it sees besides
+	gitDirs []string       // directories of git among them
+	mask    []string       // directories of it that the sandbox does not see
+	binary  string         // aileron's own file
 	signals *signals
 	stop    *session.StopRequest
 	host    *hostWatch
@@ -78,6 +85,8 @@ type sandboxed struct {
 	prepared *sandbox.Prepared
 	session  *session.Session
 	reaper   *reaper
+
+	gitName, gitEmail string // of the host's user
 
 	terminal  *sharedTerminal   // nil: the command has none
 	exhausted engine.Exhaustion // what the sandbox ran out of
@@ -137,6 +146,9 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 	if err := m.listen(ctx, s, b.prepared.Engine, sockets); err != nil {
 		return 1, err
 	}
+	if b.gitName, b.gitEmail = b.gitIdentity(ctx, b.dir); b.gitName != "" || b.gitEmail != "" {
+		b.Infof("aileron: git in the sandbox knows you as %s <%s>, as on this host", b.gitName, b.gitEmail)
+	}
 	b.Infof("aileron: the sandbox may use %v ([sandbox] memory, cpus in config.toml)", b.prepared.Limits)
 	b.host.wait()
 	return b.prepared.Run(ctx, b.uplink(m, sockets))
@@ -157,7 +169,7 @@ func (b *sandboxed) spec() sandbox.Spec {
 	s := sandbox.Spec{
 		Engine: b.Engine, Patience: b.Patience,
 		Image: b.Image, Build: b.Build, Progress: b.Progress,
-		Command: b.Command, Needs: b.Needs, Dir: b.dir, Mask: b.mask, ReadOnly: b.ReadOnly,
+		Command: b.Command, Needs: b.Needs, Dir: b.dir, Mask: b.mask, Mounts: b.mounts, ReadOnly: b.ReadOnly,
 		Limit: b.limit,
 		Alive: func(id string) bool { return session.Alive(b.Home, id) },
 		Log:   b.Log,
@@ -173,7 +185,7 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 	u := sandbox.Uplink{
 		Session: b.session.ID(), Sockets: sockets, Binary: b.binary,
 		Env:      append(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image), b.Env...),
-		Defaults: []string{"LANG=C.UTF-8"},
+		Defaults: []string{"LANG=C.UTF-8", "GIT_CONFIG_SYSTEM=" + gitConfigFile},
 		AppendTo: []string{"JAVA_TOOL_OPTIONS"},
 		Stdin:    b.Stdin, Stdout: b.Stdout, Stderr: b.Stderr,
 		TTY: b.hasTerminal(), Terminal: b.noteTerminal,
@@ -181,6 +193,7 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 		Unenforced: b.warnUnenforced, Exhausted: func(e engine.Exhaustion) { b.exhausted = e },
 	}
 	b.addZone(&u, hostZone(os.Getenv("TZ"), "/"))
+	u.Files = append(u.Files, gitFile(b.gitName, b.gitEmail))
 	if b.prepared.Sealed { // another engine may not see the copies
 		u.Protect = func(to string) ([]sandbox.Cover, error) { return b.host.cover(to, b.Protect) }
 	}

@@ -1,0 +1,94 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+)
+
+// ParseMount returns the mount that SRC[:DST][:ro] describes. SRC must exist. DST is an absolute path in the sandbox;
+// without it the mount is at its own path.
+func ParseMount(text, home string) (engine.Mount, error) {
+	bad := func(err error) (engine.Mount, error) {
+		return engine.Mount{}, hint.New(fmt.Errorf("mount %q: %w", text, err),
+			"a mount is SRC[:DST][:ro], as in ../lib:/lib:ro")
+	}
+	rest, readOnly := strings.CutSuffix(text, ":ro")
+	source, target, two := strings.Cut(rest, ":")
+	if source == "" || two && target == "" || strings.Contains(target, ":") {
+		return bad(errors.New("it is not SRC[:DST][:ro]"))
+	}
+	source, err := filepath.Abs(source)
+	if err != nil {
+		return bad(err)
+	}
+	if !two {
+		target = source
+	}
+	if !filepath.IsAbs(target) || filepath.Clean(target) != strings.TrimSuffix(target, "/") {
+		return bad(fmt.Errorf("%s is not an absolute path in the sandbox", target))
+	}
+	// The path that is checked is the one that is mounted, whatever its links lead to later.
+	real, err := filepath.EvalSymlinks(source)
+	if err != nil {
+		return bad(err)
+	}
+	m := engine.Mount{Source: real, Target: filepath.Clean(target), ReadOnly: readOnly}
+	if err := checkMount(m, home); err != nil {
+		return bad(err)
+	}
+	return m, nil
+}
+
+// checkMount returns an error for a mount with which a sandbox would reach more than files of the user's work. Its
+// source has no links.
+func checkMount(m engine.Mount, home string) error {
+	info, err := os.Stat(m.Source)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is neither a directory nor a file", m.Source)
+	}
+	user, _ := os.UserHomeDir()
+	for _, f := range []struct {
+		path, why string
+		below     bool // what lies in it is refused too
+	}{
+		{"/proc", "it is the kernel's", true}, {"/sys", "it is the kernel's", true}, {"/dev", "it has devices", true},
+		{"/run", "it has the sockets of this host's services", true},
+		{"/var/run", "it has the sockets of this host's services", true},
+		{home, "it has the vault", true}, {user, "it has your keys; mount what the sandbox needs of it", false},
+	} {
+		if f.path == "" {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(f.path)
+		if err != nil {
+			continue
+		}
+		if sandbox.Within(real, m.Source) || f.below && sandbox.Within(m.Source, real) {
+			if m.Source == real {
+				return fmt.Errorf("%s is refused: %s", real, f.why)
+			}
+			return fmt.Errorf("%s is refused because of %s: %s", m.Source, real, f.why)
+		}
+	}
+	return checkTarget(m.Target)
+}
+
+// checkTarget returns an error for a place in a sandbox that is the engine's, the session's or the project's.
+func checkTarget(target string) error {
+	for _, taken := range []string{"/proc", "/sys", "/dev", "/etc", "/run", sandbox.Workspace} {
+		if sandbox.Within(target, taken) || sandbox.Within(taken, target) {
+			return fmt.Errorf("%s in the sandbox is refused: %s is not yours to replace", target, taken)
+		}
+	}
+	return nil
+}
