@@ -104,6 +104,11 @@ func about(op *spec.Operation) string {
 	if op.QueryDeclaredOnly {
 		notes = append(notes, "query: "+cmp.Or(inputNames(op.QueryInputs()), "none"))
 	}
+	for _, in := range op.Inputs {
+		if len(in.Values) > 0 {
+			notes = append(notes, plain(in.Name)+": "+oneOf(in.Values))
+		}
+	}
 	if body := inputNames(op.BodyInputs()); body != "" {
 		notes = append(notes, "body: "+body)
 	}
@@ -117,6 +122,17 @@ func about(op *spec.Operation) string {
 		s += " (" + strings.Join(notes, "; ") + ")"
 	}
 	return s
+}
+
+// oneOf returns the values that an input may have, the first of many. They are
+// plain characters.
+func oneOf(values []string) string {
+	const most = 10
+	text := strings.Join(values[:min(len(values), most)], " or ")
+	if more := len(values) - most; more > 0 {
+		text += fmt.Sprintf(" or %d more", more)
+	}
+	return text
 }
 
 // inputNames returns the names of inputs as one line.
