@@ -40,9 +40,7 @@ var secretOf = map[string]string{"anthropic": key, "openai": key, "google": key,
 // Every client of testdata/clients.sh works with the catalogue as it is.
 func TestClientsWorkWithTheCatalogue(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("podman"); err != nil {
-		harness.Need(t, "podman: scripts/prepare installs it")
-	}
+	needPodman(t)
 	image := recipes.Clients("image")
 	recipes.Need(t, "podman", image)
 	p := newPerson(t)
@@ -75,6 +73,13 @@ func TestClientsWorkWithTheCatalogue(t *testing.T) {
 		}
 	}
 	p.judgeRows(o)
+}
+
+func needPodman(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("podman"); err != nil {
+		harness.Need(t, "podman: scripts/prepare installs it")
+	}
 }
 
 // judgeRows checks that every service was asked by an operation of its own
