@@ -21,14 +21,20 @@ type box struct {
 	covers   []Cover
 }
 
-// ProjectError is returned when a project has what no sandbox may see.
-type ProjectError struct{ Dir, Holds string }
+// ProjectError is returned when a project, or a mount, has what no sandbox may see.
+type ProjectError struct {
+	Dir, Holds string
+	Mount      bool
+}
 
 // ErrorClass and ErrorReason are for --json.
 func (*ProjectError) ErrorClass() string  { return "invalid_request" }
 func (*ProjectError) ErrorReason() string { return "project_not_allowed" }
 
 func (e *ProjectError) Error() string {
+	if e.Mount {
+		return fmt.Sprintf("mount %s: it holds %s, which a sandbox must not have", e.Dir, e.Holds)
+	}
 	return fmt.Sprintf("use the project directory %s: it holds %s, which a sandbox must not have", e.Dir, e.Holds)
 }
 
@@ -52,8 +58,8 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 		return 1, fmt.Errorf("make a directory for the sandbox's files: %w", err)
 	}
 	defer os.RemoveAll(b.mounts)
-	if inside := e.forbiddenMount(b); inside != "" {
-		return 1, &ProjectError{Dir: b.Dir, Holds: inside}
+	if err := e.forbiddenMount(b); err != nil {
+		return 1, err
 	}
 	if b.Protect != nil {
 		if b.covers, err = b.Protect(filepath.Join(b.mounts, "protected")); err != nil {

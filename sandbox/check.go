@@ -34,8 +34,8 @@ exit 0`
 func (e *Engine) Check(ctx context.Context, s Spec) (_ Report, err error) {
 	defer e.Explain(&err)
 	b := box{Spec: s}
-	if inside := e.forbiddenMount(b); inside != "" {
-		return Report{}, &ProjectError{Dir: b.Dir, Holds: inside}
+	if err := e.forbiddenMount(b); err != nil {
+		return Report{}, err
 	}
 	dir, err := engine.MakeDir()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -42,7 +43,7 @@ func startError(b box, err error) error {
 
 // findCommand returns where a command is in a sandbox's file system, because an
 // init hides from the engine, each in its own way, that a command cannot be
-// executed. Where it cannot be known (the project, links) the command passes.
+// executed. Where it cannot be known (the project, mounts, links) the command passes.
 func (e *Engine) findCommand(ctx context.Context, b box, id, name, dirs string) (string, error) {
 	places := []string{name}
 	if !strings.Contains(name, "/") {
@@ -53,7 +54,9 @@ func (e *Engine) findCommand(ctx context.Context, b box, id, name, dirs string) 
 	}
 	bad := &CommandError{Command: name, Image: b.Image.Ref, Code: 127, Engine: "no such file"}
 	for _, place := range places {
-		if !path.IsAbs(place) || strings.HasPrefix(path.Clean(place), path.Dir(Workspace)) {
+		mounted := func(m engine.Mount) bool { return Within(place, m.Target) }
+		if !path.IsAbs(place) || strings.HasPrefix(path.Clean(place), path.Dir(Workspace)) ||
+			slices.ContainsFunc(b.Spec.Mounts, mounted) {
 			return place, nil
 		}
 		info, err := e.Stat(ctx, id, place)

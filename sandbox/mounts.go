@@ -69,25 +69,26 @@ func masks(b box) ([]string, error) {
 	return masked, nil
 }
 
-// forbiddenMount returns what must never be in a sandbox and lies in its
-// project: the engine's socket, with which a sandbox would control the host, and
-// the session's. "" is nothing.
-func (e *Engine) forbiddenMount(b box) string {
+// forbiddenMount returns a [ProjectError] for what must never be in a sandbox and
+// lies in its project or in a mount: the engine's socket, with which a sandbox
+// would control the host, and the session's.
+func (e *Engine) forbiddenMount(b box) error {
 	for _, path := range append([]string{b.Sockets, b.mounts}, e.Sockets()...) {
-		if path == "" {
+		real, err := filepath.EvalSymlinks(path)
+		if path == "" || err != nil {
 			continue
 		}
-		real, err := filepath.EvalSymlinks(path)
-		mounted := func(m engine.Mount) bool { return Within(real, m.Source) }
-		if err == nil && slices.ContainsFunc(b.Spec.Mounts, mounted) {
-			return real
+		for _, m := range b.Spec.Mounts {
+			if Within(real, m.Source) {
+				return &ProjectError{Dir: m.Source, Holds: real, Mount: true}
+			}
 		}
 		masked := func(dir string) bool { return Within(real, dir) }
-		if err == nil && Within(real, b.Dir) && !slices.ContainsFunc(b.Mask, masked) {
-			return real
+		if Within(real, b.Dir) && !slices.ContainsFunc(b.Mask, masked) {
+			return &ProjectError{Dir: b.Dir, Holds: real}
 		}
 	}
-	return ""
+	return nil
 }
 
 // Within reports whether an absolute path is that directory or lies in it.

@@ -20,6 +20,8 @@ type sandboxOptions struct {
 	readOnly bool   // the root file system is read-only
 	protect  bool   // so are the project's files that the host would run
 	custom   customOptions
+	mounts   []string // SRC[:DST][:ro]
+	env      []string // K=V
 }
 
 // register adds the flags. sandboxes are the values of --sandbox, for its help.
@@ -30,6 +32,8 @@ func (o *sandboxOptions) register(cmd *cobra.Command, sandboxes string) {
 	f := cmd.Flags()
 	f.StringVar(&o.proxy, "sandbox-proxy", "auto", "mediation: on (sealed, or no sandbox), "+
 		"auto (by convention where the engine cannot seal) or off (none)")
+	f.StringArrayVar(&o.mounts, "mount", nil, "mount a file or directory too: SRC[:DST][:ro] (repeatable)")
+	f.StringArrayVar(&o.env, "env", nil, "pass a variable, which must not be a bound secret: K=V (repeatable)")
 	f.BoolVar(&o.readOnly, "read-only", false,
 		"allow the command to write only to the project, its home, /tmp, /var/tmp and /run")
 	f.BoolVar(&o.protect, "protect", false,
@@ -56,6 +60,14 @@ func (o *sandboxOptions) check(off bool) error {
 	}
 	if err := o.checkImage(off); err != nil {
 		return err
+	}
+	for _, text := range o.env {
+		if err := launch.CheckVariable(text); err != nil {
+			return err
+		}
+	}
+	if o.sandbox == "off" && len(o.mounts)+len(o.env) > 0 {
+		return usagef("--mount and --env are for a sandbox, and --sandbox=off is none")
 	}
 	if o.sandbox == "off" && (o.proxy != "auto" || o.readOnly || o.protect || o.custom.asked()) {
 		return usagef("--sandbox-proxy, --read-only, --protect, --packages and --dockerfile are for a sandbox, " +
@@ -88,7 +100,14 @@ func (a *app) runSandboxed(ctx context.Context, opts *sandboxOptions, s launch.S
 		return err
 	}
 	s.Engine, s.Build, s.Dir, s.Proxy, s.ReadOnly = opts.sandbox, opts.build, opts.dir, opts.proxy, opts.readOnly
-	s.Protect = opts.protect
+	s.Protect, s.Variables = opts.protect, opts.env
+	for _, text := range opts.mounts {
+		m, err := launch.ParseMount(text, l.Home)
+		if err != nil {
+			return err
+		}
+		s.Mounts = append(s.Mounts, m)
+	}
 	if s.Image, err = a.imageOf(opts, s.Image, l.Config.Packages); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/vault/keeper"
 )
 
 // ParseMount returns the mount that SRC[:DST][:ro] describes. SRC must exist. DST is an absolute path in the sandbox;
@@ -31,7 +32,7 @@ func ParseMount(text, home string) (engine.Mount, error) {
 	if !two {
 		target = source
 	}
-	if !filepath.IsAbs(target) || filepath.Clean(target) != strings.TrimSuffix(target, "/") {
+	if !filepath.IsAbs(target) || filepath.Clean(target) != target && filepath.Clean(target)+"/" != target {
 		return bad(fmt.Errorf("%s is not an absolute path in the sandbox", target))
 	}
 	// The path that is checked is the one that is mounted, whatever its links lead to later.
@@ -64,14 +65,18 @@ func checkMount(m engine.Mount, home string) error {
 		{"/proc", "it is the kernel's", true}, {"/sys", "it is the kernel's", true}, {"/dev", "it has devices", true},
 		{"/run", "it has the sockets of this host's services", true},
 		{"/var/run", "it has the sockets of this host's services", true},
-		{home, "it has the vault", true}, {user, "it has your keys; mount what the sandbox needs of it", false},
+		{user, "it has your keys; mount what the sandbox needs of it", false},
+		{home, "it has the vault", true}, {keeper.Dir(home), "it has the key of the vault", true},
 	} {
 		if f.path == "" {
 			continue
 		}
-		real, err := filepath.EvalSymlinks(f.path)
-		if err != nil {
-			continue
+		real := f.path
+		if parent, err := filepath.EvalSymlinks(filepath.Dir(real)); err == nil { // it may be made later
+			real = filepath.Join(parent, filepath.Base(real))
+		}
+		if at, err := filepath.EvalSymlinks(real); err == nil {
+			real = at
 		}
 		if sandbox.Within(real, m.Source) || f.below && sandbox.Within(m.Source, real) {
 			if m.Source == real {

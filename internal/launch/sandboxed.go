@@ -34,6 +34,8 @@ type Sandbox struct {
 	// Protect keeps the command from changing those files of the project that the host would run. The hooks of git are
 	// always protected.
 	Protect bool
+	// Variables are those that the user passes, as K=V: see [CheckVariable]. One with a bound secret is refused.
+	Variables []string
 	// Mounts are what the command sees of this host besides the project: see [ParseMount].
 	Mounts []engine.Mount
 	// Opened is called with the session before the sandbox is created. Nil is nothing.
@@ -116,6 +118,9 @@ func (b *sandboxed) prepare(ctx context.Context) (err error) {
 	if err := spec.ToolConflict(b.session.Connectors(), b.Command[0]); err != nil {
 		return hint.New(err, "remove one of them with: aileron connector remove FQN")
 	}
+	if err := b.checkVariables(); err != nil {
+		return err
+	}
 	if b.Opened != nil {
 		b.Opened(b.session)
 	}
@@ -184,7 +189,8 @@ func (b *sandboxed) spec() sandbox.Spec {
 func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 	u := sandbox.Uplink{
 		Session: b.session.ID(), Sockets: sockets, Binary: b.binary,
-		Env:      append(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image), b.Env...),
+		Env: slices.Concat(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image), b.Env,
+			b.Variables),
 		Defaults: []string{"LANG=C.UTF-8", "GIT_CONFIG_SYSTEM=" + gitConfigFile},
 		AppendTo: []string{"JAVA_TOOL_OPTIONS"},
 		Stdin:    b.Stdin, Stdout: b.Stdout, Stderr: b.Stderr,

@@ -2,9 +2,13 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
 )
 
 // ID returns the session's id, a ULID.
@@ -34,6 +38,33 @@ func (s *Session) Placeholders() []string {
 		}
 	}
 	return env
+}
+
+// HoldsSecret returns the name of a binding whose secret is in a text, in any of
+// the forms in which responses are searched for it; "" if there is none. The
+// bindings of a vault that this process has not unlocked cannot be compared.
+func (s *Session) HoldsSecret(text string) (binding string, err error) {
+	all, err := s.vault.Bindings()
+	if errors.Is(err, vault.ErrNotInitialised) || !s.vault.Unlocked() {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the bindings: %w", err)
+	}
+	for _, b := range all {
+		cred, err := s.vault.Credential(b.Name)
+		if errors.Is(err, vault.ErrNotBound) {
+			continue // revoked just now
+		}
+		if err != nil {
+			return "", fmt.Errorf("open the credential %s: %w", b.Name, err)
+		}
+		set := scrub.NewSet([]scrub.Credential{{Secret: []byte(cred.Secret.Reveal()), Username: cred.Username}})
+		if _, n := set.Text(text); n > 0 {
+			return b.Name, nil
+		}
+	}
+	return "", nil
 }
 
 // RecordDisabled records sandbox.proxy.disabled: no sandbox is mediated, and

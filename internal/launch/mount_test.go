@@ -1,0 +1,120 @@
+package launch
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+)
+
+// mountables returns a user's directory with aileron's home, and a directory beside it with links to what is refused.
+func mountables(t *testing.T) (user, home, work string) {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, work = filepath.Join(root, "user"), filepath.Join(root, "work")
+	home = filepath.Join(user, ".aileron")
+	for _, dir := range []string{filepath.Join(home, "vault"), filepath.Join(user, "src"), filepath.Join(work, "lib")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(work, "file"), "")
+	for name, to := range map[string]string{"to-home": user, "to-vault": filepath.Join(home, "vault"), "to-root": "/",
+		"to-lib": "lib"} {
+		if err := os.Symlink(to, filepath.Join(work, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HOME", user)
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	return user, home, work
+}
+
+func TestAMountIsParsed(t *testing.T) {
+	user, home, work := mountables(t)
+	lib, file, src := filepath.Join(work, "lib"), filepath.Join(work, "file"), filepath.Join(user, "src")
+	for text, want := range map[string]engine.Mount{
+		lib:                   {Source: lib, Target: lib},
+		lib + ":ro":           {Source: lib, Target: lib, ReadOnly: true},
+		lib + ":/lib2":        {Source: lib, Target: "/lib2"},
+		lib + ":/lib2/:ro":    {Source: lib, Target: "/lib2", ReadOnly: true},
+		file + ":/opt/f:ro":   {Source: file, Target: "/opt/f", ReadOnly: true},
+		src:                   {Source: src, Target: src},
+		work + "/to-lib:/lib": {Source: lib, Target: "/lib"},
+	} {
+		if got, err := ParseMount(text, home); err != nil || got != want {
+			t.Errorf("ParseMount(%q) = %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+func TestAMountThatReachesMoreThanFilesIsRefused(t *testing.T) {
+	user, home, work := mountables(t)
+	socket := filepath.Join(work, "socket")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	lib := filepath.Join(work, "lib")
+	for text, want := range map[string]string{
+		"":                               "not SRC[:DST][:ro]",
+		":/x":                            "not SRC[:DST][:ro]",
+		lib + ":":                        "not SRC[:DST][:ro]",
+		lib + ":/a:/b":                   "not SRC[:DST][:ro]",
+		lib + ":/a:rw":                   "not SRC[:DST][:ro]",
+		lib + ":relative":                "not an absolute path",
+		lib + ":/a/../proc":              "not an absolute path",
+		work + "/nothing":                "no such file",
+		socket + ":/s":                   "neither a directory nor a file",
+		"/dev/null:/x":                   "neither a directory nor a file",
+		user + ":/x":                     "your keys",
+		filepath.Dir(user) + ":/x":       "your keys",
+		home + ":/x":                     "the vault",
+		home + "/vault:/x":               "the vault",
+		work + "/to-home:/x":             "your keys",
+		work + "/to-vault:/x":            "the vault",
+		work + "/to-root:/x":             "is refused",
+		"/:/x":                           "is refused",
+		"/proc:/x":                       "the kernel's",
+		"/proc/1:/x":                     "the kernel's",
+		"/sys/kernel:/x":                 "the kernel's",
+		"/dev/shm:/x":                    "devices",
+		"/run:/x":                        "sockets",
+		lib + ":/proc/x":                 "/proc is not yours",
+		lib + ":/":                       "is not yours",
+		lib + ":/etc/aileron":            "/etc is not yours",
+		lib + ":/home/agent":             "is not yours",
+		lib + ":/home/agent/workspace/x": "is not yours",
+	} {
+		_, err := ParseMount(text, home)
+		if err == nil || !strings.Contains(err.Error(), want) || hint.Of(err) == "" || strings.Contains(err.Error(), "\n") {
+			t.Errorf("ParseMount(%q) = %v, want %q in one line, and a hint", text, err, want)
+		}
+	}
+}
+
+func TestAVariableOfTheSessionIsRefused(t *testing.T) {
+	for _, text := range []string{"", "=x", "CI", "1A=b", "A B=c", "A-B=c", "A=\x00",
+		"A=" + strings.Repeat("x", maxVariable),
+		"AILERON_TOKEN=x", "HTTPS_PROXY=x", "https_proxy=x", "NO_PROXY=*", "SSL_CERT_FILE=/x", "NODE_EXTRA_CA_CERTS=/x"} {
+		if err := CheckVariable(text); err == nil || hint.Of(err) == "" {
+			t.Errorf("CheckVariable(%.20q) = %v", text, err)
+		}
+	}
+	if err := CheckVariable("a-secret-without-a-name"); err == nil || strings.Contains(err.Error(), "a-secret") {
+		t.Errorf("the error has the value: %v", err)
+	}
+	for _, text := range []string{"CI=1", "A=", "_x=a=b c", "DATABASE_URL=postgres://localhost/x"} {
+		if err := CheckVariable(text); err != nil {
+			t.Errorf("CheckVariable(%q) = %v", text, err)
+		}
+	}
+}

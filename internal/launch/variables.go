@@ -1,0 +1,65 @@
+package launch
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/trust"
+)
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// maxVariable bounds a variable and its value. The kernel takes 128 KiB.
+const maxVariable = 64 << 10
+
+// CheckVariable returns an error for a K=V that is no variable, or is one that a session sets itself. The error has no
+// byte of the value.
+func CheckVariable(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	bad := func(why string) error {
+		return hint.New(fmt.Errorf("pass the variable %.80q: %s", name, why), "a variable is K=V, as in CI=1")
+	}
+	switch {
+	case !ok || !variableName.MatchString(name):
+		if !ok {
+			name = "" // it may be a value
+		}
+		return bad("it is not K=V")
+	case strings.ContainsRune(value, 0) || len(text) > maxVariable:
+		return bad(fmt.Sprintf("its value has a zero byte, or more than %d KiB", maxVariable>>10))
+	case strings.HasPrefix(name, "AILERON_"), slices.Contains(sessionVariables(), name):
+		return bad("the session sets it")
+	}
+	return nil
+}
+
+// sessionVariables returns the names of the variables by which programs use and trust the proxy.
+func sessionVariables() []string {
+	var names []string
+	for _, pair := range (trust.Environment{Proxy: "p", NoProxy: []string{"n"}, CA: "c", Bundle: "b", JavaStore: "j"}).
+		Variables() {
+		name, _, _ := strings.Cut(pair, "=")
+		names = append(names, name)
+	}
+	return names
+}
+
+// checkVariables refuses a variable of the user's that has a bound secret in its value: the sandbox must never have
+// one. The error names the variable and the binding, and no byte of the value.
+func (b *sandboxed) checkVariables() error {
+	for _, pair := range b.Variables {
+		name, value, _ := strings.Cut(pair, "=")
+		binding, err := b.session.HoldsSecret(value)
+		if err != nil {
+			return fmt.Errorf("compare the variable %s with the bound secrets: %w", name, err)
+		}
+		if binding != "" {
+			return hint.New(fmt.Errorf("pass the variable %s: its value holds the secret of the binding %s", name, binding),
+				"leave it out: the proxy adds the credential to what the sandbox sends")
+		}
+	}
+	return nil
+}
