@@ -11,13 +11,20 @@ import (
 // the connector and grants nothing.
 type FQN string
 
-// ParseFQN reads a name that begins with github://, gitlab:// or hub://, in lower
-// case, followed by at least an owner and a name. Segments are letters, digits,
+// localScheme begins the names of connectors that were made on this machine.
+const localScheme = "local"
+
+// IsLocal reports whether the connector was made on this machine, for it alone.
+func (f FQN) IsLocal() bool { return strings.HasPrefix(string(f), localScheme+"://") }
+
+// ParseFQN reads a name that begins with github://, gitlab://, hub:// or local://,
+// in lower case, followed by at least an owner and a name. Segments are letters, digits,
 // dots, hyphens and underscores, and begin with a letter or digit.
 func ParseFQN(s string) (FQN, error) {
 	scheme, rest, ok := strings.Cut(s, "://")
-	if !ok || scheme != "github" && scheme != "gitlab" && scheme != "hub" {
-		return "", fmt.Errorf("read the connector name %q: it does not begin with github://, gitlab:// or hub://", s)
+	if !ok || scheme != "github" && scheme != "gitlab" && scheme != "hub" && scheme != localScheme {
+		return "", fmt.Errorf("read the connector name %q: it does not begin with "+
+			"github://, gitlab://, hub:// or local://", s)
 	}
 	parts := strings.Split(rest, "/")
 	if len(parts) < 2 || len(s) > 200 {

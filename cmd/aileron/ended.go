@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/catalog"
 )
 
 // The most lines of a kind that the report at the end of a session has.
@@ -147,13 +150,30 @@ func hostFileLines(changes []hostfiles.Change) []string {
 // remedy returns the command that a person runs to change the verdict, or that shows more of it.
 func remedy(f session.Refusal) string {
 	switch f.Reason {
+	case "host_not_allowed":
+		return hostRemedy(f)
 	case "credential_not_bound":
 		return "aileron binding setup " + string(f.Connector)
 	case "vault_locked":
 		return "aileron vault unlock"
 	}
-	if f.AuditID == "" {
+	switch {
+	case f.AuditID == "":
 		return ""
+	case f.Reason == "operation_not_matched", f.Reason == "query_not_declared":
+		return "aileron allow " + f.AuditID
 	}
 	return "aileron audit show " + f.AuditID
+}
+
+// hostRemedy returns the command that allows a host: to install the connector of the catalogue that names it, if there
+// is one.
+func hostRemedy(f session.Refusal) string {
+	h := spec.HostPattern{Name: f.Host, Port: uint16(f.Port)} //nolint:gosec // a port
+	for _, e := range catalog.List() {
+		if slices.Contains(e.Connector.Manifest.Hosts, h) {
+			return "aileron connector install " + e.Name
+		}
+	}
+	return "aileron allow " + strings.TrimSuffix(h.String(), ":443")
 }

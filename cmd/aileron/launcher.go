@@ -52,6 +52,7 @@ func (a *app) openSession(
 		return nil, err
 	}
 	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.egress == "passthrough", chosen
+	s.Allow = opts.allow
 	s.Locks, s.Vault = a.locks, a.vaultAt(s.Home)
 	s.Unlock = func(ctx context.Context) (*vault.Vault, error) {
 		if opts.opened != nil {

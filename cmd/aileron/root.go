@@ -57,6 +57,7 @@ func commands(a *app) []*cobra.Command {
 		newSandboxCommand(a),
 		newRunCommand(a),
 		newProxyCommand(a),
+		newAllowCommand(a),
 		newConnectorCommand(a),
 		newBindingCommand(a),
 		newVaultCommand(a),

@@ -27,6 +27,7 @@ type sessionOptions struct {
 	upstreamCA     string
 	upstreamProxy  string
 	binds          []string
+	allow          []string
 	passphraseFile string
 
 	opened   *vault.Vault // unlocked before the session opens; nil: it unlocks the vault itself
@@ -46,12 +47,19 @@ func (o *sessionOptions) register(cmd *cobra.Command) {
 	f.StringVar(&o.upstreamCA, "upstream-ca", "", "PEM file of roots to trust upstream, besides the system's")
 	f.StringVar(&o.upstreamProxy, "upstream-proxy", "", "http:// proxy through which upstreams are reached")
 	f.StringArrayVar(&o.binds, "bind", nil, "CONNECTOR=IDENTITY: which binding of a connector to use (repeatable)")
+	f.StringSliceVar(&o.allow, "allow", nil,
+		"HOST[:PORT],…: allow requests to hosts that no connector names, for this session, without credentials (repeatable)")
 	f.StringVar(&o.passphraseFile, "passphrase-file", "", "file that holds the vault's passphrase")
 }
 
 func (o *sessionOptions) check() error {
 	if err := oneOf("egress", o.egress, "deny", "passthrough"); err != nil {
 		return err
+	}
+	for _, host := range o.allow {
+		if _, err := spec.ParseHost(host); err != nil {
+			return usagef("--allow is %q; it must be HOST or HOST:PORT: %v", host, err)
+		}
 	}
 	for _, b := range o.binds {
 		if fqn, identity, ok := strings.Cut(b, "="); !ok || fqn == "" || identity == "" {

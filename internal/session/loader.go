@@ -49,9 +49,13 @@ func (l *loader) load(ctx context.Context) (*proxy.Grants, error) {
 	l.unread = newUnreadGrants()
 	l.fingerprint = l.readFingerprint()
 	connectors, faults := l.s.store.Current()
+	var err error
 	if len(faults) > 0 {
 		l.recordFaults(ctx, faults)
 		return nil, store.Hint(fmt.Errorf("verify the installed connectors: %w", errors.Join(faults...)))
+	}
+	if connectors, err = l.withAllowed(connectors, true); err != nil {
+		return nil, err
 	}
 	chosen, err := l.choose(connectors)
 	if err != nil {
@@ -101,6 +105,9 @@ func (l *loader) refresh(ctx context.Context, force bool) {
 	l.unread = newUnreadGrants()
 	connectors, faults := l.s.store.Current()
 	connectors = l.unread.keep(connectors, l.connectors, faults)
+	if allowed, err := l.withAllowed(connectors, false); err == nil {
+		connectors = allowed
+	}
 	if l.s.vault.LockedForAll() {
 		l.s.vault.Lock()
 	}

@@ -21,6 +21,9 @@ type Options struct {
 	Upstream upstream.Options // how upstreams are reached
 	// Passthrough forwards requests that no connector allows, unmodified.
 	Passthrough bool
+	// Allow names hosts, as "host" or "host:port", that are allowed as they are besides what connectors allow, without
+	// credentials. An installed connector that names one takes precedence.
+	Allow []string
 	// Bindings is the identity to use, by connector. It is needed for a connector
 	// with several.
 	Bindings map[spec.FQN]string

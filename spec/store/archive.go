@@ -79,6 +79,9 @@ func Pack(dir string, w io.Writer) (*spec.Connector, error) {
 		return nil, err
 	}
 	connector, err := c.load()
+	if err == nil {
+		err = c.isPublic()
+	}
 	if err != nil {
 		return nil, err
 	}

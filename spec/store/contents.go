@@ -76,6 +76,16 @@ func (c contents) load() (*spec.Connector, error) {
 	return connector, nil
 }
 
+// isPublic returns an error for a connector that was made on one machine, for it
+// alone: an archive, which is how connectors are published, must not hold one.
+func (c contents) isPublic() error {
+	if m, err := spec.ParseManifest(c[spec.ManifestFile]); err == nil && m.Name.IsLocal() {
+		return fmt.Errorf("it holds %s, and a connector whose name begins with local:// is installed from a directory only",
+			m.Name)
+	}
+	return nil
+}
+
 // checkBinary compares the binary with the hash that the manifest declares.
 func (c contents) checkBinary(provenance string) error {
 	_, wasm := c["connector.wasm"]
@@ -231,6 +241,9 @@ func readSource(src string) (contents, error) {
 	}
 	defer f.Close()
 	c, err := readArchive(f)
+	if err == nil {
+		err = c.isPublic()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the archive %s: %w", src, err)
 	}

@@ -1,0 +1,67 @@
+package local
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
+func TestWhatWasAllowedIsReadBack(t *testing.T) {
+	for name, c := range map[string]Connector{
+		"a host": {Host: "docs.example", Version: "1.0.0", Operations: []Operation{{}}},
+		"requests": {Host: "api.example:8443", Version: "1.2.0", Operations: []Operation{
+			{Method: "GET", Path: "/v1/items/{id}"}, {Method: "POST", Path: "/v1/items", AnyQuery: true}}},
+		"with a credential": {Host: "api.example", Version: "1.0.0", Scope: `Read "everything"`,
+			Credential: &spec.Injection{Kind: "api_key", In: "header", Name: "X-Api-Key", Format: "{secret}"},
+			Operations: []Operation{{Method: "GET", Path: "/v1/items"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loaded, err := c.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !loaded.FQN.IsLocal() || loaded.FQN != FQN(c.Host) {
+				t.Errorf("its name is %s", loaded.FQN)
+			}
+			got := Read(loaded, c.Host)
+			if in := got.Credential; in != nil {
+				in.Scope = ""
+			}
+			if !reflect.DeepEqual(got, c) && name != "a host" {
+				t.Errorf("read back as %+v, want %+v", got, c)
+			}
+			if name == "a host" && (len(got.Operations) != 1 || got.Operations[0].Path != "" || got.Operations[0].Method != "") {
+				t.Errorf("read back as %+v", got)
+			}
+		})
+	}
+}
+
+// The path of a row is what a sandbox asked for: it must not become more than itself.
+func TestAPathThatReadsAsAPatternIsRefused(t *testing.T) {
+	for _, path := range []string{"/items/{id...}/x", "/items/{", "items", "/a?b", "/a#b", "/a\"b", "/a/../b", "/%2f"} {
+		c := Connector{Host: "api.example", Version: "1.0.0", Operations: []Operation{{Method: "GET", Path: path}}}
+		if _, err := c.Load(); err == nil {
+			t.Errorf("%q is taken", path)
+		}
+	}
+}
+
+func TestHostsOfASessionAreAllowedAsTheyAre(t *testing.T) {
+	c, err := Host([]string{"docs.example", "docs.example:8443", "*.files.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := spec.NewIndex([]*spec.Connector{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]bool{"docs.example": true, "a.files.example": true, "a.b.files.example": false,
+		"files.example": false, "evil.example": false} {
+		m, no := index.Match(spec.Target{Scheme: "https", Host: host, Port: 443, Method: "PUT", Path: "/x"})
+		if (no == nil) != want || no == nil && m.Operation.Injection != nil {
+			t.Errorf("%s: %+v, %v; want allowed without a credential: %t", host, m, no, want)
+		}
+	}
+}
