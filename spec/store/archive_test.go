@@ -120,3 +120,27 @@ func archive(t *testing.T, entries []entry) string {
 	}
 	return file
 }
+
+// What a person allowed on one machine is not for others: an archive is how connectors are published.
+func TestAnArchiveHoldsNoConnectorOfOneMachine(t *testing.T) {
+	const want = "installed from a directory only"
+	local := strings.NewReplacer("github://acme/tracker", "local://allowed/tracker")
+	dir := t.TempDir()
+	for name, text := range map[string]string{spec.ManifestFile: manifest, spec.SpecFile: connectorSpec} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(local.Replace(text)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Pack(dir, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("packed: %v", err)
+	}
+	file := archive(t, []entry{
+		{name: spec.ManifestFile, data: local.Replace(manifest)}, {name: spec.SpecFile, data: local.Replace(connectorSpec)},
+	})
+	if _, err := open(t).Install(t.Context(), file, InstallOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("installed from an archive: %v", err)
+	}
+	if in := install(t, open(t), dir); !in.Connector.FQN.IsLocal() {
+		t.Errorf("installed from a directory as %s", in.Connector.FQN)
+	}
+}
