@@ -63,6 +63,12 @@ func NewID() string {
 	return string(text[:])
 }
 
+// IsID reports whether text has the form of an id of [NewID].
+func IsID(text string) bool {
+	_, ok := idTime(text)
+	return ok
+}
+
 // idTime returns the time of an id of NewID, and false if it is not one.
 func idTime(id string) (time.Time, bool) {
 	u, err := ulid.ParseStrict(id)

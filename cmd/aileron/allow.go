@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -82,7 +81,7 @@ func (o *allowOptions) run(ctx context.Context, a *app, what string) error {
 func (o *allowOptions) connectorFor(
 	ctx context.Context, a *app, what string, current []*spec.Connector,
 ) (made local.Connector, err error) {
-	if _, err := ulid.ParseStrict(what); err == nil {
+	if audit.IsID(what) {
 		row, err := a.refusedRow(ctx, what)
 		if err != nil {
 			return made, err
