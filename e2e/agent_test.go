@@ -29,6 +29,9 @@ type prompted struct {
 var agents = map[string]prompted{
 	"claude": {"claude", "anthropic", "sk-ant-placeholder-the-real-one-stays-outside", "/v1/messages",
 		[]string{"-p", "please run the tool", "--model", "claude-sonnet-4-5", "--allowedTools", "Bash(*)"}, ""},
+	"claude with a subscription": {"claude", "anthropic-oauth", "sk-ant-oat01-placeholder-the-real-one-stays-outside",
+		"/v1/messages",
+		[]string{"-p", "please run the tool", "--model", "claude-sonnet-4-5", "--allowedTools", "Bash(*)"}, ""},
 	"codex": {"codex", "openai", "sk-placeholder-the-real-one-stays-outside", "/v1/responses",
 		[]string{"exec", "--skip-git-repo-check", "-m", "gpt-5", "please run the tool"}, ""},
 	"opencode with anthropic": {"opencode", "anthropic", "sk-ant-placeholder-the-real-one-stays-outside", "/v1/messages",
@@ -58,7 +61,7 @@ func finishesAPrompt(t *testing.T, engine string, a prompted) {
 	harness.NeedEngine(t, engine)
 	u := newUser(t, stub.Script{
 		Command: "curl -sS https://api.github.com/user | tee out.txt; cat /proc/1/environ >/tmp/found; echo TOOL-RAN",
-		Hold:    true,
+		Hold:    true, Subscription: a.connector == "anthropic-oauth",
 	}, a.connector, "github")
 	u.engine = engine
 	if a.config != "" {
@@ -166,8 +169,11 @@ func (u *user) checkRows(a prompted) {
 	if n := done[connectors["github"].FQN+" user.get"]; n != 1 {
 		u.t.Errorf("%d rows for the tool's request, want 1", n)
 	}
-	model := connectors[a.connector].FQN +
-		map[string]string{"anthropic": " messages.create", "openai": " responses.create"}[a.connector]
+	asked := " messages.create"
+	if a.connector == "openai" {
+		asked = " responses.create"
+	}
+	model := connectors[a.connector].FQN + asked
 	if done[model] < 2 {
 		u.t.Errorf("the rows are %v, want at least 2 of %s", done, model)
 	}

@@ -34,6 +34,8 @@ var connectors = map[string]harness.Connector{
 		Secret: secret},
 	"anthropic": {Dir: "../examples/connectors/anthropic", FQN: "github://alrubinger/aileron-connector-anthropic",
 		Secret: modelKey},
+	"anthropic-oauth": {Dir: "../spec/catalog/anthropic-oauth",
+		FQN: "github://alrubinger/aileron-connector-anthropic-oauth", Secret: modelKey},
 	"openai": {Dir: "../examples/connectors/openai", FQN: "github://alrubinger/aileron-connector-openai",
 		Secret: modelKey},
 	"echo": {Dir: "testdata/connectors/echo", FQN: "github://aileron-tests/aileron-connector-echo", Secret: secret},

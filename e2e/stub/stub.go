@@ -42,6 +42,10 @@ type Script struct {
 	Command string // the shell command that the model asks for, once
 	Hold    bool   // the model's answer to the command's result waits for Release
 
+	// Subscription makes Anthropic demand the key as a bearer, as the token of a
+	// subscription is one.
+	Subscription bool
+
 	// Services are further hosts, or others in the place of those above.
 	Services map[string]http.Handler
 }
@@ -137,7 +141,12 @@ func (s *Server) handler() http.Handler {
 		OpenAI: guard(s.openai(),
 			func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+s.script.Key }),
 		Anthropic: guard(s.anthropic(),
-			func(r *http.Request) bool { return open(r) || r.Header.Get("X-Api-Key") == s.script.Key }),
+			func(r *http.Request) bool {
+				if s.script.Subscription {
+					return open(r) || r.Header.Get("Authorization") == "Bearer "+s.script.Key && r.Header.Get("X-Api-Key") == ""
+				}
+				return open(r) || r.Header.Get("X-Api-Key") == s.script.Key
+			}),
 		Claude: guard(s.anthropic(), open),
 	}
 	maps.Copy(services, s.script.Services)
