@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -156,46 +155,7 @@ func printConnector(out io.Writer, c *spec.Connector) {
 		}
 	}
 	_ = w.Flush()
-}
-
-// printAdded prints the operations that a version adds to another one, or changes: a credential that is bound to the
-// connector is used for them, too.
-func printAdded(out io.Writer, old, c *spec.Connector) {
-	had := map[string]bool{}
-	for _, op := range describeConnector(old).Operations {
-		had[grantOf(op)] = true
-	}
-	var added []string
-	for _, op := range describeConnector(c).Operations {
-		if !had[grantOf(op)] {
-			added = append(added, op.Operation)
-		}
-	}
-	if len(added) == 0 {
-		fmt.Fprintf(out, "\nallows no operation that the installed version %s does not allow\n", old.Version)
-		return
-	}
-	fmt.Fprintf(out, "\nadded to the installed version %s, or changed: %s\n", old.Version, strings.Join(added, ", "))
-}
-
-// grantOf returns what an operation grants, as text to compare.
-func grantOf(op operationJSON) string {
-	op.Summary = ""
-	text, err := json.Marshal(op)
-	if err != nil {
-		return err.Error() + op.Operation // strings and booleans can be marshalled
-	}
-	return string(text)
-}
-
-// limits returns what an input may be, in a few words.
-func limits(in spec.Input) string {
-	const most = 5
-	text := in.Name + "=" + strings.Join(in.Values[:min(len(in.Values), most)], "|")
-	if more := len(in.Values) - most; more > 0 {
-		text += fmt.Sprintf("|… (%d more)", more)
-	}
-	return text
+	printLimits(out, c)
 }
 
 // requestFields returns the request fields that the operations with a credential accept beside the registered ones.

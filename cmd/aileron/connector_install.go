@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -206,22 +204,6 @@ func (o *connectorInstallOptions) printJSON(a *app, installed []store.Installed,
 // aboutConnector returns what the audit events of every change to a connector have.
 func aboutConnector(fqn, version, hash string) audit.Row {
 	return audit.Row{ConnectorFQN: fqn, ConnectorVersion: version, Fields: map[string]any{"hash": hash}}
-}
-
-// conflictWith returns why connectors cannot be used together with what is installed, which can be used alone.
-func conflictWith(installed map[string]*spec.Connector, fresh []*spec.Connector) error {
-	together := maps.Clone(installed)
-	for _, c := range fresh {
-		if old := together[string(c.FQN)]; old == nil || spec.CompareVersions(old.Version, c.Version) < 0 {
-			together[string(c.FQN)] = c
-		}
-	}
-	_, before := spec.NewIndex(slices.Collect(maps.Values(installed)))
-	_, after := spec.NewIndex(slices.Collect(maps.Values(together)))
-	if before == nil {
-		return after
-	}
-	return nil
 }
 
 // ask prints what connectors grant, and returns an error unless --yes or the person at the terminal grants it.
