@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"time"
-
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -13,7 +11,7 @@ func (w *writer) acknowledge(err error, deferred, counted int) (done int, waited
 	switch {
 	case err == nil:
 		done = deferred
-	case !isTransient(err) && deferred > 0 && time.Since(w.salvaged) > retryEvery:
+	case !isTransient(err) && deferred > 0 && w.pace.due():
 		done, err = w.salvage(err, deferred)
 	}
 	if err != nil {
@@ -38,8 +36,8 @@ func (w *writer) acknowledge(err error, deferred, counted int) (done int, waited
 // fail, the cause is not a row, and they stay deferred. The error is nil if the rows that are waited for are
 // committed.
 func (w *writer) salvage(cause error, deferred int) (done int, err error) {
-	w.salvaged = time.Now()
 	writable := false
+	defer func() { w.pace.tried(writable) }()
 	if len(w.group) > deferred {
 		cause = w.log.commitOrFail(w.group[deferred:], w.states)
 		writable = cause == nil
@@ -82,13 +80,18 @@ func (w *writer) lose(n int) {
 // isTransient reports whether err has another cause than the rows themselves, so that a retry may succeed.
 func isTransient(err error) bool {
 	code, ok := codeOf(err)
+	return !ok || !isOfRow(err) && code&0xff != sqlite3.SQLITE_MISUSE && code&0xff != sqlite3.SQLITE_RANGE
+}
+
+// isOfRow reports whether err means that SQLite does not accept a row. The connection can be used further.
+func isOfRow(err error) bool {
+	code, ok := codeOf(err)
 	if !ok {
-		return true
-	}
-	switch code & 0xff {
-	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH,
-		sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_RANGE:
 		return false
 	}
-	return true
+	switch code & 0xff {
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
+		return true
+	}
+	return false
 }

@@ -3,7 +3,6 @@ package audit
 import (
 	"errors"
 	"fmt"
-	"time"
 )
 
 // The leader of a session's writer folds the journal: it moves the rows to the database, in transactions that also
@@ -60,6 +59,9 @@ func (w *writer) fold() (any bool, err error) {
 		}
 	}
 	for ; ; any = true {
+		if err := w.pace.refusal(); err != nil && !w.log.lockWait.last.Load() {
+			return any, w.unfold(err)
+		}
 		rows, err := j.collect()
 		if errors.Is(err, errNoFrame) {
 			err = w.log.replaceJournal(changedAt(j.folded, err).Error(), false)
@@ -71,12 +73,13 @@ func (w *writer) fold() (any bool, err error) {
 			return any, w.foldedAll()
 		}
 		err = w.log.commitOrFail(rows, j.states(j.ends[len(rows)-1]))
-		if err != nil && !isTransient(err) && time.Since(w.salvaged) > retryEvery {
+		if err != nil && !isTransient(err) {
 			err = w.salvageFold(rows, err)
 		}
 		if err != nil {
 			return any, w.uncommitted(err)
 		}
+		w.pace.ended()
 		j.advance(len(rows), w.log.known)
 	}
 }
@@ -125,11 +128,19 @@ func (w *writer) keepRows(err error, admitting bool) {
 }
 
 // salvageFold commits rows one by one after their commit failed because of a row, see salvage. If it returns an error,
-// the rows that are in the database or can never be are not tried again.
+// the rows that are in the database or can never be are not tried again, and none is before the pace allows it.
 func (w *writer) salvageFold(rows []*Row, cause error) error {
-	w.salvaged = time.Now()
+	if !w.pace.due() {
+		w.pace.hold(cause)
+		return cause
+	}
 	j := w.log.journal
 	failed, writable := 0, false
+	defer func() {
+		if w.pace.tried(writable); !writable {
+			w.pace.hold(cause)
+		}
+	}()
 	for i := range rows {
 		err := w.log.commitOrFail(rows[i:i+1:i+1], j.states(j.ends[i]))
 		switch {

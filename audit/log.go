@@ -139,7 +139,7 @@ func (l *Log) Close() error {
 func (l *Log) commit(group []*Row, states []journalState) (err error) {
 	defer func() {
 		l.lockWait.observe(err)
-		if err != nil && l.tx != nil {
+		if err != nil && l.tx != nil && !isOfRow(err) {
 			l.tx.close() // the next commit begins with a new one
 			l.tx = nil
 		}

@@ -53,11 +53,11 @@ func openConnection(path string) (*connection, error) {
 		return nil, err
 	}
 	c := &connection{tls: libc.NewTLS()}
-	defer libc.Xfree(c.tls, name)
 	err = c.output(func(db uintptr) int32 {
 		// NOMUTEX: one goroutine at a time uses it.
 		return sqlite3.Xsqlite3_open_v2(c.tls, name, db, sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_NOMUTEX, 0)
 	}, &c.db)
+	libc.Xfree(c.tls, name) // SQLite has a copy
 	if err == nil {
 		err = c.check(sqlite3.Xsqlite3_extended_result_codes(c.tls, c.db, 1))
 	}
@@ -129,11 +129,13 @@ func (c *connection) exec(query string) error {
 	return s.run()
 }
 
-// close closes the connection and its statements. An open transaction is rolled back.
+// close closes the connection and its statements. An open transaction is rolled back. Nothing may be called
+// afterwards: the memory is free.
 func (c *connection) close() {
 	for _, s := range c.statements {
 		s.close()
 	}
+	c.statements = nil
 	_ = sqlite3.Xsqlite3_close_v2(c.tls, c.db)
 	c.tls.Close()
 }

@@ -61,8 +61,12 @@ func (s *statement) bindNumber(i int, v int64) error {
 	if a.kind == boundNumber && a.number == v {
 		return nil
 	}
-	a.kind, a.number = boundNumber, v
-	return s.check(sqlite3.Xsqlite3_bind_int64(s.tls, s.handle, int32(i)+1, v)) //nolint:gosec // SQLite bounds it
+	a.kind = unbound                                                    // until SQLite has accepted it
+	code := sqlite3.Xsqlite3_bind_int64(s.tls, s.handle, int32(i)+1, v) //nolint:gosec // SQLite bounds it
+	if code == sqlite3.SQLITE_OK {
+		a.kind, a.number = boundNumber, v
+	}
+	return s.check(code)
 }
 
 // bindText binds the parameter i, from 0, to a copy of v.
@@ -71,17 +75,21 @@ func (s *statement) bindText(i int, v string) error {
 	if a.kind == boundText && string(a.text()) == v {
 		return nil
 	}
-	a.kind = unbound // SQLite does not read it before it is bound
+	a.kind = unbound // until SQLite has accepted it: a row must not get the argument of another one
 	if a.memory == 0 || len(v) > a.size || a.size > keptText {
 		if err := s.reserve(a, len(v)); err != nil {
 			return err
 		}
 	}
-	a.kind, a.length = boundText, len(v)
+	a.length = len(v)
 	copy(a.text(), v)
 	// The memory stays as it is until the parameter is bound again: SQLite need not copy it.
-	return s.check(sqlite3.Xsqlite3_bind_text64(s.tls, s.handle, int32(i)+1, a.memory, //nolint:gosec // as above
-		sqlite3.Tsqlite3_uint64(len(v)), sqlite3.SQLITE_STATIC, sqlite3.SQLITE_UTF8))
+	code := sqlite3.Xsqlite3_bind_text64(s.tls, s.handle, int32(i)+1, a.memory, //nolint:gosec // as above
+		sqlite3.Tsqlite3_uint64(len(v)), sqlite3.SQLITE_STATIC, sqlite3.SQLITE_UTF8)
+	if code == sqlite3.SQLITE_OK {
+		a.kind = boundText
+	}
+	return s.check(code)
 }
 
 // text returns the memory of the text.

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"database/sql"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -59,6 +61,116 @@ func TestAStatementReadsWhatIsBound(t *testing.T) {
 			t.Errorf("row %d: %d bytes of memory are kept for %d bytes", i, s.args[0].size, len(texts[0]))
 		}
 		s.reset()
+	}
+}
+
+// An argument that SQLite has not accepted is not taken for bound: the next row would get the one before it.
+func TestAnArgumentThatIsNotAcceptedIsNotBound(t *testing.T) {
+	s := openStatement(t, "SELECT ?")
+	if err := s.bindText(0, "before"); err != nil {
+		t.Fatal(err)
+	}
+	const small = 100
+	long := strings.Repeat("x", 2*small)
+	usual := sqlite3.Xsqlite3_limit(s.tls, s.db, sqlite3.SQLITE_LIMIT_LENGTH, small)
+	if err := s.bindText(0, long); err == nil || !isOfRow(err) {
+		t.Fatalf("beyond the limit of SQLite bindText = %v", err)
+	}
+	sqlite3.Xsqlite3_limit(s.tls, s.db, sqlite3.SQLITE_LIMIT_LENGTH, usual)
+	if err := s.bindText(0, long); err != nil {
+		t.Fatal(err)
+	}
+	if row, err := s.step(); err != nil || !row {
+		t.Fatal(row, err)
+	}
+	if text, ok := s.string(0); text != long || !ok {
+		t.Errorf("the argument is %.20q, %v", text, ok)
+	}
+	s.reset()
+}
+
+// Both interfaces report the same code for what can be wrong with a database, so that its causes have one name.
+func TestBothInterfacesReportTheSameCode(t *testing.T) {
+	for _, w := range []struct {
+		name   string
+		spoil  func(t *testing.T, path string)
+		before []string
+		query  string
+		code   int
+	}{
+		{name: "locked", code: sqlite3.SQLITE_BUSY, query: "BEGIN IMMEDIATE", spoil: func(t *testing.T, path string) {
+			c := openTestConnection(t, path)
+			if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{name: "full", code: sqlite3.SQLITE_FULL, before: []string{"PRAGMA max_page_count = 1"},
+			query: "INSERT INTO journals VALUES (hex(zeroblob(100000)), 0, '')"},
+		{name: "read-only", code: sqlite3.SQLITE_READONLY, before: []string{"PRAGMA query_only = 1"},
+			query: "INSERT INTO journals VALUES ('a', 0, '')"},
+		{name: "no database", code: sqlite3.SQLITE_NOTADB, query: "SELECT * FROM journals",
+			spoil: func(t *testing.T, path string) { writeOver(t, path, 0, strings.Repeat("garbage ", 512)) }},
+		{name: "damaged", code: sqlite3.SQLITE_CORRUPT, query: "SELECT * FROM events",
+			spoil: func(t *testing.T, path string) { writeOver(t, path, 4096, strings.Repeat("\xff", 1<<16)) }},
+		{name: "another schema", code: sqlite3.SQLITE_ERROR, query: "SELECT * FROM nowhere"},
+		{name: "a constraint", code: sqlite3.SQLITE_CONSTRAINT, query: "INSERT INTO journals VALUES (NULL, 0, '')"},
+	} {
+		t.Run(w.name, func(t *testing.T) {
+			path := longHistory(t, t.TempDir(), 20)
+			if w.spoil != nil {
+				w.spoil(t, path)
+			}
+			db, err := sql.Open("sqlite", dsn(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			db.SetMaxOpenConns(1)
+			c := openTestConnection(t, path)
+			run := func(query string) (direct, driver error) {
+				_, driver = db.Exec(query)
+				return c.exec(query), driver
+			}
+			for _, query := range w.before {
+				if direct, driver := run(query); direct != nil || driver != nil {
+					t.Fatal(direct, driver)
+				}
+			}
+			direct, driver := run(w.query)
+			code, ok := codeOf(direct)
+			want, _ := codeOf(driver)
+			if !ok || code != want || code&0xff != w.code {
+				t.Errorf("the connection reports %v, the driver %v; want code %d", direct, driver, w.code)
+			}
+			if IsDamaged(direct) != IsDamaged(driver) || IsLocked(direct) != IsLocked(driver) ||
+				isTransient(direct) != isTransient(driver) || noTable(direct) != noTable(driver) {
+				t.Errorf("%v and %v are not classified alike", direct, driver)
+			}
+		})
+	}
+}
+
+// openTestConnection opens a connection until the test ends.
+func openTestConnection(t *testing.T, path string) *connection {
+	t.Helper()
+	c, err := openConnection(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	return c
+}
+
+// writeOver overwrites a part of a file in place.
+func writeOver(t *testing.T, path string, at int64, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte(text), at); err != nil {
+		t.Fatal(err)
 	}
 }
 

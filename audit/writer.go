@@ -44,12 +44,12 @@ type writer struct {
 	armed, hurried atomic.Bool // a fold is due, or due at once
 
 	// Owned by the leader.
-	group    []*Row
-	states   []journalState // to be committed with group
-	outage   *Outage        // nil: the log can be written
-	failed   time.Time      // when a commit failed last
-	eased    bool           // a commit has succeeded since
-	salvaged time.Time      // when salvage ran last
+	group  []*Row
+	states []journalState // to be committed with group
+	outage *Outage        // nil: the log can be written
+	failed time.Time      // when a commit failed last
+	eased  bool           // a commit has succeeded since
+	pace   pace           // of what commits rows one by one
 }
 
 func (w *writer) init(l *Log) {
