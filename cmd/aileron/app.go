@@ -118,6 +118,16 @@ func (a *app) childTerminal() *os.File {
 // messagesOnTerminal reports whether stderr is a terminal.
 func (a *app) messagesOnTerminal() bool { return launch.IsTerminal(a.child.stderr) }
 
+// columns returns the width of the terminal of stderr.
+func (a *app) columns() int {
+	if f, ok := a.child.stderr.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 1 {
+			return width
+		}
+	}
+	return 80
+}
+
 // showStatus writes a line to stderr that the next one overwrites; "" clears it. It reports whether stderr is a
 // terminal that can do that.
 func (a *app) showStatus(text string) bool {

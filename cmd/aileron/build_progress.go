@@ -2,13 +2,10 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
@@ -98,14 +95,4 @@ func (p *buildProgress) BuildEnded(err error) {
 		}
 	}
 	p.began, p.lines, p.part = time.Time{}, nil, ""
-}
-
-// columns returns the width of the terminal of stderr.
-func (a *app) columns() int {
-	if f, ok := a.child.stderr.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 1 {
-			return width
-		}
-	}
-	return 80
 }
