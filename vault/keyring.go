@@ -37,6 +37,15 @@ func FromKeyring(home string) []byte {
 	return []byte(<-found)
 }
 
+// HasKeyring reports whether there is an OS keyring that responds to the user of home.
+func HasKeyring(home string) bool {
+	err := bounded(func() error {
+		_, err := keyring.Get(keyringService, home)
+		return err
+	})
+	return err == nil || errors.Is(err, keyring.ErrNotFound)
+}
+
 // ToKeyring stores the passphrase in the OS keyring and replaces an older one.
 func ToKeyring(home string, passphrase []byte) error {
 	return bounded(func() error { return keyring.Set(keyringService, home, string(passphrase)) })

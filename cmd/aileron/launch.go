@@ -12,7 +12,6 @@ import (
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
-	"github.com/ALRubinger/aileron/spec/catalog"
 )
 
 func newLaunchCommand(a *app) *cobra.Command {
@@ -71,6 +70,9 @@ func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string
 	for k, v := range agent.Env {
 		env = append(env, k+"="+v)
 	}
+	if err := a.offer(ctx, opts, agent); err != nil {
+		return err
+	}
 	if opts.sandbox == "off" {
 		a.infof("aileron: --sandbox=off: mediation is by convention only; the agent can read and reach what you can")
 		return a.runOnHost(ctx, &opts.sessionOptions, launch.HostCommand{Agent: agent.Name, Args: command, Env: env})
@@ -85,12 +87,10 @@ func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string
 // adviseModel warns about an agent without a connector for its model provider: its requests would be denied.
 func (a *app) adviseModel(agent agents.Agent, s *session.Session) {
 	for _, c := range s.Connectors() {
-		for _, name := range agent.Connectors {
-			if c.FQN == catalog.FQN(name) || strings.HasSuffix(c.FQN.Service(), name) {
-				return
-			}
+		if isModel(c, agent) {
+			return
 		}
 	}
-	a.infof("aileron: no connector for a model provider of %s (%s) is installed; install one with: "+
-		"aileron connector install %s", agent.Name, strings.Join(agent.Connectors, ", "), agent.Connectors[0])
+	a.infof("aileron: no connector for a model provider of %[1]s (%[2]s) is installed; "+
+		"set it up with: aileron setup %[1]s", agent.Name, strings.Join(agent.Connectors, ", "))
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 
+	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/catalog"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -20,7 +23,7 @@ func (a *app) unlockFirst(ctx context.Context, opts *sessionOptions) (err error)
 	if err != nil {
 		return err
 	}
-	if v.LockedForAll() || !a.anyBound(v) {
+	if opts.opened != nil || v.LockedForAll() || !a.anyBound(v) {
 		return nil
 	}
 	opts.opened, err = a.openVault(ctx, opts.passphraseFile)
@@ -53,4 +56,61 @@ func isBound(c *spec.Connector, bound []vault.Binding) bool {
 	return need != nil && slices.ContainsFunc(bound, func(b vault.Binding) bool {
 		return b.Connector == string(c.FQN) && spec.Kind(b.Kind) == need.Kind
 	})
+}
+
+// isModel reports whether a connector is for a model provider of the agent.
+func isModel(c *spec.Connector, agent agents.Agent) bool {
+	return slices.ContainsFunc(agent.Connectors, func(name string) bool {
+		return c.FQN == catalog.FQN(name) || strings.HasSuffix(c.FQN.Service(), name)
+	})
+}
+
+// offer asks a person who launches an agent for what is missing: a key for its model, and the credentials of other
+// connectors that have none. Without a terminal, the warnings of the session name the commands.
+func (a *app) offer(ctx context.Context, opts *sandboxOptions, agent agents.Agent) error {
+	if !a.interactive() || !a.messagesOnTerminal() {
+		return nil
+	}
+	v, err := a.vaultOf()
+	if err != nil {
+		return err
+	}
+	bound, _ := v.Bindings()
+	connectors := a.currentConnectors()
+	ready := slices.ContainsFunc(connectors,
+		func(c *spec.Connector) bool { return isModel(c, agent) && isBound(c, bound) })
+	if !ready {
+		yes, err := a.confirm(ctx, agent.Name+" has no key for its model; set it up now?", true)
+		if err != nil {
+			return err
+		}
+		if yes {
+			s := setupOptions{
+				agent: agent.Name, engine: opts.sandbox, passphraseFile: opts.passphraseFile, launching: true,
+			}
+			if err := s.run(ctx, a); err != nil {
+				return err
+			}
+			opts.opened = s.created // its passphrase was typed just now
+			return nil
+		}
+	}
+	for _, c := range connectors {
+		if c.Credential() == nil || isBound(c, bound) || !ready && isModel(c, agent) {
+			continue
+		}
+		yes, err := a.confirm(ctx, string(c.FQN)+" has no credential; bind one now?", false)
+		if err != nil {
+			return err
+		}
+		if !yes {
+			continue
+		}
+		b := bindingSetupOptions{fqns: []string{string(c.FQN)}, identity: "default"}
+		b.passphraseFile = opts.passphraseFile
+		if _, err := b.bind(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -53,6 +53,11 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	// Before the question: the answer of a fast hand, or of a program, would be on the screen.
+	if err := stopEcho(fd); err != nil {
+		return nil, fail(err)
+	}
+	defer func() { _ = term.Restore(fd, before) }()
 	fmt.Fprint(a.stderr, termsafe.Line(what)+": ")
 	type input struct {
 		line []byte
@@ -74,10 +79,19 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 		}
 		return got.line, nil
 	case <-ctx.Done():
-		_ = term.Restore(fd, before)
 		fmt.Fprintln(a.stderr)
 		return nil, exitError{128 + int(syscall.SIGINT)}
 	}
+}
+
+// stopEcho keeps a terminal from echoing what is typed.
+func stopEcho(fd int) error {
+	now, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	now.Lflag &^= unix.ECHO
+	return unix.IoctlSetTermios(fd, unix.TCSETS, now)
 }
 
 // promptLine asks for a line on the terminal.

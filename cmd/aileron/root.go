@@ -53,6 +53,7 @@ func newRootCommand(a *app) *cobra.Command {
 // Each command lives in a file of its own name.
 func commands(a *app) []*cobra.Command {
 	return []*cobra.Command{
+		newSetupCommand(a),
 		newLaunchCommand(a),
 		newSandboxCommand(a),
 		newRunCommand(a),

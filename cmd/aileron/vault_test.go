@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -153,6 +154,32 @@ func TestTypedAheadIsDiscardedByAnError(t *testing.T) {
 	line := make([]byte, 100)
 	if n, err := terminal.Read(line); err != nil || string(line[:n]) != "ls\n" {
 		t.Errorf("the shell reads %q, %v", line[:n], err)
+	}
+}
+
+// The answer of a fast hand must not be on the screen.
+func TestTheEchoEndsBeforeTheQuestion(t *testing.T) {
+	keyboard, terminal, err := pty.Open()
+	fatal(t, err)
+	defer terminal.Close()
+	defer keyboard.Close()
+	asked := false
+	a := &app{stdin: terminal, getenv: func(string) string { return "" }}
+	a.stderr = writerFunc(func(p []byte) (int, error) {
+		if now, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS); !asked && (err != nil ||
+			now.Lflag&unix.ECHO != 0) {
+			t.Error("the terminal echoes while the question is shown")
+		}
+		asked = true
+		return len(p), nil
+	})
+	_, err = keyboard.WriteString(testPassphrase + "\n")
+	fatal(t, err)
+	if got, err := a.readUnseen(t.Context(), "passphrase"); err != nil || string(got) != testPassphrase || !asked {
+		t.Errorf("read %d bytes, %v", len(got), err)
+	}
+	if now, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS); err != nil || now.Lflag&unix.ECHO == 0 {
+		t.Error("the echo does not come back")
 	}
 }
 

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/catalog"
+	"github.com/ALRubinger/aileron/spec/store"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// setup is one run of aileron setup: what is there, and what is to be made.
+type setup struct {
+	app     *app
+	options *setupOptions
+	talk    *conversation // nil: nothing is asked
+
+	home      string
+	vault     *vault.Vault
+	store     *store.Store
+	agent     agents.Agent
+	installed []*spec.Connector
+	bound     []vault.Binding
+	names     *vault.Names
+
+	sources    []store.Source    // connectors to be installed
+	fresh      []*spec.Connector // the same
+	bindings   []bindingTarget
+	passphrase []byte // of a new vault
+	keyring    bool   // a new vault's passphrase is made, and kept in the OS keyring
+}
+
+// errSkipped is returned for a secret that a person does not give.
+var errSkipped = errors.New("no secret was given")
+
+// readState reads what is there.
+func (s *setup) readState() (err error) {
+	if s.home, err = s.app.Home(); err != nil {
+		return err
+	}
+	s.vault = s.app.vaultAt(s.home)
+	if s.store, err = s.app.openStore(); err != nil {
+		return err
+	}
+	var faults []error
+	if s.installed, faults = s.store.Current(); len(faults) > 0 {
+		return store.Hint(fmt.Errorf("verify the installed connectors: %w", errors.Join(faults...)))
+	}
+	if s.bound, err = s.vault.Bindings(); err != nil && !errors.Is(err, vault.ErrNotInitialised) {
+		return err
+	}
+	s.names, err = s.vault.Names()
+	return err
+}
+
+// connector returns the installed connector of the catalogue's name, and nil if there is none.
+func (s *setup) connector(name string) *spec.Connector {
+	for _, c := range s.installed {
+		if c.FQN == catalog.FQN(name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// bindingOf returns the name of the binding of an installed connector of the catalogue, and "" if it has none.
+func (s *setup) bindingOf(name string) string {
+	c := s.connector(name)
+	if c == nil || c.Credential() == nil {
+		return ""
+	}
+	for _, b := range s.bound {
+		if b.Connector == string(c.FQN) && spec.Kind(b.Kind) == c.Credential().Kind {
+			return b.Name
+		}
+	}
+	return ""
+}
+
+// boundModel returns the agent's connector that is bound, and its binding.
+func (s *setup) boundModel() (name, binding string) {
+	for _, name := range s.agent.Connectors {
+		if binding := s.bindingOf(name); binding != "" {
+			return name, binding
+		}
+	}
+	return "", ""
+}
+
+// needsKey reports whether a connector of the catalogue needs a credential.
+func needsKey(name string) bool {
+	entry, ok := catalog.Find(name)
+	return ok && entry.NeedsSecret()
+}
+
+// plan plans a connector of the catalogue, and the binding of a secret to it if it needs one.
+func (s *setup) plan(name string, secret vault.Secret) error {
+	entry, ok := catalog.Find(name)
+	if !ok {
+		return fmt.Errorf("set up %s: the catalogue has no such connector", name)
+	}
+	c := s.connector(name)
+	if c == nil {
+		var err error
+		if c, err = store.ReadFS(entry.Files); err != nil {
+			return err
+		}
+		s.fresh = append(s.fresh, c)
+		s.sources = append(s.sources, store.Source{Src: name, Hash: c.Hash, Files: entry.Files})
+		// Two connectors that would put different credentials into one request are refused together.
+		if _, err := spec.NewIndex(slices.Concat(s.installed, s.fresh)); err != nil {
+			return hint.New(fmt.Errorf("set up %s: %w", name, err), "remove the other one with: aileron connector remove FQN")
+		}
+	}
+	if c.Credential() == nil || s.bindingOf(name) != "" {
+		return nil
+	}
+	b := vault.Binding{Kind: string(c.Credential().Kind), Connector: string(c.FQN), Identity: "default"}
+	var err error
+	if b.Name, err = s.names.Of(b.Kind, b.Connector, b.Identity); err != nil {
+		return err
+	}
+	s.bindings = append(s.bindings, bindingTarget{Binding: b, version: c.Version, secret: secret})
+	return nil
+}
+
+// secret returns the secret in a file, or the one that is typed. A secret that has another form than expected is
+// asked for again if the person says so; a script is warned.
+func (s *setup) secret(ctx context.Context, file, flag string, asked keyForm, expected func(string) keyForm,
+) (vault.Secret, error) {
+	if file != "" || s.talk == nil {
+		secret, err := s.readFile(file, flag)
+		if err != nil {
+			return secret, err
+		}
+		if doubt := expected(secret.Reveal()).doubt(secret.Reveal()); doubt != "" {
+			s.app.infof("aileron: warning: %s: %s", flag, doubt)
+		}
+		return secret, nil
+	}
+	for range maxTries {
+		secret, err := s.typed(ctx, asked)
+		if errors.Is(err, errBadSecret) {
+			s.app.infof("aileron: %v; try again", err)
+			continue
+		}
+		if err != nil {
+			return secret, err
+		}
+		doubt := expected(secret.Reveal()).doubt(secret.Reveal())
+		if doubt == "" {
+			return secret, nil
+		}
+		use, err := s.talk.yes(ctx, doubt+"; use it all the same?", false)
+		if err != nil || use {
+			return secret, err
+		}
+	}
+	return vault.Secret{}, fmt.Errorf("ask for the %s: none was accepted", asked.what)
+}
+
+// errBadSecret is returned for a text that cannot be a secret.
+var errBadSecret = errors.New("this cannot be used")
+
+// typed asks for a secret once. GitHub's token may be left out.
+func (s *setup) typed(ctx context.Context, form keyForm) (vault.Secret, error) {
+	optional := form.connector == "github"
+	what := form.what
+	if optional {
+		what += ", for clone and push (Enter: none)"
+	}
+	raw, err := s.app.readUnseen(ctx, what)
+	if err != nil {
+		return vault.Secret{}, err
+	}
+	if len(raw) == 0 && optional {
+		return vault.Secret{}, errSkipped
+	}
+	secret, err := vault.NewSecret(raw)
+	if err != nil {
+		return secret, fmt.Errorf("%w: %w", errBadSecret, err)
+	}
+	return secret, nil
+}
+
+func (s *setup) readFile(file, flag string) (vault.Secret, error) {
+	if file == "" {
+		return vault.Secret{}, usagef("setup --yes takes the key of %s from a file: %s FILE", s.agent.Name, flag)
+	}
+	raw, err := s.app.readSecretFile(file, vault.MaxSecret)
+	if err != nil {
+		return vault.Secret{}, hint.New(fmt.Errorf("read %s: %w", flag, err),
+			"name a readable file that holds only the secret")
+	}
+	secret, err := vault.NewSecret(raw)
+	if err != nil {
+		return secret, hint.New(fmt.Errorf("read %s: %w", flag, err), "give only the secret, in one line")
+	}
+	return secret, nil
+}
+
+// grant prints what the connectors grant, and returns an error unless that is confirmed.
+func (s *setup) grant(ctx context.Context) error {
+	out := bufio.NewWriter(s.app.stderr)
+	for _, c := range s.fresh {
+		printConnector(out, c)
+	}
+	_ = out.Flush()
+	if len(s.fresh) == 0 || s.talk == nil {
+		return nil
+	}
+	yes, err := s.talk.yes(ctx, "install this and grant it?", true)
+	if err == nil && !yes {
+		err = errors.New("not set up: it was not confirmed")
+	}
+	return err
+}

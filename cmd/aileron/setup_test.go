@@ -1,0 +1,290 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// Secrets of the forms that their providers use; none is real.
+const (
+	anthropicKey = "sk-ant-api03-0123456789abcdefABCDEF"
+	claudeToken  = "sk-ant-oat01-0123456789abcdefABCDEF"
+	openaiKey    = "sk-proj-0123456789abcdefABCDEF"
+	githubToken  = "ghp_0123456789abcdefABCDEF0123456789"
+)
+
+// holds fails unless the vault has exactly these bindings, with these secrets.
+func (o owner) holds(want map[string]string) {
+	o.t.Helper()
+	v := vault.Open(filepath.Join(o.home, "vault"), cheapVaults()...)
+	if err := v.Unlock([]byte(testPassphrase)); err != nil && len(want) > 0 {
+		o.t.Fatal(err)
+	}
+	all, _ := v.Bindings()
+	for _, b := range all {
+		c, err := v.Credential(b.Name)
+		if err != nil || c.Secret.Reveal() != want[b.Name] {
+			o.t.Errorf("%s is bound to something else: %v", b.Name, err)
+		}
+	}
+	if len(all) != len(want) {
+		o.t.Errorf("there are %d bindings, want %d: %v", len(all), len(want), all)
+	}
+}
+
+const (
+	anthropicBinding = "api_key/aileron-connector-anthropic/default"
+	claudeBinding    = "bearer/aileron-connector-anthropic-oauth/default"
+	openaiBinding    = "bearer/aileron-connector-openai/default"
+	gitBinding       = "bearer/aileron-connector-github/default"
+)
+
+// A conversation from nothing: what is typed is nowhere on the screen, and the last line launches the agent.
+func TestSetupIsOneConversation(t *testing.T) {
+	o := newOwner(t)
+	o.env = nil
+	out, errs, code := o.converse([]string{"claude", anthropicKey, githubToken, "n",
+		testPassphrase, testPassphrase + "x", testPassphrase, testPassphrase, "y"}, "setup", "--sandbox=off")
+	if code != 0 || out != "aileron launch --sandbox=off claude\n" {
+		t.Fatalf("it ends with %d, %q: %s", code, out, errs)
+	}
+	o.holds(map[string]string{anthropicBinding: anthropicKey, gitBinding: githubToken})
+	for _, want := range []string{"8 to 1024 bytes", "the two entries differ", "vault created",
+		"bound " + anthropicBinding,
+		"aileron vault unlock --for 8h"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("it does not say %q: %s", want, errs)
+		}
+	}
+	before := o.snapshot()
+	out, errs, code = o.converse([]string{""}, "setup", "claude", "--sandbox=off")
+	if code != 0 || !strings.Contains(errs, "anthropic is bound already, as "+anthropicBinding) ||
+		!strings.Contains(errs, "github is bound already") || strings.Contains(errs, "passphrase must") {
+		t.Errorf("a second run ends with %d, %q: %s", code, out, errs)
+	}
+	if after := o.snapshot(); after != before {
+		t.Errorf("a second run changed the home:\n%s\n%s", before, after)
+	}
+}
+
+// snapshot is every file of the store and the vault.
+func (o owner) snapshot() string {
+	o.t.Helper()
+	var all strings.Builder
+	for _, dir := range []string{"store/connectors", "vault"} {
+		_ = filepath.WalkDir(filepath.Join(o.home, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return nil // there is none yet
+			}
+			data, err := os.ReadFile(path)
+			fatal(o.t, err)
+			all.WriteString(path + " " + string(data) + "\n")
+			return nil
+		})
+	}
+	return all.String()
+}
+
+func TestSetupTakesFilesFromAScript(t *testing.T) {
+	o := newOwner(t)
+	key, token := o.file("key", claudeToken+"\n"), o.file("token", githubToken+"\n")
+	args := []string{"setup", "claude", "--yes", "--sandbox=off", "--key-file", key, "--github-token-file", token,
+		"--github-graphql"}
+	out, errs, code := o.run(args...)
+	if code != 0 || out != "aileron launch --sandbox=off claude\n" || strings.Contains(errs, "warning") {
+		t.Fatalf("it ends with %d, %q: %s", code, out, errs)
+	}
+	want := map[string]string{claudeBinding: claudeToken, gitBinding: githubToken,
+		"bearer/aileron-connector-github-graphql/default": githubToken}
+	o.holds(want)
+	before := o.snapshot()
+	o.ok(args...)
+	o.ok("setup", "claude", "--yes", "--sandbox=off")
+	if after := o.snapshot(); after != before {
+		t.Errorf("again, it changes the home:\n%s\n%s", before, after)
+	}
+	// Another agent adds its own, without a passphrase.
+	o.env = nil
+	got := decode[struct {
+		Agent, Launch string
+		Bindings      []string
+	}](t, o.ok("setup", "codex", "--yes", "--sandbox=off", "--json", "--key-file", o.file("openai", openaiKey)))
+	if got.Agent != "codex" || got.Launch != "aileron launch --sandbox=off codex" || !slices.Equal(got.Bindings,
+		[]string{openaiBinding}) {
+		t.Errorf("codex is set up as %+v", got)
+	}
+	want[openaiBinding] = openaiKey
+	o.holds(want)
+}
+
+func TestSetupKnowsTheProviderOfAKey(t *testing.T) {
+	for _, c := range []struct{ agent, key, want, warning string }{
+		{"claude", anthropicKey, anthropicBinding, ""},
+		{"claude", claudeToken, claudeBinding, ""},
+		{"claude", openaiKey, anthropicBinding, "but like the OpenAI API key"},
+		{"codex", openaiKey, openaiBinding, ""},
+		{"codex", anthropicKey, openaiBinding, "but like the Anthropic API key"},
+		{"opencode", anthropicKey, anthropicBinding, ""},
+		{"opencode", openaiKey, openaiBinding, ""},
+		{"opencode", "sk-or-v1-0123456789abcdef", "bearer/aileron-connector-openrouter/default", ""},
+	} {
+		o := newOwner(t)
+		_, errs, code := o.run("setup", c.agent, "--yes", "--sandbox=off", "--key-file", o.file("key", c.key))
+		if code != 0 || strings.Contains(errs, "warning") != (c.warning != "") || !strings.Contains(errs, c.warning) ||
+			strings.Contains(errs, c.key[len(c.key)-8:]) {
+			t.Errorf("%s with %.6s… ends with %d: %s", c.agent, c.key, code, errs)
+			continue
+		}
+		if !strings.Contains(errs, "bound "+c.want) {
+			t.Errorf("%s with %.6s… binds %s, want %s", c.agent, c.key, errs, c.want)
+		}
+	}
+}
+
+func TestSetupAsksAboutAKeyOfAnotherProvider(t *testing.T) {
+	o := newOwner(t)
+	o.env = nil
+	_, errs, code := o.converse([]string{openaiKey, "n", "short", anthropicKey, "", testPassphrase, testPassphrase, "y"},
+		"setup", "claude", "--sandbox=off")
+	if code != 0 || !strings.Contains(errs, "but like the OpenAI API key; use it all the same?") ||
+		!strings.Contains(errs, "fewer than 8 bytes") {
+		t.Fatalf("it ends with %d: %s", code, errs)
+	}
+	o.holds(map[string]string{anthropicBinding: anthropicKey})
+}
+
+// Whatever is wrong is one line, and nothing is made.
+func TestSetupRefusesBadInputAndMakesNothing(t *testing.T) {
+	key := func(o owner) string { return o.file("key", anthropicKey) }
+	for name, c := range map[string]struct {
+		want string
+		args func(o owner) []string
+	}{
+		"no terminal": {"there is no terminal", func(owner) []string { return []string{"setup", "claude"} }},
+		"no agent": {"takes an agent: claude, codex, opencode",
+			func(owner) []string { return []string{"setup", "--yes"} }},
+		"unknown agent": {`there is no agent "vim"`, func(owner) []string { return []string{"setup", "vim", "--yes"} }},
+		"two agents":    {"takes one agent", func(owner) []string { return []string{"setup", "claude", "codex"} }},
+		"no key":        {"--key-file FILE", func(owner) []string { return []string{"setup", "claude", "--yes"} }},
+		"no such key file": {"no such file",
+			func(owner) []string { return []string{"setup", "claude", "--yes", "--key-file", "/nonexistent"} }},
+		"short key": {"fewer than 8 bytes", func(o owner) []string {
+			return []string{"setup", "claude", "--yes", "--key-file", o.file("short", "sk-ant")}
+		}},
+		"foreign provider": {"is none of claude", func(o owner) []string {
+			return []string{"setup", "claude", "--yes", "--provider", "openai", "--key-file", key(o)}
+		}},
+		"unclear provider": {"--provider", func(o owner) []string {
+			return []string{"setup", "opencode", "--yes", "--key-file", o.file("odd", "some-odd-key-0123456789")}
+		}},
+		"bad GitHub token": {"read --github-token-file", func(o owner) []string {
+			return []string{"setup", "claude", "--yes", "--key-file", key(o), "--github-token-file",
+				o.file("bad", "a\tb c d e f g")}
+		}},
+		"short passphrase": {"8 to 1024 bytes", func(o owner) []string {
+			return []string{"setup", "claude", "--yes", "--key-file", key(o), "--passphrase-file", o.file("short", "short")}
+		}},
+		"no passphrase": {"none was given", func(o owner) []string {
+			delete(o.env, "AILERON_VAULT_PASSPHRASE")
+			return []string{"setup", "claude", "--yes", "--key-file", key(o)}
+		}},
+		"unknown engine": {"--sandbox",
+			func(owner) []string { return []string{"setup", "claude", "--yes", "--sandbox", "xen"} }},
+	} {
+		o := newOwner(t)
+		o.fails(c.want, c.args(o)...)
+		if made := o.snapshot(); made != "" {
+			t.Errorf("%s: it made %s", name, made)
+		}
+	}
+}
+
+// Both connectors of Anthropic's would put a credential into the same request.
+func TestSetupRefusesASecondCredentialOfOneProvider(t *testing.T) {
+	o := newOwner(t)
+	o.ok("connector", "install", "anthropic", "--yes")
+	before := o.snapshot()
+	o.fails("aileron connector remove", "setup", "claude", "--yes", "--sandbox=off", "--key-file",
+		o.file("key", claudeToken))
+	if after := o.snapshot(); after != before {
+		t.Errorf("it changed the home: %s", after)
+	}
+	o.ok("setup", "claude", "--yes", "--sandbox=off", "--key-file", o.file("key", anthropicKey))
+	o.holds(map[string]string{anthropicBinding: anthropicKey})
+}
+
+// A conversation that ends early, by Ctrl-C or the end of the input, leaves nothing, and the next one begins anew.
+func TestAnInterruptedSetupLeavesNothing(t *testing.T) {
+	answers := []string{"claude", anthropicKey, githubToken, "n", testPassphrase, testPassphrase, "y"}
+	breaksOff := func(n int, end string, want int) {
+		t.Helper()
+		o := newOwner(t)
+		o.env = nil
+		shown, code := o.breaksOff(answers[:n], end, "setup", "--sandbox=off")
+		if code != want {
+			t.Errorf("after %d answers and %q it ends with %d, want %d: %s", n, end, code, want, shown)
+		}
+		if made := o.snapshot(); made != "" {
+			t.Errorf("after %d answers and %q it made %s", n, end, made)
+		}
+	}
+	for n := range answers {
+		breaksOff(n, "\x03", 130)
+	}
+	breaksOff(0, "\x04", 1)
+}
+
+// A model on this machine needs no key, and no vault.
+func TestSetupOfALocalModelNeedsNoKey(t *testing.T) {
+	o := newOwner(t)
+	o.ok("setup", "opencode", "--yes", "--sandbox=off", "--provider", "local-openai")
+	o.ok("setup", "opencode", "--yes", "--sandbox=off")
+	if got := o.ok("connector", "list"); !strings.Contains(got, "local-openai") {
+		t.Errorf("installed: %s", got)
+	}
+	o.holds(nil)
+}
+
+// A setup that was killed between its steps goes on: what is there stays.
+func TestSetupGoesOnWhereItStopped(t *testing.T) {
+	args := func(o owner) []string {
+		return []string{"setup", "claude", "--yes", "--sandbox=off", "--key-file", o.file("key", anthropicKey),
+			"--github-token-file", o.file("token", githubToken)}
+	}
+	for name, before := range map[string][][]string{
+		"the vault":               {{"vault", "init"}},
+		"a connector":             {{"vault", "init"}, {"connector", "install", "anthropic", "--yes"}},
+		"both":                    {{"vault", "init"}, {"connector", "install", "anthropic", "github", "--yes"}},
+		"connectors and no vault": {{"connector", "install", "github", "anthropic", "--yes"}},
+	} {
+		o := newOwner(t)
+		for _, command := range before {
+			o.ok(command...)
+		}
+		if _, errs, code := o.run(args(o)...); code != 0 {
+			t.Errorf("%s: it ends with %d: %s", name, code, errs)
+			continue
+		}
+		o.holds(map[string]string{anthropicBinding: anthropicKey, gitBinding: githubToken})
+	}
+}
+
+// The vault's passphrase is made up and kept in the keyring before there is a vault that nothing else opens.
+func TestAVaultWhosePassphraseIsNotKeptIsNotMade(t *testing.T) {
+	o := newOwner(t) // no keyring responds
+	a := &app{stdin: strings.NewReader(""), stderr: os.Stderr, getenv: os.Getenv, home: o.home, logLevel: "warn",
+		vaultOptions: cheapVaults()}
+	s := &setup{app: a, home: o.home, vault: a.vaultAt(o.home), keyring: true, bindings: make([]bindingTarget, 1)}
+	if err := s.makeVault(t.Context()); err == nil || !strings.Contains(err.Error(), "keyring") {
+		t.Errorf("without a keyring it returns %v", err)
+	}
+	if s.vault.Initialised() {
+		t.Error("it made a vault that cannot be opened")
+	}
+}
