@@ -135,7 +135,7 @@ func (c *ciphertext) Read(p []byte) (int, error) {
 
 // Close implements net.Conn.
 func (c *ciphertext) Close() error {
-	c.ahead.release()
+	defer c.ahead.release() // not before nothing more can be read ahead
 	return c.prefixedConn.Close()
 }
 

@@ -85,7 +85,7 @@ func (a *ahead) take() bool {
 	}
 }
 
-// release is called by the reader, and when the connection is closed.
+// release is called by the reader, and after the connection is closed.
 func (a *ahead) release() {
 	if a.held.Swap(false) {
 		<-a.of.slots

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"math/rand/v2"
+	"net"
 	"testing"
 	"testing/iotest"
 
@@ -78,5 +79,34 @@ func TestFewConnectionsAreReadAhead(t *testing.T) {
 	all[0].release()
 	if n := len(of.slots); n != aheadSlots-1 {
 		t.Errorf("%d buffers are held, want %d", n, aheadSlots-1)
+	}
+}
+
+// closing is a connection that is read once more while it is closed, as by a reader in
+// another goroutine.
+type closing struct {
+	net.Conn
+	io.Reader
+	last func()
+}
+
+func (c *closing) Read(p []byte) (int, error) { return c.Reader.Read(p) }
+func (c *closing) Close() error               { c.last(); return nil }
+
+// A buffer that is taken until the connection is closed is returned all the same.
+func TestABufferTakenWhileTheConnectionIsClosedIsReturned(t *testing.T) {
+	of := newReadAhead(budget.New(0))
+	below := &closing{Reader: bytes.NewReader(make([]byte, 1<<20))}
+	c := &ciphertext{prefixedConn: &prefixedConn{Conn: below}, ahead: ahead{of: of, full: bulkReads}, established: true}
+	below.last = func() {
+		_, err := c.Read(make([]byte, mostRecord))
+		must(t, err)
+		if len(of.slots) != 1 {
+			t.Error("the connection is not read ahead")
+		}
+	}
+	must(t, c.Close())
+	if n := len(of.slots); n != 0 {
+		t.Errorf("%d buffers are held after the end", n)
 	}
 }

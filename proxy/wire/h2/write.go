@@ -157,13 +157,18 @@ func (c *connection) reset(id uint32, code http2.ErrCode) {
 	c.number(uint32(code))
 }
 
-// goAway sends GOAWAY with the reason for which the connection ends.
+// goAway sends GOAWAY with the reason for which the connection ends. It flushes, although
+// a writer may have let others run and would flush later (see writtenLast): the connection
+// is closed next, and that writer's response, which is complete, must be sent before.
 func (c *connection) goAway(code http2.ErrCode) {
 	_ = c.write(func() {
 		c.frameHead(8, http2.FrameGoAway, 0, 0)
 		c.number(c.lastID)
 		c.number(uint32(code))
 	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.flush() // also what waits for that writer
 }
 
 // goAwayGently asks the client to open no more streams. Open ones continue; after
