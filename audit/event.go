@@ -15,6 +15,7 @@ const (
 	EventSandboxPassthrough    Event = "sandbox.proxy.passthrough"
 	EventSandboxRejected       Event = "sandbox.proxy.rejected"
 	EventSandboxDisabled       Event = "sandbox.proxy.disabled"
+	EventSandboxPort           Event = "sandbox.port.connected"
 	EventOperationRejected     Event = "connector.operation.rejected"
 	EventSessionStarted        Event = "session.started"
 	EventSessionEnded          Event = "session.ended"
@@ -45,6 +46,7 @@ var eventTable = []struct {
 	{EventSandboxPassthrough, "the outcome of a request to a host that no connector names, or of an undecrypted tunnel"},
 	{EventSandboxRejected, "a request that is no operation"},
 	{EventSandboxDisabled, "a sandbox that was not mediated, or not started"},
+	{EventSandboxPort, "a connection of this host to a published port of the sandbox"},
 	{EventOperationRejected, "an operation that was asked for by name and denied; reserved, not recorded yet"},
 	{EventSessionStarted, "a session serves"},
 	{EventSessionEnded, "a session has ended, or was found killed"},

@@ -22,6 +22,7 @@ type sandboxOptions struct {
 	custom   customOptions
 	mounts   []string // SRC[:DST][:ro]
 	env      []string // K=V
+	ports    []string // [HOST:]PORT
 }
 
 // register adds the flags. sandboxes are the values of --sandbox, for its help.
@@ -34,6 +35,7 @@ func (o *sandboxOptions) register(cmd *cobra.Command, sandboxes string) {
 		"auto (by convention where the engine cannot seal) or off (none)")
 	f.StringArrayVar(&o.mounts, "mount", nil, "mount a file or directory too: SRC[:DST][:ro] (repeatable)")
 	f.StringArrayVar(&o.env, "env", nil, "pass a variable, which must not be a bound secret: K=V (repeatable)")
+	f.StringArrayVar(&o.ports, "port", nil, "publish a port of the sandbox on 127.0.0.1: [HOST:]PORT (repeatable)")
 	f.BoolVar(&o.readOnly, "read-only", false,
 		"allow the command to write only to the project, its home, /tmp, /var/tmp and /run")
 	f.BoolVar(&o.protect, "protect", false,
@@ -66,8 +68,8 @@ func (o *sandboxOptions) check(off bool) error {
 			return err
 		}
 	}
-	if o.sandbox == "off" && len(o.mounts)+len(o.env) > 0 {
-		return usagef("--mount and --env are for a sandbox, and --sandbox=off is none")
+	if o.sandbox == "off" && len(o.mounts)+len(o.env)+len(o.ports) > 0 {
+		return usagef("--mount, --env and --port are for a sandbox, and --sandbox=off is none")
 	}
 	if o.sandbox == "off" && (o.proxy != "auto" || o.readOnly || o.protect || o.custom.asked()) {
 		return usagef("--sandbox-proxy, --read-only, --protect, --packages and --dockerfile are for a sandbox, " +
@@ -101,6 +103,13 @@ func (a *app) runSandboxed(ctx context.Context, opts *sandboxOptions, s launch.S
 	}
 	s.Engine, s.Build, s.Dir, s.Proxy, s.ReadOnly = opts.sandbox, opts.build, opts.dir, opts.proxy, opts.readOnly
 	s.Protect, s.Variables = opts.protect, opts.env
+	for _, text := range opts.ports {
+		p, err := launch.ParsePort(text)
+		if err != nil {
+			return err
+		}
+		s.Ports = append(s.Ports, p)
+	}
 	for _, text := range opts.mounts {
 		m, err := launch.ParseMount(text, l.Home)
 		if err != nil {

@@ -65,6 +65,7 @@ var arrows = []arrow{
 	{"internal/launch", "proxy", "describes the listeners of the proxy"},
 	{"internal/launch", "sandbox", "prepares and runs the sandbox"},
 	{"internal/launch", "sandbox/engine", "limits, patience and errors of engines"},
+	{"internal/launch", "sandbox/gateway", "the other end of the published ports"},
 	{"internal/launch", "shims", "renders the list of tools"},
 	{"internal/launch", "spec", "whether two connectors name one tool"},
 	{"internal/launch", "vault/keeper", "hides the directory of the vault's key from sandboxes"},

@@ -36,6 +36,8 @@ type Sandbox struct {
 	Protect bool
 	// Variables are those that the user passes, as K=V: see [CheckVariable]. One with a bound secret is refused.
 	Variables []string
+	// Ports are published on the loopback address of this host. The sandbox must be sealed.
+	Ports []Port
 	// Mounts are what the command sees of this host besides the project: see [ParseMount].
 	Mounts []engine.Mount
 	// Opened is called with the session before the sandbox is created. Nil is nothing.
@@ -53,6 +55,10 @@ func (l *Launcher) Sandboxed(ctx context.Context, s Sandbox) error {
 	if b.binary, err = staticBinary(); err != nil {
 		return err
 	}
+	if b.ports, err = openPorts(s.Ports); err != nil {
+		return err
+	}
+	defer b.ports.close()
 	ctx, b.signals = receiveSignals(ctx)
 	defer b.signals.stop()
 	live, cancel := b.stop.WithStop(ctx)
@@ -76,8 +82,9 @@ type sandboxed struct {
 	dir     string         // the project
 	mounts  []engine.Mount // what it sees besides
 	gitDirs []string       // directories of git among them
-	mask    []string       // directories of it that the sandbox does not see
-	binary  string         // aileron's own file
+	ports   *ports
+	mask    []string // directories of it that the sandbox does not see
+	binary  string   // aileron's own file
 	signals *signals
 	stop    *session.StopRequest
 	host    *hostWatch
@@ -144,6 +151,10 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return 1, err
 	}
+	if m.kind != sealed && len(b.Ports) > 0 {
+		return 1, hint.New(errors.New("publish a port: this sandbox is not sealed, and has no gateway that could carry it"),
+			"leave out --port, or use an engine on this host")
+	}
 	if err := s.Serve(ctx, m.kind == sealed); err != nil {
 		return 1, err
 	}
@@ -153,6 +164,14 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 	}
 	if b.gitName, b.gitEmail = b.gitIdentity(ctx, b.dir); b.gitName != "" || b.gitEmail != "" {
 		b.Infof("aileron: git in the sandbox knows you as %s <%s>, as on this host", b.gitName, b.gitEmail)
+	}
+	b.ports.record, b.ports.report = s.RecordPort, b.Infof
+	if err := b.ports.serve(ctx, sockets); err != nil {
+		return 1, err
+	}
+	defer b.ports.close() // before the session: each connection is in the log
+	for _, p := range b.Ports {
+		b.Infof("aileron: 127.0.0.1:%d is port %d of the sandbox", p.Host, p.Sandbox)
 	}
 	b.Infof("aileron: the sandbox may use %v ([sandbox] memory, cpus in config.toml)", b.prepared.Limits)
 	b.host.wait()

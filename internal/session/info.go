@@ -78,6 +78,14 @@ func (s *Session) RecordDisabled(ctx context.Context, reason, cause string) {
 	}
 }
 
+// RecordPort records sandbox.port.connected: a client of this host is about to be
+// connected with a port of the sandbox. It must not be if that fails.
+func (s *Session) RecordPort(ctx context.Context, hostPort, port uint16, client string) error {
+	_, err := s.audit.Append(ctx, s.row(audit.EventSandboxPort,
+		map[string]any{"host_port": int(hostPort), "port": int(port), "client": client}))
+	return err
+}
+
 // row returns a row of the session.
 func (s *Session) row(event audit.Event, fields map[string]any) audit.Row {
 	return audit.Row{Event: event, SessionID: s.id, Source: audit.SourceLauncher, Fields: fields}

@@ -19,6 +19,7 @@ var (
 const (
 	DefaultProxy    = "/run/aileron/proxy.sock"
 	DefaultRedirect = "/run/aileron/redirect.sock"
+	DefaultPorts    = "/run/aileron/ports.sock"
 	DefaultUser     = 65532
 )
 
@@ -31,6 +32,9 @@ type Config struct {
 	// Redirect is the proxy's socket for redirected connections. The gateway
 	// opens each with a CONNECT. "" is DefaultRedirect.
 	Redirect string
+	// Ports is the socket from which connections of the host to ports of the
+	// sandbox come; "" is DefaultPorts. If it does not exist, there are none.
+	Ports string
 	// User is the user and group id to serve as; 0 is DefaultUser.
 	User int
 	// Ready receives the line "ready" when everything is set up, all
@@ -53,6 +57,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Redirect == "" {
 		c.Redirect = DefaultRedirect
+	}
+	if c.Ports == "" {
+		c.Ports = DefaultPorts
 	}
 	if c.User == 0 {
 		c.User = DefaultUser

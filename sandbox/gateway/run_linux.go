@@ -67,6 +67,7 @@ func serve(parent context.Context, cfg Config, l *listeners) error {
 		func() error { return accept(ctx, l.redirected, slots, r.redirected) },
 		func() error { return accept(ctx, l.dnsTCP, queries, dns.serveTCP) },
 		func() error { return dns.serveUDP(l.dnsUDP) },
+		func() error { r.servePorts(ctx); return nil },
 	} {
 		running.Go(func() {
 			if err := run(); err != nil && ctx.Err() == nil {
