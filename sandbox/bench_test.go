@@ -115,9 +115,11 @@ func startTime(b *testing.B, e *Engine, image Image, binary string, sealed bool)
 		if err := e.startGateway(b.Context(), gateway); err != nil {
 			b.Fatal(err)
 		}
-		if id, err = e.createBox(b.Context(), box, gateway, seccomp); err != nil {
+		created, err := e.createBox(b.Context(), box, gateway, seccomp)
+		if err != nil {
 			b.Fatal(err)
 		}
+		id = created.id
 	} else {
 		config, _, err := e.boxConfig(b.Context(), box, seccomp)
 		if err != nil {

@@ -71,10 +71,7 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 	}
 	var made containers
 	defer func() { err = e.removeRun(ctx, made, err) }()
-	if err := e.makeContainers(ctx, b, seccomp, &made); err != nil {
-		return 1, err
-	}
-	if code, err := e.fill(ctx, b, made.command.ID); err != nil {
+	if code, err := e.makeContainers(ctx, b, seccomp, &made); err != nil {
 		return code, err
 	}
 	return e.runBox(ctx, b, made.command, made.gateway)
@@ -86,29 +83,43 @@ type containers struct {
 	command *engine.Container
 }
 
-// makeContainers makes the containers of a run, and starts the gateway. One
-// whose creation failed is in made too, by its name: a call that was given up
-// may still be done.
-func (e *Engine) makeContainers(ctx context.Context, b box, seccomp string, made *containers) error {
-	if !b.Unsealed {
+// makeContainers makes the containers of a run, starts the gateway, and fills
+// the command's container meanwhile. One whose creation failed is in made too, by
+// its name: a call that was given up may still be done. The code is that of fill.
+func (e *Engine) makeContainers(ctx context.Context, b box, seccomp string, made *containers) (code int, err error) {
+	started := make(chan error, 1)
+	if b.Unsealed {
+		started <- nil
+	} else {
 		id, err := e.createGateway(ctx, b, seccomp)
 		made.gateway = &engine.Container{ID: cmp.Or(id, b.name("gw"))}
 		if err != nil {
-			return err
+			return 1, err
 		}
-		if err := e.startGateway(ctx, made.gateway); err != nil {
-			return err
-		}
+		go func() { started <- e.startGateway(ctx, made.gateway) }()
 	}
-	id, err := e.createBox(ctx, b, made.gateway, seccomp)
-	made.command = &engine.Container{ID: cmp.Or(id, b.name("box"))}
-	return err
+	// It has the gateway's network only from its own start on.
+	code, err = e.makeCommand(ctx, b, seccomp, made)
+	if gatewayErr := <-started; gatewayErr != nil {
+		return 1, gatewayErr
+	}
+	return code, err
+}
+
+// makeCommand makes the command's container, and fills it.
+func (e *Engine) makeCommand(ctx context.Context, b box, seccomp string, made *containers) (code int, err error) {
+	created, err := e.createBox(ctx, b, made.gateway, seccomp)
+	made.command = &engine.Container{ID: cmp.Or(created.id, b.name("box"))}
+	if err != nil {
+		return 1, err
+	}
+	return e.fill(ctx, b, created)
 }
 
 // fill checks that the image can run the command, and puts the session's files
 // into the container. The code is what a shell would exit with.
-func (e *Engine) fill(ctx context.Context, b box, id string) (code int, err error) {
-	report, err := e.preflight(ctx, b, id)
+func (e *Engine) fill(ctx context.Context, b box, made createdBox) (code int, err error) {
+	report, err := e.preflight(ctx, b, made.id)
 	if len(report.Missing) > 0 {
 		return 1, &ImageError{Image: b.Image.Ref, Missing: report.Missing}
 	}
@@ -120,7 +131,7 @@ func (e *Engine) fill(ctx context.Context, b box, id string) (code int, err erro
 	}
 	files, err := e.userFiles(ctx, b.Image, report.User)
 	if err == nil {
-		err = e.put(ctx, id, append(files, b.Files...))
+		err = e.put(ctx, made.id, append(files, b.Files...), made.home...)
 	}
 	return 1, err
 }

@@ -10,7 +10,8 @@ import (
 // Engine is an engine that makes sandboxes.
 type Engine struct {
 	*engine.Engine
-	seen sync.Map // imagefs.Tree of each image that was opened, by its id
+	seen   sync.Map // imagefs.Tree of each image that was opened, by its id
+	pinned sync.Map // engine.Image of each image that was looked up, by its id, which is a digest of it
 }
 
 // Find returns the engine of a kind: podman, docker, or auto for the first of

@@ -137,11 +137,15 @@ func (e *Engine) build(ctx context.Context, img Image, args map[string]string, p
 // pin looks an image up, by its name only when it is looked up for the first
 // time.
 func (e *Engine) pin(ctx context.Context, img Image) (Image, engine.Image, error) {
+	if known, ok := e.pinned.Load(img.id); ok {
+		return img, known.(engine.Image), nil
+	}
 	found, err := e.Image(ctx, cmp.Or(img.id, img.Ref))
 	if err != nil {
 		return img, found, fmt.Errorf("look at the image %s: %w", img.Ref, err)
 	}
 	img.id = found.ID
+	e.pinned.Store(img.id, found)
 	return img, found, nil
 }
 

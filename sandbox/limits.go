@@ -13,11 +13,11 @@ const MaxProcesses = 4096
 // machine returns what the engine's machine has.
 func (e *Engine) machine(ctx context.Context) (_ engine.Limits, err error) {
 	defer e.Explain(&err)
-	about, err := e.About(ctx)
+	host, err := e.Host(ctx)
 	if err != nil {
 		return engine.Limits{}, fmt.Errorf("ask %s what its machine has: %w", e.Kind(), err)
 	}
-	return about.Machine, nil
+	return host.Machine, nil
 }
 
 // Share returns what a sandbox may have of a machine unless it is configured:

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"sync"
 
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -72,11 +73,17 @@ func Prepare(ctx context.Context, s Spec) (_ *Prepared, err error) {
 			e.Close()
 		}
 	}()
+	// None of these waits for another.
+	beside := sync.WaitGroup{}
+	defer beside.Wait() // before the engine is closed
+	beside.Go(func() {
+		if _, err := e.Sweep(ctx, s.Alive); err != nil {
+			s.Log.Warn("leftovers of ended sessions could not be removed", "error", err)
+		}
+	})
+	beside.Go(func() { _, _ = e.Host(ctx) }) // its next call has the error
 	if p.Image, err = e.EnsureImage(ctx, s.Image, s.Build, s.Progress); err != nil {
 		return nil, err
-	}
-	if _, err := e.Sweep(ctx, s.Alive); err != nil {
-		s.Log.Warn("leftovers of ended sessions could not be removed", "error", err)
 	}
 	if s.UplinkRoot != "" {
 		if p.Sealed, p.Unsealable, err = e.sealable(ctx, p.Image, s.UplinkRoot); err != nil {

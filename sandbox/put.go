@@ -12,10 +12,11 @@ import (
 	"github.com/ALRubinger/aileron/internal/imagefs"
 )
 
-// put copies files into a created container, and checks that they arrived. A
-// file's parents are created where they are missing.
-func (e *Engine) put(ctx context.Context, id string, files []File) error {
-	archive, err := archiveOf(files)
+// put copies files into a created container, with directories of other users
+// than root, and checks that the files arrived. A file's parents are created
+// where they are missing.
+func (e *Engine) put(ctx context.Context, id string, files []File, dirs ...*tar.Header) error {
+	archive, err := archiveOf(files, dirs...)
 	if err != nil {
 		return fmt.Errorf("pack the sandbox's files: %w", err)
 	}
@@ -69,12 +70,18 @@ func (e *Engine) arrived(ctx context.Context, id string, box *imagefs.FS, f File
 	return found.Info.Size() == int64(len(f.Data)) && (!kept || bytes.Equal(data, f.Data)), nil
 }
 
-// archiveOf returns files as the tar archive that is extracted into a container's
-// root. All of them belong to root, and every user may read them. A directory is
-// created only if it is in files, so that those of the image keep their modes.
-func archiveOf(files []File) (*bytes.Buffer, error) {
+// archiveOf returns dirs and files as the tar archive that is extracted into a
+// container's root. All files belong to root, and every user may read them. A
+// directory is created only if it is named, so that those of the image keep
+// their modes.
+func archiveOf(files []File, dirs ...*tar.Header) (*bytes.Buffer, error) {
 	var out bytes.Buffer
 	tw := tar.NewWriter(&out)
+	for _, h := range dirs {
+		if err := tw.WriteHeader(h); err != nil {
+			return nil, err
+		}
+	}
 	for _, f := range files {
 		h := &tar.Header{Name: strings.TrimPrefix(f.Path, "/"), Mode: int64(f.Mode.Perm()), Size: int64(len(f.Data))}
 		if f.Mode.IsDir() {

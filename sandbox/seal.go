@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"archive/tar"
 	"context"
 	_ "embed" // the seccomp profile
 	"fmt"
@@ -58,19 +59,25 @@ func (e *Engine) createGateway(ctx context.Context, b box, seccomp string) (stri
 	return id, nil
 }
 
+// createdBox is the command's container, which was made.
+type createdBox struct {
+	id   string
+	home []*tar.Header // to be put into it with its files, so that its user has a home
+}
+
 // createBox makes the container of the command. It has the gateway's network, or
 // the engine's own where there is no gateway.
-func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container, seccomp string) (string, error) {
+func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container, seccomp string) (createdBox, error) {
 	config, ownHome, err := e.boxConfig(ctx, b, seccomp)
 	if err != nil {
-		return "", err
+		return createdBox{}, err
 	}
 	if b.Unsealed {
 		config.HostAlias = true
 	} else {
 		names, err := nameFiles(b)
 		if err != nil {
-			return "", err
+			return createdBox{}, err
 		}
 		config.Network, config.Hostname = "container:"+gateway.ID, hostname
 		config.Mounts = append(config.Mounts, names...)
@@ -78,24 +85,28 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 	if b.ReadOnly {
 		own, err := e.userFiles(ctx, b.Image, config.User)
 		if err != nil {
-			return "", err
+			return createdBox{}, err
 		}
 		b.Files = append(own, b.Files...)
 		files, err := mountFiles(b)
 		if err != nil {
-			return "", err
+			return createdBox{}, err
 		}
 		config.Mounts = append(config.Mounts, files...)
 	}
 	config.Name = b.name("box")
 	id, err := e.Create(ctx, config)
-	if err != nil {
-		return "", fmt.Errorf("make the sandbox: %w", err)
+	made := createdBox{id: id}
+	switch {
+	case err != nil:
+		return made, fmt.Errorf("make the sandbox: %w", err)
+	case !ownHome:
+		return made, nil
+	case b.ReadOnly: // no file is put into it
+		return made, e.chownHome(ctx, id, config.User)
 	}
-	if !ownHome {
-		return id, nil
-	}
-	return id, e.chownHome(ctx, id, config.User)
+	made.home = []*tar.Header{homeOf(config.User)}
+	return made, nil
 }
 
 // boxConfig is the command's container but for its network and its name, and

@@ -2,9 +2,7 @@ package sandbox
 
 import (
 	"archive/tar"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -21,11 +19,11 @@ import (
 // is only the owner of its files. On a rootless engine user 0 is the person who
 // runs it.
 func (e *Engine) boxUser(ctx context.Context, b box, image engine.Image) (user string, ownHome bool, err error) {
-	about, err := e.About(ctx)
+	host, err := e.Host(ctx)
 	if err != nil {
 		return "0:0", true, fmt.Errorf("ask %s whether it runs without root: %w", e.Kind(), err)
 	}
-	if about.Rootless {
+	if host.Rootless {
 		return "0:0", true, nil
 	}
 	homeless := numeric(image.User) && !namesHome(image.Env)
@@ -65,22 +63,24 @@ func numbers(user string) (uid, gid int) {
 	return uid, gid
 }
 
-// chownHome makes a user the owner of the home in a created container. What the
-// image has there stays; a tmpfs would get the image's mode from some runtimes
-// and its owner from others.
+// chownHome makes a user the owner of the home in a created container.
 func (e *Engine) chownHome(ctx context.Context, id, user string) error {
-	uid, gid := numbers(user)
-	var home bytes.Buffer
-	tw := tar.NewWriter(&home)
-	h := &tar.Header{Name: "home/agent/", Typeflag: tar.TypeDir, Mode: 0o755, Uid: uid, Gid: gid}
-	err := errors.Join(tw.WriteHeader(h), tw.Close())
+	archive, err := archiveOf(nil, homeOf(user))
 	if err == nil {
-		err = e.WriteArchive(ctx, id, &home)
+		err = e.WriteArchive(ctx, id, archive)
 	}
 	if err != nil {
 		return fmt.Errorf("give %s a home: %w", user, err)
 	}
 	return nil
+}
+
+// homeOf is the home in an archive for a container, which makes a user its
+// owner. What the image has there stays; a tmpfs would get the image's mode from
+// some runtimes and its owner from others.
+func homeOf(user string) *tar.Header {
+	uid, gid := numbers(user)
+	return &tar.Header{Name: "home/agent/", Typeflag: tar.TypeDir, Mode: 0o755, Uid: uid, Gid: gid}
 }
 
 // mountHome mounts a home that can be written to into a sandbox with a read-only

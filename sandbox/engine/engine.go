@@ -119,6 +119,11 @@ func connect(ctx context.Context, d dialect, host string, patience Patience) (_ 
 		}
 	}()
 	cli.NegotiateAPIVersion(ctx)
+	if d.name() == (podman{}).name() { // it takes long to report its version: see connectOwn
+		if version, err := pingPodman(ctx, cli); err == nil {
+			return &Engine{dialect: d, version: version, cli: cli, liveness: p}, nil
+		}
+	}
 	v, err := cli.ServerVersion(ctx)
 	if waited := (*WaitError)(nil); errors.As(err, &waited) {
 		return nil, fmt.Errorf("%s: %w", host, waited)

@@ -134,12 +134,19 @@ func (podman) exitCode(ctx context.Context, e *Engine, id string) (code int, err
 // with our names whose records an engine that was killed did not write, or has
 // removed already.
 func (d podman) list(ctx context.Context, e *Engine, f Filter) ([]Listed, error) {
+	var all []Listed
+	var allErr error
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		all, allErr = d.query(ctx, e, url.Values{"all": {"true"}, "external": {"true"}})
+	}()
 	labelled, err := d.query(ctx, e, url.Values{"all": {"true"}, "filters": {`{"label":["` + f.Label + `"]}`}})
+	<-listed
 	if err != nil {
 		return nil, err
 	}
-	all, err := d.query(ctx, e, url.Values{"all": {"true"}, "external": {"true"}})
-	if err != nil {
+	if allErr != nil {
 		return labelled, nil //nolint:nilerr // a removal under way makes it fail; the next sweep sees the rest
 	}
 	for _, c := range all {

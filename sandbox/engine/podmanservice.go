@@ -216,7 +216,7 @@ func connectOwn(ctx context.Context, host string, patience Patience) (*Engine, e
 
 // pingPodman returns the version in the header of the response to a ping.
 func pingPodman(ctx context.Context, cli *client.Client) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://podman/_ping", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, engineURL(cli, "/_ping"), nil)
 	if err != nil {
 		return "", err
 	}
