@@ -26,7 +26,7 @@ type prompted struct {
 
 // The images are built by aileron from its own recipes and stay for the next
 // run: they are the product's, not the tests'.
-var agents = map[string]prompted{
+var prompts = map[string]prompted{
 	"claude": {"claude", "anthropic", "sk-ant-placeholder-the-real-one-stays-outside", "/v1/messages",
 		[]string{"-p", "please run the tool", "--model", "claude-sonnet-4-5", "--allowedTools", "Bash(*)"}, ""},
 	"claude with a subscription": {"claude", "anthropic-oauth", "sk-ant-oat01-placeholder-the-real-one-stays-outside",
@@ -45,7 +45,7 @@ var agents = map[string]prompted{
 // One prompt, one tool call, one request to GitHub with a credential, and a
 // look into the box while the model thinks about the result.
 func TestAgentsFinishAPromptWithKeysThatTheyNeverSee(t *testing.T) {
-	for name, a := range agents {
+	for name, a := range prompts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			finishesAPrompt(t, "podman", a)
@@ -53,7 +53,7 @@ func TestAgentsFinishAPromptWithKeysThatTheyNeverSee(t *testing.T) {
 	}
 	// Two at once would load their images at once.
 	for _, name := range []string{"claude", "codex", "opencode with anthropic"} {
-		t.Run(name+" on docker", func(t *testing.T) { finishesAPrompt(t, "docker", agents[name]) })
+		t.Run(name+" on docker", func(t *testing.T) { finishesAPrompt(t, "docker", prompts[name]) })
 	}
 }
 

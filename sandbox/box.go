@@ -41,6 +41,14 @@ func (e *ProjectError) Error() string {
 // name is that of one of its containers.
 func (b box) name(role string) string { return namePrefix + b.Session + "-" + role }
 
+// argv is what its first process runs: the command, behind its prelude.
+func (b box) argv() []string {
+	if b.Prelude == "" {
+		return b.Command
+	}
+	return append([]string{"sh", "-c", b.Prelude + "\nexec \"$@\"", "sh"}, b.Command...)
+}
+
 // run is [Prepared.Run], with all files known.
 func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 	defer func() {

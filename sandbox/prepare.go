@@ -23,6 +23,10 @@ type Spec struct {
 
 	Command []string
 	Needs   []string // commands that the image must have besides
+	// Prelude is a shell script that runs before the command, in the same process
+	// of the sandbox. Its positional parameters are the command and its arguments,
+	// which it may change. It needs sh in Needs. "" is none.
+	Prelude string
 	Dir     string   // the project; at Workspace in the sandbox
 	Mask    []string // directories below Dir that are empty in the sandbox
 	// Mounts are further files and directories of this host.

@@ -125,7 +125,7 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 		return engine.Config{}, false, err
 	}
 	config := engine.Config{
-		Labels: labels(b.Session, "box"), Image: img.id, Command: b.Command, User: user, Dir: Workspace,
+		Labels: labels(b.Session, "box"), Image: img.id, Command: b.argv(), User: user, Dir: Workspace,
 		TTY: b.TTY, Stdin: b.Stdin != nil,
 		// Process 1 ignores signals that it has no handler for: an init makes
 		// Ctrl-C work for every command. Without one a second Ctrl-C kills.

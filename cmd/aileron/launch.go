@@ -79,7 +79,7 @@ func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string
 	}
 	return a.runSandboxed(ctx, opts, launch.Sandbox{
 		Agent: agent.Name, Image: sandbox.AgentImage(agent.Name, agent.Recipe),
-		Command: command, Needs: agentNeeds(agent), Env: env,
+		Command: command, Needs: agentNeeds(agent), Prelude: agent.Prelude, Env: env,
 		Opened: func(s *session.Session) { a.adviseModel(agent, s) },
 	})
 }

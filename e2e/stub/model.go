@@ -57,6 +57,9 @@ func (s *Server) decide(ctx context.Context, p prompt) *call {
 			return nil
 		}
 	}
+	if s.script.Command == "" {
+		return nil
+	}
 	for _, t := range p.Tools {
 		name, params := t.Name, t.Parameters
 		if t.Function.Name != "" {

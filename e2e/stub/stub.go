@@ -39,7 +39,7 @@ const (
 type Script struct {
 	Token   string // the bearer that GitHub and Echo demand
 	Key     string // the key that the model providers demand
-	Command string // the shell command that the model asks for, once
+	Command string // the shell command that the model asks for, once; "": it asks for none
 	Hold    bool   // the model's answer to the command's result waits for Release
 
 	// Subscription makes Anthropic demand the key as a bearer, as the token of a

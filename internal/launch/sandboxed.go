@@ -25,6 +25,7 @@ type Sandbox struct {
 	Build   string        // when the image is built: auto, always or never
 	Command []string
 	Needs   []string // further commands that the image must have
+	Prelude string   // runs before the command, as in sandbox.Spec
 	Env     []string // variables of the command
 	Dir     string   // the project directory; "" is the current one
 	// ReadOnly keeps the command from changing the image's files.
@@ -193,7 +194,8 @@ func (b *sandboxed) spec() sandbox.Spec {
 	s := sandbox.Spec{
 		Engine: b.Engine, Patience: b.Patience,
 		Image: b.Image, Build: b.Build, Progress: b.Progress,
-		Command: b.Command, Needs: b.Needs, Dir: b.dir, Mask: b.mask, Mounts: b.mounts, ReadOnly: b.ReadOnly,
+		Command: b.Command, Needs: b.Needs, Prelude: b.Prelude,
+		Dir: b.dir, Mask: b.mask, Mounts: b.mounts, ReadOnly: b.ReadOnly,
 		Limit: b.limit,
 		Alive: func(id string) bool { return session.Alive(b.Home, id) },
 		Log:   b.Log,

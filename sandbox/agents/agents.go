@@ -19,6 +19,12 @@ type Agent struct {
 	Args     []string          // before the user's own arguments
 	Env      map[string]string // for the sandbox; never a key, never a placeholder of one
 
+	// Prelude is a shell script that runs in the sandbox before the command: it
+	// answers what the agent would ask at its first start, and changes no other
+	// setting. The command and its arguments are its positional parameters. Where
+	// it fails, the agent starts all the same, and asks.
+	Prelude string
+
 	// Recipe is the Dockerfile of the agent's image. It begins with
 	// ARG BASE and ends FROM ${BASE}, changing neither the base's user nor
 	// its entry point, and copies no context. The build argument EXTRA_CA

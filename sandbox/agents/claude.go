@@ -5,6 +5,9 @@ import _ "embed"
 //go:embed claude.Dockerfile
 var claudeRecipe string
 
+//go:embed claude.sh
+var claudePrelude string
+
 // claude is Claude Code, Anthropic's agent: one self-contained binary.
 //
 // It keeps its state below HOME, which has to be writable, and accepts a
@@ -23,6 +26,7 @@ func claude() Agent {
 			// The image pins the version; an update would be lost with the sandbox.
 			"DISABLE_AUTOUPDATER": "1",
 		},
+		Prelude:    claudePrelude,
 		Recipe:     []byte(claudeRecipe),
 		Connectors: []string{"anthropic", "anthropic-oauth"},
 	}

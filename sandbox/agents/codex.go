@@ -5,6 +5,11 @@ import _ "embed"
 //go:embed codex.Dockerfile
 var codexRecipe string
 
+// codexPrelude trusts the project: an agent in a sandbox may run what lies in it.
+const codexPrelude = `program=$1
+shift
+set -- "$program" -c "projects={\"$PWD\"={trust_level=\"trusted\"}}" "$@"`
+
 // codex is OpenAI's agent: a static binary and others that it finds beside it.
 //
 // It reads its settings from files only, so those that it needs in a sandbox are
@@ -14,6 +19,7 @@ func codex() Agent {
 	return Agent{
 		Name:       "codex",
 		Commands:   []string{"codex"},
+		Prelude:    codexPrelude,
 		Recipe:     []byte(codexRecipe),
 		Hosts:      []string{"raw.githubusercontent.com"}, // a notice, in the terminal interface
 		Connectors: []string{"openai"},
