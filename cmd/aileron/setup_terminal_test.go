@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 )
 
 // converse answers each question on a terminal in this process, and fails if a secret is on stdout or stderr.
@@ -120,13 +122,11 @@ func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
 	a := &app{stdin: terminal, stderr: io.Discard, getenv: func(string) string { return "" }}
 	talk, err := a.converse()
 	fatal(t, err)
-	_, err = keyboard.WriteString(anthropicKey + "\n")
-	fatal(t, err)
+	typeAhead(t, keyboard, terminal, anthropicKey)
 	if got, err := a.readUnseen(t.Context(), "key"); err != nil || string(got) != anthropicKey {
 		t.Fatalf("read %d bytes, %v", len(got), err)
 	}
-	_, err = keyboard.WriteString(githubToken + "\n")
-	fatal(t, err)
+	typeAhead(t, keyboard, terminal, githubToken)
 	a.discardTyped()
 	talk.end()
 	_, err = terminal.WriteString("$ ")
@@ -146,5 +146,22 @@ func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
 	line := make([]byte, 100)
 	if n, err := terminal.Read(line); err != nil || string(line[:n]) != "ls\n" {
 		t.Errorf("the shell reads %q, %v", line[:n], err)
+	}
+}
+
+// typeAhead types a line, and returns when the terminal has taken it, and echoed it if it does.
+func typeAhead(t *testing.T, keyboard, terminal *os.File, line string) {
+	t.Helper()
+	_, err := keyboard.WriteString(line + "\n")
+	fatal(t, err)
+	for end := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+		n, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCINQ)
+		fatal(t, err)
+		if n > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the terminal takes nothing")
+		}
 	}
 }
