@@ -52,7 +52,9 @@ func TestAProjectCannotNameAnotherRepository(t *testing.T) {
 	for name, spoil := range map[string]func(project, common string){
 		"no worktree": func(project, _ string) { write(t, filepath.Join(project, ".git"), "gitdir: /etc\n") },
 		"another's": func(_, common string) {
-			write(t, filepath.Join(common, "worktrees", "wt", "gitdir"), "/home/other/.git\n")
+			other := filepath.Join(filepath.Dir(filepath.Dir(common)), "other")
+			write(t, other, "gitdir: x\n")
+			write(t, filepath.Join(common, "worktrees", "wt", "gitdir"), other+"\n")
 		},
 		"no back link":     func(_, common string) { _ = os.Remove(filepath.Join(common, "worktrees", "wt", "gitdir")) },
 		"not a repository": func(_, common string) { _ = os.Remove(filepath.Join(common, "HEAD")) },
@@ -105,9 +107,12 @@ func TestTheHostsIdentityIsTheUsers(t *testing.T) {
 	}
 	home, project := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(home, ".gitconfig"), "[user]\nname = Ada\nemail = ada@example.org\n")
-	if err := os.MkdirAll(filepath.Join(project, ".git"), 0o700); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{"objects", "refs"} {
+		if err := os.MkdirAll(filepath.Join(project, ".git", dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
+	write(t, filepath.Join(project, ".git", "HEAD"), "ref: refs/heads/main\n")
 	write(t, filepath.Join(project, ".git", "config"), "[user]\nname = Mallory\n")
 	l := &Launcher{Environ: []string{"HOME=" + home, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=user.name",
 		"GIT_CONFIG_VALUE_0=Mallory", "PATH=" + os.Getenv("PATH")}}
