@@ -39,8 +39,14 @@ func (w *lockWait) span() time.Duration {
 // turnSpan returns how long the next commit waits for its turn: the rows of a session's journal can wait, and what a
 // command records cannot.
 func (l *Log) turnSpan() time.Duration {
-	if span := l.lockWait.span(); l.journal == nil || span == stuckTimeout {
+	span := l.lockWait.span()
+	switch {
+	case l.turns.missed:
+		return min(span, stuckTimeout)
+	case l.journal == nil || span == stuckTimeout:
 		return span
+	case l.turns.span > 0:
+		return l.turns.span
 	}
 	return turnTimeout
 }

@@ -31,6 +31,10 @@ type Options struct {
 	// OnDamage, if not nil, is called when a row of the database cannot be read, and with nil when all can be again. It
 	// must not use the log.
 	OnDamage func(*DamageError)
+	// OnTurn, if not nil, is called when rows are committed without waiting for the turn of this process, because
+	// another one does not end its turn ([ErrNoTurn]) or the file of the queue cannot be opened: once until a turn comes.
+	// It must not use the log.
+	OnTurn func(error)
 }
 
 // Log appends to and reads one audit.db. Several processes may have the same file open. All methods are safe for
@@ -52,6 +56,7 @@ type Log struct {
 	replaced bool                       // file was replaced by another one
 	broken   *Row                       // the event to commit before any other row
 	lockWait lockWait
+	turns    turns
 	journal  *journal // nil: the log is not a session's, and its rows are committed by the goroutines that append them
 
 	writer

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,9 +13,29 @@ import (
 // turnName is the file beside the database on which writers queue. It is empty, and may be removed at any time.
 const turnName = "audit.lock"
 
-// turnTimeout is how long a fold waits for the sessions before it. It is far more than they need: each folds a bounded
-// number of rows at a time.
-const turnTimeout = 10 * time.Second
+const (
+	// turnTimeout is how long a fold waits for the sessions before it. It is far more than they need: each folds a
+	// bounded number of rows at a time.
+	turnTimeout = 10 * time.Second
+	// maxAsking bounds the goroutines of all processes that wait for a lock of the file: each has a thread, and the
+	// process that has the lock may be stopped for as long as someone likes.
+	maxAsking = 64
+)
+
+// ErrNoTurn is passed to Options.OnTurn if another process does not end its turn.
+var ErrNoTurn = errors.New("another process does not end its turn at " + turnName)
+
+// turns is where a log asks for its turn.
+type turns struct {
+	// Owned by the leader.
+	span   time.Duration // how long a session waits; 0: turnTimeout
+	missed bool          // the last turn did not come: the next ones are not waited for at length
+
+	mu     sync.Mutex
+	asking bool          // a goroutine waits for the locks; there is no second one
+	wanted bool          // a commit waits for it
+	got    chan *os.File // the file with the locks, for the commit
+}
 
 // takeTurn waits at most for span until the processes that asked earlier have written to the database, and returns a
 // function that ends the turn.
@@ -22,33 +43,92 @@ const turnTimeout = 10 * time.Second
 // SQLite's own lock is not fair: a process that does not get it sleeps, for up to 100 ms, and the lock is free or not
 // when it wakes up, so that among many sessions some never get it. The kernel keeps a queue of those that wait for a
 // lock of a file. The queue is for fairness only: SQLite's lock protects the database, and a process that cannot open
-// the file, or does not get its turn in time, writes without it.
+// the file, or does not get its turn in time, writes without it. That is reported once.
 func (l *Log) takeTurn(span time.Duration) (end func()) {
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(l.path), turnName), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return func() {}
-	}
-	if err := lockTurn(f, unix.F_OFD_SETLK); err == nil || !errors.Is(err, unix.EAGAIN) {
+	f, err := l.turns.take(filepath.Join(filepath.Dir(l.path), turnName), span)
+	if err == nil {
+		l.turns.missed = false
 		return func() { _ = f.Close() } // which releases its locks
 	}
-	got, late := make(chan struct{}), make(chan struct{})
-	go func() { // it ends when the processes before have had their turns
-		_ = lockTurn(f, unix.F_OFD_SETLKW)
-		select {
-		case got <- struct{}{}:
-		case <-late:
-			_ = f.Close()
+	if known := l.turns.missed || l.lockWait.stuck; !known {
+		l.turns.missed = true
+		if f := l.opts.OnTurn; f != nil {
+			f(err)
 		}
-	}()
+	}
+	return func() {}
+}
+
+// take returns the file with the locks of the turn.
+func (q *turns) take(path string, span time.Duration) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockTurn(f, unix.F_OFD_SETLK); err == nil {
+		return f, nil
+	} else if !errors.Is(err, unix.EAGAIN) {
+		_ = f.Close()
+		return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+	}
+	if !q.ask(f) {
+		return nil, ErrNoTurn
+	}
 	timer := time.NewTimer(span)
 	defer timer.Stop()
 	select {
-	case <-got:
-		return func() { _ = f.Close() }
+	case f := <-q.got:
+		return f, nil
 	case <-timer.C:
-		close(late)
-		return func() {}
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.wanted {
+		q.wanted = false
+		return nil, ErrNoTurn
+	}
+	return <-q.got, nil // it came at the last moment
+}
+
+// ask makes the goroutine that waits for the locks of f, unless there is one from an earlier commit: a process in its
+// turn that is stopped must not make each commit leave a goroutine, a thread and a file. It reports whether there is
+// one.
+func (q *turns) ask(f *os.File) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.asking || !reserveAsking(f) {
+		_ = f.Close()
+	} else {
+		q.asking, q.got = true, make(chan *os.File, 1)
+		go q.wait(f)
+	}
+	q.wanted = q.asking
+	return q.asking
+}
+
+// wait waits for the locks of f. It ends when the processes before have had their turns.
+func (q *turns) wait(f *os.File) {
+	_ = lockTurn(f, unix.F_OFD_SETLKW)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.asking = false
+	if !q.wanted {
+		_ = f.Close()
+		return
+	}
+	q.wanted = false
+	q.got <- f
+}
+
+// reserveAsking locks one of maxAsking bytes of f, behind those of the turn, and reports whether one was free.
+// Closing f releases it.
+func reserveAsking(f *os.File) bool {
+	for i := range int64(maxAsking) {
+		if lockRange(f, unix.F_OFD_SETLK, unix.Flock_t{Type: unix.F_WRLCK, Start: 2 + i, Len: 1}) == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // lockTurn locks two bytes of f. All who wait are in the queue for the first byte, except one, which has it and waits

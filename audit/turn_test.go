@@ -34,10 +34,10 @@ func TestWritersTakeTurns(t *testing.T) {
 	for range 50 {
 		var mu sync.Mutex
 		var order []string
-		end := l.takeTurn(time.Hour)
+		end, other := l.takeTurn(time.Hour), &Log{path: l.path}
 		var others sync.WaitGroup
 		others.Go(func() {
-			end := l.takeTurn(time.Hour)
+			end := other.takeTurn(time.Hour)
 			mu.Lock()
 			order = append(order, "other")
 			mu.Unlock()
@@ -66,7 +66,7 @@ func TestATurnThatDoesNotComeIsNoObstacle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeLog(t, l)
-	end := l.takeTurn(time.Hour)
+	end := (&Log{path: l.path}).takeTurn(time.Hour)
 	l.lockWait.long = time.Millisecond
 	appendNumbered(t, l, "mine", 0)
 	end()
@@ -139,7 +139,7 @@ func TestRowsWaitForTheFoldOfOthers(t *testing.T) {
 	l := openSession(t, filepath.Join(home, database), session)
 	intent := outcomeOf(session, 1)
 	intent.Event, intent.Decision = EventProxyStarted, ""
-	end := l.takeTurn(time.Hour)
+	end := (&Log{path: l.path}).takeTurn(time.Hour)
 	l.journal.foldFirst = 1000
 	accepted := 0
 	for !l.journal.behind.Load() {

@@ -88,6 +88,17 @@ func (r Reporter) Lost(rows int) {
 	r.Log.Error("rows of the audit log are lost: the log accepts others, but not these", "rows", rows)
 }
 
+// Turn logs that rows are written without the turns that sessions of one home
+// take.
+func (r Reporter) Turn(err error) {
+	h := "remove it: the next write makes it anew"
+	if errors.Is(err, audit.ErrNoTurn) {
+		h = "let the stopped process that has audit.lock open continue, or end it: fuser audit.lock"
+	}
+	r.Log.Warn("this session does not wait for its turn at audit.db: with many sessions, some may wait long",
+		"error", err, "hint", h)
+}
+
 // Damaged logs that the log is damaged, or with nil that it no longer is.
 func (r Reporter) Damaged(d *audit.DamageError) {
 	if d == nil {

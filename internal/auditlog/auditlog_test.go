@@ -163,3 +163,17 @@ func TestAnOutageNamesItsRemedy(t *testing.T) {
 		t.Errorf("LossHint(nil) = %v", err)
 	}
 }
+
+// A session that gets no turn names the cause, and what can be done about it.
+func TestATurnThatDoesNotComeIsReportedWithItsHint(t *testing.T) {
+	for err, want := range map[error]string{
+		audit.ErrNoTurn: "fuser audit.lock",
+		&os.PathError{Op: "open", Path: "audit.lock", Err: unix.EACCES}: "remove it",
+	} {
+		r, out := reporting()
+		r.Turn(err)
+		if line := out.String(); !strings.Contains(line, err.Error()) || !strings.Contains(line, want) {
+			t.Errorf("%v is reported as %s; want %q", err, line, want)
+		}
+	}
+}

@@ -53,7 +53,7 @@ func (s *Session) openLog(context.Context) (err error) {
 	r := auditlog.Reporter{Log: s.opts.Log}
 	s.audit, err = audit.Open(filepath.Join(s.opts.Home, "audit.db"), audit.Options{
 		Durability: s.opts.Config.Audit.Durability, Session: s.id,
-		OnBroken: r.Broken, OnOutage: r.Outage, OnLost: r.Lost, OnDamage: r.Damaged,
+		OnBroken: r.Broken, OnOutage: r.Outage, OnLost: r.Lost, OnDamage: r.Damaged, OnTurn: r.Turn,
 	})
 	if err == nil {
 		err = s.audit.Damage()

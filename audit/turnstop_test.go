@@ -1,0 +1,149 @@
+package audit
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestHelperTurn is run as a process that takes its turn and keeps it until its input ends.
+func TestHelperTurn(t *testing.T) {
+	path := os.Getenv("AUDIT_HELPER_TURN")
+	if path == "" {
+		return // other tests start it
+	}
+	end := (&Log{path: path}).takeTurn(time.Hour)
+	os.Stdout.WriteString("turn\n")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	end()
+}
+
+// stopInTurn starts a process and stops it in its turn. resume lets it end.
+func stopInTurn(t *testing.T, path string) (resume func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestHelperTurn$")
+	cmd.Env = append(os.Environ(), "AUDIT_HELPER_TURN="+path)
+	in, inErr := cmd.StdinPipe()
+	out, outErr := cmd.StdoutPipe()
+	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "turn\n" {
+		t.Fatalf("the process begins with %q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := errors.Join(cmd.Process.Signal(syscall.SIGCONT), in.Close(), cmd.Wait()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// turnFiles returns how many files this process has open for its turns.
+func turnFiles(t *testing.T, path string) (n int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		to, _ := os.Readlink(filepath.Join("/proc/self/fd", e.Name()))
+		if strings.HasPrefix(to, filepath.Join(filepath.Dir(path), turnName)) {
+			n++
+		}
+	}
+	return n
+}
+
+// A process that is stopped in its turn costs the others one waiting goroutine and one file each, for any number of
+// commits; that is reported once, and turns are taken again when it is over.
+func TestAStoppedProcessCostsOneWaiter(t *testing.T) {
+	path, session := filepath.Join(t.TempDir(), database), NewID()
+	reports := make(chan error, 64)
+	l, err := Open(path, Options{Session: session, OnTurn: func(err error) { reports <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resume := stopInTurn(t, path)
+	whileIdle(t, l, func() { l.turns.span = time.Millisecond })
+	for i := range 10 {
+		appendNumbered(t, l, session, i)
+		l.flush(t.Context())
+		if n := l.journal.keptRows(); n > 0 {
+			t.Fatalf("%d rows are not in the database", n)
+		}
+	}
+	if n := turnFiles(t, path); n != 1 {
+		t.Errorf("after ten commits %d files are open, want 1", n)
+	}
+	if err := next(t, reports, "it is not reported"); !errors.Is(err, ErrNoTurn) || len(reports) > 0 {
+		t.Errorf("the reports are %v and %d more", err, len(reports))
+	}
+	resume()
+	poll(t, "the goroutine does not end", func() bool { return turnFiles(t, path) == 0 })
+	appendNumbered(t, l, session, 10)
+	l.flush(t.Context())
+	whileIdle(t, l, func() {
+		if l.turns.missed {
+			t.Error("no turn is taken any more")
+		}
+	})
+	closeLog(t, l)
+}
+
+// The file of the queue may be removed while a process that is stopped has it, and the waiters of all logs are bounded.
+func TestTheQueueIsBoundedAndCanBeMadeAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), database)
+	resume := stopInTurn(t, path)
+	logs := make([]*Log, maxAsking+5)
+	for i := range logs {
+		logs[i] = &Log{path: path}
+		logs[i].takeTurn(time.Millisecond)()
+	}
+	if n := turnFiles(t, path); n != maxAsking {
+		t.Errorf("%d logs have %d files open, want %d", len(logs), n, maxAsking)
+	}
+	if err := os.Remove(filepath.Join(filepath.Dir(path), turnName)); err != nil {
+		t.Fatal(err)
+	}
+	if logs[0].takeTurn(time.Millisecond)(); logs[0].turns.missed {
+		t.Error("a new file of the queue is not used")
+	}
+	resume()
+	poll(t, "the goroutines do not end", func() bool { return turnFiles(t, path) == 0 })
+}
+
+// A file of the queue that cannot be opened is reported once.
+func TestAQueueThatCannotBeOpenedIsReportedOnce(t *testing.T) {
+	path, session := filepath.Join(t.TempDir(), database), NewID()
+	var reports []error
+	l, err := Open(path, Options{Session: session, OnTurn: func(err error) { reports = append(reports, err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(filepath.Dir(path), turnName)
+	whileIdle(t, l, func() {
+		if err := errors.Join(os.RemoveAll(file), os.Mkdir(file, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for i := range 3 {
+		appendNumbered(t, l, session, i)
+		l.flush(t.Context())
+	}
+	closeLog(t, l)
+	if len(reports) != 1 || !errors.Is(reports[0], syscall.EISDIR) {
+		t.Errorf("the reports are %v", reports)
+	}
+}
