@@ -54,6 +54,9 @@ func (l *loader) load(ctx context.Context) (*proxy.Grants, error) {
 		l.recordFaults(ctx, faults)
 		return nil, store.Hint(fmt.Errorf("verify the installed connectors: %w", errors.Join(faults...)))
 	}
+	if connectors, err = l.selected(connectors); err != nil {
+		return nil, err
+	}
 	if connectors, err = l.withAllowed(connectors, true); err != nil {
 		return nil, err
 	}
@@ -104,7 +107,7 @@ func (l *loader) refresh(ctx context.Context, force bool) {
 	}
 	l.unread = newUnreadGrants()
 	connectors, faults := l.s.store.Current()
-	connectors = l.unread.keep(connectors, l.connectors, faults)
+	connectors = l.used(l.unread.keep(connectors, l.connectors, faults))
 	if allowed, err := l.withAllowed(connectors, false); err == nil {
 		connectors = allowed
 	}

@@ -154,3 +154,31 @@ func TestADeclaredUsernameIsRedactedWithTheSecret(t *testing.T) {
 		}
 	}
 }
+
+// A connector that the session does not use is as if it were not installed, at its start and after a change on disk.
+func TestOnlyTheChosenConnectorsAreUsed(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	npm, _ := catalog.Find("npm")
+	st, err := store.Open(filepath.Join(o.Home, "store"))
+	fatal(t, err)
+	_, err = st.InstallAll(t.Context(), []store.Source{{Src: npm.Name, Files: npm.Files}}, nil)
+	fatal(t, err)
+
+	o.Connectors = []spec.FQN{catalog.FQN("pypi")}
+	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "it is not installed") {
+		t.Fatalf("a connector that is not installed: %v", err)
+	}
+	o.Connectors = []spec.FQN{catalog.FQN("npm")}
+	s := open(t, o)
+	for _, when := range []string{"at the start", "after a change"} {
+		if all := s.Connectors(); len(all) != 1 || all[0].FQN != catalog.FQN("npm") {
+			t.Errorf("%s the session uses %d connectors", when, len(all))
+		}
+		s.loader.refresh(t.Context(), true)
+	}
+	o.Connectors = []spec.FQN{}
+	if all := open(t, o).Connectors(); len(all) != 0 {
+		t.Errorf("a session without connectors uses %d", len(all))
+	}
+}

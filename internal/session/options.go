@@ -24,9 +24,15 @@ type Options struct {
 	// Allow names hosts, as "host" or "host:port", that are allowed as they are besides what connectors allow, without
 	// credentials. An installed connector that names one takes precedence.
 	Allow []string
+	// Connectors are those of the installed connectors that the session uses: others are as if they were not installed.
+	// Nil means all of them.
+	Connectors []spec.FQN
 	// Bindings is the identity to use, by connector. It is needed for a connector
 	// with several.
 	Bindings map[spec.FQN]string
+
+	// Project is the project's file that is in force, for session.started. Its zero value means none.
+	Project ProjectFile
 
 	// Vault is that of the home. Unlock returns it unlocked; it is called if a
 	// credential is bound, and may ask for a passphrase until its context ends.
@@ -44,6 +50,12 @@ type Options struct {
 	// Report prints an error that does not decide how the session ends; nil means
 	// to discard it.
 	Report func(error)
+}
+
+// ProjectFile describes the file of a project that decides about its session.
+type ProjectFile struct {
+	Hash   string   // of its bytes: sha256:…
+	Widens []string // what a person has agreed to
 }
 
 // withDefaults returns the options with every callback set.
@@ -69,4 +81,20 @@ func (o Options) egress() string {
 		return "passthrough"
 	}
 	return "deny"
+}
+
+// addTo adds to the fields of session.started what the session uses that others do not.
+func (o Options) addTo(fields map[string]any) {
+	if len(o.Allow) > 0 {
+		fields["allow"] = o.Allow
+	}
+	if o.Connectors != nil {
+		fields["connectors"] = o.Connectors
+	}
+	if o.Project.Hash != "" {
+		fields["project_file"] = o.Project.Hash
+	}
+	if len(o.Project.Widens) > 0 {
+		fields["project_widens"] = o.Project.Widens
+	}
 }

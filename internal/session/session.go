@@ -122,9 +122,7 @@ func (s *Session) Serve(ctx context.Context, sealed bool) error {
 	fields := map[string]any{
 		"agent": s.opts.Agent, "mode": s.opts.Mode, "sealed": sealed, "pid": os.Getpid(), "egress": s.opts.egress(),
 	}
-	if len(s.opts.Allow) > 0 {
-		fields["allow"] = s.opts.Allow
-	}
+	s.opts.addTo(fields)
 	row := s.row(audit.EventSessionStarted, fields)
 	if _, err := s.audit.Append(ctx, row); err != nil {
 		return hint.New(fmt.Errorf("record session.started: %w", err), "check the disk and the rights on %s", s.opts.Home)
