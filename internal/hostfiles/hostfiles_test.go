@@ -68,6 +68,7 @@ func TestWhatTheHostWouldRunIsFound(t *testing.T) {
 		when   string
 		keys   string
 	}{
+		"project's file": {files: map[string]string{".aileron.toml": "x"}, path: ".aileron.toml", when: whenSandbox},
 		"hook": {files: map[string]string{".git/hooks/post-checkout*": "x"}, path: ".git/hooks/post-checkout",
 			when: whenGit},
 		"hooks elsewhere": {files: config("[core]\n\thooksPath = tools\n"), path: ".git/config", when: whenGit,

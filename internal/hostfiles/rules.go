@@ -21,6 +21,7 @@ const (
 	whenCargo     = "use cargo here"
 	whenDebug     = "debug here with gdb"
 	whenPython    = "run pytest here"
+	whenSandbox   = "launch a sandbox here"
 	whenExecuted  = "run it"
 )
 
@@ -44,6 +45,7 @@ var files = map[string]string{
 	"Makefile": whenMake, "makefile": whenMake, "GNUmakefile": whenMake, "justfile": whenMake, "Justfile": whenMake,
 	"Taskfile.yml": whenMake, "Taskfile.yaml": whenMake, "Rakefile": whenMake,
 	".pre-commit-config.yaml": whenCommit, "lefthook.yml": whenCommit, ".lefthook.yml": whenCommit,
+	".aileron.toml": whenSandbox, "aileron.Dockerfile": whenSandbox,
 	"build.rs": whenCargo, "conftest.py": whenPython,
 }
 

@@ -1,0 +1,113 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/format"
+	"github.com/ALRubinger/aileron/internal/hint"
+)
+
+// readProject reads a project's file with the given text.
+func readProject(t *testing.T, text string) (*config.Project, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, config.ProjectFile), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config.ReadProject(dir)
+}
+
+func TestAProjectsFileIsRead(t *testing.T) {
+	if p, err := config.ReadProject(t.TempDir()); p != nil || err != nil {
+		t.Errorf("a project without one: %v, %v", p, err)
+	}
+	p, err := readProject(t, "agent = \"claude\"\nconnectors = []\nallow = [\"docs.example\"]\nread_only = true\n"+
+		"[bindings]\n\"github://acme/tracker\" = \"work\"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Connectors == nil || !strings.HasPrefix(p.Hash, "sha256:") || len(p.Hash) != 71 {
+		t.Errorf("got %+v", p)
+	}
+	want := config.Project{Path: p.Path, Hash: p.Hash, Agent: "claude", Connectors: []string{},
+		Allow: []string{"docs.example"}, ReadOnly: true, Bindings: map[string]string{"github://acme/tracker": "work"}}
+	if !reflect.DeepEqual(*p, want) {
+		t.Errorf("got %+v, want %+v", *p, want)
+	}
+	if other, _ := readProject(t, "agent = \"claude\"\n"); other.Hash == p.Hash {
+		t.Error("two contents have one hash")
+	}
+}
+
+func TestAHostileProjectsFileIsRefused(t *testing.T) {
+	many := strings.Repeat(`"a.example",`, 65)
+	for _, c := range []struct{ text, want string }{
+		{strings.Repeat("#", 10<<20), "larger than 16384 bytes"},
+		{"sandbox = \"off\"\n", "unknown key sandbox"},
+		{"mounts = [\"/\"]\n", "unknown key mounts"},
+		{"[upstream]\nresolve = [\"api.github.com:443:192.0.2.1\"]\n", "unknown key upstream"},
+		{"[bindings.github]\nx = \"y\"\n", "bindings"},
+		{"path = \"/etc/passwd\"\n", "unknown key path"},
+		{"Path = \"/etc/passwd\"\n", "unknown key Path"},
+		{"agent = \"a\"\nagent = \"b\"\n", "agent"},
+		// Which of the two the decoder takes is not decided: see projectKeys.
+		{"allow = [\"a.example\"]\nAllow = [\"b.example\"]\n", "unknown key Allow"},
+		{"allow = \"a.example\"\n", "allow"},
+		{"allow = [\"a\\u001b[2Jb\"]\n", "a value with a control character"},
+		{"allow = [\"a\\u202eb\"]\n", "a value with a control character"},
+		{"[bindings]\n\"a\\nb\" = \"c\"\n", "a value with a control character"},
+		{"[bindings]\na = \"\"\n", "an empty name"},
+		{"agent = \"\x1b[2J\"\n", "cannot contain control characters"},
+		{"agent = \"\xff\"\n", "UTF-8"},
+		{"allow = [" + many + "]\n", "allow has more than 64 entries"},
+		{"agent = \"" + strings.Repeat("a", 257) + "\"\n", "more than 256 bytes"},
+		{"egress = \"open\"\n", "it must be deny or passthrough"},
+		{"dockerfile = \"../Dockerfile\"\n", "it must be a file in the project"},
+		{"dockerfile = \"/etc/passwd\"\n", "it must be a file in the project"},
+		{"allow = " + strings.Repeat("[", 16000), "toml"},
+	} {
+		p, err := readProject(t, c.text)
+		if p != nil || err == nil || !strings.Contains(err.Error(), c.want) || hint.Of(err) == "" {
+			t.Errorf("%.60q: %v, %v (%s); want %q", c.text, p, err, hint.Of(err), c.want)
+			continue
+		}
+		if strings.ContainsAny(err.Error(), "\n\x1b") {
+			t.Errorf("%.60q: the error is not one plain line: %q", c.text, err)
+		}
+	}
+	if _, err := readProject(t, "format = 2\nnews = 1\n"); !errors.As(err, new(*format.Error)) {
+		t.Errorf("a newer format: %v", err)
+	}
+}
+
+func TestAProjectsFileOfAnotherKindIsNotRead(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(outside, []byte("agent = \"claude\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		make func(path string) error
+		want string
+	}{
+		"link":      {func(p string) error { return os.Symlink(outside, p) }, "it is a symbolic link"},
+		"pipe":      {func(p string) error { return syscall.Mkfifo(p, 0o600) }, "it is not a regular file"},
+		"directory": {func(p string) error { return os.Mkdir(p, 0o700) }, "it is not a regular file"},
+		"device":    {func(p string) error { return os.Symlink("/dev/zero", p) }, "it is a symbolic link"},
+	} {
+		dir := t.TempDir()
+		if err := c.make(filepath.Join(dir, config.ProjectFile)); err != nil {
+			t.Fatal(err)
+		}
+		p, err := config.ReadProject(dir)
+		if p != nil || err == nil || !strings.Contains(err.Error(), c.want) || hint.Of(err) == "" {
+			t.Errorf("%s: %v, %v; want %q", what, p, err, c.want)
+		}
+	}
+}
