@@ -50,6 +50,18 @@ func (n *connectorNames) resolve(name string) (spec.FQN, error) {
 	}
 }
 
+// resolveInstalled returns the FQN of the installed connector that name stands for.
+func (n *connectorNames) resolveInstalled(name string) (spec.FQN, error) {
+	fqn, err := n.resolve(name)
+	if err == nil {
+		err = n.readInstalled()
+	}
+	if err == nil && !slices.Contains(n.installed, fqn) {
+		err = notInstalled(name, fqn)
+	}
+	return fqn, err
+}
+
 // candidates returns the FQNs that a short name can stand for, sorted.
 func (n *connectorNames) candidates(name string) []spec.FQN {
 	var found []spec.FQN

@@ -17,7 +17,7 @@ import (
 func newLaunchCommand(a *app) *cobra.Command {
 	opts := &sandboxOptions{}
 	cmd := &cobra.Command{
-		Use:   "launch AGENT [flags] [-- ARG…]",
+		Use:   "launch [AGENT] [flags] [-- ARG…]",
 		Short: "Run a coding agent in a sealed sandbox",
 		Long: `Run a coding agent in a container that has no network: everything that it sends
 goes to the proxy of this session. The project directory is mounted at
@@ -31,18 +31,43 @@ goes to the proxy of this session. The project directory is mounted at
 			if err := opts.check(true); err != nil {
 				return err
 			}
-			if len(args) == 0 {
-				return usagef("launch takes an agent: %s", agentNames())
-			}
-			if at := cmd.ArgsLenAtDash(); at == 0 || at > 1 || at < 0 && len(args) > 1 {
+			at := cmd.ArgsLenAtDash()
+			if at > 1 || at < 0 && len(args) > 1 {
 				return usagef("launch takes one agent; its arguments follow --: aileron launch %s -- ARG…", args[0])
 			}
+			name, args, err := a.agentOf(opts, args, len(args) > 0 && at != 0)
+			if err != nil {
+				return err
+			}
 			opts.reported = true
-			return a.launchAgent(cmd.Context(), opts, args[0], args[1:])
+			return a.launchAgent(cmd.Context(), opts, name, args)
 		},
 	}
 	opts.register(cmd, alternatives(append(knownEngines(), "off (cooperative, on this host)")))
 	return cmd
+}
+
+// agentOf puts the project's file in force and returns the agent, which is the first argument if it is named and else
+// the file's, and the arguments of the agent.
+func (a *app) agentOf(opts *sandboxOptions, args []string, named bool) (name string, rest []string, err error) {
+	if named {
+		name, args = args[0], args[1:]
+		if _, ok := agents.Find(name); !ok {
+			return name, args, nil // launchAgent has the error
+		}
+	}
+	if opts.sandbox == "off" {
+		err = a.useProject(&opts.sessionOptions, nil)
+	} else {
+		err = a.useProject(&opts.sessionOptions, opts)
+	}
+	if file := opts.project.file; name == "" && file != nil {
+		name = file.Agent
+	}
+	if err == nil && name == "" {
+		err = usagef("launch takes an agent: %s", agentNames())
+	}
+	return name, args, err
 }
 
 // agentNeeds returns the further commands that an agent's image must have, and the shell in which its tools run.

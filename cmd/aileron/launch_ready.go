@@ -23,18 +23,23 @@ func (a *app) unlockFirst(ctx context.Context, opts *sessionOptions) (err error)
 	if err != nil {
 		return err
 	}
-	if opts.opened != nil || v.LockedForAll() || !a.anyBound(v) {
+	used, err := opts.used(a)
+	if err != nil {
+		return err
+	}
+	if opts.opened != nil || v.LockedForAll() || !a.anyBound(v, used) {
 		return nil
 	}
 	opts.opened, err = a.openVault(ctx, opts.passphraseFile)
 	return err
 }
 
-// anyBound reports whether a session would use a binding. What cannot be read is left to the session to report.
-func (a *app) anyBound(v *vault.Vault) bool {
+// anyBound reports whether a session that uses these connectors, nil for all, would use a binding. What cannot be read
+// is left to the session to report.
+func (a *app) anyBound(v *vault.Vault, used []spec.FQN) bool {
 	bound, _ := v.Bindings()
 	for _, c := range a.currentConnectors() {
-		if isBound(c, bound) {
+		if (used == nil || slices.Contains(used, c.FQN)) && isBound(c, bound) {
 			return true
 		}
 	}
@@ -75,6 +80,10 @@ func (a *app) offer(ctx context.Context, opts *sandboxOptions, agent agents.Agen
 	if err != nil {
 		return err
 	}
+	used, err := opts.used(a)
+	if err != nil {
+		return err
+	}
 	bound, _ := v.Bindings()
 	connectors := a.currentConnectors()
 	ready := slices.ContainsFunc(connectors,
@@ -96,6 +105,9 @@ func (a *app) offer(ctx context.Context, opts *sandboxOptions, agent agents.Agen
 		}
 	}
 	for _, c := range connectors {
+		if used != nil && !slices.Contains(used, c.FQN) {
+			continue
+		}
 		if c.Credential() == nil || isBound(c, bound) || !ready && isModel(c, agent) {
 			continue
 		}

@@ -51,8 +51,14 @@ func (a *app) openSession(
 	if err != nil {
 		return nil, err
 	}
+	if s.Connectors, err = opts.used(a); err != nil {
+		return nil, err
+	}
 	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.egress == "passthrough", chosen
 	s.Allow = opts.allow
+	if opts.project.file != nil {
+		s.Project = session.ProjectFile{Hash: opts.project.file.Hash, Widens: opts.project.widens}
+	}
 	s.Locks, s.Vault = a.locks, a.vaultAt(s.Home)
 	s.Unlock = func(ctx context.Context) (*vault.Vault, error) {
 		if opts.opened != nil {

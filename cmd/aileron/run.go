@@ -33,6 +33,7 @@ command, and 126 if it cannot be executed.`,
 	}
 	opts.register(cmd)
 	opts.registerQuiet(cmd)
+	opts.registerProject(cmd)
 	cmd.Flags().SetInterspersed(false)
 	return cmd
 }
@@ -41,6 +42,9 @@ command, and 126 if it cannot be executed.`,
 // the exit code for a missing one is a shell's, whatever the state of the home.
 func (a *app) runOnHost(ctx context.Context, opts *sessionOptions, c launch.HostCommand) (err error) {
 	if c.Path, err = launch.FindCommand(c.Args[0]); err != nil {
+		return err
+	}
+	if err := a.useProject(opts, nil); err != nil {
 		return err
 	}
 	l, err := a.launcher(opts)

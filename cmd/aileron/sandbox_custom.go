@@ -100,8 +100,8 @@ func (o customOptions) read(dir string) (path string, data []byte, err error) {
 func (a *app) consent(home, path string, dockerfile []byte, yes bool) error {
 	sum := sha256.Sum256(dockerfile)
 	digest := hex.EncodeToString(sum[:])
-	record := filepath.Join(home, "consents", "dockerfile-"+digest)
-	if _, err := os.Lstat(record); err == nil {
+	name := "dockerfile-" + digest
+	if (consents{home}).has(name) {
 		return nil
 	}
 	what := fmt.Sprintf("%s (sha256:%s, %d lines)", path, digest, bytes.Count(dockerfile, []byte("\n")))
@@ -114,13 +114,7 @@ func (a *app) consent(home, path string, dockerfile []byte, yes bool) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(record), 0o700); err != nil {
-		return fmt.Errorf("remember the consent: %w", err)
-	}
-	if err := os.WriteFile(record, []byte(path+"\n"), 0o600); err != nil {
-		return fmt.Errorf("remember the consent: %w", err)
-	}
-	return nil
+	return consents{home}.add(name, path)
 }
 
 // askToBuild shows a Dockerfile and asks whether it may be built.
@@ -131,11 +125,11 @@ func (a *app) askToBuild(what string, dockerfile []byte) error {
 	}
 	a.infof("aileron: building it runs these commands outside of the sandbox: as root of a container, with the network " +
 		"of the engine's machine, without mediation and without a row in the audit log.")
-	answer, err := a.promptLine("build it, and remember this content? [y/N]")
+	yes, err := a.agreed("build it, and remember this content?")
 	if err != nil {
 		return err
 	}
-	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+	if !yes {
 		return hint.New(errors.New("build the image of the Dockerfile: it was declined"),
 			"start without it: --dockerfile=off")
 	}

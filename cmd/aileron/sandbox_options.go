@@ -29,6 +29,7 @@ type sandboxOptions struct {
 func (o *sandboxOptions) register(cmd *cobra.Command, sandboxes string) {
 	o.sessionOptions.register(cmd)
 	o.registerQuiet(cmd)
+	o.registerProject(cmd)
 	o.registerImage(cmd, sandboxes)
 	f := cmd.Flags()
 	f.StringVar(&o.proxy, "sandbox-proxy", "auto", "mediation: on (sealed, or no sandbox), "+

@@ -22,6 +22,9 @@ func newSandboxRunCommand(a *app) *cobra.Command {
 			if len(args) == 0 {
 				return usagef("sandbox run takes a command: aileron sandbox run -- CMD")
 			}
+			if err := a.useProject(&opts.sessionOptions, opts); err != nil {
+				return err
+			}
 			return a.runSandboxed(cmd.Context(), opts, launch.Sandbox{
 				Agent: args[0], Image: sandbox.BaseImage(), Command: args,
 			})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
 	"os"
@@ -28,7 +29,10 @@ type sessionOptions struct {
 	upstreamProxy  string
 	binds          []string
 	allow          []string
+	connectors     []string
 	passphraseFile string
+	project        projectUse
+	given          func(flag string) bool // whether a flag is on the command line; nil where no project's file is used
 
 	opened   *vault.Vault // unlocked before the session opens; nil: it unlocks the vault itself
 	quiet    bool         // no report at the end
@@ -49,6 +53,8 @@ func (o *sessionOptions) register(cmd *cobra.Command) {
 	f.StringArrayVar(&o.binds, "bind", nil, "CONNECTOR=IDENTITY: which binding of a connector to use (repeatable)")
 	f.StringSliceVar(&o.allow, "allow", nil,
 		"HOST[:PORT],…: allow requests to hosts that no connector names, for this session, without credentials (repeatable)")
+	f.StringSliceVar(&o.connectors, "connector", nil,
+		"use only these of the installed connectors: CONNECTOR[,CONNECTOR] (repeatable)")
 	f.StringVar(&o.passphraseFile, "passphrase-file", "", "file that holds the vault's passphrase")
 }
 
@@ -69,9 +75,12 @@ func (o *sessionOptions) check() error {
 	return nil
 }
 
-// bindings returns the identities that --bind chooses.
+// bindings returns the identities that --bind chooses, or else the project's file.
 func (o *sessionOptions) bindings(a *app) (map[spec.FQN]string, error) {
-	chosen, names := map[spec.FQN]string{}, a.connectorNames()
+	chosen, names := maps.Clone(o.project.bindings), a.connectorNames()
+	if chosen == nil {
+		chosen = map[spec.FQN]string{}
+	}
 	for _, b := range o.binds {
 		name, identity, _ := strings.Cut(b, "=")
 		fqn := spec.FQN(name)
@@ -84,6 +93,22 @@ func (o *sessionOptions) bindings(a *app) (map[spec.FQN]string, error) {
 		chosen[fqn] = identity
 	}
 	return chosen, nil
+}
+
+// used returns the connectors that --connector names, or else the project's file; nil for all.
+func (o *sessionOptions) used(a *app) ([]spec.FQN, error) {
+	used := o.project.connectors
+	if len(o.connectors) > 0 {
+		used = nil
+	}
+	for _, name := range o.connectors {
+		fqn, err := a.connectorNames().resolve(name)
+		if err != nil {
+			return nil, err
+		}
+		used = append(used, fqn)
+	}
+	return used, nil
 }
 
 // upstream merges flags and config into the plane's settings. Flags come

@@ -15,7 +15,7 @@ type owner struct{ module, files, why string }
 // owners is every module that the program or its tests import. A row on its own line, sorted.
 var owners = []owner{
 	{"filippo.io/age", "vault/*.go", "the vault at rest"},
-	{"github.com/BurntSushi/toml", "spec/manifest*.go internal/config/config.go", "manifests and the configuration"},
+	{"github.com/BurntSushi/toml", "spec/manifest*.go internal/config/*.go", "manifests and the configuration"},
 	{"github.com/coder/websocket", "e2e/protocol/*_test.go", "a WebSocket client and server of other people"},
 	{"github.com/containerd/errdefs", "sandbox/engine/*.go", "kinds of the engine's errors"},
 	{"github.com/creack/pty", "cmd/aileron/*_test.go sandbox/*_test.go", "terminals for tests"},
