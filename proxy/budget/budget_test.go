@@ -119,6 +119,25 @@ func TestAConnectionThatHoldsLittleMakesRoomLast(t *testing.T) {
 	}
 }
 
+// On a busy machine an exchange waits for its upstream for longer than others need to
+// take all that there is.
+func TestAHoldThatAsksForMuchShedsMuchFirst(t *testing.T) {
+	b := New(1000)
+	waits := b.Conn().Hold(func() { t.Error("an exchange that holds little made room") })
+	waits.Stall(12)
+	b.Conn().Hold(nil).TryTake(600) // so that an equal share is more than those below have
+	shed := 0
+	for range 50 {
+		h := b.Conn().Hold(func() { shed++ })
+		if h.Stall(0); !h.TryTake(10) || !h.TryTake(60) {
+			t.Fatal("there is no room")
+		}
+	}
+	if want := 50 - (1000-600-12)/70; shed != want {
+		t.Errorf("%d holds were shed, want %d", shed, want)
+	}
+}
+
 // Shed bytes are in use until they are released: new holds wait for that.
 func TestANewHoldWaitsForWhatWasShed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,6 +21,10 @@ func (h *Hold) room(n int64) (victims []*Hold, ok bool) {
 	little := b.size / 64
 	most := max(b.size/max(b.active, 1), little)
 	victims = append(victims, h.shedStill(n, func(v *Hold) bool { return v.conn.used > most })...)
+	// One that asks for much at once sheds none that holds far less than it will: an
+	// exchange that waits for its upstream may have stood still for longest.
+	much := max(c.used, (c.used+n)/4)
+	victims = append(victims, h.shedStill(n, func(v *Hold) bool { return v.conn != c && v.conn.used >= much })...)
 	victims = append(victims, h.shedStill(n, func(v *Hold) bool { return v.conn != c && v.conn.used >= c.used })...)
 	if c.used <= little {
 		victims = append(victims, h.shedStill(n, func(*Hold) bool { return true })...)
