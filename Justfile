@@ -28,6 +28,10 @@ build:
 bench *flags: build
     go run ./e2e/bench {{ flags }}
 
+# what a sandbox adds to the start of a container, on each engine that answers
+bench-start *runs:
+    scripts/with-docker scripts/bench-start {{ runs }}
+
 # allocations and instructions beside those of the baseline, which `just costs --baseline` writes anew
 costs *flags:
     go run ./e2e/costs {{ flags }}

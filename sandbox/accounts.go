@@ -55,16 +55,15 @@ func (e *Engine) userFiles(ctx context.Context, image Image, user string) ([]Fil
 
 // etcOf returns the files of an image's /etc that are not too large.
 func (e *Engine) etcOf(ctx context.Context, image Image) (fs.FS, error) {
-	if _, ok := e.seen.Load(image.id); !ok {
-		files, err := e.OpenImage(ctx, image)
-		if err != nil {
-			return nil, err
-		}
-		files.Close()
+	if known := e.known(image.id); known != nil {
+		return known.With(imagefs.Source{}), nil
 	}
-	tree, _ := e.seen.Load(image.id)
-	etc, _ := tree.(imagefs.Tree)
-	return imagefs.New(etc, imagefs.Source{}), nil
+	files, err := e.OpenImage(ctx, image)
+	if err != nil {
+		return nil, err
+	}
+	defer files.Close()
+	return files.With(imagefs.Source{}), nil
 }
 
 // readList reads a list of users or groups; one that does not exist is empty. It

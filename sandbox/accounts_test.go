@@ -28,7 +28,7 @@ func withEtc(t *testing.T, files map[string]string) (*Engine, Image) {
 		t.Fatal(err)
 	}
 	e := &Engine{}
-	e.seen.Store("image", tree)
+	e.seen.Store("image", imagefs.New(tree, imagefs.Source{}))
 	return e, Image{id: "image"}
 }
 

@@ -223,7 +223,7 @@ func TestAReadOnlySandboxIsAskedForAsThat(t *testing.T) {
 	e, made := recorder(t, "podman", container.Config{})
 	b := anyBox(t)
 	b.ReadOnly = true
-	e.seen.Store(b.Image.id, imagefs.Tree{}) // it was looked into
+	e.seen.Store(b.Image.id, imagefs.New(imagefs.Tree{}, imagefs.Source{})) // it was looked into
 	if _, err := e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"); err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,9 @@ func (e *Engine) findCommand(ctx context.Context, b box, id, name, dirs string) 
 			places = append(places, path.Join("/", dir, name))
 		}
 	}
+	if place := e.commandInImage(ctx, b, places); place != "" {
+		return place, nil
+	}
 	bad := &CommandError{Command: name, Image: b.Image.Ref, Code: 127, Engine: "no such file"}
 	for _, place := range places {
 		mounted := func(m engine.Mount) bool { return Within(place, m.Target) }
@@ -71,6 +74,44 @@ func (e *Engine) findCommand(ctx context.Context, b box, id, name, dirs string) 
 		bad.Code, bad.Engine = 126, place+" is not executable"
 	}
 	return "", bad
+}
+
+// commandInImage returns the first of places at which the image of a sandbox has
+// a command, by what is known of its files; "" if there is none, or where
+// something else may lie over them: then the sandbox itself is asked.
+func (e *Engine) commandInImage(ctx context.Context, b box, places []string) string {
+	if len(b.Spec.Mounts) > 0 || len(b.covers) > 0 {
+		return ""
+	}
+	image, err := e.OpenImage(ctx, b.Image)
+	if err != nil {
+		return ""
+	}
+	defer image.Close()
+	for _, place := range places {
+		if !path.IsAbs(place) || lying(Mounted(), path.Clean(place)) {
+			return ""
+		}
+		info, err := image.Ask(strings.TrimPrefix(path.Clean(place), "/"))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err == nil && executable(info.Mode):
+			return place
+		}
+		return ""
+	}
+	return ""
+}
+
+// lying reports whether a path is one of dirs, or below one.
+func lying(dirs []string, at string) bool {
+	for _, dir := range dirs {
+		if at == dir || strings.HasPrefix(at, dir+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 func executable(mode fs.FileMode) bool {

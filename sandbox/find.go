@@ -10,8 +10,9 @@ import (
 // Engine is an engine that makes sandboxes.
 type Engine struct {
 	*engine.Engine
-	seen   sync.Map // imagefs.Tree of each image that was opened, by its id
+	seen   sync.Map // *imagefs.FS of each image that was opened, by its id
 	pinned sync.Map // engine.Image of each image that was looked up, by its id, which is a digest of it
+	cache  string   // the directory of what is known of images; "" is none
 }
 
 // Find returns the engine of a kind: podman, docker, or auto for the first of

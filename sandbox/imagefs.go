@@ -14,7 +14,8 @@ import (
 )
 
 // ImageFS is the file system of an image, an [fs.FS], read through a container
-// that is created and never started. See package imagefs for what it bounds.
+// that is created and never started, as far as they are not known already. See
+// package imagefs for what it bounds.
 type ImageFS struct {
 	*imagefs.FS
 	env   []string
@@ -47,22 +48,25 @@ func (e *Engine) OpenImage(ctx context.Context, img Image) (_ *ImageFS, err erro
 	if theirs := about.Architecture; theirs != "" && theirs != runtime.GOARCH && !emulated(theirs) {
 		return nil, &ArchitectureError{img.Ref, theirs, runtime.GOARCH}
 	}
-	id, err := e.CreateScratch(ctx, scratch(img))
-	if err != nil {
+	s := &scratchFiles{e: e, img: img}
+	f := &ImageFS{env: about.Env}
+	before := -1
+	if known := e.known(img.id); known != nil {
+		f.FS, before = known.With(s.source(ctx)), known.Known()
+	} else if f.FS, err = s.read(ctx); err != nil {
+		s.close(ctx)
 		return nil, fmt.Errorf("look into %s: %w", img.Ref, err)
 	}
-	f := &ImageFS{env: about.Env, close: func() { _ = e.Remove(context.WithoutCancel(ctx), id) }}
-	etc, err := e.readEtc(ctx, id)
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("look into %s: %w", img.Ref, err)
+	f.close = func() {
+		s.close(ctx)
+		if f.Known() != before {
+			e.keep(img.id, f.With(imagefs.Source{}))
+		}
 	}
-	f.FS = imagefs.New(etc, e.filesOf(ctx, id))
-	e.seen.Store(img.id, etc)
 	return f, nil
 }
 
-// Close removes the container.
+// Close removes the container, if there is one, and keeps what is known now.
 func (f *ImageFS) Close() { f.close() }
 
 // Getenv returns a variable of the image's own environment, or "".

@@ -41,6 +41,9 @@ type Spec struct {
 	// [Uplink] somewhere below. "" is for a sandbox without an uplink, which is
 	// not sealed.
 	UplinkRoot string
+	// Cache is a directory in which what is known of images' files is kept; ""
+	// is none.
+	Cache string
 	// Alive reports whether a session lives. The containers of others are
 	// removed.
 	Alive func(session string) bool
@@ -71,6 +74,7 @@ func Prepare(ctx context.Context, s Spec) (_ *Prepared, err error) {
 	if err != nil {
 		return nil, err
 	}
+	e.cache = s.Cache
 	p := &Prepared{Engine: e, spec: s}
 	defer func() {
 		if err != nil {

@@ -196,7 +196,7 @@ func (b *sandboxed) spec() sandbox.Spec {
 		Image: b.Image, Build: b.Build, Progress: b.Progress,
 		Command: b.Command, Needs: b.Needs, Prelude: b.Prelude,
 		Dir: b.dir, Mask: b.mask, Mounts: b.mounts, ReadOnly: b.ReadOnly,
-		Limit: b.limit,
+		Limit: b.limit, Cache: filepath.Join(b.Home, "cache", "images"),
 		Alive: func(id string) bool { return session.Alive(b.Home, id) },
 		Log:   b.Log,
 	}
