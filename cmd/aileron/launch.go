@@ -25,8 +25,7 @@ goes to the proxy of this session. The project directory is mounted at
 		Example: `  aileron launch --sandbox=podman opencode
   aileron launch --sandbox=docker claude
   aileron launch opencode -- run "explain this repository"`,
-		Args:      cobra.ArbitraryArgs,
-		ValidArgs: agents.Names(), // for a shell's completion
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opts.check(true); err != nil {
 				return err
@@ -87,7 +86,11 @@ func agentNames() string {
 func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string, args []string) error {
 	agent, ok := agents.Find(name)
 	if !ok {
-		return hint.New(usagef("there is no agent %q; known: %s", name, agentNames()),
+		err := usagef("there is no agent %q; known: %s", name, agentNames())
+		if near := nearest(name, agents.Names()); near != "" {
+			return didYouMean(err, near)
+		}
+		return hint.New(err,
 			"for any other command use: aileron sandbox run -- CMD")
 	}
 	command := append(append([]string{agent.Commands[0]}, agent.Args...), args...)

@@ -40,6 +40,7 @@ func newRootCommand(a *app) *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn or error")
 	root.AddCommand(commands(a)...)
+	a.addCompletion(root)
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" { // cobra's own prints its help for a shell that it does not know
@@ -68,6 +69,7 @@ func commands(a *app) []*cobra.Command {
 		newDemoCommand(a),
 		newDoctorCommand(a),
 		newGatewayCommand(a),
+		newVersionCommand(a),
 		newManCommand(),
 	}
 }

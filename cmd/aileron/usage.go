@@ -26,7 +26,20 @@ func oneOf[T ~string](flag string, value T, known ...T) error {
 	if slices.Contains(known, value) {
 		return nil
 	}
-	return usagef("--%s is %q; it must be %s", flag, value, alternatives(known))
+	err := usagef("--%s is %q; it must be %s", flag, value, alternatives(known))
+	var words []string
+	for _, k := range known {
+		words = append(words, string(k))
+	}
+	return didYouMean(err, nearest(string(value), words))
+}
+
+// didYouMean adds the word that was probably meant to a usage error, if there is one.
+func didYouMean(err error, near string) error {
+	if near == "" {
+		return err
+	}
+	return hint.New(err, "did you mean %s?", near)
 }
 
 // alternatives returns names, of which there are two or more, as a list that ends in "or".
@@ -70,7 +83,20 @@ func commandName(cmd *cobra.Command) string {
 
 // usageFlags turns the error of a flag that cannot be parsed into a usageError, without the names of the functions that
 // could not parse it.
-func usageFlags(_ *cobra.Command, err error) error {
+func usageFlags(cmd *cobra.Command, err error) error {
+	if name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
+		var known []string
+		for line := range strings.Lines(cmd.Flags().FlagUsages()) {
+			if _, flag, ok := strings.Cut(line, "--"); ok {
+				known = append(known, strings.Fields(flag)[0])
+			}
+		}
+		near := nearest(name, known)
+		if near != "" {
+			near = "--" + near
+		}
+		return didYouMean(usageError{err}, near)
+	}
 	var number *strconv.NumError
 	if errors.As(err, &number) {
 		return usagef("%s", strings.Replace(err.Error(), number.Error(), number.Err.Error(), 1))
@@ -83,7 +109,18 @@ func subcommandNeeded(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
-	return usagef("%q is not a command of %s", args[0], cmd.CommandPath())
+	err := usagef("%q is not a command of %s", args[0], cmd.CommandPath())
+	var known []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			known = append(known, sub.Name())
+		}
+	}
+	near := nearest(args[0], known)
+	if near != "" {
+		near = cmd.CommandPath() + " " + near
+	}
+	return didYouMean(err, near)
 }
 
 // newHelpCommand returns a help command like cobra's, for which an unknown command is a usage error: cobra prints the

@@ -1,10 +1,33 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
+
+func newVersionCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Show which aileron this is",
+		Example: "  aileron version --json",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			b := thisBuild()
+			if a.json {
+				return a.printJSON(map[string]string{
+					"version": b.release, "details": b.details, "time": b.time, "go": runtime.Version(),
+				})
+			}
+			fmt.Fprintln(a.stdout, "aileron version "+b.String())
+			return nil
+		},
+	}
+}
 
 // version is the release that -ldflags "-X main.version=…" names, and "" in other builds.
 var version string

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/spec/catalog"
+)
+
+// words is a function that returns what a shell may complete a flag or an argument to. It prints nothing, and creates
+// no home.
+type words func(cmd *cobra.Command) []string
+
+// addCompletion registers the values of flags and arguments of every command below cmd for a shell's completion. Cobra
+// completes the commands and flags themselves.
+func (a *app) addCompletion(cmd *cobra.Command) {
+	for name, values := range a.flagWords(commandName(cmd)) {
+		if cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
+			continue
+		}
+		_ = cmd.RegisterFlagCompletionFunc(name, values.complete) // an error: the command has its own
+	}
+	if values := a.argumentWords(commandName(cmd)); values != nil {
+		cmd.ValidArgsFunction = values.complete
+	}
+	for _, sub := range cmd.Commands() {
+		a.addCompletion(sub)
+	}
+}
+
+// complete is a [cobra.CompletionFunc].
+func (w words) complete(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var left []string
+	for _, word := range w(cmd) {
+		if !slices.Contains(args, word) {
+			left = append(left, word)
+		}
+	}
+	return left, cobra.ShellCompDirectiveNoFileComp
+}
+
+// fixed returns words that never change.
+func fixed[T ~string](list ...T) words {
+	return func(*cobra.Command) (all []string) {
+		for _, word := range list {
+			all = append(all, string(word))
+		}
+		return all
+	}
+}
+
+// flagWords returns what the flags of a command can be, by their name.
+func (a *app) flagWords(command string) map[string]words {
+	engines := knownEngines()
+	if command == "launch" || command == "demo" {
+		engines = append(engines, "off")
+	}
+	all := map[string]words{
+		"sandbox": fixed(engines...), "sandbox-build": fixed("auto", "always", "never"),
+		"sandbox-proxy": fixed("auto", "on", "off"), "egress": fixed("deny", "passthrough"),
+		"log-level": fixed("debug", "info", "warn", "error"),
+		"agent":     fixed(agents.Names()...), "connector": a.installedWords, "bind": a.bindWords,
+		"session": a.sessionWords, "decision": fixed(audit.Decisions()...),
+		"event": fixed(audit.Events()...),
+	}
+	switch command {
+	case "audit export":
+		all["format"] = fixed("jsonl", "csv")
+	case "spec match":
+		delete(all, "connector") // also a directory
+	}
+	return all
+}
+
+// argumentWords returns what the arguments of a command can be, nil if a shell cannot know.
+func (a *app) argumentWords(command string) words {
+	switch command {
+	case "launch":
+		return func(cmd *cobra.Command) []string {
+			if cmd.Flags().NArg() > 0 {
+				return nil // one agent
+			}
+			return agents.Names()
+		}
+	case "connector install":
+		return fixed(catalog.Names()...)
+	case "connector show", "connector verify", "connector remove", "connector describe", "binding setup":
+		return a.installedWords
+	case "binding inspect", "binding rebind", "binding revoke":
+		return a.bindingWords
+	case "session show", "session stop", "session attach", "session logs":
+		return a.sessionWords
+	}
+	return nil
+}
+
+// hasHome reports whether there is a home: to look for words creates none.
+func (a *app) hasHome() bool {
+	home, err := a.homePath()
+	if err == nil {
+		_, err = os.Stat(home)
+	}
+	return err == nil
+}
+
+// installedWords returns the names of the installed connectors: short ones where they are clear.
+func (a *app) installedWords(*cobra.Command) (all []string) {
+	names := a.connectorNames()
+	if !a.hasHome() || names.readInstalled() != nil {
+		return nil
+	}
+	for _, fqn := range names.installed {
+		name, known := catalog.Name(fqn)
+		if !known {
+			name = fqn.Service()
+		}
+		if len(names.candidates(name)) != 1 {
+			name = string(fqn)
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+// bindWords returns CONNECTOR=IDENTITY for each binding.
+func (a *app) bindWords(*cobra.Command) (all []string) {
+	if !a.hasHome() {
+		return nil
+	}
+	v, err := a.vaultOf()
+	if err != nil {
+		return nil
+	}
+	bound, _ := v.Bindings() // an error: none that could be used
+	for _, b := range bound {
+		all = append(all, b.Connector+"="+b.Identity)
+	}
+	return all
+}
+
+// bindingWords returns the names of the bindings.
+func (a *app) bindingWords(*cobra.Command) (all []string) {
+	if !a.hasHome() {
+		return nil
+	}
+	v, err := a.vaultOf()
+	if err != nil {
+		return nil
+	}
+	bound, _ := v.Bindings() // as above
+	for _, b := range bound {
+		all = append(all, b.Name)
+	}
+	return all
+}
+
+// mostSessions is how many sessions a shell shows.
+const mostSessions = 20
+
+// sessionWords returns the ids of the newest sessions. Only those that run can be stopped or attached to.
+func (a *app) sessionWords(cmd *cobra.Command) (all []string) {
+	if !a.hasHome() {
+		return nil
+	}
+	home, err := a.homePath()
+	if err != nil {
+		return nil
+	}
+	lister := a.lister(home)
+	lister.Warn = func(audit.Notice) {}
+	sessions, _ := lister.List(cmd.Context()) // an error: none are known
+	running := strings.HasSuffix(commandName(cmd), " stop") || strings.HasSuffix(commandName(cmd), " attach")
+	for _, s := range slices.Backward(sessions) {
+		if len(all) < mostSessions && (!running || s.State == "running") {
+			all = append(all, s.ID)
+		}
+	}
+	return all
+}
