@@ -27,6 +27,7 @@ type Spec struct {
 	// of the sandbox. Its positional parameters are the command and its arguments,
 	// which it may change. It needs sh in Needs. "" is none.
 	Prelude string
+	State   State    // is at StateDir; without a program there is none
 	Dir     string   // the project; at Workspace in the sandbox
 	Mask    []string // directories below Dir that are empty in the sandbox
 	// Mounts are further files and directories of this host.

@@ -94,12 +94,23 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 		}
 		config.Mounts = append(config.Mounts, files...)
 	}
+	if b.State.Program != "" {
+		if err := e.mountState(ctx, b.State, &config); err != nil {
+			return createdBox{}, err
+		}
+	}
 	config.Name = b.name("box")
 	id, err := e.Create(ctx, config)
 	made := createdBox{id: id}
 	switch {
 	case err != nil:
 		return made, fmt.Errorf("make the sandbox: %w", err)
+	case b.State.Program != "":
+		if err := e.chownState(ctx, b.Image, id, config.User); err != nil {
+			return made, err
+		}
+	}
+	switch {
 	case !ownHome:
 		return made, nil
 	case b.ReadOnly: // no file is put into it

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
@@ -38,10 +39,12 @@ goes to the proxy of this session. The project directory is mounted at
 			if err != nil {
 				return err
 			}
-			opts.reported = true
+			opts.reported, opts.keepGiven = true, cmd.Flags().Changed("keep")
 			return a.launchAgent(cmd.Context(), opts, name, args)
 		},
 	}
+	cmd.Flags().BoolVar(&opts.keep, "keep", true,
+		"keep the agent's own state, such as its conversations, for its next session in this project")
 	opts.register(cmd, alternatives(append(knownEngines(), "off (cooperative, on this host)")))
 	return cmd
 }
@@ -105,11 +108,32 @@ func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string
 		a.infof("aileron: --sandbox=off: mediation is by convention only; the agent can read and reach what you can")
 		return a.runOnHost(ctx, &opts.sessionOptions, launch.HostCommand{Agent: agent.Name, Args: command, Env: env})
 	}
+	keep, err := a.keeps(opts)
+	if err != nil {
+		return err
+	}
+	stateDir := ""
+	if keep {
+		stateDir = sandbox.StateDir
+	}
 	return a.runSandboxed(ctx, opts, launch.Sandbox{
 		Agent: agent.Name, Image: sandbox.AgentImage(agent.Name, agent.Recipe),
-		Command: command, Needs: agentNeeds(agent), Prelude: agent.Prelude, Env: env,
+		Command: command, Needs: agentNeeds(agent), Prelude: agent.Start(stateDir), Keep: keep, Env: env,
 		Opened: func(s *session.Session) { a.adviseModel(agent, s) },
 	})
+}
+
+// keeps reports whether the state of an agent is kept: by the flag, or by config.toml.
+func (a *app) keeps(opts *sandboxOptions) (bool, error) {
+	if opts.keepGiven {
+		return opts.keep, nil
+	}
+	home, err := a.Home()
+	if err != nil {
+		return false, err
+	}
+	conf, err := config.Read(home)
+	return conf.Sandbox.Keep == nil || *conf.Sandbox.Keep, err
 }
 
 // adviseModel warns about an agent without a connector for its model provider: its requests would be denied.

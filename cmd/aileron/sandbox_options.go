@@ -12,17 +12,19 @@ import (
 // sandboxOptions are the flags of the commands that run something in a sandbox.
 type sandboxOptions struct {
 	sessionOptions
-	sandbox  string
-	build    string
-	image    string
-	dir      string
-	proxy    string // auto, on or off
-	readOnly bool   // the root file system is read-only
-	protect  bool   // so are the project's files that the host would run
-	custom   customOptions
-	mounts   []string // SRC[:DST][:ro]
-	env      []string // K=V
-	ports    []string // [HOST:]PORT
+	sandbox   string
+	build     string
+	image     string
+	dir       string
+	proxy     string // auto, on or off
+	readOnly  bool   // the root file system is read-only
+	protect   bool   // so are the project's files that the host would run
+	keep      bool   // an agent's own state
+	keepGiven bool   // by a flag
+	custom    customOptions
+	mounts    []string // SRC[:DST][:ro]
+	env       []string // K=V
+	ports     []string // [HOST:]PORT
 }
 
 // register adds the flags. sandboxes are the values of --sandbox, for its help.

@@ -1,20 +1,28 @@
 package main
 
 import (
-	"github.com/ALRubinger/aileron/internal/session"
+	"context"
+
 	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/sandbox"
 )
 
 func newSandboxPruneCommand(a *app) *cobra.Command {
-	engine := "auto"
+	engine, dir, state, yes := "auto", "", false, false
 	cmd := &cobra.Command{
 		Use:     "prune",
 		Short:   "Remove what killed sessions left behind",
-		Example: "  aileron sandbox prune",
+		Example: "  aileron sandbox prune\n  aileron sandbox prune --state --dir .",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := oneOf("sandbox", engine, knownEngines()...); err != nil {
 				return err
+			}
+			if !state && (dir != "" || yes) {
+				return usagef("--dir and --yes are for --state")
 			}
 			home, err := a.Home()
 			if err != nil {
@@ -25,6 +33,9 @@ func newSandboxPruneCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer e.Close()
+			if state {
+				return a.pruneStates(cmd.Context(), e, home, dir, yes)
+			}
 			n, err := e.Sweep(cmd.Context(), func(id string) bool { return session.Alive(home, id) })
 			if err != nil {
 				return err
@@ -36,6 +47,37 @@ func newSandboxPruneCommand(a *app) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: "+alternatives(knownEngines()))
+	f := cmd.Flags()
+	f.StringVar(&engine, "sandbox", engine, "the engine: "+alternatives(knownEngines()))
+	f.BoolVar(&state, "state", false, "remove the kept states of agents instead")
+	f.StringVar(&dir, "dir", "", "with --state: those of this project alone")
+	f.BoolVar(&yes, "yes", false, "with --state: do not ask")
 	return cmd
+}
+
+// pruneStates removes the kept states of agents: those of one project, or all of the home.
+func (a *app) pruneStates(ctx context.Context, e *sandbox.Engine, home, dir string, yes bool) error {
+	states, whose := sandbox.State{Home: home}, "all projects"
+	if dir != "" {
+		var err error
+		if states.Project, _, err = launch.Project(dir, home); err != nil {
+			return err
+		}
+		whose = states.Project
+	}
+	if !yes {
+		sure, err := a.confirm(ctx, "Remove the kept states of agents in "+whose+"?", false)
+		if err != nil || !sure {
+			return err
+		}
+	}
+	n, err := e.RemoveStates(ctx, states)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(map[string]int{"removed": n})
+	}
+	a.infof("aileron: removed %d states", n)
+	return nil
 }

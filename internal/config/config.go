@@ -44,6 +44,7 @@ type Config struct {
 type Sandbox struct {
 	Memory        *MemorySize `toml:"memory"` // nil: the default; 0: no limit
 	CPUs          *CPUCount   `toml:"cpus"`   // likewise
+	Keep          *bool       `toml:"keep"`   // an agent's state; nil: yes
 	EngineTimeout Duration    `toml:"engine_timeout"`
 	Packages      []string    `toml:"packages"` // of Debian, added to aileron's own images
 }

@@ -26,6 +26,7 @@ type Sandbox struct {
 	Command []string
 	Needs   []string // further commands that the image must have
 	Prelude string   // runs before the command, as in sandbox.Spec
+	Keep    bool     // the state of the command outlives the sandbox, at sandbox.StateDir
 	Env     []string // variables of the command
 	Dir     string   // the project directory; "" is the current one
 	// ReadOnly keeps the command from changing the image's files.
@@ -199,6 +200,9 @@ func (b *sandboxed) spec() sandbox.Spec {
 		Limit: b.limit, Cache: filepath.Join(b.Home, "cache", "images"),
 		Alive: func(id string) bool { return session.Alive(b.Home, id) },
 		Log:   b.Log,
+	}
+	if b.Keep {
+		s.State = sandbox.State{Home: b.Home, Project: b.dir, Program: b.Agent}
 	}
 	if b.Proxy != "off" {
 		s.UplinkRoot = filepath.Join(b.Home, "sessions")

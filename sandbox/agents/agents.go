@@ -10,7 +10,12 @@
 // the recipe of its image, and its line in agents.go.
 package agents
 
-import "slices"
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
 
 // Agent is one coding agent.
 type Agent struct {
@@ -24,6 +29,10 @@ type Agent struct {
 	// setting. The command and its arguments are its positional parameters. Where
 	// it fails, the agent starts all the same, and asks.
 	Prelude string
+
+	// State are directories below HOME that have what the agent needs to go on
+	// with a conversation.
+	State []string
 
 	// Recipe is the Dockerfile of the agent's image. It begins with
 	// ARG BASE and ends FROM ${BASE}, changing neither the base's user nor
@@ -39,6 +48,22 @@ type Agent struct {
 	// Connectors are the short names of connectors of the catalogue of which the
 	// agent needs one, for messages.
 	Connectors []string
+}
+
+// Start returns the script that runs before the agent: its Prelude and, unless
+// stateDir is "", what leads its State to that directory. What an image has in
+// the place of a directory of the state stays there.
+func (a Agent) Start(stateDir string) string {
+	var script strings.Builder
+	for _, dir := range a.State {
+		if stateDir == "" {
+			break
+		}
+		to := path.Join(stateDir, strings.ReplaceAll(dir, "/", "-"))
+		fmt.Fprintf(&script, "mkdir -p %[1]q \"$HOME\"/%[2]q\n[ -e \"$HOME\"/%[3]q ] || ln -s %[1]q \"$HOME\"/%[3]q\n",
+			to, path.Dir(dir), dir)
+	}
+	return script.String() + a.Prelude
 }
 
 // all returns every agent.

@@ -26,6 +26,7 @@ func claude() Agent {
 			// The image pins the version; an update would be lost with the sandbox.
 			"DISABLE_AUTOUPDATER": "1",
 		},
+		State:      []string{".claude"},
 		Prelude:    claudePrelude,
 		Recipe:     []byte(claudeRecipe),
 		Connectors: []string{"anthropic", "anthropic-oauth"},

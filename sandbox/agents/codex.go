@@ -19,6 +19,7 @@ func codex() Agent {
 	return Agent{
 		Name:       "codex",
 		Commands:   []string{"codex"},
+		State:      []string{".codex"},
 		Prelude:    codexPrelude,
 		Recipe:     []byte(codexRecipe),
 		Hosts:      []string{"raw.githubusercontent.com"}, // a notice, in the terminal interface

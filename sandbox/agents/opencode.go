@@ -23,6 +23,7 @@ func opencode() Agent {
 			// three denied requests at every start.
 			"OPENCODE_DISABLE_MODELS_FETCH": "1",
 		},
+		State:      []string{".local/share/opencode", ".local/state/opencode"},
 		Recipe:     []byte(opencodeRecipe),
 		Hosts:      []string{"api.github.com"}, // and its package registry
 		Connectors: []string{"anthropic", "openai", "google", "openrouter", "local-openai"},

@@ -51,6 +51,7 @@ type Config struct {
 // begins with what the image has there.
 type Mount struct {
 	Source, Target string
+	Volume         string // a volume by its name, in place of a source
 	ReadOnly       bool
 }
 
@@ -124,7 +125,7 @@ func (e *Engine) hostConfig(c Config) *container.HostConfig {
 	}
 	for _, m := range c.Mounts {
 		if m.Source == "" {
-			host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Target: m.Target})
+			host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Source: m.Volume, Target: m.Target})
 			continue
 		}
 		host.Mounts = append(host.Mounts,

@@ -28,6 +28,12 @@ func (e *Engine) WriteArchive(ctx context.Context, id string, archive io.Reader)
 	return e.cli.CopyToContainer(ctx, id, "/", archive, container.CopyToContainerOptions{})
 }
 
+// WriteArchiveTo extracts a tar archive into a directory of a container, which may
+// be a volume's.
+func (e *Engine) WriteArchiveTo(ctx context.Context, id, dir string, archive io.Reader) error {
+	return e.cli.CopyToContainer(ctx, id, dir, archive, container.CopyToContainerOptions{})
+}
+
 // FileInfo is what an engine reports of a file in a container.
 type FileInfo struct {
 	Mode fs.FileMode
