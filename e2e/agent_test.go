@@ -75,7 +75,7 @@ func finishesAPrompt(t *testing.T, engine string, a prompted) {
 		a.agent).out); got != image.Ref {
 		t.Fatalf("aileron's image of %s is %s, and the suites prepare %s", a.agent, got, image.Ref)
 	}
-	flags := append([]string{"launch", "--sandbox=" + engine, "--dir", u.project}, u.reach()...)
+	flags := append([]string{"launch", "--sandbox=" + engine, "--keep=false", "--dir", u.project}, u.reach()...)
 	cmd := u.command(append(append(flags, a.agent, "--"), a.args...)...)
 	ended := make(chan struct{})
 	var r result

@@ -144,7 +144,7 @@ func startsAtItsPrompt(t *testing.T, engine, name string, a interactive) {
 	harness.NeedEngine(t, engine)
 	recipes.Need(t, engine, recipes.Agent(name))
 	u := newUser(t, stub.Script{}, a.connector)
-	flags := append([]string{"launch", "--sandbox=" + engine, "--dir", u.project}, u.reach()...)
+	flags := append([]string{"launch", "--sandbox=" + engine, "--keep=false", "--dir", u.project}, u.reach()...)
 	s := newScreen(t, u.command(append(append(flags, name, "--"), a.args...)...))
 	s.waitFor(a.ready)
 	s.keys("say-something")

@@ -50,7 +50,8 @@ func TestSetupAndOneUnlockAreAllThatALaunchNeeds(t *testing.T) {
 			t.Errorf("setup prints %q\n%s", r.out, r.err)
 		}
 	}
-	launch := append(append([]string{"launch", "--sandbox=" + engine, "--dir", u.project}, u.reach()...), a.agent, "--")
+	launch := append(append([]string{"launch", "--sandbox=" + engine, "--keep=false",
+		"--dir", u.project}, u.reach()...), a.agent, "--")
 	launch = append(launch, a.args...)
 	if r := run(launch...); r.code != 1 || !strings.Contains(r.err, "there is no terminal to ask on") {
 		t.Errorf("a launch without the passphrase ends with %d: %s", r.code, r.err)
