@@ -48,6 +48,10 @@ matrix: prepare-tests
     cat "$table"
     exit $result
 
+# runs e2e/day and draws what a person sees of it into docs/day.svg
+recording: prepare-tests
+    AILERON_RECORDING={{ quote(justfile_directory() / "docs/day.svg") }} go test -count=1 -run 'TestADay' ./e2e/day
+
 # takes each defence away and expects its test to fail: half an hour, or `just mutants --shard 2/20`
 mutants *flags: prepare-tests
     scripts/mutants {{ flags }}

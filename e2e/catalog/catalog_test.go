@@ -16,6 +16,8 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/recipes"
+	"github.com/ALRubinger/aileron/e2e/services"
+	"github.com/ALRubinger/aileron/e2e/stub"
 	catalogue "github.com/ALRubinger/aileron/spec/catalog"
 )
 
@@ -26,10 +28,9 @@ func TestMain(m *testing.M) {
 		func(dir string) { binary = filepath.Join(dir, "aileron") }))
 }
 
-// Canaries that open nothing: they exist to be searched for.
 const (
-	token      = "ghp-catalog/TOKEN+0123456789abcdefXYZ"
-	key        = "sk-catalog/KEY+9876543210fedcbaZYX"
+	token      = services.Token
+	key        = services.Key
 	passphrase = "correct horse battery"
 )
 
@@ -44,11 +45,14 @@ func TestClientsWorkWithTheCatalogue(t *testing.T) {
 	image := recipes.Clients("image")
 	recipes.Need(t, "podman", image)
 	p := newPerson(t)
-	o := startOrigin(t, image.Ref, p.project)
+	o := services.Start(t, "", image.Ref, stub.Script{})
+	if err := os.WriteFile(filepath.Join(p.project, "sumdb.key"), []byte(o.SumDB), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	p.installCatalogue()
 	args := []string{"sandbox", "run", "--sandbox=podman", "--image", image.Ref, "--dir", p.project,
-		"--upstream-ca", o.roots}
-	for authority, addr := range o.addresses() {
+		"--upstream-ca", o.Roots}
+	for authority, addr := range o.Addresses() {
 		args = append(args, "--resolve", authority+":"+addr)
 	}
 	out, errs, code := p.run(append(args, "--", "bash", "clients.sh")...)
@@ -84,7 +88,7 @@ func needPodman(t *testing.T) {
 
 // judgeRows checks that every service was asked by an operation of its own
 // connector, and that a push is not the operation of a fetch.
-func (p *person) judgeRows(o *origin) {
+func (p *person) judgeRows(o *services.Origin) {
 	p.t.Helper()
 	type row struct {
 		Connector string `json:"connector_fqn"`
@@ -114,7 +118,7 @@ func (p *person) judgeRows(o *origin) {
 			p.t.Errorf("no request was %s", name)
 		}
 	}
-	for authority := range o.addresses() {
+	for authority := range o.Addresses() {
 		if host, _, _ := strings.Cut(authority, ":"); !asked[host] {
 			p.t.Errorf("no request went to %s", host)
 		}

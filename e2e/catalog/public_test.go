@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/recipes"
+	"github.com/ALRubinger/aileron/e2e/services"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -17,7 +18,7 @@ func TestPublicRepositoriesNeedNoToken(t *testing.T) {
 	recipes.Need(t, "podman", image)
 	p := newPerson(t)
 	s := stub.Start(t, stub.Script{Services: map[string]http.Handler{
-		"github.com": unguarded(newRepositories(t, "acme/tool.git"))}})
+		"github.com": services.Unguarded(services.Repositories(t, "", "acme/tool.git"))}})
 	if out, errs, code := p.run("connector", "install", "github-public", "--yes"); code != 0 {
 		t.Fatalf("connector install ends with %d\n%s%s", code, out, errs)
 	}

@@ -32,7 +32,7 @@ func chains() []chain {
 		agentImages = append(agentImages, Agent(name))
 	}
 	return []chain{
-		{"e2e", []step{{"podman", agentImages}, {"docker", slices.Concat(base, agentImages)}}},
+		{"e2e e2e/day", []step{{"podman", agentImages}, {"docker", slices.Concat(base, agentImages)}}},
 		{"cmd/aileron sandbox e2e/faults e2e/images e2e/seal", []step{{"podman", base}, {"docker", base}}},
 		{"e2e/images", []step{{"podman", tools}, {"docker", tools}}},
 		{"e2e/matrix e2e/catalog", []step{{"podman", []Image{Clients("image")}}}},

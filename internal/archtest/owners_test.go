@@ -32,7 +32,7 @@ var owners = []owner{
 	{"github.com/tidwall/gjson", "proxy/fields.go", "declared audit fields; never a decision"},
 	{"github.com/vishvananda/netlink", "sandbox/gateway/*.go e2e/harness/*.go", "routes and namespaces without tools"},
 	{"github.com/zalando/go-keyring", "vault/keyring.go", "the keyring of the operating system"},
-	{"golang.org/x/mod", "e2e/catalog/*_test.go", "a checksum database of Go modules for tests"},
+	{"golang.org/x/mod", "e2e/services/*.go", "a checksum database of Go modules for tests"},
 	{"golang.org/x/mod", "spec/*.go", "strict SemVer"},
 	{"golang.org/x/net", "proxy/upstream/classify.go proxy/wire/h2/*.go", "HTTP/2 frames and errors"},
 	{"golang.org/x/net", "sandbox/gateway/*.go", "DNS messages"},

@@ -1,4 +1,7 @@
-package catalog
+// Package services has stand-ins for the services of the catalogue, under their real names: code hosts with real
+// repositories, registries with a package each, and model providers. They demand the credential that belongs to each,
+// and that none comes where none belongs. [Start] starts them; e2e/catalog and e2e/day run clients against them.
+package services
 
 import (
 	"fmt"
@@ -15,31 +18,48 @@ import (
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
-// origin stands in for the services of the catalogue.
-type origin struct {
-	roots      string // a PEM file
-	tls, plain string // 127.0.0.1:port
-	services   map[string]http.Handler
+// Canaries that open nothing: they exist to be searched for.
+const (
+	Token = "ghp_services/TOKEN+0123456789abcdefXYZ"  // GitHub and GitLab
+	Key   = "sk-ant-services/KEY+9876543210fedcbaZYX" // the model providers
+)
+
+// Origin stands in for the services of the catalogue.
+type Origin struct {
+	*stub.Server
+	SumDB string // the value of GOSUMDB for its checksum database
+
+	root     string // of GitHub's repositories
+	plain    string // 127.0.0.1:port
+	services map[string]http.Handler
 }
 
 // plainHosts are asked without TLS, too, or only so.
 var plainHosts = []string{"deb.debian.org:80", "archive.ubuntu.com:80", "dl-cdn.alpinelinux.org:80",
 	"local-model.test:11434"}
 
-func startOrigin(t *testing.T, image, project string) *origin {
+// Start serves until the test ends. Repository is a directory with the files of the repository acme/tool, or "" for
+// one file; image has the program gem, which makes a gem for RubyGems.org, or is "" for none.
+func Start(t *testing.T, repository, image string, script stub.Script) *Origin {
 	t.Helper()
-	o := &origin{services: map[string]http.Handler{}}
-	o.addCodeHosts(t)
-	o.addRegistries(t, project)
-	o.addGems(t, image)
+	o := &Origin{services: map[string]http.Handler{}}
+	o.addCodeHosts(t, repository)
+	o.addRegistries(t)
+	if image != "" {
+		o.addGems(t, image)
+	}
 	o.addModels()
-	s := stub.Start(t, stub.Script{Token: token, Key: key, Services: o.services})
-	o.roots, o.tls, o.plain = s.Roots, s.Addr, o.servePlain(t)
+	script.Token, script.Key, script.Services = Token, Key, o.services
+	o.Server = stub.Start(t, script)
+	o.plain = o.servePlain(t)
 	return o
 }
 
+// Repository returns the directory of a bare repository, such as acme/tool.git.
+func (o *Origin) Repository(name string) string { return filepath.Join(o.root, name) }
+
 // servePlain serves the same without TLS.
-func (o *origin) servePlain(t *testing.T) string {
+func (o *Origin) servePlain(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -60,30 +80,30 @@ func (o *origin) servePlain(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// addresses are the origin's addresses by host and port.
-func (o *origin) addresses() map[string]string {
-	at := map[string]string{stub.OpenAI + ":443": o.tls, stub.Anthropic + ":443": o.tls}
+// Addresses are the origin's addresses by host and port.
+func (o *Origin) Addresses() map[string]string {
+	at := map[string]string{stub.OpenAI + ":443": o.Addr, stub.Anthropic + ":443": o.Addr}
 	for host := range o.services {
-		at[host+":443"] = o.tls
+		at[host+":443"] = o.Addr
 	}
 	for _, authority := range plainHosts {
 		host, _, _ := strings.Cut(authority, ":")
 		delete(at, host+":443")
 		at[authority] = o.plain
 	}
-	at["dl-cdn.alpinelinux.org:443"] = o.tls
+	at["dl-cdn.alpinelinux.org:443"] = o.Addr
 	return at
 }
 
 // addModels adds the model providers that package stub does not have.
-func (o *origin) addModels() {
+func (o *Origin) addModels() {
 	model := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"model": "m", "usage": {"prompt_tokens": 1, "completion_tokens": 2}}`)
 	})
-	o.services["generativelanguage.googleapis.com"] = guarded("X-Goog-Api-Key", key, model)
-	o.services["openrouter.ai"] = guarded("Authorization", "Bearer "+key, model)
-	o.services["local-model.test"] = unguarded(model)
+	o.services["generativelanguage.googleapis.com"] = guarded("X-Goog-Api-Key", Key, model)
+	o.services["openrouter.ai"] = guarded("Authorization", "Bearer "+Key, model)
+	o.services["local-model.test"] = Unguarded(model)
 }
 
 // guarded demands a value of a field, which the client does not have.
@@ -97,12 +117,12 @@ func guarded(field, want string, next http.Handler) http.Handler {
 	})
 }
 
-// unguarded demands that no credential comes.
-func unguarded(next http.Handler) http.Handler {
+// Unguarded demands that no credential comes.
+func Unguarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for field, values := range r.Header {
 			for _, value := range values {
-				if strings.Contains(value, token) || strings.Contains(value, key) || strings.Contains(value, basicToken()) {
+				if strings.Contains(value, Token) || strings.Contains(value, Key) || strings.Contains(value, basicToken()) {
 					http.Error(w, "a credential came in "+field, http.StatusBadRequest)
 					return
 				}
@@ -137,7 +157,7 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // text is a service that answers with one text.
 func text(s string) http.Handler {
-	return unguarded(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, s+"\n") }))
+	return Unguarded(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, s+"\n") }))
 }
 
 func write(t *testing.T, data string, path ...string) {

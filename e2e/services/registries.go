@@ -1,4 +1,4 @@
-package catalog
+package services
 
 import (
 	"archive/tar"
@@ -29,19 +29,19 @@ import (
 )
 
 // addRegistries adds every registry but RubyGems.org.
-func (o *origin) addRegistries(t *testing.T, project string) {
+func (o *Origin) addRegistries(t *testing.T) {
 	t.Helper()
-	o.services["registry.npmjs.org"] = unguarded(npm(t))
+	o.services["registry.npmjs.org"] = Unguarded(npm(t))
 	index, wheels := pypi(t)
-	o.services["pypi.org"], o.services["files.pythonhosted.org"] = unguarded(index), unguarded(wheels)
+	o.services["pypi.org"], o.services["files.pythonhosted.org"] = Unguarded(index), Unguarded(wheels)
 	sparse, crates := cargo(t)
-	o.services["index.crates.io"], o.services["static.crates.io"] = unguarded(sparse), unguarded(crates)
-	o.addGo(t, project)
+	o.services["index.crates.io"], o.services["static.crates.io"] = Unguarded(sparse), Unguarded(crates)
+	o.addGo(t)
 	pom := served{"/maven2/com/acme/tool/1.0/tool-1.0.pom": []byte("of Maven")}
-	o.services["repo.maven.apache.org"], o.services["repo1.maven.org"] = unguarded(pom), unguarded(pom)
-	o.services["deb.debian.org"] = unguarded(archive("/debian"))
-	o.services["security.debian.org"] = unguarded(archive("/debian-security"))
-	o.services["archive.ubuntu.com"] = unguarded(archive("/ubuntu"))
+	o.services["repo.maven.apache.org"], o.services["repo1.maven.org"] = Unguarded(pom), Unguarded(pom)
+	o.services["deb.debian.org"] = Unguarded(archive("/debian"))
+	o.services["security.debian.org"] = Unguarded(archive("/debian-security"))
+	o.services["archive.ubuntu.com"] = Unguarded(archive("/ubuntu"))
 	o.services["dl-cdn.alpinelinux.org"] = text("of Alpine")
 }
 
@@ -145,8 +145,8 @@ func cargo(t *testing.T) (index, crates served) {
 }
 
 // addGo adds the module proxy, the bucket to which it redirects for archives,
-// and a checksum database with a key of its own, which the project gets.
-func (o *origin) addGo(t *testing.T, project string) {
+// and a checksum database with a key of its own.
+func (o *Origin) addGo(t *testing.T) {
 	t.Helper()
 	proxy, bucket := http.NewServeMux(), served{}
 	sums := map[string]string{}
@@ -167,19 +167,19 @@ func (o *origin) addGo(t *testing.T, project string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, vkey, project, "sumdb.key")
+	o.SumDB = vkey
 	database := sumdb.NewTestServer(skey, func(path, version string) ([]byte, error) {
 		if sum := sums[path]; sum != "" && version == "v1.0.0" {
 			return []byte(sum), nil
 		}
 		return nil, fmt.Errorf("no module %s@%s here: %w", path, version, os.ErrNotExist)
 	})
-	o.services["proxy.golang.org"] = unguarded(proxy)
-	o.services["sum.golang.org"] = unguarded(sumdb.NewServer(database))
+	o.services["proxy.golang.org"] = Unguarded(proxy)
+	o.services["sum.golang.org"] = Unguarded(sumdb.NewServer(database))
 	buckets := http.NewServeMux()
 	buckets.Handle("/proxy-golang-org-prod/", bucket)
 	buckets.Handle("/gitlab-gprd-lfs-objects/", text("of an LFS object"))
-	o.services["storage.googleapis.com"] = unguarded(buckets)
+	o.services["storage.googleapis.com"] = Unguarded(buckets)
 }
 
 // sumsOf returns the lines of go.sum for a module.
@@ -217,7 +217,7 @@ func archive(root string) served {
 
 // addGems adds RubyGems.org, with a gem and an index that the image's own gem
 // makes.
-func (o *origin) addGems(t *testing.T, image string) {
+func (o *Origin) addGems(t *testing.T, image string) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, sub := range []string{"lib", "site/gems"} {
@@ -245,5 +245,5 @@ func (o *origin) addGems(t *testing.T, image string) {
 	site.Handle("/", http.FileServer(http.Dir(filepath.Join(dir, "site"))))
 	site.Handle("/versions", served{"/versions": []byte("created_at: 2026-01-01T00:00:00Z\n---\nacme-tool 1.0.0 0\n")})
 	site.Handle("/info/", served{"/info/acme-tool": []byte("---\n1.0.0 |checksum:" + sha256hex(gem) + "\n")})
-	o.services["rubygems.org"], o.services["index.rubygems.org"] = unguarded(site), unguarded(site)
+	o.services["rubygems.org"], o.services["index.rubygems.org"] = Unguarded(site), Unguarded(site)
 }

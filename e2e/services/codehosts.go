@@ -1,4 +1,4 @@
-package catalog
+package services
 
 import (
 	"encoding/base64"
@@ -14,24 +14,25 @@ import (
 )
 
 func basic(user string) string {
-	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+token))
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+Token))
 }
 
 // basicToken is what the credential of git has in common whatever the user is.
 func basicToken() string { return basic("x-access-token")[len("Basic "):][20:40] }
 
 // addCodeHosts adds GitHub and GitLab, with repositories of the host's own git.
-func (o *origin) addCodeHosts(t *testing.T) {
+func (o *Origin) addCodeHosts(t *testing.T, files string) {
 	t.Helper()
-	repositories := newRepositories(t, "acme/tool.git", "acme/sub/group/tool.git")
-	o.services["api.github.com"] = guarded("Authorization", "Bearer "+token, githubAPI())
+	o.root = t.TempDir()
+	repositories := repositoriesIn(t, o.root, files, "acme/tool.git", "acme/sub/group/tool.git")
+	o.services["api.github.com"] = guarded("Authorization", "Bearer "+Token, githubAPI())
 	github := http.NewServeMux()
 	github.Handle("/", guarded("Authorization", basic("x-access-token"), repositories))
 	github.Handle("POST /{owner}/{repo}/info/lfs/objects/batch", guarded("Authorization", basic("x-access-token"),
 		lfs("https://github-cloud.githubusercontent.com/alambic/media/1/ab/cd?X-Amz-Signature=s")))
-	github.Handle("GET /{owner}/{repo}/releases/download/{tag}/{file}", unguarded(redirect(assetURL)))
+	github.Handle("GET /{owner}/{repo}/releases/download/{tag}/{file}", Unguarded(redirect(assetURL)))
 	github.Handle("GET /{owner}/{repo}/archive/{ref...}",
-		unguarded(redirect("https://codeload.github.com/acme/tool/tar.gz/refs/heads/main")))
+		Unguarded(redirect("https://codeload.github.com/acme/tool/tar.gz/refs/heads/main")))
 	o.services["github.com"] = github
 	o.services["release-assets.githubusercontent.com"] = text("of a release")
 	o.services["codeload.github.com"] = text("of an archive")
@@ -68,7 +69,12 @@ func githubAPI() http.Handler {
 		_ = json.NewEncoder(w).Encode(v)
 	}
 	mux.HandleFunc("GET /user", func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]any{"login": "octo"}) })
-	mux.HandleFunc("POST /graphql", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("POST /graphql", func(w http.ResponseWriter, r *http.Request) {
+		if query, _ := io.ReadAll(r.Body); strings.Contains(string(query), "release(tagName") {
+			// gh asks for a draft while it asks the REST API for the release, and takes what comes first.
+			reply(w, map[string]any{"data": map[string]any{"repository": map[string]any{"release": nil}}})
+			return
+		}
 		reply(w, map[string]any{"data": map[string]any{"repository": map[string]any{"id": "R_1", "name": "tool",
 			"owner": map[string]any{"login": "acme"}, "hasIssuesEnabled": true, "viewerPermission": "WRITE"}}})
 	})
@@ -81,20 +87,29 @@ func githubAPI() http.Handler {
 }
 
 // newRepositories serves bare repositories of the names by smart HTTP.
-func newRepositories(t *testing.T, names ...string) http.Handler {
+func Repositories(t *testing.T, files string, names ...string) http.Handler {
+	t.Helper()
+	return repositoriesIn(t, t.TempDir(), files, names...)
+}
+
+func repositoriesIn(t *testing.T, root, files string, names ...string) http.Handler {
 	t.Helper()
 	path, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal("there is no git: scripts/prepare --tests installs it")
 	}
-	root, work := t.TempDir(), t.TempDir()
+	work := t.TempDir()
 	write(t, "[http]\n\treceivepack = true\n[user]\n\tname = a\n\temail = a@example.com\n[safe]\n\tdirectory = *\n[gc]\n"+
 		"\tauto = 0\n[init]\n\tdefaultBranch = main\n", root, "config")
-	write(t, "the first file\n", work, "README")
+	if files == "" {
+		write(t, "the first file\n", work, "README")
+	} else if err := os.CopyFS(work, os.DirFS(files)); err != nil {
+		t.Fatal(err)
+	}
 	env := []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + filepath.Join(root, "config"),
 		"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}
 	for _, name := range append([]string{""}, names...) {
-		script := `git init -q && git add README && git commit -qm one`
+		script := `git init -q && git add . && git commit -qm one`
 		if name != "" {
 			script = `git clone -q --bare . "$1"`
 		}

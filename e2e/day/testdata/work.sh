@@ -1,0 +1,20 @@
+set -eu
+export PATH=$PATH:/usr/local/go/bin GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS='-mod=mod -modcacherw'
+export PIP_DISABLE_PIP_VERSION_CHECK=1
+step() { echo "\$ $*" >>"$log"; "$@" >>"$log" 2>&1; }
+log=$PWD/work.log
+: >"$log"
+step gh repo clone acme/tool
+cd tool
+step npm ci --no-fund --no-audit --no-update-notifier
+step python3 -m venv .venv
+step .venv/bin/pip install -q -r requirements.txt
+step go build
+step npm test --silent
+sed -i 's/a sum/the sum of two numbers/' main.go
+step git checkout -q -b better-comment
+step git commit -qam 'Say what is summed'
+step git push -q origin better-comment
+echo '$ curl https://telemetry.acme.example/v1/ping' >>"$log"
+curl -sS https://telemetry.acme.example/v1/ping >>"$log" 2>&1
+echo DAY-DONE
