@@ -6,11 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/services"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 var binary string // the built aileron
@@ -27,6 +29,7 @@ func TestADayFromSetupToAPushedCommit(t *testing.T) {
 	p.setUp("--github-graphql")
 	p.installRegistries()
 	const prompt = "Say in the comment of main.go what is summed, and push it"
+	t.Cleanup(func() { p.must("sandbox", "prune", "--state", "--dir", p.project, "--yes", "--sandbox=podman") })
 	r := p.launch(prompt)
 	p.judgeWork(r)
 	p.judgeReport(r)
@@ -34,6 +37,15 @@ func TestADayFromSetupToAPushedCommit(t *testing.T) {
 	p.judgeSecrets(r)
 	p.showDay(prompt, r)
 	p.record()
+
+	before := len(p.origin.Seen())
+	if r := p.launch("What did you do?", "--continue"); r.code != 0 {
+		t.Errorf("the next session ends with %d\n%s%s", r.code, r.out, r.err)
+	}
+	if !slices.ContainsFunc(p.origin.Seen()[before:], func(s stub.Seen) bool { return strings.Contains(s.Body, prompt) }) {
+		t.Error("the next session does not go on with the conversation of the first")
+	}
+	p.judgeSecrets(r)
 }
 
 // judgeWork checks what the agent made: the steps' output in the project, and the commit at the code host.
@@ -154,6 +166,7 @@ git config core.fsmonitor ./evil; echo ./evil >.envrc; mkdir .vscode .husky; ech
 echo evil >.husky/pre-commit; echo work >main.go; echo DAY-DONE >done
 END`)
 		before := p.sh("ls -lA --time-style=full-iso .git/hooks")
+		t.Cleanup(func() { p.must("sandbox", "prune", "--state", "--dir", p.project, "--yes", "--sandbox=podman") })
 		r := p.launch("Work")
 		if after := p.sh("ls -lA --time-style=full-iso .git/hooks; cat done || :"); after != before+"DAY-DONE\n" {
 			t.Errorf("the hooks were\n%s\nand are\n%s\n%s%s", before, after, r.out, r.err)

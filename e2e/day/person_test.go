@@ -118,13 +118,13 @@ func (p *person) reach() []string {
 }
 
 // launch launches Claude Code with a prompt, and this host's Go beside it.
-func (p *person) launch(prompt string) result {
+func (p *person) launch(prompt string, flags ...string) result {
 	p.t.Helper()
 	args := append([]string{"launch"}, p.reach()...)
 	args = append(args, "--mount", goroot(p.t)+":/usr/local/go:ro", "--env", "GOSUMDB="+p.origin.SumDB,
 		"--env", "BASH_DEFAULT_TIMEOUT_MS=600000", // the machine may be at load
 		"claude", "--", "-p", prompt, "--model", "claude-sonnet-4-5", "--allowedTools", "Bash(*)")
-	return p.run(args...)
+	return p.run(append(args, flags...)...)
 }
 
 // goroot is where this host's Go is.
