@@ -127,7 +127,7 @@ func hostFileLines(changes []hostfiles.Change) []string {
 		}
 		what, keys := "changed", ""
 		switch {
-		case c.Before == "":
+		case c.Before == "" && len(c.Keys) == 0: // a configuration may have had harmless settings before
 			what = "new"
 		case c.After == "":
 			what = "removed"
