@@ -57,6 +57,12 @@ func (a *app) reportEnded(e launch.Ended) {
 	line("more", "aileron audit list --session %s", e.Session)
 }
 
+// isUneventful reports whether a command sent nothing, and changed no file that the host would run.
+func isUneventful(e launch.Ended) bool {
+	r := e.Requests
+	return r.Proxied+r.Passthrough+r.Rejected == 0 && len(e.Changed) == 0
+}
+
 // first returns the name of a group for its first line, and "" for the others.
 func first(i int, name string) string {
 	if i == 0 {

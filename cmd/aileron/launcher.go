@@ -23,8 +23,12 @@ func (a *app) launcher(opts *sessionOptions) (*launch.Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	ended := a.reportEnded
-	if opts.quiet || !opts.reported && !a.messagesOnTerminal() {
+	ended := func(e launch.Ended) {
+		if opts.reported || a.messagesOnTerminal() && !isUneventful(e) {
+			a.reportEnded(e)
+		}
+	}
+	if opts.quiet {
 		ended = nil
 	}
 	return &launch.Launcher{
