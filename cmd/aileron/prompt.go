@@ -65,7 +65,8 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 	}
 	inputs := make(chan input, 1)
 	go func() { // ends with the input, or with the process after a signal
-		line, err := term.ReadPassword(fd)
+		// Not term.ReadPassword: it sets the terminal itself, and so perhaps after it was restored.
+		line, err := readTyped(in)
 		inputs <- input{line, err}
 	}()
 	select {
@@ -84,13 +85,34 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 	}
 }
 
-// stopEcho keeps a terminal from echoing what is typed.
+// maxTyped is the most that a person types into one prompt.
+const maxTyped = 64 << 10
+
+// readTyped reads a line, without its end. It takes no byte more: the next prompt reads that.
+func readTyped(in io.Reader) (line []byte, err error) {
+	var b [1]byte
+	for len(line) < maxTyped {
+		n, err := in.Read(b[:])
+		switch {
+		case n == 1 && b[0] == '\n', err == io.EOF && len(line) > 0:
+			return line, nil
+		case n == 1:
+			line = append(line, b[0])
+		case err != nil:
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("the line has more than %d bytes", maxTyped)
+}
+
+// stopEcho keeps a terminal from echoing what is typed, and makes it deliver lines and signals.
 func stopEcho(fd int) error {
 	now, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
 		return err
 	}
-	now.Lflag &^= unix.ECHO
+	now.Lflag = now.Lflag&^unix.ECHO | unix.ICANON | unix.ISIG
+	now.Iflag |= unix.ICRNL
 	return unix.IoctlSetTermios(fd, unix.TCSETS, now)
 }
 
