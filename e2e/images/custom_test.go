@@ -3,6 +3,7 @@ package images
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,15 +11,16 @@ import (
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
+// builtImage is the name of an image that a test's own files add to.
+var builtImage = regexp.MustCompile(`localhost/aileron/(?:project|packages):[0-9a-f]{12}`)
+
 // own runs a command in a box of aileron's own image with what is added to it,
-// and removes that image at the end of the test.
+// and removes that image at the end of the test, even if no command ran in it.
 func (p *person) own(flags []string, script string) result {
 	p.t.Helper()
-	r := p.box("", flags, []string{"sh", "-c", `echo "$AILERON_SANDBOX_IMAGE" >image; ` + script})
-	if data, err := os.ReadFile(filepath.Join(p.project, "image")); err == nil {
-		if name := strings.TrimSpace(string(data)); !strings.Contains(name, "/sandbox-base:") {
-			p.t.Cleanup(func() { _, _ = tool(p.engine, "rmi", name) })
-		}
+	r := p.box("", flags, []string{"sh", "-c", script})
+	for _, name := range builtImage.FindAllString(r.err, -1) {
+		p.t.Cleanup(func() { _, _ = tool(p.engine, "rmi", name) })
 	}
 	return r
 }
@@ -140,7 +142,9 @@ func TestADockerfileThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		p := newPerson(t, engine)
-		p.dockerfile("USER root", "RUN true 1", "RUN true 2", "RUN true 3", "RUN echo the cause of "+t.Name()+" >&2; exit 7")
+		last := "RUN true 3 of " + t.Name()
+		p.dockerfile("USER root", "RUN true 1", "RUN true 2", last, "RUN echo the cause of "+t.Name()+" >&2; exit 7")
+		t.Cleanup(func() { removeSteps(engine, strings.TrimPrefix(last, "RUN ")) })
 		r := p.own([]string{"--yes"}, "true")
 		if r.code != 1 || !strings.Contains(r.err, "the cause of "+t.Name()) || strings.Count(r.err, "hint: ") != 1 ||
 			!strings.Contains(r.err, "exit status 7") && !strings.Contains(r.err, "code: 7") {
@@ -154,6 +158,18 @@ func TestADockerfileThatFailsLeavesNothing(t *testing.T) {
 			t.Errorf("an image is left: %s", out)
 		}
 	})
+}
+
+// removeSteps removes what the engine keeps of a failed build as its cache: the
+// image after the step, and those below it.
+func removeSteps(engine, step string) {
+	out, _ := tool(engine, "image", "ls", "--filter", "dangling=true", "--filter", "label=aileron.image", "--format",
+		"{{.ID}}")
+	for id := range strings.FieldsSeq(string(out)) {
+		if history, _ := tool(engine, "history", "--no-trunc", id); strings.Contains(string(history), step) {
+			_, _ = tool(engine, "rmi", id)
+		}
+	}
 }
 
 // projectRef is the first name of a project's image in a text.
