@@ -19,9 +19,9 @@ func TestMountsAndVariablesArePassed(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(work, "bin", "tool"), []byte("#!/bin/sh\necho tool\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		flags := []string{"--mount", work + ":/work", "--mount", work + "/bin:/opt/bin:ro", "--env", "A=b c", "--env",
+		flags := []string{"--mount", work + ":/srv/made", "--mount", work + "/bin:/opt/bin:ro", "--env", "A=b c", "--env",
 			"LANG=C"}
-		r := p.box("", flags, []string{"sh", "-c", `/opt/bin/tool; echo "$A $LANG"; echo made >/work/made
+		r := p.box("", flags, []string{"sh", "-c", `/opt/bin/tool; echo "$A $LANG"; echo made >/srv/made/made
 			touch /opt/bin/x 2>/dev/null || echo read-only`})
 		if want := "tool\nb c C\nread-only\n"; r.code != 0 || r.out != want {
 			t.Errorf("exit %d, %q, want %q\n%s", r.code, r.out, want, r.err)
