@@ -78,8 +78,11 @@ type tallied struct {
 
 // Append implements proxy.Recorder.
 func (t tallied) Append(ctx context.Context, r audit.Row) (audit.Row, error) {
-	t.tally.add(&r)
-	return t.Log.Append(ctx, r)
+	stored, err := t.Log.Append(ctx, r)
+	if err == nil { // the report names no row that is not in the log
+		t.tally.add(&r)
+	}
+	return stored, err
 }
 
 // AppendSoon implements proxy.Recorder.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -69,5 +70,21 @@ func TestATallyIsBounded(t *testing.T) {
 	}
 	if n := len(got.Refusals[0].Path); n != maxTallyPath {
 		t.Errorf("a path of %d bytes, want %d", n, maxTallyPath)
+	}
+}
+
+// The report names the rows of refusals: one that could not be recorded is not among them.
+func TestARowThatIsNotRecordedIsNotCounted(t *testing.T) {
+	log, err := audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{})
+	fatal(t, err)
+	var sum tally
+	row := audit.Row{ID: audit.NewID(), Event: audit.EventSandboxRejected, SessionID: audit.NewID(),
+		Decision: audit.DecisionRejected, Reason: "host_not_allowed", Host: "evil.example"}
+	if _, err := (tallied{log, &sum}).Append(t.Context(), row); err != nil || sum.read().Rejected != 1 {
+		t.Errorf("recorded: %v, %+v", err, sum.read())
+	}
+	fatal(t, log.Close())
+	if _, err := (tallied{log, &sum}).Append(t.Context(), row); err == nil || sum.read().Rejected != 1 {
+		t.Errorf("not recorded: %v, %+v", err, sum.read())
 	}
 }
