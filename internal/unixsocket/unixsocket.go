@@ -2,6 +2,9 @@
 // than the kernel's address of a socket holds.
 //
 //	l, err := unixsocket.Listen(filepath.Join(dir, "control.sock"), 0o600)
+//
+// [CheckPeer] tells the processes of this user from others, and from those of a
+// container.
 package unixsocket
 
 import (

@@ -1,0 +1,84 @@
+package unixsocket
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The mode of the socket keeps another user away; its uid does so where the directory was opened by mistake.
+func TestAProcessOfAnotherUserIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root becomes another user")
+	}
+	base, err := os.MkdirTemp("/tmp", "keeper-") // not in t.TempDir, which others may not enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	l, err := net.Listen("unix", filepath.Join(base, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, path := range []string{base, filepath.Join(base, "s")} {
+		if err := os.Chmod(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for uid, want := range map[uintptr]bool{0: true, 65534: false} {
+		client := connectAs(t, uid, l.Addr().String())
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := CheckPeer(conn, true); (err == nil) != want {
+			t.Errorf("a process of uid %d: %v", uid, err)
+		}
+		_ = conn.Close()
+		_ = unix.Close(client)
+	}
+}
+
+// connectAs connects to the socket at path from a thread of another effective uid, which is what the kernel reports.
+func connectAs(t *testing.T, uid uintptr, path string) (fd int) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	keep := ^uintptr(0)
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, keep, uid, keep); errno != 0 {
+		t.Fatal(errno)
+	}
+	defer func() {
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, keep, 0, keep); errno != 0 {
+			panic(errno)
+		}
+	}()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}
+
+func TestProcessesOfOthersAreNotBeside(t *testing.T) {
+	if !beside(os.Getpid()) {
+		t.Error("this process is not beside itself")
+	}
+	cmd := exec.CommandContext(t.Context(), "true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if beside(cmd.Process.Pid) {
+		t.Error("a process that has ended is beside this one")
+	}
+}
