@@ -108,9 +108,10 @@ func (s *Session) mint(host string) (*tls.Certificate, error) {
 	if from.Before(s.intermediate.NotBefore) {
 		from = s.intermediate.NotBefore
 	}
+	chain := s.chainFor(host, now)
 	until := now.Add(maxLifetime)
-	if until.After(s.intermediate.NotAfter) {
-		until = s.intermediate.NotAfter
+	if until.After(chain.issuer.NotAfter) {
+		until = chain.issuer.NotAfter
 	}
 	template := &x509.Certificate{NotBefore: from, NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
@@ -122,9 +123,10 @@ func (s *Session) mint(host string) (*tls.Certificate, error) {
 	if len(host) <= 64 { // the bound of a common name; without one the SAN is critical
 		template.Subject = pkix.Name{CommonName: host}
 	}
-	leaf, err := issue(template, s.intermediate, s.leafKey, s.signer)
+	leaf, err := issue(template, chain.issuer, s.leafKey, chain.signer)
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, s.intermediate.Raw}, PrivateKey: s.leafKey, Leaf: leaf}, nil
+	sent := append([][]byte{leaf.Raw}, chain.sent...)
+	return &tls.Certificate{Certificate: sent, PrivateKey: s.leafKey, Leaf: leaf}, nil
 }

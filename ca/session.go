@@ -3,7 +3,8 @@
 // [NewSession] creates a root that only anchors trust and an intermediate that
 // signs. [Session.RootPEM] is what clients must trust, and [Session.Leaf] returns a
 // certificate for a host, created on demand. [Bundle], [JavaTrustStore] and
-// [HashLink] put the root where clients look for roots.
+// [HashLink] put the root where clients look for roots. [Session.Host] is what
+// programs outside of the session may trust instead, for some names only.
 //
 // Keys exist in memory only. That of the root is discarded as soon as it has signed
 // the intermediate, so that nothing else can ever be signed with it.
@@ -28,6 +29,10 @@ type Options struct {
 	// PermittedNames constrain the intermediate to these DNS names and those
 	// below them (RFC 5280 section 4.2.1.10). Empty means no constraint.
 	PermittedNames []string
+	// HostNames are the DNS names whose leaves have a chain to a second root, too, which can vouch for these and for
+	// names below them only, for 12 hours at most: [Session.Host]. Clients that trust the session's root
+	// accept these leaves like any other. Empty means no second root.
+	HostNames []string
 }
 
 // Session is the certificate authority of one session. Its methods are safe for
@@ -38,6 +43,7 @@ type Session struct {
 	intermediate *x509.Certificate
 	signer       *ecdsa.PrivateKey
 	leafKey      *ecdsa.PrivateKey // one for all leaves, as all are of one process
+	host         *hostCA           // nil: there is none
 
 	minting singleflight.Group
 	mu      sync.Mutex
@@ -74,7 +80,7 @@ func NewSession(o Options) (*Session, error) {
 	// identifier, and leaves without one fail in strict clients.
 	s.root, err = issue(&x509.Certificate{
 		Subject: subject("session root", o.Session), NotBefore: from, NotAfter: until,
-		IsCA: true, MaxPathLen: 1, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		IsCA: true, MaxPathLen: o.pathLength(), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}, nil, rootKey, rootKey)
 	if err != nil {
 		return nil, err
@@ -88,7 +94,20 @@ func NewSession(o Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(o.HostNames) > 0 {
+		if s.host, err = newHostCA(o, s.root, rootKey); err != nil {
+			return nil, err
+		}
+	}
 	return s, nil
+}
+
+// pathLength returns how many CAs may be between the root and a leaf.
+func (o Options) pathLength() int {
+	if len(o.HostNames) > 0 {
+		return 2 // the host CA's root and its intermediate
+	}
+	return 1
 }
 
 // subject returns the name of a certificate of a CA, for people.
