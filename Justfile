@@ -26,11 +26,7 @@ build:
 
 # aileron beside its peers, as ratios to a proxy without policy: eight minutes, or `just bench --quick --scenario A1,D`
 bench *flags: build
-    go run ./e2e/bench {{ flags }}
-
-# what a sandbox adds to the start of a container, on each engine that answers
-bench-start *runs:
-    scripts/with-docker scripts/bench-start {{ runs }}
+    scripts/with-docker go run ./e2e/bench {{ flags }}
 
 # allocations and instructions beside those of the baseline, which `just costs --baseline` writes anew
 costs *flags:
@@ -50,7 +46,8 @@ matrix: prepare-tests
 
 # runs e2e/day and draws what a person sees of it into docs/day.svg
 recording: prepare-tests
-    AILERON_RECORDING={{ quote(justfile_directory() / "docs/day.svg") }} go test -count=1 -run 'TestADay' ./e2e/day
+    AILERON_RECORDING={{ quote(justfile_directory() / "docs/day.svg") }} \
+        go test -count=1 -run 'TestADay.*/^claude$' ./e2e/day
 
 # takes each defence away and expects its test to fail: half an hour, or `just mutants --shard 2/20`
 mutants *flags: prepare-tests

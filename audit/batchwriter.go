@@ -16,6 +16,8 @@ type batchWriter struct {
 	head                    head           // a row that the log must have; seq 0: none
 	headValid               bool           // head was the newest row after our last commit
 	span                    time.Duration  // the busy timeout that is set
+	signer                  *headSigner    // nil: heads are not signed
+	signed                  *Row           // with the head of the last rows; nil: it was not signed
 }
 
 // newBatchWriter opens a connection to the database, which exists.
@@ -93,7 +95,7 @@ func isSeqConflict(err error) bool {
 
 // add commits rows behind the row known as the newest. One row needs no explicit transaction.
 func (t *batchWriter) add(rows []*Row) error {
-	if len(rows) > 1 || len(t.states) > 0 {
+	if len(rows) != 1 || len(t.states) > 0 || rows[0].removal != nil || t.signer.isDue(t.head.seq, rows) {
 		return t.within(func() error { return t.insert(rows) })
 	}
 	return t.insert(rows)
@@ -131,24 +133,39 @@ func (t *batchWriter) within(f func() error) error {
 	return err
 }
 
-// insert chains rows to t.head and inserts them.
-func (t *batchWriter) insert(rows []*Row) error {
-	h := t.head
+// insert chains rows to t.head and inserts them, and behind them the row with their signed head, if it is due.
+func (t *batchWriter) insert(rows []*Row) (err error) {
+	h, newest := t.head, t.head.seq
 	for _, r := range rows {
-		fields, err := r.complete(h)
-		if err != nil {
+		if r.removal != nil {
+			if err := t.remove(r.removal); err != nil {
+				return err
+			}
+		}
+		if h, err = t.insertRow(h, r); err != nil {
 			return err
 		}
-		if err := t.bind(r, fields); err != nil {
-			return err
-		}
-		if err := t.insertOne.run(); err != nil {
-			return err
-		}
-		h = head{seq: r.Seq, ts: r.TS, hash: r.Hash}
+	}
+	if h, err = t.signHead(h, newest, rows); err != nil {
+		return err
 	}
 	t.head, t.headValid = h, true
 	return nil
+}
+
+// insertRow chains r to h and inserts it. It returns the new head.
+func (t *batchWriter) insertRow(h head, r *Row) (head, error) {
+	fields, err := r.complete(h)
+	if err != nil {
+		return h, err
+	}
+	if err := t.bind(r, fields); err != nil {
+		return h, err
+	}
+	if err := t.insertOne.run(); err != nil {
+		return h, err
+	}
+	return head{seq: r.Seq, ts: r.TS, hash: r.Hash}, nil
 }
 
 // record records the states of journals.

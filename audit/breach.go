@@ -27,6 +27,7 @@ const (
 	foundUnreadable  = "unreadable"
 	foundHeadMissing = "head missing"
 	foundReplaced    = "another audit.db"
+	foundPruned      = "pruned"
 )
 
 // maxAlso bounds the further breaches that one event lists.
@@ -114,13 +115,10 @@ func noTable(err error) bool {
 func (l *Log) breachRow(found []breach) *Row {
 	b := found[0]
 	r := &Row{
-		Event: EventBroken, SessionID: l.opts.Session, Source: SourceCLI, Reason: b.reason,
+		Event: EventBroken, SessionID: l.opts.Session, Source: l.source(), Reason: b.reason,
 		Fields: map[string]any{
 			"expected_seq": b.expected.seq, "expected_hash": b.expected.hash, "found": b.found, "found_seq": b.newest,
 		},
-	}
-	if r.SessionID != "" {
-		r.Source = SourceLauncher
 	}
 	var also []string
 	for i, b := range found[1:] {

@@ -1,8 +1,8 @@
 package audit
 
-// Change is what a command does to what is in force: connectors, bindings, the vault. Its intent, the event
-// [Change.Started], is committed before the act; its outcome, the event [Change.Done] or [Change.Failed], after it.
-// Both have the same fields.request_id.
+// Change is what a command does to what is in force: connectors, bindings, the vault, the trust stores of this host.
+// Its intent, the event [Change.Started], is committed before the act; its outcome, the event [Change.Done] or
+// [Change.Failed], after it. Both have the same fields.request_id.
 type Change string
 
 // The changes that commands make.
@@ -16,6 +16,14 @@ const (
 	ChangeVaultUnlock      Change = "vault.unlock"
 	ChangeVaultLock        Change = "vault.lock"
 	ChangeVaultPasswd      Change = "vault.passwd"
+	ChangeCATrust          Change = "ca.trust"
+	ChangeCAUntrust        Change = "ca.untrust"
+
+	ChangePublisherKeyAdd    Change = "publisher_key.add"
+	ChangePublisherKeyRemove Change = "publisher_key.remove"
+
+	ChangeActionAdd    Change = "action.add"
+	ChangeActionRemove Change = "action.remove"
 )
 
 // changeTable has every change, and the event of one that took effect.
@@ -32,6 +40,12 @@ var changeTable = []struct {
 	{ChangeVaultUnlock, EventVaultUnlocked},
 	{ChangeVaultLock, EventVaultLocked},
 	{ChangeVaultPasswd, EventVaultRekeyed},
+	{ChangeCATrust, EventCATrusted},
+	{ChangeCAUntrust, EventCAUntrusted},
+	{ChangePublisherKeyAdd, EventPublisherKeyAdded},
+	{ChangePublisherKeyRemove, EventPublisherKeyRemoved},
+	{ChangeActionAdd, EventActionAdded},
+	{ChangeActionRemove, EventActionRemoved},
 }
 
 // Changes returns all changes.

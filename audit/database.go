@@ -63,10 +63,14 @@ func createFile(path string) error {
 
 // create creates the tables that do not exist. If several processes switch a new file to WAL at the same time, all
 // but one get SQLITE_BUSY immediately, whatever the busy timeout is, because they would deadlock. So create retries,
-// for at most span.
+// for at most span. A log that gets no triggers now, because its disk is full, is a log all the same.
 func create(db *sql.DB, span time.Duration) error {
 	for end := time.Now().Add(span); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := db.Exec(schema + ";" + journalSchema); !IsLocked(err) || time.Now().After(end) {
+		_, err := db.Exec(schema + ";" + journalSchema)
+		if err == nil {
+			_, _ = db.Exec(triggers)
+		}
+		if !IsLocked(err) || time.Now().After(end) {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ const (
 	EventOperationRejected     Event = "connector.operation.rejected"
 	EventSessionStarted        Event = "session.started"
 	EventSessionEnded          Event = "session.ended"
+	EventSessionGrantsChanged  Event = "session.grants_changed"
 	EventBindingCreated        Event = "binding.created"
 	EventBindingRebound        Event = "binding.rebound"
 	EventBindingRevoked        Event = "binding.revoked"
@@ -29,8 +30,16 @@ const (
 	EventConnectorInstalled    Event = "connector.installed"
 	EventConnectorRemoved      Event = "connector.removed"
 	EventConnectorVerifyFailed Event = "connector.verify_failed"
+	EventCATrusted             Event = "ca.trusted"
+	EventCAUntrusted           Event = "ca.untrusted"
+	EventPublisherKeyAdded     Event = "publisher_key.added"
+	EventPublisherKeyRemoved   Event = "publisher_key.removed"
+	EventActionAdded           Event = "action.added"
+	EventActionRemoved         Event = "action.removed"
 	EventBroken                Event = "audit.broken"
 	EventRecovered             Event = "audit.recovered"
+	EventCheckpoint            Event = "audit.checkpoint"
+	EventPruned                Event = "audit.pruned"
 )
 
 // eventTable has every event but those of changes, in the order of docs/audit.md, which repeats it: a test compares
@@ -47,9 +56,10 @@ var eventTable = []struct {
 	{EventSandboxRejected, "a request that is no operation"},
 	{EventSandboxDisabled, "a sandbox that was not mediated, or not started"},
 	{EventSandboxPort, "a connection of this host to a published port of the sandbox"},
-	{EventOperationRejected, "an operation that was asked for by name and denied; reserved, not recorded yet"},
+	{EventOperationRejected, "a call by name that makes no request: its operation or arguments are wrong"},
 	{EventSessionStarted, "a session serves"},
 	{EventSessionEnded, "a session has ended, or was found killed"},
+	{EventSessionGrantsChanged, "connectors or bindings of a running session changed"},
 	{EventBindingCreated, "a credential was bound"},
 	{EventBindingRebound, "a binding got another secret"},
 	{EventBindingRevoked, "a binding was removed"},
@@ -60,8 +70,16 @@ var eventTable = []struct {
 	{EventConnectorInstalled, "a connector was installed"},
 	{EventConnectorRemoved, "a connector was removed"},
 	{EventConnectorVerifyFailed, "an installed connector differs from what was installed, or cannot be read"},
+	{EventCATrusted, "a session's root for this host was added to trust stores"},
+	{EventCAUntrusted, "it was removed from all of them"},
+	{EventPublisherKeyAdded, "a key may sign connectors of a publisher"},
+	{EventPublisherKeyRemoved, "a key may not sign them any more, or all that was known of a publisher was removed"},
+	{EventActionAdded, "an action was added, or replaced"},
+	{EventActionRemoved, "an action was removed"},
 	{EventBroken, "the log, or what is kept beside it, was changed from outside"},
 	{EventRecovered, "a damaged database was replaced by what could be read of it"},
+	{EventCheckpoint, "the signed head of the log before this row"},
+	{EventPruned, "old rows were removed; the row stands for them, and is signed"},
 }
 
 // Events returns all events, those of changes last.
@@ -101,10 +119,19 @@ var sourceTable = []struct {
 	{SourceConnectTLS, "a request in a decrypted tunnel"},
 	{SourceConnectHTTP, "a request in a cleartext tunnel"},
 	{SourceForwardHTTP, "a request in absolute form, without a tunnel"},
-	{SourceConnectorShim, "a connector's command; reserved, not recorded yet"},
-	{SourceRequestBoundary, "a denied request to the session's API, or the number of denials without a row of their own"},
+	{SourceConnectorShim, "a call of an operation by name, as a connector's command makes"},
+	{SourceRequestBoundary, "a request that the session's API sends, a denied one to it, or a number of denials"},
 	{SourceLauncher, "the session itself"},
 	{SourceCLI, "a command"},
+}
+
+// Sources returns all sources.
+func Sources() []Source {
+	var all []Source
+	for _, s := range sourceTable {
+		all = append(all, s.source)
+	}
+	return all
 }
 
 // Decision is what became of a request. An intent row has none.

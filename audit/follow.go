@@ -194,7 +194,7 @@ func (f *follower) begin(ctx context.Context, newest int64) error {
 		return err
 	}
 	filter := f.filter
-	if filter.throughSeq = newest; newest > 0 {
+	if filter.ThroughSeq = newest; newest > 0 {
 		if err := f.log.Each(ctx, filter, f.print); err != nil {
 			return err
 		}
@@ -212,7 +212,7 @@ func (f *follower) read(ctx context.Context) error {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	if f.cursor > 0 && !f.seen.has(hash) {
+	if f.cursor > 0 && !f.seen.has(hash) && !f.wasPruned(ctx, err != nil) {
 		if err := f.goBack(ctx, true); err != nil {
 			return err
 		}

@@ -144,6 +144,17 @@ func (f *follower) rewind(ctx context.Context) (int64, error) {
 	return f.cursor, rows.Err()
 }
 
+// wasPruned reports whether the row at the cursor, which is missing, was pruned: the next row is chained to it.
+func (f *follower) wasPruned(ctx context.Context, missing bool) bool {
+	if !missing {
+		return false
+	}
+	var prev string
+	const query = "SELECT prev_hash FROM events WHERE seq = ?"
+	err := f.log.db.QueryRowContext(ctx, query, f.cursor+1).Scan(&prev)
+	return err == nil && f.seen.has(prev)
+}
+
 // print shows one row.
 func (f *follower) print(r Row) error {
 	if err := f.show(r); err != nil {

@@ -11,19 +11,24 @@ import (
 // are folded without it.
 const followSettle = time.Second
 
-// settleKilled adds the last rows of killed sessions to the log: another session or command may start much later.
+// settleKilled calls SettleKilled, once in a while.
 func (f *follower) settleKilled() {
-	if time.Since(f.settled) < followSettle {
-		return
+	if time.Since(f.settled) >= followSettle {
+		f.settled = time.Now()
+		SettleKilled(f.path)
 	}
-	f.settled = time.Now()
-	names, err := filesBeside(f.path, journalSession)
+}
+
+// SettleKilled adds the last rows of killed sessions to the log at path: another session or command, which would do it
+// too, may start much later. It is for programs that keep a log open; [OpenReader] and [Follow] do it by themselves.
+func SettleKilled(path string) {
+	names, err := filesBeside(path, journalSession)
 	if err != nil {
 		return // as long as they cannot be read, the log cannot either
 	}
 	for _, name := range names {
 		if isAbandoned(name) {
-			settle(f.path)
+			settle(path)
 			return
 		}
 	}

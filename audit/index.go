@@ -25,8 +25,8 @@ import (
 
 const (
 	indexName     = "audit.index"
-	indexMagic    = "aileron index 1\n"
-	indexHead     = 4096 // where the first record begins
+	indexMagic    = "aileron index 2\n" // 1 had fewer columns
+	indexHead     = 4096                // where the first record begins
 	indexHeadSize = len(indexMagic) + 8
 )
 

@@ -73,7 +73,8 @@ func selected(rows []Row, f Filter) (seqs []int64) {
 		if (f.Session == "" || r.SessionID == f.Session) && (f.Event == "" || r.Event == f.Event) &&
 			(f.Decision == "" || r.Decision == f.Decision) && (f.Host == "" || r.Host == f.Host) &&
 			(f.Connector == "" || r.ConnectorFQN == f.Connector) && (f.Since.IsZero() || !r.TS.Before(f.Since)) &&
-			(f.Until.IsZero() || r.TS.Before(f.Until)) && r.Seq > f.AfterSeq {
+			(f.Until.IsZero() || r.TS.Before(f.Until)) && r.Seq > f.AfterSeq &&
+			(f.ThroughSeq == 0 || r.Seq <= f.ThroughSeq) {
 			seqs = append(seqs, r.Seq)
 		}
 	}
@@ -112,6 +113,7 @@ func someFilters(rows []Row, n int) []Filter {
 			func() { f.Host = r.Host }, func() { f.Connector = other.ConnectorFQN }, func() { f.Since = r.TS },
 			func() { f.Until = other.TS.Add(time.Nanosecond) }, func() { f.AfterSeq = other.Seq - 100 },
 			func() { f.Limit = 1 + random.IntN(50) }, func() { f.Newest = true }, func() { f.Host = "never.example" },
+			func() { f.ThroughSeq = other.Seq + 100 },
 		} {
 			if random.IntN(11) < 3 && (bit != 10 || random.IntN(4) == 0) {
 				set()
@@ -144,6 +146,13 @@ func checkFilter(t *testing.T, l *Log, rows []Row, f Filter) {
 	err := l.Each(t.Context(), f, func(r Row) error { got = append(got, r.Seq); return nil })
 	if want := selected(rows, f); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%+v selects %d rows %.60s, %v; want %d %.60s", f, len(got), fmt.Sprint(got), err, len(want),
+			fmt.Sprint(want))
+	}
+	got, f.Newest = nil, true // of EachSeq
+	err = l.EachSeq(t.Context(), f, func(seq int64) error { got = append(got, seq); return nil })
+	want := selected(rows, f)
+	if slices.Reverse(want); err != nil || !slices.Equal(got, want) {
+		t.Errorf("EachSeq of %+v: %d numbers %.60s, %v; want %d %.60s", f, len(got), fmt.Sprint(got), err, len(want),
 			fmt.Sprint(want))
 	}
 }

@@ -21,6 +21,9 @@ const (
 	markHost
 	markConnector
 	markID
+	markReason
+	markOperation
+	markBinding
 	markColumns
 )
 
@@ -148,8 +151,13 @@ func (b *indexBlock) same(other *indexBlock) bool { return bytes.Equal(b.raw, ot
 // slots is a set of rows of a block.
 type slots [blockRows / 64]uint64
 
-// keep removes the rows whose mark is another one.
-func (s *slots) keep(column []byte, mark uint32) {
+// keep removes the rows whose mark is none of these.
+func (s *slots) keep(column []byte, marks []uint32) {
+	if len(marks) != 1 {
+		s.keepAny(column, marks)
+		return
+	}
+	mark := marks[0]
 	for w := range s {
 		if s[w] == 0 {
 			continue
@@ -162,6 +170,19 @@ func (s *slots) keep(column []byte, mark uint32) {
 			}
 		}
 		s[w] &= hits
+	}
+}
+
+// keepAny is keep for any number of marks.
+func (s *slots) keepAny(column []byte, marks []uint32) {
+	kept := make(map[uint32]struct{}, len(marks))
+	for _, m := range marks {
+		kept[m] = struct{}{}
+	}
+	for i := s.next(0); i >= 0; i = s.next(i + 1) {
+		if _, ok := kept[binary.LittleEndian.Uint32(column[4*i:])]; !ok {
+			s[i/64] &^= 1 << (i % 64)
+		}
 	}
 }
 

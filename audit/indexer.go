@@ -110,7 +110,7 @@ func (l *Log) unindexed(ctx context.Context) (blocks []int64) {
 		return nil
 	}
 	defer s.close()
-	for n := s.complete() - 1; n >= 0 && ctx.Err() == nil; n-- {
+	for n := s.complete() - 1; n >= s.firstBlock() && ctx.Err() == nil; n-- {
 		if s.index == nil || !s.loads(n) || !s.bound(s.block) {
 			blocks = append(blocks, n)
 		}

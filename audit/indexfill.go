@@ -43,7 +43,8 @@ func (f *blockFiller) addRow(r *Row) {
 	}
 	values := indexedValues{
 		markSession: r.SessionID, markEvent: string(r.Event), markDecision: string(r.Decision), markHost: r.Host,
-		markConnector: r.ConnectorFQN, markID: r.ID,
+		markConnector: r.ConnectorFQN, markID: r.ID, markReason: r.Reason, markOperation: r.Operation,
+		markBinding: r.Binding,
 	}
 	f.add(r.Seq, values, r.TS.UnixNano(), r.PrevHash, r.Hash)
 }
@@ -54,6 +55,8 @@ func (r *rowText) indexed() indexedValues {
 		markSession: r.values[canonicalSession], markEvent: r.values[canonicalEvent],
 		markDecision: r.values[canonicalDecision], markHost: r.values[canonicalHost],
 		markConnector: r.values[canonicalConnector], markID: r.values[canonicalID],
+		markReason: r.values[canonicalReason], markOperation: r.values[canonicalOperation],
+		markBinding: r.values[canonicalBinding],
 	}
 }
 

@@ -59,7 +59,7 @@ func TestVerifyFindsAnIndexThatHidesRows(t *testing.T) {
 func TestARowThatComesBackIsListed(t *testing.T) {
 	path, rows := indexedLog(t, 1)
 	l := openTest(t, path)
-	if _, err := l.db.Exec("DELETE FROM events WHERE seq = 5000"); err != nil {
+	if _, err := l.db.Exec(dropTriggers + "DELETE FROM events WHERE seq = 5000"); err != nil {
 		t.Fatal(err)
 	}
 	for n := range int64(3) {

@@ -12,19 +12,22 @@ import (
 
 // probe is what the index knows of a filter.
 type probe struct {
-	values      map[int]string // by column
-	from, until int64          // the interval of times, in ns
+	values      map[int][]string // by column: any of them
+	from, until int64            // the interval of times, in ns
 }
 
 // probe returns what the index knows of the filter, and false if it selects by nothing but seq.
 func (f Filter) probe() (p probe, ok bool) {
-	p = probe{values: map[int]string{}, from: math.MinInt64, until: math.MaxInt64}
+	p = probe{values: map[int][]string{}, from: math.MinInt64, until: math.MaxInt64}
+	if f.Sessions != nil {
+		p.values[markSession] = f.Sessions
+	}
 	for column, value := range map[int]string{
 		markSession: f.Session, markEvent: string(f.Event), markDecision: string(f.Decision), markHost: f.Host,
-		markConnector: f.Connector,
+		markConnector: f.Connector, markReason: f.Reason, markOperation: f.Operation, markBinding: f.Binding,
 	} {
 		if value != "" {
-			p.values[column] = value
+			p.values[column] = []string{value}
 		}
 	}
 	if !f.Since.IsZero() {
@@ -41,9 +44,9 @@ type seqSpan struct{ from, to int64 }
 
 // spans returns the numbers among which all selected rows are, in the given order.
 func (s *snapshot) spans(ctx context.Context, filter Filter, descending bool) iter.Seq[seqSpan] {
-	all := seqSpan{max(1, filter.AfterSeq+1), s.newest}
-	if filter.throughSeq > 0 {
-		all.to = min(all.to, filter.throughSeq)
+	all := seqSpan{max(1, s.first, filter.AfterSeq+1), s.newest}
+	if filter.ThroughSeq > 0 {
+		all.to = min(all.to, filter.ThroughSeq)
 	}
 	p, selective := filter.probe()
 	return func(yield func(seqSpan) bool) {
@@ -123,11 +126,15 @@ func (s *snapshot) consult(n int64, p probe) (found slots, ok bool) {
 	if b.void {
 		return found, s.bound(b)
 	}
-	for column, value := range p.values {
+	for column, values := range p.values {
 		if !s.index.loadColumn(b, column) {
 			return found, false
 		}
-		found.keep(b.column(column), mark(s.index.salt, value))
+		marks := make([]uint32, len(values))
+		for i, value := range values {
+			marks[i] = mark(s.index.salt, value)
+		}
+		found.keep(b.column(column), marks)
 	}
 	if p.from > b.first || p.until <= b.last {
 		if !s.index.loadColumn(b, markColumns) {
@@ -147,12 +154,12 @@ func (s *snapshot) bound(b *indexBlock) bool {
 
 // spansOfID returns the numbers among which the row with the id is: first those that are likely by its time.
 func (s *snapshot) spansOfID(ctx context.Context, id string, made time.Time) iter.Seq[seqSpan] {
-	p := probe{values: map[int]string{markID: id}, from: math.MinInt64, until: math.MaxInt64}
+	p := probe{values: map[int][]string{markID: {id}}, from: math.MinInt64, until: math.MaxInt64}
 	return func(yield func(seqSpan) bool) {
 		all := seqSpan{1, s.newest}
 		tail := seqSpan{s.complete()*blockRows + 1, s.newest}
 		var far, unknown []int64
-		for n := s.complete() - 1; n >= 0; n-- {
+		for n := s.complete() - 1; n >= s.firstBlock(); n-- {
 			switch b := s.block; {
 			case s.index == nil || !s.loads(n):
 				unknown = append(unknown, n)

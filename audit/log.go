@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -35,6 +36,9 @@ type Options struct {
 	// another one does not end its turn ([ErrNoTurn]) or the file of the queue cannot be opened: once until a turn comes.
 	// It must not use the log.
 	OnTurn func(error)
+	// OnCommitted, if not nil, is called with each row that was committed to the database, in their order: its columns,
+	// and its fields as JSON, which Row.Fields does not have. It must not block, and not use the log.
+	OnCommitted func(r Row, fields string)
 }
 
 // Log appends to and reads one audit.db. Several processes may have the same file open. All methods are safe for
@@ -155,6 +159,9 @@ func (l *Log) commit(group []*Row, states []journalState) (err error) {
 	}
 	err = l.write(group, states)
 	var b *breach
+	if errors.As(err, &b) && l.excuses(b) {
+		err, b = l.write(group, states), nil
+	}
 	if errors.As(err, &b) {
 		found := []breach{*b}
 		if err = l.recordBreaches(append(found, l.others(found)...)); err == nil {
@@ -184,7 +191,8 @@ func (l *Log) ready() error {
 		if err != nil {
 			return err
 		}
-		tx.head, l.tx = l.known, tx
+		tx.head, tx.signer = l.known, &headSigner{path: l.path, source: l.source()}
+		l.tx = tx
 		l.attested = time.Time{}
 	}
 	if err := l.tx.wait(l.lockWait.span()); err != nil {
@@ -207,6 +215,9 @@ func (l *Log) ready() error {
 func (l *Log) write(group []*Row, states []journalState) error {
 	rows := group
 	if l.broken != nil {
+		if slices.ContainsFunc(group, func(r *Row) bool { return r.removal != nil }) {
+			return ErrPlanOutdated // the rows that were verified may not be those that the log has now
+		}
 		rows = append([]*Row{l.broken}, group...)
 	}
 	if l.journal != nil && !l.journal.registered && len(states) == 0 {
@@ -225,13 +236,42 @@ func (l *Log) write(group []*Row, states []journalState) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	last := rows[len(rows)-1]
-	l.known = head{seq: last.Seq, hash: last.Hash}
+	l.known = head{seq: l.tx.head.seq, hash: l.tx.head.hash}
 	if l.broken != nil {
 		l.reported()
 	}
 	l.head.advance(l.known)
 	l.committed(len(rows))
 	l.index.add(rows)
+	l.passOn(rows...)
+	if signed := l.tx.signed; signed != nil {
+		l.index.add([]*Row{signed})
+		l.passOn(signed)
+		l.tx.signer.keep(signed)
+	}
 	return nil
+}
+
+// passOn calls OnCommitted.
+func (l *Log) passOn(rows ...*Row) {
+	if l.opts.OnCommitted == nil {
+		return
+	}
+	for _, r := range rows {
+		fields, err := r.storedFields()
+		if err != nil {
+			continue // it could not have been committed
+		}
+		passed := *r
+		passed.Fields, passed.raw = nil, nil
+		l.opts.OnCommitted(passed, fields)
+	}
+}
+
+// source returns the source of the rows of the log itself.
+func (l *Log) source() Source {
+	if l.opts.Session != "" {
+		return SourceLauncher
+	}
+	return SourceCLI
 }

@@ -77,7 +77,7 @@ func TestTamperingIsFoundAndNamed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := db.Exec(c.sql); err != nil {
+			if _, err := db.Exec(dropTriggers + c.sql); err != nil {
 				t.Fatal(err)
 			}
 			db.Close()

@@ -17,7 +17,15 @@ import (
 // BenchmarkReaders measures readers of a large log in CPU time. AILERON_BENCH_ROWS is the number of its rows (20000 if
 // it is not set), and AILERON_BENCH_HOME a directory in which the log is kept for the next run.
 func BenchmarkReaders(b *testing.B) {
-	n, _ := strconv.Atoi(os.Getenv("AILERON_BENCH_ROWS"))
+	l, n := benchLog(b)
+	defer l.Close()
+	benchmarkReaders(b, l, n)
+}
+
+// benchLog opens the log that the benchmarks read, and returns its number of rows.
+func benchLog(b *testing.B) (l *Log, n int) {
+	b.Helper()
+	n, _ = strconv.Atoi(os.Getenv("AILERON_BENCH_ROWS"))
 	if n == 0 {
 		n = 20000
 	}
@@ -33,7 +41,11 @@ func BenchmarkReaders(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer l.Close()
+	return l, n
+}
+
+func benchmarkReaders(b *testing.B, l *Log, n int) {
+	b.Helper()
 	some := rowAt(b, l, int64(n/3))
 	rare := rowAt(b, l, int64(n/2))
 	for rare.Reason != "host_not_allowed" {
@@ -53,6 +65,10 @@ func BenchmarkReaders(b *testing.B) {
 		"combination":    {Session: some.SessionID, Host: "host-7.example", Decision: DecisionRejected},
 		"combined-never": {Host: "host-7.example", Connector: "github://acme/connector-3"},
 		"event-decision": {Event: EventProxyStarted, Decision: DecisionProxied},
+		"binding":        {Binding: "api_key/tracker/work"}, "binding-never": {Binding: never},
+		"reason": {Reason: "host_not_allowed"}, "reason-never": {Reason: never},
+		"operation": {Operation: "issues.get"}, "operation-never": {Operation: never},
+		"sessions": {Sessions: []string{some.SessionID, rare.SessionID}},
 	} {
 		f.Limit, f.Newest = 100, true
 		measure(b, "list/"+name, func() error {
@@ -73,6 +89,31 @@ func BenchmarkReaders(b *testing.B) {
 			return fmt.Errorf("Get = %w", err)
 		}
 		return nil
+	})
+	measure(b, "show-prefix", func() error {
+		rows, err := l.Find(b.Context(), some.ID[:14], 10)
+		if len(rows) != 1 {
+			return fmt.Errorf("Find = %d rows, %w", len(rows), err)
+		}
+		return err
+	})
+	measure(b, "session-start", func() error {
+		_, err := l.SessionStart(b.Context(), some.SessionID)
+		return err
+	})
+	for name, f := range map[string]Filter{"all": {}, "session": {Session: some.SessionID}, "binding": {Binding: never}} {
+		measure(b, "groups/"+name, func() error {
+			_, err := l.Groups(b.Context(), f, GroupBy{})
+			return err
+		})
+	}
+	measure(b, "groups/intents", func() error {
+		_, err := l.Groups(b.Context(), Filter{}, GroupBy{Intents: true})
+		return err
+	})
+	measure(b, "groups/hosts", func() error {
+		_, err := l.Groups(b.Context(), Filter{}, GroupBy{Hosts: true})
+		return err
 	})
 	measure(b, "open-intents", func() error {
 		_, err := l.OpenIntents(b.Context(), some.SessionID)
@@ -137,13 +178,19 @@ func largeLog(t testing.TB, path string, n int) {
 	rows := make(chan []*Row, 4)
 	go func() { defer close(rows); generate(1, n, rows) }()
 	for group := range rows {
-		l.mustWrite(t, group)
+		if err := l.commit(group, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
-// mustWrite commits a group in one transaction.
+// mustWrite commits a group in one transaction, and no signed head.
 func (l *Log) mustWrite(t testing.TB, group []*Row) {
 	t.Helper()
+	if err := l.ready(); err != nil {
+		t.Fatal(err)
+	}
+	l.tx.signer = nil
 	if err := l.commit(group, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -79,6 +79,9 @@ func (r *recovery) report(ctx context.Context, tx *sql.Tx) error {
 // lost counts the numbers without a row, up to the highest one in audit.head, the witness or the new log, which it
 // returns.
 func (r *recovery) lost(ctx context.Context, tx *sql.Tx) (newest int64, err error) {
+	if newest, err = r.dropPruned(ctx, tx); err != nil {
+		return 0, err
+	}
 	rows, err := tx.QueryContext(ctx, "SELECT seq FROM events ORDER BY seq")
 	if err != nil {
 		return 0, err
@@ -90,7 +93,7 @@ func (r *recovery) lost(ctx context.Context, tx *sql.Tx) (newest int64, err erro
 			return 0, err
 		}
 		r.gap(newest+1, seq-1)
-		newest = seq
+		newest = max(newest, seq)
 		r.done.Rows++
 	}
 	if err := rows.Err(); err != nil {
@@ -104,6 +107,48 @@ func (r *recovery) lost(ctx context.Context, tx *sql.Tx) (newest int64, err erro
 	}
 	r.gap(newest+1, top)
 	return top, nil
+}
+
+// dropPruned removes rows that were pruned, and that pages no longer in use still had. It returns the number up to
+// which rows were pruned, and not lost; 0 if none were.
+func (r *recovery) dropPruned(ctx context.Context, tx *sql.Tx) (last int64, err error) {
+	k, err := readKey(keyPath(r.path))
+	if err != nil {
+		return 0, nil //nolint:nilerr // without the key, the row may be anyone's
+	}
+	if last, err = prunedBefore(ctx, tx, k); err != nil || last == 0 {
+		return 0, err
+	}
+	for _, query := range removing(last) {
+		if _, err := tx.ExecContext(ctx, query); err != nil {
+			return 0, err
+		}
+	}
+	return last, nil
+}
+
+// prunedBefore returns the number of the last row for which a row of EventPruned with a signature of k stands.
+func prunedBefore(ctx context.Context, tx *sql.Tx, k *signKey) (last int64, err error) {
+	keys, err := newKeyring([]string{k.public})
+	if err != nil {
+		return 0, err
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT seq, fields FROM events WHERE event = ?", EventPruned)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var seq int64
+		var fields string
+		if err := rows.Scan(&seq, &fields); err != nil {
+			return 0, err
+		}
+		if p, s, err := parsePruned(seq, fields); err == nil && keys.check(s) == "" {
+			last = max(last, p.Last)
+		}
+	}
+	return last, rows.Err()
 }
 
 // maxSeq is the highest number that is believed if it does not come from the table itself.

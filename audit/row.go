@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -9,7 +10,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 )
@@ -48,7 +51,8 @@ type Row struct {
 	// row that was read has it in Fields only.
 	RequestID string `json:"-"`
 
-	raw *rawRow // what a row of a journal has instead of Fields; nil: it is not one
+	removal *removal // the rows that are removed when this one is committed; nil: none
+	raw     *rawRow  // what a row of a journal has instead of Fields; nil: it is not one
 }
 
 // NewID returns a ULID. The ids that one process creates in one millisecond are not ordered: rows are ordered by seq.
@@ -222,10 +226,20 @@ func (r *Row) appendFields(out []byte) ([]byte, error) {
 	return out, nil
 }
 
+// storedFields returns the fields as they are stored.
+func (r *Row) storedFields() (string, error) {
+	if r.raw != nil {
+		return r.raw.fields, nil
+	}
+	raw, err := r.appendFields(nil)
+	return string(raw), err
+}
+
 // requestIDName is the name of the field that has Row.RequestID.
 const requestIDName = "request_id"
 
-// appendObject appends m as encoding/json would, with request, unless it is empty, as its request_id.
+// appendObject appends m as encoding/json would, but for text that is not UTF-8, with request, unless it is empty, as
+// its request_id.
 func appendObject(out []byte, m map[string]any, request string) ([]byte, error) {
 	var space [16]string
 	names := space[:0]
@@ -243,9 +257,9 @@ func appendObject(out []byte, m map[string]any, request string) ([]byte, error) 
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(appendString(out, name), ':')
+		out = append(appendText(out, name), ':')
 		if request != "" && name == requestIDName {
-			out = appendString(out, request)
+			out = appendText(out, request)
 			continue
 		}
 		var err error
@@ -256,11 +270,11 @@ func appendObject(out []byte, m map[string]any, request string) ([]byte, error) 
 	return append(out, '}'), nil
 }
 
-// appendValue appends v as encoding/json would.
+// appendValue appends v as encoding/json would, with sorted names, but for text that is not UTF-8.
 func appendValue(out []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case string:
-		return appendString(out, v), nil
+		return appendText(out, v), nil
 	case bool:
 		return strconv.AppendBool(out, v), nil
 	case int:
@@ -276,15 +290,38 @@ func appendValue(out []byte, v any) ([]byte, error) {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = appendString(out, s)
+			out = appendText(out, s)
 		}
 		return append(out, ']'), nil
 	}
+	raw, err := otherValue(v)
+	return append(out, raw...), err
+}
+
+// otherValue returns a value of any other type. encoding/json writes the names of a struct in the order of its fields,
+// and bytes that are not UTF-8 otherwise than the character that a reader gets for them: so what it wrote is read and
+// written once more. No recursion leads back to appendValue: the fields of most rows stay on the stack.
+func otherValue(v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
-	if err != nil {
+	if err != nil || !strings.ContainsRune(`{["`, rune(raw[0])) {
+		return raw, err
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var plain any
+	if err := d.Decode(&plain); err != nil {
 		return nil, err
 	}
-	return append(out, raw...), nil
+	return json.Marshal(plain)
+}
+
+// appendText appends the text of a field. encoding/json writes a byte that is not UTF-8 as \ufffd, and the character
+// that a reader gets for it otherwise: it is replaced before, so that the row of an export has the same hash.
+func appendText(out []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\ufffd")
+	}
+	return appendString(out, s)
 }
 
 // appendString appends s as encoding/json would.

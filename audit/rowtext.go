@@ -24,7 +24,10 @@ const (
 	canonicalEvent     = 1
 	canonicalSession   = 2
 	canonicalDecision  = 4
+	canonicalReason    = 5
 	canonicalConnector = 6
+	canonicalOperation = 9
+	canonicalBinding   = 10
 	canonicalHost      = 13
 	canonicalTS        = 22
 )

@@ -55,7 +55,8 @@ func TestRowTextIsWhatIsHashed(t *testing.T) {
 		request, _ := want.Fields["request_id"].(string)
 		got := r.indexed()
 		values := indexedValues{
-			want.SessionID, string(want.Event), string(want.Decision), want.Host, want.ConnectorFQN, want.ID,
+			want.SessionID, string(want.Event), string(want.Decision), want.Host, want.ConnectorFQN, want.ID, want.Reason,
+			want.Operation, want.Binding,
 		}
 		if !reflect.DeepEqual(got, values) || r.ts != want.TS.UnixNano() || r.requestID() != request || r.hash != want.Hash ||
 			r.prev != want.PrevHash {

@@ -15,6 +15,7 @@ type snapshot struct {
 	log     *Log
 	conn    *sql.Conn
 	newest  int64       // the number of the newest row; 0 if there is none
+	first   int64       // that of the first one: those before it were pruned
 	index   *indexFile  // nil: there is none
 	hashOf  driver.Stmt // selectHash; called directly, because a look at each block needs it
 	block   *indexBlock
@@ -43,6 +44,8 @@ func (s *snapshot) begin(ctx context.Context) (err error) {
 	if err := s.conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM events").Scan(&s.newest); err != nil {
 		return err
 	}
+	// If it cannot be read, the newest rows may be readable all the same.
+	_ = s.conn.QueryRowContext(ctx, "SELECT COALESCE(MIN(seq), 1) FROM events").Scan(&s.first)
 	if s.complete() == 0 {
 		return nil
 	}
@@ -60,6 +63,9 @@ func (s *snapshot) begin(ctx context.Context) (err error) {
 
 // complete returns the number of blocks of which the log has the last row.
 func (s *snapshot) complete() int64 { return s.newest / blockRows }
+
+// firstBlock returns the first block of which the log has a row.
+func (s *snapshot) firstBlock() int64 { return (max(s.first, 1) - 1) / blockRows }
 
 func (s *snapshot) close() {
 	if s.hashOf != nil {

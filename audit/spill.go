@@ -65,7 +65,8 @@ type spillRow struct {
 	Hash             string         `json:"hash,omitempty"`
 	RequestID        string         `json:"-"`
 
-	raw *rawRow
+	removal *removal
+	raw     *rawRow
 }
 
 // fieldSpilled is the field of a row that was in a journal or a spill file while the log could not be written, or when

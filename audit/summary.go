@@ -2,6 +2,10 @@ package audit
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -26,28 +30,25 @@ type Summary struct {
 	Spilled int   `json:"spilled_rows"`     // rows of spill files that the log does not have yet
 }
 
-// Summarize counts the selected rows. The outcome of a selected intent is looked for in the whole log.
+// Summarize counts the selected rows. The outcome of a selected intent is looked for in the whole log, if its session
+// has not ended.
 func (l *Log) Summarize(ctx context.Context, filter Filter) (Summary, error) {
+	groups, err := l.Groups(ctx, filter, GroupBy{Intents: true})
+	if err != nil {
+		return Summary{}, err
+	}
+	return l.SummaryOf(ctx, filter, groups)
+}
+
+// SummaryOf is Summarize for the groups of the selected rows, intents included.
+func (l *Log) SummaryOf(ctx context.Context, filter Filter, groups []Group) (Summary, error) {
 	s := Summary{Events: map[string]int64{}, Decisions: map[string]int64{}, Reasons: map[string]int64{}}
-	if err := l.Each(ctx, filter, func(r Row) error { s.add(r); return nil }); err != nil {
-		return s, err
+	for _, g := range groups {
+		s.add(g)
 	}
 	s.Unknown = s.Events[string(EventProxyUnknown)]
-	// An intent has no decision, and its outcome has another event and a later time.
-	intents := Filter{Session: filter.Session, Host: filter.Host, Connector: filter.Connector, Since: filter.Since}
-	if filter.Decision == "" && (filter.Event == "" || filter.Event == EventProxyStarted) {
-		open := newOpenIntents(maxOpen)
-		err := l.Each(ctx, intents, func(r Row) error {
-			request, _ := r.Fields["request_id"].(string)
-			if r.Event != EventProxyStarted || filter.Until.IsZero() || r.TS.Before(filter.Until) {
-				open.add(r.Seq, r.Event, request)
-			}
-			return nil
-		})
-		if err != nil {
-			return s, err
-		}
-		s.Open = len(open.seqs)
+	if err := l.countOpen(ctx, filter, groups, &s); err != nil {
+		return s, err
 	}
 	spills, err := Spills(l.path)
 	for _, spill := range spills {
@@ -58,28 +59,88 @@ func (l *Log) Summarize(ctx context.Context, filter Filter) (Summary, error) {
 	return s, err
 }
 
-// add counts one row.
-func (s *Summary) add(r Row) {
-	s.Rows++
-	if s.First == nil {
-		s.First = &r.TS
+// countOpen counts the selected intents without an outcome. Only sessions that have not ended have any.
+func (l *Log) countOpen(ctx context.Context, filter Filter, groups []Group, s *Summary) error {
+	ended, err := l.Groups(ctx, Filter{Event: EventSessionEnded, Session: filter.Session, Sessions: filter.Sessions},
+		GroupBy{})
+	if err != nil {
+		return err
 	}
-	s.Last = &r.TS
-	count(s.Events, string(r.Event))
-	count(s.Decisions, string(r.Decision))
-	count(s.Reasons, r.Reason)
-	if n, ok := r.Fields["requests"].(float64); ok {
-		s.Counted += int64(n)
+	isEnded, going := map[string]bool{}, map[string]bool{}
+	for _, g := range ended {
+		isEnded[g.Session] = true
 	}
+	for _, g := range groups {
+		if g.Event == EventProxyStarted && !isEnded[g.Session] {
+			going[g.Session] = true
+		}
+	}
+	if len(going) == 0 {
+		return nil
+	}
+	// An intent has no decision, and its outcome has another event and a later time.
+	intents := Filter{Sessions: slices.Sorted(maps.Keys(going)), Host: filter.Host, Connector: filter.Connector,
+		Operation: filter.Operation, Since: filter.Since}
+	snapshot, err := l.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer snapshot.close()
+	until := ""
+	if !filter.Until.IsZero() {
+		until = filter.Until.UTC().Format(timeFormat)
+	}
+	open := newOpenIntents(maxOpen)
+	err = snapshot.texts(ctx, intents, requestText, func(text string) error { return open.addText(text, until) })
+	s.Open = len(open.seqs)
+	return err
 }
 
-// count counts a name, unless it is empty.
-func count(names map[string]int64, name string) {
+// requestText is the SQL expression of what openIntents.addText needs, between line ends.
+const requestText = "concat(seq, char(10), ts, char(10), event, char(10), fields)"
+
+// addText processes the next row of the log, as requestText has it. Intents from until on are left out.
+func (o *openIntents) addText(text, until string) error {
+	parts := strings.SplitN(text, "\n", 4)
+	if len(parts) < 4 {
+		return errDamaged
+	}
+	seq, err := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil {
+		return errDamaged
+	}
+	request, plain := plainRequestID(parts[3])
+	if !plain {
+		request = (&rowText{strange: true, fields: parts[3]}).requestID()
+	}
+	if event := Event(parts[2]); event != EventProxyStarted || until == "" || parts[1] < until {
+		o.add(seq, event, request)
+	}
+	return nil
+}
+
+// add counts the rows of a group.
+func (s *Summary) add(g Group) {
+	s.Rows += g.Rows
+	if s.First == nil || g.First.Before(*s.First) {
+		s.First = &g.First
+	}
+	if s.Last == nil || g.Last.After(*s.Last) {
+		s.Last = &g.Last
+	}
+	count(s.Events, string(g.Event), g.Rows)
+	count(s.Decisions, string(g.Decision), g.Rows)
+	count(s.Reasons, g.Reason, g.Rows)
+	s.Counted += g.Counted
+}
+
+// count counts the rows of a name, unless it is empty.
+func count(names map[string]int64, name string, rows int64) {
 	if name == "" {
 		return
 	}
 	if _, known := names[name]; !known && len(names) >= maxNames {
 		name = otherNames
 	}
-	names[name]++
+	names[name] += rows
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -18,7 +19,11 @@ type walk struct {
 	broken bool             // a row did not fit the chain
 	open   *openIntents
 	index  *indexCheck
-	hashed []byte // a buffer
+	signed *signedCheck // nil: signed heads are not checked
+	pruned *PrunedRows  // what stands for the rows before the first one; nil: nothing does
+	gone   int64        // the rows up to this one are not in the log, and were pruned
+	until  *pruneBound  // nil: all rows are read
+	hashed []byte       // a buffer
 }
 
 // rows walks over the rows. A goroutine reads them, in parts of a bounded size, while this one computes hashes.
@@ -43,7 +48,12 @@ func (w *walk) rows(ctx context.Context, l *Log) error {
 	byColumn := columnReader{query: l.database().QueryContext}
 	for part := range parts {
 		for _, t := range part {
-			if err := w.row(ctx, t, &byColumn); err != nil {
+			err := w.row(ctx, t, &byColumn)
+			if errors.Is(err, errBound) {
+				w.ended = true
+				return nil
+			}
+			if err != nil {
 				return fmt.Errorf("read the audit log: %w", err)
 			}
 		}
@@ -89,12 +99,19 @@ func (w *walk) row(ctx context.Context, t textRow, byColumn *columnReader) error
 	plain := r.parse(t.seq, t.text) && (r.prev == w.last.hash || isHash(r.prev)) && w.hasItsHash(&r)
 	if !plain || r.values[canonicalEvent] == string(EventBroken) {
 		full, err := byColumn.row(ctx, t.seq)
+		if err == nil && full.err == nil {
+			err = w.until.reached(full.Seq, full.SessionID, full.TS.UnixNano())
+		}
 		if err == nil {
 			w.columns(full)
 		}
 		return err
 	}
+	if err := w.until.reached(t.seq, r.values[canonicalSession], r.ts); err != nil {
+		return err
+	}
 	w.link(t.seq, r.values[canonicalID], r.prev, r.hash)
+	w.note(t.seq, r.values[canonicalID], Event(r.values[canonicalEvent]), r.fields)
 	w.passed(t.seq, Event(r.values[canonicalEvent]), r.requestID(), r.hash)
 	w.index.add(t.seq, r.indexed(), r.ts, r.prev, r.hash)
 	return nil
@@ -122,6 +139,7 @@ func (w *walk) columns(r fullRow) {
 			w.breaks(r.Seq, r.ID, "its content does not have its hash", printableHash(r.Hash), again.Hash)
 		}
 	}
+	w.note(r.Seq, r.ID, r.Event, r.fields)
 	if r.Event == EventBroken {
 		w.report.add(reportedBreak(r.Row))
 	}
@@ -145,13 +163,42 @@ func (w *walk) passed(seq int64, event Event, request, hash string) {
 		w.at[seq] = hash
 	}
 	if w.last = (head{seq: seq, hash: hash}); !w.broken {
-		w.report.Rows, w.report.Head = seq, hash
+		w.report.Rows, w.report.Head = seq-w.gone, hash
+	}
+}
+
+// note checks a row that has a note.
+func (w *walk) note(seq int64, id string, event Event, fields string) {
+	switch event {
+	case EventCheckpoint:
+		w.checkpoint(seq, id, fields)
+	case EventPruned:
+		w.prunedNote(seq, id, fields)
+	}
+}
+
+// begin begins the walk at a row that is not row 1, in a log that was pruned. A prune that was killed may have left
+// rows: the last one of them must have the hash that the row of the prune names.
+func (w *walk) begin(seq int64, prev string) {
+	w.gone = min(seq-1, w.pruned.Last)
+	w.last = head{seq: w.gone, hash: prev}
+	if w.gone == w.pruned.Last {
+		w.last.hash = w.pruned.Hash
+	}
+	if _, named := w.at[w.gone]; named {
+		w.at[w.gone] = w.last.hash
 	}
 }
 
 // link compares a row with the one before it. Behind a row that does not fit, the chain is checked from that row on:
 // rows that were added to a log with a gap are judged by their own links.
 func (w *walk) link(seq int64, id, prev, hash string) {
+	if w.last.seq == 0 && seq > 1 && w.pruned != nil {
+		w.begin(seq, prev)
+	}
+	if w.pruned != nil && seq == w.pruned.Last && hash != w.pruned.Hash {
+		w.breaks(seq, id, "it has another hash than the row of audit.pruned names", w.pruned.Hash, printableHash(hash))
+	}
 	switch next := w.last.seq + 1; {
 	case seq > next+1:
 		w.breaks(seq, id, fmt.Sprintf("rows %d to %d are missing before it", next, seq-1), "", foundMissing)

@@ -59,8 +59,12 @@ func TestAgentsFinishAPromptWithKeysThatTheyNeverSee(t *testing.T) {
 
 func finishesAPrompt(t *testing.T, engine string, a prompted) {
 	harness.NeedEngine(t, engine)
+	fetch := "curl -sS https://api.github.com/user"
+	if a.agent == "opencode" {
+		fetch = "github user.get"
+	}
 	u := newUser(t, stub.Script{
-		Command: "curl -sS https://api.github.com/user | tee out.txt; cat /proc/1/environ >/tmp/found; echo TOOL-RAN",
+		Command: fetch + " | tee out.txt; cat /proc/1/environ >/tmp/found; echo TOOL-RAN",
 		Hold:    true, Subscription: a.connector == "anthropic-oauth",
 	}, a.connector, "github")
 	u.engine = engine

@@ -33,7 +33,7 @@ func TestADroppedFieldIsFoundInTheAuditLog(t *testing.T) {
 		t.Fatalf("there are %d rows", len(rows))
 	}
 	shown := u.must("audit", "show", fmt.Sprint(rows[0]["id"])).out
-	contains(t, "audit show", shown, "dropped_headers", "sudo", "x-acme-trace", "x-http-method-override")
+	contains(t, "audit show", shown, "stripped", "sudo", "x-acme-trace", "x-http-method-override")
 	if strings.Contains(shown, "CANARY") || strings.Contains(shown, "x-github-api-version") {
 		t.Errorf("audit show prints a value, or a field that was not dropped:\n%s", shown)
 	}

@@ -96,10 +96,18 @@ func (u *user) copyHome(bound []string) {
 	harness.Copy(u.t, templates[key], u.home)
 }
 
+// write writes a file of the project.
+func (u *user) write(name, text string) {
+	u.t.Helper()
+	if err := os.WriteFile(filepath.Join(u.project, name), []byte(text), 0o600); err != nil {
+		u.t.Fatal(err)
+	}
+}
+
 // reach are the flags that lead the real names to the stub.
 func (u *user) reach() []string {
 	flags := []string{"--upstream-ca", u.origin.Roots}
-	for _, name := range []string{stub.GitHub, stub.Anthropic, stub.OpenAI, stub.Echo} {
+	for _, name := range []string{stub.GitHub, stub.Anthropic, stub.Claude, stub.OpenAI, stub.Echo} {
 		flags = append(flags, "--resolve", name+":443:"+u.origin.Addr)
 	}
 	return flags

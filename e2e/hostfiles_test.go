@@ -58,6 +58,28 @@ func TestWhatTheHostWouldRunIsProtectedOrNamed(t *testing.T) {
 			if text, _ := os.ReadFile(filepath.Join(u.project, "main.go")); string(text) != "more\n" {
 				t.Errorf("the work: %q", text)
 			}
+
+			// Of a directory that is renamed, the hooks would be others.
+			r = u.box(`mv .git old; mv .vscode old; rmdir .git; echo $?
+				mv .git/refs .git/old && mv .git/old .git/refs && echo work`, "--protect")
+			contains(t, "the output", r.out, "1\nwork")
+			if n := strings.Count(r.err, "Device or resource busy"); n != 3 {
+				t.Errorf("%d times something was kept from being renamed: %s", n, r.err)
+			}
+			if _, err := os.Stat(filepath.Join(u.project, "old")); err == nil {
+				t.Error("something was renamed")
+			}
+
+			// Hooks that are not there are not made, in the sandbox or on the host.
+			if err := os.RemoveAll(filepath.Dir(hook)); err != nil {
+				t.Fatal(err)
+			}
+			r = u.box("mv .git old; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; echo more >> main.go")
+			contains(t, "the errors", r.err, "Read-only file system")
+			contains(t, "the errors", r.err, "Device or resource busy")
+			if _, err := os.Stat(filepath.Dir(hook)); err == nil {
+				t.Error("there is a directory of hooks")
+			}
 		})
 	}
 }

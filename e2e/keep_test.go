@@ -1,35 +1,50 @@
 package e2e
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
-	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
-// conversation is how an agent says something, and goes on in its next session.
+// conversation is how an agent says something, and goes on in its next session:
+// with the last conversation, or with the one that it names by an ID.
 type conversation struct {
-	connector string
-	first, on []string
+	connector       string
+	first, last, by []string
+	id              *regexp.Regexp
 }
 
 var conversations = map[string]conversation{
-	"claude": {"anthropic", []string{"-p", "--model", "claude-sonnet-4-5", "the word is xyzzy"},
-		[]string{"-p", "-c", "--model", "claude-sonnet-4-5", "which word was it"}},
-	"codex": {"openai", []string{"exec", "--skip-git-repo-check", "-m", "gpt-5", "the word is xyzzy"},
-		[]string{"exec", "--skip-git-repo-check", "-m", "gpt-5", "resume", "--last", "which word was it"}},
+	"claude": {"anthropic",
+		[]string{"-p", "the word is xyzzy", "--model", "claude-sonnet-4-5", "--output-format", "json",
+			"--allowedTools", "Bash(*)"},
+		[]string{"--continue", "-p", "--model", "claude-sonnet-4-5", "which word was it"},
+		[]string{"--resume", "ID", "-p", "--model", "claude-sonnet-4-5", "which word was it"},
+		regexp.MustCompile(`"session_id":"([^"]+)"`)},
+	"codex": {"openai",
+		[]string{"exec", "--skip-git-repo-check", "-m", "gpt-5", "the word is xyzzy"},
+		[]string{"exec", "--skip-git-repo-check", "-m", "gpt-5", "resume", "--last", "which word was it"},
+		[]string{"exec", "--skip-git-repo-check", "-m", "gpt-5", "resume", "ID", "which word was it"},
+		regexp.MustCompile(`session id: (\S+)`)},
+	"opencode": {"anthropic",
+		[]string{"run", "-m", "anthropic/claude-sonnet-4-5", "--format", "json", "the word is xyzzy"},
+		[]string{"run", "--continue", "-m", "anthropic/claude-sonnet-4-5", "which word was it"},
+		[]string{"run", "-s", "ID", "-m", "anthropic/claude-sonnet-4-5", "which word was it"},
+		regexp.MustCompile(`"sessionID":"(ses_[^"]+)"`)},
 }
+
+// uses makes every credential of the session travel, and brings into the
+// conversation what comes back, and all that the sandbox has.
+const uses = "curl -sSi https://api.github.com/user; curl -sSi https://api.echo.example/echo; " +
+	"curl -sS https://api.echo.example/echo-chunks; env; git -c credential.helper= ls-remote " +
+	"https://x:$GH_TOKEN@api.echo.example/echo; cat /etc/aileron/* /proc/1/environ"
 
 // What an agent knows survives its sandbox, without a secret in it, until it is
 // removed.
@@ -37,41 +52,57 @@ func TestAnAgentGoesOnWhereItWas(t *testing.T) {
 	for name, c := range conversations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			needPodman(t)
-			recipes.Need(t, "podman", recipes.Agent(name))
-			u := newUser(t, stub.Script{}, c.connector)
-			t.Cleanup(func() { u.must("sandbox", "prune", "--sandbox=podman", "--state", "--yes") })
-			launch := func(args []string, flags ...string) result {
-				flags = append(append([]string{"launch", "--sandbox=podman", "--dir", u.project}, u.reach()...), flags...)
-				return u.run(append(append(flags, name, "--"), args...)...)
-			}
-			if r := launch(c.first); r.code != 0 {
-				t.Fatalf("exit %d\n%s\n%s", r.code, r.out, r.err)
-			}
-			if r := launch(c.on); r.code != 0 || !u.toldAgain() {
-				t.Errorf("exit %d, and the model was not told again what it was told before\n%s\n%s", r.code, r.out, r.err)
-			}
-			volume := u.searchState()
-			u.must("sandbox", "prune", "--sandbox=podman", "--state", "--yes", "--dir", u.project)
-			if left := u.states(); strings.Contains(left, volume) {
-				t.Errorf("the states are %s after prune", left)
-			}
-			launch(c.first, "--keep=false")
-			if left := u.states(); strings.Contains(left, volume) {
-				t.Errorf("--keep=false keeps %s", left)
-			}
-			u.ask("volume", "create", volume)
-			defer u.ask("volume", "rm", volume)
-			if r := launch(c.first); r.code == 0 || !strings.Contains(r.err, "it was not made by this aileron") {
-				t.Errorf("with another's volume: exit %d, %s", r.code, r.err)
-			}
+			goesOn(t, "podman", name, c)
 		})
+	}
+	for name, c := range conversations {
+		t.Run(name+" on docker", func(t *testing.T) { goesOn(t, "docker", name, c) })
 	}
 }
 
-// toldAgain reports whether a model was told both prompts at once.
-func (u *user) toldAgain() bool {
-	for _, s := range u.origin.Seen() {
+func goesOn(t *testing.T, engine, name string, c conversation) {
+	harness.NeedEngine(t, engine)
+	recipes.Need(t, engine, recipes.Agent(name))
+	u := newUser(t, stub.Script{Command: uses}, c.connector, "github", "echo")
+	u.engine = engine
+	if name == "opencode" {
+		u.write("opencode.json", `{"permission":{"bash":"allow","external_directory":"allow"}}`)
+	}
+	t.Cleanup(func() { u.must("sandbox", "prune", "--sandbox="+engine, "--state", "--yes") })
+	launch := func(args []string, flags ...string) result {
+		flags = append(append([]string{"launch", "--sandbox=" + engine, "--dir", u.project}, u.reach()...), flags...)
+		return u.run(append(append(flags, name, "--"), args...)...)
+	}
+	first := launch(c.first)
+	if first.code != 0 || len(u.rows("--host", stub.Echo, "--decision", "proxied")) == 0 {
+		t.Fatalf("exit %d\n%s\n%s", first.code, first.out, first.err)
+	}
+	contains(t, "the report", first.err, "aileron launch "+name+" -- ")
+	id := c.id.FindStringSubmatch(first.out + first.err)
+	if id == nil {
+		t.Fatalf("it names no conversation\n%s\n%s", first.out, first.err)
+	}
+	byID := slices.Clone(c.by)
+	byID[slices.Index(byID, "ID")] = id[1]
+	for _, args := range [][]string{c.last, byID} {
+		seen := len(u.origin.Seen())
+		if r := launch(args); r.code != 0 || !u.toldAgain(seen) {
+			t.Errorf("%q: exit %d, and the model was not told again what it was told before\n%s\n%s", args, r.code,
+				r.out, r.err)
+		}
+	}
+	states := harness.States(t, engine, u.home)
+	if len(states) != 1 {
+		t.Fatalf("the states are %q, want one", states)
+	}
+	harness.SearchState(t, engine, states[0], "xyzzy", modelKey, secret, passphrase)
+	u.refusesForeign(states[0], func() result { return launch(c.first) })
+}
+
+// toldAgain reports whether a model was told both prompts at once, after it has
+// seen some requests.
+func (u *user) toldAgain(seen int) bool {
+	for _, s := range u.origin.Seen()[seen:] {
 		if strings.Contains(s.Body, "the word is xyzzy") && strings.Contains(s.Body, "which word was it") {
 			return true
 		}
@@ -79,50 +110,38 @@ func (u *user) toldAgain() bool {
 	return false
 }
 
-// states are the names of the states of this user that the engine has.
-func (u *user) states() string {
+// refusesForeign replaces the volume of a state by those that others have made
+// under its name. One of them leads to a directory of the host.
+func (u *user) refusesForeign(volume string, launch func() result) {
 	u.t.Helper()
-	owner := sha256.Sum256([]byte(strconv.Itoa(os.Getuid()) + "\x00" + u.home))
-	return strings.TrimSpace(u.ask("volume", "ls", "-q", "--filter", "label=aileron.state="+hex.EncodeToString(owner[:])))
-}
-
-// searchState searches the state of this user's agent for the key, and returns
-// the name of its volume.
-func (u *user) searchState() (volume string) {
-	u.t.Helper()
-	volume = u.states()
-	at := strings.TrimSpace(u.ask("volume", "inspect", "-f", "{{.Mountpoint}}", volume))
-	found := false
-	err := filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		found = found || bytes.Contains(data, []byte("xyzzy"))
-		for _, form := range forms(modelKey) {
-			if bytes.Contains(data, []byte(form)) {
-				u.t.Errorf("%s has the key as %s", path, form)
-			}
-		}
-		return err
-	})
-	if err != nil || !found {
-		u.t.Errorf("the state %s has no conversation: %v", volume, err)
-	}
-	return volume
-}
-
-// forms are encodings of a secret, without what depends on its neighbours.
-func forms(secret string) []string {
-	quoted, _ := json.Marshal(secret)
-	all := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1 : len(quoted)-1]),
-		strings.ReplaceAll(secret, "/", `\/`), hex.EncodeToString([]byte(secret)),
-		strings.ToUpper(hex.EncodeToString([]byte(secret)))}
-	for shift := range 3 {
-		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			text := alphabet.EncodeToString([]byte("aa"[:min(shift, 2)] + secret))
-			all = append(all, text[4:len(text)-4])
+	var labels []string
+	for line := range strings.Lines(u.ask("volume", "inspect", "-f",
+		`{{range $k, $v := .Labels}}{{$k}}={{$v}}{{"\n"}}{{end}}`, volume)) {
+		if line = strings.TrimSpace(line); line != "" {
+			labels = append(labels, "--label", line)
 		}
 	}
-	return all
+	elsewhere := filepath.Join(filepath.Dir(u.home), "elsewhere")
+	if err := os.Mkdir(elsewhere, 0o777); err != nil {
+		u.t.Fatal(err)
+	}
+	u.must("sandbox", "prune", "--sandbox="+u.engine, "--state", "--yes", "--dir", u.project)
+	if left := harness.States(u.t, u.engine, u.home); len(left) > 0 {
+		u.t.Errorf("the states are %q after prune", left)
+	}
+	for _, flags := range [][]string{
+		nil,
+		append([]string{"--label", "aileron.state=another"}, labels[2:]...),
+		append([]string{"-o", "type=none", "-o", "o=bind", "-o", "device=" + elsewhere}, labels...),
+	} {
+		u.ask(append(append([]string{"volume", "create"}, flags...), volume)...)
+		if r := launch(); r.code == 0 || !strings.Contains(r.err, "it was not made by this aileron") ||
+			!strings.Contains(r.err, "volume rm "+volume) {
+			u.t.Errorf("with the volume of %q: exit %d, %s", flags, r.code, r.err)
+		}
+		u.ask("volume", "rm", volume)
+	}
+	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
+		u.t.Errorf("the sandbox wrote %v elsewhere, %v", left, err)
+	}
 }

@@ -3,14 +3,10 @@ package e2e
 import (
 	"os"
 	"os/exec"
-	"regexp"
+	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/creack/pty"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/recipes"
@@ -22,107 +18,52 @@ import (
 type interactive struct {
 	connector string
 	args      []string
-	ready     string // is on the screen when it waits for a prompt
-	quit      string // the keys that end it
+	ready     string   // is on the screen when it waits for a prompt
+	quit      string   // the keys that end it
+	denied    []string // hosts of requests of its own that are denied
 }
 
 var interactives = map[string]interactive{
-	"claude":   {"anthropic", []string{"--model", "claude-sonnet-4-5"}, "shortcuts", "\x03"},
-	"codex":    {"openai", []string{"-m", "gpt-5"}, "AskCodextodoanything", "\x03"},
-	"opencode": {"anthropic", []string{"-m", "anthropic/claude-sonnet-4-5"}, "Askanything", "\x03"},
+	"claude": {"anthropic", []string{"--model", "claude-sonnet-4-5"}, "shortcuts", "\x03", nil},
+	"codex": {"openai", []string{"-m", "gpt-5"}, "AskCodextodoanything", "\x03",
+		[]string{"raw.githubusercontent.com"}},
+	"opencode": {"anthropic", []string{"-m", "anthropic/claude-sonnet-4-5"}, "Askanything", "\x03",
+		[]string{"registry.npmjs.org"}},
 }
 
 // questions are what agents ask at their first start.
-var questions = []string{"Choosethetextstyle", "Doyouwanttousethis", "Doyoutrust", "Securitynotes", "Selectloginmethod",
+var questions = []string{"Choosethetextstyle", "Doyouwanttousethis", "Doyoutrust",
+	"Trustthisfolder", "Securitynotes", "Selectloginmethod",
 	"Yes,I", "SigninwithChatGPT", "PressEntertocontinue", "EntertoConfirm"}
 
-// screen is a terminal with what an agent has written to it.
+// screen is the terminal of an agent.
 type screen struct {
-	t     *testing.T
-	file  *os.File
-	ended chan struct{}
-
-	mu   sync.Mutex
-	text strings.Builder
+	*harness.Screen
+	t *testing.T
 }
 
 // newScreen starts a command in a terminal of its own.
-func newScreen(t *testing.T, cmd *exec.Cmd) *screen {
+func newScreen(t *testing.T, cmd *exec.Cmd) screen {
 	t.Helper()
-	file, err := pty.StartWithAttrs(cmd, &pty.Winsize{Rows: 40, Cols: 120},
-		&syscall.SysProcAttr{Setsid: true, Setctty: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &screen{t: t, file: file, ended: make(chan struct{})}
-	go func() { // ends with the terminal
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := file.Read(buf)
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			s.text.Write(buf[:n])
-			s.mu.Unlock()
-			if strings.Contains(string(buf[:n]), "\x1b[6n") { // where is the cursor?
-				_, _ = file.WriteString("\x1b[1;1R")
-			}
-		}
-	}()
-	go func() { _ = cmd.Wait(); close(s.ended) }()
-	t.Cleanup(func() {
-		select {
-		case <-s.ended:
-		default:
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			<-s.ended
-		}
-		_ = file.Close()
-	})
-	return s
+	return screen{harness.NewScreen(t, cmd), t}
 }
 
 // waitFor waits until text was written, and fails if the agent asks something
 // before.
-func (s *screen) waitFor(text string) {
+func (s screen) waitFor(text string) {
 	s.t.Helper()
 	asked := ""
 	here := harness.Poll(harness.Patience, 50*time.Millisecond, func() bool {
-		shown := s.shown()
+		ended, shown := s.Ended(), s.Shown()
 		for _, q := range questions {
 			if strings.Contains(shown, q) {
 				asked = q
 			}
 		}
-		select {
-		case <-s.ended:
-			return true
-		default:
-			return asked != "" || strings.Contains(shown, text)
-		}
+		return ended || asked != "" || strings.Contains(shown, text)
 	})
-	if !here || asked != "" || !strings.Contains(s.shown(), text) {
-		s.t.Fatalf("it shows no %q, and asks %q:\n%q", text, asked, s.shown())
-	}
-}
-
-// sequences are control sequences, strings and other escapes of ECMA-48.
-var sequences = regexp.MustCompile("\x1b(\\[[0-9:;<=>?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)|" +
-	"[PX^_][^\x1b]*\x1b\\\\|[ -/]*[0-~])")
-
-// shown is all that was written, without escape sequences and spaces: agents
-// move the cursor instead of writing spaces.
-func (s *screen) shown() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Join(strings.Fields(sequences.ReplaceAllString(s.text.String(), " ")), "")
-}
-
-func (s *screen) keys(keys string) {
-	s.t.Helper()
-	if _, err := s.file.WriteString(keys); err != nil {
-		s.t.Fatal(err)
+	if !here || asked != "" || !strings.Contains(s.Shown(), text) {
+		s.t.Fatalf("it shows no %q, and asks %q:\n%q", text, asked, s.Shown())
 	}
 }
 
@@ -144,33 +85,51 @@ func startsAtItsPrompt(t *testing.T, engine, name string, a interactive) {
 	harness.NeedEngine(t, engine)
 	recipes.Need(t, engine, recipes.Agent(name))
 	u := newUser(t, stub.Script{}, a.connector)
+	// Codex asks for trust in a repository alone.
+	if out, err := exec.Command("git", "init", "-q", u.project).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v\n%s", err, out)
+	}
 	flags := append([]string{"launch", "--sandbox=" + engine, "--keep=false", "--dir", u.project}, u.reach()...)
 	s := newScreen(t, u.command(append(append(flags, name, "--"), a.args...)...))
 	s.waitFor(a.ready)
-	s.keys("say-something")
+	s.Keys("say-something")
 	s.waitFor("say-something")
-	s.keys("\r")
+	s.Keys("\r")
 	s.waitFor("Alldone,saysthestub.")
 	s.quit(a.quit)
-	if left, err := os.ReadDir(u.project); err != nil || len(left) > 0 {
-		t.Errorf("the project has %v, %v; want nothing", left, err)
+	if !u.modelKnowsTheSandbox() {
+		t.Error("the model is not told where the agent runs")
 	}
+	for _, r := range u.rows("--decision", "rejected") {
+		if host, _ := r["host"].(string); !slices.Contains(a.denied, host) {
+			t.Errorf("its own request is refused: %v %v%v %v", r["method"], host, r["path"], r["reason"])
+		}
+	}
+	if left, err := os.ReadDir(u.project); err != nil || len(left) != 1 {
+		t.Errorf("the project has %v, %v; want its repository alone", left, err)
+	}
+}
+
+// modelKnowsTheSandbox reports whether a model was told where to read what is
+// allowed.
+func (u *user) modelKnowsTheSandbox() bool {
+	return slices.ContainsFunc(u.origin.Seen(), func(s stub.Seen) bool {
+		return strings.Contains(s.Body, "This is an Aileron sandbox") && strings.Contains(s.Body, "/etc/aileron/tools.txt")
+	})
 }
 
 // quit presses the keys that end an agent, until it has: some ask for them twice,
 // and within a moment.
-func (s *screen) quit(keys string) {
+func (s screen) quit(keys string) {
 	s.t.Helper()
 	if !harness.Poll(harness.Patience, 300*time.Millisecond, func() bool {
-		select {
-		case <-s.ended:
-			return true
-		default:
-			_, _ = s.file.WriteString(keys) // it may end meanwhile
-			return false
+		ended := s.Ended()
+		if !ended {
+			s.TryKeys(keys) // it may end meanwhile
 		}
+		return ended
 	}) {
-		s.t.Fatalf("it does not end:\n%q", s.shown())
+		s.t.Fatalf("it does not end:\n%q", s.Shown())
 	}
 }
 

@@ -7,10 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/spec"
 )
 
 // APIHost is the name under which a sandbox reaches its own session's API. It is
@@ -20,11 +18,12 @@ const APIHost = "aileron.internal"
 // api answers a request to the session's own endpoints, the sandbox's view of its
 // session. The token opens these and nothing else.
 func (p *Plane) api(listener Listener, r *http.Request) *http.Response {
-	path, _, _ := strings.Cut(r.RequestURI, "?")
-	if i := strings.Index(path, "://"); i >= 0 {
-		path = path[i+3:]
-		path = path[max(0, strings.IndexByte(path, '/')):]
-	}
+	form := formOf(r) // before a delay drops the head
+	return inForm(form, p.answerAPI(listener, r))
+}
+
+func (p *Plane) answerAPI(listener Listener, r *http.Request) *http.Response {
+	path := apiPath(r)
 	if path == "/healthz" || path == "/v1/healthz" {
 		if p.draining.Err() != nil {
 			return p.rejectAPI(listener, r, deny(reasonDraining, "the session is ending"))
@@ -37,7 +36,9 @@ func (p *Plane) api(listener Listener, r *http.Request) *http.Response {
 		return p.rejectAPI(listener, r, deny(reasonCrossSite, "the request comes from a web page"))
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "bearer") || !p.isToken(strings.TrimSpace(token)) {
+	bearer := strings.EqualFold(scheme, "bearer") && p.isToken(strings.TrimSpace(token))
+	command := isCallPath(path) && isCommand(r) && (listener.Sealed || p.hasProxyToken(r))
+	if !bearer && !command {
 		d := deny(reasonToken, "the API wants this session's token")
 		d.status = http.StatusUnauthorized // 407 is a proxy's
 		return p.rejectAPI(listener, r, d)
@@ -45,7 +46,13 @@ func (p *Plane) api(listener Listener, r *http.Request) *http.Response {
 	switch {
 	case path == "/v1/session" && r.Method == http.MethodGet:
 		return jsonResponse(r, p.Describe())
-	case path == "/v1/session":
+	case path == operationsPath && r.Method == http.MethodPost:
+		return p.runOperation(listener, r)
+	case path == actionsPath && r.Method == http.MethodPost:
+		return p.runAction(listener, r)
+	case path == requestsPath && r.Method == http.MethodPost:
+		return p.runRequest(listener, r)
+	case path == "/v1/session", path == actionsPath, path == operationsPath, path == requestsPath:
 		return p.rejectAPI(listener, r, deny(reasonMethod, "%s is not what this endpoint answers", r.Method))
 	case strings.HasPrefix(path, "/v1/audit"), strings.HasPrefix(path, "/v1/vault"), path == "/v1/session/stop":
 		return p.rejectAPI(listener, r, deny(reasonOwnerOnly, "this endpoint is the owner's"))
@@ -56,72 +63,6 @@ func (p *Plane) api(listener Listener, r *http.Request) *http.Response {
 func (p *Plane) rejectAPI(listener Listener, r *http.Request, d *Denial) *http.Response {
 	x := p.newExchange(listener, audit.SourceRequestBoundary, Authority{Host: APIHost, Port: 80}, "http", r)
 	return x.reject(d).Response(r)
-}
-
-// Description is the response to GET /v1/session: what this session is and what
-// it allows, never a binding's value.
-type Description struct {
-	ID         string                 `json:"id"`
-	Agent      string                 `json:"agent"`
-	Started    time.Time              `json:"started"`
-	Egress     string                 `json:"egress"`
-	Hosts      []string               `json:"hosts"`
-	Tools      []ToolDescription      `json:"tools"`
-	Operations []OperationDescription `json:"operations"`
-}
-
-// ToolDescription is one tool of one connector.
-type ToolDescription struct {
-	Name         string   `json:"name"`
-	ConnectorFQN string   `json:"connector_fqn"`
-	Description  string   `json:"description"`
-	Operations   []string `json:"operations"`
-}
-
-// OperationDescription is one operation that may be used.
-type OperationDescription struct {
-	ConnectorFQN string   `json:"connector_fqn"`
-	Tool         string   `json:"tool"`
-	Operation    string   `json:"operation"`
-	Method       string   `json:"method"`
-	Path         string   `json:"path"`
-	Hosts        []string `json:"hosts"`
-	Credential   string   `json:"credential,omitempty"` // its kind
-	Bound        bool     `json:"bound"`
-}
-
-// Describe returns what the session is and allows at this moment.
-func (p *Plane) Describe() Description {
-	g := p.grants.Load()
-	d := Description{ID: p.cfg.Session, Agent: p.cfg.Agent, Started: p.cfg.Started, Egress: "deny",
-		Hosts: append([]string{}, g.Index.Hosts()...), Tools: []ToolDescription{}, Operations: []OperationDescription{}}
-	if p.cfg.Passthrough {
-		d.Egress = "passthrough"
-	}
-	for _, c := range g.Index.Connectors() {
-		_, bound := g.Bound[c.FQN]
-		for _, t := range c.Tools {
-			tool := ToolDescription{Name: t.Name, ConnectorFQN: string(c.FQN), Description: t.Description}
-			for _, op := range t.Operations {
-				tool.Operations = append(tool.Operations, op.Name)
-				d.Operations = append(d.Operations, describeOperation(c, op, bound))
-			}
-			d.Tools = append(d.Tools, tool)
-		}
-	}
-	return d
-}
-
-func describeOperation(c *spec.Connector, op *spec.Operation, bound bool) OperationDescription {
-	o := OperationDescription{ConnectorFQN: string(c.FQN), Tool: op.Tool, Operation: op.Name,
-		Method: op.Method, Path: op.Path.String(), Bound: bound || op.Injection == nil}
-	for _, h := range op.Hosts {
-		o.Hosts = append(o.Hosts, h.String())
-	}
-	if op.Injection != nil {
-		o.Credential = string(op.Injection.Kind)
-	}
-	return o
 }
 
 func jsonResponse(r *http.Request, v any) *http.Response {

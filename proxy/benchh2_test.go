@@ -29,6 +29,7 @@ func benchmarkH2(b *testing.B, upstream string) {
 	defer conn.Close()
 	c := newFixedH2(b, conn)
 	must(b, c.exchange(200))
+	w.signHead()
 	b.ReportAllocs()
 	b.ResetTimer()
 	before := cpu(b)

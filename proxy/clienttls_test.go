@@ -71,6 +71,29 @@ func TestALargeHandshakeIsRefused(t *testing.T) {
 	}
 }
 
+// A client that stops in its handshake is closed, and its row says that it was slow, not
+// that it does not trust the session.
+func TestASlowHandshakeIsClosedAsSlow(t *testing.T) {
+	w := newWorldWith(t, false, func(c *Config) { c.Limits.Handshake = 50 * time.Millisecond }, hello)
+	conn := w.connect("api.good.example")
+	_, err := io.WriteString(conn, "\x16\x03\x01\x02\x00\x01")
+	must(t, err)
+	_, _ = io.Copy(io.Discard, conn)
+	w.eventually(func() bool { return len(w.outcomes()) == 1 })
+	if row := w.outcomes()[0]; Reason(row.Reason) != reasonSlow || row.Host != "api.good.example" {
+		t.Errorf("the row says %s for %s", row.Reason, row.Host)
+	}
+}
+
+// A client on a busy machine takes as long for its handshake and for a head as one that
+// is idle may: a limit of seconds would end it, and bounds nothing that Idle does not.
+func TestABusyMachineIsNoSlowClient(t *testing.T) {
+	l := Limits{}.withDefaults()
+	if l.Wire = l.Wire.WithDefaults(); l.Handshake < l.Wire.Idle || l.Wire.Header < l.Wire.Idle {
+		t.Errorf("a handshake has %v, a head %v, an idle client %v", l.Handshake, l.Wire.Header, l.Wire.Idle)
+	}
+}
+
 // A handshake has no context of its own: the end of the session must end it all the
 // same, long before its time-out.
 func TestTheEndOfASessionEndsHandshakes(t *testing.T) {

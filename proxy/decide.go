@@ -157,7 +157,7 @@ func ParseURL(raw string) (a Authority, scheme string, _ *Denial) {
 	a, err := hostport.Parse(named, port)
 	switch {
 	case port == 0:
-		return a, scheme, deny(reasonMalformed, "the scheme of the request target is neither http nor https")
+		return a, "", deny(reasonMalformed, "the scheme of the request target is neither http nor https")
 	case err != nil:
 		return a, scheme, deny(reasonMalformed, "the request target names no plain host")
 	}

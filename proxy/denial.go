@@ -21,6 +21,7 @@ type Denial struct {
 	Requested string
 	Granted   []string
 	AuditID   string
+	Boundary  string // which boundary denied it, where there is more than one; "": there is one
 
 	status  int    // where RFC 9110 has a closer one than the reason's own; 0: it has none
 	subject string // what the hint names in place of its %s
@@ -59,12 +60,16 @@ func (d *Denial) JSON() []byte {
 	if granted == nil {
 		granted = []string{}
 	}
+	details := map[string]string{"reason": string(d.Reason)}
+	if d.Boundary != "" {
+		details["boundary"] = d.Boundary
+	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(map[string]any{"error": map[string]any{
 		"class": m.class, "message": d.text(), "requested": d.Requested, "granted": granted,
-		"audit_id": d.AuditID, "retriable": m.retriable, "details": map[string]Reason{"reason": d.Reason},
+		"audit_id": d.AuditID, "retriable": m.retriable, "details": details,
 	}})
 	return out.Bytes()
 }
@@ -101,7 +106,8 @@ func (d *Denial) Response(req *http.Request) *http.Response {
 	return &http.Response{
 		Status: strconv.Itoa(d.Status()) + " " + phrase, StatusCode: d.Status(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Request: req,
-		Body: &denialBody{Reader: bytes.NewReader(body), phrase: phrase}, ContentLength: int64(len(body)), Close: d.ends,
+		Body: &denialBody{Reader: bytes.NewReader(body), phrase: phrase, denial: d}, ContentLength: int64(len(body)),
+		Close: d.ends,
 	}
 }
 
@@ -126,6 +132,7 @@ func (d *Denial) phrase() string {
 type denialBody struct {
 	*bytes.Reader
 	phrase string
+	denial *Denial
 }
 
 var _ wire.Phrased = (*denialBody)(nil)

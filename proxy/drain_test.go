@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit"
 )
 
 // The connections of a session that drains are cut when nothing is under way any
@@ -20,6 +22,7 @@ func TestAnExchangeIsUnderWayUntilItsBodyIsClosed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, hello)
 			_, x := recycled(t, w, &w.plane.exchanges)
+			x.row.Source, x.row.RequestID = audit.SourceConnectTLS, audit.NewID()
 			if d := x.enter(); d != nil {
 				t.Fatal(d)
 			}

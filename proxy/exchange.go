@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
@@ -30,10 +31,11 @@ type Exchange struct {
 	url        url.URL        // of out
 	came       outcome        // of the response's body
 	redactions modify.Redactions
-	fields     *fieldReader // declared fields of the response; nil: none
-	grpc       bool         // the request is one of gRPC
-	entered    bool         // counted among the exchanges under way
-	intended   bool         // its intent is committed
+	fields     *fieldReader      // declared fields of the response; nil: none
+	grpc       bool              // the request is one of gRPC
+	entered    bool              // counted among the exchanges under way
+	intended   bool              // its intent is committed
+	capture    *capture.Exchange // nil: there is no capture
 
 	tunnel    context.Context   //nolint:containedctx // the life of the tunnel that it came by; nil: it came by none
 	websocket *modify.WebSocket // the handshake that was asked for; nil: none was
@@ -58,8 +60,9 @@ func (p *Plane) newExchange(listener Listener, source audit.Source, a Authority,
 		x.grpc = modify.IsGRPC(r.Header)
 		x.row.Method, x.row.HTTPVersion = r.Method, r.Proto
 		x.row.Path = plainPath(r.RequestURI)
+		x.capture = p.cfg.Capture.Begin(r)
 		if r.Body != nil && r.Body != http.NoBody {
-			x.sent = upstream.NewBody(r.Body)
+			x.sent = upstream.NewBody(x.capture.Upload(r.Body))
 		}
 	}
 	return x
@@ -168,7 +171,7 @@ func (x *Exchange) bindCredential() *Denial {
 	fqn := x.match.Operation.Connector.FQN
 	bound, ok := x.grants.Bound[fqn]
 	switch {
-	case ok && !bound.Credential.Secret.IsZero():
+	case ok && !bound.Credential.Secret.IsZero() && bound.Credential.Kind == string(x.match.Operation.Injection.Kind):
 		x.row.Binding, x.bound = bound.Binding, bound
 		return nil
 	case x.grants.VaultUnreadable:

@@ -31,6 +31,11 @@ type Grants struct {
 	// again.
 	VaultUnreadable bool
 
+	// Actions are those of the session's home, by name. Pinned has, by their hashes, the connectors that actions pin: each
+	// with an Index of its own bytes alone and the credential that is bound to it. Only calls of actions use them.
+	Actions map[string]Action
+	Pinned  map[string]*Grants
+
 	current context.Context //nolint:containedctx // ends when other grants take their place, or the plane drains
 	retire  context.CancelFunc
 	keys    map[spec.FQN]upstream.Key // of the upstream connections of Bound's credentials
@@ -49,7 +54,12 @@ type Bound struct {
 func (p *Plane) SetGrants(g *Grants) {
 	g.current, g.retire = context.WithCancel(p.draining)
 	g.keys = p.upstreamKeys(g.Bound)
-	p.upstream.Keep(slices.Collect(maps.Values(g.keys))...) // before an exchange asks for one of them
+	keys := slices.Collect(maps.Values(g.keys))
+	for _, pinned := range g.Pinned {
+		pinned.current, pinned.keys = g.current, p.upstreamKeys(pinned.Bound)
+		keys = slices.AppendSeq(keys, maps.Values(pinned.keys))
+	}
+	p.upstream.Keep(keys...) // before an exchange asks for one of them
 	if old := p.grants.Swap(g); old != nil {
 		old.retire()
 	}

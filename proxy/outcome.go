@@ -49,6 +49,7 @@ func (x *Exchange) bodyEnded(reason Reason) {
 	x.row.ResponseBytes, x.row.Reason = x.came.n, string(reason)
 	x.bodyFields()
 	x.recordAsync()
+	x.endCapture()
 }
 
 // outcomeBody is the body of a response for the client. It is not a part of its
@@ -64,6 +65,7 @@ func (b *outcomeBody) Read(p []byte) (int, error) {
 	o := &x.came
 	n, err := o.src.Read(p)
 	o.n += int64(n)
+	x.capture.Received(p[:n])
 	if o.left > 0 {
 		o.left -= int64(n)
 	}

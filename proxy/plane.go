@@ -35,6 +35,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/proxy/budget"
+	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
@@ -55,7 +56,10 @@ type Config struct {
 	Upstream       upstream.Options // Clients, Descriptors and Memory are the plane's
 	Limits         Limits
 	Log            *slog.Logger // nil: nothing is logged
-	Started        time.Time
+	// Capture records exchanges with headers and bodies. Nil records none. The caller closes it, after the plane has
+	// drained.
+	Capture *capture.File
+	Started time.Time
 }
 
 // Recorder writes audit rows. Append returns when the row is committed;
@@ -73,7 +77,7 @@ type Limits struct {
 	Requests    int           // in flight upstream; default 2048
 	Rate        int           // requests and CONNECTs per second; default 100000
 	Memory      int64         // bytes held on behalf of clients; default budget.Default
-	Handshake   time.Duration // of TLS with the client; default 10 s
+	Handshake   time.Duration // of TLS with the client; default 60 s
 	Idle        time.Duration // of a tunnel that is not decrypted; default 10 min
 	Drain       time.Duration // for requests in flight at the end; default 30 s
 }
@@ -83,7 +87,7 @@ func (l Limits) withDefaults() Limits {
 	l.Connections = cmp.Or(l.Connections, 1024)
 	l.Requests = cmp.Or(l.Requests, 2048)
 	l.Rate = cmp.Or(l.Rate, 100000)
-	l.Handshake = cmp.Or(l.Handshake, 10*time.Second)
+	l.Handshake = cmp.Or(l.Handshake, time.Minute)
 	l.Idle = cmp.Or(l.Idle, 10*time.Minute)
 	l.Drain = cmp.Or(l.Drain, 30*time.Second)
 	return l
@@ -91,18 +95,19 @@ func (l Limits) withDefaults() Limits {
 
 // Plane mediates one session. All its methods are safe for concurrent use.
 type Plane struct {
-	cfg      Config
-	grants   atomic.Pointer[Grants]
-	upstream *upstream.Client
-	tls      *clientTLS
-	ahead    *readAhead
-	workers  workers
-	firsts   firsts
-	slots    chan struct{} // connections
-	lobby    lobby         // connections over a limit, which are denied
-	files    *descriptors
-	waiters  chan struct{} // denials that are delayed
-	budget   *budget.Budget
+	cfg         Config
+	grants      atomic.Pointer[Grants]
+	upstream    *upstream.Client
+	tls         *clientTLS
+	ahead       *readAhead
+	workers     workers
+	firsts      firsts
+	slots       chan struct{} // connections
+	lobby       lobby         // connections over a limit, which are denied
+	files       *descriptors
+	waiters     chan struct{} // denials that are delayed
+	invocations chan struct{} // calls that are parsed
+	budget      *budget.Budget
 
 	draining    context.Context //nolint:containedctx // ends when the plane begins to drain
 	stopDrain   context.CancelFunc
@@ -130,6 +135,7 @@ func New(cfg Config) (*Plane, error) {
 	p := &Plane{
 		cfg: cfg, tls: newClientTLS(), budget: budget.New(cfg.Limits.Memory), files: newDescriptors(descriptorLimit()),
 		slots: make(chan struct{}, cfg.Limits.Connections), waiters: make(chan struct{}, maxWaiters),
+		invocations: make(chan struct{}, invocationReads),
 	}
 	p.ahead = newReadAhead(p.budget)
 	cfg.Upstream.Descriptors, cfg.Upstream.Memory = p.files, p.budget

@@ -274,6 +274,7 @@ func (h *proxyHandler) serveAPI(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	allowed, form := h.p.rate.Allow(), formOf(r)
 	var res *http.Response
 	switch {
 	case h.overflow != "":
@@ -281,8 +282,10 @@ func (h *proxyHandler) serveAPI(w http.ResponseWriter, r *http.Request) {
 		res = x.reject(denyOverflow(h.overflow)).Response(r)
 	case r.Host != "" && !h.listener.isNamed(r.Host, own.LocalAddr()):
 		res = h.p.rejectAPI(h.listener, r, deny(reasonAuthority, "the Host is no name of this session"))
+	case !allowed:
+		res = h.p.rejectAPI(h.listener, r, h.p.denyRate())
 	default:
 		res = h.p.api(h.listener, r)
 	}
-	_ = own.Respond(res)
+	_ = own.Respond(inForm(form, res))
 }

@@ -1,5 +1,11 @@
 package proxy
 
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
 // Reason is why a request was denied or an exchange failed: details.reason of an
 // error, and the reason column of its audit row. meanings is the table of what
 // each stands for, which docs/errors.md explains row by row.
@@ -10,6 +16,13 @@ const (
 	ReasonConnectorUnreadable Reason = "connector_unreadable"
 	ReasonStoreUnreadable     Reason = "store_unreadable"
 	ReasonHomeMissing         Reason = "home_missing"
+)
+
+// The reasons of [Action].
+const (
+	ReasonActionUnusable Reason = "action_unusable"
+	ReasonPinMissing     Reason = "pin_not_installed"
+	ReasonPinChanged     Reason = "hash_mismatch"
 )
 
 const (
@@ -23,6 +36,7 @@ const (
 	reasonApproval   Reason = "approval_required"
 	reasonUpgrade    Reason = "upgrade_not_declared"
 	reasonBody       Reason = "body_not_declared"
+	reasonArguments  Reason = "arguments_invalid"
 
 	// What a client may not do, or did not do in time.
 	reasonToken        Reason = "token_missing_or_wrong"
@@ -81,8 +95,8 @@ const (
 	reasonSwitch    Reason = "switching_protocols"
 )
 
-// tunnelHostNote is the reason column of a row that is no denial.
-const tunnelHostNote = "tunnel_host"
+// ReasonTunnelHost is the reason column of a row that is no denial.
+const ReasonTunnelHost = "tunnel_host"
 
 // class is the class of an error: CONTRACT section 4.
 type class string
@@ -100,6 +114,7 @@ const (
 	timedOut              class = "timeout"
 	responseUnsafe        class = "response_unsafe"
 	runtimeError          class = "connector_runtime_error"
+	hashMismatch          class = "hash_mismatch"
 )
 
 // meaning is what a reason means to a client.
@@ -144,6 +159,14 @@ var meanings = map[Reason]meaning{
 	reasonUpgrade: {capabilityDenied, 426, false,
 		"Use plain HTTPS requests: this operation does not allow an upgrade."},
 	reasonBody: {invalidRequest, 400, false, "Send this request without a body."},
+	ReasonActionUnusable: {capabilityDenied, 403, false,
+		"Do not retry. The user finds what is wrong with: aileron action show %s"},
+	ReasonPinMissing: {capabilityDenied, 403, false,
+		"Do not retry. The user installs what actions pin with: aileron sync"},
+	ReasonPinChanged: {hashMismatch, 409, false,
+		"Do not retry. The user finds what is wrong with: aileron action show %s"},
+	reasonArguments: {invalidRequest, 400, false,
+		"Nothing was sent. Correct the call: the operation's inputs are what its connector declares."},
 
 	reasonToken:        {unauthenticated, 407, false, "Send the session's token, AILERON_TOKEN."},
 	reasonCrossSite:    {capabilityDenied, 403, false, hintOwner},
@@ -205,6 +228,12 @@ var meanings = map[Reason]meaning{
 	reasonFieldName: {responseUnsafe, 502, false, hintUnsafe},
 	reasonSwitch:    {responseUnsafe, 502, false, hintUnsafe},
 }
+
+// Reasons returns the reasons of all denials, sorted.
+func Reasons() []Reason { return slices.Sorted(maps.Keys(meanings)) }
+
+// Advice returns what a client is told to do about a denial for the reason, or "" if no denial has it.
+func (r Reason) Advice() string { return strings.ReplaceAll(meanings[r].hint, "%s", "NAME") }
 
 // meaning returns what r stands for. A reason that is not in the table is a bug,
 // and reads as an internal error.

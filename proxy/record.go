@@ -53,7 +53,15 @@ func (x *Exchange) recordNow() error {
 
 // recordAsync adds the outcome row of an exchange that took place. Since that
 // cannot be undone, the row may share the next commit.
-func (x *Exchange) recordAsync() { x.recordAsyncAs(audit.NewID()) }
+func (x *Exchange) recordAsync() { x.recordAsyncAs(x.outcomeID()) }
+
+// outcomeID returns the id of the outcome row, which is chosen now if it has none.
+func (x *Exchange) outcomeID() string {
+	if x.row.ID == "" {
+		x.row.ID = audit.NewID()
+	}
+	return x.row.ID
+}
 
 // recordAsyncAs is recordAsync for a row whose id is given.
 func (x *Exchange) recordAsyncAs(id string) {
@@ -95,6 +103,7 @@ func (x *Exchange) recordUndelivered(d *Denial) *Denial {
 	x.markSent()
 	x.row.Reason = string(d.Reason)
 	x.recordAsync()
+	x.endCapture()
 	d.AuditID = x.row.ID
 	return d
 }
@@ -102,6 +111,7 @@ func (x *Exchange) recordUndelivered(d *Denial) *Denial {
 // recordOutcome returns the response, with a body that records the outcome when
 // it ends.
 func (x *Exchange) recordOutcome(res *http.Response) *http.Response {
+	x.capture.Respond(res)
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		return x.switched(res)
 	}

@@ -27,6 +27,9 @@ func (x *Exchange) reject(d *Denial) *Denial {
 	}
 	x.row.Decision, x.row.Reason = audit.DecisionRejected, string(d.Reason)
 	x.row.Status = d.Status()
+	if d.Boundary != "" {
+		x.setField("boundary", d.Boundary)
+	}
 	x.attribute()
 	d.subject = x.subject(d.Reason)
 	switch {
@@ -34,12 +37,14 @@ func (x *Exchange) reject(d *Denial) *Denial {
 		x.recordSettled()
 		d.AuditID = x.row.ID
 	case x.isFlood():
+		x.capture = nil // it has no row of its own
 		d.AuditID = x.count()
 	case x.recordNow() != nil:
 		d = deny(reasonAudit, "the audit log cannot be written")
 	default:
 		d.AuditID = x.row.ID
 	}
+	x.captureDenial(d)
 	x.leave() // a denial that is delayed is under way no more
 	d.ends = !x.delay()
 	return d

@@ -62,11 +62,12 @@ func (p *Plane) passThroughTLS(ctx context.Context, client net.Conn, a Authority
 		return
 	}
 	x.row.Event, x.row.Decision = audit.EventSandboxPassthrough, audit.DecisionPassthrough
-	x.row.Reason = tunnelHostNote
+	x.row.Reason = ReasonTunnelHost
 	var s splice
 	defer func() {
 		x.row.RequestBytes, x.row.ResponseBytes = s.out.Load(), s.in.Load()
 		x.recordAsync()
+		x.endCapture()
 		x.leave()
 	}()
 	stop()

@@ -53,7 +53,8 @@ func TestATunnelHostIsNotDecryptedAndIsWrittenDown(t *testing.T) {
 		t.Errorf("the row of its beginning is %+v", first)
 	}
 	r := w.last()
-	if r.Event != audit.EventSandboxPassthrough || r.Decision != audit.DecisionPassthrough || r.Reason != tunnelHostNote ||
+	if r.Event != audit.EventSandboxPassthrough || r.Decision != audit.DecisionPassthrough ||
+		r.Reason != ReasonTunnelHost ||
 		r.Host != "other.example" || r.RequestBytes == 0 || r.ResponseBytes == 0 {
 		t.Errorf("the row is %+v", r)
 	}

@@ -33,3 +33,13 @@ func (p *Plane) hasProxyToken(r *http.Request) bool {
 func (p *Plane) isToken(s string) bool {
 	return subtle.ConstantTimeCompare([]byte(s), []byte(p.cfg.Token)) == 1
 }
+
+// isCommand reports whether a client is a connector's command, by what it accepts and sends. Those send no token in
+// Authorization: BusyBox's wget would have it in the arguments of its process, which every user of the host may read.
+// Where the listener is sealed none is needed, as for the same request to the proxy; elsewhere it is that of a proxy. A
+// web page cannot send such a Content-Type, and a client that follows a link sends no such Accept.
+func isCommand(r *http.Request) bool {
+	accept := r.Header.Get("Accept")
+	return r.Method == http.MethodPost && r.Header.Get("Content-Type") == "application/json" &&
+		(accept == "application/vnd.aileron.shim.v1" || accept == "application/vnd.aileron.shim.v1+json")
+}

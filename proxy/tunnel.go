@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -138,6 +139,8 @@ func (p *Plane) denyHandshake(ctx context.Context, err error) *Denial {
 		return deny(reasonCA, "the clock is outside the lifetime of the session's CA")
 	case ctx.Err() != nil:
 		return nil //nolint:nilerr // the end of the tunnel is why
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return deny(reasonSlow, "the client's TLS handshake took too long")
 	}
 	return deny(reasonTLSClient, "the client ended the TLS handshake; it may not trust the session's CA")
 }

@@ -27,8 +27,8 @@ func (x *Exchange) admitUpgrade() *Denial {
 	h := x.request.Header
 	key, err := base64.StdEncoding.DecodeString(h.Get("Sec-Websocket-Key"))
 	switch {
-	case x.row.Source == audit.SourceForwardHTTP, x.request.ProtoMajor != 1, len(h["Upgrade"]) != 1 ||
-		!strings.EqualFold(h["Upgrade"][0], "websocket"):
+	case x.row.Source == audit.SourceForwardHTTP, x.row.Source == audit.SourceRequestBoundary,
+		x.request.ProtoMajor != 1, len(h["Upgrade"]) != 1 || !strings.EqualFold(h["Upgrade"][0], "websocket"):
 		return deny(reasonUpgrade, "the only upgrade that is relayed is that to a WebSocket, inside a tunnel")
 	case len(h["Sec-Websocket-Version"]) != 1 || h["Sec-Websocket-Version"][0] != "13":
 		return deny(reasonUpgrade, "the WebSocket's version is not 13")
@@ -36,7 +36,6 @@ func (x *Exchange) admitUpgrade() *Denial {
 		return deny(reasonMalformed, "the WebSocket's key is not one of 16 bytes")
 	}
 	x.websocket = modify.NewWebSocket(h, x.credentialed())
-	x.row.Decision = audit.DecisionUpgrade
 	return nil
 }
 
@@ -60,7 +59,7 @@ type upgraded struct {
 // session does, or its grant is withdrawn.
 func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 	x := u.x
-	relay := &websocket.Relay{Upstream: u.ReadWriteCloser}
+	relay := &websocket.Relay{Upstream: u.ReadWriteCloser, Record: x.capture.Messages()}
 	relay.NewScanner = func() websocket.Scanner { return x.secrets().NewScanner() }
 	reason := Reason("")
 	shed := make(chan struct{})
@@ -80,6 +79,7 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 		x.row.ResponseBytes, x.row.Reason = relay.Received, string(reason)
 		x.redactions.Add(relay.Hits)
 		x.recordAsync()
+		x.endCapture()
 	}()
 	if !relay.ToClient.Take(websocket.IdleMemory) || !relay.ToUpstream.Take(websocket.IdleMemory) {
 		reason = reasonMemory

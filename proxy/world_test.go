@@ -22,6 +22,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/rowschema"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
@@ -165,6 +166,9 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 		cancel()
 		<-served
 		w.plane.Drain(context.Background())
+		if !measured {
+			rowschema.Log(t, w.log)
+		}
 		must(t, w.log.Close())
 	})
 	return w

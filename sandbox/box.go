@@ -73,6 +73,9 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 		if b.covers, err = b.Protect(filepath.Join(b.mounts, "protected")); err != nil {
 			return 1, err
 		}
+		if err := checkHeld(b.covers); err != nil {
+			return 1, err
+		}
 	}
 	if b.Image, _, err = e.pin(ctx, b.Image); err != nil {
 		return 1, err
@@ -95,38 +98,41 @@ type containers struct {
 // the command's container meanwhile. One whose creation failed is in made too, by
 // its name: a call that was given up may still be done. The code is that of fill.
 func (e *Engine) makeContainers(ctx context.Context, b box, seccomp string, made *containers) (code int, err error) {
-	started := make(chan error, 1)
-	if b.Unsealed {
-		started <- nil
-	} else {
+	if !b.Unsealed {
 		id, err := e.createGateway(ctx, b, seccomp)
 		made.gateway = &engine.Container{ID: cmp.Or(id, b.name("gw"))}
 		if err != nil {
 			return 1, err
 		}
-		go func() { started <- e.startGateway(ctx, made.gateway) }()
 	}
-	// It has the gateway's network only from its own start on.
-	code, err = e.makeCommand(ctx, b, seccomp, made)
+	// It has the gateway's network only from its own start on. While a gateway starts, Podman makes no container that
+	// refers to it.
+	created, err := e.createBox(ctx, b, made.gateway, seccomp)
+	made.command = &engine.Container{ID: cmp.Or(created.id, b.name("box"))}
+	if err != nil {
+		return 1, err
+	}
+	started := make(chan error, 1)
+	go func() {
+		if b.Unsealed {
+			started <- nil
+			return
+		}
+		started <- e.startGateway(ctx, made.gateway)
+	}()
+	code, err = e.fill(ctx, b, created)
 	if gatewayErr := <-started; gatewayErr != nil {
 		return 1, gatewayErr
 	}
 	return code, err
 }
 
-// makeCommand makes the command's container, and fills it.
-func (e *Engine) makeCommand(ctx context.Context, b box, seccomp string, made *containers) (code int, err error) {
-	created, err := e.createBox(ctx, b, made.gateway, seccomp)
-	made.command = &engine.Container{ID: cmp.Or(created.id, b.name("box"))}
-	if err != nil {
-		return 1, err
-	}
-	return e.fill(ctx, b, created)
-}
-
 // fill checks that the image can run the command, and puts the session's files
 // into the container. The code is what a shell would exit with.
 func (e *Engine) fill(ctx context.Context, b box, made createdBox) (code int, err error) {
+	if err := e.own(ctx, b, &made); err != nil {
+		return 1, err
+	}
 	report, err := e.preflight(ctx, b, made.id)
 	if len(report.Missing) > 0 {
 		return 1, &ImageError{Image: b.Image.Ref, Missing: report.Missing}
@@ -139,7 +145,7 @@ func (e *Engine) fill(ctx context.Context, b box, made createdBox) (code int, er
 	}
 	files, err := e.userFiles(ctx, b.Image, report.User)
 	if err == nil {
-		err = e.put(ctx, made.id, append(files, b.Files...), made.home...)
+		err = e.put(ctx, made.id, report.layer, append(files, b.Files...), made.home...)
 	}
 	return 1, err
 }

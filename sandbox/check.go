@@ -17,6 +17,8 @@ type Report struct {
 	User    string   // who the command would be
 	Command string   // where it was found; empty: nowhere
 	Missing []string // what a sandbox needs and the image lacks, for people
+
+	layer engine.Layer // of the container that was looked at
 }
 
 // writableScript prints whether the command's user may write to the project,
@@ -123,7 +125,7 @@ func (e *Engine) output(ctx context.Context, b box, id string) (string, error) {
 	}
 	ending, cancel := context.WithTimeout(ctx, shellTime)
 	defer cancel()
-	exited, faults := e.Wait(ending, id)
+	exited, faults := e.Wait(ending, &engine.Container{ID: id})
 	select {
 	case <-exited:
 	case err := <-faults:

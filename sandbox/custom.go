@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -76,94 +75,4 @@ RUN set -eu; \
     rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log
 USER agent
 `), nil
-}
-
-// MaxDockerfile is the most bytes that a Dockerfile may have: a person is to read it.
-const MaxDockerfile = 64 << 10
-
-// checkDockerfile returns an error that names the line because of which a
-// Dockerfile is not built: it is not on top of the base, it asks for files that a
-// build does not get, or it asks the engine for more than a container has.
-func checkDockerfile(data []byte) error {
-	refused := func(line int, why, help string) error {
-		return hint.New(fmt.Errorf("read the Dockerfile, line %d: %s", line, why), "%s", help)
-	}
-	if len(data) > MaxDockerfile {
-		return hint.New(fmt.Errorf("read the Dockerfile: it has more than %d KiB", MaxDockerfile>>10),
-			"fetch large files with RUN")
-	}
-	if strings.ContainsRune(string(data), 0) {
-		return hint.New(errors.New("read the Dockerfile: it is not text"), "save it as UTF-8")
-	}
-	from, last := 0, ""
-	for _, in := range instructions(string(data)) {
-		args := strings.Fields(in.args)
-		switch word := strings.ToUpper(in.word); {
-		case strings.HasPrefix(in.word, "#"):
-			return refused(in.line, "a directive for the builder", "remove the line: "+in.word)
-		case (word == "RUN" || word == "FROM") && len(args) > 0 && strings.HasPrefix(args[0], "--"):
-			return refused(in.line, word+" with "+args[0], "options that mount or change rights are not allowed; use "+
-				word+" without them")
-		case word == "FROM" && len(args) > 0:
-			from, last = in.line, args[0]
-		case word == "ADD", word == "COPY" && !strings.HasPrefix(in.args, "--from="):
-			return refused(in.line, word+" has no files to take: a build gets the Dockerfile alone",
-				"use RUN to fetch them, or COPY --from= another stage; the project is mounted at "+Workspace)
-		case word == "ONBUILD":
-			return refused(in.line, "ONBUILD", "write the instruction itself")
-		case !slices.Contains(known(), word):
-			return refused(in.line, fmt.Sprintf("there is no instruction %q", in.word), "see docs/sandbox.md, Dockerfile")
-		}
-	}
-	switch {
-	case from == 0:
-		return hint.New(errors.New("read the Dockerfile: it has no FROM"), "begin it with the lines: ARG BASE, FROM ${BASE}")
-	case last != "${BASE}" && last != "$BASE":
-		return refused(from, "the last FROM is "+last, "the image must be built on the agent's: ARG BASE, FROM ${BASE}")
-	}
-	return nil
-}
-
-// known are the instructions of a Dockerfile that are allowed. Those of how the
-// image runs have no effect on a sandbox.
-func known() []string {
-	return []string{"ARG", "FROM", "RUN", "COPY", "ENV", "WORKDIR", "USER", "LABEL", "SHELL", "MAINTAINER",
-		"ENTRYPOINT", "CMD", "EXPOSE", "VOLUME", "HEALTHCHECK", "STOPSIGNAL"}
-}
-
-// instruction is one of a Dockerfile, at its first line.
-type instruction struct {
-	line       int
-	word, args string
-}
-
-// directive is a comment by which a Dockerfile changes how it is read: another
-// frontend, which may be any program, or another escape character.
-var directive = regexp.MustCompile(`^#\s*[A-Za-z]+\s*=`)
-
-// instructions returns the instructions of a Dockerfile, and its directives as
-// words that begin with #.
-func instructions(text string) (all []instruction) {
-	open, began := false, false
-	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "#") {
-			if !began && directive.MatchString(line) {
-				all = append(all, instruction{line: i + 1, word: line})
-			}
-			continue
-		}
-		if line == "" {
-			continue // also inside an instruction
-		}
-		part := strings.TrimSpace(strings.TrimSuffix(line, `\`))
-		if open {
-			all[len(all)-1].args += " " + part
-		} else {
-			word, args, _ := strings.Cut(strings.ReplaceAll(part, "\t", " "), " ")
-			all = append(all, instruction{i + 1, word, strings.TrimSpace(args)})
-		}
-		began, open = true, strings.HasSuffix(line, `\`)
-	}
-	return all
 }

@@ -77,9 +77,28 @@ func TestADockerfileThatIsNotBuiltNamesItsLine(t *testing.T) {
 		top + "RUN \\\n# x\n\n  --network=host id": "line 3: RUN with --network=host",
 		"FROM --platform=x ${BASE}":                "line 1: FROM with --platform=x",
 		top + "ONBUILD RUN id\n":                   "line 3: ONBUILD",
-		top + "RUN <<EOF\nid\nEOF\n":               `line 4: there is no instruction "id"`,
-		top + "RUN \x00":                           "not text",
-		top + strings.Repeat("# x\n", 1<<15):       "more than 64 KiB",
+		top + "RUN <<EOF\nid\nEOF\n":               "line 3: RUN with <<",
+		// What the engine's builder reads otherwise than a person, or than the check would.
+		top + "RUN -\\\n-mount=type=bind,rw,from=x,source=/,target=/y id\n": "line 3: RUN with --mount=type=bind,rw,from=x",
+		top + "RU\\\nN --mount=type=bind id\n":                              "line 3: RUN with --mount=type=bind",
+		top + "RUN a \\\u00a0\nRUN --mount=type=bind id\n":                  "line 3: the character u+00a0 cannot be seen",
+		top + "RUN a \\\v\nRUN --mount=type=bind id\n":                      "line 3: the character u+000b",
+		top + "RUN a \\\r\r\nRUN --mount=type=bind id\n":                    "line 3: the character u+000d",
+		top + "RUN echo \u202ea\n":                                          "line 3: the character u+202e",
+		top + "RUN cat <<'ENV \\'\nENV \\\nRUN --mount=type=bind id\n":      "line 3: RUN with <<",
+		"ARG BASE\nFROM tarball:/home/me/b.tar AS p\nFROM ${BASE}\n": "line 2: FROM tarball:/home/me/b.tar may " +
+			"name a file",
+		"ARG BASE\nFROM Dir:x\nFROM ${BASE}\n":                       "line 2: FROM Dir:x may name a file",
+		"ARG BASE\nARG X=tarball:/x\nFROM ${X} AS p\nFROM ${BASE}\n": "line 3: FROM ${X} may name a file",
+		"ARG BASE\nARG X=ball:/x\nFROM tar${X} AS p\nFROM ${BASE}\n": "line 3: FROM tar${X} may name a file",
+		top + "COPY --from=oci-archive:b.tar / /p\n": "line 3: COPY with --from=oci-archive:b.tar " +
+			"may name",
+		top + "COPY --from=new:/x / /p\n":         "line 3: COPY with --from=new:/x may name",
+		top + "COPY --from=a --from=dir:x / /p\n": "line 3: COPY with --from=dir:x may name",
+		top + "COPY --from=\"dir\":x / /p\n":      `line 3: COPY with --from="dir":x may name`,
+		top + "COPY --from=a:$B / /p\n":           "line 3: COPY with --from=a:$B may name",
+		top + "RUN \x00":                          "not text",
+		top + strings.Repeat("# x\n", 1<<15):      "more than 64 KiB",
 	} {
 		_, err := CustomImage(BaseImage(), nil, []byte(text))
 		if err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) || hint.Of(err) == "" {
@@ -89,6 +108,8 @@ func TestADockerfileThatIsNotBuiltNamesItsLine(t *testing.T) {
 	for _, text := range []string{
 		top, top + "# syntax=later\nUSER root\nRUN apt-get update && \\\n    apt-get install -y jq\nENV A=b\n",
 		"ARG BASE\nFROM docker.io/library/golang:1.26 AS go\nFROM $BASE\nCOPY --from=go /usr/local/go /usr/local/go\n",
+		top + "RUN a \\\r\n\t# c\r\n  && b\r\nCOPY --from=localhost:5000/a/b:1 --chown=1 /x /y\nCOPY --from=0 a b\n",
+		"ARG BASE\nARG GO=1.26\nFROM golang:${GO} AS go\nFROM docker:24\nFROM example.com:5000/x@sha256:0\nFROM $BASE\n",
 		top + "ENTRYPOINT [\"x\"]\nCMD y\nVOLUME /x\nHEALTHCHECK NONE\nEXPOSE 80\nSTOPSIGNAL 9\n",
 	} {
 		if _, err := CustomImage(BaseImage(), nil, []byte(text)); err != nil {

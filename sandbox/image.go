@@ -44,6 +44,9 @@ type Image struct {
 	id string
 }
 
+// ID returns the identifier of the image's content, sha256:…, or "" for an image that was not looked up.
+func (i Image) ID() string { return i.id }
+
 // BaseImage is aileron's own image, the substrate of the others.
 func BaseImage() Image { return ownImage("sandbox-base", nil, baseRecipe) }
 
@@ -127,6 +130,9 @@ func (e *Engine) build(ctx context.Context, img Image, args map[string]string, p
 	err := e.Build(ctx, img.Ref, img.Dockerfile, args, map[string]string{"aileron.image": "1"}, progress)
 	if p, ok := progress.(interface{ BuildEnded(err error) }); ok {
 		p.BuildEnded(err)
+	}
+	if errors.Is(err, engine.ErrFull) {
+		return hint.New(err, "free some space where %[1]s keeps its images (%[1]s system df), and run it again", e.Kind())
 	}
 	if err != nil && img.Help != "" {
 		return hint.New(err, "%s", img.Help)

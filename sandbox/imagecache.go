@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,28 +105,32 @@ type scratchFiles struct {
 	e   *Engine
 	img Image
 
-	mu sync.Mutex
-	id string // of the container; "": there is none yet
+	mu    sync.Mutex
+	id    string       // of the container; "": there is none yet
+	layer engine.Layer // of the container
 }
 
-// open returns the container's id.
-func (s *scratchFiles) open(ctx context.Context) (string, error) {
+// open returns the container's id and its layer.
+func (s *scratchFiles) open(ctx context.Context) (string, engine.Layer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.id != "" {
-		return s.id, nil
+		return s.id, s.layer, nil
 	}
 	id, err := s.e.CreateScratch(ctx, scratch(s.img))
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", engine.ErrEngine, err)
+		return "", engine.Layer{}, fmt.Errorf("%w: %w", engine.ErrEngine, err)
 	}
 	s.id = id
-	return id, nil
+	if state, err := s.e.Inspect(ctx, id); err == nil { // otherwise the engine is asked for each name
+		s.layer = state.Layer
+	}
+	return s.id, s.layer, nil
 }
 
 // read reads /etc of the image, and returns the file system.
 func (s *scratchFiles) read(ctx context.Context) (*imagefs.FS, error) {
-	id, err := s.open(ctx)
+	id, _, err := s.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -136,18 +141,22 @@ func (s *scratchFiles) read(ctx context.Context) (*imagefs.FS, error) {
 	return imagefs.New(etc, s.source(ctx)), nil
 }
 
-// source is the source of the image's files.
+// source is the source of the image's files. Most names are absent, and Podman
+// takes a process or two to say so: those that no layer has are not asked of it.
 func (s *scratchFiles) source(ctx context.Context) imagefs.Source {
 	return imagefs.Source{
 		Lstat: func(name string) (imagefs.Node, error) {
-			id, err := s.open(ctx)
+			id, layer, err := s.open(ctx)
 			if err != nil {
 				return imagefs.Node{}, err
+			}
+			if layer.Lacks("/" + name) {
+				return imagefs.Node{}, fs.ErrNotExist
 			}
 			return s.e.filesOf(ctx, id).Lstat(name)
 		},
 		ReadFile: func(name string) ([]byte, error) {
-			id, err := s.open(ctx)
+			id, _, err := s.open(ctx)
 			if err != nil {
 				return nil, err
 			}

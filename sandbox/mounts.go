@@ -55,6 +55,64 @@ func mountFiles(b box) ([]engine.Mount, error) {
 	return mounts, nil
 }
 
+// mountTrees are a sandbox's trees as mounts, from directories on the host.
+func mountTrees(b box) ([]engine.Mount, error) {
+	var mounts []engine.Mount
+	for i, tree := range b.Trees {
+		dir := filepath.Join(b.mounts, "tree"+strconv.Itoa(i))
+		if err := writeTree(dir, tree.Files); err != nil {
+			return nil, fmt.Errorf("put %s beside the sandbox: %w", tree.Target, err)
+		}
+		mounts = append(mounts, engine.Mount{Source: dir, Target: tree.Target, ReadOnly: true})
+	}
+	return mounts, nil
+}
+
+// writeTree writes files below a new directory, which the sandbox's user reads,
+// whatever the umask. Most umasks take nothing away, and then no mode is set again.
+func writeTree(dir string, files []File) error {
+	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // read by the sandbox
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	masked := info.Mode().Perm() != 0o755
+	made := map[string]bool{}
+	mkdir := func(at string) error {
+		err := os.MkdirAll(at, 0o755) //nolint:gosec // as above
+		for ; err == nil && masked && at != filepath.Dir(dir); at = filepath.Dir(at) {
+			err = os.Chmod(at, 0o755) //nolint:gosec // as above
+		}
+		return err
+	}
+	for _, f := range files {
+		if !filepath.IsLocal(f.Path) {
+			return fmt.Errorf("write %s: it is not below its directory", f.Path)
+		}
+		at := filepath.Join(dir, f.Path)
+		if parent := filepath.Dir(at); !made[parent] {
+			if err := mkdir(parent); err != nil {
+				return err
+			}
+			made[parent] = true
+		}
+		switch {
+		case f.Mode.IsDir():
+			err = mkdir(at)
+		case masked:
+			err = writePublic(at, f.Data, f.Mode.Perm())
+		default:
+			err = os.WriteFile(at, f.Data, f.Mode.Perm())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // masks are the directories of a sandbox that are empty in it, although its
 // project has something there.
 func masks(b box) ([]string, error) {
@@ -71,8 +129,14 @@ func masks(b box) ([]string, error) {
 
 // forbiddenMount returns a [ProjectError] for what must never be in a sandbox and
 // lies in its project or in a mount: the engine's socket, with which a sandbox
-// would control the host, and the session's.
+// would control the host, and the session's. So it is for a mount whose source
+// has become a link since it was checked: another sandbox may write to it.
 func (e *Engine) forbiddenMount(b box) error {
+	for _, m := range b.Spec.Mounts {
+		if real, err := filepath.EvalSymlinks(m.Source); err != nil || real != m.Source {
+			return fmt.Errorf("mount %s: it was replaced since the start", m.Source)
+		}
+	}
 	for _, path := range append([]string{b.Sockets, b.mounts}, e.Sockets()...) {
 		real, err := filepath.EvalSymlinks(path)
 		if path == "" || err != nil {
@@ -86,6 +150,17 @@ func (e *Engine) forbiddenMount(b box) error {
 		masked := func(dir string) bool { return Within(real, dir) }
 		if Within(real, b.Dir) && !slices.ContainsFunc(b.Mask, masked) {
 			return &ProjectError{Dir: b.Dir, Holds: real}
+		}
+	}
+	return nil
+}
+
+// checkHeld returns an error for a directory that is to be held and has become a
+// link, or was removed: the engine would mount what the link leads to.
+func checkHeld(covers []Cover) error {
+	for _, c := range covers {
+		if real, err := filepath.EvalSymlinks(c.Source); c.Held && (err != nil || real != c.Source) {
+			return fmt.Errorf("hold %s: it was replaced since the start", c.Source)
 		}
 	}
 	return nil

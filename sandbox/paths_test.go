@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // A project's path may be that of an archive or a repository.
@@ -105,6 +106,42 @@ func TestAProjectThatHoldsASocketOfOursIsRefused(t *testing.T) {
 			if code != 1 || !errors.As(err, &holds) || !sandbox.Within(holds.Holds, dir) || out.Len() > 0 {
 				t.Errorf("%s: Run = %d, %v with %q; want a refusal", dir, code, err, out)
 			}
+		}
+	})
+}
+
+// Another sandbox of the same project may put a link where a mount was checked.
+func TestAMountThatBecameALinkIsRefused(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, out, _ := box(t, idleGateway, "ls", "/srv/x")
+		at := filepath.Join(b.Dir, "data")
+		b.Mounts = []engine.Mount{{Source: at, Target: "/srv/x"}}
+		if err := os.Symlink("/usr", at); err != nil {
+			t.Fatal(err)
+		}
+		code, err := e.Run(t.Context(), b)
+		if code != 1 || err == nil || !strings.Contains(err.Error(), "it was replaced since the start") || out.Len() > 0 {
+			t.Errorf("Run = %d, %v with %q; want a refusal", code, err, out)
+		}
+	})
+}
+
+// Another sandbox of the same project may have put the link there.
+func TestAHeldDirectoryThatBecameALinkIsRefused(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, out, _ := box(t, idleGateway, "ls", ".git")
+		at := filepath.Join(b.Dir, ".git")
+		b.Protect = func(string) ([]sandbox.Cover, error) {
+			return []sandbox.Cover{{Source: at, Path: ".git", Held: true}}, nil
+		}
+		if err := os.Symlink("/usr", at); err != nil {
+			t.Fatal(err)
+		}
+		code, err := e.Run(t.Context(), b)
+		if code != 1 || err == nil || !strings.Contains(err.Error(), "it was replaced since the start") || out.Len() > 0 {
+			t.Errorf("Run = %d, %v with %q; want a refusal", code, err, out)
 		}
 	})
 }

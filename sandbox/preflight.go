@@ -35,7 +35,7 @@ func (e *Engine) preflight(ctx context.Context, b box, id string) (Report, error
 	if err != nil {
 		return r, fmt.Errorf("look at the sandbox: %w", err)
 	}
-	r.User = c.User
+	r.User, r.layer = c.User, c.Layer
 	missing, err := e.findUser(ctx, b.Image, r.User)
 	if err != nil || len(missing) > 0 { // Podman reads no file of a container whose user does not exist
 		r.Missing = append(r.Missing, missing...)

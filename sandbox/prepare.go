@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path"
 	"sync"
 
+	"github.com/ALRubinger/aileron/internal/terminal"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
@@ -94,6 +96,7 @@ func Prepare(ctx context.Context, s Spec) (_ *Prepared, err error) {
 	if p.Image, err = e.EnsureImage(ctx, s.Image, s.Build, s.Progress); err != nil {
 		return nil, err
 	}
+	beside.Go(func() { e.known(p.Image.id) }) // Run needs it
 	if s.UplinkRoot != "" {
 		if p.Sealed, p.Unsealable, err = e.sealable(ctx, p.Image, s.UplinkRoot); err != nil {
 			return nil, err
@@ -128,15 +131,22 @@ type Uplink struct {
 	// Trust, when set, returns more of them: those by which the image's programs
 	// trust the proxy. It is called before anything is made.
 	Trust func(image *ImageFS) ([]File, error)
+	// Trees are directories of files for the sandbox to read, and not to change.
+	Trees []Tree
 	// Protect, when set, copies places of the project into dir, a new path. The
-	// copies lie over them in the sandbox, which cannot change them.
+	// copies lie over them in the sandbox, which cannot change them. Directories
+	// that are [Cover.Held] are not copied.
 	Protect func(dir string) ([]Cover, error)
 
 	Stdin   io.Reader // nil: none
 	Stdout  io.Writer
 	Stderr  io.Writer // with a TTY, Stdout gets all
-	TTY     bool      // Stdin and Stdout are terminals
+	TTY     bool      // the command has a terminal
 	Signals <-chan os.Signal
+	// Window is the first size of the command's terminal and Resized receives the
+	// others, unless Stdin and Stdout are a terminal that has one.
+	Window  terminal.Size
+	Resized <-chan terminal.Size
 
 	// Starting, when set, is called when the command is about to begin. From
 	// then on Signals are passed on, and end a start that hangs, with
@@ -147,7 +157,7 @@ type Uplink struct {
 	Began func()
 	// Terminal, when set, is called when what restores the person's terminal
 	// changes, before it does: a process that outlives this one can do it.
-	Terminal func(TerminalState)
+	Terminal func(terminal.State)
 	// Unenforced, when set, is called before the command has written anything
 	// when the kernel does not enforce the limits that are named.
 	Unenforced func(limits []string)
@@ -156,10 +166,21 @@ type Uplink struct {
 	Exhausted func(engine.Exhaustion)
 }
 
-// Cover is a file or directory that lies over a place of the project, read-only.
+// Tree is a directory of a sandbox that is mounted read-only. A sandbox that is not
+// sealed may be on another machine: it gets the files themselves, which its root
+// user may change.
+type Tree struct {
+	Target string // absolute
+	Files  []File // their paths are relative to Target
+}
+
+// Cover is a file or directory that lies over a place of the project.
 type Cover struct {
 	Source string // on this host
 	Path   string // relative to the project, or an absolute path in the sandbox
+	// Held makes the place of the project's own directory, Source, a mount point: the sandbox may write to it, but
+	// cannot rename or remove it, and with it what lies read-only in it. All other covers are read-only.
+	Held bool
 }
 
 // Run runs the sandbox from its creation to its removal and returns the
@@ -183,6 +204,14 @@ func (p *Prepared) Run(ctx context.Context, u Uplink) (code int, err error) {
 			return 1, err
 		}
 		b.Files = append(b.Files, files...)
+	}
+	if b.Unsealed {
+		for _, tree := range b.Trees {
+			for _, f := range tree.Files {
+				b.Files = append(b.Files, File{path.Join(tree.Target, f.Path), f.Mode, f.Data})
+			}
+		}
+		b.Trees = nil
 	}
 	return p.Engine.run(ctx, b)
 }

@@ -7,15 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/imagefs"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-// put copies files into a created container, with directories of other users
-// than root, and checks that the files arrived. A file's parents are created
-// where they are missing.
-func (e *Engine) put(ctx context.Context, id string, files []File, dirs ...*tar.Header) error {
+// put copies files into a created container that has this layer, with
+// directories of other users than root, and checks that the files arrived. A
+// file's parents are created where they are missing.
+func (e *Engine) put(ctx context.Context, id string, layer engine.Layer, files []File, dirs ...*tar.Header) error {
 	archive, err := archiveOf(files, dirs...)
 	if err != nil {
 		return fmt.Errorf("pack the sandbox's files: %w", err)
@@ -23,21 +25,25 @@ func (e *Engine) put(ctx context.Context, id string, files []File, dirs ...*tar.
 	if err := e.WriteArchive(ctx, id, archive); err != nil {
 		return fmt.Errorf("put the session's files into the sandbox: %w", err)
 	}
-	return e.verify(ctx, id, files)
+	return e.verify(ctx, id, layer, files)
 }
 
 // verify compares what a container has with what was put into it: a sandbox that
-// lacks a part of its trust must not start.
-func (e *Engine) verify(ctx context.Context, id string, files []File) error {
+// lacks a part of its trust must not start. The engine is asked for what cannot be
+// read in the container's layer.
+func (e *Engine) verify(ctx context.Context, id string, layer engine.Layer, files []File) error {
+	files = slices.DeleteFunc(slices.Clone(files), func(f File) bool {
+		return f.Mode.IsDir() || layer.Has(f.Path, f.Data)
+	})
+	if len(files) == 0 {
+		return nil
+	}
 	etc, err := e.readEtc(ctx, id)
 	if err != nil {
 		return fmt.Errorf("check that the session's files are in the sandbox: %w", err)
 	}
 	box := imagefs.New(etc, e.filesOf(ctx, id))
 	for _, f := range files {
-		if f.Mode.IsDir() {
-			continue
-		}
 		same, err := e.arrived(ctx, id, box, f)
 		if err != nil {
 			return fmt.Errorf("check that %s is in the sandbox: %w", f.Path, err)

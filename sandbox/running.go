@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/terminal"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
@@ -22,10 +23,10 @@ func (e *Engine) runBox(ctx context.Context, b box, command, gateway *engine.Con
 	defer cancel()
 	r := &running{
 		e: e, b: b, box: command, gateway: gateway, live: live,
-		term: openTerminal(b), stopped: ctx.Done(), moved: -1,
+		term: openTerminal(b), window: b.Window, stopped: ctx.Done(), moved: -1,
 	}
 	defer func() { r.close(err == nil && code == 0) }()
-	if r.term.out != nil {
+	if r.term.Exists() {
 		r.b.Stdout = r.term
 	}
 	if code, err := r.start(ctx); err != nil {
@@ -40,6 +41,16 @@ func (e *Engine) runBox(ctx context.Context, b box, command, gateway *engine.Con
 	return r.watch(ctx)
 }
 
+// openTerminal returns the person's terminal, for a sandbox that uses it.
+func openTerminal(b box) *terminal.Terminal {
+	in, okIn := b.Stdin.(*os.File)
+	out, okOut := b.Stdout.(*os.File)
+	if !b.TTY || !okIn || !okOut {
+		return &terminal.Terminal{}
+	}
+	return terminal.Open(in, out, b.Terminal)
+}
+
 // running is a sandbox from its start to its end: its streams, and all that may
 // end it.
 type running struct {
@@ -48,7 +59,8 @@ type running struct {
 	box, gateway *engine.Container // gateway is nil where the sandbox has none
 	live         context.Context   //nolint:containedctx // until the sandbox has ended
 
-	term    *terminal
+	term    *terminal.Terminal
+	window  terminal.Size  // of the command's terminal, where term is none
 	stream  *engine.Stream // the command's three streams
 	early   []os.Signal    // arrived while it started
 	began   time.Time      // when it had started
@@ -56,9 +68,9 @@ type running struct {
 	sigpipe chan os.Signal // a reader of ours went away
 	uplink  *uplinkSockets
 
-	exited       <-chan int
+	exited       <-chan engine.Exit
 	exitErrs     <-chan error
-	gatewayExit  <-chan int
+	gatewayExit  <-chan engine.Exit
 	gatewayErrs  <-chan error
 	processEnded <-chan struct{} // according to the kernel
 	outputEnded  <-chan error    // nil once it has
@@ -112,7 +124,7 @@ func (r *running) start(ctx context.Context) (int, error) {
 	}
 	// Until here Ctrl-C is a signal, and no output has been shown.
 	r.e.Mute(r.b.TTY)
-	return 1, r.term.raw()
+	return 1, r.term.Raw()
 }
 
 // attach attaches to the command's container.
@@ -129,9 +141,9 @@ func (r *running) attach(ctx context.Context) error {
 // it.
 func (r *running) follow() (err error) {
 	r.processEnded = r.box.Done(r.live, &r.last)
-	r.exited, r.exitErrs = r.e.Wait(r.live, r.box.ID)
+	r.exited, r.exitErrs = r.e.Wait(r.live, r.box)
 	if r.gateway != nil {
-		r.gatewayExit, r.gatewayErrs = r.e.Wait(r.live, r.gateway.ID)
+		r.gatewayExit, r.gatewayErrs = r.e.Wait(r.live, r.gateway)
 	}
 	r.resize()
 	if !r.e.SizesCreated() && r.b.TTY { // it may have come before the program's terminal was ready
@@ -165,7 +177,7 @@ func (r *running) close(clean bool) {
 	if r.sigpipe != nil {
 		signal.Stop(r.sigpipe)
 	}
-	r.term.restore(clean)
+	r.term.Restore(clean)
 	if r.stream != nil {
 		r.stream.Close()
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 
 	"github.com/ALRubinger/aileron/internal/procid"
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -61,8 +62,10 @@ func (e *Engine) createGateway(ctx context.Context, b box, seccomp string) (stri
 
 // createdBox is the command's container, which was made.
 type createdBox struct {
-	id   string
-	home []*tar.Header // to be put into it with its files, so that its user has a home
+	id      string
+	user    string
+	ownHome bool          // its user is to own the home
+	home    []*tar.Header // to be put into it with its files, so that its user has a home
 }
 
 // createBox makes the container of the command. It has the gateway's network, or
@@ -79,8 +82,12 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 		if err != nil {
 			return createdBox{}, err
 		}
+		trees, err := mountTrees(b)
+		if err != nil {
+			return createdBox{}, err
+		}
 		config.Network, config.Hostname = "container:"+gateway.ID, hostname
-		config.Mounts = append(config.Mounts, names...)
+		config.Mounts = slices.Concat(config.Mounts, names, trees)
 	}
 	if b.ReadOnly {
 		own, err := e.userFiles(ctx, b.Image, config.User)
@@ -101,23 +108,28 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 	}
 	config.Name = b.name("box")
 	id, err := e.Create(ctx, config)
-	made := createdBox{id: id}
-	switch {
-	case err != nil:
+	made := createdBox{id: id, user: config.User, ownHome: ownHome}
+	if err != nil {
 		return made, fmt.Errorf("make the sandbox: %w", err)
-	case b.State.Program != "":
-		if err := e.chownState(ctx, b.Image, id, config.User); err != nil {
-			return made, err
+	}
+	return made, nil
+}
+
+// own makes the user of a container the owner of what is to be theirs.
+func (e *Engine) own(ctx context.Context, b box, made *createdBox) error {
+	if b.State.Program != "" {
+		if err := e.chownState(ctx, b.Image, made.id, made.user); err != nil {
+			return err
 		}
 	}
 	switch {
-	case !ownHome:
-		return made, nil
+	case !made.ownHome:
+		return nil
 	case b.ReadOnly: // no file is put into it
-		return made, e.chownHome(ctx, id, config.User)
+		return e.chownHome(ctx, made.id, made.user)
 	}
-	made.home = []*tar.Header{homeOf(config.User)}
-	return made, nil
+	made.home = []*tar.Header{homeOf(made.user)}
+	return nil
 }
 
 // boxConfig is the command's container but for its network and its name, and
@@ -155,7 +167,7 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 		if !path.IsAbs(at) {
 			at = path.Join(Workspace, at)
 		}
-		config.Mounts = append(config.Mounts, engine.Mount{Source: c.Source, Target: at, ReadOnly: true})
+		config.Mounts = append(config.Mounts, engine.Mount{Source: c.Source, Target: at, ReadOnly: !c.Held})
 	}
 	if config.Masks, err = masks(b); err != nil {
 		return engine.Config{}, false, err

@@ -36,8 +36,21 @@ func TestAFileThatDidNotArriveIsNoticed(t *testing.T) {
 				{Path: "/etc/aileron/a.pem", Mode: 0o644, Data: []byte("a root")},
 				{Path: "/usr/local/share/b.pem", Mode: 0o644, Data: []byte("a root")},
 			}
-			if err := e.put(t.Context(), id, files); err != nil {
+			if err := e.put(t.Context(), id, engine.Layer{}, files); err != nil {
 				t.Fatalf("put: %v", err)
+			}
+			made, err := e.Inspect(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			about, err := e.About(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range files {
+				if known := made.Layer.Has(f.Path, f.Data); !known && os.Geteuid() == 0 && about.Storage == "overlay" {
+					t.Errorf("the container's layer lacks %s, want it as it was put", f.Path)
+				}
 			}
 			for name, want := range map[string]File{
 				"other bytes": {Path: "/etc/aileron/a.pem", Data: []byte("A root")},
@@ -45,8 +58,11 @@ func TestAFileThatDidNotArriveIsNoticed(t *testing.T) {
 				"not there":   {Path: "/etc/aileron/c.pem", Data: []byte("a root")},
 				"a directory": {Path: "/etc/ssl/certs", Data: []byte("a root")},
 			} {
-				if err := e.verify(t.Context(), id, []File{want}); err == nil || !strings.Contains(err.Error(), want.Path) {
-					t.Errorf("%s: verify = %v, want an error that names %s", name, err, want.Path)
+				for _, layer := range []engine.Layer{{}, made.Layer} {
+					err := e.verify(t.Context(), id, layer, []File{want})
+					if err == nil || !strings.Contains(err.Error(), want.Path) {
+						t.Errorf("%s: verify = %v, want an error that names %s", name, err, want.Path)
+					}
 				}
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/terminal"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
@@ -19,8 +20,8 @@ func (r *running) watch(ctx context.Context) (int, error) {
 	}
 	for {
 		select {
-		case code := <-r.exited:
-			return r.exit(ctx, code)
+		case exit := <-r.exited:
+			return r.exit(ctx, exit)
 		case err := <-r.outputEnded:
 			r.endWithOutput(err)
 		case err := <-r.exitErrs:
@@ -44,7 +45,9 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			}
 		case sig := <-r.b.Signals:
 			r.passOn(sig)
-		case <-r.term.resized():
+		case <-r.term.Resized():
+			r.resize()
+		case r.window = <-r.b.Resized:
 			r.resize()
 		case <-r.resizeAgain:
 			r.resize()
@@ -78,8 +81,9 @@ func (r *running) expectEnd() {
 }
 
 // exit returns what the command's exit code means, once all output has arrived.
-func (r *running) exit(ctx context.Context, code int) (int, error) {
-	r.reportExhaustion()
+func (r *running) exit(ctx context.Context, exit engine.Exit) (int, error) {
+	r.reportExhaustion(exit)
+	code := exit.Code
 	if r.outputClosed {
 		return 128 + int(syscall.SIGPIPE), nil
 	}
@@ -102,7 +106,7 @@ func (r *running) exit(ctx context.Context, code int) (int, error) {
 
 // reportExhaustion reports what the sandbox ran out of, according to the kernel
 // and the engine.
-func (r *running) reportExhaustion() {
+func (r *running) reportExhaustion(exit engine.Exit) {
 	if r.processEnded != nil && r.box.Held() {
 		select {
 		case <-r.processEnded: // as the engine has reported
@@ -110,9 +114,12 @@ func (r *running) reportExhaustion() {
 		case <-time.After(time.Second):
 		}
 	}
-	if c, err := r.e.Inspect(r.live, r.box.ID); err == nil && c.OOMKilled {
-		r.exhausted.Memory = true
+	if exit.State == nil {
+		if c, err := r.e.Inspect(r.live, r.box.ID); err == nil {
+			exit.State = &c
+		}
 	}
+	r.exhausted.Memory = r.exhausted.Memory || exit.State != nil && exit.State.OOMKilled
 	if r.exhausted != (engine.Exhaustion{}) && r.b.Exhausted != nil {
 		r.b.Exhausted(r.exhausted)
 	}
@@ -155,10 +162,15 @@ func (r *running) flows() bool {
 	return flows
 }
 
-// resize sets the size of the sandbox's terminal to that of the person's.
+// resize sets the size of the sandbox's terminal to that of the person's, or to
+// the one that was asked for.
 func (r *running) resize() {
-	if h, w, ok := r.term.size(); ok {
-		_ = r.e.Resize(r.live, r.box.ID, h, w)
+	size, ok := r.term.Size()
+	if !ok {
+		size = r.window
+	}
+	if ok || size != (terminal.Size{}) {
+		_ = r.e.Resize(r.live, r.box.ID, size.Height, size.Width)
 	}
 }
 

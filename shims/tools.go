@@ -1,131 +1,171 @@
-// Package shims renders the description of the installed connectors that an agent
-// reads in its sandbox.
-//
-// [ToolsFile] returns that file. It grants nothing: the proxy decides by the
-// specifications themselves.
 package shims
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// maxText bounds a text of a connector's author, in runes.
-const maxText = 240
+const (
+	// maxText bounds a text of a connector's author, in runes.
+	maxText = 240
+	// maxTools bounds the file of [Set.ToolsFile], in bytes. It is read before
+	// every first request, and then stays in a conversation.
+	maxTools = 32 << 10
+	// maxHosts bounds the hosts in it.
+	maxHosts = 8 << 10
+)
 
-// ToolsFile returns /etc/aileron/tools.txt: a line for each tool,
+// ToolsFile returns /etc/aileron/tools.txt: a line for each tool and each action,
 //
 //	name  fqn -- Aileron connector operations: a, b
 //
-// and below it the allowed requests, the form of a denial, and the variables that
-// hold placeholders. The same connectors result in the same bytes, whatever their
-// order. A text of a connector's author is bounded and on one line, without control
-// or formatting characters, so that it cannot pass for a line of aileron.
-func ToolsFile(connectors []*spec.Connector) []byte {
-	connectors = slices.Clone(connectors)
-	slices.SortFunc(connectors, func(a, b *spec.Connector) int {
-		return cmp.Or(cmp.Compare(a.FQN, b.FQN), spec.CompareVersions(a.Version, b.Version))
-	})
-	var b bytes.Buffer
-	for _, c := range connectors {
-		for _, t := range c.Tools {
-			fmt.Fprintf(&b, "%s  %s -- Aileron connector operations: %s\n", t.Name, c.FQN, names(t))
+// the rules, and the hosts that other clients may use. It has at most 32 KiB: of
+// many operations, the first are named. The same connectors result in the same
+// bytes, whatever their order. A text of a connector's author is bounded and on
+// one line, without control or formatting characters, so that it cannot pass for
+// a line of aileron.
+func (s Set) ToolsFile() []byte {
+	connectors := sorted(s.Connectors)
+	end := rules + hostsOf(connectors) + placeholdersOf(connectors)
+	if len(connectors) == 0 && len(s.Actions) == 0 {
+		return []byte(rules + "\nNo connector is installed: nothing is allowed.\n")
+	}
+	room := maxTools - len(end) - 1
+	var lines []string
+	for _, names := range []int{1 << 20, 64, 32, 16, 8, 4, 2, 1, 0} {
+		if lines = s.lines(connectors, names); sizeOf(lines) <= room {
+			return []byte(strings.Join(lines, "") + "\n" + end)
 		}
 	}
-	if b.Len() > 0 {
-		b.WriteByte('\n')
-	}
-	b.WriteString(rules)
-	if len(connectors) == 0 {
-		b.WriteString("\nNo connector is installed: nothing is allowed.\n")
-		return b.Bytes()
-	}
-	for _, c := range connectors {
-		for _, t := range c.Tools {
-			writeTool(&b, c, t)
+	all := len(lines)
+	for more := ""; sizeOf(lines)+len(more) > room; {
+		lines = lines[:len(lines)-1]
+		more = fmt.Sprintf("… %d more, see %s\n", all-len(lines), Dir)
+		if sizeOf(lines)+len(more) <= room {
+			lines = append(lines, more)
+			break
 		}
 	}
-	writePlaceholders(&b, connectors)
-	return b.Bytes()
+	return []byte(strings.Join(lines, "") + "\n" + end)
 }
 
-const rules = `Everything that this sandbox sends passes Aileron, with or without proxy settings.
-The requests below are allowed; send them with any HTTP client. Where a
-credential is needed, Aileron adds it after the request has left the sandbox:
-there is none to find in here, and none to ask for.
+// lines returns the lines of the tools and the actions, with at most so many
+// operations named in each.
+func (s Set) lines(connectors []*spec.Connector, names int) []string {
+	var lines []string
+	for _, c := range connectors {
+		for _, t := range c.Tools {
+			name := s.command(t.Name)
+			lines = append(lines, fmt.Sprintf("%s  %s -- Aileron connector operations: %s\n",
+				name, c.FQN, operationNames(name, t, names)))
+		}
+	}
+	for _, a := range s.Actions {
+		line := fmt.Sprintf("%s  action -- %s", s.command(a.Name), plain(a.Description))
+		if names == 0 {
+			line = s.command(a.Name) + "  action"
+		}
+		lines = append(lines, strings.TrimSuffix(line, " -- ")+"\n")
+	}
+	return lines
+}
 
-Any other request is refused with status 403 and a JSON body (unless the person
-who started this session lets other requests pass):
-  {"error":{"class","message","requested","granted","audit_id","retriable","details":{"reason"}}}
-"message" says what to do next and "granted" what is allowed instead. Sending
-the same request again does not help when "retriable" is false.
+func sizeOf(lines []string) (n int) {
+	for _, line := range lines {
+		n += len(line)
+	}
+	return n
+}
 
+// operationNames returns the names of at most so many operations of a tool.
+func operationNames(command string, t spec.Tool, most int) string {
+	var list []string
+	for _, op := range t.Operations[:min(most, len(t.Operations))] {
+		list = append(list, op.Name)
+	}
+	text := strings.Join(list, ", ")
+	if more := len(t.Operations) - len(list); more > 0 {
+		text = strings.TrimPrefix(fmt.Sprintf("%s, … %d more, see %s --help", text, more, command), ", ")
+	}
+	return text
+}
+
+// sorted returns connectors in an order that does not depend on theirs.
+func sorted(connectors []*spec.Connector) []*spec.Connector {
+	return slices.SortedFunc(slices.Values(connectors), func(a, b *spec.Connector) int {
+		return cmp.Or(cmp.Compare(a.FQN, b.FQN), spec.CompareVersions(a.Version, b.Version))
+	})
+}
+
+const rules = `The names above are commands, one for each connector and each action:
+  NAME --help              its operations; for an action, its arguments
+  NAME OPERATION --help    the arguments of an operation, and an example
+  NAME OPERATION --args '{"name":"value"}'
+Any other client, such as git, npm or curl, may send the same requests. Everything that this sandbox
+sends passes Aileron, which adds credentials: there is none to find in here, and none to ask for.
+Any other request is refused with status 403, and JSON whose "message" says what to do next, unless the
+person who started this session lets others pass. Sending it again does not help.
 This session: curl -H "Authorization: Bearer $AILERON_TOKEN" "$AILERON_API_URL/session"
 `
 
-func names(t spec.Tool) string {
-	list := make([]string, len(t.Operations))
-	for i, op := range t.Operations {
-		list[i] = op.Name
-	}
-	return strings.Join(list, ", ")
-}
-
-func writeTool(b *bytes.Buffer, c *spec.Connector, t spec.Tool) {
-	fmt.Fprintf(b, "\n%s, from %s %s", t.Name, c.FQN, c.Version)
-	if text := plain(t.Description); text != "" {
-		fmt.Fprintf(b, ": %s", text)
-	}
-	b.WriteByte('\n')
-	for _, op := range t.Operations {
-		for _, h := range op.Hosts {
-			fmt.Fprintf(b, "  %s %s%s\n", method(op), origin(h), cmp.Or(op.Path.String(), "/{path...}"))
-		}
-		fmt.Fprintf(b, "      %s\n", about(op))
-	}
-}
-
-// about returns an operation as one line: its name, its purpose, its restrictions.
-func about(op *spec.Operation) string {
-	s := op.Name
-	if text := plain(cmp.Or(op.Summary, op.Description)); text != "" {
-		s += ": " + text
-	}
-	var notes []string
-	if op.Injection != nil {
-		notes = append(notes, "Aileron adds the credential")
-	}
-	if op.QueryDeclaredOnly {
-		notes = append(notes, "query: "+cmp.Or(inputNames(op.QueryInputs()), "none"))
-	}
-	for _, in := range op.Inputs {
-		if len(in.Values) > 0 {
-			notes = append(notes, plain(in.Name)+": "+oneOf(in.Values))
+// hostsOf returns the hosts of all operations, for clients other than ours.
+func hostsOf(connectors []*spec.Connector) string {
+	var list []string
+	for _, c := range connectors {
+		for _, t := range c.Tools {
+			for _, op := range t.Operations {
+				for _, h := range op.Hosts {
+					list = append(list, strings.TrimPrefix(origin(h), "https://"))
+				}
+			}
 		}
 	}
-	if body := inputNames(op.BodyInputs()); body != "" {
-		notes = append(notes, "body: "+body)
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if len(list) == 0 {
+		return ""
 	}
-	if op.Upgrade != "" {
-		notes = append(notes, op.Upgrade)
-	}
-	if op.Approval == "required" {
-		notes = append(notes, "refused: needs an approval, which cannot be given yet")
-	}
-	if len(notes) > 0 {
-		s += " (" + strings.Join(notes, "; ") + ")"
-	}
-	return s
+	return "Hosts: " + within(list, maxHosts) + "\n"
 }
 
-// oneOf returns the values that an input may have, the first of many. They are
-// plain characters.
+// placeholdersOf returns the variables that hold placeholders.
+func placeholdersOf(connectors []*spec.Connector) string {
+	var list []string
+	for _, c := range connectors {
+		for _, p := range c.Placeholders {
+			list = append(list, p.Env)
+		}
+	}
+	slices.Sort(list)
+	if len(list) == 0 {
+		return ""
+	}
+	return "Placeholders, worth nothing, which Aileron replaces: " + within(slices.Compact(list), maxHosts/4) + "\n"
+}
+
+// within returns a list as one line of about so many bytes.
+func within(list []string, most int) string {
+	var b strings.Builder
+	for i, item := range list {
+		if b.Len()+len(item) > most {
+			fmt.Fprintf(&b, " … %d more", len(list)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(item)
+	}
+	return b.String()
+}
+
+// oneOf returns the values that an input may have, the first of many.
 func oneOf(values []string) string {
 	const most = 10
 	text := strings.Join(values[:min(len(values), most)], " or ")
@@ -133,15 +173,6 @@ func oneOf(values []string) string {
 		text += fmt.Sprintf(" or %d more", more)
 	}
 	return text
-}
-
-// inputNames returns the names of inputs as one line.
-func inputNames(list []string) string {
-	inert := make([]string, len(list))
-	for i, name := range list {
-		inert[i] = plain(name)
-	}
-	return strings.Join(inert, ", ")
 }
 
 func method(op *spec.Operation) string {
@@ -166,28 +197,13 @@ func origin(h spec.HostPattern) string {
 	return fmt.Sprintf("https://%s:%d", name, h.Port)
 }
 
-func writePlaceholders(b *bytes.Buffer, connectors []*spec.Connector) {
-	var vars []string
-	for _, c := range connectors {
-		for _, p := range c.Placeholders {
-			vars = append(vars, p.Env)
-		}
-	}
-	if len(vars) == 0 {
-		return
-	}
-	slices.Sort(vars)
-	b.WriteString(`
-These variables hold placeholders, so that tools which ask for a token start.
-They are worth nothing; where one is sent, Aileron replaces it:
-`)
-	fmt.Fprintf(b, "  %s\n", strings.Join(slices.Compact(vars), " "))
-}
-
 // plain returns an author's text as one line of visible characters.
 func plain(s string) string {
+	if isPlain(s) {
+		return s
+	}
 	s = strings.Map(func(r rune) rune {
-		if !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar {
+		if !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar || termsafe.Unsafe(r) {
 			return ' '
 		}
 		return r
@@ -197,4 +213,15 @@ func plain(s string) string {
 		s = string(runes[:maxText]) + "…"
 	}
 	return s
+}
+
+// isPlain reports whether a text is short printable ASCII with single spaces, as
+// most are.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' || s[i] == ' ' && (i == 0 || i == len(s)-1 || s[i-1] == ' ') {
+			return false
+		}
+	}
+	return len(s) <= maxText
 }

@@ -55,6 +55,9 @@ func isVersion(s string) bool {
 	return len(s) <= 100 && semver.IsValid("v"+s) && strings.Count(core, ".") == 2 // semver also takes v1 and v1.2
 }
 
+// IsPrerelease reports whether a version is a pre-release, such as 2.0.0-rc.1.
+func IsPrerelease(version string) bool { return semver.Prerelease("v"+version) != "" }
+
 // CompareVersions returns -1, 0 or +1 for two strict SemVer strings. Build
 // metadata, which SemVer leaves without order, decides ties by its bytes, so
 // that the newest of a list is always the same one.

@@ -34,6 +34,10 @@ var reservedNames = []string{"localhost", "internal", "local", "invalid", "onion
 // address and never a name that leads to the machine itself.
 func ParseHost(s string) (HostPattern, error) {
 	h := HostPattern{Port: 443}
+	if scheme, rest, isURL := strings.Cut(s, "://"); isURL && scheme != "" {
+		name, _, _ := strings.Cut(rest, "/")
+		return h, fmt.Errorf("%s is a URL; name the host alone, as in %s", quote(s), quote(name))
+	}
 	name, port, found := strings.Cut(s, ":")
 	if found {
 		n, err := hostport.ParsePort(port)

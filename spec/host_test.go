@@ -51,11 +51,12 @@ func TestHostsThatASpecMayNotName(t *testing.T) {
 	}
 }
 
-func TestAnAddressIsRefusedAsOne(t *testing.T) {
+func TestWhatIsNoNameIsRefusedForWhatItIs(t *testing.T) {
 	for s, want := range map[string]string{
 		"127.0.0.1": "is an address", "192.0.2.1:8443": "is an address",
 		"1.2.3": "not a host name", "0x7f.0.0.1": "not a host name",
 		"printer": "one label", "*.test": "a whole top-level domain",
+		"http://docs.test/a": `is a URL; name the host alone, as in "docs.test"`,
 	} {
 		if _, err := ParseHost(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseHost(%q) = %v, want an error that says %q", s, err, want)

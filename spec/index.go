@@ -14,6 +14,7 @@ type Index struct {
 	connectors []*Connector
 	exact      map[string]*tree // "host:port"
 	wildcard   map[string]*tree // "parent:port", for any one label before parent
+	byHand     map[string]*tree // as wildcard, for hosts that nothing else names: see tree
 	hosts      []string         // all of them, sorted
 	byName     map[operationName]*Operation
 }
@@ -29,6 +30,7 @@ func NewIndex(connectors []*Connector) (*Index, error) {
 		connectors: slices.Clone(connectors),
 		exact:      map[string]*tree{},
 		wildcard:   map[string]*tree{},
+		byHand:     map[string]*tree{},
 		byName:     map[operationName]*Operation{},
 	}
 	for _, c := range connectors {
@@ -36,16 +38,19 @@ func NewIndex(connectors []*Connector) (*Index, error) {
 			for _, op := range t.Operations {
 				ix.byName[operationName{string(c.FQN), t.Name, op.Name}] = op
 				for _, h := range op.Hosts {
-					ix.tree(h).add(op)
+					ix.tree(h, c.FQN.IsLocal() && op.Injection == nil).add(op)
 				}
 			}
 		}
 	}
 	ix.hosts = slices.Collect(maps.Keys(ix.exact))
-	for k := range ix.wildcard {
-		ix.hosts = append(ix.hosts, "*."+k)
+	for _, wildcards := range []map[string]*tree{ix.wildcard, ix.byHand} {
+		for k := range wildcards {
+			ix.hosts = append(ix.hosts, "*."+k)
+		}
 	}
 	slices.Sort(ix.hosts)
+	ix.hosts = slices.Compact(ix.hosts)
 	if err := ix.checkConflicts(); err != nil {
 		return nil, err
 	}
@@ -55,9 +60,15 @@ func NewIndex(connectors []*Connector) (*Index, error) {
 func hostPort(host string, port uint16) string { return host + ":" + strconv.Itoa(int(port)) }
 
 // tree returns the tree of the host pattern, which it creates if there is none.
-func (ix *Index) tree(h HostPattern) *tree {
+// A wildcard that a person allows by hand, as it is, is of no account for a host
+// that a connector names: to allow *.example.org does not take the decision about
+// api.example.org from the connector that has it, now or when it is installed.
+func (ix *Index) tree(h HostPattern, byHand bool) *tree {
 	in := ix.exact
-	if h.Wildcard {
+	switch {
+	case h.Wildcard && byHand:
+		in = ix.byHand
+	case h.Wildcard:
 		in = ix.wildcard
 	}
 	k := hostPort(h.Name, h.Port)
@@ -73,6 +84,9 @@ func (ix *Index) trees(host string, port uint16) (found [2]*tree) {
 	found[0] = lookUp(ix.exact, host, port)
 	if label, parent, ok := strings.Cut(host, "."); ok && label != "" {
 		found[1] = lookUp(ix.wildcard, parent, port)
+		if found == [2]*tree{} && len(ix.byHand) > 0 {
+			found[1] = lookUp(ix.byHand, parent, port)
+		}
 	}
 	return found
 }

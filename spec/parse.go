@@ -185,9 +185,11 @@ func (op *Operation) readAudit(n node) {
 		}
 		switch {
 		case field.Name == "":
-		case !isName(field.Name, "._:-") || field.Name == "request_id" || field.Name == "clock":
-			n.diags.add(a.at("name"), "%q is not a free name of letters, digits, dots, dashes, underscores and colons",
+		case !isName(field.Name, "._:-"):
+			n.diags.add(a.at("name"), "%q is not a name of letters, digits, dots, dashes, underscores and colons",
 				field.Name)
+		case slices.Contains(ReservedAuditFields(), field.Name):
+			n.diags.add(a.at("name"), "%q is a field of aileron's own; choose another name", field.Name)
 		case seen[field.Name]:
 			n.diags.add(a.at("name"), "%q appears twice", field.Name)
 		}

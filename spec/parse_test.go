@@ -161,6 +161,8 @@ func TestDiagnosticsOfAuditFields(t *testing.T) {
 		{"audit multipath", pathAndHost + `"audit": [{"name": "x", "source": "response.body.{a,b}"}]`,
 			".audit[0].source:"},
 		{"audit lines", pathAndHost + `"audit": [{"name": "x", "source": "response.body...0"}]`, ".audit[0].source:"},
+		{"audit of aileron's own", pathAndHost + `"audit": [{"name": "redirected", "source": "path.id"}]`,
+			".audit[0].name: \"redirected\" is a field of aileron's own"},
 		{"audit twice", pathAndHost + `"audit": [{"name": "x", "source": "path.id"}, {"name": "x", "source": "path.id"}]`,
 			`.audit[1].name: "x" appears twice`},
 	})

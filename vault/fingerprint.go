@@ -11,11 +11,12 @@ import (
 )
 
 // Fingerprint returns a value that changes whenever a binding, the identity or the
-// mark of [Vault.SetLocked] may have changed.
+// mark of [Vault.SetLocked] may have changed. Other files of the directory do not count: the audit log creates its
+// signing key there while sessions run, and a change of their grants ends idle connections.
 func (v *Vault) Fingerprint() (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(v.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == lockFile {
+		if err != nil || d.IsDir() || isForeign(d.Name()) {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
@@ -27,6 +28,12 @@ func (v *Vault) Fingerprint() (string, error) {
 		return nil
 	})
 	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// isForeign reports whether a file of the directory says nothing about bindings: the lock, or the key of the audit log,
+// which has its final name only when it is complete.
+func isForeign(name string) bool {
+	return name == lockFile || name == auditKey || name == auditKey+".new"
 }
 
 func inode(info fs.FileInfo) uint64 {

@@ -3,12 +3,15 @@ package vault
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/godbus/dbus/v5"
 	"github.com/zalando/go-keyring"
 )
 
@@ -19,31 +22,31 @@ const keyringService = "aileron"
 // keyringWait bounds the wait for a keyring, which may prompt an absent person.
 const keyringWait = 2 * time.Second
 
-// ErrNoKeyring is returned on a host without a keyring, or if it does not respond.
-var ErrNoKeyring = errors.New("this host has no OS keyring that responds")
+// The errors of a keyring that has no passphrase for a vault. Any other one is of a
+// keyring that is locked, or refuses.
+var (
+	ErrNoKeyring      = errors.New("this host has no OS keyring")
+	ErrKeyringEmpty   = errors.New("the OS keyring does not hold the passphrase of this vault")
+	ErrKeyringTimeout = fmt.Errorf("the OS keyring does not respond within %v; it may be waiting for its own password",
+		keyringWait)
+)
 
 // FromKeyring returns the passphrase in the OS keyring for the vault of home. It
-// returns nil if there is none, no keyring, or no response in time.
-func FromKeyring(home string) []byte {
+// waits for the keyring no longer than two seconds.
+func FromKeyring(home string) ([]byte, error) {
 	found := make(chan string, 1)
 	err := bounded(func() error {
 		p, err := keyring.Get(keyringService, home)
 		found <- p
 		return err
 	})
-	if err != nil {
-		return nil
+	switch {
+	case errors.Is(err, keyring.ErrNotFound):
+		return nil, ErrKeyringEmpty
+	case err != nil:
+		return nil, err
 	}
-	return []byte(<-found)
-}
-
-// HasKeyring reports whether there is an OS keyring that responds to the user of home.
-func HasKeyring(home string) bool {
-	err := bounded(func() error {
-		_, err := keyring.Get(keyringService, home)
-		return err
-	})
-	return err == nil || errors.Is(err, keyring.ErrNotFound)
+	return []byte(<-found), nil
 }
 
 // ToKeyring stores the passphrase in the OS keyring and replaces an older one.
@@ -70,13 +73,28 @@ func bounded(f func() error) error {
 	go func() { done <- f() }()
 	select {
 	case err := <-done:
-		if errors.Is(err, keyring.ErrUnsupportedPlatform) {
-			return ErrNoKeyring
+		if err == nil || errors.Is(err, keyring.ErrNotFound) {
+			return err
 		}
-		return err
+		return keyringError(err)
 	case <-time.After(keyringWait):
-		return fmt.Errorf("%w within %s", ErrNoKeyring, keyringWait)
+		return ErrKeyringTimeout
 	}
+}
+
+// keyringError returns the error of a keyring in words for a person.
+func keyringError(err error) error {
+	var dial *net.OpError
+	var bus dbus.Error
+	switch {
+	case errors.Is(err, keyring.ErrUnsupportedPlatform), errors.As(err, &dial):
+		return ErrNoKeyring
+	case errors.As(err, &bus) && bus.Name == "org.freedesktop.DBus.Error.ServiceUnknown":
+		return ErrNoKeyring // a session bus, and no keyring on it
+	case strings.Contains(err.Error(), "failed to unlock"): // go-keyring has no type for it
+		return errors.New("the OS keyring is locked, and was not unlocked")
+	}
+	return fmt.Errorf("the OS keyring refuses: %w", err)
 }
 
 // keyringThere reports whether there may be a keyring. Without a session bus, godbus

@@ -2,6 +2,7 @@ package vault_test
 
 import (
 	"errors"
+	"net"
 	"runtime"
 	"testing"
 
@@ -13,21 +14,27 @@ import (
 func TestKeyringKeepsThePassphrase(t *testing.T) {
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
 	keyring.MockInit()
-	if got := vault.FromKeyring("/home/a"); got != nil {
-		t.Errorf("an empty keyring gives %q", got)
-	}
-	for _, p := range []string{"the first one", "the second one"} {
-		if err := vault.ToKeyring("/home/a", []byte(p)); err != nil || string(vault.FromKeyring("/home/a")) != p {
-			t.Errorf("it keeps %q, %v", vault.FromKeyring("/home/a"), err)
+	empty := func(home string) {
+		t.Helper()
+		if got, err := vault.FromKeyring(home); got != nil || !errors.Is(err, vault.ErrKeyringEmpty) {
+			t.Errorf("%s gets %q, %v", home, got, err)
 		}
 	}
-	if got := vault.FromKeyring("/home/b"); got != nil {
-		t.Errorf("another home gets %q", got)
+	empty("/home/a")
+	for _, p := range []string{"the first one", "the second one"} {
+		if err := vault.ToKeyring("/home/a", []byte(p)); err != nil {
+			t.Errorf("storing: %v", err)
+		}
+		if got, err := vault.FromKeyring("/home/a"); err != nil || string(got) != p {
+			t.Errorf("it keeps %q, %v", got, err)
+		}
 	}
+	empty("/home/b")
 	for range 2 {
-		if err := vault.ForgetKeyring("/home/a"); err != nil || vault.FromKeyring("/home/a") != nil {
+		if err := vault.ForgetKeyring("/home/a"); err != nil {
 			t.Errorf("it is not forgotten: %v", err)
 		}
+		empty("/home/a")
 	}
 }
 
@@ -38,8 +45,8 @@ func TestNoKeyringIsNoObstacle(t *testing.T) {
 	}
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
-	if got := vault.FromKeyring("/home/a"); got != nil {
-		t.Errorf("it gives %q", got)
+	if got, err := vault.FromKeyring("/home/a"); got != nil || !errors.Is(err, vault.ErrNoKeyring) {
+		t.Errorf("without one it gives %q, %v", got, err)
 	}
 	if err := vault.ToKeyring("/home/a", []byte(passphrase)); !errors.Is(err, vault.ErrNoKeyring) {
 		t.Errorf("keeping gives %v", err)
@@ -48,8 +55,16 @@ func TestNoKeyringIsNoObstacle(t *testing.T) {
 		t.Errorf("forgetting gives %v", err)
 	}
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent") // the session bus is gone
-	keyring.MockInitWithError(errors.New("no bus"))
-	if got := vault.FromKeyring("/home/a"); got != nil {
-		t.Errorf("a broken one gives %q", got)
+	keyring.MockInitWithError(&net.OpError{Op: "dial", Err: errors.New("no bus")})
+	if got, err := vault.FromKeyring("/home/a"); got != nil || !errors.Is(err, vault.ErrNoKeyring) {
+		t.Errorf("without a bus it gives %q, %v", got, err)
+	}
+	// One that refuses may hold the passphrase: that it is not forgotten is an error.
+	keyring.MockInitWithError(errors.New("denied"))
+	if got, err := vault.FromKeyring("/home/a"); got != nil || err == nil || errors.Is(err, vault.ErrNoKeyring) {
+		t.Errorf("a keyring that refuses gives %q, %v", got, err)
+	}
+	if err := vault.ForgetKeyring("/home/a"); err == nil {
+		t.Error("a keyring that refuses has forgotten")
 	}
 }

@@ -45,6 +45,7 @@ const (
 	identityFile  = "identity.age"
 	recipientFile = "recipient"
 	lockFile      = ".lock"
+	auditKey      = "audit.key" // of package audit, which creates and reads it
 	lockedMarker  = "locked"
 )
 

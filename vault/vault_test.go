@@ -361,6 +361,27 @@ func TestLockForAllStopsEveryProcess(t *testing.T) {
 	}
 }
 
+// A session whose grants are loaded again ends its idle connections, so the first signed head of the log must not look
+// like a change of the vault.
+func TestTheKeyOfTheAuditLogIsNoChangeOfTheVault(t *testing.T) {
+	v, dir := newVault(t)
+	before := fingerprint(t, v)
+	for _, name := range []string{"audit.key.new", "audit.key"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("a key"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if fingerprint(t, v) != before {
+			t.Errorf("%s changes the fingerprint", name)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "locked"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if fingerprint(t, v) == before {
+		t.Error("a mark that locks the vault does not change the fingerprint")
+	}
+}
+
 func fingerprint(t *testing.T, v *vault.Vault) string {
 	t.Helper()
 	f, err := v.Fingerprint()

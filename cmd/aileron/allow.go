@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-
 	"fmt"
 	"os"
 	"slices"
@@ -126,7 +125,11 @@ func (o *allowOptions) forRow(row audit.Row, current []*spec.Connector) (made lo
 			row.Method, row.Path, row.Host), "give a pattern that has the path with --path")
 	}
 	made = extend(rowHost(row), current)
-	if made.Version == firstVersion && !o.noCredential {
+	switch {
+	case o.noCredential && made.Credential != nil: // it is one for all that is allowed of the host
+		return made, hint.New(fmt.Errorf("allow %s %s on %s without a credential: %s injects one", row.Method, row.Path,
+			row.Host, local.FQN(made.Host)), "take that back with: aileron connector remove %s", local.FQN(made.Host))
+	case made.Version == firstVersion && !o.noCredential:
 		made.Credential, made.Scope = credentialOf(row, current)
 	}
 	// A row has no query. Where nothing secret is sent, its names need no second look.

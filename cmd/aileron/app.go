@@ -38,6 +38,9 @@ type app struct {
 
 	asked bool // a prompt was shown
 
+	args     []string     // of the command line
+	detached *detachedRun // nil but in the process of a detached session
+
 	home     string // --home; use Home()
 	json     bool   // --json
 	logLevel string // --log-level
@@ -153,6 +156,7 @@ func (a *app) escapeOutput() (flush func()) {
 // Main runs the command line and returns the exit code of CONTRACT section 1.
 func Main(ctx context.Context, args []string, a *app) int {
 	defer a.escapeOutput()()
+	a.args = args
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

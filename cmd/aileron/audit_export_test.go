@@ -59,14 +59,57 @@ func TestAuditOutputIsEscaped(t *testing.T) {
 	}
 	for _, args := range []string{
 		"list", "list --json", "tail", "tail --json", "show " + row.ID, "show --json " +
-			row.ID, "export", "export --format csv",
+			row.ID, "export", "export --format csv", "list -v", "summary", "summary --json", "stats --by reason",
+		"stats --by host --json",
 	} {
 		out := c.ok(append([]string{"audit"}, strings.Fields(args)...)...)
 		if i := strings.IndexFunc(out, termsafe.Unsafe); i >= 0 || !strings.Contains(out, `\u202e`) {
 			t.Errorf("audit %s prints %q", args, out)
 		}
-		if strings.Contains(args, "show") && !json.Valid([]byte(out)) {
+		if strings.Contains(args, "show --json") && !json.Valid([]byte(out)) {
 			t.Errorf("audit %s prints no JSON", args)
 		}
+	}
+}
+
+// harOf decodes a HAR log.
+func harOf(t *testing.T, text string) []audit.HAREntry {
+	t.Helper()
+	var log struct {
+		Log struct {
+			Version string
+			Entries []audit.HAREntry
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &log); err != nil || log.Log.Version != "1.2" || log.Log.Entries == nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	return log.Log.Entries
+}
+
+func TestExportAsHAR(t *testing.T) {
+	c := newCLI(t)
+	if got := harOf(t, c.ok("audit", "export", "--format", "har")); len(got) != 0 {
+		t.Errorf("without a log there are %d entries", len(got))
+	}
+	const bad = "a\u202eb\x1b]0;t\a"
+	c.write(audit.Row{Event: audit.EventSessionStarted, SessionID: "s"})
+	for _, request := range []string{"r1", "r2"} {
+		r := audit.Row{Event: audit.EventProxyStarted, RequestID: request, Method: "GET", Host: "x.example", Port: 443,
+			Path: "/" + request, Scheme: "https", Tool: bad}
+		c.write(r)
+		r.Event, r.Decision, r.Status = audit.EventProxyProxied, audit.DecisionProxied, 200
+		c.write(r)
+	}
+	out := c.ok("audit", "export", "--format", "har")
+	got := harOf(t, out)
+	if len(got) != 2 || got[0].Request.URL != "https://x.example/r1" || got[1].Aileron.Tool != bad {
+		t.Errorf("the entries are %+v", got)
+	}
+	if i := strings.IndexFunc(out, termsafe.Unsafe); i >= 0 {
+		t.Errorf("byte %d of the output controls a terminal: %q", i, out)
+	}
+	if got := harOf(t, c.ok("audit", "export", "--format", "har", "--decision", "rejected")); len(got) != 0 {
+		t.Errorf("no request was denied, and there are %d entries", len(got))
 	}
 }

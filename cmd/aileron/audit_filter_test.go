@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,9 +20,11 @@ func filterRows(start time.Time) (rows []audit.Row) {
 		row := audit.Row{TS: start.Add(time.Duration(i) * time.Minute), Event: audit.EventProxyProxied,
 			Decision:  audit.DecisionProxied,
 			SessionID: fmt.Sprintf("S%d", i%2), ConnectorFQN: fmt.Sprintf("github://acme/c%d", i%3),
-			Method: "GET", Host: fmt.Sprintf("h%d.example", i%4), Port: 443, Path: fmt.Sprintf("/items/%d", i), Status: 200}
+			Method: "GET", Host: fmt.Sprintf("h%d.example", i%4), Port: 443, Path: fmt.Sprintf("/items/%d", i), Status: 200,
+			Binding: fmt.Sprintf("bearer/c/%d", i%3), Operation: fmt.Sprintf("items.%d", i%2)}
 		if i%5 == 0 {
 			row.Event, row.Decision = audit.EventProxyRejected, audit.DecisionRejected
+			row.Reason = "host_not_allowed"
 		}
 		rows = append(rows, row)
 	}
@@ -47,6 +50,10 @@ func TestEveryReaderHonoursEveryFilter(t *testing.T) {
 		{"--decision proxied", func(_ int, r audit.Row) bool { return r.Decision == audit.DecisionProxied }},
 		{"--host h2.example", func(_ int, r audit.Row) bool { return r.Host == "h2.example" }},
 		{"--connector github://acme/c1", func(_ int, r audit.Row) bool { return r.ConnectorFQN == "github://acme/c1" }},
+		{"--binding bearer/c/2", func(_ int, r audit.Row) bool { return r.Binding == "bearer/c/2" }},
+		{"--operation items.1", func(_ int, r audit.Row) bool { return r.Operation == "items.1" }},
+		{"--reason host_not_allowed", func(_ int, r audit.Row) bool { return r.Decision == audit.DecisionRejected }},
+		{"--agent unknown", func(int, audit.Row) bool { return false }},
 		{"--since " + at(7), func(i int, _ audit.Row) bool { return i >= 7 }},
 		{"--since 110m30s", func(i int, _ audit.Row) bool { return i >= 10 }},
 		{"--until " + at(7), func(i int, _ audit.Row) bool { return i < 7 }},
@@ -194,5 +201,95 @@ func TestVerifyWithoutADatabaseIsShort(t *testing.T) {
 	report := decode[audit.Report](t, out)
 	if !report.Missing || len(report.Findings) != 30 {
 		t.Errorf("the report is %+v", report)
+	}
+}
+
+// agentRows are the rows of two sessions of one agent, and one of another.
+func agentRows() (rows []audit.Row) {
+	for i, session := range []string{
+		"01KAQ8ZC7FHX1M3V9T5R2N4B6D", "01KAQ8ZC7FQQ1M3V9T5R2N4B6D", "01KAQ91N3CQZ8K2J4H6G8F0E1A",
+	} {
+		agent := []string{"claude", "codex", "claude"}[i]
+		rows = append(rows,
+			audit.Row{Event: audit.EventSessionStarted, SessionID: session, Fields: map[string]any{"agent": agent}},
+			audit.Row{Event: audit.EventProxyProxied, Decision: audit.DecisionProxied, SessionID: session, Host: "a.example",
+				Port: 443, Path: fmt.Sprintf("/%d", i), Binding: "bearer/github/work", Operation: "user.get"})
+	}
+	return rows
+}
+
+func TestAnAgentStandsForItsSessions(t *testing.T) {
+	c := newCLI(t)
+	c.write(agentRows()...)
+	for _, args := range []string{"list --json", "tail --json", "tail -f --json -n 10", "export"} {
+		got := shownPaths(t, c, strings.Fields("audit "+args+" --agent claude"), 4)
+		if want := []string{"", "/0", "", "/2"}; !slices.Equal(got, want) {
+			t.Errorf("audit %s prints %q, want %q", args, got, want)
+		}
+	}
+}
+
+// A session that starts while its agent's events are followed is followed too.
+func TestAnAgentsNextSessionIsFollowed(t *testing.T) {
+	c := newCLI(t)
+	c.write(agentRows()[:4]...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out := &countedLines{wanted: 2}
+	out.reached = func() {
+		out.wanted, out.reached = 4, cancel
+		c.write(agentRows()[2:]...)
+	}
+	a := &app{stdout: out, stderr: io.Discard, getenv: func(string) string { return "" }}
+	if code := Main(ctx, strings.Fields("--home "+c.home+" audit tail -f --agent claude"), a); code != 0 {
+		t.Errorf("audit tail -f ends with %d", code)
+	}
+	text := out.text.String()
+	if strings.Contains(text, "codex") || !strings.HasSuffix(text, "a.example/2  [ user.get]\n") {
+		t.Errorf("audit tail -f prints\n%s", text)
+	}
+}
+
+func TestIdsAreTakenByTheirBeginnings(t *testing.T) {
+	c := newCLI(t)
+	c.write(agentRows()...)
+	rows := strings.Split(strings.TrimSpace(c.ok("audit", "list", "--json")), "\n")
+	first := decode[audit.Row](t, rows[1])
+	for _, prefix := range []string{first.ID, first.ID[:25], strings.ToLower(first.ID[:20])} {
+		if got := decode[audit.Row](t, c.ok("audit", "show", prefix, "--json")); got.ID != first.ID {
+			t.Errorf("audit show %s shows %s", prefix, got.ID)
+		}
+	}
+	if _, errs, code := c.run("audit", "show", first.ID[:3]); code != 2 || !strings.Contains(errs, first.ID) ||
+		!strings.Contains(errs, "the ids of several events begin with") {
+		t.Errorf("an ambiguous beginning ends with %d: %s", code, errs)
+	}
+	for _, wrong := range []string{"7ZZZ", "nonsense!", "U", first.ID + "0"} {
+		if _, errs, code := c.run("audit", "show", wrong); code != 1 || !strings.Contains(errs, "there is no audit row") {
+			t.Errorf("audit show %s ends with %d: %s", wrong, code, errs)
+		}
+	}
+	got := shownPaths(t, c, strings.Fields("audit list --json --session 01KAQ8ZC7FQ"), 0)
+	if !slices.Equal(got, []string{"", "/1"}) {
+		t.Errorf("audit list --session with a beginning prints %q", got)
+	}
+	if _, errs, code := c.run("audit", "list", "--session", "01KAQ8"); code != 2 ||
+		!strings.Contains(errs, "write more of one: 01KAQ8ZC7FHX1M3V9T5R2N4B6D, 01KAQ8ZC7FQQ1M3V9T5R2N4B6D") {
+		t.Errorf("an ambiguous session ends with %d: %s", code, errs)
+	}
+}
+
+func TestAMisspelledFilterIsNamed(t *testing.T) {
+	c := newCLI(t)
+	c.write(agentRows()...)
+	for flags, want := range map[string]string{
+		"--binding bearer/gihub/work": "no event has --binding bearer/gihub/work; did you mean bearer/github/work?",
+		"--operation usr.get":         "did you mean user.get?", "--host b.example": "did you mean a.example?",
+		"--binding zzzzzzzzzzzz": "aileron: no matching events\n",
+	} {
+		if _, errs, code := c.run(append([]string{"audit", "list"}, strings.Fields(flags)...)...); code != 0 ||
+			!strings.Contains(errs, want) {
+			t.Errorf("audit list %s ends with %d: %s, want %q", flags, code, errs, want)
+		}
 	}
 }

@@ -8,33 +8,44 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 )
 
-// auditList prints the events that filter selects.
-func auditList(ctx context.Context, a *app, filter audit.Filter) error {
+// auditList prints the events that filter selects, and with verbose why requests were refused.
+func auditList(ctx context.Context, a *app, filter audit.Filter, verbose bool) error {
 	return a.readAudit(func(l *audit.Log) error {
+		p := a.newRowPrinter(func() (*audit.Log, error) { return l, nil })
+		if verbose {
+			p.explain = a.newExplainer()
+		}
 		listed := 0
-		err := l.Each(ctx, filter, func(r audit.Row) error { listed++; return a.printRow(r) })
+		err := l.Each(ctx, filter, func(r audit.Row) error { listed++; return p.print(ctx, r) })
 		if err == nil && listed == 0 {
-			a.infof("aileron: no matching events")
+			a.noMatch(ctx, l, filter)
 		}
 		return err
 	})
 }
 
 func newAuditListCommand(a *app) *cobra.Command {
-	opts := &auditOptions{limit: 100}
+	opts, verbose := &auditOptions{limit: 100}, false
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List events, the oldest first",
-		Example: "  aileron audit list --session 01J… --limit 0 --json",
-		Args:    usageArgs(cobra.NoArgs),
+		Use:   "list",
+		Short: "List events, the oldest first",
+		Example: "  aileron audit list --connector github --since 24h\n" +
+			"  aileron audit list --session 01J… --limit 0 --json",
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter, err := opts.build(a)
 			if err != nil {
 				return err
 			}
-			return auditList(cmd.Context(), a, filter)
+			return auditList(cmd.Context(), a, filter, verbose)
 		},
 	}
 	opts.register(cmd)
+	registerVerbose(cmd, &verbose)
 	return cmd
+}
+
+// registerVerbose adds -v to a command that lists events.
+func registerVerbose(cmd *cobra.Command, verbose *bool) {
+	cmd.Flags().BoolVarP(verbose, "verbose", "v", false, "with why a request was refused, and what would be allowed")
 }

@@ -1,22 +1,25 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/review"
+	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
 func newAuditShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ID",
-		Short:   "Show one event in full",
-		Example: "  aileron audit show 01JABCDEF…",
+		Short:   "Tell what happened in one event; with --json, its row",
+		Example: "  aileron audit show 01JABCDEF    # or more of the id",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := a.auditReader()
@@ -27,22 +30,70 @@ func newAuditShowCommand(a *app) *cobra.Command {
 				return hint.New(audit.ErrNotFound, "there is no audit log yet; it begins with the first session")
 			}
 			defer l.Close()
-			row, err := l.Get(cmd.Context(), args[0])
-			if errors.Is(err, audit.ErrNotFound) {
-				return hint.New(err, "see the ids with: aileron audit list --json")
-			}
+			row, err := findRow(cmd.Context(), l, args[0])
 			if err != nil {
-				return auditlog.Hint(fmt.Errorf("show the audit event: %w", err))
+				return err
 			}
 			if a.json {
 				return a.printJSON(row)
 			}
-			raw, err := json.MarshalIndent(row, "", "  ")
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(a.stdout, string(raw))
-			return nil
+			return a.printStory(cmd.Context(), l, row)
 		},
 	}
+}
+
+// findRow returns the row whose id begins with prefix.
+func findRow(ctx context.Context, l *audit.Log, prefix string) (audit.Row, error) {
+	row, err := review.FindRow(ctx, l, prefix)
+	switch {
+	case errors.Is(err, audit.ErrNotFound):
+		return row, hint.New(err, "see the ids with: aileron audit list --json")
+	case err != nil && !isAmbiguous(err):
+		return row, auditlog.Hint(fmt.Errorf("show the audit event: %w", err))
+	}
+	return row, ambiguousID(err)
+}
+
+// printStory prints what a row and those that belong to it tell.
+func (a *app) printStory(ctx context.Context, l *audit.Log, row audit.Row) error {
+	story, err := review.Tell(ctx, l, row)
+	if err != nil {
+		return auditlog.Hint(fmt.Errorf("show the audit event: %w", err))
+	}
+	a.explainStory(&story)
+	for _, line := range story.Lines() {
+		fmt.Fprintf(a.stdout, "%-12s%s\n", termsafe.Line(line.Name), termsafe.Line(cut(line.Text, maxStoryText)))
+	}
+	return nil
+}
+
+// explainStory adds what the installed connectors have, and the log has not.
+func (a *app) explainStory(s *review.Story) {
+	s.Slot, s.Why = a.slotOf(*s), strings.TrimPrefix(a.newExplainer()(s.Row), "why: ")
+}
+
+// maxStoryText bounds a line of a story, in bytes: --json has all of it.
+const maxStoryText = 16 << 10
+
+// slotOf returns where the credential of a request was put, by the connector with the content hash that was in force.
+func (a *app) slotOf(s review.Story) string {
+	if s.ConnectorHash == "" || s.Row.Binding == "" || s.Row.Operation == "" {
+		return ""
+	}
+	store, err := a.openStore()
+	if err != nil {
+		return ""
+	}
+	c, err := store.Load(s.ConnectorHash)
+	if err != nil {
+		return ", in a slot that is not known: that version of the connector is not installed any more"
+	}
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			if t.Name == s.Row.Tool && op.Name == s.Row.Operation && op.Injection != nil {
+				return ", in " + op.Injection.In + " " + op.Injection.Name
+			}
+		}
+	}
+	return ""
 }

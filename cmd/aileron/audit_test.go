@@ -38,7 +38,7 @@ func TestAFilterThatCannotBeIsAWrongUsage(t *testing.T) {
 		}{
 			{[]string{"--decision", "foo"},
 				`--decision is "foo"; it must be proxied, passthrough, rejected, upgrade or disabled`},
-			{[]string{"--event", "foo"}, "session.started, session.ended, binding.created"},
+			{[]string{"--event", "foo"}, "session.started, session.ended, session.grants_changed, binding.created"},
 			{[]string{"--since", "garbage"}, `--since is "garbage"; it must be RFC 3339 or a duration such as 10m`},
 			{[]string{"--until", "yesterday"}, `--until is "yesterday"; it must be RFC 3339`},
 			{[]string{"--limit", "-1"}, "--limit is -1; it must not be negative"},
@@ -57,7 +57,7 @@ func TestAFilterThatCannotBeIsAWrongUsage(t *testing.T) {
 		}
 	}
 	for flags, want := range map[string]string{"audit tail -n -4": "--lines is -4", "audit tail -n 0": "--lines is 0",
-		"audit export --format har": `--format is "har"; it must be jsonl or csv`} {
+		"audit export --format xml": `--format is "xml"; it must be jsonl, csv or har`} {
 		if _, errs, code := c.run(strings.Fields(flags)...); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("%s ends with %d: %s", flags, code, errs)
 		}
@@ -107,7 +107,7 @@ func TestARowNamesItsSubject(t *testing.T) {
 	for i, want := range []string{"session.started      podman opencode", "proxied   200  GET api.tracker.example:8443/v1",
 		"binding.created      bearer/tracker/work",
 		"connector.removed      github://acme/tracker@1.0.0", "disabled       --sandbox-proxy=off  user_opt_out",
-		`session.ended      asked\u001b[2J to stop`,
+		`session.ended      asked\u001b[2J to stop`, "audit.checkpoint",
 		"CONNECT api.tracker.example  malformed_request", "GET api.tracker.example:80/v1  host_not_allowed",
 		"EHLO mail.example:25 relay  malformed_request",
 		"CONNECT api.tracker.example  no_request  296 connections, ports 96-400",

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -16,48 +18,98 @@ import (
 )
 
 func newAuditVerifyCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "verify",
-		Short: "Check the chain of hashes and the heads kept outside the log",
-		Long: "Check the chain of hashes and every head that is kept outside the log, and list what\n" +
-			"does not match. The exit code is 0 if everything matches, and 1 otherwise. Keep the\n" +
-			"printed hash elsewhere: a log that was replaced together with its heads lacks it.",
-		Example: "  aileron audit verify",
-		Args:    usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, err := a.verifyAudit(cmd.Context())
+	var heads string
+	var evidence audit.Evidence
+	cmd := &cobra.Command{
+		Use:   "verify [FILE.jsonl]",
+		Short: "Check the chain of hashes, the heads kept outside the log, and signatures",
+		Long: "Check the chain of hashes, every head that is kept outside the log, and the signed\n" +
+			"heads, and list what does not match. The exit code is 0 if everything matches, and 1\n" +
+			"otherwise. With --head, the log must also have the rows that aileron audit head printed\n" +
+			"earlier: a log that was replaced together with all that is kept beside it lacks them.\n\n" +
+			"With a file of aileron audit export, its rows are checked instead, and no home is read.\n" +
+			"Signatures are then checked with the public keys of --key.",
+		Example: "  aileron audit verify --head /mnt/elsewhere/aileron.head",
+		Args:    usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			var err error
+			if evidence.Heads, err = a.readKept(heads); err != nil {
+				return err
+			}
+			if len(files) > 0 {
+				return a.verifyExport(files[0], evidence)
+			}
+			report, err := a.verifyAudit(cmd.Context(), evidence)
+			if errors.Is(err, audit.ErrNoSignedHead) {
+				return hint.New(err, "it must have what aileron audit head printed")
+			}
 			if err != nil {
 				return auditlog.Hint(err)
 			}
 			if a.json {
-				if err := a.printJSON(report); err != nil {
-					return err
-				}
-				if !report.OK {
-					return exitError{1}
-				}
-				return nil
+				return a.printVerdict(report, report.OK)
 			}
 			return a.printReport(report)
 		},
 	}
+	cmd.Flags().StringVar(&heads, "head", "", "a file with signed heads of aileron audit head; - for standard input")
+	cmd.Flags().StringArrayVar(&evidence.Keys, "key", nil, "a further public key that signed heads may have")
+	return cmd
+}
+
+// printVerdict prints a report as JSON. The exit code is 1 if there are findings.
+func (a *app) printVerdict(report any, ok bool) error {
+	if err := a.printJSON(report); err != nil {
+		return err
+	}
+	if !ok {
+		return exitError{1}
+	}
+	return nil
+}
+
+// maxKept bounds the file of --head: 200,000 signed heads.
+const maxKept = 64 << 20
+
+// readKept reads the signed heads of --head.
+func (a *app) readKept(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	from := a.stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", fmt.Errorf("read the kept head: %w", err)
+		}
+		defer f.Close()
+		from = f
+	}
+	raw, err := io.ReadAll(io.LimitReader(from, maxKept))
+	if err != nil {
+		return "", fmt.Errorf("read the kept head: %w", err)
+	}
+	if len(raw) == 0 {
+		return "", hint.New(fmt.Errorf("read the kept head: %s is empty", path), "aileron audit head > FILE makes one")
+	}
+	return string(raw), nil
 }
 
 // verifyAudit verifies the log of the home, even if its database is missing.
-func (a *app) verifyAudit(ctx context.Context) (audit.Report, error) {
+func (a *app) verifyAudit(ctx context.Context, e audit.Evidence) (audit.Report, error) {
 	l, err := a.auditReader()
 	if err != nil {
 		return audit.Report{}, err
 	}
 	if l != nil {
 		defer l.Close()
-		return l.Verify(ctx)
+		return l.VerifyWith(ctx, e)
 	}
 	home, err := a.Home()
 	if err != nil {
 		return audit.Report{}, err
 	}
-	report, err := audit.VerifyMissing(filepath.Join(home, "audit.db"))
+	report, err := audit.VerifyMissing(filepath.Join(home, "audit.db"), e)
 	if errors.Is(err, fs.ErrNotExist) {
 		return report, hint.New(errors.New("verify the audit log: there is none yet"), "it begins with the first session")
 	}
@@ -71,6 +123,7 @@ const maxPrinted = 20
 func (a *app) printReport(r audit.Report) error {
 	if r.OK {
 		_, err := fmt.Fprintf(a.stdout, "ok  %d rows  %s\n", r.Rows, r.Head)
+		a.printSigned(r)
 		a.printOutcomes(r)
 		return err
 	}
@@ -90,6 +143,25 @@ func (a *app) printReport(r audit.Report) error {
 		remedy = "end the sessions of this home, then run: aileron audit recover (it keeps the old file)"
 	}
 	return hint.New(fmt.Errorf("verify the audit log: %s", termsafe.Line(findingText(r.Findings[0]))), "%s", remedy)
+}
+
+// printSigned prints what signatures prove.
+func (a *app) printSigned(r audit.Report) {
+	if r.Signed > 0 {
+		a.infof("aileron: signed up to row %d by %s", r.Signed, r.SignedBy)
+	}
+	if r.Kept > 0 {
+		a.infof("aileron: the log has the rows of %d kept heads", r.Kept)
+	}
+	if r.KeptPruned > 0 {
+		a.infof("aileron: %d kept heads are of rows that were pruned, and were not compared", r.KeptPruned)
+	}
+	if p := r.Pruned; p != nil {
+		a.infof("aileron: rows %d to %d were pruned: row %d stands for them, and is signed", p.First, p.Last, p.Seq)
+	}
+	if r.Left > 0 {
+		a.infof("aileron: %d of them are still there, because the prune was killed; the next one removes them", r.Left)
+	}
 }
 
 // printOutcomes prints the number of requests whose outcome the log does not have.

@@ -11,7 +11,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 )
 
-// tamper changes the home's audit.db behind aileron's back.
+// tamper changes the home's audit.db behind aileron's back, without the triggers that would refuse it.
 func (c cli) tamper(query string) {
 	c.t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(c.home, "audit.db"))
@@ -19,7 +19,8 @@ func (c cli) tamper(query string) {
 		c.t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec(query); err != nil {
+	const drop = "DROP TRIGGER IF EXISTS events_update; DROP TRIGGER IF EXISTS events_delete;"
+	if _, err := db.Exec(drop + query); err != nil {
 		c.t.Fatal(err)
 	}
 }

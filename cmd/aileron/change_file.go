@@ -27,14 +27,24 @@ type changeFile struct {
 	Hash      string       `json:"hash,omitempty"`
 	Binding   string       `json:"binding,omitempty"`
 	Before    string       `json:"before,omitempty"`
+	Authority string       `json:"authority,omitempty"`
+	KeyID     string       `json:"key_id,omitempty"`
+	Action    string       `json:"action,omitempty"`
+
+	ActionVersion string `json:"action_version,omitempty"`
 }
 
 func newChangeFile(c change) changeFile {
 	hash, _ := c.about.Fields["hash"].(string)
+	authority, _ := c.about.Fields["authority"].(string)
+	keyID, _ := c.about.Fields["key_id"].(string)
+	action, _ := c.about.Fields["action"].(string)
+	actionVersion, _ := c.about.Fields["action_version"].(string)
 	return changeFile{Format: changeFormat, Change: c.what,
 		Request: audit.NewID(), Intent: audit.NewID(), Outcome: audit.NewID(),
 		Connector: c.about.ConnectorFQN, Version: c.about.ConnectorVersion, Hash: hash,
-		Binding: c.about.Binding, Before: c.before}
+		Binding: c.about.Binding, Before: c.before, Authority: authority, KeyID: keyID,
+		Action: action, ActionVersion: actionVersion}
 }
 
 // change returns the change that the file describes: the reverse of newChangeFile.
@@ -42,8 +52,11 @@ func (f changeFile) change() change {
 	about := audit.Row{ConnectorFQN: f.Connector, ConnectorVersion: f.Version, Binding: f.Binding,
 		Fields: map[string]any{}}
 	c := change{what: f.Change, before: f.Before, about: about}
-	if f.Hash != "" {
-		c.about.Fields["hash"] = f.Hash
+	for name, value := range map[string]string{"hash": f.Hash, "authority": f.Authority, "key_id": f.KeyID,
+		"action": f.Action, "action_version": f.ActionVersion} {
+		if value != "" {
+			c.about.Fields[name] = value
+		}
 	}
 	return c
 }

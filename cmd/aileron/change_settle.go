@@ -10,12 +10,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/format"
+	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -120,6 +122,9 @@ func hasRow(ctx context.Context, log *audit.Log, id string) (bool, error) {
 
 // tookEffect reports whether a change is in force.
 func (a *app) tookEffect(f changeFile) (bool, error) {
+	if f.Action != "" {
+		return a.actionChangeTookEffect(f)
+	}
 	if f.Hash != "" {
 		s, err := a.openStore()
 		if err != nil {
@@ -127,6 +132,9 @@ func (a *app) tookEffect(f changeFile) (bool, error) {
 		}
 		there, err := s.Has(f.Hash)
 		return there == (f.Change == audit.ChangeConnectorInstall), err
+	}
+	if f.Authority != "" {
+		return a.keyChangeTookEffect(f)
 	}
 	v, err := a.vaultOf()
 	if err != nil {
@@ -147,6 +155,23 @@ func (a *app) tookEffect(f changeFile) (bool, error) {
 		return locked == (f.Change == audit.ChangeVaultLock), err
 	}
 	return false, fmt.Errorf("settle %s: it is no change of this version", f.Change)
+}
+
+// keyChangeTookEffect is tookEffect for a change of publishers' keys.
+func (a *app) keyChangeTookEffect(f changeFile) (bool, error) {
+	keys, err := a.publisherKeys()
+	if err != nil {
+		return false, err
+	}
+	known, err := keys.Of(signature.Authority(f.Authority))
+	if err != nil {
+		return false, err
+	}
+	there := known.Signs()
+	if f.KeyID != "" {
+		there = slices.ContainsFunc(known.Keys, func(k signature.Known) bool { return k.Key.ID().String() == f.KeyID })
+	}
+	return there == (f.Change == audit.ChangePublisherKeyAdd), nil
 }
 
 // globLiteral returns a pattern that matches exactly path.

@@ -3,12 +3,16 @@ package main
 import (
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/internal/detached"
+	"github.com/ALRubinger/aileron/internal/review"
+	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/spec/action"
 	"github.com/ALRubinger/aileron/spec/catalog"
 )
 
@@ -57,7 +61,7 @@ func fixed[T ~string](list ...T) words {
 // flagWords returns what the flags of a command can be, by their name.
 func (a *app) flagWords(command string) map[string]words {
 	engines := knownEngines()
-	if command == "launch" || command == "demo" {
+	if command == "launch" || command == "demo" || command == "setup" {
 		engines = append(engines, "off")
 	}
 	all := map[string]words{
@@ -66,13 +70,32 @@ func (a *app) flagWords(command string) map[string]words {
 		"log-level": fixed("debug", "info", "warn", "error"),
 		"agent":     fixed(agents.Names()...), "connector": a.installedWords, "bind": a.bindWords,
 		"session": a.sessionWords, "decision": fixed(audit.Decisions()...),
-		"event": fixed(audit.Events()...),
+		"event": fixed(audit.Events()...), "provider": providerWords,
+		"by": fixed(review.StatKinds()...), "binding": a.bindingWords, "operation": a.operationWords,
+		"reason": fixed(proxy.Reasons()...), "store": fixed(ca.StoreKinds()...),
 	}
 	switch command {
 	case "audit export":
 		all["format"] = fixed("jsonl", "csv")
 	case "spec match":
 		delete(all, "connector") // also a directory
+	}
+	return all
+}
+
+// providerWords returns the connectors for the models of all agents, or of the one that is named.
+func providerWords(cmd *cobra.Command) (all []string) {
+	names := agents.Names()
+	if cmd.Flags().NArg() > 0 {
+		names = cmd.Flags().Args()[:1]
+	}
+	for _, name := range names {
+		agent, _ := agents.Find(name)
+		for _, c := range agent.Connectors {
+			if !slices.Contains(all, c) {
+				all = append(all, c)
+			}
+		}
 	}
 	return all
 }
@@ -91,9 +114,13 @@ func (a *app) argumentWords(command string) words {
 		return fixed(catalog.Names()...)
 	case "connector show", "connector verify", "connector remove", "connector describe", "binding setup":
 		return a.installedWords
+	case "action show", "action run", "action remove":
+		return a.actionWords
 	case "binding inspect", "binding rebind", "binding revoke":
 		return a.bindingWords
-	case "session show", "session stop", "session attach", "session logs":
+	case "audit used":
+		return a.bindingWords
+	case "session show", "session stop", "session attach", "session logs", "ca show", "ca trust", "ca untrust":
 		return a.sessionWords
 	}
 	return nil
@@ -123,6 +150,37 @@ func (a *app) installedWords(*cobra.Command) (all []string) {
 			name = string(fqn)
 		}
 		all = append(all, name)
+	}
+	return all
+}
+
+// actionWords returns the names of the actions.
+func (a *app) actionWords(*cobra.Command) (all []string) {
+	home, err := a.homePath()
+	if err != nil {
+		return nil
+	}
+	files, _ := action.In(home).List() // an error: there are none
+	for _, f := range files {
+		all = append(all, f.Name)
+	}
+	return all
+}
+
+// operationWords returns the names of the operations of the installed connectors.
+func (a *app) operationWords(*cobra.Command) (all []string) {
+	if !a.hasHome() {
+		return nil
+	}
+	connectors, _ := a.connectorsToMatch(nil) // an error: none are known
+	for _, c := range connectors {
+		for _, t := range c.Tools {
+			for _, op := range t.Operations {
+				if !slices.Contains(all, op.Name) {
+					all = append(all, op.Name)
+				}
+			}
+		}
 	}
 	return all
 }
@@ -162,7 +220,7 @@ func (a *app) bindingWords(*cobra.Command) (all []string) {
 // mostSessions is how many sessions a shell shows.
 const mostSessions = 20
 
-// sessionWords returns the ids of the newest sessions. Only those that run can be stopped or attached to.
+// sessionWords returns the ids of the newest sessions that a command can be about.
 func (a *app) sessionWords(cmd *cobra.Command) (all []string) {
 	if !a.hasHome() {
 		return nil
@@ -174,9 +232,18 @@ func (a *app) sessionWords(cmd *cobra.Command) (all []string) {
 	lister := a.lister(home)
 	lister.Warn = func(audit.Notice) {}
 	sessions, _ := lister.List(cmd.Context()) // an error: none are known
-	running := strings.HasSuffix(commandName(cmd), " stop") || strings.HasSuffix(commandName(cmd), " attach")
+	command := commandName(cmd)
 	for _, s := range slices.Backward(sessions) {
-		if len(all) < mostSessions && (!running || s.State == "running") {
+		fits := true
+		switch command {
+		case "session stop":
+			fits = s.State == "running"
+		case "session attach":
+			fits = s.State == "running" && s.Attachable()
+		case "session logs":
+			fits = detached.Has(home, s.ID)
+		}
+		if fits && len(all) < mostSessions {
 			all = append(all, s.ID)
 		}
 	}

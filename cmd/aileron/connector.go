@@ -19,7 +19,9 @@ func newConnectorCommand(a *app) *cobra.Command {
 		RunE:  subcommandNeeded,
 	}
 	cmd.AddCommand(newConnectorInstallCommand(a), newConnectorListCommand(a), newConnectorShowCommand(a),
-		newConnectorVerifyCommand(a), newConnectorRemoveCommand(a), newConnectorCheckCommand(a), newConnectorPackCommand(a))
+		newConnectorVerifyCommand(a), newConnectorRemoveCommand(a), newConnectorCheckCommand(a), newConnectorPackCommand(a),
+		newConnectorNewCommand(a), newConnectorTestCommand(a),
+		newConnectorSchemaCommand(a), newConnectorKeygenCommand(a), newConnectorKeysCommand(a))
 	return cmd
 }
 

@@ -27,24 +27,71 @@ func conflictWith(installed map[string]*spec.Connector, fresh []*spec.Connector)
 	return nil
 }
 
-// printAdded prints the operations that a version adds to another one, or changes: a credential that is bound to the
-// connector is used for them, too.
-func printAdded(out io.Writer, old, c *spec.Connector) {
-	had := map[string]bool{}
-	for _, op := range describeConnector(old).Operations {
-		had[grantOf(op)] = true
+// printChanges prints what a version grants more and less than another one: a credential that is bound to the connector
+// is used for what is added, too.
+func printChanges(out io.Writer, old, c *spec.Connector) {
+	fmt.Fprintf(out, "\ncompared with the installed version %s:\n", old.Version)
+	was, is := describeConnector(old), describeConnector(c)
+	d := changesPrinter{out: out}
+	d.print("grants more", is, was)
+	d.print("no longer grants", was, is)
+	if before, now := credentialText(old), credentialText(c); before != now {
+		d.line("another credential", fmt.Sprintf("%s, not %s", now, before))
 	}
-	var added []string
-	for _, op := range describeConnector(c).Operations {
-		if !had[grantOf(op)] {
-			added = append(added, op.Operation)
+	if !d.any {
+		fmt.Fprintln(out, "  grants the same")
+	}
+}
+
+// changesPrinter prints the differences of two versions.
+type changesPrinter struct {
+	out io.Writer
+	any bool
+}
+
+func (d *changesPrinter) line(name, text string) {
+	d.any = true
+	fmt.Fprintf(d.out, "  %s: %s\n", name, text)
+}
+
+// print prints what one version grants and the other does not, an operation with other conditions included.
+func (d *changesPrinter) print(name string, one, other connectorJSON) {
+	had, names := map[string]bool{}, map[string]bool{}
+	for _, op := range other.Operations {
+		had[grantOf(op)], names[op.Tool+" "+op.Operation] = true, true
+	}
+	var operations, changed []string
+	for _, op := range one.Operations {
+		switch {
+		case had[grantOf(op)]:
+		case names[op.Tool+" "+op.Operation]:
+			changed = append(changed, op.Operation)
+		default:
+			operations = append(operations, op.Operation)
 		}
 	}
-	if len(added) == 0 {
-		fmt.Fprintf(out, "\nallows no operation that the installed version %s does not allow\n", old.Version)
-		return
+	var hosts, variables []string
+	for _, h := range one.Hosts {
+		if !slices.Contains(other.Hosts, h) {
+			hosts = append(hosts, strings.TrimSuffix(h, ":443"))
+		}
 	}
-	fmt.Fprintf(out, "\nadded to the installed version %s, or changed: %s\n", old.Version, strings.Join(added, ", "))
+	for _, p := range one.Placeholders {
+		if !slices.Contains(other.Placeholders, p) {
+			variables = append(variables, p.Env)
+		}
+	}
+	for _, part := range []struct {
+		what string
+		list []string
+	}{{"hosts", hosts}, {"operations", operations}, {"placeholders", variables}} {
+		if len(part.list) > 0 {
+			d.line(name+", "+part.what, strings.Join(part.list, ", "))
+		}
+	}
+	if len(changed) > 0 && name == "grants more" {
+		d.line("changed operations", strings.Join(changed, ", "))
+	}
 }
 
 // grantOf returns what an operation grants, as text to compare.

@@ -16,7 +16,8 @@ type connectorJSON struct {
 	Version      string            `json:"version"`
 	Hash         string            `json:"hash"`
 	Already      bool              `json:"already"` // it was installed before
-	Signed       bool              `json:"signed"`  // a signature was verified
+	Signed       bool              `json:"signed"`  // a signature was verified, by a key that was known
+	Signature    *signatureJSON    `json:"signature,omitempty"`
 	Hosts        []string          `json:"hosts"`
 	Credential   *credentialJSON   `json:"credential"` // null: it needs none
 	Placeholders []placeholderJSON `json:"placeholders"`
@@ -58,6 +59,14 @@ type operationJSON struct {
 
 	// Values are what inputs are limited to, by their names.
 	Values map[string][]string `json:"values,omitempty"`
+}
+
+// describeSigned is describeConnector with who published the connector.
+func describeSigned(c *spec.Connector, by publisher) connectorJSON {
+	j := describeConnector(c)
+	j.Signature = by.json()
+	j.Signed = j.Signature.Status == signatureVerified
+	return j
 }
 
 func describeConnector(c *spec.Connector) connectorJSON {
@@ -120,19 +129,15 @@ func anyMethod(m string) string {
 }
 
 // printConnector prints what a connector grants.
-func printConnector(out io.Writer, c *spec.Connector) {
+func printConnector(out io.Writer, c *spec.Connector, by publisher) {
 	fmt.Fprintf(out, "%s %s\n%s\n\n", c.FQN, c.Version, c.Hash)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "publisher\tunsigned: its publisher is not verified\n")
-	fmt.Fprintf(w, "hosts\t%s\n", strings.Join(hostNames(c.Manifest.Hosts), ", "))
-	switch need := c.Credential(); {
-	case need == nil:
-		fmt.Fprintf(w, "credential\tnone\n")
-	case need.Scope == "":
-		fmt.Fprintf(w, "credential\t%s\n", need.Kind)
-	default:
-		fmt.Fprintf(w, "credential\t%s: %s\n", need.Kind, need.Scope)
+	fmt.Fprintf(w, "publisher\t%s\n", by.text())
+	if key := by.firstKey(); key != "" {
+		fmt.Fprintf(w, "new key\t%s\n", key)
 	}
+	fmt.Fprintf(w, "hosts\t%s\n", strings.Join(hostNames(c.Manifest.Hosts), ", "))
+	fmt.Fprintf(w, "credential\t%s\n", credentialText(c))
 	for _, p := range c.Placeholders {
 		fmt.Fprintf(w, "placeholder\t%s=%s\n", p.Env, p.Value)
 	}

@@ -12,14 +12,17 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/source"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
 )
 
 type connectorInstallOptions struct {
+	fetchOptions
 	sources []string
 	hash    string
 	yes     bool
+	by      publishers          // of what is to be installed
 	bind    bindingSetupOptions // for --secrets-file
 }
 
@@ -34,12 +37,13 @@ func newConnectorInstallCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install SRC...",
 		Short: "Install connectors, after showing what they grant",
-		Long: "Install connectors, each from the catalogue (connector list --catalog), a directory\n" +
-			"or an aileron.tar.gz. It prints what they grant and asks for confirmation; scripts\n" +
-			"pass --yes. FQN@VERSION of another connector is accepted only if that version is\n" +
-			"installed already: this release fetches nothing from the network.\n" +
+		Long: "Install connectors, each from the catalogue (connector list --catalog), a directory,\n" +
+			"an aileron.tar.gz, or FQN@VERSION from the release of its publisher on GitHub, GitLab\n" +
+			"or a hub. It prints what they grant and asks for confirmation; scripts pass --yes.\n" +
+			"A version that is installed is not fetched again.\n" +
 			"--secrets-file binds credentials too, as binding setup does.",
 		Example: "  aileron connector install github npm pypi\n" +
+			"  aileron connector install github://acme/tracker@1.2.0\n" +
 			"  aileron connector install ./my-connector\n" +
 			"  aileron connector install aileron.tar.gz --hash sha256:… --yes\n" +
 			"  aileron connector install ./connectors/* --yes --secrets-file secrets.txt",
@@ -49,6 +53,7 @@ func newConnectorInstallCommand(a *app) *cobra.Command {
 			return opts.run(cmd.Context(), a)
 		},
 	}
+	opts.fetchOptions.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&opts.hash, "hash", "", "the content hash that the connector must have (sha256:…)")
 	f.BoolVarP(&opts.yes, "yes", "y", false, "grant what the connectors ask for, without confirmation")
@@ -58,7 +63,7 @@ func newConnectorInstallCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (o *connectorInstallOptions) run(ctx context.Context, a *app) error {
+func (o *connectorInstallOptions) run(ctx context.Context, a *app) (err error) {
 	if o.hash != "" && !isContentHash(o.hash) {
 		return usagef("--hash %q is not sha256: and 64 hexadecimal digits", o.hash)
 	}
@@ -74,7 +79,12 @@ func (o *connectorInstallOptions) run(ctx context.Context, a *app) error {
 			return err
 		}
 	}
-	sources, err := o.confirm(a, s)
+	fetched, err := o.newFetcher(a, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = fetched.closeAfter(err) }()
+	sources, err := o.confirm(ctx, a, s, fetched)
 	if err != nil {
 		return err
 	}
@@ -98,48 +108,96 @@ func (o *connectorInstallOptions) run(ctx context.Context, a *app) error {
 }
 
 // confirm returns what is to be installed, which is valid, after it was printed and granted.
-func (o *connectorInstallOptions) confirm(a *app, s *store.Store) (sources []store.Source, err error) {
+func (o *connectorInstallOptions) confirm(ctx context.Context, a *app, s *store.Store, f *fetcher,
+) (sources []store.Source, err error) {
 	installed, _ := s.Current()
 	var fresh []*spec.Connector
-	for _, src := range o.sources {
-		expected := o.hash
-		entry, inCatalog, err := catalogSource(src)
+	o.by = publishers{}
+	for _, name := range o.sources {
+		src, there, err := o.locate(ctx, s, f, name)
 		if err != nil {
 			return nil, err
 		}
-		if inCatalog || !strings.Contains(src, "://") {
-			c, err := a.readConnector(src)
+		if !there {
+			candidate, err := a.readSource(src)
 			if err != nil {
 				return nil, err
 			}
-			if o.hash != "" && o.hash != c.Hash {
-				return nil, hint.New(&store.HashError{What: src, Want: o.hash, Got: c.Hash},
-					"nothing was installed; get the connector and its hash from its publisher again")
+			c := candidate.Connector
+			by, err := a.admit(ctx, candidate)
+			if err != nil {
+				return nil, err
 			}
-			if _, err := s.Load(c.Hash); err != nil {
+			o.by[c.Hash] = by
+			src.Checked, src.Signature = true, candidate.Signature
+			if _, err := s.Load(c.Hash); err != nil || by.status.First {
 				fresh = append(fresh, c)
 			}
-			expected = c.Hash // the bytes that are printed are the bytes that are installed
+			src.Hash = c.Hash // the bytes that are printed are the bytes that are installed
 		}
-		sources = append(sources, store.Source{Src: src, Hash: expected, Files: entry.Files})
+		sources = append(sources, src)
 	}
-	return sources, o.ask(a, fresh, byName(installed))
+	if err := a.admitTogether(ctx, sources, o.by); err != nil {
+		return nil, err
+	}
+	return sources, o.ask(ctx, a, fresh, byName(installed))
 }
 
-// readConnector reads a connector from a directory, an archive or the catalogue.
-func (a *app) readConnector(src string) (*spec.Connector, error) {
+// locate returns where a connector is, which is fetched if it has to be. It reports whether it is installed.
+func (o *connectorInstallOptions) locate(ctx context.Context, s *store.Store, f *fetcher, name string,
+) (src store.Source, there bool, err error) {
+	src = store.Source{Src: name, Hash: o.hash}
+	entry, inCatalog, err := catalogSource(name)
+	switch {
+	case err != nil:
+		return src, false, err
+	case inCatalog:
+		src.Files = entry.Files
+		return src, false, nil
+	case !isRemote(name):
+		return src, false, nil
+	}
+	ref, err := source.ParseRef(name)
+	if err != nil {
+		return src, false, usageError{err}
+	}
+	switch _, err := s.Find(ref.FQN, ref.Version); {
+	case err == nil:
+		return src, true, nil
+	case errors.As(err, new(*store.ListError)):
+		return src, false, err
+	}
+	src, err = f.fetch(ctx, ref, o.hash)
+	return src, false, err
+}
+
+// readSource reads a connector that may be installed.
+func (a *app) readSource(src store.Source) (*store.Candidate, error) {
+	c, err := src.Read()
+	var hash *store.HashError
+	var name *store.NameError
+	switch {
+	case errors.As(err, &hash):
+		return nil, hint.New(err, "nothing was installed; get the connector and its hash from its publisher again")
+	case errors.As(err, &name):
+		return nil, hint.New(err, "nothing was installed; tell its publisher")
+	case err != nil:
+		return nil, withNearSource(src.Src, a.sourceError(src.Src, refusedSource(src.Src, err)))
+	}
+	return c, nil
+}
+
+// readCandidate reads a connector from a directory, an archive or the catalogue.
+func (a *app) readCandidate(src string) (*store.Candidate, error) {
 	entry, inCatalog, err := catalogSource(src)
 	if err != nil {
 		return nil, err
 	}
+	from := store.Source{Src: src}
 	if inCatalog {
-		return store.ReadFS(entry.Files)
+		from.Files = entry.Files
 	}
-	c, err := store.Read(src)
-	if err != nil {
-		return nil, withNearSource(src, a.sourceError(src, err))
-	}
-	return c, nil
+	return a.readSource(from)
 }
 
 // install installs connectors, and returns those that are installed with the error of the next.
@@ -147,8 +205,15 @@ func (o *connectorInstallOptions) install(ctx context.Context, a *app, s *store.
 ) (installed []store.Installed, err error) {
 	changes := a.newChanges()
 	defer func() { err = changes.close(err) }()
+	for _, src := range sources { // before what they sign, and by consent to that
+		if by := o.by[src.Hash]; by.status.First {
+			if err := a.rememberKey(ctx, changes, by); err != nil {
+				return nil, err
+			}
+		}
+	}
 	record := func(c *spec.Connector, install func() error) error {
-		about := aboutConnector(string(c.FQN), c.Version, c.Hash)
+		about := o.by.of(c).mark(aboutConnector(string(c.FQN), c.Version, c.Hash))
 		return changes.enact(ctx, change{what: audit.ChangeConnectorInstall, about: about}, install)
 	}
 	installed, err = s.InstallAll(ctx, sources, record)
@@ -188,7 +253,7 @@ func (a *app) printInstalled(installed []store.Installed, next bool) {
 func (o *connectorInstallOptions) printJSON(a *app, installed []store.Installed, bound []vault.Binding) error {
 	all := []connectorJSON{}
 	for _, in := range installed {
-		j := describeConnector(in.Connector)
+		j := describeSigned(in.Connector, o.by.of(in.Connector))
 		j.Already = in.Already
 		all = append(all, j)
 	}
@@ -206,13 +271,26 @@ func aboutConnector(fqn, version, hash string) audit.Row {
 	return audit.Row{ConnectorFQN: fqn, ConnectorVersion: version, Fields: map[string]any{"hash": hash}}
 }
 
-// ask prints what connectors grant, and returns an error unless --yes or the person at the terminal grants it.
-func (o *connectorInstallOptions) ask(a *app, fresh []*spec.Connector, installed map[string]*spec.Connector) error {
+// ask prints what connectors grant, and returns an error unless --yes or the person at the terminal grants it. On a
+// terminal, what is long is summarised just above the question. Of the catalogue, which is part of this program, the
+// summary is all; another publisher's names of operations prove nothing, so its connectors are printed whole, too.
+func (o *connectorInstallOptions) ask(
+	ctx context.Context, a *app, fresh []*spec.Connector, installed map[string]*spec.Connector,
+) error {
+	isLong := a.interactive() && countOperations(fresh) > fewOperations
 	out := bufio.NewWriter(a.stderr)
 	for _, c := range fresh {
-		printConnector(out, c)
+		if !isLong || !isOfCatalog(c) {
+			printConnector(out, c, o.by.of(c))
+		}
 		if old := installed[string(c.FQN)]; old != nil {
-			printAdded(out, old, c)
+			printChanges(out, old, c)
+		}
+	}
+	for _, c := range fresh {
+		if isLong {
+			fmt.Fprintln(out)
+			summariseConnector(out, c, o.by.of(c), a.columns())
 		}
 	}
 	if err := conflictWith(installed, fresh); err != nil {
@@ -225,15 +303,31 @@ func (o *connectorInstallOptions) ask(a *app, fresh []*spec.Connector, installed
 	if !a.interactive() {
 		return usagef("there is no terminal to ask for confirmation on; pass --yes to grant this")
 	}
-	what := "it"
+	what, explain := "it", func() { a.printWhole(fresh, o.by) }
 	if len(fresh) > 1 {
 		what = fmt.Sprintf("these %d connectors", len(fresh))
 	}
-	fmt.Fprintf(a.stderr, "install %s and grant this? [y/N] ", what)
-	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return nil
+	question := fmt.Sprintf("install %s and grant this?", what)
+	if isLong {
+		question += " (? lists every operation)"
 	}
-	return errors.New("not installed: it was not confirmed")
+	talk, err := a.converse()
+	if err != nil {
+		return err
+	}
+	defer talk.end()
+	yes, err := talk.yesOr(ctx, question, false, explain)
+	if err == nil && !yes {
+		err = errors.New("not installed: it was not confirmed")
+	}
+	return err
+}
+
+// printWhole prints all that connectors grant.
+func (a *app) printWhole(all []*spec.Connector, by publishers) {
+	out := bufio.NewWriter(a.stderr)
+	for _, c := range all {
+		printConnector(out, c, by.of(c))
+	}
+	_ = out.Flush()
 }

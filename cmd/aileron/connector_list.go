@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
@@ -18,14 +20,14 @@ func newConnectorListCommand(a *app) *cobra.Command {
 		Example: "  aileron connector list --json\n  aileron connector list --catalog",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			_, entries, err := a.installed()
+			s, entries, err := a.installed()
 			if err != nil {
 				return err
 			}
 			if inCatalog {
 				return a.printCatalog(entries)
 			}
-			return a.printEntries(entries)
+			return a.printEntries(entries, a.checkEntries(s, entries))
 		},
 	}
 	cmd.Flags().BoolVar(&inCatalog, "catalog", false, "list what can be installed by name")
@@ -39,12 +41,25 @@ type entryJSON struct {
 	Hash    string `json:"hash"`
 	OK      bool   `json:"ok"`
 	Error   string `json:"error,omitempty"`
-	Reason  string `json:"reason,omitempty"` // hash_mismatch or connector_unreadable
+	Reason  string `json:"reason,omitempty"` // hash_mismatch, connector_unreadable, or of its signature
+
+	Signature *signatureJSON `json:"signature,omitempty"` // none: it is broken, or was removed
 }
 
-func (a *app) printEntries(entries []store.Entry) error {
+// checkEntries verifies the signatures of installed connectors that are not broken.
+func (a *app) checkEntries(s *store.Store, entries []store.Entry) publishers {
+	all := publishers{}
+	for _, e := range entries {
+		if e.Err == nil {
+			all[e.Hash] = a.checkInstalled(s, signature.Claim{FQN: e.FQN, Version: e.Version, Hash: e.Hash})
+		}
+	}
+	return all
+}
+
+func (a *app) printEntries(entries []store.Entry, by publishers) error {
 	if a.json {
-		return a.printJSON(entriesAsJSON(entries))
+		return a.printJSON(entriesAsJSON(entries, by))
 	}
 	if len(entries) == 0 {
 		a.infof("aileron: no connectors installed; install one with: aileron connector install NAME " +
@@ -53,9 +68,15 @@ func (a *app) printEntries(entries []store.Entry) error {
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, e := range entries {
-		j := entryAsJSON(e)
-		state := "ok"
-		if !j.OK {
+		j := entryAsJSON(e, by)
+		state := "ok, " + strings.ReplaceAll(by[e.Hash].state(), "_", " ")
+		if p := by[e.Hash]; p.status.Signed {
+			state += " " + p.status.Key.ID().String()
+		}
+		switch {
+		case e.Err == nil && !j.OK:
+			state = "signature refused: " + j.Error
+		case !j.OK:
 			state = "broken: " + j.Error
 			if _, unread := store.Unreadable(e.Err); unread {
 				state = "unreadable: " + j.Error
@@ -66,18 +87,24 @@ func (a *app) printEntries(entries []store.Entry) error {
 	return w.Flush()
 }
 
-func entriesAsJSON(entries []store.Entry) []entryJSON {
+func entriesAsJSON(entries []store.Entry, by publishers) []entryJSON {
 	out := []entryJSON{}
 	for _, e := range entries {
-		out = append(out, entryAsJSON(e))
+		out = append(out, entryAsJSON(e, by))
 	}
 	return out
 }
 
-func entryAsJSON(e store.Entry) entryJSON {
+func entryAsJSON(e store.Entry, by publishers) entryJSON {
 	j := entryJSON{FQN: string(e.FQN), Version: e.Version, Hash: e.Hash, OK: e.Err == nil}
 	if e.Err != nil {
 		j.Error, j.Reason = asLine(e.Err.Error()), reasonOf(e.Err)
+	}
+	if p, ok := by[e.Hash]; ok {
+		j.Signature = p.json()
+		if p.err != nil {
+			j.OK, j.Error, j.Reason = false, j.Signature.Error, j.Signature.Reason
+		}
 	}
 	return j
 }

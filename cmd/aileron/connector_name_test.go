@@ -40,7 +40,9 @@ func TestANameOfTwoConnectorsIsRefused(t *testing.T) {
 		for _, call := range [][]string{
 			{"connector", "show", name}, {"connector", "remove", name}, {"connector", "verify", name},
 			{"binding", "setup", name, "--secret-stdin"}, {"audit", "list", "--connector", name},
-			{"run", "--bind", name + "=work", "--", "true"},
+			{"audit", "tail", "--connector", name}, {"audit", "export", "--connector", name},
+			{"run", "--bind", name + "=work", "--", "true"}, {"run", "--connector", name, "--", "true"},
+			{"sandbox", "run", "--connector", name, "--", "true"}, {"proxy", "--connector", name},
 			{"spec", "match", "--connector", name, "GET", "https://api.acme.example/"},
 		} {
 			if _, errs, code := c.run(call...); code != 2 || !strings.Contains(errs, name+" can be "+want) {

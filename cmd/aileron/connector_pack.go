@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,37 +9,121 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
+type connectorPackOptions struct {
+	output         string
+	key            string // file of the secret key; "": it is not signed
+	passphraseFile string
+}
+
 func newConnectorPackCommand(a *app) *cobra.Command {
-	var output string
+	opts := &connectorPackOptions{}
 	cmd := &cobra.Command{
-		Use:     "pack DIR",
-		Short:   "Pack a connector's directory into an archive that can be installed",
-		Example: "  aileron connector pack ./examples/connectors/github --output aileron.tar.gz",
-		Args:    usageArgs(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			f, err := os.CreateTemp(filepath.Dir(output), ".aileron-pack-*")
-			if err != nil {
-				return fmt.Errorf("write the archive: %w", err)
-			}
-			defer os.Remove(f.Name())
-			c, err := store.Pack(args[0], f)
-			err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-			if err != nil {
-				return a.sourceError(args[0], err)
-			}
-			if err := os.Rename(f.Name(), output); err != nil {
-				return fmt.Errorf("write the archive: %w", err)
-			}
-			if a.json {
-				return a.printJSON(map[string]string{"fqn": string(c.FQN), "version": c.Version, "hash": c.Hash, "file": output})
-			}
-			fmt.Fprintf(a.stdout, "%s  %s %s %s\n", output, c.FQN, c.Version, c.Hash)
-			return nil
-		},
+		Use:   "pack DIR",
+		Short: "Pack a connector's directory into an archive that can be installed",
+		Long: "Pack a connector's directory into an archive that can be installed. The same files\n" +
+			"result in the same archive. --sign adds signature.sig, by a key that connector keygen\n" +
+			"or minisign -G has made.",
+		Example: "  aileron connector pack ./examples/connectors/github --output aileron.tar.gz\n" +
+			"  aileron connector pack ./tracker --sign ~/.aileron/publisher.key",
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return opts.run(cmd.Context(), a, args[0]) },
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "aileron.tar.gz", "where to write the archive")
+	f := cmd.Flags()
+	f.StringVarP(&opts.output, "output", "o", "aileron.tar.gz", "where to write the archive")
+	f.StringVar(&opts.key, "sign", "", "sign the archive with the secret key in this file")
+	signingPassphraseFlag(cmd, &opts.passphraseFile)
 	return cmd
+}
+
+func (o *connectorPackOptions) run(ctx context.Context, a *app, dir string) error {
+	if o.key == "" && o.passphraseFile != "" {
+		return usagef("--passphrase-file is that of the key that --sign names")
+	}
+	var signer *signature.SecretKey
+	if o.key != "" {
+		if _, err := store.Read(dir); err != nil { // before a passphrase is asked for
+			return a.sourceError(dir, err)
+		}
+		key, err := a.readSigningKey(ctx, o.key, o.passphraseFile)
+		if err != nil {
+			return err
+		}
+		signer = &key
+	}
+	c, err := o.write(a, dir, signer)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		j := map[string]string{"fqn": string(c.FQN), "version": c.Version, "hash": c.Hash, "file": o.output}
+		if signer != nil {
+			j["key_id"], j["public_key"] = signer.Public().ID().String(), signer.Public().String()
+		}
+		return a.printJSON(j)
+	}
+	fmt.Fprintf(a.stdout, "%s  %s %s %s\n", o.output, c.FQN, c.Version, c.Hash)
+	if signer != nil {
+		a.infof("aileron: signed with the key %s", signer.Public().ID())
+	}
+	return nil
+}
+
+// write writes the archive, all of it at once.
+func (o *connectorPackOptions) write(a *app, dir string, signer *signature.SecretKey) (*spec.Connector, error) {
+	f, err := os.CreateTemp(filepath.Dir(o.output), ".aileron-pack-*")
+	if err != nil {
+		return nil, fmt.Errorf("write the archive: %w", err)
+	}
+	defer os.Remove(f.Name())
+	c, err := store.PackSigned(dir, f, func(c *spec.Connector, old []byte) ([]byte, error) {
+		if signer != nil {
+			return signer.Sign(signature.ClaimOf(c))
+		}
+		return old, checkOwnSignature(c, old)
+	})
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err != nil {
+		return nil, a.sourceError(dir, err)
+	}
+	if err := os.Rename(f.Name(), o.output); err != nil {
+		return nil, fmt.Errorf("write the archive: %w", err)
+	}
+	return c, nil
+}
+
+// checkOwnSignature returns an error if the signature.sig in a publisher's directory signs other files than those that
+// are packed, such as those of an earlier version. It does not check whose key made it.
+func checkOwnSignature(c *spec.Connector, sig []byte) error {
+	var refused *signature.Error
+	_, err := signature.Check(signature.Trust{Authority: signature.AuthorityOf(c.FQN)}, signature.ClaimOf(c), sig)
+	if errors.As(err, &refused) && refused.Reason == signature.ReasonKeyUnknown {
+		return nil
+	}
+	if err != nil {
+		return hint.New(err, "remove its signature.sig, or sign it again with --sign")
+	}
+	return nil
+}
+
+// readSigningKey reads a publisher's secret key, and asks for its passphrase if it is encrypted.
+func (a *app) readSigningKey(ctx context.Context, file, passphraseFile string) (signature.SecretKey, error) {
+	raw, err := a.readSecretFile(file, signature.MaxKeyFile)
+	if err != nil {
+		return signature.SecretKey{}, hint.New(fmt.Errorf("read the signing key: %w", err),
+			"make one with: aileron connector keygen")
+	}
+	defer clear(raw)
+	key, err := signature.ParseSecretKey(raw, func() ([]byte, error) {
+		return a.signingPassphrase(ctx, passphraseFile, false)
+	})
+	if err != nil {
+		return signature.SecretKey{}, fmt.Errorf("read the signing key %s: %w", file, err)
+	}
+	return key, nil
 }

@@ -45,7 +45,7 @@ func newConnectorRemoveCommand(a *app) *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.printJSON(entriesAsJSON(gone))
+				return a.printJSON(entriesAsJSON(gone, nil))
 			}
 			for _, e := range gone {
 				fmt.Fprintf(a.stdout, "removed %s\n", e)

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
@@ -14,33 +15,34 @@ func newConnectorShowCommand(a *app) *cobra.Command {
 		Example: "  aileron connector show github",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := a.installedConnector(args[0])
+			c, by, err := a.installedConnector(args[0])
 			if err != nil {
 				return err
 			}
 			if a.json {
-				return a.printJSON(describeConnector(c))
+				return a.printJSON(describeSigned(c, by))
 			}
-			printConnector(a.stdout, c)
+			printConnector(a.stdout, c, by)
 			return nil
 		},
 	}
 }
 
-// installedConnector returns NAME[@VERSION] of the store, verified; the newest version if none is named.
-func (a *app) installedConnector(name string) (*spec.Connector, error) {
+// installedConnector returns NAME[@VERSION] of the store, verified, and who published it; the newest version if none is
+// named.
+func (a *app) installedConnector(name string) (*spec.Connector, publisher, error) {
 	s, entries, err := a.installed()
 	if err != nil {
-		return nil, err
+		return nil, publisher{}, err
 	}
 	chosen, err := a.chosenEntries(entries, name)
 	if err != nil {
-		return nil, err
+		return nil, publisher{}, err
 	}
 	found := chosen[len(chosen)-1]
 	c, err := s.Load(found.Hash)
 	if err != nil {
-		return nil, store.Hint(err)
+		return nil, publisher{}, store.Hint(err)
 	}
-	return c, nil
+	return c, a.checkInstalled(s, signature.ClaimOf(c)), nil
 }

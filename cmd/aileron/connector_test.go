@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/creack/pty"
 )
 
 func TestConnectorLife(t *testing.T) {
@@ -67,20 +65,32 @@ func TestInstallAsksOrNeedsYes(t *testing.T) {
 
 func TestAPersonIsAsked(t *testing.T) {
 	for answer, installed := range map[string]bool{"y": true, "YES": true, "n": false, "": false, "yep": false} {
-		c := newCLI(t)
-		keyboard, terminal, err := pty.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer keyboard.Close()
-		defer terminal.Close()
-		if _, err := keyboard.WriteString(answer + "\n"); err != nil {
-			t.Fatal(err)
-		}
-		_, errs, code := c.runWith(terminal, "connector", "install", exampleGitHub)
+		_, errs, code := newOwner(t).converse(slices.Repeat([]string{answer}, maxTries),
+			"connector", "install", exampleGitHub)
 		if (code == 0) != installed || !strings.Contains(errs, "[y/N]") || !strings.Contains(errs, "api.github.com:443") {
 			t.Errorf("the answer %q ends with %d: %s", answer, code, errs)
 		}
+	}
+}
+
+// A long connector is summarised on a terminal, so that the question can be read with what it is about.
+func TestALongConnectorIsSummarisedOnATerminal(t *testing.T) {
+	for answers, whole := range map[string]bool{"y": false, "? y": true} {
+		_, errs, code := newOwner(t).converse(strings.Fields(answers), "connector", "install", "github")
+		if code != 0 || !strings.Contains(errs, "  writes      7 operations with POST, PATCH: issues.create") ||
+			!strings.Contains(errs, "  unsearched  releases.asset, repos.tarball, repos.zipball\n") ||
+			strings.Contains(errs, "api.github.com/repos/{owner}/{repo}/readme") != whole {
+			t.Errorf("the answers %q end with %d: %s", answers, code, errs)
+		}
+		for line := range strings.Lines(errs) {
+			if !whole && len(line) > 81 && !strings.HasPrefix(line, "install") {
+				t.Errorf("%q is longer than the terminal", line)
+			}
+		}
+	}
+	_, errs, _ := newCLI(t).run("connector", "install", "github", "--yes")
+	if !strings.Contains(errs, "api.github.com/repos/{owner}/{repo}/readme") {
+		t.Errorf("a script's log does not have every operation: %s", errs)
 	}
 }
 
@@ -120,7 +130,11 @@ func TestWrongCallsOfConnector(t *testing.T) {
 		{[]string{"connector", "show", "tracker"}, 1, "hint: see what there is with: aileron connector list --catalog"},
 		{[]string{"connector", "show", "hub://a/b"}, 1, "not installed"},
 		{[]string{"connector", "install", "/nonexistent", "--yes"}, 1, "no such file"},
-		{[]string{"connector", "install", "hub://a/b@1.0.0", "--yes"}, 1, "fetches nothing from a network"},
+		{[]string{"connector", "install", "hub://a/b@1.0.0", "--yes"}, 1, "no hub is configured"},
+		{[]string{"connector", "install", "local://a/b@1.0.0", "--yes"}, 1, "are not published anywhere"},
+		{[]string{"connector", "install", "svn://a/b@1.0.0", "--yes"}, 2, "does not begin with github://"},
+		{[]string{"connector", "install", "github://a/b", "--yes"}, 2, "name its version"},
+		{[]string{"connector", "install", "github://a/b@v1.0.0", "--yes"}, 2, "is not MAJOR.MINOR.PATCH"},
 		{[]string{"connector", "check", t.TempDir()}, 1, "manifest.toml: it is missing"},
 	} {
 		_, errs, code := c.run(w.args...)

@@ -3,19 +3,23 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
-	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec/store"
 )
 
 func newConnectorVerifyCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "verify [NAME[@VERSION]]",
-		Short:   "Check the installed connectors against their hashes",
+		Short:   "Check the installed connectors against their hashes and signatures",
 		Example: "  aileron connector verify",
 		Args:    usageArgs(cobra.MaximumNArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			_, entries, err := a.installed()
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, entries, err := a.installed()
 			if err != nil {
 				return err
 			}
@@ -24,12 +28,18 @@ func newConnectorVerifyCommand(a *app) *cobra.Command {
 					return err
 				}
 			}
-			if err := a.printEntries(entries); err != nil {
+			by := a.checkEntries(s, entries)
+			if err := a.printEntries(entries, by); err != nil {
 				return err
 			}
-			var broken []error
+			a.recordRefusals(cmd.Context(), slices.Collect(maps.Values(by)))
+			var broken, refused []error
 			for _, e := range entries {
-				broken = append(broken, e.Err)
+				broken, refused = append(broken, e.Err), append(refused, by[e.Hash].err)
+			}
+			if err := errors.Join(refused...); err != nil && errors.Join(broken...) == nil {
+				return hint.New(fmt.Errorf("verify the connectors: %w", err), "install each again from the package that its "+
+					"publisher has signed, or remove it with: aileron connector remove NAME@VERSION")
 			}
 			if err := errors.Join(broken...); err != nil {
 				return store.Hint(fmt.Errorf("verify the connectors: %w", err))

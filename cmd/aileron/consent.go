@@ -1,18 +1,22 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
-// consents remembers in aileron's home what a person has agreed to. A sandbox does not see it.
+// consents remembers in aileron's home what a person has agreed to, and which offers were declined. A sandbox does not
+// see it.
 type consents struct{ home string }
 
 // record returns the file of a consent.
@@ -35,6 +39,21 @@ func (c consents) add(name, note string) error {
 	return nil
 }
 
+// offerOnce asks a person a question, unless the same offer was declined before. later is the command that does it.
+func (a *app) offerOnce(ctx context.Context, home, offer, question string, fallback bool, later string) (bool, error) {
+	sum := sha256.Sum256([]byte(offer))
+	c, name := consents{home}, "declined-"+hex.EncodeToString(sum[:])
+	if c.has(name) {
+		return false, nil
+	}
+	yes, err := a.confirm(ctx, question, fallback)
+	if err != nil || yes {
+		return yes, err
+	}
+	a.infof("aileron: this is not asked again; later: %s", later)
+	return false, c.add(name, offer)
+}
+
 // agreed asks a question and reports whether the answer is yes.
 func (a *app) agreed(question string) (bool, error) {
 	answer, err := a.promptLine(question + " [y/N]")
@@ -45,36 +64,67 @@ func (a *app) agreed(question string) (bool, error) {
 	return answer == "y" || answer == "yes", nil
 }
 
-// consentToProject asks whether a project's file may widen what its session may do, unless a person has agreed to the
-// same for the same bytes of the same project. What it would do is a part of that: flags decide whether some keys
-// matter.
-func (a *app) consentToProject(home string, u *projectUse) error {
-	if len(u.widens) == 0 {
+// lines returns the lines of what a person has agreed to; nil if it is nothing.
+func (c consents) lines(name string) []string {
+	data, err := os.ReadFile(c.record(name))
+	if err != nil {
 		return nil
 	}
-	sum := sha256.Sum256([]byte(strings.Join(append([]string{u.file.Path, u.file.Hash}, u.widens...), "\x00")))
+	return strings.Split(string(data), "\n")
+}
+
+// consentToProject asks whether a project's file may widen what its session may do, unless a person has agreed to the
+// same for the same bytes of the same project. Each of what it would do is agreed to: flags decide whether some keys
+// matter, and sandbox check and build put only those of the image in force.
+func (a *app) consentToProject(home string, u *projectUse) error {
+	sum := sha256.Sum256([]byte(strings.Join([]string{u.file.Path, u.file.Hash}, "\x00")))
 	name := "project-" + hex.EncodeToString(sum[:])
-	if (consents{home}).has(name) {
+	agreed := consents{home}.lines(name)
+	var news []widening
+	for _, w := range u.widens {
+		// Quoted: what a repository names does not become a line of its own.
+		if !slices.Contains(agreed, strconv.Quote(w.what)) {
+			news = append(news, w)
+		}
+	}
+	if len(news) == 0 {
 		return nil
 	}
 	if !u.trust {
-		if !a.interactive() {
-			asked := strings.Join(u.widens, "; ")
-			return hint.New(fmt.Errorf("use %s: a person must agree to it first: %s", u.file.Path, asked),
-				"read the file, then pass --trust-project; or start without it: --ignore-project")
-		}
-		a.infof("aileron: %s (%s) asks for more than a session has without it:", u.file.Path, u.file.Hash)
-		for _, line := range u.widens {
-			a.infof("  | %s", line)
-		}
-		yes, err := a.agreed("agree, and remember this content?")
-		if err != nil {
+		if err := a.askAboutProject(u, news); err != nil {
 			return err
 		}
-		if !yes {
-			return hint.New(fmt.Errorf("use %s: %w", u.file.Path, errors.New("it was declined")),
-				"start without it: --ignore-project")
-		}
 	}
-	return consents{home}.add(name, u.file.Path+"\n"+u.file.Hash+"\n"+strings.Join(u.widens, "\n"))
+	if agreed == nil {
+		agreed = []string{strconv.Quote(u.file.Path), u.file.Hash}
+	}
+	for _, w := range news {
+		agreed = append(agreed, strconv.Quote(w.what))
+	}
+	return consents{home}.add(name, strings.Join(slices.DeleteFunc(agreed, func(l string) bool { return l == "" }), "\n"))
+}
+
+// askAboutProject shows what a project's file widens, with all values, and asks whether it may.
+func (a *app) askAboutProject(u *projectUse, news []widening) error {
+	if !a.interactive() {
+		var asked []string
+		for _, w := range news {
+			asked = append(asked, w.what)
+		}
+		return hint.New(fmt.Errorf("use %s: a person must agree to it first: %s", u.file.Path, strings.Join(asked, "; ")),
+			"read the file, then pass --trust-project; or start without it: --ignore-project")
+	}
+	a.infof("aileron: %s (%s) asks for more than a session has without it:", u.file.Path, u.file.Hash)
+	for _, w := range news {
+		a.infof("  | %s%s", w.what, w.value)
+	}
+	yes, err := a.agreed("agree, and remember this content?")
+	if err != nil {
+		return err
+	}
+	if !yes {
+		return hint.New(fmt.Errorf("use %s: %w", u.file.Path, errors.New("it was declined")),
+			"start without it: --ignore-project")
+	}
+	return nil
 }

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -18,7 +14,7 @@ import (
 
 // conversation is several questions at a terminal, of which some ask for secrets. While it lasts the terminal echoes
 // nothing but the answers to its open questions: a secret that is typed or pasted too early, or with more lines than
-// it should have, is not on the screen.
+// it should have, is not on the screen. Nor is it an answer: what was typed before a question is discarded.
 type conversation struct {
 	app    *app
 	in     *os.File
@@ -54,35 +50,32 @@ func (c *conversation) end() { _ = unix.IoctlSetTermios(int(c.in.Fd()), unix.TCS
 // line asks a question and returns the line that answers it.
 func (c *conversation) line(ctx context.Context, question string) (string, error) {
 	c.app.asked = true
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	c.echo(true)
 	defer c.echo(false)
-	fmt.Fprint(c.app.stderr, termsafe.Line(question)+" ")
-	type input struct {
-		line string
-		err  error
-	}
-	inputs := make(chan input, 1)
-	go func() { // ends with the input, or with the process after a signal
-		line, err := bufio.NewReader(c.in).ReadString('\n') // the terminal returns one line at a time
-		inputs <- input{line, err}
-	}()
-	select {
-	case got := <-inputs:
-		if got.err != nil && (got.line == "" || !errors.Is(got.err, io.EOF)) {
-			fmt.Fprintln(c.app.stderr)
-			return "", fmt.Errorf("ask %q: %w", question, errInputEnded)
-		}
-		return strings.TrimSpace(got.line), nil
-	case <-ctx.Done():
+	line, err := ask(ctx, func() error {
+		flushTyped(c.in)
+		c.echo(true)
+		fmt.Fprint(c.app.stderr, termsafe.Line(question)+" ")
+		return nil
+	}, func() ([]byte, error) { return readTyped(c.in) })
+	if err != nil {
 		fmt.Fprintln(c.app.stderr)
-		return "", exitError{128 + int(syscall.SIGINT)}
 	}
+	if exit := (exitError{}); errors.As(err, &exit) {
+		return "", exit
+	}
+	if err != nil {
+		return "", fmt.Errorf("ask %q: %w", question, errInputEnded)
+	}
+	return strings.TrimSpace(string(line)), nil
 }
 
 // yes asks a question for yes or no. An empty line is fallback.
 func (c *conversation) yes(ctx context.Context, question string, fallback bool) (bool, error) {
+	return c.yesOr(ctx, question, fallback, nil)
+}
+
+// yesOr is yes with a third answer, a question mark, to which explain prints more. It is nil if there is no more.
+func (c *conversation) yesOr(ctx context.Context, question string, fallback bool, explain func()) (bool, error) {
 	choice := " [y/N]"
 	if fallback {
 		choice = " [Y/n]"
@@ -99,7 +92,13 @@ func (c *conversation) yes(ctx context.Context, question string, fallback bool) 
 			return true, nil
 		case "n", "no":
 			return false, nil
+		case "?":
+			if explain != nil {
+				explain()
+				continue
+			}
 		}
+		c.app.infof("aileron: answer with yes or no")
 	}
 	return false, nil
 }

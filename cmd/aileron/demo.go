@@ -65,7 +65,7 @@ func runDemo(ctx context.Context, a *app, engine string) error {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "\n# on the host: what a reviewer sees (aileron audit list)\n")
-	if err := auditList(ctx, &sub, audit.Filter{}); err != nil {
+	if err := auditList(ctx, &sub, audit.Filter{}, false); err != nil {
 		return err
 	}
 	return d.verdict(ctx, &sub, boxed)

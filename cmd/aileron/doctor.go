@@ -17,9 +17,11 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check everything that a session needs, and name the fix of what is wrong",
 		Long: `Check what a session needs: the home, the disk, the clock, the vault, the
-connectors, the audit log with its chain, sessions that were killed, and the
-engines with their limits. Nothing is changed, and no container is made. The
-exit code is 1 if a line begins with FAIL; a warning needs a look.`,
+connectors, the audit log with its chain, sessions that were killed and the roots
+that they left in trust stores, the limits of this process, and the engines with
+theirs. An engine that does not respond is given up after 20 seconds. Nothing is
+changed, and no container is made. The exit code is 1 if a line begins with FAIL; a
+warning needs a look.`,
 		Example: `  aileron doctor
   aileron doctor --json`,
 		Args: usageArgs(cobra.NoArgs),
@@ -58,10 +60,10 @@ func failed(check string, err error, fix string) finding {
 // doctor prints the findings of all checks, as they come in.
 func (a *app) doctor(ctx context.Context) error {
 	d := &doctor{app: a, isHealthy: true}
-	checks := []func(context.Context){d.checkHome, d.checkDisk}
+	checks := []func(context.Context){d.checkHome, d.checkDisk, d.checkLimits}
 	if d.hasHome() { // what the others read would create it
 		checks = append(checks, d.checkClock, d.checkKeyring, d.checkVault, d.checkConnectors, d.checkAgents, d.checkLog,
-			d.checkSessions)
+			d.checkSessions, d.checkTrust)
 	}
 	for _, check := range append(checks, d.checkEngines) {
 		if ctx.Err() != nil {

@@ -133,10 +133,18 @@ func (d *doctor) checkClock(ctx context.Context) {
 
 func (d *doctor) checkKeyring(context.Context) {
 	home, err := d.homePath()
-	switch {
-	case err != nil:
-	case len(vault.FromKeyring(home)) > 0:
+	if err != nil {
+		return // checkHome has it
+	}
+	switch _, err := vault.FromKeyring(home); {
+	case err == nil:
 		d.add(healthy("keyring", "it holds the vault's passphrase"))
+	case keyringFails(err):
+		d.add(warning("keyring", "unlock it, such as by a login at the desktop; or use aileron vault unlock --for 8h", "%v",
+			err))
+	case errors.Is(err, vault.ErrNoKeyring):
+		d.add(healthy("keyring", "this host has none: sessions ask for the passphrase, or use what aileron vault unlock "+
+			"--for keeps"))
 	default:
 		d.add(healthy("keyring", "it does not hold the vault's passphrase: sessions ask for it, "+
 			"or use what aileron vault unlock --for keeps"))
@@ -150,6 +158,9 @@ func (d *doctor) checkVault(ctx context.Context) {
 		return
 	}
 	bindings, err := v.Bindings()
+	if err == nil {
+		_, err = v.Digest(vault.Identity) // it is read as an unlock does
+	}
 	held, _ := d.keptUntil(ctx)
 	switch {
 	case !v.Initialised():

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -74,9 +76,7 @@ func (d *doctor) checkAgents(context.Context) {
 	var ready []string
 	for _, name := range agents.Names() {
 		agent, _ := agents.Find(name)
-		has := func(c *spec.Connector) bool {
-			return slices.ContainsFunc(agent.Connectors, func(n string) bool { return strings.HasSuffix(c.FQN.Service(), n) })
-		}
+		has := func(c *spec.Connector) bool { return isModel(c, agent) }
 		if slices.ContainsFunc(current, has) {
 			ready = append(ready, name)
 			continue
@@ -124,6 +124,11 @@ func wasWere(n int) string {
 	return "were"
 }
 
+// engineTime is how long an engine may take for all that doctor asks it. A launch waits longer: it is wanted.
+const engineTime = 20 * time.Second
+
+var errNoResponse = fmt.Errorf("it did not respond within %v", engineTime)
+
 // checkEngines checks every engine that responds. One is enough.
 func (d *doctor) checkEngines(ctx context.Context) {
 	var missing []error
@@ -132,25 +137,44 @@ func (d *doctor) checkEngines(ctx context.Context) {
 		if kind == "auto" {
 			continue
 		}
-		e, err := d.findEngine(ctx, kind)
-		if err != nil {
+		switch err := d.checkKind(ctx, kind); {
+		case err == nil:
+			responding++
+		case errors.Is(err, errNoResponse):
+			d.add(warning(kind, "restart it, or look at what it does; a launch waits for it for minutes", "%v", err))
 			missing = append(missing, err)
-			continue
+		default:
+			missing = append(missing, err)
 		}
-		responding++
-		d.checkEngine(ctx, e)
-		e.Close()
 	}
-	if responding == 0 {
+	if responding == 0 && ctx.Err() == nil {
 		d.add(failed("engine", fmt.Errorf("neither Podman nor Docker responds: %w", errors.Join(missing...)),
 			"install Podman (apt-get install podman), or start Docker"))
 	}
+}
+
+// checkKind checks one kind of engine, and returns an error if there is none that responds in time.
+func (d *doctor) checkKind(ctx context.Context, kind string) error {
+	bounded, cancel := context.WithTimeout(ctx, engineTime)
+	defer cancel()
+	e, err := sandbox.Find(bounded, kind, d.patience(config.Sandbox{})) // config.toml may be what is wrong
+	if err == nil {
+		defer e.Close()
+		d.checkEngine(bounded, e)
+	}
+	if bounded.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%s: %w", kind, errNoResponse)
+	}
+	return err
 }
 
 // checkEngine checks what an engine says about itself, and which of aileron's images it has.
 func (d *doctor) checkEngine(ctx context.Context, e *sandbox.Engine) {
 	name := e.Kind()
 	about, err := e.About(ctx)
+	if ctx.Err() != nil {
+		return // its caller has it
+	}
 	if err != nil {
 		d.add(failed(name, err, "aileron sandbox check --sandbox="+name+" --agent=sh"))
 		return

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/catalog"
 )
@@ -48,11 +50,17 @@ func (a *app) reportEnded(e launch.Ended) {
 			line("", "  %s", what)
 		}
 	}
+	if len(r.Optional) > 0 {
+		line("unneeded", "%s", optionalText(e.Agent, r.Optional))
+	}
 	for i, text := range hostFileLines(e.Changed) {
 		line(first(i, "host files"), "%s", text)
 	}
 	if e.Incomplete {
 		line("", "the project is larger than what was searched for files that your host runs")
+	}
+	if agent, ok := agents.Find(e.Agent); ok && e.Kept {
+		line("go on", "aileron launch %s -- %s", agent.Name, strings.Join(agent.Resume, " "))
 	}
 	line("more", "aileron audit list --session %s", e.Session)
 }
@@ -123,10 +131,23 @@ func refusalText(f session.Refusal) string {
 	return fmt.Sprintf("%d × %s: %s", f.Requests, what, f.Reason)
 }
 
+// optionalText returns what was refused without harm to the agent.
+func optionalText(agent string, refused []session.Refusal) string {
+	n, hosts := 0, []string(nil)
+	for _, f := range refused {
+		n += f.Requests
+		if !slices.Contains(hosts, f.Host) {
+			hosts = append(hosts, f.Host)
+		}
+	}
+	return fmt.Sprintf("%s by %s itself (%s): it works without", plural(n, "refused request"), agent,
+		strings.Join(hosts, ", "))
+}
+
 // hostFileLines returns a line for each file that the host would run and that was changed, and one for all programs.
 func hostFileLines(changes []hostfiles.Change) []string {
 	var lines, programs []string
-	for _, c := range changes {
+	for _, c := range byWeight(changes) {
 		if c.IsProgram() {
 			programs = append(programs, c.Path)
 			continue
@@ -153,11 +174,26 @@ func hostFileLines(changes []hostfiles.Change) []string {
 	return lines
 }
 
+// byWeight returns changes, those first that a person is most likely to run: git's, and those at the top of the
+// project. An agent chooses names, and must not fill the lines of the report with others.
+func byWeight(changes []hostfiles.Change) []hostfiles.Change {
+	weight := func(c hostfiles.Change) int {
+		if strings.HasPrefix(c.Path, ".git/") || filepath.IsAbs(c.Path) {
+			return -1
+		}
+		return strings.Count(c.Path, "/")
+	}
+	return slices.SortedStableFunc(slices.Values(changes),
+		func(a, b hostfiles.Change) int { return weight(a) - weight(b) })
+}
+
 // remedy returns the command that a person runs to change the verdict, or that shows more of it.
 func remedy(f session.Refusal) string {
 	switch f.Reason {
 	case "host_not_allowed":
-		return hostRemedy(f)
+		if what := hostRemedy(f); what != "" {
+			return what
+		}
 	case "credential_not_bound":
 		return "aileron binding setup " + string(f.Connector)
 	case "vault_locked":
@@ -166,20 +202,25 @@ func remedy(f session.Refusal) string {
 	switch {
 	case f.AuditID == "":
 		return ""
-	case f.Reason == "operation_not_matched", f.Reason == "query_not_declared":
+	case f.Reason == "operation_not_matched",
+		// A second operation for the path of another connector's would be refused as a conflict.
+		f.Reason == "query_not_declared" && strings.HasPrefix(string(f.Connector), "local://"):
 		return "aileron allow " + f.AuditID
 	}
 	return "aileron audit show " + f.AuditID
 }
 
 // hostRemedy returns the command that allows a host: to install the connector of the catalogue that names it, if there
-// is one.
+// is one. It is "" for what no connector may name, such as an address.
 func hostRemedy(f session.Refusal) string {
 	h := spec.HostPattern{Name: f.Host, Port: uint16(f.Port)} //nolint:gosec // a port
 	for _, e := range catalog.List() {
 		if slices.Contains(e.Connector.Manifest.Hosts, h) {
 			return "aileron connector install " + e.Name
 		}
+	}
+	if _, err := spec.ParseHost(h.String()); err != nil {
+		return ""
 	}
 	return "aileron allow " + strings.TrimSuffix(h.String(), ":443")
 }

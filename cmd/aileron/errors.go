@@ -13,6 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/termsafe"
+	"github.com/ALRubinger/aileron/spec/action"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -36,7 +37,7 @@ const reasonNotFound = "not_found"
 
 // notFound reports whether err is about a name for which there is nothing.
 func notFound(err error) bool {
-	for _, is := range []error{audit.ErrNotFound, store.ErrNotInstalled, vault.ErrNotBound} {
+	for _, is := range []error{audit.ErrNotFound, store.ErrNotInstalled, vault.ErrNotBound, action.ErrNotAdded} {
 		if errors.Is(err, is) {
 			return true
 		}

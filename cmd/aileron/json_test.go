@@ -101,8 +101,11 @@ func plain(dir, text string) string {
 		{`\b01[J-Z][0-9A-HJKMNP-TV-Z]{23}\b`, "ID"},
 		{`\b20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`, "TIME"},
 		{`"(pid|seconds|duration_us)":\d+`, `"$1":0`},
-		{`"(hash|prev_hash|head)":"[0-9a-f]{64}"`, `"$1":"…"`},
+		{`"aileron":"[^"]*"`, `"aileron":"VERSION"`},
+		{`"(hash|prev_hash|last_hash|head)":"[0-9a-f]{64}"`, `"$1":"…"`},
 		{`"request_id":"[^"]+"`, `"request_id":"…"`},
+		{`("?)("checkpoint"+:"+)[^"]+`, "$1$2…"},
+		{`(,|hash |"expected":")[0-9a-f]{64}`, "$1…"}, // of a row behind a signed head
 		{`127\.0\.0\.1:\d+`, "127.0.0.1:PORT"},
 		{`aileron:[\w-]{43}@`, "aileron:TOKEN@"},
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/spec"
 )
 
 func newLaunchCommand(a *app) *cobra.Command {
@@ -28,6 +29,7 @@ goes to the proxy of this session. The project directory is mounted at
   aileron launch opencode -- run "explain this repository"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.keepGiven = cmd.Flags().Changed("keep")
 			if err := opts.check(true); err != nil {
 				return err
 			}
@@ -39,7 +41,7 @@ goes to the proxy of this session. The project directory is mounted at
 			if err != nil {
 				return err
 			}
-			opts.reported, opts.keepGiven = true, cmd.Flags().Changed("keep")
+			opts.reported = true
 			return a.launchAgent(cmd.Context(), opts, name, args)
 		},
 	}
@@ -101,6 +103,9 @@ func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string
 	for k, v := range agent.Env {
 		env = append(env, k+"="+v)
 	}
+	for _, r := range agent.Optional {
+		opts.optional = append(opts.optional, session.Request(r))
+	}
 	if err := a.offer(ctx, opts, agent); err != nil {
 		return err
 	}
@@ -118,8 +123,9 @@ func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string
 	}
 	return a.runSandboxed(ctx, opts, launch.Sandbox{
 		Agent: agent.Name, Image: sandbox.AgentImage(agent.Name, agent.Recipe),
-		Command: command, Needs: agentNeeds(agent), Prelude: agent.Start(stateDir), Keep: keep, Env: env,
-		Opened: func(s *session.Session) { a.adviseModel(agent, s) },
+		Command: command, Needs: agentNeeds(agent), Prelude: agent.Start(stateDir), NotesAt: agent.NotesAt,
+		Keep: keep, Env: env,
+		Opened: func(s *session.Session) { a.adviseModel(agent, s.Connectors(), &opts.sessionOptions) },
 	})
 }
 
@@ -137,12 +143,23 @@ func (a *app) keeps(opts *sandboxOptions) (bool, error) {
 }
 
 // adviseModel warns about an agent without a connector for its model provider: its requests would be denied.
-func (a *app) adviseModel(agent agents.Agent, s *session.Session) {
-	for _, c := range s.Connectors() {
-		if isModel(c, agent) {
-			return
-		}
+// inForce are the connectors of the session, to which flags or the project's file may have narrowed it.
+func (a *app) adviseModel(agent agents.Agent, inForce []*spec.Connector, opts *sessionOptions) {
+	of := func(c *spec.Connector) bool { return isModel(c, agent) }
+	if slices.ContainsFunc(inForce, of) {
+		return
 	}
-	a.infof("aileron: no connector for a model provider of %[1]s (%[2]s) is installed; "+
-		"set it up with: aileron setup %[1]s", agent.Name, strings.Join(agent.Connectors, ", "))
+	installed := a.currentConnectors()
+	at := slices.IndexFunc(installed, of)
+	if at < 0 {
+		a.infof("aileron: no connector for a model provider of %[1]s (%[2]s) is installed; "+
+			"set it up with: aileron setup %[1]s", agent.Name, strings.Join(agent.Connectors, ", "))
+		return
+	}
+	by := "--connector"
+	if len(opts.connectors) == 0 && opts.project.file != nil {
+		by = "connectors in " + opts.project.file.Path
+	}
+	a.infof("aileron: %s leaves out the connector for %s's model provider, and its requests will be denied; add %s",
+		by, agent.Name, installed[at].FQN)
 }

@@ -19,11 +19,16 @@ func (a *app) unlockFirst(ctx context.Context, opts *sessionOptions) (err error)
 	if info, err := os.Stat(opts.passphraseFile); opts.passphraseFile != "" && (err != nil || !info.Mode().IsRegular()) {
 		return nil //nolint:nilerr // the session reports it
 	}
+	return a.unlockBound(ctx, opts)
+}
+
+// unlockBound unlocks the vault if a session would use a binding.
+func (a *app) unlockBound(ctx context.Context, opts *sessionOptions) error {
 	v, err := a.vaultOf()
 	if err != nil {
 		return err
 	}
-	used, err := opts.used(a)
+	used, _, err := opts.used(a)
 	if err != nil {
 		return err
 	}
@@ -66,30 +71,36 @@ func isBound(c *spec.Connector, bound []vault.Binding) bool {
 // isModel reports whether a connector is for a model provider of the agent.
 func isModel(c *spec.Connector, agent agents.Agent) bool {
 	return slices.ContainsFunc(agent.Connectors, func(name string) bool {
-		return c.FQN == catalog.FQN(name) || strings.HasSuffix(c.FQN.Service(), name)
+		service := strings.TrimPrefix(c.FQN.Service(), catalog.ServicePrefix)
+		return service == name // not a suffix: local-openai is another provider than openai
 	})
 }
 
 // offer asks a person who launches an agent for what is missing: a key for its model, and the credentials of other
-// connectors that have none. Without a terminal, the warnings of the session name the commands.
+// connectors that have none. What is declined is not offered again. Without a terminal, the warnings of the session
+// name the commands.
 func (a *app) offer(ctx context.Context, opts *sandboxOptions, agent agents.Agent) error {
 	if !a.interactive() || !a.messagesOnTerminal() {
 		return nil
 	}
-	v, err := a.vaultOf()
+	home, err := a.Home()
 	if err != nil {
 		return err
 	}
-	used, err := opts.used(a)
+	used, _, err := opts.used(a)
 	if err != nil {
 		return err
 	}
-	bound, _ := v.Bindings()
+	bound, _ := a.vaultAt(home).Bindings()
 	connectors := a.currentConnectors()
 	ready := slices.ContainsFunc(connectors,
 		func(c *spec.Connector) bool { return isModel(c, agent) && isBound(c, bound) })
-	if !ready {
-		yes, err := a.confirm(ctx, agent.Name+" has no key for its model; set it up now?", true)
+	// What setup would install is left out of a session that is narrowed to others: adviseModel has the words.
+	narrowed := used != nil && !slices.ContainsFunc(used,
+		func(fqn spec.FQN) bool { return isModel(&spec.Connector{FQN: fqn}, agent) })
+	if !ready && !narrowed {
+		yes, err := a.offerOnce(ctx, home, "key of "+agent.Name, agent.Name+" has no key for its model; set it up now?", true,
+			"aileron setup "+agent.Name)
 		if err != nil {
 			return err
 		}
@@ -111,7 +122,8 @@ func (a *app) offer(ctx context.Context, opts *sandboxOptions, agent agents.Agen
 		if c.Credential() == nil || isBound(c, bound) || !ready && isModel(c, agent) {
 			continue
 		}
-		yes, err := a.confirm(ctx, string(c.FQN)+" has no credential; bind one now?", false)
+		yes, err := a.offerOnce(ctx, home, "credential of "+string(c.FQN)+" "+c.Hash,
+			string(c.FQN)+" has no credential; bind one now?", false, "aileron binding setup "+string(c.FQN))
 		if err != nil {
 			return err
 		}

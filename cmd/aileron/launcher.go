@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/vault"
@@ -15,6 +17,9 @@ import (
 
 // launcher returns what runs commands behind sessions, by the flags and config.toml.
 func (a *app) launcher(opts *sessionOptions) (*launch.Launcher, error) {
+	if err := checkOpenFiles(openFileLimit()); err != nil {
+		return nil, err
+	}
 	home, err := a.Home()
 	if err != nil {
 		return nil, err
@@ -24,12 +29,16 @@ func (a *app) launcher(opts *sessionOptions) (*launch.Launcher, error) {
 		return nil, err
 	}
 	ended := func(e launch.Ended) {
-		if opts.reported || a.messagesOnTerminal() && !isUneventful(e) {
+		if opts.reported || a.detached != nil || a.messagesOnTerminal() && !isUneventful(e) {
 			a.reportEnded(e)
 		}
 	}
 	if opts.quiet {
 		ended = nil
+	}
+	var terminal *detached.Terminal
+	if a.detached != nil {
+		terminal = a.detached.terminal
 	}
 	return &launch.Launcher{
 		Home: home, Config: conf.Sandbox, Patience: a.patience(conf.Sandbox),
@@ -37,8 +46,9 @@ func (a *app) launcher(opts *sessionOptions) (*launch.Launcher, error) {
 			return a.openSession(ctx, opts, conf, session.Options{Home: home, Agent: agent, Mode: mode, Stop: stop})
 		},
 		Stdin: a.stdin, Stdout: a.child.stdout, Stderr: a.child.stderr, Terminal: a.childTerminal(),
-		Environ: without(os.Environ(), secretVariables()...),
-		Start:   func(cmd *exec.Cmd) error { return a.protected.start(cmd) }, WithoutReaper: a.protected == nil,
+		Detached: terminal,
+		Environ:  without(os.Environ(), secretVariables()...),
+		Start:    func(cmd *exec.Cmd) error { return a.protected.start(cmd) }, WithoutReaper: a.protected == nil,
 		Ended: ended, Progress: a.newBuildProgress(), Infof: a.infof, Report: a.report, Log: a.logger(),
 	}, nil
 }
@@ -55,14 +65,17 @@ func (a *app) openSession(
 	if err != nil {
 		return nil, err
 	}
-	if s.Connectors, err = opts.used(a); err != nil {
+	if s.Connectors, s.Versions, err = opts.used(a); err != nil {
 		return nil, err
 	}
 	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.egress == "passthrough", chosen
-	s.Allow = opts.allow
+	s.Allow, s.Shared, s.Optional = opts.allow, opts.shares, opts.optional
 	if opts.project.file != nil {
-		s.Project = session.ProjectFile{Hash: opts.project.file.Hash, Widens: opts.project.widens}
+		s.Project = session.ProjectFile{Hash: opts.project.file.Hash, Widens: opts.project.asked()}
 	}
+	s.Version, s.UpstreamCA = thisBuild().String(), cmp.Or(opts.upstreamCA, conf.Upstream.CA)
+	s.Detached = a.detached != nil
+	s.Capture, s.Export = opts.capture, a.exportTarget()
 	s.Locks, s.Vault = a.locks, a.vaultAt(s.Home)
 	s.Unlock = func(ctx context.Context) (*vault.Vault, error) {
 		if opts.opened != nil {

@@ -46,11 +46,11 @@ func TestBashCompletes(t *testing.T) {
 	dir := t.TempDir()
 	newCLI(t).ok("man", dir)
 	for line, want := range map[string]string{
-		"aileron au":                 "audit",
-		"aileron audit v":            "verify",
-		"aileron launch open":        "opencode",
-		"aileron sandbox w":          "", // the warden's command is hidden
-		"aileron vault init --passp": "--passphrase-file",
+		"aileron au":                         "audit",
+		"aileron audit v":                    "verify",
+		"aileron launch open":                "opencode",
+		"aileron sandbox w":                  "", // the warden's command is hidden
+		"aileron vault init --passphrase-fi": "--passphrase-file",
 	} {
 		// bash-completion may not be installed, and bash allows compopt while it completes only.
 		script := `compopt() { :; }

@@ -15,7 +15,7 @@ import (
 type passphraseSource string
 
 const (
-	fromFile    passphraseSource = "--passphrase-file"
+	fromFile    passphraseSource = "--passphrase-file or --passphrase-fd"
 	fromEnv     passphraseSource = "AILERON_VAULT_PASSPHRASE"
 	fromKeyring passphraseSource = "the OS keyring"
 	fromPrompt  passphraseSource = "the prompt"
@@ -40,21 +40,35 @@ func (a *app) findPassphrase(ctx context.Context, file string, fresh bool) ([]by
 	if p := a.getenv(string(fromEnv)); p != "" {
 		return []byte(p), fromEnv, nil
 	}
+	var keyring error
 	if !fresh {
 		home, err := a.Home()
 		if err != nil {
 			return nil, "", err
 		}
-		if p := vault.FromKeyring(home); p != nil {
+		p, err := vault.FromKeyring(home)
+		if err == nil {
 			return p, fromKeyring, nil
 		}
+		keyring = err
 	}
 	if !a.interactive() {
-		return nil, "", hint.New(errors.New("find the passphrase: none was given, and there is no terminal to ask on"),
-			"set AILERON_VAULT_PASSPHRASE, pass --passphrase-file, or run it in a terminal")
+		err := errors.New("find the passphrase: none was given, and there is no terminal to ask on")
+		if keyringFails(keyring) {
+			err = fmt.Errorf("%w; %w", err, keyring)
+		}
+		return nil, "", hint.New(err, "set AILERON_VAULT_PASSPHRASE, pass --passphrase-file, or run it in a terminal")
+	}
+	if errors.Is(keyring, vault.ErrKeyringTimeout) { // it was waited for
+		a.infof("aileron: %v", keyring)
 	}
 	p, err := a.promptPassphrase(ctx, fresh)
 	return p, fromPrompt, err
+}
+
+// keyringFails reports whether the error of a keyring is of one that may have the passphrase, and does not return it.
+func keyringFails(err error) bool {
+	return err != nil && !errors.Is(err, vault.ErrNoKeyring) && !errors.Is(err, vault.ErrKeyringEmpty)
 }
 
 func (a *app) promptPassphrase(ctx context.Context, fresh bool) ([]byte, error) {
@@ -189,7 +203,7 @@ func (a *app) sealingVault(ctx context.Context, passphraseFile string) (*vault.V
 	if err != nil {
 		return nil, err
 	}
-	if p := vault.FromKeyring(home); p != nil {
+	if p, err := vault.FromKeyring(home); err == nil {
 		if err := v.Unlock(p); err != nil && !errors.Is(err, vault.ErrWrongPassphrase) {
 			return nil, err
 		}

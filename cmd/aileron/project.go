@@ -24,8 +24,27 @@ type projectUse struct {
 	file       *config.Project // nil: none is in force
 	connectors []spec.FQN      // the only ones that are used; nil: all
 	bindings   map[spec.FQN]string
-	widens     []string // what a person has to agree to
-	inForce    []string // in words
+	widens     []widening // what a person has to agree to
+	inForce    []string   // in words
+	overruled  []string   // by flags, in words
+	unused     []string   // keys that are for a sandbox, where there is none
+}
+
+// widening is one line of what a person has to agree to.
+type widening struct {
+	what  string // of printable characters
+	value string // follows it where a person decides, and is recorded nowhere
+}
+
+// widen adds to what a person has to agree to.
+func (u *projectUse) widen(what string) { u.widens = append(u.widens, widening{what: what}) }
+
+// asked returns what a person has to agree to, without values.
+func (u *projectUse) asked() (all []string) {
+	for _, w := range u.widens {
+		all = append(all, w.what)
+	}
+	return all
 }
 
 // registerProject adds the flags of the commands that use a project's file.
@@ -42,18 +61,8 @@ func (o *sessionOptions) registerProject(cmd *cobra.Command) {
 // for a command without a sandbox, whose project is the current directory.
 func (a *app) useProject(o *sessionOptions, s *sandboxOptions) error {
 	u := &o.project
-	if u.ignore || u.file != nil {
-		return nil
-	}
-	home, err := a.Home()
-	if err != nil {
-		return err
-	}
-	dir, err := projectDir(s, home)
+	home, dir, err := a.readProject(u, s)
 	if err != nil || dir == "" {
-		return err
-	}
-	if u.file, err = config.ReadProject(dir); err != nil || u.file == nil {
 		return err
 	}
 	for _, merge := range []func(*app, *sessionOptions) error{u.useEgress, u.useConnectors, u.useBindings, u.useAllow} {
@@ -61,18 +70,72 @@ func (a *app) useProject(o *sessionOptions, s *sandboxOptions) error {
 			return u.fault(err)
 		}
 	}
-	if s != nil {
-		if err := u.useSandbox(s, dir); err != nil {
+	if s == nil {
+		u.unused = u.file.ForSandbox()
+	} else {
+		if err := s.parseShared(home); err != nil {
+			return err
+		}
+		if err := u.useSandbox(s, dir, home); err != nil {
 			return u.fault(err)
 		}
 	}
+	return a.agreeToProject(home, u)
+}
+
+// useProjectImage reads the file of the project and puts in force what is about the image, as useProject does.
+func (a *app) useProjectImage(s *sandboxOptions) error {
+	u := &s.project
+	home, dir, err := a.readProject(u, s)
+	if err != nil || dir == "" {
+		return err
+	}
+	if err := u.useImage(s, dir); err != nil {
+		return u.fault(err)
+	}
+	return a.agreeToProject(home, u)
+}
+
+// readProject reads the file of the project in dir, which is "" if there is none, or if it was put in force already.
+func (a *app) readProject(u *projectUse, s *sandboxOptions) (home, dir string, err error) {
+	if u.ignore || u.file != nil {
+		return "", "", nil
+	}
+	if home, err = a.Home(); err != nil {
+		return "", "", err
+	}
+	if dir, err = projectDir(s, home); err != nil || dir == "" {
+		return "", "", err
+	}
+	if u.file, err = config.ReadProject(dir); err != nil || u.file == nil {
+		return "", "", err
+	}
+	return home, dir, nil
+}
+
+// agreeToProject puts in force what a person agrees to, and prints it.
+func (a *app) agreeToProject(home string, u *projectUse) error {
 	if err := a.consentToProject(home, u); err != nil {
 		return err
 	}
-	if len(u.inForce) > 0 {
-		a.infof("aileron: in force by %s: %s", u.file.Path, strings.Join(u.inForce, "; "))
-	}
+	a.printProject(u)
 	return nil
+}
+
+// printProject prints what is in force of a project's file, and what is not.
+func (a *app) printProject(u *projectUse) {
+	for _, part := range []struct {
+		what string
+		all  []string
+	}{
+		{"in force by " + u.file.Path, u.inForce},
+		{"a flag takes precedence over " + u.file.Path + " for", u.overruled},
+		{"without a sandbox, " + u.file.Path + " is not in force for", u.unused},
+	} {
+		if len(part.all) > 0 {
+			a.infof("aileron: %s: %s", part.what, strings.Join(part.all, "; "))
+		}
+	}
 }
 
 // projectDir returns the directory of the project, without links. It is "" if there is none: a command on this host
@@ -103,20 +166,30 @@ func (u *projectUse) fault(err error) error {
 
 // useEgress puts egress in force.
 func (u *projectUse) useEgress(_ *app, o *sessionOptions) error {
-	if u.file.Egress == "" || o.given("egress") {
+	switch {
+	case u.file.Egress == "":
+		return nil
+	case o.given("egress"):
+		if o.egress != u.file.Egress {
+			u.overruled = append(u.overruled, "egress")
+		}
 		return nil
 	}
 	o.egress = u.file.Egress
 	u.inForce = append(u.inForce, "egress "+o.egress)
 	if o.egress == "passthrough" {
-		u.widens = append(u.widens, "let requests to all public hosts through, without credentials (egress passthrough)")
+		u.widen("let requests to all public hosts through, without credentials (egress passthrough)")
 	}
 	return nil
 }
 
 // useConnectors puts connectors in force. To use fewer is less, unless the hosts of the others are passed through then.
 func (u *projectUse) useConnectors(a *app, o *sessionOptions) error {
-	if u.file.Connectors == nil || len(o.connectors) > 0 {
+	if u.file.Connectors == nil {
+		return nil
+	}
+	if len(o.connectors) > 0 {
+		u.overruled = append(u.overruled, "connectors")
 		return nil
 	}
 	u.connectors = []spec.FQN{}
@@ -136,7 +209,7 @@ func (u *projectUse) useConnectors(a *app, o *sessionOptions) error {
 	}
 	u.inForce = append(u.inForce, line)
 	if o.egress == "passthrough" {
-		u.widens = append(u.widens, "let requests to the hosts of other installed connectors through (use "+line+")")
+		u.widen("let requests to the hosts of other installed connectors through (use " + line + ")")
 	}
 	return nil
 }
@@ -148,7 +221,7 @@ func (u *projectUse) useBindings(a *app, o *sessionOptions) error {
 	if err != nil {
 		return err
 	}
-	used, err := o.used(a)
+	used, _, err := o.used(a)
 	if err != nil {
 		return err
 	}
@@ -163,14 +236,17 @@ func (u *projectUse) useBindings(a *app, o *sessionOptions) error {
 			return fmt.Errorf("bindings has two identities for %s", fqn)
 		}
 		chosen[fqn] = identity
-		if _, given := flags[fqn]; given || used != nil && !slices.Contains(used, fqn) {
+		if other, given := flags[fqn]; given || used != nil && !slices.Contains(used, fqn) {
+			if given && other != identity {
+				u.overruled = append(u.overruled, "the identity of "+string(fqn))
+			}
 			continue
 		}
 		if err := a.checkIdentity(fqn, identity); err != nil {
 			return err
 		}
 		u.inForce = append(u.inForce, fmt.Sprintf("%s as %s", fqn, identity))
-		u.widens = append(u.widens, fmt.Sprintf("use the credential %q of %s", identity, fqn))
+		u.widen(fmt.Sprintf("use the credential %q of %s", identity, fqn))
 		if u.bindings == nil {
 			u.bindings = map[spec.FQN]string{}
 		}
@@ -206,7 +282,7 @@ func (u *projectUse) useAllow(_ *app, o *sessionOptions) error {
 		}
 		o.allow = append(o.allow, host)
 		u.inForce = append(u.inForce, "allow "+host)
-		u.widens = append(u.widens, "allow requests to "+host+", without credentials")
+		u.widen("allow requests to " + host + ", without credentials")
 	}
 	return nil
 }

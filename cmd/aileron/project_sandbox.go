@@ -2,20 +2,13 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
 // useSandbox puts in force what is about the sandbox.
-func (u *projectUse) useSandbox(s *sandboxOptions, dir string) error {
-	if name := u.file.Agent; name != "" {
-		if _, ok := agents.Find(name); !ok {
-			return fmt.Errorf("there is no agent %q; known: %s", name, agentNames())
-		}
-	}
+func (u *projectUse) useSandbox(s *sandboxOptions, dir, home string) error {
 	if u.file.ReadOnly && !s.readOnly {
 		s.readOnly = true
 		u.inForce = append(u.inForce, "read-only")
@@ -24,7 +17,23 @@ func (u *projectUse) useSandbox(s *sandboxOptions, dir string) error {
 		s.protect = true
 		u.inForce = append(u.inForce, "protect")
 	}
+	if err := u.useShared(s, dir, home); err != nil {
+		return err
+	}
+	return u.useImage(s, dir)
+}
+
+// useImage puts in force what is about the image.
+func (u *projectUse) useImage(s *sandboxOptions, dir string) error {
+	if name := u.file.Agent; name != "" {
+		if _, ok := agents.Find(name); !ok {
+			return fmt.Errorf("there is no agent %q; known: %s", name, agentNames())
+		}
+	}
 	if s.image != "" { // a person's own, to which nothing is added
+		if len(u.file.Packages) > 0 || u.file.Dockerfile != "" {
+			u.overruled = append(u.overruled, "packages and dockerfile")
+		}
 		return nil
 	}
 	for _, name := range u.file.Packages {
@@ -33,8 +42,7 @@ func (u *projectUse) useSandbox(s *sandboxOptions, dir string) error {
 		}
 		s.custom.packages = append(s.custom.packages, name)
 		u.inForce = append(u.inForce, "package "+name)
-		u.widens = append(u.widens,
-			"install the Debian package "+name+" in the image, with the network of the engine's machine")
+		u.widen("install the Debian package " + name + " in the image, with the network of the engine's machine")
 	}
 	return u.useDockerfile(s, dir)
 }
@@ -42,7 +50,11 @@ func (u *projectUse) useSandbox(s *sandboxOptions, dir string) error {
 // useDockerfile puts a Dockerfile in force. Its content is asked about when it is built.
 func (u *projectUse) useDockerfile(s *sandboxOptions, dir string) error {
 	name := u.file.Dockerfile
-	if name == "" || s.custom.dockerfile != "" {
+	if name == "" {
+		return nil
+	}
+	if s.custom.dockerfile != "" {
+		u.overruled = append(u.overruled, "dockerfile")
 		return nil
 	}
 	u.inForce = append(u.inForce, "dockerfile "+name)
@@ -50,16 +62,11 @@ func (u *projectUse) useDockerfile(s *sandboxOptions, dir string) error {
 		s.custom.dockerfile = name
 		return nil
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
+	s.custom.dockerfile, s.custom.within = name, dir
+	// An error now, and not after the question.
+	if _, err := s.custom.readWithin(); err != nil {
+		return fmt.Errorf("read the Dockerfile %s: %w", name, err)
 	}
-	defer root.Close()
-	// No link on its way leads out of the project.
-	if _, err := root.Lstat(name); err != nil {
-		return fmt.Errorf("read the Dockerfile: %w", err)
-	}
-	s.custom.dockerfile = filepath.Join(dir, name)
-	u.widens = append(u.widens, "build the image of "+name+" in the project")
+	u.widen("build the image of " + name + " in the project")
 	return nil
 }

@@ -1,13 +1,22 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/catalog"
 )
 
@@ -23,7 +32,13 @@ func sandboxProject(t *testing.T, text string, s *sandboxOptions) error {
 
 func useProjectIn(t *testing.T, s *sandboxOptions) error {
 	t.Helper()
-	a := &app{stdin: strings.NewReader("y\n"), stderr: t.Output(), getenv: func(string) string { return "" },
+	return useProjectPrinting(t, s, t.Output())
+}
+
+// useProjectPrinting puts the project's file in force, and prints to stderr.
+func useProjectPrinting(t *testing.T, s *sandboxOptions, stderr io.Writer) error {
+	t.Helper()
+	a := &app{stdin: strings.NewReader("y\n"), stderr: stderr, getenv: func(string) string { return "" },
 		home: t.TempDir()}
 	if s.given == nil {
 		s.given = func(string) bool { return false }
@@ -63,6 +78,126 @@ func TestAProjectsFileDecidesAboutItsSandbox(t *testing.T) {
 	}
 }
 
+const sharing = `
+mounts = ["data:/srv/data", "data:/srv/read:ro"]
+ports = ["8080:3000", "9000"]
+[env]
+CI = "1"
+GREETING = "hello  world"
+`
+
+// projectThatShares returns the options of a project whose file shares more with the sandbox.
+func projectThatShares(t *testing.T, text string) *sandboxOptions {
+	t.Helper()
+	s := &sandboxOptions{dir: t.TempDir()}
+	for _, dir := range []string{"data", ".git"} {
+		if err := os.Mkdir(filepath.Join(s.dir, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, config.ProjectFile), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestWhatAProjectsFileSharesIsAskedAbout(t *testing.T) {
+	s := projectThatShares(t, sharing)
+	err := useProjectIn(t, s)
+	if err == nil || strings.Contains(err.Error(), "hello") || !strings.Contains(hint.Of(err), "--trust-project") {
+		t.Fatalf("without consent: %v", err)
+	}
+	for _, want := range []string{
+		"a person must agree to it first: mount " + s.dir + "/data at /srv/data, writable; ",
+		"; mount " + s.dir + "/data at /srv/read, read-only; set the variable CI; set the variable GREETING; ",
+		"; publish port 3000 of the sandbox as 127.0.0.1:8080, for all programs of this host; ",
+		"; publish port 9000 of the sandbox as 127.0.0.1:9000",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: it has no %q", err, want)
+		}
+	}
+
+	s = projectThatShares(t, sharing)
+	s.project.trust = true
+	s.env, s.ports, s.mounts = []string{"CI=2"}, []string{"7000:3000"}, []string{s.dir + "/data:/srv/read"}
+	var printed strings.Builder
+	if err := useProjectPrinting(t, s, &printed); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(s.dir, "data")
+	want := sharedOptions{
+		mounts: []engine.Mount{{Source: data, Target: "/srv/read"}, {Source: data, Target: "/srv/data"}},
+		env:    []string{"CI=2", "GREETING=hello  world"}, ports: []launch.Port{{Host: 7000, Sandbox: 3000}, {Host: 9000,
+			Sandbox: 9000}},
+	}
+	if !reflect.DeepEqual(*s.shared, want) {
+		t.Errorf("in force is %+v, want %+v", *s.shared, want)
+	}
+	for _, line := range []string{
+		": mount /srv/data; variable GREETING; port 9000 of the sandbox\n",
+		"aileron: a flag takes precedence over " + s.project.file.Path +
+			" for: the mount at /srv/read; the variable CI; port 3000 of the sandbox\n",
+	} {
+		if !strings.Contains(printed.String(), line) {
+			t.Errorf("%q is not printed:\n%s", line, printed.String())
+		}
+	}
+	if got := strings.Join(s.project.asked(), ";"); strings.Contains(got, "hello") || strings.Contains(got, "CI") {
+		t.Errorf("the audit log gets %q", got)
+	}
+}
+
+func TestWhatAProjectsFileMustNotShareIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		`mounts = ["/:/x"]`:                           "is refused",
+		`mounts = ["../..:/x:ro"]`:                    "is refused",
+		`mounts = ["/usr:/x:ro"]`:                     "is not in the project",
+		`mounts = [".git:/x"]`:                        "git's hooks",
+		`mounts = ["data"]`:                           "names no place",
+		`mounts = ["data:/x", "data:/x/:ro"]`:         "mounts has two for /x",
+		"protect = true\nmounts = [\"data:/x\"]":      "protect is in force",
+		`ports = ["0.0.0.0:80:80"]`:                   "it is not [HOST:]PORT",
+		`ports = ["3128"]`:                            "its gateway's",
+		`ports = ["80", "80:81"]`:                     "ports has two for port 80",
+		`env = {HTTPS_PROXY = "http://192.0.2.1"}`:    "the session sets it",
+		`env = {AILERON_TOKEN = "x"}`:                 "the session sets it",
+		`env = {NODE_EXTRA_CA_CERTS = "/x"}`:          "the session sets it",
+		`env = {"A B" = "x"}`:                         "it is not K=V",
+		`env = {"A=B" = "x"}`:                         "env has the name \"A=B\"",
+		"mounts = [\"data:/home/agent/workspace/x\"]": "is not yours to replace",
+	} {
+		s := projectThatShares(t, text+"\n")
+		s.project.trust = true
+		err := useProjectIn(t, s)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), config.ProjectFile) ||
+			hint.Of(err) == "" || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v (%s), want %q", text, err, hint.Of(err), want)
+		}
+	}
+	// protect makes the rest of what the host would run read-only, and what is read-only stays.
+	s := projectThatShares(t, "protect = true\nmounts = [\"data:/x:ro\"]\n")
+	s.project.trust = true
+	if err := useProjectIn(t, s); err != nil || len(s.shared.mounts) != 1 {
+		t.Errorf("a mount that is read-only: %v", err)
+	}
+}
+
+func TestAProjectsFileWithoutASandbox(t *testing.T) {
+	s := projectThatShares(t, "read_only = true\n"+sharing)
+	t.Chdir(s.dir)
+	var printed strings.Builder
+	a := &app{stderr: &printed, getenv: func(string) string { return "" }, home: t.TempDir()}
+	o := &sessionOptions{given: func(string) bool { return false }}
+	if err := a.useProject(o, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := "aileron: without a sandbox, " + o.project.file.Path + " is not in force for: read_only; mounts; env; ports\n"
+	if printed.String() != want {
+		t.Errorf("printed is %q, want %q", printed.String(), want)
+	}
+}
+
 func TestAProjectsDockerfileIsInTheProject(t *testing.T) {
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "Dockerfile"), []byte("secret"), 0o600); err != nil {
@@ -77,8 +212,8 @@ func TestAProjectsDockerfileIsInTheProject(t *testing.T) {
 	if err := os.WriteFile(file, []byte("dockerfile = \"sub/Dockerfile\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := useProjectIn(t, s); err == nil || s.custom.dockerfile != "" {
-		t.Errorf("a link leads to %q, %v", s.custom.dockerfile, err)
+	if err := useProjectIn(t, s); err == nil || strings.Contains(err.Error(), "not exist") {
+		t.Errorf("a link leads out of the project: %v", err)
 	}
 	if err := os.Remove(filepath.Join(s.dir, "sub")); err != nil {
 		t.Fatal(err)
@@ -90,8 +225,20 @@ func TestAProjectsDockerfileIsInTheProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.project.file = nil
-	if err := useProjectIn(t, s); err != nil || s.custom.dockerfile != filepath.Join(s.dir, "sub/Dockerfile") {
-		t.Errorf("the Dockerfile is %q, %v", s.custom.dockerfile, err)
+	if err := useProjectIn(t, s); err != nil {
+		t.Fatal(err)
+	}
+	path, data, err := s.custom.read("/elsewhere")
+	if path != filepath.Join(s.dir, "sub/Dockerfile") || string(data) != "ARG BASE\n" || err != nil {
+		t.Errorf("the Dockerfile is %q in %s, %v", data, path, err)
+	}
+	// A link that another sandbox of the project puts there after the check.
+	if err := errors.Join(os.RemoveAll(filepath.Join(s.dir, "sub")),
+		os.Symlink(outside, filepath.Join(s.dir, "sub"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, data, err := s.custom.read(s.dir); err == nil {
+		t.Errorf("a link leads to %q", data)
 	}
 }
 
@@ -99,7 +246,11 @@ func TestConsentToAProjectsFileIsForItsBytesThere(t *testing.T) {
 	home := t.TempDir()
 	a := &app{stdin: strings.NewReader("y\n"), stderr: t.Output()}
 	use := func(path, hash string, trust bool, widens ...string) *projectUse {
-		return &projectUse{file: &config.Project{Path: path, Hash: hash}, trust: trust, widens: widens}
+		u := &projectUse{file: &config.Project{Path: path, Hash: hash}, trust: trust}
+		for _, w := range widens {
+			u.widens = append(u.widens, widening{w, " to a value"})
+		}
+		return u
 	}
 	if err := a.consentToProject(home, use("/p", "1", false)); err != nil {
 		t.Errorf("what narrows is asked about: %v", err)
@@ -134,5 +285,101 @@ func TestAnIdentityOfAProjectsFileIsChosenOnce(t *testing.T) {
 	err := u.useBindings(a, &sessionOptions{binds: []string{"npm=c"}})
 	if err == nil || !strings.Contains(err.Error(), "bindings has two identities for") {
 		t.Errorf("two identities for one connector: %v", err)
+	}
+}
+
+// What sandbox check and build say of an image is what launch does with it: the project's file counts, and is asked
+// about.
+func TestAProjectsFileDecidesAboutImagesWithoutASession(t *testing.T) {
+	c := newCLI(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, config.ProjectFile)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, verb := range [][]string{{"sandbox", "check", "--agent=sh"}, {"sandbox", "build"}} {
+		// allow and mounts are not about an image.
+		write("packages = [\"tree\"]\nallow = [\"a.example\"]\nmounts = [\"/:/x\"]\n")
+		_, errs, code := c.run(append(verb, "--dir", dir)...)
+		if code != 1 || !strings.HasPrefix(errs, "aileron: use "+file+": a person must agree to it first: "+
+			"install the Debian package tree in the image, with the network of the engine's machine; hint: ") {
+			t.Errorf("%q ends with %d: %s", verb, code, errs)
+		}
+		write("dockerfile = \"nothing\"\n")
+		_, errs, code = c.run(append(verb, "--dir", dir)...)
+		if code != 1 || !strings.Contains(errs, "read the Dockerfile nothing: no such file") {
+			t.Errorf("%q ends with %d: %s", verb, code, errs)
+		}
+		write("agent = \"emacs\"\n")
+		_, errs, code = c.run(append(verb, "--dir", dir)...)
+		if code != 1 || !strings.Contains(errs, `there is no agent "emacs"`) {
+			t.Errorf("%q ends with %d: %s", verb, code, errs)
+		}
+	}
+	write("read_only = true\n")
+	if _, errs, code := c.run("sandbox", "check", "--dir", dir); code != 2 || !strings.Contains(errs, "--agent=CMD") {
+		t.Errorf("without an agent check ends with %d: %s", code, errs)
+	}
+}
+
+func TestAnAgentWithoutItsModelIsAdvisedByTheCause(t *testing.T) {
+	c := newCLI(t)
+	c.ok("connector", "install", "npm", "--yes")
+	claude, _ := agents.Find("claude")
+	npm, model := &spec.Connector{FQN: catalog.FQN("npm")}, &spec.Connector{FQN: catalog.FQN("anthropic")}
+	file := &config.Project{Path: "/p/.aileron.toml", Connectors: []string{"npm"}}
+	for _, installed := range []bool{false, true} {
+		if installed {
+			c.ok("connector", "install", "anthropic", "--yes")
+		}
+		for _, x := range []struct {
+			inForce []*spec.Connector
+			opts    sessionOptions
+			want    string
+		}{
+			{[]*spec.Connector{npm, model}, sessionOptions{}, ""},
+			{[]*spec.Connector{npm}, sessionOptions{project: projectUse{file: file}},
+				"aileron: connectors in /p/.aileron.toml leaves out the connector for claude's model provider, and its " +
+					"requests will be denied; add " + string(model.FQN) + "\n"},
+			{[]*spec.Connector{npm}, sessionOptions{connectors: []string{"npm"}, project: projectUse{file: file}},
+				"aileron: --connector leaves out the connector for claude's model provider, and its requests will be denied; " +
+					"add " + string(model.FQN) + "\n"},
+		} {
+			want := x.want
+			if !installed && want != "" {
+				want = "aileron: no connector for a model provider of claude (" + strings.Join(claude.Connectors, ", ") +
+					") is installed; set it up with: aileron setup claude\n"
+			}
+			var printed strings.Builder
+			a := &app{stderr: &printed, getenv: func(string) string { return "" }, home: c.home}
+			a.adviseModel(claude, x.inForce, &x.opts)
+			if printed.String() != want {
+				t.Errorf("installed %v, %q: advice is %q, want %q", installed, x.opts.connectors, printed.String(), want)
+			}
+		}
+	}
+}
+
+// The example is what a stranger begins with.
+func TestTheExampleOfAProjectsFileIsInForce(t *testing.T) {
+	c := newCLI(t)
+	for _, name := range []string{"anthropic", "github", "go"} {
+		c.ok("connector", "install", name, "--yes")
+	}
+	s := &sandboxOptions{}
+	s.dir, s.project.trust, s.given = "../../examples/project", true, func(string) bool { return false }
+	a := &app{stderr: t.Output(), getenv: func(string) string { return "" }, home: c.home}
+	if err := a.useProject(&s.sessionOptions, s); err != nil {
+		t.Fatal(err)
+	}
+	_, data, err := s.custom.read(s.dir)
+	if err == nil {
+		_, err = sandbox.CustomImage(sandbox.BaseImage(), nil, data)
+	}
+	if err != nil || len(s.project.connectors) != 3 || len(s.shared.mounts) != 1 || len(s.shared.ports) != 1 {
+		t.Errorf("in force is %+v, %v", s.project.inForce, err)
 	}
 }

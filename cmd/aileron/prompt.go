@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -51,38 +50,66 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	// Before the question: the answer of a fast hand, or of a program, would be on the screen.
-	if err := stopEcho(fd); err != nil {
+	defer func() { _ = term.Restore(fd, before) }()
+	line, err := ask(ctx, func() error {
+		// Before the question: the answer of a fast hand, or of a program, would be on the screen.
+		if err := stopEcho(fd); err != nil {
+			return err
+		}
+		flushTyped(in)
+		fmt.Fprint(a.stderr, termsafe.Line(what)+": ")
+		return nil
+	}, func() ([]byte, error) { return readTyped(in) }) // not term.ReadPassword, which sets the terminal, perhaps too late
+	fmt.Fprintln(a.stderr)
+	switch exit := (exitError{}); {
+	case errors.As(err, &exit):
+		return nil, exit
+	case errors.Is(err, io.EOF):
+		return nil, fail(errInputEnded)
+	case err != nil:
 		return nil, fail(err)
 	}
-	defer func() { _ = term.Restore(fd, before) }()
-	fmt.Fprint(a.stderr, termsafe.Line(what)+": ")
+	return line, nil
+}
+
+// ask shows a question and returns what read reads. A signal ends the wait with an exitError: the code is that of a
+// program that the signal ended.
+func ask(ctx context.Context, show func() error, read func() ([]byte, error)) ([]byte, error) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	if err := show(); err != nil {
+		return nil, err
+	}
 	type input struct {
 		line []byte
 		err  error
 	}
 	inputs := make(chan input, 1)
 	go func() { // ends with the input, or with the process after a signal
-		// Not term.ReadPassword: it sets the terminal itself, and so perhaps after it was restored.
-		line, err := readTyped(in)
+		line, err := read()
 		inputs <- input{line, err}
 	}()
 	select {
 	case got := <-inputs:
-		fmt.Fprintln(a.stderr)
-		if errors.Is(got.err, io.EOF) {
-			return nil, fail(errInputEnded)
-		}
-		if got.err != nil {
-			return nil, fail(got.err)
-		}
-		return got.line, nil
+		return got.line, got.err
+	case sig := <-signals:
+		return nil, signalled(sig)
 	case <-ctx.Done():
-		fmt.Fprintln(a.stderr)
-		return nil, exitError{128 + int(syscall.SIGINT)}
+		signal.Stop(signals) // after this a signal that ended ctx is in the channel too
+		select {
+		case sig := <-signals:
+			return nil, signalled(sig)
+		default:
+			return nil, signalled(syscall.SIGINT)
+		}
 	}
+}
+
+// signalled returns the exit code of a program that a signal ended.
+func signalled(sig os.Signal) exitError {
+	n, _ := sig.(syscall.Signal)
+	return exitError{128 + int(n)}
 }
 
 // maxTyped is the most that a person types into one prompt.
@@ -119,18 +146,31 @@ func stopEcho(fd int) error {
 // promptLine asks for a line on the terminal.
 func (a *app) promptLine(what string) (string, error) {
 	a.asked = true
-	fmt.Fprint(a.stderr, termsafe.Line(what)+" ")
-	line, err := bufio.NewReader(a.stdin).ReadString('\n')
-	if err != nil && line == "" {
+	line, err := ask(context.Background(), func() error { // a signal ends it, even where the caller's context takes it
+		if in, ok := a.stdin.(*os.File); ok {
+			flushTyped(in)
+		}
+		fmt.Fprint(a.stderr, termsafe.Line(what)+" ")
+		return nil
+	}, func() ([]byte, error) { return readTyped(a.stdin) })
+	if exit := (exitError{}); errors.As(err, &exit) {
+		fmt.Fprintln(a.stderr)
+		return "", exit
+	}
+	if err != nil {
 		return "", fmt.Errorf("ask %q: %w", what, errInputEnded)
 	}
-	return strings.TrimSpace(line), nil
+	return strings.TrimSpace(string(line)), nil
 }
 
 // discardTyped discards what a person has typed and no prompt has read: the next reader of the terminal is their
 // shell, which would print it, execute it, and keep it in its history. It may be a passphrase.
 func (a *app) discardTyped() {
 	if f, ok := a.stdin.(*os.File); ok && a.interactive() {
-		_ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH)
+		flushTyped(f)
 	}
 }
+
+// flushTyped discards what was typed and not read yet, if the file is a terminal. Before a question: the second line of
+// what was pasted at the last one is not an answer to it.
+func flushTyped(f *os.File) { _ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
 )
@@ -20,18 +22,23 @@ type proxyOptions struct {
 	listen string
 	caOut  string
 	env    bool
+	detach bool
 }
 
 func newProxyCommand(a *app) *cobra.Command {
 	opts := &proxyOptions{}
 	cmd := &cobra.Command{
 		Use:   "proxy",
-		Short: "Serve a session's proxy without a sandbox, until interrupted",
+		Short: "Serve a session's proxy without a sandbox, until it is interrupted or stopped",
 		Long: `Serve the proxy of one session on a TCP port of this machine. A program that has
 the session's token may use it; nothing makes a program use it, so this is
-cooperative. The first SIGINT or SIGTERM drains, the second ends at once.`,
-		Example: `  aileron proxy --listen 127.0.0.1:3128 --ca-out ca.pem
-  (umask 077; aileron proxy --env > proxy.env) &     # when it is ready: . ./proxy.env
+cooperative. The first SIGINT or SIGTERM drains, the second ends at once.
+
+With --detach the command ends when the proxy is ready, and leaves it running
+until aileron session stop. This is what a shell needs that sets its variables
+from --env (bash, zsh, fish).`,
+		Example: `  eval "$(aileron proxy --detach --env)"    # and at last: aileron session stop $AILERON_SESSION_ID
+  aileron proxy --listen 127.0.0.1:3128 --ca-out ca.pem
   aileron proxy --json               # {"session_id", "proxy_url", "ca_file", "api_url"}`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -49,10 +56,15 @@ cooperative. The first SIGINT or SIGTERM drains, the second ends at once.`,
 	f.StringVar(&opts.listen, "listen", "127.0.0.1:0", "address to listen on")
 	f.StringVar(&opts.caOut, "ca-out", "", "file to write the session's CA to (default in the session's directory)")
 	f.BoolVar(&opts.env, "env", false, "print export lines for a shell when ready")
+	f.BoolVarP(&opts.detach, "detach", "d", false,
+		"leave the proxy running in the background when it is ready: aileron session stop ends it")
 	return cmd
 }
 
 func (o *proxyOptions) run(ctx context.Context, a *app) error {
+	if o.detach && a.detached == nil {
+		return o.runDetached(ctx, a)
+	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -62,6 +74,11 @@ func (o *proxyOptions) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if a.detached != nil {
+		if o.opened, err = a.detached.openVault(a.vaultAt(l.Home)); err != nil {
+			return err
+		}
+	}
 	host, err := l.OpenHost(ctx, launch.Host{Mode: "proxy", Listen: o.listen, CAFile: o.caOut, Stop: stop})
 	if err != nil {
 		return err
@@ -70,7 +87,7 @@ func (o *proxyOptions) run(ctx context.Context, a *app) error {
 		a.infof("aileron: warning: %s is not a loopback address: the session's token, with which others can use "+
 			"the session, crosses the network in clear text", o.listen)
 	}
-	err = o.printReady(a, host)
+	err = o.ready(a, l.Home, host)
 	cause := "output closed"
 	if err == nil {
 		select {
@@ -98,6 +115,43 @@ func (o *proxyOptions) run(ctx context.Context, a *app) error {
 	return errors.Join(err, closed)
 }
 
+// runDetached leaves the proxy running in a process of its own, which prints how to use it. A passphrase is asked for
+// here, where the terminal is.
+func (o *proxyOptions) runDetached(ctx context.Context, a *app) error {
+	if err := a.unlockBound(ctx, &o.sessionOptions); err != nil {
+		return err
+	}
+	id, err := a.detach(ctx, &o.sessionOptions)
+	if err == nil {
+		a.infof("aileron: session %s serves in the background; a program that ignores its proxy is not mediated; "+
+			"end it with: aileron session stop %[1]s", id)
+	}
+	return err
+}
+
+// ready prints how to use the session, and lets go of the streams of the process that left this one running: a shell's
+// $(…) waits until no process has its end of the pipe.
+func (o *proxyOptions) ready(a *app, home string, host *launch.HostSession) error {
+	if err := o.printReady(a, host); err != nil {
+		return fmt.Errorf("print how to use the session: %w", err)
+	}
+	if a.detached == nil {
+		if !a.json {
+			a.infof("aileron: ready; the proxy is cooperative: a program that ignores it is not mediated. " +
+				"Ctrl-C drains and ends.")
+		}
+		return nil
+	}
+	messages, err := detached.MakeLog(detached.Session{
+		Home: home, ID: host.ID(), Alive: func(id string) bool { return session.Alive(home, id) },
+	})
+	if err != nil {
+		a.infof("aileron: warning: %v; session logs will have none of this session", err)
+	}
+	a.detached.begun(home, host.ID(), messages)
+	return nil
+}
+
 // printReady prints how to use the session.
 func (o *proxyOptions) printReady(a *app, host *launch.HostSession) error {
 	switch {
@@ -110,19 +164,21 @@ func (o *proxyOptions) printReady(a *app, host *launch.HostSession) error {
 		if !launch.IsTerminal(a.child.stdout) {
 			out = a.child.stdout // a shell evaluates these lines: a path in them keeps its bytes
 		}
+		lines := ""
 		for _, e := range host.Environment() {
-			fmt.Fprintln(out, exportLine(e))
+			lines += exportLine(e) + "\n"
 		}
-		return nil
+		_, err := io.WriteString(out, lines)
+		return err
 	}
-	fmt.Fprintf(a.stdout, "session  %s\nproxy    %s\nca       %s\napi      %s\n",
+	_, err := fmt.Fprintf(a.stdout, "session  %s\nproxy    %s\nca       %s\napi      %s\n",
 		host.ID(), host.ProxyURL, host.CAFile, host.APIURL)
-	a.infof("aileron: ready; the proxy is cooperative: a program that ignores it is not mediated. Ctrl-C drains and ends.")
-	return nil
+	return err
 }
 
-// exportLine returns NAME=VALUE as a line that a POSIX shell evaluates.
+// exportLine returns NAME=VALUE as a line that a POSIX shell and fish evaluate. In quotes a backslash is itself for the
+// one and may be an escape for the other, so that it is outside of them.
 func exportLine(e string) string {
 	name, value, _ := strings.Cut(e, "=")
-	return "export " + name + "='" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+	return "export " + name + "='" + strings.NewReplacer("'", `'\''`, `\`, `'\\'`).Replace(value) + "'"
 }

@@ -12,7 +12,8 @@ func newRootCommand(a *app) *cobra.Command {
 		Use:   "aileron",
 		Short: "Run AI agents in sealed sandboxes behind a credential-injecting HTTPS proxy",
 		Example: `  aileron demo                  # see it work, with nothing set up
-  aileron launch opencode       # an agent in a sealed sandbox, in this directory
+  aileron setup claude          # its key, the vault, its connectors and its image
+  aileron launch claude         # the agent in a sealed sandbox, in this directory
   aileron audit tail -f         # what it does, as it happens`,
 		Version:       thisBuild().String(),
 		SilenceErrors: true,
@@ -26,6 +27,9 @@ func newRootCommand(a *app) *cobra.Command {
 			}
 			if !cmd.Hidden { // those that aileron starts itself
 				a.settleChanges(cmd.Context())
+				if name := commandName(cmd); name != "doctor" && name != "ca untrust" { // which report it
+					a.settleTrust(cmd.Context())
+				}
 			}
 			return nil
 		},
@@ -60,15 +64,19 @@ func commands(a *app) []*cobra.Command {
 		newRunCommand(a),
 		newProxyCommand(a),
 		newAllowCommand(a),
+		newSyncCommand(a),
 		newConnectorCommand(a),
+		newActionCommand(a),
 		newBindingCommand(a),
 		newVaultCommand(a),
 		newAuditCommand(a),
 		newSpecCommand(a),
 		newSessionCommand(a),
+		newCACommand(a),
 		newDemoCommand(a),
 		newDoctorCommand(a),
 		newGatewayCommand(a),
+		newDetachedCommand(a),
 		newVersionCommand(a),
 		newManCommand(),
 	}

@@ -1,54 +1,93 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
+type sandboxBuildOptions struct {
+	sandboxOptions
+	agent   string
+	missing bool // build only what is not there
+}
+
 func newSandboxBuildCommand(a *app) *cobra.Command {
-	engine, agent, missing := "auto", "", false
+	opts := &sandboxBuildOptions{}
 	cmd := &cobra.Command{
-		Use:     "build",
-		Short:   "Build aileron's base image, or an agent's, anew",
-		Example: "  aileron sandbox build --agent opencode",
-		Args:    usageArgs(cobra.NoArgs),
+		Use:   "build",
+		Short: "Build the image that a sandbox of the project runs",
+		Long: `Build the image that launch and sandbox run use in the project directory: aileron's
+base image, or an agent's, with the packages and the Dockerfile of the flags, of
+config.toml and of the project's .aileron.toml, which also names the agent.`,
+		Example: `  aileron sandbox build --agent opencode
+  aileron sandbox build --agent claude --packages tree --if-missing`,
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("sandbox", engine, knownEngines()...); err != nil {
+			if err := oneOf("sandbox", opts.sandbox, knownEngines()...); err != nil {
 				return err
 			}
-			image := sandbox.BaseImage()
-			if agent != "" {
-				found, ok := agents.Find(agent)
-				if !ok {
-					return usagef("there is no agent %q; known: %s", agent, agentNames())
-				}
-				image = sandbox.AgentImage(found.Name, found.Recipe)
-			}
-			policy := "always"
-			if missing {
-				policy = "auto"
-			}
-			e, err := a.findEngine(cmd.Context(), engine)
-			if err != nil {
-				return err
-			}
-			defer e.Close()
-			if _, err := e.EnsureImage(cmd.Context(), image, policy, a.newBuildProgress()); err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(map[string]string{"image": image.Ref, "runtime": e.Describe()})
-			}
-			fmt.Fprintln(a.stdout, image.Ref)
-			return nil
+			// Podman goes on with the build of a client that is killed.
+			return a.interruptible(cmd.Context(), func(ctx context.Context) error { return opts.run(ctx, a) })
 		},
 	}
-	cmd.Flags().StringVar(&engine, "sandbox", engine, "the engine: "+alternatives(knownEngines()))
-	cmd.Flags().StringVar(&agent, "agent", "", "build this agent's image")
-	cmd.Flags().BoolVar(&missing, "if-missing", false, "only when it is not there")
+	f := cmd.Flags()
+	opts.registerEngine(cmd, alternatives(knownEngines()))
+	opts.custom.register(cmd)
+	opts.registerDir(cmd)
+	opts.registerProject(cmd)
+	f.StringVar(&opts.agent, "agent", "", "build this agent's image (default: the project's agent)")
+	f.BoolVar(&opts.missing, "if-missing", false, "only when it is not there")
 	return cmd
+}
+
+func (o *sandboxBuildOptions) run(ctx context.Context, a *app) error {
+	if err := a.useProjectImage(&o.sandboxOptions); err != nil {
+		return err
+	}
+	if file := o.project.file; file != nil {
+		o.agent = cmp.Or(o.agent, file.Agent)
+	}
+	image := sandbox.BaseImage()
+	if o.agent != "" {
+		found, ok := agents.Find(o.agent)
+		if !ok {
+			return usagef("there is no agent %q; known: %s", o.agent, agentNames())
+		}
+		image = sandbox.AgentImage(found.Name, found.Recipe)
+	}
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	conf, err := config.Read(home)
+	if err != nil {
+		return err
+	}
+	if image, err = a.imageOf(&o.sandboxOptions, image, conf.Sandbox.Packages); err != nil {
+		return err
+	}
+	policy := "always"
+	if o.missing {
+		policy = "auto"
+	}
+	e, err := a.findEngine(ctx, o.sandbox)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	if _, err := e.EnsureImage(ctx, image, policy, a.newBuildProgress()); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(map[string]string{"image": image.Ref, "runtime": e.Describe()})
+	}
+	_, err = fmt.Fprintln(a.stdout, image.Ref)
+	return err
 }

@@ -29,7 +29,8 @@ func newSandboxCheckCommand(a *app) *cobra.Command {
 		Long: `Prepare the image as launch does, and check what launch checks before it starts
 an agent: the image's user, its architecture, the command on its PATH, a shell
 for an agent that is known by name, and whether the command may write to the
-project. The exit code is 1 if something is missing.`,
+project. The agent, the packages and the Dockerfile of the project's .aileron.toml
+count as they do for launch. The exit code is 1 if something is missing.`,
 		Example: `  aileron sandbox check --agent=opencode
   aileron sandbox check --image localhost/my/tools --agent=bash`,
 		Args: usageArgs(cobra.NoArgs),
@@ -37,14 +38,22 @@ project. The exit code is 1 if something is missing.`,
 			if err := opts.checkImage(false); err != nil {
 				return err
 			}
+			if err := a.useProjectImage(&opts.sandboxOptions); err != nil {
+				return err
+			}
+			if file := opts.project.file; file != nil && opts.agent == "" {
+				opts.agent = file.Agent
+			}
 			if opts.agent == "" {
 				return usagef("sandbox check takes a command: aileron sandbox check --agent=CMD")
 			}
-			return opts.run(cmd.Context(), a)
+			// It may build an image, as sandbox build does.
+			return a.interruptible(cmd.Context(), func(ctx context.Context) error { return opts.run(ctx, a) })
 		},
 	}
 	opts.registerImage(cmd, alternatives(knownEngines()))
-	cmd.Flags().StringVar(&opts.agent, "agent", "", "an agent by name, or any command")
+	opts.registerProject(cmd)
+	cmd.Flags().StringVar(&opts.agent, "agent", "", "an agent by name, or any command (default: the project's agent)")
 	return cmd
 }
 

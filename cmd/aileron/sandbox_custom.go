@@ -16,6 +16,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/regular"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/sandbox"
 )
@@ -27,6 +28,7 @@ const projectDockerfile = "aileron.Dockerfile"
 type customOptions struct {
 	packages   []string
 	dockerfile string // a path; "" is the project's, if it has one
+	within     string // the directory to which the path is relative and in which it stays; "" for a flag's
 	yes        bool
 }
 
@@ -77,22 +79,30 @@ func (o customOptions) read(dir string) (path string, data []byte, err error) {
 	case path == "":
 		path = filepath.Join(dir, projectDockerfile)
 	}
-	// A link of a repository may lead to any file of its user.
-	info, err := os.Lstat(path)
+	if o.within == "" {
+		data, err = regular.Read(path, sandbox.MaxDockerfile)
+	} else {
+		path = filepath.Join(o.within, path)
+		data, err = o.readWithin()
+	}
 	if errors.Is(err, fs.ErrNotExist) && o.dockerfile == "" {
 		return "", nil, nil
-	}
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
-	}
-	if err == nil {
-		data, err = readBounded(path, sandbox.MaxDockerfile)
 	}
 	if err != nil {
 		return "", nil, hint.New(fmt.Errorf("read the Dockerfile %s: %w", path, err),
 			"--dockerfile=off starts without it")
 	}
 	return path, data, nil
+}
+
+// readWithin reads the Dockerfile of a project's file. No link on its way leads out of the project.
+func (o customOptions) readWithin() ([]byte, error) {
+	root, err := os.OpenRoot(o.within)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return regular.ReadIn(root, o.dockerfile, sandbox.MaxDockerfile)
 }
 
 // consent asks whether a Dockerfile may be built, unless a person agreed to the same bytes before. The build is no part

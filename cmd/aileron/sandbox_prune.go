@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
@@ -14,7 +16,7 @@ func newSandboxPruneCommand(a *app) *cobra.Command {
 	engine, dir, state, yes := "auto", "", false, false
 	cmd := &cobra.Command{
 		Use:     "prune",
-		Short:   "Remove what killed sessions left behind",
+		Short:   "Remove what killed sessions left behind, and the output of ended ones",
 		Example: "  aileron sandbox prune\n  aileron sandbox prune --state --dir .",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,10 +42,17 @@ func newSandboxPruneCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(map[string]int{"removed": n})
+			outputs, err := detached.Prune(home, 0, func(id string) bool { return session.Alive(home, id) })
+			if err != nil {
+				return fmt.Errorf("remove the output of ended sessions: %w", err)
 			}
-			a.infof("aileron: removed %d containers", n)
+			if a.json {
+				return a.printJSON(map[string]int{"removed": n, "outputs": outputs})
+			}
+			a.infof("aileron: removed %s", plural(n, "container"))
+			if outputs > 0 {
+				a.infof("aileron: removed the output of %s", plural(outputs, "detached session"))
+			}
 			return nil
 		},
 	}
@@ -66,6 +75,9 @@ func (a *app) pruneStates(ctx context.Context, e *sandbox.Engine, home, dir stri
 		whose = states.Project
 	}
 	if !yes {
+		if !a.interactive() {
+			return usagef("there is no terminal to ask for confirmation on; pass --yes to remove the states in %s", whose)
+		}
 		sure, err := a.confirm(ctx, "Remove the kept states of agents in "+whose+"?", false)
 		if err != nil || !sure {
 			return err
@@ -78,6 +90,6 @@ func (a *app) pruneStates(ctx context.Context, e *sandbox.Engine, home, dir stri
 	if a.json {
 		return a.printJSON(map[string]int{"removed": n})
 	}
-	a.infof("aileron: removed %d states", n)
+	a.infof("aileron: removed %s", plural(n, "state"))
 	return nil
 }

@@ -11,11 +11,12 @@ import (
 func newSessionCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "session",
-		Short: "See and end sessions",
+		Short: "See, attach to and end sessions",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  subcommandNeeded,
 	}
-	cmd.AddCommand(newSessionListCommand(a), newSessionShowCommand(a), newSessionStopCommand(a))
+	cmd.AddCommand(newSessionListCommand(a), newSessionShowCommand(a), newSessionStopCommand(a),
+		newSessionAttachCommand(a), newSessionLogsCommand(a))
 	return cmd
 }
 
@@ -28,6 +29,12 @@ func (a *app) lister(home string) session.Lister {
 func sessionNotes(s session.State) (notes []string) {
 	if s.Unknown > 0 {
 		notes = append(notes, fmt.Sprintf("unknown outcomes: %d (the session was killed)", s.Unknown))
+	}
+	switch {
+	case s.Attached:
+		notes = append(notes, "detached, with a terminal attached")
+	case s.Detached && s.State == "running":
+		notes = append(notes, "detached")
 	}
 	switch {
 	case s.Open > 0 && s.State == "running":

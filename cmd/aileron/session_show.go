@@ -5,10 +5,15 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/detached"
+	"github.com/ALRubinger/aileron/internal/review"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -31,8 +36,16 @@ func sessionShow(ctx context.Context, a *app, id string) error {
 	if err != nil {
 		return err
 	}
+	s.Messages = detached.Messages(home, s.ID)
+	uses, err := a.usesOfSession(ctx, s.ID)
+	if err != nil {
+		return err
+	}
 	if a.json {
-		return a.printJSON(s)
+		return a.printJSON(struct {
+			session.State
+			Uses []review.Use `json:"uses"`
+		}{s, uses})
 	}
 	line := func(name, value string) { fmt.Fprintf(a.stdout, "%-9s%s\n", name, termsafe.Line(value)) }
 	line("id", s.ID)
@@ -56,5 +69,30 @@ func sessionShow(ctx context.Context, a *app, id string) error {
 	for _, note := range sessionNotes(s) {
 		line("note", note)
 	}
-	return nil
+	for text := range strings.Lines(s.Messages) {
+		line("message", strings.TrimSuffix(text, "\n"))
+	}
+	if len(uses) == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.stdout)
+	return printUses(a.stdout, uses, a.outputColumns())
+}
+
+// usesOfSession returns what a session used credentials for, in the words of audit summary. It is not nil.
+func (a *app) usesOfSession(ctx context.Context, id string) ([]review.Use, error) {
+	l, err := a.auditReader()
+	if audit.IsDamaged(err) || l == nil {
+		return []review.Use{}, nil // as the list of sessions has warned
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	groups, err := l.Groups(ctx, audit.Filter{Session: id}, audit.GroupBy{})
+	if audit.IsDamaged(err) {
+		err = nil // as above
+	}
+	agents := review.Agents{Open: func() (*audit.Log, error) { return l, nil }}
+	return append([]review.Use{}, review.Uses(ctx, groups, &agents)...), err
 }

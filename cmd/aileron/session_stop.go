@@ -30,11 +30,11 @@ func sessionStop(ctx context.Context, a *app, id string) error {
 	}
 	switch err := s.Stop(ctx, home); {
 	case errors.Is(err, session.ErrEnded):
-		a.infof("aileron: the session %s has ended meanwhile", id)
+		a.infof("aileron: the session %s has ended meanwhile", s.ID)
 		return nil
 	case err != nil:
 		return err
 	}
-	a.infof("aileron: %s was asked to end", id)
+	a.infof("aileron: %s was asked to end", s.ID)
 	return nil
 }

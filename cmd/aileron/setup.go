@@ -91,8 +91,12 @@ func (o *setupOptions) ask(ctx context.Context, a *app) (_ *setup, err error) {
 			}
 			s.talk.end()
 		}()
+		a.infof("aileron: a few questions first; nothing is made before the last one is answered, and Ctrl-C ends it")
 	}
 	if err := s.chooseAgent(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.findEngine(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.readState(); err != nil {
@@ -129,6 +133,32 @@ func (s *setup) chooseAgent(ctx context.Context) (err error) {
 		return usagef("--provider %q is none of %s: %s", p, agent.Name, strings.Join(agent.Connectors, ", "))
 	}
 	s.agent = agent
+	return nil
+}
+
+// findEngine looks for the engine that builds the image, before a person has typed anything: what can be set up without
+// one is worth little. A launch has its own look.
+func (s *setup) findEngine(ctx context.Context) error {
+	if s.options.engine == "off" || s.options.launching {
+		return nil
+	}
+	e, err := s.app.findEngine(ctx, s.options.engine)
+	if err == nil {
+		e.Close()
+		return nil
+	}
+	if s.talk == nil {
+		return hint.New(err, "set up the rest without an image: --sandbox=off")
+	}
+	s.app.infof("aileron: %v", err)
+	yes, askErr := s.talk.yes(ctx, "set up the rest, without an image?", false)
+	if askErr != nil {
+		return askErr
+	}
+	if !yes {
+		return errors.New("not set up: there is no engine, and nothing was made")
+	}
+	s.noImage = true
 	return nil
 }
 
@@ -216,8 +246,8 @@ func (s *setup) askGitHub(ctx context.Context) error {
 	}
 	all := s.options.graphql
 	if !all && s.talk != nil {
-		if all, err = s.talk.yes(ctx, "gh needs GitHub's GraphQL API for some commands, such as gh repo clone; "+
-			"let it do there all that the token may do?", false); err != nil {
+		if all, err = s.talk.yes(ctx, "some commands of gh, such as gh repo clone, need GitHub's GraphQL API, "+
+			"where a session may do all that the token may do; allow that?", false); err != nil {
 			return err
 		}
 	}
@@ -233,9 +263,16 @@ func (s *setup) askPassphrase(ctx context.Context) (err error) {
 		return nil
 	}
 	a := s.app
-	if s.options.passphraseFile == "" && a.getenv(string(fromEnv)) == "" && vault.HasKeyring(s.home) {
-		s.keyring = true
-		return nil
+	if s.options.passphraseFile == "" && a.getenv(string(fromEnv)) == "" {
+		_, err := vault.FromKeyring(s.home)
+		switch {
+		case err == nil, errors.Is(err, vault.ErrKeyringEmpty):
+			s.keyring = true
+			a.infof("aileron: the OS keyring will keep the vault's passphrase, which is made up: there is none to type")
+			return nil
+		case !errors.Is(err, vault.ErrNoKeyring):
+			a.infof("aileron: %v; the vault gets a passphrase of yours", err)
+		}
 	}
 	if s.passphrase, err = a.passphrase(ctx, s.options.passphraseFile, true); err != nil {
 		return err

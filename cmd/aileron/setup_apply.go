@@ -90,7 +90,7 @@ func (s *setup) bind(ctx context.Context) (err error) {
 
 // makeImage builds the agent's image, unless it is there, and returns its name.
 func (s *setup) makeImage(ctx context.Context) (string, error) {
-	if s.options.engine == "off" {
+	if s.options.engine == "off" || s.noImage {
 		return "", nil
 	}
 	e, err := s.app.findEngine(ctx, s.options.engine)
@@ -118,9 +118,14 @@ func (s *setup) report(image string) error {
 			"agent": s.agent.Name, "bindings": s.made(), "image": image, "launch": line,
 		})
 	}
-	if !s.keyring && vault.FromKeyring(s.home) == nil {
+	if _, err := vault.FromKeyring(s.home); err != nil && s.vault.Initialised() {
 		s.app.infof("aileron: one passphrase for the day: aileron vault unlock --for 8h")
 	}
+	where := "in the directory of your project"
+	if s.noImage {
+		where = "once there is an engine, " + where
+	}
+	s.app.infof("aileron: %s is set up; start it %s:", s.agent.Name, where)
 	fmt.Fprintln(s.app.stdout, line)
 	return nil
 }

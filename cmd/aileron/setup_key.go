@@ -12,6 +12,7 @@ import (
 type keyForm struct {
 	connector string
 	what      string   // for the question
+	or        string   // another kind of key that the question is answered with
 	prefixes  []string // one of which a key has
 	not       []string // prefixes of other providers that begin like one of these
 }
@@ -20,7 +21,8 @@ type keyForm struct {
 // accepted.
 func keyForms() []keyForm {
 	return []keyForm{
-		{connector: "anthropic", what: "Anthropic API key", prefixes: []string{"sk-ant-"}, not: []string{"sk-ant-oat"}},
+		{connector: "anthropic", what: "Anthropic API key", or: "the token that claude setup-token prints",
+			prefixes: []string{"sk-ant-"}, not: []string{"sk-ant-oat"}},
 		{connector: "anthropic-oauth", what: "token of claude setup-token", prefixes: []string{"sk-ant-oat"}},
 		{connector: "openai", what: "OpenAI API key", prefixes: []string{"sk-"}, not: []string{"sk-ant-", "sk-or-"}},
 		{connector: "openrouter", what: "OpenRouter API key", prefixes: []string{"sk-or-"}},
@@ -51,7 +53,7 @@ func (f keyForm) doubt(key string) string {
 	if f.fits(key) {
 		return ""
 	}
-	text := fmt.Sprintf("it does not begin like the %s (%s…)", f.what, strings.Join(f.prefixes, "…, "))
+	text := fmt.Sprintf("does not begin with %s, as every %s does", strings.Join(f.prefixes, " or "), f.what)
 	for _, other := range keyForms() {
 		if other.connector != f.connector && other.fits(key) {
 			return text + ", but like the " + other.what

@@ -34,6 +34,7 @@ type setup struct {
 	bindings   []bindingTarget
 	passphrase []byte // of a new vault
 	keyring    bool   // a new vault's passphrase is made, and kept in the OS keyring
+	noImage    bool   // no engine responds, and a person goes on without
 }
 
 // errSkipped is returned for a secret that a person does not give.
@@ -140,7 +141,7 @@ func (s *setup) secret(ctx context.Context, file, flag string, asked keyForm, ex
 			return secret, err
 		}
 		if doubt := expected(secret.Reveal()).doubt(secret.Reveal()); doubt != "" {
-			s.app.infof("aileron: warning: %s: %s", flag, doubt)
+			s.app.infof("aileron: warning: %s: the key %s", flag, doubt)
 		}
 		return secret, nil
 	}
@@ -157,7 +158,7 @@ func (s *setup) secret(ctx context.Context, file, flag string, asked keyForm, ex
 		if doubt == "" {
 			return secret, nil
 		}
-		use, err := s.talk.yes(ctx, doubt+"; use it all the same?", false)
+		use, err := s.talk.yes(ctx, "it "+doubt+"; use it anyway?", false)
 		if err != nil || use {
 			return secret, err
 		}
@@ -174,6 +175,8 @@ func (s *setup) typed(ctx context.Context, form keyForm) (vault.Secret, error) {
 	what := form.what
 	if optional {
 		what += ", for clone and push (Enter: none)"
+	} else if form.or != "" && slices.Contains(s.agent.Connectors, form.connector+"-oauth") {
+		what += ", or " + form.or
 	}
 	raw, err := s.app.readUnseen(ctx, what)
 	if err != nil {
@@ -207,17 +210,25 @@ func (s *setup) readFile(file, flag string) (vault.Secret, error) {
 
 // grant prints what the connectors grant, and returns an error unless that is confirmed.
 func (s *setup) grant(ctx context.Context) error {
-	out := bufio.NewWriter(s.app.stderr)
-	for _, c := range s.fresh {
-		printConnector(out, c)
-	}
-	_ = out.Flush()
-	if len(s.fresh) == 0 || s.talk == nil {
+	if len(s.fresh) == 0 {
 		return nil
 	}
-	yes, err := s.talk.yes(ctx, "install this and grant it?", true)
+	out := bufio.NewWriter(s.app.stderr)
+	for _, c := range s.fresh {
+		summariseConnector(out, c, publishers{}.of(c), s.app.columns())
+	}
+	_ = out.Flush()
+	if s.talk == nil {
+		return nil
+	}
+	what := "this connector"
+	if len(s.fresh) > 1 {
+		what = fmt.Sprintf("these %d connectors", len(s.fresh))
+	}
+	yes, err := s.talk.yesOr(ctx, "install "+what+" and grant this? (? lists every operation)", true,
+		func() { s.app.printWhole(s.fresh, nil) })
 	if err == nil && !yes {
-		err = errors.New("not set up: it was not confirmed")
+		err = errors.New("not set up: it was not confirmed, and nothing was made")
 	}
 	return err
 }

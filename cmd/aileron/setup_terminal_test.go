@@ -1,10 +1,14 @@
 package main
 
 import (
-	"io"
+	"bytes"
+	"errors"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,18 +16,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// converse answers each question on a terminal in this process, and fails if a secret is on stdout or stderr.
+// converse answers each question on a terminal in this process when it is shown, and fails if a secret is on stdout or
+// stderr. At a question without an answer the input ends.
 func (o owner) converse(answers []string, args ...string) (stdout, stderr string, code int) {
 	o.t.Helper()
 	keyboard, terminal, err := pty.Open()
 	fatal(o.t, err)
 	defer keyboard.Close()
 	defer terminal.Close()
-	for _, line := range answers {
-		_, err := keyboard.WriteString(line + "\n")
-		fatal(o.t, err)
-	}
-	stdout, stderr, code = o.runWith(terminal, args...)
+	var out, errs bytes.Buffer
+	a := &app{stdin: terminal, stdout: &out, getenv: func(k string) string { return o.env[k] },
+		vaultOptions: cheapVaults()}
+	a.stderr = writerFunc(func(p []byte) (int, error) {
+		if bytes.HasSuffix(p, []byte(": ")) || bytes.HasSuffix(p, []byte("] ")) {
+			keys := "\x04"
+			if len(answers) > 0 {
+				keys, answers = answers[0]+"\n", answers[1:]
+			}
+			_, err := keyboard.WriteString(keys)
+			fatal(o.t, err)
+		}
+		return errs.Write(p)
+	})
+	code = Main(o.t.Context(), append([]string{"--home", o.home}, args...), a)
+	stdout, stderr = out.String(), errs.String()
 	for _, secret := range []string{anthropicKey, githubToken, openaiKey, testPassphrase} {
 		if strings.Contains(stdout+stderr, secret) {
 			o.t.Errorf("a secret was printed: %s%s", stdout, stderr)
@@ -45,7 +61,12 @@ func (o owner) breaksOff(answers []string, end string, args ...string) (shown st
 // dialogue runs the program on a terminal of its own, and types the answer to each question when it is asked.
 func (o owner) dialogue(typed []string, args ...string) (shown string, code int) {
 	o.t.Helper()
-	cmd := o.program(args...)
+	return o.dialogueOf(o.program(args...), typed)
+}
+
+// dialogueOf is dialogue with a command that runs the program.
+func (o owner) dialogueOf(cmd *exec.Cmd, typed []string) (shown string, code int) {
+	o.t.Helper()
 	keyboard, err := pty.Start(cmd)
 	fatal(o.t, err)
 	defer keyboard.Close()
@@ -112,6 +133,26 @@ func TestALaunchAsksForWhatIsMissing(t *testing.T) {
 	}
 }
 
+// An offer that is declined is not made at every launch.
+func TestALaunchOffersOnceWhatIsDeclined(t *testing.T) {
+	o := newOwner(t)
+	o.env = nil
+	bin := t.TempDir()
+	fatal(t, os.WriteFile(filepath.Join(bin, "claude"), []byte("#!/bin/sh\necho the agent runs\n"), 0o700))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	o.ok("connector", "install", exampleGitHub, "--yes")
+	launch := []string{"launch", "--sandbox=off", "claude"}
+	shown, code := o.dialogue([]string{"n\n", "\n"}, launch...)
+	if code != 0 || !strings.Contains(shown, "this is not asked again; later: aileron setup claude\r\n") ||
+		!strings.Contains(shown, "this is not asked again; later: aileron binding setup "+githubFQN+"\r\n") {
+		t.Errorf("declined, it ends with %d: %s", code, shown)
+	}
+	if shown, code = o.dialogue(nil, launch...); code != 0 || strings.Contains(shown, "[y/N]") ||
+		strings.Contains(shown, "[Y/n]") || !strings.Contains(shown, "the agent runs") {
+		t.Errorf("the next launch ends with %d: %s", code, shown)
+	}
+}
+
 // A secret that is pasted before its question is asked, or has a second line, is not on the screen, and no shell gets
 // it.
 func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
@@ -119,12 +160,13 @@ func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
 	fatal(t, err)
 	defer keyboard.Close()
 	defer terminal.Close()
-	a := &app{stdin: terminal, stderr: io.Discard, getenv: func(string) string { return "" }}
+	a := &app{stdin: terminal, getenv: func(string) string { return "" }}
+	a.stderr = writerFunc(func(p []byte) (int, error) { return keyboard.WriteString(anthropicKey + "\n") })
 	talk, err := a.converse()
 	fatal(t, err)
-	typeAhead(t, keyboard, terminal, anthropicKey)
+	typeAhead(t, keyboard, terminal, githubToken)
 	if got, err := a.readUnseen(t.Context(), "key"); err != nil || string(got) != anthropicKey {
-		t.Fatalf("read %d bytes, %v", len(got), err)
+		t.Fatalf("read %d bytes, %v; want what was typed after the question", len(got), err)
 	}
 	typeAhead(t, keyboard, terminal, githubToken)
 	a.discardTyped()
@@ -146,6 +188,69 @@ func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
 	line := make([]byte, 100)
 	if n, err := terminal.Read(line); err != nil || string(line[:n]) != "ls\n" {
 		t.Errorf("the shell reads %q, %v", line[:n], err)
+	}
+}
+
+// The second line of what is pasted at a question grants nothing at the next.
+func TestWhatIsTypedAheadAnswersNoQuestion(t *testing.T) {
+	keyboard, terminal, err := pty.Open()
+	fatal(t, err)
+	defer keyboard.Close()
+	defer terminal.Close()
+	a := &app{stdin: terminal, getenv: func(string) string { return "" }}
+	a.stderr = writerFunc(func(p []byte) (int, error) { return keyboard.WriteString("n\n") })
+	for what, ask := range map[string]func() (bool, error){
+		"confirm": func() (bool, error) { return a.confirm(t.Context(), "grant this?", false) },
+		"agreed":  func() (bool, error) { return a.agreed("grant this?") },
+	} {
+		typeAhead(t, keyboard, terminal, "y")
+		if yes, err := ask(); err != nil || yes {
+			t.Errorf("%s: %v, %v", what, yes, err)
+		}
+	}
+}
+
+// A prompt ends as a program that the signal ended.
+func TestASignalAtAPromptIsInTheExitCode(t *testing.T) {
+	for end, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
+		o := newOwner(t)
+		o.env = nil
+		cmd := o.program("vault", "init")
+		keyboard, err := pty.Start(cmd)
+		fatal(t, err)
+		defer keyboard.Close()
+		shown, buf := "", make([]byte, 4096)
+		for !strings.HasSuffix(shown, ": ") {
+			n, err := keyboard.Read(buf)
+			fatal(t, err)
+			shown += string(buf[:n])
+		}
+		fatal(t, cmd.Process.Signal(end))
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != want {
+			t.Errorf("%v: it ends with %d, want %d", end, code, want)
+		}
+	}
+}
+
+// A caller that hears the signal too, and ends its context by it, does not change the code.
+func TestASignalThatEndsTheContextIsInTheExitCode(t *testing.T) {
+	for range 20 {
+		ctx, stop := signal.NotifyContext(t.Context(), syscall.SIGTERM)
+		in, out, err := os.Pipe()
+		fatal(t, err)
+		_, err = ask(ctx, func() error {
+			if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return nil
+		}, func() ([]byte, error) { return readTyped(in) })
+		stop()
+		fatal(t, out.Close())
+		if got := (exitError{}); !errors.As(err, &got) || got.code != 143 {
+			t.Fatalf("it ends with %v, want 143", err)
+		}
 	}
 }
 

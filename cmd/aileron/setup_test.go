@@ -50,17 +50,24 @@ func TestSetupIsOneConversation(t *testing.T) {
 	o := newOwner(t)
 	o.env = nil
 	out, errs, code := o.converse([]string{"claude", anthropicKey, githubToken, "n",
-		testPassphrase, testPassphrase + "x", testPassphrase, testPassphrase, "y"}, "setup", "--sandbox=off")
+		testPassphrase, testPassphrase + "x", testPassphrase, testPassphrase, "?", "y"}, "setup", "--sandbox=off")
 	if code != 0 || out != "aileron launch --sandbox=off claude\n" {
 		t.Fatalf("it ends with %d, %q: %s", code, out, errs)
 	}
 	o.holds(map[string]string{anthropicBinding: anthropicKey, gitBinding: githubToken})
 	for _, want := range []string{"8 to 1024 bytes", "the two entries differ", "vault created",
-		"bound " + anthropicBinding,
+		"bound " + anthropicBinding, "or the token that claude setup-token prints",
+		"writes      2 operations with POST: messages.create, messages.count_tokens\n",
+		"install these 2 connectors and grant this?", "api.github.com/repos/{owner}/{repo}/readme",
 		"aileron vault unlock --for 8h"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("it does not say %q: %s", want, errs)
 		}
+	}
+	// The summary has every host, and one operation is on the screen only because of the question mark.
+	if before, _, _ := strings.Cut(errs, "grant this?"); strings.Contains(before, "/readme") ||
+		!strings.Contains(before, "github-cloud.s3.amazonaws.com") || !strings.Contains(before, "git.push") {
+		t.Errorf("the summary is %s", before)
 	}
 	before := o.snapshot()
 	out, errs, code = o.converse([]string{""}, "setup", "claude", "--sandbox=off")
@@ -152,11 +159,35 @@ func TestSetupAsksAboutAKeyOfAnotherProvider(t *testing.T) {
 	o.env = nil
 	_, errs, code := o.converse([]string{openaiKey, "n", "short", anthropicKey, "", testPassphrase, testPassphrase, "y"},
 		"setup", "claude", "--sandbox=off")
-	if code != 0 || !strings.Contains(errs, "but like the OpenAI API key; use it all the same?") ||
+	if code != 0 || !strings.Contains(errs, "but like the OpenAI API key; use it anyway?") ||
 		!strings.Contains(errs, "fewer than 8 bytes") {
 		t.Fatalf("it ends with %d: %s", code, errs)
 	}
 	o.holds(map[string]string{anthropicBinding: anthropicKey})
+}
+
+// Without an engine nothing is asked for first, and nothing is made unless the person goes on without an image.
+func TestSetupSaysFirstThatThereIsNoEngine(t *testing.T) {
+	o := newOwner(t)
+	o.env = map[string]string{"DOCKER_HOST": "unix://" + filepath.Join(t.TempDir(), "none.sock")}
+	const asked = "set up the rest, without an image? [y/N]"
+	shown, code := o.dialogue([]string{"\n"}, "setup", "claude", "--sandbox=docker")
+	if code != 1 || !strings.Contains(shown, asked) || strings.Contains(shown, "API key") {
+		t.Errorf("declined, it ends with %d: %s", code, shown)
+	}
+	if made := o.snapshot(); made != "" {
+		t.Errorf("it made %s", made)
+	}
+	shown, code = o.dialogue([]string{"y\n", anthropicKey + "\n", "\n", testPassphrase + "\n", testPassphrase + "\n",
+		"y\n"}, "setup", "claude", "--sandbox=docker")
+	if code != 0 || !strings.Contains(shown, "once there is an engine") {
+		t.Errorf("without an image it ends with %d: %s", code, shown)
+	}
+	o.holds(map[string]string{anthropicBinding: anthropicKey})
+	cmd := o.program("setup", "codex", "--yes", "--sandbox=docker", "--key-file", "/nonexistent")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "find an engine") {
+		t.Errorf("a script gets %v: %s", err, out)
+	}
 }
 
 // Whatever is wrong is one line, and nothing is made.

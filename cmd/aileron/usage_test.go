@@ -65,6 +65,9 @@ func TestErrorsAreObjectsWithJSON(t *testing.T) {
 		{"connector show --json " + githubFQN, "invalid_request", "not_found"},
 		{"connector remove --json " + githubFQN, "invalid_request", "not_found"},
 		{"binding setup --json " + githubFQN, "invalid_request", "not_found"},
+		{"action show --json none", "invalid_request", "not_found"},
+		{"action run --json none", "invalid_request", "not_found"},
+		{"action remove --json none", "invalid_request", "not_found"},
 		{"launch --json emacs", "invalid_request", "invalid_request"},
 		{"run --json -- no-such-command", "connector_runtime_error", "connector_runtime_error"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -23,9 +24,30 @@ func newVaultCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// passphraseFlag adds the flag of the commands that open the vault.
+// passphraseFlag adds the two flags that name a file with the vault's passphrase.
 func passphraseFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "passphrase-file", "", "file that holds the vault's passphrase")
+	f := cmd.Flags()
+	f.StringVar(file, "passphrase-file", "", "file that holds the vault's passphrase")
+	f.Var((*descriptorFile)(file), "passphrase-fd", "number of an open descriptor with the vault's passphrase")
+}
+
+// descriptorFile is a flag that names a file by a descriptor that the process has inherited.
+type descriptorFile string
+
+// String returns "": there is no default to show.
+func (d *descriptorFile) String() string { return "" }
+
+// Type returns the word for the value in help.
+func (d *descriptorFile) Type() string { return "N" }
+
+// Set takes the number of a descriptor.
+func (d *descriptorFile) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return errors.New("it is not the number of a descriptor")
+	}
+	*d = descriptorFile("/dev/fd/" + strconv.FormatUint(n, 10))
+	return nil
 }
 
 // vaultOf returns the vault of the home, locked. It need not exist.
@@ -55,7 +77,8 @@ func (a *app) keepInKeyring(passphrase []byte) error {
 	}
 	if err := vault.ToKeyring(home, passphrase); err != nil {
 		return hint.New(fmt.Errorf("store the passphrase in the OS keyring: %w", err),
-			"this host may have no keyring; use AILERON_VAULT_PASSPHRASE or --passphrase-file")
+			"unlock it, and store the passphrase with: aileron vault unlock --keyring; or do without: "+
+				"AILERON_VAULT_PASSPHRASE, --passphrase-file")
 	}
 	return nil
 }

@@ -21,7 +21,13 @@ import (
 // program returns a command of the built aileron in the home of o, with o's passphrase.
 func (o owner) program(args ...string) *exec.Cmd {
 	o.t.Helper()
-	cmd := exec.CommandContext(o.t.Context(), "aileron", append([]string{"--home", o.home}, args...)...)
+	return o.command("aileron", append([]string{"--home", o.home}, args...)...)
+}
+
+// command returns a command with the variables of o.
+func (o owner) command(name string, args ...string) *exec.Cmd {
+	o.t.Helper()
+	cmd := exec.CommandContext(o.t.Context(), name, args...)
 	cmd.Env = os.Environ()
 	for k, v := range o.env {
 		cmd.Env = append(cmd.Env, k+"="+v)

@@ -56,7 +56,11 @@ func (o *vaultPasswdOptions) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if vault.FromKeyring(home) != nil {
+	switch _, err := vault.FromKeyring(home); {
+	case keyringFails(err):
+		a.infof("aileron: warning: %v; if it holds the old passphrase, store the new one: aileron vault unlock --keyring",
+			err)
+	case err == nil:
 		return a.keepInKeyring(fresh) // the old one, which opens nothing any more, is replaced
 	}
 	return nil

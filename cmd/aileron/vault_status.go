@@ -16,7 +16,7 @@ func newVaultStatusCommand(a *app) *cobra.Command {
 	var passphraseFile string
 	cmd := &cobra.Command{
 		Use:     "status",
-		Short:   "Show whether there is a vault, whether it is locked, and until when it is unlocked",
+		Short:   "Show whether there is a vault, how it opens, and until when",
 		Example: "  aileron vault status",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return vaultStatus(cmd.Context(), a) },
@@ -41,26 +41,75 @@ func vaultStatus(ctx context.Context, a *app) error {
 	if err != nil && len(bindings) == 0 {
 		return err
 	}
+	opens := a.howVaultOpens(v, held)
 	if a.json {
 		status := map[string]any{"initialised": v.Initialised(), "locked": v.LockedForAll(), "bindings": len(bindings)}
+		if v.Initialised() {
+			status["opens"] = opens.with
+			status["keyring"] = opens.keyring
+		}
 		if !held.Until.IsZero() {
 			status["unlocked_until"] = held.Until.UTC().Format(time.RFC3339)
+			status["holder_pid"] = held.PID
 		}
 		return errors.Join(a.printJSON(status), err)
 	}
 	state := "ready"
 	switch {
 	case !v.Initialised():
-		state = "not initialised; create it with: aileron vault init"
+		state = "not initialised; create it with: aileron setup, or: aileron vault init"
 	case v.LockedForAll():
 		state = "locked for all sessions; unlock it with: aileron vault unlock"
 	}
 	fmt.Fprintf(a.stdout, "vault     %s\nbindings  %d\n", state, len(bindings))
+	if v.Initialised() {
+		fmt.Fprintf(a.stdout, "opens     %s\n", opens.text)
+	}
 	if !held.Until.IsZero() {
 		fmt.Fprintf(a.stdout, "unlocked  until %s by process %d; end that with: aileron vault lock\n",
 			held.Until.Local().Format(time.DateTime), held.PID)
 	}
 	return err
+}
+
+// opening is how a command without flags opens the vault.
+type opening struct {
+	with    string // environment, held, keyring or passphrase
+	keyring string // holds, empty, none or unavailable
+	text    string
+}
+
+// howVaultOpens returns what a command without flags would open the vault with, in the order of [app.openVault].
+func (a *app) howVaultOpens(v *vault.Vault, held keeper.State) (o opening) {
+	home, err := a.Home()
+	if err == nil && v.Initialised() {
+		_, err = vault.FromKeyring(home)
+	}
+	switch {
+	case err == nil:
+		o.keyring = "holds"
+	case errors.Is(err, vault.ErrNoKeyring):
+		o.keyring = "none"
+	case errors.Is(err, vault.ErrKeyringEmpty):
+		o.keyring = "empty"
+	default:
+		o.keyring = "unavailable"
+	}
+	switch {
+	case a.getenv(string(fromEnv)) != "":
+		o.with, o.text = "environment", "with the passphrase in "+string(fromEnv)
+	case !held.Until.IsZero():
+		o.with, o.text = "held", "with the key that a process holds"
+	case o.keyring == "holds":
+		o.with, o.text = "keyring", "with the passphrase in the OS keyring"
+	default:
+		o.with, o.text = "passphrase", "with the passphrase, which every command asks for; once for the day: "+
+			"aileron vault unlock --for 8h"
+	}
+	if o.keyring == "unavailable" {
+		o.text += fmt.Sprintf(" (%v)", err)
+	}
+	return o
 }
 
 // keptUntil returns the process that holds the vault's key, and the zero value if there is none.

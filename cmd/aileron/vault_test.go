@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"slices"
@@ -97,19 +98,8 @@ func TestVaultNeedsAPassphrase(t *testing.T) {
 // person answers each prompt on a terminal, as one that types.
 func (o owner) person(answers []string, args ...string) (stderr string, code int) {
 	o.t.Helper()
-	keyboard, terminal, err := pty.Open()
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	defer keyboard.Close()
-	defer terminal.Close()
-	for _, line := range answers {
-		if _, err := keyboard.WriteString(line + "\n"); err != nil {
-			o.t.Fatal(err)
-		}
-	}
-	_, errs, code := o.runWith(terminal, args...)
-	return errs, code
+	_, stderr, code = o.converse(answers, args...)
+	return stderr, code
 }
 
 func TestAPersonIsAskedForThePassphrase(t *testing.T) {
@@ -141,12 +131,18 @@ func TestTypedAheadIsDiscardedByAnError(t *testing.T) {
 	defer keyboard.Close()
 	defer terminal.Close()
 	o.ok("vault", "init", "--passphrase-file", o.file("passphrase", testPassphrase))
-	for _, line := range []string{"wrong one", "wrong two", "wrong three", testPassphrase} {
-		_, err := keyboard.WriteString(line + "\n")
-		fatal(t, err)
-	}
-	if _, errs, code := o.runWith(terminal, "vault", "unlock"); code != 1 || !strings.Contains(errs, "is wrong") {
-		t.Errorf("three wrong passphrases end with %d: %s", code, errs)
+	var errs bytes.Buffer
+	a := &app{stdin: terminal, stdout: io.Discard, getenv: func(string) string { return "" }, vaultOptions: cheapVaults()}
+	a.stderr = writerFunc(func(p []byte) (int, error) {
+		if bytes.HasSuffix(p, []byte(": ")) {
+			_, err := keyboard.WriteString("wrong\n" + testPassphrase + "\n")
+			fatal(t, err)
+		}
+		return errs.Write(p)
+	})
+	if code := Main(t.Context(), []string{"--home", o.home, "vault", "unlock"}, a); code != 1 ||
+		!strings.Contains(errs.String(), "is wrong") || strings.Count(errs.String(), "passphrase of the vault: ") != 3 {
+		t.Errorf("three wrong passphrases end with %d: %s", code, errs.String())
 	}
 	// Now the shell reads.
 	_, err = keyboard.WriteString("ls\n")
@@ -170,11 +166,13 @@ func TestTheEchoEndsBeforeTheQuestion(t *testing.T) {
 			now.Lflag&unix.ECHO != 0) {
 			t.Error("the terminal echoes while the question is shown")
 		}
+		if !asked {
+			_, err := keyboard.WriteString(testPassphrase + "\n")
+			fatal(t, err)
+		}
 		asked = true
 		return len(p), nil
 	})
-	_, err = keyboard.WriteString(testPassphrase + "\n")
-	fatal(t, err)
 	if got, err := a.readUnseen(t.Context(), "passphrase"); err != nil || string(got) != testPassphrase || !asked {
 		t.Errorf("read %d bytes, %v", len(got), err)
 	}

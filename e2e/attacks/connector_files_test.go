@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -93,7 +94,7 @@ func spc() category {
 				c.must(err)
 				two, err := draw(func(d *drawn) { d.fqn, d.tool = "github://rival/drawn", "DRAWN" }).load()
 				c.must(err)
-				if err := spec.ToolConflict([]*spec.Connector{one, two}); err == nil ||
+				if err := (shims.Set{Connectors: []*spec.Connector{one, two}}).Conflict("sh"); err == nil ||
 					!strings.Contains(err.Error(), "attacks/drawn") {
 					c.failf("one command of two connectors: %v", err)
 				}
@@ -308,7 +309,20 @@ func spcShown(c *testCase) {
 	s.stop()
 	loaded, err := d.load()
 	c.must(err)
-	tools := string(shims.ToolsFile([]*spec.Connector{loaded}))
+	set := shims.Set{Connectors: []*spec.Connector{loaded}}
+	tools := string(set.ToolsFile())
+	for _, command := range set.Commands() {
+		file := filepath.Join(c.t.TempDir(), command.Name)
+		c.must(os.WriteFile(file, command.Script, 0o600))
+		for _, args := range [][]string{{"--help"}, {loaded.Tools[0].Operations[0].Name, "--help"}} {
+			help, err := exec.Command("sh", append([]string{file}, args...)...).CombinedOutput()
+			c.must(err)
+			if !strings.Contains(string(help), "EOF") {
+				c.failf("the help has no text of the author: %s", help)
+			}
+			told += string(help)
+		}
+	}
 	if _, err := os.Stat(pwned); err == nil {
 		c.failf("a text was run")
 	}
@@ -317,12 +331,12 @@ func spcShown(c *testCase) {
 	if odd := invisible.FindString(told + tools); odd != "" {
 		c.failf("%q reaches a terminal or the box", odd)
 	}
-	if n := strings.Count(tools, "EOF"); n != 2 { // the tool's description and its operation's summary
-		c.failf("the text stands %d times in tools.txt", n)
+	if strings.Contains(tools, "EOF") { // it is in the command's help
+		c.failf("an author's text stands in tools.txt")
 	}
 	lines := slices.DeleteFunc(strings.Split(tools, "\n"),
 		func(line string) bool { return !strings.Contains(line, "drawn") })
-	if len(lines) != 2 { // the list, and its own paragraph
+	if len(lines) != 1 {
 		c.failf("%d lines of tools.txt are of the tool: %q", len(lines), lines)
 	}
 }

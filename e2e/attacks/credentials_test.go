@@ -14,9 +14,7 @@ import (
 
 // crd: the credential's slot, and the box's own credentials.
 func crd() category {
-	return category{name: "CRD", unrun: map[string]string{
-		"CRD-19": "there is no endpoint yet that runs an operation by name",
-	}, cases: []attack{
+	return category{name: "CRD", cases: []attack{
 		{id: "CRD-01", does: "the box's own Authorization is replaced", run: func(c *testCase) {
 			c.is("the request", c.get("api.good.test", "/v1/items", "Authorization: Bearer ATTACKER"), 200)
 			c.injected("ATTACKER")
@@ -166,6 +164,7 @@ func crd() category {
 			}},
 		{id: "CRD-16", does: "who has not this session's token is sent away", run: crdTokens},
 		{id: "CRD-17", does: "a client that authenticates only when it is asked to gets through", run: crdReactive},
+		{id: "CRD-19", does: "an argument of an operation stays the value of its parameter", run: argumentsInject},
 		{id: "CRD-20", does: "where no credential is declared, none is added, and the box's own may pass",
 			run: func(c *testCase) {
 				c.is("the request", c.get("plain.good.test", "/v1/items", "Authorization: Bearer its-own"), 200)

@@ -90,7 +90,7 @@ func (p *person) drop(names ...string) {
 	}
 }
 
-// edit changes the database behind aileron's back.
+// edit changes the database behind aileron's back, without the triggers that would refuse it.
 func (p *person) edit(query string, args ...any) {
 	p.t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(p.home, "audit.db"))
@@ -98,6 +98,9 @@ func (p *person) edit(query string, args ...any) {
 		p.t.Fatal(err)
 	}
 	defer db.Close()
+	if _, err := db.Exec("DROP TRIGGER IF EXISTS events_update; DROP TRIGGER IF EXISTS events_delete"); err != nil {
+		p.t.Fatal(err)
+	}
 	if _, err := db.Exec(query, args...); err != nil {
 		p.t.Fatal(err)
 	}
@@ -273,7 +276,8 @@ func (p *person) settled() []audit.Row {
 		last := rows[len(rows)-1]
 		var head []byte
 		head, err = os.ReadFile(filepath.Join(p.home, "audit.head"))
-		return err == nil && strings.Contains(string(head), last.Hash) && last.Decision != ""
+		return err == nil && strings.Contains(string(head), last.Hash) &&
+			(last.Decision != "" || last.Event == audit.EventCheckpoint)
 	}) {
 		p.t.Fatalf("audit.head does not get row %d: %v", rows[len(rows)-1].Seq, err)
 	}

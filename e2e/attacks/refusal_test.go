@@ -45,6 +45,8 @@ var (
 	tooManyConns      = refusal{429, "resource_limit_exceeded", "too_many_connections", ""}
 	malformed         = refusal{400, "invalid_request", "malformed_request", ""}
 	headTooLarge      = refusal{431, "invalid_request", "head_too_large", ""}
+	argumentsInvalid  = refusal{400, "invalid_request", "arguments_invalid", ""}
+	methodNotAllowed  = refusal{405, "invalid_request", "method_not_allowed", ""}
 	insecureScheme    = refusal{400, "invalid_request", "insecure_scheme", ""}
 	bodyUndeclared    = refusal{400, "invalid_request", "body_not_declared", ""}
 	bodyBroken        = refusal{400, "invalid_request", "body_broken", ""}

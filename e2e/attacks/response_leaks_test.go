@@ -457,7 +457,7 @@ func lek() category {
 			}
 			_ = l.Close()
 			close(gone)
-			if of := on.leaks.find(c.s.logs()); of != "" {
+			if of := on.leaks.Find(c.s.logs()); of != "" {
 				c.failf("O4: the log holds %s", of)
 			}
 		}},
@@ -697,7 +697,7 @@ func (c *testCase) wiped(host string, forms []string) {
 	for i, a := range c.say(c.tunnel(host), raw, methods...) {
 		c.is("the answer", a, 200)
 		for what, text := range map[string]string{"body": a.body, "header": a.header.Get("X-Echo")} {
-			if of := on.leaks.find([]byte(text)); of != "" {
+			if of := on.leaks.Find([]byte(text)); of != "" {
 				c.failf("form %d %.200q: the %s holds %s", i, forms[i], what, of)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // lekPacked: answers in which a search finds nothing although the secret is
@@ -181,9 +182,9 @@ func (c *testCase) covered(forms []string, encodings ...string) {
 				c.failf("form %d: the %s is %.300q", i, what, text)
 			}
 			for _, of := range append(encodings, forms[i]) {
-				for at := 0; at+fragment <= len(of); at++ {
-					if strings.Contains(strings.ToLower(text), strings.ToLower(of[at:at+fragment])) {
-						c.failf("form %d: the %s holds %q: %.300q", i, what, of[at:at+fragment], text)
+				for at := 0; at+harness.Fragment <= len(of); at++ {
+					if strings.Contains(strings.ToLower(text), strings.ToLower(of[at:at+harness.Fragment])) {
+						c.failf("form %d: the %s holds %q: %.300q", i, what, of[at:at+harness.Fragment], text)
 						break
 					}
 				}

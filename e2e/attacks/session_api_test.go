@@ -12,9 +12,7 @@ import (
 
 // api: the session's own endpoints, asked by who may not.
 func api() category {
-	return category{name: "API", unrun: map[string]string{
-		"API-08": "not built yet: the endpoint that runs an operation by its name; it is not found, which API-02 tries",
-	}, cases: []attack{
+	return category{name: "API", cases: []attack{
 		{id: "API-01", does: "no endpoint answers without this session's token, wherever else a token stands",
 			run: func(c *testCase) {
 				old := newWorld(c.t, fixture{connectors: []string{"plain"}})
@@ -131,6 +129,8 @@ func api() category {
 					noToken)
 			})
 		}},
+		{id: "API-08", does: "a call that names no operation of the session, or fits none, is refused unsent",
+			run: apiOperations},
 		{id: "API-10", does: "the session listens where it was told to, and there it wants the token", run: apiListens},
 		{id: "API-11", does: "there are no profiles, variables or metrics to read", run: func(c *testCase) {
 			for _, route := range []string{"/debug/pprof", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/vars",
@@ -175,6 +175,8 @@ func api() category {
 		}},
 		{id: "API-14", does: "no refusal of any class tells paths, addresses, queries or the program's inside",
 			run: apiErrors},
+		{id: "API-15", does: "a call of an action stays within the action and the connector that it pins", f: &fixture{},
+			run: namedActions},
 	}}
 }
 
@@ -188,8 +190,7 @@ var owners = map[string]refusal{"/v1/audit": ownerOnly, "/v1/audit/01ARZ3NDEKTSV
 	"/v1/connectors/install": notFound,
 	"/v1/bindings":           notFound,
 	"/v1/config":             notFound, "/v1/reload": notFound, "/v1/shutdown": notFound,
-	"/v1/connector-operations/run": notFound,
-	"/v1/sandbox-proxy/requests":   notFound, "/shutdown": notFound, "/": notFound}
+	"/shutdown": notFound, "/": notFound}
 
 // ask sends one request to the listener itself.
 func (c *testCase) ask(method, target, body string, fields ...string) answer {
@@ -221,7 +222,7 @@ func (c *testCase) strangers(field, query string) {
 		fields = []string{field}
 	}
 	for _, route := range []string{"/v1/session", "/v1/audit", "/v1/vault/unlock", "/v1/session/stop",
-		"/v1/connector-operations/run", "/v1/none", "/"} {
+		"/v1/connector-operations/run", "/v1/sandbox-proxy/requests", "/v1/none", "/"} {
 		c.rows++
 		a := c.ask("GET", route+query, "", fields...)
 		c.refused("GET "+route, a, noToken.at(401))

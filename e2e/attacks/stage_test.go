@@ -42,7 +42,7 @@ type stage struct {
 	dials     *dialWatch
 	origins   map[string]*origin // by "host:port"
 	secrets   map[string]string  // S1...
-	leaks     *leakIndex
+	leaks     *harness.Leaks
 }
 
 // on is the stage, from TestMain on.
@@ -50,8 +50,12 @@ var on *stage
 
 // newStage starts everything; the process's end stops it.
 func newStage(dir string) (*stage, error) {
-	s := &stage{dir: dir, origins: map[string]*origin{}, secrets: newSecrets()}
-	s.leaks = newLeakIndex(s.secrets)
+	s := &stage{dir: dir, origins: map[string]*origin{}, secrets: map[string]string{}}
+	for _, name := range []string{"S1", "S2", "S3", "S4", "S5a", "S5r", "S5c", "S6"} {
+		s.secrets[name] = harness.NewSecret()
+	}
+	s.leaks = harness.NewLeaks(s.secrets)
+	s.leaks.Add("S4", "user:"+s.secrets["S4"])
 	var err error
 	if s.roots, err = newRoots(); err != nil {
 		return nil, err

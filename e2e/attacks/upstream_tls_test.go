@@ -400,7 +400,7 @@ func utlEnvironment(c *testCase) {
 	}
 	_ = h.l.Close()
 	stop()
-	if text := s.logs(); on.leaks.find(text) != "" || bytes.Contains(text, []byte("http2: ")) {
+	if text := s.logs(); on.leaks.Find(text) != "" || bytes.Contains(text, []byte("http2: ")) {
 		c.failf("the environment made the program talk: %.300s", text)
 	}
 	c.s, c.rows = mine, -1

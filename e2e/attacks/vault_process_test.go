@@ -123,7 +123,7 @@ func vltDumps(c *testCase) {
 	if !bytes.Contains(s.logs(), []byte("goroutine ")) {
 		c.failf("there was no dump to search")
 	}
-	if of := on.leaks.find(s.logs()); of != "" || bytes.Contains(s.logs(), []byte(passphrase)) {
+	if of := on.leaks.Find(s.logs()); of != "" || bytes.Contains(s.logs(), []byte(passphrase)) {
 		c.failf("the dump holds a secret: %s", of)
 	}
 	for _, core := range before {

@@ -288,7 +288,7 @@ func vltTraces(c *testCase) {
 	for _, kept := range []string{"cmdline", "environ"} {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", s.cmd.Process.Pid, kept))
 		c.must(err)
-		if of := on.leaks.find(data); of != "" {
+		if of := on.leaks.Find(data); of != "" {
 			c.failf("%s holds %s", kept, of)
 		}
 	}

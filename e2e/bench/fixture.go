@@ -26,6 +26,7 @@ type fixture struct {
 	origin   *process
 	home     *home
 	wide     *home // with room for many tunnels
+	boxes    *boxes
 	subjects []*subject
 	absent   []string // subjects that cannot run here, and why
 }
@@ -103,7 +104,7 @@ func (y *fixture) launchAileron(ctx context.Context, wide bool) (*subject, error
 	}
 	s, err := y.launched("aileron", func() (*process, error) { return (*home).serve(ctx) })
 	if err == nil {
-		s.another, s.install = y.launchAileron, y.install
+		s.another, s.install, s.box = y.launchAileron, y.install, y.box
 	}
 	return s, err
 }

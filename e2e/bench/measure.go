@@ -28,6 +28,7 @@ func measure(ctx context.Context, o *options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	chosen = y.possible(ctx, chosen)
 	r := &report{began: began, load: load, options: o, subjects: y.subjects, notes: y.absent}
 	if err := y.verify(ctx, chosen, r); err != nil {
 		return err
@@ -44,11 +45,26 @@ func measure(ctx context.Context, o *options, out, progress io.Writer) error {
 		r.results = append(r.results, res)
 		r.print(out, res)
 	}
-	if err := y.settle(ctx); err != nil {
-		return err
+	failed := r.failures("aileron")
+	if err := y.settle(ctx, failed == nil); err != nil {
+		return errors.Join(failed, err)
 	}
 	fmt.Fprintf(out, "\n%s\n", r.summary())
-	return r.save()
+	return errors.Join(failed, r.save())
+}
+
+// possible returns the scenarios that this machine can measure, and notes why it cannot measure others.
+func (y *fixture) possible(ctx context.Context, chosen []scenario) []scenario {
+	return slices.DeleteFunc(slices.Clone(chosen), func(sc scenario) bool {
+		if sc.needs == nil {
+			return false
+		}
+		err := sc.needs(ctx)
+		if err != nil {
+			y.absent = append(y.absent, fmt.Sprintf("%s is not measured: %v.", sc.id, err))
+		}
+		return err != nil
+	})
 }
 
 // play runs one scenario with every subject, turn by turn.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -69,6 +70,17 @@ type report struct {
 	subjects []*subject
 	results  []*result
 	notes    []string
+}
+
+// failures returns what failed with a subject, scenario by scenario; nil: nothing.
+func (r *report) failures(subject string) error {
+	var all []error
+	for _, res := range r.results {
+		if why := res.left[subject]; why != "" {
+			all = append(all, fmt.Errorf("%s through %s failed: %s", res.id, subject, why))
+		}
+	}
+	return errors.Join(all...)
 }
 
 // print writes one scenario's table for a terminal.

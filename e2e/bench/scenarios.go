@@ -12,6 +12,8 @@ type scenario struct {
 	alone    bool // aileron is the only subject: there is nothing to compare it with
 	fresh    bool // each turn has a process of its own
 	turns    int  // at most; 0: as many as were asked for
+	// needs returns why this machine cannot measure it; nil: all can.
+	needs func(ctx context.Context) error
 	// run measures one turn of a subject.
 	run func(ctx context.Context, s *subject, t turn) (figures, error)
 	// check does once what run does often, and returns what is wrong; nil: there is nothing to check.
@@ -86,6 +88,16 @@ var scenarios = []scenario{
 			atMost(wideGrowth, 1.5)}},
 	{id: "K", what: "connectors, installed and bound", run: installation, alone: true, turns: 1,
 		metrics: []metric{atMost(installSeconds, 3), figure(installOne)}},
+	{id: "LP", what: "a sandbox of Podman", run: starting("podman"), needs: responds("podman"), alone: true,
+		metrics: startMetrics()},
+	{id: "LD", what: "a sandbox of Docker", run: starting("docker"), needs: responds("docker"), alone: true,
+		metrics: startMetrics()},
+	{id: "UC", what: "the prompt of Claude Code", run: screens("claude"), needs: hasImage("claude"), alone: true,
+		fresh: true, turns: 1, metrics: screenMetrics()},
+	{id: "UX", what: "the prompt of Codex", run: screens("codex"), needs: hasImage("codex"), alone: true,
+		fresh: true, turns: 1, metrics: screenMetrics()},
+	{id: "UO", what: "the prompt of opencode", run: screens("opencode"), needs: hasImage("opencode"), alone: true,
+		fresh: true, turns: 1, metrics: screenMetrics()},
 	{id: "S", what: "the search for 64 secrets", run: searching, alone: true, turns: 3, metrics: searchMetrics()},
 	{id: "M", what: "the match of an operation", run: matching, alone: true, turns: 3,
 		metrics: []metric{figure(matchFew), figure(matchMany), atMost(matchGrowth, 1.5)}},

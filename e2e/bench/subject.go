@@ -30,6 +30,7 @@ type subject struct {
 	// another starts one more session of aileron, on the same home, or on one of its own with room for many tunnels.
 	another func(ctx context.Context, wide bool) (*subject, error)
 	install func(ctx context.Context, connectors int) (time.Duration, error) // in a new home, with bindings
+	box     func(ctx context.Context, engine string) (*boxes, error)
 
 	sent atomic.Int64 // requests that left for the origin
 	// elsewhere is how many requests its sessions on another home sent.

@@ -14,7 +14,7 @@ import (
 func TestPublicRepositoriesNeedNoToken(t *testing.T) {
 	t.Parallel()
 	needPodman(t)
-	image := recipes.Clients("image")
+	image := recipes.Services()
 	recipes.Need(t, "podman", image)
 	p := newPerson(t)
 	s := stub.Start(t, stub.Script{Services: map[string]http.Handler{

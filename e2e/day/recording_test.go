@@ -50,38 +50,36 @@ func (p *person) showDay(prompt string, r result) {
 			shell.WriteString("  403 host_not_allowed\n")
 		}
 	}
-	p.show("cd ~/work && aileron launch claude -- -p '"+prompt+"'", shell.String(), r.out, r.err)
+	p.show("aileron launch --packages golang-go claude -- -p '"+prompt+"'", shell.String(), r.out, r.err)
 	r = p.must("audit", "list", "--connector", "github", "--event", "connector.proxy.proxied")
 	p.show("aileron audit list --connector github", r.out)
+}
+
+// showNext keeps the session that goes on with the conversation.
+func (p *person) showNext(r result) {
+	p.show("aileron launch --packages golang-go claude -- -p '"+next+"' --continue", r.out, r.err)
 }
 
 // What differs from one run to the next.
 var (
 	ids       = regexp.MustCompile(`\b01[0-9A-HJKMNP-TV-Z]{24}\b`)
 	hashes    = regexp.MustCompile(`(sha256:[0-9a-f]{8})[0-9a-f]{56}`)
-	clocks    = regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3}  `)
+	listed    = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\S+ +\S+ +\S+ +(\S+ +\S+) +\S+ +\S+  `) // of audit list
 	durations = regexp.MustCompile(`(after|in) [0-9.]+m?[0-9.]*s\b`)
 	waits     = regexp.MustCompile(`^aileron: waiting for |^aileron: the sandbox may use |will be retired on `)
 )
 
 // readable returns the lines of an output with the same IDs and durations in each run, without what depends on the
-// machine, and with "…" in place of the grants.
+// machine, and without the details of grants.
 func readable(out string) []string {
 	var lines []string
+	skipped := false // the line before, which may be continued
 	for line := range strings.Lines(out) {
 		line = strings.TrimRight(ids.ReplaceAllString(line, "01JEXAMPLE"), " \n")
-		line = clocks.ReplaceAllString(hashes.ReplaceAllString(line, "$1…"), "")
+		line = listed.ReplaceAllString(hashes.ReplaceAllString(line, "$1…"), "$1  ")
 		line = durations.ReplaceAllString(line, "$1 …s")
-		switch {
-		case waits.MatchString(line) || line == "":
-			continue
-		case strings.HasPrefix(line, "github://"):
-			lines = append(lines, line+": …")
-			continue
-		case strings.HasPrefix(line, "sha256:") || strings.HasPrefix(line, "publisher ") ||
-			strings.HasPrefix(line, "hosts ") || strings.HasPrefix(line, "credential ") ||
-			strings.HasPrefix(line, "placeholder ") || strings.HasPrefix(line, "request fields ") ||
-			strings.HasPrefix(line, "allows:") || granted.MatchString(line):
+		skipped = skipped && continued.MatchString(line) || waits.MatchString(line) || details.MatchString(line) || line == ""
+		if skipped {
 			continue
 		}
 		for len(line) > columns && strings.Contains(line[:columns], ", ") {
@@ -93,8 +91,11 @@ func readable(out string) []string {
 	return lines
 }
 
-// granted is a line of what a connector allows.
-var granted = regexp.MustCompile(`^  [a-z-]+ [a-z0-9._-]+ +(GET|HEAD|POST|PUT|PATCH|DELETE) |^[a-z]+ is one of `)
+// details are lines about what a connector allows, beside what it reads and writes; each may be continued.
+var (
+	details   = regexp.MustCompile(`^  (hosts|credential|placeholder|fields|any path|unsearched) `)
+	continued = regexp.MustCompile(`^ {14}`)
+)
 
 // The size of the drawing.
 const (
@@ -145,7 +146,7 @@ func escaped(s string) string {
 func TestARecordingIsTheSameInEachRun(t *testing.T) {
 	const out = "aileron: waiting for podman to remove a container (2s; Ctrl-C ends it)\n" +
 		"aileron: session 01M82S93JH88YBPG45DZFME4MF of claude ended after 2m40s, exit code 0\n" +
-		"  github git.push  POST  github.com/{owner}  bearer\n  refused     1 × <a>\n"
+		"  hosts       github.com/{owner}\n  refused     1 × <a>\n"
 	got := draw(readable(out))
 	if strings.Contains(got, "waiting") || strings.Contains(got, "2m40s") || strings.Contains(got, "01M82") ||
 		strings.Contains(got, "{owner}") || !strings.Contains(got, "  refused     1 × &lt;a&gt;") {

@@ -194,10 +194,24 @@ func (d *daemon) close() {
 		_ = d.cmd.Process.Kill()
 		<-d.ended
 	}
+	d.killShims()
 	for syscall.Unmount(filepath.Join(d.dir, "data"), 0) == nil { // killed ones leave it
 		continue
 	}
 	_ = os.RemoveAll(d.dir)
+}
+
+// killShims kills the shims of containers that a daemon was about to create when it was killed: no later one knows
+// them.
+func (d *daemon) killShims() {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, line := range lines {
+		args, _ := os.ReadFile(line)
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(line)))
+		if err == nil && strings.Contains(string(args), "containerd-shim") && strings.Contains(string(args), d.dir+"/") {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }
 
 // ownService skips a test where Podman's own socket is open: aileron then has

@@ -1,8 +1,10 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -57,30 +59,76 @@ func gatewayOf(u *user, ready bool) (process, bool) {
 	return process{}, false
 }
 
+// beforeTheBox begins a run whose script makes the file up, and returns it stopped,
+// with its gateway, while the engine has not been asked to start the box. ok is
+// false for a try on which the box was quicker, and which proves nothing.
+func (u *user) beforeTheBox(ready bool) (r *running, gateway process, ok bool) {
+	u.t.Helper()
+	r = u.begin(u.boxArgs("echo up > up; sleep 600")...)
+	// A busy machine takes long to look: aileron stands still meanwhile.
+	if !harness.Poll(patience, 5*time.Millisecond, func() (found bool) {
+		if res, ended := r.over(); ended {
+			u.t.Fatalf("it ended with %d before its gateway was seen: %s", res.code, res.err)
+		}
+		_ = r.cmd.Process.Signal(syscall.SIGSTOP)
+		if gateway, found = gatewayOf(u, ready); !found {
+			_ = r.cmd.Process.Signal(syscall.SIGCONT)
+		}
+		return found
+	}) {
+		u.t.Fatal("its gateway was not seen")
+	}
+	dirs, err := os.ReadDir(filepath.Join(u.home, "sessions"))
+	if err != nil || len(dirs) != 1 {
+		u.t.Fatalf("sessions: %v, %v", dirs, err)
+	}
+	r.session = dirs[0].Name()
+	// An engine that is starting the box answers when it has: both lock a container
+	// for as long as that takes.
+	return r, gateway, u.isCreated(r.name("box"))
+}
+
+// isCreated reports whether a container has not been started. An aileron that stands still in the midst of an upload to
+// the container leaves it locked: then the engine does not answer, and nothing is known.
+func (u *user) isCreated(container string) bool {
+	u.t.Helper()
+	ctx, cancel := context.WithTimeout(u.t.Context(), 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, u.engine, "inspect", "--format", "{{.State.Status}}", container)
+	cmd.Env = engineEnv()
+	out, err := cmd.Output()
+	if err != nil && ctx.Err() == nil {
+		u.t.Fatalf("%s inspect %s: %v", u.engine, container, err)
+	}
+	return strings.TrimSpace(string(out)) == "created"
+}
+
 func TestAGatewayThatDiesBeforeTheBoxEndsTheStart(t *testing.T) {
 	t.Parallel()
+	const tries = 20
 	for name, ready := range map[string]bool{"at its start": false, "when it has dropped its privileges": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			engines(t, func(t *testing.T, u *user) {
-				r := u.begin(u.boxArgs("echo up > up; sleep 600")...)
-				var found process
-				if !harness.Poll(patience, time.Millisecond, func() bool {
-					if res, ended := r.over(); ended {
-						t.Fatalf("it ended with %d before its gateway was seen: %s", res.code, res.err)
+				for range tries {
+					r, gateway, ok := u.beforeTheBox(ready)
+					if ok {
+						kill(t, gateway, syscall.SIGKILL)
+						r.signal(syscall.SIGCONT)
+						r.fails("gateway")
+						if u.made("up") {
+							t.Error("the box has begun")
+						}
+						r.nothing()
+						return
 					}
-					var ok bool
-					found, ok = gatewayOf(u, ready)
-					return ok
-				}) {
-					t.Fatal("its gateway was not seen")
+					r.signal(syscall.SIGCONT)
+					r.signal(syscall.SIGTERM)
+					r.end()
+					r.nothing()
+					_ = os.Remove(filepath.Join(u.project, "up"))
 				}
-				_ = syscall.Kill(found.pid, syscall.SIGKILL)
-				r.fails("gateway")
-				if u.made("up") {
-					t.Error("the box has begun")
-				}
-				r.nothing()
+				t.Fatalf("the box was quicker in %d tries", tries)
 			})
 		})
 	}
@@ -117,9 +165,11 @@ func TestAFloodFromABoxIsSurvived(t *testing.T) {
 			a=$(getent ahostsv4 ` + stub.Echo + ` | cut -d' ' -f1 | head -n 1)
 			until [ -e enough ]; do sleep 0.1; done | ./flood 10000 127.0.0.1:3128 "$a:443" 192.0.2.1:80 > flooded
 			for i in $(seq 100); do ` + get + ` >/dev/null && echo served > served && exit 7; sleep 0.1; done`)
-		rest := r.status("VmRSS")
-		if rest > 20<<10 {
-			t.Errorf("the gateway takes %d KiB at rest, want at most 20 MiB", rest)
+		// Its own memory: the pages of the program are the kernel's to share and to
+		// drop, and as many as the machine has read ahead.
+		rest := r.status("RssAnon")
+		if rest > 10<<10 {
+			t.Errorf("the gateway takes %d KiB at rest, want at most 10 MiB", rest)
 		}
 		u.say("go")
 		var said []byte

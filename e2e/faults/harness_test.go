@@ -148,13 +148,32 @@ func (u *user) ask(args ...string) string {
 
 func (u *user) mustAsk(args ...string) string {
 	u.t.Helper()
-	cmd := exec.Command(u.engine, args...)
-	cmd.Env = engineEnv()
-	out, err := cmd.CombinedOutput()
+	return u.mustAskDespite("", args...)
+}
+
+// mustAskDespite is mustAsk, and asks again where an error of the engine contains transient: a race that it may lose on
+// a busy machine.
+func (u *user) mustAskDespite(transient string, args ...string) string {
+	u.t.Helper()
+	var out []byte
+	var err error
+	harness.Poll(patience, 100*time.Millisecond, func() bool {
+		cmd := exec.Command(u.engine, args...)
+		cmd.Env = engineEnv()
+		out, err = cmd.CombinedOutput()
+		return err == nil || transient == "" || !strings.Contains(string(out), transient)
+	})
 	if err != nil {
 		u.t.Fatalf("%s %s: %v\n%s", u.engine, strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// pause pauses a container. The runtime gives up when the kernel has not frozen all of it in some milliseconds, and
+// thaws it.
+func (u *user) pause(container string) {
+	u.t.Helper()
+	u.mustAskDespite("unable to freeze", "pause", container)
 }
 
 // running is an aileron that runs.
@@ -195,8 +214,12 @@ func (u *user) beginTo(out *os.File, args ...string) *running {
 			_ = r.cmd.Process.Signal(syscall.SIGCONT)
 			_ = r.cmd.Process.Kill()
 			<-r.ended
-			if u.engine != "" {
-				harness.WaitFor(u.t, "what the test left goes", func() bool { return u.left() == "" })
+			if u.engine == "" {
+				return
+			}
+			left := ""
+			if !harness.Poll(patience, 100*time.Millisecond, func() bool { left = u.remains(); return left == "" }) {
+				u.t.Errorf("left, although its session was killed:\n%s", left)
 			}
 		}
 	})
@@ -373,9 +396,23 @@ func kill(t *testing.T, p process, sig syscall.Signal) {
 	}
 }
 
-// left is what this person's sessions have left: containers, directories of
-// sessions, processes, mounts, an engine's directory; "" for nothing.
+// left is what this person's sessions have left: directories of sessions, and what remains has; "" for nothing.
 func (u *user) left() string {
+	u.t.Helper()
+	var left []string
+	dirs, _ := os.ReadDir(filepath.Join(u.home, "sessions"))
+	for _, d := range dirs {
+		left = append(left, "directory "+d.Name())
+	}
+	if remains := u.remains(); remains != "" {
+		left = append(left, remains)
+	}
+	return strings.Join(left, "\n")
+}
+
+// remains is what this person's sessions have left beside their directories, which stay until the next session where
+// one was killed: containers, processes, mounts; "" for nothing.
+func (u *user) remains() string {
 	u.t.Helper()
 	var left []string
 	list := []string{"ps", "-a", "--format", "{{.Names}}"}
@@ -389,10 +426,6 @@ func (u *user) left() string {
 				left = append(left, "container "+name)
 			}
 		}
-	}
-	dirs, _ := os.ReadDir(filepath.Join(u.home, "sessions"))
-	for _, d := range dirs {
-		left = append(left, "directory "+d.Name())
 	}
 	for _, pid := range pids() {
 		if line := args(pid); pid != os.Getpid() && slices.Contains(line, u.home) {

@@ -2,10 +2,14 @@ package faults
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // A box without its line can do nothing, and no program in it could report why.
@@ -37,7 +41,7 @@ func TestAPausedContainerHearsAnEndAndElseGoesOn(t *testing.T) {
 			engines(t, func(t *testing.T, u *user) {
 				script := "trap 'exit 42' TERM; " + until("go") + get
 				r := u.start(script)
-				u.mustAsk("pause", r.name(role))
+				u.pause(r.name(role))
 				u.say("go")
 				u.mustAsk("unpause", r.name(role))
 				if res := r.end(); res.code != 0 || len(u.origin.Seen()) != 1 {
@@ -50,7 +54,7 @@ func TestAPausedContainerHearsAnEndAndElseGoesOn(t *testing.T) {
 				for _, how := range []string{"SIGTERM", "session stop"} {
 					_ = os.Remove(filepath.Join(u.project, "up"))
 					r := u.start(script)
-					u.mustAsk("pause", r.name(role))
+					u.pause(r.name(role))
 					if how == "SIGTERM" {
 						r.signal(syscall.SIGTERM)
 					} else {
@@ -78,7 +82,7 @@ func TestAContainerThatAnotherProgramRemovesIsNamed(t *testing.T) {
 		_ = os.Remove(filepath.Join(u.project, "up"))
 		r = u.start("sleep 600")
 		if u.engine == "podman" { // which removes a gateway only with its box
-			u.mustAsk("rm", "-f", "--depend", r.name("gw"))
+			u.removeBoth(r)
 		} else {
 			u.mustAsk("rm", "-f", r.name("gw"))
 		}
@@ -86,4 +90,28 @@ func TestAContainerThatAnotherProgramRemovesIsNamed(t *testing.T) {
 		r.closed(1, "removed by another process")
 		r.nothing()
 	})
+}
+
+// removeBoth removes a gateway with its box, as Podman does it: the box first. When aileron sees that, it ends the
+// gateway and removes it too, so that Podman may find it ended when it is about to kill it, or gone.
+func (u *user) removeBoth(r *running) {
+	u.t.Helper()
+	var out string
+	removed := harness.Poll(patience, 100*time.Millisecond, func() bool {
+		cmd := exec.Command(u.engine, "rm", "-f", "--depend", r.name("gw"))
+		cmd.Env = engineEnv()
+		said, err := cmd.CombinedOutput()
+		out = string(said)
+		if err == nil || strings.Contains(out, "no such container") || strings.Contains(out, "no container with name") {
+			return true
+		}
+		if !strings.Contains(out, "container state improper") && !strings.Contains(out, "already in progress") {
+			u.t.Fatalf("podman rm: %v\n%s", err, out)
+		}
+		u.t.Logf("podman rm lost the race: %v\n%s", err, out)
+		return false
+	})
+	if !removed {
+		u.t.Fatalf("podman does not remove it: %s", out)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 	"golang.org/x/term"
@@ -125,9 +126,11 @@ func TestATerminalIsRestoredWhenAFullScreenProgramIsCutOff(t *testing.T) {
 				t.Errorf("it ends with %d, want %d: %q", code, c.code, d.text())
 			}
 			want := undone + c.last
-			harness.WaitFor(t, "the terminal is restored", func() bool {
+			if !harness.Poll(patience, 10*time.Millisecond, func() bool {
 				return strings.HasSuffix(d.text(), want) && d.cooked(t)
-			})
+			}) {
+				t.Errorf("the terminal is restored: %v; it shows %q, want %q at the end", d.cooked(t), d.text(), want)
+			}
 			if n := strings.Count(d.text(), "\x1b[?1049l"); n != 1 {
 				t.Errorf("the screen is left %d times: %q", n, d.text())
 			}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/rowschema"
 )
 
 // cheapVaults makes aileron's vaults cheap to open: each session opens one,
@@ -166,16 +168,23 @@ func Finish(t testing.TB, cmd *exec.Cmd, patience time.Duration) (out, errs stri
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// Rows reads the lines of `aileron audit list --json`.
+// Rows reads the lines of `aileron audit list --json`. Rows that have all columns must fit the published schema.
 func Rows[Row any](t testing.TB, lines string) []Row {
 	t.Helper()
 	var rows []Row
 	dec := json.NewDecoder(strings.NewReader(lines))
 	for {
-		var r Row
-		if err := dec.Decode(&r); err == io.EOF {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err == io.EOF {
 			return rows
 		} else if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(raw, []byte(`"prev_hash"`)) {
+			rowschema.Check(t, raw)
+		}
+		var r Row
+		if err := json.Unmarshal(raw, &r); err != nil {
 			t.Fatal(err)
 		}
 		rows = append(rows, r)

@@ -1,13 +1,19 @@
 package images
 
 import (
+	"bufio"
+	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -49,10 +55,11 @@ func TestPackagesAreAddedToTheImage(t *testing.T) {
 			t.Errorf("exit %d; it was built %d times, and then: %s", r.code, built, r.err)
 		}
 		r = p.box("", []string{"--packages", "no-such-package-of-debian"}, []string{"true"})
-		if r.code != 1 || !strings.Contains(r.err, "Unable to locate package no-such-package-of-debian") ||
-			!strings.Contains(r.err, "hint: ") {
+		if r.code != 1 || !strings.Contains(lastLines(r.err, 2),
+			"; its error: E: Unable to locate package no-such-package-of-debian") || !strings.Contains(r.err, "hint: ") {
 			t.Errorf("a package that does not exist: exit %d\n%s", r.code, r.err)
 		}
+		p.leftNothing(r.err)
 	})
 }
 
@@ -75,8 +82,9 @@ func TestADockerfileIsBuiltOnlyAfterConsentToItsContent(t *testing.T) {
 		if r := p.own([]string{"--dockerfile=off"}, "cat /etc/added || echo none"); r.code != 0 || r.out != "none\n" {
 			t.Errorf("without the Dockerfile: exit %d\n%s%s", r.code, r.out, r.err)
 		}
-		for _, flags := range [][]string{{"--yes"}, nil} {
-			if r := p.own(flags, "cat /etc/added"); r.code != 0 || r.out != t.Name()+"\n" {
+		for i, flags := range [][]string{{"--yes"}, nil} { // the second one builds nothing
+			r := p.own(flags, "cat /etc/added")
+			if r.code != 0 || r.out != t.Name()+"\n" || strings.Count(r.err, "building") != 1-i {
 				t.Errorf("with consent, %q: exit %d\n%s%s", flags, r.code, r.out, r.err)
 			}
 		}
@@ -88,7 +96,7 @@ func TestADockerfileIsBuiltOnlyAfterConsentToItsContent(t *testing.T) {
 		if err := os.Symlink("/etc/shadow", filepath.Join(p.project, "aileron.Dockerfile")); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.own([]string{"--yes"}, "true"); r.code != 1 || !strings.Contains(r.err, "not a regular file") {
+		if r := p.own([]string{"--yes"}, "true"); r.code != 1 || !strings.Contains(r.err, "it is a symbolic link") {
 			t.Errorf("a link to another file: exit %d\n%s", r.code, r.err)
 		}
 	})
@@ -142,41 +150,120 @@ func TestADockerfileThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		p := newPerson(t, engine)
-		last := "RUN true 3 of " + t.Name()
-		p.dockerfile("USER root", "RUN true 1", "RUN true 2", last, "RUN echo the cause of "+t.Name()+" >&2; exit 7")
-		t.Cleanup(func() { removeSteps(engine, strings.TrimPrefix(last, "RUN ")) })
+		p.dockerfile("USER root", "RUN true 1 of "+p.mark(), "RUN true 2", "RUN true 3",
+			"RUN echo the cause of "+t.Name()+" >&2; exit 7", "RUN true")
 		r := p.own([]string{"--yes"}, "true")
-		if r.code != 1 || !strings.Contains(r.err, "the cause of "+t.Name()) || strings.Count(r.err, "hint: ") != 1 ||
-			!strings.Contains(r.err, "exit status 7") && !strings.Contains(r.err, "code: 7") {
+		end := lastLines(r.err, 2)
+		// Docker counts ARG too.
+		step := map[string]string{"podman": ": step 6/8: ", "docker": ": step 7/9: "}[engine]
+		for _, want := range []string{step, "; its last line: the cause of " + t.Name(),
+			"hint: correct the Dockerfile, or start without it: --dockerfile=off"} {
+			if r.code != 1 || !strings.Contains(end, want) {
+				t.Errorf("exit %d, without %q\n%s", r.code, want, r.err)
+			}
+		}
+		if !strings.Contains(end, "exit status 7") && !strings.Contains(end, "code: 7") ||
+			strings.Count(r.err, "hint: ") != 1 {
 			t.Errorf("exit %d\n%s", r.code, r.err)
 		}
 		if n := len(p.rows("--event", "session.started")); n != 0 {
 			t.Errorf("%d rows of a session that did not begin", n)
 		}
-		if out, _ := tool(engine, "image", "ls", "--format", "{{.Repository}}:{{.Tag}} {{.ID}}"); strings.Contains(r.err,
-			"localhost/aileron/project:") && strings.Contains(string(out), projectRef(r.err)) {
-			t.Errorf("an image is left: %s", out)
+		p.leftNothing(r.err)
+	})
+}
+
+// Podman goes on with the build of a client that went away, and would leave the
+// container of each step. The exit code is that of a program that the signal ended.
+func TestABuildThatIsInterruptedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, engine string) {
+		for _, c := range []struct {
+			end  syscall.Signal
+			args []string
+		}{
+			{syscall.SIGINT, []string{"build", "--if-missing"}}, {syscall.SIGTERM, []string{"build", "--if-missing"}},
+			{syscall.SIGINT, []string{"check", "--agent=sh"}}, {syscall.SIGHUP, []string{"check", "--agent=sh"}},
+		} {
+			t.Run(fmt.Sprint(c.args[0], " ", c.end), func(t *testing.T) { newPerson(t, engine).interrupts(c.end, c.args...) })
 		}
 	})
 }
 
-// removeSteps removes what the engine keeps of a failed build as its cache: the
-// image after the step, and those below it.
-func removeSteps(engine, step string) {
-	out, _ := tool(engine, "image", "ls", "--filter", "dangling=true", "--filter", "label=aileron.image", "--format",
-		"{{.ID}}")
-	for id := range strings.FieldsSeq(string(out)) {
-		if history, _ := tool(engine, "history", "--no-trunc", id); strings.Contains(string(history), step) {
-			_, _ = tool(engine, "rmi", id)
+// interrupts sends a signal to a command of sandbox while it builds the project's image.
+func (p *person) interrupts(end syscall.Signal, args ...string) {
+	p.t.Helper()
+	p.dockerfile("USER root", "RUN true 1 of "+p.mark(), "RUN echo begun; sleep 600; true", "RUN sleep 601")
+	ctx, cancel := context.WithTimeout(p.t.Context(), harness.Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, slices.Concat([]string{"sandbox"}, args,
+		[]string{"--sandbox=" + p.engine, "--dir", p.project, "--yes"})...)
+	cmd.Env = append(os.Environ(), "AILERON_HOME="+p.home)
+	errs, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var printed strings.Builder
+	lines := bufio.NewScanner(errs)
+	for lines.Scan() {
+		fmt.Fprintln(&printed, lines.Text())
+		if lines.Text() == "begun" {
+			_ = cmd.Process.Signal(end)
+		}
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 128+int(end) || !strings.Contains(printed.String(), "begun\n") ||
+		!strings.HasSuffix(printed.String(), "aileron: interrupted\n") {
+		p.t.Errorf("exit %d\n%s", code, printed.String())
+	}
+	p.leftNothing(printed.String())
+}
+
+// mark is a text that is in no other build, of this run of the tests or another.
+func (p *person) mark() string { return p.t.Name() + " in " + filepath.Dir(p.home) }
+
+// lastLines are the last lines of a text.
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// leftNothing demands that no image has a step with the test's name, that the
+// image that was to be built is not there, and that no container is left of an
+// image that is gone. Other tests build at the same time.
+func (p *person) leftNothing(printed string) {
+	p.t.Helper()
+	images, _ := tool(p.engine, "image", "ls", "-a", "--no-trunc", "--format", "{{.Repository}}:{{.Tag}} {{.ID}}")
+	for _, ref := range builtImage.FindAllString(printed, -1) {
+		if strings.Contains(string(images), ref) {
+			p.t.Errorf("the image %s is left", ref)
+		}
+	}
+	labelled, _ := tool(p.engine, "image", "ls", "-a", "-q", "--filter", "label=aileron.image")
+	for id := range strings.FieldsSeq(string(labelled)) {
+		if history, _ := tool(p.engine, "history", "--no-trunc", id); strings.Contains(string(history), p.mark()) {
+			p.t.Errorf("the image %s is left:\n%s", id, history)
+			_, _ = tool(p.engine, "rmi", id)
+		}
+	}
+	flags := []string{"ps", "-a", "--format", "{{.Names}} {{.Image}}"}
+	if p.engine == "podman" {
+		flags = append(flags, "--external")
+	}
+	containers, _ := tool(p.engine, flags...)
+	for line := range strings.Lines(string(containers)) {
+		if own := firstStep.FindStringSubmatch(printed); own != nil && strings.HasPrefix(line, own[1]) {
+			p.t.Errorf("a container is left: %s", line)
 		}
 	}
 }
 
-// projectRef is the first name of a project's image in a text.
-func projectRef(text string) string {
-	at := strings.Index(text, "localhost/aileron/project:")
-	return strings.TrimRight(strings.Fields(text[at:])[0], ":,")
-}
+// firstStep is the image of a build's first step that has its test's name.
+// Podman's container of the next step has its name.
+var firstStep = regexp.MustCompile(`RUN true 1 of [^\n]*\n--> ([0-9a-f]{11})`)
 
 // sorted are the lines of a text in order: engines list the fields of a process
 // as their kernel does.

@@ -255,7 +255,7 @@ func (p *person) run(args ...string) result {
 	p.t.Helper()
 	cmd := exec.Command(binary, args...)
 	cmd.Env = harness.Env(p.home, passphrase)
-	out, errs, code := harness.Finish(p.t, cmd, 15*time.Minute)
+	out, errs, code := harness.Finish(p.t, cmd, 35*time.Minute)
 	return result{out, errs, code}
 }
 

@@ -5,6 +5,7 @@
 package recipes
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -63,6 +64,16 @@ func Agent(name string) Image {
 	return Image{Ref: img.Ref, needs: []Image{Toolbox()}, make: ensure(img)}
 }
 
+// Golang is Claude Code's image with Debian's Go.
+func Golang() Image {
+	claude, _ := agents.Find("claude")
+	img, err := sandbox.CustomImage(sandbox.AgentImage("claude", claude.Recipe), []string{"golang-go"}, nil)
+	if err != nil {
+		panic(err) // it is a package's name
+	}
+	return Image{Ref: img.Ref, needs: []Image{Agent("claude")}, make: ensure(img)}
+}
+
 // ensure builds an image of aileron's own, as aileron does.
 func ensure(img sandbox.Image) func(context.Context, *Store, string) ([]byte, error) {
 	return func(ctx context.Context, _ *Store, kind string) ([]byte, error) {
@@ -92,15 +103,54 @@ func Clients(name string) Image {
 		if err != nil {
 			return nil, err
 		}
-		roots, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
-		if err != nil {
-			return nil, fmt.Errorf("take this host's roots to build the image with: %w", err)
-		}
-		if err := os.WriteFile(filepath.Join(in, "roots.pem"), roots, 0o600); err != nil {
+		if err := addRoots(in); err != nil {
 			return nil, err
 		}
 		return s.build(ctx, ref, "host", in)
 	}}
+}
+
+// Services is the image of e2e/catalog: the clients of the matrix, and more.
+func Services() Image { return onClients("services") }
+
+// HAR is the image of e2e/har: readers of HAR files on top of the clients of the
+// matrix.
+func HAR() Image { return onClients("har") }
+
+// onClients returns an image that is built on top of the clients of the matrix.
+func onClients(name string) Image {
+	from := Clients("image")
+	dir := path.Join("testdata", name)
+	recipe, err := files.ReadFile(path.Join(dir, "Dockerfile"))
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	recipe = bytes.ReplaceAll(recipe, []byte("CLIENTS"), []byte(from.Ref))
+	sum := sha256.Sum256(recipe)
+	ref := "localhost/aileron-matrix:" + name + "-" + tag(sum[:])
+	return Image{Ref: ref, needs: []Image{from}, make: func(ctx context.Context, s *Store, _ string) ([]byte, error) {
+		in, err := contextOf(s.dir, dir)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(in, "Dockerfile"), recipe, 0o600); err != nil {
+			return nil, err
+		}
+		if err := addRoots(in); err != nil {
+			return nil, err
+		}
+		return s.build(ctx, ref, "host", in)
+	}}
+}
+
+// addRoots adds this host's roots to what an image is built from: of a network
+// that inspects TLS they have one of its own.
+func addRoots(in string) error {
+	roots, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
+	if err != nil {
+		return fmt.Errorf("take this host's roots to build the image with: %w", err)
+	}
+	return os.WriteFile(filepath.Join(in, "roots.pem"), roots, 0o600)
 }
 
 // parts is what the images of e2e/images are put together from.

@@ -11,22 +11,31 @@ import (
 )
 
 // stub is a podman and a docker whose images are names in a file: what is
-// tried here is which images are built, where, and what is said.
+// tried here is which images are built, where, and what is said. As in an
+// engine, of several commands at once one at a time changes the images.
 const stub = `#!/bin/sh
 me=$(basename "$0"); store=$STORES/$me
 echo "$me $*" >>"$STORES/calls"
+exec 9>>"$store.lock"
 case "$1 $2" in
 "image ls") cat "$store" ;;
 "image prune") ;;
+"image inspect")
+	case $5 in
+	*packages:aaaaaaaaaaaa) echo '["base","tools","of-a-person"]' ;;
+	*packages:*) echo '["base","old","packages"]' ;;
+	*sandbox-base:*) echo '["base"]' ;;
+	*) echo '["base","tools"]' ;;
+	esac ;;
 ps*) cat "$STORES/containers" 2>/dev/null || true ;;
 build*)
 	seq 200
 	[ ! -e "$STORES/broken" ] || exit 1
 	while [ "$1" != -t ]; do shift; done
-	echo "$2" >>"$store" ;;
+	flock 9 && echo "$2" >>"$store" ;;
 save*) for ref; do case $ref in localhost/*) echo "$ref" ;; esac; done ;;
-load*) cat >>"$store" ;;
-rmi*) shift; for ref; do grep -vxF "$ref" "$store" >"$store.new"; mv "$store.new" "$store"; done ;;
+load*) refs=$(cat); flock 9; echo "$refs" >>"$store" ;;
+rmi*) shift; flock 9; for ref; do grep -vxF "$ref" "$store" >"$store.new"; mv "$store.new" "$store"; done ;;
 esac
 `
 
@@ -144,14 +153,14 @@ func TestOnlySupersededImagesOfSuitesAreRemoved(t *testing.T) {
 	stay := []string{parts().Ref, tools().Ref, Base().Ref, Toolbox().Ref,
 		Agent("codex").Ref, Clients("few").Ref, Kind("alpine").Ref,
 		"localhost/aileron/sandbox-base:0.1.0-a4f103866262", "localhost/aileron/agent-claude:0.1.0-0123456789ab",
-		"localhost/aileron/gateway:1",
+		"localhost/aileron/gateway:1", "localhost/aileron/packages:aaaaaaaaaaaa",
 		"docker.io/library/debian:bookworm-slim", "localhost/another/aileron-matrix:e0f5376d7069",
 		"docker.io/aileron-matrix:1"}
 	old := []string{"localhost/aileron-matrix:e0f5376d7069", "localhost/aileron-images/parts:000000000000",
 		"localhost/aileron-images/alpine:test",
 		"localhost/aileron/sandbox-base:0.1.0-dev-000000000000", "localhost/aileron/agent-claude:0.1.0-dev-000000000000",
 		"localhost/aileron/sandbox-base:000000000000", "localhost/aileron/toolbox:000000000000",
-		"localhost/aileron/agent-claude:000000000000"}
+		"localhost/aileron/agent-claude:000000000000", "localhost/aileron/packages:000000000000"}
 	dir := engines(t, append(slices.Clone(old), stay...)...)
 	s, said := openStore(t)
 	if err := s.Prune(t.Context()); err != nil {
@@ -202,7 +211,7 @@ func TestEachSuiteNamesWhatItNeeds(t *testing.T) {
 	if err := s.EnsureFor(t.Context(), "e2e/matrix"); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{Base().Ref, Clients("browsers").Ref, Clients("image").Ref}
+	want := []string{Base().Ref, Clients("browsers").Ref, Clients("image").Ref, Services().Ref}
 	if got := lines(t, filepath.Join(dir, "podman")); !slices.Equal(slices.Sorted(slices.Values(got)),
 		slices.Sorted(slices.Values(want))) {
 		t.Errorf("Podman has %q, want %q", got, want)

@@ -2,11 +2,8 @@ package seal
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,63 +12,23 @@ import (
 	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
-// rootlessUser is an ID without a user on this machine; testdata/rootless.sh
-// creates the user for the processes that it starts.
-const rootlessUser = 61234
-
 // rootless is a person without rights, whose engine is his own.
 func rootless(t *testing.T, engine string) *person {
 	t.Helper()
-	needs := []string{engine, "podman", "newuidmap", "unshare", "setpriv"}
+	var needs []string
 	if engine == "docker" {
-		needs = append(needs, "dockerd", "rootlesskit")
-	}
-	for _, program := range needs {
-		if _, err := exec.LookPath(program); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("there is no %s, and in CI the seal must be tried without root; scripts/prepare --tests installs it",
-					program)
-			}
-			t.Skipf("there is no %s: scripts/prepare --tests installs it", program)
-		}
+		needs = []string{"dockerd", "rootlesskit"}
 	}
 	dir := shortDir(t)
-	script, err := filepath.Abs("testdata/rootless.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	as := []string{script, dir, strconv.Itoa(rootlessUser)}
+	as := harness.Rootless(t, dir, needs...)
 	if engine == "docker" {
 		startDocker(t, dir, as)
 		as = append(as, "env", "DOCKER_HOST=unix://"+filepath.Join(dir, "run/docker.sock"))
-	} else {
-		t.Cleanup(func() { endPause(t, dir) }) // before its files go
 	}
-	p := newPerson(t, engine, rootlessUser, dir, as...)
-	p.handOver()
+	p := newPerson(t, engine, harness.RootlessUser, dir, as...)
+	recipes.Need(t, "podman", recipes.Base())
+	harness.HandOver(t, []string{image}, engine, p.as...)
 	return p
-}
-
-// handOver loads the base image of this machine's Podman into the person's engine.
-func (p *person) handOver() {
-	p.t.Helper()
-	recipes.Need(p.t, "podman", recipes.Base())
-	words := append(append([]string{}, p.as...), p.engine, "load", "--quiet")
-	save, load := exec.Command("podman", "save", "--quiet", image), exec.Command(words[0], words[1:]...)
-	var saveErrs, loadErrs bytes.Buffer
-	save.Stderr, load.Stderr = &saveErrs, &loadErrs
-	pipe, err := save.StdoutPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	load.Stdin = pipe
-	if err := save.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	loadErr := load.Run()
-	if err := save.Wait(); err != nil || loadErr != nil {
-		p.t.Fatalf("hand the image over: %v, %v\n%s%s", err, loadErr, &saveErrs, &loadErrs)
-	}
 }
 
 // startDocker runs a daemon of the user's until the test ends.
@@ -109,21 +66,4 @@ func startDocker(t *testing.T, dir string, as []string) {
 		version := exec.Command("docker", "-H", "unix://"+filepath.Join(dir, "run/docker.sock"), "version")
 		return version.Run() == nil
 	})
-}
-
-// endPause ends the process with which Podman keeps the user's namespaces.
-func endPause(t *testing.T, dir string) {
-	data, err := os.ReadFile(filepath.Join(dir, "run/libpod/tmp/pause.pid"))
-	if err != nil {
-		return
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	var st syscall.Stat_t
-	if err := syscall.Stat("/proc/"+strconv.Itoa(pid), &st); err == nil && st.Uid == rootlessUser {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -44,7 +45,7 @@ func TestNothingLeavesABox(t *testing.T) {
 	}
 	for _, engine := range []string{"podman", "docker"} {
 		t.Run(engine+", rootless", func(t *testing.T) {
-			rootless(t, engine).tryEverything(rootlessUser, false)
+			rootless(t, engine).tryEverything(harness.RootlessUser, false)
 		})
 	}
 }

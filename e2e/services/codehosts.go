@@ -3,6 +3,7 @@ package services
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cgi"
@@ -37,11 +38,11 @@ func (o *Origin) addCodeHosts(t *testing.T, files string) {
 	o.services["release-assets.githubusercontent.com"] = text("of a release")
 	o.services["codeload.github.com"] = text("of an archive")
 	o.services["raw.githubusercontent.com"] = text("of a file")
-	o.services["github-cloud.githubusercontent.com"] = text("of an LFS object")
+	o.services["github-cloud.githubusercontent.com"] = text(lfsObject)
 	gitlab := http.NewServeMux()
 	gitlab.Handle("/", guarded("Authorization", basic("oauth2"), repositories))
 	gitlab.Handle("POST /{group}/{project}/info/lfs/objects/batch", guarded("Authorization", basic("oauth2"),
-		lfs("https://gitlab.com/acme/tool.git/gitlab-lfs/objects/abc")))
+		lfs("https://gitlab.com/acme/tool.git/gitlab-lfs/objects/"+sha256hex([]byte(lfsObject+"\n")))))
 	gitlab.Handle("GET /{group}/{project}/gitlab-lfs/objects/{oid}", guarded("Authorization", basic("oauth2"),
 		redirect("https://storage.googleapis.com/gitlab-gprd-lfs-objects/ab/cd?Signature=s")))
 	o.services["gitlab.com"] = gitlab
@@ -53,11 +54,15 @@ func redirect(to string) http.Handler { return http.RedirectHandler(to, http.Sta
 const assetURL = "https://release-assets.githubusercontent.com/github-production-release-asset/1/abc?" +
 	"sp=r&sig=s%2Bt&jwt=x"
 
-// lfs answers a batch request.
+// lfsObject is the only object of Git LFS, without the end of its line.
+const lfsObject = "of an LFS object"
+
+// lfs answers a batch request for the object.
 func lfs(href string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/vnd.git-lfs+json")
-		_, _ = io.WriteString(w, `{"objects":[{"oid":"abc","size":1,"actions":{"download":{"href":"`+href+`"}}}]}`)
+		_, _ = fmt.Fprintf(w, `{"transfer":"basic","objects":[{"oid":%q,"size":%d,"authenticated":true,`+
+			`"actions":{"download":{"href":%q}}}]}`, sha256hex([]byte(lfsObject+"\n")), len(lfsObject)+1, href)
 	})
 }
 

@@ -82,7 +82,7 @@ func (o *Origin) servePlain(t *testing.T) string {
 
 // Addresses are the origin's addresses by host and port.
 func (o *Origin) Addresses() map[string]string {
-	at := map[string]string{stub.OpenAI + ":443": o.Addr, stub.Anthropic + ":443": o.Addr}
+	at := map[string]string{stub.OpenAI + ":443": o.Addr, stub.Anthropic + ":443": o.Addr, stub.Router + ":443": o.Addr}
 	for host := range o.services {
 		at[host+":443"] = o.Addr
 	}
@@ -95,15 +95,25 @@ func (o *Origin) Addresses() map[string]string {
 	return at
 }
 
+// The responses of models, which their libraries read.
+const (
+	completion = `{"id": "c", "object": "chat.completion", "created": 1, "model": "m", "system_fingerprint": null, ` +
+		`"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "of the model"}}], ` +
+		`"usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}}`
+	candidates = `{"modelVersion": "m", "candidates": [{"index": 0, "finishReason": "STOP", "content": ` +
+		`{"role": "model", "parts": [{"text": "of the model"}]}}], "usageMetadata": {"promptTokenCount": 1}}`
+)
+
 // addModels adds the model providers that package stub does not have.
 func (o *Origin) addModels() {
-	model := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"model": "m", "usage": {"prompt_tokens": 1, "completion_tokens": 2}}`)
-	})
-	o.services["generativelanguage.googleapis.com"] = guarded("X-Goog-Api-Key", Key, model)
-	o.services["openrouter.ai"] = guarded("Authorization", "Bearer "+Key, model)
-	o.services["local-model.test"] = Unguarded(model)
+	model := func(response string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, response)
+		})
+	}
+	o.services["generativelanguage.googleapis.com"] = guarded("X-Goog-Api-Key", Key, model(candidates))
+	o.services["local-model.test"] = Unguarded(model(completion))
 }
 
 // guarded demands a value of a field, which the client does not have.

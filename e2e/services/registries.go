@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/md5"
 	"crypto/rand"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -37,8 +38,8 @@ func (o *Origin) addRegistries(t *testing.T) {
 	sparse, crates := cargo(t)
 	o.services["index.crates.io"], o.services["static.crates.io"] = Unguarded(sparse), Unguarded(crates)
 	o.addGo(t)
-	pom := served{"/maven2/com/acme/tool/1.0/tool-1.0.pom": []byte("of Maven")}
-	o.services["repo.maven.apache.org"], o.services["repo1.maven.org"] = Unguarded(pom), Unguarded(pom)
+	central := Unguarded(maven(t))
+	o.services["repo.maven.apache.org"], o.services["repo1.maven.org"] = central, central
 	o.services["deb.debian.org"] = Unguarded(archive("/debian"))
 	o.services["security.debian.org"] = Unguarded(archive("/debian-security"))
 	o.services["archive.ubuntu.com"] = Unguarded(archive("/ubuntu"))
@@ -144,6 +145,27 @@ func cargo(t *testing.T) (index, crates served) {
 		"/ac/me/acme-tool": append(entry, '\n')}, served{"/crates/acme-tool/1.0.0/download": crate}
 }
 
+// maven is Maven Central: the parent of a project, an extension of Maven, and what Maven adds to each.
+func maven(t *testing.T) served {
+	s := served{}
+	for _, a := range []struct{ group, name, version, packaging string }{
+		{"com.acme", "parent", "1.0", "pom"}, {"com.acme", "tool", "1.0", "jar"},
+		{"org.codehaus.plexus", "plexus-utils", "1.1", "jar"},
+	} {
+		at := fmt.Sprintf("/maven2/%s/%s/%s/%s-%s.", strings.ReplaceAll(a.group, ".", "/"), a.name, a.version, a.name,
+			a.version)
+		s[at+"pom"] = fmt.Appendf(nil, `<project><modelVersion>4.0.0</modelVersion><groupId>%s</groupId>`+
+			`<artifactId>%s</artifactId><version>%s</version><packaging>%s</packaging></project>`,
+			a.group, a.name, a.version, a.packaging)
+		s[at+"jar"] = zipped(t, file{"blob", "of Maven"})
+		for _, kind := range []string{"pom", "jar"} {
+			sum := sha1.Sum(s[at+kind])
+			s[at+kind+".sha1"] = []byte(hex.EncodeToString(sum[:]))
+		}
+	}
+	return s
+}
+
 // addGo adds the module proxy, the bucket to which it redirects for archives,
 // and a checksum database with a key of its own.
 func (o *Origin) addGo(t *testing.T) {
@@ -178,7 +200,7 @@ func (o *Origin) addGo(t *testing.T) {
 	o.services["sum.golang.org"] = Unguarded(sumdb.NewServer(database))
 	buckets := http.NewServeMux()
 	buckets.Handle("/proxy-golang-org-prod/", bucket)
-	buckets.Handle("/gitlab-gprd-lfs-objects/", text("of an LFS object"))
+	buckets.Handle("/gitlab-gprd-lfs-objects/", text(lfsObject))
 	o.services["storage.googleapis.com"] = Unguarded(buckets)
 }
 
@@ -243,7 +265,9 @@ func (o *Origin) addGems(t *testing.T, image string) {
 	}
 	site := http.NewServeMux()
 	site.Handle("/", http.FileServer(http.Dir(filepath.Join(dir, "site"))))
-	site.Handle("/versions", served{"/versions": []byte("created_at: 2026-01-01T00:00:00Z\n---\nacme-tool 1.0.0 0\n")})
-	site.Handle("/info/", served{"/info/acme-tool": []byte("---\n1.0.0 |checksum:" + sha256hex(gem) + "\n")})
+	info := []byte("---\n1.0.0 |checksum:" + sha256hex(gem) + "\n")
+	site.Handle("/info/", served{"/info/acme-tool": info})
+	site.Handle("/versions", served{"/versions": fmt.Appendf(nil,
+		"created_at: 2026-01-01T00:00:00Z\n---\nacme-tool 1.0.0 %x\n", md5.Sum(info))})
 	o.services["rubygems.org"], o.services["index.rubygems.org"] = Unguarded(site), Unguarded(site)
 }

@@ -11,6 +11,13 @@ func (s *Server) anthropic() http.Handler {
 	hello := func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]string{"message": "hello"}) }
 	mux.HandleFunc("GET /api/hello", hello)
 	mux.HandleFunc("GET /v1/oauth/hello", hello)
+	// An organisation without settings of its own.
+	mux.HandleFunc("GET /api/claude_code/settings", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, map[string]any{"uuid": "1", "checksum": "sha256:0", "settings": map[string]any{}})
+	})
+	mux.HandleFunc("GET /api/claude_code/policy_limits", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, map[string]any{"restrictions": map[string]any{}})
+	})
 	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, map[string]int{"input_tokens": 10})
 	})

@@ -3,7 +3,9 @@ package stub
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 )
 
@@ -46,6 +48,9 @@ type call struct{ name, arguments string }
 // title is wanted) gets a short text, which is a nil call as well.
 func (s *Server) decide(ctx context.Context, p prompt) *call {
 	said := string(p.Messages) + string(p.Input)
+	if c := p.wait(); c != nil {
+		return c
+	}
 	for _, result := range []string{`"tool_result"`, `"role":"tool"`, `_call_output"`} {
 		if strings.Contains(strings.ReplaceAll(said, `": "`, `":"`), result) {
 			if s.script.Hold {
@@ -75,6 +80,25 @@ func (s *Server) decide(ctx context.Context, p prompt) *call {
 	return nil
 }
 
+// running is in Codex's result for a command that has not ended yet.
+var running = regexp.MustCompile(`Process running with session ID (\d+)`)
+
+// wait returns a call that waits for a command, if that is still running by the last result.
+func (p prompt) wait() *call {
+	var items []struct {
+		Type   string
+		Output any
+	}
+	if json.Unmarshal(p.Input, &items) != nil || len(items) == 0 || items[len(items)-1].Type != "function_call_output" {
+		return nil
+	}
+	id := running.FindStringSubmatch(fmt.Sprint(items[len(items)-1].Output))
+	if id == nil {
+		return nil
+	}
+	return &call{"write_stdin", `{"session_id":` + id[1] + `,"chars":"","yield_time_ms":60000}`}
+}
+
 // arguments fits the command to the tool's own schema.
 func (s *Server) arguments(params schema) string {
 	args := map[string]any{}
@@ -86,6 +110,8 @@ func (s *Server) arguments(params schema) string {
 			args[name] = s.script.Command
 		case name == "description":
 			args[name] = "Runs the test's command"
+		case name == "timeout" || name == "timeout_ms" || name == "yield_time_ms": // the machine may be at load
+			args[name] = 600_000
 		}
 	}
 	raw, err := json.Marshal(args)

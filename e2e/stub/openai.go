@@ -20,6 +20,7 @@ func (s *Server) openai() http.Handler {
 		}
 	}
 	mux.HandleFunc("POST /v1/chat/completions", streamed(streamCompletion))
+	mux.HandleFunc("POST /api/v1/chat/completions", streamed(streamCompletion)) // OpenRouter's
 	mux.HandleFunc("POST /v1/responses", streamed(streamResponse))
 	return mux
 }

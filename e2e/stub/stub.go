@@ -32,6 +32,7 @@ const (
 	Anthropic = "api.anthropic.com"
 	Claude    = "platform.claude.com"
 	OpenAI    = "api.openai.com"
+	Router    = "openrouter.ai"
 	Echo      = "api.echo.example"
 )
 
@@ -135,11 +136,12 @@ func (s *Server) handler() http.Handler {
 		auth := r.Header.Values("Authorization")
 		return len(auth) == 1 && (auth[0] == "Bearer "+s.script.Token || auth[0] == "token "+s.script.Token)
 	}
+	key := func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+s.script.Key }
 	services := map[string]http.Handler{
 		GitHub: guard(s.github(), bearer),
 		Echo:   guard(s.echo(), bearer),
-		OpenAI: guard(s.openai(),
-			func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+s.script.Key }),
+		OpenAI: guard(s.openai(), key),
+		Router: guard(s.openai(), key),
 		Anthropic: guard(s.anthropic(),
 			func(r *http.Request) bool {
 				if s.script.Subscription {

@@ -32,8 +32,9 @@ type Config struct {
 		CA      string   `toml:"ca"`      // file of extra roots
 		Proxy   string   `toml:"proxy"`   // http://…
 	} `toml:"upstream"`
-	Tunnel []string `toml:"tunnel"` // HOST or HOST:PORT, not decrypted
-	Audit  struct {
+	Sources Sources  `toml:"sources"`
+	Tunnel  []string `toml:"tunnel"` // HOST or HOST:PORT, not decrypted
+	Audit   struct {
 		Durability string `toml:"durability"` // normal (default) or full
 	} `toml:"audit"`
 	Limits  Limits  `toml:"limits"`
@@ -47,6 +48,15 @@ type Sandbox struct {
 	Keep          *bool       `toml:"keep"`   // an agent's state; nil: yes
 	EngineTimeout Duration    `toml:"engine_timeout"`
 	Packages      []string    `toml:"packages"` // of Debian, added to aileron's own images
+}
+
+// Sources is where connectors are fetched from, and how long a source may make no
+// progress. The base URLs are https; the command that uses them checks that.
+type Sources struct {
+	GitHub      string   `toml:"github"` // "": https://github.com
+	GitLab      string   `toml:"gitlab"` // "": https://gitlab.com
+	Hub         string   `toml:"hub"`    // "": there is none
+	IdleTimeout Duration `toml:"idle_timeout"`
 }
 
 // Limits bounds what clients and upstreams may use. Sizes are in bytes; 0 means

@@ -5,18 +5,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/BurntSushi/toml"
-	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/regular"
 )
 
 // ProjectFile is the name of the file in which a project declares what its sessions need.
@@ -38,13 +36,16 @@ type Project struct {
 	Dockerfile string            `toml:"dockerfile"` // in the project, or off
 	ReadOnly   bool              `toml:"read_only"`
 	Protect    bool              `toml:"protect"`
+	Mounts     []string          `toml:"mounts"` // SRC[:DST][:ro], with SRC in the project
+	Env        map[string]string `toml:"env"`
+	Ports      []string          `toml:"ports"` // [HOST:]PORT
 }
 
 // projectKeys are the keys of [Project], which have one spelling. The decoder also takes others of their letters, and
 // of two spellings it would take either: a person would agree to one, and get the other.
 func projectKeys() []string {
 	return []string{"format", "agent", "connectors", "bindings", "egress", "allow", "packages", "dockerfile", "read_only",
-		"protect"}
+		"protect", "mounts", "env", "ports"}
 }
 
 // Bounds of a project's file. A person has to read what it asks for.
@@ -58,7 +59,7 @@ const (
 // none.
 func ReadProject(dir string) (*Project, error) {
 	path := filepath.Join(dir, ProjectFile)
-	raw, err := readProjectFile(path)
+	raw, err := regular.Read(path, maxProjectFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // there is none
 	}
@@ -72,7 +73,7 @@ func ReadProject(dir string) (*Project, error) {
 	p := &Project{Path: path, Hash: "sha256:" + hex.EncodeToString(sum[:])}
 	meta, err := toml.Decode(string(raw), p)
 	if err == nil {
-		err = checkKeys(meta.Keys())
+		err = checkKeys(meta)
 	}
 	if err == nil {
 		err = p.check()
@@ -83,45 +84,39 @@ func ReadProject(dir string) (*Project, error) {
 	return p, nil
 }
 
+// ForSandbox returns the keys of the file that only a sandbox can put in force.
+func (p *Project) ForSandbox() (keys []string) {
+	for _, k := range []struct {
+		name string
+		set  bool
+	}{
+		{"packages", len(p.Packages) > 0}, {"dockerfile", p.Dockerfile != ""}, {"read_only", p.ReadOnly},
+		{"protect", p.Protect}, {"mounts", len(p.Mounts) > 0}, {"env", len(p.Env) > 0}, {"ports", len(p.Ports) > 0},
+	} {
+		if k.set {
+			keys = append(keys, k.name)
+		}
+	}
+	return keys
+}
+
 // projectError adds the path and a hint to an error in a project's file.
 func projectError(path string, err error) error {
 	return hint.New(fmt.Errorf("read %s: %w", path, err),
 		"correct the file (docs/configuration.md lists its keys), or start without it: --ignore-project")
 }
 
-// readProjectFile reads a regular file of bounded size. A link of a repository may lead to any file of its user, and a
-// named pipe would keep its reader waiting.
-func readProjectFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if errors.Is(err, unix.ELOOP) {
-		return nil, errors.New("it is a symbolic link")
-	}
-	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
-		return nil, pathErr.Err
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxProjectFile+1))
-	if err == nil && len(raw) > maxProjectFile {
-		err = fmt.Errorf("it is larger than %d bytes", maxProjectFile)
-	}
-	return raw, err
-}
-
-// checkKeys returns an error for a key that is not one of [Project], or is spelled in another way.
-func checkKeys(keys []toml.Key) error {
-	for _, k := range keys {
-		if !slices.Contains(projectKeys(), k[0]) || len(k) > 2 || len(k) == 2 && k[0] != "bindings" {
+// checkKeys returns an error for a key that is not one of [Project], is spelled in another way, or has no table where
+// it must have one.
+func checkKeys(meta toml.MetaData) error {
+	for _, k := range meta.Keys() {
+		table := k[0] == "bindings" || k[0] == "env"
+		if !slices.Contains(projectKeys(), k[0]) || len(k) > 2 || len(k) == 2 && !table {
 			return fmt.Errorf("unknown key %s", k)
+		}
+		// The decoder leaves a map empty, without an error, if the file has something else than a table.
+		if table && meta.Type(k[0]) != "Hash" {
+			return fmt.Errorf("%s is no table; write [%s] and NAME = \"VALUE\" below it", k[0], k[0])
 		}
 	}
 	return nil
@@ -132,6 +127,14 @@ func (p *Project) check() error {
 	lists := map[string][]string{
 		"connectors": p.Connectors, "allow": p.Allow, "packages": p.Packages,
 		"agent": {p.Agent}, "egress": {p.Egress}, "dockerfile": {p.Dockerfile},
+		"mounts": p.Mounts, "ports": p.Ports,
+	}
+	for name, value := range p.Env {
+		// It would be another variable than the one that a flag replaces.
+		if strings.Contains(name, "=") {
+			return fmt.Errorf("env has the name %q", name)
+		}
+		lists["env"] = append(lists["env"], name, value)
 	}
 	for connector, identity := range p.Bindings {
 		lists["bindings"] = append(lists["bindings"], connector, identity)
@@ -140,7 +143,11 @@ func (p *Project) check() error {
 		}
 	}
 	for key, values := range lists {
-		if len(values) > 2*maxProjectList || len(values) > maxProjectList && key != "bindings" {
+		most := maxProjectList
+		if key == "bindings" || key == "env" {
+			most *= 2 // names and values
+		}
+		if len(values) > most {
 			return fmt.Errorf("%s has more than %d entries", key, maxProjectList)
 		}
 		for _, v := range values {

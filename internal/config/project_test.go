@@ -2,12 +2,15 @@ package config_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"unicode"
 
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/format"
@@ -29,7 +32,8 @@ func TestAProjectsFileIsRead(t *testing.T) {
 		t.Errorf("a project without one: %v, %v", p, err)
 	}
 	p, err := readProject(t, "agent = \"claude\"\nconnectors = []\nallow = [\"docs.example\"]\nread_only = true\n"+
-		"[bindings]\n\"github://acme/tracker\" = \"work\"\n")
+		"mounts = [\"data:/data:ro\"]\nports = [\"8080:3000\"]\n"+
+		"[bindings]\n\"github://acme/tracker\" = \"work\"\n[env]\nCI = \"1\"\nEMPTY = \"\"\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,9 +41,13 @@ func TestAProjectsFileIsRead(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	want := config.Project{Path: p.Path, Hash: p.Hash, Agent: "claude", Connectors: []string{},
-		Allow: []string{"docs.example"}, ReadOnly: true, Bindings: map[string]string{"github://acme/tracker": "work"}}
+		Allow: []string{"docs.example"}, ReadOnly: true, Bindings: map[string]string{"github://acme/tracker": "work"},
+		Mounts: []string{"data:/data:ro"}, Ports: []string{"8080:3000"}, Env: map[string]string{"CI": "1", "EMPTY": ""}}
 	if !reflect.DeepEqual(*p, want) {
 		t.Errorf("got %+v, want %+v", *p, want)
+	}
+	if got, want := p.ForSandbox(), []string{"read_only", "mounts", "env", "ports"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("ForSandbox() = %q, want %q", got, want)
 	}
 	if other, _ := readProject(t, "agent = \"claude\"\n"); other.Hash == p.Hash {
 		t.Error("two contents have one hash")
@@ -51,8 +59,23 @@ func TestAHostileProjectsFileIsRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{strings.Repeat("#", 10<<20), "larger than 16384 bytes"},
 		{"sandbox = \"off\"\n", "unknown key sandbox"},
-		{"mounts = [\"/\"]\n", "unknown key mounts"},
+		{"mount = [\"/\"]\n", "unknown key mount"},
+		{"Mounts = [\"/\"]\n", "unknown key Mounts"},
+		{"mounts = \"a:/b\"\n", "mounts"},
+		{"mounts = [\"a\\nb:/c\"]\n", "mounts has a value with a control character"},
+		{"mounts = [" + many + "]\n", "mounts has more than 64 entries"},
+		{"ports = [3000]\n", "ports"},
+		{"ports = [\"\\u202e80\"]\n", "ports has a value with a control character"},
+		{"[env]\nA = 1\n", "A"},
+		{"[env]\nA = \"b\\u001b[2J\"\n", "env has a value with a control character"},
+		{"[env]\nA = \"" + strings.Repeat("a", 257) + "\"\n", "env has a value of more than 256 bytes"},
+		{"[env.A]\nb = \"c\"\n", "A"},
+		{"[env]\nA = \"1\"\nA = \"2\"\n", "A"},
 		{"[upstream]\nresolve = [\"api.github.com:443:192.0.2.1\"]\n", "unknown key upstream"},
+		{"[[bindings]]\n\"github://a/b\" = \"work\"\n", "bindings is no table"},
+		{"bindings = [\"github://a/b\"]\n", "bindings is no table"},
+		{"[[env]]\nA = \"1\"\n", "env is no table"},
+		{"env = \"A=1\"\n", "env is no table"},
 		{"[bindings.github]\nx = \"y\"\n", "bindings"},
 		{"path = \"/etc/passwd\"\n", "unknown key path"},
 		{"Path = \"/etc/passwd\"\n", "unknown key Path"},
@@ -110,4 +133,34 @@ func TestAProjectsFileOfAnotherKindIsNotRead(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %q", what, p, err, c.want)
 		}
 	}
+}
+
+// Whatever a repository has in its file: an error of one line for a person, or values that a person can read.
+func FuzzProject(f *testing.F) {
+	for _, text := range []string{"", "format = 1\n", "agent = \"claude\"\n[env]\nCI = \"1\"\n",
+		"mounts = [\"a:/b:ro\"]\nports = [\"1:2\"]\n[bindings]\ngithub = \"work\"\n", "env.A = \"b\"\n", "[[env]]\n",
+		"allow = [\"\"\"a\nb\"\"\"]\n", "Env.A = \"b\"\n", "env = {A = \"b\"}\n", "\"env\".\"A\" = 'b'\n"} {
+		f.Add(text)
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text string) {
+		if err := os.WriteFile(filepath.Join(dir, config.ProjectFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := config.ReadProject(dir)
+		if err != nil {
+			newer := errors.As(err, new(*format.Error)) // its own hint is the error
+			if p != nil || hint.Of(err) == "" && !newer || strings.ContainsAny(err.Error(), "\n\x1b") {
+				t.Errorf("%q: %v, %q with the hint %q", text, p, err, hint.Of(err))
+			}
+			return
+		}
+		values := slices.Concat(p.Connectors, p.Allow, p.Packages, p.Mounts, p.Ports, slices.Collect(maps.Keys(p.Env)),
+			slices.Collect(maps.Values(p.Env)), []string{p.Agent, p.Egress, p.Dockerfile})
+		for _, v := range values {
+			if len(v) > 256 || strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("%q: a value is %q", text, v)
+			}
+		}
+	})
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // Cover is a copy of a place of the project. It lies over the place in a sandbox, which can read it and not change it.
@@ -21,7 +23,7 @@ type Cover struct {
 
 // The bounds of copies.
 const (
-	maxCovers      = 64
+	maxCovers      = 256
 	maxCoverFiles  = 2000
 	maxCoverSource = 64 << 20
 )
@@ -31,6 +33,14 @@ func HookDirs(dir string) []string { return hooksAt(dir, path.Join(".git", "hook
 
 // CommonHookDirs returns the hooks directories that a directory of git has.
 func CommonHookDirs(dir string) []string { return hooksAt(dir, "hooks") }
+
+// Held returns the directories of a project that must keep their names, because with them the hooks would be replaced.
+func Held(dir string) []string {
+	if info, err := os.Lstat(filepath.Join(dir, ".git")); err != nil || !info.IsDir() {
+		return nil
+	}
+	return []string{".git"}
+}
 
 func hooksAt(dir, at string) []string {
 	root, err := os.OpenRoot(dir)
@@ -49,7 +59,8 @@ func hooksAt(dir, at string) []string {
 // could put a link there meanwhile. Links and special files are left out.
 func Copy(dir string, places []string, to string) ([]Cover, error) {
 	if len(places) > maxCovers {
-		return nil, fmt.Errorf("protect %d places of %s: %d is the most", len(places), dir, maxCovers)
+		return nil, hint.New(fmt.Errorf("protect %d places of %s: %d is the most", len(places), dir, maxCovers),
+			"start in a directory below it, or without --protect")
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -79,7 +90,7 @@ var errNotCopied = errors.New("it is no file and no directory")
 
 type copier struct {
 	root  *os.Root
-	files int
+	files int // with directories
 	bytes int64
 }
 
@@ -107,8 +118,11 @@ func (c *copier) copyDir(at, to string, depth int) error {
 		return err
 	}
 	defer dir.Close()
-	entries, err := dir.ReadDir(maxCoverFiles)
+	entries, err := dir.ReadDir(maxCoverFiles + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := c.count(0); err != nil {
 		return err
 	}
 	if err := os.Mkdir(to, 0o755); err != nil { //nolint:gosec // the sandbox's user reads it
@@ -123,6 +137,16 @@ func (c *copier) copyDir(at, to string, depth int) error {
 	return os.Chmod(to, 0o755) //nolint:gosec // as above, whatever the umask
 }
 
+// count counts a file or directory of a size, and returns an error for the first that is too many.
+func (c *copier) count(size int64) error {
+	c.files++
+	c.bytes += size
+	if c.files > maxCoverFiles || c.bytes > maxCoverSource {
+		return fmt.Errorf("there are more than %d files or %d bytes to protect", maxCoverFiles, maxCoverSource)
+	}
+	return nil
+}
+
 func (c *copier) copyFile(at, to string) error {
 	src, err := c.root.OpenFile(at, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -133,10 +157,8 @@ func (c *copier) copyFile(at, to string) error {
 	if err != nil || !info.Mode().IsRegular() {
 		return errors.Join(err, errNotCopied)
 	}
-	c.files++
-	c.bytes += info.Size()
-	if c.files > maxCoverFiles || c.bytes > maxCoverSource {
-		return fmt.Errorf("there are more than %d files or %d bytes to protect", maxCoverFiles, maxCoverSource)
+	if err := c.count(info.Size()); err != nil {
+		return err
 	}
 	mode := 0o644 | info.Mode().Perm()&0o111
 	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)

@@ -14,9 +14,9 @@ import (
 var (
 	sectionLine = regexp.MustCompile(`^\[([A-Za-z0-9.-]+)(?: "([^"\\]*)")?\]$`)
 	settingLine = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*)(?:[ \t]*=[ \t]*([^"\\#;\x00-\x1f\x7f]*))?$`)
-	// plainURL is a URL with which git starts no program but its own: not ext::, and no host that begins with a dash.
-	plainURL = regexp.MustCompile(
-		`^(https?://[A-Za-z0-9\[]|ssh://[A-Za-z0-9\[]|git@[A-Za-z0-9]|git://[A-Za-z0-9]|[A-Za-z0-9./_][^:]*$)`)
+	// plainURL is a URL with which git starts no program but its own: not ext::, no host that begins with a dash, and no
+	// path, because a push to a repository of this host runs the hooks of that one.
+	plainURL = regexp.MustCompile(`^(https?://[A-Za-z0-9\[]|ssh://[A-Za-z0-9\[]|git@[A-Za-z0-9]|git://[A-Za-z0-9])`)
 )
 
 // harmless are the settings, with the section before the dot and any subsection left out, of which the value cannot
@@ -37,13 +37,24 @@ var harmless = map[string]bool{
 	"extensions.objectformat": true, "submodule.active": true, "index.version": true, "maintenance.auto": true,
 }
 
-// riskySettings returns the settings of a git configuration that may make git run something, with a hash of their
-// values. A line that is not understood is such a setting.
-func riskySettings(data []byte) map[string]string {
-	risky := map[string]string{}
+// maxKeys bounds the settings of one configuration that have an entry of their own: a sandbox writes it.
+const maxKeys = 200
+
+// gitSettings are the settings of a configuration that may make git run something.
+type gitSettings struct {
+	sums     map[string]string // a hash of the values, by name
+	includes []string          // further files of settings
+	hooks    []string          // directories of hooks
+}
+
+// riskySettings returns the settings of a git configuration that may make git run something. A line that is not
+// understood is such a setting.
+func riskySettings(data []byte) gitSettings {
+	risky := gitSettings{sums: map[string]string{}}
+	remotes, branches := map[string]bool{}, map[string]string{}
 	section, full := "", ""
-	for _, raw := range bytes.Split(data, []byte("\n")) {
-		line := strings.Trim(string(raw), " \t\r")
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		line := strings.Trim(string(line), " \t\r")
 		switch found := sectionLine.FindStringSubmatch(line); {
 		case line == "", isComment(line):
 		case found != nil:
@@ -52,12 +63,45 @@ func riskySettings(data []byte) map[string]string {
 				full += "." + found[2]
 			}
 		default:
-			if key := riskyKey(section, full, line); key != "" {
-				risky[key] = sumOf([]byte(risky[key] + line))
+			name, value, _ := strings.Cut(line, "=")
+			name, value = section+"."+strings.ToLower(strings.TrimSpace(name)), strings.Trim(value, " \t\"")
+			switch key := riskyKey(section, full, line); {
+			case key != "":
+				risky.add(key, line)
+				risky.follow(name, value)
+			case name == "remote.url":
+				remotes[strings.TrimPrefix(full, "remote.")] = true
+			case name == "branch.remote":
+				branches[full+".remote"] = value
 			}
 		}
 	}
+	// Git takes the name of a remote that has no URL for a path, and a push there runs that repository's hooks.
+	for key, remote := range branches {
+		if remote != "." && !remotes[remote] {
+			risky.add(key, remote)
+		}
+	}
 	return risky
+}
+
+// add adds a setting by its name and its line.
+func (g *gitSettings) add(key, line string) {
+	if _, known := g.sums[key]; !known && len(g.sums) >= maxKeys {
+		key = "and more"
+	}
+	g.sums[key] = sumOf([]byte(g.sums[key] + line))
+}
+
+// follow notes a file or a directory that a setting names.
+func (g *gitSettings) follow(name, value string) {
+	switch {
+	case len(g.includes)+len(g.hooks) >= maxFollowed || value == "":
+	case name == "core.hookspath":
+		g.hooks = append(g.hooks, value)
+	case name == "include.path" || name == "includeif.path":
+		g.includes = append(g.includes, value)
+	}
 }
 
 // isComment reports whether git takes the whole line for a comment, however it continues.
@@ -67,7 +111,7 @@ func isComment(line string) bool { return strings.HasPrefix(line, "#") || string
 func riskyKey(section, full, line string) string {
 	found := settingLine.FindStringSubmatch(line)
 	if found == nil {
-		return fmt.Sprintf("%s (%.40s)", full, line)
+		return fmt.Sprintf("%.80s (%.40s)", full, line)
 	}
 	key, value := strings.ToLower(found[1]), found[2]
 	name := section + "." + key
@@ -79,7 +123,7 @@ func riskyKey(section, full, line string) string {
 			return ""
 		}
 	}
-	return full + "." + key
+	return fmt.Sprintf("%.200s.%.80s", full, key)
 }
 
 // canonical returns settings in a form that does not depend on their order.

@@ -25,11 +25,14 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 )
 
 // Snapshot is the state of what the host would run of a project. It is immutable.
 type Snapshot struct {
 	entries map[string]entry // by path, relative to the project and with slashes
+	quiet   map[string]bool  // watched places in which nothing matters yet
+	gitDirs []string         // whose entries have absolute paths
 	// Incomplete reports whether the project has more than is looked at, or could not be read.
 	Incomplete bool
 }
@@ -59,7 +62,13 @@ const (
 	maxEntries = 400_000
 	maxDepth   = 24
 	maxWatched = 5_000
-	maxFile    = 16 << 20 // of a larger file its size and time stand for its content
+	maxFile    = 16 << 20  // of a larger file its size and time stand for its content
+	maxBytes   = 128 << 20 // after that, of every file
+	maxParsed  = 1 << 20   // a larger configuration or package.json is compared as it is
+
+	maxPrograms = 2_000 // of watched files
+	maxWhole    = 500   // files of one directory of which all are watched
+	maxFollowed = 8     // files that a configuration names
 )
 
 // Take returns the state of the project in dir. gitDirs are further directories
@@ -67,7 +76,7 @@ const (
 // paths. What cannot be read is left out, and makes the snapshot incomplete; so
 // does the end of ctx.
 func Take(ctx context.Context, dir string, gitDirs ...string) Snapshot {
-	s := Snapshot{entries: map[string]entry{}}
+	s := Snapshot{entries: map[string]entry{}, quiet: map[string]bool{}, gitDirs: gitDirs}
 	s.take(ctx, dir, "", func(w *walk) { w.dir(".", 0) })
 	for _, g := range gitDirs {
 		s.take(ctx, g, g, func(w *walk) { w.gitDir(".", 0) })
@@ -107,22 +116,31 @@ func (s Snapshot) Changes(after Snapshot) []Change {
 	return changes
 }
 
-// Paths returns the watched places that are there, sorted. A directory whose every
-// file is watched stands for them.
+// Paths returns the watched places that are there, sorted, those of directories of
+// git as absolute paths. A directory whose every file is watched stands for them.
 func (s Snapshot) Paths() []string {
 	places := map[string]bool{}
 	for at, e := range s.entries {
 		if e.when != whenExecuted { // a program is the person's to run, and an agent's to build
-			places[place(at)] = true
+			places[s.place(at, e.when)] = true
 		}
+	}
+	for at := range s.quiet {
+		places[at] = true
 	}
 	return slices.Sorted(maps.Keys(places))
 }
 
 // place returns the directory that stands for a watched file, or the file itself.
-func place(at string) string {
-	for dir := path.Dir(at); dir != "." && dir != "/"; dir = path.Dir(dir) {
-		if _, ok := wholeDirs[path.Base(dir)]; ok || path.Base(dir) == "hooks" {
+func (s Snapshot) place(at, when string) string {
+	root := ""
+	for _, g := range s.gitDirs {
+		if strings.HasPrefix(at, g+"/") {
+			root = g
+		}
+	}
+	for dir := path.Dir(at); dir != "." && dir != "/" && dir != root; dir = path.Dir(dir) {
+		if wholeDirs[path.Base(dir)] != "" || when == whenGit && path.Base(dir) == "hooks" {
 			return dir
 		}
 	}

@@ -84,6 +84,27 @@ func TestWhatTheHostWouldRunIsFound(t *testing.T) {
 			keys: "include.path"},
 		"transport": {files: config("[remote \"o\"]\nurl = ext::sh -c x\n"), path: ".git/config", when: whenGit,
 			keys: "remote.o.url"},
+		"a repository of this host": {files: config("[remote \"o\"]\nurl = .git/evil\n"), path: ".git/config",
+			when: whenGit, keys: "remote.o.url"},
+		"a branch whose remote is a path": {files: config("[branch \"x\"]\nremote = .git/evil\n"), path: ".git/config",
+			when: whenGit, keys: "branch.x.remote"},
+		"a branch whose remote is a path by name": {files: config("[branch \"x\"]\nremote = evil\n"), path: ".git/config",
+			when: whenGit, keys: "branch.x.remote"},
+		"hook behind a HEAD above": {files: map[string]string{".git/modules/HEAD": "x", ".git/modules/a/HEAD": "x",
+			".git/modules/a/hooks/pre-push*": "x"}, path: ".git/modules/a/hooks/pre-push", when: whenGit},
+		"machine's tasks": {files: map[string]string{".zed/tasks.json": "[]"}, path: ".zed/tasks.json", when: whenEditor},
+		"linter":          {files: map[string]string{"eslint.config.js": "x"}, path: "eslint.config.js", when: whenEditor},
+		"instructions":    {files: map[string]string{"sub/AGENTS.md": "x"}, path: "sub/AGENTS.md", when: whenAgent},
+		"cached shell":    {files: map[string]string{".direnv/p.rc": "x"}, path: ".direnv/p.rc", when: whenShell},
+		"workflow": {files: map[string]string{".github/workflows/x.yml": "x"}, path: ".github/workflows/x.yml",
+			when: whenPush},
+		"services": {files: map[string]string{"compose.yaml": "x"}, path: "compose.yaml", when: whenCompose},
+		"wrapper": {files: map[string]string{"gradle/wrapper/gradle-wrapper.properties": "x"},
+			path: "gradle/wrapper/gradle-wrapper.properties", when: whenBuild},
+		"start of Python": {files: map[string]string{"sitecustomize.py": "x"}, path: "sitecustomize.py", when: whenPython},
+		"toolchain": {files: map[string]string{"rust-toolchain.toml": "x"}, path: "rust-toolchain.toml",
+			when: whenCargo},
+		"start of R": {files: map[string]string{".Rprofile": "x"}, path: ".Rprofile", when: whenREPL},
 		"option as host": {files: config("[remote \"o\"]\nurl = ssh://-oProxyCommand=x/y\n"), path: ".git/config",
 			when: whenGit, keys: "remote.o.url"},
 		"quoted": {files: config("[core]\nfsmonitor = \"a b\"\n"), path: ".git/config", when: whenGit,
@@ -113,6 +134,18 @@ func TestWhatTheHostWouldRunIsFound(t *testing.T) {
 		"agent's servers": {files: map[string]string{".mcp.json": "{}"}, path: ".mcp.json", when: whenClaude},
 		"scripts": {files: map[string]string{"package.json": `{"scripts": {"test": "node test.js", "postinstall": "./x"}}`},
 			path: "package.json", when: whenNPM},
+		"scripts, hidden by others": {files: map[string]string{
+			"package.json": `{"scripts": {"test": "./x"}, "Scripts": {"test": "node test.js"}}`},
+			path: "package.json", when: whenNPM},
+		"scripts, hidden by none": {files: map[string]string{
+			"sub/package.json": `{"scripts": {"install": "./x"}, "Scripts": null}`}, path: "sub/package.json", when: whenNPM},
+		"scripts of another type": {files: map[string]string{"sub/package.json": `{"scripts": "x"}`},
+			path: "sub/package.json", when: whenNPM},
+		"addon":     {files: map[string]string{"binding.gyp": "{}"}, path: "binding.gyp", when: whenNPM},
+		"container": {files: map[string]string{".devcontainer.json": "{}"}, path: ".devcontainer.json", when: whenContainer},
+		"mercurial": {files: map[string]string{".hg/hgrc": "[hooks]\n"}, path: ".hg/hgrc", when: whenMercurial},
+		"bare repository with its parts elsewhere": {files: map[string]string{"doc/HEAD": "ref: refs/heads/x\n",
+			"doc/commondir": "../other\n"}, path: "doc/commondir", when: whenGit},
 		"no JSON":    {files: map[string]string{"package.json": `{"scripts": `}, path: "package.json", when: whenNPM},
 		"makefile":   {files: map[string]string{"Makefile": "all:\n\t./x\n"}, path: "Makefile", when: whenMake},
 		"removed":    {remove: "Makefile", path: "Makefile", when: whenMake},
@@ -229,6 +262,28 @@ func TestAHostileProjectIsReadWithinBounds(t *testing.T) {
 	}
 }
 
+// A cover that lacks what is there would take it away from the sandbox, and directories fill a disk, too.
+func TestACopyOfTooManyFilesIsRefused(t *testing.T) {
+	for name, fill := range map[string]func(at string) error{
+		"files":       func(at string) error { return os.WriteFile(at, nil, 0o600) },
+		"directories": func(at string) error { return os.Mkdir(at, 0o700) },
+	} {
+		dir := t.TempDir()
+		for i := range maxCoverFiles + 1 {
+			if err := os.MkdirAll(filepath.Join(dir, ".husky"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := fill(filepath.Join(dir, ".husky", fmt.Sprint(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		covers, err := Copy(dir, []string{".husky"}, filepath.Join(t.TempDir(), "c"))
+		if err == nil || !strings.Contains(err.Error(), "there are more than 2000 files") {
+			t.Errorf("%s: %v, %v", name, covers, err)
+		}
+	}
+}
+
 func TestAnEndedContextMakesASnapshotIncomplete(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -249,7 +304,104 @@ func TestACopyIsReadableAndExecutableAsItsSource(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if places := strings.Join(Take(t.Context(), dir).Paths(), " "); places != ".git/hooks Makefile package.json" {
+	if places := strings.Join(Take(t.Context(), dir).Paths(),
+		" "); places != ".git/config .git/hooks Makefile package.json" {
 		t.Errorf("the places to protect: %s", places)
+	}
+}
+
+// What a configuration of git names is followed: a person had it before, and an agent changes what it leads to.
+func TestWhatGitsSettingsNameIsWatched(t *testing.T) {
+	dir := project(t)
+	write(t, dir, map[string]string{
+		".git/config": plainConfig +
+			"[include]\n\tpath = ../shared/git\n\tpath = /etc/none\n\tpath = ../../outside\n",
+		"shared/git": "[core]\n\thooksPath = \"tools/hooks\"\n\thooksPath = none\n[include]\npath = " +
+			"../shared/git\n",
+		"tools/hooks/pre-commit": "x",
+	})
+	before := Take(t.Context(), dir)
+	if before.Incomplete {
+		t.Error("it reads as incomplete")
+	}
+	// shared/git is two directories from the top as .git/config is, so its hooks are found, too.
+	write(t, dir, map[string]string{"shared/git": "[core]\n\thooksPath = \"tools/hooks\"\n\tfsmonitor = ./x\n",
+		"tools/hooks/pre-commit": "y"})
+	var got []string
+	for _, c := range before.Changes(Take(t.Context(), dir)) {
+		got = append(got, c.Path+" "+strings.Join(c.Keys, ","))
+	}
+	want := "shared/git core.fsmonitor,core.hookspath,include.path; tools/hooks/pre-commit "
+	if strings.Join(got, "; ") != want {
+		t.Errorf("got %q, want %q", strings.Join(got, "; "), want)
+	}
+}
+
+// A sandbox can make any number of files and settings: they cost no memory, and hide nothing that lies above them.
+func TestAFloodHidesNothingThatMattersMore(t *testing.T) {
+	dir := project(t)
+	before := Take(t.Context(), dir)
+	flood := map[string]string{".git/hooks/pre-push*": "x", ".envrc": "x"}
+	for i := range maxPrograms + 10 {
+		flood[fmt.Sprintf("a%d*", i)] = "x"
+	}
+	for i := range maxWhole + 10 {
+		flood[fmt.Sprintf(".claude/a%d", i)], flood[fmt.Sprintf(".git/hooks/a%d", i)] = "x", "x"
+	}
+	var settings strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&settings, "%x\n", i)
+	}
+	flood[".git/config"] = plainConfig + settings.String()
+	write(t, dir, flood)
+	after := Take(t.Context(), dir)
+	programs := 0
+	for _, e := range after.entries {
+		if e.when == whenExecuted {
+			programs++
+		}
+	}
+	if !after.Incomplete || programs > maxPrograms {
+		t.Errorf("incomplete %v, %d programs", after.Incomplete, programs)
+	}
+	if n := len(after.entries[".git/config"].keys); n > maxKeys+1 {
+		t.Errorf("%d settings are kept", n)
+	}
+	found := map[string]bool{}
+	for _, c := range before.Changes(after) {
+		found[c.Path] = true
+	}
+	if !found[".git/config"] || !found[".envrc"] {
+		t.Error("the flood hides .git/config or .envrc")
+	}
+}
+
+// A sandbox sets the time of a file, and no file is so large that it is not compared.
+func TestAFileWithItsOldTimeAndSizeIsChanged(t *testing.T) {
+	dir := project(t)
+	write(t, dir, map[string]string{"tools/lint*": "good"})
+	at := filepath.Join(dir, "tools/lint")
+	info, err := os.Stat(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := Take(t.Context(), dir)
+	write(t, dir, map[string]string{"tools/lint*": "evil"})
+	if err := os.Chtimes(at, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if changes := before.Changes(Take(t.Context(), dir)); len(changes) != 1 || changes[0].Path != "tools/lint" {
+		t.Errorf("the changes: %+v", changes)
+	}
+}
+
+// What is protected is not only what runs something now.
+func TestPlacesInWhichNothingMattersYetAreProtected(t *testing.T) {
+	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "hooks", "repo")
+	write(t, dir, map[string]string{"package.json": "{}", "src/hooks/Makefile": "x", "src/hooks/use.ts": "x"})
+	write(t, other, map[string]string{"config": plainConfig, "hooks/pre-push*": "x"})
+	want := fmt.Sprintf("%[1]s/config %[1]s/hooks package.json src/hooks/Makefile", other)
+	if places := strings.Join(Take(t.Context(), dir, other).Paths(), " "); places != want {
+		t.Errorf("the places to protect: %s, want %s", places, want)
 	}
 }

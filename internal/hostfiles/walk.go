@@ -9,20 +9,25 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // walk reads one tree.
 type walk struct {
-	ctx     context.Context //nolint:containedctx // a walk is one call
-	root    *os.Root
-	prefix  string // before the paths of entries: "" for the project
-	out     *Snapshot
-	dirs    int
-	entries int
-	built   int // how many directories of builtDirs the walk is in
+	ctx      context.Context //nolint:containedctx // a walk is one call
+	root     *os.Root
+	prefix   string // before the paths of entries: "" for the project
+	out      *Snapshot
+	dirs     int
+	entries  int
+	programs int   // that can be executed, and are watched for that alone
+	bytes    int64 // that were read
+	built    int   // how many directories of builtDirs the walk is in
 }
 
 // list returns the entries of a directory, nil if the walk has reached a bound.
@@ -46,13 +51,15 @@ func (w *walk) list(at string, depth int) []fs.DirEntry {
 	return entries
 }
 
-// dir reads a directory of the project.
+// dir reads a directory of the project. What matters most comes first: a sandbox may have made more than is looked at,
+// so that something else is not found.
 func (w *walk) dir(at string, depth int) {
 	entries := w.list(at, depth)
 	if isBareRepository(entries) {
 		w.gitDir(at, depth)
 	}
-	for _, e := range entries {
+	var below []fs.DirEntry
+	for _, e := range byRank(entries) {
 		name := path.Join(at, e.Name())
 		when, whole := wholeDirs[e.Name()]
 		switch {
@@ -64,16 +71,38 @@ func (w *walk) dir(at string, depth int) {
 			w.whole(name, when, depth+1)
 		case whole:
 			w.add(name, when)
-		case e.IsDir() && builtDirs[e.Name()]:
-			w.built++
-			w.dir(name, depth+1)
-			w.built--
-		case e.IsDir() && !skipped[e.Name()]:
-			w.dir(name, depth+1)
 		case !e.IsDir():
 			w.file(name, e)
+		case !skipped[e.Name()]:
+			below = append(below, e)
 		}
 	}
+	for _, e := range below {
+		if builtDirs[e.Name()] {
+			w.built++
+		}
+		w.dir(path.Join(at, e.Name()), depth+1)
+		if builtDirs[e.Name()] {
+			w.built--
+		}
+	}
+}
+
+// byRank returns entries, those first that the host runs by itself.
+func byRank(entries []fs.DirEntry) []fs.DirEntry {
+	rank := func(e fs.DirEntry) int {
+		switch name := e.Name(); {
+		case name == ".git", name == "config", name == "config.worktree":
+			return 0
+		case whenFile(name) != "":
+			return 1
+		case wholeDirs[name] != "":
+			return 2
+		}
+		return 3
+	}
+	slices.SortStableFunc(entries, func(a, b fs.DirEntry) int { return rank(a) - rank(b) })
+	return entries
 }
 
 // file watches a file by its name, or because it can be executed.
@@ -86,42 +115,50 @@ func (w *walk) file(at string, e fs.DirEntry) {
 		return
 	}
 	found, err := w.root.Lstat(at)
-	if err == nil && found.Mode().IsRegular() && found.Mode()&0o111 != 0 {
-		w.put(at, entry{when: whenExecuted, sum: stamp(found)})
+	if err != nil || !found.Mode().IsRegular() || found.Mode()&0o111 == 0 {
+		return
 	}
+	if w.programs++; w.programs > maxPrograms { // they must not displace what runs by itself
+		w.out.Incomplete = true
+		return
+	}
+	w.put(at, entry{when: whenExecuted, sum: stamp(found)})
 }
 
 // whole watches every file of a directory.
-func (w *walk) whole(at, when string, depth int) {
+func (w *walk) whole(at, when string, depth int) { w.wholeUpTo(at, when, depth, new(maxWhole)) }
+
+func (w *walk) wholeUpTo(at, when string, depth int, left *int) {
 	for _, e := range w.list(at, depth) {
+		if *left--; *left < 0 {
+			w.out.Incomplete = true
+			return
+		}
 		name := path.Join(at, e.Name())
 		if e.IsDir() {
-			w.whole(name, when, depth+1)
+			w.wholeUpTo(name, when, depth+1, left)
 			continue
 		}
 		w.add(name, when)
 	}
 }
 
-// isBareRepository reports whether git takes the directory for a repository (gitrepository-layout(5)).
+// isBareRepository reports whether git takes the directory for a repository (gitrepository-layout(5)): it has HEAD,
+// objects and refs, or a commondir file that names a directory with the latter two.
 func isBareRepository(entries []fs.DirEntry) bool {
-	found := 0
-	for _, e := range entries {
-		switch e.Name() {
-		case "HEAD", "objects", "refs":
-			found++
-		}
+	has := func(name string) bool {
+		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == name })
 	}
-	return found == 3
+	return has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
 // gitDir watches what git runs by itself: hooks, and settings that name programs.
 func (w *walk) gitDir(at string, depth int) {
-	for _, e := range w.list(at, depth) {
+	for _, e := range byRank(w.list(at, depth)) {
 		name := path.Join(at, e.Name())
 		switch e.Name() {
 		case "config", "config.worktree":
-			w.config(name)
+			w.config(name, 0)
 		case "hooks":
 			w.hooks(name, e, depth+1)
 		case "info":
@@ -141,17 +178,21 @@ func (w *walk) gitDirs(at string, e fs.DirEntry, depth int) {
 		return
 	}
 	entries := w.list(at, depth)
-	for _, sub := range entries {
-		if sub.Name() == "HEAD" {
-			w.gitDir(at, depth)
-			return
-		}
+	// A HEAD that a sandbox puts above the git directories of submodules must not hide them.
+	isGitDir := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "HEAD" })
+	if isGitDir {
+		w.gitDir(at, depth)
 	}
 	for _, sub := range entries {
-		if sub.IsDir() {
+		if sub.IsDir() && !(isGitDir && partsOfGitDir[sub.Name()]) {
 			w.gitDirs(path.Join(at, sub.Name()), sub, depth+1)
 		}
 	}
+}
+
+// partsOfGitDir are directories of a git directory that have no other one in them, or that gitDir reads.
+var partsOfGitDir = map[string]bool{
+	"objects": true, "refs": true, "logs": true, "hooks": true, "info": true, "modules": true, "worktrees": true,
 }
 
 func (w *walk) hooks(at string, e fs.DirEntry, depth int) {
@@ -159,26 +200,65 @@ func (w *walk) hooks(at string, e fs.DirEntry, depth int) {
 		w.add(at, whenGit)
 		return
 	}
-	for _, hook := range w.list(at, depth) {
+	for i, hook := range w.list(at, depth) {
+		if i >= maxWhole {
+			w.out.Incomplete = true
+			return
+		}
 		if !strings.HasSuffix(hook.Name(), ".sample") {
 			w.add(path.Join(at, hook.Name()), whenGit)
 		}
 	}
 }
 
-// config watches those settings of a git configuration that can make git run something.
-func (w *walk) config(at string) {
+// config watches those settings of a git configuration that can make git run something, and the files and directories
+// of the project that they name. depth counts the inclusions.
+func (w *walk) config(at string, depth int) {
 	data, sum, ok := w.read(at)
 	if !ok {
 		return
+	}
+	if len(data) > maxParsed {
+		data = nil
 	}
 	if data == nil {
 		w.put(at, entry{when: whenGit, sum: sum})
 		return
 	}
-	if keys := riskySettings(data); len(keys) > 0 {
-		w.put(at, entry{when: whenGit, sum: sumOf(canonical(keys)), keys: keys})
+	risky := riskySettings(data)
+	if len(risky.sums) > 0 {
+		w.put(at, entry{when: whenGit, sum: sumOf(canonical(risky.sums)), keys: risky.sums})
+	} else {
+		w.putQuiet(at)
 	}
+	if depth >= maxFollowed {
+		return
+	}
+	for _, name := range risky.includes {
+		if to, ok := w.inside(path.Dir(at), name); ok && to != at {
+			w.config(to, depth+1)
+		}
+	}
+	for _, name := range risky.hooks { // relative to the top of the working tree
+		to, ok := w.inside(path.Dir(path.Dir(at)), name)
+		if !ok || w.prefix != "" {
+			continue
+		}
+		if info, err := w.root.Lstat(to); err == nil && info.IsDir() {
+			w.whole(to, whenGit, 0)
+			continue
+		}
+		w.add(to, whenGit)
+	}
+}
+
+// inside returns a path that a file below dir names, if it is one of the tree.
+func (w *walk) inside(dir, name string) (string, bool) {
+	if rest, ok := strings.CutPrefix(name, w.root.Name()+"/"); ok {
+		dir, name = ".", rest
+	}
+	to := path.Join(dir, name)
+	return to, !path.IsAbs(name) && filepath.IsLocal(to) && to != "."
 }
 
 // add watches what matters of a file, if it is there.
@@ -187,10 +267,11 @@ func (w *walk) add(at, when string) {
 	if !ok {
 		return
 	}
-	if path.Base(at) == "package.json" && data != nil {
+	if path.Base(at) == "package.json" && data != nil && len(data) <= maxParsed {
 		scripts, isJSON := scriptsOf(data)
 		switch {
 		case isJSON && scripts == nil:
+			w.putQuiet(at)
 			return
 		case isJSON:
 			sum = sumOf(scripts)
@@ -204,15 +285,31 @@ func (w *walk) put(at string, e entry) {
 		w.out.Incomplete = true
 		return
 	}
-	if w.prefix != "" {
-		at = path.Join(w.prefix, at)
+	w.out.entries[w.named(at)] = e
+}
+
+// putQuiet notes a place in which nothing matters, and a sandbox could put something that does.
+func (w *walk) putQuiet(at string) {
+	if len(w.out.quiet) < maxWatched {
+		w.out.quiet[w.named(at)] = true
 	}
-	w.out.entries[at] = e
+}
+
+// named returns the path of an entry.
+func (w *walk) named(at string) string {
+	if w.prefix != "" {
+		return path.Join(w.prefix, at)
+	}
+	return at
 }
 
 // read returns the content of a regular file and its sum. data is nil for what is not read: a link, a special file, or
 // one that is too large. ok is false if there is none.
 func (w *walk) read(at string) (data []byte, sum string, ok bool) {
+	if w.ctx.Err() != nil { // a directory can have many large files
+		w.out.Incomplete = true
+		return nil, "", false
+	}
 	info, err := w.root.Lstat(at)
 	switch {
 	case err != nil:
@@ -222,9 +319,10 @@ func (w *walk) read(at string) (data []byte, sum string, ok bool) {
 		return nil, sumOf([]byte("link " + target)), err == nil
 	case info.IsDir():
 		return nil, "", false
-	case !info.Mode().IsRegular(), info.Size() > maxFile:
+	case !info.Mode().IsRegular(), info.Size() > maxFile, w.bytes > maxBytes:
 		return nil, stamp(info), true
 	}
+	w.bytes += info.Size()
 	// Another process may put a pipe there meanwhile: O_NONBLOCK keeps it from holding us.
 	f, err := w.root.OpenFile(at, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -238,23 +336,32 @@ func (w *walk) read(at string) (data []byte, sum string, ok bool) {
 	return data, sumOf(fmt.Appendf(nil, "%o\n%s", info.Mode().Perm()&0o111, data)), true
 }
 
-// stamp returns what stands for the content of a file that is not read.
+// stamp returns what stands for the content of a file that is not read. A sandbox can set a file's time of
+// modification, but not that of its last change.
 func stamp(info fs.FileInfo) string {
-	return sumOf(fmt.Appendf(nil, "%v %d %d", info.Mode(), info.Size(), info.ModTime().UnixNano()))
+	changed := int64(0)
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		changed = st.Ctim.Nano()
+	}
+	return sumOf(fmt.Appendf(nil, "%v %d %d %d", info.Mode(), info.Size(), info.ModTime().UnixNano(), changed))
 }
 
 // scriptsOf returns the scripts of a package.json in a form that does not depend on its layout, nil if it has none.
 func scriptsOf(data []byte) (scripts []byte, isJSON bool) {
-	var p struct {
-		Scripts map[string]any `json:"scripts"`
-	}
-	if json.Unmarshal(data, &p) != nil {
+	// Maps and not a struct, which would take "Scripts" for "scripts" and merge the two: npm takes the last "scripts"
+	// alone, so others could hide what it runs.
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
 		return nil, false
 	}
-	if len(p.Scripts) == 0 {
+	var found map[string]any
+	if raw, ok := fields["scripts"]; ok && json.Unmarshal(raw, &found) != nil {
+		return nil, false
+	}
+	if len(found) == 0 {
 		return nil, true
 	}
 	var out bytes.Buffer
-	_ = json.NewEncoder(&out).Encode(p.Scripts) // sorts the names
+	_ = json.NewEncoder(&out).Encode(found) // sorts the names
 	return out.Bytes(), true
 }

@@ -46,13 +46,16 @@ func (b *sandboxed) closeSession(ctx context.Context, code int, err error, stopp
 	if exhausted != "" {
 		cause += "; " + exhausted
 	}
+	if !left && !b.isSharedNow() { // to remove a mount point of another sandbox would end its mount
+		b.host.removeMade()
+	}
 	b.session.NoteHostFiles(b.host.changes(ctx, b.hasBegun()))
 	b.unclosed = b.session.Close(context.WithoutCancel(ctx), code, cause)
 	b.reaper.dismiss(left)
 	if b.hasBegun() {
 		b.ended(b.session, Ended{
 			Agent: b.Agent, Duration: time.Since(b.began), ExitCode: code, Cause: cause, Changed: b.host.found,
-			Incomplete: b.host.incomplete,
+			Incomplete: b.host.incomplete, Kept: b.Keep,
 		})
 	}
 	if exhausted != "" {

@@ -2,15 +2,14 @@ package launch
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/regular"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -47,6 +46,17 @@ func quoteGit(value string) string {
 
 // gitTime bounds a command of the host's git.
 const gitTime = 5 * time.Second
+
+// beginGitIdentity begins to ask for the identity that gitIdentity returns, and returns what waits for it.
+func (l *Launcher) beginGitIdentity(ctx context.Context, dir string) func() (name, email string) {
+	known := make(chan struct{})
+	var name, email string
+	go func() {
+		defer close(known)
+		name, email = l.gitIdentity(ctx, dir)
+	}()
+	return func() (string, string) { <-known; return name, email }
+}
 
 // gitIdentity returns user.name and user.email of the host's user, as they are in the project's directory. The
 // repository's own settings are not asked: they are in the sandbox, and may be those of a stranger.
@@ -106,6 +116,11 @@ func commonGitDir(dir string) (string, error) {
 			back)
 	}
 	common := filepath.Dir(filepath.Dir(own))
+	// Another sandbox of this project could put a link in its place after this look at it, and the engine would mount
+	// what that leads to.
+	if sandbox.Within(common, dir) {
+		return "", fmt.Errorf("find the repository of the worktree: %s lies in the project itself", common)
+	}
 	for _, part := range []string{"HEAD", "objects", "refs"} {
 		if _, err := os.Lstat(filepath.Join(common, part)); err != nil {
 			return "", fmt.Errorf("find the repository of the worktree: %s is none: %w", common, err)
@@ -116,36 +131,31 @@ func commonGitDir(dir string) (string, error) {
 
 // readSmall reads a regular file of a few bytes.
 func readSmall(path string) (string, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() {
-		return "", errors.New("it is not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, 8<<10))
+	data, err := regular.Read(path, 8<<10)
 	return string(data), err
 }
 
-// mountWorktree adds what git needs of the repository of a worktree: the common directory and, so that git worktree
-// prune does not take the worktree for a removed one, its .git file, each at its own path.
+// mountWorktree adds what git needs of the repository of a worktree: the common directory at its own path and, so that
+// git worktree prune does not take the worktree for a removed one, a .git file at the path of the project. That is a
+// copy: a mount of the project's own would be resolved by the engine, and another sandbox of the project could put a
+// link there meanwhile.
 func (b *sandboxed) mountWorktree() {
 	common, err := commonGitDir(b.dir)
 	if err == nil && common != "" {
 		err = checkMount(engine.Mount{Source: common, Target: common}, b.Home)
 	}
+	var text string
+	if err == nil && common != "" {
+		text, err = readSmall(filepath.Join(b.dir, ".git"))
+	}
 	switch {
 	case err != nil:
 		b.Infof("aileron: warning: git will not work in the sandbox: %v", err)
 	case common != "":
-		file := filepath.Join(b.dir, ".git")
-		b.mounts = append(b.mounts, engine.Mount{Source: common, Target: common},
-			engine.Mount{Source: file, Target: file, ReadOnly: true})
+		b.mounts = append(b.mounts, engine.Mount{Source: common, Target: common})
+		if !sandbox.Within(b.dir, sandbox.Workspace) { // it is there
+			b.files = append(b.files, sandbox.File{Path: filepath.Join(b.dir, ".git"), Mode: 0o644, Data: []byte(text)})
+		}
 		b.gitDirs = append(b.gitDirs, common)
 		b.Infof("aileron: the project is a worktree: the repository %s is in the sandbox too, at its own path", common)
 	}

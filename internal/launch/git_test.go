@@ -63,6 +63,10 @@ func TestAProjectCannotNameAnotherRepository(t *testing.T) {
 			_ = os.Rename(file, filepath.Join(project, "real"))
 			_ = os.Symlink("real", file)
 		},
+		"a repository in the project": func(project, common string) { // where a sandbox could put a link instead
+			_ = os.Rename(common, filepath.Join(project, "own"))
+			write(t, filepath.Join(project, ".git"), "gitdir: own/worktrees/wt\n")
+		},
 		"a link in the repository": func(_, common string) {
 			back := filepath.Join(common, "worktrees", "wt", "gitdir")
 			_ = os.Rename(back, back+".real")
@@ -122,5 +126,20 @@ func TestTheHostsIdentityIsTheUsers(t *testing.T) {
 	l.Environ = []string{"HOME=" + t.TempDir()}
 	if name, email := l.gitIdentity(t.Context(), project); name != "" || email != "" {
 		t.Errorf("gitIdentity of a user without one = %q, %q", name, email)
+	}
+}
+
+// A mount of the file would be resolved by the engine, when another sandbox may have put a link in its place.
+func TestTheGitFileOfAWorktreeIsCopied(t *testing.T) {
+	project, common := worktree(t)
+	b := &sandboxed{Launcher: &Launcher{Home: t.TempDir(), Infof: t.Logf}, dir: project}
+	b.mountWorktree()
+	file := filepath.Join(project, ".git")
+	if len(b.mounts) != 1 || b.mounts[0].Source != common {
+		t.Errorf("the mounts: %+v, want %s alone", b.mounts, common)
+	}
+	if len(b.files) != 1 || b.files[0].Path != file || string(b.files[0].Data) !=
+		"gitdir: "+filepath.Join(common, "worktrees", "wt")+"\n" {
+		t.Errorf("the files: %+v", b.files)
 	}
 }

@@ -2,7 +2,10 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -19,6 +22,8 @@ type hostWatch struct {
 	dir     string
 	gitDirs []string      // of the repository of a worktree
 	taken   chan struct{} // closed when before is known
+
+	made []string // empty directories that a sandbox's engine makes in the project
 
 	before     hostfiles.Snapshot
 	found      []hostfiles.Change
@@ -41,28 +46,93 @@ func watchHostFiles(ctx context.Context, dir string, gitDirs ...string) *hostWat
 func (w *hostWatch) wait() { <-w.taken }
 
 // cover copies what the command must not change to a new directory: git's hooks, or with all set whatever the host
-// would run.
-func (w *hostWatch) cover(to string, all bool) ([]sandbox.Cover, error) {
-	places := hostfiles.HookDirs(w.dir)
-	if all {
-		places = slices.DeleteFunc(w.before.Paths(), filepath.IsAbs) // those of gitDirs
+// would run, of the project and of the directories of git alike. The held directories of the project keep their names.
+func (w *hostWatch) cover(to string, all bool, held []string) ([]sandbox.Cover, error) {
+	places := w.places(".", all, hostfiles.HookDirs(w.dir))
+	if git := ".git"; len(w.gitDirs) > 0 && !slices.Contains(places, git) { // the file of a worktree
+		places = append(places, git)
 	}
-	copies, err := hostfiles.Copy(w.dir, places, to)
+	covers, err := coversOf(w.dir, places, to, "")
+	if err == nil {
+		covers, err = w.coverNoHooks(covers, filepath.Join(w.dir, ".git"), ".git", to+"-no-hooks")
+	}
+	for i, dir := range w.gitDirs {
+		if err != nil {
+			return nil, err
+		}
+		var more []sandbox.Cover
+		copies := fmt.Sprintf("%s-git-%d", to, i)
+		more, err = coversOf(dir, w.places(dir, all, hostfiles.CommonHookDirs(dir)), copies, dir)
+		if err == nil {
+			more, err = w.coverNoHooks(more, dir, dir, copies+"-no-hooks")
+		}
+		covers = append(covers, more...)
+	}
+	for _, source := range held { // first: what is read-only lies in them
+		covers = slices.Insert(covers, 0, sandbox.Cover{Source: source, Path: filepath.Base(source), Held: true})
+	}
+	return covers, err
+}
+
+// coverNoHooks adds a cover of hooks that are not there in a directory of git, which lies at a place in the sandbox: it
+// could make them.
+func (w *hostWatch) coverNoHooks(covers []sandbox.Cover, git, at, empty string) ([]sandbox.Cover, error) {
+	hooks := filepath.Join(git, "hooks")
+	if info, err := os.Lstat(git); err != nil || !info.IsDir() {
+		return covers, nil //nolint:nilerr // there is no directory of git
+	}
+	if _, err := os.Lstat(hooks); !errors.Is(err, fs.ErrNotExist) {
+		return covers, nil
+	}
+	//nolint:gosec // the sandbox's user reads it
+	if err := errors.Join(os.Mkdir(empty, 0o755), os.Chmod(empty, 0o755)); err != nil {
+		return nil, fmt.Errorf("protect git's hooks: %w", err)
+	}
+	w.made = append(w.made, hooks)
+	return append(covers, sandbox.Cover{Source: empty, Path: filepath.Join(at, "hooks")}), nil
+}
+
+// removeMade removes the empty directories that the engine has made, once the sandbox is removed. One in which there is
+// something stays.
+func (w *hostWatch) removeMade() {
+	for _, dir := range w.made {
+		git, err := os.OpenRoot(filepath.Dir(dir))
+		if err != nil {
+			continue
+		}
+		if info, err := git.Lstat(filepath.Base(dir)); err == nil && info.IsDir() {
+			_ = git.Remove(filepath.Base(dir))
+		}
+		_ = git.Close()
+	}
+}
+
+// places returns what is covered of a directory, "." being the project: its hooks, or with all set also what was found
+// there, as paths relative to it.
+func (w *hostWatch) places(dir string, all bool, hooks []string) []string {
+	if !all {
+		return hooks
+	}
+	for _, at := range w.before.Paths() {
+		if filepath.IsAbs(at) == (dir == ".") {
+			continue
+		}
+		if rel, err := filepath.Rel(dir, at); err == nil && filepath.IsLocal(rel) && !slices.Contains(hooks, rel) {
+			hooks = append(hooks, rel)
+		}
+	}
+	return hooks
+}
+
+// coversOf copies places of dir, which lie below prefix in a sandbox.
+func coversOf(dir string, places []string, to, prefix string) ([]sandbox.Cover, error) {
+	copies, err := hostfiles.Copy(dir, places, to)
 	if err != nil {
 		return nil, err
 	}
 	var covers []sandbox.Cover
 	for _, c := range copies {
-		covers = append(covers, sandbox.Cover(c))
-	}
-	for i, dir := range w.gitDirs {
-		copies, err := hostfiles.Copy(dir, hostfiles.CommonHookDirs(dir), fmt.Sprintf("%s-git-%d", to, i))
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range copies {
-			covers = append(covers, sandbox.Cover{Source: c.Source, Path: filepath.Join(dir, c.Path)})
-		}
+		covers = append(covers, sandbox.Cover{Source: c.Source, Path: filepath.Join(prefix, c.Path)})
 	}
 	return covers, nil
 }

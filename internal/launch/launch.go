@@ -35,6 +35,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -52,6 +53,8 @@ type Launcher struct {
 	// The command's streams, which it gets unchanged.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// Detached is the terminal of a command in a sandbox that has none of a person's. Stdin and Stdout are then not used.
+	Detached *detached.Terminal
 	// Terminal is the command's terminal if escape sequences can restore it; else nil.
 	Terminal *os.File
 	// Environ is the environment of commands on this host, without the secrets of aileron's own.
@@ -78,6 +81,7 @@ type Ended struct {
 	ExitCode int           // of the command
 	Cause    string        // of the end, as session.ended has it
 	Requests session.Tally
+	Kept     bool // the command's state is there for its next session
 	// Changed are the files of the project that a command in a sandbox changed, and that the host would run. Incomplete
 	// reports whether there may be more: the project is larger than what is looked at.
 	Changed    []hostfiles.Change

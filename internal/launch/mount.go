@@ -16,35 +16,84 @@ import (
 // ParseMount returns the mount that SRC[:DST][:ro] describes. SRC must exist. DST is an absolute path in the sandbox;
 // without it the mount is at its own path.
 func ParseMount(text, home string) (engine.Mount, error) {
-	bad := func(err error) (engine.Mount, error) {
-		return engine.Mount{}, hint.New(fmt.Errorf("mount %q: %w", text, err),
-			"a mount is SRC[:DST][:ro], as in ../lib:/lib:ro")
+	m, err := parseMount(text, "", home)
+	return m, mountError(text, err)
+}
+
+// ParseProjectMount returns the mount that SRC:DST[:ro] in the file of a project describes. SRC is relative to the
+// project in dir, and what its links lead to lies in the project too: what else a sandbox sees of this host is for a
+// person to choose, with a flag.
+func ParseProjectMount(text, dir, home string) (engine.Mount, error) {
+	m, err := parseMount(text, dir, home)
+	if err == nil {
+		err = checkProjectMount(m, dir)
 	}
+	if hint.Of(err) == "" {
+		err = hint.New(err, "a mount of a project's file is SRC:DST[:ro], as in data:/srv/data:ro")
+	}
+	return m, mountError(text, err)
+}
+
+// mountError adds the mount and a hint to an error about it.
+func mountError(text string, err error) error {
+	if err == nil {
+		return nil
+	}
+	help := hint.Of(err)
+	if help == "" {
+		help = "a mount is SRC[:DST][:ro], as in ../lib:/lib:ro"
+	}
+	return hint.New(fmt.Errorf("mount %q: %w", text, err), "%s", help)
+}
+
+// parseMount reads a mount whose source is relative to project, "" being the current directory.
+func parseMount(text, project, home string) (engine.Mount, error) {
 	rest, readOnly := strings.CutSuffix(text, ":ro")
 	source, target, two := strings.Cut(rest, ":")
 	if source == "" || two && target == "" || strings.Contains(target, ":") {
-		return bad(errors.New("it is not SRC[:DST][:ro]"))
+		return engine.Mount{}, errors.New("it is not SRC[:DST][:ro]")
+	}
+	if !two && project != "" {
+		return engine.Mount{}, errors.New("it names no place in the sandbox: SRC:DST")
+	}
+	if !filepath.IsAbs(source) {
+		source = filepath.Join(project, source)
 	}
 	source, err := filepath.Abs(source)
 	if err != nil {
-		return bad(err)
+		return engine.Mount{}, err
 	}
 	if !two {
 		target = source
 	}
 	if !filepath.IsAbs(target) || filepath.Clean(target) != target && filepath.Clean(target)+"/" != target {
-		return bad(fmt.Errorf("%s is not an absolute path in the sandbox", target))
+		return engine.Mount{}, fmt.Errorf("%s is not an absolute path in the sandbox", target)
 	}
 	// The path that is checked is the one that is mounted, whatever its links lead to later.
 	real, err := filepath.EvalSymlinks(source)
 	if err != nil {
-		return bad(err)
+		return engine.Mount{}, err
 	}
 	m := engine.Mount{Source: real, Target: filepath.Clean(target), ReadOnly: readOnly}
-	if err := checkMount(m, home); err != nil {
-		return bad(err)
+	return m, checkMount(m, home)
+}
+
+// checkProjectMount returns an error for a mount of a project's file that lies outside of the project, or with which
+// the sandbox could write to its hooks of git by another path than the one at which they are protected.
+func checkProjectMount(m engine.Mount, dir string) error {
+	if !sandbox.Within(m.Source, dir) {
+		return hint.New(fmt.Errorf("%s is not in the project", m.Source),
+			"a project's file mounts what lies in the project; for anything else use: --mount SRC:DST")
 	}
-	return m, nil
+	git := filepath.Join(dir, ".git")
+	if real, err := filepath.EvalSymlinks(git); err == nil {
+		git = real
+	}
+	if !m.ReadOnly && (sandbox.Within(git, m.Source) || sandbox.Within(m.Source, git)) {
+		return hint.New(fmt.Errorf("%s could be written to past the protection of git's hooks", m.Source),
+			"mount it read-only, SRC:DST:ro, or another directory of the project")
+	}
+	return nil
 }
 
 // checkMount returns an error for a mount with which a sandbox would reach more than files of the user's work. Its

@@ -101,6 +101,93 @@ func TestAMountThatReachesMoreThanFilesIsRefused(t *testing.T) {
 	}
 }
 
+// projectWithLinks returns a project with a repository, files, and links out of it, and aileron's home.
+func projectWithLinks(t *testing.T) (dir, home string) {
+	t.Helper()
+	user, home, work := mountables(t)
+	dir = filepath.Join(work, "project")
+	for _, sub := range []string{".git/hooks", "data/.git/hooks", "cache", "run"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, "data", "file"), "")
+	for name, to := range map[string]string{"out": "../lib", "to-home": user, "to-vault": filepath.Join(home, "vault"),
+		"to-root": "/", "to-proc": "/proc", "to-git": ".git", "to-data": "data", "loop": "loop"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, home
+}
+
+func TestAMountOfAProjectsFileIsInTheProject(t *testing.T) {
+	dir, home := projectWithLinks(t)
+	t.Chdir(t.TempDir()) // its sources are relative to the project, wherever aileron is started
+	data := filepath.Join(dir, "data")
+	for text, want := range map[string]engine.Mount{
+		"data:/srv/data":            {Source: data, Target: "/srv/data"},
+		"./data/:/srv/data:ro":      {Source: data, Target: "/srv/data", ReadOnly: true},
+		"data/file:/opt/file":       {Source: filepath.Join(data, "file"), Target: "/opt/file"},
+		"to-data:/srv/data":         {Source: data, Target: "/srv/data"},
+		"cache/../data:/srv/data":   {Source: data, Target: "/srv/data"},
+		dir + "/data:/srv/data":     {Source: data, Target: "/srv/data"},
+		".git:/srv/git:ro":          {Source: filepath.Join(dir, ".git"), Target: "/srv/git", ReadOnly: true},
+		".:/srv/project:ro":         {Source: dir, Target: "/srv/project", ReadOnly: true},
+		"cache:/home/agent/.m2:ro":  {Source: filepath.Join(dir, "cache"), Target: "/home/agent/.m2", ReadOnly: true},
+		"cache:/home/agent/.cache/": {Source: filepath.Join(dir, "cache"), Target: "/home/agent/.cache"},
+	} {
+		if got, err := ParseProjectMount(text, dir, home); err != nil || got != want {
+			t.Errorf("ParseProjectMount(%q) = %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+func TestAMountOfAProjectsFileReachesNothingElse(t *testing.T) {
+	dir, home := projectWithLinks(t)
+	l, err := net.Listen("unix", filepath.Join(dir, "run", "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for text, want := range map[string]string{
+		"data":                    "it names no place in the sandbox",
+		"data:ro":                 "it names no place in the sandbox",
+		"data:/a:rw":              "not SRC[:DST][:ro]",
+		"../lib:/lib":             "is not in the project",
+		"out:/lib":                "is not in the project",
+		"cache/../../lib:/lib":    "is not in the project",
+		"..:/x":                   "is not in the project",
+		"/usr:/x:ro":              "is not in the project",
+		"/:/x":                    "is refused",
+		"/proc:/x":                "the kernel's",
+		"to-root:/x":              "is refused",
+		"to-proc:/x":              "the kernel's",
+		"to-home:/x":              "your keys",
+		"to-vault:/x":             "the vault",
+		home + ":/x":              "the vault",
+		"~:/x":                    "no such file",
+		"$HOME:/x":                "no such file",
+		"nothing:/x":              "no such file",
+		"loop:/x":                 "too many links",
+		"run/socket:/x":           "neither a directory nor a file",
+		".:/x":                    "git's hooks",
+		".git:/x":                 "git's hooks",
+		".git/hooks:/x":           "git's hooks",
+		"to-git:/x":               "git's hooks",
+		"to-git/hooks:/x":         "git's hooks",
+		"data:/":                  "is not yours",
+		"data:/etc/aileron/proxy": "/etc is not yours",
+		"data:/home/agent":        "is not yours",
+		"data:/run/x":             "/run is not yours",
+	} {
+		_, err := ParseProjectMount(text, dir, home)
+		if err == nil || !strings.Contains(err.Error(), want) || hint.Of(err) == "" || strings.Contains(err.Error(), "\n") {
+			t.Errorf("ParseProjectMount(%q) = %v, want %q in one line, and a hint", text, err, want)
+		}
+	}
+}
+
 func TestAVariableOfTheSessionIsRefused(t *testing.T) {
 	for _, text := range []string{"", "=x", "CI", "1A=b", "A B=c", "A-B=c", "A=\x00",
 		"A=" + strings.Repeat("x", maxVariable),

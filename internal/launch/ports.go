@@ -50,6 +50,10 @@ func ParsePort(text string) (Port, error) {
 const (
 	maxPortClients = 128              // at once; one more is closed
 	portTime       = 10 * time.Second // for the gateway to take a connection
+	acceptPause    = 20 * time.Millisecond
+	// Without a byte in either direction. Debuggers, pools of databases and reloading pages are quiet for long; a
+	// program of this host that forgets its connections must not use up all of them.
+	portIdle = time.Hour
 )
 
 // ports are the published ports of a sandbox: listeners on this host's loopback address, and a socket on which the
@@ -75,16 +79,24 @@ func openPorts(published []Port) (*ports, error) {
 		l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(port.Host)})
 		if err != nil {
 			p.close()
-			why := errors.Unwrap(errors.Unwrap(err))
-			if errors.Is(err, syscall.EADDRINUSE) {
-				why = errors.New("it is in use")
-			}
-			return nil, hint.New(fmt.Errorf("publish port %d of the sandbox on port %d of 127.0.0.1: %w", port.Sandbox,
-				port.Host, why), "choose another port of this host: --port HOST:%d", port.Sandbox)
+			return nil, portError(port, err)
 		}
 		p.listeners = append(p.listeners, l)
 	}
 	return p, nil
+}
+
+// portError names why a port of this host cannot be listened on.
+func portError(port Port, err error) error {
+	why := errors.Unwrap(errors.Unwrap(err))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		why = errors.New("it is in use")
+	case errors.Is(err, syscall.EACCES):
+		why = errors.New("this host reserves it for privileged users (net.ipv4.ip_unprivileged_port_start)")
+	}
+	return hint.New(fmt.Errorf("publish port %d of the sandbox on port %d of 127.0.0.1: %w", port.Sandbox, port.Host, why),
+		"choose another port of this host: --port HOST:%d", port.Sandbox)
 }
 
 // serve serves the published ports until close is called. The gateway finds its socket in dir.
@@ -117,8 +129,8 @@ func (p *ports) close() {
 // acceptGateway hands on the connections with which the gateway waits for clients.
 func (p *ports) acceptGateway(ctx context.Context, tunnel net.Listener) {
 	for {
-		conn, err := tunnel.Accept()
-		if err != nil {
+		conn, ok := accept(ctx, tunnel.Accept)
+		if !ok {
 			return
 		}
 		select {
@@ -130,11 +142,29 @@ func (p *ports) acceptGateway(ctx context.Context, tunnel net.Listener) {
 	}
 }
 
+// accept returns the next connection of a listener, and false when there will be none. Any other error is that of one
+// client, or want of descriptors, which others give back: the port stays published.
+func accept[C net.Conn](ctx context.Context, next func() (C, error)) (conn C, ok bool) {
+	for {
+		conn, err := next()
+		switch {
+		case err == nil:
+			return conn, true
+		case ctx.Err() != nil, errors.Is(err, net.ErrClosed):
+			return conn, false
+		}
+		select {
+		case <-time.After(acceptPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
 // acceptClients connects each client of a published port with the sandbox.
 func (p *ports) acceptClients(ctx context.Context, l *net.TCPListener, port Port) {
 	for {
-		client, err := l.AcceptTCP()
-		if err != nil {
+		client, ok := accept(ctx, l.AcceptTCP)
+		if !ok {
 			return
 		}
 		select {
@@ -166,7 +196,7 @@ func (p *ports) connect(ctx context.Context, client *net.TCPConn, port Port) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = box.Close() })
 	defer stop()
-	gateway.Join(client, box)
+	joinUntilIdle(client, box, portIdle)
 }
 
 // reach returns a connection to a port of the sandbox, or nil.

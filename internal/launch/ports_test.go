@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -58,6 +59,15 @@ func TestAPortInUseIsNamed(t *testing.T) {
 		t.Fatalf("a port stays open: %v", err)
 	}
 	_ = again.Close()
+}
+
+func TestAPrivilegedPortIsNamed(t *testing.T) {
+	err := portError(Port{80, 8080}, &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EACCES)})
+	want := "publish port 8080 of the sandbox on port 80 of 127.0.0.1: this host reserves it for privileged users " +
+		"(net.ipv4.ip_unprivileged_port_start)"
+	if err.Error() != want || hint.Of(err) != "choose another port of this host: --port HOST:8080" {
+		t.Errorf("%v (%s), want %q", err, hint.Of(err), want)
+	}
 }
 
 func TestPortsAreOnTheLoopbackAddress(t *testing.T) {
@@ -151,5 +161,24 @@ func TestAClientIsRecordedAndConnected(t *testing.T) {
 	}
 	if got, _ := published(t, nil, stale); got != "3000 hello" {
 		t.Errorf("behind connections that have ended a client reads %q", got)
+	}
+}
+
+// A process that is out of descriptors for a moment goes on with its ports.
+func TestAPortStaysPublishedWhenAClientCannotBeAccepted(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	errs := []error{syscall.EMFILE, syscall.ECONNABORTED, nil, net.ErrClosed}
+	next := func() (net.Conn, error) {
+		err := errs[0]
+		errs = errs[1:]
+		return ours, err
+	}
+	if conn, ok := accept(t.Context(), next); !ok || conn != ours || len(errs) != 1 {
+		t.Errorf("accept = %v, %t with %v left", conn, ok, errs)
+	}
+	if _, ok := accept(t.Context(), next); ok {
+		t.Error("a closed listener accepts")
 	}
 }

@@ -12,6 +12,12 @@ import (
 	"github.com/ALRubinger/aileron/vault/keeper"
 )
 
+// homeParts returns the directories of a home that a sandbox must not have: what lies in them decides what sandboxes
+// may do, or is believed by the next command.
+func homeParts() []string {
+	return []string{"actions", "cache", "consents", "detached", "run", "sessions", "store", "trust", "vault"}
+}
+
 // Project returns a project directory as an absolute path, "" being the current one, and the directories of it that a
 // sandbox must not see. A sandbox may write to its project, and aileron's own home decides what a sandbox may do: a
 // home inside a project is masked, and a project inside a home is refused. So is the directory in which the key of an
@@ -35,7 +41,7 @@ func Project(project, home string) (dir string, mask []string, err error) {
 		home = real
 	}
 	inside := dir == home
-	for _, part := range []string{"actions", "consents", "sessions", "store", "trust", "vault"} {
+	for _, part := range homeParts() {
 		inside = inside || sandbox.Within(dir, filepath.Join(home, part))
 	}
 	socket := keeper.Dir(home)

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/internal/terminal"
 )
 
 // sharedTerminal shares the state of the person's terminal with the reaper, in a record in memory: an aileron that is
@@ -21,7 +21,7 @@ type sharedTerminal struct {
 
 // terminalRecord is what the reaper needs to restore a terminal.
 type terminalRecord struct {
-	sandbox.TerminalState
+	terminal.State
 	Before  unix.Termios
 	Between unix.Termios // in raw mode
 }
@@ -44,7 +44,7 @@ func shareTerminal(tty *os.File) (*sharedTerminal, error) {
 	}
 	record := os.NewFile(uintptr(fd), "terminal record")
 	t := &sharedTerminal{tty: tty, record: record, now: terminalRecord{Before: *before}}
-	t.note(sandbox.TerminalState{})
+	t.note(terminal.State{})
 	return t, nil
 }
 
@@ -56,13 +56,13 @@ func (t *sharedTerminal) close() {
 }
 
 // note shares the state of the terminal.
-func (t *sharedTerminal) note(state sandbox.TerminalState) {
+func (t *sharedTerminal) note(state terminal.State) {
 	if state.Raw && !t.now.Raw {
 		if between, err := unix.IoctlGetTermios(int(t.tty.Fd()), unix.TCGETS); err == nil {
 			t.now.Between = *between
 		}
 	}
-	t.now.TerminalState = state
+	t.now.State = state
 	if raw, err := json.Marshal(t.now); err == nil {
 		_, _ = t.record.WriteAt(append(raw, '\n'), 0) // a remainder of a longer record is not read
 	}

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/internal/terminal"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
-	"github.com/ALRubinger/aileron/shims"
-	"github.com/ALRubinger/aileron/spec"
 )
 
 // Sandbox describes a command in a sandbox.
@@ -26,6 +26,7 @@ type Sandbox struct {
 	Command []string
 	Needs   []string // further commands that the image must have
 	Prelude string   // runs before the command, as in sandbox.Spec
+	NotesAt string   // where the command looks for notes on its sandbox; "" is nowhere
 	Keep    bool     // the state of the command outlives the sandbox, at sandbox.StateDir
 	Env     []string // variables of the command
 	Dir     string   // the project directory; "" is the current one
@@ -44,6 +45,8 @@ type Sandbox struct {
 	Mounts []engine.Mount
 	// Opened is called with the session before the sandbox is created. Nil is nothing.
 	Opened func(*session.Session)
+	// Began is called when the command has begun. Nil is nothing.
+	Began func(*session.Session)
 }
 
 // Sandboxed runs a command in a sandbox with a session of its own, from preparation to removal. The error is an
@@ -69,6 +72,7 @@ func (l *Launcher) Sandboxed(ctx context.Context, s Sandbox) error {
 	b.mounts = slices.Clone(s.Mounts)
 	b.mountWorktree()
 	b.host = watchHostFiles(live, b.dir, b.gitDirs...)
+	b.git = b.beginGitIdentity(live, b.dir)
 	if err := b.prepare(live); err != nil {
 		return l.interrupted(ctx, err)
 	}
@@ -84,20 +88,23 @@ type sandboxed struct {
 	dir     string         // the project
 	mounts  []engine.Mount // what it sees besides
 	gitDirs []string       // directories of git among them
+	files   []sandbox.File // that it gets of the project, at their own path
 	ports   *ports
 	mask    []string // directories of it that the sandbox does not see
 	binary  string   // aileron's own file
 	signals *signals
 	stop    *session.StopRequest
 	host    *hostWatch
-	began   time.Time // when the command did; zero: it did not
+	git     func() (name, email string) // waits for the identity of the host's user
+	began   time.Time                   // when the command did; zero: it did not
 
 	// From prepare on:
 	prepared *sandbox.Prepared
 	session  *session.Session
+	shared   share // what the sandbox has of this host
 	reaper   *reaper
-
-	gitName, gitEmail string // of the host's user
+	// described waits for what its connectors and actions are in the sandbox.
+	described func() described
 
 	terminal  *sharedTerminal   // nil: the command has none
 	exhausted engine.Exhaustion // what the sandbox ran out of
@@ -124,16 +131,29 @@ func (b *sandboxed) prepare(ctx context.Context) (err error) {
 	if b.session, err = b.Open(ctx, b.Agent, b.prepared.Engine.Kind(), b.stop); err != nil {
 		return err
 	}
-	if err := spec.ToolConflict(b.session.Connectors(), b.Command[0]); err != nil {
-		return hint.New(err, "remove one of them with: aileron connector remove FQN")
+	set := setOf(b.session)
+	if err := set.Conflict(b.Command[0]); err != nil {
+		return err
 	}
+	b.described = b.beginDescription(set)
 	if err := b.checkVariables(); err != nil {
+		return err
+	}
+	if err := b.share(); err != nil {
 		return err
 	}
 	if b.Opened != nil {
 		b.Opened(b.session)
 	}
-	if tty, ok := b.Stdout.(*os.File); ok && b.hasTerminal() {
+	if b.Detached != nil {
+		err := b.Detached.Open(detached.Session{
+			Home: b.Home, ID: b.session.ID(), Dir: b.session.Dir(), Agent: b.Agent, Redact: b.session.Redacted,
+			Alive: func(id string) bool { return session.Alive(b.Home, id) },
+		})
+		if err != nil {
+			return err
+		}
+	} else if tty, ok := b.Stdout.(*os.File); ok && b.hasTerminal() {
 		if b.terminal, err = shareTerminal(tty); err != nil {
 			return err
 		}
@@ -157,6 +177,10 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 		return 1, hint.New(errors.New("publish a port: this sandbox is not sealed, and has no gateway that could carry it"),
 			"leave out --port, or use an engine on this host")
 	}
+	s.NoteSandbox(session.Sandbox{
+		Image: b.prepared.Image.Ref, ImageID: b.prepared.Image.ID(), EngineVersion: b.prepared.Engine.Version(),
+		Network: b.Proxy, ReadOnly: b.ReadOnly, Protect: b.Protect, Keep: b.Keep,
+	})
 	if err := s.Serve(ctx, m.kind == sealed); err != nil {
 		return 1, err
 	}
@@ -164,8 +188,8 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 	if err := m.listen(ctx, s, b.prepared.Engine, sockets); err != nil {
 		return 1, err
 	}
-	if b.gitName, b.gitEmail = b.gitIdentity(ctx, b.dir); b.gitName != "" || b.gitEmail != "" {
-		b.Infof("aileron: git in the sandbox knows you as %s <%s>, as on this host", b.gitName, b.gitEmail)
+	if name, email := b.git(); name != "" || email != "" {
+		b.Infof("aileron: git in the sandbox knows you as %s <%s>, as on this host", name, email)
 	}
 	b.ports.record, b.ports.report = s.RecordPort, b.Infof
 	if err := b.ports.serve(ctx, sockets); err != nil {
@@ -220,25 +244,45 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 		AppendTo: []string{"JAVA_TOOL_OPTIONS"},
 		Stdin:    b.Stdin, Stdout: b.Stdout, Stderr: b.Stderr,
 		TTY: b.hasTerminal(), Terminal: b.noteTerminal,
-		Signals: b.signals.forward, Starting: b.signals.started, Began: func() { b.began = time.Now() },
+		Signals: b.signals.forward, Starting: b.signals.started, Began: b.noteBegan,
 		Unenforced: b.warnUnenforced, Exhausted: func(e engine.Exhaustion) { b.exhausted = e },
 	}
+	if b.Detached != nil {
+		u.Stdin, u.Stdout, u.Stderr, u.TTY = b.Detached, b.Detached, b.Detached, true
+		u.Window, u.Resized = b.Detached.First(), b.Detached.Resized()
+	}
 	b.addZone(&u, hostZone(os.Getenv("TZ"), "/"))
-	u.Files = append(u.Files, gitFile(b.gitName, b.gitEmail))
+	u.Files = append(append(u.Files, gitFile(b.git())), b.files...)
 	if b.prepared.Sealed { // another engine may not see the copies
-		u.Protect = func(to string) ([]sandbox.Cover, error) { return b.host.cover(to, b.Protect) }
+		u.Protect = func(to string) ([]sandbox.Cover, error) { return b.host.cover(to, b.Protect, b.shared.Held) }
 	}
 	if m.kind != unmediated {
+		u.Trees = []sandbox.Tree{b.described().manifests}
 		u.Trust = func(image *sandbox.ImageFS) ([]sandbox.File, error) {
-			tools := shims.ToolsFile(b.session.Connectors())
-			return trustFiles(image, b.prepared.Image, b.session.RootPEM(), tools, b.Log)
+			described, err := b.descriptions(image)
+			if err != nil {
+				return nil, err
+			}
+			return trustFiles(image, b.prepared.Image, b.session.RootPEM(), described, b.Log)
 		}
 	}
 	return u
 }
 
+// noteBegan notes that the command has begun.
+func (b *sandboxed) noteBegan() {
+	b.began = time.Now()
+	b.shared.Mounted = true
+	if err := b.recordShare(); err != nil {
+		b.Log.Warn("other sessions take this one for one that is starting", "error", err)
+	}
+	if b.Began != nil {
+		b.Began(b.session)
+	}
+}
+
 // noteTerminal shares with the reaper how to restore the terminal.
-func (b *sandboxed) noteTerminal(state sandbox.TerminalState) {
+func (b *sandboxed) noteTerminal(state terminal.State) {
 	if b.terminal != nil {
 		b.terminal.note(state)
 	}

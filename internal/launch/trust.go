@@ -12,8 +12,6 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-const toolsFile = "/etc/aileron/tools.txt"
-
 // CanTrust returns an error unless an image can be made to trust a session: a [*trust.Error] if the image prevents it,
 // and a [*sandbox.ArchitectureError] if it is made for other machines.
 func CanTrust(ctx context.Context, e *sandbox.Engine, image sandbox.Image, log *slog.Logger) error {
@@ -31,13 +29,13 @@ func CanTrust(ctx context.Context, e *sandbox.Engine, image sandbox.Image, log *
 }
 
 // trustFiles returns what is put into the container of an image before it starts: a root wherever some runtime looks
-// for roots, and the list of tools, by which an agent knows what it may do. All of it is public. The error is a
+// for roots, and the files that describe the sandbox to its agent. All of it is public. The error is a
 // [*trust.Error] if the image prevents it.
 func trustFiles(
-	opened *sandbox.ImageFS, image sandbox.Image, root, tools []byte, log *slog.Logger,
+	opened *sandbox.ImageFS, image sandbox.Image, root []byte, described []trust.File, log *slog.Logger,
 ) ([]sandbox.File, error) {
 	files, err := trust.Install(opened, root, trust.Options{
-		Getenv: opened.Getenv, Mounted: sandbox.Mounted(), Extra: []trust.File{{Path: toolsFile, Data: tools}}, Log: log,
+		Getenv: opened.Getenv, Mounted: sandbox.Mounted(), Extra: described, Log: log,
 	})
 	if blamed, ok := errors.AsType[*trust.Error](err); ok && errors.Is(err, engine.ErrEngine) {
 		return nil, blamed.Cause // the engine's fault, not the image's

@@ -48,6 +48,7 @@ func (s *Session) controlHandler() http.Handler {
 	mux.HandleFunc("GET /healthz", s.whenReady(s.controlHealth))
 	mux.HandleFunc("GET /v1/session", s.whenReady(s.controlDescription))
 	mux.HandleFunc("POST /v1/session/stop", s.controlStop)
+	mux.HandleFunc("GET /v1/ca", s.whenReady(s.controlCA))
 	mux.HandleFunc("GET /v1/audit", s.whenReady(s.controlAudit))
 	mux.HandleFunc("GET /v1/audit/{id}", s.whenReady(s.controlAuditRow))
 	mux.HandleFunc("GET /v1/vault/status", s.whenReady(s.controlVault))

@@ -57,7 +57,7 @@ func TestASessionThatStartsRefusesAllButItsStop(t *testing.T) {
 	s.dir = filepath.Join(sessionsDir(s.opts.Home), s.id)
 	fatal(t, s.makeDir(t.Context()))
 	defer s.release()
-	for _, path := range []string{"/healthz", "/v1/session", "/v1/audit", "/v1/audit/01X", "/v1/vault/status"} {
+	for _, path := range []string{"/healthz", "/v1/session", "/v1/audit", "/v1/audit/01X", "/v1/vault/status", "/v1/ca"} {
 		if _, err := call(t, s, "GET", path, ""); err == nil || !strings.Contains(err.Error(), "503") {
 			t.Errorf("GET %s: %v, want a refusal with 503", path, err)
 		}

@@ -33,10 +33,22 @@ const controlTimeout = time.Minute
 // callControl sends one request to a running session's control socket and
 // returns the body of the response.
 func callControl(ctx context.Context, home, id, method, path string, body io.Reader) ([]byte, error) {
+	return callChecked(ctx, home, id, method, path, body, func(net.Conn) error { return nil })
+}
+
+// callChecked is callControl for a socket whose other end is checked first.
+func callChecked(ctx context.Context, home, id, method, path string, body io.Reader, check func(net.Conn) error,
+) ([]byte, error) {
 	socket := filepath.Join(sessionsDir(home), id, "control.sock")
 	client := &http.Client{Timeout: controlTimeout, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return unixsocket.Dial(ctx, socket)
+			conn, err := unixsocket.Dial(ctx, socket)
+			if err == nil {
+				if err = check(conn); err != nil {
+					_ = conn.Close()
+				}
+			}
+			return conn, err
 		},
 	}}
 	defer client.CloseIdleConnections()
@@ -45,6 +57,9 @@ func callControl(ctx context.Context, home, id, method, path string, body io.Rea
 		return nil, err
 	}
 	res, err := client.Do(req)
+	if errors.Is(err, unixsocket.ErrForeign) {
+		return nil, unixsocket.ErrForeign
+	}
 	if err != nil {
 		return nil, errors.New("the session does not answer on its control socket")
 	}

@@ -30,6 +30,8 @@ type description struct {
 	Agent   string    `json:"agent"`
 	Mode    string    `json:"mode"`
 	Started time.Time `json:"started"`
+
+	Detached bool `json:"detached,omitempty"`
 }
 
 // sessionsDir returns the directory that has one of each session.
@@ -74,6 +76,7 @@ func (s *Session) makeDir(context.Context) error {
 	}
 	raw, err := json.Marshal(description{
 		Format: newestFormat, ID: s.id, PID: os.Getpid(), Agent: s.opts.Agent, Mode: s.opts.Mode, Started: s.start.UTC(),
+		Detached: s.opts.Detached,
 	})
 	if err != nil {
 		return err

@@ -94,7 +94,11 @@ func (l *loader) grants(connectors []*spec.Connector, chosen bindings) (*proxy.G
 		return nil, hint.New(fmt.Errorf("combine the installed connectors: %w", err),
 			"remove one of the two with: aileron connector remove FQN")
 	}
-	locked := l.s.vault.LockedForAll() || len(chosen) > 0 && !l.s.vault.Unlocked()
+	pinned := map[string]bindings{}
+	if chosen != nil {
+		pinned = l.choosePinned()
+	}
+	locked := l.s.vault.LockedForAll() || len(chosen)+len(pinned) > 0 && !l.s.vault.Unlocked()
 	bound := map[spec.FQN]proxy.Bound{}
 	if !locked {
 		if bound, err = l.openCredentials(connectors, chosen); err != nil {
@@ -104,10 +108,18 @@ func (l *loader) grants(connectors []*spec.Connector, chosen bindings) (*proxy.G
 	if l.unread.vault {
 		clear(bound)
 	}
-	l.connectors = connectors
+	ofActions, err := l.pinnedGrants(pinned, locked)
+	if err != nil {
+		return nil, err
+	}
+	l.connectors, l.grantedActions = connectors, l.listActions()
+	l.granted = l.listGranted(connectors, chosen)
+	set := scrub.NewSet(slices.Collect(maps.Values(l.secrets)))
+	l.redacts.Store(set)
 	return &proxy.Grants{
-		Index: index, Bound: bound, Locked: locked, Scrub: scrub.NewSet(slices.Collect(maps.Values(l.secrets))),
+		Index: index, Bound: bound, Locked: locked, Scrub: set,
 		Unreadable: l.unread.connectors, VaultUnreadable: l.unread.vault,
+		Actions: l.actions, Pinned: ofActions,
 	}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/rowschema"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
@@ -79,7 +80,7 @@ func open(t *testing.T, o Options) *Session {
 	return s
 }
 
-// rows returns the rows of a home's log.
+// rows returns the rows of a home's log but those with signed heads.
 func rows(t *testing.T, home string) []audit.Row {
 	t.Helper()
 	log, err := audit.OpenReader(filepath.Join(home, "audit.db"))
@@ -87,7 +88,8 @@ func rows(t *testing.T, home string) []audit.Row {
 	defer log.Close()
 	list, err := log.List(t.Context(), audit.Filter{})
 	fatal(t, err)
-	return list
+	rowschema.Log(t, log)
+	return slices.DeleteFunc(list, func(r audit.Row) bool { return r.Event == audit.EventCheckpoint })
 }
 
 // events returns the events of a home's log.

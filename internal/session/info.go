@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/proxy/scrub"
@@ -27,6 +28,12 @@ func (s *Session) RootPEM() []byte { return s.ca.RootPEM() }
 // Connectors returns the connectors of the last load. The list is replaced and
 // never changed.
 func (s *Session) Connectors() []*spec.Connector { return s.loader.installed() }
+
+// Documents returns the manifest and the specification of a connector, as they are
+// installed.
+func (s *Session) Documents(c *spec.Connector) (manifest, specification []byte, err error) {
+	return s.store.Documents(c.Hash)
+}
 
 // Placeholders returns the variables, as NAME=VALUE, with which connectors
 // stand for credentials that the command must not have.
@@ -65,6 +72,14 @@ func (s *Session) HoldsSecret(text string) (binding string, err error) {
 		}
 	}
 	return "", nil
+}
+
+// Redacted returns a reader of src in which every secret that the session has held so
+// far is overwritten, as in responses.
+func (s *Session) Redacted(src io.ReadCloser) io.ReadCloser {
+	r := s.loader.redacts.Load().Reader(src)
+	r.Follow(s.loader.redacts.Load)
+	return r
 }
 
 // RecordDisabled records sandbox.proxy.disabled: no sandbox is mediated, and

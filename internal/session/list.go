@@ -3,12 +3,14 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
@@ -52,17 +54,30 @@ func (l Lister) List(ctx context.Context) ([]State, error) {
 	return all, nil
 }
 
-// Find returns the session with an id, with the number of its requests that
-// have no outcome. The error is a [*NotFoundError] if there is none.
+// Find returns the session with an id, or with the only id that begins with it, and
+// the number of its requests that have no outcome. The error is a [*NotFoundError] if
+// there is none.
 func (l Lister) Find(ctx context.Context, id string) (State, error) {
 	all, err := l.List(ctx)
 	if err != nil {
 		return State{}, err
 	}
+	var found []State
 	for _, s := range all {
 		if s.ID == id {
 			return l.withOpen(ctx, s)
 		}
+		if id != "" && strings.HasPrefix(s.ID, strings.ToUpper(id)) {
+			found = append(found, s)
+		}
+	}
+	switch len(found) {
+	case 0:
+	case 1:
+		return l.withOpen(ctx, found[0])
+	default:
+		return State{}, hint.New(fmt.Errorf("find the session: the ids of %d begin with %.26q", len(found), id),
+			"see the ids with: aileron session list")
 	}
 	return State{}, hint.New(&NotFoundError{}, "see the ids with: aileron session list")
 }
@@ -130,8 +145,10 @@ func (l Lister) addRunning(found states) {
 		if s.newer = err; !newer {
 			s.newer = nil
 		}
+		s.Detached = s.Detached || d.Detached
 		if s.PID = d.PID; Alive(l.Home, d.ID) {
 			s.State = "running"
+			s.Attached = d.Detached && detached.IsAttached(filepath.Join(sessionsDir(l.Home), e.Name()))
 		}
 	}
 }

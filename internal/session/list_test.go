@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,5 +75,28 @@ func TestOnlyARunningSessionIsStopped(t *testing.T) {
 	s.State = "running"
 	if err := s.Stop(t.Context(), home); !errors.As(err, new(*format.Error)) {
 		t.Errorf("one of a newer aileron: %v, want a format.Error", err)
+	}
+}
+
+// An id may be shortened as long as one session alone begins with it.
+func TestASessionIsFoundByTheBeginningOfItsID(t *testing.T) {
+	o := newOptions(t)
+	o.Detached = true
+	one, two := open(t, o), open(t, o)
+	fatal(t, one.Serve(t.Context(), true))
+	l := lister(t, o.Home)
+	same := 0
+	for one.ID()[same] == two.ID()[same] {
+		same++
+	}
+	got, err := l.Find(t.Context(), strings.ToLower(one.ID()[:same+1]))
+	if err != nil || got.ID != one.ID() || !got.Detached || got.Attached {
+		t.Errorf("by a beginning of its id: %+v, %v", got, err)
+	}
+	if _, err := l.Find(t.Context(), one.ID()[:same]); err == nil || !strings.Contains(err.Error(), "the ids of 2 begin") {
+		t.Errorf("by the beginning of two: %v", err)
+	}
+	if _, err := l.Find(t.Context(), ""); !errors.As(err, new(*NotFoundError)) {
+		t.Errorf("by nothing: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -17,13 +18,16 @@ import (
 // loader turns what is installed and bound into what the session grants: when
 // the session opens, and whenever the disk changes under it.
 //
-//	store ─ verified connectors ─┐
-//	vault ─ bindings ─ choice ───┴─► proxy.Grants
+//	store ─ verified connectors ─┬─ versions in force ─┐
+//	actions ─ what they pin ─────┘                     ├─► proxy.Grants
+//	vault ─ bindings ─ choice ─────────────────────────┘
 //
 // The first load fails on anything that is broken or undecided. A later one
 // cannot fail any more: it takes away what is not certain.
 type loader struct {
 	s *Session
+
+	redacts atomic.Pointer[scrub.Set] // of the last load's secrets
 
 	mu          sync.Mutex // guards all below
 	fingerprint string     // of store and vault at the last load; "": load again
@@ -32,6 +36,16 @@ type loader struct {
 	recorded    map[string]bool             // faults of connectors that are in the audit log
 	unread      *unreadGrants               // of the load under way
 	unreadLoads int                         // loads in a row that could not read everything
+
+	actions      map[string]proxy.Action // of the load under way, by name
+	actionFaults map[string]bool         // that were reported
+
+	granted        []granted // by the last load
+	recordedGrants []granted // that the audit log has
+	began          bool      // session.started is recorded
+	unclear        string    // why the load under way grants less than is installed and bound; "" otherwise
+
+	grantedActions, recordedActions []grantedAction // as granted and recordedGrants
 
 	warned  map[string]bool // what the last load failed for
 	warning map[string]bool // what the load under way failed for
@@ -48,15 +62,16 @@ func (l *loader) load(ctx context.Context) (*proxy.Grants, error) {
 	l.secrets, l.recorded = map[string]scrub.Credential{}, map[string]bool{}
 	l.unread = newUnreadGrants()
 	l.fingerprint = l.readFingerprint()
-	connectors, faults := l.s.store.Current()
-	var err error
+	all, faults := l.s.store.All()
 	if len(faults) > 0 {
 		l.recordFaults(ctx, faults)
 		return nil, store.Hint(fmt.Errorf("verify the installed connectors: %w", errors.Join(faults...)))
 	}
-	if connectors, err = l.selected(connectors); err != nil {
+	connectors, err := l.selected(all)
+	if err != nil {
 		return nil, err
 	}
+	l.noteVersions(all, connectors)
 	if connectors, err = l.withAllowed(connectors, true); err != nil {
 		return nil, err
 	}
@@ -64,7 +79,8 @@ func (l *loader) load(ctx context.Context) (*proxy.Grants, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(chosen) > 0 && !l.s.vault.Unlocked() && !l.s.vault.LockedForAll() {
+	l.readActions(all, nil)
+	if len(chosen)+len(l.choosePinned()) > 0 && !l.s.vault.Unlocked() && !l.s.vault.LockedForAll() {
 		v, err := l.s.opts.Unlock(ctx)
 		if err != nil {
 			return nil, err
@@ -100,14 +116,16 @@ func (l *loader) refresh(ctx context.Context, force bool) {
 		return
 	}
 	l.fingerprint = now
-	l.warned, l.warning = l.warning, map[string]bool{}
+	l.warned, l.warning, l.unclear = l.warning, map[string]bool{}, ""
 	if err := l.s.homeMissing(); err != nil {
 		l.withhold(err)
 		return
 	}
 	l.unread = newUnreadGrants()
-	connectors, faults := l.s.store.Current()
+	all, faults := l.s.store.All()
+	connectors := store.InForce(all, l.s.opts.Versions)
 	connectors = l.used(l.unread.keep(connectors, l.connectors, faults))
+	l.readActions(all, faults)
 	if allowed, err := l.withAllowed(connectors, false); err == nil {
 		connectors = allowed
 	}
@@ -119,6 +137,14 @@ func (l *loader) refresh(ctx context.Context, force bool) {
 		return
 	}
 	l.recordFaults(ctx, faults)
+	if err := l.recordChange(ctx); err != nil {
+		// What is not in the log is not used. The next tick tries again.
+		l.warnOnce("a change of the grants could not be recorded; everything is refused until it can", err)
+		l.withholdActions(proxy.ReasonActionUnusable, err)
+		if grants, err = l.grants(nil, nil); err != nil {
+			return
+		}
+	}
 	l.s.plane.SetGrants(grants)
 }
 
@@ -130,12 +156,15 @@ func (l *loader) certainGrants(connectors []*spec.Connector) (*proxy.Grants, err
 	if err != nil {
 		chosen = nil
 		if !l.unread.addVault(err) {
+			l.unclear = "bindings_unclear"
 			l.warnOnce("the bindings changed and are not clear any more; nothing is injected until they are", err)
 		}
 	}
 	grants, err := l.grants(connectors, chosen)
 	if err != nil {
+		l.unclear = "connectors_conflict"
 		l.warnOnce("the grants changed and cannot be used; everything is refused until they can", err)
+		l.withholdActions(proxy.ReasonActionUnusable, err)
 		return l.grants(nil, nil)
 	}
 	return grants, nil
@@ -183,7 +212,7 @@ func (l *loader) recordFaults(ctx context.Context, faults []error) {
 	}
 }
 
-// readFingerprint returns what changes with the store or the vault. One that
+// readFingerprint returns what changes with the store, the actions or the vault. One that
 // cannot be read equals no other, so the grants are loaded again.
 func (l *loader) readFingerprint() string {
 	a, errA := l.s.store.Fingerprint()
@@ -191,5 +220,9 @@ func (l *loader) readFingerprint() string {
 	if errA != nil || errB != nil {
 		return "unreadable " + time.Now().String()
 	}
-	return a + "\x00" + b
+	c, err := l.library().Fingerprint()
+	if err != nil {
+		c = err.Error() // no action is in force, and it is reported once
+	}
+	return a + "\x00" + b + "\x00" + c
 }

@@ -25,6 +25,7 @@ import (
 func newSession(opts Options) *Session {
 	return &Session{
 		opts: opts.withDefaults(), id: audit.NewID(), vault: opts.Vault, start: time.Now(), ready: make(chan struct{}),
+		tally: tally{optional: opts.Optional},
 	}
 }
 
@@ -54,6 +55,7 @@ func (s *Session) openLog(context.Context) (err error) {
 	s.audit, err = audit.Open(filepath.Join(s.opts.Home, "audit.db"), audit.Options{
 		Durability: s.opts.Config.Audit.Durability, Session: s.id,
 		OnBroken: r.Broken, OnOutage: r.Outage, OnLost: r.Lost, OnDamage: r.Damaged, OnTurn: r.Turn,
+		OnCommitted: s.openExport(),
 	})
 	if err == nil {
 		err = s.audit.Damage()
@@ -94,14 +96,14 @@ func (s *Session) makePlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.ca, err = ca.NewSession(ca.Options{Session: s.id}); err != nil {
+	if s.ca, err = ca.NewSession(ca.Options{Session: s.id, HostNames: s.opts.hostNames(first.Index)}); err != nil {
 		return fmt.Errorf("make the session's CA: %w", err)
 	}
 	limits := planeLimits(s.opts.Config.Limits)
 	s.plane, err = proxy.New(proxy.Config{
 		Session: s.id, Agent: s.opts.Agent, Token: s.token, CA: s.ca, Audit: tallied{s.audit, &s.tally},
 		Passthrough: s.opts.Passthrough, TLSPassthrough: tunnel, Upstream: s.opts.Upstream, Limits: limits,
-		Log: s.opts.Log, Started: s.start,
+		Log: s.opts.Log, Started: s.start, Capture: s.capture,
 	})
 	if err != nil {
 		return err

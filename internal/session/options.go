@@ -6,6 +6,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/filelock"
+	"github.com/ALRubinger/aileron/internal/otlp"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
@@ -16,6 +17,8 @@ type Options struct {
 	Home  string // holds everything that aileron keeps
 	Agent string // name of the command; "" for the proxy alone
 	Mode  string // podman, docker, off or proxy
+	// Detached marks a session whose command has no person's terminal, see package detached.
+	Detached bool
 
 	Config   config.Config
 	Upstream upstream.Options // how upstreams are reached
@@ -27,12 +30,32 @@ type Options struct {
 	// Connectors are those of the installed connectors that the session uses: others are as if they were not installed.
 	// Nil means all of them.
 	Connectors []spec.FQN
+	// Versions are the versions to use, by connector. Of others it is the highest that is installed, and a pre-release
+	// only if there is nothing else.
+	Versions map[spec.FQN]string
 	// Bindings is the identity to use, by connector. It is needed for a connector
 	// with several.
 	Bindings map[spec.FQN]string
 
+	// Export is the collector to which the rows of the log are exported. Its zero value is none.
+	Export otlp.Target
+
+	// Capture is the HAR file in which exchanges are recorded with headers and bodies; "" for none.
+	Capture string
+
+	// Optional are requests that the command sends of its own accord, and works without. Where they are denied, the
+	// tally keeps them apart; the audit log does not.
+	Optional []Request
+
 	// Project is the project's file that is in force, for session.started. Its zero value means none.
 	Project ProjectFile
+	// Shared is what a sandbox shares with this host, for session.started. Its zero value means its project alone.
+	Shared Shared
+
+	// Version is that of aileron, for session.started.
+	Version string
+	// UpstreamCA is the file of the roots in Upstream, for session.started. "" is none.
+	UpstreamCA string
 
 	// Vault is that of the home. Unlock returns it unlocked; it is called if a
 	// credential is bound, and may ask for a passphrase until its context ends.
@@ -58,6 +81,13 @@ type ProjectFile struct {
 	Widens []string // what a person has agreed to
 }
 
+// Shared describes what a sandbox shares with this host besides its project.
+type Shared struct {
+	Mounts    []string // SRC:DST, or SRC:DST:ro
+	Variables []string // names: a value may be a secret that aileron does not know
+	Ports     []string // HOST:PORT, of 127.0.0.1
+}
+
 // withDefaults returns the options with every callback set.
 func (o Options) withDefaults() Options {
 	if o.Stop == nil {
@@ -81,20 +111,4 @@ func (o Options) egress() string {
 		return "passthrough"
 	}
 	return "deny"
-}
-
-// addTo adds to the fields of session.started what the session uses that others do not.
-func (o Options) addTo(fields map[string]any) {
-	if len(o.Allow) > 0 {
-		fields["allow"] = o.Allow
-	}
-	if o.Connectors != nil {
-		fields["connectors"] = o.Connectors
-	}
-	if o.Project.Hash != "" {
-		fields["project_file"] = o.Project.Hash
-	}
-	if len(o.Project.Widens) > 0 {
-		fields["project_widens"] = o.Project.Widens
-	}
 }

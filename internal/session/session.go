@@ -55,7 +55,9 @@ import (
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
+	"github.com/ALRubinger/aileron/internal/otlp"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -79,12 +81,16 @@ type Session struct {
 	ca     *ca.Session
 	plane  *proxy.Plane
 
+	capture *capture.File  // nil: none was asked for
+	export  *otlp.Exporter // nil: none was asked for
+
 	stop    context.CancelFunc // ends everything that is served; nil before Serve
 	serving sync.WaitGroup
 	ready   chan struct{} // closed when the session is open: its fields are set
 
 	closeControl func() // ends the control socket
 
+	sandbox   Sandbox            // for session.started
 	hostFiles []hostfiles.Change // for session.ended
 }
 
@@ -104,7 +110,7 @@ func Open(ctx context.Context, opts Options) (opened *Session, err error) {
 		}
 	}()
 	for _, step := range []func(context.Context) error{
-		s.makeToken, s.makeDir, s.noteHome, s.openLog, s.openStore, s.makePlane,
+		s.makeToken, s.makeDir, s.noteHome, s.openLog, s.openStore, s.openCapture, s.makePlane,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -123,8 +129,18 @@ func (s *Session) Serve(ctx context.Context, sealed bool) error {
 		"agent": s.opts.Agent, "mode": s.opts.Mode, "sealed": sealed, "pid": os.Getpid(), "egress": s.opts.egress(),
 	}
 	s.opts.addTo(fields)
-	row := s.row(audit.EventSessionStarted, fields)
-	if _, err := s.audit.Append(ctx, row); err != nil {
+	if path := s.CapturePath(); path != "" {
+		fields["capture"] = path
+	}
+	if s.opts.Export.Enabled() {
+		fields["otlp"] = s.opts.Export.String()
+	}
+	s.sandbox.addTo(fields)
+	err := s.loader.begin(fields, func() error {
+		_, err := s.audit.Append(ctx, s.row(audit.EventSessionStarted, fields))
+		return err
+	})
+	if err != nil {
 		return hint.New(fmt.Errorf("record session.started: %w", err), "check the disk and the rights on %s", s.opts.Home)
 	}
 	s.serving.Go(func() { s.loader.watch(ctx) })
@@ -143,20 +159,22 @@ func (s *Session) Listen(ctx context.Context, l net.Listener, listener proxy.Lis
 	s.serving.Go(func() { _ = s.plane.Serve(ctx, l, listener) })
 }
 
-// Close drains the plane, stops serving, records session.ended with the exit code
-// of the session's command and the cause of its end, and removes the session's
-// directory. The end of a session that has not served is recorded only if it was
-// stopped. The error is about events that are not in the audit log; the session
-// is closed in any case. Close must be called once.
+// Close drains the plane, stops serving, records session.ended with the exit code of the session's command and the
+// cause of its end, and removes the session's directory. Its root is removed from the trust stores of this host. The
+// end of a session that has not served is recorded only if it was stopped. The error is about events that are not in
+// the audit log; the session is closed in any case. Close must be called once.
 func (s *Session) Close(ctx context.Context, exitCode int, cause string) error {
 	s.drain(ctx)
-	err := s.recordEnd(ctx, exitCode, cause)
+	err := errors.Join(s.untrust(ctx), s.recordEnd(ctx, exitCode, cause))
 	return errors.Join(err, s.release())
 }
 
 // NoteHostFiles puts files that the session's command changed, and that the host would run, into session.ended. It must
 // be called before Close.
 func (s *Session) NoteHostFiles(changes []hostfiles.Change) { s.hostFiles = changes }
+
+// NoteSandbox puts the sandbox of the session's command into session.started. It must be called before Serve.
+func (s *Session) NoteSandbox(sandbox Sandbox) { s.sandbox = sandbox }
 
 // Tally returns what became of the session's requests so far.
 func (s *Session) Tally() Tally { return s.tally.read() }
@@ -221,12 +239,14 @@ func (s *Session) release() (err error) {
 	if s.closeControl != nil {
 		s.closeControl()
 	}
+	s.closeCapture()
 	if s.vault != nil {
 		s.vault.Lock()
 	}
 	if s.audit != nil {
 		err = s.audit.Close()
 	}
+	s.export.Close() // behind the last row
 	if s.dir != "" && !lostRows(err) {
 		_ = os.RemoveAll(s.dir)
 	}

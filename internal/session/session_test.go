@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -188,5 +190,17 @@ func TestASessionDoesNotServeWithoutItsFirstRow(t *testing.T) {
 	s.Abandon(t.Context())
 	if got := left(t, o.Home); len(got) != 0 {
 		t.Errorf("the directories %q are left", got)
+	}
+}
+
+// What is kept of a detached command's output has no secret of the session in it, in any piece.
+func TestWhatASessionKeepsIsRedacted(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	bind(t, o, "default")
+	s := open(t, o)
+	kept, err := io.ReadAll(s.Redacted(io.NopCloser(iotest.OneByteReader(strings.NewReader("a " + testToken + " b")))))
+	if text := string(kept); err != nil || strings.Contains(text, testToken) || !strings.HasPrefix(text, "a ") {
+		t.Errorf("kept is %q, %v", kept, err)
 	}
 }

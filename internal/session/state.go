@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -13,12 +14,16 @@ import (
 // State describes one session, running or ended. Its JSON is that of aileron
 // session list and show.
 type State struct {
-	ID      string     `json:"id"`
-	Agent   string     `json:"agent"`
-	Mode    string     `json:"mode"`
-	Sealed  bool       `json:"sealed"`
-	State   string     `json:"state"` // running, ended, unclean, or refused before it began
-	PID     int        `json:"pid,omitempty"`
+	ID     string `json:"id"`
+	Agent  string `json:"agent"`
+	Mode   string `json:"mode"`
+	Sealed bool   `json:"sealed"`
+	State  string `json:"state"` // running, ended, unclean, or refused before it began
+	PID    int    `json:"pid,omitempty"`
+
+	Detached bool `json:"detached,omitempty"` // its command has no person's terminal
+	Attached bool `json:"attached,omitempty"` // but one is attached to it now
+
 	Started time.Time  `json:"started"`
 	Ended   *time.Time `json:"ended,omitempty"`
 	Exit    *int       `json:"exit_code,omitempty"`
@@ -28,10 +33,21 @@ type State struct {
 	Open    int `json:"without_outcome,omitempty"`  // its requests without a row of their outcome; of Find only
 	Spilled int `json:"spilled_rows,omitempty"`     // its last rows, which are not in the audit log yet
 
+	Messages string `json:"messages,omitempty"` // aileron's own about a detached session; for session show
+
 	newer error // a *format.Error: it is a newer aileron's, whose control socket is not known
 
 	Disabled *Disabled `json:"disabled,omitempty"` // its sandbox was not mediated, or not started
 }
+
+// Dir returns the directory of a session of home that runs.
+func (s State) Dir(home string) string { return filepath.Join(sessionsDir(home), s.ID) }
+
+// Attachable reports whether a person's terminal can be attached to the session: it was detached, and has a command.
+func (s State) Attachable() bool { return s.Detached && s.Mode != "proxy" }
+
+// OnHost reports whether the session serves programs of this host, and not a sandbox.
+func (s State) OnHost() bool { return Options{Mode: s.Mode}.onHost() }
 
 // Disabled is the reason and the cause of sandbox.proxy.disabled.
 type Disabled struct {
@@ -92,6 +108,7 @@ func (found states) add(r audit.Row) {
 	case audit.EventSessionStarted:
 		s.Started, s.Agent, s.Mode = r.TS, text("agent"), text("mode")
 		s.Sealed, _ = r.Fields["sealed"].(bool)
+		s.Detached, _ = r.Fields["detached"].(bool)
 	case audit.EventSandboxDisabled:
 		s.Disabled = &Disabled{r.Reason, text("cause")}
 	case audit.EventSessionEnded:

@@ -22,7 +22,12 @@ type Tally struct {
 	Refusals   []Refusal // the most frequent first
 	MoreUses   int       // requests that Uses leaves out
 	MoreDenied int       // requests that Refusals leaves out
+
+	Optional []Refusal // of requests that the command works without; they are not among Refusals
 }
+
+// Request is a request to a host at port 443, as a row of the audit log has it.
+type Request struct{ Method, Host, Path string }
 
 // Use counts the requests of one operation that carried one credential.
 type Use struct {
@@ -55,10 +60,13 @@ const (
 
 // tally counts the rows of a session as they are recorded. Its zero value has counted nothing.
 type tally struct {
+	optional []Request // set before the first row
+
 	mu       sync.Mutex
 	sum      Tally
 	uses     map[useKey]*Use
 	refusals map[refusalKey]*Refusal
+	unneeded map[Request]*Refusal // of optional requests
 }
 
 type (
@@ -137,6 +145,9 @@ func (t *tally) refuse(r *audit.Row) {
 		n = counted
 	}
 	t.sum.Rejected += n
+	if t.refuseOptional(r, n) {
+		return
+	}
 	key := refusalKey{reason: r.Reason, host: r.Host, port: r.Port}
 	if decidedByRequest(r.Reason) {
 		key.method, key.path = r.Method, r.Path[:min(len(r.Path), maxTallyPath)]
@@ -160,6 +171,27 @@ func (t *tally) refuse(r *audit.Row) {
 	}
 }
 
+// refuseOptional counts a denial of what the command works without, and reports whether r is one. It is the policy's
+// denial of exactly such a request: any other may be an attack, or something that the person would allow.
+func (t *tally) refuseOptional(r *audit.Row, n int) bool {
+	is := Request{r.Method, r.Host, r.Path}
+	at := slices.Index(t.optional, is)
+	if at < 0 || r.Port != 443 || r.Reason != "host_not_allowed" && r.Reason != "operation_not_matched" {
+		return false
+	}
+	is = t.optional[at] // the row's strings must not stay
+	f, ok := t.unneeded[is]
+	if !ok {
+		if t.unneeded == nil {
+			t.unneeded = map[Request]*Refusal{}
+		}
+		f = &Refusal{Reason: r.Reason, Method: is.Method, Host: is.Host, Port: r.Port, Path: is.Path, AuditID: r.ID}
+		t.unneeded[is] = f
+	}
+	f.Requests += n
+	return true
+}
+
 // decidedByRequest reports whether a denial for the reason depends on method and path, and not on the host alone.
 func decidedByRequest(reason string) bool {
 	switch reason {
@@ -180,13 +212,18 @@ func (t *tally) read() Tally {
 	for _, f := range t.refusals {
 		sum.Refusals = append(sum.Refusals, *f)
 	}
+	for _, is := range t.optional {
+		if f, ok := t.unneeded[is]; ok {
+			sum.Optional = append(sum.Optional, *f)
+		}
+	}
 	slices.SortFunc(sum.Uses, func(a, b Use) int {
-		return cmp.Or(b.Requests-a.Requests, cmp.Compare(a.Binding, b.Binding),
+		return cmp.Or(b.Requests-a.Requests, cmp.Compare(a.Binding, b.Binding), cmp.Compare(a.Connector, b.Connector),
 			cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Operation, b.Operation))
 	})
 	slices.SortFunc(sum.Refusals, func(a, b Refusal) int {
 		return cmp.Or(b.Requests-a.Requests, cmp.Compare(a.Host, b.Host), cmp.Compare(a.Path, b.Path),
-			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Method, b.Method))
+			cmp.Compare(a.Port, b.Port), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Method, b.Method))
 	})
 	return sum
 }

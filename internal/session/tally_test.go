@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,40 @@ func TestATallyGroupsWhatItCounts(t *testing.T) {
 		"1 operation_not_matched api.example/b C"
 	if strings.Join(refusals, "|") != want {
 		t.Errorf("the refusals: %s\nwant %s", strings.Join(refusals, "|"), want)
+	}
+}
+
+// Exactly what is listed, and nothing that only resembles it.
+func TestATallyKeepsApartWhatTheCommandWorksWithout(t *testing.T) {
+	optional := Request{"GET", "tips.example", "/tip"}
+	sum := tally{optional: []Request{optional, {"GET", "never.example", "/"}}}
+	row := audit.Row{ID: "A", Decision: audit.DecisionRejected, Reason: "host_not_allowed", Method: "GET",
+		Host: "tips.example", Port: 443, Path: "/tip"}
+	sum.add(&row)
+	sum.add(&row)
+	for _, change := range []func(*audit.Row){
+		func(r *audit.Row) { r.Method = "POST" },
+		func(r *audit.Row) { r.Host = "a.tips.example" },
+		func(r *audit.Row) { r.Port = 8443 },
+		func(r *audit.Row) { r.Path = "/tip/x" },
+		func(r *audit.Row) { r.Reason = "address_not_allowed" },
+	} {
+		other := row
+		change(&other)
+		sum.add(&other)
+	}
+	got := sum.read()
+	want := []Refusal{{Reason: "host_not_allowed", Method: "GET", Host: "tips.example", Port: 443, Path: "/tip",
+		AuditID: "A", Requests: 2}}
+	if !slices.Equal(got.Optional, want) {
+		t.Errorf("Optional = %+v, want %+v", got.Optional, want)
+	}
+	others := 0
+	for _, f := range got.Refusals {
+		others += f.Requests
+	}
+	if others != 5 || got.Rejected != 7 {
+		t.Errorf("%d other refusals of %d, want 5 of 7", others, got.Rejected)
 	}
 }
 

@@ -110,6 +110,7 @@ func (l *loader) withhold(missing error) {
 	for _, c := range l.connectors {
 		l.unread.connectors[c.FQN] = proxy.ReasonHomeMissing
 	}
+	l.withholdActions(proxy.ReasonHomeMissing, missing)
 	if grants, err := l.grants(l.connectors, nil); err == nil {
 		l.s.plane.SetGrants(grants)
 	}

@@ -35,6 +35,7 @@ type Options struct {
 	// What is put there would miss the sandbox, or reach the user's project.
 	Mounted []string
 	// Extra are further files for the container, put where the image's links lead.
+	// A Mode of 0 is 0644.
 	Extra []File
 	// HostRoots returns the roots for an image that has none. nil: this host's.
 	HostRoots func() ([]byte, error)
@@ -66,7 +67,7 @@ func Install(image fs.ReadLinkFS, root []byte, o Options) ([]File, error) {
 	in.firefox()
 	in.apt()
 	for _, f := range o.Extra {
-		in.put(f.Path, f.Data)
+		in.putFile(f.Path, f.Mode, f.Data)
 	}
 	return in.files, in.err
 }

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +13,10 @@ import (
 
 // put adds a file where the image's links lead, once. Parents that do not exist
 // are added before it.
-func (in *installer) put(name string, data []byte) {
+func (in *installer) put(name string, data []byte) { in.putFile(name, 0, data) }
+
+// putFile is put with a mode; 0 is 0644.
+func (in *installer) putFile(name string, mode fs.FileMode, data []byte) {
 	place := in.find(name)
 	to := "/" + place.Path
 	switch {
@@ -28,7 +32,7 @@ func (in *installer) put(name string, data []byte) {
 	for _, dir := range place.Missing {
 		in.add(File{Path: "/" + dir, Mode: fs.ModeDir | 0o755})
 	}
-	in.add(File{Path: to, Mode: 0o644, Data: data})
+	in.add(File{Path: to, Mode: cmp.Or(mode, 0o644), Data: data})
 }
 
 func (in *installer) add(f File) {

@@ -111,6 +111,7 @@ func (m *message) part(p []byte, end bool) error {
 	if n == 0 && !end {
 		return nil
 	}
+	m.r.record(false, m.op, m.out[room:], end)
 	head := header{fin: end, op: m.op, length: n}.append(nil)
 	m.op = opContinuation
 	frame := m.out[room-len(head):]

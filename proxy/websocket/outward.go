@@ -79,11 +79,12 @@ func (r *Relay) frameOutward(in *bufio.Reader, h header, theirs [4]byte, order s
 		if order.text && !text.accept(data, h.fin && at+int64(n) == h.length) {
 			return violation{notUTF8, "a text message is not UTF-8"}
 		}
+		r.record(true, h.op, data, h.fin && at+int64(n) == h.length)
 		apply(h.mask, data, at)
 		if _, err := r.Upstream.Write(buf[:len(out)+n]); err != nil {
 			return err
 		}
-		out = out[:0]
+		out, h.op = out[:0], opContinuation
 		r.Sent += int64(n)
 		if at += int64(n); h.length == 0 {
 			return nil

@@ -23,6 +23,9 @@ type Relay struct {
 	Client, Upstream io.ReadWriteCloser
 	// NewScanner returns the scanner of one upstream message; nil redacts nothing.
 	NewScanner func() Scanner
+	// Record, if it is not nil, gets each piece of a message: of the client as it sent it, or as the client gets it. op is
+	// the opcode of its frame. The two directions call it at the same time.
+	Record func(byClient bool, op byte, piece []byte, end bool)
 	// ToClient and ToUpstream are the memory that each direction holds; nil: none
 	// is counted.
 	ToClient, ToUpstream *budget.Hold
@@ -117,6 +120,13 @@ func (r *Relay) writeControl(turn *sync.Mutex, to io.Writer, h header, payload [
 		apply(h.mask, payload, 0)
 	}
 	_, _ = to.Write(append(h.append(nil), payload...))
+}
+
+// record records a piece of a message.
+func (r *Relay) record(byClient bool, op byte, piece []byte, end bool) {
+	if r.Record != nil {
+		r.Record(byClient, op, piece, end)
+	}
 }
 
 func newMask() (mask [4]byte) {

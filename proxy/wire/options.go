@@ -47,7 +47,7 @@ type Limits struct {
 	Head    int           // bytes of one request head; default 64 KiB
 	Fields  int           // header fields of one request; default 200
 	Target  int           // bytes of one request target; default 16 KiB
-	Header  time.Duration // from a head's first byte to its last; default 10 s
+	Header  time.Duration // from a head's first byte to its last; default 60 s
 	Idle    time.Duration // between two requests; default 60 s
 	Body    int64         // bytes of one request body; default 1 GiB
 	Stalled time.Duration // for the client to take one write; default 2 min
@@ -77,7 +77,7 @@ func (l Limits) WithDefaults() Limits {
 	if l.Body == 0 {
 		l.Body = 1 << 30
 	}
-	span(&l.Header, 10*time.Second)
+	span(&l.Header, 60*time.Second)
 	span(&l.Idle, 60*time.Second)
 	span(&l.Stalled, 2*time.Minute)
 	span(&l.Progress, 30*time.Second)

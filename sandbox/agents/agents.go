@@ -30,9 +30,18 @@ type Agent struct {
 	// it fails, the agent starts all the same, and asks.
 	Prelude string
 
+	// NotesAt is where the agent looks for notes that are for every user of its
+	// machine: aileron puts there what the agent should know about its sandbox. ""
+	// where the Prelude passes them on, from /etc/aileron/notes.md.
+	NotesAt string
+
 	// State are directories below HOME that have what the agent needs to go on
 	// with a conversation.
 	State []string
+
+	// Resume are the arguments with which the agent goes on with the last
+	// conversation in its State.
+	Resume []string
 
 	// Recipe is the Dockerfile of the agent's image. It begins with
 	// ARG BASE and ends FROM ${BASE}, changing neither the base's user nor
@@ -41,14 +50,18 @@ type Agent struct {
 	// while the image is built, and are not part of it.
 	Recipe []byte
 
-	// Hosts are those that the agent calls besides its model provider, for
-	// people to read: nothing is allowed because of them.
-	Hosts []string
+	// Optional are requests that the agent sends of its own accord, and works
+	// without. Nothing is allowed because of them: where they are denied, the
+	// report of a session counts them in one line. Each is as the audit log has it.
+	Optional []Request
 
 	// Connectors are the short names of connectors of the catalogue of which the
 	// agent needs one, for messages.
 	Connectors []string
 }
+
+// Request is a request to a host, at port 443.
+type Request struct{ Method, Host, Path string }
 
 // Start returns the script that runs before the agent: its Prelude and, unless
 // stateDir is "", what leads its State to that directory. What an image has in

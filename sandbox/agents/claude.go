@@ -25,8 +25,13 @@ func claude() Agent {
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 			// The image pins the version; an update would be lost with the sandbox.
 			"DISABLE_AUTOUPDATER": "1",
+			// Its own plugins, which are in none of the connectors: four denied requests,
+			// two of them by SSH, at each start of the terminal interface.
+			"CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
 		},
+		NotesAt:    "/etc/claude-code/CLAUDE.md",
 		State:      []string{".claude"},
+		Resume:     []string{"--continue"},
 		Prelude:    claudePrelude,
 		Recipe:     []byte(claudeRecipe),
 		Connectors: []string{"anthropic", "anthropic-oauth"},

@@ -5,9 +5,13 @@ import _ "embed"
 //go:embed codex.Dockerfile
 var codexRecipe string
 
-// codexPrelude trusts the project: an agent in a sandbox may run what lies in it.
+// codexPrelude trusts the project, because an agent in a sandbox may run what lies
+// in it, and passes on the notes on the sandbox.
 const codexPrelude = `program=$1
 shift
+if [ -r /etc/aileron/notes.md ]; then
+	set -- -c "developer_instructions='''$(cat /etc/aileron/notes.md)'''" "$@"
+fi
 set -- "$program" -c "projects={\"$PWD\"={trust_level=\"trusted\"}}" "$@"`
 
 // codex is OpenAI's agent: a static binary and others that it finds beside it.
@@ -17,12 +21,14 @@ set -- "$program" -c "projects={\"$PWD\"={trust_level=\"trusted\"}}" "$@"`
 // none of them, and its own sandbox is as the user has configured it.
 func codex() Agent {
 	return Agent{
-		Name:       "codex",
-		Commands:   []string{"codex"},
-		State:      []string{".codex"},
-		Prelude:    codexPrelude,
-		Recipe:     []byte(codexRecipe),
-		Hosts:      []string{"raw.githubusercontent.com"}, // a notice, in the terminal interface
+		Name:     "codex",
+		Commands: []string{"codex"},
+		State:    []string{".codex"},
+		Resume:   []string{"resume", "--last"},
+		Prelude:  codexPrelude,
+		Recipe:   []byte(codexRecipe),
+		// A notice, in the terminal interface.
+		Optional:   []Request{{"GET", "raw.githubusercontent.com", "/openai/codex/main/announcement_tip.toml"}},
 		Connectors: []string{"openai"},
 	}
 }

@@ -5,6 +5,11 @@ import _ "embed"
 //go:embed opencode.Dockerfile
 var opencodeRecipe string
 
+// opencodePrelude names the notes on the sandbox as further instructions.
+const opencodePrelude = `if [ -r /etc/aileron/notes.md ] && [ -z "${OPENCODE_CONFIG_CONTENT-}" ]; then
+	export OPENCODE_CONFIG_CONTENT='{"instructions":["/etc/aileron/notes.md"]}'
+fi`
+
 // opencode is sst's agent for the terminal: one self-contained binary.
 //
 // It keeps its state below HOME, which has to be writable, and starts with any
@@ -24,8 +29,9 @@ func opencode() Agent {
 			"OPENCODE_DISABLE_MODELS_FETCH": "1",
 		},
 		State:      []string{".local/share/opencode", ".local/state/opencode"},
+		Resume:     []string{"--continue"},
+		Prelude:    opencodePrelude,
 		Recipe:     []byte(opencodeRecipe),
-		Hosts:      []string{"api.github.com"}, // and its package registry
 		Connectors: []string{"anthropic", "openai", "google", "openrouter", "local-openai"},
 	}
 }

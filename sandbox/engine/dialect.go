@@ -36,8 +36,8 @@ type dialect interface {
 	// container has been started.
 	sizesCreated() bool
 
-	// exitCode waits for the end of a container that has been started.
-	exitCode(ctx context.Context, e *Engine, id string) (int, error)
+	// exit waits for the end of a container that has been started.
+	exit(ctx context.Context, e *Engine, c *Container) (Exit, error)
 	// list returns the containers that a filter selects.
 	list(ctx context.Context, e *Engine, f Filter) ([]Listed, error)
 
@@ -64,6 +64,7 @@ const (
 	faultNotFound   fault = iota // there is no such container
 	faultHalfGone                // the container is half removed
 	faultRemoving                // its removal is under way
+	faultEnding                  // its process ended when it was about to be killed
 	faultDependents              // another container shares its network
 	faultNoFile                  // there is no such file in the container
 )

@@ -58,13 +58,13 @@ func (docker) ownedTmpfs(uid, gid int) (string, bool) {
 
 func (docker) sizesCreated() bool { return false }
 
-func (docker) exitCode(ctx context.Context, e *Engine, id string) (int, error) {
-	ended, faults := e.cli.ContainerWait(ctx, id, container.WaitConditionNotRunning)
+func (docker) exit(ctx context.Context, e *Engine, c *Container) (Exit, error) {
+	ended, faults := e.cli.ContainerWait(ctx, c.ID, container.WaitConditionNotRunning)
 	select {
 	case res := <-ended:
-		return int(res.StatusCode), nil
+		return Exit{Code: int(res.StatusCode)}, nil
 	case err := <-faults:
-		return 0, err
+		return Exit{}, err
 	}
 }
 

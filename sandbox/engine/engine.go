@@ -75,6 +75,9 @@ func (e *FindError) Error() string {
 // Kind is podman or docker.
 func (e *Engine) Kind() string { return e.dialect.name() }
 
+// Version returns the engine's version.
+func (e *Engine) Version() string { return e.version }
+
 // Describe returns the engine's kind and version.
 func (e *Engine) Describe() string { return e.Kind() + " " + e.version }
 

@@ -21,6 +21,7 @@ type Container struct {
 	process *pidfd // its first process, while it runs; nil: not known
 	pid     int    // of process
 	groups  groups // of that process
+	over    bool   // it had ended when Hold asked
 }
 
 // Hold takes hold of a running container's first process, and reports whether
@@ -29,6 +30,7 @@ type Container struct {
 // a host without cgroups, by which the process is recognised as the
 // container's. Then only the engine can end it.
 func (e *Engine) Hold(ctx context.Context, c *Container) (runs bool) {
+	defer func() { c.over = !runs }()
 	s, err := e.Inspect(ctx, c.ID)
 	if err != nil {
 		return true // not known

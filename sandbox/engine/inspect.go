@@ -13,9 +13,12 @@ type State struct {
 	Env  []string // the image's, and that of its Config after it
 
 	Running, Paused bool
+	Exited          bool // its first process has ended with ExitCode; of one that is removed just now that is not known
 	OOMKilled       bool // the kernel killed a process of it for its memory
 	ExitCode        int
 	PID             int // of its first process; 0: not known
+
+	Layer Layer
 }
 
 // Inspect returns the state of a container. The error satisfies [IsNotFound]
@@ -32,6 +35,11 @@ func (e *Engine) Inspect(ctx context.Context, id string) (State, error) {
 	if c.ContainerJSONBase != nil && c.State != nil {
 		s.Running, s.Paused, s.OOMKilled = c.State.Running, c.State.Paused, c.State.OOMKilled
 		s.ExitCode, s.PID = c.State.ExitCode, c.State.Pid
+		// Podman reports stopped until it has cleaned up behind the process.
+		s.Exited = c.State.Status == "exited" || c.State.Status == "stopped"
+	}
+	if _, socket := e.Local(); socket {
+		s.Layer = layerOf(c)
 	}
 	return s, nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -121,12 +122,64 @@ func (podman) ownedTmpfs(int, int) (string, bool) { return "", false }
 
 func (podman) sizesCreated() bool { return true }
 
-// exitCode asks Podman's own API: behind Docker's call, Podman 4 polls the
-// container's state without a pause, and keeps a processor busy for each.
-func (podman) exitCode(ctx context.Context, e *Engine, id string) (code int, err error) {
-	const query = "/wait?condition=stopped&condition=exited&interval=50ms"
-	err = e.libpod(ctx, http.MethodPost, "/containers/"+id+query, 64<<10, &code)
-	return code, err
+// exit asks Podman's own API: behind Docker's call, Podman 4 polls the container's
+// state without a pause, and keeps a processor busy for each. The response comes
+// when a further process has cleaned up behind the container, so Podman is asked
+// for its state as soon as its process has ended.
+func (podman) exit(ctx context.Context, e *Engine, c *Container) (Exit, error) {
+	type result struct {
+		Exit
+		err error
+	}
+	results := make(chan result, 2)
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	asking.Go(func() {
+		if s, ok := e.stateOfEnded(ctx, c); ok {
+			results <- result{Exit: Exit{Code: s.ExitCode, State: &s}}
+		}
+	})
+	asking.Go(func() {
+		var r result
+		const query = "/wait?condition=stopped&condition=exited&interval=50ms"
+		r.err = e.libpod(ctx, http.MethodPost, "/containers/"+c.ID+query, 64<<10, &r.Code)
+		results <- r
+	})
+	first := <-results
+	return first.Exit, first.err
+}
+
+// stateOfEnded returns the state of a container when its process has ended, if
+// that can be seen without the engine. It is not ok where the engine does not know
+// the exit code a moment later.
+func (e *Engine) stateOfEnded(ctx context.Context, c *Container) (_ State, ok bool) {
+	switch {
+	case c.Held():
+		select {
+		case <-c.process.done(ctx, func() {}):
+		case <-ctx.Done():
+			return State{}, false
+		}
+	case !c.over:
+		return State{}, false
+	}
+	for range 20 { // conmon writes the code to a file, when it has passed on all output
+		s, err := e.Inspect(ctx, c.ID)
+		if err != nil {
+			return State{}, false
+		}
+		if s.Exited {
+			return s, true
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return State{}, false
+		}
+	}
+	return State{}, false
 }
 
 // list asks Podman's own API: behind Docker's call, Podman 4 fails for all
@@ -200,6 +253,7 @@ func (podman) texts(f fault) []string {
 		faultNotFound:   {"no such container"},
 		faultHalfGone:   {"not known"},
 		faultRemoving:   {"already in progress"},
+		faultEnding:     {"container state improper"},
 		faultDependents: {"dependent"},
 		faultNoFile:     {"no such file"},
 	}[f]

@@ -118,12 +118,12 @@ func serviceCommand(path, dir, socket string) (*exec.Cmd, error) {
 // listens waits until the service has opened its socket. Before it does, it
 // waits for the locks of Podman's storage, which another Podman may hold.
 func (s *podmanService) listens(ctx context.Context, socket string, logs *Tail) error {
-	for {
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		if conn, err := new(net.Dialer).DialContext(ctx, "unix", socket); err == nil {
 			return conn.Close()
 		}
 		select {
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(pause):
 		case <-s.done:
 			return s.explain(errors.New("podman: its service does not respond"), logs)
 		case <-ctx.Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -28,6 +29,9 @@ var (
 	ErrLeft = errors.New("what the engine still has of it could not be removed")
 	// ErrRemoving is returned when another process already removes a container.
 	ErrRemoving = errors.New("remove a container: its removal is already under way")
+	// errEnding is in the error of a removal when the container ended meanwhile. It
+	// is removed by the next one.
+	errEnding = errors.New("it has just ended")
 	// ErrDependents is in the error of a removal when another container shares
 	// the network of the container.
 	ErrDependents = errors.New("another container depends on it")
@@ -44,19 +48,21 @@ func (e *Engine) RemoveOnce(ctx context.Context, id string) error {
 		return nil
 	case e.means(err, faultRemoving):
 		return ErrRemoving
+	case e.means(err, faultEnding):
+		return fmt.Errorf("remove a container: %w: %w", errEnding, err)
 	case e.means(err, faultDependents):
 		return fmt.Errorf("remove a container: %w: %w", ErrDependents, err)
 	}
 	return fmt.Errorf("remove a container: %w", err)
 }
 
-// Remove is RemoveOnce, and waits for a removal that is under way.
+// Remove is RemoveOnce, and waits for an end or a removal that is under way.
 func (e *Engine) Remove(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTime)
 	defer cancel()
 	for {
 		err := e.RemoveOnce(ctx, id)
-		if !errors.Is(err, ErrRemoving) {
+		if !errors.Is(err, ErrRemoving) && !errors.Is(err, errEnding) {
 			return err
 		}
 		select {
@@ -82,6 +88,9 @@ func (e *Engine) RemoveAll(ctx context.Context, containers []*Container) error {
 			c.process.release()
 		}
 	}()
+	for _, c := range containers { // a gateway ends while the command's container is removed
+		c.process.signal(syscall.SIGKILL)
+	}
 	first, cancelFirst := context.WithTimeout(ctx, limit)
 	defer cancelFirst()
 	err := e.removeEach(first, containers)

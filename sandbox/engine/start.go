@@ -48,17 +48,23 @@ func (e *Engine) StartInterruptible(
 	return nil, ErrInterrupted
 }
 
-// Wait returns the exit code of a container that has been started, or the error
-// that kept the engine from reporting it.
-func (e *Engine) Wait(ctx context.Context, id string) (<-chan int, <-chan error) {
-	code, fault := make(chan int, 1), make(chan error, 1)
+// Exit is how a container ended.
+type Exit struct {
+	Code  int
+	State *State // after the end; nil: the engine was not asked
+}
+
+// Wait returns how a container ends that has been started, or the error that kept
+// the engine from reporting it.
+func (e *Engine) Wait(ctx context.Context, c *Container) (<-chan Exit, <-chan error) {
+	exited, fault := make(chan Exit, 1), make(chan error, 1)
 	go func() {
-		c, err := e.dialect.exitCode(ctx, e, id)
+		x, err := e.dialect.exit(ctx, e, c)
 		if err != nil {
 			fault <- err
 			return
 		}
-		code <- c
+		exited <- x
 	}()
-	return code, fault
+	return exited, fault
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -57,12 +58,8 @@ func (r *relay) servePorts(ctx context.Context) {
 
 // servePort connects the host with a port of the sandbox.
 func (r *relay) servePort(ctx context.Context, host *net.UnixConn, port uint16) {
-	d := net.Dialer{Timeout: connectTimeout}
-	conn, err := d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
-	if err != nil || IsReserved(port) {
-		if err == nil {
-			_ = conn.Close()
-		}
+	conn, err := dialPort(ctx, port)
+	if err != nil {
 		_, _ = host.Write([]byte{portRefused})
 		return
 	}
@@ -74,4 +71,13 @@ func (r *relay) servePort(ctx context.Context, host *net.UnixConn, port uint16) 
 		return
 	}
 	Join(host, server)
+}
+
+// dialPort connects to a port of the sandbox. The gateway's own are refused.
+func dialPort(ctx context.Context, port uint16) (net.Conn, error) {
+	if IsReserved(port) {
+		return nil, errors.New("it is the gateway's own port")
+	}
+	d := net.Dialer{Timeout: connectTimeout}
+	return d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
 }

@@ -27,8 +27,11 @@ import (
 //go:embed */manifest.toml */aileron.connector.v1.json
 var files embed.FS
 
+// ServicePrefix is what the last part of the FQN of every entry has before its name.
+const ServicePrefix = "aileron-connector-"
+
 // prefix is what the FQN of every entry has before its name.
-const prefix = "github://alrubinger/aileron-connector-"
+const prefix = "github://alrubinger/" + ServicePrefix
 
 // Entry is a connector of the catalogue.
 type Entry struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/shims"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -51,8 +52,10 @@ func TestEntriesDoNotConflict(t *testing.T) {
 	if _, err := spec.NewIndex(all); err != nil {
 		t.Error(err)
 	}
-	if err := spec.ToolConflict(all, "claude", "codex", "opencode"); err != nil {
-		t.Error(err)
+	for _, agent := range []string{"claude", "codex", "opencode"} {
+		if err := (shims.Set{Connectors: all}).Conflict(agent); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -23,9 +23,10 @@ import (
 const SessionFQN spec.FQN = "local://session/allow"
 
 // FQN returns the name of the connector of a host, which is "host" or
-// "host:port".
+// "host:port". That of *.host is another one than that of host.
 func FQN(host string) spec.FQN {
-	return spec.FQN("local://allowed/" + strings.ReplaceAll(strings.TrimPrefix(host, "*."), ":", "_"))
+	// No host name has an underscore.
+	return spec.FQN("local://allowed/" + strings.NewReplacer("*.", "any_", ":", "_").Replace(host))
 }
 
 // Operation is a request that is allowed. Without method and path it is every
@@ -37,7 +38,7 @@ type Operation struct {
 
 // Connector is what a person has allowed of one host.
 type Connector struct {
-	Host       string // "host" or "host:port"
+	Host       string // "host", "host:port", or one of them with "*." before it
 	Version    string
 	Operations []Operation
 	Credential *spec.Injection // that each operation carries; nil: none

@@ -2,6 +2,7 @@ package local
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/ALRubinger/aileron/spec"
@@ -45,6 +46,53 @@ func TestAPathThatReadsAsAPatternIsRefused(t *testing.T) {
 		if _, err := c.Load(); err == nil {
 			t.Errorf("%q is taken", path)
 		}
+	}
+}
+
+// A person who allows the hosts of a company does not mean to overrule what a connector decides about one of them.
+func TestAWildcardIsOfNoAccountForAHostThatAConnectorNames(t *testing.T) {
+	byHand, err := Host([]string{"*.example.org"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := Connector{Host: "api.example.org", Version: "1.0.0",
+		Operations: []Operation{{Method: "GET", Path: "/v1/items"}}}.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := spec.NewIndex([]*spec.Connector{byHand, named})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		host, path string
+		want       spec.FQN // "": it is refused
+	}{
+		{"docs.example.org", "/v1/admin", SessionFQN}, {"api.example.org", "/v1/items", named.FQN},
+		{"api.example.org", "/v1/admin", ""}, {"a.b.example.org", "/v1/items", ""}, {"example.org", "/v1/items", ""},
+	} {
+		m, no := index.Match(spec.Target{Scheme: "https", Host: c.host, Port: 443, Method: "GET", Path: c.path})
+		if (no == nil) != (c.want != "") || no == nil && m.Operation.Connector.FQN != c.want {
+			t.Errorf("%s%s: %+v, %v; want %q", c.host, c.path, m, no, c.want)
+		}
+	}
+	if got := index.Hosts(); !slices.Equal(got, []string{"*.example.org:443", "api.example.org:443"}) {
+		t.Errorf("the hosts are %v", got)
+	}
+}
+
+func TestHostsHaveConnectorsOfTheirOwn(t *testing.T) {
+	seen := map[spec.FQN]string{}
+	for _, host := range []string{"example.org", "*.example.org", "example.org:8443", "*.example.org:8443",
+		"any.example.org"} {
+		fqn := FQN(host)
+		if _, err := spec.ParseFQN(string(fqn)); err != nil {
+			t.Error(err)
+		}
+		if other, twice := seen[fqn]; twice {
+			t.Errorf("%s and %s have one connector, %s", host, other, fqn)
+		}
+		seen[fqn] = host
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,13 +45,22 @@ func TestArchivesThatAreRefused(t *testing.T) {
 	}{
 		{"nothing", nil, "manifest.toml: it is missing"},
 		{"one file", []entry{m}, spec.SpecFile + ": it is missing"},
-		{"a way out", []entry{m, sp, {name: "../evil", data: "x"}}, "not a plain file inside"},
-		{"an absolute path", []entry{m, sp, {name: "/etc/passwd", data: "x"}}, "not a plain file inside"},
+		{"a way out", []entry{m, sp, {name: "../evil", data: "x"}}, `"../evil" has a name that leads out`},
+		{"a way out in the middle", []entry{m, sp, {name: "a/../../evil", data: "x"}}, "has a name that leads out"},
+		{"an absolute path", []entry{m, sp, {name: "/etc/passwd", data: "x"}}, `"/etc/passwd" has an absolute name`},
 		{"a symlink", []entry{m, {name: spec.SpecFile, kind: tar.TypeSymlink, link: "/etc/passwd"}},
-			"not a plain file inside"},
+			spec.SpecFile + `" is a link`},
 		{"a hard link", []entry{m, {name: spec.SpecFile, kind: tar.TypeLink, link: spec.ManifestFile}},
-			"not a plain file inside"},
-		{"a device", []entry{m, sp, {name: "x", kind: tar.TypeChar}}, "not a plain file inside"},
+			spec.SpecFile + `" is a link`},
+		{"a device", []entry{m, sp, {name: "x", kind: tar.TypeChar}}, `"x" is a device or a pipe`},
+		{"a disk", []entry{m, sp, {name: "x", kind: tar.TypeBlock}}, `"x" is a device or a pipe`},
+		{"a pipe", []entry{m, sp, {name: "x", kind: tar.TypeFifo}}, `"x" is a device or a pipe`},
+		{"an odd type", []entry{m, sp, {name: "x", kind: tar.TypeCont}}, `"x" is not a plain file`},
+		{"a name of a PAX record", []entry{m, {name: strings.Repeat("é", 20) + "/" + spec.SpecFile, data: "x"}},
+			"has its path in a PAX record"},
+		{"a file in another case", []entry{m, sp, {name: "Manifest.TOML", data: manifest}},
+			`"Manifest.TOML" is another spelling of manifest.toml`},
+		{"a file that folds to another", []entry{{name: "\u017Fignature.sig", data: "x"}, m, sp}, "in a PAX record"},
 		{"a file twice", []entry{m, sp, m}, "appears twice"},
 		{"a file twice by another spelling", []entry{m, sp, {name: "./" + spec.ManifestFile, data: manifest}},
 			"appears twice"},
@@ -80,6 +89,22 @@ func TestArchivesThatAreRefused(t *testing.T) {
 			t.Errorf("an archive %s: %v", name, err)
 		}
 	}
+	for name, data := range map[string]string{
+		"with a comment for all": "comment", "with a path for all": "path",
+	} {
+		var out bytes.Buffer
+		zip := gzip.NewWriter(&out)
+		files := tar.NewWriter(zip)
+		err := files.WriteHeader(&tar.Header{Typeflag: tar.TypeXGlobalHeader, Name: "pax_global_header",
+			PAXRecords: map[string]string{data: "x"}})
+		if err := errors.Join(err, addFiles(files, m, sp), files.Close(), zip.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readArchive(&out); (err == nil) != (data == "comment") ||
+			err != nil && !strings.Contains(err.Error(), "has its path in a PAX record") {
+			t.Errorf("an archive %s: %v", name, err)
+		}
+	}
 	junk := filepath.Join(t.TempDir(), "x.tar.gz")
 	if err := os.WriteFile(junk, []byte("junk"), 0o600); err != nil {
 		t.Fatal(err)
@@ -101,17 +126,7 @@ func archive(t *testing.T, entries []entry) string {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
 	files := tar.NewWriter(zip)
-	for _, e := range entries {
-		if e.kind == 0 {
-			e.kind = tar.TypeReg
-		}
-		header := tar.Header{Name: e.name, Typeflag: e.kind, Linkname: e.link, Mode: 0o644, Size: int64(len(e.data))}
-		if err := files.WriteHeader(&header); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprint(files, e.data)
-	}
-	if err := errors.Join(files.Close(), zip.Close()); err != nil {
+	if err := errors.Join(addFiles(files, entries...), files.Close(), zip.Close()); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "aileron.tar.gz")
@@ -119,6 +134,22 @@ func archive(t *testing.T, entries []entry) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+func addFiles(files *tar.Writer, entries ...entry) error {
+	for _, e := range entries {
+		if e.kind == 0 {
+			e.kind = tar.TypeReg
+		}
+		header := tar.Header{Name: e.name, Typeflag: e.kind, Linkname: e.link, Mode: 0o644, Size: int64(len(e.data))}
+		if err := files.WriteHeader(&header); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(files, e.data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // What a person allowed on one machine is not for others: an archive is how connectors are published.

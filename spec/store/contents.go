@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -154,7 +156,7 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 		return nil, withoutPath(err)
 	}
 	if !seen.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
+		return nil, errNotRegular
 	}
 	// Not blocking: a pipe may have taken the file's place since.
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -169,22 +171,44 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 	if !os.SameFile(seen, opened) {
 		return nil, errors.New("it was replaced while it was read")
 	}
-	return readLimited(f, name)
+	return readLimited(f, name, opened.Size())
 }
 
-func readLimited(r io.Reader, name string) ([]byte, error) {
+// readLimited reads a file of a connector that has, or seems to have, size bytes.
+func readLimited(r io.Reader, name string, size int64) ([]byte, error) {
 	most := int64(maxText)
-	if strings.HasPrefix(name, "connector.") {
+	switch {
+	case name == signatureFile:
+		most = maxSignature
+	case strings.HasPrefix(name, "connector."):
 		most = maxBinary
 	}
-	data, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err != nil {
+	// The size is a hint that saves copies of a large binary.
+	data := bytes.NewBuffer(make([]byte, 0, min(max(size, 0), most)+bytes.MinRead))
+	if _, err := data.ReadFrom(io.LimitReader(r, most+1)); err != nil {
 		return nil, withoutPath(err)
 	}
-	if int64(len(data)) > most {
-		return nil, fmt.Errorf("it is larger than %d bytes", most)
+	if int64(data.Len()) > most {
+		return nil, tooLargeError{most}
 	}
-	return data, nil
+	return data.Bytes(), nil
+}
+
+// largeBinary is the size from which the memory of a binary is returned as soon as it
+// has been checked.
+const largeBinary = 1 << 20
+
+// release returns the memory of a large connector that was read to be checked: the
+// next one would be read beside it.
+func (c contents) release() {
+	large := false
+	for _, name := range hashedFiles[:2] {
+		large = large || len(c[name]) >= largeBinary
+		delete(c, name)
+	}
+	if large {
+		debug.FreeOSMemory()
+	}
 }
 
 // withoutPath returns the reason in err alone: the caller adds the name.
@@ -194,14 +218,6 @@ func withoutPath(err error) error {
 		return path.Err
 	}
 	return err
-}
-
-// read reads the connector's files.
-func (s Source) read() (contents, error) {
-	if s.Files != nil {
-		return readFS(s.Files)
-	}
-	return readSource(s.Src)
 }
 
 // readFS reads a connector's files from the top of a file system.
@@ -215,7 +231,7 @@ func readFS(fsys fs.FS) (contents, error) {
 		if err != nil {
 			return nil, &fileError{name, withoutPath(err)}
 		}
-		c[name], err = readLimited(f, name)
+		c[name], err = readLimited(f, name, 0)
 		if err := errors.Join(err, f.Close()); err != nil {
 			return nil, &fileError{name, err}
 		}
@@ -223,19 +239,23 @@ func readFS(fsys fs.FS) (contents, error) {
 	return c, nil
 }
 
-// readSource reads a directory or an archive.
-func readSource(src string) (contents, error) {
-	info, err := os.Stat(src)
+// readPath reads a directory or an archive.
+func readPath(path string) (contents, error) { return readNamed(path, path) }
+
+// readNamed reads what is at path, whose name in errors is src.
+func readNamed(path, src string) (contents, error) {
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the connector %s: %w", src, withoutPath(err))
 	}
 	if info.IsDir() {
-		return readDir(src)
+		c, err := readDir(path)
+		return c, asSignature(err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("read the connector %s: it is neither a directory nor an archive", src)
 	}
-	f, err := os.Open(filepath.Clean(src))
+	f, err := os.Open(filepath.Clean(path))
 	if err != nil {
 		return nil, fmt.Errorf("read the connector %s: %w", src, withoutPath(err))
 	}
@@ -245,7 +265,7 @@ func readSource(src string) (contents, error) {
 		err = c.isPublic()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the archive %s: %w", src, err)
+		return nil, fmt.Errorf("read the archive %s: %w", src, asSignature(err))
 	}
 	return c, nil
 }

@@ -32,7 +32,7 @@ type Installed struct {
 // Read reads and validates a connector from a directory or an aileron.tar.gz,
 // without installing it.
 func Read(src string) (*spec.Connector, error) {
-	c, err := readSource(src)
+	c, err := readPath(src)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +62,6 @@ func (s *Store) Install(ctx context.Context, src string, opts InstallOptions) (I
 	return all[0], nil
 }
 
-// Source is one of the connectors that [Store.InstallAll] installs.
-type Source struct {
-	Src   string // as for [Store.Install]
-	Hash  string // the expected "sha256:…"; "" accepts any
-	Files fs.FS  // not nil: the connector's files, and Src is their name in errors
-}
-
 // InstallAll installs connectors as [Store.Install] does, in their order, and
 // verifies what is installed already only once. It stops at the first that fails;
 // those before it are installed, and are returned with the error.
@@ -78,7 +71,7 @@ func (s *Store) InstallAll(ctx context.Context, sources []Source, around func(*s
 	defer i.unlock()
 	for _, src := range sources {
 		var in Installed
-		if src.Files == nil && strings.Contains(src.Src, "://") {
+		if src.Files == nil && src.Archive == "" && strings.Contains(src.Src, "://") {
 			in, err = s.installed(src)
 		} else {
 			in, err = i.add(ctx, src)
@@ -114,16 +107,9 @@ func (i *installation) unlock() {
 
 // add installs one connector.
 func (i *installation) add(ctx context.Context, src Source) (Installed, error) {
-	c, err := src.read()
+	connector, c, err := src.load()
 	if err != nil {
 		return Installed{}, err
-	}
-	connector, err := c.load()
-	if err != nil {
-		return Installed{}, err
-	}
-	if src.Hash != "" && src.Hash != connector.Hash {
-		return Installed{}, &HashError{What: src.Src, Want: src.Hash, Got: connector.Hash}
 	}
 	if err := ctx.Err(); err != nil {
 		return Installed{}, err
@@ -135,7 +121,10 @@ func (i *installation) add(ctx context.Context, src Source) (Installed, error) {
 	out := Installed{Connector: connector, Signed: signed}
 	if _, err := i.s.Load(connector.Hash); err == nil {
 		out.Already = true
-		return out, nil
+		if src.Checked && src.Signature != nil {
+			err = i.s.replaceSignature(connector.Hash, src.Signature)
+		}
+		return out, err
 	}
 	if err := i.checkVersion(connector); err != nil {
 		return Installed{}, err
@@ -149,6 +138,7 @@ func (i *installation) add(ctx context.Context, src Source) (Installed, error) {
 		return Installed{}, fmt.Errorf("install %s: %w", connector.FQN, err)
 	}
 	i.s.writeCache(connector, c)
+	c.release()
 	i.entries = append(i.entries, Entry{FQN: connector.FQN, Version: connector.Version, Hash: connector.Hash})
 	return out, nil
 }
@@ -183,9 +173,6 @@ func (e *VersionError) Error() string {
 // ErrorClass returns the class in the error object of --json.
 func (*VersionError) ErrorClass() string { return "hash_mismatch" }
 
-// ErrNoNetwork is returned for a source that would have to be fetched.
-var ErrNoNetwork = errors.New("this release fetches nothing from a network; give a directory or an aileron.tar.gz")
-
 // installed returns the installed connector that a source, FQN@VERSION, names.
 func (s *Store) installed(source Source) (Installed, error) {
 	src := source.Src
@@ -197,23 +184,28 @@ func (s *Store) installed(source Source) (Installed, error) {
 	if !ok {
 		return Installed{}, fmt.Errorf("install %s: name its version, as in %s@1.2.0", src, fqn)
 	}
+	e, err := s.Find(fqn, version)
+	if err != nil {
+		return Installed{}, fmt.Errorf("install %s: %w", src, err)
+	}
+	if source.Hash != "" && source.Hash != e.Hash {
+		return Installed{}, &HashError{What: "the installed " + src, Want: source.Hash, Got: e.Hash}
+	}
+	return Installed{Connector: e.connector, Already: true}, nil
+}
+
+// Find returns an installed version of a connector, verified, or [ErrNotInstalled].
+func (s *Store) Find(fqn spec.FQN, version string) (Entry, error) {
 	entries, err := s.List()
 	if err != nil {
-		return Installed{}, err
+		return Entry{}, err
 	}
 	for _, e := range entries {
-		if e.FQN != fqn || e.Version != version {
-			continue
+		if e.FQN == fqn && e.Version == version {
+			return e, e.Err
 		}
-		if e.Err != nil {
-			return Installed{}, fmt.Errorf("install %s: %w", src, e.Err)
-		}
-		if source.Hash != "" && source.Hash != e.Hash {
-			return Installed{}, &HashError{What: "the installed " + src, Want: source.Hash, Got: e.Hash}
-		}
-		return Installed{Connector: e.connector, Already: true}, nil
 	}
-	return Installed{}, fmt.Errorf("install %s: %w", src, ErrNoNetwork)
+	return Entry{}, ErrNotInstalled
 }
 
 // put writes the files beside the store, flushes them, and moves them into it with

@@ -75,8 +75,8 @@ func (s *Store) lock() (unlock func(), err error) {
 	}
 	left, _ := os.ReadDir(tmp)
 	for _, d := range left {
-		if d.Name() != ".lock" {
-			_ = os.RemoveAll(filepath.Join(tmp, d.Name()))
+		if dir := filepath.Join(tmp, d.Name()); d.Name() != ".lock" && !s.isInUse(dir) {
+			_ = os.RemoveAll(dir)
 		}
 	}
 	return func() { _ = f.Close() }, nil // closing the file lets go of the lock

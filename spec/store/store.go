@@ -83,42 +83,59 @@ func (*TamperedError) ErrorClass() string { return "hash_mismatch" }
 // were changed, an [*UnreadableError] if they could not be read, and
 // [fs.ErrNotExist] if there is no such connector.
 func (s *Store) Load(hash string) (*spec.Connector, error) {
-	connector, _, err := s.verify(hash)
+	connector, c, err := s.verify(hash)
+	c.release()
 	return connector, err
 }
 
+// Documents returns the manifest and the specification of an installed connector,
+// whose bytes have been verified as by [Store.Load].
+func (s *Store) Documents(hash string) (manifest, specification []byte, err error) {
+	c, err := s.readVerified(hash)
+	return c[spec.ManifestFile], c[spec.SpecFile], err
+}
+
 func (s *Store) verify(hash string) (*spec.Connector, contents, error) {
+	c, err := s.readVerified(hash)
+	if err != nil {
+		return nil, nil, err
+	}
+	connector, err := c.load()
+	return connector, c, err
+}
+
+// readVerified returns the files of an installed connector, which have its hash.
+func (s *Store) readVerified(hash string) (contents, error) {
 	if !isHash(hash) {
-		return nil, nil, fmt.Errorf("load the connector: %q is not sha256: and 64 hexadecimal digits", hash)
+		return nil, fmt.Errorf("load the connector: %q is not sha256: and 64 hexadecimal digits", hash)
 	}
 	dir := filepath.Join(s.connectors(), strings.TrimPrefix(hash, "sha256:"))
 	// The directory itself is not a link either.
 	info, err := os.Lstat(dir)
 	switch {
 	case unreadable(err):
-		return nil, nil, &UnreadableError{Hash: hash, Err: withoutPath(err)}
+		return nil, &UnreadableError{Hash: hash, Err: withoutPath(err)}
 	case err != nil:
-		return nil, nil, fmt.Errorf("load the connector %s: %w", hash, withoutPath(err))
+		return nil, fmt.Errorf("load the connector %s: %w", hash, withoutPath(err))
 	case !info.IsDir():
-		return nil, nil, &TamperedError{hash, "it is not a directory"}
+		return nil, &TamperedError{hash, "it is not a directory"}
 	}
 	c, err := readDir(dir)
 	var file *fileError
 	switch {
 	case errors.As(err, &file) && unreadable(file.err):
-		return nil, nil, &UnreadableError{Hash: hash, File: file.name, Err: file.err}
+		return nil, &UnreadableError{Hash: hash, File: file.name, Err: file.err}
 	case file != nil:
-		return nil, nil, &TamperedError{hash, file.name + ": " + file.err.Error()}
+		return nil, &TamperedError{hash, file.name + ": " + file.err.Error()}
 	case unreadable(err):
-		return nil, nil, &UnreadableError{Hash: hash, Err: withoutPath(err)}
+		return nil, &UnreadableError{Hash: hash, Err: withoutPath(err)}
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	}
 	if got := c.hash(); got != hash {
-		return nil, nil, &TamperedError{hash, s.describeChanges(hash, c)}
+		return nil, &TamperedError{hash, s.describeChanges(hash, c)}
 	}
-	connector, err := c.load()
-	return connector, c, err
+	return c, nil
 }
 
 // describeChanges returns which files are not what was installed, for people.
@@ -186,22 +203,7 @@ func (s *Store) List() ([]Entry, error) {
 	if err != nil {
 		return nil, &ListError{err}
 	}
-	var all []Entry
-	for _, d := range dirs {
-		e := Entry{Hash: "sha256:" + d.Name()}
-		connector, c, err := s.verify(e.Hash)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue // removed between two looks
-		case err != nil:
-			m := s.readCache(e.Hash)
-			e.Err, e.FQN, e.Version = err, m.FQN, m.Version
-		default:
-			e.FQN, e.Version, e.connector = connector.FQN, connector.Version, connector
-			s.writeCache(connector, c)
-		}
-		all = append(all, e)
-	}
+	all := s.readEntries(dirs)
 	slices.SortFunc(all, func(a, b Entry) int {
 		if c := strings.Compare(string(a.FQN), string(b.FQN)); c != 0 {
 			return c
@@ -212,44 +214,4 @@ func (s *Store) List() ([]Entry, error) {
 		return strings.Compare(a.Hash, b.Hash)
 	})
 	return all, nil
-}
-
-// Current returns the newest version of every connector, by name. It omits entries
-// that could not be read or fail their verification, and versions that appear
-// twice with different bytes, and returns an [*EntryError] for each. If the store
-// could not be listed, the only error is a [*ListError].
-func (s *Store) Current() ([]*spec.Connector, []error) {
-	entries, err := s.List()
-	if err != nil {
-		return nil, []error{err}
-	}
-	var errs []error
-	var current []*spec.Connector
-	for i, e := range entries {
-		if e.Err != nil {
-			errs = append(errs, &EntryError{e, e.Err})
-			continue
-		}
-		if other := otherCopy(entries, i); other != "" {
-			errs = append(errs, &EntryError{e, &HashError{What: "another installed copy", Want: e.Hash, Got: other}})
-			continue
-		}
-		if n := len(current); n > 0 && current[n-1].FQN == e.FQN {
-			current[n-1] = e.connector // entries are in the order of versions
-			continue
-		}
-		current = append(current, e.connector)
-	}
-	return current, errs
-}
-
-// otherCopy returns the hash of another valid entry of the same name and version,
-// or "".
-func otherCopy(entries []Entry, i int) string {
-	for _, o := range entries {
-		if o.Err == nil && o.Hash != entries[i].Hash && o.FQN == entries[i].FQN && o.Version == entries[i].Version {
-			return o.Hash
-		}
-	}
-	return ""
 }

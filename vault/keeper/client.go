@@ -81,7 +81,7 @@ func ask(ctx context.Context, home string, what call) (response []byte, pid int,
 		return nil, 0, err
 	}
 	defer conn.Close()
-	if pid, err = checkPeer(conn, false); err != nil {
+	if pid, err = unixsocket.CheckPeer(conn, false); err != nil {
 		return nil, 0, err
 	}
 	if _, err := conn.Write([]byte(what)); err != nil {

@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -237,6 +236,42 @@ func TestOneKeeperForAHome(t *testing.T) {
 	}
 }
 
+// Two commands that unlock at once: one of them holds the key, and the other one says so.
+func TestOneOfManyKeepersThatStartAtOnceHoldsTheKey(t *testing.T) {
+	for range 20 {
+		home := newHome(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		const many = 8
+		started := make(chan error, many)
+		var all sync.WaitGroup
+		for range many {
+			key, err := ReadKey(strings.NewReader(testKey))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				if err := Serve(ctx, key, Options{Home: home, Until: time.Now().Add(time.Hour),
+					Current: func() bool { return true }, Ready: func() { started <- nil }}); err != nil {
+					started <- err
+				}
+			})
+		}
+		ready := 0
+		for range many {
+			if err := <-started; err == nil {
+				ready++
+			} else if !strings.Contains(err.Error(), "holds it already") {
+				t.Error(err)
+			}
+		}
+		if key, err := Fetch(t.Context(), home); ready != 1 || string(key) != testKey {
+			t.Errorf("%d hold the key, and it is fetched as %q, %v", ready, key, err)
+		}
+		cancel()
+		all.Wait()
+	}
+}
+
 func TestASocketOfAKilledKeeperIsReplaced(t *testing.T) {
 	home := newHome(t)
 	if err := makeDir(Dir(home)); err != nil {
@@ -283,77 +318,6 @@ func TestAProcessOfAContainerIsRefused(t *testing.T) {
 	}
 	if err != nil || got != "" {
 		t.Errorf("a process of a container fetched %q, %v", got, err)
-	}
-}
-
-// The mode of the socket keeps another user away; its uid does so where the directory was opened by mistake.
-func TestAProcessOfAnotherUserIsRefused(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root becomes another user")
-	}
-	base, err := os.MkdirTemp("/tmp", "keeper-") // not in t.TempDir, which others may not enter
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(base) })
-	l, err := net.Listen("unix", filepath.Join(base, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	for _, path := range []string{base, filepath.Join(base, "s")} {
-		if err := os.Chmod(path, 0o777); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for uid, want := range map[uintptr]bool{0: true, 65534: false} {
-		client := connectAs(t, uid, l.Addr().String())
-		conn, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := checkPeer(conn, true); (err == nil) != want {
-			t.Errorf("a process of uid %d: %v", uid, err)
-		}
-		_ = conn.Close()
-		_ = unix.Close(client)
-	}
-}
-
-// connectAs connects to the socket at path from a thread of another effective uid, which is what the kernel reports.
-func connectAs(t *testing.T, uid uintptr, path string) (fd int) {
-	t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	keep := ^uintptr(0)
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, keep, uid, keep); errno != 0 {
-		t.Fatal(errno)
-	}
-	defer func() {
-		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, keep, 0, keep); errno != 0 {
-			panic(errno)
-		}
-	}()
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
-		t.Fatal(err)
-	}
-	return fd
-}
-
-func TestProcessesOfOthersAreNotBeside(t *testing.T) {
-	if !beside(os.Getpid()) {
-		t.Error("this process is not beside itself")
-	}
-	cmd := exec.CommandContext(t.Context(), "true")
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
-	if beside(cmd.Process.Pid) {
-		t.Error("a process that has ended is beside this one")
 	}
 }
 

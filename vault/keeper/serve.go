@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ALRubinger/aileron/internal/unixsocket"
 )
 
@@ -86,6 +88,12 @@ func listen(home string) (net.Listener, fs.FileInfo, error) {
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return nil, nil, err
 	}
+	// Of two that start at once, neither reaches the other, and one would remove the other's socket.
+	release, err := lock(path + ".lock")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
 	if conn, err := unixsocket.Dial(context.Background(), path); err == nil {
 		_ = conn.Close()
 		return nil, nil, errors.New("another process holds it already; end it with: aileron vault lock")
@@ -105,6 +113,19 @@ func listen(home string) (net.Listener, fs.FileInfo, error) {
 	return l, info, nil
 }
 
+// lock waits until no other process has the lock of the file at path, which is made.
+func lock(path string) (release func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}
+
 // watch returns when the keeper has to end.
 func (k *keeper) watch(ctx context.Context, socket fs.FileInfo) {
 	tick := time.NewTicker(checkEvery)
@@ -115,7 +136,7 @@ func (k *keeper) watch(ctx context.Context, socket fs.FileInfo) {
 			return
 		case <-tick.C:
 			info, err := os.Lstat(socketPath(k.Home))
-			if err != nil || inode(info) != inode(socket) || !k.valid() {
+			if err != nil || !os.SameFile(info, socket) || !k.valid() {
 				return
 			}
 		}
@@ -148,7 +169,7 @@ func (k *keeper) accept(ctx context.Context, l net.Listener) {
 // serve answers one call: a line with what is asked for.
 func (k *keeper) serve(conn net.Conn) {
 	_ = conn.SetDeadline(time.Now().Add(callTimeout))
-	if _, err := checkPeer(conn, true); err != nil {
+	if _, err := unixsocket.CheckPeer(conn, true); err != nil {
 		return
 	}
 	if !k.valid() {

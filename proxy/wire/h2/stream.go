@@ -94,14 +94,13 @@ func (st *stream) take(data []byte, size int64, end bool) (code http2.ErrCode, k
 		return http2.ErrCodeFlowControl, false
 	}
 	st.got += int64(len(data))
+	if st.length >= 0 && (st.got > st.length || end && st.got != st.length) {
+		// RFC 9113 section 8.1.1. The reader of the body is not woken: it must not see a regular end, and streamError
+		// wakes it when the stream can carry no response any more.
+		return http2.ErrCodeProtocol, false
+	}
 	st.whole = end
 	defer st.came.Broadcast()
-	if st.length >= 0 && (st.got > st.length || end && st.got != st.length) {
-		if st.err == nil {
-			st.err = errReset // the reader of the body must not see a regular end
-		}
-		return http2.ErrCodeProtocol, false // RFC 9113 section 8.1.1
-	}
 	if st.err != nil {
 		return http2.ErrCodeNo, false
 	}

@@ -1,0 +1,166 @@
+package audit
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// HARWriter writes a log in the format HAR 1.2, entry by entry, so that a log of any length needs no more memory than
+// its largest entry. Add encodes an entry, and End completes the document.
+type HARWriter struct {
+	to    *bufio.Writer
+	enc   *json.Encoder
+	count int
+}
+
+// NewHARWriter returns a writer of a log that aileron of this version made.
+func NewHARWriter(w io.Writer, version string) (*HARWriter, error) {
+	h := &HARWriter{to: bufio.NewWriterSize(w, 64<<10)}
+	h.enc = json.NewEncoder(h.to)
+	h.enc.SetEscapeHTML(false)
+	_, err := h.to.Write(HARHead(version))
+	return h, err
+}
+
+// Add writes one entry.
+func (h *HARWriter) Add(e *HAREntry) error {
+	if h.count++; h.count > 1 {
+		if err := h.to.WriteByte(','); err != nil {
+			return err
+		}
+	}
+	return h.enc.Encode(e)
+}
+
+// End writes the end of the document.
+func (h *HARWriter) End() error {
+	if _, err := h.to.WriteString(HARTail); err != nil {
+		return err
+	}
+	return h.to.Flush()
+}
+
+// HARHead returns what precedes the entries of a log that aileron of this version made.
+func HARHead(version string) []byte {
+	name, _ := json.Marshal(version) // a string never fails
+	return fmt.Appendf(nil, `{"log":{"version":"1.2","creator":{"name":"aileron","version":%s},"entries":[`+"\n", name)
+}
+
+// HARTail follows the entries.
+const HARTail = "]}}\n"
+
+// WriteEmptyHAR writes a HAR log without an entry.
+func WriteEmptyHAR(w io.Writer, version string) error {
+	h, err := NewHARWriter(w, version)
+	if err != nil {
+		return err
+	}
+	return h.End()
+}
+
+// maxUnpaired bounds the intents for which WriteHAR remembers that no outcome was found yet.
+const maxUnpaired = 1 << 17
+
+// WriteHAR writes the exchanges among the selected rows as a HAR log: an entry each, in the order of their outcomes,
+// then those of which only the intent was selected. It reads rows alone, so there are no headers, queries or bodies.
+//
+// Other rows are not in it. Of an exchange beyond maxUnpaired that are open at once, the intent is an entry of its
+// own.
+func (l *Log) WriteHAR(ctx context.Context, w io.Writer, version string, filter Filter) error {
+	out, err := NewHARWriter(w, version)
+	if err != nil {
+		return err
+	}
+	open := unpairedIntents{seqs: map[string]int64{}}
+	err = l.Each(ctx, filter, func(r Row) error {
+		request := r.requestID()
+		if r.Event == EventProxyStarted {
+			if filter.Event != EventProxyStarted && open.add(request, r.Seq) {
+				return nil
+			}
+			return out.Add(NewHAREntry(r))
+		}
+		if !r.isExchange() {
+			return nil
+		}
+		e := NewHAREntry(r)
+		e.Aileron.IntentSeq = open.take(request)
+		return out.Add(e)
+	})
+	if err == nil && len(open.seqs) > 0 {
+		err = l.eachOpen(ctx, filter, open, func(r Row) error { return out.Add(NewHAREntry(r)) })
+	}
+	if err != nil {
+		return err
+	}
+	return out.End()
+}
+
+// eachOpen calls f for the intents that are still open. They are read a second time, because only their numbers were
+// kept.
+func (l *Log) eachOpen(ctx context.Context, filter Filter, open unpairedIntents, f func(Row) error) error {
+	first, last := int64(math.MaxInt64), int64(0)
+	for _, seq := range open.seqs {
+		first, last = min(first, seq), max(last, seq)
+	}
+	filter.Event, filter.AfterSeq, filter.ThroughSeq = EventProxyStarted, first-1, last
+	filter.Limit = 0
+	return l.Each(ctx, filter, func(r Row) error {
+		if open.seqs[r.requestID()] != r.Seq {
+			return nil
+		}
+		return f(r)
+	})
+}
+
+// unpairedIntents are intents without an outcome: the number of the row by its request_id.
+type unpairedIntents struct{ seqs map[string]int64 }
+
+// add remembers an intent, and returns false if that is not possible.
+func (o unpairedIntents) add(request string, seq int64) bool {
+	if request == "" || len(o.seqs) >= maxUnpaired || len(request) > 64 {
+		return false
+	}
+	if _, twice := o.seqs[request]; twice {
+		return false
+	}
+	o.seqs[request] = seq
+	return true
+}
+
+// take returns the number of the intent and forgets it. It returns 0 for an outcome without one.
+func (o unpairedIntents) take(request string) int64 {
+	seq := o.seqs[request]
+	delete(o.seqs, request)
+	return seq
+}
+
+// requestID returns what ties the rows of an exchange together, "" if the row has none.
+func (r *Row) requestID() string {
+	if r.RequestID != "" {
+		return r.RequestID
+	}
+	id, _ := r.Fields[requestIDName].(string)
+	return id
+}
+
+// isExchange reports whether the row is the outcome of a request.
+func (r *Row) isExchange() bool {
+	switch r.Event {
+	case EventProxyProxied, EventProxyRejected, EventProxyUnknown, EventSandboxPassthrough, EventSandboxRejected,
+		EventOperationRejected:
+		return true
+	}
+	return false
+}
+
+// harDuration returns the duration of a row, within what a log can state of a request.
+func (r *Row) harDuration() time.Duration {
+	const longest = 366 * 24 * time.Hour
+	return time.Duration(min(max(0, r.DurationUS), longest.Microseconds())) * time.Microsecond
+}

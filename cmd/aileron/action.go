@@ -1,0 +1,191 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/action"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+func newActionCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "action",
+		Short: "Add, inspect and run actions: named calls of operations, with pinned connectors",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  subcommandNeeded,
+	}
+	cmd.AddCommand(newActionAddCommand(a), newActionListCommand(a), newActionShowCommand(a), newActionRunCommand(a),
+		newActionRemoveCommand(a))
+	return cmd
+}
+
+// actions returns the action files of the home.
+func (a *app) actions() (action.Library, error) {
+	home, err := a.Home()
+	return action.In(home), err
+}
+
+// foundAction returns the action file of that name.
+func (a *app) foundAction(name string) (action.File, error) {
+	l, err := a.actions()
+	if err != nil {
+		return action.File{}, err
+	}
+	f, err := l.Find(name)
+	if errors.Is(err, action.ErrNotAdded) {
+		return f, hint.New(err, "see what there is with: aileron action list")
+	}
+	return f, err
+}
+
+// linkAction returns an action with the connectors that it pins, as the sessions do.
+func linkAction(s *store.Store, f *action.Action) (*action.Linked, error) {
+	return f.Link(func(pin action.Pin) (*spec.Connector, error) {
+		c, err := s.Load(pin.Hash)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return c, store.Hint(err)
+		}
+		entries, err := s.List()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.FQN == pin.FQN && e.Version == pin.Version {
+				return nil, hint.New(&store.HashError{What: "the installed " + e.String(), Want: pin.Hash, Got: e.Hash},
+					"correct the hash if these are the bytes that you mean")
+			}
+		}
+		return nil, hint.New(fmt.Errorf("%w", store.ErrNotInstalled), "install what actions pin with: aileron sync")
+	})
+}
+
+// installedPins returns the names of the connectors that an action pins, for --connector: those that are installed in
+// some version. A call of an action whose connectors are not installed is denied by the session, which records that.
+func (a *app) installedPins(pins []action.Pin) ([]string, error) {
+	names := a.connectorNames()
+	if err := names.readInstalled(); err != nil {
+		return nil, err
+	}
+	used := []string{}
+	for _, p := range pins {
+		if slices.Contains(names.installed, p.FQN) {
+			used = append(used, string(p.FQN))
+		}
+	}
+	return used, nil
+}
+
+// actionJSON is an action file, as action add, list and show print it.
+type actionJSON struct {
+	Name        string          `json:"name"`
+	Version     string          `json:"version"`
+	Hash        string          `json:"hash"`
+	Description string          `json:"description"`
+	OK          bool            `json:"ok"` // it can be run
+	Edited      bool            `json:"edited"`
+	Error       string          `json:"error,omitempty"`
+	Boundary    string          `json:"boundary,omitempty"` // that Error is about
+	Inputs      []inputJSON     `json:"inputs"`
+	Connectors  []actionPinJSON `json:"connectors"`
+	Calls       []actionCall    `json:"calls"`
+}
+
+type inputJSON struct {
+	Name        string   `json:"name"`
+	Type        string   `json:"type,omitempty"`
+	Required    bool     `json:"required"`
+	Description string   `json:"description,omitempty"`
+	Values      []string `json:"values,omitempty"`
+}
+
+type actionPinJSON struct {
+	FQN          string   `json:"fqn"`
+	Version      string   `json:"version"`
+	Hash         string   `json:"hash"`
+	Capabilities []string `json:"capabilities"`
+}
+
+type actionCall struct {
+	Tool      string   `json:"tool"`
+	Operation string   `json:"operation"`
+	Method    string   `json:"method,omitempty"`
+	Path      string   `json:"path,omitempty"`
+	Hosts     []string `json:"hosts,omitempty"`
+}
+
+// describeAction returns what an action file is, and whether it can be run.
+func describeAction(s *store.Store, f action.File) actionJSON {
+	j := actionJSON{Name: f.Name, Inputs: []inputJSON{}, Connectors: []actionPinJSON{}, Calls: []actionCall{}}
+	if f.Action == nil {
+		return j.failed(f.Err)
+	}
+	j.Version, j.Hash, j.Description = f.Action.Version, f.Action.Hash, f.Action.Description
+	j.OK, j.Edited = true, !f.Added
+	for _, in := range f.Action.Inputs {
+		j.Inputs = append(j.Inputs, inputJSON{in.Name, in.Type, in.Required, in.Description, in.Values})
+	}
+	for _, p := range f.Action.Requires {
+		j.Connectors = append(j.Connectors, actionPinJSON{string(p.FQN), p.Version, p.Hash, p.Capabilities})
+	}
+	linked, err := linkAction(s, f.Action)
+	if err != nil {
+		for _, step := range f.Action.Steps {
+			j.Calls = append(j.Calls, actionCall{Tool: step.Tool, Operation: step.Operation})
+		}
+		return j.failed(err)
+	}
+	for _, op := range linked.Operations {
+		j.Calls = append(j.Calls, actionCall{op.Tool, op.Name, op.Method, op.Path.String(), hostNames(op.Hosts)})
+	}
+	return j
+}
+
+func (j actionJSON) failed(err error) actionJSON {
+	j.OK, j.Error = false, asLine(err.Error())
+	if h := hint.Of(err); h != "" {
+		j.Error += "; " + asLine(h)
+	}
+	var boundary *action.BoundaryError
+	if errors.As(err, &boundary) {
+		j.Boundary = boundary.Boundary
+	}
+	return j
+}
+
+// actionFault returns the errors of an action file, each with its place.
+func actionFault(src string, err error) error {
+	list := action.Diagnostics(err)
+	if len(list) == 0 {
+		return hint.New(fmt.Errorf("read the action %s: %w", src, err),
+			"an action is a regular file; docs/actions.md has its form")
+	}
+	var lines []string
+	for _, d := range list {
+		lines = append(lines, d.Error())
+	}
+	return hint.New(fmt.Errorf("read the action %s: %s", src, strings.Join(lines, "; ")), "docs/actions.md has its form")
+}
+
+// actionChangeTookEffect reports whether an interrupted change of an action is in force.
+func (a *app) actionChangeTookEffect(f changeFile) (bool, error) {
+	l, err := a.actions()
+	if err != nil {
+		return false, err
+	}
+	there, err := l.Find(f.Action)
+	switch {
+	case errors.Is(err, action.ErrNotAdded):
+		return f.Change == "action.remove", nil
+	case err != nil:
+		return false, err
+	}
+	return f.Change == "action.add" && there.Action != nil && there.Action.Hash == f.Hash, nil
+}

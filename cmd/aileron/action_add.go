@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/shims"
+	"github.com/ALRubinger/aileron/spec/action"
+	"github.com/ALRubinger/aileron/spec/source"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+type actionAddOptions struct {
+	fetchOptions
+	yes, replace bool
+}
+
+func newActionAddCommand(a *app) *cobra.Command {
+	opts := &actionAddOptions{}
+	cmd := &cobra.Command{
+		Use:   "add SRC...",
+		Short: "Add actions, after showing what they do",
+		Long: "Add actions, each from a Markdown file with TOML between two lines +++ at its top,\n" +
+			"or FQN@VERSION of one that is published. It prints what they call and asks for\n" +
+			"confirmation; scripts pass --yes. Another action of the same name is replaced only\n" +
+			"with --replace. Running sessions have the action within a second.",
+		Example: "  aileron action add ./file-followup.md\n" +
+			"  aileron action add github://acme/actions/triage@1.0.0",
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return opts.run(cmd.Context(), a, args) },
+	}
+	opts.register(cmd)
+	f := cmd.Flags()
+	f.BoolVarP(&opts.yes, "yes", "y", false, "add the actions without confirmation")
+	f.BoolVar(&opts.replace, "replace", false, "replace actions of the same name")
+	return cmd
+}
+
+func (o *actionAddOptions) run(ctx context.Context, a *app, sources []string) error {
+	s, err := a.openStore()
+	if err != nil {
+		return err
+	}
+	l, err := a.actions()
+	if err != nil {
+		return err
+	}
+	var fresh []*action.Action
+	missing := false
+	for _, src := range sources {
+		f, err := o.read(ctx, a, s, src)
+		if err != nil {
+			return err
+		}
+		// A connector that is not installed yet is what aileron sync installs; anything else is a mistake in the file.
+		_, err = linkAction(s, f)
+		if err != nil && !errors.Is(err, store.ErrNotInstalled) {
+			return fmt.Errorf("add the action %s: %w", f.Name, err)
+		}
+		missing = missing || err != nil
+		printAction(a.stderr, s, f)
+		fresh = append(fresh, f)
+	}
+	if err := commandConflict(s, l, fresh); err != nil {
+		fmt.Fprintf(a.stderr, "\nwarning: no sandbox will start while both are there: %v\n", err)
+	}
+	if err := o.ask(a, len(fresh)); err != nil {
+		return err
+	}
+	added, err := o.add(ctx, a, s, l, fresh)
+	if !a.json {
+		for _, j := range added {
+			fmt.Fprintf(a.stdout, "added %s %s %s\n", j.Name, j.Version, j.Hash)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if missing {
+		a.infof("next: aileron sync, which installs the connectors that are pinned and not installed")
+	}
+	switch {
+	case !a.json:
+		return nil
+	case len(added) == 1:
+		return a.printJSON(added[0])
+	}
+	return a.printJSON(added)
+}
+
+// commandConflict returns why the commands of fresh actions and of what is installed cannot be in one sandbox.
+func commandConflict(s *store.Store, l action.Library, fresh []*action.Action) error {
+	var set shims.Set
+	set.Connectors, _ = s.Current()
+	files, _ := l.List()
+	for _, f := range fresh {
+		set.Actions = append(set.Actions, shims.Action{Name: f.Name})
+	}
+	for _, f := range files {
+		replaced := slices.ContainsFunc(fresh, func(a *action.Action) bool { return a.Name == f.Name })
+		if f.Action != nil && !replaced {
+			set.Actions = append(set.Actions, shims.Action{Name: f.Name})
+		}
+	}
+	return set.Conflict("")
+}
+
+// read returns the action of a source.
+func (o *actionAddOptions) read(ctx context.Context, a *app, s *store.Store, src string) (*action.Action, error) {
+	if !isRemote(src) {
+		f, err := action.Read(src)
+		if err != nil {
+			return nil, actionFault(src, err)
+		}
+		return f, nil
+	}
+	ref, err := source.ParseRef(src)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	fetch, err := o.newFetcher(a, s)
+	if err != nil {
+		return nil, err
+	}
+	data, err := fetch.fetchAction(ctx, ref)
+	if err = errors.Join(err, fetch.close()); err != nil {
+		return nil, err
+	}
+	f, err := action.Parse(data)
+	if err != nil {
+		return nil, actionFault(src, err)
+	}
+	if f.Name != ref.FQN.Service() || f.Version != ref.Version {
+		return nil, hint.New(&actionNameError{src, f.Name, f.Version},
+			"its publisher has to publish it under its own name and version")
+	}
+	return f, nil
+}
+
+// actionNameError is returned for a published action that is another one, or another version, than was asked for.
+type actionNameError struct{ src, name, version string }
+
+func (e *actionNameError) Error() string {
+	return fmt.Sprintf("read the action %s: it is %s %s", e.src, e.name, e.version)
+}
+func (*actionNameError) ErrorClass() string  { return "hash_mismatch" }
+func (*actionNameError) ErrorReason() string { return "name_mismatch" }
+
+// fetchAction returns the bytes of a published action.
+func (f *fetcher) fetchAction(ctx context.Context, ref source.Ref) ([]byte, error) {
+	file, err := f.fetchFile(ctx, ref, "action.md", action.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(file, action.MaxSize+1))
+}
+
+func (o *actionAddOptions) ask(a *app, n int) error {
+	if o.yes {
+		return nil
+	}
+	if !a.interactive() {
+		return usagef("there is no terminal to ask for confirmation on; pass --yes to add this")
+	}
+	what := "it"
+	if n > 1 {
+		what = fmt.Sprintf("these %d actions", n)
+	}
+	yes, err := a.agreed("add " + what + "?")
+	if err == nil && !yes {
+		err = errors.New("add the action: it was declined")
+	}
+	return err
+}
+
+// add adds actions, and returns those that are there with the error of the next.
+func (o *actionAddOptions) add(ctx context.Context, a *app, s *store.Store, l action.Library, fresh []*action.Action,
+) (added []actionJSON, err error) {
+	changes := a.newChanges()
+	defer func() { err = changes.close(err) }()
+	for _, f := range fresh {
+		there, err := l.Find(f.Name)
+		switch {
+		case err == nil && there.Added && there.Action.Hash == f.Hash: // nothing changes
+		case err == nil && !o.replace && (there.Action == nil || there.Action.Hash != f.Hash):
+			_, err = l.Add(f, false)
+			return added, err
+		default:
+			about := audit.Row{Fields: map[string]any{"action": f.Name, "action_version": f.Version, "hash": f.Hash}}
+			err = changes.enact(ctx, change{what: audit.ChangeActionAdd, about: about}, func() error {
+				_, err := l.Add(f, o.replace)
+				return err
+			})
+			if err != nil {
+				return added, err
+			}
+		}
+		if there, err = l.Find(f.Name); err != nil {
+			return added, err
+		}
+		added = append(added, describeAction(s, there))
+	}
+	return added, nil
+}
+
+// printAction prints what an action does.
+func printAction(out io.Writer, s *store.Store, f *action.Action) {
+	fmt.Fprintf(out, "%s %s\n%s\n%s\n", f.Name, f.Version, f.Hash, f.Description)
+	if len(f.Inputs) > 0 {
+		fmt.Fprintf(out, "\ninputs:\n")
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		for _, in := range f.Inputs {
+			need := "optional"
+			if in.Required {
+				need = "required"
+			}
+			text := in.Description
+			if len(in.Values) > 0 {
+				text = strings.TrimSpace(text + " (one of " + strings.Join(in.Values, ", ") + ")")
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", in.Name, in.Type, need, text)
+		}
+		_ = w.Flush()
+	}
+	fmt.Fprintf(out, "\nuses:\n")
+	for _, p := range f.Requires {
+		fmt.Fprintf(out, "  %s %s: %s\n", p, shortHash(p.Hash), strings.Join(p.Capabilities, ", "))
+	}
+	fmt.Fprintf(out, "\ncalls:\n")
+	linked, err := linkAction(s, f)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for i, step := range f.Steps {
+		if err != nil {
+			fmt.Fprintf(w, "  %s %s\n", step.Tool, step.Operation)
+			continue
+		}
+		op := linked.Operations[i]
+		fmt.Fprintf(w, "  %s %s\t%s\t%s%s\t%s\n", op.Tool, op.Name, anyMethod(op.Method),
+			strings.TrimSuffix(hostNames(op.Hosts)[0], ":443"), op.Path, traits(op))
+	}
+	_ = w.Flush()
+	if err != nil {
+		fmt.Fprintf(out, "\nit cannot be run yet: %s\n", actionJSON{}.failed(err).Error)
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The files that the page saves are the output of audit export.
+func TestServeSavesWhatExportPrints(t *testing.T) {
+	c := newCLI(t)
+	c.write(filterRows(time.Now().Add(-time.Hour))...)
+	ctx, stop := context.WithCancel(t.Context())
+	out, to := io.Pipe()
+	var errs bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		a := &app{stdout: to, stderr: &errs, getenv: func(string) string { return "" }}
+		ended <- Main(ctx, []string{"--home", c.home, "--json", "audit", "serve"}, a)
+	}()
+	var link struct{ URL string }
+	if err := json.NewDecoder(out).Decode(&link); err != nil {
+		t.Fatal(err)
+	}
+	origin, token, _ := strings.Cut(link.URL, "/#")
+	var key, cookie string
+	ask := func(method, path, body string) string {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, origin+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", origin)
+		r.Header.Set("Aileron-Page-Key", key)
+		r.Header.Set("Cookie", cookie)
+		res, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s %s: %d %s %v", method, path, res.StatusCode, text, err)
+		}
+		for _, set := range res.Cookies() {
+			cookie = set.Name + "=" + set.Value
+		}
+		return string(text)
+	}
+	key = decode[struct{ Key string }](t, ask("POST", "/session", token)).Key
+	for _, format := range []string{"jsonl", "csv", "har"} {
+		saved := ask("GET", decode[struct{ Path string }](t,
+			ask("GET", "/api/ticket?host=h1.example&format="+format, "")).Path, "")
+		if want := c.ok("audit", "export", "--host", "h1.example", "--format", format); saved != want || len(saved) < 100 {
+			t.Errorf("%s saves %.200q, want %.200q", format, saved, want)
+		}
+	}
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("audit serve ends with %d: %s", code, errs.String())
+	}
+}
+
+func TestServeRefusesAnAddressThatItCannotUse(t *testing.T) {
+	c := newCLI(t)
+	used, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer used.Close()
+	for address, want := range map[string]string{
+		used.Addr().String(): "address already in use", "0.0.0.0:0": "not a loopback address",
+	} {
+		if out, errs, code := c.run("audit", "serve", "--listen", address); code != 1 || out != "" ||
+			!strings.Contains(errs, want) || !strings.Contains(errs, "--listen") {
+			t.Errorf("--listen %s ends with %d: %q %q", address, code, out, errs)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+)
+
+// verifyExport verifies the rows of a file of audit export; - is standard input.
+func (a *app) verifyExport(path string, e audit.Evidence) error {
+	var from io.Reader = a.stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("verify the export: %w", err)
+		}
+		defer f.Close()
+		from = f
+	}
+	report, err := audit.VerifyExport(from, e)
+	switch {
+	case errors.Is(err, audit.ErrNoSignedHead):
+		return hint.New(err, "it must have what aileron audit head printed")
+	case err != nil:
+		return hint.New(fmt.Errorf("verify the export: %s: %w", path, err), "aileron audit export --format jsonl writes one")
+	case a.json:
+		return a.printVerdict(report, report.OK)
+	}
+	a.printExported(report)
+	if report.OK {
+		_, err := fmt.Fprintf(a.stdout, "ok  %d rows, %d to %d  %s\n", report.Lines, report.First, report.Last, report.Head)
+		return err
+	}
+	for _, f := range report.Findings[:min(len(report.Findings), maxPrinted)] {
+		fmt.Fprintf(a.stdout, "broken  %s\n", termsafe.Line(findingText(f)))
+	}
+	if more := len(report.Findings) + report.More - maxPrinted; more > 0 {
+		fmt.Fprintf(a.stdout, "broken  %d findings more\n", more)
+	}
+	return hint.New(fmt.Errorf("verify the export: %s", termsafe.Line(findingText(report.Findings[0]))),
+		"the file was changed after it was exported, or the log before; docs/audit.md explains each finding")
+}
+
+// printExported prints what the rows of an export can and cannot prove.
+func (a *app) printExported(r audit.ExportReport) {
+	if r.Pruned > 0 {
+		a.infof("aileron: %d rows before row %d had been pruned: a signed row stands for them", r.Pruned, r.First)
+		if r.Absent -= r.Pruned; r.Pruned == r.First-1 {
+			r.Gaps--
+		}
+	}
+	if r.Absent > 0 {
+		a.infof("aileron: %d rows up to row %d are not in the export, in %d gaps: left out by a filter, or removed later",
+			r.Absent, r.Last, r.Gaps)
+	}
+	if len(r.Signers) > 0 {
+		a.infof("aileron: signatures were not verified; name the public key with --key: %s", strings.Join(r.Signers, ", "))
+	}
+	if r.Signed > 0 && len(r.Signers) == 0 {
+		a.infof("aileron: signed up to row %d by %s", r.Signed, r.SignedBy)
+	}
+	if r.Kept > 0 && r.OK {
+		a.infof("aileron: the export has the rows of %d kept heads", r.Kept)
+	}
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec/signature"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+type connectorKeygenOptions struct {
+	out            string
+	passphraseFile string
+}
+
+func newConnectorKeygenCommand(a *app) *cobra.Command {
+	opts := &connectorKeygenOptions{}
+	cmd := &cobra.Command{
+		Use:   "keygen",
+		Short: "Make the pair of keys that signs a publisher's connectors",
+		Long: "Make the pair of keys with which connector pack --sign signs, in the format of\n" +
+			"minisign. The secret key is encrypted with a passphrase; that takes 1 GiB of memory\n" +
+			"for some seconds. Files that exist are never overwritten.",
+		Example: "  aileron connector keygen\n  aileron connector keygen --out acme.key",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.run(cmd.Context(), a) },
+	}
+	cmd.Flags().StringVarP(&opts.out, "out", "o", "",
+		"file for the secret key (default publisher.key in aileron's home); the public key is beside it")
+	signingPassphraseFlag(cmd, &opts.passphraseFile)
+	return cmd
+}
+
+func (o *connectorKeygenOptions) run(ctx context.Context, a *app) error {
+	secret := o.out
+	if secret == "" {
+		home, err := a.Home()
+		if err != nil {
+			return err
+		}
+		secret = filepath.Join(home, "publisher.key")
+	}
+	public := publicKeyFile(secret)
+	for _, file := range []string{secret, public} { // before a passphrase is asked for
+		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+			return keyFileExists(file, err)
+		}
+	}
+	p, err := a.signingPassphrase(ctx, o.passphraseFile, true)
+	if err != nil {
+		return err
+	}
+	defer clear(p)
+	key, err := signature.GenerateKey()
+	if err != nil {
+		return err
+	}
+	sealed, err := key.Encrypt(p)
+	if err != nil {
+		return err
+	}
+	if err := writeNewFile(secret, sealed, 0o600); err != nil {
+		return err
+	}
+	if err := writeNewFile(public, key.Public().File(), 0o644); err != nil {
+		return errors.Join(err, os.Remove(secret))
+	}
+	if a.json {
+		return a.printJSON(map[string]string{"secret_key_file": secret, "public_key_file": public,
+			"key_id": key.Public().ID().String(), "public_key": key.Public().String()})
+	}
+	fmt.Fprintf(a.stdout, "%s\n", key.Public())
+	a.infof("aileron: made the key %s", key.Public().ID())
+	a.infof("  %s: the secret key. Keep it out of the repository, and a copy in a safe place: without it and", secret)
+	a.infof("  its passphrase, your users have to accept another key. Sign: aileron connector pack DIR --sign %s", secret)
+	a.infof("  %s: the public key. Publish it where your users already trust you: your repository, your site.", public)
+	return nil
+}
+
+// publicKeyFile returns the name of the public key beside a secret key.
+func publicKeyFile(secret string) string { return strings.TrimSuffix(secret, ".key") + ".pub" }
+
+// writeNewFile creates a file with all of its content at once. It replaces none.
+func writeNewFile(name string, data []byte, mode os.FileMode) error {
+	fail := func(err error) error { return fmt.Errorf("write %s: %w", name, err) }
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".aileron-key-*")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
+		return fail(err)
+	}
+	// A link, because a rename would replace a file that has appeared since.
+	if err := os.Link(tmp.Name(), name); err != nil {
+		return keyFileExists(name, err)
+	}
+	return nil
+}
+
+// keyFileExists returns the error for a file that is not overwritten. cause is nil if it is known to exist.
+func keyFileExists(name string, cause error) error {
+	if cause != nil && !errors.Is(cause, fs.ErrExist) {
+		return fmt.Errorf("write %s: %w", name, cause)
+	}
+	return hint.New(fmt.Errorf("write %s: it exists already", name),
+		"a key that was published is not replaced; name another file with --out")
+}
+
+// signingPassphraseFlag adds the two flags that name a file with the passphrase of a signing key.
+func signingPassphraseFlag(cmd *cobra.Command, file *string) {
+	f := cmd.Flags()
+	f.StringVar(file, "passphrase-file", "", "file that holds the signing key's passphrase")
+	f.Var((*descriptorFile)(file), "passphrase-fd", "number of an open descriptor with the signing key's passphrase")
+}
+
+// signingPassphrase returns the passphrase of a signing key, from the file that was named or from a prompt. That of the
+// vault, in the environment or the keyring, is another one.
+func (a *app) signingPassphrase(ctx context.Context, file string, fresh bool) (p []byte, err error) {
+	switch {
+	case file != "":
+		p, err = a.awaitPassphraseFile(ctx, file)
+	case a.interactive():
+		p, err = a.promptSecret(ctx, "passphrase of the signing key", fresh)
+	default:
+		err = hint.New(errors.New("find the signing key's passphrase: none was given, and there is no terminal to ask on"),
+			"pass --passphrase-file, or run it in a terminal")
+	}
+	if err == nil && fresh {
+		err = vault.CheckPassphrase(p)
+	}
+	return p, err
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/regular"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/signature"
+)
+
+func newConnectorKeysCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "List and change the publishers' keys that connectors must be signed with",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  subcommandNeeded,
+	}
+	cmd.AddCommand(newConnectorKeysListCommand(a), newConnectorKeysAddCommand(a), newConnectorKeysRemoveCommand(a))
+	return cmd
+}
+
+// publisherKeys returns the publishers' keys of the home.
+func (a *app) publisherKeys() (*signature.Keys, error) {
+	home, err := a.Home()
+	if err != nil {
+		return nil, err
+	}
+	return signature.OpenKeys(home), nil
+}
+
+// publisherKeyJSON is one publisher's key.
+type publisherKeyJSON struct {
+	Authority string    `json:"authority"`
+	KeyID     string    `json:"key_id"`
+	PublicKey string    `json:"public_key"`
+	State     string    `json:"state"`        // trusted, or removed: it must not sign
+	Since     time.Time `json:"since"`        // of that state
+	By        string    `json:"by,omitempty"` // the first connector that it signed; none: it was added by hand
+}
+
+func newConnectorKeysListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the publishers' keys that are known",
+		Example: "  aileron connector keys list",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			keys, err := a.publisherKeys()
+			if err != nil {
+				return err
+			}
+			known, err := keys.List()
+			if err != nil {
+				return keysHint(err)
+			}
+			all := []publisherKeyJSON{}
+			for _, t := range known {
+				for _, k := range t.Keys {
+					all = append(all, describeKey(t.Authority, k, "trusted"))
+				}
+				for _, k := range t.Revoked {
+					all = append(all, describeKey(t.Authority, k, "removed"))
+				}
+			}
+			if a.json {
+				return a.printJSON(all)
+			}
+			if len(all) == 0 {
+				a.infof("aileron: no publisher's key is known; the first one of an authority is remembered when a " +
+					"connector that it signed is installed")
+				return nil
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			for _, k := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", k.Authority, k.KeyID, k.State, k.Since.Format(time.DateOnly),
+					k.PublicKey, cmp.Or(k.By, "-"))
+			}
+			return w.Flush()
+		},
+	}
+}
+
+func describeKey(of signature.Authority, k signature.Known, state string) publisherKeyJSON {
+	return publisherKeyJSON{Authority: string(of), KeyID: k.Key.ID().String(), PublicKey: k.Key.String(), State: state,
+		Since: k.Since, By: k.By}
+}
+
+func newConnectorKeysAddCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "add AUTHORITY FILE",
+		Short: "Accept a publisher's key, beside those that are accepted",
+		Long: "Accept a key for the connectors of a publisher, who is named as in github://acme.\n" +
+			"FILE is the public key of minisign, which you got from the publisher. The keys that\n" +
+			"are accepted already stay so: remove those that are not used any more.",
+		Example: "  aileron connector keys add github://acme acme.pub",
+		Args:    usageArgs(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			authority, err := signature.ParseAuthority(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			raw, err := regular.Read(args[1], signature.MaxKeyFile)
+			if err != nil {
+				return fmt.Errorf("read the key %s: %w", args[1], err)
+			}
+			key, err := signature.ParsePublicKey(raw)
+			if err != nil {
+				return hint.New(fmt.Errorf("read the key %s: %w", args[1], err),
+					"name the publisher's public key file, which begins with %q", "untrusted comment:")
+			}
+			if err := a.enactKey(cmd.Context(), audit.ChangePublisherKeyAdd, authority, key.ID(), "",
+				func(ctx context.Context, keys *signature.Keys) error { return keys.Add(ctx, authority, key) }); err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(map[string]string{"authority": string(authority), "key_id": key.ID().String(),
+					"public_key": key.String()})
+			}
+			fmt.Fprintf(a.stdout, "%s %s %s\n", authority, key.ID(), key)
+			return nil
+		},
+	}
+}
+
+func newConnectorKeysRemoveCommand(a *app) *cobra.Command {
+	var forget bool
+	cmd := &cobra.Command{
+		Use:   "remove AUTHORITY [KEY_ID]",
+		Short: "Refuse a publisher's key from now on",
+		Long: "Refuse a key of a publisher from now on. Connectors that it has signed stay installed;\n" +
+			"connector verify names them. The publisher's connectors must still be signed: with\n" +
+			"another key that is accepted, or, if there is none, with one that you accept when the\n" +
+			"next connector is installed. --forget removes all that is known of the publisher.",
+		Example: "  aileron connector keys remove github://acme 0123456789ABCDEF\n" +
+			"  aileron connector keys remove github://acme --forget",
+		Args: usageArgs(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if forget == (len(args) == 2) {
+				return usagef("name either the id of one key, or --forget for all that is known of %s", args[0])
+			}
+			authority, err := signature.ParseAuthority(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			var id signature.KeyID
+			remove := func(ctx context.Context, keys *signature.Keys) error { return keys.Forget(ctx, authority) }
+			if !forget {
+				if id, err = signature.ParseKeyID(args[1]); err != nil {
+					return usageError{err}
+				}
+				remove = func(ctx context.Context, keys *signature.Keys) error { return keys.Revoke(ctx, authority, id) }
+			}
+			err = a.enactKey(cmd.Context(), audit.ChangePublisherKeyRemove, authority, id, "", remove)
+			if err != nil {
+				return err
+			}
+			j := map[string]string{"authority": string(authority)}
+			if !forget {
+				j["key_id"] = id.String()
+			}
+			if a.json {
+				return a.printJSON(j)
+			}
+			fmt.Fprintf(a.stdout, "removed %s %s\n", authority, cmp.Or(j["key_id"], "and all of its keys"))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&forget, "forget", false, "remove all that is known of the publisher, also that it signs")
+	return cmd
+}
+
+// enactKey changes the publishers' keys, and records that. id is 0 if it is about all keys of the authority.
+func (a *app) enactKey(ctx context.Context, what audit.Change, of signature.Authority, id signature.KeyID,
+	by spec.FQN, act func(context.Context, *signature.Keys) error,
+) error {
+	keys, err := a.publisherKeys()
+	if err != nil {
+		return err
+	}
+	about := audit.Row{ConnectorFQN: string(by), Fields: map[string]any{"authority": string(of)}}
+	if id != 0 {
+		about.Fields["key_id"] = id.String()
+	}
+	err = a.enact(ctx, change{what: what, about: about}, func() error { return act(ctx, keys) })
+	if errors.Is(err, signature.ErrNoKey) {
+		return hint.New(fmt.Errorf("change the keys of %s: %w", of, err), "see those that are known with: "+
+			"aileron connector keys list")
+	}
+	return keysHint(err)
+}
+
+// keysHint returns err with a hint if it is about files of keys.
+func keysHint(err error) error {
+	var unreadable *signature.KeysError
+	if errors.As(err, &unreadable) {
+		return hint.New(err, "correct the file or its rights; if you remove it, the publisher's next key is trusted "+
+			"on its first use")
+	}
+	return err
+}

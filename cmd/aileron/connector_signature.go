@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec/signature"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+// checkSignature verifies the signature of a connector; sig is nil if it has none. A signature grants nothing, so what
+// is valid is asked about as what is not signed.
+func (a *app) checkSignature(claim signature.Claim, sig []byte) publisher {
+	p := publisher{claim: claim}
+	if isCatalogHash(claim.FQN, claim.Hash) {
+		p.own = true // its bytes came with this program, whatever key signs them
+		return p
+	}
+	keys, err := a.publisherKeys()
+	if err != nil {
+		p.err = err
+		return p
+	}
+	known, err := keys.Of(signature.AuthorityOf(claim.FQN))
+	if err != nil {
+		p.err = keysHint(err)
+		return p
+	}
+	if p.status, err = signature.Check(known, claim, sig); err != nil {
+		p.err = signature.Hint(err)
+	}
+	return p
+}
+
+// checkInstalled verifies the signature that the store has of a connector.
+func (a *app) checkInstalled(s *store.Store, claim signature.Claim) publisher {
+	sig, err := s.Signature(claim.Hash)
+	if err != nil {
+		return publisher{claim: claim, err: fmt.Errorf("verify %s@%s: %w", claim.FQN, claim.Version, err)}
+	}
+	return a.checkSignature(claim, sig)
+}
+
+// admit verifies the signature of a connector that may be installed. A refusal is recorded.
+func (a *app) admit(ctx context.Context, candidate *store.Candidate) (publisher, error) {
+	p := a.checkSignature(signature.ClaimOf(candidate.Connector), candidate.Signature)
+	if p.err != nil {
+		a.recordRefusals(ctx, []publisher{p})
+	}
+	return p, p.err
+}
+
+// admitTogether verifies connectors that are installed by one command against the keys that it makes known: a publisher
+// whose first key one of them brings has signed the others with it too. It is called before anything is asked, so that
+// a refusal leaves no key behind.
+func (a *app) admitTogether(ctx context.Context, sources []store.Source, by publishers) error {
+	for _, src := range sources {
+		first := by[src.Hash]
+		if !first.status.First {
+			continue
+		}
+		known := signature.Trust{Authority: signature.AuthorityOf(first.claim.FQN),
+			Keys: []signature.Known{{Key: first.status.Key}}}
+		for _, other := range sources {
+			p, read := by[other.Hash]
+			if !read || p.own || signature.AuthorityOf(p.claim.FQN) != known.Authority {
+				return p.err
+			}
+			if _, err := signature.Check(known, p.claim, other.Signature); err != nil {
+				p.err = signature.Hint(err)
+				a.recordRefusals(ctx, []publisher{p})
+				return p.err
+			}
+		}
+	}
+	return nil
+}
+
+// rememberKey makes the first key of a publisher the one with which its connectors must be signed.
+func (a *app) rememberKey(ctx context.Context, changes *changes, p publisher) error {
+	keys, err := a.publisherKeys()
+	if err != nil {
+		return err
+	}
+	authority := signature.AuthorityOf(p.claim.FQN)
+	known, err := keys.Of(authority)
+	if err != nil {
+		return keysHint(err)
+	}
+	for _, k := range known.Keys {
+		if k.Key.Equal(p.status.Key) {
+			return nil // another installation was faster
+		}
+	}
+	about := audit.Row{ConnectorFQN: string(p.claim.FQN), ConnectorVersion: p.claim.Version,
+		Fields: map[string]any{"authority": string(authority), "key_id": p.status.Key.ID().String()}}
+	err = changes.enact(ctx, change{what: audit.ChangePublisherKeyAdd, about: about}, func() error {
+		return keys.Remember(ctx, p.claim, p.status.Key)
+	})
+	if err != nil {
+		return signature.Hint(keysHint(err))
+	}
+	a.infof("aileron: trusted on first use: from now on connectors of %s must be signed with the key %s",
+		authority, p.status.Key.ID())
+	return nil
+}
+
+// recordRefusals records signatures that were refused. A refusal stands even if it cannot be recorded.
+func (a *app) recordRefusals(ctx context.Context, all []publisher) {
+	var rows []audit.Row
+	for _, p := range all {
+		var refused *signature.Error
+		if !errors.As(p.err, &refused) {
+			continue
+		}
+		row := aboutConnector(string(p.claim.FQN), p.claim.Version, p.claim.Hash)
+		row.Event, row.Reason, row.Source = audit.EventConnectorVerifyFailed, string(refused.Reason), audit.SourceCLI
+		row.Fields["error"] = refused.Error()
+		if refused.KeyID != 0 {
+			row.Fields["key_id"] = refused.KeyID.String()
+		}
+		rows = append(rows, row)
+	}
+	if err := a.appendRows(ctx, rows); err != nil {
+		a.infof("aileron: warning: the refusal could not be recorded: %v", err)
+	}
+}
+
+// appendRows adds rows to the audit log.
+func (a *app) appendRows(ctx context.Context, rows []audit.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	log, err := a.openLog(home)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if _, err = log.Append(context.WithoutCancel(ctx), row); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, log.Close())
+}
+
+// refusedSource adds a hint to the error of a source whose signature cannot be read.
+func refusedSource(src string, err error) error {
+	if errors.As(err, new(*store.SignatureError)) {
+		return hint.New(fmt.Errorf("read the connector %s: %w", src, err),
+			"nothing was installed; get the connector from its publisher again")
+	}
+	return err
+}

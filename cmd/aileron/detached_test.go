@@ -1,0 +1,39 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+)
+
+// exactReader fails when more is asked of it than what is read next: the line byte by byte, then the key.
+type exactReader struct {
+	in  *bytes.Reader
+	key int
+}
+
+func (r *exactReader) Read(p []byte) (int, error) {
+	if r.in.Len() > r.key && len(p) > 1 || len(p) > r.key {
+		return 0, errors.New("it reads ahead")
+	}
+	return r.in.Read(p)
+}
+
+func TestAHandoverIsNotReadAhead(t *testing.T) {
+	const head, key = `{"Size":{"Height":24,"Width":80},"KeyLength":6}` + "\n", "secret"
+	r := &exactReader{in: bytes.NewReader([]byte(head + key)), key: len(key)}
+	h, got, err := readHandover(r)
+	if err != nil || string(got) != key || h.Size.Width != 80 {
+		t.Errorf("got %+v, %q, %v", h, got, err)
+	}
+	for _, text := range []string{"", "x\n", `{"KeyLength":-1}` + "\n", `{"KeyLength":5000}` + "\n",
+		`{"KeyLength":9}` + "\nshort"} {
+		if _, _, err := readHandover(bytes.NewReader([]byte(text))); err == nil {
+			t.Errorf("%q is a handover", text)
+		}
+	}
+	if _, _, err := readHandover(io.MultiReader(bytes.NewReader(bytes.Repeat([]byte("x"), 1<<20)))); err == nil {
+		t.Error("a line without an end is a handover")
+	}
+}

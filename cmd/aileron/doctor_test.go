@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// doctorJSON is what doctor --json prints.
+type doctorJSON struct {
+	OK     bool
+	Checks []finding
+}
+
+// Each thing that is wrong is a line, a warning or a failure, that names the fix.
+func TestDoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
+	for name, c := range map[string]struct {
+		check, state, text, fix string
+		spoil                   func(o owner)
+	}{
+		"open home": {"home", stateFail, "other users", "chmod 700", func(o owner) { fatal(t, os.Chmod(o.home, 0o755)) }},
+		"settings": {"settings", stateFail, "config.toml", "correct the file",
+			func(o owner) { fatal(t, os.WriteFile(filepath.Join(o.home, "config.toml"), []byte("x = ["), 0o600)) }},
+		"locked": {"vault", stateWarn, "it is locked", "aileron vault unlock", func(o owner) { o.ok("vault", "lock") }},
+		"no vault": {"vault", stateWarn, "there is none yet", "aileron setup",
+			func(o owner) { fatal(t, os.RemoveAll(filepath.Join(o.home, "vault"))) }},
+		"open vault": {"vault", stateFail, "identity.age", "permissions", func(o owner) {
+			fatal(t, os.Chmod(filepath.Join(o.home, "vault", "identity.age"), 0o666))
+		}},
+		"unbound": {"connectors", stateWarn, "has no credential", "aileron binding setup",
+			func(o owner) { o.ok("connector", "install", "github", "--yes") }},
+		"a changed connector": {"connectors", stateFail, "was changed", "connector", func(o owner) {
+			files, err := filepath.Glob(filepath.Join(o.home, "store/connectors/sha256/*/manifest.toml"))
+			fatal(t, err)
+			fatal(t, os.Chmod(files[0], 0o600))
+			fatal(t, os.WriteFile(files[0], []byte("[connector]\n"), 0o600))
+		}},
+		"no model": {"agents", stateWarn, "claude has no connector", "aileron setup claude",
+			func(o owner) { o.ok("connector", "remove", "anthropic") }},
+		"another provider": {"agents", stateWarn, "codex has no connector", "aileron setup codex",
+			func(o owner) { o.ok("connector", "install", "local-openai", "--yes") }},
+		"audit log": {"audit log", stateFail, "it does not verify", "aileron audit verify", func(o owner) {
+			fatal(t, os.WriteFile(filepath.Join(o.home, "audit.db"), []byte("SQLite format 3\x00 and nothing more"), 0o600))
+		}},
+		"clock": {"clock", stateFail, "it was set back", "set the clock", func(o owner) {
+			l, err := audit.Open(filepath.Join(o.home, "audit.db"), audit.Options{})
+			fatal(t, err)
+			row := audit.Row{Event: "session.ended", TS: time.Now().Add(time.Hour)}
+			_, err = l.Append(t.Context(), row)
+			fatal(t, err)
+			fatal(t, l.Close())
+		}},
+	} {
+		o := newOwner(t)
+		fatal(t, os.Chmod(o.home, 0o700))
+		o.ok("setup", "claude", "--yes", "--sandbox=off", "--key-file", o.file("key", anthropicKey))
+		o.ok("connector", "install", "npm", "--yes")
+		c.spoil(o)
+		out, _, code := o.run("doctor", "--json")
+		got := decode[doctorJSON](t, out)
+		if got.OK != (code == 0) || c.state == stateFail && code != 1 {
+			t.Errorf("%s: it ends with %d: %s", name, code, out)
+		}
+		found := false
+		for _, f := range got.Checks {
+			found = found || f.Check == c.check && f.State == c.state && strings.Contains(f.Text, c.text) &&
+				strings.Contains(f.Fix, c.fix) && f.Fix != ""
+			if f.State != stateOK && f.Fix == "" {
+				t.Errorf("%s: %q has no fix: %s", name, f.Check, f.Text)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no %s of %q with %q and %q: %s", name, c.state, c.check, c.text, c.fix, out)
+		}
+	}
+}
+
+// A process without enough descriptors is named as the cause, and starts no session.
+func TestTooFewOpenFilesAreNamed(t *testing.T) {
+	o := newOwner(t)
+	limited := func(limit int, args ...string) string {
+		cmd := o.program(args...)
+		cmd.Args = append([]string{"sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, limit), "sh", cmd.Path},
+			cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		out, _ := cmd.CombinedOutput()
+		return string(out)
+	}
+	if got := limited(20, "run", "--", "true"); !strings.Contains(got, "may have 20 files open, and it needs 32; hint: "+
+		"raise the limit of open files (ulimit -n)") {
+		t.Errorf("a session with 20 files: %s", got)
+	}
+	for limit, want := range map[int]string{20: `(?m)^FAIL  limits .*\n +fix: .*ulimit -n`,
+		100: `(?m)^warn  limits .*100`} {
+		if got := limited(limit, "doctor"); !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("with %d files doctor has no %s: %s", limit, want, got)
+		}
+	}
+}
+
+// An engine that accepts connections and never responds is given up, and named.
+func TestDoctorGivesUpAnEngineThatHangs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for 20 seconds")
+	}
+	o := newOwner(t)
+	dir, err := os.MkdirTemp("", "hang-")
+	fatal(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	fatal(t, err)
+	defer l.Close()
+	o.env["DOCKER_HOST"] = "unix://" + filepath.Join(dir, "s")
+	out, _ := o.program("doctor", "--json").Output()
+	got := decode[doctorJSON](t, string(out))
+	for _, f := range got.Checks {
+		if f.Check == "docker" && f.State == stateWarn && strings.Contains(f.Text, "did not respond within 20s") {
+			return
+		}
+	}
+	t.Errorf("doctor says nothing of it: %s", out)
+}

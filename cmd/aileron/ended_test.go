@@ -1,0 +1,61 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Each refusal of the report names a command, which works as it stands there.
+func TestTheCommandsOfTheReportWork(t *testing.T) {
+	o := newOwner(t)
+	bin := t.TempDir()
+	agent := `#!/bin/sh
+get https://registry.npmjs.org/left-pad https://registry.npmjs.org/is-odd
+get https://docs.example.org/a http://docs.example.org:8080/b
+get https://api.github.com/repos/a/b/hooks 'https://api.github.com/user?admin=1'
+get 'https://api.anthropic.com/v1/models?all=1' https://api.anthropic.com/v1/files
+get https://192.0.2.1/ https://single/
+`
+	fatal(t, os.WriteFile(filepath.Join(bin, "claude"), []byte(agent), 0o700))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	o.ok("setup", "claude", "--yes", "--sandbox=off", "--key-file", o.file("key", anthropicKey))
+	o.ok("connector", "install", "github", "--yes")
+	out, err := o.program("launch", "--sandbox=off", "claude").CombinedOutput()
+	fatal(t, err)
+	report := string(out[strings.Index(string(out), "aileron: session"):])
+	for _, want := range []string{`^aileron: session [0-9A-Z]{26} of claude ended after [0-9.]+m?s, exit code 0\n`,
+		`\n  requests    0 proxied, 0 passed through, 10 refused or failed\n`,
+		`\n  refused     2 × registry.npmjs.org: host_not_allowed\n +aileron connector install npm\n`,
+		`\n              1 × GET api.github.com/repos/a/b/hooks: operation_not_matched\n +aileron allow [0-9A-Z]{26}\n`,
+		`\n              1 × GET api.anthropic.com/v1/models: query_not_declared\n +aileron audit show [0-9A-Z]{26}\n`,
+		`\n              1 × 192.0.2.1: host_not_allowed\n +aileron audit show [0-9A-Z]{26}\n`, // which nothing can allow
+		`\n  more        aileron audit list --session [0-9A-Z]{26}\n$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(report) {
+			t.Errorf("the report has no %s:\n%s", want, report)
+		}
+	}
+	commands := regexp.MustCompile(`(?m)^ {12,}aileron (.*)$`).FindAllStringSubmatch(report, -1)
+	if len(commands) < 6 {
+		t.Errorf("the report has %d commands:\n%s", len(commands), report)
+	}
+	for _, command := range commands {
+		args := strings.Fields(command[1])
+		switch args[0] + " " + args[1] {
+		case "connector install":
+			args = append(args, "--yes")
+		case "binding setup":
+			args = append(args, "--secret-file", o.file("secret", githubToken))
+		}
+		if args[0] == "allow" {
+			args = append(args, "--yes")
+		}
+		o.says(0, nil, args...)
+	}
+	if strings.Contains(string(out), "\x1b") {
+		t.Errorf("it has an escape sequence: %q", out)
+	}
+}

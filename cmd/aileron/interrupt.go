@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// interruptible calls work with a context that the first SIGINT, SIGTERM, SIGHUP or SIGQUIT ends, and returns its
+// error: if a signal came before that, the exit code of a program that the signal ended. What work does to leave
+// nothing behind is not interrupted by another signal.
+func (a *app) interruptible(ctx context.Context, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	came := make(chan os.Signal, 1)
+	go func() {
+		select {
+		case sig := <-signals:
+			came <- sig
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := work(ctx)
+	if err == nil {
+		return nil
+	}
+	select {
+	case sig := <-came:
+		a.infof("aileron: interrupted")
+		return signalled(sig)
+	default:
+		return err
+	}
+}

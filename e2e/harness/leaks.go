@@ -1,0 +1,220 @@
+package harness
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"html"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// NewSecret returns a random secret of 40 characters, with most of the specials
+// about which encodings differ.
+func NewSecret() string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	const special = `+/=%&"\`
+	var b [40]byte
+	_, _ = rand.Read(b[:]) // does not fail
+	for i := range b {
+		if i%6 == 4 { // never first or last: those are for edges
+			b[i] = special[(i/6)%len(special)]
+		} else {
+			b[i] = plain[int(b[i])%len(plain)]
+		}
+	}
+	return string(b[:])
+}
+
+// Fragment is the shortest run of a secret that counts as a leak.
+const Fragment = 16
+
+// Leaks finds secrets in outputs. It shares no code with the product: it takes
+// encodings off and looks for every run of a secret, in the clear, in base64 at
+// each alignment, and in hexadecimal. The zero value finds nothing.
+type Leaks struct {
+	needles map[uint64][]needle
+	begin   [1 << 16]bool // by the first two bytes of a needle
+}
+
+type needle struct {
+	text string
+	of   string
+}
+
+// NewLeaks returns an index of secrets by name. Each is at least [Fragment]
+// bytes long.
+func NewLeaks(secrets map[string]string) *Leaks {
+	x := &Leaks{}
+	for name, s := range secrets {
+		x.Add(name, s)
+	}
+	return x
+}
+
+// Add adds a secret.
+func (x *Leaks) Add(name, s string) {
+	for i := 0; i+Fragment <= len(s); i++ {
+		w := s[i : i+Fragment]
+		x.add(name, w)
+		x.add(name+" in hex", hex.EncodeToString([]byte(w)))
+		// The characters that this run has for itself at every alignment.
+		for shift := range 3 {
+			bits := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\x00", shift) + w))
+			from, to := []int{0, 2, 3}[shift], (shift+Fragment)*8/6
+			inner := bits[from:to]
+			x.add(name+" in base64", inner)
+			x.add(name+" in base64url", strings.NewReplacer("+", "-", "/", "_").Replace(inner))
+		}
+	}
+}
+
+func (x *Leaks) add(of, text string) {
+	if x.needles == nil {
+		x.needles = map[uint64][]needle{}
+	}
+	key := binary.LittleEndian.Uint64([]byte(text))
+	x.begin[uint16(key)] = true
+	if !slices.Contains(x.needles[key], needle{text, of}) {
+		x.needles[key] = append(x.needles[key], needle{text, of})
+	}
+}
+
+// Scan names the secret that data contains as it is; "" if there is none.
+func (x *Leaks) Scan(data []byte) string {
+	for i := 0; i+8 <= len(data); i++ {
+		if !x.begin[binary.LittleEndian.Uint16(data[i:])] {
+			continue
+		}
+		for _, n := range x.needles[binary.LittleEndian.Uint64(data[i:])] {
+			if bytes.HasPrefix(data[i:], []byte(n.text)) {
+				return n.of
+			}
+		}
+	}
+	return ""
+}
+
+// Find names the secret that data contains in any encoding, and which; "" if there is none.
+func (x *Leaks) Find(data []byte) string {
+	seen := map[string]bool{}
+	readings := []struct {
+		name string
+		data []byte
+	}{{"as it is", data}}
+	add := func(name string, d []byte) {
+		if !seen[string(d)] {
+			seen[string(d)] = true
+			readings = append(readings, struct {
+				name string
+				data []byte
+			}{name, d})
+		}
+	}
+	seen[string(data)] = true
+	once := []struct {
+		name string
+		f    func([]byte) []byte
+	}{
+		{"percent", unpercent}, {"backslash", unbackslash}, {"entities", unentity}, {"quoted-printable", unquoted},
+		{"without white space", squeezed}, {"without separators", unseparated}, {"gzip", ungzipped},
+	}
+	for _, a := range once {
+		first := a.f(data)
+		add(a.name, first)
+		for _, b := range once {
+			add(b.name+" in "+a.name, b.f(first))
+		}
+	}
+	for _, r := range readings {
+		if of := x.Scan(r.data); of != "" {
+			return of + ", " + r.name
+		}
+	}
+	return ""
+}
+
+func unpercent(p []byte) []byte {
+	out := make([]byte, 0, len(p))
+	for i := 0; i < len(p); i++ {
+		if p[i] == '%' && i+2 < len(p) {
+			if v, err := strconv.ParseUint(string(p[i+1:i+3]), 16, 8); err == nil {
+				out = append(out, byte(v))
+				i += 2
+				continue
+			}
+		}
+		out = append(out, p[i])
+	}
+	return out
+}
+
+func unbackslash(p []byte) []byte {
+	out := make([]byte, 0, len(p))
+	for i := 0; i < len(p); i++ {
+		if p[i] != '\\' || i+1 >= len(p) {
+			out = append(out, p[i])
+			continue
+		}
+		i++
+		width := map[byte]int{'u': 4, 'x': 2}[p[i]]
+		if width > 0 && i+width < len(p) {
+			if v, err := strconv.ParseUint(string(p[i+1:i+1+width]), 16, 16); err == nil {
+				out = append(out, string(rune(v))...)
+				i += width
+				continue
+			}
+		}
+		out = append(out, p[i])
+	}
+	return out
+}
+
+func unentity(p []byte) []byte { return []byte(html.UnescapeString(string(p))) }
+
+func unquoted(p []byte) []byte {
+	p = bytes.ReplaceAll(bytes.ReplaceAll(p, []byte("=\r\n"), nil), []byte("=\n"), nil)
+	return unpercent(bytes.ReplaceAll(p, []byte("="), []byte("%")))
+}
+
+func squeezed(p []byte) []byte {
+	return bytes.Map(func(r rune) rune {
+		if r == ' ' || r == '\t' || r == '\r' || r == '\n' {
+			return -1
+		}
+		return r
+	}, p)
+}
+
+// unseparated joins the bytes of a dump: 41:42, 0x41 0x42, \x41\x42, 41-42.
+func unseparated(p []byte) []byte {
+	p = bytes.ReplaceAll(bytes.ReplaceAll(p, []byte("0x"), nil), []byte(`\x`), nil)
+	return bytes.ToLower(bytes.Map(func(r rune) rune {
+		if strings.ContainsRune(" ,:;-\"'\t\r\n", r) {
+			return -1
+		}
+		return r
+	}, p))
+}
+
+func ungzipped(p []byte) []byte {
+	var out []byte
+	for rest := p; ; {
+		i := bytes.Index(rest, []byte{0x1f, 0x8b})
+		if i < 0 {
+			return out
+		}
+		rest = rest[i:]
+		if r, err := gzip.NewReader(bytes.NewReader(rest)); err == nil {
+			r.Multistream(false)
+			got, _ := io.ReadAll(io.LimitReader(r, 1<<20))
+			out = append(out, got...)
+		}
+		rest = rest[2:]
+	}
+}

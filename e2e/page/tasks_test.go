@@ -1,0 +1,93 @@
+package page
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// opened opens the page of a log with a few sessions, and waits for its rows.
+func opened(t *testing.T) (*browser, *served) {
+	t.Helper()
+	b := newBrowser(t)
+	s := serve(t, writeLog(t))
+	b.open(s.URL())
+	b.until(`document.querySelectorAll("#list .row:not([hidden]):not(.waiting)").length > 10`)
+	return b, s
+}
+
+// Each task of a reviewer is done with the keyboard alone.
+func TestEachTaskIsDoneWithTheKeyboard(t *testing.T) {
+	b, _ := opened(t)
+	b.shoot("list")
+	b.press("jjj" + kb.Enter)
+	b.until(`!document.querySelector("#detail").hidden`)
+	b.shoot("detail")
+	if story := b.text("#detail"); !strings.Contains(story, "bearer/github/work") || !strings.Contains(story, "redacted") {
+		t.Errorf("the exchange is told as %q", story)
+	}
+	b.press(kb.Escape)
+	b.until(`document.querySelector("#detail").hidden`)
+	b.press("r")
+	b.until(`document.querySelectorAll("#list .rejected").length > 5 &&
+		!document.querySelector("#list .proxied:not([hidden])")`)
+	b.shoot("refused")
+	b.press("x/")
+	b.write(codex[:12])
+	b.write(kb.Enter)
+	b.until(`document.querySelector("#filter [name=session]").value === "` + codex + `"`)
+	b.press("3")
+	b.until(`document.querySelector("#panel").innerText.includes("path_not_allowed") &&
+		!document.querySelector("#panel").innerText.includes("host_not_allowed")`)
+	b.press("x3")
+	b.until(`document.querySelector("#panel").innerText.includes("host_not_allowed")`)
+	b.shoot("refusals")
+	b.press(kb.Enter)
+	b.until(`document.querySelector("#filter [name=reason]").value === "host_not_allowed"`)
+	b.press("x")
+	b.press("2")
+	b.until(`document.querySelector("#panel").innerText.includes("claude")`)
+	b.shoot("sessions")
+	b.press("4")
+	b.until(`document.querySelector("#panel").innerText.includes("bearer/github/work")`)
+	b.shoot("use")
+	b.press(kb.Enter)
+	b.until(`document.querySelector("#filter [name=binding]").value === "bearer/github/work"`)
+	b.press("3")
+	b.until(`document.querySelector("#panel h2").innerText.includes("Refusals")`)
+	b.press("1xm")
+	b.write("codex\r")
+	b.until(`document.querySelector("#status").innerText.includes("95 rows")`)
+	b.shoot("agent")
+	b.press("x")
+	b.until(`document.querySelector("#chart-text").innerText.includes("141")`)
+	b.press("t" + kb.ArrowRight)
+	b.until(`document.querySelector("#chart-text").innerText.includes("Enter selects")`)
+	b.shoot("time")
+	b.press(kb.Enter)
+	b.until(`document.querySelector("#filter [name=until]").value !== ""`)
+	b.press("xv")
+	b.until(`document.querySelector("#record").innerText.includes("The record verifies")`)
+	b.shoot("verified")
+	b.press("x?")
+	b.until(`document.querySelector("#help").open`)
+	b.shoot("help")
+	b.press(kb.Escape)
+	b.until(`!document.querySelector("#help").open`)
+	b.press(kb.End)
+	b.until(`document.querySelector("#list [aria-selected=true]").innerText.includes("session.started")`)
+	b.prefer("prefers-color-scheme", "dark")
+	b.press(kb.Home + "jj" + kb.Enter)
+	b.until(`!document.querySelector("#detail").hidden`)
+	b.shoot("dark")
+	b.press(kb.Escape)
+	b.size(360, 740)
+	b.until(`document.querySelector("#list .row").getBoundingClientRect().height > 40`)
+	b.shoot("narrow-dark")
+	b.prefer("prefers-color-scheme", "light")
+	b.shoot("narrow")
+	b.press(kb.Enter)
+	b.until(`!document.querySelector("#detail").hidden`)
+	b.shoot("narrow-detail")
+}

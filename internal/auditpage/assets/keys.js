@@ -1,0 +1,70 @@
+// What each key does. The list of help is made of the same table.
+import { $, h } from "./dom.js";
+
+const table = [
+  ["↓ j", "next row", ["ArrowDown", "j"], "down", true],
+  ["↑ k", "row before", ["ArrowUp", "k"], "up", true],
+  ["Page Down, Page Up", "a page of rows", ["PageDown"], "pageDown", true],
+  [null, null, ["PageUp"], "pageUp", true],
+  ["Home g", "newest row", ["Home", "g"], "first", true],
+  ["End G", "oldest row", ["End", "G"], "last", true],
+  ["Enter", "open the exchange", ["Enter", "o"], "open", true],
+  ["d", "go to the open exchange", ["d"], "detail", true],
+  ["Esc", "close, or back to the list", ["Escape"], "close"],
+  ["/", "find an id", ["/"], "find"],
+  ["f", "filter by host", ["f"], "host"],
+  ["m", "more filters", ["m"], "more"],
+  ["r", "only what was refused, and all again", ["r"], "refused"],
+  ["s", "only the session of the row", ["s"], "session", true],
+  ["x", "clear the filter", ["x"], "clear"],
+  ["p", "stop or follow new rows", ["p"], "live"],
+  ["t", "requests over time: arrow keys choose, Enter selects a time", ["t"], "chart"],
+  ["v", "verify the record", ["v"], "verify"],
+  ["e", "go to the formats in which what is selected can be saved", ["e"], "exports"],
+  ["u", "count anew", ["u"], "refresh"],
+  ["?", "these keys", ["?"], "help"],
+];
+
+const views = ["events", "sessions", "refusals", "use"];
+
+export function explain(list) {
+  const entry = (name, text) => [h("dt", null, name), h("dd", null, text)];
+  list.append(...entry("1 2 3 4", "events, sessions, refusals, credentials"),
+    ...table.filter((t) => t[0]).flatMap(([name, text]) => entry(name, text)));
+}
+
+const typing = (e) => e.matches("input, select, textarea");
+
+// keys makes the keys work, everywhere but in fields, buttons and links that have a use for them.
+export function keys(acts) {
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || $("help").open) return;
+    const at = e.target;
+    if (typing(at)) {
+      if (e.key === "Escape") { at.blur(); acts.close(); }
+      return;
+    }
+    if (at.matches("button, a, summary") && (e.key === "Enter" || e.key === " ")) return;
+    if (at.role === "tab" && (e.key === "ArrowRight" || e.key === "ArrowLeft")) {
+      const next = (views.indexOf(at.dataset.view) + (e.key === "ArrowRight" ? 1 : 3)) % 4;
+      acts.view(views[next]);
+      document.querySelector(`[data-view=${views[next]}]`).focus();
+      return;
+    }
+    if (/^[1-4]$/.test(e.key)) { e.preventDefault(); acts.view(views[e.key - 1]); return; }
+    if (!acts.inEvents() && (e.key === "ArrowDown" || e.key === "ArrowUp" || e.key === "j" || e.key === "k")) {
+      moveInTable(e, e.key === "ArrowDown" || e.key === "j" ? 1 : -1);
+      return;
+    }
+    const entry = table.find((t) => t[2].includes(e.key));
+    if (!entry || (entry[4] && (!acts.inEvents() || (at.closest("#detail") && e.key !== "Escape")))) return;
+    e.preventDefault();
+    acts[entry[3]]();
+  });
+}
+
+function moveInTable(e, by) {
+  const rows = [...document.querySelectorAll("#panel tbody tr")], at = rows.indexOf(document.activeElement);
+  const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
+  if (next) { e.preventDefault(); next.focus(); }
+}

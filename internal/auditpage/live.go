@@ -1,0 +1,38 @@
+package auditpage
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// heartbeat is the interval at which a stream sends its state if nothing changes, which shows it that the page is gone.
+const heartbeat = 10 * time.Second
+
+// state answers with the state of the log, and what a filter can be.
+func (p *Page) state(w http.ResponseWriter, _ *http.Request) error {
+	state, _ := p.watch.state()
+	return writeJSON(w, map[string]any{"now": state, "events": audit.Events(), "decisions": audit.Decisions(),
+		"exports": p.exportNames()})
+}
+
+// live streams the state of the log whenever it changes, at most once in watchEvery. The page then asks for what it
+// shows: so a stream never has more to send than one line, however fast rows are written.
+func (p *Page) live(w http.ResponseWriter, r *http.Request) error {
+	out := newStream(w)
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		state, changed := p.watch.state()
+		if err := out.send(state); err != nil {
+			return err
+		}
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-changed:
+		case <-beat.C:
+		}
+	}
+}

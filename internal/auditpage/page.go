@@ -1,0 +1,159 @@
+package auditpage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/review"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+)
+
+// Bounds of the server. A browser opens six connections to one origin.
+const (
+	maxConnections = 64
+	maxHeaderBytes = 16 << 10
+	headerTimeout  = 5 * time.Second
+	bodyTimeout    = 5 * time.Second
+	writeTimeout   = 30 * time.Second // for one piece of a response
+)
+
+// Options configure a page.
+type Options struct {
+	// Log is the path of audit.db. It need not exist yet.
+	Log string
+	// Address is a loopback address and a port; "" means 127.0.0.1:0, any free port.
+	Address string
+	// Idle is how long the server runs without a page and without a request; 0 means 30 minutes.
+	Idle time.Duration
+	// Report, if not nil, is called with each message for the person who started the server. It may be called from
+	// several goroutines.
+	Report func(message string)
+	// Connector, if not nil, returns the FQN of a connector's short name.
+	Connector func(name string) (string, error)
+	// Explain, if not nil, adds to a story what the log does not have: the slot of its credential, and the reason of a
+	// denial in words.
+	Explain func(*review.Story)
+	// Exports are the formats in which the rows can be saved, by name.
+	Exports []Export
+}
+
+// Page is an open port at which the page is served.
+type Page struct {
+	opts     Options
+	listener net.Listener
+	origin   string // http://address:port
+	host     string // what Host must be
+	access   *access
+	logs     *logs
+	watch    *watch
+	agents   agents
+	idle     *idle
+	reports  reports
+	scans    chan struct{} // held while rows are searched
+}
+
+// Listen opens the port. The error has a hint if the address cannot be used.
+func Listen(ctx context.Context, opts Options) (*Page, error) {
+	if opts.Address == "" {
+		opts.Address = "127.0.0.1:0"
+	}
+	if opts.Idle == 0 {
+		opts.Idle = 30 * time.Minute
+	}
+	address, err := netip.ParseAddrPort(opts.Address)
+	if err != nil || !address.Addr().IsLoopback() || address.Addr().Zone() != "" {
+		return nil, hint.New(fmt.Errorf("serve the audit log: %q is not a loopback address with a port",
+			termsafe.Line(opts.Address)), "the page is for a browser on this machine: --listen 127.0.0.1:8080, or [::1]:8080")
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address.String())
+	if err != nil {
+		return nil, hint.New(fmt.Errorf("serve the audit log: %w", err),
+			"another program may have the port: pass another one with --listen, or port 0 for any that is free")
+	}
+	p := &Page{
+		opts: opts, listener: netutil.LimitListener(listener, maxConnections),
+		host: authority(listener.Addr()), access: newAccess(), logs: &logs{path: opts.Log},
+		scans: make(chan struct{}, 2), reports: reports{to: opts.Report},
+	}
+	p.origin = "http://" + p.host
+	p.watch = newWatch(p.logs)
+	p.idle = newIdle(opts.Idle)
+	return p, nil
+}
+
+// authority returns what a browser sends as Host to an address: without the port, if that is the scheme's.
+func authority(address net.Addr) string { return strings.TrimSuffix(address.String(), ":80") }
+
+// URL returns the link to the page. It can be used once.
+func (p *Page) URL() string { return p.origin + "/#" + p.access.token }
+
+// Serve answers requests until ctx ends, or until no page has been open for the time of [Options.Idle]; then it returns
+// nil. It closes the port.
+func (p *Page) Serve(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	server := &http.Server{
+		Handler: p.guard(p.routes()), MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: headerTimeout,
+		ReadTimeout: bodyTimeout, WriteTimeout: writeTimeout, IdleTimeout: time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    quiet(),
+	}
+	watched := make(chan struct{})
+	go func() { defer close(watched); p.watch.run(ctx, p.reports.once) }()
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(p.listener) }()
+	var err error
+	select {
+	case <-ctx.Done():
+	case <-p.idle.passed():
+		p.reports.once(fmt.Sprintf("no page was open for %s: the server ends", p.opts.Idle))
+	case err = <-ended:
+		ended <- err
+	}
+	stop() // ends streams, which Shutdown waits for
+	brief, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer done()
+	if server.Shutdown(brief) != nil {
+		_ = server.Close()
+	}
+	<-watched
+	if serveErr := <-ended; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = serveErr
+	}
+	p.logs.drop()
+	if err != nil {
+		return fmt.Errorf("serve the audit log: %w", err)
+	}
+	return nil
+}
+
+// routes returns the handler of requests that passed the guard.
+func (p *Page) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /session", p.exchangeToken)
+	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"GET /api/state":   p.state,
+		"GET /api/rows":    p.rows,
+		"GET /api/chunks":  p.chunks,
+		"GET /api/live":    p.live,
+		"GET /api/event":   p.event,
+		"GET /api/find":    p.find,
+		"GET /api/ticket":  p.ticket,
+		"GET /api/counts":  p.counts,
+		"GET /api/started": p.started,
+		"GET /api/verify":  p.verify,
+	} {
+		mux.Handle(pattern, p.private(handle))
+	}
+	mux.HandleFunc("GET /export/{ticket}", p.export)
+	mux.Handle("GET /", p.files())
+	return mux
+}

@@ -1,0 +1,242 @@
+package detached
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/ALRubinger/aileron/internal/terminal"
+	"github.com/ALRubinger/aileron/internal/unixsocket"
+)
+
+const (
+	// stallTime is how long a terminal may take no output before it is let go: the
+	// command waits for it meanwhile.
+	stallTime = 5 * time.Second
+	// helloTime is how long a client has to begin.
+	helloTime = 5 * time.Second
+	// redrawPause is the least time between the two sizes that make a program draw its
+	// screen anew, and redrawWait the most. Programs that find the size unchanged draw
+	// nothing: on a busy machine, one may look only after both.
+	redrawPause, redrawWait = 200 * time.Millisecond, 10 * time.Second
+	// maxCallers bounds the connections at once, of which one is attached.
+	maxCallers = 16
+)
+
+// client is the connection to a terminal of a person.
+type client struct {
+	conn net.Conn
+	pid  int
+	size terminal.Size // the first one; zero: it is no terminal
+	once sync.Once
+	gone chan struct{} // closed when the connection is
+
+	drawn  chan struct{} // gets a value when the command has written something
+	sizing sync.Mutex    // guards newest, and the order of sizes
+	newest terminal.Size
+}
+
+// close closes the connection: a write to it ends.
+func (c *client) close() {
+	c.once.Do(func() {
+		close(c.gone)
+		_ = c.conn.Close()
+	})
+}
+
+// send sends a frame and reports whether it was taken. A client that takes none is
+// closed.
+func (c *client) send(k kind, content []byte) bool {
+	return c.write(appendFrame(make([]byte, 0, 5+len(content)), k, content))
+}
+
+func (c *client) write(frame []byte) bool {
+	// Each piece that the client takes is progress.
+	for len(frame) > 0 {
+		_ = c.conn.SetWriteDeadline(time.Now().Add(stallTime))
+		n, err := c.conn.Write(frame)
+		if frame = frame[n:]; err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
+			c.close()
+			return false
+		}
+	}
+	return true
+}
+
+// sendLast sends the last frame, and lets the client read it.
+func (c *client) sendLast(k kind, v any) {
+	if c.write(appendJSON(nil, k, v)) {
+		c.close()
+	}
+}
+
+// serve accepts connections until the terminal ends.
+func (t *Terminal) serve() {
+	callers := make(chan struct{}, maxCallers)
+	for {
+		conn, err := t.listener.Accept()
+		if err != nil {
+			return
+		}
+		callers <- struct{}{}
+		t.serving.Go(func() {
+			defer func() { <-callers }()
+			t.call(conn)
+		})
+	}
+}
+
+// call serves one connection: it attaches it if it is one of this user.
+func (t *Terminal) call(conn net.Conn) {
+	c := &client{conn: conn, gone: make(chan struct{}), drawn: make(chan struct{}, 1)}
+	defer c.close()
+	// The mode of the socket and its directory keep others away. A process in a
+	// container may have the user's uid, and must not reach the host's terminal.
+	pid, err := unixsocket.CheckPeer(conn, true)
+	if err != nil {
+		return
+	}
+	c.pid = pid
+	r := bufio.NewReaderSize(conn, 4<<10)
+	_ = conn.SetReadDeadline(time.Now().Add(helloTime))
+	k, content, err := readFrame(r)
+	var said hello
+	if err != nil || k != kindHello || json.Unmarshal(content, &said) != nil {
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	c.size = terminal.Size{Height: said.Height, Width: said.Width}
+	c.newest = c.size
+	t.attach(c)
+	var redraw sync.WaitGroup
+	defer redraw.Wait()
+	defer t.detach(c)
+	redraw.Go(func() { t.redraw(c) })
+	t.follow(c, r)
+}
+
+// attach puts c in the place of the one attached terminal.
+func (t *Terminal) attach(c *client) {
+	answer := Hello{Session: t.session.ID, Agent: t.session.Agent}
+	before := t.attached.Load()
+	if before != nil {
+		before.sendAside(kindTaken, taken{PID: c.pid}) // a write under way must not keep c waiting
+		answer.Taken = before.pid
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if last := t.attached.Swap(c); last != nil && last != before {
+		last.close()
+	}
+	_ = os.WriteFile(attachedPath(t.session.Dir), nil, 0o600) // best effort: for session list
+	frames := appendJSON(nil, kindHello, answer)
+	if redo := t.modes.Redo(); redo != "" {
+		frames = appendFrame(frames, kindOutput, []byte(redo))
+	}
+	c.write(frames)
+}
+
+// sendAside sends a last frame, unless the client does not take it at once.
+func (c *client) sendAside(k kind, v any) {
+	_ = c.conn.SetWriteDeadline(time.Now().Add(redrawPause))
+	_, _ = c.conn.Write(appendJSON(nil, k, v))
+	c.close()
+}
+
+// detach takes c out of its place, unless another has taken that.
+func (t *Terminal) detach(c *client) {
+	c.close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.attached.CompareAndSwap(c, nil) {
+		_ = os.Remove(attachedPath(t.session.Dir))
+	}
+}
+
+// redraw makes the command draw its screen anew, by a size that differs and, when it
+// has written something, the one of c.
+func (t *Terminal) redraw(c *client) {
+	if c.size == (terminal.Size{}) {
+		return
+	}
+	other := c.size
+	if other.Height++; c.size.Height > 2 {
+		other.Height = c.size.Height - 1
+	}
+	select {
+	case <-c.drawn: // before it has the other size
+	default:
+	}
+	if !t.resize(c, other) {
+		return
+	}
+	if !t.pause(c, redrawPause, nil) || !t.pause(c, redrawWait, c.drawn) {
+		return
+	}
+	c.sizing.Lock()
+	defer c.sizing.Unlock()
+	t.resize(c, c.newest)
+}
+
+// pause waits for a time, or for until, and reports whether c is still there.
+func (t *Terminal) pause(c *client, most time.Duration, until <-chan struct{}) bool {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-until:
+		return true
+	case <-c.gone:
+	case <-t.ended:
+	}
+	return false
+}
+
+// resize changes the size of the command's terminal, and reports whether it did.
+func (t *Terminal) resize(c *client, size terminal.Size) bool {
+	select {
+	case t.resized <- size:
+		return true
+	case <-c.gone:
+	case <-t.ended:
+	}
+	return false
+}
+
+// resizeTo changes the size of the command's terminal to the one that c has now.
+func (t *Terminal) resizeTo(c *client, size terminal.Size) bool {
+	c.sizing.Lock()
+	defer c.sizing.Unlock()
+	c.newest = size
+	return t.resize(c, size)
+}
+
+// follow passes on what c sends, until it is gone.
+func (t *Terminal) follow(c *client, r *bufio.Reader) {
+	for {
+		k, content, err := readFrame(r)
+		if err != nil {
+			return
+		}
+		switch k {
+		case kindInput:
+			select {
+			case t.input <- content:
+			case <-c.gone:
+				return
+			case <-t.ended:
+				return
+			}
+		case kindSize:
+			var size terminal.Size
+			if json.Unmarshal(content, &size) == nil && size.Height > 0 && size.Width > 0 && !t.resizeTo(c, size) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/shims"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// commandImage is an image in which names for commands are looked up.
+type commandImage interface {
+	fs.ReadLinkFS
+	Getenv(name string) string
+}
+
+// setOf returns what the commands of a session's sandbox are made of.
+func setOf(s *session.Session) shims.Set {
+	set := shims.Set{Connectors: s.Connectors()}
+	for _, a := range s.Actions() {
+		set.Actions = append(set.Actions,
+			shims.Action{Name: a.Name, Version: a.Version, Description: a.Description, Inputs: a.Inputs})
+	}
+	return set
+}
+
+// described is how a sandbox learns of its connectors and actions.
+type described struct {
+	set       shims.Set
+	commands  []shims.Command
+	manifests sandbox.Tree
+}
+
+// beginDescription begins to render what the connectors and actions of the session are in the sandbox, which thousands
+// of operations make take a while, and returns what waits for it. The engine is waited for meanwhile.
+func (b *sandboxed) beginDescription(set shims.Set) func() described {
+	done := make(chan described, 1)
+	go func() { done <- described{set, set.Commands(), manifestsOf(b.session, b.Log)} }()
+	return sync.OnceValue(func() described { return <-done })
+}
+
+// manifestsDir is where a sandbox reads what it may use, as it is installed.
+const manifestsDir = "/opt/aileron/manifests"
+
+// manifestsOf returns the files of a session's connectors and actions. What was removed meanwhile has none.
+func manifestsOf(s *session.Session, log *slog.Logger) sandbox.Tree {
+	tree := sandbox.Tree{Target: manifestsDir}
+	for _, dir := range []string{"actions", "connectors"} {
+		tree.Files = append(tree.Files, sandbox.File{Path: dir, Mode: fs.ModeDir | 0o755})
+	}
+	add := func(name string, data []byte) {
+		tree.Files = append(tree.Files, sandbox.File{Path: name, Mode: 0o644, Data: data})
+	}
+	for _, c := range s.Connectors() {
+		if c.Hash == "" { // made by this session, of --allow
+			continue
+		}
+		manifest, specification, err := s.Documents(c)
+		if err != nil {
+			log.Warn("a connector's files are not in the sandbox", "connector", string(c.FQN), "error", err)
+			continue
+		}
+		dir := path.Join("connectors", strings.Replace(string(c.FQN), "://", "/", 1)+"@"+c.Version)
+		add(path.Join(dir, spec.ManifestFile), manifest)
+		add(path.Join(dir, spec.SpecFile), specification)
+	}
+	for _, a := range s.Actions() {
+		add(path.Join("actions", a.Name+".md"), a.Raw)
+	}
+	return tree
+}
+
+// otherPrefix begins the name of a command where the image has a program of its own name. No tool has such a name.
+const otherPrefix = "aileron-"
+
+// otherNames returns the names of commands that the image has as programs of its own, which remain what they are: the
+// command of the connector has another name.
+func (b *sandboxed) otherNames(image commandImage, set shims.Set) (map[string]string, error) {
+	dirs, err := commandDirs(image)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{}
+	for _, name := range set.ToolNames() {
+		place, err := programIn(image, dirs, name)
+		if err != nil {
+			return nil, fmt.Errorf("look for the program %s in the image: %w", name, err)
+		}
+		if place != "" {
+			names[name] = otherPrefix + name
+			b.Infof("aileron: the image has a program %s: the connector's command is %s", place, names[name])
+		}
+	}
+	return names, nil
+}
+
+// commandDirs returns the directories of an image's PATH, and that of our commands, each once.
+func commandDirs(image commandImage) ([]string, error) {
+	list := cmp.Or(image.Getenv("PATH"), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	var dirs []string
+	for _, dir := range append(strings.Split(list, ":"), shims.Dir) {
+		dir = strings.TrimPrefix(path.Clean(dir), "/")
+		info, err := image.Lstat(dir)
+		if !path.IsAbs("/"+dir) || dir == "." || dir == "" {
+			continue
+		}
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 { // such as /bin, which is /usr/bin
+			if to, err := image.ReadLink(dir); err == nil {
+				if !path.IsAbs(to) {
+					to = path.Join("/"+path.Dir(dir), to)
+				}
+				dir = strings.TrimPrefix(path.Clean(to), "/")
+			}
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist), slices.Contains(dirs, dir):
+		case err != nil:
+			return nil, fmt.Errorf("look for programs in /%s of the image: %w", dir, err)
+		default:
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, nil
+}
+
+// programIn returns the path of a program of an image, or "" if it has none.
+func programIn(image fs.ReadLinkFS, dirs []string, name string) (string, error) {
+	for _, dir := range dirs {
+		_, err := image.Lstat(path.Join(dir, name))
+		if err == nil {
+			return "/" + path.Join(dir, name), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return "", nil
+}

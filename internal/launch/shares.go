@@ -1,0 +1,176 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/hostfiles"
+	"github.com/ALRubinger/aileron/internal/regular"
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+// A sandbox that may write to a directory can put a link in the place of what lies in it. If that is a mount of another
+// sandbox, its engine would mount what the link leads to, any directory of this host. So each session records what its
+// sandbox shares with this host, before it looks at the records of the others: of two that begin at once, at least one
+// sees the other.
+
+// share is what the sandbox of a session has of this host. Its paths have no links.
+type share struct {
+	Sources  []string `json:"sources"`  // of its mounts, the project first
+	Writable []string `json:"writable"` // those of Sources that it may change
+	Held     []string `json:"held"`     // directories in Writable that it cannot replace: they are mount points in it
+	Mounted  bool     `json:"mounted"`  // whether its mounts are made
+}
+
+// shareFile is the name of the record in the directory of a session, which no sandbox has.
+const shareFile = "share.json"
+
+// maxShareFile bounds a record that is read.
+const maxShareFile = 1 << 20
+
+// canReplace reports whether a sandbox with this share could put something else in the place of path.
+func (s share) canReplace(path string) bool {
+	return !slices.Contains(s.Held, path) && slices.ContainsFunc(s.Writable, func(dir string) bool {
+		return dir != path && sandbox.Within(path, dir)
+	})
+}
+
+// overlaps reports whether a sandbox with this share may write to dir, or to something in it.
+func (s share) overlaps(dir string) bool {
+	return slices.ContainsFunc(s.Writable, func(other string) bool {
+		return sandbox.Within(dir, other) || sandbox.Within(other, dir)
+	})
+}
+
+// share records what the sandbox has of this host, and returns an error if another session's could replace it.
+func (b *sandboxed) share() error {
+	b.shared = share{Sources: []string{b.dir}, Writable: []string{b.dir}}
+	for _, m := range b.mounts {
+		b.shared.Sources = append(b.shared.Sources, m.Source)
+		if !m.ReadOnly {
+			b.shared.Writable = append(b.shared.Writable, m.Source)
+		}
+	}
+	if b.prepared.Sealed { // as the read-only copies: another engine may not see them
+		for _, name := range hostfiles.Held(b.dir) {
+			b.shared.Held = append(b.shared.Held, filepath.Join(b.dir, name))
+		}
+	}
+	if err := b.recordShare(); err != nil {
+		return err
+	}
+	others, err := otherShares(b.Home, b.session.ID())
+	if err != nil {
+		return err
+	}
+	if err := b.shared.checkCapture(b.session.CapturePath(), others); err != nil {
+		return err
+	}
+	// A directory that another sandbox can replace must not be mounted to hold it.
+	replaceable := func(path string) bool {
+		for _, other := range others {
+			if other.canReplace(path) {
+				return true
+			}
+		}
+		return false
+	}
+	if slices.ContainsFunc(b.shared.Held, replaceable) {
+		b.shared.Held = slices.DeleteFunc(b.shared.Held, replaceable)
+		b.Infof("aileron: warning: another session that can write to this project began before its .git was there: nothing " +
+			"keeps the sandbox from replacing .git, and with it the read-only hooks")
+		if err := b.recordShare(); err != nil {
+			return err
+		}
+	}
+	return b.shared.conflict(others)
+}
+
+// conflict returns an error if the sandbox of another session, by its id, could replace what this one mounts, or the
+// other way round.
+func (s share) conflict(others map[string]share) error {
+	for id, other := range others {
+		for _, source := range s.Sources {
+			if other.canReplace(source) {
+				return hint.New(fmt.Errorf("share %s with the sandbox: that of session %s may write to a directory above it, "+
+					"and could put a link to any directory of this host in its place", source, id),
+					"end that session with aileron session stop %s; or start in its directory, %s; or use a directory beside it",
+					id, other.Sources[0])
+			}
+		}
+		if other.Mounted {
+			continue
+		}
+		for _, source := range other.Sources {
+			if s.canReplace(source) {
+				return hint.New(fmt.Errorf("share %s with the sandbox: session %s is about to start in it, in %s", s.Sources[0],
+					id, source), "try again when that session has started")
+			}
+		}
+	}
+	return nil
+}
+
+// recordShare writes the record of this session.
+func (b *sandboxed) recordShare() error {
+	path := filepath.Join(b.session.Dir(), shareFile)
+	data, err := json.Marshal(b.shared)
+	if err == nil {
+		err = os.WriteFile(path+".new", data, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("record what the sandbox shares with this host: %w", err)
+	}
+	return nil
+}
+
+// otherShares returns the records of the sessions of a home that run, but for its own, by their ids. One whose record
+// cannot be read could share anything: that is an error.
+func otherShares(home, own string) (map[string]share, error) {
+	others := map[string]share{}
+	for _, id := range session.Running(home) {
+		if id == own {
+			continue
+		}
+		data, err := regular.Read(filepath.Join(home, "sessions", id, shareFile), maxShareFile)
+		if errors.Is(err, fs.ErrNotExist) { // it has no sandbox, it has ended, or it will find our record
+			continue
+		}
+		var other share
+		if err == nil {
+			err = json.Unmarshal(data, &other)
+		}
+		if err == nil && len(other.Sources) == 0 {
+			err = errors.New("it names no project")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read what the sandbox of session %s shares with this host: %w", id, err)
+		}
+		others[id] = other
+	}
+	return others, nil
+}
+
+// isSharedNow reports whether the sandbox of another running session may write to the project.
+func (b *sandboxed) isSharedNow() bool {
+	others, err := otherShares(b.Home, b.session.ID())
+	if err != nil {
+		return true
+	}
+	for _, other := range others {
+		if slices.ContainsFunc(b.shared.Writable, other.overlaps) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,91 @@
+package launch
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/internal/filelock"
+	"github.com/ALRubinger/aileron/internal/hint"
+)
+
+// What is mounted into a sandbox lies where no other sandbox can put a link in its place.
+func TestWhatAnotherSandboxCouldReplaceIsNotShared(t *testing.T) {
+	repo := share{Sources: []string{"/r"}, Writable: []string{"/r"}, Held: []string{"/r/.git"}, Mounted: true}
+	bare := share{Sources: []string{"/r"}, Writable: []string{"/r"}, Mounted: true}
+	starting := share{Sources: []string{"/r/sub"}, Writable: []string{"/r/sub"}}
+	begun := share{Sources: []string{"/r/sub"}, Writable: []string{"/r/sub"}, Mounted: true}
+	worktree := share{Sources: []string{"/w", "/r/.git"}, Writable: []string{"/w", "/r/.git"}}
+	reader := share{Sources: []string{"/w", "/r"}, Writable: []string{"/w"}, Mounted: true}
+	for _, c := range []struct {
+		why        string
+		own, other share
+		want       string // "": both may run
+	}{
+		{"two agents in one project", repo, repo, ""},
+		{"projects beside each other", share{Sources: []string{"/rr"}, Writable: []string{"/rr"}}, repo, ""},
+		{"below a project", begun, repo, "share /r/sub with the sandbox: that of session A may write to a directory above"},
+		{"a mount from another project", share{Sources: []string{"/w", "/r/data"}, Writable: []string{"/w"}}, repo,
+			"share /r/data with the sandbox"},
+		{"a worktree beside its repository", worktree, repo, ""},
+		{"two worktrees beside each other", worktree, worktree, ""},
+		{"a worktree of a repository made in the other sandbox", worktree, bare, "share /r/.git with the sandbox"},
+		{"below what is read-only there", begun, reader, ""},
+		{"above a project", repo, begun, ""},
+		{"above a project that is not mounted yet", repo, starting, "session A is about to start in it, in /r/sub"},
+		{"above a repository that is not mounted yet", repo, worktree, ""},
+	} {
+		err := c.own.conflict(map[string]share{"A": c.other})
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.why, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || hint.Of(err) == ""):
+			t.Errorf("%s: %v; want %q and a hint", c.why, err, c.want)
+		}
+	}
+}
+
+// The records of sessions that run are read, and of no others. One that is damaged could share anything.
+func TestTheSharesOfRunningSessionsAreKnown(t *testing.T) {
+	home := t.TempDir()
+	makeRecord(t, home, "A", share{Sources: []string{"/r"}, Writable: []string{"/r"}}, true)
+	makeRecord(t, home, "C", share{Sources: []string{"/gone"}, Writable: []string{"/gone"}}, false)
+	others, err := otherShares(home, "B")
+	if err != nil || len(others) != 1 || others["A"].Writable[0] != "/r" {
+		t.Fatalf("%v, %v", others, err)
+	}
+	if others, err := otherShares(home, "A"); err != nil || len(others) != 0 {
+		t.Errorf("its own: %v, %v", others, err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "sessions/A", shareFile), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := otherShares(home, "B"); err == nil || !strings.Contains(err.Error(), "session A") {
+		t.Errorf("a damaged record: %v", err)
+	}
+}
+
+// makeRecord makes the directory of a session with its record.
+func makeRecord(t *testing.T, home, id string, s share, runs bool) {
+	t.Helper()
+	dir := filepath.Join(home, "sessions", id)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, shareFile), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if runs {
+		lock, err := filelock.Locker{}.LockNew(filepath.Join(dir, "lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = lock.Close() })
+	}
+}

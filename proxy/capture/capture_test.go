@@ -1,0 +1,248 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+)
+
+// TestMain is also a process that captures until it is killed.
+func TestMain(m *testing.M) {
+	if path := os.Getenv("CAPTURE_UNTIL_KILLED"); path != "" {
+		f, err := Open(path, Options{Version: "test"})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println("ready")
+		for i := 0; ; i++ {
+			record(f, i, 1<<(i%20))
+		}
+	}
+	if dir := os.Getenv("CAPTURE_UNTIL_FULL"); dir != "" {
+		if err := captureUntilFull(dir, os.Getenv("CAPTURE_MODE")); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func record(f *File, i, size int) {
+	r, _ := http.NewRequest(http.MethodGet, "https://x.example/", http.NoBody)
+	r.RequestURI = fmt.Sprintf("/?n=%d", i)
+	e := f.Begin(r)
+	e.Respond(&http.Response{Status: "200 Fine", Header: http.Header{}})
+	e.Received(bytes.Repeat([]byte("x"), size))
+	e.End(Outcome{Row: audit.Row{Event: audit.EventProxyProxied, Host: "x.example", Status: 200}})
+}
+
+type document struct {
+	Log struct {
+		Entries []audit.HAREntry
+		Comment string
+	}
+}
+
+func read(t *testing.T, path string) document {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatalf("%v at the end of %d bytes: …%q", err, len(text), text[max(0, len(text)-80):])
+	}
+	return d
+}
+
+func TestAKilledProcessLeavesACompleteDocument(t *testing.T) {
+	most := 0
+	for i := range 30 {
+		path := filepath.Join(t.TempDir(), "x.har")
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "CAPTURE_UNTIL_KILLED="+path)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = out.Read(make([]byte, 16))
+		kill := time.NewTimer(time.Duration(1+7*i) * time.Millisecond)
+		<-kill.C
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		most = max(most, len(read(t, path).Log.Entries))
+	}
+	if most == 0 {
+		t.Error("no process recorded anything")
+	}
+}
+
+// A write that was cut short is never in the file that has the name.
+func TestAHalfWrittenEntryIsNotShown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.har")
+	f, err := Open(path, Options{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	record(f, 1, 10)
+	waitFor(t, func() bool { return len(read(t, path).Log.Entries) == 1 })
+	hidden, err := os.OpenFile(f.disk.next, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = hidden.WriteString(`,{"startedDate`)
+	_ = hidden.Close()
+	read(t, path)
+}
+
+func waitFor(t *testing.T, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal("it did not happen")
+		}
+	}
+}
+
+func TestACaptureIsANewFileOfItsOwner(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.har")
+	if err := os.WriteFile(filepath.Join(dir, ".x.har.next"), []byte("stale"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path, Options{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+		t.Errorf("the file is %v, %v", info.Mode(), err)
+	}
+	if _, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("a second capture to the file: %v", err)
+	}
+	if d := read(t, path); len(d.Log.Entries) != 0 {
+		t.Errorf("an empty capture is %+v", d)
+	}
+	for i := range 300 {
+		record(f, i, 100)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d := read(t, path)
+	if len(d.Log.Entries) != 300 {
+		t.Fatalf("%d entries", len(d.Log.Entries))
+	}
+	for i, e := range d.Log.Entries {
+		if want := fmt.Sprintf("https://x.example/?n=%d", i); e.Request.URL != want || e.Response.StatusText != "Fine" {
+			t.Fatalf("entry %d is of %s", i, e.Request.URL)
+		}
+	}
+	if names, _ := os.ReadDir(dir); len(names) != 1 {
+		t.Errorf("%d files are left", len(names))
+	}
+	if f.held.Load() != 0 {
+		t.Errorf("%d bytes are held", f.held.Load())
+	}
+}
+
+func TestACaptureEndsAtItsSizeWithAWarning(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.har")
+	warned := make(chan error, 10)
+	f, err := Open(path, Options{Version: "test", maxFile: 4 << 20, Warn: func(err error) { warned <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		record(f, i, 100<<10)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d := read(t, path)
+	if n := len(d.Log.Entries); n == 0 || n > 40 || !strings.Contains(d.Log.Comment, "ended at 4 MiB") {
+		t.Errorf("%d entries, and the comment %q", n, d.Log.Comment)
+	}
+	if err := <-warned; !errors.Is(err, errFull) || len(warned) > 0 {
+		t.Errorf("warned of %v, and %d times more", err, len(warned))
+	}
+	if f.Begin(&http.Request{}) != nil {
+		t.Error("a capture that has ended begins another exchange")
+	}
+}
+
+func TestAFailedWriteEndsTheCaptureOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.har")
+	warned := make(chan error, 10)
+	f, err := Open(path, Options{Version: "test", Warn: func(err error) { warned <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(f, 1, 10)
+	waitFor(t, func() bool { return len(read(t, path).Log.Entries) == 1 })
+	if err := os.Remove(f.disk.next); err != nil { // the names cannot be exchanged any more
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		record(f, i, 10)
+	}
+	_ = f.Close()
+	if len(read(t, path).Log.Entries) != 1 || len(warned) != 1 {
+		t.Errorf("%d warnings", len(warned))
+	}
+}
+
+// Exchanges that hold much are cut, and never wait.
+func TestMemoryIsBounded(t *testing.T) {
+	f, err := Open(filepath.Join(t.TempDir(), "x.har"), Options{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var open []*Exchange
+	for range 100 {
+		e := f.Begin(&http.Request{})
+		e.Received(make([]byte, MaxBody+1))
+		open = append(open, e)
+	}
+	if f.held.Load() > maxHeld {
+		t.Errorf("%d bytes are held", f.held.Load())
+	}
+	if last := &open[99].down; last.cut == "" || last.kept != 0 {
+		t.Errorf("the last one holds %d bytes, cut %q", last.kept, last.cut)
+	}
+}
+
+func TestNoCaptureCostsNothing(t *testing.T) {
+	var f *File
+	r := &http.Request{}
+	n := testing.AllocsPerRun(100, func() {
+		e := f.Begin(r)
+		e.Received(nil)
+		e.Respond(nil)
+		e.End(Outcome{})
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,65 @@
+package proxy
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/wire"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// requestsPath is the endpoint that takes a whole request, and the name of the operation that it is.
+const requestsPath = "/v1/sandbox-proxy/requests"
+
+// runRequest answers a request that carries another one. That is read as strictly as one on the wire, and served as if
+// it had come in a tunnel to its host; it must be the operation that is named.
+func (p *Plane) runRequest(listener Listener, r *http.Request) *http.Response {
+	return p.serveCall(listener, r, audit.SourceRequestBoundary, func(c *callRequest) (*http.Response, *Denial) {
+		var in spec.Request
+		d := c.read(func(body []byte) (err error) {
+			in, err = spec.ParseRequest(body)
+			return err
+		})
+		if d != nil {
+			return nil, c.reject(nil, nil, d)
+		}
+		x, res, d := (&operationCall{callRequest: c, grants: p.grants.Load()}).forward(in)
+		if d != nil {
+			return nil, d
+		}
+		return c.respond(x, res, "")
+	})
+}
+
+// forward sends the request that names an operation. What it denies has been recorded. It is otherwise like do.
+func (c *operationCall) forward(in spec.Request) (*Exchange, *http.Response, *Denial) {
+	c.index = c.grants.Index
+	op, ok := c.index.Operation(in.Connector, in.Tool, in.Operation)
+	if !ok {
+		named := spec.Invocation{Connector: in.Connector, Tool: in.Tool, Operation: in.Operation}
+		return nil, nil, c.reject(nil, nil, denyUnknownOperation(c.index, named))
+	}
+	a, scheme, d := ParseURL(in.URL)
+	if d != nil {
+		return nil, nil, c.reject(op, nil, d)
+	}
+	fields := make([]wire.Field, len(in.Fields))
+	for i, f := range in.Fields {
+		fields[i] = wire.Field{Name: f[0], Value: f[1]}
+	}
+	r, fault := wire.ParseRequest(c.r.Context(), in.Method, in.URL, a.HostHeader(scheme), fields, int64(len(in.Body)),
+		c.p.cfg.Limits.Wire)
+	if fault != nil {
+		return nil, nil, c.reject(op, nil, denyFault(fault))
+	}
+	if len(in.Body) > 0 {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(in.Body)), int64(len(in.Body))
+	}
+	x := c.p.newExchange(c.listener, c.source, a, scheme, r)
+	x.grants = c.grants
+	x.decided(c.decide(x, op, spec.Target{}))
+	res, d := c.p.Do(x)
+	return x, res, d
+}

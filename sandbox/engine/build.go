@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/build"
+	"github.com/docker/docker/api/types/image"
+)
+
+// Build builds an image from a Dockerfile. The build's output goes to progress,
+// as it arrives. A build that fails, or that ctx ends, leaves nothing that it made.
+// One that fails because an image was removed meanwhile is tried again.
+func (e *Engine) Build(
+	ctx context.Context, ref string, dockerfile []byte, args, labels map[string]string, progress io.Writer,
+) error {
+	archive, err := buildContext(dockerfile)
+	if err != nil {
+		return fmt.Errorf("build %s: %w", ref, err)
+	}
+	values := map[string]*string{}
+	for name, value := range args {
+		values[name] = &value
+	}
+	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	ending := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ending)
+		e.endBuild(live)
+		cancel()
+	})
+	opts := build.ImageBuildOptions{
+		Tags: []string{ref}, Dockerfile: "Dockerfile", BuildArgs: values, Remove: true, ForceRemove: true,
+		NetworkMode: "host", // engines without a bridge of their own build too
+		Labels:      labels,
+	}
+	var output buildOutput
+	err = e.build(live, opts, bytes.NewReader(archive), &output, progress)
+	for tries := 1; tries < maxBuilds && isCacheGone(err) && ctx.Err() == nil; tries++ {
+		e.removeSteps(ctx, output.made)
+		output = buildOutput{}
+		err = e.build(live, opts, bytes.NewReader(archive), &output, progress)
+	}
+	if !stop() {
+		cancel()
+		<-ending
+		err = ctx.Err()
+	}
+	if err == nil {
+		return nil
+	}
+	e.removeSteps(ctx, output.made)
+	return fmt.Errorf("build %s: %w", ref, output.explain(err))
+}
+
+// maxBuilds is how often a build is tried while images are removed beside it.
+const maxBuilds = 3
+
+// isCacheGone reports whether a build failed because an image was removed while it
+// looked for a step among all images. Podman's builder lists them, then reads each,
+// and does not skip one that has gone: any removal beside a build can end it.
+func isCacheGone(err error) bool {
+	if err == nil || !strings.HasPrefix(err.Error(), "checking if cached image exists from a previous build: ") {
+		return false
+	}
+	return strings.HasSuffix(err.Error(), "layer not known") || strings.HasSuffix(err.Error(), "image not known")
+}
+
+func (e *Engine) build(
+	ctx context.Context, opts build.ImageBuildOptions, archive io.Reader, output *buildOutput, progress io.Writer,
+) error {
+	res, err := e.cli.ImageBuild(ctx, archive, opts)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	return output.read(res.Body, progress)
+}
+
+func buildContext(dockerfile []byte) ([]byte, error) {
+	var archive bytes.Buffer
+	tw := tar.NewWriter(&archive)
+	if err := tw.WriteHeader(&tar.Header{Name: "Dockerfile", Mode: 0o644, Size: int64(len(dockerfile))}); err != nil {
+		return nil, err
+	}
+	if _, err := tw.Write(dockerfile); err != nil {
+		return nil, err
+	}
+	if err := tw.Close(); err != nil {
+		return nil, err
+	}
+	return archive.Bytes(), nil
+}
+
+const (
+	// endBuildTime bounds how long a build that is to end is waited for.
+	endBuildTime  = 10 * time.Second
+	endBuildPause = 50 * time.Millisecond
+	// removeStepsTime bounds the removal of what a failed build made.
+	removeStepsTime = 10 * time.Second
+)
+
+// endBuild ends the build of a service of ours, until ctx ends, which is when the
+// build has. Docker's daemon ends a build whose client goes away. Podman goes on
+// with it, and if its service is killed, it leaves the container of each step. So
+// the commands of the build are killed, and it fails and removes them itself.
+func (e *Engine) endBuild(ctx context.Context) {
+	if e.service == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, endBuildTime)
+	defer cancel()
+	ticker := time.NewTicker(endBuildPause)
+	defer ticker.Stop()
+	for {
+		killCommands(e.service.cmd.Process.Pid, inContainer(e.service.cmd.Process.Pid))
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// removeSteps removes the images of steps that a build has made, the last first.
+// What was there before, or has another image on top of it, stays.
+func (e *Engine) removeSteps(ctx context.Context, made []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeStepsTime)
+	defer cancel()
+	for _, id := range slices.Backward(made) {
+		e.removeStep(ctx, id)
+	}
+}
+
+// removeStep removes the image of a step. Docker's daemon may still use it for a
+// moment, for a build that was interrupted.
+func (e *Engine) removeStep(ctx context.Context, id string) {
+	for {
+		// Without pruning: an engine would remove images below it that others have made.
+		_, err := e.cli.ImageRemove(ctx, id, image.RemoveOptions{})
+		if !errdefs.IsConflict(err) {
+			return
+		}
+		select {
+		case <-time.After(endBuildPause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}

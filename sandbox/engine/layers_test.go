@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+func TestALayerLacksOnlyWhatIsNowhere(t *testing.T) {
+	base := t.TempDir()
+	layer := func(name string) string { return filepath.Join(base, name, "diff") }
+	for _, dir := range []string{"upper/diff/etc", "a/diff/usr/bin", "b/diff/usr/bin", "b/diff/srv", "c/diff/opt"} {
+		if err := os.MkdirAll(filepath.Join(base, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(layer("b"), "usr/bin/tool"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"bin": "usr/bin", "usr/bin/gone": "nowhere"} {
+		if err := os.Symlink(to, filepath.Join(layer("a"), link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := Layer{dir: layer("upper"), lower: []string{layer("a"), layer("b")}, covered: []string{"/srv/"}}
+	for _, c := range []struct {
+		why, file string
+		want      bool
+	}{
+		{"in no layer", "/usr/bin/other", true},
+		{"in the lowest layer", "/usr/bin/tool", false},
+		{"a link that leads nowhere", "/usr/bin/gone", false},
+		{"behind a link", "/bin/other", false},
+		{"below a file", "/usr/bin/tool/x", false},
+		{"in a directory that no layer has", "/usr/lib/other", false},
+		{"below a mount", "/srv/other", false},
+		{"the root", "/", false},
+		{"a relative path", "usr/bin/other", false},
+		{"not clean", "/usr/bin/../bin/other", false},
+	} {
+		if got := l.Lacks(c.file); got != c.want {
+			t.Errorf("%s: Lacks(%s) = %v, want %v", c.why, c.file, got, c.want)
+		}
+	}
+	for why, other := range map[string]Layer{
+		"nothing is known":           {},
+		"the image's are not known":  {dir: l.dir},
+		"one cannot be read":         {dir: l.dir, lower: append([]string{filepath.Join(base, "none")}, l.lower...)},
+		"one has no absolute path":   {dir: l.dir, lower: append([]string{"l/ABC"}, l.lower...)},
+		"one has no plain directory": {dir: l.dir, lower: append([]string{layer("c")}, l.lower...)},
+	} {
+		if why == "one has no plain directory" {
+			if err := os.WriteFile(filepath.Join(base, "c", "composefs-data"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if other.Lacks("/usr/bin/other") {
+			t.Errorf("%s: and a file is said to be absent", why)
+		}
+	}
+	// overlayfs has the entries of a directory that was renamed under its old name.
+	err := syscall.Setxattr(filepath.Join(layer("a"), "usr"), "trusted.overlay.redirect", []byte("/old"), 0)
+	if err != nil {
+		t.Skipf("no attribute of overlayfs can be set here: %v", err)
+	}
+	if l.Lacks("/usr/bin/other") {
+		t.Error("a directory that was renamed is taken for one that is where it was")
+	}
+}

@@ -1,0 +1,140 @@
+package shims
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// Dir is where a sandbox has its commands.
+const Dir = "/usr/local/bin"
+
+// runScript is what all commands have in common.
+//
+//go:embed run.sh
+var runScript string
+
+// Action is an installed action, as far as its command has to know it.
+type Action struct {
+	Name, Version, Description string
+	Inputs                     []spec.Input
+}
+
+// Command is a command of the sandbox: a POSIX shell script that sends a request
+// to the session's API.
+type Command struct {
+	Name   string // of the script in Dir; see Set.Names
+	Script []byte
+}
+
+// Set is what the commands of a sandbox are made of.
+type Set struct {
+	Connectors []*spec.Connector
+	Actions    []Action
+	// Names are those of commands that are not called as their tool or action is,
+	// by the name of that: another program of the sandbox has it.
+	Names map[string]string
+}
+
+// command returns the name of the command of a tool or an action.
+func (s Set) command(name string) string {
+	if other := s.Names[name]; other != "" {
+		return other
+	}
+	return name
+}
+
+// Commands returns a command for each tool and each action.
+func (s Set) Commands() []Command {
+	var list []Command
+	for _, c := range sorted(s.Connectors) {
+		for _, t := range c.Tools {
+			name := s.command(t.Name)
+			list = append(list, Command{name, toolScript(name, c, t)})
+		}
+	}
+	for _, a := range s.Actions {
+		name := s.command(a.Name)
+		list = append(list, Command{name, actionScript(name, a)})
+	}
+	return list
+}
+
+// toolScript returns the command of a tool.
+func toolScript(name string, c *spec.Connector, t spec.Tool) []byte {
+	var b strings.Builder
+	b.Grow(len(runScript) + 800*(len(t.Operations)+1))
+	fmt.Fprintf(&b, "#!/bin/sh\n# The operations of %s %s, as a command. Written by aileron.\n", c.FQN, plain(c.Version))
+	fmt.Fprintf(&b, "name=%s endpoint=connector-operations/run operations=1\n", word(name))
+	b.WriteString("is_operation() {\n\tcase $1 in\n")
+	for _, op := range t.Operations {
+		fmt.Fprintf(&b, "\t%s) ;;\n", word(op.Name))
+	}
+	b.WriteString("\t*) return 1 ;;\n\tesac\n}\n")
+	body := fmt.Sprintf(`{"connector_fqn":%s,"tool":%s,"operation":"`, quoted(string(c.FQN)), quoted(t.Name))
+	fmt.Fprintf(&b, "begin() { printf '%%s%%s%%s' %s \"$1\" '\",\"args\":'; }\n", word(body))
+	b.WriteString(runScript)
+	b.WriteString("\ncase $operation in\n'')\n")
+	writeHelp(&b, toolHelp(name, c, t))
+	for _, op := range t.Operations {
+		b.WriteString("\t;;\n" + word(op.Name) + ")\n")
+		writeHelp(&b, operationHelp(name, op))
+	}
+	b.WriteString("\t;;\nesac\n")
+	writeHelp(&b, exits)
+	return []byte(b.String())
+}
+
+// actionScript returns the command of an action.
+func actionScript(name string, a Action) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#!/bin/sh\n# The action %s %s, as a command. Written by aileron.\n", plain(a.Name), plain(a.Version))
+	fmt.Fprintf(&b, "name=%s endpoint=actions/run operations=''\n", word(name))
+	b.WriteString("is_operation() { return 1; }\n")
+	fmt.Fprintf(&b, "begin() { printf '%%s' %s; }\n", word(fmt.Sprintf(`{"action":%s,"args":`, quoted(a.Name))))
+	b.WriteString(runScript + "\n")
+	writeHelp(&b, actionHelp(name, a))
+	writeHelp(&b, exits)
+	return []byte(b.String())
+}
+
+// endOfHelp ends a help text in a script. No line of one is like it.
+const endOfHelp = "END_OF_HELP"
+
+// writeHelp writes the command that prints a help text, which the shell neither
+// expands nor evaluates: the delimiter of the here-document is quoted.
+func writeHelp(b *strings.Builder, text string) {
+	if strings.HasPrefix(text, endOfHelp+"\n") || strings.Contains(text, "\n"+endOfHelp+"\n") {
+		panic("shims: a line of a help text ends it")
+	}
+	b.WriteString("\tcat <<'" + endOfHelp + "'\n" + text + endOfHelp + "\n")
+}
+
+// word returns s as one word of the shell, whatever is in it.
+func word(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// quoted returns s as a string of JSON.
+func quoted(s string) string {
+	if isPlain(s) && !strings.ContainsAny(s, "\"\\<>&") {
+		return `"` + s + `"`
+	}
+	out, _ := json.Marshal(s) // a string marshals
+	return string(out)
+}
+
+// ToolNames returns the names of all tools and actions.
+func (s Set) ToolNames() []string {
+	var names []string
+	for _, c := range s.Connectors {
+		for _, t := range c.Tools {
+			names = append(names, t.Name)
+		}
+	}
+	for _, a := range s.Actions {
+		names = append(names, a.Name)
+	}
+	return names
+}

@@ -1,0 +1,343 @@
+package shims_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/shims"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// patience bounds what a test waits for on a busy machine.
+const patience = 3 * time.Minute
+
+// session is a stand-in for a session's API, and the commands for it.
+type session struct {
+	t        *testing.T
+	dir      string
+	url      string
+	response string // to each request
+	cut      bool   // the response breaks off
+	request         // the last one
+
+	mu       sync.Mutex // of what the server's goroutines use:
+	reply    string
+	breakOff bool
+	received request
+}
+
+// request is what a command sent.
+type request struct {
+	method, target, accept, token string
+	body                          []byte
+}
+
+const token = "session-token_0123456789"
+
+func newSession(t *testing.T, set shims.Set) *session {
+	t.Helper()
+	s := &session{t: t, dir: t.TempDir()}
+	for _, c := range set.Commands() {
+		if err := os.WriteFile(filepath.Join(s.dir, c.Name), c.Script, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		in := request{method: r.Method, target: r.RequestURI, accept: r.Header.Get("Accept")}
+		in.body, _ = io.ReadAll(r.Body)
+		r.Header["Authorization"] = r.Header["Proxy-Authorization"]
+		_, in.token, _ = r.BasicAuth()
+		s.mu.Lock()
+		reply, breakOff := s.reply, s.breakOff
+		s.received = in
+		s.mu.Unlock()
+		if breakOff {
+			w.Header().Set("Content-Length", fmt.Sprint(len(reply)+10))
+		}
+		_, _ = io.WriteString(w, reply)
+	}))
+	t.Cleanup(server.Close)
+	s.url = server.URL + "/v1"
+	return s
+}
+
+type result struct {
+	out, err string
+	code     int
+}
+
+// run runs a command by a shell, which has words.
+func (s *session) run(shell, stdin string, args ...string) result {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	words := append(strings.Fields(shell), filepath.Join(s.dir, args[0]))
+	cmd := exec.CommandContext(ctx, words[0], append(words[1:], args[1:]...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "AILERON_API_URL=" + s.url, "AILERON_TOKEN=" + token,
+		"TMPDIR=" + s.dir, "http_proxy=http://127.0.0.1:1", "no_proxy=aileron.internal", "HOME=" + s.dir}
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	s.mu.Lock()
+	s.reply, s.breakOff, s.received = s.response, s.cut, s.request
+	s.mu.Unlock()
+	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		s.t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.request = s.received
+	s.mu.Unlock()
+	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+}
+
+// shells are those that may be a sandbox's sh, as far as this machine has them.
+func shells(t *testing.T) []string {
+	t.Helper()
+	var list []string
+	for _, shell := range []string{"dash", "bash --posix", "busybox sh"} {
+		if _, err := exec.LookPath(strings.Fields(shell)[0]); err != nil {
+			t.Logf("not tried: %v", err)
+			continue
+		}
+		list = append(list, shell)
+	}
+	if _, err := exec.LookPath("wget"); err != nil || len(list) == 0 {
+		t.Skip("there is no wget, or no shell: scripts/prepare --tests installs them")
+	}
+	return list
+}
+
+func example(t *testing.T) shims.Set {
+	return shims.Set{
+		Connectors: []*spec.Connector{load(t, "tracker"), load(t, "open")},
+		Actions: []shims.Action{{Name: "triage", Version: "1.0.0", Description: "Sorts new issues",
+			Inputs: []spec.Input{{Name: "project", Type: "string", Required: true, Description: "The project"}}}},
+	}
+}
+
+func TestACommandRunsItsOperation(t *testing.T) {
+	s := newSession(t, example(t))
+	const denial = "1 403 01ID denial\naileron: no. Ask.\n{\"error\":{}}\n"
+	const operation = `{"connector_fqn":"github://acme/tracker","tool":"tracker","operation":"issues.get","args":`
+	for _, shell := range shells(t) {
+		for _, c := range []struct {
+			why, args, stdin, response string
+			cut                        bool
+			body, out, err             string // err: a part
+			code                       int
+		}{
+			{why: "a response", args: `tracker issues.get --args {"id":7}`,
+				response: "0 200 01ID response\n{\"title\":1}\nx",
+				body:     operation + `{"id":7}}`, out: "{\"title\":1}\nx"},
+			{why: "another spelling", args: `tracker --args={"id":7} issues.get`, response: "0 200 01ID response\n",
+				body: operation + `{"id":7}}`},
+			{why: "no arguments", args: `tracker issues.get`, response: "0 200 01ID response\n", body: operation + `{}}`},
+			{why: "arguments of standard input", args: `tracker issues.get --args -`, stdin: "{\"id\":\n8}\n",
+				response: "0 200 01ID response\n", body: operation + "{\"id\":\n8}\n}"},
+			{why: "an upstream that fails", args: `tracker issues.get`, response: "1 404 01ID response\nnone\n",
+				body: operation + `{}}`, out: "none\n", err: "the upstream responded with status 404\naudit id: 01ID\n", code: 1},
+			{why: "a denial", args: `tracker issues.get`, response: denial, body: operation + `{}}`,
+				err: "tracker issues.get: aileron: no. Ask.\naudit id: 01ID\n", code: 1},
+			{why: "a denial, as JSON", args: `tracker issues.get --json`, response: denial, body: operation + `{}}`,
+				out: "{\"error\":{}}\n", err: "aileron: no. Ask.", code: 1},
+			{why: "invalid arguments", args: `tracker issues.get`, response: "2 400 01ID denial\nbad id\n{}",
+				body: operation + `{}}`, code: 2,
+				err: "bad id\naudit id: 01ID\nhint: tracker issues.get --help lists the arguments\n"},
+			{why: "a pending approval", args: `tracker issues.get`, response: "75 403 01ID denial\nwait\n{}",
+				body: operation + `{}}`, err: "wait", code: 75},
+			{why: "a response that breaks off", args: `tracker issues.get`, response: "0 200 01ID response\nhalf", cut: true,
+				body: operation + `{}}`, out: "half", err: "the response broke off", code: 1},
+			{why: "no response of a session", args: `tracker issues.get`, response: "<html>", body: operation + `{}}`,
+				err: "the session did not respond as expected", code: 1},
+			{why: "an action", args: `triage --args {"project":"p"}`, response: "0 200 01ID response\ndone\n",
+				body: `{"action":"triage","args":{"project":"p"}}`, out: "done\n"},
+		} {
+			s.response, s.cut, s.body = c.response, c.cut, nil
+			got := s.run(shell, c.stdin, strings.Fields(c.args)...)
+			if got.out != c.out || !strings.Contains(got.err, c.err) || c.err == "" && got.err != "" || got.code != c.code {
+				t.Errorf("%s: %s: %+v", shell, c.why, got)
+			}
+			if string(s.body) != c.body || s.token != token {
+				t.Errorf("%s: %s: the session received %q with the token %q, want %q", shell, c.why, s.body, s.token, c.body)
+			}
+		}
+	}
+}
+
+func TestAWrongCallIsNotSent(t *testing.T) {
+	s := newSession(t, example(t))
+	for _, shell := range shells(t) {
+		for _, c := range []struct {
+			args []string
+			err  string
+		}{
+			{[]string{"tracker"}, "no operation is named"},
+			{[]string{"tracker", "issues.drop"}, `"issues.drop" is not an operation of tracker`},
+			{[]string{"tracker", "issues.*"}, "an argument is not an operation of tracker"},
+			{[]string{"tracker", "$(id)"}, "an argument is not an operation of tracker"},
+			{[]string{"tracker", "issues.get\x1b[2J"}, "an argument is not an operation of tracker"},
+			{[]string{"tracker", "issues.get", "7"}, `"7" follows the operation`},
+			{[]string{"tracker", "issues.get", "--id=7"}, `"--id=7" is not a flag`},
+			{[]string{"tracker", "issues.get", "--args"}, "--args has no value"},
+			{[]string{"tracker", "issues.get", "--args", ""}, "--args is empty"},
+			{[]string{"triage", "now"}, `"now" is not expected`},
+		} {
+			s.method = ""
+			got := s.run(shell, "", c.args...)
+			if got.code != 2 || got.out != "" || s.method != "" || !strings.HasPrefix(got.err, c.args[0]) ||
+				!strings.Contains(got.err, c.err+"\nhint: ") || strings.ContainsRune(got.err, '\x1b') {
+				t.Errorf("%s: %q: %+v", shell, c.args, got)
+			}
+		}
+	}
+}
+
+// What a value has in it is neither evaluated nor lost.
+func TestAValueIsOnlyAValue(t *testing.T) {
+	s := newSession(t, example(t))
+	ran := filepath.Join(s.dir, "ran")
+	for _, shell := range shells(t) {
+		for _, value := range []string{
+			"$(touch " + ran + ")", "`touch " + ran + "`", `'; touch ` + ran + `; '`, `"; touch ` + ran + `; "`,
+			"\n\ntouch " + ran,
+			"\\n\\0%s%n%%", "-n", "--json", "@" + ran, "*", "é\x80\x1b", strings.Repeat("x", 100_000),
+		} {
+			s.response = "0 200 01ID response\n"
+			for _, stdin := range []bool{false, true} {
+				args, in := []string{"tracker", "issues.get", "--args", value}, ""
+				if stdin {
+					args[3], in = "-", value
+				}
+				got := s.run(shell, in, args...)
+				want := `{"connector_fqn":"github://acme/tracker","tool":"tracker","operation":"issues.get","args":` + value + "}"
+				if got.code != 0 || string(s.body) != want {
+					t.Errorf("%s: %.60q, by standard input %v: %+v, sent %.200q", shell, value, stdin, got, s.body)
+				}
+				if _, err := os.Stat(ran); err == nil {
+					t.Fatalf("%s: %.60q was run", shell, value)
+				}
+			}
+		}
+	}
+}
+
+// The longest word that a program can have leaves no room for the rest of a request in another one.
+func TestTheLongestArgumentIsSent(t *testing.T) {
+	s := newSession(t, example(t))
+	s.response = "0 200 01ID response\n"
+	long := `{"text":"` + strings.Repeat("x", 128<<10-1-len(`{"text":""}`)) + `"}`
+	for _, shell := range shells(t) {
+		got := s.run(shell, "", "tracker", "issues.create", "--args", long)
+		if got.code != 0 || !bytes.HasSuffix(s.body, []byte(long+"}")) {
+			t.Errorf("%s: %+v; the session received %d bytes", shell, got, len(s.body))
+		}
+	}
+}
+
+func TestManyMegabytesPassThroughStandardInput(t *testing.T) {
+	s := newSession(t, example(t))
+	s.response = "0 200 01ID response\n"
+	large := `{"text":"` + strings.Repeat("0123456789", 1<<20) + `"}`
+	for _, shell := range shells(t) {
+		got := s.run(shell, large, "tracker", "issues.create", "--args", "-")
+		if got.code != 0 || !bytes.HasSuffix(s.body, []byte(large+"}")) {
+			t.Errorf("%s: %+v; the session received %d bytes", shell, got, len(s.body))
+		}
+		left, _ := filepath.Glob(filepath.Join(s.dir, ".aileron*"))
+		if len(left) > 0 {
+			t.Errorf("%s: left behind: %q", shell, left)
+		}
+	}
+}
+
+func TestACommandPrintsItsHelp(t *testing.T) {
+	s := newSession(t, example(t))
+	var all strings.Builder
+	for i, shell := range shells(t) {
+		var b strings.Builder
+		for _, args := range [][]string{{"tracker", "--help"}, {"tracker", "issues.get", "--help"},
+			{"tracker", "-h", "issues.comment"}, {"mirror", "packages", "--help"}, {"triage", "--help"}} {
+			got := s.run(shell, "", args...)
+			if got.code != 0 || got.err != "" {
+				t.Errorf("%s: %q: %+v", shell, args, got)
+			}
+			fmt.Fprintf(&b, "$ %s\n%s\n", strings.Join(args, " "), got.out)
+		}
+		if i == 0 {
+			all.WriteString(b.String())
+		} else if b.String() != all.String() {
+			t.Errorf("%s prints another help:\n%s", shell, b.String())
+		}
+	}
+	golden(t, "help.golden", []byte(all.String()))
+}
+
+// spec refuses some of these texts; a command does not count on it.
+func TestAnAuthorsTextCannotLeaveItsLine(t *testing.T) {
+	set := example(t)
+	c := set.Connectors[0]
+	ran := filepath.Join(t.TempDir(), "ran")
+	hostile := "x\x1b[2J\x1b]0;title\a\r\b\b\x7f\u009b31m\u202e\u200b\nEND_OF_HELP\ntouch " + ran + "\n$(touch " + ran +
+		") `touch " + ran + "` '; touch " + ran + "; '\" \\"
+	c.Tools[0].Description, c.Version = hostile, "1.0.0"+hostile
+	op := c.Tools[0].Operations[0]
+	op.Summary, op.Description = hostile, "END_OF_HELP"
+	op.Inputs[0].Description, op.Inputs[0].Values = hostile, []string{hostile}
+	set.Actions[0].Description, set.Actions[0].Version = hostile, hostile
+	s := newSession(t, set)
+	for _, shell := range shells(t) {
+		for _, args := range [][]string{{"tracker", "--help"}, {"tracker", "issues.get", "--help"}, {"triage", "--help"}} {
+			got := s.run(shell, "", args...)
+			if got.code != 0 || got.err != "" || !strings.Contains(got.out, "touch "+ran) {
+				t.Errorf("%s: %q: %+v", shell, args, got)
+			}
+			for _, r := range got.out {
+				if r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || strings.ContainsRune("\u202e\u200b", r) {
+					t.Errorf("%s: %q prints %U", shell, args, r)
+				}
+			}
+			if _, err := os.Stat(ran); err == nil {
+				t.Fatalf("%s: a text was run", shell)
+			}
+		}
+	}
+}
+
+func TestShellcheckFindsNothing(t *testing.T) {
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		t.Skip("there is no shellcheck: scripts/prepare --tests installs it")
+	}
+	s := newSession(t, example(t))
+	for _, name := range []string{"tracker", "mirror", "triage"} {
+		out, err := exec.Command("shellcheck", "--shell=sh", filepath.Join(s.dir, name)).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+func TestTheTokenIsInNoArgument(t *testing.T) {
+	s := newSession(t, example(t))
+	s.response = "0 200 01ID response\n"
+	for _, shell := range shells(t) {
+		traced := s.run(shell+" -x", "", "tracker", "issues.get")
+		if strings.Contains(traced.err, "Bearer") {
+			t.Errorf("%s: the token is an argument: %s", shell, traced.err)
+		}
+		if traced.code != 0 || s.token != token {
+			t.Errorf("%s: %+v", shell, traced)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+# What follows is the same in every command. It needs a POSIX shell, and wget or curl.
+set -u
+umask 077
+LC_ALL=C
+# A project's own wget is not asked before the system's.
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin${PATH:+:$PATH}
+export PATH
+
+# refuse ends the command with an exit code, what failed, and what to do about it.
+refuse() {
+	printf '%s: %s\nhint: %s\n' "$name" "$2" "$3" >&2
+	exit "$1"
+}
+
+# quoted prints a word of the command line if it is a plain one: the caller may have it from elsewhere.
+quoted() {
+	case $1 in
+	'' | *[!A-Za-z0-9._:=-]*) printf 'an argument' ;;
+	*) printf '"%.64s"' "$1" ;;
+	esac
+}
+
+operation='' args='' given='' json='' help=''
+while [ $# -gt 0 ]; do
+	case $1 in
+	-h | --help) help=1 ;;
+	--json) json=1 ;;
+	--args)
+		[ $# -ge 2 ] || refuse 2 '--args has no value' "--args takes a JSON object, or - for standard input"
+		shift
+		args=$1 given=1
+		;;
+	--args=*) args=${1#--args=} given=1 ;;
+	-*) refuse 2 "$(quoted "$1") is not a flag" "$name --help lists them" ;;
+	*)
+		[ -n "$operations" ] ||
+			refuse 2 "$(quoted "$1") is not expected" "pass the arguments as one JSON object: $name --help"
+		[ -z "$operation" ] ||
+			refuse 2 "$(quoted "$1") follows the operation" "pass the arguments as one JSON object: $name $operation --help"
+		is_operation "$1" || refuse 2 "$(quoted "$1") is not an operation of $name" "$name --help lists them"
+		operation=$1
+		;;
+	esac
+	shift
+done
+if [ -z "$help" ] && [ -n "$operations" ] && [ -z "$operation" ]; then
+	refuse 2 'no operation is named' "$name --help lists them"
+fi
+title="$name${operation:+ $operation}"
+
+# send posts a request, whose body is given by a flag of wget's and its value.
+send() {
+	if [ -n "$use_wget" ]; then
+		[ -z "$token" ] || set -- "$@" --header "Authorization: Bearer $token"
+		wget -q -t 1 -O - --header "Accept: $accept" --header 'Content-Type: application/json' "$@" "$url"
+	else
+		case $1 in
+		--post-file) set -- --data-binary "@$2" ;;
+		*) set -- --data-raw "$2" ;;
+		esac
+		curl -q -sS -H "Accept: $accept" -H 'Content-Type: application/json' -H 'Expect:' "$@" "$url"
+	fi
+}
+
+# receive reads a response: a line "EXIT STATUS AUDIT-ID KIND", and either the upstream's response or a denial, which is
+# its message on one line and an error object.
+receive() {
+	exit_code='' status='' audit_id='' kind='' message=''
+	IFS=' ' read -r exit_code status audit_id kind || :
+	case $exit_code in
+	0 | 1 | 2 | 75) ;;
+	*)
+		cat >/dev/null
+		return 69
+		;;
+	esac
+	if [ "$kind" = denial ]; then
+		IFS= read -r message || :
+		if [ -n "$json" ]; then cat; else cat >/dev/null; fi
+		printf '%s: %s\naudit id: %s\n' "$title" "$message" "$audit_id" >&2
+		if [ "$exit_code" = 2 ]; then
+			printf 'hint: %s --help lists the arguments\n' "$title" >&2
+		fi
+		return "$exit_code"
+	fi
+	cat || return
+	if [ "$exit_code" != 0 ]; then
+		printf '%s: the upstream responded with status %s\naudit id: %s\n' "$title" "$status" "$audit_id" >&2
+	fi
+	return "$exit_code"
+}
+
+# run sends the request and ends the command.
+run() {
+	if [ -z "${AILERON_API_URL-}" ] || [ -z "${AILERON_TOKEN-}" ]; then
+		refuse 1 'AILERON_API_URL and AILERON_TOKEN are not set' \
+			'run it in a sandbox of aileron, with its environment'
+	fi
+	use_wget='' token=''
+	if command -v wget >/dev/null; then
+		use_wget=1
+	elif ! command -v curl >/dev/null; then
+		refuse 1 'this image has neither wget nor curl' \
+			'install one of them in the image'
+	fi
+	[ -z "$given" ] || [ -n "$args" ] || refuse 2 '--args is empty' "$title --help has an example"
+	accept=application/vnd.aileron.shim.v1${json:++json}
+	url=http://aileron.internal/v1/$endpoint
+	# The clients' own configuration, such as ~/.wgetrc, is for other requests.
+	unset http_proxy no_proxy NO_PROXY WGETRC
+	export HOME=/nonexistent
+
+	# Every user of the host may read the arguments of a process, so the token is in none if that can be helped. A
+	# sandbox that is sealed sends none: no other program can reach the session that way. Elsewhere a client has it in its
+	# environment, as that of a proxy, with which BusyBox's wget cannot post.
+	case $AILERON_API_URL in
+	http://aileron.internal/*) ;;
+	*)
+		if [ -n "$use_wget" ] && ! wget --version >/dev/null 2>&1; then
+			if command -v curl >/dev/null; then use_wget=''; else token=$AILERON_TOKEN url=$AILERON_API_URL/$endpoint; fi
+		fi
+		if [ -z "$token" ]; then
+			http_proxy=${AILERON_API_URL#http://}
+			export http_proxy="http://aileron:$AILERON_TOKEN@${http_proxy%%/*}"
+		fi
+		;;
+	esac
+
+	file=''
+	trap '[ -z "$file" ] || rm -f "$file"' EXIT
+	trap 'exit 129' HUP
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	# The kernel takes at most 128 KiB in one argument of a program (MAX_ARG_STRLEN of Linux).
+	if [ "$args" = - ] || [ ${#args} -gt 65536 ]; then
+		set -C
+		for file in "${TMPDIR:-/tmp}/.aileron-$$" "/tmp/.aileron-$$" "/dev/shm/.aileron-$$" ''; do
+			# shellcheck disable=SC2188 # only to make it, as a file of this process
+			[ -n "$file" ] && { >"$file"; } 2>/dev/null && break
+		done
+		set +C
+		[ -n "$file" ] || refuse 1 'the arguments cannot be kept: no temporary file can be made' \
+			'set TMPDIR to a directory that is writable'
+		{
+			begin "$operation" &&
+				if [ "$args" = - ]; then cat; else printf %s "$args"; fi && printf '}'
+		} >"$file" ||
+			refuse 1 'the arguments cannot be read, or the temporary file is full' 'set TMPDIR to a directory with room'
+		set -- --post-file "$file"
+	else
+		set -- --post-data "$(begin "$operation")${args:-"{}"}}"
+	fi
+
+	exec 3>&1
+	ends=$({
+		{
+			send "$@"
+			printf 'sent %s.' "$?" >&4
+		} | {
+			receive
+			printf 'received %s.' "$?" >&4
+		}
+	} 4>&1 >&3)
+	received=${ends##*received }
+	sent=${ends##*sent }
+	received=${received%%.*} sent=${sent%%.*}
+	case $received/$sent in
+	69/*) refuse 1 "the session did not respond as expected (its client ended with $sent)" \
+		'it may have ended; aileron session list on the host shows it' ;;
+	0/0) ;;
+	0/*) refuse 1 'the response broke off' 'aileron audit tail on the host shows why' ;;
+	esac
+	exit "$received"
+}
+
+[ -n "$help" ] || run

@@ -1,0 +1,308 @@
+package openapi
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/scaffold"
+)
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+// maxInputs is the most that an operation may have.
+const maxInputs = 256
+
+// inputs reads the inputs of an operation, and its path, whose variables they name.
+type inputs struct {
+	*reader
+	found
+	op    *scaffold.Operation
+	taken map[string]bool
+}
+
+func (in *inputs) read(base string) {
+	in.taken = map[string]bool{}
+	params := in.parameters()
+	for _, p := range params {
+		if p.get("in").scalar() != "path" {
+			in.taken[p.get("name").scalar()] = true // these are the service's, and those of variables are not
+		}
+	}
+	variables := in.readPath(base)
+	byName := map[string]*node{}
+	for _, p := range params {
+		if p.get("in").scalar() == "path" {
+			byName[p.get("name").scalar()] = p
+		}
+	}
+	for _, v := range variables {
+		in.add(in.variable(v, byName[v.name]))
+	}
+	for _, p := range params {
+		in.parameter(p)
+	}
+	in.body()
+}
+
+// parameters returns the parameters of the path item and of the operation, of which the latter have precedence.
+func (in *inputs) parameters() []*node {
+	var all []*node
+	at := map[string]int{}
+	for _, owner := range []*node{in.item, in.found.op} {
+		for _, p := range owner.get("parameters").first(2 * maxInputs) {
+			if p = in.resolve(p); p == nil {
+				continue
+			}
+			key := p.get("in").scalar() + " " + p.get("name").scalar()
+			if i, has := at[key]; has {
+				all[i] = p
+				continue
+			}
+			at[key] = len(all)
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// variable is a variable of the path: its name in the document, and in the connector.
+type variable struct{ name, safe string }
+
+// readPath sets the operation's path, with names of variables that a connector may have.
+func (in *inputs) readPath(base string) []variable {
+	var vars []variable
+	parts := strings.Split(base+in.path, "/")
+	for i, part := range parts {
+		name, begins := strings.CutPrefix(part, "{")
+		name, ends := strings.CutSuffix(name, "}")
+		if !begins || !ends || strings.ContainsAny(name, "{}") {
+			continue
+		}
+		safe := strings.ReplaceAll(safeName(name), ":", "-")
+		if safe == "" {
+			safe = "variable-" + itoa(i)
+		}
+		for in.taken[safe] {
+			safe = "path_" + safe
+		}
+		safe = safe[:min(len(safe), 90)]
+		in.taken[safe] = true
+		vars = append(vars, variable{name, safe})
+		parts[i] = "{" + safe + "}"
+	}
+	in.op.Path = strings.Join(parts, "/")
+	return vars
+}
+
+// variable returns the input of a variable of the path; p may be nil.
+func (in *inputs) variable(v variable, p *node) scaffold.Input {
+	input := in.describe(v.safe, p.get("schema"), p)
+	input.Required = true
+	if input.Type == "array" || input.Type == "object" {
+		input.Type = "string"
+	}
+	return input
+}
+
+// describe returns an input of the schema, whose description may be that of the parameter.
+func (in *inputs) describe(name string, schema, p *node) scaffold.Input {
+	text := p.get("description").scalar()
+	schema = in.resolve(schema)
+	if text == "" {
+		text = schema.get("description").scalar()
+	}
+	input := scaffold.Input{Name: name, Type: in.typeOf(schema, 0), Description: clean(text, maxDescription)}
+	input.Values = in.values(schema)
+	if input.Type == "array" {
+		input.Values = in.values(in.resolve(schema.get("items")))
+	}
+	return input
+}
+
+// add adds an input, unless there are too many.
+func (in *inputs) add(input scaffold.Input) {
+	if len(in.op.Inputs) == maxInputs {
+		in.notes.add(fmt.Sprintf("inputs beyond %d of an operation", maxInputs), in.where)
+		return
+	}
+	in.op.Inputs = append(in.op.Inputs, input)
+}
+
+// parameter reads a parameter that is not in the path.
+func (in *inputs) parameter(p *node) {
+	name, place := p.get("name").scalar(), p.get("in").scalar()
+	shown := clean(name, 60)
+	switch place {
+	case "path":
+	case "cookie":
+		in.notes.add("cookies", shown)
+	case "header":
+		if lower := strings.ToLower(name); lower != "accept" && lower != "content-type" && lower != "authorization" {
+			in.notes.add("request fields, which may act for another user: to let one pass, name it in \"headers\"", shown)
+		}
+	case "query":
+		if in.scheme != nil && in.scheme.inject != nil && in.scheme.inject.In == "query" && in.scheme.inject.Name == name {
+			return // the place of the credential
+		}
+		style := p.get("style").scalar()
+		if style == "deepObject" || style == "spaceDelimited" || style == "pipeDelimited" || p.get("content") != nil {
+			in.notes.add("inputs of the query with a syntax of their own", in.where+" "+shown)
+			return
+		}
+		input := in.describe(name, p.get("schema"), p)
+		input.Required, input.In = p.get("required").isTrue(), spec.InQuery
+		switch explode := p.get("explode"); {
+		case input.Type == "object":
+			in.notes.add("inputs of the query with a syntax of their own", in.where+" "+shown)
+			return
+		case input.Type == "array" && explode != nil && !explode.isTrue():
+			input.Type, input.Values = "string", nil
+			input.Description = clean("Separated by commas. "+input.Description, maxDescription)
+		}
+		in.add(input)
+	default:
+		in.notes.add("parameters at a place that OpenAPI does not have", in.where+" "+shown)
+	}
+}
+
+// body reads the properties of a JSON body.
+func (in *inputs) body() {
+	body := in.resolve(in.found.op.get("requestBody"))
+	content := body.get("content")
+	if content.size() == 0 {
+		return
+	}
+	if m := in.method; m == "GET" || m == "HEAD" || m == "DELETE" {
+		in.notes.add("bodies of requests that have none (GET, HEAD, DELETE)", in.where)
+		return
+	}
+	var schema *node
+	for i, media := range content.firstKeys(maxInputs) {
+		base, _, _ := strings.Cut(strings.ToLower(media), ";")
+		base = strings.TrimSpace(base)
+		if base == "application/json" || schema == nil && (strings.HasSuffix(base, "+json") || base == "*/*") {
+			schema = in.resolve(content.items[i]).get("schema")
+		}
+	}
+	if schema == nil {
+		in.notes.add("inputs of bodies that are not JSON: such a request is sent with an HTTP client", in.where)
+		return
+	}
+	p := properties{inputs: in, required: map[string]bool{}, of: map[string]*node{}, seen: map[*node]bool{}}
+	p.collect(schema, 0)
+	if len(p.names) == 0 {
+		in.notes.add("inputs of bodies that are not an object with properties", in.where)
+	}
+	for _, name := range p.names {
+		value := in.resolve(p.of[name])
+		switch {
+		case value.get("readOnly").isTrue():
+		case in.taken[name]:
+			in.notes.add("inputs of a body that have the name of one in the query", in.where+" "+clean(name, 60))
+		default:
+			input := in.describe(name, value, nil)
+			input.Required, input.Values, input.In = body.get("required").isTrue() && p.required[name], nil, spec.InBody
+			in.add(input)
+		}
+	}
+}
+
+// The bounds of schemas that are combined to one (allOf).
+const (
+	maxCombined = 8   // in each other
+	maxSchemas  = 256 // of a body
+)
+
+// properties collects the properties of an object.
+type properties struct {
+	*inputs
+	names    []string
+	of       map[string]*node
+	required map[string]bool
+	seen     map[*node]bool // schemas that were collected
+}
+
+func (p *properties) collect(schema *node, depth int) {
+	schema = p.resolve(schema)
+	if p.seen[schema] {
+		return
+	}
+	p.seen[schema] = true
+	if p.steps++; depth > maxCombined || len(p.seen) > maxSchemas {
+		p.notes.add("inputs of schemas that are combined too deeply", p.where)
+		return
+	}
+	props := schema.get("properties")
+	for i, name := range props.firstKeys(4 * maxInputs) {
+		if p.of[name] == nil && len(p.names) <= maxInputs {
+			p.names = append(p.names, name)
+			p.of[name] = props.items[i]
+		}
+	}
+	for _, name := range schema.get("required").first(4 * maxInputs) {
+		p.required[name.scalar()] = true
+	}
+	for _, part := range schema.get("allOf").first(2 * maxSchemas) {
+		p.collect(part, depth+1)
+	}
+	if schema.get("oneOf").size()+schema.get("anyOf").size() > 0 {
+		p.notes.add("inputs of a body that has one of several forms (oneOf, anyOf)", p.where)
+	}
+}
+
+// types are those that an input may have.
+var types = []string{"string", "integer", "number", "boolean", "array", "object"}
+
+// typeOf returns the type of a schema, or "" for several, or none that is known.
+func (in *inputs) typeOf(schema *node, depth int) string {
+	declared := schema.get("type")
+	names := []string{declared.scalar()}
+	for _, t := range declared.first(maxInputs) { // OpenAPI 3.1
+		names = append(names, t.scalar())
+	}
+	names = slices.DeleteFunc(names, func(t string) bool { return !slices.Contains(types, t) })
+	switch all := schema.get("allOf").first(1); {
+	case len(names) == 1:
+		return names[0]
+	case len(names) > 1:
+		return ""
+	case schema.get("properties") != nil:
+		return "object"
+	case schema.get("items") != nil:
+		return "array"
+	case len(all) > 0 && depth < maxCombined:
+		in.steps++
+		return in.typeOf(in.resolve(all[0]), depth+1)
+	}
+	return ""
+}
+
+// values returns the values of an enumeration, if all of them can be declared.
+func (in *inputs) values(schema *node) []string {
+	list := schema.get("enum").first(maxInputs + 1)
+	if constant := schema.get("const"); constant != nil {
+		list = []*node{constant}
+	}
+	var values []string
+	for _, v := range list {
+		text := v.scalar()
+		if v.size() > 0 || len(list) > maxInputs || text != "" && !isPlain(text) {
+			return nil
+		}
+		if text != "" && !slices.Contains(values, text) {
+			values = append(values, text)
+		}
+	}
+	return values
+}
+
+// isPlain reports whether a value stands in a path and in a query in one spelling.
+func isPlain(text string) bool {
+	return len(text) <= 200 && !strings.ContainsFunc(text, func(c rune) bool {
+		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		return !alnum && !strings.ContainsRune("-._~!$'(),:@", c)
+	})
+}

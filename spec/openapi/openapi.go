@@ -1,0 +1,140 @@
+// Package openapi makes a connector of a description of an API, an OpenAPI 3
+// document in JSON or YAML:
+//
+//	c, leftOut, err := openapi.Connector(data, openapi.Options{FQN: "github://acme/tracker"})
+//
+// It reads what a connector can declare: operations, their inputs, hosts and
+// the credential. What a connector cannot declare is left out, with a line each.
+// A connector grants what it declares, so what is in doubt is left out too.
+//
+// The document is foreign: nothing that it refers to is read, neither a file
+// nor a URL, and size, depth, references and aliases are bounded, so that the
+// time and the memory are those of reading it once.
+package openapi
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/scaffold"
+)
+
+// Options are what the document does not say.
+type Options struct {
+	FQN  spec.FQN // required
+	Host string   // "": those of the document's servers
+
+	// Credential, unless empty, is the kind of the credential of every operation, in the place that is the default of
+	// the kind, whatever the document declares. NoCredential is none.
+	Credential spec.Kind
+
+	// Only, unless empty, selects operations by tag, operationId, or "METHOD /path". "*" stands for any text.
+	Only []string
+}
+
+// NoCredential is the Credential of operations without one.
+const NoCredential spec.Kind = "none"
+
+// maxOperations bounds the operations of a connector that is made.
+const maxOperations = 5000
+
+// Connector returns the connector of a document, and a line for each thing that it leaves out.
+func Connector(data []byte, opts Options) (c *scaffold.Connector, leftOut []string, err error) {
+	r := &reader{opts: opts}
+	if r.root, err = parse(data, &r.notes); err != nil {
+		return nil, nil, hint.New(fmt.Errorf("read the OpenAPI document: %w", err),
+			"pass one OpenAPI 3 document, in JSON or YAML, of at most %d MiB and %d levels", MaxSize>>20, maxDepth)
+	}
+	if err := r.checkVersion(); err != nil {
+		return nil, nil, err
+	}
+	c = &scaffold.Connector{FQN: opts.FQN, Tool: scaffold.ToolName(opts.FQN), Source: "an OpenAPI document"}
+	c.About = clean(r.root.get("info").get("title").scalar(), 100)
+	if c.About == "" {
+		c.About = "The API of " + c.Tool
+	}
+	found := r.operations()
+	if len(found) > maxOperations {
+		return nil, nil, hint.New(fmt.Errorf("the document has %d operations, and a connector is made of at most %d",
+			len(found), maxOperations), onlyHint)
+	}
+	r.chooseCredential(found)
+	for _, f := range found {
+		if op, ok := r.operation(f); ok {
+			c.Operations = append(c.Operations, op)
+		}
+		if r.steps > maxSteps {
+			return nil, nil, errors.New("the document's schemas refer to each other too often to be read")
+		}
+	}
+	r.noteTheRest()
+	if len(c.Operations) == 0 {
+		return nil, r.notes.lines(), hint.New(errors.New("the document has no operation that a connector can declare"),
+			"name the host with --host if its servers are relative, and see what was left out")
+	}
+	c.Credential = r.need(c)
+	if err := fit(c, &r.notes); err != nil {
+		return nil, nil, err
+	}
+	return c, r.notes.lines(), nil
+}
+
+// onlyHint is the hint for a document that is too large for one connector.
+const onlyHint = "select what an agent needs with --only, by tag, operationId or \"METHOD /path*\""
+
+// checkVersion returns an error for what is no document of OpenAPI 3.
+func (r *reader) checkVersion() error {
+	version := clean(r.root.get("openapi").scalar(), 20)
+	switch {
+	case strings.HasPrefix(version, "3."):
+		return nil
+	case r.root.get("swagger") != nil:
+		return hint.New(errors.New("the document is of Swagger 2, and OpenAPI 3 is read"),
+			"convert it, for example with: npx swagger2openapi")
+	case version == "":
+		return hint.New(errors.New("the document has no version in \"openapi\", so it is no OpenAPI document"),
+			"pass an OpenAPI 3 document, in JSON or YAML")
+	}
+	return fmt.Errorf("the document is of OpenAPI %s, and OpenAPI 3 is read", version)
+}
+
+// noteTheRest notes what of the whole document has no place in a connector.
+func (r *reader) noteTheRest() {
+	if r.root.get("webhooks").size() > 0 {
+		r.notes.add("requests that the service makes (webhooks)", "")
+	}
+}
+
+// fit shortens descriptions until the specification has the size that is read.
+func fit(c *scaffold.Connector, notes *notes) error {
+	size := 0
+	for _, most := range []int{maxDescription, 60, 0} {
+		for i := range c.Operations {
+			op := &c.Operations[i]
+			for j := range op.Inputs {
+				op.Inputs[j].Description = clean(op.Inputs[j].Description, most)
+			}
+		}
+		var err error
+		if size, err = c.Size(); err != nil {
+			return err
+		}
+		if size > spec.MaxSize {
+			continue
+		}
+		switch most {
+		case maxDescription:
+		case 0:
+			notes.add("the descriptions of inputs, as the specification would be too large", "")
+		default:
+			notes.add(fmt.Sprintf("what is beyond %d bytes of the descriptions of inputs, "+
+				"as the specification would be too large", most), "")
+		}
+		return nil
+	}
+	return hint.New(fmt.Errorf("%d operations make a specification of %d bytes, and %d is the most",
+		len(c.Operations), size, spec.MaxSize), onlyHint)
+}

@@ -1,0 +1,411 @@
+package openapi
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/scaffold"
+)
+
+var update = flag.Bool("update", false, "write testdata/*.golden anew")
+
+// The excerpt has what descriptions of large public APIs have, in YAML. The golden file is the connector and what was
+// left out of it.
+func TestTheExcerpt(t *testing.T) {
+	data, err := os.ReadFile("testdata/tracker.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, leftOut, err := Connector(data, Options{FQN: "github://acme/tracker"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := c.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(leftOut, "\n") + "\n\n" + string(files[spec.ManifestFile]) + "\n" + string(files[spec.SpecFile])
+	const golden = "testdata/tracker.golden"
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || got != string(want) {
+		t.Errorf("%s is not what it was (%v):\n%s", golden, err, got)
+	}
+}
+
+// minimal is a document with a path item and components.
+func minimal(item, rest string) []byte {
+	return []byte(`{"openapi":"3.0.3","info":{"title":"T"},"servers":[{"url":"https://api.t.example"}],"paths":{"/a":` +
+		item + `}` + rest + `}`)
+}
+
+func made(t *testing.T, data []byte, opts Options) (*scaffold.Connector, string) {
+	t.Helper()
+	opts.FQN = "github://acme/tracker"
+	c, leftOut, err := Connector(data, opts)
+	if err != nil {
+		t.Fatalf("%v; left out:\n%s", err, strings.Join(leftOut, "\n"))
+	}
+	if _, err := c.Files(); err != nil {
+		t.Fatal(err)
+	}
+	return c, strings.Join(leftOut, "\n")
+}
+
+func TestCredentials(t *testing.T) {
+	for _, w := range []struct{ scheme, kind, in, name, leftOut string }{
+		{`{"type":"http","scheme":"Bearer"}`, "bearer", "", "", ""},
+		{`{"type":"http","scheme":"basic"}`, "basic", "", "", ""},
+		{`{"type":"apiKey","in":"header","name":"X-Key"}`, "api_key", "header", "X-Key", ""},
+		{`{"type":"apiKey","in":"query","name":"key"}`, "api_key", "query", "key", ""},
+		{`{"type":"oauth2","flows":{}}`, "oauth2", "", "", "the login of OAuth 2"},
+		{`{"type":"openIdConnect"}`, "oauth2", "", "", "the login of OAuth 2"},
+		{`{"type":"apiKey","in":"cookie","name":"sid"}`, "", "", "", "operations that need a cookie: GET /a"},
+		{`{"type":"mutualTLS"}`, "", "", "", "operations that need a client certificate: GET /a"},
+		{`{"type":"http","scheme":"digest"}`, "", "", "", "a kind of credential that no connector has: GET /a"},
+		{`{"type":"apiKey","in":"header","name":"Host"}`, "", "", "", `"Host" is not a header field that a credential may`},
+		{`{"$ref":"#/nowhere"}`, "", "", "", "a credential that the document does not describe: GET /a"},
+	} {
+		data := minimal(`{"get":{"security":[{"s":["read"]}]},"put":{"security":[]}}`,
+			`,"components":{"securitySchemes":{"s":`+w.scheme+`}}`)
+		c, leftOut := made(t, data, Options{})
+		if w.kind == "" {
+			if c.Credential != nil || len(c.Operations) != 1 || !strings.Contains(leftOut, w.leftOut) {
+				t.Errorf("%s: %+v, left out:\n%s", w.scheme, c.Operations, leftOut)
+			}
+			continue
+		}
+		got := c.Operations[0].Credential
+		inject := scaffold.Inject{}
+		if got != nil && got.Inject != nil {
+			inject = *got.Inject
+		}
+		if got == nil || string(got.Kind) != w.kind || inject.In != w.in || inject.Name != w.name ||
+			c.Operations[1].Credential != nil || !strings.Contains(leftOut, w.leftOut) {
+			t.Errorf("%s: %+v %+v, left out:\n%s", w.scheme, got, inject, leftOut)
+		}
+	}
+}
+
+// Options have precedence over the document.
+func TestOptions(t *testing.T) {
+	data := minimal(`{"get":{"operationId":"a","tags":["x"]},"post":{"operationId":"b"},"put":{"tags":["xy"]}}`, "")
+	for _, w := range []struct {
+		only []string
+		want string
+	}{
+		{nil, "a b a.put"}, {[]string{"x"}, "a"}, {[]string{"x*"}, "a a.put"}, {[]string{"b", "GET /*"}, "a b"},
+		{[]string{"P* /a"}, "b a.put"}, {[]string{"*"}, "a b a.put"},
+	} {
+		c, _ := made(t, data, Options{Only: w.only, Host: "other.t.example", Credential: spec.KindBasic})
+		var names []string
+		for _, op := range c.Operations {
+			names = append(names, op.Name)
+			if op.Hosts[0] != "other.t.example" || len(op.Hosts) != 1 || op.Credential.Kind != spec.KindBasic {
+				t.Errorf("%+v", op)
+			}
+		}
+		if got := strings.Join(names, " "); got != w.want {
+			t.Errorf("--only %q makes %q, want %q", w.only, got, w.want)
+		}
+	}
+	if c, _ := made(t, data, Options{Credential: NoCredential}); c.Credential != nil {
+		t.Errorf("NoCredential makes %+v", c.Credential)
+	}
+}
+
+// Every method but those that only read needs approval.
+func TestWritesNeedApproval(t *testing.T) {
+	c, _ := made(t, minimal(`{"get":{},"head":{},"options":{},"post":{},"put":{},"patch":{},"delete":{}}`, ""), Options{})
+	for _, op := range c.Operations {
+		reads := op.Method == "GET" || op.Method == "HEAD" || op.Method == "OPTIONS"
+		if reads != (op.Approval == "") || reads != (op.Idempotency == "idempotent") {
+			t.Errorf("%s: approval %q, idempotency %q", op.Method, op.Approval, op.Idempotency)
+		}
+	}
+}
+
+// A name that a connector cannot have becomes one, or its operation is left out. Names are unique.
+func TestNames(t *testing.T) {
+	for id, want := range map[string]string{
+		"issues/list": "issues.list", "Get Thing!": "Get-Thing", "_x": "x", "": "a.get", "\u202e": "a.get",
+		"日本": "a.get", strings.Repeat("x", 300): strings.Repeat("x", 90),
+	} {
+		text, err := json.Marshal(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _ := made(t, minimal(`{"get":{"operationId":`+string(text)+`},"put":{"operationId":`+string(text)+`}}`, ""),
+			Options{})
+		second := want + "-2"
+		if want == "a.get" {
+			second = "a.put"
+		}
+		if c.Operations[0].Name != want || c.Operations[1].Name != second {
+			t.Errorf("%q becomes %q and %q, want %q and %q", id, c.Operations[0].Name, c.Operations[1].Name, want, second)
+		}
+	}
+}
+
+// Text of the document cannot control a terminal, nor stand on two lines.
+func TestControlCharactersAreLeftOut(t *testing.T) {
+	const bad = `\u001b[31mred\u0007 \u202eevil\u2028x\ufffd\n\ud800`
+	c, leftOut := made(t, minimal(`{"get":{"summary":"`+bad+`","parameters":[{"name":"q","in":"query","description":"`+bad+
+		`"},{"name":"`+bad+`","in":"query"},{"name":"`+bad+`","in":"cookie"}]}}`, `,"x":{"$ref":"`+bad+`"}`), Options{})
+	text := leftOut + c.Operations[0].Summary + c.Operations[0].Inputs[0].Description
+	if c.Operations[0].Summary != "[31mred evil x" || strings.ContainsAny(text, "\x1b\a\u202e\u2028\ufffd") {
+		t.Errorf("%+v, left out:\n%q", c.Operations[0], leftOut)
+	}
+}
+
+// A hostile or broken document fails with a reason, or is read without what is hostile in it.
+func TestHostileDocuments(t *testing.T) {
+	bomb := "openapi: 3.0.3\nservers: [{url: 'https://api.t.example'}]\nx0: &a0 [l,l,l,l,l,l,l,l,l]\n"
+	for i := 1; i < 40; i++ {
+		bomb += fmt.Sprintf("x%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), ","))
+	}
+	var chain strings.Builder
+	for i := range 20000 {
+		fmt.Fprintf(&chain, `"S%d":{"$ref":"#/components/schemas/S%d"},`, i, i+1)
+	}
+	fan := ""
+	for i := range 40 {
+		next := fmt.Sprintf(`{"$ref":"#/components/schemas/F%d"}`, i+1)
+		fan += fmt.Sprintf(`"F%d":{"allOf":[%s]},`, i, strings.TrimSuffix(strings.Repeat(next+",", 9), ","))
+	}
+	body := func(schema string) string {
+		return `{"post":{"requestBody":{"content":{"application/json":{"schema":` + schema + `}}}}}`
+	}
+	deep := strings.Repeat(`{"properties":{"a":`, 5000) + "{}" + strings.Repeat("}}", 5000)
+	for _, w := range []struct{ name, doc, want string }{
+		{"empty", "", "it is not YAML: EOF"},
+		{"a list", "[]", "it is not an object"},
+		{"torn", `{"openapi":"3.0.3"`, "the JSON ends too early"},
+		{"two values", `{"openapi":"3.0.3"} {}`, "there is something after its end"},
+		{"two documents", "openapi: 3.0.3\n---\na: b\n", "it is more than one YAML document"},
+		{"not UTF-8", "openapi: \xff", "it is not UTF-8"},
+		{"Swagger 2", `{"swagger":"2.0"}`, "is of Swagger 2"},
+		{"no version", `{}`, `no version in "openapi"`},
+		{"another version", `{"openapi":"4.0.0"}`, "is of OpenAPI 4.0.0"},
+		{"nothing", `{"openapi":"3.0.3"}`, "has no operation that a connector can declare"},
+		{"large", "openapi: 3.0.3 #" + strings.Repeat("x", MaxSize), "it is larger than 16777216 bytes"},
+		{"deep JSON", string(minimal(body(deep), "")), "it is nested more than 200 deep"},
+		{"deep YAML", "openapi: 3.0.3\nx: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000), "more than 200 deep"},
+		{"many values", `{"x":[` + strings.Repeat("1,", maxNodes) + `1]}`, "it has more than 2097152 values"},
+		{"many lines", "x:\n" + strings.Repeat("- a\n", maxLines+1), "it has more than 600000 lines"},
+		{"aliases", bomb, "no operation that a connector can declare"},
+		{"an alias in itself", "openapi: 3.0.3\nx: &a [*a]\n", "an alias is inside its own anchor"},
+		{"a circle", string(minimal(body(`{"$ref":"#/paths/~1a/post/requestBody/content/application~1json/schema"}`), "")),
+			""},
+		{"a schema of itself", string(minimal(body(`{"allOf":[{"$ref":"#"},{"$ref":"#/x"}]}`),
+			`,"x":{"allOf":[{"$ref":"#/x"},{"$ref":"#/x"}]}`)), ""},
+		{"a chain", string(minimal(body(`{"$ref":"#/components/schemas/S0"}`),
+			`,"components":{"schemas":{`+chain.String()+`"S20000":{}}}`)), ""},
+		{"a fan", string(minimal(body(`{"$ref":"#/components/schemas/F0"}`),
+			`,"components":{"schemas":{`+fan+`"F40":{}}}`)), ""},
+	} {
+		t.Run(w.name, func(t *testing.T) {
+			_, _, err := Connector([]byte(w.doc), Options{FQN: "github://acme/tracker"})
+			if (err == nil) != (w.want == "") || err != nil && !strings.Contains(err.Error(), w.want) {
+				t.Errorf("%.200v, want %q", err, w.want)
+			}
+			if err != nil && len(err.Error()) > 400 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// Nothing is read that the document refers to: neither a file nor a URL.
+func TestOtherDocumentsAreNotRead(t *testing.T) {
+	for _, ref := range []string{"/etc/passwd", "file:///etc/passwd", "https://127.0.0.1:1/x#/y", "other.yaml#/paths",
+		"//h/x"} {
+		c, leftOut := made(t, minimal(`{"get":{"parameters":[{"$ref":"`+ref+`"}]}}`, ""), Options{})
+		if len(c.Operations[0].Inputs) != 0 || !strings.Contains(leftOut, "another document, which is not read: "+ref) {
+			t.Errorf("%s: %+v, left out:\n%s", ref, c.Operations[0], leftOut)
+		}
+	}
+}
+
+// large returns a document like those of large public APIs: operations with parameters, bodies and long responses.
+func large(t *testing.T, operations, bytesEach int) []byte {
+	t.Helper()
+	paths := map[string]any{}
+	for i := range operations {
+		op := map[string]any{
+			"operationId": fmt.Sprintf("group%d/op%d", i%40, i), "tags": []string{fmt.Sprintf("group%d", i%40)},
+			"summary": fmt.Sprintf("Do the thing number %d", i), "description": strings.Repeat("Long. ", bytesEach/12),
+			"parameters": []any{map[string]any{"name": "owner", "in": "path", "required": true,
+				"schema": map[string]any{"type": "string"}}, map[string]any{"$ref": "#/components/parameters/page"}},
+			"requestBody": map[string]any{"content": map[string]any{"application/json": map[string]any{"schema": map[string]any{
+				"$ref": "#/components/schemas/thing"}}}},
+			"responses": map[string]any{"200": map[string]any{"description": strings.Repeat("Text. ", bytesEach/12)}},
+		}
+		paths[fmt.Sprintf("/owners/{owner}/things%d", i)] = map[string]any{"post": op}
+	}
+	data, err := json.Marshal(map[string]any{"openapi": "3.0.3", "info": map[string]any{"title": "Large"},
+		"servers": []any{map[string]any{"url": "https://api.large.example"}}, "paths": paths,
+		"components": map[string]any{
+			"parameters": map[string]any{"page": map[string]any{"name": "page", "in": "query", "description": "The page"}},
+			"schemas": map[string]any{"thing": map[string]any{"required": []string{"a"}, "properties": map[string]any{
+				"a": map[string]any{"type": "string", "description": strings.Repeat("The a. ", 40)},
+				"c": map[string]any{"description": strings.Repeat("The c. ", 40)},
+				"d": map[string]any{"description": strings.Repeat("The d. ", 40)},
+				"e": map[string]any{"description": strings.Repeat("The e. ", 40)},
+				"b": map[string]any{"$ref": "#/components/schemas/thing"}}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// A document of 12 MiB with a thousand operations becomes a connector, in memory that is a multiple of its size.
+func TestALargeDocument(t *testing.T) {
+	data := large(t, 1000, 12<<10)
+	if len(data) < 12<<20 {
+		t.Fatalf("it has %d bytes", len(data))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c, leftOut := made(t, data, Options{})
+	runtime.ReadMemStats(&after)
+	if len(c.Operations) != 1000 || len(c.Operations[0].Inputs) != 7 ||
+		!strings.Contains(leftOut, "the descriptions of inputs, as") {
+		t.Errorf("%d operations, the first %+v; left out:\n%s", len(c.Operations), c.Operations[0], leftOut)
+	}
+	if size, err := c.Size(); err != nil || size > spec.MaxSize {
+		t.Errorf("the specification has %d bytes, %v", size, err)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 40*uint64(len(data)) {
+		t.Errorf("%d bytes were allocated for %d", used, len(data))
+	}
+}
+
+// More operations than a connector holds are an error that names what to do; what is selected becomes a connector.
+func TestTooManyOperations(t *testing.T) {
+	data := large(t, 20000, 0)
+	_, _, err := Connector(data, Options{FQN: "github://acme/tracker"})
+	if err == nil || !strings.Contains(err.Error(), "has 20000 operations") || !strings.Contains(hint.Of(err), "--only") {
+		t.Errorf("20000 operations: %v, hint %q", err, hint.Of(err))
+	}
+	_, _, err = Connector(large(t, 4900, 0), Options{FQN: "github://acme/tracker"})
+	if err == nil || !strings.Contains(err.Error(), "make a specification of") ||
+		!strings.Contains(hint.Of(err), "--only") {
+		t.Errorf("4900 operations: %v, hint %q", err, hint.Of(err))
+	}
+	if c, _ := made(t, data, Options{Only: []string{"group7"}}); len(c.Operations) != 500 {
+		t.Errorf("a group has %d operations, want 500", len(c.Operations))
+	}
+}
+
+// Whatever the document is, the connector loads or there is a reason, and lines are bounded and plain.
+func FuzzConnector(f *testing.F) {
+	excerpt, err := os.ReadFile("testdata/tracker.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(excerpt)
+	f.Add(minimal(`{"get":{"parameters":[{"name":"a","in":"query","schema":{"enum":["x","y"]}}]}}`, ""))
+	f.Add([]byte("openapi: 3.0.3\nservers: [{url: 'https://a.example/{b}'}]\npaths: {/x: &a {get: {}}, /y: *a}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, leftOut, err := Connector(data, Options{FQN: "github://acme/tracker"})
+		if err == nil {
+			if _, err := c.Files(); err != nil {
+				t.Errorf("the connector does not load: %v", errors.Unwrap(err))
+			}
+		}
+		if len(leftOut) > maxNotes+1 {
+			t.Errorf("%d lines", len(leftOut))
+		}
+		for _, line := range leftOut {
+			if len(line) > 800 || clean(line, len(line)) != line {
+				t.Errorf("the line %q", line)
+			}
+		}
+	})
+}
+
+// What operations share by references is not read whole for each of them: without the bounds these take hours.
+func TestWhatOperationsShareIsBounded(t *testing.T) {
+	const many = 1 << 20
+	numbers := "[" + strings.Repeat("0,", many) + "0]"
+	names := "[" + strings.Repeat(`"a",`, many) + `"a"]`
+	var members strings.Builder
+	for i := range many / 8 {
+		fmt.Fprintf(&members, `"x%d":0,`, i)
+	}
+	keys := members.String()
+	ref, body := `{"$ref":"#/x"}`, `{"post":{"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/x"}}}}}}`
+	for name, w := range map[string]struct{ item, shared string }{
+		"parameters":     {ref, `{"get":{},"parameters":` + numbers + `}`},
+		"methods":        {ref, `{` + keys + `"get":{}}`},
+		"required":       {body, `{"required":` + names + `}`},
+		"combined":       {body, `{"allOf":` + numbers + `}`},
+		"types":          {body, `{"properties":{"a":{"type":` + names + `}}}`},
+		"media types":    {`{"post":{"requestBody":{"$ref":"#/x"}}}`, `{"content":{` + keys + `"application/json":{}}}`},
+		"long reference": {body, `{"$ref":"#` + strings.Repeat("/~1", 1<<20) + `"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			paths := ""
+			for i := range 2000 {
+				paths += fmt.Sprintf(`"/p%d":%s,`, i, w.item)
+			}
+			_, _, err := Connector([]byte(`{"openapi":"3.0.3","servers":[{"url":"https://api.t.example"}],"paths":{`+paths+
+				`"/last":{"get":{}}},"x":`+w.shared+`}`), Options{FQN: "github://acme/tracker"})
+			if err != nil {
+				t.Errorf("%.200v", err)
+			}
+		})
+	}
+}
+
+// A schema that many others refer to is read once for a body: not once for each way to it.
+func TestASchemaIsCollectedOnce(t *testing.T) {
+	schemas := ""
+	for i := range maxCombined {
+		next := fmt.Sprintf(`{"$ref":"#/components/schemas/F%d"}`, i+1)
+		schemas += fmt.Sprintf(`"F%d":{"allOf":[%s,%s,%s,%s]},`, i, next, next, next, next)
+	}
+	r := &reader{opts: Options{FQN: "github://acme/tracker"}}
+	var err error
+	r.root, err = parse(minimal(`{}`, `,"components":{"schemas":{`+schemas+`"F8":{"properties":{"a":{}}}}}`), &r.notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := properties{inputs: &inputs{reader: r}, required: map[string]bool{}, of: map[string]*node{},
+		seen: map[*node]bool{}}
+	p.collect(r.root.get("components").get("schemas").get("F0"), 0)
+	if len(p.names) != 1 || r.steps > 100 {
+		t.Errorf("%d properties in %d steps", len(p.names), r.steps)
+	}
+}
+
+// A path with a segment that is no variable and no plain text is left out, and not read as another path.
+func TestPathsThatCannotBeDeclared(t *testing.T) {
+	for _, path := range []string{"/a}", "/{a", "/{}", "/{a}{b}", "/{a}.json", "/x:{a}", "/a b", "/a//b", "/a/../b",
+		"/a?b=c", "/a#b", "/{a}/{a}", "a"} {
+		doc := strings.Replace(string(minimal(`{"get":{}}`, "")), `"/a"`, `"`+path+`":{"get":{}},"/fine"`, 1)
+		c, leftOut := made(t, []byte(doc), Options{})
+		if path == "/{}" || path == "/{a}/{a}" { // these have a safe name
+			if len(c.Operations) != 2 {
+				t.Errorf("%s: %+v, left out:\n%s", path, c.Operations, leftOut)
+			}
+			continue
+		}
+		if len(c.Operations) != 1 || !strings.Contains(leftOut, "operations that cannot be declared: GET "+path) {
+			t.Errorf("%s: %+v, left out:\n%s", path, c.Operations, leftOut)
+		}
+	}
+}

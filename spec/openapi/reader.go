@@ -1,0 +1,241 @@
+package openapi
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ALRubinger/aileron/spec/scaffold"
+)
+
+// reader reads the operations of a document.
+type reader struct {
+	root  *node
+	opts  Options
+	notes notes
+	steps int // references and properties that were followed
+
+	scheme  *scheme                  // whose credential the connector has; nil: none
+	schemes map[string]*scheme       // as they were looked up
+	scopes  []string                 // of OAuth 2, that operations ask for
+	shapes  map[string]string        // methods and paths, without names of variables → the operation
+	names   map[string]bool          // of operations, in lower case
+	servers map[*node]*serverAddress // of lists of servers
+}
+
+const (
+	maxSteps       = 1 << 20
+	maxReferences  = 32 // that lead to each other
+	maxDescription = 200
+)
+
+// found is an operation of the document.
+type found struct {
+	method, path string
+	item, op     *node
+	where        string // method and path, for notes
+}
+
+// methods are the keys of a path item that are operations.
+var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"}
+
+// operations returns the operations that are selected, in the document's order.
+func (r *reader) operations() []found {
+	var all []found
+	paths := r.root.get("paths")
+	for i, path := range paths.objectKeys() {
+		item := r.resolve(paths.items[i])
+		for j, key := range item.firstKeys(maxInputs) {
+			method := strings.ToUpper(key)
+			f := found{method, path, item, item.items[j], method + " " + clean(path, 80)}
+			switch {
+			case !slices.Contains(methods, key) || !r.selected(f):
+			case key == "trace":
+				r.notes.add("the method TRACE, which is never forwarded", f.where)
+			default:
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
+// objectKeys returns the keys of an object.
+func (n *node) objectKeys() []string {
+	if n == nil || n.kind != '{' {
+		return nil
+	}
+	return n.keys
+}
+
+// selected reports whether the operation is one of Only.
+func (r *reader) selected(f found) bool {
+	if len(r.opts.Only) == 0 {
+		return true
+	}
+	labels := []string{f.method + " " + f.path, f.op.get("operationId").scalar()}
+	for _, tag := range f.op.get("tags").first(maxInputs) {
+		labels = append(labels, tag.scalar())
+	}
+	return slices.ContainsFunc(r.opts.Only, func(pattern string) bool {
+		return slices.ContainsFunc(labels, func(label string) bool { return matches(pattern, label) })
+	})
+}
+
+// matches reports whether text is what the pattern stands for, in which "*" is any text.
+func matches(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	rest, ok := strings.CutPrefix(text, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, ok := strings.Cut(rest, part)
+		if !ok {
+			return false
+		}
+		rest = after
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}
+
+// resolve returns what a reference leads to, inside the document, or n itself. It returns nil, and notes why, for one
+// that leads elsewhere, nowhere, or in a circle.
+func (r *reader) resolve(n *node) *node {
+	for range maxReferences {
+		ref := n.get("$ref")
+		if ref == nil || ref.kind != '"' {
+			return n
+		}
+		r.steps++
+		pointer, local := strings.CutPrefix(ref.text, "#")
+		if !local {
+			r.notes.add("what is in another document, which is not read", clean(ref.text, 80))
+			return nil
+		}
+		if n = r.at(pointer); n == nil {
+			r.notes.add("a reference that leads nowhere", clean(ref.text, 80))
+			return nil
+		}
+	}
+	r.notes.add("a reference that leads to itself, or through too many others", clean(n.get("$ref").scalar(), 80))
+	return nil
+}
+
+// at returns the value at a JSON pointer (RFC 6901), in a URL's fragment.
+func (r *reader) at(pointer string) *node {
+	n := r.root
+	if pointer == "" {
+		return n
+	}
+	rest, ok := strings.CutPrefix(pointer, "/")
+	for depth := 0; ok; depth++ {
+		var key string
+		key, rest, ok = strings.Cut(rest, "/")
+		key = strings.NewReplacer("%7B", "{", "%7b", "{", "%7D", "}", "%7d", "}", "%20", " ", "%25", "%").Replace(key)
+		key = strings.NewReplacer("~1", "/", "~0", "~").Replace(key)
+		if n = n.get(key); n == nil || depth > maxDepth {
+			return nil
+		}
+	}
+	return n
+}
+
+// operation returns the operation of a connector, and reports false for one that is left out.
+func (r *reader) operation(f found) (scaffold.Operation, bool) {
+	op := scaffold.Operation{Method: f.method, Idempotency: "none", Approval: "required"}
+	if f.method == "GET" || f.method == "HEAD" || f.method == "OPTIONS" {
+		op.Idempotency, op.Approval = "idempotent", ""
+	}
+	op.Summary = clean(cmp.Or(f.op.get("summary").scalar(), f.op.get("description").scalar()), maxDescription)
+	if f.op.get("deprecated").isTrue() {
+		op.Summary = clean("Deprecated: "+op.Summary, maxDescription)
+	}
+	at, why := r.server(f)
+	if why != "" {
+		r.notes.add("operations whose "+why, f.where)
+		return op, false
+	}
+	op.Hosts = at.hosts
+	if op.Credential, why = r.credential(f.op); why != "" {
+		r.notes.add("operations "+why, f.where)
+		return op, false
+	}
+	in := &inputs{reader: r, found: f, op: &op}
+	in.read(at.base)
+	if f.op.get("callbacks").size() > 0 {
+		r.notes.add("requests that the service makes (callbacks)", f.where)
+	}
+	if !r.repair(f, &op) || !r.unique(f, &op) {
+		return op, false
+	}
+	if len(op.Inputs) == 0 || !slices.ContainsFunc(op.Inputs, func(i scaffold.Input) bool { return i.In != "" }) {
+		op.Query = "declared"
+	}
+	return op, true
+}
+
+// unique sets a name that no other operation has. It reports false if another operation is the same request.
+func (r *reader) unique(f found, op *scaffold.Operation) bool {
+	if r.shapes == nil {
+		r.shapes, r.names = map[string]string{}, map[string]bool{}
+	}
+	parts := strings.Split(op.Path, "/")
+	for i, p := range parts {
+		if strings.HasPrefix(p, "{") {
+			parts[i] = "{}"
+		}
+	}
+	shape := op.Method + " " + strings.Join(parts, "/") + " " + strings.Join(op.Hosts, " ")
+	if other := r.shapes[shape]; other != "" {
+		r.notes.add("operations that are the same request as another", f.where+" ("+other+")")
+		return false
+	}
+	base := operationName(f)
+	op.Name = base
+	for i := 2; r.names[strings.ToLower(op.Name)]; i++ {
+		op.Name = base + "-" + itoa(i)
+	}
+	r.names[strings.ToLower(op.Name)], r.shapes[shape] = true, op.Name
+	return true
+}
+
+// operationName returns the operationId in a form that an operation's name may have, or one that is made of the
+// method and the path.
+func operationName(f found) string {
+	if name := safeName(f.op.get("operationId").scalar()); name != "" {
+		return name
+	}
+	var words []string
+	for part := range strings.SplitSeq(f.path, "/") {
+		if word := safeName(strings.Trim(part, "{}")); word != "" {
+			words = append(words, word)
+		}
+	}
+	return safeName(strings.Join(append(words, strings.ToLower(f.method)), "."))
+}
+
+// safeName returns text with other characters than a name may have replaced, a slash by a dot. It is "" if nothing
+// is left.
+func safeName(text string) string {
+	if len(text) > 400 {
+		text = text[:400]
+	}
+	text = strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.ContainsRune("._:-", c):
+			return c
+		case c == '/':
+			return '.'
+		}
+		return '-'
+	}, text)
+	for strings.Contains(text, "--") {
+		text = strings.ReplaceAll(text, "--", "-")
+	}
+	text = strings.TrimLeft(text, "._:-")
+	return strings.TrimRight(text[:min(len(text), 90)], "._:-")
+}

@@ -1,0 +1,202 @@
+// Package scaffold writes the files of a new connector: manifest.toml,
+// aileron.connector.v1.json, and a README.md and a .gitignore for its author.
+//
+// [Starter] returns a [Connector] to begin with; package openapi makes one of
+// a description of an API. [Connector.Files] returns the files, which
+// [spec.Load] accepts, and [Write] writes them without replacing any:
+//
+//	c := scaffold.Starter("github://acme/tracker", "api.tracker.example", spec.KindBearer)
+//	files, err := c.Files()
+//	if err != nil {
+//		return err
+//	}
+//	err = scaffold.Write("tracker", files)
+package scaffold
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// Connector is what the files of a new connector declare.
+type Connector struct {
+	FQN        spec.FQN
+	Version    string // "": 0.1.0
+	Tool       string // the name of its command
+	About      string // what the service is, in one line
+	Source     string // what it was made of, for the comments of the manifest; "" for a starter
+	Credential *Need  // nil: it needs none
+	Operations []Operation
+}
+
+// Need is the credential that the manifest asks for.
+type Need struct {
+	Kind  spec.Kind
+	Scope string
+}
+
+// Operation is an operation in the form of the file: CONTRACT section 2.
+type Operation struct {
+	Name        string      `json:"name"`
+	Summary     string      `json:"summary,omitempty"`
+	Description string      `json:"description,omitempty"`
+	Method      string      `json:"method"`
+	Path        string      `json:"path"`
+	Hosts       []string    `json:"hosts"`
+	Idempotency string      `json:"idempotency,omitempty"`
+	Approval    string      `json:"approval,omitempty"`
+	Query       string      `json:"query,omitempty"`
+	Credential  *Credential `json:"credential,omitempty"`
+	Inputs      []Input     `json:"inputs,omitempty"`
+	Audit       []Audit     `json:"audit,omitempty"`
+}
+
+// Credential is the credential of an operation, and its place.
+type Credential struct {
+	Kind   spec.Kind `json:"kind"`
+	Inject *Inject   `json:"inject,omitempty"` // nil: Authorization, with the scheme of the kind
+}
+
+// Inject is the place of a credential.
+type Inject struct {
+	In     string `json:"in,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Format string `json:"format,omitempty"`
+}
+
+// Input is an argument of an operation.
+type Input struct {
+	Name        string   `json:"name"`
+	In          string   `json:"in,omitempty"`
+	Type        string   `json:"type,omitempty"`
+	Required    bool     `json:"required,omitempty"`
+	Description string   `json:"description,omitempty"`
+	Values      []string `json:"values,omitempty"`
+}
+
+// Audit is a value that audit events have in addition to their columns.
+type Audit struct {
+	Name   string `json:"name"`
+	Source string `json:"source"`
+	Redact bool   `json:"redact,omitempty"`
+}
+
+// Starter returns a connector with an operation that reads and one that writes,
+// for its author to replace. A kind of "" means that it needs no credential.
+func Starter(fqn spec.FQN, host string, kind spec.Kind) *Connector {
+	c := &Connector{FQN: fqn, Tool: ToolName(fqn), About: "The API at " + host}
+	var credential *Credential
+	if kind != "" {
+		c.Credential = &Need{Kind: kind, Scope: "Read and create items"}
+		credential = &Credential{Kind: kind}
+	}
+	c.Operations = []Operation{{
+		Name: "items.get", Summary: "Read one item", Method: "GET", Path: "/v1/items/{id}", Hosts: []string{host},
+		Idempotency: "idempotent", Credential: credential,
+		Inputs: []Input{
+			{Name: "id", Type: "string", Required: true, Description: "The item's id"},
+			{Name: "fields", Type: "string", Description: "The fields to return, separated by commas"},
+		},
+		Audit: []Audit{{Name: "item", Source: "path.id"}},
+	}, {
+		Name: "items.create", Summary: "Create an item", Method: "POST", Path: "/v1/items", Hosts: []string{host},
+		Idempotency: "none", Approval: "required", Credential: credential,
+		Inputs: []Input{
+			{Name: "title", Type: "string", Required: true, Description: "The item's title"},
+			{Name: "labels", Type: "array", Description: "Its labels"},
+		},
+		Audit: []Audit{{Name: "item", Source: "response.body.id"}},
+	}}
+	return c
+}
+
+// ToolName returns the name of the command of a connector: the last part of its
+// FQN, without what connectors' repositories are often called, in a form that a
+// command may have.
+func ToolName(fqn spec.FQN) string {
+	name := strings.ToLower(fqn.Service())
+	for _, prefix := range []string{"aileron-connector-", "connector-", "aileron-"} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" {
+			name = rest
+		}
+	}
+	name = name[:min(len(name), 60)]
+	for _, candidate := range []string{name, name + "-api", "api-" + strings.TrimLeft(name, "._-")} {
+		if isToolName(candidate) {
+			return candidate
+		}
+	}
+	return "service"
+}
+
+// isToolName reports whether package spec accepts a command of the name.
+func isToolName(name string) bool {
+	return len(faults(name, Operation{Name: "x", Method: "GET", Path: "/", Hosts: []string{"api.example.com"}})) == 0
+}
+
+// Check returns what package spec has against the operation.
+func (op *Operation) Check() []*spec.Diagnostic { return faults("tool", *op) }
+
+// faults returns those of a connector with one tool and one operation.
+func faults(name string, op Operation) []*spec.Diagnostic {
+	c := Connector{FQN: "github://a/b", Tool: name, Operations: []Operation{op}}
+	text, err := c.compact()
+	if err == nil {
+		_, err = spec.Parse(text)
+	}
+	if err == nil {
+		return nil
+	}
+	if list := spec.Diagnostics(err); len(list) > 0 {
+		return list
+	}
+	return []*spec.Diagnostic{{Message: err.Error()}}
+}
+
+// Size returns the size of the specification in bytes.
+func (c *Connector) Size() (int, error) {
+	text, err := c.spec()
+	return len(text), err
+}
+
+// Hosts returns the hosts of the operations, as "host:port", sorted.
+func (c *Connector) Hosts() []string {
+	var hosts []string
+	for _, op := range c.Operations {
+		for _, h := range op.Hosts {
+			if !strings.Contains(h, ":") {
+				h += ":443"
+			}
+			hosts = append(hosts, h)
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// Files returns the files by name. It returns an error if the connector is one
+// that [spec.Load] does not accept.
+func (c *Connector) Files() (map[string][]byte, error) {
+	declared, err := c.spec()
+	if err != nil {
+		return nil, err
+	}
+	manifest := c.manifest()
+	if _, err := spec.Load(manifest, declared); err != nil {
+		return nil, fmt.Errorf("make the connector %s: %w", c.FQN, err)
+	}
+	return map[string][]byte{
+		spec.ManifestFile: manifest, spec.SpecFile: declared, readmeFile: c.readme(), ignoreFile: []byte(ignored),
+	}, nil
+}
+
+// version returns the version that the files have.
+func (c *Connector) version() string {
+	if c.Version == "" {
+		return "0.1.0"
+	}
+	return c.Version
+}
