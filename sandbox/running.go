@@ -104,8 +104,8 @@ func (r *running) start(ctx context.Context) (int, error) {
 		}
 		return 1, fmt.Errorf("attach to the sandbox: %w", attachErr)
 	}
-	if r.e.SizesCreated() {
-		r.resize()
+	if size, ok := r.size(); ok {
+		_ = r.e.ResizeCreated(ctx, r.box.ID, size.Height, size.Width)
 	}
 	if r.b.Starting != nil {
 		r.b.Starting()

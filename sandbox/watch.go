@@ -162,14 +162,18 @@ func (r *running) flows() bool {
 	return flows
 }
 
-// resize sets the size of the sandbox's terminal to that of the person's, or to
-// the one that was asked for.
-func (r *running) resize() {
-	size, ok := r.term.Size()
-	if !ok {
-		size = r.window
+// size returns the size that the sandbox's terminal is to have: that of the
+// person's, or the one that was asked for.
+func (r *running) size() (_ terminal.Size, ok bool) {
+	if size, ok := r.term.Size(); ok {
+		return size, true
 	}
-	if ok || size != (terminal.Size{}) {
+	return r.window, r.window != terminal.Size{}
+}
+
+// resize sets the size of the sandbox's terminal.
+func (r *running) resize() {
+	if size, ok := r.size(); ok {
 		_ = r.e.Resize(r.live, r.box.ID, size.Height, size.Width)
 	}
 }
