@@ -121,20 +121,22 @@ func TestATerminalIsTheBoxs(t *testing.T) {
 			lines <- s.Text()
 		}
 	}()
+	deadline := time.After(harness.Patience)
+	var seen []string
 	expect := func(want string) {
 		t.Helper()
-		deadline := time.After(harness.Patience)
 		for {
 			select {
 			case line, ok := <-lines:
 				if !ok {
-					t.Fatalf("the terminal ended before %q", want)
+					t.Fatalf("the terminal ended before %q, after %q", want, seen)
 				}
+				seen = append(seen, line)
 				if strings.Contains(line, want) {
 					return
 				}
 			case <-deadline:
-				t.Fatalf("%q did not come", want)
+				t.Fatalf("%q did not come, but %q", want, seen)
 			}
 		}
 	}
