@@ -78,7 +78,8 @@ func parentOf(t *testing.T, e *sandbox.Engine, id string) int {
 	}
 	var state byte
 	var parent int
-	if _, err := fmt.Sscanf(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " %c %d", &state, &parent); err != nil || parent < 2 {
+	fields := string(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if _, err := fmt.Sscanf(fields, " %c %d", &state, &parent); err != nil || parent < 2 {
 		t.Fatalf("the parent of %d is %d, %v", s.PID, parent, err)
 	}
 	return parent

@@ -74,7 +74,8 @@ func TestTheNextSessionCleansUpAfterAKilledWarden(t *testing.T) {
 // box lived long enough to try.
 func (u *user) cutLine() (tried bool) {
 	u.t.Helper()
-	r := u.start(until("go") + "curl -sS --max-time 20 https://api.echo.example/echo; echo $? > code; mv code cut; sleep 600")
+	r := u.start(until("go") + "curl -sS --max-time 20 https://api.echo.example/echo; echo $? > code; mv code cut; " +
+		"sleep 600")
 	kill(u.t, r.child("warden"), syscall.SIGKILL)
 	r.signal(syscall.SIGKILL)
 	r.end()
