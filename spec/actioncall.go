@@ -23,9 +23,9 @@ func ParseActionCall(data []byte) (ActionCall, error) {
 	}
 	n, _ := d.open(v, "", "action", "args")
 	call := ActionCall{Action: n.text("action", true), Args: map[string]any{}}
-	if args, has := n.o["args"]; has {
+	if args, has := n.o.get("args"); has {
 		if o, ok := args.(object); ok {
-			call.Args = plain(o).(map[string]any)
+			call.Args = o.plain()
 		} else {
 			d.add("args", "it is not an object")
 		}
@@ -36,15 +36,20 @@ func ParseActionCall(data []byte) (ActionCall, error) {
 	return call, nil
 }
 
-// plain returns a value with maps of a type that other packages can name.
+// plain returns the object as a map.
+func (o object) plain() map[string]any {
+	m := make(map[string]any, len(o))
+	for _, f := range o {
+		m[f.key] = plain(f.value)
+	}
+	return m
+}
+
+// plain returns a value whose objects are maps.
 func plain(v any) any {
 	switch t := v.(type) {
 	case object:
-		o := make(map[string]any, len(t))
-		for k, v := range t {
-			o[k] = plain(v)
-		}
-		return o
+		return t.plain()
 	case []any:
 		list := make([]any, len(t))
 		for i, v := range t {
@@ -63,10 +68,10 @@ func NewInvocation(connector, tool, operation string, args map[string]any) (Invo
 	if err != nil {
 		return Invocation{}, err
 	}
-	return Invocation{Connector: connector, Tool: tool, Operation: operation, args: v.(object)}, nil
+	return Invocation{Connector: connector, Tool: tool, Operation: operation, args: v.(map[string]any)}, nil
 }
 
-// argument returns a value as readJSON would have read it.
+// argument returns a value as [ParseInvocation] would have read it.
 func argument(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("args: nested more than %d deep", maxDepth)
@@ -95,7 +100,7 @@ func argument(v any, depth int) (any, error) {
 		}
 		return list, nil
 	case map[string]any:
-		o := make(object, len(t))
+		o := make(map[string]any, len(t))
 		var err error
 		for k := range t {
 			if o[k], err = argument(t[k], depth+1); err != nil {

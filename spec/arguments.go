@@ -13,7 +13,7 @@ import (
 type arguments struct {
 	op     *Operation
 	diags  *diagnostics
-	values object
+	values map[string]any
 }
 
 func (a *arguments) fault(name, format string, args ...any) {
@@ -61,7 +61,7 @@ func (in *Input) hasType(v any) bool {
 		return in.Type == "" || in.Type == "boolean"
 	case []any:
 		return in.Type == "" || in.Type == "array"
-	case object:
+	case map[string]any:
 		return in.Type == "" || in.Type == "object"
 	}
 	return in.Type == ""
@@ -190,7 +190,7 @@ func (a *arguments) body() []byte {
 	if len(inputs) == 0 {
 		return nil
 	}
-	given := object{}
+	given := map[string]any{}
 	for _, name := range inputs {
 		if v, has := a.values[name]; has {
 			given[name] = v

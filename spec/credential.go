@@ -9,7 +9,7 @@ import (
 // readCredential reads a kind, or an object with a kind, a scope and a place.
 // The path and the hosts must have been read.
 func (op *Operation) readCredential(n node) {
-	raw, has := n.o["credential"]
+	raw, has := n.o.get("credential")
 	if !has {
 		return
 	}
@@ -32,8 +32,8 @@ func (op *Operation) readCredential(n node) {
 	if why := op.badInjection(); why != "" {
 		n.diags.add(path+".inject", "%s", why)
 	}
-	_, hasMethod := n.o["method"]
-	if _, hasPath := n.o["path"]; !hasMethod || !hasPath {
+	_, hasMethod := n.o.get("method")
+	if _, hasPath := n.o.get("path"); !hasMethod || !hasPath {
 		n.diags.add(path, "an operation with a credential must declare a method and a path")
 	}
 	for i, h := range op.Hosts {
@@ -49,7 +49,7 @@ func (op *Operation) readCredential(n node) {
 func (in *Injection) read(n node, v object, path string) {
 	c, _ := n.diags.open(v, path, "kind", "scope", "inject")
 	in.Kind, in.Scope = Kind(c.text("kind", true)), c.text("scope", false)
-	inject, has := c.o["inject"]
+	inject, has := c.o.get("inject")
 	if !has {
 		return
 	}

@@ -53,6 +53,8 @@ const maxDiagnostics = 100
 type diagnostics struct {
 	list []error
 	more int
+	// pathless is for a reading that only finds out whether there is a mistake: the paths of its nodes are not made.
+	pathless bool
 }
 
 func (d *diagnostics) add(path, format string, args ...any) {

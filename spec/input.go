@@ -28,7 +28,11 @@ type Input struct {
 // readInputs reads the inputs. The method and the path must have been read.
 func (op *Operation) readInputs(n node) {
 	seen := map[string]bool{}
-	for i, v := range n.list("inputs", false, maxItems) {
+	list := n.list("inputs", false, maxItems)
+	if len(list) > 0 {
+		op.Inputs = make([]Input, 0, len(list))
+	}
+	for i, v := range list {
 		in, ok := n.diags.open(v, n.item("inputs", i), "name", "type", "required", "description", "in",
 			"values")
 		if !ok {

@@ -9,7 +9,7 @@ import (
 // Invocation is a request by name: an operation and its arguments.
 type Invocation struct {
 	Connector, Tool, Operation string
-	args                       object
+	args                       map[string]any
 }
 
 // ParseInvocation reads an invocation, a JSON object with the keys connector_fqn, tool, operation and args, as strictly
@@ -24,10 +24,12 @@ func ParseInvocation(data []byte) (Invocation, error) {
 	n, _ := d.open(v, "", "connector_fqn", "tool", "operation", "args")
 	in := Invocation{
 		Connector: n.text("connector_fqn", true), Tool: n.text("tool", true), Operation: n.text("operation", true),
-		args: object{},
+		args: map[string]any{},
 	}
-	if args, has := n.o["args"]; has {
-		if in.args, ok = args.(object); !ok {
+	if args, has := n.o.get("args"); has {
+		if o, ok := args.(object); ok {
+			in.args = o.plain()
+		} else {
 			d.add("args", "it is not an object")
 		}
 	}

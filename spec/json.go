@@ -15,8 +15,28 @@ const MaxSize = 1 << 20
 // maxDepth bounds the nesting of a specification.
 const maxDepth = 16
 
-// object is a JSON object by the exact spelling of its keys.
-type object map[string]any
+// object is a JSON object: its fields in their order, no two of one key.
+type object []field
+
+type field struct {
+	key   string // in its exact spelling
+	value any    // a string, json.Number or bool, nil, []any or object
+}
+
+// get returns the value of a key, and whether there is one.
+func (o object) get(key string) (any, bool) {
+	for i := range o {
+		if o[i].key == key {
+			return o[i].value, true
+		}
+	}
+	return nil, false
+}
+
+func isString(v any) bool {
+	_, ok := v.(string)
+	return ok
+}
 
 // jsonReader decodes strictly: UTF-8, one value, no repeated key. encoding/json
 // uses the last of two equal keys and ignores the case of keys, so that a
@@ -37,6 +57,14 @@ func readJSON(data []byte, d *diagnostics) (any, bool) {
 		d.add("", "it is not UTF-8")
 		return nil, false
 	}
+	if v, ok := readQuickly(string(data)); ok {
+		return v, true
+	}
+	return readForMistakes(data, d)
+}
+
+// readForMistakes returns what readQuickly does, and finds out what is wrong.
+func readForMistakes(data []byte, d *diagnostics) (any, bool) {
 	r := jsonReader{json.NewDecoder(bytes.NewReader(data)), d}
 	r.dec.UseNumber()
 	v, ok := r.value("", 0)
@@ -84,7 +112,7 @@ func (r jsonReader) array(path string, depth int) (any, bool) {
 }
 
 func (r jsonReader) object(path string, depth int) (any, bool) {
-	o := object{}
+	o, seen := object{}, map[string]bool{}
 	for r.dec.More() {
 		token, err := r.dec.Token()
 		if err != nil {
@@ -95,7 +123,8 @@ func (r jsonReader) object(path string, depth int) (any, bool) {
 			r.diags.add(path, "a key is not a string")
 			return nil, false
 		}
-		_, twice := o[key]
+		twice := seen[key]
+		seen[key] = true
 		if twice {
 			r.diags.add(join(path, key), "duplicate key")
 		}
@@ -104,7 +133,7 @@ func (r jsonReader) object(path string, depth int) (any, bool) {
 			return nil, false
 		}
 		if !twice {
-			o[key] = v
+			o = append(o, field{key, v})
 		}
 	}
 	if _, err := r.dec.Token(); err != nil {

@@ -30,7 +30,7 @@ func (op *Operation) acceptsMethod(method string) bool {
 }
 
 func (op *Operation) readMethod(n node) {
-	if _, has := n.o["method"]; !has {
+	if _, has := n.o.get("method"); !has {
 		return
 	}
 	op.Method = n.text("method", true)

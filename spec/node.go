@@ -23,8 +23,8 @@ func (d *diagnostics) open(v any, path string, allowed ...string) (node, bool) {
 		return node{d, path, nil}, false
 	}
 	var unknown []string
-	for k := range o {
-		if !slices.Contains(allowed, k) {
+	for i := range o {
+		if k := o[i].key; !slices.Contains(allowed, k) {
 			unknown = append(unknown, k)
 		}
 	}
@@ -48,16 +48,26 @@ func missingOr(v any, what string) string {
 }
 
 // at returns the path of a key.
-func (n node) at(key string) string { return join(n.path, key) }
+func (n node) at(key string) string {
+	if n.diags.pathless {
+		return ""
+	}
+	return join(n.path, key)
+}
 
 // item returns the path of an entry of a list.
-func (n node) item(key string, i int) string { return n.at(key) + "[" + strconv.Itoa(i) + "]" }
+func (n node) item(key string, i int) string {
+	if n.diags.pathless {
+		return ""
+	}
+	return n.at(key) + "[" + strconv.Itoa(i) + "]"
+}
 
 // maxString bounds a string of a specification.
 const maxString = 4096
 
 func (n node) text(key string, required bool) string {
-	v, ok := n.o[key]
+	v, ok := n.o.get(key)
 	if !ok {
 		if required {
 			n.diags.add(n.at(key), "it is missing")
@@ -81,7 +91,7 @@ func (n node) text(key string, required bool) string {
 }
 
 func (n node) flag(key string) bool {
-	v, ok := n.o[key]
+	v, ok := n.o.get(key)
 	b, isBool := v.(bool)
 	if ok && !isBool {
 		n.diags.add(n.at(key), "it is not true or false")
@@ -94,7 +104,7 @@ const maxItems = 256
 
 // list reads a list of at most most entries; 0 means no limit.
 func (n node) list(key string, required bool, most int) []any {
-	v, ok := n.o[key]
+	v, ok := n.o.get(key)
 	l, isList := v.([]any)
 	switch {
 	case most > 0 && len(l) > most:
@@ -111,7 +121,7 @@ func (n node) list(key string, required bool, most int) []any {
 // choice reads a string that must be one of those allowed; "" if the key is absent.
 func (n node) choice(key string, allowed ...string) string {
 	s := n.text(key, false)
-	if _, has := n.o[key].(string); has && !slices.Contains(allowed, s) {
+	if v, _ := n.o.get(key); isString(v) && !slices.Contains(allowed, s) {
 		n.diags.add(n.at(key), "%q is not %s", s, either(allowed))
 		return ""
 	}
@@ -130,7 +140,14 @@ func either(words []string) string {
 // line: C0 and C1 controls, DEL, characters that break or turn lines or are
 // invisible, and the mark that the JSON decoder leaves for half a surrogate pair.
 func hasControl(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool {
+	plain := true
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			plain = false
+			break
+		}
+	}
+	return !plain && strings.ContainsFunc(s, func(r rune) bool {
 		switch {
 		case r < 0x20, r >= 0x7f && r < 0xa0, r == utf8.RuneError:
 			return true

@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -13,8 +14,16 @@ const Schema = "aileron.connector.v1"
 // [Diagnostics] returns them one by one.
 func Parse(data []byte) (*Connector, error) {
 	var d diagnostics
+	v, ok := readJSON(data, &d)
+	if ok && len(d.list) == 0 {
+		// Most have no mistake, and then no path is needed: the second reading is for those that have.
+		c, quick := &Connector{}, diagnostics{pathless: true}
+		if c.read(v, &quick); len(quick.list) == 0 {
+			return c, nil
+		}
+	}
 	c := &Connector{}
-	if v, ok := readJSON(data, &d); ok {
+	if ok {
 		c.read(v, &d)
 	}
 	if err := d.err(); err != nil {
@@ -31,7 +40,8 @@ func (c *Connector) read(v any, d *diagnostics) {
 	if got := top.text("schema_version", true); got != Schema && got != "" {
 		d.add("schema_version", "it is %q, not %q", got, Schema)
 	}
-	if id, ok := d.open(top.o["connector"], "connector", "fqn", "version"); ok {
+	connector, _ := top.o.get("connector")
+	if id, ok := d.open(connector, "connector", "fqn", "version"); ok {
 		fqn, version := id.text("fqn", true), id.text("version", true)
 		var err error
 		if c.FQN, err = ParseFQN(fqn); err != nil && fqn != "" {
@@ -56,7 +66,7 @@ func (c *Connector) checkOneKind(top node) {
 				continue
 			}
 			if kinds[op.Injection.Kind] = true; len(kinds) == 2 {
-				top.diags.add(top.item("tools", i)+top.within("operations", j)+".credential",
+				top.diags.add(top.item("tools", i)+within("operations", j)+".credential",
 					"it is the second kind; a connector has at most one")
 				return
 			}
@@ -65,7 +75,7 @@ func (c *Connector) checkOneKind(top node) {
 }
 
 // within returns the part of a path that follows an entry of another list.
-func (n node) within(key string, i int) string { return "." + node{}.item(key, i) }
+func within(key string, i int) string { return "." + key + "[" + strconv.Itoa(i) + "]" }
 
 func (c *Connector) readTools(top node) {
 	seen := map[string]bool{} // names in lower case
@@ -88,8 +98,10 @@ func (c *Connector) readTool(top node, v any, path string, seen map[string]bool)
 		n.diags.add(n.at("name"), "%q %s", t.Name, why)
 	}
 	seen[lower] = true
-	names := map[string]bool{}
-	for i, v := range n.list("operations", true, 0) {
+	operations := n.list("operations", true, 0)
+	names := make(map[string]bool, len(operations))
+	t.Operations = slices.Grow(t.Operations, len(operations))
+	for i, v := range operations {
 		op := c.readOperation(n, v, n.item("operations", i))
 		op.Tool = t.Name
 		if lower := strings.ToLower(op.Name); names[lower] && lower != "" {
@@ -139,7 +151,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 }
 
 func (op *Operation) readPath(n node) {
-	if _, has := n.o["path"]; !has {
+	if _, has := n.o.get("path"); !has {
 		return
 	}
 	text := n.text("path", true)
@@ -188,7 +200,7 @@ func (op *Operation) readAudit(n node) {
 		case !isName(field.Name, "._:-"):
 			n.diags.add(a.at("name"), "%q is not a name of letters, digits, dots, dashes, underscores and colons",
 				field.Name)
-		case slices.Contains(ReservedAuditFields(), field.Name):
+		case slices.Contains(reservedAuditFields, field.Name):
 			n.diags.add(a.at("name"), "%q is a field of aileron's own; choose another name", field.Name)
 		case seen[field.Name]:
 			n.diags.add(a.at("name"), "%q appears twice", field.Name)

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"encoding/base64"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -44,7 +43,7 @@ func ParseRequest(data []byte) (Request, error) {
 
 // raw returns a text as it is.
 func (n node) raw(key string, required bool) string {
-	v, has := n.o[key]
+	v, has := n.o.get(key)
 	s, ok := v.(string)
 	switch {
 	case !has && required:
@@ -57,15 +56,17 @@ func (n node) raw(key string, required bool) string {
 
 // fields returns the header fields of an object, by name.
 func (n node) fields(key string) (list [][2]string) {
-	v, has := n.o[key]
+	v, has := n.o.get(key)
 	o, ok := v.(object)
 	if has && !ok {
 		n.diags.add(n.at(key), "it is not an object")
 	}
-	for _, name := range slices.Sorted(maps.Keys(o)) {
-		values, isList := o[name].([]any)
+	o = slices.SortedFunc(slices.Values(o), func(a, b field) int { return strings.Compare(a.key, b.key) })
+	for _, f := range o {
+		name := f.key
+		values, isList := f.value.([]any)
 		if !isList {
-			values = []any{o[name]}
+			values = []any{f.value}
 		}
 		for _, v := range values {
 			value, ok := v.(string)

@@ -57,10 +57,11 @@ var vendorReservations = reservation{why: "is how a provider's own proxy names w
 
 // ReservedAuditFields returns the names of fields that aileron records of a request itself. A connector that declared
 // one could write in its place what an upstream says.
-func ReservedAuditFields() []string {
-	return strings.Fields(`request_id clock spilled redirected dropped_headers dropped_headers_omitted packed body_fields
-		action action_version step boundary intent_id intent_seq sent not_known`)
-}
+func ReservedAuditFields() []string { return slices.Clone(reservedAuditFields) }
+
+var reservedAuditFields = strings.Fields(`
+	request_id clock spilled redirected dropped_headers dropped_headers_omitted packed body_fields
+	action action_version step boundary intent_id intent_seq sent not_known`)
 
 // credentialWords are parts of the names of fields and subprotocols whose value
 // authenticates a user or a client.

@@ -39,6 +39,7 @@ func ParseTemplate(s string) (Template, error) {
 		return Template{}, errors.New("it has too many segments")
 	}
 	seen := map[string]bool{}
+	t.segments = make([]segment, 0, len(parts))
 	for i, p := range parts {
 		last := i == len(parts)-1
 		name, ok := strings.CutPrefix(p, "{")

@@ -8,7 +8,7 @@ import (
 
 // readValues reads the values of an input, whose place must have been read.
 func (op *Operation) readValues(n node, in *Input) {
-	if _, has := n.o["values"]; !has {
+	if _, has := n.o.get("values"); !has {
 		return
 	}
 	if why := op.cannotLimit(*in); why != "" {

@@ -25,7 +25,7 @@ func ReadObject(data []byte, keys ...string) (map[string]any, error) {
 	if len(d.list) > 0 {
 		return nil, firstOf(&d)
 	}
-	return plain(o).(map[string]any), nil
+	return o.plain(), nil
 }
 
 // Scalar returns the text of a string, number or boolean of JSON.
@@ -48,9 +48,6 @@ func CheckInputs(inputs []Input, args map[string]any) error {
 	for i := range inputs {
 		in := &inputs[i]
 		v, has := args[in.Name]
-		if o, ok := v.(map[string]any); ok {
-			v = object(o)
-		}
 		text, _ := scalar(v)
 		switch {
 		case !has && in.Required:
