@@ -32,12 +32,12 @@ func (e *Engine) ResizeCreated(ctx context.Context, id string, height, width uin
 	tty, err := unix.Open(fmt.Sprintf("/proc/%d/fd/0", s.PID),
 		unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil //nolint:nilerr // it cannot be seen
+		return nil // it cannot be seen
 	}
-	defer unix.Close(tty)
+	defer func() { _ = unix.Close(tty) }()
 	// Read after the terminal was opened: the number cannot have changed hands.
 	if list, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", s.PID)); err != nil || !strings.Contains(string(list), id) {
-		return nil //nolint:nilerr // the same
+		return nil // the same
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -46,7 +46,7 @@ func (e *Engine) ResizeCreated(ctx context.Context, id string, height, width uin
 	for {
 		size, err := unix.IoctlGetWinsize(tty, unix.TIOCGWINSZ)
 		if err != nil || uint(size.Row) == height && uint(size.Col) == width {
-			return nil //nolint:nilerr // it is no terminal
+			return nil // it is no terminal
 		}
 		select {
 		case <-tick.C:
