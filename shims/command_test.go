@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -78,16 +79,22 @@ type result struct {
 	code     int
 }
 
-// run runs a command by a shell, which has words.
-func (s *session) run(shell, stdin string, args ...string) result {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+// command is a command that is run by a shell, which has words.
+func (s *session) command(ctx context.Context, shell, stdin string, args ...string) *exec.Cmd {
 	words := append(strings.Fields(shell), filepath.Join(s.dir, args[0]))
 	cmd := exec.CommandContext(ctx, words[0], append(words[1:], args[1:]...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "AILERON_API_URL=" + s.url, "AILERON_TOKEN=" + token,
 		"TMPDIR=" + s.dir, "http_proxy=http://127.0.0.1:1", "no_proxy=aileron.internal", "HOME=" + s.dir}
 	cmd.Stdin = strings.NewReader(stdin)
+	return cmd
+}
+
+// run runs a command by a shell to its end.
+func (s *session) run(shell, stdin string, args ...string) result {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := s.command(ctx, shell, stdin, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	s.mu.Lock()
@@ -258,6 +265,43 @@ func TestManyMegabytesPassThroughStandardInput(t *testing.T) {
 		left, _ := filepath.Glob(filepath.Join(s.dir, ".aileron*"))
 		if len(left) > 0 {
 			t.Errorf("%s: left behind: %q", shell, left)
+		}
+	}
+}
+
+// BusyBox's timeout ends the shell alone: that must not wait for a response.
+func TestACommandThatIsKilledEnds(t *testing.T) {
+	s := newSession(t, example(t))
+	arrived, never := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		arrived <- struct{}{}
+		<-never
+	}))
+	defer server.Close()
+	defer close(never)
+	s.url = server.URL + "/v1"
+	for _, shell := range shells(t) {
+		for _, args := range []string{"{}", "-"} {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			cmd := s.command(ctx, shell, "{}", "tracker", "issues.get", "--args", args)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-arrived:
+			case <-ctx.Done():
+				t.Fatalf("%s: --args %s: no request", shell, args)
+			}
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			err := cmd.Wait()
+			if status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus); ctx.Err() != nil || status.Signal() != syscall.SIGTERM {
+				t.Errorf("%s: --args %s: it ended with %v", shell, args, err)
+			}
+			if left, _ := filepath.Glob(filepath.Join(s.dir, ".aileron*")); len(left) > 0 {
+				t.Errorf("%s: --args %s: left behind: %q", shell, args, left)
+			}
+			cancel()
 		}
 	}
 }

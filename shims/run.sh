@@ -107,7 +107,7 @@ run() {
 	accept=application/vnd.aileron.shim.v1${json:++json}
 	url=http://aileron.internal/v1/$endpoint
 	# The clients' own configuration, such as ~/.wgetrc, is for other requests.
-	unset http_proxy no_proxy NO_PROXY WGETRC
+	unset http_proxy ALL_PROXY all_proxy no_proxy NO_PROXY WGETRC
 	export HOME=/nonexistent
 
 	# Every user of the host may read the arguments of a process, so the token is in none if that can be helped. A
@@ -126,11 +126,6 @@ run() {
 		;;
 	esac
 
-	file=''
-	trap '[ -z "$file" ] || rm -f "$file"' EXIT
-	trap 'exit 129' HUP
-	trap 'exit 130' INT
-	trap 'exit 143' TERM
 	# The kernel takes at most 128 KiB in one argument of a program (MAX_ARG_STRLEN of Linux).
 	if [ "$args" = - ] || [ ${#args} -gt 65536 ]; then
 		set -C
@@ -141,12 +136,16 @@ run() {
 		set +C
 		[ -n "$file" ] || refuse 1 'the arguments cannot be kept: no temporary file can be made' \
 			'set TMPDIR to a directory that is writable'
+		# It has no name from here on, so that nothing is left of it, however this command ends. No trap removes it: a
+		# shell waits for its client before it runs one.
+		exec 5>"$file"
+		rm -f "$file"
 		{
 			begin "$operation" &&
 				if [ "$args" = - ]; then cat; else printf %s "$args"; fi && printf '}'
-		} >"$file" ||
+		} >&5 ||
 			refuse 1 'the arguments cannot be read, or the temporary file is full' 'set TMPDIR to a directory with room'
-		set -- --post-file "$file"
+		set -- --post-file /proc/self/fd/5
 	else
 		set -- --post-data "$(begin "$operation")${args:-"{}"}}"
 	fi
