@@ -3,7 +3,6 @@ package e2e
 import (
 	"archive/tar"
 	"bytes"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +31,7 @@ func TestABoxThatCannotBeSealedSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := newUser(t, stub.Script{}, "echo")
-	startHiddenDocker(t, filepath.Join(u.home, "sessions"))
+	harness.HiddenDocker(t, filepath.Join(u.home, "sessions"))
 	const image = "localhost/aileron-tests/get:1"
 	importImage(t, image)
 	run := func(flags ...string) result {
@@ -71,48 +70,6 @@ func TestABoxThatCannotBeSealedSaysSo(t *testing.T) {
 	if got := strings.Join(reasons, " "); got != "unsupported_sandbox_mode user_opt_out" {
 		t.Errorf("sandbox.proxy.disabled because of %q", got)
 	}
-}
-
-// startHiddenDocker starts a daemon that sees this machine but for one
-// directory.
-func startHiddenDocker(t *testing.T, hidden string) {
-	t.Helper()
-	if err := os.MkdirAll(hidden, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("/var/tmp", "e2e-docker-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const host = "tcp://127.0.0.1:2375"
-	t.Setenv("DOCKER_HOST", host)
-	log := &bytes.Buffer{}
-	daemon := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c",
-		`mount -t tmpfs none "$1" && shift && exec dockerd "$@"`, "hide", hidden,
-		"--data-root", dir+"/root", "--exec-root", dir+"/exec", "--pidfile", dir+"/pid", "--host", host, "--config-file",
-		dir+"/daemon.json",
-		"--iptables=false", "--ip6tables=false", "--ip-forward=false", "--tls=false")
-	daemon.Stdout, daemon.Stderr = log, log
-	if err := errors.Join(os.WriteFile(dir+"/daemon.json", []byte("{}"), 0o600), daemon.Start()); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { _ = daemon.Wait(); close(ended) }()
-	t.Cleanup(func() {
-		_ = daemon.Process.Signal(syscall.SIGTERM)
-		<-ended
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	waitFor(t, func() bool {
-		select {
-		case <-ended:
-			t.Fatalf("dockerd ended: %s", log)
-		default:
-		}
-		return exec.Command("docker", "version").Run() == nil
-	})
 }
 
 // importImage makes an image that holds nothing but a client.

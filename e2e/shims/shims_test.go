@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,8 +32,15 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(apart); dir != "" {
+		binary, bound = filepath.Join(dir, "aileron"), filepath.Join(dir, "h")
+		os.Exit(m.Run())
+	}
 	os.Exit(harness.Run(m, "shims", map[string]string{"aileron": "../../cmd/aileron"}, func(dir string) {
 		binary, bound = filepath.Join(dir, "aileron"), filepath.Join(dir, "h")
+		if err := os.Chmod(dir, 0o755); err != nil { // other users run it
+			panic(err)
+		}
 		err := harness.Bind(binary, bound, passphrase, harness.Connector{
 			Dir: "../../examples/connectors/github", FQN: fqn, Secret: secret})
 		if err != nil {
@@ -67,11 +76,19 @@ type person struct {
 	t                     *testing.T
 	engine, home, project string
 	origin                *stub.Server
+	user                  int
+	as                    []string // the words before a command of the user's, if it is another one than this process's
 }
 
 func newPerson(t *testing.T, engine string) *person {
 	t.Helper()
 	harness.NeedEngine(t, engine)
+	return personOf(t, engine)
+}
+
+// personOf is a person of an engine that is yet to start.
+func personOf(t *testing.T, engine string) *person {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "shims-home-") // short: socket paths are bounded
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +110,8 @@ type result struct {
 
 func (p *person) aileron(args ...string) result {
 	p.t.Helper()
-	cmd := exec.Command(binary, args...)
+	words := append(append(slices.Clone(p.as), binary), args...)
+	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = harness.Env(p.home, passphrase)
 	out, errs, code := harness.Finish(p.t, cmd, harness.Patience)
 	return result{out, harness.WithoutNotices(errs), code}
@@ -107,17 +125,18 @@ func (p *person) box(image, script string, flags ...string) result {
 	return p.aileron(append(args, "--", "sh", "-c", script)...)
 }
 
-// busybox imports an image that has BusyBox, and files, and nothing else.
-func busybox(t *testing.T, engine string, files map[string]string) string {
+// contents are what an image has besides BusyBox.
+type contents struct {
+	files    map[string]string
+	programs []string // of this machine, with their libraries, instead of BusyBox's
+	without  []string // programs of BusyBox's
+	user     int
+}
+
+// busybox imports an image that has BusyBox and those contents, and nothing else.
+func busybox(t *testing.T, engine string, c contents) string {
 	t.Helper()
-	program, err := exec.LookPath("busybox")
-	if err != nil {
-		t.Skip("there is no busybox: scripts/prepare --tests installs it")
-	}
-	data, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := pathOf(t, "busybox")
 	list, err := exec.Command(program, "--list").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -131,21 +150,29 @@ func busybox(t *testing.T, engine string, files map[string]string) string {
 		}
 		_, _ = io.WriteString(w, data)
 	}
-	add(&tar.Header{Name: "bin/busybox", Mode: 0o755}, string(data))
+	add(&tar.Header{Name: "bin/busybox", Mode: 0o755}, contentsOf(t, program))
+	others := append(slices.Concat(c.programs, c.without), "busybox")
+	if slices.Contains(c.programs, "dash") {
+		others = append(others, "sh")
+		add(&tar.Header{Name: "bin/sh", Typeflag: tar.TypeSymlink, Linkname: pathOf(t, "dash")}, "")
+	}
 	for _, applet := range strings.Fields(string(list)) {
-		if applet != "busybox" {
+		if !slices.Contains(others, applet) {
 			add(&tar.Header{Name: "bin/" + applet, Typeflag: tar.TypeSymlink, Linkname: "busybox"}, "")
 		}
 	}
+	for _, path := range pathsOf(t, c.programs) {
+		add(&tar.Header{Name: path, Mode: 0o755}, contentsOf(t, path))
+	}
 	add(&tar.Header{Name: "etc/passwd", Mode: 0o644}, "root:x:0:0:root:/root:/bin/sh\n")
 	add(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, "")
-	for name, text := range files {
+	for name, text := range c.files {
 		add(&tar.Header{Name: name, Mode: 0o755}, text)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	tag := strings.NewReplacer("/", "-", "_", "-").Replace(strings.ToLower(t.Name()))
+	tag := strings.Trim(notOfATag.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
 	ref := fmt.Sprintf("localhost/aileron-shims/busybox:%d-%s", os.Getpid(), tag)
 	tool := func(stdin io.Reader, args ...string) ([]byte, error) {
 		cmd := exec.Command(engine, args...)
@@ -157,10 +184,56 @@ func busybox(t *testing.T, engine string, files map[string]string) string {
 			t.Errorf("remove the image: %v\n%s", err, out)
 		}
 	})
-	if out, err := tool(&root, "import", "-", ref); err != nil {
+	args := []string{"import"}
+	if c.user != 0 {
+		args = append(args, "--change", fmt.Sprintf("USER %d:%d", c.user, c.user))
+	}
+	if out, err := tool(&root, append(args, "-", ref)...); err != nil {
 		t.Fatalf("import an image: %v\n%s", err, out)
 	}
 	return ref
+}
+
+var notOfATag = regexp.MustCompile(`[^a-z0-9]+`)
+
+func contentsOf(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// pathOf returns the path of a program of this machine.
+func pathOf(t *testing.T, program string) string {
+	t.Helper()
+	if !harness.Has(t, program) {
+		t.Skipf("there is no %s: scripts/prepare --tests installs it", program)
+	}
+	path, _ := exec.LookPath(program)
+	return path
+}
+
+// pathsOf returns the paths of this machine's programs and of the libraries that they load.
+func pathsOf(t *testing.T, programs []string) []string {
+	t.Helper()
+	var paths []string
+	for _, program := range programs {
+		path := pathOf(t, program)
+		out, err := exec.Command("ldd", path).Output()
+		if err != nil {
+			t.Fatalf("ldd %s: %v", path, err)
+		}
+		paths = append(paths, path)
+		for _, word := range strings.Fields(string(out)) {
+			if filepath.IsAbs(word) {
+				paths = append(paths, word)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // onEach runs a test on each engine, with Debian and with BusyBox.
@@ -176,7 +249,7 @@ func onEach(t *testing.T, test func(t *testing.T, p *person, image string, flags
 			t.Run(engine+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				p := newPerson(t, engine)
-				test(t, p, busybox(t, engine, nil), flags...)
+				test(t, p, busybox(t, engine, contents{}), flags...)
 			})
 		}
 	}
@@ -291,7 +364,8 @@ func TestAProgramOfTheImageKeepsItsName(t *testing.T) {
 		t.Run(filepath.Dir(place), func(t *testing.T) {
 			t.Parallel()
 			p := newPerson(t, "podman")
-			image := busybox(t, "podman", map[string]string{place: "#!/bin/sh\necho the program of the image\n"})
+			image := busybox(t, "podman", contents{
+				files: map[string]string{place: "#!/bin/sh\necho the program of the image\n"}})
 			r := p.box(image, "github --help; aileron-github user.get; grep -c '^aileron-github  ' /etc/aileron/tools.txt")
 			if r.code != 0 || r.out != "the program of the image\n{\"login\":\"octo-stand-in\"}1\n" ||
 				!strings.Contains(r.err, "the image has a program /"+place+": the connector's command is aileron-github") {
@@ -304,7 +378,7 @@ func TestAProgramOfTheImageKeepsItsName(t *testing.T) {
 func TestConflictsRefuseTheLaunch(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t, "podman")
-	image := busybox(t, "podman", nil)
+	image := busybox(t, "podman", contents{})
 	args := []string{"sandbox", "run", "--sandbox=podman", "--image", image, "--dir", p.project, "--"}
 	r := p.aileron(append(args, "github")...)
 	for _, want := range []string{fqn, "this session: github", "hint: aileron connector remove " + fqn} {
@@ -339,7 +413,7 @@ func TestConflictsRefuseTheLaunch(t *testing.T) {
 func TestAConnectorThatIsRemovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t, "podman")
-	image := busybox(t, "podman", nil)
+	image := busybox(t, "podman", contents{})
 	removed := make(chan result, 1)
 	go func() {
 		ready := filepath.Join(p.project, "ready")
@@ -398,7 +472,7 @@ args = { username = "${args.account}" }
 	if err := os.WriteFile(filepath.Join(dir, "find-account.md"), []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := p.box(busybox(t, "podman", nil), `grep '^find-account  ' $AILERON_TOOLS_FILE; find-account --help | head -8
+	r := p.box(busybox(t, "podman", contents{}), `grep '^find-account  ' $AILERON_TOOLS_FILE; find-account --help | head -8
 find-account --args '{"account":"none"}' 2>&1; echo "<exit $?>"
 find-account --args '{"username":"none"}' 2>&1; echo "<exit $?>"
 find-account --args '{},"action":"other","args":{"account":"none"}' 2>&1; echo "<exit $?>"
@@ -451,7 +525,7 @@ func TestAPendingApprovalEndsWith75(t *testing.T) {
 			if r := p.aileron("action", "add", file, "--yes"); r.code != 0 {
 				t.Fatalf("action add: %s", r.err)
 			}
-			r = p.box(busybox(t, engine, nil), `orders place 2>&1; echo "<exit $?>"; place-order 2>&1; echo "<exit $?>"
+			r = p.box(busybox(t, engine, contents{}), `orders place 2>&1; echo "<exit $?>"; place-order 2>&1; echo "<exit $?>"
 orders place --json 2>/dev/null; echo "<exit $?>"`, "--resolve", "api.orders.example:443:"+p.origin.Addr)
 			if r.code != 0 || strings.Count(r.out, "<exit 75>") != 3 || strings.Count(r.out, "<exit ") != 3 ||
 				!strings.Contains(r.out, "orders place: ") || !strings.Contains(r.out, "place-order: ") ||

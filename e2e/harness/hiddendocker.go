@@ -1,0 +1,53 @@
+package harness
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// HiddenDocker starts a daemon of Docker's that sees this machine but for one
+// directory, for the commands that the test runs. It needs root and namespaces of
+// its own for networks and mounts; see [TestApart].
+func HiddenDocker(t *testing.T, hidden string) {
+	t.Helper()
+	if err := os.MkdirAll(hidden, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("/var/tmp", "hidden-docker-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const host = "tcp://127.0.0.1:2375"
+	t.Setenv("DOCKER_HOST", host)
+	log := &bytes.Buffer{}
+	daemon := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c",
+		`mount -t tmpfs none "$1" && shift && exec dockerd "$@"`, "hide", hidden,
+		"--data-root", dir+"/root", "--exec-root", dir+"/exec", "--pidfile", dir+"/pid", "--host", host, "--config-file",
+		dir+"/daemon.json",
+		"--iptables=false", "--ip6tables=false", "--ip-forward=false", "--tls=false")
+	daemon.Stdout, daemon.Stderr = log, log
+	if err := errors.Join(os.WriteFile(dir+"/daemon.json", []byte("{}"), 0o600), daemon.Start()); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = daemon.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		_ = daemon.Process.Signal(syscall.SIGTERM)
+		<-ended
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	WaitFor(t, "the daemon answers", func() bool {
+		select {
+		case <-ended:
+			t.Fatalf("dockerd ended: %s", log)
+		default:
+		}
+		return exec.Command("docker", "version").Run() == nil
+	})
+}
