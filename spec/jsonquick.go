@@ -77,12 +77,13 @@ func (r *quickReader) next(end byte) (more, ok bool) {
 func (r *quickReader) list(depth int) (any, bool) {
 	r.at++
 	begin := len(r.values)
-	for more, ok := r.space() != ']', true; more; {
+	for more := r.space() != ']'; more; {
 		v, isValue := r.value(depth + 1)
 		if !isValue {
 			return nil, false
 		}
 		r.values = append(r.values, v)
+		var ok bool
 		if more, ok = r.next(']'); !ok {
 			return nil, false
 		} else if !more {
@@ -99,7 +100,7 @@ func (r *quickReader) object(depth int) (any, bool) {
 	r.at++
 	begin := len(r.fields)
 	var seen map[string]bool // of an object with many keys
-	for more, ok := r.space() != '}', true; more; {
+	for more := r.space() != '}'; more; {
 		if r.space() != '"' {
 			return nil, false
 		}
@@ -113,6 +114,7 @@ func (r *quickReader) object(depth int) (any, bool) {
 			return nil, false
 		}
 		r.fields = append(r.fields, field{key, v})
+		var ok bool
 		if more, ok = r.next('}'); !ok {
 			return nil, false
 		} else if !more {
