@@ -112,12 +112,15 @@ run() {
 
 	# Every user of the host may read the arguments of a process, so the token is in none if that can be helped. A
 	# sandbox that is sealed sends none: no other program can reach the session that way. Elsewhere a client has it in its
-	# environment, as that of a proxy, with which BusyBox's wget cannot post.
+	# environment, as that of a proxy, with which BusyBox's wget cannot post, and which Wget2 does not read.
 	case $AILERON_API_URL in
 	http://aileron.internal/*) ;;
 	*)
-		if [ -n "$use_wget" ] && ! wget --version >/dev/null 2>&1; then
-			if command -v curl >/dev/null; then use_wget=''; else token=$AILERON_TOKEN url=$AILERON_API_URL/$endpoint; fi
+		if [ -n "$use_wget" ]; then
+			case $(LC_ALL=C wget --version 2>/dev/null) in
+			'GNU Wget 1.'*) ;;
+			*) if command -v curl >/dev/null; then use_wget=''; else token=$AILERON_TOKEN url=$AILERON_API_URL/$endpoint; fi ;;
+			esac
 		fi
 		if [ -z "$token" ]; then
 			http_proxy=${AILERON_API_URL#http://}

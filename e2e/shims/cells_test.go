@@ -31,6 +31,13 @@ var (
 	curl    = contents{programs: []string{"dash", "curl"}, without: []string{"wget"}}
 	gnuWget = contents{programs: []string{"dash", "wget"}}
 	both    = contents{programs: []string{"dash", "curl"}} // BusyBox's wget too
+	// As Wget2 1.99 does, it takes no credentials from the URL of a proxy.
+	wget2 = contents{programs: []string{"dash"}, without: []string{"wget"}, files: map[string]string{
+		"usr/bin/wget": `#!/bin/sh
+[ "$1" != --version ] || { echo 'GNU Wget2 1.99.1 - multithreaded metalink/file/website downloader'; exit; }
+unset http_proxy
+exec busybox wget "$@"
+`}}
 )
 
 // of returns those contents for an ordinary user.
@@ -90,6 +97,7 @@ func TestCommandsInABoxThatIsNotSealed(t *testing.T) {
 		"BusyBox's wget":          {shown: true},
 		"curl, user":              {image: curl.of(ordinary)},
 		"GNU wget":                {image: gnuWget},
+		"Wget2":                   {image: wget2, shown: true},
 		"BusyBox's wget and curl": {image: both},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +137,7 @@ func (p *person) tryCell(c cell, image string, user int) string {
 	}
 	r := p.box(image, inACell, append(c.flags, "--resolve", "api.orders.example:443:"+p.origin.Addr)...)
 	client := "wget>"
-	if slices.Contains(c.image.without, "wget") {
+	if slices.Contains(c.image.programs, "curl") && len(c.image.without) > 0 {
 		client = "<client " + pathOf(t, "curl") + ">"
 	}
 	const unbound = "orders read: aileron: no credential is bound for github://acme/orders. Ask the user to bind a " +
