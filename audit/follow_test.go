@@ -41,7 +41,7 @@ func startFollow(t *testing.T, path string, filter Filter) *follow {
 // until receives rows up to the one with the hash, and checks that none comes twice.
 func (f *follow) until(hash string) (rows []Row) {
 	f.t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(patience)
 	for {
 		select {
 		case r := <-f.rows:
@@ -61,7 +61,7 @@ func (f *follow) until(hash string) (rows []Row) {
 // noticed waits for a notice that contains text.
 func (f *follow) noticed(text string) Notice {
 	f.t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(patience)
 	for {
 		select {
 		case n := <-f.notices:

@@ -179,12 +179,12 @@ func whileIdle(t testing.TB, l *Log, f func()) {
 	})
 }
 
-// poll waits until ok reports true, and fails with what if it does not within a minute.
+// poll waits until ok reports true, and fails with what if it does not in time.
 func poll(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
-	for timeout := time.After(time.Minute); !ok(); {
+	for timeout := time.After(patience); !ok(); {
 		select {
 		case <-ticker.C:
 		case <-timeout:

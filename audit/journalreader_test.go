@@ -31,6 +31,7 @@ func TestAReaderSeesWhatIsInJournals(t *testing.T) {
 
 // What a killed session left and cannot be added is counted, and changes nothing.
 func TestAReaderOfALogThatCannotBeWrittenCountsWhatItLacks(t *testing.T) {
+	impatient(t, &settleTimeout)
 	path := filepath.Join(t.TempDir(), database)
 	deadJournal(t, path, NewID(), 5)
 	refuse(t, path, "1")

@@ -9,12 +9,11 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-const (
-	// busyTimeout is how long a commit waits for another process's lock.
-	busyTimeout = 3 * time.Second
-	// stuckTimeout is how long a commit waits if the one before it did not get the lock.
-	stuckTimeout = 25 * time.Millisecond
-)
+// busyTimeout is how long a commit waits for another process's lock. Tests change it.
+var busyTimeout = 3 * time.Second
+
+// stuckTimeout is how long a commit waits if the one before it did not get the lock.
+const stuckTimeout = 25 * time.Millisecond
 
 // lockWait decides how long commits wait for locks of other processes: once for long, then only briefly until a
 // commit gets the lock. So rows that queue behind a lock that persists do not add up their waits, and the first commit

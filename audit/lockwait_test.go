@@ -71,7 +71,7 @@ func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
 					failed <- err
 				})
 			}
-			timeout := time.After(30 * time.Second)
+			timeout := time.After(patience)
 			for range cap(failed) {
 				select {
 				case err := <-failed:
@@ -118,7 +118,7 @@ func TestALockedHeadDelaysOneCommit(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Error("a commit waits for the head again")
 	}
 	release()

@@ -131,7 +131,7 @@ func TestFollowSeesEveryRowOnce(t *testing.T) {
 	l := openTest(t, path)
 	appendTest(t, l, "a")
 	appendTest(t, l, "b")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	rows := make(chan Row, 8)
 	ended := make(chan error, 1)

@@ -15,6 +15,7 @@ func outages(session string) (Options, chan Outage) {
 }
 
 func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
+	impatient(t, &settleTimeout)
 	path := filepath.Join(t.TempDir(), database)
 	session := NewID()
 	opts, seen := outages(session)

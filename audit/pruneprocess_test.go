@@ -139,6 +139,7 @@ func TestSessionsWriteBesideAPrune(t *testing.T) {
 
 // A prune of a log that another process has locked fails, and removes nothing.
 func TestALockedLogIsNotPruned(t *testing.T) {
+	impatient(t, &busyTimeout)
 	home, _, second := agedHome(t)
 	path := filepath.Join(home, database)
 	plan, err := openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: second})

@@ -201,6 +201,7 @@ func TestRecoverHealsNoEvidence(t *testing.T) {
 
 // A log that is in use, or that another recovery has locked, is left alone.
 func TestRecoverLeavesALogInUseAlone(t *testing.T) {
+	impatient(t, &busyTimeout)
 	path := longHistory(t, t.TempDir(), 100)
 	damages()[0].apply(t, path)
 	before, err := os.ReadFile(path)

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// settleTimeout is how long a reader waits until running sessions have folded the rows that it asks for.
-	settleTimeout = 3 * time.Second
-	settleEvery   = 5 * time.Millisecond
-)
+// settleTimeout is how long a reader waits until running sessions have folded the rows that it asks for. Tests change
+// it.
+var settleTimeout = 3 * time.Second
+
+const settleEvery = 5 * time.Millisecond
 
 // unfolded is the part of a journal that is not in the database.
 type unfolded struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 )
 
 // killedWriter starts a process that writes rows, kills it after n of them, and returns the ids of those that were
@@ -33,7 +32,7 @@ func committedID(line string) (id string, ok bool) {
 // A person who follows the log sees the last rows of a killed session although nothing else opens the log.
 func TestFollowShowsTheLastRowsOfAKilledSession(t *testing.T) {
 	path := history(t, t.TempDir(), "before", 3)
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	rows := make(chan Row)
 	var following sync.WaitGroup

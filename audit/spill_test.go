@@ -106,13 +106,13 @@ func checkKept(t testing.TB, rows, kept []Row) {
 	}
 }
 
-// next receives a value, and fails with what if none comes within a minute.
+// next receives a value, and fails with what if none comes in time.
 func next[T any](t testing.TB, c <-chan T, what string) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
-	case <-time.After(time.Minute):
-		t.Fatalf("%s: not within a minute", what)
+	case <-time.After(patience):
+		t.Fatalf("%s: not within %v", what, patience)
 	}
 	return v
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 func TestWritersOfSeveralProcessesMakeOneChain(t *testing.T) {
@@ -156,7 +155,7 @@ func TestADeferredRowIsReadAndChainedLikeAnyOther(t *testing.T) {
 	if err := l.AppendSoon(t.Context(), Row{Event: "soon"}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	found := errors.New("found")
 	if err := other.Follow(ctx, Filter{Event: "soon"}, func(Row) error { return found }); !errors.Is(err, found) {
