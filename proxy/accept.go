@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -85,8 +86,8 @@ type seat struct {
 	leave   func()
 }
 
-// deniedWithin bounds a connection that is only denied.
-const deniedWithin = 2 * time.Second
+// deniedWithin bounds a connection that is only denied. Tests change it.
+var deniedWithin = 2 * time.Second
 
 // seat returns how conn is served, and false when there is no room at all. A
 // client holds a descriptor and one of the session's connections; a connection
@@ -135,6 +136,7 @@ func (p *Plane) takeSeat() Reason {
 // full, the oldest makes room: most likely it sends no request.
 type lobby struct {
 	places chan struct{}
+	evicts time.Duration // how long a place that was made is waited for; 0: lobbyWait
 
 	mu    sync.Mutex
 	conns []net.Conn // the oldest first, without those that had to make room
@@ -146,9 +148,9 @@ const lobbyWait = 50 * time.Millisecond
 
 // enter adds conn, and reports whether there was a place for it.
 func (l *lobby) enter(conn net.Conn) bool {
-	if !l.place() {
+	if !l.place(lobbyWait) {
 		l.evict()
-		if !l.place() {
+		if !l.place(cmp.Or(l.evicts, lobbyWait)) {
 			return false
 		}
 	}
@@ -158,13 +160,13 @@ func (l *lobby) enter(conn net.Conn) bool {
 	return true
 }
 
-func (l *lobby) place() bool {
+func (l *lobby) place(within time.Duration) bool {
 	select {
 	case l.places <- struct{}{}:
 		return true
 	default:
 	}
-	late := time.NewTimer(lobbyWait)
+	late := time.NewTimer(within)
 	defer late.Stop()
 	select {
 	case l.places <- struct{}{}:

@@ -83,8 +83,11 @@ func TestWhatAnUpstreamDidInsteadOfRespondingIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, _ := speak(t, func(cfg *Config) {
-				if c.status == 504 {
+				switch c.reason {
+				case reasonTimeout:
 					cfg.Upstream.ResponseHeader = 300 * time.Millisecond
+				case reasonUpstreamSlow: // the beginning of the head has come before
+					cfg.Upstream.ResponseHeader = 3 * time.Second
 				}
 			}, func(conn net.Conn, _ string) { c.say(conn) })
 			w.denied(c.status, c.reason)

@@ -74,12 +74,19 @@ func TestALargeHandshakeIsRefused(t *testing.T) {
 // A client that stops in its handshake is closed, and its row says that it was slow, not
 // that it does not trust the session.
 func TestASlowHandshakeIsClosedAsSlow(t *testing.T) {
-	w := newWorldWith(t, false, func(c *Config) { c.Limits.Handshake = 50 * time.Millisecond }, hello)
-	conn := w.connect("api.good.example")
-	_, err := io.WriteString(conn, "\x16\x03\x01\x02\x00\x01")
-	must(t, err)
-	_, _ = io.Copy(io.Discard, conn)
-	w.eventually(func() bool { return len(w.outcomes()) == 1 })
+	var w *world
+	// On a busy machine what begins the handshake may come when its time is over: then it has no row.
+	for limit := 200 * time.Millisecond; w == nil || len(w.outcomes()) == 0; limit *= 2 {
+		if limit > testPatience {
+			t.Fatal("a handshake that stops has no row")
+		}
+		w = newWorldWith(t, false, func(c *Config) { c.Limits.Handshake = limit }, hello)
+		conn := w.connect("api.good.example")
+		_, err := io.WriteString(conn, "\x16\x03\x01\x02\x00\x01")
+		must(t, err)
+		_, _ = io.Copy(io.Discard, conn)
+		w.eventually(func() bool { return len(w.plane.slots) == 0 }) // it is over, and recorded
+	}
 	if row := w.outcomes()[0]; Reason(row.Reason) != reasonSlow || row.Host != "api.good.example" {
 		t.Errorf("the row says %s for %s", row.Reason, row.Host)
 	}

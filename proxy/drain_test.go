@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 )
@@ -37,7 +36,7 @@ func TestAnExchangeIsUnderWayUntilItsBodyIsClosed(t *testing.T) {
 			default:
 			}
 			must(t, out.Body.Close())
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), testPatience)
 			defer cancel()
 			select {
 			case <-idle:

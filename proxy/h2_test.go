@@ -32,7 +32,7 @@ func (w *world) h2client() *http.Client {
 	transport := &http.Transport{Proxy: http.ProxyURL(proxyURL), ForceAttemptHTTP2: true,
 		TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableCompression: true}
 	w.t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: time.Minute}
+	return &http.Client{Transport: transport, Timeout: testPatience}
 }
 
 func TestEachLegSpeaksItsOwnHTTPVersion(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAnOriginOfHTTP2OnlyIsReachedByAll(t *testing.T) {
 	must(t, err)
 	var only http.Protocols
 	only.SetHTTP2(true)
-	origin := &http.Server{Protocols: &only, ReadHeaderTimeout: time.Minute,
+	origin := &http.Server{Protocols: &only, ReadHeaderTimeout: testPatience,
 		Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			n, _ := io.Copy(io.Discard, r.Body)
 			_, _ = fmt.Fprint(rw, r.Proto, " ", n)
@@ -208,7 +208,7 @@ func TestResettingAStreamCancelsItsRequest(t *testing.T) {
 	}
 	select {
 	case <-left:
-	case <-time.After(time.Minute):
+	case <-time.After(testPatience):
 		t.Fatal("the upstream's request was not cancelled")
 	}
 	w.eventually(func() bool { row := w.last(); return Reason(row.Reason) == reasonUndelivered })

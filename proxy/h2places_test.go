@@ -88,7 +88,7 @@ func TestAClientAtTheStreamLimitIsNotRefused(t *testing.T) {
 			w := newWorldOf(t, originH2, func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, fixedBody) })
 			w.quiet = true
 			c := &crowd{h2raw: w.h2raw("api.good.example"), t: t, next: 1, open: map[uint32]bool{}}
-			must(t, c.conn.SetDeadline(time.Now().Add(10*time.Minute)))
+			must(t, c.conn.SetDeadline(time.Now().Add(2*testPatience)))
 			const most, requests = 100, 3000
 			for len(c.open) < most {
 				c.another()

@@ -69,7 +69,7 @@ func take(t *testing.T, from <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-from:
-	case <-time.After(30 * time.Second):
+	case <-time.After(testPatience):
 		t.Fatalf("the origin does not say that %s", what)
 	}
 }
@@ -78,7 +78,7 @@ func give(t *testing.T, to chan<- struct{}) {
 	t.Helper()
 	select {
 	case to <- struct{}{}:
-	case <-time.After(30 * time.Second):
+	case <-time.After(testPatience):
 		t.Fatal("the origin does not wait: its request was cancelled")
 	}
 }

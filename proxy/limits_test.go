@@ -58,7 +58,7 @@ func TestConnectionsOverTheCapAreTold(t *testing.T) {
 	conn, err := net.Dial("tcp", w.addr)
 	must(t, err)
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(testPatience))
 	fmt.Fprintf(conn, "GET http://plain.good.example/ HTTP/1.1\r\nHost: plain.good.example\r\n\r\nGET "+
 		"http://plain.good.example/ HTTP/1.1\r\nHost: plain.good.example\r\n\r\n")
 	all, err := io.ReadAll(conn)
@@ -114,7 +114,7 @@ func TestRequestsOverTheRateAreTold(t *testing.T) {
 	w := newWorldWith(t, false, func(c *Config) { c.Limits.Rate = 1 }, hello)
 	var last *http.Response
 	var body string
-	for range 8 { // a CONNECT and requests: the bucket holds one, and fills slower than this
+	for range 100 { // a CONNECT and requests: the bucket holds one, and fills slower than this
 		if last, body = w.do("GET", "https://api.good.example/v1/items", ""); last.StatusCode != 200 {
 			break
 		}
@@ -143,7 +143,7 @@ func TestATunnelThatHasNotAskedYetOutlivesNewGrants(t *testing.T) {
 }
 
 func TestIdleTunnelsEndWhenTheGrantsChange(t *testing.T) {
-	w := newWorld(t, hello)
+	w := newWorld(t, hello) // which ends no tunnel for being idle
 	conn := w.tunnel("api.good.example")
 	defer conn.Close()
 	br := bufio.NewReader(conn)
@@ -160,7 +160,7 @@ func TestIdleTunnelsEndWhenTheGrantsChange(t *testing.T) {
 	must(t, ask())
 	was := *w.plane.grants.Load()
 	w.plane.SetGrants(&was)
-	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetReadDeadline(time.Now().Add(testPatience))
 	if _, err := br.ReadByte(); err != io.EOF {
 		t.Errorf("the idle tunnel ends with %v, want EOF", err)
 	}

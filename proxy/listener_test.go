@@ -72,7 +72,7 @@ func (w *world) sends(request string) net.Conn {
 	c, err := net.Dial("tcp", w.addr)
 	must(w.t, err)
 	w.t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	_ = c.SetDeadline(time.Now().Add(testPatience))
 	_, err = fmt.Fprint(c, request)
 	must(w.t, err)
 	return c

@@ -110,7 +110,7 @@ func TestAnOriginThatTakesNothingGetsARequestOnce(t *testing.T) {
 				})
 				w := newWorldWith(t, true, set, nil)
 				w.client = w.h2client()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), testPatience)
 				defer cancel()
 				host := map[string]string{"GET": "q.good.example", "POST": "api.good.example"}[method]
 				r, err := http.NewRequestWithContext(ctx, method, "https://"+host+"/v1/items", http.NoBody)
@@ -151,7 +151,7 @@ func TestATruncatedCleartextResponseIsNotTakenForComplete(t *testing.T) {
 	conn, err := net.Dial("tcp", w.addr)
 	must(t, err)
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(testPatience))
 	_, err = fmt.Fprintf(conn,
 		"GET http://plain.good.example/ HTTP/1.1\r\nHost: plain.good.example\r\nProxy-Authorization: Bearer %s\r\n\r\n",
 		testToken)

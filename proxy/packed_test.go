@@ -202,7 +202,7 @@ func TestAStreamThatIsSilentHasItsHead(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	})
-	w.client.Timeout = 20 * time.Second
+	w.client.Timeout = testPatience
 	res, err := w.client.Get("https://api.good.example/v1/echo")
 	must(t, err)
 	defer res.Body.Close()

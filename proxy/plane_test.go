@@ -256,7 +256,7 @@ func TestATunnelOfHTTP10NeedsNoHost(t *testing.T) {
 	conn, err := net.Dial("tcp", w.addr)
 	must(t, err)
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(testPatience))
 	fmt.Fprintf(conn, "CONNECT api.good.example:443 HTTP/1.0\r\nProxy-Authorization: Bearer %s\r\n\r\n", testToken)
 	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
 	must(t, err)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/proxy/scrub"
@@ -38,7 +37,7 @@ func keepLedger(t *testing.T, h2 bool, bound map[spec.FQN]Bound, more ...string)
 	var protocols http.Protocols
 	protocols.SetHTTP1(!h2)
 	protocols.SetHTTP2(h2)
-	origin := &http.Server{ReadHeaderTimeout: time.Minute, Protocols: &protocols, Handler: led, ConnState: led.note,
+	origin := &http.Server{ReadHeaderTimeout: testPatience, Protocols: &protocols, Handler: led, ConnState: led.note,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate,
 			error) {
 			return authority.Leaf(h.ServerName)
@@ -48,6 +47,8 @@ func keepLedger(t *testing.T, h2 bool, bound map[spec.FQN]Bound, more ...string)
 	go func() { _ = origin.ServeTLS(l, "", "") }()
 	t.Cleanup(func() { _ = origin.Close() })
 	w := newWorldWith(t, h2, func(cfg *Config) {
+		// That a request has left is known a moment after its response has come, or later on a busy machine.
+		cfg.Upstream.UploadGrace = testPatience
 		cfg.Upstream.Roots = x509.NewCertPool()
 		cfg.Upstream.Roots.AddCert(authority.Root())
 		cfg.Upstream.Resolve["api.good.example:443"] = netip.MustParseAddrPort(l.Addr().String())

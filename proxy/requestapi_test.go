@@ -79,7 +79,7 @@ func (w *world) onWire(c carried) (int, string) {
 		lines = append(lines, "Proxy-Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
 	}
 	defer conn.Close()
-	must(w.t, conn.SetDeadline(time.Now().Add(2*time.Minute)))
+	must(w.t, conn.SetDeadline(time.Now().Add(testPatience)))
 	_, err := io.WriteString(conn, c.method+" "+target+" HTTP/1.1\r\n"+strings.Join(lines, "\r\n")+
 		"\r\nConnection: close\r\n\r\n"+c.body)
 	must(w.t, err)

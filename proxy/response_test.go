@@ -75,7 +75,7 @@ func TestAStreamLeavesEventByEvent(t *testing.T) {
 			rw.(http.Flusher).Flush()
 			select {
 			case <-next:
-			case <-time.After(time.Minute):
+			case <-time.After(testPatience):
 				return
 			}
 		}
@@ -93,7 +93,7 @@ func TestAStreamLeavesEventByEvent(t *testing.T) {
 		_, _ = lines.ReadString('\n')
 		select {
 		case next <- struct{}{}:
-		case <-time.After(time.Minute):
+		case <-time.After(testPatience):
 		}
 	}
 }

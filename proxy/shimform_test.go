@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 )
@@ -165,7 +164,7 @@ func TestWgetFailsWhenTheResponseBreaksOff(t *testing.T) {
 			args := append(wget[1:len(wget):len(wget)], "-q", "-O", out, "--header", "Authorization: Bearer "+testToken,
 				"--header", "Accept: "+formShim, "--post-data", invocation("get", `{"id":"7"}`),
 				"http://"+w.addr+operationsPath)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), testPatience)
 			cmd := exec.CommandContext(ctx, wget[0], args...)
 			cmd.Env = append(os.Environ(), "http_proxy=", "HTTP_PROXY=")
 			said, err := cmd.CombinedOutput()

@@ -58,7 +58,7 @@ func newFixture(t *testing.T, session, operation string) *fixture {
 	check(t, err)
 	cfg := proxy.Config{Session: "01STORY", Token: storyToken, CA: mitm, Audit: f.log,
 		Passthrough: set["egress"] == "passthrough",
-		Upstream:    upstream.Options{Roots: f.origin.roots, Resolve: f.origin.pins()}}
+		Upstream:    upstream.Options{Dial: time.Hour, Roots: f.origin.roots, Resolve: f.origin.pins()}}
 	f.plane, err = proxy.New(cfg)
 	check(t, err)
 	f.grant(set, operation)
@@ -162,7 +162,7 @@ func rowText(t *testing.T, r audit.Row) string {
 func (f *fixture) send(how, tunnel, text string) string {
 	f.t.Helper()
 	set := settings(f.t, tunnel, "CONNECT", "SNI", "TLS", "Host", "Proxy-Authorization")
-	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Minute)
 	defer cancel()
 	if how == "client over HTTP/2" {
 		return f.sendH2(ctx, text)

@@ -20,7 +20,7 @@ func (w *world) pinned(host, sni string) (*tls.Conn, error) {
 	conn, err := net.Dial("tcp", w.addr)
 	must(w.t, err)
 	w.t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(testPatience))
 	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\nProxy-Authorization: Basic %s\r\n\r\n", host, host,
 		base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
 	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 1), &http.Request{Method: http.MethodConnect})

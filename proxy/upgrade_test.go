@@ -149,7 +149,7 @@ func TestAWebSocketEndsWithWhatGrantedIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, live)
 			conn, br, _ := w.websocket()
-			_ = conn.SetDeadline(time.Now().Add(time.Minute))
+			_ = conn.SetDeadline(time.Now().Add(testPatience))
 			end(w)
 			want := map[string]string{"revoked": "close 1008", "drained": "close 1001"}[name]
 			if got := readMessage(t, br); got != want {

@@ -73,7 +73,7 @@ func (s *spoken) ends(t *testing.T) {
 	t.Helper()
 	select {
 	case <-s.gone:
-	case <-time.After(time.Minute):
+	case <-time.After(testPatience):
 		t.Fatal("the upstream connection is still open")
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/rowschema"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
+	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -63,6 +64,9 @@ const testSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"g
  {"name":"q","method":"GET","path":"/v1/items","hosts":["q.good.example"],"credential":{"kind":"bearer",
    "inject":{"in":"query","name":"api_key"}},"inputs":[{"name":"x"}]},
  {"name":"plain","hosts":["plain.good.example","plain.good.example:80"]}]}]}`
+
+// testPatience is as long as only a defect takes, on a busy machine too.
+const testPatience = 5 * time.Minute
 
 // world is a plane in front of a scripted origin, and a client behind it.
 type world struct {
@@ -126,12 +130,17 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	w.log, err = audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{Session: "01SESSION"})
 	must(t, err)
 	at := netip.MustParseAddrPort(origin.Listener.Addr().String())
+	// No time-out of the plane's is to end what a test waits for, unless it is what the test is about.
+	const never = time.Hour
 	cfg := Config{Session: "01SESSION", Token: testToken, CA: w.ca, Audit: w.log,
-		Upstream: upstream.Options{Roots: roots, Resolve: map[string]netip.AddrPort{
-			"api.good.example:443": at, "q.good.example:443": at, "plain.good.example:443": at,
-			"plain.good.example:80": netip.MustParseAddrPort(plain.Listener.Addr().String()),
-			"other.example:443":     at, // reachable, and named by no connector
-		}}}
+		Limits: Limits{Handshake: never,
+			Wire: wire.Limits{Header: never, Idle: never, Stalled: never, Progress: never}},
+		Upstream: upstream.Options{Dial: never, ResponseHeader: never, Idle: never, Roots: roots,
+			Resolve: map[string]netip.AddrPort{
+				"api.good.example:443": at, "q.good.example:443": at, "plain.good.example:443": at,
+				"plain.good.example:80": netip.MustParseAddrPort(plain.Listener.Addr().String()),
+				"other.example:443":     at, // reachable, and named by no connector
+			}}}
 	set(&cfg)
 	w.plane, err = New(cfg)
 	must(t, err)
@@ -160,7 +169,7 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	proxyURL := &url.URL{Scheme: "http", Host: w.addr, User: url.UserPassword("x", testToken)}
 	transport := &http.Transport{Proxy: http.ProxyURL(proxyURL),
 		TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableCompression: true}
-	w.client = &http.Client{Transport: transport, Timeout: time.Minute}
+	w.client = &http.Client{Transport: transport, Timeout: testPatience}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		cancel()
@@ -260,7 +269,7 @@ func (w *world) connect(host string) net.Conn {
 	raw, err := net.Dial("tcp", w.addr)
 	must(w.t, err)
 	conn := &sentConn{Conn: raw}
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(testPatience))
 	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\nProxy-Authorization: Basic %s\r\n\r\n", host, host,
 		base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
 	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 1), &http.Request{Method: http.MethodConnect})
@@ -297,9 +306,9 @@ func (w *world) eventually(holds func() bool) {
 	w.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(time.Minute); !holds(); <-tick.C {
+	for end := time.Now().Add(testPatience); !holds(); <-tick.C {
 		if time.Now().After(end) {
-			w.t.Error("it did not come to be within a minute")
+			w.t.Errorf("it did not come to be within %v", testPatience)
 			return
 		}
 	}
@@ -308,7 +317,7 @@ func (w *world) eventually(holds func() bool) {
 // untilRows waits for rows that f finds enough.
 func (w *world) untilRows(f func([]audit.Row) bool) []audit.Row {
 	w.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(testPatience); time.Now().Before(deadline); <-time.After(5 * time.Millisecond) {
 		if rows := w.rows(); f(rows) {
 			return rows
 		}

@@ -21,6 +21,7 @@
 package capture
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +53,8 @@ type Options struct {
 	// Warn is called once, from another goroutine, if the capture ends before the session does. Nil discards it.
 	Warn func(error)
 
-	maxFile int64 // in tests
+	maxFile   int64         // in tests
+	writeWait time.Duration // in tests; 0: writeWait
 }
 
 // File is a HAR file that is being written. Its methods are safe for concurrent use.
@@ -137,7 +139,7 @@ func (f *File) add(e *ended) {
 		return
 	default:
 	}
-	timer := time.NewTimer(writeWait)
+	timer := time.NewTimer(cmp.Or(f.opts.writeWait, writeWait))
 	defer timer.Stop()
 	select {
 	case f.queue <- e:

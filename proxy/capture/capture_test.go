@@ -130,7 +130,7 @@ func TestACaptureIsANewFileOfItsOwner(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ".x.har.next"), []byte("stale"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path, Options{Version: "test"})
+	f, err := Open(path, Options{Version: "test", writeWait: 5 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

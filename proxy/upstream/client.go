@@ -53,6 +53,9 @@ type Options struct {
 	Dial           time.Duration // of name, connection and TLS, each; default 10 s
 	ResponseHeader time.Duration // from the end of a request to the head of its response; default 60 s
 	Idle           time.Duration // of a pooled connection; default 90 s
+	// UploadGrace is how long a complete response waits for the end of its request,
+	// after which their connection is not used again; default 50 ms.
+	UploadGrace time.Duration
 
 	Clients     int            // how many client connections may be open; 0: the usual number
 	Descriptors Descriptors    // bounds the connections; nil: they have no bound
@@ -93,6 +96,9 @@ func New(opts Options) (*Client, error) {
 	}
 	if opts.Idle == 0 {
 		opts.Idle = 90 * time.Second
+	}
+	if opts.UploadGrace == 0 {
+		opts.UploadGrace = 50 * time.Millisecond // net/http's transport takes as long
 	}
 	if opts.Proxy != nil && opts.Proxy.Scheme != "http" {
 		return nil, fmt.Errorf("use the upstream proxy: its scheme is %q, not http", opts.Proxy.Scheme)

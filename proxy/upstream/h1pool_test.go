@@ -73,7 +73,8 @@ func TestTheNextRequestReusesAConnectionAfter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOrigin(t, "http/1.1", always(c.response))
-			u := o.client(t)
+			// That a request has left is known a moment after its response has come, or later on a busy machine.
+			u := o.client(t, func(opts *Options) { opts.UploadGrace = patience })
 			for _, method := range c.methods {
 				var from io.Reader
 				if method == http.MethodPost {

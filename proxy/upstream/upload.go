@@ -14,8 +14,9 @@ import (
 // response may come before it has left, and may stream beside it. It ends when
 // the body does, which the client's side bounds, or with the connection.
 type upload struct {
-	done chan struct{}
-	err  error // valid when done is closed
+	grace time.Duration // see Options.UploadGrace
+	done  chan struct{}
+	err   error // valid when done is closed
 }
 
 // startUpload starts to send r with body. It does not refer to r after it has
@@ -27,7 +28,7 @@ func (pc *persistConn) startUpload(r *http.Request, body *attemptBody) (*upload,
 		writeBuffers.Put(pooled)
 		return nil, err
 	}
-	up := &upload{done: make(chan struct{})}
+	up := &upload{grace: pc.pool.opts.UploadGrace, done: make(chan struct{})}
 	w := &uploadWriter{pc: pc, body: body, left: r.ContentLength}
 	if r.ContentLength < 0 && usuallyBodiless(r.Method) {
 		w.bare, _ = appendRequestHead(nil, r, false)
@@ -201,17 +202,13 @@ func (h *heldHead) take() []byte {
 	return head
 }
 
-// uploadGrace is how long a complete response waits for the end of its request.
-// net/http's transport takes as long.
-const uploadGrace = 50 * time.Millisecond
-
 // complete reports whether the whole request has left. A response that came long
 // before that is delivered, and the upload ends with its connection.
 func (up *upload) complete() bool {
 	if up == nil {
 		return true
 	}
-	late := time.NewTimer(uploadGrace)
+	late := time.NewTimer(up.grace)
 	defer late.Stop()
 	select {
 	case <-up.done:

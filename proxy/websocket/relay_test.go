@@ -138,7 +138,7 @@ func TestOneSidesEndEndsTheOther(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); r := Relay{Client: box, Upstream: upstream}; _ = r.Run() }()
 	_ = client.Close()
-	_ = origin.SetReadDeadline(time.Now().Add(time.Minute))
+	_ = origin.SetReadDeadline(time.Now().Add(5 * time.Minute))
 	if _, err := origin.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("the upstream's connection gave %v, want its end", err)
 	}

@@ -16,6 +16,9 @@ import (
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
+// patience is as long as only a defect takes, on a busy machine too.
+const patience = 5 * time.Minute
+
 // recorder sends empty responses, and records what was rejected.
 type recorder struct {
 	mu      sync.Mutex
@@ -52,7 +55,7 @@ func sharing(t *testing.T, b *budget.Budget, h Handler) (dial func() net.Conn) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = client.Close() })
-		_ = client.SetDeadline(time.Now().Add(time.Minute))
+		_ = client.SetDeadline(time.Now().Add(patience))
 		server, err := l.Accept()
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +70,7 @@ func await(t *testing.T, b *budget.Budget, wanted func(used int64) bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	late := time.After(time.Minute)
+	late := time.After(patience)
 	for !wanted(b.Used()) {
 		select {
 		case <-tick.C:
@@ -199,7 +202,7 @@ func TestExchangesThatAreKeptWaitingMakeRoom(t *testing.T) {
 			_, _ = io.WriteString(dial(), headOf(50<<10)+"\r\n\r\n")
 			select {
 			case <-asked:
-			case <-time.After(time.Minute):
+			case <-time.After(patience):
 				t.Fatalf("begun %v: there was no room for a request", begun)
 			}
 		}
@@ -213,7 +216,7 @@ func TestExchangesThatAreKeptWaitingMakeRoom(t *testing.T) {
 			if !errors.Is(why, budget.ErrShed) {
 				t.Errorf("begun %v: the first ended for %v", begun, why)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			t.Errorf("begun %v: none of those that waited made room", begun)
 		}
 	}

@@ -71,7 +71,7 @@ func dial(t *testing.T, opts Options, h Handler) net.Conn {
 		l.Close()
 		<-served
 	})
-	_ = client.SetDeadline(time.Now().Add(time.Minute))
+	_ = client.SetDeadline(time.Now().Add(patience))
 	return client
 }
 
@@ -253,7 +253,7 @@ func TestAClientThatGoesAwayCancelsItsRequest(t *testing.T) {
 	client.Close()
 	select {
 	case <-cancelled:
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("the request's context did not end")
 	}
 }

@@ -16,6 +16,18 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
+// patience is as long as only a defect takes, on a busy machine too.
+const patience = 5 * time.Minute
+
+// unhurried makes the connections of a test take nothing for stalled: on a busy machine,
+// a write to a client that reads, and the end of a stream, may take long.
+func unhurried(t *testing.T) {
+	t.Helper()
+	before, shed := stallsAfter, shedTimeout
+	stallsAfter, shedTimeout = patience, patience
+	t.Cleanup(func() { stallsAfter, shedTimeout = before, shed })
+}
+
 // frames is a client that writes frames as it likes.
 type frames struct {
 	*http2.Framer
@@ -43,7 +55,7 @@ func newFrames(t *testing.T, opts wire.Options, h Handler) *frames {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(); cancel(); _ = l.Close(); <-done })
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	c := &frames{Framer: http2.NewFramer(conn, conn), conn: conn}
 	c.encoder = hpack.NewEncoder(&c.block)
 	c.ReadMetaHeaders = hpack.NewDecoder(4096, nil)

@@ -57,6 +57,7 @@ func (endless) Close() error               { return nil }
 // A hundred responses that are not read do not read their origin ahead, and the
 // oldest end, with their reason, when there is no room for all of them.
 func TestAnswersThatNobodyReadsMakeRoom(t *testing.T) {
+	unhurried(t)
 	causes := make(chan error, 200)
 	b := budget.New(2 << 20)
 	c := newFrames(t, wire.Options{Budget: b}, handler(func(r *http.Request) *http.Response {
@@ -147,6 +148,7 @@ func TestRefusalsThatAreTooManyEndTheConnection(t *testing.T) {
 // The frame that opens a stream holds nothing any more when room is made for the
 // stream: the connection would be shed for it, by its own reader.
 func TestARequestDoesNotShedItsOwnConnection(t *testing.T) {
+	unhurried(t)
 	b := budget.New(64 << 10) // five eighths hold a frame or an exchange, and not both
 	c := newFrames(t, wire.Options{Budget: b}, handler(func(r *http.Request) *http.Response {
 		return status(200, r, http.NoBody, 0)
@@ -178,11 +180,11 @@ func TestAnswersToAFloodCountAndMakeRoom(t *testing.T) {
 			b := budget.New(1 << 20)
 			client, server := net.Pipe() // which holds nothing: what is not read is not written
 			defer client.Close()
-			must(t, client.SetDeadline(time.Now().Add(time.Minute)))
+			must(t, client.SetDeadline(time.Now().Add(patience)))
 			served := make(chan struct{})
 			go func() {
 				defer close(served)
-				opts := wire.Options{Budget: b, Limits: wire.Limits{Stalled: 10 * time.Second}}
+				opts := wire.Options{Budget: b, Limits: wire.Limits{Stalled: patience}}
 				Serve(t.Context(), server, opts,
 					handler(func(r *http.Request) *http.Response { return status(200, r, http.NoBody, 0) }))
 			}()

@@ -92,7 +92,7 @@ func TestABodyStopsAtItsWindow(t *testing.T) {
 				Trailer: http.Header{"X-Read": {strings.Repeat("x", int(n>>10))}}}
 		}))
 	}()
-	_ = client.SetDeadline(time.Now().Add(time.Minute))
+	_ = client.SetDeadline(time.Now().Add(patience))
 	fr := http2.NewFramer(client, client)
 	got := make(chan string, 16)
 	go func() {

@@ -67,8 +67,8 @@ func (c *connection) newStream(id uint32, length int64, whole bool) *stream {
 }
 
 // shedTimeout is how long a shed stream may take to end. If a write to the client
-// still blocks then, the whole connection is shed.
-const shedTimeout = 250 * time.Millisecond
+// still blocks then, the whole connection is shed. Tests change it.
+var shedTimeout = 250 * time.Millisecond
 
 // end cancels the stream and wakes the reader of its body: nothing more will be
 // received.

@@ -64,8 +64,8 @@ func (c *connection) answer(f func()) error {
 const maxAnswers = 10_000
 
 // stallsAfter is how long a write may take before its client counts as one that
-// does not read.
-const stallsAfter = 20 * time.Millisecond
+// does not read. Tests change it.
+var stallsAfter = 20 * time.Millisecond
 
 const writeSize = 32 << 10
 
