@@ -20,8 +20,8 @@ import (
 const maxFile = 256 << 10
 
 // writersWait bounds the wait for another process that writes to the vault.
-// Each writes for milliseconds, so a process that needs longer hangs.
-const writersWait = 10 * time.Second
+// Each writes for milliseconds, so a process that needs longer hangs. Tests change it.
+var writersWait = 10 * time.Second
 
 // vaultFormat is the format of the vault's directory, and of each binding.
 const vaultFormat = format.First

@@ -19,8 +19,14 @@ import (
 // home of the vault.
 const keyringService = "aileron"
 
-// keyringWait bounds the wait for a keyring, which may prompt an absent person.
-const keyringWait = 2 * time.Second
+// keyringTimeout bounds the wait for a keyring, which may prompt an absent person.
+const keyringTimeout = 2 * time.Second
+
+var keyringWait = keyringTimeout
+
+// TestOnlyKeyringWait changes how long keyrings are waited for: on a busy machine, one
+// that responds may need more time than a person should wait for one that does not.
+func TestOnlyKeyringWait(d time.Duration) { keyringWait = d }
 
 // The errors of a keyring that has no passphrase for a vault. Any other one is of a
 // keyring that is locked, or refuses.
@@ -28,7 +34,7 @@ var (
 	ErrNoKeyring      = errors.New("this host has no OS keyring")
 	ErrKeyringEmpty   = errors.New("the OS keyring does not hold the passphrase of this vault")
 	ErrKeyringTimeout = fmt.Errorf("the OS keyring does not respond within %v; it may be waiting for its own password",
-		keyringWait)
+		keyringTimeout)
 )
 
 // FromKeyring returns the passphrase in the OS keyring for the vault of home. It

@@ -122,7 +122,7 @@ func shownPaths(t *testing.T, c cli, args []string, n int) (paths []string) {
 // followed runs audit tail -f until it has printed n rows.
 func (c cli) followed(args []string, n int) string {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
 	if n == 0 {
 		cancel() // it looks at the log all the same
@@ -158,7 +158,7 @@ func TestTailFollowsAReplacedLogAndReportsIt(t *testing.T) {
 		c.write(requests(6)...)
 		other := newCLI(t)
 		other.write(requests(9)...)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		var errs strings.Builder
 		out := &countedLines{wanted: 2}
 		out.reached = func() {
@@ -233,7 +233,7 @@ func TestAnAgentStandsForItsSessions(t *testing.T) {
 func TestAnAgentsNextSessionIsFollowed(t *testing.T) {
 	c := newCLI(t)
 	c.write(agentRows()[:4]...)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	out := &countedLines{wanted: 2}
 	out.reached = func() {

@@ -10,17 +10,31 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/vault"
 )
+
+// keyringWaitEnv is the variable with how long the aileron of the tests waits for a keyring.
+const keyringWaitEnv = "AILERON_TEST_KEYRING_WAIT"
+
+// patience is as long as only a defect takes, on a busy machine too.
+const patience = 5 * time.Minute
 
 // TestMain puts three programs on the PATH of the tests: aileron, as a process
 // of its own whose vaults are cheap to open, and two helpers of the stories.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"aileron":    func() { testOnlyWorkFactor = "10"; main() },
+		"aileron": func() {
+			testOnlyWorkFactor = "10"
+			if wait, err := time.ParseDuration(os.Getenv(keyringWaitEnv)); err == nil {
+				vault.TestOnlyKeyringWait(wait)
+			}
+			main()
+		},
 		"audit-rows": func() { exitOn(writeRows(os.Stdin)) },
 		"get":        func() { exitOn(get(os.Args[1:])) },
 	})

@@ -67,7 +67,7 @@ func startOrigin(ts *testscript.TestScript, _ bool, _ []string) {
 		MinVersion:     tls.VersionTLS12,
 	})
 	ts.Check(err)
-	server := &http.Server{Handler: http.HandlerFunc(serveTracker), ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: http.HandlerFunc(serveTracker), ReadHeaderTimeout: patience}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -94,7 +94,7 @@ func serveTracker(w http.ResponseWriter, r *http.Request) {
 
 // awaitFile is the command await of the stories.
 func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
-	for end := time.Now().Add(time.Minute); ; {
+	for end := time.Now().Add(patience); ; {
 		if info, err := os.Stat(ts.MkAbs(args[0])); err == nil && info.Size() > 0 {
 			return
 		}

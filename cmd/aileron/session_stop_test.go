@@ -20,7 +20,7 @@ type result struct {
 // until polls for what happens unless there is a defect.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	tick, end := time.NewTicker(5*time.Millisecond), time.After(2*time.Minute)
+	tick, end := time.NewTicker(5*time.Millisecond), time.After(patience)
 	defer tick.Stop()
 	for !done() {
 		select {

@@ -259,7 +259,7 @@ func typeAhead(t *testing.T, keyboard, terminal *os.File, line string) {
 	t.Helper()
 	_, err := keyboard.WriteString(line + "\n")
 	fatal(t, err)
-	for end := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+	for end := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
 		n, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCINQ)
 		fatal(t, err)
 		if n > 0 {

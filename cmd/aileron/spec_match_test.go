@@ -105,7 +105,7 @@ func newDecisions(t *testing.T) decisions {
 // verdict of a request: "allowed", or the reason of its denial.
 func (d decisions) verdict(conn net.Conn, head string) string {
 	d.t.Helper()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	_, err := io.WriteString(conn, head)
 	fatal(d.t, err)
 	return d.read(conn, head)

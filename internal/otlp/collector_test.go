@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,12 +21,18 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 )
 
+// patience is how long a test waits for a collector that responds. A busy machine may take more time than the end of a
+// session has for it.
+const patience = 5 * time.Minute
+
 // collector is a stand-in for a collector that parses what it gets with the official protobufs.
 type collector struct {
 	t      *testing.T
 	server *httptest.Server
 	// answer, if not nil, answers instead, and reports whether it did.
 	answer func(w http.ResponseWriter, r *http.Request) bool
+
+	endBound time.Duration // of the exporters to it; 0: the usual one
 
 	mu       sync.Mutex
 	spans    []*tracepb.Span
@@ -37,7 +44,7 @@ type collector struct {
 
 func newCollector(t *testing.T, answer func(http.ResponseWriter, *http.Request) bool) *collector {
 	t.Helper()
-	c := &collector{t: t, answer: answer, got: make(chan struct{}, 1000)}
+	c := &collector{t: t, answer: answer, endBound: patience, got: make(chan struct{}, 1000)}
 	c.server = httptest.NewServer(c)
 	t.Cleanup(c.server.Close)
 	return c
@@ -164,11 +171,12 @@ func (w *warnings) all() []string {
 // open opens an exporter to the collector, with more variables.
 func (c *collector) open(w *warnings, more ...string) *Exporter {
 	c.t.Helper()
-	to, err := FromEnvironment(env(append([]string{"EXPORTER_OTLP_ENDPOINT", c.server.URL}, more...)...))
+	to, err := FromEnvironment(env(append([]string{"EXPORTER_OTLP_ENDPOINT", c.server.URL, "EXPORTER_OTLP_TIMEOUT",
+		strconv.FormatInt(patience.Milliseconds(), 10)}, more...)...))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return Open(to, Options{Session: "01SESSION", Version: "1.2.3", Warn: w.add})
+	return Open(to, Options{Session: "01SESSION", Version: "1.2.3", Warn: w.add, endBound: c.endBound})
 }
 
 // exchange adds an intent and its outcome, and returns the id of the request.

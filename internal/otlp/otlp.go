@@ -21,6 +21,7 @@
 package otlp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -46,6 +47,8 @@ type Options struct {
 	Version string // of aileron
 	// Warn prints a line for the user. It must not block.
 	Warn func(string)
+
+	endBound time.Duration // in tests; 0: endBound
 }
 
 // item is a row that waits. Its strings are immutable.
@@ -59,6 +62,7 @@ func (i item) size() int64 { return int64(len(i.fields) + len(i.row.Path) + len(
 // Exporter sends rows to a collector until it is closed.
 type Exporter struct {
 	warn    func(string)
+	bound   time.Duration // see endBound
 	where   string
 	queue   chan item
 	bytes   atomic.Int64 // in queue
@@ -75,7 +79,8 @@ type Exporter struct {
 func Open(t Target, o Options) *Exporter {
 	ctx, cut := context.WithCancel(context.Background())
 	x := &Exporter{
-		warn: o.Warn, where: t.String(), queue: make(chan item, maxQueue), closing: make(chan struct{}), cut: cut,
+		warn: o.Warn, bound: cmp.Or(o.endBound, endBound), where: t.String(),
+		queue: make(chan item, maxQueue), closing: make(chan struct{}), cut: cut,
 	}
 	x.batch = newBatch(t, o, x.closing)
 	x.ended.Go(func() { x.run(ctx) })
@@ -103,7 +108,7 @@ func (x *Exporter) Close() {
 		return
 	}
 	close(x.closing)
-	end := time.AfterFunc(endBound, x.cut)
+	end := time.AfterFunc(x.bound, x.cut)
 	x.ended.Wait()
 	end.Stop()
 	x.cut()

@@ -93,7 +93,7 @@ func TestADenialIsAnErrorAndSignalsHaveEndpointsOfTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := Open(to, Options{Session: "s", Warn: w.add})
+	x := Open(to, Options{Session: "s", Warn: w.add, endBound: patience})
 	denied := audit.Row{Event: audit.EventSandboxRejected, Decision: audit.DecisionRejected, Reason: "host_not_allowed",
 		Method: "BREW", Host: "evil.example", TS: time.Now()}
 	x.Add(denied, `{"request_id":"`+audit.NewID()+`"}`)
@@ -199,6 +199,9 @@ func TestABadCollectorCostsOneWarning(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, w := newCollector(t, b.answer), newWarnings()
+			if name == "hangs" {
+				c.endBound = 0
+			}
 			x := c.open(w, "LOGS_EXPORTER", "none", "EXPORTER_OTLP_HEADERS", "api-key=canary")
 			exchange(x, 1, proxied())
 			x.Close()
@@ -270,6 +273,7 @@ func TestADeadCollectorIsReportedOnce(t *testing.T) {
 func TestAFullQueueDropsAndCounts(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t, hang)
+	c.endBound = 0
 	w := newWarnings()
 	x := c.open(w, "TRACES_EXPORTER", "none")
 	const rows = 3 * maxQueue
@@ -339,7 +343,7 @@ func TestTheCollectorIsVerified(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := Open(to, Options{Warn: w.add})
+		x := Open(to, Options{Warn: w.add, endBound: patience})
 		exchange(x, 1, proxied())
 		x.Close()
 	}
