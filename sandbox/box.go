@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -19,6 +20,7 @@ type box struct {
 	Unsealed bool   // it has the engine's own network instead of a gateway
 	mounts   string // the directory of the files that are mounted into it
 	covers   []Cover
+	grace    time.Duration // 0: stopGrace
 }
 
 // ProjectError is returned when a project, or a mount, has what no sandbox may see.

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -48,14 +49,19 @@ func TestASandboxThatRunsOutOfMemoryIsReported(t *testing.T) {
 		want         bool
 	}{
 		{"the command", "exec tail /dev/zero", 137, true},
-		{"a child of it", "tail /dev/zero; sleep 1; exit 3", 3, true},
-		{"a child of it that nothing depends on", "tail /dev/zero | true; sleep 1; exit 0", 0, true},
+		{"a child of it", "tail /dev/zero; sleep 5; exit 3", 3, true},
+		{"a child of it that nothing depends on", "tail /dev/zero | true; sleep 5; exit 0", 0, true},
 		{"a command that kills itself", "kill -KILL $$", 137, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			engines(t, func(t *testing.T, e *sandbox.Engine) {
-				// What happens before a box is looked at for the first time is not seen.
-				b, _, errs := box(t, idleGateway, "sh", "-c", "sleep 3; "+c.script)
+				// What happens before a box is looked at for the first time is not seen, and then it is looked at each second.
+				b, _, errs := box(t, idleGateway, "sh", "-c", "until [ -e begun ]; do sleep 0.1; done; "+c.script)
+				b.Began = func() {
+					if err := os.WriteFile(filepath.Join(b.Dir, "begun"), nil, 0o644); err != nil {
+						t.Error(err)
+					}
+				}
 				b.Limits = engine.Limits{Memory: 32 << 20}
 				var missing []string
 				var got engine.Exhaustion

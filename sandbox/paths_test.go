@@ -157,9 +157,7 @@ func TestSweepLeavesContainersThatOnlyLookLikeOurs(t *testing.T) {
 			t.Fatalf("create: %v\n%s", err, out)
 		}
 		t.Cleanup(func() { _ = exec.Command(e.Kind(), "rm", "-f", name).Run() })
-		if _, err := e.Sweep(t.Context(), func(string) bool { return false }); err != nil {
-			t.Fatal(err)
-		}
+		sweep(t, e)
 		if out, err := exec.Command(e.Kind(), "inspect", "--format", "{{.State.Status}}", name).CombinedOutput(); err != nil {
 			t.Errorf("the container is gone: %v\n%s", err, out)
 		}

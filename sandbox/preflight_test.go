@@ -8,7 +8,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -30,7 +32,13 @@ func derived(t *testing.T, e *sandbox.Engine, name, recipe string) sandbox.Image
 	t.Cleanup(func() {
 		building[e.Kind()].Lock()
 		defer building[e.Kind()].Unlock()
-		if out, err := exec.Command(e.Kind(), "rmi", "-f", img.Ref).CombinedOutput(); err != nil {
+		// Another package's test may build or remove images in this moment.
+		var out []byte
+		var err error
+		if !harness.Poll(harness.Patience, time.Second, func() bool {
+			out, err = exec.Command(e.Kind(), "rmi", "-f", img.Ref).CombinedOutput()
+			return err == nil || exec.Command(e.Kind(), "inspect", "--type", "image", img.Ref).Run() != nil
+		}) {
 			t.Errorf("remove %s: %v: %s", img.Ref, err, out)
 		}
 	})

@@ -210,10 +210,17 @@ func TestAGatewayThatFailsEndsItsSandbox(t *testing.T) {
 		if _, err := e.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "no rules today") {
 			t.Errorf("Run = %v; want what the gateway said", err)
 		}
-		b, out, _ := box(t, "say ready\nwait 3s\n", "sh", "-c", "echo up; sleep 600")
-		_, err := e.Run(t.Context(), b)
-		if err == nil || !strings.Contains(err.Error(), "gateway ended") {
-			t.Errorf("Run = %v with %q; want that the gateway ended", err, out)
+		b, _, _ = box(t, "say ready\nawait up\n", "sh", "-c", "echo up; sleep 600")
+		up := &notice{word: "up", said: make(chan struct{})}
+		b.Stdout = up
+		go func() {
+			<-up.said
+			if err := os.WriteFile(filepath.Join(b.Sockets, "up"), nil, 0o644); err != nil {
+				t.Error(err)
+			}
+		}()
+		if _, err := e.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "so the sandbox was ended too") {
+			t.Errorf("Run = %v; want that the gateway ended", err)
 		}
 	})
 }

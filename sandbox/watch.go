@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (r *running) watch(ctx context.Context) (int, error) {
 		case <-r.stopped:
 			r.stopped = nil
 			r.signal(syscall.SIGTERM)
-			r.kill = time.After(stopGrace)
+			r.kill = time.After(cmp.Or(r.b.grace, stopGrace))
 		case <-r.kill:
 			r.signal(syscall.SIGKILL)
 			r.expectEnd()
@@ -131,7 +132,7 @@ func (r *running) endWithOutput(err error) {
 	if err != nil && r.output.refused.Load() {
 		r.outputClosed = true
 		r.signal(syscall.SIGPIPE)
-		r.kill = time.After(stopGrace)
+		r.kill = time.After(cmp.Or(r.b.grace, stopGrace))
 	}
 }
 

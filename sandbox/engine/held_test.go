@@ -30,7 +30,7 @@ func TestAProcessThatEndsIsExiting(t *testing.T) {
 	}
 	_ = in.Close()
 	// It is a zombie until Wait.
-	if !harness.Poll(time.Minute, time.Millisecond, func() bool { return exiting(cmd.Process.Pid) }) {
+	if !harness.Poll(harness.Patience, time.Millisecond, func() bool { return exiting(cmd.Process.Pid) }) {
 		t.Error("a zombie is said to run")
 	}
 	// As a hybrid host shows it: the group of version 2 is still the container's.

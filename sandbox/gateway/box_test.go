@@ -23,7 +23,7 @@ import (
 )
 
 // patience bounds every wait. No test judges how long something took.
-const patience = 2 * time.Minute
+const patience = harness.Patience
 
 // inside is the variable that is set where this test binary runs in a namespace
 // of its own. Its value is the path of the gateway's binary.
@@ -220,8 +220,9 @@ func (b *box) dial(to string) net.Conn {
 	return conn
 }
 
-// exchange sends s and expects it back.
+// exchange sends s and expects it back. It has all the time that there is, however long the connection is open.
 func exchange(conn net.Conn, s string) error {
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(conn, s); err != nil {
 		return err
 	}
