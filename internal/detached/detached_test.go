@@ -22,6 +22,9 @@ import (
 	"github.com/ALRubinger/aileron/internal/terminal"
 )
 
+// patience is as long as only a defect takes, on a busy machine too.
+const patience = 5 * time.Minute
+
 // TestMain is also the client of TestAProcessOfAContainerIsNotAttached.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("DETACHED_TEST_DIR"); dir != "" {
@@ -150,7 +153,7 @@ func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(time.Minute); !is(); <-tick.C {
+	for end := time.Now().Add(patience); !is(); <-tick.C {
 		if time.Now().After(end) {
 			t.Fatalf("it did not happen that %s", what)
 		}
@@ -278,7 +281,7 @@ func TestAScreenIsDrawnAnewInTheSizeOfATerminal(t *testing.T) {
 		select {
 		case size := <-term.Resized():
 			return size
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			t.Fatal("the size never changes")
 			return terminal.Size{}
 		}

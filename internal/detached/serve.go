@@ -17,6 +17,9 @@ const (
 	// stallTime is how long a terminal may take no output before it is let go: the
 	// command waits for it meanwhile.
 	stallTime = 5 * time.Second
+	// asideTime is how long a terminal that another takes the place of has for a last
+	// frame.
+	asideTime = time.Second
 	// helloTime is how long a client has to begin.
 	helloTime = 5 * time.Second
 	// redrawPause is the least time between the two sizes that make a program draw its
@@ -142,7 +145,7 @@ func (t *Terminal) attach(c *client) {
 
 // sendAside sends a last frame, unless the client does not take it at once.
 func (c *client) sendAside(k kind, v any) {
-	_ = c.conn.SetWriteDeadline(time.Now().Add(redrawPause))
+	_ = c.conn.SetWriteDeadline(time.Now().Add(asideTime))
 	_, _ = c.conn.Write(appendJSON(nil, k, v))
 	c.close()
 }

@@ -42,6 +42,21 @@ func freePort(t *testing.T) uint16 {
 	return uint16(l.Addr().(*net.TCPAddr).Port)
 }
 
+// opened opens a port that was free a moment ago, for one of the sandbox: another process may have taken it.
+func opened(t *testing.T, sandbox uint16) (*ports, Port) {
+	t.Helper()
+	for {
+		port := Port{freePort(t), sandbox}
+		p, err := openPorts([]Port{port})
+		if err == nil {
+			return p, port
+		}
+		if !strings.Contains(err.Error(), "it is in use") {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestAPortInUseIsNamed(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -71,10 +86,7 @@ func TestAPrivilegedPortIsNamed(t *testing.T) {
 }
 
 func TestPortsAreOnTheLoopbackAddress(t *testing.T) {
-	p, err := openPorts([]Port{{freePort(t), 80}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, _ := opened(t, 80)
 	defer p.close()
 	if at := p.listeners[0].Addr().(*net.TCPAddr); !at.IP.Equal(net.IPv4(127, 0, 0, 1)) {
 		t.Errorf("it listens on %v", at)
@@ -107,11 +119,7 @@ func tunnel(t *testing.T, dir string, answer func(conn net.Conn, port uint16)) {
 // published serves a port, and returns what its clients get.
 func published(t *testing.T, record error, answer func(conn net.Conn, port uint16)) (read string, recorded int) {
 	t.Helper()
-	port := Port{freePort(t), 3000}
-	p, err := openPorts([]Port{port})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, port := opened(t, 3000)
 	defer p.close()
 	p.record = func(context.Context, uint16, uint16, string) error { recorded++; return record }
 	p.report = t.Logf

@@ -78,7 +78,7 @@ func until(t *testing.T, c net.Conn) {
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(5 * time.Minute)
 	for !Gone(c, netip.AddrPort{}) {
 		select {
 		case <-again.C:

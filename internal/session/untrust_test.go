@@ -90,7 +90,7 @@ func TestAHostileSessionDirectoryIsNotTrusted(t *testing.T) {
 			}
 			l := listenAs(t, uintptr(c.uid), filepath.Join(dir, "control.sock"))
 			answer := func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(c.answer) }
-			server := &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: time.Minute}
+			server := &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: 5 * time.Minute}
 			go func() { _ = server.Serve(l) }()
 			t.Cleanup(func() { _ = server.Close() })
 			_, err = State{ID: id, Mode: "proxy", State: "running"}.HostRoot(t.Context(), home)
@@ -154,7 +154,7 @@ func TestTheEndOfASessionTakesItsRootOffTheAccount(t *testing.T) {
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close(t.Context(), 0, "ended") }()
 	state := State{ID: s.ID(), Mode: "proxy", State: "running"}
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(5 * time.Minute); ; {
 		if _, err := state.HostRoot(t.Context(), o.Home); err != nil {
 			break
 		}
