@@ -155,7 +155,7 @@ var meanings = map[Reason]meaning{
 	reasonMalformed: {invalidRequest, 400, false, hintForm},
 	reasonScheme:    {invalidRequest, 400, false, "Use https."},
 	reasonApproval: {approvalRequired, 403, false,
-		"This operation asks for an approval, and there is no surface to approve on yet."},
+		"There is no way to approve yet, so do not retry."},
 	reasonUpgrade: {capabilityDenied, 426, false,
 		"Use plain HTTPS requests: this operation does not allow an upgrade."},
 	reasonBody: {invalidRequest, 400, false, "Send this request without a body."},
