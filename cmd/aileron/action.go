@@ -41,7 +41,12 @@ func (a *app) foundAction(name string) (action.File, error) {
 	}
 	f, err := l.Find(name)
 	if errors.Is(err, action.ErrNotAdded) {
-		return f, hint.New(err, "see what there is with: aileron action list")
+		all, _ := l.List()
+		var names []string
+		for _, f := range all {
+			names = append(names, f.Name)
+		}
+		return f, didYouMean(hint.New(err, "see what there is with: aileron action list"), nearest(name, names))
 	}
 	return f, err
 }
@@ -96,6 +101,8 @@ type actionJSON struct {
 	Inputs      []inputJSON     `json:"inputs"`
 	Connectors  []actionPinJSON `json:"connectors"`
 	Calls       []actionCall    `json:"calls"`
+
+	already bool // it was added before
 }
 
 type inputJSON struct {

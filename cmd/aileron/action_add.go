@@ -55,7 +55,7 @@ func (o *actionAddOptions) run(ctx context.Context, a *app, sources []string) er
 		return err
 	}
 	var fresh []*action.Action
-	missing := false
+	missing, asked := false, 0
 	for _, src := range sources {
 		f, err := o.read(ctx, a, s, src)
 		if err != nil {
@@ -67,19 +67,32 @@ func (o *actionAddOptions) run(ctx context.Context, a *app, sources []string) er
 			return fmt.Errorf("add the action %s: %w", f.Name, err)
 		}
 		missing = missing || err != nil
-		printAction(a.stderr, s, f)
 		fresh = append(fresh, f)
+		there, err := l.Find(f.Name)
+		switch {
+		case err == nil && isAdded(there, f): // it was asked about when it was added
+			continue
+		case err == nil && !o.replace && (there.Action == nil || there.Action.Hash != f.Hash):
+			_, err = l.Add(f, false) // returns why not
+			return err
+		}
+		printAction(a.stderr, s, f)
+		asked++
 	}
 	if err := commandConflict(s, l, fresh); err != nil {
 		fmt.Fprintf(a.stderr, "\nwarning: no sandbox will start while both are there: %v\n", err)
 	}
-	if err := o.ask(a, len(fresh)); err != nil {
+	if err := o.ask(ctx, a, asked); err != nil {
 		return err
 	}
 	added, err := o.add(ctx, a, s, l, fresh)
-	if !a.json {
-		for _, j := range added {
-			fmt.Fprintf(a.stdout, "added %s %s %s\n", j.Name, j.Version, j.Hash)
+	for _, j := range added {
+		verb := "added"
+		if j.already {
+			verb = "already added"
+		}
+		if !a.json {
+			fmt.Fprintf(a.stdout, "%s %s %s %s\n", verb, j.Name, j.Version, j.Hash)
 		}
 	}
 	if err != nil {
@@ -167,8 +180,8 @@ func (f *fetcher) fetchAction(ctx context.Context, ref source.Ref) ([]byte, erro
 	return io.ReadAll(io.LimitReader(file, action.MaxSize+1))
 }
 
-func (o *actionAddOptions) ask(a *app, n int) error {
-	if o.yes {
+func (o *actionAddOptions) ask(ctx context.Context, a *app, n int) error {
+	if o.yes || n == 0 {
 		return nil
 	}
 	if !a.interactive() {
@@ -178,9 +191,9 @@ func (o *actionAddOptions) ask(a *app, n int) error {
 	if n > 1 {
 		what = fmt.Sprintf("these %d actions", n)
 	}
-	yes, err := a.agreed("add " + what + "?")
+	yes, err := a.confirm(ctx, "add "+what+"?", false)
 	if err == nil && !yes {
-		err = errors.New("add the action: it was declined")
+		err = errors.New("not added: it was not confirmed")
 	}
 	return err
 }
@@ -192,8 +205,9 @@ func (o *actionAddOptions) add(ctx context.Context, a *app, s *store.Store, l ac
 	defer func() { err = changes.close(err) }()
 	for _, f := range fresh {
 		there, err := l.Find(f.Name)
+		already := err == nil && isAdded(there, f)
 		switch {
-		case err == nil && there.Added && there.Action.Hash == f.Hash: // nothing changes
+		case already: // nothing changes
 		case err == nil && !o.replace && (there.Action == nil || there.Action.Hash != f.Hash):
 			_, err = l.Add(f, false)
 			return added, err
@@ -210,9 +224,16 @@ func (o *actionAddOptions) add(ctx context.Context, a *app, s *store.Store, l ac
 		if there, err = l.Find(f.Name); err != nil {
 			return added, err
 		}
-		added = append(added, describeAction(s, there))
+		j := describeAction(s, there)
+		j.already = already
+		added = append(added, j)
 	}
 	return added, nil
+}
+
+// isAdded reports whether the bytes of an action are in force, and were added by a person who was shown them.
+func isAdded(there action.File, f *action.Action) bool {
+	return there.Added && there.Action.Hash == f.Hash
 }
 
 // printAction prints what an action does.
@@ -230,7 +251,10 @@ func printAction(out io.Writer, s *store.Store, f *action.Action) {
 			if len(in.Values) > 0 {
 				text = strings.TrimSpace(text + " (one of " + strings.Join(in.Values, ", ") + ")")
 			}
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", in.Name, in.Type, need, text)
+			if text != "" {
+				need += "\t" + text
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", in.Name, in.Type, need)
 		}
 		_ = w.Flush()
 	}

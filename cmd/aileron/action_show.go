@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -31,7 +32,7 @@ func newActionShowCommand(a *app) *cobra.Command {
 			if !f.Added {
 				a.infof("aileron: the file was edited since it was added, or was put there by hand")
 			}
-			_, err = fmt.Fprint(a.stdout, f.Action.Body)
+			_, err = fmt.Fprintf(a.stdout, "\n%s", strings.TrimLeft(f.Action.Body, "\r\n"))
 			return err
 		},
 	}

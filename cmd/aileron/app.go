@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/term"
 
@@ -36,7 +37,8 @@ type app struct {
 
 	vaultOptions []vault.Option // none in a release
 
-	asked bool // a prompt was shown
+	asked  bool        // a prompt was shown
+	status atomic.Bool // a line of showStatus is on the terminal
 
 	args     []string     // of the command line
 	detached *detachedRun // nil but in the process of a detached session
@@ -55,6 +57,13 @@ func osApp(p *protection) *app {
 		a.vaultOptions = append(a.vaultOptions, vault.TestOnlyWorkFactor(factor))
 	}
 	return a
+}
+
+// withHome returns an app with another home and environment, and the same streams and flags.
+func (a *app) withHome(home string, getenv func(string) string) *app {
+	return &app{stdin: a.stdin, stdout: a.stdout, stderr: a.stderr, getenv: getenv, child: a.child, protected: a.protected,
+		locks: a.locks, vaultOptions: a.vaultOptions, args: a.args, detached: a.detached, home: home, json: a.json,
+		logLevel: a.logLevel}
 }
 
 // homePath returns aileron's directory as an absolute path: --home, else AILERON_HOME, else ~/.aileron.
@@ -103,8 +112,11 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// infof writes a message for a person to stderr, as one line.
+// infof writes a message for a person to stderr, as one line, in place of a status.
 func (a *app) infof(format string, args ...any) {
+	if a.status.Load() {
+		a.showStatus("")
+	}
 	fmt.Fprintln(a.stderr, termsafe.Line(fmt.Sprintf(format, args...)))
 }
 
@@ -131,13 +143,15 @@ func (a *app) columns() int {
 	return 80
 }
 
-// showStatus writes a line to stderr that the next one overwrites; "" clears it. It reports whether stderr is a
-// terminal that can do that.
+// showStatus writes a line to stderr that the next one overwrites; "" clears it. What the terminal is too narrow for is
+// left out: a line that wraps could not be overwritten. It reports whether stderr is a terminal that can do that.
 func (a *app) showStatus(text string) bool {
 	if !a.messagesOnTerminal() || a.getenv("TERM") == "dumb" {
 		return false
 	}
-	fmt.Fprintf(a.child.stderr, "\r%s\x1b[K", termsafe.Line(text))
+	a.status.Store(text != "")
+	line := []rune(termsafe.Line(text))
+	fmt.Fprintf(a.child.stderr, "\r%s\x1b[K", string(line[:min(len(line), a.columns()-1)]))
 	return true
 }
 

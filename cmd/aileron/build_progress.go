@@ -76,8 +76,7 @@ func (p *buildProgress) show() {
 		return
 	}
 	took := p.now().Sub(p.began).Truncate(time.Second)
-	text := []rune(termsafe.Line(fmt.Sprintf("aileron: building (%v): %s", took, p.lines[len(p.lines)-1])))
-	p.app.showStatus(string(text[:min(len(text), p.app.columns()-1)]))
+	p.app.showStatus(fmt.Sprintf("aileron: building (%v): %s", took, p.lines[len(p.lines)-1]))
 }
 
 // BuildEnded clears the line, or leaves the end of the output of a build that failed.

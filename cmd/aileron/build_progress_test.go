@@ -53,6 +53,36 @@ func screen(t *testing.T, f func(p *buildProgress)) string {
 	return seen.String()
 }
 
+// What a message would be written behind is cleared first, and no line is as wide as the terminal, which would wrap it.
+func TestAStatusIsOneLineThatAMessageReplaces(t *testing.T) {
+	got := screen(t, func(p *buildProgress) {
+		f := &fetcher{a: p.app, what: "github://acme/" + strings.Repeat("x", 100)}
+		f.progress(2<<20, 4<<20)
+		f.notice("trying again")
+		f.progress(3<<20, 4<<20) // too soon to be shown
+		p.app.infof("done")
+	})
+	want := "\r" + ("aileron: fetching github://acme/" + strings.Repeat("x", 100))[:39] + "\x1b[K" +
+		"\r\x1b[Kaileron: trying again\r\ndone\r\nEND"
+	if got != want {
+		t.Errorf("the terminal shows %q, want %q", got, want)
+	}
+}
+
+func TestAStatusIsSilentWhereThereIsNoTerminal(t *testing.T) {
+	var errs bytes.Buffer
+	a := &app{stderr: &errs, getenv: func(string) string { return "" }}
+	a.child.stderr = &errs
+	f := &fetcher{a: a, what: "github://acme/tracker@1.0.0"}
+	f.progress(1<<20, 2<<20)
+	if err := a.showDuring(t.Context(), "aileron: working", func() error { return io.EOF }); !errors.Is(err, io.EOF) {
+		t.Errorf("the error of the work is %v", err)
+	}
+	if errs.Len() > 0 {
+		t.Errorf("stderr is %q", errs.String())
+	}
+}
+
 func TestABuildIsOneLineOnATerminalAndItsEndStaysIfItFails(t *testing.T) {
 	output := "aileron: building x with podman (once)\nSTEP 1\n"
 	for i := range 50 {

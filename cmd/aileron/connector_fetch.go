@@ -98,13 +98,12 @@ func (f *fetcher) fetchFile(ctx context.Context, ref source.Ref, asset string, m
 		return nil, err
 	}
 	f.stages = append(f.stages, stage)
-	f.what, f.shown = ref.String(), time.Time{}
+	f.what, f.shown = ref.String(), time.Now()
+	f.a.showStatus("aileron: fetching " + f.what) // a source may take its time before it sends anything
+	defer f.a.showStatus("")
 	err = f.a.interruptible(ctx, func(ctx context.Context) error {
 		return f.client.Fetch(ctx, ref, asset, stage.Archive, most)
 	})
-	if !f.shown.IsZero() {
-		f.a.showStatus("")
-	}
 	return stage.Archive, err
 }
 
@@ -129,11 +128,11 @@ func (f *fetcher) notice(text string) {
 // progress shows on a terminal how much of an archive has arrived.
 func (f *fetcher) progress(done, total int64) {
 	if now := time.Now(); now.Sub(f.shown) > 200*time.Millisecond {
-		text := fmt.Sprintf("aileron: fetching %s: %d KiB", f.what, done>>10)
+		amount := fmt.Sprint(done >> 10)
 		if total > 0 {
-			text += fmt.Sprintf(" of %d", total>>10)
+			amount += fmt.Sprintf(" of %d", total>>10)
 		}
-		f.a.showStatus(text)
+		f.a.showStatus(fmt.Sprintf("aileron: fetching %s: %s KiB", f.what, amount))
 		f.shown = now
 	}
 }

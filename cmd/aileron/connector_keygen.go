@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec/signature"
@@ -54,6 +55,9 @@ func (o *connectorKeygenOptions) run(ctx context.Context, a *app) error {
 			return keyFileExists(file, err)
 		}
 	}
+	if err := canCreateIn(filepath.Dir(secret)); err != nil { // before that, too
+		return fmt.Errorf("write %s: %w", secret, err)
+	}
 	p, err := a.signingPassphrase(ctx, o.passphraseFile, true)
 	if err != nil {
 		return err
@@ -63,7 +67,11 @@ func (o *connectorKeygenOptions) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	sealed, err := key.Encrypt(p)
+	var sealed []byte
+	err = a.showDuring(ctx, "aileron: encrypting the key, which takes some seconds", func() (err error) {
+		sealed, err = key.Encrypt(p)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -90,7 +98,7 @@ func publicKeyFile(secret string) string { return strings.TrimSuffix(secret, ".k
 
 // writeNewFile creates a file with all of its content at once. It replaces none.
 func writeNewFile(name string, data []byte, mode os.FileMode) error {
-	fail := func(err error) error { return fmt.Errorf("write %s: %w", name, err) }
+	fail := func(err error) error { return fmt.Errorf("write %s: %w", name, withoutPath(err)) }
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".aileron-key-*")
 	if err != nil {
 		return fail(err)
@@ -105,6 +113,24 @@ func writeNewFile(name string, data []byte, mode os.FileMode) error {
 		return keyFileExists(name, err)
 	}
 	return nil
+}
+
+// canCreateIn returns an error if no file can be created in a directory.
+func canCreateIn(dir string) error {
+	err := unix.Access(dir, unix.W_OK|unix.X_OK)
+	if errors.Is(err, fs.ErrNotExist) {
+		return hint.New(fmt.Errorf("there is no directory %s: %w", dir, err), "create it first: mkdir -p %s", dir)
+	}
+	return err
+}
+
+// withoutPath returns the cause of an error of a file that the caller names.
+func withoutPath(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }
 
 // keyFileExists returns the error for a file that is not overwritten. cause is nil if it is known to exist.
@@ -129,8 +155,10 @@ func (a *app) signingPassphrase(ctx context.Context, file string, fresh bool) (p
 	switch {
 	case file != "":
 		p, err = a.awaitPassphraseFile(ctx, file)
+	case a.interactive() && fresh:
+		return a.promptNewPassphrase(ctx, "signing key")
 	case a.interactive():
-		p, err = a.promptSecret(ctx, "passphrase of the signing key", fresh)
+		return a.promptSecret(ctx, "passphrase of the signing key", false)
 	default:
 		err = hint.New(errors.New("find the signing key's passphrase: none was given, and there is no terminal to ask on"),
 			"pass --passphrase-file, or run it in a terminal")

@@ -50,6 +50,9 @@ func (o *connectorPackOptions) run(ctx context.Context, a *app, dir string) erro
 		if _, err := store.Read(dir); err != nil { // before a passphrase is asked for
 			return a.sourceError(dir, err)
 		}
+		if err := canCreateIn(filepath.Dir(o.output)); err != nil { // before that, too
+			return fmt.Errorf("write the archive %s: %w", o.output, err)
+		}
 		key, err := a.readSigningKey(ctx, o.key, o.passphraseFile)
 		if err != nil {
 			return err
@@ -78,7 +81,7 @@ func (o *connectorPackOptions) run(ctx context.Context, a *app, dir string) erro
 func (o *connectorPackOptions) write(a *app, dir string, signer *signature.SecretKey) (*spec.Connector, error) {
 	f, err := os.CreateTemp(filepath.Dir(o.output), ".aileron-pack-*")
 	if err != nil {
-		return nil, fmt.Errorf("write the archive: %w", err)
+		return nil, fmt.Errorf("write the archive %s: %w", o.output, withoutPath(err))
 	}
 	defer os.Remove(f.Name())
 	c, err := store.PackSigned(dir, f, func(c *spec.Connector, old []byte) ([]byte, error) {
@@ -92,7 +95,7 @@ func (o *connectorPackOptions) write(a *app, dir string, signer *signature.Secre
 		return nil, a.sourceError(dir, err)
 	}
 	if err := os.Rename(f.Name(), o.output); err != nil {
-		return nil, fmt.Errorf("write the archive: %w", err)
+		return nil, fmt.Errorf("write the archive %s: %w", o.output, errors.Unwrap(err))
 	}
 	return c, nil
 }
@@ -119,11 +122,41 @@ func (a *app) readSigningKey(ctx context.Context, file, passphraseFile string) (
 			"make one with: aileron connector keygen")
 	}
 	defer clear(raw)
-	key, err := signature.ParseSecretKey(raw, func() ([]byte, error) {
-		return a.signingPassphrase(ctx, passphraseFile, false)
-	})
+	key, err := signature.ParseSecretKey(raw, func() ([]byte, error) { return nil, errEncrypted })
+	if errors.Is(err, errEncrypted) {
+		key, err = a.decryptSigningKey(ctx, raw, passphraseFile)
+	}
 	if err != nil {
 		return signature.SecretKey{}, fmt.Errorf("read the signing key %s: %w", file, err)
 	}
 	return key, nil
+}
+
+// errEncrypted is the error of a key that has a passphrase.
+var errEncrypted = errors.New("it is encrypted")
+
+// decryptSigningKey decrypts a publisher's secret key. A person may mistype its passphrase.
+func (a *app) decryptSigningKey(ctx context.Context, raw []byte, passphraseFile string) (signature.SecretKey, error) {
+	for try := 1; ; try++ {
+		p, err := a.signingPassphrase(ctx, passphraseFile, false)
+		if err != nil {
+			return signature.SecretKey{}, err
+		}
+		var key signature.SecretKey
+		err = a.showDuring(ctx, "aileron: decrypting the key, which takes some seconds", func() (err error) {
+			key, err = signature.ParseSecretKey(raw, func() ([]byte, error) { return p, nil })
+			return err
+		})
+		switch {
+		case err == nil:
+			return key, nil
+		case !errors.Is(err, signature.ErrWrongPassphrase):
+			return signature.SecretKey{}, err
+		case passphraseFile != "":
+			return signature.SecretKey{}, hint.New(err, "it came from %s", fromFile)
+		case try == maxPassphraseTries:
+			return signature.SecretKey{}, err
+		}
+		a.infof("aileron: %v; try again", err)
+	}
 }

@@ -53,10 +53,12 @@ func (o *fetchOptions) checkUpdates(ctx context.Context, a *app) (err error) {
 	}
 	defer func() { err = f.closeAfter(err) }()
 	var updates []updateJSON
+	a.showStatus("aileron: asking for newer versions of " + plural(len(highest(entries)), "connector"))
 	err = a.interruptible(ctx, func(ctx context.Context) error {
 		updates = f.updates(ctx, highest(entries))
 		return ctx.Err()
 	})
+	a.showStatus("")
 	if err != nil {
 		return err
 	}

@@ -47,28 +47,26 @@ func runDemo(ctx context.Context, a *app, engine string) error {
 		_ = d.origin.Close()
 		_ = os.RemoveAll(d.dir)
 	}()
-	sub := *a
-	sub.home = d.home
-	sub.getenv = func(name string) string {
+	sub := a.withHome(d.home, func(name string) string {
 		if name == "AILERON_VAULT_PASSPHRASE" {
 			return "the-demo-vault-" + d.secret[:8]
 		}
 		return ""
-	}
-	if err := d.prepare(ctx, &sub); err != nil {
+	})
+	if err := d.prepare(ctx, sub); err != nil {
 		return err
 	}
 	a.infof("aileron demo: an origin at https://%s (on this machine) requires a secret; "+
 		"the vault has it, the sandbox will not", demoHost)
 	boxed := a.canSandboxDemo(ctx, engine)
-	if err := d.play(ctx, &sub, engine, boxed); err != nil {
+	if err := d.play(ctx, sub, engine, boxed); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "\n# on the host: what a reviewer sees (aileron audit list)\n")
-	if err := auditList(ctx, &sub, audit.Filter{}, false); err != nil {
+	if err := auditList(ctx, sub, audit.Filter{}, false); err != nil {
 		return err
 	}
-	return d.verdict(ctx, &sub, boxed)
+	return d.verdict(ctx, sub, boxed)
 }
 
 // canSandboxDemo reports whether there is an engine, and prints where the demo runs.

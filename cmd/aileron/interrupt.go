@@ -7,6 +7,23 @@ import (
 	"syscall"
 )
 
+// showDuring shows a status while work lasts, which takes no context. A signal clears the status and ends the command;
+// work then ends with the process.
+func (a *app) showDuring(ctx context.Context, status string, work func() error) error {
+	a.showStatus(status)
+	defer a.showStatus("")
+	return a.interruptible(ctx, func(ctx context.Context) error {
+		ended := make(chan error, 1)
+		go func() { ended <- work() }()
+		select {
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
+
 // interruptible calls work with a context that the first SIGINT, SIGTERM, SIGHUP or SIGQUIT ends, and returns its
 // error: if a signal came before that, the exit code of a program that the signal ended. What work does to leave
 // nothing behind is not interrupted by another signal.

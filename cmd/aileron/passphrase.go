@@ -73,17 +73,17 @@ func keyringFails(err error) bool {
 
 func (a *app) promptPassphrase(ctx context.Context, fresh bool) ([]byte, error) {
 	if fresh {
-		return a.promptNewPassphrase(ctx)
+		return a.promptNewPassphrase(ctx, "vault")
 	}
 	return a.promptSecret(ctx, "passphrase of the vault", false)
 }
 
 // promptNewPassphrase asks for a new passphrase, twice, after it has said what one must be, and again if it is not.
-func (a *app) promptNewPassphrase(ctx context.Context) (p []byte, err error) {
-	a.infof("aileron: the vault's passphrase must have %d to %d bytes; it is not shown while you type",
-		vault.MinPassphrase, vault.MaxPassphrase)
+func (a *app) promptNewPassphrase(ctx context.Context, of string) (p []byte, err error) {
+	a.infof("aileron: the %s's passphrase must have %d to %d bytes; it is not shown while you type",
+		of, vault.MinPassphrase, vault.MaxPassphrase)
 	for try := 1; ; try++ {
-		if p, err = a.promptSecret(ctx, "new passphrase of the vault", true); err == nil {
+		if p, err = a.promptSecret(ctx, "new passphrase of the "+of, true); err == nil {
 			err = vault.CheckPassphrase(p)
 		}
 		if err == nil || try == maxPassphraseTries || errors.As(err, new(exitError)) || errors.Is(err, errInputEnded) {

@@ -153,8 +153,10 @@ func (a *app) promptLine(what string) (string, error) {
 		fmt.Fprint(a.stderr, termsafe.Line(what)+" ")
 		return nil
 	}, func() ([]byte, error) { return readTyped(a.stdin) })
-	if exit := (exitError{}); errors.As(err, &exit) {
+	if err != nil {
 		fmt.Fprintln(a.stderr)
+	}
+	if exit := (exitError{}); errors.As(err, &exit) {
 		return "", exit
 	}
 	if err != nil {

@@ -195,7 +195,7 @@ func (r *syncJSON) print(a *app, actions int) error {
 
 func (r *syncJSON) printText(a *app, actions int) {
 	if actions == 0 {
-		a.infof("aileron: there are no actions; add one with: aileron action add")
+		a.infof("aileron: there are no actions; add one with: aileron action add FILE")
 	}
 	for _, c := range r.Connectors {
 		verb := "installed"
