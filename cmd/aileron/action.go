@@ -171,14 +171,18 @@ func (j actionJSON) failed(err error) actionJSON {
 func actionFault(src string, err error) error {
 	list := action.Diagnostics(err)
 	if len(list) == 0 {
-		return hint.New(fmt.Errorf("read the action %s: %w", src, err),
-			"an action is a regular file; docs/actions.md has its form")
+		err = fmt.Errorf("read the action %s: %w", src, err)
+		if !errors.Is(err, fs.ErrNotExist) {
+			err = hint.New(err, "an action is a regular file; docs/actions.md has its form")
+		}
+		return ofInput(err, reasonAction)
 	}
 	var lines []string
 	for _, d := range list {
 		lines = append(lines, d.Error())
 	}
-	return hint.New(fmt.Errorf("read the action %s: %s", src, strings.Join(lines, "; ")), "docs/actions.md has its form")
+	err = fmt.Errorf("read the action %s: %s", src, strings.Join(lines, "; "))
+	return inputError{hint.New(err, "docs/actions.md has its form"), reasonAction}
 }
 
 // actionChangeTookEffect reports whether an interrupted change of an action is in force.

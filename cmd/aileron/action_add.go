@@ -64,7 +64,7 @@ func (o *actionAddOptions) run(ctx context.Context, a *app, sources []string) er
 		// A connector that is not installed yet is what aileron sync installs; anything else is a mistake in the file.
 		_, err = linkAction(s, f)
 		if err != nil && !errors.Is(err, store.ErrNotInstalled) {
-			return fmt.Errorf("add the action %s: %w", f.Name, err)
+			return ofInput(fmt.Errorf("add the action %s: %w", f.Name, err), reasonAction)
 		}
 		missing = missing || err != nil
 		fresh = append(fresh, f)

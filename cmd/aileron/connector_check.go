@@ -47,7 +47,7 @@ func newConnectorCheckCommand(a *app) *cobra.Command {
 func (a *app) printChecked(src string, candidate *store.Candidate) error {
 	c := candidate.Connector
 	if _, err := spec.NewIndex([]*spec.Connector{c}); err != nil {
-		return fmt.Errorf("check %s: %w", src, err)
+		return inputError{fmt.Errorf("check %s: %w", src, err), reasonConnector}
 	}
 	by := a.checkSignature(signature.ClaimOf(c), candidate.Signature)
 	if a.json {
@@ -100,13 +100,14 @@ func (a *app) sourceError(src string, err error) error {
 		for _, f := range faults {
 			all = append(all, f.Error())
 		}
-		return hint.New(fmt.Errorf("read the connector %s: %s", src, strings.Join(all, "; ")), seeConnectors)
+		err = fmt.Errorf("read the connector %s: %s", src, strings.Join(all, "; "))
+		return inputError{hint.New(err, seeConnectors), reasonConnector}
 	}
 	for _, f := range faults {
 		a.infof("%s", f)
 	}
-	return hint.New(fmt.Errorf("read the connector %s: %d faults, the first: %w", src, len(faults), faults[0]),
-		seeConnectors)
+	err = fmt.Errorf("read the connector %s: %d faults, the first: %w", src, len(faults), faults[0])
+	return inputError{hint.New(err, seeConnectors), reasonConnector}
 }
 
 // seeConnectors is the hint for faults of a manifest or a spec.

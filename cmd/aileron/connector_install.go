@@ -182,7 +182,8 @@ func (a *app) readSource(src store.Source) (*store.Candidate, error) {
 	case errors.As(err, &name):
 		return nil, hint.New(err, "nothing was installed; tell its publisher")
 	case err != nil:
-		return nil, withNearSource(src.Src, a.sourceError(src.Src, refusedSource(src.Src, err)))
+		err = ofInput(a.sourceError(src.Src, refusedSource(src.Src, err)), reasonConnector)
+		return nil, withNearSource(src.Src, err)
 	}
 	return c, nil
 }

@@ -56,7 +56,7 @@ func (o *connectorKeygenOptions) run(ctx context.Context, a *app) error {
 		}
 	}
 	if err := canCreateIn(filepath.Dir(secret)); err != nil { // before that, too
-		return fmt.Errorf("write %s: %w", secret, err)
+		return ofInput(fmt.Errorf("write %s: %w", secret, err), "")
 	}
 	p, err := a.signingPassphrase(ctx, o.passphraseFile, true)
 	if err != nil {
@@ -119,7 +119,7 @@ func writeNewFile(name string, data []byte, mode os.FileMode) error {
 func canCreateIn(dir string) error {
 	err := unix.Access(dir, unix.W_OK|unix.X_OK)
 	if errors.Is(err, fs.ErrNotExist) {
-		return hint.New(fmt.Errorf("there is no directory %s: %w", dir, err), "create it first: mkdir -p %s", dir)
+		return hint.New(err, "create its directory first: mkdir -p %s", dir)
 	}
 	return err
 }

@@ -164,12 +164,12 @@ func (o *connectorNewOptions) draft(fqn spec.FQN) (c *scaffold.Connector, leftOu
 func readDocument(name string) ([]byte, error) {
 	f, err := os.Open(filepath.Clean(name))
 	if err != nil {
-		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
+		return nil, ofInput(fmt.Errorf("read the OpenAPI document %s: %w", name, withoutPath(err)), "")
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, openapi.MaxSize+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
+		return nil, fmt.Errorf("read the OpenAPI document %s: %w", name, withoutPath(err))
 	}
 	return data, nil
 }

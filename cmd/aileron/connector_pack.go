@@ -48,10 +48,10 @@ func (o *connectorPackOptions) run(ctx context.Context, a *app, dir string) erro
 	var signer *signature.SecretKey
 	if o.key != "" {
 		if _, err := store.Read(dir); err != nil { // before a passphrase is asked for
-			return a.sourceError(dir, err)
+			return ofInput(a.sourceError(dir, err), reasonConnector)
 		}
 		if err := canCreateIn(filepath.Dir(o.output)); err != nil { // before that, too
-			return fmt.Errorf("write the archive %s: %w", o.output, err)
+			return ofInput(fmt.Errorf("write the archive %s: %w", o.output, err), "")
 		}
 		key, err := a.readSigningKey(ctx, o.key, o.passphraseFile)
 		if err != nil {
@@ -81,7 +81,7 @@ func (o *connectorPackOptions) run(ctx context.Context, a *app, dir string) erro
 func (o *connectorPackOptions) write(a *app, dir string, signer *signature.SecretKey) (*spec.Connector, error) {
 	f, err := os.CreateTemp(filepath.Dir(o.output), ".aileron-pack-*")
 	if err != nil {
-		return nil, fmt.Errorf("write the archive %s: %w", o.output, withoutPath(err))
+		return nil, ofInput(fmt.Errorf("write the archive %s: %w", o.output, withoutPath(err)), "")
 	}
 	defer os.Remove(f.Name())
 	c, err := store.PackSigned(dir, f, func(c *spec.Connector, old []byte) ([]byte, error) {
@@ -92,7 +92,7 @@ func (o *connectorPackOptions) write(a *app, dir string, signer *signature.Secre
 	})
 	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
 	if err != nil {
-		return nil, a.sourceError(dir, err)
+		return nil, ofInput(a.sourceError(dir, err), reasonConnector)
 	}
 	if err := os.Rename(f.Name(), o.output); err != nil {
 		return nil, fmt.Errorf("write the archive %s: %w", o.output, errors.Unwrap(err))
@@ -118,8 +118,8 @@ func checkOwnSignature(c *spec.Connector, sig []byte) error {
 func (a *app) readSigningKey(ctx context.Context, file, passphraseFile string) (signature.SecretKey, error) {
 	raw, err := a.readSecretFile(file, signature.MaxKeyFile)
 	if err != nil {
-		return signature.SecretKey{}, hint.New(fmt.Errorf("read the signing key: %w", err),
-			"make one with: aileron connector keygen")
+		return signature.SecretKey{}, ofInput(hint.New(fmt.Errorf("read the signing key: %w", err),
+			"make one with: aileron connector keygen"), "")
 	}
 	defer clear(raw)
 	key, err := signature.ParseSecretKey(raw, func() ([]byte, error) { return nil, errEncrypted })

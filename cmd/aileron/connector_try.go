@@ -97,7 +97,7 @@ func (o *connectorTryOptions) run(ctx context.Context, a *app, src string) error
 func readResponse(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("read the response: %w", err)
+		return nil, ofInput(fmt.Errorf("read the response %s: %w", name, withoutPath(err)), "")
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 1<<20+1))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -34,6 +35,38 @@ type coded interface{ ExitCode() int }
 
 // reasonNotFound is the reason of errors about names for which there is nothing.
 const reasonNotFound = "not_found"
+
+// The reasons of errors about what a person has named and is not valid.
+const (
+	reasonConnector = "connector_invalid"
+	reasonAction    = "action_unusable"
+)
+
+// inputError is an error about a file that a person has named.
+type inputError struct {
+	error
+	reason string
+}
+
+func (e inputError) Unwrap() error       { return e.error }
+func (inputError) ErrorClass() string    { return "invalid_request" }
+func (e inputError) ErrorReason() string { return e.reason }
+
+// ofInput returns err as that of a file that a person has named: if there is none, it has the reason for that, else the
+// given one, unless that is "". An error of the system, and one that has a class, are returned as they are.
+func ofInput(err error, reason string) error {
+	var class classed
+	fault, _ := hint.System(err)
+	switch {
+	case err == nil, fault != "", errors.As(err, &class):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		return inputError{err, reasonNotFound}
+	case reason == "":
+		return err
+	}
+	return inputError{err, reason}
+}
 
 // notFound reports whether err is about a name for which there is nothing.
 func notFound(err error) bool {

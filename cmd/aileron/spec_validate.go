@@ -56,9 +56,9 @@ func validateSpecs(a *app, names []string) error {
 	}
 	switch {
 	case len(found) == 1:
-		return hint.New(errors.New("found 1 fault"), seeConnectors)
+		return inputError{hint.New(errors.New("found 1 fault"), seeConnectors), reasonConnector}
 	case len(found) > 1:
-		return hint.New(fmt.Errorf("found %d faults", len(found)), seeConnectors)
+		return inputError{hint.New(fmt.Errorf("found %d faults", len(found)), seeConnectors), reasonConnector}
 	case !a.json:
 		a.infof("aileron: no faults in %s", strings.Join(names, ", "))
 	}

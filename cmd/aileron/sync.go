@@ -112,7 +112,7 @@ func (o *syncOptions) run(ctx context.Context, a *app) (err error) {
 func pinsOf(files []action.File, result *syncJSON) (all []*pinned) {
 	for _, file := range files {
 		if file.Action == nil {
-			result.fail(file.Name, "", file.Err)
+			result.fail(file.Name, "", ofInput(file.Err, reasonAction))
 			continue
 		}
 		for _, pin := range file.Action.Requires {

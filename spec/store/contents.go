@@ -82,8 +82,8 @@ func (c contents) load() (*spec.Connector, error) {
 // alone: an archive, which is how connectors are published, must not hold one.
 func (c contents) isPublic() error {
 	if m, err := spec.ParseManifest(c[spec.ManifestFile]); err == nil && m.Name.IsLocal() {
-		return fmt.Errorf("it holds %s, and a connector whose name begins with local:// is installed from a directory only",
-			m.Name)
+		return &ArchiveError{Why: fmt.Sprintf("it holds %s, and a connector whose name begins with local:// is installed "+
+			"from a directory only", m.Name)}
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (e *fileError) Unwrap() error { return e.err }
 func readDir(dir string) (contents, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open the connector: %w", err)
+		return nil, fmt.Errorf("read the connector %s: %w", dir, withoutPath(err))
 	}
 	defer root.Close()
 	c := contents{}
