@@ -110,7 +110,7 @@ func newConnectorKeysAddCommand(a *app) *cobra.Command {
 			}
 			raw, err := regular.Read(args[1], signature.MaxKeyFile)
 			if err != nil {
-				return fmt.Errorf("read the key %s: %w", args[1], err)
+				return ofInput(fmt.Errorf("read the key %s: %w", args[1], err), "")
 			}
 			key, err := signature.ParsePublicKey(raw)
 			if err != nil {
@@ -136,10 +136,11 @@ func newConnectorKeysRemoveCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove AUTHORITY [KEY_ID]",
 		Short: "Refuse a publisher's key from now on",
-		Long: "Refuse a key of a publisher from now on. Connectors that it has signed stay installed;\n" +
-			"connector verify names them. The publisher's connectors must still be signed: with\n" +
-			"another key that is accepted, or, if there is none, with one that you accept when the\n" +
-			"next connector is installed. --forget removes all that is known of the publisher.",
+		Long: "Refuse a key of a publisher from now on. Connectors that it has signed stay installed\n" +
+			"and allowed; they are listed, and each session that uses one warns. The publisher's\n" +
+			"connectors must still be signed: with another key that is accepted, or, if there is\n" +
+			"none, with one that you accept when the next connector is installed. --forget removes\n" +
+			"all that is known of the publisher.",
 		Example: "  aileron connector keys remove github://acme 0123456789ABCDEF\n" +
 			"  aileron connector keys remove github://acme --forget",
 		Args: usageArgs(cobra.RangeArgs(1, 2)),
@@ -163,6 +164,9 @@ func newConnectorKeysRemoveCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !forget && !a.json {
+				defer a.warnOfSigned(id)
+			}
 			j := map[string]string{"authority": string(authority)}
 			if !forget {
 				j["key_id"] = id.String()
@@ -176,6 +180,22 @@ func newConnectorKeysRemoveCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&forget, "forget", false, "remove all that is known of the publisher, also that it signs")
 	return cmd
+}
+
+// warnOfSigned prints which installed connectors are signed with a key that was removed.
+func (a *app) warnOfSigned(id signature.KeyID) {
+	s, entries, err := a.installed()
+	if err != nil {
+		a.infof("aileron: warning: which connectors it has signed is not known: %v", err)
+		return
+	}
+	by := a.checkEntries(s, entries)
+	for _, e := range entries {
+		if refused, ok := by[e.Hash].revoked(); ok && refused.KeyID == id {
+			a.infof("aileron: %s is signed with it, stays installed and is still allowed; remove it with: "+
+				"aileron connector remove %s", e, e)
+		}
+	}
 }
 
 // enactKey changes the publishers' keys, and records that. id is 0 if it is about all keys of the authority.

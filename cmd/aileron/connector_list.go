@@ -75,7 +75,7 @@ func (a *app) printEntries(entries []store.Entry, by publishers) error {
 		}
 		switch {
 		case e.Err == nil && !j.OK:
-			state = "signature refused: " + j.Error
+			state = "signature refused: " + by[e.Hash].why()
 		case !j.OK:
 			state = "broken: " + j.Error
 			if _, unread := store.Unreadable(e.Err); unread {

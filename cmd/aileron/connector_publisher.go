@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -50,12 +51,27 @@ func (p publisher) state() string {
 	return signatureNone
 }
 
+// revoked returns why the signature is refused, and reports whether that is because its key was removed.
+func (p publisher) revoked() (*signature.Error, bool) {
+	var refused *signature.Error
+	return refused, errors.As(p.err, &refused) && refused.Reason == signature.ReasonRevoked
+}
+
+// why returns why the signature is refused, for a line that names the connector.
+func (p publisher) why() string {
+	var refused *signature.Error
+	if errors.As(p.err, &refused) {
+		return refused.Message
+	}
+	return asLine(p.err.Error())
+}
+
 // text returns what is known of the publisher in one line.
 func (p publisher) text() string {
 	authority := signature.AuthorityOf(p.claim.FQN)
 	switch p.state() {
 	case signatureFailed:
-		return "not verified: " + asLine(p.err.Error())
+		return "not verified: " + p.why()
 	case signatureOwn:
 		return "part of aileron: it comes with this program, unsigned"
 	case signatureNewKey:

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -42,6 +44,33 @@ func (a *app) checkInstalled(s *store.Store, claim signature.Claim) publisher {
 		return publisher{claim: claim, err: fmt.Errorf("verify %s@%s: %w", claim.FQN, claim.Version, err)}
 	}
 	return a.checkSignature(claim, sig)
+}
+
+// warnOfRemovedKeys prints which connectors of a session are signed with a key that was removed: that refuses what is
+// installed later, and stops nothing that is installed. Where no key was removed, it reads no connector.
+func (a *app) warnOfRemovedKeys(used []spec.FQN, versions map[spec.FQN]string) {
+	keys, err := a.publisherKeys()
+	if err != nil {
+		return
+	}
+	known, err := keys.List() // its error is that of connector verify
+	if err != nil || !slices.ContainsFunc(known, func(t signature.Trust) bool { return len(t.Revoked) > 0 }) {
+		return
+	}
+	s, err := a.openStore()
+	if err != nil {
+		return
+	}
+	all, _ := s.All() // the session's loader has its errors
+	for _, c := range store.InForce(all, versions) {
+		if used != nil && !slices.Contains(used, c.FQN) {
+			continue
+		}
+		if refused, ok := a.checkInstalled(s, signature.ClaimOf(c)).revoked(); ok {
+			a.infof("aileron: warning: %s@%s is still allowed, but %s; remove it with: aileron connector remove %s@%s",
+				c.FQN, c.Version, refused.Message, c.FQN, c.Version)
+		}
+	}
 }
 
 // admit verifies the signature of a connector that may be installed. A refusal is recorded.

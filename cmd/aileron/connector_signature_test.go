@@ -176,6 +176,43 @@ func TestAPublishersFirstKeyIsRememberedAndNoOtherIsAccepted(t *testing.T) {
 	}
 }
 
+// A key that was removed stops nothing that is installed, which is said where it matters, and only there.
+func TestASessionWarnsOfAConnectorWhoseKeyWasRemoved(t *testing.T) {
+	o := newOwner(t)
+	key, id, _ := secretKey(t)
+	o.ok("connector", "install", o.packed(trackerDir(t, "acme", "1.0.0"), key), "npm", "--yes")
+	warning := "aileron: warning: github://acme/tracker@1.0.0 is still allowed, but it is signed with the key " + id +
+		", which was removed from the keys of github://acme; remove it with: aileron connector remove " +
+		"github://acme/tracker@1.0.0\n"
+	warns := func(args ...string) bool {
+		t.Helper()
+		_, errs, code := o.run(append(append([]string{"run"}, args...), "--", "true")...)
+		if code != 0 {
+			t.Fatalf("the session ends with %d: %s", code, errs)
+		}
+		return strings.Contains(errs, warning)
+	}
+	if warns() {
+		t.Error("it warns of a key that is accepted")
+	}
+	_, errs, code := o.run("connector", "keys", "remove", "github://acme", id)
+	if code != 0 || !strings.Contains(errs, "github://acme/tracker@1.0.0 is signed with it, stays installed and is "+
+		"still allowed; remove it with: aileron connector remove github://acme/tracker@1.0.0\n") ||
+		strings.Contains(errs, "npm") {
+		t.Errorf("keys remove ends with %d: %s", code, errs)
+	}
+	if !warns() {
+		t.Errorf("no session warns: %s", warning)
+	}
+	if warns("--connector", "npm") {
+		t.Error("a session warns of a connector that it does not use")
+	}
+	o.ok("connector", "keys", "add", "github://acme", publicKeyFile(key))
+	if warns() {
+		t.Error("it warns of a key that was added again")
+	}
+}
+
 // A signature is no consent: a person is asked all the same, and a no remembers no key.
 func TestASignatureDoesNotSkipTheQuestion(t *testing.T) {
 	key, _, public := secretKey(t)

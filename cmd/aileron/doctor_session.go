@@ -13,6 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -31,6 +32,13 @@ func (d *doctor) checkConnectors(context.Context) {
 		d.add(warning("connectors", "aileron setup, or: aileron connector install SRC",
 			"none is installed: every request is denied"))
 		return
+	}
+	for _, c := range current {
+		if p := d.checkInstalled(s, signature.ClaimOf(c)); p.err != nil {
+			d.add(warning("connectors", "install it again from the package that its publisher has signed, or: "+
+				fmt.Sprintf("aileron connector remove %s@%s", c.FQN, c.Version),
+				"%s@%s is still allowed, but its signature is refused: %s", c.FQN, c.Version, p.why()))
+		}
 	}
 	bound, err := d.boundConnectors()
 	if err != nil {

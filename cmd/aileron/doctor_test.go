@@ -42,6 +42,12 @@ func TestDoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
 			fatal(t, os.Chmod(files[0], 0o600))
 			fatal(t, os.WriteFile(files[0], []byte("[connector]\n"), 0o600))
 		}},
+		"a removed key": {"connectors", stateWarn, "which was removed from the keys of github://acme",
+			"aileron connector remove github://acme/tracker@1.0.0", func(o owner) {
+				key, id, _ := secretKey(t)
+				o.ok("connector", "install", o.packed(trackerDir(t, "acme", "1.0.0"), key), "--yes")
+				o.ok("connector", "keys", "remove", "github://acme", id)
+			}},
 		"no model": {"agents", stateWarn, "claude has no connector", "aileron setup claude",
 			func(o owner) { o.ok("connector", "remove", "anthropic") }},
 		"another provider": {"agents", stateWarn, "codex has no connector", "aileron setup codex",
