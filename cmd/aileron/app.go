@@ -37,6 +37,8 @@ type app struct {
 
 	vaultOptions []vault.Option // none in a release
 
+	stores openedStore // use openStore()
+
 	asked  bool        // a prompt was shown
 	status atomic.Bool // a line of showStatus is on the terminal
 

@@ -3,6 +3,7 @@ package main
 import (
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -25,14 +26,29 @@ func newConnectorCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// openStore returns the connector store of the home.
+// openStore returns the connector store of the home, which is opened once.
 func (a *app) openStore() (*store.Store, error) {
 	home, err := a.Home()
 	if err != nil {
 		return nil, err
 	}
-	s, err := store.Open(filepath.Join(home, "store"))
-	return s, hint.New(err, "check the permissions of %s", home)
+	a.stores.Lock()
+	defer a.stores.Unlock()
+	if a.stores.home != home {
+		s, err := store.Open(filepath.Join(home, "store"))
+		if err != nil {
+			return nil, hint.New(err, "check the permissions of %s", home)
+		}
+		a.stores.home, a.stores.store = home, s
+	}
+	return a.stores.store, nil
+}
+
+// openedStore is the connector store of a home.
+type openedStore struct {
+	sync.Mutex
+	home  string // "": none is open
+	store *store.Store
 }
 
 // installed returns the store of the home and its entries, in the order of their versions.

@@ -78,6 +78,9 @@ func openHint(err error, home string) error {
 }
 
 func (s *Session) openStore(context.Context) (err error) {
+	if s.store = s.opts.Store; s.store != nil {
+		return nil
+	}
 	if s.store, err = store.Open(filepath.Join(s.opts.Home, "store")); err != nil {
 		return fmt.Errorf("open the connector store: %w", err)
 	}

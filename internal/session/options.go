@@ -9,6 +9,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/otlp"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 	// Allow names hosts, as "host" or "host:port", that are allowed as they are besides what connectors allow, without
 	// credentials. An installed connector that names one takes precedence.
 	Allow []string
+	// Store is the connector store of Home. Nil means that the session opens it.
+	Store *store.Store
 	// Connectors are those of the installed connectors that the session uses: others are as if they were not installed.
 	// Nil means all of them.
 	Connectors []spec.FQN

@@ -49,7 +49,7 @@ func BenchmarkManyConnectors(b *testing.B) {
 	}
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
-			parsed.Store(nil)
+			s.parsed.Store(nil)
 			list(b)
 		}
 	})

@@ -8,20 +8,15 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/ALRubinger/aileron/spec"
 )
-
-// parsed are the connectors of this process's last list, by their hashes. They are what the bytes of their hash are
-// parsed as, and nothing changes them: a list that has verified the same bytes need not parse them again.
-var parsed atomic.Pointer[map[string]*spec.Connector]
 
 // readEntries returns the entries of the store's directories, verified. Those with a binary are read one after the
 // other: two may not fit in the memory.
 func (s *Store) readEntries(dirs []fs.DirEntry) []Entry {
 	known := map[string]*spec.Connector{}
-	if last := parsed.Load(); last != nil {
+	if last := s.parsed.Load(); last != nil {
 		known = *last
 	}
 	all := make([]Entry, len(dirs))
@@ -55,7 +50,7 @@ func (s *Store) readEntries(dirs []fs.DirEntry) []Entry {
 			now[e.Hash] = e.connector
 		}
 	}
-	parsed.Store(&now)
+	s.parsed.Store(&now)
 	return all
 }
 

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/ALRubinger/aileron/internal/format"
@@ -27,10 +28,15 @@ import (
 )
 
 // Store is the directory <home>/store. Its methods are safe for concurrent use by
-// goroutines and processes.
+// goroutines and processes. A process opens a store once, so that it parses each
+// connector once.
 type Store struct {
 	dir   string
 	flock func(fd, how int) error // flock(2); a test has a fake
+
+	// parsed are the connectors of the last list, by their hashes. They are what the bytes of their hash are parsed as,
+	// and nothing changes them: a list that has verified the same bytes need not parse them again.
+	parsed atomic.Pointer[map[string]*spec.Connector]
 }
 
 // storeFormat is the format of the store's directory.
