@@ -78,9 +78,9 @@ func ask(t testing.TB, engine string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(engine, args...)
 	cmd.Env = EngineEnv(t)
-	out, err := cmd.Output()
+	out, err := List(cmd)
 	if err != nil {
 		t.Fatalf("%s %s: %v", engine, strings.Join(args, " "), err)
 	}
-	return string(out)
+	return out
 }

@@ -27,28 +27,17 @@ threading.Thread(target=both[1].serve_forever, daemon=True).start()
 both[0].serve_forever()
 `
 
-// listening is a port of an address on which something listens.
-func listening(t *testing.T) (net.Listener, int) {
-	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l, l.Addr().(*net.TCPAddr).Port
-}
-
 func TestAPublishedPortIsReachedFromLoopbackAlone(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
 		p := newPerson(t, engine)
-		l, port := listening(t)
-		_ = l.Close()
+		port := harness.FreePort(t)
 		ended := make(chan result, 1)
 		go func() {
 			ended <- p.box(recipes.Toolbox().Ref, []string{"--port", fmt.Sprintf("%d:8000", port)},
 				[]string{"python3", "-c", server})
 		}()
-		client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+		client := http.Client{Timeout: harness.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 		get := func(path string) string {
 			res, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d%s", port, path))
 			if err != nil {

@@ -2,6 +2,7 @@ package images
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,8 +38,7 @@ func TestAProjectsFileSharesWithItsSandbox(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(data, "read"), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		l, port := listening(t)
-		_ = l.Close()
+		port := harness.FreePort(t)
 		p.projectFile(fmt.Sprintf("mounts = [\"data:/srv/data\", \"data/read:/srv/read:ro\"]\nports = [\"%d:8000\"]\n"+
 			"[env]\nGREETING = \"hello from the file\"\n", port))
 		const script = `echo "$GREETING"; echo made >/srv/data/made; touch /srv/read/x 2>/dev/null || echo read-only`
@@ -90,8 +90,12 @@ func TestAProjectsFileThatGivesTooMuchIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		l, port := listening(t)
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer l.Close()
+		port := l.Addr().(*net.TCPAddr).Port
 		for text, want := range map[string]string{
 			"mounts = [\"home:/x\"]":                      "it has the vault",
 			"mounts = [\"root:/x\"]":                      "is refused",

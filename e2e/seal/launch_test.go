@@ -35,7 +35,7 @@ func TestAnAgentIsLaunchedWithoutRoot(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, want := range []string{"x", "xx"} {
-				port := freePort(t)
+				port := harness.FreePort(t)
 				ended := make(chan result, 1)
 				go func() {
 					ended <- p.run("launch", "--sandbox="+engine, "--image", image, "--dir", p.project, "--mount",
@@ -57,17 +57,6 @@ func TestAnAgentIsLaunchedWithoutRoot(t *testing.T) {
 			}
 		})
 	}
-}
-
-// freePort is a port of this host that nothing uses.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // read returns what a port of this host sends; "" if nothing listens behind it.

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 )
@@ -42,7 +41,7 @@ func (p *person) sandboxes() {
 		fmt.Fprintf(&variables, "%s = %q\n", name, value)
 	}
 	p.write(filepath.Join(p.project, projectFile), "[env]\n"+variables.String())
-	port := freePort(p.t)
+	port := strconv.Itoa(harness.FreePort(p.t))
 	args := append([]string{"sandbox", "run", "--sandbox=podman", "--detach", "--trust-project", "--dir", p.project,
 		"--port", port + ":8000",
 		"--capture", filepath.Join(p.dir, "box-"+capture)}, p.reach()...)
@@ -68,16 +67,6 @@ func (p *person) sandboxes() {
 	p.must(append([]string{"sandbox", "run", "--sandbox=podman", "--sandbox-proxy=off", "--dir", p.project,
 		"--passphrase-file", filepath.Join(p.in, "passphrase"), "--trust-project"}, "--",
 		"true")...)
-}
-
-func freePort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 // crash ends a session as a defect would, with a request under way: its stack is printed.
