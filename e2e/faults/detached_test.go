@@ -23,10 +23,10 @@ func (u *user) detachArgs(script string) []string {
 	return slices.Insert(u.boxArgs(script), 2, "--detach")
 }
 
-// detach starts a detached session whose script begins with the file up.
+// detach starts a detached session, and waits until its script has made the file up.
 func (u *user) detach(script string) *running {
 	u.t.Helper()
-	res := u.must(u.detachArgs("echo up > up; " + script)...)
+	res := u.must(u.detachArgs(marked(script))...)
 	r := &running{u: u, session: strings.TrimSpace(res.out), ended: make(chan struct{})}
 	if !strings.Contains(res.err, "aileron session attach "+r.session) {
 		u.t.Fatalf("it prints %q and %q", res.out, res.err)
@@ -87,8 +87,9 @@ func (r *running) endsOn(d *display, code int) {
 }
 
 // screenful is a program of a full screen, which answers to a line.
-const screenful = `printf '\033[?1049h\033[?25lbegun\r\n'
-	trap 'echo size $(stty size)' WINCH
+const screenful = `trap 'echo size $(stty size)' WINCH
+	printf '\033[?1049h\033[?25lbegun\r\n'
+	` + mark + `
 	while :; do
 		read -r line || continue
 		case $line in end) printf '\033[?25h\033[?1049l'; exit 7;; *) echo "got $line";; esac

@@ -244,7 +244,7 @@ func TestARemovedPodmanSocketKeepsNothingAlive(t *testing.T) {
 	ownService(t)
 	t.Parallel()
 	u := newUser(t, "podman")
-	r := u.start("trap 'exit 42' TERM; while :; do sleep 0.1; done")
+	r := u.start(catches42 + "while :; do sleep 0.1; done")
 	sockets, _ := filepath.Glob(filepath.Join(os.TempDir(), fmt.Sprintf("aileron-engine-%d-*/s", r.cmd.Process.Pid)))
 	if len(sockets) != 1 {
 		t.Fatalf("the service's socket: %v", sockets)
@@ -265,7 +265,7 @@ func TestAServiceThatHangsDoesNotKeepTheBox(t *testing.T) {
 	ownService(t)
 	t.Parallel()
 	u := newUser(t, "podman")
-	r := u.start("trap 'exit 42' TERM; while :; do sleep 0.1; done")
+	r := u.start(catches42 + "while :; do sleep 0.1; done")
 	service := r.child("service")
 	locked := false
 	for range 60 {
@@ -327,7 +327,7 @@ func TestAKilledDockerDaemonEndsTheBox(t *testing.T) {
 
 func TestARemovedDockerSocketKeepsNothingAlive(t *testing.T) {
 	u := newUser(t, "docker")
-	r := u.start("trap 'exit 42' TERM; while :; do sleep 0.1; done")
+	r := u.start(catches42 + "while :; do sleep 0.1; done")
 	if err := os.Remove(docker.socket()); err != nil {
 		t.Fatal(err)
 	}

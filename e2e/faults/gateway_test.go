@@ -164,7 +164,7 @@ func TestAFloodFromABoxIsSurvived(t *testing.T) {
 		r := u.start(until("go") + `
 			a=$(getent ahostsv4 ` + stub.Echo + ` | cut -d' ' -f1 | head -n 1)
 			until [ -e enough ]; do sleep 0.1; done | ./flood 10000 127.0.0.1:3128 "$a:443" 192.0.2.1:80 > flooded
-			for i in $(seq 100); do ` + get + ` >/dev/null && echo served > served && exit 7; sleep 0.1; done`)
+			for i in $(seq 3000); do ` + get + ` >/dev/null && echo served > served && exit 7; sleep 0.1; done`)
 		// Its own memory: the pages of the program are the kernel's to share and to
 		// drop, and as many as the machine has read ahead.
 		rest := r.status("RssAnon")

@@ -226,11 +226,33 @@ func (u *user) beginTo(out *os.File, args ...string) *running {
 	return r
 }
 
-// start starts a box and waits until its script, which makes the file up, has
-// begun.
+// mark is the part of a script that makes the file up. What must be there before a test goes on, as a trap that a signal
+// is for, stands before it.
+const mark = "echo up > up; "
+
+// catches42 begins a script that ends with 42 when it is asked to end.
+const catches42 = "trap 'exit 42' TERM; " + mark
+
+// marked is a script that makes the file up, at its begin unless it says where.
+func marked(script string) string {
+	if strings.Contains(script, mark) {
+		return script
+	}
+	return mark + script
+}
+
+// start starts a box and waits until its script has made the file up.
 func (u *user) start(script string) *running {
 	u.t.Helper()
-	r := u.begin(u.boxArgs("echo up > up; " + script)...)
+	r := u.begin(u.boxArgs(marked(script))...)
+	r.hasBegun()
+	return r
+}
+
+// hasBegun waits until the script of the only session has made the file up.
+func (r *running) hasBegun() {
+	u := r.u
+	u.t.Helper()
 	harness.WaitFor(u.t, "the box begins", func() bool {
 		if res, ended := r.over(); ended {
 			u.t.Fatalf("it ended with %d: %s%s", res.code, res.out, res.err)
@@ -243,7 +265,6 @@ func (u *user) start(script string) *running {
 	}
 	r.session = dirs[0].Name()
 	r.box, r.gateway = u.process(r.name("box")), u.process(r.name("gw"))
-	return r
 }
 
 func (r *running) name(role string) string { return "aileron-" + r.session + "-" + role }
@@ -482,4 +503,5 @@ func until(name string) string { return "until [ -e " + name + " ]; do sleep 0.1
 // get is a script's exchange with the stub.
 const get = "curl -sS --max-time 300 https://" + stub.Echo + "/echo"
 
-func isGone(err error) bool { return errors.Is(err, os.ErrNotExist) }
+// isGone reports whether a file of /proc could not be opened, or read, because its thread has ended.
+func isGone(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) }

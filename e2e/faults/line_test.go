@@ -39,7 +39,7 @@ func TestAPausedContainerHearsAnEndAndElseGoesOn(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
 			engines(t, func(t *testing.T, u *user) {
-				script := "trap 'exit 42' TERM; " + until("go") + get
+				script := catches42 + until("go") + get
 				r := u.start(script)
 				u.pause(r.name(role))
 				u.say("go")

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // What the kernel kills for its memory is named, with the key that raises the
@@ -20,17 +23,24 @@ func TestABoxThatRunsOutOfMemorySaysSo(t *testing.T) {
 			code int
 			want string
 		}{
-			// What happens before a box is looked at for the first time is not seen.
-			"sleep 3; exec tail /dev/zero": {137,
+			until("go") + "exec tail /dev/zero": {137,
 				"out of memory: the kernel killed the command: the sandbox reached its limit of 32 MiB; raise [sandbox] memory " +
 					"in config.toml"},
-			"sleep 3; tail /dev/zero; sleep 1; :": {0,
+			until("go") + "tail /dev/zero; sleep 5; :": {0,
 				"out of memory: the kernel killed a process of the sandbox: the sandbox reached its limit of 32 MiB; raise " +
 					"[sandbox] memory in config.toml"},
 			"exit 5": {5, ""},
 		} {
-			r := u.begin(u.boxArgs(script)...)
+			r := u.begin(u.boxArgs(marked(script))...)
+			if c.want != "" {
+				r.hasBegun()
+				// What happens before a box is looked at for the first time is not seen.
+				harness.WaitFor(t, "aileron looks at the box", func() bool { return r.holds(r.box) })
+				u.say("go")
+			}
 			res := r.end()
+			_ = os.Remove(filepath.Join(u.project, "up"))
+			_ = os.Remove(filepath.Join(u.project, "go"))
 			if strings.Contains(res.err, "not enforced") && os.Geteuid() != 0 {
 				t.Skip("this machine does not enforce the limit: " + res.err)
 			}
@@ -48,5 +58,14 @@ func TestABoxThatRunsOutOfMemorySaysSo(t *testing.T) {
 				t.Errorf("%s: session.ended has the cause %q, want %q in it", script, cause, c.want)
 			}
 		}
+	})
+}
+
+// holds reports whether aileron has a pidfd of a process: with that it looks at what the process runs out of.
+func (r *running) holds(p process) bool {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", r.cmd.Process.Pid))
+	return slices.ContainsFunc(files, func(file string) bool {
+		info, _ := os.ReadFile(file)
+		return strings.Contains(string(info), fmt.Sprintf("\nPid:\t%d\n", p.pid))
 	})
 }

@@ -32,7 +32,7 @@ func (r *running) listed() {
 // it: the stop comes at moments all over a start.
 func TestASessionIsStoppedInEveryPhaseOfItsStart(t *testing.T) {
 	t.Parallel()
-	stopsAt := func(u *user, code func(began bool) int, args ...string) {
+	stopsAt := func(u *user, code func(caught bool) int, args ...string) {
 		for wait := time.Duration(0); wait <= 1200*time.Millisecond; wait += 150 * time.Millisecond {
 			r := u.begin(args...)
 			r.listed()
@@ -44,7 +44,7 @@ func TestASessionIsStoppedInEveryPhaseOfItsStart(t *testing.T) {
 			if !strings.HasSuffix(res.err, "aileron: "+stopped+"\n") || strings.Count(res.err, stopped) != 1 {
 				u.t.Errorf("after %v: the session prints %q, want one line with its cause", wait, res.err)
 			}
-			if want := code(strings.Contains(res.out, "up")); res.code != want {
+			if want := code(strings.Contains(res.out, "caught")); res.code != want {
 				u.t.Errorf("after %v: it ends with %d, want %d: %q, %q", wait, res.code, want, res.out, res.err)
 			}
 			r.closed(float64(res.code), stopped)
@@ -57,9 +57,9 @@ func TestASessionIsStoppedInEveryPhaseOfItsStart(t *testing.T) {
 	}
 	// A command that catches SIGTERM has an exit code of its own; one that has
 	// no handler yet ends by it.
-	script := "trap 'exit 42' TERM; echo up; while :; do sleep 0.1; done"
-	code := func(began bool) int {
-		if began {
+	script := "trap 'echo caught; exit 42' TERM; while :; do sleep 0.1; done"
+	code := func(caught bool) int {
+		if caught {
 			return 42
 		}
 		return 143

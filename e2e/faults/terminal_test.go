@@ -97,23 +97,23 @@ func TestATerminalIsRestoredWhenAFullScreenProgramIsCutOff(t *testing.T) {
 		undone = "\x1b[?1000l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b[?25h\x1b>\x1b[<1u\x1b[?1049l"
 	)
 	for _, c := range []struct {
-		name, script string
-		cut          func(r *running)
-		last         string // after what is undone
-		code         int
+		name, trap string // the trap is there before the program draws
+		cut        func(r *running)
+		last       string // after what is undone
+		code       int
 	}{
-		{"the gateway is killed", "sleep 600", func(r *running) { kill(r.u.t, r.gateway, syscall.SIGKILL) },
+		{"the gateway is killed", "", func(r *running) { kill(r.u.t, r.gateway, syscall.SIGKILL) },
 			"aileron: run the sandbox: its gateway ended (killed), so the sandbox was ended too\r\n", 1},
-		{"aileron is asked to end", "trap 'exit 42' TERM; while :; do sleep 0.1; done",
+		{"aileron is asked to end", "trap 'exit 42' TERM; ",
 			func(r *running) { r.signal(syscall.SIGTERM) }, "", 42},
-		{"the session is stopped", "trap 'exit 42' TERM; while :; do sleep 0.1; done",
+		{"the session is stopped", "trap 'exit 42' TERM; ",
 			func(r *running) { r.u.must("session", "stop", r.session) }, "aileron: " + stopped + "\r\n", 42},
-		{"aileron is killed", "sleep 600", func(r *running) { r.signal(syscall.SIGKILL) }, "", -1},
+		{"aileron is killed", "", func(r *running) { r.signal(syscall.SIGKILL) }, "", -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			u, d := newUser(t, "podman"), newDisplay(t)
-			r := d.on(u, u.boxArgs("printf '"+on+"'; "+c.script)...)
+			r := d.on(u, u.boxArgs(c.trap+"printf '"+on+"'; while :; do sleep 0.1; done")...)
 			r.listed()
 			harness.WaitFor(t, "the program draws", func() bool { return strings.Contains(d.text(), "drawn") })
 			if d.cooked(t) {

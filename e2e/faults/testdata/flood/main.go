@@ -30,7 +30,7 @@ func main() {
 		turns <- struct{}{}
 		dialling.Go(func() {
 			defer func() { <-turns }()
-			conn, err := net.DialTimeout("tcp", os.Args[2+i%(len(os.Args)-2)], time.Minute)
+			conn, err := net.DialTimeout("tcp", os.Args[2+i%(len(os.Args)-2)], 5*time.Minute)
 			if err != nil {
 				failed.Add(1)
 				return
