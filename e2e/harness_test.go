@@ -169,7 +169,7 @@ func (u *user) rows(flags ...string) []row {
 // tests have boxes of their own at the same time.
 func (u *user) boxes() []string {
 	u.t.Helper()
-	out := u.ask("ps", "-a", "--filter", "label=aileron.session", "--format", "{{.Names}}")
+	out := u.list("ps", "-a", "--filter", "label=aileron.session", "--format", "{{.Names}}")
 	var boxes []string
 	for _, started := range u.rows("--event", "session.started") {
 		for name := range strings.FieldsSeq(out) {
@@ -194,6 +194,18 @@ func (u *user) ask(args ...string) string {
 		u.t.Fatalf("%s %s: %v", u.engine, strings.Join(args, " "), err)
 	}
 	return string(out)
+}
+
+// list is ask for a command that changes nothing.
+func (u *user) list(args ...string) string {
+	u.t.Helper()
+	cmd := exec.Command(u.engine, args...)
+	cmd.Env = harness.EngineEnv(u.t)
+	out, err := harness.List(cmd)
+	if err != nil {
+		u.t.Fatalf("%s %s: %v", u.engine, strings.Join(args, " "), err)
+	}
+	return out
 }
 
 // made reports whether the box has made that file in the project.

@@ -134,13 +134,19 @@ func TestAFullDiskSendsNothing(t *testing.T) {
 	if err := harness.Bind(binary, u.home, passphrase, connectors["github"]); err != nil {
 		t.Fatal(err)
 	}
-	r := u.run(append(append([]string{"run"}, u.reach()...), "--", "sh", "-c",
-		"curl -sS https://api.github.com/user; dd if=/dev/zero of="+u.home+
-			"/fill bs=1k 2>/dev/null; for i in 1 2 3; do curl -sS https://api.github.com/user; done; rm "+u.home+
-			"/fill; sleep 1; curl -sS https://api.github.com/user")...)
+	// A session notices that its disk is full, and that it is not any more, with the next rows that it cannot, and can,
+	// move to the log: until then it serves requests, and refuses them.
+	const script = `until_says() { for i in $(seq 1000); do curl -sS https://api.github.com/user >out; cat out
+			grep -q "$1" out && return; sleep 0.1; done; echo "never said $1"; exit 1; }
+		until_says octo-stand-in; dd if=/dev/zero of="$0" bs=1k 2>/dev/null; until_says audit_unavailable
+		rm "$0"; until_says octo-stand-in`
+	cmd := u.command(append(append([]string{"run"}, u.reach()...), "--", "sh", "-c", script,
+		filepath.Join(u.home, "fill"))...)
+	cmd.Dir = u.project
+	r := finish(t, cmd)
 	contains(t, "the output", r.out, "audit_unavailable")
-	if n := strings.Count(r.out, "octo-stand-in"); n < 2 || n != len(u.origin.Seen()) {
-		t.Errorf("%d answers, %d requests left:\n%s", n, len(u.origin.Seen()), r.out)
+	if n := strings.Count(r.out, "octo-stand-in"); r.code != 0 || n < 2 || n != len(u.origin.Seen()) {
+		t.Errorf("exit %d, %d answers, %d requests left:\n%s", r.code, n, len(u.origin.Seen()), r.out)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestTheLogHasWhatWasInForceAndWhoIgnoredTheProxy(t *testing.T) {
 	}
 	fields, _ := u.rows("--event", "session.started")[0]["fields"].(map[string]any)
 	image, _ := fields["image"].(string)
-	id := strings.TrimSpace(u.ask("image", "inspect", "--format", "{{.Id}}", image))
+	id := strings.TrimSpace(u.list("image", "inspect", "--format", "{{.Id}}", image))
 	if recorded, _ := fields["image_id"].(string); strings.TrimPrefix(recorded, "sha256:") != strings.TrimPrefix(id,
 		"sha256:") ||
 		id == "" {

@@ -59,7 +59,7 @@ func TestPruneRemovesTheStatesOfAHomeAndNoOthers(t *testing.T) {
 			u.ask("rm", box)
 			u.answers("y\r", prune...)
 			expect("after yes")
-			if !strings.Contains(u.ask("volume", "ls", "-q"), foreign) {
+			if !strings.Contains(u.list("volume", "ls", "-q"), foreign) {
 				t.Error("the state of another home is gone")
 			}
 		})
@@ -81,7 +81,7 @@ func (u *user) volume(name, home, project string) string {
 	u.ask("volume", "create", "--label", harness.StateLabel(home), "--label",
 		"aileron.state.project="+hex.EncodeToString(digest[:]), "--label", "aileron.state.program=codex", name)
 	u.t.Cleanup(func() {
-		if slices.Contains(strings.Fields(u.ask("volume", "ls", "-q")), name) {
+		if slices.Contains(strings.Fields(u.list("volume", "ls", "-q")), name) {
 			u.ask("volume", "rm", name)
 		}
 	})
