@@ -151,7 +151,7 @@ func (p *person) run(args ...string) (out, errs string, code int) {
 	p.t.Helper()
 	cmd := exec.Command(binary, args...)
 	cmd.Env = harness.Env(p.home, passphrase)
-	return harness.Finish(p.t, cmd, 10*time.Minute)
+	return harness.Finish(p.t, cmd, 30*time.Minute)
 }
 
 // installCatalogue installs all entries, but for one of the two that are ways to

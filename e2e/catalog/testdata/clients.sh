@@ -58,15 +58,15 @@ git_github() { work_with_git https://github.com/acme/tool.git of-git; }
 git_gitlab() { work_with_git https://gitlab.com/acme/tool.git of-gitlab; }
 git_gitlab_subgroup() { work_with_git https://gitlab.com/acme/sub/group/tool.git of-git; }
 gh_clone() {
-	gh repo clone acme/tool c
+	patient gh repo clone acme/tool c
 	has 'the first file' c/README
 }
 gh_api() {
-	gh api user >out
-	has octo out
+	patient gh api user
+	has octo patient
 }
 gh_release() {
-	gh release download v1 -R acme/tool -p tool.txt
+	patient gh release download v1 -R acme/tool -p tool.txt
 	has 'of a release' tool.txt
 }
 releases() {
@@ -82,6 +82,8 @@ raw() {
 	has 'of a file' out
 }
 work_with_lfs() {
+	git config --global lfs.tlstimeout 300
+	git config --global lfs.activitytimeout 300
 	git clone -q "$1" c
 	cd c
 	git lfs install --local
@@ -193,7 +195,7 @@ openrouter() { node24 "$project/models.mjs" openrouter; }
 local_openai() { node24 "$project/models.mjs" local; }
 
 mapfile -t clients < <(declare -F | awk '{print $3}' |
-	grep -vxE 'try|has|get|fails|denied|apt_get|work_with_git|work_with_lfs')
+	grep -vxE 'try|has|get|fails|patient|denied|apt_get|work_with_git|work_with_lfs')
 echo "clients ${#clients[@]}"
 for client in "${clients[@]}"; do
 	try "$client" &

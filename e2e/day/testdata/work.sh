@@ -1,7 +1,15 @@
 set -eu
 export PATH=$PATH:/usr/local/go/bin GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS='-mod=mod -modcacherw'
 export PIP_DISABLE_PIP_VERSION_CHECK=1
-step() { echo "\$ $*" >>"$log"; "$@" >>"$log" 2>&1 || exit; }
+# The ten seconds that Go has for a handshake are few on a busy machine, and no setting raises them.
+step() {
+	echo "\$ $*" >>"$log"
+	until "$@" >"$log.step" 2>&1; do
+		cat "$log.step" >>"$log"
+		grep -q 'TLS handshake timeout' "$log.step" || exit 1
+	done
+	cat "$log.step" >>"$log"
+}
 log=$PWD/work.log
 : >"$log"
 step gh repo clone acme/tool

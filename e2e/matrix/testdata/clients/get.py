@@ -35,7 +35,8 @@ elif kind == "requests":
 elif kind == "httpx":
     import httpx
 
-    with httpx.stream("GET", url) as res:
+    # Its five seconds without a byte are too few on a busy machine.
+    with httpx.stream("GET", url, timeout=None) as res:
         res.raise_for_status()
         for chunk in res.iter_bytes():
             put(chunk)
