@@ -392,7 +392,7 @@ func audCrowd(c *testCase) {
 				return
 			}
 			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(time.Minute))
+			_ = conn.SetDeadline(time.Now().Add(patience))
 			br := bufio.NewReader(conn)
 			for range each {
 				host, want := "plain.good.test", 200

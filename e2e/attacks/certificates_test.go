@@ -99,7 +99,7 @@ func cas() category {
 				"no names":   bad(func(l *x509.Certificate) { l.DNSNames = nil }),
 				"of clients": bad(func(l *x509.Certificate) { l.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }),
 				"expired":    bad(func(l *x509.Certificate) { l.NotAfter = time.Now().Add(-time.Second) }),
-				"not yet":    bad(func(l *x509.Certificate) { l.NotBefore = time.Now().Add(time.Minute) }),
+				"not yet":    bad(func(l *x509.Certificate) { l.NotBefore = time.Now().Add(time.Hour) }),
 			} {
 				cert, _, err := sign(leaf, on.roots.cert, on.roots.key)
 				c.must(err)

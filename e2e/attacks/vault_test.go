@@ -482,7 +482,7 @@ func (e ended) String() string { return fmt.Sprintf("exit %d: %s%s", e.code, e.o
 func (p *person) tell(input string, args ...string) ended {
 	p.t.Helper()
 	cmd := p.command(args...)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	defer stop()

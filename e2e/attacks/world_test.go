@@ -15,6 +15,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
@@ -23,7 +24,7 @@ import (
 )
 
 // patience is for what must come: only a defect takes so long.
-const patience = time.Minute
+const patience = harness.Patience
 
 // subject is a proxy under attack: the plane, or the naive one that the
 // harness is tried on.

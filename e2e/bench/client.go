@@ -28,7 +28,7 @@ type conn struct {
 }
 
 // stuck bounds every connection of the bench: a subject that hangs fails.
-const stuck = time.Minute
+const stuck = 5 * time.Minute
 
 // open opens a tunnel to "host:port" and handshakes in it. tickets may be nil.
 func (s *subject) open(ctx context.Context, authority, protocol string, tickets tls.ClientSessionCache) (*conn, error) {

@@ -58,7 +58,7 @@ func freeAddress() (string, error) {
 
 // untilListening waits until connections to addr are accepted.
 func untilListening(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, stuck)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

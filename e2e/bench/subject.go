@@ -79,7 +79,7 @@ func start(ctx context.Context, cmd *exec.Cmd) (*process, error) {
 			return p, nil
 		}
 		err = fmt.Errorf("it said %q", raw)
-	case <-time.After(30 * time.Second):
+	case <-time.After(stuck):
 		err = errors.New("it said nothing")
 	case <-ctx.Done():
 		err = ctx.Err()

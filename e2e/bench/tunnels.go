@@ -201,6 +201,7 @@ func (c *conn) uploadExpecting(body []byte) (time.Duration, error) {
 	}
 	_ = c.SetReadDeadline(began.Add(expecting))
 	_, err := c.r.Peek(1)
+	late := errors.Is(err, os.ErrDeadlineExceeded)
 	waited := time.Since(began)
 	_ = c.SetReadDeadline(began.Add(stuck))
 	switch {
@@ -213,11 +214,19 @@ func (c *conn) uploadExpecting(body []byte) (time.Duration, error) {
 		if res.StatusCode != http.StatusContinue {
 			return 0, fmt.Errorf("%s answered %s to an expectation", c.s.name, res.Status)
 		}
-	case !errors.Is(err, os.ErrDeadlineExceeded):
+	case !late:
 		return 0, err
 	}
 	if _, err := c.Write(body); err != nil {
 		return 0, err
+	}
+	if late { // perhaps, and not never
+		const line = "HTTP/1.1 100"
+		if head, err := c.r.Peek(len(line)); err == nil && string(head) == line {
+			if _, err := http.ReadResponse(c.r, nil); err != nil { //nolint:bodyclose // it has none
+				return 0, err
+			}
+		}
 	}
 	return waited, c.uploaded(int64(len(body)))
 }

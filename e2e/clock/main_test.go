@@ -148,7 +148,7 @@ func (s *session) command(args ...string) *exec.Cmd {
 // aileron runs another command at the session's time.
 func (s *session) aileron(args ...string) (out string, code int) {
 	s.t.Helper()
-	out, errs, code := harness.Finish(s.t, s.command(args...), 2*time.Minute)
+	out, errs, code := harness.Finish(s.t, s.command(args...), harness.Patience)
 	if code != 0 {
 		s.t.Logf("aileron %s: exit %d: %s", strings.Join(args, " "), code, errs)
 	}
@@ -258,7 +258,7 @@ func (s *session) stream() (event func(string)) {
 		s.t.Helper()
 		select {
 		case s.tick <- when:
-		case <-time.After(time.Minute):
+		case <-time.After(harness.Patience):
 			s.t.Fatalf("%s: the stream's origin is gone\n%s", when, s.stderr)
 		}
 		line, err := lines.ReadString('\n')

@@ -226,8 +226,8 @@ func (u *user) beginTo(out *os.File, args ...string) *running {
 	return r
 }
 
-// mark is the part of a script that makes the file up. What must be there before a test goes on, as a trap that a signal
-// is for, stands before it.
+// mark is the part of a script that makes the file up. What must be there before a test goes on, as a trap that a
+// signal is for, stands before it.
 const mark = "echo up > up; "
 
 // catches42 begins a script that ends with 42 when it is asked to end.

@@ -192,9 +192,9 @@ func TestTransfersThatFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, u, _ := published(t)
-			u.configure(Config() + "idle_timeout = \"2s\"\n")
-			if c.reason == "source_truncated" || c.reason == "source_too_large" {
-				u.configure(Config() + "idle_timeout = \"5m\"\n") // a busy machine must not be the reason
+			u.configure(Config() + "idle_timeout = \"5m\"\n") // a busy machine must not be the reason
+			if c.reason == "source_too_slow" {
+				u.configure(Config() + "idle_timeout = \"2s\"\n")
 			}
 			f.Faults = at(GitHubAssets, c.respond)
 			message := u.fails(c.class, c.reason, "connector", "install", tracker+"@"+version, "--yes")

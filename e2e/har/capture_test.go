@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
@@ -57,7 +56,7 @@ func TestACaptureIsReplayed(t *testing.T) {
 		cmd := exec.Command(binary, "run", "--egress=passthrough", "--resolve", "page.example:80:"+page(t),
 			"--capture", file, "--", "sh", "-c", script)
 		cmd.Env = harness.Env(home, "")
-		out, errs, code := harness.Finish(t, cmd, time.Minute)
+		out, errs, code := harness.Finish(t, cmd, harness.Patience)
 		return out + errs, code
 	}
 	out, code := run()

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
@@ -42,14 +41,14 @@ func node(t *testing.T, script string, stdin []byte, mounts ...string) (out stri
 	cmd := exec.Command("podman", append(args, image.Ref, "node24", "-e", string(source))...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	cmd.Env = harness.EngineEnv(t)
-	out, errs, code := harness.Finish(t, cmd, 2*time.Minute)
+	out, errs, code := harness.Finish(t, cmd, harness.Patience)
 	return out + errs, code
 }
 
 func export(t *testing.T, home string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"--home", home, "audit", "export", "--format", "har"}, args...)...)
-	out, errs, code := harness.Finish(t, cmd, time.Minute)
+	out, errs, code := harness.Finish(t, cmd, harness.Patience)
 	if code != 0 {
 		t.Fatalf("the export ends with %d: %s", code, errs)
 	}

@@ -144,7 +144,7 @@ func talk(t *testing.T, proxy *url.URL) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(harness.Patience))
 	password, _ := proxy.User.Password()
 	auth := base64.StdEncoding.EncodeToString([]byte(proxy.User.Username() + ":" + password))
 	in := bufio.NewReader(conn)

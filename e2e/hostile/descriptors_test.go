@@ -78,8 +78,8 @@ func recovered(t *testing.T, good *honest) {
 		body, err := good.try(good.one, http.MethodGet, "https://"+hostH1+"/v1/hello", "")
 		return err == nil && body == "hello"
 	}
-	if !harness.Poll(2*time.Minute, 50*time.Millisecond, served) {
-		t.Error("an honest client is not served again within two minutes")
+	if !harness.Poll(harness.Patience, 50*time.Millisecond, served) {
+		t.Errorf("an honest client is not served again within %v", harness.Patience)
 		return
 	}
 	good.round()

@@ -30,7 +30,7 @@ func shell(t *testing.T, path, statements string) (end func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(in, ".timeout 20000\n"+statements+"\n.print done\n"); err != nil {
+	if _, err := io.WriteString(in, ".timeout 300000\n"+statements+"\n.print done\n"); err != nil {
 		t.Fatal(err)
 	}
 	for lines := bufio.NewScanner(out); lines.Text() != "done"; {

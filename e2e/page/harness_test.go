@@ -89,6 +89,7 @@ func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(findBrowser(t)), chromedp.Flag("disable-gpu", true),
+		chromedp.WSURLReadTimeout(harness.Patience), // for the browser's start
 		chromedp.Flag("host-resolver-rules", "MAP rebound.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
@@ -105,7 +106,7 @@ func newBrowser(t *testing.T) *browser {
 		}
 	})
 	options = append(options, chromedp.Env("TMPDIR="+scratch))
-	ctx, end := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, end := context.WithTimeout(context.Background(), 3*harness.Patience)
 	t.Cleanup(end)
 	ctx, stop := chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(stop)
@@ -190,7 +191,7 @@ func (b *browser) until(condition string) {
 	b.t.Helper()
 	const wait = `new Promise((done) => { const begun = performance.now(); const look = () => {
 		let is = false; try { is = %s; } catch {} // what it looks at may not be there yet
-		if (is) done(true); else if (performance.now() - begun > 20000) done(false); else setTimeout(look, 20); }; look(); })`
+		if (is) done(true); else if (performance.now() - begun > 3e5) done(false); else setTimeout(look, 20); }; look(); })`
 	came := false
 	var err error
 	for range 3 { // a page that is left takes its promises with it

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -331,14 +332,13 @@ func (p *person) leftovers() string {
 	p.t.Helper()
 	words := append(append([]string{}, p.as...), p.engine, "ps", "-a", "--filter", "label=aileron.session", "--format",
 		"{{.Names}}")
-	cmd := exec.Command(words[0], words[1:]...)
-	out, err := cmd.Output()
+	out, err := harness.List(exec.Command(words[0], words[1:]...))
 	if err != nil {
 		p.t.Errorf("%v: %v", words, err)
 	}
 	var left []string
 	for _, r := range p.rows() {
-		for name := range strings.FieldsSeq(string(out)) {
+		for name := range strings.FieldsSeq(out) {
 			if r.Event == "session.started" && strings.Contains(strings.ToUpper(name), r.Session) {
 				left = append(left, name)
 			}

@@ -113,7 +113,7 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(harness.Patience, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+	timer := time.AfterFunc(3*harness.Patience, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer timer.Stop()
 	_ = cmd.Wait()
 	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}

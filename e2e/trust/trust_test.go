@@ -32,7 +32,7 @@ func (s *session) clients(url string) map[string][]string {
 		"python": {"python3", "-c", "import urllib.request as u,sys; print(u.urlopen(sys.argv[1]).read().decode())", url},
 		"java":   {"java", "-Dhttps.proxyHost=" + at, "-Dhttps.proxyPort=" + port, java, url},
 		"chromium": {"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--no-first-run",
-			"--disable-background-networking", "--disable-breakpad", "--timeout=60000", "--proxy-server=http://" + proxy, url},
+			"--disable-background-networking", "--disable-breakpad", "--timeout=300000", "--proxy-server=http://" + proxy, url},
 	}
 	all["python"] = append([]string{"env", "https_proxy=http://" + proxy}, all["python"]...)
 	for name, argv := range all {

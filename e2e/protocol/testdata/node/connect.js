@@ -11,7 +11,7 @@ const connect = http.request({
   headers: { 'Proxy-Authorization': 'Basic ' + Buffer.from(username + ':' + password).toString('base64') },
 });
 const fail = (what) => (e) => { console.error(what, e.message); process.exit(1); };
-connect.setTimeout(30000, () => connect.destroy(new Error('no answer')));
+connect.setTimeout(300000, () => connect.destroy(new Error('no answer')));
 connect.on('error', fail('CONNECT:'));
 connect.on('response', (res) => fail('CONNECT:')(new Error(String(res.statusCode))));
 connect.on('connect', (res, socket) => {

@@ -7,7 +7,7 @@ const [target, ca, secret] = process.argv.slice(2);
 const client = new grpc.Client(target, grpc.credentials.createSsl(fs.readFileSync(ca)));
 const raw = (b) => b;
 const hidden = 'Bearer ' + '*'.repeat(Number(secret));
-const deadline = () => ({ deadline: Date.now() + 30000 });
+const deadline = () => ({ deadline: Date.now() + 300000 });
 const service = '/grpc.testing.TestService/';
 
 function metadata() {

@@ -8,10 +8,10 @@ const { HttpsProxyAgent } = require('https-proxy-agent');
 const [url, proxy, ca, what] = process.argv.slice(2);
 const say = (o) => console.log(JSON.stringify(o));
 const ws = new WebSocket(url, ['echo', 'token-of-the-box'], {
-  agent: new HttpsProxyAgent(proxy), ca: fs.readFileSync(ca), handshakeTimeout: 30000, headers: { Authorization: 'Bearer placeholder' },
+  agent: new HttpsProxyAgent(proxy), ca: fs.readFileSync(ca), handshakeTimeout: 300000, headers: { Authorization: 'Bearer placeholder' },
 });
 const next = () => new Promise((resolve) => ws.once('message', (data, binary) => resolve({ data, binary })));
-setTimeout(() => { say({ event: 'timeout' }); process.exit(1); }, 60000).unref();
+setTimeout(() => { say({ event: 'timeout' }); process.exit(1); }, 300000).unref();
 
 ws.on('error', (e) => say({ event: 'error', text: String(e.message) }));
 ws.on('unexpected-response', (req, res) => {
