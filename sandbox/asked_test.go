@@ -30,6 +30,14 @@ type asked struct {
 // asked for by the role in a container's name.
 func recorder(t *testing.T, kind string, image container.Config) (*Engine, func(role string) asked) {
 	t.Helper()
+	return refusing(t, kind, image, func(asked) string { return "" })
+}
+
+// refusing is a recorder that does not make what why returns a reason for.
+func refusing(t *testing.T, kind string, image container.Config, why func(asked) string) (
+	*Engine, func(role string) asked,
+) {
+	t.Helper()
 	var mu sync.Mutex
 	made := map[string]asked{}
 	mux := http.NewServeMux()
@@ -53,6 +61,12 @@ func recorder(t *testing.T, kind string, image container.Config) (*Engine, func(
 		var a asked
 		if err := json.NewDecoder(r.Body).Decode(&a); err != nil {
 			t.Error(err)
+		}
+		if text := why(a); text != "" {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			reply(w, map[string]string{"message": text})
+			return
 		}
 		mu.Lock()
 		defer mu.Unlock()

@@ -19,6 +19,8 @@ type box struct {
 	Limits   engine.Limits
 	Unsealed bool   // it has the engine's own network instead of a gateway
 	mounts   string // the directory of the files that are mounted into it
+	trees    []Tree // of the uplink
+	treesDir string // where they are on this host, unless it is mounts
 	covers   []Cover
 	grace    time.Duration // 0: stopGrace
 }
@@ -68,6 +70,9 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 		return 1, fmt.Errorf("make a directory for the sandbox's files: %w", err)
 	}
 	defer os.RemoveAll(b.mounts)
+	if b.treesDir = b.makeTreesDir(); b.treesDir != "" {
+		defer os.RemoveAll(b.treesDir)
+	}
 	if err := e.forbiddenMount(b); err != nil {
 		return 1, err
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,11 +56,34 @@ func mountFiles(b box) ([]engine.Mount, error) {
 	return mounts, nil
 }
 
+// makeTreesDir makes a directory in memory for the sandbox's trees, which may have hundreds of files. It is "" where
+// there is none that only this sandbox sees.
+func (b box) makeTreesDir() string {
+	if len(b.trees) == 0 {
+		return ""
+	}
+	var size int64
+	for _, tree := range b.trees {
+		for _, f := range tree.Files {
+			size += int64(len(f.Data)) + 2*pageSize // with its directory
+		}
+	}
+	dir := engine.MakeDirInMemory(size)
+	shared := func(m engine.Mount) bool { return m.Source != "" && Within(dir, m.Source) }
+	if dir != "" && (Within(dir, b.Dir) || slices.ContainsFunc(b.Spec.Mounts, shared)) {
+		_ = os.Remove(dir)
+		return ""
+	}
+	return dir
+}
+
+const pageSize = 4096
+
 // mountTrees are a sandbox's trees as mounts, from directories on the host.
 func mountTrees(b box) ([]engine.Mount, error) {
 	var mounts []engine.Mount
-	for i, tree := range b.Trees {
-		dir := filepath.Join(b.mounts, "tree"+strconv.Itoa(i))
+	for i, tree := range b.trees {
+		dir := filepath.Join(cmp.Or(b.treesDir, b.mounts), "tree"+strconv.Itoa(i))
 		if err := writeTree(dir, tree.Files); err != nil {
 			return nil, fmt.Errorf("put %s beside the sandbox: %w", tree.Target, err)
 		}
@@ -137,7 +161,7 @@ func (e *Engine) forbiddenMount(b box) error {
 			return fmt.Errorf("mount %s: it was replaced since the start", m.Source)
 		}
 	}
-	for _, path := range append([]string{b.Sockets, b.mounts}, e.Sockets()...) {
+	for _, path := range append([]string{b.Sockets, b.mounts, b.treesDir}, e.Sockets()...) {
 		real, err := filepath.EvalSymlinks(path)
 		if path == "" || err != nil {
 			continue

@@ -131,8 +131,8 @@ type Uplink struct {
 	// Trust, when set, returns more of them: those by which the image's programs
 	// trust the proxy. It is called before anything is made.
 	Trust func(image *ImageFS) ([]File, error)
-	// Trees are directories of files for the sandbox to read, and not to change.
-	Trees []Tree
+	// Trees, when set, returns directories of files for the sandbox to read, and not to change. It is called after Trust.
+	Trees func() []Tree
 	// Protect, when set, copies places of the project into dir, a new path. The
 	// copies lie over them in the sandbox, which cannot change them. Directories
 	// that are [Cover.Held] are not copied.
@@ -205,13 +205,16 @@ func (p *Prepared) Run(ctx context.Context, u Uplink) (code int, err error) {
 		}
 		b.Files = append(b.Files, files...)
 	}
+	if u.Trees != nil {
+		b.trees = u.Trees()
+	}
 	if b.Unsealed {
-		for _, tree := range b.Trees {
+		for _, tree := range b.trees {
 			for _, f := range tree.Files {
 				b.Files = append(b.Files, File{path.Join(tree.Target, f.Path), f.Mode, f.Data})
 			}
 		}
-		b.Trees = nil
+		b.trees = nil
 	}
 	return p.Engine.run(ctx, b)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/ALRubinger/aileron/internal/procid"
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -108,6 +109,20 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 	}
 	config.Name = b.name("box")
 	id, err := e.Create(ctx, config)
+	if err != nil && b.treesDir != "" && strings.Contains(err.Error(), b.treesDir) {
+		// The engine does not see this host's memory: it may be in a container itself.
+		b.treesDir = ""
+		trees, treesErr := mountTrees(b)
+		if treesErr != nil {
+			return createdBox{}, treesErr
+		}
+		for i, m := range config.Mounts {
+			if at := slices.IndexFunc(trees, func(t engine.Mount) bool { return t.Target == m.Target }); at >= 0 {
+				config.Mounts[i] = trees[at]
+			}
+		}
+		id, err = e.Create(ctx, config)
+	}
 	made := createdBox{id: id, user: config.User, ownHome: ownHome}
 	if err != nil {
 		return made, fmt.Errorf("make the sandbox: %w", err)

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
@@ -26,8 +27,14 @@ type Action struct {
 // Command is a command of the sandbox: a POSIX shell script that sends a request
 // to the session's API.
 type Command struct {
-	Name   string // of the script in Dir; see Set.Names
-	Script []byte
+	Name   string // in Dir; see Set.Names
+	Script []byte // what it does
+}
+
+// Starter returns the program in Dir, where the script is a file of the same name in another directory.
+func (c Command) Starter(dir string) []byte {
+	return fmt.Appendf(nil, "#!/bin/sh\n# A command of this sandbox, which this file has. Written by aileron.\n. %s\n",
+		word(path.Join(dir, c.Name)))
 }
 
 // Set is what the commands of a sandbox are made of.

@@ -278,6 +278,8 @@ call large github issues.create --args - </tmp/args
 call path env PATH="/tmp/evil:$PATH" github user.get
 ls /tmp/ran; ls -A /tmp | grep aileron
 find /opt/aileron/manifests -type f; touch /opt/aileron/manifests/mine && echo writable
+echo 'echo stolen' >/opt/aileron/manifests/.commands/github && echo writable
+ls /opt/aileron/manifests
 echo "$AILERON_SHIMS_DIR"`
 
 // evil makes a wget of the project's.
@@ -300,7 +302,8 @@ func TestCommandsInASandbox(t *testing.T) {
 			`<unknown><exit 2><github: "users.drop" is not an operation of github` + "\nhint: github --help lists them",
 			`"title":"it's \"$(touch /tmp/ran)\" ` + "`touch /tmp/ran`", `"title":"of standard input"`,
 			`<path>{"login":"octo-stand-in"}<exit 0><>`,
-			"/opt/aileron/manifests/connectors/github/alrubinger/aileron-connector-github@", "/usr/local/bin",
+			"/opt/aileron/manifests/connectors/github/alrubinger/aileron-connector-github@",
+			"\nactions\nconnectors\n/usr/local/bin\n",
 		} {
 			if !strings.Contains(r.out, want) {
 				t.Errorf("the output has no %q", want)

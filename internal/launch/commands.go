@@ -48,8 +48,13 @@ func (b *sandboxed) beginDescription(set shims.Set) func() described {
 	return sync.OnceValue(func() described { return <-done })
 }
 
-// manifestsDir is where a sandbox reads what it may use, as it is installed.
-const manifestsDir = "/opt/aileron/manifests"
+const (
+	// manifestsDir is where a sandbox reads what it may use, as it is installed.
+	manifestsDir = "/opt/aileron/manifests"
+	// scripts is the directory in it of what the commands do. It is none of the manifests.
+	scripts    = ".commands"
+	scriptsDir = manifestsDir + "/" + scripts
+)
 
 // manifestsOf returns the files of a session's connectors and actions. What was removed meanwhile has none.
 func manifestsOf(s *session.Session, log *slog.Logger) sandbox.Tree {

@@ -3,9 +3,12 @@ package launch
 import (
 	"errors"
 	"io/fs"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/trust"
+	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/shims"
 )
 
@@ -30,8 +33,12 @@ func (b *sandboxed) descriptions(image commandImage) ([]trust.File, error) {
 		return nil, err
 	}
 	files = append(files, trust.File{Path: toolsFile, Data: set.ToolsFile()})
+	b.tree = d.manifests
+	b.tree.Files = slices.Clip(b.tree.Files)
 	for _, c := range commands {
-		files = append(files, trust.File{Path: shims.Dir + "/" + c.Name, Mode: 0o755, Data: c.Script})
+		// The scripts are megabytes where much is installed: they are mounted, and not copied by the engine.
+		files = append(files, trust.File{Path: path.Join(shims.Dir, c.Name), Mode: 0o755, Data: c.Starter(scriptsDir)})
+		b.tree.Files = append(b.tree.Files, sandbox.File{Path: path.Join(scripts, c.Name), Mode: 0o644, Data: c.Script})
 	}
 	return files, nil
 }

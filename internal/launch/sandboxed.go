@@ -105,6 +105,7 @@ type sandboxed struct {
 	reaper   *reaper
 	// described waits for what its connectors and actions are in the sandbox.
 	described func() described
+	tree      sandbox.Tree // of their files; known when the image is
 
 	terminal  *sharedTerminal   // nil: the command has none
 	exhausted engine.Exhaustion // what the sandbox ran out of
@@ -257,7 +258,7 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 		u.Protect = func(to string) ([]sandbox.Cover, error) { return b.host.cover(to, b.Protect, b.shared.Held) }
 	}
 	if m.kind != unmediated {
-		u.Trees = []sandbox.Tree{b.described().manifests}
+		u.Trees = func() []sandbox.Tree { return []sandbox.Tree{b.tree} }
 		u.Trust = func(image *sandbox.ImageFS) ([]sandbox.File, error) {
 			described, err := b.descriptions(image)
 			if err != nil {
