@@ -1,6 +1,7 @@
 package shims
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -72,52 +73,66 @@ func (s Set) Commands() []Command {
 
 // toolScript returns the command of a tool.
 func toolScript(name string, c *spec.Connector, t spec.Tool) []byte {
-	var b strings.Builder
+	var b bytes.Buffer
 	b.Grow(len(runScript) + 800*(len(t.Operations)+1))
 	fmt.Fprintf(&b, "#!/bin/sh\n# The operations of %s %s, as a command. Written by aileron.\n", c.FQN, plain(c.Version))
 	fmt.Fprintf(&b, "name=%s endpoint=connector-operations/run operations=1\n", word(name))
 	b.WriteString("is_operation() {\n\tcase $1 in\n")
 	for _, op := range t.Operations {
-		fmt.Fprintf(&b, "\t%s) ;;\n", word(op.Name))
+		put(&b, "\t", word(op.Name), ") ;;\n")
 	}
 	b.WriteString("\t*) return 1 ;;\n\tesac\n}\n")
 	body := fmt.Sprintf(`{"connector_fqn":%s,"tool":%s,"operation":"`, quoted(string(c.FQN)), quoted(t.Name))
 	fmt.Fprintf(&b, "begin() { printf '%%s%%s%%s' %s \"$1\" '\",\"args\":'; }\n", word(body))
 	b.WriteString(runScript)
 	b.WriteString("\ncase $operation in\n'')\n")
-	writeHelp(&b, toolHelp(name, c, t))
+	writeHelp(&b, func() { toolHelp(&b, name, c, t) })
+	var room []spec.Input
 	for _, op := range t.Operations {
-		b.WriteString("\t;;\n" + word(op.Name) + ")\n")
-		writeHelp(&b, operationHelp(name, op))
+		put(&b, "\t;;\n", word(op.Name), ")\n")
+		writeHelp(&b, func() { room = operationHelp(&b, name, op, room) })
 	}
 	b.WriteString("\t;;\nesac\n")
-	writeHelp(&b, exits)
-	return []byte(b.String())
+	writeHelp(&b, func() { b.WriteString(exits) })
+	return b.Bytes()
 }
 
 // actionScript returns the command of an action.
 func actionScript(name string, a Action) []byte {
-	var b strings.Builder
+	var b bytes.Buffer
 	fmt.Fprintf(&b, "#!/bin/sh\n# The action %s %s, as a command. Written by aileron.\n", plain(a.Name), plain(a.Version))
 	fmt.Fprintf(&b, "name=%s endpoint=actions/run operations=''\n", word(name))
 	b.WriteString("is_operation() { return 1; }\n")
 	fmt.Fprintf(&b, "begin() { printf '%%s' %s; }\n", word(fmt.Sprintf(`{"action":%s,"args":`, quoted(a.Name))))
 	b.WriteString(runScript + "\n")
-	writeHelp(&b, actionHelp(name, a))
-	writeHelp(&b, exits)
-	return []byte(b.String())
+	writeHelp(&b, func() { actionHelp(&b, name, a) })
+	writeHelp(&b, func() { b.WriteString(exits) })
+	return b.Bytes()
 }
 
 // endOfHelp ends a help text in a script. No line of one is like it.
 const endOfHelp = "END_OF_HELP"
 
-// writeHelp writes the command that prints a help text, which the shell neither
-// expands nor evaluates: the delimiter of the here-document is quoted.
-func writeHelp(b *strings.Builder, text string) {
-	if strings.HasPrefix(text, endOfHelp+"\n") || strings.Contains(text, "\n"+endOfHelp+"\n") {
+// writeHelp writes the command that prints the help text that write writes, which
+// the shell neither expands nor evaluates: the delimiter of the here-document is
+// quoted.
+func writeHelp(b *bytes.Buffer, write func()) {
+	b.WriteString("\tcat <<'" + endOfHelp + "'\n")
+	begin := b.Len()
+	write()
+	text := b.Bytes()[begin:]
+	if bytes.HasPrefix(text, []byte(endOfHelp+"\n")) || bytes.Contains(text, []byte("\n"+endOfHelp+"\n")) {
 		panic("shims: a line of a help text ends it")
 	}
-	b.WriteString("\tcat <<'" + endOfHelp + "'\n" + text + endOfHelp + "\n")
+	b.WriteString(endOfHelp + "\n")
+}
+
+// put writes texts one after the other. There are tens of thousands, and fmt takes
+// several times as long.
+func put(b *bytes.Buffer, texts ...string) {
+	for _, text := range texts {
+		b.WriteString(text)
+	}
 }
 
 // word returns s as one word of the shell, whatever is in it.

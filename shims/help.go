@@ -1,9 +1,9 @@
 package shims
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -22,39 +22,50 @@ a wrong call, 75 while an approval is pending. The reason is on standard error.
 // credentialNote is what the help of an operation with a credential begins with.
 const credentialNote = "Aileron adds the credential: pass none.\n"
 
-// toolHelp returns what TOOL --help prints.
-func toolHelp(name string, c *spec.Connector, t spec.Tool) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: %s OPERATION [--args JSON|-] [--json]\n       %s OPERATION --help\n\n", name, name)
+// toolHelp writes what TOOL --help prints.
+func toolHelp(b *bytes.Buffer, name string, c *spec.Connector, t spec.Tool) {
+	put(b, "Usage: ", name, " OPERATION [--args JSON|-] [--json]\n       ", name, " OPERATION --help\n\n")
 	if text := plain(t.Description); text != "" {
-		fmt.Fprintf(&b, "%s: %s\n\n", name, text)
+		put(b, name, ": ", text, "\n\n")
 	}
-	fmt.Fprintf(&b, "Operations of %s %s:\n", c.FQN, plain(c.Version))
+	put(b, "Operations of ", string(c.FQN), " ", plain(c.Version), ":\n")
 	width := 0
 	for _, op := range t.Operations {
 		width = max(width, len(op.Name))
 	}
-	width = min(width, 32)
+	width = min(width, maxColumn)
 	for _, op := range t.Operations {
-		line := fmt.Sprintf("  %-*s  %s", width, op.Name, plain(cmp.Or(op.Summary, op.Description)))
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		put(b, "  ", op.Name)
+		if text := plain(cmp.Or(op.Summary, op.Description)); text != "" {
+			put(b, padding(op.Name, width), "  ", text)
+		}
+		b.WriteByte('\n')
 	}
-	return b.String()
 }
 
-// operationHelp returns what TOOL OPERATION --help prints.
-func operationHelp(name string, op *spec.Operation) string {
-	var b strings.Builder
-	b.Grow(1 << 10)
-	title := name + " " + op.Name
-	fmt.Fprintf(&b, "Usage: %s [--args JSON|-] [--json]\n\n", title)
-	for _, text := range slices.Compact([]string{plain(op.Summary), plain(op.Description)}) {
-		if text != "" {
-			fmt.Fprintf(&b, "%s: %s\n", op.Name, text)
-		}
+// maxColumn is the width to which names are filled up, for what follows to stand
+// in a column.
+const maxColumn = 32
+
+// padding fills a name up to a width.
+func padding(name string, width int) string {
+	const spaces = "                                "
+	return spaces[:max(0, width-len(name))]
+}
+
+// operationHelp writes what TOOL OPERATION --help prints. It returns room for the
+// arguments of the next one.
+func operationHelp(b *bytes.Buffer, name string, op *spec.Operation, room []spec.Input) []spec.Input {
+	put(b, "Usage: ", name, " ", op.Name, " [--args JSON|-] [--json]\n\n")
+	summary, description := plain(op.Summary), plain(op.Description)
+	if summary != "" {
+		put(b, op.Name, ": ", summary, "\n")
+	}
+	if description != "" && description != summary {
+		put(b, op.Name, ": ", description, "\n")
 	}
 	for _, h := range op.Hosts {
-		b.WriteString(method(op) + " " + origin(h) + cmp.Or(op.Path.String(), "/{path...}") + "\n")
+		put(b, method(op), " ", origin(h), cmp.Or(op.Path.String(), "/{path...}"), "\n")
 	}
 	if op.Injection != nil {
 		b.WriteString(credentialNote)
@@ -63,26 +74,28 @@ func operationHelp(name string, op *spec.Operation) string {
 		b.WriteString("Refused: it needs an approval, which cannot be given yet.\n")
 	}
 	if why := onWireOnly(op); why != "" {
-		fmt.Fprintf(&b, "\nThis command cannot run it, as %s: send its requests with an HTTP client.\n", why)
-		return b.String()
+		put(b, "\nThis command cannot run it, as ", why, ": send its requests with an HTTP client.\n")
+		return room
 	}
-	inputs := argumentsOf(op)
-	writeInputs(&b, inputs)
-	fmt.Fprintf(&b, "\nExample:\n  %s%s\n", title, exampleOf(inputs))
-	return b.String()
+	inputs := argumentsOf(op, room)
+	writeInputs(b, inputs)
+	put(b, "\nExample:\n  ", name, " ", op.Name)
+	writeExample(b, inputs)
+	b.WriteByte('\n')
+	return inputs[:0]
 }
 
-// actionHelp returns what NAME --help prints for an action.
-func actionHelp(name string, a Action) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: %s [--args JSON|-] [--json]\n\n", name)
+// actionHelp writes what NAME --help prints for an action.
+func actionHelp(b *bytes.Buffer, name string, a Action) {
+	put(b, "Usage: ", name, " [--args JSON|-] [--json]\n\n")
 	if text := plain(a.Description); text != "" {
-		fmt.Fprintf(&b, "%s: %s\n", name, text)
+		put(b, name, ": ", text, "\n")
 	}
-	fmt.Fprintf(&b, "An action of this session, version %s.\n", cmp.Or(plain(a.Version), "unknown"))
-	writeInputs(&b, a.Inputs)
-	fmt.Fprintf(&b, "\nExample:\n  %s%s\n", name, exampleOf(a.Inputs))
-	return b.String()
+	put(b, "An action of this session, version ", cmp.Or(plain(a.Version), "unknown"), ".\n")
+	writeInputs(b, a.Inputs)
+	put(b, "\nExample:\n  ", name)
+	writeExample(b, a.Inputs)
+	b.WriteByte('\n')
 }
 
 // onWireOnly returns why an operation cannot be run by name, or "" if it can.
@@ -101,13 +114,14 @@ func onWireOnly(op *spec.Operation) string {
 }
 
 // argumentsOf returns the arguments of an operation: its inputs, and the variables
-// of its path that are none. What the credential replaces is no argument.
-func argumentsOf(op *spec.Operation) []spec.Input {
+// of its path that are none. What the credential replaces is no argument. They are
+// in room, if it is large enough.
+func argumentsOf(op *spec.Operation, room []spec.Input) []spec.Input {
 	isCredential := func(name string) bool {
 		return op.Injection != nil && op.Injection.In == spec.InPath && op.Injection.Name == name
 	}
-	var list []spec.Input
-	for _, segment := range strings.Split(op.Path.String(), "/") {
+	list := room[:0]
+	for segment := range strings.SplitSeq(op.Path.String(), "/") {
 		name, ok := strings.CutPrefix(segment, "{")
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "}"), "...")
 		declared := slices.ContainsFunc(op.Inputs, func(in spec.Input) bool { return in.Name == name })
@@ -125,7 +139,7 @@ func argumentsOf(op *spec.Operation) []spec.Input {
 }
 
 // writeInputs writes a line for each argument.
-func writeInputs(b *strings.Builder, inputs []spec.Input) {
+func writeInputs(b *bytes.Buffer, inputs []spec.Input) {
 	if len(inputs) == 0 {
 		b.WriteString("\nIt has no arguments.\n")
 		return
@@ -135,40 +149,41 @@ func writeInputs(b *strings.Builder, inputs []spec.Input) {
 	for _, in := range inputs {
 		width = max(width, len(in.Name))
 	}
-	width = min(width, 32)
+	width = min(width, maxColumn)
 	for _, in := range inputs {
-		about := cmp.Or(in.Type, "any type")
+		name := plain(in.Name)
+		put(b, "  ", name, padding(name, width), "  ")
 		if in.In == spec.InPath && in.Type == "" {
-			about = "a single value"
+			b.WriteString("a single value")
+		} else {
+			b.WriteString(cmp.Or(in.Type, "any type"))
 		}
 		if in.Required {
-			about += ", required"
+			b.WriteString(", required")
 		}
 		if len(in.Values) > 0 {
-			about += "; " + plain(oneOf(in.Values))
+			put(b, "; ", plain(oneOf(in.Values)))
 		}
 		if text := plain(in.Description); text != "" {
-			about += ": " + text
+			put(b, ": ", text)
 		}
-		name := plain(in.Name)
-		b.WriteString("  " + name + strings.Repeat(" ", max(0, width-len(name))) + "  " + about + "\n")
+		b.WriteByte('\n')
 	}
 }
 
-// exampleOf returns the rest of a command line with the arguments that are
+// writeExample writes the rest of a command line with the arguments that are
 // required, or with the first one if none is.
-func exampleOf(inputs []spec.Input) string {
+func writeExample(b *bytes.Buffer, inputs []spec.Input) {
+	none := !slices.ContainsFunc(inputs, func(in spec.Input) bool { return in.Required })
 	var pairs []string
 	for i, in := range inputs {
-		first := i == 0 && !slices.ContainsFunc(inputs, func(in spec.Input) bool { return in.Required })
-		if in.Required || first {
+		if in.Required || none && i == 0 {
 			pairs = append(pairs, quoted(plain(in.Name))+":"+exampleValue(in))
 		}
 	}
-	if len(pairs) == 0 {
-		return ""
+	if len(pairs) > 0 {
+		put(b, " --args ", word("{"+strings.Join(pairs, ",")+"}"))
 	}
-	return " --args " + word("{"+strings.Join(pairs, ",")+"}")
 }
 
 // exampleValues are values of the types that are no text, as JSON.

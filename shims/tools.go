@@ -3,6 +3,7 @@ package shims
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -39,7 +40,11 @@ func (s Set) ToolsFile() []byte {
 	room := maxTools - len(end) - 1
 	var lines []string
 	for _, names := range []int{1 << 20, 64, 32, 16, 8, 4, 2, 1, 0} {
-		if lines = s.lines(connectors, names); sizeOf(lines) <= room {
+		most := room // more is not read
+		if names == 0 {
+			most = math.MaxInt
+		}
+		if lines = s.lines(connectors, names, most); sizeOf(lines) <= room {
 			return []byte(strings.Join(lines, "") + "\n" + end)
 		}
 	}
@@ -56,14 +61,18 @@ func (s Set) ToolsFile() []byte {
 }
 
 // lines returns the lines of the tools and the actions, with at most so many
-// operations named in each.
-func (s Set) lines(connectors []*spec.Connector, names int) []string {
+// operations named in each. Of more than most bytes, the last lines are left out.
+func (s Set) lines(connectors []*spec.Connector, names, most int) []string {
 	var lines []string
+	size := 0
 	for _, c := range connectors {
 		for _, t := range c.Tools {
 			name := s.command(t.Name)
-			lines = append(lines, fmt.Sprintf("%s  %s -- Aileron connector operations: %s\n",
-				name, c.FQN, operationNames(name, t, names)))
+			line := fmt.Sprintf("%s  %s -- Aileron connector operations: %s\n", name, c.FQN, operationNames(name, t, names))
+			lines = append(lines, line)
+			if size += len(line); size > most {
+				return lines
+			}
 		}
 	}
 	for _, a := range s.Actions {

@@ -28,7 +28,12 @@ type Connector struct {
 	Tools        []Tool
 	Placeholders []Placeholder
 	Headers      []FieldPattern // request fields that every operation with a credential accepts
+
+	manifest, specification []byte
 }
+
+// Documents returns the contents of the two files that c was read from, which must not be changed.
+func (c *Connector) Documents() (manifest, specification []byte) { return c.manifest, c.specification }
 
 // CredentialNeed is the one credential that a connector asks for in its manifest.
 type CredentialNeed struct {
@@ -122,8 +127,8 @@ const (
 	SpecFile     = "aileron.connector.v1.json"
 )
 
-// Load reads a connector from the contents of its two files and checks that
-// they agree. Its error joins all mistakes, each with its file and place;
+// Load reads a connector from the contents of its two files, which it keeps, and
+// checks that they agree. Its error joins all mistakes, each with its file and place;
 // [Diagnostics] returns them one by one.
 func Load(manifest, spec []byte) (*Connector, error) {
 	m, manifestErr := ParseManifest(manifest)
@@ -131,7 +136,7 @@ func Load(manifest, spec []byte) (*Connector, error) {
 	if manifestErr != nil || specErr != nil {
 		return nil, errors.Join(inFile(ManifestFile, manifestErr), inFile(SpecFile, specErr))
 	}
-	c.Manifest = m
+	c.Manifest, c.manifest, c.specification = m, manifest, spec
 	var d diagnostics
 	if m.Name != c.FQN {
 		d.add("connector.fqn", "it is %s, and the manifest's name is %s", c.FQN, m.Name)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"path"
 	"slices"
 	"strings"
@@ -44,7 +43,7 @@ type described struct {
 // of operations make take a while, and returns what waits for it. The engine is waited for meanwhile.
 func (b *sandboxed) beginDescription(set shims.Set) func() described {
 	done := make(chan described, 1)
-	go func() { done <- described{set, set.Commands(), manifestsOf(b.session, b.Log)} }()
+	go func() { done <- described{set, set.Commands(), manifestsOf(b.session)} }()
 	return sync.OnceValue(func() described { return <-done })
 }
 
@@ -56,8 +55,9 @@ const (
 	scriptsDir = manifestsDir + "/" + scripts
 )
 
-// manifestsOf returns the files of a session's connectors and actions. What was removed meanwhile has none.
-func manifestsOf(s *session.Session, log *slog.Logger) sandbox.Tree {
+// manifestsOf returns the files of a session's connectors and actions: of those bytes that were verified, and are in
+// force.
+func manifestsOf(s *session.Session) sandbox.Tree {
 	tree := sandbox.Tree{Target: manifestsDir}
 	for _, dir := range []string{"actions", "connectors"} {
 		tree.Files = append(tree.Files, sandbox.File{Path: dir, Mode: fs.ModeDir | 0o755})
@@ -69,11 +69,7 @@ func manifestsOf(s *session.Session, log *slog.Logger) sandbox.Tree {
 		if c.Hash == "" { // made by this session, of --allow
 			continue
 		}
-		manifest, specification, err := s.Documents(c)
-		if err != nil {
-			log.Warn("a connector's files are not in the sandbox", "connector", string(c.FQN), "error", err)
-			continue
-		}
+		manifest, specification := c.Documents()
 		dir := path.Join("connectors", strings.Replace(string(c.FQN), "://", "/", 1)+"@"+c.Version)
 		add(path.Join(dir, spec.ManifestFile), manifest)
 		add(path.Join(dir, spec.SpecFile), specification)

@@ -29,12 +29,6 @@ func (s *Session) RootPEM() []byte { return s.ca.RootPEM() }
 // never changed.
 func (s *Session) Connectors() []*spec.Connector { return s.loader.installed() }
 
-// Documents returns the manifest and the specification of a connector, as they are
-// installed.
-func (s *Session) Documents(c *spec.Connector) (manifest, specification []byte, err error) {
-	return s.store.Documents(c.Hash)
-}
-
 // Placeholders returns the variables, as NAME=VALUE, with which connectors
 // stand for credentials that the command must not have.
 func (s *Session) Placeholders() []string {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -91,7 +92,10 @@ func (s *Session) openStore(context.Context) (err error) {
 // bound, and makes the plane and its CA.
 func (s *Session) makePlane(ctx context.Context) error {
 	s.loader = &loader{s: s}
+	// Most of what a load allocates stays: to look for garbage meanwhile costs more than what is found.
+	percent := debug.SetGCPercent(400)
 	first, err := s.loader.load(ctx)
+	debug.SetGCPercent(percent)
 	if err != nil {
 		return err
 	}

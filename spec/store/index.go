@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -27,7 +26,11 @@ func (s *Store) indexFile(hash string) string {
 // writeCache writes the cache of a verified connector. A failure is ignored, as
 // the cache is not needed.
 func (s *Store) writeCache(connector *spec.Connector, c contents) {
-	m := cacheEntry{FQN: connector.FQN, Version: connector.Version, Hash: connector.Hash, Files: map[string]string{}}
+	m := s.readCache(connector.Hash)
+	if m.FQN == connector.FQN && m.Version == connector.Version && m.hasFilesOf(c) {
+		return // the digests of the same bytes
+	}
+	m = cacheEntry{FQN: connector.FQN, Version: connector.Version, Hash: connector.Hash, Files: map[string]string{}}
 	for _, name := range hashedFiles {
 		if data, ok := c[name]; ok {
 			m.Files[name] = sha256Digest(data)
@@ -38,9 +41,6 @@ func (s *Store) writeCache(connector *spec.Connector, c contents) {
 		return
 	}
 	file := s.indexFile(connector.Hash)
-	if old, err := os.ReadFile(file); err == nil && bytes.Equal(old, raw) {
-		return
-	}
 	tmp, err := os.CreateTemp(filepath.Dir(file), ".new-*")
 	if err != nil {
 		return
@@ -50,6 +50,16 @@ func (s *Store) writeCache(connector *spec.Connector, c contents) {
 	if tmp.Close() == nil && err == nil {
 		_ = os.Rename(tmp.Name(), file)
 	}
+}
+
+// hasFilesOf reports whether there is a digest of each file of a connector, and of no other.
+func (m cacheEntry) hasFilesOf(c contents) bool {
+	for _, name := range hashedFiles {
+		if _, there := c[name]; there != isHash(m.Files[name]) {
+			return false
+		}
+	}
+	return true
 }
 
 // readCache returns the cache of a connector, or the zero value if there is none.

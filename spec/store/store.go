@@ -94,13 +94,6 @@ func (s *Store) Load(hash string) (*spec.Connector, error) {
 	return connector, err
 }
 
-// Documents returns the manifest and the specification of an installed connector,
-// whose bytes have been verified as by [Store.Load].
-func (s *Store) Documents(hash string) (manifest, specification []byte, err error) {
-	c, err := s.readVerified(hash)
-	return c[spec.ManifestFile], c[spec.SpecFile], err
-}
-
 func (s *Store) verify(hash string) (*spec.Connector, contents, error) {
 	c, err := s.readVerified(hash)
 	if err != nil {
