@@ -119,18 +119,34 @@ func (c *grouping) add(ctx context.Context, text string) error {
 	return nil
 }
 
-// addColumns counts a row one of whose columns has the separator.
+// groupColumns is the query for the columns of groupText, one by one.
+const groupColumns = `SELECT ts, session_id, binding, connector_fqn, tool, operation, reason, event, decision, host, ` +
+	`redactions, CASE decision WHEN 'rejected' THEN fields ELSE '' END FROM events WHERE seq = ?`
+
+// addColumns counts a row one of whose columns has the separator. It calls the driver, too: the rows before are being
+// read, and database/sql would wait for their end.
 func (c *grouping) addColumns(ctx context.Context, number string) error {
 	seq, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
 		return errDamaged
 	}
-	r, fields, err := scan(c.snapshot.conn.QueryRowContext(ctx, "SELECT "+columns+" FROM events WHERE seq = ?", seq))
+	queryer, ok := c.snapshot.raw.(driver.QueryerContext)
+	if !ok {
+		return errNoQuery
+	}
+	rows, err := queryer.QueryContext(ctx, groupColumns, []driver.NamedValue{{Ordinal: 1, Value: seq}})
 	if err != nil {
 		return err
 	}
-	parts := [groupParts]string{number, r.stamp(), r.SessionID, r.Binding, r.ConnectorFQN, r.Tool, r.Operation, r.Reason,
-		string(r.Event), string(r.Decision), r.Host, strconv.Itoa(r.Redactions), fields}
+	defer rows.Close()
+	var values [groupParts - 1]driver.Value
+	if err := rows.Next(values[:]); err != nil {
+		return err
+	}
+	parts := [groupParts]string{number}
+	for i, v := range values {
+		parts[i+1] = fmt.Sprint(v)
+	}
 	most := groupHost
 	if c.hosts {
 		most = groupRedactions
@@ -138,6 +154,9 @@ func (c *grouping) addColumns(ctx context.Context, number string) error {
 	c.count(fmt.Appendf(c.key[:0], "%q", parts[groupSession:most]), &parts)
 	return nil
 }
+
+// errNoQuery is returned for a driver that is not the one of SQLite.
+var errNoQuery = errors.New("the driver cannot query")
 
 // count counts a row. The key is that of its columns.
 func (c *grouping) count(key []byte, parts *[groupParts]string) {
@@ -217,7 +236,10 @@ func (s *snapshot) texts(ctx context.Context, filter Filter, what string, f func
 		for i, arg := range args {
 			values = append(values, driver.NamedValue{Ordinal: i + 3, Value: arg})
 		}
-		err := s.conn.Raw(func(c any) error { return eachValue(ctx, c, query, values, f) })
+		err := s.conn.Raw(func(c any) error {
+			s.raw = c
+			return eachValue(ctx, c, query, values, f)
+		})
 		if err != nil {
 			return fmt.Errorf("read the audit log: %w", err)
 		}
@@ -229,7 +251,7 @@ func (s *snapshot) texts(ctx context.Context, filter Filter, what string, f func
 func eachValue(ctx context.Context, conn any, query string, args []driver.NamedValue, f func(string) error) error {
 	queryer, ok := conn.(driver.QueryerContext)
 	if !ok {
-		return errors.New("the driver cannot query")
+		return errNoQuery
 	}
 	rows, err := queryer.QueryContext(ctx, query, args)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 type snapshot struct {
 	log     *Log
 	conn    *sql.Conn
+	raw     any         // the driver's connection of conn, while texts reads
 	newest  int64       // the number of the newest row; 0 if there is none
 	first   int64       // that of the first one: those before it were pruned
 	index   *indexFile  // nil: there is none
