@@ -41,6 +41,18 @@ var (
 // error when it is not there. The error is [ErrRemoving] when another process
 // removes it already.
 func (e *Engine) RemoveOnce(ctx context.Context, id string) error {
+	err := e.removeOnce(ctx, id)
+	for try := 1; errors.Is(err, errEnding) && try < endingTries && ctx.Err() == nil; try++ {
+		time.Sleep(50 * time.Millisecond)
+		err = e.removeOnce(ctx, id)
+	}
+	return err
+}
+
+// endingTries is how often a removal is tried of a container that has just ended.
+const endingTries = 10
+
+func (e *Engine) removeOnce(ctx context.Context, id string) error {
 	err := e.cli.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
 	Unwrap(&err)
 	switch {
