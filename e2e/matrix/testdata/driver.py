@@ -239,9 +239,9 @@ def digest(path):
         return os.path.getsize(path), hashlib.file_digest(f, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else hashlib.sha256(f.read()).hexdigest()
 
 
-# What clients say that give up before they have sent a request, after ten seconds that no setting raises: on a busy
+# What clients say that give up before they have sent a request, after seconds that no setting raises: on a busy
 # machine they are run again.
-GAVE_UP = ("TLS handshake timeout", "UND_ERR_CONNECT_TIMEOUT")
+GAVE_UP = ("TLS handshake timeout", "UND_ERR_CONNECT_TIMEOUT", "Tunneling socket connection timed out after 5000ms")
 
 
 def run(at, client, transfer, mode):
