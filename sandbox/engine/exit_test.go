@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -59,19 +60,25 @@ func TestTheEndOfAProcessIsTheContainersEnd(t *testing.T) {
 
 // A container may end between the moment in which Podman looks at it and the one in which it is killed.
 func TestAContainerThatEndsMeanwhileIsRemoved(t *testing.T) {
-	var asked atomic.Int32
-	mux := http.NewServeMux()
-	mux.HandleFunc("DELETE /{version}/containers/it", func(w http.ResponseWriter, _ *http.Request) {
-		if asked.Add(1) == 1 {
-			w.WriteHeader(http.StatusInternalServerError)
-			fmt.Fprint(w, `{"message":"cannot remove container it as it could not be stopped: `+
-				`sending SIGKILL to container it: container state improper: stopped"}`)
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
-	})
-	if err := respondingPodman(t, mux).Remove(t.Context(), "it"); err != nil || asked.Load() != 2 {
-		t.Errorf("Remove = %v after %d calls, want none after the second", err, asked.Load())
+	for name, remove := range map[string]func(*Engine, context.Context, string) error{
+		"Remove": (*Engine).Remove, "RemoveOnce, as a sweep does": (*Engine).RemoveOnce,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int32
+			mux := http.NewServeMux()
+			mux.HandleFunc("DELETE /{version}/containers/it", func(w http.ResponseWriter, _ *http.Request) {
+				if asked.Add(1) == 1 {
+					w.WriteHeader(http.StatusInternalServerError)
+					fmt.Fprint(w, `{"message":"cannot remove container it as it could not be stopped: `+
+						`sending SIGKILL to container it: container state improper: stopped"}`)
+					return
+				}
+				w.WriteHeader(http.StatusNoContent)
+			})
+			if err := remove(respondingPodman(t, mux), t.Context(), "it"); err != nil || asked.Load() != 2 {
+				t.Errorf("it returns %v after %d calls, want none after the second", err, asked.Load())
+			}
+		})
 	}
 }
 
