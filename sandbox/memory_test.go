@@ -55,26 +55,44 @@ func TestASandboxThatRunsOutOfMemoryIsReported(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			engines(t, func(t *testing.T, e *sandbox.Engine) {
-				// What happens before a box is looked at for the first time is not seen, and then it is looked at each second.
-				b, _, errs := box(t, idleGateway, "sh", "-c", "until [ -e begun ]; do sleep 0.1; done; "+c.script)
-				b.Began = func() {
-					if err := os.WriteFile(filepath.Join(b.Dir, "begun"), nil, 0o644); err != nil {
-						t.Error(err)
+				for range 5 {
+					code, got := runInLittleMemory(t, e, c.script)
+					if code == 137 && c.code != 137 && got.Memory {
+						continue // the kernel took the shell too, before the memory of the first was free
 					}
+					if code != c.code || got.Memory != c.want || got.Processes {
+						t.Errorf("Run = %d, out of %+v; want %d and memory %v", code, got, c.code, c.want)
+					}
+					return
 				}
-				b.Limits = engine.Limits{Memory: 32 << 20}
-				var missing []string
-				var got engine.Exhaustion
-				b.Unenforced = func(names []string) { missing = names }
-				b.Exhausted = func(e engine.Exhaustion) { got = e }
-				code, err := e.Run(t.Context(), b)
-				if len(missing) > 0 {
-					unenforced(t, missing)
-				}
-				if code != c.code || err != nil || got.Memory != c.want || got.Processes {
-					t.Errorf("Run = %d, %v, out of %+v; want %d and memory %v\n%s", code, err, got, c.code, c.want, errs)
-				}
+				t.Error("the kernel ended the shell with its child, five times")
 			})
 		})
 	}
+}
+
+// runInLittleMemory runs a script in a box of 32 MiB and returns its exit code
+// and what it ran out of.
+func runInLittleMemory(t *testing.T, e *sandbox.Engine, script string) (int, engine.Exhaustion) {
+	t.Helper()
+	// What happens before a box is looked at for the first time is not seen, and then it is looked at each second.
+	b, _, errs := box(t, idleGateway, "sh", "-c", "until [ -e begun ]; do sleep 0.1; done; "+script)
+	b.Began = func() {
+		if err := os.WriteFile(filepath.Join(b.Dir, "begun"), nil, 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	b.Limits = engine.Limits{Memory: 32 << 20}
+	var missing []string
+	var got engine.Exhaustion
+	b.Unenforced = func(names []string) { missing = names }
+	b.Exhausted = func(e engine.Exhaustion) { got = e }
+	code, err := e.Run(t.Context(), b)
+	if len(missing) > 0 {
+		unenforced(t, missing)
+	}
+	if err != nil {
+		t.Fatalf("Run = %v\n%s", err, errs)
+	}
+	return code, got
 }
