@@ -9,6 +9,12 @@
 // its environment. A package that passes is its ok line; of one that fails
 // everything is printed that its failed tests and its processes wrote. The exit
 // code is that of the run that failed.
+//
+// With -again as the first argument, up to five tests that fail are run a second
+// time, alone, once all others have ended. Those that pass then are listed as
+// flaky, with what they printed when they failed, and do not fail the run. A data
+// race, a panic, a time-out and a package that fails without a test are never
+// tried again.
 package main
 
 import (
@@ -39,27 +45,54 @@ func main() {
 	os.Exit(code)
 }
 
+// suite is one run of go test.
+type suite struct {
+	args    []string
+	printer *printer
+	code    int
+	failed  bool // beyond what may be flaky
+}
+
 // run runs go test with these arguments, or several at once, and returns the exit code.
 func run(ctx context.Context, args []string, w io.Writer) (int, error) {
-	p := printer{w: w, packages: map[string]*results{}}
-	var mu sync.Mutex // of p and of what follows
-	var worst int
+	retry := len(args) > 0 && args[0] == "-again"
+	if retry {
+		args = args[1:]
+	}
+	var mu sync.Mutex // of w and of failed
 	var failed error
 	var running sync.WaitGroup
+	var suites []*suite
 	for group := range groups(args) {
+		s := &suite{args: group, printer: newPrinter(w)}
+		s.printer.retry = retry
+		suites = append(suites, s)
 		running.Go(func() {
 			code, err := goTest(ctx, group, func(line []byte) {
 				mu.Lock()
 				defer mu.Unlock()
-				p.line(line)
+				s.printer.line(line)
 			})
 			mu.Lock()
 			defer mu.Unlock()
-			worst, failed = max(worst, code), errors.Join(failed, err)
+			s.code, failed = code, errors.Join(failed, err)
 		})
 	}
 	running.Wait()
-	return worst, errors.Join(failed, p.end())
+	total := newPrinter(w)
+	for _, s := range suites {
+		s.printer.unended()
+		s.failed = s.code > 1 || s.code == 1 && (len(s.printer.failed) > 0 || len(s.printer.held) == 0)
+		total.add(s.printer)
+	}
+	failed = errors.Join(failed, secondTries(ctx, suites, total), total.report())
+	worst := 0
+	for _, s := range suites {
+		if s.failed {
+			worst = max(worst, s.code)
+		}
+	}
+	return worst, failed
 }
 
 // groups returns the arguments of each run.

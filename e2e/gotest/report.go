@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,9 +50,26 @@ const named = 3
 type printer struct {
 	w        io.Writer
 	err      error
+	retry    bool // hold back failures that may be flaky
 	packages map[string]*results
 	skipped  map[skip][]string // the tests that have it in common
+	passed   []string
 	failed   []string
+	flaky    []string
+	held     []failure
+}
+
+func newPrinter(w io.Writer) *printer {
+	return &printer{w: w, packages: map[string]*results{}, skipped: map[skip][]string{}}
+}
+
+// add takes over what another printer has collected for the report.
+func (p *printer) add(other *printer) {
+	p.err = cmp.Or(p.err, other.err)
+	p.failed = append(p.failed, other.failed...)
+	for s, tests := range other.skipped {
+		p.skip(s.where, s.why, tests...)
+	}
 }
 
 func (p *printer) print(text string) {
@@ -101,12 +119,22 @@ func (t *result) take(e event, over bool) {
 // ended prints a package: all that explains a failure, then its own line.
 func (p *printer) ended(name string, r *results, failed bool) {
 	for _, t := range r.tests {
-		if t.verdict == "skip" {
+		switch t.verdict {
+		case "skip":
 			p.skip(short(name), reason(t.output), t.name)
+		case "pass":
+			p.passed = append(p.passed, short(name)+" "+t.name)
 		}
 	}
 	if failed {
-		p.explain(name, r)
+		text, names := explanation(name, r)
+		if f, ok := again(name, r, text); ok && p.retry {
+			p.held = append(p.held, f)
+			p.print(fmt.Sprintf("again   \t%s: failed, and is run again at the end: %s\n", name, strings.Join(f.tests, ", ")))
+			return
+		}
+		p.failed = append(p.failed, names...)
+		p.print(text)
 		return
 	}
 	for _, line := range r.output {
@@ -119,41 +147,45 @@ func (p *printer) ended(name string, r *results, failed bool) {
 	}
 }
 
-// explain prints a package that failed.
-func (p *printer) explain(name string, r *results) {
-	blamed := false
+// explanation returns all that explains why a package failed, and the names of
+// its tests that did.
+func explanation(name string, r *results) (text string, names []string) {
+	var b strings.Builder
 	for _, t := range r.tests {
 		red := t.verdict == "fail" || t.verdict == ""
 		if red {
-			blamed = true
-			p.failed = append(p.failed, short(name)+" "+t.name)
+			names = append(names, short(name)+" "+t.name)
 		}
 		if red || unframed(t.output) {
-			p.print(strings.Join(slices.DeleteFunc(t.output, progress), ""))
+			b.WriteString(strings.Join(slices.DeleteFunc(t.output, progress), ""))
 		}
 	}
-	if !blamed {
-		p.failed = append(p.failed, short(name))
+	if len(names) == 0 {
+		names = []string{short(name)}
 	}
-	p.print(strings.Join(r.output, ""))
+	b.WriteString(strings.Join(r.output, ""))
+	return b.String(), names
 }
 
-// end prints what must not be overlooked, after the packages.
-func (p *printer) end() error {
-	for name, r := range p.packages { // go test itself was killed
+// unended prints the packages whose end go test did not report: it was killed.
+func (p *printer) unended() {
+	for name, r := range p.packages {
 		p.ended(name, r, true)
 	}
+	clear(p.packages)
+}
+
+// report prints what must not be overlooked, after the packages.
+func (p *printer) report() error {
 	count, lines := p.skips()
 	p.list("skipped", count, lines)
+	p.list("flaky", len(p.flaky), p.flaky)
 	p.list("failed", len(p.failed), p.failed)
 	return p.err
 }
 
 // skip records tests that were skipped for the same reason, or a suite that did not run at all.
 func (p *printer) skip(where, why string, tests ...string) {
-	if p.skipped == nil {
-		p.skipped = map[skip][]string{}
-	}
 	p.skipped[skip{where, why}] = append(p.skipped[skip{where, why}], tests...)
 }
 

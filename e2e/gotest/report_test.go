@@ -137,8 +137,10 @@ func TestWhatHasNotEndedCountsAsFailed(t *testing.T) {
 		}
 	}
 	in.WriteString("no event at all\n{\"half\":")
-	p := printer{w: &out, packages: map[string]*results{}}
-	if err := errors.Join(eachLine(bufio.NewReader(strings.NewReader(in.String())), p.line), p.end()); err != nil {
+	p := newPrinter(&out)
+	err := eachLine(bufio.NewReader(strings.NewReader(in.String())), p.line)
+	p.unended()
+	if err := errors.Join(err, p.report()); err != nil {
 		t.Fatal(err)
 	}
 	if want := "no event at all\n{\"half\":    a_test.go:1: so far\nfailed: 1\n\tm/p TestA\n"; out.String() != want {
