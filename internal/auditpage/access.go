@@ -18,19 +18,22 @@ const keyHeader = "Aileron-Page-Key"
 // to all of its ports, and the cookie of one page would replace that of another.
 const cookieName = "aileron-audit-"
 
+// maxTickets bounds the exports that were asked for and have not begun.
+const maxTickets = 16
+
 // access is what opens the page: a token that can be used once, and what it is exchanged for.
 type access struct {
-	mu     sync.Mutex
-	token  string
-	used   bool
-	cookie string
-	key    string
-	ticket map[string]exportJob // one for each export that was asked for and has not begun
+	mu      sync.Mutex
+	token   string
+	used    bool
+	cookie  string
+	key     string
+	tickets map[string]exportJob // of exports that were asked for and have not begun
 }
 
 func newAccess() *access {
 	return &access{token: rand.Text(), cookie: rand.Text() + rand.Text(), key: rand.Text() + rand.Text(),
-		ticket: map[string]exportJob{}}
+		tickets: map[string]exportJob{}}
 }
 
 // redeem reports whether the token is the one of the link, and was not used before.
@@ -44,6 +47,28 @@ func (a *access) redeem(token string) bool {
 	return true
 }
 
+// issue returns a ticket for an export. Where maxTickets were never used, it makes them all invalid first.
+func (a *access) issue(job exportJob) (ticket string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.tickets) >= maxTickets {
+		clear(a.tickets)
+	}
+	ticket = rand.Text()
+	a.tickets[ticket] = job
+	return ticket
+}
+
+// redeemTicket returns the export of a ticket, and false if there is none. A ticket can be redeemed once.
+func (a *access) redeemTicket(ticket string) (exportJob, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	job, ok := a.tickets[ticket]
+	delete(a.tickets, ticket)
+	return job, ok
+}
+
+// same compares two secrets in constant time.
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 // port returns the port of the listener.
@@ -55,7 +80,7 @@ func (p *Page) port() string {
 const linkUsed = "this link was used already, or is not of this server: end aileron audit serve (Ctrl-C), start it " +
 	"again, and open the new link"
 
-// exchangeToken answers a valid token, once, with the cookie and the key.
+// exchangeToken responds to a valid token, once, with the cookie and the key.
 func (p *Page) exchangeToken(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 256))
 	if err != nil || !p.access.redeem(string(body)) {
@@ -83,6 +108,6 @@ func (p *Page) private(handle func(http.ResponseWriter, *http.Request) error) ht
 			refuse(w, http.StatusForbidden, linkUsed)
 			return
 		}
-		p.answer(w, r, handle)
+		p.respond(w, r, handle)
 	})
 }

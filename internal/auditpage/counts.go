@@ -58,21 +58,12 @@ type counts struct {
 
 // counts streams the counts of the selected rows, the newest first, so that a page has something to show at once.
 func (p *Page) counts(w http.ResponseWriter, r *http.Request) error {
-	end, err := p.searching(r.Context())
+	s, err := p.search(r)
 	if err != nil {
 		return err
 	}
-	defer end()
-	l, filter, done, err := p.selected(r)
-	if err != nil {
-		return err
-	}
-	defer done()
-	_, newest, err := ends(r.Context(), l.Log)
-	if err != nil {
-		return err
-	}
-	from, until, err := span(r.Context(), l.Log, filter)
+	defer s.end()
+	from, until, err := span(r.Context(), s.log.Log, s.filter)
 	if err != nil {
 		return err
 	}
@@ -84,19 +75,17 @@ func (p *Page) counts(w http.ResponseWriter, r *http.Request) error {
 	var groups []audit.Group
 	c := counts{From: from, Step: step.Seconds()}
 	out := newStream(w)
-	err = eachWindow(filter, newest, func(part audit.Filter) error {
-		more, err := l.Groups(r.Context(), part, by)
+	err = s.eachWindow(func(part audit.Filter) error {
+		more, err := s.log.Groups(r.Context(), part, by)
 		if err != nil {
 			return err
 		}
-		groups, c.Rows = append(groups, more...), newest-part.AfterSeq
-		p.summarize(r.Context(), l, &c, groups)
+		groups, c.Rows = append(groups, more...), s.newest-part.AfterSeq
+		p.summarize(r.Context(), s.log, &c, groups)
 		return out.send(c)
 	})
-	if c.Done = err == nil; err != nil {
-		c.Error, c.Hint = describe(err)
-	}
-	p.summarize(r.Context(), l, &c, groups)
+	c.Done, c.problem = err == nil, problemOf(err)
+	p.summarize(r.Context(), s.log, &c, groups)
 	return out.send(c)
 }
 

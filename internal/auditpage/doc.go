@@ -1,6 +1,6 @@
 // Package auditpage serves a page on which a person reads the audit log with a browser. [Listen] opens the port,
-// [Page.URL] is the link to print, and [Page.Serve] answers until its context ends or no page has been open for a
-// while:
+// [Page.URL] returns the link to print, and [Page.Serve] serves it until its context ends or no page has been open for
+// a while:
 //
 //	page, err := auditpage.Listen(ctx, auditpage.Options{Log: filepath.Join(home, "audit.db")})
 //	if err != nil {

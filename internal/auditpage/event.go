@@ -33,7 +33,7 @@ type part struct {
 	Columns []pair `json:"columns"`
 }
 
-// event answers with one row, found by its number, the other row of its request, and its story.
+// event responds with the row of a number, the other row of its request, and their story.
 func (p *Page) event(w http.ResponseWriter, r *http.Request) error {
 	l, done, err := p.logs.open()
 	if err != nil {
@@ -70,7 +70,7 @@ func told(story review.Story) []pair {
 	return shown
 }
 
-// rowOf returns the row whose number a request has.
+// rowOf returns the row whose number is in the query of a request.
 func rowOf(r *http.Request, l *audit.Log) (audit.Row, error) {
 	seq, err := number(r.URL.Query(), "seq")
 	if err != nil {
@@ -122,6 +122,7 @@ func cut(value string) string {
 	return fmt.Sprintf("%s (%d bytes: aileron audit show has all)", bounded(value, maxValue), len(value))
 }
 
+// valueText returns a value of a row's fields: a string unchanged, anything else as JSON.
 func valueText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -133,6 +134,7 @@ func valueText(v any) string {
 	return string(raw)
 }
 
+// positive returns n in decimal, and "" for 0.
 func positive(n int64) string {
 	if n == 0 {
 		return ""

@@ -3,7 +3,6 @@ package auditpage
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -17,20 +16,17 @@ import (
 type Export struct {
 	Name string // and the extension of the file
 	Type string // media type
-	// Begin, if not nil, returns the functions that write each row, oldest first, and the end.
+	// Begin, if not nil, begins an export to w: row is called for each row, oldest first, and then end, once.
 	Begin func(w io.Writer) (row func(audit.Row) error, end func() error)
-	// Write, if Begin is nil, writes all that filter selects.
+	// Write is used if Begin is nil. It writes all rows that filter selects.
 	Write func(ctx context.Context, l *audit.Log, filter audit.Filter, w io.Writer) error
 }
 
-// exportJob is an export that was asked for.
+// exportJob is an export that the page has asked for.
 type exportJob struct {
 	format Export
 	filter audit.Filter
 }
-
-// maxTickets bounds the exports that were asked for and have not begun.
-const maxTickets = 16
 
 func (p *Page) exportNames() []string {
 	names := []string{}
@@ -40,8 +36,8 @@ func (p *Page) exportNames() []string {
 	return names
 }
 
-// ticket answers with the path of an export. A browser saves what it navigates to, and cannot send the key with that:
-// the ticket, which can be used once, stands for it.
+// ticket responds with the path of an export. A browser saves what it navigates to, and cannot send the key with a
+// navigation: the ticket in the path takes its place, and can be used once.
 func (p *Page) ticket(w http.ResponseWriter, r *http.Request) error {
 	_, filter, done, err := p.selected(r)
 	if err != nil {
@@ -58,31 +54,21 @@ func (p *Page) ticket(w http.ResponseWriter, r *http.Request) error {
 	if job.format.Name == "" {
 		return badQuery{fmt.Sprintf("there is no format %q", bounded(name, 32))}
 	}
-	id := rand.Text()
-	p.access.mu.Lock()
-	defer p.access.mu.Unlock()
-	if len(p.access.ticket) >= maxTickets {
-		clear(p.access.ticket)
-	}
-	p.access.ticket[id] = job
-	return writeJSON(w, map[string]string{"path": "/export/" + id})
+	return writeJSON(w, map[string]string{"path": "/export/" + p.access.issue(job)})
 }
 
-// export writes the rows of a ticket.
+// export responds with the rows of a ticket.
 func (p *Page) export(w http.ResponseWriter, r *http.Request) {
-	p.access.mu.Lock()
-	id := r.PathValue("ticket")
-	job, ok := p.access.ticket[id]
-	ok = ok && p.hasCookie(r) && r.Method == http.MethodGet
+	var job exportJob
+	ok := p.hasCookie(r) && r.Method == http.MethodGet // HEAD must not use up the ticket
 	if ok {
-		delete(p.access.ticket, id)
+		job, ok = p.access.redeemTicket(r.PathValue("ticket"))
 	}
-	p.access.mu.Unlock()
 	if !ok {
 		refuse(w, http.StatusForbidden, "this export was not asked for by the page, or was saved already")
 		return
 	}
-	p.answer(w, r, func(w http.ResponseWriter, r *http.Request) error {
+	p.respond(w, r, func(w http.ResponseWriter, r *http.Request) error {
 		l, done, err := p.logs.open()
 		if err != nil {
 			return err
@@ -98,9 +84,11 @@ func (p *Page) export(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// exportBatch is how much of an export is held in memory. No reading of the log is open while a browser blocks.
+// exportBatch is how many bytes of an export are held in memory.
 const exportBatch = 256 << 10
 
+// exportTo writes the rows of an export batch by batch, and reads the log only between batches: a browser that reads
+// slowly holds back no checkpoint.
 func exportTo(r *http.Request, w http.ResponseWriter, l *audit.Log, job exportJob) error {
 	slow := pacedWriter{w, http.NewResponseController(w)}
 	if job.format.Begin == nil {

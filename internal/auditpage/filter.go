@@ -15,12 +15,12 @@ import (
 	"github.com/ALRubinger/aileron/internal/review"
 )
 
-// badQuery is an error of the person who filled in the filter.
+// badQuery is an error in the query of a request. Its status is 400.
 type badQuery struct{ text string }
 
 func (b badQuery) Error() string { return b.text }
 
-// selected opens the log, and returns what the query of a request selects of it. Call done when the log is no longer
+// selected opens the log and returns the filter of a request's query. done must be called when the log is no longer
 // used.
 func (p *Page) selected(r *http.Request) (l *openLog, f audit.Filter, done func(), err error) {
 	q := r.URL.Query()
@@ -37,7 +37,7 @@ func (p *Page) selected(r *http.Request) (l *openLog, f audit.Filter, done func(
 	return l, f, done, nil
 }
 
-// asBadQuery returns a *review.AmbiguousError as an error of the person, and any other as it is.
+// asBadQuery returns a *review.AmbiguousError as a badQuery with a hint, and any other error unchanged.
 func asBadQuery(err error) error {
 	var several *review.AmbiguousError
 	if !errors.As(err, &several) {
@@ -46,8 +46,8 @@ func asBadQuery(err error) error {
 	return hint.New(badQuery{several.Error()}, "write more of one: %s", several.List())
 }
 
-// filter returns the filter of a query, without what only the log knows. Its names are those of the flags of aileron
-// audit list, and after and through for a range of numbers.
+// filter returns the filter of a query, as far as it can be known without the log. The parameters are named after the
+// flags of aileron audit list; after and through are a range of row numbers.
 func (p *Page) filter(q url.Values) (f audit.Filter, err error) {
 	f = audit.Filter{Session: q.Get("session"), Event: audit.Event(q.Get("event")),
 		Decision: audit.Decision(q.Get("decision")), Host: q.Get("host"), Connector: q.Get("connector"),
@@ -76,7 +76,7 @@ func (p *Page) filter(q url.Values) (f audit.Filter, err error) {
 	return f, err
 }
 
-// moment parses a time as the flags of aileron audit list have it.
+// moment parses a time in the forms that the flags of aileron audit list accept. "" is the zero time.
 func moment(text, name string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -91,6 +91,7 @@ func moment(text, name string) (time.Time, error) {
 	return at, nil
 }
 
+// number returns a parameter that is not negative, and 0 if the query does not have it.
 func number(q url.Values, name string) (int64, error) {
 	if !q.Has(name) {
 		return 0, nil

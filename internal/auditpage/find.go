@@ -11,7 +11,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/review"
 )
 
-// find answers with the session, or with the number of the event, whose id begins as a person has typed.
+// find responds with the session, or with the row number of the event, whose id begins with the id of the query.
 func (p *Page) find(w http.ResponseWriter, r *http.Request) error {
 	l, done, err := p.logs.open()
 	if err != nil {

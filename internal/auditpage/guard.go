@@ -80,7 +80,7 @@ func (p *Page) foreign(r *http.Request) (kind, reason string) {
 	return "", ""
 }
 
-// refuse answers with one line of text.
+// refuse responds with one line of text.
 func refuse(w http.ResponseWriter, status int, reason string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

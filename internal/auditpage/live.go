@@ -7,18 +7,18 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 )
 
-// heartbeat is the interval at which a stream sends its state if nothing changes, which shows it that the page is gone.
+// heartbeat is how often a stream sends an unchanged state. The write fails when the page was closed.
 const heartbeat = 10 * time.Second
 
-// state answers with the state of the log, and what a filter can be.
+// state responds with the state of the log and the values that a filter can have.
 func (p *Page) state(w http.ResponseWriter, _ *http.Request) error {
 	state, _ := p.watch.state()
 	return writeJSON(w, map[string]any{"now": state, "events": audit.Events(), "decisions": audit.Decisions(),
 		"exports": p.exportNames()})
 }
 
-// live streams the state of the log whenever it changes, at most once in watchEvery. The page then asks for what it
-// shows: so a stream never has more to send than one line, however fast rows are written.
+// live streams the state of the log whenever it changes, at most once in watchEvery. The page then requests the rows
+// that it shows, so a stream never has more than one line to send, however fast rows are written.
 func (p *Page) live(w http.ResponseWriter, r *http.Request) error {
 	out := newStream(w)
 	beat := time.NewTicker(heartbeat)

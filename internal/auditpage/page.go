@@ -58,7 +58,7 @@ type Page struct {
 	agents   agents
 	idle     *idle
 	reports  reports
-	scans    chan struct{} // held while rows are searched
+	turns    chan struct{} // held while rows are searched
 }
 
 // Listen opens the port. The error has a hint if the address cannot be used.
@@ -82,7 +82,7 @@ func Listen(ctx context.Context, opts Options) (*Page, error) {
 	p := &Page{
 		opts: opts, listener: netutil.LimitListener(listener, maxConnections),
 		host: authority(listener.Addr()), access: newAccess(), logs: &logs{path: opts.Log},
-		scans: make(chan struct{}, 2), reports: reports{to: opts.Report},
+		turns: make(chan struct{}, maxSearches), reports: reports{to: opts.Report},
 	}
 	p.origin = "http://" + p.host
 	p.watch = newWatch(p.logs)
@@ -96,8 +96,8 @@ func authority(address net.Addr) string { return strings.TrimSuffix(address.Stri
 // URL returns the link to the page. It can be used once.
 func (p *Page) URL() string { return p.origin + "/#" + p.access.token }
 
-// Serve answers requests until ctx ends, or until no page has been open for the time of [Options.Idle]; then it returns
-// nil. It closes the port.
+// Serve serves requests until ctx ends, or until no page has been open for [Options.Idle], and returns nil in both
+// cases. It closes the port, and waits a second for the requests under way.
 func (p *Page) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	server := &http.Server{

@@ -79,7 +79,7 @@ func visit(t *testing.T, opts Options) *visitor {
 	_, token, _ := strings.Cut(v.page.URL(), "#")
 	res, body := v.do("POST", "/session", token, func(r *http.Request) { r.Header.Set("Origin", v.page.origin) })
 	if res.StatusCode != 200 {
-		t.Fatalf("the link answers %d %s", res.StatusCode, body)
+		t.Fatalf("the link has status %d %s", res.StatusCode, body)
 	}
 	var entered map[string]string
 	if err := json.Unmarshal([]byte(body), &entered); err != nil {
@@ -122,12 +122,12 @@ func (v *visitor) do(method, path, body string, change func(*http.Request)) (ans
 	return answered{res.StatusCode, res.Header, res.Cookies()}, string(got)
 }
 
-// get decodes the answer to a query.
+// get decodes the response to a query.
 func get[T any](v *visitor, path string) (value T) {
 	v.t.Helper()
 	res, body := v.do("GET", path, "", nil)
 	if res.StatusCode != 200 {
-		v.t.Fatalf("%s answers %d %s", path, res.StatusCode, body)
+		v.t.Fatalf("%s responds %d %s", path, res.StatusCode, body)
 	}
 	if err := json.Unmarshal([]byte(body), &value); err != nil {
 		v.t.Fatal(err)
@@ -179,12 +179,38 @@ func TestOnlyThePageGetsRows(t *testing.T) {
 		}
 		for name := range res.Header {
 			if strings.HasPrefix(name, "Access-Control") {
-				t.Errorf("%s: the answer has %s", c.name, name)
+				t.Errorf("%s: the response has %s", c.name, name)
 			}
 		}
 	}
 	if c := v.cookie; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Domain != "" || !c.Expires.IsZero() {
 		t.Errorf("the cookie is %v", c)
+	}
+}
+
+// The path of an export is in a browser's history: it opens nothing without the cookie, and nothing a second time.
+func TestAnExportIsSavedOnce(t *testing.T) {
+	v := visit(t, Options{Log: rowsOf(t, 1), Exports: []Export{{Name: "txt", Type: "text/plain",
+		Write: func(_ context.Context, _ *audit.Log, _ audit.Filter, w io.Writer) error {
+			_, err := io.WriteString(w, "the rows")
+			return err
+		}}}})
+	path := get[map[string]string](v, "/api/ticket?format=txt")["path"]
+	const refused = "not asked for by the page, or was saved already"
+	for _, c := range []struct {
+		name, method string
+		change       func(*http.Request)
+		status       int
+		want         string
+	}{
+		{"without the cookie", "GET", func(r *http.Request) { r.Header.Del("Cookie") }, 403, refused},
+		{"a request for the head", "HEAD", nil, 403, ""},
+		{"the page", "GET", nil, 200, "the rows"},
+		{"the same path again", "GET", nil, 403, refused},
+	} {
+		if res, body := v.do(c.method, path, "", c.change); res.StatusCode != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s: %d %q, want %d %q", c.name, res.StatusCode, body, c.status, c.want)
+		}
 	}
 }
 
@@ -203,7 +229,7 @@ func TestARefusedRequestEndsItsConnection(t *testing.T) {
 		text, err := io.ReadAll(conn) // until it is closed: a minute, if it is kept
 		if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 403") || !strings.Contains(string(text),
 			"\r\nConnection: close\r\n") {
-			t.Fatalf("the answer is %q, %v", text, err)
+			t.Fatalf("the response is %q, %v", text, err)
 		}
 	}
 }
@@ -224,7 +250,7 @@ func TestALinkOpensThePageOnce(t *testing.T) {
 	for _, again := range []string{token, "", "AAAA", strings.Repeat("A", 300)} {
 		res, body := v.do("POST", "/session", again, func(r *http.Request) { r.Header.Set("Origin", v.page.origin) })
 		if res.StatusCode != 403 || !strings.Contains(body, "used already") {
-			t.Errorf("the token %.30q answers %d %q", again, res.StatusCode, body)
+			t.Errorf("the token %.30q responds %d %q", again, res.StatusCode, body)
 		}
 	}
 }
@@ -357,7 +383,7 @@ func TestALogThatCannotBeReadIsOneLine(t *testing.T) {
 	if json.Unmarshal([]byte(body), &p) != nil || res.StatusCode != 503 ||
 		!strings.Contains(p.Hint, "aileron audit recover") ||
 		strings.Contains(p.Error, "\n") {
-		t.Errorf("a damaged log answers %d %q", res.StatusCode, body)
+		t.Errorf("a damaged log responds %d %q", res.StatusCode, body)
 	}
 	for message := range v.said {
 		if strings.Contains(message, "malformed") || strings.Contains(message, "damaged") {
@@ -385,7 +411,7 @@ func TestALongFieldIsCut(t *testing.T) {
 		res, body := v.do("GET", query, "", nil)
 		if res.StatusCode != 200 || len(body) > 256<<10 || strings.Contains(body, "\u202e") ||
 			!strings.Contains(body, `\\u202e`) {
-			t.Errorf("%s answers %d with %d bytes", query, res.StatusCode, len(body))
+			t.Errorf("%s responds %d with %d bytes", query, res.StatusCode, len(body))
 		}
 	}
 }

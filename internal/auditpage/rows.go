@@ -63,10 +63,10 @@ func (p *Page) line(ctx context.Context, l *openLog, r audit.Row) line {
 	}
 }
 
-// errEnough ends a reading that has all that it needs.
+// errEnough ends a read of the log early. It is not a failure.
 var errEnough = errors.New("enough")
 
-// rows answers with the newest chunkRows selected rows, newest first.
+// rows responds with the newest chunkRows selected rows, newest first.
 func (p *Page) rows(w http.ResponseWriter, r *http.Request) error {
 	l, filter, done, err := p.selected(r)
 	if err != nil {
@@ -84,78 +84,4 @@ func (p *Page) rows(w http.ResponseWriter, r *http.Request) error {
 	}
 	slices.Reverse(lines)
 	return writeJSON(w, map[string]any{"rows": lines})
-}
-
-// Windows of a search, in rows: small at first, so that a page has something to show, and bounded, because an open
-// reading holds back the checkpoints of the log.
-const (
-	firstWindow = 1 << 12
-	lastWindow  = 1 << 17
-)
-
-// eachWindow calls f for ranges of numbers, the newest first, that cover those of the filter.
-func eachWindow(filter audit.Filter, newest int64, f func(audit.Filter) error) error {
-	through := newest
-	if filter.ThroughSeq > 0 {
-		through = min(through, filter.ThroughSeq)
-	}
-	for size := int64(firstWindow); through > filter.AfterSeq; size = min(4*size, lastWindow) {
-		part := filter
-		part.ThroughSeq, part.AfterSeq = through, max(filter.AfterSeq, through-size)
-		if err := f(part); err != nil {
-			return err
-		}
-		through = part.AfterSeq
-	}
-	return nil
-}
-
-// found is a line of the answer of chunks: some chunks, each its highest number, its lowest and how many selected rows
-// are there; the number to which the search has come; and whether it has ended.
-type found struct {
-	Chunks [][3]int64 `json:"chunks"`
-	At     int64      `json:"at"`
-	Done   bool       `json:"done,omitempty"`
-	problem
-}
-
-// chunks answers with where the selected rows are, newest first: a list of a million rows is a few thousand numbers.
-func (p *Page) chunks(w http.ResponseWriter, r *http.Request) error {
-	end, err := p.searching(r.Context())
-	if err != nil {
-		return err
-	}
-	defer end()
-	l, filter, done, err := p.selected(r)
-	if err != nil {
-		return err
-	}
-	defer done()
-	_, newest, err := ends(r.Context(), l.Log)
-	if err != nil {
-		return err
-	}
-	out := newStream(w)
-	err = eachWindow(filter, newest, func(part audit.Filter) error {
-		step := found{Chunks: [][3]int64{}, At: part.AfterSeq}
-		err := l.EachSeq(r.Context(), part, func(seq int64) error {
-			if n := len(step.Chunks); n == 0 || step.Chunks[n-1][2] == chunkRows {
-				step.Chunks = append(step.Chunks, [3]int64{seq, seq, 1})
-				return nil
-			}
-			last := &step.Chunks[len(step.Chunks)-1]
-			last[1] = seq
-			last[2]++
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return out.send(step)
-	})
-	last := found{Chunks: [][3]int64{}, Done: err == nil}
-	if err != nil {
-		last.Error, last.Hint = describe(err)
-	}
-	return out.send(last)
 }

@@ -26,7 +26,7 @@ type sessionLine struct {
 	EndSeq  int64      `json:"end,omitempty"`
 }
 
-// started answers with the newest sessions that started at a number or before, the newest first.
+// started responds with the newest maxSessions sessions whose first row the query selects, newest first.
 func (p *Page) started(w http.ResponseWriter, r *http.Request) error {
 	l, filter, done, err := p.selected(r)
 	if err != nil {

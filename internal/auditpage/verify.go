@@ -14,9 +14,9 @@ type verdict struct {
 	Hint string `json:"hint"`
 }
 
-// verify answers with what aileron audit verify finds. It reads all rows.
+// verify responds with what aileron audit verify finds. It reads all rows.
 func (p *Page) verify(w http.ResponseWriter, r *http.Request) error {
-	end, err := p.searching(r.Context())
+	end, err := p.waitTurn(r.Context())
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (p *Page) verify(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return newStream(w).send(verdictOf(report)) // a long log takes longer than the time for one piece of a response
+	return newStream(w).send(verdictOf(report)) // a stream, because a long log takes longer than writeTimeout
 }
 
 func verdictOf(r audit.Report) verdict {

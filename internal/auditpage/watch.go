@@ -82,7 +82,7 @@ func (w *watch) run(ctx context.Context, report func(string)) {
 	}
 }
 
-// look returns the state of the log after the one before.
+// look reads the log and returns its state. before is the state that it returned last.
 func (w *watch) look(ctx context.Context, before now) now {
 	after := now{Epoch: before.Epoch, Oldest: before.Oldest, Newest: before.Newest}
 	l, done, err := w.logs.open()
@@ -113,7 +113,7 @@ func (w *watch) look(ctx context.Context, before now) now {
 	return after
 }
 
-// ends returns the numbers of the oldest and the newest row; 0 if there is none.
+// ends returns the numbers of the oldest and the newest row, 0 if the log has no rows.
 func ends(ctx context.Context, l *audit.Log) (oldest, newest int64, err error) {
 	err = l.EachSeq(ctx, audit.Filter{Limit: 1}, func(seq int64) error { newest = seq; return nil })
 	if err != nil || newest == 0 {
@@ -123,10 +123,11 @@ func ends(ctx context.Context, l *audit.Log) (oldest, newest int64, err error) {
 	return oldest, newest, err
 }
 
-// describe returns what cannot be done and why, and what can be done about it, each as one line.
+// describe returns the message of an error and its hint, each as one bounded line.
 func describe(err error) (message, advice string) {
 	err = auditlog.Hint(err)
 	return bounded(err.Error(), maxMessage), bounded(hint.Of(err), maxMessage)
 }
 
+// maxMessage bounds the message and the hint of an error, in bytes.
 const maxMessage = 512

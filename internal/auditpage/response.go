@@ -1,7 +1,6 @@
 package auditpage
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -9,14 +8,23 @@ import (
 	"time"
 )
 
-// problem is the body of a response that has not what was asked for.
+// problem is an error as the page shows it.
 type problem struct {
 	Error string `json:"error"`
 	Hint  string `json:"hint,omitempty"`
 }
 
-// answer calls handle, and writes its error unless a part of the response was written.
-func (p *Page) answer(w http.ResponseWriter, r *http.Request, handle func(http.ResponseWriter, *http.Request) error) {
+// problemOf returns err as the page shows it, and the zero value for nil.
+func problemOf(err error) problem {
+	if err == nil {
+		return problem{}
+	}
+	message, advice := describe(err)
+	return problem{Error: message, Hint: advice}
+}
+
+// respond calls handle, and responds with its error unless a part of the response was written.
+func (p *Page) respond(w http.ResponseWriter, r *http.Request, handle func(http.ResponseWriter, *http.Request) error) {
 	var once wroteOnce
 	once.ResponseWriter = w
 	err := handle(&once, r)
@@ -33,8 +41,8 @@ func (p *Page) answer(w http.ResponseWriter, r *http.Request, handle func(http.R
 	default:
 		p.logs.drop()
 	}
-	var body problem
-	if body.Error, body.Hint = describe(err); status == http.StatusServiceUnavailable {
+	body := problemOf(err)
+	if status == http.StatusServiceUnavailable {
 		p.reports.once(body.Error)
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -90,15 +98,4 @@ func (s stream) send(v any) error {
 		return err
 	}
 	return s.control.Flush()
-}
-
-// searching waits until the log may be searched: searches take all of a core each. The function that it returns ends
-// the search.
-func (p *Page) searching(ctx context.Context) (func(), error) {
-	select {
-	case p.scans <- struct{}{}:
-		return func() { <-p.scans }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
