@@ -201,6 +201,11 @@ func (f *FS) node(name string) (Node, error) {
 	case f.source.Lstat == nil:
 		return Node{}, fs.ErrNotExist
 	}
+	return f.lstatSource(name)
+}
+
+// lstatSource returns what the source has under a name, and asks it once for each.
+func (f *FS) lstatSource(name string) (Node, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a, ok := f.known[name]

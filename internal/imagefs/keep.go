@@ -85,14 +85,5 @@ func (f *FS) Ask(name string) (Node, error) {
 	if f.source.Lstat == nil || !fs.ValidPath(name) {
 		return Node{}, fs.ErrInvalid
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	a, ok := f.known[name]
-	if !ok {
-		a.node, a.err = f.source.Lstat(name)
-		if a.err == nil || errors.Is(a.err, fs.ErrNotExist) {
-			f.known[name] = a
-		}
-	}
-	return a.node, a.err
+	return f.lstatSource(name)
 }
