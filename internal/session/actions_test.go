@@ -109,8 +109,8 @@ func TestOneVersionIsInForce(t *testing.T) {
 	}
 	remove(t, o.Home, "1.10.0")
 	remove(t, o.Home, "1.2.0")
-	s.loader.refresh(t.Context(), false)
-	named.loader.refresh(t.Context(), false)
+	s.loader.refresh(t.Context())
+	named.loader.refresh(t.Context())
 	if inForce(s) != "2.0.0-rc.1" || inForce(named) != "" {
 		t.Errorf("after the removal: %q, and where it was named %q", inForce(s), inForce(named))
 	}
@@ -144,12 +144,12 @@ func TestActionsFollowTheHome(t *testing.T) {
 	addAction(t, o.Home, "second", "1.2.0", old)
 	addAction(t, o.Home, "wrong", "1.2.0", "sha256:"+strings.Repeat("a", 64))
 	fatal(t, os.Symlink("/etc/passwd", filepath.Join(o.Home, "actions", "link.md")))
-	s.loader.refresh(t.Context(), false)
+	s.loader.refresh(t.Context())
 	if !slices.Equal(names(s), []string{"first", "second"}) {
 		t.Errorf("after two were added: %v", names(s))
 	}
 	remove(t, o.Home, "1.2.0")
-	s.loader.refresh(t.Context(), false)
+	s.loader.refresh(t.Context())
 	if len(names(s)) != 0 || inForce(s) != "1.3.0" {
 		t.Errorf("after the pinned version was removed: %v, %s", names(s), inForce(s))
 	}

@@ -132,7 +132,7 @@ func (s *Session) controlUnlock(w http.ResponseWriter, r *http.Request) {
 		respondError(w, 403, "capability_denied", "vault_locked", "the passphrase is wrong")
 		return
 	}
-	s.loader.refresh(r.Context(), true)
+	s.loader.reload(r.Context())
 	respond(w, 200, map[string]bool{"locked": false})
 }
 

@@ -123,7 +123,7 @@ func TestAVaultIsUnlockedForARunningSession(t *testing.T) {
 		t.Errorf("open: the vault is %s, want %s", got, want)
 	}
 	fatal(t, s.vault.SetLocked(true))
-	s.loader.refresh(t.Context(), true)
+	s.loader.reload(t.Context())
 	if got, want := status(), `{"initialised":true,"locked":true}`; got != want {
 		t.Errorf("locked: the vault is %s, want %s", got, want)
 	}

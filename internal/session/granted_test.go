@@ -50,7 +50,7 @@ func TestEachChangeOfTheGrantsHasARow(t *testing.T) {
 	fatal(t, s.Serve(t.Context(), false))
 	s.stop() // its watch: this test reloads
 	s.serving.Wait()
-	reload := func() { s.loader.refresh(t.Context(), true) }
+	reload := func() { s.loader.reload(t.Context()) }
 
 	name, err := o.Vault.BindingName("bearer", string(githubFQN), "work")
 	fatal(t, err)
@@ -140,12 +140,12 @@ func TestNothingIsGrantedThatIsNotRecorded(t *testing.T) {
 	fatal(t, closed.Close())
 	whole := s.audit
 	s.audit = closed // no row can be added
-	s.loader.refresh(t.Context(), true)
+	s.loader.reload(t.Context())
 	if hosts := s.plane.Describe().Hosts; len(hosts) != 0 {
 		t.Errorf("%q are granted without a row", hosts)
 	}
 	s.audit = whole
-	s.loader.refresh(t.Context(), false) // the next tick
+	s.loader.refresh(t.Context()) // the next tick
 	if hosts := s.plane.Describe().Hosts; len(hosts) == 0 {
 		t.Error("nothing is granted when the log can be written again")
 	}
@@ -166,8 +166,8 @@ func TestAChangeThatTakesAwayHasItsReason(t *testing.T) {
 	s.serving.Wait()
 	fatal(t, o.Vault.Unlock([]byte(testPassphrase)))
 	bind(t, o, "home")
-	s.loader.refresh(t.Context(), true)
-	s.loader.refresh(t.Context(), true)
+	s.loader.reload(t.Context())
+	s.loader.reload(t.Context())
 	fatal(t, s.Close(t.Context(), 0, "the command ended"))
 	list := grantsRows(t, o.Home)
 	if len(list) != 2 || list[1].Reason != "bindings_unclear" || fmt.Sprint(list[1].Fields["changes"]) != "[unbound]" {
@@ -238,10 +238,10 @@ func TestAVaultThatCannotBeReadIsNoChange(t *testing.T) {
 	s.serving.Wait()
 	fatal(t, os.Mkdir(filepath.Join(o.Home, "vault", "format"), 0o700)) // reading a directory fails
 	for range 3 {
-		s.loader.refresh(t.Context(), true)
+		s.loader.reload(t.Context())
 	}
 	fatal(t, os.Remove(filepath.Join(o.Home, "vault", "format")))
-	s.loader.refresh(t.Context(), true)
+	s.loader.reload(t.Context())
 	fatal(t, s.Close(t.Context(), 0, "the command ended"))
 	if list := grantsRows(t, o.Home); len(list) != 1 {
 		t.Errorf("the rows are %+v, want session.started alone", list)

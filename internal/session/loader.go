@@ -101,21 +101,32 @@ func (l *loader) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			l.refresh(ctx, false)
+			l.refresh(ctx)
 		}
 	}
 }
 
-// refresh replaces the plane's grants if the disk has changed, and always with
-// force.
-func (l *loader) refresh(ctx context.Context, force bool) {
+// refresh replaces the plane's grants if the disk has changed.
+func (l *loader) refresh(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.readFingerprint()
-	if now == l.fingerprint && !force {
-		return
+	if now := l.readFingerprint(); now != l.fingerprint {
+		l.fingerprint = now
+		l.reloadLocked(ctx)
 	}
-	l.fingerprint = now
+}
+
+// reload replaces the plane's grants, whether the disk has changed or not.
+func (l *loader) reload(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fingerprint = l.readFingerprint()
+	l.reloadLocked(ctx)
+}
+
+// reloadLocked replaces the plane's grants by what the disk holds now. l.mu must
+// be held.
+func (l *loader) reloadLocked(ctx context.Context) {
 	l.warned, l.warning, l.unclear = l.warning, map[string]bool{}, ""
 	if err := l.s.homeMissing(); err != nil {
 		l.withhold(err)

@@ -26,7 +26,7 @@ func TestConnectorsAreReadWhileTheyAreReloaded(t *testing.T) {
 	var reloading sync.WaitGroup
 	reloading.Go(func() {
 		for range 20 {
-			s.loader.refresh(t.Context(), true)
+			s.loader.reload(t.Context())
 		}
 	})
 	for range 20 {
@@ -113,10 +113,10 @@ func TestWhatFailsAtEveryLoadIsLoggedOnce(t *testing.T) {
 		for round := range 2 {
 			fatal(t, os.Mkdir(blocked, 0o700)) // reading a directory fails
 			for range 5 {
-				s.loader.refresh(t.Context(), true)
+				s.loader.reload(t.Context())
 			}
 			fatal(t, os.Remove(blocked))
-			s.loader.refresh(t.Context(), true)
+			s.loader.reload(t.Context())
 			logged := out.String()
 			out.Reset()
 			const want = "could not be read; requests that need it are refused until it can"
@@ -129,7 +129,7 @@ func TestWhatFailsAtEveryLoadIsLoggedOnce(t *testing.T) {
 		fatal(t, os.Mkdir(filepath.Join(o.Home, dir, "format"), 0o700))
 	}
 	for range 5 {
-		s.loader.refresh(t.Context(), true)
+		s.loader.reload(t.Context())
 		s.loader.warnOnce("another thing", errors.New("of every load"))
 	}
 	if logged := out.String(); strings.Count(logged, "\n") != 2 {
@@ -175,7 +175,7 @@ func TestOnlyTheChosenConnectorsAreUsed(t *testing.T) {
 		if all := s.Connectors(); len(all) != 1 || all[0].FQN != catalog.FQN("npm") {
 			t.Errorf("%s the session uses %d connectors", when, len(all))
 		}
-		s.loader.refresh(t.Context(), true)
+		s.loader.reload(t.Context())
 	}
 	o.Connectors = []spec.FQN{}
 	if all := open(t, o).Connectors(); len(all) != 0 {
