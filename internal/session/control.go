@@ -129,7 +129,7 @@ func (s *Session) controlUnlock(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := s.vault.Unlock([]byte(body.Passphrase)); err != nil {
-		respondError(w, 403, "capability_denied", "vault_locked", "the passphrase is wrong")
+		respondError(w, 403, "capability_denied", "vault_locked", err.Error())
 		return
 	}
 	s.loader.reload(r.Context())

@@ -84,7 +84,7 @@ func describeCertificate(session string, c *x509.Certificate, names []string) Ce
 // Certificate returns the root of the session's CA that programs outside of the session may trust. A session in a
 // sandbox has none, and its root is returned, which is not constrained.
 func (s State) Certificate(ctx context.Context, home string) (c Certificate, err error) {
-	return s.certificate(ctx, home, func(net.Conn) error { return nil })
+	return s.certificate(ctx, controlClient{home: home, id: s.ID})
 }
 
 // HostRoot returns the root that trust stores of this host may have. It refuses a session in a sandbox, whose root can
@@ -98,10 +98,10 @@ func (s State) HostRoot(ctx context.Context, home string) (hosttrust.Root, error
 		return fail(hint.New(errors.New("it is a sandbox's, which can vouch for any name, and is for that sandbox only"),
 			"for a browser, open a session of this host: aileron proxy"))
 	}
-	c, err := s.certificate(ctx, home, func(conn net.Conn) error {
+	c, err := s.certificate(ctx, controlClient{home: home, id: s.ID, check: func(conn net.Conn) error {
 		_, err := unixsocket.CheckPeer(conn, true)
 		return err
-	})
+	}})
 	switch {
 	case err != nil:
 		return hosttrust.Root{}, err
@@ -116,8 +116,8 @@ func (s State) HostRoot(ctx context.Context, home string) (hosttrust.Root, error
 	return hosttrust.Root{Session: s.ID, Cert: cert, Names: c.Names}, nil
 }
 
-// certificate is Certificate for a control socket that is checked first.
-func (s State) certificate(ctx context.Context, home string, check func(net.Conn) error) (c Certificate, err error) {
+// certificate is Certificate by way of a client of the session's control socket.
+func (s State) certificate(ctx context.Context, control controlClient) (c Certificate, err error) {
 	if s.State != "running" {
 		return c, hint.New(fmt.Errorf("show the CA of the session %s: it is not running, and its CA ended with it", s.ID),
 			"see what runs with: aileron session list")
@@ -125,7 +125,7 @@ func (s State) certificate(ctx context.Context, home string, check func(net.Conn
 	if s.newer != nil {
 		return c, fmt.Errorf("show the CA of the session %s: %w", s.ID, s.newer)
 	}
-	raw, err := callChecked(ctx, home, s.ID, "GET", "/v1/ca", nil, check)
+	raw, err := control.call(ctx, "GET", "/v1/ca", nil)
 	if err != nil {
 		return c, hint.New(fmt.Errorf("show the CA of the session %s: %w", s.ID, err),
 			"it may be starting or at its end, or be of an older aileron; try again")

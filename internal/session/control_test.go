@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // call sends a request to the control socket of a session.
 func call(t *testing.T, s *Session, method, path, body string) (string, error) {
 	t.Helper()
-	raw, err := callControl(t.Context(), s.opts.Home, s.ID(), method, path, strings.NewReader(body))
+	raw, err := controlClient{home: s.opts.Home, id: s.ID()}.call(t.Context(), method, path, strings.NewReader(body))
 	return string(raw), err
 }
 
@@ -129,9 +130,18 @@ func TestAVaultIsUnlockedForARunningSession(t *testing.T) {
 	}
 	fatal(t, s.vault.SetLocked(false))
 	err := Unlock(t.Context(), o.Home, s.ID(), []byte("wrong horse"))
-	if err == nil || !strings.Contains(err.Error(), "403") {
-		t.Errorf("a wrong passphrase: %v, want a refusal with 403", err)
+	if want := "the session refused with status 403: the passphrase is wrong"; err == nil || err.Error() != want {
+		t.Errorf("a wrong passphrase: %v, want %s", err, want)
 	}
+	identity := filepath.Join(o.Home, "vault", "identity.age")
+	fatal(t, os.Rename(identity, identity+".aside"))
+	fatal(t, os.Mkdir(identity, 0o700))
+	err = Unlock(t.Context(), o.Home, s.ID(), []byte(testPassphrase))
+	if err == nil || !strings.Contains(err.Error(), "identity.age: it is not a regular file") {
+		t.Errorf("a vault that cannot be read: %v, want a refusal that names the file", err)
+	}
+	fatal(t, os.Remove(identity))
+	fatal(t, os.Rename(identity+".aside", identity))
 	fatal(t, Unlock(t.Context(), o.Home, s.ID(), []byte(testPassphrase)))
 	if got, want := status(), `{"initialised":true,"locked":false}`; got != want {
 		t.Errorf("unlocked: the vault is %s, want %s", got, want)

@@ -68,7 +68,7 @@ func (s State) Stop(ctx context.Context, home string) error {
 	if s.newer != nil {
 		return fmt.Errorf("stop the session %s: %w", s.ID, s.newer)
 	}
-	_, err := callControl(ctx, home, s.ID, "POST", "/v1/session/stop", nil)
+	_, err := controlClient{home: home, id: s.ID}.call(ctx, "POST", "/v1/session/stop", nil)
 	switch {
 	case err == nil:
 		return nil
