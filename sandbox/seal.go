@@ -133,7 +133,7 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 // own makes the user of a container the owner of what is to be theirs.
 func (e *Engine) own(ctx context.Context, b box, made *createdBox) error {
 	if b.State.Program != "" {
-		if err := e.chownState(ctx, b.Image, made.id, made.user); err != nil {
+		if err := e.chownState(ctx, b.State, b.Image, made.id, made.user); err != nil {
 			return err
 		}
 	}

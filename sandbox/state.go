@@ -73,7 +73,7 @@ func (e *Engine) mountState(ctx context.Context, s State, config *engine.Config)
 // chownState makes the user of a created container the owner of its state, whose
 // files are the user's then: the name of the volume has the user in it. It is a
 // directory in the volume: engines change no owner of a volume's root.
-func (e *Engine) chownState(ctx context.Context, image Image, id, user string) error {
+func (e *Engine) chownState(ctx context.Context, s State, image Image, id, user string) error {
 	uid, gid, err := e.idsOf(ctx, image, user)
 	if err != nil {
 		return fmt.Errorf("make the state the user's: %w", err)
@@ -82,13 +82,37 @@ func (e *Engine) chownState(ctx context.Context, image Image, id, user string) e
 	tw := tar.NewWriter(&archive)
 	err = errors.Join(tw.WriteHeader(&tar.Header{Name: "state/", Typeflag: tar.TypeDir, Mode: 0o700, Uid: uid, Gid: gid}),
 		tw.Close())
-	if err == nil {
-		err = e.WriteArchiveTo(ctx, id, path.Dir(StateDir), &archive)
-	}
 	if err != nil {
 		return fmt.Errorf("make the state the user's: %w", err)
 	}
+	// One whose user is root may have put something else in its place. The engine refuses that, or follows a link to
+	// another directory of the sandbox.
+	info, err := e.Stat(ctx, id, StateDir)
+	switch {
+	case err == nil && !info.Mode.IsDir():
+		err = errors.New("it is no directory")
+	case err == nil || errors.Is(err, fs.ErrNotExist): // it is new, or a link that leads nowhere
+		err = e.WriteArchiveTo(ctx, id, path.Dir(StateDir), &archive)
+	}
+	if err != nil {
+		return hint.New(fmt.Errorf("make the state of %s the user's: %w", s.Program, copyError{err}),
+			"if an earlier sandbox has replaced it, forget it with: aileron sandbox prune --state --dir %s; "+
+				"or keep none with --keep=false", s.Project)
+	}
 	return nil
+}
+
+// copyError is an error of an engine that was given an archive. Podman's has all of the options of its copier first.
+type copyError struct{ error }
+
+func (e copyError) Unwrap() error { return e.error }
+
+func (e copyError) Error() string {
+	text := e.error.Error()
+	if _, cause, ok := strings.Cut(text, "}: copier: "); ok {
+		return cause
+	}
+	return text
 }
 
 // idsOf returns the numbers of an image's user, which may be a name.
