@@ -150,6 +150,9 @@ func (a *app) heldVault(ctx context.Context, passphraseFile string) (v *vault.Va
 		return nil, false, err
 	}
 	key, err := keeper.Fetch(ctx, home)
+	if errors.Is(err, keeper.ErrSilent) {
+		a.infof("aileron: warning: %v; end it with: aileron vault lock", err)
+	}
 	if err != nil {
 		return v, false, nil
 	}

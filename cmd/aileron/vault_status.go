@@ -119,7 +119,12 @@ func (a *app) keptUntil(ctx context.Context) (keeper.State, error) {
 		return keeper.State{}, err
 	}
 	held, err := keeper.Ask(ctx, home)
-	if errors.Is(err, keeper.ErrNone) {
+	switch {
+	case errors.Is(err, keeper.ErrNone):
+		return keeper.State{}, nil
+	case errors.Is(err, keeper.ErrSilent):
+		a.infof("aileron: warning: process %d holds the vault's key and does not respond; end it with: aileron vault lock",
+			held.PID)
 		return keeper.State{}, nil
 	}
 	return held, err

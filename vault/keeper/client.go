@@ -6,14 +6,21 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/internal/unixsocket"
 )
 
 // ErrNone is returned if no process of this user holds the key.
 var ErrNone = errors.New("no process holds the key of the vault")
+
+// ErrSilent is returned if a process of this user holds the key and does not respond: it is
+// stopped, as by SIGSTOP or a frozen cgroup.
+var ErrSilent = errors.New("the process that holds the key of the vault does not respond")
 
 // call is a line that a client sends.
 type call string
@@ -40,11 +47,12 @@ func Fetch(ctx context.Context, home string) ([]byte, error) {
 	return key, nil
 }
 
-// Ask returns until when the key of the vault of home is held, and by which process.
+// Ask returns until when the key of the vault of home is held, and by which process. With
+// [ErrSilent], only the process is known.
 func Ask(ctx context.Context, home string) (State, error) {
 	text, pid, err := ask(ctx, home, callUntil)
 	if err != nil {
-		return State{}, err
+		return State{PID: pid}, err
 	}
 	until, err := time.Parse(time.RFC3339Nano, string(text))
 	if err != nil {
@@ -53,11 +61,28 @@ func Ask(ctx context.Context, home string) (State, error) {
 	return State{Until: until, PID: pid}, nil
 }
 
-// End ends the keeper of home's vault, and waits until no process can reach it. It is not
-// an error if there is none.
+// End ends the keeper of home's vault, and waits until no process can reach it. One that does
+// not respond is killed: it would go on to hold the key once it is continued. It is not an
+// error if there is none.
 func End(ctx context.Context, home string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	err := endHolder(limited, home)
+	if errors.Is(err, ErrSilent) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		if err = kill(ctx, home); err == nil {
+			again, cancel := context.WithTimeout(ctx, callTimeout)
+			defer cancel()
+			err = endHolder(again, home)
+		}
+	}
+	if err != nil && !errors.Is(err, ErrNone) {
+		return fmt.Errorf("end the process that holds the vault's key: %w", err)
+	}
+	return nil
+}
+
+// endHolder asks the keeper to end, and waits until it has. The error is ErrNone then.
+func endHolder(ctx context.Context, home string) error {
 	_, _, err := ask(ctx, home, callEnd)
 	for err == nil {
 		var conn net.Conn
@@ -67,10 +92,39 @@ func End(ctx context.Context, home string) error {
 			err = ctx.Err()
 		}
 	}
-	if errors.Is(err, ErrNone) {
-		return nil
+	return err
+}
+
+// kill kills the keeper of home's vault. It is the process that listens on the socket, and it
+// cannot be another one that got its number meanwhile: a connection to it that is still open
+// after the process was found shows that it lives.
+func kill(ctx context.Context, home string) error {
+	conn, err := dial(ctx, home)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("end the process that holds the vault's key: %w", err)
+	defer conn.Close()
+	pid, err := unixsocket.CheckPeer(conn, false)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("find the process %d: %w", pid, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+		return err
+	}
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return ErrNone // it ended by itself
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
+		return fmt.Errorf("kill the process %d: %w", pid, err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(callTimeout))
+	_, _ = io.Copy(io.Discard, conn) // ends with the process
+	return nil
 }
 
 // ask sends one call, and returns the response and the keeper's process. A response that
@@ -88,6 +142,9 @@ func ask(ctx context.Context, home string, what call) (response []byte, pid int,
 		return nil, 0, ErrNone
 	}
 	response, err = io.ReadAll(io.LimitReader(conn, MaxKey))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, pid, ErrSilent
+	}
 	if err != nil || len(response) == 0 && what != callEnd {
 		return nil, 0, ErrNone
 	}

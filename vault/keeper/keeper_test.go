@@ -1,9 +1,11 @@
 package keeper
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +22,19 @@ import (
 
 const testKey = "AGE-SECRET-KEY-1TEST"
 
-// TestMain is the client of TestAProcessOfAContainerIsRefused, too.
+// TestMain is the client of TestAProcessOfAContainerIsRefused, and the keeper of TestAStoppedKeeperIsEnded, too.
 func TestMain(m *testing.M) {
+	if home := os.Getenv("KEEPER_TEST_SERVE"); home != "" {
+		key, err := ReadKey(strings.NewReader(testKey))
+		if err == nil {
+			err = Serve(context.Background(), key, Options{Home: home, Until: time.Now().Add(time.Hour),
+				Current: func() bool { return true }, Ready: func() { _, _ = os.Stdout.WriteString("ready\n") }})
+		}
+		if err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
 	if home := os.Getenv("KEEPER_TEST_HOME"); home != "" {
 		key, err := Fetch(context.Background(), home)
 		if err == nil {
@@ -194,6 +207,65 @@ func TestAKeyThatIsNotCurrentIsNotGivenOut(t *testing.T) {
 		t.Errorf("fetched %q, %v", key, err)
 	}
 	s.gone(t)
+}
+
+// A caller that was connected before the key stopped being current, and asks afterwards.
+func TestAKeyThatIsNotCurrentAnyMoreIsNotGivenOut(t *testing.T) {
+	s := serve(t, newHome(t), Options{})
+	conn, err := dial(t.Context(), s.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// The connection was accepted before this one.
+	if _, err := Ask(t.Context(), s.home); err != nil {
+		t.Fatal(err)
+	}
+	s.current.Store(false)
+	if _, err := conn.Write([]byte(callKey)); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := io.ReadAll(conn); len(got) > 0 {
+		t.Errorf("the key was given out: %q", got)
+	}
+	s.gone(t)
+}
+
+// A keeper that is stopped does not respond, and would hold the key again as soon as it is continued.
+func TestAStoppedKeeperIsEnded(t *testing.T) {
+	home := newHome(t)
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), "KEEPER_TEST_SERVE="+home)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the keeper wrote %q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := Ask(t.Context(), home); !errors.Is(err, ErrSilent) || state.PID != cmd.Process.Pid {
+		t.Errorf("Ask = %+v, %v; want ErrSilent of %d", state, err, cmd.Process.Pid)
+	}
+	if err := End(t.Context(), home); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Errorf("the keeper ended with %v, want a kill", err)
+	}
+	if _, err := Fetch(t.Context(), home); !errors.Is(err, ErrNone) {
+		t.Errorf("after its end the keeper returns %v", err)
+	}
+	s := serve(t, home, Options{}) // in its place
+	if key, err := Fetch(t.Context(), s.home); err != nil || string(key) != testKey {
+		t.Errorf("fetched %q, %v", key, err)
+	}
 }
 
 // The runtime directory goes at a logout.

@@ -172,12 +172,13 @@ func (k *keeper) serve(conn net.Conn) {
 	if _, err := unixsocket.CheckPeer(conn, true); err != nil {
 		return
 	}
-	if !k.valid() {
-		k.stop()
-		return
-	}
 	line, err := bufio.NewReaderSize(conn, 16).ReadSlice('\n')
 	if err != nil {
+		return
+	}
+	// Not before: the caller chooses when its line comes.
+	if !k.valid() {
+		k.stop()
 		return
 	}
 	switch call(line) {
