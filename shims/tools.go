@@ -211,6 +211,14 @@ func plain(s string) string {
 	if isPlain(s) {
 		return s
 	}
+	if text, ok := plainASCII(s); ok {
+		return text
+	}
+	return plainOf(s)
+}
+
+// plainOf does what plain does, for any text.
+func plainOf(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar || termsafe.Unsafe(r) {
 			return ' '
@@ -222,6 +230,30 @@ func plain(s string) string {
 		s = string(runes[:maxText]) + "…"
 	}
 	return s
+}
+
+// plainASCII does what plain does for printable ASCII, which the long descriptions of thousands of operations are, at a
+// tenth of the cost. It reports false for another text.
+func plainASCII(s string) (string, bool) {
+	var room [maxText]byte
+	out, space := room[:0], false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ' || c > '~':
+			return "", false
+		case c == ' ':
+			space = len(out) > 0
+			continue
+		}
+		if space && len(out) < maxText {
+			out = append(out, ' ')
+		}
+		if len(out) == maxText {
+			return string(out) + "…", true
+		}
+		out, space = append(out, s[i]), false
+	}
+	return string(out), true
 }
 
 // isPlain reports whether a text is short printable ASCII with single spaces, as
