@@ -43,7 +43,15 @@ func (a *app) unlockBound(ctx context.Context, opts *sessionOptions) error {
 // is left to the session to report.
 func (a *app) anyBound(v *vault.Vault, used []spec.FQN) bool {
 	bound, _ := v.Bindings()
-	for _, c := range a.currentConnectors() {
+	var names []spec.FQN
+	for _, b := range bound {
+		names = append(names, spec.FQN(b.Connector))
+	}
+	s, err := a.openStore()
+	if err != nil {
+		return false
+	}
+	for _, c := range s.CurrentOf(names) {
 		if (used == nil || slices.Contains(used, c.FQN)) && isBound(c, bound) {
 			return true
 		}

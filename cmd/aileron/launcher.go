@@ -69,6 +69,7 @@ func (a *app) openSession(
 		return nil, err
 	}
 	s.Store, _ = a.openStore() // the session opens it again, and records why it cannot
+	s.Reading = opts.reading
 	a.warnOfRemovedKeys(s.Connectors, s.Versions)
 	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.egress == "passthrough", chosen
 	s.Allow, s.Shared, s.Optional = opts.allow, opts.shares, opts.optional

@@ -196,7 +196,7 @@ func (a *app) runSandboxed(ctx context.Context, opts *sandboxOptions, s launch.S
 		if opts.opened, err = a.detached.openVault(a.vaultAt(l.Home)); err != nil {
 			return err
 		}
-		return l.Sandboxed(ctx, s)
+		return a.sandboxed(ctx, l, opts, s)
 	}
 	if opts.detach {
 		if err := a.unlockBound(ctx, &opts.sessionOptions); err != nil {
@@ -210,6 +210,15 @@ func (a *app) runSandboxed(ctx context.Context, opts *sandboxOptions, s launch.S
 	}
 	if err := a.unlockFirst(ctx, &opts.sessionOptions); err != nil {
 		return err
+	}
+	return a.sandboxed(ctx, l, opts, s)
+}
+
+// sandboxed runs a command in a sandbox. The installed connectors are read while the engine is waited for.
+func (a *app) sandboxed(ctx context.Context, l *launch.Launcher, opts *sandboxOptions, s launch.Sandbox) error {
+	if installed, err := a.openStore(); err == nil { // otherwise the session has the error
+		opts.reading = installed.Begin()
+		defer opts.reading.Wait()
 	}
 	return l.Sandboxed(ctx, s)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -25,6 +26,7 @@ type sessionOptions struct {
 
 	optional []session.Request // of the command
 	opened   *vault.Vault      // unlocked before the session opens; nil: it unlocks the vault itself
+	reading  *store.Reading    // of the installed connectors, begun before the session opens; nil: the session reads them
 	quiet    bool              // no report at the end
 	reported bool              // a report at the end even without a terminal
 	shares   session.Shared    // for the audit log

@@ -61,8 +61,9 @@ func (l *loader) load(ctx context.Context) (*proxy.Grants, error) {
 	defer l.mu.Unlock()
 	l.secrets, l.recorded = map[string]scrub.Credential{}, map[string]bool{}
 	l.unread = newUnreadGrants()
-	l.fingerprint = l.readFingerprint()
-	all, faults := l.s.store.All()
+	var ofStore string
+	l.fingerprint, ofStore = l.readFingerprint()
+	all, faults := l.begun(ofStore)
 	if len(faults) > 0 {
 		l.recordFaults(ctx, faults)
 		return nil, store.Hint(fmt.Errorf("verify the installed connectors: %w", errors.Join(faults...)))
@@ -110,7 +111,7 @@ func (l *loader) watch(ctx context.Context) {
 func (l *loader) refresh(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := l.readFingerprint(); now != l.fingerprint {
+	if now, _ := l.readFingerprint(); now != l.fingerprint {
 		l.fingerprint = now
 		l.reloadLocked(ctx)
 	}
@@ -120,7 +121,7 @@ func (l *loader) refresh(ctx context.Context) {
 func (l *loader) reload(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.fingerprint = l.readFingerprint()
+	l.fingerprint, _ = l.readFingerprint()
 	l.reloadLocked(ctx)
 }
 
@@ -223,17 +224,26 @@ func (l *loader) recordFaults(ctx context.Context, faults []error) {
 	}
 }
 
-// readFingerprint returns what changes with the store, the actions or the vault. One that
-// cannot be read equals no other, so the grants are loaded again.
-func (l *loader) readFingerprint() string {
+// begun returns what is installed: as the reading that was begun before the session found it, if the store has that
+// fingerprint still.
+func (l *loader) begun(fingerprint string) ([]*spec.Connector, []error) {
+	if all, ok := l.s.opts.Reading.All(fingerprint); ok {
+		return all, nil
+	}
+	return l.s.store.All()
+}
+
+// readFingerprint returns what changes with the store, the actions or the vault, and what changes with the store. One
+// that cannot be read equals no other, so the grants are loaded again.
+func (l *loader) readFingerprint() (all, ofStore string) {
 	a, errA := l.s.store.Fingerprint()
 	b, errB := l.s.vault.Fingerprint()
 	if errA != nil || errB != nil {
-		return "unreadable " + time.Now().String()
+		return "unreadable " + time.Now().String(), ""
 	}
 	c, err := l.library().Fingerprint()
 	if err != nil {
 		c = err.Error() // no action is in force, and it is reported once
 	}
-	return a + "\x00" + b + "\x00" + c
+	return a + "\x00" + b + "\x00" + c, a
 }

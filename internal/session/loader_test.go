@@ -182,3 +182,46 @@ func TestOnlyTheChosenConnectorsAreUsed(t *testing.T) {
 		t.Errorf("a session without connectors uses %d", len(all))
 	}
 }
+
+// A connector that was read before the session opens is not used if it was changed or removed since.
+func TestWhatWasReadBeforeIsReadAgainIfItChanged(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	var err error
+	o.Store, err = store.Open(filepath.Join(o.Home, "store"))
+	fatal(t, err)
+	ahead, err := store.Open(filepath.Join(o.Home, "store")) // which parses for itself
+	fatal(t, err)
+	o.Reading = ahead.Begin()
+	first := open(t, o)
+	list := first.Connectors()
+	if len(list) != 1 || list[0].FQN != githubFQN {
+		t.Fatalf("the session has %v", list)
+	}
+	known, ok := o.Reading.All(mustFingerprint(t, o.Store))
+	if !ok || known[0] != list[0] {
+		t.Error("the session has read again what was read")
+	}
+	first.Abandon(t.Context())
+	dir := filepath.Join(o.Home, "store", "connectors", "sha256", strings.TrimPrefix(list[0].Hash, "sha256:"))
+
+	file := filepath.Join(dir, spec.ManifestFile)
+	data, err := os.ReadFile(file)
+	fatal(t, err)
+	fatal(t, os.WriteFile(file, append(data, '\n'), 0o600))
+	var tampered *store.TamperedError
+	if _, err := Open(t.Context(), o); !errors.As(err, &tampered) {
+		t.Errorf("with a connector that was changed since: %v", err)
+	}
+	fatal(t, os.RemoveAll(dir))
+	if s := open(t, o); len(s.Connectors()) != 0 {
+		t.Errorf("a connector that was removed since is used: %v", s.Connectors())
+	}
+}
+
+func mustFingerprint(t *testing.T, s *store.Store) string {
+	t.Helper()
+	f, err := s.Fingerprint()
+	fatal(t, err)
+	return f
+}

@@ -92,6 +92,7 @@ func (s *Session) openStore(context.Context) (err error) {
 // bound, and makes the plane and its CA.
 func (s *Session) makePlane(ctx context.Context) error {
 	s.loader = &loader{s: s}
+	s.opts.Reading.Wait() // it sets the percentage too
 	// Most of what a load allocates stays: to look for garbage meanwhile costs more than what is found.
 	percent := debug.SetGCPercent(400)
 	first, err := s.loader.load(ctx)

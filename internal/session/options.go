@@ -30,6 +30,8 @@ type Options struct {
 	Allow []string
 	// Store is the connector store of Home. Nil means that the session opens it.
 	Store *store.Store
+	// Reading is a reading of Store that was begun before. Nil means none: the session reads what is installed itself.
+	Reading *store.Reading
 	// Connectors are those of the installed connectors that the session uses: others are as if they were not installed.
 	// Nil means all of them.
 	Connectors []spec.FQN

@@ -1,6 +1,12 @@
 package store
 
-import "github.com/ALRubinger/aileron/spec"
+import (
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/ALRubinger/aileron/spec"
+)
 
 // All returns every version of every connector, in the order of names and versions. It omits entries that could not be
 // read or fail their verification, and versions that appear twice with different bytes, and returns an [*EntryError]
@@ -10,8 +16,11 @@ func (s *Store) All() ([]*spec.Connector, []error) {
 	if err != nil {
 		return nil, []error{err}
 	}
-	var errs []error
-	var all []*spec.Connector
+	return verified(entries)
+}
+
+// verified returns the connectors of entries, and the errors of the others.
+func verified(entries []Entry) (all []*spec.Connector, errs []error) {
 	for i, e := range entries {
 		if e.Err != nil {
 			errs = append(errs, &EntryError{e, e.Err})
@@ -30,6 +39,22 @@ func (s *Store) All() ([]*spec.Connector, []error) {
 func (s *Store) Current() ([]*spec.Connector, []error) {
 	all, errs := s.All()
 	return InForce(all, nil), errs
+}
+
+// CurrentOf returns what [Store.Current] does of the connectors of these names, without its errors, and reads no other:
+// the cache of the index tells them apart. One that the cache has another name for is missing, so what is returned is
+// good for asking a person early, and for no decision.
+func (s *Store) CurrentOf(names []spec.FQN) []*spec.Connector {
+	dirs, err := os.ReadDir(s.connectors())
+	if err != nil || len(names) == 0 {
+		return nil
+	}
+	dirs = slices.DeleteFunc(dirs, func(d fs.DirEntry) bool {
+		known := s.readCache("sha256:" + d.Name()).FQN
+		return known != "" && !slices.Contains(names, known)
+	})
+	all, _ := verified(sortedEntries(s.readEntries(dirs, false)))
+	return InForce(all, nil)
 }
 
 // InForce returns one version of every connector of a list that [Store.All] returned: the chosen one where there is

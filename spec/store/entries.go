@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,20 +13,20 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// readEntries returns the entries of the store's directories, verified. Those with a binary are read one after the
-// other: two may not fit in the memory.
-func (s *Store) readEntries(dirs []fs.DirEntry) []Entry {
+// readEntries returns the entries of some directories of the store, verified. Those with a binary are read one after
+// the other: two may not fit in the memory. What was parsed of other directories is forgotten if these are all.
+func (s *Store) readEntries(dirs []fs.DirEntry, all bool) []Entry {
 	known := map[string]*spec.Connector{}
 	if last := s.parsed.Load(); last != nil {
 		known = *last
 	}
-	all := make([]Entry, len(dirs))
+	entries := make([]Entry, len(dirs))
 	indices := make(chan int)
 	var readers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(dirs)) {
 		readers.Go(func() {
 			for i := range indices {
-				all[i] = s.readEntry("sha256:"+dirs[i].Name(), known)
+				entries[i] = s.readEntry("sha256:"+dirs[i].Name(), known)
 			}
 		})
 	}
@@ -40,18 +41,21 @@ func (s *Store) readEntries(dirs []fs.DirEntry) []Entry {
 	close(indices)
 	readers.Wait()
 	for _, i := range binaries {
-		all[i] = s.readEntry("sha256:"+dirs[i].Name(), known)
+		entries[i] = s.readEntry("sha256:"+dirs[i].Name(), known)
 	}
 	removed := func(e Entry) bool { return errors.Is(e.Err, fs.ErrNotExist) } // between two looks
-	all = slices.DeleteFunc(all, removed)
+	entries = slices.DeleteFunc(entries, removed)
 	now := map[string]*spec.Connector{}
-	for _, e := range all {
+	if !all {
+		now = maps.Clone(known)
+	}
+	for _, e := range entries {
 		if e.connector != nil {
 			now[e.Hash] = e.connector
 		}
 	}
 	s.parsed.Store(&now)
-	return all
+	return entries
 }
 
 // hasBinary reports whether a directory of the store seems to have a binary.

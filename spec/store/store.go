@@ -202,7 +202,11 @@ func (s *Store) List() ([]Entry, error) {
 	if err != nil {
 		return nil, &ListError{err}
 	}
-	all := s.readEntries(dirs)
+	return sortedEntries(s.readEntries(dirs, true)), nil
+}
+
+// sortedEntries sorts entries by name and version, and returns them.
+func sortedEntries(all []Entry) []Entry {
 	slices.SortFunc(all, func(a, b Entry) int {
 		if c := strings.Compare(string(a.FQN), string(b.FQN)); c != 0 {
 			return c
@@ -212,5 +216,5 @@ func (s *Store) List() ([]Entry, error) {
 		}
 		return strings.Compare(a.Hash, b.Hash)
 	})
-	return all, nil
+	return all
 }
