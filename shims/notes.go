@@ -15,5 +15,7 @@ it is a command: NAME --help.
   not help. Tell the person what was refused: "aileron allow HOST", on the machine outside of this sandbox, allows it.
 - Credentials are added to requests after they have left the sandbox. Variables such as API keys and tokens hold
   placeholders, which work where a request is allowed. There is no key to look for here, and none to ask for.
+- gh: most of its commands need POST https://api.github.com/graphql, which may be refused. git, "gh api" with a path of
+  the REST API, and the command github, if there is one, do without: github pulls.create --help.
 - Files of the project stay. All others are lost when the sandbox ends, except for your own state.
 `

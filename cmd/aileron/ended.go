@@ -200,6 +200,8 @@ func remedy(f session.Refusal) string {
 		return "aileron vault unlock"
 	}
 	switch {
+	case f.Reason == "operation_not_matched" && companion(f) != "":
+		return "aileron connector install " + companion(f)
 	case f.AuditID == "":
 		return ""
 	case f.Reason == "operation_not_matched",
@@ -208,6 +210,31 @@ func remedy(f session.Refusal) string {
 		return "aileron allow " + f.AuditID
 	}
 	return "aileron audit show " + f.AuditID
+}
+
+// companion returns the connector of the catalogue that allows a request which the one that names its host does not,
+// and that can be installed beside it. It is "" if there is none.
+func companion(f session.Refusal) string {
+	name, ok := catalog.Name(f.Connector)
+	if !ok {
+		return ""
+	}
+	port := uint16(f.Port) //nolint:gosec // a port
+	target := spec.Target{Scheme: "https", Host: f.Host, Port: port, Method: f.Method, Path: f.Path}
+	own, _ := catalog.Find(name)
+	for _, e := range catalog.List() {
+		if e.Name == name {
+			continue
+		}
+		both, err := spec.NewIndex([]*spec.Connector{own.Connector, e.Connector})
+		if err != nil {
+			continue // they cannot be installed side by side
+		}
+		if m, no := both.Match(target); no == nil && m.Operation.Connector.FQN == e.Connector.FQN {
+			return e.Name
+		}
+	}
+	return ""
 }
 
 // hostRemedy returns the command that allows a host: to install the connector of the catalogue that names it, if there

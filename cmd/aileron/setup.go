@@ -246,7 +246,7 @@ func (s *setup) askGitHub(ctx context.Context) error {
 	}
 	all := s.options.graphql
 	if !all && s.talk != nil {
-		if all, err = s.talk.yes(ctx, "some commands of gh, such as gh repo clone, need GitHub's GraphQL API, "+
+		if all, err = s.talk.yes(ctx, "most commands of gh, such as gh pr create, need GitHub's GraphQL API, "+
 			"where a session may do all that the token may do; allow that?", false); err != nil {
 			return err
 		}
