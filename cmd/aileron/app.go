@@ -114,12 +114,12 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// infof writes a message for a person to stderr, as one line, in place of a status.
+// infof writes a message for a person to stderr, in place of a status: one line, or on a terminal lines that fit it.
 func (a *app) infof(format string, args ...any) {
 	if a.status.Load() {
 		a.showStatus("")
 	}
-	fmt.Fprintln(a.stderr, termsafe.Line(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(a.stderr, a.message(fmt.Sprintf(format, args...)))
 }
 
 // childTerminal returns the terminal that the command's stdout is, or nil if it is not one that escape sequences can
@@ -143,6 +143,19 @@ func (a *app) columns() int {
 		}
 	}
 	return 80
+}
+
+// messageColumns returns the width of the terminal of stderr, or 0 if it is none or its width is unknown.
+func (a *app) messageColumns() int {
+	tty, ok := a.child.stderr.(*os.File)
+	if !ok || !launch.IsTerminal(tty) || a.getenv("TERM") == "dumb" {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(tty.Fd()))
+	if err != nil || columns < minTable {
+		return 0
+	}
+	return columns
 }
 
 // showStatus writes a line to stderr that the next one overwrites; "" clears it. What the terminal is too narrow for is

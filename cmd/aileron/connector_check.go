@@ -53,7 +53,7 @@ func (a *app) printChecked(src string, candidate *store.Candidate) error {
 	if a.json {
 		return a.printJSON(describeSigned(c, by))
 	}
-	printConnector(a.stdout, c, by)
+	printConnector(a.stdout, c, by, a.outputColumns())
 	return nil
 }
 

@@ -128,8 +128,58 @@ func anyMethod(m string) string {
 	return m
 }
 
-// printConnector prints what a connector grants.
-func printConnector(out io.Writer, c *spec.Connector, by publisher) {
+// printConnector prints what a connector grants, for a terminal of so many columns; 0 is none.
+func printConnector(out io.Writer, c *spec.Connector, by publisher, columns int) {
+	if columns == 0 {
+		printConnectorWide(out, c, by)
+		return
+	}
+	var wide strings.Builder
+	printConnectorWide(&wide, c, by)
+	isNarrow := false
+	for line := range strings.Lines(wide.String()) {
+		isNarrow = isNarrow || displayWidth(strings.TrimRight(line, " \n")) > columns
+	}
+	text := wide.String()
+	if before, _, ok := strings.Cut(text, allows); ok && isNarrow {
+		var limits strings.Builder
+		printLimits(&limits, c)
+		text = before + allows + stackedOperations(c, columns) + limits.String()
+	}
+	for line := range strings.Lines(text) {
+		fmt.Fprintln(out, fitted(strings.TrimRight(line, " \n"), columns))
+	}
+}
+
+// allows is the title of the list of operations.
+const allows = "\nallows:\n"
+
+// stackedOperations returns the operations of a connector, each with its request below its name.
+func stackedOperations(c *spec.Connector, columns int) string {
+	var out strings.Builder
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			lines := filled([]string{op.Tool + " " + op.Name, traits(op)}, columns-2)
+			for _, h := range op.Hosts {
+				lines = append(lines, "  "+anyMethod(op.Method)+" "+place(op, h))
+			}
+			fmt.Fprintf(&out, "  %s\n", strings.Join(lines, "\n  "))
+		}
+	}
+	return out.String()
+}
+
+// place returns the URLs of an operation at a host.
+func place(op *spec.Operation, h spec.HostPattern) string {
+	path := op.Path.String()
+	if path == "" {
+		path = " (every path)"
+	}
+	return strings.TrimSuffix(h.String(), ":443") + path
+}
+
+// printConnectorWide prints what a connector grants, in lines of any length.
+func printConnectorWide(out io.Writer, c *spec.Connector, by publisher) {
 	fmt.Fprintf(out, "%s %s\n%s\n\n", c.FQN, c.Version, c.Hash)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "publisher\t%s\n", by.text())
@@ -145,17 +195,12 @@ func printConnector(out io.Writer, c *spec.Connector, by publisher) {
 		fmt.Fprintf(w, "request fields\t%s\n", fields)
 	}
 	_ = w.Flush()
-	fmt.Fprintf(out, "\nallows:\n")
+	fmt.Fprint(out, allows)
 	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, t := range c.Tools {
 		for _, op := range t.Operations {
-			path := op.Path.String()
-			if path == "" {
-				path = " (every path)"
-			}
 			for _, h := range op.Hosts {
-				host := strings.TrimSuffix(h.String(), ":443")
-				fmt.Fprintf(w, "  %s %s\t%s\t%s%s\t%s\n", op.Tool, op.Name, anyMethod(op.Method), host, path, traits(op))
+				fmt.Fprintf(w, "  %s %s\t%s\t%s\t%s\n", op.Tool, op.Name, anyMethod(op.Method), place(op, h), traits(op))
 			}
 		}
 	}

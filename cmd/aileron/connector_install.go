@@ -282,7 +282,7 @@ func (o *connectorInstallOptions) ask(
 	out := bufio.NewWriter(a.stderr)
 	for _, c := range fresh {
 		if !isLong || !isOfCatalog(c) {
-			printConnector(out, c, o.by.of(c))
+			printConnector(out, c, o.by.of(c), a.messageColumns())
 		}
 		if old := installed[string(c.FQN)]; old != nil {
 			printChanges(out, old, c)
@@ -328,7 +328,7 @@ func (o *connectorInstallOptions) ask(
 func (a *app) printWhole(all []*spec.Connector, by publishers) {
 	out := bufio.NewWriter(a.stderr)
 	for _, c := range all {
-		printConnector(out, c, by.of(c))
+		printConnector(out, c, by.of(c), a.messageColumns())
 	}
 	_ = out.Flush()
 }

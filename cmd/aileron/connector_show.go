@@ -22,7 +22,7 @@ func newConnectorShowCommand(a *app) *cobra.Command {
 			if a.json {
 				return a.printJSON(describeSigned(c, by))
 			}
-			printConnector(a.stdout, c, by)
+			printConnector(a.stdout, c, by, a.outputColumns())
 			return nil
 		},
 	}

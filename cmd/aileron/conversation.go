@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
 // conversation is several questions at a terminal, of which some ask for secrets. While it lasts the terminal echoes
@@ -54,7 +52,7 @@ func (c *conversation) line(ctx context.Context, question string) (string, error
 	line, err := ask(ctx, func() error {
 		flushTyped(c.in)
 		c.echo(true)
-		fmt.Fprint(c.app.stderr, termsafe.Line(question)+" ")
+		fmt.Fprint(c.app.stderr, c.app.message(question)+" ")
 		return nil
 	}, func() ([]byte, error) { return readTyped(c.in) })
 	if err != nil {

@@ -94,7 +94,7 @@ func (a *app) exitCode(err error) int {
 	if a.json {
 		f.printJSON(a.stderr)
 	} else {
-		f.print(a.stderr, a.messagesOnTerminal())
+		f.print(a.stderr, a.messagesOnTerminal(), a.messageColumns())
 	}
 	return f.code
 }
@@ -145,15 +145,19 @@ func describeFailure(err error) failure {
 func asLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // print writes what failed, why, and what to do about it: in one line, as scripts expect it (CONTRACT section 1), and
-// on a terminal with the hint on a line of its own.
-func (f failure) print(w io.Writer, terminal bool) {
-	text := termsafe.Line("aileron: " + f.message)
+// on a terminal with the hint on a line of its own, in lines of so many columns.
+func (f failure) print(w io.Writer, terminal bool, columns int) {
+	text, more := termsafe.Line("aileron: "+f.message), ""
 	if f.hint != "" {
-		separator := "; "
-		if terminal {
-			separator = "\n"
-		}
-		text += separator + termsafe.Line("hint: "+f.hint)
+		more = termsafe.Line("hint: " + f.hint)
+	}
+	switch {
+	case terminal && more != "":
+		text = fitted(text, columns) + "\n" + fitted(more, columns)
+	case more != "":
+		text += "; " + more
+	default:
+		text = fitted(text, columns)
 	}
 	fmt.Fprintln(w, text)
 }

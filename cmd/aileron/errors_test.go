@@ -15,7 +15,7 @@ func TestAHintHasItsOwnLineOnATerminalAlone(t *testing.T) {
 		true:  "aileron: open the vault: it is not initialised\nhint: aileron vault init\n",
 	} {
 		var out strings.Builder
-		f.print(&out, terminal)
+		f.print(&out, terminal, 0)
 		if out.String() != want {
 			t.Errorf("terminal %v: %q, want %q", terminal, out.String(), want)
 		}

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/internal/hint"
-	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
 // errInputEnded is returned by a prompt that got no line.
@@ -57,7 +56,7 @@ func (a *app) readUnseen(ctx context.Context, what string) ([]byte, error) {
 			return err
 		}
 		flushTyped(in)
-		fmt.Fprint(a.stderr, termsafe.Line(what)+": ")
+		fmt.Fprint(a.stderr, a.message(what+":")+" ")
 		return nil
 	}, func() ([]byte, error) { return readTyped(in) }) // not term.ReadPassword, which sets the terminal, perhaps too late
 	fmt.Fprintln(a.stderr)
@@ -150,7 +149,7 @@ func (a *app) promptLine(what string) (string, error) {
 		if in, ok := a.stdin.(*os.File); ok {
 			flushTyped(in)
 		}
-		fmt.Fprint(a.stderr, termsafe.Line(what)+" ")
+		fmt.Fprint(a.stderr, a.message(what)+" ")
 		return nil
 	}, func() ([]byte, error) { return readTyped(a.stdin) })
 	if err != nil {

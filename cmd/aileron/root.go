@@ -12,8 +12,8 @@ func newRootCommand(a *app) *cobra.Command {
 		Use:   "aileron",
 		Short: "Run AI agents in sealed sandboxes behind a credential-injecting HTTPS proxy",
 		Example: `  aileron demo                  # see it work, with nothing set up
-  aileron setup claude          # its key, the vault, its connectors and its image
-  aileron launch claude         # the agent in a sealed sandbox, in this directory
+  aileron setup claude          # its key, a vault, connectors, an image
+  aileron launch claude         # the agent, sealed, in this directory
   aileron audit tail -f         # what it does, as it happens`,
 		Version:       thisBuild().String(),
 		SilenceErrors: true,
@@ -39,6 +39,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root.SetIn(a.stdin)
 	root.SetFlagErrorFunc(usageFlags)
 	root.SetHelpCommand(newHelpCommand())
+	a.wrapHelp(root)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.home, "home", "", "aileron's directory (default ~/.aileron, or AILERON_HOME)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")

@@ -145,7 +145,7 @@ func (a *app) attachmentEnded(s session.State, end detached.End, err error) erro
 		return hint.New(fmt.Errorf("attach to the session %s: %w", s.ID, err),
 			"see what became of it with: aileron session show %s", s.ID)
 	}
-	_, _ = io.WriteString(a.stderr, end.Messages)
+	_, _ = io.WriteString(a.stderr, a.messages(end.Messages))
 	if end.Code != 0 {
 		return exitError{end.Code}
 	}

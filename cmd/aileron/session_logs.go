@@ -83,7 +83,7 @@ func (o *sessionLogsOptions) run(ctx context.Context, a *app, id string) error {
 	case err != nil:
 		return err
 	}
-	_, _ = io.WriteString(a.stderr, detached.Messages(home, s.ID))
+	_, _ = io.WriteString(a.stderr, a.messages(detached.Messages(home, s.ID)))
 	return nil
 }
 

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/termsafe"
+)
+
+// message returns a message for stderr as safe lines that fit its terminal, without the end of the last one.
+func (a *app) message(text string) string { return fitted(termsafe.Line(text), a.messageColumns()) }
+
+// messages returns fitted lines, each with its end.
+func (a *app) messages(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString(fitted(strings.TrimSuffix(line, "\n"), a.messageColumns()) + "\n")
+	}
+	return out.String()
+}
+
+// hanging is the beginning of a line below which its continuation starts: its indentation, and what is set apart by two
+// spaces or more.
+var hanging = regexp.MustCompile(`^ *(?:\S+(?: \S+)* {2,})?`)
+
+// quoted is a command in a message, up to where the sentence goes on.
+var quoted = regexp.MustCompile(`\baileron [a-z][^;,()"]*`)
+
+// fitted returns one line as lines of so many columns; 0 is no limit. They end between words, and not within a command
+// that fits on a line of its own: it is there to be copied.
+func fitted(line string, columns int) string {
+	if columns == 0 || displayWidth(line) <= columns {
+		return line
+	}
+	head := hanging.FindString(line)
+	indent := displayWidth(head)
+	if indent > columns/2 {
+		head, indent = "", 0
+	}
+	if indent == 0 {
+		indent = 2
+	}
+	rest := quoted.ReplaceAllStringFunc(line[len(head):], func(command string) string {
+		trimmed := strings.TrimRight(command, " ")
+		if displayWidth(trimmed) > columns-indent {
+			return command
+		}
+		return strings.ReplaceAll(trimmed, " ", unbroken) + command[len(trimmed):]
+	})
+	out, used := head, displayWidth(head)
+	for i, word := range strings.Split(rest, " ") {
+		width := displayWidth(word)
+		switch {
+		case i == 0:
+		case used+1+width <= columns:
+			out, used = out+" ", used+1
+		default:
+			out, used = out+"\n"+strings.Repeat(" ", indent), indent
+		}
+		out, used = out+word, used+width
+	}
+	return strings.ReplaceAll(out, unbroken, " ")
+}
+
+// unbroken is a space at which a line does not end. It is one rune that a safe line does not have.
+const unbroken = "\x00"

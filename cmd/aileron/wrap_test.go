@@ -1,0 +1,118 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+	"github.com/spf13/cobra"
+)
+
+// Lines end between words, below where they begin, and never within a command that fits on a line.
+func TestAMessageFitsItsTerminal(t *testing.T) {
+	for _, c := range []struct {
+		line    string
+		columns int
+		want    string
+	}{
+		{"aileron: as long as it is", 0, "aileron: as long as it is"},
+		{"aileron: short", 40, "aileron: short"},
+		{"aileron: a message that is longer than its terminal", 40,
+			"aileron: a message that is longer than\n  its terminal"},
+		{"  refused     1 × POST registry.example/-/npm/bulk: operation_not_matched", 60,
+			"  refused     1 × POST registry.example/-/npm/bulk:\n              operation_not_matched"},
+		{"hint: see what there is with: aileron connector list --catalog", 40,
+			"hint: see what there is with:\n  aileron connector list --catalog"},
+		{"hint: aileron binding setup one two, and then run it", 36,
+			"hint: aileron binding setup one two,\n  and then run it"},
+		{"hint: aileron a command that is longer than the terminal", 30,
+			"hint: aileron a command that\n  is longer than the terminal"},
+		{"sha256:0123456789012345678901234567890123456789", 32, "sha256:0123456789012345678901234567890123456789"},
+		{"一二三四五六七八九十 一二三四五六七八九十 一二", 44, "一二三四五六七八九十 一二三四五六七八九十\n  一二"},
+	} {
+		if got := fitted(c.line, c.columns); got != c.want {
+			t.Errorf("fitted(%q, %d) = %q, want %q", c.line, c.columns, got, c.want)
+		}
+	}
+}
+
+// The terminal of standard error decides, and a file gets one line.
+func TestAnErrorFitsItsTerminal(t *testing.T) {
+	controller, terminal, err := pty.Open()
+	if err != nil {
+		t.Skip("there are no terminals here: ", err)
+	}
+	defer controller.Close()
+	fatal(t, pty.Setsize(controller, &pty.Winsize{Rows: 24, Cols: 40}))
+	seen := make(chan string)
+	go func() {
+		text, _ := io.ReadAll(controller) // fails when the terminal is closed
+		seen <- string(text)
+	}()
+	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: terminal,
+		getenv: func(string) string { return "" }}
+	code := Main(t.Context(), []string{"--home", t.TempDir(), "launch", "claud"}, a)
+	_ = terminal.Close()
+	const want = `aileron: there is no agent "claud"; known: claude, codex, opencode hint: did you mean claude?`
+	got := <-seen
+	for line := range strings.Lines(got) {
+		if displayWidth(strings.TrimRight(line, "\r\n")) > 40 {
+			t.Errorf("it prints a line of more than 40 columns: %q", line)
+		}
+	}
+	if strings.Join(strings.Fields(got), " ") != want || code != 2 {
+		t.Errorf("it ends with %d, and prints %q, want the words of %q", code, got, want)
+	}
+}
+
+// The help of every command fits a terminal of 80 columns, but for commands that are longer, which stay whole.
+func TestHelpFitsATerminal(t *testing.T) {
+	c := cli{t: t, home: t.TempDir()}
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
+		text := c.onTerminal(80, nil, args...)
+		for line := range strings.Lines(text) {
+			isCommand := strings.HasPrefix(strings.TrimSpace(strings.TrimLeft(line, " ")), "aileron ") &&
+				!strings.Contains(line, "  #")
+			if displayWidth(strings.TrimSuffix(line, "\n")) > 80 && !isCommand {
+				t.Errorf("aileron %s prints %q", strings.Join(args, " "), line)
+			}
+		}
+		for _, example := range strings.Split(cmd.Example, "\n") {
+			command, _, _ := strings.Cut(example, "  #")
+			if !strings.Contains(text, strings.TrimRight(command, " ")) {
+				t.Errorf("aileron %s lacks the example %q:\n%s", strings.Join(args, " "), command, text)
+			}
+		}
+		if words := strings.Fields(cmd.Long); !strings.Contains(strings.Join(strings.Fields(text), " "),
+			strings.Join(words, " ")) {
+			t.Errorf("aileron %s does not print all of\n%s\n%s", strings.Join(args, " "), cmd.Long, text)
+		}
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				check(sub)
+			}
+		}
+	}
+	check(newRootCommand(&app{stdout: io.Discard, stderr: io.Discard}))
+}
+
+// What a connector grants fits a terminal of 80 columns, and says all that it says elsewhere.
+func TestAConnectorFitsATerminal(t *testing.T) {
+	c := newCLI(t)
+	c.ok("connector", "install", "github", "--yes")
+	text := c.onTerminal(80, nil, "connector", "show", "github")
+	for line := range strings.Lines(text) {
+		if displayWidth(strings.TrimSuffix(line, "\n")) > 80 && strings.Contains(strings.TrimSpace(line), " ") {
+			t.Errorf("it prints a line of more than 80 columns: %q", line)
+		}
+	}
+	narrow := strings.Join(strings.Fields(text), " ")
+	for _, field := range strings.Fields(c.ok("connector", "show", "github")) {
+		if !strings.Contains(narrow, field) {
+			t.Errorf("it lacks %q:\n%s", field, text)
+		}
+	}
+}
