@@ -152,7 +152,9 @@ func (a *app) printDetached(id string) error {
 		return a.printJSON(map[string]string{"session_id": id, "attach": words[0], "logs": words[1], "stop": words[2]})
 	}
 	fmt.Fprintln(a.stdout, id)
-	a.infof("aileron: session %s is detached; see it with: %s; its output: %s; end it with: %s", id,
-		words[0], words[1], words[2])
+	a.infof("aileron: session %s is detached", id)
+	for i, what := range []string{"see it", "its output", "end it"} {
+		a.infof("  %-11s %s", what, words[i])
+	}
 	return nil
 }

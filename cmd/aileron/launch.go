@@ -88,15 +88,19 @@ func agentNames() string {
 	return names
 }
 
+// noAgent returns the error about a name that is not an agent's.
+func noAgent(name string) error {
+	err := usagef("there is no agent %q; known: %s", name, agentNames())
+	if near := nearest(name, agents.Names()); near != "" {
+		return didYouMean(err, near)
+	}
+	return hint.New(err, "for any other command use: aileron sandbox run -- CMD")
+}
+
 func (a *app) launchAgent(ctx context.Context, opts *sandboxOptions, name string, args []string) error {
 	agent, ok := agents.Find(name)
 	if !ok {
-		err := usagef("there is no agent %q; known: %s", name, agentNames())
-		if near := nearest(name, agents.Names()); near != "" {
-			return didYouMean(err, near)
-		}
-		return hint.New(err,
-			"for any other command use: aileron sandbox run -- CMD")
+		return noAgent(name)
 	}
 	command := append(append([]string{agent.Commands[0]}, agent.Args...), args...)
 	var env []string

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -39,6 +40,9 @@ func sessionList(ctx context.Context, a *app) error {
 	if len(all) == 0 {
 		a.infof("aileron: no sessions; start one with: aileron launch AGENT")
 	}
+	if columns := a.outputColumns(); columns > 0 {
+		return printSessions(a.stdout, all, columns)
+	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s",
@@ -49,4 +53,17 @@ func sessionList(ctx context.Context, a *app) error {
 		fmt.Fprintln(w)
 	}
 	return w.Flush()
+}
+
+// printSessions prints sessions for a terminal of so many columns.
+func printSessions(out io.Writer, all []session.State, columns int) error {
+	t := table{heads: []string{"session", "state", "mode", "agent", "started", "note"}}
+	for _, s := range all {
+		t.rows = append(t.rows, []string{s.ID, s.State, s.Mode, cmp.Or(s.Agent, "-"),
+			s.Started.Local().Format(time.DateTime), strings.Join(sessionNotes(s), "; ")})
+	}
+	if len(t.rows) == 0 {
+		return nil
+	}
+	return t.print(out, columns)
 }

@@ -67,6 +67,9 @@ and the secrets come from files.`,
 
 // run asks for everything first, and then makes it: a conversation that is broken off has changed nothing.
 func (o *setupOptions) run(ctx context.Context, a *app) error {
+	if _, ok := agents.Find(o.agent); o.agent != "" && !ok {
+		return noAgent(o.agent)
+	}
 	if !o.yes && !a.interactive() {
 		return hint.New(usagef("setup asks questions, and there is no terminal to ask on"),
 			"pass --yes, with --key-file and --passphrase-file")
@@ -127,7 +130,7 @@ func (s *setup) chooseAgent(ctx context.Context) (err error) {
 	}
 	agent, ok := agents.Find(name)
 	if !ok {
-		return usagef("there is no agent %q; known: %s", name, agentNames())
+		return noAgent(name)
 	}
 	if p := s.options.provider; p != "" && !slices.Contains(agent.Connectors, p) {
 		return usagef("--provider %q is none of %s: %s", p, agent.Name, strings.Join(agent.Connectors, ", "))

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
 // usageError is an error in the arguments: exit code 2.
@@ -95,13 +96,33 @@ func usageFlags(cmd *cobra.Command, err error) error {
 		if near != "" {
 			near = "--" + near
 		}
-		return didYouMean(usageError{err}, near)
+		return afterDashes(cmd, usageError{err}, near)
+	}
+	if strings.HasPrefix(err.Error(), "unknown shorthand flag: ") {
+		return afterDashes(cmd, usageError{err}, "")
+	}
+	if strings.Contains(err.Error(), "in duration ") {
+		return hint.New(usageError{err}, "a duration is such as 90s, 30m or 8h")
 	}
 	var number *strconv.NumError
 	if errors.As(err, &number) {
 		return usagef("%s", strings.Replace(err.Error(), number.Error(), number.Err.Error(), 1))
 	}
 	return usageError{err}
+}
+
+// afterDashes adds to the error of an unknown flag the flag that was probably meant and, behind the name of an agent,
+// how the agent gets arguments.
+func afterDashes(cmd *cobra.Command, err error, near string) error {
+	before := cmd.Flags().Args() // up to the flag
+	if commandName(cmd) != "launch" || len(before) == 0 || !slices.Contains(agents.Names(), before[0]) {
+		return didYouMean(err, near)
+	}
+	how := fmt.Sprintf("arguments of %[1]s follow --: %[2]s %[1]s -- ARG…", before[0], cmd.CommandPath())
+	if near != "" {
+		how = fmt.Sprintf("did you mean %s? %s", near, how)
+	}
+	return hint.New(err, "%s", how)
 }
 
 // subcommandNeeded runs a command that only groups others: it prints help without arguments, and fails with any.

@@ -117,3 +117,27 @@ func TestEveryVerbHasHelp(t *testing.T) {
 	}
 	walk(newRootCommand(&app{}))
 }
+
+// Mistakes of a first day have a hint that leads on. The agent's own arguments follow "--".
+func TestFirstMistakesAreExplained(t *testing.T) {
+	c := newCLI(t)
+	for _, x := range []struct {
+		args string
+		want string
+	}{
+		{"launch claude -p hi", "hint: arguments of claude follow --: aileron launch claude -- ARG…"},
+		{"launch claude --continue", "hint: arguments of claude follow --: aileron launch claude -- ARG…"},
+		{"launch claude --alow x",
+			"hint: did you mean --allow? arguments of claude follow --: aileron launch claude -- ARG…"},
+		{"launch --alow x claude", "hint: did you mean --allow?"},
+		{"launch claud -p", "hint: aileron launch --help"},
+		{"doctor -x", "hint: aileron doctor --help"},
+		{"setup cluade", "hint: did you mean claude?"},
+		{"vault unlock --for 8", "hint: a duration is such as 90s, 30m or 8h"},
+	} {
+		_, errs, code := c.run(strings.Fields(x.args)...)
+		if code != 2 || !strings.HasSuffix(strings.TrimSpace(errs), "; "+x.want) {
+			t.Errorf("aileron %s ends with %d: %s, want %q", x.args, code, errs, x.want)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/session"
 )
 
 // Lines end between words, below where they begin, and never within a command that fits on a line.
@@ -113,6 +115,32 @@ func TestAConnectorFitsATerminal(t *testing.T) {
 	for _, field := range strings.Fields(c.ok("connector", "show", "github")) {
 		if !strings.Contains(narrow, field) {
 			t.Errorf("it lacks %q:\n%s", field, text)
+		}
+	}
+}
+
+// The list of sessions has a line for each where the terminal is wide enough, and else lines that fit.
+func TestTheListOfSessionsFitsATerminal(t *testing.T) {
+	all := []session.State{
+		{ID: "01M84VZ8SB3R36BXK1C5H4QX3Y", State: "ended", Mode: "podman", Agent: "opencode"},
+		{ID: "01M84WGTFQKXGKN2W24GV36ZP8", State: "running", Mode: "docker", Agent: "a\x1bgent", Detached: true},
+	}
+	for columns, lines := range map[int]int{120: 3, 80: 5} {
+		var out strings.Builder
+		fatal(t, printSessions(&out, all, columns))
+		text := out.String()
+		if got := strings.Count(text, "\n"); got != lines || strings.Contains(text, "\x1b") {
+			t.Errorf("in %d columns it has %d lines, want %d: %q", columns, got, lines, text)
+		}
+		for line := range strings.Lines(text) {
+			if displayWidth(strings.TrimRight(line, "\n")) > columns {
+				t.Errorf("a line has more than %d columns: %q", columns, line)
+			}
+		}
+		for _, want := range []string{all[0].ID, all[1].ID, "ended", "running", "opencode", "note"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("in %d columns it lacks %q: %q", columns, want, text)
+			}
 		}
 	}
 }

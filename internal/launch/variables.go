@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -23,15 +24,15 @@ func CheckVariable(text string) error {
 		return hint.New(fmt.Errorf("pass the variable %.80q: %s", name, why), "a variable is K=V, as in CI=1")
 	}
 	switch {
-	case !ok || !variableName.MatchString(name):
-		if !ok {
-			name = "" // it may be a value
-		}
+	case !ok: // without its text, which may be a value
+		return hint.New(errors.New("pass a variable: it is not K=V"), "give the value too, as in CI=1 or CI=\"$CI\"")
+	case !variableName.MatchString(name):
 		return bad("it is not K=V")
 	case strings.ContainsRune(value, 0) || len(text) > maxVariable:
 		return bad(fmt.Sprintf("its value has a zero byte, or more than %d KiB", maxVariable>>10))
 	case strings.HasPrefix(name, "AILERON_"), slices.Contains(sessionVariables(), name):
-		return bad("the session sets it")
+		return hint.New(fmt.Errorf("pass the variable %.80q: the session sets it", name),
+			"leave it out: it leads clients to the proxy, or tells them whom to trust")
 	}
 	return nil
 }
