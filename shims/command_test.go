@@ -29,9 +29,10 @@ type session struct {
 	t        *testing.T
 	dir      string
 	url      string
-	response string // to each request
-	cut      bool   // the response breaks off
-	request         // the last one
+	env      []string // of the commands, besides what all have
+	response string   // to each request
+	cut      bool     // the response breaks off
+	request           // the last one
 
 	mu       sync.Mutex // of what the server's goroutines use:
 	reply    string
@@ -41,8 +42,8 @@ type session struct {
 
 // request is what a command sent.
 type request struct {
-	method, target, accept, token string
-	body                          []byte
+	method, target, accept, agent, token string
+	body                                 []byte
 }
 
 const token = "session-token_0123456789"
@@ -56,7 +57,8 @@ func newSession(t *testing.T, set shims.Set) *session {
 		}
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		in := request{method: r.Method, target: r.RequestURI, accept: r.Header.Get("Accept")}
+		in := request{method: r.Method, target: r.RequestURI, accept: r.Header.Get("Accept"),
+			agent: r.UserAgent()}
 		in.body, _ = io.ReadAll(r.Body)
 		r.Header["Authorization"] = r.Header["Proxy-Authorization"]
 		_, in.token, _ = r.BasicAuth()
@@ -85,6 +87,7 @@ func (s *session) command(ctx context.Context, shell, stdin string, args ...stri
 	cmd := exec.CommandContext(ctx, words[0], append(words[1:], args[1:]...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "AILERON_API_URL=" + s.url, "AILERON_TOKEN=" + token,
 		"TMPDIR=" + s.dir, "http_proxy=http://127.0.0.1:1", "no_proxy=aileron.internal", "HOME=" + s.dir}
+	cmd.Env = append(cmd.Env, s.env...)
 	cmd.Stdin = strings.NewReader(stdin)
 	return cmd
 }
@@ -265,6 +268,30 @@ func TestManyMegabytesPassThroughStandardInput(t *testing.T) {
 		left, _ := filepath.Glob(filepath.Join(s.dir, ".aileron*"))
 		if len(left) > 0 {
 			t.Errorf("%s: left behind: %q", shell, left)
+		}
+	}
+}
+
+// The image's own wgetrc has a proxy for other requests, and may have anything else. GNU wget takes the variable for
+// it.
+func TestTheSystemsConfigurationOfWgetIsNotRead(t *testing.T) {
+	s := newSession(t, example(t))
+	s.response = "0 200 01ID response\nbody"
+	file := filepath.Join(s.dir, "wgetrc")
+	for _, text := range []string{"http_proxy = http://127.0.0.1:1/\nuse_proxy = on\n", "output_document = /dev/null\n",
+		"header = Accept: text/html\n", "no such command\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.env = []string{"SYSTEM_WGETRC=" + file}
+		for _, shell := range shells(t) {
+			got := s.run(shell, "", "tracker", "issues.get")
+			if got != (result{out: "body"}) || s.accept != "application/vnd.aileron.shim.v1" {
+				t.Errorf("%s: with %q: %+v, accept %q", shell, text, got, s.accept)
+			}
+			if !strings.HasPrefix(s.agent, "Wget/") && shell != "busybox sh" { // whose wget cannot reach this stand-in
+				t.Errorf("%s: with %q, the client is %q", shell, text, s.agent)
+			}
 		}
 	}
 }

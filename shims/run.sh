@@ -51,6 +51,8 @@ title="$name${operation:+ $operation}"
 # send posts a request, whose body is given by a flag of wget's and its value.
 send() {
 	if [ -n "$use_wget" ]; then
+		# The system's configuration, such as a proxy in /etc/wgetrc, is for other requests. BusyBox's wget has none.
+		case $version in 'GNU Wget'*) set -- --no-config "$@" ;; esac
 		[ -z "$token" ] || set -- "$@" --header "Authorization: Bearer $token"
 		wget -q -t 1 -O - --header "Accept: $accept" --header 'Content-Type: application/json' "$@" "$url"
 	else
@@ -96,9 +98,10 @@ run() {
 		refuse 1 'AILERON_API_URL and AILERON_TOKEN are not set' \
 			'run it in a sandbox of aileron, with its environment'
 	fi
-	use_wget='' token=''
+	use_wget='' token='' version=''
 	if command -v wget >/dev/null; then
 		use_wget=1
+		version=$(LC_ALL=C wget --no-config --version 2>/dev/null)
 	elif ! command -v curl >/dev/null; then
 		refuse 1 'this image has neither wget nor curl' \
 			'install one of them in the image'
@@ -117,7 +120,7 @@ run() {
 	http://aileron.internal/*) ;;
 	*)
 		if [ -n "$use_wget" ]; then
-			case $(LC_ALL=C wget --version 2>/dev/null) in
+			case $version in
 			'GNU Wget 1.'*) ;;
 			*) if command -v curl >/dev/null; then use_wget=''; else token=$AILERON_TOKEN url=$AILERON_API_URL/$endpoint; fi ;;
 			esac

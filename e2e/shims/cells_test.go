@@ -29,13 +29,15 @@ const ordinary = 4321
 // Debian's BusyBox runs its own wget where a file of that name is another program's, unless the shell is another one.
 var (
 	curl    = contents{programs: []string{"dash", "curl"}, without: []string{"wget"}}
-	gnuWget = contents{programs: []string{"dash", "wget"}}
-	both    = contents{programs: []string{"dash", "curl"}} // BusyBox's wget too
+	gnuWget = contents{programs: []string{"dash", "wget"}, files: map[string]string{
+		"etc/wgetrc": "http_proxy = http://127.0.0.1:9/\nuse_proxy = on\n"}}
+	both = contents{programs: []string{"dash", "curl"}} // BusyBox's wget too
 	// As Wget2 1.99 does, it takes no credentials from the URL of a proxy.
 	wget2 = contents{programs: []string{"dash"}, without: []string{"wget"}, files: map[string]string{
 		"usr/bin/wget": `#!/bin/sh
-[ "$1" != --version ] || { echo 'GNU Wget2 1.99.1 - multithreaded metalink/file/website downloader'; exit; }
+[ "$2" != --version ] || { echo 'GNU Wget2 1.99.1 - multithreaded metalink/file/website downloader'; exit; }
 unset http_proxy
+for arg; do shift; [ "$arg" = --no-config ] || set -- "$@" "$arg"; done
 exec busybox wget "$@"
 `}}
 )
@@ -52,6 +54,7 @@ func TestCommandsInOtherBoxes(t *testing.T) {
 	for name, c := range map[string]cell{
 		"podman, user":                  {engine: "podman", image: contents{}.of(ordinary)},
 		"podman, user, curl, read-only": {engine: "podman", image: curl.of(ordinary), flags: []string{"--read-only"}},
+		"podman, GNU wget, configured":  {engine: "podman", image: gnuWget},
 		"docker, user, curl":            {engine: "docker", image: curl.of(ordinary)},
 		"docker, user, read-only":       {engine: "docker", image: contents{}.of(ordinary), flags: []string{"--read-only"}},
 		"rootless podman":               {engine: "podman", rootless: true},
