@@ -26,7 +26,7 @@ func (a *app) newExplainer() func(audit.Row) string {
 		why := "why: " + cmp.Or(allowedInstead(index, r), strings.TrimSuffix(proxy.Reason(r.Reason).Advice(), "."),
 			r.Reason)
 		refusal := session.Refusal{Reason: r.Reason, Method: r.Method, Host: r.Host, Port: r.Port, Path: r.Path,
-			Connector: spec.FQN(r.ConnectorFQN), AuditID: r.ID}
+			Call: session.CallOf(&r), Connector: spec.FQN(r.ConnectorFQN), AuditID: r.ID}
 		if what := remedy(refusal); what != "" && !strings.HasPrefix(what, "aileron audit show ") {
 			why += "; allow it with: " + what
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/catalog"
@@ -46,7 +48,7 @@ func (a *app) reportEnded(e launch.Ended) {
 			break
 		}
 		line(first(i, "refused"), "%s", refusalText(f))
-		if what := remedy(f); what != "" {
+		if what := cmp.Or(callRemedy(f), remedy(f)); what != "" {
 			line("", "  %s", what)
 		}
 	}
@@ -124,9 +126,13 @@ func refusalText(f session.Refusal) string {
 	if f.Port != 443 && f.Port != 0 {
 		what += ":" + strconv.Itoa(f.Port)
 	}
-	what = strings.TrimSpace(f.Method + " " + what + f.Path)
-	if what == "" {
-		what = "a client"
+	switch {
+	case f.Call != "" && f.Host == proxy.APIHost: // it made no request
+		what = f.Call
+	case f.Call != "":
+		what = f.Call + " at " + what
+	default:
+		what = cmp.Or(strings.TrimSpace(f.Method+" "+what+f.Path), "a client")
 	}
 	return fmt.Sprintf("%d × %s: %s", f.Requests, what, f.Reason)
 }
@@ -187,6 +193,14 @@ func byWeight(changes []hostfiles.Change) []hostfiles.Change {
 		func(a, b hostfiles.Change) int { return weight(a) - weight(b) })
 }
 
+// callRemedy returns what corrects a wrong call of a command, or "" if f is about something else.
+func callRemedy(f session.Refusal) string {
+	if f.Reason != "arguments_invalid" || f.Call == "" || f.Call == session.UnnamedCall {
+		return ""
+	}
+	return "correct its arguments: " + f.Call + " --help lists them in a sandbox"
+}
+
 // remedy returns the command that a person runs to change the verdict, or that shows more of it.
 func remedy(f session.Refusal) string {
 	switch f.Reason {
@@ -204,6 +218,7 @@ func remedy(f session.Refusal) string {
 		return "aileron connector install " + companion(f)
 	case f.AuditID == "":
 		return ""
+	case f.Call != "": // what a command may call is decided by its connector
 	case f.Reason == "operation_not_matched",
 		// A second operation for the path of another connector's would be refused as a conflict.
 		f.Reason == "query_not_declared" && strings.HasPrefix(string(f.Connector), "local://"):

@@ -87,3 +87,41 @@ func TestTheReportNamesTheConnectorThatIsForARequest(t *testing.T) {
 		t.Errorf("beside a connector of one's own: %q", got)
 	}
 }
+
+// A refused call by name is about an operation and not about the API's host, which all calls have.
+func TestTheReportNamesTheOperationsOfRefusedCalls(t *testing.T) {
+	o := newOwner(t)
+	bin := t.TempDir()
+	agent := `#!/bin/sh
+of='"connector_fqn":"github://alrubinger/aileron-connector-github","tool":"github"'
+run() { call connector-operations/run "{$of,$1}"; }
+run '"operation":"users.get","args":{"username":7}'
+run '"operation":"users.get","args":{}'
+run '"operation":"issues.get","args":{"number":1}'
+run '"operation":"none","args":{}'
+run '"operation":"user.get","args":{}'
+`
+	fatal(t, os.WriteFile(filepath.Join(bin, "claude"), []byte(agent), 0o700))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	o.ok("setup", "claude", "--yes", "--sandbox=off", "--key-file", o.file("key", anthropicKey))
+	o.ok("connector", "install", "github", "--yes")
+	out, err := o.program("launch", "--sandbox=off", "claude").CombinedOutput()
+	fatal(t, err)
+	report := string(out[strings.Index(string(out), "aileron: session"):])
+	for _, want := range []string{
+		`\n  refused     2 × github users.get: arguments_invalid\n` +
+			` +correct its arguments: github users.get --help lists them in a sandbox\n`,
+		`\n              1 × github issues.get: arguments_invalid\n` +
+			` +correct its arguments: github issues.get --help lists them in a sandbox\n`,
+		`\n              1 × a call by name: operation_not_matched\n +aileron audit show [0-9A-Z]{26}\n`,
+		`\n              1 × github user.get at api.github.com: credential_not_bound\n` +
+			` +aileron binding setup github://alrubinger/aileron-connector-github\n`,
+	} {
+		if !regexp.MustCompile(want).MatchString(report) {
+			t.Errorf("the report has no %s:\n%s", want, report)
+		}
+	}
+	if strings.Contains(report, "aileron.internal") {
+		t.Errorf("the report names the API's host:\n%s", report)
+	}
+}

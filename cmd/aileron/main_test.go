@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ const keyringWaitEnv = "AILERON_TEST_KEYRING_WAIT"
 const patience = 5 * time.Minute
 
 // TestMain puts three programs on the PATH of the tests: aileron, as a process
-// of its own whose vaults are cheap to open, and two helpers of the stories.
+// of its own whose vaults are cheap to open, and three helpers of the stories.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"aileron": func() {
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 		},
 		"audit-rows": func() { exitOn(writeRows(os.Stdin)) },
 		"get":        func() { exitOn(get(os.Args[1:])) },
+		"call":       func() { exitOn(call(os.Args[1:])) },
 	})
 }
 
@@ -85,5 +87,23 @@ func get(urls []string) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// call is the program call: it posts its second argument to an endpoint of the session's API, as the command of a
+// connector does, and prints the status.
+func call(args []string) error {
+	url := os.Getenv("AILERON_API_URL") + "/" + args[0]
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, strings.NewReader(args[1]))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+os.Getenv("AILERON_TOKEN"))
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	fmt.Println(res.StatusCode)
 	return nil
 }

@@ -45,6 +45,7 @@ type Refusal struct {
 	Host      string
 	Port      int
 	Path      string // "" where the host alone decided
+	Call      string // what was called by name, see [CallOf]; Method and Path are "" then
 	Connector spec.FQN
 	AuditID   string // of the first of them
 	Requests  int
@@ -74,7 +75,7 @@ type (
 	refusalKey struct {
 		reason, method, host string
 		port                 int
-		path                 string
+		path, call           string
 	}
 )
 
@@ -148,8 +149,8 @@ func (t *tally) refuse(r *audit.Row) {
 	if t.refuseOptional(r, n) {
 		return
 	}
-	key := refusalKey{reason: r.Reason, host: r.Host, port: r.Port}
-	if decidedByRequest(r.Reason) {
+	key := refusalKey{reason: r.Reason, host: r.Host, port: r.Port, call: CallOf(r)}
+	if key.call == "" && decidedByRequest(r.Reason) {
 		key.method, key.path = r.Method, r.Path[:min(len(r.Path), maxTallyPath)]
 	}
 	if f, ok := t.refusals[key]; ok {
@@ -166,9 +167,24 @@ func (t *tally) refuse(r *audit.Row) {
 	// The row's strings are parts of a request's head, which must not stay for as long as the session.
 	key.method, key.host, key.path = strings.Clone(key.method), strings.Clone(key.host), strings.Clone(key.path)
 	t.refusals[key] = &Refusal{
-		Reason: key.reason, Method: key.method, Host: key.host, Port: key.port, Path: key.path,
+		Reason: key.reason, Method: key.method, Host: key.host, Port: key.port, Path: key.path, Call: key.call,
 		Connector: spec.FQN(r.ConnectorFQN), AuditID: r.ID, Requests: n,
 	}
+}
+
+// UnnamedCall is what [CallOf] returns for a call that named no operation and no action.
+const UnnamedCall = "a call by name"
+
+// CallOf returns what the row of a call by name is about: "TOOL OPERATION", the name of an action, or [UnnamedCall]. It
+// is "" for the row of any other request.
+func CallOf(r *audit.Row) string {
+	if r.Source != audit.SourceConnectorShim {
+		return ""
+	}
+	if action, ok := r.Fields["action"].(string); ok {
+		return action
+	}
+	return cmp.Or(strings.TrimSpace(r.Tool+" "+r.Operation), UnnamedCall)
 }
 
 // refuseOptional counts a denial of what the command works without, and reports whether r is one. It is the policy's
@@ -223,7 +239,8 @@ func (t *tally) read() Tally {
 	})
 	slices.SortFunc(sum.Refusals, func(a, b Refusal) int {
 		return cmp.Or(b.Requests-a.Requests, cmp.Compare(a.Host, b.Host), cmp.Compare(a.Path, b.Path),
-			cmp.Compare(a.Port, b.Port), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Method, b.Method))
+			cmp.Compare(a.Port, b.Port), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Method, b.Method),
+			cmp.Compare(a.Call, b.Call))
 	})
 	return sum
 }

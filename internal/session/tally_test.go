@@ -54,6 +54,50 @@ func TestATallyGroupsWhatItCounts(t *testing.T) {
 	}
 }
 
+// Calls by name all have the same path of the API: they are told apart by what they name.
+func TestATallyNamesWhatWasCalled(t *testing.T) {
+	var sum tally
+	call := func(id string, change func(*audit.Row)) {
+		r := audit.Row{ID: id, Event: audit.EventOperationRejected, Source: audit.SourceConnectorShim,
+			Decision: audit.DecisionRejected, Reason: "arguments_invalid", Method: "POST", Host: "aileron.internal",
+			Port: 80, Path: "/v1/connector-operations/run", ConnectorFQN: "github://acme/tracker", Tool: "tracker",
+			Operation: "issues.get"}
+		change(&r)
+		sum.add(&r)
+	}
+	for _, id := range []string{"A", "B", "C"} {
+		call(id, func(*audit.Row) {})
+	}
+	for _, id := range []string{"D", "E"} {
+		call(id, func(r *audit.Row) { r.Operation = "issues.list" })
+	}
+	for range 4 {
+		call("F", func(r *audit.Row) { r.Fields = map[string]any{"action": "close-issue"} })
+	}
+	call("G", func(r *audit.Row) {
+		r.ConnectorFQN, r.Tool, r.Operation, r.Reason = "", "", "", "operation_not_matched"
+	})
+	for range 5 {
+		call("H", func(r *audit.Row) {
+			r.Event, r.Reason, r.Host, r.Port = audit.EventProxyRejected, "approval_required", "api.tracker.example", 443
+		})
+	}
+	var got []string
+	for _, f := range sum.read().Refusals {
+		got = append(got, fmt.Sprintf("%d %s at %s%s %s %s", f.Requests, f.Call, f.Host, f.Path, f.Reason, f.AuditID))
+	}
+	want := []string{
+		"5 tracker issues.get at api.tracker.example approval_required H",
+		"4 close-issue at aileron.internal arguments_invalid F",
+		"3 tracker issues.get at aileron.internal arguments_invalid A",
+		"2 tracker issues.list at aileron.internal arguments_invalid D",
+		"1 " + UnnamedCall + " at aileron.internal operation_not_matched G",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the refusals: %s\nwant %s", strings.Join(got, "|"), strings.Join(want, "|"))
+	}
+}
+
 // Exactly what is listed, and nothing that only resembles it.
 func TestATallyKeepsApartWhatTheCommandWorksWithout(t *testing.T) {
 	optional := Request{"GET", "tips.example", "/tip"}
