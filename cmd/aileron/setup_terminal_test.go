@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -64,12 +65,17 @@ func (o owner) dialogue(typed []string, args ...string) (shown string, code int)
 	return o.dialogueOf(o.program(args...), typed)
 }
 
-// dialogueOf is dialogue with a command that runs the program.
+// dialogueOf is dialogue with a command that runs the program. It ends a program that waits for more than is typed.
 func (o owner) dialogueOf(cmd *exec.Cmd, typed []string) (shown string, code int) {
 	o.t.Helper()
 	keyboard, err := pty.Start(cmd)
 	fatal(o.t, err)
 	defer keyboard.Close()
+	var late atomic.Bool
+	defer time.AfterFunc(patience, func() {
+		late.Store(true)
+		_ = cmd.Process.Kill()
+	}).Stop()
 	buf := make([]byte, 4096)
 	for _, answer := range typed {
 		for asked := len(shown); len(shown) == asked || !strings.HasSuffix(shown, ": ") && !strings.HasSuffix(shown, "] "); {
@@ -89,6 +95,9 @@ func (o owner) dialogueOf(cmd *exec.Cmd, typed []string) (shown string, code int
 		}
 	}
 	_ = cmd.Wait()
+	if late.Load() {
+		o.t.Errorf("it had to be killed after %v: %s", patience, shown)
+	}
 	for _, secret := range []string{anthropicKey, githubToken, testPassphrase} {
 		if strings.Contains(shown, secret) {
 			o.t.Errorf("a secret is on the screen: %s", shown)
