@@ -193,7 +193,7 @@ func (o *actionAddOptions) ask(ctx context.Context, a *app, n int) error {
 	}
 	yes, err := a.confirm(ctx, "add "+what+"?", false)
 	if err == nil && !yes {
-		err = errors.New("not added: it was not confirmed")
+		err = declined("not added: it was not confirmed")
 	}
 	return err
 }

@@ -142,7 +142,7 @@ func (o *auditPruneOptions) agree(a *app, plan *audit.PrunePlan) error {
 	}
 	yes, err := a.agreed("remove " + planText(plan) + "? This cannot be undone")
 	if err == nil && !yes {
-		err = errors.New("not pruned: it was not confirmed")
+		err = declined("not pruned: it was not confirmed")
 	}
 	return err
 }

@@ -47,7 +47,7 @@ func (o *bindingRevokeOptions) run(ctx context.Context, a *app) error {
 			return err
 		}
 		if !strings.EqualFold(line, "y") && !strings.EqualFold(line, "yes") {
-			return errors.New("not revoked: it was not confirmed")
+			return declined("not revoked: it was not confirmed")
 		}
 	}
 	c := change{what: audit.ChangeBindingRevoke, about: audit.Row{ConnectorFQN: b.Connector, Binding: o.name}}

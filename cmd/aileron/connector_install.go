@@ -319,7 +319,7 @@ func (o *connectorInstallOptions) ask(
 	defer talk.end()
 	yes, err := talk.yesOr(ctx, question, false, explain)
 	if err == nil && !yes {
-		err = errors.New("not installed: it was not confirmed")
+		err = declined("not installed: it was not confirmed")
 	}
 	return err
 }

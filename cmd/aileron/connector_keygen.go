@@ -138,8 +138,8 @@ func keyFileExists(name string, cause error) error {
 	if cause != nil && !errors.Is(cause, fs.ErrExist) {
 		return fmt.Errorf("write %s: %w", name, cause)
 	}
-	return hint.New(fmt.Errorf("write %s: it exists already", name),
-		"a key that was published is not replaced; name another file with --out")
+	return inputError{hint.New(fmt.Errorf("write %s: it exists already", name),
+		"a key that was published is not replaced; name another file with --out"), reasonExists}
 }
 
 // signingPassphraseFlag adds the two flags that name a file with the passphrase of a signing key.

@@ -104,6 +104,10 @@ args = { id = 7 }
 		!strings.Contains(shown, "answer with yes or no") || !strings.Contains(shown, "not added: it was not confirmed") {
 		t.Errorf("it ends with %d: %s", code, shown)
 	}
+	if shown, code := o.dialogue([]string{"n\n"}, "action", "add", "--json", file); code != 1 ||
+		!strings.Contains(shown, `"class":"approval_denied"`) || !strings.Contains(shown, `"reason":"not_confirmed"`) {
+		t.Errorf("it ends with %d: %s", code, shown)
+	}
 	if shown, code := o.dialogue([]string{"\x04"}, "action", "add", file); code != 1 ||
 		!strings.Contains(shown, "[y/N] \r\naileron: ") {
 		t.Errorf("it ends with %d: %q", code, shown)

@@ -114,8 +114,8 @@ func newConnectorKeysAddCommand(a *app) *cobra.Command {
 			}
 			key, err := signature.ParsePublicKey(raw)
 			if err != nil {
-				return hint.New(fmt.Errorf("read the key %s: %w", args[1], err),
-					"name the publisher's public key file, which begins with %q", "untrusted comment:")
+				return inputError{hint.New(fmt.Errorf("read the key %s: %w", args[1], err),
+					"name the publisher's public key file, which begins with %q", "untrusted comment:"), reasonKey}
 			}
 			if err := a.enactKey(cmd.Context(), audit.ChangePublisherKeyAdd, authority, key.ID(), "",
 				func(ctx context.Context, keys *signature.Keys) error { return keys.Add(ctx, authority, key) }); err != nil {

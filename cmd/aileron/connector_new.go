@@ -157,7 +157,9 @@ func (o *connectorNewOptions) draft(fqn spec.FQN) (c *scaffold.Connector, leftOu
 	if err != nil {
 		return nil, nil, err
 	}
-	return openapi.Connector(data, openapi.Options{FQN: fqn, Host: host, Credential: spec.Kind(o.kind), Only: o.only})
+	c, leftOut, err = openapi.Connector(data,
+		openapi.Options{FQN: fqn, Host: host, Credential: spec.Kind(o.kind), Only: o.only})
+	return c, leftOut, ofInput(err, reasonDocument)
 }
 
 // readDocument returns the content of a file, up to a little more than what is read of it.

@@ -123,8 +123,11 @@ func (a *app) readSigningKey(ctx context.Context, file, passphraseFile string) (
 	}
 	defer clear(raw)
 	key, err := signature.ParseSecretKey(raw, func() ([]byte, error) { return nil, errEncrypted })
-	if errors.Is(err, errEncrypted) {
+	switch {
+	case errors.Is(err, errEncrypted):
 		key, err = a.decryptSigningKey(ctx, raw, passphraseFile)
+	case err != nil:
+		err = inputError{err, reasonKey}
 	}
 	if err != nil {
 		return signature.SecretKey{}, fmt.Errorf("read the signing key %s: %w", file, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -123,7 +122,7 @@ func (a *app) askAboutProject(u *projectUse, news []widening) error {
 		return err
 	}
 	if !yes {
-		return hint.New(fmt.Errorf("use %s: %w", u.file.Path, errors.New("it was declined")),
+		return hint.New(fmt.Errorf("use %s: %w", u.file.Path, declined("it was declined")),
 			"start without it: --ignore-project")
 	}
 	return nil

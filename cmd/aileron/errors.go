@@ -40,7 +40,17 @@ const reasonNotFound = "not_found"
 const (
 	reasonConnector = "connector_invalid"
 	reasonAction    = "action_unusable"
+	reasonDocument  = "document_invalid"
+	reasonKey       = "key_invalid"
+	reasonExists    = "already_exists"
 )
+
+// declined is returned where a person answered a question with no. It is the whole message.
+type declined string
+
+func (d declined) Error() string     { return string(d) }
+func (declined) ErrorClass() string  { return "approval_denied" }
+func (declined) ErrorReason() string { return "not_confirmed" }
 
 // inputError is an error about a file that a person has named.
 type inputError struct {

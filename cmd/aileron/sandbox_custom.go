@@ -140,7 +140,7 @@ func (a *app) askToBuild(what string, dockerfile []byte) error {
 		return err
 	}
 	if !yes {
-		return hint.New(errors.New("build the image of the Dockerfile: it was declined"),
+		return hint.New(declined("build the image of the Dockerfile: it was declined"),
 			"start without it: --dockerfile=off")
 	}
 	return nil

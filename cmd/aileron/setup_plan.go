@@ -228,7 +228,7 @@ func (s *setup) grant(ctx context.Context) error {
 	yes, err := s.talk.yesOr(ctx, "install "+what+" and grant this? (? lists every operation)", true,
 		func() { s.app.printWhole(s.fresh, nil) })
 	if err == nil && !yes {
-		err = errors.New("not set up: it was not confirmed, and nothing was made")
+		err = declined("not set up: it was not confirmed, and nothing was made")
 	}
 	return err
 }

@@ -137,6 +137,10 @@ func (e *ExistsError) Error() string {
 		map[bool]string{true: " (" + e.Version + ")"}[e.Version != ""])
 }
 
+// ErrorClass and ErrorReason return those in the error object of --json.
+func (*ExistsError) ErrorClass() string  { return "invalid_request" }
+func (*ExistsError) ErrorReason() string { return "already_exists" }
+
 // Add adds an action, or replaces the one of its name if replace is set. It reports whether these bytes were there
 // already, and returns an [*ExistsError] if others are and replace is not set.
 func (l Library) Add(a *Action, replace bool) (already bool, err error) {
