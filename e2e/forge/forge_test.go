@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -235,6 +236,46 @@ func TestAVersionThatIsGoneIsAnErrorWithThoseThatExist(t *testing.T) {
 	if want := "there is no public repository acme/other"; !strings.Contains(message, want) {
 		t.Errorf("no repository: %s; want %s", message, want)
 	}
+}
+
+// A forge does not tell a repository that is not public from none. GitHub has no such page then, and GitLab one to sign
+// in; both refuse to list its tags.
+func TestARepositoryThatIsNotPublicIsNoSource(t *testing.T) {
+	t.Parallel()
+	f := Start(t)
+	f.Faults = func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case strings.Contains(r.URL.Path, ".git/"):
+			w.Header().Set("WWW-Authenticate", `Basic realm="forge"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.Host == GitHub:
+			http.NotFound(w, r)
+		case r.URL.Path == "/users/sign_in":
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = w.Write([]byte("<html>sign in</html>"))
+		default:
+			http.Redirect(w, r, "/users/sign_in", http.StatusFound)
+		}
+		return true
+	}
+	u := newUser(t, f)
+	for fqn, want := range map[string][]string{
+		"github://acme/secret": {"there is no public repository acme/secret", "as no token is sent"},
+		"gitlab://acme/secret": {"there is no public repository acme/secret", "as no token is sent"},
+		"gitlab://acme/tools/secret": {"there is no public repository acme/tools", "one in a subgroup cannot be a source",
+			"none that is not public"},
+	} {
+		for _, verb := range []string{"connector install", "action add"} {
+			message := u.fails("invalid_request", "not_found", append(strings.Fields(verb), fqn+"@1.0.0", "--yes")...)
+			file := map[string]string{"connector install": asset, "action add": "action.md"}[verb]
+			for _, text := range append(want, "get its "+file+" with your own rights, and name that file") {
+				if !strings.Contains(message, text) {
+					t.Errorf("%s %s: %s; want %s", verb, fqn, message, text)
+				}
+			}
+		}
+	}
+	u.isClean()
 }
 
 // What is fetched must be what was asked for: its name, its version, its hash.

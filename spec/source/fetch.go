@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // File is where an archive is written to. [os.File] implements it.
@@ -31,10 +33,35 @@ func (c *Client) Fetch(ctx context.Context, ref Ref, asset string, file File, mo
 		read: func(res *http.Response, body io.Reader) error { return c.store(ref, file, res, body) },
 	})
 	var failed *Error
-	if errors.As(err, &failed) && failed.Kind == NotFound {
+	switch {
+	case !errors.As(err, &failed):
+	case failed.Kind == NotFound:
 		return c.explain(ctx, at, ref, asset, failed)
+	case failed.Kind == NotAnArchive && at.scheme != "hub":
+		// GitLab redirects to a page to sign in, for what is not public and for what is not there.
+		if _, listErr := c.Versions(ctx, ref.FQN); isMissing(listErr) {
+			return failed.noRepository(at, asset)
+		}
 	}
 	return err
+}
+
+// isMissing reports whether a list of versions could not be fetched because there is no such repository, or none that
+// is public.
+func isMissing(err error) bool {
+	var failed *Error
+	return errors.As(err, &failed) && (failed.Kind == NotFound || failed.Kind == Refused)
+}
+
+// noRepository returns e as the error for a repository of a forge that is not there, or not public.
+func (e *Error) noRepository(at place, asset string) error {
+	e.Kind, e.Detail = NotFound, fmt.Sprintf("there is no public repository %s", at.repo)
+	if at.scheme == "gitlab" && at.sub != "" {
+		return hint.New(e, "the first two parts of a gitlab:// name are the project: one in a subgroup cannot be a source, "+
+			"and none that is not public; get its %s with your own rights, and name that file", asset)
+	}
+	return hint.New(e, "check the name; a repository that is not public cannot be a source, as no token is sent: get its "+
+		"%s with your own rights, and name that file", asset)
 }
 
 func header(accept string) http.Header {
@@ -85,13 +112,11 @@ func (p *progressWriter) Write(b []byte) (int, error) {
 // explain returns the error for a version that is not there, with what is.
 func (c *Client) explain(ctx context.Context, at place, ref Ref, asset string, missing *Error) error {
 	versions, err := c.Versions(ctx, ref.FQN)
-	var failed *Error
 	switch {
-	case errors.As(err, &failed) && (failed.Kind == NotFound || failed.Kind == Refused):
-		missing.Detail = fmt.Sprintf("there is no public repository %s", at.repo)
-		if at.scheme == "hub" {
-			missing.Detail = "there is no such connector"
-		}
+	case isMissing(err) && at.scheme == "hub":
+		missing.Detail = "there is no such connector"
+	case isMissing(err):
+		return missing.noRepository(at, asset)
 	case err != nil:
 		return missing.withHint()
 	case slices.Contains(versions, ref.Version) && at.scheme != "hub":
