@@ -68,7 +68,7 @@ func TestCommandsInOtherBoxes(t *testing.T) {
 			ref := busybox(t, c.engine, c.image)
 			user := c.image.user
 			if c.rootless { // in such a box, user 0 is the one who runs aileron
-				p.rootless(ref)
+				p.rootless(t, ref)
 				user = 0
 			}
 			p.tryCell(c, ref, user)
@@ -179,14 +179,14 @@ func (p *person) tryCell(c cell, image string, user int) string {
 }
 
 // rootless makes the person a user without rights, whose engine has an image.
-func (p *person) rootless(image string) {
-	p.t.Helper()
+func (p *person) rootless(t *testing.T, image string) {
+	t.Helper()
 	dir := filepath.Dir(p.home)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		p.t.Fatal(err)
 	}
-	p.as, p.user = harness.Rootless(p.t, dir), harness.RootlessUser
-	harness.HandOver(p.t, []string{image}, p.engine, p.as...)
+	p.as, p.user = harness.Rootless(t, dir), harness.RootlessUser
+	harness.HandOver(t, []string{image}, p.engine, p.as...)
 	roots, own := filepath.Join(dir, "roots.pem"), strconv.Itoa(p.user)
 	harness.Copy(p.t, p.origin.Roots, roots)
 	p.origin.Roots = roots

@@ -73,21 +73,21 @@ func service() http.Handler {
 }
 
 type person struct {
-	t                     *testing.T
+	t                     testing.TB
 	engine, home, project string
 	origin                *stub.Server
 	user                  int
 	as                    []string // the words before a command of the user's, if it is another one than this process's
 }
 
-func newPerson(t *testing.T, engine string) *person {
+func newPerson(t testing.TB, engine string) *person {
 	t.Helper()
 	harness.NeedEngine(t, engine)
 	return personOf(t, engine)
 }
 
 // personOf is a person of an engine that is yet to start.
-func personOf(t *testing.T, engine string) *person {
+func personOf(t testing.TB, engine string) *person {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "shims-home-") // short: socket paths are bounded
 	if err != nil {
@@ -134,7 +134,7 @@ type contents struct {
 }
 
 // busybox imports an image that has BusyBox and those contents, and nothing else.
-func busybox(t *testing.T, engine string, c contents) string {
+func busybox(t testing.TB, engine string, c contents) string {
 	t.Helper()
 	program := pathOf(t, "busybox")
 	list, err := exec.Command(program, "--list").Output()
@@ -196,7 +196,7 @@ func busybox(t *testing.T, engine string, c contents) string {
 
 var notOfATag = regexp.MustCompile(`[^a-z0-9]+`)
 
-func contentsOf(t *testing.T, path string) string {
+func contentsOf(t testing.TB, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -206,7 +206,7 @@ func contentsOf(t *testing.T, path string) string {
 }
 
 // pathOf returns the path of a program of this machine.
-func pathOf(t *testing.T, program string) string {
+func pathOf(t testing.TB, program string) string {
 	t.Helper()
 	if !harness.Has(t, program) {
 		t.Skipf("there is no %s: scripts/prepare --tests installs it", program)
@@ -216,7 +216,7 @@ func pathOf(t *testing.T, program string) string {
 }
 
 // pathsOf returns the paths of this machine's programs and of the libraries that they load.
-func pathsOf(t *testing.T, programs []string) []string {
+func pathsOf(t testing.TB, programs []string) []string {
 	t.Helper()
 	var paths []string
 	for _, program := range programs {
