@@ -16,7 +16,7 @@ const actionsPath = "/v1/actions/run"
 // maxStepBody bounds what is read of the response to a step that is not the last, which is not passed on.
 const maxStepBody = 16 << 20
 
-// runAction answers a request that names an action and its arguments. Its operations are those of exactly the
+// runAction responds to a request that names an action and its arguments. Its operations are those of exactly the
 // connectors that it pins, which [Grants].Pinned has, and each of its calls is decided by two boundaries.
 func (p *Plane) runAction(listener Listener, r *http.Request) *http.Response {
 	return p.serveCall(listener, r, audit.SourceConnectorShim, func(c *callRequest) (*http.Response, *Denial) {
@@ -64,15 +64,13 @@ func (c *actionCall) run(args map[string]any) (*http.Response, *Denial) {
 	}
 	for _, s := range steps {
 		d, err := c.check(s)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, c.reject(s.op, c.fields(s), deny(reasonArguments, "%s%v", c.where(s), err))
-		case d != nil: // its row is that of a request, which is not sent either
-			steps = []actionStep{s}
-		default:
-			continue
 		}
-		break
+		if d != nil { // this step alone is run below: it is denied there, with the row of a request
+			steps = []actionStep{s}
+			break
+		}
 	}
 	for i, s := range steps {
 		x, res, d := c.call(s).do(s.in)

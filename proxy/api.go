@@ -15,8 +15,8 @@ import (
 // never resolved.
 const APIHost = "aileron.internal"
 
-// api answers a request to the session's own endpoints, the sandbox's view of its
-// session. The token opens these and nothing else.
+// api serves the session's own endpoints, which are the sandbox's view of its
+// session. The token authorises these and nothing else.
 func (p *Plane) api(listener Listener, r *http.Request) *http.Response {
 	form := formOf(r) // before a delay drops the head
 	return inForm(form, p.answerAPI(listener, r))

@@ -49,8 +49,8 @@ func (p *Plane) serveCall(listener Listener, r *http.Request, source audit.Sourc
 	return res
 }
 
-// runOperation answers a request that names an operation and its arguments. What is denied to the request on the wire
-// is denied here for the same reason.
+// runOperation responds to a request that names an operation and its arguments. A call is denied for the same reason
+// as the request that it makes would be on the wire.
 func (p *Plane) runOperation(listener Listener, r *http.Request) *http.Response {
 	return p.serveCall(listener, r, audit.SourceConnectorShim, func(c *callRequest) (*http.Response, *Denial) {
 		var in spec.Invocation

@@ -107,7 +107,7 @@ func (h *proxyHandler) serve(conn net.Conn, options wire.Options) {
 	}
 }
 
-// ServeHTTP implements wire.Handler. A request in absolute form is answered on
+// ServeHTTP implements wire.Handler. A request in absolute form is served on
 // the wire itself: goproxy would drop the error of a response that breaks off,
 // and half of it would end as if it were all.
 func (c *clientConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -142,8 +142,8 @@ type hijackedClient struct {
 	client *clientConn
 }
 
-// Refuse implements wire.Handler: it records and answers a head that the wire
-// rejected.
+// Refuse implements wire.Handler: it records a head that the wire rejected, and
+// returns the denial.
 func (h *proxyHandler) Refuse(fault *wire.ProtocolError) *http.Response {
 	source := audit.SourceForwardHTTP
 	if fault.Method == http.MethodConnect {
@@ -249,7 +249,7 @@ func writeResponse(c net.Conn, res *http.Response) {
 	}
 }
 
-// forward answers a request in absolute form (RFC 9112 section 3.2.2).
+// forward serves a request in absolute form (RFC 9112 section 3.2.2).
 func (h *proxyHandler) forward(r *http.Request) *http.Response {
 	a, scheme, malformed := ParseURL(r.RequestURI)
 	d := h.authorize(r)
@@ -268,7 +268,7 @@ func (h *proxyHandler) forward(r *http.Request) *http.Response {
 	return inner.Answer(r)
 }
 
-// serveAPI answers a request that is not for a proxy: the session's API.
+// serveAPI serves a request that is not for a proxy: the session's API.
 func (h *proxyHandler) serveAPI(w http.ResponseWriter, r *http.Request) {
 	own, ok := w.(*wire.ResponseWriter)
 	if !ok {

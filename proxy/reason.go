@@ -232,7 +232,7 @@ var meanings = map[Reason]meaning{
 // Reasons returns the reasons of all denials, sorted.
 func Reasons() []Reason { return slices.Sorted(maps.Keys(meanings)) }
 
-// Advice returns what a client is told to do about a denial for the reason, or "" if no denial has it.
+// Advice returns the hint that denials for the reason have, or "" for a reason that no denial has.
 func (r Reason) Advice() string { return strings.ReplaceAll(meanings[r].hint, "%s", "NAME") }
 
 // meaning returns what r stands for. A reason that is not in the table is a bug,

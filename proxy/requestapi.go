@@ -13,8 +13,8 @@ import (
 // requestsPath is the endpoint that takes a whole request, and the name of the operation that it is.
 const requestsPath = "/v1/sandbox-proxy/requests"
 
-// runRequest answers a request that carries another one. That is read as strictly as one on the wire, and served as if
-// it had come in a tunnel to its host; it must be the operation that is named.
+// runRequest responds to a request that carries another one. The carried request is parsed as strictly as one on the
+// wire, and served as if it had come in a tunnel to its host; it must be the operation that is named.
 func (p *Plane) runRequest(listener Listener, r *http.Request) *http.Response {
 	return p.serveCall(listener, r, audit.SourceRequestBoundary, func(c *callRequest) (*http.Response, *Denial) {
 		var in spec.Request

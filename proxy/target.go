@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/spec"
@@ -123,9 +124,10 @@ func overlong(s string) bool {
 	if strings.IndexByte(s, '%') < 0 {
 		return false
 	}
-	return strings.ToValidUTF8(unescape(s), "\ufffd") != unescape(s)
+	return !utf8.ValidString(unescape(s))
 }
 
+// unescape decodes the escapes of s, which are well formed.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

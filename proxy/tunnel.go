@@ -38,7 +38,7 @@ func endsWith(ctx context.Context, conn net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }
 
-// serveTunnel serves what a client sends after its CONNECT was answered, and
+// serveTunnel serves what a client sends after the response to its CONNECT, and
 // closes its connection.
 func (p *Plane) serveTunnel(ctx context.Context, client net.Conn, a Authority, listener Listener) {
 	defer client.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// tunnelHandler answers the requests of one tunnel, or one request in absolute
+// tunnelHandler serves the requests of one tunnel, or one request in absolute
 // form: its authority is fixed.
 type tunnelHandler struct {
 	p         *Plane
@@ -78,8 +78,8 @@ func (h *tunnelHandler) Answer(r *http.Request) (res *http.Response) {
 	return res
 }
 
-// Refuse implements wire.Handler and h2.Handler: it records and answers a head
-// that the wire rejected.
+// Refuse implements wire.Handler and h2.Handler: it records a head that
+// the wire rejected, and returns the denial.
 func (h *tunnelHandler) Refuse(f *wire.ProtocolError) *http.Response {
 	h.asked.Store(true)
 	x := h.p.newExchange(h.listener, h.source, h.authority, h.scheme, nil)

@@ -60,13 +60,15 @@ type attached struct {
 	sending sync.Mutex
 	keys    watcher
 	typed   chan []byte
+	over    chan struct{} // closed when run returns: nothing takes from typed any more
 	hungUp  chan struct{} // closed when the person's terminal is gone
 }
 
 // Attach connects a person to the terminal of a session until it ends, and returns how
 // it did. The person's terminal is in raw mode meanwhile, and is then restored. If In
 // and Out are not both terminals, what is read and written is only passed on, and the
-// end of In does not detach. Attach returns ctx.Err() when ctx ends.
+// end of In does not detach. Attach returns ctx.Err() when ctx ends. A read of In may
+// still be under way when Attach returns.
 func Attach(ctx context.Context, a Attachment) (End, error) {
 	keys, err := parseKeys(a.Keys)
 	if err != nil {
@@ -82,7 +84,7 @@ func Attach(ctx context.Context, a Attachment) (End, error) {
 	}
 	s := &attached{
 		Attachment: a, conn: conn, in: bufio.NewReaderSize(conn, 64<<10), term: &terminal.Terminal{},
-		keys: watcher{keys: keys}, typed: make(chan []byte), hungUp: make(chan struct{}),
+		keys: watcher{keys: keys}, typed: make(chan []byte), over: make(chan struct{}), hungUp: make(chan struct{}),
 	}
 	if in, out := asTerminal(a.In), asTerminal(a.Out); in != nil && out != nil {
 		s.term = terminal.Open(in, out, nil)
@@ -131,6 +133,7 @@ func (s *attached) run(ctx context.Context) (End, error) {
 		end, err := s.show()
 		shown <- result{end, err}
 	}()
+	defer close(s.over)
 	go s.read()
 	var held <-chan time.Time
 	for {
@@ -172,14 +175,19 @@ func (s *attached) send(k kind, content []byte) {
 	_, _ = s.conn.Write(appendFrame(nil, k, content))
 }
 
-// read reads what is typed. It ends with In, or with the process.
+// read reads what is typed. It ends with In, or with the first read after run has returned: a read of a terminal cannot
+// be interrupted.
 func (s *attached) read() {
 	defer s.restoreAtPanic()
 	for {
 		buf := make([]byte, 4<<10)
 		n, err := s.In.Read(buf)
 		if n > 0 {
-			s.typed <- buf[:n]
+			select {
+			case s.typed <- buf[:n]:
+			case <-s.over:
+				return
+			}
 		}
 		if err != nil {
 			if s.term.Exists() {
