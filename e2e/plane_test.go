@@ -1,21 +1,17 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"os/exec"
 	"strings"
 	"syscall"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // plane is a running aileron proxy.
 type plane struct {
-	SessionID string `json:"session_id"`
-	ProxyURL  string `json:"proxy_url"`
-	CAFile    string `json:"ca_file"`
-	APIURL    string `json:"api_url"`
-
+	harness.Ready
 	cmd *exec.Cmd
 }
 
@@ -25,20 +21,9 @@ func (u *user) serve(flags ...string) *plane {
 	p := &plane{cmd: u.command(append(append([]string{"proxy", "--json"}, u.reach()...), flags...)...)}
 	var errs bytes.Buffer
 	p.cmd.Stderr = &errs
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
+	var err error
+	if p.Ready, err = harness.StartProxy(p.cmd); err != nil {
 		u.t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		u.t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	if err != nil {
-		_ = p.cmd.Wait()
-		u.t.Fatalf("proxy: %v\n%s", err, errs.String())
-	}
-	if err := json.Unmarshal(line, p); err != nil {
-		u.t.Fatalf("proxy says %q: %v", line, err)
 	}
 	u.t.Cleanup(func() {
 		if p.cmd.ProcessState == nil {

@@ -1,11 +1,7 @@
 package attacks
 
 import (
-	"bufio"
-	"crypto/x509"
-	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,36 +129,19 @@ func launchBinary(t *testing.T, env []string) (*subject, *exec.Cmd, *safeBuffer)
 	cmd.Env = append(append(os.Environ(), "AILERON_VAULT_PASSPHRASE="+passphrase), env...)
 	cmd.Stderr = said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
+	ready, err := harness.StartProxy(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		_ = cmd.Process.Kill()
-		t.Fatalf("aileron proxy: %v\n%s", err, said.bytes())
-	}
-	var ready struct {
-		ProxyURL string `json:"proxy_url"`
-		CAFile   string `json:"ca_file"`
-	}
-	if err := json.Unmarshal([]byte(line), &ready); err != nil {
-		t.Fatalf("%q: %v", line, err)
-	}
-	at, err := url.Parse(ready.ProxyURL)
+	at, err := ready.Proxy()
 	if err != nil {
 		t.Fatal(err)
 	}
 	token, _ := at.User.Password()
-	pem, err := os.ReadFile(ready.CAFile)
+	trusted, err := ready.Roots()
 	if err != nil {
 		t.Fatal(err)
 	}
-	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(pem)
 	list := func(f audit.Filter) []audit.Row { return harness.AuditRows(t, home, f) }
 	return &subject{patience: patience, addr: at.Host, token: token, roots: trusted, logs: said.bytes,
 		files: func() []string { return []string{home} },

@@ -1,19 +1,15 @@
 package attacks
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"crypto/x509"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -614,40 +610,21 @@ func (p *person) start(flags ...string) *session {
 	s.cmd = p.command(append([]string{"proxy", "--json", "--log-level", "debug", "--upstream-ca", on.rootsFile},
 		flags...)...)
 	s.cmd.Stderr = s.said
-	out, err := s.cmd.StdoutPipe()
+	ready, err := harness.StartProxy(s.cmd)
 	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(s.kill)
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		_ = s.wait()
-		p.t.Fatalf("the session did not start: %s", s.said.bytes())
-	}
-	var ready struct {
-		SessionID string `json:"session_id"`
-		ProxyURL  string `json:"proxy_url"`
-		CAFile    string `json:"ca_file"`
-		APIURL    string `json:"api_url"`
-	}
-	if err := json.Unmarshal([]byte(line), &ready); err != nil {
-		p.t.Fatalf("%q: %v", line, err)
-	}
-	at, err := url.Parse(ready.ProxyURL)
+	at, err := ready.Proxy()
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	pem, err := os.ReadFile(ready.CAFile)
+	roots, err := ready.Roots()
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	s.id, s.caFile, s.api = ready.SessionID, ready.CAFile, ready.APIURL
 	token, _ := at.User.Password()
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem)
 	s.subject = subject{addr: at.Host, token: token, roots: roots, rows: p.rows, last: p.last, patience: patience,
 		// no control request: not every session has its connector
 		logs: s.said.bytes, files: func() []string { return []string{p.dir} }, plane: &world{crippled: true}}

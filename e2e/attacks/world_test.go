@@ -281,6 +281,8 @@ func (s *safeBuffer) bytes() []byte {
 	return bytes.Clone(s.b.Bytes())
 }
 
+func (s *safeBuffer) String() string { return string(s.bytes()) }
+
 // verify walks the audit chain of a session that has ended.
 func verify(t *testing.T, w *world) {
 	log, err := audit.Open(filepath.Join(w.home, "audit.db"), audit.Options{})

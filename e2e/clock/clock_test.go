@@ -54,7 +54,7 @@ func certificate(t *testing.T) (tls.Certificate, string) {
 // rows returns the session's rows.
 func (s *session) rows(flags ...string) []audit.Row {
 	s.t.Helper()
-	out, code := s.aileron(append([]string{"audit", "list", "--json", "--limit", "0", "--session", s.ready.Session},
+	out, code := s.aileron(append([]string{"audit", "list", "--json", "--limit", "0", "--session", s.ready.SessionID},
 		flags...)...)
 	if code != 0 {
 		s.t.Fatalf("audit list: exit %d", code)

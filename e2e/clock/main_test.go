@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -68,11 +67,7 @@ type session struct {
 	clock  string // the file that sets it
 	cmd    *exec.Cmd
 	stderr *output
-	ready  struct {
-		Session string `json:"session_id"`
-		Proxy   string `json:"proxy_url"`
-		CA      string `json:"ca_file"`
-	}
+	ready  harness.Ready
 	tick   chan string // the lines of GET /stall
 	client *http.Client
 	proxy  *url.URL
@@ -114,11 +109,8 @@ func open(t *testing.T, limits string) *session {
 	s.cmd = s.command("proxy", "--json", "--ca-out", filepath.Join(t.TempDir(), "ca.pem"), "--upstream-ca", roots,
 		"--resolve", host+":443:"+addr)
 	s.cmd.Stderr = s.stderr
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
+	var err error
+	if s.ready, err = harness.StartProxy(s.cmd); err != nil {
 		t.Fatal(err)
 	}
 	ended := sync.OnceFunc(func() {
@@ -127,12 +119,8 @@ func open(t *testing.T, limits string) *session {
 		_ = s.cmd.Wait()
 	})
 	t.Cleanup(ended)
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	if err != nil || json.Unmarshal(line, &s.ready) != nil {
-		t.Fatalf("it does not start: %q, %v\n%s", line, err, s.stderr)
-	}
-	s.trust(s.ready.CA)
-	if s.proxy, err = url.Parse(s.ready.Proxy); err != nil {
+	s.trust(s.ready.CAFile)
+	if s.proxy, err = s.ready.Proxy(); err != nil {
 		t.Fatal(err)
 	}
 	s.client = s.newClient()

@@ -3,9 +3,7 @@ package har
 import (
 	"bufio"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -63,28 +61,17 @@ func TestAProxyIsCaptured(t *testing.T) {
 	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		c := newCaptured(t)
 		cmd := c.command("proxy", "--json", "--egress=passthrough", "--resolve", "live.example:80:"+streams(t))
-		stdout, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
 		cmd.Stderr = os.Stderr
-		if err := cmd.Start(); err != nil {
+		ready, err := harness.StartProxy(cmd)
+		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
-		var at struct {
-			ProxyURL string `json:"proxy_url"`
-			CAFile   string `json:"ca_file"`
-		}
-		if err := json.NewDecoder(stdout).Decode(&at); err != nil {
-			t.Fatal(err)
-		}
-		go func() { _, _ = io.Copy(io.Discard, stdout) }()
-		proxy, err := url.Parse(at.ProxyURL)
+		proxy, err := ready.Proxy()
 		if err != nil {
 			t.Fatal(err)
 		}
-		useHTTP2(t, proxy, at.CAFile)
+		useHTTP2(t, proxy, ready)
 		talk(t, proxy)
 		res, err := (&http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy)}}).Get("http://live.example/events")
 		if err != nil {
@@ -115,14 +102,12 @@ func TestAProxyIsCaptured(t *testing.T) {
 	}
 }
 
-func useHTTP2(t *testing.T, proxy *url.URL, roots string) {
+func useHTTP2(t *testing.T, proxy *url.URL, ready harness.Ready) {
 	t.Helper()
-	pem, err := os.ReadFile(roots)
+	pool, err := ready.Roots()
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(pem)
 	transport := &http.Transport{Proxy: http.ProxyURL(proxy), ForceAttemptHTTP2: true,
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()

@@ -1,11 +1,8 @@
 package homes
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -13,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,31 +112,18 @@ type loaded struct {
 func (u *user) load(flags []string) (*loaded, error) {
 	s := &loaded{cmd: u.command("", flags...)}
 	s.cmd.Stderr = &s.errs
-	out, err := s.cmd.StdoutPipe()
+	ready, err := harness.StartProxy(s.cmd)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	line, _ := bufio.NewReader(out).ReadString('\n')
-	var ready struct {
-		Proxy string `json:"proxy_url"`
-		CA    string `json:"ca_file"`
-	}
-	if err := json.Unmarshal([]byte(line), &ready); err != nil {
-		return nil, fmt.Errorf("aileron proxy printed %q: %w\n%s", line, err, &s.errs)
-	}
-	proxy, err := url.Parse(ready.Proxy)
+	proxy, err := ready.Proxy()
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.ReadFile(ready.CA)
+	roots, err := ready.Roots()
 	if err != nil {
 		return nil, err
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(root)
 	s.client = &http.Client{Timeout: patience, Transport: &http.Transport{Proxy: http.ProxyURL(proxy),
 		MaxIdleConnsPerHost: 16, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
 	return s, nil

@@ -1,7 +1,6 @@
 package homes
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
@@ -63,29 +62,15 @@ func (u *user) serve(prelude string) *session {
 		s.origin.Roots,
 		"--resolve", stub.Echo + ":443:" + s.origin.Addr}
 	s.cmd.Stderr = s.errs
-	out, err := s.cmd.StdoutPipe()
+	ready, err := harness.StartProxy(s.cmd)
 	if err != nil {
-		u.t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
 		u.t.Fatal(err)
 	}
 	u.t.Cleanup(func() { _ = s.cmd.Process.Kill() })
-	line, _ := bufio.NewReader(out).ReadString('\n')
-	var ready struct {
-		Proxy string `json:"proxy_url"`
-		CA    string `json:"ca_file"`
-	}
-	if err := json.Unmarshal([]byte(line), &ready); err != nil {
-		u.t.Fatalf("aileron proxy printed %q: %v\n%s", line, err, s.errs)
-	}
-	root, err := os.ReadFile(ready.CA)
-	if err != nil {
+	if s.roots, err = ready.Roots(); err != nil {
 		u.t.Fatal(err)
 	}
-	s.roots = x509.NewCertPool()
-	s.roots.AppendCertsFromPEM(root)
-	if s.proxy, err = url.Parse(ready.Proxy); err != nil {
+	if s.proxy, err = ready.Proxy(); err != nil {
 		u.t.Fatal(err)
 	}
 	return s

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -265,9 +264,7 @@ func (h *host) must(args ...string) result {
 
 // session is a running aileron proxy.
 type session struct {
-	ID    string `json:"session_id"`
-	Proxy string `json:"proxy_url"`
-
+	harness.Ready
 	h    *host
 	cmd  *exec.Cmd
 	errs *bytes.Buffer
@@ -279,11 +276,8 @@ func (h *host) serve() *session {
 	s.cmd = h.command(program(), "proxy", "--json", "--upstream-ca", h.origin.Roots,
 		"--resolve", stub.GitHub+":443:"+h.origin.Addr)
 	s.cmd.Stderr = s.errs
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
+	var err error
+	if s.Ready, err = harness.StartProxy(s.cmd); err != nil {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() {
@@ -292,15 +286,6 @@ func (h *host) serve() *session {
 			_ = s.cmd.Wait()
 		}
 	})
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, s)
-	}
-	if err != nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-		h.t.Fatalf("proxy prints %q: %v\n%s", line, err, s.errs)
-	}
 	return s
 }
 
@@ -319,7 +304,7 @@ func (s *session) end(sig syscall.Signal) {
 // these cannot be given without a person.
 func (s *session) forward() string {
 	s.h.t.Helper()
-	proxy, err := url.Parse(s.Proxy)
+	proxy, err := s.Proxy()
 	if err != nil {
 		s.h.t.Fatal(err)
 	}

@@ -31,17 +31,18 @@ func TestWhatCannotBeTrustedIsRefused(t *testing.T) {
 	refuse("no session", 1, []string{"--yes"}, "no session runs on this host", "aileron proxy")
 	ended := h.serve()
 	ended.end(syscall.SIGTERM)
-	refuse("a session that has ended", 1, []string{"--yes", ended.ID}, "its CA ended with it", "aileron session list")
+	refuse("a session that has ended", 1, []string{"--yes", ended.SessionID}, "its CA ended with it",
+		"aileron session list")
 	refuse("an id that there is not", 1, []string{"--yes", "01NONE"}, "there is none with that id")
 	one := h.serve()
-	refuse("no terminal", 2, []string{one.ID}, "no terminal to ask for confirmation on", "--yes")
+	refuse("no terminal", 2, []string{one.SessionID}, "no terminal to ask for confirmation on", "--yes")
 	refuse("a kind that there is not", 2, []string{"--yes", "--store", "windows"}, "windows", "system, nss or java")
 	two := h.serve()
-	refuse("several sessions", 1, []string{"--yes"}, "2 sessions run on this host", one.ID, two.ID)
+	refuse("several sessions", 1, []string{"--yes"}, "2 sessions run on this host", one.SessionID, two.SessionID)
 	if err := os.RemoveAll(filepath.Join(h.user, ".pki")); err != nil {
 		t.Fatal(err)
 	}
-	refuse("no store", 1, []string{"--yes", one.ID}, "no browser of this user has a database",
+	refuse("no store", 1, []string{"--yes", one.SessionID}, "no browser of this user has a database",
 		"certutil -N --empty-password")
 	h.checkClean("after refusals")
 	if got := h.events(); len(got) > 0 {
@@ -65,7 +66,7 @@ func TestAPersonIsAskedOnTheTerminal(t *testing.T) {
 		screen.Keys(c.keys)
 		harness.WaitFor(t, "the command's end", screen.Ended)
 		listed := h.tool("certutil", "-L", "-d", "sql:"+filepath.Join(h.user, ".pki/nssdb"))
-		if got := strings.Contains(listed, "Aileron host root "+s.ID); got != c.trusted {
+		if got := strings.Contains(listed, "Aileron host root "+s.SessionID); got != c.trusted {
 			t.Errorf("after %q the store has the root: %v, want %v", c.keys, got, c.trusted)
 		}
 	}
@@ -102,7 +103,7 @@ func TestAStoreThatFailsIsNamedAndTheOthersStand(t *testing.T) {
 	}
 	if r.code != 1 || !strings.Contains(r.err,
 		"1 of 3 stores failed; the others have it; hint: remove it from them with: "+
-			"aileron ca untrust "+s.ID) {
+			"aileron ca untrust "+s.SessionID) {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	if err := os.RemoveAll(bad); err != nil { // checkClean reads it
@@ -140,12 +141,12 @@ func TestAStoreThatKeepsTheRootIsReportedUntilItDoesNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = s.cmd.Wait()
-	left := "the root of the session " + s.ID + " may be in 1 trust stores still"
+	left := "the root of the session " + s.SessionID + " may be in 1 trust stores still"
 	for when, text := range map[string]string{
 		"the session's end": s.errs.String(), "any command": h.must("session", "list").err,
 		"untrust": h.run("ca", "untrust").err,
 	} {
-		if !strings.Contains(text, left) || !strings.Contains(text, "aileron ca untrust "+s.ID) {
+		if !strings.Contains(text, left) || !strings.Contains(text, "aileron ca untrust "+s.SessionID) {
 			t.Errorf("%s: %s", when, text)
 		}
 	}
@@ -168,7 +169,7 @@ func TestTheJSONOfTrustAndUntrust(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
 			t.Fatalf("%v: %s", err, text)
 		}
-		text = strings.NewReplacer(s.ID, "ID", h.user, "HOME").Replace(strings.TrimSpace(text))
+		text = strings.NewReplacer(s.SessionID, "ID", h.user, "HOME").Replace(strings.TrimSpace(text))
 		if m, ok := v.(map[string]any); ok {
 			text = strings.NewReplacer(fmt.Sprint(m["sha256"]), "SHA256", fmt.Sprint(m["not_after"]), "TIME").Replace(text)
 		}

@@ -91,7 +91,8 @@ func TestProgramsOfTheHostTrustTheSessionUntilItEnds(t *testing.T) {
 	}
 	s.reach(declared, true)
 	s.reach(another, false)
-	if doctor := h.run("doctor").out; !strings.Contains(doctor, "trust the root of the session "+s.ID+", until it ends") {
+	trusted := "trust the root of the session " + s.SessionID + ", until it ends"
+	if doctor := h.run("doctor").out; !strings.Contains(doctor, trusted) {
 		t.Errorf("doctor prints %s", doctor)
 	}
 	s.end(syscall.SIGTERM)
@@ -106,12 +107,12 @@ func TestProgramsOfTheHostTrustTheSessionUntilItEnds(t *testing.T) {
 func TestTheNextCommandRemovesTheRootOfAKilledSession(t *testing.T) {
 	h := newHost(t)
 	s := h.serve()
-	h.must("ca", "trust", "--yes", s.ID)
+	h.must("ca", "trust", "--yes", s.SessionID)
 	s.end(syscall.SIGKILL)
 	doctor := h.run("doctor")
 	for _, want := range []string{"FAIL  trust",
-		s.ID + ", which has ended, is in trust stores of this host: system /usr/local",
-		"fix: aileron ca untrust " + s.ID} {
+		s.SessionID + ", which has ended, is in trust stores of this host: system /usr/local",
+		"fix: aileron ca untrust " + s.SessionID} {
 		if !strings.Contains(doctor.out, want) {
 			t.Errorf("doctor does not print %q: %s", want, doctor.out)
 		}
@@ -119,7 +120,7 @@ func TestTheNextCommandRemovesTheRootOfAKilledSession(t *testing.T) {
 	if doctor.code != 1 {
 		t.Errorf("doctor ends with %d", doctor.code)
 	}
-	if listed := h.must("session", "list"); !strings.Contains(listed.err, "removed the root of the session "+s.ID) {
+	if listed := h.must("session", "list"); !strings.Contains(listed.err, "removed the root of the session "+s.SessionID) {
 		t.Errorf("the next command prints %s", listed.err)
 	}
 	h.checkClean("after the next command")
@@ -137,7 +138,7 @@ func TestUntrustRemovesTheRootOfARunningSession(t *testing.T) {
 		t.Errorf("the system's store was changed: %s", difference(h.before, now))
 	}
 	h.must("ca", "trust", "--yes", "--store", "system") // beside the others
-	out := h.must("ca", "untrust", s.ID[:12]).out
+	out := h.must("ca", "untrust", s.SessionID[:12]).out
 	for _, want := range []string{"removed  system ", "removed  nss ", "removed  java "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("untrust prints no %q: %s", want, out)
@@ -148,7 +149,7 @@ func TestUntrustRemovesTheRootOfARunningSession(t *testing.T) {
 	if !strings.Contains(again.err, "no root of a session is in a trust store") {
 		t.Errorf("a second untrust prints %s", again.err)
 	}
-	h.must("ca", "trust", "--yes", s.ID)
+	h.must("ca", "trust", "--yes", s.SessionID)
 	s.end(syscall.SIGINT)
 	h.checkClean("after the end of the session")
 }
