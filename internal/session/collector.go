@@ -22,17 +22,31 @@ const (
 // limitGarbage makes the collector run more often as the process nears what its
 // limits allow it to hold: the budget bounds what is alive, and without this as
 // much again could be garbage. A GOMEMLIMIT that is set is kept. It is called when
-// the session has loaded its grants, before its first client.
-func limitGarbage(l proxy.Limits) {
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+// the session has loaded its grants, before its first client. To find out what is
+// alive takes a while where that is much: then the limit is one for all that was
+// allocated, and settle is not nil, which lowers it.
+func limitGarbage(l proxy.Limits) (settle func()) {
+	if debug.SetMemoryLimit(-1) != math.MaxInt64 {
+		return nil
+	}
+	settle = func() {
 		debug.FreeOSMemory() // of the load; what is left is alive
 		debug.SetMemoryLimit(memoryLimit(l) + grantsMemory(readHeap().live))
 	}
+	if used := readHeap().used; used > manyGrants {
+		debug.SetMemoryLimit(memoryLimit(l) + grantsMemory(used))
+		return settle
+	}
+	settle()
+	return nil
 }
 
 // usualGrants is what a session with a few connectors holds when it starts, which
 // ownMemory includes.
 const usualGrants = 8 << 20
+
+// manyGrants is a heap whose collection a start does not wait for.
+const manyGrants = 4 * usualGrants
 
 // grantsMemory returns what the grants of a session need beside ownMemory: 100 000
 // operations are 160 MiB, and the collector would run all the time to keep a limit
@@ -58,6 +72,7 @@ const (
 	largestFloor   = 64 << 20 // more gains nothing
 	collectorTick  = 250 * time.Millisecond
 	quietBytes     = 256 << 10 // what a session without requests allocates in a tick, and more
+	settleTicks    = 12        // until the command of most sessions has begun
 )
 
 // collector sets a floor below which the heap is not collected. With the
@@ -69,6 +84,7 @@ type collector struct {
 	floor   uint64
 	percent int    // GOGC as it is set
 	allocs  uint64 // bytes allocated until the last tick
+	settle  func() // see limitGarbage; nil: done
 }
 
 // heap is the runtime's account of the heap, in bytes.
@@ -96,9 +112,13 @@ func (c *collector) run(ctx context.Context) {
 	defer c.set(defaultPercent)
 	tick := time.NewTicker(collectorTick)
 	defer tick.Stop()
-	for {
+	for ticks := 0; ; ticks++ {
 		now := readHeap()
-		if c.idle(now) {
+		switch {
+		case c.settle != nil && ticks >= settleTicks:
+			c.settle()
+			c.settle, now = nil, readHeap()
+		case c.settle == nil && c.idle(now):
 			debug.FreeOSMemory()
 			now = readHeap()
 		}

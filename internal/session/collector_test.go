@@ -6,8 +6,10 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/ALRubinger/aileron/proxy"
 )
@@ -107,4 +109,39 @@ func gogc() uint64 {
 	s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
+}
+
+// What is alive of a large heap is found out when the session has begun: its command does not wait for it.
+func TestTheMemoryLimitOfLargeGrantsIsSettledLater(t *testing.T) {
+	before := debug.SetMemoryLimit(math.MaxInt64)
+	defer debug.SetMemoryLimit(before)
+	runtime.GC()
+	garbage, grants := make([]byte, 100*mib), make([]byte, 60*mib)
+	runtime.KeepAlive(garbage)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		settle, settled := limitGarbage(proxy.Limits{}), atomic.Int32{}
+		if settle == nil {
+			t.Fatal("a heap of 160 MiB was collected first")
+		}
+		first := debug.SetMemoryLimit(-1)
+		if least := memoryLimit(proxy.Limits{}) + 2*150*mib; first < least {
+			t.Errorf("until then the limit is %d MiB, want %d or more", first/mib, least/mib)
+		}
+		c := newCollector()
+		c.settle = func() { settle(); settled.Add(1) }
+		go c.run(ctx)
+		<-time.After((settleTicks - 1) * collectorTick) // of the bubble
+		synctest.Wait()
+		if settled.Load() != 0 {
+			t.Error("it is settled while the command may not have begun")
+		}
+		<-time.After(settleTicks * collectorTick)
+		synctest.Wait()
+		if now := debug.SetMemoryLimit(-1); settled.Load() != 1 || now > first-100*mib {
+			t.Errorf("settled %d times: the limit is %d MiB, and was %d", settled.Load(), now/mib, first/mib)
+		}
+	})
+	runtime.KeepAlive(grants)
 }

@@ -117,7 +117,7 @@ func (s *Session) makePlane(ctx context.Context) error {
 		return err
 	}
 	s.plane.SetGrants(first)
-	limitGarbage(limits)
+	s.settle = limitGarbage(limits)
 	return nil
 }
 

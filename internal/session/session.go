@@ -80,6 +80,7 @@ type Session struct {
 	loader *loader
 	ca     *ca.Session
 	plane  *proxy.Plane
+	settle func() // lowers the memory limit when the session has begun; nil: it is settled
 
 	capture *capture.File  // nil: none was asked for
 	export  *otlp.Exporter // nil: none was asked for
@@ -144,7 +145,12 @@ func (s *Session) Serve(ctx context.Context, sealed bool) error {
 		return hint.New(fmt.Errorf("record session.started: %w", err), "check the disk and the rights on %s", s.opts.Home)
 	}
 	s.serving.Go(func() { s.loader.watch(ctx) })
-	if c := newCollector(); c != nil {
+	c := newCollector()
+	if c == nil && s.settle != nil {
+		s.settle() // nothing else does
+	}
+	if c != nil {
+		c.settle = s.settle
 		s.serving.Go(func() { c.run(ctx) })
 	}
 	return nil
