@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -17,10 +18,11 @@ type box struct {
 	Spec
 	Uplink
 	Limits   engine.Limits
-	Unsealed bool   // it has the engine's own network instead of a gateway
-	mounts   string // the directory of the files that are mounted into it
-	trees    []Tree // of the uplink
-	treesDir string // where they are on this host, unless it is mounts
+	Unsealed bool           // it has the engine's own network instead of a gateway
+	mounts   string         // the directory of the files that are mounted into it
+	trees    []Tree         // of the uplink
+	treesDir string         // where they are on this host, unless it is mounts
+	mounted  []engine.Mount // they, as mounts; nil: they are not there yet
 	covers   []Cover
 	grace    time.Duration // 0: stopGrace
 }
@@ -70,9 +72,6 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 		return 1, fmt.Errorf("make a directory for the sandbox's files: %w", err)
 	}
 	defer os.RemoveAll(b.mounts)
-	if b.treesDir = b.makeTreesDir(); b.treesDir != "" {
-		defer os.RemoveAll(b.treesDir)
-	}
 	if err := e.forbiddenMount(b); err != nil {
 		return 1, err
 	}
@@ -87,12 +86,40 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 	if b.Image, _, err = e.pin(ctx, b.Image); err != nil {
 		return 1, err
 	}
+	files := e.beginFiles(ctx, b)
+	defer func() {
+		if b, _ := files(); b.treesDir != "" {
+			_ = os.RemoveAll(b.treesDir)
+		}
+	}()
 	var made containers
 	defer func() { err = e.removeRun(ctx, made, err) }()
-	if code, err := e.makeContainers(ctx, b, seccomp, &made); err != nil {
+	if code, err := e.makeContainers(ctx, b, files, seccomp, &made); err != nil {
 		return code, err
 	}
 	return e.runBox(ctx, b, made.command, made.gateway)
+}
+
+// beginFiles begins to add to b the files that are not known before, and to put them where they are mounted from, which
+// many commands make take a while: the engine makes the gateway's container meanwhile. What is returned waits for that.
+// The directory of the trees, if it was made, is in b even with an error.
+func (e *Engine) beginFiles(ctx context.Context, b box) func() (box, error) {
+	done := make(chan error, 1)
+	go func() {
+		err := e.addFiles(ctx, &b)
+		if err == nil {
+			b.treesDir = b.makeTreesDir()
+			err = e.forbiddenMount(b)
+		}
+		if err == nil {
+			b.mounted, err = mountTrees(b)
+		}
+		done <- err
+	}()
+	return sync.OnceValues(func() (box, error) {
+		err := <-done
+		return b, err
+	})
 }
 
 // containers are those of a run, as far as they were made.
@@ -104,13 +131,18 @@ type containers struct {
 // makeContainers makes the containers of a run, starts the gateway, and fills
 // the command's container meanwhile. One whose creation failed is in made too, by
 // its name: a call that was given up may still be done. The code is that of fill.
-func (e *Engine) makeContainers(ctx context.Context, b box, seccomp string, made *containers) (code int, err error) {
+func (e *Engine) makeContainers(
+	ctx context.Context, b box, files func() (box, error), seccomp string, made *containers,
+) (code int, err error) {
 	if !b.Unsealed {
 		id, err := e.createGateway(ctx, b, seccomp)
 		made.gateway = &engine.Container{ID: cmp.Or(id, b.name("gw"))}
 		if err != nil {
 			return 1, err
 		}
+	}
+	if b, err = files(); err != nil {
+		return 1, err
 	}
 	// It has the gateway's network only from its own start on. While a gateway starts, Podman makes no container that
 	// refers to it.

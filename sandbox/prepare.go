@@ -129,7 +129,8 @@ type Uplink struct {
 	AppendTo []string // names of Env: ours is appended to the image's own value, after a space
 	Files    []File   // put into the sandbox before its command starts
 	// Trust, when set, returns more of them: those by which the image's programs
-	// trust the proxy. It is called before anything is made.
+	// trust the proxy. It is called while the gateway's container is made, and before
+	// that of the command.
 	Trust func(image *ImageFS) ([]File, error)
 	// Trees, when set, returns directories of files for the sandbox to read, and not to change. It is called after Trust.
 	Trees func() []Tree
@@ -193,20 +194,25 @@ type Cover struct {
 func (p *Prepared) Run(ctx context.Context, u Uplink) (code int, err error) {
 	b := box{Spec: p.spec, Uplink: u, Limits: p.Limits, Unsealed: !p.Sealed}
 	b.Image = p.Image
-	if u.Trust != nil {
-		image, err := p.Engine.OpenImage(ctx, p.Image)
+	return p.Engine.run(ctx, b)
+}
+
+// addFiles adds the files of b that are not known before: those by which its image trusts the proxy, and its trees.
+func (e *Engine) addFiles(ctx context.Context, b *box) error {
+	if b.Trust != nil {
+		image, err := e.OpenImage(ctx, b.Image)
 		if err != nil {
-			return 1, err
+			return err
 		}
-		files, err := u.Trust(image)
+		files, err := b.Trust(image)
 		image.Close()
 		if err != nil {
-			return 1, err
+			return err
 		}
 		b.Files = append(b.Files, files...)
 	}
-	if u.Trees != nil {
-		b.trees = u.Trees()
+	if b.Trees != nil {
+		b.trees = b.Trees()
 	}
 	if b.Unsealed {
 		for _, tree := range b.trees {
@@ -216,7 +222,7 @@ func (p *Prepared) Run(ctx context.Context, u Uplink) (code int, err error) {
 		}
 		b.trees = nil
 	}
-	return p.Engine.run(ctx, b)
+	return nil
 }
 
 // File is one file, or directory, that is put into a sandbox before it starts.

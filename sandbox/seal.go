@@ -83,12 +83,8 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 		if err != nil {
 			return createdBox{}, err
 		}
-		trees, err := mountTrees(b)
-		if err != nil {
-			return createdBox{}, err
-		}
 		config.Network, config.Hostname = "container:"+gateway.ID, hostname
-		config.Mounts = slices.Concat(config.Mounts, names, trees)
+		config.Mounts = slices.Concat(config.Mounts, names, b.mounted)
 	}
 	if b.ReadOnly {
 		own, err := e.userFiles(ctx, b.Image, config.User)

@@ -89,6 +89,10 @@ func TestATreeIsOnTheDiskWhereTheEngineSeesNoMemory(t *testing.T) {
 	b := anyBox(t)
 	b.treesDir = memory
 	b.trees = []Tree{{Target: "/t", Files: []File{{Path: "x", Mode: 0o644, Data: []byte("the tree")}}}}
+	var err error
+	if b.mounted, err = mountTrees(b); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"); err != nil {
 		t.Fatal(err)
 	}
