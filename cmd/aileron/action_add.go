@@ -76,7 +76,7 @@ func (o *actionAddOptions) run(ctx context.Context, a *app, sources []string) er
 			_, err = l.Add(f, false) // returns why not
 			return err
 		}
-		printAction(a.stderr, s, f)
+		a.showAction(s, f)
 		asked++
 	}
 	if err := commandConflict(s, l, fresh); err != nil {
@@ -236,6 +236,31 @@ func isAdded(there action.File, f *action.Action) bool {
 	return there.Added && there.Action.Hash == f.Hash
 }
 
+// showAction prints what an action does where a person is asked about it. On a terminal, no line begins with what its
+// author wrote, but for the first three.
+func (a *app) showAction(s *store.Store, f *action.Action) {
+	columns := 0
+	if a.messagesOnTerminal() {
+		columns = a.columns()
+	}
+	var text strings.Builder
+	printAction(&text, s, f)
+	_, _ = io.WriteString(folding(a.stderr, columns), text.String())
+}
+
+// maxShownArgs is how many characters of the arguments of a call are printed. Of more, what follows could not be seen
+// on a terminal.
+const maxShownArgs = 600
+
+// shortened returns the first n characters of text, and how many follow.
+func shortened(text string, n int) string {
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text
+	}
+	return fmt.Sprintf("%s… (and %d further characters: read the file)", string(runes[:n]), len(runes)-n)
+}
+
 // printAction prints what an action does.
 func printAction(out io.Writer, s *store.Store, f *action.Action) {
 	fmt.Fprintf(out, "%s %s\n%s\n%s\n", f.Name, f.Version, f.Hash, f.Description)
@@ -261,6 +286,10 @@ func printAction(out io.Writer, s *store.Store, f *action.Action) {
 	fmt.Fprintf(out, "\nuses:\n")
 	for _, p := range f.Requires {
 		fmt.Fprintf(out, "  %s %s: %s\n", p, shortHash(p.Hash), strings.Join(p.Capabilities, ", "))
+	}
+	fmt.Fprintf(out, "\nsends:\n")
+	for _, step := range f.Steps {
+		fmt.Fprintf(out, "  %s %s  %s\n", step.Tool, step.Operation, shortened(step.Args(), maxShownArgs))
 	}
 	fmt.Fprintf(out, "\ncalls:\n")
 	linked, err := linkAction(s, f)

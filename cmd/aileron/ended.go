@@ -12,6 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/spec"
@@ -27,7 +28,8 @@ func (a *app) reportEnded(e launch.Ended) {
 	r := e.Requests
 	a.infof("aileron: session %s of %s ended after %s, exit code %d", e.Session, e.Agent, roundDuration(e.Duration),
 		e.ExitCode)
-	line := func(name, format string, args ...any) { a.infof("  %-11s %s", name, fmt.Sprintf(format, args...)) }
+	line := func(name, format string, args ...any) { a.reportLine(name, fmt.Sprintf(format, args...)) }
+	command := func(name, text string) { a.infof("  %-11s %s", name, text) } // to be copied: not folded
 	line("requests", "%d proxied, %d passed through, %d refused or failed", r.Proxied, r.Passthrough, r.Rejected)
 	for i, use := range usesByBinding(r.Uses) {
 		if i == maxEndedLines {
@@ -49,7 +51,7 @@ func (a *app) reportEnded(e launch.Ended) {
 		}
 		line(first(i, "refused"), "%s", refusalText(f))
 		if what := cmp.Or(callRemedy(f), remedy(f)); what != "" {
-			line("", "  %s", what)
+			command("", "  "+what)
 		}
 	}
 	if len(r.Optional) > 0 {
@@ -62,9 +64,23 @@ func (a *app) reportEnded(e launch.Ended) {
 		line("", "the project is larger than what was searched for files that your host runs")
 	}
 	if agent, ok := agents.Find(e.Agent); ok && e.Kept {
-		line("go on", "aileron launch %s -- %s", agent.Name, strings.Join(agent.Resume, " "))
+		command("go on", "aileron launch "+agent.Name+" -- "+strings.Join(agent.Resume, " "))
 	}
-	line("more", "aileron audit list --session %s", e.Session)
+	command("more", "aileron audit list --session "+e.Session)
+}
+
+// reportLine prints a line of the report. On a terminal it is folded below its text: what an agent chose, such as the
+// name of a file, must not begin a line, where it would look like one of aileron's.
+func (a *app) reportLine(name, text string) {
+	const indent = 14
+	parts := []string{text}
+	if columns := a.columns(); a.messagesOnTerminal() && columns > 2*indent {
+		parts = folded(termsafe.Line(text), columns-indent)
+	}
+	for _, part := range parts {
+		a.infof("  %-11s %s", name, part)
+		name = ""
+	}
 }
 
 // isUneventful reports whether a command sent nothing, and changed no file that the host would run.

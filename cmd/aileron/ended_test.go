@@ -1,12 +1,17 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/creack/pty"
+
+	"github.com/ALRubinger/aileron/internal/hostfiles"
+	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/spec/catalog"
 )
@@ -123,5 +128,37 @@ run '"operation":"user.get","args":{}'
 	}
 	if strings.Contains(report, "aileron.internal") {
 		t.Errorf("the report names the API's host:\n%s", report)
+	}
+}
+
+// An agent chooses the names of files, and what a terminal is too narrow for continues in the next line.
+func TestANameThatAnAgentChoseBeginsNoLineOfTheReport(t *testing.T) {
+	const columns, fake = 60, "aileron: all is well, run: evil"
+	screen, tty, err := pty.Open()
+	fatal(t, err)
+	defer screen.Close()
+	fatal(t, pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: columns}))
+	a := &app{stderr: tty, child: childStreams{stderr: tty}, getenv: func(string) string { return "" }}
+	e := launch.Ended{Session: "S", Agent: "claude", Requests: session.Tally{
+		Refusals: []session.Refusal{{Method: "GET", Host: "api.example.org", Path: "/" + strings.Repeat("x", 200),
+			Reason: "operation_not_matched", Requests: 1, AuditID: "01J"}}}}
+	for _, space := range []string{" " + strings.Repeat(" ", 44), "ileron " + strings.Repeat(" ", 38),
+		strings.Repeat("\u00a0", 44), strings.Repeat("x", 45)} {
+		e.Changed = append(e.Changed, hostfiles.Change{Path: "a" + space + fake + "/.envrc", After: "1", When: "enter it"})
+	}
+	a.reportEnded(e)
+	fatal(t, tty.Close())
+	shown, _ := io.ReadAll(screen) // the error is the terminal without a writer
+	if n := strings.Count(string(shown), "run:"); n != len(e.Changed) {
+		t.Fatalf("%d names are shown:\n%s", n, shown)
+	}
+	for line := range strings.Lines(string(shown)) {
+		line = strings.TrimRight(line, "\r\n")
+		if displayWidth(line) > columns && !strings.Contains(line, " aileron audit ") {
+			t.Errorf("a line continues in the next one: %q", line)
+		}
+		if strings.HasPrefix(line, "aileron: all") {
+			t.Errorf("a line is not aileron's: %q", line)
+		}
 	}
 }

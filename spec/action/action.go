@@ -17,6 +17,9 @@
 package action
 
 import (
+	"encoding/json"
+	"strings"
+
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -50,6 +53,30 @@ type Step struct {
 	Connector       spec.FQN // "": the only required one with such a tool
 	Tool, Operation string
 	args            *table
+}
+
+// Args returns the arguments of the step as JSON for a person. ${args.NAME} stands in it for an argument of the action.
+func (s Step) Args() string {
+	if s.args == nil {
+		return "{}"
+	}
+	names := map[string]bool{}
+	s.args.names(names)
+	values := map[string]any{}
+	for name := range names {
+		values[name] = "${args." + name + "}"
+	}
+	filled, _, err := s.args.fill(newArguments(values))
+	if err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(filled); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(out.String())
 }
 
 // pin returns the required connector of that name.

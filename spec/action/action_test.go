@@ -118,6 +118,22 @@ func TestAnActionIsRead(t *testing.T) {
 	}
 }
 
+// What a person agrees to has the values that the author of an action chose.
+func TestTheArgumentsOfAStepAreShown(t *testing.T) {
+	a, err := Parse([]byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"fixed":{"f":1.5,"list":["${args.project}",2],"n":1,"on":true},"labels":"${args.labels}",` +
+		`"project":"${args.project}","title":"Follow-up: ${args.title} ${args.title}"}`
+	if got := a.Steps[0].Args(); got != want {
+		t.Errorf("Args = %s, want %s", got, want)
+	}
+	if got := (Step{}).Args(); got != "{}" {
+		t.Errorf("without arguments, Args = %s", got)
+	}
+}
+
 // TestEveryMistakeHasItsPlace replaces a part of a good file and wants one mistake, at its line.
 func TestEveryMistakeHasItsPlace(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
