@@ -64,6 +64,11 @@ func (o *allowOptions) run(ctx context.Context, a *app, what string) error {
 	if err != nil {
 		return err
 	}
+	if a.interactive() && !o.yes && !a.json && isAllowed(made, current) {
+		a.infof("aileron: %s is allowed already; take that back with: aileron connector remove %s", made.Host,
+			local.FQN(made.Host))
+		return nil
+	}
 	dir, err := os.MkdirTemp("", "aileron-allow-")
 	if err != nil {
 		return fmt.Errorf("make the connector: %w", err)
@@ -92,6 +97,15 @@ func (o *allowOptions) connectorFor(
 			"allowed as it is")
 	}
 	return forHost(what, current)
+}
+
+// isAllowed reports whether a connector that was made would grant what it grants already.
+func isAllowed(made local.Connector, current []*spec.Connector) bool {
+	now, err := made.Load()
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(current, func(c *spec.Connector) bool { return c.FQN == now.FQN && grantsSame(c, now) })
 }
 
 // refusedRow returns the row of a request that was refused for want of a connector or an operation.

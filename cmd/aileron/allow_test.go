@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/creack/pty"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/spec"
@@ -36,5 +41,27 @@ func TestWhatIsAllowedWithoutACredentialCarriesNone(t *testing.T) {
 	made, err := (&allowOptions{noCredential: true}).forRow(row, []*spec.Connector{c})
 	if err == nil || !strings.Contains(err.Error(), "local://allowed/api.example injects one") {
 		t.Errorf("got %+v, %v", made, err)
+	}
+}
+
+// What is allowed already is not asked for again.
+func TestAHostThatIsAllowedIsNotAskedForAgain(t *testing.T) {
+	c := newCLI(t)
+	c.ok("allow", "docs.example.org", "--yes")
+	controller, terminal, err := pty.Open()
+	if err != nil {
+		t.Skip("there are no terminals here: ", err)
+	}
+	defer controller.Close()
+	defer terminal.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it would wait for an answer
+	defer cancel()
+	var out, errs bytes.Buffer
+	a := &app{stdin: terminal, stdout: &out, stderr: &errs, getenv: func(string) string { return "" }}
+	code := Main(ctx, []string{"--home", c.home, "allow", "docs.example.org"}, a)
+	const want = "aileron: docs.example.org is allowed already; take that back with: " +
+		"aileron connector remove local://allowed/docs.example.org\n"
+	if code != 0 || out.Len() > 0 || errs.String() != want {
+		t.Errorf("it ends with %d and prints %q and %q, want %q", code, out.String(), errs.String(), want)
 	}
 }

@@ -42,7 +42,7 @@ func printBindings(a *app, all []vault.Binding) error {
 	if len(all) == 0 {
 		a.infof("aileron: no bindings; create one with: aileron binding setup CONNECTOR")
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.fittedOut(), 0, 0, 2, ' ', 0)
 	for _, b := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", b.Name, b.Connector, b.Updated.Format(time.DateOnly))
 	}

@@ -31,6 +31,16 @@ func conflictWith(installed map[string]*spec.Connector, fresh []*spec.Connector)
 // is used for what is added, too.
 func printChanges(out io.Writer, old, c *spec.Connector) {
 	fmt.Fprintf(out, "\ncompared with the installed version %s:\n", old.Version)
+	if !printDifferences(out, old, c) {
+		fmt.Fprintln(out, "  grants the same")
+	}
+}
+
+// grantsSame reports whether two versions grant the same.
+func grantsSame(old, c *spec.Connector) bool { return !printDifferences(io.Discard, old, c) }
+
+// printDifferences prints in what two versions differ, and reports whether they do.
+func printDifferences(out io.Writer, old, c *spec.Connector) bool {
 	was, is := describeConnector(old), describeConnector(c)
 	d := changesPrinter{out: out}
 	d.print("grants more", is, was)
@@ -38,9 +48,7 @@ func printChanges(out io.Writer, old, c *spec.Connector) {
 	if before, now := credentialText(old), credentialText(c); before != now {
 		d.line("another credential", fmt.Sprintf("%s, not %s", now, before))
 	}
-	if !d.any {
-		fmt.Fprintln(out, "  grants the same")
-	}
+	return d.any
 }
 
 // changesPrinter prints the differences of two versions.

@@ -239,7 +239,7 @@ func (a *app) printInstalled(installed []store.Installed, next bool) {
 		} else if in.Connector.Credential() != nil {
 			unbound = append(unbound, string(in.Connector.FQN))
 		}
-		fmt.Fprintf(a.stdout, "%s %s %s %s\n", verb, in.Connector.FQN, in.Connector.Version, in.Connector.Hash)
+		fmt.Fprintf(a.fittedOut(), "%s %s %s %s\n", verb, in.Connector.FQN, in.Connector.Version, in.Connector.Hash)
 	}
 	switch {
 	case !next || len(unbound) == 0:

@@ -66,7 +66,7 @@ func (a *app) printEntries(entries []store.Entry, by publishers) error {
 			"(see aileron connector list --catalog)")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.fittedOut(), 0, 0, 2, ' ', 0)
 	for _, e := range entries {
 		j := entryAsJSON(e, by)
 		state := "ok, " + strings.ReplaceAll(by[e.Hash].state(), "_", " ")

@@ -97,13 +97,13 @@ func (d *doctor) add(found ...finding) {
 		if d.json {
 			continue
 		}
-		state := f.State
+		out, state := d.fittedOut(), f.State
 		if state == stateFail {
 			state = "FAIL"
 		}
-		fmt.Fprintf(d.stdout, "%-4s  %-10s  %s\n", state, f.Check, termsafe.Line(strings.Join(strings.Fields(f.Text), " ")))
+		fmt.Fprintf(out, "%-4s  %-10s  %s\n", state, f.Check, termsafe.Line(strings.Join(strings.Fields(f.Text), " ")))
 		if f.Fix != "" {
-			fmt.Fprintf(d.stdout, "%-18sfix: %s\n", "", termsafe.Line(f.Fix))
+			fmt.Fprintf(out, "%-18sfix: %s\n", "", termsafe.Line(f.Fix))
 		}
 	}
 }

@@ -47,7 +47,8 @@ func sessionShow(ctx context.Context, a *app, id string) error {
 			Uses []review.Use `json:"uses"`
 		}{s, uses})
 	}
-	line := func(name, value string) { fmt.Fprintf(a.stdout, "%-9s%s\n", name, termsafe.Line(value)) }
+	out := a.fittedOut()
+	line := func(name, value string) { fmt.Fprintf(out, "%-9s%s\n", name, termsafe.Line(value)) }
 	line("id", s.ID)
 	line("state", s.State)
 	line("agent", cmp.Or(s.Agent, "-"))

@@ -61,12 +61,13 @@ func vaultStatus(ctx context.Context, a *app) error {
 	case v.LockedForAll():
 		state = "locked for all sessions; unlock it with: aileron vault unlock"
 	}
-	fmt.Fprintf(a.stdout, "vault     %s\nbindings  %d\n", state, len(bindings))
+	out := a.fittedOut()
+	fmt.Fprintf(out, "vault     %s\nbindings  %d\n", state, len(bindings))
 	if v.Initialised() {
-		fmt.Fprintf(a.stdout, "opens     %s\n", opens.text)
+		fmt.Fprintf(out, "opens     %s\n", opens.text)
 	}
 	if !held.Until.IsZero() {
-		fmt.Fprintf(a.stdout, "unlocked  until %s by process %d; end that with: aileron vault lock\n",
+		fmt.Fprintf(out, "unlocked  until %s by process %d; end that with: aileron vault lock\n",
 			held.Until.Local().Format(time.DateTime), held.PID)
 	}
 	return err

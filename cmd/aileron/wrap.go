@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"regexp"
 	"strings"
 
@@ -19,9 +20,36 @@ func (a *app) messages(text string) string {
 	return out.String()
 }
 
-// hanging is the beginning of a line below which its continuation starts: its indentation, and what is set apart by two
-// spaces or more.
-var hanging = regexp.MustCompile(`^ *(?:\S+(?: \S+)* {2,})?`)
+// fittedOut returns a writer to stdout that makes lines fit its terminal. The last line must have its end.
+func (a *app) fittedOut() io.Writer {
+	columns := a.outputColumns()
+	if columns == 0 {
+		return a.stdout
+	}
+	return &lineFitter{out: a.stdout, columns: columns}
+}
+
+type lineFitter struct {
+	out     io.Writer
+	columns int
+	part    string // a line whose end is not written yet
+}
+
+func (f *lineFitter) Write(p []byte) (int, error) {
+	text := f.part + string(p)
+	end := strings.LastIndexByte(text, '\n') + 1
+	f.part = text[end:]
+	var lines strings.Builder
+	for line := range strings.Lines(text[:end]) {
+		lines.WriteString(fitted(strings.TrimRight(line, " \n"), f.columns) + "\n")
+	}
+	_, err := io.WriteString(f.out, lines.String())
+	return len(p), err
+}
+
+// hanging is the beginning of a line below which its continuation starts: its indentation, and columns, each of which is
+// set apart by two spaces or more.
+var hanging = regexp.MustCompile(`^ *(?:\S+(?: \S+)* {2,})*`)
 
 // quoted is a command in a message, up to where the sentence goes on.
 var quoted = regexp.MustCompile(`\baileron [a-z][^;,()"]*`)

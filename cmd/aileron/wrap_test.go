@@ -144,3 +144,18 @@ func TestTheListOfSessionsFitsATerminal(t *testing.T) {
 		}
 	}
 }
+
+// A table that is written in pieces fits its terminal too, as do a check of doctor and its continuation.
+func TestWhatIsWrittenInPiecesFits(t *testing.T) {
+	var out strings.Builder
+	f := &lineFitter{out: &out, columns: 40}
+	for _, piece := range []string{"ok    keyring     this host has ", "none: sessions ask", " for it\nok    ", "home  \n"} {
+		if _, err := f.Write([]byte(piece)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "ok    keyring     this host has none:\n                  sessions ask for it\nok    home\n"
+	if out.String() != want {
+		t.Errorf("it is %q, want %q", out.String(), want)
+	}
+}
