@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -156,9 +157,18 @@ func (d *doctor) checkEngines(ctx context.Context) {
 		}
 	}
 	if responding == 0 && ctx.Err() == nil {
+		_, err := exec.LookPath("podman")
 		d.add(failed("engine", fmt.Errorf("neither Podman nor Docker responds: %w", errors.Join(missing...)),
-			"install Podman (apt-get install podman), or start Docker"))
+			engineFix(err == nil)))
 	}
+}
+
+// engineFix returns what to do where no engine responds.
+func engineFix(hasPodman bool) string {
+	if hasPodman {
+		return "repair Podman, which is installed: podman info has the same error; or start Docker"
+	}
+	return "install Podman (apt-get install podman), or start Docker"
 }
 
 // checkKind checks one kind of engine, and returns an error if there is none that responds in time.
@@ -176,6 +186,15 @@ func (d *doctor) checkKind(ctx context.Context, kind string) error {
 	return err
 }
 
+// checkStorage returns a finding about storage that works and is slow.
+func checkStorage(name string, about engine.About) []finding {
+	if about.Storage != "vfs" {
+		return nil
+	}
+	return []finding{warning(name, "docs/sandbox.md, under Known limits, has the setting of a fast one",
+		"its storage is vfs: each sandbox begins with a copy of its image, of a gigabyte or more")}
+}
+
 // checkEngine checks what an engine says about itself, and which of aileron's images it has.
 func (d *doctor) checkEngine(ctx context.Context, e *sandbox.Engine) {
 	name := e.Kind()
@@ -188,6 +207,7 @@ func (d *doctor) checkEngine(ctx context.Context, e *sandbox.Engine) {
 		return
 	}
 	d.add(healthy(name, "%s, storage %s, control groups %s", e.Describe(), about.Storage, about.Groups))
+	d.add(checkStorage(name, about)...)
 	if missing := unlimited(about); len(missing) > 0 {
 		d.add(warning(name, "docs/sandbox.md explains how to delegate control groups",
 			"it does not enforce limits of %s", strings.Join(missing, ", ")))

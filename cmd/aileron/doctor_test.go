@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // doctorJSON is what doctor --json prints.
@@ -132,4 +133,22 @@ func TestDoctorGivesUpAnEngineThatHangs(t *testing.T) {
 		}
 	}
 	t.Errorf("doctor says nothing of it: %s", out)
+}
+
+// Storage that copies images works, and is a warning; a Podman that is installed need not be installed.
+func TestDoctorKnowsSlowStorageAndABrokenPodman(t *testing.T) {
+	if got := checkStorage("podman", engine.About{Storage: "overlay"}); len(got) > 0 {
+		t.Errorf("overlay: %v", got)
+	}
+	got := checkStorage("podman", engine.About{Storage: "vfs"})
+	if len(got) != 1 || got[0].State != stateWarn || !strings.Contains(got[0].Text, "a copy of its image") ||
+		!strings.Contains(got[0].Fix, "docs/sandbox.md") {
+		t.Errorf("vfs: %v", got)
+	}
+	if fix := engineFix(true); strings.Contains(fix, "install Podman (") || !strings.Contains(fix, "podman info") {
+		t.Errorf("with a Podman: %q", fix)
+	}
+	if fix := engineFix(false); !strings.Contains(fix, "apt-get install podman") {
+		t.Errorf("without: %q", fix)
+	}
 }

@@ -47,7 +47,7 @@ func (f *lineFitter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// hanging is the beginning of a line below which its continuation starts: its indentation, and columns, each of which is
+// hanging is the beginning of a line below which its continuation starts: its indentation, and columns that are
 // set apart by two spaces or more.
 var hanging = regexp.MustCompile(`^ *(?:\S+(?: \S+)* {2,})*`)
 

@@ -149,7 +149,8 @@ func TestTheListOfSessionsFitsATerminal(t *testing.T) {
 func TestWhatIsWrittenInPiecesFits(t *testing.T) {
 	var out strings.Builder
 	f := &lineFitter{out: &out, columns: 40}
-	for _, piece := range []string{"ok    keyring     this host has ", "none: sessions ask", " for it\nok    ", "home  \n"} {
+	for _, piece := range []string{"ok    keyring     this host has ", "none: sessions ask", " for it\nok    ",
+		"home  \n"} {
 		if _, err := f.Write([]byte(piece)); err != nil {
 			t.Fatal(err)
 		}
