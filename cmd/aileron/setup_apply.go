@@ -34,7 +34,7 @@ func (s *setup) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.report(image)
+	return s.report(ctx, image)
 }
 
 // makeVault creates the vault if there is none.
@@ -108,7 +108,7 @@ func (s *setup) makeImage(ctx context.Context) (string, error) {
 }
 
 // report prints the line that launches the agent.
-func (s *setup) report(image string) error {
+func (s *setup) report(ctx context.Context, image string) error {
 	line := "aileron launch " + s.agent.Name
 	if s.options.engine != "auto" {
 		line = "aileron launch --sandbox=" + s.options.engine + " " + s.agent.Name
@@ -118,7 +118,8 @@ func (s *setup) report(image string) error {
 			"agent": s.agent.Name, "bindings": s.made(), "image": image, "launch": line,
 		})
 	}
-	if _, err := vault.FromKeyring(s.home); err != nil && s.vault.Initialised() {
+	held, _ := s.app.keptUntil(ctx) // what fails here fails in vault unlock, too, with its reason
+	if _, err := vault.FromKeyring(s.home); err != nil && s.vault.Initialised() && held.Until.IsZero() {
 		s.app.infof("aileron: one passphrase for the day: aileron vault unlock --for 8h")
 	}
 	where := "in the directory of your project"

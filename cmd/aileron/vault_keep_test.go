@@ -156,3 +156,18 @@ func serveHeld(t *testing.T, home, text string) {
 		t.Fatal(err)
 	}
 }
+
+// Setup proposes to unlock the vault for the day, unless it is unlocked.
+func TestSetupProposesNoSecondUnlock(t *testing.T) {
+	const proposal = "aileron vault unlock --for 8h"
+	o, _ := kept(t)
+	args := []string{"setup", "claude", "--yes", "--sandbox=off", "--key-file", o.file("key", anthropicKey)}
+	for _, want := range []bool{false, true} {
+		out, err := o.program(args...).CombinedOutput()
+		if err != nil || strings.Contains(string(out), proposal) != want {
+			t.Errorf("it proposes to unlock the vault, want %v: %v\n%s", want, err, out)
+		}
+		o.ok("vault", "lock")
+		o.ok("vault", "unlock")
+	}
+}

@@ -48,8 +48,8 @@ func (f *lineFitter) Write(p []byte) (int, error) {
 }
 
 // hanging is the beginning of a line below which its continuation starts: its indentation, and columns that are
-// set apart by two spaces or more.
-var hanging = regexp.MustCompile(`^ *(?:\S+(?: \S+)* {2,})*`)
+// set apart by two spaces or more, or by one behind a name that fills its eleven characters.
+var hanging = regexp.MustCompile(`^  \S{11} |^ *(?:\S+(?: \S+)* {2,})*`)
 
 // quoted is a command in a message, up to where the sentence goes on.
 var quoted = regexp.MustCompile(`\baileron [a-z][^;,()"]*`)

@@ -24,6 +24,8 @@ func TestAMessageFitsItsTerminal(t *testing.T) {
 			"aileron: a message that is longer than\n  its terminal"},
 		{"  refused     1 × POST registry.example/-/npm/bulk: operation_not_matched", 60,
 			"  refused     1 × POST registry.example/-/npm/bulk:\n              operation_not_matched"},
+		{"  credentials api_key/model/default: 3 requests (model messages.create 3)", 50,
+			"  credentials api_key/model/default: 3 requests\n              (model messages.create 3)"},
 		{"hint: see what there is with: aileron connector list --catalog", 40,
 			"hint: see what there is with:\n  aileron connector list --catalog"},
 		{"hint: aileron binding setup one two, and then run it", 36,
