@@ -369,6 +369,24 @@ func TestTheJavaOfJAVA_HOMEIsFound(t *testing.T) {
 }
 
 // Root changes nothing that another user could replace, and nothing of another user.
+func TestAStoreIsNamedByItsAbsolutePath(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.Mkdir("store", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("store", "link"); err != nil {
+		t.Fatal(err)
+	}
+	for path, reason := range map[string]string{
+		"store": "store is not an absolute path", filepath.Join(dir, "link"): "link is a symbolic link now",
+	} {
+		if err := writable(path); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%s: %v, want %q", path, err, reason)
+		}
+	}
+}
+
 func TestAStoreThatOthersCouldReplaceIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes files of other users")

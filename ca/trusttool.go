@@ -93,7 +93,9 @@ func writable(path string) error {
 		return err
 	}
 	switch owner, us := ownerOf(info), os.Geteuid(); {
-	case !filepath.IsAbs(path), info.Mode()&fs.ModeSymlink != 0:
+	case !filepath.IsAbs(path):
+		return hint.New(fmt.Errorf("%s is not an absolute path", path), "check JAVA_HOME and HOME")
+	case info.Mode()&fs.ModeSymlink != 0:
 		return fmt.Errorf("%s is a symbolic link now", path)
 	case owner == 0 && us != 0:
 		return needsRoot(path)
