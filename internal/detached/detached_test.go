@@ -185,6 +185,32 @@ func TestAPersonIsAttachedAndDetached(t *testing.T) {
 	}
 }
 
+// A command that reads late gets all that was typed before, also by a person who has detached, and while it writes.
+func TestACommandThatReadsLateGetsAllThatWasTyped(t *testing.T) {
+	t.Parallel()
+	term := open(t, Session{})
+	p, _ := attach(t.Context(), t, term, DefaultKeys)
+	var typed strings.Builder
+	for i := range typedAhead + 32 { // the last wait in the connection
+		key := fmt.Sprintf("%d,", i)
+		typed.WriteString(key)
+		_, _ = io.WriteString(p.types, key)
+	}
+	_, _ = io.WriteString(p.types, "\x10\x11")
+	if <-p.ended; !errors.Is(p.err, ErrDetached) {
+		t.Fatalf("Attach: %v", p.err)
+	}
+	for range 3 {
+		_, _ = term.Write([]byte("no client takes it"))
+	}
+	lost := time.AfterFunc(patience, func() { term.End(End{}) }) // Read ends with it
+	defer lost.Stop()
+	got := make([]byte, typed.Len())
+	if n, err := io.ReadFull(term, got); err != nil || string(got) != typed.String() {
+		t.Errorf("the command reads %q, %v; typed was %q", got[:n], err, typed.String())
+	}
+}
+
 func TestALaterPersonTakesThePlaceOfAnEarlierOne(t *testing.T) {
 	t.Parallel()
 	term := open(t, Session{})

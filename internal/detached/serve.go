@@ -51,8 +51,9 @@ func (c *client) close() {
 	})
 }
 
-// send sends a frame and reports whether it was taken. A client that takes none is
-// closed.
+// send sends a frame and reports whether it was taken. A client that takes none for too
+// long is closed. One that has closed its end is not: what was typed before it did is
+// still to be read.
 func (c *client) send(k kind, content []byte) bool {
 	return c.write(appendFrame(make([]byte, 0, 5+len(content)), k, content))
 }
@@ -62,8 +63,12 @@ func (c *client) write(frame []byte) bool {
 	for len(frame) > 0 {
 		_ = c.conn.SetWriteDeadline(time.Now().Add(stallTime))
 		n, err := c.conn.Write(frame)
-		if frame = frame[n:]; err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
+		frame = frame[n:]
+		switch late := errors.Is(err, os.ErrDeadlineExceeded); {
+		case late && n == 0:
 			c.close()
+			return false
+		case err != nil && !late:
 			return false
 		}
 	}

@@ -48,10 +48,14 @@ type Terminal struct {
 	record   *recorder // nil before Open
 }
 
+// typedAhead is how many frames of input wait for a command that does not read. Then
+// what is typed waits on the person's side.
+const typedAhead = 256
+
 // New returns a terminal of a size, for a command that is about to start.
 func New(first terminal.Size) *Terminal {
 	return &Terminal{
-		first: first, input: make(chan []byte), replies: make(chan []byte, 16),
+		first: first, input: make(chan []byte, typedAhead), replies: make(chan []byte, 16),
 		resized: make(chan terminal.Size), ended: make(chan struct{}),
 	}
 }
