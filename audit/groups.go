@@ -1,14 +1,9 @@
 package audit
 
 import (
-	"context"
-	"database/sql/driver"
+	"encoding/binary"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -35,6 +30,8 @@ type GroupBy struct {
 	Hosts   bool        // groups have a host
 	Intents bool        // intents are counted too, and not only what came of them
 	Periods []time.Time // if any, groups have a period: the beginnings of these, in order
+
+	most int // in place of maxGroups, if it is not 0
 }
 
 // maxGroups bounds the groups by host: the hosts of any others are counted as [OtherHosts].
@@ -43,17 +40,22 @@ const maxGroups = 1 << 16
 // OtherHosts is the Host of a Group of the hosts that are too many to be counted one by one.
 const OtherHosts = otherNames
 
-// groupText is the SQL expression of the columns that grouping.add counts, between separators. Only a denial's fields
-// may have a number of requests.
-const groupText = `concat(seq, char(31), ts, char(31), session_id, char(31), binding, char(31), connector_fqn, ` +
-	`char(31), tool, char(31), operation, char(31), reason, char(31), event, char(31), decision, char(31), host, ` +
-	`char(31), redactions, char(31), CASE decision WHEN 'rejected' THEN fields ELSE '' END)`
+// groupColumns are the columns that grouping.add reads. Only a denial's fields may have a number of requests. The host
+// follows, if groups have one.
+const groupColumns = `ts, redactions, CASE decision WHEN 'rejected' THEN fields ELSE '' END, ` +
+	`session_id, binding, connector_fqn, tool, operation, reason, event, decision`
 
-// Positions in groupText.
+// Positions in groupColumns.
 const (
-	groupSeq = iota
-	groupTS
-	groupSession
+	groupTS = iota
+	groupRedactions
+	groupFields
+	groupNames // the first of those that rows of a group have in common
+)
+
+// Positions among groupNames.
+const (
+	groupSession = iota
 	groupBinding
 	groupConnector
 	groupTool
@@ -62,128 +64,84 @@ const (
 	groupEvent
 	groupDecision
 	groupHost
-	groupRedactions
-	groupFields
-	groupParts
 )
-
-// groupSeparator is between the columns of groupText.
-const groupSeparator = '\x1f'
 
 // grouping counts rows for Groups.
 type grouping struct {
-	snapshot *snapshot
-	hosts    bool
-	periods  []string          // their beginnings, as rows have times
-	period   int               // of the row before
-	groups   map[string]*group // by the columns from groupSession on, and the period
-	key      []byte            // of a row
-	order    []*group
+	hosts   bool
+	periods []string          // their beginnings, as rows have times
+	period  int               // of the row before
+	groups  map[string]*group // by appendKey
+	key     []byte            // of a row
+	order   []*group
+	most    int // groups, if they have hosts
 }
 
 type group struct {
 	Group
 	key         string
-	first, last string // as rows have them
+	first, last []byte // as rows have them
 }
 
-// add counts the row of a text.
-func (c *grouping) add(ctx context.Context, text string) error {
-	var parts [groupParts]string
-	keyFrom, keyTo, rest := 0, 0, text
-	for i := range parts {
-		end := strings.IndexByte(rest, groupSeparator)
-		if i == groupParts-1 {
-			parts[i] = rest
-			break
-		}
-		if end < 0 {
-			return errDamaged
-		}
-		at := len(text) - len(rest)
-		switch i {
-		case groupSession:
-			keyFrom = at
-		case groupHost:
-			keyTo = at
-		}
-		parts[i], rest = rest[:end], rest[end+1:]
-	}
-	if strings.IndexByte(parts[groupFields], groupSeparator) >= 0 { // JSON has none: a column has
-		return c.addColumns(ctx, parts[groupSeq])
-	}
+// columns returns the columns that add reads.
+func (c *grouping) columns() string {
 	if c.hosts {
-		keyTo += len(parts[groupHost])
+		return groupColumns + ", host"
 	}
-	c.count(append(c.key[:0], text[keyFrom:keyTo]...), &parts)
-	return nil
+	return groupColumns
 }
 
-// groupColumns is the query for the columns of groupText, one by one.
-const groupColumns = `SELECT ts, session_id, binding, connector_fqn, tool, operation, reason, event, decision, host, ` +
-	`redactions, CASE decision WHEN 'rejected' THEN fields ELSE '' END FROM events WHERE seq = ?`
-
-// addColumns counts a row one of whose columns has the separator. It calls the driver, too: the rows before are being
-// read, and database/sql would wait for their end.
-func (c *grouping) addColumns(ctx context.Context, number string) error {
-	seq, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		return errDamaged
-	}
-	queryer, ok := c.snapshot.raw.(driver.QueryerContext)
-	if !ok {
-		return errNoQuery
-	}
-	rows, err := queryer.QueryContext(ctx, groupColumns, []driver.NamedValue{{Ordinal: 1, Value: seq}})
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var values [groupParts - 1]driver.Value
-	if err := rows.Next(values[:]); err != nil {
-		return err
-	}
-	parts := [groupParts]string{number}
-	for i, v := range values {
-		parts[i+1] = fmt.Sprint(v)
-	}
-	most := groupHost
+// names returns the number of columns that rows of a group have in common.
+func (c *grouping) names() int32 {
 	if c.hosts {
-		most = groupRedactions
+		return groupHost + 1
 	}
-	c.count(fmt.Appendf(c.key[:0], "%q", parts[groupSession:most]), &parts)
-	return nil
+	return groupHost
 }
 
-// errNoQuery is returned for a driver that is not the one of SQLite.
-var errNoQuery = errors.New("the driver cannot query")
-
-// count counts a row. The key is that of its columns.
-func (c *grouping) count(key []byte, parts *[groupParts]string) {
+// add counts a row of columns.
+func (c *grouping) add(row *statement) error {
+	ts := row.text(groupTS)
+	key := c.key[:0]
+	for i := range c.names() {
+		key = appendName(key, row.text(groupNames+i))
+	}
 	if len(c.periods) > 0 {
-		c.period = periodOf(c.periods, c.period, parts[groupTS])
-		key = strconv.AppendInt(append(key, groupSeparator), int64(c.period), 10)
+		c.period = periodOf(c.periods, c.period, ts)
+		key = binary.AppendVarint(key, int64(c.period))
 	}
 	c.key = key
 	g := c.groups[string(key)]
 	if g == nil {
-		g = c.newGroup(string(key), parts)
+		g = c.newGroup(row)
 	}
 	g.Rows++
 	g.Requests++
-	if n, err := strconv.ParseInt(parts[groupRedactions], 10, 64); err == nil {
+	if n, ok := row.number(groupRedactions); ok {
 		g.Redactions += n
 	}
-	if n := countedRequests(parts); n > 0 {
-		g.Requests += n - 1
+	if g.Decision == DecisionRejected {
+		n := countedRequests(row.text(groupFields))
+		g.Requests += max(0, n-1)
 		g.Counted += n
 	}
-	if ts := parts[groupTS]; g.first == "" || ts < g.first || ts > g.last {
-		ts = strings.Clone(ts)
-		if g.first == "" || ts < g.first {
-			g.first = ts
-		}
-		g.last = max(g.last, ts)
+	g.within(ts, ts)
+	return nil
+}
+
+// appendName appends the length of a column, and the column: whatever it has, no two rows of other columns have the
+// same key.
+func appendName(key []byte, name string) []byte {
+	return append(binary.AppendUvarint(key, uint64(len(name))), name...)
+}
+
+// within extends the time of a group, which has none before its first row.
+func (g *group) within(first, last string) {
+	if len(g.first) == 0 || first < string(g.first) {
+		g.first = append(g.first[:0], first...)
+	}
+	if last > string(g.last) {
+		g.last = append(g.last[:0], last...)
 	}
 }
 
@@ -196,17 +154,16 @@ func periodOf(periods []string, before int, ts string) int {
 }
 
 // newGroup returns the group of a row, which keeps nothing of its text. With too many hosts, it is that of others.
-func (c *grouping) newGroup(key string, parts *[groupParts]string) *group {
-	text := func(i int) string { return strings.Clone(parts[i]) }
-	g := &group{key: key, Group: Group{Session: text(groupSession), Binding: text(groupBinding),
-		Connector: text(groupConnector), Tool: text(groupTool), Operation: text(groupOperation), Reason: text(groupReason),
-		Event: Event(text(groupEvent)), Decision: Decision(text(groupDecision)), Period: c.period}}
+func (c *grouping) newGroup(row *statement) *group {
+	name := func(i int32) string { return strings.Clone(row.text(groupNames + i)) }
+	g := &group{key: string(c.key), Group: Group{Session: name(groupSession), Binding: name(groupBinding),
+		Connector: name(groupConnector), Tool: name(groupTool), Operation: name(groupOperation), Reason: name(groupReason),
+		Event: Event(name(groupEvent)), Decision: Decision(name(groupDecision)), Period: c.period}}
 	if c.hosts {
-		g.Host = text(groupHost)
+		g.Host = name(groupHost)
 	}
 	if c.full() {
-		g.Host = OtherHosts
-		g.key = g.otherKey()
+		c.other(g)
 		if others := c.groups[g.key]; others != nil {
 			return others
 		}
@@ -216,61 +173,29 @@ func (c *grouping) newGroup(key string, parts *[groupParts]string) *group {
 	return g
 }
 
-// countedRequests returns how many requests without a row of their own a row stands for.
-func countedRequests(parts *[groupParts]string) int64 {
-	if Decision(parts[groupDecision]) != DecisionRejected || !strings.Contains(parts[groupFields], `"requests":`) {
+// full reports whether the hosts of further groups are counted together.
+func (c *grouping) full() bool { return c.hosts && len(c.groups) >= c.most }
+
+// other makes a group the one of the hosts that are too many.
+func (c *grouping) other(g *group) {
+	g.Host = OtherHosts
+	var key []byte
+	for _, name := range []string{g.Session, g.Binding, g.Connector, g.Tool, g.Operation, g.Reason, string(g.Event),
+		string(g.Decision), g.Host} {
+		key = appendName(key, name)
+	}
+	if len(c.periods) > 0 {
+		key = binary.AppendVarint(key, int64(g.Period))
+	}
+	g.key = string(key)
+}
+
+// countedRequests returns how many requests without a row of their own the row with these fields stands for.
+func countedRequests(fields string) int64 {
+	if !strings.Contains(fields, `"requests":`) {
 		return 0
 	}
-	var fields struct{ Requests int64 }
-	_ = json.Unmarshal([]byte(parts[groupFields]), &fields) // an error: it has no such number
-	return max(0, fields.Requests)
-}
-
-// texts calls f for a text of every selected row, oldest first. It calls the driver directly: scanning would copy each
-// text once more.
-func (s *snapshot) texts(ctx context.Context, filter Filter, what string, f func(text string) error) error {
-	terms, args := filter.terms()
-	query := "SELECT " + what + " FROM events WHERE seq BETWEEN ? AND ? AND " + terms + " ORDER BY seq"
-	for span := range s.spans(ctx, filter, false) {
-		values := []driver.NamedValue{{Ordinal: 1, Value: span.from}, {Ordinal: 2, Value: span.to}}
-		for i, arg := range args {
-			values = append(values, driver.NamedValue{Ordinal: i + 3, Value: arg})
-		}
-		err := s.conn.Raw(func(c any) error {
-			s.raw = c
-			return eachValue(ctx, c, query, values, f)
-		})
-		if err != nil {
-			return fmt.Errorf("read the audit log: %w", err)
-		}
-	}
-	return s.err
-}
-
-// eachValue calls f for the text in every row of a query's result.
-func eachValue(ctx context.Context, conn any, query string, args []driver.NamedValue, f func(string) error) error {
-	queryer, ok := conn.(driver.QueryerContext)
-	if !ok {
-		return errNoQuery
-	}
-	rows, err := queryer.QueryContext(ctx, query, args)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var values [1]driver.Value
-	for {
-		if err := rows.Next(values[:]); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		text, ok := values[0].(string)
-		if !ok {
-			return errDamaged
-		}
-		if err := f(text); err != nil {
-			return err
-		}
-	}
+	var counted struct{ Requests int64 }
+	_ = json.Unmarshal([]byte(fields), &counted) // an error: it has no such number
+	return max(0, counted.Requests)
 }

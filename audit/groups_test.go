@@ -73,12 +73,8 @@ func TestGroupsCountEachRowOnce(t *testing.T) {
 			want[g]++
 		}
 		for _, n := range []int64{1, 2, 7} {
-			s, err := l.snapshot(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
 			filters := split(Filter{ThroughSeq: int64(len(rows)), noIntents: !by.Intents}, n)
-			groups, err := l.groupParts(t.Context(), s, filters, by)
+			groups, err := l.groupParts(t.Context(), filters, by)
 			if err != nil {
 				t.Fatal(err)
 			}

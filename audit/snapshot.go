@@ -14,11 +14,11 @@ import (
 type snapshot struct {
 	log     *Log
 	conn    *sql.Conn
-	raw     any         // the driver's connection of conn, while texts reads
-	newest  int64       // the number of the newest row; 0 if there is none
-	first   int64       // that of the first one: those before it were pruned
-	index   *indexFile  // nil: there is none
-	hashOf  driver.Stmt // selectHash; called directly, because a look at each block needs it
+	newest  int64                           // the number of the newest row; 0 if there is none
+	first   int64                           // that of the first one: those before it were pruned
+	index   *indexFile                      // nil: there is none
+	hashOf  driver.Stmt                     // selectHash; called directly, because a look at each block needs it
+	hash    func(seq int64) (string, error) // of a row
 	block   *indexBlock
 	missing []int64 // blocks without a record that were read
 	err     error   // why an iterator ended early
@@ -57,6 +57,7 @@ func (s *snapshot) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.hash = s.driverHash
 	s.index, _ = openIndex(s.log.path) // without one, all rows are read
 	s.block = newIndexBlock(0)
 	return nil
@@ -77,8 +78,8 @@ func (s *snapshot) close() {
 	_ = s.conn.Close()
 }
 
-// hash returns the hash of a row.
-func (s *snapshot) hash(seq int64) (hash string, err error) {
+// driverHash returns the hash of a row.
+func (s *snapshot) driverHash(seq int64) (hash string, err error) {
 	err = s.conn.Raw(func(any) error {
 		args := []driver.NamedValue{{Ordinal: 1, Value: seq}}
 		rows, err := s.hashOf.(driver.StmtQueryContext).QueryContext(context.Background(), args)

@@ -11,10 +11,11 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// connection is a connection to a database through the C interface of the driver, for the one goroutine that commits
-// rows. database/sql and the driver behind it convert, copy and free every value of every row, which costs more than
-// the row itself. Other connections of this process may have the same file open: all of them share the library, which
-// keeps the locks of a process, so that closing one connection releases no lock of another.
+// connection is a connection to a database through the C interface of the driver, for one goroutine at a time: the one
+// that commits rows, or one that counts them. database/sql and the driver behind it convert, copy and free every value
+// of every row, which costs more than the row itself. Other connections of this process may have the same file open:
+// all of them share the library, which keeps the locks of a process, so that closing one connection releases no lock of
+// another.
 //
 // All memory that SQLite is given is allocated by libc, outside of Go's heap.
 type connection struct {
@@ -48,6 +49,15 @@ func codeOf(err error) (code int, ok bool) {
 
 // openConnection opens a database that exists.
 func openConnection(path string) (*connection, error) {
+	return openWith(path, sqlite3.SQLITE_OPEN_READWRITE)
+}
+
+// openReadOnly opens a database that exists, by its URI.
+func openReadOnly(uri string) (*connection, error) {
+	return openWith(uri, sqlite3.SQLITE_OPEN_READONLY|sqlite3.SQLITE_OPEN_URI)
+}
+
+func openWith(path string, flags int32) (*connection, error) {
 	name, err := libc.CString(path)
 	if err != nil {
 		return nil, err
@@ -55,7 +65,7 @@ func openConnection(path string) (*connection, error) {
 	c := &connection{tls: libc.NewTLS()}
 	err = c.output(func(db uintptr) int32 {
 		// NOMUTEX: one goroutine at a time uses it.
-		return sqlite3.Xsqlite3_open_v2(c.tls, name, db, sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_NOMUTEX, 0)
+		return sqlite3.Xsqlite3_open_v2(c.tls, name, db, flags|sqlite3.SQLITE_OPEN_NOMUTEX, 0)
 	}, &c.db)
 	libc.Xfree(c.tls, name) // SQLite has a copy
 	if err == nil {

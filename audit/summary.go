@@ -4,8 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -81,7 +79,7 @@ func (l *Log) countOpen(ctx context.Context, filter Filter, groups []Group, s *S
 	// An intent has no decision, and its outcome has another event and a later time.
 	intents := Filter{Sessions: slices.Sorted(maps.Keys(going)), Host: filter.Host, Connector: filter.Connector,
 		Operation: filter.Operation, Since: filter.Since}
-	snapshot, err := l.snapshot(ctx)
+	snapshot, err := l.tableSnapshot()
 	if err != nil {
 		return err
 	}
@@ -91,32 +89,26 @@ func (l *Log) countOpen(ctx context.Context, filter Filter, groups []Group, s *S
 		until = filter.Until.UTC().Format(timeFormat)
 	}
 	open := newOpenIntents(maxOpen)
-	err = snapshot.texts(ctx, intents, requestText, func(text string) error { return open.addText(text, until) })
+	err = snapshot.each(ctx, intents, requestColumns, func(row *statement) error { open.addRow(row, until); return nil })
 	s.Open = len(open.seqs)
 	return err
 }
 
-// requestText is the SQL expression of what openIntents.addText needs, between line ends.
-const requestText = "concat(seq, char(10), ts, char(10), event, char(10), fields)"
+// requestColumns are the columns that openIntents.addRow reads.
+const requestColumns = "seq, ts, event, fields"
 
-// addText processes the next row of the log, as requestText has it. Intents from until on are left out.
-func (o *openIntents) addText(text, until string) error {
-	parts := strings.SplitN(text, "\n", 4)
-	if len(parts) < 4 {
-		return errDamaged
+// addRow processes the next row of the log, of requestColumns. Intents from until on are left out. It keeps no text.
+func (o *openIntents) addRow(row *statement, until string) {
+	seq, _ := row.number(0)
+	event, fields := Event(row.text(2)), row.text(3)
+	if event == EventProxyStarted && until != "" && row.text(1) >= until {
+		return
 	}
-	seq, err := strconv.ParseInt(parts[0], 10, 64)
-	if err != nil {
-		return errDamaged
-	}
-	request, plain := plainRequestID(parts[3])
+	request, plain := plainRequestID(fields)
 	if !plain {
-		request = (&rowText{strange: true, fields: parts[3]}).requestID()
+		request = (&rowText{strange: true, fields: fields}).requestID()
 	}
-	if event := Event(parts[2]); event != EventProxyStarted || until == "" || parts[1] < until {
-		o.add(seq, event, request)
-	}
-	return nil
+	o.add(seq, event, request)
 }
 
 // add counts the rows of a group.
