@@ -67,7 +67,8 @@ func transcript(t *testing.T, dir, session string) string {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", call)
 		cmd.Dir = dir
 		cmd.Env = []string{"PATH=" + *goldenProgram + ":" + os.Getenv("PATH"), "HOME=" + dir, "AILERON_HOME=" + dir + "/home",
-			"TZ=UTC", "DBUS_SESSION_BUS_ADDRESS=", "XDG_RUNTIME_DIR=" + dir, "AILERON_VAULT_PASSPHRASE=" + testPassphrase}
+			"TZ=UTC", "DBUS_SESSION_BUS_ADDRESS=", "XDG_RUNTIME_DIR=" + dir, "AILERON_VAULT_PASSPHRASE=" + testPassphrase,
+			endAtOnce}
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		_ = cmd.Run() // its exit code is part of the transcript

@@ -25,9 +25,15 @@ const keyringWaitEnv = "AILERON_TEST_KEYRING_WAIT"
 // patience is as long as only a defect takes, on a busy machine too.
 const patience = 5 * time.Minute
 
+// endAtOnce is for the environment of aileron as a process of its own: a program that is built with -race sleeps for a
+// second before it ends, unless it is asked not to.
+const endAtOnce = "GORACE=atexit_sleep_ms=0"
+
 // TestMain puts three programs on the PATH of the tests: aileron, as a process
 // of its own whose vaults are cheap to open, and three helpers of the stories.
 func TestMain(m *testing.M) {
+	name, value, _ := strings.Cut(endAtOnce, "=")
+	exitOn(os.Setenv(name, value)) // for what tests start
 	testscript.Main(m, map[string]func(){
 		"aileron": func() {
 			testOnlyWorkFactor = "10"

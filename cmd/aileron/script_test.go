@@ -36,6 +36,7 @@ func TestStories(t *testing.T) {
 				"DBUS_SESSION_BUS_ADDRESS": "", "TZ": "UTC", "TOKEN": storyToken} {
 				env.Setenv(name, value)
 			}
+			env.Vars = append(env.Vars, endAtOnce)
 			if err := os.WriteFile(filepath.Join(env.WorkDir, "token"), []byte(storyToken+"\n"), 0o600); err != nil {
 				return err
 			}
