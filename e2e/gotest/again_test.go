@@ -91,7 +91,7 @@ func TestB(t *testing.T) { select {} }`},
 		t.Run(name, func(t *testing.T) {
 			module(t, map[string]string{"a": c.body})
 			var out strings.Builder
-			code, err := run(t.Context(), strings.Fields("-again -count=1 "+c.flags+" ./a"), &out)
+			code, err := run(t.Context(), strings.Fields("-again CGO_ENABLED=1 -count=1 "+c.flags+" ./a"), &out)
 			if code != 1 || err != nil || strings.Contains(out.String(), "flaky") {
 				t.Errorf("run = %d, %v and %q; want 1 and nothing flaky", code, err, out.String())
 			}
