@@ -76,6 +76,7 @@ type running struct {
 	outputEnded  <-chan error    // nil once it has
 	stopped      <-chan struct{} // nil once ctx has ended
 	resizeAgain  <-chan time.Time
+	signalReady  <-chan time.Time // when to look again whether the first signal can be passed on
 	kill         <-chan time.Time // when SIGTERM has had its time
 	givenUp      <-chan struct{}  // when the engine is not waited for any longer
 	endWait      func() error     // ends that wait, and returns why it was given up
@@ -83,7 +84,8 @@ type running struct {
 	moved        int64             // of the output, when givenUp was received
 	exhausted    engine.Exhaustion // what the sandbox ran out of
 	last         engine.Exhaustion // the same, when its process ended; valid when processEnded is closed
-	signalled    int               // how often a signal was passed on
+	signalled    int               // how many signals of the person's have come
+	firstSignal  syscall.Signal    // the first of them
 	outputClosed bool              // the reader of the output is gone
 }
 

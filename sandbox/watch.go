@@ -46,6 +46,8 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			}
 		case sig := <-r.b.Signals:
 			r.passOn(sig)
+		case <-r.signalReady:
+			r.passFirst()
 		case <-r.term.Resized():
 			r.resize()
 		case r.window = <-r.b.Resized:
@@ -136,20 +138,34 @@ func (r *running) endWithOutput(err error) {
 	}
 }
 
-// handlerWait is how long after its start the command's init may not be ready for
-// signals yet.
-const handlerWait = 2 * time.Second
+// signalWait is how long after its start the command's init may not be ready for
+// signals yet, on the busiest machine.
+const signalWait = time.Minute
 
 // passOn passes a signal of the person's on. The second one kills.
 func (r *running) passOn(sig os.Signal) {
-	if s, ok := sig.(syscall.Signal); ok {
-		if r.signalled++; r.signalled > 1 {
-			s = syscall.SIGKILL
-		} else {
-			r.box.AwaitHandler(r.live, s, handlerWait-time.Since(r.began))
-		}
-		r.signal(s)
+	s, ok := sig.(syscall.Signal)
+	if !ok {
+		return
 	}
+	if r.signalled++; r.signalled > 1 {
+		r.signalReady = nil
+		r.signal(syscall.SIGKILL)
+		return
+	}
+	r.firstSignal = s
+	r.passFirst()
+}
+
+// passFirst passes the first signal on, once it is not lost. Until then r.signalReady
+// says when to try again.
+func (r *running) passFirst() {
+	r.signalReady = nil
+	if since := time.Since(r.began); since < signalWait && !r.box.TakesSignal(r.firstSignal, since) {
+		r.signalReady = time.After(5 * time.Millisecond)
+		return
+	}
+	r.signal(r.firstSignal)
 }
 
 func (r *running) signal(sig syscall.Signal) { r.e.Signal(r.live, r.box, sig) }

@@ -62,44 +62,50 @@ func (e *Engine) Hold(ctx context.Context, c *Container) (runs bool) {
 	return true
 }
 
-// AwaitHandler waits until the container's first process blocks, catches or
-// ignores a signal, for patience at most. Until then the kernel drops the signal:
-// the first process of a namespace gets none of which it has the default
-// (pid_namespaces(7)), and an init that has just started has not asked for any
-// yet. It returns at once for a process that is not held.
-func (c *Container) AwaitHandler(ctx context.Context, sig syscall.Signal, patience time.Duration) {
-	end := time.NewTimer(patience)
-	defer end.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for c.Held() && !c.Ended() && !handles(c.pid, sig) {
-		select {
-		case <-tick.C:
-		case <-end.C:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
+// execTime is how long after its start a container's first process may still be
+// the engine's runtime, which catches signals for itself until it executes the
+// command's init.
+const execTime = 5 * time.Second
 
-// handles reports whether a process blocks, catches or ignores a signal
-// (proc_pid_status(5)). One that cannot be read does.
-func handles(pid int, sig syscall.Signal) bool {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
+// TakesSignal reports whether a signal that is sent to the container's first
+// process now, after a time since its start, arrives. Before an init has blocked
+// it, the kernel drops it: the first process of a namespace gets no signal of
+// which it has the default (pid_namespaces(7)). One that catches or ignores it is
+// believed later: it may be the runtime. The answer is yes for a process that is
+// not held, or has ended.
+func (c *Container) TakesSignal(sig syscall.Signal, sinceStart time.Duration) bool {
+	if !c.Held() || c.Ended() {
 		return true
 	}
+	blocks, handles := disposition(c.pid, sig)
+	return blocks || handles && sinceStart >= execTime
+}
+
+// disposition reports whether a process blocks a signal, and whether it catches or
+// ignores it (proc_pid_status(5)). One that cannot be read does both.
+func disposition(pid int, sig syscall.Signal) (blocks, handles bool) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return true, true
+	}
 	for line := range strings.Lines(string(status)) {
-		switch name, value, _ := strings.Cut(line, ":"); name {
+		name, value, _ := strings.Cut(line, ":")
+		switch name {
 		case "SigBlk", "SigIgn", "SigCgt":
-			mask, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-			if err != nil || mask&(1<<(uint(sig)-1)) != 0 {
-				return true
-			}
+		default:
+			continue
+		}
+		mask, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+		if err != nil || mask&(1<<(uint(sig)-1)) == 0 {
+			continue
+		}
+		if name == "SigBlk" {
+			blocks = true
+		} else {
+			handles = true
 		}
 	}
-	return false
+	return blocks, handles
 }
 
 // exiting reports whether a process exits or has ended: its flag PF_EXITING is

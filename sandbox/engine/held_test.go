@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
@@ -51,9 +53,20 @@ func TestAProcessThatEndsIsExiting(t *testing.T) {
 	}
 }
 
-// An init that has no handler yet would lose the signal.
-func TestASignalWaitsForItsHandler(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", `echo none; read x; trap 'exit 3' TERM; echo trapped; read x`)
+// An init that has not blocked a signal yet would lose it, and so would the runtime
+// that catches it until it executes the init.
+func TestASignalWaitsForItsInit(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "python3", "-c", `
+import signal, sys
+def step(name):
+    print(name, flush=True)
+    sys.stdin.readline()
+step("default")
+signal.signal(signal.SIGTERM, lambda *_: None)
+step("caught")
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+step("blocked")
+`)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -66,18 +79,26 @@ func TestASignalWaitsForItsHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(out)
+	fd, err := unix.PidfdOpen(cmd.Process.Pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Container{process: &pidfd{fd}, pid: cmd.Process.Pid}
+	defer c.process.release()
 	for _, step := range []struct {
-		line string
-		want bool
-	}{{"none\n", false}, {"trapped\n", true}} {
+		line        string
+		soon, later bool
+	}{{"default\n", false, false}, {"caught\n", false, true}, {"blocked\n", true, true}} {
 		if line, err := lines.ReadString('\n'); line != step.line || err != nil {
-			t.Fatalf("sh printed %q, %v, want %q", line, err, step.line)
+			t.Fatalf("it printed %q, %v, want %q", line, err, step.line)
 		}
-		if got := handles(cmd.Process.Pid, syscall.SIGTERM); got != step.want {
-			t.Errorf("%q: handles = %v, want %v", step.line, got, step.want)
+		for since, want := range map[time.Duration]bool{0: step.soon, execTime: step.later} {
+			if got := c.TakesSignal(syscall.SIGTERM, since); got != want {
+				t.Errorf("%q, %v after the start: TakesSignal = %v, want %v", step.line, since, got, want)
+			}
 		}
-		if handles(cmd.Process.Pid, syscall.SIGHUP) {
-			t.Error("it handles SIGHUP")
+		if c.TakesSignal(syscall.SIGHUP, execTime) {
+			t.Error("it takes SIGHUP")
 		}
 		if _, err := io.WriteString(in, "go on\n"); err != nil {
 			t.Fatal(err)
