@@ -139,13 +139,23 @@ func (c cli) followed(args []string, n int) string {
 // countedLines calls reached when so many lines were written to it.
 type countedLines struct {
 	text    strings.Builder
+	with    string // the lines with this are counted
 	wanted  int
 	reached func()
 }
 
 func (c *countedLines) Write(p []byte) (int, error) {
 	c.text.Write(p)
-	if c.wanted > 0 && strings.Count(c.text.String(), "\n") >= c.wanted {
+	if c.wanted == 0 || strings.Count(c.text.String(), "\n") < c.wanted { // most often
+		return len(p), nil
+	}
+	n := 0
+	for line := range strings.Lines(c.text.String()) {
+		if strings.Contains(line, c.with) {
+			n++
+		}
+	}
+	if n >= c.wanted {
 		c.reached()
 	}
 	return len(p), nil

@@ -26,7 +26,7 @@ const (
 // a growth counts. The least figures are its own: what is more was done beside it, by timers and by the runtime.
 const (
 	repetitions = 3
-	attempts    = 4
+	attempts    = 8
 )
 
 // meter is what is measured.
