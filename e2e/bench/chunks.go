@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ALRubinger/aileron/internal/corpus"
+	"github.com/ALRubinger/aileron/e2e/corpus"
 )
 
 // chunks returns what bodies repeat, by the name of the kind: 2 MiB each, the same for the origin and for clients.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ALRubinger/aileron/internal/corpus"
+	"github.com/ALRubinger/aileron/e2e/corpus"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/ALRubinger/aileron/internal/corpus"
+	"github.com/ALRubinger/aileron/e2e/corpus"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/spec"
 )

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ALRubinger/aileron/internal/corpus"
+	"github.com/ALRubinger/aileron/e2e/corpus"
 )
 
 const (

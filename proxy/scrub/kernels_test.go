@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ALRubinger/aileron/internal/corpus"
+	"github.com/ALRubinger/aileron/e2e/corpus"
 )
 
 // randomClasses returns classes as classTables wants them: the same for all bytes that are not ASCII.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ALRubinger/aileron/internal/corpus"
+	"github.com/ALRubinger/aileron/e2e/corpus"
 )
 
 // mostWork bounds how often each byte of a text is decoded, in any syntax and layer, whatever the text is: in two
