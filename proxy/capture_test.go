@@ -18,40 +18,41 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/audit/export"
+
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 )
 
 // newCaptured returns a world with a capture, and a function that closes it and returns its entries and its text.
-func newCaptured(t *testing.T, passthrough bool, answer http.HandlerFunc) (*world, func() ([]audit.HAREntry, string)) {
+func newCaptured(t *testing.T, passthrough bool, answer http.HandlerFunc) (*world, func() ([]export.HAREntry, string)) {
 	t.Helper()
 	return newCapturedOf(t, false, passthrough, answer)
 }
 
 // newCapturedOf is newCaptured with an origin that may speak HTTP/2.
 func newCapturedOf(t *testing.T, h2, passthrough bool, answer http.HandlerFunc) (*world,
-	func() ([]audit.HAREntry, string)) {
+	func() ([]export.HAREntry, string)) {
 	t.Helper()
 	return newCapturedAs(t, h2, func(c *Config) { c.Passthrough = passthrough }, answer)
 }
 
 // newCapturedWith is newCaptured with a plane that set may change.
 func newCapturedWith(t *testing.T, set func(*Config), answer http.HandlerFunc) (*world,
-	func() ([]audit.HAREntry, string)) {
+	func() ([]export.HAREntry, string)) {
 	t.Helper()
 	return newCapturedAs(t, false, set, answer)
 }
 
 func newCapturedAs(t *testing.T, h2 bool, set func(*Config), answer http.HandlerFunc) (*world,
-	func() ([]audit.HAREntry, string)) {
+	func() ([]export.HAREntry, string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "session.har")
 	f, err := capture.Open(path, capture.Options{Version: "test", Token: testToken})
 	must(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	w := newWorldWith(t, h2, func(c *Config) { c.Capture = f; set(c) }, answer)
-	return w, func() ([]audit.HAREntry, string) {
+	return w, func() ([]export.HAREntry, string) {
 		t.Helper()
 		w.client.CloseIdleConnections()
 		w.plane.Drain(t.Context())
@@ -59,7 +60,7 @@ func newCapturedAs(t *testing.T, h2 bool, set func(*Config), answer http.Handler
 		text, err := os.ReadFile(path)
 		must(t, err)
 		var log struct {
-			Log struct{ Entries []audit.HAREntry }
+			Log struct{ Entries []export.HAREntry }
 		}
 		if err := json.Unmarshal(text, &log); err != nil {
 			t.Fatalf("%v in %s", err, text)
@@ -68,7 +69,7 @@ func newCapturedAs(t *testing.T, h2 bool, set func(*Config), answer http.Handler
 	}
 }
 
-func headerOf(e audit.HAREntry, name string) string {
+func headerOf(e export.HAREntry, name string) string {
 	for _, h := range e.Request.Headers {
 		if h.Name == name {
 			return h.Value

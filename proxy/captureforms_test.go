@@ -12,13 +12,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit/export"
+
 	"github.com/google/martian/v3/har"
 
 	"github.com/ALRubinger/aileron/audit"
 )
 
 // entryOf returns the entry whose URL ends so.
-func entryOf(t *testing.T, entries []audit.HAREntry, end string) audit.HAREntry {
+func entryOf(t *testing.T, entries []export.HAREntry, end string) export.HAREntry {
 	t.Helper()
 	for _, e := range entries {
 		if strings.HasSuffix(e.Request.URL, end) {
@@ -26,7 +28,7 @@ func entryOf(t *testing.T, entries []audit.HAREntry, end string) audit.HAREntry 
 		}
 	}
 	t.Fatalf("no entry of %s among %d", end, len(entries))
-	return audit.HAREntry{}
+	return export.HAREntry{}
 }
 
 // fieldIn returns the values of a field, with "; " between.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/ALRubinger/aileron/audit/export"
+
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
@@ -73,12 +75,12 @@ func TestAuditOutputIsEscaped(t *testing.T) {
 }
 
 // harOf decodes a HAR log.
-func harOf(t *testing.T, text string) []audit.HAREntry {
+func harOf(t *testing.T, text string) []export.HAREntry {
 	t.Helper()
 	var log struct {
 		Log struct {
 			Version string
-			Entries []audit.HAREntry
+			Entries []export.HAREntry
 		}
 	}
 	if err := json.Unmarshal([]byte(text), &log); err != nil || log.Log.Version != "1.2" || log.Log.Entries == nil {

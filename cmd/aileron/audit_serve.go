@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit/export"
+
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -87,7 +89,7 @@ func auditServe(ctx context.Context, a *app, opts serveOptions) error {
 // harExport writes requests as audit export --format har prints them.
 func harExport(ctx context.Context, l *audit.Log, filter audit.Filter, w io.Writer) error {
 	safe := termsafe.NewWriter(w)
-	if err := l.WriteHAR(ctx, safe, thisBuild().release, filter); err != nil {
+	if err := export.WriteHAR(ctx, l, safe, thisBuild().release, filter); err != nil {
 		return err
 	}
 	return safe.Flush()
@@ -104,9 +106,9 @@ func jsonlExport(w io.Writer) (row func(audit.Row) error, end func() error) {
 // csvExport writes rows as audit export --format csv prints them.
 func csvExport(w io.Writer) (row func(audit.Row) error, end func() error) {
 	safe := termsafe.NewWriter(w)
-	c := newCSVWriter(safe)
-	return c.write, func() error {
-		if err := c.end(); err != nil {
+	c := export.NewCSV(safe)
+	return c.Write, func() error {
+		if err := c.End(); err != nil {
 			return err
 		}
 		return safe.Flush()

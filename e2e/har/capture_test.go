@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/audit/export"
+
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
 )
@@ -87,7 +89,7 @@ func TestACaptureIsReplayed(t *testing.T) {
 		t.Errorf("a second capture to the file: exit %d, %s", code, out)
 	}
 	var log struct {
-		Log struct{ Entries []audit.HAREntry }
+		Log struct{ Entries []export.HAREntry }
 	}
 	if err := json.Unmarshal(text, &log); err != nil {
 		t.Fatal(err)

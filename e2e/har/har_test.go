@@ -45,7 +45,7 @@ func node(t *testing.T, script string, stdin []byte, mounts ...string) (out stri
 	return out + errs, code
 }
 
-func export(t *testing.T, home string, args ...string) []byte {
+func exportHAR(t *testing.T, home string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"--home", home, "audit", "export", "--format", "har"}, args...)...)
 	out, errs, code := harness.Finish(t, cmd, harness.Patience)
@@ -92,7 +92,7 @@ func TestTheValidatorAcceptsAnExport(t *testing.T) {
 	if err := os.Chmod(home, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if out, code := node(t, "validate.js", export(t, home)); code != 0 || out != "valid 0\n" {
+	if out, code := node(t, "validate.js", exportHAR(t, home)); code != 0 || out != "valid 0\n" {
 		t.Errorf("of an empty export the validator says, with %d: %s", code, out)
 	}
 	l, err := audit.Open(filepath.Join(home, "audit.db"), audit.Options{})
@@ -107,7 +107,7 @@ func TestTheValidatorAcceptsAnExport(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	har := export(t, home)
+	har := exportHAR(t, home)
 	if out, code := node(t, "validate.js", har); code != 0 || out != "valid 11\n" {
 		t.Errorf("the validator says, with %d: %s", code, out)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit/export"
+
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/stub"
@@ -69,7 +71,7 @@ func (c *captured) run(cmd *exec.Cmd) string {
 
 // entries checks the file, and returns its entries and its text: it is one document of this user, the validator
 // accepts it, and it has no secret.
-func (c *captured) entries() ([]audit.HAREntry, string) {
+func (c *captured) entries() ([]export.HAREntry, string) {
 	c.t.Helper()
 	text, err := os.ReadFile(c.file)
 	if err != nil {
@@ -87,7 +89,7 @@ func (c *captured) entries() ([]audit.HAREntry, string) {
 		c.t.Errorf("the validator says, with %d: %s", code, out)
 	}
 	var log struct {
-		Log struct{ Entries []audit.HAREntry }
+		Log struct{ Entries []export.HAREntry }
 	}
 	if err := json.Unmarshal(text, &log); err != nil {
 		c.t.Fatal(err)

@@ -30,7 +30,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/audit/export"
+
 	"github.com/ALRubinger/aileron/proxy/scrub"
 )
 
@@ -86,7 +87,7 @@ func Open(path string, opts Options) (*File, error) {
 	if opts.maxFile == 0 {
 		opts.maxFile = MaxFile
 	}
-	d, err := createDisk(path, audit.HARHead(opts.Version))
+	d, err := createDisk(path, export.HARHead(opts.Version))
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ var errFull = errors.New("it has reached its size")
 func (f *File) commit(batch []byte) {
 	err, why := errFull, fmt.Sprintf("%d MiB", f.opts.maxFile>>20)
 	if f.disk.size()+int64(len(batch)) <= f.opts.maxFile {
-		if err = f.disk.commit(batch, []byte(audit.HARTail)); err == nil {
+		if err = f.disk.commit(batch, []byte(export.HARTail)); err == nil {
 			return
 		}
 		why = "an error: " + err.Error()
@@ -188,7 +189,7 @@ func (f *File) commit(batch []byte) {
 	f.stopped.Store(true)
 	// On a full disk there may be no room for that.
 	if f.disk.commit(nil, tailWith("the capture ended at "+why+"; later requests are not in it")) != nil {
-		_ = f.disk.commit(nil, []byte(audit.HARTail))
+		_ = f.disk.commit(nil, []byte(export.HARTail))
 	}
 	if f.opts.Warn != nil {
 		f.opts.Warn(fmt.Errorf("capture to %s: %w; requests go on without it", f.disk.path, err))

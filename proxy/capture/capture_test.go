@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit/export"
+
 	"github.com/ALRubinger/aileron/audit"
 )
 
@@ -49,7 +51,7 @@ func record(f *File, i, size int) {
 
 type document struct {
 	Log struct {
-		Entries []audit.HAREntry
+		Entries []export.HAREntry
 		Comment string
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/audit/export"
+
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
@@ -56,7 +57,7 @@ func (d *disk) create(head []byte) error {
 	fail := func(err error) error {
 		return hint.New(fmt.Errorf("create the capture: %w", err), "check the directory of --capture, and its rights")
 	}
-	text := append(head[:len(head):len(head)], audit.HARTail...)
+	text := append(head[:len(head):len(head)], export.HARTail...)
 	for i := range d.files {
 		f, err := createFile(d.next, text)
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/audit/export"
+
 	"github.com/google/martian/v3/har"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -17,7 +19,7 @@ const sessionToken = "[session token]"
 
 // headOnly is an entry without what appendTo writes by itself.
 type headOnly struct {
-	*audit.HAREntry
+	*export.HAREntry
 	Request  *struct{} `json:"request,omitempty"`
 	Response *struct{} `json:"response,omitempty"`
 }
@@ -36,9 +38,9 @@ type responseHead struct {
 
 // appendTo appends the exchange as an entry: that of its row, with heads and bodies.
 func (e *ended) appendTo(out []byte, t *text) []byte {
-	entry := audit.NewHAREntry(e.Row)
+	entry := export.NewHAREntry(e.Row)
 	entry.StartedDateTime = e.began.UTC() // the row gets its time in the log
-	said := &audit.HARCapture{}
+	said := &export.HARCapture{}
 	entry.Aileron.Capture = said
 	e.cleanRow(entry)
 	out = e.appendRequest(append(out, `{"request":`...), entry, t)
@@ -51,7 +53,7 @@ func (e *ended) appendTo(out []byte, t *text) []byte {
 }
 
 // cleanRow redacts the session's secrets in what the row has of the client and the upstream.
-func (e *ended) cleanRow(entry *audit.HAREntry) {
+func (e *ended) cleanRow(entry *export.HAREntry) {
 	entry.Request.Method = e.clean(entry.Request.Method)
 	for name, value := range entry.Aileron.Fields {
 		if text, ok := value.(string); ok {
@@ -101,7 +103,7 @@ func (e *ended) cleanAll(fields []har.Header) []har.Header {
 	return headers(h)
 }
 
-func (e *ended) appendRequest(out []byte, entry *audit.HAREntry, t *text) []byte {
+func (e *ended) appendRequest(out []byte, entry *export.HAREntry, t *text) []byte {
 	r, said := entry.Request, entry.Aileron.Capture
 	r.Headers = e.requestFields()
 	r.Cookies = requestCookies(r.Headers)
@@ -159,7 +161,7 @@ func (e *ended) url(plain string) (string, []har.QueryString) {
 	}
 	text := e.clean(plain)
 	if has || len(parts) > 0 {
-		text += "?" + audit.EscapeQuery(e.clean(strings.Join(parts, "&")))
+		text += "?" + export.EscapeQuery(e.clean(strings.Join(parts, "&")))
 	}
 	return text, pairs
 }
@@ -172,7 +174,7 @@ func unescape(s string) string {
 	return s
 }
 
-func (e *ended) appendResponse(out []byte, entry *audit.HAREntry, t *text) []byte {
+func (e *ended) appendResponse(out []byte, entry *export.HAREntry, t *text) []byte {
 	r, said := entry.Response, entry.Aileron.Capture
 	r.Headers = e.cleanAll(e.response)
 	if r.Headers == nil {

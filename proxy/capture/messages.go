@@ -7,7 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/audit/export"
+
 	"github.com/ALRubinger/aileron/proxy/scrub"
 )
 
@@ -111,11 +112,11 @@ func (m *messages) release() {
 
 // entries returns the messages as Chromium's developer tools have them, redacted. One that is in pieces until the end
 // of the connection, or was cut, is as far as it goes.
-func (m *messages) entries(sets []*scrub.Set) []audit.HARMessage {
-	var all []audit.HARMessage
+func (m *messages) entries(sets []*scrub.Set) []export.HARMessage {
+	var all []export.HARMessage
 	for _, one := range m.all {
 		clean := redact(nil, [][]byte{one.data}, sets, one.cut || slices.Contains(m.open[:], one))
-		e := audit.HARMessage{Type: "receive", Time: float64(one.at.UnixMicro()) / 1e6, Opcode: int(one.op)}
+		e := export.HARMessage{Type: "receive", Time: float64(one.at.UnixMicro()) / 1e6, Opcode: int(one.op)}
 		if one.way == sent {
 			e.Type = "send"
 		}

@@ -1,4 +1,6 @@
-package audit
+// Package export writes rows of the audit log in formats that other programs read: [WriteHAR] as HAR 1.2, and [CSV]. A
+// line of JSON Lines is a row as encoding/json writes it.
+package export
 
 import (
 	"bufio"
@@ -8,6 +10,8 @@ import (
 	"io"
 	"math"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit"
 )
 
 // HARWriter writes a log in the format HAR 1.2, entry by entry, so that a log of any length needs no more memory than
@@ -71,21 +75,21 @@ const maxUnpaired = 1 << 17
 //
 // Other rows are not in it. Of an exchange beyond maxUnpaired that are open at once, the intent is an entry of its
 // own.
-func (l *Log) WriteHAR(ctx context.Context, w io.Writer, version string, filter Filter) error {
+func WriteHAR(ctx context.Context, l *audit.Log, w io.Writer, version string, filter audit.Filter) error {
 	out, err := NewHARWriter(w, version)
 	if err != nil {
 		return err
 	}
 	open := unpairedIntents{seqs: map[string]int64{}}
-	err = l.Each(ctx, filter, func(r Row) error {
-		request := r.requestID()
-		if r.Event == EventProxyStarted {
-			if filter.Event != EventProxyStarted && open.add(request, r.Seq) {
+	err = l.Each(ctx, filter, func(r audit.Row) error {
+		request := requestID(&r)
+		if r.Event == audit.EventProxyStarted {
+			if filter.Event != audit.EventProxyStarted && open.add(request, r.Seq) {
 				return nil
 			}
 			return out.Add(NewHAREntry(r))
 		}
-		if !r.isExchange() {
+		if !isExchange(r.Event) {
 			return nil
 		}
 		e := NewHAREntry(r)
@@ -93,7 +97,7 @@ func (l *Log) WriteHAR(ctx context.Context, w io.Writer, version string, filter 
 		return out.Add(e)
 	})
 	if err == nil && len(open.seqs) > 0 {
-		err = l.eachOpen(ctx, filter, open, func(r Row) error { return out.Add(NewHAREntry(r)) })
+		err = eachOpen(ctx, l, filter, open, func(r audit.Row) error { return out.Add(NewHAREntry(r)) })
 	}
 	if err != nil {
 		return err
@@ -103,15 +107,17 @@ func (l *Log) WriteHAR(ctx context.Context, w io.Writer, version string, filter 
 
 // eachOpen calls f for the intents that are still open. They are read a second time, because only their numbers were
 // kept.
-func (l *Log) eachOpen(ctx context.Context, filter Filter, open unpairedIntents, f func(Row) error) error {
+func eachOpen(
+	ctx context.Context, l *audit.Log, filter audit.Filter, open unpairedIntents, f func(audit.Row) error,
+) error {
 	first, last := int64(math.MaxInt64), int64(0)
 	for _, seq := range open.seqs {
 		first, last = min(first, seq), max(last, seq)
 	}
-	filter.Event, filter.AfterSeq, filter.ThroughSeq = EventProxyStarted, first-1, last
+	filter.Event, filter.AfterSeq, filter.ThroughSeq = audit.EventProxyStarted, first-1, last
 	filter.Limit = 0
-	return l.Each(ctx, filter, func(r Row) error {
-		if open.seqs[r.requestID()] != r.Seq {
+	return l.Each(ctx, filter, func(r audit.Row) error {
+		if open.seqs[requestID(&r)] != r.Seq {
 			return nil
 		}
 		return f(r)
@@ -141,26 +147,26 @@ func (o unpairedIntents) take(request string) int64 {
 }
 
 // requestID returns what ties the rows of an exchange together, "" if the row has none.
-func (r *Row) requestID() string {
+func requestID(r *audit.Row) string {
 	if r.RequestID != "" {
 		return r.RequestID
 	}
-	id, _ := r.Fields[requestIDName].(string)
+	id, _ := r.Fields["request_id"].(string)
 	return id
 }
 
-// isExchange reports whether the row is the outcome of a request.
-func (r *Row) isExchange() bool {
-	switch r.Event {
-	case EventProxyProxied, EventProxyRejected, EventProxyUnknown, EventSandboxPassthrough, EventSandboxRejected,
-		EventOperationRejected:
+// isExchange reports whether a row of the event is the outcome of a request.
+func isExchange(e audit.Event) bool {
+	switch e {
+	case audit.EventProxyProxied, audit.EventProxyRejected, audit.EventProxyUnknown, audit.EventSandboxPassthrough,
+		audit.EventSandboxRejected, audit.EventOperationRejected:
 		return true
 	}
 	return false
 }
 
 // harDuration returns the duration of a row, within what a log can state of a request.
-func (r *Row) harDuration() time.Duration {
+func harDuration(r *audit.Row) time.Duration {
 	const longest = 366 * 24 * time.Hour
 	return time.Duration(min(max(0, r.DurationUS), longest.Microseconds())) * time.Microsecond
 }

@@ -1,14 +1,15 @@
-package audit
+package export
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit"
 )
 
 // harLog is a HAR log as a reader decodes it.
@@ -19,10 +20,10 @@ type harLog struct {
 	}
 }
 
-func readHAR(t *testing.T, l *Log, f Filter) []HAREntry {
+func readHAR(t *testing.T, l *audit.Log, f audit.Filter) []HAREntry {
 	t.Helper()
 	var out bytes.Buffer
-	if err := l.WriteHAR(t.Context(), &out, "test", f); err != nil {
+	if err := WriteHAR(t.Context(), l, &out, "test", f); err != nil {
 		t.Fatal(err)
 	}
 	var log harLog
@@ -32,51 +33,51 @@ func readHAR(t *testing.T, l *Log, f Filter) []HAREntry {
 	return log.Log.Entries
 }
 
-func exchangeRows() []Row {
-	intent := Row{Event: EventProxyStarted, SessionID: "s", Source: SourceConnectTLS,
+func exchangeRows() []audit.Row {
+	intent := audit.Row{Event: audit.EventProxyStarted, SessionID: "s", Source: audit.SourceConnectTLS,
 		ConnectorFQN: "github://acme/tracker", ConnectorVersion: "1.2.0", Tool: "tracker", Operation: "issues.get",
 		Binding: "api_key/tracker/work", Method: "GET",
 		Scheme: "https", Host: "api.tracker.example", Port: 443, Path: "/v1/a%2Fb", HTTPVersion: "HTTP/1.1"}
-	as := func(request string, change func(*Row)) Row {
+	as := func(request string, change func(*audit.Row)) audit.Row {
 		r := intent
 		r.RequestID = request
 		change(&r)
 		return r
 	}
-	return []Row{
-		{Event: EventSessionStarted, SessionID: "s"},
-		as("r1", func(*Row) {}),
-		as("r2", func(*Row) {}),
-		as("r3", func(*Row) {}),
-		as("r1", func(r *Row) {
-			r.Event, r.Decision, r.Status, r.ResponseBytes = EventProxyProxied, DecisionProxied, 200, 7
+	return []audit.Row{
+		{Event: audit.EventSessionStarted, SessionID: "s"},
+		as("r1", func(*audit.Row) {}),
+		as("r2", func(*audit.Row) {}),
+		as("r3", func(*audit.Row) {}),
+		as("r1", func(r *audit.Row) {
+			r.Event, r.Decision, r.Status, r.ResponseBytes = audit.EventProxyProxied, audit.DecisionProxied, 200, 7
 			r.DurationUS, r.TS = 1500, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 			r.Fields = map[string]any{"title": "x"}
 		}),
-		as("r2", func(r *Row) { r.Event, r.Reason = EventProxyUnknown, "session_killed" }),
-		as("r4", func(r *Row) {
-			r.Event, r.Decision, r.Status = EventSandboxRejected, DecisionRejected, 403
+		as("r2", func(r *audit.Row) { r.Event, r.Reason = audit.EventProxyUnknown, "session_killed" }),
+		as("r4", func(r *audit.Row) {
+			r.Event, r.Decision, r.Status = audit.EventSandboxRejected, audit.DecisionRejected, 403
 			r.Path, r.Operation, r.ConnectorFQN = "/x?token=1\u202e#f%zz", "", ""
 		}),
-		as("r5", func(r *Row) {
-			r.Event, r.Decision, r.Status, r.Host = EventProxyProxied, DecisionUpgrade, 101, "::1"
+		as("r5", func(r *audit.Row) {
+			r.Event, r.Decision, r.Status, r.Host = audit.EventProxyProxied, audit.DecisionUpgrade, 101, "::1"
 			r.Port = 8443
 		}),
-		as("r6", func(r *Row) {
-			r.Event, r.Decision, r.Method, r.Host, r.Path = EventSandboxRejected, DecisionRejected, "", "", ""
+		as("r6", func(r *audit.Row) {
+			r.Event, r.Decision, r.Method, r.Host, r.Path = audit.EventSandboxRejected, audit.DecisionRejected, "", "", ""
 			r.Fields = map[string]any{"requests": 12}
 		}),
-		{Event: EventSessionEnded, SessionID: "s"},
+		{Event: audit.EventSessionEnded, SessionID: "s"},
 	}
 }
 
-func exchangeLog(t *testing.T) *Log {
+func exchangeLog(t *testing.T) *audit.Log {
 	t.Helper()
-	l, err := Open(filepath.Join(t.TempDir(), "audit.db"), Options{})
+	l, err := audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closeLog(t, l) })
+	t.Cleanup(func() { _ = l.Close() })
 	for _, r := range exchangeRows() {
 		if _, err := l.Append(t.Context(), r); err != nil {
 			t.Fatal(err)
@@ -86,7 +87,7 @@ func exchangeLog(t *testing.T) *Log {
 }
 
 func TestHARHasAnEntryForEachExchange(t *testing.T) {
-	entries := readHAR(t, exchangeLog(t), Filter{})
+	entries := readHAR(t, exchangeLog(t), audit.Filter{})
 	if len(entries) != 6 {
 		t.Fatalf("%d entries, want 6", len(entries))
 	}
@@ -120,15 +121,15 @@ func TestHARHasAnEntryForEachExchange(t *testing.T) {
 func TestHARTakesTheFilters(t *testing.T) {
 	l := exchangeLog(t)
 	for what, c := range map[string]struct {
-		filter Filter
+		filter audit.Filter
 		want   int
 	}{
-		"decision":       {Filter{Decision: DecisionRejected}, 2},
-		"intents":        {Filter{Event: EventProxyStarted}, 3},
-		"the newest":     {Filter{Limit: 5, Newest: true}, 3}, // and session.ended with its signed head
-		"nothing":        {Filter{Session: "other"}, 0},
-		"no exchange":    {Filter{Event: EventSessionStarted}, 0},
-		"an intent only": {Filter{Limit: 4}, 3},
+		"decision":       {audit.Filter{Decision: audit.DecisionRejected}, 2},
+		"intents":        {audit.Filter{Event: audit.EventProxyStarted}, 3},
+		"the newest":     {audit.Filter{Limit: 5, Newest: true}, 3}, // and session.ended with its signed head
+		"nothing":        {audit.Filter{Session: "other"}, 0},
+		"no exchange":    {audit.Filter{Event: audit.EventSessionStarted}, 0},
+		"an intent only": {audit.Filter{Limit: 4}, 3},
 	} {
 		if got := readHAR(t, l, c.filter); len(got) != c.want {
 			t.Errorf("%s: %d entries, want %d", what, len(got), c.want)
@@ -138,12 +139,12 @@ func TestHARTakesTheFilters(t *testing.T) {
 
 // Values that an edited log may have are no reason to fail, or to write something else than HAR.
 func TestHARIsValidForStrangeRows(t *testing.T) {
-	l, err := Open(filepath.Join(t.TempDir(), "audit.db"), Options{})
+	l, err := audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeLog(t, l)
-	for _, r := range []Row{
+	defer l.Close()
+	for _, r := range []audit.Row{
 		{DurationUS: -5}, {DurationUS: 1 << 62}, {Status: -1}, {Host: "a b\x00\xff]/@", Path: "*", Scheme: "https"},
 		{Host: "x.example", Path: "x.example:443", Method: "CONNECT", Port: 443},
 		{Host: "x.example", Path: "/" + strings.Repeat("\"\\\x1b", 1<<16), Fields: map[string]any{"requests": "many"}},
@@ -153,12 +154,12 @@ func TestHARIsValidForStrangeRows(t *testing.T) {
 		{TS: time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), DurationUS: 1 << 62}, {TS: time.Unix(0, 0), DurationUS: 1 << 62},
 		{TS: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)},
 	} {
-		r.Event = EventSandboxRejected
+		r.Event = audit.EventSandboxRejected
 		if _, err := l.Append(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	entries := readHAR(t, l, Filter{})
+	entries := readHAR(t, l, audit.Filter{})
 	if len(entries) != 11 {
 		t.Fatalf("%d entries", len(entries))
 	}
@@ -183,7 +184,7 @@ func (w *limited) Write(p []byte) (int, error) {
 
 func TestHARReportsAFailedWrite(t *testing.T) {
 	l := exchangeLog(t)
-	if err := l.WriteHAR(t.Context(), &limited{1000}, "test", Filter{}); !errors.Is(err, errNoSpace) {
+	if err := WriteHAR(t.Context(), l, &limited{1000}, "test", audit.Filter{}); !errors.Is(err, errNoSpace) {
 		t.Errorf("WriteHAR = %v, want %v", err, errNoSpace)
 	}
 }
@@ -192,17 +193,11 @@ func TestHARReportsAFailedWrite(t *testing.T) {
 func TestOpenIntentsAreBounded(t *testing.T) {
 	open := unpairedIntents{seqs: map[string]int64{}}
 	for i := range maxUnpaired {
-		if !open.add(NewID(), int64(i+1)) {
+		if !open.add(audit.NewID(), int64(i+1)) {
 			t.Fatalf("intent %d is not remembered", i)
 		}
 	}
-	if open.add(NewID(), 1) || open.add("", 1) {
+	if open.add(audit.NewID(), 1) || open.add("", 1) {
 		t.Error("an intent beyond the bound is remembered")
 	}
-}
-
-func BenchmarkHAR(b *testing.B) {
-	l, _ := benchLog(b)
-	defer l.Close()
-	measure(b, "all", func() error { return l.WriteHAR(b.Context(), io.Discard, "test", Filter{}) })
 }

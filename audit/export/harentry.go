@@ -1,4 +1,4 @@
-package audit
+package export
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/ALRubinger/aileron/audit"
 
 	"github.com/google/martian/v3/har"
 )
@@ -47,9 +49,9 @@ type HARAileron struct {
 	IntentSeq int64          `json:"intent_seq,omitempty"`
 	Hash      string         `json:"hash,omitempty"`
 	Session   string         `json:"session"`
-	Event     Event          `json:"event"`
-	Source    Source         `json:"source"`
-	Decision  Decision       `json:"decision"`
+	Event     audit.Event    `json:"event"`
+	Source    audit.Source   `json:"source"`
+	Decision  audit.Decision `json:"decision"`
 	Reason    string         `json:"reason"`
 	Outcome   string         `json:"outcome"` // "recorded", "unknown" (the session was killed) or "none" (not exported)
 	Rule      string         `json:"rule"`    // what allowed it: the connector's version, tool and operation
@@ -74,21 +76,21 @@ type HARCapture struct {
 }
 
 // NewHAREntry returns the entry of an exchange, of its outcome or its intent.
-func NewHAREntry(r Row) *HAREntry {
-	took := r.harDuration()
+func NewHAREntry(r audit.Row) *HAREntry {
+	took := harDuration(&r)
 	ms := float64(took.Microseconds()) / 1000
 	e := &HAREntry{Time: ms, Timings: HARTimings{Wait: ms}}
 	e.ID, e.StartedDateTime, e.Cache = r.ID, r.TS.Add(-took), &har.Cache{}
-	if r.Decision == DecisionUpgrade {
+	if r.Decision == audit.DecisionUpgrade {
 		e.Type = "websocket"
 	}
-	e.Request = &har.Request{Method: r.Method, URL: r.harURL(), HTTPVersion: r.HTTPVersion, Cookies: []har.Cookie{},
+	e.Request = &har.Request{Method: r.Method, URL: harURL(&r), HTTPVersion: r.HTTPVersion, Cookies: []har.Cookie{},
 		Headers: []har.Header{}, QueryString: []har.QueryString{}, HeadersSize: -1, BodySize: r.RequestBytes}
 	e.Response = &har.Response{Status: r.Status, StatusText: http.StatusText(r.Status), HTTPVersion: r.HTTPVersion,
 		Cookies: []har.Cookie{}, Headers: []har.Header{},
 		Content:     &har.Content{Size: r.ResponseBytes, MimeType: "x-unknown"},
 		HeadersSize: -1, BodySize: r.ResponseBytes}
-	e.Aileron = r.harAileron()
+	e.Aileron = harAileron(&r)
 	switch e.Aileron.Outcome {
 	case outcomeUnknown:
 		e.Comment = "the session was killed before the outcome could be recorded"
@@ -110,16 +112,16 @@ const (
 	outcomeNone     = "none"
 )
 
-func (r *Row) harAileron() HARAileron {
+func harAileron(r *audit.Row) HARAileron {
 	a := HARAileron{
 		ID: r.ID, Seq: r.Seq, Hash: r.Hash, Session: r.SessionID, Event: r.Event, Source: r.Source,
 		Decision: r.Decision, Reason: r.Reason, Outcome: outcomeRecorded, Connector: r.ConnectorFQN,
 		Version: r.ConnectorVersion, Tool: r.Tool, Operation: r.Operation, Binding: r.Binding, Redacted: r.Redactions,
 	}
 	switch r.Event {
-	case EventProxyUnknown:
+	case audit.EventProxyUnknown:
 		a.Outcome = outcomeUnknown
-	case EventProxyStarted:
+	case audit.EventProxyStarted:
 		a.Outcome = outcomeNone
 	}
 	if r.Operation != "" {
@@ -130,14 +132,14 @@ func (r *Row) harAileron() HARAileron {
 		if a.Fields == nil {
 			a.Fields = map[string]any{}
 		}
-		a.Fields[requestIDName] = r.RequestID
+		a.Fields["request_id"] = r.RequestID
 	}
 	return a
 }
 
 // harURL returns the URL of the request without a query, which no row has. A target that is not a path is not in it.
 // The format requires a URL: a request without a host gets about:blank.
-func (r *Row) harURL() string {
+func harURL(r *audit.Row) string {
 	if r.Host == "" {
 		return "about:blank"
 	}
