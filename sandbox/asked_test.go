@@ -87,7 +87,8 @@ func refusing(t *testing.T, kind string, image container.Config, why func(asked)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}}
 	server.Start()
 	t.Cleanup(server.Close)
-	e, err := engine.Connect(t.Context(), kind, "unix://"+socket)
+	t.Setenv(map[string]string{"podman": "CONTAINER_HOST", "docker": "DOCKER_HOST"}[kind], "unix://"+socket)
+	e, err := engine.Patience{}.Find(t.Context(), kind)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,16 +1,24 @@
 package sandbox
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"sync"
 
 	"github.com/ALRubinger/aileron/internal/imagefs"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // ImageFS is the file system of an image, an [fs.FS], read through a container
@@ -121,4 +129,161 @@ func (e *Engine) copyOut(ctx context.Context, id, name string) ([]byte, error) {
 	}
 	defer r.Close()
 	return imagefs.ReadFirst(r)
+}
+
+// What is known of an image's files is kept from one session to the next: to look
+// into an image, an engine has to make a container, and Podman starts a process
+// for each file. An image is known by its id, which is a digest of its files, so
+// nothing that is kept becomes wrong. It is only where to look and what to add
+// to: what is put into a sandbox is compared with the sandbox itself, see verify.
+
+const (
+	// cacheFormat is in the names of the files: another format is another file.
+	cacheFormat = "1"
+	// maxCached is how many images are kept.
+	maxCached = 16
+	// maxCacheFile bounds a file that is read.
+	maxCacheFile = 96 << 20
+)
+
+// known returns what is known of the files of an image, without a source; nil
+// for nothing.
+func (e *Engine) known(id string) *imagefs.FS {
+	if f, ok := e.seen.Load(id); ok {
+		return f.(*imagefs.FS)
+	}
+	if e.cache == "" {
+		return nil
+	}
+	file, err := os.Open(e.cacheFile(id))
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || info.Size() > maxCacheFile {
+		return nil
+	}
+	f, err := imagefs.Load(bufio.NewReader(file), imagefs.Source{})
+	if err != nil { // damaged: it is written anew
+		return nil
+	}
+	e.seen.Store(id, f)
+	return f
+}
+
+// keep keeps what is known of an image. Without a directory, or room in it, the
+// next session looks into the image again.
+func (e *Engine) keep(id string, f *imagefs.FS) {
+	e.seen.Store(id, f)
+	if e.cache == "" || os.MkdirAll(e.cache, 0o700) != nil {
+		return
+	}
+	file, err := os.CreateTemp(e.cache, "new-")
+	if err != nil {
+		return
+	}
+	defer os.Remove(file.Name()) // where it was not renamed
+	out := bufio.NewWriter(file)
+	err = cmp.Or(f.Save(out), out.Flush(), file.Close())
+	if err == nil && os.Rename(file.Name(), e.cacheFile(id)) == nil {
+		e.trimCache()
+	}
+}
+
+// cacheFile is the file of an image. Engines report links in different ways, so
+// each has its own.
+func (e *Engine) cacheFile(id string) string {
+	name := sha256.Sum256([]byte(e.Kind() + "\x00" + id))
+	return filepath.Join(e.cache, cacheFormat+"-"+hex.EncodeToString(name[:]))
+}
+
+// trimCache removes the files that were written first, beyond the number that is
+// kept.
+func (e *Engine) trimCache() {
+	entries, _ := os.ReadDir(e.cache) // an error: there is nothing to remove
+	var files []os.FileInfo
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil {
+			files = append(files, info)
+		}
+	}
+	slices.SortFunc(files, func(a, b os.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, info := range files[min(maxCached, len(files)):] {
+		_ = os.Remove(filepath.Join(e.cache, info.Name()))
+	}
+}
+
+// scratchFiles are the files of an image behind a container that is made when
+// the first of them is asked for.
+type scratchFiles struct {
+	e   *Engine
+	img Image
+
+	mu    sync.Mutex
+	id    string       // of the container; "": there is none yet
+	layer engine.Layer // of the container
+}
+
+// open returns the container's id and its layer.
+func (s *scratchFiles) open(ctx context.Context) (string, engine.Layer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id != "" {
+		return s.id, s.layer, nil
+	}
+	id, err := s.e.CreateScratch(ctx, scratch(s.img))
+	if err != nil {
+		return "", engine.Layer{}, fmt.Errorf("%w: %w", engine.ErrEngine, err)
+	}
+	s.id = id
+	if state, err := s.e.Inspect(ctx, id); err == nil { // otherwise the engine is asked for each name
+		s.layer = state.Layer
+	}
+	return s.id, s.layer, nil
+}
+
+// read reads /etc of the image, and returns the file system.
+func (s *scratchFiles) read(ctx context.Context) (*imagefs.FS, error) {
+	id, _, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	etc, err := s.e.readEtc(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return imagefs.New(etc, s.source(ctx)), nil
+}
+
+// source is the source of the image's files. Most names are absent, and Podman
+// takes a process or two to say so: those that no layer has are not asked of it.
+func (s *scratchFiles) source(ctx context.Context) imagefs.Source {
+	return imagefs.Source{
+		Lstat: func(name string) (imagefs.Node, error) {
+			id, layer, err := s.open(ctx)
+			if err != nil {
+				return imagefs.Node{}, err
+			}
+			if layer.Lacks("/" + name) {
+				return imagefs.Node{}, fs.ErrNotExist
+			}
+			return s.e.filesOf(ctx, id).Lstat(name)
+		},
+		ReadFile: func(name string) ([]byte, error) {
+			id, _, err := s.open(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return s.e.filesOf(ctx, id).ReadFile(name)
+		},
+	}
+}
+
+// close removes the container.
+func (s *scratchFiles) close(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id != "" {
+		_ = s.e.Remove(context.WithoutCancel(ctx), s.id)
+	}
 }

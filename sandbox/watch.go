@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -199,3 +200,88 @@ func (r *running) resize() {
 func (r *running) alone() bool { return r.gateway != nil && r.gateway.Ended() }
 
 func (r *running) withoutGateway() error { return r.e.withoutGateway(r.live, r.box, r.gateway) }
+
+// notStarted is the exit code and the error of a sandbox that did not start.
+func (e *Engine) notStarted(b box, gateway *engine.Container, err error) (int, error) {
+	if errors.Is(err, engine.ErrInterrupted) {
+		return 1, err
+	}
+	if waited := (*engine.WaitError)(nil); errors.As(err, &waited) {
+		return 1, waited
+	}
+	err = startError(b, err)
+	if bad := (*CommandError)(nil); errors.As(err, &bad) {
+		return bad.Code, err
+	}
+	if gateway == nil {
+		return 1, err
+	}
+	// Its own end is the reason, whatever the engine reports.
+	c, inspectErr := e.Inspect(context.Background(), gateway.ID) // it ends with the engine
+	if engine.IsNotFound(inspectErr) || inspectErr == nil && !c.Running {
+		return 1, fmt.Errorf("run the sandbox: its gateway ended before the sandbox began: %w", err)
+	}
+	return 1, err
+}
+
+var errRemoved = errors.New("run the sandbox: its container was removed by another process")
+
+// withoutGateway ends a sandbox whose gateway has ended, and returns how that
+// ended.
+func (e *Engine) withoutGateway(ctx context.Context, box, gateway *engine.Container) error {
+	e.Signal(ctx, box, syscall.SIGKILL)
+	_ = e.Presence(ctx, gateway.ID) // it ends before it is removed
+	how := ""
+	c, err := e.Inspect(ctx, gateway.ID)
+	switch {
+	case engine.IsNotFound(err):
+		how = " (its container was removed by another process)"
+	case err == nil && c.OOMKilled:
+		how = " (the kernel killed it for its memory)"
+	case err == nil && c.ExitCode > 128:
+		how = " (" + syscall.Signal(c.ExitCode-128).String() + ")"
+	}
+	return fmt.Errorf("run the sandbox: its gateway ended%s, so the sandbox was ended too", how)
+}
+
+// socketNames are the sockets in Uplink.Sockets at which all that a sealed
+// sandbox sends ends.
+var socketNames = []string{"proxy.sock", "redirect.sock"}
+
+// uplinkSockets watches the sockets of a sandbox. Without one of them it reaches
+// nothing any more, and no program inside could find out why.
+type uplinkSockets struct {
+	*time.Ticker
+	paths []string
+	files []os.FileInfo
+}
+
+// watchUplink starts to watch; where there are no sockets there is nothing to
+// watch.
+func watchUplink(dir string) (*uplinkSockets, error) {
+	u := &uplinkSockets{}
+	for _, name := range socketNames {
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("watch the sandbox's sockets: %w", err)
+		}
+		u.paths, u.files = append(u.paths, path), append(u.files, info)
+	}
+	u.Ticker = time.NewTicker(time.Second)
+	return u, nil
+}
+
+// removed is a socket that is not there any more, or not the same; "" when all
+// are.
+func (u *uplinkSockets) removed() string {
+	for i, path := range u.paths {
+		if now, err := os.Stat(path); err != nil || !os.SameFile(now, u.files[i]) {
+			return path
+		}
+	}
+	return ""
+}

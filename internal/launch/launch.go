@@ -4,8 +4,9 @@
 // streams of the command. Its methods are the ways to use a session:
 //
 //   - [Launcher.Sandboxed] runs a command in a container whose only way out is the session's proxy. Read
-//     sandboxed.go for its three steps (prepare, run, end), mediation.go for how a sandbox reaches the proxy and what
-//     is printed where it is not sealed, signals.go for who gets a Ctrl-C, and end.go for exit codes and causes.
+//     sandboxed.go downwards for its three steps (prepare, run, end) and for who gets a Ctrl-C. Each step calls down:
+//     mount.go, shares.go and git.go have what of this host is in the sandbox, mediation.go how it reaches the proxy,
+//     describe.go and environment.go what its command is told, end.go exit codes and causes.
 //   - [Launcher.OnHost] runs a command on this host, which uses the proxy if it honours its environment.
 //   - [Launcher.OpenHost] serves a session on a TCP port without any command.
 //

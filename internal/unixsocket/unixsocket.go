@@ -9,10 +9,14 @@ package unixsocket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxPath is the longest path that fits into sockaddr_un with its final NUL.
@@ -73,4 +77,64 @@ func (l *listener) Close() error {
 	err := l.Listener.Close()
 	l.release()
 	return err
+}
+
+// ErrForeign is returned for a peer that is not a process of this user, or that is in a container.
+var ErrForeign = errors.New("the peer is not a process of this user, or it is in a container")
+
+// CheckPeer returns the process at the other end of conn. The error is [ErrForeign] unless
+// it is of this user and, with sameNamespace, not in a PID namespace below this one.
+func CheckPeer(conn net.Conn, sameNamespace bool) (pid int, err error) {
+	c, ok := conn.(*net.UnixConn)
+	if !ok {
+		return 0, ErrForeign
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var peer *unix.Ucred
+	if controlErr := raw.Control(func(fd uintptr) {
+		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); controlErr != nil || err != nil {
+		return 0, errors.Join(controlErr, err)
+	}
+	if int(peer.Uid) != os.Geteuid() {
+		return 0, ErrForeign
+	}
+	if sameNamespace && !beside(int(peer.Pid)) {
+		return 0, ErrForeign
+	}
+	return int(peer.Pid), nil
+}
+
+// beside reports whether a process is in the PID namespace of this one. The processes of
+// a container have the user's own uid where the engine runs without a user namespace,
+// or maps it, so that the uid does not tell them from the user's. A process that has
+// ended cannot be judged, and is not.
+func beside(pid int) bool {
+	own, peer := namespaces(os.Getpid()), namespaces(pid)
+	return own > 0 && own == peer
+}
+
+// namespaces returns how many PID namespaces, from that of /proc on, number a process. It
+// is read from a descriptor of the process (pidfd_open(2)): aileron's processes are
+// not dumpable, and where /proc is mounted with hidepid their own files are not there.
+func namespaces(pid int) int {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = unix.Close(fd) }()
+	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(info)) {
+		numbers, ok := strings.CutPrefix(line, "NSpid:")
+		if fields := strings.Fields(numbers); ok && len(fields) > 0 && fields[0] != "0" && fields[0] != "-1" {
+			return len(fields)
+		}
+	}
+	return 0
 }

@@ -15,7 +15,7 @@ import (
 const dirForm = "aileron-engine-%d-%d-%d-"
 
 // MakeDir makes a temporary directory that belongs to this process. The caller
-// removes it; what a killed process leaves, [Find] removes.
+// removes it; what a killed process leaves, [Patience.Find] removes.
 func MakeDir() (string, error) {
 	return makeDirIn("")
 }

@@ -1,13 +1,32 @@
+// Package engine drives Podman and Docker through the Docker API. Call
+// [Patience.Find] first; then the methods of [Engine] make, start, watch and
+// remove containers, and look up, build and import images.
+//
+// Open engine.go for how an engine is found, container.go for what a container is
+// asked to be, and lifecycle.go for its start, its end and its removal. Where the
+// two engines differ is stated in one place: the interface in dialect.go, which
+// podman.go and docker.go implement. No other file asks which engine it talks to.
+// held.go has what the kernel shows of a container without its engine, and
+// liveness.go decides how long an engine is waited for.
+//
+// No call has a time-out while the engine shows that it lives. One that shows no
+// sign of life is given up, and the error is a [WaitError]; one that ended
+// is a [GoneError]. The package knows nothing of sandboxes, sessions or
+// proxies: what a container is asked for is its caller's decision, in a
+// [Config].
 package engine
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	// github.com/moby/moby/client is the successor of this module, which ends with
 	// v28.5.2. It would do: it negotiates down to API 1.40, and Podman 4 and Docker
@@ -32,12 +51,8 @@ type Engine struct {
 }
 
 // Find returns the engine of a kind: podman, docker, or auto for the first of
-// the two that responds. The error of an engine that is not there is a
-// [FindError].
-func Find(ctx context.Context, kind string) (*Engine, error) { return Patience{}.Find(ctx, kind) }
-
-// Find is the function Find, with this patience for the engine as long as it
-// is used.
+// the two that responds. It has this patience as long as it is used. The error of
+// an engine that is not there is a [FindError].
 func (p Patience) Find(ctx context.Context, kind string) (*Engine, error) {
 	sweepDirs()
 	var causes []string
@@ -90,17 +105,6 @@ func (e *Engine) Close() {
 	if e.dir != "" {
 		_ = os.RemoveAll(e.dir)
 	}
-}
-
-// Connect returns the engine of a kind, podman or docker, at an address:
-// unix://PATH, or tcp://HOST:PORT.
-func Connect(ctx context.Context, kind, host string) (*Engine, error) {
-	for _, d := range dialects() {
-		if d.name() == kind {
-			return connectNamed(ctx, d, host, Patience{})
-		}
-	}
-	return nil, fmt.Errorf("connect to an engine: %q is neither podman nor docker", kind)
 }
 
 // connectNamed is connect for an address that a user has named.
@@ -186,4 +190,66 @@ func rootCause(err error) error {
 		}
 		err = inner
 	}
+}
+
+// ErrEngine is what the error of a call is when not its subject but the engine
+// is at fault.
+var ErrEngine = errors.New("the engine failed")
+
+// GoneError is returned when the engine ended while it was needed.
+type GoneError struct{ why string }
+
+// ErrorClass and ErrorReason are for --json.
+func (*GoneError) ErrorClass() string  { return "unavailable" }
+func (*GoneError) ErrorReason() string { return "engine_not_responding" }
+
+// Is reports that a GoneError is an ErrEngine.
+func (*GoneError) Is(target error) bool { return target == ErrEngine }
+
+func (e *GoneError) Error() string { return "prepare the sandbox: " + e.why }
+
+// Explain replaces an error by a [GoneError] or a [WaitError] where the engine's
+// end, or its silence, is its cause.
+func (e *Engine) Explain(err *error) {
+	Unwrap(err)
+	if *err == nil || errors.Is(*err, context.Canceled) ||
+		errors.As(*err, new(*WaitError)) || errors.As(*err, new(*GoneError)) {
+		return
+	}
+	lost := client.IsErrConnectionFailed(*err) || errors.Is(*err, io.EOF) || errors.Is(*err, io.ErrUnexpectedEOF) ||
+		errors.Is(*err, syscall.ECONNRESET) || errors.Is(*err, syscall.ECONNREFUSED) || errors.Is(*err, syscall.EPIPE)
+	if !lost {
+		return
+	}
+	if why := e.WentAway(); why != "" {
+		*err = &GoneError{why}
+	}
+}
+
+// Unwrap replaces an error in which a wait was given up by the [WaitError],
+// which is the whole message.
+func Unwrap(err *error) {
+	if waited := (*WaitError)(nil); errors.As(*err, &waited) {
+		*err = waited
+	}
+}
+
+// WentAway returns how the engine ended, for people; "" when it responds.
+func (e *Engine) WentAway() string {
+	if _, err := e.cli.Ping(context.Background()); !client.IsErrConnectionFailed(err) { // it ends with the engine
+		return ""
+	}
+	if e.service != nil {
+		select {
+		case <-e.service.done:
+			state := e.service.cmd.ProcessState
+			how := "the service of podman that aileron had started was ended (" + state.String() + ")"
+			if last := e.liveness.said(); last != "" && state.Exited() { // else a signal ended it
+				how += ", its last error: " + last + ","
+			}
+			return how
+		case <-time.After(time.Second): // a dead one is seen at once
+		}
+	}
+	return e.Kind() + " does not respond on its socket any more"
 }

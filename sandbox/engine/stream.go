@@ -6,10 +6,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
+	"golang.org/x/sys/unix"
 )
 
 // Stream is the connection to the standard streams of a container.
@@ -110,3 +117,98 @@ func (e *Engine) Resize(ctx context.Context, id string, height, width uint) erro
 // been started. Where it has not, the terminal's program may be there only a
 // moment after the start.
 func (e *Engine) SizesCreated() bool { return e.dialect.sizesCreated() }
+
+// Tail keeps the end of a program's output.
+type Tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write adds to the output.
+func (t *Tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-2000):]
+	return len(p), nil
+}
+
+// LastError is the last line that reports an error, without the form of a log.
+func (t *Tail) LastError() string {
+	t.mu.Lock()
+	lines := strings.Split(string(t.text), "\n")
+	t.mu.Unlock()
+	for _, line := range slices.Backward(lines) {
+		line = strings.Join(strings.Fields(line), " ")
+		_, level, logged := strings.Cut(line, " level=")
+		switch {
+		case strings.Contains(line, "healthcheck"): // Podman looks for systemd with each container
+			continue
+		case line == "", logged && !strings.HasPrefix(level, "error") && !strings.HasPrefix(level, "fatal"):
+			continue
+		}
+		if _, quoted, ok := strings.Cut(level, " msg="); ok {
+			if prefix, err := strconv.QuotedPrefix(quoted); err == nil {
+				if message, err := strconv.Unquote(prefix); err == nil {
+					return message
+				}
+			}
+		}
+		return line
+	}
+	return ""
+}
+
+// String is the end of the output, in one line.
+func (t *Tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(strings.Fields(string(t.text)), " ")
+}
+
+// ResizeCreated sets the size of the terminal of a container that has been
+// created, but not started, and returns once the terminal has it: Podman hands
+// the size to the container's monitor, which may apply it after the start. It
+// waits for callTime at most, and not at all where the terminal cannot be seen
+// from here: an engine of another machine or another namespace of processes, or
+// a host without cgroups. It does nothing where [Engine.SizesCreated] is false.
+func (e *Engine) ResizeCreated(ctx context.Context, id string, height, width uint) error {
+	if !e.SizesCreated() {
+		return nil
+	}
+	if err := e.Resize(ctx, id, height, width); err != nil {
+		return err
+	}
+	s, err := e.Inspect(ctx, id)
+	if err != nil || s.PID < 1 {
+		return err
+	}
+	// Its first process is the runtime's until the start: nothing of the image
+	// has run.
+	tty, err := unix.Open(fmt.Sprintf("/proc/%d/fd/0", s.PID),
+		unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil // it cannot be seen
+	}
+	defer func() { _ = unix.Close(tty) }()
+	// Read after the terminal was opened: the number cannot have changed hands.
+	if list, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", s.PID)); err != nil || !strings.Contains(string(list), id) {
+		return nil // the same
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		size, err := unix.IoctlGetWinsize(tty, unix.TIOCGWINSZ)
+		if err != nil || uint(size.Row) == height && uint(size.Col) == width {
+			return nil // it is no terminal
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("set the size of the terminal: it has %d rows and %d columns, want %d and %d: %w",
+				size.Row, size.Col, height, width, ctx.Err())
+		}
+	}
+}

@@ -1,12 +1,17 @@
 package gateway
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // openNetwork brings up loopback and routes every IPv4 address to it. Without
@@ -66,4 +71,133 @@ func hasIPv6() bool {
 		return true // if it has not, installing the rules fails
 	}
 	return strings.Contains(string(data), "\nTCPv6") || strings.Contains(string(data), "\nUDPv6")
+}
+
+// installRules makes every packet of the namespace end at the gateway. In the
+// language of nft(8):
+//
+//	table ip aileron {
+//	  chain redirect { type nat hook output priority -100;
+//	    udp dport 53 redirect to :15353
+//	    tcp dport 53 redirect to :15353
+//	    ip daddr 127.0.0.0/8 accept
+//	    meta l4proto tcp redirect to :15001
+//	  }
+//	  chain seal { type filter hook output priority 0; policy drop;
+//	    ip daddr 127.0.0.0/8 accept
+//	    ip daddr 198.19.255.254 accept
+//	    reject with icmp admin-prohibited
+//	  }
+//	}
+//	table ip6 aileron {
+//	  chain seal { type filter hook output priority 0; policy drop;
+//	    ip6 daddr ::1 accept
+//	    reject with icmpv6 admin-prohibited
+//	  }
+//	}
+//
+// Every chain sees the packets that leave a process: where there is only
+// loopback, there are no others.
+func installRules() error {
+	c, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("open netlink: %w", err)
+	}
+	redirectRules(c)
+	if hasIPv6() {
+		sealIPv6(c)
+	}
+	if err := c.Flush(); err != nil {
+		return fmt.Errorf("the kernel refused them; it needs nf_tables with nat and redirect: %w", err)
+	}
+	return nil
+}
+
+func redirectRules(c *nftables.Conn) {
+	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "aileron"})
+	nat := c.AddChain(&nftables.Chain{
+		Name: "redirect", Table: table, Type: nftables.ChainTypeNAT,
+		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest,
+	})
+	add := func(chain *nftables.Chain, parts ...[]expr.Any) {
+		var exprs []expr.Any
+		for _, p := range parts {
+			exprs = append(exprs, p...)
+		}
+		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: exprs})
+	}
+	add(nat, protocol(unix.IPPROTO_UDP), port(53), redirectTo(dnsAddr))
+	add(nat, protocol(unix.IPPROTO_TCP), port(53), redirectTo(dnsAddr))
+	add(nat, loopback4(), accepted())
+	add(nat, protocol(unix.IPPROTO_TCP), redirectTo(redirectAddr))
+
+	seal := sealChain(c, table)
+	add(seal, loopback4(), accepted())
+	src := netip.MustParseAddr(source).As4()
+	add(seal, destination(16, src[:]), accepted())
+	add(seal, rejected(unix.NFT_REJECT_ICMP_UNREACH, icmpAdminProhibited))
+}
+
+func sealIPv6(c *nftables.Conn) {
+	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv6, Name: "aileron"})
+	seal := sealChain(c, table)
+	self := netip.IPv6Loopback().As16()
+	reject := rejected(unix.NFT_REJECT_ICMP_UNREACH, icmp6AdminProhibited)
+	c.AddRule(&nftables.Rule{Table: table, Chain: seal, Exprs: append(destination(24, self[:]), accepted()...)})
+	c.AddRule(&nftables.Rule{Table: table, Chain: seal, Exprs: reject})
+}
+
+// Codes of "destination unreachable, administratively prohibited": RFC 1812
+// section 5.2.7.1 and RFC 4443 section 3.1.
+const (
+	icmpAdminProhibited  = 13
+	icmp6AdminProhibited = 1
+)
+
+func sealChain(c *nftables.Conn, table *nftables.Table) *nftables.Chain {
+	drop := nftables.ChainPolicyDrop
+	return c.AddChain(&nftables.Chain{
+		Name: "seal", Table: table, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter, Policy: &drop,
+	})
+}
+
+func protocol(number byte) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{number}},
+	}
+}
+
+// port matches the destination port, which is at offset 2 of TCP and UDP alike.
+func port(n uint16) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binary.BigEndian.AppendUint16(nil, n)},
+	}
+}
+
+// destination matches the first bytes of the destination address, which is at
+// offset in the network header.
+func destination(offset uint32, prefix []byte) []expr.Any {
+	return []expr.Any{
+		//nolint:gosec // 4 or 16 bytes at most
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(len(prefix))},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: prefix},
+	}
+}
+
+func loopback4() []expr.Any { return destination(16, []byte{127}) }
+
+func accepted() []expr.Any { return []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}} }
+
+func rejected(kind uint32, code uint8) []expr.Any {
+	return []expr.Any{&expr.Reject{Type: kind, Code: code}}
+}
+
+func redirectTo(to netip.AddrPort) []expr.Any {
+	return []expr.Any{
+		&expr.Immediate{Register: 1, Data: binary.BigEndian.AppendUint16(nil, to.Port())},
+		&expr.Redir{RegisterProtoMin: 1},
+	}
 }

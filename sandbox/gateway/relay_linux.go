@@ -1,10 +1,14 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -116,4 +120,111 @@ func (r *relay) dial(ctx context.Context, path string) (*net.UnixConn, error) {
 			return nil, err
 		}
 	}
+}
+
+// maxHead bounds the proxy's response to a CONNECT.
+const maxHead = 4096
+
+// connect sends the proxy a CONNECT for target. It reports whether the proxy
+// accepted it, and returns what followed the head of its response.
+func connect(proxy net.Conn, target string) (rest []byte, ok bool) {
+	_ = proxy.SetDeadline(time.Now().Add(connectTimeout))
+	if _, err := io.WriteString(proxy, "CONNECT "+target+" HTTP/1.1\r\nHost: "+target+"\r\n\r\n"); err != nil {
+		return nil, false
+	}
+	head := make([]byte, 0, 512)
+	for {
+		if len(head) == cap(head) {
+			if len(head) >= maxHead {
+				return nil, false
+			}
+			head = append(make([]byte, 0, 2*cap(head)), head...)
+		}
+		n, err := proxy.Read(head[len(head):cap(head)])
+		head = head[:len(head)+n]
+		if end := bytes.Index(head, []byte("\r\n\r\n")); end >= 0 {
+			_ = proxy.SetDeadline(time.Time{})
+			return head[end+4:], isOK(head[:end])
+		}
+		if err != nil {
+			return nil, false
+		}
+	}
+}
+
+// isOK reports whether a head begins with the status 200.
+func isOK(head []byte) bool {
+	rest, ok := bytes.CutPrefix(head, []byte("HTTP/1.1 200"))
+	return ok && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\r')
+}
+
+// idlePorts is how many connections wait for the host to use them.
+const idlePorts = 4
+
+// Answers to the host's request for a port.
+const (
+	portReached byte = iota
+	portRefused
+)
+
+// servePorts carries connections from the host to ports of the sandbox until ctx
+// ends. The host cannot connect to anything in this namespace. So the gateway
+// keeps some connections to the host's socket, and for each of them the host
+// sends the number of a port when it has a client for it. Nothing in the sandbox
+// reaches the socket or asks for a connection.
+func (r *relay) servePorts(ctx context.Context) {
+	if _, err := os.Stat(r.cfg.Ports); err != nil {
+		return // no port is published
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	idle := make(chan struct{}, idlePorts)
+	for {
+		select {
+		case idle <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		host, err := r.dial(ctx, r.cfg.Ports)
+		if err != nil {
+			return // the session is over
+		}
+		running.Go(func() {
+			stop := context.AfterFunc(ctx, func() { _ = host.Close() })
+			defer stop()
+			defer host.Close()
+			var port [2]byte
+			_, err := io.ReadFull(host, port[:])
+			<-idle
+			if err == nil {
+				r.servePort(ctx, host, binary.BigEndian.Uint16(port[:]))
+			}
+		})
+	}
+}
+
+// servePort connects the host with a port of the sandbox.
+func (r *relay) servePort(ctx context.Context, host *net.UnixConn, port uint16) {
+	conn, err := dialPort(ctx, port)
+	if err != nil {
+		_, _ = host.Write([]byte{portRefused})
+		return
+	}
+	server := conn.(*net.TCPConn)
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if _, err := host.Write([]byte{portReached}); err != nil {
+		_ = server.Close()
+		return
+	}
+	Join(host, server)
+}
+
+// dialPort connects to a port of the sandbox. The gateway's own are refused.
+func dialPort(ctx context.Context, port uint16) (net.Conn, error) {
+	if IsReserved(port) {
+		return nil, errors.New("it is the gateway's own port")
+	}
+	d := net.Dialer{Timeout: connectTimeout}
+	return d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
 }

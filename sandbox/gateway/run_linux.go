@@ -3,9 +3,13 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -84,4 +88,120 @@ func serve(parent context.Context, cfg Config, l *listeners) error {
 		return nil
 	}
 	return fmt.Errorf("serve the sandbox: %w", context.Cause(ctx))
+}
+
+// listeners are what the gateway serves.
+type listeners struct {
+	explicit, redirected, dnsTCP net.Listener
+	dnsUDP                       *net.UDPConn
+}
+
+// listen opens all listeners, or none.
+func listen(ctx context.Context) (l *listeners, err error) {
+	l = &listeners{}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	var lc net.ListenConfig
+	// A client that speaks MPTCP falls back to TCP: the kernel has no original
+	// destination for an MPTCP connection.
+	lc.SetMultipathTCP(false)
+	if l.explicit, err = lc.Listen(ctx, "tcp4", explicitAddr.String()); err != nil {
+		return l, err
+	}
+	if l.redirected, err = lc.Listen(ctx, "tcp4", redirectAddr.String()); err != nil {
+		return l, err
+	}
+	if l.dnsTCP, err = lc.Listen(ctx, "tcp4", dnsAddr.String()); err != nil {
+		return l, err
+	}
+	// Not 0.0.0.0: an answer would leave from the route's source address, and
+	// conntrack would not recognise it as the answer.
+	l.dnsUDP, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(dnsAddr))
+	return l, err
+}
+
+func (l *listeners) close() {
+	for _, tcp := range []net.Listener{l.explicit, l.redirected, l.dnsTCP} {
+		if tcp != nil {
+			_ = tcp.Close()
+		}
+	}
+	if l.dnsUDP != nil {
+		_ = l.dnsUDP.Close()
+	}
+}
+
+// maxConnections may be open at once, if the limit of open files has room.
+const maxConnections = 4096
+
+// roomForConnections returns the number of connections that the limit of open
+// files has room for: two sockets and a pipe each. Without descriptors a
+// connection can be neither accepted nor refused.
+func roomForConnections() int {
+	const others = 256
+	var l syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil || l.Cur > 1<<20 {
+		return 1 << 18
+	}
+	return max(1, (int(l.Cur)-others)/4)
+}
+
+// accept serves each connection of l until l closes, as many at once as slots
+// has room for. One more is closed at once, so that a client that floods the
+// gateway takes nothing but its own connections. accept returns when every
+// connection that it served has ended; they are closed when ctx ends or l fails.
+func accept(ctx context.Context, l net.Listener, slots chan struct{}, serve func(context.Context, *net.TCPConn)) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for {
+		conn, err := l.Accept()
+		if isExhausted(err) { // for now: connections that hold descriptors will end
+			if wait(ctx, 20*time.Millisecond) != nil {
+				return nil
+			}
+			continue
+		}
+		if errors.Is(err, syscall.ECONNABORTED) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case slots <- struct{}{}:
+		default:
+			_ = conn.Close()
+			continue
+		}
+		running.Go(func() {
+			defer func() { <-slots }()
+			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+			defer stop()
+			defer conn.Close()
+			serve(ctx, conn.(*net.TCPConn))
+		})
+	}
+}
+
+// isExhausted reports whether accept(2) failed for want of descriptors or memory.
+func isExhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
+}
+
+// wait returns after d, or with the error of ctx when it ends first.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

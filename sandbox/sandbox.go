@@ -1,7 +1,34 @@
+// Package sandbox runs a command in a sealed sandbox: a container that has no
+// network but the loopback device, shared with a gateway that carries every
+// connection to one unix socket of the host.
+//
+// [Prepare] finds an engine and makes the image ready, and [Prepared.Run] runs
+// the command and returns its exit code:
+//
+//	p, err := sandbox.Prepare(ctx, sandbox.Spec{Engine: "auto", Image: image, Build: "auto", Dir: dir,
+//		Command: []string{"sh"}, UplinkRoot: sockets, Alive: alive, Progress: os.Stderr, Log: log})
+//	if err != nil {
+//		return err
+//	}
+//	defer p.Close()
+//	code, err := p.Run(ctx, sandbox.Uplink{Session: id, Sockets: sockets, Binary: aileron, Stdout: os.Stdout})
+//
+// [Prepared.Sealed] reports whether the sandbox can be sealed. One that cannot
+// has the engine's own network, so its caller decides whether to run it.
+//
+// Open this file for what a sandbox is asked to be, box.go for the run of one from
+// its creation to its removal, seal.go for its container, and running.go and
+// watch.go for the time between: its streams, and all that may end it.
+//
+// The package decides what the containers of a sandbox are; package engine makes
+// and watches them. It knows nothing of proxies: what listens on the sockets is
+// the caller's. Run leaves no container behind unless the engine goes away, and
+// [Engine.Sweep] finds by label what a killed process left.
 package sandbox
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -11,6 +38,19 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/terminal"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+)
+
+// Workspace is where the project is mounted in a sandbox.
+const Workspace = "/home/agent/workspace"
+
+// Labels by which Sweep finds containers.
+const (
+	labelSession = "aileron.session"
+	labelRole    = "aileron.role"
+	labelOwner   = "aileron.owner"
+
+	// noSession is the session of a container in which an image's files are read.
+	noSession = "none"
 )
 
 // Spec describes a sandbox: the command, its image and its project, and the
@@ -230,4 +270,41 @@ type File struct {
 	Path string
 	Mode fs.FileMode
 	Data []byte
+}
+
+// Engine is an engine that makes sandboxes.
+type Engine struct {
+	*engine.Engine
+	seen   sync.Map // *imagefs.FS of each image that was opened, by its id
+	pinned sync.Map // engine.Image of each image that was looked up, by its id, which is a digest of it
+	cache  string   // the directory of what is known of images; "" is none
+}
+
+// Find returns the engine of a kind: podman, docker, or auto for the first of
+// the two that responds. It is waited for with patience, as long as it is used.
+func Find(ctx context.Context, kind string, patience engine.Patience) (*Engine, error) {
+	e, err := patience.Find(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{Engine: e}, nil
+}
+
+// MaxProcesses is how many processes and threads a sandbox may have.
+const MaxProcesses = 4096
+
+// machine returns what the engine's machine has.
+func (e *Engine) machine(ctx context.Context) (_ engine.Limits, err error) {
+	defer e.Explain(&err)
+	host, err := e.Host(ctx)
+	if err != nil {
+		return engine.Limits{}, fmt.Errorf("ask %s what its machine has: %w", e.Kind(), err)
+	}
+	return host.Machine, nil
+}
+
+// Share returns what a sandbox may have of a machine unless it is configured:
+// three quarters of its memory, and all its CPUs but a quarter of one.
+func Share(machine engine.Limits) engine.Limits {
+	return engine.Limits{Memory: machine.Memory / 4 * 3, CPUs: max(machine.CPUs-0.25, 0)}
 }
