@@ -73,7 +73,7 @@ func edited(was, is string) string { return strings.Replace(specWith(goodFields)
 func TestDiagnosticsOfAFile(t *testing.T) {
 	for _, c := range []struct{ name, spec, want string }{
 		{"empty", ``, "the JSON ends too early"},
-		{"cut", `{"tools": [`, "tools: the JSON ends too early"},
+		{"cut", `{"tools": [`, "tools[0]: the JSON ends too early"},
 		{"trailing data", specWith(goodFields) + "{}", "after the end"},
 		{"two values", specWith(goodFields) + " null", "after the end"},
 		{"not an object", `[]`, "it is not an object"},
