@@ -1,3 +1,25 @@
+// Package shims makes what a sandbox has of the installed connectors and actions:
+// a command for each of them, and the list that its agent reads.
+//
+// [Set.Commands] returns the commands, one POSIX shell script for each tool of a
+// connector and for each action:
+//
+//	set := shims.Set{Connectors: connectors, Actions: actions}
+//	if err := set.Conflict("claude"); err != nil {
+//		return err
+//	}
+//	for _, c := range set.Commands() {
+//		put(path.Join(shims.Dir, c.Name), c.Script)
+//	}
+//
+// A command posts the operation and its arguments to the session's API and prints
+// the response. It grants nothing: the proxy decides by the specifications
+// themselves, and a sandbox may send the same request without it. No value passes
+// through an evaluation by the shell, and a text of an author is one line without
+// control characters.
+//
+// [Set.ToolsFile] returns /etc/aileron/tools.txt, and [Notes] what an agent reads
+// before its first prompt.
 package shims
 
 import (
@@ -8,6 +30,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -159,4 +182,48 @@ func (s Set) ToolNames() []string {
 		names = append(names, a.Name)
 	}
 	return names
+}
+
+// source is what a command comes from, and the command line that removes it.
+type source struct{ what, remove string }
+
+// remedy returns how to end a conflict of two sources.
+func (s source) remedy(other source) string {
+	if other.remove == "" || other.remove == s.remove {
+		return s.remove
+	}
+	return "remove one of them: " + other.remove + ", or " + s.remove
+}
+
+// Conflict returns an error if two connectors, two actions, or a connector and an
+// action have a command of the same name, or one of them has that of the agent,
+// the command of the sandbox. Names that differ only in case are the same, as on
+// some file systems. The error names both, and what to do.
+func (s Set) Conflict(agent string) error {
+	owners := map[string]source{}
+	add := func(name string, is source) error {
+		lower := strings.ToLower(name)
+		other, taken := owners[lower]
+		if !taken {
+			owners[lower] = is
+			return nil
+		}
+		return hint.New(fmt.Errorf("the command %q of %s is also the command of %s", name, is.what, other.what),
+			"%s", is.remedy(other))
+	}
+	_ = add(path.Base(agent), source{what: "this session: " + plain(agent)})
+	for _, c := range sorted(s.Connectors) {
+		for _, t := range c.Tools {
+			what := fmt.Sprintf("the connector %s %s", c.FQN, c.Version)
+			if err := add(t.Name, source{what, "aileron connector remove " + string(c.FQN)}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, a := range s.Actions {
+		if err := add(a.Name, source{"the action " + a.Name, "aileron action remove " + a.Name}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,9 +1,13 @@
 package spec
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Invocation is a request by name: an operation and its arguments.
@@ -90,4 +94,272 @@ func (op *Operation) Call(in Invocation) (Call, error) {
 		return Call{}, firstOf(&d)
 	}
 	return c, nil
+}
+
+// ActionCall is a request by name of an action, which calls operations.
+type ActionCall struct {
+	Action string
+	Args   map[string]any // string, json.Number, bool, nil, []any or map[string]any
+}
+
+// ParseActionCall reads the call of an action, a JSON object with the keys action and args, as [ParseInvocation] reads
+// an invocation.
+func ParseActionCall(data []byte) (ActionCall, error) {
+	var d diagnostics
+	v, ok := readJSON(data, &d)
+	if !ok || len(d.list) > 0 {
+		return ActionCall{}, firstOf(&d)
+	}
+	n, _ := d.open(v, "", "action", "args")
+	call := ActionCall{Action: n.text("action", true), Args: map[string]any{}}
+	if args, has := n.o.get("args"); has {
+		if o, ok := args.(object); ok {
+			call.Args = o.plain()
+		} else {
+			d.add("args", "it is not an object")
+		}
+	}
+	if len(d.list) > 0 {
+		return ActionCall{}, firstOf(&d)
+	}
+	return call, nil
+}
+
+// plain returns the object as a map.
+func (o object) plain() map[string]any {
+	m := make(map[string]any, len(o))
+	for _, f := range o {
+		m[f.key] = plain(f.value)
+	}
+	return m
+}
+
+// plain returns a value whose objects are maps.
+func plain(v any) any {
+	switch t := v.(type) {
+	case object:
+		return t.plain()
+	case []any:
+		list := make([]any, len(t))
+		for i, v := range t {
+			list[i] = plain(v)
+		}
+		return list
+	}
+	return v
+}
+
+// NewInvocation returns the invocation of an operation with arguments that a program has composed: strings, booleans,
+// int64, float64 and json.Number, nil, and lists and maps of these. Any other value is an error, and so is what JSON
+// cannot say.
+func NewInvocation(connector, tool, operation string, args map[string]any) (Invocation, error) {
+	v, err := argument(args, 0)
+	if err != nil {
+		return Invocation{}, err
+	}
+	return Invocation{Connector: connector, Tool: tool, Operation: operation, args: v.(map[string]any)}, nil
+}
+
+// argument returns a value as [ParseInvocation] would have read it.
+func argument(v any, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("args: nested more than %d deep", maxDepth)
+	}
+	switch t := v.(type) {
+	case nil, bool:
+		return t, nil
+	case string:
+		if !utf8.ValidString(t) {
+			return nil, errors.New("args: a text is not UTF-8")
+		}
+		return t, nil
+	case json.Number, int64, int, float64:
+		number, err := json.Marshal(t)
+		if err != nil {
+			return nil, errors.New("args: a number is none of JSON")
+		}
+		return json.Number(number), nil
+	case []any:
+		list := make([]any, len(t))
+		var err error
+		for i := range t {
+			if list[i], err = argument(t[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case map[string]any:
+		o := make(map[string]any, len(t))
+		var err error
+		for k := range t {
+			if o[k], err = argument(t[k], depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return o, nil
+	}
+	return nil, fmt.Errorf("args: a value of type %T stands for none of JSON", v)
+}
+
+// Request is a request that names the operation that it claims to be. Nothing in it has been checked: its parts may
+// hold what no request may.
+type Request struct {
+	Connector, Tool, Operation string
+	Method, URL                string
+	Fields                     [][2]string // names and values, by name
+	Body                       []byte
+}
+
+// ParseRequest reads a request, a JSON object with the keys connector_fqn, tool, operation, method, upstream_url,
+// headers and body_base64, as [ParseInvocation] reads an invocation. A header's value is a string, or a list of them
+// for a field that stands more than once.
+func ParseRequest(data []byte) (Request, error) {
+	var d diagnostics
+	v, ok := readJSON(data, &d)
+	if !ok || len(d.list) > 0 {
+		return Request{}, firstOf(&d)
+	}
+	n, _ := d.open(v, "", "connector_fqn", "tool", "operation", "method", "upstream_url", "headers", "body_base64")
+	r := Request{
+		Connector: n.text("connector_fqn", true), Tool: n.text("tool", true), Operation: n.text("operation", true),
+		Method: n.raw("method", true), URL: n.raw("upstream_url", true), Fields: n.fields("headers"),
+	}
+	encoded := n.raw("body_base64", false)
+	var err error
+	r.Body, err = base64.StdEncoding.Strict().DecodeString(encoded)
+	if err != nil || strings.ContainsAny(encoded, "\r\n") {
+		d.add("body_base64", "it is not base64")
+	}
+	if len(d.list) > 0 {
+		return Request{}, firstOf(&d)
+	}
+	return r, nil
+}
+
+// raw returns a text as it is.
+func (n node) raw(key string, required bool) string {
+	v, has := n.o.get(key)
+	s, ok := v.(string)
+	switch {
+	case !has && required:
+		n.diags.add(n.at(key), "it is missing")
+	case has && !ok:
+		n.diags.add(n.at(key), "it is not a string")
+	}
+	return s
+}
+
+// fields returns the header fields of an object, by name.
+func (n node) fields(key string) (list [][2]string) {
+	v, has := n.o.get(key)
+	o, ok := v.(object)
+	if has && !ok {
+		n.diags.add(n.at(key), "it is not an object")
+	}
+	o = slices.SortedFunc(slices.Values(o), func(a, b field) int { return strings.Compare(a.key, b.key) })
+	for _, f := range o {
+		name := f.key
+		values, isList := f.value.([]any)
+		if !isList {
+			values = []any{f.value}
+		}
+		for _, v := range values {
+			value, ok := v.(string)
+			if !ok {
+				n.diags.add(join(n.at(key), name), "it is neither a string nor a list of strings")
+			}
+			list = append(list, [2]string{name, value})
+		}
+	}
+	return list
+}
+
+// ReadObject reads a JSON object as strictly as an invocation: UTF-8, at most [MaxSize] bytes, no key but those named,
+// if any are, and none twice, and nothing that is no JSON, such as NaN. A number is a [json.Number]. The error is about
+// the first mistake, and has no value of the object.
+func ReadObject(data []byte, keys ...string) (map[string]any, error) {
+	var d diagnostics
+	v, ok := readJSON(data, &d)
+	if !ok || len(d.list) > 0 {
+		return nil, firstOf(&d)
+	}
+	o, ok := v.(object)
+	switch {
+	case !ok:
+		d.add("", "it is not an object")
+	case len(keys) > 0:
+		d.open(v, "", keys...)
+	}
+	if len(d.list) > 0 {
+		return nil, firstOf(&d)
+	}
+	return o.plain(), nil
+}
+
+// Scalar returns the text of a string, number or boolean of JSON.
+func Scalar(v any) (text string, ok bool) { return scalar(v) }
+
+// CheckInputs checks arguments against inputs without a place in a request: the names, the types, the values, and that
+// none is missing. The error is about the first mistake, and has no value of an argument.
+func CheckInputs(inputs []Input, args map[string]any) error {
+	var d diagnostics
+	var unknown []string
+	for name := range args {
+		if !slices.ContainsFunc(inputs, func(in Input) bool { return in.Name == name }) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		d.add(join("args", name), "there is no such input")
+	}
+	for i := range inputs {
+		in := &inputs[i]
+		v, has := args[in.Name]
+		text, _ := scalar(v)
+		switch {
+		case !has && in.Required:
+			d.add(join("args", in.Name), "it is missing")
+		case !has:
+		case v == nil:
+			d.add(join("args", in.Name), "it is null")
+		case !in.hasType(v):
+			d.add(join("args", in.Name), "it is not %s", in.wants())
+		case len(in.Values) > 0 && !slices.Contains(in.Values, text):
+			d.add(join("args", in.Name), "it is not one of %s", strings.Join(in.Values, ", "))
+		}
+	}
+	if len(d.list) > 0 {
+		return firstOf(&d)
+	}
+	return nil
+}
+
+// InputTypes returns the types that an input may have.
+func InputTypes() []string {
+	return []string{"string", "integer", "number", "boolean", "array", "object"}
+}
+
+// IsLine reports whether s is text that can be printed as part of a line: it has no control character, no line break,
+// and no character that is invisible or turns the text.
+func IsLine(s string) bool { return !hasControl(s) }
+
+// IsInputName reports whether s can be the name of an input.
+func IsInputName(s string) bool { return isName(strings.TrimLeft(s, "_"), "._:-") }
+
+// IsOperationName reports whether s can be the name of an operation.
+func IsOperationName(s string) bool { return isName(s, "._:-") }
+
+// IsVersion reports whether s is strict SemVer 2.0.0 without a leading v.
+func IsVersion(s string) bool { return isVersion(s) }
+
+// IsDigest reports whether s is "sha256:" and 64 hexadecimal digits.
+func IsDigest(s string) bool { return isDigest(s) }
+
+// CheckCommandName returns an error if a command in a sandbox cannot have that name.
+func CheckCommandName(s string) error {
+	if why := badToolName(s); why != "" {
+		return errors.New(quote(s) + " " + why)
+	}
+	return nil
 }

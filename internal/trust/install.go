@@ -1,12 +1,34 @@
+// Package trust makes the clients in a container trust a root and use a proxy
+// without any configuration of their own: with files that are copied into the
+// container before it starts, and with environment variables for programs that
+// look in no common place.
+//
+//	files, err := trust.Install(image, root, trust.Options{Getenv: image.Getenv})
+//	env := trust.Environment{Proxy: "http://127.0.0.1:3128", CA: trust.CAFile, Bundle: trust.BundleFile}
+//
+// [Install] reads the image and changes nothing. It returns the files, each with
+// the path that the image's links lead to, so that a distribution's own links
+// stay. docs/trust.md lists them, and which client reads which. If the image
+// cannot be made to trust the root, the error is an [Error] with the file that
+// stands in the way.
+//
+// An image is not to be trusted: a link out of its file system ends at its root,
+// a link into a directory that the sandbox mounts is refused, and a file that is
+// merged is bounded and checked first.
 package trust
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"strings"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/imagefs"
 )
 
 // Files of a session in every sandbox.
@@ -107,3 +129,83 @@ func (e *Error) Unwrap() error { return e.Cause }
 // ErrorClass and ErrorReason are for --json.
 func (*Error) ErrorClass() string  { return "invalid_request" }
 func (*Error) ErrorReason() string { return "preflight_failed" }
+
+// put adds a file where the image's links lead, once. Parents that do not exist
+// are added before it.
+func (in *installer) put(name string, data []byte) { in.putFile(name, 0, data) }
+
+// putFile is put with a mode; 0 is 0644.
+func (in *installer) putFile(name string, mode fs.FileMode, data []byte) {
+	place := in.find(name)
+	to := "/" + place.Path
+	switch {
+	case in.err != nil || in.taken[to]:
+		return
+	case in.mounted(to):
+		in.refuse(name, fmt.Errorf("its links lead to %s, where the sandbox has something else", to))
+		return
+	case place.Exists() && !place.Info.Mode().IsRegular():
+		in.refuse(name, errors.New("it is not a file, and the session's CA has to stand there"))
+		return
+	}
+	for _, dir := range place.Missing {
+		in.add(File{Path: "/" + dir, Mode: fs.ModeDir | 0o755})
+	}
+	in.add(File{Path: to, Mode: cmp.Or(mode, 0o644), Data: data})
+}
+
+func (in *installer) add(f File) {
+	if !in.taken[f.Path] {
+		in.taken[f.Path] = true
+		in.files = append(in.files, f)
+	}
+}
+
+// find returns where a name of the image leads.
+func (in *installer) find(name string) imagefs.Place {
+	if in.err != nil {
+		return imagefs.Place{}
+	}
+	place, err := imagefs.Resolve(in.image, inFS(name))
+	if err != nil {
+		in.refuse(name, err)
+	}
+	return place
+}
+
+func (in *installer) has(name string) bool { return in.find(name).Exists() }
+
+func (in *installer) read(name string) ([]byte, error) { return imagefs.ReadFile(in.image, inFS(name)) }
+
+// inFS is an absolute name in the form of io/fs.
+func inFS(name string) string { return strings.TrimPrefix(name, "/") }
+
+// mounted reports whether the sandbox has something else at a path.
+func (in *installer) mounted(path string) bool {
+	for _, dir := range in.options.Mounted {
+		if path == dir || strings.HasPrefix(path, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse ends the installation: a file of the image stands in the way.
+func (in *installer) refuse(name string, cause error) {
+	in.fail(hint.New(&Error{name, withoutPath(cause)},
+		"rebuild the image with its distribution's ca-certificates package as it is, or without %s", name))
+}
+
+// withoutPath strips the path of an error of package fs: it is named already.
+func withoutPath(err error) error {
+	if outer, ok := errors.AsType[*fs.PathError](err); ok {
+		return outer.Err
+	}
+	return err
+}
+
+func (in *installer) fail(err error) {
+	if in.err == nil {
+		in.err = err
+	}
+}
