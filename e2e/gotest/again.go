@@ -50,7 +50,7 @@ func runAgain(ctx context.Context, args []string, f failure) (passed bool, text 
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
 		return arg == "." || strings.HasPrefix(arg, "./")
 	})
-	args = append(args, "-run", "^("+strings.Join(f.tests, "|")+")$", f.pkg)
+	args = append(args, "-run", "^("+strings.Join(f.tests, "|")+")$", f.pkg) // the last -run counts
 	var out strings.Builder
 	p := newPrinter(&out)
 	code, err := goTest(ctx, args, p.line)

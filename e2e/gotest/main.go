@@ -5,8 +5,9 @@
 //	scripts/gotest -race ./proxy :: CGO_ENABLED=0 -p 2 ./e2e/...
 //
 // The arguments are those of go test; a "::" separates runs that go on side by
-// side and share one report, and assignments before the arguments of a run are
-// its environment. A package that passes is its ok line; of one that fails
+// side and share one report, a "," separates runs of which one begins when the
+// other has ended, and assignments before the arguments of a run are its
+// environment. A package that passes is its ok line; of one that fails
 // everything is printed that its failed tests and its processes wrote. The exit
 // code is that of the run that failed.
 //
@@ -63,19 +64,24 @@ func run(ctx context.Context, args []string, w io.Writer) (int, error) {
 	var failed error
 	var running sync.WaitGroup
 	var suites []*suite
-	for group := range groups(args) {
-		s := &suite{args: group, printer: newPrinter(w)}
-		s.printer.retry = retry
-		suites = append(suites, s)
+	for chain := range split(args, "::") {
+		var turns []*suite
+		for group := range split(chain, ",") {
+			turns = append(turns, &suite{args: group, printer: newPrinter(w)})
+		}
+		suites = append(suites, turns...)
 		running.Go(func() {
-			code, err := goTest(ctx, group, func(line []byte) {
+			for _, s := range turns {
+				s.printer.retry = retry
+				code, err := goTest(ctx, s.args, func(line []byte) {
+					mu.Lock()
+					defer mu.Unlock()
+					s.printer.line(line)
+				})
 				mu.Lock()
-				defer mu.Unlock()
-				s.printer.line(line)
-			})
-			mu.Lock()
-			defer mu.Unlock()
-			s.code, failed = code, errors.Join(failed, err)
+				s.code, failed = code, errors.Join(failed, err)
+				mu.Unlock()
+			}
 		})
 	}
 	running.Wait()
@@ -95,11 +101,11 @@ func run(ctx context.Context, args []string, w io.Writer) (int, error) {
 	return worst, failed
 }
 
-// groups returns the arguments of each run.
-func groups(args []string) iter.Seq[[]string] {
+// split returns the arguments between separators.
+func split(args []string, separator string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for {
-			at := slices.Index(args, "::")
+			at := slices.Index(args, separator)
 			if at < 0 {
 				yield(args)
 				return

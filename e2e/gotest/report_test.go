@@ -117,6 +117,18 @@ func TestRunsSideBySideShareAReport(t *testing.T) {
 	}
 }
 
+func TestARunBeginsWhenTheOneBeforeItHasEnded(t *testing.T) {
+	module(t, map[string]string{
+		"one": `func TestA(t *testing.T) { if os.Mkdir("../done", 0o700) != nil { t.Fail() } }`,
+		"two": `func TestB(t *testing.T) { if os.Remove("../done") != nil { t.Fail() } }`,
+	})
+	var out strings.Builder
+	args := "-count=1 ./one , -count=1 ./two , -count=1 -run=TestA ./one"
+	if code, err := run(t.Context(), strings.Fields(args), &out); err != nil || code != 0 {
+		t.Errorf("run = %d, %v with %s; want 0", code, err, out.String())
+	}
+}
+
 func TestNoPackageIsNoSuccess(t *testing.T) {
 	module(t, nil)
 	if code, err := run(t.Context(), []string{"./nowhere"}, &strings.Builder{}); err != nil || code != 1 {

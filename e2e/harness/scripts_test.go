@@ -166,3 +166,35 @@ func TestEachStepBeforeTheTestsFailsTheRun(t *testing.T) {
 		}
 	}
 }
+
+// A test that is renamed would no longer be searched for races, and the run would stay green.
+func TestWhatIsRacedIsThere(t *testing.T) {
+	list, err := os.ReadFile(scripts + "raced.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(list)) {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join("../..", strings.TrimSuffix(words[0], "..."), "*_test.go"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s has no tests: %v", words[0], err)
+		}
+		var text strings.Builder
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.Write(data)
+		}
+		for _, test := range words[1:] {
+			name, _, _ := strings.Cut(test, "/")
+			if !strings.Contains(text.String(), "\nfunc "+name+"(t *testing.T)") {
+				t.Errorf("%s has no %s", words[0], name)
+			}
+		}
+	}
+}
