@@ -53,7 +53,12 @@ func TestAgentsFinishAPromptWithKeysThatTheyNeverSee(t *testing.T) {
 	}
 	// Two at once would load their images at once.
 	for _, name := range []string{"claude", "codex", "opencode with anthropic"} {
-		t.Run(name+" on docker", func(t *testing.T) { finishesAPrompt(t, "docker", prompts[name]) })
+		t.Run(name+" on docker", func(t *testing.T) {
+			if name != "claude" {
+				harness.PodmanIsEnough(t, "docker")
+			}
+			finishesAPrompt(t, "docker", prompts[name])
+		})
 	}
 }
 

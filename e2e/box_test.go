@@ -346,6 +346,7 @@ func TestAileronsHomeIsEmptyInABoxOfAProjectAroundIt(t *testing.T) {
 	for _, engine := range []string{"podman", "docker"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
+			harness.PodmanIsEnough(t, engine)
 			u := newUser(t, stub.Script{}, "echo")
 			u.engine, u.project = engine, filepath.Dir(u.home)
 			r := u.box(`

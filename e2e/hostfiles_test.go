@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -18,6 +19,7 @@ func TestWhatTheHostWouldRunIsProtectedOrNamed(t *testing.T) {
 	for _, engine := range []string{"podman", "docker"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
+			harness.PodmanIsEnough(t, engine)
 			u := newUser(t, stub.Script{})
 			u.engine = engine
 			if out, err := exec.Command("git", "init", "-q", u.project).CombinedOutput(); err != nil {

@@ -61,6 +61,7 @@ func TestAnAgentGoesOnWhereItWas(t *testing.T) {
 }
 
 func goesOn(t *testing.T, engine, name string, c conversation) {
+	harness.PodmanIsEnough(t, engine)
 	harness.NeedEngine(t, engine)
 	recipes.Need(t, engine, recipes.Agent(name))
 	u := newUser(t, stub.Script{Command: uses}, c.connector, "github", "echo")

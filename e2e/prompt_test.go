@@ -96,6 +96,7 @@ func TestAgentsStartAtTheirPrompt(t *testing.T) {
 }
 
 func startsAtItsPrompt(t *testing.T, engine, name string, a interactive) {
+	harness.PodmanIsEnough(t, engine)
 	harness.NeedEngine(t, engine)
 	recipes.Need(t, engine, recipes.Agent(name))
 	u := newUser(t, stub.Script{}, a.connector)

@@ -19,6 +19,7 @@ func TestPruneRemovesTheStatesOfAHomeAndNoOthers(t *testing.T) {
 	for _, engine := range []string{"podman", "docker"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
+			harness.PodmanIsEnough(t, engine)
 			harness.NeedEngine(t, engine)
 			u := newUser(t, stub.Script{})
 			u.engine = engine

@@ -49,6 +49,9 @@ func TestADayFromSetupToAPushedCommit(t *testing.T) {
 	for name, c := range cells {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name != "claude on docker" {
+				harness.PodmanIsEnough(t, c.engine)
+			}
 			p := newPerson(t, c, readFile(t, "testdata/work.sh"))
 			p.setUp("--github-graphql")
 			p.installRegistries()

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // A worktree, and an agent that writes what the host would run.
@@ -17,6 +19,7 @@ func TestProjectsOfOtherKinds(t *testing.T) {
 
 // A worktree's repository lies elsewhere.
 func worktree(t *testing.T, engine string) {
+	harness.PodmanIsEnough(t, engine)
 	p := newPerson(t, cell{agent: "claude", engine: engine}, "")
 	main := filepath.Join(filepath.Dir(p.project), "main")
 	p.sh(`rmdir "$PWD" && mkdir ../main && cd ../main && git init -q && git commit -q --allow-empty -m one &&
@@ -33,6 +36,7 @@ func worktree(t *testing.T, engine string) {
 
 // An agent may write what the host would run.
 func hostile(t *testing.T, engine string) {
+	harness.PodmanIsEnough(t, engine)
 	// A script: Claude Code itself asks before a command that names these files.
 	p := newPerson(t, cell{agent: "claude", engine: engine}, "sh test.sh")
 	p.setUp()

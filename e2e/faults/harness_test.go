@@ -69,6 +69,7 @@ var bound = sync.OnceValues(func() (string, error) {
 // newUser is a person with an engine that answers and has the base image.
 func newUser(t *testing.T, engine string) *user {
 	t.Helper()
+	harness.PodmanIsEnough(t, engine)
 	if engine == "docker" {
 		docker.need(t)
 	} else {

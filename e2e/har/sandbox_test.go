@@ -109,6 +109,7 @@ func TestASandboxIsCapturedAndDoesNotSeeIt(t *testing.T) {
 				name += ", detached"
 			}
 			t.Run(name, func(t *testing.T) {
+				harness.PodmanIsEnough(t, engine)
 				harness.NeedEngine(t, engine)
 				c := newCaptured(t)
 				args := []string{"sandbox", "run", "--sandbox=" + engine, "--dir", c.project}

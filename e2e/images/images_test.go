@@ -58,6 +58,7 @@ func engines(t *testing.T, test func(t *testing.T, engine string)) {
 	for _, engine := range []string{"podman", "docker"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
+			harness.PodmanIsEnough(t, engine)
 			needEngine(t, engine)
 			test(t, engine)
 		})

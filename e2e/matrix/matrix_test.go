@@ -71,6 +71,7 @@ func TestAClientOfEachKindGoesThroughThePlaneOnDocker(t *testing.T) {
 	if os.Getenv("AILERON_MATRIX_ENGINE") == "docker" {
 		t.Skip("all of them run on Docker")
 	}
+	harness.PodmanIsEnough(t, "docker")
 	runMatrix(t, "docker", "few")
 }
 

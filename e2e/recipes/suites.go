@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
@@ -32,7 +33,7 @@ func chains() []chain {
 		agentImages = append(agentImages, Agent(name))
 	}
 	agentImages = append(agentImages, Golang())
-	return []chain{
+	all := []chain{
 		{"e2e e2e/day", []step{{"podman", agentImages}, {"docker", slices.Concat(base, agentImages)}}},
 		{"cmd/aileron sandbox e2e/faults e2e/images e2e/seal", []step{{"podman", base}, {"docker", base}}},
 		{"e2e/images", []step{{"podman", tools}, {"docker", tools}}},
@@ -41,6 +42,17 @@ func chains() []chain {
 		{"e2e/matrix", []step{{"docker", []Image{Clients("few")}}, {"podman", []Image{Clients("browsers")}}}},
 		{"e2e/images", []step{{"podman", Kinds()}, {"docker", Kinds()}}},
 	}
+	if harness.FewOnDocker() {
+		few := step{"docker", append(base, Agent("claude"), Golang())}
+		for i, c := range all {
+			c.steps = slices.DeleteFunc(c.steps, func(s step) bool { return s.engine == "docker" })
+			if i == 0 {
+				c.steps = append(c.steps, few)
+			}
+			all[i] = c
+		}
+	}
+	return all
 }
 
 // EnsureFor builds what the suites in these directories of the module need and

@@ -82,6 +82,7 @@ type person struct {
 
 func newPerson(t testing.TB, engine string) *person {
 	t.Helper()
+	harness.PodmanIsEnough(t, engine)
 	harness.NeedEngine(t, engine)
 	return personOf(t, engine)
 }
