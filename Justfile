@@ -16,9 +16,12 @@ default:
 demo: prepare build
     bin/aileron demo
 
-# everything: lint, unit tests with -race, end-to-end tests, and nothing left behind; or `just test attacks`
+# everything: lint, unit tests, end-to-end tests, some mutants, and nothing left behind; or `just test attacks`
 test *names: prepare-tests
     @JUST={{ quote(just_executable()) }} scripts/test {{ names }}
+
+# the same with -race everywhere, and on Docker too what Podman shows: once a night
+whole: (test "--whole")
 
 # bin/aileron, static, for this machine and for sandboxes alike
 build:
@@ -53,8 +56,9 @@ recording: prepare-tests
 mutants *flags: prepare-tests
     scripts/mutants {{ flags }}
 
-# what runs once a night and not in CI, or a part of the mutants: `just nightly --shard 2/20`
-nightly *flags: clock placements kills (mutants flags)
+# what runs once a night and not in CI, and the mutants that the last runs on this machine have not tried
+nightly: whole clock placements kills prepare-tests
+    scripts/mutants rest
 
 # sets the clock of a running session by a day, ahead and back, and puts it to sleep
 clock:

@@ -46,6 +46,7 @@ type options struct {
 	check    bool
 	nice     int
 	bound    time.Duration
+	tries    int
 	ids      []string
 }
 
@@ -58,6 +59,7 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&o.nice, "nice", 10, "the niceness of the tests")
 	flags.BoolVar(&o.check, "check", false, "only check that the edits apply, in the work tree as it is")
 	flags.DurationVar(&o.bound, "bound", bound, "the most that one test may take")
+	flags.IntVar(&o.tries, "tries", 1, "how often a test may pass without its defence, where chance decides what it sees")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -74,7 +76,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer remove()
-	r := runner{root: root, bound: o.bound, nice: o.nice}
+	r := runner{root: root, bound: o.bound, nice: o.nice, tries: o.tries}
 	if o.baseline {
 		if err := r.baseline(ctx, chosen); err != nil {
 			return err

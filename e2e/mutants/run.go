@@ -34,6 +34,7 @@ type runner struct {
 	root  string
 	bound time.Duration
 	nice  int
+	tries int
 }
 
 // try makes the edit, runs the test, and takes the edit back.
@@ -46,6 +47,9 @@ func (r runner) try(ctx context.Context, m mutant) (verdict, string, error) {
 		return "", "", err
 	}
 	v, why := r.test(ctx, m.pkg, m.run)
+	for tried := 1; tried < r.tries && (v == survived || v == hung); tried++ {
+		v, why = r.test(ctx, m.pkg, m.run)
+	}
 	return v, why, errors.Join(ctx.Err(), undo())
 }
 
