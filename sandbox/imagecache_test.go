@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,5 +100,93 @@ func TestACommandBelowAMountIsNotTheImages(t *testing.T) {
 	b.covers = []Cover{{Source: "/x", Path: "/usr/bin"}}
 	if got := find("/usr/bin/true"); got != "" {
 		t.Errorf("below a mount, the image's command is %q", got)
+	}
+}
+
+// withEtc returns an engine that has opened an image with these lists.
+func withEtc(t *testing.T, files map[string]string) (*Engine, Image) {
+	t.Helper()
+	all := []File{{Path: "/etc", Mode: fs.ModeDir | 0o755}, {Path: "/etc/apt", Mode: fs.ModeDir | 0o755},
+		{Path: "/etc/apt/apt.conf.d", Mode: fs.ModeDir | 0o755}}
+	if files["etc/apt/apt.conf.d/10"] == "" {
+		all = all[:1]
+	}
+	for name, data := range files {
+		all = append(all, File{Path: "/" + name, Mode: 0o644, Data: []byte(data)})
+	}
+	archive, err := archiveOf(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := imagefs.ReadTree(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{}
+	e.seen.Store("image", imagefs.New(tree, imagefs.Source{}))
+	return e, Image{id: "image"}
+}
+
+func TestAUserWithoutAnEntryGetsOne(t *testing.T) {
+	const passwd, group = "root:x:0:0:root:/root:/bin/bash\nagent:x:1000:1000::/home/agent:/bin/bash\n",
+		"root:x:0:\nagent:x:1000:\nusers:x:100:"
+	for _, c := range []struct{ user, passwd, group string }{
+		{"4321:4321", "user:x:4321:4321::/home/agent:/bin/bash\n", "\nuser:x:4321:\n"},
+		{"4321:100", "user:x:4321:100::/home/agent:/bin/bash\n", ""},
+		{"1000:77", "", "\nuser:x:77:\n"},
+		{"1000:1000", "", ""}, {"0:0", "", ""}, {"agent", "", ""}, {"", "", ""},
+	} {
+		e, image := withEtc(t, map[string]string{"etc/passwd": passwd, "etc/group": group})
+		files, err := e.userFiles(t.Context(), image, c.user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, f := range files {
+			got[f.Path] = string(f.Data)
+		}
+		want := map[string]string{"/etc/passwd": passwd + c.passwd, "/etc/group": group + c.group}
+		for path, added := range map[string]string{"/etc/passwd": c.passwd, "/etc/group": c.group} {
+			if added == "" {
+				want[path] = ""
+			}
+			if got[path] != want[path] {
+				t.Errorf("user %q: %s is %q, want %q", c.user, path, got[path], want[path])
+			}
+		}
+	}
+}
+
+func TestAnImageWithoutListsGetsThem(t *testing.T) {
+	e, image := withEtc(t, map[string]string{"etc/os-release": "ID=none\n"})
+	files, err := e.userFiles(t.Context(), image, "0:0")
+	if err != nil || len(files) != 2 || string(files[0].Data) != "root:x:0:0::/home/agent:/bin/sh\n" ||
+		string(files[1].Data) != "root:x:0:\n" {
+		t.Errorf("userFiles = %+v, %v", files, err)
+	}
+}
+
+func TestOnlyUser0OfAnImageWithAptGetsItsSettings(t *testing.T) {
+	lists := map[string]string{"etc/passwd": "root:x:0:0::/root:/bin/sh\n", "etc/group": "root:x:0:\n"}
+	for _, c := range []struct {
+		apt  bool
+		user string
+		want int
+	}{{true, "0:0", 3}, {true, "", 3}, {true, "root", 3}, {true, "agent", 0}, {false, "0:0", 0}} {
+		delete(lists, "etc/apt/apt.conf.d/10")
+		if c.apt {
+			lists["etc/apt/apt.conf.d/10"] = "// none\n"
+		}
+		e, image := withEtc(t, lists)
+		files, err := e.userFiles(t.Context(), image, c.user)
+		n := 0
+		for _, f := range files {
+			if strings.Contains(f.Path, "/apt") {
+				n++
+			}
+		}
+		if err != nil || n != c.want {
+			t.Errorf("apt %v, user %q: %d files of apt, %v; want %d", c.apt, c.user, n, err, c.want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -9,10 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/recipes"
@@ -262,5 +268,204 @@ func TestCheckReportsWhatAnImageLacks(t *testing.T) {
 		if err != nil || len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "no-such-agent") {
 			t.Errorf("Check(no-such-agent) = %+v, %v", r, err)
 		}
+	})
+}
+
+// notice is a stream that reports when a word has been written.
+type notice struct {
+	mu   sync.Mutex
+	text strings.Builder
+	word string
+	once sync.Once
+	said chan struct{}
+}
+
+func (n *notice) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.text.Write(p)
+	if strings.Contains(n.text.String(), n.word) {
+		n.once.Do(func() { close(n.said) })
+	}
+	return len(p), nil
+}
+
+func TestSignalsAndCancellationEndASandbox(t *testing.T) {
+	t.Parallel()
+	const loop = "echo up; while :; do sleep 0.1; done"
+	stop := func(cancel func(), _ chan<- os.Signal) { cancel() }
+	send := func(signals ...syscall.Signal) func(func(), chan<- os.Signal) {
+		return func(_ func(), to chan<- os.Signal) {
+			for _, sig := range signals {
+				to <- sig
+			}
+		}
+	}
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		for name, c := range map[string]struct {
+			command string
+			end     func(cancel func(), signals chan<- os.Signal)
+			want    int
+		}{
+			"a handled signal": {"trap 'exit 42' USR1; " + loop, send(syscall.SIGUSR1), 42},
+			"a second signal":  {"trap '' TERM; " + loop, send(syscall.SIGTERM, syscall.SIGTERM), 137},
+			"a cancelled box":  {"trap 'exit 43' TERM; " + loop, stop, 43},
+			"a deaf box":       {"trap '' TERM; " + loop, stop, 137},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				signals := make(chan os.Signal, 2)
+				b, _, _ := box(t, idleGateway, "sh", "-c", c.command)
+				if c.want != 137 { // on a busy machine its trap may take long
+					b.HasTimeToStop(harness.Patience)
+				}
+				up := &notice{word: "up", said: make(chan struct{})}
+				b.Stdout, b.Signals = up, signals
+				go func() {
+					<-up.said
+					c.end(cancel, signals)
+				}()
+				if code, err := e.Run(ctx, b); code != c.want || err != nil && !errors.Is(err, context.Canceled) {
+					t.Errorf("Run = %d, %v; want %d", code, err, c.want)
+				}
+			})
+		}
+	})
+}
+
+// closed is a reader's end that went away.
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+func TestAReaderThatGoesAwayEndsTheSandbox(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, _, _ := box(t, idleGateway, "yes")
+		b.Stdout = closed{}
+		if code, err := e.Run(t.Context(), b); code != 128+int(syscall.SIGPIPE) || err != nil {
+			t.Errorf("Run = %d, %v; want 141", code, err)
+		}
+	})
+}
+
+// slow takes its time for each piece.
+type slow struct{ bytes.Buffer }
+
+func (s *slow) Write(p []byte) (int, error) {
+	<-time.After(time.Millisecond)
+	return s.Buffer.Write(p)
+}
+
+func TestASlowReaderGetsAll(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, _, _ := box(t, idleGateway, "head", "-c", "2000000", "/dev/zero")
+		out := &slow{}
+		b.Stdout = out
+		if code, err := e.Run(t.Context(), b); code != 0 || err != nil || out.Len() != 2000000 {
+			t.Errorf("Run = %d, %v with %d bytes; want 2000000", code, err, out.Len())
+		}
+	})
+}
+
+func TestATerminalHasItsSizeAndIsRestored(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		person, tty, err := pty.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer person.Close()
+		defer tty.Close()
+		if err := pty.Setsize(tty, &pty.Winsize{Rows: 41, Cols: 121}); err != nil {
+			t.Fatal(err)
+		}
+		before, err := term.GetState(int(tty.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := &screen{changed: make(chan struct{}, 1)}
+		go func() {
+			buf := make([]byte, 4096)
+			for {
+				n, err := person.Read(buf)
+				if err != nil {
+					return
+				}
+				seen.add(buf[:n])
+			}
+		}()
+		// The size may come a moment after the program on Docker.
+		b, _, _ := box(t, idleGateway, "sh", "-c", `
+			until [ "$(stty size)" = "41 121" ]; do sleep 0.1; done; echo right size
+			read line; echo "got $line"
+			until [ "$(stty size)" = "30 90" ]; do sleep 0.1; done; echo new size; exit 3`)
+		b.TTY, b.Stdin, b.Stdout, b.Stderr = true, tty, tty, tty
+		go func() {
+			seen.wait("right size")
+			_, _ = person.WriteString("hello\r")
+			seen.wait("got hello")
+			_ = pty.Setsize(tty, &pty.Winsize{Rows: 30, Cols: 90})
+			_ = syscall.Kill(os.Getpid(), syscall.SIGWINCH) // the kernel's, to those on the terminal
+		}()
+		if code, err := e.Run(t.Context(), b); code != 3 || err != nil {
+			t.Errorf("Run = %d, %v; want 3\n%s", code, err, seen.text())
+		}
+		after, err := term.GetState(int(tty.Fd()))
+		if err != nil || !reflect.DeepEqual(before, after) {
+			t.Errorf("the terminal is %+v, was %+v, %v", after, before, err)
+		}
+	})
+}
+
+// screen is what a person sees.
+type screen struct {
+	mu      sync.Mutex
+	said    strings.Builder
+	changed chan struct{}
+}
+
+func (s *screen) add(p []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said.Write(p)
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (s *screen) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.said.String()
+}
+
+func (s *screen) wait(word string) {
+	for !strings.Contains(s.text(), word) {
+		<-s.changed
+	}
+}
+
+func TestASweepLeavesTheSandboxesOfALivingProcess(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, _, _ := box(t, idleGateway, "sh", "-c", "trap 'exit 5' USR1; echo up; while :; do sleep 0.1; done")
+		signals, up := make(chan os.Signal, 1), &notice{word: "up", said: make(chan struct{})}
+		b.Signals, b.Stdout = signals, up
+		swept := make(chan struct{})
+		go func() {
+			defer close(swept)
+			<-up.said
+			sweep(t, e)
+			signals <- syscall.SIGUSR1
+		}()
+		if code, err := e.Run(t.Context(), b); code != 5 || err != nil {
+			t.Errorf("Run = %d, %v; want 5", code, err)
+		}
+		<-swept
 	})
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
 	"net/http/httptest"
 	"os"
@@ -145,5 +146,25 @@ func TestAVaultIsUnlockedForARunningSession(t *testing.T) {
 	fatal(t, Unlock(t.Context(), o.Home, s.ID(), []byte(testPassphrase)))
 	if got, want := status(), `{"initialised":true,"locked":false}`; got != want {
 		t.Errorf("unlocked: the vault is %s, want %s", got, want)
+	}
+}
+
+func TestAStopRequestEndsItsContexts(t *testing.T) {
+	r := NewStopRequest()
+	before, cancel := r.WithStop(t.Context())
+	defer cancel()
+	if r.Requested() || before.Err() != nil {
+		t.Error("it is requested before Request")
+	}
+	r.Request()
+	r.Request()
+	after, cancel := r.WithStop(t.Context())
+	defer cancel()
+	for _, ctx := range []context.Context{before, after} {
+		<-ctx.Done()
+	}
+	<-r.Done()
+	if !r.Requested() {
+		t.Error("it is not requested after Request")
 	}
 }

@@ -4,11 +4,16 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/filelock"
+	"github.com/ALRubinger/aileron/internal/format"
 )
 
 func TestASessionsFilesAreItsOwners(t *testing.T) {
@@ -64,5 +69,168 @@ func TestASessionThatWasSweptBeforeItsLockHasADirectory(t *testing.T) {
 	defer s.release()
 	if _, err := os.Stat(filepath.Join(dir, "session.json")); err != nil || !Alive(s.opts.Home, s.id) {
 		t.Errorf("its description: %v; alive: %v", err, Alive(s.opts.Home, s.id))
+	}
+}
+
+// killed leaves the directory of a session whose process is gone, last changed
+// some time ago. A description of "" is none.
+func killed(t *testing.T, home, id, description string, age time.Duration) {
+	t.Helper()
+	dir := filepath.Join(sessionsDir(home), id)
+	fatal(t, os.MkdirAll(dir, 0o700))
+	if description != "" {
+		fatal(t, os.WriteFile(filepath.Join(dir, "session.json"), []byte(description), 0o600))
+	}
+	at := time.Now().Add(-age)
+	fatal(t, os.Chtimes(dir, at, at))
+}
+
+// The end of a session that was killed is recorded once, by the next one.
+func TestASweepRecordsTheEndOfAKilledSession(t *testing.T) {
+	o := newOptions(t)
+	killed(t, o.Home, "01KILLED", `{"id":"01KILLED","pid":1}`, 0)
+	s := open(t, o)
+	s.Sweep(t.Context())
+	s.Sweep(t.Context())
+	if got := left(t, o.Home); !slices.Equal(got, []string{s.ID()}) {
+		t.Errorf("the directories %q are left, want only %s", got, s.ID())
+	}
+	list := rows(t, o.Home)
+	if len(list) != 1 || list[0].Event != audit.EventSessionEnded || list[0].SessionID != "01KILLED" ||
+		list[0].Reason != "unclean" || list[0].Fields["cause"] != uncleanCause {
+		t.Errorf("the rows are %+v, want one unclean end", list)
+	}
+}
+
+// A directory may come from before the clock was set back: its session has
+// ended all the same. One that was created just now may be about to be locked.
+func TestASweepSparesOnlyWhatMayBegin(t *testing.T) {
+	o := newOptions(t)
+	s := open(t, o)
+	killed(t, o.Home, "01PAST", "", time.Hour)
+	killed(t, o.Home, "01FUTURE", "", -24*time.Hour)
+	killed(t, o.Home, "01NOW", "", -lockGrace+100*time.Millisecond) // and for some time, on a busy machine
+	killed(t, o.Home, "01NEWER", `{"format":99,"id":"01NEWER"}`, time.Hour)
+	killed(t, o.Home, "01BUSY", "", time.Hour)
+	busy, err := lockDir(filelock.Locker{}, filepath.Join(sessionsDir(o.Home), "01BUSY"))
+	fatal(t, err)
+	defer busy.Close()
+	s.Sweep(t.Context())
+	want := []string{"01BUSY", "01NEWER", "01NOW", s.ID()}
+	slices.Sort(want)
+	if got := left(t, o.Home); !slices.Equal(got, want) {
+		t.Errorf("the directories %q are left, want %q", got, want)
+	}
+	checkEvents(t, o.Home)
+}
+
+// A session whose end cannot be recorded stays for the next session.
+func TestASweepKeepsWhatItCannotRecord(t *testing.T) {
+	o := newOptions(t)
+	s := open(t, o)
+	killed(t, o.Home, "01KILLED", `{"id":"01KILLED"}`, time.Hour)
+	path, away := filepath.Join(o.Home, "audit.db"), filepath.Join(o.Home, "away.db")
+	fatal(t, os.Rename(path, away))
+	fatal(t, os.Mkdir(path, 0o700)) // nothing can be written here
+	s.Sweep(t.Context())
+	if got := left(t, o.Home); len(got) != 2 {
+		t.Errorf("without a log the directories %q are left, want both", got)
+	}
+	fatal(t, os.Remove(path))
+	fatal(t, os.Rename(away, path))
+	s.Abandon(t.Context())
+	open(t, o).Sweep(t.Context())
+	if got := left(t, o.Home); slices.Contains(got, "01KILLED") {
+		t.Errorf("with a log the directories %q are left", got)
+	}
+	checkEvents(t, o.Home, audit.EventSessionEnded)
+}
+
+// lister lists the sessions of a home whose log may be missing.
+func lister(t *testing.T, home string) Lister {
+	t.Helper()
+	return Lister{Home: home,
+		OpenLog: func() (*audit.Log, error) {
+			path := filepath.Join(home, "audit.db")
+			if _, err := os.Stat(path); err != nil {
+				return nil, nil //nolint:nilnil // there is none yet
+			}
+			return audit.OpenReader(path)
+		},
+		Warn: func(n audit.Notice) { t.Errorf("warned: %s: %v", n.Text, n.Err) }}
+}
+
+// A session is listed from the moment that it has a description, before it has
+// a row, and keeps its state when its directory is gone.
+func TestASessionIsListedByItsState(t *testing.T) {
+	o := newOptions(t)
+	check := func(id, state, cause string) {
+		t.Helper()
+		s, err := lister(t, o.Home).Find(t.Context(), id)
+		if err != nil || s.State != state || s.Cause != cause || s.Mode != "proxy" || s.Agent != "curl" {
+			t.Errorf("Find = %+v, %v; want it %s, %q", s, err, state, cause)
+		}
+	}
+	s := open(t, o)
+	check(s.ID(), "running", "")
+	fatal(t, s.Serve(t.Context(), false))
+	check(s.ID(), "running", "")
+	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	check(s.ID(), "ended", "the command ended")
+	killed(t, o.Home, "01KILLED", `{"id":"01KILLED","agent":"curl","mode":"proxy"}`, time.Hour)
+	check("01KILLED", "unclean", uncleanCause)
+	all, err := lister(t, o.Home).List(t.Context())
+	if err != nil || len(all) != 2 || all[0].ID != "01KILLED" || all[1].ID != s.ID() {
+		t.Errorf("List = %+v, %v", all, err)
+	}
+}
+
+func TestAnUnknownSessionIsNotFound(t *testing.T) {
+	_, err := lister(t, t.TempDir()).Find(t.Context(), "01NONE")
+	var missing *NotFoundError
+	if !errors.As(err, &missing) || missing.ErrorClass() != "invalid_request" || missing.ErrorReason() != "not_found" {
+		t.Errorf("Find: %v, want a NotFoundError", err)
+	}
+}
+
+// A session that does not run, or whose control socket is not known, is not
+// stopped.
+func TestOnlyARunningSessionIsStopped(t *testing.T) {
+	home := t.TempDir()
+	if err := (State{ID: "01X", State: "ended"}).Stop(t.Context(), home); err == nil || errors.Is(err, ErrEnded) {
+		t.Errorf("an ended session: %v, want an error", err)
+	}
+	if err := (State{ID: "01X", State: "running"}).Stop(t.Context(), home); !errors.Is(err, ErrEnded) {
+		t.Errorf("one that ended meanwhile: %v, want ErrEnded", err)
+	}
+	killed(t, home, "01NEWER", `{"format":99,"id":"01NEWER"}`, time.Hour)
+	s, err := lister(t, home).Find(t.Context(), "01NEWER")
+	fatal(t, err)
+	s.State = "running"
+	if err := s.Stop(t.Context(), home); !errors.As(err, new(*format.Error)) {
+		t.Errorf("one of a newer aileron: %v, want a format.Error", err)
+	}
+}
+
+// An id may be shortened as long as one session alone begins with it.
+func TestASessionIsFoundByTheBeginningOfItsID(t *testing.T) {
+	o := newOptions(t)
+	o.Detached = true
+	one, two := open(t, o), open(t, o)
+	fatal(t, one.Serve(t.Context(), true))
+	l := lister(t, o.Home)
+	same := 0
+	for one.ID()[same] == two.ID()[same] {
+		same++
+	}
+	got, err := l.Find(t.Context(), strings.ToLower(one.ID()[:same+1]))
+	if err != nil || got.ID != one.ID() || !got.Detached || got.Attached {
+		t.Errorf("by a beginning of its id: %+v, %v", got, err)
+	}
+	if _, err := l.Find(t.Context(), one.ID()[:same]); err == nil || !strings.Contains(err.Error(), "the ids of 2 begin") {
+		t.Errorf("by the beginning of two: %v", err)
+	}
+	if _, err := l.Find(t.Context(), ""); !errors.As(err, new(*NotFoundError)) {
+		t.Errorf("by nothing: %v", err)
 	}
 }

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +18,7 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/catalog"
 	"github.com/ALRubinger/aileron/spec/store"
+	"github.com/ALRubinger/aileron/vault"
 )
 
 // What is installed is read while the watch over the store replaces it; the
@@ -224,4 +228,235 @@ func mustFingerprint(t *testing.T, s *store.Store) string {
 	f, err := s.Fingerprint()
 	fatal(t, err)
 	return f
+}
+
+// installNPM installs the catalogue's connector for npm, and returns its hash.
+func installNPM(t *testing.T, home string) string {
+	t.Helper()
+	npm, _ := catalog.Find("npm")
+	s, err := store.Open(filepath.Join(home, "store"))
+	fatal(t, err)
+	installed, err := s.InstallAll(t.Context(), []store.Source{{Src: npm.Name, Files: npm.Files}}, nil)
+	fatal(t, err)
+	return installed[0].Connector.Hash
+}
+
+// grantsRows returns the rows of a home's log that are about grants.
+func grantsRows(t *testing.T, home string) (list []audit.Row) {
+	t.Helper()
+	for _, r := range rows(t, home) {
+		if r.Event == audit.EventSessionStarted || r.Event == audit.EventSessionGrantsChanged {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Each change under a running session has one row with what was added and removed; what does not change the grants
+// has none.
+func TestEachChangeOfTheGrantsHasARow(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	fatal(t, o.Vault.Init([]byte(testPassphrase)))
+	fatal(t, o.Vault.Unlock([]byte(testPassphrase)))
+	s := open(t, o)
+	fatal(t, s.Serve(t.Context(), false))
+	s.stop() // its watch: this test reloads
+	s.serving.Wait()
+	reload := func() { s.loader.reload(t.Context()) }
+
+	name, err := o.Vault.BindingName("bearer", string(githubFQN), "work")
+	fatal(t, err)
+	secret, err := vault.NewSecret([]byte(testToken))
+	fatal(t, err)
+	binding := vault.Binding{Name: name, Kind: "bearer", Connector: string(githubFQN), Identity: "work"}
+	npm := string(catalog.FQN("npm"))
+	var hash string
+	for _, change := range []func(){
+		func() {}, // nothing
+		func() { hash = installNPM(t, o.Home) },
+		func() { fatal(t, o.Vault.Bind(binding, secret)) },
+		func() { fatal(t, o.Vault.SetLocked(true)) }, // a lock is not another grant
+		func() { fatal(t, o.Vault.SetLocked(false)); fatal(t, o.Vault.Unlock([]byte(testPassphrase))) },
+		func() { fatal(t, o.Vault.Rebind(name, "", secret)) },
+		func() { fatal(t, o.Vault.Revoke(name)) },
+		func() {
+			st, err := store.Open(filepath.Join(o.Home, "store"))
+			fatal(t, err)
+			_, err = st.Remove(npm, "", nil)
+			fatal(t, err)
+		},
+	} {
+		change()
+		reload()
+		reload() // no second row
+	}
+	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+
+	list := grantsRows(t, o.Home)
+	var got []string
+	for _, r := range list {
+		names := func(field string) (text string) {
+			entries, _ := r.Fields[field].([]any)
+			for _, e := range entries {
+				g, _ := e.(map[string]any)
+				connector, _ := g["connector"].(string)
+				text += " " + field + " " +
+					strings.TrimPrefix(connector[strings.LastIndex(connector, "/")+1:], "aileron-connector-")
+				if b, ok := g["binding"].(string); ok {
+					text += "=" + b
+				}
+			}
+			return text
+		}
+		got = append(got, fmt.Sprint(r.Fields["changes"], names("grants"), names("removed"), names("added"),
+			r.Fields["rebound"], " of ", r.Fields["grants_total"], " ", r.ConnectorFQN, " ", r.Binding))
+	}
+	const gh = "github"
+	full := string(githubFQN)
+	want := []string{
+		"<nil> grants " + gh + "<nil> of 1  ",
+		"[installed] added npm<nil> of 2 " + npm + " ",
+		"[bound] removed " + gh + " added " + gh + "=" + name + "<nil> of 2 " + full + " " + name,
+		"[rebound][" + name + "] of 2 " + full + " " + name,
+		"[unbound] removed " + gh + "=" + name + " added " + gh + "<nil> of 2 " + full + " " + name,
+		"[removed] removed npm<nil> of 1 " + npm + " ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the rows are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	added, _ := list[1].Fields["added"].([]any)[0].(map[string]any)
+	if added["hash"] != hash || list[1].ConnectorVersion == "" || added["version"] != list[1].ConnectorVersion {
+		t.Errorf("what was added is %v, want the hash %s", added, hash)
+	}
+	if list[0].Fields["grants_sha256"] != list[5].Fields["grants_sha256"] ||
+		list[0].Fields["grants_sha256"] == list[1].Fields["grants_sha256"] {
+		t.Error("the hash of all grants does not follow them")
+	}
+	for _, r := range rows(t, o.Home) {
+		if strings.Contains(fmt.Sprint(r), testToken) {
+			t.Errorf("%s has the secret", r.Event)
+		}
+	}
+}
+
+// The row of a change is in the log before the plane uses it; where it cannot be recorded, nothing is granted.
+func TestNothingIsGrantedThatIsNotRecorded(t *testing.T) {
+	o := newOptions(t)
+	s := open(t, o)
+	fatal(t, s.Serve(t.Context(), false))
+	s.stop()
+	s.serving.Wait()
+	install(t, o.Home)
+	closed, err := audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{})
+	fatal(t, err)
+	fatal(t, closed.Close())
+	whole := s.audit
+	s.audit = closed // no row can be added
+	s.loader.reload(t.Context())
+	if hosts := s.plane.Describe().Hosts; len(hosts) != 0 {
+		t.Errorf("%q are granted without a row", hosts)
+	}
+	s.audit = whole
+	s.loader.refresh(t.Context()) // the next tick
+	if hosts := s.plane.Describe().Hosts; len(hosts) == 0 {
+		t.Error("nothing is granted when the log can be written again")
+	}
+	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	if list := grantsRows(t, o.Home); len(list) != 2 || fmt.Sprint(list[1].Fields["changes"]) != "[installed]" {
+		t.Errorf("the rows are %+v", list)
+	}
+}
+
+// Bindings that are not clear any more, and connectors that do not fit together, are changes with their reason.
+func TestAChangeThatTakesAwayHasItsReason(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	bind(t, o, "work")
+	s := open(t, o)
+	fatal(t, s.Serve(t.Context(), false))
+	s.stop()
+	s.serving.Wait()
+	fatal(t, o.Vault.Unlock([]byte(testPassphrase)))
+	bind(t, o, "home")
+	s.loader.reload(t.Context())
+	s.loader.reload(t.Context())
+	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	list := grantsRows(t, o.Home)
+	if len(list) != 2 || list[1].Reason != "bindings_unclear" || fmt.Sprint(list[1].Fields["changes"]) != "[unbound]" {
+		t.Errorf("the rows are %+v", list)
+	}
+}
+
+// session.started names what a session may do, without a value of a variable or the password of a proxy.
+func TestTheFirstRowNamesWhatIsInForce(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	o.Version, o.UpstreamCA = "1.2.3", "/etc/extra.pem"
+	o.Config.Tunnel = []string{"pinned.example:443"}
+	o.Upstream.Proxy = &url.URL{Scheme: "http", Host: "proxy.example:8080", User: url.UserPassword("me", "s3cret")}
+	o.Shared.Mounts = make([]string, maxNamed+1)
+	s := open(t, o)
+	s.NoteSandbox(Sandbox{Image: "debian:12", ImageID: "sha256:ab", EngineVersion: "4.3.1", Network: "auto", Keep: true})
+	fatal(t, s.Serve(t.Context(), true))
+	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	r := grantsRows(t, o.Home)[0]
+	for name, want := range map[string]any{
+		"aileron": "1.2.3", "upstream_proxy": "proxy.example:8080", "upstream_ca": "/etc/extra.pem",
+		"tunnel": []any{"pinned.example:443"}, "image": "debian:12",
+		"image_id": "sha256:ab", "engine_version": "4.3.1", "sandbox_proxy": "auto", "keep": true, "protect": nil,
+		"read_only": nil, "grants_total": 1.0, "mounts_total": maxNamed + 1.0, "connectors": nil,
+	} {
+		if got := r.Fields[name]; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	if n := len(r.Fields["mounts"].([]any)); n != maxNamed {
+		t.Errorf("%d mounts are named, want %d", n, maxNamed)
+	}
+}
+
+// A row names a bounded number of grants; its hash is of all.
+func TestARowNamesABoundedNumberOfGrants(t *testing.T) {
+	var connectors []*spec.Connector
+	for i := range 256 {
+		connectors = append(connectors,
+			&spec.Connector{FQN: spec.FQN(fmt.Sprintf("github://acme/c%03d", i)), Version: "1.0.0",
+				Hash: "sha256:" + strings.Repeat("a", 64)})
+	}
+	l := &loader{unread: newUnreadGrants()}
+	all := l.listGranted(connectors, nil)
+	fields := map[string]any{}
+	addGranted(fields, all)
+	if named := fields["grants"].([]granted); len(named) != maxGranted || fields["grants_total"] != 256 {
+		t.Errorf("%d of %v grants are named", len(named), fields["grants_total"])
+	}
+	if sumGranted(all) == sumGranted(all[:255]) {
+		t.Error("the hash is not of all grants")
+	}
+	change := compareGranted(nil, all)
+	if f := change.fields(all); len(f["added"].([]granted)) != maxGranted || f["added_total"] != 256 {
+		t.Errorf("%v of %v additions are named", len(f["added"].([]granted)), f["added_total"])
+	}
+}
+
+// A vault that cannot be read has not lost its bindings.
+func TestAVaultThatCannotBeReadIsNoChange(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	bind(t, o, "work")
+	s := open(t, o)
+	fatal(t, s.Serve(t.Context(), false))
+	s.stop()
+	s.serving.Wait()
+	fatal(t, os.Mkdir(filepath.Join(o.Home, "vault", "format"), 0o700)) // reading a directory fails
+	for range 3 {
+		s.loader.reload(t.Context())
+	}
+	fatal(t, os.Remove(filepath.Join(o.Home, "vault", "format")))
+	s.loader.reload(t.Context())
+	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	if list := grantsRows(t, o.Home); len(list) != 1 {
+		t.Errorf("the rows are %+v, want session.started alone", list)
+	}
 }

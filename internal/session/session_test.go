@@ -1,20 +1,26 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/hostport/hosttest"
+	"github.com/ALRubinger/aileron/internal/otlp"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
@@ -202,5 +208,117 @@ func TestWhatASessionKeepsIsRedacted(t *testing.T) {
 	kept, err := io.ReadAll(s.Redacted(io.NopCloser(iotest.OneByteReader(strings.NewReader("a " + testToken + " b")))))
 	if text := string(kept); err != nil || strings.Contains(text, testToken) || !strings.HasPrefix(text, "a ") {
 		t.Errorf("kept is %q, %v", kept, err)
+	}
+}
+
+func TestTunnelledHostsFollowTheOneRule(t *testing.T) {
+	index, err := spec.NewIndex(nil)
+	fatal(t, err)
+	for _, c := range hosttest.Cases {
+		t.Run(c.Why, func(t *testing.T) {
+			var want []string
+			if c.Name != "" {
+				want = []string{c.Name + ":8443"}
+			}
+			got, err := tunnelHosts([]string{c.Host + ":8443"}, index)
+			if !slices.Equal(got, want) || (err == nil) != (want != nil) {
+				t.Errorf("tunnel = [%q] is %q, %v, want %q", c.Host+":8443", got, err, want)
+			}
+		})
+	}
+}
+
+// exported opens and closes a session that exports to a collector at a URL, and returns its home and its warnings.
+func exported(t *testing.T, at string) (home string, warnings []string) {
+	t.Helper()
+	to, err := otlp.FromEnvironment(func(name string) string {
+		return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at,
+			"OTEL_EXPORTER_OTLP_HEADERS": "api-key=canary-of-otlp"}[name]
+	})
+	fatal(t, err)
+	o := newOptions(t)
+	o.Export = to
+	o.Infof = func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	s := open(t, o)
+	fatal(t, s.Serve(t.Context(), true))
+	fatal(t, s.Close(t.Context(), 0, "done"))
+	return o.Home, warnings
+}
+
+// The collector gets every row of the session, the last ones too, with the number and the hash that the log has. What
+// opens the collector is in no file of the home.
+func TestACollectorGetsTheRowsThatTheLogHas(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var got bytes.Buffer
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = io.Copy(&got, r.Body)
+	}))
+	t.Cleanup(collector.Close)
+	home, warnings := exported(t, collector.URL)
+	if len(warnings) > 0 {
+		t.Errorf("the warnings are %q", warnings)
+	}
+	log, err := audit.OpenReader(filepath.Join(home, "audit.db"))
+	fatal(t, err)
+	list, err := log.List(t.Context(), audit.Filter{})
+	fatal(t, err)
+	fatal(t, log.Close())
+	if len(list) != 3 || list[0].Fields["otlp"] != collector.URL {
+		t.Errorf("the log has %d rows, and the first has %v", len(list), list[0].Fields)
+	}
+	for _, r := range list { // texts are as they are in a protobuf
+		if !strings.Contains(got.String(), string(r.Event)) || !strings.Contains(got.String(), r.Hash) {
+			t.Errorf("the collector did not get row %d, %s", r.Seq, r.Event)
+		}
+	}
+	fatal(t, filepath.WalkDir(home, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if bytes.Contains(raw, []byte("canary-of-otlp")) {
+			t.Errorf("%s has the credential of the collector", path)
+		}
+		return err
+	}))
+}
+
+// Nothing listens: the session is as it would be, and says so once.
+func TestASessionEndsWithoutItsCollector(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	home, warnings := exported(t, gone.URL)
+	if len(warnings) != 1 || !strings.HasPrefix(warnings[0],
+		"aileron: warning: 3 rows of the audit log were not exported to "+
+			gone.URL) || !strings.HasSuffix(warnings[0], "connection refused; the log has them") {
+		t.Errorf("the warnings are %q, want one", warnings)
+	}
+	if got := events(t, home); len(got) != 2 {
+		t.Errorf("the log has %v", got)
+	}
+}
+
+func TestAHostThatAConnectorDecidesIsNotAllowedAsItIs(t *testing.T) {
+	opts := newOptions(t)
+	install(t, opts.Home)
+	opts.Allow = []string{"api.github.com"}
+	if s, err := Open(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "an installed connector names it") {
+		if err == nil {
+			s.Abandon(t.Context())
+		}
+		t.Errorf("got %v, want a refusal that names the connector", err)
+	}
+	opts.Allow = []string{"docs.example"}
+	s, err := Open(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Abandon(t.Context())
+	if all := s.Connectors(); len(all) != 2 || !all[1].FQN.IsLocal() {
+		t.Errorf("the connectors of the session: %v", all)
 	}
 }

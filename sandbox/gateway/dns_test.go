@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/ALRubinger/aileron/internal/hostport/hosttest"
 )
 
 func query(t testing.TB, name string, kind dnsmessage.Type) []byte {
@@ -252,4 +254,15 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("%d bytes: %v", len(reply), m.GoString())
 		}
 	})
+}
+
+func TestQueriedNamesFollowTheOneRule(t *testing.T) {
+	for _, c := range hosttest.Cases {
+		t.Run(c.Why, func(t *testing.T) {
+			// DNS writes a name with a dot at its end.
+			if name, ok := plainName(c.Host + "."); name != c.Name || ok != (c.Name != "") {
+				t.Errorf("plainName(%q) = %q, %v, want %q", c.Host+".", name, ok, c.Name)
+			}
+		})
+	}
 }

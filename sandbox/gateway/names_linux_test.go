@@ -11,6 +11,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
+	"unsafe"
 
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
@@ -168,4 +170,93 @@ func FuzzAuthority(f *testing.F) {
 			t.Errorf("%q is read as %+v", head, req)
 		}
 	})
+}
+
+// Whatever arrives from the proxy's socket, in whatever pieces, connect accepts
+// nothing but a whole head with the status 200, and loses no byte after it.
+func FuzzConnect(f *testing.F) {
+	f.Add([]byte("HTTP/1.1 200 OK\r\n\r\nrest"), uint8(1))
+	f.Add([]byte("HTTP/1.1 403 Forbidden\r\n\r\n"), uint8(3))
+	f.Add([]byte("HTTP/1.1 200\r\n\r\n\r\n\r\n"), uint8(200))
+	f.Add([]byte("HTTP/1.1 200 OK\r\n"+strings.Repeat("X: y\r\n", 900)+"\r\n"), uint8(255))
+	f.Fuzz(func(t *testing.T, said []byte, piece uint8) {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close()
+			request := make([]byte, len("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n"))
+			if _, err := io.ReadFull(theirs, request); err != nil {
+				return
+			}
+			for left := said; len(left) > 0; {
+				n := min(len(left), int(piece)+1)
+				if _, err := theirs.Write(left[:n]); err != nil {
+					return
+				}
+				left = left[n:]
+			}
+		}()
+		rest, ok := connect(ours, "a:1")
+		head, after, whole := bytes.Cut(said, []byte("\r\n\r\n"))
+		if !ok {
+			if whole && isOK(head) && len(head) < maxHead/2 {
+				t.Errorf("%q was refused", said)
+			}
+			_ = ours.Close()
+			return
+		}
+		more, err := io.ReadAll(ours)
+		if got := append(rest, more...); !whole || !isOK(head) || err != nil || !bytes.Equal(got, after) {
+			t.Errorf("%q gave the rest %q, %v, want %q", said, got, err, after)
+		}
+	})
+}
+
+// The gateway serves only after the kernel has confirmed that no privilege is
+// left.
+func TestAThreadThatKeptAPrivilegeIsNamed(t *testing.T) {
+	const dropped = "Name:\taileron\nUid:\t7\t7\t7\t7\nGid:\t7\t7\t7\t7\nGroups:\t\n" +
+		"CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n" +
+		"CapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\n"
+	if err := checkThread(dropped, 7); err != nil {
+		t.Errorf("all is dropped: %v", err)
+	}
+	for was, kept := range map[string]string{
+		"Uid:\t7\t7\t7\t7": "Uid:\t7\t0\t7\t7", "Gid:\t7\t7\t7\t7": "Gid:\t7\t7\t0\t7", "Groups:\t": "Groups:\t27 ",
+		"CapInh:\t0000000000000000": "CapInh:\t0000000000000400", "CapPrm:\t0000000000000000": "CapPrm:\t0000000000001000",
+		"CapEff:\t0000000000000000": "CapEff:\t0000000000001000", "CapBnd:\t0000000000000000": "CapBnd:\t000001ffffffffff",
+		"CapAmb:\t0000000000000000": "CapAmb:\t0000000000001000", "NoNewPrivs:\t1": "NoNewPrivs:\t0",
+	} {
+		name, _, _ := strings.Cut(was, ":")
+		err := checkThread(strings.Replace(dropped, was, kept, 1), 7)
+		if err == nil || !strings.HasPrefix(err.Error(), name+" is ") {
+			t.Errorf("%q: %v, want an error that names %s", kept, err, name)
+		}
+		err = checkThread(strings.Replace(dropped, was+"\n", "", 1), 7)
+		if err == nil || err.Error() != name+" is missing" {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+}
+
+// setWall returns t as if the wall clock had been set by d since, and the
+// monotonic one had gone on: seconds of a wall reading begin at bit 30.
+func setWall(t time.Time, d time.Duration) time.Time {
+	wall := (*uint64)(unsafe.Pointer(&t))
+	*wall -= uint64(d/time.Second) << 30
+	return t
+}
+
+// The wall clock may be set while a connection is open. Set a day ahead, it makes
+// no connection idle; set a day back, it keeps none alive.
+func TestActivityIsMeasuredByTheMonotonicClock(t *testing.T) {
+	for _, set := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
+		a := &activity{began: setWall(time.Now(), set)}
+		if idle := a.idle(); idle < 0 || idle > time.Hour {
+			t.Errorf("the clock was set by %v: idle for %v", set, idle)
+		}
+		a.mark()
+		if idle := a.idle(); idle < 0 || idle > time.Hour {
+			t.Errorf("the clock was set by %v before bytes moved: idle for %v", set, idle)
+		}
+	}
 }
