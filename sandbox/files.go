@@ -218,7 +218,7 @@ func (e *Engine) put(ctx context.Context, id string, layer engine.Layer, files [
 	if err != nil {
 		return fmt.Errorf("pack the sandbox's files: %w", err)
 	}
-	if err := e.WriteArchive(ctx, id, archive); err != nil {
+	if err := e.WriteArchive(ctx, id, "/", archive); err != nil {
 		return fmt.Errorf("put the session's files into the sandbox: %w", err)
 	}
 	return e.verify(ctx, id, layer, files)

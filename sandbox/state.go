@@ -92,7 +92,7 @@ func (e *Engine) chownState(ctx context.Context, s State, image Image, id, user 
 	case err == nil && !info.Mode.IsDir():
 		err = errors.New("it is no directory")
 	case err == nil || errors.Is(err, fs.ErrNotExist): // it is new, or a link that leads nowhere
-		err = e.WriteArchiveTo(ctx, id, path.Dir(StateDir), &archive)
+		err = e.WriteArchive(ctx, id, path.Dir(StateDir), &archive)
 	}
 	if err != nil {
 		return hint.New(fmt.Errorf("make the state of %s the user's: %w", s.Program, copyError{err}),

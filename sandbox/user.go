@@ -73,7 +73,7 @@ func numbers(user string) (uid, gid int) {
 func (e *Engine) chownHome(ctx context.Context, id, user string) error {
 	archive, err := archiveOf(nil, homeOf(user))
 	if err == nil {
-		err = e.WriteArchive(ctx, id, archive)
+		err = e.WriteArchive(ctx, id, "/", archive)
 	}
 	if err != nil {
 		return fmt.Errorf("give %s a home: %w", user, err)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/procid"
 )
 
 // The command of aileron run outlives an aileron that was killed. The kernel then sends it a SIGTERM (see startTied),
@@ -107,16 +109,11 @@ func readChild(r io.Reader) (child int, isDismissed bool, err error) {
 // foregroundOf returns the process group to which the terminal of a session belongs, or 0 if the session's leader has
 // ended.
 func foregroundOf(sid int) int {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", sid))
+	stat, err := procid.Stat(sid)
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
-	fields := strings.Fields(rest)
-	if len(fields) < 6 { // proc(5): tpgid is the eighth
-		return 0
-	}
-	group, _ := strconv.Atoi(fields[5])
+	group, _ := strconv.Atoi(stat[procid.StatTPGID])
 	return group
 }
 

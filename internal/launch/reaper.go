@@ -201,17 +201,24 @@ func (t *sharedTerminal) note(state terminal.State) {
 // restoreTerminal restores the terminal that a killed aileron left. A shell that is back already has set the line
 // discipline, which is kept.
 func restoreTerminal() {
-	tty, record := os.NewFile(reaperTTY, "terminal"), os.NewFile(reaperRecord, "terminal record")
+	tty, left, ok := takeTerminal()
 	defer tty.Close()
-	defer record.Close()
-	var left terminalRecord
-	if _, err := record.Seek(0, 0); err != nil || json.NewDecoder(record).Decode(&left) != nil || !left.Raw {
+	if !ok || !left.Raw {
 		return
 	}
 	writeBounded(tty, left.Undo)
 	if now, err := unix.IoctlGetTermios(reaperTTY, unix.TCGETS); err == nil && *now == left.Between {
 		_ = unix.IoctlSetTermios(reaperTTY, unix.TCSETS, &left.Before)
 	}
+}
+
+// takeTerminal returns the terminal that the reaper shares, and its last record if it can be read.
+func takeTerminal() (tty *os.File, last terminalRecord, ok bool) {
+	tty, record := os.NewFile(reaperTTY, "terminal"), os.NewFile(reaperRecord, "terminal record")
+	defer record.Close()
+	_, err := record.Seek(0, 0)
+	ok = err == nil && json.NewDecoder(record).Decode(&last) == nil
+	return tty, last, ok
 }
 
 // quietReset switches off what full-screen programs switch on, by sequences that change nothing where it is off. What
@@ -226,19 +233,16 @@ const fullReset = quietReset + "\x1b[?1l\x1b>\x1b[?2004l\x1b[>4m"
 // switched on is not known. ours is whether no shell has taken the terminal back, which would have set the line
 // discipline.
 func restoreHostTerminal(ours bool) {
-	tty, record := os.NewFile(reaperTTY, "terminal"), os.NewFile(reaperRecord, "terminal record")
+	tty, left, ok := takeTerminal()
 	defer tty.Close()
-	defer record.Close()
 	reset := quietReset
 	if ours {
 		reset = fullReset
 	}
 	writeBounded(tty, reset)
-	var left terminalRecord
-	if _, err := record.Seek(0, 0); err != nil || json.NewDecoder(record).Decode(&left) != nil || !ours {
-		return
+	if ok && ours {
+		_ = unix.IoctlSetTermios(int(tty.Fd()), unix.TCSETS, &left.Before)
 	}
-	_ = unix.IoctlSetTermios(int(tty.Fd()), unix.TCSETS, &left.Before)
 }
 
 // writeBounded writes to a terminal, and gives up after stopGrace: the terminal may accept no output.

@@ -5,6 +5,7 @@
 package procid
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -16,7 +17,7 @@ const form = "%d/%d/pid:[%d]"
 // Of returns the identity of a living process: its number, its start time, and
 // the namespace in which the number counts.
 func Of(pid int) (string, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields, err := Stat(pid)
 	if err != nil {
 		return "", fmt.Errorf("identify a process: %w", err)
 	}
@@ -24,17 +25,33 @@ func Of(pid int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("identify a process: %w", err)
 	}
-	// proc(5): the second field is the program's name in brackets, and may
-	// contain anything; the start time is the 22nd.
-	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
-	fields := strings.Fields(rest)
-	if len(fields) > 0 && (fields[0] == "Z" || fields[0] == "X") {
+	if fields[0] == "Z" || fields[0] == "X" {
 		return "", fmt.Errorf("identify a process: process %d has ended", pid)
 	}
-	if len(fields) < 20 {
-		return "", fmt.Errorf("identify a process: /proc/%d/stat has not the form of proc(5)", pid)
+	return fmt.Sprintf("%d/%s/%s", pid, fields[StatStart], namespace), nil
+}
+
+// The fields that [Stat] returns, by their names in proc_pid_stat(5).
+const (
+	StatState  = 0 // one letter
+	StatParent = 1
+	StatTPGID  = 5
+	StatFlags  = 6
+	StatTimes  = 11 // utime, stime, cutime and cstime
+	StatStart  = 19
+)
+
+// Stat returns the fields of /proc/PID/stat behind the name of the program, which may have any bytes.
+func Stat(pid int) ([]string, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf("%d/%s/%s", pid, fields[19], namespace), nil
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) <= StatStart {
+		return nil, fmt.Errorf("/proc/%d/stat has not the form of proc(5)", pid)
+	}
+	return fields, nil
 }
 
 // Lives reports whether the process with an identity lives. One of another

@@ -18,6 +18,8 @@ import (
 	"github.com/docker/docker/api/types/build"
 	"github.com/docker/docker/api/types/image"
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/procid"
 )
 
 // Image is what an engine reports of an image.
@@ -258,15 +260,10 @@ func processParents() map[int]int {
 
 // parentOf returns the parent of a process (proc_pid_stat(5)), or 0.
 func parentOf(pid int) int {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	at := bytes.LastIndexByte(stat, ')') // its name may have any bytes
-	if err != nil || at < 0 {
+	stat, err := procid.Stat(pid)
+	if err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(stat[at+1:]))
-	if len(fields) < 2 {
-		return 0
-	}
-	parent, _ := strconv.Atoi(fields[1])
+	parent, _ := strconv.Atoi(stat[procid.StatParent])
 	return parent
 }

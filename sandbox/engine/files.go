@@ -34,15 +34,9 @@ func (e *Engine) ReadArchive(ctx context.Context, id, name string) (io.ReadClose
 	return r, nil
 }
 
-// WriteArchive extracts a tar archive into the root of a container. A file of
-// it does not replace a directory.
-func (e *Engine) WriteArchive(ctx context.Context, id string, archive io.Reader) error {
-	return e.cli.CopyToContainer(ctx, id, "/", archive, container.CopyToContainerOptions{})
-}
-
-// WriteArchiveTo extracts a tar archive into a directory of a container, which may
-// be a volume's.
-func (e *Engine) WriteArchiveTo(ctx context.Context, id, dir string, archive io.Reader) error {
+// WriteArchive extracts a tar archive into a directory of a container, which may
+// be a volume's. A file of it does not replace a directory.
+func (e *Engine) WriteArchive(ctx context.Context, id, dir string, archive io.Reader) error {
 	return e.cli.CopyToContainer(ctx, id, dir, archive, container.CopyToContainerOptions{})
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/procid"
 )
 
 // Container is a container that was made, and what the kernel shows of it after
@@ -113,16 +114,11 @@ func disposition(pid int, sig syscall.Signal) (blocks, handles bool) {
 // set before it leaves its groups (proc_pid_stat(5), kernel/exit.c).
 func exiting(pid int) bool {
 	const flagExiting = 0x4
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	stat, err := procid.Stat(pid)
 	if err != nil {
 		return true
 	}
-	_, rest, _ := strings.Cut(string(stat[max(0, bytes.LastIndexByte(stat, ')')):]), " ")
-	fields := strings.Fields(rest) // from the state on; the flags are the seventh
-	if len(fields) < 7 {
-		return true
-	}
-	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	flags, err := strconv.ParseUint(stat[procid.StatFlags], 10, 64)
 	return err != nil || flags&flagExiting != 0
 }
 

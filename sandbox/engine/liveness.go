@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +15,8 @@ import (
 
 	"github.com/docker/docker/client"
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/procid"
 )
 
 // liveness watches for signs of life of an engine, and reports the waits for it.
@@ -47,19 +49,26 @@ func newLiveness(kind, host string, patience Patience, plain *client.Client) *li
 // ping asks an engine for a sign of life. Both engines respond to it without
 // looking at their containers.
 func ping(ctx context.Context, cli *client.Client) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, engineURL(cli, "/_ping"), nil)
+	res, _, err := request(ctx, cli, http.MethodGet, engineURL(cli, "/_ping"), 1<<10)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = errors.New("it answers a ping with " + res.Status)
+	}
+	return err
+}
+
+// request sends a request past the client's own calls, and returns the response with at most limit bytes of its body.
+func request(ctx context.Context, cli *client.Client, method, url string, limit int64) (*http.Response, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	res, err := cli.HTTPClient().Do(req)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	_ = res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return errors.New("it answers a ping with " + res.Status)
-	}
-	return nil
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, limit))
+	return res, body, err
 }
 
 // engineURL is the URL of a path of an engine's API that has no version. The
@@ -111,17 +120,12 @@ func activityOf(pid int) activity {
 	if pid == 0 {
 		return activity{}
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
+	stat, err := procid.Stat(pid)
+	if err != nil || stat[procid.StatState] == "Z" || stat[procid.StatState] == "X" {
 		return activity{}
 	}
-	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
-	fields := strings.Fields(rest) // from the third of proc(5) on
-	if len(fields) < 15 || fields[0] == "Z" || fields[0] == "X" {
-		return activity{}
-	}
-	a := activity{state: fields[0][0]}
-	for _, ticks := range fields[11:15] { // utime, stime, cutime, cstime
+	a := activity{state: stat[procid.StatState][0]}
+	for _, ticks := range stat[procid.StatTimes : procid.StatTimes+4] {
 		n, _ := strconv.ParseUint(ticks, 10, 64)
 		a.cpu += n
 	}

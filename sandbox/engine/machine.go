@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -44,16 +43,7 @@ func (e *Engine) About(ctx context.Context) (About, error) {
 	if e.info != nil {
 		return *e.info, nil
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, engineURL(e.cli, "/info"), nil)
-	if err != nil {
-		return About{}, err
-	}
-	res, err := e.cli.HTTPClient().Do(req)
-	if err != nil {
-		return About{}, err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, 4<<20))
+	res, body, err := request(ctx, e.cli, http.MethodGet, engineURL(e.cli, "/info"), 4<<20)
 	if err != nil {
 		return About{}, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -221,16 +220,7 @@ func (podman) query(ctx context.Context, e *Engine, query url.Values) (all []Lis
 // libpod sends a request to Podman's own API, and decodes the response, of at
 // most limit bytes, into v.
 func (e *Engine) libpod(ctx context.Context, method, path string, limit int64, v any) error {
-	req, err := http.NewRequestWithContext(ctx, method, "http://podman/v4.0.0/libpod"+path, nil)
-	if err != nil {
-		return err
-	}
-	res, err := e.cli.HTTPClient().Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, limit))
+	res, body, err := request(ctx, e.cli, method, "http://podman/v4.0.0/libpod"+path, limit)
 	if err != nil {
 		return err
 	}

@@ -216,15 +216,10 @@ func connectOwn(ctx context.Context, host string, patience Patience) (*Engine, e
 
 // pingPodman returns the version in the header of the response to a ping.
 func pingPodman(ctx context.Context, cli *client.Client) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, engineURL(cli, "/_ping"), nil)
+	res, _, err := request(ctx, cli, http.MethodGet, engineURL(cli, "/_ping"), 1<<10)
 	if err != nil {
 		return "", err
 	}
-	res, err := cli.HTTPClient().Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer res.Body.Close()
 	version := res.Header.Get("Libpod-Api-Version")
 	if res.StatusCode != http.StatusOK || version == "" {
 		return "", fmt.Errorf("it says %s", res.Status)
