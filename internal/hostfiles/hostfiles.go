@@ -77,7 +77,7 @@ const (
 // does the end of ctx.
 func Take(ctx context.Context, dir string, gitDirs ...string) Snapshot {
 	s := Snapshot{entries: map[string]entry{}, quiet: map[string]bool{}, gitDirs: gitDirs}
-	s.take(ctx, dir, "", func(w *walk) { w.dir(".", 0) })
+	s.take(ctx, dir, "", (*walk).top)
 	for _, g := range gitDirs {
 		s.take(ctx, g, g, func(w *walk) { w.gitDir(".", 0) })
 	}
@@ -112,7 +112,7 @@ func (s Snapshot) Changes(after Snapshot) []Change {
 			changes = append(changes, Change{Path: at, When: a.when, After: a.sum, Keys: differing(nil, a.keys)})
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return compare(a.Path, b.Path) })
+	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return changes
 }
 
@@ -162,16 +162,6 @@ func differing(before, after map[string]string) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func sumOf(data []byte) string {

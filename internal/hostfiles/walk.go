@@ -30,19 +30,34 @@ type walk struct {
 	built    int   // how many directories of builtDirs the walk is in
 }
 
-// list returns the entries of a directory, nil if the walk has reached a bound.
-func (w *walk) list(at string, depth int) []fs.DirEntry {
+// dirFlags are those with which a directory is opened, and nothing that has taken its place.
+const dirFlags = os.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW
+
+// within calls read with the directory that open opens, unless the walk has reached a bound.
+func (w *walk) within(depth int, open func() (*os.File, error), read func(*os.File)) {
 	w.dirs++
 	if w.dirs > maxDirs || w.entries > maxEntries || depth > maxDepth || w.ctx.Err() != nil {
 		w.out.Incomplete = true
-		return nil
+		return
 	}
-	f, err := w.root.OpenFile(at, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	f, err := open()
 	if err != nil {
 		w.out.Incomplete = true
-		return nil
+		return
 	}
 	defer f.Close()
+	read(f)
+}
+
+// list returns the entries of a directory by its path, nil if the walk has reached a bound.
+func (w *walk) list(at string, depth int) (entries []fs.DirEntry) {
+	open := func() (*os.File, error) { return w.root.OpenFile(at, dirFlags, 0) }
+	w.within(depth, open, func(f *os.File) { entries = w.entriesOf(f) })
+	return entries
+}
+
+// entriesOf returns the entries of an open directory.
+func (w *walk) entriesOf(f *os.File) []fs.DirEntry {
 	entries, err := f.ReadDir(maxEntries)
 	if err != nil && err != io.EOF {
 		w.out.Incomplete = true
@@ -51,10 +66,30 @@ func (w *walk) list(at string, depth int) []fs.DirEntry {
 	return entries
 }
 
-// dir reads a directory of the project. What matters most comes first: a sandbox may have made more than is looked at,
-// so that something else is not found.
-func (w *walk) dir(at string, depth int) {
-	entries := w.list(at, depth)
+// top reads the project.
+func (w *walk) top() {
+	open := func() (*os.File, error) { return w.root.OpenFile(".", dirFlags, 0) }
+	w.within(0, open, func(f *os.File) { w.dir(f, ".", 0) })
+}
+
+// sub reads a directory of the project that lies in an open one. By its path, every directory above it would be opened
+// again, for each directory and each file of a project that may have hundreds of thousands.
+func (w *walk) sub(parent *os.File, name, at string, depth int) {
+	open := func() (*os.File, error) {
+		fd, err := unix.Openat(int(parent.Fd()), name, dirFlags|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		// Where the file system reports no types, ReadDir looks for them by this path.
+		return os.NewFile(uintptr(fd), filepath.Join(w.root.Name(), at)), nil
+	}
+	w.within(depth, open, func(f *os.File) { w.dir(f, at, depth) })
+}
+
+// dir reads an open directory of the project. What matters most comes first: a sandbox may have made more than is
+// looked at, so that something else is not found.
+func (w *walk) dir(f *os.File, at string, depth int) {
+	entries := w.entriesOf(f)
 	if isBareRepository(entries) {
 		w.gitDir(at, depth)
 	}
@@ -72,7 +107,7 @@ func (w *walk) dir(at string, depth int) {
 		case whole:
 			w.add(name, when)
 		case !e.IsDir():
-			w.file(name, e)
+			w.file(f, name, e)
 		case !skipped[e.Name()]:
 			below = append(below, e)
 		}
@@ -81,7 +116,7 @@ func (w *walk) dir(at string, depth int) {
 		if builtDirs[e.Name()] {
 			w.built++
 		}
-		w.dir(path.Join(at, e.Name()), depth+1)
+		w.sub(f, e.Name(), path.Join(at, e.Name()), depth+1)
 		if builtDirs[e.Name()] {
 			w.built--
 		}
@@ -90,28 +125,33 @@ func (w *walk) dir(at string, depth int) {
 
 // byRank returns entries, those first that the host runs by itself.
 func byRank(entries []fs.DirEntry) []fs.DirEntry {
-	rank := func(e fs.DirEntry) int {
+	var ranked [4][]fs.DirEntry
+	for _, e := range entries {
+		rank := 3
 		switch name := e.Name(); {
 		case name == ".git", name == "config", name == "config.worktree":
-			return 0
+			rank = 0
 		case whenFile(name) != "":
-			return 1
+			rank = 1
 		case wholeDirs[name] != "":
-			return 2
+			rank = 2
 		}
-		return 3
+		ranked[rank] = append(ranked[rank], e)
 	}
-	slices.SortStableFunc(entries, func(a, b fs.DirEntry) int { return rank(a) - rank(b) })
-	return entries
+	return slices.Concat(ranked[:]...)
 }
 
-// file watches a file by its name, or because it can be executed.
-func (w *walk) file(at string, e fs.DirEntry) {
+// file watches a file of an open directory by its name, or because it can be executed.
+func (w *walk) file(dir *os.File, at string, e fs.DirEntry) {
 	if when := whenFile(at); when != "" {
 		w.add(at, when)
 		return
 	}
 	if !e.Type().IsRegular() || w.built > 0 {
+		return
+	}
+	var st unix.Stat_t
+	if unix.Fstatat(int(dir.Fd()), e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&0o111 == 0 {
 		return
 	}
 	found, err := w.root.Lstat(at)
