@@ -180,6 +180,7 @@ var arrows = []arrow{
 	{"spec/action", "spec", "links actions with the connectors that they pin"},
 	{"spec/catalog", "spec", "reads the connectors that it has"},
 	{"spec/local", "spec", "makes connectors, and reads them back"},
+	{"spec/local", "spec/scaffold", "the form of an operation in the file"},
 	{"spec/openapi", "spec", "what a connector can declare"},
 	{"spec/openapi", "spec/scaffold", "makes what it writes"},
 	{"spec/scaffold", "spec", "what it writes is what spec reads"},

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/scaffold"
 )
 
 // SessionFQN is the name of the connector of --allow.
@@ -49,7 +50,7 @@ type Connector struct {
 func Host(hosts []string) (*spec.Connector, error) {
 	manifest, declared := files(SessionFQN, "1.0.0", hosts, nil, "", []tool{{
 		Name: "allowed", Description: "Hosts that --allow names for this session",
-		Operations: []operation{{Name: "any", Summary: "Any request", Hosts: hosts}},
+		Operations: []scaffold.Operation{{Name: "any", Summary: "Any request", Hosts: hosts}},
 	}})
 	return spec.Load(manifest, declared)
 }
@@ -77,7 +78,7 @@ func (c Connector) files() (manifest, declared []byte) {
 	hosts := []string{c.Host}
 	t := tool{Name: toolName(c.Host), Description: "What was allowed of " + c.Host + " on this machine"}
 	for i, op := range c.Operations {
-		o := operation{
+		o := scaffold.Operation{
 			Name: "allowed" + strconv.Itoa(i+1), Method: op.Method, Path: op.Path, Hosts: hosts,
 			Summary: strings.TrimSpace("Allowed by hand: " + op.Method + " " + op.Path),
 		}
@@ -88,7 +89,8 @@ func (c Connector) files() (manifest, declared []byte) {
 			o.Query = map[bool]string{true: "any", false: "declared"}[op.AnyQuery]
 		}
 		if in := c.Credential; in != nil {
-			o.Credential = &credential{Kind: string(in.Kind), Inject: inject{in.In, in.Name, in.Format, in.Username}}
+			o.Credential = &scaffold.Credential{Kind: in.Kind, Inject: &scaffold.Inject{In: in.In, Name: in.Name,
+				Format: in.Format, Username: in.Username}}
 		}
 		t.Operations = append(t.Operations, o)
 	}
@@ -117,33 +119,12 @@ func toolName(host string) string {
 	return "allowed-" + strings.NewReplacer(".", "-", ":", "-", "*", "any", "_", "-").Replace(host)
 }
 
-// The files of a connector: CONTRACT section 2.
-type (
-	tool struct {
-		Name        string      `json:"name"`
-		Description string      `json:"description"`
-		Operations  []operation `json:"operations"`
-	}
-	operation struct {
-		Name       string      `json:"name"`
-		Summary    string      `json:"summary,omitempty"`
-		Method     string      `json:"method,omitempty"`
-		Path       string      `json:"path,omitempty"`
-		Hosts      []string    `json:"hosts"`
-		Query      string      `json:"query,omitempty"`
-		Credential *credential `json:"credential,omitempty"`
-	}
-	credential struct {
-		Kind   string `json:"kind"`
-		Inject inject `json:"inject"`
-	}
-	inject struct {
-		In       string `json:"in"`
-		Name     string `json:"name"`
-		Format   string `json:"format"`
-		Username string `json:"username,omitempty"`
-	}
-)
+// tool is a tool in the form of the file.
+type tool struct {
+	Name        string               `json:"name"`
+	Description string               `json:"description"`
+	Operations  []scaffold.Operation `json:"operations"`
+}
 
 // files returns the manifest and the spec of a connector.
 func files(

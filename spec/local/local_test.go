@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -18,10 +19,7 @@ func TestWhatWasAllowedIsReadBack(t *testing.T) {
 			Operations: []Operation{{Method: "GET", Path: "/v1/items"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			loaded, err := c.Load()
-			if err != nil {
-				t.Fatal(err)
-			}
+			loaded := must.Get(c.Load())(t)
 			if !loaded.FQN.IsLocal() || loaded.FQN != FQN(c.Host) {
 				t.Errorf("its name is %s", loaded.FQN)
 			}
@@ -51,19 +49,10 @@ func TestAPathThatReadsAsAPatternIsRefused(t *testing.T) {
 
 // A person who allows the hosts of a company does not mean to overrule what a connector decides about one of them.
 func TestAWildcardIsOfNoAccountForAHostThatAConnectorNames(t *testing.T) {
-	byHand, err := Host([]string{"*.example.org"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	named, err := Connector{Host: "api.example.org", Version: "1.0.0",
-		Operations: []Operation{{Method: "GET", Path: "/v1/items"}}}.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	index, err := spec.NewIndex([]*spec.Connector{byHand, named})
-	if err != nil {
-		t.Fatal(err)
-	}
+	byHand := must.Get(Host([]string{"*.example.org"}))(t)
+	named := must.Get(Connector{Host: "api.example.org", Version: "1.0.0",
+		Operations: []Operation{{Method: "GET", Path: "/v1/items"}}}.Load())(t)
+	index := must.Get(spec.NewIndex([]*spec.Connector{byHand, named}))(t)
 	for _, c := range []struct {
 		host, path string
 		want       spec.FQN // "": it is refused
@@ -97,14 +86,8 @@ func TestHostsHaveConnectorsOfTheirOwn(t *testing.T) {
 }
 
 func TestHostsOfASessionAreAllowedAsTheyAre(t *testing.T) {
-	c, err := Host([]string{"docs.example", "docs.example:8443", "*.files.example"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	index, err := spec.NewIndex([]*spec.Connector{c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Host([]string{"docs.example", "docs.example:8443", "*.files.example"}))(t)
+	index := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
 	for host, want := range map[string]bool{"docs.example": true, "a.files.example": true, "a.b.files.example": false,
 		"files.example": false, "evil.example": false} {
 		m, no := index.Match(spec.Target{Scheme: "https", Host: host, Port: 443, Method: "PUT", Path: "/x"})

@@ -43,8 +43,8 @@ type Operation struct {
 	Name        string      `json:"name"`
 	Summary     string      `json:"summary,omitempty"`
 	Description string      `json:"description,omitempty"`
-	Method      string      `json:"method"`
-	Path        string      `json:"path"`
+	Method      string      `json:"method,omitempty"`
+	Path        string      `json:"path,omitempty"`
 	Hosts       []string    `json:"hosts"`
 	Idempotency string      `json:"idempotency,omitempty"`
 	Approval    string      `json:"approval,omitempty"`
@@ -65,6 +65,8 @@ type Inject struct {
 	In     string `json:"in,omitempty"`
 	Name   string `json:"name,omitempty"`
 	Format string `json:"format,omitempty"`
+
+	Username string `json:"username,omitempty"` // of Basic credentials whose password is a secret of another kind
 }
 
 // Input is an argument of an operation.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -29,10 +30,7 @@ func TestTheFilesOfAStarterLoad(t *testing.T) {
 				t.Errorf("%s with %q: %v", fqn, kind, err)
 				continue
 			}
-			c, err := spec.Load(files[spec.ManifestFile], files[spec.SpecFile])
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(spec.Load(files[spec.ManifestFile], files[spec.SpecFile]))(t)
 			need := c.Credential()
 			if c.FQN != fqn || (need == nil) != (kind == "") || need != nil && need.Kind != kind {
 				t.Errorf("%s with %q is %s with %+v", fqn, kind, c.FQN, need)
@@ -141,14 +139,9 @@ func TestNothingIsReplaced(t *testing.T) {
 
 // A dangling link is a file that exists: what it leads to is not created.
 func TestALinkIsNotFollowed(t *testing.T) {
-	files, err := Starter("github://acme/tracker", "api.tracker.example", "").Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(Starter("github://acme/tracker", "api.tracker.example", "").Files())(t)
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
-	if err := os.Symlink(elsewhere, filepath.Join(dir, spec.SpecFile)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(elsewhere, filepath.Join(dir, spec.SpecFile)))
 	if _, err := Write(dir, files); err == nil || !strings.Contains(err.Error(), "it exists already") {
 		t.Errorf("with a link: %v", err)
 	}
@@ -159,10 +152,7 @@ func TestALinkIsNotFollowed(t *testing.T) {
 
 // After a failure nothing is there that was not before.
 func TestAFailureLeavesNothing(t *testing.T) {
-	files, err := Starter("github://acme/tracker", "api.tracker.example", "").Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(Starter("github://acme/tracker", "api.tracker.example", "").Files())(t)
 	parent := t.TempDir()
 	files["no-such-directory/file"] = nil // sorts after the others
 	if _, err := Write(filepath.Join(parent, "a", "b"), files); err == nil {
@@ -179,10 +169,7 @@ func TestTheLayoutIsTheSameJSON(t *testing.T) {
 	for _, v := range []any{
 		nil, 1.5, "<&>\u2028\"\\", []any{}, map[string]any{}, []any{[]any{}, wide, map[string]any{wide: []any{true, wide}}},
 	} {
-		compact, err := encode(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		compact := must.Get(encode(v))(t)
 		var again bytes.Buffer
 		if err := json.Compact(&again, layout(compact)); err != nil || again.String() != string(compact) {
 			t.Errorf("%s is laid out as %s, %v", compact, layout(compact), err)
@@ -208,17 +195,12 @@ func ExampleStarter() {
 
 func put(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 func names(t *testing.T, dir string) (list []string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
 		list = append(list, e.Name())
 	}
