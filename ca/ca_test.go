@@ -14,25 +14,20 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func newTest(t testing.TB, o Options) *Session {
 	t.Helper()
-	s, err := NewSession(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(NewSession(o))(t)
 }
 
 // serve serves HTTPS for name with a leaf of s on loopback, and returns the port.
 func serve(t *testing.T, s *Session, name string) string {
 	t.Helper()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.Leaf(name) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.Leaf(name) }}))(t)
 	handler := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "trusted") }
 	server := &http.Server{Handler: http.HandlerFunc(handler), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }()
@@ -45,16 +40,9 @@ func TestRealClientsTrustALeaf(t *testing.T) {
 	s := newTest(t, Options{Session: "01TEST"})
 	dir := t.TempDir()
 	pemFile, p12 := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "trust.p12")
-	if err := os.WriteFile(pemFile, s.RootPEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	store, err := JavaTrustStore(s.RootPEM())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(p12, store, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(pemFile, s.RootPEM(), 0o600))
+	store := must.Get(JavaTrustStore(s.RootPEM()))(t)
+	must.Do(t, os.WriteFile(p12, store, 0o600))
 	port := serve(t, s, "localhost")
 	url := "https://localhost:" + port + "/"
 	java := filepath.Join(dir, "Get.java")
@@ -104,10 +92,7 @@ func TestTheHashLinkIsOpenSSLs(t *testing.T) {
 	s := newTest(t, Options{Session: "  01  Mixed CASE "})
 	cmd := exec.CommandContext(t.Context(), "openssl", "x509", "-noout", "-subject_hash")
 	cmd.Stdin = strings.NewReader(string(s.RootPEM()))
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.Output())(t)
 	if got, err := HashLink(s.RootPEM()); err != nil || got != strings.TrimSpace(string(out))+".0" {
 		t.Errorf("HashLink = %q, %v; want %s.0", got, err, strings.TrimSpace(string(out)))
 	}
@@ -142,10 +127,7 @@ func setClock() (now func() time.Time, move func(time.Duration)) {
 // leafOf returns a leaf, which clients that trust the CA accept now.
 func leafOf(t *testing.T, s *Session, host string) *x509.Certificate {
 	t.Helper()
-	made, err := s.Leaf(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(s.Leaf(host))(t)
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	roots.AddCert(s.Root())
 	between.AddCert(s.intermediate)
@@ -235,9 +217,7 @@ func TestOnlyTheLeavesUsedLastAreKept(t *testing.T) {
 	often := leafOf(t, s, "often.example")
 	never := leafOf(t, s, "once.example")
 	for i := range maxLeaves {
-		if _, err := s.Leaf(fmt.Sprintf("n%d.example", i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Leaf(fmt.Sprintf("n%d.example", i)))(t)
 		if leafOf(t, s, "often.example") != often {
 			t.Fatalf("a leaf in use was dropped after %d others", i+1)
 		}
@@ -264,17 +244,13 @@ func TestABundleHoldsTheRootOnce(t *testing.T) {
 func BenchmarkMint(b *testing.B) {
 	s := newTest(b, Options{})
 	for i := 0; b.Loop(); i++ {
-		if _, err := s.mint("host.example"); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(s.mint("host.example"))(b)
 	}
 }
 
 func BenchmarkKnownLeaf(b *testing.B) {
 	s := newTest(b, Options{})
 	for b.Loop() {
-		if _, err := s.Leaf("host.example"); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(s.Leaf("host.example"))(b)
 	}
 }

@@ -15,16 +15,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // serveLeaf serves HTTPS on loopback with one certificate, and returns the port.
 func serveLeaf(t *testing.T, cert *tls.Certificate) string {
 	t.Helper()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12,
-		Certificates: []tls.Certificate{*cert}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{*cert}}))(t)
 	handler := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "sesame") }
 	server := &http.Server{Handler: http.HandlerFunc(handler), ReadHeaderTimeout: time.Minute,
 		ErrorLog: log.New(io.Discard, "", 0)}
@@ -45,10 +44,7 @@ func stolen(t *testing.T, s *Session, host string) *tls.Certificate {
 	} else {
 		template.DNSNames = []string{host}
 	}
-	leaf, err := issue(template, h.intermediate, s.leafKey, h.signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leaf := must.Get(issue(template, h.intermediate, s.leafKey, h.signer))(t)
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, h.intermediate.Raw, h.cross.Raw}, PrivateKey: s.leafKey}
 }
 
@@ -57,16 +53,11 @@ func clients(t *testing.T, root []byte, host, port string) map[string][]string {
 	t.Helper()
 	dir := t.TempDir()
 	file, p12, java := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "trust.p12"), filepath.Join(dir, "Get.java")
-	store, err := JavaTrustStore(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(JavaTrustStore(root))(t)
 	source := `public class Get { public static void main(String[] a) throws Exception {
 		System.out.write(new java.net.URL(a[0]).openStream().readAllBytes()); System.out.flush(); } }`
 	for name, data := range map[string][]byte{file: root, p12: store, java: []byte(source)} {
-		if err := os.WriteFile(name, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, data, 0o600))
 	}
 	judged := " -verify_hostname " + host
 	if net.ParseIP(host) != nil {
@@ -104,10 +95,7 @@ func nssHome(t *testing.T, root []byte) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	if _, err := findTool("certutil"); err == nil {
-		_, err := nssStore(t, home).certutil(t.Context(), root, "-A", "-a", "-t", "C,,", "-n", "root")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(nssStore(t, home).certutil(t.Context(), root, "-A", "-a", "-t", "C,,", "-n", "root"))(t)
 	}
 	return home
 }
@@ -119,11 +107,7 @@ func TestWhatAHostTrustsVouchesForTheSessionsHostsOnly(t *testing.T) {
 	declared := newTest(t, Options{Session: "01TEST", HostNames: []string{"localhost"}})
 	other := newTest(t, Options{Session: "01TEST", HostNames: []string{"api.example.com"}})
 	leaf := func(s *Session, host string) *tls.Certificate {
-		c, err := s.Leaf(host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
+		return must.Get(s.Leaf(host))(t)
 	}
 	const (
 		outside  = `(?i)subtree violation|constraint|ERR_CERT_INVALID` // Java: "name constraints"
@@ -179,10 +163,7 @@ func TestTheHostCAEndsBeforeTheSession(t *testing.T) {
 		roots, between := x509.NewCertPool(), x509.NewCertPool()
 		roots.AddCert(root)
 		for _, der := range c.Certificate[1:] {
-			cert, err := x509.ParseCertificate(der)
-			if err != nil {
-				t.Fatal(err)
-			}
+			cert := must.Get(x509.ParseCertificate(der))(t)
 			between.AddCert(cert)
 		}
 		_, err = c.Leaf.Verify(x509.VerifyOptions{DNSName: "a.example", Roots: roots, Intermediates: between,

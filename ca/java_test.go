@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"software.sslmate.com/src/go-pkcs12"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // keytoolStore returns a trust store of two roots, those of roots.pem, as Java's own program made it:
@@ -18,11 +20,7 @@ import (
 //	keytool -importcert -noprompt -keystore NAME -storetype JKS|PKCS12 -storepass PASSWORD -alias root1 -file ROOT
 func keytoolStore(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "java", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return must.Get(os.ReadFile(filepath.Join("testdata", "java", name)))(t)
 }
 
 func TestTheRootsOfJavasOwnStoresAreRead(t *testing.T) {
@@ -33,24 +31,15 @@ func TestTheRootsOfJavasOwnStoresAreRead(t *testing.T) {
 		if block, rest = pem.Decode(rest); block == nil {
 			break
 		}
-		root, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		root := must.Get(x509.ParseCertificate(block.Bytes))(t)
 		certificates = append(certificates, root)
 	}
-	bare, err := pkcs12.Passwordless.EncodeTrustStore(certificates, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bare := must.Get(pkcs12.Passwordless.EncodeTrustStore(certificates, ""))(t)
 	for name, store := range map[string][]byte{
 		"JKS": keytoolStore(t, "changeit.jks"), "PKCS12": keytoolStore(t, "changeit.p12"), "passwordless": bare,
 	} {
 		t.Run(name, func(t *testing.T) {
-			roots, err := JavaRoots(store)
-			if err != nil {
-				t.Fatal(err)
-			}
+			roots := must.Get(JavaRoots(store))(t)
 			if n := bytes.Count(roots, []byte("BEGIN CERTIFICATE")); n != 2 || len(certificates) != 2 {
 				t.Errorf("%d roots, want 2", n)
 			}
@@ -112,13 +101,10 @@ func TestAJavaStoreThatAsksForTooMuchWorkIsNotRead(t *testing.T) {
 	if found == 0 {
 		t.Error("no count is in the store")
 	}
-	huge, err := asn1.Marshal(struct {
+	huge := must.Get(asn1.Marshal(struct {
 		Salt  []byte
 		Count int
-	}{[]byte("salt"), 1 << 31})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}{[]byte("salt"), 1 << 31}))(t)
 	if roots, err := JavaRoots(huge); err == nil || !strings.Contains(err.Error(), "iterated 2147483648 times") {
 		t.Errorf("JavaRoots = %d bytes, %v; want that it is too much", len(roots), err)
 	}

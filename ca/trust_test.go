@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
@@ -47,9 +48,7 @@ func nssStore(t *testing.T, home string) Store {
 	t.Helper()
 	needTool(t, "certutil")
 	dir := filepath.Join(home, ".pki/nssdb")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o700))
 	run(t, "certutil", "-N", "--empty-password", "-d", "sql:"+dir)
 	return Store{NSSStore, dir}
 }
@@ -60,14 +59,10 @@ func javaStore(t *testing.T, form string) Store {
 	needTool(t, "keytool")
 	path := filepath.Join(t.TempDir(), "cacerts")
 	other := filepath.Join(t.TempDir(), "other.pem")
-	if err := os.WriteFile(other, newTest(t, Options{Session: "01OTHER"}).RootPEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(other, newTest(t, Options{Session: "01OTHER"}).RootPEM(), 0o600))
 	run(t, "keytool", "-importcert", "-noprompt", "-alias", "other", "-file", other, "-keystore", path,
 		"-storetype", form, "-storepass", javaPassword)
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(path, 0o644))
 	return Store{JavaStore, path}
 }
 
@@ -94,17 +89,13 @@ func TestARootIsAddedAndRemoved(t *testing.T) {
 			t.Run(name+"/"+state, func(t *testing.T) {
 				s := make()
 				for range 2 {
-					if err := s.Add(t.Context(), root); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, s.Add(t.Context(), root))
 				}
 				if !has(t, s, root) {
 					t.Fatal("the store does not have the root")
 				}
 				for range 2 {
-					if err := s.Remove(t.Context(), root); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, s.Remove(t.Context(), root))
 				}
 				if has(t, s, root) {
 					t.Error("the store has the root still")
@@ -112,10 +103,7 @@ func TestARootIsAddedAndRemoved(t *testing.T) {
 				if s.Kind != JavaStore {
 					return
 				}
-				data, err := os.ReadFile(s.Path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				data := must.Get(os.ReadFile(s.Path))(t)
 				if roots, err := JavaRoots(data); err != nil || bytes.Count(roots, []byte("BEGIN")) != 1 {
 					t.Errorf("the store has %d other roots, want one: %v", bytes.Count(roots, []byte("BEGIN")), err)
 				}
@@ -134,10 +122,7 @@ func TestARootIsAddedAndRemoved(t *testing.T) {
 func TestOnlyARootForAHostIsAddedOrRemoved(t *testing.T) {
 	s := newTest(t, Options{Session: "01TEST", HostNames: []string{"a.example"}})
 	named := func(name string) *x509.Certificate {
-		key, err := newKey()
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := must.Get(newKey())(t)
 		subject := subject("", "")
 		subject.CommonName = name
 		c, err := issue(&x509.Certificate{Subject: subject, NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour),
@@ -212,9 +197,7 @@ func TestAStoreThatCannotBeChangedIsNamed(t *testing.T) {
 			needTool(t, "certutil")
 			s := Store{NSSStore, t.TempDir()}
 			file := filepath.Join(t.TempDir(), "password")
-			if err := os.WriteFile(file, []byte("hunter2\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, []byte("hunter2\n"), 0o600))
 			run(t, "certutil", "-N", "-d", "sql:"+s.Path, "-f", file)
 			return s
 		}, "has a password"},
@@ -228,12 +211,8 @@ func TestAStoreThatCannotBeChangedIsNamed(t *testing.T) {
 		"a link that came in its place": {func(t *testing.T) Store {
 			s := nssStore(t, t.TempDir())
 			moved := filepath.Join(t.TempDir(), "moved")
-			if err := os.Rename(s.Path, moved); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(moved, s.Path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(s.Path, moved))
+			must.Do(t, os.Symlink(moved, s.Path))
 			return s
 		}, "symbolic link"},
 		"a cacerts with another password": {func(t *testing.T) Store {
@@ -243,9 +222,7 @@ func TestAStoreThatCannotBeChangedIsNamed(t *testing.T) {
 		}, "password is not changeit"},
 		"a cacerts that is cut off": {func(t *testing.T) Store {
 			s := javaStore(t, "JKS")
-			if err := os.Truncate(s.Path, 100); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Truncate(s.Path, 100))
 			return s
 		}, "damaged"},
 		"a kind that is not known": {func(t *testing.T) Store { return Store{"windows", t.TempDir()} }, "is not known"},
@@ -273,16 +250,11 @@ func TestAStoreThatCannotBeChangedIsNamed(t *testing.T) {
 // lockDatabase holds the lock of an SQLite database that a writer has, until the test ends.
 func lockDatabase(t *testing.T, path string) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	t.Cleanup(func() { _ = f.Close() })
 	// The bytes that SQLite locks: those of a pending, of a reserved, and of shared locks (os_unix.c).
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: 0x40000000, Len: 512}
-	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &lock); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.FcntlFlock(f.Fd(), unix.F_SETLK, &lock))
 }
 
 // A store that is gone, with the profile or the Java that it was part of, has no root.
@@ -294,9 +266,7 @@ func TestAStoreThatIsGoneHasNoRoot(t *testing.T) {
 		}
 	}
 	s := nssStore(t, t.TempDir())
-	if err := os.Remove(filepath.Join(s.Path, nssDatabase)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(s.Path, nssDatabase)))
 	if err := s.Remove(t.Context(), root); err != nil {
 		t.Error(err)
 	}
@@ -316,24 +286,14 @@ func TestTheDatabasesOfBrowsersAreFound(t *testing.T) {
 	chromium := nssStore(t, home)
 	for _, place := range []string{".mozilla/firefox/abcd.default", "snap/firefox/common/.mozilla/firefox/efgh.default"} {
 		dir := filepath.Join(home, place)
-		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.CopyFS(dir, os.DirFS(chromium.Path)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(dir), 0o700))
+		must.Do(t, os.CopyFS(dir, os.DirFS(chromium.Path)))
 	}
 	elsewhere := filepath.Join(t.TempDir(), "data")
-	if err := os.CopyFS(elsewhere, os.DirFS(chromium.Path)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(elsewhere, os.DirFS(chromium.Path)))
 	link := filepath.Join(home, ".mozilla/firefox/link")
-	if err := os.Symlink(elsewhere, link); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(home, ".mozilla/firefox/Crash Reports"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(elsewhere, link))
+	must.Do(t, os.Mkdir(filepath.Join(home, ".mozilla/firefox/Crash Reports"), 0o700))
 	var paths []string
 	for _, f := range findNSS(home) {
 		if f.Err != nil {
@@ -355,12 +315,8 @@ func TestTheJavaOfJAVA_HOMEIsFound(t *testing.T) {
 	home := t.TempDir()
 	for _, place := range []string{"lib", "jre/lib"} {
 		dir := filepath.Join(home, place, "security")
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "cacerts"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "cacerts"), nil, 0o600))
 	}
 	found := findJava(t.TempDir(), home)
 	if len(found) < 2 || found[0].Path != filepath.Join(home, "lib/security/cacerts") || found[0].Err != nil {
@@ -372,12 +328,8 @@ func TestTheJavaOfJAVA_HOMEIsFound(t *testing.T) {
 func TestAStoreIsNamedByItsAbsolutePath(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := os.Mkdir("store", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("store", "link"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir("store", 0o700))
+	must.Do(t, os.Symlink("store", "link"))
 	for path, reason := range map[string]string{
 		"store": "store is not an absolute path", filepath.Join(dir, "link"): "link is a symbolic link now",
 	} {
@@ -393,12 +345,8 @@ func TestAStoreThatOthersCouldReplaceIsRefused(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "dir")
 	path := filepath.Join(dir, "store")
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := writable(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(path, 0o755))
+	must.Do(t, writable(path))
 	for name, c := range map[string]struct {
 		change, back func() error
 		reason       string
@@ -410,15 +358,11 @@ func TestAStoreThatOthersCouldReplaceIsRefused(t *testing.T) {
 		"a directory that all may write": {func() error { return os.Chmod(dir, 0o777) },
 			func() error { return os.Chmod(dir, 0o755) }, "another user could replace"},
 	} {
-		if err := c.change(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.change())
 		if err := writable(path); err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %v, want %q", name, err, c.reason)
 		}
-		if err := c.back(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.back())
 	}
 }
 
@@ -428,9 +372,7 @@ func TestAToolIsEndedWithItsContext(t *testing.T) {
 	script := "#!/bin/sh\n[ -z \"$JAVA_TOOL_OPTIONS\" ] || exit 9\n(: >/dev/tty) || echo no terminal\n: >" + dir +
 		"/begun\nexec tail -f /dev/null\n"
 	tool := filepath.Join(dir, "tool")
-	if err := os.WriteFile(tool, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(tool, []byte(script), 0o700))
 	t.Setenv("JAVA_TOOL_OPTIONS", "-version")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/shims"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -52,9 +53,7 @@ func newSession(t *testing.T, set shims.Set) *session {
 	t.Helper()
 	s := &session{t: t, dir: t.TempDir()}
 	for _, c := range set.Commands() {
-		if err := os.WriteFile(filepath.Join(s.dir, c.Name), c.Script, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(s.dir, c.Name), c.Script, 0o755))
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		in := request{method: r.Method, target: r.RequestURI, accept: r.Header.Get("Accept"),
@@ -280,9 +279,7 @@ func TestTheSystemsConfigurationOfWgetIsNotRead(t *testing.T) {
 	file := filepath.Join(s.dir, "wgetrc")
 	for _, text := range []string{"http_proxy = http://127.0.0.1:1/\nuse_proxy = on\n", "output_document = /dev/null\n",
 		"header = Accept: text/html\n", "no such command\n"} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		s.env = []string{"SYSTEM_WGETRC=" + file}
 		for _, shell := range shells(t) {
 			got := s.run(shell, "", "tracker", "issues.get")
@@ -312,9 +309,7 @@ func TestACommandThatIsKilledEnds(t *testing.T) {
 		for _, args := range []string{"{}", "-"} {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			cmd := s.command(ctx, shell, "{}", "tracker", "issues.get", "--args", args)
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Start())
 			select {
 			case <-arrived:
 			case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/shims"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -18,31 +19,18 @@ var update = flag.Bool("update", false, "write the golden files")
 func load(t testing.TB, name string) *spec.Connector {
 	t.Helper()
 	read := func(file string) []byte {
-		data, err := os.ReadFile(filepath.Join("testdata", name, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return data
+		return must.Get(os.ReadFile(filepath.Join("testdata", name, file)))(t)
 	}
-	c, err := spec.Load(read(spec.ManifestFile), read(spec.SpecFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(spec.Load(read(spec.ManifestFile), read(spec.SpecFile)))(t)
 }
 
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", file)
 	if *update {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, got, 0o600))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(path))(t)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s differs; got:\n%s\nwant:\n%s", file, got, want)
 	}

@@ -3,6 +3,8 @@ package spec
 import (
 	"fmt"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // many builds n operations of one kind of real life: a tenth as many hosts, a
@@ -36,14 +38,9 @@ func many(n int) []*Connector {
 
 func BenchmarkMatch(b *testing.B) {
 	for _, n := range []int{10, 100, 1000, 10000, 100000} {
-		ix, err := NewIndex(many(n))
-		if err != nil {
-			b.Fatal(err)
-		}
+		ix := must.Get(NewIndex(many(n)))(b)
 		hit := Target{Scheme: "https", Host: "api0.example", Port: 443, Method: "POST", Path: "/two/v1/kind1/42/things/7"}
-		if _, no := ix.Match(hit); no != nil {
-			b.Fatal(no)
-		}
+		must.Get(ix.Match(hit))(b)
 		miss := Target{Scheme: "https", Host: "api0.example", Port: 443, Method: "DELETE", Path: "/two/v1/kind1/42/things/7"}
 		b.Run(fmt.Sprintf("hit/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
@@ -65,9 +62,7 @@ func BenchmarkNewIndex(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := NewIndex(connectors); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(NewIndex(connectors))(b)
 			}
 		})
 	}

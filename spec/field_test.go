@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // withHeaders is a spec whose connector and only operation declare fields.
@@ -16,11 +18,8 @@ func withHeaders(top, operation, credential string) string {
 const bearer = `, "credential": "bearer"`
 
 func TestAnOperationAcceptsWhatItAndItsConnectorDeclare(t *testing.T) {
-	c, err := Parse([]byte(withHeaders(`["Anthropic-*", "x-app"]`,
-		`["session_id", "X-GitHub-Api-Version", "x-amz-*", "x-goog-*", "acme-*"]`, bearer)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Parse([]byte(withHeaders(`["Anthropic-*", "x-app"]`,
+		`["session_id", "X-GitHub-Api-Version", "x-amz-*", "x-goog-*", "acme-*"]`, bearer))))(t)
 	op := c.Tools[0].Operations[0]
 	if got, want := fmt.Sprint(c.Headers), "[anthropic-* x-app]"; got != want {
 		t.Errorf("the connector declares %s, want %s", got, want)

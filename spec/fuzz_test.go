@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Parse ends on any input. What it accepts is what a plain decoder reads, names
@@ -16,15 +18,9 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(specWith(goodFields)))
 	f.Add([]byte(`{"schema_version": "aileron.connector.v1", "tools": [{"name": 1}]}`))
 	f.Add([]byte(`{"a": {"a": [[[[]]]], "A": 1, "a": 2}} x`))
-	examples, err := filepath.Glob("../examples/connectors/*/" + SpecFile)
-	if err != nil {
-		f.Fatal(err)
-	}
+	examples := must.Get(filepath.Glob("../examples/connectors/*/" + SpecFile))(f)
 	for _, name := range examples {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(name))(f)
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -150,10 +146,7 @@ func FuzzMatch(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			h, err := ParseHost(hosts[r.IntN(len(hosts))])
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := must.Get(ParseHost(hosts[r.IntN(len(hosts))]))(t)
 			op := &Operation{
 				Connector: c, Tool: "tool", Name: fmt.Sprint("op", i),
 				Method: []string{"GET", "POST", "*"}[r.IntN(3)], Path: tmpl, Hosts: []HostPattern{h},
@@ -164,10 +157,7 @@ func FuzzMatch(f *testing.F) {
 			tool.Operations = append(tool.Operations, op)
 		}
 		c.Tools = []Tool{tool}
-		ix, err := NewIndex([]*Connector{c})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ix := must.Get(NewIndex([]*Connector{c}))(t)
 		for _, p := range []string{path, "/a/b/c", "/a", "/c/b/a/a"} {
 			target := Target{Scheme: "https", Host: host, Port: 443, Method: method, Path: p}
 			want := naive(tool.Operations, ix, target)

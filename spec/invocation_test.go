@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -34,14 +35,8 @@ func invoke(t *testing.T, name, args string) (spec.Call, string) {
 	t.Helper()
 	text := strings.Replace(invoked, `"/bot{"`, `"/bot/{token}/send/{chat}", "credential":
 		{"kind": "bearer", "inject": {"in": "path", "name": "token", "format": "{secret}"}}`, 1)
-	c, err := spec.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	index, err := spec.NewIndex([]*spec.Connector{c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(spec.Parse([]byte(text)))(t)
+	index := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
 	in, err := spec.ParseInvocation([]byte(`{"connector_fqn":"github://acme/tracker","tool":"tracker","operation":"` +
 		name + `","args":` + args + `}`))
 	if err != nil {
@@ -169,17 +164,11 @@ func TestComposedArgumentsAreThoseOfAClient(t *testing.T) {
 	if err != nil || call.Action != "report" {
 		t.Fatalf("it is %+v, %v", call, err)
 	}
-	c, err := spec.Parse([]byte(strings.Replace(invoked, `"/bot{"`, `"/bot"`, 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(spec.Parse([]byte(strings.Replace(invoked, `"/bot{"`, `"/bot"`, 1))))(t)
 	op := c.Tools[0].Operations[1]
 	for _, size := range []any{call.Args["size"], float64(1000), int64(1000), 1000} {
 		call.Args["size"] = size
-		in, err := spec.NewInvocation("github://acme/tracker", "tracker", "create", call.Args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(spec.NewInvocation("github://acme/tracker", "tracker", "create", call.Args))(t)
 		made, err := op.Call(in)
 		want := `{"meta":{"n":[1,1.50,true,null,{"x":"y"}]},"size":` + map[bool]string{true: "1e3", false: "1000"}[size ==
 			json.Number("1e3")] + `,"title":"t"}`

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestEachKindComposesItsValue(t *testing.T) {
@@ -24,10 +26,7 @@ func TestEachKindComposesItsValue(t *testing.T) {
 }
 
 func TestEachKindIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/connectors.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/connectors.md"))(t)
 	for _, kind := range Kinds() {
 		if !strings.Contains(string(page), "`"+string(kind)+"`") {
 			t.Errorf("docs/connectors.md does not name the kind `%s`", kind)

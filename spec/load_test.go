@@ -6,16 +6,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestExampleOfTheContractLoads(t *testing.T) {
-	c, err := Load([]byte(goodManifest), []byte(specWith(goodFields+`, "idempotency": "idempotent",
+	c := must.Get(Load([]byte(goodManifest), []byte(specWith(goodFields+`, "idempotency": "idempotent",
 	 "inputs": [{"name": "project", "type": "string", "required": true}, {"name": "fields"}],
 	 "audit": [{"name": "project", "source": "path.project"},
-	           {"name": "title_hash", "source": "response.body.title", "redact": true}]`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	           {"name": "title_hash", "source": "response.body.title", "redact": true}]`))))(t)
 	op := c.Tools[0].Operations[0]
 	if !op.Idempotent || !op.QueryDeclaredOnly || op.Approval != "none" ||
 		op.Injection.Name != "X-Api-Key" || op.Injection.Format != "{secret}" {
@@ -98,19 +97,13 @@ func TestEveryExampleLoads(t *testing.T) {
 }
 
 func TestTheManualsExampleLoads(t *testing.T) {
-	data, err := os.ReadFile("../docs/connectors.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../docs/connectors.md"))(t)
 	block := func(kind string) []byte {
 		_, rest, _ := strings.Cut(string(data), "```"+kind+"\n")
 		text, _, _ := strings.Cut(rest, "```")
 		return []byte(text)
 	}
-	c, err := Load(block("toml"), block("json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load(block("toml"), block("json")))(t)
 	if op := c.Tools[0].Operations[1]; op.Injection.Format != "{secret}" || op.Idempotent {
 		t.Errorf("issues.create is %+v", op)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // connector returns a connector with an operation for each line, "METHOD
@@ -43,22 +45,15 @@ func connector(t testing.TB, fqn string, lines ...string) *Connector {
 		}
 		ops = append(ops, op+"}")
 	}
-	c, err := Parse(fmt.Appendf(nil, `{"schema_version": "aileron.connector.v1",
+	c := must.Get(Parse(fmt.Appendf(nil, `{"schema_version": "aileron.connector.v1",
 		"connector": {"fqn": %q, "version": "1.0.0"},
-		"tools": [{"name": "tool", "operations": [%s]}]}`, fqn, strings.Join(ops, ",\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
+		"tools": [{"name": "tool", "operations": [%s]}]}`, fqn, strings.Join(ops, ",\n"))))(t)
 	return c
 }
 
 func index(t testing.TB, connectors ...*Connector) *Index {
 	t.Helper()
-	ix, err := NewIndex(connectors)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ix
+	return must.Get(NewIndex(connectors))(t)
 }
 
 // target reads "METHOD scheme://host:port/path?query" without repairing it.

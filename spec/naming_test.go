@@ -3,12 +3,14 @@ package spec
 import (
 	"fmt"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A denied request belongs to one connector, always the same one.
 func TestADeniedRequestIsAttributedToTheNearestConnector(t *testing.T) {
 	load := func(name, hosts, operations string) *Connector {
-		c, err := Load(fmt.Appendf(nil, `
+		c := must.Get(Load(fmt.Appendf(nil, `
 			[connector]
 			name = "github://acme/%s"
 			version = "1.0.0"
@@ -19,10 +21,7 @@ func TestADeniedRequestIsAttributedToTheNearestConnector(t *testing.T) {
 			`, name, hosts), fmt.Appendf(nil, `{
 			"schema_version": "aileron.connector.v1",
 			"connector": {"fqn": "github://acme/%s", "version": "1.0.0"},
-			"tools": [{"name": "%s", "operations": [%s]}]}`, name, name, operations))
-		if err != nil {
-			t.Fatal(err)
-		}
+			"tools": [{"name": "%s", "operations": [%s]}]}`, name, name, operations)))(t)
 		return c
 	}
 	issues := load("issues", `"api.test:443", "*.wild.test:443"`, `
@@ -33,10 +32,7 @@ func TestADeniedRequestIsAttributedToTheNearestConnector(t *testing.T) {
 		{"name": "look", "method": "GET", "path": "/admin/{id}", "hosts": ["api.test"]},
 		{"name": "only", "hosts": ["only.test"]}`)
 	for _, order := range [][]*Connector{{issues, admin}, {admin, issues}} {
-		ix, err := NewIndex(order)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ix := must.Get(NewIndex(order))(t)
 		for _, c := range []struct {
 			t    Target
 			want string

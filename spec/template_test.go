@@ -1,12 +1,13 @@
 package spec
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
+)
 
 func TestAPathCredentialTakesItsSegment(t *testing.T) {
-	tmpl, err := ParseTemplate("/{bot}/send/{to}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tmpl := must.Get(ParseTemplate("/{bot}/send/{to}"))(t)
 	if got, ok := tmpl.Replace("/placeholder/send/me", "bot", "bot1%3Ax"); !ok || got != "/bot1%3Ax/send/me" {
 		t.Errorf("Replace = %q, %v", got, ok)
 	}

@@ -3,21 +3,20 @@ package spec
 import (
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // An input that declares its values is a limit of the operation: of one path,
 // fetches and pushes are two operations, and a request is the one that its
 // query names.
 func TestOnlyDeclaredValuesMatch(t *testing.T) {
-	c, err := Parse([]byte(strings.Replace(specWith(`"method": "GET", "path": "/{repo}/info/refs",
+	c := must.Get(Parse([]byte(strings.Replace(specWith(`"method": "GET", "path": "/{repo}/info/refs",
 		"hosts": ["a.example"], "inputs": [{"name": "repo", "values": ["*.git"]},
 		{"name": "service", "in": "query", "values": ["git-upload-pack"]}]`),
 		`"operations": [`, `"operations": [{"name": "push", "method": "GET", "path": "/{repo}/info/refs",
 		"hosts": ["a.example"], "inputs": [{"name": "repo", "values": ["own.git"]},
-		{"name": "service", "values": ["git-receive-pack"]}]}, `, 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+		{"name": "service", "values": ["git-receive-pack"]}]}, `, 1))))(t)
 	ix := index(t, c)
 	for request, want := range map[string]string{
 		"/own.git/info/refs?service=git-receive-pack":                         "push",

@@ -11,16 +11,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/vault"
 )
 
 // Several connectors are named before one of them is bound.
 func TestNamesOfSeveralConnectorsDiffer(t *testing.T) {
 	v, _ := newVault(t)
-	names, err := v.Names()
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(v.Names())(t)
 	for _, c := range []struct{ connector, identity, want string }{
 		{"github://acme/google", "work", "bearer/google/work"},
 		{"github://other/google", "work", "bearer/other.google/work"},
@@ -37,18 +35,12 @@ func TestBindingNames(t *testing.T) {
 	v, _ := newVault(t)
 	name := func(connector, identity string) string {
 		t.Helper()
-		n, err := v.BindingName("bearer", connector, identity)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
+		return must.Get(v.BindingName("bearer", connector, identity))(t)
 	}
 	bind := func(connector, identity string) {
 		t.Helper()
 		b := vault.Binding{Name: name(connector, identity), Kind: "bearer", Connector: connector, Identity: identity}
-		if err := v.Bind(b, secret(t, secretText)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.Bind(b, secret(t, secretText)))
 	}
 	for _, c := range []struct{ connector, want string }{
 		{"github://acme/google", "bearer/google/work"},
@@ -63,9 +55,7 @@ func TestBindingNames(t *testing.T) {
 			t.Errorf("%s is not bound as %s: %v", c.connector, c.want, err)
 		}
 	}
-	if err := v.Revoke("bearer/google/work"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Revoke("bearer/google/work"))
 	if got := name("github://other/google", "home"); got != "bearer/other.google/home" {
 		t.Errorf("a connector's second identity gets another service: %s", got)
 	}
@@ -108,20 +98,14 @@ func TestBindingMustAgreeWithItself(t *testing.T) {
 	if err := v.Bind(tracker("work"), vault.Secret{}); err == nil {
 		t.Error("no secret is bound")
 	}
-	if err := v.Bind(basic("ann"), secret(t, secretText)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Bind(basic("ann"), secret(t, secretText)))
 	unlock(t, v)
-	if err := v.Rebind("basic/tracker/work", "bob", secret(t, "another-secret")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Rebind("basic/tracker/work", "bob", secret(t, "another-secret")))
 	if c, err := v.Credential("basic/tracker/work"); err != nil || c.Username != "bob" ||
 		c.Secret.Reveal() != "another-secret" {
 		t.Errorf("the credential is %+v, %v", c, err)
 	}
-	if err := v.Rebind("basic/tracker/work", "", secret(t, "a-third-secret")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Rebind("basic/tracker/work", "", secret(t, "a-third-secret")))
 	if c, err := v.Credential("basic/tracker/work"); err != nil || c.Username != "bob" ||
 		c.Secret.Reveal() != "a-third-secret" {
 		t.Errorf("a rebind without a user changed more than the secret: %+v, %v", c, err)
@@ -134,15 +118,10 @@ func TestChangedBindingIsRefusedByName(t *testing.T) {
 	v, dir := newVault(t)
 	unlock(t, v)
 	for _, id := range []string{"work", "home", "good"} {
-		if err := v.Bind(tracker(id), secret(t, secretText+id)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.Bind(tracker(id), secret(t, secretText+id)))
 	}
 	path := func(id string) string { return filepath.Join(dir, "bindings/bearer/tracker", id+".json") }
-	whole, err := os.ReadFile(path("home"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(path("home")))(t)
 	replace := func(was, is string) func([]byte) []byte {
 		return func(b []byte) []byte { return bytes.Replace(b, []byte(was), []byte(is), 1) }
 	}
@@ -177,9 +156,7 @@ func TestChangedBindingIsRefusedByName(t *testing.T) {
 		if err := v.Revoke("bearer/tracker/work"); err != nil {
 			t.Errorf("%s: it cannot be revoked: %v", claim, err)
 		}
-		if err := v.Bind(tracker("work"), secret(t, secretText+"work")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.Bind(tracker("work"), secret(t, secretText+"work")))
 	}
 }
 
@@ -219,29 +196,18 @@ func TestKilledWriterLeavesOldOrNew(t *testing.T) {
 		v := open(dir)
 		fmt.Println("writing")
 		for i := 0; ; i++ {
-			if err := v.Rebind("bearer/tracker/work", "", secret(t, fmt.Sprintf("secret-%08d", i))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, v.Rebind("bearer/tracker/work", "", secret(t, fmt.Sprintf("secret-%08d", i))))
 		}
 	}
 	v, dir := newVault(t)
 	unlock(t, v)
-	if err := v.Bind(tracker("work"), secret(t, "secret-before")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Bind(tracker("work"), secret(t, "secret-before")))
 	for range 6 {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWriterLeavesOldOrNew$")
 		cmd.Env = append(os.Environ(), "TEST_VAULT_WRITER="+dir)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := out.Read(make([]byte, 8)); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(cmd.StdoutPipe())(t)
+		must.Do(t, cmd.Start())
+		must.Get(out.Read(make([]byte, 8)))(t)
 		for range 300 { // a reader beside the writer sees nothing half written
 			if _, err := v.Binding("bearer/tracker/work"); err != nil {
 				t.Error(err)
@@ -254,9 +220,7 @@ func TestKilledWriterLeavesOldOrNew(t *testing.T) {
 			t.Fatalf("after the kill the credential is gone: %v", err)
 		}
 	}
-	if err := v.Rebind("bearer/tracker/work", "", secret(t, secretText)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Rebind("bearer/tracker/work", "", secret(t, secretText)))
 	if left, _ := filepath.Glob(filepath.Join(dir, "bindings/bearer/tracker/.new-*")); len(left) != 0 {
 		t.Errorf("half-written files stay: %v", left)
 	}

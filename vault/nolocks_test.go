@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // fakeFlock is flock(2) of a file system without locks.
@@ -13,9 +15,7 @@ func fakeFlock(errno unix.Errno) func(int, int) error { return func(int, int) er
 
 func TestAVaultWithoutFileLocksIsNotWritten(t *testing.T) {
 	v := Open(filepath.Join(t.TempDir(), "vault"), TestOnlyWorkFactor(10))
-	if err := v.Init([]byte("a long passphrase")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Init([]byte("a long passphrase")))
 	for _, errno := range []unix.Errno{unix.ENOLCK, unix.EOPNOTSUPP} {
 		v.flock = fakeFlock(errno)
 		for what, err := range map[string]error{

@@ -16,6 +16,7 @@ import (
 	"filippo.io/age"
 	"golang.org/x/sys/unix"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -56,9 +57,7 @@ func newVault(t *testing.T) (*vault.Vault, string) {
 	home := t.TempDir()
 	chmod(t, home, 0o700)
 	dir := filepath.Join(home, "vault")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	for name, raw := range sample() {
 		put(t, filepath.Join(dir, name), raw)
 	}
@@ -67,32 +66,22 @@ func newVault(t *testing.T) (*vault.Vault, string) {
 
 func put(t *testing.T, path string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o600))
 }
 
 func chmod(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(path, mode))
 }
 
 func unlock(t *testing.T, v *vault.Vault) {
 	t.Helper()
-	if err := v.Unlock([]byte(passphrase)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Unlock([]byte(passphrase)))
 }
 
 func secret(t *testing.T, s string) vault.Secret {
 	t.Helper()
-	out, err := vault.NewSecret([]byte(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return must.Get(vault.NewSecret([]byte(s)))(t)
 }
 
 func tracker(identity string) vault.Binding {
@@ -115,18 +104,12 @@ func TestVaultLife(t *testing.T) {
 			t.Errorf("a passphrase of %d bytes is taken", len(p))
 		}
 	}
-	if err := v.Init([]byte(passphrase)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Init([]byte(passphrase)))
 	if err := v.Init([]byte(passphrase)); !errors.Is(err, vault.ErrExists) {
 		t.Errorf("a second Init returns %v", err)
 	}
-	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
-		t.Fatal(err)
-	}
-	if err := v.ChangePassphrase([]byte("another passphrase")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Bind(tracker("work"), secret(t, secretText)))
+	must.Do(t, v.ChangePassphrase([]byte("another passphrase")))
 	v.Lock()
 	if _, err := v.Credential("bearer/tracker/work"); !errors.Is(err, vault.ErrLocked) {
 		t.Errorf("a locked vault returns %v", err)
@@ -137,9 +120,7 @@ func TestVaultLife(t *testing.T) {
 	if err := v.Unlock([]byte(passphrase)); !errors.Is(err, vault.ErrWrongPassphrase) {
 		t.Errorf("the old passphrase returns %v", err)
 	}
-	if err := v.Unlock([]byte("another passphrase")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Unlock([]byte("another passphrase")))
 	if c, err := v.Credential("bearer/tracker/work"); err != nil || c.Secret.Reveal() != secretText || c.Kind != "bearer" {
 		t.Errorf("the credential is %+v, %v", c, err)
 	}
@@ -165,15 +146,9 @@ func TestWorkFactorIsBounded(t *testing.T) {
 	for _, factor := range []int{1, cheap, 15, 21, 30} {
 		var out bytes.Buffer
 		if factor < 18 {
-			r, err := age.NewScryptRecipient(passphrase)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(age.NewScryptRecipient(passphrase))(t)
 			r.SetWorkFactor(factor)
-			w, err := age.Encrypt(&out, r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must.Get(age.Encrypt(&out, r))(t)
 			_, _ = w.Write([]byte("AGE-SECRET-KEY-1"))
 			w.Close()
 		} else { // too costly to make; only its header is read
@@ -194,9 +169,7 @@ func TestOnlyTestsHaveCheapVaults(t *testing.T) {
 	home := t.TempDir()
 	chmod(t, home, 0o700)
 	dir := filepath.Join(home, "vault")
-	if err := vault.Open(dir).Init([]byte(passphrase)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, vault.Open(dir).Init([]byte(passphrase)))
 	raw, err := os.ReadFile(filepath.Join(dir, "identity.age"))
 	if err != nil || !regexp.MustCompile(`(?m)^-> scrypt \S+ 17$`).Match(raw) {
 		t.Errorf("a new vault is not sealed with the work factor 17: %.80q, %v", raw, err)
@@ -228,14 +201,9 @@ func TestBrokenIdentityIsNotAWrongPassphrase(t *testing.T) {
 func TestExchangedRecipientIsRefused(t *testing.T) {
 	v, dir := newVault(t)
 	unlock(t, v)
-	other, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(age.GenerateX25519Identity())(t)
 	put(t, filepath.Join(dir, "recipient"), []byte(other.Recipient().String()+"\n"))
-	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Bind(tracker("work"), secret(t, secretText)))
 	if _, err := v.Credential("bearer/tracker/work"); err != nil {
 		t.Errorf("an unlocked vault sealed to the exchanged recipient: %v", err)
 	}
@@ -250,9 +218,7 @@ func TestALockedVaultBinds(t *testing.T) {
 	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil || v.Unlocked() {
 		t.Fatalf("binding in a locked vault: %v, unlocked %v", err, v.Unlocked())
 	}
-	if err := v.Rebind("bearer/tracker/work", "", secret(t, secretText+"2")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Rebind("bearer/tracker/work", "", secret(t, secretText+"2")))
 	unlock(t, v)
 	if c, err := v.Credential("bearer/tracker/work"); err != nil || c.Secret.Reveal() != secretText+"2" {
 		t.Errorf("the binding does not hold what was bound: %v", err)
@@ -268,13 +234,8 @@ func TestALockedVaultBinds(t *testing.T) {
 func TestAMissingRecipientIsWrittenAnewByAnUnlock(t *testing.T) {
 	v, dir := newVault(t)
 	at := filepath.Join(dir, "recipient")
-	before, err := os.ReadFile(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(at); err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(os.ReadFile(at))(t)
+	must.Do(t, os.Remove(at))
 	if err := v.Bind(tracker("work"), secret(t, secretText)); err == nil ||
 		!strings.Contains(err.Error(), "aileron vault unlock") {
 		t.Errorf("without a recipient binding returns %v", err)
@@ -297,27 +258,16 @@ func TestAKeyOpensItsOwnVaultOnly(t *testing.T) {
 		t.Errorf("a locked vault returns %v instead of its key", err)
 	}
 	unlock(t, v)
-	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
-		t.Fatal(err)
-	}
-	key, err := v.Key()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := v.ChangePassphrase([]byte("another passphrase")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Bind(tracker("work"), secret(t, secretText)))
+	key := must.Get(v.Key())(t)
+	must.Do(t, v.ChangePassphrase([]byte("another passphrase")))
 	again := open(dir)
-	if err := again.UnlockWithKey(key); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.UnlockWithKey(key))
 	if c, err := again.Credential("bearer/tracker/work"); err != nil || c.Secret.Reveal() != secretText {
 		t.Errorf("with the key the credential is %v", err)
 	}
 	other := open(filepath.Join(t.TempDir(), "vault"))
-	if err := other.Init([]byte(passphrase)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Init([]byte(passphrase)))
 	other.Lock()
 	for _, wrong := range [][]byte{key, nil, []byte("AGE-SECRET-KEY-1"), key[:len(key)-1]} {
 		err := other.UnlockWithKey(wrong)
@@ -326,9 +276,7 @@ func TestAKeyOpensItsOwnVaultOnly(t *testing.T) {
 		}
 	}
 	// A key must not restore a recipient: it may be of a vault that was here before.
-	if err := os.Remove(filepath.Join(dir, "recipient")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "recipient")))
 	if err := open(dir).UnlockWithKey(key); err == nil {
 		t.Error("without a recipient to compare it with, a key opens the vault")
 	}
@@ -337,14 +285,10 @@ func TestAKeyOpensItsOwnVaultOnly(t *testing.T) {
 func TestLockForAllStopsEveryProcess(t *testing.T) {
 	v, dir := newVault(t)
 	unlock(t, v)
-	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Bind(tracker("work"), secret(t, secretText)))
 	other := open(dir)
 	before := fingerprint(t, v)
-	if err := other.SetLocked(true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.SetLocked(true))
 	if !v.LockedForAll() || fingerprint(t, v) == before {
 		t.Error("the mark is not seen")
 	}
@@ -352,9 +296,7 @@ func TestLockForAllStopsEveryProcess(t *testing.T) {
 		t.Errorf("a credential is given: %v", err)
 	}
 	for range 2 {
-		if err := other.SetLocked(false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, other.SetLocked(false))
 	}
 	if _, err := v.Credential("bearer/tracker/work"); err != nil || v.LockedForAll() {
 		t.Errorf("it stays locked: %v", err)
@@ -367,16 +309,12 @@ func TestTheKeyOfTheAuditLogIsNoChangeOfTheVault(t *testing.T) {
 	v, dir := newVault(t)
 	before := fingerprint(t, v)
 	for _, name := range []string{"audit.key.new", "audit.key"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("a key"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("a key"), 0o600))
 		if fingerprint(t, v) != before {
 			t.Errorf("%s changes the fingerprint", name)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "locked"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "locked"), nil, 0o600))
 	if fingerprint(t, v) == before {
 		t.Error("a mark that locks the vault does not change the fingerprint")
 	}
@@ -384,11 +322,7 @@ func TestTheKeyOfTheAuditLogIsNoChangeOfTheVault(t *testing.T) {
 
 func fingerprint(t *testing.T, v *vault.Vault) string {
 	t.Helper()
-	f, err := v.Fingerprint()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return must.Get(v.Fingerprint())(t)
 }
 
 // SECURITY VLT-01.
@@ -408,38 +342,26 @@ func TestUnsafePlacesAreRefused(t *testing.T) {
 		}, "chmod 700"},
 		"it is a link": {func(t *testing.T, dir string) {
 			move(t, dir, dir+"2")
-			if err := os.Symlink(dir+"2", dir); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(dir+"2", dir))
 		}, "symbolic link"},
 		"a directory below it is a link": {func(t *testing.T, dir string) {
 			move(t, filepath.Join(dir, "bindings"), dir+"2")
-			if err := os.Symlink(dir+"2", filepath.Join(dir, "bindings")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(dir+"2", filepath.Join(dir, "bindings")))
 		}, "symbolic link"},
 		"a binding is a link": {func(t *testing.T, dir string) {
 			file := filepath.Join(dir, "bindings/bearer/tracker/work.json")
 			move(t, file, dir+"2")
-			if err := os.Symlink(dir+"2", file); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(dir+"2", file))
 		}, "symbolic link"},
 		"a binding has a second name": {func(t *testing.T, dir string) {
-			if err := os.Link(filepath.Join(dir, "bindings/bearer/tracker/work.json"), dir+"2"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Link(filepath.Join(dir, "bindings/bearer/tracker/work.json"), dir+"2"))
 		}, "hard link"},
 		"a binding is a pipe": {func(t *testing.T, dir string) {
 			file := filepath.Join(dir, "bindings/bearer/tracker/work.json")
-			if err := errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600)))
 		}, "regular file"},
 		"a binding is larger than any": {func(t *testing.T, dir string) {
-			if err := os.Truncate(filepath.Join(dir, "bindings/bearer/tracker/work.json"), 1<<20); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Truncate(filepath.Join(dir, "bindings/bearer/tracker/work.json"), 1<<20))
 		}, "too large"},
 		"others may write to a binding": {func(t *testing.T, dir string) {
 			chmod(t, filepath.Join(dir, "bindings/bearer/tracker/work.json"), 0o666)
@@ -447,9 +369,7 @@ func TestUnsafePlacesAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, dir := newVault(t)
-			if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, v.Bind(tracker("work"), secret(t, secretText)))
 			c.spoil(t, dir)
 			if _, err := v.Bindings(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("reading returns %v, want %q", err, c.want)
@@ -466,15 +386,11 @@ func TestIdentityMustBeAPlainFile(t *testing.T) {
 	_, dir := newVault(t)
 	file := filepath.Join(dir, "identity.age")
 	move(t, file, dir+"2")
-	if err := os.Symlink(dir+"2", file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(dir+"2", file))
 	if err := open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "symbolic link") {
 		t.Errorf("a linked identity returns %v", err)
 	}
-	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(file), os.Mkdir(file, 0o700)))
 	if err := open(dir).Unlock([]byte(passphrase)); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a directory returns %v", err)
 	}
@@ -487,9 +403,7 @@ func TestIdentityMustBeAPlainFile(t *testing.T) {
 
 func move(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.Rename(from, to); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(from, to))
 }
 
 // SECURITY VLT-01: the umask does not decide.
@@ -523,21 +437,14 @@ func TestEverythingIsTheOwnersOnly(t *testing.T) {
 
 func TestTimesAreKept(t *testing.T) {
 	v, dir := newVault(t)
-	if err := v.Bind(tracker("work"), secret(t, secretText)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Bind(tracker("work"), secret(t, secretText)))
 	file := filepath.Join(dir, "bindings/bearer/tracker/work.json")
-	before, err := v.Binding("bearer/tracker/work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(v.Binding("bearer/tracker/work"))(t)
 	if age := time.Since(before.Created); age < 0 || age > time.Hour || !before.Created.Equal(before.Updated) {
 		t.Errorf("it was created at %v and updated at %v", before.Created, before.Updated)
 	}
 	earlier := fingerprint(t, v)
-	if err := v.Rebind("bearer/tracker/work", "", secret(t, "another-secret")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Rebind("bearer/tracker/work", "", secret(t, "another-secret")))
 	if after, err := v.Binding("bearer/tracker/work"); err != nil || !after.Created.Equal(before.Created) {
 		t.Errorf("rebinding makes %+v of %+v, %v", after, before, err)
 	}
@@ -545,9 +452,7 @@ func TestTimesAreKept(t *testing.T) {
 		t.Error("rebinding leaves the fingerprint as it was")
 	}
 	earlier = fingerprint(t, v)
-	if err := v.Revoke("bearer/tracker/work"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Revoke("bearer/tracker/work"))
 	if _, err := os.Lstat(file); !errors.Is(err, os.ErrNotExist) || fingerprint(t, v) == earlier {
 		t.Errorf("revoking leaves its file, or the fingerprint: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -18,9 +19,7 @@ import (
 func read(t *testing.T, text string) (config.Config, error) {
 	t.Helper()
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(home, "config.toml"), []byte(text), 0o600))
 	return config.Read(home)
 }
 

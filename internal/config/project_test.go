@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -21,9 +22,7 @@ import (
 func readProject(t *testing.T, text string) (*config.Project, error) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, config.ProjectFile), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, config.ProjectFile), []byte(text), 0o600))
 	return config.ReadProject(dir)
 }
 
@@ -112,9 +111,7 @@ func TestAHostileProjectsFileIsRefused(t *testing.T) {
 
 func TestAProjectsFileOfAnotherKindIsNotRead(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(outside, []byte("agent = \"claude\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(outside, []byte("agent = \"claude\"\n"), 0o600))
 	for what, c := range map[string]struct {
 		make func(path string) error
 		want string
@@ -125,9 +122,7 @@ func TestAProjectsFileOfAnotherKindIsNotRead(t *testing.T) {
 		"device":    {func(p string) error { return os.Symlink("/dev/zero", p) }, "it is a symbolic link"},
 	} {
 		dir := t.TempDir()
-		if err := c.make(filepath.Join(dir, config.ProjectFile)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.make(filepath.Join(dir, config.ProjectFile)))
 		p, err := config.ReadProject(dir)
 		if p != nil || err == nil || !strings.Contains(err.Error(), c.want) || hint.Of(err) == "" {
 			t.Errorf("%s: %v, %v; want %q", what, p, err, c.want)
@@ -144,9 +139,7 @@ func FuzzProject(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
-		if err := os.WriteFile(filepath.Join(dir, config.ProjectFile), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, config.ProjectFile), []byte(text), 0o600))
 		p, err := config.ReadProject(dir)
 		if err != nil {
 			newer := errors.As(err, new(*format.Error)) // its own hint is the error

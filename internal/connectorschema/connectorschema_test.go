@@ -13,40 +13,23 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
 func compiled(t testing.TB, name string) *jsonschema.Schema {
 	t.Helper()
-	text, err := Document(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(Document(name))(t)
+	doc := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource(name, doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	must.Do(t, c.AddResource(name, doc))
+	return must.Get(c.Compile(name))(t)
 }
 
 func TestTheManualHasTheSchemas(t *testing.T) {
 	for _, name := range []string{Connector, Manifest} {
-		want, err := Document(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file, err := File(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(Document(name))(t)
+		file := must.Get(File(name))(t)
 		got, err := os.ReadFile(filepath.Join("..", "..", "docs", "schema", file))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("docs/schema/%s is not the schema (%v): copy internal/connectorschema/%s there", file, err, file)
@@ -59,10 +42,7 @@ func TestConnectorsAreOfTheSchemas(t *testing.T) {
 	connector, manifest := compiled(t, Connector), compiled(t, Manifest)
 	n := 0
 	for _, pattern := range []string{"spec/catalog/*", "examples/connectors/*", "cmd/aileron/testdata/tracker"} {
-		dirs, err := filepath.Glob(filepath.Join("..", "..", pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		dirs := must.Get(filepath.Glob(filepath.Join("..", "..", pattern)))(t)
 		for _, dir := range dirs {
 			text, err := os.ReadFile(filepath.Join(dir, spec.SpecFile))
 			if err != nil {
@@ -72,10 +52,7 @@ func TestConnectorsAreOfTheSchemas(t *testing.T) {
 			if err := connector.Validate(value(t, text)); err != nil {
 				t.Errorf("%s: %v", dir, err)
 			}
-			text, err = os.ReadFile(filepath.Join(dir, spec.ManifestFile))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text = must.Get(os.ReadFile(filepath.Join(dir, spec.ManifestFile)))(t)
 			if err := manifest.Validate(tomlValue(t, text)); err != nil {
 				t.Errorf("%s: %v", dir, err)
 			}
@@ -88,23 +65,14 @@ func TestConnectorsAreOfTheSchemas(t *testing.T) {
 
 func value(t testing.TB, text []byte) any {
 	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
 }
 
 func tomlValue(t testing.TB, text []byte) any {
 	t.Helper()
 	var v map[string]any
-	if err := toml.Unmarshal(text, &v); err != nil {
-		t.Fatal(err)
-	}
-	again, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, toml.Unmarshal(text, &v))
+	again := must.Get(json.Marshal(v))(t)
 	return value(t, again)
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/catalog"
 )
@@ -32,11 +33,7 @@ func connector(t *testing.T, kind, operations string) *spec.Connector {
 
 func run(t *testing.T, c *spec.Connector, opts Options) []Result {
 	t.Helper()
-	results, err := Run(t.Context(), c, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return results
+	return must.Get(Run(t.Context(), c, opts))(t)
 }
 
 // Every place of a credential, every type of input and every kind of host arrives as declared.
@@ -160,10 +157,7 @@ func TestWhatTheProxyMustNotDo(t *testing.T) {
 		{"name": "b", "method": "GET", "path": "/b", "hosts": ["api.t.example"]}`)
 	const secret = "test-SECRETSECRET"
 	seen := func(method, address, authorization, body string) *seenRequest {
-		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(url.Parse(address))(t)
 		r := &http.Request{Method: method, URL: u, Header: http.Header{"Authorization": {authorization}}}
 		return &seenRequest{r, body, address + authorization + body}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
@@ -49,10 +50,7 @@ func newLedger(t *testing.T) (Ledger, *rows, Root) {
 
 func ledgerAt(t *testing.T, now func() time.Time) (Ledger, *rows, Root) {
 	t.Helper()
-	s, err := ca.NewSession(ca.Options{Session: id, HostNames: []string{"a.example"}, Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ca.NewSession(ca.Options{Session: id, HostNames: []string{"a.example"}, Now: now}))(t)
 	log := &rows{}
 	l := Ledger{Home: t.TempDir(), Source: audit.SourceCLI, Append: log.append}
 	return l, log, Root{id, s.Host().Root, s.Host().Names}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // entry is one of an archive's: a directory if its name ends in a slash, a
@@ -30,26 +32,16 @@ func archive(t *testing.T, entries ...entry) *bytes.Buffer {
 		case e.target != "":
 			h.Typeflag, h.Linkname = tar.TypeSymlink, e.target
 		}
-		if err := tw.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(tw, e.data); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tw.WriteHeader(h))
+		must.Get(io.WriteString(tw, e.data))(t)
 	}
-	if err := tw.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tw.Close())
 	return &out
 }
 
 func tree(t *testing.T, entries ...entry) Tree {
 	t.Helper()
-	etc, err := ReadTree(archive(t, entries...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return etc
+	return must.Get(ReadTree(archive(t, entries...)))(t)
 }
 
 // outside is a Source of nodes that counts its calls.
@@ -162,10 +154,7 @@ func TestEtcIsAFileSystem(t *testing.T) {
 		"usr": {Mode: fs.ModeDir | 0o755}, "usr/lib": {Mode: fs.ModeDir | 0o755},
 		"usr/lib/os-release": {Mode: 0o644, Size: 4, data: []byte("bird")},
 	}, calls))
-	sub, err := fs.Sub(image, Etc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sub := must.Get(fs.Sub(image, Etc))(t)
 	want := []string{"ssl/certs/a.pem", "ssl/certs/b.pem", "ssl/certs/c.pem", "os-release", "empty"}
 	if err := fstest.TestFS(sub, want...); err != nil {
 		t.Error(err)
@@ -222,10 +211,7 @@ func TestATreeKeepsABoundedAmount(t *testing.T) {
 	for _, base := range strings.Split("abcdefghij", "") {
 		entries = append(entries, entry{name: "etc/" + base, data: strings.Repeat(base, 8)})
 	}
-	etc, err := readTree(archive(t, entries...), bounds{file: 8, kept: 64, archive: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	etc := must.Get(readTree(archive(t, entries...), bounds{file: 8, kept: 64, archive: 1 << 20}))(t)
 	var asked []string
 	image := New(etc, Source{ReadFile: func(name string) ([]byte, error) {
 		asked = append(asked, name)
@@ -233,10 +219,7 @@ func TestATreeKeepsABoundedAmount(t *testing.T) {
 	}})
 	kept := 0
 	for _, e := range entries[1:] {
-		place, err := Resolve(image, e.name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		place := must.Get(Resolve(image, e.name))(t)
 		if data, ok := image.Kept(place); ok {
 			kept += len(data)
 		}
@@ -271,9 +254,7 @@ func hugeFile(t *testing.T) io.Reader {
 	t.Helper()
 	var out bytes.Buffer
 	h := &tar.Header{Name: "etc/endless", Typeflag: tar.TypeReg, Size: 1 << 40, Mode: 0o644}
-	if err := tar.NewWriter(&out).WriteHeader(h); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tar.NewWriter(&out).WriteHeader(h))
 	return &out
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestWhatIsKnownOfAnImageIsKept(t *testing.T) {
@@ -27,14 +29,9 @@ func TestWhatIsKnownOfAnImageIsKept(t *testing.T) {
 		t.Fatalf("Ask = %v, and %d names are known", err, first.Known())
 	}
 	var file bytes.Buffer
-	if err := first.Save(&file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Save(&file))
 	damaged := bytes.Clone(file.Bytes()[:file.Len()/2])
-	again, err := Load(&file, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(Load(&file, source))(t)
 	asked = 0
 	data, err := again.ReadFile("etc/link")
 	if err != nil || string(data) != "root:x:0:0" {

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Without this a release would fail only when it is made.
@@ -39,9 +41,7 @@ func TestAModuleWithoutAKnownLicenceFails(t *testing.T) {
 		"unknown words": {"LICENSE", "Ask me first.", "is not known"},
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, c.file), []byte(c.body), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, c.file), []byte(c.body), 0o600))
 		_, err := withLicence(module{path: "example.test/m"}, dir)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: withLicence = %v, want %q", name, err, c.want)
@@ -55,17 +55,13 @@ func TestTheSBOMDependsOnTheProgramAlone(t *testing.T) {
 	modules := []module{{path: "example.test/m", version: "v0.1.0", sum: "h1:abc=", licence: "MIT"}}
 	var one, two strings.Builder
 	for _, w := range []*strings.Builder{&one, &two} {
-		if err := writeSBOM(w, info, modules); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, writeSBOM(w, info, modules))
 	}
 	if one.String() != two.String() {
 		t.Errorf("two documents differ:\n%s\n%s", one.String(), two.String())
 	}
 	var b bom
-	if err := json.Unmarshal([]byte(one.String()), &b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(one.String()), &b))
 	if b.Metadata.Component.PURL != "pkg:golang/example.test/p@v1.2.3" || len(b.Components) != 1 ||
 		b.Components[0].PURL != "pkg:golang/example.test/m@v0.1.0" || b.Components[0].Licences[0].Expression != "MIT" {
 		t.Errorf("the document is %s", one.String())
@@ -81,9 +77,7 @@ func TestNoticesHoldEachText(t *testing.T) {
 	var out strings.Builder
 	texts := []text{{"LICENSE", "words\n"}, {"NOTICE", "more\n"}}
 	modules := []module{{path: "example.test/m", version: "v0.1.0", licence: "MIT", texts: texts}}
-	if err := writeNotices(&out, modules); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeNotices(&out, modules))
 	for _, want := range []string{"example.test/m v0.1.0 (MIT): LICENSE\n", "\nwords\n", "(MIT): NOTICE\n", "\nmore\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the notices have no %q:\n%s", want, out.String())

@@ -6,6 +6,8 @@ import (
 	"encoding/pem"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestChromiumTrustsTheRootByPolicy(t *testing.T) {
@@ -13,9 +15,7 @@ func TestChromiumTrustsTheRootByPolicy(t *testing.T) {
 	w := newWorld(t)
 	put := w.install(t, w.image("etc/ssl/cert.pem", "etc/chromium/policies/managed/own.json = {}"))
 	var policy struct{ CACertificates []string }
-	if err := json.Unmarshal([]byte(put["/etc/chromium/policies/managed/aileron.json"]), &policy); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(put["/etc/chromium/policies/managed/aileron.json"]), &policy))
 	block, _ := pem.Decode(w.session)
 	if len(policy.CACertificates) != 1 || policy.CACertificates[0] != base64.StdEncoding.EncodeToString(block.Bytes) {
 		t.Errorf("policy: %v", policy)

@@ -8,26 +8,21 @@ import (
 	"testing/fstest"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/trust"
 )
 
 // store returns a trust store as Java has it.
 func store(t *testing.T, roots []byte) *fstest.MapFile {
 	t.Helper()
-	data, err := ca.JavaTrustStore(roots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(ca.JavaTrustStore(roots))(t)
 	return &fstest.MapFile{Mode: 0o644, Data: data}
 }
 
 // trusted returns the roots that the sandbox's Java has.
 func trusted(t *testing.T, put map[string]string) string {
 	t.Helper()
-	roots, err := ca.JavaRoots([]byte(put[trust.JavaStoreFile]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	roots := must.Get(ca.JavaRoots([]byte(put[trust.JavaStoreFile])))(t)
 	return string(roots)
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/imagefs"
 	"github.com/ALRubinger/aileron/internal/trust"
 )
@@ -24,10 +25,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	root := func(name string) []byte {
-		s, err := ca.NewSession(ca.Options{Session: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(ca.NewSession(ca.Options{Session: name}))(t)
 		return s.RootPEM()
 	}
 	w := &world{own: root("own"), java: root("java"), host: root("host"), session: root("session")}
@@ -122,9 +120,6 @@ func in(t *testing.T, image fstest.MapFS, put map[string]string, name string) st
 // hash is the name of the session's root in a directory of hash links.
 func (w *world) hash(t *testing.T) string {
 	t.Helper()
-	link, err := ca.HashLink(w.session)
-	if err != nil {
-		t.Fatal(err)
-	}
+	link := must.Get(ca.HashLink(w.session))(t)
 	return strings.TrimSuffix(link, ".0")
 }

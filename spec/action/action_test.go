@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -85,28 +86,19 @@ const specification = `{"schema_version": "aileron.connector.v1",
 
 func tracker(t *testing.T) *spec.Connector {
 	t.Helper()
-	c, err := spec.Load([]byte(manifest), []byte(specification))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(spec.Load([]byte(manifest), []byte(specification)))(t)
 	c.Hash = hashA
 	return c
 }
 
 func link(t *testing.T, text string) (*Linked, error) {
 	t.Helper()
-	a, err := Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Parse([]byte(text)))(t)
 	return a.Link(func(Pin) (*spec.Connector, error) { return tracker(t), nil })
 }
 
 func TestAnActionIsRead(t *testing.T) {
-	a, err := Parse([]byte(good))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Parse([]byte(good)))(t)
 	if a.Name != "file-followup" || a.Version != "1.0.0" || len(a.Inputs) != 3 || len(a.Steps) != 1 ||
 		!a.Inputs[0].Required || a.Requires[0].String() != "github://acme/tracker@1.2.0" ||
 		!strings.HasPrefix(a.Body, "\n# File a follow-up") || !spec.IsDigest(a.Hash) {
@@ -120,10 +112,7 @@ func TestAnActionIsRead(t *testing.T) {
 
 // What a person agrees to has the values that the author of an action chose.
 func TestTheArgumentsOfAStepAreShown(t *testing.T) {
-	a, err := Parse([]byte(good))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Parse([]byte(good)))(t)
 	const want = `{"fixed":{"f":1.5,"list":["${args.project}",2],"n":1,"on":true},"labels":"${args.labels}",` +
 		`"project":"${args.project}","title":"Follow-up: ${args.title} ${args.title}"}`
 	if got := a.Steps[0].Args(); got != want {
@@ -261,10 +250,7 @@ func TestArgumentsFillValues(t *testing.T) {
 func TestArgumentsDoNotMultiply(t *testing.T) {
 	text := strings.Replace(good, `"Follow-up: ${args.title} $${args.title}"`,
 		`"`+strings.Repeat("${args.title}", 200)+`"`, 1)
-	l, err := link(t, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(link(t, text))(t)
 	args := map[string]any{"project": "P", "title": strings.Repeat("x", 500<<10)}
 	if _, err := l.Invocations(args); err == nil || !strings.Contains(err.Error(), "the calls have more than") {
 		t.Errorf("Invocations = %v", err)
@@ -372,9 +358,7 @@ func TestALibraryAddsAndNeverOverwrites(t *testing.T) {
 	if data, err := os.ReadFile(copied); err != nil || string(data) != good {
 		t.Errorf("the copy: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(l.Dir(), "file-followup.md"), []byte(good+"edited\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(l.Dir(), "file-followup.md"), []byte(good+"edited\n"), 0o600))
 	if f, err := l.Find("file-followup"); err != nil || f.Err != nil || f.Added {
 		t.Errorf("edited: %+v, %v", f, err)
 	}
@@ -393,7 +377,7 @@ func TestALibraryAddsAndNeverOverwrites(t *testing.T) {
 func TestAnActionFileIsARegularFile(t *testing.T) {
 	home, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "file-followup.md")
 	l := In(home)
-	if err := errors.Join(os.MkdirAll(l.Dir(), 0o700), os.WriteFile(elsewhere, []byte(good), 0o600),
+	must.Do(t, errors.Join(os.MkdirAll(l.Dir(), 0o700), os.WriteFile(elsewhere, []byte(good), 0o600),
 		os.Symlink(elsewhere, filepath.Join(l.Dir(), "file-followup.md")),
 		unix.Mkfifo(filepath.Join(l.Dir(), "pipe.md"), 0o600),
 		os.Symlink("/dev/zero", filepath.Join(l.Dir(), "zero.md")),
@@ -401,9 +385,7 @@ func TestAnActionFileIsARegularFile(t *testing.T) {
 		os.WriteFile(filepath.Join(l.Dir(), "renamed.md"), []byte(good), 0o600),
 		os.WriteFile(filepath.Join(l.Dir(), "README.txt"), []byte("notes"), 0o600),
 		os.WriteFile(filepath.Join(l.Dir(), ".hidden.md"), []byte("notes"), 0o600),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	want := map[string]string{"file-followup": "it is a symbolic link", "pipe": "it is not a regular file",
 		"zero": "it is a symbolic link", "dir": "it is not a regular file", "renamed": "its name is file-followup"}
 	files, err := l.List()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/shims"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -67,10 +68,7 @@ func TestEntriesAgreeWithTheExamples(t *testing.T) {
 		t.Fatalf("the examples are %q, %v", dirs, err)
 	}
 	for _, dir := range dirs {
-		example, err := store.Read(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		example := must.Get(store.Read(dir))(t)
 		e, ok := Find(string(example.FQN))
 		if !ok {
 			t.Errorf("the catalogue has no %s", example.FQN)
@@ -78,10 +76,7 @@ func TestEntriesAgreeWithTheExamples(t *testing.T) {
 		}
 		if e.Connector.Version == example.Version {
 			for _, name := range []string{spec.ManifestFile, spec.SpecFile} {
-				want, err := os.ReadFile(filepath.Join(dir, name))
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 				if got, err := fs.ReadFile(e.Files, name); err != nil || !bytes.Equal(got, want) {
 					t.Errorf("%s of %s %s is not that of %s: %v", name, e.Name, example.Version, dir, err)
 				}
@@ -123,10 +118,7 @@ func TestRegistriesAreReadOnly(t *testing.T) {
 // A reviewer finds every operation that writes to a repository by its name.
 func TestPushesHaveTheirOwnOperations(t *testing.T) {
 	for _, e := range List() {
-		ix, err := spec.NewIndex([]*spec.Connector{e.Connector})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ix := must.Get(spec.NewIndex([]*spec.Connector{e.Connector}))(t)
 		for _, repository := range []string{"/o/r.git", "/o/s/r.git", "/o/s/t/r.git"} {
 			for _, host := range []string{"github.com", "gitlab.com"} {
 				refs := spec.Target{Scheme: "https", Host: host, Port: 443, Method: "GET", Path: repository + "/info/refs"}

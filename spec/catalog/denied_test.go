@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -124,10 +125,7 @@ func TestWhatEntriesAllowAndDeny(t *testing.T) {
 			t.Errorf("there is no %s", entry)
 			continue
 		}
-		ix, err := spec.NewIndex([]*spec.Connector{e.Connector})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ix := must.Get(spec.NewIndex([]*spec.Connector{e.Connector}))(t)
 		for request, want := range requests {
 			method, url, _ := strings.Cut(request, " ")
 			authority, scheme, d := proxy.ParseURL(url)

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // The manual has a row for each entry, made of its specification.
 func TestTheManualHasTheCatalogue(t *testing.T) {
-	page, err := os.ReadFile("../../docs/connectors.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/connectors.md"))(t)
 	for _, e := range List() {
 		if row := rowOf(e); !strings.Contains(string(page), "\n"+row+"\n") {
 			t.Errorf("docs/connectors.md does not have this row:\n%s", row)

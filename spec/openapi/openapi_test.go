@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/scaffold"
@@ -20,24 +21,16 @@ var update = flag.Bool("update", false, "write testdata/*.golden anew")
 // The excerpt has what descriptions of large public APIs have, in YAML. The golden file is the connector and what was
 // left out of it.
 func TestTheExcerpt(t *testing.T) {
-	data, err := os.ReadFile("testdata/tracker.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/tracker.yaml"))(t)
 	c, leftOut, err := Connector(data, Options{FQN: "github://acme/tracker"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := c.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(c.Files())(t)
 	got := strings.Join(leftOut, "\n") + "\n\n" + string(files[spec.ManifestFile]) + "\n" + string(files[spec.SpecFile])
 	const golden = "testdata/tracker.golden"
 	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(golden, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(golden)
 	if err != nil || got != string(want) {
@@ -58,9 +51,7 @@ func made(t *testing.T, data []byte, opts Options) (*scaffold.Connector, string)
 	if err != nil {
 		t.Fatalf("%v; left out:\n%s", err, strings.Join(leftOut, "\n"))
 	}
-	if _, err := c.Files(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Files())(t)
 	return c, strings.Join(leftOut, "\n")
 }
 
@@ -143,10 +134,7 @@ func TestNames(t *testing.T) {
 		"issues/list": "issues.list", "Get Thing!": "Get-Thing", "_x": "x", "": "a.get", "\u202e": "a.get",
 		"日本": "a.get", strings.Repeat("x", 300): strings.Repeat("x", 90),
 	} {
-		text, err := json.Marshal(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(id))(t)
 		c, _ := made(t, minimal(`{"get":{"operationId":`+string(text)+`},"put":{"operationId":`+string(text)+`}}`, ""),
 			Options{})
 		second := want + "-2"
@@ -312,10 +300,7 @@ func TestTooManyOperations(t *testing.T) {
 
 // Whatever the document is, the connector loads or there is a reason, and lines are bounded and plain.
 func FuzzConnector(f *testing.F) {
-	excerpt, err := os.ReadFile("testdata/tracker.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	excerpt := must.Get(os.ReadFile("testdata/tracker.yaml"))(f)
 	f.Add(excerpt)
 	f.Add(minimal(`{"get":{"parameters":[{"name":"a","in":"query","schema":{"enum":["x","y"]}}]}}`, ""))
 	f.Add([]byte("openapi: 3.0.3\nservers: [{url: 'https://a.example/{b}'}]\npaths: {/x: &a {get: {}}, /y: *a}\n"))

@@ -9,19 +9,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func open(t *testing.T) (*Keys, string) {
 	t.Helper()
 	home := t.TempDir()
 	return OpenKeys(home), filepath.Join(home, "trust", "keys")
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestTheFirstKeyIsRememberedAndNoOther(t *testing.T) {
@@ -34,8 +29,8 @@ func TestTheFirstKeyIsRememberedAndNoOther(t *testing.T) {
 	if all, err := keys.List(); err != nil || len(all) != 0 {
 		t.Errorf("List = %+v, %v", all, err)
 	}
-	must(t, keys.Remember(ctx, claim, first))
-	must(t, keys.Remember(ctx, claim, first))
+	must.Do(t, keys.Remember(ctx, claim, first))
+	must.Do(t, keys.Remember(ctx, claim, first))
 	var refused *Error
 	if err := keys.Remember(ctx, claim, second); !errors.As(err, &refused) || refused.Reason != ReasonKeyChanged ||
 		!strings.Contains(err.Error(), first.ID().String()) || !strings.Contains(err.Error(), second.ID().String()) {
@@ -60,15 +55,15 @@ func TestAKeyIsRotatedRevokedAndForgotten(t *testing.T) {
 	keys, dir := open(t)
 	old, fresh := newKey(t), newKey(t)
 	ctx := t.Context()
-	must(t, keys.Remember(ctx, claim, old.Public()))
-	must(t, keys.Add(ctx, "github://acme", fresh.Public()))
-	must(t, keys.Add(ctx, "github://acme", fresh.Public()))
-	must(t, keys.Revoke(ctx, "github://acme", old.Public().ID()))
+	must.Do(t, keys.Remember(ctx, claim, old.Public()))
+	must.Do(t, keys.Add(ctx, "github://acme", fresh.Public()))
+	must.Do(t, keys.Add(ctx, "github://acme", fresh.Public()))
+	must.Do(t, keys.Revoke(ctx, "github://acme", old.Public().ID()))
 	known, err := keys.Of("github://acme")
 	if err != nil || len(known.Keys) != 1 || len(known.Revoked) != 1 || !known.Keys[0].Key.Equal(fresh.Public()) {
 		t.Fatalf("Of = %+v, %v", known, err)
 	}
-	must(t, keys.Revoke(ctx, "github://acme", fresh.Public().ID()))
+	must.Do(t, keys.Revoke(ctx, "github://acme", fresh.Public().ID()))
 	var refused *Error
 	for name, key := range map[string]SecretKey{"the key": old, "the key with another id": withID(t, old, 7),
 		"another key with its id": withID(t, newKey(t), old.Public().ID())} {
@@ -76,11 +71,11 @@ func TestAKeyIsRotatedRevokedAndForgotten(t *testing.T) {
 			t.Errorf("%s that was removed is remembered: %v", name, err)
 		}
 	}
-	must(t, keys.Remember(ctx, claim, newKey(t).Public())) // all were removed: a first one again
+	must.Do(t, keys.Remember(ctx, claim, newKey(t).Public())) // all were removed: a first one again
 	if err := keys.Revoke(ctx, "github://acme", 1); !errors.Is(err, ErrNoKey) {
 		t.Errorf("revoking no key: %v", err)
 	}
-	must(t, keys.Add(ctx, "github://acme", old.Public())) // on purpose
+	must.Do(t, keys.Add(ctx, "github://acme", old.Public())) // on purpose
 	if known, err := keys.Of("github://acme"); err != nil || len(known.Keys) != 2 || len(known.Revoked) != 1 {
 		t.Errorf("Of = %+v, %v", known, err)
 	}
@@ -88,7 +83,7 @@ func TestAKeyIsRotatedRevokedAndForgotten(t *testing.T) {
 		!strings.Contains(err.Error(), "another key with the id") {
 		t.Errorf("a second key with an id: %v", err)
 	}
-	must(t, keys.Forget(ctx, "github://acme"))
+	must.Do(t, keys.Forget(ctx, "github://acme"))
 	if err := keys.Forget(ctx, "github://acme"); !errors.Is(err, ErrNoKey) {
 		t.Errorf("forgetting nothing: %v", err)
 	}
@@ -135,8 +130,8 @@ func TestWhatCannotBeTrustedIsAnError(t *testing.T) {
 		}, "not a directory"},
 	} {
 		keys, dir := open(t)
-		must(t, keys.Remember(t.Context(), claim, key))
-		must(t, c.spoil(dir, filepath.Join(dir, "github_acme.toml")))
+		must.Do(t, keys.Remember(t.Context(), claim, key))
+		must.Do(t, c.spoil(dir, filepath.Join(dir, "github_acme.toml")))
 		var unreadable *KeysError
 		known, err := keys.Of("github://acme")
 		if !errors.As(err, &unreadable) || !strings.Contains(err.Error(), c.want) || known.Signs() {
@@ -191,9 +186,9 @@ func TestOneOfManyFirstKeysWins(t *testing.T) {
 
 func TestAWaitForTheLockEnds(t *testing.T) {
 	keys, _ := open(t)
-	must(t, keys.Add(t.Context(), "github://acme", newKey(t).Public()))
+	must.Do(t, keys.Add(t.Context(), "github://acme", newKey(t).Public()))
 	held, err := keys.lock(t.Context())
-	must(t, err)
+	must.Do(t, err)
 	defer held.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

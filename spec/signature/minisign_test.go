@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // minisignProgram runs the program in dir and returns what it prints.
@@ -25,7 +27,7 @@ func needMinisign(t *testing.T) (dir string, write func(name string, data []byte
 		t.Skipf("the minisign program is not installed: %v (scripts/prepare --tests)", err)
 	}
 	dir = t.TempDir()
-	return dir, func(name string, data []byte) { must(t, os.WriteFile(filepath.Join(dir, name), data, 0o600)) }
+	return dir, func(name string, data []byte) { must.Do(t, os.WriteFile(filepath.Join(dir, name), data, 0o600)) }
 }
 
 func TestMinisignVerifiesWhatWeSign(t *testing.T) {
@@ -52,9 +54,9 @@ func TestWeVerifyWhatMinisignSigns(t *testing.T) {
 		t.Fatalf("minisign -G: %v\n%s", err, out)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "acme.pub"))
-	must(t, err)
+	must.Do(t, err)
 	public, err := ParsePublicKey(text)
-	must(t, err)
+	must.Do(t, err)
 	if !strings.Contains(string(text), strings.TrimLeft(public.ID().String(), "0")) {
 		t.Errorf("the id %s is not that in %s", public.ID(), text)
 	}
@@ -66,7 +68,7 @@ func TestWeVerifyWhatMinisignSigns(t *testing.T) {
 			t.Fatalf("minisign -S: %v\n%s", err, out)
 		}
 		sig, err := os.ReadFile(filepath.Join(dir, "signature.sig"))
-		must(t, err)
+		must.Do(t, err)
 		parsed, refused := parse(sig)
 		if want := map[string]uint16{"prehashed": 0x4445, "legacy": 0x6445}[form]; refused != nil ||
 			parsed.Algorithm != want {
@@ -81,9 +83,9 @@ func TestWeVerifyWhatMinisignSigns(t *testing.T) {
 	}
 	// Its secret key signs here, too.
 	secret, err := os.ReadFile(filepath.Join(dir, "acme.key"))
-	must(t, err)
+	must.Do(t, err)
 	key, err := ParseSecretKey(secret, nil)
-	must(t, err)
+	must.Do(t, err)
 	if !key.Public().Equal(public) {
 		t.Errorf("the secret key is one of %s, not %s", key.Public(), public)
 	}
@@ -102,7 +104,7 @@ func TestMinisignSignsWithOurEncryptedKey(t *testing.T) {
 	key := newKey(t)
 	const passphrase = "correct horse battery"
 	sealed, err := key.Encrypt([]byte(passphrase))
-	must(t, err)
+	must.Do(t, err)
 	write("acme.key", sealed)
 	write("hash", []byte(claim.Hash))
 	cmd := exec.CommandContext(t.Context(), "minisign", "-S", "-s", "acme.key", "-m", "hash", "-x", "signature.sig", "-t",
@@ -112,7 +114,7 @@ func TestMinisignSignsWithOurEncryptedKey(t *testing.T) {
 		t.Fatalf("minisign -S: %v\n%s", err, out)
 	}
 	sig, err := os.ReadFile(filepath.Join(dir, "signature.sig"))
-	must(t, err)
+	must.Do(t, err)
 	if _, err := Check(acme(key), claim, sig); err != nil {
 		t.Error(err)
 	}

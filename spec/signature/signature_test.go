@@ -9,25 +9,21 @@ import (
 	"testing"
 
 	"aead.dev/minisign"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 var claim = Claim{FQN: "github://acme/tracker", Version: "1.2.0", Hash: "sha256:" + strings.Repeat("ab", 32)}
 
 func newKey(t testing.TB) SecretKey {
 	t.Helper()
-	key, err := GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(GenerateKey())(t)
 	return key
 }
 
 func sign(t testing.TB, key SecretKey, c Claim) []byte {
 	t.Helper()
-	sig, err := key.Sign(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sig := must.Get(key.Sign(c))(t)
 	return sig
 }
 
@@ -48,20 +44,11 @@ func acme(keys ...SecretKey) Trust {
 // withID returns the key with another id, as its holder can give it.
 func withID(t testing.TB, key SecretKey, id KeyID) SecretKey {
 	t.Helper()
-	text, err := key.key.MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(key.key.MarshalText())(t)
 	_, line, _ := strings.Cut(string(text), "\n")
-	raw, err := strict.DecodeString(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(strict.DecodeString(line))(t)
 	binary.LittleEndian.PutUint64(raw[54:], uint64(id))
-	other, err := ParseSecretKey([]byte(untrustedPrefix+"\n"+strict.EncodeToString(raw)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(ParseSecretKey([]byte(untrustedPrefix+"\n"+strict.EncodeToString(raw)), nil))(t)
 	return other
 }
 
@@ -196,10 +183,7 @@ func TestASecretKeyDoesNotPrint(t *testing.T) {
 
 func TestKeysThatCannotBeRead(t *testing.T) {
 	key := newKey(t)
-	secret, err := key.key.MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := must.Get(key.key.MarshalText())(t)
 	public := string(key.Public().File())
 	for text, want := range map[string]string{
 		string(secret):             "it is a secret key",

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -16,10 +17,7 @@ import (
 func client(t *testing.T, opts Options) *Client {
 	t.Helper()
 	opts.Dial = func(context.Context, string) (net.Conn, error) { return nil, errors.New("there is no network") }
-	c, err := New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(opts))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -34,14 +32,8 @@ func TestAssetsHaveTheAddressesOfTheirForges(t *testing.T) {
 			Asset,
 		"hub://acme/a/tracker@1.2.0+a": "https://hub.example:8443/base/api/v1/acme/a/tracker/1.2.0%2Ba/aileron.tar.gz",
 	} {
-		r, err := ParseRef(ref)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at, err := c.place(r.FQN)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(ParseRef(ref))(t)
+		at := must.Get(c.place(r.FQN))(t)
 		if got := at.asset(r.Version, Asset).String(); got != want {
 			t.Errorf("%s is at %s, want %s", ref, got, want)
 		}

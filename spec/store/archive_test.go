@@ -13,23 +13,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
 func TestPackedArchiveInstallsWithTheSameHash(t *testing.T) {
 	dir := source(t, "1.2.0", map[string]string{"connector.wasm": "code", "README.md": "left out"})
 	var one, two bytes.Buffer
-	packed, err := Pack(dir, &one)
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Get(Pack(dir, &one))(t)
 	if _, err := Pack(dir, &two); err != nil || !bytes.Equal(one.Bytes(), two.Bytes()) {
 		t.Errorf("packing twice gives different bytes (%v)", err)
 	}
 	file := filepath.Join(t.TempDir(), "aileron.tar.gz")
-	if err := os.WriteFile(file, one.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, one.Bytes(), 0o600))
 	if in := install(t, open(t), file); in.Connector.Hash != packed.Hash {
 		t.Errorf("the archive has the hash %s, the directory %s", in.Connector.Hash, packed.Hash)
 	}
@@ -97,18 +93,14 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		files := tar.NewWriter(zip)
 		err := files.WriteHeader(&tar.Header{Typeflag: tar.TypeXGlobalHeader, Name: "pax_global_header",
 			PAXRecords: map[string]string{data: "x"}})
-		if err := errors.Join(err, addFiles(files, m, sp), files.Close(), zip.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, addFiles(files, m, sp), files.Close(), zip.Close()))
 		if _, err := readArchive(&out); (err == nil) != (data == "comment") ||
 			err != nil && !strings.Contains(err.Error(), "has its path in a PAX record") {
 			t.Errorf("an archive %s: %v", name, err)
 		}
 	}
 	junk := filepath.Join(t.TempDir(), "x.tar.gz")
-	if err := os.WriteFile(junk, []byte("junk"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(junk, []byte("junk"), 0o600))
 	for _, src := range []string{junk, filepath.Join(t.TempDir(), "none"), os.DevNull} {
 		if _, err := Read(src); err == nil || errors.Is(err, fs.ErrInvalid) {
 			t.Errorf("Read(%s) = %v", src, err)
@@ -126,13 +118,9 @@ func archive(t *testing.T, entries []entry) string {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
 	files := tar.NewWriter(zip)
-	if err := errors.Join(addFiles(files, entries...), files.Close(), zip.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(addFiles(files, entries...), files.Close(), zip.Close()))
 	file := filepath.Join(t.TempDir(), "aileron.tar.gz")
-	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, out.Bytes(), 0o600))
 	return file
 }
 
@@ -158,9 +146,7 @@ func TestAnArchiveHoldsNoConnectorOfOneMachine(t *testing.T) {
 	local := strings.NewReplacer("github://acme/tracker", "local://allowed/tracker")
 	dir := t.TempDir()
 	for name, text := range map[string]string{spec.ManifestFile: manifest, spec.SpecFile: connectorSpec} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(local.Replace(text)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(local.Replace(text)), 0o600))
 	}
 	if _, err := Pack(dir, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("packed: %v", err)

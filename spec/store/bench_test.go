@@ -7,16 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
 // BenchmarkManyConnectors lists 200 connectors with 50 operations each: what a session reads before it opens, and what
 // it reads again when one of them changes.
 func BenchmarkManyConnectors(b *testing.B) {
-	s, err := Open(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(Open(b.TempDir()))(b)
 	for i := range 200 {
 		var ops []string
 		for n := range 50 {
@@ -33,13 +31,9 @@ func BenchmarkManyConnectors(b *testing.B) {
 				i, i, strings.Join(ops, ",")),
 		}
 		dir := filepath.Join(s.connectors(), strings.TrimPrefix(c.hash(), "sha256:"))
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, os.Mkdir(dir, 0o700))
 		for name, data := range c {
-			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 		}
 	}
 	list := func(b *testing.B) {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -14,11 +15,7 @@ func TestAReadingIsOfTheStoreAsItWas(t *testing.T) {
 	first := install(t, s, source(t, "1.2.0", nil)).Connector
 	fingerprint := func() string {
 		t.Helper()
-		f, err := s.Fingerprint()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
+		return must.Get(s.Fingerprint())(t)
 	}
 	r := s.Begin()
 	all, ok := r.All(fingerprint())
@@ -35,9 +32,7 @@ func TestAReadingIsOfTheStoreAsItWas(t *testing.T) {
 	}
 	r = s.Begin()
 	r.Wait()
-	if err := os.RemoveAll(s.path(second.Hash)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(s.path(second.Hash)))
 	if all, ok := r.All(fingerprint()); ok {
 		t.Errorf("one was removed since: %v", all)
 	}
@@ -46,21 +41,11 @@ func TestAReadingIsOfTheStoreAsItWas(t *testing.T) {
 	r = s.Begin()
 	r.Wait()
 	file := filepath.Join(s.path(first.Hash), spec.SpecFile)
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
+	info := must.Get(os.Stat(file))(t)
 	data[len(data)-2] ^= 1
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(file, info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, data, 0o600))
+	must.Do(t, os.Chtimes(file, info.ModTime(), info.ModTime()))
 	if all, ok := r.All(fingerprint()); ok {
 		t.Errorf("one was changed since: %v", all)
 	}
@@ -104,12 +89,8 @@ func TestSomeConnectorsAreReadWithoutTheOthers(t *testing.T) {
 		t.Errorf("of no name there are %q", names(got))
 	}
 	// Without its cache, a connector is looked at.
-	if err := os.Remove(s.indexFile(tracker.Hash)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(s.path(tracker.Hash), spec.SpecFile), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(s.indexFile(tracker.Hash)))
+	must.Do(t, os.WriteFile(filepath.Join(s.path(tracker.Hash), spec.SpecFile), []byte("{}"), 0o600))
 	if got := names(s.CurrentOf([]spec.FQN{tracker.FQN})); len(got) != 1 || got[0] != "github://acme/tracker@1.10.0" {
 		t.Errorf("with one that was changed there are %q", got)
 	}

@@ -7,19 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A stage outlasts the installations of other processes, and no longer than its own.
 func TestAStageIsKeptWhileItsProcessLives(t *testing.T) {
 	s := open(t)
-	stage, err := s.Stage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stage := must.Get(s.Stage())(t)
 	left := filepath.Join(s.dir, "tmp", stagePrefix+"of-a-killed-process")
-	if err := os.Mkdir(left, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(left, 0o700))
 	install(t, s, source(t, "1.2.0", nil)) // it removes what was left
 	if _, err := os.Stat(stage.Archive.Name()); err != nil {
 		t.Errorf("the stage is gone: %v", err)

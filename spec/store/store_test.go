@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -40,29 +41,19 @@ func source(t *testing.T, version string, extra map[string]string) string {
 		files[name] = data
 	}
 	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600))
 	}
 	return dir
 }
 
 func open(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(filepath.Join(t.TempDir(), "store"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(Open(filepath.Join(t.TempDir(), "store")))(t)
 }
 
 func install(t *testing.T, s *Store, src string) Installed {
 	t.Helper()
-	in, err := s.Install(context.Background(), src, InstallOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return in
+	return must.Get(s.Install(context.Background(), src, InstallOptions{}))(t)
 }
 
 func (s *Store) path(hash string) string {
@@ -162,9 +153,7 @@ func TestTamperedConnectorIsNotUsed(t *testing.T) {
 			if current, errs := s.Current(); len(current) != 1 || len(errs) > 0 { // it is known from now on
 				t.Fatal(current, errs)
 			}
-			if err := c.do(s.path(hash)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.do(s.path(hash)))
 			_, err := s.Load(hash)
 			var tampered *TamperedError
 			if !errors.As(err, &tampered) || !strings.Contains(err.Error(), c.want) ||
@@ -208,9 +197,7 @@ func TestIndexIsRebuilt(t *testing.T) {
 		},
 		func() error { return os.WriteFile(s.indexFile(hash), []byte("\x00"), 0o600) },
 	} {
-		if err := harm(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, harm())
 		entries, err := s.List()
 		if err != nil || len(entries) != 1 || entries[0].FQN != "github://acme/tracker" {
 			t.Errorf("List() = %v, %v", entries, err)
@@ -238,9 +225,7 @@ func TestAVersionDoesNotChange(t *testing.T) {
 		t.Errorf("Install = %v, want a VersionError", err)
 	}
 	// Brought in by hand, neither of the two is used.
-	if err := os.CopyFS(s.path(version.New), os.DirFS(other)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(s.path(version.New), os.DirFS(other)))
 	if current, errs := s.Current(); len(current) != 0 || len(errs) != 2 {
 		t.Errorf("Current() = %v, %v", current, errs)
 	}
@@ -264,10 +249,7 @@ func TestAnotherHashThanExpectedIsRefused(t *testing.T) {
 // An installed version is found by its name, and its hash is compared all the same.
 func TestAnotherHashThanTheInstalledIsRefused(t *testing.T) {
 	s := open(t)
-	there, err := s.Install(t.Context(), source(t, "1.2.0", nil), InstallOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := must.Get(s.Install(t.Context(), source(t, "1.2.0", nil), InstallOptions{}))(t)
 	const name = "github://acme/tracker@1.2.0"
 	again, err := s.Install(t.Context(), name, InstallOptions{Hash: there.Connector.Hash})
 	if err != nil || !again.Already {
@@ -340,11 +322,7 @@ func TestFingerprintFollowsTheFiles(t *testing.T) {
 	s := open(t)
 	print := func() string {
 		t.Helper()
-		f, err := s.Fingerprint()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
+		return must.Get(s.Fingerprint())(t)
 	}
 	empty := print()
 	hash := install(t, s, source(t, "1.2.0", nil)).Connector.Hash
@@ -353,19 +331,12 @@ func TestFingerprintFollowsTheFiles(t *testing.T) {
 		t.Error("an installation does not change the fingerprint, or nothing does")
 	}
 	file := filepath.Join(s.path(hash), spec.SpecFile)
-	info, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(flip(file), os.Chtimes(file, info.ModTime(), info.ModTime())); err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(file))(t)
+	must.Do(t, errors.Join(flip(file), os.Chtimes(file, info.ModTime(), info.ModTime())))
 	if print() == installed {
 		t.Error("a changed byte with an old time does not change the fingerprint")
 	}
-	if _, err := s.Remove(hash, "", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Remove(hash, "", nil))(t)
 	if print() == installed {
 		t.Error("a removal does not change the fingerprint")
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -20,9 +21,7 @@ func tarOf(t testing.TB, entries ...entry) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	files := tar.NewWriter(&out)
-	if err := errors.Join(addFiles(files, entries...), files.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(addFiles(files, entries...), files.Close()))
 	return out.Bytes()
 }
 
@@ -30,12 +29,8 @@ func gzipped(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
-	if _, err := zip.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(zip.Write(data))(t)
+	must.Do(t, zip.Close())
 	return out.Bytes()
 }
 
@@ -156,9 +151,7 @@ func TestSparseFilesAreRefused(t *testing.T) {
 	files := tar.NewWriter(&out)
 	err := files.WriteHeader(&tar.Header{Name: spec.ManifestFile, Mode: 0o644, Typeflag: tar.TypeReg,
 		PAXRecords: map[string]string{"comment": "GNUxsparse"}})
-	if err := errors.Join(err, files.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, files.Close()))
 	// archive/tar writes no sparse file: the record gets the name of one, of the same length.
 	pax := bytes.Replace(out.Bytes(), []byte("22 comment=GNUxsparse\n"), []byte("22 GNU.sparse.major=9\n"), 1)
 	old := resealed(tarOf(t, entry{name: spec.ManifestFile}), func(h []byte) {

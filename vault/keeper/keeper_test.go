@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const testKey = "AGE-SECRET-KEY-1TEST"
@@ -57,19 +59,14 @@ type served struct {
 func newHome(t *testing.T) string {
 	t.Helper()
 	run := filepath.Join(t.TempDir(), "run")
-	if err := os.Mkdir(run, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(run, 0o700))
 	t.Setenv("XDG_RUNTIME_DIR", run)
 	return t.TempDir()
 }
 
 func serve(t *testing.T, home string, o Options) *served {
 	t.Helper()
-	key, err := ReadKey(strings.NewReader(testKey))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ReadKey(strings.NewReader(testKey)))(t)
 	s := &served{home: home, ended: make(chan error, 1), key: key}
 	s.current.Store(true)
 	ready := make(chan struct{})
@@ -129,9 +126,7 @@ func TestAKeyIsFetchedUntilTheKeeperIsEnded(t *testing.T) {
 	if _, err := Fetch(t.Context(), t.TempDir()); !errors.Is(err, ErrNone) {
 		t.Errorf("the keeper of another home returns %v", err)
 	}
-	if err := End(t.Context(), s.home); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, End(t.Context(), s.home))
 	s.gone(t)
 	if err := End(t.Context(), s.home); err != nil {
 		t.Errorf("ending none returns %v", err)
@@ -153,12 +148,8 @@ func TestTheSocketIsTheUsersAlone(t *testing.T) {
 func TestADirectoryThatOthersMayEnterIsRefused(t *testing.T) {
 	home := newHome(t)
 	dir := Dir(home)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
+	must.Do(t, os.Chmod(dir, 0o755))
 	key, err := ReadKey(strings.NewReader(testKey))
 	if err != nil {
 		t.Fatal(err)
@@ -168,9 +159,7 @@ func TestADirectoryThatOthersMayEnterIsRefused(t *testing.T) {
 		t.Errorf("serving there returns %v", err)
 	}
 	// A runtime directory that others may write to is not used at all.
-	if err := os.Chmod(os.Getenv("XDG_RUNTIME_DIR"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(os.Getenv("XDG_RUNTIME_DIR"), 0o777))
 	if got := Dir(home); strings.HasPrefix(got, os.Getenv("XDG_RUNTIME_DIR")) {
 		t.Errorf("the directory is %s", got)
 	}
@@ -212,19 +201,12 @@ func TestAKeyThatIsNotCurrentIsNotGivenOut(t *testing.T) {
 // A caller that was connected before the key stopped being current, and asks afterwards.
 func TestAKeyThatIsNotCurrentAnyMoreIsNotGivenOut(t *testing.T) {
 	s := serve(t, newHome(t), Options{})
-	conn, err := dial(t.Context(), s.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(dial(t.Context(), s.home))(t)
 	defer conn.Close()
 	// The connection was accepted before this one.
-	if _, err := Ask(t.Context(), s.home); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Ask(t.Context(), s.home))(t)
 	s.current.Store(false)
-	if _, err := conn.Write([]byte(callKey)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.Write([]byte(callKey)))(t)
 	if got, _ := io.ReadAll(conn); len(got) > 0 {
 		t.Errorf("the key was given out: %q", got)
 	}
@@ -236,25 +218,16 @@ func TestAStoppedKeeperIsEnded(t *testing.T) {
 	home := newHome(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "KEEPER_TEST_SERVE="+home)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the keeper wrote %q, %v", line, err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(syscall.SIGSTOP))
 	if state, err := Ask(t.Context(), home); !errors.Is(err, ErrSilent) || state.PID != cmd.Process.Pid {
 		t.Errorf("Ask = %+v, %v; want ErrSilent of %d", state, err, cmd.Process.Pid)
 	}
-	if err := End(t.Context(), home); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, End(t.Context(), home))
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Errorf("the keeper ended with %v, want a kill", err)
@@ -271,9 +244,7 @@ func TestAStoppedKeeperIsEnded(t *testing.T) {
 // The runtime directory goes at a logout.
 func TestAKeeperEndsWithItsSocket(t *testing.T) {
 	s := serve(t, newHome(t), Options{})
-	if err := os.RemoveAll(Dir(s.home)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(Dir(s.home)))
 	s.gone(t)
 }
 
@@ -285,10 +256,7 @@ func TestAKeeperEndsWithItsContext(t *testing.T) {
 
 func TestTimesAreBounded(t *testing.T) {
 	for _, d := range []time.Duration{-time.Second, 0, MaxTime + time.Minute} {
-		key, err := ReadKey(strings.NewReader(testKey))
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := must.Get(ReadKey(strings.NewReader(testKey)))(t)
 		if err := Serve(t.Context(), key, Options{Home: newHome(t), Until: time.Now().Add(d)}); err == nil {
 			t.Errorf("a key is held for %v", d)
 		}
@@ -322,10 +290,7 @@ func TestOneOfManyKeepersThatStartAtOnceHoldsTheKey(t *testing.T) {
 		started := make(chan error, many)
 		var all sync.WaitGroup
 		for range many {
-			key, err := ReadKey(strings.NewReader(testKey))
-			if err != nil {
-				t.Fatal(err)
-			}
+			key := must.Get(ReadKey(strings.NewReader(testKey)))(t)
 			all.Go(func() {
 				if err := Serve(ctx, key, Options{Home: home, Until: time.Now().Add(time.Hour),
 					Current: func() bool { return true }, Ready: func() { started <- nil }}); err != nil {
@@ -351,16 +316,9 @@ func TestOneOfManyKeepersThatStartAtOnceHoldsTheKey(t *testing.T) {
 
 func TestASocketOfAKilledKeeperIsReplaced(t *testing.T) {
 	home := newHome(t)
-	if err := makeDir(Dir(home)); err != nil {
-		t.Fatal(err)
-	}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: socketPath(home)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, makeDir(Dir(home)))
+	fd := must.Get(unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
+	must.Do(t, unix.Bind(fd, &unix.SockaddrUnix{Name: socketPath(home)}))
 	_ = unix.Close(fd) // as a kill does: the file stays
 	s := serve(t, home, Options{})
 	if key, err := Fetch(t.Context(), s.home); err != nil || string(key) != testKey {
@@ -400,10 +358,7 @@ func TestAProcessOfAContainerIsRefused(t *testing.T) {
 
 func TestAKeyIsInLockedMemory(t *testing.T) {
 	locked := func() int {
-		status, err := os.ReadFile("/proc/self/status")
-		if err != nil {
-			t.Fatal(err)
-		}
+		status := must.Get(os.ReadFile("/proc/self/status"))(t)
 		for line := range strings.Lines(string(status)) {
 			if f := strings.Fields(line); f[0] == "VmLck:" {
 				n, _ := strconv.Atoi(f[1])
@@ -413,10 +368,7 @@ func TestAKeyIsInLockedMemory(t *testing.T) {
 		return 0
 	}
 	before := locked()
-	key, err := ReadKey(strings.NewReader(testKey))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ReadKey(strings.NewReader(testKey)))(t)
 	if locked() <= before {
 		t.Errorf("%d kB are locked with a key, %d without", locked(), before)
 	}

@@ -1,0 +1,27 @@
+// Package must ends a test whose set-up fails, with the line of the test. Call [Do] for what returns an error alone, and
+// [Get] for what returns a value, too:
+//
+//	must.Do(t, os.WriteFile(path, data, 0o600))
+//	raw := must.Get(os.ReadFile(path))(t)
+//
+// What a test is about is compared in words of its own: what was done, what came, what was wanted.
+package must
+
+import "testing"
+
+// Do ends the test if there is an error.
+func Do(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Get returns a function that returns the value, or ends the test if there is an error.
+func Get[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Do(t, err)
+		return value
+	}
+}
