@@ -8,6 +8,10 @@
 //
 // Keys exist in memory only. That of the root is discarded as soon as it has signed
 // the intermediate, so that nothing else can ever be signed with it.
+//
+// leaf.go makes and keeps the certificates of hosts, and host.go the part that this
+// host may trust; trust.go begins what adds it to the stores of this host, which
+// truststores.go finds.
 package ca
 
 import (

@@ -20,6 +20,9 @@
 //
 // [Set.ToolsFile] returns /etc/aileron/tools.txt, and [Notes] what an agent reads
 // before its first prompt.
+//
+// This file makes the scripts, around run.sh, which they share; help.go is what they
+// print, and tools.go the texts for agents.
 package shims
 
 import (

@@ -11,6 +11,18 @@
 // be read in two ways, or two connectors that claim one request with different
 // credentials are errors. What is not declared is not allowed, and after Load
 // no name, host or path is checked again.
+//
+// Open this file first: the types, and Load. parse.go reads the specification, a
+// field of an operation a function, with node.go, which names each mistake and its
+// place, and json.go; manifest.go reads the manifest. index.go is the tree of paths
+// of each host, match.go the decision and the words of a denial, conflict.go what
+// two connectors may not share. invocation.go reads requests by name, and
+// arguments.go makes requests of them.
+//
+// A new field of an operation is a key in readOperation and a function beside those
+// that it calls; one of an input, in input.go; one of the manifest, a field of
+// rawManifest with its key in manifestKeys. Each has its line in package
+// connectorschema, whose test compares the two.
 package spec
 
 import (

@@ -300,3 +300,94 @@ func TestHostsAndNamesAreFound(t *testing.T) {
 		t.Error("an operation of a connector that is not there is found")
 	}
 }
+
+// Match has found an operation by host, port, method and path before it calls
+// MatchOperation. A caller that names an operation calls MatchOperation alone, so
+// it must check all of them itself.
+func TestANamedOperationTakesOnlyItsOwnRequests(t *testing.T) {
+	c := connector(t, "github://acme/named",
+		"GET api.good.test/v1/items/{id} bearer", "GET *.wild.test:8443/v1/items bearer wild", "* any.good.test/v1/items")
+	ix := index(t, c)
+	ops := c.Tools[0].Operations
+	for _, q := range []struct {
+		op     int
+		target string
+		reason string // "": it is taken
+	}{
+		{0, "GET api.good.test/v1/items/7", ""},
+		{0, "POST api.good.test/v1/items/7", "operation_not_matched"},
+		{0, "get api.good.test/v1/items/7", "operation_not_matched"},
+		{0, "GET api.good.test/v1/items", "operation_not_matched"},
+		{0, "GET api.good.test/v1/items/..", "operation_not_matched"},
+		{0, "GET api.good.test:8443/v1/items/7", "host_not_allowed"},
+		{0, "GET other.good.test/v1/items/7", "host_not_allowed"},
+		{1, "GET a.wild.test:8443/v1/items", ""},
+		{1, "GET wild.test:8443/v1/items", "host_not_allowed"},
+		{1, "GET a.b.wild.test:8443/v1/items", "host_not_allowed"},
+		{1, "GET a.notwild.test:8443/v1/items", "host_not_allowed"},
+		{1, "GET a.wild.test/v1/items", "host_not_allowed"},
+		{2, "PATCH any.good.test/v1/items", ""},
+		{2, "TRACE any.good.test/v1/items", "operation_not_matched"},
+		{2, "patch any.good.test/v1/items", "operation_not_matched"},
+	} {
+		m, no := ix.MatchOperation(ops[q.op], target(q.target))
+		switch {
+		case q.reason == "" && (no != nil || m.Operation != ops[q.op]):
+			t.Errorf("%s: %v, want a match", q.target, no)
+		case q.reason != "" && (no == nil || no.Reason != q.reason):
+			t.Errorf("%s: %v, want %s", q.target, no, q.reason)
+		}
+	}
+}
+
+// A denied request belongs to one connector, always the same one.
+func TestADeniedRequestIsAttributedToTheNearestConnector(t *testing.T) {
+	load := func(name, hosts, operations string) *Connector {
+		c := must.Get(Load(fmt.Appendf(nil, `
+			[connector]
+			name = "github://acme/%s"
+			version = "1.0.0"
+			[capabilities.network]
+			hosts = [%s]
+			[provides]
+			intents = ["x"]
+			`, name, hosts), fmt.Appendf(nil, `{
+			"schema_version": "aileron.connector.v1",
+			"connector": {"fqn": "github://acme/%s", "version": "1.0.0"},
+			"tools": [{"name": "%s", "operations": [%s]}]}`, name, name, operations)))(t)
+		return c
+	}
+	issues := load("issues", `"api.test:443", "*.wild.test:443"`, `
+		{"name": "list", "method": "GET", "path": "/issues/{id}", "hosts": ["api.test"]},
+		{"name": "wild", "method": "GET", "path": "/w", "hosts": ["*.wild.test"]}`)
+	admin := load("admin", `"api.test:443", "only.test:443"`, `
+		{"name": "edit", "method": "POST", "path": "/issues/{id}", "hosts": ["api.test"]},
+		{"name": "look", "method": "GET", "path": "/admin/{id}", "hosts": ["api.test"]},
+		{"name": "only", "hosts": ["only.test"]}`)
+	for _, order := range [][]*Connector{{issues, admin}, {admin, issues}} {
+		ix := must.Get(NewIndex(order))(t)
+		for _, c := range []struct {
+			t    Target
+			want string
+		}{
+			{Target{Host: "api.test", Port: 443, Method: "DELETE", Path: "/admin/7"}, "admin"},
+			{Target{Host: "api.test", Port: 443, Method: "POST", Path: "/issues/7"}, "admin"},
+			{Target{Host: "api.test", Port: 443, Method: "GET", Path: "/issues/7"}, "issues"},
+			{Target{Host: "api.test", Port: 443}, "admin"},
+			{Target{Host: "api.test", Port: 80, Method: "GET", Path: "/issues/7"}, "admin"},
+			{Target{Host: "x.wild.test", Port: 443, Method: "PUT", Path: "/w"}, "issues"},
+			{Target{Host: "x.wild.test", Port: 8443}, "issues"},
+			{Target{Host: "only.test", Port: 443, Method: "GET", Path: "/"}, "admin"},
+			{Target{Host: "evil.test", Port: 443, Method: "GET", Path: "/"}, ""},
+			{Target{Host: "wild.test", Port: 443}, ""},
+		} {
+			got := ""
+			if named := ix.Naming(c.t); named != nil {
+				got = string(named.FQN)
+			}
+			if want := c.want; want != "" && got != "github://acme/"+want || want == "" && got != "" {
+				t.Errorf("%s first: Naming(%+v) = %q, want %q", order[0].FQN, c.t, got, want)
+			}
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // specWith is a good spec in which the operation's fields (and, where given,
@@ -213,5 +215,159 @@ func TestDiagnosticsAreBounded(t *testing.T) {
 	list := Diagnostics(err)
 	if len(list) != maxDiagnostics+1 || !strings.HasPrefix(list[maxDiagnostics].Message, "and ") {
 		t.Errorf("there are %d diagnostics, the last %v", len(list), list[len(list)-1])
+	}
+}
+
+// SPC-03: what no operation may declare.
+func TestMethodsAndPathsThatASpecMayNotDeclare(t *testing.T) {
+	for method, why := range map[string]string{
+		"get": `methods are case-sensitive: use "GET"`, "Post": `use "POST"`, "CONNECT": "never forwarded",
+		"TRACE": "never forwarded", "trace": "never forwarded",
+		"TRACK": "never forwarded", "PRI": "never forwarded", "FOO": "is not in the IANA HTTP Method Registry",
+		"PURGE": "is not in the IANA HTTP Method Registry", "GET,POST": "is not in the IANA HTTP Method Registry",
+		"GET POST": "is not in the IANA HTTP Method Registry", " GET": "is not in the IANA HTTP Method Registry",
+		"**": "is not in the IANA HTTP Method Registry", "G\u0415T": "is not in the IANA HTTP Method Registry",
+	} {
+		for _, credential := range []string{"", `, "credential": "bearer"`} {
+			wantOnly(t, `"method": `+quote(method)+`, "path": "/", "hosts": ["a.example"]`+credential, op0+".method", why)
+		}
+	}
+	wantOnly(t, `"method": "", "path": "/", "hosts": ["a.example"]`, op0+".method", "it is empty")
+	for path, why := range map[string]string{
+		"..": "begin with a slash", "/a/../b": "not plain", "//a": "not plain", "/a%2fb": "not plain", "/a?x=1": "not plain",
+		"/a#f": "not plain", "/a b": "not plain",
+		"/{a}{b}": "is not {name}", "/{..}": "is not {name}", "": "it is empty",
+	} {
+		wantOnly(t, `"method": "GET", "path": `+quote(path)+`, "hosts": ["a.example"]`, op0+".path", why)
+	}
+}
+
+func TestEveryRegisteredMethodMayBeDeclared(t *testing.T) {
+	for _, method := range append([]string{"*"}, methods...) {
+		if _, err := Parse([]byte(specWith(`"method": ` + quote(method) +
+			`, "path": "/", "hosts": ["a.example"], "credential": "bearer"`))); err != nil {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
+
+// TRACE returns the credential in its response, and a name that is not
+// registered may mean anything to the server.
+func TestAnyMethodStandsForTheRegisteredOnes(t *testing.T) {
+	ix := index(t, connector(t, "hub://a/one",
+		"* a.example/v1/{x} bearer", // op0
+		"* a.example/open/{x}",      // op1
+		"- a.example/some/{x}",      // op2
+		"- b.example",               // op3
+		"GET b.example/x bearer",    // op4
+	))
+	for request, want := range map[string]string{
+		"GET a.example/v1/x": "op0", "PROPFIND a.example/v1/x": "op0", "VERSION-CONTROL a.example/v1/x": "op0",
+		"TRACE a.example/v1/x": "never forwarded", "TRACK a.example/v1/x": "never forwarded",
+		"CONNECT a.example/v1/x": "never forwarded", "PRI a.example/v1/x": "never forwarded",
+		"FOO a.example/v1/x": "is not in the IANA HTTP Method Registry", "get a.example/v1/x": `use "GET"`,
+		"Get a.example/v1/x": `use "GET"`, "* a.example/v1/x": "is not in the IANA HTTP Method Registry",
+		"TRACE a.example/open/x": "never forwarded", "FOO a.example/open/x": "is not in the IANA HTTP Method Registry",
+		"TRACE a.example/some/x": "never forwarded", "PUT a.example/some/x": "op2",
+		"FOO b.example/y": "op3", "get b.example/x": "op3", // without a credential: the host is allowed as it is
+	} {
+		m, no := ix.Match(target(request))
+		switch {
+		case no == nil && m.Operation.Name != want:
+			t.Errorf("%s is %s, want %q", request, m.Operation.Name, want)
+		case no != nil && (no.Reason != ReasonOperation || !strings.Contains(no.Error(), want)):
+			t.Errorf("%s is refused: %s %v, want %s and %q", request, no.Reason, no, ReasonOperation, want)
+		}
+		if no == nil {
+			continue
+		}
+		for _, op := range ix.Connectors()[0].Tools[0].Operations[:3] {
+			if _, no := ix.MatchOperation(op, target(request)); no == nil {
+				t.Errorf("%s is inside %s", request, op.Name)
+			}
+		}
+	}
+}
+
+const op0 = "tools[0].operations[0]"
+
+// wantOnly fails the test unless an operation with these fields has exactly one
+// diagnostic, at the path, whose message contains why.
+func wantOnly(t *testing.T, fields, path, why string) {
+	t.Helper()
+	_, err := Parse([]byte(specWith(fields)))
+	list := Diagnostics(err)
+	if len(list) != 1 || list[0].Path != path || !strings.Contains(list[0].Message, why) {
+		t.Errorf("the diagnostics of {%s} are %v, want one at %s with %q", fields, err, path, why)
+	}
+}
+
+func TestPlaceholdersAreNamesOfCredentials(t *testing.T) {
+	diagnose := func(env, value string) []*Diagnostic {
+		_, err := Parse([]byte(strings.Replace(specWith(goodFields), `"tools"`,
+			fmt.Sprintf(`"placeholders": [{"env": %q, "value": %q}], "tools"`, env, value), 1)))
+		return Diagnostics(err)
+	}
+	refused := func(why string, names ...string) {
+		t.Helper()
+		for _, env := range names {
+			list := diagnose(env, "x")
+			if len(list) != 1 || list[0].Path != "placeholders[0].env" || !strings.Contains(list[0].Message, why) {
+				t.Errorf("the placeholder %s: %v, want %q", env, list, why)
+			}
+		}
+	}
+	refused("names that begin like this steer programs", "HTTPS_PROXY", "NO_PROXY", "HTTPS_PROXY_USER",
+		"ALL_PROXY_PASSWORD", "LD_PRELOAD", "LD_AUDIT_KEY", "AILERON_TOKEN", "AILERON_SESSION_ID",
+		"SSL_CERT_FILE", "SSL_KEY", "REQUESTS_CA_BUNDLE",
+		"CURL_CA_BUNDLE", "GIT_SSH_COMMAND", "GIT_SSH_KEY", "GIT_TOKEN",
+		"PYTHONPATH", "PYTHON_KEY", "BASH_ENV", "BASH_FUNC_ID", "PROMPT_COMMAND", "JAVA_TOOL_OPTIONS", "SSH_KEY", "SUDO_USER",
+		"XDG_SESSION_ID")
+	refused("must end in _TOKEN, _KEY, _SECRET, _PASSWORD, _ID, _USER, _ACCOUNT", "PATH", "HOME", "ENV", "IFS", "USER",
+		"TOKEN", "KEY", "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS", "RUBYOPT", "OPENAI_BASE_URL", "GH_HOST", "GH_TOKENS",
+		"GH_TOKEN_FILE", "EDITOR", "PAGER", "LANG", "CI", "TMPDIR", "PGSSLMODE", "AWS_PROFILE", "AWS_CONFIG_FILE",
+		"ELECTRON_RUN_AS_NODE", "CLAUDE_CODE_SHELL", "GOINSECURE", "EVIL_KEY_PATH", "X_TOKEN_")
+	refused("is not a variable's name in upper case", "gh_token", "1X_TOKEN", "A-B_TOKEN", "GH.TOKEN", "GH_TOKEN=X",
+		"G\u0397_TOKEN", strings.Repeat("A", 100)+"_TOKEN", "_TOKEN", "_KEY", "_TOKEN_")
+	for _, env := range []string{"GH_TOKEN", "GITHUB_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "TRACKER_TOKEN",
+		"AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "TWINE_PASSWORD", "JIRA_USER",
+		"STRIPE_SECRET", "SNOWFLAKE_ACCOUNT", "NPM_TOKEN", "NODE_AUTH_TOKEN", "CARGO_REGISTRY_TOKEN", "DOCKER_PASSWORD"} {
+		if list := diagnose(env, "x"); len(list) > 0 {
+			t.Errorf("the placeholder %s is refused: %v", env, list)
+		}
+	}
+	for _, value := range []string{"$(id)", "() { :; }", "a b", "`id`", "a\nb", "", strings.Repeat("a", 257)} {
+		if list := diagnose("GH_TOKEN", value); len(list) == 0 || list[0].Path != "placeholders[0].value" {
+			t.Errorf("the value %q: %v, want a diagnostic at its place", value, list)
+		}
+	}
+}
+
+func TestToolNamesThatWouldShadowOrLeave(t *testing.T) {
+	for _, s := range []string{
+		"..", ".", "-rf", ".bashrc", "a/b", "a b", "a\\b", "$(id)", "é", strings.Repeat("a", 300),
+		"sh", "bash", "Bash", "wget", "curl", "env", "sudo", "git", "ls", "claude", "ld.so", "ld-linux", "CON",
+		"aileron", "aileron-x", "python3.11",
+	} {
+		if badToolName(s) == "" {
+			t.Errorf("the tool name %q is accepted", s)
+		}
+	}
+	for _, s := range []string{"google", "a:b", "tracker-2", "my_tool", "g.mail"} {
+		if why := badToolName(s); why != "" {
+			t.Errorf("the tool name %q is refused: it %s", s, why)
+		}
+	}
+}
+
+func TestAPathCredentialTakesItsSegment(t *testing.T) {
+	tmpl := must.Get(ParseTemplate("/{bot}/send/{to}"))(t)
+	if got, ok := tmpl.Replace("/placeholder/send/me", "bot", "bot1%3Ax"); !ok || got != "/bot1%3Ax/send/me" {
+		t.Errorf("Replace = %q, %v", got, ok)
+	}
+	for _, c := range [][2]string{{"/a/b/c", "bot"}, {"/a/send/b", "nope"}, {"/../send/b", "bot"}} {
+		if got, ok := tmpl.Replace(c[0], c[1], "x"); ok {
+			t.Errorf("Replace(%q, %q) = %q, want nothing", c[0], c[1], got)
+		}
 	}
 }

@@ -11,6 +11,10 @@
 // passphrase, every credential must be bound again. A file that another user
 // could have written or exchanged is refused. The package neither prompts nor
 // prints.
+//
+// Open this file first: the life of a vault. binding.go is the credentials in it,
+// bindingname.go their names, files.go every read and write, seal.go what age does,
+// and keyring.go the passphrase in the keyring of the system.
 package vault
 
 import (

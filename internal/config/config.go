@@ -7,6 +7,8 @@
 // refused: a setting that its owner believes in must not be ignored. Flags and
 // the environment come before the file; the commands merge them.
 // docs/configuration.md describes every key.
+//
+// This file is config.toml, and project.go the file of a project.
 package config
 
 import (

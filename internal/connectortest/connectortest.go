@@ -5,6 +5,9 @@
 //
 // The secret is a new random one. The stub repeats it in its response, so that
 // a result shows that it was redacted. Nothing is sent to the service itself.
+//
+// This file is the trial of an operation, bench.go the proxy and the stub around it,
+// and samples.go the arguments and the response.
 package connectortest
 
 import (

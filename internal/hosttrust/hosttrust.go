@@ -11,6 +11,8 @@
 //
 // Both change nothing while another process does, and record what they did in the audit log: adding is not begun if it
 // cannot be recorded; removing is.
+//
+// This file is what is done, and its rows; record.go is the file of a session, and the lock.
 package hosttrust
 
 import (

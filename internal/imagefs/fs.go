@@ -14,6 +14,9 @@
 // resolved inside the image, as the kernel of a container would: one that leads
 // above the root ends at the root. [Resolve] returns where a name leads even if
 // nothing is there: a file that is copied into the image ends up at that place.
+//
+// Open resolve.go first: it follows links. tree.go reads the archive of /etc, and
+// keep.go saves what is known of an image.
 package imagefs
 
 import (

@@ -15,6 +15,9 @@
 // An image is not to be trusted: a link out of its file system ends at its root,
 // a link into a directory that the sandbox mounts is refused, and a file that is
 // merged is bounded and checked first.
+//
+// Open this file first: Install is the list of what is put into an image. Each kind
+// of store has a file: system.go, java.go, browser.go; env.go has the variables.
 package trust
 
 import (

@@ -10,6 +10,10 @@
 // The document is foreign: nothing that it refers to is read, neither a file
 // nor a URL, and size, depth, references and aliases are bounded, so that the
 // time and the memory are those of reading it once.
+//
+// Open this file first, then reader.go: an operation of the document becomes one of
+// the connector, with its server (servers.go), its credential (security.go) and its
+// inputs (inputs.go). tree.go parses the document.
 package openapi
 
 import (

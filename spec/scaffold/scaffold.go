@@ -11,6 +11,8 @@
 //		return err
 //	}
 //	err = scaffold.Write("tracker", files)
+//
+// files.go has the texts of the files, and write.go puts them into a directory.
 package scaffold
 
 import (

@@ -15,6 +15,10 @@
 //
 // A signature proves who published a connector. It grants nothing: what a connector may
 // do is decided by the person who installs it.
+//
+// Open this file first: Check, and the reasons of a refusal. parse.go reads
+// signature.sig, key.go keys; keys.go decides which keys are known, and keysfile.go
+// keeps them.
 package signature
 
 import (

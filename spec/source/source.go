@@ -18,6 +18,9 @@
 // repository. The archive is the asset aileron.tar.gz of the release of that tag.
 // No token is sent, so repositories must be public. What arrives is not trusted:
 // the caller checks the archive, its names and its hash.
+//
+// source.go knows the places, fetch.go downloads, versions.go lists, and transport.go
+// sends each request, repeats it, and says why it failed.
 package source
 
 import (

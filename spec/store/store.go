@@ -10,6 +10,10 @@
 //	<dir>/connectors/sha256/<hash>/{manifest.toml, aileron.connector.v1.json, …}
 //	<dir>/index/<hash>.json   a cache of names; no decision depends on it
 //	<dir>/tmp/                what is being installed or removed, and the lock
+//
+// Open this file first: what is verified whenever a connector is read. contents.go
+// is its files and their hash, entries.go the lists of what is installed,
+// install.go what changes them; source.go and archive.go read what is brought.
 package store
 
 import (

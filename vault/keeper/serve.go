@@ -16,6 +16,9 @@
 // namespace below the keeper's is refused: it is in a container. No sandbox has the
 // directory, see [Dir]; these checks are for one that got it by mistake. Any other
 // program of the user can ask for the key while it is held.
+//
+// serve.go is the keeper, client.go what calls it, place.go the socket, and memory.go
+// the page that holds the key.
 package keeper
 
 import (
