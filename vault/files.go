@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ALRubinger/aileron/internal/durable"
 	"github.com/ALRubinger/aileron/internal/format"
 )
 
@@ -27,9 +28,6 @@ var writersWait = 10 * time.Second
 
 // vaultFormat is the format of the vault's directory, and of each binding.
 const vaultFormat = format.First
-
-// tmpPrefix begins the names of files that are not complete yet.
-const tmpPrefix = ".new-"
 
 func (v *Vault) path(name string) string { return filepath.Join(v.dir, name) }
 
@@ -151,27 +149,12 @@ func (v *Vault) write(name string, data []byte) error {
 		return err
 	}
 	// No other process writes now, so incomplete files are left from killed ones.
-	if left, err := filepath.Glob(filepath.Join(globLiteral(dir), tmpPrefix+"*")); err == nil {
+	if left, err := filepath.Glob(filepath.Join(globLiteral(dir), durable.Prefix+"*")); err == nil {
 		for _, path := range left {
 			_ = os.Remove(path)
 		}
 	}
-	tmp, err := os.CreateTemp(dir, tmpPrefix+"*") // 0600, whatever the umask
-	if err != nil {
-		return fail(err)
-	}
-	defer os.Remove(tmp.Name()) // after the rename there is nothing to remove
-	_, err = tmp.Write(data)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err := errors.Join(err, tmp.Close()); err != nil {
-		return fail(err)
-	}
-	if err := os.Rename(tmp.Name(), v.path(name)); err != nil {
-		return fail(err)
-	}
-	if err := syncDir(dir); err != nil {
+	if err := durable.Replace(v.path(name), data); err != nil {
 		return fail(err)
 	}
 	return nil
@@ -190,7 +173,7 @@ func (v *Vault) makeDirs(dir string) error {
 	} else if err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return durable.SyncDir(filepath.Dir(dir))
 }
 
 // remove removes one file durably, so that what was revoked remains revoked.
@@ -201,15 +184,7 @@ func (v *Vault) remove(name string) error {
 	if err := os.Remove(v.path(name)); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(v.path(name)))
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return durable.SyncDir(filepath.Dir(v.path(name)))
 }
 
 // globLiteral returns the pattern that matches path alone.

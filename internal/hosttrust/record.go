@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/internal/durable"
 	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
@@ -139,17 +140,7 @@ func (l Ledger) write(r record) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(l.dir(), ".new-*") // mode 0600
-	if err == nil {
-		_, err = f.Write(append(raw, '\n'))
-		if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-			err = os.Rename(f.Name(), l.path(r.Session))
-		}
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}
-	if err != nil {
+	if err := durable.Replace(l.path(r.Session), append(raw, '\n')); err != nil {
 		return hint.New(fmt.Errorf("record what trusts the session's root: %w", err),
 			"check the disk and the rights on %s", l.Home)
 	}

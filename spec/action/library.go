@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/durable"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/regular"
 	"github.com/ALRubinger/aileron/spec"
@@ -184,7 +185,7 @@ func (l Library) Add(a *Action, replace bool) (already bool, err error) {
 	case err != nil:
 		return false, fmt.Errorf("add the action %s: %w", a.Name, err)
 	}
-	return false, syncDir(l.Dir())
+	return false, durable.SyncDir(l.Dir())
 }
 
 // keepCopy stores the bytes of an action under their hash.
@@ -204,29 +205,12 @@ func (l Library) keepCopy(a *Action) error {
 	if err := os.Rename(tmp, filepath.Join(dir, "action.md")); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return durable.SyncDir(dir)
 }
 
 // write writes a new file in the store's directory for what is not finished, and returns its path.
 func (l Library) write(data []byte) (path string, err error) {
-	f, err := os.CreateTemp(filepath.Join(l.home, "store", "tmp"), "action-*")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		_ = os.Remove(f.Name())
-		return "", err
-	}
-	return f.Name(), nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.New(filepath.Join(l.home, "store", "tmp"), data)
 }
 
 // Remove removes an action file. The copy under its hash stays, as the audit log names it.
@@ -237,7 +221,7 @@ func (l Library) Remove(name string) error {
 	if err := os.Remove(l.path(name)); err != nil {
 		return fmt.Errorf("remove the action %s: %w", name, err)
 	}
-	return syncDir(l.Dir())
+	return durable.SyncDir(l.Dir())
 }
 
 // Fingerprint returns a value that changes whenever an action file may have changed. It reads no file.

@@ -14,6 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"golang.org/x/sys/unix"
 
+	"github.com/ALRubinger/aileron/internal/durable"
 	"github.com/ALRubinger/aileron/internal/format"
 )
 
@@ -121,30 +122,12 @@ func (k *Keys) write(t Trust) error {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fail(err)
 		}
-		return k.flush()
+		return durable.SyncDir(k.dir)
 	}
-	tmp, err := os.CreateTemp(k.dir, ".new-*") // mode 0600
-	if err != nil {
+	if err := durable.Replace(file, t.marshal()); err != nil {
 		return fail(err)
 	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(t.marshal())
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return fail(err)
-	}
-	if err := os.Rename(tmp.Name(), file); err != nil {
-		return fail(err)
-	}
-	return k.flush()
-}
-
-// flush makes the last rename durable.
-func (k *Keys) flush() error {
-	d, err := os.Open(k.dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return nil
 }
 
 // KeysError is returned for publishers' keys that cannot be read or trusted.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/ALRubinger/aileron/internal/durable"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -227,7 +228,7 @@ func (s *Store) put(hash string, c contents) error {
 			return err
 		}
 	}
-	if err := flushDir(fresh); err != nil {
+	if err := durable.SyncDir(fresh); err != nil {
 		return err
 	}
 	if err := os.Rename(final, filepath.Join(tmp, "broken")); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -236,7 +237,7 @@ func (s *Store) put(hash string, c contents) error {
 	if err := os.Rename(fresh, final); err != nil {
 		return err
 	}
-	return flushDir(s.connectors())
+	return durable.SyncDir(s.connectors())
 }
 
 func writeFlushed(name string, data []byte) error {
@@ -249,14 +250,6 @@ func writeFlushed(name string, data []byte) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-func flushDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // ErrNotInstalled is returned for a connector that is not in the store.
@@ -309,7 +302,7 @@ func (s *Store) drop(e Entry) error {
 		return errors.Join(err, os.RemoveAll(trash))
 	}
 	_ = os.Remove(s.indexFile(e.Hash))
-	return errors.Join(flushDir(s.connectors()), os.RemoveAll(trash))
+	return errors.Join(durable.SyncDir(s.connectors()), os.RemoveAll(trash))
 }
 
 // lock excludes other installations and removals, in this process and in others,

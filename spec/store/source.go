@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/durable"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -175,18 +176,14 @@ func (s *Store) replaceSignature(hash string, sig []byte) error {
 	if old, err := s.Signature(hash); err == nil && bytes.Equal(old, sig) {
 		return nil
 	}
-	tmp, err := os.MkdirTemp(filepath.Join(s.dir, "tmp"), "signature-")
-	if err != nil {
-		return fmt.Errorf("install the signature: %w", err)
-	}
-	defer os.RemoveAll(tmp)
 	dir := filepath.Join(s.connectors(), strings.TrimPrefix(hash, "sha256:"))
-	err = writeFlushed(filepath.Join(tmp, signatureFile), sig)
+	tmp, err := durable.New(filepath.Join(s.dir, "tmp"), sig)
 	if err == nil {
-		err = os.Rename(filepath.Join(tmp, signatureFile), filepath.Join(dir, signatureFile))
+		defer os.Remove(tmp)
+		err = os.Rename(tmp, filepath.Join(dir, signatureFile))
 	}
 	if err == nil {
-		err = flushDir(dir)
+		err = durable.SyncDir(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("install the signature: %w", err)
