@@ -1,5 +1,5 @@
-// Package must ends a test whose set-up fails, with the line of the test. Call [Do] for what returns an error alone, and
-// [Get] for what returns a value, too:
+// Package must ends a test whose set-up fails, with the line of the test. Call [Do] for what returns an error alone,
+// and [Get] for what returns a value, too:
 //
 //	must.Do(t, os.WriteFile(path, data, 0o600))
 //	raw := must.Get(os.ReadFile(path))(t)

@@ -15,8 +15,8 @@
 // [Library] is the directory of a home that holds action files. Nothing else is a source of actions: what a project or
 // an image has is not read.
 //
-// parse.go splits the file, reader.go reads its tables, and template.go the values with arguments in them. link.go holds
-// the two boundaries, and library.go the directory.
+// parse.go splits the file, reader.go reads its tables, and template.go the values with arguments in them. link.go
+// holds the two boundaries, and library.go the directory.
 package action
 
 import (
