@@ -1,17 +1,12 @@
 package attacks
 
 import (
-	"bufio"
-	"context"
 	"crypto/tls"
 	"encoding/base32"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -21,7 +16,7 @@ import (
 
 // ipx: ways to make the plane reach a forbidden address.
 func ipx() category {
-	return category{name: "IPX", cases: []attack{
+	return category{name: "IPX", cases: join(written("addresses"), []attack{
 		{id: "IPX-01", does: "this machine, by address or by name, is neither granted nor reached where unnamed hosts may " +
 			"pass", run: func(c *testCase) {
 			targets := []string{"127.0.0.1:443", "localhost:443", "0.0.0.0:443", "[::1]:443", "[::]:443", "127.255.255.254:443"}
@@ -34,20 +29,6 @@ func ipx() category {
 				c.nowhere(addressNotAllowed, targets...)
 			})
 		}},
-		{id: "IPX-02", does: "numbers that only inet_aton takes for addresses are no host", f: passing(),
-			run: func(c *testCase) {
-				for _, host := range []string{"2130706433", "0x7f000001", "017700000001", "0177.0.0.1", "127.1", "127.0.1",
-					"0x7f.1",
-					"127.0.0.1.", "127.0.0.01", "127.0.0.1%25lo"} {
-					c.each(host, func(c *testCase) {
-						c.rows++
-						_, a := c.connect(host + ":443")
-						c.refused("CONNECT", a, malformed.as("no plain host:port"))
-						a = c.fwd("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n" + c.authorization() + "\r\n")
-						c.refused("the absolute form", a, malformed.as("no plain host"))
-					})
-				}
-			}},
 		{id: "IPX-04", does: "IPv4 written as IPv6 is judged as what it is", f: passing(), run: func(c *testCase) {
 			c.nowhere(addressNotAllowed, "[::ffff:169.254.169.254]:443", "[::ffff:7f00:1]:443", "[::127.0.0.1]:443",
 				"[0:0:0:0:0:ffff:0a00:0001]:443")
@@ -124,23 +105,20 @@ func ipx() category {
 		}},
 		{id: "IPX-14", does: "a name server that says nothing holds a request for a bounded time, and gives its place back",
 			run: func(c *testCase) {
-				odd := startOdd(c)
-				defer odd.stop()
 				c.elsewhere("silent", fixture{set: func(cfg *proxy.Config) {
-					odd.serves(cfg)
 					cfg.Upstream.Dial = time.Second
 					cfg.Limits.Requests = 2
 				}}, func(c *testCase) {
-					odd.says(func(*dnsmessage.Message) bool { return false })
+					on.names.says(func(*dnsmessage.Message) bool { return false })
 					for range 5 { // more than there are places
 						a := c.get("api.good.test", "/v1/items")
 						c.refused("the request", a, upstreamTimeout)
 					}
 					c.untouched()
-					odd.says(nil)
+					on.names.says(nil)
 				})
 			}},
-	}}
+	})}
 }
 
 // passing is a session that lets unnamed hosts pass, so that the address
@@ -187,8 +165,6 @@ func (c *testCase) nowhere(want refusal, targets ...string) {
 }
 
 func ipxAnswers(c *testCase) {
-	odd := startOdd(c)
-	defer odd.stop()
 	corp, inside := "internal.corp.", netip.MustParseAddr("10.0.0.5")
 	alias := func(m *dnsmessage.Message, from, to string) {
 		m.Answers = append(m.Answers, dnsmessage.Resource{Body: &dnsmessage.CNAMEResource{CNAME: dnsmessage.MustNewName(to)},
@@ -225,147 +201,28 @@ func ipxAnswers(c *testCase) {
 			}
 		},
 	} {
-		c.elsewhere(name, fixture{set: odd.serves}, func(c *testCase) {
-			odd.says(func(m *dnsmessage.Message) bool { says(m); return true })
+		c.elsewhere(name, fixture{}, func(c *testCase) {
+			on.names.says(func(m *dnsmessage.Message) bool { says(m); return true })
 			a := c.get("api.good.test", "/v1/items")
 			want := addressNotAllowed
 			if name == "aliases in a ring" {
 				want = nameNotResolved
 			}
 			c.refused("the request", a, want)
-			odd.says(nil)
+			on.names.says(nil)
 		})
 	}
-	c.elsewhere("no end of public records", fixture{set: odd.serves}, func(c *testCase) {
+	c.elsewhere("no end of public records", fixture{}, func(c *testCase) {
 		deaf := netip.AddrPortFrom(places["alt.good.test"], 443)
 		tried := 0
 		c.reaches = func(d dial) bool { tried++; return d.to == deaf && tried <= 16 }
-		odd.says(func(m *dnsmessage.Message) bool {
+		on.names.says(func(m *dnsmessage.Message) bool {
 			for range 4000 {
 				address(m, asked, deaf.Addr())
 			}
 			return true
 		})
 		c.refused("the request", c.get("api.good.test", "/v1/items"), unreachable)
-		odd.says(nil)
+		on.names.says(nil)
 	})
-}
-
-// oddServer is a second name server, for what a message can hold and the
-// fixture's own server cannot send: aliases, thousands of records, nothing at all.
-type oddServer struct {
-	udp    net.PacketConn
-	tcp    net.Listener
-	honest *net.Resolver // what planes ask otherwise
-
-	mu     sync.Mutex
-	script func(*dnsmessage.Message) bool // completes the answer; false: there is none
-}
-
-func startOdd(c *testCase) *oddServer {
-	at := netip.AddrPortFrom(places["dns"], 5353).String()
-	s := &oddServer{honest: net.DefaultResolver}
-	var err error
-	s.udp, err = net.ListenPacket("udp", at)
-	c.must(err)
-	s.tcp, err = net.Listen("tcp", at)
-	c.must(err)
-	go func() {
-		buf := make([]byte, 4096)
-		for {
-			n, from, err := s.udp.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			if out := s.reply(buf[:n]); len(out) > 1200 {
-				_, _ = s.udp.WriteTo(truncated(out), from)
-			} else if out != nil {
-				_, _ = s.udp.WriteTo(out, from)
-			}
-		}
-	}()
-	go func() {
-		for {
-			conn, err := s.tcp.Accept()
-			if err != nil {
-				return
-			}
-			go s.stream(conn)
-		}
-	}()
-	return s
-}
-
-func (s *oddServer) stop() {
-	_, _ = s.udp.Close(), s.tcp.Close()
-	net.DefaultResolver = s.honest
-}
-
-func (s *oddServer) says(script func(*dnsmessage.Message) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.script = script
-}
-
-// serves makes a plane ask s: it keeps the resolver that it finds when it is
-// made.
-func (s *oddServer) serves(*proxy.Config) {
-	net.DefaultResolver = &net.Resolver{PreferGo: true,
-		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, s.tcp.Addr().String())
-		}}
-}
-
-// truncated is the head of an answer that is too long for a datagram.
-func truncated(whole []byte) []byte {
-	var m dnsmessage.Message
-	if m.Unpack(whole) != nil {
-		return nil
-	}
-	m.Truncated, m.Answers = true, nil
-	out, _ := m.Pack()
-	return out
-}
-
-func (s *oddServer) stream(conn net.Conn) {
-	defer conn.Close()
-	br := bufio.NewReader(conn)
-	for {
-		var size [2]byte
-		if _, err := io.ReadFull(br, size[:]); err != nil {
-			return
-		}
-		raw := make([]byte, binary.BigEndian.Uint16(size[:]))
-		if _, err := io.ReadFull(br, raw); err != nil {
-			return
-		}
-		out := s.reply(raw)
-		if out == nil {
-			return
-		}
-		_, _ = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(out))), out...))
-	}
-}
-
-func (s *oddServer) reply(raw []byte) []byte {
-	s.mu.Lock()
-	script := s.script
-	s.mu.Unlock()
-	if script == nil {
-		return on.names.reply(raw)
-	}
-	var m dnsmessage.Message
-	if m.Unpack(raw) != nil || len(m.Questions) != 1 {
-		return nil
-	}
-	out := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionDesired: m.RecursionDesired,
-		RecursionAvailable: true}, Questions: m.Questions}
-	if !script(&out) {
-		return nil
-	}
-	packed, err := out.Pack()
-	if err != nil {
-		panic(err)
-	}
-	return packed
 }

@@ -24,37 +24,7 @@ import (
 
 // aud: what the audit log must and must not hold.
 func aud() category {
-	return category{name: "AUD", cases: []attack{
-		{id: "AUD-01", does: "one outcome row for each request, whatever became of it", run: func(c *testCase) {
-			const h = "Host: api.good.test\r\n"
-			for name, r := range map[string]struct {
-				raw  string
-				want refusal
-			}{
-				"allowed":               {"GET /v1/items HTTP/1.1\r\n" + h + "\r\n", taken},
-				"denied":                {"GET /nothing HTTP/1.1\r\n" + h + "\r\n", operationNone},
-				"options of the server": {"OPTIONS * HTTP/1.1\r\n" + h + "\r\n", malformed.as("not a path")},
-				"strange expectation": {"POST /v1/items HTTP/1.1\r\n" + h +
-					"Expect: the-unexpected\r\nContent-Length: 1\r\n\r\nx", malformed.at(417).as("expectation")},
-				"two hosts": {"GET /v1/items HTTP/1.1\r\n" + h + h + "\r\n", malformed.as("more than one Host")},
-				"unknown coding": {"POST /v1/items HTTP/1.1\r\n" + h + "Transfer-Encoding: cow\r\n\r\n",
-					malformed.at(501).as("transfer coding")},
-				"unknown version": {"GET /v1/items HTTP/3.0\r\n" + h + "\r\n", malformed.at(505).as("version")},
-				"too many fields": {"GET /v1/items HTTP/1.1\r\n" + h + repeated("A: b\r\n", 5000) + "\r\n", headTooLarge},
-				"a body that is too big": {"POST /v1/items HTTP/1.1\r\n" + h + "Content-Length: 99999999999999\r\n\r\n",
-					bodyTooLarge},
-			} {
-				c.each(name, func(c *testCase) { c.judged(name, c.tun("api.good.test", r.raw), r.want) })
-			}
-			c.each("no token", func(c *testCase) {
-				c.refused("no token", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n\r\n"), noToken)
-			})
-			c.each("a handshake that fails", func(c *testCase) {
-				l, _ := c.connect("api.good.test")
-				c.rows++
-				c.say(l, "\x16\x03\x01\x00\x05hello")
-			})
-		}},
+	return category{name: "AUD", cases: join(written("audit"), []attack{
 		{id: "AUD-02", does: "nothing of queries, header fields, bodies and passwords is in any file or log", f: &fixture{},
 			run: audCanaries},
 		{id: "AUD-04", does: "while the log cannot be written nothing leaves, and the session recovers by itself",
@@ -79,16 +49,6 @@ func aud() category {
 				}
 			}},
 		{id: "AUD-10", does: "the box neither reads nor changes the log, and other users neither", run: func(c *testCase) {
-			bearer := "Authorization: Bearer " + c.s.token
-			for route, want := range map[string]refusal{"/v1/audit?limit=0": ownerOnly,
-				"/v1/audit/export?format=jsonl": ownerOnly,
-				"/v1/audit/" + audit.NewID():    ownerOnly, "/audit.db": notFound, "/../audit.db": notFound} {
-				for _, method := range []string{"GET", "DELETE", "PATCH"} {
-					for name, a := range c.doors(method, route, bearer) {
-						c.refused(method+" "+route+" "+name, a, want)
-					}
-				}
-			}
 			c.refused("a file", c.fwd("GET file://"+c.s.plane.home+"/audit.db HTTP/1.1\r\nHost: x\r\n"+c.authorization()+"\r\n"),
 				malformed.as("scheme"))
 			c.must(filepath.WalkDir(c.s.plane.home, func(path string, d fs.DirEntry, err error) error {
@@ -102,33 +62,7 @@ func aud() category {
 				return err
 			}))
 		}},
-		{id: "AUD-11", does: "a row says that, how much and why, and never what", run: func(c *testCase) {
-			api := c.origin("api.good.test")
-			for name, row := range map[string]struct {
-				plays  func(*visit)
-				target string
-				want   string
-			}{
-				"redacted": {func(v *visit) { v.reply(200, v.credential()+" "+v.credential(), "X-Echo", v.credential()) },
-					"/v1/echo", "connector.proxy.proxied proxied  200 3"},
-				"unsafe": {func(v *visit) { v.reply(200, v.credential(), "Content-Encoding", "gzip") }, "/v1/echo",
-					"connector.proxy.rejected rejected content_encoding 502 0"},
-				"denied": {nil, "/v1/none", "sandbox.proxy.rejected rejected operation_not_matched 403 0"},
-				"query":  {nil, "/v1/items?other=1", "sandbox.proxy.rejected rejected query_not_declared 403 0"},
-			} {
-				c.each(name, func(c *testCase) {
-					api.plays(row.plays)
-					c.get("api.good.test", row.target)
-					rows := c.settledRows()
-					last := rows[len(rows)-1]
-					if got := fmt.Sprintf("%s %s %s %d %d", last.Event, last.Decision, last.Reason, last.Status,
-						last.Redactions); got != row.want {
-						c.failf("the row says %q, want %q", got, row.want)
-					}
-				})
-			}
-		}},
-	}}
+	})}
 }
 
 // audCanaries sends a canary in every place that must not be kept.

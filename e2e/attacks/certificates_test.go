@@ -14,8 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"testing"
 	"time"
 
 	"github.com/elazarl/goproxy"
@@ -260,42 +258,30 @@ func (c *testCase) openssl(root *x509.Certificate, between []*x509.Certificate, 
 
 // casKilled kills the program and looks at what it leaves.
 func casKilled(c *testCase) {
-	t, ok := c.t.(*testing.T)
-	if !ok {
-		return
-	}
-	old := syscall.Umask(0)
-	defer syscall.Umask(old)
-	s, kill := startKillable(t)
-	mine := c.s
-	c.s = s
-	c.reaches = func(d dial) bool { return d.to.String() == s.addr }
-	c.is("the request", c.get("api.good.test", "/v1/items"), 200)
-	kill()
-	for _, root := range s.files() {
-		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return err
+	p := newPerson(c.t)
+	p.mask = true
+	p.bind("api")
+	s := p.start()
+	s.on(c, "before", func(c *testCase) { c.is("the request", c.get("api.good.test", "/v1/items"), 200) })
+	s.kill()
+	c.must(filepath.WalkDir(p.home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		// which is there to be read
+		if info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSocket == 0 && filepath.Base(path) != "ca.pem" {
+			c.failf("others may use %s: %v", filepath.Base(path), info.Mode())
+		}
+		if d.Type().IsRegular() {
+			text, _ := os.ReadFile(path)
+			if bytes.Contains(text, []byte("PRIVATE KEY")) {
+				c.failf("%s holds a private key", filepath.Base(path))
 			}
-			info, err := d.Info()
-			if err != nil {
-				return err
-			}
-			// which is there to be read
-			if info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSocket == 0 && filepath.Base(path) != "ca.pem" {
-				c.failf("others may use %s: %v", filepath.Base(path), info.Mode())
-			}
-			if d.Type().IsRegular() {
-				text, _ := os.ReadFile(path)
-				if bytes.Contains(text, []byte("PRIVATE KEY")) {
-					c.failf("%s holds a private key", filepath.Base(path))
-				}
-			}
-			return nil
-		})
-	}
-	c.s, c.rows = mine, -1
-	for _, o := range on.origins {
-		o.forget()
-	}
+		}
+		return nil
+	}))
 }

@@ -220,6 +220,11 @@ func (c *testCase) post(hostport, target, body string, fields ...string) answer 
 		body)
 }
 
+// absolute asks the proxy itself for a target in absolute form.
+func (c *testCase) absolute(target, host string) answer {
+	return c.fwd("GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n" + c.authorization() + "\r\n")
+}
+
 // readAnswer reads one answer to its end, and drops the interim ones.
 func readAnswer(br *bufio.Reader, method string) answer {
 	for interim := 0; ; interim++ {

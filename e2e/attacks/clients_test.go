@@ -39,47 +39,7 @@ func (x exchange) proxyURL() string { return "http://s:" + x.token + "@" + x.pro
 
 const clientURL = "https://api.good.test/v1/items"
 
-// Programs of clients that are languages. Each asks through the proxy.
-const (
-	pythonClient = `
-import base64, http.client, ssl, sys
-proxy, token, ca = sys.argv[1:]
-context = ssl.create_default_context(cafile=ca)
-# What Python 3.13 sets by itself.
-context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
-host, port = proxy.split(":")
-c = http.client.HTTPSConnection(host, int(port), context=context, timeout=30)
-basic = base64.b64encode(b"s:" + token.encode()).decode()
-c.set_tunnel("api.good.test", 443, {"Proxy-Authorization": "Basic " + basic})
-c.request("GET", "/v1/items")
-print(c.getresponse().read().decode(), end="")
-`
-	nodeClient = `
-const [proxy, token] = process.argv.slice(1);
-const [host, port] = proxy.split(":");
-require("http").request({host, port, method: "CONNECT", path: "api.good.test:443", headers: {
-  Host: "api.good.test:443", "Proxy-Authorization": "Basic " + Buffer.from("s:" + token).toString("base64")}})
-  .on("connect", (_, socket) => require("https").get({host: "api.good.test", path: "/v1/items", socket, agent: false},
-    r => r.pipe(process.stdout)).on("error", e => { console.error(e.code); process.exit(1); }))
-  .end();
-`
-	javaClient = `
-import java.net.*;
-public class Get {
-  public static void main(String[] a) throws Exception {
-    Authenticator.setDefault(new Authenticator() {
-      protected PasswordAuthentication getPasswordAuthentication() {
-        return new PasswordAuthentication("s", a[2].toCharArray());
-      }
-    });
-    var proxy = new Proxy(Proxy.Type.HTTP, new InetSocketAddress(a[0], Integer.parseInt(a[1])));
-    System.out.write(new URL("https://api.good.test/v1/items").openConnection(proxy).getInputStream().readAllBytes());
-    System.out.flush();
-  }
-}
-`
-	request = "GET /v1/items HTTP/1.1\r\nHost: api.good.test\r\nConnection: close\r\n\r\n"
-)
+const request = "GET /v1/items HTTP/1.1\r\nHost: api.good.test\r\nConnection: close\r\n\r\n"
 
 func clients() map[string]client {
 	return map[string]client{
@@ -97,7 +57,7 @@ func clients() map[string]client {
 				"api.good.test", "-p", port, host}
 		}},
 		"python, strict": {program: "python3", prepared: true, argv: func(x exchange) []string {
-			return []string{"python3", "-c", pythonClient, x.proxy, x.token, x.ca}
+			return []string{"python3", "testdata/clients/get.py", x.proxy, x.token, x.ca}
 		}},
 		"git (curl, GnuTLS)": {program: "git", prepared: true, argv: func(x exchange) []string {
 			// which asks for what is not allowed, and must report that
@@ -109,13 +69,13 @@ func clients() map[string]client {
 				"--ca-certificate=" + x.ca, clientURL}
 		}},
 		"node": {program: "node",
-			argv: func(x exchange) []string { return []string{"node", "-e", nodeClient, x.proxy, x.token} },
+			argv: func(x exchange) []string { return []string{"node", "testdata/clients/get.js", x.proxy, x.token} },
 			env:  func(x exchange) []string { return []string{"NODE_EXTRA_CA_CERTS=" + x.ca} }},
 		"java": {program: "java", argv: func(x exchange) []string {
 			host, port, _ := net.SplitHostPort(x.proxy)
 			return []string{"java", "-Djdk.http.auth.tunneling.disabledSchemes=", "-Djavax.net.ssl.trustStore=" + x.store,
 				"-Djavax.net.ssl.trustStoreType=PKCS12",
-				"-Djavax.net.ssl.trustStorePassword=changeit", filepath.Join(x.dir, "Get.java"), host, port, x.token}
+				"-Djavax.net.ssl.trustStorePassword=changeit", "testdata/clients/Get.java", host, port, x.token}
 		}},
 		"gh (Go)": {program: "gh", prepared: true, argv: func(exchange) []string {
 			return []string{"gh", "api", clientURL} // to another host than its own it sends no token
@@ -136,7 +96,6 @@ func casClients(c *testCase) {
 		c.must(os.WriteFile(path, data, 0o600))
 		return path
 	}
-	file("Get.java", []byte(javaClient))
 	own, err := ca.JavaTrustStore(c.s.plane.ca.RootPEM())
 	c.must(err)
 	stranger, err := ca.NewSession(ca.Options{Session: "a stranger"})

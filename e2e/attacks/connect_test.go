@@ -19,105 +19,13 @@ import (
 
 // con: what may come in a tunnel, or instead of one.
 func con() category {
-	return category{name: "CON", cases: []attack{
-		{id: "CON-01", does: "a request in clear in a tunnel to port 443", run: func(c *testCase) {
-			c.rows++
-			l, a := c.connect("api.good.test")
-			c.is("CONNECT", a, 200)
-			c.ended("the request", c.say(l, head("GET", "api.good.test", "/v1/items"), "GET")[0], protocolViolation)
-			c.untouched()
-		}},
-		{id: "CON-02", does: "other protocols in a tunnel", run: func(c *testCase) {
-			for name, other := range map[string]struct {
-				raw  string
-				want refusal
-			}{
-				"SSH": {"SSH-2.0-OpenSSH_9.9\r\n", protocolViolation}, "SOCKS": {"\x05\x01\x00", protocolViolation},
-				"SMTP":   {"EHLO x\r\n", protocolViolation},
-				"noise":  {strings.Repeat("\x80\x01\xff", 340), protocolViolation},
-				"alert":  {"\x15\x03\x03\x00\x02\x02\x28", protocolViolation},
-				"HTTP/2": {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", protocolViolation},
-				"SSLv2":  {"\x80\x2e\x01\x03\x01", protocolViolation},
-				"data":   {"\x17\x03\x03\x00\x05hello", protocolViolation},
-			} {
-				c.each(name, func(c *testCase) {
-					c.rows++
-					l, a := c.connect("api.good.test")
-					c.is("CONNECT", a, 200)
-					c.say(l, other.raw)
-					c.violates(other.want)
-				})
-			}
-		}},
+	return category{name: "CON", cases: join(written("tunnels"), []attack{
 		{id: "CON-04", does: "a ClientHello in pieces, or of an absurd size", run: conHello},
 		{id: "CON-05", does: "versions and ciphers of before TLS 1.2", run: conOld},
-		{id: "CON-07", does: "a CONNECT inside a tunnel", run: func(c *testCase) {
-			c.refused("CONNECT", c.tun("api.good.test", "CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n"),
-				malformed.as("CONNECT inside a tunnel"))
-			c.untouched()
-		}},
 		{id: "CON-08", does: "early data and renegotiation", run: conReplay},
 		{id: "CON-09", does: "a client that half-closes gets its response", run: conHalfClosed},
-		{id: "CON-10", does: "an answer that breaks off is no whole one", run: func(c *testCase) {
-			for name, broken := range map[string]string{
-				"length":      "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
-				"chunked":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
-				"in a chunk":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nhalf",
-				"in the head": "HTTP/1.1 200 OK\r\nContent-Len",
-			} {
-				for _, method := range []string{"GET", "POST"} { // which travel by different ways
-					c.each(method+" "+name, func(c *testCase) {
-						c.anew = true
-						c.origin("api.good.test").plays(func(v *visit) {
-							v.body()
-							v.send("%s", broken)
-							_ = v.conn.(*tls.Conn).NetConn().Close() // without close_notify
-							v.close = true
-						})
-						a := answer{}
-						if method == "POST" {
-							a = c.post("api.good.test", "/v1/echo", "x")
-						} else {
-							a = c.get("api.good.test", "/v1/echo")
-						}
-						if name == "in the head" {
-							c.refused("the request", a, upstreamClosed)
-							return
-						}
-						if a.status != 200 || a.err == nil {
-							c.failf("the client took it for whole: %s", a)
-						}
-						if rows := c.settledRows(); rows[len(rows)-1].Reason != "upstream_truncated" {
-							c.failf("O3: the row says %q", rows[len(rows)-1].Reason)
-						}
-					})
-				}
-			}
-		}},
-		{id: "CON-11", does: "other protocols at the proxy's port", run: func(c *testCase) {
-			for name, raw := range map[string]string{"TLS": "\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03\r\n\r\n",
-				"SOCKS4": "\x04\x01\x01\xbb\x5d\xb8\xd7\x0e\x00\r\n\r\n", "SOCKS5": "\x05\x01\x00\r\n\r\n",
-				"PROXY":    "PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n" + head("GET", "x", "/"),
-				"PROXY v2": "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + strings.Repeat("\x7f", 12) + "\r\n\r\n",
-				"letters":  strings.Repeat("A", 70<<10)} {
-				c.each(name, func(c *testCase) {
-					c.rows++
-					c.ended(name, c.say(c.dial(), raw, "GET")[0], malformed)
-					c.untouched()
-				})
-			}
-		}},
 		{id: "CON-13", does: "the way by which the bytes came changes no decision", run: conRelay},
-		{id: "CON-14", does: "a CONNECT with a head that is too large", run: func(c *testCase) {
-			for name, fields := range map[string]string{"large": "X: " + strings.Repeat("y", 200<<10) + "\r\n",
-				"many": repeated("X: y\r\n", 5000)} {
-				c.each(name, func(c *testCase) {
-					c.refused("CONNECT", c.fwd("CONNECT api.good.test:443 HTTP/1.1\r\nHost: api.good.test:443\r\n"+c.authorization()+
-						fields+"\r\n"), headTooLarge)
-				})
-			}
-		}},
-	}}
+	})}
 }
 
 // violates fails the case unless its row is this refusal, and nothing was

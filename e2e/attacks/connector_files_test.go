@@ -265,7 +265,7 @@ func spcSwapped(c *testCase) {
 		}
 	}()
 	taken, refused := 0, 0
-	for end := time.Now().Add(20 * time.Second); (taken < 20 || refused < 20) && time.Now().Before(end); {
+	for end := time.Now().Add(patience); (taken < 20 || refused < 20) && time.Now().Before(end); {
 		got, err := s.Load(in.Connector.Hash)
 		if err != nil {
 			refused++

@@ -21,7 +21,7 @@ func dos() category {
 	}
 	return category{name: "DOS", unrun: map[string]string{
 		"DOS-04": "e2e/protocol opens ten thousand idle tunnels",
-	}, cases: []attack{
+	}, cases: join(written("exhaustion"), []attack{
 		{id: "DOS-01", does: "heads that never end are ended, and others are served meanwhile",
 			f: limits(func(l *proxy.Limits) { l.Wire.Header, l.Handshake = 3*time.Second, 3*time.Second }),
 			run: func(c *testCase) {
@@ -38,8 +38,8 @@ func dos() category {
 				c.is("CONNECT", a, 200)
 				_, _ = io.WriteString(l, "\x16\x03\x01")
 				slow[l] = "no handshake"
-				c.rows = len(slow)
-				c.is("a request meanwhile", c.get("api.good.test", "/v1/items"), 200)
+				c.rows = -1 // on a busy machine an honest client is too slow, too, and asks again
+				c.eventually("a request meanwhile is served", func() bool { return c.get2("api.good.test").status == 200 })
 				for l, name := range slow {
 					if _, err := io.Copy(io.Discard, l); err != nil && !strings.Contains(err.Error(), "reset") {
 						c.failf("%s: a slow connection was kept: %v", name, err)
@@ -98,29 +98,6 @@ func dos() category {
 					c.failf("the handshake was taken")
 				}
 			}
-		}},
-		{id: "DOS-10", does: "heads that are too large, in any of the ways", run: func(c *testCase) {
-			const get = "GET /v1/items HTTP/1.1\r\nHost: api.good.test\r\n"
-			for name, large := range map[string]struct {
-				raw  string
-				want refusal
-			}{
-				"64 KiB and one":   {get + "X: " + strings.Repeat("y", 64<<10-len(get)-6) + "\r\n\r\n", headTooLarge},
-				"1001 fields":      {get + repeated("X: y\r\n", 1001) + "\r\n", headTooLarge.as("too many header fields")},
-				"one field":        {get + "X: " + strings.Repeat("y", 64<<10) + "\r\n\r\n", headTooLarge},
-				"a million fields": {get + repeated("a:\r\n", 1_000_000) + "\r\n", headTooLarge},
-				"target": {"GET /v1/items?" + strings.Repeat("q", 20<<10) + " HTTP/1.1\r\nHost: api.good.test\r\n\r\n",
-					malformed.at(414)}, "method": {strings.Repeat("G", 70<<10) + " / HTTP/1.1\r\n\r\n",
-					malformed.as("the method is not a token")},
-			} {
-				c.each(name, func(c *testCase) {
-					c.refused("the request", c.tun("api.good.test", large.raw), large.want)
-					c.untouched()
-				})
-			}
-			c.each("just under", func(c *testCase) {
-				c.is("the request", c.tun("api.good.test", get+"X: "+strings.Repeat("y", 64<<10-len(get)-8)+"\r\n\r\n"), 200)
-			})
 		}},
 		{id: "DOS-11", does: "a body over the limit is refused, before it is read where its length is announced",
 			f: limits(func(l *proxy.Limits) { l.Wire.Body = 1 << 20 }), run: func(c *testCase) {
@@ -201,7 +178,7 @@ func dos() category {
 			close(stop)
 			c.waitAll("the end of the other session's flood", &flood)
 		}},
-	}}
+	})}
 }
 
 func dosCaps(c *testCase) {
@@ -211,22 +188,16 @@ func dosCaps(c *testCase) {
 			c.failf("a %d without Retry-After", want.status)
 		}
 	}
-	with := func(c *testCase, set func(*proxy.Limits)) (*world, func()) {
-		w := newWorld(c.t, fixture{set: func(cfg *proxy.Config) { set(&cfg.Limits) }})
-		mine := c.s
-		c.s, c.rows = &w.subject, -1
-		c.reaches = func(d dial) bool { return d.to.String() == w.addr }
-		return w, func() {
-			c.s, c.unfit, c.rows = mine, true, -1 // what was sent is in the other's log
-			for _, o := range on.origins {
-				o.forget()
-			}
-			w.stop()
-		}
+	with := func(name string, set func(*proxy.Limits), ask func(c *testCase)) {
+		c.each(name, func(c *testCase) {
+			w := newWorld(c.t, fixture{set: func(cfg *proxy.Config) { set(&cfg.Limits) }})
+			defer w.stop()
+			c.rows = -1
+			c.as(w, func() { ask(c) })
+			c.unfit = true
+		})
 	}
-	c.each("connections", func(c *testCase) {
-		_, done := with(c, func(l *proxy.Limits) { l.Connections = 4 })
-		defer done()
+	with("connections", func(l *proxy.Limits) { l.Connections = 4 }, func(c *testCase) {
 		var held []*line
 		for range 4 {
 			l, a := c.connect("api.good.test")
@@ -239,9 +210,7 @@ func dosCaps(c *testCase) {
 		}
 		c.eventually("a connection is free again", func() bool { return c.get2("api.good.test").status == 200 })
 	})
-	c.each("requests", func(c *testCase) {
-		_, done := with(c, func(l *proxy.Limits) { l.Requests = 2 })
-		defer done()
+	with("requests", func(l *proxy.Limits) { l.Requests = 2 }, func(c *testCase) {
 		let := make(chan struct{})
 		c.origin("api.good.test").plays(func(v *visit) { <-let; v.reply(200, "hello") })
 		var busy sync.WaitGroup
@@ -260,9 +229,7 @@ func dosCaps(c *testCase) {
 		c.waitAll("the answers to the requests under the limit", &busy)
 		c.eventually("there is room again", func() bool { return c.get2("key.good.test").status == 200 })
 	})
-	c.each("rate", func(c *testCase) {
-		_, done := with(c, func(l *proxy.Limits) { l.Rate = 1 }) // which not even twenty slow requests keep
-		defer done()
+	with("rate", func(l *proxy.Limits) { l.Rate = 1 }, func(c *testCase) { // which not even twenty slow requests keep
 		for range 20 {
 			if a := c.absolute("http://plain.good.test/v1/items", "plain.good.test"); a.status == 429 {
 				told(c, a, rateExceeded)

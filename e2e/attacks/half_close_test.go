@@ -3,7 +3,6 @@ package attacks
 import (
 	"bufio"
 	"crypto/tls"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -86,27 +85,5 @@ func (c *testCase) whollyProxied() {
 	if r := rows[len(rows)-1]; r.Decision != "proxied" || r.Reason != "" || r.Status != 200 ||
 		len(c.hits("api.good.test")) != 1 {
 		c.failf("the row says %s %q, status %d, of %d requests", r.Decision, r.Reason, r.Status, len(c.hits("api.good.test")))
-	}
-}
-
-// apiHosts asks the endpoints under names that are not their listener's, as a
-// page does whose own name resolves to this machine.
-func apiHosts(c *testCase) {
-	port := c.s.addr[strings.LastIndexByte(c.s.addr, ':'):]
-	bearer := "Authorization: Bearer " + c.s.token
-	for _, host := range []string{"evil.test", "evil.test" + port, "rebind.network", "0.0.0.0", "0.0.0.0" + port, "[::]",
-		"[::]" + port,
-		"127.0.0.1.nip.io", "127.0.0.1.nip.io" + port, "aileron.internal.evil.test", "127.0.0.1:1", "2130706433" + port,
-		"0x7f000001" + port, "localhost.evil.test" + port} {
-		for _, route := range []string{"/v1/session", "/healthz", "/v1/none"} {
-			c.rows++
-			a := c.say(c.dial(), head("GET", host, route, bearer), "GET")[0]
-			c.refused(fmt.Sprintf("%s at %s", route, host), a, otherAuthority.as("no name of this session"))
-		}
-	}
-	for _, host := range []string{"127.0.0.1" + port, "localhost" + port, "[::1]" + port, "aileron.internal"} {
-		if a := c.say(c.dial(), head("GET", host, "/v1/session", bearer), "GET")[0]; a.status != 200 {
-			c.failf("its own name %s: %s", host, a)
-		}
 	}
 }

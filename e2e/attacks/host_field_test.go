@@ -11,9 +11,7 @@ import (
 
 // hst: Host, SNI and :authority that are not the tunnel's.
 func hst() category {
-	return category{name: "HST", cases: []attack{
-		{id: "HST-01", does: "the Host of a host that is not allowed", run: otherHost("evil.test")},
-		{id: "HST-02", does: "the Host of a host that is allowed with another credential", run: otherHost("key.good.test")},
+	return category{name: "HST", cases: join(written("hosts"), []attack{
 		{id: "HST-04", does: "the SNI and Host of one host in the tunnel to another", run: func(c *testCase) {
 			for _, pair := range [][2]string{{"plain.good.test", "api.good.test"}, {"api.good.test", "plain.good.test"},
 				{"evil.test", "api.good.test"},
@@ -45,58 +43,9 @@ func hst() category {
 			c.rows++
 			c.is("the request", c.say(in, head("GET", "api.good.test", "/v1/items"), "GET")[0], 200)
 		}},
-		{id: "HST-07", does: "each request on a connection is judged by itself", run: func(c *testCase) {
-			c.rows = 2
-			got := c.say(c.tunnel("api.good.test"),
-				head("GET", "api.good.test", "/v1/items")+head("GET", "evil.test", "/v1/items"), "GET", "GET")
-			c.is("the first", got[0], 200)
-			c.refused("the second", got[1], otherAuthority)
-			if n := len(c.hits("api.good.test")); n != 1 {
-				c.failf("the origin saw %d requests", n)
-			}
-		}},
-		{id: "HST-08", does: "an absolute target inside a tunnel must be the tunnel's", run: func(c *testCase) {
-			for target, want := range map[string]refusal{
-				"https://evil.test/v1/items": otherAuthority, "http://api.good.test/v1/items": malformed.as("not a path"),
-				"https://api.good.test:8443/v1/items": otherAuthority,
-				"https://key.good.test/v1/items":      otherAuthority, "https://x@api.good.test/v1/items": otherAuthority,
-				"https://api.good.test/v1/items": taken,
-			} {
-				c.each(target, func(c *testCase) {
-					a := c.tun("api.good.test", head("GET", "api.good.test", target))
-					c.judged("the request", a, want)
-					if want != taken {
-						c.untouched()
-					}
-				})
-			}
-		}},
-		{id: "HST-10", does: "the case of a Host's letters is nothing, and is not passed on", run: func(c *testCase) {
-			c.each("Host", func(c *testCase) {
-				c.is("the request", c.tun("api.good.test", head("GET", "API.Good.TEST", "/v1/items")), 200) // Host and row: O2
-			})
-			c.each("CONNECT", func(c *testCase) { c.is("the request", c.get("API.Good.test", "/v1/items"), 200) })
-		}},
-		{id: "HST-11", does: "a dot at the end of a host", run: func(c *testCase) {
-			c.each("CONNECT", func(c *testCase) {
-				c.refused("CONNECT", c.fwd("CONNECT api.good.test.:443 HTTP/1.1\r\nHost: api.good.test.:443\r\n"+c.authorization()+
-					"\r\n"), malformed.as("no plain host:port"))
-			})
-			c.each("Host", func(c *testCase) {
-				c.refused("the request", c.tun("api.good.test", head("GET", "api.good.test.", "/v1/items")), otherAuthority)
-			})
-		}},
 		{id: "HST-13", does: "a resumed TLS session gives no more than a new one", run: hstResumption},
 		{id: "HST-14", does: "one address and one certificate for two hosts are still two hosts", run: hstCoalescing},
-	}}
-}
-
-func otherHost(host string) func(*testCase) {
-	return func(c *testCase) {
-		a := c.tun("api.good.test", head("GET", host, "/v1/items"))
-		c.refused("the request", a, otherAuthority)
-		c.untouched()
-	}
+	})}
 }
 
 // oneTicket is a client's cache that offers its one session to every host.
@@ -149,19 +98,11 @@ func hstResumption(c *testCase) {
 		}
 		other := newWorld(c.t, fixture{})
 		defer other.stop()
-		c.reaches = func(d dial) bool { return d.to.String() == other.addr }
-		mine := c.s
-		c.s = &other.subject
-		if ask(c, tickets, "plain.good.test") {
-			c.failf("a ticket of one session was taken by another")
-		}
-		c.s = mine
-		c.rows = -1 // some are in the other's log
-		for _, o := range on.origins {
-			if o.host == "plain.good.test" {
-				o.forget()
+		c.as(other, func() {
+			if ask(c, tickets, "plain.good.test") {
+				c.failf("a ticket of one session was taken by another")
 			}
-		}
+		})
 	})
 }
 

@@ -21,7 +21,7 @@ import (
 func h2() category {
 	return category{name: "H2", unrun: map[string]string{
 		"H2-01": "e2e/protocol runs h2spec, all of it",
-	}, cases: []attack{
+	}, cases: join(written("http2"), []attack{
 		{id: "H2-01b", does: "a client gets the version that it offers, HTTP/2 before HTTP/1.1", run: func(c *testCase) {
 			for want, offers := range map[string][]string{"h2": {"h2", "http/1.1"}, "http/1.1": {"http/1.1"}} {
 				c.each(want, func(c *testCase) {
@@ -49,54 +49,6 @@ func h2() category {
 					c.failf("a connection for spdy/3 was taken")
 				}
 			})
-		}},
-		{id: "H2-03", does: "pseudo-fields that are missing, repeated, late, unknown or no request's",
-			run: func(c *testCase) {
-				const m, s, a, p = ":method", ":scheme", ":authority", ":path"
-				for name, fields := range map[string][]string{
-					"two paths":         {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", p, "/admin"},
-					"two authorities":   {m, "GET", s, "https", a, "api.good.test", a, "evil.test", p, "/v1/items"},
-					"two methods":       {m, "GET", m, "POST", s, "https", a, "api.good.test", p, "/v1/items"},
-					"late":              {m, "GET", s, "https", a, "api.good.test", "accept", "*/*", p, "/v1/items"},
-					"unknown":           {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", ":x", "y"},
-					"empty path":        {m, "GET", s, "https", a, "api.good.test", p, ""},
-					"asterisk":          {m, "GET", s, "https", a, "api.good.test", p, "*"},
-					"absolute":          {m, "GET", s, "https", a, "api.good.test", p, "http://evil/v1/items"},
-					"relative":          {m, "GET", s, "https", a, "api.good.test", p, "v1/items"},
-					"no method":         {s, "https", a, "api.good.test", p, "/v1/items"},
-					"no scheme":         {m, "GET", a, "api.good.test", p, "/v1/items"},
-					"no path":           {m, "GET", s, "https", a, "api.good.test"},
-					"no authority":      {m, "GET", s, "https", p, "/v1/items"},
-					"a status":          {":status", "200", m, "GET", s, "https", a, "api.good.test", p, "/v1/items"},
-					"another host":      {m, "GET", s, "https", a, "api.good.test", p, "/v1/items", "host", "evil.test"},
-					"another authority": {m, "GET", s, "https", a, "evil.test", p, "/v1/items"},
-					"userinfo":          {m, "GET", s, "https", a, "x@api.good.test", p, "/v1/items"},
-					"protocol":          {m, "CONNECT", ":protocol", "websocket", s, "https", a, "api.good.test", p, "/v1/live"},
-				} {
-					want := malformed
-					if name == "another authority" || name == "userinfo" {
-						want = otherAuthority
-					}
-					c.each(name, func(c *testCase) { c.refusedFields(want, fields...) })
-				}
-			}},
-		{id: "H2-04", does: "nothing of a field becomes a line of HTTP/1.1", run: func(c *testCase) {
-			const m, s, a, p = ":method", ":scheme", ":authority", ":path"
-			whole := func(more ...string) []string {
-				return append([]string{m, "GET", s, "https", a, "api.good.test", p, "/v1/items"}, more...)
-			}
-			for name, fields := range map[string][]string{
-				"path":      {m, "GET", s, "https", a, "api.good.test", p, "/v1/items HTTP/1.1\r\nHost: evil\r\n\r\nGET /admin"},
-				"method":    {m, "GET /admin HTTP/1.1\r\nX:", s, "https", a, "api.good.test", p, "/v1/items"},
-				"authority": {m, "GET", s, "https", a, "api.good.test\r\nX: y", p, "/v1/items"},
-				"value":     whole("x", "a\r\nTransfer-Encoding: chunked"), "LF": whole("x", "a\nb"), "NUL": whole("x", "a\x00b"),
-				"name": whole("x: y\r\nz", "a"), "colon": whole("x:y", "a"), "upper case": whole("Xy", "a"),
-				"blank": whole("x y", "a"), "empty name": whole("", "a"),
-				"coding": whole("transfer-encoding", "chunked"), "connection": whole("connection", "close"),
-				"upgrade": whole("upgrade", "h2c"), "te": whole("te", "gzip"),
-			} {
-				c.each(name, func(c *testCase) { c.refusedFields(malformed, fields...) })
-			}
 		}},
 		{id: "H2-06", does: "a body that is not as long as announced", run: func(c *testCase) {
 			for name, body := range map[string]struct {
@@ -136,14 +88,6 @@ func h2() category {
 				})
 			}
 		}},
-		{id: "H2-07", does: "schemes other than https", run: func(c *testCase) {
-			for _, scheme := range []string{"http", "ftp", "HTTPS", "wss", ""} {
-				c.each(scheme, func(c *testCase) {
-					c.refusedFields(malformed, ":method", "GET", ":scheme", scheme, ":authority", "api.good.test", ":path",
-						"/v1/items")
-				})
-			}
-		}},
 		{id: "H2-09", does: "streams that are opened and reset without end", run: h2Resets},
 		{id: "H2-10", does: "floods of frames that cost their sender nothing", run: h2Floods},
 		{id: "H2-12", does: "an origin that misuses HTTP/2", f: &fixture{}, run: h2Origin},
@@ -177,23 +121,13 @@ func h2() category {
 					c.failf("the heap grew by %d MiB", (most-before)>>20)
 				}
 			}},
-	}}
+	})}
 }
 
 // post begins a POST whose content-length is as given.
 func (h *h2conn) post(length string, pairs ...string) {
 	h.send(1, false, append([]string{":method", "POST", ":scheme", "https", ":authority", "api.good.test", ":path",
 		"/v1/items", "content-length", length}, pairs...)...)
-}
-
-// refusedFields sends one request of these fields, which must be refused: by
-// an answer, a reset or the connection's end.
-func (c *testCase) refusedFields(want refusal, fields ...string) {
-	h := c.h2("api.good.test")
-	c.rows++
-	h.send(1, true, fields...)
-	c.ended("the request", h.answer(1), want)
-	c.untouched()
 }
 
 func h2Resets(c *testCase) {

@@ -18,6 +18,8 @@ type nameServer struct {
 	asked []string
 	// answer overrides the zone; ok false means: as ever.
 	answer func(name string, v6 bool) (addrs []netip.Addr, ok bool)
+	// script completes a whole message instead, which a zone cannot hold; false: there is no answer.
+	script func(*dnsmessage.Message) bool
 }
 
 func startNames(at netip.AddrPort) (*nameServer, error) {
@@ -37,7 +39,11 @@ func startNames(at netip.AddrPort) (*nameServer, error) {
 			if err != nil {
 				return
 			}
-			if out := s.reply(buf[:n]); out != nil {
+			out := s.reply(buf[:n])
+			if len(out) > 1200 {
+				out = truncated(out)
+			}
+			if out != nil {
 				_, _ = udp.WriteToUDPAddrPort(out, from)
 			}
 		}
@@ -66,6 +72,9 @@ func (s *nameServer) stream(c net.Conn) {
 			return
 		}
 		out := s.reply(msg)
+		if out == nil {
+			return
+		}
 		binary.BigEndian.PutUint16(size[:], uint16(len(out)))
 		_, _ = c.Write(append(size[:], out...))
 	}
@@ -76,11 +85,40 @@ func (s *nameServer) reply(raw []byte) []byte {
 	if msg.Unpack(raw) != nil || len(msg.Questions) != 1 {
 		return nil
 	}
-	q := msg.Questions[0]
-	name := strings.ToLower(strings.TrimSuffix(q.Name.String(), "."))
-	addrs, known := s.resolve(name, q.Type == dnsmessage.TypeAAAA)
 	out := dnsmessage.Message{Header: dnsmessage.Header{ID: msg.ID, Response: true, RecursionAvailable: true,
 		RecursionDesired: msg.RecursionDesired}, Questions: msg.Questions}
+	s.mu.Lock()
+	script := s.script
+	s.mu.Unlock()
+	if script == nil {
+		script = s.zone
+	}
+	if !script(&out) {
+		return nil
+	}
+	packed, err := out.Pack()
+	if err != nil {
+		return nil
+	}
+	return packed
+}
+
+// truncated is the head of an answer that is too long for a datagram.
+func truncated(whole []byte) []byte {
+	var m dnsmessage.Message
+	if m.Unpack(whole) != nil {
+		return nil
+	}
+	m.Truncated, m.Answers = true, nil
+	out, _ := m.Pack()
+	return out
+}
+
+// zone completes an answer by the names and addresses of the fixture.
+func (s *nameServer) zone(out *dnsmessage.Message) bool {
+	q := out.Questions[0]
+	name := strings.ToLower(strings.TrimSuffix(q.Name.String(), "."))
+	addrs, known := s.resolve(name, q.Type == dnsmessage.TypeAAAA)
 	if !known {
 		out.RCode = dnsmessage.RCodeNameError
 	}
@@ -93,11 +131,7 @@ func (s *nameServer) reply(raw []byte) []byte {
 			out.Answers = append(out.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
 		}
 	}
-	packed, err := out.Pack()
-	if err != nil {
-		return nil
-	}
-	return packed
+	return true
 }
 
 func (s *nameServer) resolve(name string, v6 bool) ([]netip.Addr, bool) {
@@ -132,4 +166,11 @@ func (s *nameServer) answers(f func(name string, v6 bool) ([]netip.Addr, bool)) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = f
+}
+
+// says sets how whole messages are completed; nil resets it.
+func (s *nameServer) says(script func(*dnsmessage.Message) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = script
 }

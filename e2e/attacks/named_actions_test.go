@@ -87,49 +87,6 @@ func (c *testCase) act(call string) answer {
 // namedActions calls actions with what is none of their arguments, or leads out of one of their two boundaries.
 func namedActions(c *testCase) {
 	c.withActions()
-	for name, r := range map[string]struct {
-		call     string
-		want     refusal
-		boundary string
-	}{
-		"a path that climbs": {`{"action":"read-item","args":{"id":"../../admin"}}`, argumentsInvalid.as("it has a slash"),
-			""},
-		"a dot segment": {`{"action":"read-item","args":{"id":".."}}`, argumentsInvalid.as("it is a dot segment"), ""},
-		"a slash": {`{"action":"read-item","args":{"id":"7/comments"}}`, argumentsInvalid.as("it has a slash"),
-			""},
-		"an escaped slash": {`{"action":"read-item","args":{"id":"7%2fcomments"}}`, argumentsInvalid.as("args.id: "), ""},
-		"a line end":       {`{"action":"read-item","args":{"id":"7\r\nX: 1"}}`, argumentsInvalid, ""},
-		"structure": {`{"action":"read-item","args":{"id":{"path":"/admin"}}}`, argumentsInvalid.as("it is not a string"),
-			""},
-		"a host": {`{"action":"read-item","args":{"id":"7","host":"evil.test"}}`, argumentsInvalid.as("no such input"),
-			""},
-		"a query":     {`{"action":"read-item","args":{"id":"7","q":"x"}}`, argumentsInvalid.as("no such input"), ""},
-		"a key twice": {`{"action":"read-item","args":{"id":"7","id":"8"}}`, argumentsInvalid.as("duplicate key"), ""},
-		"two actions": {`{"action":"read-item","action":"read-old","args":{"id":"7"}}`, argumentsInvalid.as("duplicate key"),
-			""},
-		"no number": {`{"action":"read-item","args":{"id":NaN}}`, argumentsInvalid.as("it is not JSON"), ""},
-		"another operation": {`{"action":"read-item","args":{"id":"7"},"operation":"old"}`,
-			argumentsInvalid.as("unknown key"),
-			""},
-		"a file": {`{"action":"../read-item","args":{"id":"7"}}`, operationNone.as("no action of that name"), ""},
-		"arguments that make another operation": {`{"action":"read-item","args":{"id":"mine"}}`,
-			operationNone.as("api items.mine, which the action does not list"), "action"},
-		"an operation that is not listed": {`{"action":"greedy","args":{"id":"7"}}`,
-			operationNone.as("it uses api old and does not list it"), "action"},
-		"an operation that the connector does not have": {`{"action":"foreign","args":{"id":"7"}}`,
-			operationNone.as("api admin.get, which no connector that it pins has"), "connector"},
-		"a capability that the connector does not have": {`{"action":"grown","args":{"id":"7"}}`,
-			operationNone.as("the capability admin.get, which is no operation"), "connector"},
-	} {
-		c.each(name, func(c *testCase) {
-			a := c.act(r.call)
-			c.refused(name, a, r.want)
-			if is := strings.Contains(a.body, `"boundary":"`+r.boundary+`"`); is != (r.boundary != "") {
-				c.failf("the boundary is not %q: %s", r.boundary, a.body)
-			}
-			c.untouched()
-		})
-	}
 	c.each("a value stays a value", func(c *testCase) {
 		value := "a&limit=9#\r\nX-Evil: 1 ${args.text} ${HOME}\",\"b\":\""
 		c.is("the call", c.act(fmt.Sprintf(`{"action":"list-items","args":{"text":%q}}`, value)), 200)

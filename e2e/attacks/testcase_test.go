@@ -99,6 +99,17 @@ func (c *testCase) each(name string, run func(*testCase)) {
 	c.after = c.s.last()
 }
 
+// as runs ask against another session, whose requests and rows are not judged with those of the case.
+func (c *testCase) as(other *world, ask func()) {
+	mine := c.s
+	c.s, c.reaches = &other.subject, func(d dial) bool { return d.to.String() == other.addr }
+	ask()
+	c.s, c.rows = mine, -1
+	for _, o := range on.origins {
+		o.forget()
+	}
+}
+
 // hits are the requests that reached a host's origins so far.
 func (c *testCase) hits(host string) []hit {
 	var all []hit

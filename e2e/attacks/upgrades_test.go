@@ -15,76 +15,7 @@ import (
 
 // upg: requests that want to leave HTTP.
 func upg() category {
-	const key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
-	ws := []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", key}
-	return category{name: "UPG", cases: []attack{
-		{id: "UPG-01", does: "an offer of h2c is only dropped", run: func(c *testCase) {
-			c.is("the request", c.get("api.good.test", "/v1/items", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c",
-				"HTTP2-Settings: AAMAAABkAAQAAP__"), 200)
-			c.absent("api.good.test", "h2c", "HTTP2-Settings", "Upgrade")
-		}},
-		{id: "UPG-02", does: "a WebSocket where the operation does not declare it", run: func(c *testCase) {
-			for _, host := range []string{"api.good.test", "key.good.test", "evil.test"} {
-				c.each(host, func(c *testCase) {
-					a := c.get(host, "/v1/items", ws...)
-					c.refused("the handshake", a, upgradeUndeclared)
-					c.untouched()
-				})
-			}
-		}},
-		{id: "UPG-04", does: "an upgrade to something unknown is refused before anything is sent", run: func(c *testCase) {
-			c.origin("api.good.test").plays(func(v *visit) {
-				v.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\nRAW %s", v.credential())
-				v.close = true
-			})
-			a := c.get("api.good.test", "/v1/echo", "Connection: Upgrade", "Upgrade: foo")
-			c.refused("the upgrade", a, upgradeUndeclared)
-			c.untouched()
-		}},
-		{id: "UPG-05", does: "half a handshake opens nothing", run: func(c *testCase) {
-			badKey := malformed.as("key is not one of 16 bytes")
-			for name, half := range map[string]struct {
-				fields []string
-				live   refusal // where the operation declares WebSockets
-			}{
-				"another token": {[]string{"Connection: notupgrade", "Upgrade: websocket", key}, taken},
-				"no Connection": {[]string{"Upgrade: websocket", "Sec-WebSocket-Version: 13", key}, taken},
-				"version 12": {[]string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 12", key},
-					upgradeUndeclared.as("version is not 13")},
-				"no key": {[]string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"}, badKey},
-				"short key": {[]string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
-					"Sec-WebSocket-Key: AAAA"}, badKey}, "two keys": {append([]string{key}, ws...), badKey},
-				"two protocols": {[]string{"Connection: Upgrade", "Upgrade: websocket, foo", "Sec-WebSocket-Version: 13", key},
-					upgradeUndeclared.as("only upgrade that is relayed")},
-			} {
-				items := upgradeUndeclared.as("does not declare an upgrade")
-				if half.live == taken { // it is no offer of an upgrade
-					items = taken
-				}
-				for path, want := range map[string]refusal{"/v1/items": items, "/v1/live": half.live} {
-					c.each(name+" "+path, func(c *testCase) {
-						c.origin("api.good.test").plays(func(v *visit) {
-							if v.Header.Get("Upgrade") != "" {
-								v.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-								v.close = true
-								return
-							}
-							v.reply(200, "hello")
-						})
-						c.judged("the request", c.get("api.good.test", path, half.fields...), want)
-						for _, h := range c.hits("api.good.test") {
-							if h.Header.Get("Upgrade") != "" {
-								c.failf("the upgrade was sent")
-							}
-						}
-					})
-				}
-			}
-			c.each("POST", func(c *testCase) {
-				c.is("the request", c.post("api.good.test", "/v1/items", "", ws...), 200)
-				c.absent("api.good.test", "\r\nUpgrade")
-			})
-		}},
+	return category{name: "UPG", cases: join(written("upgrades"), []attack{
 		{id: "UPG-07", does: "the head of a 101 is searched as any other, and so are the frames", run: func(c *testCase) {
 			c.origin("api.good.test").plays(func(v *visit) {
 				s := v.credential()
@@ -120,7 +51,7 @@ func upg() category {
 		}},
 		{id: "UPG-08", does: "an open WebSocket ends with what it stands on", run: upgEnds},
 		{id: "UPG-10", does: "frames that break the protocol end the connection, and go no further", run: upgFrames},
-	}}
+	})}
 }
 
 // accept answers a WebSocket's handshake.
@@ -227,9 +158,6 @@ func upgEnds(c *testCase) {
 			c.unfit = true
 			w := newWorld(c.t, fixture{})
 			defer w.stop()
-			mine := c.s
-			c.s = &w.subject
-			c.reaches = func(d dial) bool { return d.to.String() == w.addr }
 			c.strays = true
 			late := make(chan struct{})
 			c.origin("api.good.test").plays(func(v *visit) {
@@ -239,23 +167,23 @@ func upgEnds(c *testCase) {
 				_, _ = v.conn.Write(frame(0x81, "too late", false))
 				v.finish()
 			})
-			l, br := c.websocket()
-			if l != nil {
-				if _, payload, err := readFrame(br); string(payload) != "open" {
-					c.failf("the first frame: %q, %v", payload, err)
+			c.as(w, func() {
+				l, br := c.websocket()
+				if l != nil {
+					if _, payload, err := readFrame(br); string(payload) != "open" {
+						c.failf("the first frame: %q, %v", payload, err)
+					}
+					end(w)
+					got, err := io.ReadAll(br) // ends when the plane ends it
+					if err != nil && !strings.Contains(err.Error(), "EOF") && !strings.Contains(err.Error(), "reset") {
+						c.failf("it stayed open: %v", err)
+					}
+					if strings.Contains(string(got), "late") {
+						c.failf("frames went on: %q", got)
+					}
 				}
-				end(w)
-				got, err := io.ReadAll(br) // ends when the plane ends it
-				if err != nil && !strings.Contains(err.Error(), "EOF") && !strings.Contains(err.Error(), "reset") {
-					c.failf("it stayed open: %v", err)
-				}
-				if strings.Contains(string(got), "late") {
-					c.failf("frames went on: %q", got)
-				}
-			}
+			})
 			close(late)
-			c.s, c.rows = mine, -1 // its rows are in the other's log
-			c.origin("api.good.test").forget()
 		})
 	}
 }

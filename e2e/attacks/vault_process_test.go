@@ -30,7 +30,7 @@ func newOrdinary(c *testCase, names ...string) *person {
 	if err := try.Run(); err != nil {
 		harness.Need(c.t, "root, to become an ordinary user: "+err.Error())
 	}
-	p := newPerson(c.t)
+	p := newReleased(c.t)
 	p.bind(names...)
 	p.as = as
 	c.must(os.Chmod(on.dir, 0o711))

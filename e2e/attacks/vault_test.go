@@ -52,7 +52,7 @@ func vlt() category {
 }
 
 func vltModes(c *testCase) {
-	p := newPerson(c.t)
+	p := newReleased(c.t)
 	p.mask = true
 	p.bind("api")
 	s := p.start()
@@ -110,7 +110,7 @@ func vltModes(c *testCase) {
 }
 
 func vltWrong(c *testCase) {
-	p := newPerson(c.t)
+	p := newReleased(c.t)
 	p.newVault()
 	said := map[string]bool{}
 	for _, wrong := range []string{"wrong but long", passphrase + " ", passphrase[:len(passphrase)-1],
@@ -136,7 +136,7 @@ func vltWrong(c *testCase) {
 	}
 	p.env = append(p.env, "AILERON_VAULT_PASSPHRASE="+passphrase)
 	p.must("vault", "unlock")
-	p = newPerson(c.t)
+	p = newReleased(c.t)
 	p.must("vault", "init")
 	header, err := os.ReadFile(filepath.Join(p.home, "vault", "identity.age"))
 	c.must(err)
@@ -149,7 +149,7 @@ func vltWrong(c *testCase) {
 }
 
 func vltFactors(c *testCase) {
-	p := newPerson(c.t)
+	p := newReleased(c.t)
 	p.newVault()
 	dir := filepath.Join(p.home, "vault")
 	honest, err := os.ReadFile(filepath.Join(dir, "identity.age"))
@@ -178,7 +178,7 @@ func vltFactors(c *testCase) {
 }
 
 func vltKilled(c *testCase) {
-	p := newPerson(c.t)
+	p := newReleased(c.t)
 	p.bind("api")
 	dir := filepath.Join(p.home, "vault")
 	v := vault.Open(dir)
@@ -235,7 +235,7 @@ func vltKilled(c *testCase) {
 }
 
 func vltCrowd(c *testCase) {
-	p := newPerson(c.t)
+	p := newReleased(c.t)
 	p.bind("api")
 	dir := filepath.Join(p.home, "vault")
 	const writers, each = 4, 20
@@ -271,7 +271,7 @@ func vltCrowd(c *testCase) {
 }
 
 func vltTraces(c *testCase) {
-	p := newPerson(c.t)
+	p := newReleased(c.t)
 	p.bind("api", "basic", "q")
 	s := p.start()
 	s.on(c, "traffic", func(c *testCase) {
@@ -309,7 +309,7 @@ func vltKeyring(c *testCase) {
 		"a silent bus": {"XDG_RUNTIME_DIR=" + on.dir + "/none",
 			"DBUS_SESSION_BUS_ADDRESS=unix:path=" + silent.Addr().String()},
 	} {
-		p := newPerson(c.t)
+		p := newReleased(c.t)
 		p.install("api")
 		p.env = append(append(p.env, env...), "AILERON_VAULT_PASSPHRASE=")
 		if e := p.tell(on.secrets["S1"], "binding", "setup", "github://attacks/api", "--secret-stdin"); e.code != 1 ||
@@ -339,7 +339,7 @@ func vltKeyring(c *testCase) {
 }
 
 func vltLocked(c *testCase) {
-	p := newPerson(c.t)
+	p := newReleased(c.t)
 	p.bind("api")
 	s := p.start()
 	defer s.stop()
@@ -430,6 +430,8 @@ type person struct {
 	env  []string
 	mask bool // run with a umask that forbids nothing
 
+	released bool // the program has vaults of the real price
+
 	as    *syscall.Credential // nil: who runs the test
 	cores bool                // run with a core limit that forbids nothing
 }
@@ -449,9 +451,17 @@ func newPerson(t testing.TB) *person {
 	return p
 }
 
+// newReleased is a person with the program as it is released, for what the vault itself is about. The others' opens
+// cheap vaults: docs/testing.md.
+func newReleased(t testing.TB) *person {
+	p := newPerson(t)
+	p.released = true
+	return p
+}
+
 func (p *person) command(args ...string) *exec.Cmd {
 	p.t.Helper()
-	path, err := builtBinary()
+	path, err := program(p.released)()
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -523,16 +533,20 @@ func sealVault(factor int) (sealed, recipient []byte, err error) {
 	return out.Bytes(), []byte(identity.Recipient().String() + "\n"), err
 }
 
-// cheapVault is the cheapest that aileron opens.
-var cheapVault = sync.OnceValues(func() ([2][]byte, error) {
-	sealed, recipient, err := sealVault(16)
-	return [2][]byte{sealed, recipient}, err
-})
+// vaults are the cheapest that the program opens, as it is released and as it is built for tests.
+var vaults = map[bool]func() ([2][]byte, error){true: sync.OnceValues(vaultOf(16)), false: sync.OnceValues(vaultOf(10))}
+
+func vaultOf(factor int) func() ([2][]byte, error) {
+	return func() ([2][]byte, error) {
+		sealed, recipient, err := sealVault(factor)
+		return [2][]byte{sealed, recipient}, err
+	}
+}
 
 // newVault creates a vault for the person that is cheap to open.
 func (p *person) newVault() {
 	p.t.Helper()
-	files, err := cheapVault()
+	files, err := vaults[p.released]()
 	if err != nil {
 		p.t.Fatal(err)
 	}

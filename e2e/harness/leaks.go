@@ -102,44 +102,41 @@ func (x *Leaks) Scan(data []byte) string {
 
 // Find names the secret that data contains in any encoding, and which; "" if there is none.
 func (x *Leaks) Find(data []byte) string {
-	seen := map[string]bool{}
-	readings := []struct {
-		name string
-		data []byte
-	}{{"as it is", data}}
-	add := func(name string, d []byte) {
-		if !seen[string(d)] {
-			seen[string(d)] = true
-			readings = append(readings, struct {
-				name string
-				data []byte
-			}{name, d})
+	if of := x.Scan(data); of != "" {
+		return of + ", as it is"
+	}
+	for _, outer := range layers {
+		once := outer.off(data)
+		if bytes.Equal(once, data) {
+			continue // what is below it is read without it
 		}
-	}
-	seen[string(data)] = true
-	once := []struct {
-		name string
-		f    func([]byte) []byte
-	}{
-		{"percent", unpercent}, {"backslash", unbackslash}, {"entities", unentity}, {"quoted-printable", unquoted},
-		{"without white space", squeezed}, {"without separators", unseparated}, {"gzip", ungzipped},
-	}
-	for _, a := range once {
-		first := a.f(data)
-		add(a.name, first)
-		for _, b := range once {
-			add(b.name+" in "+a.name, b.f(first))
+		if of := x.Scan(once); of != "" {
+			return of + ", " + outer.name
 		}
-	}
-	for _, r := range readings {
-		if of := x.Scan(r.data); of != "" {
-			return of + ", " + r.name
+		for _, inner := range layers {
+			if twice := inner.off(once); !bytes.Equal(twice, once) {
+				if of := x.Scan(twice); of != "" {
+					return of + ", " + inner.name + " in " + outer.name
+				}
+			}
 		}
 	}
 	return ""
 }
 
+// layers are the encodings that are taken off.
+var layers = []struct {
+	name string
+	off  func([]byte) []byte
+}{
+	{"percent", unpercent}, {"backslash", unbackslash}, {"entities", unentity}, {"quoted-printable", unquoted},
+	{"without white space", squeezed}, {"without separators", unseparated}, {"gzip", ungzipped},
+}
+
 func unpercent(p []byte) []byte {
+	if bytes.IndexByte(p, '%') < 0 {
+		return p
+	}
 	out := make([]byte, 0, len(p))
 	for i := 0; i < len(p); i++ {
 		if p[i] == '%' && i+2 < len(p) {
@@ -155,6 +152,9 @@ func unpercent(p []byte) []byte {
 }
 
 func unbackslash(p []byte) []byte {
+	if bytes.IndexByte(p, '\\') < 0 {
+		return p
+	}
 	out := make([]byte, 0, len(p))
 	for i := 0; i < len(p); i++ {
 		if p[i] != '\\' || i+1 >= len(p) {
@@ -162,7 +162,13 @@ func unbackslash(p []byte) []byte {
 			continue
 		}
 		i++
-		width := map[byte]int{'u': 4, 'x': 2}[p[i]]
+		width := 0
+		switch p[i] {
+		case 'u':
+			width = 4
+		case 'x':
+			width = 2
+		}
 		if width > 0 && i+width < len(p) {
 			if v, err := strconv.ParseUint(string(p[i+1:i+1+width]), 16, 16); err == nil {
 				out = append(out, string(rune(v))...)
@@ -175,31 +181,39 @@ func unbackslash(p []byte) []byte {
 	return out
 }
 
-func unentity(p []byte) []byte { return []byte(html.UnescapeString(string(p))) }
+func unentity(p []byte) []byte {
+	if bytes.IndexByte(p, '&') < 0 {
+		return p
+	}
+	return []byte(html.UnescapeString(string(p)))
+}
 
 func unquoted(p []byte) []byte {
 	p = bytes.ReplaceAll(bytes.ReplaceAll(p, []byte("=\r\n"), nil), []byte("=\n"), nil)
 	return unpercent(bytes.ReplaceAll(p, []byte("="), []byte("%")))
 }
 
-func squeezed(p []byte) []byte {
-	return bytes.Map(func(r rune) rune {
-		if r == ' ' || r == '\t' || r == '\r' || r == '\n' {
-			return -1
-		}
-		return r
-	}, p)
-}
+func squeezed(p []byte) []byte { return without(p, " \t\r\n") }
 
 // unseparated joins the bytes of a dump: 41:42, 0x41 0x42, \x41\x42, 41-42.
 func unseparated(p []byte) []byte {
 	p = bytes.ReplaceAll(bytes.ReplaceAll(p, []byte("0x"), nil), []byte(`\x`), nil)
-	return bytes.ToLower(bytes.Map(func(r rune) rune {
-		if strings.ContainsRune(" ,:;-\"'\t\r\n", r) {
-			return -1
+	return bytes.ToLower(without(p, " ,:;-\"'\t\r\n"))
+}
+
+// without drops bytes.
+func without(p []byte, dropped string) []byte {
+	var drop [256]bool
+	for _, b := range []byte(dropped) {
+		drop[b] = true
+	}
+	out := make([]byte, 0, len(p))
+	for _, b := range p {
+		if !drop[b] {
+			out = append(out, b)
 		}
-		return r
-	}, p))
+	}
+	return out
 }
 
 func ungzipped(p []byte) []byte {
