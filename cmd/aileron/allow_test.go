@@ -10,6 +10,10 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/allow"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/local"
 )
@@ -18,11 +22,12 @@ import (
 func TestThePathOfARowDoesNotBecomeAPattern(t *testing.T) {
 	row := audit.Row{Scheme: "https", Method: "GET", Host: "api.example", Port: 443, Path: "/v1/{rest...}",
 		Reason: "host_not_allowed"}
-	if _, err := (&allowOptions{}).forRow(row, nil); err == nil || !strings.Contains(err.Error(), "the path has braces") {
+	if _, err := (&allow.AllowOptions{}).ForRow(row, nil); err == nil || !strings.Contains(err.Error(),
+		"the path has braces") {
 		t.Errorf("got %v", err)
 	}
 	row.Path = "/v1/items"
-	made, err := (&allowOptions{}).forRow(row, nil)
+	made, err := (&allow.AllowOptions{}).ForRow(row, nil)
 	if err != nil || len(made.Operations) != 1 || made.Operations[0].Path != "/v1/items" || made.Credential != nil {
 		t.Errorf("%+v, %v", made, err)
 	}
@@ -30,7 +35,7 @@ func TestThePathOfARowDoesNotBecomeAPattern(t *testing.T) {
 
 // What is allowed of one host carries one credential, or none.
 func TestWhatIsAllowedWithoutACredentialCarriesNone(t *testing.T) {
-	c, err := local.Connector{Host: "api.example", Version: firstVersion, Scope: "Read",
+	c, err := local.Connector{Host: "api.example", Version: allow.FirstVersion, Scope: "Read",
 		Credential: &spec.Injection{Kind: "api_key", In: "header", Name: "X-Api-Key", Format: "{secret}"},
 		Operations: []local.Operation{{Method: "GET", Path: "/v1/items"}}}.Load()
 	if err != nil {
@@ -38,7 +43,7 @@ func TestWhatIsAllowedWithoutACredentialCarriesNone(t *testing.T) {
 	}
 	row := audit.Row{Scheme: "https", Method: "GET", Host: "api.example", Port: 443, Path: "/v1/users",
 		Reason: "operation_not_matched", ConnectorFQN: string(c.FQN)}
-	made, err := (&allowOptions{noCredential: true}).forRow(row, []*spec.Connector{c})
+	made, err := (&allow.AllowOptions{NoCredential: true}).ForRow(row, []*spec.Connector{c})
 	if err == nil || !strings.Contains(err.Error(), "local://allowed/api.example injects one") {
 		t.Errorf("got %+v, %v", made, err)
 	}
@@ -46,7 +51,7 @@ func TestWhatIsAllowedWithoutACredentialCarriesNone(t *testing.T) {
 
 // What is allowed already is not asked for again.
 func TestAHostThatIsAllowedIsNotAskedForAgain(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.ok("allow", "docs.example.org", "--yes")
 	controller, terminal, err := pty.Open()
 	if err != nil {
@@ -57,8 +62,9 @@ func TestAHostThatIsAllowedIsNotAskedForAgain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it would wait for an answer
 	defer cancel()
 	var out, errs bytes.Buffer
-	a := &app{stdin: terminal, stdout: &out, stderr: &errs, getenv: func(string) string { return "" }}
-	code := Main(ctx, []string{"--home", c.home, "allow", "docs.example.org"}, a)
+	a := cli.New(&console.Console{Stdin: terminal, Stdout: &out, Stderr: &errs},
+		&home.Dir{Getenv: func(string) string { return "" }})
+	code := Main(ctx, []string{"--home", c.Flag, "allow", "docs.example.org"}, a)
 	const want = "aileron: docs.example.org is allowed already; take that back with: " +
 		"aileron connector remove local://allowed/docs.example.org\n"
 	if code != 0 || out.Len() > 0 || errs.String() != want {

@@ -15,7 +15,7 @@ import (
 
 // A spreadsheet executes a cell that begins like a formula.
 func TestNoCellOfTheCSVIsAFormula(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	formulas := []string{"=HYPERLINK(\"http://evil.example\")", "+1+cmd", "-2+3", "@SUM(A1)",
 		"\t=1", "\r=1", "\n=1", "＝1"}
 	for _, f := range formulas {
@@ -50,7 +50,7 @@ func TestNoCellOfTheCSVIsAFormula(t *testing.T) {
 
 // Nothing that the audit commands print controls a terminal.
 func TestAuditOutputIsEscaped(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	const bad = "a\u202eb\u009b2Jc\x1b]0;t\ad\u2066e\u200ff"
 	c.write(audit.Row{Event: audit.EventProxyRejected, Decision: audit.DecisionRejected, Reason: bad, Method: bad,
 		Host: bad,
@@ -90,7 +90,7 @@ func harOf(t *testing.T, text string) []export.HAREntry {
 }
 
 func TestExportAsHAR(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	if got := harOf(t, c.ok("audit", "export", "--format", "har")); len(got) != 0 {
 		t.Errorf("without a log there are %d entries", len(got))
 	}

@@ -12,6 +12,10 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	auditcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // filterRows are rows that differ in all that can be filtered, a minute apart.
@@ -34,7 +38,7 @@ func filterRows(start time.Time) (rows []audit.Row) {
 // Every command that reads rows honours every filter: it prints the rows that
 // are selected, all of them, in order, and no other.
 func TestEveryReaderHonoursEveryFilter(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	start := time.Now().Add(-2 * time.Hour).Truncate(time.Second).UTC()
 	rows := filterRows(start)
 	c.write(rows...)
@@ -94,7 +98,7 @@ func TestEveryReaderHonoursEveryFilter(t *testing.T) {
 // shownPaths returns the paths of the rows that an audit command prints. One
 // that follows is ended when it has printed n rows, and one more that is not
 // selected was added.
-func shownPaths(t *testing.T, c cli, args []string, n int) (paths []string) {
+func shownPaths(t *testing.T, c runner, args []string, n int) (paths []string) {
 	t.Helper()
 	if slices.Contains(args, "csv") {
 		records, err := csv.NewReader(strings.NewReader(c.ok(args...))).ReadAll()
@@ -120,7 +124,7 @@ func shownPaths(t *testing.T, c cli, args []string, n int) (paths []string) {
 }
 
 // followed runs audit tail -f until it has printed n rows.
-func (c cli) followed(args []string, n int) string {
+func (c runner) followed(args []string, n int) string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
@@ -129,8 +133,8 @@ func (c cli) followed(args []string, n int) string {
 	}
 	out := &countedLines{wanted: n, reached: cancel}
 	var errs strings.Builder
-	a := &app{stdout: out, stderr: &errs, getenv: func(string) string { return "" }}
-	if code := Main(ctx, append([]string{"--home", c.home}, args...), a); code != 0 {
+	a := cli.New(&console.Console{Stdout: out, Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})
+	if code := Main(ctx, append([]string{"--home", c.Flag}, args...), a); code != 0 {
 		c.t.Errorf("%q ends with %d: %s", args, code, errs.String())
 	}
 	return out.text.String()
@@ -164,9 +168,9 @@ func (c *countedLines) Write(p []byte) (int, error) {
 // The notices of tail -f go to stderr, with --json too.
 func TestTailFollowsAReplacedLogAndReportsIt(t *testing.T) {
 	for _, flags := range []string{"", "--json"} {
-		c := newCLI(t)
+		c := newRunner(t)
 		c.write(requests(6)...)
-		other := newCLI(t)
+		other := newRunner(t)
 		other.write(requests(9)...)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		var errs strings.Builder
@@ -174,10 +178,10 @@ func TestTailFollowsAReplacedLogAndReportsIt(t *testing.T) {
 		out.reached = func() {
 			out.wanted = 2 + 9
 			out.reached = cancel
-			replaceFile(t, filepath.Join(other.home, "audit.db"), filepath.Join(c.home, "audit.db"))
+			replaceFile(t, filepath.Join(other.Flag, "audit.db"), filepath.Join(c.Flag, "audit.db"))
 		}
-		a := &app{stdout: out, stderr: &errs, getenv: func(string) string { return "" }}
-		code := Main(ctx, append([]string{"--home", c.home, "audit", "tail", "-f", "-n", "2"}, strings.Fields(flags)...), a)
+		a := cli.New(&console.Console{Stdout: out, Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})
+		code := Main(ctx, append([]string{"--home", c.Flag, "audit", "tail", "-f", "-n", "2"}, strings.Fields(flags)...), a)
 		cancel()
 		if lines := strings.Count(out.text.String(), "\n"); code != 0 || lines != 2+9 || strings.Contains(out.text.String(),
 			"replaced") {
@@ -192,14 +196,14 @@ func TestTailFollowsAReplacedLogAndReportsIt(t *testing.T) {
 // Without its database, what is kept beside it fills a line and no more than a
 // screen.
 func TestVerifyWithoutADatabaseIsShort(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	for range 30 {
 		c.write(requests(2)...)
 	}
-	replaceFile(t, filepath.Join(c.home, "audit.db"), filepath.Join(t.TempDir(), "away"))
+	replaceFile(t, filepath.Join(c.Flag, "audit.db"), filepath.Join(t.TempDir(), "away"))
 	out, errs, code := c.run("audit", "verify")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if code != 1 || len(lines) != maxPrinted+2 || !strings.HasPrefix(lines[0],
+	if code != 1 || len(lines) != auditcmd.MaxPrinted+2 || !strings.HasPrefix(lines[0],
 		"broken  audit.db is missing, and what is kept beside it names rows: 30 findings") {
 		t.Errorf("audit verify ends with %d and prints %d lines: %s", code, len(lines), out)
 	}
@@ -229,7 +233,7 @@ func agentRows() (rows []audit.Row) {
 }
 
 func TestAnAgentStandsForItsSessions(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(agentRows()...)
 	for _, args := range []string{"list --json", "tail --json", "tail -f --json -n 10", "export"} {
 		got := shownPaths(t, c, strings.Fields("audit "+args+" --agent claude"), 4)
@@ -241,7 +245,7 @@ func TestAnAgentStandsForItsSessions(t *testing.T) {
 
 // A session that starts while its agent's events are followed is followed too.
 func TestAnAgentsNextSessionIsFollowed(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(agentRows()[:4]...)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -250,8 +254,8 @@ func TestAnAgentsNextSessionIsFollowed(t *testing.T) {
 		out.wanted, out.reached = 4, cancel
 		c.write(agentRows()[2:]...)
 	}
-	a := &app{stdout: out, stderr: io.Discard, getenv: func(string) string { return "" }}
-	if code := Main(ctx, strings.Fields("--home "+c.home+" audit tail -f --agent claude"), a); code != 0 {
+	a := cli.New(&console.Console{Stdout: out, Stderr: io.Discard}, &home.Dir{Getenv: func(string) string { return "" }})
+	if code := Main(ctx, strings.Fields("--home "+c.Flag+" audit tail -f --agent claude"), a); code != 0 {
 		t.Errorf("audit tail -f ends with %d", code)
 	}
 	text := out.text.String()
@@ -261,7 +265,7 @@ func TestAnAgentsNextSessionIsFollowed(t *testing.T) {
 }
 
 func TestIdsAreTakenByTheirBeginnings(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(agentRows()...)
 	rows := strings.Split(strings.TrimSpace(c.ok("audit", "list", "--json")), "\n")
 	first := decode[audit.Row](t, rows[1])
@@ -290,7 +294,7 @@ func TestIdsAreTakenByTheirBeginnings(t *testing.T) {
 }
 
 func TestAMisspelledFilterIsNamed(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(agentRows()...)
 	for flags, want := range map[string]string{
 		"--binding bearer/gihub/work": "no event has --binding bearer/gihub/work; did you mean bearer/github/work?",

@@ -48,7 +48,7 @@ func hostileRows(text string) []audit.Row {
 // exported has as many rows and cells as there are.
 func TestTheTextOfARowControlsNothing(t *testing.T) {
 	const text = "=cmd|'/c calc'!A1\"\r\n" + hostile + "<img src=x onerror=alert(1)>&\t,;\\"
-	c := newCLI(t)
+	c := newRunner(t)
 	rows := hostileRows(text)
 	c.write(rows...)
 	ids := decode[[]audit.Row](t, "["+strings.ReplaceAll(strings.TrimSpace(c.ok("audit", "list", "--limit", "0",

@@ -25,7 +25,7 @@ func oldRows() (rows []audit.Row) {
 const oldSession = "01M0000000000000000000000A"
 
 func TestOldEventsArePruned(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	if out := c.ok("audit", "prune", "--before", "90d"); out != "" {
 		t.Errorf("without a log: %q", out)
 	}
@@ -70,7 +70,7 @@ func TestOldEventsArePruned(t *testing.T) {
 }
 
 // verifiesExports checks the export of a log that was pruned, alone and behind what was exported before.
-func (c cli) verifiesExports(old string) {
+func (c runner) verifiesExports(old string) {
 	c.t.Helper()
 	key := strings.TrimSpace(c.ok("audit", "head", "--public-key"))
 	before, err := os.ReadFile(old)
@@ -109,9 +109,9 @@ func (c cli) verifiesExports(old string) {
 
 // Events of a session whose directory is there have not ended, and those that do not verify are not removed.
 func TestWhatIsNotPruned(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(oldRows()...)
-	dir := filepath.Join(c.home, "sessions", oldSession)
+	dir := filepath.Join(c.Flag, "sessions", oldSession)
 	fatal(t, os.MkdirAll(dir, 0o700))
 	const want = "nothing to prune: the first events are of session " + oldSession + ", which had not ended then"
 	if out := c.ok("audit", "prune", "--before", "90d", "--yes"); !strings.Contains(out, want) {

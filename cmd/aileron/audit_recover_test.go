@@ -9,15 +9,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/internal/filelock"
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/filelock"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // overwrite damages pages in the middle of the home's audit.db.
-func (c cli) overwrite() {
+func (c runner) overwrite() {
 	c.t.Helper()
-	path := filepath.Join(c.home, "audit.db")
+	path := filepath.Join(c.Flag, "audit.db")
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		c.t.Fatal(err)
@@ -32,7 +36,7 @@ func (c cli) overwrite() {
 // A damaged log is named with the way out, which works once and does not run
 // beside a session.
 func TestADamagedLogIsRecovered(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(requests(200)...)
 	c.overwrite()
 	const way = "aileron audit recover"
@@ -42,7 +46,7 @@ func TestADamagedLogIsRecovered(t *testing.T) {
 			t.Errorf("audit %s ends with %d: %s; want the hint %q", args, code, errs, way)
 		}
 	}
-	dir := filepath.Join(c.home, "sessions", audit.NewID())
+	dir := filepath.Join(c.Flag, "sessions", audit.NewID())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +78,8 @@ func TestADamagedLogIsRecovered(t *testing.T) {
 	if out, _, code := c.run("audit", "verify"); code != 1 || !strings.Contains(out, "are missing before it") {
 		t.Errorf("audit verify ends with %d: %s", code, out)
 	}
-	if _, errs, code := newCLI(t).run("audit", "recover"); code != 1 || !strings.Contains(errs, "there is no audit.db") {
+	if _, errs, code := newRunner(t).run("audit", "recover"); code != 1 || !strings.Contains(errs,
+		"there is no audit.db") {
 		t.Errorf("without a log it ends with %d: %s", code, errs)
 	}
 }
@@ -82,7 +87,7 @@ func TestADamagedLogIsRecovered(t *testing.T) {
 // Two versions of aileron on one home: the older one reads what it knows, says
 // so, and does not write.
 func TestALogOfANewerAileronIsReadAndNotWritten(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(requests(5)...)
 	c.tamper("PRAGMA user_version = 2")
 	const newer = "audit.db is of a newer aileron: its schema is 2, and this aileron knows 1"
@@ -100,7 +105,7 @@ func TestALogOfANewerAileronIsReadAndNotWritten(t *testing.T) {
 
 // A session on a damaged log could serve no request: it does not begin.
 func TestNoSessionBeginsOnADamagedLog(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(requests(200)...)
 	c.overwrite()
 	for range 2 {
@@ -124,9 +129,9 @@ func TestWhatRunsBesideADamagedLogIsShown(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() {
-		a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
-			getenv: func(string) string { return "" }}
-		ended <- Main(ctx, []string{"--home", o.home, "proxy"}, a)
+		a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard},
+			&home.Dir{Getenv: func(string) string { return "" }})
+		ended <- Main(ctx, []string{"--home", o.Flag, "proxy"}, a)
 	}()
 	id := o.listed()
 	until(t, "the session has begun", func() bool { return strings.Contains(o.ok("audit", "list"), "session.started") })

@@ -10,19 +10,23 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // The files that the page saves are the output of audit export.
 func TestServeSavesWhatExportPrints(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(filterRows(time.Now().Add(-time.Hour))...)
 	ctx, stop := context.WithCancel(t.Context())
 	out, to := io.Pipe()
 	var errs bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		a := &app{stdout: to, stderr: &errs, getenv: func(string) string { return "" }}
-		ended <- Main(ctx, []string{"--home", c.home, "--json", "audit", "serve"}, a)
+		a := cli.New(&console.Console{Stdout: to, Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})
+		ended <- Main(ctx, []string{"--home", c.Flag, "--json", "audit", "serve"}, a)
 	}()
 	var link struct{ URL string }
 	if err := json.NewDecoder(out).Decode(&link); err != nil {
@@ -68,7 +72,7 @@ func TestServeSavesWhatExportPrints(t *testing.T) {
 }
 
 func TestServeRefusesAnAddressThatItCannotUse(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	used, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 // The outcomes that are not known are counted wherever a reader looks for a
 // session's requests.
 func TestUnknownOutcomesAreCounted(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	row := func(event audit.Event, decision audit.Decision, session, request string) audit.Row {
 		return audit.Row{Event: event, Decision: decision, SessionID: session, Host: "api.example",
 			Fields: map[string]any{"request_id": request}}

@@ -14,10 +14,14 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/ALRubinger/aileron/audit"
+	auditcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // onTerminal returns what a command prints to a terminal of so many columns.
-func (c cli) onTerminal(columns uint16, env map[string]string, args ...string) string {
+func (c runner) onTerminal(columns uint16, env map[string]string, args ...string) string {
 	c.t.Helper()
 	controller, terminal, err := pty.Open()
 	if err != nil {
@@ -37,9 +41,9 @@ func (c cli) onTerminal(columns uint16, env map[string]string, args ...string) s
 		}
 	}()
 	var errs bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: terminal, stderr: &errs,
-		getenv: func(name string) string { return env[name] }}
-	code := Main(c.t.Context(), append([]string{"--home", c.home}, args...), a)
+	a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stdout: terminal, Stderr: &errs},
+		&home.Dir{Getenv: func(name string) string { return env[name] }})
+	code := Main(c.t.Context(), append([]string{"--home", c.Flag}, args...), a)
 	_ = terminal.Close()
 	text := <-seen
 	if code != 0 {
@@ -76,7 +80,7 @@ var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func TestATableFitsTheTerminal(t *testing.T) {
 	setZone(t, time.FixedZone("CET", 3600))
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(seenRows()...)
 	for _, columns := range []uint16{80, 200} {
 		out := c.onTerminal(columns, nil, "audit", "list", "-v")
@@ -117,7 +121,7 @@ func TestATableFitsTheTerminal(t *testing.T) {
 
 func TestTheDayIsSeenToChange(t *testing.T) {
 	setZone(t, time.UTC)
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(seenRows()...)
 	out := c.onTerminal(120, nil, "audit", "tail", "-n", "5")
 	sunday, monday := strings.Index(out, "\nSunday, 2026-11-22 UTC (Z)\n23:59:58"),
@@ -130,7 +134,7 @@ func TestTheDayIsSeenToChange(t *testing.T) {
 // A file or a pipe gets columns that do not depend on a terminal.
 func TestAPipeGetsColumns(t *testing.T) {
 	setZone(t, time.FixedZone("", -5*3600))
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(seenRows()...)
 	lines := strings.Split(c.ok("audit", "list"), "\n")
 	id := decode[audit.Row](t, c.ok("audit", "list", "--json", "--limit", "1")).ID
@@ -149,12 +153,12 @@ func TestAPipeGetsColumns(t *testing.T) {
 
 // A field of 10 MB is cut in a list, and whole in audit show.
 func TestALargeFieldFillsNoScreen(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(refusedRow("GET", "a.example", 443, "/"+strings.Repeat("x", 10<<20), "malformed_request", nil))
-	if out := c.ok("audit", "list"); len(out) > 2*maxRowText || !strings.HasSuffix(out, "…\n") {
+	if out := c.ok("audit", "list"); len(out) > 2*auditcmd.MaxRowText || !strings.HasSuffix(out, "…\n") {
 		t.Errorf("audit list prints %d bytes", len(out))
 	}
-	if out := c.onTerminal(80, nil, "audit", "list"); len(out) > 2*maxRowText {
+	if out := c.onTerminal(80, nil, "audit", "list"); len(out) > 2*auditcmd.MaxRowText {
 		t.Errorf("on a terminal audit list prints %d bytes", len(out))
 	}
 }
@@ -168,7 +172,7 @@ func setZone(t *testing.T, zone *time.Location) {
 
 // Rows come while others are printed: none is lost, and none comes twice.
 func TestTailLosesNothingUnderLoad(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(requests(1)...)
 	const sessions, each = 4, 300
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -189,8 +193,8 @@ func TestTailLosesNothingUnderLoad(t *testing.T) {
 			}()
 		}
 	}
-	a := &app{stdout: out, stderr: io.Discard, getenv: func(string) string { return "" }}
-	if code := Main(ctx, []string{"--home", c.home, "audit", "tail", "-f", "-n", "1"}, a); code != 0 {
+	a := cli.New(&console.Console{Stdout: out, Stderr: io.Discard}, &home.Dir{Getenv: func(string) string { return "" }})
+	if code := Main(ctx, []string{"--home", c.Flag, "audit", "tail", "-f", "-n", "1"}, a); code != 0 {
 		t.Fatalf("audit tail -f ends with %d", code)
 	}
 	seen := map[string]int{}

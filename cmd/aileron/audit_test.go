@@ -11,9 +11,9 @@ import (
 )
 
 // write puts rows into the log of a home.
-func (c cli) write(rows ...audit.Row) {
+func (c runner) write(rows ...audit.Row) {
 	c.t.Helper()
-	l, err := audit.Open(filepath.Join(c.home, "audit.db"), audit.Options{})
+	l, err := audit.Open(filepath.Join(c.Flag, "audit.db"), audit.Options{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func (c cli) write(rows ...audit.Row) {
 
 // A filter that can select nothing is a mistake, not an empty answer.
 func TestAFilterThatCannotBeIsAWrongUsage(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(audit.Row{Event: audit.EventVaultLocked})
 	for _, verb := range []string{"tail", "list", "export"} {
 		for _, w := range []struct {
@@ -65,7 +65,7 @@ func TestAFilterThatCannotBeIsAWrongUsage(t *testing.T) {
 }
 
 func TestAnEmptyResultIsReported(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	for _, args := range []string{"audit list", "audit tail", "audit export", "session list", "connector list",
 		"binding list"} {
 		if out, errs, code := c.run(strings.Fields(args)...); code != 0 || out != "" || strings.Count(errs, "\n") != 1 {
@@ -85,7 +85,7 @@ func refusedRow(method, host string, port int, path, reason string, fields map[s
 }
 
 func TestARowNamesItsSubject(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(
 		audit.Row{Event: audit.EventSessionStarted, Fields: map[string]any{"agent": "opencode", "mode": "podman"}},
 		audit.Row{Event: audit.EventProxyProxied, Decision: audit.DecisionProxied, Method: "GET", Host: "api.tracker.example",
@@ -121,8 +121,8 @@ func TestARowNamesItsSubject(t *testing.T) {
 // A session does not begin beside a database that cannot be read, and the
 // error has what to do about it.
 func TestADamagedAuditLogIsNamedOnce(t *testing.T) {
-	c := newCLI(t)
-	if err := os.WriteFile(filepath.Join(c.home, "audit.db"), []byte("this is no database\n"), 0o600); err != nil {
+	c := newRunner(t)
+	if err := os.WriteFile(filepath.Join(c.Flag, "audit.db"), []byte("this is no database\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, errs, code := c.run("run", "--", "true")

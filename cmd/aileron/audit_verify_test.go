@@ -9,12 +9,16 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/changes"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // tamper changes the home's audit.db behind aileron's back, without the triggers that would refuse it.
-func (c cli) tamper(query string) {
+func (c runner) tamper(query string) {
 	c.t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(c.home, "audit.db"))
+	db, err := sql.Open("sqlite", filepath.Join(c.Flag, "audit.db"))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -51,13 +55,13 @@ func TestVerifyEndsWithOneForWhatDoesNotFit(t *testing.T) {
 		{"both removed", "", []string{"audit.db", "audit.head"}, "the witness of audit.head has its hash"},
 	} {
 		t.Run(w.name, func(t *testing.T) {
-			c := newCLI(t)
+			c := newRunner(t)
 			c.write(requests(6)...)
 			if w.change != "" {
 				c.tamper(w.change)
 			}
 			for _, name := range w.remove {
-				if err := os.Remove(filepath.Join(c.home, name)); err != nil {
+				if err := os.Remove(filepath.Join(c.Flag, name)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -78,7 +82,7 @@ func TestVerifyEndsWithOneForWhatDoesNotFit(t *testing.T) {
 			}
 		})
 	}
-	if _, errs, code := newCLI(t).run("audit", "verify"); code != 1 || !strings.Contains(errs, "there is none yet") {
+	if _, errs, code := newRunner(t).run("audit", "verify"); code != 1 || !strings.Contains(errs, "there is none yet") {
 		t.Errorf("without a log it ends with %d: %s", code, errs)
 	}
 }
@@ -86,13 +90,13 @@ func TestVerifyEndsWithOneForWhatDoesNotFit(t *testing.T) {
 // The first command that records something after the change says so, once, and
 // the event is there for good.
 func TestACommandReportsAChangedLog(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.write(requests(6)...)
 	c.tamper("DELETE FROM events WHERE seq > 4")
 	record := func() string {
 		var errs strings.Builder
-		a := &app{stderr: &errs, home: c.home, getenv: os.Getenv, logLevel: "warn"}
-		fatal(t, a.enact(t.Context(), change{what: audit.ChangeVaultLock}, func() error { return nil }))
+		a := cli.New(&console.Console{Stderr: &errs}, &home.Dir{Flag: c.Flag, Getenv: os.Getenv})
+		fatal(t, a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error { return nil }))
 		return errs.String()
 	}
 	errs := record()

@@ -15,9 +15,9 @@ import (
 
 // exportOf writes a log with signed heads and with whatever JSON escapes, and returns its home, the lines of its export
 // and the head that was kept.
-func exportOf(t *testing.T) (c cli, lines []string, kept string) {
+func exportOf(t *testing.T) (c runner, lines []string, kept string) {
 	t.Helper()
-	c = newCLI(t)
+	c = newRunner(t)
 	for i := range 2 {
 		rows := requests(4)
 		rows[1].Path = "/a&b<c>\"d\\e/é\u2028\x7f\t\b\x01😀"
@@ -26,7 +26,7 @@ func exportOf(t *testing.T) (c cli, lines []string, kept string) {
 		rows = append(rows, audit.Row{Event: audit.EventSessionEnded, Fields: map[string]any{"exit_code": i}})
 		c.write(rows...)
 	}
-	kept = filepath.Join(c.home, "kept")
+	kept = filepath.Join(c.Flag, "kept")
 	fatal(t, os.WriteFile(kept, []byte(c.ok("audit", "head")), 0o600))
 	return c, strings.SplitAfter(strings.TrimSuffix(c.ok("audit", "export"), "\n"), "\n"), kept
 }
@@ -38,7 +38,7 @@ func TestAnExportIsVerifiedWithoutItsHome(t *testing.T) {
 	fatal(t, err)
 	c, lines, kept := exportOf(t)
 	key := strings.TrimSpace(c.ok("audit", "head", "--public-key"))
-	other := strings.TrimSpace(newCLI(t).ok("audit", "head", "--public-key"))
+	other := strings.TrimSpace(newRunner(t).ok("audit", "head", "--public-key"))
 	if len(lines) != 12 {
 		t.Fatalf("the export has %d rows", len(lines))
 	}
@@ -99,7 +99,7 @@ func TestAnExportIsVerifiedWithoutItsHome(t *testing.T) {
 			if w.key != "" {
 				args = append(args, "--key", w.key)
 			}
-			out, errs, code := newCLI(t).run(args...)
+			out, errs, code := newRunner(t).run(args...)
 			if (code == 0) != (w.want == "") || (code == 0) != strings.HasPrefix(out, "ok  ") ||
 				!strings.Contains(out, w.want) {
 				t.Errorf("audit verify ends with %d: %q, %q; want %q", code, out, errs, w.want)
@@ -115,12 +115,12 @@ func TestAnExportIsVerifiedWithoutItsHome(t *testing.T) {
 	cut := filepath.Join(t.TempDir(), "cut.jsonl")
 	fatal(t, os.WriteFile(cut, []byte(strings.Join(lines[:9], "")), 0o600))
 	const want = "the export does not have row 12 of the kept head"
-	out, errs, code := newCLI(t).run("audit", "verify", cut, "--head", kept)
+	out, errs, code := newRunner(t).run("audit", "verify", cut, "--head", kept)
 	if code != 1 || !strings.Contains(out, want) {
 		t.Errorf("a cut export with the kept head ends with %d: %q, %q", code, out, errs)
 	}
 	fatal(t, os.WriteFile(cut, []byte(strings.Join(lines[2:4], "")), 0o600))
-	_, errs, _ = newCLI(t).run("audit", "verify", cut)
+	_, errs, _ = newRunner(t).run("audit", "verify", cut)
 	if want := "2 rows up to row 4 are not in the export, in 1 gaps"; !strings.Contains(errs, want) {
 		t.Errorf("a part of an export: %q; want %q", errs, want)
 	}
@@ -129,7 +129,7 @@ func TestAnExportIsVerifiedWithoutItsHome(t *testing.T) {
 // A signature that fits another text is found although all hashes fit: the row was chained again.
 func TestTheCheckerVerifiesSignatures(t *testing.T) {
 	_, lines, _ := exportOf(t)
-	key := strings.TrimSpace(newCLI(t).ok("audit", "head", "--public-key"))
+	key := strings.TrimSpace(newRunner(t).ok("audit", "head", "--public-key"))
 	row := decode[audit.Row](t, lines[5])
 	name, _, _ := strings.Cut(fmt.Sprint(row.Fields["checkpoint"]), "\n")
 	// The name and the fingerprint are those of the log, and the key is another one.

@@ -71,7 +71,7 @@ func TestBindingVerbs(t *testing.T) {
 	}
 	o.ok("binding", "inspect", all[1].Name)
 	o.ok("binding", "rebind", all[0].Name, "--secret-file", o.file("token2", testToken+"2"))
-	v := vault.Open(filepath.Join(o.home, "vault"), cheapVaults()...)
+	v := vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...)
 	if err := v.Unlock([]byte(testPassphrase)); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestSecretStandsNowhere(t *testing.T) {
 	}
 	look("what was said", said)
 	files := 0
-	err := filepath.WalkDir(o.home, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(o.Flag, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
@@ -202,7 +202,7 @@ func TestBindingNeedsNoPassphrase(t *testing.T) {
 		t.Errorf("a person who binds is asked for more than the secret: exit %d, %s", code, errs)
 	}
 	o.env = env
-	v := vault.Open(filepath.Join(o.home, "vault"), cheapVaults()...)
+	v := vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...)
 	fatal(t, v.Unlock([]byte(testPassphrase)))
 	if c, err := v.Credential(name); err != nil || c.Secret.Reveal() != testToken+"2" {
 		t.Errorf("%s does not hold what was bound: %v", name, err)
@@ -214,7 +214,7 @@ func TestBindingNeedsNoPassphrase(t *testing.T) {
 func TestAGivenPassphraseChecksTheRecipient(t *testing.T) {
 	o := withConnectors(t)
 	o.ok("vault", "init")
-	at := filepath.Join(o.home, "vault", "recipient")
+	at := filepath.Join(o.Flag, "vault", "recipient")
 	elsewhere := filepath.Join(t.TempDir(), "vault")
 	other := vault.Open(elsewhere, cheapVaults()...)
 	fatal(t, other.Init([]byte(testPassphrase)))
@@ -275,7 +275,7 @@ func TestAPersonBindsWithoutFlags(t *testing.T) {
 func TestUnsafeVaultIsRefusedWithAHint(t *testing.T) {
 	o := withConnectors(t)
 	o.ok("vault", "init")
-	dir := filepath.Join(o.home, "vault")
+	dir := filepath.Join(o.Flag, "vault")
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestBrokenBindingCanBeRevoked(t *testing.T) {
 	token := o.file("token", testToken)
 	o.ok("binding", "setup", githubFQN, "--secret-file", token)
 	o.ok("binding", "setup", githubFQN, "--identity", "work", "--secret-file", token)
-	file := filepath.Join(o.home, "vault/bindings", githubBinding+"work.json")
+	file := filepath.Join(o.Flag, "vault/bindings", githubBinding+"work.json")
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}

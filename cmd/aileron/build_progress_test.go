@@ -11,11 +11,17 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 func TestABuildIsShownAsItIsWhereThereIsNoTerminal(t *testing.T) {
 	var errs bytes.Buffer
-	p := (&app{stderr: &errs, getenv: func(string) string { return "" }}).newBuildProgress()
+	p := (cli.New(&console.Console{Stderr: &errs},
+		&home.Dir{Getenv: func(string) string { return "" }})).NewBuildProgress()
 	fmt.Fprintf(p, "aileron: building x\nSTEP 1\n")
 	p.BuildEnded(errors.New("failed"))
 	if got, want := errs.String(), "aileron: building x\nSTEP 1\n"; got != want {
@@ -24,7 +30,7 @@ func TestABuildIsShownAsItIsWhereThereIsNoTerminal(t *testing.T) {
 }
 
 // screen returns what f writes to a terminal of 40 columns.
-func screen(t *testing.T, f func(p *buildProgress)) string {
+func screen(t *testing.T, f func(p *console.BuildProgress)) string {
 	t.Helper()
 	controller, terminal, err := pty.Open()
 	if err != nil {
@@ -34,11 +40,11 @@ func screen(t *testing.T, f func(p *buildProgress)) string {
 	if err := pty.Setsize(controller, &pty.Winsize{Rows: 10, Cols: 40}); err != nil {
 		t.Fatal(err)
 	}
-	a := &app{stderr: terminal, getenv: func(string) string { return "xterm" }}
-	a.child.stderr = terminal
-	p := a.newBuildProgress()
+	a := cli.New(&console.Console{Stderr: terminal}, &home.Dir{Getenv: func(string) string { return "xterm" }})
+	a.Child.Stderr = terminal
+	p := a.NewBuildProgress()
 	start := time.Unix(0, 0)
-	p.now = func() time.Time { start = start.Add(time.Second); return start }
+	p.Now = func() time.Time { start = start.Add(time.Second); return start }
 	f(p)
 	fmt.Fprint(terminal, "END")
 	var seen strings.Builder
@@ -55,12 +61,12 @@ func screen(t *testing.T, f func(p *buildProgress)) string {
 
 // What a message would be written behind is cleared first, and no line is as wide as the terminal, which would wrap it.
 func TestAStatusIsOneLineThatAMessageReplaces(t *testing.T) {
-	got := screen(t, func(p *buildProgress) {
-		f := &fetcher{a: p.app, what: "github://acme/" + strings.Repeat("x", 100)}
-		f.progress(2<<20, 4<<20)
-		f.notice("trying again")
-		f.progress(3<<20, 4<<20) // too soon to be shown
-		p.app.infof("done")
+	got := screen(t, func(p *console.BuildProgress) {
+		f := &connector.Fetcher{A: cli.New(p.Console, &home.Dir{}), What: "github://acme/" + strings.Repeat("x", 100)}
+		f.Progress(2<<20, 4<<20)
+		f.Notice("trying again")
+		f.Progress(3<<20, 4<<20) // too soon to be shown
+		p.Console.Infof("done")
 	})
 	want := "\r" + ("aileron: fetching github://acme/" + strings.Repeat("x", 100))[:39] + "\x1b[K" +
 		"\r\x1b[Kaileron: trying again\r\ndone\r\nEND"
@@ -71,11 +77,11 @@ func TestAStatusIsOneLineThatAMessageReplaces(t *testing.T) {
 
 func TestAStatusIsSilentWhereThereIsNoTerminal(t *testing.T) {
 	var errs bytes.Buffer
-	a := &app{stderr: &errs, getenv: func(string) string { return "" }}
-	a.child.stderr = &errs
-	f := &fetcher{a: a, what: "github://acme/tracker@1.0.0"}
-	f.progress(1<<20, 2<<20)
-	if err := a.showDuring(t.Context(), "aileron: working", func() error { return io.EOF }); !errors.Is(err, io.EOF) {
+	a := cli.New(&console.Console{Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})
+	a.Child.Stderr = &errs
+	f := &connector.Fetcher{A: a, What: "github://acme/tracker@1.0.0"}
+	f.Progress(1<<20, 2<<20)
+	if err := a.ShowDuring(t.Context(), "aileron: working", func() error { return io.EOF }); !errors.Is(err, io.EOF) {
 		t.Errorf("the error of the work is %v", err)
 	}
 	if errs.Len() > 0 {
@@ -89,7 +95,7 @@ func TestABuildIsOneLineOnATerminalAndItsEndStaysIfItFails(t *testing.T) {
 		output += fmt.Sprintf("Unpacking %d %s\n", i, strings.Repeat("x", 100))
 	}
 	output += "\x1b[2Jbad escape\nE: Unable to locate"
-	good := screen(t, func(p *buildProgress) {
+	good := screen(t, func(p *console.BuildProgress) {
 		_, _ = io.WriteString(p, output)
 		p.BuildEnded(nil)
 	})
@@ -102,12 +108,12 @@ func TestABuildIsOneLineOnATerminalAndItsEndStaysIfItFails(t *testing.T) {
 		!strings.HasSuffix(good, "\r\x1b[KEND") || strings.Contains(good, "\x1b[2J") {
 		t.Errorf("a build shows %q; want one line that is cleared", good)
 	}
-	bad := screen(t, func(p *buildProgress) {
+	bad := screen(t, func(p *console.BuildProgress) {
 		_, _ = io.WriteString(p, output+" package nosuch\n")
 		p.BuildEnded(errors.New("exit 100"))
 	})
 	if !strings.Contains(bad, "E: Unable to locate package nosuch\r\n") || strings.Contains(bad, "Unpacking 20 ") ||
 		!strings.Contains(bad, "Unpacking 40 ") || strings.Contains(bad, "\x1b[2J") {
-		t.Errorf("a failed build shows %q; want its last %d lines", bad, maxBuildLines)
+		t.Errorf("a failed build shows %q; want its last %d lines", bad, console.MaxBuildLines)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // What is captured of a session is not for its command.
 func TestACaptureIsOutsideOfWhatTheSandboxSees(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	project, shared, other := t.TempDir(), t.TempDir(), t.TempDir()
 	link, inside := filepath.Join(other, "link"), filepath.Join(project, "sub", "dir")
 	if err := os.MkdirAll(inside, 0o700); err != nil {
@@ -45,7 +45,7 @@ func TestACaptureIsOutsideOfWhatTheSandboxSees(t *testing.T) {
 
 // The sandbox of a worktree sees the repository that it belongs to as well.
 func TestACaptureIsOutsideOfTheRepositoryOfAWorktree(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	root := t.TempDir()
 	repository, worktree := filepath.Join(root, "repository"), filepath.Join(root, "worktree")
 	for _, args := range [][]string{{"init", "-q", repository},

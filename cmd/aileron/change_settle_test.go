@@ -8,6 +8,11 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/changes"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -15,7 +20,7 @@ import (
 // interruptedChange is one change, with the act that a killed command may or
 // may not have reached.
 type interruptedChange struct {
-	change
+	changes.Change
 	act func() error
 }
 
@@ -23,14 +28,14 @@ type interruptedChange struct {
 // has the GitHub connector and its binding.
 func (o owner) changesOf() []interruptedChange {
 	o.t.Helper()
-	s, err := store.Open(filepath.Join(o.home, "store"))
+	s, err := store.Open(filepath.Join(o.Flag, "store"))
 	fatal(o.t, err)
 	anthropic := filepath.Join(exampleGitHub, "..", "anthropic")
 	github, err := store.Read(exampleGitHub)
 	fatal(o.t, err)
 	other, err := store.Read(anthropic)
 	fatal(o.t, err)
-	v := vault.Open(filepath.Join(o.home, "vault"), cheapVaults()...)
+	v := vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...)
 	fatal(o.t, v.Unlock([]byte(testPassphrase)))
 	secret, err := vault.NewSecret([]byte(testToken + "2"))
 	fatal(o.t, err)
@@ -42,22 +47,24 @@ func (o owner) changesOf() []interruptedChange {
 	}
 	binding := func(name string) audit.Row { return audit.Row{ConnectorFQN: githubFQN, Binding: name} }
 	return []interruptedChange{
-		{change{what: audit.ChangeConnectorInstall, about: aboutConnector(string(other.FQN), other.Version, other.Hash)},
+		{changes.Change{What: audit.ChangeConnectorInstall, About: connector.AboutConnector(string(other.FQN), other.Version,
+			other.Hash)},
 			func() error {
 				_, err := s.Install(o.t.Context(), anthropic, store.InstallOptions{})
 				return err
 			}},
-		{change{what: audit.ChangeBindingSetup, about: binding(fresh)}, func() error {
+		{changes.Change{What: audit.ChangeBindingSetup, About: binding(fresh)}, func() error {
 			return v.Bind(vault.Binding{Name: fresh, Kind: "bearer", Connector: githubFQN, Identity: "home"}, secret)
 		}},
-		{change{what: audit.ChangeBindingRebind, about: binding(bound), before: digest(bound)},
+		{changes.Change{What: audit.ChangeBindingRebind, About: binding(bound), Before: digest(bound)},
 			func() error { return v.Rebind(bound, "", secret) }},
-		{change{what: audit.ChangeBindingRevoke, about: binding(bound)}, func() error { return v.Revoke(bound) }},
-		{change{what: audit.ChangeVaultLock}, func() error { return v.SetLocked(true) }},
-		{change{what: audit.ChangeVaultUnlock}, func() error { return v.SetLocked(false) }},
-		{change{what: audit.ChangeVaultPasswd, before: digest(vault.Identity)},
+		{changes.Change{What: audit.ChangeBindingRevoke, About: binding(bound)}, func() error { return v.Revoke(bound) }},
+		{changes.Change{What: audit.ChangeVaultLock}, func() error { return v.SetLocked(true) }},
+		{changes.Change{What: audit.ChangeVaultUnlock}, func() error { return v.SetLocked(false) }},
+		{changes.Change{What: audit.ChangeVaultPasswd, Before: digest(vault.Identity)},
 			func() error { return v.ChangePassphrase([]byte("another long passphrase")) }},
-		{change{what: audit.ChangeConnectorRemove, about: aboutConnector(githubFQN, github.Version, github.Hash)},
+		{changes.Change{What: audit.ChangeConnectorRemove, About: connector.AboutConnector(githubFQN, github.Version,
+			github.Hash)},
 			func() error {
 				_, err := s.Remove(githubFQN, "", nil)
 				return err
@@ -67,43 +74,43 @@ func (o owner) changesOf() []interruptedChange {
 
 // kill leaves a change as a process does that is killed: its file stays, and
 // its lock goes.
-func (p *pendingChange) kill(t *testing.T) {
+func kill(t *testing.T, p *changes.PendingChange) {
 	t.Helper()
-	fatal(t, p.lock.Close())
+	fatal(t, p.Lock.Close())
 }
 
 func TestTheNextCommandRecordsTheOutcomeOfAKilledOne(t *testing.T) {
 	o := withConnectors(t)
 	o.ok("binding", "setup", githubFQN, "--identity", "work", "--secret-file", o.file("secret", testToken))
-	a := &app{stderr: os.Stderr, home: o.home, getenv: os.Getenv, logLevel: "warn"}
-	log, err := a.openLog(o.home)
+	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Getenv: os.Getenv})
+	log, err := a.OpenLog(o.Flag)
 	fatal(t, err)
 	defer log.Close()
 	for _, c := range o.changesOf() {
-		if c.what == audit.ChangeVaultUnlock {
-			fatal(t, vault.Open(filepath.Join(o.home, "vault"), cheapVaults()...).SetLocked(true))
+		if c.What == audit.ChangeVaultUnlock {
+			fatal(t, vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...).SetLocked(true))
 		}
 		for _, acted := range []bool{false, true} {
-			p, err := beginChange(t.Context(), a, log, o.home, c.change)
+			p, err := changes.BeginChange(t.Context(), a.Locks, log, o.Flag, c.Change)
 			fatal(t, err)
 			if acted {
 				fatal(t, c.act())
 			}
-			p.kill(t)
+			kill(t, p)
 			_, errs, code := o.run("session", "list")
 			rows := o.rows()
 			outcome := rows[len(rows)-1]
-			event, reason, said := c.what.Failed(), reasonInterrupted, "was interrupted and did not take effect"
+			event, reason, said := c.What.Failed(), changes.ReasonInterrupted, "was interrupted and did not take effect"
 			if acted {
-				event, reason, said = c.what.Done(), "", "was interrupted and took effect"
+				event, reason, said = c.What.Done(), "", "was interrupted and took effect"
 			}
 			if outcome.Event != event || outcome.Reason != reason || outcome.Fields["interrupted"] != true ||
-				outcome.Fields["request_id"] != p.Request || outcome.Binding != c.about.Binding ||
-				outcome.ConnectorFQN != c.about.ConnectorFQN {
-				t.Errorf("%s, acted %v: the outcome is %+v, want %s %q", c.what, acted, outcome, event, reason)
+				outcome.Fields["request_id"] != p.Request || outcome.Binding != c.About.Binding ||
+				outcome.ConnectorFQN != c.About.ConnectorFQN {
+				t.Errorf("%s, acted %v: the outcome is %+v, want %s %q", c.What, acted, outcome, event, reason)
 			}
 			if code != 0 || !strings.Contains(errs, said) || len(o.pendingFiles()) != 0 {
-				t.Errorf("%s, acted %v: exit %d, %q, left %q", c.what, acted, code, errs, o.pendingFiles())
+				t.Errorf("%s, acted %v: exit %d, %q, left %q", c.What, acted, code, errs, o.pendingFiles())
 			}
 		}
 	}
@@ -111,15 +118,15 @@ func TestTheNextCommandRecordsTheOutcomeOfAKilledOne(t *testing.T) {
 
 func TestAKilledCommandWithoutAnIntentLeavesNoRow(t *testing.T) {
 	o := newOwner(t)
-	a := &app{stderr: os.Stderr, home: o.home, getenv: os.Getenv, logLevel: "warn"}
-	log, err := a.openLog(o.home)
+	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Getenv: os.Getenv})
+	log, err := a.OpenLog(o.Flag)
 	fatal(t, err)
 	defer log.Close()
-	p, err := beginChange(t.Context(), a, log, o.home, change{what: audit.ChangeVaultLock})
+	p, err := changes.BeginChange(t.Context(), a.Locks, log, o.Flag, changes.Change{What: audit.ChangeVaultLock})
 	fatal(t, err)
-	whole, err := os.ReadFile(p.path)
+	whole, err := os.ReadFile(p.Path)
 	fatal(t, err)
-	fatal(t, p.end(t.Context(), log, nil))
+	fatal(t, p.End(t.Context(), log, nil))
 	before := len(o.rows())
 	for name, raw := range map[string][]byte{
 		"cut":           whole[:len(whole)/2],
@@ -127,7 +134,7 @@ func TestAKilledCommandWithoutAnIntentLeavesNoRow(t *testing.T) {
 		"no intent":     bytes.ReplaceAll(whole, []byte(p.Intent), []byte(audit.NewID())),
 		"outcome there": whole,
 	} {
-		fatal(t, os.WriteFile(p.path, raw, 0o600))
+		fatal(t, os.WriteFile(p.Path, raw, 0o600))
 		o.ok("session", "list")
 		if now := o.rows(); len(now) != before || len(o.pendingFiles()) != 0 {
 			t.Errorf("%s: %d rows, want %d; left %q", name, len(now), before, o.pendingFiles())
@@ -138,8 +145,8 @@ func TestAKilledCommandWithoutAnIntentLeavesNoRow(t *testing.T) {
 // A command that still runs settles its change itself.
 func TestAChangeUnderWayIsLeftAlone(t *testing.T) {
 	o := newOwner(t)
-	a := &app{stderr: os.Stderr, home: o.home, getenv: os.Getenv, logLevel: "warn"}
-	fatal(t, a.enact(t.Context(), change{what: audit.ChangeVaultLock}, func() error {
+	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Getenv: os.Getenv})
+	fatal(t, a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error {
 		_, errs, code := o.run("session", "list")
 		if got := o.pendingFiles(); len(got) != 1 || len(o.rows()) != 1 || code != 0 || strings.Contains(errs,
 			"interrupted") {

@@ -8,12 +8,16 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/changes"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // rows returns the log as it is on disk: no command settles anything before.
 func (o owner) rows() []audit.Row {
 	o.t.Helper()
-	log, err := audit.OpenReader(filepath.Join(o.home, "audit.db"))
+	log, err := audit.OpenReader(filepath.Join(o.Flag, "audit.db"))
 	fatal(o.t, err)
 	defer log.Close()
 	rows, err := log.List(o.t.Context(), audit.Filter{})
@@ -31,7 +35,7 @@ func (o owner) events() (list []audit.Event) {
 
 // pendingFiles are the changes without an outcome.
 func (o owner) pendingFiles() []string {
-	list, _ := filepath.Glob(filepath.Join(o.home, "changes", "*"))
+	list, _ := filepath.Glob(filepath.Join(o.Flag, "changes", "*"))
 	return list
 }
 
@@ -80,9 +84,9 @@ func TestEveryChangeHasAnIntentAndAnOutcome(t *testing.T) {
 
 func TestAnActComesAfterItsIntent(t *testing.T) {
 	o := newOwner(t)
-	a := &app{stderr: os.Stderr, home: o.home, getenv: os.Getenv, logLevel: "warn"}
+	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Getenv: os.Getenv})
 	acted := false
-	fatal(t, a.enact(t.Context(), change{what: audit.ChangeVaultLock}, func() error {
+	fatal(t, a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error {
 		acted = true
 		if got := o.events(); !slices.Equal(got, []audit.Event{"vault.lock.started"}) || len(o.pendingFiles()) != 1 {
 			t.Errorf("when it acts the log has %q, and %q is left", got, o.pendingFiles())
@@ -96,8 +100,8 @@ func TestAnActComesAfterItsIntent(t *testing.T) {
 
 func TestAnActThatFailsHasAnOutcome(t *testing.T) {
 	o := newOwner(t)
-	a := &app{stderr: os.Stderr, home: o.home, getenv: os.Getenv, logLevel: "warn"}
-	err := a.enact(t.Context(), change{what: audit.ChangeVaultLock}, func() error { return os.ErrInvalid })
+	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Getenv: os.Getenv})
+	err := a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error { return os.ErrInvalid })
 	rows := o.rows()
 	if err != os.ErrInvalid || len(rows) != 2 || rows[1].Event != "vault.lock.failed" || rows[1].Reason != "failed" {
 		t.Errorf("the error is %v, the rows %+v", err, rows)
@@ -109,8 +113,8 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	secret := o.file("secret", testToken)
 	o.ok("binding", "setup", githubFQN, "--identity", "work", "--secret-file", secret)
 	before := o.inForce()
-	fatal(t, os.Rename(filepath.Join(o.home, "audit.db"), filepath.Join(o.home, "away.db")))
-	fatal(t, os.Mkdir(filepath.Join(o.home, "audit.db"), 0o700))
+	fatal(t, os.Rename(filepath.Join(o.Flag, "audit.db"), filepath.Join(o.Flag, "away.db")))
+	fatal(t, os.Mkdir(filepath.Join(o.Flag, "audit.db"), 0o700))
 	for _, args := range [][]string{
 		{"connector", "install", filepath.Join(exampleGitHub, "..", "anthropic"), "--yes"},
 		{"connector", "remove", githubFQN},
@@ -131,9 +135,9 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 		}
 	}
 	empty := newOwner(t)
-	fatal(t, os.Mkdir(filepath.Join(empty.home, "audit.db"), 0o700))
+	fatal(t, os.Mkdir(filepath.Join(empty.Flag, "audit.db"), 0o700))
 	empty.fails("vault.init was not done", "vault", "init")
-	if _, err := os.Stat(filepath.Join(empty.home, "vault")); err == nil {
+	if _, err := os.Stat(filepath.Join(empty.Flag, "vault")); err == nil {
 		t.Error("the vault was made")
 	}
 }
@@ -143,7 +147,7 @@ func (o owner) inForce() string {
 	o.t.Helper()
 	var all strings.Builder
 	for _, dir := range []string{"store/connectors", "vault"} {
-		fatal(o.t, filepath.WalkDir(filepath.Join(o.home, dir), func(path string, d os.DirEntry, err error) error {
+		fatal(o.t, filepath.WalkDir(filepath.Join(o.Flag, dir), func(path string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -18,29 +21,29 @@ const exampleGitHub = "../../examples/connectors/github"
 const githubFQN = "github://alrubinger/aileron-connector-github"
 
 // cli runs one command line in a home of the test's own.
-type cli struct {
+type runner struct {
 	t    *testing.T
-	home string
+	Flag string
 }
 
-func newCLI(t *testing.T) cli { return cli{t, t.TempDir()} }
+func newRunner(t *testing.T) runner { return runner{t, t.TempDir()} }
 
-func (c cli) run(args ...string) (stdout, stderr string, code int) {
+func (c runner) run(args ...string) (stdout, stderr string, code int) {
 	c.t.Helper()
 	return c.runWith(strings.NewReader(""), args...)
 }
 
-func (c cli) runWith(stdin io.Reader, args ...string) (stdout, stderr string, code int) {
+func (c runner) runWith(stdin io.Reader, args ...string) (stdout, stderr string, code int) {
 	c.t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(string) string { return "" },
-		vaultOptions: cheapVaults()}
-	code = Main(c.t.Context(), append([]string{"--home", c.home}, args...), a)
+	a := cli.New(&console.Console{Stdin: stdin, Stdout: &out, Stderr: &errs},
+		&home.Dir{Getenv: func(string) string { return "" }, VaultOptions: cheapVaults()})
+	code = Main(c.t.Context(), append([]string{"--home", c.Flag}, args...), a)
 	return out.String(), errs.String(), code
 }
 
 // ok runs what must succeed.
-func (c cli) ok(args ...string) string {
+func (c runner) ok(args ...string) string {
 	c.t.Helper()
 	out, errs, code := c.run(args...)
 	if code != 0 {
@@ -66,22 +69,22 @@ func cheapVaults() []vault.Option { return []vault.Option{vault.TestOnlyWorkFact
 
 // owner is a cli whose environment holds the vault's passphrase.
 type owner struct {
-	cli
+	runner
 	env map[string]string
 }
 
 func newOwner(t *testing.T) owner {
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "") // the developer's own keyring is no part of this
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	return owner{newCLI(t), map[string]string{"AILERON_VAULT_PASSPHRASE": testPassphrase}}
+	return owner{newRunner(t), map[string]string{"AILERON_VAULT_PASSPHRASE": testPassphrase}}
 }
 
 func (o owner) runWith(stdin io.Reader, args ...string) (stdout, stderr string, code int) {
 	o.t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdin: stdin, stdout: &out, stderr: &errs, getenv: func(k string) string { return o.env[k] },
-		vaultOptions: cheapVaults()}
-	code = Main(o.t.Context(), append([]string{"--home", o.home}, args...), a)
+	a := cli.New(&console.Console{Stdin: stdin, Stdout: &out, Stderr: &errs},
+		&home.Dir{Getenv: func(k string) string { return o.env[k] }, VaultOptions: cheapVaults()})
+	code = Main(o.t.Context(), append([]string{"--home", o.Flag}, args...), a)
 	return out.String(), errs.String(), code
 }
 

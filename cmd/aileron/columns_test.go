@@ -4,12 +4,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
+	"github.com/ALRubinger/aileron/internal/console"
 )
 
 // Whatever the width of a terminal, no line is longer, and nothing that is asked for is missing.
 func TestAnswersFitEveryTerminal(t *testing.T) {
 	setZone(t, time.FixedZone("CET", 3600))
-	c := newCLI(t)
+	c := newRunner(t)
 	rows := seenRows()
 	rows[1].Fields["agent"] = "エージェント\u202e\x1b[2Jagent"
 	for i := range rows {
@@ -32,7 +35,8 @@ func TestAnswersFitEveryTerminal(t *testing.T) {
 			out := sgr.ReplaceAllString(c.onTerminal(columns, nil, strings.Fields(w.command)...), "")
 			checkSafe(t, w.command, out)
 			for line := range strings.Lines(out) {
-				if n := displayWidth(strings.TrimSuffix(line, "\n")); n > int(columns) && !strings.HasPrefix(w.command, "session") {
+				if n := console.DisplayWidth(strings.TrimSuffix(line, "\n")); n > int(columns) && !strings.HasPrefix(w.command,
+					"session") {
 					t.Errorf("%s: a line has %d columns, and the terminal %d: %q", w.command, n, columns, line)
 				}
 			}
@@ -49,16 +53,16 @@ func TestAnswersFitEveryTerminal(t *testing.T) {
 // Combining marks take no column, and wide characters two.
 func TestWidthsAreThoseOfATerminal(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "abc": 3, "日本": 4, "e\u0301": 1, "é": 1, "…": 1, "ｱ": 1, "🦀": 2} {
-		if got := displayWidth(text); got != want {
+		if got := console.DisplayWidth(text); got != want {
 			t.Errorf("%q has %d columns, want %d", text, got, want)
 		}
 	}
-	if got := fit("日本語日本語", 8); displayWidth(got) != 8 || !strings.Contains(got, "…") {
+	if got := audit.Fit("日本語日本語", 8); console.DisplayWidth(got) != 8 || !strings.Contains(got, "…") {
 		t.Errorf("fit = %q", got)
 	}
 	var out strings.Builder
-	wide := table{heads: []string{"name", "n"}, rows: [][]string{{"日本", "1"}, {"abcd", "2"}}}
-	if err := wide.print(&out, 0); err != nil || out.String() != "name  n\n日本  1\nabcd  2\n" {
+	wide := console.Table{Heads: []string{"name", "n"}, Rows: [][]string{{"日本", "1"}, {"abcd", "2"}}}
+	if err := wide.Print(&out, 0); err != nil || out.String() != "name  n\n日本  1\nabcd  2\n" {
 		t.Errorf("the table is %q, %v", out.String(), err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/proxy"
@@ -20,16 +22,19 @@ import (
 // no home.
 type words func(cmd *cobra.Command) []string
 
+// completer completes words of what is installed and recorded.
+type completer struct{ *cli.App }
+
 // addCompletion registers the values of flags and arguments of every command below cmd for a shell's completion. Cobra
 // completes the commands and flags themselves.
-func (a *app) addCompletion(cmd *cobra.Command) {
-	for name, values := range a.flagWords(commandName(cmd)) {
+func (a completer) addCompletion(cmd *cobra.Command) {
+	for name, values := range a.flagWords(cli.CommandName(cmd)) {
 		if cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
 			continue
 		}
 		_ = cmd.RegisterFlagCompletionFunc(name, values.complete) // an error: the command has its own
 	}
-	if values := a.argumentWords(commandName(cmd)); values != nil {
+	if values := a.argumentWords(cli.CommandName(cmd)); values != nil {
 		cmd.ValidArgsFunction = values.complete
 	}
 	for _, sub := range cmd.Commands() {
@@ -59,8 +64,8 @@ func fixed[T ~string](list ...T) words {
 }
 
 // flagWords returns what the flags of a command can be, by their name.
-func (a *app) flagWords(command string) map[string]words {
-	engines := knownEngines()
+func (a completer) flagWords(command string) map[string]words {
+	engines := cli.KnownEngines()
 	if command == "launch" || command == "demo" || command == "setup" {
 		engines = append(engines, "off")
 	}
@@ -101,7 +106,7 @@ func providerWords(cmd *cobra.Command) (all []string) {
 }
 
 // argumentWords returns what the arguments of a command can be, nil if a shell cannot know.
-func (a *app) argumentWords(command string) words {
+func (a completer) argumentWords(command string) words {
 	switch command {
 	case "launch":
 		return func(cmd *cobra.Command) []string {
@@ -127,8 +132,8 @@ func (a *app) argumentWords(command string) words {
 }
 
 // hasHome reports whether there is a home: to look for words creates none.
-func (a *app) hasHome() bool {
-	home, err := a.homePath()
+func (a completer) hasHome() bool {
+	home, err := a.HomePath()
 	if err == nil {
 		_, err = os.Stat(home)
 	}
@@ -136,17 +141,17 @@ func (a *app) hasHome() bool {
 }
 
 // installedWords returns the names of the installed connectors: short ones where they are clear.
-func (a *app) installedWords(*cobra.Command) (all []string) {
-	names := a.connectorNames()
-	if !a.hasHome() || names.readInstalled() != nil {
+func (a completer) installedWords(_ *cobra.Command) (all []string) {
+	names := connectors.NewNames(a.Dir)
+	if !a.hasHome() || names.ReadInstalled() != nil {
 		return nil
 	}
-	for _, fqn := range names.installed {
+	for _, fqn := range names.Installed {
 		name, known := catalog.Name(fqn)
 		if !known {
 			name = fqn.Service()
 		}
-		if len(names.candidates(name)) != 1 {
+		if len(names.Candidates(name)) != 1 {
 			name = string(fqn)
 		}
 		all = append(all, name)
@@ -155,8 +160,8 @@ func (a *app) installedWords(*cobra.Command) (all []string) {
 }
 
 // actionWords returns the names of the actions.
-func (a *app) actionWords(*cobra.Command) (all []string) {
-	home, err := a.homePath()
+func (a completer) actionWords(_ *cobra.Command) (all []string) {
+	home, err := a.HomePath()
 	if err != nil {
 		return nil
 	}
@@ -168,11 +173,11 @@ func (a *app) actionWords(*cobra.Command) (all []string) {
 }
 
 // operationWords returns the names of the operations of the installed connectors.
-func (a *app) operationWords(*cobra.Command) (all []string) {
+func (a completer) operationWords(_ *cobra.Command) (all []string) {
 	if !a.hasHome() {
 		return nil
 	}
-	connectors, _ := a.connectorsToMatch(nil) // an error: none are known
+	connectors, _ := a.ConnectorsToMatch(nil) // an error: none are known
 	for _, c := range connectors {
 		for _, t := range c.Tools {
 			for _, op := range t.Operations {
@@ -186,11 +191,11 @@ func (a *app) operationWords(*cobra.Command) (all []string) {
 }
 
 // bindWords returns CONNECTOR=IDENTITY for each binding.
-func (a *app) bindWords(*cobra.Command) (all []string) {
+func (a completer) bindWords(_ *cobra.Command) (all []string) {
 	if !a.hasHome() {
 		return nil
 	}
-	v, err := a.vaultOf()
+	v, err := a.VaultOf()
 	if err != nil {
 		return nil
 	}
@@ -202,11 +207,11 @@ func (a *app) bindWords(*cobra.Command) (all []string) {
 }
 
 // bindingWords returns the names of the bindings.
-func (a *app) bindingWords(*cobra.Command) (all []string) {
+func (a completer) bindingWords(_ *cobra.Command) (all []string) {
 	if !a.hasHome() {
 		return nil
 	}
-	v, err := a.vaultOf()
+	v, err := a.VaultOf()
 	if err != nil {
 		return nil
 	}
@@ -221,18 +226,18 @@ func (a *app) bindingWords(*cobra.Command) (all []string) {
 const mostSessions = 20
 
 // sessionWords returns the ids of the newest sessions that a command can be about.
-func (a *app) sessionWords(cmd *cobra.Command) (all []string) {
+func (a completer) sessionWords(cmd *cobra.Command) (all []string) {
 	if !a.hasHome() {
 		return nil
 	}
-	home, err := a.homePath()
+	home, err := a.HomePath()
 	if err != nil {
 		return nil
 	}
-	lister := a.lister(home)
+	lister := a.Lister(home)
 	lister.Warn = func(audit.Notice) {}
 	sessions, _ := lister.List(cmd.Context()) // an error: none are known
-	command := commandName(cmd)
+	command := cli.CommandName(cmd)
 	for _, s := range slices.Backward(sessions) {
 		fits := true
 		switch command {

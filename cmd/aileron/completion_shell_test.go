@@ -52,7 +52,7 @@ for line; do echo $line: ${${(f)"$(${=line/aileron/aileron __complete} "")"}%%$'
 				args = append(args, line)
 			}
 			cmd := exec.CommandContext(t.Context(), shell, args...)
-			cmd.Env = append(os.Environ(), "AILERON_HOME="+o.home, "HOME="+t.TempDir())
+			cmd.Env = append(os.Environ(), "AILERON_HOME="+o.Flag, "HOME="+t.TempDir())
 			out, err := cmd.Output()
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)

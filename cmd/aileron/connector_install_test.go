@@ -8,7 +8,7 @@ import (
 // What a connector sets in the sandbox and accepts from it is shown before it
 // is granted.
 func TestInstallShowsPlaceholdersAndRequestFieldsBeforeItAsks(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	_, errs, code := c.run("connector", "install", exampleGitHub)
 	if code == 0 {
 		t.Fatal("it was installed without being granted")

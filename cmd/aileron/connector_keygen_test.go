@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/unlock"
 )
 
 // A new passphrase is explained, asked for twice, and asked for again if the entries differ or it is too short.
@@ -69,8 +72,9 @@ func TestAMistypedPassphraseOfASigningKeyIsAskedForAgain(t *testing.T) {
 	pack := []string{"connector", "pack", trackerDir(t, "acme", "1.0.0"), "--sign", key, "--output",
 		filepath.Join(t.TempDir(), "aileron.tar.gz")}
 	shown, code := o.dialogue([]string{"one horse\n", "two horse\n", "three horse\n"}, pack...)
-	if code != 1 || strings.Count(shown, "the passphrase is wrong; try again") != maxPassphraseTries-1 ||
-		strings.Count(shown, "passphrase of the signing key: ") != maxPassphraseTries || strings.Contains(shown, "horse") {
+	if code != 1 || strings.Count(shown, "the passphrase is wrong; try again") != unlock.MaxPassphraseTries-1 ||
+		strings.Count(shown, "passphrase of the signing key: ") != unlock.MaxPassphraseTries || strings.Contains(shown,
+		"horse") {
 		t.Errorf("it ends with %d: %q", code, shown)
 	}
 	if !strings.Contains(shown, "\raileron: decrypting the key") || !strings.Contains(shown, "\r\x1b[K") {
@@ -83,7 +87,8 @@ func TestAMistypedPassphraseOfASigningKeyIsAskedForAgain(t *testing.T) {
 // input is said on a line of its own.
 func TestActionAddAsksLikeConnectorInstall(t *testing.T) {
 	o := newOwner(t)
-	hash := decode[connectorJSON](t, o.ok("connector", "install", trackerDir(t, "acme", "1.0.0"), "--yes", "--json")).Hash
+	hash := decode[connector.ConnectorJSON](t, o.ok("connector", "install", trackerDir(t, "acme", "1.0.0"), "--yes",
+		"--json")).Hash
 	file := o.file("get.md", `+++
 [action]
 name = "get"

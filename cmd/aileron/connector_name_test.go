@@ -11,7 +11,7 @@ import (
 )
 
 // installNamed installs a connector of that FQN, which allows one host.
-func installNamed(t *testing.T, c cli, fqn string) {
+func installNamed(t *testing.T, c runner, fqn string) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -29,7 +29,7 @@ func installNamed(t *testing.T, c cli, fqn string) {
 
 // A credential must not go to a connector that a person did not mean.
 func TestANameOfTwoConnectorsIsRefused(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	installNamed(t, c, "github://acme/github")
 	installNamed(t, c, "github://acme/tracker")
 	installNamed(t, c, "hub://other/tracker")
@@ -54,7 +54,7 @@ func TestANameOfTwoConnectorsIsRefused(t *testing.T) {
 
 // A project that an agent wrote may contain a directory of any name.
 func TestADirectoryIsNotTakenForTheCatalogue(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("github", 0o700); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,9 @@ import (
 	"aead.dev/minisign"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/spec/signature"
 )
 
@@ -54,14 +56,14 @@ func secretKey(t *testing.T) (file, id, public string) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(publicKeyFile(file), key.Public().File(), 0o600); err != nil {
+	if err := os.WriteFile(connector.PublicKeyFile(file), key.Public().File(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file, key.Public().ID().String(), key.Public().String()
 }
 
 // packed returns the archive of a directory, signed with the key in file unless that is "".
-func (c cli) packed(dir, file string) string {
+func (c runner) packed(dir, file string) string {
 	c.t.Helper()
 	out := filepath.Join(c.t.TempDir(), "aileron.tar.gz")
 	args := []string{"connector", "pack", dir, "--output", out}
@@ -73,7 +75,7 @@ func (c cli) packed(dir, file string) string {
 }
 
 // refused expects that a command ends with 1, the class signature_failure and the reason, and prints each of says.
-func (c cli) refused(reason signature.Reason, args []string, says ...string) {
+func (c runner) refused(reason signature.Reason, args []string, says ...string) {
 	c.t.Helper()
 	out, errs, code := c.run(append(args, "--json")...)
 	want := append([]string{`"class":"signature_failure"`, `"reason":"` + string(reason) + `"`}, says...)
@@ -86,7 +88,7 @@ func (c cli) refused(reason signature.Reason, args []string, says ...string) {
 
 // What one command installs is held to the first key that it brings, in whatever order.
 func TestConnectorsOfOneCommandAreSignedWithOneFirstKey(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	key, _, _ := secretKey(t)
 	other, _, _ := secretKey(t)
 	first, next := trackerDir(t, "acme", "1.0.0"), trackerDir(t, "acme", "1.1.0")
@@ -108,7 +110,7 @@ func TestConnectorsOfOneCommandAreSignedWithOneFirstKey(t *testing.T) {
 }
 
 func TestAPublishersFirstKeyIsRememberedAndNoOtherIsAccepted(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	key, id, public := secretKey(t)
 	other, otherID, _ := secretKey(t)
 	first, next := trackerDir(t, "acme", "1.0.0"), trackerDir(t, "acme", "1.1.0")
@@ -125,8 +127,8 @@ func TestAPublishersFirstKeyIsRememberedAndNoOtherIsAccepted(t *testing.T) {
 	if got := c.ok("connector", "show", "tracker"); !strings.Contains(got, "github://acme: signed with its key "+id) {
 		t.Errorf("show prints %s", got)
 	}
-	list := decode[[]entryJSON](t, c.ok("connector", "list", "--json"))
-	if len(list) != 1 || !list[0].OK || *list[0].Signature != (signatureJSON{Status: "verified",
+	list := decode[[]connector.EntryJSON](t, c.ok("connector", "list", "--json"))
+	if len(list) != 1 || !list[0].OK || *list[0].Signature != (connector.SignatureJSON{Status: "verified",
 		Authority: "github://acme", KeyID: id, PublicKey: public}) {
 		t.Errorf("list prints %+v", list)
 	}
@@ -137,13 +139,13 @@ func TestAPublishersFirstKeyIsRememberedAndNoOtherIsAccepted(t *testing.T) {
 	c.refused(signature.ReasonMissing, install(c.packed(next, "")), "keys remove github://acme --forget")
 	c.refused(signature.ReasonMissing, install(next))
 	c.refused(signature.ReasonMissing, install(trackerDir(t, "ACME", "1.0.0"))) // the same publisher
-	if list := decode[[]entryJSON](t, c.ok("connector", "list", "--json")); len(list) != 1 {
+	if list := decode[[]connector.EntryJSON](t, c.ok("connector", "list", "--json")); len(list) != 1 {
 		t.Errorf("something was installed: %+v", list)
 	}
 	c.ok(install(trackerDir(t, "beta", "1.0.0"))...) // another publisher may be unsigned
 
 	// A rotation.
-	c.ok("connector", "keys", "add", "github://acme", publicKeyFile(other))
+	c.ok("connector", "keys", "add", "github://acme", connector.PublicKeyFile(other))
 	c.ok(install(c.packed(next, other))...)
 	c.ok("connector", "keys", "remove", "github://acme", id)
 	c.refused(signature.ReasonRevoked, []string{"connector", "verify", "github://acme/tracker@1.0.0"})
@@ -208,7 +210,7 @@ func TestASessionWarnsOfAConnectorWhoseKeyWasRemoved(t *testing.T) {
 	if warns("--connector", "npm") {
 		t.Error("a session warns of a connector that it does not use")
 	}
-	o.ok("connector", "keys", "add", "github://acme", publicKeyFile(key))
+	o.ok("connector", "keys", "add", "github://acme", connector.PublicKeyFile(key))
 	if warns() {
 		t.Error("it warns of a key that was added again")
 	}
@@ -219,7 +221,7 @@ func TestASignatureDoesNotSkipTheQuestion(t *testing.T) {
 	key, _, public := secretKey(t)
 	o := newOwner(t)
 	archive := o.packed(trackerDir(t, "acme", "1.0.0"), key)
-	_, errs, code := o.converse(slices.Repeat([]string{"n"}, maxTries), "connector", "install", archive)
+	_, errs, code := o.converse(slices.Repeat([]string{"n"}, console.MaxTries), "connector", "install", archive)
 	if code != 1 || !strings.Contains(errs, "[y/N]") || !strings.Contains(errs, public) {
 		t.Errorf("it ends with %d: %s", code, errs)
 	}
@@ -233,7 +235,7 @@ func TestASignatureDoesNotSkipTheQuestion(t *testing.T) {
 
 // The same bytes are installed already, unsigned: the signature is added to them, and its key is asked about.
 func TestASignatureIsAddedToWhatIsInstalled(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	key, id, _ := secretKey(t)
 	dir := trackerDir(t, "acme", "1.0.0")
 	signed := c.packed(dir, key)
@@ -241,14 +243,14 @@ func TestASignatureIsAddedToWhatIsInstalled(t *testing.T) {
 	if _, errs, code := c.run("connector", "install", signed); code != 2 || !strings.Contains(errs, "pass --yes") {
 		t.Errorf("a first key is remembered without consent: %d %s", code, errs)
 	}
-	again := decode[connectorJSON](t, c.ok("connector", "install", signed, "--yes", "--json"))
+	again := decode[connector.ConnectorJSON](t, c.ok("connector", "install", signed, "--yes", "--json"))
 	if !again.Already {
 		t.Error("it was installed anew")
 	}
-	if list := decode[[]entryJSON](t, c.ok("connector", "verify", "--json")); list[0].Signature.KeyID != id {
+	if list := decode[[]connector.EntryJSON](t, c.ok("connector", "verify", "--json")); list[0].Signature.KeyID != id {
 		t.Errorf("verify prints %+v", list)
 	}
-	file := filepath.Join(c.home, "store/connectors/sha256", strings.TrimPrefix(again.Hash, "sha256:"), "signature.sig")
+	file := filepath.Join(c.Flag, "store/connectors/sha256", strings.TrimPrefix(again.Hash, "sha256:"), "signature.sig")
 	for reason, spoil := range map[signature.Reason]func() error{
 		signature.ReasonMalformed: func() error { return os.WriteFile(file, []byte(strings.Repeat("x\n", 4)), 0o600) },
 		signature.ReasonMissing:   func() error { return os.Remove(file) },
@@ -263,7 +265,7 @@ func TestASignatureIsAddedToWhatIsInstalled(t *testing.T) {
 }
 
 func TestPackingIsReproducibleAndRefusesAStaleSignature(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	key, _, _ := secretKey(t)
 	dir := trackerDir(t, "acme", "1.0.0")
 	read := func(file string) string {
@@ -309,11 +311,11 @@ func TestPackingIsReproducibleAndRefusesAStaleSignature(t *testing.T) {
 }
 
 func TestTheCatalogueIsPartOfAileron(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	if got := c.ok("connector", "check", "npm"); !strings.Contains(got, "part of aileron") {
 		t.Errorf("check prints %s", got)
 	}
-	in := decode[connectorJSON](t, c.ok("connector", "install", "npm", "--yes", "--json"))
+	in := decode[connector.ConnectorJSON](t, c.ok("connector", "install", "npm", "--yes", "--json"))
 	if in.Signed || in.Signature.Status != "part_of_aileron" {
 		t.Errorf("install prints %+v", in.Signature)
 	}
@@ -323,7 +325,7 @@ func TestKeygenWritesTwoFilesOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("scrypt takes 1 GiB of memory")
 	}
-	c := newCLI(t)
+	c := newRunner(t)
 	dir := t.TempDir()
 	fails := func(want string, args ...string) {
 		t.Helper()
@@ -338,7 +340,7 @@ func TestKeygenWritesTwoFilesOnce(t *testing.T) {
 	// As it is released: the race detector would look at each of scrypt's accesses, for half a minute.
 	program := filepath.Join(t.TempDir(), "aileron")
 	fatal(t, harness.BuildReleased(program, "."))
-	out, err := exec.CommandContext(t.Context(), program, "--home", c.home, "connector", "keygen", "--out", secret,
+	out, err := exec.CommandContext(t.Context(), program, "--home", c.Flag, "connector", "keygen", "--out", secret,
 		"--passphrase-file", pass, "--json").Output()
 	fatal(t, err)
 	made := decode[map[string]string](t, string(out))
@@ -367,7 +369,8 @@ func TestANewFileReplacesNone(t *testing.T) {
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeNewFile(file, []byte("new"), 0o600); err == nil || !strings.Contains(err.Error(), "exists already") {
+	if err := connector.WriteNewFile(file, []byte("new"), 0o600); err == nil || !strings.Contains(err.Error(),
+		"exists already") {
 		t.Errorf("writeNewFile = %v", err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {
@@ -381,7 +384,7 @@ func TestANewFileReplacesNone(t *testing.T) {
 // Of sixteen installations at once, each of a publisher's first connector signed with a key of its own, one succeeds:
 // its key is the one that is remembered.
 func TestManyFirstInstallationsRememberOneKey(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	dir := trackerDir(t, "acme", "1.0.0")
 	archives, ids := make([]string, 16), make([]string, 16)
 	for i := range archives {
@@ -411,8 +414,8 @@ func TestManyFirstInstallationsRememberOneKey(t *testing.T) {
 	if won < 0 {
 		t.Fatal("no installation succeeded")
 	}
-	list := decode[[]entryJSON](t, c.ok("connector", "verify", "--json"))
-	keys := decode[[]publisherKeyJSON](t, c.ok("connector", "keys", "list", "--json"))
+	list := decode[[]connector.EntryJSON](t, c.ok("connector", "verify", "--json"))
+	keys := decode[[]connector.PublisherKeyJSON](t, c.ok("connector", "keys", "list", "--json"))
 	if len(list) != 1 || list[0].Signature.KeyID != ids[won] || len(keys) != 1 || keys[0].KeyID != ids[won] {
 		t.Errorf("installed is %+v, with the keys %+v; want the key %s", list, keys, ids[won])
 	}
@@ -420,7 +423,7 @@ func TestManyFirstInstallationsRememberOneKey(t *testing.T) {
 }
 
 func TestAScopeCannotLookLikeALineOfItsOwn(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	dir := trackerDir(t, "acme", "1.0.0")
 	manifest := filepath.Join(dir, "manifest.toml")
 	text, err := os.ReadFile(manifest)

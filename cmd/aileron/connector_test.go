@@ -6,23 +6,26 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/console"
 )
 
 func TestConnectorLife(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	if got := c.ok("connector", "list", "--json"); got != "[]\n" {
 		t.Errorf("an empty list is %q", got)
 	}
-	in := decode[connectorJSON](t, c.ok("connector", "install", exampleGitHub, "--yes", "--json"))
+	in := decode[connector.ConnectorJSON](t, c.ok("connector", "install", exampleGitHub, "--yes", "--json"))
 	if in.FQN != githubFQN || in.Already || in.Credential.Kind != "bearer" || !slices.Equal(in.Hosts,
 		[]string{"api.github.com:443"}) || len(in.Operations) < 20 {
 		t.Errorf("install prints %+v", in)
 	}
-	if again := decode[connectorJSON](t, c.ok("connector", "install", exampleGitHub, "--json")); !again.Already {
+	if again := decode[connector.ConnectorJSON](t, c.ok("connector", "install", exampleGitHub, "--json")); !again.Already {
 		t.Error("installing it again, without --yes, is not a quiet success")
 	}
 	c.ok("connector", "install", githubFQN+"@0.1.0")
-	list := decode[[]entryJSON](t, c.ok("connector", "list", "--json"))
+	list := decode[[]connector.EntryJSON](t, c.ok("connector", "list", "--json"))
 	if len(list) != 1 || list[0].Hash != in.Hash || !list[0].OK {
 		t.Errorf("the list is %+v", list)
 	}
@@ -33,18 +36,19 @@ func TestConnectorLife(t *testing.T) {
 	c.ok("connector", "verify")
 	c.ok("connector", "verify", githubFQN+"@0.1.0")
 
-	file := filepath.Join(c.home, "store/connectors/sha256", strings.TrimPrefix(in.Hash, "sha256:"), "manifest.toml")
+	file := filepath.Join(c.Flag, "store/connectors/sha256", strings.TrimPrefix(in.Hash, "sha256:"), "manifest.toml")
 	if err := os.WriteFile(file, []byte("# changed"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, errs, code := c.run("connector", "verify", githubFQN, "--json")
-	if broken := decode[[]entryJSON](t, out); code != 1 || broken[0].OK || !strings.Contains(broken[0].Error,
+	if broken := decode[[]connector.EntryJSON](t, out); code != 1 || broken[0].OK || !strings.Contains(broken[0].Error,
 		"manifest.toml has other bytes") || !strings.Contains(errs, "hash_mismatch") {
 		t.Errorf("verify ends with %d and prints %s%s", code, out, errs)
 	}
 	c.ok("connector", "install", exampleGitHub, "--yes") // repairs it
 	c.ok("connector", "verify")
-	if gone := decode[[]entryJSON](t, c.ok("connector", "remove", githubFQN+"@0.1.0", "--json")); len(gone) != 1 {
+	if gone := decode[[]connector.EntryJSON](t, c.ok("connector", "remove", githubFQN+"@0.1.0",
+		"--json")); len(gone) != 1 {
 		t.Errorf("remove prints %+v", gone)
 	}
 	if _, errs, code := c.run("connector", "remove", githubFQN); code != 1 || !strings.Contains(errs, "not installed") {
@@ -53,7 +57,7 @@ func TestConnectorLife(t *testing.T) {
 }
 
 func TestInstallAsksOrNeedsYes(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	_, errs, code := c.run("connector", "install", exampleGitHub)
 	if code != 2 || !strings.Contains(errs, "--yes") || !strings.Contains(errs, "api.github.com:443") {
 		t.Errorf("it ends with %d: %s", code, errs)
@@ -65,7 +69,7 @@ func TestInstallAsksOrNeedsYes(t *testing.T) {
 
 func TestAPersonIsAsked(t *testing.T) {
 	for answer, installed := range map[string]bool{"y": true, "YES": true, "n": false, "": false, "yep": false} {
-		_, errs, code := newOwner(t).converse(slices.Repeat([]string{answer}, maxTries),
+		_, errs, code := newOwner(t).converse(slices.Repeat([]string{answer}, console.MaxTries),
 			"connector", "install", exampleGitHub)
 		if (code == 0) != installed || !strings.Contains(errs, "[y/N]") || !strings.Contains(errs, "api.github.com:443") {
 			t.Errorf("the answer %q ends with %d: %s", answer, code, errs)
@@ -88,15 +92,15 @@ func TestALongConnectorIsSummarisedOnATerminal(t *testing.T) {
 			}
 		}
 	}
-	_, errs, _ := newCLI(t).run("connector", "install", "github", "--yes")
+	_, errs, _ := newRunner(t).run("connector", "install", "github", "--yes")
 	if !strings.Contains(errs, "api.github.com/repos/{owner}/{repo}/readme") {
 		t.Errorf("a script's log does not have every operation: %s", errs)
 	}
 }
 
 func TestInstallHoldsTheHash(t *testing.T) {
-	c := newCLI(t)
-	checked := decode[connectorJSON](t, c.ok("connector", "check", exampleGitHub, "--json"))
+	c := newRunner(t)
+	checked := decode[connector.ConnectorJSON](t, c.ok("connector", "check", exampleGitHub, "--json"))
 	_, errs, code := c.run("connector", "install", exampleGitHub, "--yes", "--json", "--hash",
 		"sha256:"+strings.Repeat("0", 64))
 	if code != 1 || !strings.Contains(errs, `"hash_mismatch"`) {
@@ -109,16 +113,17 @@ func TestInstallHoldsTheHash(t *testing.T) {
 }
 
 func TestPackedConnectorInstalls(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	file := filepath.Join(t.TempDir(), "aileron.tar.gz")
 	packed := decode[map[string]string](t, c.ok("connector", "pack", exampleGitHub, "--output", file, "--json"))
-	if in := decode[connectorJSON](t, c.ok("connector", "install", file, "--yes", "--json")); in.Hash != packed["hash"] {
+	if in := decode[connector.ConnectorJSON](t, c.ok("connector", "install", file, "--yes",
+		"--json")); in.Hash != packed["hash"] {
 		t.Errorf("it is packed as %s and installed as %s", packed["hash"], in.Hash)
 	}
 }
 
 func TestWrongCallsOfConnector(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	for _, w := range []struct {
 		args []string
 		code int

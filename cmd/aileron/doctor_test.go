@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/doctor"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // doctorJSON is what doctor --json prints.
 type doctorJSON struct {
 	OK     bool
-	Checks []finding
+	Checks []doctor.Finding
 }
 
 // Each thing that is wrong is a line, a warning or a failure, that names the fix.
@@ -26,38 +27,44 @@ func TestDoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
 		check, state, text, fix string
 		spoil                   func(o owner)
 	}{
-		"open home": {"home", stateFail, "other users", "chmod 700", func(o owner) { fatal(t, os.Chmod(o.home, 0o755)) }},
-		"settings": {"settings", stateFail, "config.toml", "correct the file",
-			func(o owner) { fatal(t, os.WriteFile(filepath.Join(o.home, "config.toml"), []byte("x = ["), 0o600)) }},
-		"locked": {"vault", stateWarn, "it is locked", "aileron vault unlock", func(o owner) { o.ok("vault", "lock") }},
-		"no vault": {"vault", stateWarn, "there is none yet", "aileron setup",
-			func(o owner) { fatal(t, os.RemoveAll(filepath.Join(o.home, "vault"))) }},
-		"open vault": {"vault", stateFail, "identity.age", "permissions", func(o owner) {
-			fatal(t, os.Chmod(filepath.Join(o.home, "vault", "identity.age"), 0o666))
+		"open home": {"home", doctor.StateFail, "other users", "chmod 700", func(o owner) {
+			fatal(t, os.Chmod(o.Flag,
+				0o755))
 		}},
-		"unbound": {"connectors", stateWarn, "has no credential", "aileron binding setup",
+		"settings": {"settings", doctor.StateFail, "config.toml", "correct the file",
+			func(o owner) { fatal(t, os.WriteFile(filepath.Join(o.Flag, "config.toml"), []byte("x = ["), 0o600)) }},
+		"locked": {"vault", doctor.StateWarn, "it is locked", "aileron vault unlock", func(o owner) {
+			o.ok("vault",
+				"lock")
+		}},
+		"no vault": {"vault", doctor.StateWarn, "there is none yet", "aileron setup",
+			func(o owner) { fatal(t, os.RemoveAll(filepath.Join(o.Flag, "vault"))) }},
+		"open vault": {"vault", doctor.StateFail, "identity.age", "permissions", func(o owner) {
+			fatal(t, os.Chmod(filepath.Join(o.Flag, "vault", "identity.age"), 0o666))
+		}},
+		"unbound": {"connectors", doctor.StateWarn, "has no credential", "aileron binding setup",
 			func(o owner) { o.ok("connector", "install", "github", "--yes") }},
-		"a changed connector": {"connectors", stateFail, "was changed", "connector", func(o owner) {
-			files, err := filepath.Glob(filepath.Join(o.home, "store/connectors/sha256/*/manifest.toml"))
+		"a changed connector": {"connectors", doctor.StateFail, "was changed", "connector", func(o owner) {
+			files, err := filepath.Glob(filepath.Join(o.Flag, "store/connectors/sha256/*/manifest.toml"))
 			fatal(t, err)
 			fatal(t, os.Chmod(files[0], 0o600))
 			fatal(t, os.WriteFile(files[0], []byte("[connector]\n"), 0o600))
 		}},
-		"a removed key": {"connectors", stateWarn, "which was removed from the keys of github://acme",
+		"a removed key": {"connectors", doctor.StateWarn, "which was removed from the keys of github://acme",
 			"aileron connector remove github://acme/tracker@1.0.0", func(o owner) {
 				key, id, _ := secretKey(t)
 				o.ok("connector", "install", o.packed(trackerDir(t, "acme", "1.0.0"), key), "--yes")
 				o.ok("connector", "keys", "remove", "github://acme", id)
 			}},
-		"no model": {"agents", stateWarn, "claude has no connector", "aileron setup claude",
+		"no model": {"agents", doctor.StateWarn, "claude has no connector", "aileron setup claude",
 			func(o owner) { o.ok("connector", "remove", "anthropic") }},
-		"another provider": {"agents", stateWarn, "codex has no connector", "aileron setup codex",
+		"another provider": {"agents", doctor.StateWarn, "codex has no connector", "aileron setup codex",
 			func(o owner) { o.ok("connector", "install", "local-openai", "--yes") }},
-		"audit log": {"audit log", stateFail, "it does not verify", "aileron audit verify", func(o owner) {
-			fatal(t, os.WriteFile(filepath.Join(o.home, "audit.db"), []byte("SQLite format 3\x00 and nothing more"), 0o600))
+		"audit log": {"audit log", doctor.StateFail, "it does not verify", "aileron audit verify", func(o owner) {
+			fatal(t, os.WriteFile(filepath.Join(o.Flag, "audit.db"), []byte("SQLite format 3\x00 and nothing more"), 0o600))
 		}},
-		"clock": {"clock", stateFail, "it was set back", "set the clock", func(o owner) {
-			l, err := audit.Open(filepath.Join(o.home, "audit.db"), audit.Options{})
+		"clock": {"clock", doctor.StateFail, "it was set back", "set the clock", func(o owner) {
+			l, err := audit.Open(filepath.Join(o.Flag, "audit.db"), audit.Options{})
 			fatal(t, err)
 			row := audit.Row{Event: "session.ended", TS: time.Now().Add(time.Hour)}
 			_, err = l.Append(t.Context(), row)
@@ -66,20 +73,20 @@ func TestDoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
 		}},
 	} {
 		o := newOwner(t)
-		fatal(t, os.Chmod(o.home, 0o700))
+		fatal(t, os.Chmod(o.Flag, 0o700))
 		o.ok("setup", "claude", "--yes", "--sandbox=off", "--key-file", o.file("key", anthropicKey))
 		o.ok("connector", "install", "npm", "--yes")
 		c.spoil(o)
 		out, _, code := o.run("doctor", "--json")
 		got := decode[doctorJSON](t, out)
-		if got.OK != (code == 0) || c.state == stateFail && code != 1 {
+		if got.OK != (code == 0) || c.state == doctor.StateFail && code != 1 {
 			t.Errorf("%s: it ends with %d: %s", name, code, out)
 		}
 		found := false
 		for _, f := range got.Checks {
 			found = found || f.Check == c.check && f.State == c.state && strings.Contains(f.Text, c.text) &&
 				strings.Contains(f.Fix, c.fix) && f.Fix != ""
-			if f.State != stateOK && f.Fix == "" {
+			if f.State != doctor.StateOK && f.Fix == "" {
 				t.Errorf("%s: %q has no fix: %s", name, f.Check, f.Text)
 			}
 		}
@@ -128,7 +135,7 @@ func TestDoctorGivesUpAnEngineThatHangs(t *testing.T) {
 	out, _ := o.program("doctor", "--json").Output()
 	got := decode[doctorJSON](t, string(out))
 	for _, f := range got.Checks {
-		if f.Check == "docker" && f.State == stateWarn && strings.Contains(f.Text, "did not respond within 20s") {
+		if f.Check == "docker" && f.State == doctor.StateWarn && strings.Contains(f.Text, "did not respond within 20s") {
 			return
 		}
 	}
@@ -137,18 +144,18 @@ func TestDoctorGivesUpAnEngineThatHangs(t *testing.T) {
 
 // Storage that copies images works, and is a warning; a Podman that is installed need not be installed.
 func TestDoctorKnowsSlowStorageAndABrokenPodman(t *testing.T) {
-	if got := checkStorage("podman", engine.About{Storage: "overlay"}); len(got) > 0 {
+	if got := doctor.CheckStorage("podman", engine.About{Storage: "overlay"}); len(got) > 0 {
 		t.Errorf("overlay: %v", got)
 	}
-	got := checkStorage("podman", engine.About{Storage: "vfs"})
-	if len(got) != 1 || got[0].State != stateWarn || !strings.Contains(got[0].Text, "a copy of its image") ||
+	got := doctor.CheckStorage("podman", engine.About{Storage: "vfs"})
+	if len(got) != 1 || got[0].State != doctor.StateWarn || !strings.Contains(got[0].Text, "a copy of its image") ||
 		!strings.Contains(got[0].Fix, "docs/sandbox.md") {
 		t.Errorf("vfs: %v", got)
 	}
-	if fix := engineFix(true); strings.Contains(fix, "install Podman (") || !strings.Contains(fix, "podman info") {
+	if fix := doctor.EngineFix(true); strings.Contains(fix, "install Podman (") || !strings.Contains(fix, "podman info") {
 		t.Errorf("with a Podman: %q", fix)
 	}
-	if fix := engineFix(false); !strings.Contains(fix, "apt-get install podman") {
+	if fix := doctor.EngineFix(false); !strings.Contains(fix, "apt-get install podman") {
 		t.Errorf("without: %q", fix)
 	}
 }

@@ -10,6 +10,10 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	launchcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
@@ -80,7 +84,7 @@ func TestTheReportNamesTheConnectorThatIsForARequest(t *testing.T) {
 		// Which would stand beside an installed one that names the same paths.
 		{"GET", "api.anthropic.com", "/api/oauth/profile", "anthropic", "aileron allow 01"},
 	} {
-		got := remedy(session.Refusal{Reason: "operation_not_matched", Method: c.method, Host: c.host, Port: 443,
+		got := launchcmd.Remedy(session.Refusal{Reason: "operation_not_matched", Method: c.method, Host: c.host, Port: 443,
 			Path: c.path, Connector: catalog.FQN(c.connector), AuditID: "01"})
 		if got != c.want {
 			t.Errorf("%s %s%s: %q, want %q", c.method, c.host, c.path, got, c.want)
@@ -88,7 +92,7 @@ func TestTheReportNamesTheConnectorThatIsForARequest(t *testing.T) {
 	}
 	own := session.Refusal{Reason: "operation_not_matched", Method: "POST", Host: "api.github.com", Port: 443,
 		Path: "/graphql", Connector: "local://me/github", AuditID: "01"}
-	if got := remedy(own); got != "aileron allow 01" {
+	if got := launchcmd.Remedy(own); got != "aileron allow 01" {
 		t.Errorf("beside a connector of one's own: %q", got)
 	}
 }
@@ -138,7 +142,8 @@ func TestANameThatAnAgentChoseBeginsNoLineOfTheReport(t *testing.T) {
 	fatal(t, err)
 	defer screen.Close()
 	fatal(t, pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: columns}))
-	a := &app{stderr: tty, child: childStreams{stderr: tty}, getenv: func(string) string { return "" }}
+	a := cli.New(&console.Console{Stderr: tty, Child: console.ChildStreams{Stderr: tty}},
+		&home.Dir{Getenv: func(string) string { return "" }})
 	e := launch.Ended{Session: "S", Agent: "claude", Requests: session.Tally{
 		Refusals: []session.Refusal{{Method: "GET", Host: "api.example.org", Path: "/" + strings.Repeat("x", 200),
 			Reason: "operation_not_matched", Requests: 1, AuditID: "01J"}}}}
@@ -146,7 +151,7 @@ func TestANameThatAnAgentChoseBeginsNoLineOfTheReport(t *testing.T) {
 		strings.Repeat("\u00a0", 44), strings.Repeat("x", 45)} {
 		e.Changed = append(e.Changed, hostfiles.Change{Path: "a" + space + fake + "/.envrc", After: "1", When: "enter it"})
 	}
-	a.reportEnded(e)
+	launchcmd.ReportEnded(a, e)
 	fatal(t, tty.Close())
 	shown, _ := io.ReadAll(screen) // the error is the terminal without a writer
 	if n := strings.Count(string(shown), "run:"); n != len(e.Changed) {
@@ -154,7 +159,7 @@ func TestANameThatAnAgentChoseBeginsNoLineOfTheReport(t *testing.T) {
 	}
 	for line := range strings.Lines(string(shown)) {
 		line = strings.TrimRight(line, "\r\n")
-		if displayWidth(line) > columns && !strings.Contains(line, " aileron audit ") {
+		if console.DisplayWidth(line) > columns && !strings.Contains(line, " aileron audit ") {
 			t.Errorf("a line continues in the next one: %q", line)
 		}
 		if strings.HasPrefix(line, "aileron: all") {

@@ -5,20 +5,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 func TestWaitsAreFewLinesWhereThereIsNoTerminal(t *testing.T) {
 	var errs bytes.Buffer
-	line := (&app{stderr: &errs, getenv: func(string) string { return "" }}).newWaitLine()
+	line := (cli.New(&console.Console{Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})).NewWaitLine()
 	for _, wait := range []struct {
 		step  string
 		takes int
 	}{{"make a container", 4}, {"start the gateway", 5}, {"start a container", 12}} {
 		for s := 2; s <= wait.takes; s++ {
-			line.report(engine.Wait{Engine: "podman", Step: wait.step, For: time.Duration(s) * time.Second})
+			line.Report("podman to "+wait.step, time.Duration(s)*time.Second, false)
 		}
-		line.report(engine.Wait{Engine: "podman", Step: wait.step, Over: true})
+		line.Report("podman to "+wait.step, 0, true)
 	}
 	want := "aileron: waiting for podman to make a container (2s; Ctrl-C ends it)\n" +
 		"aileron: waiting for podman to start a container (10s; Ctrl-C ends it)\n"

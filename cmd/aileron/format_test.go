@@ -41,7 +41,7 @@ func TestWhatANewerAileronWroteIsRefusedAndKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := withConnectors(t)
 			o.ok("binding", "setup", githubFQN, "--identity", "work", "--secret-file", o.file("first", testToken))
-			path := filepath.Join(o.home, c.file)
+			path := filepath.Join(o.Flag, c.file)
 			text := c.to
 			if c.from != "" {
 				old, err := os.ReadFile(path)
@@ -53,7 +53,7 @@ func TestWhatANewerAileronWroteIsRefusedAndKept(t *testing.T) {
 			for _, args := range c.calls(o) {
 				_, errs, code := o.run(append([]string{"--json"}, args...)...)
 				if code != 1 || !strings.Contains(errs, `"reason":"newer_format"`) || !strings.Contains(errs,
-					path[len(o.home):][:len("/vault")]) ||
+					path[len(o.Flag):][:len("/vault")]) ||
 					!strings.Contains(errs, "has the format ") || !strings.Contains(errs,
 					"use the aileron that wrote it, or a newer one") {
 					t.Errorf("%q ends with %d: %s", args, code, errs)
@@ -70,11 +70,11 @@ func TestWhatANewerAileronWroteIsRefusedAndKept(t *testing.T) {
 func TestANewerAileronsSessionIsLeftAlone(t *testing.T) {
 	o := newOwner(t)
 	id := audit.NewID()
-	dir := filepath.Join(o.home, "sessions", id)
+	dir := filepath.Join(o.Flag, "sessions", id)
 	fatal(t, os.MkdirAll(dir, 0o700))
 	described := filepath.Join(dir, "session.json")
 	fatal(t, os.WriteFile(described, []byte(`{"format":2,"session":{"id":"`+id+`"}}`), 0o600))
-	changes := filepath.Join(o.home, "changes")
+	changes := filepath.Join(o.Flag, "changes")
 	fatal(t, os.MkdirAll(changes, 0o700))
 	pending := filepath.Join(changes, audit.NewID()+".json")
 	fatal(t, os.WriteFile(pending, []byte(`{"format":2,"change":{"kind":"vault.lock"}}`), 0o600))

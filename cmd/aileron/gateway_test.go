@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // The gateway's container holds nothing but this file: it must need no loader
@@ -41,7 +44,8 @@ func TestTheReleaseBuildIsStatic(t *testing.T) {
 
 func TestTheGatewayIsHiddenAndRefusesRoot(t *testing.T) {
 	var out, said strings.Builder
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, getenv: func(string) string { return "" }}
+	a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &said},
+		&home.Dir{Getenv: func(string) string { return "" }})
 	if code := Main(t.Context(), []string{"--help"}, a); code != 0 || strings.Contains(out.String(), "gateway") {
 		t.Errorf("help ends with %d and shows:\n%s", code, &out)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/hostport/hosttest"
 )
 
@@ -13,7 +14,7 @@ func TestResolvedHostsFollowTheOneRule(t *testing.T) {
 			if c.Name != "" {
 				resolved = c.Name + ":8443"
 			}
-			if got, _, err := parseResolve(c.Host + ":8443:192.0.2.1"); got != resolved || (err == nil) != (resolved != "") {
+			if got, _, err := cli.ParseResolve(c.Host + ":8443:192.0.2.1"); got != resolved || (err == nil) != (resolved != "") {
 				t.Errorf("--resolve %q is for %q, %v, want %q", c.Host+":8443:192.0.2.1", got, err, resolved)
 			}
 		})

@@ -47,7 +47,7 @@ func newSecretService(t *testing.T, o owner) *secretService {
 		"--control-directory="+dir)
 	k.awaitUnlocked()
 	o.env["DBUS_SESSION_BUS_ADDRESS"], o.env[keyringWaitEnv] = k.bus, patience.String()
-	fatal(t, os.Chmod(o.home, 0o700)) // as doctor wants it
+	fatal(t, os.Chmod(o.Flag, 0o700)) // as doctor wants it
 	return k
 }
 

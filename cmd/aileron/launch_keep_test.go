@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	launchcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
 )
@@ -26,9 +30,10 @@ func TestTheStateIsKeptUnlessAFlagOrTheConfigurationSaysNo(t *testing.T) {
 		{"", true, false, false},
 		{"[sandbox]\nkeep = true\n", true, false, false},
 	} {
-		a := &app{home: t.TempDir(), getenv: func(string) string { return "" }}
-		fatal(t, os.WriteFile(filepath.Join(a.home, "config.toml"), []byte(c.config), 0o600))
-		if got, err := a.keeps(&sandboxOptions{keep: c.flag, keepGiven: c.given}); got != c.want || err != nil {
+		a := cli.New(&console.Console{}, &home.Dir{Flag: t.TempDir(), Getenv: func(string) string { return "" }})
+		fatal(t, os.WriteFile(filepath.Join(a.Flag, "config.toml"), []byte(c.config), 0o600))
+		if got, err := launchcmd.Keeps(a, &cli.SandboxOptions{Keep: c.flag,
+			KeepGiven: c.given}); got != c.want || err != nil {
 			t.Errorf("with %q, and the flag (%v) as %v: keeps = %v, %v", c.config, c.given, c.flag, got, err)
 		}
 	}
@@ -36,7 +41,7 @@ func TestTheStateIsKeptUnlessAFlagOrTheConfigurationSaysNo(t *testing.T) {
 
 // Without a sandbox the agent's state is that on this host, whatever a flag says.
 func TestKeepingStateIsForASandbox(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	for _, flag := range []string{"--keep", "--keep=false"} {
 		_, errs, code := c.run("launch", "--sandbox=off", flag, "claude")
 		if code != 2 || !strings.Contains(errs, "the agent uses its state on this host") {
@@ -52,9 +57,10 @@ func TestTheReportTellsTheAgentsOwnRequestsApart(t *testing.T) {
 		Path: "/openai/codex/main/announcement_tip.toml", AuditID: "01A", Requests: 2}
 	other := session.Refusal{Reason: "host_not_allowed", Host: "evil.example", Port: 443, AuditID: "01B", Requests: 1}
 	var errs bytes.Buffer
-	a := &app{stderr: &errs, getenv: func(string) string { return "" }}
-	a.reportEnded(launch.Ended{Session: "01X", Agent: "codex", Duration: time.Second, Kept: true, Requests: session.Tally{
-		Rejected: 3, Refusals: []session.Refusal{other}, Optional: []session.Refusal{tip}}})
+	a := cli.New(&console.Console{Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})
+	launchcmd.ReportEnded(a, launch.Ended{Session: "01X", Agent: "codex", Duration: time.Second, Kept: true,
+		Requests: session.Tally{
+			Rejected: 3, Refusals: []session.Refusal{other}, Optional: []session.Refusal{tip}}})
 	for _, want := range []string{
 		"  unneeded    2 refused requests by codex itself (raw.githubusercontent.com): it works without\n",
 		"  refused     1 × evil.example: host_not_allowed\n", "aileron allow evil.example\n", "3 refused or failed",
@@ -68,7 +74,7 @@ func TestTheReportTellsTheAgentsOwnRequestsApart(t *testing.T) {
 		t.Errorf("the report says how to allow what is not needed:\n%s", &errs)
 	}
 	errs.Reset()
-	a.reportEnded(launch.Ended{Session: "01X", Agent: "codex"})
+	launchcmd.ReportEnded(a, launch.Ended{Session: "01X", Agent: "codex"})
 	if strings.Contains(errs.String(), "go on") || strings.Contains(errs.String(), "unneeded") {
 		t.Errorf("the report of a session that kept nothing:\n%s", &errs)
 	}

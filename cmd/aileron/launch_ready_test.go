@@ -6,16 +6,21 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // unlockedFirst calls unlockFirst for a session with a passphrase file, and returns whether the vault is open then.
 func (o owner) unlockedFirst(file string) (bool, error) {
 	o.t.Helper()
-	a := &app{stdin: strings.NewReader(""), getenv: func(k string) string { return o.env[k] }, home: o.home,
-		vaultOptions: cheapVaults()}
-	opts := &sessionOptions{passphraseFile: file}
-	err := a.unlockFirst(o.t.Context(), opts)
-	return opts.opened != nil && opts.opened.Unlocked(), err
+	a := cli.New(&console.Console{Stdin: strings.NewReader("")},
+		&home.Dir{Getenv: func(k string) string { return o.env[k] }, Flag: o.Flag, VaultOptions: cheapVaults()})
+	opts := &cli.SessionOptions{PassphraseFile: file}
+	err := launch.UnlockFirst(o.t.Context(), a, opts)
+	return opts.Opened != nil && opts.Opened.Unlocked(), err
 }
 
 // The vault is opened before an image is built, if the session needs it: a wrong passphrase is found at once.

@@ -17,12 +17,19 @@ import (
 	"io"
 	"log"
 	"os"
+	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
+	"github.com/ALRubinger/aileron/internal/protect"
+	"github.com/ALRubinger/aileron/vault"
 )
 
 func main() {
-	protected, err := protectProcess()
+	protected, err := protect.ProtectProcess()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "aileron:", err)
 		os.Exit(1)
@@ -32,4 +39,19 @@ func main() {
 	log.SetOutput(io.Discard)
 	cobra.EnableCommandSorting = false // help begins with the main job
 	os.Exit(Main(context.Background(), os.Args[1:], osApp(protected)))
+}
+
+func osApp(p *protect.Protection) *cli.App {
+	a := cli.New(&console.Console{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, &home.Dir{Getenv: p.Getenv})
+	a.Protected = p
+	if factor, err := strconv.Atoi(testOnlyWorkFactor); err == nil {
+		a.VaultOptions = append(a.VaultOptions, vault.TestOnlyWorkFactor(factor))
+	}
+	return a
+}
+
+// Main runs the command line and returns the exit code of CONTRACT section 1.
+func Main(ctx context.Context, args []string, a *cli.App) int {
+	a.Build, a.Root = thisBuild(), newRootCommand
+	return a.Run(ctx, args)
 }

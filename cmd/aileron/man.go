@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 )
 
 func newManCommand() *cobra.Command {
@@ -18,7 +20,7 @@ func newManCommand() *cobra.Command {
 			"DIR/completions/ with a file for bash, zsh and fish.",
 		Example: "  aileron man build/share",
 		Hidden:  true,
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := writeManual(cmd.Root(), filepath.Join(args[0], "man", "man1")); err != nil {
 				return fmt.Errorf("write the manual pages: %w", err)
@@ -34,8 +36,8 @@ func newManCommand() *cobra.Command {
 // writeManual writes a page for each command. The date is that of the commit, so that two builds of it agree.
 func writeManual(root *cobra.Command, dir string) error {
 	b := thisBuild()
-	header := &doc.GenManHeader{Title: "AILERON", Section: "1", Source: "aileron " + b.release, Manual: "aileron"}
-	if at, err := time.Parse(time.RFC3339, b.time); err == nil {
+	header := &doc.GenManHeader{Title: "AILERON", Section: "1", Source: "aileron " + b.Release, Manual: "aileron"}
+	if at, err := time.Parse(time.RFC3339, b.Time); err == nil {
 		header.Date = &at
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // for everyone to read

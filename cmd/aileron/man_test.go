@@ -8,14 +8,18 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 func TestEveryCommandHasAManualPage(t *testing.T) {
-	c, dir := newCLI(t), t.TempDir()
-	c.ok("man", dir)
+	c, manDir := newRunner(t), t.TempDir()
+	c.ok("man", manDir)
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
-		page := filepath.Join(dir, "man/man1", strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1")
+		page := filepath.Join(manDir, "man/man1", strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1")
 		text, err := os.ReadFile(page)
 		switch {
 		case !cmd.IsAvailableCommand():
@@ -31,7 +35,7 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 			walk(sub)
 		}
 	}
-	root := newRootCommand(&app{})
+	root := newRootCommand(cli.New(&console.Console{}, &home.Dir{}))
 	for _, cmd := range root.Commands() {
 		walk(cmd)
 	}
@@ -43,8 +47,8 @@ func TestBashCompletes(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no bash")
 	}
-	dir := t.TempDir()
-	newCLI(t).ok("man", dir)
+	manDir := t.TempDir()
+	newRunner(t).ok("man", manDir)
 	for line, want := range map[string]string{
 		"aileron au":                         "audit",
 		"aileron audit v":                    "verify",
@@ -60,9 +64,9 @@ func TestBashCompletes(t *testing.T) {
 		COMP_LINE=$2 COMP_POINT=${#2} COMP_WORDS=($2) COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMP_TYPE=9
 		__start_aileron
 		printf '%s\n' "${COMPREPLY[@]%% *}"`
-		args := []string{"--norc", "-c", script, "bash", filepath.Join(dir, "completions/aileron.bash"), line}
+		args := []string{"--norc", "-c", script, "bash", filepath.Join(manDir, "completions/aileron.bash"), line}
 		cmd := exec.CommandContext(t.Context(), bash, args...)
-		cmd.Env = append(os.Environ(), "AILERON_HOME="+dir)
+		cmd.Env = append(os.Environ(), "AILERON_HOME="+manDir)
 		out, err := cmd.CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {
 			t.Errorf("bash completes %q to %q, %v; want %q", line, got, err, want)

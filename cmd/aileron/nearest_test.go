@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+)
 
 func TestTheNearestWordIsAMisspelling(t *testing.T) {
 	known := []string{"anthropic", "crates", "github", "gitlab", "go", "npm", "openai", "pypi"}
@@ -9,7 +13,7 @@ func TestTheNearestWordIsAMisspelling(t *testing.T) {
 		"anthropik": "anthropic", "anth": "anthropic", "opnai": "openai", "gitlba": "gitlab",
 		"tracker": "", "x": "", "": "", "ghp-0123456789abcdef": "", "cargo": "",
 	} {
-		if got := nearest(name, known); got != want {
+		if got := hint.Nearest(name, known); got != want {
 			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
 		}
 	}

@@ -7,8 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/internal/filelock"
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/filelock"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // A file system without locks, such as NFS without its lock daemon: nothing is
@@ -23,16 +27,16 @@ func TestAHomeWithoutFileLocksIsRefused(t *testing.T) {
 				githubFQN}, {"run", "--", "true"},
 		} {
 			var out, errs bytes.Buffer
-			a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs,
-				getenv:       func(k string) string { return o.env[k] },
-				vaultOptions: cheapVaults(), locks: filelock.Locker{Flock: func(int, int) error { return errno }}}
-			code := Main(t.Context(), append([]string{"--home", o.home, "--json"}, args...), a)
+			a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs},
+				&home.Dir{Getenv: func(k string) string { return o.env[k] }, VaultOptions: cheapVaults(),
+					Locks: filelock.Locker{Flock: func(int, int) error { return errno }}})
+			code := Main(t.Context(), append([]string{"--home", o.Flag, "--json"}, args...), a)
 			if code != 1 || !strings.Contains(errs.String(), errno.Error()) || !strings.Contains(errs.String(), "--home") {
 				t.Errorf("%q with %v ends with %d: %s", args, errno, code, &errs)
 			}
 		}
 	}
-	left, _ := os.ReadDir(filepath.Join(o.home, "sessions"))
+	left, _ := os.ReadDir(filepath.Join(o.Flag, "sessions"))
 	if now := o.inForce(); now != before || len(o.pendingFiles()) > 0 || len(left) > 0 {
 		t.Errorf("left %q and %v; the home is\n%s\nwas\n%s", o.pendingFiles(), left, now, before)
 	}

@@ -10,8 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	launchcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
@@ -21,58 +25,58 @@ import (
 )
 
 // sandboxProject puts a project's file in force for a sandbox.
-func sandboxProject(t *testing.T, text string, s *sandboxOptions) error {
+func sandboxProject(t *testing.T, text string, s *cli.SandboxOptions) error {
 	t.Helper()
-	s.dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(s.dir, config.ProjectFile), []byte(text), 0o600); err != nil {
+	s.Dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(s.Dir, config.ProjectFile), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return useProjectIn(t, s)
 }
 
-func useProjectIn(t *testing.T, s *sandboxOptions) error {
+func useProjectIn(t *testing.T, s *cli.SandboxOptions) error {
 	t.Helper()
 	return useProjectPrinting(t, s, t.Output())
 }
 
 // useProjectPrinting puts the project's file in force, and prints to stderr.
-func useProjectPrinting(t *testing.T, s *sandboxOptions, stderr io.Writer) error {
+func useProjectPrinting(t *testing.T, s *cli.SandboxOptions, stderr io.Writer) error {
 	t.Helper()
-	a := &app{stdin: strings.NewReader("y\n"), stderr: stderr, getenv: func(string) string { return "" },
-		home: t.TempDir()}
-	if s.given == nil {
-		s.given = func(string) bool { return false }
+	a := cli.New(&console.Console{Stdin: strings.NewReader("y\n"), Stderr: stderr},
+		&home.Dir{Getenv: func(string) string { return "" }, Flag: t.TempDir()})
+	if s.Given == nil {
+		s.Given = func(string) bool { return false }
 	}
-	return a.useProject(&s.sessionOptions, s)
+	return a.UseProject(&s.SessionOptions, s)
 }
 
 func TestAProjectsFileDecidesAboutItsSandbox(t *testing.T) {
-	s := &sandboxOptions{}
+	s := &cli.SandboxOptions{}
 	text := "agent = \"claude\"\nread_only = true\nprotect = true\ndockerfile = \"off\"\n"
 	if err := sandboxProject(t, text, s); err != nil {
 		t.Fatalf("what narrows is asked about: %v", err)
 	}
-	if !s.readOnly || !s.protect || s.custom.dockerfile != "off" || s.project.file.Agent != "claude" {
+	if !s.ReadOnly || !s.Protect || s.Custom.Dockerfile != "off" || s.Project.File.Agent != "claude" {
 		t.Errorf("got %+v", s)
 	}
 
-	s = &sandboxOptions{custom: customOptions{packages: []string{"jq"}}}
-	s.project.trust = true
+	s = &cli.SandboxOptions{Custom: cli.CustomOptions{Packages: []string{"jq"}}}
+	s.Project.Trust = true
 	if err := sandboxProject(t, "packages = [\"jq\", \"tree\"]\n", s); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(s.custom.packages, []string{"jq", "tree"}) || len(s.project.widens) != 1 {
-		t.Errorf("packages %q, asked %q", s.custom.packages, s.project.widens)
+	if !slices.Equal(s.Custom.Packages, []string{"jq", "tree"}) || len(s.Project.Widens) != 1 {
+		t.Errorf("packages %q, asked %q", s.Custom.Packages, s.Project.Widens)
 	}
-	s = &sandboxOptions{}
+	s = &cli.SandboxOptions{}
 	if err := sandboxProject(t, "packages = [\"tree\"]\n", s); err == nil || !strings.Contains(err.Error(), "tree") {
 		t.Errorf("a package without consent: %v", err)
 	}
-	s = &sandboxOptions{image: "localhost/my/tools"}
-	if err := sandboxProject(t, "packages = [\"tree\"]\n", s); err != nil || len(s.custom.packages) > 0 {
-		t.Errorf("an image of one's own gets packages: %q, %v", s.custom.packages, err)
+	s = &cli.SandboxOptions{Image: "localhost/my/tools"}
+	if err := sandboxProject(t, "packages = [\"tree\"]\n", s); err != nil || len(s.Custom.Packages) > 0 {
+		t.Errorf("an image of one's own gets packages: %q, %v", s.Custom.Packages, err)
 	}
-	if err := sandboxProject(t, "agent = \"emacs\"\n", &sandboxOptions{}); err == nil ||
+	if err := sandboxProject(t, "agent = \"emacs\"\n", &cli.SandboxOptions{}); err == nil ||
 		!strings.Contains(err.Error(), `there is no agent "emacs"; known: `) {
 		t.Errorf("an unknown agent: %v", err)
 	}
@@ -87,15 +91,15 @@ GREETING = "hello  world"
 `
 
 // projectThatShares returns the options of a project whose file shares more with the sandbox.
-func projectThatShares(t *testing.T, text string) *sandboxOptions {
+func projectThatShares(t *testing.T, text string) *cli.SandboxOptions {
 	t.Helper()
-	s := &sandboxOptions{dir: t.TempDir()}
+	s := &cli.SandboxOptions{Dir: t.TempDir()}
 	for _, dir := range []string{"data", ".git"} {
-		if err := os.Mkdir(filepath.Join(s.dir, dir), 0o700); err != nil {
+		if err := os.Mkdir(filepath.Join(s.Dir, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, config.ProjectFile), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Dir, config.ProjectFile), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -108,8 +112,8 @@ func TestWhatAProjectsFileSharesIsAskedAbout(t *testing.T) {
 		t.Fatalf("without consent: %v", err)
 	}
 	for _, want := range []string{
-		"a person must agree to it first: mount " + s.dir + "/data at /srv/data, writable; ",
-		"; mount " + s.dir + "/data at /srv/read, read-only; set the variable CI; set the variable GREETING; ",
+		"a person must agree to it first: mount " + s.Dir + "/data at /srv/data, writable; ",
+		"; mount " + s.Dir + "/data at /srv/read, read-only; set the variable CI; set the variable GREETING; ",
 		"; publish port 3000 of the sandbox as 127.0.0.1:8080, for all programs of this host; ",
 		"; publish port 9000 of the sandbox as 127.0.0.1:9000",
 	} {
@@ -119,31 +123,31 @@ func TestWhatAProjectsFileSharesIsAskedAbout(t *testing.T) {
 	}
 
 	s = projectThatShares(t, sharing)
-	s.project.trust = true
-	s.env, s.ports, s.mounts = []string{"CI=2"}, []string{"7000:3000"}, []string{s.dir + "/data:/srv/read"}
+	s.Project.Trust = true
+	s.Env, s.Ports, s.Mounts = []string{"CI=2"}, []string{"7000:3000"}, []string{s.Dir + "/data:/srv/read"}
 	var printed strings.Builder
 	if err := useProjectPrinting(t, s, &printed); err != nil {
 		t.Fatal(err)
 	}
-	data := filepath.Join(s.dir, "data")
-	want := sharedOptions{
-		mounts: []engine.Mount{{Source: data, Target: "/srv/read"}, {Source: data, Target: "/srv/data"}},
-		env:    []string{"CI=2", "GREETING=hello  world"}, ports: []launch.Port{{Host: 7000, Sandbox: 3000}, {Host: 9000,
+	data := filepath.Join(s.Dir, "data")
+	want := cli.SharedOptions{
+		Mounts: []engine.Mount{{Source: data, Target: "/srv/read"}, {Source: data, Target: "/srv/data"}},
+		Env:    []string{"CI=2", "GREETING=hello  world"}, Ports: []launch.Port{{Host: 7000, Sandbox: 3000}, {Host: 9000,
 			Sandbox: 9000}},
 	}
-	if !reflect.DeepEqual(*s.shared, want) {
-		t.Errorf("in force is %+v, want %+v", *s.shared, want)
+	if !reflect.DeepEqual(*s.Shared, want) {
+		t.Errorf("in force is %+v, want %+v", *s.Shared, want)
 	}
 	for _, line := range []string{
 		": mount /srv/data; variable GREETING; port 9000 of the sandbox\n",
-		"aileron: a flag takes precedence over " + s.project.file.Path +
+		"aileron: a flag takes precedence over " + s.Project.File.Path +
 			" for: the mount at /srv/read; the variable CI; port 3000 of the sandbox\n",
 	} {
 		if !strings.Contains(printed.String(), line) {
 			t.Errorf("%q is not printed:\n%s", line, printed.String())
 		}
 	}
-	if got := strings.Join(s.project.asked(), ";"); strings.Contains(got, "hello") || strings.Contains(got, "CI") {
+	if got := strings.Join(s.Project.Asked(), ";"); strings.Contains(got, "hello") || strings.Contains(got, "CI") {
 		t.Errorf("the audit log gets %q", got)
 	}
 }
@@ -168,7 +172,7 @@ func TestWhatAProjectsFileMustNotShareIsRefused(t *testing.T) {
 		"mounts = [\"data:/home/agent/workspace/x\"]": "is not yours to replace",
 	} {
 		s := projectThatShares(t, text+"\n")
-		s.project.trust = true
+		s.Project.Trust = true
 		err := useProjectIn(t, s)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), config.ProjectFile) ||
 			hint.Of(err) == "" || strings.Contains(err.Error(), "\n") {
@@ -177,22 +181,23 @@ func TestWhatAProjectsFileMustNotShareIsRefused(t *testing.T) {
 	}
 	// protect makes the rest of what the host would run read-only, and what is read-only stays.
 	s := projectThatShares(t, "protect = true\nmounts = [\"data:/x:ro\"]\n")
-	s.project.trust = true
-	if err := useProjectIn(t, s); err != nil || len(s.shared.mounts) != 1 {
+	s.Project.Trust = true
+	if err := useProjectIn(t, s); err != nil || len(s.Shared.Mounts) != 1 {
 		t.Errorf("a mount that is read-only: %v", err)
 	}
 }
 
 func TestAProjectsFileWithoutASandbox(t *testing.T) {
 	s := projectThatShares(t, "read_only = true\n"+sharing)
-	t.Chdir(s.dir)
+	t.Chdir(s.Dir)
 	var printed strings.Builder
-	a := &app{stderr: &printed, getenv: func(string) string { return "" }, home: t.TempDir()}
-	o := &sessionOptions{given: func(string) bool { return false }}
-	if err := a.useProject(o, nil); err != nil {
+	a := cli.New(&console.Console{Stderr: &printed}, &home.Dir{Getenv: func(string) string { return "" },
+		Flag: t.TempDir()})
+	o := &cli.SessionOptions{Given: func(string) bool { return false }}
+	if err := a.UseProject(o, nil); err != nil {
 		t.Fatal(err)
 	}
-	want := "aileron: without a sandbox, " + o.project.file.Path + " is not in force for: read_only; mounts; env; ports\n"
+	want := "aileron: without a sandbox, " + o.Project.File.Path + " is not in force for: read_only; mounts; env; ports\n"
 	if printed.String() != want {
 		t.Errorf("printed is %q, want %q", printed.String(), want)
 	}
@@ -203,86 +208,86 @@ func TestAProjectsDockerfileIsInTheProject(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(outside, "Dockerfile"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &sandboxOptions{dir: t.TempDir()}
-	s.project.trust = true
-	if err := os.Symlink(outside, filepath.Join(s.dir, "sub")); err != nil {
+	s := &cli.SandboxOptions{Dir: t.TempDir()}
+	s.Project.Trust = true
+	if err := os.Symlink(outside, filepath.Join(s.Dir, "sub")); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(s.dir, config.ProjectFile)
+	file := filepath.Join(s.Dir, config.ProjectFile)
 	if err := os.WriteFile(file, []byte("dockerfile = \"sub/Dockerfile\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := useProjectIn(t, s); err == nil || strings.Contains(err.Error(), "not exist") {
 		t.Errorf("a link leads out of the project: %v", err)
 	}
-	if err := os.Remove(filepath.Join(s.dir, "sub")); err != nil {
+	if err := os.Remove(filepath.Join(s.Dir, "sub")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(s.dir, "sub"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(s.Dir, "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, "sub/Dockerfile"), []byte("ARG BASE\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Dir, "sub/Dockerfile"), []byte("ARG BASE\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.project.file = nil
+	s.Project.File = nil
 	if err := useProjectIn(t, s); err != nil {
 		t.Fatal(err)
 	}
-	path, data, err := s.custom.read("/elsewhere")
-	if path != filepath.Join(s.dir, "sub/Dockerfile") || string(data) != "ARG BASE\n" || err != nil {
+	path, data, err := s.Custom.Read("/elsewhere")
+	if path != filepath.Join(s.Dir, "sub/Dockerfile") || string(data) != "ARG BASE\n" || err != nil {
 		t.Errorf("the Dockerfile is %q in %s, %v", data, path, err)
 	}
 	// A link that another sandbox of the project puts there after the check.
-	if err := errors.Join(os.RemoveAll(filepath.Join(s.dir, "sub")),
-		os.Symlink(outside, filepath.Join(s.dir, "sub"))); err != nil {
+	if err := errors.Join(os.RemoveAll(filepath.Join(s.Dir, "sub")),
+		os.Symlink(outside, filepath.Join(s.Dir, "sub"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, data, err := s.custom.read(s.dir); err == nil {
+	if _, data, err := s.Custom.Read(s.Dir); err == nil {
 		t.Errorf("a link leads to %q", data)
 	}
 }
 
 func TestConsentToAProjectsFileIsForItsBytesThere(t *testing.T) {
-	home := t.TempDir()
-	a := &app{stdin: strings.NewReader("y\n"), stderr: t.Output()}
-	use := func(path, hash string, trust bool, widens ...string) *projectUse {
-		u := &projectUse{file: &config.Project{Path: path, Hash: hash}, trust: trust}
+	dir := t.TempDir()
+	a := cli.New(&console.Console{Stdin: strings.NewReader("y\n"), Stderr: t.Output()}, &home.Dir{})
+	use := func(path, hash string, trust bool, widens ...string) *cli.ProjectUse {
+		u := &cli.ProjectUse{File: &config.Project{Path: path, Hash: hash}, Trust: trust}
 		for _, w := range widens {
-			u.widens = append(u.widens, widening{w, " to a value"})
+			u.Widens = append(u.Widens, cli.Widening{What: w, Value: " to a value"})
 		}
 		return u
 	}
-	if err := a.consentToProject(home, use("/p", "1", false)); err != nil {
+	if err := a.ConsentToProject(dir, use("/p", "1", false)); err != nil {
 		t.Errorf("what narrows is asked about: %v", err)
 	}
 	// Where there is no terminal a line of the input is no consent.
-	err := a.consentToProject(home, use("/p", "1", false, "allow a"))
+	err := a.ConsentToProject(dir, use("/p", "1", false, "allow a"))
 	if err == nil || !strings.Contains(err.Error(), "a person must agree to it first: allow a") {
 		t.Fatalf("without a terminal: %v", err)
 	}
-	if err := a.consentToProject(home, use("/p", "1", true, "allow a")); err != nil {
+	if err := a.ConsentToProject(dir, use("/p", "1", true, "allow a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.consentToProject(home, use("/p", "1", false, "allow a")); err != nil {
+	if err := a.ConsentToProject(dir, use("/p", "1", false, "allow a")); err != nil {
 		t.Errorf("the same is asked about again: %v", err)
 	}
-	for what, u := range map[string]*projectUse{
+	for what, u := range map[string]*cli.ProjectUse{
 		"other bytes": use("/p", "2", false, "allow a"), "another project": use("/q", "1", false, "allow a"),
 		"more": use("/p", "1", false, "allow a", "allow b"),
 	} {
-		if err := a.consentToProject(home, u); err == nil {
+		if err := a.ConsentToProject(dir, u); err == nil {
 			t.Errorf("the consent is one to %s, too", what)
 		}
 	}
 }
 
 func TestAnIdentityOfAProjectsFileIsChosenOnce(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.ok("connector", "install", "npm", "--yes")
-	a := &app{getenv: func(string) string { return "" }, home: c.home}
-	u := projectUse{file: &config.Project{Bindings: map[string]string{"npm": "a", string(catalog.FQN("npm")): "b"}}}
+	a := cli.New(&console.Console{}, &home.Dir{Getenv: func(string) string { return "" }, Flag: c.Flag})
+	u := cli.ProjectUse{File: &config.Project{Bindings: map[string]string{"npm": "a", string(catalog.FQN("npm")): "b"}}}
 	// With a flag for it, what is bound does not matter.
-	err := u.useBindings(a, &sessionOptions{binds: []string{"npm=c"}})
+	err := u.UseBindings(a, &cli.SessionOptions{Binds: []string{"npm=c"}})
 	if err == nil || !strings.Contains(err.Error(), "bindings has two identities for") {
 		t.Errorf("two identities for one connector: %v", err)
 	}
@@ -291,7 +296,7 @@ func TestAnIdentityOfAProjectsFileIsChosenOnce(t *testing.T) {
 // What sandbox check and build say of an image is what launch does with it: the project's file counts, and is asked
 // about.
 func TestAProjectsFileDecidesAboutImagesWithoutASession(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, config.ProjectFile)
 	write := func(text string) {
@@ -326,7 +331,7 @@ func TestAProjectsFileDecidesAboutImagesWithoutASession(t *testing.T) {
 }
 
 func TestAnAgentWithoutItsModelIsAdvisedByTheCause(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.ok("connector", "install", "npm", "--yes")
 	claude, _ := agents.Find("claude")
 	npm, model := &spec.Connector{FQN: catalog.FQN("npm")}, &spec.Connector{FQN: catalog.FQN("anthropic")}
@@ -337,14 +342,14 @@ func TestAnAgentWithoutItsModelIsAdvisedByTheCause(t *testing.T) {
 		}
 		for _, x := range []struct {
 			inForce []*spec.Connector
-			opts    sessionOptions
+			opts    cli.SessionOptions
 			want    string
 		}{
-			{[]*spec.Connector{npm, model}, sessionOptions{}, ""},
-			{[]*spec.Connector{npm}, sessionOptions{project: projectUse{file: file}},
+			{[]*spec.Connector{npm, model}, cli.SessionOptions{}, ""},
+			{[]*spec.Connector{npm}, cli.SessionOptions{Project: cli.ProjectUse{File: file}},
 				"aileron: connectors in /p/.aileron.toml leaves out the connector for claude's model provider, and its " +
 					"requests will be denied; add " + string(model.FQN) + "\n"},
-			{[]*spec.Connector{npm}, sessionOptions{connectors: []string{"npm"}, project: projectUse{file: file}},
+			{[]*spec.Connector{npm}, cli.SessionOptions{Connectors: []string{"npm"}, Project: cli.ProjectUse{File: file}},
 				"aileron: --connector leaves out the connector for claude's model provider, and its requests will be denied; " +
 					"add " + string(model.FQN) + "\n"},
 		} {
@@ -354,10 +359,10 @@ func TestAnAgentWithoutItsModelIsAdvisedByTheCause(t *testing.T) {
 					") is installed; set it up with: aileron setup claude\n"
 			}
 			var printed strings.Builder
-			a := &app{stderr: &printed, getenv: func(string) string { return "" }, home: c.home}
-			a.adviseModel(claude, x.inForce, &x.opts)
+			a := cli.New(&console.Console{Stderr: &printed}, &home.Dir{Getenv: func(string) string { return "" }, Flag: c.Flag})
+			launchcmd.AdviseModel(a, claude, x.inForce, &x.opts)
 			if printed.String() != want {
-				t.Errorf("installed %v, %q: advice is %q, want %q", installed, x.opts.connectors, printed.String(), want)
+				t.Errorf("installed %v, %q: advice is %q, want %q", installed, x.opts.Connectors, printed.String(), want)
 			}
 		}
 	}
@@ -365,21 +370,21 @@ func TestAnAgentWithoutItsModelIsAdvisedByTheCause(t *testing.T) {
 
 // The example is what a stranger begins with.
 func TestTheExampleOfAProjectsFileIsInForce(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	for _, name := range []string{"anthropic", "github", "go"} {
 		c.ok("connector", "install", name, "--yes")
 	}
-	s := &sandboxOptions{}
-	s.dir, s.project.trust, s.given = "../../examples/project", true, func(string) bool { return false }
-	a := &app{stderr: t.Output(), getenv: func(string) string { return "" }, home: c.home}
-	if err := a.useProject(&s.sessionOptions, s); err != nil {
+	s := &cli.SandboxOptions{}
+	s.Dir, s.Project.Trust, s.Given = "../../examples/project", true, func(string) bool { return false }
+	a := cli.New(&console.Console{Stderr: t.Output()}, &home.Dir{Getenv: func(string) string { return "" }, Flag: c.Flag})
+	if err := a.UseProject(&s.SessionOptions, s); err != nil {
 		t.Fatal(err)
 	}
-	_, data, err := s.custom.read(s.dir)
+	_, data, err := s.Custom.Read(s.Dir)
 	if err == nil {
 		_, err = sandbox.CustomImage(sandbox.BaseImage(), nil, data)
 	}
-	if err != nil || len(s.project.connectors) != 3 || len(s.shared.mounts) != 1 || len(s.shared.ports) != 1 {
-		t.Errorf("in force is %+v, %v", s.project.inForce, err)
+	if err != nil || len(s.Project.Connectors) != 3 || len(s.Shared.Mounts) != 1 || len(s.Shared.Ports) != 1 {
+		t.Errorf("in force is %+v, %v", s.Project.InForce, err)
 	}
 }

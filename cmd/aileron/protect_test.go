@@ -6,6 +6,10 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // A descriptor from which a secret was read is not for the commands that
@@ -17,7 +21,7 @@ func TestADescriptorOfASecretIsNotInherited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for _, dir := range []string{"/dev/fd", "/proc/self/fd"} {
+	for _, fds := range []string{"/dev/fd", "/proc/self/fd"} {
 		secret, err := unix.Dup(int(f.Fd())) // as a shell opens it: inherited
 		if err != nil {
 			t.Fatal(err)
@@ -26,13 +30,13 @@ func TestADescriptorOfASecretIsNotInherited(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &app{stderr: os.Stderr}
-		if got, err := a.readPassphraseFile(fmt.Sprintf("%s/%d", dir, secret)); err != nil || string(got) != testPassphrase {
-			t.Errorf("%s: read %d bytes, %v", dir, len(got), err)
+		a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{})
+		if got, err := a.ReadPassphraseFile(fmt.Sprintf("%s/%d", fds, secret)); err != nil || string(got) != testPassphrase {
+			t.Errorf("%s: read %d bytes, %v", fds, len(got), err)
 		}
 		for fd, want := range map[int]int{secret: unix.FD_CLOEXEC, plain: 0} {
 			if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC != want {
-				t.Errorf("%s: the flags of descriptor %d are %d, %v; want %d", dir, fd, flags, err, want)
+				t.Errorf("%s: the flags of descriptor %d are %d, %v; want %d", fds, fd, flags, err, want)
 			}
 			_ = unix.Close(fd)
 		}

@@ -23,7 +23,7 @@ func TestAShellThatDetachesAProxyIsAskedForThePassphrase(t *testing.T) {
 				t.Skipf("there is no %s; scripts/prepare --tests installs it", shell)
 			}
 			o := o
-			o.t, o.env = t, map[string]string{"AILERON_HOME": o.home}
+			o.t, o.env = t, map[string]string{"AILERON_HOME": o.Flag}
 			cmd := o.command(shell, args...)
 			shown, code := o.dialogueOf(cmd, []string{testPassphrase + "\n"})
 			_, id, _ := strings.Cut(shown, "set: ")

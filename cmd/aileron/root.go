@@ -1,13 +1,29 @@
 package main
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/action"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/allow"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/binding"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/ca"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/demo"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/doctor"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/sandbox"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/session"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/setup"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/spec"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/sync"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/vault"
 )
 
-func newRootCommand(a *app) *cobra.Command {
+func newRootCommand(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "aileron",
 		Short: "Run AI agents in sealed sandboxes behind a credential-injecting HTTPS proxy",
@@ -19,37 +35,37 @@ func newRootCommand(a *app) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-		RunE:          subcommandNeeded,
+		RunE:          cli.SubcommandNeeded,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			a.logLevel = strings.ToLower(a.logLevel)
-			if err := oneOf("log-level", a.logLevel, "debug", "info", "warn", "error"); err != nil {
+			a.LogLevel = strings.ToLower(a.LogLevel)
+			if err := cli.OneOf("log-level", a.LogLevel, "debug", "info", "warn", "error"); err != nil {
 				return err
 			}
 			if !cmd.Hidden { // those that aileron starts itself
-				a.settleChanges(cmd.Context())
-				if name := commandName(cmd); name != "doctor" && name != "ca untrust" { // which report it
-					a.settleTrust(cmd.Context())
+				a.SettleChanges(cmd.Context())
+				if name := cli.CommandName(cmd); name != "doctor" && name != "ca untrust" { // which report it
+					ca.SettleTrust(cmd.Context(), a)
 				}
 			}
 			return nil
 		},
 	}
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
-	root.SetIn(a.stdin)
-	root.SetFlagErrorFunc(usageFlags)
-	root.SetHelpCommand(newHelpCommand())
-	a.wrapHelp(root)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetIn(a.Stdin)
+	root.SetFlagErrorFunc(cli.UsageFlags)
+	root.SetHelpCommand(cli.NewHelpCommand())
+	a.WrapHelp(root)
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.home, "home", "", "aileron's directory (default ~/.aileron, or AILERON_HOME)")
-	flags.BoolVar(&a.json, "json", false, "print JSON")
-	flags.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn or error")
+	flags.StringVar(&a.Flag, "home", "", "aileron's directory (default ~/.aileron, or AILERON_HOME)")
+	flags.BoolVar(&a.JSON, "json", false, "print JSON")
+	flags.StringVar(&a.LogLevel, "log-level", "warn", "debug, info, warn or error")
 	root.AddCommand(commands(a)...)
-	a.addCompletion(root)
+	completer{a}.addCompletion(root)
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" { // cobra's own prints its help for a shell that it does not know
-			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, subcommandNeeded
+			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, cli.SubcommandNeeded
 		}
 	}
 	return root
@@ -57,36 +73,28 @@ func newRootCommand(a *app) *cobra.Command {
 
 // commands is the command tree, in the order in which help shows it.
 // Each command lives in a file of its own name.
-func commands(a *app) []*cobra.Command {
+func commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
-		newSetupCommand(a),
-		newLaunchCommand(a),
-		newSandboxCommand(a),
-		newRunCommand(a),
-		newProxyCommand(a),
-		newAllowCommand(a),
-		newSyncCommand(a),
-		newConnectorCommand(a),
-		newActionCommand(a),
-		newBindingCommand(a),
-		newVaultCommand(a),
-		newAuditCommand(a),
-		newSpecCommand(a),
-		newSessionCommand(a),
-		newCACommand(a),
-		newDemoCommand(a),
-		newDoctorCommand(a),
-		newGatewayCommand(a),
-		newDetachedCommand(a),
+		setup.New(a),
+		launch.New(a),
+		sandbox.New(a),
+		launch.NewRun(a),
+		launch.NewProxy(a),
+		allow.New(a),
+		sync.New(a),
+		connector.New(a),
+		action.New(a),
+		binding.New(a),
+		vault.New(a),
+		audit.New(a),
+		spec.New(a),
+		session.New(a),
+		ca.New(a),
+		demo.New(a),
+		doctor.New(a),
+		sandbox.NewGatewayCommand(a),
+		cli.NewDetachedCommand(a),
 		newVersionCommand(a),
 		newManCommand(),
 	}
-}
-
-// asksJSON reports whether --json is among aileron's own arguments.
-func asksJSON(args []string) bool {
-	if end := slices.Index(args, "--"); end >= 0 {
-		args = args[:end]
-	}
-	return slices.Contains(args, "--json")
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/internal/protect"
 )
 
 // The exit codes are bash's.
@@ -49,7 +51,7 @@ func TestACommandThatCannotRunHasAShellsExitCode(t *testing.T) {
 // cannot be used.
 func TestAMissingCommandIsFoundOutBeforeTheHomeIsOpened(t *testing.T) {
 	o := newOwner(t)
-	fatal(t, os.WriteFile(filepath.Join(o.home, "config.toml"), []byte("unknown = 1\n"), 0o600))
+	fatal(t, os.WriteFile(filepath.Join(o.Flag, "config.toml"), []byte("unknown = 1\n"), 0o600))
 	if _, errs, code := o.run("run", "--", "no-such-command"); code != 127 || !strings.Contains(errs, "no such command") {
 		t.Errorf("it ends with %d and says %q, want 127", code, errs)
 	}
@@ -62,9 +64,9 @@ func TestAMissingCommandIsFoundOutBeforeTheHomeIsOpened(t *testing.T) {
 // process, and what makes the command's environment.
 func TestThePassphraseIsNotInherited(t *testing.T) {
 	if slices.Contains(os.Args, "protected-child") {
-		p, err := protectProcess()
+		p, err := protect.ProtectProcess()
 		fatal(t, err)
-		if p.getenv("AILERON_VAULT_PASSPHRASE") != testPassphrase {
+		if p.Getenv("AILERON_VAULT_PASSPHRASE") != testPassphrase {
 			t.Error("aileron itself has lost the passphrase")
 		}
 		for _, entry := range os.Environ() {

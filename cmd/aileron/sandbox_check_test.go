@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	sandboxcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/sandbox"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -28,7 +29,7 @@ func needEngine(t *testing.T) {
 
 func TestSandboxCheckReportsWhatAnImageLacks(t *testing.T) {
 	needEngine(t)
-	c := newCLI(t)
+	c := newRunner(t)
 	out := c.ok("sandbox", "check", "--sandbox=podman", "--dir", t.TempDir(), "--agent=curl")
 	for _, want := range []string{"tier: base\n", "runtime: podman ", "image: localhost/aileron/sandbox-base:",
 		"command: /usr/bin/curl\n", "support: ok\n"} {
@@ -37,7 +38,7 @@ func TestSandboxCheckReportsWhatAnImageLacks(t *testing.T) {
 		}
 	}
 	out, _, code := c.run("sandbox", "check", "--sandbox=podman", "--dir", t.TempDir(), "--agent=no-such-agent", "--json")
-	if r := decode[sandboxReport](t, out); code != 1 || len(r.Missing) != 1 || !strings.Contains(r.Support,
+	if r := decode[sandboxcmd.SandboxReport](t, out); code != 1 || len(r.Missing) != 1 || !strings.Contains(r.Support,
 		"no-such-agent") {
 		t.Errorf("it ends with %d: %+v", code, r)
 	}

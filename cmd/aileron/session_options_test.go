@@ -3,15 +3,17 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 )
 
 // Its size says nothing about what a device, a pipe or a growing file has.
 func TestAFileOfUnknownSizeIsReadWithinABound(t *testing.T) {
-	if data, err := readBounded("/dev/zero", 1<<10); err == nil ||
+	if data, err := cli.ReadBounded("/dev/zero", 1<<10); err == nil ||
 		!strings.Contains(err.Error(), "larger than 1024 bytes") {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
-	if data, err := readBounded("/dev/null", 1<<10); err != nil || len(data) != 0 {
+	if data, err := cli.ReadBounded("/dev/null", 1<<10); err != nil || len(data) != 0 {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
 }

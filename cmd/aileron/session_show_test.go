@@ -15,7 +15,7 @@ const unclean = "the process ended without closing the session"
 
 // Why a session ended, or never began, is what show is asked for.
 func TestSessionShowHasTheCause(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	started := func(id string) audit.Row {
 		return audit.Row{Event: audit.EventSessionStarted, SessionID: id, Fields: map[string]any{"agent": "curl",
 			"mode": "podman", "sealed": true}}
@@ -64,8 +64,8 @@ func TestSessionShowHasTheCause(t *testing.T) {
 
 // A session that was killed before its first row has left its directory only.
 func TestASessionOfWhichOnlyTheDirectoryIsLeftIsUnclean(t *testing.T) {
-	c := newCLI(t)
-	dir := filepath.Join(c.home, "sessions", "01LEFT")
+	c := newRunner(t)
+	dir := filepath.Join(c.Flag, "sessions", "01LEFT")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

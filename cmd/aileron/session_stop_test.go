@@ -36,7 +36,7 @@ func (o owner) listed() string {
 	o.t.Helper()
 	var dirs []string
 	until(o.t, "a session is listed", func() bool {
-		dirs, _ = filepath.Glob(filepath.Join(o.home, "sessions", "*", "session.json"))
+		dirs, _ = filepath.Glob(filepath.Join(o.Flag, "sessions", "*", "session.json"))
 		return len(dirs) == 1
 	})
 	return filepath.Base(filepath.Dir(dirs[0]))

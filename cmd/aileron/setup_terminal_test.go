@@ -15,6 +15,10 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // converse answers each question on a terminal in this process when it is shown, and fails if a secret is on stdout or
@@ -26,9 +30,9 @@ func (o owner) converse(answers []string, args ...string) (stdout, stderr string
 	defer keyboard.Close()
 	defer terminal.Close()
 	var out, errs bytes.Buffer
-	a := &app{stdin: terminal, stdout: &out, getenv: func(k string) string { return o.env[k] },
-		vaultOptions: cheapVaults()}
-	a.stderr = writerFunc(func(p []byte) (int, error) {
+	a := cli.New(&console.Console{Stdin: terminal, Stdout: &out},
+		&home.Dir{Getenv: func(k string) string { return o.env[k] }, VaultOptions: cheapVaults()})
+	a.Stderr = writerFunc(func(p []byte) (int, error) {
 		if bytes.HasSuffix(p, []byte(": ")) || bytes.HasSuffix(p, []byte("] ")) {
 			keys := "\x04"
 			if len(answers) > 0 {
@@ -39,7 +43,7 @@ func (o owner) converse(answers []string, args ...string) (stdout, stderr string
 		}
 		return errs.Write(p)
 	})
-	code = Main(o.t.Context(), append([]string{"--home", o.home}, args...), a)
+	code = Main(o.t.Context(), append([]string{"--home", o.Flag}, args...), a)
 	stdout, stderr = out.String(), errs.String()
 	for _, secret := range []string{anthropicKey, githubToken, openaiKey, testPassphrase} {
 		if strings.Contains(stdout+stderr, secret) {
@@ -169,17 +173,17 @@ func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
 	fatal(t, err)
 	defer keyboard.Close()
 	defer terminal.Close()
-	a := &app{stdin: terminal, getenv: func(string) string { return "" }}
-	a.stderr = writerFunc(func(p []byte) (int, error) { return keyboard.WriteString(anthropicKey + "\n") })
-	talk, err := a.converse()
+	a := cli.New(&console.Console{Stdin: terminal}, &home.Dir{Getenv: func(string) string { return "" }})
+	a.Stderr = writerFunc(func(p []byte) (int, error) { return keyboard.WriteString(anthropicKey + "\n") })
+	talk, err := a.Converse()
 	fatal(t, err)
 	typeAhead(t, keyboard, terminal, githubToken)
-	if got, err := a.readUnseen(t.Context(), "key"); err != nil || string(got) != anthropicKey {
+	if got, err := a.ReadUnseen(t.Context(), "key"); err != nil || string(got) != anthropicKey {
 		t.Fatalf("read %d bytes, %v; want what was typed after the question", len(got), err)
 	}
 	typeAhead(t, keyboard, terminal, githubToken)
-	a.discardTyped()
-	talk.end()
+	a.DiscardTyped()
+	talk.End()
 	_, err = terminal.WriteString("$ ")
 	fatal(t, err)
 	shown := ""
@@ -206,11 +210,11 @@ func TestWhatIsTypedAheadAnswersNoQuestion(t *testing.T) {
 	fatal(t, err)
 	defer keyboard.Close()
 	defer terminal.Close()
-	a := &app{stdin: terminal, getenv: func(string) string { return "" }}
-	a.stderr = writerFunc(func(p []byte) (int, error) { return keyboard.WriteString("n\n") })
+	a := cli.New(&console.Console{Stdin: terminal}, &home.Dir{Getenv: func(string) string { return "" }})
+	a.Stderr = writerFunc(func(p []byte) (int, error) { return keyboard.WriteString("n\n") })
 	for what, ask := range map[string]func() (bool, error){
-		"confirm": func() (bool, error) { return a.confirm(t.Context(), "grant this?", false) },
-		"agreed":  func() (bool, error) { return a.agreed("grant this?") },
+		"confirm": func() (bool, error) { return a.Confirm(t.Context(), "grant this?", false) },
+		"agreed":  func() (bool, error) { return a.Agreed("grant this?") },
 	} {
 		typeAhead(t, keyboard, terminal, "y")
 		if yes, err := ask(); err != nil || yes {
@@ -248,16 +252,16 @@ func TestASignalThatEndsTheContextIsInTheExitCode(t *testing.T) {
 		ctx, stop := signal.NotifyContext(t.Context(), syscall.SIGTERM)
 		in, out, err := os.Pipe()
 		fatal(t, err)
-		_, err = ask(ctx, func() error {
+		_, err = console.Ask(ctx, func() error {
 			if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 				return err
 			}
 			<-ctx.Done()
 			return nil
-		}, func() ([]byte, error) { return readTyped(in) })
+		}, func() ([]byte, error) { return console.ReadTyped(in) })
 		stop()
 		fatal(t, out.Close())
-		if got := (exitError{}); !errors.As(err, &got) || got.code != 143 {
+		if got := (console.ExitError{}); !errors.As(err, &got) || got.Code != 143 {
 			t.Fatalf("it ends with %v, want 143", err)
 		}
 	}

@@ -8,6 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/binding"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/setup"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -22,7 +27,7 @@ const (
 // holds fails unless the vault has exactly these bindings, with these secrets.
 func (o owner) holds(want map[string]string) {
 	o.t.Helper()
-	v := vault.Open(filepath.Join(o.home, "vault"), cheapVaults()...)
+	v := vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...)
 	if err := v.Unlock([]byte(testPassphrase)); err != nil && len(want) > 0 {
 		o.t.Fatal(err)
 	}
@@ -85,7 +90,7 @@ func (o owner) snapshot() string {
 	o.t.Helper()
 	var all strings.Builder
 	for _, dir := range []string{"store/connectors", "vault"} {
-		_ = filepath.WalkDir(filepath.Join(o.home, dir), func(path string, d fs.DirEntry, err error) error {
+		_ = filepath.WalkDir(filepath.Join(o.Flag, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return nil // there is none yet
 			}
@@ -309,13 +314,14 @@ func TestSetupGoesOnWhereItStopped(t *testing.T) {
 // The vault's passphrase is made up and kept in the keyring before there is a vault that nothing else opens.
 func TestAVaultWhosePassphraseIsNotKeptIsNotMade(t *testing.T) {
 	o := newOwner(t) // no keyring responds
-	a := &app{stdin: strings.NewReader(""), stderr: os.Stderr, getenv: os.Getenv, home: o.home, logLevel: "warn",
-		vaultOptions: cheapVaults()}
-	s := &setup{app: a, home: o.home, vault: a.vaultAt(o.home), keyring: true, bindings: make([]bindingTarget, 1)}
-	if err := s.makeVault(t.Context()); err == nil || !strings.Contains(err.Error(), "keyring") {
+	a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stderr: os.Stderr}, &home.Dir{Getenv: os.Getenv,
+		Flag: o.Flag, VaultOptions: cheapVaults()})
+	s := &setup.Setup{App: a, Flag: o.Flag, Vault: a.VaultAt(o.Flag), Keyring: true,
+		Bindings: make([]binding.BindingTarget, 1)}
+	if err := s.MakeVault(t.Context()); err == nil || !strings.Contains(err.Error(), "keyring") {
 		t.Errorf("without a keyring it returns %v", err)
 	}
-	if s.vault.Initialised() {
+	if s.Vault.Initialised() {
 		t.Error("it made a vault that cannot be opened")
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	speccmd "github.com/ALRubinger/aileron/cmd/aileron/internal/spec"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
@@ -53,14 +54,14 @@ const decideSpec = `{"schema_version":"aileron.connector.v1",
 // decisions is a plane that can reach nothing, so that a request which the
 // policy allows ends with a network error, and the command beside it.
 type decisions struct {
-	cli
+	runner
 	addr  string
 	roots *x509.CertPool
 }
 
 func newDecisions(t *testing.T) decisions {
 	t.Helper()
-	c := newCLI(t)
+	c := newRunner(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{"manifest.toml": decideManifest, "aileron.connector.v1.json": decideSpec} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -68,7 +69,7 @@ func newDecisions(t *testing.T) decisions {
 		}
 	}
 	c.ok("connector", "install", dir, "--yes")
-	s, err := store.Open(filepath.Join(c.home, "store"))
+	s, err := store.Open(filepath.Join(c.Flag, "store"))
 	fatal(t, err)
 	connectors, broken := s.Current()
 	if len(broken) > 0 {
@@ -189,7 +190,7 @@ func (d decisions) asked(method, raw string) string {
 	if code == 2 {
 		return "usage: " + errs
 	}
-	j := decode[matchJSON](d.t, out)
+	j := decode[speccmd.MatchJSON](d.t, out)
 	if (j.Verdict == "allowed") != (code == 0) || (j.Verdict == "allowed") != (j.Reason == "") {
 		d.t.Errorf("%s %s: exit %d with %+v", method, raw, code, j)
 	}

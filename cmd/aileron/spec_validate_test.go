@@ -5,10 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/spec"
 )
 
 func TestSpecValidateTellsEveryFault(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	good := filepath.Join(exampleGitHub, "aileron.connector.v1.json")
 	if out := c.ok("spec", "validate", good, filepath.Join(exampleGitHub, "manifest.toml"), exampleGitHub); out != "" {
 		t.Errorf("a good spec prints %q", out)
@@ -32,7 +34,7 @@ func TestSpecValidateTellsEveryFault(t *testing.T) {
 		t.Errorf("it ends with %d: %s%s", code, out, errs)
 	}
 	out, _, code = c.run("spec", "validate", bad, "--json")
-	faults := decode[[]faultJSON](t, out)
+	faults := decode[[]spec.FaultJSON](t, out)
 	if code != 1 || len(faults) != 2 || faults[0].File != bad || faults[0].Path != "extra" {
 		t.Errorf("it ends with %d: %+v", code, faults)
 	}
@@ -46,10 +48,10 @@ func TestSpecValidateTellsEveryFault(t *testing.T) {
 }
 
 func TestSpecMatchHasTheReason(t *testing.T) {
-	c := newCLI(t)
-	ask := func(method, url string) (matchJSON, int) {
+	c := newRunner(t)
+	ask := func(method, url string) (spec.MatchJSON, int) {
 		out, _, code := c.run("spec", "match", method, url, "--json")
-		return decode[matchJSON](t, out), code
+		return decode[spec.MatchJSON](t, out), code
 	}
 	if m, code := ask("GET", "https://api.github.com/user"); code != 1 || m.Verdict != "refused" ||
 		m.Reason != "host_not_allowed" {

@@ -5,11 +5,15 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // Each wrong call ends with 2 and with what would be right.
 func TestAUsageErrorNamesWhatIsRight(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	for _, w := range []struct{ call, want string }{
 		{"nonsense", `"nonsense" is not a command of aileron` + "; hint: aileron --help\n"},
 		{"help nonsense", `"nonsense" is not a command of aileron`},
@@ -43,7 +47,7 @@ func TestAUsageErrorNamesWhatIsRight(t *testing.T) {
 
 // An argument in the wrong place may be a secret.
 func TestAWrongArgumentIsNotRepeated(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	if _, errs, code := c.run("binding", "setup", githubFQN, "ghp-secret"); code != 2 || strings.Contains(errs,
 		"ghp-secret") {
 		t.Errorf("it ends with %d and says %q", code, errs)
@@ -53,7 +57,7 @@ func TestAWrongArgumentIsNotRepeated(t *testing.T) {
 // With --json every error is the object of CONTRACT section 4, alone, on
 // stderr, wherever the flag stands.
 func TestErrorsAreObjectsWithJSON(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	for _, w := range []struct{ call, class, reason string }{
 		{"nonsense --json", "invalid_request", "invalid_request"},
 		{"audit list --nonsense --json", "invalid_request", "invalid_request"},
@@ -96,7 +100,7 @@ func TestErrorsAreObjectsWithJSON(t *testing.T) {
 
 // Help shows a command that someone would really type, and every verb has it.
 func TestEveryVerbHasHelp(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		args := strings.Fields(cmd.CommandPath())[1:]
@@ -115,12 +119,12 @@ func TestEveryVerbHasHelp(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(newRootCommand(&app{}))
+	walk(newRootCommand(cli.New(&console.Console{}, &home.Dir{})))
 }
 
 // Mistakes of a first day have a hint that leads on. The agent's own arguments follow "--".
 func TestFirstMistakesAreExplained(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	for _, x := range []struct {
 		args string
 		want string

@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/vault"
 	"github.com/ALRubinger/aileron/vault/keeper"
 )
@@ -21,7 +24,7 @@ import (
 // program returns a command of the built aileron in the home of o, with o's passphrase.
 func (o owner) program(args ...string) *exec.Cmd {
 	o.t.Helper()
-	return o.command("aileron", append([]string{"--home", o.home}, args...)...)
+	return o.command("aileron", append([]string{"--home", o.Flag}, args...)...)
 }
 
 // command returns a command with the variables of o.
@@ -45,7 +48,7 @@ func TestTheProcessThatHoldsTheKeyIsItsOwn(t *testing.T) {
 		}
 		return text
 	}
-	v := vault.Open(filepath.Join(o.home, "vault"), cheapVaults()...)
+	v := vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...)
 	fatal(t, v.Unlock([]byte(testPassphrase)))
 	key, err := v.Key()
 	fatal(t, err)
@@ -68,7 +71,7 @@ func TestTheProcessThatHoldsTheKeyIsItsOwn(t *testing.T) {
 			t.Errorf("the process is in %s, %v", dir, err)
 		}
 	}
-	if got, err := keeper.Fetch(t.Context(), o.home); err != nil || !bytes.Equal(got, key) {
+	if got, err := keeper.Fetch(t.Context(), o.Flag); err != nil || !bytes.Equal(got, key) {
 		t.Errorf("fetched another key, %v", err)
 	}
 	o.ok("vault", "lock")
@@ -83,7 +86,7 @@ func kept(t *testing.T) (owner, keeper.State) {
 	if out, err := o.program("vault", "unlock", "--for", "1h").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	held, err := keeper.Ask(t.Context(), o.home)
+	held, err := keeper.Ask(t.Context(), o.Flag)
 	fatal(t, err)
 	t.Cleanup(func() { _ = syscall.Kill(held.PID, syscall.SIGTERM) })
 	return o, held
@@ -92,16 +95,16 @@ func kept(t *testing.T) (owner, keeper.State) {
 // The mark of a lock ends the process by itself: the command that left it may have been killed.
 func TestALockedVaultsKeyIsNotKept(t *testing.T) {
 	o, _ := kept(t)
-	fatal(t, vault.Open(filepath.Join(o.home, "vault"), cheapVaults()...).SetLocked(true))
-	if _, err := keeper.Fetch(t.Context(), o.home); !errors.Is(err, keeper.ErrNone) {
+	fatal(t, vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...).SetLocked(true))
+	if _, err := keeper.Fetch(t.Context(), o.Flag); !errors.Is(err, keeper.ErrNone) {
 		t.Errorf("the key of a locked vault is given out: %v", err)
 	}
 }
 
 func TestAVaultThatIsRemovedTakesItsKeyWithIt(t *testing.T) {
 	o, _ := kept(t)
-	fatal(t, os.RemoveAll(filepath.Join(o.home, "vault")))
-	if _, err := keeper.Fetch(t.Context(), o.home); !errors.Is(err, keeper.ErrNone) {
+	fatal(t, os.RemoveAll(filepath.Join(o.Flag, "vault")))
+	if _, err := keeper.Fetch(t.Context(), o.Flag); !errors.Is(err, keeper.ErrNone) {
 		t.Errorf("the key of a vault that was removed is given out: %v", err)
 	}
 }
@@ -118,18 +121,19 @@ func TestAHeldKeyOfAnotherVaultIsNotUsed(t *testing.T) {
 	o := withConnectors(t)
 	fatal(t, os.Chmod(os.Getenv("XDG_RUNTIME_DIR"), 0o700))
 	o.ok("vault", "init")
-	a := &app{getenv: func(string) string { return "" }, home: o.home, vaultOptions: cheapVaults()}
-	serveHeld(t, o.home, "AGE-SECRET-KEY-1QQQSYQCYQ5RQWZQFPG9SCRGWPUGPZYSNZS23V9CCRYDPK8QARC0SWL8VNN")
-	if v, held, err := a.heldVault(t.Context(), ""); err != nil || held || v.Unlocked() {
+	a := cli.New(&console.Console{}, &home.Dir{Getenv: func(string) string { return "" }, Flag: o.Flag,
+		VaultOptions: cheapVaults()})
+	serveHeld(t, o.Flag, "AGE-SECRET-KEY-1QQQSYQCYQ5RQWZQFPG9SCRGWPUGPZYSNZS23V9CCRYDPK8QARC0SWL8VNN")
+	if v, held, err := a.HeldVault(t.Context(), ""); err != nil || held || v.Unlocked() {
 		t.Errorf("a key of another vault opens it: %v, %v", held, err)
 	}
-	v := a.vaultAt(o.home)
+	v := a.VaultAt(o.Flag)
 	fatal(t, v.Unlock([]byte(testPassphrase)))
 	key, err := v.Key()
 	fatal(t, err)
-	fatal(t, keeper.End(t.Context(), o.home))
-	serveHeld(t, o.home, string(key))
-	if v, held, err := a.heldVault(t.Context(), ""); err != nil || !held || !v.Unlocked() {
+	fatal(t, keeper.End(t.Context(), o.Flag))
+	serveHeld(t, o.Flag, string(key))
+	if v, held, err := a.HeldVault(t.Context(), ""); err != nil || !held || !v.Unlocked() {
 		t.Errorf("the key of the vault does not open it: %v, %v", held, err)
 	}
 }

@@ -11,6 +11,10 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 )
 
 func TestVaultVerbs(t *testing.T) {
@@ -132,15 +136,16 @@ func TestTypedAheadIsDiscardedByAnError(t *testing.T) {
 	defer terminal.Close()
 	o.ok("vault", "init", "--passphrase-file", o.file("passphrase", testPassphrase))
 	var errs bytes.Buffer
-	a := &app{stdin: terminal, stdout: io.Discard, getenv: func(string) string { return "" }, vaultOptions: cheapVaults()}
-	a.stderr = writerFunc(func(p []byte) (int, error) {
+	a := cli.New(&console.Console{Stdin: terminal, Stdout: io.Discard},
+		&home.Dir{Getenv: func(string) string { return "" }, VaultOptions: cheapVaults()})
+	a.Stderr = writerFunc(func(p []byte) (int, error) {
 		if bytes.HasSuffix(p, []byte(": ")) {
 			_, err := keyboard.WriteString("wrong\n" + testPassphrase + "\n")
 			fatal(t, err)
 		}
 		return errs.Write(p)
 	})
-	if code := Main(t.Context(), []string{"--home", o.home, "vault", "unlock"}, a); code != 1 ||
+	if code := Main(t.Context(), []string{"--home", o.Flag, "vault", "unlock"}, a); code != 1 ||
 		!strings.Contains(errs.String(), "is wrong") || strings.Count(errs.String(), "passphrase of the vault: ") != 3 {
 		t.Errorf("three wrong passphrases end with %d: %s", code, errs.String())
 	}
@@ -160,8 +165,8 @@ func TestTheEchoEndsBeforeTheQuestion(t *testing.T) {
 	defer terminal.Close()
 	defer keyboard.Close()
 	asked := false
-	a := &app{stdin: terminal, getenv: func(string) string { return "" }}
-	a.stderr = writerFunc(func(p []byte) (int, error) {
+	a := cli.New(&console.Console{Stdin: terminal}, &home.Dir{Getenv: func(string) string { return "" }})
+	a.Stderr = writerFunc(func(p []byte) (int, error) {
 		if now, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS); !asked && (err != nil ||
 			now.Lflag&unix.ECHO != 0) {
 			t.Error("the terminal echoes while the question is shown")
@@ -173,7 +178,7 @@ func TestTheEchoEndsBeforeTheQuestion(t *testing.T) {
 		asked = true
 		return len(p), nil
 	})
-	if got, err := a.readUnseen(t.Context(), "passphrase"); err != nil || string(got) != testPassphrase || !asked {
+	if got, err := a.ReadUnseen(t.Context(), "passphrase"); err != nil || string(got) != testPassphrase || !asked {
 		t.Errorf("read %d bytes, %v", len(got), err)
 	}
 	if now, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS); err != nil || now.Lflag&unix.ECHO == 0 {
@@ -198,8 +203,9 @@ func TestInterruptedPromptRestoresTheEcho(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	a := &app{stdin: terminal, stdout: io.Discard, getenv: func(string) string { return "" }}
-	a.stderr = writerFunc(func(p []byte) (int, error) {
+	a := cli.New(&console.Console{Stdin: terminal, Stdout: io.Discard},
+		&home.Dir{Getenv: func(string) string { return "" }})
+	a.Stderr = writerFunc(func(p []byte) (int, error) {
 		go func() { // the prompt stands there; break it off once the echo is off
 			for ctx.Err() == nil {
 				if now, err := term.GetState(fd); err != nil || *now != *before {
@@ -209,7 +215,7 @@ func TestInterruptedPromptRestoresTheEcho(t *testing.T) {
 		}()
 		return len(p), nil
 	})
-	code := Main(ctx, []string{"--home", o.home, "vault", "init"}, a)
+	code := Main(ctx, []string{"--home", o.Flag, "vault", "init"}, a)
 	after, err := term.GetState(fd)
 	if err != nil {
 		t.Fatal(err)

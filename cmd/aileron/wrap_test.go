@@ -8,6 +8,10 @@ import (
 	"github.com/creack/pty"
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	sessioncmd "github.com/ALRubinger/aileron/cmd/aileron/internal/session"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/session"
 )
 
@@ -35,7 +39,7 @@ func TestAMessageFitsItsTerminal(t *testing.T) {
 		{"sha256:0123456789012345678901234567890123456789", 32, "sha256:0123456789012345678901234567890123456789"},
 		{"一二三四五六七八九十 一二三四五六七八九十 一二", 44, "一二三四五六七八九十 一二三四五六七八九十\n  一二"},
 	} {
-		if got := fitted(c.line, c.columns); got != c.want {
+		if got := console.Fitted(c.line, c.columns); got != c.want {
 			t.Errorf("fitted(%q, %d) = %q, want %q", c.line, c.columns, got, c.want)
 		}
 	}
@@ -54,14 +58,14 @@ func TestAnErrorFitsItsTerminal(t *testing.T) {
 		text, _ := io.ReadAll(controller) // fails when the terminal is closed
 		seen <- string(text)
 	}()
-	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: terminal,
-		getenv: func(string) string { return "" }}
+	a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: terminal},
+		&home.Dir{Getenv: func(string) string { return "" }})
 	code := Main(t.Context(), []string{"--home", t.TempDir(), "launch", "claud"}, a)
 	_ = terminal.Close()
 	const want = `aileron: there is no agent "claud"; known: claude, codex, opencode hint: did you mean claude?`
 	got := <-seen
 	for line := range strings.Lines(got) {
-		if displayWidth(strings.TrimRight(line, "\r\n")) > 40 {
+		if console.DisplayWidth(strings.TrimRight(line, "\r\n")) > 40 {
 			t.Errorf("it prints a line of more than 40 columns: %q", line)
 		}
 	}
@@ -72,7 +76,7 @@ func TestAnErrorFitsItsTerminal(t *testing.T) {
 
 // The help of every command fits a terminal of 80 columns, but for commands that are longer, which stay whole.
 func TestHelpFitsATerminal(t *testing.T) {
-	c := cli{t: t, home: t.TempDir()}
+	c := runner{t: t, Flag: t.TempDir()}
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {
 		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
@@ -80,7 +84,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 		for line := range strings.Lines(text) {
 			isCommand := strings.HasPrefix(strings.TrimSpace(strings.TrimLeft(line, " ")), "aileron ") &&
 				!strings.Contains(line, "  #")
-			if displayWidth(strings.TrimSuffix(line, "\n")) > 80 && !isCommand {
+			if console.DisplayWidth(strings.TrimSuffix(line, "\n")) > 80 && !isCommand {
 				t.Errorf("aileron %s prints %q", strings.Join(args, " "), line)
 			}
 		}
@@ -100,16 +104,16 @@ func TestHelpFitsATerminal(t *testing.T) {
 			}
 		}
 	}
-	check(newRootCommand(&app{stdout: io.Discard, stderr: io.Discard}))
+	check(newRootCommand(cli.New(&console.Console{Stdout: io.Discard, Stderr: io.Discard}, &home.Dir{})))
 }
 
 // What a connector grants fits a terminal of 80 columns, and says all that it says elsewhere.
 func TestAConnectorFitsATerminal(t *testing.T) {
-	c := newCLI(t)
+	c := newRunner(t)
 	c.ok("connector", "install", "github", "--yes")
 	text := c.onTerminal(80, nil, "connector", "show", "github")
 	for line := range strings.Lines(text) {
-		if displayWidth(strings.TrimSuffix(line, "\n")) > 80 && strings.Contains(strings.TrimSpace(line), " ") {
+		if console.DisplayWidth(strings.TrimSuffix(line, "\n")) > 80 && strings.Contains(strings.TrimSpace(line), " ") {
 			t.Errorf("it prints a line of more than 80 columns: %q", line)
 		}
 	}
@@ -129,13 +133,13 @@ func TestTheListOfSessionsFitsATerminal(t *testing.T) {
 	}
 	for columns, lines := range map[int]int{120: 3, 80: 5} {
 		var out strings.Builder
-		fatal(t, printSessions(&out, all, columns))
+		fatal(t, sessioncmd.PrintSessions(&out, all, columns))
 		text := out.String()
 		if got := strings.Count(text, "\n"); got != lines || strings.Contains(text, "\x1b") {
 			t.Errorf("in %d columns it has %d lines, want %d: %q", columns, got, lines, text)
 		}
 		for line := range strings.Lines(text) {
-			if displayWidth(strings.TrimRight(line, "\n")) > columns {
+			if console.DisplayWidth(strings.TrimRight(line, "\n")) > columns {
 				t.Errorf("a line has more than %d columns: %q", columns, line)
 			}
 		}
@@ -150,7 +154,7 @@ func TestTheListOfSessionsFitsATerminal(t *testing.T) {
 // A table that is written in pieces fits its terminal too, as do a check of doctor and its continuation.
 func TestWhatIsWrittenInPiecesFits(t *testing.T) {
 	var out strings.Builder
-	f := &lineFitter{out: &out, columns: 40}
+	f := &console.LineFitter{Out: &out, Columns: 40}
 	for _, piece := range []string{"ok    keyring     this host has ", "none: sessions ask", " for it\nok    ",
 		"home  \n"} {
 		if _, err := f.Write([]byte(piece)); err != nil {

@@ -1,0 +1,148 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/auditlog"
+	"github.com/ALRubinger/aileron/internal/connectors"
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/review"
+)
+
+// auditOptions are the filters that the audit commands share.
+type auditOptions struct {
+	filter       audit.Filter
+	agent        string
+	since, until string
+	limit        int
+}
+
+func (o *auditOptions) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.filter.Session, "session", "", "only events of this session, by its id or the beginning of it")
+	f.StringVar((*string)(&o.filter.Event), "event", "", "only this event, such as "+string(audit.EventProxyProxied))
+	f.StringVar((*string)(&o.filter.Decision), "decision", "", "only this decision: "+hint.Listed(audit.Decisions()))
+	f.StringVar(&o.filter.Host, "host", "", "only this host")
+	f.StringVar(&o.filter.Connector, "connector", "", "only this connector, by its FQN or short name")
+	f.StringVar(&o.filter.Binding, "binding", "", "only requests that carried this credential, and changes of it")
+	f.StringVar(&o.filter.Operation, "operation", "", "only this operation")
+	f.StringVar(&o.filter.Reason, "reason", "", "only this reason")
+	f.StringVar(&o.agent, "agent", "", "only sessions of this agent or command")
+	f.StringVar(&o.since, "since", "", "only events since then: RFC 3339, or a duration before now such as 10m")
+	f.StringVar(&o.until, "until", "", "only events before then: RFC 3339, or a duration before now such as 10m")
+	f.IntVar(&o.limit, "limit", o.limit, "at most this number of events, the newest; 0 for all")
+}
+
+// build returns the filter. It looks up what is a short form in the flags.
+func (o *auditOptions) build(a *cli.App) (audit.Filter, error) {
+	f := o.filter
+	if f.Event != "" {
+		if err := cli.OneOf("event", f.Event, audit.Events()...); err != nil {
+			return f, err
+		}
+	}
+	if f.Decision != "" {
+		if err := cli.OneOf("decision", f.Decision, audit.Decisions()...); err != nil {
+			return f, err
+		}
+	}
+	var err error
+	if connectors.IsShortName(f.Connector) {
+		fqn, err := connectors.NewNames(a.Dir).Resolve(f.Connector)
+		if err != nil {
+			return f, err
+		}
+		f.Connector = string(fqn)
+	}
+	if err := o.resolveSessions(a, &f); err != nil {
+		return f, err
+	}
+	if f.Since, err = parseMoment(o.since, "--since"); err != nil {
+		return f, err
+	}
+	if f.Until, err = parseMoment(o.until, "--until"); err != nil {
+		return f, err
+	}
+	if o.limit < 0 {
+		return f, failure.Usagef("--limit is %d; it must not be negative", o.limit)
+	}
+	f.Limit, f.Newest = o.limit, true
+	return f, nil
+}
+
+// resolveSessions replaces the beginning of a session's id by the id, and an agent by its sessions so far.
+func (o *auditOptions) resolveSessions(a *cli.App, f *audit.Filter) error {
+	if o.agent == "" && (f.Session == "" || audit.IsID(f.Session)) {
+		return nil
+	}
+	l, err := a.AuditReader()
+	if err != nil || l == nil {
+		return err
+	}
+	defer l.Close()
+	err = review.Select(context.Background(), l, f, o.agent)
+	if isAmbiguous(err) {
+		return ambiguousID(err)
+	}
+	return auditlog.Hint(err)
+}
+
+func isAmbiguous(err error) bool {
+	var several *review.AmbiguousError
+	return errors.As(err, &several)
+}
+
+// ambiguousID returns the usage error for an [review.AmbiguousError], with the ids to choose from.
+func ambiguousID(err error) error {
+	var several *review.AmbiguousError
+	if !errors.As(err, &several) {
+		return err
+	}
+	return hint.New(failure.Usagef("%v", several), "write more of one: %s", several.List())
+}
+
+func parseMoment(s, flag string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if span, ok := parseSpan(s); ok {
+		return time.Now().Add(-span), nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return at, failure.Usagef("%s is %q; it must be RFC 3339 or a duration such as 10m", flag, s)
+	}
+	return at, nil
+}
+
+// parseSpan parses a duration, which may be a number of days.
+func parseSpan(s string) (time.Duration, bool) {
+	if number, isDays := strings.CutSuffix(s, "d"); isDays {
+		days, err := strconv.ParseUint(number, 10, 16)
+		return time.Duration(days) * 24 * time.Hour, err == nil
+	}
+	span, err := time.ParseDuration(s)
+	return span, err == nil && span >= 0
+}
+
+func New(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "See what happened, in the audit log",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  cli.SubcommandNeeded,
+	}
+	cmd.AddCommand(newAuditTailCommand(a), newAuditListCommand(a), newAuditShowCommand(a), newAuditSummaryCommand(a),
+		newAuditStatsCommand(a), newAuditUsedCommand(a), newAuditVerifyCommand(a), newAuditHeadCommand(a),
+		newAuditServeCommand(a), newAuditExportCommand(a), newAuditPruneCommand(a), newAuditRecoverCommand(a))
+	return cmd
+}

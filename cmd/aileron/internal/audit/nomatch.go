@@ -1,0 +1,66 @@
+package audit
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/hint"
+)
+
+// noMatch prints that no event is selected, with what was probably meant by a value that no event has.
+func noMatch(ctx context.Context, a *cli.App, l *audit.Log, filter audit.Filter) {
+	a.Infof("aileron: no matching events%s", misspelled(ctx, a, l, filter))
+}
+
+// chosenValue is the value of a filter's flag, and where events have it.
+type chosenValue struct {
+	flag, value string
+	of          func(audit.Group) string
+}
+
+// misspelled returns what was probably meant by a value of the filter that no event has, or "".
+func misspelled(ctx context.Context, a *cli.App, l *audit.Log, filter audit.Filter) string {
+	chosen := []chosenValue{
+		{"binding", filter.Binding, func(g audit.Group) string { return g.Binding }},
+		{"operation", filter.Operation, func(g audit.Group) string { return g.Operation }},
+		{"reason", filter.Reason, func(g audit.Group) string { return g.Reason }},
+		{"connector", filter.Connector, func(g audit.Group) string { return g.Connector }},
+		{"host", filter.Host, func(g audit.Group) string { return g.Host }},
+	}
+	chosen = slices.DeleteFunc(chosen, func(c chosenValue) bool { return c.value == "" })
+	if len(chosen) == 0 {
+		return ""
+	}
+	newest, err := l.List(ctx, audit.Filter{Limit: 1, Newest: true})
+	if err != nil || len(newest) == 0 {
+		return "" // the log was read before
+	}
+	among := audit.Filter{AfterSeq: max(0, newest[0].Seq-maxCompared)}
+	groups, err := l.Groups(ctx, among, audit.GroupBy{Hosts: filter.Host != ""})
+	if err != nil {
+		return "" // as above
+	}
+	for _, c := range chosen {
+		var known []string
+		for _, g := range groups {
+			if value := c.of(g); value != "" && !slices.Contains(known, value) && len(known) < maxKnown {
+				known = append(known, value)
+			}
+		}
+		if slices.Contains(known, c.value) {
+			continue
+		}
+		if near := hint.Nearest(c.value, known); near != "" {
+			return ": no event has --" + c.flag + " " + c.value + "; did you mean " + near + "?"
+		}
+	}
+	return ""
+}
+
+// maxCompared is with the values of how many of the newest rows a misspelled one is compared: about 50 ms of work.
+const maxCompared = 40_000
+
+// maxKnown bounds the values that a misspelled one is compared with.
+const maxKnown = 4096

@@ -1,0 +1,212 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/auditlog"
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+)
+
+// auditPruneOptions are the flags of audit prune.
+type auditPruneOptions struct {
+	before, heads string
+	keys          []string
+	dryRun, yes   bool
+}
+
+// pruned is what audit prune prints.
+type pruned struct {
+	audit.PrunePlan
+	audit.Shrunk
+	Pruned bool   `json:"pruned"`
+	ID     string `json:"id,omitempty"` // of the row that stands for what was removed
+}
+
+func newAuditPruneCommand(a *cli.App) *cobra.Command {
+	var opts auditPruneOptions
+	cmd := &cobra.Command{
+		Use:   "prune --before WHEN",
+		Short: "Remove old events, and sign what stands for them",
+		Long: "Remove the events before a time, from the first one of the log up to the first one that\n" +
+			"is newer, or of a session that had not ended then. They are verified first; events that do not\n" +
+			"verify are not removed. The event audit.pruned stands for them: it has their numbers,\n" +
+			"their times and the hash of the last one, and is signed, so that audit verify still\n" +
+			"verifies what is left. This cannot be undone: aileron audit export keeps a copy.\n\n" +
+			"Sessions may run meanwhile.",
+		Example: "  aileron audit export --until 90d > audit-old.jsonl\n  aileron audit prune --before 90d",
+		Args:    cli.UsageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return opts.run(ctx, a)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&opts.before, "before", "", "remove events before then: RFC 3339, or a duration before now such as 90d")
+	f.BoolVar(&opts.dryRun, "dry-run", false, "verify and print what would be removed, and remove nothing")
+	f.BoolVarP(&opts.yes, "yes", "y", false, "do not ask for confirmation")
+	f.StringVar(&opts.heads, "head", "", "a file with signed heads that the events must agree with; - for standard input")
+	f.StringArrayVar(&opts.keys, "key", nil, "a further public key that signed heads may have")
+	return cmd
+}
+
+func (o *auditPruneOptions) run(ctx context.Context, a *cli.App) error {
+	if o.before == "" {
+		return failure.Usagef("--before is missing: it is RFC 3339, or a duration such as 90d")
+	}
+	before, err := parseMoment(o.before, "--before")
+	if err != nil {
+		return err
+	}
+	q := audit.PruneQuery{Before: before, Evidence: audit.Evidence{Keys: o.keys}}
+	if q.Evidence.Heads, err = readKept(a, o.heads); err != nil {
+		return err
+	}
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	q.Running = func(session string) bool { return hasDirectory(home, session) }
+	plan, err := planPrune(ctx, a, q)
+	if err != nil || plan == nil {
+		return err
+	}
+	done := pruned{PrunePlan: *plan}
+	if plan.Rows > 0 && !o.dryRun {
+		if err := o.agree(a, plan); err != nil {
+			return err
+		}
+		if err := prune(ctx, a, home, plan, &done); err != nil {
+			return err
+		}
+	}
+	if a.JSON {
+		return a.PrintJSON(done)
+	}
+	_, err = fmt.Fprintln(a.Stdout, termsafe.Line(prunedText(done)))
+	return err
+}
+
+// hasDirectory reports whether a session runs, or was killed and has no end in the log yet.
+func hasDirectory(home, session string) bool {
+	if !audit.IsID(session) {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(home, "sessions", session))
+	return err == nil
+}
+
+// planPrune returns what is to be removed; nil if there is no log.
+func planPrune(ctx context.Context, a *cli.App, q audit.PruneQuery) (*audit.PrunePlan, error) {
+	l, err := a.AuditReader()
+	if err != nil {
+		return nil, err
+	}
+	if l == nil {
+		a.Infof("aileron: no audit log yet; it begins with the first session")
+		return nil, nil
+	}
+	defer l.Close()
+	plan, err := l.PlanPrune(ctx, q)
+	var refused *audit.UnverifiedError
+	switch {
+	case errors.As(err, &refused):
+		return nil, hint.New(fmt.Errorf("prune the audit log: %w", err),
+			"aileron audit verify lists what does not fit; keep this log as the evidence, and begin another one with it moved")
+	case errors.Is(err, audit.ErrNoSignedHead):
+		return nil, hint.New(err, "it must have what aileron audit head printed")
+	case err != nil:
+		return nil, auditlog.Hint(err)
+	}
+	return &plan, nil
+}
+
+// agree asks the person at the terminal.
+func (o *auditPruneOptions) agree(a *cli.App, plan *audit.PrunePlan) error {
+	if o.yes {
+		return nil
+	}
+	if !a.Interactive() {
+		return failure.Usagef("there is no terminal to ask for confirmation on; pass --yes to remove %d events", plan.Rows)
+	}
+	yes, err := a.Agreed("remove " + planText(plan) + "? This cannot be undone")
+	if err == nil && !yes {
+		err = failure.Declined("not pruned: it was not confirmed")
+	}
+	return err
+}
+
+// prune removes what was planned, and gives the space back.
+func prune(ctx context.Context, a *cli.App, home string, plan *audit.PrunePlan, done *pruned) (err error) {
+	l, err := a.OpenLog(home)
+	if err != nil {
+		return auditlog.Hint(err)
+	}
+	defer func() { err = errors.Join(err, auditlog.LossHint(l.Close(), home)) }()
+	var removed int64
+	row, err := l.Prune(ctx, *plan, func(n int64) {
+		if removed = n; a.MessagesOnTerminal() && n < plan.Rows {
+			a.Infof("aileron: %d of %d events are removed", n, plan.Rows)
+		}
+	})
+	switch {
+	case errors.Is(err, audit.ErrPlanOutdated):
+		return hint.New(err, "run it again")
+	case err != nil && (removed > 0 || row.Seq > 0):
+		return hint.New(err, "the log is in order; run it again to remove the rest, %d events", plan.Rows-removed)
+	case err != nil:
+		return auditlog.Hint(err)
+	}
+	done.Pruned, done.ID = true, row.ID
+	if a.MessagesOnTerminal() {
+		a.Infof("aileron: the events are removed; the space is given back")
+	}
+	size, err := l.Shrink(ctx)
+	if err != nil {
+		a.Infof("aileron: warning: %v", err)
+	}
+	if size.After < size.Before {
+		done.Shrunk = size
+	}
+	return nil
+}
+
+// planText returns what is to be removed.
+func planText(p *audit.PrunePlan) string {
+	return fmt.Sprintf("%d events (rows %d to %d, %s to %s, %d sessions)",
+		p.Rows, p.First, p.Last, day(p.From), day(p.Until), p.Sessions)
+}
+
+func day(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// prunedText returns what was done.
+func prunedText(d pruned) string {
+	text := "pruned  " + planText(&d.PrunePlan)
+	switch {
+	case d.Rows == 0 && d.Session != "":
+		return fmt.Sprintf("nothing to prune: the first events are of session %s, which had not ended then", d.Session)
+	case d.Rows == 0:
+		return fmt.Sprintf("nothing to prune: the first event, row %d of %s, is not older", d.Newer, day(d.NewerTS))
+	case !d.Pruned:
+		text = "would prune  " + planText(&d.PrunePlan)
+	case d.After > 0:
+		text += fmt.Sprintf("  audit.db has %s, and had %s", byteCount(d.After), byteCount(d.Before))
+	}
+	if d.Session != "" {
+		text += fmt.Sprintf("  the rest stays, because session %s had not ended then", d.Session)
+	}
+	return text
+}

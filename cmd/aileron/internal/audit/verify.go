@@ -1,0 +1,191 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/auditlog"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+)
+
+func newAuditVerifyCommand(a *cli.App) *cobra.Command {
+	var heads string
+	var evidence audit.Evidence
+	cmd := &cobra.Command{
+		Use:   "verify [FILE.jsonl]",
+		Short: "Check the chain of hashes, the heads kept outside the log, and signatures",
+		Long: "Check the chain of hashes, every head that is kept outside the log, and the signed\n" +
+			"heads, and list what does not match. The exit code is 0 if everything matches, and 1\n" +
+			"otherwise. With --head, the log must also have the rows that aileron audit head printed\n" +
+			"earlier: a log that was replaced together with all that is kept beside it lacks them.\n\n" +
+			"With a file of aileron audit export, its rows are checked instead, and no home is read.\n" +
+			"Signatures are then checked with the public keys of --key.",
+		Example: "  aileron audit verify --head /mnt/elsewhere/aileron.head",
+		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			var err error
+			if evidence.Heads, err = readKept(a, heads); err != nil {
+				return err
+			}
+			if len(files) > 0 {
+				return verifyExport(a, files[0], evidence)
+			}
+			report, err := verifyAudit(cmd.Context(), a, evidence)
+			if errors.Is(err, audit.ErrNoSignedHead) {
+				return hint.New(err, "it must have what aileron audit head printed")
+			}
+			if err != nil {
+				return auditlog.Hint(err)
+			}
+			if a.JSON {
+				return printVerdict(a, report, report.OK)
+			}
+			return printReport(a, report)
+		},
+	}
+	cmd.Flags().StringVar(&heads, "head", "", "a file with signed heads of aileron audit head; - for standard input")
+	cmd.Flags().StringArrayVar(&evidence.Keys, "key", nil, "a further public key that signed heads may have")
+	return cmd
+}
+
+// printVerdict prints a report as JSON. The exit code is 1 if there are findings.
+func printVerdict(a *cli.App, report any, ok bool) error {
+	if err := a.PrintJSON(report); err != nil {
+		return err
+	}
+	if !ok {
+		return console.Exit(1)
+	}
+	return nil
+}
+
+// maxKept bounds the file of --head: 200,000 signed heads.
+const maxKept = 64 << 20
+
+// readKept reads the signed heads of --head.
+func readKept(a *cli.App, path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	from := a.Stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", fmt.Errorf("read the kept head: %w", err)
+		}
+		defer f.Close()
+		from = f
+	}
+	raw, err := io.ReadAll(io.LimitReader(from, maxKept))
+	if err != nil {
+		return "", fmt.Errorf("read the kept head: %w", err)
+	}
+	if len(raw) == 0 {
+		return "", hint.New(fmt.Errorf("read the kept head: %s is empty", path), "aileron audit head > FILE makes one")
+	}
+	return string(raw), nil
+}
+
+// verifyAudit verifies the log of the home, even if its database is missing.
+func verifyAudit(ctx context.Context, a *cli.App, e audit.Evidence) (audit.Report, error) {
+	l, err := a.AuditReader()
+	if err != nil {
+		return audit.Report{}, err
+	}
+	if l != nil {
+		defer l.Close()
+		return l.VerifyWith(ctx, e)
+	}
+	home, err := a.Home()
+	if err != nil {
+		return audit.Report{}, err
+	}
+	report, err := audit.VerifyMissing(filepath.Join(home, "audit.db"), e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return report, hint.New(errors.New("verify the audit log: there is none yet"), "it begins with the first session")
+	}
+	return report, err
+}
+
+// MaxPrinted bounds the findings that are printed for a person; --json lists more.
+const MaxPrinted = 20
+
+// printReport lists the findings, and returns the first one as the error.
+func printReport(a *cli.App, r audit.Report) error {
+	if r.OK {
+		_, err := fmt.Fprintf(a.Stdout, "ok  %d rows  %s\n", r.Rows, r.Head)
+		printSigned(a, r)
+		printOutcomes(a, r)
+		return err
+	}
+	printOutcomes(a, r)
+	total := len(r.Findings) + r.More
+	if r.Missing {
+		fmt.Fprintf(a.Stdout, "broken  audit.db is missing, and what is kept beside it names rows: %d findings\n", total)
+	}
+	for _, f := range r.Findings[:min(len(r.Findings), MaxPrinted)] {
+		fmt.Fprintf(a.Stdout, "broken  %s\n", termsafe.Line(FindingText(f)))
+	}
+	if total > MaxPrinted {
+		fmt.Fprintf(a.Stdout, "broken  %d findings more; --json lists up to %d\n", total-MaxPrinted, len(r.Findings))
+	}
+	remedy := "the database or its heads were changed, or a power cut took rows; docs/audit.md explains each finding"
+	if r.Damaged {
+		remedy = "end the sessions of this home, then run: aileron audit recover (it keeps the old file)"
+	}
+	return hint.New(fmt.Errorf("verify the audit log: %s", termsafe.Line(FindingText(r.Findings[0]))), "%s", remedy)
+}
+
+// printSigned prints what signatures prove.
+func printSigned(a *cli.App, r audit.Report) {
+	if r.Signed > 0 {
+		a.Infof("aileron: signed up to row %d by %s", r.Signed, r.SignedBy)
+	}
+	if r.Kept > 0 {
+		a.Infof("aileron: the log has the rows of %d kept heads", r.Kept)
+	}
+	if r.KeptPruned > 0 {
+		a.Infof("aileron: %d kept heads are of rows that were pruned, and were not compared", r.KeptPruned)
+	}
+	if p := r.Pruned; p != nil {
+		a.Infof("aileron: rows %d to %d were pruned: row %d stands for them, and is signed", p.First, p.Last, p.Seq)
+	}
+	if r.Left > 0 {
+		a.Infof("aileron: %d of them are still there, because the prune was killed; the next one removes them", r.Left)
+	}
+}
+
+// printOutcomes prints the number of requests whose outcome the log does not have.
+func printOutcomes(a *cli.App, r audit.Report) {
+	if r.Unknown > 0 {
+		a.Infof("aileron: unknown outcomes: %d; list them with: aileron audit list --event %s",
+			r.Unknown, audit.EventProxyUnknown)
+	}
+	if r.Open > 0 {
+		a.Infof("aileron: requests without an outcome: %d; they are in progress, or their session was killed", r.Open)
+	}
+	if r.Spilled > 0 {
+		a.Infof("aileron: rows in a spill file: %d; they are added as soon as the log can be written", r.Spilled)
+	}
+}
+
+func FindingText(f audit.Finding) string {
+	if f.Seq == 0 {
+		return f.Why
+	}
+	if f.ID == "" {
+		return fmt.Sprintf("row %d: %s", f.Seq, f.Why)
+	}
+	return fmt.Sprintf("row %d (%s) is broken: %s", f.Seq, f.ID, f.Why)
+}

@@ -1,0 +1,77 @@
+package audit
+
+import (
+	"cmp"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// newExplainer returns a function that returns why the request of a row was refused, and what would be allowed in its
+// place by the connectors that are installed now. It is "" for any other row.
+func newExplainer(a *cli.App) func(audit.Row) string {
+	var index *spec.Index
+	if connectors, err := a.ConnectorsToMatch(nil); err == nil {
+		index, _ = spec.NewIndex(connectors) // an error: nothing is known of what is allowed
+	}
+	return func(r audit.Row) string {
+		if r.Decision != audit.DecisionRejected || r.Reason == "" {
+			return ""
+		}
+		why := "why: " + cmp.Or(allowedInstead(index, r), strings.TrimSuffix(proxy.Reason(r.Reason).Advice(), "."),
+			r.Reason)
+		refusal := session.Refusal{Reason: r.Reason, Method: r.Method, Host: r.Host, Port: r.Port, Path: r.Path,
+			Call: session.CallOf(&r), Connector: spec.FQN(r.ConnectorFQN), AuditID: r.ID}
+		if what := launch.Remedy(refusal); what != "" && !strings.HasPrefix(what, "aileron audit show ") {
+			why += "; allow it with: " + what
+		}
+		return why
+	}
+}
+
+// maxInstead is how many allowed requests a refused one is explained with.
+const maxInstead = 5
+
+// allowedInstead returns what the policy allows now in place of a refused request, or "" if the policy is not why it
+// was refused.
+func allowedInstead(index *spec.Index, r audit.Row) string {
+	switch r.Reason {
+	case "host_not_allowed", "operation_not_matched":
+	default:
+		return ""
+	}
+	if index == nil || r.Host == "" {
+		return ""
+	}
+	if r.Reason == "host_not_allowed" {
+		r.Path = "/" // which may be none of a request: the host alone decided
+	}
+	raw := cmp.Or(r.Scheme, "https") + "://" + net.JoinHostPort(r.Host, strconv.Itoa(cmp.Or(r.Port, 443))) + r.Path
+	authority, scheme, denial := proxy.ParseURL(raw)
+	if denial != nil {
+		return ""
+	}
+	d := proxy.Decide(proxy.Question{Index: index, Authority: authority, Scheme: scheme, Method: r.Method, Target: raw})
+	switch {
+	case d.Verdict == proxy.Allow && d.Match.Operation != nil:
+		op := d.Match.Operation
+		return "it is allowed now, as " + op.Tool + " " + op.Name + " of " + string(op.Connector.FQN)
+	case d.Denial == nil || string(d.Reason) != r.Reason:
+		return ""
+	case len(d.Denial.Granted) == 0:
+		return d.Denial.Message
+	}
+	granted := d.Denial.Granted
+	text := "allowed are " + strings.Join(granted[:min(len(granted), maxInstead)], ", ")
+	if len(granted) > maxInstead {
+		text += ", …"
+	}
+	return text
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/catalog"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// AgentNeeds returns the further commands that an agent's image must have, and the shell in which its tools run.
+func AgentNeeds(agent agents.Agent) []string { return append(slices.Clone(agent.Commands[1:]), "sh") }
+
+func AgentNames() string {
+	names := ""
+	for i, n := range agents.Names() {
+		if i > 0 {
+			names += ", "
+		}
+		names += n
+	}
+	return names
+}
+
+// NoAgent returns the error about a name that is not an agent's.
+func NoAgent(name string) error {
+	err := failure.Usagef("there is no agent %q; known: %s", name, AgentNames())
+	if near := hint.Nearest(name, agents.Names()); near != "" {
+		return hint.DidYouMean(err, near)
+	}
+	return hint.New(err, "for any other command use: aileron sandbox run -- CMD")
+}
+
+func IsBound(c *spec.Connector, bound []vault.Binding) bool {
+	need := c.Credential()
+	return need != nil && slices.ContainsFunc(bound, func(b vault.Binding) bool {
+		return b.Connector == string(c.FQN) && spec.Kind(b.Kind) == need.Kind
+	})
+}
+
+// IsModel reports whether a connector is for a model provider of the agent.
+func IsModel(c *spec.Connector, agent agents.Agent) bool {
+	return slices.ContainsFunc(agent.Connectors, func(name string) bool {
+		service := strings.TrimPrefix(c.FQN.Service(), catalog.ServicePrefix)
+		return service == name // not a suffix: local-openai is another provider than openai
+	})
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+)
+
+// consents remembers in aileron's home what a person has agreed to, and which offers were declined. A sandbox does not
+// see it.
+type consents struct{ Flag string }
+
+// record returns the file of a consent.
+func (c consents) record(name string) string { return filepath.Join(c.Flag, "consents", name) }
+
+// has reports whether a person has agreed.
+func (c consents) has(name string) bool {
+	_, err := os.Lstat(c.record(name))
+	return err == nil
+}
+
+// add remembers that a person has agreed. note is for those who look into the directory.
+func (c consents) add(name, note string) error {
+	if err := os.MkdirAll(filepath.Dir(c.record(name)), 0o700); err != nil {
+		return fmt.Errorf("remember the consent: %w", err)
+	}
+	if err := os.WriteFile(c.record(name), []byte(note+"\n"), 0o600); err != nil {
+		return fmt.Errorf("remember the consent: %w", err)
+	}
+	return nil
+}
+
+// OfferOnce asks a person a question, unless the same offer was declined before. later is the command that does it.
+func (a *App) OfferOnce(ctx context.Context, home, offer, question string, fallback bool, later string) (bool, error) {
+	sum := sha256.Sum256([]byte(offer))
+	c, name := consents{home}, "declined-"+hex.EncodeToString(sum[:])
+	if c.has(name) {
+		return false, nil
+	}
+	yes, err := a.Confirm(ctx, question, fallback)
+	if err != nil || yes {
+		return yes, err
+	}
+	a.Infof("aileron: this is not asked again; later: %s", later)
+	return false, c.add(name, offer)
+}
+
+// Agreed asks a question and reports whether the answer is yes.
+func (a *App) Agreed(question string) (bool, error) {
+	answer, err := a.PromptLine(question + " [y/N]")
+	if err != nil {
+		return false, err
+	}
+	answer = strings.ToLower(answer)
+	return answer == "y" || answer == "yes", nil
+}
+
+// lines returns the lines of what a person has agreed to; nil if it is nothing.
+func (c consents) lines(name string) []string {
+	data, err := os.ReadFile(c.record(name))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(data), "\n")
+}
+
+// ConsentToProject asks whether a project's file may widen what its session may do, unless a person has agreed to the
+// same for the same bytes of the same project. Each of what it would do is agreed to: flags decide whether some keys
+// matter, and sandbox check and build put only those of the image in force.
+func (a *App) ConsentToProject(home string, u *ProjectUse) error {
+	sum := sha256.Sum256([]byte(strings.Join([]string{u.File.Path, u.File.Hash}, "\x00")))
+	name := "project-" + hex.EncodeToString(sum[:])
+	agreed := consents{home}.lines(name)
+	var news []Widening
+	for _, w := range u.Widens {
+		// Quoted: what a repository names does not become a line of its own.
+		if !slices.Contains(agreed, strconv.Quote(w.What)) {
+			news = append(news, w)
+		}
+	}
+	if len(news) == 0 {
+		return nil
+	}
+	if !u.Trust {
+		if err := a.askAboutProject(u, news); err != nil {
+			return err
+		}
+	}
+	if agreed == nil {
+		agreed = []string{strconv.Quote(u.File.Path), u.File.Hash}
+	}
+	for _, w := range news {
+		agreed = append(agreed, strconv.Quote(w.What))
+	}
+	return consents{home}.add(name, strings.Join(slices.DeleteFunc(agreed, func(l string) bool { return l == "" }), "\n"))
+}
+
+// askAboutProject shows what a project's file widens, with all values, and asks whether it may.
+func (a *App) askAboutProject(u *ProjectUse, news []Widening) error {
+	if !a.Interactive() {
+		var asked []string
+		for _, w := range news {
+			asked = append(asked, w.What)
+		}
+		return hint.New(fmt.Errorf("use %s: a person must agree to it first: %s", u.File.Path, strings.Join(asked, "; ")),
+			"read the file, then pass --trust-project; or start without it: --ignore-project")
+	}
+	a.Infof("aileron: %s (%s) asks for more than a session has without it:", u.File.Path, u.File.Hash)
+	for _, w := range news {
+		a.Infof("  | %s%s", w.What, w.Value)
+	}
+	yes, err := a.Agreed("agree, and remember this content?")
+	if err != nil {
+		return err
+	}
+	if !yes {
+		return hint.New(fmt.Errorf("use %s: %w", u.File.Path, failure.Declined("it was declined")),
+			"start without it: --ignore-project")
+	}
+	return nil
+}

@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/connectors"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// ProjectUse is a project's file and what is in force of it. Flags take precedence.
+type ProjectUse struct {
+	Trust, ignore bool // flags
+
+	File       *config.Project // nil: none is in force
+	Connectors []spec.FQN      // the only ones that are used; nil: all
+	bindings   map[spec.FQN]string
+	Widens     []Widening // what a person has to agree to
+	InForce    []string   // in words
+	overruled  []string   // by flags, in words
+	unused     []string   // keys that are for a sandbox, where there is none
+}
+
+// Widening is one line of what a person has to agree to.
+type Widening struct {
+	What  string // of printable characters
+	Value string // follows it where a person decides, and is recorded nowhere
+}
+
+// widen adds to what a person has to agree to.
+func (u *ProjectUse) widen(what string) { u.Widens = append(u.Widens, Widening{What: what}) }
+
+// Asked returns what a person has to agree to, without values.
+func (u *ProjectUse) Asked() (all []string) {
+	for _, w := range u.Widens {
+		all = append(all, w.What)
+	}
+	return all
+}
+
+// RegisterProject adds the flags of the commands that use a project's file.
+func (o *SessionOptions) RegisterProject(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.Project.Trust, "trust-project", false,
+		"agree to what the project's "+config.ProjectFile+" asks for, without a question")
+	f.BoolVar(&o.Project.ignore, "ignore-project", false, "start without the project's "+config.ProjectFile)
+	cmd.MarkFlagsMutuallyExclusive("trust-project", "ignore-project")
+	o.Given = f.Changed
+}
+
+// UseProject reads the file of the project and puts it in force, after a person has agreed to what it widens. s is nil
+// for a command without a sandbox, whose project is the current directory.
+func (a *App) UseProject(o *SessionOptions, s *SandboxOptions) error {
+	u := &o.Project
+	home, dir, err := a.readProject(u, s)
+	if err != nil || dir == "" {
+		return err
+	}
+	for _, merge := range []func(*App, *SessionOptions) error{u.useEgress, u.useConnectors, u.UseBindings, u.useAllow} {
+		if err := merge(a, o); err != nil {
+			return u.fault(err)
+		}
+	}
+	if s == nil {
+		u.unused = u.File.ForSandbox()
+	} else {
+		if err := s.ParseShared(home); err != nil {
+			return err
+		}
+		if err := u.useSandbox(s, dir, home); err != nil {
+			return u.fault(err)
+		}
+	}
+	return a.agreeToProject(home, u)
+}
+
+// UseProjectImage reads the file of the project and puts in force what is about the image, as useProject does.
+func (a *App) UseProjectImage(s *SandboxOptions) error {
+	u := &s.Project
+	home, dir, err := a.readProject(u, s)
+	if err != nil || dir == "" {
+		return err
+	}
+	if err := u.useImage(s, dir); err != nil {
+		return u.fault(err)
+	}
+	return a.agreeToProject(home, u)
+}
+
+// readProject reads the file of the project in dir, which is "" if there is none, or if it was put in force already.
+func (a *App) readProject(u *ProjectUse, s *SandboxOptions) (home, dir string, err error) {
+	if u.ignore || u.File != nil {
+		return "", "", nil
+	}
+	if home, err = a.Home(); err != nil {
+		return "", "", err
+	}
+	if dir, err = projectDir(s, home); err != nil || dir == "" {
+		return "", "", err
+	}
+	if u.File, err = config.ReadProject(dir); err != nil || u.File == nil {
+		return "", "", err
+	}
+	return home, dir, nil
+}
+
+// agreeToProject puts in force what a person agrees to, and prints it.
+func (a *App) agreeToProject(home string, u *ProjectUse) error {
+	if err := a.ConsentToProject(home, u); err != nil {
+		return err
+	}
+	a.printProject(u)
+	return nil
+}
+
+// printProject prints what is in force of a project's file, and what is not.
+func (a *App) printProject(u *ProjectUse) {
+	for _, part := range []struct {
+		what string
+		all  []string
+	}{
+		{"in force by " + u.File.Path, u.InForce},
+		{"a flag takes precedence over " + u.File.Path + " for", u.overruled},
+		{"without a sandbox, " + u.File.Path + " is not in force for", u.unused},
+	} {
+		if len(part.all) > 0 {
+			a.Infof("aileron: %s: %s", part.what, strings.Join(part.all, "; "))
+		}
+	}
+}
+
+// projectDir returns the directory of the project, without links. It is "" if there is none: a command on this host
+// runs in a directory that does not exist, too.
+func projectDir(s *SandboxOptions, home string) (string, error) {
+	if s != nil {
+		dir, _, err := launch.Project(s.Dir, home)
+		return dir, err
+	}
+	dir, err := os.Getwd()
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", nil //nolint:nilerr // as above
+	}
+	return dir, nil
+}
+
+// fault adds the file to an error about its content.
+func (u *ProjectUse) fault(err error) error {
+	with := fmt.Errorf("use %s: %w", u.File.Path, err)
+	if hint.Of(err) != "" {
+		return with
+	}
+	return hint.New(with, "correct the file (docs/configuration.md lists its keys), or start without it: --ignore-project")
+}
+
+// useEgress puts egress in force.
+func (u *ProjectUse) useEgress(_ *App, o *SessionOptions) error {
+	switch {
+	case u.File.Egress == "":
+		return nil
+	case o.Given("egress"):
+		if o.Egress != u.File.Egress {
+			u.overruled = append(u.overruled, "egress")
+		}
+		return nil
+	}
+	o.Egress = u.File.Egress
+	u.InForce = append(u.InForce, "egress "+o.Egress)
+	if o.Egress == "passthrough" {
+		u.widen("let requests to all public hosts through, without credentials (egress passthrough)")
+	}
+	return nil
+}
+
+// useConnectors puts connectors in force. To use fewer is less, unless the hosts of the others are passed through then.
+func (u *ProjectUse) useConnectors(a *App, o *SessionOptions) error {
+	if u.File.Connectors == nil {
+		return nil
+	}
+	if len(o.Connectors) > 0 {
+		u.overruled = append(u.overruled, "connectors")
+		return nil
+	}
+	u.Connectors = []spec.FQN{}
+	names := connectors.NewNames(a.Dir)
+	for _, name := range u.File.Connectors {
+		fqn, err := names.ResolveInstalled(name)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(u.Connectors, fqn) {
+			u.Connectors = append(u.Connectors, fqn)
+		}
+	}
+	line := "connectors " + hint.Listed(u.Connectors)
+	if len(u.Connectors) == 0 {
+		line = "no connectors"
+	}
+	u.InForce = append(u.InForce, line)
+	if o.Egress == "passthrough" {
+		u.widen("let requests to the hosts of other installed connectors through (use " + line + ")")
+	}
+	return nil
+}
+
+// UseBindings puts identities in force. Which credential a session uses is for a person to choose.
+func (u *ProjectUse) UseBindings(a *App, o *SessionOptions) error {
+	names, chosen := connectors.NewNames(a.Dir), map[spec.FQN]string{}
+	flags, err := o.Bindings(a)
+	if err != nil {
+		return err
+	}
+	used, _, err := o.Used(a)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.File.Bindings)) {
+		identity := u.File.Bindings[name]
+		fqn, err := names.ResolveInstalled(name)
+		if err != nil {
+			return err
+		}
+		// Of a short name and an FQN for one connector, either could win.
+		if _, twice := chosen[fqn]; twice {
+			return fmt.Errorf("bindings has two identities for %s", fqn)
+		}
+		chosen[fqn] = identity
+		if other, given := flags[fqn]; given || used != nil && !slices.Contains(used, fqn) {
+			if given && other != identity {
+				u.overruled = append(u.overruled, "the identity of "+string(fqn))
+			}
+			continue
+		}
+		if err := a.checkIdentity(fqn, identity); err != nil {
+			return err
+		}
+		u.InForce = append(u.InForce, fmt.Sprintf("%s as %s", fqn, identity))
+		u.widen(fmt.Sprintf("use the credential %q of %s", identity, fqn))
+		if u.bindings == nil {
+			u.bindings = map[spec.FQN]string{}
+		}
+		u.bindings[fqn] = identity
+	}
+	return nil
+}
+
+// checkIdentity returns an error unless a credential of the identity is bound to the connector.
+func (a *App) checkIdentity(fqn spec.FQN, identity string) error {
+	v, err := a.VaultOf()
+	if err != nil {
+		return err
+	}
+	bound, _ := v.Bindings() // an error: none can be used
+	if !slices.ContainsFunc(bound, func(b vault.Binding) bool {
+		return b.Connector == string(fqn) && b.Identity == identity
+	}) {
+		return hint.New(fmt.Errorf("use %s with the identity %q: it is not bound", fqn, identity),
+			"see what is bound with: aileron binding list; or start without the file: --ignore-project")
+	}
+	return nil
+}
+
+// useAllow puts hosts in force.
+func (u *ProjectUse) useAllow(_ *App, o *SessionOptions) error {
+	for _, host := range u.File.Allow {
+		if _, err := spec.ParseHost(host); err != nil {
+			return fmt.Errorf("allow the host %q: %w", host, err)
+		}
+		if slices.Contains(o.Allow, host) {
+			continue
+		}
+		o.Allow = append(o.Allow, host)
+		u.InForce = append(u.InForce, "allow "+host)
+		u.widen("allow requests to " + host + ", without credentials")
+	}
+	return nil
+}

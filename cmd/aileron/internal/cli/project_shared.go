@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+)
+
+// useShared puts in force what a sandbox shares with this host besides its project: mounts, variables and ports. A
+// flag for the same place, name or port takes precedence.
+func (u *ProjectUse) useShared(s *SandboxOptions, dir, home string) error {
+	if err := u.useMounts(s, dir, home); err != nil {
+		return err
+	}
+	if err := u.useVariables(s); err != nil {
+		return err
+	}
+	return u.usePorts(s)
+}
+
+// useMounts puts mounts in force.
+func (u *ProjectUse) useMounts(s *SandboxOptions, dir, home string) error {
+	flags, chosen := targets(s.Shared.Mounts), []string{}
+	for _, text := range u.File.Mounts {
+		m, err := launch.ParseProjectMount(text, dir, home)
+		switch {
+		case err != nil:
+			return err
+		case slices.Contains(chosen, m.Target):
+			return fmt.Errorf("mounts has two for %s", m.Target)
+		// A path is shown to a person as its links lead, who reads one line.
+		case strings.ContainsFunc(m.Source, func(r rune) bool { return !unicode.IsPrint(r) }):
+			return fmt.Errorf("mount %q: %q has a control character", text, m.Source)
+		case s.Protect && !m.ReadOnly:
+			return hint.New(fmt.Errorf("mount %q: it is writable, and protect is in force", text),
+				"write it as SRC:DST:ro, or start without the file: --ignore-project")
+		}
+		chosen = append(chosen, m.Target)
+		if slices.Contains(flags, m.Target) {
+			u.overruled = append(u.overruled, "the mount at "+m.Target)
+			continue
+		}
+		how := "writable"
+		if m.ReadOnly {
+			how = "read-only"
+		}
+		s.Shared.Mounts = append(s.Shared.Mounts, m)
+		u.InForce = append(u.InForce, "mount "+m.Target)
+		u.widen(fmt.Sprintf("mount %s at %s, %s", m.Source, m.Target, how))
+	}
+	return nil
+}
+
+// targets returns where mounts are in the sandbox.
+func targets(mounts []engine.Mount) (all []string) {
+	for _, m := range mounts {
+		all = append(all, m.Target)
+	}
+	return all
+}
+
+// useVariables puts variables in force. A person is shown their values, which are recorded nowhere.
+func (u *ProjectUse) useVariables(s *SandboxOptions) error {
+	flags := variableNames(s.Shared.Env)
+	for _, name := range slices.Sorted(maps.Keys(u.File.Env)) {
+		value := u.File.Env[name]
+		if err := launch.CheckVariable(name + "=" + value); err != nil {
+			return err
+		}
+		if slices.Contains(flags, name) {
+			u.overruled = append(u.overruled, "the variable "+name)
+			continue
+		}
+		s.Shared.Env = append(s.Shared.Env, name+"="+value)
+		u.InForce = append(u.InForce, "variable "+name)
+		u.Widens = append(u.Widens, Widening{"set the variable " + name, " to " + strconv.Quote(value)})
+	}
+	return nil
+}
+
+// variableNames returns the names of variables, K=V.
+func variableNames(pairs []string) (names []string) {
+	for _, pair := range pairs {
+		name, _, _ := strings.Cut(pair, "=")
+		names = append(names, name)
+	}
+	return names
+}
+
+// usePorts puts ports in force.
+func (u *ProjectUse) usePorts(s *SandboxOptions) error {
+	flags, chosen := slices.Clone(s.Shared.Ports), []launch.Port{}
+	for _, text := range u.File.Ports {
+		p, err := launch.ParsePort(text)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(chosen, func(o launch.Port) bool { return o.Host == p.Host }) {
+			return fmt.Errorf("ports has two for port %d of this host", p.Host)
+		}
+		chosen = append(chosen, p)
+		if slices.ContainsFunc(flags, func(o launch.Port) bool { return o.Host == p.Host || o.Sandbox == p.Sandbox }) {
+			u.overruled = append(u.overruled, fmt.Sprintf("port %d of the sandbox", p.Sandbox))
+			continue
+		}
+		s.Shared.Ports = append(s.Shared.Ports, p)
+		u.InForce = append(u.InForce, fmt.Sprintf("port %d of the sandbox", p.Sandbox))
+		u.widen(fmt.Sprintf("publish port %d of the sandbox as 127.0.0.1:%d, for all programs of this host",
+			p.Sandbox, p.Host))
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/regular"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+// ProjectDockerfile is the file of a project that is built on top of the image.
+const ProjectDockerfile = "aileron.Dockerfile"
+
+// CustomOptions are the flags of what is added to aileron's own images.
+type CustomOptions struct {
+	Packages   []string
+	Dockerfile string // a path; "" is the project's, if it has one
+	within     string // the directory to which the path is relative and in which it stays; "" for a flag's
+	yes        bool
+}
+
+func (o *CustomOptions) Register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&o.Packages, "packages", nil, "add these Debian packages to the image: NAME[,NAME]")
+	f.StringVar(&o.Dockerfile, "dockerfile", "",
+		"build the image of this Dockerfile, or of none: off (default: "+ProjectDockerfile+" of the project, if it exists)")
+	f.BoolVarP(&o.yes, "yes", "y", false, "build the Dockerfile without confirmation")
+}
+
+// asked reports whether something is to be added.
+func (o *CustomOptions) asked() bool {
+	return len(o.Packages) > 0 || o.Dockerfile != "" && o.Dockerfile != "off"
+}
+
+// ImageOf returns the image that the flags select: one of the user's, or aileron's own with what is added to it.
+func (a *App) ImageOf(opts *SandboxOptions, own sandbox.Image, packages []string) (sandbox.Image, error) {
+	o := opts.Custom
+	if opts.Image != "" {
+		return sandbox.CustomImage(sandbox.Image{Ref: opts.Image}, o.Packages, nil)
+	}
+	home, err := a.Home()
+	if err != nil {
+		return own, err
+	}
+	dir, _, err := launch.Project(opts.Dir, home)
+	if err != nil {
+		return own, err
+	}
+	path, dockerfile, err := o.Read(dir)
+	if err != nil {
+		return own, err
+	}
+	image, err := sandbox.CustomImage(own, slices.Concat(packages, o.Packages), dockerfile)
+	if err != nil || dockerfile == nil {
+		return image, err
+	}
+	return image, a.Consent(home, path, dockerfile, o.yes)
+}
+
+// Read returns the Dockerfile, or nil if there is none. What is read here is what is asked about and built.
+func (o CustomOptions) Read(dir string) (path string, data []byte, err error) {
+	path = o.Dockerfile
+	switch {
+	case path == "off":
+		return "", nil, nil
+	case path == "":
+		path = filepath.Join(dir, ProjectDockerfile)
+	}
+	if o.within == "" {
+		data, err = regular.Read(path, sandbox.MaxDockerfile)
+	} else {
+		path = filepath.Join(o.within, path)
+		data, err = o.readWithin()
+	}
+	if errors.Is(err, fs.ErrNotExist) && o.Dockerfile == "" {
+		return "", nil, nil
+	}
+	if err != nil {
+		return "", nil, hint.New(fmt.Errorf("read the Dockerfile %s: %w", path, err),
+			"--dockerfile=off starts without it")
+	}
+	return path, data, nil
+}
+
+// readWithin reads the Dockerfile of a project's file. No link on its way leads out of the project.
+func (o CustomOptions) readWithin() ([]byte, error) {
+	root, err := os.OpenRoot(o.within)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return regular.ReadIn(root, o.Dockerfile, sandbox.MaxDockerfile)
+}
+
+// Consent asks whether a Dockerfile may be built, unless a person agreed to the same bytes before. The build is no part
+// of the sandbox, and a repository may bring the file.
+func (a *App) Consent(home, path string, dockerfile []byte, yes bool) error {
+	sum := sha256.Sum256(dockerfile)
+	digest := hex.EncodeToString(sum[:])
+	name := "dockerfile-" + digest
+	if (consents{home}).has(name) {
+		return nil
+	}
+	what := fmt.Sprintf("%s (sha256:%s, %d lines)", path, digest, bytes.Count(dockerfile, []byte("\n")))
+	if !yes {
+		if !a.Interactive() {
+			return hint.New(fmt.Errorf("build the image of %s: a person must agree to it first", what),
+				"read the file, then pass --yes; or start without it: --dockerfile=off")
+		}
+		if err := a.askToBuild(what, dockerfile); err != nil {
+			return err
+		}
+	}
+	return consents{home}.add(name, path)
+}
+
+// askToBuild shows a Dockerfile and asks whether it may be built.
+func (a *App) askToBuild(what string, dockerfile []byte) error {
+	a.Infof("aileron: %s adds to the image:", what)
+	for line := range strings.Lines(string(dockerfile)) {
+		fmt.Fprintln(a.Stderr, "  | "+termsafe.Line(strings.TrimRight(line, "\r\n")))
+	}
+	a.Infof("aileron: building it runs these commands outside of the sandbox: as root of a container, with the network " +
+		"of the engine's machine, without mediation and without a row in the audit log.")
+	yes, err := a.Agreed("build it, and remember this content?")
+	if err != nil {
+		return err
+	}
+	if !yes {
+		return hint.New(failure.Declined("build the image of the Dockerfile: it was declined"),
+			"start without it: --dockerfile=off")
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+)
+
+// SandboxOptions are the flags of the commands that run something in a sandbox.
+type SandboxOptions struct {
+	SessionOptions
+	Sandbox   string
+	Build     string
+	Image     string
+	Dir       string
+	Proxy     string // auto, on or off
+	ReadOnly  bool   // the root file system is read-only
+	Protect   bool   // so are the project's files that the host would run
+	Keep      bool   // an agent's own state
+	KeepGiven bool   // by a flag
+	Custom    CustomOptions
+	Detach    bool     // the session lives in a process of its own
+	Mounts    []string // SRC[:DST][:ro]
+	Env       []string // K=V
+	Ports     []string // [HOST:]PORT
+
+	Shared *SharedOptions // the last three, and those of the project's file; nil: not parsed yet
+}
+
+// SharedOptions are what a sandbox shares with this host besides its project.
+type SharedOptions struct {
+	Mounts []engine.Mount
+	Env    []string
+	Ports  []launch.Port
+}
+
+// Recorded returns it for the audit log.
+func (o *SharedOptions) Recorded() session.Shared {
+	r := session.Shared{Variables: variableNames(o.Env)}
+	for _, m := range o.Mounts {
+		text := m.Source + ":" + m.Target
+		if m.ReadOnly {
+			text += ":ro"
+		}
+		r.Mounts = append(r.Mounts, text)
+	}
+	for _, p := range o.Ports {
+		r.Ports = append(r.Ports, fmt.Sprintf("%d:%d", p.Host, p.Sandbox))
+	}
+	return r
+}
+
+// ParseShared parses --mount, --env and --port.
+func (o *SandboxOptions) ParseShared(home string) error {
+	if o.Shared != nil {
+		return nil
+	}
+	shared := &SharedOptions{Env: slices.Clone(o.Env)}
+	for _, text := range o.Ports {
+		p, err := launch.ParsePort(text)
+		if err != nil {
+			return err
+		}
+		shared.Ports = append(shared.Ports, p)
+	}
+	for _, text := range o.Mounts {
+		m, err := launch.ParseMount(text, home)
+		if err != nil {
+			return err
+		}
+		shared.Mounts = append(shared.Mounts, m)
+	}
+	o.Shared = shared
+	return nil
+}
+
+// Register adds the flags. sandboxes are the values of --sandbox, for its help.
+func (o *SandboxOptions) Register(cmd *cobra.Command, sandboxes string) {
+	o.SessionOptions.Register(cmd)
+	o.RegisterQuiet(cmd)
+	o.RegisterProject(cmd)
+	o.RegisterImage(cmd, sandboxes)
+	f := cmd.Flags()
+	f.StringVar(&o.Proxy, "sandbox-proxy", "auto", "mediation: on (sealed, or no sandbox), "+
+		"auto (by convention where the engine cannot seal) or off (none)")
+	f.StringArrayVar(&o.Mounts, "mount", nil, "mount a file or directory too: SRC[:DST][:ro] (repeatable)")
+	f.StringArrayVar(&o.Env, "env", nil, "pass a variable, which must not be a bound secret: K=V (repeatable)")
+	f.StringArrayVar(&o.Ports, "port", nil, "publish a port of the sandbox on 127.0.0.1: [HOST:]PORT (repeatable)")
+	f.BoolVarP(&o.Detach, "detach", "d", false,
+		"leave the session running in the background: aileron session attach reaches it")
+	f.BoolVar(&o.ReadOnly, "read-only", false,
+		"allow the command to write only to the project, its home, /tmp, /var/tmp and /run")
+	f.BoolVar(&o.Protect, "protect", false,
+		"keep the command from changing those files of the project that your host would run: .git/config, .envrc, "+
+			".vscode and the like (git's hooks are always read-only)")
+}
+
+// RegisterImage adds the flags of a sandbox without a session.
+func (o *SandboxOptions) RegisterImage(cmd *cobra.Command, sandboxes string) {
+	o.RegisterEngine(cmd, sandboxes)
+	f := cmd.Flags()
+	f.StringVar(&o.Build, "sandbox-build", "auto", "when to build the image: auto (if it is missing), always or never")
+	f.StringVar(&o.Image, "image", "", "run this image instead of aileron's own")
+	o.Custom.Register(cmd)
+	o.RegisterDir(cmd)
+}
+
+func (o *SandboxOptions) RegisterEngine(cmd *cobra.Command, sandboxes string) {
+	cmd.Flags().StringVar(&o.Sandbox, "sandbox", "auto", "the engine that runs the sandbox: "+sandboxes)
+}
+
+func (o *SandboxOptions) RegisterDir(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.Dir, "dir", "",
+		"project directory, at "+sandbox.Workspace+" in the sandbox (default: the current one)")
+}
+
+func (o *SandboxOptions) Check(off bool) error {
+	if err := o.SessionOptions.Check(); err != nil {
+		return err
+	}
+	if err := OneOf("sandbox-proxy", o.Proxy, "auto", "on", "off"); err != nil {
+		return err
+	}
+	if err := o.CheckImage(off); err != nil {
+		return err
+	}
+	for _, text := range o.Env {
+		if err := launch.CheckVariable(text); err != nil {
+			return err
+		}
+	}
+	if o.Sandbox == "off" && o.Detach {
+		return failure.Usagef("--detach is for a sandbox, and --sandbox=off is none; " +
+			"run the command in tmux or screen to leave it on this host")
+	}
+	if o.Sandbox == "off" && len(o.Mounts)+len(o.Env)+len(o.Ports) > 0 {
+		return failure.Usagef("--mount, --env and --port are for a sandbox, and --sandbox=off is none")
+	}
+	if o.Sandbox == "off" && o.KeepGiven {
+		return failure.Usagef("--keep is for a sandbox, and --sandbox=off is none: the agent uses its state on this host")
+	}
+	if o.Sandbox == "off" && (o.Proxy != "auto" || o.ReadOnly || o.Protect || o.Custom.asked()) {
+		return failure.Usagef("--sandbox-proxy, --read-only, --protect, --packages and --dockerfile are for a sandbox, " +
+			"and --sandbox=off is none")
+	}
+	return nil
+}
+
+func (o *SandboxOptions) CheckImage(off bool) error {
+	engines := KnownEngines()
+	switch {
+	case off:
+		engines = append(engines, "off")
+	case o.Sandbox == "off":
+		return failure.Usagef("--sandbox is off; use aileron run -- CMD for a command without a sandbox")
+	}
+	if err := OneOf("sandbox", o.Sandbox, engines...); err != nil {
+		return err
+	}
+	return OneOf("sandbox-build", o.Build, "auto", "always", "never")
+}
+
+// KnownEngines returns the values of --sandbox that name an engine: auto is the first that responds.
+func KnownEngines() []string { return []string{"auto", "podman", "docker"} }

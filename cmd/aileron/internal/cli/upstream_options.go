@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"cmp"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/hostport"
+	"github.com/ALRubinger/aileron/proxy/upstream"
+)
+
+// UpstreamOptions are the flags of every verb that connects to hosts on the Internet.
+type UpstreamOptions struct {
+	Resolve       []string
+	UpstreamCA    string
+	upstreamProxy string
+}
+
+func (o *UpstreamOptions) Register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&o.Resolve, "resolve", nil, "reach HOST:PORT at ADDR, an IP or IP:PORT (repeatable)")
+	f.StringVar(&o.UpstreamCA, "upstream-ca", "", "PEM file of roots to trust upstream, besides the system's")
+	f.StringVar(&o.upstreamProxy, "upstream-proxy", "", "http:// proxy through which upstreams are reached")
+}
+
+// Upstream merges flags and config into the plane's settings. Flags come
+// first, so that they win where both pin the same host.
+func (o *UpstreamOptions) Upstream(c config.Config) (upstream.Options, error) {
+	up := upstream.Options{
+		Dial:           time.Duration(c.Limits.DialTimeout),
+		ResponseHeader: time.Duration(c.Limits.ResponseHeaderTimeout),
+		Idle:           time.Duration(c.Limits.UpstreamIdleTimeout),
+	}
+	pins := map[string]netip.AddrPort{}
+	for _, entry := range append(append([]string{}, c.Upstream.Resolve...), o.Resolve...) {
+		at, to, err := ParseResolve(entry)
+		if err != nil {
+			return up, err
+		}
+		pins[at] = to
+	}
+	up.Resolve = pins
+	ca := cmp.Or(o.UpstreamCA, c.Upstream.CA)
+	if ca != "" {
+		pem, err := ReadBounded(ca, 16<<20)
+		if err != nil {
+			return up, hint.New(fmt.Errorf("read the upstream roots: %w", err), "--upstream-ca names a PEM file")
+		}
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		if !roots.AppendCertsFromPEM(pem) {
+			return up, hint.New(fmt.Errorf("read the upstream roots: %s holds no PEM certificate", ca),
+				"--upstream-ca names a PEM file")
+		}
+		up.Roots = roots
+	}
+	if raw := cmp.Or(o.upstreamProxy, c.Upstream.Proxy); raw != "" {
+		u, err := url.Parse(raw)
+		if err != nil || u.Scheme != "http" || u.Host == "" {
+			return up, failure.Usagef("--upstream-proxy is not an http://HOST:PORT URL") // not quoted: it may hold a password
+		}
+		up.Proxy = u
+	}
+	return up, nil
+}
+
+// ParseResolve reads curl's HOST:PORT:ADDR, where ADDR is an IP, bracketed
+// or not, or IP:PORT.
+func ParseResolve(s string) (string, netip.AddrPort, error) {
+	bad := failure.Usagef("--resolve is %q; it must be HOST:PORT:ADDR, with an IP or IP:PORT as ADDR", s)
+	parts := strings.SplitN(s, ":", 3)
+	if len(parts) != 3 {
+		return "", netip.AddrPort{}, bad
+	}
+	a, err := hostport.Parse(parts[0]+":"+parts[1], 0)
+	if err != nil {
+		return "", netip.AddrPort{}, bad
+	}
+	to, err := netip.ParseAddrPort(parts[2])
+	if err != nil {
+		addr, err := netip.ParseAddr(strings.Trim(parts[2], "[]"))
+		if err != nil {
+			return "", netip.AddrPort{}, bad
+		}
+		to = netip.AddrPortFrom(addr, a.Port)
+	}
+	return a.String(), to, nil
+}
+
+// ReadBounded reads a file, which may be a pipe, of at most most bytes.
+func ReadBounded(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("read %s: it is larger than %d bytes", path, most)
+	}
+	return data, err
+}

@@ -1,0 +1,117 @@
+package connector
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/connectors"
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/signature"
+	"github.com/ALRubinger/aileron/spec/source"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+func newConnectorCheckCommand(a *cli.App) *cobra.Command {
+	opts := &FetchOptions{}
+	cmd := &cobra.Command{
+		Use:   "check [SRC]",
+		Short: "Check a connector's source, or list newer versions of what is installed",
+		Long: "Check a connector and print what it would grant: of a directory, an aileron.tar.gz, the\n" +
+			"catalogue, or FQN@VERSION, which is fetched for that. Without SRC, list the newer\n" +
+			"versions of all installed connectors. Pre-releases are named and not proposed.",
+		Example: "  aileron connector check ./my-connector\n  aileron connector check github\n" +
+			"  aileron connector check --json",
+		Args: cli.UsageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return opts.checkUpdates(cmd.Context(), a)
+			}
+			if ref, isRef := remoteRef(args[0]); isRef {
+				return opts.checkRemote(cmd.Context(), a, ref)
+			}
+			c, err := readCandidate(a, args[0])
+			if err != nil {
+				return err
+			}
+			return printChecked(a, args[0], c)
+		},
+	}
+	opts.Register(cmd)
+	return cmd
+}
+
+// printChecked prints what a connector would grant if it could be used alone.
+func printChecked(a *cli.App, src string, candidate *store.Candidate) error {
+	c := candidate.Connector
+	if _, err := spec.NewIndex([]*spec.Connector{c}); err != nil {
+		return failure.Input(fmt.Errorf("check %s: %w", src, err), failure.ReasonConnector)
+	}
+	by := checkSignature(a, signature.ClaimOf(c), candidate.Signature)
+	if a.JSON {
+		return a.PrintJSON(describeSigned(c, by))
+	}
+	printConnector(a.Stdout, c, by, a.OutputColumns())
+	return nil
+}
+
+// remoteRef returns the version that a source names, and reports whether it has to be fetched.
+func remoteRef(src string) (source.Ref, bool) {
+	if _, inCatalog, err := connectors.CatalogSource(src); inCatalog || err != nil || !IsRemote(src) {
+		return source.Ref{}, false
+	}
+	ref, err := source.ParseRef(src)
+	return ref, err == nil
+}
+
+// checkRemote fetches a connector and prints what it would grant.
+func (o *FetchOptions) checkRemote(ctx context.Context, a *cli.App, ref source.Ref) (err error) {
+	s, err := a.OpenStore()
+	if err != nil {
+		return err
+	}
+	f, err := o.NewFetcher(a, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = f.CloseAfter(err) }()
+	src, err := f.fetch(ctx, ref, "")
+	if err != nil {
+		return err
+	}
+	c, err := readSource(a, src)
+	if err != nil {
+		return err
+	}
+	return printChecked(a, ref.String(), c)
+}
+
+// sourceError returns the error for a connector's source that has faults. If it has several, it prints each on a line,
+// unless --json is set: then all are in the error.
+func sourceError(a *cli.App, src string, err error) error {
+	faults := spec.Diagnostics(err)
+	if len(faults) == 0 {
+		return err
+	}
+	if len(faults) == 1 || a.JSON {
+		var all []string
+		for _, f := range faults {
+			all = append(all, f.Error())
+		}
+		err = fmt.Errorf("read the connector %s: %s", src, strings.Join(all, "; "))
+		return failure.Input(hint.New(err, SeeConnectors), failure.ReasonConnector)
+	}
+	for _, f := range faults {
+		a.Infof("%s", f)
+	}
+	err = fmt.Errorf("read the connector %s: %d faults, the first: %w", src, len(faults), faults[0])
+	return failure.Input(hint.New(err, SeeConnectors), failure.ReasonConnector)
+}
+
+// SeeConnectors is the hint for faults of a manifest or a spec.
+const SeeConnectors = "docs/connectors.md describes both files"

@@ -1,0 +1,212 @@
+package connector
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/openapi"
+	"github.com/ALRubinger/aileron/spec/scaffold"
+)
+
+type connectorNewOptions struct {
+	Dir, name  string
+	host, kind string
+	from       string
+	only       []string
+}
+
+func newConnectorNewCommand(a *cli.App) *cobra.Command {
+	opts := &connectorNewOptions{}
+	cmd := &cobra.Command{
+		Use:   "new DIR",
+		Short: "Begin a connector: write files that work, for you to edit",
+		Long: "Write a connector's two files, with comments, and a README.md and a .gitignore into\n" +
+			"a directory. They pass connector check at once. No file is ever replaced.\n\n" +
+			"The connector's name is --name, or that of the Git remote \"origin\" of the directory.\n" +
+			"--from makes the operations, inputs, hosts and credential of an OpenAPI 3 document, in\n" +
+			"YAML or JSON, and lists what it left out. Operations that may write get\n" +
+			"\"approval\": \"required\", so that you decide about each. Nothing is fetched.",
+		Example: "  aileron connector new tracker --name github://acme/tracker --host api.acme.com\n" +
+			"  aileron connector new tracker --from openapi.yaml\n" +
+			"  aileron connector new tracker --from openapi.json --only issues --only 'GET /v1/projects*'",
+		Args: cli.UsageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Dir = args[0]
+			return opts.run(cmd.Context(), a)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&opts.name, "name", "", "the connector's name, such as github://OWNER/REPOSITORY")
+	f.StringVar(&opts.host, "host", "", "the host of the API (default that of the document, or a stand-in)")
+	f.StringVar(&opts.kind, "credential", "",
+		"bearer, api_key, basic, oauth2 or none (default that of the document, or bearer)")
+	f.StringVar(&opts.from, "from", "", "the OpenAPI 3 document to make it from")
+	f.StringArrayVar(&opts.only, "only", nil,
+		"with --from: the operations to make, by tag, operationId or \"METHOD /path\"; * stands for any text")
+	return cmd
+}
+
+// connectorNewJSON is what connector new has written.
+type connectorNewJSON struct {
+	FQN        string   `json:"fqn"`
+	Version    string   `json:"version"`
+	Dir        string   `json:"dir"`
+	Operations int      `json:"operations"`
+	Skipped    []string `json:"skipped"`  // files that exist already
+	LeftOut    []string `json:"left_out"` // what the document has and the connector does not
+}
+
+func (o *connectorNewOptions) run(ctx context.Context, a *cli.App) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	fqn, err := o.fqn(ctx, a)
+	if err != nil {
+		return err
+	}
+	made := connectorNewJSON{FQN: string(fqn), Dir: o.Dir, Skipped: []string{}, LeftOut: []string{}}
+	c, leftOut, err := o.draft(fqn)
+	if err != nil {
+		printLeftOut(a, leftOut)
+		return err
+	}
+	files, err := c.Files()
+	if err != nil {
+		return err
+	}
+	skipped, err := scaffold.Write(o.Dir, files)
+	if err != nil {
+		return err
+	}
+	made.Version, made.Operations = "0.1.0", len(c.Operations)
+	made.Skipped, made.LeftOut = append(made.Skipped, skipped...), append(made.LeftOut, leftOut...)
+	if a.JSON {
+		return a.PrintJSON(made)
+	}
+	o.report(a, c, made)
+	return nil
+}
+
+// check returns a usage error for flags that do not go together.
+func (o *connectorNewOptions) check() error {
+	kinds := append(spec.Kinds(), "none")
+	if o.kind != "" {
+		if err := cli.OneOf("credential", spec.Kind(o.kind), kinds...); err != nil {
+			return err
+		}
+	}
+	if o.from == "" && len(o.only) > 0 {
+		return failure.Usagef("--only selects operations of the document that --from names")
+	}
+	return nil
+}
+
+// fqn returns the connector's name: that of --name, that of the Git remote, or what a person answers.
+func (o *connectorNewOptions) fqn(ctx context.Context, a *cli.App) (spec.FQN, error) {
+	name := o.name
+	if name == "" {
+		if fqn, ok := scaffold.NameFromGit(ctx, o.Dir); ok {
+			if !a.JSON {
+				a.Infof("aileron: the name is that of the Git remote: %s", fqn)
+			}
+			return fqn, nil
+		}
+		if !a.Interactive() {
+			return "",
+				hint.New(failure.Usagef("the connector has no name: %s is in no Git repository with a remote at github.com or "+
+					"gitlab.com", o.Dir), "pass --name github://OWNER/REPOSITORY")
+		}
+		suggestion := "github://OWNER/" + filepath.Base(o.Dir)
+		var err error
+		if name, err = a.PromptLine("the connector's name, such as " + suggestion + ":"); err != nil {
+			return "", err
+		}
+	}
+	fqn, err := spec.ParseFQN(name)
+	if err != nil {
+		return "", hint.New(failure.Usage(err), "the name is where it will be published: github://OWNER/REPOSITORY")
+	}
+	return fqn, nil
+}
+
+// draft returns the connector, and what of the document it does not have.
+func (o *connectorNewOptions) draft(fqn spec.FQN) (c *scaffold.Connector, leftOut []string, err error) {
+	host := o.host
+	if host == "" && o.from == "" {
+		host = "api." + scaffold.ToolName(fqn) + ".example"
+	}
+	if _, err := spec.ParseHost(host); err != nil && host != "" {
+		return nil, nil, hint.New(failure.Usage(fmt.Errorf("read --host: %w", err)), "name a host, as in api.example.com")
+	}
+	if o.from == "" {
+		kind := spec.Kind(cmp.Or(o.kind, string(spec.KindBearer)))
+		if kind == "none" {
+			kind = ""
+		}
+		return scaffold.Starter(fqn, host, kind), nil, nil
+	}
+	data, err := readDocument(o.from)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, leftOut, err = openapi.Connector(data,
+		openapi.Options{FQN: fqn, Host: host, Credential: spec.Kind(o.kind), Only: o.only})
+	return c, leftOut, failure.OfInput(err, failure.ReasonDocument)
+}
+
+// readDocument returns the content of a file, up to a little more than what is read of it.
+func readDocument(name string) ([]byte, error) {
+	f, err := os.Open(filepath.Clean(name))
+	if err != nil {
+		return nil, failure.OfInput(fmt.Errorf("read the OpenAPI document %s: %w", name, withoutPath(err)), "")
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, openapi.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the OpenAPI document %s: %w", name, withoutPath(err))
+	}
+	return data, nil
+}
+
+// report prints what was written, what was left out, and what to do next.
+func (o *connectorNewOptions) report(a *cli.App, c *scaffold.Connector, made connectorNewJSON) {
+	fmt.Fprintf(a.Stdout, "wrote %s %s to %s, with %s\n", made.FQN, made.Version, o.Dir,
+		hint.Plural(made.Operations, "operation"))
+	for _, name := range made.Skipped {
+		a.Infof("aileron: %s exists already and is unchanged", filepath.Join(o.Dir, name))
+	}
+	printLeftOut(a, made.LeftOut)
+	writes := len(slices.DeleteFunc(slices.Clone(c.Operations), func(op scaffold.Operation) bool {
+		return op.Approval != "required"
+	}))
+	if writes > 0 {
+		a.Infof("approval is required for %s that may write, so it is denied until there is a way to approve: "+
+			"set \"approval\": \"none\" for what an agent may do alone", hint.Plural(writes, "operation"))
+	}
+	a.Infof("next:")
+	for _, step := range []string{"edit " + filepath.Join(o.Dir, spec.SpecFile), "aileron connector check " + o.Dir,
+		"aileron connector test " + o.Dir} {
+		a.Infof("  %s", step)
+	}
+}
+
+// printLeftOut prints what a document has and the connector does not.
+func printLeftOut(a *cli.App, lines []string) {
+	if a.JSON {
+		return
+	}
+	for _, line := range lines {
+		a.Infof("left out: %s", line)
+	}
+}

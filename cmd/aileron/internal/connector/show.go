@@ -1,0 +1,49 @@
+package connector
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/signature"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+func newConnectorShowCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show NAME[@VERSION]",
+		Short:   "Show what an installed connector grants",
+		Example: "  aileron connector show github",
+		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, by, err := installedConnector(a, args[0])
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.PrintJSON(describeSigned(c, by))
+			}
+			printConnector(a.Stdout, c, by, a.OutputColumns())
+			return nil
+		},
+	}
+}
+
+// installedConnector returns NAME[@VERSION] of the store, verified, and who published it; the newest version if none is
+// named.
+func installedConnector(a *cli.App, name string) (*spec.Connector, publisher, error) {
+	s, entries, err := a.Installed()
+	if err != nil {
+		return nil, publisher{}, err
+	}
+	chosen, err := chosenEntries(a, entries, name)
+	if err != nil {
+		return nil, publisher{}, err
+	}
+	found := chosen[len(chosen)-1]
+	c, err := s.Load(found.Hash)
+	if err != nil {
+		return nil, publisher{}, store.Hint(err)
+	}
+	return c, CheckInstalled(a, s, signature.ClaimOf(c)), nil
+}

@@ -1,0 +1,147 @@
+package connector
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/catalog"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+// fewOperations is how many operations are listed before a question. Of more, the question would be all that a
+// terminal shows.
+const fewOperations = 12
+
+// countOperations returns how many operations connectors have.
+func countOperations(all []*spec.Connector) (n int) {
+	for _, c := range all {
+		for _, t := range c.Tools {
+			n += len(t.Operations)
+		}
+	}
+	return n
+}
+
+// knownName returns the short name of a connector of the catalogue with the same content, else the FQN.
+func knownName(c *spec.Connector) string {
+	if isOfCatalog(c) {
+		name, _ := catalog.Name(c.FQN)
+		return name
+	}
+	return string(c.FQN)
+}
+
+// isOfCatalog reports whether a connector is, by its content, one of the catalogue.
+func isOfCatalog(c *spec.Connector) bool { return isCatalogHash(c.FQN, c.Hash) }
+
+// isCatalogHash reports whether the catalogue has a connector of that name and content.
+func isCatalogHash(fqn spec.FQN, hash string) bool {
+	entry, ok := catalog.Find(string(fqn))
+	if !ok {
+		return false
+	}
+	own, err := store.ReadFS(entry.Files)
+	return err == nil && own.Hash == hash
+}
+
+// SummariseConnector prints what a connector grants, in a few lines of at most width columns: operations that only read
+// are counted, and the others are named.
+func SummariseConnector(out io.Writer, c *spec.Connector, by publisher, width int) {
+	fmt.Fprintf(out, "%s %s\n", knownName(c), c.Version)
+	line := func(name, text string) {
+		if text == "" {
+			return
+		}
+		for _, part := range console.Wrapped(text, max(width-14, 20)) {
+			fmt.Fprintf(out, "  %-11s %s\n", name, part)
+			name = ""
+		}
+	}
+	if !isOfCatalog(c) {
+		line("hash", c.Hash)
+		line("publisher", by.text())
+		line("new key", by.firstKey())
+	}
+	var hosts, sets []string
+	for _, h := range c.Manifest.Hosts {
+		hosts = append(hosts, strings.TrimSuffix(h.String(), ":443"))
+	}
+	for _, p := range c.Placeholders {
+		sets = append(sets, p.Env+"="+p.Value)
+	}
+	line("hosts", strings.Join(hosts, ", "))
+	line("credential", credentialText(c))
+	line("placeholder", strings.Join(sets, ", "))
+	line("fields", requestFields(c))
+	o := sortOperations(c)
+	if o.reading > 0 {
+		line("reads", hint.Plural(o.reading, "operation")+" with GET or HEAD")
+	}
+	if len(o.writing) > 0 {
+		line("writes", fmt.Sprintf("%s with %s: %s", hint.Plural(len(o.writing), "operation"),
+			strings.Join(o.methods, ", "), strings.Join(o.writing, ", ")))
+	}
+	line("any path", strings.Join(o.unbounded, ", "))
+	line("unsearched", strings.Join(o.packed, ", "))
+	line("upgrades", strings.Join(o.upgrading, ", "))
+}
+
+// sorted is the operations of a connector by what they let a request do.
+type sorted struct {
+	reading   int      // how many
+	writing   []string // with another method than GET and HEAD, or any
+	methods   []string // of those
+	unbounded []string // hosts that are allowed with every path
+	packed    []string // whose responses are not searched for secrets
+	upgrading []string
+}
+
+func sortOperations(c *spec.Connector) (s sorted) {
+	add := func(list []string, text string) []string {
+		if slices.Contains(list, text) {
+			return list
+		}
+		return append(list, text)
+	}
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			if op.Method == "GET" || op.Method == "HEAD" {
+				s.reading++
+			} else {
+				s.writing = append(s.writing, op.Name)
+				s.methods = add(s.methods, strings.Replace(AnyMethod(op.Method), "*", "any method", 1))
+			}
+			if op.Packed {
+				s.packed = append(s.packed, op.Name)
+			}
+			if op.Upgrade != "" {
+				s.upgrading = append(s.upgrading, op.Name)
+			}
+			for _, h := range op.Hosts {
+				if op.Path.String() == "" {
+					s.unbounded = add(s.unbounded, strings.TrimSuffix(h.String(), ":443"))
+				}
+			}
+		}
+	}
+	return s
+}
+
+// credentialText returns which credential a connector needs. Its spaces are single ones: with many of them, what a
+// publisher wrote could continue in the next line of a terminal, and look like a line of aileron's.
+func credentialText(c *spec.Connector) string {
+	switch need := c.Credential(); {
+	case need == nil:
+		return "none"
+	case need.Scope == "":
+		return string(need.Kind)
+	default:
+		return fmt.Sprintf("%s: %s", need.Kind, cli.AsLine(need.Scope))
+	}
+}

@@ -1,0 +1,155 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/connectortest"
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+type connectorTryOptions struct {
+	operation, args, response string
+}
+
+func newConnectorTestCommand(a *cli.App) *cobra.Command {
+	opts := &connectorTryOptions{}
+	cmd := &cobra.Command{
+		Use:   "test SRC",
+		Short: "Try a connector's operations against a stub of its service",
+		Long: "Make a request of the inputs of each operation and send it, through the proxy of a\n" +
+			"session, to a stub of the service on this machine, with a new random secret. Report\n" +
+			"what arrives otherwise than declared: an operation that another one takes the\n" +
+			"requests of, a credential in the wrong place, an audit field that finds nothing.\n" +
+			"Nothing is sent to the service itself, and nothing is installed.",
+		Example: "  aileron connector test ./tracker\n" +
+			"  aileron connector test ./tracker --operation issues.get --args '{\"id\": \"7\"}'\n" +
+			"  aileron connector test ./tracker --operation issues.get --response issue.json",
+		Args: cli.UsageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return opts.run(cmd.Context(), a, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&opts.operation, "operation", "", "try this operation alone: NAME or \"TOOL NAME\"")
+	f.StringVar(&opts.args, "args", "", "with --operation: its arguments, a JSON object (default samples of all inputs)")
+	f.StringVar(&opts.response, "response", "",
+		"with --operation: file with a JSON response of the service, in which the audit fields must be")
+	return cmd
+}
+
+func (o *connectorTryOptions) run(ctx context.Context, a *cli.App, src string) error {
+	if o.operation == "" && (o.args != "" || o.response != "") {
+		return failure.Usagef("--args and --response are for one operation: name it with --operation")
+	}
+	candidate, err := readCandidate(a, src)
+	if err != nil {
+		return err
+	}
+	c := candidate.Connector
+	selected := connectortest.Options{Operation: o.operation}
+	if o.args != "" {
+		selected.Args = []byte(o.args)
+	}
+	if o.response != "" {
+		if selected.Response, err = readResponse(o.response); err != nil {
+			return err
+		}
+	}
+	if o.operation != "" && !hasOperation(c, o.operation) {
+		return hint.DidYouMean(failure.Usagef("%s has no operation %q", c.FQN, o.operation), hint.Nearest(o.operation,
+			operationNames(c)))
+	}
+	results, err := connectortest.Run(ctx, c, selected)
+	if err != nil {
+		return fmt.Errorf("test %s: %w", src, err)
+	}
+	if a.JSON {
+		if err := a.PrintJSON(results); err != nil {
+			return err
+		}
+	}
+	failed := 0
+	for _, r := range results {
+		if !a.JSON {
+			printTried(a, r)
+		}
+		if !r.OK {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return hint.New(fmt.Errorf("test %s: %d of %s failed", src, failed, hint.Plural(len(results), "operation")),
+			SeeConnectors)
+	}
+	if !a.JSON {
+		a.Infof("aileron: %s arrived as declared, and no secret came back", hint.Plural(len(results), "operation"))
+	}
+	return nil
+}
+
+// readResponse returns a response of at most 1 MiB, which is what audit fields are read from.
+func readResponse(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, failure.OfInput(fmt.Errorf("read the response %s: %w", name, withoutPath(err)), "")
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 1<<20+1))
+	if err == nil && len(text) > 1<<20 {
+		err = errors.New("it is larger than 1 MiB")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the response %s: %w", name, err)
+	}
+	return text, nil
+}
+
+// operationNames returns the names of a connector's operations.
+func operationNames(c *spec.Connector) (names []string) {
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			names = append(names, op.Name, t.Name+" "+op.Name)
+		}
+	}
+	return names
+}
+
+func hasOperation(c *spec.Connector, name string) bool {
+	return slices.Contains(operationNames(c), name)
+}
+
+// printTried prints what became of one operation.
+func printTried(a *cli.App, r connectortest.Result) {
+	state := "ok  "
+	if !r.OK {
+		state = "FAIL"
+	}
+	fmt.Fprintf(a.Stdout, "%s  %s %s  %s %s\n", state, r.Tool, r.Operation, r.Method, r.URL)
+	if r.OK && r.Credential != "" {
+		fmt.Fprintf(a.Stdout, "      credential in the %s; echoed, and redacted %s\n", r.Credential,
+			hint.Plural(r.Redactions, "time"))
+	}
+	var audited []string
+	for _, name := range slices.Sorted(maps.Keys(r.Audit)) {
+		audited = append(audited, name+"="+r.Audit[name])
+	}
+	if len(audited) > 0 {
+		fmt.Fprintf(a.Stdout, "      audit %s\n", strings.Join(audited, " "))
+	}
+	for _, text := range r.Problems {
+		fmt.Fprintf(a.Stdout, "      fault: %s\n", text)
+	}
+	for _, text := range r.Notes {
+		fmt.Fprintf(a.Stdout, "      note: %s\n", text)
+	}
+}

@@ -1,0 +1,148 @@
+package launch
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+func New(a *cli.App) *cobra.Command {
+	opts := &cli.SandboxOptions{}
+	cmd := &cobra.Command{
+		Use:   "launch [AGENT] [flags] [-- ARG…]",
+		Short: "Run a coding agent in a sealed sandbox",
+		Long: `Run a coding agent in a container that has no network: everything that it sends
+goes to the proxy of this session. The project directory is mounted at
+/home/agent/workspace; the agent's exit code is aileron's.`,
+		Example: `  aileron launch --sandbox=podman opencode
+  aileron launch --sandbox=docker claude
+  aileron launch opencode -- run "explain this repository"`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.KeepGiven = cmd.Flags().Changed("keep")
+			if err := opts.Check(true); err != nil {
+				return err
+			}
+			at := cmd.ArgsLenAtDash()
+			if at > 1 || at < 0 && len(args) > 1 {
+				return failure.Usagef("launch takes one agent; its arguments follow --: aileron launch %s -- ARG…", args[0])
+			}
+			name, args, err := agentOf(a, opts, args, len(args) > 0 && at != 0)
+			if err != nil {
+				return err
+			}
+			opts.Reported = true
+			return launchAgent(cmd.Context(), a, opts, name, args)
+		},
+	}
+	cmd.Flags().BoolVar(&opts.Keep, "keep", true,
+		"keep the agent's own state, such as its conversations, for its next session in this project")
+	opts.Register(cmd, hint.Alternatives(append(cli.KnownEngines(), "off (cooperative, on this host)")))
+	return cmd
+}
+
+// agentOf puts the project's file in force and returns the agent, which is the first argument if it is named and else
+// the file's, and the arguments of the agent.
+func agentOf(a *cli.App, opts *cli.SandboxOptions, args []string, named bool) (name string, rest []string, err error) {
+	if named {
+		name, args = args[0], args[1:]
+		if _, ok := agents.Find(name); !ok {
+			return name, args, nil // launchAgent has the error
+		}
+	}
+	if opts.Sandbox == "off" {
+		err = a.UseProject(&opts.SessionOptions, nil)
+	} else {
+		err = a.UseProject(&opts.SessionOptions, opts)
+	}
+	if file := opts.Project.File; name == "" && file != nil {
+		name = file.Agent
+	}
+	if err == nil && name == "" {
+		err = failure.Usagef("launch takes an agent: %s", cli.AgentNames())
+	}
+	return name, args, err
+}
+
+func launchAgent(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, name string, args []string) error {
+	agent, ok := agents.Find(name)
+	if !ok {
+		return cli.NoAgent(name)
+	}
+	command := append(append([]string{agent.Commands[0]}, agent.Args...), args...)
+	var env []string
+	for k, v := range agent.Env {
+		env = append(env, k+"="+v)
+	}
+	for _, r := range agent.Optional {
+		opts.Optional = append(opts.Optional, session.Request(r))
+	}
+	if err := offer(ctx, a, opts, agent); err != nil {
+		return err
+	}
+	if opts.Sandbox == "off" {
+		a.Infof("aileron: --sandbox=off: mediation is by convention only; the agent can read and reach what you can")
+		return RunOnHost(ctx, a, &opts.SessionOptions, launch.HostCommand{Agent: agent.Name, Args: command, Env: env})
+	}
+	keep, err := Keeps(a, opts)
+	if err != nil {
+		return err
+	}
+	stateDir := ""
+	if keep {
+		stateDir = sandbox.StateDir
+	}
+	return RunSandboxed(ctx, a, opts, launch.Sandbox{
+		Agent: agent.Name, Image: sandbox.AgentImage(agent.Name, agent.Recipe),
+		Command: command, Needs: cli.AgentNeeds(agent), Prelude: agent.Start(stateDir), NotesAt: agent.NotesAt,
+		Keep: keep, Env: env,
+		Opened: func(s *session.Session) { AdviseModel(a, agent, s.Connectors(), &opts.SessionOptions) },
+	})
+}
+
+// Keeps reports whether the state of an agent is kept: by the flag, or by config.toml.
+func Keeps(a *cli.App, opts *cli.SandboxOptions) (bool, error) {
+	if opts.KeepGiven {
+		return opts.Keep, nil
+	}
+	home, err := a.Home()
+	if err != nil {
+		return false, err
+	}
+	conf, err := config.Read(home)
+	return conf.Sandbox.Keep == nil || *conf.Sandbox.Keep, err
+}
+
+// AdviseModel warns about an agent without a connector for its model provider: its requests would be denied.
+// inForce are the connectors of the session, to which flags or the project's file may have narrowed it.
+func AdviseModel(a *cli.App, agent agents.Agent, inForce []*spec.Connector, opts *cli.SessionOptions) {
+	of := func(c *spec.Connector) bool { return cli.IsModel(c, agent) }
+	if slices.ContainsFunc(inForce, of) {
+		return
+	}
+	installed := currentConnectors(a)
+	at := slices.IndexFunc(installed, of)
+	if at < 0 {
+		a.Infof("aileron: no connector for a model provider of %[1]s (%[2]s) is installed; "+
+			"set it up with: aileron setup %[1]s", agent.Name, strings.Join(agent.Connectors, ", "))
+		return
+	}
+	by := "--connector"
+	if len(opts.Connectors) == 0 && opts.Project.File != nil {
+		by = "connectors in " + opts.Project.File.Path
+	}
+	a.Infof("aileron: %s leaves out the connector for %s's model provider, and its requests will be denied; add %s",
+		by, agent.Name, installed[at].FQN)
+}

@@ -1,0 +1,134 @@
+package launch
+
+import (
+	"context"
+	"os"
+	"slices"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/binding"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/setup"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// UnlockFirst unlocks the vault for a session that is going to need it, before an image is built for minutes: a person
+// types the passphrase and may walk away, and a wrong one is found at once. A passphrase that comes through a pipe is
+// left to the session, which can be stopped while it waits.
+func UnlockFirst(ctx context.Context, a *cli.App, opts *cli.SessionOptions) (err error) {
+	if info, err := os.Stat(opts.PassphraseFile); opts.PassphraseFile != "" && (err != nil || !info.Mode().IsRegular()) {
+		return nil //nolint:nilerr // the session reports it
+	}
+	return unlockBound(ctx, a, opts)
+}
+
+// unlockBound unlocks the vault if a session would use a binding.
+func unlockBound(ctx context.Context, a *cli.App, opts *cli.SessionOptions) error {
+	v, err := a.VaultOf()
+	if err != nil {
+		return err
+	}
+	used, _, err := opts.Used(a)
+	if err != nil {
+		return err
+	}
+	if opts.Opened != nil || v.LockedForAll() || !anyBound(a, v, used) {
+		return nil
+	}
+	opts.Opened, err = a.OpenVault(ctx, opts.PassphraseFile)
+	return err
+}
+
+// anyBound reports whether a session that uses these connectors, nil for all, would use a binding. What cannot be read
+// is left to the session to report.
+func anyBound(a *cli.App, v *vault.Vault, used []spec.FQN) bool {
+	bound, _ := v.Bindings()
+	var names []spec.FQN
+	for _, b := range bound {
+		names = append(names, spec.FQN(b.Connector))
+	}
+	s, err := a.OpenStore()
+	if err != nil {
+		return false
+	}
+	for _, c := range s.CurrentOf(names) {
+		if (used == nil || slices.Contains(used, c.FQN)) && cli.IsBound(c, bound) {
+			return true
+		}
+	}
+	return false
+}
+
+// currentConnectors returns the installed connectors that can be read.
+func currentConnectors(a *cli.App) []*spec.Connector {
+	s, err := a.OpenStore()
+	if err != nil {
+		return nil
+	}
+	connectors, _ := s.Current()
+	return connectors
+}
+
+// offer asks a person who launches an agent for what is missing: a key for its model, and the credentials of other
+// connectors that have none. What is declined is not offered again. Without a terminal, the warnings of the session
+// name the commands.
+func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agents.Agent) error {
+	if !a.Interactive() || !a.MessagesOnTerminal() {
+		return nil
+	}
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	used, _, err := opts.Used(a)
+	if err != nil {
+		return err
+	}
+	bound, _ := a.VaultAt(home).Bindings()
+	connectors := currentConnectors(a)
+	ready := slices.ContainsFunc(connectors,
+		func(c *spec.Connector) bool { return cli.IsModel(c, agent) && cli.IsBound(c, bound) })
+	// What setup would install is left out of a session that is narrowed to others: adviseModel has the words.
+	narrowed := used != nil && !slices.ContainsFunc(used,
+		func(fqn spec.FQN) bool { return cli.IsModel(&spec.Connector{FQN: fqn}, agent) })
+	if !ready && !narrowed {
+		yes, err := a.OfferOnce(ctx, home, "key of "+agent.Name, agent.Name+" has no key for its model; set it up now?", true,
+			"aileron setup "+agent.Name)
+		if err != nil {
+			return err
+		}
+		if yes {
+			s := setup.SetupOptions{
+				Agent: agent.Name, Engine: opts.Sandbox, PassphraseFile: opts.PassphraseFile, Launching: true,
+			}
+			if err := s.Run(ctx, a); err != nil {
+				return err
+			}
+			opts.Opened = s.Created // its passphrase was typed just now
+			return nil
+		}
+	}
+	for _, c := range connectors {
+		if used != nil && !slices.Contains(used, c.FQN) {
+			continue
+		}
+		if c.Credential() == nil || cli.IsBound(c, bound) || !ready && cli.IsModel(c, agent) {
+			continue
+		}
+		yes, err := a.OfferOnce(ctx, home, "credential of "+string(c.FQN)+" "+c.Hash,
+			string(c.FQN)+" has no credential; bind one now?", false, "aileron binding setup "+string(c.FQN))
+		if err != nil {
+			return err
+		}
+		if !yes {
+			continue
+		}
+		b := binding.BindingSetupOptions{Fqns: []string{string(c.FQN)}, Identity: "default"}
+		b.PassphraseFile = opts.PassphraseFile
+		if _, err := b.Bind(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/detached"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/protect"
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// Launcher returns what runs commands behind sessions, by the flags and config.toml.
+func Launcher(a *cli.App, opts *cli.SessionOptions) (*launch.Launcher, error) {
+	if err := cli.CheckOpenFiles(cli.OpenFileLimit()); err != nil {
+		return nil, err
+	}
+	home, err := a.Home()
+	if err != nil {
+		return nil, err
+	}
+	conf, err := config.Read(home)
+	if err != nil {
+		return nil, err
+	}
+	ended := func(e launch.Ended) {
+		if opts.Reported || a.Detached != nil || a.MessagesOnTerminal() && !isUneventful(e) {
+			ReportEnded(a, e)
+		}
+	}
+	if opts.Quiet {
+		ended = nil
+	}
+	var terminal *detached.Terminal
+	if a.Detached != nil {
+		terminal = a.Detached.Terminal
+	}
+	return &launch.Launcher{
+		Home: home, Config: conf.Sandbox, Patience: a.Patience(conf.Sandbox),
+		Open: func(ctx context.Context, agent, mode string, stop *session.StopRequest) (*session.Session, error) {
+			return openSession(ctx, a, opts, conf, session.Options{Home: home, Agent: agent, Mode: mode, Stop: stop})
+		},
+		Stdin: a.Stdin, Stdout: a.Child.Stdout, Stderr: a.Child.Stderr, Terminal: a.ChildTerminal(),
+		Detached: terminal,
+		Environ:  without(os.Environ(), protect.SecretVariables()...),
+		Start:    func(cmd *exec.Cmd) error { return a.Protected.Start(cmd) }, WithoutReaper: a.Protected == nil,
+		Ended: ended, Progress: a.NewBuildProgress(), Infof: a.Infof, Report: func(err error) { report(a, err) },
+		Log: a.Logger(),
+	}, nil
+}
+
+// openSession opens the session that s describes, with the flags and config.toml.
+func openSession(
+	ctx context.Context, a *cli.App, opts *cli.SessionOptions, conf config.Config, s session.Options,
+) (*session.Session, error) {
+	up, err := opts.Upstream(conf)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := opts.Bindings(a)
+	if err != nil {
+		return nil, err
+	}
+	if s.Connectors, s.Versions, err = opts.Used(a); err != nil {
+		return nil, err
+	}
+	s.Store, _ = a.OpenStore() // the session opens it again, and records why it cannot
+	s.Reading = opts.Reading
+	connector.WarnOfRemovedKeys(a, s.Connectors, s.Versions)
+	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.Egress == "passthrough", chosen
+	s.Allow, s.Shared, s.Optional = opts.Allow, opts.Shares, opts.Optional
+	if opts.Project.File != nil {
+		s.Project = session.ProjectFile{Hash: opts.Project.File.Hash, Widens: opts.Project.Asked()}
+	}
+	s.Version, s.UpstreamCA = a.Build.String(), cmp.Or(opts.UpstreamCA, conf.Upstream.CA)
+	s.Detached = a.Detached != nil
+	s.Capture, s.Export = opts.Capture, a.ExportTarget()
+	s.Locks, s.Vault = a.Locks, a.VaultAt(s.Home)
+	s.Unlock = func(ctx context.Context) (*vault.Vault, error) {
+		if opts.Opened != nil {
+			return opts.Opened, nil
+		}
+		return a.OpenVault(ctx, opts.PassphraseFile)
+	}
+	s.Log, s.Infof, s.Report = a.Logger(), a.Infof, func(err error) { report(a, err) }
+	return session.Open(ctx, s)
+}
+
+// report prints an error that does not decide the exit code.
+func report(a *cli.App, err error) { _ = a.ExitCode(err) }
+
+// without returns env without the variables that are named.
+func without(env []string, names ...string) []string {
+	var kept []string
+	for _, entry := range env {
+		named := false
+		for _, name := range names {
+			named = named || strings.HasPrefix(entry, name+"=")
+		}
+		if !named {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}
+
+// RunSandboxed runs a command in a sandbox with a session of its own. The flags complete s.
+func RunSandboxed(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, s launch.Sandbox) error {
+	l, err := Launcher(a, &opts.SessionOptions)
+	if err != nil {
+		return err
+	}
+	s.Engine, s.Build, s.Dir, s.Proxy, s.ReadOnly = opts.Sandbox, opts.Build, opts.Dir, opts.Proxy, opts.ReadOnly
+	if err := opts.ParseShared(l.Home); err != nil {
+		return err
+	}
+	s.Protect, s.Mounts, s.Variables, s.Ports = opts.Protect, opts.Shared.Mounts, opts.Shared.Env, opts.Shared.Ports
+	opts.Shares = opts.Shared.Recorded()
+	if err := opts.CheckCapture(); err != nil {
+		return err
+	}
+	if s.Image, err = a.ImageOf(opts, s.Image, l.Config.Packages); err != nil {
+		return err
+	}
+	if a.Detached != nil {
+		s.Began = func(running *session.Session) {
+			a.Detached.Begun(l.Home, running.ID(), detached.MessagesPath(l.Home, running.ID()))
+		}
+		if opts.Opened, err = a.Detached.OpenVault(a.VaultAt(l.Home)); err != nil {
+			return err
+		}
+		return sandboxed(ctx, a, l, opts, s)
+	}
+	if opts.Detach {
+		if err := unlockBound(ctx, a, &opts.SessionOptions); err != nil {
+			return err
+		}
+		id, err := a.Detach(ctx, &opts.SessionOptions)
+		if err != nil {
+			return err
+		}
+		return a.PrintDetached(id)
+	}
+	if err := UnlockFirst(ctx, a, &opts.SessionOptions); err != nil {
+		return err
+	}
+	return sandboxed(ctx, a, l, opts, s)
+}
+
+// sandboxed runs a command in a sandbox. The installed connectors are read while the engine is waited for.
+func sandboxed(ctx context.Context, a *cli.App, l *launch.Launcher, opts *cli.SandboxOptions, s launch.Sandbox) error {
+	if installed, err := a.OpenStore(); err == nil { // otherwise the session has the error
+		opts.Reading = installed.Begin()
+		defer opts.Reading.Wait()
+	}
+	return l.Sandboxed(ctx, s)
+}

@@ -1,0 +1,96 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+)
+
+type sandboxBuildOptions struct {
+	cli.SandboxOptions
+	agent   string
+	missing bool // build only what is not there
+}
+
+func newSandboxBuildCommand(a *cli.App) *cobra.Command {
+	opts := &sandboxBuildOptions{}
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build the image that a sandbox of the project runs",
+		Long: `Build the image that launch and sandbox run use in the project directory: aileron's
+base image, or an agent's, with the packages and the Dockerfile of the flags, of
+config.toml and of the project's .aileron.toml, which also names the agent.`,
+		Example: `  aileron sandbox build --agent opencode
+  aileron sandbox build --agent claude --packages tree --if-missing`,
+		Args: cli.UsageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.OneOf("sandbox", opts.Sandbox, cli.KnownEngines()...); err != nil {
+				return err
+			}
+			// Podman goes on with the build of a client that is killed.
+			return a.Interruptible(cmd.Context(), func(ctx context.Context) error { return opts.run(ctx, a) })
+		},
+	}
+	f := cmd.Flags()
+	opts.RegisterEngine(cmd, hint.Alternatives(cli.KnownEngines()))
+	opts.Custom.Register(cmd)
+	opts.RegisterDir(cmd)
+	opts.RegisterProject(cmd)
+	f.StringVar(&opts.agent, "agent", "", "build this agent's image (default: the project's agent)")
+	f.BoolVar(&opts.missing, "if-missing", false, "only when it is not there")
+	return cmd
+}
+
+func (o *sandboxBuildOptions) run(ctx context.Context, a *cli.App) error {
+	if err := a.UseProjectImage(&o.SandboxOptions); err != nil {
+		return err
+	}
+	if file := o.Project.File; file != nil {
+		o.agent = cmp.Or(o.agent, file.Agent)
+	}
+	image := sandbox.BaseImage()
+	if o.agent != "" {
+		found, ok := agents.Find(o.agent)
+		if !ok {
+			return failure.Usagef("there is no agent %q; known: %s", o.agent, cli.AgentNames())
+		}
+		image = sandbox.AgentImage(found.Name, found.Recipe)
+	}
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	conf, err := config.Read(home)
+	if err != nil {
+		return err
+	}
+	if image, err = a.ImageOf(&o.SandboxOptions, image, conf.Sandbox.Packages); err != nil {
+		return err
+	}
+	policy := "always"
+	if o.missing {
+		policy = "auto"
+	}
+	e, err := a.FindEngine(ctx, o.Sandbox)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	if _, err := e.EnsureImage(ctx, image, policy, a.NewBuildProgress()); err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.PrintJSON(map[string]string{"image": image.Ref, "runtime": e.Describe()})
+	}
+	_, err = fmt.Fprintln(a.Stdout, image.Ref)
+	return err
+}

@@ -1,0 +1,139 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/trust"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+)
+
+type sandboxCheckOptions struct {
+	cli.SandboxOptions
+	agent string
+}
+
+func newSandboxCheckCommand(a *cli.App) *cobra.Command {
+	opts := &sandboxCheckOptions{}
+	cmd := &cobra.Command{
+		Use:   "check --agent=CMD",
+		Short: "Check that an image can run a command, without a session",
+		Long: `Prepare the image as launch does, and check what launch checks before it starts
+an agent: the image's user, its architecture, the command on its PATH, a shell
+for an agent that is known by name, and whether the command may write to the
+project. The agent, the packages and the Dockerfile of the project's .aileron.toml
+count as they do for launch. The exit code is 1 if something is missing.`,
+		Example: `  aileron sandbox check --agent=opencode
+  aileron sandbox check --image localhost/my/tools --agent=bash`,
+		Args: cli.UsageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.CheckImage(false); err != nil {
+				return err
+			}
+			if err := a.UseProjectImage(&opts.SandboxOptions); err != nil {
+				return err
+			}
+			if file := opts.Project.File; file != nil && opts.agent == "" {
+				opts.agent = file.Agent
+			}
+			if opts.agent == "" {
+				return failure.Usagef("sandbox check takes a command: aileron sandbox check --agent=CMD")
+			}
+			// It may build an image, as sandbox build does.
+			return a.Interruptible(cmd.Context(), func(ctx context.Context) error { return opts.run(ctx, a) })
+		},
+	}
+	opts.RegisterImage(cmd, hint.Alternatives(cli.KnownEngines()))
+	opts.RegisterProject(cmd)
+	cmd.Flags().StringVar(&opts.agent, "agent", "", "an agent by name, or any command (default: the project's agent)")
+	return cmd
+}
+
+// SandboxReport is what sandbox check prints.
+type SandboxReport struct {
+	Tier    string   `json:"tier"`
+	Runtime string   `json:"runtime"`
+	Image   string   `json:"image"`
+	Command string   `json:"command"`
+	Missing []string `json:"missing"`
+	Support string   `json:"support"`
+}
+
+func (o *sandboxCheckOptions) run(ctx context.Context, a *cli.App) error {
+	image, command, needs := sandbox.BaseImage(), o.agent, []string(nil)
+	if agent, ok := agents.Find(o.agent); ok {
+		image, command = sandbox.AgentImage(agent.Name, agent.Recipe), agent.Commands[0]
+		needs = cli.AgentNeeds(agent)
+	}
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	conf, err := config.Read(home)
+	if err != nil {
+		return err
+	}
+	if image, err = a.ImageOf(&o.SandboxOptions, image, conf.Sandbox.Packages); err != nil {
+		return err
+	}
+	dir, mask, err := launch.Project(o.Dir, home)
+	if err != nil {
+		return err
+	}
+	engine, err := a.FindEngine(ctx, o.Sandbox)
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	if image, err = engine.EnsureImage(ctx, image, o.Build, a.NewBuildProgress()); err != nil {
+		return err
+	}
+	var untrusted *trust.Error
+	if err := launch.CanTrust(ctx, engine, image, a.Logger()); err != nil && !errors.As(err, &untrusted) {
+		return err
+	}
+	found, err := engine.Check(ctx, sandbox.Spec{Image: image, Command: []string{command}, Needs: needs, Dir: dir,
+		Mask: mask})
+	if err != nil {
+		return err
+	}
+	if untrusted != nil {
+		found.Missing = append(found.Missing,
+			fmt.Sprintf("a store that roots can be added to (%s: %v)", untrusted.File, untrusted.Cause))
+	}
+	r := SandboxReport{
+		Tier: launch.Tier(image), Runtime: engine.Describe(), Image: image.Ref,
+		Command: cmp.Or(found.Command, command), Missing: append([]string{}, found.Missing...), Support: "ok",
+	}
+	if len(r.Missing) > 0 {
+		r.Support = "missing " + strings.Join(r.Missing, "; ")
+	}
+	if err := r.print(a); err != nil {
+		return err
+	}
+	if len(r.Missing) > 0 {
+		return console.Exit(1)
+	}
+	return nil
+}
+
+func (r SandboxReport) print(a *cli.App) error {
+	if a.JSON {
+		return a.PrintJSON(r)
+	}
+	_, err := fmt.Fprintf(a.Stdout, "tier: %s\nruntime: %s\nimage: %s\ncommand: %s\nsupport: %s\n",
+		r.Tier, r.Runtime, r.Image, r.Command, r.Support)
+	return err
+}

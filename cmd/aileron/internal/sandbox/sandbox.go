@@ -1,0 +1,21 @@
+package sandbox
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+)
+
+func New(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sandbox",
+		Short: "Run commands in sealed sandboxes",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  cli.SubcommandNeeded,
+	}
+	cmd.AddCommand(launch.NewSandboxRunCommand(a), newSandboxBuildCommand(a), newSandboxCheckCommand(a),
+		newSandboxPruneCommand(a),
+		newSandboxReaperCommand(a), newHostReaperCommand(a))
+	return cmd
+}
