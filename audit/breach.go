@@ -17,7 +17,6 @@ const (
 	reasonHeadMissing    = "head_missing"      // audit.head does not exist
 	reasonHeadChanged    = "head_changed"      // audit.head differs from what was written to it
 	reasonWitnessChanged = "witness_changed"   // the witness does not exist, or is garbled
-	reasonSpillChanged   = "spill_changed"     // a spill file differs from what a session wrote to it
 	reasonJournalChanged = "journal_changed"   // a journal differs from what its session wrote, or does not exist
 )
 
@@ -139,11 +138,6 @@ func reportedBreak(r Row) Finding {
 	text := func(name string) string { s, _ := r.Fields[name].(string); return s }
 	seq, _ := r.Fields["expected_seq"].(float64)
 	f := Finding{Seq: r.Seq, ID: r.ID, Expected: text("expected_hash"), Found: text("found")}
-	if r.Reason == reasonSpillChanged {
-		f.Why = fmt.Sprintf("audit.broken: %s is not a spill file that a session left (%s) and is kept as %s",
-			text("file"), f.Found, text("kept_as"))
-		return f
-	}
 	if r.Reason == reasonJournalChanged {
 		at, _ := r.Fields["offset"].(float64)
 		f.Why = fmt.Sprintf("audit.broken: %s is not what its session wrote, from byte %d on: %s", text("file"), int64(at),

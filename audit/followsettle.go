@@ -22,7 +22,7 @@ func (f *follower) settleKilled() {
 // SettleKilled adds the last rows of killed sessions to the log at path: another session or command, which would do it
 // too, may start much later. It is for programs that keep a log open; [OpenReader] and [Follow] do it by themselves.
 func SettleKilled(path string) {
-	names, err := filesBeside(path, journalSession)
+	names, err := journalsBeside(path)
 	if err != nil {
 		return // as long as they cannot be read, the log cannot either
 	}

@@ -115,9 +115,6 @@ func (h *headFile) check() *breach {
 func (h *headFile) holds(line headLine) bool {
 	var buf [lineSize]byte
 	n, _ := h.open.ReadAt(buf[:], line.offset())
-	if former, ok := parseFormer(buf[:n]); ok {
-		return former == line
-	}
 	return bytes.Equal(buf[:n], line.append(nil))
 }
 
@@ -130,15 +127,7 @@ func (h *headFile) writeLine(line headLine) error {
 }
 
 // appendLine writes line behind the last one, and returns it with its number. An incomplete last line stays as it is.
-// The file of an earlier version becomes line 1.
 func (h *headFile) appendLine(line headLine) (headLine, error) {
-	var buf [lineSize]byte
-	n, _ := h.open.ReadAt(buf[:], 0)
-	if former, ok := parseFormer(buf[:n]); ok {
-		if err := h.writeLine(former); err != nil {
-			return line, err
-		}
-	}
 	places, err := h.places()
 	if err != nil {
 		return line, err

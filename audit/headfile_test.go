@@ -2,41 +2,12 @@ package audit
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
-
-// The audit.head of an earlier version becomes the first line of the new file.
-func TestTheFormerHeadIsTheFirstLine(t *testing.T) {
-	for _, cut := range []bool{false, true} {
-		dir := t.TempDir()
-		path := history(t, dir, "first", 10)
-		rows, _ := all(t, path)
-		former := fmt.Appendf(nil, "%020d %s\n", rows[9].Seq, rows[9].Hash)
-		remove(t, dir, witnessName)
-		if err := os.WriteFile(filepath.Join(dir, headName), former, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, report := all(t, path); !report.OK {
-			t.Errorf("a home of an earlier version: Verify = %+v", report)
-		}
-		if cut {
-			execSQL(t, path, "DELETE FROM events WHERE seq > 8")
-		}
-		history(t, dir, "second", 6)
-		raw, err := os.ReadFile(filepath.Join(dir, headName))
-		if err != nil || !bytes.HasPrefix(raw, former[:85]) {
-			t.Errorf("audit.head is %q, %v; want the former head first", raw, err)
-		}
-		if _, report := all(t, path); report.OK == cut || cut && !strings.Contains(whys(report), rows[9].Hash) {
-			t.Errorf("cut: %v: Verify = %+v", cut, report)
-		}
-	}
-}
 
 // Each fault of audit.head has a sentence of its own.
 func TestEveryFaultOfAHeadFileIsNamed(t *testing.T) {

@@ -11,12 +11,6 @@ import (
 // nor a power cut leaves half a line.
 const lineSize = 128
 
-// formerSize is the size of audit.head as earlier versions wrote it: only a sequence number and a hash.
-const formerSize = 86
-
-// unknownWriter is the writer of a line of an earlier version, which recorded none.
-const unknownWriter = "-"
-
 // lineState is what is known about a line of audit.head.
 type lineState string
 
@@ -57,17 +51,6 @@ func parseLine(raw []byte) (h headLine, ok bool) {
 	h.number, h.writer, h.state = number, fields[3], lineState(fields[4])
 	known := h.state == lineHead || h.state == lineLost || h.state == lineReported
 	return h, known && bytes.Equal(h.append(nil), raw)
-}
-
-// parseFormer parses audit.head as earlier versions wrote it.
-func parseFormer(raw []byte) (h headLine, ok bool) {
-	fields := strings.Fields(string(raw))
-	if len(raw) != formerSize || len(fields) != 2 {
-		return h, false
-	}
-	h.head, ok = parseHead(fields[0], fields[1])
-	h.number, h.writer, h.state = 1, unknownWriter, lineHead
-	return h, ok
 }
 
 // parseHead parses a sequence number and a hash.

@@ -16,7 +16,6 @@ const maxHeads = 64 << 20
 // heads is the content of audit.head and the witness at one moment.
 type heads struct {
 	exists  bool
-	former  bool       // written by an earlier version
 	places  int64      // how many lines the file has, readable or not
 	lines   []headLine // the readable ones, in the file's order
 	faults  []string   // what is wrong with the others, one sentence each
@@ -55,10 +54,6 @@ func parseHeads(from io.Reader) (heads, error) {
 	raw, err := io.ReadAll(from)
 	if err != nil {
 		return found, err
-	}
-	if former, ok := parseFormer(raw); ok {
-		found.former, found.places, found.lines = true, 1, []headLine{former}
-		return found, nil
 	}
 	if len(raw) > maxHeads {
 		found.faults = append(found.faults, fmt.Sprintf("audit.head is larger than %d bytes", maxHeads))
@@ -107,9 +102,9 @@ func (h *heads) inconsistency(rows bool) string {
 		return fmt.Sprintf("audit.head has no readable line, and had %d", max(expected, 1))
 	case h.places < expected:
 		return fmt.Sprintf("audit.head has %d lines, and had %d", h.places, expected)
-	case !h.former && len(h.lines) > 0 && !h.witness.exists:
+	case len(h.lines) > 0 && !h.witness.exists:
 		return "the witness of audit.head is missing"
-	case !h.former && len(h.lines) > 0 && !h.witness.readable:
+	case len(h.lines) > 0 && !h.witness.readable:
 		return "the witness of audit.head is garbled"
 	}
 	return ""

@@ -53,10 +53,11 @@ func (l *Log) endJournal(empty bool) {
 	j.remove()
 }
 
-// adoptJournals adds the rows of the journals of sessions that are gone to the log, each row once, and removes the
-// files. It records that a journal is missing.
-func (l *Log) adoptJournals(ctx context.Context) {
-	names, err := filesBeside(l.path, journalSession)
+// Adopt adds the rows of the journals of sessions that are gone to the log, each row once, and removes the files. It
+// records that a journal is missing. Open calls it. A file that another process has locked stays, and so does one whose
+// rows cannot be committed now.
+func (l *Log) Adopt(ctx context.Context) {
+	names, err := journalsBeside(l.path)
 	if err != nil {
 		return
 	}
@@ -67,7 +68,7 @@ func (l *Log) adoptJournals(ctx context.Context) {
 }
 
 func (l *Log) adoptJournal(ctx context.Context, path string) error {
-	f, err := openSpill(path)
+	f, err := openJournal(path)
 	if err != nil {
 		return err
 	}
@@ -170,6 +171,23 @@ func (l *Log) withoutCommitted(ctx context.Context, after head, rows []*Row, end
 	return left, end
 }
 
+// dropCommitted removes from rows, keyed by id, those that the log has after row seq.
+func (l *Log) dropCommitted(ctx context.Context, seq int64, rows map[string]*Row) error {
+	found, err := l.database().QueryContext(ctx, "SELECT id FROM events WHERE seq > ?", seq)
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	defer found.Close()
+	for found.Next() {
+		var id string
+		if err := found.Scan(&id); err != nil {
+			return fmt.Errorf("read the audit log: %w", err)
+		}
+		delete(rows, id)
+	}
+	return found.Err()
+}
+
 // setJournalAside commits the rows of a journal before its first fault, records the fault, and renames the file: it is
 // kept as evidence and never read again.
 func (l *Log) setJournalAside(ctx context.Context, path string, j *journalFile, rows []*Row, fault error) error {
@@ -234,7 +252,7 @@ func openJournals(ctx context.Context, db *sql.DB) (names []string, err error) {
 func journalStateOf(ctx context.Context, db *sql.DB, name string) (s journalState, known bool, err error) {
 	s.name = name
 	err = db.QueryRowContext(ctx, selectJournal, name).Scan(&s.folded, &s.state)
-	if errors.Is(err, sql.ErrNoRows) || noTable(err) { // an earlier version made the database
+	if errors.Is(err, sql.ErrNoRows) || noTable(err) { // it is being created
 		return s, false, nil
 	}
 	return s, err == nil, err

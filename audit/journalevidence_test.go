@@ -75,7 +75,7 @@ func TestAForeignJournalIsKeptAside(t *testing.T) {
 		if last.Reason != reasonJournalChanged || !strings.Contains(fmt.Sprint(last.Fields["found"]), "its beginning") {
 			t.Errorf("flipped at %d: the last row is %+v", at, last)
 		}
-		if left, _ := filesBeside(path, journalSession); len(left) > 0 {
+		if left, _ := journalsBeside(path); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
 	}

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // journalChunk is how much of a journal is read at a time.
@@ -198,17 +202,74 @@ func (r *Row) plausible() bool {
 }
 
 // journalSession returns the session in the name of a journal; "" for other names.
-func journalSession(path string) string { return fileSession(path, journalPrefix) }
-
-// fileSession returns the session in a name that is prefix, the session, a hyphen and an id; "" for other names.
-func fileSession(path, prefix string) string {
-	rest, ok := strings.CutPrefix(filepath.Base(path), prefix)
+func journalSession(path string) string {
+	rest, ok := strings.CutPrefix(filepath.Base(path), journalPrefix)
 	session, writer, both := strings.Cut(rest, "-")
-	if !ok || !both || !spillable(session) || !spillable(writer) {
+	if !ok || !both || !isFileID(session) || !isFileID(writer) {
 		return ""
 	}
 	return session
 }
 
+// isFileID reports whether the id of a session can be part of a file name.
+func isFileID(session string) bool {
+	return session != "" && len(session) <= 64 && strings.Trim(session, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
 // changedAt returns the error of a journal that is not what its session wrote.
 func changedAt(offset int64, err error) error { return fmt.Errorf("at byte %d: %w", offset, err) }
+
+// maxJournals bounds the journals that are read.
+const maxJournals = 4096
+
+// journalsBeside returns the paths of the journals beside the database at path, that of the oldest session first.
+func journalsBeside(path string) ([]string, error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	var names []string
+	for len(names) < maxJournals {
+		entries, err := dir.ReadDir(256)
+		for _, e := range entries {
+			if journalSession(e.Name()) != "" {
+				names = append(names, filepath.Join(filepath.Dir(path), e.Name()))
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// openJournal opens a journal, which must be a regular file.
+func openJournal(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = f.Close()
+		return nil, errors.New("it is not a regular file")
+	}
+	return f, nil
+}
+
+// strictJSON decodes one JSON value, and rejects unknown names and anything behind the value.
+func strictJSON(raw []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if d.InputOffset() != int64(len(raw)) {
+		return errors.New("more follows")
+	}
+	return nil
+}

@@ -112,3 +112,25 @@ func TestALongSessionsJournalIsBounded(t *testing.T) {
 		t.Errorf("after %d bytes the journal has %d on the disk", l.journal.written, size)
 	}
 }
+
+// The unused file of a killed session is removed; one that is locked is not.
+func TestOnlyTheFilesOfEndedSessionsAreAdopted(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, database)
+	l := openSession(t, path, NewID())
+	killed := filepath.Join(dir, journalPrefix+NewID()+"-"+NewID())
+	if err := os.WriteFile(killed, make([]byte, 64<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, openSession(t, path, ""))
+	if _, err := os.Stat(killed); !os.IsNotExist(err) {
+		t.Errorf("the file of a killed session is left: %v", err)
+	}
+	if _, err := os.Stat(l.journal.path); err != nil || allocated(l.journal.file) < journalAhead {
+		t.Errorf("the file of a session that runs: %v, %d bytes", err, allocated(l.journal.file))
+	}
+	closeLog(t, l)
+	if all, _ := os.ReadDir(dir); len(all) > 3+len(sidecars) {
+		t.Errorf("left: %v", all)
+	}
+}

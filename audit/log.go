@@ -88,7 +88,7 @@ func Open(path string, opts Options) (*Log, error) {
 		l.writer.flush(context.Background()) // if it fails, the next commit includes the event
 	}
 	l.Adopt(context.Background())
-	if spillable(opts.Session) {
+	if isFileID(opts.Session) {
 		if err := l.startJournal(); err != nil {
 			return nil, fmt.Errorf("open the audit log: %w", errors.Join(err, l.Close()))
 		}

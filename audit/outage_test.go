@@ -53,7 +53,7 @@ func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
 		t.Errorf("the end of the outage: %+v", o)
 	}
 	closeLog(t, l)
-	if names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), spillPrefix+"*")); len(names) > 0 {
+	if names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), journalPrefix+"*")); len(names) > 0 {
 		t.Errorf("left: %v", names)
 	}
 	rows, report := all(t, path)

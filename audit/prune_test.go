@@ -281,12 +281,12 @@ func TestRowsThatDoNotVerifyAreNotPruned(t *testing.T) {
 		}, "is signed by another key"},
 		{"a break that a row reports", func(t *testing.T, home, path string) {
 			l := openSession(t, path, "")
-			r := Row{Event: EventBroken, Reason: reasonSpillChanged, TS: time.Unix(1, 0), Fields: map[string]any{"file": "f"}}
+			r := Row{Event: EventBroken, Reason: reasonJournalChanged, TS: time.Unix(1, 0), Fields: map[string]any{"file": "f"}}
 			if _, err := l.Append(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 			closeLog(t, l)
-		}, "audit.broken: f is not a spill file"},
+		}, "audit.broken: f is not what its session wrote"},
 		{"a row edited that stays", func(t *testing.T, _, path string) {
 			execSQL(t, path, "UPDATE events SET host = 'x' WHERE seq = 1100")
 		}, ""},

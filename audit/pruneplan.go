@@ -136,14 +136,12 @@ func (l *Log) PlanPrune(ctx context.Context, q PruneQuery) (PrunePlan, error) {
 // later row. A part of a session's rows would be mistaken for all of them.
 func (l *Log) notEnded(ctx context.Context, q PruneQuery) (func(string) bool, error) {
 	open := map[string]bool{}
-	for _, sessionOf := range []func(string) string{journalSession, spillSession} {
-		names, err := filesBeside(l.path, sessionOf)
-		if err != nil {
-			return nil, fmt.Errorf("look for the journals of sessions: %w", err)
-		}
-		for _, name := range names {
-			open[sessionOf(name)] = true
-		}
+	names, err := journalsBeside(l.path)
+	if err != nil {
+		return nil, fmt.Errorf("look for the journals of sessions: %w", err)
+	}
+	for _, name := range names {
+		open[journalSession(name)] = true
 	}
 	const query = "SELECT DISTINCT session_id FROM events WHERE ts >= ?"
 	rows, err := l.database().QueryContext(ctx, query, q.Before.UTC().Format(timeFormat))

@@ -18,20 +18,38 @@ var settleTimeout = 3 * time.Second
 
 const settleEvery = 5 * time.Millisecond
 
-// unfolded is the part of a journal that is not in the database.
-type unfolded struct {
-	Spill
+// fieldSpilled is the field of a row that was in a journal while the log could not be written, or when its session was
+// killed.
+const fieldSpilled = "spilled"
+
+// Spill is the part of a journal that is not in the database: rows of its session.
+type Spill struct {
+	Path    string
+	Session string
+	Rows    []Row
+	Err     error // why the journal cannot be read; nil: it can
+
 	live bool    // its session runs
 	ends []int64 // of the frames of Rows
+}
+
+// Spills returns the journals beside the database at path that have rows which are not in the log, or that cannot be
+// read. It waits a moment for running sessions, which fold their journals all the time.
+func Spills(path string) ([]Spill, error) {
+	names, err := journalsBeside(path)
+	if err != nil {
+		return nil, err
+	}
+	return unfolded(path, names), nil
 }
 
 // settle makes rows of journals visible to readers: it waits until running sessions have folded theirs, and folds those
 // of sessions that are gone. What cannot be folded is returned. Of readers that do so at the same time, those that find
 // a journal locked by another one try again.
-func settle(path string) []unfolded {
+func settle(path string) []Spill {
 	for end := time.Now().Add(settleTimeout); ; time.Sleep(settleEvery) {
-		left := unfoldedJournals(path)
-		if !slices.ContainsFunc(left, func(u unfolded) bool { return !u.live }) {
+		left, _ := Spills(path)
+		if !slices.ContainsFunc(left, func(u Spill) bool { return !u.live }) {
 			return left
 		}
 		l, err := Open(path, Options{})
@@ -40,16 +58,16 @@ func settle(path string) []unfolded {
 		}
 		_ = l.Close()
 		if time.Now().After(end) {
-			return unfoldedJournals(path)
+			left, _ = Spills(path)
+			return left
 		}
 	}
 }
 
-// unfoldedJournals returns the journals that have rows that are not in the database. Those of running sessions are
-// among them only if they are not folded within settleTimeout.
-func unfoldedJournals(path string) (left []unfolded) {
-	names, err := filesBeside(path, journalSession)
-	if err != nil || len(names) == 0 {
+// unfolded returns the journals that have rows that are not in the database. Those of running sessions are among them
+// only if they are not folded within settleTimeout.
+func unfolded(path string, names []string) (left []Spill) {
+	if len(names) == 0 {
 		return nil
 	}
 	db, err := sql.Open("sqlite", dsn(path)+"?mode=ro&_pragma=busy_timeout(100)")
@@ -69,17 +87,12 @@ func unfoldedJournals(path string) (left []unfolded) {
 }
 
 // waits reports whether a running session has rows to fold.
-func waits(left []unfolded) bool {
-	for _, u := range left {
-		if u.live {
-			return true
-		}
-	}
-	return false
+func waits(left []Spill) bool {
+	return slices.ContainsFunc(left, func(u Spill) bool { return u.live })
 }
 
 // dropFolded drops the rows that are in the database by now.
-func dropFolded(db *sql.DB, left []unfolded) (still []unfolded) {
+func dropFolded(db *sql.DB, left []Spill) (still []Spill) {
 	for _, u := range left {
 		if u.live {
 			u.drop(db)
@@ -92,7 +105,7 @@ func dropFolded(db *sql.DB, left []unfolded) (still []unfolded) {
 }
 
 // drop drops the rows that are in the database by now. If the journal is gone, all are.
-func (u *unfolded) drop(db *sql.DB) {
+func (u *Spill) drop(db *sql.DB) {
 	if _, err := os.Lstat(u.Path); errors.Is(err, os.ErrNotExist) {
 		u.Rows = nil
 		return
@@ -107,8 +120,8 @@ func (u *unfolded) drop(db *sql.DB) {
 }
 
 // readUnfolded reads a journal from where it is folded. The error is that of a journal that was removed meanwhile.
-func readUnfolded(db *sql.DB, path string) (unfolded, error) {
-	u := unfolded{Spill: Spill{Path: path, Session: journalSession(path)}}
+func readUnfolded(db *sql.DB, path string) (Spill, error) {
+	u := Spill{Path: path, Session: journalSession(path)}
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return u, err

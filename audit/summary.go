@@ -25,7 +25,7 @@ type Summary struct {
 	Counted int64 `json:"counted_requests"` // refused requests that only a count in a row records
 	Unknown int64 `json:"unknown_outcomes"` // rows of EventProxyUnknown
 	Open    int   `json:"without_outcome"`  // intents without any outcome; at most 65536 are counted
-	Spilled int   `json:"spilled_rows"`     // rows of spill files that the log does not have yet
+	Spilled int   `json:"spilled_rows"`     // rows of journals that the log does not have yet
 }
 
 // Summarize counts the selected rows. The outcome of a selected intent is looked for in the whole log, if its session

@@ -7,8 +7,6 @@ package audit
 // INSERT OR REPLACE removes a row without firing a DELETE trigger, unless the connection has PRAGMA recursive_triggers.
 // A trigger on INSERT would refuse that too, but each row would cost 28 % more instructions (18 % with one that fires
 // after it): SQLite then copies every column once more. Verify finds a replaced row as it finds an edited one.
-//
-// An earlier version only adds rows, which needs no trigger. A log that it wrote gets these when it is opened.
 const triggers = `
 CREATE TRIGGER IF NOT EXISTS events_update BEFORE UPDATE ON events BEGIN
   SELECT RAISE(ABORT, 'a row of the audit log is never changed');

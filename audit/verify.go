@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 )
 
@@ -34,7 +35,7 @@ type Report struct {
 
 	Unknown int64 `json:"unknown_outcomes"` // intents whose session was killed: rows of EventProxyUnknown
 	Open    int   `json:"without_outcome"`  // intents without any outcome; at most 65536 are counted
-	Spilled int   `json:"spilled_rows"`     // rows of spill files that the log does not have yet
+	Spilled int   `json:"spilled_rows"`     // rows of journals that the log does not have yet
 }
 
 // Finding is one thing that is wrong with the log or with audit.head.
@@ -209,4 +210,17 @@ func (w *walk) line(line headLine, name string) (added bool) {
 	}
 	w.report.add(f)
 	return true
+}
+
+// spills counts the rows of journals, and adds a finding for each that cannot be read.
+func (w *walk) spills(path string) error {
+	all, err := Spills(path)
+	for _, s := range all {
+		w.report.Spilled += len(s.Rows)
+		if s.Err != nil {
+			why := fmt.Sprintf("%s is not a journal that a session left: %v", filepath.Base(s.Path), s.Err)
+			w.report.add(Finding{Found: foundUnreadable, Why: why})
+		}
+	}
+	return err
 }

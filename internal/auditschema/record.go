@@ -10,14 +10,14 @@ import (
 func logShapes() map[audit.Event]shape {
 	return map[audit.Event]shape{
 		audit.EventBroken: {what: "What did not fit.", reasons: []string{"row_missing", "row_changed", "row_unreadable",
-			"database_replaced", "head_missing", "head_changed", "witness_changed", "spill_changed", "journal_changed"},
+			"database_replaced", "head_missing", "head_changed", "witness_changed", "journal_changed"},
 			fields: object{
 				"expected_seq":  atLeast(0, "The number of the row that the log had."),
 				"expected_hash": text("Its hash."),
 				"found":         text("The hash that it has now, or what was found instead."),
 				"found_seq":     atLeast(0, "The number of the newest row; 0: not known."),
 				"also":          list(text(""), "What else did not fit."),
-				"file":          text("The journal or spill file."),
+				"file":          text("The journal."),
 				"offset":        atLeast(0, "The byte of it from which on it does not fit."),
 				"kept_as":       text("The new name of that file."),
 				"lost":          atLeast(0, "How many rows were lost with it."),
