@@ -1,7 +1,7 @@
 package audit
 
 import (
-	sqlite3 "modernc.org/sqlite/lib"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // acknowledge settles a group whose commit ended with err. The group begins with deferred rows, which no goroutine
@@ -11,7 +11,7 @@ func (w *writer) acknowledge(err error, deferred, counted int) (done int, waited
 	switch {
 	case err == nil:
 		done = deferred
-	case !isTransient(err) && deferred > 0 && w.pace.due():
+	case !table.IsTransient(err) && deferred > 0 && w.pace.due():
 		done, err = w.salvage(err, deferred)
 	}
 	if err != nil {
@@ -39,13 +39,13 @@ func (w *writer) salvage(cause error, deferred int) (done int, err error) {
 	writable := false
 	defer func() { w.pace.tried(writable) }()
 	if len(w.group) > deferred {
-		cause = w.log.commitOrFail(w.group[deferred:], w.states)
+		cause = w.log.commitOrFail(w.group[deferred:], w.with)
 		writable = cause == nil
 	}
 	lost := 0
 	for i := range deferred {
-		err := w.log.commitOrFail(w.group[i:i+1:i+1], nil)
-		if err != nil && isTransient(err) {
+		err := w.log.commitOrFail(w.group[i:i+1:i+1], table.Extra{})
+		if err != nil && table.IsTransient(err) {
 			if cause != nil {
 				cause = err
 			}
@@ -75,23 +75,4 @@ func (w *writer) lose(n int) {
 	if f := w.log.opts.OnLost; f != nil {
 		f(n)
 	}
-}
-
-// isTransient reports whether err has another cause than the rows themselves, so that a retry may succeed.
-func isTransient(err error) bool {
-	code, ok := codeOf(err)
-	return !ok || !isOfRow(err) && code&0xff != sqlite3.SQLITE_MISUSE && code&0xff != sqlite3.SQLITE_RANGE
-}
-
-// isOfRow reports whether err means that SQLite does not accept a row. The connection can be used further.
-func isOfRow(err error) bool {
-	code, ok := codeOf(err)
-	if !ok {
-		return false
-	}
-	switch code & 0xff {
-	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
-		return true
-	}
-	return false
 }

@@ -10,7 +10,7 @@ import (
 
 // A row that can never be committed takes no other with it, and is counted.
 func TestARowThatCannotBeCommittedTakesNoOtherWithIt(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	session := NewID()
 	lostRows := 0
 	l, err := Open(path, Options{Session: session, OnLost: func(n int) { lostRows += n }})
@@ -39,7 +39,7 @@ func TestARowThatCannotBeCommittedTakesNoOtherWithIt(t *testing.T) {
 
 // A row that is waited for was committed before a deferred row failed for a reason of its own.
 func TestACommittedRowIsNotReportedAsFailed(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	session := NewID()
 	l := openSession(t, path, session)
 	appendNumbered(t, l, session, 0)
@@ -74,7 +74,7 @@ func TestACommittedRowIsNotReportedAsFailed(t *testing.T) {
 
 // Every member of a group gets the result of the commit of its own row.
 func TestEachMemberOfAGroupGetsTheResultOfItsOwnRow(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	l := openTest(t, path)
 	appendTest(t, l, EventSessionStarted)
 	for _, broken := range []string{"1", "NEW.host = 'host-17.example'", "0"} {

@@ -2,10 +2,13 @@ package audit
 
 import (
 	"context"
-	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // A log that was changed must not look intact again because rows were added later. So the log is compared with what
@@ -16,11 +19,11 @@ import (
 
 // examine compares the log with audit.head and the witness when it is opened.
 func (l *Log) examine(ctx context.Context) error {
-	newest, err := l.newestHead(ctx)
-	if err != nil && !isDamage(err) {
+	newest, err := l.db.Newest(ctx)
+	if err != nil && !table.IsDamage(err) {
 		return err
 	}
-	known, err := readHeads(l.head.path, l.head.witnessPath)
+	known, err := chain.ReadHeads(l.head.Path, l.head.WitnessPath)
 	if err != nil {
 		return err
 	}
@@ -28,11 +31,11 @@ func (l *Log) examine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if fault := known.inconsistency(newest.seq > 0); fault != "" {
-		found = append(found, breach{reason: known.reason(), expected: known.expected(), found: fault})
+	if fault := known.Inconsistency(newest.Seq > 0); fault != "" {
+		found = append(found, chain.Breach{Reason: known.Reason(), Expected: known.Expected(), Found: fault})
 	}
 	if len(found) == 0 {
-		l.known = known.expected()
+		l.known = known.Expected()
 		return nil
 	}
 	return l.recordBreaches(found)
@@ -40,37 +43,37 @@ func (l *Log) examine(ctx context.Context) error {
 
 // contradictions returns the heads that the log does not have. If it has the newest one, the older ones are looked up
 // only when every is true: Verify does that in any case.
-func (l *Log) contradictions(ctx context.Context, known heads, every bool) ([]breach, error) {
-	var found []breach
-	check := func(line headLine) error {
-		err := l.has(ctx, line.head)
-		var b *breach
+func (l *Log) contradictions(ctx context.Context, known chain.Heads, every bool) ([]chain.Breach, error) {
+	var found []chain.Breach
+	check := func(line chain.HeadLine) error {
+		err := l.has(ctx, line.Head)
+		var b *chain.Breach
 		if errors.As(err, &b) {
-			b.line = line
+			b.Line = line
 			found, err = append(found, *b), nil
 		}
 		return err
 	}
-	newest, _ := known.newest()
-	if newest.number > 0 {
+	newest, _ := known.Newest()
+	if newest.Number > 0 {
 		if err := check(newest); err != nil {
 			return nil, err
 		}
 	}
 	every = every || len(found) > 0
-	for _, line := range slices.Backward(known.lines) {
+	for _, line := range slices.Backward(known.Lines) {
 		// The process that marked a line as lost may have been killed before it committed the event.
-		if line.state == lineLost || line.state == lineHead && every && line != newest {
+		if line.State == chain.LineLost || line.State == chain.LineHead && every && line != newest {
 			if err := check(line); err != nil {
 				return nil, err
 			}
 		}
 	}
-	w := known.witness
-	listed := slices.ContainsFunc(found, func(b breach) bool { return b.expected == w.line.head })
-	if w.readable && !listed {
-		w.line.number = 0 // the witness is not a line of audit.head
-		if err := check(w.line); err != nil {
+	w := known.Witness
+	listed := slices.ContainsFunc(found, func(b chain.Breach) bool { return b.Expected == w.Line.Head })
+	if w.Readable && !listed {
+		w.Line.Number = 0 // the witness is not a line of audit.head
+		if err := check(w.Line); err != nil {
 			return nil, err
 		}
 	}
@@ -79,46 +82,33 @@ func (l *Log) contradictions(ctx context.Context, known heads, every bool) ([]br
 
 // others returns the lines of other writers that the log contradicts too, so that one event reports all of them. If
 // they cannot be read now, the next Open finds them.
-func (l *Log) others(found []breach) []breach {
-	known, err := readHeads(l.head.path, l.head.witnessPath)
+func (l *Log) others(found []chain.Breach) []chain.Breach {
+	known, err := chain.ReadHeads(l.head.Path, l.head.WitnessPath)
 	if err != nil {
 		return nil
 	}
-	own := func(line headLine) bool { return line.writer == l.head.writer }
-	known.lines = slices.DeleteFunc(known.lines, own)
+	own := func(line chain.HeadLine) bool { return line.Writer == l.head.Writer }
+	known.Lines = slices.DeleteFunc(known.Lines, own)
 	more, err := l.contradictions(context.Background(), known, true)
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(more, func(b breach) bool {
-		return slices.ContainsFunc(found, func(f breach) bool { return f.expected == b.expected })
+	return slices.DeleteFunc(more, func(b chain.Breach) bool {
+		return slices.ContainsFunc(found, func(f chain.Breach) bool { return f.Expected == b.Expected })
 	})
 }
 
 // has returns a *breach if the log does not have the row of h.
-func (l *Log) has(ctx context.Context, h head) error {
-	if h.seq == 0 {
+func (l *Log) has(ctx context.Context, h chain.Head) error {
+	if h.Seq == 0 {
 		return nil
 	}
-	var hash string
-	err := l.database().QueryRowContext(ctx, selectHash, h.seq).Scan(&hash)
-	if errors.Is(err, sql.ErrNoRows) {
-		if l.wasPruned(ctx, h) {
-			return nil
-		}
-		return compare(h, "", false, nil)
+	err := l.db.HasRow(ctx, h)
+	var b *chain.Breach
+	if errors.As(err, &b) && b.Reason == chain.ReasonRowMissing && l.wasPruned(ctx, h) {
+		return nil
 	}
-	return compare(h, hash, true, err)
-}
-
-func (l *Log) newestHead(ctx context.Context) (head, error) {
-	h := head{hash: zeroHash}
-	var ts string
-	err := l.database().QueryRowContext(ctx, selectHead).Scan(&h.seq, &ts, &h.hash)
-	if errors.Is(err, sql.ErrNoRows) {
-		return h, nil
-	}
-	return h, err
+	return err
 }
 
 // attest compares the log and audit.head with what this process wrote to them last, unless it did so within
@@ -127,9 +117,9 @@ func (l *Log) attest() error {
 	if time.Since(l.attested) <= groupDelay {
 		return nil
 	}
-	var found []breach
-	err := l.tx.attest()
-	var b *breach
+	var found []chain.Breach
+	err := l.tx.Attest()
+	var b *chain.Breach
 	if err != nil && !errors.As(err, &b) {
 		return err
 	}
@@ -139,10 +129,10 @@ func (l *Log) attest() error {
 	switch {
 	case b != nil:
 		found = append(found, *b)
-	case l.replaced && l.known.seq > 0: // the new file has that row, but perhaps not the rows before it
-		found = append(found, breach{reason: reasonReplaced, expected: l.known, found: foundReplaced})
+	case l.db.Replaced && l.known.Seq > 0: // the new file has that row, but perhaps not the rows before it
+		found = append(found, chain.Breach{Reason: chain.ReasonReplaced, Expected: l.known, Found: chain.FoundReplaced})
 	}
-	if b := l.head.check(); b != nil {
+	if b := l.head.Check(); b != nil {
 		found = append(found, *b)
 	}
 	if len(found) > 0 {
@@ -153,18 +143,18 @@ func (l *Log) attest() error {
 }
 
 // recordBreaches keeps breaches in audit.head and queues the event that reports them.
-func (l *Log) recordBreaches(found []breach) error {
-	newest, _ := l.newestHead(context.Background()) // 0 if it cannot be read
-	found[0].newest = newest.seq
-	if err := l.head.keep(found); err != nil {
+func (l *Log) recordBreaches(found []chain.Breach) error {
+	newest, _ := l.db.Newest(context.Background()) // 0 if it cannot be read
+	found[0].Newest = newest.Seq
+	if err := l.head.Keep(found); err != nil {
 		return err
 	}
-	l.known, l.replaced = head{}, false
-	if found[0].reason == reasonRowUnreadable {
-		l.file = nil // reopen: new connections may be able to read the row
+	l.known, l.db.Replaced = chain.Head{}, false
+	if found[0].Reason == chain.ReasonRowUnreadable {
+		l.db.Forget() // reopen: new connections may be able to read the row
 	}
 	if l.tx != nil {
-		l.tx.forget()
+		l.tx.Forget()
 	}
 	if l.broken == nil {
 		l.broken = l.breachRow(found)
@@ -176,8 +166,34 @@ func (l *Log) recordBreaches(found []breach) error {
 func (l *Log) reported() {
 	r := *l.broken
 	l.broken = nil
-	l.head.markReported()
+	l.head.MarkReported()
 	if l.opts.OnBroken != nil {
 		l.opts.OnBroken(r)
 	}
+}
+
+// maxAlso bounds the further breaches that one event lists.
+const maxAlso = 8
+
+// breachRow returns the event that reports breaches, which are ordered by severity.
+func (l *Log) breachRow(found []chain.Breach) *Row {
+	b := found[0]
+	r := &Row{
+		Event: EventBroken, SessionID: l.opts.Session, Source: l.source(), Reason: b.Reason,
+		Fields: map[string]any{
+			"expected_seq": b.Expected.Seq, "expected_hash": b.Expected.Hash, "found": b.Found, "found_seq": b.Newest,
+		},
+	}
+	var also []string
+	for i, b := range found[1:] {
+		if i == maxAlso {
+			also = append(also, fmt.Sprintf("%d more", len(found)-1-i))
+			break
+		}
+		also = append(also, b.Reason+": "+b.Error())
+	}
+	if len(also) > 0 {
+		r.Fields["also"] = also
+	}
+	return r
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 func TestTheWriteAheadLogIsCheckpointedWhileRowsCome(t *testing.T) {
@@ -15,16 +17,16 @@ func TestTheWriteAheadLogIsCheckpointedWhileRowsCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 * checkpointRows {
+	for range 3 * table.CheckpointRows {
 		if err := l.AppendSoon(t.Context(), Row{Event: "e", Path: strings.Repeat("p", 500)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	poll(t, "the database does not grow: nothing was moved to it", func() bool {
 		now, err := os.Stat(path)
-		return err == nil && now.Size() > before.Size()+checkpointRows*500
+		return err == nil && now.Size() > before.Size()+table.CheckpointRows*500
 	})
-	if report, err := l.Verify(t.Context()); err != nil || !report.OK || report.Rows != 3*checkpointRows+3 {
+	if report, err := l.Verify(t.Context()); err != nil || !report.OK || report.Rows != 3*table.CheckpointRows+3 {
 		t.Errorf("Verify = %+v, %v", report, err)
 	}
 }
@@ -34,13 +36,13 @@ func TestTheWriteAheadLogIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	l := openTest(t, path)
 	appendTest(t, l, EventSessionStarted)
-	close(l.checkpoints.due)
-	l.checkpoints.ends.Wait()
-	l.checkpoints.due = make(chan *sql.DB) // no checkpoint runs beside the commits
+	close(l.checkpoints.Due)
+	l.checkpoints.Ends.Wait()
+	l.checkpoints.Due = make(chan *sql.DB) // no checkpoint runs beside the commits
 	const limit, row = 1 << 20, 4000
-	l.checkpoints.limit = limit
+	l.checkpoints.Limit = limit
 	const rounds = 4
-	for range rounds * checkpointRows {
+	for range rounds * table.CheckpointRows {
 		if err := l.AppendSoon(t.Context(), Row{Event: "e", Path: strings.Repeat("p", row)}); err != nil {
 			t.Fatal(err)
 		}
@@ -50,12 +52,12 @@ func TestTheWriteAheadLogIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The size is checked every checkpointRows rows, and SQLite adds to each row.
-	if most := int64(limit + 2*checkpointRows*row); info.Size() > most {
+	// The size is checked every CheckpointRows rows, and SQLite adds to each row.
+	if most := int64(limit + 2*table.CheckpointRows*row); info.Size() > most {
 		t.Errorf("the write-ahead log has %d bytes after %d rows of %d, want at most %d",
-			info.Size(), rounds*checkpointRows, row, most)
+			info.Size(), rounds*table.CheckpointRows, row, most)
 	}
-	if report, err := l.Verify(t.Context()); err != nil || !report.OK || report.Rows != rounds*(checkpointRows+1)+1 {
+	if report, err := l.Verify(t.Context()); err != nil || !report.OK || report.Rows != rounds*(table.CheckpointRows+1)+1 {
 		t.Errorf("Verify = %+v, %v", report, err)
 	}
 }

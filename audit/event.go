@@ -1,24 +1,29 @@
 package audit
 
-import "slices"
+import (
+	"slices"
 
-// Event is what a row records. [Events] lists them all.
-type Event string
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+)
 
 // The events. Those of a command's intent and of its failure are derived from a [Change]: [Change.Started] and
 // [Change.Failed].
 const (
-	EventProxyStarted          Event = "connector.proxy.started"
+	EventProxyStarted   = chain.EventProxyStarted
+	EventProxyUnknown   = chain.EventProxyUnknown
+	EventSessionStarted = chain.EventSessionStarted
+	EventSessionEnded   = chain.EventSessionEnded
+	EventBroken         = chain.EventBroken
+	EventCheckpoint     = chain.EventCheckpoint
+	EventPruned         = chain.EventPruned
+
 	EventProxyProxied          Event = "connector.proxy.proxied"
 	EventProxyRejected         Event = "connector.proxy.rejected"
-	EventProxyUnknown          Event = "connector.proxy.unknown"
 	EventSandboxPassthrough    Event = "sandbox.proxy.passthrough"
 	EventSandboxRejected       Event = "sandbox.proxy.rejected"
 	EventSandboxDisabled       Event = "sandbox.proxy.disabled"
 	EventSandboxPort           Event = "sandbox.port.connected"
 	EventOperationRejected     Event = "connector.operation.rejected"
-	EventSessionStarted        Event = "session.started"
-	EventSessionEnded          Event = "session.ended"
 	EventSessionGrantsChanged  Event = "session.grants_changed"
 	EventBindingCreated        Event = "binding.created"
 	EventBindingRebound        Event = "binding.rebound"
@@ -36,10 +41,7 @@ const (
 	EventPublisherKeyRemoved   Event = "publisher_key.removed"
 	EventActionAdded           Event = "action.added"
 	EventActionRemoved         Event = "action.removed"
-	EventBroken                Event = "audit.broken"
 	EventRecovered             Event = "audit.recovered"
-	EventCheckpoint            Event = "audit.checkpoint"
-	EventPruned                Event = "audit.pruned"
 )
 
 // eventTable has every event but those of changes, in the order of docs/audit.md, which repeats it: a test compares
@@ -94,11 +96,8 @@ func Events() []Event {
 	return all
 }
 
-// Valid reports whether e is one of [Events].
-func (e Event) Valid() bool { return slices.Contains(Events(), e) }
-
-// Source is where a row came from.
-type Source string
+// IsEvent reports whether e is one of [Events].
+func IsEvent(e Event) bool { return slices.Contains(Events(), e) }
 
 // The sources.
 const (
@@ -134,14 +133,12 @@ func Sources() []Source {
 	return all
 }
 
-// Decision is what became of a request. An intent row has none.
-type Decision string
-
 // The decisions.
 const (
+	DecisionRejected = chain.DecisionRejected
+
 	DecisionProxied     Decision = "proxied"
 	DecisionPassthrough Decision = "passthrough"
-	DecisionRejected    Decision = "rejected"
 	DecisionUpgrade     Decision = "upgrade"
 	DecisionDisabled    Decision = "disabled"
 )

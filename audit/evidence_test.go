@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // manipulation is a change of a home that has 20 rows of "mine", and of which an older copy was made after ten.
@@ -30,59 +32,61 @@ func manipulations() []manipulation {
 	}
 	return []manipulation{
 		{"cut tail", func(t *testing.T, home, _ string) {
-			execSQL(t, filepath.Join(home, database), "DELETE FROM events WHERE seq > 15")
-		}, reasonRowMissing, foundMissing, "expected row 20 with hash"},
-		{"chained again", func(t *testing.T, home, _ string) { rechain(t, filepath.Join(home, database), 7) },
-			reasonRowChanged, "", "expected row 20 with hash"},
-		{"last row chained again", func(t *testing.T, home, _ string) { rechain(t, filepath.Join(home, database), 20) },
-			reasonRowChanged, "", "expected row 20 with hash"},
+			execSQL(t, filepath.Join(home, databaseName), "DELETE FROM events WHERE seq > 15")
+		}, chain.ReasonRowMissing, chain.FoundMissing, "expected row 20 with hash"},
+		{"chained again", func(t *testing.T, home, _ string) { rechain(t, filepath.Join(home, databaseName), 7) },
+			chain.ReasonRowChanged, "", "expected row 20 with hash"},
+		{"last row chained again", func(t *testing.T, home, _ string) { rechain(t, filepath.Join(home, databaseName), 20) },
+			chain.ReasonRowChanged, "", "expected row 20 with hash"},
 		{"cut and filled up", func(t *testing.T, home, _ string) {
-			path := filepath.Join(home, database)
+			path := filepath.Join(home, databaseName)
 			execSQL(t, path, "DELETE FROM events WHERE seq > 18")
 			dir := t.TempDir() // a writer elsewhere, which has no head
-			copyFile(t, path, filepath.Join(dir, database))
-			l := openSession(t, filepath.Join(dir, database), "forger")
+			copyFile(t, path, filepath.Join(dir, databaseName))
+			l := openSession(t, filepath.Join(dir, databaseName), "forger")
 			for i := range 9 {
 				appendNumbered(t, l, "forger", i)
 			}
 			closeLog(t, l)
-			execSQL(t, filepath.Join(dir, database), "DELETE FROM events WHERE event = ?", EventBroken)
-			replaceFiles(t, dir, home, database)
-		}, reasonRowChanged, "", "expected row 20"},
+			execSQL(t, filepath.Join(dir, databaseName), "DELETE FROM events WHERE event = ?", EventBroken)
+			replaceFiles(t, dir, home, databaseName)
+		}, chain.ReasonRowChanged, "", "expected row 20"},
 		{"head removed", func(t *testing.T, home, _ string) { remove(t, home, headName) },
-			reasonHeadMissing, foundHeadMissing, "audit.broken: expected row 20"},
+			chain.ReasonHeadMissing, chain.FoundHeadMissing, "audit.broken: expected row 20"},
 		{"head emptied", func(t *testing.T, home, _ string) {
 			if err := os.Truncate(filepath.Join(home, headName), 0); err != nil {
 				t.Fatal(err)
 			}
-		}, reasonHeadChanged, "audit.head has no readable line, and had 2", "expected row 20"},
+		}, chain.ReasonHeadChanged, "audit.head has no readable line, and had 2", "expected row 20"},
 		{"head cut", func(t *testing.T, home, _ string) {
-			if err := os.Truncate(filepath.Join(home, headName), lineSize); err != nil {
+			if err := os.Truncate(filepath.Join(home, headName), chain.LineSize); err != nil {
 				t.Fatal(err)
 			}
-		}, reasonHeadChanged, "audit.head has 1 lines, and had 2", "expected row 20"},
-		{"head of another home", other(30, headName), reasonRowMissing, foundMissing, "expected row 30"},
-		{"database removed", func(t *testing.T, home, _ string) { remove(t, home, database, "audit.db-wal", "audit.db-shm") },
-			reasonRowMissing, foundMissing, "expected row 20"},
+		}, chain.ReasonHeadChanged, "audit.head has 1 lines, and had 2", "expected row 20"},
+		{"head of another home", other(30, headName), chain.ReasonRowMissing, chain.FoundMissing, "expected row 30"},
+		{"database removed", func(t *testing.T, home, _ string) {
+			remove(t, home, databaseName, "audit.db-wal", "audit.db-shm")
+		},
+			chain.ReasonRowMissing, chain.FoundMissing, "expected row 20"},
 		{"both removed", func(t *testing.T, home, _ string) {
-			remove(t, home, database, "audit.db-wal", "audit.db-shm", headName)
-		}, reasonRowMissing, foundMissing, "expected row 20"},
-		{"longer database", other(30, database), reasonRowChanged, "", "expected row 20"},
-		{"shorter database", other(5, database), reasonRowMissing, foundMissing, "expected row 20"},
-		{"longer pair", other(30, database, headName), reasonRowChanged, "", "expected row 20"},
-		{"shorter pair", other(5, database, headName), reasonRowMissing, foundMissing, "expected row 20"},
+			remove(t, home, databaseName, "audit.db-wal", "audit.db-shm", headName)
+		}, chain.ReasonRowMissing, chain.FoundMissing, "expected row 20"},
+		{"longer database", other(30, databaseName), chain.ReasonRowChanged, "", "expected row 20"},
+		{"shorter database", other(5, databaseName), chain.ReasonRowMissing, chain.FoundMissing, "expected row 20"},
+		{"longer pair", other(30, databaseName, headName), chain.ReasonRowChanged, "", "expected row 20"},
+		{"shorter pair", other(5, databaseName, headName), chain.ReasonRowMissing, chain.FoundMissing, "expected row 20"},
 		{"pair with as many lines", func(t *testing.T, home, _ string) {
 			dir := t.TempDir()
 			history(t, dir, "other", 10)
 			history(t, dir, "another", 10)
-			replaceFiles(t, dir, home, database, headName)
-		}, reasonRowChanged, "", "expected row 20"},
-		{"older database", func(t *testing.T, home, older string) { replaceFiles(t, older, home, database) },
-			reasonRowMissing, foundMissing, "expected row 20"},
-		{"older pair", func(t *testing.T, home, older string) { replaceFiles(t, older, home, database, headName) },
-			reasonRowMissing, foundMissing, "expected row 20"},
+			replaceFiles(t, dir, home, databaseName, headName)
+		}, chain.ReasonRowChanged, "", "expected row 20"},
+		{"older database", func(t *testing.T, home, older string) { replaceFiles(t, older, home, databaseName) },
+			chain.ReasonRowMissing, chain.FoundMissing, "expected row 20"},
+		{"older pair", func(t *testing.T, home, older string) { replaceFiles(t, older, home, databaseName, headName) },
+			chain.ReasonRowMissing, chain.FoundMissing, "expected row 20"},
 		{"witness removed", func(t *testing.T, home, _ string) { remove(t, home, witnessName) },
-			reasonWitnessChanged, "the witness of audit.head is missing", "expected row 20"},
+			chain.ReasonWitnessChanged, "the witness of audit.head is missing", "expected row 20"},
 	}
 }
 
@@ -91,7 +95,7 @@ func aged(t *testing.T) (home, older string) {
 	t.Helper()
 	home, older = t.TempDir(), t.TempDir()
 	history(t, home, "first", 10)
-	for _, name := range []string{database, headName, witnessName} {
+	for _, name := range []string{databaseName, headName, witnessName} {
 		copyFile(t, filepath.Join(home, name), filepath.Join(older, name))
 	}
 	history(t, home, "second", 10)
@@ -104,7 +108,7 @@ func TestAChangedLogNeverLooksWholeAgain(t *testing.T) {
 	for _, m := range manipulations() {
 		t.Run(m.name, func(t *testing.T) {
 			home, older := aged(t)
-			path := filepath.Join(home, database)
+			path := filepath.Join(home, databaseName)
 			if _, report := all(t, path); !report.OK {
 				t.Fatalf("before: Verify = %+v", report)
 			}
@@ -158,7 +162,7 @@ func wantOneBroken(t testing.TB, rows []Row, m manipulation) Row {
 	}
 	r := broken[0]
 	found, _ := r.Fields["found"].(string)
-	if r.Reason != m.reason || m.found != "" && found != m.found || m.found == "" && len(found) != len(zeroHash) {
+	if r.Reason != m.reason || m.found != "" && found != m.found || m.found == "" && len(found) != len(chain.ZeroHash) {
 		t.Errorf("audit.broken has the reason %q and found %q; want %q and %q", r.Reason, found, m.reason, m.found)
 	}
 	return r
@@ -167,7 +171,7 @@ func wantOneBroken(t testing.TB, rows []Row, m manipulation) Row {
 // A removed head is a finding; the row that it named is not.
 func TestARemovedHeadDoesNotBreakItsRow(t *testing.T) {
 	home, _ := aged(t)
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	remove(t, home, headName)
 	history(t, home, "third", 6)
 	report := verifyPath(t, path)

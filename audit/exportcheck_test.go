@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"golang.org/x/mod/sumdb/note"
 )
 
@@ -72,14 +73,14 @@ func exported(t *testing.T, rows ...Row) string {
 	t.Helper()
 	var lines bytes.Buffer
 	out := json.NewEncoder(&lines)
-	prev := zeroHash
+	prev := chain.ZeroHash
 	for _, r := range rows {
-		r.begin()
-		fields, err := r.appendFields(nil)
+		r.Begin()
+		fields, err := r.AppendFields(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.chain(prev, string(fields))
+		r.Chain(prev, string(fields))
 		prev = r.Hash
 		if err := out.Encode(r); err != nil {
 			t.Fatal(err)
@@ -101,32 +102,33 @@ func TestAnExportHasItsRowsInOrder(t *testing.T) {
 // The names of keys that an export has are bounded, and so is the time to look them up.
 func TestAnExportOfManyKeysIsBounded(t *testing.T) {
 	var rows []Row
-	for i := range 4 * maxFindings {
-		name := fmt.Sprintf("%s%06d", originPrefix, i)
-		rows = append(rows, Row{Seq: int64(i + 1), Event: EventCheckpoint, Fields: map[string]any{checkpointField: name +
-			"\n1\n" + strings.Repeat("A", 43) + "=\n\n— " + name + " " + strings.Repeat("A", 92) + "\n"}})
+	for i := range 4 * chain.MaxFindings {
+		name := fmt.Sprintf("%s%06d", chain.OriginPrefix, i)
+		rows = append(rows, Row{Seq: int64(i + 1), Event: EventCheckpoint, Fields: map[string]any{chain.CheckpointField: "" +
+			name + "\n1\n" + strings.Repeat("A", 43) + "=\n\n— " + name + " " + strings.Repeat("A", 92) + "\n"}})
 	}
 	got, err := VerifyExport(strings.NewReader(exported(t, rows...)), Evidence{})
-	if err != nil || len(got.Signers) != maxFindings {
-		t.Errorf("%d names, %v; want %d", len(got.Signers), err, maxFindings)
+	if err != nil || len(got.Signers) != chain.MaxFindings {
+		t.Errorf("%d names, %v; want %d", len(got.Signers), err, chain.MaxFindings)
 	}
-	check := &signedCheck{keys: &keyring{verified: map[string]bool{}, keys: note.VerifierList()}}
+	check := &chain.SignedCheck{Keys: &chain.Keyring{Verified: map[string]bool{}, Keys: note.VerifierList()}}
 	for _, r := range rows {
-		text, _ := r.Fields[checkpointField].(string)
-		s, err := parseSignedHead(text)
+		text, _ := r.Fields[chain.CheckpointField].(string)
+		s, err := chain.ParseSignedHead(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		check.isSigned(s, Finding{}, "a head")
+		check.IsSigned(s, Finding{}, "a head")
 	}
-	if more := check.faults[len(check.faults)-1].more; len(check.faults) != maxFindings || more != 3*maxFindings {
-		t.Errorf("%d faults, and %d more", len(check.faults), more)
+	more := check.Faults[len(check.Faults)-1].More
+	if len(check.Faults) != chain.MaxFindings || more != 3*chain.MaxFindings {
+		t.Errorf("%d faults, and %d more", len(check.Faults), more)
 	}
 }
 
 func TestALineOfAnExportThatIsTooLongIsNamed(t *testing.T) {
 	row := exported(t, Row{Seq: 1})
-	long := io.MultiReader(strings.NewReader(row), io.LimitReader(zeros{}, maxExportLine+1))
+	long := io.MultiReader(strings.NewReader(row), io.LimitReader(zeros{}, chain.MaxExportLine+1))
 	if _, err := VerifyExport(long, Evidence{}); err == nil || !strings.Contains(err.Error(),
 		"line 2 is longer than 64 MiB") {
 		t.Errorf("the error is %v", err)

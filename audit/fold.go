@@ -3,46 +3,16 @@ package audit
 import (
 	"errors"
 	"fmt"
+
+	"github.com/ALRubinger/aileron/audit/internal/journal"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // The leader of a session's writer folds the journal: it moves the rows to the database, in transactions that also
 // record how far they got.
 
-const (
-	// maxFold is how many rows of a journal share one transaction, and foldBytes about how many bytes they have.
-	maxFold   = 4096
-	foldBytes = 4 << 20
-	// keptSlab is how many rows collect has memory for while there is nothing to fold.
-	keptSlab = 512
-)
-
-// journalState is a row of the table journals.
-type journalState struct {
-	name   string
-	folded int64 // up to where the journal is in the database
-	state  string
-}
-
-// journalSchema creates the table of the journals that have rows, or had some when a session last recorded it.
-const journalSchema = `
-
-CREATE TABLE IF NOT EXISTS journals (
-  name TEXT PRIMARY KEY, folded INTEGER NOT NULL, state TEXT NOT NULL
-) STRICT, WITHOUT ROWID`
-
-const (
-	setJournal = "INSERT INTO journals (name, folded, state) VALUES (?, ?, ?) " +
-		"ON CONFLICT (name) DO UPDATE SET folded = excluded.folded, state = excluded.state"
-	dropJournal   = "DELETE FROM journals WHERE name = ?"
-	selectJournal = "SELECT folded, state FROM journals WHERE name = ?"
-)
-
-// The states of a journal. The row of a journal that has no rows left is removed.
-const (
-	journalOpen    = "open"
-	journalAside   = "aside" // it was changed, and is kept as evidence
-	journalRemoved = ""
-)
+// keptSlab is how many rows collect has memory for while there is nothing to fold.
+const keptSlab = 512
 
 // fold moves the rows of the journal to the database, and reports whether there were any. The error is that of the
 // first commit that failed: the rows behind are still in the journal.
@@ -53,18 +23,18 @@ func (w *writer) fold() (any bool, err error) {
 	}
 	w.armed.Store(false)
 	w.hurried.Store(false)
-	if found := j.elsewhere(); found != "" {
-		if err := w.log.replaceJournal(found, true); err != nil && j.gone() {
+	if found := j.Elsewhere(); found != "" {
+		if err := w.log.replaceJournal(found, true); err != nil && j.Gone() {
 			return false, w.unfold(fmt.Errorf("the journal was removed: %w", err))
 		}
 	}
 	for ; ; any = true {
-		if err := w.pace.refusal(); err != nil && !w.log.lockWait.last.Load() {
+		if err := w.pace.refusal(); err != nil && !w.log.lockWait.Last.Load() {
 			return any, w.unfold(err)
 		}
-		rows, err := j.collect()
-		if errors.Is(err, errNoFrame) {
-			err = w.log.replaceJournal(changedAt(j.folded, err).Error(), false)
+		rows, err := j.Collect()
+		if errors.Is(err, journal.ErrNoFrame) {
+			err = w.log.replaceJournal(journal.ChangedAt(j.Folded, err).Error(), false)
 		}
 		if err != nil {
 			return any, w.unfold(err)
@@ -72,27 +42,27 @@ func (w *writer) fold() (any bool, err error) {
 		if len(rows) == 0 {
 			return any, w.foldedAll()
 		}
-		err = w.log.commitOrFail(rows, j.states(j.ends[len(rows)-1]))
-		if err != nil && !isTransient(err) {
+		err = w.log.commitOrFail(rows, table.Extra{States: statesOf(j, j.Ends[len(rows)-1])})
+		if err != nil && !table.IsTransient(err) {
 			err = w.salvageFold(rows, err)
 		}
 		if err != nil {
 			return any, w.uncommitted(err)
 		}
 		w.pace.ended()
-		j.advance(len(rows), w.log.known)
+		j.Advance(len(rows), w.log.known)
 	}
 }
 
 // foldedAll ends a fold that left no row. The journal must be able to accept rows too.
 func (w *writer) foldedAll() error {
-	if err := w.log.journal.probe(); err != nil {
+	if err := w.log.journal.Probe(); err != nil {
 		return w.unfold(err)
 	}
 	j := w.log.journal
-	j.spilled = false
-	if len(j.slab) > keptSlab {
-		j.slab, j.group, j.ends = j.slab[:keptSlab:keptSlab], nil, nil
+	j.Spilled = false
+	if len(j.Slab) > keptSlab {
+		j.Slab, j.Group, j.Ends = j.Slab[:keptSlab:keptSlab], nil, nil
 	}
 	w.down.Store(false)
 	w.locked.Store(false)
@@ -120,11 +90,11 @@ func (w *writer) uncommitted(err error) error {
 // keepRows begins an outage, and wakes what waits for a fold.
 func (w *writer) keepRows(err error, admitting bool) {
 	j := w.log.journal
-	j.spilled = true
+	j.Spilled = true
 	w.beginOutage(err, admitting)
-	j.mu.Lock()
-	j.tried()
-	j.mu.Unlock()
+	j.Mu.Lock()
+	j.Tried()
+	j.Mu.Unlock()
 }
 
 // salvageFold commits rows one by one after their commit failed because of a row, see salvage. If it returns an error,
@@ -142,15 +112,15 @@ func (w *writer) salvageFold(rows []*Row, cause error) error {
 		}
 	}()
 	for i := range rows {
-		err := w.log.commitOrFail(rows[i:i+1:i+1], j.states(j.ends[i]))
+		err := w.log.commitOrFail(rows[i:i+1:i+1], table.Extra{States: statesOf(j, j.Ends[i])})
 		switch {
 		case err == nil:
 			writable = true
-		case !isTransient(err):
+		case !table.IsTransient(err):
 			failed++
 		case writable:
 			w.lose(failed)
-			j.advance(i, w.log.known)
+			j.Advance(i, w.log.known)
 			return err
 		default:
 			return cause
@@ -163,11 +133,11 @@ func (w *writer) salvageFold(rows []*Row, cause error) error {
 	return nil
 }
 
-// states returns what the database records with rows up to end.
-func (j *journal) states(end int64) []journalState {
-	all := []journalState{{name: j.name(), folded: end, state: journalOpen}}
-	if j.former != "" {
-		all = append(all, journalState{name: j.former, state: journalRemoved})
+// statesOf returns what the database records with rows up to end.
+func statesOf(j *journal.Journal, end int64) []table.JournalState {
+	all := []table.JournalState{{Name: j.Name(), Folded: end, State: table.JournalOpen}}
+	if j.Former != "" {
+		all = append(all, table.JournalState{Name: j.Former, State: table.JournalRemoved})
 	}
 	return all
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // followEvery is the interval at which Follow polls.
@@ -75,7 +77,7 @@ type follower struct {
 
 	log        *Log        // nil: none is open
 	file       os.FileInfo // of log
-	sidecars   [len(sidecars)]os.FileInfo
+	sidecars   [len(table.Sidecars)]os.FileInfo
 	leaving    bool      // file is no longer at path, and is read for the last time
 	lastNotice string    // the current notice
 	settled    time.Time // when journals of killed sessions were looked for
@@ -96,7 +98,7 @@ func (f *follower) poll(ctx context.Context) error {
 	f.settleKilled()
 	there, same := f.inPlace()
 	err := f.read(ctx)
-	if noTable(err) { // it is being created
+	if table.NoTable(err) { // it is being created
 		f.close()
 		return nil
 	}
@@ -131,10 +133,10 @@ func (f *follower) open(ctx context.Context) (opened bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l.db.SetMaxOpenConns(1) // a later connection might open another file
-	newest, err := l.newestHead(ctx)
+	l.db.SQL().SetMaxOpenConns(1) // a later connection might open another file
+	newest, err := l.db.Newest(ctx)
 	now, gone := os.Stat(f.path)
-	if noTable(err) || gone != nil || !os.SameFile(before, now) {
+	if table.NoTable(err) || gone != nil || !os.SameFile(before, now) {
 		return false, l.Close() // it is being created, or replaced again
 	}
 	if err != nil {
@@ -142,11 +144,11 @@ func (f *follower) open(ctx context.Context) (opened bool, err error) {
 	}
 	another := f.replaced(now)
 	f.log, f.file, f.leaving = l, now, false
-	for i, suffix := range sidecars {
+	for i, suffix := range table.Sidecars {
 		f.sidecars[i], _ = os.Stat(f.path + suffix) // nil: it is not compared
 	}
 	if !f.began {
-		return true, f.begin(ctx, newest.seq)
+		return true, f.begin(ctx, newest.Seq)
 	}
 	return true, f.goBack(ctx, !another)
 }
@@ -173,13 +175,13 @@ func (f *follower) goBack(ctx context.Context, same bool) error {
 	return err
 }
 
-// inPlace reports whether there is a file at path, and whether it and its write-ahead log are the open ones.
+// InPlace reports whether there is a file at path, and whether it and its write-ahead log are the open ones.
 func (f *follower) inPlace() (there, same bool) {
 	now, err := os.Stat(f.path)
 	if err != nil {
 		return false, false
 	}
-	for i, suffix := range sidecars {
+	for i, suffix := range table.Sidecars {
 		side, err := os.Stat(f.path + suffix)
 		if f.sidecars[i] != nil && (err != nil || !os.SameFile(side, f.sidecars[i])) {
 			return true, false
@@ -206,9 +208,9 @@ func (f *follower) begin(ctx context.Context, newest int64) error {
 // read shows the rows behind the cursor. If the log no longer has the row at the cursor, its rows were replaced.
 func (f *follower) read(ctx context.Context) error {
 	// Drop the page cache: the file may no longer have what it holds.
-	_, _ = f.log.db.ExecContext(ctx, "PRAGMA shrink_memory")
+	_, _ = f.log.db.SQL().ExecContext(ctx, "PRAGMA shrink_memory")
 	var hash string
-	err := f.log.db.QueryRowContext(ctx, selectHash, f.cursor).Scan(&hash)
+	err := f.log.db.SQL().QueryRowContext(ctx, table.SelectHash, f.cursor).Scan(&hash)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}

@@ -84,7 +84,7 @@ type replacement struct {
 func replacements() []replacement {
 	sides := []string{"audit.db-wal", "audit.db-shm"}
 	away := func(t *testing.T, home, _ string) {
-		for _, name := range append(sides, database) {
+		for _, name := range append(sides, databaseName) {
 			if err := os.Rename(filepath.Join(home, name), filepath.Join(home, "kept"+name)); err != nil && !os.IsNotExist(err) {
 				t.Fatal(err)
 			}
@@ -93,24 +93,24 @@ func replacements() []replacement {
 	return []replacement{
 		{"renamed and made anew", away, "was replaced"},
 		{"removed and made anew", func(t *testing.T, home, _ string) {
-			remove(t, home, append(sides, database)...)
+			remove(t, home, append(sides, databaseName)...)
 		}, "was replaced"},
 		{"another home's by rename", func(t *testing.T, home, _ string) {
 			dir := t.TempDir()
 			from := history(t, dir, "other", 30)
 			away(t, home, "")
-			if err := os.Rename(from, filepath.Join(home, database)); err != nil {
+			if err := os.Rename(from, filepath.Join(home, databaseName)); err != nil {
 				t.Fatal(err)
 			}
 		}, "was replaced"},
 		{"older copy by rename", func(t *testing.T, home, older string) {
-			replaceFiles(t, older, home, database)
+			replaceFiles(t, older, home, databaseName)
 		}, "was replaced"},
 		{"older rows in place", func(t *testing.T, home, _ string) {
-			execSQL(t, filepath.Join(home, database), "DELETE FROM events WHERE seq > 5")
+			execSQL(t, filepath.Join(home, databaseName), "DELETE FROM events WHERE seq > 5")
 		}, "does not have row 10 any more"},
 		{"heads and all", func(t *testing.T, home, _ string) {
-			remove(t, home, append(sides, database, headName, witnessName)...)
+			remove(t, home, append(sides, databaseName, headName, witnessName)...)
 		}, "was replaced"},
 	}
 }
@@ -125,7 +125,7 @@ func TestFollowGoesOnInAReplacedLog(t *testing.T) {
 			t.Run(w.name, func(t *testing.T) {
 				home, older := t.TempDir(), t.TempDir()
 				path := history(t, home, "mine", 5)
-				copyFile(t, path, filepath.Join(older, database))
+				copyFile(t, path, filepath.Join(older, databaseName))
 				history(t, home, "mine", 4)
 				f := startFollow(t, path, filter)
 				before, _ := all(t, path)
@@ -196,7 +196,7 @@ func TestFollowShowsNothingTwiceWhenALogComesBack(t *testing.T) {
 	away := t.TempDir()
 	for _, turn := range []string{"a", "b", "c"} {
 		emptyWAL(t, path)
-		for _, name := range []string{database, headName, witnessName} {
+		for _, name := range []string{databaseName, headName, witnessName} {
 			if err := os.Rename(filepath.Join(home, name), filepath.Join(away, name)); err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +205,7 @@ func TestFollowShowsNothingTwiceWhenALogComesBack(t *testing.T) {
 		f.noticed("was removed: waiting for a new one")
 		meanwhile, _ := all(t, history(t, home, turn, 4))
 		f.until(meanwhile[3].Hash)
-		replaceFiles(t, away, home, database, headName, witnessName)
+		replaceFiles(t, away, home, databaseName, headName, witnessName)
 		now, _ := all(t, history(t, home, "first", 1))
 		if rows := f.until(now[len(now)-1].Hash); len(rows) != 1 {
 			t.Errorf("the rows %v are shown, want the new one", rows)

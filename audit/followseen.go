@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 const (
@@ -30,7 +33,7 @@ type seenRow struct {
 func (s *seenRows) load(ctx context.Context, l *Log, newest int64) error {
 	*s = seenRows{hashes: map[string]struct{}{}}
 	const query = "SELECT ts, hash FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT ?"
-	rows, err := l.db.QueryContext(ctx, query, newest, maxLoaded+1)
+	rows, err := l.db.SQL().QueryContext(ctx, query, newest, maxLoaded+1)
 	if err != nil {
 		return err
 	}
@@ -41,7 +44,7 @@ func (s *seenRows) load(ctx context.Context, l *Log, newest int64) error {
 		if err := rows.Scan(&ts, &row.hash); err != nil {
 			return err
 		}
-		row.ts, _ = time.Parse(timeFormat, ts) // zero for a row whose time was changed
+		row.ts, _ = time.Parse(chain.TimeFormat, ts) // zero for a row whose time was changed
 		if len(s.order) == maxLoaded {
 			s.horizon = row.ts
 			break
@@ -81,21 +84,21 @@ func (s *seenRows) add(row seenRow) {
 
 // flagged scans a row and one more column.
 type flagged struct {
-	scanner
+	table.Scanner
 	flag *bool
 }
 
-func (f flagged) Scan(dest ...any) error { return f.scanner.Scan(append(dest, f.flag)...) }
+func (f flagged) Scan(dest ...any) error { return f.Scanner.Scan(append(dest, f.flag)...) }
 
 // chunk returns the next selected rows behind the cursor that were not read before, and with an error those before
 // it. Fewer than followChunk are the last ones.
 func (f *follower) chunk(ctx context.Context) ([]Row, error) {
 	filter := f.filter
 	filter.AfterSeq = 0
-	where, args := filter.terms()
+	where, args := filter.Terms()
 	//nolint:gosec // columns and terms are constants of ours; values are arguments
-	query := "SELECT " + columns + ", " + where + " FROM events WHERE seq > ? ORDER BY seq"
-	rows, err := f.log.db.QueryContext(ctx, query, append(args, f.cursor)...)
+	query := "SELECT " + table.Columns + ", " + where + " FROM events WHERE seq > ? ORDER BY seq"
+	rows, err := f.log.db.SQL().QueryContext(ctx, query, append(args, f.cursor)...)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +106,7 @@ func (f *follower) chunk(ctx context.Context) ([]Row, error) {
 	var fresh []Row
 	for len(fresh) < followChunk && rows.Next() {
 		var selected bool
-		r, _, err := scan(flagged{rows, &selected})
+		r, _, err := table.Scan(flagged{rows, &selected})
 		if err != nil && r.Hash == "" {
 			return nil, err
 		}
@@ -125,7 +128,7 @@ func (f *follower) chunk(ctx context.Context) ([]Row, error) {
 // chained, all rows before it were read too.
 func (f *follower) rewind(ctx context.Context) (int64, error) {
 	f.cursor = 0
-	rows, err := f.log.db.QueryContext(ctx, "SELECT seq, hash FROM events ORDER BY seq DESC")
+	rows, err := f.log.db.SQL().QueryContext(ctx, "SELECT seq, hash FROM events ORDER BY seq DESC")
 	if err != nil {
 		return 0, err
 	}
@@ -151,7 +154,7 @@ func (f *follower) wasPruned(ctx context.Context, missing bool) bool {
 	}
 	var prev string
 	const query = "SELECT prev_hash FROM events WHERE seq = ?"
-	err := f.log.db.QueryRowContext(ctx, query, f.cursor+1).Scan(&prev)
+	err := f.log.db.SQL().QueryRowContext(ctx, query, f.cursor+1).Scan(&prev)
 	return err == nil && f.seen.has(prev)
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit/internal/journal"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,7 +23,7 @@ func (f *follower) settleKilled() {
 // SettleKilled adds the last rows of killed sessions to the log at path: another session or command, which would do it
 // too, may start much later. It is for programs that keep a log open; [OpenReader] and [Follow] do it by themselves.
 func SettleKilled(path string) {
-	names, err := journalsBeside(path)
+	names, err := journal.Beside(path)
 	if err != nil {
 		return // as long as they cannot be read, the log cannot either
 	}

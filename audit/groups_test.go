@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // groupedLog returns a log of n rows, and these.
@@ -73,8 +75,8 @@ func TestGroupsCountEachRowOnce(t *testing.T) {
 			want[g]++
 		}
 		for _, n := range []int64{1, 2, 7} {
-			filters := split(Filter{ThroughSeq: int64(len(rows)), noIntents: !by.Intents}, n)
-			groups, err := l.groupParts(t.Context(), filters, by)
+			filters := table.Split(Filter{ThroughSeq: int64(len(rows)), NoIntents: !by.Intents}, n)
+			groups, err := l.db.GroupParts(t.Context(), filters, by)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // oddValues are texts that a column may have, whatever a session writes: a received evidence file is read too.
@@ -52,7 +54,7 @@ func oddLog(t *testing.T, seed uint64, n int) (*Log, []Row) {
 		}
 		group = append(group, r)
 	}
-	if err := l.commit(group, nil); err != nil {
+	if err := l.commit(group, table.Extra{}); err != nil {
 		t.Fatal(err)
 	}
 	closeLog(t, l)
@@ -130,8 +132,8 @@ func TestGroupsAreThoseOfASimpleCount(t *testing.T) {
 				want := groupsOf(selected, by)
 				for _, n := range []int64{1, 4} {
 					f := filter
-					f.ThroughSeq, f.noIntents = cmp.Or(f.ThroughSeq, int64(len(rows))), !by.Intents
-					got, err := l.groupParts(t.Context(), split(f, n), by)
+					f.ThroughSeq, f.NoIntents = cmp.Or(f.ThroughSeq, int64(len(rows))), !by.Intents
+					got, err := l.db.GroupParts(t.Context(), table.Split(f, n), by)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -166,7 +168,7 @@ func differ(got, want []Group) string {
 func TestTooManyHostsAreCountedTogether(t *testing.T) {
 	const most = 20
 	l, rows := groupedLog(t, 3000)
-	by := GroupBy{Hosts: true, most: most}
+	by := GroupBy{Hosts: true, Most: most}
 	count := func(groups []Group) map[Group]int64 {
 		rows := map[Group]int64{}
 		for _, g := range groups {
@@ -176,8 +178,8 @@ func TestTooManyHostsAreCountedTogether(t *testing.T) {
 	}
 	want := count(groupsOf(rows, GroupBy{}))
 	for _, n := range []int64{1, 5} {
-		filters := split(Filter{ThroughSeq: int64(len(rows)), noIntents: true}, n)
-		groups, err := l.groupParts(t.Context(), filters, by)
+		filters := table.Split(Filter{ThroughSeq: int64(len(rows)), NoIntents: true}, n)
+		groups, err := l.db.GroupParts(t.Context(), filters, by)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,17 +210,17 @@ func TestTooManyHostsAreCountedTogether(t *testing.T) {
 
 // A count that is not wanted any more ends, between rows too.
 func TestGroupsEndWithTheirContext(t *testing.T) {
-	l, _ := groupedLog(t, maxStretch+100)
+	l, _ := groupedLog(t, table.MaxStretch+100)
 	ctx, stop := context.WithCancel(t.Context())
-	s, err := l.tableSnapshot()
+	s, err := l.db.TableSnapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer s.Close()
 	n := 0
-	err = s.each(ctx, Filter{}, "seq", func(*statement) error { n++; stop(); return nil })
-	if !errors.Is(err, context.Canceled) || n != maxStretch {
-		t.Errorf("each = %v after %d rows, want %v after %d", err, n, context.Canceled, maxStretch)
+	err = s.Each(ctx, Filter{}, "seq", func(*table.Statement) error { n++; stop(); return nil })
+	if !errors.Is(err, context.Canceled) || n != table.MaxStretch {
+		t.Errorf("each = %v after %d rows, want %v after %d", err, n, context.Canceled, table.MaxStretch)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // Each fault of audit.head has a sentence of its own.
@@ -29,14 +31,15 @@ func TestEveryFaultOfAHeadFileIsNamed(t *testing.T) {
 	}{
 		{"missing", func(t *testing.T, path string) { remove(t, filepath.Dir(path), headName) }, "is missing"},
 		{"empty", change(func([]byte) []byte { return nil }), "has no readable line, and had 3"},
-		{"cut at a line", change(func(raw []byte) []byte { return raw[:2*lineSize] }), "has 2 lines, and had 3"},
-		{"cut in a line", change(func(raw []byte) []byte { return raw[:3*lineSize-7] }), "line 3 of audit.head is cut"},
-		{"first line gone", change(func(raw []byte) []byte { return raw[lineSize:] }),
+		{"cut at a line", change(func(raw []byte) []byte { return raw[:2*chain.LineSize] }), "has 2 lines, and had 3"},
+		{"cut in a line", change(func(raw []byte) []byte { return raw[:3*chain.LineSize-7] }), "line 3 of audit.head is cut"},
+		{"first line gone", change(func(raw []byte) []byte { return raw[chain.LineSize:] }),
 			"line 1 of audit.head has the number 2"},
 		{"re-ordered", change(func(raw []byte) []byte {
-			return append(append(bytes.Clone(raw[lineSize:2*lineSize]), raw[:lineSize]...), raw[2*lineSize:]...)
+			const size = chain.LineSize
+			return append(append(bytes.Clone(raw[size:2*size]), raw[:size]...), raw[2*size:]...)
 		}), "line 1 of audit.head has the number 2"},
-		{"garbled", change(func(raw []byte) []byte { raw[lineSize+30] = '!'; return raw }),
+		{"garbled", change(func(raw []byte) []byte { raw[chain.LineSize+30] = '!'; return raw }),
 			"line 2 of audit.head is garbled"},
 		{"contradicted", change(func(raw []byte) []byte { copy(raw[21:], strings.Repeat("a", 64)); return raw }),
 			"line 1 of audit.head has another hash for row 3: expected aaaa"},
@@ -75,35 +78,35 @@ func TestAMarkedLineIsReportedByTheNextProcess(t *testing.T) {
 	if err := l.attest(); err != nil || l.broken == nil {
 		t.Fatalf("attest = %v, and reports %v", err, l.broken)
 	}
-	l.checkpoints.stop() // the process is killed here
-	l.tx.close()
-	_ = l.db.Close()
+	l.checkpoints.Stop() // the process is killed here
+	l.tx.Close()
+	_ = l.db.SQL().Close()
 
 	history(t, home, "second", 6)
 	history(t, home, "third", 6)
 	rows, report := all(t, path)
-	broken := wantOneBroken(t, rows, manipulation{reason: reasonRowMissing, found: foundMissing})
+	broken := wantOneBroken(t, rows, manipulation{reason: chain.ReasonRowMissing, found: chain.FoundMissing})
 	if report.OK || broken.SessionID != "second" || broken.Fields["expected_seq"] != 11.0 {
 		t.Errorf("audit.broken is %+v; Verify = %+v", broken, report)
 	}
-	known, err := readHeads(filepath.Join(home, headName), filepath.Join(home, witnessName))
-	if err != nil || len(known.lines) != 4 ||
-		known.lines[0].state != lineReported || known.lines[1].state != lineReported {
-		t.Errorf("audit.head has %+v, %v; want two acknowledged lines and two heads", known.lines, err)
+	known, err := chain.ReadHeads(filepath.Join(home, headName), filepath.Join(home, witnessName))
+	if err != nil || len(known.Lines) != 4 ||
+		known.Lines[0].State != chain.LineReported || known.Lines[1].State != chain.LineReported {
+		t.Errorf("audit.head has %+v, %v; want two acknowledged lines and two heads", known.Lines, err)
 	}
 }
 
 // A file that replaced audit.head is not written to.
 func TestALineOfAnotherFileStays(t *testing.T) {
 	dir := t.TempDir()
-	l := openSession(t, filepath.Join(dir, database), "mine")
+	l := openSession(t, filepath.Join(dir, databaseName), "mine")
 	appendNumbered(t, l, "mine", 0)
 	l.flush(t.Context())
 	other := t.TempDir()
 	history(t, other, "other", 30)
 	copyFile(t, filepath.Join(other, headName), filepath.Join(dir, headName)) // truncates and writes
-	l.head.checked, l.head.behind = time.Time{}, true
-	l.head.flush()
+	l.head.Checked, l.head.Behind = time.Time{}, true
+	l.head.Flush()
 	want, err := os.ReadFile(filepath.Join(other, headName))
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +115,7 @@ func TestALineOfAnotherFileStays(t *testing.T) {
 		t.Errorf("audit.head is %q, %v; want %q", got, err, want)
 	}
 	closeLog(t, l)
-	if _, report := all(t, filepath.Join(dir, database)); report.OK {
+	if _, report := all(t, filepath.Join(dir, databaseName)); report.OK {
 		t.Error("Verify finds nothing")
 	}
 }

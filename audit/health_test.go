@@ -6,14 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // eventually requests checks until ok reports true.
-func (h *health) eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t *testing.T, h *table.Health, what string, ok func() bool) {
 	t.Helper()
 	poll(t, what, func() bool {
 		select {
-		case h.now <- struct{}{}:
+		case h.Now <- struct{}{}:
 		default:
 		}
 		return ok()
@@ -49,7 +51,7 @@ func TestDamageUnderASessionRefusesIntents(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.apply(t, path)
-			l.health.eventually(t, "requests go on", func() bool { return l.Damage() != nil })
+			eventually(t, l.health, "requests go on", func() bool { return l.Damage() != nil })
 			var found *DamageError
 			if err := intent(); !errors.Is(err, ErrUnavailable) || !errors.As(err, &found) || found.Seq > 402 {
 				t.Fatalf("Append of an intent = %v; want %v for the damage", err, ErrUnavailable)
@@ -60,7 +62,7 @@ func TestDamageUnderASessionRefusesIntents(t *testing.T) {
 			if err := os.WriteFile(path, whole, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			l.health.eventually(t, "requests do not go on", func() bool { return l.Damage() == nil && intent() == nil })
+			eventually(t, l.health, "requests do not go on", func() bool { return l.Damage() == nil && intent() == nil })
 			// A report comes a moment after what it reports.
 			first, last := next(t, reports, "the damage is not reported"), next(t, reports, "its end is not reported")
 			if first == nil || last != nil || len(reports) > 0 {
@@ -96,25 +98,25 @@ func TestALookReadsABoundedPartOfTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 * healthChunk {
+	for i := range 3 * table.HealthChunk {
 		if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Status: i}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	closeLog(t, l)
-	h := health{path: path}
+	h := table.Health{Path: path}
 	passes := 0
 	for range 8 { // at least a chunk each
-		before := h.cursor
-		if err := h.readPart(t.Context()); err != nil {
+		before := h.Cursor
+		if err := h.ReadPart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if h.cursor < before || h.cursor == 0 {
+		if h.Cursor < before || h.Cursor == 0 {
 			passes++
 		}
 	}
-	if passes == 0 || !h.passed {
-		t.Errorf("%d passes; it stands at row %d", passes, h.cursor)
+	if passes == 0 || !h.Passed {
+		t.Errorf("%d passes; it stands at row %d", passes, h.Cursor)
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(path), "audit.db")); err != nil {
 		t.Error(err)
@@ -131,8 +133,8 @@ func TestDamageBehindTheNewestRowsIsFound(t *testing.T) {
 	}
 	defer l.Close()
 	var found *DamageError
-	l.health.eventually(t, "it is not found", func() bool { return errors.As(l.Damage(), &found) })
-	if found.Seq < 1 || found.Seq > 400-healthTail {
-		t.Errorf("Damage = %v, want a row before the newest %d", found, healthTail)
+	eventually(t, l.health, "it is not found", func() bool { return errors.As(l.Damage(), &found) })
+	if found.Seq < 1 || found.Seq > 400-table.HealthTail {
+		t.Errorf("Damage = %v, want a row before the newest %d", found, table.HealthTail)
 	}
 }

@@ -10,9 +10,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
-const database, headName, witnessName = "audit.db", "audit.head", ".audit.witness"
+const databaseName, headName, witnessName = "audit.db", "audit.head", ".audit.witness"
 
 // history writes n rows as one session and returns the database's path.
 func history(t testing.TB, dir, session string, n int) string {
@@ -98,16 +100,16 @@ const dropTriggers = "DROP TRIGGER IF EXISTS events_update; DROP TRIGGER IF EXIS
 func rechain(t testing.TB, path string, seq int64) {
 	t.Helper()
 	rows, _ := all(t, path)
-	prev := zeroHash
+	prev := chain.ZeroHash
 	for _, r := range rows {
 		if r.Seq == seq {
 			r.Host = "innocent.example"
 		}
-		fields, err := appendObject(nil, r.Fields, "")
+		fields, err := chain.AppendObject(nil, r.Fields, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.chain(prev, string(fields))
+		r.Chain(prev, string(fields))
 		prev = r.Hash
 		execSQL(t, path, "UPDATE events SET host = ?, prev_hash = ?, hash = ? WHERE seq = ?",
 			r.Host, r.PrevHash, r.Hash, r.Seq)

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // indexedLog writes a log of three blocks and a part of a fourth, and returns its rows. The clock jumps forth and back
@@ -21,7 +24,7 @@ func indexedLog(t *testing.T, seed uint64) (path string, rows []Row) {
 		t.Fatal(err)
 	}
 	groups := make(chan []*Row, 64)
-	generate(seed, 3*blockRows+500, groups)
+	generate(seed, 3*table.BlockRows+500, groups)
 	close(groups)
 	jumps := rand.New(rand.NewPCG(3, 4))
 	var jump time.Duration
@@ -48,11 +51,11 @@ func completeIndex(t *testing.T, path string) {
 	t.Helper()
 	l := openReader(t, path)
 	for n := range int64(3) {
-		if err := l.indexBlock(t.Context(), n); err != nil {
+		if err := l.db.IndexBlock(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if left := l.unindexed(t.Context()); len(left) > 0 {
+	if left := l.db.Unindexed(t.Context()); len(left) > 0 {
 		t.Fatalf("the blocks %v have no record", left)
 	}
 }
@@ -92,7 +95,7 @@ func selected(rows []Row, f Filter) (seqs []int64) {
 func someFilters(rows []Row, n int) []Filter {
 	random := rand.New(rand.NewPCG(5, 6))
 	all := []Filter{{Limit: 7}, {Limit: 7, Newest: true}, {Until: time.Unix(0, 0)}, {Since: time.Unix(1<<40, 0)}}
-	for at := damagedSlot; at < len(rows); at += blockRows {
+	for at := damagedSlot; at < len(rows); at += table.BlockRows {
 		r := rows[at]
 		for _, f := range []Filter{
 			{Session: r.SessionID}, {Event: r.Event}, {Decision: r.Decision}, {Host: r.Host}, {Connector: r.ConnectorFQN},
@@ -160,11 +163,11 @@ func checkFilter(t *testing.T, l *Log, rows []Row, f Filter) {
 // damageIndex changes the index of a log.
 func damageIndex(t *testing.T, path string, change func(raw []byte) []byte) {
 	t.Helper()
-	raw, err := os.ReadFile(indexPath(path))
+	raw, err := os.ReadFile(table.IndexPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(indexPath(path), change(raw), 0o600); err != nil {
+	if err := os.WriteFile(table.IndexPath(path), change(raw), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -176,7 +179,7 @@ func TestFiltersSelectTheSameRowsWithAnyIndex(t *testing.T) {
 	checkEvery(t, path, rows)
 	completeIndex(t, path)
 	checkEvery(t, path, rows)
-	whole, err := os.ReadFile(indexPath(path))
+	whole, err := os.ReadFile(table.IndexPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,32 +190,33 @@ func TestFiltersSelectTheSameRowsWithAnyIndex(t *testing.T) {
 		{"whole", func(raw []byte) []byte { return raw }},
 		{"empty", func([]byte) []byte { return nil }},
 		{"without the second record", func(raw []byte) []byte {
-			clear(raw[blockAt(1):blockAt(2)])
+			clear(raw[table.BlockAt(1):table.BlockAt(2)])
 			return raw
 		}},
-		{"ends in half a record", func(raw []byte) []byte { return raw[:blockAt(2)+5000] }},
+		{"ends in half a record", func(raw []byte) []byte { return raw[:table.BlockAt(2)+5000] }},
 		{"a flipped bit in every column", func(raw []byte) []byte {
 			for n := range int64(3) {
-				for column := range int64(markColumns + 1) {
-					raw[blockAt(n)+blockHead+column*markSize+4*damagedSlot] ^= 4
+				for column := range int64(table.MarkColumns + 1) {
+					raw[table.BlockAt(n)+table.BlockHead+column*table.MarkSize+4*damagedSlot] ^= 4
 				}
 			}
 			return raw
 		}},
-		{"a flipped bit in a head", func(raw []byte) []byte { raw[blockAt(1)+20] ^= 1; return raw }},
+		{"a flipped bit in a head", func(raw []byte) []byte { raw[table.BlockAt(1)+20] ^= 1; return raw }},
 		{"records of other blocks", func(raw []byte) []byte {
-			return append(append(slices.Clone(raw[:blockAt(1)]), raw[blockAt(2):]...), raw[blockAt(1):blockAt(2)]...)
+			one, two := table.BlockAt(1), table.BlockAt(2)
+			return append(append(slices.Clone(raw[:one]), raw[two:]...), raw[one:two]...)
 		}},
-		{"a newer format", func(raw []byte) []byte { raw[len(indexMagic)-2] = '2'; return raw }},
+		{"a newer format", func(raw []byte) []byte { raw[len(table.IndexMagic)-2] = '2'; return raw }},
 		{"another salt", func(raw []byte) []byte {
 			// As if a process had made the file anew between two looks at it.
-			clear(raw[indexHead:])
-			raw[len(indexMagic)]++
+			clear(raw[table.IndexHead:])
+			raw[len(table.IndexMagic)]++
 			return raw
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := os.WriteFile(indexPath(path), slices.Clone(whole), 0o600); err != nil {
+			if err := os.WriteFile(table.IndexPath(path), slices.Clone(whole), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			damageIndex(t, path, c.change)
@@ -240,14 +244,14 @@ func checkReaders(t *testing.T, path string, rows []Row) {
 		t.Errorf("Get of an id that no row has: %v", err)
 	}
 	session := rows[len(rows)/2].SessionID
-	want := newOpenIntents(maxOpen)
+	want := chain.NewOpenIntents(chain.MaxOpen)
 	for _, r := range rows {
 		if request, _ := r.Fields["request_id"].(string); r.SessionID == session {
-			want.add(r.Seq, r.Event, request)
+			want.Add(r.Seq, r.Event, request)
 		}
 	}
-	if n, err := l.OpenIntents(t.Context(), session); err != nil || n != len(want.seqs) {
-		t.Errorf("OpenIntents = %d, %v; want %d", n, err, len(want.seqs))
+	if n, err := l.OpenIntents(t.Context(), session); err != nil || n != len(want.Seqs) {
+		t.Errorf("OpenIntents = %d, %v; want %d", n, err, len(want.Seqs))
 	}
 }
 
@@ -258,7 +262,7 @@ func TestAnIndexOfAnotherLogIsNotUsed(t *testing.T) {
 	completeIndex(t, path)
 	other, rows := indexedLog(t, 2)
 	extra := openTest(t, other)
-	for i := range 2 * blockRows / 1024 {
+	for i := range 2 * table.BlockRows / 1024 {
 		group := make([]*Row, 1024)
 		for j := range group {
 			group[j] = &Row{Event: EventVaultLocked, SessionID: "s", Host: fmt.Sprintf("new-%d.example", i)}
@@ -268,11 +272,11 @@ func TestAnIndexOfAnotherLogIsNotUsed(t *testing.T) {
 			rows = append(rows, *r)
 		}
 	}
-	raw, err := os.ReadFile(indexPath(path))
+	raw, err := os.ReadFile(table.IndexPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(indexPath(other), raw, 0o600); err != nil {
+	if err := os.WriteFile(table.IndexPath(other), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	checkReaders(t, other, rows)

@@ -10,33 +10,36 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // TestVerifyFindsAnIndexThatHidesRows forges a record: its checksums and its hash fit.
 func TestVerifyFindsAnIndexThatHidesRows(t *testing.T) {
 	path, rows := indexedLog(t, 1)
 	completeIndex(t, path)
-	hidden := rows[blockRows+77]
-	x, err := writeIndex(path)
+	hidden := rows[table.BlockRows+77]
+	x, err := table.WriteIndex(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newIndexBlock(1)
-	if !x.load(b) {
+	b := table.NewIndexBlock(1)
+	if !x.Load(b) {
 		t.Fatal("there is no record")
 	}
-	for n := range markColumns + 1 {
-		if !x.loadColumn(b, n) {
+	for n := range table.MarkColumns + 1 {
+		if !x.LoadColumn(b, n) {
 			t.Fatal("a column is damaged")
 		}
 	}
-	binary.LittleEndian.PutUint32(b.column(markID)[4*77:], 0)
-	binary.LittleEndian.PutUint32(b.column(markSession)[4*77:], 0)
-	b.seal(b.hash)
-	if err := x.store(b); err != nil {
+	binary.LittleEndian.PutUint32(b.Column(table.MarkID)[4*77:], 0)
+	binary.LittleEndian.PutUint32(b.Column(table.MarkSession)[4*77:], 0)
+	b.Seal(b.Hash)
+	if err := x.Store(b); err != nil {
 		t.Fatal(err)
 	}
-	x.close()
+	x.Close()
 	l := openReader(t, path)
 	if _, err := l.Get(t.Context(), hidden.ID); !errors.Is(err, ErrNotFound) {
 		t.Fatalf("the forged record hides nothing: %v", err)
@@ -59,20 +62,21 @@ func TestVerifyFindsAnIndexThatHidesRows(t *testing.T) {
 func TestARowThatComesBackIsListed(t *testing.T) {
 	path, rows := indexedLog(t, 1)
 	l := openTest(t, path)
-	if _, err := l.db.Exec(dropTriggers + "DELETE FROM events WHERE seq = 5000"); err != nil {
+	if _, err := l.db.SQL().Exec(dropTriggers + "DELETE FROM events WHERE seq = 5000"); err != nil {
 		t.Fatal(err)
 	}
 	for n := range int64(3) {
-		if err := l.indexBlock(t.Context(), n); err != nil {
+		if err := l.db.IndexBlock(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if left := l.unindexed(t.Context()); len(left) > 0 {
+	if left := l.db.Unindexed(t.Context()); len(left) > 0 {
 		t.Errorf("the blocks %v have no record, and every reader would try to write it", left)
 	}
 	checkReaders(t, path, slices.Delete(slices.Clone(rows), 4999, 5000))
 	lost := rows[4999]
-	_, err := l.db.Exec("INSERT INTO events SELECT 5000, ?, ts, ?, session_id, source, decision, reason, connector_fqn, "+
+	_, err := l.db.SQL().Exec("INSERT INTO events SELECT 5000, ?, ts, ?, session_id, source, decision, reason, "+
+		"connector_fqn, "+
 		"connector_version, tool, operation, binding, method, scheme, ?, port, path, http_version, status, "+
 		"request_bytes, response_bytes, redactions, duration_us, fields, prev_hash, hash FROM events WHERE seq = 5001",
 		lost.ID, string(lost.Event), "back.example")
@@ -92,11 +96,11 @@ func TestASessionKeepsTheIndex(t *testing.T) {
 			var logs []*Log
 			for range writers {
 				l := openTest(t, path)
-				l.startIndex()
+				l.index = l.db.StartIndex()
 				logs = append(logs, l)
 			}
 			groups := make(chan []*Row, 64)
-			generate(1, 2*blockRows+100, groups)
+			generate(1, 2*table.BlockRows+100, groups)
 			close(groups)
 			i := 0
 			for group := range groups {
@@ -107,28 +111,28 @@ func TestASessionKeepsTheIndex(t *testing.T) {
 			}
 			l := logs[0]
 			if writers > 1 { // as its goroutine does, which may be doing it
-				l.index.close()
-				logs[1].index.close()
-				l.index.catchUp(t.Context())
+				l.index.Close()
+				logs[1].index.Close()
+				l.index.CatchUp(t.Context())
 			}
-			if left := l.unindexed(t.Context()); len(left) > 0 {
+			if left := l.db.Unindexed(t.Context()); len(left) > 0 {
 				t.Fatalf("the blocks %v have no record", left)
 			}
-			kept, err := os.ReadFile(indexPath(path))
+			kept, err := os.ReadFile(table.IndexPath(path))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(kept) != int(blockAt(2)) {
-				t.Errorf("the index has %d bytes, want %d", len(kept), blockAt(2))
+			if len(kept) != int(table.BlockAt(2)) {
+				t.Errorf("the index has %d bytes, want %d", len(kept), table.BlockAt(2))
 			}
-			s, err := l.snapshot(t.Context())
+			s, err := l.db.Snapshot(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.close()
+			defer s.Close()
 			for n := range int64(2) {
-				b, err := s.build(t.Context(), n)
-				if err != nil || !slices.Equal(b.raw, kept[blockAt(n):blockAt(n+1)]) {
+				b, err := s.Build(t.Context(), n)
+				if err != nil || !slices.Equal(b.Raw, kept[table.BlockAt(n):table.BlockAt(n+1)]) {
 					t.Errorf("the record of block %d is not what its rows make: %v", n, err)
 				}
 			}
@@ -144,13 +148,13 @@ func TestTheIndexIsOfTheOwner(t *testing.T) {
 		t.Skip("only root can give files away")
 	}
 	checkReaders(t, path, rows)
-	if _, err := os.Lstat(indexPath(path)); err == nil {
+	if _, err := os.Lstat(table.IndexPath(path)); err == nil {
 		t.Error("it was made by a reader")
 	}
 	if err := os.Chown(path, 0, -1); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("elsewhere", indexPath(path)); err != nil {
+	if err := os.Symlink("elsewhere", table.IndexPath(path)); err != nil {
 		t.Fatal(err)
 	}
 	checkReaders(t, path, rows)
@@ -162,7 +166,7 @@ func TestTheIndexIsOfTheOwner(t *testing.T) {
 // TestReadersNeedNoIndex reads a log whose index cannot be a file.
 func TestReadersNeedNoIndex(t *testing.T) {
 	path, rows := indexedLog(t, 1)
-	if err := os.Mkdir(indexPath(path), 0o700); err != nil {
+	if err := os.Mkdir(table.IndexPath(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	checkReaders(t, path, rows)
@@ -175,7 +179,7 @@ func TestASmallLogHasNoIndex(t *testing.T) {
 	if rows, err := l.List(context.Background(), Filter{Host: "host-3.s.example"}); err != nil || len(rows) != 1 {
 		t.Errorf("List = %v, %v", rows, err)
 	}
-	if _, err := os.Lstat(indexPath(path)); err == nil {
+	if _, err := os.Lstat(table.IndexPath(path)); err == nil {
 		t.Error("there is an index")
 	}
 }
@@ -187,12 +191,12 @@ func BenchmarkIndexAdd(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		r := rows[i%len(rows)]
 		r.Seq = int64(i) + 1
-		x.add([]*Row{r})
+		x.Add([]*Row{r})
 	}
 }
 
 // indexerOf returns an indexer without a goroutine, and rows.
-func indexerOf(t testing.TB) (*indexer, []*Row) {
+func indexerOf(t testing.TB) (*table.Indexer, []*Row) {
 	t.Helper()
 	l := openTest(t, filepath.Join(t.TempDir(), "audit.db"))
 	groups := make(chan []*Row, 8)
@@ -200,17 +204,17 @@ func indexerOf(t testing.TB) (*indexer, []*Row) {
 	rows := <-groups
 	l.mustWrite(t, rows)
 	for _, r := range rows {
-		r.PrevHash, r.Hash = zeroHash, zeroHash // rows of any number follow each other
+		r.PrevHash, r.Hash = chain.ZeroHash, chain.ZeroHash // rows of any number follow each other
 	}
-	return &indexer{log: l, newest: -1, due: make(chan struct{}, 1)}, rows
+	return &table.Indexer{Db: l.db, Newest: -1, Due: make(chan struct{}, 1)}, rows
 }
 
 // TestTheIndexCostsARowNoAllocation: every request waits for the goroutine that calls add, or for the processor.
 func TestTheIndexCostsARowNoAllocation(t *testing.T) {
 	x, rows := indexerOf(t)
-	x.add(rows[:10])
+	x.Add(rows[:10])
 	n := 10
-	if got := testing.AllocsPerRun(200, func() { x.add(rows[n : n+1]); n++ }); got > 0 || x.filler.next != n {
-		t.Errorf("%v allocations for a row; %d of %d rows are in the block", got, x.filler.next, n)
+	if got := testing.AllocsPerRun(200, func() { x.Add(rows[n : n+1]); n++ }); got > 0 || x.Filler.Next != n {
+		t.Errorf("%v allocations for a row; %d of %d rows are in the block", got, x.Filler.Next, n)
 	}
 }

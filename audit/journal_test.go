@@ -11,6 +11,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/journal"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // deadJournal writes n rows as a session that is killed before it folds them, and returns its journal.
@@ -30,19 +34,19 @@ func deadJournal(t testing.TB, path, session string, n int) (file string) {
 		}
 	}
 	// What a kill leaves: the file as it is, without its lock.
-	raw, err := os.ReadFile(l.journal.path)
+	raw, err := os.ReadFile(l.journal.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file = l.journal.path
+	file = l.journal.Path
 	if err := os.Rename(file, file+".moved"); err != nil {
 		t.Fatal(err)
 	}
-	l.health.close()
-	l.checkpoints.stop()
-	l.tx.close()
-	_ = l.db.Close()
-	_ = l.journal.file.Close()
+	l.health.Close()
+	l.checkpoints.Stop()
+	l.tx.Close()
+	_ = l.db.SQL().Close()
+	_ = l.journal.File.Close()
 	_ = os.Remove(file + ".moved")
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		t.Fatal(err)
@@ -53,10 +57,10 @@ func deadJournal(t testing.TB, path, session string, n int) (file string) {
 // frameStarts returns where the frames of a journal begin, and where the last one ends.
 func frameStarts(t testing.TB, raw []byte) (starts []int) {
 	t.Helper()
-	r := frameReader{file: bytes.NewReader(raw), at: journalStart, end: int64(len(raw))}
+	r := journal.FrameReader{File: bytes.NewReader(raw), At: journal.Start, End: int64(len(raw))}
 	for {
-		starts = append(starts, int(r.at))
-		if _, err := r.next(); err != nil {
+		starts = append(starts, int(r.At))
+		if _, err := r.Next(); err != nil {
 			return starts
 		}
 	}
@@ -64,7 +68,7 @@ func frameStarts(t testing.TB, raw []byte) (starts []int) {
 
 // A journal that a killed session left is folded once, whole frames only, wherever the kill tore it.
 func TestWholeFramesOfAKilledSessionAreFolded(t *testing.T) {
-	path, session := filepath.Join(t.TempDir(), database), NewID()
+	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	const rows = 3
 	file := deadJournal(t, path, session, rows)
 	raw, err := os.ReadFile(file)
@@ -75,7 +79,7 @@ func TestWholeFramesOfAKilledSessionAreFolded(t *testing.T) {
 	if len(starts) != rows+1 {
 		t.Fatalf("the journal has %d frames, want %d", len(starts)-1, rows)
 	}
-	for cut := journalStart; cut <= starts[rows]; cut++ {
+	for cut := journal.Start; cut <= starts[rows]; cut++ {
 		torn := append(bytes.Clone(raw[:cut]), make([]byte, len(raw)-cut)...)
 		for _, data := range [][]byte{torn, torn[:cut]} { // zeros follow, or the file ends
 			want := 0
@@ -98,7 +102,7 @@ func TestWholeFramesOfAKilledSessionAreFolded(t *testing.T) {
 		closeLog(t, openSession(t, path, ""))
 	}
 	got, report := all(t, path)
-	if !report.OK || len(got) != 1+2 || got[2].Fields[fieldSpilled] != true || got[2].Host != "hé<&>-1.example" {
+	if !report.OK || len(got) != 1+2 || got[2].Fields[chain.FieldSpilled] != true || got[2].Host != "hé<&>-1.example" {
 		t.Errorf("%d rows, Verify = %+v", len(got), report)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
@@ -108,10 +112,10 @@ func TestWholeFramesOfAKilledSessionAreFolded(t *testing.T) {
 
 // readAll returns how many rows a journal with the given content has, and the error behind them.
 func readAll(name string, raw []byte) (n int, err error) {
-	j := &journalFile{name: filepath.Base(name), session: journalSession(name)}
-	j.frames = frameReader{file: bytes.NewReader(raw), at: journalStart, end: int64(len(raw))}
+	j := &journal.File{Known: plausible, Name: filepath.Base(name), Session: journal.SessionOf(name)}
+	j.Frames = journal.FrameReader{File: bytes.NewReader(raw), At: journal.Start, End: int64(len(raw))}
 	for {
-		if _, err := j.row(); err != nil {
+		if _, err := j.Row(); err != nil {
 			return n, err
 		}
 		n++
@@ -122,7 +126,7 @@ func readAll(name string, raw []byte) (n int, err error) {
 // many fold it at the same time.
 func TestAJournalIsFoldedOnce(t *testing.T) {
 	for _, known := range []bool{true, false} { // to the database
-		path, session := filepath.Join(t.TempDir(), database), NewID()
+		path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 		file := deadJournal(t, path, session, 700) // more than one transaction
 		raw, err := os.ReadFile(file)
 		if err != nil {
@@ -143,7 +147,7 @@ func TestAJournalIsFoldedOnce(t *testing.T) {
 			}
 			if known {
 				end := frameStarts(t, raw)
-				execSQL(t, path, setJournal, filepath.Base(file), end[len(end)-1], journalOpen)
+				execSQL(t, path, table.SetJournal, filepath.Base(file), end[len(end)-1], table.JournalOpen)
 			}
 		}
 		rows, report := all(t, path)
@@ -160,7 +164,7 @@ func TestAJournalIsFoldedOnce(t *testing.T) {
 
 // A clock that is set back marks the rows after it, and rows that waited for the fold are not marked.
 func TestAClockThatIsSetBackIsMarkedInAJournal(t *testing.T) {
-	path, session := filepath.Join(t.TempDir(), database), NewID()
+	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	l := openSession(t, path, session)
 	now := time.Now()
 	for _, at := range []time.Duration{0, time.Hour, 30 * time.Minute, time.Hour} {
@@ -183,7 +187,7 @@ func TestAClockThatIsSetBackIsMarkedInAJournal(t *testing.T) {
 
 // Rows of several goroutines are written together, each once and in the order of its goroutine.
 func TestRowsThatAreWrittenTogetherKeepTheirOrder(t *testing.T) {
-	path, session := filepath.Join(t.TempDir(), database), NewID()
+	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	l := openSession(t, path, session)
 	const writers, each = 16, 100
 	var running sync.WaitGroup
@@ -224,7 +228,7 @@ func TestRowsThatAreWrittenTogetherKeepTheirOrder(t *testing.T) {
 
 // A row costs a request next to nothing but its id.
 func TestARowAllocatesItsID(t *testing.T) {
-	path, session := filepath.Join(t.TempDir(), database), NewID()
+	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	l := openSession(t, path, session)
 	defer l.Close()
 	r := outcomeOf(session, 1)

@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/journal"
 )
 
 // A bit that was flipped anywhere is found: the rows before it are in the log, and the rest is kept as evidence.
 func TestAFlippedBitOfAJournalIsEvidence(t *testing.T) {
-	path, session := filepath.Join(t.TempDir(), database), NewID()
+	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	const rows = 3
 	file := deadJournal(t, path, session, rows)
 	raw, err := os.ReadFile(file)
@@ -20,7 +23,7 @@ func TestAFlippedBitOfAJournalIsEvidence(t *testing.T) {
 		t.Fatal(err)
 	}
 	starts := frameStarts(t, raw)
-	for at := journalStart; at < starts[rows]; at++ {
+	for at := journal.Start; at < starts[rows]; at++ {
 		flipped := bytes.Clone(raw)
 		flipped[at] ^= 1 << (at % 8)
 		want := 0
@@ -30,8 +33,8 @@ func TestAFlippedBitOfAJournalIsEvidence(t *testing.T) {
 			}
 		}
 		// The length of the last frame is all that tells a torn frame from a changed one.
-		last := at >= starts[rows-1]+4 && at < starts[rows-1]+frameHead
-		if n, err := readAll(file, flipped); n != want || !errors.Is(err, errNoFrame) && !last {
+		last := at >= starts[rows-1]+4 && at < starts[rows-1]+journal.FrameHead
+		if n, err := readAll(file, flipped); n != want || !errors.Is(err, journal.ErrNoFrame) && !last {
 			t.Fatalf("flipped at %d: %d rows, %v; want %d and evidence", at, n, err, want)
 		}
 	}
@@ -43,7 +46,7 @@ func TestAFlippedBitOfAJournalIsEvidence(t *testing.T) {
 		closeLog(t, openSession(t, path, ""))
 	}
 	got, report := all(t, path)
-	if len(got) != 3 || got[2].Event != EventBroken || got[2].Reason != reasonJournalChanged ||
+	if len(got) != 3 || got[2].Event != EventBroken || got[2].Reason != chain.ReasonJournalChanged ||
 		got[2].Fields["file"] != filepath.Base(file) || got[2].Fields["offset"] != float64(starts[1]) {
 		t.Fatalf("%d rows, the last is %+v", len(got), got[len(got)-1])
 	}
@@ -58,8 +61,8 @@ func TestAFlippedBitOfAJournalIsEvidence(t *testing.T) {
 
 // A beginning that no session wrote is evidence too.
 func TestAForeignJournalIsKeptAside(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
-	for _, at := range []int{2, journalMarkAt + 3, journalStart - 5} {
+	path := filepath.Join(t.TempDir(), databaseName)
+	for _, at := range []int{2, journal.MarkAt + 3, journal.Start - 5} {
 		file := deadJournal(t, path, NewID(), 2)
 		raw, err := os.ReadFile(file)
 		if err != nil {
@@ -72,10 +75,10 @@ func TestAForeignJournalIsKeptAside(t *testing.T) {
 		closeLog(t, openSession(t, path, ""))
 		rows, _ := all(t, path)
 		last := rows[len(rows)-1]
-		if last.Reason != reasonJournalChanged || !strings.Contains(fmt.Sprint(last.Fields["found"]), "its beginning") {
+		if last.Reason != chain.ReasonJournalChanged || !strings.Contains(fmt.Sprint(last.Fields["found"]), "its beginning") {
 			t.Errorf("flipped at %d: the last row is %+v", at, last)
 		}
-		if left, _ := journalsBeside(path); len(left) > 0 {
+		if left, _ := journal.Beside(path); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
 	}
@@ -83,7 +86,7 @@ func TestAForeignJournalIsKeptAside(t *testing.T) {
 
 // The journal of a killed session that is gone is reported, once.
 func TestAMissingJournalOfAKilledSessionIsReported(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	file := deadJournal(t, path, NewID(), 2)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
@@ -92,7 +95,8 @@ func TestAMissingJournalOfAKilledSessionIsReported(t *testing.T) {
 		closeLog(t, openSession(t, path, ""))
 	}
 	rows, report := all(t, path)
-	if len(rows) != 2 || rows[1].Reason != reasonJournalChanged || rows[1].Fields["found"] != foundMissing || report.OK {
+	if len(rows) != 2 || rows[1].Reason != chain.ReasonJournalChanged ||
+		rows[1].Fields["found"] != chain.FoundMissing || report.OK {
 		t.Errorf("%d rows, the last is %+v; Verify = %+v", len(rows), rows[len(rows)-1], report)
 	}
 }
@@ -114,12 +118,12 @@ func TestAJournalThatIsChangedUnderItsSessionIsReported(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = f.WriteAt([]byte("xyz"), journalStart+300)
+			_, err = f.WriteAt([]byte("xyz"), journal.Start+300)
 			return errors.Join(err, f.Close())
 		}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			path, session := filepath.Join(t.TempDir(), database), NewID()
+			path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 			reported := make(chan Row, 4)
 			l, err := Open(path, Options{Session: session, OnBroken: func(r Row) { reported <- r }})
 			if err != nil {
@@ -132,11 +136,11 @@ func TestAJournalThatIsChangedUnderItsSessionIsReported(t *testing.T) {
 			for i := range 3 {
 				appendNumbered(t, l, session, 1+i)
 			}
-			name := l.journal.name()
+			name := l.journal.Name()
 			if c.name == "changed" {
-				l.journal.mu.Lock()
-				at := l.journal.folded
-				l.journal.mu.Unlock()
+				l.journal.Mu.Lock()
+				at := l.journal.Folded
+				l.journal.Mu.Unlock()
 				c.do = func(file string) error {
 					f, err := os.OpenFile(file, os.O_WRONLY, 0)
 					if err != nil {
@@ -146,11 +150,11 @@ func TestAJournalThatIsChangedUnderItsSessionIsReported(t *testing.T) {
 					return errors.Join(err, f.Close())
 				}
 			}
-			if err := c.do(l.journal.path); err != nil {
+			if err := c.do(l.journal.Path); err != nil {
 				t.Fatal(err)
 			}
 			l.flush(t.Context())
-			if r := next(t, reported, "the report"); r.Reason != reasonJournalChanged || r.Fields["file"] != name {
+			if r := next(t, reported, "the report"); r.Reason != chain.ReasonJournalChanged || r.Fields["file"] != name {
 				t.Errorf("reported: %+v", r)
 			}
 			appendNumbered(t, l, session, 9) // the session goes on

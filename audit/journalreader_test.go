@@ -7,7 +7,7 @@ import (
 
 // A reader lacks nothing of running sessions, nor of one that was killed.
 func TestAReaderSeesWhatIsInJournals(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	deadJournal(t, path, NewID(), 5)
 	session := NewID()
 	l := openSession(t, path, session)
@@ -32,7 +32,7 @@ func TestAReaderSeesWhatIsInJournals(t *testing.T) {
 // What a killed session left and cannot be added is counted, and changes nothing.
 func TestAReaderOfALogThatCannotBeWrittenCountsWhatItLacks(t *testing.T) {
 	impatient(t, &settleTimeout)
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	deadJournal(t, path, NewID(), 5)
 	refuse(t, path, "1")
 	for range 2 {

@@ -7,21 +7,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/audit/internal/journal"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 	"golang.org/x/sys/unix"
 )
 
 // On a full disk no intent is accepted; what has begun is, and the end of the session to the last byte.
 func TestAFullDiskTakesWhatHasBegun(t *testing.T) {
-	path, session := filepath.Join(t.TempDir(), database), NewID()
+	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	l := openSession(t, path, session)
 	appendNumbered(t, l, session, 0)
 	l.flush(t.Context())
 	refuse(t, path, "1")
 	j := l.journal
-	j.mu.Lock()
-	sealed := min(j.allocated, j.written+journalAhead)
-	j.allocated, j.allocate = sealed, func(*os.File, int64, int64) error { return unix.ENOSPC }
-	j.mu.Unlock()
+	j.Mu.Lock()
+	sealed := min(j.Allocated, j.Written+journal.Ahead)
+	j.Allocated, j.Allocate = sealed, func(*os.File, int64, int64) error { return unix.ENOSPC }
+	j.Mu.Unlock()
 	intent := outcomeOf(session, 1)
 	intent.Event, intent.Decision = EventProxyStarted, ""
 	if _, err := l.Append(t.Context(), intent); !errors.Is(err, ErrUnavailable) {
@@ -31,16 +33,16 @@ func TestAFullDiskTakesWhatHasBegun(t *testing.T) {
 	for i := range 500 {
 		r := outcomeOf(session, i)
 		r.Path = "/" + strings.Repeat("x", 1000)
-		r.begin()
-		if l.journal.add(t.Context(), &r, true) != nil {
+		r.Begin()
+		if l.journal.Add(t.Context(), &r, true) != nil {
 			break
 		}
 		outcomes++
 	}
 	for { // the rest, by rows that are smaller than the last one
 		r := Row{Event: EventVaultLocked, SessionID: session}
-		r.begin()
-		if l.journal.add(t.Context(), &r, true) != nil {
+		r.Begin()
+		if l.journal.Add(t.Context(), &r, true) != nil {
 			break
 		}
 		outcomes++
@@ -52,8 +54,8 @@ func TestAFullDiskTakesWhatHasBegun(t *testing.T) {
 	if err := l.AppendSoon(t.Context(), ended); err != nil {
 		t.Fatal(err)
 	}
-	if j.written > sealed {
-		t.Errorf("%d bytes are written to %d that are allocated", j.written, sealed)
+	if j.Written > sealed {
+		t.Errorf("%d bytes are written to %d that are allocated", j.Written, sealed)
 	}
 	var lost *LostError
 	if err := l.Close(); !errors.As(err, &lost) || lost.Kept != outcomes+1 || lost.Lost != 0 {
@@ -69,10 +71,10 @@ func TestAFullDiskTakesWhatHasBegun(t *testing.T) {
 
 // Beyond a bound of unfolded rows no intent is accepted, and a bound below it makes intents wait for the fold.
 func TestUnfoldedRowsAreBounded(t *testing.T) {
-	path, session := filepath.Join(t.TempDir(), database), NewID()
+	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	l := openSession(t, path, session)
 	defer l.Close()
-	l.journal.foldFirst, l.journal.maxUnfolded = 20_000, 60_000
+	l.journal.FoldFirst, l.journal.MaxUnfolded = 20_000, 60_000
 	intent := outcomeOf(session, 1)
 	intent.Event, intent.Decision = EventProxyStarted, ""
 	for range 2000 {
@@ -81,23 +83,23 @@ func TestUnfoldedRowsAreBounded(t *testing.T) {
 		}
 	}
 	l.flush(t.Context())
-	l.journal.foldFirst = 1 << 30
+	l.journal.FoldFirst = 1 << 30
 	l.timer.Stop()
 	l.armed.Store(true)
 	var err error
 	for range 2000 {
-		if err = l.journal.add(t.Context(), &intent, true); err != nil {
+		if err = l.journal.Add(t.Context(), &intent, true); err != nil {
 			break
 		}
 	}
-	if !errors.Is(err, errUnfolded) {
-		t.Errorf("add = %v, want %v", err, errUnfolded)
+	if !errors.Is(err, journal.ErrUnfolded) {
+		t.Errorf("add = %v, want %v", err, journal.ErrUnfolded)
 	}
 }
 
 // Space of folded frames is given back.
 func TestALongSessionsJournalIsBounded(t *testing.T) {
-	path, session := filepath.Join(t.TempDir(), database), NewID()
+	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	l := openSession(t, path, session)
 	defer l.Close()
 	for i := range 20 {
@@ -108,17 +110,17 @@ func TestALongSessionsJournalIsBounded(t *testing.T) {
 		}
 		l.flush(t.Context())
 	}
-	if size := allocated(l.journal.file); size > 3*journalStep && l.journal.punched > journalStart {
-		t.Errorf("after %d bytes the journal has %d on the disk", l.journal.written, size)
+	if size := journal.Allocated(l.journal.File); size > 3*journal.Step && l.journal.Punched > journal.Start {
+		t.Errorf("after %d bytes the journal has %d on the disk", l.journal.Written, size)
 	}
 }
 
 // The unused file of a killed session is removed; one that is locked is not.
 func TestOnlyTheFilesOfEndedSessionsAreAdopted(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, database)
+	path := filepath.Join(dir, databaseName)
 	l := openSession(t, path, NewID())
-	killed := filepath.Join(dir, journalPrefix+NewID()+"-"+NewID())
+	killed := filepath.Join(dir, journal.Prefix+NewID()+"-"+NewID())
 	if err := os.WriteFile(killed, make([]byte, 64<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -126,11 +128,11 @@ func TestOnlyTheFilesOfEndedSessionsAreAdopted(t *testing.T) {
 	if _, err := os.Stat(killed); !os.IsNotExist(err) {
 		t.Errorf("the file of a killed session is left: %v", err)
 	}
-	if _, err := os.Stat(l.journal.path); err != nil || allocated(l.journal.file) < journalAhead {
-		t.Errorf("the file of a session that runs: %v, %d bytes", err, allocated(l.journal.file))
+	if _, err := os.Stat(l.journal.Path); err != nil || journal.Allocated(l.journal.File) < journal.Ahead {
+		t.Errorf("the file of a session that runs: %v, %d bytes", err, journal.Allocated(l.journal.File))
 	}
 	closeLog(t, l)
-	if all, _ := os.ReadDir(dir); len(all) > 3+len(sidecars) {
+	if all, _ := os.ReadDir(dir); len(all) > 3+len(table.Sidecars) {
 		t.Errorf("left: %v", all)
 	}
 }

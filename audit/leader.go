@@ -2,6 +2,8 @@ package audit
 
 import (
 	"runtime"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // lead folds the journal and commits deferred rows, p, and the rows that wait, in this order: an outcome is deferred
@@ -30,30 +32,30 @@ func (w *writer) lead(p *pending) error {
 	}
 	w.mu.Unlock()
 
-	w.states = p.states
+	w.with = p.with
 	w.group = p.addTo(w.group)
 	flush := p.barrier
 	for _, q := range waits {
 		flush = flush || q.barrier
 		w.group = q.addTo(w.group)
-		w.states = append(w.states, q.states...)
+		w.with.Add(q.with)
 	}
 	folded, err := w.fold()
 	switch {
 	case err != nil:
 		deferred = 0
-	case len(w.group) > 0 || len(w.states) > 0 || w.log.broken != nil:
-		err = w.log.commitOrFail(w.group, w.states)
+	case len(w.group) > 0 || !w.with.IsEmpty() || w.log.broken != nil:
+		err = w.log.commitOrFail(w.group, w.with)
 		deferred, err = w.acknowledge(err, deferred, counted)
-	case flush && w.log.head.behind:
-		err = w.log.commitOrFail(nil, nil)
+	case flush && w.log.head.Behind:
+		err = w.log.commitOrFail(nil, table.Extra{})
 	case folded && w.outage != nil:
 		w.easeOutage(0)
 	default:
 		w.endOutage(retryEvery)
 	}
 	if flush {
-		w.log.head.flush()
+		w.log.head.Flush()
 	}
 	clear(w.group)
 

@@ -23,7 +23,7 @@ type locked struct {
 func lockedHomes() []locked {
 	return []locked{
 		{"the database", func(t *testing.T, home string) func() {
-			db, err := sql.Open("sqlite", filepath.Join(home, database)+"?_txlock=immediate")
+			db, err := sql.Open("sqlite", filepath.Join(home, databaseName)+"?_txlock=immediate")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,16 +53,16 @@ func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			home := t.TempDir()
 			history(t, home, "before", 3)
-			l := openSession(t, filepath.Join(home, database), "mine")
+			l := openSession(t, filepath.Join(home, databaseName), "mine")
 			defer l.Close()
 			release := w.hold(t, home)
-			l.lockWait.long, l.head.lockWait.long = 50*time.Millisecond, 50*time.Millisecond
+			l.lockWait.Long, l.head.LockWait.Long = 50*time.Millisecond, 50*time.Millisecond
 			_, err := l.Append(t.Context(), Row{Event: EventProxyStarted})
 			if !errors.Is(err, ErrUnavailable) || !IsLocked(err) {
 				t.Fatalf("Append = %v; want %v because of a lock", err, ErrUnavailable)
 			}
 			// A long wait that begins now does not end before the test.
-			l.lockWait.long, l.head.lockWait.long = time.Hour, time.Hour
+			l.lockWait.Long, l.head.LockWait.Long = time.Hour, time.Hour
 			var requests sync.WaitGroup
 			failed := make(chan error, 64)
 			for i := range cap(failed) {
@@ -86,10 +86,10 @@ func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
 			requests.Wait()
 			release()
 			appendNumbered(t, l, "mine", 1)
-			if l.lockWait.span() != time.Hour {
-				t.Errorf("with the lock released a commit waits %v for the next one", l.lockWait.span())
+			if l.lockWait.Span() != time.Hour {
+				t.Errorf("with the lock released a commit waits %v for the next one", l.lockWait.Span())
 			}
-			rows, report := all(t, filepath.Join(home, database))
+			rows, report := all(t, filepath.Join(home, databaseName))
 			if !report.OK || len(rows) != 4 {
 				t.Errorf("%d rows; Verify = %+v", len(rows), report)
 			}
@@ -100,14 +100,14 @@ func TestALockThatPersistsIsWaitedForOnce(t *testing.T) {
 // A head that cannot be locked delays only the first commit for long.
 func TestALockedHeadDelaysOneCommit(t *testing.T) {
 	home := t.TempDir()
-	l := openSession(t, filepath.Join(home, database), "mine")
+	l := openSession(t, filepath.Join(home, databaseName), "mine")
 	appendNumbered(t, l, "mine", 0)
 	l.flush(t.Context())
 	release := lockedHomes()[1].hold(t, home)
-	l.head.lockWait.long = 50 * time.Millisecond
-	l.head.written = time.Time{}
+	l.head.LockWait.Long = 50 * time.Millisecond
+	l.head.Written = time.Time{}
 	appendNumbered(t, l, "mine", 1)
-	l.head.lockWait.long = time.Hour
+	l.head.LockWait.Long = time.Hour
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -124,7 +124,7 @@ func TestALockedHeadDelaysOneCommit(t *testing.T) {
 	release()
 	<-done
 	closeLog(t, l)
-	if rows, report := all(t, filepath.Join(home, database)); !report.OK || len(rows) != 7 {
+	if rows, report := all(t, filepath.Join(home, databaseName)); !report.OK || len(rows) != 7 {
 		t.Errorf("%d rows; Verify = %+v", len(rows), report)
 	}
 }
@@ -132,21 +132,21 @@ func TestALockedHeadDelaysOneCommit(t *testing.T) {
 // The last commit of a session waits for long: rows that it does not write are lost.
 func TestTheLastCommitWaitsForALock(t *testing.T) {
 	home := t.TempDir()
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	l := openSession(t, path, "mine")
 	appendNumbered(t, l, "mine", 0)
 	release := lockedHomes()[0].hold(t, home)
-	l.lockWait.long = time.Millisecond
+	l.lockWait.Long = time.Millisecond
 	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !IsLocked(err) {
 		t.Fatalf("Append = %v", err)
 	}
-	l.lockWait.long = time.Hour
+	l.lockWait.Long = time.Hour
 	if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Path: strings.Repeat("/", 9)}); err != nil {
 		t.Fatal(err)
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- l.Close() }()
-	poll(t, "Close does not begin its last commit", l.lockWait.last.Load)
+	poll(t, "Close does not begin its last commit", l.lockWait.Last.Load)
 	release()
 	if err := <-closed; err != nil {
 		t.Errorf("Close = %v", err)

@@ -2,13 +2,14 @@ package audit
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"sync"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/journal"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // ErrUnavailable is returned when the log cannot be written. The caller must not do what it wanted to record.
@@ -46,27 +47,23 @@ type Options struct {
 type Log struct {
 	path     string
 	opts     Options
-	db       *sql.DB
-	reading  sync.RWMutex // guards db for goroutines other than the leader
-	head     *headFile
+	db       *table.Database
+	head     *chain.HeadFile
 	unfolded int // see Unfolded
 
 	// Owned by the leader.
-	file     os.FileInfo                // the file that db has open
-	sidecars [len(sidecars)]os.FileInfo // the files beside it
-	tx       *batchWriter               // nil: the next commit creates it
-	known    head                       // a row that the log must have; seq 0: none
-	attested time.Time                  // when the log was last seen to have it
-	replaced bool                       // file was replaced by another one
-	broken   *Row                       // the event to commit before any other row
-	lockWait lockWait
-	turns    turns
-	journal  *journal // nil: the log is not a session's, and its rows are committed by the goroutines that append them
+	tx       *table.Writer // nil: the next commit creates it
+	known    chain.Head    // a row that the log must have; seq 0: none
+	attested time.Time     // when the log was last seen to have it
+	broken   *Row          // the event to commit before any other row
+	lockWait chain.LockWait
+	turns    table.Turns
+	journal  *journal.Journal // nil: the log is not a session's, and goroutines commit the rows that they append
 
 	writer
-	checkpoints *checkpointer
-	health      *health  // nil: the log is not a session's
-	index       *indexer // nil: the log is not a session's
+	checkpoints *table.Checkpointer
+	health      *table.Health  // nil: the log is not a session's
+	index       *table.Indexer // nil: the log is not a session's
 }
 
 // Open opens or creates the log for appending.
@@ -74,13 +71,13 @@ func Open(path string, opts Options) (*Log, error) {
 	if opts.Durability != "" && opts.Durability != "normal" && opts.Durability != "full" {
 		return nil, fmt.Errorf("open the audit log: durability is %q; it must be normal or full", opts.Durability)
 	}
-	l := &Log{path: path, opts: opts, head: newHeadFile(path)}
+	l := &Log{path: path, opts: opts, head: chain.NewHeadFile(path)}
 	l.writer.init(l)
 	var err error
-	if l.db, err = l.connect(); err != nil {
+	if l.db, err = table.Open(path, opts.Durability, l.lockWait.Span()); err != nil {
 		return nil, err
 	}
-	l.startCheckpoints()
+	l.checkpoints = table.StartCheckpoints()
 	if err := l.examine(context.Background()); err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", errors.Join(err, l.Close()))
 	}
@@ -88,12 +85,12 @@ func Open(path string, opts Options) (*Log, error) {
 		l.writer.flush(context.Background()) // if it fails, the next commit includes the event
 	}
 	l.Adopt(context.Background())
-	if isFileID(opts.Session) {
+	if journal.IsFileID(opts.Session) {
 		if err := l.startJournal(); err != nil {
 			return nil, fmt.Errorf("open the audit log: %w", errors.Join(err, l.Close()))
 		}
-		l.startHealth()
-		l.startIndex()
+		l.health = table.StartHealth(path, opts.OnDamage)
+		l.index = l.db.StartIndex()
 	}
 	return l, nil
 }
@@ -105,15 +102,11 @@ func OpenReader(path string) (*Log, error) {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
 	left := settle(path)
-	readOnly, err := immutable(path)
+	db, err := table.OpenForReading(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	db, err := sql.Open("sqlite", dsn(path)+"?mode=ro&_pragma=busy_timeout(2000)"+readOnly)
-	if err != nil {
-		return nil, fmt.Errorf("open the audit log: %w", err)
-	}
-	l := &Log{path: path, db: db, head: newHeadFile(path)}
+	l := &Log{path: path, db: db, head: chain.NewHeadFile(path)}
 	for _, u := range left {
 		l.unfolded += len(u.Rows)
 	}
@@ -126,30 +119,30 @@ func (l *Log) Unfolded() int { return l.unfolded }
 
 // Close commits queued rows and closes the log. The error wraps a [LostError] if rows could not be committed.
 func (l *Log) Close() error {
-	l.health.close()
-	l.index.close()
-	l.lockWait.last.Store(true)
+	l.health.Close()
+	l.index.Close()
+	l.lockWait.Last.Store(true)
 	lost := l.writer.close()
 	if l.journal != nil {
 		l.endJournal(lost == nil)
 	}
 	if l.checkpoints != nil {
-		l.checkpoints.stop()
+		l.checkpoints.Stop()
 	}
 	if l.tx != nil {
-		l.tx.close()
+		l.tx.Close()
 	}
-	l.head.close()
+	l.head.Close()
 	return errors.Join(lost, l.db.Close())
 }
 
-// commit writes a group, and the states of journals whose rows it has, in one transaction: all or nothing. It first
+// commit writes a group, and what is committed with it, in one transaction: all or nothing. It first
 // reports a log that is not the one that this process wrote, and reopens a database that was removed or replaced.
-func (l *Log) commit(group []*Row, states []journalState) (err error) {
+func (l *Log) commit(group []*Row, with table.Extra) (err error) {
 	defer func() {
-		l.lockWait.observe(err)
-		if err != nil && l.tx != nil && !isOfRow(err) {
-			l.tx.close() // the next commit begins with a new one
+		l.lockWait.Observe(IsLocked(err))
+		if err != nil && l.tx != nil && !table.IsOfRow(err) {
+			l.tx.Close() // the next commit begins with a new one
 			l.tx = nil
 		}
 	}()
@@ -157,97 +150,103 @@ func (l *Log) commit(group []*Row, states []journalState) (err error) {
 	if err := l.ready(); err != nil {
 		return err
 	}
-	err = l.write(group, states)
-	var b *breach
+	err = l.write(group, with)
+	var b *chain.Breach
 	if errors.As(err, &b) && l.excuses(b) {
-		err, b = l.write(group, states), nil
+		err, b = l.write(group, with), nil
 	}
 	if errors.As(err, &b) {
-		found := []breach{*b}
+		found := []chain.Breach{*b}
 		if err = l.recordBreaches(append(found, l.others(found)...)); err == nil {
-			err = l.write(group, states)
+			err = l.write(group, with)
 		}
 	}
 	return err
 }
 
-// ready creates the batchWriter, compares the log with what is known of it, and begins this writer's line of
+// ready creates the Writer, compares the log with what is known of it, and begins this writer's line of
 // audit.head.
 func (l *Log) ready() error {
-	if err := l.changed(); err != nil {
+	if err := l.health.Changed(); err != nil {
 		return err
 	}
-	if err := l.sameFile(); err != nil {
-		return err
+	if !l.db.InPlace(time.Since(l.attested) <= groupDelay) {
+		if l.tx != nil {
+			l.tx.Close()
+			l.tx = nil
+		}
+		if err := l.db.Reopen(l.lockWait.Span()); err != nil {
+			return err
+		}
 	}
 	if l.tx == nil {
-		tx, err := newBatchWriter(l.path, l.opts.Durability, l.lockWait.span())
-		if noTable(err) { // another database was copied over the file
-			if err := create(l.db, l.lockWait.span()); err != nil {
+		tx, err := table.NewWriter(l.path, l.opts.Durability, l.lockWait.Span())
+		if table.NoTable(err) { // another database was copied over the file
+			if err := table.Create(l.db.SQL(), l.lockWait.Span()); err != nil {
 				return err
 			}
-			tx, err = newBatchWriter(l.path, l.opts.Durability, l.lockWait.span())
+			tx, err = table.NewWriter(l.path, l.opts.Durability, l.lockWait.Span())
 		}
 		if err != nil {
 			return err
 		}
-		tx.head, tx.signer = l.known, &headSigner{path: l.path, source: l.source()}
+		tx.Head, tx.Signer = l.known, &chain.HeadSigner{Path: l.path, Source: l.source()}
 		l.tx = tx
 		l.attested = time.Time{}
 	}
-	if err := l.tx.wait(l.lockWait.span()); err != nil {
+	if err := l.tx.Wait(l.lockWait.Span()); err != nil {
 		return err
 	}
 	if err := l.attest(); err != nil {
 		return err
 	}
-	if l.head.line.number > 0 {
+	if l.head.Line.Number > 0 {
 		return nil
 	}
-	newest, err := l.tx.newest()
+	newest, err := l.tx.Newest()
 	if err != nil {
 		return err
 	}
-	return l.head.begin(newest)
+	return l.head.Begin(newest)
 }
 
 // write commits a group, behind the event that reports a broken log if there is one.
-func (l *Log) write(group []*Row, states []journalState) error {
+func (l *Log) write(group []*Row, with table.Extra) error {
 	rows := group
 	if l.broken != nil {
-		if slices.ContainsFunc(group, func(r *Row) bool { return r.removal != nil }) {
+		if with.Removal != nil {
 			return ErrPlanOutdated // the rows that were verified may not be those that the log has now
 		}
 		rows = append([]*Row{l.broken}, group...)
 	}
-	if l.journal != nil && !l.journal.registered && len(states) == 0 {
-		states = l.journal.states(l.journal.folded)
+	if l.journal != nil && !l.journal.Registered && len(with.States) == 0 {
+		with.States = statesOf(l.journal, l.journal.Folded)
 	}
-	if len(rows) == 0 && len(states) == 0 {
+	if len(rows) == 0 && with.IsEmpty() {
 		return nil
 	}
-	l.tx.states = states
-	if err := l.tx.write(rows); err != nil {
+	l.tx.Extra = with
+	if err := l.tx.Write(rows); err != nil {
 		return err
 	}
 	if l.journal != nil {
-		l.journal.registered, l.journal.former = true, ""
+		l.journal.Registered, l.journal.Former = true, ""
 	}
 	if len(rows) == 0 {
 		return nil
 	}
-	l.known = head{seq: l.tx.head.seq, hash: l.tx.head.hash}
+	l.known = chain.Head{Seq: l.tx.Head.Seq, Hash: l.tx.Head.Hash}
 	if l.broken != nil {
 		l.reported()
 	}
-	l.head.advance(l.known)
-	l.committed(len(rows))
-	l.index.add(rows)
+	l.head.Advance(l.known)
+	l.checkpoints.Committed(len(rows), l.tx, l.db)
+	l.index.Add(rows)
 	l.passOn(rows...)
-	if signed := l.tx.signed; signed != nil {
-		l.index.add([]*Row{signed})
+	if signed := l.tx.Signed; signed != nil {
+		l.index.Add([]*Row{signed})
 		l.passOn(signed)
-		l.tx.signer.keep(signed)
+		l.tx.Signer.Keep(signed)
 	}
 	return nil
 }
@@ -258,13 +257,11 @@ func (l *Log) passOn(rows ...*Row) {
 		return
 	}
 	for _, r := range rows {
-		fields, err := r.storedFields()
+		fields, err := r.StoredFields()
 		if err != nil {
 			continue // it could not have been committed
 		}
-		passed := *r
-		passed.Fields, passed.raw = nil, nil
-		l.opts.OnCommitted(passed, fields)
+		l.opts.OnCommitted(r.WithoutFields(), fields)
 	}
 }
 
@@ -275,3 +272,24 @@ func (l *Log) source() Source {
 	}
 	return SourceCLI
 }
+
+// Damage returns a *DamageError while a row of the log cannot be read: no intent is committed then. It is nil for a
+// log that is not a session's.
+func (l *Log) Damage() error { return l.health.Damage() }
+
+// refuses returns why a row must not be committed: it is an intent, and the log is damaged or of another version: then
+// nothing is written to it. Outcomes are committed as long as possible.
+func (l *Log) refuses(e Event) error {
+	if l == nil || e != EventProxyStarted {
+		return nil
+	}
+	err := l.health.Changed()
+	if err == nil {
+		err = l.Damage()
+	}
+	return err
+}
+
+// Foreign returns a *SchemaError for a log of another version: it must not be written or verified, but may be
+// readable.
+func (l *Log) Foreign() error { return table.CheckSchema(l.path) }

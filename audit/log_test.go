@@ -93,8 +93,8 @@ func TestAFullDiskIsUnavailableAndRecovers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	l := openTest(t, path)
 	appendTest(t, l, EventSessionStarted)
-	l.db.SetMaxOpenConns(1) // the pragma is a connection's, and the writer holds one
-	if err := l.tx.conn.exec("PRAGMA max_page_count = 1"); err != nil {
+	l.db.SQL().SetMaxOpenConns(1) // the pragma is a connection's, and the writer holds one
+	if err := l.tx.Conn.Exec("PRAGMA max_page_count = 1"); err != nil {
 		t.Fatal(err)
 	}
 	big := map[string]any{"x": strings.Repeat("y", 100_000)}
@@ -102,10 +102,10 @@ func TestAFullDiskIsUnavailableAndRecovers(t *testing.T) {
 	if !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("Append on a full disk = %v, want ErrUnavailable", err)
 	}
-	if _, err := l.db.Exec("PRAGMA max_page_count = 1073741823"); err != nil {
+	if _, err := l.db.SQL().Exec("PRAGMA max_page_count = 1073741823"); err != nil {
 		t.Fatal(err)
 	}
-	l.db.SetMaxOpenConns(4)
+	l.db.SQL().SetMaxOpenConns(4)
 	appendTest(t, l, EventProxyStarted)
 	if report, err := l.Verify(context.Background()); err != nil || !report.OK || report.Rows != 2 {
 		t.Errorf("Verify = %+v, %v; want 2 rows", report, err)

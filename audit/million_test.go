@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit/internal/table"
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sys/unix"
 )
@@ -178,7 +179,7 @@ func largeLog(t testing.TB, path string, n int) {
 	rows := make(chan []*Row, 4)
 	go func() { defer close(rows); generate(1, n, rows) }()
 	for group := range rows {
-		if err := l.commit(group, nil); err != nil {
+		if err := l.commit(group, table.Extra{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -190,8 +191,8 @@ func (l *Log) mustWrite(t testing.TB, group []*Row) {
 	if err := l.ready(); err != nil {
 		t.Fatal(err)
 	}
-	l.tx.signer = nil
-	if err := l.commit(group, nil); err != nil {
+	l.tx.Signer = nil
+	if err := l.commit(group, table.Extra{}); err != nil {
 		t.Fatal(err)
 	}
 }

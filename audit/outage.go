@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/journal"
 )
 
 // Outage is a period in which the log could not be written.
@@ -83,7 +86,7 @@ func (w *writer) countRefusal(r *Row) {
 func (w *writer) refusedRow(n int) *Row {
 	fields := map[string]any{"requests": n}
 	if !w.since.IsZero() {
-		fields["since"] = w.since.UTC().Format(timeFormat)
+		fields["since"] = w.since.UTC().Format(chain.TimeFormat)
 	}
 	return &Row{
 		ID: NewID(), TS: time.Now(), Event: EventSandboxRejected, SessionID: w.log.opts.Session,
@@ -147,7 +150,7 @@ func (w *writer) resume() {
 		w.timer.Reset(retryEvery)
 	case w.log.journal != nil:
 		w.armed.Store(true)
-		w.timer.Reset(foldDelay)
+		w.timer.Reset(journal.FoldDelay)
 	default:
 		w.timer.Reset(groupDelay)
 	}
@@ -155,23 +158,23 @@ func (w *writer) resume() {
 
 // isIdle reports whether nothing is left to do. w.mu is locked.
 func (w *writer) isIdle() bool {
-	return len(w.deferred) == 0 && w.refused == 0 && !w.log.head.behind && w.outage == nil &&
-		(w.log.journal == nil || w.log.journal.unfolded() == 0)
+	return len(w.deferred) == 0 && w.refused == 0 && !w.log.head.Behind && w.outage == nil &&
+		(w.log.journal == nil || w.log.journal.Unfolded() == 0)
 }
 
-// wake requests a fold, after foldDelay or at once.
+// wake requests a fold, after FoldDelay or at once.
 func (w *writer) wake(soon bool) {
 	switch {
 	case soon && !w.hurried.Swap(true):
 		w.timer.Reset(0)
 	case !w.armed.Swap(true):
-		w.timer.Reset(foldDelay)
+		w.timer.Reset(journal.FoldDelay)
 	}
 }
 
 // journalFailed begins an outage because the journal does not accept a row: the fold that it requests finds that too.
 func (w *writer) journalFailed(err error) {
-	if errors.Is(err, errClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, journal.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
 	w.down.Store(true)
@@ -187,7 +190,7 @@ func (w *writer) noteRefusals(ctx context.Context) {
 	if n == 0 {
 		return
 	}
-	if w.log.journal.add(ctx, r, true) == nil {
+	if w.log.journal.Add(ctx, r, true) == nil {
 		w.mu.Lock()
 		w.refused -= n
 		w.noted += n
@@ -204,14 +207,14 @@ func (w *writer) close() error {
 	w.closed = true
 	w.mu.Unlock()
 	if w.log.journal != nil {
-		w.log.journal.close()
+		w.log.journal.Close()
 	}
 	err := w.await(context.Background(), &pending{barrier: true}, true)
 	w.timer.Stop()
 	w.endOutage(0)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	kept := w.log.journal.keptRows()
+	kept := w.log.journal.KeptRows()
 	if len(w.deferred) == 0 && w.refused == 0 && w.lost == 0 && kept == 0 {
 		return nil
 	}
@@ -231,16 +234,16 @@ func (w *writer) keepAll(lost *LostError) {
 	j := w.log.journal
 	for _, r := range rows {
 		switch {
-		case j != nil && j.addLast(r) == nil:
+		case j != nil && j.AddLast(r) == nil:
 		case r.Reason == ReasonUnavailable && r.Fields["requests"] != nil:
 			lost.Refused = w.refused
 		default:
 			lost.Lost++
 		}
 	}
-	if kept := j.keptRows(); kept > 0 && j.gone() {
+	if kept := j.KeptRows(); kept > 0 && j.Gone() {
 		lost.Lost += kept
 	} else if kept > 0 {
-		lost.Kept, lost.Path = kept, j.path
+		lost.Kept, lost.Path = kept, j.Path
 	}
 }

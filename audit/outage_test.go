@@ -6,6 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/journal"
 )
 
 // outages returns options that report outages, and where they are reported.
@@ -16,7 +19,7 @@ func outages(session string) (Options, chan Outage) {
 
 func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
 	impatient(t, &settleTimeout)
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	session := NewID()
 	opts, seen := outages(session)
 	l, err := Open(path, opts)
@@ -53,11 +56,11 @@ func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
 		t.Errorf("the end of the outage: %+v", o)
 	}
 	closeLog(t, l)
-	if names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), journalPrefix+"*")); len(names) > 0 {
+	if names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), journal.Prefix+"*")); len(names) > 0 {
 		t.Errorf("left: %v", names)
 	}
 	rows, report := all(t, path)
-	if !report.OK || len(rows) != 3 || rows[1].ID != row.ID || rows[1].Fields[fieldSpilled] != true {
+	if !report.OK || len(rows) != 3 || rows[1].ID != row.ID || rows[1].Fields[chain.FieldSpilled] != true {
 		t.Fatalf("%d rows, Verify = %+v", len(rows), report)
 	}
 	r := rows[2]
@@ -72,7 +75,7 @@ func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
 
 // A deferred row is retried although no other row is appended.
 func TestADeferredRowIsRetriedByItself(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	synctest.Test(t, func(t *testing.T) {
 		session := NewID()
 		opts, seen := outages(session)
@@ -85,7 +88,7 @@ func TestADeferredRowIsRetriedByItself(t *testing.T) {
 		if err := l.AppendSoon(t.Context(), outcomeOf(session, 1)); err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(2 * foldDelay) // on the clock of the bubble
+		<-time.After(2 * journal.FoldDelay) // on the clock of the bubble
 		admit(t, path)
 		<-time.After(2 * retryEvery)
 		if len(seen) != 2 || (<-seen).Over || !(<-seen).Over {
@@ -96,7 +99,7 @@ func TestADeferredRowIsRetriedByItself(t *testing.T) {
 
 // A disk that is full intermittently has one outage, with all refused requests.
 func TestAnOutageWithPausesIsOne(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	synctest.Test(t, func(t *testing.T) {
 		session := NewID()
 		opts, seen := outages(session)
@@ -135,7 +138,7 @@ func TestAnOutageWithPausesIsOne(t *testing.T) {
 
 // A count that cannot be committed before the end is kept with the last rows.
 func TestTheNumberOfRefusedRequestsOutlivesTheSession(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	session := NewID()
 	l := openSession(t, path, session)
 	appendNumbered(t, l, session, 0)

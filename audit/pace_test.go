@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // After a database has twice accepted no row, no further one is tried before the pause is over, however many requests
 // ask for it. All are tried on one connection, and that is reported once.
 func TestRowsThatNoDatabaseAcceptsAreNotTriedAllTheTime(t *testing.T) {
-	path, session := filepath.Join(t.TempDir(), database), NewID()
+	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	outages := make(chan Outage, 16)
 	l, err := Open(path, Options{Session: session, OnOutage: func(o Outage) { outages <- o }})
 	if err != nil {
@@ -24,7 +26,7 @@ func TestRowsThatNoDatabaseAcceptsAreNotTriedAllTheTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var before *batchWriter
+	var before *table.Writer
 	whileIdle(t, l, func() { before = l.tx })
 	l.flush(t.Context())
 	whileIdle(t, l, func() { l.pace.next = time.Time{} })
@@ -44,7 +46,7 @@ func TestRowsThatNoDatabaseAcceptsAreNotTriedAllTheTime(t *testing.T) {
 			t.Fatalf("within the pause Append = %v, want %v", err, held.err)
 		}
 	}
-	if n := l.journal.keptRows(); n != 20 {
+	if n := l.journal.KeptRows(); n != 20 {
 		t.Errorf("within the pause %d rows are left in the journal, want 20: they were tried", n)
 	}
 	whileIdle(t, l, func() { l.pace.next = time.Time{} })
@@ -63,12 +65,12 @@ func TestRowsThatNoDatabaseAcceptsAreNotTriedAllTheTime(t *testing.T) {
 
 // The end of a session does not wait for the pause: its rows are tried once more.
 func TestTheEndOfASessionDoesNotWaitForThePause(t *testing.T) {
-	path, session := filepath.Join(t.TempDir(), database), NewID()
+	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	l := openSession(t, path, session)
 	if err := l.AppendSoon(t.Context(), outcomeOf(session, 0)); err != nil {
 		t.Fatal(err)
 	}
-	whileIdle(t, l, func() { l.pace = pace{next: time.Now().Add(time.Hour), err: errDamaged} })
+	whileIdle(t, l, func() { l.pace = pace{next: time.Now().Add(time.Hour), err: table.ErrDamaged} })
 	closeLog(t, l)
 	if rows, _ := all(t, path); len(rows) != 1 {
 		t.Errorf("%d rows, want 1", len(rows))
@@ -83,7 +85,7 @@ func TestThePauseDoublesUpToItsBound(t *testing.T) {
 	}
 	for _, want := range []time.Duration{retryEvery, 2 * retryEvery, 4 * retryEvery, maxPause, maxPause} {
 		p.tried(false)
-		p.hold(errDamaged)
+		p.hold(table.ErrDamaged)
 		if p.pause != want || p.due() || (p.refusal() != nil) != (want > retryEvery) {
 			t.Errorf("the pause is %v, due: %v, %v; want %v", p.pause, p.due(), p.refusal(), want)
 		}

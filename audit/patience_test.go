@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // patience is how long tests wait, and the logs in them for other processes: a process that is alone needs
@@ -11,7 +13,7 @@ import (
 const patience = 5 * time.Minute
 
 func TestMain(m *testing.M) {
-	busyTimeout, settleTimeout = patience, patience
+	chain.BusyTimeout, settleTimeout = patience, patience
 	os.Exit(m.Run())
 }
 

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // TestHelperWriter is run as a process that writes 300 rows in each of four goroutines or, with AUDIT_HELPER_ENDLESS,
@@ -64,7 +66,7 @@ func startWriter(t testing.TB, path string, env ...string) (*exec.Cmd, *bufio.Sc
 
 // Processes that write at the same time never take each other's rows for tampering.
 func TestHonestProcessesRaiseNoAlarm(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	var running sync.WaitGroup
 	for range 3 {
 		running.Go(func() {
@@ -86,10 +88,11 @@ func TestHonestProcessesRaiseNoAlarm(t *testing.T) {
 	if !report.OK || len(rows) != 3*2*4*300 {
 		t.Errorf("%d rows; Verify = %+v", len(rows), report)
 	}
-	known, err := readHeads(filepath.Join(filepath.Dir(path), headName), filepath.Join(filepath.Dir(path), witnessName))
-	if err != nil || len(known.lines) != 6 || known.witness.line.number != 6 || known.expected().seq != report.Rows {
+	dir := filepath.Dir(path)
+	known, err := chain.ReadHeads(filepath.Join(dir, headName), filepath.Join(dir, witnessName))
+	if err != nil || len(known.Lines) != 6 || known.Witness.Line.Number != 6 || known.Expected().Seq != report.Rows {
 		t.Errorf("audit.head has %d lines, the witness counts %d, the newest head is row %d: %v; want a line for each writer",
-			len(known.lines), known.witness.line.number, known.expected().seq, err)
+			len(known.Lines), known.Witness.Line.Number, known.Expected().Seq, err)
 	}
 }
 
@@ -97,7 +100,7 @@ func TestHonestProcessesRaiseNoAlarm(t *testing.T) {
 // them.
 func TestTheFirstWritersOfAHomeRaiseNoAlarm(t *testing.T) {
 	for round := range 60 {
-		path := filepath.Join(t.TempDir(), database)
+		path := filepath.Join(t.TempDir(), databaseName)
 		var begin sync.WaitGroup
 		for range 4 {
 			begin.Go(func() {
@@ -137,7 +140,7 @@ func TestTheFirstWritersOfAHomeRaiseNoAlarm(t *testing.T) {
 
 // A process that is killed at any moment leaves an intact log, and the next one has nothing to report.
 func TestAKillIsNoBreach(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	var last string
 	for round := range 25 {
 		cmd, out := startWriter(t, path, "AUDIT_HELPER_ENDLESS=1")
@@ -179,13 +182,13 @@ func TestAKillIsNoBreach(t *testing.T) {
 // BenchmarkAppendAfterAPause compares the log with what is known of it before every row, as for requests more than
 // groupDelay apart.
 func BenchmarkAppendAfterAPause(b *testing.B) {
-	l, err := Open(filepath.Join(b.TempDir(), database), Options{})
+	l, err := Open(filepath.Join(b.TempDir(), databaseName), Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer l.Close()
 	for b.Loop() {
-		whileIdle(b, l, func() { l.attested, l.head.written = time.Time{}, time.Time{} })
+		whileIdle(b, l, func() { l.attested, l.head.Written = time.Time{}, time.Time{} })
 		appendNumbered(b, l, "bench", 1)
 	}
 }

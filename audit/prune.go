@@ -2,8 +2,10 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // Rows are removed in parts: each is a transaction of its own, so that a prune of any size holds the lock of the
@@ -13,15 +15,6 @@ import (
 
 // pruneRows is the number of rows of a part: about 6 MiB of the write-ahead log.
 const pruneRows = 8192
-
-// ErrPlanOutdated is returned by Prune if the log is not the one for which the plan was made.
-var ErrPlanOutdated = errors.New("the audit log was pruned or changed meanwhile")
-
-// removal is what is removed in the transaction of a row.
-type removal struct {
-	last    head  // the newest row of the whole prune, which the log must have
-	through int64 // the rows up to this one are removed
-}
 
 // Prune removes the rows of a plan, and commits the row of EventPruned that stands for them, which it returns; it has
 // no number if an earlier prune has committed it. After each part, progress, unless it is nil, is called with the
@@ -37,7 +30,7 @@ func (l *Log) Prune(ctx context.Context, plan PrunePlan, progress func(removed i
 		if r, err = l.commitPruned(ctx, plan, end); err != nil {
 			return r, fmt.Errorf("prune the audit log: %w", err)
 		}
-	} else if err := l.remove(ctx, end); err != nil {
+	} else if err := l.db.Remove(ctx, end); err != nil {
 		return r, fmt.Errorf("prune the audit log: %w", err)
 	}
 	for {
@@ -48,7 +41,7 @@ func (l *Log) Prune(ctx context.Context, plan PrunePlan, progress func(removed i
 			break
 		}
 		end = min(end+pruneRows, plan.Last)
-		if err := l.remove(ctx, end); err != nil {
+		if err := l.db.Remove(ctx, end); err != nil {
 			return r, fmt.Errorf("prune the audit log: %w", err)
 		}
 	}
@@ -58,70 +51,34 @@ func (l *Log) Prune(ctx context.Context, plan PrunePlan, progress func(removed i
 
 // commitPruned commits the row that stands for the rows of the plan, and removes those up to a number.
 func (l *Log) commitPruned(ctx context.Context, plan PrunePlan, through int64) (Row, error) {
-	k, err := makeKey(l.path)
+	k, err := chain.MakeKey(l.path)
 	if err != nil {
 		return Row{}, err
 	}
 	p := plan.stands
-	signed, err := k.signPruned(&p)
+	signed, err := k.SignPruned(&p)
 	if err != nil {
 		return Row{}, err
 	}
-	r, err := l.appendRow(ctx, Row{
-		Event: EventPruned, Source: l.source(), removal: &removal{last: p.head(), through: through},
+	r := Row{
+		Event: EventPruned, Source: l.source(),
 		Fields: map[string]any{
 			"first_seq": p.First, "last_seq": p.Last, "rows": p.Rows, "last_hash": p.Hash,
-			"from": p.From.Format(timeFormat), "until": p.Until.Format(timeFormat),
-			"before": plan.before.UTC().Format(timeFormat), checkpointField: signed,
+			"from": p.From.Format(chain.TimeFormat), "until": p.Until.Format(chain.TimeFormat),
+			"before": plan.before.UTC().Format(chain.TimeFormat), chain.CheckpointField: signed,
 		},
-	})
-	r.removal = nil
+	}
+	err = l.appendWith(ctx, []*Row{&r}, table.Extra{Removal: &table.Removal{Last: p.Head(), Through: through}})
 	return r, err
 }
 
-// dropNoDelete and removeRows are the statements that remove rows, before noDelete is created again.
-const (
-	dropNoDelete = "DROP TRIGGER IF EXISTS events_delete"
-	removeRows   = "DELETE FROM events WHERE seq <= "
-)
-
-// remove removes rows in the transaction of the row that stands for them.
-func (t *batchWriter) remove(r *removal) error {
-	hash, exists, err := t.hash(r.last.seq)
-	if err != nil {
-		return err
-	}
-	if !exists || hash != r.last.hash {
-		return ErrPlanOutdated
-	}
-	for _, query := range removing(r.through) {
-		if err := t.conn.exec(query); err != nil {
-			return err
-		}
-	}
-	return nil
+// tidy cuts what is kept beside the log for rows that were removed. A failure is harmless: nothing reads it.
+func (l *Log) tidy(last int64) {
+	_ = chain.CutSignedHeads(l.path, last)
+	_ = l.db.ClearIndex(last)
 }
 
-func removing(through int64) []string {
-	return []string{dropNoDelete, fmt.Sprint(removeRows, through), noDelete}
-}
-
-// remove removes rows for which a row stands, in a transaction of its own.
-func (l *Log) remove(ctx context.Context, through int64) error {
-	tx, err := l.database().BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	for _, query := range removing(through) {
-		if _, err := tx.ExecContext(ctx, query); err != nil {
-			return err
-		}
-	}
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	// Otherwise the write-ahead log grows to the size of all that is removed.
-	_, _ = l.database().ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
-	return nil
-}
+// Shrink returns the space of removed rows to the file system, unless there is little of it. It rewrites what is left,
+// which needs as much space again for a moment, and takes at most 30 s. Rows can be read meanwhile; sessions write to
+// their journals. If it does not succeed, the error wraps [ErrNotShrunk] and the log is what it was.
+func (l *Log) Shrink(ctx context.Context) (Shrunk, error) { return l.db.Shrink(ctx) }

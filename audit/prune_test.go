@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // prune removes the rows before a time, as the command does.
@@ -34,7 +37,7 @@ func tsOf(t testing.TB, path string, seq int64) time.Time {
 func agedHome(t testing.TB) (home, kept string, second time.Time) {
 	t.Helper()
 	home, kept = signedHome(t)
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	return home, kept, tsOf(t, path, 603)
 }
 
@@ -53,7 +56,7 @@ func mustPrune(t testing.TB, path string, q PruneQuery) PrunePlan {
 
 func TestARowStandsForThoseThatWerePruned(t *testing.T) {
 	home, kept, second := agedHome(t)
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	hash := rowAt(t, openReader(t, path), 602).Hash
 	plan := mustPrune(t, path, PruneQuery{Before: second})
 	if plan.Rows != 602 || plan.First != 1 || plan.Last != 602 || plan.Newer != 603 || plan.Sessions != 1 {
@@ -72,8 +75,8 @@ func TestARowStandsForThoseThatWerePruned(t *testing.T) {
 	if err := changeRow(t, path, "DELETE FROM events"); err == nil {
 		t.Error("the trigger does not stand again")
 	}
-	raw, err := os.ReadFile(signedHeadsPath(path))
-	if notes, rest := splitNotes(string(raw)); err != nil || len(notes) != 2 || rest != "" {
+	raw, err := os.ReadFile(chain.SignedHeadsPath(path))
+	if notes, rest := chain.SplitNotes(string(raw)); err != nil || len(notes) != 2 || rest != "" {
 		t.Errorf("audit.checkpoints has %d notes, %q, %v", len(notes), rest, err)
 	}
 	// A session goes on, and a second prune stands for both.
@@ -95,7 +98,7 @@ func TestARowStandsForThoseThatWerePruned(t *testing.T) {
 // Rows of a session that has not ended stay, or had not ended at the time, and all rows behind its first one.
 func TestRowsOfSessionsThatRunAreNotPruned(t *testing.T) {
 	home, _, _ := agedHome(t)
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	far := time.Now().Add(time.Hour)
 	running := func(session string) bool { return session == "second" }
 	if plan := mustPrune(t, path, PruneQuery{Before: far, Running: running}); plan.Last != 602 ||
@@ -130,11 +133,11 @@ func TestRowsOfSessionsThatRunAreNotPruned(t *testing.T) {
 
 func mustNewest(t testing.TB, l *Log) int64 {
 	t.Helper()
-	newest, err := l.newestHead(t.Context())
+	newest, err := l.db.Newest(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newest.seq
+	return newest.Seq
 }
 
 // A process whose last row was pruned finds that it was, and does not take it for a log that was cut. Rows that were
@@ -148,7 +151,7 @@ func TestAProcessKnowsThatItsRowWasPruned(t *testing.T) {
 		{"pruned", func(*testing.T, string, string) {}, false},
 		{"pruned by another key", func(t *testing.T, home, _ string) {
 			other, _ := signedHome(t)
-			copyFile(t, keyPath(filepath.Join(other, database)), keyPath(filepath.Join(home, database)))
+			copyFile(t, chain.KeyPath(filepath.Join(other, databaseName)), chain.KeyPath(filepath.Join(home, databaseName)))
 		}, true},
 		{"without a signature that fits", func(t *testing.T, _, path string) {
 			execSQL(t, path, "UPDATE events SET fields = replace(fields, ?, ?) WHERE event = ?", "pruned 1 ", "pruned 2 ",
@@ -157,7 +160,7 @@ func TestAProcessKnowsThatItsRowWasPruned(t *testing.T) {
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			home, _, _ := agedHome(t)
-			path := filepath.Join(home, database)
+			path := filepath.Join(home, databaseName)
 			l := openSession(t, path, "")
 			appendNumbered(t, l, "", 0)
 			mustPrune(t, path, PruneQuery{Before: time.Now().Add(time.Hour)})
@@ -186,7 +189,7 @@ func countEvents(rows []Row, event Event) (n int) {
 // finds nothing wrong.
 func TestAPruneThatIsKilledBeforeItsHeadIsWritten(t *testing.T) {
 	home, _, _ := agedHome(t)
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	saved := t.TempDir()
 	for _, name := range []string{headName, witnessName, "audit.checkpoints"} {
 		copyFile(t, filepath.Join(home, name), filepath.Join(saved, name))
@@ -209,7 +212,7 @@ func TestAPruneThatIsKilledBeforeItsHeadIsWritten(t *testing.T) {
 // whatever its time.
 func TestAPruneThatWasKilledIsFinished(t *testing.T) {
 	home, kept, second := agedHome(t)
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	plan, err := openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: second})
 	if err != nil {
 		t.Fatal(err)
@@ -277,11 +280,12 @@ func TestRowsThatDoNotVerifyAreNotPruned(t *testing.T) {
 		{"the heads removed", func(t *testing.T, home, _ string) { remove(t, home, headName) },
 			"the head outside the database is missing"},
 		{"the key replaced", func(t *testing.T, home, path string) {
-			copyFile(t, keyPath(filepath.Join(other, database)), keyPath(path))
+			copyFile(t, chain.KeyPath(filepath.Join(other, databaseName)), chain.KeyPath(path))
 		}, "is signed by another key"},
 		{"a break that a row reports", func(t *testing.T, home, path string) {
 			l := openSession(t, path, "")
-			r := Row{Event: EventBroken, Reason: reasonJournalChanged, TS: time.Unix(1, 0), Fields: map[string]any{"file": "f"}}
+			r := Row{Event: EventBroken, Reason: chain.ReasonJournalChanged, TS: time.Unix(1, 0),
+				Fields: map[string]any{"file": "f"}}
 			if _, err := l.Append(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
@@ -293,7 +297,7 @@ func TestRowsThatDoNotVerifyAreNotPruned(t *testing.T) {
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			home := copySigned(t, base)
-			path := filepath.Join(home, database)
+			path := filepath.Join(home, databaseName)
 			before := tsOf(t, path, 1000)
 			if w.name == "a break that a row reports" {
 				before = time.Now().Add(time.Hour)
@@ -321,10 +325,10 @@ func TestRowsThatDoNotVerifyAreNotPruned(t *testing.T) {
 func TestALogThatWasPrunedIsVerified(t *testing.T) {
 	base, kept, second := agedHome(t)
 	old := signedHeadOfRow(t, base, 100)
-	mustPrune(t, filepath.Join(base, database), PruneQuery{Before: second})
-	later := signedHeadOf(t, filepath.Join(base, database))
+	mustPrune(t, filepath.Join(base, databaseName), PruneQuery{Before: second})
+	later := signedHeadOf(t, filepath.Join(base, databaseName))
 	edge := signedHeadOfRow(t, base, 602)
-	execSQL(t, filepath.Join(base, database), "PRAGMA wal_checkpoint(TRUNCATE)") // readers of this test are still open
+	execSQL(t, filepath.Join(base, databaseName), "PRAGMA wal_checkpoint(TRUNCATE)") // readers of this test are still open
 	for _, w := range []struct {
 		name  string
 		query string
@@ -346,12 +350,12 @@ func TestALogThatWasPrunedIsVerified(t *testing.T) {
 			"a signature that does not fit its text"},
 		{"a signed head in its place", "UPDATE events SET event = 'audit.pruned' WHERE seq = 1205", "",
 			"it does not say which rows were pruned"},
-		{"the first row edited", "UPDATE events SET prev_hash = '" + zeroHash + "' WHERE seq = 603", "",
+		{"the first row edited", "UPDATE events SET prev_hash = '" + chain.ZeroHash + "' WHERE seq = 603", "",
 			"its prev_hash is not the hash of the row before it"},
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			home := copySigned(t, base)
-			path := filepath.Join(home, database)
+			path := filepath.Join(home, databaseName)
 			if w.query != "" {
 				execSQL(t, path, w.query)
 			}
@@ -366,22 +370,22 @@ func TestALogThatWasPrunedIsVerified(t *testing.T) {
 // signedHeadOfRow returns a signed head of a row, as a person has kept it.
 func signedHeadOfRow(t testing.TB, home string, seq int64) string {
 	t.Helper()
-	path := filepath.Join(home, database)
-	k, err := readKey(keyPath(path))
+	path := filepath.Join(home, databaseName)
+	k, err := chain.ReadKey(chain.KeyPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := head{seq: seq}
+	h := chain.Head{Seq: seq}
 	if seq == 602 {
-		first, err := openReader(t, path).firstHead(t.Context())
+		first, err := openReader(t, path).db.First(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.hash = first.hash
+		h.Hash = first.Hash
 	} else {
-		h.hash = rowAt(t, openReader(t, path), seq).Hash
+		h.Hash = rowAt(t, openReader(t, path), seq).Hash
 	}
-	signed, err := k.sign(h)
+	signed, err := k.Sign(h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +395,7 @@ func signedHeadOfRow(t testing.TB, home string, seq int64) string {
 // A prune that was planned for another log does nothing.
 func TestAPlanThatIsOutdated(t *testing.T) {
 	home, _, second := agedHome(t)
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	plan, err := openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: second})
 	if err != nil {
 		t.Fatal(err)
@@ -411,7 +415,7 @@ func TestAPlanThatIsOutdated(t *testing.T) {
 // Follow shows rows behind a prune once, and does not take the prune for a log that was cut.
 func TestFollowGoesOnBehindAPrune(t *testing.T) {
 	home, _, _ := agedHome(t)
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	shown, notices := make(chan Row, 64), make(chan Notice, 64)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -439,7 +443,7 @@ func TestFollowGoesOnBehindAPrune(t *testing.T) {
 // A recovery of a log that was pruned does not take what was pruned for lost.
 func TestALogThatWasPrunedIsRecovered(t *testing.T) {
 	home, _, second := agedHome(t)
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	mustPrune(t, path, PruneQuery{Before: second})
 	execSQL(t, path, "PRAGMA wal_checkpoint(TRUNCATE)") // readers of this test are still open
 	raw, err := os.ReadFile(path)
@@ -473,8 +477,8 @@ func TestAPruneGivesSpaceBack(t *testing.T) {
 	if _, err := prune(t, path, PruneQuery{Before: last.TS.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := os.ReadFile(indexPath(path))
-	if err != nil || strings.Trim(string(raw[blockAt(0):blockAt(1)]), "\x00") != "" {
+	raw, err := os.ReadFile(table.IndexPath(path))
+	if err != nil || strings.Trim(string(raw[table.BlockAt(0):table.BlockAt(1)]), "\x00") != "" {
 		t.Errorf("the index has a record of rows that are gone: %v", err)
 	}
 	l := openSession(t, path, "")
@@ -506,7 +510,7 @@ func TestReadersOfALogThatWasPruned(t *testing.T) {
 	}
 	newest := rowAt(t, openReader(t, path), rows[len(rows)-1].Seq+1)
 	checkReaders(t, path, append(left, newest))
-	remove(t, filepath.Dir(path), indexName)
+	remove(t, filepath.Dir(path), table.IndexName)
 	checkReaders(t, path, append(left, newest))
 	if _, err := openReader(t, path).Get(t.Context(), rows[0].ID); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Get of a row that was pruned = %v", err)

@@ -2,9 +2,12 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/journal"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // PruneQuery selects the rows that Prune may remove: those before a time, from the first row of the log on, up to the
@@ -43,32 +46,27 @@ func (e *UnverifiedError) Error() string {
 	return fmt.Sprintf("rows that do not verify are not removed: %s", e.Report.Why)
 }
 
-// errBound ends a walk at the first row that stays.
-var errBound = errors.New("the row is not to be pruned")
-
 // pruneBound is where a walk over the rows that may be removed ends.
 type pruneBound struct {
 	before   int64 // in ns since 1970
 	running  func(session string) bool
 	sessions map[string]bool // whether they have not ended
-	recorded int64           // the rows up to this one go in any case: a prune that was killed has recorded that
+	walk     *chain.Walk
 	plan     *PrunePlan
 }
 
-// reached returns errBound for the first row that stays. It accepts nil, which has no bound.
+// reached returns ErrBound for the first row that stays.
 func (b *pruneBound) reached(seq int64, session string, ts int64) error {
-	if b == nil {
-		return nil
-	}
 	p := b.plan
-	if seq > b.recorded {
+	// What a prune that was killed has recorded goes in any case.
+	if r := b.walk.Pruned; r == nil || seq > r.Last {
 		if ts >= b.before {
 			p.Newer, p.NewerTS = seq, time.Unix(0, ts).UTC()
-			return errBound
+			return chain.ErrBound
 		}
 		if b.isRunning(session) {
 			p.Session = session
-			return errBound
+			return chain.ErrBound
 		}
 	}
 	if p.Rows == 0 {
@@ -96,7 +94,7 @@ func (b *pruneBound) isRunning(session string) bool {
 // that is kept beside the log and with q.Evidence, as Verify does; the error is an *UnverifiedError if they do not
 // fit.
 func (l *Log) PlanPrune(ctx context.Context, q PruneQuery) (PrunePlan, error) {
-	if err := checkSchema(l.path); err != nil {
+	if err := table.CheckSchema(l.path); err != nil {
 		return PrunePlan{}, err
 	}
 	l.flush(ctx)
@@ -105,29 +103,31 @@ func (l *Log) PlanPrune(ctx context.Context, q PruneQuery) (PrunePlan, error) {
 	if err != nil {
 		return plan, err
 	}
-	known, err := readHeads(l.head.path, l.head.witnessPath)
+	known, err := chain.ReadHeads(l.head.Path, l.head.WitnessPath)
 	if err != nil {
 		return plan, err
 	}
-	w := newWalk()
-	w.until = &pruneBound{before: nanos(q.Before), running: running, sessions: map[string]bool{}, plan: &plan}
-	if err := w.compare(ctx, l, q.Evidence, known, true); err != nil {
+	w := chain.NewWalk()
+	bound := &pruneBound{before: table.Nanos(q.Before), running: running, sessions: map[string]bool{}, walk: w,
+		plan: &plan}
+	w.Until = bound.reached
+	if err := l.walk(ctx, w, q.Evidence, known, true); err != nil {
 		return plan, err
 	}
-	for _, running := range w.until.sessions {
+	for _, running := range bound.sessions {
 		if !running {
 			plan.Sessions++
 		}
 	}
-	if !w.report.OK {
-		return plan, &UnverifiedError{w.report}
+	if !w.Report.OK {
+		return plan, &UnverifiedError{w.Report}
 	}
-	plan.stands = PrunedRows{First: plan.First, Last: plan.Last, Rows: plan.Rows, Hash: w.last.hash, From: plan.From,
+	plan.stands = PrunedRows{First: plan.First, Last: plan.Last, Rows: plan.Rows, Hash: w.Last.Hash, From: plan.From,
 		Until: plan.Until}
-	if p := w.pruned; p != nil {
+	if p := w.Pruned; p != nil {
 		plan.recorded = plan.Last <= p.Last
 		plan.stands.First, plan.stands.From = p.First, p.From
-		plan.stands.Rows += p.Rows - w.report.Left
+		plan.stands.Rows += p.Rows - w.Report.Left
 	}
 	return plan, nil
 }
@@ -136,28 +136,15 @@ func (l *Log) PlanPrune(ctx context.Context, q PruneQuery) (PrunePlan, error) {
 // later row. A part of a session's rows would be mistaken for all of them.
 func (l *Log) notEnded(ctx context.Context, q PruneQuery) (func(string) bool, error) {
 	open := map[string]bool{}
-	names, err := journalsBeside(l.path)
+	names, err := journal.Beside(l.path)
 	if err != nil {
 		return nil, fmt.Errorf("look for the journals of sessions: %w", err)
 	}
 	for _, name := range names {
-		open[journalSession(name)] = true
+		open[journal.SessionOf(name)] = true
 	}
-	const query = "SELECT DISTINCT session_id FROM events WHERE ts >= ?"
-	rows, err := l.database().QueryContext(ctx, query, q.Before.UTC().Format(timeFormat))
-	if err != nil {
-		return nil, fmt.Errorf("read the audit log: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var session string
-		if err := rows.Scan(&session); err != nil {
-			return nil, fmt.Errorf("read the audit log: %w", err)
-		}
-		open[session] = true
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read the audit log: %w", err)
+	if err := l.db.SessionsSince(ctx, q.Before, func(session string) { open[session] = true }); err != nil {
+		return nil, err
 	}
 	return func(session string) bool { return open[session] || q.Running != nil && q.Running(session) }, nil
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // TestHelperPruner is run as a process that prunes the rows before a time.
@@ -19,7 +21,7 @@ func TestHelperPruner(t *testing.T) {
 	if path == "" {
 		return // other tests start it
 	}
-	before, err := time.Parse(timeFormat, os.Getenv("AUDIT_HELPER_BEFORE"))
+	before, err := time.Parse(chain.TimeFormat, os.Getenv("AUDIT_HELPER_BEFORE"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,8 @@ func TestHelperPruner(t *testing.T) {
 func startPruner(t testing.TB, path string, before time.Time) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestHelperPruner$", "-test.v")
-	cmd.Env = append(os.Environ(), "AUDIT_HELPER_PRUNER="+path, "AUDIT_HELPER_BEFORE="+before.UTC().Format(timeFormat))
+	cmd.Env = append(os.Environ(), "AUDIT_HELPER_PRUNER="+path,
+		"AUDIT_HELPER_BEFORE="+before.UTC().Format(chain.TimeFormat))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +62,7 @@ func startPruner(t testing.TB, path string, before time.Time) (*exec.Cmd, *bufio
 // A prune may be killed at any moment: no row that stays is lost, the log verifies, and the next prune removes
 // the rest.
 func TestAPruneIsKilledAtAnyMoment(t *testing.T) {
-	base := filepath.Join(t.TempDir(), database)
+	base := filepath.Join(t.TempDir(), databaseName)
 	largeLog(t, base, 20000)
 	home, before := filepath.Dir(base), tsOf(t, base, 19000)
 	plan, err := openReader(t, base).PlanPrune(t.Context(), PruneQuery{Before: before})
@@ -70,10 +73,10 @@ func TestAPruneIsKilledAtAnyMoment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := append([]string{"audit.checkpoints", "vault/audit.key"}, database, headName, witnessName)
+	files := append([]string{"audit.checkpoints", "vault/audit.key"}, databaseName, headName, witnessName)
 	for round := range 6 {
 		dir := t.TempDir()
-		path := filepath.Join(dir, database)
+		path := filepath.Join(dir, databaseName)
 		if err := os.Mkdir(filepath.Join(dir, "vault"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -139,15 +142,15 @@ func TestSessionsWriteBesideAPrune(t *testing.T) {
 
 // A prune of a log that another process has locked fails, and removes nothing.
 func TestALockedLogIsNotPruned(t *testing.T) {
-	impatient(t, &busyTimeout)
+	impatient(t, &chain.BusyTimeout)
 	home, _, second := agedHome(t)
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	plan, err := openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := openSession(t, path, "")
-	l.lockWait.last.Store(true) // it waits for no lock at length
+	l.lockWait.Last.Store(true) // it waits for no lock at length
 	db, err := sql.Open("sqlite", path+"?_txlock=immediate")
 	if err != nil {
 		t.Fatal(err)

@@ -1,13 +1,18 @@
 package audit
 
-import "context"
+import (
+	"context"
+
+	"github.com/ALRubinger/aileron/audit/internal/journal"
+	"github.com/ALRubinger/aileron/audit/internal/table"
+)
 
 // pending is a row that is to be committed, and the channel on which its goroutine waits.
 type pending struct {
 	row     Row
-	several bool // rows and states are committed instead of row
+	several bool // rows are committed instead of row
 	rows    []*Row
-	states  []journalState
+	with    table.Extra  // several only
 	result  chan outcome // nil: its goroutine is the leader
 	barrier bool         // no row: its goroutine waits for the rows before it
 }
@@ -35,7 +40,7 @@ func (w *writer) await(ctx context.Context, p *pending, always bool) error {
 	w.mu.Lock()
 	if w.log == nil || w.closed && !always {
 		w.mu.Unlock()
-		return errClosed
+		return journal.ErrClosed
 	}
 	if !w.leading {
 		w.leading = true

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 	"golang.org/x/sys/unix"
 )
 
@@ -83,14 +85,14 @@ func (r *recovery) lock() (unlock func(), err error) {
 			_ = f.Close()
 		}
 	}
-	for _, path := range []string{filepath.Dir(r.path), newHeadFile(r.path).path} {
+	for _, path := range []string{filepath.Dir(r.path), chain.NewHeadFile(r.path).Path} {
 		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // not created: that audit.head is missing is a finding
 		}
 		if err == nil {
 			open = append(open, f)
-			err = flock(f, unix.LOCK_EX, busyTimeout)
+			err = chain.Flock(f, unix.LOCK_EX, chain.BusyTimeout)
 		}
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			err = ErrInUse
@@ -105,7 +107,7 @@ func (r *recovery) lock() (unlock func(), err error) {
 
 // run recovers the log if it is damaged.
 func (r *recovery) run(ctx context.Context) error {
-	if err := checkSchema(r.path); err != nil {
+	if err := table.CheckSchema(r.path); err != nil {
 		return err
 	}
 	damaged, err := isDamagedAnywhere(ctx, r.path)
@@ -116,7 +118,7 @@ func (r *recovery) run(ctx context.Context) error {
 	if err := r.keep(); err != nil {
 		return err
 	}
-	for _, suffix := range append(sidecars[:], "") {
+	for _, suffix := range append(table.Sidecars[:], "") {
 		_ = os.Remove(r.work + suffix) // left by an interrupted recovery
 	}
 	if err := r.copy(ctx); err != nil {
@@ -127,14 +129,14 @@ func (r *recovery) run(ctx context.Context) error {
 
 // isDamagedAnywhere reports whether a row of the log at path cannot be read.
 func isDamagedAnywhere(ctx context.Context, path string) (bool, error) {
-	db, err := sql.Open("sqlite", dsn(path)+"?mode=ro&_pragma=busy_timeout(2000)")
+	db, err := sql.Open("sqlite", table.Dsn(path)+"?mode=ro&_pragma=busy_timeout(2000)")
 	if err != nil {
 		return false, err
 	}
 	defer db.Close()
 	var verdict string
 	err = db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict)
-	if isDamage(err) || err == nil && verdict != "ok" {
+	if table.IsDamage(err) || err == nil && verdict != "ok" {
 		return true, nil
 	}
 	if err != nil {
@@ -142,7 +144,7 @@ func isDamagedAnywhere(ctx context.Context, path string) (bool, error) {
 	}
 	var rows int64
 	err = db.QueryRowContext(ctx, "SELECT count(*) FROM events").Scan(&rows)
-	if isDamage(err) {
+	if table.IsDamage(err) {
 		return true, nil // for example, there is no such table
 	}
 	return false, err
@@ -162,7 +164,7 @@ func (r *recovery) keep() error {
 	}
 	stamp := r.path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000Z")
 	// Link the database last: if its new name exists, the write-ahead log has one too.
-	for _, suffix := range append(sidecars[:1:1], "") {
+	for _, suffix := range append(table.Sidecars[:1:1], "") {
 		err := os.Link(r.path+suffix, stamp+suffix)
 		if suffix != "" && errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -196,7 +198,7 @@ func (r *recovery) keptBefore() (string, error) {
 // replace replaces the old database by the new one. It removes the old write-ahead log first: SQLite would apply it
 // to the new database.
 func (r *recovery) replace() error {
-	for _, suffix := range sidecars {
+	for _, suffix := range table.Sidecars {
 		if err := os.Remove(r.path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

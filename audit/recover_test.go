@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // damage overwrites a part of a database.
@@ -68,7 +70,7 @@ func recoverLog(t *testing.T, path string) Recovery {
 // longHistory writes rows, some of which need more than a page.
 func longHistory(t *testing.T, dir string, n int) string {
 	t.Helper()
-	path := filepath.Join(dir, database)
+	path := filepath.Join(dir, databaseName)
 	l := openSession(t, path, "first")
 	for i := range n {
 		row := Row{
@@ -99,8 +101,8 @@ func TestRecoverCopiesEveryReadableRow(t *testing.T) {
 	for _, d := range damages() {
 		t.Run(d.name, func(t *testing.T) {
 			dir := t.TempDir()
-			replaceFiles(t, home, dir, database, headName, witnessName)
-			path := filepath.Join(dir, database)
+			replaceFiles(t, home, dir, databaseName, headName, witnessName)
+			path := filepath.Join(dir, databaseName)
 			d.apply(t, path)
 			old, err := os.ReadFile(path)
 			if err != nil {
@@ -164,11 +166,11 @@ func TestRecoverReadsTheWriteAheadLog(t *testing.T) {
 		appendNumbered(t, l, "second", i)
 	}
 	l.flush(t.Context())
-	for _, name := range []string{database, "audit.db-wal", headName, witnessName} {
+	for _, name := range []string{databaseName, "audit.db-wal", headName, witnessName} {
 		copyFile(t, filepath.Join(running, name), filepath.Join(dir, name))
 	}
 	closeLog(t, l)
-	path = filepath.Join(dir, database)
+	path = filepath.Join(dir, databaseName)
 	damages()[0].apply(t, path)
 	done := recoverLog(t, path)
 	rows, _ := all(t, path)
@@ -201,7 +203,7 @@ func TestRecoverHealsNoEvidence(t *testing.T) {
 
 // A log that is in use, or that another recovery has locked, is left alone.
 func TestRecoverLeavesALogInUseAlone(t *testing.T) {
-	impatient(t, &busyTimeout)
+	impatient(t, &chain.BusyTimeout)
 	path := longHistory(t, t.TempDir(), 100)
 	damages()[0].apply(t, path)
 	before, err := os.ReadFile(path)

@@ -9,14 +9,17 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // copy writes the rows of the kept file that can be read to a new database, and the event that reports the recovery.
 func (r *recovery) copy(ctx context.Context) (err error) {
-	if err := createFile(r.work); err != nil {
+	if err := table.CreateFile(r.work); err != nil {
 		return err
 	}
-	to, err := sql.Open("sqlite", dsn(r.work)+"?_pragma=journal_mode(DELETE)&_pragma=synchronous(FULL)")
+	to, err := sql.Open("sqlite", table.Dsn(r.work)+"?_pragma=journal_mode(DELETE)&_pragma=synchronous(FULL)")
 	if err != nil {
 		return err
 	}
@@ -26,7 +29,7 @@ func (r *recovery) copy(ctx context.Context) (err error) {
 			err = closed
 		}
 	}()
-	if err := create(to, busyTimeout); err != nil {
+	if err := table.Create(to, chain.BusyTimeout); err != nil {
 		return err
 	}
 	tx, err := to.BeginTx(ctx, nil)
@@ -57,19 +60,19 @@ func (r *recovery) report(ctx context.Context, tx *sql.Tx) error {
 		delete(row.Fields, "missing")
 	}
 	var hash string
-	err = tx.QueryRowContext(ctx, selectHead).Scan(new(int64), new(string), &hash)
+	err = tx.QueryRowContext(ctx, table.SelectHead).Scan(new(int64), new(string), &hash)
 	if errors.Is(err, sql.ErrNoRows) {
-		hash, err = zeroHash, nil
+		hash, err = chain.ZeroHash, nil
 	}
 	if err != nil {
 		return err
 	}
-	fields, err := row.complete(head{seq: newest, hash: hash, ts: time.Time{}})
+	fields, err := row.Complete(chain.Head{Seq: newest, Hash: hash, Ts: time.Time{}})
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, insertRow,
-		row.Seq, row.ID, row.stamp(), row.Event, row.SessionID, row.Source, row.Decision, row.Reason,
+	_, err = tx.ExecContext(ctx, table.InsertRow,
+		row.Seq, row.ID, row.Stamp(), row.Event, row.SessionID, row.Source, row.Decision, row.Reason,
 		row.ConnectorFQN, row.ConnectorVersion, row.Tool, row.Operation, row.Binding,
 		row.Method, row.Scheme, row.Host, row.Port, row.Path, row.HTTPVersion, row.Status,
 		row.RequestBytes, row.ResponseBytes, row.Redactions, row.DurationUS, fields, row.PrevHash, row.Hash)
@@ -101,8 +104,8 @@ func (r *recovery) lost(ctx context.Context, tx *sql.Tx) (newest int64, err erro
 	}
 	top := newest
 	for _, h := range r.heads() {
-		if h.seq < maxSeq {
-			top = max(top, h.seq)
+		if h.Seq < maxSeq {
+			top = max(top, h.Seq)
 		}
 	}
 	r.gap(newest+1, top)
@@ -112,14 +115,14 @@ func (r *recovery) lost(ctx context.Context, tx *sql.Tx) (newest int64, err erro
 // dropPruned removes rows that were pruned, and that pages no longer in use still had. It returns the number up to
 // which rows were pruned, and not lost; 0 if none were.
 func (r *recovery) dropPruned(ctx context.Context, tx *sql.Tx) (last int64, err error) {
-	k, err := readKey(keyPath(r.path))
+	k, err := chain.ReadKey(chain.KeyPath(r.path))
 	if err != nil {
 		return 0, nil //nolint:nilerr // without the key, the row may be anyone's
 	}
 	if last, err = prunedBefore(ctx, tx, k); err != nil || last == 0 {
 		return 0, err
 	}
-	for _, query := range removing(last) {
+	for _, query := range table.Removing(last) {
 		if _, err := tx.ExecContext(ctx, query); err != nil {
 			return 0, err
 		}
@@ -128,8 +131,8 @@ func (r *recovery) dropPruned(ctx context.Context, tx *sql.Tx) (last int64, err 
 }
 
 // prunedBefore returns the number of the last row for which a row of EventPruned with a signature of k stands.
-func prunedBefore(ctx context.Context, tx *sql.Tx, k *signKey) (last int64, err error) {
-	keys, err := newKeyring([]string{k.public})
+func prunedBefore(ctx context.Context, tx *sql.Tx, k *chain.SignKey) (last int64, err error) {
+	keys, err := chain.NewKeyring([]string{k.Public})
 	if err != nil {
 		return 0, err
 	}
@@ -144,7 +147,7 @@ func prunedBefore(ctx context.Context, tx *sql.Tx, k *signKey) (last int64, err 
 		if err := rows.Scan(&seq, &fields); err != nil {
 			return 0, err
 		}
-		if p, s, err := parsePruned(seq, fields); err == nil && keys.check(s) == "" {
+		if p, s, err := chain.ParsePruned(seq, fields); err == nil && keys.Check(s) == "" {
 			last = max(last, p.Last)
 		}
 	}
@@ -156,23 +159,23 @@ const maxSeq = 1 << 53
 
 // heads returns the rows that the log should have, according to audit.head and the witness. Lines that cannot be read
 // are left to Verify.
-func (r *recovery) heads() (list []head) {
-	h := newHeadFile(r.path)
-	if w, err := readWitness(h.witnessPath); err == nil && w.readable {
-		list = append(list, w.line.head)
+func (r *recovery) heads() (list []chain.Head) {
+	h := chain.NewHeadFile(r.path)
+	if w, err := chain.ReadWitness(h.WitnessPath); err == nil && w.Readable {
+		list = append(list, w.Line.Head)
 	}
-	f, err := os.Open(h.path) // this process holds its lock already
+	f, err := os.Open(h.Path) // this process holds its lock already
 	if err != nil {
 		return list
 	}
 	defer f.Close()
-	known, err := parseHeads(io.LimitReader(f, maxHeads+1))
+	known, err := chain.ParseHeads(io.LimitReader(f, chain.MaxHeads+1))
 	if err != nil {
 		return list
 	}
-	for _, line := range known.lines {
-		if line.state == lineHead {
-			list = append(list, line.head)
+	for _, line := range known.Lines {
+		if line.State == chain.LineHead {
+			list = append(list, line.Head)
 		}
 	}
 	return list
@@ -204,8 +207,9 @@ type rowCopier struct {
 
 // add copies one row, unless there is already one with its number.
 func (c *rowCopier) add(values []any) error {
-	_, err := c.to.ExecContext(c.ctx, "INSERT OR IGNORE INTO events ("+columns+") VALUES "+placeholders, values...)
-	if isMismatch(err) {
+	const query = "INSERT OR IGNORE INTO events (" + table.Columns + ") VALUES " + table.Placeholders
+	_, err := c.to.ExecContext(c.ctx, query, values...)
+	if table.IsMismatch(err) {
 		return nil // a value does not have its column's type: the row cannot be read
 	}
 	return err
@@ -238,12 +242,12 @@ func (c *rowCopier) readable(r *recovery) error {
 // table copies rows in the given order until one cannot be read.
 func (c *rowCopier) table(source *sql.DB, order string) (damaged bool, err error) {
 	//nolint:gosec // constants of ours
-	rows, err := source.QueryContext(c.ctx, "SELECT "+columns+" FROM events "+order)
+	rows, err := source.QueryContext(c.ctx, "SELECT "+table.Columns+" FROM events "+order)
 	if err != nil {
 		return true, ignoreDamage(err)
 	}
 	defer rows.Close()
-	values, dest := make([]any, columnCount), make([]any, columnCount)
+	values, dest := make([]any, table.ColumnCount), make([]any, table.ColumnCount)
 	for i := range values {
 		dest[i] = &values[i]
 	}
@@ -260,7 +264,7 @@ func (c *rowCopier) table(source *sql.DB, order string) (damaged bool, err error
 
 // ignoreDamage returns err, or nil if it means damage.
 func ignoreDamage(err error) error {
-	if isDamage(err) {
+	if table.IsDamage(err) {
 		return nil
 	}
 	return err

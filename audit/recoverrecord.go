@@ -3,6 +3,8 @@ package audit
 import (
 	"database/sql"
 	"encoding/binary"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // record returns the values of the row in the cell at an offset of a page.
@@ -11,7 +13,7 @@ func (c *rowCopier) record(source *sql.DB, page []byte, at int) ([]any, bool) {
 	at += n
 	seq, m := varint(page[min(at, pageSize):])
 	at += m
-	if n == 0 || m == 0 || size < columnCount || size > maxPayload || seq <= 0 || seq > maxSeq {
+	if n == 0 || m == 0 || size < table.ColumnCount || size > maxPayload || seq <= 0 || seq > maxSeq {
 		return nil, false
 	}
 	local := localSize(int(size))
@@ -74,7 +76,7 @@ func values(seq int64, payload []byte) ([]any, bool) {
 		}
 		list, body = append(list, value), body[size:]
 	}
-	return list, len(list) == columnCount
+	return list, len(list) == table.ColumnCount
 }
 
 // decode decodes one integer or text of the given serial type, and returns its size.
@@ -127,7 +129,7 @@ func (s stored) Scan(dest ...any) error {
 			*d, isNumber = text, false
 		}
 		if !isNumber && !isText {
-			return errDamaged
+			return table.ErrDamaged
 		}
 	}
 	return nil
@@ -135,11 +137,11 @@ func (s stored) Scan(dest ...any) error {
 
 // matchesHash reports whether the hash of a row is that of its content.
 func matchesHash(values []any) bool {
-	r, fields, err := scan(stored(values))
+	r, fields, err := table.Scan(stored(values))
 	if err != nil {
 		return false
 	}
 	again := r
-	again.chain(r.PrevHash, fields)
+	again.Chain(r.PrevHash, fields)
 	return again.Hash == r.Hash
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // source opens the kept file for reading. If its first page is damaged, it opens a copy with the first page of an
@@ -13,7 +15,7 @@ import (
 func (r *recovery) source(ctx context.Context) (db *sql.DB, done func(), err error) {
 	path, scratch := r.kept, r.work+".source"
 	db, err = openKept(ctx, path)
-	if isDamage(err) {
+	if table.IsDamage(err) {
 		if err := r.transplant(scratch); err != nil {
 			return nil, nil, err
 		}
@@ -36,11 +38,11 @@ func openKept(ctx context.Context, path string) (*sql.DB, error) {
 	if _, err := os.Stat(path + "-wal"); err != nil {
 		mode = "?mode=ro&immutable=1" // SQLite would have to create it
 	}
-	db, err := sql.Open("sqlite", dsn(path)+mode)
+	db, err := sql.Open("sqlite", table.Dsn(path)+mode)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := db.QueryContext(ctx, "SELECT "+columns+" FROM events LIMIT 0")
+	rows, err := db.QueryContext(ctx, "SELECT "+table.Columns+" FROM events LIMIT 0")
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -75,11 +77,11 @@ func (r *recovery) transplant(scratch string) error {
 // emptyFirstPage returns the first page of a log without rows.
 func emptyFirstPage(scratch string) ([]byte, error) {
 	defer os.Remove(scratch)
-	db, err := sql.Open("sqlite", dsn(scratch))
+	db, err := sql.Open("sqlite", table.Dsn(scratch))
 	if err != nil {
 		return nil, err
 	}
-	_, err = db.Exec(schema)
+	_, err = db.Exec(table.Schema)
 	if err = errors.Join(err, db.Close()); err != nil {
 		return nil, err
 	}

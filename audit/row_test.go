@@ -6,11 +6,13 @@ import (
 	"testing"
 	"testing/quick"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // Times are stored as the time package formats them.
 func TestTheTimeOfARowIsPlainRFC3339(t *testing.T) {
-	check := func(at time.Time) bool { return string(appendTime(nil, at)) == at.UTC().Format(timeFormat) }
+	check := func(at time.Time) bool { return string(chain.AppendTime(nil, at)) == at.UTC().Format(chain.TimeFormat) }
 	if err := quick.Check(func(sec uint32, ns uint32) bool { return check(time.Unix(int64(sec), int64(ns))) },
 		nil); err != nil {
 		t.Error(err)
@@ -20,7 +22,7 @@ func TestTheTimeOfARowIsPlainRFC3339(t *testing.T) {
 		time.Date(2026, 1, 1, 1, 0, 0, 1, east),
 		time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		if !check(at) {
-			t.Errorf("%s, want %s", appendTime(nil, at), at.UTC().Format(timeFormat))
+			t.Errorf("%s, want %s", chain.AppendTime(nil, at), at.UTC().Format(chain.TimeFormat))
 		}
 	}
 }
@@ -29,7 +31,7 @@ func TestAnIDIsOneAllocation(t *testing.T) {
 	seen := map[string]bool{}
 	for range 10000 {
 		id := NewID()
-		at, ok := idTime(id)
+		at, ok := chain.IdTime(id)
 		if !ok || seen[id] || time.Since(at).Abs() > time.Minute {
 			t.Fatalf("%s: %v, %v; seen before: %v", id, at, ok, seen[id])
 		}
@@ -46,7 +48,7 @@ func TestTheCanonicalRowIsPlainJSON(t *testing.T) {
 		r.TS = time.Unix(int64(n), int64(n)).UTC()
 		m := map[string]any{name: value, "n": n, "list": []string{value}, "none": []string(nil), "int64": int64(n),
 			"yes": true}
-		fields, err := appendObject(nil, m, value)
+		fields, err := chain.AppendObject(nil, m, value)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +56,7 @@ func TestTheCanonicalRowIsPlainJSON(t *testing.T) {
 		delete(m, name)
 		m["list"], m[readable(name)] = []string{readable(value)}, readable(value)
 		if value != "" {
-			m[requestIDName] = readable(value)
+			m[chain.RequestIDName] = readable(value)
 		}
 		want, err := json.Marshal(m)
 		if err != nil || string(want) != string(fields) {
@@ -67,11 +69,11 @@ func TestTheCanonicalRowIsPlainJSON(t *testing.T) {
 			Fields   json.RawMessage `json:"fields"`
 			PrevHash *string         `json:"prev_hash,omitempty"`
 			Hash     *string         `json:"hash,omitempty"`
-		}{plain: plain(r), TS: r.stamp(), Fields: fields})
+		}{plain: plain(r), TS: r.Stamp(), Fields: fields})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := r.canonical(nil, string(fields))
+		got := r.Canonical(nil, string(fields))
 		if string(got) != string(want) {
 			t.Errorf("the row is\n%s, want\n%s", got, want)
 		}

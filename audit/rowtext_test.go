@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // TestRowTextIsWhatIsHashed compares the fast way to read a row with the one by columns, for strings of all kinds.
@@ -32,16 +35,16 @@ func TestRowTextIsWhatIsHashed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := l.snapshot(t.Context())
+	s, err := l.db.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer s.Close()
 	plain := 0
-	var parsed []rowText
-	err = eachText(t.Context(), s.conn, seqSpan{1, 400}, func(seq int64, text string) error {
-		var r rowText
-		if r.parse(seq, text) {
+	var parsed []chain.RowText
+	err = table.EachText(t.Context(), s.Conn, table.SeqSpan{From: 1, To: 400}, func(seq int64, text string) error {
+		var r chain.RowText
+		if r.Parse(seq, text) {
 			plain++
 			parsed = append(parsed, r)
 		}
@@ -51,16 +54,16 @@ func TestRowTextIsWhatIsHashed(t *testing.T) {
 		t.Fatalf("%d of 400 rows are unambiguous, %v", plain, err)
 	}
 	for _, r := range parsed {
-		want := rowAt(t, l, r.seq)
+		want := rowAt(t, l, r.Seq)
 		request, _ := want.Fields["request_id"].(string)
-		got := r.indexed()
-		values := indexedValues{
+		got := table.Indexed(&r)
+		values := table.IndexedValues{
 			want.SessionID, string(want.Event), string(want.Decision), want.Host, want.ConnectorFQN, want.ID, want.Reason,
 			want.Operation, want.Binding,
 		}
-		if !reflect.DeepEqual(got, values) || r.ts != want.TS.UnixNano() || r.requestID() != request || r.hash != want.Hash ||
-			r.prev != want.PrevHash {
-			t.Errorf("row %d is %+v, want %+v", r.seq, r, want)
+		if !reflect.DeepEqual(got, values) || r.Ts != want.TS.UnixNano() || r.RequestID() != request || r.Hash != want.Hash ||
+			r.Prev != want.PrevHash {
+			t.Errorf("row %d is %+v, want %+v", r.Seq, r, want)
 		}
 	}
 	report, err := l.Verify(t.Context())
@@ -119,7 +122,7 @@ func openLoose(path string) (*sql.DB, error) {
 func TestALineOfARowEndsOnce(t *testing.T) {
 	path := history(t, t.TempDir(), "s", 5)
 	row := rowAt(t, openReader(t, path), 3)
-	row.chain(row.PrevHash, `{"a":{}}`+"\n")
+	row.Chain(row.PrevHash, `{"a":{}}`+"\n")
 	db, err := openLoose(path)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // A running session remembers what it wrote, whatever is done to the files.
@@ -36,18 +39,18 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 		return func(t *testing.T, home, _ string) { remove(t, home, names...) }
 	}
 	list := append(manipulations(), []manipulation{
-		{name: "older database in place", do: inPlace(database), why: restored},
-		{name: "older database, log and index in place", do: inPlace(append(sides, database)...)},
-		{name: "older database and log in place", do: inPlace(database, sides[0])},
+		{name: "older database in place", do: inPlace(databaseName), why: restored},
+		{name: "older database, log and index in place", do: inPlace(append(sides, databaseName)...)},
+		{name: "older database and log in place", do: inPlace(databaseName, sides[0])},
 		{name: "older database in place, log and index removed",
-			do: both(inPlace(database), without(sides...)), why: restored},
-		{name: "older database by rename", do: renamed(database)},
-		{name: "older database, log and index by rename", do: renamed(append(sides, database)...)},
-		{name: "older database by rename, log and index removed", do: both(renamed(database), without(sides...))},
-		{name: "older pair in place", do: inPlace(database, headName)},
-		{name: "older pair by rename", do: both(without(sides...), renamed(database, headName))},
-		{name: "older triple by rename", do: both(without(sides...), renamed(database, headName, witnessName))},
-		{name: "all removed", do: without(append(sides, database, headName, witnessName)...)},
+			do: both(inPlace(databaseName), without(sides...)), why: restored},
+		{name: "older database by rename", do: renamed(databaseName)},
+		{name: "older database, log and index by rename", do: renamed(append(sides, databaseName)...)},
+		{name: "older database by rename, log and index removed", do: both(renamed(databaseName), without(sides...))},
+		{name: "older pair in place", do: inPlace(databaseName, headName)},
+		{name: "older pair by rename", do: both(without(sides...), renamed(databaseName, headName))},
+		{name: "older triple by rename", do: both(without(sides...), renamed(databaseName, headName, witnessName))},
+		{name: "all removed", do: without(append(sides, databaseName, headName, witnessName)...)},
 	}...)
 	for i := range 2 * len(list) {
 		m, session := list[i/2], "mine"
@@ -62,7 +65,7 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 				appendNumbered(t, l, session, i)
 			}
 			l.flush(t.Context())
-			for _, name := range append(sides, database, headName, witnessName) {
+			for _, name := range append(sides, databaseName, headName, witnessName) {
 				copyFile(t, filepath.Join(home, name), filepath.Join(older, name))
 			}
 			var before Row
@@ -121,7 +124,7 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 // A writer that meets the row of another looks for its own even if a comparison is not due.
 func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
 	for _, cut := range []bool{false, true} {
-		path := filepath.Join(t.TempDir(), database)
+		path := filepath.Join(t.TempDir(), databaseName)
 		l := openSession(t, path, "mine")
 		var last Row
 		for i := range 10 {
@@ -132,15 +135,15 @@ func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
 		if cut {
 			execSQL(t, path, "DELETE FROM events WHERE seq > 8")
 		}
-		tx, err := newBatchWriter(path, "", busyTimeout)
+		tx, err := table.NewWriter(path, "", chain.BusyTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}
 		rows := []*Row{{Event: "a"}, {Event: "b"}, {Event: "c"}} // by a writer that compares nothing
-		if err := tx.write(rows); err != nil {
+		if err := tx.Write(rows); err != nil {
 			t.Fatal(err)
 		}
-		tx.close()
+		tx.Close()
 		appendNumbered(t, l, "mine", 10)
 		closeLog(t, l)
 		got, report := all(t, path)
@@ -154,7 +157,7 @@ func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
 // Without its write-ahead log on disk, a session would continue in a file that no other process sees.
 func TestNoRowIsWrittenToAnUnlinkedLog(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, database)
+	path := filepath.Join(dir, databaseName)
 	l := openSession(t, path, "mine")
 	for i := range 10 {
 		appendNumbered(t, l, "mine", i)
@@ -193,7 +196,7 @@ func TestADamagedDatabaseIsAFinding(t *testing.T) {
 			for _, name := range []string{headName, witnessName} {
 				copyFile(t, filepath.Join(dir, name), filepath.Join(home, name))
 			}
-			path := filepath.Join(home, database)
+			path := filepath.Join(home, databaseName)
 			if err := os.WriteFile(path, damaged, 0o600); err != nil {
 				t.Fatal(err)
 			}

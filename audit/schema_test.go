@@ -87,7 +87,7 @@ func TestASessionDoesNotWriteToALogOfANewerAileron(t *testing.T) {
 	appendNumbered(t, l, session, 0)
 	l.flush(t.Context())
 	execSQL(t, path, "PRAGMA user_version = 2")
-	l.health.eventually(t, "it is not noticed", func() bool { return l.changed() != nil })
+	eventually(t, l.health, "it is not noticed", func() bool { return l.health.Changed() != nil })
 	var foreign *SchemaError
 	_, err = l.Append(t.Context(), Row{Event: EventProxyStarted})
 	if !errors.Is(err, ErrUnavailable) || !errors.As(err, &foreign) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit/internal/journal"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,10 +19,6 @@ import (
 var settleTimeout = 3 * time.Second
 
 const settleEvery = 5 * time.Millisecond
-
-// fieldSpilled is the field of a row that was in a journal while the log could not be written, or when its session was
-// killed.
-const fieldSpilled = "spilled"
 
 // Spill is the part of a journal that is not in the database: rows of its session.
 type Spill struct {
@@ -36,7 +34,7 @@ type Spill struct {
 // Spills returns the journals beside the database at path that have rows which are not in the log, or that cannot be
 // read. It waits a moment for running sessions, which fold their journals all the time.
 func Spills(path string) ([]Spill, error) {
-	names, err := journalsBeside(path)
+	names, err := journal.Beside(path)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +68,7 @@ func unfolded(path string, names []string) (left []Spill) {
 	if len(names) == 0 {
 		return nil
 	}
-	db, err := sql.Open("sqlite", dsn(path)+"?mode=ro&_pragma=busy_timeout(100)")
+	db, err := sql.Open("sqlite", table.Dsn(path)+"?mode=ro&_pragma=busy_timeout(100)")
 	if err != nil {
 		return nil
 	}
@@ -110,18 +108,18 @@ func (u *Spill) drop(db *sql.DB) {
 		u.Rows = nil
 		return
 	}
-	state, known, err := journalStateOf(context.Background(), db, filepath.Base(u.Path))
+	state, known, err := table.JournalStateOf(context.Background(), db, filepath.Base(u.Path))
 	if err != nil || !known {
 		return
 	}
-	for len(u.Rows) > 0 && u.ends[0] <= state.folded {
+	for len(u.Rows) > 0 && u.ends[0] <= state.Folded {
 		u.Rows, u.ends = u.Rows[1:], u.ends[1:]
 	}
 }
 
 // readUnfolded reads a journal from where it is folded. The error is that of a journal that was removed meanwhile.
 func readUnfolded(db *sql.DB, path string) (Spill, error) {
-	u := Spill{Path: path, Session: journalSession(path)}
+	u := Spill{Path: path, Session: journal.SessionOf(path)}
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return u, err
@@ -129,24 +127,24 @@ func readUnfolded(db *sql.DB, path string) (Spill, error) {
 	defer f.Close()
 	u.live = errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // another reader may want to fold it
-	j, err := readJournal(f)
+	j, err := journal.Read(f, plausible)
 	if err != nil {
 		if !u.live {
 			u.Err = err
 		}
 		return u, nil
 	}
-	folded := j.mark.folded
-	if state, known, err := journalStateOf(context.Background(), db, j.name); err == nil && known {
-		folded = max(folded, state.folded)
+	folded := j.Mark.Folded
+	if state, known, err := table.JournalStateOf(context.Background(), db, j.Name); err == nil && known {
+		folded = max(folded, state.Folded)
 	}
 	for {
-		rows, err := j.rows(folded, 1)
+		rows, err := j.Rows(folded, 1)
 		for _, r := range rows {
-			u.Rows, u.ends = append(u.Rows, *r), append(u.ends, j.frames.at)
+			u.Rows, u.ends = append(u.Rows, *r), append(u.ends, j.Frames.At)
 		}
-		if errors.Is(err, errNoFrame) && !u.live { // a frame of a running session may be incomplete
-			u.Err = changedAt(j.frames.at, err)
+		if errors.Is(err, journal.ErrNoFrame) && !u.live { // a frame of a running session may be incomplete
+			u.Err = journal.ChangedAt(j.Frames.At, err)
 		}
 		if err != nil {
 			return u, nil

@@ -7,17 +7,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // signedFiles are the files of a home with a signed log.
-var signedFiles = []string{database, headName, witnessName, "audit.checkpoints", "vault/audit.key"}
+var signedFiles = []string{databaseName, headName, witnessName, "audit.checkpoints", "vault/audit.key"}
 
 // signedHome returns a home with two sessions, whose log has three signed heads: behind row 1000, and behind the last
 // row of each session. kept is the head of its last row, as a person keeps it elsewhere.
 func signedHome(t testing.TB) (home, kept string) {
 	t.Helper()
 	home = t.TempDir()
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	for _, session := range []string{"first", "second"} {
 		l := openSession(t, path, session)
 		for i := range 2 {
@@ -25,7 +28,7 @@ func signedHome(t testing.TB) (home, kept string) {
 			for j := range group {
 				group[j] = &Row{Event: EventProxyProxied, SessionID: session, Host: fmt.Sprintf("h%d.example", i*300+j)}
 			}
-			if err := l.commit(group, nil); err != nil {
+			if err := l.commit(group, table.Extra{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -59,7 +62,7 @@ func verifyWith(t testing.TB, path string, e Evidence) Report {
 
 func TestHeadsAreSignedAtTheEndOfASessionAndEvery1000Rows(t *testing.T) {
 	home, kept := signedHome(t)
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	report := verifyWith(t, path, Evidence{Heads: kept})
 	if !report.OK || report.Rows != 1205 || report.Signed != 1204 || report.Kept != 1 {
 		t.Errorf("Verify = %+v", report)
@@ -68,14 +71,14 @@ func TestHeadsAreSignedAtTheEndOfASessionAndEvery1000Rows(t *testing.T) {
 	if err != nil || len(rows) != 3 || rows[0].Seq != 602 || rows[1].Seq != 1203 || rows[2].Seq != 1205 {
 		t.Fatalf("signed heads are in the rows %+v, %v", rows, err)
 	}
-	raw, err := os.ReadFile(signedHeadsPath(path))
-	notes, rest := splitNotes(string(raw))
+	raw, err := os.ReadFile(chain.SignedHeadsPath(path))
+	notes, rest := chain.SplitNotes(string(raw))
 	if err != nil || len(notes) != 3 || rest != "" {
 		t.Fatalf("audit.checkpoints has %d notes and %q: %v", len(notes), rest, err)
 	}
 	for i, n := range notes {
-		if n != rows[i].Fields[checkpointField] {
-			t.Errorf("note %d is %q, and its row has %q", i, n, rows[i].Fields[checkpointField])
+		if n != rows[i].Fields[chain.CheckpointField] {
+			t.Errorf("note %d is %q, and its row has %q", i, n, rows[i].Fields[chain.CheckpointField])
 		}
 	}
 	for _, name := range []string{"vault/audit.key", "audit.checkpoints"} {
@@ -93,7 +96,7 @@ func TestALogWithoutSignedHeadsFits(t *testing.T) {
 	if report := verifyPath(t, path); !report.OK || report.Signed != 0 {
 		t.Errorf("Verify = %+v", report)
 	}
-	if _, err := os.Stat(keyPath(path)); err == nil {
+	if _, err := os.Stat(chain.KeyPath(path)); err == nil {
 		t.Error("there is a key, and nothing is signed")
 	}
 }
@@ -104,7 +107,7 @@ func TestALogWithoutAKeyIsWritten(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, "vault"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	l := openSession(t, path, "first")
 	appendNumbered(t, l, "first", 0)
 	if err := l.AppendSoon(t.Context(), Row{Event: EventSessionEnded, SessionID: "first"}); err != nil {
@@ -135,31 +138,31 @@ func sqliteShell(t testing.TB, path, script string) {
 // by the SQLite shell. With heads set, audit.head and the witness fit the result.
 func forge(t testing.TB, home string, heads bool, change func(*Row) bool) {
 	t.Helper()
-	path := filepath.Join(home, database)
+	path := filepath.Join(home, databaseName)
 	rows, err := openReader(t, path).List(t.Context(), Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := head{hash: zeroHash}
+	last := chain.Head{Hash: chain.ZeroHash}
 	var script strings.Builder
 	script.WriteString("DELETE FROM events;")
 	for _, r := range rows {
 		if !change(&r) {
 			continue
 		}
-		fields, err := r.complete(last)
+		fields, err := r.Complete(last)
 		if err != nil {
 			t.Fatal(err)
 		}
-		last = head{seq: r.Seq, hash: r.Hash}
+		last = chain.Head{Seq: r.Seq, Hash: r.Hash}
 		fmt.Fprintf(&script, "INSERT INTO events VALUES (%d,'%s','%s','%s','%s','%s','','','','','','','','','','%s',0,"+
 			"'','',0,0,0,0,0,'%s','%s','%s');\n",
-			r.Seq, r.ID, r.stamp(), r.Event, r.SessionID, r.Source, r.Host, fields, r.PrevHash, r.Hash)
+			r.Seq, r.ID, r.Stamp(), r.Event, r.SessionID, r.Source, r.Host, fields, r.PrevHash, r.Hash)
 	}
 	sqliteShell(t, path, script.String())
 	if heads {
 		remove(t, home, headName, witnessName)
-		if err := newHeadFile(path).begin(last); err != nil {
+		if err := chain.NewHeadFile(path).Begin(last); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -176,7 +179,7 @@ func plainEdit(r *Row) bool {
 func TestTamperingByTheSQLiteShellIsFound(t *testing.T) {
 	base, kept := signedHome(t)
 	sql := func(script string) func(*testing.T, string) {
-		return func(t *testing.T, home string) { sqliteShell(t, filepath.Join(home, database), script) }
+		return func(t *testing.T, home string) { sqliteShell(t, filepath.Join(home, databaseName), script) }
 	}
 	other, _ := signedHome(t)
 	for _, c := range []struct {
@@ -211,22 +214,22 @@ func TestTamperingByTheSQLiteShellIsFound(t *testing.T) {
 			forge(t, home, true, func(r *Row) bool { return plainEdit(r) && r.Event != EventCheckpoint })
 		}, "audit.checkpoints has another hash for row 601: expected", ""},
 		{"a signed head forged, and chained again with its heads", func(t *testing.T, home string) {
-			last := head{hash: zeroHash}
+			last := chain.Head{Hash: chain.ZeroHash}
 			forge(t, home, true, func(r *Row) bool {
 				if plainEdit(r); r.Event == EventCheckpoint {
-					s, err := parseSignedHead(r.Fields[checkpointField].(string))
-					text, failed := checkpointText(s.origin, last)
+					s, err := chain.ParseSignedHead(r.Fields[chain.CheckpointField].(string))
+					text, failed := chain.CheckpointText(s.Origin, last)
 					if err != nil || failed != nil {
 						t.Fatal(err, failed)
 					}
-					_, signature, _ := strings.Cut(s.note, "\n\n")
-					r.Fields[checkpointField] = text + "\n" + signature
+					_, signature, _ := strings.Cut(s.Note, "\n\n")
+					r.Fields[chain.CheckpointField] = text + "\n" + signature
 				}
 				copied := *r
-				if _, err := copied.complete(last); err != nil {
+				if _, err := copied.Complete(last); err != nil {
 					t.Fatal(err)
 				}
-				last = head{seq: copied.Seq, hash: copied.Hash}
+				last = chain.Head{Seq: copied.Seq, Hash: copied.Hash}
 				return true
 			})
 		}, "the signed head in row 602 has a signature that does not fit its text (and 2 more)", ""},
@@ -235,35 +238,35 @@ func TestTamperingByTheSQLiteShellIsFound(t *testing.T) {
 			remove(t, home, "audit.checkpoints")
 		}, "", "the log ends at row 1202, and once had row 1205: the kept head has its hash"},
 		{"rewritten by one who has the key", func(t *testing.T, home string) {
-			path := filepath.Join(home, database)
-			k, err := readKey(keyPath(path))
+			path := filepath.Join(home, databaseName)
+			k, err := chain.ReadKey(chain.KeyPath(path))
 			if err != nil {
 				t.Fatal(err)
 			}
-			last := head{hash: zeroHash}
+			last := chain.Head{Hash: chain.ZeroHash}
 			forge(t, home, true, func(r *Row) bool {
 				if plainEdit(r); r.Event == EventCheckpoint {
-					if r.Fields[checkpointField], err = k.sign(last); err != nil {
+					if r.Fields[chain.CheckpointField], err = k.Sign(last); err != nil {
 						t.Fatal(err)
 					}
 				}
 				copied := *r
-				if _, err := copied.complete(last); err != nil {
+				if _, err := copied.Complete(last); err != nil {
 					t.Fatal(err)
 				}
-				last = head{seq: copied.Seq, hash: copied.Hash}
+				last = chain.Head{Seq: copied.Seq, Hash: copied.Hash}
 				return true
 			})
-			if err := os.WriteFile(signedHeadsPath(path), nil, 0o600); err != nil {
+			if err := os.WriteFile(chain.SignedHeadsPath(path), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}, "", "the kept head has another hash for row 1205: expected"},
 		{"replaced by the log of another home", func(t *testing.T, home string) {
 			replaceFiles(t, other, home, signedFiles...)
-		}, "", "the kept head of row 1205 is signed by another key: " + originPrefix},
+		}, "", "the kept head of row 1205 is signed by another key: " + chain.OriginPrefix},
 		{"the key replaced", func(t *testing.T, home string) {
 			replaceFiles(t, other, home, "vault/audit.key")
-		}, "the signed head in row 602 is signed by another key: " + originPrefix, ""},
+		}, "the signed head in row 602 is signed by another key: " + chain.OriginPrefix, ""},
 		{"the key removed", func(t *testing.T, home string) {
 			remove(t, home, "vault/audit.key")
 		}, "the signed head in row 602 cannot be checked, because vault/audit.key is missing", ""},
@@ -285,7 +288,7 @@ func TestTamperingByTheSQLiteShellIsFound(t *testing.T) {
 				copyFile(t, filepath.Join(base, name), filepath.Join(home, name))
 			}
 			c.do(t, home)
-			path := filepath.Join(home, database)
+			path := filepath.Join(home, databaseName)
 			for _, w := range []struct {
 				e    Evidence
 				want string

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/mod/sumdb/note"
-
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"golang.org/x/mod/sumdb/note"
 )
 
 const keyEnv = "AILERON_TEST_KEY_OF"
@@ -22,20 +22,20 @@ func TestKeyProcess(t *testing.T) {
 	if path == "" {
 		t.Skip("it is a process of TestProcessesMakeOneKey")
 	}
-	k, err := makeKey(path)
+	k, err := chain.MakeKey(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println("key", k.public)
+	fmt.Println("key", k.Public)
 }
 
 func TestProcessesMakeOneKey(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	// What a process that was killed while it made the key leaves.
-	if err := os.Mkdir(filepath.Dir(keyPath(path)), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Dir(chain.KeyPath(path)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(keyPath(path)+".new", []byte("PRIVATE+KEY+half of one"), 0o600); err != nil {
+	if err := os.WriteFile(chain.KeyPath(path)+".new", []byte("PRIVATE+KEY+half of one"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var running sync.WaitGroup
@@ -62,7 +62,7 @@ func TestProcessesMakeOneKey(t *testing.T) {
 	if _, err := note.NewVerifier(keys[0]); err != nil {
 		t.Error(err)
 	}
-	left, err := os.ReadDir(filepath.Dir(keyPath(path)))
+	left, err := os.ReadDir(filepath.Dir(chain.KeyPath(path)))
 	if err != nil || len(left) != 1 || left[0].Name() != "audit.key" {
 		t.Errorf("the directory has %v, %v", left, err)
 	}
@@ -70,31 +70,32 @@ func TestProcessesMakeOneKey(t *testing.T) {
 
 // A key that is not one is an error, which does not have its content.
 func TestAGarbledKeyIsNotPrinted(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
-	k, err := makeKey(path)
-	if err != nil || !strings.HasPrefix(k.signer.Name(), originPrefix) {
+	path := filepath.Join(t.TempDir(), databaseName)
+	k, err := chain.MakeKey(path)
+	if err != nil || !strings.HasPrefix(k.Signer.Name(), chain.OriginPrefix) {
 		t.Fatalf("%+v, %v", k, err)
 	}
-	raw, err := os.ReadFile(keyPath(path))
+	raw, err := os.ReadFile(chain.KeyPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"", "SECRETCANARY", strings.ToLower(string(raw)), string(raw[:len(raw)/2])} {
-		if err := os.WriteFile(keyPath(path), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(chain.KeyPath(path), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := makeKey(path)
-		if err == nil || !strings.Contains(err.Error(), errKeyGarbled.Error()) || strings.Contains(err.Error(), "CANARY") {
+		_, err := chain.MakeKey(path)
+		if err == nil || !strings.Contains(err.Error(), chain.ErrKeyGarbled.Error()) ||
+			strings.Contains(err.Error(), "CANARY") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if err := os.Remove(keyPath(path)); err != nil {
+	if err := os.Remove(chain.KeyPath(path)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("elsewhere", keyPath(path)); err != nil {
+	if err := os.Symlink("elsewhere", chain.KeyPath(path)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := makeKey(path); err == nil || !strings.Contains(err.Error(), "it is a link") ||
+	if _, err := chain.MakeKey(path); err == nil || !strings.Contains(err.Error(), "it is a link") ||
 		!strings.Contains(hint.Of(err), "from a backup") {
 		t.Errorf("of a link: %v, hint %q", err, hint.Of(err))
 	}

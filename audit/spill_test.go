@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/journal"
 )
 
 // refuse makes every insert that the condition selects fail until admit is called.
@@ -68,14 +71,14 @@ func spilled(t testing.TB, path string) []Spill {
 }
 
 func TestTheLastRowsOfASessionOutliveALogThatCannotBeWritten(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	session := NewID()
 	lost := keepRows(t, path, session, 4)
 	if lost.Kept != 4 || lost.Lost != 0 || !strings.Contains(lost.Error(), "refused by the test") {
 		t.Errorf("Close = %+v: %v", lost, lost)
 	}
 	info, err := os.Stat(lost.Path)
-	if err != nil || info.Mode().Perm() != 0o600 || info.Size() < journalAhead {
+	if err != nil || info.Mode().Perm() != 0o600 || info.Size() < journal.Ahead {
 		t.Errorf("the journal: %v, %v", info, err)
 	}
 	pending := spilled(t, path)
@@ -99,7 +102,7 @@ func checkKept(t testing.TB, rows, kept []Row) {
 	t.Helper()
 	for i, r := range rows {
 		want := kept[i]
-		if r.ID != want.ID || r.Fields[fieldSpilled] != true || !r.TS.Equal(want.TS) || r.Status != want.Status ||
+		if r.ID != want.ID || r.Fields[chain.FieldSpilled] != true || !r.TS.Equal(want.TS) || r.Status != want.Status ||
 			r.Path != want.Path || r.Fields["clock"] != nil || fmt.Sprint(r.Fields) != fmt.Sprint(want.Fields) {
 			t.Errorf("row %d is %+v, want %+v", r.Seq, r, want)
 		}

@@ -7,24 +7,26 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/audit/internal/table"
+
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // openStatement prepares a query on an empty log.
-func openStatement(t *testing.T, query string) *statement {
+func openStatement(t *testing.T, query string) *table.Statement {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	l, err := Open(path, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeLog(t, l)
-	c, err := openConnection(path)
+	c, err := table.OpenConnection(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
-	s, err := c.prepare(query)
+	t.Cleanup(c.Close)
+	s, err := c.Prepare(query)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,59 +36,59 @@ func openStatement(t *testing.T, query string) *statement {
 // An argument stays bound from one execution to the next, and its memory is used again.
 func TestAStatementReadsWhatIsBound(t *testing.T) {
 	s := openStatement(t, "SELECT ?, ?, ?")
-	long := strings.Repeat("é\x00", keptText)
+	long := strings.Repeat("é\x00", table.KeptText)
 	for i, texts := range [][2]string{
 		{"", "b"}, {"", "b"}, {"a", ""}, {"aa", "b"}, {"", "bb"}, {long, "b"}, {long + "c", "b"}, {"a", "b"},
 		{"a\x00c", "\xff"},
 	} {
 		number := int64(i/2) - 1
 		for n, text := range texts {
-			if err := s.bindText(n, text); err != nil {
+			if err := s.BindText(n, text); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := s.bindNumber(2, number); err != nil {
+		if err := s.BindNumber(2, number); err != nil {
 			t.Fatal(err)
 		}
-		if row, err := s.step(); err != nil || !row {
+		if row, err := s.Step(); err != nil || !row {
 			t.Fatal(row, err)
 		}
-		first, ok := s.string(0)
-		second, isText := s.string(1)
-		n, isNumber := s.number(2)
+		first, ok := s.String(0)
+		second, isText := s.String(1)
+		n, isNumber := s.Number(2)
 		if first != texts[0] || second != texts[1] || n != number || !ok || !isText || !isNumber {
 			t.Errorf("row %d = %.20q, %.20q, %d; want %.20q, %d", i, first, second, n, texts, number)
 		}
-		if s.args[0].size > keptText && len(texts[0]) <= keptText {
-			t.Errorf("row %d: %d bytes of memory are kept for %d bytes", i, s.args[0].size, len(texts[0]))
+		if s.Args[0].Size > table.KeptText && len(texts[0]) <= table.KeptText {
+			t.Errorf("row %d: %d bytes of memory are kept for %d bytes", i, s.Args[0].Size, len(texts[0]))
 		}
-		s.reset()
+		s.Reset()
 	}
 }
 
 // An argument that SQLite has not accepted is not taken for bound: the next row would get the one before it.
 func TestAnArgumentThatIsNotAcceptedIsNotBound(t *testing.T) {
 	s := openStatement(t, "SELECT ?")
-	if err := s.bindText(0, "before"); err != nil {
+	if err := s.BindText(0, "before"); err != nil {
 		t.Fatal(err)
 	}
 	const small = 100
 	long := strings.Repeat("x", 2*small)
-	usual := sqlite3.Xsqlite3_limit(s.tls, s.db, sqlite3.SQLITE_LIMIT_LENGTH, small)
-	if err := s.bindText(0, long); err == nil || !isOfRow(err) {
+	usual := sqlite3.Xsqlite3_limit(s.Tls, s.Db, sqlite3.SQLITE_LIMIT_LENGTH, small)
+	if err := s.BindText(0, long); err == nil || !table.IsOfRow(err) {
 		t.Fatalf("beyond the limit of SQLite bindText = %v", err)
 	}
-	sqlite3.Xsqlite3_limit(s.tls, s.db, sqlite3.SQLITE_LIMIT_LENGTH, usual)
-	if err := s.bindText(0, long); err != nil {
+	sqlite3.Xsqlite3_limit(s.Tls, s.Db, sqlite3.SQLITE_LIMIT_LENGTH, usual)
+	if err := s.BindText(0, long); err != nil {
 		t.Fatal(err)
 	}
-	if row, err := s.step(); err != nil || !row {
+	if row, err := s.Step(); err != nil || !row {
 		t.Fatal(row, err)
 	}
-	if text, ok := s.string(0); text != long || !ok {
+	if text, ok := s.String(0); text != long || !ok {
 		t.Errorf("the argument is %.20q, %v", text, ok)
 	}
-	s.reset()
+	s.Reset()
 }
 
 // Both interfaces report the same code for what can be wrong with a database, so that its causes have one name.
@@ -100,7 +102,7 @@ func TestBothInterfacesReportTheSameCode(t *testing.T) {
 	}{
 		{name: "locked", code: sqlite3.SQLITE_BUSY, query: "BEGIN IMMEDIATE", spoil: func(t *testing.T, path string) {
 			c := openTestConnection(t, path)
-			if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+			if err := c.Exec("BEGIN IMMEDIATE"); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -120,7 +122,7 @@ func TestBothInterfacesReportTheSameCode(t *testing.T) {
 			if w.spoil != nil {
 				w.spoil(t, path)
 			}
-			db, err := sql.Open("sqlite", dsn(path))
+			db, err := sql.Open("sqlite", table.Dsn(path))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +131,7 @@ func TestBothInterfacesReportTheSameCode(t *testing.T) {
 			c := openTestConnection(t, path)
 			run := func(query string) (direct, driver error) {
 				_, driver = db.Exec(query)
-				return c.exec(query), driver
+				return c.Exec(query), driver
 			}
 			for _, query := range w.before {
 				if direct, driver := run(query); direct != nil || driver != nil {
@@ -137,13 +139,13 @@ func TestBothInterfacesReportTheSameCode(t *testing.T) {
 				}
 			}
 			direct, driver := run(w.query)
-			code, ok := codeOf(direct)
-			want, _ := codeOf(driver)
+			code, ok := table.CodeOf(direct)
+			want, _ := table.CodeOf(driver)
 			if !ok || code != want || code&0xff != w.code {
 				t.Errorf("the connection reports %v, the driver %v; want code %d", direct, driver, w.code)
 			}
 			if IsDamaged(direct) != IsDamaged(driver) || IsLocked(direct) != IsLocked(driver) ||
-				isTransient(direct) != isTransient(driver) || noTable(direct) != noTable(driver) {
+				table.IsTransient(direct) != table.IsTransient(driver) || table.NoTable(direct) != table.NoTable(driver) {
 				t.Errorf("%v and %v are not classified alike", direct, driver)
 			}
 		})
@@ -151,13 +153,13 @@ func TestBothInterfacesReportTheSameCode(t *testing.T) {
 }
 
 // openTestConnection opens a connection until the test ends.
-func openTestConnection(t *testing.T, path string) *connection {
+func openTestConnection(t *testing.T, path string) *table.Connection {
 	t.Helper()
-	c, err := openConnection(path)
+	c, err := table.OpenConnection(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
+	t.Cleanup(c.Close)
 	return c
 }
 
@@ -175,30 +177,30 @@ func writeOver(t *testing.T, path string, at int64, text string) {
 }
 
 func TestAStatementReportsSQLitesCode(t *testing.T) {
-	s := openStatement(t, insertRow)
-	for i := range s.args {
-		if err := s.bindText(i, ""); err != nil {
+	s := openStatement(t, table.InsertRow)
+	for i := range s.Args {
+		if err := s.BindText(i, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.run(); !isMismatch(err) {
+	if err := s.Run(); !table.IsMismatch(err) {
 		t.Errorf("a text as the number of a row: %v", err)
 	}
 	for _, i := range []int{0, 16, 19, 20, 21, 22, 23} {
-		if err := s.bindNumber(i, 1); err != nil {
+		if err := s.BindNumber(i, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.run(); err != nil {
+	if err := s.Run(); err != nil {
 		t.Fatalf("a row after one that failed: %v", err)
 	}
-	if err := s.run(); !isSeqConflict(err) {
+	if err := s.Run(); !table.IsSeqConflict(err) {
 		t.Errorf("a second row 1: %v, want the code %d", err, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 	}
-	if _, err := s.prepare("SELECT x FROM nowhere"); !noTable(err) {
+	if _, err := s.Prepare("SELECT x FROM nowhere"); !table.NoTable(err) {
 		t.Errorf("a statement without its table: %v", err)
 	}
-	if _, err := openConnection(filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, err := table.OpenConnection(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a database that does not exist was opened")
 	}
 }

@@ -7,11 +7,8 @@ import (
 	"time"
 )
 
-// maxNames bounds the names of one kind that a summary counts one by one.
+// maxNames bounds the names of one kind that a summary counts one by one. Others are counted as OtherHosts.
 const maxNames = 256
-
-// otherNames is the name under which a summary counts those beyond maxNames.
-const otherNames = "others"
 
 // Summary counts the rows that a filter selects.
 type Summary struct {
@@ -57,7 +54,7 @@ func (l *Log) SummaryOf(ctx context.Context, filter Filter, groups []Group) (Sum
 	return s, err
 }
 
-// countOpen counts the selected intents without an outcome. Only sessions that have not ended have any.
+// CountOpen counts the selected intents without an outcome. Only sessions that have not ended have any.
 func (l *Log) countOpen(ctx context.Context, filter Filter, groups []Group, s *Summary) error {
 	ended, err := l.Groups(ctx, Filter{Event: EventSessionEnded, Session: filter.Session, Sessions: filter.Sessions},
 		GroupBy{})
@@ -76,39 +73,8 @@ func (l *Log) countOpen(ctx context.Context, filter Filter, groups []Group, s *S
 	if len(going) == 0 {
 		return nil
 	}
-	// An intent has no decision, and its outcome has another event and a later time.
-	intents := Filter{Sessions: slices.Sorted(maps.Keys(going)), Host: filter.Host, Connector: filter.Connector,
-		Operation: filter.Operation, Since: filter.Since}
-	snapshot, err := l.tableSnapshot()
-	if err != nil {
-		return err
-	}
-	defer snapshot.close()
-	until := ""
-	if !filter.Until.IsZero() {
-		until = filter.Until.UTC().Format(timeFormat)
-	}
-	open := newOpenIntents(maxOpen)
-	err = snapshot.each(ctx, intents, requestColumns, func(row *statement) error { open.addRow(row, until); return nil })
-	s.Open = len(open.seqs)
+	s.Open, err = l.db.CountOpen(ctx, filter, slices.Sorted(maps.Keys(going)))
 	return err
-}
-
-// requestColumns are the columns that openIntents.addRow reads.
-const requestColumns = "seq, ts, event, fields"
-
-// addRow processes the next row of the log, of requestColumns. Intents from until on are left out. It keeps no text.
-func (o *openIntents) addRow(row *statement, until string) {
-	seq, _ := row.number(0)
-	event, fields := Event(row.text(2)), row.text(3)
-	if event == EventProxyStarted && until != "" && row.text(1) >= until {
-		return
-	}
-	request, plain := plainRequestID(fields)
-	if !plain {
-		request = (&rowText{strange: true, fields: fields}).requestID()
-	}
-	o.add(seq, event, request)
 }
 
 // add counts the rows of a group.
@@ -132,7 +98,7 @@ func count(names map[string]int64, name string, rows int64) {
 		return
 	}
 	if _, known := names[name]; !known && len(names) >= maxNames {
-		name = otherNames
+		name = OtherHosts
 	}
 	names[name] += rows
 }

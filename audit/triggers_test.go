@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // changeRow runs a statement as a program that does not know what the file is.
@@ -52,7 +54,7 @@ func TestTheDatabaseRefusesToChangeARow(t *testing.T) {
 // TestARowThatWasReplacedIsFound replaces a row, which fires no trigger.
 func TestARowThatWasReplacedIsFound(t *testing.T) {
 	path := history(t, t.TempDir(), "first", 8)
-	columns := strings.Replace(columns, "host", "'innocent.example'", 1)
+	columns := strings.Replace(table.Columns, "host", "'innocent.example'", 1)
 	if err := changeRow(t, path, "REPLACE INTO events SELECT "+columns+" FROM events WHERE seq = 3"); err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/journal"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 	"golang.org/x/sys/unix"
 )
 
 // isQueued reports whether a process waits for its turn, or has it.
 func isQueued(t *testing.T, home string, from int64) bool {
 	t.Helper()
-	f, err := os.Open(filepath.Join(home, turnName))
+	f, err := os.Open(filepath.Join(home, table.TurnName))
 	if err != nil {
 		return false
 	}
@@ -27,18 +30,18 @@ func isQueued(t *testing.T, home string, from int64) bool {
 	return span.Type != unix.F_UNLCK
 }
 
-// waits reports whether a goroutine waits for the locks. The writer's attempt to take them at once, which locks the
+// isWaiting reports whether a goroutine waits for the locks. The writer's attempt to take them at once, which locks the
 // first byte for a moment, is over then.
-func (q *turns) waits() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.asking
+func isWaiting(q *table.Turns) bool {
+	q.Mu.Lock()
+	defer q.Mu.Unlock()
+	return q.Asking
 }
 
 // A writer that has had its turn cannot have another one before those that wait.
 func TestWritersTakeTurns(t *testing.T) {
 	home := t.TempDir()
-	l := &Log{path: filepath.Join(home, database)}
+	l := &Log{path: filepath.Join(home, databaseName)}
 	for range 50 {
 		var mu sync.Mutex
 		var order []string
@@ -51,7 +54,7 @@ func TestWritersTakeTurns(t *testing.T) {
 			mu.Unlock()
 			end()
 		})
-		poll(t, "the other writer does not wait", func() bool { return other.turns.waits() && isQueued(t, home, 0) })
+		poll(t, "the other writer does not wait", func() bool { return isWaiting(&other.turns) && isQueued(t, home, 0) })
 		end()
 		end = l.takeTurn(time.Hour)
 		mu.Lock()
@@ -69,17 +72,17 @@ func TestWritersTakeTurns(t *testing.T) {
 // A process that is stopped in its turn does not keep others from writing, and neither does a file that is none.
 func TestATurnThatDoesNotComeIsNoObstacle(t *testing.T) {
 	home := t.TempDir()
-	l, err := Open(filepath.Join(home, database), Options{})
+	l, err := Open(filepath.Join(home, databaseName), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeLog(t, l)
 	end := (&Log{path: l.path}).takeTurn(time.Hour)
-	l.lockWait.long = time.Millisecond
+	l.lockWait.Long = time.Millisecond
 	appendNumbered(t, l, "mine", 0)
 	end()
 	poll(t, "the turn that came late does not end", func() bool { return !isQueued(t, home, 1) })
-	file := filepath.Join(home, turnName)
+	file := filepath.Join(home, table.TurnName)
 	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +95,7 @@ func TestALockedDatabaseIsNoOutageOfTheJournal(t *testing.T) {
 	for _, w := range lockedHomes() {
 		t.Run(w.name, func(t *testing.T) {
 			home, session := t.TempDir(), NewID()
-			path := filepath.Join(home, database)
+			path := filepath.Join(home, databaseName)
 			outages := make(chan Outage, 16)
 			history(t, home, "before", 3)
 			l, err := Open(path, Options{Session: session, OnOutage: func(o Outage) { outages <- o }})
@@ -100,8 +103,8 @@ func TestALockedDatabaseIsNoOutageOfTheJournal(t *testing.T) {
 				t.Fatal(err)
 			}
 			release := w.hold(t, home)
-			l.lockWait.long, l.head.lockWait.long = time.Millisecond, time.Millisecond
-			l.journal.maxUnfolded = 20_000
+			l.lockWait.Long, l.head.LockWait.Long = time.Millisecond, time.Millisecond
+			l.journal.MaxUnfolded = 20_000
 			intent := outcomeOf(session, 1)
 			intent.Event, intent.Decision = EventProxyStarted, ""
 			served := 1
@@ -118,7 +121,7 @@ func TestALockedDatabaseIsNoOutageOfTheJournal(t *testing.T) {
 				}
 				l.flush(t.Context()) // cannot fold
 			}
-			if !errors.Is(err, errUnfolded) || served < 20 {
+			if !errors.Is(err, journal.ErrUnfolded) || served < 20 {
 				t.Errorf("%d requests are served, then %v", served, err)
 			}
 			if _, err := l.Append(t.Context(), intent); !errors.Is(err, ErrUnavailable) || !IsLocked(err) {
@@ -134,7 +137,7 @@ func TestALockedDatabaseIsNoOutageOfTheJournal(t *testing.T) {
 				t.Errorf("Outage = %+v, and %d more", o, len(outages))
 			}
 			rows, report := all(t, path)
-			if !report.OK || len(rows) != 3+served+1 || rows[3].Fields[fieldSpilled] != true {
+			if !report.OK || len(rows) != 3+served+1 || rows[3].Fields[chain.FieldSpilled] != true {
 				t.Errorf("%d rows for %d; Verify = %+v", len(rows), served, report)
 			}
 		})
@@ -144,13 +147,13 @@ func TestALockedDatabaseIsNoOutageOfTheJournal(t *testing.T) {
 // While other sessions have their turns, requests wait and are not refused; a client that leaves is not waited for.
 func TestRowsWaitForTheFoldOfOthers(t *testing.T) {
 	home, session := t.TempDir(), NewID()
-	l := openSession(t, filepath.Join(home, database), session)
+	l := openSession(t, filepath.Join(home, databaseName), session)
 	intent := outcomeOf(session, 1)
 	intent.Event, intent.Decision = EventProxyStarted, ""
 	end := (&Log{path: l.path}).takeTurn(time.Hour)
-	l.journal.foldFirst = 1000
+	l.journal.FoldFirst = 1000
 	accepted := 0
-	for !l.journal.behind.Load() {
+	for !l.journal.Behind.Load() {
 		if _, err := l.Append(t.Context(), intent); err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +169,7 @@ func TestRowsWaitForTheFoldOfOthers(t *testing.T) {
 		_, err := l.Append(context.Background(), intent)
 		waited <- err
 	}()
-	poll(t, "no fold waits for its turn", func() bool { return l.turns.waits() && isQueued(t, home, 0) })
+	poll(t, "no fold waits for its turn", func() bool { return isWaiting(&l.turns) && isQueued(t, home, 0) })
 	end()
 	if err := next(t, waited, "a request waits for good"); err != nil {
 		t.Errorf("Append = %v", err)

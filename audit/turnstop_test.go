@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // TestHelperTurn is run as a process that takes its turn and keeps it until its input ends.
@@ -59,7 +61,7 @@ func turnFiles(t *testing.T, path string) (n int) {
 	}
 	for _, e := range entries {
 		to, _ := os.Readlink(filepath.Join("/proc/self/fd", e.Name()))
-		if strings.HasPrefix(to, filepath.Join(filepath.Dir(path), turnName)) {
+		if strings.HasPrefix(to, filepath.Join(filepath.Dir(path), table.TurnName)) {
 			n++
 		}
 	}
@@ -69,18 +71,18 @@ func turnFiles(t *testing.T, path string) (n int) {
 // A process that is stopped in its turn costs the others one waiting goroutine and one file each, for any number of
 // commits; that is reported once, and turns are taken again when it is over.
 func TestAStoppedProcessCostsOneWaiter(t *testing.T) {
-	path, session := filepath.Join(t.TempDir(), database), NewID()
+	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	reports := make(chan error, 64)
 	l, err := Open(path, Options{Session: session, OnTurn: func(err error) { reports <- err }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	resume := stopInTurn(t, path)
-	whileIdle(t, l, func() { l.turns.span = time.Millisecond })
+	whileIdle(t, l, func() { l.turns.Span = time.Millisecond })
 	for i := range 10 {
 		appendNumbered(t, l, session, i)
 		l.flush(t.Context())
-		if n := l.journal.keptRows(); n > 0 {
+		if n := l.journal.KeptRows(); n > 0 {
 			t.Fatalf("%d rows are not in the database", n)
 		}
 	}
@@ -95,7 +97,7 @@ func TestAStoppedProcessCostsOneWaiter(t *testing.T) {
 	appendNumbered(t, l, session, 10)
 	l.flush(t.Context())
 	whileIdle(t, l, func() {
-		if l.turns.missed {
+		if l.turns.Missed {
 			t.Error("no turn is taken any more")
 		}
 	})
@@ -104,20 +106,20 @@ func TestAStoppedProcessCostsOneWaiter(t *testing.T) {
 
 // The file of the queue may be removed while a process that is stopped has it, and the waiters of all logs are bounded.
 func TestTheQueueIsBoundedAndCanBeMadeAnew(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	resume := stopInTurn(t, path)
-	logs := make([]*Log, maxAsking+5)
+	logs := make([]*Log, table.MaxAsking+5)
 	for i := range logs {
 		logs[i] = &Log{path: path}
 		logs[i].takeTurn(time.Millisecond)()
 	}
-	if n := turnFiles(t, path); n != maxAsking {
-		t.Errorf("%d logs have %d files open, want %d", len(logs), n, maxAsking)
+	if n := turnFiles(t, path); n != table.MaxAsking {
+		t.Errorf("%d logs have %d files open, want %d", len(logs), n, table.MaxAsking)
 	}
-	if err := os.Remove(filepath.Join(filepath.Dir(path), turnName)); err != nil {
+	if err := os.Remove(filepath.Join(filepath.Dir(path), table.TurnName)); err != nil {
 		t.Fatal(err)
 	}
-	if logs[0].takeTurn(time.Millisecond)(); logs[0].turns.missed {
+	if logs[0].takeTurn(time.Millisecond)(); logs[0].turns.Missed {
 		t.Error("a new file of the queue is not used")
 	}
 	resume()
@@ -126,13 +128,13 @@ func TestTheQueueIsBoundedAndCanBeMadeAnew(t *testing.T) {
 
 // A file of the queue that cannot be opened is reported once.
 func TestAQueueThatCannotBeOpenedIsReportedOnce(t *testing.T) {
-	path, session := filepath.Join(t.TempDir(), database), NewID()
+	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	var reports []error
 	l, err := Open(path, Options{Session: session, OnTurn: func(err error) { reports = append(reports, err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(filepath.Dir(path), turnName)
+	file := filepath.Join(filepath.Dir(path), table.TurnName)
 	whileIdle(t, l, func() {
 		if err := errors.Join(os.RemoveAll(file), os.Mkdir(file, 0o700)); err != nil {
 			t.Fatal(err)

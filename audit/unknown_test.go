@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // killedSession writes the rows of a session that was killed with every third of its n requests under way, among rows
@@ -53,8 +55,8 @@ func unknown(t testing.TB, path string) (found []Row) {
 
 func TestTheRequestsOfAKilledSessionGetAnUnknownOutcome(t *testing.T) {
 	const requests = 60
-	for _, most := range []int{maxOpen, 7, 1} { // however many fit into memory
-		path := filepath.Join(t.TempDir(), database)
+	for _, most := range []int{chain.MaxOpen, 7, 1} { // however many fit into memory
+		path := filepath.Join(t.TempDir(), databaseName)
 		l := openSession(t, path, NewID())
 		session := NewID()
 		open := killedSession(t, l, session, requests)
@@ -92,7 +94,7 @@ func TestTheRequestsOfAKilledSessionGetAnUnknownOutcome(t *testing.T) {
 
 // A sweep that was interrupted is repeated, and a session that has its EventSessionEnded gets no second one.
 func TestAnInterruptedSweepIsResumed(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	l := openSession(t, path, NewID())
 	session := NewID()
 	open := killedSession(t, l, session, 30)
@@ -124,7 +126,7 @@ func TestAnInterruptedSweepIsResumed(t *testing.T) {
 
 // A clock that was set back while the session ran hides none of its intents.
 func TestASweepFindsTheRowsOfASessionWhoseClockWasSet(t *testing.T) {
-	path := filepath.Join(t.TempDir(), database)
+	path := filepath.Join(t.TempDir(), databaseName)
 	l := openSession(t, path, NewID())
 	session := NewID()
 	open := killedSession(t, l, session, 9)

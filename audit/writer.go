@@ -9,6 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/journal"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // groupDelay is how long a deferred row may wait for others to share its commit, which costs more than the rows in
@@ -45,11 +48,11 @@ type writer struct {
 
 	// Owned by the leader.
 	group  []*Row
-	states []journalState // to be committed with group
-	outage *Outage        // nil: the log can be written
-	failed time.Time      // when a commit failed last
-	eased  bool           // a commit has succeeded since
-	pace   pace           // of what commits rows one by one
+	with   table.Extra // what is committed with group
+	outage *Outage     // nil: the log can be written
+	failed time.Time   // when a commit failed last
+	eased  bool        // a commit has succeeded since
+	pace   pace        // of what commits rows one by one
 }
 
 func (w *writer) init(l *Log) {
@@ -96,8 +99,8 @@ func (w *writer) appendRow(ctx context.Context, r Row) (Row, error) {
 func (w *writer) appendJournal(ctx context.Context, r Row) (Row, error) {
 	err := w.admit(ctx)
 	if err == nil {
-		r.begin()
-		if err = w.log.journal.add(ctx, &r, true); err != nil {
+		r.Begin()
+		if err = w.log.journal.Add(ctx, &r, true); err != nil {
 			w.journalFailed(err)
 		}
 	}
@@ -113,18 +116,23 @@ func (w *writer) admit(ctx context.Context) error {
 	switch {
 	case w.down.Load():
 		return w.await(ctx, &pending{barrier: true}, false)
-	case w.log.journal.behind.Load():
+	case w.log.journal.Behind.Load():
 		return w.awaitRoom(ctx)
 	}
 	return nil
 }
 
 // appendAll appends several rows, which are committed together.
-func (w *writer) appendAll(ctx context.Context, rows []*Row, states ...journalState) error {
-	if len(rows) == 0 && len(states) == 0 {
+func (w *writer) appendAll(ctx context.Context, rows []*Row, states ...table.JournalState) error {
+	return w.appendWith(ctx, rows, table.Extra{States: states})
+}
+
+// appendWith appends several rows, which are committed together and with more.
+func (w *writer) appendWith(ctx context.Context, rows []*Row, with table.Extra) error {
+	if len(rows) == 0 && with.IsEmpty() {
 		return nil
 	}
-	if err := w.await(ctx, &pending{rows: rows, states: states, several: true}, false); err != nil {
+	if err := w.await(ctx, &pending{rows: rows, with: with, several: true}, false); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return nil
@@ -135,13 +143,13 @@ func (w *writer) appendAll(ctx context.Context, rows []*Row, states ...journalSt
 // with the next one, after groupDelay at the latest, and before any read through this Log. If the commit fails, it is
 // retried with every later commit and every retryEvery. If the process dies, deferred rows are lost.
 func (w *writer) AppendSoon(ctx context.Context, r Row) error {
-	r.begin()
+	r.Begin()
 	if w.log != nil && w.log.journal != nil && !w.isDeferring() {
 		if r.Event == EventSessionEnded {
 			w.noteRefusals(ctx)
 		}
-		err := w.log.journal.add(ctx, &r, false)
-		if err == nil || errors.Is(err, errClosed) {
+		err := w.log.journal.Add(ctx, &r, false)
+		if err == nil || errors.Is(err, journal.ErrClosed) {
 			return wrapUnavailable(err)
 		}
 		w.journalFailed(err)
@@ -171,7 +179,7 @@ func (w *writer) postpone(ctx context.Context, r Row) error {
 	w.mu.Lock()
 	if w.log == nil || w.closed {
 		w.mu.Unlock()
-		return wrapUnavailable(errClosed)
+		return wrapUnavailable(journal.ErrClosed)
 	}
 	if len(w.deferred) >= maxDeferred && r.Event != EventSessionEnded {
 		w.lost++
@@ -200,10 +208,8 @@ func (w *writer) flush(ctx context.Context) {
 // Flush waits until the rows of AppendSoon are durable, or cannot be now.
 func (w *writer) Flush(ctx context.Context) {
 	if w.log != nil && w.log.journal != nil && !w.isDeferring() {
-		w.log.journal.flush(ctx)
+		w.log.journal.Flush(ctx)
 		return
 	}
 	w.flush(ctx)
 }
-
-var errClosed = errors.New("it is closed, or open for reading")

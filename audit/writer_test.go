@@ -87,7 +87,7 @@ func BenchmarkAppend(b *testing.B) {
 		{"commit/1", "", "", 1}, {"commit/64", "", "", 64},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			l, err := Open(filepath.Join(b.TempDir(), database), Options{Durability: c.durability, Session: c.session})
+			l, err := Open(filepath.Join(b.TempDir(), databaseName), Options{Durability: c.durability, Session: c.session})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -166,8 +166,8 @@ func TestADeferredRowIsReadAndChainedLikeAnyOther(t *testing.T) {
 func TestADeferredRowSurvivesAFullDisk(t *testing.T) {
 	l := openTest(t, filepath.Join(t.TempDir(), "audit.db"))
 	appendTest(t, l, EventSessionStarted)
-	l.db.SetMaxOpenConns(1)
-	if err := l.tx.conn.exec("PRAGMA max_page_count = 1"); err != nil {
+	l.db.SQL().SetMaxOpenConns(1)
+	if err := l.tx.Conn.Exec("PRAGMA max_page_count = 1"); err != nil {
 		t.Fatal(err)
 	}
 	big := Row{Event: "deferred", Fields: map[string]any{"x": strings.Repeat("y", 100_000)}}
@@ -177,10 +177,10 @@ func TestADeferredRowSurvivesAFullDisk(t *testing.T) {
 	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("Append on a full disk = %v, want ErrUnavailable", err)
 	}
-	if _, err := l.db.Exec("PRAGMA max_page_count = 1073741823"); err != nil {
+	if _, err := l.db.SQL().Exec("PRAGMA max_page_count = 1073741823"); err != nil {
 		t.Fatal(err)
 	}
-	l.db.SetMaxOpenConns(4)
+	l.db.SQL().SetMaxOpenConns(4)
 	appendTest(t, l, EventProxyStarted)
 	if rows, err := l.List(t.Context(), Filter{Event: "deferred"}); err != nil || len(rows) != 1 {
 		t.Errorf("List returns %d rows, %v; want the one that was deferred", len(rows), err)

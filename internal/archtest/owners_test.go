@@ -36,7 +36,7 @@ var owners = []owner{
 	{"github.com/google/nftables", "sandbox/gateway/*.go", "the gateway's rules without tools in the image"},
 	{"github.com/mmcloughlin/avo", "proxy/scrub/internal/asm/*.go", "generates assembly, in a module of its own"},
 	{"github.com/oklog/ulid/v2", "internal/otlp/batch.go", "a request's id is that of its trace"},
-	{"github.com/oklog/ulid/v2", "audit/find.go audit/row.go audit/unknown.go", "ids of rows and sessions"},
+	{"github.com/oklog/ulid/v2", "audit/internal/chain/*.go audit/internal/table/find.go", "ids of rows and sessions"},
 	{"github.com/rogpeppe/go-internal", "cmd/aileron/*_test.go proxy/story_test.go", "stories in txtar"},
 	{"github.com/santhosh-tekuri/jsonschema/v6", "e2e/rowschema/*.go", "holds rows to their schema"},
 	{"github.com/santhosh-tekuri/jsonschema/v6", "internal/auditschema/*_test.go", "why a row is refused"},
@@ -49,7 +49,7 @@ var owners = []owner{
 	{"github.com/godbus/dbus/v5", "vault/keyring.go", "the errors of the bus on which go-keyring finds it"},
 	{"golang.org/x/crypto", "spec/signature/*.go", "BLAKE2b, the hash of minisign's prehashed form"},
 	{"go.yaml.in/yaml/v3", "spec/openapi/tree.go", "YAML in nodes, so that no alias is expanded"},
-	{"golang.org/x/mod", "audit/sign*.go", "signed notes, which other tools read"},
+	{"golang.org/x/mod", "audit/internal/chain/sign*.go", "signed notes, which other tools read"},
 	{"golang.org/x/mod", "e2e/services/*.go", "a checksum database of Go modules for tests"},
 	{"golang.org/x/mod", "spec/*.go", "strict SemVer"},
 	{"golang.org/x/net", "internal/otlp/environment.go", "which names and values of header fields are valid"},
@@ -68,8 +68,8 @@ var owners = []owner{
 	{"go.opentelemetry.io/proto/otlp", "internal/otlp/*.go", "the official protobufs"},
 	{"google.golang.org/grpc", "e2e/protocol/*_test.go", "a gRPC client and server of other people"},
 	{"google.golang.org/protobuf", "internal/otlp/*.go", "encodes the protobufs of OpenTelemetry"},
-	{"modernc.org/libc", "audit/*.go", "memory that SQLite is given"},
-	{"modernc.org/sqlite", "audit/*.go", "the audit log"},
+	{"modernc.org/libc", "audit/internal/table/*.go", "memory that SQLite is given"},
+	{"modernc.org/sqlite", "audit/internal/table/*.go audit/*_test.go", "the audit log"},
 	{"software.sslmate.com/src/go-pkcs12", "ca/java.go e2e/recipes/java.go", "Java's trust stores, theirs and ours"},
 }
 

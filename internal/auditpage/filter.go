@@ -52,7 +52,7 @@ func (p *Page) filter(q url.Values) (f audit.Filter, err error) {
 	f = audit.Filter{Session: q.Get("session"), Event: audit.Event(q.Get("event")),
 		Decision: audit.Decision(q.Get("decision")), Host: q.Get("host"), Connector: q.Get("connector"),
 		Binding: q.Get("binding"), Operation: q.Get("operation"), Reason: q.Get("reason")}
-	if f.Event != "" && !f.Event.Valid() {
+	if f.Event != "" && !audit.IsEvent(f.Event) {
 		return f, badQuery{fmt.Sprintf("there is no event %q", bounded(string(f.Event), 64))}
 	}
 	if f.Decision != "" && !slices.Contains(audit.Decisions(), f.Decision) {

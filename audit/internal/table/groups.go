@@ -1,0 +1,203 @@
+package table
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
+)
+
+// Group counts the rows that have these columns in common.
+type Group struct {
+	Session, Binding, Connector, Tool, Operation, Reason string
+
+	Event    chain.Event
+	Decision chain.Decision
+	Host     string // of [Log.Groups] with hosts only
+	Period   int    // of [Log.Groups] with periods only: its number; -1 is before the first
+
+	Rows       int64
+	Requests   int64 // as Rows, but a row that counts requests has their number
+	Counted    int64 // those of Requests that have no row of their own
+	Redactions int64
+
+	First, Last time.Time
+}
+
+// GroupBy is what [Log.Groups] reads besides what every Group has.
+type GroupBy struct {
+	Hosts   bool        // groups have a host
+	Intents bool        // intents are counted too, and not only what came of them
+	Periods []time.Time // if any, groups have a period: the beginnings of these, in order
+
+	Most int // in place of maxGroups, if it is not 0
+}
+
+// maxGroups bounds the groups by host: the hosts of any others are counted as [OtherHosts].
+const maxGroups = 1 << 16
+
+// OtherHosts is the Host of a Group of the hosts that are too many to be counted one by one.
+const OtherHosts = "others"
+
+// groupColumns are the columns that grouping.add reads. Only a denial's fields may have a number of requests. The host
+// follows, if groups have one.
+const groupColumns = `ts, redactions, CASE decision WHEN 'rejected' THEN fields ELSE '' END, ` +
+	`session_id, binding, connector_fqn, tool, operation, reason, event, decision`
+
+// Positions in groupColumns.
+const (
+	groupTS = iota
+	groupRedactions
+	groupFields
+	groupNames // the first of those that rows of a group have in common
+)
+
+// Positions among groupNames.
+const (
+	groupSession = iota
+	groupBinding
+	groupConnector
+	groupTool
+	groupOperation
+	groupReason
+	groupEvent
+	groupDecision
+	groupHost
+)
+
+// grouping counts rows for Groups.
+type grouping struct {
+	hosts   bool
+	periods []string          // their beginnings, as rows have times
+	period  int               // of the row before
+	groups  map[string]*group // by appendKey
+	key     []byte            // of a row
+	order   []*group
+	most    int // groups, if they have hosts
+}
+
+type group struct {
+	Group
+	key         string
+	first, last []byte // as rows have them
+}
+
+// columns returns the columns that add reads.
+func (c *grouping) columns() string {
+	if c.hosts {
+		return groupColumns + ", host"
+	}
+	return groupColumns
+}
+
+// names returns the number of columns that rows of a group have in common.
+func (c *grouping) names() int32 {
+	if c.hosts {
+		return groupHost + 1
+	}
+	return groupHost
+}
+
+// add counts a row of columns.
+func (c *grouping) add(row *Statement) error {
+	ts := row.text(groupTS)
+	key := c.key[:0]
+	for i := range c.names() {
+		key = appendName(key, row.text(groupNames+i))
+	}
+	if len(c.periods) > 0 {
+		c.period = periodOf(c.periods, c.period, ts)
+		key = binary.AppendVarint(key, int64(c.period))
+	}
+	c.key = key
+	g := c.groups[string(key)]
+	if g == nil {
+		g = c.newGroup(row)
+	}
+	g.Rows++
+	g.Requests++
+	if n, ok := row.Number(groupRedactions); ok {
+		g.Redactions += n
+	}
+	if g.Decision == chain.DecisionRejected {
+		n := countedRequests(row.text(groupFields))
+		g.Requests += max(0, n-1)
+		g.Counted += n
+	}
+	g.within(ts, ts)
+	return nil
+}
+
+// appendName appends the length of a column, and the column: whatever it has, no two rows of other columns have the
+// same key.
+func appendName(key []byte, name string) []byte {
+	return append(binary.AppendUvarint(key, uint64(len(name))), name...)
+}
+
+// within extends the time of a group, which has none before its first row.
+func (g *group) within(first, last string) {
+	if len(g.first) == 0 || first < string(g.first) {
+		g.first = append(g.first[:0], first...)
+	}
+	if last > string(g.last) {
+		g.last = append(g.last[:0], last...)
+	}
+}
+
+// periodOf returns the period of a time; rows are mostly in the period of the row before.
+func periodOf(periods []string, before int, ts string) int {
+	if (before < 0 || periods[before] <= ts) && (before+1 == len(periods) || ts < periods[before+1]) {
+		return before
+	}
+	return sort.Search(len(periods), func(i int) bool { return ts < periods[i] }) - 1
+}
+
+// newGroup returns the group of a row, which keeps nothing of its text. With too many hosts, it is that of others.
+func (c *grouping) newGroup(row *Statement) *group {
+	name := func(i int32) string { return strings.Clone(row.text(groupNames + i)) }
+	g := &group{key: string(c.key), Group: Group{Session: name(groupSession), Binding: name(groupBinding),
+		Connector: name(groupConnector), Tool: name(groupTool), Operation: name(groupOperation), Reason: name(groupReason),
+		Event: chain.Event(name(groupEvent)), Decision: chain.Decision(name(groupDecision)), Period: c.period}}
+	if c.hosts {
+		g.Host = name(groupHost)
+	}
+	if c.full() {
+		c.other(g)
+		if others := c.groups[g.key]; others != nil {
+			return others
+		}
+	}
+	c.groups[g.key] = g
+	c.order = append(c.order, g)
+	return g
+}
+
+// full reports whether the hosts of further groups are counted together.
+func (c *grouping) full() bool { return c.hosts && len(c.groups) >= c.most }
+
+// other makes a group the one of the hosts that are too many.
+func (c *grouping) other(g *group) {
+	g.Host = OtherHosts
+	var key []byte
+	for _, name := range []string{g.Session, g.Binding, g.Connector, g.Tool, g.Operation, g.Reason, string(g.Event),
+		string(g.Decision), g.Host} {
+		key = appendName(key, name)
+	}
+	if len(c.periods) > 0 {
+		key = binary.AppendVarint(key, int64(g.Period))
+	}
+	g.key = string(key)
+}
+
+// countedRequests returns how many requests without a row of their own the row with these fields stands for.
+func countedRequests(fields string) int64 {
+	if !strings.Contains(fields, `"requests":`) {
+		return 0
+	}
+	var counted struct{ Requests int64 }
+	_ = json.Unmarshal([]byte(fields), &counted) // an error: it has no such number
+	return max(0, counted.Requests)
+}

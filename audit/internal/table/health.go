@@ -1,0 +1,211 @@
+package table
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Commits only touch the newest rows, so none of them notices a page that is overwritten under a running session.
+// Therefore a session reads the log on a connection of its own with an empty page cache: a bounded part at the start
+// and then at intervals, from the first row to the last, over and over.
+
+const (
+	// healthEvery is the time between two checks; a tenth of it until the first pass is complete.
+	healthEvery = 2 * time.Second
+	// healthSpan is about how long one check reads.
+	healthSpan = 25 * time.Millisecond
+	// HealthTail is how many of the newest rows every check reads.
+	HealthTail = 256
+	// HealthChunk is how many further rows are read between two looks at the time.
+	HealthChunk = 1024
+)
+
+// DamageError is returned when a row cannot be read because the database is damaged.
+type DamageError struct {
+	Seq int64 // the first row that cannot be read; 0: the database cannot be opened
+	Err error
+}
+
+func (e *DamageError) Error() string {
+	if e.Seq == 0 {
+		return fmt.Sprintf("audit.db is damaged: it cannot be opened: %v", e.Err)
+	}
+	return fmt.Sprintf("audit.db is damaged: row %d cannot be read: %v", e.Seq, e.Err)
+}
+
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// Health checks the log of a session in the background.
+type Health struct {
+	Path    string
+	report  func(*DamageError) // nil: it is not reported
+	found   atomic.Pointer[DamageError]
+	foreign atomic.Pointer[SchemaError] // the database is now of another version
+	Now     chan struct{}               // requests a check
+	stop    context.CancelFunc
+	ends    sync.WaitGroup
+
+	Cursor int64 // the rows up to this one were read in this pass
+	Passed bool  // a pass is complete
+}
+
+// StartHealth checks the log at path once, and then in the background until close. It calls report, unless it is nil,
+// with what is damaged, and with nil when all rows can be read again.
+func StartHealth(path string, report func(*DamageError)) *Health {
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &Health{Path: path, report: report, stop: cancel, Now: make(chan struct{}, 1)}
+	h.examine(ctx)
+	h.ends.Go(func() { h.run(ctx) })
+	return h
+}
+
+// Close ends the checks. It accepts nil.
+func (h *Health) Close() {
+	if h != nil {
+		h.stop()
+		h.ends.Wait()
+	}
+}
+
+// Damage returns a *DamageError while a row of the log cannot be read. It accepts nil.
+func (h *Health) Damage() error {
+	if h == nil {
+		return nil
+	}
+	if d := h.found.Load(); d != nil {
+		return d
+	}
+	return nil
+}
+
+// Changed returns a *SchemaError once the database has become one of another version. It accepts nil.
+func (h *Health) Changed() error {
+	if h == nil {
+		return nil
+	}
+	if e := h.foreign.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// run checks the log at intervals until ctx ends.
+func (h *Health) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		every := healthEvery
+		if !h.Passed {
+			every /= 10
+		}
+		timer.Reset(every)
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.Now:
+		case <-timer.C:
+		}
+		h.examine(ctx)
+	}
+}
+
+// examine checks once, and reports a change. It tries twice, because a file that is being replaced may look damaged
+// once.
+func (h *Health) examine(ctx context.Context) {
+	var foreign *SchemaError
+	_ = errors.As(CheckSchema(h.Path), &foreign)
+	h.foreign.Store(foreign)
+	var found *DamageError
+	for range 2 {
+		err := h.ReadPart(ctx)
+		if ctx.Err() != nil || err != nil && !errors.As(err, &found) {
+			return // undecided: a lock, or no file descriptors
+		}
+		if err == nil {
+			found = nil
+			break
+		}
+	}
+	before := h.found.Swap(found)
+	if found != nil {
+		h.Cursor = max(0, found.Seq-1) // the next check begins there
+	}
+	if (before == nil) != (found == nil) && h.report != nil {
+		h.report(found)
+	}
+}
+
+// ReadPart reads the newest rows, and further ones for about healthSpan. The error is a *DamageError if the database
+// is damaged.
+func (h *Health) ReadPart(ctx context.Context) error {
+	if _, err := os.Stat(h.Path); errors.Is(err, fs.ErrNotExist) {
+		return nil // the next commit notices that
+	}
+	db, err := sql.Open("sqlite", Dsn(h.Path)+"?mode=ro&_pragma=busy_timeout(1000)")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	end := time.Now().Add(healthSpan)
+	_, _, err = readable(ctx, db, "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT ?", HealthTail)
+	if IsDamage(err) { // find the row, from the front
+		last, _, front := readable(ctx, db, "SELECT seq, hash FROM events WHERE seq > ? ORDER BY seq", h.Cursor)
+		if last = max(last, h.Cursor); last > 0 && front != nil {
+			return damageAt(last+1, front)
+		}
+	}
+	if err != nil {
+		return damageAt(0, err)
+	}
+	for {
+		const query = "SELECT seq, hash FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+		last, n, err := readable(ctx, db, query, h.Cursor, HealthChunk)
+		if err != nil {
+			return damageAt(max(last, h.Cursor)+1, err)
+		}
+		if h.Cursor = last; n < HealthChunk {
+			h.Cursor, h.Passed = 0, true
+			return nil
+		}
+		if time.Now().After(end) {
+			return nil
+		}
+	}
+}
+
+// readable reads the last column of rows, and therefore all of each row. It returns the number of the last row, and
+// how many there were.
+func readable(ctx context.Context, db *sql.DB, query string, args ...any) (last int64, n int, err error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer rows.Close()
+	var hash string
+	for rows.Next() {
+		if err := rows.Scan(&last, &hash); err != nil {
+			return last, n, err
+		}
+		n++
+	}
+	return last, n, rows.Err()
+}
+
+// damageAt returns err, as a *DamageError if it means damage.
+func damageAt(seq int64, err error) error {
+	switch {
+	case NoTable(err):
+		return nil // it is being created
+	case IsDamage(err):
+		return &DamageError{Seq: max(seq, 0), Err: err}
+	}
+	return err
+}
