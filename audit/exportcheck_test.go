@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // What an export has is what was hashed, whatever the values of the fields are: structs, text that is no UTF-8,

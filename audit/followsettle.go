@@ -4,8 +4,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/ALRubinger/aileron/audit/internal/journal"
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/audit/internal/journal"
 )
 
 // followSettle is the interval at which Follow looks for journals of sessions that are gone. Those of running sessions

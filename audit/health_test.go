@@ -26,7 +26,7 @@ func eventually(t *testing.T, h *table.Health, what string, ok func() bool) {
 // requests are served again when the pages are restored.
 func TestDamageUnderASessionRefusesIntents(t *testing.T) {
 	for _, d := range damages() {
-		t.Run(d.name, func(t *testing.T) {
+		t.Run(d.Name, func(t *testing.T) {
 			path := longHistory(t, t.TempDir(), 400)
 			reports := make(chan *DamageError, 16)
 			l, err := Open(path, Options{Session: NewID(), OnDamage: func(d *DamageError) { reports <- d }})
@@ -50,7 +50,7 @@ func TestDamageUnderASessionRefusesIntents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d.apply(t, path)
+			d.Apply(t, path)
 			eventually(t, l.health, "requests go on", func() bool { return l.Damage() != nil })
 			var found *DamageError
 			if err := intent(); !errors.Is(err, ErrUnavailable) || !errors.As(err, &found) || found.Seq > 402 {
@@ -76,7 +76,7 @@ func TestDamageUnderASessionRefusesIntents(t *testing.T) {
 // Outcomes of requests under way are committed as long as the database accepts them.
 func TestOutcomesAreCommittedToADamagedLog(t *testing.T) {
 	path := longHistory(t, t.TempDir(), 400)
-	damages()[0].apply(t, path)
+	damages()[0].Apply(t, path)
 	l, err := Open(path, Options{Session: NewID()})
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestALookReadsABoundedPartOfTheLog(t *testing.T) {
 // The rows before the newest ones are read too.
 func TestDamageBehindTheNewestRowsIsFound(t *testing.T) {
 	path := longHistory(t, t.TempDir(), 400)
-	damage{pages: func(int) []int { return []int{5} }, fill: noise}.apply(t, path)
+	damage{pages: func(int) []int { return []int{5} }, fill: noise}.Apply(t, path)
 	l, err := Open(path, Options{Session: NewID()})
 	if err != nil {
 		t.Fatal(err)

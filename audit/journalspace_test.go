@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ALRubinger/aileron/audit/internal/journal"
 	"github.com/ALRubinger/aileron/audit/internal/table"
-	"golang.org/x/sys/unix"
 )
 
 // On a full disk no intent is accepted; what has begun is, and the end of the session to the last byte.

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ALRubinger/aileron/audit/internal/table"
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // BenchmarkReaders measures readers of a large log in CPU time. AILERON_BENCH_ROWS is the number of its rows (20000 if

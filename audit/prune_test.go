@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -437,35 +436,6 @@ func TestFollowGoesOnBehindAPrune(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil || len(shown) > 0 || len(notices) > 0 {
 		t.Errorf("Follow = %v, with %d rows and %d notices more", err, len(shown), len(notices))
-	}
-}
-
-// A recovery of a log that was pruned does not take what was pruned for lost.
-func TestALogThatWasPrunedIsRecovered(t *testing.T) {
-	home, _, second := agedHome(t)
-	path := filepath.Join(home, databaseName)
-	mustPrune(t, path, PruneQuery{Before: second})
-	execSQL(t, path, "PRAGMA wal_checkpoint(TRUNCATE)") // readers of this test are still open
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copy(raw[4096:], strings.Repeat("x", 4096)) // the root of the table
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	done, err := Recover(t.Context(), path, Options{}, idle)
-	if err != nil || !done.Needed {
-		t.Fatalf("Recover = %+v, %v", done, err)
-	}
-	for _, gap := range done.Missing {
-		var from int64
-		if _, err := fmt.Sscan(strings.Split(gap, "-")[0], &from); err != nil || from <= 602 {
-			t.Errorf("rows %s are lost: %v", gap, err)
-		}
-	}
-	if done.Rows+done.Lost != 604 {
-		t.Errorf("%d rows, and %d lost; there were 604", done.Rows, done.Lost)
 	}
 }
 

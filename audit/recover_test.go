@@ -1,124 +1,64 @@
-package audit
+package audit_test
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/audit"
+
+	"golang.org/x/sys/unix"
+
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/recover"
 )
-
-// damage overwrites a part of a database.
-type damage struct {
-	name   string
-	pages  func(n int) []int // of a database with n pages, from 1
-	fill   func(page []byte)
-	spares bool // no row is on these pages
-}
-
-func noise(page []byte) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range page {
-		page[i] = byte(r.Uint32())
-	}
-}
-
-func damages() []damage {
-	middle := func(n int) []int { return []int{n / 2, n/2 + 1, n/2 + 7} }
-	return []damage{
-		{"pages in the middle", middle, noise, false},
-		{"pages in the middle of zeros", middle, func(p []byte) { clear(p) }, false},
-		{"the last page", func(n int) []int { return []int{n} }, noise, false},
-		{"the root of the table", func(int) []int { return []int{2} }, noise, true},
-		{"the first page", func(int) []int { return []int{1} }, noise, true},
-		{"the header", func(int) []int { return []int{1} }, func(p []byte) { copy(p, bytes.Repeat([]byte{0xa5}, 40)) }, true},
-		{"the first two pages and one of rows", func(n int) []int { return []int{1, 2, n - 3} }, noise, false},
-	}
-}
-
-func (d damage) apply(t *testing.T, path string) {
-	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range d.pages(len(raw) / pageSize) {
-		d.fill(raw[(n-1)*pageSize : n*pageSize])
-	}
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func idle() error { return nil }
 
-func recoverLog(t *testing.T, path string) Recovery {
+func recoverLog(t *testing.T, path string) recover.Recovery {
 	t.Helper()
-	done, err := Recover(t.Context(), path, Options{}, idle)
+	done, err := recover.Recover(t.Context(), path, audit.Options{}, idle)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return done
 }
 
-// longHistory writes rows, some of which need more than a page.
-func longHistory(t *testing.T, dir string, n int) string {
-	t.Helper()
-	path := filepath.Join(dir, databaseName)
-	l := openSession(t, path, "first")
-	for i := range n {
-		row := Row{
-			Event: EventProxyProxied, SessionID: "first", Host: fmt.Sprintf("h%d.example", i), Port: 443 + i<<(i%20),
-			Path: "/" + strings.Repeat("x", i%700), Status: 200, ResponseBytes: int64(i) << (i % 40),
-			Fields: map[string]any{"request_id": NewID()},
-		}
-		if i%37 == 0 {
-			row.Fields["hosts"] = strings.Repeat("é", 100*i)
-		}
-		if _, err := l.Append(t.Context(), row); err != nil {
-			t.Fatal(err)
-		}
-	}
-	closeLog(t, l)
-	return path
-}
-
 // Every row that is not on an overwritten page is in the new log, unchanged. The others are listed by the event and
 // by Verify, and later rows are checked like any others.
 func TestRecoverCopiesEveryReadableRow(t *testing.T) {
 	home := t.TempDir()
-	origin := longHistory(t, home, 400)
-	before, report := all(t, origin)
+	origin := audit.LongHistory(t, home, 400)
+	before, report := audit.All(t, origin)
 	if !report.OK {
 		t.Fatalf("Verify = %+v", report)
 	}
-	for _, d := range damages() {
-		t.Run(d.name, func(t *testing.T) {
+	for _, d := range audit.Damages() {
+		t.Run(d.Name, func(t *testing.T) {
 			dir := t.TempDir()
-			replaceFiles(t, home, dir, databaseName, headName, witnessName)
-			path := filepath.Join(dir, databaseName)
-			d.apply(t, path)
+			audit.ReplaceFiles(t, home, dir, "audit.db", "audit.head", ".audit.witness")
+			path := filepath.Join(dir, "audit.db")
+			d.Apply(t, path)
 			old, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			done := recoverLog(t, path)
-			if !done.Needed || done.Rows+done.Lost != 400 || (done.Lost == 0) != d.spares || done.Lost > 40 {
+			if !done.Needed || done.Rows+done.Lost != 400 || (done.Lost == 0) != d.Spares || done.Lost > 40 {
 				t.Fatalf("Recover = %+v", done)
 			}
 			if kept, err := os.ReadFile(filepath.Join(dir, done.Kept)); err != nil || !bytes.Equal(kept, old) {
 				t.Errorf("the old file is not kept: %v", err)
 			}
-			history(t, dir, "later", 5)
-			rows, report := all(t, path)
+			audit.History(t, dir, "later", 5)
+			rows, report := audit.All(t, path)
 			checkRecovered(t, done, before, rows)
-			if report.OK != d.spares {
+			if report.OK != d.Spares {
 				t.Errorf("Verify = %+v", report)
 			}
 			for _, f := range report.Findings {
@@ -138,7 +78,7 @@ func TestRecoverCopiesEveryReadableRow(t *testing.T) {
 	}
 }
 
-func checkRecovered(t *testing.T, done Recovery, before, rows []Row) {
+func checkRecovered(t *testing.T, done recover.Recovery, before, rows []audit.Row) {
 	t.Helper()
 	for i, r := range rows[:done.Rows] {
 		if r.Hash != before[r.Seq-1].Hash || r.Path != before[r.Seq-1].Path || i > 0 && r.Seq <= rows[i-1].Seq {
@@ -147,7 +87,7 @@ func checkRecovered(t *testing.T, done Recovery, before, rows []Row) {
 	}
 	event := rows[done.Rows]
 	missing, _ := event.Fields["missing"].([]any)
-	if event.Event != EventRecovered || event.Seq != 401 || event.Fields["kept"] != done.Kept ||
+	if event.Event != audit.EventRecovered || event.Seq != 401 || event.Fields["kept"] != done.Kept ||
 		event.Fields["lost"] != float64(done.Lost) || len(missing) != len(done.Missing) {
 		t.Errorf("the row behind them is %+v", event)
 	}
@@ -160,20 +100,20 @@ func checkRecovered(t *testing.T, done Recovery, before, rows []Row) {
 // Rows that are committed but not yet in the database file are recovered too.
 func TestRecoverReadsTheWriteAheadLog(t *testing.T) {
 	dir, running := t.TempDir(), t.TempDir()
-	path := longHistory(t, running, 200)
-	l := openSession(t, path, "second")
+	path := audit.LongHistory(t, running, 200)
+	l := audit.OpenSession(t, path, "second")
 	for i := range 20 {
-		appendNumbered(t, l, "second", i)
+		audit.AppendNumbered(t, l, "second", i)
 	}
-	l.flush(t.Context())
-	for _, name := range []string{databaseName, "audit.db-wal", headName, witnessName} {
-		copyFile(t, filepath.Join(running, name), filepath.Join(dir, name))
+	l.Flush(t.Context())
+	for _, name := range []string{"audit.db", "audit.db-wal", "audit.head", ".audit.witness"} {
+		audit.CopyFile(t, filepath.Join(running, name), filepath.Join(dir, name))
 	}
-	closeLog(t, l)
-	path = filepath.Join(dir, databaseName)
-	damages()[0].apply(t, path)
+	audit.CloseLog(t, l)
+	path = filepath.Join(dir, "audit.db")
+	audit.Damages()[0].Apply(t, path)
 	done := recoverLog(t, path)
-	rows, _ := all(t, path)
+	rows, _ := audit.All(t, path)
 	if done.Rows+done.Lost != 220 || done.Lost > 40 || rows[done.Rows-1].SessionID != "second" {
 		t.Errorf("Recover = %+v", done)
 	}
@@ -187,15 +127,15 @@ func TestRecoverHealsNoEvidence(t *testing.T) {
 		{"an edited row", "UPDATE events SET host = 'innocent.example' WHERE seq = 40", "row's content"},
 	} {
 		t.Run(w.name, func(t *testing.T) {
-			path := longHistory(t, t.TempDir(), 400)
-			execSQL(t, path, w.change)
-			damages()[0].apply(t, path)
+			path := audit.LongHistory(t, t.TempDir(), 400)
+			audit.ExecSQL(t, path, w.change)
+			audit.Damages()[0].Apply(t, path)
 			recoverLog(t, path)
-			history(t, filepath.Dir(path), "later", 30)
-			_, report := all(t, path)
+			audit.History(t, filepath.Dir(path), "later", 30)
+			_, report := audit.All(t, path)
 			want := strings.TrimPrefix(w.want, "row's ")
-			if report.OK || !strings.Contains(whys(report), want) {
-				t.Errorf("Verify = %s; want %q", whys(report), want)
+			if report.OK || !strings.Contains(audit.Whys(report), want) {
+				t.Errorf("Verify = %s; want %q", audit.Whys(report), want)
 			}
 		})
 	}
@@ -203,26 +143,29 @@ func TestRecoverHealsNoEvidence(t *testing.T) {
 
 // A log that is in use, or that another recovery has locked, is left alone.
 func TestRecoverLeavesALogInUseAlone(t *testing.T) {
-	impatient(t, &chain.BusyTimeout)
-	path := longHistory(t, t.TempDir(), 100)
-	damages()[0].apply(t, path)
+	audit.Impatient(t, &chain.BusyTimeout)
+	path := audit.LongHistory(t, t.TempDir(), 100)
+	audit.Damages()[0].Apply(t, path)
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs := fmt.Errorf("%w: a session runs", ErrInUse)
-	if _, err := Recover(t.Context(), path, Options{}, func() error { return runs }); !errors.Is(err, ErrInUse) {
-		t.Errorf("Recover = %v, want %v", err, ErrInUse)
+	runs := fmt.Errorf("%w: a session runs", recover.ErrInUse)
+	_, err = recover.Recover(t.Context(), path, audit.Options{}, func() error { return runs })
+	if !errors.Is(err, recover.ErrInUse) {
+		t.Errorf("Recover = %v, want %v", err, recover.ErrInUse)
 	}
-	r := recovery{path: path}
-	unlock, err := r.lock()
+	other, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Recover(t.Context(), path, Options{}, idle); !errors.Is(err, ErrInUse) {
-		t.Errorf("beside another recovery: Recover = %v, want %v", err, ErrInUse)
+	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
 	}
-	unlock()
+	if _, err := recover.Recover(t.Context(), path, audit.Options{}, idle); !errors.Is(err, recover.ErrInUse) {
+		t.Errorf("beside another recovery: Recover = %v, want %v", err, recover.ErrInUse)
+	}
+	_ = other.Close()
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
 		t.Errorf("the log was changed: %v", err)
 	}
@@ -232,13 +175,13 @@ func TestRecoverLeavesALogInUseAlone(t *testing.T) {
 func TestRecoverAfterAnInterruptedRecovery(t *testing.T) {
 	for step := range 3 {
 		dir := t.TempDir()
-		path := longHistory(t, dir, 200)
-		damages()[0].apply(t, path)
-		r := recovery{path: path, work: path + ".recovering"}
-		steps := []func() error{r.keep, func() error { return r.copy(t.Context()) }, func() error {
-			_ = os.Remove(path + "-wal")
-			return nil
-		}}
+		path := audit.LongHistory(t, dir, 200)
+		audit.Damages()[0].Apply(t, path)
+		steps := []func() error{
+			func() error { return os.Link(path, path+".damaged-20260102T030405.000Z") },
+			func() error { return os.WriteFile(path+".recovering", []byte("not all of it"), 0o600) },
+			func() error { _ = os.Remove(path + "-wal"); return nil },
+		}
 		for _, do := range steps[:step+1] {
 			if err := do(); err != nil {
 				t.Fatal(err)
@@ -249,5 +192,44 @@ func TestRecoverAfterAnInterruptedRecovery(t *testing.T) {
 		if done.Rows+done.Lost != 200 || len(kept) != 1 || !slices.Contains(kept, filepath.Join(dir, done.Kept)) {
 			t.Errorf("after step %d: Recover = %+v; the old files are %q", step, done, kept)
 		}
+	}
+}
+
+// A recovery of a log that was pruned does not take what was pruned for lost.
+func TestALogThatWasPrunedIsRecovered(t *testing.T) {
+	home, _, second := audit.AgedHome(t)
+	path := filepath.Join(home, "audit.db")
+	audit.MustPrune(t, path, audit.PruneQuery{Before: second})
+	audit.ExecSQL(t, path, "PRAGMA wal_checkpoint(TRUNCATE)") // readers of this test are still open
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(raw[4096:], strings.Repeat("x", 4096)) // the root of the table
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done, err := recover.Recover(t.Context(), path, audit.Options{}, idle)
+	if err != nil || !done.Needed {
+		t.Fatalf("Recover = %+v, %v", done, err)
+	}
+	for _, gap := range done.Missing {
+		var from int64
+		if _, err := fmt.Sscan(strings.Split(gap, "-")[0], &from); err != nil || from <= 602 {
+			t.Errorf("rows %s are lost: %v", gap, err)
+		}
+	}
+	if done.Rows+done.Lost != 604 {
+		t.Errorf("%d rows, and %d lost; there were 604", done.Rows, done.Lost)
+	}
+}
+
+// A log of a newer version is left alone.
+func TestRecoverLeavesALogOfANewerVersionAlone(t *testing.T) {
+	path := audit.History(t, t.TempDir(), "first", 3)
+	audit.ExecSQL(t, path, "PRAGMA user_version = 2")
+	var foreign *audit.SchemaError
+	if _, err := recover.Recover(t.Context(), path, audit.Options{}, idle); !errors.As(err, &foreign) {
+		t.Errorf("Recover = %v, want a SchemaError", err)
 	}
 }

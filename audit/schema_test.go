@@ -37,9 +37,6 @@ func TestADatabaseOfANewerAileronIsLeftAlone(t *testing.T) {
 			if !errors.As(err, &foreign) || !strings.Contains(err.Error(), w.want) {
 				t.Errorf("Open = %v, want %q", err, w.want)
 			}
-			if _, err := Recover(t.Context(), path, Options{}, idle); !errors.As(err, &foreign) {
-				t.Errorf("Recover = %v, want %q", err, w.want)
-			}
 			r, err := OpenReader(path)
 			if err != nil {
 				t.Fatal(err)

@@ -9,9 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ALRubinger/aileron/audit/internal/journal"
 	"github.com/ALRubinger/aileron/audit/internal/table"
-	"golang.org/x/sys/unix"
 )
 
 // settleTimeout is how long a reader waits until running sessions have folded the rows that it asks for. Tests change

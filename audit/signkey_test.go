@@ -9,9 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/mod/sumdb/note"
+
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/internal/hint"
-	"golang.org/x/mod/sumdb/note"
 )
 
 const keyEnv = "AILERON_TEST_KEY_OF"

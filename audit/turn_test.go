@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/journal"
 	"github.com/ALRubinger/aileron/audit/internal/table"
-	"golang.org/x/sys/unix"
 )
 
 // isQueued reports whether a process waits for its turn, or has it.

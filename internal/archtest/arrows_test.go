@@ -35,7 +35,11 @@ var arrows = []arrow{
 	{"audit/internal/journal", "audit/internal/chain", "the rows and the heads that its frames and its mark have"},
 	{"audit/internal/table", "audit/internal/chain", "the rows that it stores, and their hashes"},
 	{"cmd/aileron", "audit", "opens the log, and prints, exports, verifies and recovers it"},
+	{"audit/recover", "audit", "records what was recovered, and opens the new log"},
+	{"audit/recover", "audit/internal/chain", "which rows the log had, and whether one has its hash"},
+	{"audit/recover", "audit/internal/table", "the schema, and which errors mean damage"},
 	{"cmd/aileron", "audit/export", "exports the log as HAR and CSV"},
+	{"cmd/aileron", "audit/recover", "recovers a damaged log"},
 	{"cmd/aileron", "ca", "certificates for the origin of the demo"},
 	{"cmd/aileron", "internal/auditlog", "reports the state of the audit log"},
 	{"cmd/aileron", "internal/auditpage", "serves the log as a page"},
@@ -342,6 +346,7 @@ func TestArrowsRefuseWhatTheDesignForbids(t *testing.T) {
 func TestArrowsRunDown(t *testing.T) {
 	up := map[string]string{
 		"audit/export":  "audit",      // it writes the rows of a log
+		"audit/recover": "audit",      // it opens the log that it made
 		"proxy/wire/h2": "proxy/wire", // heads and bodies are judged by the same rules in both versions
 		"spec/action":   "spec",       // it calls what spec parses
 		"spec/catalog":  "spec",       // it embeds what spec parses

@@ -12,8 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // The file of a journal begins with a header, a line of JSON that never changes. At MarkAt it has a mark: up to

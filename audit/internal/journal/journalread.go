@@ -13,8 +13,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // journalChunk is how much of a journal is read at a time.

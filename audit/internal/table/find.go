@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/oklog/ulid/v2"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // Find returns the rows whose ids begin with prefix, limit at most, oldest first. The error is [ErrNotFound] if there

@@ -1,4 +1,4 @@
-package audit
+package recover
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/table"
 )
@@ -53,7 +54,7 @@ func (r *recovery) report(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	row := Row{Event: EventRecovered, Source: SourceCLI, Fields: map[string]any{
+	row := audit.Row{Event: audit.EventRecovered, Source: audit.SourceCLI, Fields: map[string]any{
 		"kept": r.done.Kept, "rows": r.done.Rows, "lost": r.done.Lost, "missing": r.done.Missing,
 	}}
 	if r.done.Lost == 0 {
@@ -136,7 +137,7 @@ func prunedBefore(ctx context.Context, tx *sql.Tx, k *chain.SignKey) (last int64
 	if err != nil {
 		return 0, err
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT seq, fields FROM events WHERE event = ?", EventPruned)
+	rows, err := tx.QueryContext(ctx, "SELECT seq, fields FROM events WHERE event = ?", audit.EventPruned)
 	if err != nil {
 		return 0, err
 	}

@@ -1,4 +1,4 @@
-package audit
+package recover
 
 import (
 	"context"

@@ -1,4 +1,7 @@
-package audit
+// Package recover replaces a damaged database of the audit log by what can be read of it. [Recover] is all there is to
+// call: recoversource.go opens what is left, recovercopy.go copies its rows, and recoverpages.go and recoverrecord.go
+// find those to which the table no longer leads.
+package recover
 
 import (
 	"context"
@@ -10,9 +13,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/table"
-	"golang.org/x/sys/unix"
 )
 
 // Recovery describes what Recover did.
@@ -37,7 +42,7 @@ var ErrInUse = errors.New("another process uses the audit log")
 // locked, and returns its error: it reports whether a session uses the log.
 //
 // An interrupted recovery leaves the old log in place, and the next call does it again.
-func Recover(ctx context.Context, path string, opts Options, busy func() error) (Recovery, error) {
+func Recover(ctx context.Context, path string, opts audit.Options, busy func() error) (Recovery, error) {
 	if _, err := os.Stat(path); err != nil {
 		return Recovery{}, fmt.Errorf("recover the audit log: %w", err)
 	}
@@ -55,7 +60,7 @@ func Recover(ctx context.Context, path string, opts Options, busy func() error) 
 		return r.done, wrap("recover the audit log", err)
 	}
 	// Opening the log compares it with audit.head: lost rows are reported by EventBroken, and marked for ever.
-	l, err := Open(path, opts)
+	l, err := audit.Open(path, opts)
 	if err != nil {
 		return r.done, err
 	}
